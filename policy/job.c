@@ -134,30 +134,49 @@ bool job_batch_end(struct job_board *board, uint32_t number)
 
 /* --- taken out, done, put back -------------------------------------------------------- */
 
-static void withdraw_peer(struct job_board *board, uint32_t i)
+/* So many of those that wait; the peer perhaps goes with them. */
+static void withdraw_peer(struct job_board *board, uint32_t i, uint32_t recipients)
 {
 	struct job_peer *peer = job_peer_at(board, i);
 	struct job *job = job_at(board, peer->job);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
 	struct job_message *message = job_message_at(board, job->message);
-	uint32_t number = peer->queue;
+	uint32_t number = peer->queue, entries;
 
 	if (peer->waiting == 0)
 		return;
-	if (job_is_blocker(board, job))
-		queue->tag = job_transport_at(board, job->transport)->epoch;
-	job_order_remove(board, i);
-	job->selected += peer->waiting;
-	queue->waiting -= peer->waiting;
-	queue->recipients -= peer->recipients;
-	message->entries -= peer->waiting;
-	pool_count(board, peer->job, -(int32_t)peer->recipients);
-	peer->waiting = peer->recipients = peer->first = peer->last = 0;
+	entries = job_peer_less(board, i, recipients);
+	if (peer->waiting == 0) {
+		if (job_is_blocker(board, job))
+			queue->tag = job_transport_at(board, job->transport)->epoch;
+		job_order_remove(board, i);
+	}
+	job->selected += entries;
+	queue->waiting -= entries;
+	queue->recipients -= recipients;
+	message->entries -= entries;
+	pool_count(board, peer->job, -(int32_t)recipients);
 	job_slots_refresh(board, peer->job);
 	pool_done(board, job->message, peer->job);
 	job_queue_changed(board, number);
-	if (peer->running == 0)
+	if (peer->waiting == 0 && peer->running == 0)
 		job_peer_destroy(board, i);
+}
+
+uint32_t job_withdraw_recipients(struct job_board *board, uint32_t number, uint32_t queue,
+    uint32_t recipients)
+{
+	uint32_t i = job_find(board, number, job_queue_at(board, queue)->transport);
+	uint32_t peer = i == JOB_NONE ? JOB_NONE : job_peer_find(board, i, queue);
+	uint32_t waiting = peer == JOB_NONE ? 0 : job_peer_at(board, peer)->recipients;
+
+	recipients = recipients < waiting ? recipients : waiting;
+	if (recipients == 0)
+		return 0;
+	withdraw_peer(board, peer, recipients);
+	if (job_message_at(board, number)->more)
+		pool_changed(board, number);
+	return recipients;
 }
 
 uint32_t job_withdraw(struct job_board *board, uint32_t number, uint32_t queue)
@@ -177,7 +196,7 @@ uint32_t job_withdraw(struct job_board *board, uint32_t number, uint32_t queue)
 		for (; left > 0; left--) {
 			uint32_t behind = job_peer_at(board, peer)->behind;
 
-			withdraw_peer(board, peer);
+			withdraw_peer(board, peer, job_peer_at(board, peer)->recipients);
 			peer = behind;
 		}
 	}

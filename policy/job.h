@@ -113,6 +113,9 @@ bool job_batch_end(struct job_board *board, uint32_t message);
  * an attempt, or the message has changed.  How many.  What runs is not touched.  Where nothing is
  * left in memory, but some unread: close it, or read pool_room(). */
 uint32_t job_withdraw(struct job_board *board, uint32_t message, uint32_t queue);
+/* The same for so many recipients of one queue. */
+uint32_t job_withdraw_recipients(struct job_board *board, uint32_t message, uint32_t queue,
+    uint32_t recipients);
 
 /* Withdraws all and forgets the message; at once, or with the last of what runs. */
 void job_message_close(struct job_board *board, uint32_t message);
@@ -149,6 +152,12 @@ bool job_next(struct job_board *board, uint32_t transport, const struct job_read
  * with an entry that has a place.  False: nothing waits there. */
 bool job_take(struct job_board *board, uint32_t message, uint32_t queue, uint32_t entries,
     uint32_t places, struct job_taken *out);
+
+/* Of the recipients that wait there, so many, and the entries by which there are fewer then (where
+ * an entry has several recipients perhaps none): what is delivered together though it fills no
+ * entries.  As job_take else. */
+bool job_take_recipients(struct job_board *board, uint32_t message, uint32_t queue,
+    uint32_t recipients, uint32_t places, struct job_taken *out);
 
 /* What is left when entries are done. */
 enum job_left {

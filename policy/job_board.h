@@ -310,6 +310,8 @@ static inline void job_forget_candidate(struct job_transport *transport)
 /* Entries of a peer are selected. */
 void job_select(struct job_board *board, uint32_t peer, uint32_t entries, uint32_t places,
     struct job_taken *out);
+/* So many recipients leave what waits at a peer: how many entries there are less. */
+uint32_t job_peer_less(struct job_board *board, uint32_t peer, uint32_t recipients);
 
 /* --- pool.c --- */
 /* How many recipients the message may read, of those that it has slots for; promises them. */

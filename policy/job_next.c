@@ -30,23 +30,15 @@ static uint32_t first_entry(const struct job_board *board, const struct job_peer
 	    peer->recipients - (peer->waiting - 1);
 }
 
-void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t places,
-    struct job_taken *out)
+/* Entries leave what waits, and are delivered. */
+static void select_counted(struct job_board *board, uint32_t i, uint32_t entries,
+    uint32_t recipients, uint32_t places, struct job_taken *out)
 {
 	struct job_peer *peer = job_peer_at(board, i);
 	struct job *job = job_at(board, peer->job);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
 	struct job_transport *transport = job_transport_at(board, job->transport);
-	uint32_t recipients = 0;
 
-	for (uint32_t n = 0; n < entries; n++) {
-		uint32_t entry = first_entry(board, peer);
-
-		recipients += entry;
-		peer->recipients -= entry;
-		peer->first = 0;
-		peer->waiting--;
-	}
 	if (peer->waiting == 0) {
 		if (job_is_blocker(board, job))
 			queue->tag = transport->epoch;
@@ -73,6 +65,42 @@ void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t 
 	if (job_waits(job) || job_message_at(board, job->message)->more)
 		job_slots_refresh(board, peer->job);
 	*out = (struct job_taken){ job->message, peer->queue, i, entries, recipients, places };
+}
+
+void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t places,
+    struct job_taken *out)
+{
+	struct job_peer *peer = job_peer_at(board, i);
+	uint32_t recipients = 0;
+
+	for (uint32_t n = 0; n < entries; n++) {
+		uint32_t entry = first_entry(board, peer);
+
+		recipients += entry;
+		peer->recipients -= entry;
+		peer->first = 0;
+		peer->waiting--;
+	}
+	select_counted(board, i, entries, recipients, places, out);
+}
+
+/* What is left fills as few entries as it can. */
+uint32_t job_peer_less(struct job_board *board, uint32_t i, uint32_t recipients)
+{
+	struct job_peer *peer = job_peer_at(board, i);
+	uint32_t limit = job_transport_at(board, job_at(board, peer->job)->transport)->
+	    settings.destination_recipient_limit;
+	uint32_t before = peer->waiting, left = peer->recipients - recipients, entries;
+
+	entries = left == 0 ? 0 : limit == 0 ? 1 : (left - 1) / limit + 1;
+	/* the limit was another one when they came */
+	entries = entries < before || left == 0 ? entries : before;
+	peer->recipients = left;
+	peer->waiting = entries;
+	peer->first = 0;
+	peer->last = entries == 0 ? 0 : limit == 0 || (uint64_t)(entries - 1) * limit >= left ?
+	    left : left - (entries - 1) * limit;
+	return before - entries;
 }
 
 /* --- preemption ---------------------------------------------------------------------- */
@@ -350,6 +378,23 @@ bool job_take(struct job_board *board, uint32_t message, uint32_t queue, uint32_
 	if (waiting == 0 || entries == 0)
 		return false;
 	job_select(board, peer, entries < waiting ? entries : waiting, places, out);
+	if (!job_waits(job_at(board, i)) && !job_message_at(board, message)->more)
+		job_retire(board, i);
+	return true;
+}
+
+bool job_take_recipients(struct job_board *board, uint32_t message, uint32_t queue,
+    uint32_t recipients, uint32_t places, struct job_taken *out)
+{
+	uint32_t i = job_find(board, message, job_queue_at(board, queue)->transport);
+	uint32_t peer = i == JOB_NONE ? JOB_NONE : job_peer_find(board, i, queue);
+	uint32_t waiting = peer == JOB_NONE ? 0 : job_peer_at(board, peer)->recipients;
+
+	recipients = recipients < waiting ? recipients : waiting;
+	if (recipients == 0)
+		return false;
+	select_counted(board, peer, job_peer_less(board, peer, recipients), recipients, places,
+	    out);
 	if (!job_waits(job_at(board, i)) && !job_message_at(board, message)->more)
 		job_retire(board, i);
 	return true;

@@ -51,6 +51,8 @@ static bool lane_text(const struct lookup *lookup, const struct hints_answer *hi
 	static bool is_logged;
 	const char *next_hop = lookup->site == NULL ? NULL : site_routes_next_hop(lookup->site,
 	    hint->domain, strlen(hint->domain), hint->width, now_ns);
+	const char *transport = next_hop == NULL ? "" : site_routes_transport(lookup->site,
+	    hint->domain, strlen(hint->domain), now_ns);
 
 	if (lookup->site != NULL && !site_routes_usable(lookup->site) && !is_logged) {
 		syslog(LOG_WARNING, "no lanes: the site file is missing, has errors, is not "
@@ -58,7 +60,8 @@ static bool lane_text(const struct lookup *lookup, const struct hints_answer *hi
 		is_logged = true;
 	}
 	return next_hop != NULL && (!hint->unknown || *next_hop == '\0') &&
-	    (size_t)snprintf(text, size, "lane%u:%s", hint->width, next_hop) < size;
+	    (size_t)snprintf(text, size, "lane%u%s%s:%s", hint->width,
+	    *transport != '\0' ? "-" : "", transport, next_hop) < size;
 }
 
 /* It is for logs: one line, whatever stood in the file. */
@@ -69,15 +72,39 @@ static void held_text(struct hints_answer *hint, char *text, size_t size) {
 	snprintf(text, size, "retry:4.7.1 %s", hint->text);
 }
 
+/* By which name the hints know the mail server, or the transport that the site's file names for
+ * the address: "MTA/TRANSPORT". */
+static const char *row_of(const struct lookup *lookup, const struct socketmap_request *request,
+    int64_t now_ns, char *out, size_t size) {
+	const char *at = memrchr(request->key, '@', request->key_length), *transport;
+	char domain[HINTS_NAME_MAX + 1];
+	size_t length = 0;
+
+	if (lookup->site == NULL || at == NULL)
+		return lookup->mta;
+	for (at++; at < request->key + request->key_length && length < HINTS_NAME_MAX; at++)
+		domain[length++] = *at >= 'A' && *at <= 'Z' ? (char)(*at | 0x20) : *at;
+	if (length > 0 && domain[length - 1] == '.')
+		length--;
+	domain[length] = '\0';
+	if (at != request->key + request->key_length || !site_is_host_name(domain, length))
+		return lookup->mta;
+	transport = site_routes_transport(lookup->site, domain, length, now_ns);
+	if (*transport == '\0' ||
+	    (size_t)snprintf(out, size, "%s/%s", lookup->mta, transport) >= size)
+		return lookup->mta;
+	return out;
+}
+
 static size_t answer(const struct lookup *lookup,
     const struct socketmap_request *request, char out[SOCKETMAP_REPLY_MAX]) {
 	struct hints_answer hint = { .kind = HINTS_NOTHING };
-	char text[sizeof(hint.text) + HINTS_NAME_MAX + 32];
+	char text[sizeof(hint.text) + HINTS_NAME_MAX + 64], row[HINTS_NAME_MAX + 1];
 	int64_t now_ns = clock_now_ns();
 
 	if (lookup->reader != NULL && is_our_map(request))
-		hints_reader_ask(lookup->reader, lookup->mta, request->key,
-		    request->key_length, now_ns, &hint);
+		hints_reader_ask(lookup->reader, row_of(lookup, request, now_ns, row, sizeof(row)),
+		    request->key, request->key_length, now_ns, &hint);
 	switch (hint.kind) {
 	case HINTS_LANE:
 		if (!lane_text(lookup, &hint, now_ns, text, sizeof(text)))

@@ -18,6 +18,14 @@ int64_t clock_now_ns(void)
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
 }
 
+int64_t clock_coarse_ns(void)
+{
+	struct timespec ts;
+
+	MUST(clock_gettime(CLOCK_MONOTONIC_COARSE, &ts) == 0);
+	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
+}
+
 int64_t clock_thread_cpu_ns(void)
 {
 	struct timespec ts;

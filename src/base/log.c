@@ -234,7 +234,7 @@ bool log_wants(enum event_kind event)
 	bool wants;
 
 	pthread_mutex_lock(&state.mutex);
-	wants = within_rate(event, clock_now_ns());
+	wants = within_rate(event, clock_coarse_ns());
 	pthread_mutex_unlock(&state.mutex);
 	return wants;
 }
@@ -260,7 +260,7 @@ bool log_event(enum event_kind event, const char *format, ...)
 
 	pthread_mutex_lock(&state.mutex);
 	left_out = &state.flood[event].left_out;
-	if (!within_rate(event, clock_now_ns()))
+	if (!within_rate(event, clock_coarse_ns()))
 		goto out;
 	state.flood[event].passed++;
 	length = begin_line(event, line);

@@ -83,6 +83,13 @@ void check_identity(struct compilation *c);
 /* mta.c: the mail servers, and all their remote ports. */
 void compile_mtas(struct compilation *c);
 
+/* A list of lanes, for what the message calls `what`; false: there are too many. */
+bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, const char *what,
+    struct generation_mta *mta);
+
+/* mta_transports.c: rows for mta[].transports[], behind those of the mail servers. */
+void compile_mta_transports(struct compilation *c);
+
 /* mta_log.c: the log of one, and, once its users are known, who may write there for it. */
 void compile_mta_log(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);
@@ -90,6 +97,8 @@ void compile_mta_log_users(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);
 
 /* mta_queue.c: the queue of a Sendmail; is one of them to be driven? */
+/* mta[].schedule and mta[].local_schedule. */
+void compile_mta_schedule(const config_setting_t *group, struct generation_mta *mta);
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);
 /* Both driven: no directory may be that of two. */

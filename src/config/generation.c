@@ -17,7 +17,7 @@
 
 /* Raise it when the meaning of a field, or the form of the class index,
  * changes while the sizes do not. */
-#define GENERATION_VERSION 5
+#define GENERATION_VERSION 6
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -46,16 +46,16 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 #define RATE_FIELDS(X, s) \
 	X(s, period_ns) X(s, count) X(s, burst)
 #define MTA_FIELDS(X, s) \
-	X(s, name) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
+	X(s, name) X(s, transport) X(s, parent) X(s, line) X(s, kind) X(s, site_known) X(s, site_only_listed) X(s, uid_known) \
 	X(s, uid) X(s, log) X(s, log_from_begin) X(s, log_uids) X(s, log_uid_count) X(s, syslog_name) X(s, config_directory) \
 	X(s, command_directory) X(s, may_reload) X(s, clone) \
 	X(s, clone_program) X(s, site) X(s, site_refusal) X(s, site_excluded_index) \
 	X(s, site_excluded_count) X(s, site_reasons) X(s, site_listed_index) \
 	X(s, relayhost) X(s, lanes) X(s, lane_count) X(s, cache_from) X(s, site_lanes) X(s, site_cohorts) X(s, site_backoff_s) X(s, site_origin) \
-	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
-	X(s, window) X(s, drive) X(s, processes) X(s, cf) X(s, sendmail) X(s, user) \
-	X(s, queue_count) X(s, queues) X(s, port_count) X(s, ports) X(s, site_by_setup) X(s, retry_ns) \
-	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns)
+	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_route_names) X(s, reserved) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
+	X(s, window) X(s, drive) X(s, processes) X(s, local_processes) X(s, cf) X(s, sendmail) X(s, user) \
+	X(s, queue_count) X(s, queues) X(s, local_queues) X(s, port_count) X(s, ports) X(s, site_by_setup) X(s, retry_ns) \
+	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns) X(s, transports)
 #define SCHEDULE_FIELDS(X, s) \
 	X(s, discipline) X(s, delivery_slot_cost) X(s, minimum_delivery_slots) \
 	X(s, delivery_slot_discount) X(s, delivery_slot_loan) X(s, message_active_limit) \
@@ -353,7 +353,9 @@ static bool mta_queue_fits(const struct generation *g, const struct generation_m
 
 static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
 {
-	return text_fits(g, mta->name) && text_fits(g, mta->log) &&
+	return text_fits(g, mta->name) && text_fits(g, mta->log) && text_fits(g, mta->transport) &&
+	    (mta->transport == 0 || (mta->parent < g->mta_count &&
+	    g->mtas[mta->parent].transport == 0)) &&
 	    text_fits(g, mta->command_directory) &&
 	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
 	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
@@ -365,6 +367,8 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    texts_fit(g, mta->site_reasons, mta->site_excluded_count) &&
 	    mta->lane_count <= GENERATION_LANES_MAX && index_fits(g, mta->site_route_index) &&
 	    texts_fit(g, mta->site_routes, mta->site_route_count) &&
+	    (mta->site_route_names == 0 ||
+	    texts_fit(g, mta->site_route_names, mta->site_route_count)) &&
 	    texts_fit(g, mta->site_watches, mta->site_watch_count) &&
 	    mta->site_changed <= mta->site_watch_count && mta_queue_fits(g, mta);
 }
@@ -441,6 +445,13 @@ bool generation_is_exempt(const struct generation *g,
 	return match(g, g->exempt_index, client, name, name_length) != CLASS_NO_RULE;
 }
 
+/* Does a line of the site's file name the next hop? */
+static bool site_routes(const struct generation *g, const struct generation_mta *mta,
+    const char *domain, size_t length)
+{
+	return match(g, mta->site_route_index, NULL, domain, length) < mta->site_route_count;
+}
+
 bool generation_site_excludes(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length,
     const char **reason)
@@ -449,11 +460,26 @@ bool generation_site_excludes(const struct generation *g,
 	    ((const char *)g + mta->site_reasons);
 	uint32_t rule = match(g, mta->site_excluded_index, NULL, domain, length);
 
-	if (rule == CLASS_NO_RULE)
+	if (rule == CLASS_NO_RULE && (mta->transport == 0 || site_routes(g, mta, domain, length)))
 		return false;
 	if (reason != NULL)
 		*reason = rule < mta->site_excluded_count ? generation_text(g, reasons[rule]) : "";
 	return true;
+}
+
+const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number)
+{
+	const struct generation_mta *row = &g->mtas[mta];
+	const uint32_t *names = (const uint32_t *)(const void *)
+	    ((const char *)g + row->site_route_names);
+	const uint32_t *routes = (const uint32_t *)(const void *)
+	    ((const char *)g + row->site_routes);
+	const char *name = row->site_route_names == 0 ? "" : generation_text(g, names[number]);
+	size_t length = strlen(name);
+
+	return *name != '\0' && *generation_text(g, routes[number]) != '\0' &&
+	    match(g, row->site_route_index, NULL, name, length) == number &&
+	    !generation_site_excludes(g, row, name, length, NULL) ? name : "";
 }
 
 const char *generation_site_next_hop(const struct generation *g,
@@ -464,7 +490,7 @@ const char *generation_site_next_hop(const struct generation *g,
 	uint32_t rule = match(g, mta->site_route_index, NULL, domain, length);
 
 	if (rule == CLASS_NO_RULE || rule >= mta->site_route_count)
-		return generation_text(g, mta->relayhost);
+		return mta->transport != 0 ? "" : generation_text(g, mta->relayhost);
 	return generation_text(g, routes[rule]);
 }
 

@@ -172,10 +172,29 @@ struct generation_reply_rule {
 	uint64_t identity;	/* the same after a reload while provider and pattern are */
 };
 
+/* What a mail server says of the order of one of its transports; the rest is as in schedule. */
+enum generation_transport_number {
+	TRANSPORT_SLOT_COST, TRANSPORT_MINIMUM_SLOTS, TRANSPORT_SLOT_DISCOUNT,
+	TRANSPORT_SLOT_LOAN, TRANSPORT_RECIPIENT_LIMIT, TRANSPORT_EXTRA_RECIPIENT_LIMIT,
+	TRANSPORT_REFILL_LIMIT, TRANSPORT_DESTINATION_RECIPIENT_LIMIT,
+	GENERATION_TRANSPORT_NUMBERS
+};
+#define GENERATION_TRANSPORTS	2
+struct generation_transport {
+	uint32_t given;		/* bit of each of the numbers that it says */
+	uint32_t reserved;
+	uint32_t numbers[GENERATION_TRANSPORT_NUMBERS];
+	int64_t recipient_refill_delay_ns;	/* 0: not given */
+};
+
 /* A mail server whose deliveries are counted and read: mta[].  Its place in the
- * table is its number. */
+ * table is its number.  Behind them all stand further transports of a Postfix that have
+ * lanes and windows of their own (mta[].transports[]), each as if it were a mail server: what
+ * it shares with its own it has a copy of, but no log. */
 struct generation_mta {
-	uint32_t name;
+	uint32_t name;		/* of a transport "MTA/TRANSPORT" */
+	uint32_t transport;	/* its name; 0: a mail server */
+	uint32_t parent;	/* of a transport: number of its mail server */
 	uint32_t line;
 	uint8_t kind;		/* enum mta_kind */
 	/* What posternctl postfix-lanes wrote down about the site: 0: nothing, then
@@ -217,6 +236,9 @@ struct generation_mta {
 	uint32_t site_route_index;	/* masks of which the site names the next hop */
 	uint32_t site_route_count;
 	uint32_t site_routes;	/* offset of uint32_t[site_route_count]: next hops */
+	uint32_t site_route_names; /* of a transport, the same: the domain, where the mask is one,
+				 * else 0 */
+	uint32_t reserved;
 	/* Offset of uint32_t[site_watch_count]: files that the site's settings were read of
 	 * (generation_site_watch). */
 	uint32_t site_watches;
@@ -226,12 +248,14 @@ struct generation_mta {
 	/* The queue that is driven (Sendmail); the rest means nothing without `drive`. */
 	uint32_t drive;
 	uint32_t processes;	/* at a time, and as many again that are stalled */
+	uint32_t local_processes;	/* besides these, for local mail */
 	uint32_t cf;
 	uint32_t sendmail;	/* the program */
 	uint32_t user;		/* that it runs as: name */
 	uint32_t queue_count;
 	uint32_t queues[GENERATION_QUEUES_MAX];	/* directories, absolute; perhaps with a * at
 						 * the end */
+	uint32_t local_queues;	/* bit i: queues[i] is for local mail alone */
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
 	uint32_t site_by_setup;	/* postern-postfix-setup put the site's lines in */
@@ -239,6 +263,7 @@ struct generation_mta {
 	int64_t retry_most_ns;
 	int64_t stall_ns;
 	int64_t run_limit_ns;
+	struct generation_transport transports[GENERATION_TRANSPORTS]; /* to other hosts; local */
 };
 
 /* Which queued mail is next: schedule.  Names as settings.def has them. */
@@ -437,6 +462,34 @@ uint32_t generation_match_outbound(const struct generation *g,
 bool generation_is_exempt(const struct generation *g,
     const struct address *client, const char *name, size_t name_length);
 
+/* Transports of mail servers, and whose windows are whose.  The window of a destination in
+ * mta[].transports[] is named "TRANSPORT:NAME": the length of that with its colon, or 0: the
+ * name is that of a window of all mail servers. */
+size_t generation_transport_prefix(const char *name, size_t length);
+/* The mail server that a row is, or is a transport of. */
+static inline unsigned generation_parent(const struct generation *g, unsigned mta)
+{
+	return g->mtas[mta].transport != 0 ? g->mtas[mta].parent : mta;
+}
+/* The row of transport `name` of mail server `parent`, or of the first that has one
+ * (GENERATION_MTAS_MAX); GENERATION_MTAS_MAX: there is none. */
+unsigned generation_find_transport(const struct generation *g, unsigned parent,
+    const char *name, size_t length);
+/* The row by whose transport the mail server `mta` sends mail for `domain`, as far as its site's
+ * file tells: that of a transport, or `mta` itself. */
+unsigned generation_site_transport(const struct generation *g, unsigned mta, const char *domain,
+    size_t length);
+/* The domain whose next hop route number `number` of a transport's row names, or "": it is for
+ * many, another one counts for it, or it leads to the domain's own mail exchangers. */
+const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number);
+/* The row whose settings count for the window of this name, if the rows of `bits` were seen to
+ * deliver there: the first of them; else the only one that it can be; or
+ * GENERATION_MTAS_MAX. */
+unsigned generation_window_mta(const struct generation *g, const char *name, size_t length,
+    unsigned bits);
+/* Bits of the mail server and of its transports, if `mta` is one of these. */
+unsigned generation_mta_bits(const struct generation *g, unsigned mta);
+
 /* Has the site settings of its own for mail to `domain`, so that no hint may be
  * given?  *reason (or NULL): why, "" where the site's file does not say. */
 bool generation_site_excludes(const struct generation *g,
@@ -468,7 +521,8 @@ uint32_t generation_site_changed(const struct generation *g,
  * it, of destinations[], its provider, the mail server, all; the provider's ceiling cuts
  * the limit where destinations[] does not give it.  `mta`: its number, or
  * GENERATION_MTAS_MAX; `destination`: its name as the judge writes it (a domain,
- * "provider:NAME", "[address]:port"), compared without case; `provider`: its
+ * "provider:NAME", "[address]:port", "TRANSPORT:" before any), compared without case and
+ * without the transport; `provider`: its
  * number, or GENERATION_NO_PROVIDER.  Returns whether each change of the window is
  * to be logged.  Any thread; about 60 ns. */
 bool generation_window_settings(const struct generation *g, unsigned mta,
@@ -479,14 +533,14 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 bool generation_window_is_sound(const struct generation *g, uint32_t offset);
 
 /* The groups that it looks at for those, innermost first: "destinations", "provider",
- * "mta", "window".  Fills out and returns how many; `file` is "" and `line` 0 for the
+ * "transport", "mta", "window".  Fills out and returns how many; `file` is "" and `line` 0 for the
  * defaults. */
 struct generation_window_source {
 	const char *what;
 	const char *file;
 	uint32_t line;
 };
-#define GENERATION_WINDOW_SOURCES 4
+#define GENERATION_WINDOW_SOURCES 5
 unsigned generation_window_sources(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider,
     struct generation_window_source out[GENERATION_WINDOW_SOURCES]);

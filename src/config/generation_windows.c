@@ -20,10 +20,13 @@ static uint32_t number_at(const struct generation *g, uint32_t array, uint32_t p
 	return ((const uint32_t *)(const void *)((const char *)g + array))[place];
 }
 
-/* The first element of destinations[] that has this name, or NULL. */
+/* The first element of destinations[] that has this name, by whatever transport, or NULL. */
 static const struct generation_destinations *find_destinations(const struct generation *g,
-    const char *name, size_t length)
+    const char *full, size_t full_length)
 {
+	size_t prefix = generation_transport_prefix(full, full_length);
+	const char *name = full + prefix;
+	size_t length = full_length - prefix;
 	const char *end = length > 0 && *name == '[' ? memchr(name, ']', length) : NULL;
 	struct address address;
 	bool known = end != NULL && address_parse(name, (size_t)(end - name) + 1, &address);
@@ -79,6 +82,8 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 	bool debug = g->window.debug;
 
 	*out = g->window.settings;
+	if (mta < g->mta_count && g->mtas[mta].transport != 0)
+		apply(g, g->mtas[g->mtas[mta].parent].window, out, &debug);
 	if (mta < g->mta_count)
 		apply(g, g->mtas[mta].window, out, &debug);
 	if (provider < g->provider_count) {
@@ -93,12 +98,21 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 	return debug;
 }
 
+static void add_source(const struct generation *g, const char *what, uint32_t offset,
+    struct generation_window_source *out, unsigned *count)
+{
+	const struct generation_window *window = window_at(g, offset);
+
+	if (offset != 0)
+		out[(*count)++] = (struct generation_window_source){ what,
+		    generation_text(g, window->file), window->line };
+}
+
 unsigned generation_window_sources(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider,
     struct generation_window_source out[GENERATION_WINDOW_SOURCES])
 {
 	const struct generation_destinations *own = find_destinations(g, destination, length);
-	const struct generation_window *window;
 	unsigned count = 0;
 
 	if (own != NULL)
@@ -111,11 +125,12 @@ unsigned generation_window_sources(const struct generation *g, unsigned mta,
 			out[count++] = (struct generation_window_source){ "provider",
 			    generation_text(g, site->file), site->line };
 	}
-	if (mta < g->mta_count && g->mtas[mta].window != 0) {
-		window = window_at(g, g->mtas[mta].window);
-		out[count++] = (struct generation_window_source){ "mta",
-		    generation_text(g, window->file), window->line };
+	if (mta < g->mta_count && g->mtas[mta].transport != 0) {
+		add_source(g, "transport", g->mtas[mta].window, out, &count);
+		mta = g->mtas[mta].parent;
 	}
+	if (mta < g->mta_count)
+		add_source(g, "mta", g->mtas[mta].window, out, &count);
 	out[count++] = (struct generation_window_source){ "window",
 	    generation_text(g, g->window.file), g->window.line };
 	return count;

@@ -114,10 +114,10 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
     const struct generation_mta *mta)
 {
 	static const char *const of_postfix[] = { "config_directory", "command_directory",
-		"reload", "clone", "lanes", "cache_from", "site", NULL };
+		"reload", "clone", "lanes", "cache_from", "site", "transports", NULL };
 	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue",
 		"sendmail", "processes", "retry", "retry_most", "stall", "run_limit", "daemon",
-		NULL };
+		"local_queue", "local_processes", "schedule", "local_schedule", NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 
 	for (; *names != NULL; names++) {
@@ -232,31 +232,41 @@ static bool add_lane(struct generation_mta *mta, uint16_t width)
 	return true;
 }
 
+bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, const char *what,
+    struct generation_mta *mta)
+{
+	const struct setting *row = setting_find("mta[].lanes");
+	struct setting_value value;
+	char why[256];
+
+	mta->lane_count = 0;
+	for (unsigned i = 0; i < setting_element_count(lanes); i++) {
+		if (!setting_parse(row, setting_element(lanes, i), &value, why, sizeof(why)))
+			continue;
+		if (!add_lane(mta, (uint16_t)value.number)) {
+			complain(c, lanes, "%s: more than %d lanes", what, GENERATION_LANES_MAX);
+			return false;
+		}
+	}
+	if (mta->lane_count > 0 && mta->lanes[0] > 1)
+		note(c, lanes, "%s: the smallest lane is %u: smaller windows are not enforced",
+		    what, mta->lanes[0]);
+	return true;
+}
+
 static void compile_lanes(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta)
 {
 	static const uint16_t usual[] = { 1, 2, 3, 5, 10, 20 };
-	const struct setting *row = setting_find("mta[].lanes");
 	const config_setting_t *lanes = compilation_member(group, "mta[].lanes");
 	struct setting_value value;
-	char why[256];
 
 	for (unsigned i = 0; lanes == NULL && i < sizeof(usual) / sizeof(usual[0]); i++)
 		(void)add_lane(mta, usual[i]);
-	for (unsigned i = 0; lanes != NULL && i < setting_element_count(lanes); i++) {
-		if (!setting_parse(row, setting_element(lanes, i), &value, why, sizeof(why)))
-			continue;
-		if (!add_lane(mta, (uint16_t)value.number)) {
-			complain(c, lanes, "mta.lanes: more than %d lanes", GENERATION_LANES_MAX);
-			return;
-		}
-	}
+	if (lanes != NULL && !compile_mta_lanes(c, lanes, "mta.lanes", mta))
+		return;
 	compilation_value(group, "mta[].cache_from", &value);
 	mta->cache_from = (uint32_t)value.number;
-	if (mta->lane_count > 0 && mta->lanes[0] > 1)
-		note(c, lanes, "mta.lanes: the smallest lane is %u: smaller windows are not "
-		    "enforced",
-		    mta->lanes[0]);
 }
 
 static void compile_postfix(struct compilation *c, const config_setting_t *group,
@@ -362,4 +372,5 @@ void compile_mtas(struct compilation *c)
 		if (config_setting_is_group(group))
 			add_mta(c, list, group);
 	}
+	compile_mta_transports(c);
 }

@@ -64,23 +64,36 @@ static void add_queue(struct compilation *c, const config_setting_t *where, cons
 		mta->queues[mta->queue_count++] = text;
 }
 
+/* Each of a list. */
+static void add_list(struct compilation *c, const config_setting_t *queues,
+    const struct setting *row, struct generation_mta *mta)
+{
+	struct setting_value value;
+	char why[256];
+
+	for (unsigned i = 0; i < setting_element_count(queues); i++)
+		if (setting_parse(row, setting_element(queues, i), &value, why, sizeof(why)))
+			add_queue(c, queues, value.text, mta);
+}
+
 static void compile_queues(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta)
 {
 	const struct setting *row = setting_find("mta[].queue");
 	const config_setting_t *queues = compilation_member(group, "mta[].queue");
-	struct setting_value value;
-	char why[256];
+	const config_setting_t *local = compilation_member(group, "mta[].local_queue");
 
+	/* first: a directory that both name is for local mail */
+	if (local != NULL)
+		add_list(c, local, setting_find("mta[].local_queue"), mta);
+	mta->local_queues = (UINT32_C(1) << mta->queue_count) - 1;
 	if (queues == NULL) {
 		add_queue(c, group, row->fallback, mta);
 		return;
 	}
 	if (setting_element_count(queues) == 0)
 		complain(c, queues, "mta.queue is empty; omit it for %s", row->fallback);
-	for (unsigned i = 0; i < setting_element_count(queues); i++)
-		if (setting_parse(row, setting_element(queues, i), &value, why, sizeof(why)))
-			add_queue(c, queues, value.text, mta);
+	add_list(c, queues, row, mta);
 }
 
 static bool has_listener(const struct compilation *c, enum listener_kind kind)
@@ -98,9 +111,15 @@ static bool has_listener(const struct compilation *c, enum listener_kind kind)
 static bool is_driven(const struct compilation *c, const struct generation_mta *mta,
     const char *path)
 {
-	for (uint32_t i = 0; i < mta->queue_count; i++)
-		if (strcmp(block_at(&c->block, mta->queues[i]), path) == 0)
+	for (uint32_t i = 0; i < mta->queue_count; i++) {
+		const char *queue = block_at(&c->block, mta->queues[i]);
+		size_t length = strcspn(queue, "*");
+
+		/* one directory, or fewer than these */
+		if (strcmp(queue, path) == 0 || (queue[length] == '*' &&
+		    strncmp(queue, path, length) == 0 && strchr(path + length, '/') == NULL))
 			return true;
+	}
 	return false;
 }
 
@@ -248,6 +267,9 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 
 	mta->drive = number_of(group, "mta[].drive") != 0;
 	mta->processes = (uint32_t)number_of(group, "mta[].processes");
+	mta->local_processes = (uint32_t)number_of(group, "mta[].local_processes");
+	if (mta->local_processes == 0)
+		mta->local_processes = mta->processes;
 	mta->retry_ns = number_of(group, "mta[].retry");
 	mta->retry_most_ns = number_of(group, "mta[].retry_most");
 	mta->stall_ns = number_of(group, "mta[].stall");
@@ -258,6 +280,7 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 	if (c->block.failed)
 		return;
 	compile_queues(c, group, mta);
+	compile_mta_schedule(group, mta);
 	if (mta->retry_ns > mta->retry_most_ns)
 		complain(c, compilation_member(group, "mta[].retry"),
 		    "mta.retry is longer than mta.retry_most");

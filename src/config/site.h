@@ -21,6 +21,11 @@
  *	only-listed			those of `list` alone can have one
  *	list MASK
  *
+ *	transport NAME			what follows is of this transport, of mta[].transports[],
+ *					alone: clone-..., lane, route, exclude, refuse as above, and
+ *	own MASK			mail for these goes by it to the domain's mail exchangers
+ *
+ * Mail for what no route and no own of a transport matches does not go by it.
  * Blank lines and lines that begin with # are passed over.  Text from outside,
  * though root wrote it: it is taken whole, or, where anything in it is wrong, not
  * at all.
@@ -38,6 +43,12 @@
  * of the configuration; then *mta stays as it was. */
 void site_read_text(struct compilation *c, const char *text, size_t length,
     const char *name, unsigned order, struct generation_mta *mta);
+
+/* The same for the row of a transport, which is a copy of its mail server's: what the file says
+ * of it, of which only mistakes in that part are notes.  Where the file does not know the
+ * transport, that is one. */
+void site_begin_transport(struct compilation *c, const config_setting_t *where,
+    struct generation_mta *row);
 
 /* The same with the file mta->site; one that is not there or cannot be read is a
  * note, too. */

@@ -23,13 +23,24 @@
 #define BYTES_MAX	((size_t)64 << 20)
 #define NEXT_HOP_MAX	255
 #define WIDTHS_MAX	64
+#define PARTS_MAX	8	/* transports of one mta */
 #define WIDTH_MOST	10000
+#define TRANSPORT_MAX	32
 
 struct masks {
 	struct class_rule *rules;
 	const char **texts;		/* behind each mask */
 	uint32_t count, room;
 	void *index;			/* NULL: there are none */
+};
+
+/* What is told of one transport: that which the mta clones, whose name is "", is the first. */
+struct part {
+	const char *transport;
+	struct masks routes, excluded;
+	bool refused;
+	uint16_t widths[WIDTHS_MAX];
+	uint32_t width_count;
 };
 
 struct site_routes {
@@ -41,10 +52,10 @@ struct site_routes {
 	/* of it: */
 	char *text;			/* its lines, each ended by a NUL */
 	const char *relayhost;
-	struct masks routes, excluded, listed;
-	bool named, refused, only_listed;
-	uint16_t widths[WIDTHS_MAX];
-	uint32_t width_count;
+	struct part parts[PARTS_MAX];
+	uint32_t part_count;
+	struct masks listed;
+	bool named, only_listed;
 };
 
 struct site_routes *site_routes_open(const char *path, const char *mta) {
@@ -66,14 +77,17 @@ static void free_masks(struct masks *masks) {
 }
 
 static void forget(struct site_routes *routes) {
-	free_masks(&routes->routes);
-	free_masks(&routes->excluded);
+	for (uint32_t i = 0; i < routes->part_count; i++) {
+		free_masks(&routes->parts[i].routes);
+		free_masks(&routes->parts[i].excluded);
+	}
 	free_masks(&routes->listed);
 	free(routes->text);
 	routes->text = NULL;
 	routes->relayhost = "";
-	routes->named = routes->refused = routes->only_listed = routes->usable = false;
-	routes->width_count = 0;
+	routes->named = routes->only_listed = routes->usable = false;
+	routes->parts[0] = (struct part){ .transport = "" };
+	routes->part_count = 1;
 }
 
 void site_routes_close(struct site_routes **routes) {
@@ -126,37 +140,51 @@ static bool add_mask(struct masks *masks, const char *mask, const char *text) {
 	return true;
 }
 
-static bool add_width(struct site_routes *routes, const char *text) {
+static bool add_width(struct part *part, const char *text) {
 	uint32_t width;
 
-	if (routes->width_count == WIDTHS_MAX ||
+	if (part->width_count == WIDTHS_MAX ||
 	    !text_to_u32(text, strlen(text), WIDTH_MOST, &width))
 		return false;
-	routes->widths[routes->width_count++] = (uint16_t)width;
+	part->widths[part->width_count++] = (uint16_t)width;
+	return true;
+}
+
+/* The lines behind it are of this transport. */
+static bool add_part(struct site_routes *routes, const char *transport) {
+	if (routes->part_count == PARTS_MAX || !is_one_word(transport) ||
+	    strlen(transport) > TRANSPORT_MAX)
+		return false;
+	routes->parts[routes->part_count++] = (struct part){ .transport = transport };
 	return true;
 }
 
 /* False: a mistake, or no memory. */
 static bool read_line(struct site_routes *routes, char *line) {
+	struct part *part = &routes->parts[routes->part_count - 1];
 	char *word = take_word(&line);
 
 	if (strcmp(word, "mta") == 0) {
 		routes->named = strcmp(line, routes->mta) == 0;
 		return routes->named;
 	}
+	if (strcmp(word, "transport") == 0)
+		return add_part(routes, line);
 	if (strcmp(word, "refuse") == 0)
-		routes->refused = true;
+		part->refused = true;
 	else if (strcmp(word, "only-listed") == 0)
 		routes->only_listed = true;
 	else if (strcmp(word, "lane") == 0)
-		return add_width(routes, line);
+		return add_width(part, line);
 	else if (strcmp(word, "relayhost") == 0)
 		return is_one_word(routes->relayhost = line);
 	else if (strcmp(word, "route") == 0) {
 		word = take_word(&line);
-		return is_one_word(line) && add_mask(&routes->routes, word, line);
+		return is_one_word(line) && add_mask(&part->routes, word, line);
 	} else if (strcmp(word, "exclude") == 0)
-		return add_mask(&routes->excluded, take_word(&line), "");
+		return add_mask(&part->excluded, take_word(&line), "");
+	else if (strcmp(word, "own") == 0 && routes->part_count > 1)
+		return add_mask(&part->routes, take_word(&line), "");
 	else if (strcmp(word, "list") == 0)
 		return is_one_word(line) && add_mask(&routes->listed, line, "");
 	return true;
@@ -204,8 +232,11 @@ static bool read_text(struct site_routes *routes, size_t length) {
 		    line[0] != '\0' && line[0] != '#' && !read_line(routes, line))
 			return false;
 	}
-	return routes->named && !routes->refused && build_index(&routes->routes) &&
-	    build_index(&routes->excluded) && build_index(&routes->listed);
+	for (uint32_t i = 0; i < routes->part_count; i++)
+		if (!build_index(&routes->parts[i].routes) ||
+		    !build_index(&routes->parts[i].excluded))
+			return false;
+	return routes->named && !routes->parts[0].refused && build_index(&routes->listed);
 }
 
 /* --- the file ---------------------------------------------------------------- */
@@ -277,28 +308,55 @@ bool site_is_host_name(const char *name, size_t length) {
 	return has_letter;
 }
 
-static bool has_lane(const struct site_routes *routes, uint16_t width) {
-	for (uint32_t i = 0; i < routes->width_count; i++)
-		if (routes->widths[i] == width)
+static bool has_lane(const struct part *part, uint16_t width) {
+	for (uint32_t i = 0; i < part->width_count; i++)
+		if (part->widths[i] == width)
 			return true;
 	return false;
 }
 
-const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
-    size_t length, uint16_t width, int64_t now_ns) {
-	uint32_t rule;
-
+static void look(struct site_routes *routes, int64_t now_ns) {
 	/* a look costs as much as the rest of an answer */
 	if (routes->looked_ns == 0 || now_ns - routes->looked_ns >= SITE_ROUTES_LOOK_NS) {
 		routes->looked_ns = now_ns;
 		if (!is_read(routes))
 			read_file_of(routes);
 	}
-	if (!routes->usable || !has_lane(routes, width) || !site_is_host_name(domain, length) ||
-	    match(&routes->excluded, domain, length) != CLASS_NO_RULE ||
+}
+
+/* The part whose mail it is: the clone's where it is no other's. */
+static const struct part *part_of(const struct site_routes *routes, const char *domain,
+    size_t length) {
+	for (uint32_t i = 1; i < routes->part_count; i++) {
+		const struct part *part = &routes->parts[i];
+
+		if (match(&part->routes, domain, length) != CLASS_NO_RULE &&
+		    match(&part->excluded, domain, length) == CLASS_NO_RULE)
+			return part;
+	}
+	return &routes->parts[0];
+}
+
+const char *site_routes_transport(struct site_routes *routes, const char *domain,
+    size_t length, int64_t now_ns) {
+	look(routes, now_ns);
+	return !routes->usable ? "" : part_of(routes, domain, length)->transport;
+}
+
+const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
+    size_t length, uint16_t width, int64_t now_ns) {
+	const struct part *part;
+	uint32_t rule;
+
+	look(routes, now_ns);
+	if (!routes->usable || !site_is_host_name(domain, length))
+		return NULL;
+	part = part_of(routes, domain, length);
+	if (part->refused || !has_lane(part, width) ||
+	    match(&part->excluded, domain, length) != CLASS_NO_RULE ||
 	    (routes->only_listed &&
 		match(&routes->listed, domain, length) == CLASS_NO_RULE))
 		return NULL;
-	rule = match(&routes->routes, domain, length);
-	return rule == CLASS_NO_RULE ? routes->relayhost : routes->routes.texts[rule];
+	rule = match(&part->routes, domain, length);
+	return rule == CLASS_NO_RULE ? routes->relayhost : part->routes.texts[rule];
 }

@@ -23,8 +23,14 @@ bool site_is_host_name(const char *name, size_t length);
 struct site_routes *site_routes_open(const char *path, const char *mta);
 void site_routes_close(struct site_routes **routes);
 
+/* By which further transport of the mta (mta[].transports[]) mail for the domain (lower case)
+ * goes; "": by none, or it is not known.  As the next. */
+const char *site_routes_transport(struct site_routes *routes, const char *domain,
+    size_t length, int64_t now_ns);
+
 /* The next hop of mail for the domain (lower case), as the site spells it ("": it names
- * none), if the site has a lane of that width and leaves the domain to lanes; else NULL.
+ * none), if its transport has a lane of that width and the site leaves the domain to lanes;
+ * else NULL.
  * NULL wherever there is a doubt: no file, another's, mistakes in it, no memory.  A file
  * that was replaced is read again within SITE_ROUTES_LOOK_NS.  Valid until the next call.
  * One thread. */

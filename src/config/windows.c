@@ -50,6 +50,19 @@ static void check_scope(struct compilation *c, const config_setting_t *group,
 		    "ceilings are divided");
 }
 
+static bool has_transport_laws(const config_setting_t *group)
+{
+	const config_setting_t *list = compilation_member(group, "mta[].transports");
+	unsigned count = list != NULL && config_setting_is_list(list) ?
+	    setting_element_count(list) : 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (compilation_member(compilation_member(setting_element(list, i), "window"),
+		    "law") != NULL)
+			return true;
+	return false;
+}
+
 /* Does a group of one of these lists give a law of its own? */
 static bool has_other_laws(const struct compilation *c)
 {
@@ -63,7 +76,8 @@ static bool has_other_laws(const struct compilation *c)
 			const config_setting_t *window = compilation_member(
 			    setting_element(list, k), "window");
 
-			if (compilation_member(window, "law") != NULL)
+			if (compilation_member(window, "law") != NULL ||
+			    has_transport_laws(setting_element(list, k)))
 				return true;
 		}
 	}

@@ -36,7 +36,8 @@ enum {
 	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE, OPTION_DRY_RUN,
 	OPTION_SIMULATED,	/* and those of simulations.def */
 	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
-	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT	/* and those of schedules.def */
+	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT,	/* and those of schedules.def */
+	OPTION_QUEUED = OPTION_SCHEDULED + SCHEDULE_OPTION_COUNT	/* and those of queues.def */
 };
 
 static const struct option options[] = {
@@ -83,6 +84,10 @@ static const struct option options[] = {
 	{ &(option)[2], required_argument, NULL, OPTION_WORKED + WORKED_##symbol },
 #include "defs/workers.def"
 #undef WORKED
+#define QUEUED(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_QUEUED + QUEUED_##symbol },
+#include "defs/queues.def"
+#undef QUEUED
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -103,6 +108,12 @@ static const char *const scheduled_names[SCHEDULE_OPTION_COUNT] = {
 #define SCHEDULE(symbol, option, argument, text) [SCHEDULE_OPTION_##symbol] = option,
 #include "defs/schedules.def"
 #undef SCHEDULE
+};
+
+static const char *const queued_names[QUEUED_COUNT] = {
+#define QUEUED(symbol, option, argument, text) [QUEUED_##symbol] = option,
+#include "defs/queues.def"
+#undef QUEUED
 };
 
 struct parse {
@@ -162,6 +173,11 @@ static bool take_own_option(struct parse *parse, int option) {
 	if (option >= OPTION_WORKED && option < OPTION_WORKED + WORKED_COUNT) {
 		ctl->worked[option - OPTION_WORKED] = optarg;
 		take_own(parse, worked_names[option - OPTION_WORKED]);
+		return true;
+	}
+	if (option >= OPTION_QUEUED && option < OPTION_QUEUED + QUEUED_COUNT) {
+		ctl->queued[option - OPTION_QUEUED] = optarg;
+		take_own(parse, queued_names[option - OPTION_QUEUED]);
 		return true;
 	}
 	if (option >= OPTION_SCHEDULED &&
@@ -463,4 +479,16 @@ const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
 		if (strcmp(simulated_names[i], *name) == 0)
 			return ctl->simulated[i];
 	return ctl->worked[option];
+}
+
+const char *arguments_queued(const struct ctl *ctl, enum queued_option option,
+    const char **name) {
+	*name = queued_names[option];
+	for (unsigned i = 0; i < SIMULATION_COUNT; i++)
+		if (strcmp(simulated_names[i], *name) == 0)
+			return ctl->simulated[i];
+	for (unsigned i = 0; i < WORKED_COUNT; i++)
+		if (strcmp(worked_names[i], *name) == 0)
+			return ctl->worked[i];
+	return ctl->queued[option];
 }

@@ -32,6 +32,10 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
     const char **name);
 
+/* The same of simulate queue. */
+const char *arguments_queued(const struct ctl *ctl, enum queued_option option,
+    const char **name);
+
 /* COMMAND_COUNT: of all. */
 void arguments_help(FILE *out, enum command command);
 void arguments_help_family(FILE *out, enum command command);

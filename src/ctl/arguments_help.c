@@ -33,6 +33,13 @@ static const struct option_help worker_options[] = {
 	{ NULL, NULL, NULL },
 };
 
+static const struct option_help queue_options[] = {
+#define QUEUED(symbol, option, argument, text) { option, argument, text },
+#include "defs/queues.def"
+#undef QUEUED
+	{ NULL, NULL, NULL },
+};
+
 static const struct option_help schedule_options[] = {
 #define SCHEDULE(symbol, option, argument, text) { option, argument, text },
 #include "defs/schedules.def"
@@ -94,6 +101,8 @@ static const struct option_help *simulation_table(enum command command) {
 		return worker_options;
 	case COMMAND_SIMULATE_SCHEDULE:
 		return schedule_options;
+	case COMMAND_SIMULATE_QUEUE:
+		return queue_options;
 	default:
 		return NULL;
 	}

@@ -45,6 +45,13 @@ enum schedule_option {
 	SCHEDULE_OPTION_COUNT
 };
 
+enum queued_option {
+#define QUEUED(symbol, option, argument, text) QUEUED_##symbol,
+#include "defs/queues.def"
+#undef QUEUED
+	QUEUED_COUNT
+};
+
 struct ctl {
 	const char *config_path;
 	bool config_given;		/* by -c */
@@ -82,6 +89,7 @@ struct ctl {
 	const char *simulated[SIMULATION_COUNT];	/* or NULL; but for --ceiling */
 	const char *worked[WORKED_COUNT];	/* or NULL; arguments_worked() */
 	const char *scheduled[SCHEDULE_OPTION_COUNT];	/* or NULL */
+	const char *queued[QUEUED_COUNT];	/* or NULL; arguments_queued() */
 	bool trace;			/* --trace */
 };
 

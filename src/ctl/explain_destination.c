@@ -93,7 +93,7 @@ static const struct column columns[EXPLAINED_VALUES] = {
 static void explain_settings(const struct generation *g, const char *destination,
     struct value *values, char *text, size_t size) {
 	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
-	unsigned mta = g->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+	unsigned mta = generation_window_mta(g, destination, strlen(destination), 0);
 	struct window_settings settings;
 	unsigned count = generation_window_sources(g, mta, destination,
 	    strlen(destination), GENERATION_NO_PROVIDER, sources);

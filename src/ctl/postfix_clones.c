@@ -18,11 +18,13 @@
 #define CACHE		"smtp_connection_cache_on_demand"
 #define CACHE_ALWAYS	"smtp_connection_cache_destinations"
 #define WORD_MAX	4096
+#define LANE_NAME_MAX	64
 
 typedef void setting_call(void *context, const char *name, const char *value);
 
-static void name_of(uint16_t width, char out[16]) {
-	snprintf(out, 16, "lane%u", width);
+static void name_of(const struct postfix_lanes *lanes, uint16_t width, char out[LANE_NAME_MAX]) {
+	snprintf(out, LANE_NAME_MAX, "lane%u%s%s", width, lanes->transport[0] != '\0' ? "-" : "",
+	    lanes->transport);
 }
 
 const char *postfix_clones_doubt(const struct postfix_site *site) {
@@ -59,10 +61,12 @@ static bool own_parameter(const char *name, uint16_t width) {
 }
 
 /* The settings of its own queues, of the queue manager. */
-static void each_parameter(const struct postfix_site *site, uint16_t width,
+static void each_parameter(const struct postfix_lanes *lanes, uint16_t width,
     setting_call *each, void *context) {
-	char name[160], number[8];
+	const struct postfix_site *site = lanes->site;
+	char lane[LANE_NAME_MAX], name[160], number[8];
 
+	name_of(lanes, width, lane);
 	snprintf(number, sizeof(number), "%u", width);
 	for (const struct postfix_parameter *p = postfix_parameters; p->name != NULL; p++) {
 		const char *value = postfix_transport_value(site->settings, site->clone, p);
@@ -70,7 +74,7 @@ static void each_parameter(const struct postfix_site *site, uint16_t width,
 		if (own_parameter(p->name, width))
 			value = strstr(p->name, "feedback") != NULL ||
 			    strstr(p->name, "cohort") != NULL ? "0" : number;
-		snprintf(name, sizeof(name), "lane%u_%s", width, p->name);
+		snprintf(name, sizeof(name), "%s_%s", lane, p->name);
 		if (value != NULL)
 			each(context, name, value);
 	}
@@ -115,11 +119,11 @@ static void each_option(const struct postfix_lanes *lanes, uint16_t width,
 	const struct postfix_site *site = lanes->site;
 	const char *always = postfix_value(site->settings, site->clone, CACHE_ALWAYS, false);
 	struct copying copying = { caching_of(lanes, width), each, context };
-	char syslog_name[256] = "";
+	char lane[LANE_NAME_MAX], syslog_name[256] = "";
 
+	name_of(lanes, width, lane);
 	postfix_overrides_each(site->settings, site->clone, copy_option, &copying);
-	(void)text_append(syslog_name, sizeof(syslog_name), 0, "%s/lane%u",
-	    lanes->syslog_name, width);
+	(void)text_append(syslog_name, sizeof(syslog_name), 0, "%s/%s", lanes->syslog_name, lane);
 	each(context, "syslog_name", syslog_name);
 	if (copying.caching == CACHING_ALWAYS)
 		each(context, CACHE_ALWAYS, "static:all");
@@ -137,26 +141,26 @@ static void write_one(void *context, const char *name, const char *value) {
 
 void postfix_clones_write_options(FILE *out, const struct postfix_lanes *lanes) {
 	for (uint32_t i = 0; i < lanes->count; i++)
-		each_parameter(lanes->site, lanes->widths[i], write_one, out);
+		each_parameter(lanes, lanes->widths[i], write_one, out);
 }
 
 void postfix_clones_write_services(FILE *out, const struct postfix_lanes *lanes) {
 	const char *line = postfix_service(lanes->site->settings, lanes->site->clone);
-	char name[16];
+	char name[LANE_NAME_MAX];
 
 	for (uint32_t i = 0; i < lanes->count; i++) {
-		name_of(lanes->widths[i], name);
+		name_of(lanes, lanes->widths[i], name);
 		postfix_lines_service(out, line, name);
 		each_option(lanes, lanes->widths[i], write_one, out);
 	}
 }
 
 bool postfix_clones_has(const struct postfix_lanes *lanes, const char *name) {
-	char prefix[24];
+	char prefix[LANE_NAME_MAX];
 
 	for (uint32_t i = 0; i < lanes->count; i++) {
-		snprintf(prefix, sizeof(prefix), "lane%u_", lanes->widths[i]);
-		if (strncmp(name, prefix, strlen(prefix)) == 0)
+		name_of(lanes, lanes->widths[i], prefix);
+		if (strncmp(name, prefix, strlen(prefix)) == 0 && name[strlen(prefix)] == '_')
 			return true;
 	}
 	return false;
@@ -224,9 +228,9 @@ enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t
 	struct comparing comparing = { .site = lanes->site };
 	const char *line, *original;
 	unsigned options = 0;
-	char name[16];
+	char name[LANE_NAME_MAX];
 
-	name_of(width, name);
+	name_of(lanes, width, name);
 	line = postfix_service(lanes->site->settings, name);
 	original = postfix_service(lanes->site->settings, lanes->site->clone);
 	if (line == NULL || original == NULL)
@@ -234,7 +238,7 @@ enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t
 	if (postfix_service_count(lanes->site->settings, name) > 1)
 		return CLONE_TWICE;
 	comparing.service = "qmgr";
-	each_parameter(lanes->site, width, compare_one, &comparing);
+	each_parameter(lanes, width, compare_one, &comparing);
 	comparing.service = name;
 	comparing.count = 0;
 	each_option(lanes, width, compare_one, &comparing);

@@ -4,6 +4,8 @@
  * section 11).  What the original has, master.cf's options and main.cf's settings of
  * the transport, each of them has; then its own:
  *
+ * The lanes of a further transport (mta[].transports[]) are laneN-TRANSPORT.
+ *
  *	syslog_name			SYSLOG_NAME/laneN: tells the lane in the log
  *	initial and limit		N, and no feedback: it stays at N
  *	failed_cohort_limit		0 for the lane of 1: else one refusal would suspend it
@@ -32,6 +34,7 @@ struct postfix_lanes {
 	const uint16_t *widths;
 	uint32_t count;
 	const char *syslog_name;	/* of the mta */
+	const char *transport;		/* whose lanes are laneN-TRANSPORT; "": laneN */
 	uint32_t cache_from;		/* lanes as wide as this cache connections; 0: none */
 };
 

@@ -50,6 +50,10 @@ struct lanes {
 	enum clone_state states[GENERATION_LANES_MAX];
 	char *lines;			/* of master.cf, or NULL: there are none */
 	bool reloaded;
+	/* Those of mta[].transports[]: of each mta, mta_name, settings, site, clones, no_clones
+	 * and states are its own. */
+	struct lanes *further;
+	unsigned further_count;
 };
 
 /* --- which mta ------------------------------------------------------------- */
@@ -68,7 +72,7 @@ static int find_mta(struct lanes *lanes) {
 	for (uint32_t i = 0; i < g->mta_count; i++) {
 		const char *name = generation_text(g, g->mtas[i].name);
 
-		if (g->mtas[i].kind != MTA_POSTFIX ||
+		if (g->mtas[i].kind != MTA_POSTFIX || g->mtas[i].transport != 0 ||
 		    (wanted != NULL && strcmp(wanted, name) != 0))
 			continue;
 		lanes->mta = &g->mtas[i];
@@ -111,6 +115,15 @@ static void take_name(void *context, const struct destination_seen *seen) {
 		names->count++;
 }
 
+/* The same tables and more are those of the clone. */
+static int ask_further(struct lanes *lanes, const struct names *names, struct diag *diag) {
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		if (lanes->further[i].site.refusal[0] == '\0' && postfix_site_ask(
+		    &lanes->further[i].site, names->list, names->count, diag) != 0)
+			return -1;
+	return 0;
+}
+
 static int ask_tables(struct lanes *lanes, struct diag *diag) {
 	struct names names = { .list = NULL };
 	struct reader *reader;
@@ -128,6 +141,8 @@ static int ask_tables(struct lanes *lanes, struct diag *diag) {
 		result = diag_set(diag, ENOMEM, "no memory");
 	else
 		result = postfix_site_ask(&lanes->site, names.list, names.count, diag);
+	if (result == 0)
+		result = ask_further(lanes, &names, diag);
 	for (size_t i = 0; i < names.count; i++)
 		free(names.list[i]);
 	free(names.list);
@@ -142,6 +157,7 @@ static void look_at_lanes(struct lanes *lanes) {
 	lanes->clones = (struct postfix_lanes){ .site = &lanes->site,
 		.widths = lanes->mta->lanes, .count = lanes->mta->lane_count,
 		.syslog_name = generation_text(g, lanes->mta->syslog_name),
+		.transport = generation_text(g, lanes->mta->transport),
 		.cache_from = lanes->mta->cache_from };
 	lanes->no_clones = lanes->site.refusal[0] != '\0' ? lanes->site.refusal_text :
 	    postfix_clones_doubt(&lanes->site);
@@ -209,6 +225,45 @@ static bool is_by_setup(const struct lanes *lanes) {
 	return found;
 }
 
+static void write_routes(FILE *file, const struct postfix_site *site) {
+	for (size_t i = 0; i < site->route_count; i++)
+		if (site->routes[i].next_hop[0] == '\0')
+			fprintf(file, "own %s\n", site->routes[i].mask);
+		else
+			fprintf(file, "route %s %s\n", site->routes[i].mask,
+			    site->routes[i].next_hop);
+	for (size_t i = 0; i < site->exclusion_count; i++)
+		fprintf(file, "exclude %s %s\n", site->exclusions[i].mask,
+		    site->exclusions[i].setting);
+}
+
+static void write_clone(FILE *file, const struct lanes *lanes) {
+	const struct postfix_site *site = &lanes->site;
+
+	if (site->program[0] != '\0')
+		fprintf(file, "clone-program %s\n", site->program);
+	fprintf(file, "clone-limit %lu\nclone-cohorts %u\nclone-backoff %lld\n",
+	    strtoul(clone_value(lanes, "destination_concurrency_limit"), NULL, 10) & INT32_MAX,
+	    failed_cohorts(lanes), backoff_s(lanes));
+	if (site->refusal[0] != '\0')
+		fprintf(file, "refuse %s %s\n", site->refusal, site->refusal_text);
+}
+
+static void write_lanes(FILE *file, const struct lanes *lanes) {
+	for (uint32_t i = 0; i < lanes->clones.count; i++)
+		if (is_usable(lanes, i))
+			fprintf(file, "lane %u\n", lanes->clones.widths[i]);
+}
+
+/* Without a route none of its mail is known: then the rest would be in vain. */
+static void write_further(FILE *file, const struct lanes *lanes) {
+	fprintf(file, "transport %s\n", lanes->site.clone);
+	write_clone(file, lanes);
+	write_lanes(file, lanes);
+	if (lanes->site.route_count > 0)
+		write_routes(file, &lanes->site);
+}
+
 static void write_facts(FILE *file, const struct lanes *lanes) {
 	const struct postfix_site *site = &lanes->site;
 	time_t now = time(NULL);
@@ -218,33 +273,22 @@ static void write_facts(FILE *file, const struct lanes *lanes) {
 	strftime(made, sizeof(made), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	fprintf(file, "postern-site 1\n# Written by posternctl postfix-lanes.\n"
 	    "mta %s\nmade %s\n", lanes->mta_name, made);
-	if (site->program[0] != '\0')
-		fprintf(file, "clone-program %s\n", site->program);
-	fprintf(file, "clone-limit %lu\nclone-cohorts %u\nclone-backoff %lld\n",
-	    strtoul(clone_value(lanes, "destination_concurrency_limit"), NULL, 10) & INT32_MAX,
-	    failed_cohorts(lanes), backoff_s(lanes));
-	if (site->refusal[0] != '\0')
-		fprintf(file, "refuse %s %s\n", site->refusal, site->refusal_text);
+	write_clone(file, lanes);
 	if (site->relayhost[0] != '\0')
 		fprintf(file, "relayhost %s\n", site->relayhost);
 	if (is_by_setup(lanes))
 		fputs("by-setup\n", file);
-	for (uint32_t i = 0; i < lanes->clones.count; i++)
-		if (is_usable(lanes, i))
-			fprintf(file, "lane %u\n", lanes->clones.widths[i]);
+	write_lanes(file, lanes);
 	for (size_t i = 0; i < site->watch_count; i++)
 		fprintf(file, "watch %016" PRIx64 " %s\n", site->watches[i].stamp,
 		    site->watches[i].path);
-	for (size_t i = 0; i < site->route_count; i++)
-		fprintf(file, "route %s %s\n", site->routes[i].mask,
-		    site->routes[i].next_hop);
-	for (size_t i = 0; i < site->exclusion_count; i++)
-		fprintf(file, "exclude %s %s\n", site->exclusions[i].mask,
-		    site->exclusions[i].setting);
+	write_routes(file, site);
 	if (site->table_count > 0)
 		fputs("only-listed\n", file);
 	for (size_t i = 0; i < site->listed_count; i++)
 		fprintf(file, "list %s\n", site->listed[i]);
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		write_further(file, &lanes->further[i]);
 }
 
 static int make_directory(const char *path, struct diag *diag) {
@@ -312,12 +356,16 @@ static void reload(struct lanes *lanes) {
 
 static int make_lines(struct lanes *lanes) {
 	const struct generation *g = lanes->places.generation;
+	const struct postfix_lanes *groups[1 + GENERATION_MTAS_MAX] = { &lanes->clones };
 	char hints[PATH_MAX + 8];
 	struct postfix_use use = { .hints = hints, .mta = lanes->mta_name,
 		.site = lanes->site_path, .group = generation_text(g, g->hints_group),
-		.lanes = lanes->clones.count > 0 ? &lanes->clones : NULL };
+		.lanes = groups, .lane_groups = 1 };
 	size_t length;
 	FILE *out;
+
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		groups[use.lane_groups++] = &lanes->further[i].clones;
 
 	if (lanes->site.refusal[0] != '\0')
 		return EX_OK;
@@ -341,29 +389,67 @@ static void excluded_rows(void *context, struct writer *writer) {
 			value_text(site->exclusions[i].setting) });
 }
 
-static void routed_rows(void *context, struct writer *writer) {
-	const struct postfix_site *site = context;
-
+static void rows_of_routes(const struct postfix_site *site, struct writer *writer) {
 	for (size_t i = 0; i < site->route_count; i++)
 		writer_row(writer, (const struct value[]){
 			value_text(site->routes[i].mask),
-			value_text(site->routes[i].next_hop) });
+			value_text(site->routes[i].next_hop[0] == '\0' ? NULL :
+			    site->routes[i].next_hop),
+			value_text(site->clone) });
+}
+
+static void routed_rows(void *context, struct writer *writer) {
+	const struct lanes *lanes = context;
+
+	rows_of_routes(&lanes->site, writer);
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		rows_of_routes(&lanes->further[i].site, writer);
 }
 
 static const char *const clone_states[] = { [CLONE_ABSENT] = "no",
 	[CLONE_OUTDATED] = "outdated", [CLONE_TWICE] = "twice", [CLONE_WAITS] = "waits for a reload",
 	[CLONE_THERE] = "yes" };
 
-static void lane_rows(void *context, struct writer *writer) {
-	const struct lanes *lanes = context;
-	char name[16];
+static const char *lane_name(const struct lanes *lanes, uint32_t i, char out[64]) {
+	const char *transport = lanes->clones.transport;
+
+	snprintf(out, 64, "lane%u%s%s", lanes->clones.widths[i], *transport != '\0' ? "-" : "",
+	    transport);
+	return out;
+}
+
+static void rows_of_lanes(const struct lanes *lanes, struct writer *writer) {
+	char name[64];
 
 	for (uint32_t i = 0; i < lanes->clones.count; i++) {
-		snprintf(name, sizeof(name), "lane%u", lanes->clones.widths[i]);
+		lane_name(lanes, i, name);
 		writer_row(writer, (const struct value[]){ value_text(name),
 			value_number(lanes->clones.widths[i]),
 			value_text(clone_states[lanes->states[i]]),
 			value_truth(is_usable(lanes, i)) });
+	}
+}
+
+static void lane_rows(void *context, struct writer *writer) {
+	const struct lanes *lanes = context;
+
+	rows_of_lanes(lanes, writer);
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		rows_of_lanes(&lanes->further[i], writer);
+}
+
+static void transport_rows(void *context, struct writer *writer) {
+	const struct lanes *lanes = context;
+
+	for (unsigned i = 0; i < lanes->further_count; i++) {
+		const struct postfix_site *site = &lanes->further[i].site;
+		bool refused = site->refusal[0] != '\0';
+
+		writer_row(writer, (const struct value[]){ value_text(site->clone),
+			value_text(site->program[0] == '\0' ? NULL : site->program),
+			value_text(refused ? NULL : lanes->further[i].no_clones),
+			value_text(refused ? site->refusal : NULL),
+			value_text(refused ? site->refusal_text : NULL) });
 	}
 }
 
@@ -392,7 +478,10 @@ static void tell_programs(struct lanes *lanes) {
 	static const struct column excluded[] = { { "mask", COLUMN_TEXT },
 		{ "setting", COLUMN_TEXT } };
 	static const struct column routed[] = { { "mask", COLUMN_TEXT },
-		{ "next_hop", COLUMN_TEXT } };
+		{ "next_hop", COLUMN_TEXT }, { "transport", COLUMN_TEXT } };
+	static const struct column transports[] = { { "transport", COLUMN_TEXT },
+		{ "clone_program", COLUMN_TEXT }, { "no_lanes", COLUMN_TEXT },
+		{ "refused", COLUMN_TEXT }, { "text", COLUMN_TEXT } };
 	static const struct column widths[] = { { "lane", COLUMN_TEXT },
 		{ "width", COLUMN_NUMBER }, { "attached", COLUMN_TEXT },
 		{ "used", COLUMN_TRUTH } };
@@ -418,7 +507,8 @@ static void tell_programs(struct lanes *lanes) {
 	writer_object_begin(writer, NULL);
 	writer_members(writer, columns, values, COUNT_OF(columns));
 	writer_table(writer, "excluded", excluded, COUNT_OF(excluded), excluded_rows, site);
-	writer_table(writer, "routed", routed, COUNT_OF(routed), routed_rows, site);
+	writer_table(writer, "routed", routed, COUNT_OF(routed), routed_rows, lanes);
+	writer_table(writer, "transports", transports, COUNT_OF(transports), transport_rows, lanes);
 	writer_table(writer, "lanes", widths, COUNT_OF(widths), lane_rows, lanes);
 	writer_table(writer, "asked", asked, COUNT_OF(asked), asked_rows, site);
 	writer_object_end(writer);
@@ -456,14 +546,28 @@ static void tell_people_of_twins(const struct lanes *lanes) {
 }
 
 static void tell_people_of_lanes(const struct lanes *lanes) {
+	char name[64];
+
 	if (lanes->no_clones != NULL && lanes->site.refusal[0] == '\0')
 		ctl_complain("%s: no lanes for the transport %s: %s; mail for suspended "
 		    "destinations is held, but windows are not enforced", lanes->mta_name,
 		    lanes->site.clone, lanes->no_clones);
 	for (uint32_t i = 0; i < lanes->clones.count; i++)
 		if (why_unused(lanes->states[i]) != NULL)
-			ctl_complain("lane%u is not used: %s", lanes->clones.widths[i],
+			ctl_complain("%s is not used: %s", lane_name(lanes, i, name),
 			    why_unused(lanes->states[i]));
+}
+
+static void tell_people_of_further(const struct lanes *lanes) {
+	const struct postfix_site *site = &lanes->site;
+
+	if (site->refusal[0] != '\0')
+		ctl_complain("%s: no hints for this transport: %s", lanes->mta_name,
+		    site->refusal_text);
+	else if (site->route_count == 0)
+		ctl_complain("%s: no domain uses this transport: neither transport_maps nor "
+		    "relay_domains (relay_transport) names it", lanes->mta_name);
+	tell_people_of_lanes(lanes);
 }
 
 /* The lines alone go to stdout, ready for master.cf. */
@@ -482,6 +586,8 @@ static void tell_people(const struct lanes *lanes) {
 		    site->tables[i].setting, site->tables[i].name, site->listed_count);
 	tell_people_of_twins(lanes);
 	tell_people_of_lanes(lanes);
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		tell_people_of_further(&lanes->further[i]);
 	if (relayhost_fault(site->relayhost, lanes->mta, text, sizeof(text)))
 		ctl_complain("%s: %s", lanes->mta_name, text);
 	if (lanes->lines == NULL && postfix_attachment(site) != ATTACHED_NO)
@@ -512,8 +618,46 @@ static int watch_settings(struct lanes *lanes, const uint64_t stamps[2], struct 
 	return 0;
 }
 
-static int do_it(struct lanes *lanes) {
+/* Of each transport: what its own mail server is, and its names. */
+static int find_further(struct lanes *lanes, struct diag *diag) {
 	const struct generation *g = lanes->places.generation;
+
+	lanes->further = calloc(GENERATION_MTAS_MAX, sizeof(*lanes->further));
+	if (lanes->further == NULL)
+		return diag_set(diag, errno, "no memory");
+	for (uint32_t i = 0; i < g->mta_count; i++)
+		if (g->mtas[i].transport != 0 && &g->mtas[g->mtas[i].parent] == lanes->mta)
+			lanes->further[lanes->further_count++] = (struct lanes){
+				.ctl = lanes->ctl, .places = lanes->places,
+				.mta = &g->mtas[i],
+				.mta_name = generation_text(g, g->mtas[i].name) };
+	return 0;
+}
+
+static int read_sites(struct lanes *lanes, struct diag *diag) {
+	const struct generation *g = lanes->places.generation;
+	const char *transports[POSTFIX_TRANSPORTS_MAX] = { generation_text(g,
+		lanes->mta->clone) };
+	unsigned count = 1;
+
+	if (find_further(lanes, diag) != 0)
+		return -1;
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		transports[count++] = generation_text(g, lanes->further[i].mta->transport);
+	if (postfix_settings_read(&lanes->settings,
+		generation_text(g, lanes->mta->config_directory), transports, count, diag) != 0 ||
+	    postfix_site_read(&lanes->site, lanes->settings, transports[0], diag) != 0)
+		return -1;
+	for (unsigned i = 0; i < lanes->further_count; i++) {
+		lanes->further[i].settings = lanes->settings;
+		if (postfix_site_read_further(&lanes->further[i].site, lanes->settings,
+			transports[i + 1], diag) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int do_it(struct lanes *lanes) {
 	uint64_t stamps[2];
 	char path[PATH_MAX];
 	struct diag diag;
@@ -521,17 +665,14 @@ static int do_it(struct lanes *lanes) {
 
 	for (int i = 0; i < 2; i++)
 		stamps[i] = file_stamp(settings_path(lanes, i, path));
-	if (postfix_settings_read(&lanes->settings,
-		generation_text(g, lanes->mta->config_directory),
-		generation_text(g, lanes->mta->clone), &diag) != 0 ||
-	    postfix_site_read(&lanes->site, lanes->settings,
-		generation_text(g, lanes->mta->clone), &diag) != 0 ||
-	    watch_settings(lanes, stamps, &diag) != 0 ||
+	if (read_sites(lanes, &diag) != 0 || watch_settings(lanes, stamps, &diag) != 0 ||
 	    ask_tables(lanes, &diag) != 0) {
 		ctl_complain("%s", diag.text);
 		return EX_UNAVAILABLE;
 	}
 	look_at_lanes(lanes);
+	for (unsigned i = 0; i < lanes->further_count; i++)
+		look_at_lanes(&lanes->further[i]);
 	if (!lanes->ctl->dry_run && write_site(lanes, &diag) != 0) {
 		code = ctl_fail(&diag);
 		return code == EX_OSERR || code == EX_UNAVAILABLE ? EX_CANTCREAT : code;
@@ -558,6 +699,9 @@ int command_POSTFIX_LANES(struct ctl *ctl) {
 		code = find_mta(&lanes);
 	if (code == EX_OK)
 		code = do_it(&lanes);
+	for (unsigned i = 0; i < lanes.further_count; i++)
+		postfix_site_free(&lanes.further[i].site);
+	free(lanes.further);
 	postfix_site_free(&lanes.site);
 	postfix_settings_free(&lanes.settings);
 	places_free(&lanes.places);

@@ -61,7 +61,7 @@ void postfix_lines_option(FILE *out, const char *name, const char *value) {
 struct copying {
 	FILE *out;
 	const char *const *but;		/* NULL-terminated */
-	const struct postfix_lanes *lanes;	/* or NULL: settings of these neither */
+	const struct postfix_use *use;	/* or NULL: settings of its lanes neither */
 };
 
 static void copy_option(void *context, const char *name, const char *value) {
@@ -70,8 +70,9 @@ static void copy_option(void *context, const char *name, const char *value) {
 	for (const char *const *but = copying->but; *but != NULL; but++)
 		if (strcmp(*but, name) == 0)
 			return;
-	if (copying->lanes != NULL && postfix_clones_has(copying->lanes, name))
-		return;
+	for (unsigned i = 0; copying->use != NULL && i < copying->use->lane_groups; i++)
+		if (postfix_clones_has(copying->use->lanes[i], name))
+			return;
 	postfix_lines_option(copying->out, name, value == NULL ? "" : value);
 }
 
@@ -103,10 +104,10 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	    "main.cf,\n# master.cf or one of their tables changes.\n", use->mta);
 	postfix_lines_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
 	postfix_overrides_each(site->settings, "qmgr", copy_option,
-	    &(struct copying){ out, of_qmgr, use->lanes });
+	    &(struct copying){ out, of_qmgr, use });
 	postfix_lines_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
-	if (use->lanes != NULL)
-		postfix_clones_write_options(out, use->lanes);
+	for (unsigned i = 0; i < use->lane_groups; i++)
+		postfix_clones_write_options(out, use->lanes[i]);
 	postfix_lines_service(out, postfix_service(site->settings, site->resolver),
 	    POSTFIX_RESOLVER);
 	postfix_overrides_each(site->settings, site->resolver, copy_option,
@@ -119,8 +120,8 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	    "  -o " POSTFIX_HINT_SERVICE "_time_limit=3600s\n"
 	    "  user=nobody%s%s argv=" POSTERN_SBINDIR "/postern-lookup %s %s %s\n",
 	    use->group[0] == '\0' ? "" : ":", use->group, use->hints, use->mta, use->site);
-	if (use->lanes != NULL)
-		postfix_clones_write_services(out, use->lanes);
+	for (unsigned i = 0; i < use->lane_groups; i++)
+		postfix_clones_write_services(out, use->lanes[i]);
 }
 
 /* Equal but for blanks and commas? */

@@ -17,7 +17,8 @@ struct postfix_use {
 	const char *group;		/* that may read it, or "" */
 	const char *mta;		/* its name */
 	const char *site;		/* its site's file */
-	const struct postfix_lanes *lanes;	/* or NULL: none */
+	const struct postfix_lanes *const *lanes;	/* of each transport, those with none as well */
+	unsigned lane_groups;
 };
 void postfix_lines_write(FILE *out, const struct postfix_site *site,
     const struct postfix_use *use);

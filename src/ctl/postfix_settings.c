@@ -25,7 +25,7 @@ static const char *const wanted[] = {
 	"sender_dependent_default_transport_maps", "transport_maps",
 	"address_verify_transport_maps", "parent_domain_matches_subdomains",
 	"mydestination", "virtual_alias_domains", "virtual_mailbox_domains",
-	"relay_domains", "minimal_backoff_time",
+	"relay_domains", "relay_transport", "minimal_backoff_time",
 };
 #define WANTED	(sizeof(wanted) / sizeof(wanted[0]))
 
@@ -52,7 +52,9 @@ enum listing { MAIN_RAW, MAIN_FULL, SERVICES_RAW, SERVICES_FULL, LINES, LISTINGS
 
 struct postfix_settings {
 	char directory[DIRECTORY_MAX];
-	char parameters[PARAMETERS][PARAMETER_MAX];	/* "smtp_recipient_limit" */
+	/* "smtp_recipient_limit" */
+	char parameters[POSTFIX_TRANSPORTS_MAX * PARAMETERS][PARAMETER_MAX];
+	size_t parameter_count;
 	struct program_output outputs[LISTINGS];
 };
 
@@ -63,7 +65,8 @@ static int ask_postconf(struct postfix_settings *settings, enum listing listing,
 		[SERVICES_RAW] = { "-P", NULL }, [SERVICES_FULL] = { "-P", "-x" },
 		[LINES] = { "-M", NULL },
 	};
-	const char *argv[6 + WANTED + PARAMETERS] = { "postconf", "-c", settings->directory };
+	const char *argv[6 + WANTED + POSTFIX_TRANSPORTS_MAX * PARAMETERS] = { "postconf", "-c",
+		settings->directory };
 	struct program_output *output = &settings->outputs[listing];
 	size_t count = 3;
 
@@ -71,7 +74,7 @@ static int ask_postconf(struct postfix_settings *settings, enum listing listing,
 		argv[count++] = options[listing][i];
 	for (size_t i = 0; i < WANTED && listing <= MAIN_FULL; i++)
 		argv[count++] = wanted[i];
-	for (size_t i = 0; postfix_parameters[i].name != NULL && listing <= MAIN_FULL; i++)
+	for (size_t i = 0; i < settings->parameter_count && listing <= MAIN_FULL; i++)
 		argv[count++] = settings->parameters[i];
 	argv[count] = NULL;
 	if (program_run(argv, NULL, NULL, 0, output, diag) != 0)
@@ -83,7 +86,8 @@ static int ask_postconf(struct postfix_settings *settings, enum listing listing,
 }
 
 int postfix_settings_read(struct postfix_settings **out,
-    const char *config_directory, const char *clone, struct diag *diag) {
+    const char *config_directory, const char *const *transports, unsigned count,
+    struct diag *diag) {
 	struct postfix_settings *settings = calloc(1, sizeof(*settings));
 
 	*out = settings;
@@ -94,9 +98,11 @@ int postfix_settings_read(struct postfix_settings **out,
 	    config_directory[0] != '/')
 		return diag_set(diag, 0, "config_directory %s is not an absolute path",
 		    config_directory);
-	for (size_t i = 0; postfix_parameters[i].name != NULL; i++)
-		(void)text_append(settings->parameters[i], PARAMETER_MAX, 0, "%s_%s", clone,
-		    postfix_parameters[i].name);
+	for (unsigned k = 0; k < count && k < POSTFIX_TRANSPORTS_MAX; k++)
+		for (size_t i = 0; postfix_parameters[i].name != NULL; i++)
+			(void)text_append(settings->parameters[settings->parameter_count++],
+			    PARAMETER_MAX, 0, "%s_%s", transports[k],
+			    postfix_parameters[i].name);
 	for (unsigned i = 0; i < LISTINGS; i++) {
 		if (ask_postconf(settings, (enum listing)i, diag) != 0)
 			return -1;

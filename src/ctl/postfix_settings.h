@@ -11,13 +11,16 @@
 
 #include "base/diag.h"
 
+#define POSTFIX_TRANSPORTS_MAX	8
+
 struct postfix_settings;
 
 /* Runs postconf for a configuration directory; the settings that Postfix has for each
- * transport are asked for that of `clone`.  0, or -1 with *diag; postfix_settings_free it
- * in both cases. */
+ * transport are asked for these, `count` of POSTFIX_TRANSPORTS_MAX at most.  0, or -1 with
+ * *diag; postfix_settings_free it in both cases. */
 int postfix_settings_read(struct postfix_settings **settings,
-    const char *config_directory, const char *clone, struct diag *diag);
+    const char *config_directory, const char *const *transports, unsigned count,
+    struct diag *diag);
 void postfix_settings_free(struct postfix_settings **settings);
 
 const char *postfix_directory(const struct postfix_settings *settings);

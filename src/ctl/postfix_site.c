@@ -100,11 +100,16 @@ static bool is_plain(const char *name) {
 }
 
 /* Where "TRANSPORT:NEXTHOP" goes by the cloned transport to a next hop that can stand
- * in an answer of ours, that; else NULL. */
+ * in an answer of ours, that; else NULL.  Of a further transport "" for the domain's own. */
 static const char *next_hop_of(const struct postfix_site *site, const char *value) {
 	size_t length = value == NULL ? 0 : strcspn(value, ":");
 
-	if (value == NULL || value[length] != ':' || value[length + 1] == '\0' ||
+	if (value != NULL && site->is_further && strlen(site->clone) == length &&
+	    memcmp(value, site->clone, length) == 0 &&
+	    value[length + (value[length] == ':')] == '\0')
+		return "";
+	if (value == NULL || (length == 0 && site->is_further) || value[length] != ':' ||
+	    value[length + 1] == '\0' ||
 	    (length != 0 && (strlen(site->clone) != length ||
 		memcmp(value, site->clone, length) != 0)))
 		return NULL;
@@ -128,8 +133,8 @@ static int compare_routes(const void *a, const void *b) {
 	return strcmp(one->mask, two->mask);
 }
 
-static int add_route(struct postfix_site *site, const char *setting, const char *mask,
-    const char *next_hop, struct diag *diag) {
+static int add_route(struct postfix_site *site, const struct site_setting *setting,
+    const char *mask, const char *next_hop, struct diag *diag) {
 	struct site_route *grown = reallocarray(site->routes, site->route_count + 1,
 	    sizeof(*grown));
 
@@ -138,8 +143,9 @@ static int add_route(struct postfix_site *site, const char *setting, const char 
 	site->routes = grown;
 	for (size_t i = 0; i < site->route_count; i++)
 		if (strcmp(grown[i].mask, mask) == 0)
-			return strcmp(grown[i].next_hop, next_hop) == 0 ? 0 :
-			    add_exclusion(site, setting, mask, diag);
+			/* what transport_maps says counts more than relay_domains */
+			return setting->hop != NULL ? 0 : strcmp(grown[i].next_hop, next_hop) == 0 ? 0 :
+			    add_exclusion(site, setting->name, mask, diag);
 	grown = &grown[site->route_count];
 	*grown = (struct site_route){ strdup(mask), strdup(next_hop) };
 	if (grown->mask == NULL || grown->next_hop == NULL) {
@@ -175,7 +181,7 @@ int site_sort_routes(struct postfix_site *site, struct diag *diag) {
 
 int site_exclude(struct postfix_site *site, const struct site_setting *setting,
     const char *key, size_t length, const char *value, struct diag *diag) {
-	const char *next_hop = setting->routes ? next_hop_of(site, value) : NULL;
+	const char *next_hop = setting->routes ? next_hop_of(site, value) : setting->hop;
 	const char *at = memrchr(key, '@', length);
 	char name[MASK_NAME_MAX + 2], mask[MASK_NAME_MAX + 5] = "";
 	bool below = setting->below && at == NULL, dotted = false;
@@ -201,10 +207,10 @@ int site_exclude(struct postfix_site *site, const struct site_setting *setting,
 		return 0;
 	text_append(mask, sizeof(mask), 0, "%s%s", below ? "*." : "", name);
 	if (next_hop != NULL && below && !dotted &&
-	    add_route(site, setting->name, name, next_hop, diag) != 0)
+	    add_route(site, setting, name, next_hop, diag) != 0)
 		return -1;
 	if (next_hop != NULL)
-		return add_route(site, setting->name, mask, next_hop, diag);
+		return add_route(site, setting, mask, next_hop, diag);
 	return add_exclusion(site, setting->name, mask, diag);
 }
 
@@ -290,9 +296,9 @@ static bool holds_below(const struct postfix_site *site, const char *setting) {
 	return false;
 }
 
-static int read_setting(struct postfix_site *site, const char *name, bool routes,
-    bool by_domain, struct diag *diag) {
-	struct site_setting setting = { .name = name, .routes = routes };
+static int read_named(struct postfix_site *site, const char *name, bool routes,
+    bool by_domain, const char *hop, struct diag *diag) {
+	struct site_setting setting = { .name = name, .routes = routes, .hop = hop };
 	const char *value = postfix_value(site->settings, site->resolver, name, false);
 
 	if (value == NULL) {
@@ -302,6 +308,11 @@ static int read_setting(struct postfix_site *site, const char *name, bool routes
 	setting.below = by_domain && holds_below(site, name);
 	setting.dotted = by_domain && !setting.below;
 	return read_list(site, &setting, value, 0, diag);
+}
+
+static int read_setting(struct postfix_site *site, const char *name, bool routes,
+    bool by_domain, struct diag *diag) {
+	return read_named(site, name, routes, by_domain, NULL, diag);
 }
 
 /* Settings that must be empty. */
@@ -419,6 +430,36 @@ int postfix_site_read(struct postfix_site *site,
 	    read_setting(site, "virtual_mailbox_domains", false, false, diag) != 0 ||
 	    read_setting(site, "relay_domains", false, true, diag) != 0 ||
 	    read_setting(site, "transport_maps", true, true, diag) != 0)
+		return -1;
+	return site_sort_routes(site, diag);
+}
+
+/* Where relay_domains goes by the transport, by which next hop; else NULL. */
+static const char *relay_hop(const struct postfix_site *site) {
+	const char *value = postfix_value(site->settings, site->resolver, "relay_transport",
+	    false), *hop = value == NULL ? NULL : next_hop_of(site, value);
+
+	return hop == NULL || *hop != '\0' ? hop : site->relayhost;
+}
+
+int postfix_site_read_further(struct postfix_site *site,
+    const struct postfix_settings *settings, const char *transport, struct diag *diag) {
+	const char *hop;
+
+	memset(site, 0, sizeof(*site));
+	site->settings = settings;
+	site->clone = transport;
+	site->is_further = true;
+	find_resolver(site);
+	find_program(site);
+	check_empty(site);
+	read_relayhost(site);
+	hop = relay_hop(site);
+	if (read_setting(site, "mydestination", false, false, diag) != 0 ||
+	    read_setting(site, "virtual_alias_domains", false, false, diag) != 0 ||
+	    read_setting(site, "virtual_mailbox_domains", false, false, diag) != 0 ||
+	    read_setting(site, "transport_maps", true, true, diag) != 0 ||
+	    (hop != NULL && read_named(site, "relay_domains", false, true, hop, diag) != 0))
 		return -1;
 	return site_sort_routes(site, diag);
 }

@@ -26,7 +26,7 @@ struct site_exclusion {
 /* The site names the next hop of the cloned transport itself. */
 struct site_route {
 	char *mask;		/* "a.example", or "*.a.example" for all below a.example */
-	char *next_hop;		/* spelled as there */
+	char *next_hop;		/* spelled as there; of a further transport "": the domain's own */
 };
 
 /* A table that can only be asked. */
@@ -35,6 +35,7 @@ struct site_table {
 	const char *setting;
 	bool below;		/* entries for "a" hold for "x.a", */
 	bool dotted;		/* or those for ".a" do */
+	const char *hop;	/* as in site_setting */
 };
 
 /* A file that the site's settings were read of. */
@@ -46,6 +47,7 @@ struct site_watch {
 struct postfix_site {
 	const struct postfix_settings *settings;
 	const char *clone;		/* the transport whose mail may be held */
+	bool is_further;		/* one of mta[].transports[]: its mail is what the site names it for */
 	char resolver[64];		/* the service that the queue manager asks */
 	char program[128];		/* how the log names the clone's deliveries */
 	/* Why there can be no hints at all: a word for ever, and words for people.
@@ -71,6 +73,11 @@ struct postfix_site {
 int postfix_site_read(struct postfix_site *site,
     const struct postfix_settings *settings, const char *clone, struct diag *diag);
 
+/* The same for a transport of mta[].transports[]: `routes` are the domains that the site sends by
+ * it. */
+int postfix_site_read_further(struct postfix_site *site,
+    const struct postfix_settings *settings, const char *transport, struct diag *diag);
+
 /* Asks the tables that can only be asked about these destinations; those are then
  * `listed`.  As postfix_site_read. */
 int postfix_site_ask(struct postfix_site *site, char *const *destinations,
@@ -93,6 +100,8 @@ struct site_setting {
 	const char *name;
 	bool routes;		/* transport_maps: keys are addresses, too */
 	bool below, dotted;	/* as in site_table */
+	const char *hop;	/* mail for all that it names goes by the transport, by this next hop
+				 * ("": the domain's own); or NULL */
 };
 
 /* An entry of the setting, or a key of one of its tables (then `value`, else NULL, is

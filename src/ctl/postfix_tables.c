@@ -60,7 +60,7 @@ static int note_table(struct postfix_site *site, const struct site_setting *sett
 	site->tables = grown;
 	grown = &grown[site->table_count];
 	*grown = (struct site_table){ .name = strdup(table), .setting = setting->name,
-		.below = setting->below, .dotted = setting->dotted };
+		.below = setting->below, .dotted = setting->dotted, .hop = setting->hop };
 	if (grown->name == NULL)
 		return diag_set(diag, errno, "no memory");
 	site->table_count++;
@@ -187,8 +187,9 @@ static bool add_keys(struct text *text, const struct site_table *table,
 
 static int ask_table(struct postfix_site *site, const struct site_table *table,
     char *const *destinations, size_t count, struct diag *diag) {
-	const struct site_setting setting = { .name = table->setting, .routes = true,
-		.below = table->below, .dotted = table->dotted };
+	const struct site_setting setting = { .name = table->setting,
+		.routes = table->hop == NULL, .hop = table->hop, .below = table->below,
+		.dotted = table->dotted };
 	struct program_output output;
 	struct text keys = { .at = NULL };
 	bool good = add_line(&keys, "", "*");

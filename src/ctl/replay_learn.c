@@ -69,7 +69,10 @@ static struct learned *owner(struct replay_learning *learning, const struct deli
 	struct learned *own;
 
 	if (provider == JUDGE_NONE ||
-	    !judge_provider_destination(learning->generation, provider, name))
+	    !judge_provider_destination(learning->generation, provider, name) ||
+	    !judge_transport_name(learning->generation, judgement->mta <
+		learning->generation->mta_count ? &learning->generation->mtas[judgement->mta] :
+		NULL, name))
 		memcpy(name, judgement->destination, sizeof(name));
 	own = replay_learned_get(learning, name);
 	if (own == NULL)

@@ -208,6 +208,23 @@ static bool is_shared(struct hand *hand)
 	return true;
 }
 
+/* Moves the name behind a transport's.  False: there is none of that name, for what is to begin
+ * now. */
+static bool is_of_transport(const struct hand *hand, const char **name, size_t *length)
+{
+	size_t prefix = generation_transport_prefix(*name, *length);
+
+	if (prefix == 0)
+		return true;
+	if (hand->request->verb != BY_HAND_RESUME && hand->request->verb != BY_HAND_FORGET &&
+	    generation_find_transport(hand->generation, GENERATION_MTAS_MAX, *name,
+	    prefix - 1) == GENERATION_MTAS_MAX)
+		return false;
+	*name += prefix;
+	*length -= prefix;
+	return true;
+}
+
 static enum by_hand_error destination(struct hand *hand)
 {
 	const struct by_hand *request = hand->request;
@@ -233,15 +250,15 @@ static enum by_hand_error destination(struct hand *hand)
 	}
 	if (!windows_owner_named(hand->generation, name, length, hand->owner) ||
 	    strncmp(hand->owner->name, WINDOW_CLASS_PREFIX, strlen(WINDOW_CLASS_PREFIX)) == 0 ||
-	    (hand->owner->kind == DESTINATION_DOMAIN &&
+	    !is_of_transport(hand, &name, &length) || (hand->owner->kind == DESTINATION_DOMAIN &&
 	    !judge_domain((struct span){ name, length }, ignored)))
 		return BY_HAND_BAD_NAME;
 	if (hand->owner->kind == DESTINATION_PROVIDER && hand->owner->provider == JUDGE_NONE)
 		return BY_HAND_BAD_NAME;
 	if (is_shared(hand))
 		return BY_HAND_SHARED;
-	windows_rules(hand->generation, windows_mta(hand->generation,
-	    windows_seen_bits(hand->engine, hand->owner)), hand->owner, &hand->rules);
+	windows_rules(hand->generation, windows_mta(hand->engine, hand->generation, hand->owner),
+	    hand->owner, &hand->rules);
 	return act(hand);
 }
 

@@ -52,6 +52,7 @@ struct question {
 	size_t name_length;
 	uint8_t listener;	/* our socket, by its number in the generation */
 	enum session_owner owner;
+	uint32_t process;	/* of the mail server, that serves the client; 0: not known */
 	uint32_t owner_socket;	/* engine_peer_socket of its connection; 0: not known */
 	bool shown;		/* the kernel's table has just shown that it is the owner's */
 	/* XCLIENT: the tuple of the CONNECT before it is what the kernel shows. */

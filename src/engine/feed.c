@@ -114,8 +114,12 @@ static int64_t took_ms(const struct delivery *d)
 /* Is the window that of the recipient's domain? */
 static bool is_own(const struct feed_result *result)
 {
-	return result->judgement->kind == DESTINATION_DOMAIN &&
-	    result->delivery->domain.text[0] != '[';
+	const struct judgement *judgement = result->judgement;
+
+	return judgement->kind == DESTINATION_DOMAIN &&
+	    result->delivery->domain.text[0] != '[' &&
+	    (judgement->mta >= result->generation->mta_count ||
+	    result->generation->mtas[judgement->mta].transport == 0);
 }
 
 /* Is the relay the one that mail for the domain goes to? */
@@ -182,16 +186,25 @@ static void find_window(const struct engine *engine, const struct generation *ge
     struct judgement *judgement, struct window_owner *out)
 {
 	struct destination_seen seen;
+	struct window_owner own;
+	size_t prefix;
 
 	*out = (struct window_owner){ .kind = judgement->kind,
 		.provider = judgement->provider };
 	memcpy(out->name, judgement->destination, sizeof(out->name));
+	own = *out;
 	if (judgement->kind != DESTINATION_DOMAIN || judgement->tried.name.length > 0 ||
-	    !address_is_unknown(&judgement->tried.address) ||
-	    !destinations_find(engine->segment, out->name, strlen(out->name), &seen))
+	    !address_is_unknown(&judgement->tried.address))
+		return;
+	prefix = generation_transport_prefix(out->name, strlen(out->name));
+	if (!destinations_find(engine->segment, out->name + prefix,
+		strlen(out->name + prefix), &seen))
 		return;
 	(void)windows_roll_up(engine, generation, &seen, judgement->mta < generation->mta_count ?
-	    judgement->mta : windows_mta(generation, seen.cloned_by | seen.other_by), out);
+	    judgement->mta : generation_window_mta(generation, seen.name, strlen(seen.name),
+	    seen.cloned_by | seen.other_by), out);
+	if (!windows_owner_by_transport(generation, judgement->mta, out))
+		*out = own;
 	judgement->kind = out->kind;
 	judgement->provider = out->provider;
 	memcpy(judgement->destination, out->name, sizeof(judgement->destination));

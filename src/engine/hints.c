@@ -52,6 +52,17 @@ enum hint_doubt hint_site_doubt(const struct generation *generation, uint8_t mta
 	return site->site_changed != 0 ? HINT_DOUBT_SITE_CHANGED : HINT_DOUBT_NONE;
 }
 
+/* Did another transport of the same Postfix deliver there?  Where the site names this one for
+ * the domain, those that are rows may have: it named them before. */
+static bool by_another(const struct generation *generation, uint8_t mta,
+    const struct destination_seen *seen) {
+	unsigned rows = generation_mta_bits(generation, mta), bits = seen->other_by;
+
+	if (generation->mtas[mta].transport == 0)
+		bits |= seen->cloned_by & ~(1U << mta);
+	return (bits & rows) != 0;
+}
+
 enum hint_doubt hint_destination_doubt(const struct generation *generation,
     uint8_t mta, const char *domain, size_t length,
     const struct destination_seen *seen, const char **detail) {
@@ -66,7 +77,7 @@ enum hint_doubt hint_destination_doubt(const struct generation *generation,
 		return HINT_DOUBT_EXCLUDED;
 	if (!generation_site_lists(generation, site, domain, length))
 		return HINT_DOUBT_NOT_LISTED;
-	if (seen != NULL && (seen->other_by >> mta & 1) != 0)
+	if (seen != NULL && by_another(generation, mta, seen))
 		return HINT_DOUBT_OTHER_TRANSPORT;
 	if (seen == NULL || (seen->cloned_by >> mta & 1) == 0)
 		return HINT_DOUBT_NEVER_SEEN;
@@ -189,7 +200,7 @@ static void read_answer(const struct engine *engine, const struct generation *ge
     uint8_t mta, const char *domain, size_t length, int64_t now_ns,
     struct hint_explained *out) {
 	char path[PATH_MAX + 8], address[HINTS_NAME_MAX + 8];
-	const char *next_hop;
+	const char *next_hop, *transport;
 	struct hints_answer answer;
 	struct hints_reader *reader;
 
@@ -203,8 +214,10 @@ static void read_answer(const struct engine *engine, const struct generation *ge
 	hints_reader_ask(reader, generation_text(generation, generation->mtas[mta].name), address, strlen(address), now_ns, &answer);
 	hints_reader_close(&reader);
 	next_hop = generation_site_next_hop(generation, &generation->mtas[mta], domain, length);
+	transport = generation_text(generation, generation->mtas[mta].transport);
 	if (goes_by_lane(generation, mta, domain, length, &answer, next_hop))
-		snprintf(out->answer, sizeof(out->answer), "lane%u:%s", answer.width, next_hop);
+		snprintf(out->answer, sizeof(out->answer), "lane%u%s%s:%s", answer.width,
+		    *transport != '\0' ? "-" : "", transport, next_hop);
 	else if (answer.kind == HINTS_HELD)
 		snprintf(out->answer, sizeof(out->answer), "retry:4.7.1 %s", answer.text);
 }
@@ -216,12 +229,13 @@ void hint_explain(const struct engine *engine, const struct generation *generati
 	bool is_seen = destinations_find(engine->segment, domain, length, &seen);
 
 	*out = (struct hint_explained){ .mta = UINT8_MAX, .why = "" };
-	for (uint8_t mta = 0; mta < generation->mta_count; mta++) {
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		uint8_t mta = (uint8_t)generation_site_transport(generation, i, domain, length);
 		struct window_owner owner;
 		const char *detail;
 		enum hint_doubt doubt;
 
-		if (generation->mtas[mta].kind != MTA_POSTFIX)
+		if (generation->mtas[i].kind != MTA_POSTFIX || generation->mtas[i].transport != 0)
 			continue;
 		doubt = hint_destination_doubt(generation, mta, domain, length,
 		    is_seen ? &seen : NULL, &detail);

@@ -119,6 +119,7 @@ struct hint_share {
 
 struct hint_mta {
 	uint64_t name;			/* hashed: whom the number meant last */
+	unsigned server;		/* that it is, or is a transport of: it is reloaded */
 	struct lane_widths widths;
 	/* Mail for domains that are no key is given to these, unless the site names its next
 	 * hop; 0: to none. */
@@ -205,6 +206,13 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
     uint64_t domain);
 void hint_keys_free(struct engine_hints *hints);
+
+/* --- hints_listed.c ------------------------------------------------------------------ */
+
+/* Every domain that the site lists with a next hop for a transport's row, and to which nothing was
+ * delivered yet. */
+void hint_each_listed(const struct engine_hints *hints, const struct generation *generation,
+    void (*each)(void *context, uint8_t mta, const struct destination_seen *), void *context);
 
 /* --- hints_tell.c -------------------------------------------------------------------- */
 

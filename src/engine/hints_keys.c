@@ -248,6 +248,25 @@ static void look_at_each(void *context, const struct destination_seen *seen) {
 		look_at(look, seen);
 }
 
+static struct candidate listed(const struct generation *generation, uint8_t mta,
+    const struct destination_seen *seen) {
+	size_t length = strlen(seen->name);
+
+	return (struct candidate){ .domain = seen->name, .length = length, .mta = mta,
+		.group = HINTS_NO_GROUP, .next_hop = generation_site_next_hop(generation,
+		    &generation->mtas[mta], seen->name, length) };
+}
+
+static void look_at_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
+	struct look *look = context;
+	struct candidate candidate = listed(look->generation, mta, seen);
+
+	look->seen = seen;
+	look->domain = lane_uses_hash(look->hints->engine->segment, seen->name,
+	    candidate.length);
+	look_at_candidate(look, &candidate);
+}
+
 void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns) {
 	struct look look = { .hints = hints, .generation = generation,
@@ -255,6 +274,7 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 
 	hints->scan++;
 	destinations_each(hints->engine->segment, look_at_each, &look);
+	hint_each_listed(hints, generation, look_at_listed, &look);
 	for (uint32_t i = 0; i < hints->key_count; i++) {
 		struct hint_key *key = &hints->keys[i];
 
@@ -265,6 +285,28 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 		hints_writer_regroup(hints->writer, key->place, HINTS_NO_GROUP);
 		hints_writer_set_nothing(hints->writer, key->place);
 	}
+}
+
+static bool is_stopped(const struct window_view *view) {
+	return view->state == WINDOW_HELD || view->state == WINDOW_DEAD;
+}
+
+/* What somebody holds for the mail of all transports, keys of these do not run by yet: the next
+ * look, which is due then, finds it. */
+static void look_soon(struct engine_hints *hints, const struct generation *generation,
+    const char *name, int64_t now_ns) {
+	uint32_t last = generation->mta_count - 1;
+	struct window_owner owner;
+	struct window_view view;
+
+	if (generation->mta_count == 0 || generation->mtas[last].transport == 0 ||
+	    generation_transport_prefix(name, strlen(name)) != 0 ||
+	    !windows_owner_named(generation, name, strlen(name), &owner) ||
+	    owner.kind == DESTINATION_DOMAIN)
+		return;
+	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
+	if (is_stopped(&view))
+		hints->looked_ns = 0;
 }
 
 void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
@@ -278,10 +320,12 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	struct window_view view;
 	struct hint_say say;
 	uint8_t said_to = UINT8_MAX;
+	bool is_own = generation_transport_prefix(name, strlen(name)) != 0;
 
 	if (destinations_find(segment, name, strlen(name), &seen) && is_seen(&seen))
 		look_at(&look, &seen);
 	hint_queues_touch(hints, hash);
+	look_soon(hints, generation, name, now_ns);
 	if (hint_map_get(&hints->by_owner, hash) == NO_INDEX ||
 	    !windows_owner_named(generation, name, strlen(name), &owner))
 		return;
@@ -294,6 +338,9 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 			hint_queue_idle(hints, key->mta, &owner, &view, now_ns,
 			    &say);
 		said_to = key->mta;
+		/* held for all transports, it was in the place of the key's own, and is no more */
+		if (generation->mtas[key->mta].transport != 0 && !is_own && !is_stopped(&view))
+			hints->looked_ns = 0;
 		hint_key_changed(hints, generation, key, &owner, &view, &say, now_ns);
 	}
 }
@@ -357,6 +404,15 @@ static void gather(void *context, const struct destination_seen *seen) {
 		    gather_candidate, gathering);
 }
 
+static void gather_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
+	struct gathering *gathering = context;
+	struct candidate candidate = listed(gathering->generation, mta, seen);
+
+	gathering->seen = seen;
+	if (!gathering->failed)
+		gather_candidate(gathering, &candidate);
+}
+
 /* The texts moved while they grew. */
 static void point_at_texts(struct gathering *gathering) {
 	const char *text = gathering->texts;
@@ -405,8 +461,8 @@ static void owner_of(const struct engine_hints *hints, const struct generation *
 	*barred = (seen.other_by >> hint->mta & 1) != 0;
 	if (is_found)
 		(void)windows_owner_of_mta(hints->engine, generation, &seen, hint->mta, out);
-	else
-		(void)windows_owner_named(generation, hint->domain, strlen(hint->domain), out);
+	else if (windows_owner_named(generation, hint->domain, strlen(hint->domain), out))
+		(void)windows_owner_by_transport(generation, hint->mta, out);
 }
 
 static bool fill_file(struct engine_hints *hints, const struct generation *generation,
@@ -458,6 +514,7 @@ int hint_keys_build(struct engine_hints *hints, const struct generation *generat
 	int result = -1;
 
 	destinations_each(hints->engine->segment, gather, &gathering);
+	hint_each_listed(hints, generation, gather_listed, &gathering);
 	point_at_texts(&gathering);
 	places = calloc(gathering.count + 1, sizeof(*places));
 	if (places == NULL || gathering.failed) {

@@ -369,7 +369,7 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 	if (queue->wide_ns != 0 && !now->patient)
 		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
 	lane_choose(&mta->widths, now, &choice);
-	hint_queue_want_reload(mta, queue, &choice, now_ns);
+	hint_queue_want_reload(&hints->mtas[mta->server], queue, &choice, now_ns);
 	hint_queue_give(queue, choice.give, now_ns);
 	now->used = queue->used;
 	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)

@@ -283,7 +283,9 @@ void hint_queues_configure(struct engine_hints *hints,
 		struct lane_widths before = mta->widths;
 
 		mta->widths = (struct lane_widths){ .count = 0 };
+		mta->server = i;
 		if (i < generation->mta_count) {
+			mta->server = generation_parent(generation, i);
 			mta->may_reload = row->may_reload != 0;
 			mta->cohort_limit = row->site_cohorts / 1000.0;
 			mta->backoff_ns = row->site_backoff_s * NS_PER_SECOND;

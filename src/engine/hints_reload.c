@@ -46,9 +46,13 @@ void hint_queue_want_reload(struct hint_mta *mta, struct hint_queue *queue,
 	mta->wants_reload = queue->reloading = true;
 }
 
+static unsigned server_of(const struct engine_hints *hints, const struct hint_queue *queue) {
+	return hints->mtas[queue->mta].server;
+}
+
 static void end_reloading(struct engine_hints *hints, unsigned mta) {
 	for (uint32_t i = 0; i < hints->queue_count; i++)
-		if (hints->queues[i].mta == mta && hints->queues[i].reloading) {
+		if (server_of(hints, &hints->queues[i]) == mta && hints->queues[i].reloading) {
 			hints->queues[i].reloading = false;
 			hints->queues[i].dirty = true;
 		}
@@ -64,7 +68,7 @@ void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
 	for (uint32_t i = 0; i < hints->queue_count; i++) {
 		struct hint_queue *queue = &hints->queues[i];
 
-		if (queue->hash == 0 || queue->mta != mta)
+		if (queue->hash == 0 || server_of(hints, queue) != mta)
 			continue;
 		queue->dirty = true;
 		queue->reload_ns = 0;

@@ -79,7 +79,8 @@ bool hint_key_owner(const struct engine_hints *hints, const struct generation *g
 		return false;
 	if (destinations_find(hints->engine->segment, domain, strlen(domain), &seen))
 		return windows_owner_of_mta(hints->engine, generation, &seen, key->mta, out);
-	return windows_owner_named(generation, domain, strlen(domain), out);
+	return windows_owner_named(generation, domain, strlen(domain), out) &&
+	    windows_owner_by_transport(generation, key->mta, out);
 }
 
 /* What a window says by itself, as if no queue were in use. */

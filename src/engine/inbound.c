@@ -74,6 +74,8 @@ static void fill_session(const struct inquiry *inquiry, uint32_t slot,
 		session->proof_port = question->carrier_port;
 	}
 	set_owner(session, question, inquiry->engine->incarnation);
+	if (session_has_sockets(session))
+		session->process = question->process;
 	set_shown(inquiry, session);
 }
 

@@ -88,17 +88,19 @@ static bool is_loopback(const char *name) {
 bool knowledge_is_shared(const struct generation *generation, const char *name, size_t length,
     struct window_owner *owner) {
 	char domain[JUDGE_NAME_MAX + 1];
+	const char *bare;
 
 	if (!windows_owner_named(generation, name, length, owner) ||
 	    strncmp(owner->name, WINDOW_CLASS_PREFIX, strlen(WINDOW_CLASS_PREFIX)) == 0)
 		return false;
+	bare = owner->name + generation_transport_prefix(owner->name, strlen(owner->name));
 	switch (owner->kind) {
 	case DESTINATION_RELAY:
-		return !is_loopback(owner->name);
+		return !is_loopback(bare);
 	case DESTINATION_PROVIDER:
 		return owner->provider != JUDGE_NONE;
 	case DESTINATION_DOMAIN:
-		return judge_domain((struct span){ owner->name, strlen(owner->name) }, domain);
+		return judge_domain((struct span){ bare, strlen(bare) }, domain);
 	default:
 		return false;
 	}

@@ -215,8 +215,8 @@ static bool transact(struct applying *a) {
 	struct window was;
 	uint64_t id;
 
-	windows_rules(a->store->generation, windows_mta(a->store->generation,
-	    windows_seen_bits(a->store->engine, &a->owner)), &a->owner, &a->rules);
+	windows_rules(a->store->generation, windows_mta(a->store->engine, a->store->generation,
+	    &a->owner), &a->owner, &a->rules);
 	locked = windows_lock(&a->lock, a->store->engine, &a->owner, &a->rules, a->now_ns,
 	    STATES_CREATE, &ignored);
 	if (locked != STATES_HELD) {

@@ -40,8 +40,8 @@ static bool has_runs(const struct generation *generation) {
 uint32_t knowledge_configured(struct knowledge_store *store, const struct window_owner *owner) {
 	struct window_rules rules;
 
-	windows_rules(store->generation, windows_mta(store->generation,
-	    windows_seen_bits(store->engine, owner)), owner, &rules);
+	windows_rules(store->generation, windows_mta(store->engine, store->generation, owner), owner,
+	    &rules);
 	return rules.settings.shared ? rules.settings.limit : 0;
 }
 

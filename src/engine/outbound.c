@@ -5,7 +5,8 @@
  * MODEL    One slot for each process and class, keyed by both, so that the process
  *          finds it again on another map connection; the table alone says what is
  *          held.  Which hosts the process was admitted to is remembered beside it
- *          (outbound_memory.c).  A host that moves to another class takes its
+ *          (outbound_memory.c).  A process that delivers while it serves a client of the
+ *          class is counted by that session, which lasts longer.  A host that moves to another class takes its
  *          place there before the old one is given back.
  * ERRORS   As inbound.c: unusable state admits, or defers when configured closed;
  *          nothing was changed then.
@@ -35,6 +36,7 @@ struct asking {
 	uint32_t slot;		/* of the process in the class, or SEGMENT_NO_SLOT */
 	bool taken;		/* just now */
 	bool ours;		/* noted by this very connection */
+	bool counted;		/* in the class, by the session of its own client */
 	struct session session;	/* as it is in the slot */
 };
 
@@ -175,7 +177,7 @@ static void decide(struct asking *asking) {
 	struct segment *segment = asking->lock.segment;
 	struct class_record *record = &segment->records[class->record];
 	struct answer *answer = &asking->out->answer;
-	bool held = asking->slot != SEGMENT_NO_SLOT;
+	bool held = asking->slot != SEGMENT_NO_SLOT || asking->counted;
 	struct limit_state state;
 
 	limit_state_read(segment, (uint16_t)class->record, &state);
@@ -243,8 +245,34 @@ static void settle(struct asking *asking) {
 	if (answer->decision.verdict != VERDICT_ADMIT)
 		outbound_drop_host(asking->process, asking->generation,
 		    asking->name_hash, asking->lock.now_ns);
-	else if (asking->slot != SEGMENT_NO_SLOT)
+	else if (asking->slot != SEGMENT_NO_SLOT || asking->counted)
 		put_host(asking, record);
+}
+
+/* "For a given sendmail process, only the first connection in a given class is counted": is
+ * that its own client's? */
+static bool is_counted_by_client(const struct asking *asking) {
+	const struct outbound_question *question = asking->question;
+	const struct session_key key = { question->client, question->client_port,
+		SESSION_INBOUND };
+	struct segment *segment = asking->process->engine->segment;
+	struct session_lock lock;
+	struct session session;
+	uint32_t slot;
+
+	if (question->client_port == 0 || address_is_unknown(&question->client))
+		return false;
+	sessions_aim(segment, &key, asking->lock.now_ns, &lock);
+	if (!sessions_lock(&lock))
+		return false;
+	slot = sessions_find(&lock, &question->client_server, question->client_server_port);
+	if (slot != SEGMENT_NO_SLOT)
+		session_load(segment, slot, &session);
+	sessions_unlock(&lock);
+	return slot != SEGMENT_NO_SLOT && session.control.state == SESSION_OPEN &&
+	    session.control.class_record == asking->class->record &&
+	    session_has_sockets(&session) &&
+	    session.process == (uint32_t)asking->process->identity.pid;
 }
 
 static void ask(struct asking *asking) {
@@ -253,6 +281,7 @@ static void ask(struct asking *asking) {
 	struct session_key key = slot_key(&asking->process->identity,
 	    (uint16_t)asking->class->record);
 
+	asking->counted = is_counted_by_client(asking);
 	relief_seek(engine, asking->generation, asking->class, SESSION_OUTBOUND,
 	    asking->lock.now_ns);
 	sessions_aim(engine->segment, &key, asking->lock.now_ns, &asking->lock);

@@ -10,6 +10,7 @@
 #define ENGINE_OUTBOUND_H
 
 #include "engine/engine.h"
+#include "policy/spread.h"
 
 /* By what the class was found. */
 enum class_source {
@@ -72,6 +73,9 @@ struct outbound_question {
 	size_t server_name_length;
 	struct address server;		/* CONNECTED only; or unknown */
 	uint8_t mta;			/* of the generation, or UINT8_MAX */
+	struct address client;		/* of the session that the message came by, or unknown */
+	struct address client_server;
+	uint16_t client_port, client_server_port;
 	const char *recipient;		/* without < >, or NULL */
 	size_t recipient_length;
 	const char *queue_id;		/* or NULL */
@@ -109,6 +113,11 @@ void outbound_process_ask(struct outbound_process *process,
 bool outbound_is_its_turn(struct engine *engine, const struct generation *generation,
     const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
     int64_t now_ns);
+
+/* Which of a Sendmail's queue groups a recipient of this domain goes to that it accepts: 0 the
+ * usual one, else 1 to `groups`.  `spread`: of the message (zeros: no recipient yet). */
+uint32_t outbound_group(const struct engine *engine, const struct generation *generation,
+    const char *domain, size_t length, uint8_t mta, uint32_t groups, struct spread *spread);
 
 /* Where it is not: why, for whoever reads the queue: decision.reason is REASON_SUSPENDED (with
  * owner, until_ns and why) or REASON_NOT_ITS_TURN. */

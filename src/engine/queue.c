@@ -52,22 +52,27 @@ const char *queue_why_word(enum queue_why why)
 /* --- life ------------------------------------------------------------------------ */
 
 /* One process is one place; how many there may be is not the board's business. */
-static struct job_settings job_settings_of(const struct queue_settings *settings)
+struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
+    unsigned mailer)
 {
+	const struct queue_transport_settings *own = &settings->mtas[mta].transports[mailer];
 	struct job_settings out = job_defaults;
 
-	out.delivery_slot_cost = settings->discipline == QUEUE_FIRST_COME ? 0 :
-	    settings->delivery_slot_cost;
+	out.delivery_slot_cost = settings->delivery_slot_cost;
 	out.minimum_delivery_slots = settings->minimum_delivery_slots;
 	out.delivery_slot_discount = settings->delivery_slot_discount;
 	out.delivery_slot_loan = settings->delivery_slot_loan;
 	out.destination_recipient_limit = settings->destination_recipient_limit;
-	out.process_limit = 0;
 	out.recipient_limit = settings->recipient_limit;
 	out.extra_recipient_limit = settings->extra_recipient_limit;
 	out.recipient_refill_limit = settings->recipient_refill_limit;
 	out.recipient_refill_delay_s =
 	    (uint32_t)(settings->recipient_refill_delay_ns / NS_PER_SECOND);
+	if (own->given)
+		out = own->job;
+	out.process_limit = 0;
+	if (settings->discipline == QUEUE_FIRST_COME)
+		out.delivery_slot_cost = 0;
 	return out;
 }
 
@@ -76,7 +81,6 @@ int queue_open(struct queue **queue, struct engine *engine,
     struct diag *diag)
 {
 	struct queue *new = calloc(1, sizeof(*new));
-	struct job_settings job = job_settings_of(settings);
 
 	*queue = NULL;
 	if (new == NULL)
@@ -90,8 +94,13 @@ int queue_open(struct queue **queue, struct engine *engine,
 		return -1;
 	}
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
-		new->mtas[i].transport = job_transport_open(new->board, &job, i);
-		new->mtas[i].primed.message = NONE;
+		for (unsigned k = 0; k < QUEUE_MAILERS; k++) {
+			struct queue_mailer *mailer = queue_mailer_of(new, i, k);
+			struct job_settings job = queue_job_settings(settings, i, k);
+
+			mailer->transport = job_transport_open(new->board, &job, i);
+			mailer->primed.message = NONE;
+		}
 	}
 	atomic_store(&engine->segment->header->queue_paused, 0);
 	grants_begin(engine->segment,
@@ -113,15 +122,19 @@ void queue_close(struct queue **queue)
 
 bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 {
-	struct job_settings job = job_settings_of(settings);
 	const struct queue_settings before = queue->settings;
 
 	queue->settings = *settings;
 	queue->settings.message_active_limit = before.message_active_limit;
 	queue->settings.message_recipient_limit = before.message_recipient_limit;
 	queue->settings.message_recipient_minimum = before.message_recipient_minimum;
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
-		job_transport_adjust(queue->board, queue->mtas[i].transport, &job);
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++) {
+		unsigned mta = i / QUEUE_MAILERS, mailer = i % QUEUE_MAILERS;
+		struct job_settings job = queue_job_settings(settings, mta, mailer);
+
+		job_transport_adjust(queue->board, queue_mailer_of(queue, mta,
+		    mailer)->transport, &job);
+	}
 	for (uint32_t i = 0; i < queue->message_end; i++) {
 		const struct message *m = &queue->messages[i];
 
@@ -183,20 +196,18 @@ static void take_due(struct queue *queue, int64_t now_ns)
 
 static void tell_room(struct queue *queue)
 {
-	struct job_count count;
 	uint32_t most = queue->settings.message_active_limit;
 	/* not for each single one */
 	bool in_memory = queue->message_count <= queue->message_most - queue->message_most / 8;
 
 	if (queue->refused == 0 && (queue->forgotten == 0 || !in_memory))
 		return;
-	job_count(queue->board, &count);
-	if (count.used.messages > most - most / 8 && count.used.messages > 0)
+	if (queue->placed > most - most / 8 && queue->placed > 0)
 		return;
 	queue->refused = 0;
 	if (in_memory)
 		queue->forgotten = 0;
-	queue->calls.room(queue->calls.context, most - count.used.messages);
+	queue->calls.room(queue->calls.context, most - queue->placed);
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -222,8 +233,9 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns)
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		const struct queue_mta *mta = &queue->mtas[i];
 
-		if (mta->running + mta->stalled > 0)
-			next_ns = earlier(next_ns, now_ns + TICK_NS);
+		for (unsigned k = 0; k < QUEUE_MAILERS; k++)
+			if (mta->mailers[k].running + mta->mailers[k].stalled > 0)
+				next_ns = earlier(next_ns, now_ns + TICK_NS);
 		if (mta->hold_ns > now_ns)
 			next_ns = earlier(next_ns, mta->hold_ns);
 	}

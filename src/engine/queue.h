@@ -3,12 +3,17 @@
  * The queue of a Sendmail that is driven by Postern (DESIGN section 9): which of its
  * messages are to be run next, and what may go out in each run.
  *
- * A *run* is one process of sendmail for some messages of one directory; it delivers them
- * one after the other.  A message is in one run at most, as Sendmail locks it.  In a run
+ * A message is one job, whatever number of queue files Sendmail made of it (its *envelope*):
+ * its files are delivered side by side, each of its destinations up to its window.  What
+ * Sendmail delivers by itself (local mail) and what goes to other hosts are transports of
+ * their own, each with its processes.
+ *
+ * A *run* is one process of sendmail for some files of one directory; it delivers them
+ * one after the other.  A file is in one run at most, as Sendmail locks it.  In a run
  * only the destinations go out that were *granted* (segment/grants.h): the others of the
- * message stay queued.  Which message is next is policy/job's choice (preemptive) or
+ * file stay queued.  Which job is next is policy/job's choice (preemptive) or
  * the first come within policy/worker's share; each recipient counts as an entry.  Built
- * round that choice:
+ * round the file that has the chosen entry:
  *  - all else of the message that may go now goes along: due, its destination neither dead
  *    nor held nor doubtful, with room in window and class;
  *  - a *doubtful* destination (its last result was a failure, or a run stalls there) is
@@ -37,6 +42,7 @@
 
 #include "base/diag.h"
 #include "config/generation.h"
+#include "policy/job.h"
 
 struct engine;
 struct queue;
@@ -49,12 +55,20 @@ struct queue;
 
 enum queue_discipline { QUEUE_PREEMPTIVE, QUEUE_FIRST_COME };
 
+/* The transports of a mail server. */
+enum { QUEUE_REMOTE, QUEUE_LOCAL, QUEUE_MAILERS };
+
 struct queue_mta_settings {
 	bool driven;		/* else nothing of it is run, and it has no messages */
-	uint32_t processes;	/* runs at a time that do not stall; as many again may */
+	uint32_t processes[QUEUE_MAILERS]; /* runs at a time that do not stall; as many again may */
 	int64_t retry_ns;	/* least and most between two tries of what failed */
 	int64_t retry_most_ns;
 	int64_t stall_ns;	/* without a sign of progress: it stalls */
+	/* The scheduler document's parameters of each, where they are not those below. */
+	struct queue_transport_settings {
+		bool given;
+		struct job_settings job;	/* its process_limit means nothing */
+	} transports[QUEUE_MAILERS];
 };
 
 /* The scheduler document's parameters, and the notes' for FIRST_COME (schedule.*). */
@@ -72,6 +86,9 @@ struct queue_settings {
 	struct queue_mta_settings mtas[GENERATION_MTAS_MAX];
 };
 extern const struct queue_settings queue_defaults;	/* no mta is driven */
+/* Of one transport: its own, or those of all. */
+struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
+    unsigned mailer);
 
 /* --- life ------------------------------------------------------------------------ */
 
@@ -124,6 +141,11 @@ struct queue_file {
 	int64_t tried_ns;	/* the last run, by anybody; 0: never */
 	uint32_t tries;
 	uint32_t recipients;	/* all of the file */
+	bool is_local;		/* of a directory that is for local recipients alone */
+	int64_t made_s;		/* wall clock; 0: by arrival_ns */
+	const char *origin;	/* queue id of the message that Sendmail cut it out of; NULL: not
+				 * known */
+	size_t origin_length;
 	const char *sender;	/* printable or not; NULL: none */
 	size_t sender_length;
 };
@@ -138,7 +160,7 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta,
 struct queue_reading *queue_read_more(struct queue *queue, unsigned mta,
     unsigned directory, const char *id);
 /* A recipient in the order of the file; `domain` behind its last @ as written, empty: a
- * local one.  False: enough for now, this one was not taken. */
+ * local one, as all of a file that is_local.  False: enough for now, this one was not taken. */
 bool queue_read_recipient(struct queue_reading *reading, const char *domain, size_t length);
 /* `whole`: there are no further recipients; else `place` is where the next one stands.
  * Nulls *reading. */

@@ -13,6 +13,7 @@
 #include "engine/queue_internal.h"
 
 #define DOMAIN_MAX	255
+#define LOCAL_NAME	"local"
 
 /* --- destinations -------------------------------------------------------------------- */
 
@@ -27,13 +28,15 @@ static uint32_t dest_bucket(const struct queue *queue, unsigned mta, const char 
 }
 
 /* The one of that owner; made if need be.  NONE: no room. */
-static uint32_t use_dest(struct queue *queue, unsigned mta, const struct window_owner *owner)
+static uint32_t use_dest(struct queue *queue, unsigned mta, unsigned mailer,
+    const struct window_owner *owner)
 {
 	uint32_t bucket = dest_bucket(queue, mta, owner->name);
 	uint32_t at = queue->dest_hash[bucket], board_queue;
 	struct dest *d;
 
 	while (at != NONE && (queue->dests[at].mta != mta ||
+	    queue->dests[at].mailer != mailer ||
 	    queue->dests[at].owner.kind != owner->kind ||
 	    strcmp(queue->dests[at].owner.name, owner->name) != 0))
 		at = queue->dests[at].next_of_hash;
@@ -47,7 +50,8 @@ static uint32_t use_dest(struct queue *queue, unsigned mta, const struct window_
 		return NONE;
 	if (at == NONE)
 		at = queue->dest_end;
-	board_queue = job_queue_open(queue->board, queue->mtas[mta].transport, 0, at);
+	board_queue = job_queue_open(queue->board,
+	    queue_mailer_of(queue, mta, mailer)->transport, 0, at);
 	if (board_queue == JOB_NONE)
 		return NONE;
 	if (at == queue->dest_end)
@@ -56,7 +60,7 @@ static uint32_t use_dest(struct queue *queue, unsigned mta, const struct window_
 		queue->dest_free = queue->dests[at].next_of_hash;
 	d = &queue->dests[at];
 	*d = (struct dest){ .owner = *owner, .used = true, .mta = (uint8_t)mta,
-		.queue = board_queue, .first_part = NONE, .domains = 1,
+		.mailer = (uint8_t)mailer, .queue = board_queue, .first_part = NONE, .domains = 1,
 		.class_index = CLASS_NO_RULE, .next_of_hash = queue->dest_hash[bucket] };
 	queue->dest_hash[bucket] = at;
 	queue->dest_count++;
@@ -136,9 +140,9 @@ static uint32_t *next_domain(struct queue *queue, uint32_t domain)
 static void owner_of(struct queue *queue, unsigned mta, const char *name,
     struct window_owner *out)
 {
-	if (name[0] == '\0') {
+	if (name[0] == '\0' || strcmp(name, QUEUE_LOCAL_DOMAIN) == 0) {
 		*out = (struct window_owner){ .kind = DESTINATION_NONE };
-		text_copy(out->name, sizeof(out->name), "local", 5);
+		text_copy(out->name, sizeof(out->name), LOCAL_NAME, strlen(LOCAL_NAME));
 		return;
 	}
 	windows_owner_of_host(queue->engine, queue->generation, name, strlen(name), mta, out);
@@ -157,7 +161,8 @@ static uint32_t make_domain(struct queue *queue, unsigned mta, const char *name,
 	if (copy == NULL)
 		return NONE;
 	owner_of(queue, mta, name, &owner);
-	dest = use_dest(queue, mta, &owner);
+	dest = use_dest(queue, mta, strcmp(name, QUEUE_LOCAL_DOMAIN) == 0 ? QUEUE_LOCAL :
+	    QUEUE_REMOTE, &owner);
 	at = queue->domain_free;
 	if (dest != NONE && at == NONE && queue->domain_end == queue->domain_size &&
 	    !queue_grow((void **)&queue->domains, &queue->domain_size, sizeof(*d))) {
@@ -234,7 +239,7 @@ void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns)
 	if (owner.kind == queue->dests[before].owner.kind &&
 	    strcmp(owner.name, queue->dests[before].owner.name) == 0)
 		return;
-	after = use_dest(queue, d->mta, &owner);
+	after = use_dest(queue, d->mta, queue->dests[before].mailer, &owner);
 	if (after == NONE)
 		return;
 	d->dest = after;

@@ -2,10 +2,12 @@
 /*
  * What the files of the driven queue share.
  *
- * A *message* is a queue file.  Its recipients are counted by *domain*: a part each.  What
- * has one window (a domain, a provider, a relay) is a *dest*, of one mail server.  What may
- * go stands on the *board* (policy/job: one transport for each mail server, one queue for
- * each dest); what runs, or waits for a time or for its dest's return, does not.
+ * A *message* is a queue file.  The files that Sendmail made of one message are an *envelope*,
+ * which is one job.  A file's recipients are counted by *domain*: a part each.  What has one
+ * window (a domain, a provider, a relay) is a *dest*, of one mail server, and of one *mailer*:
+ * what goes to other hosts, or what is local.  What may go stands on the *board* (policy/job:
+ * one transport for each mailer, one queue for each dest, one message for each envelope); what
+ * runs, or waits for a time or for its dest's return, does not.
  * All are places of arrays, named by their numbers; NONE is none.
  */
 #ifndef ENGINE_QUEUE_INTERNAL_H
@@ -22,6 +24,8 @@
 
 #define NONE		UINT32_MAX
 #define SENDER_SHOWN	63
+/* Of recipients in directories that are for local mail; no domain is called so. */
+#define QUEUE_LOCAL_DOMAIN "<local>"
 #define RUN_DESTS_MAX	256	/* of one run that are remembered */
 
 enum part_state {
@@ -36,7 +40,9 @@ struct part {
 	uint32_t message, domain, dest;
 	uint32_t next_of_message;
 	uint32_t next_of_dest, prev_of_dest;
+	uint32_t next_of_peer, prev_of_peer;	/* while placed */
 	uint32_t recipients;
+	uint32_t primed;		/* of these that were taken for its run to come */
 	uint8_t state;			/* enum part_state */
 	bool placed;			/* on the board */
 	bool chosen;			/* for the run that is being built */
@@ -63,6 +69,7 @@ struct message {
 	uint8_t state;			/* enum message_state */
 	uint8_t mta;
 	uint16_t directory;
+	bool is_local;			/* in a directory for local mail */
 	bool reading;			/* a queue_reading is open */
 	bool more_asked;		/* queue_calls.read_more was called */
 	bool was_brief, touched;	/* the run that is over: and its file was written anew */
@@ -77,7 +84,11 @@ struct message {
 	uint8_t ended;			/* enum queue_run_end of it */
 	uint32_t serial;		/* rises with each use of the place */
 	uint32_t next_of_hash;
-	uint32_t job;			/* of the board, or JOB_NONE */
+	uint32_t envelope;		/* NONE: not known yet */
+	uint32_t next_of_envelope, prev_of_envelope;
+	uint32_t placed[QUEUE_MAILERS];	/* parts on the board */
+	uint32_t unread_placed;		/* unread recipients that the board counts for it */
+	bool queued;			/* it counts in its envelope's queued */
 	uint32_t run;			/* RUNS: its place */
 	uint32_t first_part, part_count;
 	uint32_t in_core, unread;	/* recipients */
@@ -87,8 +98,27 @@ struct message {
 	int64_t due_ns;			/* first of its times: in the heap */
 	int64_t more_ns;		/* no more is read until then; 0: no such time */
 	uint64_t place, stamp, inode;	/* stamp 0: of the journal, not known */
-	int64_t arrival_ns, tried_ns, queued_ns;
+	int64_t arrival_ns, tried_ns;
 	struct grant_ref grant;
+};
+
+/* What Sendmail took as one message, whatever number of files it made of it. */
+struct envelope {
+	uint64_t key, origin, process;	/* of queue_envelope.c; 0: not known */
+	uint32_t next_of_hash;		/* or of the free ones */
+	uint32_t first_message, last_message, messages;
+	uint32_t job;			/* of the board, or JOB_NONE */
+	uint32_t placed;		/* parts on the board */
+	uint32_t unread;		/* recipients of those that have some there */
+	uint32_t queued;		/* messages that are due, or run, since ... */
+	int64_t queued_ns;		/* ... then: its place in the order; 0: none */
+};
+
+/* An envelope's parts on the board for one dest, in the order in which they came. */
+struct peer {
+	uint32_t envelope, dest;
+	uint32_t first_part, last_part;
+	uint32_t next_of_hash;		/* or of the free ones */
 };
 
 struct domain {
@@ -105,12 +135,13 @@ struct domain {
 struct dest {
 	struct window_owner owner;
 	bool used;
-	uint8_t mta;
+	uint8_t mta, mailer;
 	uint8_t wait;			/* enum queue_wait: TURN, WINDOW ...; as last looked at */
 	bool seen, suspended, known;
 	uint32_t next_of_hash;
 	uint32_t queue;			/* of the board */
 	uint32_t first_part, part_count, recipients;
+	uint32_t placed;		/* parts on the board */
 	uint32_t domains;		/* that name it */
 	uint32_t watch;			/* place among the watched + 1; 0: not */
 	uint32_t class_index;
@@ -131,7 +162,7 @@ struct dest {
 
 struct run {
 	uint32_t number;		/* 0: free */
-	uint8_t mta;
+	uint8_t mta, mailer;
 	uint16_t directory;
 	bool started, stalls, adopted, brief;
 	bool doubtful;			/* tries a doubtful dest */
@@ -154,15 +185,22 @@ struct run {
 struct primed {
 	uint32_t message;		/* or NONE */
 	uint32_t dest;			/* where the last entry waits */
+	uint32_t parts[PRIMED_MOST];	/* that these are of */
 	struct job_taken taken[PRIMED_MOST];
 	unsigned count;
 };
 
-struct queue_mta {
+/* A transport of the scheduler documents: none waits for the processes of another. */
+struct queue_mailer {
 	uint32_t transport;		/* of the board, or JOB_NONE */
 	struct primed primed;
+	uint32_t messages;		/* on the board */
 	uint32_t running, stalled;	/* runs */
 	uint32_t doubtful;		/* those among them that try a doubtful dest */
+};
+
+struct queue_mta {
+	struct queue_mailer mailers[QUEUE_MAILERS];
 	int64_t hold_ns, hold_pause_ns;	/* no run until then: nothing came of the last ones */
 	uint8_t pause;			/* enum queue_pause: why */
 	uint32_t fruitless;		/* files that were left as they were, in a row */
@@ -177,11 +215,18 @@ struct queue {
 	int64_t now_ns;			/* of the last call that told it */
 	struct job_board *board;
 	struct queue_mta mtas[GENERATION_MTAS_MAX];
-	unsigned turn;			/* mta that is first asked next */
+	unsigned turn;			/* mailer of all that is first asked next */
 
 	struct message *messages;
 	uint32_t message_size, message_end, message_count, message_most, message_free;
 	uint32_t *message_hash;		/* first of each */
+	struct envelope *envelopes;
+	uint32_t envelope_size, envelope_end, envelope_free;
+	uint32_t *envelope_hash;
+	struct peer *peers;
+	uint32_t peer_size, peer_end, peer_free;
+	uint32_t *peer_hash;
+	uint32_t placed;		/* messages on the board */
 	struct part *parts;
 	uint32_t part_size, part_end, part_free, part_count;
 	struct domain *domains;
@@ -190,7 +235,7 @@ struct queue {
 	struct dest *dests;
 	uint32_t dest_size, dest_end, dest_free, dest_count;
 	uint32_t *dest_hash;
-	uint32_t hash_mask;		/* of all three */
+	uint32_t hash_mask;		/* of all of them */
 	uint32_t *timers;		/* heap of messages by due_ns */
 	uint32_t timer_count;
 	uint32_t *watched;		/* dests that are looked at each second */
@@ -236,6 +281,37 @@ bool queue_make_room(struct queue *queue);
 /* Off the board, out of its run, its parts gone, and forgotten. */
 void queue_forget_message(struct queue *queue, uint32_t message);
 
+/* --- queue_envelope.c ------------------------------------------------------------ */
+
+/* Which envelope the message belongs to: of that sender and second (wall clock), and `origin`,
+ * the queue id that Sendmail gave it first ("": not known).  False: no memory. */
+bool queue_join_envelope(struct queue *queue, uint32_t message, int64_t made_s,
+    const char *origin);
+void queue_leave_envelope(struct queue *queue, uint32_t message);
+/* It has something to do (or no longer): the envelope's place in the order is kept. */
+void queue_set_queued(struct queue *queue, uint32_t message, bool queued, int64_t now_ns);
+
+/* Part `part` is on the board from now on, or no longer.  False: no memory. */
+bool queue_enter_peer(struct queue *queue, uint32_t part);
+void queue_leave_peer(struct queue *queue, uint32_t part);
+/* The first part of the envelope on the board for the dest, or NONE; further ones by
+ * next_of_peer. */
+uint32_t queue_first_of_peer(const struct queue *queue, uint32_t envelope, uint32_t dest);
+
+static inline struct queue_mailer *queue_mailer_of(struct queue *queue, unsigned mta,
+    unsigned mailer)
+{
+	return &queue->mtas[mta].mailers[mailer];
+}
+static inline bool queue_is_placed(const struct message *m)
+{
+	return m->placed[QUEUE_REMOTE] + m->placed[QUEUE_LOCAL] > 0;
+}
+static inline bool queue_board_has_room(const struct queue *queue)
+{
+	return queue->placed < queue->settings.message_active_limit;
+}
+
 /* --- queue_dests.c --------------------------------------------------------------- */
 
 /* One use more of the domain (made, with its dest, if need be).  NONE: no memory. */
@@ -279,9 +355,12 @@ void queue_note_changed(struct queue *queue, uint32_t dest);
 void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns);
 /* All of the message leaves the board. */
 void queue_unplace(struct queue *queue, uint32_t message);
-/* Takes the entries of the message but one of `dest`'s; and gives them back. */
+/* One part of it does; taken for a run (then it is served), or not. */
+void queue_unplace_part(struct queue *queue, uint32_t part, bool taken);
+/* Takes the entries of the message, in the mailer of `dest`, but one of `dest`'s; and gives
+ * them back. */
 void queue_prime(struct queue *queue, uint32_t message, uint32_t dest);
-void queue_unprime(struct queue *queue, unsigned mta);
+void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer);
 
 /* --- queue_look.c: what a dest says ------------------------------------------------ */
 
@@ -300,11 +379,12 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns);
 
 /* --- queue_first_come.c ------------------------------------------------------------- */
 
-/* May the message's envelope have one more run? */
-bool queue_may_start(const struct queue *queue, uint32_t message);
-/* What is next of the oldest message that may go; to be put back or done as job_next's. */
-bool queue_first_come(struct queue *queue, unsigned mta, int64_t now_ns,
-    struct job_taken *taken);
+/* May the envelope have one more run of the mailer? */
+bool queue_may_start(const struct queue *queue, uint32_t envelope, unsigned mta,
+    unsigned mailer);
+/* What is next of the oldest envelope that may go.  False: nothing. */
+bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+    uint32_t *message, uint32_t *dest);
 
 /* --- queue_pause.c ------------------------------------------------------------------ */
 

@@ -87,6 +87,15 @@ static bool make_parts(struct queue_journal *j, uint32_t message,
 	return true;
 }
 
+static bool is_local(const struct messages_envelope *envelope)
+{
+	static const char name[] = QUEUE_LOCAL_DOMAIN;
+
+	return envelope->group_count > 0 &&
+	    envelope->groups[0].length == sizeof(name) - 1 &&
+	    memcmp(envelope->groups[0].domain, name, sizeof(name) - 1) == 0;
+}
+
 static uint64_t sum_of_groups(const struct messages_envelope *envelope)
 {
 	uint64_t sum = 0;
@@ -132,9 +141,15 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	m->tried_ns = past_of(j, envelope->tried_ns);
 	m->tries = envelope->tries;
 	m->recipients = m->unread = envelope->recipients;
+	m->is_local = is_local(envelope);
 	if (envelope->sender != NULL)
 		text_copy(m->sender, sizeof(m->sender), envelope->sender,
 		    strlen(envelope->sender));
+	if (!queue_join_envelope(queue, message, envelope->arrival_ns / NS_PER_SECOND, "")) {
+		(void)queue_journal_put(j, message, false);
+		queue_forget_message(queue, message);
+		return;
+	}
 	if (envelope->group_count > 0 && fits(queue, envelope)) {
 		if (!make_parts(j, message, envelope)) {
 			/* no memory: later, from its file */
@@ -151,14 +166,6 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 }
 
 /* --- those that are taken ------------------------------------------------------------------ */
-
-static bool board_has_room(const struct queue *queue)
-{
-	struct job_count count;
-
-	job_count(queue->board, &count);
-	return count.used.messages < queue->settings.message_active_limit;
-}
 
 static bool keep(struct queue_journal *j, const struct messages_envelope *from, bool is_due)
 {
@@ -209,7 +216,7 @@ bool queue_journal_drain(struct queue_journal *j)
 		j->taken = taken->next;
 		if (taken->is_due)
 			taken->envelope.due_ns = 0;
-		if (taken->is_due ? board_has_room(j->queue) && queue_make_room(j->queue) :
+		if (taken->is_due ? queue_board_has_room(j->queue) && queue_make_room(j->queue) :
 		    j->queue->message_count < j->queue->message_most) {
 			load(j, &taken->envelope);
 		} else {
@@ -245,7 +252,7 @@ int64_t queue_journal_load(struct queue_journal *j)
 		struct messages_envelope envelope;
 		int64_t next_ns;
 
-		if (!board_has_room(queue))
+		if (!queue_board_has_room(queue))
 			return INT64_MAX;
 		switch (messages_next(j->messages, queue_journal_now(j), &envelope, &next_ns)) {
 		case MESSAGES_NONE:

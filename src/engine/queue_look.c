@@ -152,15 +152,13 @@ static void suspend(struct queue *queue, uint32_t dest)
 
 	for (uint32_t at = d->first_part; at != NONE; at = next) {
 		struct part *p = &queue->parts[at];
-		struct message *m = &queue->messages[p->message];
 
 		next = p->next_of_dest;
 		if (p->state != PART_DUE)
 			continue;
 		if (p->placed)
-			(void)job_withdraw(queue->board, m->job, d->queue);
+			queue_unplace_part(queue, at, false);
 		p->state = PART_SUSPENDED;
-		p->placed = false;
 	}
 }
 
@@ -234,7 +232,8 @@ enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns)
 	if (wait == QUEUE_WAITS_FOR_TURN && now_ns < d->blocked_ns)
 		wait = QUEUE_WAITS_CLASS;
 	if (wait == QUEUE_WAITS_FOR_TURN && queue_is_doubtful(d) &&
-	    queue->mtas[d->mta].doubtful >= (queue->settings.mtas[d->mta].processes + 1) / 2)
+	    queue->mtas[d->mta].mailers[d->mailer].doubtful >=
+		(queue->settings.mtas[d->mta].processes[d->mailer] + 1) / 2)
 		wait = QUEUE_WAITS_STALLED;
 	if (wait == QUEUE_WAITS_FOR_TURN &&
 	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->tries > 0)))

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What runs next of the driven queue.
- * MODEL    The board names the next message and dest; the run is built round it as queue.h
- *          says.  What is taken for a run counts as served at once: windows, claims and
+ * MODEL    The board names the next envelope and dest; the run is built round the first of its
+ *          files that has something for there, as queue.h says.  What is taken for a run counts as served at once: windows, claims and
  *          processes are kept here.  The grant is written before anything leaves the board.
  * ERRORS   No place for a grant: it is not run now.
  * THREADS  One.
  */
-#include <string.h>
-
 #include "engine/queue_internal.h"
 
 #define LOOKED_AT_MOST	512u	/* messages, for those that follow in a run */
@@ -28,7 +26,7 @@ struct building {
 	bool alone;		/* nothing else goes along */
 	bool has_unread;	/* a message of it has unread recipients, which go along */
 	uint32_t most;		/* recipients of its biggest message */
-	uint32_t listed;	/* messages on the board */
+	uint32_t listed;	/* messages on the board, of the mailer */
 	uint32_t free;		/* processes, this one included */
 	uint32_t cap;		/* messages of the run */
 	bool no_place;		/* for a grant of the last that was to be added */
@@ -98,7 +96,6 @@ static void take(struct building *b, uint32_t message)
 {
 	struct queue *queue = b->queue;
 	struct message *m = &queue->messages[message];
-	struct job_taken taken;
 
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
 		struct part *p = &queue->parts[at];
@@ -111,9 +108,7 @@ static void take(struct building *b, uint32_t message)
 		p->unanswered = false;
 		b->run->recipients += p->recipients;
 		note_dest(b, p->dest);
-		if (job_take(queue->board, m->job, queue->dests[p->dest].queue, UINT32_MAX, 0,
-		    &taken))
-			(void)job_done(queue->board, &taken);
+		queue_unplace_part(queue, at, true);
 	}
 	queue_unplace(queue, message);
 	queue_clear_timer(queue, message);
@@ -177,99 +172,138 @@ static void follow_to_lead(struct building *b)
 {
 	struct queue *queue = b->queue;
 	const struct dest *d = &queue->dests[b->lead];
-	uint32_t room = queue_room(d), at, next, most, looked = 0;
-	struct job_queue_view view;
+	uint32_t room = queue_room(d), most, looked = 0, at, next, part, after;
 
-	job_queue_view(queue->board, d->queue, &view);
-	most = b->run->count + share(view.waiting_jobs + 1, room < b->free ? room : b->free) - 1;
+	most = b->run->count + share(d->placed + 1, room < b->free ? room : b->free) - 1;
 	if (queue_is_doubtful(d))
 		return;
-	for (at = job_waiting_next(queue->board, d->queue, JOB_NONE);
-	     at != JOB_NONE && b->run->count < most && !is_full(b) &&
-	     looked++ < LOOKED_AT_MOST; at = next) {
-		uint32_t message = (uint32_t)job_message_word(queue->board, at);
-		const struct message *m = &queue->messages[message];
+	for (at = job_waiting_next(queue->board, d->queue, JOB_NONE); at != JOB_NONE; at = next) {
+		uint32_t envelope = (uint32_t)job_message_word(queue->board, at);
 
 		next = job_waiting_next(queue->board, d->queue, at);
-		if (may_follow(b, m) && is_for_lead_alone(b, m))
-			(void)add(b, message);
+		for (part = queue_first_of_peer(queue, envelope, b->lead); part != NONE;
+		     part = after) {
+			uint32_t message = queue->parts[part].message;
+
+			/* others for there leave the board with it */
+			for (after = queue->parts[part].next_of_peer; after != NONE &&
+			     queue->parts[after].message == message;
+			     after = queue->parts[after].next_of_peer)
+				;
+			if (b->run->count >= most || is_full(b) || looked++ >= LOOKED_AT_MOST)
+				return;
+			if (may_follow(b, &queue->messages[message]) &&
+			    is_for_lead_alone(b, &queue->messages[message]))
+				(void)add(b, message);
+		}
 	}
 }
 
-/* Where many wait, a process is worth more than a message. */
+/* Where many wait, a process is worth more than a file. */
 static void follow(struct building *b)
 {
 	struct queue *queue = b->queue;
-	uint32_t transport = queue->mtas[b->run->mta].transport;
-	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), next, looked = 0;
+	uint32_t transport = queue_mailer_of(queue, b->run->mta, b->run->mailer)->transport;
+	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), looked = 0;
+	uint32_t next, message, after;
 
-	for (; at != JOB_NONE && !is_full(b) && looked++ < LOOKED_AT_MOST; at = next) {
-		uint32_t message = (uint32_t)job_message_word(queue->board, at);
-		const struct message *m = &queue->messages[message];
+	for (; at != JOB_NONE; at = next) {
+		uint32_t envelope = (uint32_t)job_message_word(queue->board, at);
 
 		next = job_list_next(queue->board, transport, at);
-		if (may_follow(b, m) && m->part_count <= SMALL_PARTS)
-			(void)add(b, message);
+		for (message = queue->envelopes[envelope].first_message; message != NONE;
+		     message = after) {
+			const struct message *m = &queue->messages[message];
+
+			after = m->next_of_envelope;
+			if (is_full(b) || looked++ >= LOOKED_AT_MOST)
+				return;
+			if (m->placed[b->run->mailer] > 0 && may_follow(b, m) &&
+			    m->part_count <= SMALL_PARTS)
+				(void)add(b, message);
+		}
 	}
 }
 
 /* --- the run ------------------------------------------------------------------------------ */
 
+/* More of the first of its files that has more. */
 static void want_more(void *context, uint32_t job, uint32_t most)
 {
 	struct queue *queue = context;
-	struct message *m = &queue->messages[job_message_word(queue->board, job)];
+	uint32_t at = queue->envelopes[job_message_word(queue->board, job)].first_message;
 
 	(void)most;
-	if (m->more_asked || m->reading || m->more_ns > queue->now_ns)
+	for (; at != NONE; at = queue->messages[at].next_of_envelope) {
+		struct message *m = &queue->messages[at];
+
+		if (m->unread_placed == 0 || m->more_asked || m->reading ||
+		    m->more_ns > queue->now_ns)
+			continue;
+		m->more_asked = true;
+		queue->calls.read_more(queue->calls.context, m->mta, m->directory, m->id,
+		    m->place);
 		return;
-	m->more_asked = true;
-	queue->calls.read_more(queue->calls.context, m->mta, m->directory, m->id, m->place);
+	}
 }
 
 /* Does it save up slots by which others slip past? */
-static bool is_big(const struct queue *queue, unsigned mta, uint32_t job)
+static bool is_big(const struct queue *queue, unsigned mta, unsigned mailer, uint32_t job)
 {
-	const struct queue_settings *settings = &queue->settings;
+	const struct job_settings settings = queue_job_settings(&queue->settings, mta, mailer);
 	struct job_view view;
 
-	return settings->discipline == QUEUE_PREEMPTIVE && settings->delivery_slot_cost >= 2 &&
-	    job_view(queue->board, job, queue->mtas[mta].transport, &view) &&
-	    view.most_entries >= (uint64_t)settings->minimum_delivery_slots *
-	    settings->delivery_slot_cost && view.waiting_entries > 1;
+	return settings.delivery_slot_cost >= 2 && job_view(queue->board, job,
+	    queue->mtas[mta].mailers[mailer].transport, &view) &&
+	    view.most_entries >= (uint64_t)settings.minimum_delivery_slots *
+	    settings.delivery_slot_cost && view.waiting_entries > 1;
 }
 
-/* What the board has next, and may go indeed. */
-static bool find_lead(struct queue *queue, unsigned mta, int64_t now_ns,
-    struct job_taken *taken)
+/* What the board has next.  True: it may go indeed, as *message for *dest. */
+static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
+    const struct job_taken *taken, int64_t now_ns, uint32_t *message, uint32_t *dest)
+{
+	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
+	uint32_t envelope = (uint32_t)job_message_word(queue->board, taken->message), part;
+	enum queue_wait wait;
+	bool primes;
+
+	*dest = (uint32_t)job_queue_word(queue->board, taken->queue);
+	wait = queue_look(queue, *dest, now_ns);
+	part = queue_first_of_peer(queue, envelope, *dest);
+	*message = part == NONE ? NONE : queue->parts[part].message;
+	primes = m->primed.message == NONE && is_big(queue, mta, mailer, taken->message);
+	job_put_back(queue->board, taken);
+	if (wait == QUEUE_WAITS_SUSPENDED || part == NONE)
+		(void)job_withdraw(queue->board, taken->message, taken->queue);
+	if (wait != QUEUE_WAITS_FOR_TURN && m->primed.message != NONE &&
+	    m->primed.dest == *dest)
+		queue_unprime(queue, mta, mailer);
+	if (wait != QUEUE_WAITS_FOR_TURN || part == NONE)
+		return false;
+	if (primes)
+		queue_prime(queue, *message, *dest);
+	return !primes;
+}
+
+/* False: nothing of the mailer may go. */
+static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+    uint32_t *message, uint32_t *dest)
 {
 	const struct job_reader reader = { .read = want_more, .context = queue };
-	struct primed *primed = &queue->mtas[mta].primed;
+	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
+	struct job_taken taken;
 
 	if (queue->settings.discipline == QUEUE_FIRST_COME &&
-	    job_list_next(queue->board, queue->mtas[mta].transport, JOB_NONE) != JOB_NONE)
-		return queue_first_come(queue, mta, now_ns, taken);
+	    job_list_next(queue->board, m->transport, JOB_NONE) != JOB_NONE)
+		return queue_first_come(queue, mta, mailer, now_ns, message, dest);
 	for (unsigned i = 0; i < TRIES; i++) {
-		uint32_t dest, message;
-		enum queue_wait wait;
-
-		if (primed->message != NONE && !queue->dests[primed->dest].open)
-			queue_unprime(queue, mta);
-		if (!job_next(queue->board, queue->mtas[mta].transport, &reader, now_ns, taken))
+		if (m->primed.message != NONE && !queue->dests[m->primed.dest].open)
+			queue_unprime(queue, mta, mailer);
+		if (!job_next(queue->board, m->transport, &reader, now_ns, &taken))
 			return false;
-		dest = (uint32_t)job_queue_word(queue->board, taken->queue);
-		message = (uint32_t)job_message_word(queue->board, taken->message);
-		wait = queue_look(queue, dest, now_ns);
-		if (wait == QUEUE_WAITS_FOR_TURN && (primed->message != NONE ||
-		    !is_big(queue, mta, taken->message)))
+		if (ask_board(queue, mta, mailer, &taken, now_ns, message, dest))
 			return true;
-		job_put_back(queue->board, taken);
-		if (wait == QUEUE_WAITS_FOR_TURN)
-			queue_prime(queue, message, dest);
-		else if (message == primed->message)
-			queue_unprime(queue, mta);
-		if (wait == QUEUE_WAITS_SUSPENDED)
-			(void)job_withdraw(queue->board, taken->message, taken->queue);
 	}
 	return false;
 }
@@ -297,7 +331,7 @@ static void claim(struct building *b)
 	run->brief = run->dest_count > 1 ||
 	    (!is_slow(b) && (b->unknown > 0 || b->has_unread));
 	run->doubtful = b->alone;
-	b->queue->mtas[run->mta].doubtful += b->alone;
+	queue_mailer_of(b->queue, run->mta, run->mailer)->doubtful += b->alone;
 }
 
 /* Of which each process that is free can have its part. */
@@ -311,7 +345,8 @@ static uint32_t places_for_each(const struct building *b)
 /* Messages for each process, where many wait. */
 static uint32_t deep_of(const struct building *b, const struct queue_settings *settings)
 {
-	uint32_t deep = b->listed / (DEEP * settings->mtas[b->run->mta].processes);
+	uint32_t deep = b->listed /
+	    (DEEP * settings->mtas[b->run->mta].processes[b->run->mailer]);
 	uint32_t most = places_for_each(b);
 
 	if (most > QUEUE_RUN_IDS_MAX)
@@ -363,27 +398,23 @@ static void put_last(struct building *b, uint32_t message, uint32_t dest)
 	queue_settle(queue, message, b->now_ns);
 }
 
-static bool build(struct building *b, const struct job_taken *taken)
+static bool build(struct building *b, uint32_t message)
 {
 	struct queue *queue = b->queue;
-	uint32_t message = (uint32_t)job_message_word(queue->board, taken->message);
 	uint32_t lead = NONE;
 
 	b->run->directory = queue->messages[message].directory;
-	/* one entry is out already: what it is of is placed all the same */
 	if (b->alone && others_are_due(b, message)) {
 		lead = b->lead;
 		b->lead = NONE;
 		b->alone = false;
 	}
 	if (!add(b, message)) {
-		job_put_back(queue->board, taken);
 		if (lead != NONE || b->no_place)
 			put_last(b, message, lead != NONE ? lead : b->lead);
 		b->run->number = 0;
 		return false;
 	}
-	(void)job_done(queue->board, taken);
 	b->cap = cap_of(b, &queue->settings);
 	if (b->run->recipients <= COST_EACH && b->lead != NONE) {
 		follow_to_lead(b);
@@ -396,31 +427,30 @@ static bool build(struct building *b, const struct job_taken *taken)
 	return true;
 }
 
-/* The next run of the mail server.  False: nothing came of what the board named. */
-static bool make(struct queue *queue, unsigned mta, const struct job_taken *taken,
-    uint32_t listed, int64_t now_ns, struct queue_run *out)
+/* The next run of the mailer.  False: nothing came of what the board named. */
+static bool make(struct queue *queue, unsigned mta, unsigned mailer, uint32_t message,
+    uint32_t dest, int64_t now_ns, struct queue_run *out)
 {
-	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
-	struct building b = { .queue = queue, .now_ns = now_ns, .listed = listed };
+	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
+	struct building b = { .queue = queue, .now_ns = now_ns, .listed = m->messages,
+		.lead = dest };
 	bool found;
 
 	b.run = queue_make_run(queue);
-	if (b.run == NULL) {
-		job_put_back(queue->board, taken);
+	if (b.run == NULL)
 		return false;
-	}
 	b.run->mta = (uint8_t)mta;
-	queue->building = b.run->number;
+	b.run->mailer = (uint8_t)mailer;
 	b.run->started_ns = now_ns;
-	b.lead = (uint32_t)job_queue_word(queue->board, taken->queue);
+	queue->building = b.run->number;
 	b.alone = queue_is_doubtful(&queue->dests[b.lead]) ||
 	    queue->dests[b.lead].slow_ns > now_ns;
-	b.free = settings->processes - queue->mtas[mta].running;
-	found = build(&b, taken);
+	b.free = queue->settings.mtas[mta].processes[mailer] - m->running;
+	found = build(&b, message);
 	queue->building = 0;
 	if (!found)
 		return false;
-	queue->mtas[mta].running++;
+	m->running++;
 	*out = (struct queue_run){ .run = b.run->number, .mta = mta,
 		.directory = b.run->directory, .count = b.run->count,
 		.brief = b.run->brief, .recipients = b.most };
@@ -429,22 +459,22 @@ static bool make(struct queue *queue, unsigned mta, const struct job_taken *take
 	return true;
 }
 
-static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, struct queue_run *out)
+static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+    struct queue_run *out)
 {
 	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
-	const struct queue_mta *m = &queue->mtas[mta];
-	struct job_taken taken;
-	struct job_count count;
+	const struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
+	uint32_t processes = settings->processes[mailer], message, dest;
 
-	if (!settings->driven || m->running >= settings->processes ||
-	    m->running + m->stalled >= 2 * settings->processes || now_ns < m->hold_ns ||
+	if (!settings->driven || m->running >= processes ||
+	    m->running + m->stalled >= 2 * processes || now_ns < queue->mtas[mta].hold_ns ||
 	    queue->granted >= GRANTS_MOST)
 		return false;
 	for (unsigned i = 0; i < TRIES; i++) {
-		job_count(queue->board, &count);
-		if (count.listed == 0 || !find_lead(queue, mta, now_ns, &taken))
+		if (m->messages == 0 ||
+		    !find_lead(queue, mta, mailer, now_ns, &message, &dest))
 			return false;
-		if (make(queue, mta, &taken, count.listed, now_ns, out))
+		if (make(queue, mta, mailer, message, dest, now_ns, out))
 			return true;
 	}
 	return false;
@@ -453,15 +483,16 @@ static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, struct qu
 bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out)
 {
 	const struct generation *pinned = queue_pin(queue, now_ns);
+	const unsigned all = GENERATION_MTAS_MAX * QUEUE_MAILERS;
 	bool found = false;
 
 	queue_settle_changed(queue, now_ns);
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX && !found; i++) {
-		unsigned mta = (queue->turn + i) % GENERATION_MTAS_MAX;
+	for (unsigned i = 0; i < all && !found; i++) {
+		unsigned at = (queue->turn + i) % all;
 
-		found = next_of(queue, mta, now_ns, out);
+		found = next_of(queue, at / QUEUE_MAILERS, at % QUEUE_MAILERS, now_ns, out);
 		if (found)
-			queue->turn = (mta + 1) % GENERATION_MTAS_MAX;
+			queue->turn = (at + 1) % all;
 	}
 	queue_unpin(queue, pinned);
 	return found;

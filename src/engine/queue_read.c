@@ -35,21 +35,13 @@ struct queue_reading {
 	bool more;		/* not from the beginning */
 	bool was_known;
 	struct queue_file file;
-	char sender[SENDER_SHOWN + 1];
+	char sender[SENDER_SHOWN + 1], origin[QUEUE_ID_MAX + 1];
 	uint32_t taken, most;
 	struct read_domain *list;
 	size_t count, size;
 };
 
 /* --- begin ------------------------------------------------------------------------- */
-
-static bool has_room(const struct queue *queue)
-{
-	struct job_count count;
-
-	job_count(queue->board, &count);
-	return count.used.messages < queue->settings.message_active_limit;
-}
 
 static bool is_driven(const struct queue *queue, unsigned mta)
 {
@@ -68,7 +60,7 @@ bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const ch
 		    !queue->messages[message].reading;
 	if (queue_adopted_with(queue, mta, directory, id) != NULL)
 		return false;
-	if (has_room(queue) || queue_journal_takes(queue))
+	if (queue_board_has_room(queue) || queue_journal_takes(queue))
 		return true;
 	queue->refused++;
 	return false;
@@ -123,8 +115,8 @@ static struct queue_reading *begin(struct queue *queue, uint32_t message, bool m
 	/* what is known of its parts would be lost with those that are not read */
 	if (!more && reading->most < m->in_core)
 		reading->most = m->in_core;
-	if (more && m->job != JOB_NONE) {
-		uint32_t room = pool_room(queue->board, m->job);
+	if (more && queue->envelopes[m->envelope].job != JOB_NONE) {
+		uint32_t room = pool_room(queue->board, queue->envelopes[m->envelope].job);
 
 		if (room > 0)
 			reading->most = room < BATCH_MOST ? room : BATCH_MOST;
@@ -162,9 +154,13 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 	}
 	reading->was_known = known;
 	reading->file = *file;
+	queue->messages[message].is_local = file->is_local;
 	if (file->sender != NULL)
 		text_copy(reading->sender, sizeof(reading->sender), file->sender,
 		    file->sender_length < SENDER_SHOWN ? file->sender_length : SENDER_SHOWN);
+	if (file->origin != NULL)
+		(void)text_copy(reading->origin, sizeof(reading->origin), file->origin,
+		    file->origin_length);
 	return reading;
 }
 
@@ -200,6 +196,10 @@ bool queue_read_recipient(struct queue_reading *reading, const char *domain, siz
 		reading->size = size;
 	}
 	pinned = queue_pin(queue, queue->now_ns);
+	if (queue->messages[reading->message].is_local) {
+		domain = QUEUE_LOCAL_DOMAIN;
+		length = sizeof(QUEUE_LOCAL_DOMAIN) - 1;
+	}
 	used = queue_use_domain(queue, queue->messages[reading->message].mta, domain, length);
 	queue_unpin(queue, pinned);
 	if (used == NONE)
@@ -383,6 +383,16 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 	memcpy(m->sender, reading->sender, sizeof(m->sender));
 }
 
+/* False: no memory. */
+static bool join(const struct queue_reading *reading)
+{
+	const struct queue_file *file = &reading->file;
+
+	return reading->queue->messages[reading->message].envelope != NONE ||
+	    queue_join_envelope(reading->queue, reading->message, file->made_s != 0 ?
+		file->made_s : file->arrival_ns / NS_PER_SECOND, reading->origin);
+}
+
 /* The parts are linked from the last to the first. */
 static bool make_parts(struct queue_reading *reading)
 {
@@ -444,11 +454,12 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 	m->more_ns = whole || reading->taken > 0 ? 0 : now_ns + NO_ROOM_NS;
 	m->unread = whole ? 0 : m->unread > reading->taken ? m->unread - reading->taken : 1;
 	m->place = place;
-	if (!make_parts(reading) || (m->part_count == 0 && m->unread == 0)) {
+	if (!join(reading) || !make_parts(reading) ||
+	    (m->part_count == 0 && m->unread == 0)) {
 		queue_journal_finish(queue, m->mta, m->directory, m->id);
 		queue_forget_message(queue, reading->message);
 	} else if (!reading->more &&
-	    queue_journal_note(queue, reading->message, has_room(queue))) {
+	    queue_journal_note(queue, reading->message, queue_board_has_room(queue))) {
 		queue_forget_message(queue, reading->message);
 	} else {
 		queue_settle(queue, reading->message, now_ns);

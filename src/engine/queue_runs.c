@@ -119,8 +119,8 @@ static void begin_stall(struct queue *queue, struct run *run, const struct part 
 	uint32_t dest = part == NULL ? NONE : part->dest;
 
 	run->stalls = true;
-	queue->mtas[run->mta].running--;
-	queue->mtas[run->mta].stalled++;
+	queue_mailer_of(queue, run->mta, run->mailer)->running--;
+	queue_mailer_of(queue, run->mta, run->mailer)->stalled++;
 	run->current = dest;
 	free_others(queue, run, true);
 	if (dest == NONE)
@@ -138,8 +138,8 @@ static void end_stall(struct queue *queue, struct run *run)
 	if (!run->stalls)
 		return;
 	run->stalls = false;
-	queue->mtas[run->mta].stalled--;
-	queue->mtas[run->mta].running++;
+	queue_mailer_of(queue, run->mta, run->mailer)->stalled--;
+	queue_mailer_of(queue, run->mta, run->mailer)->running++;
 	dest = run->current;
 	free_others(queue, run, false);
 	run->current = NONE;
@@ -297,8 +297,8 @@ static void remap(struct queue *queue, const struct run *run, int64_t now_ns)
 static void release(struct queue *queue, struct run *run, int64_t now_ns)
 {
 	end_stall(queue, run);
-	queue->mtas[run->mta].running--;
-	queue->mtas[run->mta].doubtful -= run->doubtful;
+	queue_mailer_of(queue, run->mta, run->mailer)->running--;
+	queue_mailer_of(queue, run->mta, run->mailer)->doubtful -= run->doubtful;
 	for (unsigned i = 0; i < run->dest_count; i++) {
 		struct dest *d = &queue->dests[run->dests[i]];
 
@@ -416,7 +416,7 @@ uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory,
 	run->pid = pid;
 	run->started_ns = now_ns;
 	run->count = count;
-	queue->mtas[mta].running++;
+	queue_mailer_of(queue, mta, run->mailer)->running++;
 	for (unsigned i = 0; i < count; i++) {
 		uint32_t message = queue_find_message(queue, mta, directory, ids[i]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  What the driven queue remembers: messages and their parts.
+ * PURPOSE  What the driven queue remembers: messages (files) and their parts.
  * MODEL    Arrays that grow, with lists of free places; messages are found by a hash.
  * ERRORS   No memory: the caller leaves the mail to the next scan.
  * THREADS  One.
@@ -47,12 +47,12 @@ static uint32_t *hash_table(uint32_t size)
 bool queue_store_open(struct queue *queue, struct diag *diag)
 {
 	uint32_t active = queue->settings.message_active_limit, size = HASH_LEAST;
-	struct job_capacity capacity = { .transports = GENERATION_MTAS_MAX,
+	struct job_capacity capacity = { .transports = GENERATION_MTAS_MAX * QUEUE_MAILERS,
 		.queues = QUEUES_MOST, .messages = active, .jobs = active };
 	struct pool_settings pool = pool_defaults;
 	uint64_t peers = (uint64_t)queue->settings.message_recipient_minimum * active +
 	    queue->settings.message_recipient_limit +
-	    GENERATION_MTAS_MAX * ((uint64_t)queue->settings.recipient_limit +
+	    GENERATION_MTAS_MAX * QUEUE_MAILERS * ((uint64_t)queue->settings.recipient_limit +
 		queue->settings.extra_recipient_limit);
 	void *memory;
 
@@ -66,12 +66,16 @@ bool queue_store_open(struct queue *queue, struct diag *diag)
 	/* mail that waits for a time is remembered besides */
 	queue->message_most = active < UINT32_MAX / 8 ? 4 * active : active;
 	queue->message_free = queue->part_free = queue->domain_free = queue->dest_free = NONE;
+	queue->envelope_free = queue->peer_free = NONE;
+	queue->envelope_hash = hash_table(size);
+	queue->peer_hash = hash_table(size);
 	queue->message_hash = hash_table(size);
 	queue->domain_hash = hash_table(size);
 	queue->dest_hash = hash_table(size);
 	queue->timers = calloc(queue->message_most, sizeof(*queue->timers));
 	memory = calloc(1, job_board_bytes(&capacity));
 	if (queue->message_hash == NULL || queue->domain_hash == NULL ||
+	    queue->envelope_hash == NULL || queue->peer_hash == NULL ||
 	    queue->dest_hash == NULL || queue->timers == NULL || memory == NULL) {
 		free(memory);
 		return diag_set(diag, 0, "no memory for %u queued messages", active) == 0;
@@ -90,6 +94,10 @@ void queue_store_close(struct queue *queue)
 	free(queue->board);
 	free(queue->messages);
 	free(queue->message_hash);
+	free(queue->envelopes);
+	free(queue->envelope_hash);
+	free(queue->peers);
+	free(queue->peer_hash);
 	free(queue->parts);
 	free(queue->domains);
 	free(queue->domain_hash);
@@ -143,7 +151,7 @@ uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned di
 static bool may_be_forgotten(const struct message *m)
 {
 	return m->state == MESSAGE_WAITS && !m->reading && !m->more_asked &&
-	    m->job == JOB_NONE && m->first_part != NONE;
+	    !queue_is_placed(m) && m->first_part != NONE;
 }
 
 /* The one that is missed less: of the dead or held dest that fills memory, so that nobody
@@ -205,7 +213,7 @@ uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned director
 	}
 	m = &queue->messages[at];
 	*m = (struct message){ .state = MESSAGE_WAITS, .mta = (uint8_t)mta,
-		.directory = (uint16_t)directory, .serial = serial, .job = JOB_NONE,
+		.directory = (uint16_t)directory, .serial = serial, .envelope = NONE,
 		.run = NONE, .first_part = NONE, .next_of_hash = queue->message_hash[bucket] };
 	text_copy(m->id, sizeof(m->id), id, strlen(id));
 	queue->message_hash[bucket] = at;
@@ -220,6 +228,7 @@ void queue_forget_message(struct queue *queue, uint32_t message)
 	queue_unplace(queue, message);
 	queue_clear_timer(queue, message);
 	queue_drop_parts(queue, message);
+	queue_leave_envelope(queue, message);
 	if (m->run != NONE) {
 		struct run *run = &queue->runs[m->run];
 

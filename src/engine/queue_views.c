@@ -224,18 +224,6 @@ void queue_each_destination(struct queue *queue, int64_t now_ns,
 
 /* --- next ------------------------------------------------------------------------------ */
 
-/* The part of the message at that queue of the board, or NONE. */
-static uint32_t part_at(const struct queue *queue, uint32_t message, uint32_t board_queue)
-{
-	uint32_t dest = (uint32_t)job_queue_word(queue->board, board_queue);
-
-	for (uint32_t at = queue->messages[message].first_part; at != NONE;
-	     at = queue->parts[at].next_of_message)
-		if (queue->parts[at].dest == dest)
-			return at;
-	return NONE;
-}
-
 static bool tell_next(const struct queue *queue, uint32_t part, enum queue_why why,
     bool (*each)(void *context, const struct queue_next *next), void *context)
 {
@@ -245,46 +233,75 @@ static bool tell_next(const struct queue *queue, uint32_t part, enum queue_why w
 	return each(context, &next);
 }
 
-/* All that may go of it, in the scheduler's order. */
-static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, uint32_t *most,
-    bool (*each)(void *context, const struct queue_next *next), void *context)
+struct telling {
+	uint32_t *most;
+	bool (*each)(void *context, const struct queue_next *next);
+	void *context;
+};
+
+/* What may go of the file by the mailer; `but`: a part that was told. */
+static bool tell_parts(const struct queue *queue, uint32_t message, unsigned mailer,
+    uint32_t but, enum queue_why why, const struct telling *telling)
 {
-	uint32_t transport = queue->mtas[mta].transport, at, first = JOB_NONE, part;
-	bool first_come = queue->settings.discipline == QUEUE_FIRST_COME;
-	enum queue_why why = QUEUE_WHY_CURRENT;
+	uint32_t part = queue->messages[message].first_part;
+
+	for (; part != NONE && *telling->most > 0; part = queue->parts[part].next_of_message) {
+		const struct part *p = &queue->parts[part];
+		const struct dest *d = &queue->dests[p->dest];
+
+		if (!p->placed || d->wait != QUEUE_WAITS_FOR_TURN || d->mailer != mailer ||
+		    part == but)
+			continue;
+		--*telling->most;
+		if (!tell_next(queue, part, why, telling->each, telling->context))
+			return false;
+	}
+	return true;
+}
+
+/* The part that the board has next, or NONE. */
+static uint32_t first_part(struct queue *queue, uint32_t transport, int64_t now_ns,
+    enum queue_why *why)
+{
 	struct job_why peek;
 
-	if (!first_come && job_peek(queue->board, transport, now_ns, &peek)) {
-		first = peek.message;
-		if (peek.reason == JOB_REASON_PREEMPTS)
-			why = QUEUE_WHY_PREEMPTS;
-		part = part_at(queue, (uint32_t)job_message_word(queue->board, first),
-		    peek.queue);
-		if (part != NONE && *most > 0) {
-			--*most;
-			if (!tell_next(queue, part, why, each, context))
-				return false;
-		}
+	if (queue->settings.discipline == QUEUE_FIRST_COME ||
+	    !job_peek(queue->board, transport, now_ns, &peek))
+		return NONE;
+	*why = peek.reason == JOB_REASON_PREEMPTS ? QUEUE_WHY_PREEMPTS : QUEUE_WHY_CURRENT;
+	return queue_first_of_peer(queue,
+	    (uint32_t)job_message_word(queue->board, peek.message),
+	    (uint32_t)job_queue_word(queue->board, peek.queue));
+}
+
+/* All that may go of it, in the scheduler's order: the files of an envelope one after another,
+ * the one that is first before all. */
+static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+    const struct telling *telling)
+{
+	uint32_t transport = queue_mailer_of(queue, mta, mailer)->transport, at, message;
+	enum queue_why why = QUEUE_WHY_CURRENT;
+	uint32_t part = first_part(queue, transport, now_ns, &why);
+	uint32_t first = part == NONE ? NONE : queue->parts[part].message;
+
+	if (part != NONE && *telling->most > 0) {
+		--*telling->most;
+		if (!tell_next(queue, part, why, telling->each, telling->context))
+			return false;
 	}
-	why = QUEUE_WHY_FIRST;
-	for (at = job_list_next(queue->board, transport, JOB_NONE); at != JOB_NONE && *most > 0;
+	for (at = job_list_next(queue->board, transport, JOB_NONE);
+	     at != JOB_NONE && *telling->most > 0;
 	     at = job_list_next(queue->board, transport, at)) {
-		uint32_t message = (uint32_t)job_message_word(queue->board, at);
+		uint32_t envelope = (uint32_t)job_message_word(queue->board, at);
 
-		if (first_come && !queue_may_start(queue, message))
+		if (queue->settings.discipline == QUEUE_FIRST_COME &&
+		    !queue_may_start(queue, envelope, mta, mailer))
 			continue;
-		for (part = queue->messages[message].first_part; part != NONE && *most > 0;
-		     part = queue->parts[part].next_of_message) {
-			const struct part *p = &queue->parts[part];
-
-			if (!p->placed || queue->dests[p->dest].wait != QUEUE_WAITS_FOR_TURN ||
-			    (at == first && queue->dests[p->dest].queue == peek.queue))
-				continue;
-			--*most;
-			if (!tell_next(queue, part, at == first ? QUEUE_WHY_SAME_RUN : why,
-				each, context))
+		for (message = queue->envelopes[envelope].first_message; message != NONE;
+		     message = queue->messages[message].next_of_envelope)
+			if (!tell_parts(queue, message, mailer, part, message == first ?
+			    QUEUE_WHY_SAME_RUN : QUEUE_WHY_FIRST, telling))
 				return false;
-		}
 	}
 	return true;
 }
@@ -292,9 +309,11 @@ static bool next_of(struct queue *queue, unsigned mta, int64_t now_ns, uint32_t 
 void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
     bool (*each)(void *context, const struct queue_next *next), void *context)
 {
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
-		if (queue->settings.mtas[i].driven &&
-		    !next_of(queue, i, now_ns, &most, each, context))
+	const struct telling telling = { &most, each, context };
+
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++)
+		if (queue->settings.mtas[i / QUEUE_MAILERS].driven &&
+		    !next_of(queue, i / QUEUE_MAILERS, i % QUEUE_MAILERS, now_ns, &telling))
 			return;
 }
 

@@ -96,7 +96,7 @@ void requeue_take_up(struct requeue *requeue, const struct generation *generatio
 }
 
 bool requeue_is_postfix(const struct generation *generation, unsigned mta) {
-	return mta < generation->mta_count &&
+	return mta < generation->mta_count && generation->mtas[mta].transport == 0 &&
 	    generation->mtas[mta].kind == MTA_POSTFIX;
 }
 

@@ -105,7 +105,7 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	struct window_rules rules;
 
 	*out = (struct window_view){ .known = false };
-	out->mta = windows_mta(generation, windows_seen_bits(engine, owner));
+	out->mta = windows_mta(engine, generation, owner);
 	windows_rules(generation, out->mta, owner, &rules);
 	out->known = owner->kind != DESTINATION_NONE &&
 	    states_find(engine->segment, owner->name, strlen(owner->name), &found) &&
@@ -306,7 +306,7 @@ bool windows_issue_canary(struct engine *engine, const struct generation *genera
 	struct state_lock lock;
 	bool due;
 
-	windows_rules(generation, windows_mta(generation, windows_seen_bits(engine, owner)),
+	windows_rules(generation, windows_mta(engine, generation, owner),
 	    owner, &rules);
 	if (windows_lock(&lock, engine, owner, &rules, now_ns, STATES_KNOWN_ONLY, &change) !=
 	    STATES_HELD)

@@ -16,9 +16,10 @@ struct window_rules {
 void windows_rules(const struct generation *generation, unsigned mta,
     const struct window_owner *owner, struct window_rules *out);
 
-/* The mail server that deliveries of these bits were seen from: the first one;
+/* The mail server, or the transport's row, whose settings count for the owner's window;
  * GENERATION_MTAS_MAX: none. */
-unsigned windows_mta(const struct generation *generation, unsigned bits);
+unsigned windows_mta(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner);
 
 /* The bits of a destination, as far as it was seen. */
 unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner);
@@ -93,6 +94,11 @@ void windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1]);
  * one.  False: it may be another relay. */
 bool windows_roll_up(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, unsigned mta, struct window_owner *out);
+
+/* Of what *out is for all mail: for mail of this row, where that is a transport's.  False: its
+ * name would be too long. */
+bool windows_owner_by_transport(const struct generation *generation, unsigned mta,
+    struct window_owner *out);
 
 /* An owner of this very name. */
 bool windows_owner_named(const struct generation *generation, const char *name,

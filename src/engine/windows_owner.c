@@ -32,6 +32,8 @@ static void set_provider(const struct generation *generation, uint32_t provider,
 bool windows_owner_named(const struct generation *generation, const char *name,
     size_t length, struct window_owner *out)
 {
+	size_t prefix;
+
 	*out = (struct window_owner){ .provider = JUDGE_NONE };
 	if (length > 0 && name[length - 1] == '.')
 		length--;
@@ -42,13 +44,29 @@ bool windows_owner_named(const struct generation *generation, const char *name,
 			return false;
 		out->name[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
 	}
+	prefix = generation_transport_prefix(out->name, length);
+	name = out->name + prefix;
+	length -= prefix;
 	out->kind = *name == '[' ? DESTINATION_RELAY : DESTINATION_DOMAIN;
 	if (begins_with(name, length, WINDOW_PROVIDER_PREFIX)) {
 		out->kind = DESTINATION_PROVIDER;
 		out->provider = generation_find_provider(generation,
-		    out->name + PROVIDER_LENGTH, length - PROVIDER_LENGTH);
+		    name + PROVIDER_LENGTH, length - PROVIDER_LENGTH);
 	}
 	return true;
+}
+
+/* The owner's name without the transport that it is of. */
+static const char *bare_name(const struct window_owner *owner)
+{
+	return owner->name + generation_transport_prefix(owner->name, strlen(owner->name));
+}
+
+bool windows_owner_by_transport(const struct generation *generation, unsigned mta,
+    struct window_owner *out)
+{
+	return out->kind == DESTINATION_NONE || mta >= generation->mta_count ||
+	    judge_transport_name(generation, &generation->mtas[mta], out->name);
 }
 
 /* Does the mail server give its mail for the domain to the relay that all its mail goes
@@ -129,10 +147,38 @@ bool windows_roll_up(const struct engine *engine, const struct generation *gener
 	return true;
 }
 
+static bool is_held_by_hand(const struct engine *engine, const struct window_owner *owner)
+{
+	struct destination_window own;
+
+	return states_find(engine->segment, owner->name, strlen(owner->name), &own) &&
+	    own.state.begun && window_is_by_hand(&own.state.window);
+}
+
+/* The window of a transport stands for *out, but where somebody holds by hand what mail of all
+ * transports runs by: `alone` or that. */
+static bool owner_of_transport(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *alone, unsigned mta, struct window_owner *out)
+{
+	struct window_owner all = *out, own = *alone;
+
+	if (!windows_owner_by_transport(generation, mta, out) ||
+	    !windows_owner_by_transport(generation, mta, &own)) {
+		*out = all;
+		return false;
+	}
+	if (is_held_by_hand(engine, alone))
+		*out = *alone;
+	else if (is_held_by_hand(engine, &own))
+		*out = own;
+	else if (all.kind != DESTINATION_DOMAIN && is_held_by_hand(engine, &all))
+		*out = all;
+	return true;
+}
+
 bool windows_owner_of_mta(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, unsigned mta, struct window_owner *out)
 {
-	struct destination_window own;
 	struct window_owner alone;
 	bool certain;
 
@@ -141,20 +187,66 @@ bool windows_owner_of_mta(const struct engine *engine, const struct generation *
 		return true;
 	alone = *out;
 	certain = windows_roll_up(engine, generation, seen, mta, out);
+	if (mta < generation->mta_count && generation->mtas[mta].transport != 0)
+		return owner_of_transport(engine, generation, &alone, mta, out) && certain;
 	/* what somebody holds by hand stands alone, whatever relay it would go by */
-	if (out->kind == DESTINATION_DOMAIN ||
-	    !states_find(engine->segment, alone.name, strlen(alone.name), &own) ||
-	    !own.state.begun || !window_is_by_hand(&own.state.window))
+	if (out->kind == DESTINATION_DOMAIN || !is_held_by_hand(engine, &alone))
 		return certain;
 	*out = alone;
 	return true;
 }
 
+/* The row by which mail for the domain goes: of the first mail server that was seen to deliver
+ * there. */
+static unsigned row_of(const struct generation *generation, const struct destination_seen *seen)
+{
+	unsigned bits = seen->cloned_by | seen->other_by;
+
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		unsigned row = generation_site_transport(generation, i, seen->name,
+		    strlen(seen->name));
+
+		/* what the site's file does not tell the log does */
+		if ((bits >> i & 1) != 0)
+			return generation->mtas[row].transport == 0 && (bits >> row & 1) == 0 ? i :
+			    row;
+	}
+	return generation->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+}
+
 void windows_owner_seen(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, struct window_owner *out)
 {
-	(void)windows_owner_of_mta(engine, generation, seen,
-	    windows_mta(generation, seen->cloned_by | seen->other_by), out);
+	(void)windows_owner_of_mta(engine, generation, seen, row_of(generation, seen), out);
+}
+
+/* Nothing was seen of the domain *out: the site may send it by a transport. */
+static void owner_of_new(const struct generation *generation, unsigned mta,
+    struct window_owner *out)
+{
+	for (unsigned i = 0; mta >= generation->mta_count && i < generation->mta_count; i++) {
+		unsigned row = generation_site_transport(generation, i, out->name,
+		    strlen(out->name));
+
+		if (row != i)
+			mta = row;
+	}
+	(void)windows_owner_by_transport(generation, mta, out);
+}
+
+/* "TRANSPORT:example.com": mail of that transport alone. */
+static void owner_by_name(const struct engine *engine, const struct generation *generation,
+    size_t prefix, unsigned mta, struct window_owner *out)
+{
+	unsigned row = generation_find_transport(generation, mta >= generation->mta_count ?
+	    GENERATION_MTAS_MAX : generation_parent(generation, mta), out->name, prefix - 1);
+	struct window_owner named = *out;
+	struct destination_seen seen;
+
+	if (row == GENERATION_MTAS_MAX || !destinations_find(engine->segment, bare_name(out),
+	    strlen(bare_name(out)), &seen) ||
+	    !windows_owner_of_mta(engine, generation, &seen, row, out))
+		*out = named;
 }
 
 void windows_owner_by(const struct engine *engine, const struct generation *generation,
@@ -163,7 +255,7 @@ void windows_owner_by(const struct engine *engine, const struct generation *gene
 	struct destination_seen seen;
 	struct address address;
 	const char *bare = destination;
-	size_t bare_length = text_bare_host(&bare, length);
+	size_t bare_length = text_bare_host(&bare, length), prefix;
 
 	/* "[host.example]" is not the domain's own mail exchanger, but its name is all
 	 * that is known of it before the connect; "[192.0.2.1]:25" is a relay's */
@@ -175,12 +267,18 @@ void windows_owner_by(const struct engine *engine, const struct generation *gene
 	if (!windows_owner_named(generation, destination, length, out) ||
 	    out->kind != DESTINATION_DOMAIN)
 		return;
-	if (!destinations_find(engine->segment, out->name, strlen(out->name), &seen))
+	prefix = generation_transport_prefix(out->name, strlen(out->name));
+	if (prefix != 0) {
+		owner_by_name(engine, generation, prefix, mta, out);
 		return;
-	if (mta >= generation->mta_count)
+	}
+	mta = generation_site_transport(generation, mta, out->name, strlen(out->name));
+	if (!destinations_find(engine->segment, out->name, strlen(out->name), &seen))
+		owner_of_new(generation, mta, out);
+	else if (mta >= generation->mta_count)
 		windows_owner_seen(engine, generation, &seen, out);
 	else if (!windows_owner_of_mta(engine, generation, &seen, mta, out) &&
-	    out->kind == DESTINATION_RELAY)
+	    (out->kind == DESTINATION_RELAY || generation->mtas[mta].transport != 0))
 		*out = (struct window_owner){ .kind = DESTINATION_NONE, .provider = JUDGE_NONE };
 }
 
@@ -207,12 +305,11 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 		windows_owner_by(engine, generation, name, strlen(name), mta, out);
 }
 
-unsigned windows_mta(const struct generation *generation, unsigned bits)
+unsigned windows_mta(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner)
 {
-	for (unsigned i = 0; i < generation->mta_count; i++)
-		if ((bits >> i & 1) != 0)
-			return i;
-	return generation->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+	return generation_window_mta(generation, owner->name, strlen(owner->name),
+	    windows_seen_bits(engine, owner));
 }
 
 unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner)

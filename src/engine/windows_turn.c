@@ -64,7 +64,7 @@ static void turn(struct engine *engine, const struct generation *generation,
 	struct window_rules rules;
 	struct state_lock lock;
 
-	windows_rules(generation, windows_mta(generation, windows_seen_bits(engine, owner)),
+	windows_rules(generation, windows_mta(engine, generation, owner),
 	    owner, &rules);
 	if (windows_lock(&lock, engine, owner, &rules, now_ns, STATES_KNOWN_ONLY, &change) !=
 	    STATES_HELD)

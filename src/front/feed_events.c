@@ -113,7 +113,8 @@ static unsigned find_mtas(const struct generation *g, struct span name)
 	for (uint32_t i = 0; i < g->mta_count; i++) {
 		const char *known = generation_text(g, g->mtas[i].name);
 
-		if (strlen(known) == name.length && memcmp(known, name.text, name.length) == 0)
+		if (g->mtas[i].transport == 0 && strlen(known) == name.length &&
+		    memcmp(known, name.text, name.length) == 0)
 			return 1U << i;
 	}
 	return 0;

@@ -91,7 +91,8 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	if (judgement == NULL || judgement->mta >= feed->generation->mta_count ||
 	    feed->generation->mtas[judgement->mta].kind != MTA_POSTFIX)
 		return;
-	result = (struct requeue_result){ .mta = judgement->mta,
+	result = (struct requeue_result){
+		.mta = generation_parent(feed->generation, judgement->mta),
 		.queue_id = delivery->queue_id, .recipient = delivery->recipient,
 		.ended_ns = ended, .destination = judgement->destination,
 		.status = delivery->status, .class = judgement->reply.class,

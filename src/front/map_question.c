@@ -6,6 +6,7 @@
  * answered; the engine says whether this process may.  Without a host (local delivery), or
  * connected to what has no address (a pipe), there is nothing to ask.  Clients have a map of
  * their own, so that their connections are told apart from those of delivering processes.
+ * Mail that is accepted has one, too, which names queue groups.
  * ERRORS: a map or key that is not ours is "not found", counted and logged.
  * THREADS: one for each map_client.
  */
@@ -24,6 +25,7 @@
 /* The second one fails open in Sendmail's own way (sendmail-queue.mc). */
 static const char *const outbound_maps[] = { "postern", "posternturn" };
 static const char connect_map[] = "posternconnect";
+static const char group_map[] = "posterngroup";
 
 #define WHY_SHOWN	120
 
@@ -238,6 +240,10 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 		.server_name_length = key->server_name.length,
 		.server = key->server,
 		.mta = mta_number(generation),
+		.client = key->session.client,
+		.client_port = key->session.client_port,
+		.client_server = key->session.server,
+		.client_server_port = key->session.server_port,
 		.recipient = key->recipient.text,
 		.recipient_length = key->recipient.length,
 		.queue_id = key->queue_id.text,
@@ -287,17 +293,21 @@ size_t map_question_answer(struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct socketmap_request *request,
     int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
 {
-	bool inbound = is_map(request, connect_map);
+	bool inbound = is_map(request, connect_map), groups = is_map(request, group_map);
 	struct outbound_key outbound_key;
 	struct inbound_key inbound_key;
+	struct group_key group_key;
 
-	if (!inbound && !map_question_is_outbound(request))
+	if (groups && group_key_parse(request->key, request->key_length, &group_key))
+		return map_group_answer(&client->group, engine, generation,
+		    mta_number(generation), &group_key, out);
+	if (!inbound && !groups && !map_question_is_outbound(request))
 		return not_ours(engine, client, "unknown map", request->map,
 		    request->map_length, out);
 	if (inbound && inbound_key_parse(request->key, request->key_length, &inbound_key))
 		return map_session_answer(&client->session, engine, generation,
-		    client->listener, client->fd, &inbound_key, now_ns, out);
-	if (!inbound && outbound_key_parse(request->key, request->key_length, &outbound_key))
+		    client->listener, client->fd, client->pid, &inbound_key, now_ns, out);
+	if (!inbound && !groups && outbound_key_parse(request->key, request->key_length, &outbound_key))
 		return answer_outbound(client, engine, generation, &outbound_key, now_ns, out);
 	return not_ours(engine, client, "the key is not a question", request->key,
 	    request->key_length, out);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "engine/engine.h"
+#include "front/map_group.h"
 #include "front/map_session.h"
 #include "wire/socketmap.h"
 
@@ -23,13 +24,14 @@ struct map_client {
 	int fd;					/* of the connection */
 	uint8_t listener;			/* of the generation */
 	struct map_session session;
+	struct map_group group;
 };
 
 /* Is it about mail that leaves, so that the client's process is to be known first? */
 bool map_question_is_outbound(const struct socketmap_request *request);
 
 /* Answers one request.  Returns the reply's length in `out`.  Every answer to a
- * key of ours is "OK OK", "OK WAIT TEXT", "OK DEFER TEXT" or "OK REFUSE TEXT": what else
+ * key of ours is "OK OK", "OK WAIT TEXT", "OK DEFER TEXT", "OK REFUSE TEXT" or "OK GROUP": what else
  * Sendmail would read it takes for no entry, and goes on (sendmail-facts 2.1). */
 size_t map_question_answer(struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct socketmap_request *request,

@@ -98,29 +98,30 @@ static void end_session(struct map_session *session, struct engine *engine,
 }
 
 size_t map_session_answer(struct map_session *session, struct engine *engine,
-    const struct generation *generation, uint8_t listener, int fd,
+    const struct generation *generation, uint8_t listener, int fd, pid_t pid,
     const struct inbound_key *key, int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
 {
 	struct question question = {
-		.client = key->client,
-		.client_port = key->client_port,
-		.server = key->server,
-		.server_port = key->server_port,
+		.client = key->session.client,
+		.client_port = key->session.client_port,
+		.server = key->session.server,
+		.server_port = key->session.server_port,
 		.name = key->name.length > 0 ? key->name.text : NULL,
 		.name_length = key->name.length,
 		.listener = listener,
 		.owner = OWNER_POLICY,
+		.process = pid > 0 ? (uint32_t)pid : 0,
 		.connect_only = true,
 	};
 	struct answer answer;
 
-	if (address_is_unknown(&key->client) || key->client_port == 0)
+	if (address_is_unknown(&key->session.client) || key->session.client_port == 0)
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
 	if (is_another(session, &question))
 		end_session(session, engine, generation, OWNER_POLICY, now_ns);
 	engine_owner_proof(engine, generation, &question, fd);
 	engine_session_open(engine, generation, &question, now_ns, &answer);
-	*session = (struct map_session){ answer.session, key->client, key->client_port };
+	*session = (struct map_session){ answer.session, key->session.client, key->session.client_port };
 	decision_log(engine, generation, &question, &answer, DECISION_AT_CONNECT);
 	if (answer.decision.verdict == VERDICT_ADMIT)
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");

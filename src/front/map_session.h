@@ -8,6 +8,8 @@
 #ifndef FRONT_MAP_SESSION_H
 #define FRONT_MAP_SESSION_H
 
+#include <sys/types.h>
+
 #include "engine/engine.h"
 #include "wire/inbound_key.h"
 #include "wire/socketmap.h"
@@ -19,11 +21,11 @@ struct map_session {
 	uint16_t client_port;
 };
 
-/* Answers a question about a client; `fd` is the connection that it came by, on listener
- * number `listener`.  Returns the reply's length in `out`: "OK OK", or
+/* Answers a question about a client; `fd` is the connection that it came by, of the
+ * process `pid` (0: not known), on listener number `listener`.  Returns the reply's length in `out`: "OK OK", or
  * OK REFUSE "421 4.7.0 TEXT", one token for Sendmail, which takes off the quotes. */
 size_t map_session_answer(struct map_session *session, struct engine *engine,
-    const struct generation *generation, uint8_t listener, int fd,
+    const struct generation *generation, uint8_t listener, int fd, pid_t pid,
     const struct inbound_key *key, int64_t now_ns, char out[SOCKETMAP_REPLY_MAX]);
 
 /* The process has ended. */

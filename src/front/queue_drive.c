@@ -25,63 +25,7 @@
 /* A file is written so often while it is delivered; a large one more often. */
 #define CHECKPOINTS	40u
 
-/* --- settings ------------------------------------------------------------------------ */
-
-static uint64_t mix(uint64_t hash, const char *text)
-{
-	do
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	while (*text++ != '\0');
-	return hash;
-}
-
-/* What our directories were opened for, and what sizes the engine's memory: with another
- * one a new role is to come. */
-static uint64_t shape_of(const struct generation *g)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ g->mta_count;
-
-	for (uint32_t i = 0; i < g->mta_count; i++) {
-		const struct generation_mta *mta = &g->mtas[i];
-
-		hash = mix(hash, generation_text(g, mta->name)) * 31 + mta->drive;
-		for (uint32_t k = 0; mta->drive != 0 && k < mta->queue_count; k++)
-			hash = mix(hash, generation_text(g, mta->queues[k]));
-	}
-	hash = hash * 31 + g->schedule.message_active_limit;
-	hash = hash * 31 + g->schedule.message_recipient_limit;
-	return hash * 31 + g->schedule.message_recipient_minimum;
-}
-
-static void settings_of(const struct generation *g, struct queue_settings *out)
-{
-	const struct generation_schedule *s = &g->schedule;
-
-	*out = (struct queue_settings){
-		.discipline = s->discipline == DISCIPLINE_FIRST_COME ? QUEUE_FIRST_COME :
-		    QUEUE_PREEMPTIVE,
-		.delivery_slot_cost = s->delivery_slot_cost,
-		.delivery_slot_discount = s->delivery_slot_discount,
-		.delivery_slot_loan = s->delivery_slot_loan,
-		.minimum_delivery_slots = s->minimum_delivery_slots,
-		.destination_recipient_limit = s->destination_recipient_limit,
-		.message_active_limit = s->message_active_limit,
-		.message_recipient_limit = s->message_recipient_limit,
-		.message_recipient_minimum = s->message_recipient_minimum,
-		.recipient_limit = s->recipient_limit,
-		.extra_recipient_limit = s->extra_recipient_limit,
-		.recipient_refill_limit = s->recipient_refill_limit,
-		.recipient_refill_delay_ns = s->recipient_refill_delay_ns,
-		.backlog = s->backlog,
-		.max_message_concurrency = s->max_message_concurrency,
-		.scale_max_concurrency = s->scale_max_concurrency,
-	};
-	for (uint32_t i = 0; i < g->mta_count; i++)
-		out->mtas[i] = (struct queue_mta_settings){ .driven = g->mtas[i].drive != 0,
-			.processes = g->mtas[i].processes, .retry_ns = g->mtas[i].retry_ns,
-			.retry_most_ns = g->mtas[i].retry_most_ns,
-			.stall_ns = g->mtas[i].stall_ns };
-}
+/* --- a reload ------------------------------------------------------------------------ */
 
 static void take_reload(struct queue_drive *drive)
 {
@@ -90,11 +34,11 @@ static void take_reload(struct queue_drive *drive)
 
 	if (generation->number != drive->generation) {
 		drive->generation = generation->number;
-		if (shape_of(generation) != drive->shape) {
+		if (queue_settings_shape(generation) != drive->shape) {
 			log_event(EVENT_QUEUE, "text=\"the set of managed queues changed\"");
 			drive->is_over = true;
 		} else {
-			settings_of(generation, &settings);
+			queue_settings_of(generation, &settings);
 			(void)queue_configure(drive->queue, &settings);
 		}
 	}
@@ -444,9 +388,9 @@ static int open_queue(struct queue_drive *drive, struct diag *diag)
 	const struct generation *generation = engine_pin(drive->engine);
 	struct queue_settings settings;
 
-	settings_of(generation, &settings);
+	queue_settings_of(generation, &settings);
 	drive->generation = generation->number;
-	drive->shape = shape_of(generation);
+	drive->shape = queue_settings_shape(generation);
 	engine_unpin(drive->engine, generation);
 	return queue_open(&drive->queue, drive->engine, &settings, &calls, diag);
 }

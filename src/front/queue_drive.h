@@ -14,6 +14,7 @@
 struct control_access;
 struct queue_drive_directory {
 	unsigned mta;		/* of the generation */
+	bool is_local;		/* for local mail alone */
 	int fd;			/* its names can be read; taken over */
 	int watch;		/* of inotify, or -1 */
 	const char *path;	/* the caller's */

@@ -53,6 +53,13 @@ void queue_drive_end(struct queue_drive *drive);
 /* In long work: a sign of life now and then. */
 void queue_drive_beat(struct queue_drive *drive);
 
+/* --- queue_settings.c ---------------------------------------------------------------- */
+
+/* What our directories were opened for, and what sizes the engine's memory: with another one a
+ * new role is to come. */
+uint64_t queue_settings_shape(const struct generation *g);
+void queue_settings_of(const struct generation *g, struct queue_settings *out);
+
 /* --- queue_reads.c: queue files that are to be read --------------------------------- */
 
 int queue_reads_open(struct queue_drive *drive, struct diag *diag);

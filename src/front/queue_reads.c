@@ -378,9 +378,10 @@ static void read_anew(struct queue_drive *drive, const struct entry *entry, int 
 	unsigned mta = drive->setup->directories[entry->directory].mta;
 	struct queue_file file;
 	struct queue_reading *reading;
-	char sender[256];
+	char sender[256], origin[sizeof(reader->origin)];
 
 	memcpy(sender, reader->sender.text, reader->sender.length);
+	memcpy(origin, reader->origin, sizeof(origin));
 	file = (struct queue_file){ .stamp = file_stamp_of(status),
 	    .inode = status->st_ino,
 	    .arrival_ns = clock_of(drive, reader->message.made_s),
@@ -388,6 +389,10 @@ static void read_anew(struct queue_drive *drive, const struct entry *entry, int 
 		clock_of(drive, reader->message.tried_s),
 	    .tries = reader->message.tries,
 	    .recipients = reader->message.recipient_count - reader->message.left_out,
+	    .is_local = drive->setup->directories[entry->directory].is_local,
+	    .made_s = reader->message.made_s,
+	    .origin = reader->origin[0] != '\0' ? origin : NULL,
+	    .origin_length = strlen(reader->origin),
 	    .sender = reader->sender.length > 0 ? sender : NULL,
 	    .sender_length = reader->sender.length };
 	reading = queue_read_begin(drive->queue, mta, entry->directory, entry->id, &file);

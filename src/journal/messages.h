@@ -15,7 +15,7 @@
  * becomes garbage, and its files are removed, oldest first.
  *
  * A message is *held* while its owner has it in memory, and *working* from its start to its
- * replacement or finish; else it *waits* in the log alone, 24 to 36 bytes of memory each.
+ * replacement or finish; else it *waits* in the log alone, 28 to 32 bytes of memory each.
  *
  * No crash, whenever it comes, brings back a message whose finish was synced, or makes one
  * up; nor does it lose an envelope or a delivery that was synced (journal_log_synced).

@@ -2,8 +2,8 @@
 /*
  * PURPOSE  Which messages the log knows, and where their envelopes stand.
  * MODEL    256 tables by the key's first byte, each open-addressed with linear probing; the
- *          slot grows with the key, so that a table of any size will do: they grow by a
- *          quarter, and one that grows holds up nobody.  24 bytes an entry.
+ *          slot grows with the key, so that a table of any size will do: they grow by an
+ *          eighth, and one that grows holds up nobody.  24 bytes an entry, 28 to 32 with room.
  * ERRORS   No memory: NULL.
  * THREADS  One.
  */
@@ -79,7 +79,7 @@ struct entry *messages_index_make(struct messages *m, uint64_t key)
 		return entry;
 	/* six in seven at most are taken; one stays free at least */
 	if ((uint64_t)(shard->count + 1) * 7 > (uint64_t)shard->size * 6 &&
-	    !resize(m, shard, shard->size + shard->size / 4 + SIZE_LEAST) &&
+	    !resize(m, shard, shard->size + shard->size / 8 + SIZE_LEAST) &&
 	    shard->count + 1 >= shard->size)
 		return NULL;
 	entry = place_in(shard, key);

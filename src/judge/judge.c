@@ -111,7 +111,7 @@ unsigned judge_postfix(const struct generation *g, unsigned mtas, struct span pr
 		size_t length = strlen(name);
 
 		if ((mtas >> i & 1) == 0 || g->mtas[i].kind != MTA_POSTFIX ||
-		    length >= program.length || length < *rest ||
+		    g->mtas[i].transport != 0 || length >= program.length || length < *rest ||
 		    program.text[length] != '/' || memcmp(program.text, name, length) != 0)
 			continue;
 		found = i;
@@ -147,13 +147,14 @@ static unsigned find_first(const struct generation *g, unsigned mtas)
 	return GENERATION_MTAS_MAX;
 }
 
-/* "laneN/smtp": N, or 0. */
-static uint32_t lane_of(struct span name)
+/* "laneN/smtp", "laneN-TRANSPORT/smtp": N, or 0. */
+static uint32_t lane_of(struct span name, struct span *transport)
 {
 	static const char end[] = "/smtp";
 	uint32_t number = 0;
-	size_t at = 4;
+	size_t at = 4, from;
 
+	*transport = (struct span){ name.text, 0 };
 	if (name.length < 4 || memcmp(name.text, "lane", 4) != 0)
 		return 0;
 	for (; at < name.length && name.text[at] >= '0' && name.text[at] <= '9'; at++)
@@ -161,14 +162,57 @@ static uint32_t lane_of(struct span name)
 			return 0;
 		else
 			number = number * 10 + (uint32_t)(name.text[at] - '0');
+	if (at < name.length && name.text[at] == '-') {
+		from = ++at;
+		while (at < name.length && name.text[at] != '/')
+			at++;
+		*transport = (struct span){ name.text + from, at - from };
+	}
 	return name.length - at == sizeof(end) - 1 &&
 	    memcmp(name.text + at, end, sizeof(end) - 1) == 0 ? number : 0;
+}
+
+/* Which of the Postfix's transports it was, if the mail server is more than one row: by the
+ * lane's name, or by the original's, which several may have; then the site tells, as it does of
+ * mail that no transport has tried. */
+static void find_transport(const struct generation *g, const struct delivery *d,
+    struct span transport, struct judgement *out)
+{
+	unsigned routed, first = GENERATION_MTAS_MAX;
+
+	if (transport.length > 0) {
+		first = generation_find_transport(g, out->mta, transport.text, transport.length);
+		out->cloned = first != GENERATION_MTAS_MAX;
+		if (out->cloned)
+			out->mta = first;
+		else
+			out->lane = 0;
+		return;
+	}
+	if (out->lane != 0)
+		return;
+	routed = generation_site_transport(g, out->mta, d->domain.text, d->domain.length);
+	if (routed != out->mta && (d->agent == AGENT_ERROR ||
+	    span_is(d->program, generation_text(g, g->mtas[routed].clone_program)))) {
+		out->cloned = d->agent != AGENT_ERROR;
+		out->mta = routed;
+		return;
+	}
+	for (unsigned i = 0; i < g->mta_count && !out->cloned; i++)
+		if (g->mtas[i].transport != 0 && g->mtas[i].parent == out->mta &&
+		    first == GENERATION_MTAS_MAX &&
+		    span_is(d->program, generation_text(g, g->mtas[i].clone_program)))
+			first = i;
+	if (first != GENERATION_MTAS_MAX) {
+		out->mta = first;
+		out->cloned = true;
+	}
 }
 
 static void find_mta(const struct generation *g, unsigned mtas, const struct delivery *d,
     struct judgement *out)
 {
-	const struct generation_mta *mta;
+	struct span transport;
 	size_t rest = 0;
 
 	switch (d->source) {
@@ -184,9 +228,11 @@ static void find_mta(const struct generation *g, unsigned mtas, const struct del
 	}
 	if (d->source != DELIVERY_OF_POSTFIX || out->mta == GENERATION_MTAS_MAX)
 		return;
-	mta = &g->mtas[out->mta];
-	out->lane = lane_of((struct span){ d->program.text + rest, d->program.length - rest });
-	out->cloned = out->lane != 0 || span_is(d->program, generation_text(g, mta->clone_program));
+	out->lane = lane_of((struct span){ d->program.text + rest, d->program.length - rest },
+	    &transport);
+	out->cloned = out->lane != 0 ||
+	    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program));
+	find_transport(g, d, transport, out);
 }
 
 /* --- rules --------------------------------------------------------------------- */

@@ -48,14 +48,15 @@ struct judgement {
 	struct reply reply;	/* its class as the provider rules refine it */
 	enum destination_kind kind;
 	/* The destination's name as it stands in the segment: a domain in lower case
-	 * without a dot at its end, "provider:NAME", "[address]:port".  Where the result
+	 * without a dot at its end, "provider:NAME", "[address]:port"; "TRANSPORT:" before any
+	 * of these, if `mta` is a transport's row.  Where the result
 	 * tells no relay it is the domain: whoever knows by which relays that was
 	 * reached last asks judge_provider. */
 	char destination[JUDGE_NAME_MAX + 1];
 	uint32_t provider;	/* of the generation, or JUDGE_NONE */
 	uint32_t rule;		/* that matched the reply, or JUDGE_NONE */
 	struct tried_relay tried;
-	bool cloned;		/* by the transport that the lanes clone, or a lane */
+	bool cloned;		/* by the transport that the lanes of `mta` clone, or a lane */
 	uint32_t lane;		/* the lane's concurrency; 0: none */
 };
 
@@ -76,6 +77,11 @@ uint32_t judge_provider(const struct generation *generation, const char *relay_n
 /* Writes "provider:NAME" into out; false: it is too long to be a destination. */
 bool judge_provider_destination(const struct generation *generation, uint32_t provider,
     char out[JUDGE_NAME_MAX + 1]);
+
+/* Puts "TRANSPORT:" before the name of a destination, if `mta` (or NULL) is a transport's row
+ * and it is not there yet.  False: it is too long then, and "". */
+bool judge_transport_name(const struct generation *generation, const struct generation_mta *mta,
+    char name[JUDGE_NAME_MAX + 1]);
 
 /* Writes a recipient's domain as it names a destination: in lower case, without a dot at
  * its end, "[192.0.2.1]" for an address.  False: it is none; what is one cannot be taken

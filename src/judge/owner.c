@@ -180,6 +180,25 @@ bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
 	return true;
 }
 
+bool judge_transport_name(const struct generation *g, const struct generation_mta *mta,
+    char name[JUDGE_NAME_MAX + 1])
+{
+	const char *transport = mta == NULL ? "" : generation_text(g, mta->transport);
+	size_t length = strlen(name), prefix = strlen(transport) + 1;
+
+	if (*transport == '\0' || generation_transport_prefix(name, length) != 0)
+		return true;
+	if (prefix + length > JUDGE_NAME_MAX) {
+		name[0] = '\0';
+		return false;
+	}
+	memmove(name + prefix, name, length + 1);
+	for (size_t i = 0; i + 1 < prefix; i++)
+		name[i] = lower(transport[i]);
+	name[prefix - 1] = ':';
+	return true;
+}
+
 /* `by_relayhost`: it is the one that all mail goes to. */
 static bool name_relay(const struct generation *g, const struct generation_mta *mta,
     const struct tried_relay *tried, bool by_relayhost, char out[JUDGE_NAME_MAX + 1])
@@ -203,19 +222,12 @@ static bool name_relay(const struct generation *g, const struct generation_mta *
 	return true;
 }
 
-void find_owner(const struct generation *g, const struct generation_mta *mta,
-    const struct delivery *d, struct judgement *out)
+static void find_name(const struct generation *g, const struct generation_mta *mta,
+    const struct delivery *d, bool by_relayhost, struct judgement *out)
 {
 	const struct tried_relay *tried = &out->tried;
-	bool addressed = !address_is_unknown(&tried->address), by_relayhost;
+	bool addressed = !address_is_unknown(&tried->address);
 
-	out->kind = DESTINATION_NONE;
-	out->destination[0] = '\0';
-	out->provider = JUDGE_NONE;
-	if (d->agent == AGENT_LOCAL ||
-	    (d->agent != AGENT_SMTP && out->reply.class != RESULT_SUSPENDED))
-		return;
-	by_relayhost = is_by_relayhost(g, mta, d, out);
 	if ((addressed && is_loopback(&tried->address)) ||
 	    (tried->port != 0 && !mta_has_port(mta, tried->port)) || by_relayhost) {
 		if (name_relay(g, mta, tried, by_relayhost, out->destination))
@@ -231,6 +243,23 @@ void find_owner(const struct generation *g, const struct generation_mta *mta,
 	} else if (judge_domain(d->domain, out->destination)) {
 		out->kind = DESTINATION_DOMAIN;
 	}
+}
+
+void find_owner(const struct generation *g, const struct generation_mta *mta,
+    const struct delivery *d, struct judgement *out)
+{
+	bool by_relayhost;
+
+	out->kind = DESTINATION_NONE;
+	out->destination[0] = '\0';
+	out->provider = JUDGE_NONE;
+	if (d->agent == AGENT_LOCAL ||
+	    (d->agent != AGENT_SMTP && out->reply.class != RESULT_SUSPENDED))
+		return;
+	by_relayhost = is_by_relayhost(g, mta, d, out);
+	find_name(g, mta, d, by_relayhost, out);
+	if (!judge_transport_name(g, mta, out->destination))
+		out->kind = DESTINATION_NONE;
 	if (out->kind == DESTINATION_NONE)
 		out->destination[0] = '\0';
 }

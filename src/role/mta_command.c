@@ -129,7 +129,8 @@ static int allow(struct mta_commands *commands, const struct generation *generat
 	if ((askers[command->asker].verbs >> order->verb & 1) == 0 ||
 	    order->generation != generation->number ||
 	    order->mta >= generation->mta_count ||
-	    generation->mtas[order->mta].kind != MTA_POSTFIX)
+	    generation->mtas[order->mta].kind != MTA_POSTFIX ||
+	    generation->mtas[order->mta].transport != 0)
 		return MTA_NOT_RUN;
 	if (order->verb == MTA_REQUEUE) {
 		tat_ns = &commands->requeue_tat_ns[order->mta];

@@ -160,7 +160,8 @@ static bool run_may_start(struct supervisor *supervisor, const struct queue_orde
 	struct queue_link *link = &supervisor->queue;
 	const struct generation_mta *mta = queue_place_owner(
 	    &link->places.list[order->directory], supervisor->generation);
-	uint32_t processes = mta == NULL || mta->processes == 0 ? 1 : mta->processes;
+	uint32_t processes = mta == NULL || mta->processes == 0 ? 1 :
+	    mta->processes + mta->local_processes;
 	const struct rate_limit rate = { .period_ns = NS_PER_SECOND,
 		.count = processes * RUNS_A_SECOND, .burst = processes * RUNS_AT_ONCE };
 

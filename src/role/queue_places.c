@@ -27,7 +27,7 @@
 #define WATCHED	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR)
 
 /* Called for each directory; false: no more of them. */
-typedef bool each_fn(void *context, unsigned mta, const char *path);
+typedef bool each_fn(void *context, unsigned mta, bool is_local, const char *path);
 
 static bool is_directory(const char *path) {
 	struct stat status;
@@ -46,7 +46,8 @@ static bool split(const char *pattern, char directory[PATH_MAX], const char **be
 	    slash == pattern ? 1 : (size_t)(slash - pattern));
 }
 
-static bool each_match(const char *pattern, unsigned mta, each_fn *each, void *context) {
+static bool each_match(const char *pattern, unsigned mta, bool is_local, each_fn *each,
+    void *context) {
 	char directory[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
 	struct dirent **names = NULL;
 	const char *begin;
@@ -61,7 +62,7 @@ static bool each_match(const char *pattern, unsigned mta, each_fn *each, void *c
 		    names[i]->d_name);
 		if (go_on && names[i]->d_name[0] != '.' &&
 		    strncmp(names[i]->d_name, begin, length) == 0 && is_directory(path))
-			go_on = each(context, mta, path);
+			go_on = each(context, mta, is_local, path);
 		free(names[i]);
 	}
 	free(names);
@@ -76,9 +77,11 @@ static void each_place(const struct generation *generation, each_fn *each, void 
 
 		for (uint32_t k = 0; mta->drive != 0 && k < mta->queue_count && go_on; k++) {
 			const char *path = generation_text(generation, mta->queues[k]);
+			bool is_local = (mta->local_queues >> k & 1) != 0;
 
 			go_on = strchr(path, '*') != NULL ?
-			    each_match(path, i, each, context) : each(context, i, path);
+			    each_match(path, i, is_local, each, context) :
+			    each(context, i, is_local, path);
 		}
 	}
 }
@@ -125,6 +128,26 @@ static bool is_listed(const struct queue_places *places, const struct stat *stat
 	return false;
 }
 
+/* Does "/queue/d1*" name other directories, too? */
+static bool has_namesake(const char *path) {
+	char directory[PATH_MAX];
+	const char *name = strrchr(path, '/') + 1;
+	struct dirent *entry;
+	bool found = false;
+	DIR *stream;
+
+	if (!text_copy(directory, sizeof(directory), path, (size_t)(name - path)))
+		return true;
+	stream = opendir(directory);
+	if (stream == NULL)
+		return true;
+	while (!found && (entry = readdir(stream)) != NULL)
+		found = strncmp(entry->d_name, name, strlen(name)) == 0 &&
+		    entry->d_name[strlen(name)] != '\0';
+	closedir(stream);
+	return found;
+}
+
 struct opening {
 	struct queue_places *places;
 	const struct generation *generation;
@@ -136,7 +159,7 @@ static void free_place(struct queue_place *place) {
 	free(place->mta_name);
 }
 
-static bool add(void *context, unsigned mta, const char *path) {
+static bool add(void *context, unsigned mta, bool is_local, const char *path) {
 	const struct opening *opening = context;
 	struct queue_places *places = opening->places;
 	struct queue_place *place = &places->list[places->count];
@@ -159,6 +182,7 @@ static bool add(void *context, unsigned mta, const char *path) {
 	*place = (struct queue_place){ .mta = mta, .path = strdup(path), .fd = fd,
 		.mta_name = strdup(generation_text(opening->generation,
 		opening->generation->mtas[mta].name)),
+		.is_local = is_local, .has_namesake = has_namesake(path),
 		.watch = -1, .device = status.st_dev, .inode = status.st_ino };
 	if (place->path == NULL || place->mta_name == NULL) {
 		free_place(place);
@@ -224,7 +248,7 @@ struct comparison {
 	bool differs;
 };
 
-static bool compare(void *context, unsigned mta, const char *path) {
+static bool compare(void *context, unsigned mta, bool is_local, const char *path) {
 	struct comparison *c = context;
 	struct stat status;
 	int error, fd = open_place(path, &error);
@@ -242,7 +266,8 @@ static bool compare(void *context, unsigned mta, const char *path) {
 		if (place->device != status.st_dev || place->inode != status.st_ino)
 			continue;
 		/* the second name of one directory is none */
-		c->seen += place->mta == mta && strcmp(place->path, path) == 0;
+		c->seen += place->mta == mta && place->is_local == is_local &&
+		    strcmp(place->path, path) == 0;
 		return true;
 	}
 	c->differs = c->places->count < QUEUE_PLACES_MAX;

@@ -21,6 +21,8 @@ struct queue_place {
 	char *path;		/* the directory that Sendmail knows; malloc */
 	int fd;			/* where its qf files are: it, or its subdirectory qf */
 	int watch;		/* descriptor of inotify; -1: none, it is scanned now and then */
+	bool is_local;		/* for local mail alone */
+	bool has_namesake;	/* the name of another one beside it begins as its own */
 	bool no_room;		/* as it was last looked at: logged once */
 	dev_t device;
 	ino_t inode;

@@ -27,7 +27,8 @@ int queue_role_main(const struct role_context *context) {
 
 	for (unsigned i = 0; i < places->count; i++)
 		directories[i] = (struct queue_drive_directory){
-			.mta = places->list[i].mta, .fd = places->list[i].fd,
+			.mta = places->list[i].mta, .is_local = places->list[i].is_local,
+			.fd = places->list[i].fd,
 			.watch = places->list[i].watch, .path = places->list[i].path };
 	for (unsigned i = 0; i < context->socket_count; i++) {
 		control_fds[i] = context->sockets[i].fd;

@@ -70,7 +70,7 @@ static char *word(const char *text) {
 }
 
 static void make_words(struct words *words, const char *program, const char *cf,
-    const char *path, const struct queue_order *order) {
+    const struct queue_place *place, const struct queue_order *order) {
 	size_t count = 0;
 
 	words->list[count++] = word(program);
@@ -80,9 +80,13 @@ static void make_words(struct words *words, const char *program, const char *cf,
 		words->list[count++] = word(options[i]);
 	for (size_t i = 0; order->brief && i < COUNT(brief_options); i++)
 		words->list[count++] = word(brief_options[i]);
-	text_append(words->directory, sizeof(words->directory), 0, "-OQueueDirectory=%s",
-	    path);
+	/* Sendmail wants the directories of all of its queue groups below the directory of this;
+	 * with a * that is the one above, and the group mqueue has this directory alone. */
+	text_append(words->directory, sizeof(words->directory), 0, "-OQueueDirectory=%s%s",
+	    place->path, place->has_namesake ? "" : "*");
 	words->list[count++] = words->directory;
+	if (!place->has_namesake)
+		words->list[count++] = word("-qGmqueue");
 	text_append(words->checkpoint, sizeof(words->checkpoint), 0,
 	    "-OCheckpointInterval=%u", order->checkpoint);
 	words->list[count++] = words->checkpoint;
@@ -307,7 +311,7 @@ static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
 	if (*program->user.name == '\0')
 		return EPERM;
 	/* as many again may be stalled */
-	if (count_of(runs, name) >= 2 * mta->processes)
+	if (count_of(runs, name) >= 2 * (mta->processes + mta->local_processes))
 		return EAGAIN;
 	room = has_room(&program->user, place->fd, order);
 	note_room(place, name, room);
@@ -334,7 +338,7 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	if (run == NULL)
 		return -1;
 	make_words(&words, generation_text(generation, mta->sendmail),
-	    generation_text(generation, mta->cf), place->path, order);
+	    generation_text(generation, mta->cf), place, order);
 	run->place = number;
 	run->generation = runs->generation;
 	run->pid = fork_run(run, &words, &program->user);

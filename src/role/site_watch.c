@@ -47,7 +47,8 @@ static void publish(struct supervisor *supervisor, const uint32_t *changed) {
 
 void site_watch_published(const struct generation *before, const struct generation *now) {
 	for (uint32_t i = 0; i < now->mta_count; i++)
-		if ((before->mtas[i].site_changed != 0) != (now->mtas[i].site_changed != 0))
+		if (now->mtas[i].transport == 0 &&
+		    (before->mtas[i].site_changed != 0) != (now->mtas[i].site_changed != 0))
 			tell(now, &now->mtas[i]);
 }
 

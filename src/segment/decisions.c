@@ -138,9 +138,10 @@ void decided_put(struct decided *decided, enum decided_text which, const char *t
 		length = room;
 	to[0] = (char)which;
 	to[1] = (char)(unsigned char)length;
-	for (size_t i = 0; i < length; i++)
-		to[TEXT_HEAD + i] = text[i] == '\0' ? '?' : text[i];
+	memcpy(to + TEXT_HEAD, text, length);
 	to[TEXT_HEAD + length] = '\0';
+	for (char *nul; (nul = memchr(to + TEXT_HEAD, '\0', length)) != NULL; )
+		*nul = '?';
 	decided->text_bytes = (uint16_t)(used + TEXT_HEAD + length + 1);
 }
 

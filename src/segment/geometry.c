@@ -50,7 +50,7 @@ static const size_t declarations[] = {
 	offsetof(struct session, policy_owner),
 	offsetof(struct session, opened_ds),
 	offsetof(struct session, dump_sequence),
-	offsetof(struct session, policy_socket),
+	offsetof(struct session, policy_socket), offsetof(struct session, process),
 	sizeof(struct carrier_record), SEGMENT_CARRIERS,
 	sizeof(struct client_slot), offsetof(struct client_slot, open),
 	offsetof(struct client_slot, class_record),

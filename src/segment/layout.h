@@ -31,7 +31,7 @@
 #include "segment/lock.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		10
+#define SEGMENT_VERSION		11
 #define SEGMENT_ROLES_MAX	48
 #define SEGMENT_ROLES_SINGLE	5	/* places of kinds that have one process */
 #define SEGMENT_LISTENERS	256
@@ -120,6 +120,7 @@ struct session {
 		struct {
 			uint32_t policy_socket;
 			uint32_t milter_socket;
+			uint32_t process;	/* that serves the client; 0: not known */
 		};
 	};
 	uint16_t client_port;

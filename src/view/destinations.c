@@ -9,6 +9,7 @@
 #include "view/destinations.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,15 +183,50 @@ static struct value age_value(int64_t now_ns, int64_t then_ns) {
 	    (uint64_t)((now_ns - then_ns) / NS_PER_SECOND) : 0);
 }
 
+/* Deliveries of all windows of its name. */
+struct counted {
+	uint64_t ok, failed, held;
+};
+
+static void count_window(const struct view_destinations *all, const char *name,
+    struct counted *out) {
+	const struct destination_window *window = find(&all->windows, name);
+
+	if (window == NULL)
+		return;
+	out->ok += window->state.ok;
+	out->failed += window->state.failed;
+	out->held += window->state.held;
+}
+
+/* That of all mail, and those of transports, of which several mail servers may have one. */
+static struct counted count_of(const struct view_destinations *all, const char *name) {
+	const struct generation *g = all->view->generation;
+	struct counted out = { .ok = 0 };
+
+	count_window(all, name, &out);
+	for (unsigned i = 0; g != NULL && i < g->mta_count; i++) {
+		const char *transport = generation_text(g, g->mtas[i].transport);
+		char full[2 * SEGMENT_NAME_MAX + 2];
+
+		if (*transport == '\0' || generation_find_transport(g, GENERATION_MTAS_MAX,
+			transport, strlen(transport)) != i)
+			continue;
+		snprintf(full, sizeof(full), "%s:%s", transport, name);
+		for (char *at = full; *at != ':'; at++)
+			if (*at >= 'A' && *at <= 'Z')
+				*at = (char)(*at | 0x20);
+		count_window(all, full, &out);
+	}
+	return out;
+}
+
 static void relay_rows(void *context, struct writer *writer) {
-	static const struct destination_window none;
 	const struct view_destinations *all = context;
 
 	for (size_t i = 0; i < all->seen.count; i++) {
 		const struct destination_seen *seen = at(&all->seen, i);
-		const struct destination_window *window = find(&all->windows, seen->name);
-		const struct destination_state *state =
-		    window == NULL ? &none.state : &window->state;
+		struct counted counted = count_of(all, seen->name);
 		char relays[RELAYS_TEXT_MAX], cloned[MTAS_TEXT_MAX],
 		    other[MTAS_TEXT_MAX];
 		const struct value values[] = {
@@ -199,8 +235,8 @@ static void relay_rows(void *context, struct writer *writer) {
 			    cloned),
 			mtas_value(all->view->generation, seen->other_by, other),
 			age_value(all->view->status.now_ns, seen->seen_ns),
-			value_number(state->ok), value_number(state->failed),
-			value_number(state->held),
+			value_number(counted.ok), value_number(counted.failed),
+			value_number(counted.held),
 		};
 
 		writer_row(writer, values);
@@ -226,25 +262,24 @@ void view_relays_write(const struct view_destinations *all, struct writer *write
 
 /* --- windows ------------------------------------------------------------------------ */
 
-/* The mail server whose settings count: the first that was seen to deliver there. */
+/* The mail server, or its transport, whose settings count. */
 static unsigned mta_of(const struct view_destinations *all, const char *name) {
 	const struct generation *g = all->view->generation;
 	const struct destination_seen *seen = find(&all->seen, name);
 
-	for (unsigned i = 0; seen != NULL && i < g->mta_count; i++)
-		if (((seen->cloned_by | seen->other_by) >> i & 1) != 0)
-			return i;
-	return g->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
+	return generation_window_mta(g, name, strlen(name), seen == NULL ? 0 :
+	    (unsigned)(seen->cloned_by | seen->other_by));
 }
 
 static void find_settings(const struct view_destinations *all, const char *name,
     struct window_settings *out) {
 	const struct generation *g = all->view->generation;
+	const char *bare = name + generation_transport_prefix(name, strlen(name));
 	size_t prefix = sizeof(PROVIDER_PREFIX) - 1;
 	uint32_t provider = GENERATION_NO_PROVIDER;
 
-	if (strncmp(name, PROVIDER_PREFIX, prefix) == 0)
-		provider = generation_find_provider(g, name + prefix, strlen(name) - prefix);
+	if (strncmp(bare, PROVIDER_PREFIX, prefix) == 0)
+		provider = generation_find_provider(g, bare + prefix, strlen(bare) - prefix);
 	(void)generation_window_settings(g, mta_of(all, name), name, strlen(name), provider,
 	    out);
 }

@@ -78,7 +78,7 @@ void metric_SITES_CHANGED(struct scrape *s) {
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; g != NULL && i < g->mta_count; i++)
-		count += g->mtas[i].site_changed != 0;
+		count += g->mtas[i].transport == 0 && g->mtas[i].site_changed != 0;
 	if (g != NULL)
 		metrics_number(s, count);
 }

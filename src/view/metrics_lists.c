@@ -28,6 +28,7 @@ static bool is_configured(const void *context, const char *name) {
 	static const char provider[] = "provider:";
 
 	/* the judge makes such names of configured providers alone */
+	name += generation_transport_prefix(name, strlen(name));
 	if (strncmp(name, provider, sizeof(provider) - 1) == 0)
 		return generation_find_provider(scrape->view->generation,
 		    name + sizeof(provider) - 1, strlen(name) - sizeof(provider) + 1) !=

@@ -19,7 +19,7 @@ static bool ends_with(const char *name, const struct mask *mask) {
 	    (end == name || end[-1] == '.' || end[-1] == '@');
 }
 
-bool name_fits(const char *name, const struct mask *mask) {
+static bool fits(const char *name, const struct mask *mask) {
 	size_t length = strlen(name);
 	struct address address;
 
@@ -40,6 +40,13 @@ bool name_fits(const char *name, const struct mask *mask) {
 		    prefix_contains(&mask->prefix, &address);
 	}
 	return false;
+}
+
+bool name_fits(const char *name, const struct mask *mask) {
+	size_t prefix = generation_transport_prefix(name, strlen(name));
+
+	return fits(name, mask) ||
+	    (prefix != 0 && strchr(name, '@') == NULL && fits(name + prefix, mask));
 }
 
 bool name_pattern(const char *text, struct mask *pattern, const char **why) {

@@ -10,6 +10,7 @@
 /* "provider:google" and "u@d.example" are no masks, but names all the same.  False: it is
  * neither, and *why says so.  `text' must outlive *pattern. */
 bool name_pattern(const char *text, struct mask *pattern, const char **why);
+/* The window of one transport ("slow:d.example") fits what its destination does. */
 bool name_fits(const char *name, const struct mask *pattern);
 
 #endif

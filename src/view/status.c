@@ -33,7 +33,8 @@ static struct value sites_changed(const struct generation *generation) {
 	if (generation == NULL)
 		return value_unknown();
 	for (uint32_t i = 0; i < generation->mta_count; i++)
-		count += generation->mtas[i].site_changed != 0;
+		count += generation->mtas[i].transport == 0 &&
+		    generation->mtas[i].site_changed != 0;
 	return value_toned_if(value_number(count), count > 0, TONE_WARN);
 }
 

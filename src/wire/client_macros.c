@@ -44,3 +44,40 @@ bool client_macros_verified(const char *name, size_t length, const char *resolve
 	return length > 0 && name[0] != '[' && !is(name, length, "unknown") &&
 	    (resolve == NULL || is(resolve, resolve_length, "OK"));
 }
+
+bool client_fields_take(struct client_fields *fields, const struct map_field *field)
+{
+	const struct {
+		const char *name;
+		struct map_text *text;
+	} known[] = {
+		{ "ca", &fields->client },
+		{ "cp", &fields->client_port },
+		{ "da", &fields->daemon },
+		{ "ia", &fields->interface },
+		{ "dp", &fields->daemon_port },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (!map_text_is(field->name, known[i].name))
+			continue;
+		map_text_take_first(known[i].text, field->value);
+		return true;
+	}
+	return false;
+}
+
+void client_fields_read(const struct client_fields *fields, struct client_tuple *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (fields->client.length > 0 &&
+	    !address_parse(fields->client.text, fields->client.length, &out->client))
+		memset(&out->client, 0, sizeof(out->client));
+	out->client_port = client_macros_port(fields->client_port.text,
+	    fields->client_port.length);
+	if (!client_macros_server(fields->daemon.text, fields->daemon.length, &out->server))
+		(void)client_macros_server(fields->interface.text, fields->interface.length,
+		    &out->server);
+	out->server_port = client_macros_port(fields->daemon_port.text,
+	    fields->daemon_port.length);
+}

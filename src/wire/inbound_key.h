@@ -17,14 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/address.h"
-#include "wire/map_field.h"
+#include "wire/client_macros.h"
 
 struct inbound_key {
-	struct address client;		/* all zero: none, or none that is an address */
-	struct address server;		/* the same, or none that names an interface */
-	uint16_t client_port;		/* 0: none */
-	uint16_t server_port;
+	struct client_tuple session;
 	struct map_text name;		/* verified, or empty */
 };
 

@@ -45,6 +45,7 @@ bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out
 {
 	struct map_text rest = { key, length }, address = { NULL, 0 };
 	struct map_text word = map_word_next(&rest);
+	struct client_fields session = { 0 };
 	struct map_field field;
 
 	memset(out, 0, sizeof(*out));
@@ -59,6 +60,8 @@ bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out
 			map_text_take_first(&out->recipient, field.to_end);
 			break;
 		}
+		if (client_fields_take(&session, &field))
+			continue;
 		if (map_text_is(field.name, "h"))
 			map_text_take_first(&out->host, field.value);
 		else if (map_text_is(field.name, "i"))
@@ -68,6 +71,7 @@ bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out
 		else if (map_text_is(field.name, "sa"))
 			map_text_take_first(&address, field.value);
 	}
+	client_fields_read(&session, &out->session);
 	keep_first_host(&out->host);
 	drop_final_dot(&out->server_name);
 	drop_brackets(&out->recipient);

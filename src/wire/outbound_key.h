@@ -2,9 +2,12 @@
 /*
  * The keys that the rules of conf/sendmail-outbound.mc look up, sans I/O:
  *
- *	compat;h=HOST;i=QUEUE-ID;t=RECIPIENT	before a connect
- *	tlssrv;h=HOST;i=QUEUE-ID;sn=NAME;sa=ADDRESS	connected
+ *	compat;CLIENT;h=HOST;i=QUEUE-ID;t=RECIPIENT	before a connect
+ *	tlssrv;CLIENT;h=HOST;i=QUEUE-ID;sn=NAME;sa=ADDRESS	connected
  *	turn;i=QUEUE-ID;h=DOMAIN	of a recipient, before anything is connected
+ *
+ * CLIENT is ca=ADDRESS;cp=PORT;da=DAEMON;ia=INTERFACE;dp=PORT, the session that the message
+ * came by, as in inbound_key.h; it is empty for mail that came otherwise.
  *
  * Blanks that Sendmail puts behind '=' (or anywhere around a value) and the dot
  * at the end of a name are no part of it.  Of a field that stands twice the first
@@ -18,8 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "policy/address.h"
-#include "wire/map_field.h"
+#include "wire/client_macros.h"
 
 enum outbound_key_kind { OUTBOUND_KEY_COMPAT, OUTBOUND_KEY_TLSSRV, OUTBOUND_KEY_TURN };
 
@@ -30,6 +32,7 @@ struct outbound_key {
 	struct map_text server_name;
 	struct map_text recipient;	/* without < > around it */
 	struct address server;		/* all zero: none, or none that is an address */
+	struct client_tuple session;	/* client all zero: it came by none */
 };
 
 /* False: it begins with none of these words. */

@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "wire/log_cursor.h"
 
 enum state {
@@ -25,6 +26,7 @@ enum state {
 };
 
 #define VERSION_KIND	'V'
+#define HEADER_KIND	'H'
 #define END_KIND	'.'
 
 void sendmail_queue_begin(struct sendmail_queue_reader *reader)
@@ -53,9 +55,10 @@ static enum sendmail_queue_step bad(struct sendmail_queue_reader *reader, const 
 	return SENDMAIL_QUEUE_BAD;
 }
 
-static bool is_wanted(char kind)
+static bool is_wanted(const struct sendmail_queue_reader *reader, char kind)
 {
-	return kind != '\0' && strchr("VTKNPqSR.", kind) != NULL;
+	return kind == HEADER_KIND ? !reader->has_received :
+	    kind != '\0' && strchr("VTKNPqSR.", kind) != NULL;
 }
 
 /* All of the line behind its kind is a number. */
@@ -141,6 +144,43 @@ static void take_sender(struct sendmail_queue_reader *reader)
 	reader->sender = (struct span){ reader->sender_text, sender.length };
 }
 
+/* "H??Received: from client by host with ESMTP id 6AR1RQPP000151; date": Sendmail's own header
+ * stands before all that the sender wrote. */
+static void take_header(struct sendmail_queue_reader *reader)
+{
+	static const char name[] = "Received:", mark[] = "id";
+	const char *at = reader->text + 1, *end = reader->text + reader->length, *word;
+
+	if (at < end && *at == '?') {
+		at = memchr(at + 1, '?', (size_t)(end - at) - 1);
+		at = at == NULL ? end : at + 1;
+	}
+	if ((size_t)(end - at) < sizeof(name) - 1 ||
+	    !text_equal_nocase(at, name, sizeof(name) - 1))
+		return;
+	reader->has_received = true;
+	for (at += sizeof(name) - 1; at < end; at = word) {
+		const char *start = at;
+
+		while (start < end && is_blank(*start))
+			start++;
+		for (word = start; word < end && !is_blank(*word) && *word != ';'; word++)
+			;
+		if (*reader->origin == '?') {
+			if (!sendmail_queue_id_is_sound(start, (size_t)(word - start)))
+				break;
+			memcpy(reader->origin, start, (size_t)(word - start));
+			reader->origin[word - start] = '\0';
+			return;
+		}
+		if ((size_t)(word - start) == sizeof(mark) - 1 &&
+		    memcmp(start, mark, sizeof(mark) - 1) == 0)
+			*reader->origin = '?';
+		word += word < end && *word == ';';
+	}
+	*reader->origin = '\0';
+}
+
 static enum sendmail_queue_step take_version(struct sendmail_queue_reader *reader)
 {
 	struct sendmail_message *message = &reader->message;
@@ -193,6 +233,9 @@ static enum sendmail_queue_step take_line(struct sendmail_queue_reader *reader,
 		return SENDMAIL_QUEUE_MORE;
 	case 'R':
 		return take_recipient(reader, recipient);
+	case HEADER_KIND:
+		take_header(reader);
+		return SENDMAIL_QUEUE_MORE;
 	case END_KIND:
 		return take_end(reader);
 	default:
@@ -220,7 +263,7 @@ static enum sendmail_queue_step begin_line(struct sendmail_queue_reader *reader,
 	reader->is_long = false;
 	if (reader->message.version == 0 && kind != VERSION_KIND)
 		return bad(reader, "it does not start with its version");
-	reader->state = is_wanted(kind) ? IN_WANTED : IN_PASSED;
+	reader->state = is_wanted(reader, kind) ? IN_WANTED : IN_PASSED;
 	return SENDMAIL_QUEUE_MORE;
 }
 

@@ -14,7 +14,8 @@
  *	qtext			quarantined, and why
  *	S<a@example.com>	sender
  *	RPFD:<b@example.org>	a recipient and its flags
- *	H?P?name: value		header, over several lines
+ *	H?P?name: value		header, over several lines; "id" in the first Received is the
+ *				queue id that Sendmail gave the message before it cut it up
  *	.			the end: nothing may follow
  *
  * All else (Q, r and C of recipients among it) is passed over.  Sendmail replaces a file
@@ -65,13 +66,14 @@ struct sendmail_queue_reader {
 	struct sendmail_message message;
 	struct span sender;	/* S, without < >, cut to 255 bytes; empty: none, or the null
 				 * sender; anything may stand in it */
+	char origin[SENDMAIL_QUEUE_ID_MAX + 1];	/* that id; "": there is none */
 	const char *fault;	/* static text, after SENDMAIL_QUEUE_BAD */
 	unsigned line;		/* of the fault: from 1; resumed: from where it was */
 	bool cut;		/* BAD as it ends too early: it may be being written */
 	/* the reader's own */
 	uint64_t offset;
 	unsigned state;
-	bool is_long, has_made;
+	bool is_long, has_made, has_received;
 	size_t length;
 	char sender_text[256];
 	char text[SENDMAIL_QUEUE_LINE_MAX];

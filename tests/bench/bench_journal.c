@@ -9,6 +9,9 @@
  *			other as can be, so that each costs a read of its own
  *	deliveries	200 a second for 10 s by the clock, each with a new message, a
  *			start and a finish: syncs for each recipient
+ *	queue		a queue of 20,000 messages of which half of the deliveries are deferred, as
+ *			fast as it can be, on one log and on one for each retry interval
+ *			(posternctl simulate queue counts what they read and write)
  *	append		records of 200 bytes, without a sync, in groups, and with a sync for
  *			each, beside a loop of write and fdatasync
  *
@@ -22,10 +25,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <dirent.h>
 
 #include "base/clock.h"
+#include "ctl/simulate_queue.h"
 #include "journal/log.h"
 #include "journal/messages.h"
 #include "tests/crash/sync_log.h"
@@ -54,20 +59,29 @@ static double seconds_since(int64_t start_ns)
 
 /* --- the directory ------------------------------------------------------------------------ */
 
-static void each_file(void (*what)(const char *path))
+static void each_file_of(const char *where, void (*what)(const char *path))
 {
-	char path[PATH_MAX + 300];
-	DIR *directory = opendir(place);
+	DIR *directory = opendir(where);
 	struct dirent *entry;
 
 	if (directory == NULL)
-		give_up(place);
+		give_up(where);
 	while ((entry = readdir(directory)) != NULL) {
-		snprintf(path, sizeof(path), "%s/%s", place, entry->d_name);
-		if (entry->d_name[0] != '.')
-			what(path);
+		char *path;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		if (asprintf(&path, "%s/%s", where, entry->d_name) < 0)
+			give_up(where);
+		what(path);
+		free(path);
 	}
 	closedir(directory);
+}
+
+static void each_file(void (*what)(const char *path))
+{
+	each_file_of(place, what);
 }
 
 static void remove_one(const char *path)
@@ -375,6 +389,43 @@ static void bench_append(void)
 	printf("journal_append_sync_by_20_per_s %.0f\n", append(appends / 25, 20));
 }
 
+/* --- one log or several ----------------------------------------------------------------- */
+
+static void bench_queue(unsigned logs, const char *word)
+{
+	struct journal_storage *storages[QUEUED_LOGS_MAX];
+	char paths[QUEUED_LOGS_MAX][PATH_MAX + 16];
+	struct queue_simulation simulation;
+	struct queue_result result;
+	int64_t start_ns, start_cpu_ns;
+	struct diag diag;
+
+	simulate_queue_defaults(&simulation);
+	simulation.messages = most / 50;
+	simulation.deferred = 0.5;
+	for (unsigned i = 0; i < logs; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "%s/%u", place, i);
+		if (mkdir(paths[i], 0700) != 0)
+			give_up(paths[i]);
+		storages[i] = journal_storage_posix(paths[i], false, &diag);
+		if (storages[i] == NULL)
+			give_up(paths[i]);
+	}
+	start_ns = clock_now_ns();
+	start_cpu_ns = clock_thread_cpu_ns();
+	if (!simulate_queue(&simulation, storages, logs, false, &result))
+		give_up("the queue does not run");
+	printf("queue_%s_ms %.0f\n", word, seconds_since(start_ns) * 1e3);
+	printf("queue_%s_cpu_ms %.0f\n", word,
+	    (double)(clock_thread_cpu_ns() - start_cpu_ns) / 1e6);
+	fflush(stdout);
+	for (unsigned i = 0; i < logs; i++) {
+		journal_storage_close(&storages[i]);
+		each_file_of(paths[i], remove_one);
+		(void)rmdir(paths[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *parent = getenv("TMPDIR");
@@ -392,6 +443,8 @@ int main(int argc, char **argv)
 	bench_append();
 	fflush(stdout);
 	bench_deliveries();
+	bench_queue(1, "one_log");
+	bench_queue(simulate_queue_logs(), "log_per_interval");
 	compare_recovery(false, false);
 	compare_recovery(true, false);
 	compare_recovery(true, true);

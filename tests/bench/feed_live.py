@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import cpu
+from pages import wait_for_large_pages
 
 BUILD = Path(os.environ.get("top_builddir") or os.environ.get("POSTERN_BUILD") or ".").resolve()
 CONFIG = """version = 1;
@@ -71,18 +72,6 @@ def write_lines(path, lines):
                 date = time.strftime("%b %e %H:%M:%S")
             out.write(LINE.format(date=date, pid=i % 30000, i=i, a=i >> 16 & 255, b=i >> 8 & 255,
                                   c=i & 255))
-
-
-def wait_for_large_pages():
-    """The keeper makes the tables' pages large in the first seconds (segment/large_pages.c);
-    where the kernel has none there is nothing to wait for."""
-    def large():
-        return re.search(r"ShmemHugePages:\s+(\d+)", Path("/proc/meminfo").read_text()).group(1)
-    now, since = large(), time.monotonic()
-    while time.monotonic() - since < 1:
-        time.sleep(0.05)
-        if large() != now:
-            now, since = large(), time.monotonic()
 
 
 def main():

@@ -90,7 +90,7 @@ def bulk(test, world):
     count = test.arguments.recipients
     recipients = bulk_recipients(test)
     accepted = world.submit(*recipients, sender="bulk@example.org")
-    rewritten = Rewritten((world.sendmail.root / "queue").glob("q*"))
+    rewritten = Rewritten((world.sendmail.root / "queue").iterdir())
     lines = world.syslog().count("\n")
     test.wait_for(lambda: busy(world) >= PROCESSES, "all processes deliver", 90)
     begun = time.monotonic()

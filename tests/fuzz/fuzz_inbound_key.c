@@ -24,9 +24,9 @@ static void check_name(struct map_text name, const char *key, size_t size)
 
 static void check_same(const struct inbound_key *key, const struct inbound_key *more)
 {
-	MUST(address_is_unknown(&key->client) || address_equal(&key->client, &more->client));
-	MUST(key->client_port == 0 || key->client_port == more->client_port);
-	MUST(key->server_port == 0 || key->server_port == more->server_port);
+	MUST(address_is_unknown(&key->session.client) || address_equal(&key->session.client, &more->session.client));
+	MUST(key->session.client_port == 0 || key->session.client_port == more->session.client_port);
+	MUST(key->session.server_port == 0 || key->session.server_port == more->session.server_port);
 }
 
 static bool is_tails(const struct address *server)
@@ -54,8 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_name(more.name, longer, size + sizeof(tail) - 1);
 		check_same(&key, &more);
 		/* where no daemon's address was, the interface's gives way to one */
-		MUST(address_is_unknown(&key.server) ||
-		    address_equal(&key.server, &more.server) || is_tails(&more.server));
+		MUST(address_is_unknown(&key.session.server) ||
+		    address_equal(&key.session.server, &more.session.server) || is_tails(&more.session.server));
 	}
 	free(copy);
 	free(longer);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct compilation c;
 	struct config_messages messages;
-	struct generation_mta mta;
+	struct generation_mta mta, further;
 	struct generation *g;
 	char *text = malloc(size ? size : 1);	/* no NUL behind it */
 	struct diag diag;
@@ -45,6 +45,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mta.name = block_text(&c.block, "out");
 	site_read_text(&c, text, size, "fuzz.site", 1, &mta);
 	MUST(messages.errors == 0 && (mta.site_known != 0 || messages.notes > 0));
+	further = mta;
+	further.name = block_text(&c.block, "out/slow");
+	further.transport = block_text(&c.block, "slow");
+	further.site_known = 0;
+	site_read_text(&c, text, size, "fuzz.site", 1, &further);
+	MUST(messages.errors == 0 && (further.site_known == 0 || mta.site_known != 0));
 	(void)block_reserve(&c.block, 8);
 	MUST(!c.block.failed);
 	g = compilation_header(&c);
@@ -55,8 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	g->layout = generation_layout();
 	g->window.settings = window_defaults;
 	g->bytes = c.block.used;
-	g->mta_count = 1;
+	g->mta_count = 2;
 	g->mtas[0] = mta;
+	g->mtas[1] = further;
 	MUST(generation_verify(g, (size_t)g->bytes, &diag) == 0);
 	ask(g);
 	report_end(&c.report);

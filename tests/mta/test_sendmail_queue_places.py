@@ -76,8 +76,13 @@ def a_directory_that_goes(test, world):
     shutil.rmtree(gone)
     reload(test, world)
     test.within(3, lambda: role(world) not in (None, before), "the role is started anew")
+    before = role(world)
     gone.mkdir(mode=0o700)
     reload(test, world)
+    test.within(3, lambda: role(world) not in (None, before), "and once more when it is back")
+    before = role(world)
+    # many ends in a row, each within a second, would be called deaths
+    test.throughout(1.2, lambda: role(world) == before, "it stays")
 
 
 def driven_no_more(test, world):

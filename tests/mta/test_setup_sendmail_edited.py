@@ -79,6 +79,10 @@ def driven(test, site):
                "look --queue: no directories, and mail in the old place")
     (queue / "q0").mkdir(mode=0o700)
     (queue / "qf1").rename(queue / "q0/qf1")
+    test.equal(obstacles("look", "--queue"), ["queue-groups"], "look --queue: no directories of "
+               "queue groups")
+    for name in (*(f"d{n:02}" for n in range(1, 41)), "local"):
+        (queue / name).mkdir(mode=0o700)
     confined = test.directory / "confined"      # as the unit that is shipped has it
     confined.write_text('#!/bin/sh\ncase $* in *status) echo \'{ "confined": "read-only /home" '
                         f'}}\' ;; *) exec {site.postern.build}/posternctl "$@" ;; esac\n')
@@ -91,7 +95,7 @@ def driven(test, site):
                "mail bounce, and how to change that")
     code, told = site.setup("make", "--queue", "--no-milter", "--no-reload")
     test.check(code == 0 and f"O QueueDirectory={queue}/q*" in sendmail.cf.read_text() and
-               "SPosternTurn" in sendmail.cf.read_text() and "Xpostern" not in
+               f"Qpostern40, P={queue}/d40" in sendmail.cf.read_text() and "SPosternTurn" in sendmail.cf.read_text() and "Xpostern" not in
                sendmail.cf.read_text(), "make --queue --no-milter")
     made = tree(site.etc)
     test.equal((obstacles("undo", "--no-reload"), tree(site.etc)), (["queue-files"], made),
@@ -103,7 +107,10 @@ def driven(test, site):
     if store.exists():
         shutil.rmtree(store)
     aside.rename(store)
-    (queue / "q0/qf1").unlink()
+    (queue / "q0/qf1").rename(queue / "d07/qf1")
+    test.equal((obstacles("undo", "--no-reload"), tree(site.etc)), (["queue-files"], made),
+               "undo: nor in the directory of a queue group")
+    (queue / "d07/qf1").unlink()
     test.equal((site.setup("undo", "--no-reload")[0], tree(site.etc)), (0, before),
                "undo: byte-identical")
 

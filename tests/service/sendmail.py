@@ -29,7 +29,8 @@ PROCMAIL = Path("/usr/bin/procmail")
 SETTINGS = """version = 1;
 listen = {{ socketmap = [ "unix:/run/postern/map" ]; control = "unix:/run/postern/control"; }};
 mta = ( {{ name = "out"; kind = "sendmail"; user = "root"; log = "/var/log/mail.log"; {drive}
-  queue = [ "{root}/queue/q*" ]; cf = "{root}/etc/sendmail.cf";
+  queue = [ "{root}/queue/q*", "{root}/queue/d*" ]; local_queue = "{root}/queue/local";
+  cf = "{root}/etc/sendmail.cf";
   sendmail = "/usr/libexec/sendmail/sendmail"; }} );
 classes = ( {{ name = "all"; match = [ "*" ]; sessions = 100; inbound = 100; }} );
 """

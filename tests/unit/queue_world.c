@@ -32,6 +32,7 @@ struct recipients {
 struct file {
 	char id[QUEUE_ID_MAX + 1];
 	unsigned directory;
+	char origin[QUEUE_ID_MAX + 1];
 	bool there, removed;
 	int64_t locked_ns;	/* by somebody else */
 	bool in_run;
@@ -155,7 +156,10 @@ static void offer(unsigned file)
 	const struct file *f = &files[file];
 	const struct queue_file facts = { .stamp = f->stamp, .inode = f->stamp, .arrival_ns = f->arrival_ns,
 		.tried_ns = f->tried_ns, .tries = f->tries, .recipients = left(f),
-		.sender = "s@example.com", .sender_length = 13 };
+		.sender = "s@example.com", .sender_length = 13,
+		.is_local = world.has_local && f->directory == WORLD_LOCAL,
+		.origin = f->origin[0] != '\0' ? f->origin : NULL,
+		.origin_length = strlen(f->origin) };
 	struct queue_reading *reading;
 
 	if (!f->there) {
@@ -542,7 +546,7 @@ void world_open(const char *text, uint32_t most)
 	beats = true;
 	world.settings = queue_defaults;
 	world.settings.mtas[0] = (struct queue_mta_settings){ .driven = true,
-		.processes = most, .retry_ns = 300 * NS_PER_SECOND,
+		.processes = { most, most }, .retry_ns = 300 * NS_PER_SECOND,
 		.retry_most_ns = 1800 * NS_PER_SECOND, .stall_ns = 10 * NS_PER_SECOND };
 	scan_wanted = false;
 	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, &calls,
@@ -646,6 +650,8 @@ unsigned world_mail_in(unsigned directory, const char *recipients)
 	*f = (struct file){ .directory = directory, .there = true,
 		.arrival_ns = world.now_ns, .stamp = 1 };
 	(void)snprintf(f->id, sizeof(f->id), "7AL%011u", file_count);
+	if (world.envelope != NULL)
+		(void)snprintf(f->origin, sizeof(f->origin), "%s", world.envelope);
 	while ((word = strsep(&rest, " ")) != NULL)
 		add_recipients(f, word);
 	free(copy);
@@ -776,7 +782,10 @@ void world_check(void)
 	assert_int_equal(world.queue->message_count, 0);
 	assert_int_equal(world.queue->part_count, 0);
 	assert_int_equal(world.queue->in_core, 0);
-	assert_int_equal(world.queue->mtas[0].running + world.queue->mtas[0].stalled, 0);
+	assert_int_equal(world.queue->placed, 0);
+	for (unsigned i = 0; i < QUEUE_MAILERS; i++)
+		assert_int_equal(world.queue->mtas[0].mailers[i].running +
+		    world.queue->mtas[0].mailers[i].stalled, 0);
 	for (unsigned i = 0; i < world.server_count; i++)
 		assert_int_equal(world.servers[i].now, 0);
 }
@@ -798,8 +807,8 @@ void world_tell(void)
 
 	printf("# %u files, %u processes; %u messages, %u parts, %llu in core, %u run, %u stall, "
 	    "%u refused\n", world_files_left(), world.processes, q->message_count,
-	    q->part_count, (unsigned long long)q->in_core, q->mtas[0].running,
-	    q->mtas[0].stalled, q->refused);
+	    q->part_count, (unsigned long long)q->in_core, q->mtas[0].mailers[QUEUE_REMOTE].running,
+	    q->mtas[0].mailers[QUEUE_REMOTE].stalled, q->refused);
 	queue_each(world.queue, NULL, world.now_ns, tell_row, &most);
 }
 

@@ -16,6 +16,7 @@
 #define WORLD_SERVERS	64
 #define WORLD_FILES	40000
 #define WORLD_DIRECTORIES 4
+#define WORLD_LOCAL	3
 
 enum server_mode {
 	SERVER_TAKES,
@@ -48,6 +49,8 @@ struct world {
 	unsigned put_off;	/* recipients that check_compat put off */
 	unsigned reads;
 	unsigned mores;		/* times that more of a file was asked for */
+	bool has_local;		/* directory WORLD_LOCAL is for local mail */
+	const char *envelope;	/* what arrives was cut out of that message; NULL: each is one */
 	bool no_room;		/* nothing is taken of what is read */
 	bool loses_reads;	/* what is to be read is forgotten: no memory */
 	bool no_scan;		/* of the directories */

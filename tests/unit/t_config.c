@@ -304,6 +304,37 @@ static void mail_servers_are_kept(void **state)
 	free(g);
 }
 
+static void the_transports_of_a_queue_have_their_own(void **state)
+{
+	struct generation *g = good(
+	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
+	    "mta = ( { kind = \"sendmail\"; drive = true; processes = 4;\n"
+	    "  queue = [ \"/q/q*\", \"/q/local\" ]; local_queue = \"/q/local\"; local_processes = 7;\n"
+	    "  schedule = { delivery_slot_cost = 0; recipient_limit = \"2k\"; };\n"
+	    "  local_schedule = { recipient_refill_delay = \"9s\"; }; },\n"
+	    " { name = \"b\"; kind = \"sendmail\"; processes = 3; queue = \"/r\"; } );");
+	const struct generation_mta *mta = &g->mtas[0];
+
+	(void)state;
+	assert_int_equal(mta->queue_count, 2);
+	assert_string_equal(generation_text(g, mta->queues[0]), "/q/local");
+	assert_string_equal(generation_text(g, mta->queues[1]), "/q/q*");
+	assert_int_equal(mta->local_queues, 1);
+	assert_int_equal(mta->local_processes, 7);
+	assert_int_equal(mta->transports[0].given, 1u << TRANSPORT_SLOT_COST |
+	    1u << TRANSPORT_RECIPIENT_LIMIT);
+	assert_int_equal(mta->transports[0].numbers[TRANSPORT_SLOT_COST], 0);
+	assert_int_equal(mta->transports[0].numbers[TRANSPORT_RECIPIENT_LIMIT], 2048);
+	assert_int_equal(mta->transports[0].recipient_refill_delay_ns, 0);
+	assert_int_equal(mta->transports[1].given, 0);
+	assert_int_equal(mta->transports[1].recipient_refill_delay_ns, INT64_C(9000000000));
+	/* without any: those of all, and as many processes again */
+	assert_int_equal(g->mtas[1].local_queues, 0);
+	assert_int_equal(g->mtas[1].local_processes, 3);
+	assert_int_equal(g->mtas[1].transports[0].given, 0);
+	free(g);
+}
+
 static void a_driven_queue_is_kept(void **state)
 {
 	struct generation *g = good(
@@ -561,6 +592,7 @@ int main(void)
 		cmocka_unit_test(alerts_are_kept),
 		cmocka_unit_test(mail_servers_are_kept),
 		cmocka_unit_test(a_driven_queue_is_kept),
+		cmocka_unit_test(the_transports_of_a_queue_have_their_own),
 		cmocka_unit_test(one_limit_stands_for_both),
 		cmocka_unit_test(innermost_observe_wins),
 		cmocka_unit_test(a_name_in_quotes_of_any_list_keeps_its_line),

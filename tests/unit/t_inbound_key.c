@@ -40,20 +40,20 @@ static void real_keys(void **state)
 	    "dp= 25;cr= OK;n= mx.customer.example");
 
 	(void)state;
-	is_address(&k.client, "192.0.2.7");
-	is_address(&k.server, "198.51.100.1");
-	assert_int_equal(k.client_port, 46697);
-	assert_int_equal(k.server_port, 25);
+	is_address(&k.session.client, "192.0.2.7");
+	is_address(&k.session.server, "198.51.100.1");
+	assert_int_equal(k.session.client_port, 46697);
+	assert_int_equal(k.session.server_port, 25);
 	is_name(&k, "mx.customer.example");
 	k = parse("connect;ca= 127.0.0.3;cp= 46697;da= 0.0.0.0;ia=;dp= 2025;cr= FAIL;n=[127.0.0.3]");
-	is_address(&k.client, "127.0.0.3");
-	assert_true(address_is_unknown(&k.server));
-	assert_int_equal(k.server_port, 2025);
+	is_address(&k.session.client, "127.0.0.3");
+	assert_true(address_is_unknown(&k.session.server));
+	assert_int_equal(k.session.server_port, 2025);
 	is_name(&k, "");
 	k = parse("connect;ca= IPv6:2001:db8:0:0:0:0:0:1;cp= 52870;da= IPv6:0:0:0:0:0:0:0:0;"
 	    "ia=[IPv6:2001:db8:0:0:0:0:0:2];dp= 25;cr= OK;n= localhost");
-	is_address(&k.client, "2001:db8::1");
-	is_address(&k.server, "2001:db8::2");
+	is_address(&k.session.client, "2001:db8::1");
+	is_address(&k.session.server, "2001:db8::2");
 	is_name(&k, "localhost");
 }
 
@@ -64,14 +64,14 @@ static void the_name_changes_nothing_else(void **state)
 	    "n= x;ca=192.0.2.8;cp=2;ia=192.0.2.9;dp=26;cr=OK;n=y ");
 
 	(void)state;
-	is_address(&k.client, "192.0.2.7");
-	assert_true(k.client_port == 1 && k.server_port == 25);
-	assert_true(address_is_unknown(&k.server));
+	is_address(&k.session.client, "192.0.2.7");
+	assert_true(k.session.client_port == 1 && k.session.server_port == 25);
+	assert_true(address_is_unknown(&k.session.server));
 	is_name(&k, "x;ca=192.0.2.8;cp=2;ia=192.0.2.9;dp=26;cr=OK;n=y");
 	k = parse("connect;cr=FAIL;n=x;cr=OK");
 	is_name(&k, "");
 	k = parse("connect;ca=;ca=192.0.2.8;cp=;cp=1;cr=;cr=OK;n=a");
-	assert_true(address_is_unknown(&k.client) && k.client_port == 0);
+	assert_true(address_is_unknown(&k.session.client) && k.session.client_port == 0);
 	is_name(&k, "");
 }
 
@@ -106,8 +106,8 @@ static void what_is_no_address_or_port(void **state)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		struct inbound_key k = parse(keys[i]);
 
-		assert_true(address_is_unknown(&k.client) && k.client_port == 0);
-		assert_true(address_is_unknown(&k.server) && k.server_port == 0);
+		assert_true(address_is_unknown(&k.session.client) && k.session.client_port == 0);
+		assert_true(address_is_unknown(&k.session.server) && k.session.server_port == 0);
 	}
 }
 

@@ -523,6 +523,44 @@ static void a_run_takes_others_along(void **state)
 	bench_close(&bench);
 }
 
+/* 120 recipients in entries of 50: 50, 50, 20.  With 30 less 90 are left, in 2 entries; with 40
+ * less 50, in one; the last 50 are one. */
+static void a_part_of_what_waits_is_taken_or_withdrawn(void **state)
+{
+	struct job_settings settings = plain;
+	struct job_taken taken;
+	struct job_queue_view view;
+	uint32_t to;
+
+	(void)state;
+	settings.destination_recipient_limit = 50;
+	bench_open(&bench, &settings, &pool_defaults);
+	to = bench_queue(&bench, 9);
+	bench_mail(&bench, 1, to, 120);
+	assert_int_equal(bench_view(&bench, 1).waiting_entries, 3);
+	assert_true(job_take_recipients(bench.board, bench.message[1], to, 30, 0, &taken));
+	assert_int_equal(taken.entries, 1);
+	assert_int_equal(taken.recipients, 30);
+	assert_int_equal(bench_done(&bench, &taken), 1);
+	assert_int_equal(job_withdraw_recipients(bench.board, bench.message[1], to, 40), 40);
+	job_queue_view(bench.board, to, &view);
+	assert_int_equal(view.waiting_entries, 1);
+	assert_int_equal(view.waiting_recipients, 50);
+	assert_int_equal(view.running_recipients, 0);
+	/* of one entry that stays none is taken */
+	assert_true(job_take_recipients(bench.board, bench.message[1], to, 10, 0, &taken));
+	assert_int_equal(taken.entries, 0);
+	assert_int_equal(bench_done(&bench, &taken), 1);
+	/* not more than there are; what was taken saved slots, what was withdrawn did not */
+	assert_int_equal(bench_view(&bench, 1).slots, 1);
+	assert_true(job_take_recipients(bench.board, bench.message[1], to, 1000, 1, &taken));
+	assert_int_equal(taken.entries, 1);
+	assert_int_equal(taken.recipients, 40);
+	assert_false(job_take_recipients(bench.board, bench.message[1], to, 1, 0, &taken));
+	assert_int_equal(job_withdraw_recipients(bench.board, bench.message[1], to, 1), 0);
+	bench_close(&bench);
+}
+
 static void withdrawn_and_closed(void **state)
 {
 	struct job_taken taken;
@@ -638,6 +676,7 @@ int main(void)
 		cmocka_unit_test(full_destinations_block_and_unblock),
 		cmocka_unit_test(processes_are_limited),
 		cmocka_unit_test(a_run_takes_others_along),
+		cmocka_unit_test(a_part_of_what_waits_is_taken_or_withdrawn),
 		cmocka_unit_test(withdrawn_and_closed),
 		cmocka_unit_test(full_tables_say_so),
 		cmocka_unit_test(hundreds_of_blocked_children),

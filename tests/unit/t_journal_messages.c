@@ -381,6 +381,26 @@ static void test_what_waits_is_no_later_for_a_clock_that_was_set_back(void **sta
 	assert_true(e.groups[0].due_ns == e.due_ns);
 }
 
+/* What waits in the log alone costs at most 32 bytes of memory, and never much less than its
+ * entry of 24. */
+static void test_a_message_that_waits_takes_32_bytes(void **state)
+{
+	struct messages_totals few, many;
+	char id[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 150000; i++) {
+		snprintf(id, sizeof(id), "q%u", i);
+		assert_int_not_equal(put(id, "a.example", 60 * MINUTE, !HELD), 0);
+		if (i == 30000)
+			messages_count(world.m, &few);
+		if (i % 1000 == 0)
+			world_turn();
+	}
+	messages_count(world.m, &many);
+	assert_in_range(many.index_bytes - few.index_bytes, 24 * 120000, 32 * 120000);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
@@ -401,6 +421,7 @@ int main(void)
 		TEST(test_the_file_of_a_working_message_stays),
 		TEST(test_the_longest_runner_writes_anew_what_still_waits),
 		TEST(test_what_is_due_is_not_written_anew),
+		TEST(test_a_message_that_waits_takes_32_bytes),
 		TEST(test_a_clock_that_was_set_back_holds_up_nothing),
 		TEST(test_what_waits_is_no_later_for_a_clock_that_was_set_back),
 	};

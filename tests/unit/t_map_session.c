@@ -39,7 +39,7 @@ static void ask(const char *key)
 	size_t length;
 
 	assert_true(inbound_key_parse(key, strlen(key), &parsed));
-	length = map_session_answer(&session, &fake, &fake_block.generation, 3, 9, &parsed,
+	length = map_session_answer(&session, &fake, &fake_block.generation, 3, 9, 4711, &parsed,
 	    1000, reply);
 	assert_true(length < sizeof(reply));
 	reply[length] = '\0';
@@ -57,6 +57,7 @@ static void a_connect_asks_with_all_that_is_known(void **state)
 	ask(CLIENT("46407"));
 	assert_string_equal(reply, ADMITTED);
 	assert_int_equal(fake.opens, 1);
+	assert_int_equal(fake.asked.process, 4711);
 	address_format(&fake.asked.client, text);
 	assert_string_equal(text, "192.0.2.7");
 	address_format(&fake.asked.server, text);

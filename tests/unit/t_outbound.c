@@ -151,6 +151,57 @@ static void two_cached_connections_count_once(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
+/* The first connection of process 1 is its client's. */
+static struct session_ref client_of(uint32_t pid, uint16_t port) {
+	struct question question = site_question("198.51.100.9", port, NULL);
+	struct answer answer;
+
+	question.process = pid;
+	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	return answer.session;
+}
+
+static struct outbound_answer ask_for_client(int pid, const char *destination, uint16_t port) {
+	struct question session = site_question("198.51.100.9", port, NULL);
+	struct outbound_question question = {
+		.stage = OUTBOUND_BEFORE_CONNECT, .destination = destination,
+		.destination_length = strlen(destination), .mta = UINT8_MAX,
+		.client = session.client, .client_port = port,
+		.client_server = session.server, .client_server_port = session.server_port };
+	struct outbound_answer answer;
+
+	outbound_process_ask(process_of(pid), site.generation, &question, now_ns, &answer);
+	return answer;
+}
+
+static void a_session_and_its_own_delivery_count_once(void **state) {
+	struct session_ref session;
+
+	(void)state;
+	with(TWO(2, 9));
+	session = client_of(1, 40001);
+	assert_admitted(ask_for_client(1, "a.slow.example", 40001), SAME_PROCESS);
+	assert_int_equal(open_of("slow"), 1);
+	assert_admitted(ask_for_client(1, "a.slow.example", 40001), SAME_HOST);
+	/* another class has its own count */
+	assert_admitted(ask_for_client(1, "a.example", 40001), BELOW_LIMIT);
+	assert_int_equal(open_of("rest"), 1);
+	/* who delivers later, or in a process of his own, counts */
+	assert_admitted(ask_for_client(2, "a.slow.example", 40001), BELOW_LIMIT);
+	assert_int_equal(open_of("slow"), 2);
+	assert_deferred(ask_for_client(1, "b.slow.example", 40001));
+	ends(2);
+	/* and whose client has gone */
+	engine_session_ended(site.engine, site.generation, &session, OWNER_POLICY, now_ns);
+	assert_int_equal(open_of("slow"), 0);
+	assert_admitted(ask_for_client(1, "b.slow.example", 40001), BELOW_LIMIT);
+	assert_int_equal(open_of("slow"), 1);
+	ends(1);
+	assert_int_equal(open_of("slow"), 0);
+	assert_int_equal(open_of("rest"), 0);
+}
+
 static void twenty_recipients_of_one_host_go_in_one_run(void **state) {
 	(void)state;
 	with(TWO(1, 9));
@@ -532,6 +583,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(one_session_is_one_process),
 		TEST(two_cached_connections_count_once),
+		TEST(a_session_and_its_own_delivery_count_once),
 		TEST(twenty_recipients_of_one_host_go_in_one_run),
 		TEST(inbound_sessions_take_part),
 		TEST(observed_classes_hold_nothing),

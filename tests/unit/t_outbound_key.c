@@ -48,6 +48,16 @@ static void real_keys(void **state)
 	    "n= 0;c= 1;u=;t= b@h2.example.org");
 	text_is(k.host, "h2.example.org");
 	text_is(k.recipient, "b@h2.example.org");
+	k = parse("compat;ca= 192.0.2.7;cp= 46697;da= 198.51.100.1;ia=;dp= 25;h=a;i=1;t=b;ca=1.2.3.4");
+	address_format(&k.session.client, text);
+	assert_string_equal(text, "192.0.2.7");
+	address_format(&k.session.server, text);
+	assert_string_equal(text, "198.51.100.1");
+	assert_int_equal(k.session.client_port, 46697);
+	assert_int_equal(k.session.server_port, 25);
+	text_is(k.host, "a");
+	k = parse("tlssrv;ca=;cp=;da=;ia=;dp=;h=a");
+	assert_true(address_is_unknown(&k.session.client) && k.session.client_port == 0);
 	k = parse("turn;h= h2.example.org.;i= 6AL5abcd012345");
 	assert_int_equal(k.kind, OUTBOUND_KEY_TURN);
 	text_is(k.host, "h2.example.org");

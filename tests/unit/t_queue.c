@@ -123,13 +123,13 @@ static void a_run_that_gets_on_in_times_to_come_stalls_all_the_same(void **state
 	world.servers[0].mode = SERVER_HANGS;
 	world_mail("d0.example");
 	world_run(world.now_ns + S);
-	assert_int_equal(world.queue->mtas[0].running, 1);
+	assert_int_equal(world.queue->mtas[0].mailers[QUEUE_REMOTE].running, 1);
 	table = (void *)((char *)world.site.segment->header +
 	    world.site.segment->header->grants_offset);
 	for (unsigned i = 0; i < GRANT_PLACES; i++)
 		atomic_store(&table->places[i].progress_ns, INT64_MAX);
 	world_run(world.now_ns + 15 * S);
-	assert_int_equal(world.queue->mtas[0].stalled, 1);
+	assert_int_equal(world.queue->mtas[0].mailers[QUEUE_REMOTE].stalled, 1);
 	world.servers[0].mode = SERVER_TAKES;
 	all_is_delivered(2000 * S);
 }

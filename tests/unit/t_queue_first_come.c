@@ -19,12 +19,16 @@ static void begin(uint32_t processes)
 /* One envelope that Sendmail has cut: a file for each of these servers. */
 static void envelope(unsigned first, unsigned end, unsigned recipients)
 {
-	char text[64];
+	static unsigned number;
+	char text[64], origin[32];
 
+	(void)snprintf(origin, sizeof(origin), "7AK%011u", ++number);
+	world.envelope = origin;
 	for (unsigned i = first; i < end; i++) {
 		(void)snprintf(text, sizeof(text), "d%u.example*%u", i, recipients);
 		(void)world_mail(text);
 	}
+	world.envelope = NULL;
 }
 
 /* Servers of these that something is delivered to now: so many processes. */

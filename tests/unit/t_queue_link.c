@@ -494,7 +494,7 @@ static void what_is_run(void **state) {
 	ended_so(QUEUE_END_EXIT, 0);
 	read_file("said", said);
 	assert_non_null(strstr(said, "-C /etc/x.cf -qf -OForkEachJob=False"));
-	assert_non_null(strstr(said, path_of("q1 -OCheckpointInterval=7 -qIAA00000 "
+	assert_non_null(strstr(said, path_of("q1* -qGmqueue -OCheckpointInterval=7 -qIAA00000 "
 	    "-qIAA00001\n")));
 	assert_null(strstr(said, "Timeout.connect"));
 	/* ls has its own of the directory besides 0, 1 and 2 */

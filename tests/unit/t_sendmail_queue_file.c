@@ -350,9 +350,45 @@ static void names(void **state)
 	assert_false(sendmail_queue_is_name("qf6ALNfOCn00003700000000000000000000"));
 }
 
+/* The id that stands in the first Received header, wherever a line is folded. */
+static void the_id_before_it_was_cut_up(void **state)
+{
+	static const struct {
+		const char *headers, *id;
+	} rows[] = {
+		{ "H?P?Return-Path: <\201g>\nH??Received: from c.example.org (localhost [127.0.0.1])\n"
+		  "\tby mta.example.com (8.17.1.9/8.17.1.9) with ESMTP id 6AR1RQPP000151;\n"
+		  "\tFri, 27 Nov 2026 01:27:26 GMT\n", "6AR1RQPP000151" },
+		{ "H??Received: (from a@localhost)\n\tby mta (8.17/Submit) id 6AR1RQPP000152\n"
+		  "\tfor b@example.org; Fri\n", "6AR1RQPP000152" },
+		{ "HReceived: by x id\n\t7;\n", "7" },
+		/* the sender's own stand behind Sendmail's */
+		{ "H??Received: by x with SMTP; Fri\nH??Received: by y id 6AR1RQPP000153; Fri\n", "" },
+		{ "H??Received: from x id a-b; Fri\n", "" },
+		{ "H??Received: by x id\n", "" },
+		{ "H??Received:\nH??X: id 1\n", "" },
+		{ "H??X-Received: id 1\nH?\n", "" },
+		{ "H??Received: id 12345678901234567890123456789012; x\n", "" },
+		{ "", "" },
+	};
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(text, sizeof(text), "V8\nT1\nS<a@example.org>\nRP:<b@example.org>\n%s.\n",
+		    rows[i].headers);
+		for (size_t piece = 1; piece < 40; piece += 3) {
+			assert_int_equal(read_pieces(text, strlen(text), piece), SENDMAIL_QUEUE_END);
+			assert_string_equal(reader.origin, rows[i].id);
+			assert_int_equal(seen_count, 1);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_id_before_it_was_cut_up),
 		cmocka_unit_test(a_fresh_message),
 		cmocka_unit_test(one_that_was_tried),
 		cmocka_unit_test(forms_of_addresses),

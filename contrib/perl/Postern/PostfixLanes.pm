@@ -6,7 +6,7 @@ use warnings;
 use Postern::PostfixFiles;
 use Postern::Tool;
 
-my $ours = qr{\A(?:rewrite-postern|postern-hint|lane[0-9]+)/unix\z};
+my $ours = qr{\A(?:rewrite-postern|postern-hint|lane[0-9]+(?:-[A-Za-z0-9_-]+)?)/unix\z};
 
 # { at, replace, lines } for Lines, or nothing where FINDINGS has an obstacle.  MAKING: for
 # `make`, which also has posternctl note the site.
@@ -44,6 +44,11 @@ sub insertion {
 		. 'tables');
 	$findings->add('note', 'no-lanes', $where, Postern::PostfixSite::plain($told->{no_lanes}))
 	    if defined $told->{no_lanes};
+	for my $row (@{$told->{transports} || []}) {
+		my $why = $row->{refused} ? $row->{text} : $row->{no_lanes};
+		$findings->add('note', 'no-lanes', $where, "transport $row->{transport}: "
+			. Postern::PostfixSite::plain($why)) if defined $why;
+	}
 	# posternctl finds that word, and names the command that renews these lines
 	$lines =~ s/written by\n# posternctl postfix-lanes\./put in\n# by postern-postfix-setup./;
 	$lines =~ s/Run the command again after postfix reload, and when/Run its make again when/;

@@ -195,11 +195,28 @@ sub queue {
 			. "QueueDirectory is $now: add them manually");
 		return;
 	}
+	my @missing = grep { !-d "$parent/$_" } $self->group_directories;
 	$self->obstacle('queue-directories', '', "$place: no such directories; create them, and move the "
 		. 'waiting mail: ' . $commands) if !glob_directories($place);
+	$self->obstacle('queue-groups', '', "$parent lacks directories of queue groups ("
+		. join(', ', @missing > 3 ? (@missing[0 .. 2], '...') : @missing)
+		. "), without which Sendmail does not start; create them: $commands")
+	    if @missing && glob_directories($place);
 	$self->obstacle('queue-files', '', "mail waits in $parent itself, which is not part of a managed "
 		. 'queue; move it: ' . $commands) if queue_files($parent);
-	$self->note('queue', '', 'set mta[].drive in postern.conf, so that Postern manages this queue');
+	$self->note('queue', '', 'set mta[].drive in postern.conf, so that Postern manages this queue, '
+		. "and its directories: queue = [ \"$parent/q*\", \"$parent/d*\" ], "
+		. "local_queue = \"$parent/local\"");
+}
+
+# Of the groups that our lines define, in the number that the site wants.
+sub group_directories {
+	my ($self) = @_;
+	my ($count) = map { /\A[^#]*\bdefine\(`POSTERN_GROUPS',\s*`(\d+)'\)/ ? $1 : () }
+	    map { $_->{text} } $self->all('define');
+	($count) = map { /`POSTERN_GROUPS',`(\d+)'/ ? $1 : () } $self->shipped('queue')
+	    if !defined $count;
+	return ((map { sprintf 'd%02d', $_ } 1 .. $count // 0), 'local');
 }
 
 sub glob_directories {

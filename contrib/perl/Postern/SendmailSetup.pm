@@ -261,8 +261,9 @@ sub look_before_undo {
 	my ($place, $other) = map { Postern::SendmailSite::option($_, 'QueueDirectory') // '' }
 	    @$cf{qw(now wanted)};
 	return if $place eq $other;
+	my @groups = $cf->{now} =~ /^Qpostern\w+,.*?\bP=([^,\s]+)/mg;
 	my @full = grep { Postern::SendmailPlan::queue_files($_) }
-	    Postern::SendmailPlan::glob_directories($place);
+	    Postern::SendmailPlan::glob_directories($place), @groups;
 	return if $place !~ /\*\z/ || !@full;
 	my ($parent) = $place =~ m{\A(.*)/};
 	$findings->add('obstacle', 'queue-files', '', 'mail waits in ' . join(', ', @full)

@@ -64,7 +64,8 @@ class Driven:
             change = ("I=30m", f"I={interval}") if interval else ("", "")
             self.sendmail = Sendmail(test, PORT, socketmap=f"{run}/map", outbound=OUT,
                                      before=before, driven=True, change=change)
-            drive = (f'drive = true; queue = [ "{root}/queue/q*" ]; cf = "{self.sendmail.cf}"; '
+            drive = (f'drive = true; queue = [ "{root}/queue/q*", "{root}/queue/d*" ]; '
+                     f'local_queue = "{root}/queue/local"; cf = "{self.sendmail.cf}"; '
                      f'sendmail = "{self.sendmail.program()}"; processes = {processes}; {mta}')
             drives = leaving(classes or CLASSES, settings, mta=drive)
             self.postern = Postern(test, edit=lambda text: substitute(

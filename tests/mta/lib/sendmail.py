@@ -99,8 +99,9 @@ class Sendmail:
 
     def split_queue(self, count=8):
         """As conf/sendmail-queue.mc says."""
-        for number in range(count):
-            (self.root / f"queue/q{number}").mkdir(mode=0o700)
+        for name in [*(f"q{number}" for number in range(count)),
+                     *(f"d{number:02}" for number in range(1, 41)), "local"]:
+            (self.root / f"queue/{name}").mkdir(mode=0o700)
 
     def program(self):
         """A file to execute it by, for those who know nothing of where its libraries are."""
