@@ -140,10 +140,10 @@ static const char *remedy(int error)
 {
 	switch (error) {
 	case ENOENT:
-		return "this machine has no journal of systemd here";
+		return "no journal of systemd in this directory";
 	case EACCES:
 	case EPERM:
-		return "it may be read by root and group " SD_LOG_GROUP " alone";
+		return "only root and group " SD_LOG_GROUP " can read it";
 	default:
 		return strerror(error);
 	}

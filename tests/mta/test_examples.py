@@ -26,7 +26,7 @@ MTA = 'mta = ( { name = "postfix"; log = "/var/log/mail.log"; } );\n'
 PARTS = {
     "postern-events.5.in": {"delivery status=deferred": "feed"},
     "postern-journal.5.in": {" 0  u8   magic": "a table", " 0       text": "a table"},
-    "postern-lookup.8.in": {"retry:4.7.1 Postern: d.example": "an answer"},
+    "postern-lookup.8.in": {"retry:4.7.1 Postern: d.example": "an answer", "mta = (": "check"},
     "postern-metrics.5.in": {"listen = { ...": "cut short", "metrics = ( {": "listen",
                              "scrape_configs:": "Prometheus's", "sum by (class)": "Prometheus's"},
     "postern-providers.conf.5.in": {"version = 1;": "providers"},

@@ -64,7 +64,7 @@ def no_access(test, site):
     code, told = site.setup("look")
     found = [row for row in told["findings"] if row["word"] == "socket-access"]
     test.check(code == 69 and [row["where"] for row in found] == [str(socket)] and
-               "postfix may not open" in found[0]["text"], f"look: {found}")
+               "postfix cannot open" in found[0]["text"], f"look: {found}")
     shutil.chown(socket, group=group)
 
 

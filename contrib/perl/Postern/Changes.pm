@@ -48,7 +48,7 @@ sub make_directory {
 	my ($parent) = $path =~ m{\A(.*)/[^/]+\z};
 	make_directory($parent) if $parent ne '' && !-d $parent;
 	mkdir($path, 0700) || $!{EEXIST} or
-	    fail($!{EACCES} ? EX_NOPERM : EX_CANTCREAT, "cannot make the directory $path: "
+	    fail($!{EACCES} ? EX_NOPERM : EX_CANTCREAT, "cannot create directory $path: "
 		. ($!{EACCES} ? 'needs root' : $!));
 	sync_directory($parent eq '' ? '/' : $parent);
 }
@@ -57,7 +57,7 @@ sub make_directory {
 sub check_place {
 	my ($path) = @_;
 	my @status = lstat $path or fail(EX_CANTCREAT, "$path: $!");
-	fail(EX_NOPERM, "$path is not a directory of ours alone")
+	fail(EX_NOPERM, "$path: not a directory that only this user can write to")
 	    if !S_ISDIR($status[2]) || $status[4] != $> || ($status[2] & 022);
 }
 
@@ -104,7 +104,7 @@ sub lock {
 	sysopen($self->{lock}, "$self->{store}/lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600) or
 	    fail(EX_CANTCREAT, "$self->{store}/lock: $!");
 	flock($self->{lock}, LOCK_EX | LOCK_NB) or
-	    fail(EX_TEMPFAIL, 'another setup runs just now');
+	    fail(EX_TEMPFAIL, 'another setup is running; try again later');
 }
 
 # What was made here: { made, options, files => [{ path, before, after, also, stamp }] },
@@ -151,7 +151,7 @@ sub state_of {
 sub make {
 	my ($self, $options, @files) = @_;
 	for my $one (@files) {
-		fail(EX_TEMPFAIL, "somebody wrote to $one->{path} just now; nothing was changed")
+		fail(EX_TEMPFAIL, "$one->{path} changed meanwhile; nothing was done, try again")
 		    if read_file($one->{path}) ne $one->{now};
 	}
 	make_directory($self->{place}) if !-d $self->{place};
@@ -232,8 +232,8 @@ sub real_file {
 	my $real = Cwd::realpath($path);
 	my @status = defined $real ? stat $real : ();
 	return ($path, "$path: $!") if !@status;
-	return ($real, "$real is no file") if !S_ISREG($status[2]);
-	return ($real, "$real has $status[3] names (hard links), and would lose all but one")
+	return ($real, "$real is not a regular file") if !S_ISREG($status[2]);
+	return ($real, "$real has $status[3] names (hard links); a change would keep only one")
 	    if $status[3] > 1;
 	return ($real, undef);
 }

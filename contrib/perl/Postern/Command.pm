@@ -37,7 +37,7 @@ sub main {
 		print STDERR "$tool->{name}: ", escape($text, "\n"), "\n";
 	}
 	if (!close STDOUT) {
-		print STDERR "$tool->{name}: the output could not be written: $!\n";
+		print STDERR "$tool->{name}: cannot write standard output: $!\n";
 		$code = EX_IOERR if $code == EX_OK;
 	}
 	exit $code;
@@ -59,10 +59,11 @@ sub begin {
 	my $command = shift @words // 'look';
 	$command = 'show' if $command eq 'make' && $options{'dry-run'};
 	my $work = { look => \&look, show => \&show, make => \&make, undo => \&undo }->{$command};
-	fail(EX_USAGE, "what is \"$command\"?\n$tool->{usage}") if !$work || @words;
+	fail(EX_USAGE, (!$work ? "unknown command \"$command\"" :
+		"$command: unexpected argument \"$words[0]\"") . "\n$tool->{usage}") if !$work || @words;
 	$options{command} = $command;
 	my $store_directory = $options{store};
-	fail(EX_USAGE, "--store wants a path that begins with /\n") if $store_directory !~ m{\A/};
+	fail(EX_USAGE, "--store: the path must begin with /\n") if $store_directory !~ m{\A/};
 	my $self = bless { options => \%options, told => {} }, __PACKAGE__;
 	my $site = $self->{site} = $tool->{open}(\%options);
 	$self->{store} = Postern::Changes->new($store_directory, $site->{name});
@@ -131,10 +132,10 @@ sub look {
 	for my $file (@{$self->{files}}) {
 		$self->say_text("$file->{path}: $file->{state}\n");
 	}
-	$self->say_text($code != EX_OK ? "Nothing can be made before that.\n" :
+	$self->say_text($code != EX_OK ? "Remove these obstacles before \"make\".\n" :
 		(grep { $_->{diff} ne '' } @{$self->{files}}) ?
-		"\"$self->{site}{program} show\" shows the changes, \"make\" makes them.\n" :
-		'Nothing is to be done; "undo' . $self->how_to_undo . "\" takes it back.\n");
+		"\"$self->{site}{program} show\" shows the changes, \"make\" applies them.\n" :
+		'Nothing to do; "undo' . $self->how_to_undo . "\" removes Postern\'s lines.\n");
 	return $code;
 }
 
@@ -183,7 +184,7 @@ sub make {
 		return $self->told_obstacles;
 	}
 	if (!@changed && $self->{told}{made}) {
-		$self->say_text("All is made already.\n");
+		$self->say_text("Nothing to do: all changes are made.\n");
 		$self->{told}{result} = 'unchanged';
 		return EX_OK;
 	}
@@ -191,11 +192,11 @@ sub make {
 	$store->make($site->options_to_keep, @{$self->{files}});
 	if (defined(my $why = $site->checked)) {
 		$store->undo({});
-		fail(EX_CONFIG, "$why\nAll is as it was again.");
+		fail(EX_CONFIG, "$why\nThe original files were restored.");
 	}
 	$_->{state} = 'made' for @{$self->{files}};
-	my $what = $self->{options}{'no-reload'} ? 'Not reloaded, as you said.' : $site->reload;
-	$self->say_text("Made.  $what\n\"$site->{program} undo\" takes it back.\n");
+	my $what = $self->{options}{'no-reload'} ? 'Not reloaded (--no-reload).' : $site->reload;
+	$self->say_text("Changes made.  $what\nTo undo: $site->{program} undo\n");
 	@{$self->{told}}{qw(result reload)} = ('made', $what);
 	return EX_OK;
 }
@@ -225,14 +226,14 @@ sub undo {
 	}
 	my $manifest = $store->manifest || $self->lost_manifest;
 	if (!$manifest) {
-		$self->say_text("Nothing was made here.\n");
+		$self->say_text("Nothing to undo.\n");
 		$self->{told}{result} = 'nothing';
 		return EX_OK;
 	}
 	$site->take_options($manifest->{options});
 	my @edited = $self->edited_files($manifest);
 	for my $one (grep { $_->{state} eq 'missing' } @edited) {
-		fail(EX_DATAERR, "$one->{path} is gone; as it was it lies in $one->{before_file}");
+		fail(EX_DATAERR, "$one->{path} is missing; the original is $one->{before_file}");
 	}
 	$self->wanted_without_ours($manifest, @edited) if @edited;
 	$_->{diff} = diff_of($_->{path}, $_->{now}, $_->{wanted}) for @{$manifest->{files}};
@@ -262,19 +263,19 @@ sub wanted_without_ours {
 	my ($self, $manifest, @edited) = @_;
 	my ($texts, $why) = $self->{site}->without_ours({ map { $_->{path} => $_->{now} }
 		@{$manifest->{files}} });
-	fail(EX_DATAERR, "somebody edited $edited[0]{path} since, and our lines cannot be told from "
-		. "others there: $why") if !$texts;
+	fail(EX_DATAERR, "$edited[0]{path} was edited since, and Postern's lines cannot be "
+		. "identified: $why") if !$texts;
 	$_->{wanted} = $texts->{$_->{path}} for @{$manifest->{files}};
 }
 
 sub tell_edited {
 	my ($self, @edited) = @_;
 	$self->{told}{result} = 'edited';
-	$self->say_text($self->{lost} ? "Our lines are there, but what was there before them is "
-		. "not known any more.\n" : '', map { "$_->{path} was edited since: it is neither as "
-		. "it was, nor as it was left.\n" } $self->{lost} ? () : @edited);
-	$self->say_text("Nothing was changed.  \"$self->{site}{program} undo --only-ours\" would take "
-		. "out our lines alone:\n", map { $_->{diff} } @{$self->{files}});
+	$self->say_text($self->{lost} ? "Postern's lines are there, but the original "
+		. "files are not known.\n" : '', map { "$_->{path} was edited since: it is neither "
+		. "the original nor as this program left it.\n" } $self->{lost} ? () : @edited);
+	$self->say_text("Nothing was changed.  \"$self->{site}{program} undo --only-ours\" would remove "
+		. "only Postern's lines:\n", map { $_->{diff} } @{$self->{files}});
 	return EX_DATAERR;
 }
 
@@ -294,9 +295,9 @@ sub take_back {
 	$_->{state} = $is_edited ? 'without ours' : 'as it was' for @{$self->{files}};
 	my $left_alone = $self->{options}{'no-reload'};
 	my $why = $left_alone ? undef : $site->checked;
-	my $what = $left_alone ? 'Not reloaded, as you said.' :
+	my $what = $left_alone ? 'Not reloaded (--no-reload).' :
 	    defined $why ? "Not reloaded: $why" : $site->reload;
-	$self->say_text($is_edited ? 'Our lines are taken out.' : 'All is as it was.', "  $what\n");
+	$self->say_text($is_edited ? 'Postern\'s lines are removed.' : 'The original files are restored.', "  $what\n");
 	@{$self->{told}}{qw(result reload)} = ($is_edited ? 'taken out' : 'undone', $what);
 	return defined $why ? EX_CONFIG : EX_OK;
 }

@@ -30,8 +30,8 @@ sub obstacles {
 	return grep { $_->{kind} eq 'obstacle' } @{$self->{list}};
 }
 
-my @headings = (obstacle => 'In the way', accepted => 'Accepted by you',
-	kept => 'Not touched, and why', note => 'To know');
+my @headings = (obstacle => 'Obstacles', accepted => 'Accepted obstacles',
+	kept => 'Left alone', note => 'Notes');
 
 # A paragraph, wrapped and indented.
 sub paragraph {

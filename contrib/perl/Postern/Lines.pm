@@ -40,7 +40,7 @@ sub put_in {
 			$lines[$at - 1] .= "\n";
 		}
 		splice @lines, $at, $count,
-		    "$self->{comment} $word; \"$self->{program} undo\" takes these lines out$end",
+		    "$self->{comment} $word; \"$self->{program} undo\" removes these lines$end",
 		    (map { "$self->{comment} was $_" } @was),
 		    (map { "$_$end" } @{$one->{lines}}), "$self->{comment} end$end";
 	}

@@ -26,8 +26,8 @@ sub ask {
 sub look {
 	my ($self, $findings, %sockets) = @_;
 	if (!$self->{program}) {
-		$findings->add('obstacle', 'posternctl', '', 'posternctl is not found: install '
-			. 'Postern, or tell where it is by --posternctl');
+		$findings->add('obstacle', 'posternctl', '', 'posternctl not found: install '
+			. 'Postern, or set --posternctl');
 		return;
 	}
 	my ($code, $rows, $errors) = $self->ask('check');
@@ -42,13 +42,13 @@ sub look {
 	    'note' && ($_->{text} // '') =~ /\Amta\.log/ } @{ref $rows eq 'ARRAY' ? $rows : []};
 	for my $path (sort keys %sockets) {
 		next if answers($path);
-		$findings->add('obstacle', 'socket', '', "nobody listens at $path: start posternd "
-			. "(again, if it ran before Postfix or Sendmail was here), with unix:$path in "
-			. "$sockets{$path} of postern.conf");
+		$findings->add('obstacle', 'socket', '', "nothing listens at $path: set "
+			. "$sockets{$path} in postern.conf to unix:$path, and start posternd (restart it if it "
+			. "started before Postfix or Sendmail was installed)");
 	}
 	($code, my $status) = $self->ask('status');
-	$findings->add('note', 'observe', '', 'observe is true in postern.conf: as long as it is, '
-		. 'Postern counts and logs, and refuses nobody')
+	$findings->add('note', 'observe', '', 'observe is true in postern.conf: Postern counts '
+		. 'and logs, but refuses no session')
 	    if $code == EX_OK && ref $status eq 'HASH' && $status->{observe};
 }
 
@@ -62,7 +62,7 @@ sub look_at_access {
 		my $members = (getgrgid $of_group)[3] // '';
 		my $bit = $owner == $uid ? 0200 : $of_group == $group ||
 		    (grep { $_ eq $name } split ' ', $members) ? 0020 : 0002;
-		$findings->add('obstacle', 'socket-access', $path, "$name may not open this socket: "
+		$findings->add('obstacle', 'socket-access', $path, "user $name cannot open this socket: "
 			. "set its group in $sockets{$path} of postern.conf to " . getgrgid($group)
 			. ' (postern.conf(5), address), and restart posternd') if !($mode & $bit);
 	}

@@ -50,7 +50,7 @@ sub words {
 		my $word = substr $text, $start, (pos($text) // length $text) - $start;
 		if ($word =~ /\A\{/) {
 			return (undef, 'has a { without a }') if $depth > 0;
-			return (undef, 'has something right behind a }') if !is_one_group($word);
+			return (undef, 'has text directly after a }') if !is_one_group($word);
 			$word =~ s/\A\{\s*|\s*\}\z//g;
 		}
 		push @words, $word;

@@ -18,7 +18,7 @@ sub insertion {
 	my $lines = ref $told eq 'HASH' ? $told->{lines} : undef;
 	if (!defined $lines) {
 		my $why = ref $told eq 'HASH' && defined $told->{text} ? $told->{text} : $errors;
-		$findings->add('obstacle', 'lanes', '', 'no hints for mail that leaves: '
+		$findings->add('obstacle', 'lanes', '', 'no hints for outbound mail: '
 			. Postern::PostfixSite::plain($why));
 		return ();
 	}
@@ -29,19 +29,19 @@ sub insertion {
 		return ();
 	}
 	if (@managers != 1) {
-		$findings->add('obstacle', 'twice', 'master.cf', 'qmgr stands there '
-			. @managers . ' times');
+		$findings->add('obstacle', 'twice', 'master.cf', 'qmgr is defined '
+			. @managers . ' times; leave one');
 		return ();
 	}
 	my $where = 'master.cf, line ' . ($managers[0]{first} + 1);
 	if (grep { defined $_->{key} && $_->{key} =~ $ours } @{$site->{services}}) {
 		$findings->add('obstacle', 'by-hand', $where, 'master.cf has lanes or hints of Postern '
-			. 'that were not made here: take them out, or leave all as it is');
+			. 'that this program did not add: remove them first');
 		return ();
 	}
-	$findings->add('note', 'lanes', $where, 'qmgr asks for hints, and for nothing else: no '
-		. 'other service sees them, and transport_maps, relayhost and tables stay. After a '
-		. 'change of the settings or tables run make again');
+	$findings->add('note', 'lanes', $where, 'only qmgr asks for hints; transport_maps, '
+		. 'relayhost and tables are unchanged. Run make again after a change of the settings or '
+		. 'tables');
 	$findings->add('note', 'no-lanes', $where, Postern::PostfixSite::plain($told->{no_lanes}))
 	    if defined $told->{no_lanes};
 	for my $row (@{$told->{transports} || []}) {

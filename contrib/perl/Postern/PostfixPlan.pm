@@ -71,7 +71,7 @@ sub choose {
 		$self->obstacle('no-service', 'master.cf', "no smtpd service is named $name")
 		    if !grep { $name eq $_->{name} || $name eq $_->{key} } @chosen;
 	}
-	$self->obstacle('no-service', 'master.cf', 'no smtpd service takes mail on port 25: '
+	$self->obstacle('no-service', 'master.cf', 'no smtpd service listens on port 25: '
 		. 'name one with --service') if !@chosen && !@wanted;
 	$self->look_at_choice($_) for @chosen;
 	$self->tell_of_others(@services);
@@ -80,20 +80,20 @@ sub choose {
 sub look_at_choice {
 	my ($self, $service) = @_;
 	my ($site, $where) = ($self->{site}, line_of($service));
-	$self->obstacle('twice', $where, "$service->{key} stands in master.cf "
-		. "$site->{count}{$service->{key}} times, and Postfix goes by the last: leave one")
+	$self->obstacle('twice', $where, "$service->{key} is defined "
+		. "$site->{count}{$service->{key}} times in master.cf, and Postfix uses the last: leave one")
 	    if $site->{count}{$service->{key}} > 1;
 	if ($service->{screen}) {
 		$self->note('postscreen', $where, "$service->{key} gets its clients from postscreen "
-			. '(' . line_of($service->{screen}) . '): those that postscreen still holds '
-			. 'do not count');
+			. '(' . line_of($service->{screen}) . '): clients that postscreen still '
+			. 'holds do not count');
 	}
-	$self->note('chroot', $where, "$service->{key} is chrooted: Postern's sockets lie where it "
-		. "sees them, in $site->{value}{queue_directory}/private") if $service->{chroot} ne 'n';
+	$self->note('chroot', $where, "$service->{key} is chrooted: Postern's sockets are inside "
+		. "the chroot, in $site->{value}{queue_directory}/private") if $service->{chroot} ne 'n';
 	for my $setting (@{$service->{settings}}) {
 		next if $setting->[1] !~ m{private/postern\b};
-		$self->obstacle('by-hand', $where, "$service->{key} asks Postern already, by lines "
-			. 'that were not made here: take them out, or leave all as it is');
+		$self->obstacle('by-hand', $where, "$service->{key} already asks Postern, by lines "
+			. 'that this program did not add: remove them first');
 		last;
 	}
 }
@@ -105,29 +105,29 @@ sub tell_of_others {
 	my %chosen = map { $_->{key} => 1 } @{$self->{chosen}};
 	for my $service (grep { runs($_, 'smtpd') && !$chosen{$_->{key}} } @services) {
 		my (undef, $port) = Postern::PostfixFiles::place_of($service);
-		my ($word, $why) = ('other-port', 'it takes mail elsewhere than on port 25; '
-			. "--service $service->{key} would choose it");
+		my ($word, $why) = ('other-port', 'it is not on port 25; '
+			. "--service $service->{key} selects it");
 		if ($port =~ /\A(?:submissions?|smtps|587|465)\z/) {
-			($word, $why) = ('submission', 'people of your own send by it, whom limits for '
-				. 'strangers would keep from their mail');
+			($word, $why) = ('submission', 'your own users submit mail there, and limits '
+				. 'for strangers would delay them');
 		} elsif (is_local($service) ||
 		    defined $site->{override}{$service->{key}}{content_filter}) {
-			($word, $why) = ('re-injection', 'it takes mail of this machine alone, or back from '
-				. 'a content filter, which a limit would make wait');
+			($word, $why) = ('re-injection', 'it takes mail from this host only, or from a '
+				. 'content filter, which a limit would delay');
 		} elsif ($service->{type} ne 'inet') {
-			($word, $why) = ('other-service', "it has no port of its own; --service "
-				. "$service->{key} would choose it");
+			($word, $why) = ('other-service', "it has no port; --service "
+				. "$service->{key} selects it");
 		} elsif ($site->effective($service, 'smtpd_upstream_proxy_protocol') ne '') {
-			($word, $why) = ('proxy', 'a proxy speaks to it (conf/postfix-haproxy.master.cf '
-				. "has lines for it); --service $service->{key} would choose it");
+			($word, $why) = ('proxy', 'it is behind a proxy (conf/postfix-haproxy.master.cf '
+				. "has lines for it); --service $service->{key} selects it");
 		}
 		$self->kept($word, line_of($service), "$service->{key}: $why");
 	}
-	$self->kept('local-mail', 'main.cf', 'non_smtpd_milters and pickup: mail that is written '
-		. 'on this machine has no session');
-	$self->note('filter', $site->where(undef, 'content_filter'), 'mail goes through the '
-		. 'content filter ' . $site->{value}{content_filter} . ', before and after as now: '
-		. 'it is asked about once, as it comes in')
+	$self->kept('local-mail', 'main.cf', 'non_smtpd_milters and pickup: mail submitted '
+		. 'locally has no session');
+	$self->note('filter', $site->where(undef, 'content_filter'), 'mail still passes the '
+		. 'content filter ' . $site->{value}{content_filter} . '; Postern is asked once, when '
+		. 'the mail first arrives')
 	    if ($site->{value}{content_filter} // '') ne '';
 }
 
@@ -146,10 +146,10 @@ sub choose_way {
 	$self->{by} = $by // (@proxied ? 'both' : 'milter');
 	my ($major) = ($self->{site}{value}{mail_version} // '') =~ /\A([0-9]+)/;
 	$self->obstacle('version', '', "Postfix $self->{site}{value}{mail_version} has no { } in "
-		. 'master.cf: 3.0 is needed') if ($major // 3) < 3;
+		. 'master.cf: Postern needs 3.0') if ($major // 3) < 3;
 	for my $service (@{$self->{chosen}}) {
 		$self->obstacle('proxy', line_of($service), "$service->{key} is behind a proxy, "
-			. 'so that the kernel does not show its clients: take --by both')
+			. 'so the kernel does not show its clients: use --by both')
 		    if $self->{by} ne 'both' && $self->is_proxied($service);
 		$self->look_at_login($service);
 		$self->look_at_stages($service) if $self->{by} ne 'milter';
@@ -160,11 +160,11 @@ sub choose_way {
 sub look_at_login {
 	my ($self, $service) = @_;
 	my $site = $self->{site};
-	$self->note('sasl', $site->where($service, 'smtpd_sasl_auth_enable'), "people may log in "
-		. "at $service->{key}: there they are counted as everybody is, before they log in")
+	$self->note('sasl', $site->where($service, 'smtpd_sasl_auth_enable'), "users can log in "
+		. "at $service->{key}: they count like any client, because they connect before they log in")
 	    if $site->is_on($service, 'smtpd_sasl_auth_enable');
 	$self->note('xclient', $site->where($service, 'smtpd_authorized_xclient_hosts'),
-		"$service->{key}: clients that XCLIENT names are counted by --by policy or both alone")
+		"$service->{key}: clients named by XCLIENT count only with --by policy or both")
 	    if $self->{by} eq 'milter' &&
 	    $site->effective($service, 'smtpd_authorized_xclient_hosts') ne '';
 }
@@ -174,11 +174,11 @@ sub look_at_milters {
 	my $site = $self->{site};
 	my $milters = $site->effective($service, 'smtpd_milters');
 	$self->note('milters', $site->where($service, 'smtpd_milters'), "$service->{key}: "
-		. "$milters go on; Postern comes first, and what it refuses they never see. They "
-		. 'are written out in our line: after a change of smtpd_milters run make again')
+		. "$milters stay; Postern comes first, and they do not see sessions that it refuses. The added "
+		. 'line repeats them: run make again after a change of smtpd_milters')
 	    if $milters ne '';
 	$self->note('milter-maps', $site->where($service, 'smtpd_milter_maps'), "$service->{key}: "
-		. 'clients in smtpd_milter_maps have milters of their own, and are not asked about')
+		. 'clients in smtpd_milter_maps have their own milters, so Postern is not asked about them')
 	    if $site->effective($service, 'smtpd_milter_maps') ne '';
 }
 
@@ -195,7 +195,7 @@ my @needs = (
 	[ qr/\A(?:check_recipient_\w+|reject_\w*_recipient(?:_\w+)?|permit_mx_backup|
 		(?:reject|defer|permit)_(?:un)?auth_destination|reject_multi_recipient_bounce)\z/x,
 		'the recipient', 3 ],
-	[ qr/\Acheck_policy_service\z/, 'what a policy server is asked about at a recipient', 3 ],
+	[ qr/\Acheck_policy_service\z/, 'what a policy server needs at RCPT', 3 ],
 );
 my @lists = ([ client => 0 ], [ helo => 1 ], [ sender => 2 ]);
 
@@ -231,12 +231,12 @@ sub look_at_stages {
 		}
 		my $where = $site->where($service, $name);
 		if (@late) {
-			$self->obstacle('delay-reject', $where, "$name of $service->{key} wants what "
-				. "is not known so early with smtpd_delay_reject=no, which --by "
-				. "$self->{by} needs: " . join(', ', @late) . '; --by milter does without');
+			$self->obstacle('delay-reject', $where, "$name of $service->{key} needs what "
+				. "Postfix does not know at that stage with smtpd_delay_reject=no, which --by "
+				. "$self->{by} requires: " . join(', ', @late) . '; use --by milter');
 		} elsif (@words) {
-			$self->note('stage', $where, "$name of $service->{key} goes on, but answers at "
-				. 'its own stage instead of at each recipient: what it refuses is logged '
+			$self->note('stage', $where, "$name of $service->{key} stays, but answers at "
+				. 'its own stage instead of at each recipient: Postfix logs its rejects '
 				. 'without sender and recipient');
 		}
 	}
@@ -268,9 +268,8 @@ sub joined {
 			grep { !$has{$_} } split ' ', $theirs), $close);
 	}
 	return $line if $theirs eq '';
-	$self->note('restrictions', $site->where($service, $name), "$name of $service->{key} goes "
-		. 'on behind ours; it is written out in our line: after a change of it run make '
-		. 'again') if $name =~ /_restrictions\z/;
+	$self->note('restrictions', $site->where($service, $name), "$name of $service->{key} "
+		. 'stays, after Postern; the added line repeats it: run make again after a change of it') if $name =~ /_restrictions\z/;
 	return "$open$name$is$ours, $theirs$close";
 }
 

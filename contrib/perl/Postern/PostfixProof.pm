@@ -53,7 +53,7 @@ sub differences {
 	for my $key (sort keys %{{%$before, %$after}}) {
 		my ($was, $is) = ($before->{$key} // '', $after->{$key} // '');
 		if (!$meant{$key}) {
-			push @found, "$key is another one" if $was ne $is &&
+			push @found, "$key would change" if $was ne $is &&
 			    !($was eq '' && Postern::PostfixLanes::is_ours($key));
 			next;
 		}

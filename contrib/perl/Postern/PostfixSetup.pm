@@ -19,7 +19,7 @@ sub new {
 	my ($class, $options, $places) = @_;
 	my $self = bless { options => $options, places => $places, program => PROGRAM,
 		lines => Postern::Lines->new('#', PROGRAM) }, $class;
-	fail(EX_USAGE, '--by is policy, milter or both')
+	fail(EX_USAGE, '--by: use policy, milter or both')
 	    if defined $options->{by} && !$Postern::PostfixPlan::ways{$options->{by}};
 	$self->{site} = Postern::PostfixSite->new($options->{config});
 	$self->{directory} = $self->{site}{directory};
@@ -72,7 +72,7 @@ sub plan {
 	my $text = $self->{site}{'master.text'};
 	my ($old, $count) = $self->{lines}->take_out($text);
 	if (!defined $old) {
-		$findings->add('obstacle', 'marks', 'master.cf', "our marks there are broken: $count");
+		$findings->add('obstacle', 'marks', 'master.cf', "the marks of the added lines are broken: $count");
 		return { path => $self->{master}, now => $text, before => $text, after => $text };
 	}
 	$findings->add('obstacle', 'file', '', $self->{fault}) if defined $self->{fault};
@@ -93,11 +93,11 @@ sub plan {
 sub insertions {
 	my ($self, $findings, $making) = @_;
 	my ($site, @found) = ($self->{site});
-	fail(EX_USAGE, 'nothing is left to make: "undo" takes all back')
+	fail(EX_USAGE, 'all parts are switched off; use "undo" to remove Postern\'s lines')
 	    if !$self->has('inbound') && !$self->has('lanes');
 	my @faults = $site->disagreements;
-	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix reads it otherwise than '
-		. 'we do: ' . join('; ', @faults)) if @faults;
+	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix reads it differently from '
+		. 'this program: ' . join('; ', @faults)) if @faults;
 	$findings->add('note', 'main-twice', 'main.cf', $_) for sort keys %{$site->{told_twice}};
 	my $plan = $self->{plan} = Postern::PostfixPlan->new($site, $findings,
 		$self->{places}{examples});
@@ -113,8 +113,8 @@ sub insertions {
 	} else {
 		$self->tell_of_routes($findings);
 	}
-	$findings->add('kept', 'instances', '', "the Postfix in $_ is another instance: it has a "
-		. "setup of its own, -c $_") for $site->instances;
+	$findings->add('kept', 'instances', '', "the Postfix in $_ is another instance; use "
+		. "-c $_ for it") for $site->instances;
 	return @found;
 }
 
@@ -125,22 +125,22 @@ sub tell_of_routes {
 	my @set = grep { ($site->{value}{$_} // '') ne '' } qw(transport_maps relayhost
 		sender_dependent_relayhost_maps sender_dependent_default_transport_maps);
 	for my $name (@set) {
-		$findings->add('kept', 'routes', $site->where(undef, $name), "$name: where mail goes "
-			. 'is not ours to say' . ($name =~ /\Asender/ ? '; with relays that hang on the '
+		$findings->add('kept', 'routes', $site->where(undef, $name), "$name: Postern does "
+			. 'not change routes' . ($name =~ /\Asender/ ? '; with relays that depend on the '
 			. 'sender there are no lanes' : ''));
 	}
-	$findings->add('kept', 'leaving', '', 'mail that leaves; with --lanes Postern says how much '
-		. 'at once, but never where to');
+	$findings->add('kept', 'leaving', '', 'outbound mail; with --lanes Postern limits its '
+		. 'concurrency, but never changes its route');
 }
 
 sub prove {
 	my ($self, $findings, $old, $new, @insertions) = @_;
 	my ($back) = $self->{lines}->take_out($new);
-	fail(EX_SOFTWARE, 'our lines could not be taken out again') if ($back // "\0") ne $old;
+	fail(EX_SOFTWARE, 'the added lines could not be removed again') if ($back // "\0") ne $old;
 	return if $new eq $old;
 	my @faults = Postern::PostfixProof::differences($self->{site}, $old, $new, @insertions);
-	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix would not take it as it '
-		. 'is meant: ' . join('; ', @faults)) if @faults;
+	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'the change would affect more than '
+		. 'intended: ' . join('; ', @faults)) if @faults;
 }
 
 # Sockets lie in the queue directory: chrooted services and others find them there.
@@ -169,7 +169,7 @@ sub look_before_undo { }
 
 sub postfix {
 	my ($self, @words) = @_;
-	my $program = find_program('postfix') or return (127, '', 'postfix(1) is missing');
+	my $program = find_program('postfix') or return (127, '', 'postfix(1) not found');
 	return run({}, $program, '-c', $self->{directory}, @words);
 }
 
@@ -182,11 +182,11 @@ sub checked {
 sub reload {
 	my ($self) = @_;
 	my ($code) = $self->postfix('status');
-	return 'Postfix does not run.' if $code != 0;
+	return 'Postfix is not running.' if $code != 0;
 	($code, undef, my $errors) = $self->postfix('reload');
 	return "postfix reload failed: $errors" if $code != 0;
 	$self->note_lanes if $self->has('lanes');
-	return 'Postfix was told (postfix reload).';
+	return 'Postfix was reloaded.';
 }
 
 # The question notes which lanes Postfix has, which takes in its new ones a little later.
@@ -213,7 +213,7 @@ sub title {
 		    . { policy => 'policy', milter => 'milter', both => 'policy and milter' }->{$plan->{by}}
 		    . ($service->{chroot} eq 'n' ? '' : ', chrooted') . "\n";
 	}
-	push @lines, "Mail that leaves: lanes and hints for qmgr\n" if $self->has('lanes');
+	push @lines, "Outbound mail: lanes and hints for qmgr\n" if $self->has('lanes');
 	return @lines;
 }
 

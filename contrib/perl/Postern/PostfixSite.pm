@@ -24,7 +24,7 @@ sub new {
 	my $self = bless { postconf => find_program('postconf') }, $class;
 	$directory //= $self->main_directory;
 	$directory =~ s{(?<=.)/+\z}{};
-	fail(EX_USAGE, "$directory: Postfix wants a path that begins with /")
+	fail(EX_USAGE, "$directory: the path must begin with /")
 	    if $directory !~ m{\A/};
 	$self->{directory} = $self->{asked} = $directory;
 	$self->{$_} = "$directory/$_.cf" for qw(main master);
@@ -49,7 +49,7 @@ sub main_directory {
 
 sub ask {
 	my ($self, @words) = @_;
-	fail(EX_UNAVAILABLE, 'no Postfix here: postconf(1) is missing') if !$self->{postconf};
+	fail(EX_UNAVAILABLE, 'Postfix is not installed: postconf(1) not found') if !$self->{postconf};
 	my ($code, $text, $errors) = run({}, $self->{postconf}, @words);
 	fail(EX_UNAVAILABLE, "postconf @words: " . ($errors || "exit code $code")) if $code != 0;
 	$self->{told_twice}{$_} = 1 for $errors =~ /(overriding earlier entry: .*)/g;

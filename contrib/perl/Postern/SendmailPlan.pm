@@ -64,20 +64,20 @@ sub look {
 	my ($self, @parts) = @_;
 	for my $one ($self->all('filter', 'include', 'map')) {
 		next if $one->{text} !~ /\A(?:Kpostern|postern\z)|sendmail-(?:postern|connect|outbound|queue)\.mc\z/;
-		$self->obstacle('by-hand', where($one), 'Postern is asked already, by lines that were '
-			. 'not made here: take them out, or leave all as it is');
+		$self->obstacle('by-hand', where($one), 'Sendmail already asks Postern, by lines that '
+			. 'this program did not add: remove them first');
 		last;
 	}
 	$self->tell_rules;
-	$self->kept('submit', '', 'submit.cf and submit.mc, the queue of what is written on this '
-		. 'machine: it goes by the daemon, which asks');
+	$self->kept('submit', '', 'submit.cf and submit.mc, for mail submitted locally: '
+		. 'it goes through the daemon, which asks Postern');
 	for my $one ($self->all('limits')) {
-		$self->kept('limits', where($one), "FEATURE($one->{text}) goes on: it looks at each "
-			. 'single client, and refuses what Postern let in, too');
+		$self->kept('limits', where($one), "FEATURE($one->{text}) stays: it limits each "
+			. 'client, and can refuse sessions that Postern admitted');
 	}
 	for my $one (grep { $_->{text} =~ /InputMailFilters\s*=|[,`]\s*I\s*=/ } $self->all('daemon')) {
-		$self->note('daemon', where($one), 'this daemon has a list of milters of its own: '
-			. 'Postern is not asked there, unless you write it in');
+		$self->note('daemon', where($one), 'this daemon has its own list of milters: it asks '
+			. 'Postern only if you add postern to the list');
 	}
 }
 
@@ -85,22 +85,22 @@ sub tell_rules {
 	my ($self) = @_;
 	my @own = grep { $_->{text} eq 'Scheck_compat' } $self->all('rules');
 	for my $one (@own, $self->all('compat')) {
-		$self->kept('check-compat', where($one), 'your check_compat stays as it is: Sendmail '
-			. 'asks ours first, which hands on to it what it got');
+		$self->kept('check-compat', where($one), 'your check_compat is unchanged: Sendmail '
+			. 'runs Postern\'s rules first, which pass their input on to it');
 	}
 	my @rules = Postern::SendmailSite::rules($self->{site}{built} // '', 'check_compat');
-	$self->kept('check-compat', 'sendmail.cf', 'the check_compat of an included file stays as '
-		. 'it is') if @rules && !@own && !$self->all('compat');
+	$self->kept('check-compat', 'sendmail.cf', 'the check_compat of an included file is '
+		. 'unchanged') if @rules && !@own && !$self->all('compat');
 	for my $one (grep { $_->{text} =~ /\AS(?:Local_)?check_relay\z/ } $self->all('rules')) {
-		$self->kept('check-relay', where($one), 'your ' . substr($one->{text}, 1) . ' stays as it '
-			. 'is: Sendmail asks ours first, which hands on to it what it got');
+		$self->kept('check-relay', where($one), 'your ' . substr($one->{text}, 1) . ' is '
+			. 'unchanged: Sendmail runs Postern\'s rules first, which pass their input on to it');
 	}
 	my %told;
 	for my $one (grep { $_->{text} =~ /\AS/ && $_->{text} ne 'Scheck_compat' } $self->all('rules')) {
 		$told{$one->{text}} //= $one;
 	}
 	my @names = sort { $told{$a}{line} <=> $told{$b}{line} } keys %told;
-	$self->kept('rulesets', where($told{$names[0]}), 'your rulesets stay as they are: '
+	$self->kept('rulesets', where($told{$names[0]}), 'your rulesets are unchanged: '
 		. join(', ', map { substr $_, 1 } @names)) if @names;
 }
 
@@ -115,19 +115,19 @@ sub milter {
 	my @lists = $self->all('filters');
 	$at = $first ? $first->{line} : $self->{count};
 	for my $one ($self->all('filter', 'other_filter')) {
-		$self->kept('milter', where($one), "the milter $one->{text} stays as it is; Postern is "
-			. 'asked before it, and what Postern refuses it never sees');
+		$self->kept('milter', where($one), "the milter $one->{text} is unchanged; Postern comes "
+			. 'first, and this milter does not see sessions that Postern refuses');
 	}
 	@lines = grep { !/\Adefine\(`confMILTER_MACROS_CONNECT'/ } @lines if $self->all('macros');
 	push @found, $self->macros_insertion if $self->all('macros');
 	if (@lists) {
 		my $list = Postern::SendmailSite::list_of($lists[-1]{text});
 		if (!defined $list) {
-			$self->obstacle('input-mail-filters', where($lists[-1]), 'the list of milters there '
-				. 'is not plain text: put the lines of conf/sendmail-postern.mc in by hand');
+			$self->obstacle('input-mail-filters', where($lists[-1]), 'this list of milters '
+				. 'is not plain text: add the lines of conf/sendmail-postern.mc manually');
 		}
-		$self->note('input-mail-filters', where($lists[-1]), 'the list of milters there stays, '
-			. 'and gets postern at its front');
+		$self->note('input-mail-filters', where($lists[-1]), 'this list of milters stays; '
+			. 'postern is put first');
 		# below the milters, as each of them would be added once more
 		my ($last) = reverse $self->all('filter', 'filters');
 		$at = $last->{line} + 1;
@@ -142,14 +142,14 @@ sub macros_insertion {
 	my ($last) = reverse $self->all('macros');
 	my $list = Postern::SendmailSite::list_of($last->{text});
 	if (!defined $list) {
-		$self->obstacle('macros', where($last), 'add {daemon_port} and {client_resolve} to '
-			. 'confMILTER_MACROS_CONNECT there, which is not plain');
+		$self->obstacle('macros', where($last), 'this list is not plain text: add {daemon_port} and '
+			. '{client_resolve} to confMILTER_MACROS_CONNECT manually');
 		return ();
 	}
 	my %has = map { $_ => 1 } split /[\s,]+/, $list;
 	my @missing = grep { !$has{$_} } qw({daemon_port} {client_resolve} {client_port});
 	return () if !@missing;
-	$self->note('macros', where($last), 'the macros of connections stay, and get '
+	$self->note('macros', where($last), 'the macros of connections stay; added: '
 		. join(', ', @missing));
 	return { at => $last->{line} + 1, lines => ["define(`confMILTER_MACROS_CONNECT', `"
 		. join(', ', grep { $_ ne '' } $list, @missing) . "')dnl"] };
@@ -191,22 +191,22 @@ sub queue {
 	    split /\n/, read_file("$self->{examples}/$files{queue}");
 	$commands =~ s/(sendmail|done) (?=while|cd|find)/$1; /g;
 	if ($now ne $parent) {
-		$self->obstacle('queue-place', '', "the lines for a driven queue are for $parent, and "
-			. "yours is $now: put them in by hand");
+		$self->obstacle('queue-place', '', "the lines for a managed queue are for $parent, but "
+			. "QueueDirectory is $now: add them manually");
 		return;
 	}
 	my @missing = grep { !-d "$parent/$_" } $self->group_directories;
-	$self->obstacle('queue-directories', '', "$place: there are none; make them, and move what "
-		. 'waits: ' . $commands) if !glob_directories($place);
+	$self->obstacle('queue-directories', '', "$place: no such directories; create them, and move the "
+		. 'waiting mail: ' . $commands) if !glob_directories($place);
 	$self->obstacle('queue-groups', '', "$parent lacks directories of queue groups ("
 		. join(', ', @missing > 3 ? (@missing[0 .. 2], '...') : @missing)
-		. "), without which Sendmail does not start; make them: $commands")
+		. "), without which Sendmail does not start; create them: $commands")
 	    if @missing && glob_directories($place);
-	$self->obstacle('queue-files', '', "mail waits in $parent itself, which a driven queue does "
-		. 'not look at: ' . $commands) if queue_files($parent);
-	$self->note('queue', '', 'postern.conf: mta[].drive says that this Sendmail is driven, '
-		. "queue = [ \"$parent/q*\", \"$parent/d*\" ] and local_queue = \"$parent/local\" where "
-		. 'its mail is');
+	$self->obstacle('queue-files', '', "mail waits in $parent itself, which is not part of a managed "
+		. 'queue; move it: ' . $commands) if queue_files($parent);
+	$self->note('queue', '', 'set mta[].drive in postern.conf, so that Postern manages this queue, '
+		. "and its directories: queue = [ \"$parent/q*\", \"$parent/d*\" ], "
+		. "local_queue = \"$parent/local\"");
 }
 
 # Of the groups that our lines define, in the number that the site wants.

@@ -70,13 +70,13 @@ sub plan {
 	my @same = ({ path => $self->{mc}, now => $text, before => $text, after => $text },
 		{ path => $self->{cf}, now => $now, before => $now, after => $now });
 	if (!defined $old) {
-		$findings->add('obstacle', 'marks', 'sendmail.mc', "our marks there are broken: $count");
+		$findings->add('obstacle', 'marks', 'sendmail.mc', "the marks of the added lines are broken: $count");
 		return @same;
 	}
 	$findings->add('obstacle', 'file', '', $self->{fault}) if defined $self->{fault};
 	my ($built, $why) = $site->build($old);
 	if (!defined $built) {
-		$findings->add('obstacle', 'rebuilt', 'sendmail.mc', 'm4 does not make a sendmail.cf of '
+		$findings->add('obstacle', 'rebuilt', 'sendmail.mc', 'm4 cannot build a sendmail.cf from '
 			. "it: $why");
 		return @same;
 	}
@@ -118,17 +118,17 @@ sub is_what_it_makes {
 		Postern::SendmailSite::bare($now));
 	return 1 if $differences eq '';
 	my ($first) = grep { /\A[-+](?![-+])/ } split /\n/, $differences;
-	$findings->add('obstacle', 'rebuilt', 'sendmail.cf', 'it is not what sendmail.mc makes '
-		. "(first: $first): it was edited by hand, sendmail.mc has changed since it was built, "
-		. 'or it is built in another way. Build it from sendmail.mc, or put the lines in by '
-		. 'hand');
+	$findings->add('obstacle', 'rebuilt', 'sendmail.cf', 'it is not what sendmail.mc produces '
+		. "(first difference: $first): it was edited, sendmail.mc has changed since it was built, "
+		. 'or it is built in another way. Build it from sendmail.mc, or add the lines '
+		. 'manually');
 	return 0;
 }
 
 sub insertions {
 	my ($self, $findings) = @_;
 	my ($site, $plan) = @$self{qw(site plan)};
-	fail(EX_USAGE, 'nothing is left to make: "undo" takes all back') if !$self->parts;
+	fail(EX_USAGE, 'all parts are switched off; use "undo" to remove Postern\'s lines') if !$self->parts;
 	my %compiled = $site->compiled;
 	$findings->add('obstacle', 'version', '', 'this Sendmail is compiled without MILTER')
 	    if $self->has('milter') && !$compiled{MILTER};
@@ -150,8 +150,8 @@ sub look_at_service {
 	my $lacks = $code == EX_OK && ref $status eq 'HASH' ? $status->{confined} : undef;
 	my $place = '/etc/systemd/system/posternd.service.d';
 	return if !defined $lacks;
-	$findings->add('obstacle', 'queue-service', '', "posternd's service confines what it starts "
-		. "($lacks), so that mail would bounce, and it drives no queue. First: mkdir -p $place; "
+	$findings->add('obstacle', 'queue-service', '', "the service of posternd restricts Sendmail "
+		. "($lacks), so mail would bounce, and Postern manages no queue. First: mkdir -p $place; "
 		. "cp $self->{places}{examples}/posternd-sendmail.conf $place/; "
 		. 'systemctl daemon-reload; systemctl restart posternd');
 }
@@ -166,7 +166,7 @@ sub prove {
 	my ($self, $findings, $old, $new) = @_;
 	my $site = $self->{site};
 	my ($back) = $self->{lines}->take_out($new);
-	fail(EX_SOFTWARE, 'our lines could not be taken out again') if ($back // "\0") ne $old;
+	fail(EX_SOFTWARE, 'the added lines could not be removed again') if ($back // "\0") ne $old;
 	my ($cf, $why) = $site->build($new);
 	my @faults = defined $cf ? () : $why;
 	if (defined $cf) {
@@ -179,7 +179,7 @@ sub prove {
 		push @faults, $refusal if defined $refusal;
 	}
 	return $cf if !@faults;
-	$findings->add('obstacle', 'rebuilt', 'sendmail.cf', 'it would not be as it is meant: '
+	$findings->add('obstacle', 'rebuilt', 'sendmail.cf', 'the change would affect more than intended: '
 		. join('; ', splice @faults, 0, 3));
 	return undef;
 }
@@ -192,21 +192,21 @@ sub missing {
 		my $list = Postern::SendmailSite::option($cf, 'InputMailFilters') // '';
 		push @found, "postern is not the first of InputMailFilters ($list)"
 		    if $list !~ /\A\s*postern\b/;
-		push @found, 'the milter is not there' if $cf !~ /^Xpostern,/m;
+		push @found, 'the milter is missing' if $cf !~ /^Xpostern,/m;
 		my $macros = Postern::SendmailSite::option($cf, 'Milter.macros.connect') // '';
 		push @found, 'Milter.macros.connect lacks {daemon_port}' if $macros !~ /\{daemon_port\}/;
 	}
 	if ($self->has('connect')) {
 		my ($first) = Postern::SendmailSite::rules($cf, 'Local_check_relay');
-		push @found, 'another Local_check_relay comes before ours: ' . ($first // 'none')
+		push @found, 'another Local_check_relay comes before Postern\'s: ' . ($first // 'none')
 		    if ($first // '') !~ /PosternClient/;
-		push @found, 'the map for clients is not there' if $cf !~ /^Kposternconnect /m;
+		push @found, 'the map for clients is missing' if $cf !~ /^Kposternconnect /m;
 	}
 	if ($self->has('outbound')) {
 		my ($first) = Postern::SendmailSite::rules($cf, 'check_compat');
-		push @found, 'another check_compat comes before ours: ' . ($first // 'none')
+		push @found, 'another check_compat comes before Postern\'s: ' . ($first // 'none')
 		    if ($first // '') !~ /PosternBefore/;
-		push @found, 'the map is not there' if $cf !~ /^Kpostern /m;
+		push @found, 'the map is missing' if $cf !~ /^Kpostern /m;
 	}
 	return @found;
 }
@@ -222,8 +222,8 @@ sub look_at_own {
 	for my $path (sort keys %sockets) {
 		for (my $above = dirname($path); !$told{$above}++; $above = dirname($above)) {
 			my @status = stat $above or next;
-			$findings->add('obstacle', 'unsafe', $above, 'others than root may write there, and '
-				. "Sendmail uses no socket below ($path)") if $status[2] & 022;
+			$findings->add('obstacle', 'unsafe', $above, 'users other than root can write there, so '
+				. "Sendmail refuses the socket $path") if $status[2] & 022;
 		}
 	}
 }
@@ -238,7 +238,7 @@ sub without_ours {
 	my ($before, $after);
 	($after, $why) = $site->build($texts->{$self->{mc}});
 	return (undef, $why) if !defined $after;
-	return (undef, 'sendmail.cf is not what sendmail.mc makes: build it first')
+	return (undef, 'sendmail.cf is not what sendmail.mc produces: build it first')
 	    if Postern::SendmailSite::bare($after) ne
 	    Postern::SendmailSite::bare($texts->{$self->{cf}});
 	($before, $why) = $site->build($mc);
@@ -267,8 +267,8 @@ sub look_before_undo {
 	return if $place !~ /\*\z/ || !@full;
 	my ($parent) = $place =~ m{\A(.*)/};
 	$findings->add('obstacle', 'queue-files', '', 'mail waits in ' . join(', ', @full)
-		. ", which Sendmail would not see then. Stop it, wait until no process of it is left, "
-		. "and: find @full -maxdepth 1 -type f -name '[dhqQ]f*' -exec mv -t $parent {} +");
+		. ", which Sendmail would not see after undo. Stop it, wait until its last process has ended, "
+		. "and run: find @full -maxdepth 1 -type f -name '[dhqQ]f*' -exec mv -t $parent {} +");
 }
 
 # --- Sendmail itself --------------------------------------------------------------
@@ -285,16 +285,16 @@ sub reload {
 	my $text = defined $file && -e $file ? read_file($file) : '';
 	my ($pid) = $text =~ /\A([1-9][0-9]*)\n/;
 	my $program = defined $pid ? readlink "/proc/$pid/exe" : undef;
-	return 'Sendmail does not run.' if !defined $program || basename($program) !~ /\Asendmail/;
-	return "Sendmail was told (SIGHUP to $pid)." if kill 'HUP', $pid;
-	return "Sendmail could not be told: kill $pid: $!";
+	return 'Sendmail is not running.' if !defined $program || basename($program) !~ /\Asendmail/;
+	return "Sendmail was reloaded (SIGHUP to $pid)." if kill 'HUP', $pid;
+	return "Sendmail could not be reloaded: kill $pid: $!";
 }
 
 # --- what is told -----------------------------------------------------------------
 
 my %told = (milter => 'sessions from outside, by milter',
 	connect => 'the same at connect, by check_relay: refused clients read Postern\'s text',
-	outbound => 'mail that leaves, by check_compat and tls_server', queue => 'the queue: driven');
+	outbound => 'outbound mail, by check_compat and tls_server', queue => 'the queue: managed by Postern');
 
 sub title {
 	my ($self) = @_;

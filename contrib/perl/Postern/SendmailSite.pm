@@ -75,7 +75,7 @@ sub list_of {
 # The sendmail.cf that a text of sendmail.mc makes; undef and why it makes none.
 sub build {
 	my ($self, $text) = @_;
-	return (undef, 'm4 is missing') if !find_program('m4');
+	return (undef, 'm4 not found') if !find_program('m4');
 	my $directory = File::Temp->newdir('postern-setup.XXXXXXXX', TMPDIR => 1);
 	open(my $file, '>:raw', "$directory/sendmail.mc") or fail(EX_CANTCREAT, "$directory: $!");
 	print {$file} $text;
@@ -122,7 +122,7 @@ sub rules {
 # Why Sendmail would not take it, or undef.
 sub refusal {
 	my ($self, $cf) = @_;
-	return 'sendmail is not found: tell where it is by --sendmail' if !$self->{sendmail};
+	return 'sendmail not found: set --sendmail' if !$self->{sendmail};
 	my $file = File::Temp->new(TEMPLATE => 'postern-setup.XXXXXXXX', TMPDIR => 1);
 	print {$file} $cf;
 	close $file;
@@ -135,7 +135,7 @@ sub refusal {
 # What it was compiled with: words.
 sub compiled {
 	my ($self) = @_;
-	fail(EX_UNAVAILABLE, 'sendmail is not found: tell where it is by --sendmail')
+	fail(EX_UNAVAILABLE, 'sendmail not found: set --sendmail')
 	    if !$self->{sendmail};
 	my ($code, $text, $errors) = run({ seconds => SENDMAIL_SECONDS }, $self->{sendmail}, '-d0.1', '-bt', '-C', $self->{cf});
 	my ($words) = "$text$errors" =~ /Compiled with:((?:.*\n\s)*.*)/;

@@ -70,7 +70,7 @@ sub run {
 	1 while waitpid($pid, 0) == -1 && $!{EINTR};
 	my $status = $?;
 	alarm 0;
-	fail(EX_TEMPFAIL, "$words[0] hangs") if $timed_out;
+	fail(EX_TEMPFAIL, "$words[0] did not finish in time") if $timed_out;
 	my @texts = map { seek $_, 0, 0; local $/; scalar(<$_>) // '' } $out, $errors;
 	return ($status & 127 ? 128 + ($status & 127) : $status >> 8, @texts);
 }
@@ -185,7 +185,7 @@ sub diff_of {
 	} $old, $new;
 	my ($code, $text) = run({}, 'diff', '-u', '--label', $path, '--label', "$path (new)",
 		'--', $files[0]->filename, $files[1]->filename);
-	fail(EX_SOFTWARE, 'diff(1) is missing or fails') if $code > 1;
+	fail(EX_SOFTWARE, 'diff(1) not found or failed') if $code > 1;
 	return $text;
 }
 

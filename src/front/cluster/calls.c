@@ -298,7 +298,7 @@ void cluster_refused(struct cluster *cluster, const struct cluster_answer *answe
 	switch (answer->status) {
 	case CLUSTER_TAKEN:
 		/* without its ms: what is the same is told each minute only */
-		text_append(text, sizeof(text), 0, "another machine or state uses the node "
+		text_append(text, sizeof(text), 0, "another node or state file uses the node "
 		    "name %s (%s): stop it and wait for a lease, or choose another "
 		    "cluster.node here",
 		    link->node, answer->text);
