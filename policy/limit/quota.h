@@ -20,7 +20,7 @@
 #define QUOTA_PARTS		12
 #define QUOTA_BUCKETS		(QUOTA_PARTS + 1)
 #define QUOTA_PERIOD_LEAST_S	60
-#define QUOTA_PERIOD_MOST_S	(366 * 86400)	/* below 1 << 28 */
+#define QUOTA_PERIOD_MOST_S	(31 * 86400)	/* below 1 << 28; its milliseconds fit 32 bits */
 #define QUOTA_MOST		(UINT32_C(1) << 30)	/* of a limit: sums do not overflow */
 
 enum quota_kind { QUOTA_RECIPIENTS, QUOTA_MESSAGES, QUOTA_KIB, QUOTA_KINDS };

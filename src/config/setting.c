@@ -328,7 +328,7 @@ static bool parse_quota(const struct setting *setting, const char *text,
 	    out->period_ns > QUOTA_PERIOD_MOST_S * NS_PER_SECOND ||
 	    out->period_ns % NS_PER_SECOND != 0) {
 		explain(why, why_size, "has a time that is not", text,
-		    "within 1m..366d, in whole seconds");
+		    "within 1m..31d, in whole seconds");
 		return false;
 	}
 	out->number = (int64_t)count;

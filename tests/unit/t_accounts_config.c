@@ -204,7 +204,7 @@ static void a_wrong_override_is_left_out(void **state)
 	has_message(&messages, "overrides", 2, "a login without limits");
 	has_message(&messages, "overrides", 3, "begins with a login");
 	has_message(&messages, "overrides", 4, "unknown name \"bogus\"");
-	has_message(&messages, "overrides", 5, "within 1m..366d");
+	has_message(&messages, "overrides", 5, "within 1m..31d");
 	has_message(&messages, "overrides", 7, "already in line 6");
 	has_message(&messages, "overrides", 8, "more than 4 different windows");
 	has_message(&messages, "overrides", 9, "recipients_per_message");
@@ -250,8 +250,8 @@ static void mistakes(void **state)
 	refuses(ENTRY("each = { recipients = 5; };"), "must be limits in quotes");
 	refuses(ENTRY("each = { recipients = \"5\"; };"), "is not a limit such as");
 	refuses(ENTRY("each = { recipients = \"0/1h\"; };"), "is not within 1..1G");
-	refuses(ENTRY("each = { recipients = \"5/400d\"; };"), "within 1m..366d");
-	refuses(ENTRY("each = { recipients = \"5/1500ms\"; };"), "within 1m..366d");
+	refuses(ENTRY("each = { recipients = \"5/32d\"; };"), "within 1m..31d");
+	refuses(ENTRY("each = { recipients = \"5/1500ms\"; };"), "within 1m..31d");
 	refuses(ENTRY("each = { bytes = \"5/1h\"; };"), "is not within 1k..1024G");
 	refuses(ENTRY("each = { reciepients = \"5/1h\"; };"), "did you mean");
 	refuses(ENTRY("each = { recipients = [ \"1/1h\", \"1/2h\", \"1/3h\", \"1/4h\", \"1/5h\" ];"
