@@ -109,10 +109,21 @@ uint32_t generation_account_of(const struct generation *g, const char *folded, s
 bool generation_account_rules(const struct generation *g, const char *folded, size_t length,
     const struct login_key *key, bool is_new, struct account_rules *rules);
 
+/* Is a login new that was first seen then?  All in seconds of the monotonic clock; since_s: the
+ * table is so old that nobody was seen before. */
+bool generation_account_is_new(const struct generation_account *account, int64_t first_s,
+    int64_t since_s, int64_t now_s);
+
+/* Takes the limits off that are for new logins alone. */
+void account_rules_leave_out_new(struct account_rules *rules);
+
 /* Limits of all logins of the entry together; returns how many. */
 unsigned generation_account_pool(const struct generation *g,
     const struct generation_account *account,
     struct quota_limit limits[GENERATION_QUOTAS_MAX]);
+
+/* Number `pattern` of patterns[], as written but for the case of letters. */
+const char *generation_login_pattern_text(const struct generation *g, uint32_t pattern);
 
 /* Is the recipient of a domain that does not count? */
 bool generation_account_is_free(const struct generation *g,

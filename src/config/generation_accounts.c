@@ -51,6 +51,12 @@ uint32_t generation_account_of(const struct generation *g, const char *folded, s
 	return GENERATION_NO_ACCOUNT;
 }
 
+const char *generation_login_pattern_text(const struct generation *g, uint32_t pattern)
+{
+	return pattern < g->accounts.pattern_count ?
+	    generation_text(g, pattern_at(g, pattern)->text) : "";
+}
+
 static const struct generation_override *find_override(const struct generation *g,
     const struct login_key *key)
 {
@@ -120,6 +126,29 @@ bool generation_account_rules(const struct generation *g, const char *folded, si
 		if (rules->is_override[i])
 			rules->lines[i] = override->line;
 	return true;
+}
+
+bool generation_account_is_new(const struct generation_account *account, int64_t first_s,
+    int64_t since_s, int64_t now_s)
+{
+	/* while the table itself is young nobody can be told from those who were there */
+	return account->fresh.count > 0 && first_s <= now_s &&
+	    now_s - first_s < account->new_for_s && first_s - since_s >= account->new_for_s;
+}
+
+void account_rules_leave_out_new(struct account_rules *rules)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < rules->count; i++) {
+		if (rules->is_new[i])
+			continue;
+		rules->limits[kept] = rules->limits[i];
+		rules->lines[kept] = rules->lines[i];
+		rules->is_override[kept] = rules->is_override[i];
+		rules->is_new[kept++] = false;
+	}
+	rules->count = kept;
 }
 
 unsigned generation_account_pool(const struct generation *g,

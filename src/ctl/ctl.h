@@ -63,6 +63,7 @@ struct ctl {
 	bool events;			/* --events */
 	bool all;			/* --all */
 	bool relays;			/* --relays */
+	bool over;			/* --over */
 	bool sessions;			/* --sessions */
 	bool destinations;		/* --destinations */
 	bool runs;			/* --runs */

@@ -173,25 +173,8 @@ static void note_mail(struct asking *a, uint32_t recipients, uint32_t passed,
 
 static bool login_is_new(const struct segment *segment, const struct account *account,
     const struct generation_account *entry, int64_t now_ns) {
-	int64_t first_s = account->first_s, now_s = now_ns / NS_PER_SECOND;
-
-	/* while the table itself is young nobody was seen before */
-	return entry->fresh.count > 0 && first_s <= now_s && now_s - first_s < entry->new_for_s &&
-	    first_s - (int64_t)accounts_since_s(segment) >= entry->new_for_s;
-}
-
-static void leave_out_new(struct account_rules *rules) {
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < rules->count; i++) {
-		if (rules->is_new[i])
-			continue;
-		rules->limits[kept] = rules->limits[i];
-		rules->lines[kept] = rules->lines[i];
-		rules->is_override[kept] = rules->is_override[i];
-		rules->is_new[kept++] = false;
-	}
-	rules->count = kept;
+	return generation_account_is_new(entry, account->first_s, accounts_since_s(segment),
+	    now_ns / NS_PER_SECOND);
 }
 
 static enum reason reason_of(enum quota_kind kind) {
@@ -272,7 +255,7 @@ static enum accounts_taken charge(struct asking *a, const struct quota_amounts *
 	if (taken != ACCOUNTS_HELD)
 		return taken;
 	if (!login_is_new(a->engine->segment, &held.account, a->rules.account, a->now_ns))
-		leave_out_new(&a->rules);
+		account_rules_leave_out_new(&a->rules);
 	own = own_allows(a, &held, wanted);
 	all = pool_allows(a, &held, wanted);
 	a->answer->is_charged = own && all;
@@ -478,7 +461,7 @@ bool engine_account_view(const struct engine *engine, const struct generation *g
 	out->is_new = out->is_known && login_is_new(engine->segment, &out->account,
 	    out->rules.account, now_ns);
 	if (!out->is_new)
-		leave_out_new(&out->rules);
+		account_rules_leave_out_new(&out->rules);
 	out->pool_count = generation_account_pool(generation, out->rules.account,
 	    out->pool_limits);
 	(void)accounts_pool_in(header, header, accounts_pool_name(generation_text(generation,
