@@ -65,7 +65,7 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 	    (unsigned long long)answer->used, (unsigned long long)answer->limit,
 	    account_window_text(answer->window_s, window), retry,
 	    decision_reason_word(answer->reason), file, answer->line,
-	    answer->account->action == ACCOUNT_ACTION_REJECT ? "550" : "450",
+	    answer->account->action == ACCOUNT_ACTION_REJECT ? "reject" : "defer",
 	    answer->observed ? "yes" : "no"))
 		engine_decision_logged(engine, answer->id);
 }
