@@ -127,9 +127,10 @@ void quota_take_off(struct quota_counter *counter, uint32_t amount, int64_t sinc
 	uint32_t since = part_at(counter, since_ns), part;
 
 	roll(counter, now_ns);
-	part = counter->part - since >= QUOTA_BUCKETS ? counter->part - QUOTA_PARTS : since;
-	if (since > counter->part)
-		part = counter->part;
+	part = since > counter->part ? counter->part : since;
+	/* some of it counts no more, and nobody knows how much */
+	if (counter->part - part >= QUOTA_BUCKETS)
+		return;
 	for (; amount > 0 && part - 1 != counter->part; part++) {
 		uint32_t *bucket = &counter->buckets[part % QUOTA_BUCKETS];
 		uint32_t taken = amount < *bucket ? amount : *bucket;

@@ -59,7 +59,8 @@ int64_t quota_wait_ns(const struct quota_counter *counter, uint32_t most, uint32
 void quota_add(struct quota_counter *counter, uint32_t amount, int64_t now_ns);
 
 /* Takes off what was added at or after since_ns, from the oldest twelfth that it can have
- * been added to: so that no other event stops to count too early. */
+ * been added to: so that no other event stops to count too early.  Nothing where since_ns is so
+ * long ago that some of it may not count any more. */
 void quota_take_off(struct quota_counter *counter, uint32_t amount, int64_t since_ns,
     int64_t now_ns);
 

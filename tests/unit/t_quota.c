@@ -69,7 +69,9 @@ static void what_is_taken_off(void **state)
 	assert_int_equal(quota_used(&counter, 75 * SECOND), 0);
 	/* more than there is, of long ago, of the future */
 	quota_add(&counter, 3, 200 * SECOND);
-	quota_take_off(&counter, 1, 1, 201 * SECOND);
+	quota_take_off(&counter, 1, 135 * SECOND, 201 * SECOND);
+	assert_int_equal(quota_used(&counter, 201 * SECOND), 3);
+	quota_take_off(&counter, 1, 140 * SECOND, 201 * SECOND);
 	assert_int_equal(quota_used(&counter, 201 * SECOND), 2);
 	quota_take_off(&counter, 1, 500 * SECOND, 201 * SECOND);
 	assert_int_equal(quota_used(&counter, 201 * SECOND), 1);
