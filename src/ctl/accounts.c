@@ -20,7 +20,7 @@
 
 static int check_there(const struct ctl *ctl, const struct state *state) {
 	if (state->view.generation == NULL) {
-		ctl_complain("the configuration in force cannot be read: %s",
+		ctl_complain("the active configuration cannot be read: %s",
 		    state->view.no_generation.text);
 		return EX_UNAVAILABLE;
 	}

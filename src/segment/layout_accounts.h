@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "config/account_settings.h"
+#include "config/generation.h"
 #include "segment/layout_destinations.h"
 #include "segment/lock.h"
 
