@@ -32,19 +32,6 @@ static uint32_t part_at(const struct quota_counter *counter, int64_t time_ns)
 	return part > UINT32_MAX ? UINT32_MAX : (uint32_t)part;
 }
 
-static bool is_ahead(const struct quota_counter *counter, int64_t now_ns)
-{
-	return counter->part > part_at(counter, now_ns + AHEAD_NS);
-}
-
-/* The twelfth that counts as the newest now. */
-static uint32_t newest_part(const struct quota_counter *counter, int64_t now_ns)
-{
-	uint32_t part = part_at(counter, now_ns);
-
-	return counter->part > part && !is_ahead(counter, now_ns) ? counter->part : part;
-}
-
 static uint32_t capped(uint64_t sum)
 {
 	return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
@@ -59,22 +46,33 @@ static uint64_t sum_of(const struct quota_counter *counter)
 	return sum;
 }
 
-/* Empties the buckets of twelfths that are over. */
+/* Another clock's, or nonsense: all that was counted counts as counted now. */
+static void begin_anew(struct quota_counter *counter, uint32_t part)
+{
+	uint32_t sum = capped(sum_of(counter));
+
+	memset(counter->buckets, 0, sizeof(counter->buckets));
+	counter->buckets[part % QUOTA_BUCKETS] = sum;
+	counter->part = part;
+}
+
+/* Empties the buckets of twelfths that are over; mostly there are none. */
 static void roll(struct quota_counter *counter, int64_t now_ns)
 {
-	uint32_t part = newest_part(counter, now_ns);
-	uint32_t sum;
+	uint32_t part = part_at(counter, now_ns);
 
-	if (is_ahead(counter, now_ns)) {
-		sum = capped(sum_of(counter));
+	if (part == counter->part)
+		return;
+	if (part < counter->part) {
+		if (counter->part > part_at(counter, now_ns + AHEAD_NS))
+			begin_anew(counter, part);
+		return;
+	}
+	if (part - counter->part >= QUOTA_BUCKETS)
 		memset(counter->buckets, 0, sizeof(counter->buckets));
-		counter->buckets[part % QUOTA_BUCKETS] = sum;
-	} else if (part - counter->part >= QUOTA_BUCKETS) {
-		memset(counter->buckets, 0, sizeof(counter->buckets));
-	} else {
+	else
 		for (uint32_t i = counter->part; i < part; i++)
 			counter->buckets[(i + 1) % QUOTA_BUCKETS] = 0;
-	}
 	counter->part = part;
 }
 

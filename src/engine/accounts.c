@@ -417,9 +417,14 @@ static void ask_end(struct asking *a) {
 
 void engine_account_ask(struct engine *engine, const struct generation *generation,
     const struct account_question *question, int64_t now_ns, struct account_answer *answer) {
-	struct asking a = { .engine = engine, .generation = generation, .question = question,
-		.answer = answer, .now_ns = now_ns };
+	struct asking a;
 
+	/* the rest is large, and filled where it is needed */
+	a.engine = engine;
+	a.generation = generation;
+	a.question = question;
+	a.answer = answer;
+	a.now_ns = now_ns;
 	*answer = (struct account_answer){ .verdict = VERDICT_ADMIT,
 		.reason = REASON_BELOW_LIMIT, .file = "" };
 	if (question->sender_length == 0 || generation->accounts.count == 0)
