@@ -51,7 +51,8 @@ static uint64_t hash_of(const struct engine *engine, const char *text, size_t le
 
 static void identify(struct asking *a) {
 	const struct account_question *q = a->question;
-	const char *point = memchr(q->instance, '.', q->instance_length);
+	const char *point = q->instance_length == 0 ? NULL :
+	    memchr(q->instance, '.', q->instance_length);
 
 	a->process = hash_of(a->engine, q->instance, point == NULL ? q->instance_length :
 	    (size_t)(point - q->instance), q->listener);
