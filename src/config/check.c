@@ -133,7 +133,7 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 		check_groups(c, value, row, book, later);
 		break;
 	case SETTING_MASKS: case SETTING_PORTS: case SETTING_NUMBERS: case SETTING_TEXTS:
-	case SETTING_WORDS: case SETTING_LISTEN:
+	case SETTING_WORDS: case SETTING_QUOTAS: case SETTING_LISTEN:
 		check_elements(c, value, row);
 		break;
 	default:

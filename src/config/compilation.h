@@ -23,6 +23,8 @@ struct compilation {
 	bool places_only;	/* the state's, journal's and listeners' settings alone */
 	const char *providers_text;	/* instead of the file of providers, or NULL */
 	const char *providers_name;
+	const char *overrides_text;	/* instead of the file of account_overrides, or NULL */
+	size_t overrides_length;
 };
 
 /* The header of the block: valid until the block grows. */
@@ -121,6 +123,9 @@ void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
     struct generation_class *class, const char *name);
 /* After the classes. */
 void compile_cluster_end(struct compilation *c);
+
+/* accounts.c: quotas per login. */
+void compile_accounts(struct compilation *c);
 
 /* classes.c: classes, rules, indexes, and the exempt list. */
 void compile_classes(struct compilation *c);

@@ -239,6 +239,20 @@ static void note_outbound(struct compilation *c)
 		    "on");
 }
 
+static void compile_accounts_or_complain(struct compilation *c)
+{
+#ifdef WITH_ACCOUNTS
+	compile_accounts(c);
+#else
+	const config_setting_t *list = config_lookup(&c->config, "accounts");
+
+	compilation_header(c)->account_count = 0;
+	if (list != NULL && setting_element_count(list) > 0)
+		complain(c, list, "accounts: this build has no accounts (configure "
+		    "--disable-accounts)");
+#endif
+}
+
 static void compile_all(struct compilation *c, const char *name)
 {
 	struct generation *header;
@@ -282,6 +296,8 @@ static void compile_all(struct compilation *c, const char *name)
 		compile_destinations(c);
 	if (!c->block.failed)
 		compile_classes(c);
+	if (!c->block.failed)
+		compile_accounts_or_complain(c);
 	if (!c->block.failed)
 		note_outbound(c);
 	if (!c->block.failed)
@@ -450,20 +466,38 @@ struct generation *config_compile_text(const char *text, const char *name,
 	return config_compile_texts(text, name, NULL, NULL, messages);
 }
 
+static struct generation *compile_text(struct compilation *c, const char *text, const char *name,
+    struct config_messages *messages)
+{
+	struct generation *result;
+
+	report_begin(&c->report, messages);
+	source_read_text(&c->source, text, name, &c->report);
+	config_init(&c->config);
+	result = compile_source(c, name);
+	compilation_free(c);
+	report_end(&c->report);
+	return result;
+}
+
 struct generation *config_compile_texts(const char *text, const char *name,
     const char *providers, const char *providers_name, struct config_messages *messages)
 {
 	struct compilation c;
-	struct generation *result;
 
 	memset(&c, 0, sizeof(c));
 	c.providers_text = providers;
 	c.providers_name = providers_name;
-	report_begin(&c.report, messages);
-	source_read_text(&c.source, text, name, &c.report);
-	config_init(&c.config);
-	result = compile_source(&c, name);
-	compilation_free(&c);
-	report_end(&c.report);
-	return result;
+	return compile_text(&c, text, name, messages);
+}
+
+struct generation *config_compile_accounts(const char *text, const char *name,
+    const char *overrides, size_t overrides_length, struct config_messages *messages)
+{
+	struct compilation c;
+
+	memset(&c, 0, sizeof(c));
+	c.overrides_text = overrides;
+	c.overrides_length = overrides_length;
+	return compile_text(&c, text, name, messages);
 }

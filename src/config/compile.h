@@ -55,6 +55,10 @@ struct generation *config_compile_text(const char *text, const char *name,
 struct generation *config_compile_texts(const char *text, const char *name,
     const char *providers, const char *providers_name, struct config_messages *messages);
 
+/* The same with a file of account_overrides of these bytes, which is named "overrides". */
+struct generation *config_compile_accounts(const char *text, const char *name,
+    const char *overrides, size_t overrides_length, struct config_messages *messages);
+
 void config_messages_free(struct config_messages *messages);
 
 /* The text of a file with its included files in place, whatever is wrong with it

@@ -96,7 +96,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
-	X(s, destination_count) X(s, journal) X(s, cluster)
+	X(s, destination_count) X(s, journal) X(s, cluster) X(s, account_count) X(s, accounts)
 #define ALERT_FIELDS(X, s) \
 	X(s, rate) X(s, interval_ns) X(s, timeout_ns) X(s, word_count) X(s, words) X(s, on) \
 	X(s, processes) X(s, reserved)
@@ -106,6 +106,14 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 #define CLUSTER_FIELDS(X, s) \
 	X(s, redis) X(s, user) X(s, password_file) X(s, node) X(s, prefix) X(s, nodes) \
 	X(s, fraction) X(s, without) X(s, line) X(s, reserved) X(s, lease_ns)
+
+#define ACCOUNTS_FIELDS(X, s) \
+	X(s, count) X(s, accounts) X(s, pattern_count) X(s, patterns) X(s, overrides_file) \
+	X(s, override_count) X(s, override_places) X(s, overrides) X(s, set_count) X(s, sets)
+#define ACCOUNT_FIELDS(X, s) \
+	X(s, name) X(s, text) X(s, file) X(s, line) X(s, action) X(s, observe) X(s, reserved) \
+	X(s, new_for_s) X(s, each) X(s, all) X(s, fresh) X(s, per_message) \
+	X(s, per_message_line) X(s, free) X(s, free_count)
 
 #define MIX_FIELD(s, field) \
 	hash = mix_name(hash, #field); \
@@ -126,6 +134,10 @@ _Static_assert(sizeof(struct generation_journal) ==
     0 JOURNAL_FIELDS(SUM_FIELD, generation_journal), "every field is named");
 _Static_assert(sizeof(struct generation_cluster) ==
     0 CLUSTER_FIELDS(SUM_FIELD, generation_cluster), "every field is named");
+_Static_assert(sizeof(struct generation_accounts) ==
+    0 ACCOUNTS_FIELDS(SUM_FIELD, generation_accounts), "every field is named");
+_Static_assert(sizeof(struct generation_account) ==
+    0 ACCOUNT_FIELDS(SUM_FIELD, generation_account), "every field is named");
 _Static_assert(sizeof(struct generation_schedule) ==
     0 SCHEDULE_FIELDS(SUM_FIELD, generation_schedule), "every field is named");
 _Static_assert(sizeof(struct generation_window) ==
@@ -155,6 +167,12 @@ uint64_t generation_layout(void)
 	ALERT_FIELDS(MIX_FIELD, generation_alert)
 	JOURNAL_FIELDS(MIX_FIELD, generation_journal)
 	CLUSTER_FIELDS(MIX_FIELD, generation_cluster)
+	ACCOUNTS_FIELDS(MIX_FIELD, generation_accounts)
+	ACCOUNT_FIELDS(MIX_FIELD, generation_account)
+	hash = mix(hash, sizeof(struct generation_quota));
+	hash = mix(hash, sizeof(struct generation_login_pattern));
+	hash = mix(hash, sizeof(struct generation_override));
+	hash = mix(hash, sizeof(struct generation_override_set));
 	WINDOW_FIELDS(MIX_FIELD, generation_window)
 #define X(symbol, name, field, read) MIX_FIELD(window_settings, field)
 	WINDOW_PARAMETERS(X)
@@ -383,6 +401,15 @@ static bool mtas_fit(const struct generation *g)
 	return true;
 }
 
+static bool accounts_fit(const struct generation *g)
+{
+#ifdef WITH_ACCOUNTS
+	return generation_accounts_fit(g);
+#else
+	return g->accounts.count == 0;
+#endif
+}
+
 int generation_verify(const void *block, size_t bytes, struct diag *diag)
 {
 	const struct generation *g = block;
@@ -398,7 +425,7 @@ int generation_verify(const void *block, size_t bytes, struct diag *diag)
 		    "%llu",
 		    bytes, (unsigned long long)g->bytes);
 	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g) ||
-	    !mtas_fit(g) || !windows_fit(g) || !providers_fit(g))
+	    !mtas_fit(g) || !windows_fit(g) || !providers_fit(g) || !accounts_fit(g))
 		return diag_set(diag, 0, "the configuration block points outside itself, or has settings out of bounds");
 	return 0;
 }

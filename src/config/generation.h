@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "config/account_settings.h"
 #include "policy/class.h"
 #include "policy/limit.h"
 #include "policy/window.h"
@@ -424,6 +425,8 @@ struct generation {
 	uint64_t destination_count;
 	struct generation_journal journal;
 	struct generation_cluster cluster;
+	uint64_t account_count;	/* places for logins in the segment; 0: there are no accounts */
+	struct generation_accounts accounts;
 };
 
 /* A hash over the declarations above, so that a block of another build is

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sd_log.h"
 #include "base/text.h"
@@ -308,6 +309,32 @@ static bool parse_feedback(const char *text, struct setting_value *out,
 	return false;
 }
 
+static bool parse_quota(const struct setting *setting, const char *text,
+    struct setting_value *out, char *why, size_t why_size)
+{
+	const char *slash = strchr(text, '/');
+	char number[32], period[32];
+	uint64_t count = 0;
+
+	if (slash == NULL || !text_copy(number, sizeof(number), text, (size_t)(slash - text)) ||
+	    !text_to_size(number, &count) || count > INT64_MAX ||
+	    snprintf(period, sizeof(period), "%s%s", strchr("0123456789", slash[1]) == NULL ?
+		"1" : "", slash + 1) >= (int)sizeof(period) ||
+	    !text_to_duration_ns(period, &out->period_ns)) {
+		explain(why, why_size, "is not a limit such as", text, "\"100/1h\" or \"500/1d\"");
+		return false;
+	}
+	if (out->period_ns < QUOTA_PERIOD_LEAST_S * NS_PER_SECOND ||
+	    out->period_ns > QUOTA_PERIOD_MOST_S * NS_PER_SECOND ||
+	    out->period_ns % NS_PER_SECOND != 0) {
+		explain(why, why_size, "has a time that is not", text,
+		    "within 1m..31d, in whole seconds");
+		return false;
+	}
+	out->number = (int64_t)count;
+	return within_bounds(setting, out->number, text, why, why_size);
+}
+
 bool setting_parse_text(const struct setting *setting, const char *text,
     struct setting_value *out, char *why, size_t why_size)
 {
@@ -338,6 +365,8 @@ bool setting_parse_text(const struct setting *setting, const char *text,
 		}
 		out->number = count;
 		return true;
+	case SETTING_QUOTAS:
+		return parse_quota(setting, text, out, why, why_size);
 	case SETTING_WORD: case SETTING_WORDS:
 		return parse_word(setting, text, out, why, why_size);
 	case SETTING_MODE:
@@ -375,6 +404,8 @@ static const char *shape(const struct setting *setting)
 		return "a size in quotes, such as \"64k\"";
 	case SETTING_DURATION:
 		return "a time in quotes, such as \"90s\"";
+	case SETTING_QUOTAS:
+		return "limits in quotes, such as [ \"100/1h\", \"500/1d\" ]";
 	case SETTING_RATE:
 		return "a rate in quotes, such as \"60/1m\"";
 	case SETTING_MODE:

@@ -45,6 +45,7 @@ enum setting_type {
 	SETTING_NUMBERS,
 	SETTING_TEXTS,
 	SETTING_WORDS,		/* each one of `allowed` */
+	SETTING_QUOTAS,		/* texts: "500/1d", never more in any such time */
 	SETTING_LISTEN,		/* addresses, or groups with an address */
 };
 
@@ -67,7 +68,7 @@ struct setting {
 
 struct setting_value {
 	int64_t number;		/* flags, numbers, sizes, ns, places of words, modes, rates */
-	int64_t period_ns;	/* rates */
+	int64_t period_ns;	/* rates, quotas */
 	const char *text;	/* texts: the caller's or libconfig's */
 	struct window_feedback feedback;
 };

@@ -45,6 +45,7 @@ function kind(type) {
 	if (type == "PORTS") return "ports"
 	if (type == "NUMBERS") return "numbers"
 	if (type == "TEXTS") return "texts"
+	if (type == "QUOTAS") return "limits"
 	if (type == "WORDS") return "words"
 	if (type == "LISTEN") return "addresses"
 	print "settings_man.awk: unknown type " type > "/dev/stderr"

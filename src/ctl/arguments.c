@@ -28,7 +28,7 @@ const struct command_words *command_words(enum command command) {
 
 enum {
 	OPTION_JSON = 256, OPTION_COLOR, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
-	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS,
+	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS, OPTION_OVER,
 	OPTION_SESSIONS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
 	OPTION_DESTINATIONS, OPTION_RUNS,
@@ -55,6 +55,7 @@ static const struct option options[] = {
 	{ "window", required_argument, NULL, OPTION_WINDOW },
 	{ "ceiling", required_argument, NULL, OPTION_CEILING },
 	{ "relays", no_argument, NULL, OPTION_RELAYS },
+	{ "over", no_argument, NULL, OPTION_OVER },
 	{ "sessions", no_argument, NULL, OPTION_SESSIONS },
 	{ "year", required_argument, NULL, OPTION_YEAR },
 	{ "mta", required_argument, NULL, OPTION_MTA },
@@ -147,6 +148,7 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_WINDOW, "--window", &ctl->window, NULL },
 		{ OPTION_CEILING, "--ceiling", &ctl->ceiling, NULL },
 		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
+		{ OPTION_OVER, "--over", NULL, &ctl->over },
 		{ OPTION_SESSIONS, "--sessions", NULL, &ctl->sessions },
 		{ OPTION_YEAR, "--year", &ctl->year, NULL },
 		{ OPTION_MTA, "--mta", &ctl->mta, NULL },

@@ -147,7 +147,7 @@ static bool help_family(FILE *out, unsigned command) {
 	static const struct {
 		const char *word, *brief;
 	} families[] = {
-		{ "explain ", "show class, rule and answer" },
+		{ "explain ", "show rule and answer" },
 		{ "journal ", "show journal files, read-only" },
 		{ "simulate ", "run in virtual time" },
 	};
@@ -180,6 +180,10 @@ static bool help_group(FILE *out, unsigned command) {
 		enum command first, last;
 		const char *words, *brief;
 	} groups[] = {
+		{ COMMAND_ACCOUNTS, COMMAND_ACCOUNT, "accounts, account",
+		    "show logins, or one login: used and limits" },
+		{ COMMAND_QUEUE, COMMAND_NEXT, "queue, next",
+		    "show a managed queue, and what it would run next" },
 		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
 		    "stop mail for a time, or until it is resumed" },
 		{ COMMAND_RESUME, COMMAND_SET, "resume, forget, set",

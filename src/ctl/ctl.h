@@ -70,6 +70,7 @@ struct ctl {
 	bool events;			/* --events */
 	bool all;			/* --all */
 	bool relays;			/* --relays */
+	bool over;			/* --over */
 	bool sessions;			/* --sessions */
 	bool destinations;		/* --destinations */
 	bool runs;			/* --runs */

@@ -163,7 +163,7 @@ static enum tone tone_of(const struct decided *decided) {
 	case DECIDED_SUSPENDED: case DECIDED_ALERT: case DECIDED_FAULT: case DECIDED_UNTRACKED:
 		return TONE_BAD;
 	case DECIDED_REFUSED: case DECIDED_DEFERRED: case DECIDED_RECIPIENT_HELD:
-	case DECIDED_BACK_PRESSURE:
+	case DECIDED_BACK_PRESSURE: case DECIDED_ACCOUNT:
 		return TONE_WARN;
 	case DECIDED_BACK:
 		return TONE_GOOD;

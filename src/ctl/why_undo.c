@@ -222,6 +222,22 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 	begin(ctl, out, "reload");
 }
 
+/* A login's counts start from 0 again; for good only another limit helps. */
+static void undo_account(const struct ctl *ctl, const struct decided *d, struct why_undo *out) {
+	char place[WHY_PLACE_MAX];
+
+	if (d->reason == REASON_ACCOUNT_PER_MESSAGE || d->reason == REASON_ACCOUNT_POOL) {
+		(void)text_append(out->edit, sizeof(out->edit), 0, "raise the limit of account %s "
+		    "in %s", decided_text(d, DECIDED_CLASS),
+		    why_place(decided_text(d, DECIDED_FILE), d->line, place));
+		begin(ctl, out, "reload");
+		return;
+	}
+	begin(ctl, out, "forget");
+	add_word(out, "account");
+	add_name(out, decided_text(d, DECIDED_NAME));
+}
+
 /* Of mail that is held by what is not known any more: by its name. */
 static void undo_unknown(const struct ctl *ctl, const struct decided *d,
     struct why_undo *out) {
@@ -270,6 +286,9 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	case DECIDED_DEFERRED:
 	case DECIDED_BACK_PRESSURE:
 		undo_unknown(ctl, d, out);
+		break;
+	case DECIDED_ACCOUNT:
+		undo_account(ctl, d, out);
 		break;
 	case DECIDED_UNTRACKED:
 		undo_limit(ctl, d, out);

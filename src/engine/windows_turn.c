@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "engine/accounts.h"
 #include "engine/windows_internal.h"
 #include "segment/flights.h"
 #include "segment/recipients.h"
@@ -120,6 +121,9 @@ int64_t windows_turn(struct engine *engine, const struct generation *generation,
 		due.next_ns = now_ns + FLIGHTS_NS;
 	if (now_ns - time->expired_ns >= EXPIRE_NS) {
 		(void)recipients_expire(engine->segment, now_ns);
+#ifdef WITH_ACCOUNTS
+		engine_accounts_turn(engine, now_ns);
+#endif
 		time->expired_ns = now_ns;
 	}
 	(void)states_each_timed(engine->segment, look, &due);

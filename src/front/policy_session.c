@@ -7,8 +7,9 @@
  * XCLIENT puts another client in its place: the kernel still shows the tuple of
  * the CONNECT, which is remembered for that.  RCPT matters to sessions that were
  * let in though their class was full; it comes by a connection of its own where
- * the two lists of the MTA differ, so each is looked up.  All else is none of our
- * business: DUNNO.
+ * the two lists of the MTA differ, so each is looked up.  RCPT and END-OF-MESSAGE of
+ * clients that logged in matter to their accounts.  All else is none of our business:
+ * DUNNO.
  * ERRORS: an address or port that is none is counted and logged, and DUNNO.
  * THREADS: one for each policy_session.
  */
@@ -20,6 +21,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/windows.h"
+#include "front/account_policy.h"
 #include "front/decision_log.h"
 
 static size_t dunno(char *out)
@@ -75,13 +77,18 @@ void policy_session_over(struct policy_session *session, struct engine *engine,
     const struct generation *generation, int64_t now_ns)
 {
 	end_session(session, engine, generation, OWNER_POLICY_GONE, now_ns);
+#ifdef WITH_ACCOUNTS
+	account_policy_over(engine, session->account_process, now_ns);
+	session->account_process = 0;
+#endif
 }
 
 /* The connection stays. */
 static void forget_session(struct policy_session *session)
 {
 	*session = (struct policy_session){ .socket = session->socket,
-		.is_known = session->is_known };
+		.is_known = session->is_known,
+		.account_process = session->account_process };
 }
 
 static size_t open_session(struct policy_session *session,
@@ -248,6 +255,15 @@ size_t policy_session_answer(struct policy_session *session,
 	question.owner_socket = session->socket;
 	if (!opens)
 		keep_session(session, engine, &question, now_ns);
+#ifdef WITH_ACCOUNTS
+	if (!opens && account_policy_concerns(generation, request)) {
+		size_t length = account_policy_answer(engine, generation, listener, data, request,
+		    now_ns, &session->account_process, out);
+
+		if (length > 0)
+			return length;
+	}
+#endif
 	if (!opens && (request->state != POLICY_STATE_RCPT ||
 	    is_spared(data, request)))
 		return dunno(out);

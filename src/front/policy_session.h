@@ -22,6 +22,7 @@ struct policy_session {
 	uint16_t connected_port;
 	uint32_t socket;		/* the MTA's end of it (engine_peer_socket) */
 	bool is_known;			/* that was asked for */
+	uint64_t account_process;	/* whose transaction accounts know; 0: none */
 };
 
 /* Answers one request, whose spans lie in `data`.  Returns the reply's length in

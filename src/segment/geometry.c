@@ -27,6 +27,9 @@
 #define SESSIONS_PER_FLIGHT	8	/* flights.h tells it */
 #define FLIGHTS_LEAST		256
 #define FLIGHTS_MOST		65536
+#define ACCOUNTS_PER_MAIL	4
+#define MAILS_LEAST		1024	/* processes of smtpd that have a transaction */
+#define MAILS_MOST		65536
 #define SLOTS_PER_DECISION	8
 #define DECISIONS_LEAST		512
 #define DECISIONS_MOST		8192
@@ -107,6 +110,11 @@ static const size_t declarations[] = {
 	offsetof(struct segment_header, lane_uses_next),
 	sizeof(struct lane_use_slot), SEGMENT_LANE_USES,
 	offsetof(struct segment_header, recipients),
+	sizeof(struct account), offsetof(struct account, counters),
+	offsetof(struct account, guard_ds), sizeof(struct account_mail),
+	offsetof(struct account_mail, recipients), sizeof(struct account_pool),
+	offsetof(struct segment_header, accounts),
+	offsetof(struct segment_header, accounts_since_ns),
 	offsetof(struct segment_header, states_offset),
 	offsetof(struct segment_header, states_version),
 	offsetof(struct segment_header, destinations_version),
@@ -264,6 +272,27 @@ static uint32_t buckets_for(uint64_t destination_count) {
 	return count;
 }
 
+static bool place_accounts(struct segment_header *header, uint64_t account_count,
+    uint64_t *offset) {
+	struct share accounts, mails;
+
+	header->account_count = account_count;
+	memset(&header->accounts, 0, sizeof(header->accounts));
+	memset(&header->account_mails, 0, sizeof(header->account_mails));
+	header->pools_offset = 0;
+	if (account_count == 0)
+		return true;
+	if (!deal(account_count, &accounts) || accounts.each > SLOTS_PER_SHARD_MAX ||
+	    !deal(within(account_count / ACCOUNTS_PER_MAIL, MAILS_LEAST, MAILS_MOST), &mails))
+		return false;
+	*offset = place_learned(&header->accounts, &accounts, sizeof(struct account), *offset);
+	*offset = place_learned(&header->account_mails, &mails, sizeof(struct account_mail),
+	    *offset);
+	header->pools_offset = *offset = round_up(*offset, PAGE_BYTES);
+	*offset += ACCOUNT_POOLS * sizeof(struct account_pool);
+	return true;
+}
+
 /* What stands beside the destinations, the flights, the grants, and what is shared. */
 static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	uint64_t shards = header->destinations.shards;
@@ -324,7 +353,7 @@ static uint64_t place_decisions(struct segment_header *header, uint64_t offset) 
 }
 
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
-    uint64_t session_count, uint64_t destination_count) {
+    uint64_t session_count, uint64_t destination_count, uint64_t account_count) {
 	struct share sessions, learned, recipients;
 	uint64_t slots, clients, offset;
 
@@ -361,6 +390,8 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	    offset);
 	offset = place_learned(&header->recipients, &recipients,
 	    sizeof(struct recipient), offset);
+	if (!place_accounts(header, account_count, &offset))
+		return false;
 	offset = place_states(header, offset);
 	offset = place_decisions(header, offset);
 	header->bytes = round_up(offset, PAGE_BYTES);
@@ -382,7 +413,7 @@ bool segment_geometry_valid(const struct segment_header *header,
 
 	memset(&right, 0, sizeof(right));
 	return segment_geometry(&right, header->record_count,
-		   header->session_count, header->destination_count) &&
+		   header->session_count, header->destination_count, header->account_count) &&
 	    header->shard_count == right.shard_count &&
 	    header->slots_per_shard == right.slots_per_shard &&
 	    header->lines_per_shard == right.lines_per_shard &&
@@ -398,6 +429,9 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    same_place(&header->relays, &right.relays) &&
 	    header->lane_uses_offset == right.lane_uses_offset &&
 	    same_place(&header->recipients, &right.recipients) &&
+	    same_place(&header->accounts, &right.accounts) &&
+	    same_place(&header->account_mails, &right.account_mails) &&
+	    header->pools_offset == right.pools_offset &&
 	    header->states_offset == right.states_offset &&
 	    header->changed_offset == right.changed_offset &&
 	    header->timed_offset == right.timed_offset &&

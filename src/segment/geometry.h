@@ -14,10 +14,10 @@
 uint64_t segment_layout_hash(void);
 
 /* Fills the sizes and offsets of `header` (record_count ... bytes) for so many
- * class records, sessions, and destinations.  False: beyond what a segment can
+ * class records, sessions, destinations, and logins (0: no accounts).  False: beyond what a segment can
  * hold. */
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
-    uint64_t session_count, uint64_t destination_count);
+    uint64_t session_count, uint64_t destination_count, uint64_t account_count);
 
 /* Are the sizes and offsets in `header` the very ones that segment_geometry
  * gives, in a file of file_bytes?  The test before anything else is believed. */

@@ -4,7 +4,7 @@
  * pointers, every place fixed when it is made.
  *
  *	header | roles | listeners | class records | ring of lane uses | session shards
- *	| client shards | destinations | relays | recipients held | what stands beside
+ *	| client shards | destinations | relays | recipients held | accounts | what stands beside
  *	the destinations' shards | reasons | flights | attempts | grants | decisions
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
@@ -24,6 +24,7 @@
 
 #include "base/siphash.h"
 #include "policy/address.h"
+#include "segment/layout_accounts.h"
 #include "segment/layout_cluster.h"
 #include "segment/layout_decisions.h"
 #include "segment/layout_destinations.h"
@@ -417,6 +418,10 @@ struct segment_header {
 	uint32_t attempt_lines;
 	uint64_t decided_offset[DECIDED_RINGS];	/* struct decided_slot */
 	uint32_t decided_slots[DECIDED_RINGS];	/* powers of two */
+	uint64_t account_count;		/* as configured; 0: there are no tables of accounts */
+	struct table_place accounts;
+	struct table_place account_mails;
+	uint64_t pools_offset;		/* struct account_pool[ACCOUNT_POOLS] */
 	};
 	unsigned char fixed[SEGMENT_FIXED_BYTES];
 	};
@@ -449,6 +454,7 @@ struct segment_header {
 	_Atomic uint64_t lane_uses_next;
 	_Atomic uint64_t states_version;
 	_Atomic uint64_t recipients_version;
+	_Atomic int64_t accounts_since_ns;	/* logins are known since then; 0: there are no tables */
 	_Atomic uint64_t feed_slotless;	/* the line that was counted last without a slot */
 	_Atomic uint64_t counters[COUNTER_COUNT];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The tables of what was learned: destinations, relays, recipients that are held.
+ * The tables of what was learned: destinations, relays, recipients that are held, logins.
  * Sharded, of fixed size, each entry one that may be forgotten.  Where both buckets of a
  * key are full (tags.h), one of them gives up what is worth least.
  *
@@ -19,10 +19,11 @@
 #include "segment/internal.h"
 #include "segment/tags.h"
 
-#define LEARNED_WORDS_MAX	(sizeof(struct recipient) / 8)
+#define LEARNED_WORDS_MAX	(sizeof(struct account) / 8)
 #define LEARNED_KEY_MAX		(RECIPIENT_MAX / 8 + 1)
 #define LEARNED_NEVER		UINT64_MAX
-_Static_assert(sizeof(struct recipient) >= sizeof(struct destination), "the largest");
+_Static_assert(sizeof(struct account) >= sizeof(struct recipient) &&
+    sizeof(struct recipient) >= sizeof(struct destination), "the largest");
 
 struct learned;
 

@@ -11,6 +11,7 @@
  *          and write to it.
  * THREADS  One, in a process of its own before any role; the supervisor holds PATH.lock.
  */
+#include "segment/accounts.h"
 #include "segment/internal.h"
 
 #include <errno.h>
@@ -177,6 +178,9 @@ static uint64_t adopt(struct segment *segment) {
 	scrub_decisions(segment->header);
 	destinations_scrub(segment, clock_now_ns());
 	recipients_scrub(segment, clock_now_ns());
+#ifdef WITH_ACCOUNTS
+	accounts_scrub(segment, clock_now_ns());
+#endif
 	atomic_store(&segment->header->replaced, 0);
 	return sessions_rebuild(segment);
 }
@@ -206,6 +210,9 @@ static void carry_learned(const struct segment *from, struct segment *to) {
 
 	destinations_carry(from, to);
 	recipients_carry(from, to);
+#ifdef WITH_ACCOUNTS
+	accounts_carry(from, to);
+#endif
 	for (unsigned i = 0; i < DECIDED_RINGS; i++) {
 		uint64_t id = atomic_load(&from->header->decided_next[i].number) *
 		    DECIDED_RINGS + i;
@@ -335,7 +342,8 @@ static int init_header(struct segment_header *header,
 	uint32_t within;
 
 	if (!segment_geometry(header, generation->record_count,
-		generation->session_count, generation->destination_count))
+		generation->session_count, generation->destination_count,
+		generation->account_count))
 		return diag_set(diag, 0, "state: cannot hold %llu sessions and "
 		    "%llu destinations",
 		    (unsigned long long)generation->session_count,
@@ -364,6 +372,9 @@ static void init_locks(struct segment *segment) {
 	}
 	destinations_begin(segment);
 	recipients_scrub(segment, segment->header->created_ns);
+#ifdef WITH_ACCOUNTS
+	accounts_scrub(segment, segment->header->created_ns);
+#endif
 	sessions_rebuild(segment);
 }
 

@@ -10,6 +10,7 @@
  *          program takes: the daemon cuts none, a role that was taken over can.
  * THREADS  One thread a reader.
  */
+#include "segment/accounts.h"
 #include "segment/reader_internal.h"
 
 #include "segment/cluster_told.h"
@@ -201,6 +202,10 @@ static void count_use(const struct reader *reader, struct reader_status *out) {
 	out->recipients_size = (uint64_t)sizes->recipients.shards *
 	    sizes->recipients.per_shard;
 	out->recipients_used = recipients_used_in(sizes, reader->map);
+	out->accounts_size = (uint64_t)sizes->accounts.shards * sizes->accounts.per_shard;
+#ifdef WITH_ACCOUNTS
+	out->accounts_used = accounts_used_in(sizes, reader->map);
+#endif
 	flights_used_in(sizes, reader->map, &out->flights_used,
 	    &out->flights_size);
 	out->records_size = sizes->record_count;
@@ -368,3 +373,24 @@ void reader_decisions(const struct reader *reader, enum decided_ring ring,
 
 	reader_decisions_follow(reader, ring, &cursor, 0, each, context, &lost);
 }
+
+#ifdef WITH_ACCOUNTS
+unsigned reader_accounts(const struct reader *reader,
+    void (*each)(void *context, const struct account *account), void *context) {
+	return accounts_each_in(&reader->sizes, reader->map, each, context);
+}
+
+bool reader_account(const struct reader *reader, const struct login_key *login,
+    struct account *out) {
+	return accounts_find_in(&reader->sizes, reader->map, login, out);
+}
+
+bool reader_account_pool(const struct reader *reader, const char *name,
+    struct quota_counter counters[GENERATION_QUOTA_COUNTERS]) {
+	return accounts_pool_in(&reader->sizes, reader->map, accounts_pool_name(name), counters);
+}
+
+int64_t reader_accounts_since_s(const struct reader *reader) {
+	return segment_time_ns(&reader->live->accounts_since_ns) / NS_PER_SECOND;
+}
+#endif

@@ -70,6 +70,7 @@ struct reader_status {
 	uint64_t destinations_size, destinations_used;
 	uint64_t relays_size, relays_used;
 	uint64_t recipients_size, recipients_used;	/* that are held */
+	uint64_t accounts_size, accounts_used;	/* logins; size 0: there is no table */
 	uint32_t flights_size, flights_used;		/* deliveries in flight, of who asks */
 	uint32_t records_size, records_used;
 	uint64_t counters[COUNTER_COUNT];
@@ -178,6 +179,20 @@ bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
  * none. */
 const char *reader_node_name(const struct reader *reader, unsigned node,
     char out[SHARED_NODE_NAME_MAX + 1]);
+
+/* Accounts (segment/accounts.h, whose layout this is): calls `each` for every login that is
+ * known; returns how many were torn. */
+unsigned reader_accounts(const struct reader *reader,
+    void (*each)(void *context, const struct account *account), void *context);
+/* False: not known. */
+struct login_key;
+bool reader_account(const struct reader *reader, const struct login_key *login,
+    struct account *out);
+/* What all logins of the entry of this name were charged; false: nothing. */
+bool reader_account_pool(const struct reader *reader, const char *name,
+    struct quota_counter counters[GENERATION_QUOTA_COUNTERS]);
+/* Seconds of the monotonic clock: logins are known since then. */
+int64_t reader_accounts_since_s(const struct reader *reader);
 
 /* Calls `each` for every recipient that is held now; returns how many were torn. */
 unsigned reader_recipients(const struct reader *reader,

@@ -115,6 +115,21 @@ static void say_session(const struct decided *d, char *out, size_t size) {
 		    reason_texts[d->reason]);
 }
 
+/* "alice (account staff): a recipient was refused: 100 of 100 in 1h". */
+static void say_account(const struct decided *d, char *out, size_t size) {
+	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+
+	(void)text_append(out, size, 0, "login %s (account %s): %s %s refused%s",
+	    decided_text(d, DECIDED_NAME), decided_text(d, DECIDED_CLASS),
+	    decided_text(d, DECIDED_RECIPIENT)[0] != '\0' ? "a recipient" : "a message",
+	    observed ? "would be" : "was", observed ? " (observe mode)" : "");
+	if (d->reason < REASON_COUNT)
+		(void)text_append(out, size, strlen(out), ": %s", reason_texts[d->reason]);
+	(void)text_append(out, size, strlen(out), ", %u of %u", d->count, d->limit);
+	if (d->window != 0)
+		(void)text_append(out, size, strlen(out), " in %u s", d->window / 1000);
+}
+
 /* Of another node's decision: the node, and the decision's id there. */
 static void say_node(const struct decided *d, char *out, size_t size) {
 	const char *node = decided_text(d, DECIDED_NODE);
@@ -181,7 +196,9 @@ static void say_destination(const struct decided *d, char *out, size_t size) {
 
 void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	out[0] = '\0';
-	if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
+	if (d->kind == DECIDED_ACCOUNT)
+		say_account(d, out, VIEW_DECIDED_MAX);
+	else if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
 		say_session(d, out, VIEW_DECIDED_MAX);
 	else
 		say_destination(d, out, VIEW_DECIDED_MAX);

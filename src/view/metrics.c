@@ -97,6 +97,8 @@ void metric_TABLE_SIZE(struct scrape *s) {
 	metrics_number_of(s, "table", "relays", status->relays_size);
 	metrics_number_of(s, "table", "flights", status->flights_size);
 	metrics_number_of(s, "table", "recipients", status->recipients_size);
+	if (status->accounts_size > 0)
+		metrics_number_of(s, "table", "accounts", status->accounts_size);
 }
 
 void metric_TABLE_USED(struct scrape *s) {
@@ -109,6 +111,8 @@ void metric_TABLE_USED(struct scrape *s) {
 	metrics_number_of(s, "table", "relays", status->relays_used);
 	metrics_number_of(s, "table", "flights", status->flights_used);
 	metrics_number_of(s, "table", "recipients", status->recipients_used);
+	if (status->accounts_size > 0)
+		metrics_number_of(s, "table", "accounts", status->accounts_used);
 }
 
 void metric_GATE_SHUT(struct scrape *s) {

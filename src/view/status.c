@@ -211,11 +211,16 @@ static void table_rows(void *context, struct writer *writer) {
 		    value_number(status->flights_used) },
 		{ value_text("recipients"), value_number(status->recipients_size),
 		    value_number(status->recipients_used) },
+		{ value_text("accounts"), value_number(status->accounts_size),
+		    value_number(status->accounts_used) },
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
 		uint64_t size = rows[i][1].number, used = rows[i][2].number;
 
+		/* there are no accounts */
+		if (size == 0)
+			continue;
 		rows[i][2] = value_toned_if(rows[i][2], used > 0 && used * 10 >= size * 9,
 		    used >= size ? TONE_BAD : TONE_WARN);
 		writer_row(writer, rows[i]);

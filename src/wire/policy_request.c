@@ -90,12 +90,40 @@ static struct policy_span name_of(const char *start, const char *value, size_t l
 	return span_of(start, value, is_unknown(value, length) ? 0 : length);
 }
 
+/* Of a value that is none, 0. */
+static uint64_t number_of(const char *value, size_t length)
+{
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		unsigned digit = (unsigned)(unsigned char)value[i] - '0';
+
+		if (digit > 9 || number > (UINT64_MAX - digit) / 10)
+			return 0;
+		number = number * 10 + digit;
+	}
+	return number;
+}
+
 /* One attribute of the request that begins at `start`.  Most are none of ours, which their
  * length alone says of nearly all. */
 static void take(struct policy_request *r, const char *start, const char *name,
     size_t name_length, const char *value, size_t length)
 {
 	switch (name_length) {
+	case LENGTH_OF("size"):
+		if (IS("size"))
+			r->size = number_of(value, length);
+		break;
+	case LENGTH_OF("instance"):
+		if (IS("instance"))
+			r->instance = span_of(start, value, length);
+		break;
+	case LENGTH_OF("recipient_count"):
+		if (IS("recipient_count"))
+			r->recipient_count = number_of(value, length) > UINT32_MAX ?
+			    UINT32_MAX : (uint32_t)number_of(value, length);
+		break;
 	case LENGTH_OF("sender"):
 		if (IS("sender"))
 			r->sender = span_of(start, value, length);

@@ -19,7 +19,7 @@ static char *mapping;
 static void make_mapping(void)
 {
 	memset(&sizes, 0, sizeof(sizes));
-	if (!segment_geometry(&sizes, 1, 64, 64) || (mapping = calloc(1, (size_t)sizes.bytes)) == NULL)
+	if (!segment_geometry(&sizes, 1, 64, 64, 0) || (mapping = calloc(1, (size_t)sizes.bytes)) == NULL)
 		abort();
 	memcpy(mapping, &sizes, sizeof(sizes));
 }

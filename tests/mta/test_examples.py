@@ -34,6 +34,7 @@ PARTS = {
     "postern.conf.5.in": {"setting = value;": "a form", "listen = { policy": "check",
                           "window = {": "check", "match = [": "a part of a class",
                           "version = 1;": "whole",
+                          "accounts = (": "check", "# login": "a file of its own",
                           "cluster = {": "cluster"},
     "posternctl.1.in": {"status=deferred (Postern:": "a line of a log"},
     "posternd.8.in": {"suspended x.example": "an alert", "listen = {": "groups"},

@@ -30,7 +30,7 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 
 	snprintf(text, size, "version = 1;\n"
 	    "state = { path = \"%s/state\"; sessions = \"%llu\"; "
-	    "destinations = \"%llu\"; classes = \"64\"; };\n"
+	    "destinations = \"%llu\"; classes = \"64\"; accounts = \"64\"; };\n"
 	    "journal = { path = \"%s/journal\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; },\n"
 	    "  { address = \"unix:%s/l\"; proof = \"lease\"; } );\n"

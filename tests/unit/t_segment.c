@@ -41,21 +41,21 @@ static void a_session_costs_at_most_128_bytes(void **state) {
 	struct segment_header header = { 0 };
 
 	(void)state;
-	assert_true(segment_geometry(&header, 1024, 1000000, 1000));
+	assert_true(segment_geometry(&header, 1024, 1000000, 1000, 0));
 	assert_true(header.bytes - learned_bytes(&header) <=
 	    128 * UINT64_C(1000000));
-	assert_true(segment_geometry(&header, 1024, 65536, 1000));
+	assert_true(segment_geometry(&header, 1024, 65536, 1000, 0));
 	assert_true(header.bytes - learned_bytes(&header) -
 	    header.shards_offset <= 128 * 65536);
-	assert_true(segment_geometry(&header, 1024, 1000000, 1000));
+	assert_true(segment_geometry(&header, 1024, 1000000, 1000, 0));
 	assert_true((uint64_t)header.shard_count * header.slots_per_shard >=
 	    1000000);
 	assert_true(segment_geometry_valid(&header, header.bytes));
 	assert_false(segment_geometry_valid(&header, header.bytes - 4096));
 	header.slots_offset += 64;
 	assert_false(segment_geometry_valid(&header, header.bytes));
-	assert_false(segment_geometry(&header, 0, 100, 100));
-	assert_false(segment_geometry(&header, 10, UINT64_C(1) << 40, 100));
+	assert_false(segment_geometry(&header, 0, 100, 100, 0));
+	assert_false(segment_geometry(&header, 10, UINT64_C(1) << 40, 100, 0));
 }
 
 static void a_destination_costs_256_bytes_with_its_tag(void **state) {
@@ -63,7 +63,7 @@ static void a_destination_costs_256_bytes_with_its_tag(void **state) {
 	uint64_t slots;
 
 	(void)state;
-	assert_true(segment_geometry(&header, 1024, 1000, 1000000));
+	assert_true(segment_geometry(&header, 1024, 1000, 1000000, 0));
 	slots = (uint64_t)header.destinations.shards *
 	    header.destinations.per_shard;
 	/* one of 21 slots is room, a line of tags is of 32; as many relays */
@@ -84,11 +84,11 @@ static void a_destination_costs_256_bytes_with_its_tag(void **state) {
 	assert_true(segment_geometry_valid(&header, header.bytes));
 	header.relays.slots_offset += 4096;
 	assert_false(segment_geometry_valid(&header, header.bytes));
-	assert_true(segment_geometry(&header, 1024, 1000, 1000000));
+	assert_true(segment_geometry(&header, 1024, 1000, 1000000, 0));
 	header.destinations.per_shard--;
 	assert_false(segment_geometry_valid(&header, header.bytes));
-	assert_false(segment_geometry(&header, 10, 100, 0));
-	assert_false(segment_geometry(&header, 10, 100, UINT64_C(1) << 40));
+	assert_false(segment_geometry(&header, 10, 100, 0, 0));
+	assert_false(segment_geometry(&header, 10, 100, UINT64_C(1) << 40, 0));
 }
 
 static void the_same_layout_is_adopted_with_its_sessions(void **state) {

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Accounts, as posternctl shows them.
+ * MODEL    Logins are copied out of the state, and held against the settings in force.
+ * ERRORS   Of a login that is longer than its place in the state, or has other characters than
+ *          printable ASCII, the limits are not known in the list.
+ * THREADS  One.
+ */
+#include "view/accounts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/account_text.h"
+#include "base/clock.h"
+#include "base/login.h"
+#include "base/text.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define PLACE_MAX	512
+
+static const char *const kind_words[QUOTA_KINDS] = {
+	[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages", [QUOTA_KIB] = "KiB",
+};
+
+/* One login and its rules. */
+struct looked {
+	struct account account;
+	struct account_rules rules;
+	bool is_known;		/* in the state */
+	bool has_rules, is_new;
+	int64_t now_ns;
+};
+
+static void find_rules(const struct view *view, const char *login, struct looked *looked) {
+	size_t length = strlen(login);
+	char folded[LOGIN_MAX];
+	struct login_key key;
+
+	if (view->generation == NULL || !login_fold(login, length, folded))
+		return;
+	key = login_key(folded, length);
+	if (looked->is_known && memcmp(key.words, looked->account.key, sizeof(key.words)) != 0)
+		return;
+	looked->has_rules = generation_account_rules(view->generation, folded, length, &key,
+	    true, &looked->rules);
+	if (!looked->has_rules)
+		return;
+	looked->is_new = looked->is_known && generation_account_is_new(looked->rules.account,
+	    looked->account.first_s, reader_accounts_since_s(view->reader),
+	    looked->now_ns / NS_PER_SECOND);
+	if (!looked->is_new)
+		account_rules_leave_out_new(&looked->rules);
+}
+
+static uint64_t used_of(struct quota_counter counters[], const struct quota_limit *limit,
+    int64_t now_ns) {
+	const struct quota_counter *counter = quota_find(counters, GENERATION_QUOTA_COUNTERS,
+	    limit);
+
+	return counter == NULL ? 0 : quota_used(counter, now_ns);
+}
+
+static struct value wait_value(struct quota_counter counters[],
+    const struct quota_limit *limit, int64_t now_ns) {
+	const struct quota_counter *counter = quota_find(counters, GENERATION_QUOTA_COUNTERS,
+	    limit);
+	int64_t wait_ns = counter == NULL ? 0 : quota_wait_ns(counter, limit->most, 1, now_ns);
+
+	return value_number((uint64_t)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+}
+
+/* --- all of them --------------------------------------------------------------------- */
+
+static const struct column list_columns[] = {
+	{ "login", COLUMN_TEXT }, { "account", COLUMN_TEXT }, { "used", COLUMN_NUMBER },
+	{ "limit", COLUMN_NUMBER }, { "what", COLUMN_TEXT }, { "window", COLUMN_TEXT },
+	{ "free_in", COLUMN_SECONDS }, { "accepted", COLUMN_NUMBER },
+	{ "refused", COLUMN_NUMBER }, { "seen", COLUMN_SECONDS },
+};
+
+struct listed {
+	char login[ACCOUNT_NAME_MAX + 1];
+	uint32_t entry;		/* name, in the generation; 0: no entry */
+	struct quota_limit limit;	/* of which most is used; most 0: there is none */
+	uint64_t used, free_s, accepted, refused, seen_s;
+};
+
+struct listing {
+	const struct view *view;
+	const struct view_accounts_choice *choice;
+	struct listed *list;
+	size_t count, size;
+	bool no_memory;
+};
+
+/* Is a larger part of the limit used than of the other? */
+static bool is_more(uint64_t used, uint32_t most, uint64_t other_used, uint32_t other_most) {
+	return other_most == 0 || used * other_most > other_used * most;
+}
+
+static void find_tightest(struct looked *looked, struct listed *out) {
+	for (unsigned i = 0; looked->has_rules && i < looked->rules.count; i++) {
+		const struct quota_limit *limit = &looked->rules.limits[i];
+		uint64_t used = used_of(looked->account.counters, limit, looked->now_ns);
+
+		if (!is_more(used, limit->most, out->used, out->limit.most))
+			continue;
+		out->limit = *limit;
+		out->used = used;
+		out->free_s = wait_value(looked->account.counters, limit,
+		    looked->now_ns).number;
+	}
+}
+
+static struct listed *add(struct listing *listing) {
+	if (listing->count == listing->size) {
+		size_t size = listing->size == 0 ? 256 : 2 * listing->size;
+		struct listed *list = realloc(listing->list, size * sizeof(*list));
+
+		if (list == NULL) {
+			listing->no_memory = true;
+			return NULL;
+		}
+		listing->list = list;
+		listing->size = size;
+	}
+	return &listing->list[listing->count++];
+}
+
+static void take(void *context, const struct account *account) {
+	struct listing *listing = context;
+	struct looked looked = { .account = *account, .is_known = true,
+		.now_ns = listing->view->status.now_ns };
+	int64_t seen_ns = listing->view->status.created_ns +
+	    (int64_t)SEEN_DS(account->seen) * (NS_PER_SECOND / 10);
+	struct listed one = { .accepted = account->accepted, .refused = account->refused };
+	struct listed *place;
+
+	text_copy(one.login, sizeof(one.login), account->name,
+	    strnlen(account->name, ACCOUNT_NAME_MAX));
+	find_rules(listing->view, one.login, &looked);
+	one.entry = looked.has_rules ? looked.rules.account->name : 0;
+	one.seen_s = value_since(looked.now_ns, seen_ns).number;
+	find_tightest(&looked, &one);
+	if ((listing->choice->over && (one.limit.most == 0 || one.used < one.limit.most)) ||
+	    (listing->choice->pattern != NULL &&
+		strstr(one.login, listing->choice->pattern) == NULL))
+		return;
+	place = add(listing);
+	if (place != NULL)
+		*place = one;
+}
+
+static int by_use(const void *a, const void *b) {
+	const struct listed *left = a, *right = b;
+
+	if (left->limit.most != 0 &&
+	    is_more(left->used, left->limit.most, right->used, right->limit.most))
+		return -1;
+	if (right->limit.most != 0 &&
+	    is_more(right->used, right->limit.most, left->used, left->limit.most))
+		return 1;
+	return strcmp(left->login, right->login);
+}
+
+static void write_list(void *context, struct writer *writer) {
+	const struct listing *listing = context;
+
+	for (size_t i = 0; i < listing->count; i++) {
+		const struct listed *one = &listing->list[i];
+		char window[ACCOUNT_WINDOW_TEXT];
+		bool limited = one->limit.most != 0;
+
+		writer_row(writer, (const struct value[]){
+			value_text(one->login),
+			one->entry == 0 ? value_unknown() :
+			    value_text(generation_text(listing->view->generation, one->entry)),
+			limited ? value_toned_if(value_number(one->used),
+			    one->used >= one->limit.most, TONE_WARN) : value_unknown(),
+			limited ? value_number(one->limit.most) : value_unknown(),
+			limited ? value_text(kind_words[one->limit.kind]) : value_unknown(),
+			limited ? value_text(account_window_text(one->limit.period_s, window)) :
+			    value_unknown(),
+			limited ? value_number(one->free_s) : value_unknown(),
+			value_number(one->accepted), value_number(one->refused),
+			value_number(one->seen_s) });
+	}
+}
+
+int view_accounts_write(const struct view *view, struct writer *writer,
+    const struct view_accounts_choice *choice, unsigned *torn) {
+	struct listing listing = { .view = view, .choice = choice };
+
+	*torn = reader_accounts(view->reader, take, &listing);
+	if (listing.count > 1)
+		qsort(listing.list, listing.count, sizeof(*listing.list), by_use);
+	if (!listing.no_memory)
+		writer_table(writer, NULL, list_columns, COUNT_OF(list_columns), write_list,
+		    &listing);
+	free(listing.list);
+	return listing.no_memory ? -1 : 0;
+}
+
+/* --- one of them ------------------------------------------------------------------------ */
+
+static const struct column limit_columns[] = {
+	{ "of", COLUMN_TEXT }, { "what", COLUMN_TEXT }, { "window", COLUMN_TEXT },
+	{ "used", COLUMN_NUMBER }, { "limit", COLUMN_NUMBER }, { "free_in", COLUMN_SECONDS },
+	{ "place", COLUMN_TEXT },
+};
+
+struct limits_shown {
+	const struct view *view;
+	struct looked *looked;
+	struct quota_counter pool[GENERATION_QUOTA_COUNTERS];
+};
+
+static void write_limit(struct writer *writer, struct quota_counter counters[],
+    const struct quota_limit *limit, const char *of, const char *file, uint32_t line,
+    int64_t now_ns) {
+	char window[ACCOUNT_WINDOW_TEXT], place[PLACE_MAX] = "";
+	uint64_t used = used_of(counters, limit, now_ns);
+
+	text_append(place, sizeof(place), 0, "%s:%u", file, line);
+	writer_row(writer, (const struct value[]){
+		value_text(of), value_text(kind_words[limit->kind % QUOTA_KINDS]),
+		value_text(account_window_text(limit->period_s, window)),
+		value_toned_if(value_number(used), used >= limit->most, TONE_WARN),
+		value_number(limit->most), wait_value(counters, limit, now_ns),
+		value_text(place) });
+}
+
+static void write_limits(void *context, struct writer *writer) {
+	struct limits_shown *shown = context;
+	const struct generation *g = shown->view->generation;
+	struct account_rules *rules = &shown->looked->rules;
+	const char *file = generation_text(g, rules->account->file);
+	struct quota_limit pool[GENERATION_QUOTAS_MAX];
+	unsigned count = generation_account_pool(g, rules->account, pool);
+
+	for (unsigned i = 0; i < rules->count; i++)
+		write_limit(writer, shown->looked->account.counters, &rules->limits[i],
+		    rules->is_override[i] ? "override" : rules->is_new[i] ? "new" : "each",
+		    rules->is_override[i] ? generation_text(g, g->accounts.overrides_file) :
+		    file, rules->lines[i], shown->looked->now_ns);
+	for (unsigned i = 0; i < count; i++)
+		write_limit(writer, shown->pool, &pool[i], "all", file, rules->account->line,
+		    shown->looked->now_ns);
+}
+
+enum told {
+	TOLD_LOGIN, TOLD_ACCOUNT, TOLD_PATTERN, TOLD_FILE, TOLD_LINE, TOLD_OVERRIDE, TOLD_NEW,
+	TOLD_KNOWN, TOLD_PER_MESSAGE, TOLD_ACTION, TOLD_OBSERVE, TOLD_ACCEPTED, TOLD_REFUSED,
+	TOLD_VALUES
+};
+
+static const struct column told_columns[TOLD_VALUES] = {
+	[TOLD_LOGIN] = { "login", COLUMN_TEXT },
+	[TOLD_ACCOUNT] = { "account", COLUMN_TEXT },
+	[TOLD_PATTERN] = { "pattern", COLUMN_TEXT },
+	[TOLD_FILE] = { "file", COLUMN_TEXT },
+	[TOLD_LINE] = { "line", COLUMN_NUMBER },
+	[TOLD_OVERRIDE] = { "override_line", COLUMN_NUMBER },
+	[TOLD_NEW] = { "new", COLUMN_TRUTH },
+	[TOLD_KNOWN] = { "known", COLUMN_TRUTH },
+	[TOLD_PER_MESSAGE] = { "recipients_per_message", COLUMN_NUMBER },
+	[TOLD_ACTION] = { "action", COLUMN_TEXT },
+	[TOLD_OBSERVE] = { "observe", COLUMN_TRUTH },
+	[TOLD_ACCEPTED] = { "accepted", COLUMN_NUMBER },
+	[TOLD_REFUSED] = { "refused", COLUMN_NUMBER },
+};
+
+static void write_account(const struct view *view, struct writer *writer, const char *login,
+    const struct looked *looked) {
+	const struct generation *g = view->generation;
+	const struct account_rules *rules = &looked->rules;
+	const struct generation_account *entry = rules->account;
+	const struct value values[TOLD_VALUES] = {
+		[TOLD_LOGIN] = value_text(login),
+		[TOLD_ACCOUNT] = value_text(generation_text(g, entry->name)),
+		[TOLD_PATTERN] = value_text(generation_login_pattern_text(g, rules->pattern)),
+		[TOLD_FILE] = value_text(generation_text(g, entry->file)),
+		[TOLD_LINE] = value_number(entry->line),
+		[TOLD_OVERRIDE] = rules->override_line == 0 ? value_unknown() :
+		    value_number(rules->override_line),
+		[TOLD_NEW] = value_truth(looked->is_new),
+		[TOLD_KNOWN] = value_truth(looked->is_known),
+		[TOLD_PER_MESSAGE] = rules->per_message == 0 ? value_unknown() :
+		    value_number(rules->per_message),
+		[TOLD_ACTION] = value_text(entry->action == ACCOUNT_ACTION_REJECT ? "reject" :
+		    "defer"),
+		[TOLD_OBSERVE] = value_truth(entry->observe != 0),
+		[TOLD_ACCEPTED] = value_number(looked->account.accepted),
+		[TOLD_REFUSED] = value_number(looked->account.refused),
+	};
+
+	writer_members(writer, told_columns, values, TOLD_VALUES);
+}
+
+static const struct column answer_columns[] = {
+	{ "verdict", COLUMN_TEXT }, { "used", COLUMN_NUMBER }, { "limit", COLUMN_NUMBER },
+	{ "what", COLUMN_TEXT }, { "window", COLUMN_TEXT }, { "retry", COLUMN_SECONDS },
+};
+
+/* What the next recipient would be answered. */
+static void write_answer(const struct view *view, struct writer *writer,
+    struct limits_shown *shown) {
+	const struct quota_amounts next = { { 1, 1, 1 } };
+	struct looked *looked = shown->looked;
+	struct quota_limit pool[GENERATION_QUOTAS_MAX];
+	const struct generation_account *entry = looked->rules.account;
+	unsigned count = generation_account_pool(view->generation, entry, pool);
+	struct quota_refusal own, all;
+	char window[ACCOUNT_WINDOW_TEXT];
+	const struct quota_limit *limit;
+	bool good = quota_allows(looked->account.counters, GENERATION_QUOTA_COUNTERS,
+	    looked->rules.limits, looked->rules.count, &next, looked->now_ns, &own);
+	const struct quota_refusal *worse = &own;
+
+	good = quota_allows(shown->pool, GENERATION_QUOTA_COUNTERS, pool, count, &next,
+	    looked->now_ns, &all) && good;
+	if (all.wait_ns > own.wait_ns)
+		worse = &all;
+	limit = worse == &all ? &pool[all.limit] : &looked->rules.limits[own.limit];
+	writer_members(writer, answer_columns, (const struct value[]){
+		value_text(good ? "accept" : entry->observe != 0 ? "accept (observe mode)" :
+		    entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
+		good ? value_unknown() : value_number(worse->used),
+		good ? value_unknown() : value_number(limit->most),
+		good ? value_unknown() : value_text(kind_words[limit->kind]),
+		good ? value_unknown() : value_text(account_window_text(limit->period_s, window)),
+		good ? value_unknown() : value_number((uint64_t)((worse->wait_ns +
+		    NS_PER_SECOND - 1) / NS_PER_SECOND)) }, COUNT_OF(answer_columns));
+}
+
+bool view_account_write(const struct view *view, struct writer *writer, const char *login,
+    bool explain) {
+	struct looked looked = { .now_ns = view->status.now_ns };
+	struct limits_shown shown = { .view = view, .looked = &looked };
+	size_t length = strlen(login);
+	char folded[LOGIN_MAX];
+	struct login_key key;
+
+	if (login_fold(login, length, folded)) {
+		key = login_key(folded, length);
+		looked.is_known = reader_account(view->reader, &key, &looked.account);
+	}
+	find_rules(view, login, &looked);
+	if (!looked.has_rules)
+		return false;
+	(void)reader_account_pool(view->reader, generation_text(view->generation,
+	    looked.rules.account->name), shown.pool);
+	writer_object_begin(writer, NULL);
+	write_account(view, writer, login, &looked);
+	if (explain)
+		write_answer(view, writer, &shown);
+	else
+		writer_table(writer, "limits", limit_columns, COUNT_OF(limit_columns),
+		    write_limits, &shown);
+	writer_object_end(writer);
+	return true;
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""Quotas per login on two real Postfix submission services (XCLIENT LOGIN stands for a login):
+what is accepted, refused and given back, and that the counts are what Postfix delivered."""
+import json
+import os
+import re
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+from lib.postfix import conf_service
+from lib.site import site
+from lib.smtp import Session
+from lib.testing import Skipped, main
+
+PORTS = (2087, 2088)
+LIMIT = 20
+EXTRA = ["smtpd_authorized_xclient_hosts=127.0.0.0/8", "smtpd_sasl_auth_enable=yes",
+         "smtpd_sasl_security_options=noanonymous", "smtpd_relay_restrictions=permit_mynetworks,"
+         "permit_sasl_authenticated,reject", "smtpd_client_connection_count_limit=0"]
+ACCOUNTS = f"""
+accounts = (
+  {{ name = "staff"; match = [ "*@staff.example" ];
+    each = {{ recipients = [ "{LIMIT}/1h", "1000/1d" ]; messages = "12/1h"; bytes = "64k/1h";
+             recipients_per_message = 8; }};
+    free = [ "example.org" ];
+    text = "{{used}} of {{limit}} {{what}} in {{window}}, again in {{retry}} s ({{id}})"; }},
+  {{ name = "many"; match = "bulk"; action = "reject"; each = {{ recipients = "1000/1h"; }}; }},
+  {{ name = "seen"; match = "seen*"; observe = true; each = {{ recipients = "2/1h"; }}; }} );
+account_overrides = "OVERRIDES";
+"""
+
+
+def login(name, port=PORTS[0]):
+    session = Session(("127.0.0.1", port))
+    session.command("EHLO client.example.org")
+    assert session.command(f"XCLIENT LOGIN={name}")[0] == 220
+    session.command("EHLO client.example.org")
+    return session
+
+
+def begin(session, *recipients):
+    session.command("MAIL FROM:<sender@example.com>")
+    return [session.command(f"RCPT TO:<{to}>") for to in recipients]
+
+
+def send(session, *recipients, body="test"):
+    """The codes of its recipients, then of the message."""
+    codes = [code for code, _ in begin(session, *recipients)]
+    if 250 not in codes:
+        session.command("RSET")
+        return codes
+    session.command("DATA")
+    return codes + [session.command(f"Subject: t\r\n\r\n{body}\r\n.")[0]]
+
+
+class Site:
+    def __init__(self, test):
+        overrides = test.directory / "overrides"
+        overrides.write_text("# who may less\nfew@staff.example recipients=3/1h\nx@staff.example lots=1\n")
+        overrides.chmod(0o644)
+        services = [conf_service("postfix-accounts.master.cf", port, extra=EXTRA)
+                    for port in PORTS]
+        self.test = test
+        self.postfix, self.postern = site(
+            test, services, [], PORTS,
+            edit=lambda text: text + ACCOUNTS.replace("OVERRIDES", str(overrides)))
+
+    def used(self, name, what="recipients", window="1h"):
+        limits = self.postern.ask("account", name)["limits"]
+        return next(row["used"] for row in limits
+                    if (row["what"], row["window"], row["of"]) == (what, window, "each") or
+                    (row["what"], row["window"], row["of"]) == (what, window, "override"))
+
+    def is_used(self, name, wanted, what):
+        self.test.wait_for(lambda: self.used(name) == wanted,
+                           f"{what}: {wanted} recipients of {name} count")
+
+    def sent(self, user):
+        """Recipients of this local part that Postfix delivered."""
+        return len(re.findall(rf"to=<{user}[^>]*>.*status=sent", self.postfix.log_text()))
+
+
+def to_the_limit(test, it):
+    name, session = "a@staff.example", login("A@Staff.example")
+    for i in range(3):
+        test.equal(send(session, *(f"one{i}x{j}@example.com" for j in range(6))), [250] * 7,
+                   f"message {i} of 6 recipients")
+    it.is_used(name, 18, "three messages")
+    replies = begin(session, *(f"onelast{j}@example.com" for j in range(3)))
+    test.equal([code for code, _ in replies], [250, 250, 450], "20 of 20: then 450")
+    text = replies[2][1]
+    test.say(f"450 {text}")
+    found = re.search(r"20 of 20 recipients in 1h, again in (\d+) s \((\w+)\)", text)
+    test.check(found and 3300 <= int(found[1]) <= 3900, "with what is used, and when it is free")
+    log = it.postern.log_text()
+    test.check(re.search(rf"event=account .*id={found[2]} account=staff login=A@Staff.example "
+                         r".*what=recipients count=20 limit=20 window=1h", log), "and a log line")
+    why = it.postern.ask("why", found[2])
+    test.equal((why["kind"], why["name"], why["class"], why["count"], why["limit"]),
+               ("account", "A@Staff.example", "staff", 20, 20), "why tells of it")
+    test.check(why["undo"].endswith("forget account A@Staff.example"), "and how to undo it")
+    session.command("RSET")
+    test.equal(begin(login("other@staff.example", PORTS[1]), "x@example.com")[0][0], 250,
+               "another login is let in")
+    # the transaction that was given up: 18 again
+    test.equal([code for code, _ in begin(session, *(f"z{j}@example.com" for j in range(3)))],
+               [250, 250, 450], "what was given up is given back")
+    # it tells nobody; its smtpd ends when it is idle for 100 s, or at once
+    session.drop()
+    it.postfix.reload()
+    it.is_used(name, 18, "a client that hung up, when its smtpd ends")
+    return name
+
+
+def per_message_and_free(test, it):
+    session = login("b@staff.example")
+    codes = [code for code, _ in begin(session, *(f"p{j}@example.com" for j in range(9)))]
+    test.equal(codes, [250] * 8 + [452], "8 recipients in one message")
+    session.command("RSET")
+    test.equal(send(session, "free@example.org", "two@example.com", "postmaster@example.com"),
+               [250] * 4, "own domains, postmaster")
+    it.is_used("b@staff.example", 1, "free recipients do not count")
+    session.command("MAIL FROM:<>")
+    test.equal(session.command("RCPT TO:<bounce@example.com>")[0], 250, "nor do bounces")
+    session.command("RSET")
+    test.equal(send(session, "big@example.com", body="x" * 900 + ("\r\n" + "y" * 900) * 80), [250, 450],
+               "more than 64 KiB in an hour: refused at its end")
+    it.is_used("b@staff.example", 1, "and its recipient is given back")
+    few = login("few@staff.example")
+    test.equal([code for code, _ in begin(few, *(f"f{j}@example.com" for j in range(4)))],
+               [250] * 3 + [450], "a login with a line of its own")
+    few.quit()
+    seen = login("seen1")
+    test.equal(send(seen, *(f"o{j}@example.com" for j in range(4))), [250] * 5, "observe mode")
+    it.is_used("seen1", 2, "counts what enforcement would let in")
+    session.quit()
+    seen.quit()
+
+
+def pipelined(test, it):
+    """8 clients, two services, commands in one piece, some give up: as many count as arrived."""
+    def client(number):
+        session = login("bulk", PORTS[number % 2])
+        for message in range(6):
+            recipients = [f"pipe{number}x{message}x{i}@example.com" for i in range(12)]
+            gives_up = message % 3 == 1
+            commands = ["MAIL FROM:<sender@example.com>",
+                        *(f"RCPT TO:<{to}>" for to in recipients), "RSET" if gives_up else "DATA"]
+            session.socket.sendall("".join(f"{line}\r\n" for line in commands).encode())
+            codes = [session.reply()[0] for _ in commands]
+            assert codes == [250] * 13 + [250 if gives_up else 354], codes
+            if not gives_up:
+                assert session.command("Subject: t\r\n\r\nt\r\n.")[0] == 250
+        session.drop()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(client, range(8)))
+    it.is_used("bulk", 8 * 4 * 12, "8 clients")
+    test.wait_for(lambda: it.sent("pipe") == 8 * 4 * 12, "as many recipients as were delivered")
+
+
+def killed(test, it, name):
+    for role, pid in it.postern.roles().items():
+        if role.startswith("policy"):
+            os.kill(pid, signal.SIGKILL)
+    test.wait_for(it.postern.ready, "policy workers are back")
+    session = login("c@staff.example", PORTS[1])
+    test.equal(send(session, "c1@example.com"), [250, 250], "a session goes on")
+    session.quit()
+    test.equal(it.used(name), 18, "counts survive kill -9 of the workers")
+    it.postern.kill()
+    it.postern.start_again()
+    test.equal((it.used(name), it.used("c@staff.example")), (18, 1),
+               "and kill -9 of the whole daemon")
+
+
+def seen(test, it, name):
+    rows = {row["login"]: row for row in it.postern.ask("accounts")}
+    test.equal((rows[name]["used"], rows[name]["limit"], rows[name]["account"]),
+               (18, 20, "staff"), "accounts lists the login with its tightest limit")
+    test.equal(it.postern.ask("explain", "account", name)["verdict"], "accept", "explain account")
+    test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["seen1"],
+               "--over: those at a limit")
+    notes = json.loads(it.postern.command("check", it.postern.file).stdout)
+    test.check([note["line"] for note in notes if note["file"].endswith("overrides")] == [3],
+               "check names the bad line of overrides")
+    test.equal(it.postern.command("account", "nobody").returncode, 68, "a login without an entry")
+    test.equal((it.postern.command("forget", "account", name).returncode, it.used(name)), (0, 0),
+               "forget account")
+
+
+def body(test):
+    it = Site(test)
+    session = login("x")
+    if begin(session, "x@example.com")[0][0] != 250:
+        raise Skipped("this Postfix has no SASL")
+    session.quit()
+    test.deaths_expected = True
+    name = to_the_limit(test, it)
+    per_message_and_free(test, it)
+    pipelined(test, it)
+    killed(test, it, name)
+    seen(test, it, name)
+
+
+main(body)

@@ -1,0 +1,265 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: ISC
+"""Accounts against a model that is exact: what each recipient and each end of a message must
+be answered, whatever is repeated, given up, turned away by others, or told by a clock that
+lags.  The model keeps every event with its time; it has no sub-windows.
+
+Never more than the limit in any window (by the clock as each question read it, which may be
+50 ms before it got its lock): with more the answer must be no.  Where even what is
+a twelfth of the window older counts and there is room, it must be yes (what a transaction gives
+back is taken from its begin: others of that time may count in its stead until its end does).  Between
+these either is right, and the model takes over what was answered.
+
+	QUESTIONS=2000000 tests/mta/run accounts_model
+"""
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from lib.postern import build_tree
+from lib.testing import Skipped, main
+
+SECOND = 10**9
+LOGINS = ["ann@a", "Bob@a", "cee@a", "dan@b", "eve@b"]
+CONFIG = """classes = ();
+accounts = (
+  { name = "a"; match = "*@a"; free = "own";
+    each = { recipients = [ "12/1m", "60/10m" ]; messages = "9/1m"; bytes = "200k/10m";
+             recipients_per_message = 7; };
+    all = { recipients = "30/1m"; }; },
+  { name = "b"; match = "*@b"; action = "reject"; each = { recipients = "5/1m"; }; } );
+"""
+# of each entry: (kind, seconds, limit) of a login, and of all together
+RULES = {"a": ([("r", 60, 12), ("r", 600, 60), ("m", 60, 9), ("k", 600, 200)], [("r", 60, 30)], 7),
+         "b": ([("r", 60, 5)], [], None)}
+LAG = SECOND // 20          # who waits for a lock has read the clock so long before, at most
+
+
+class Event:
+    __slots__ = ("time", "kind", "amount", "given_back_after", "first", "last")
+
+    def __init__(self, time, kind, amount):
+        self.time, self.kind, self.amount = time, kind, amount
+        self.given_back_after = None        # that long after its transaction began
+
+
+class Transaction:
+    def __init__(self, instance, login):
+        self.instance, self.login = instance, login
+        self.events, self.passed, self.last, self.done = [], 0, None, False
+
+    @property
+    def charged(self):
+        return sum(event.amount for event in self.events)
+
+
+class Model:
+    def __init__(self):
+        self.of_login = {}          # login -> events; entry -> events of all its logins
+        self.transactions = {}      # process -> Transaction
+        self.ambiguous = 0
+
+    def events(self, name):
+        return self.of_login.setdefault(name, [])
+
+    def drop(self, transaction, count):
+        """The last of its recipients do not count any more."""
+        if not transaction.events:
+            return
+        lasted = self.now - transaction.events[0].time
+        first, last = transaction.events[0].time, max(e.time for e in transaction.events)
+        while count > 0:
+            event = transaction.events.pop()
+            count -= event.amount
+            event.given_back_after, event.first, event.last = lasted, first, last
+
+    def over(self, process):
+        old = self.transactions.pop(process, None)
+        if old and not old.done:
+            self.drop(old, old.charged)
+
+    def may(self, login, amounts):
+        """True, False or None: either."""
+        own, common, _ = RULES[login[-1]]
+        answer = True
+        for name, rules in ((login, own), (login[-1], common)):
+            for kind, seconds, limit in rules:
+                if amounts[kind] == 0:
+                    continue
+                window = seconds * SECOND
+                late = window + window // 12 + 2 * LAG
+                exact = at_most = amounts[kind]
+                for event in self.events(name):
+                    if event.kind != kind:
+                        continue
+                    if event.given_back_after is None:
+                        exact += event.amount * (event.time > self.now - window + LAG)
+                    # a window that is shorter than the transaction was gives nothing back
+                    if event.given_back_after is None or event.given_back_after >= window - LAG:
+                        at_most += event.amount * (event.time > self.now - late)
+                    # what was taken from its begin others may have charged, as late as its end
+                    elif event.first + window - LAG < self.now:
+                        at_most += event.amount * (event.last > self.now - late)
+                if exact > limit:
+                    return False
+                if at_most > limit:
+                    answer = None
+        return answer
+
+    def charge(self, transaction, amounts):
+        for kind, amount in amounts.items():
+            if amount == 0:
+                continue
+            event = Event(self.now, kind, amount)
+            if kind == "r" and not transaction.done:
+                transaction.events.append(event)
+            for name in (transaction.login, transaction.login[-1]):
+                self.events(name).append(event)
+
+    def forget_old(self):
+        horizon = self.now - 700 * SECOND
+        for name, events in self.of_login.items():
+            self.of_login[name] = [event for event in events if event.time > horizon]
+
+    def transaction(self, process, instance, login):
+        """Of this question: another one of the process is over."""
+        if process not in self.transactions or self.transactions[process].instance != instance:
+            self.over(process)
+            self.transactions[process] = Transaction(instance, login)
+        return self.transactions[process]
+
+
+def wrong(test, told, line, model, wanted):
+    test.check(False, f"after {model.asked} questions: {line}: {told}, but {wanted}")
+    sys.exit(1)
+
+
+class World:
+    def __init__(self, test, program, config, rng):
+        self.test, self.rng, self.model = test, rng, Model()
+        self.pipe = subprocess.Popen([program, config], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, text=True, bufsize=1 << 16)
+        self.model.asked = self.refused = 0
+        self.time = 1000 * SECOND
+        self.numbers = 0
+
+    def say(self, line):
+        self.pipe.stdin.write(line + "\n")
+
+    def ask(self, line, may):
+        """True: yes.  Ends the test if that is not what `may` says."""
+        self.say(line)
+        self.pipe.stdin.flush()
+        told = self.pipe.stdout.readline().split()
+        yes = told[:1] == ["yes"]
+        self.model.asked += 1
+        self.refused += not yes
+        if may is None:
+            self.model.ambiguous += 1
+        elif may != yes:
+            wrong(self.test, told, line, self.model, "yes" if may else "no")
+        return yes
+
+    def turn(self, more=0):
+        """Some time passes; sometimes a process has waited for a lock."""
+        self.time += more + int(self.rng.expovariate(1 / 0.9) * SECOND)
+        self.model.now = self.time - (self.rng.randrange(LAG) if self.rng.random() < 0.1 else 0)
+        self.say(f"T {self.model.now}")
+
+    def recipient(self, process, now_and_then):
+        rng, model, login = self.rng, self.model, now_and_then["login"]
+        instance, size = now_and_then["instance"], now_and_then["size"]
+        old = model.transactions.get(process)
+        again = old and old.instance == instance and old.last and rng.random() < 0.15
+        free = not again and rng.random() < 0.1
+        self.numbers += 1
+        to = old.last if again else f"r{self.numbers}@{'own' if free else 'x'}"
+        line = f"R {login} {instance} {size} {to}"
+        transaction = model.transaction(process, instance, login.lower())
+        if again:
+            return self.ask(line, True)
+        per_message = RULES[login[-1]][2]
+        if per_message and transaction.charged + transaction.passed >= per_message:
+            return self.ask(line, False)
+        if free and login[-1] == "a":
+            transaction.passed += 1
+            transaction.last = to
+            return self.ask(line, True)
+        may = model.may(login.lower(), {"r": 1, "m": 1, "k": max(1, -(-size // 1024))})
+        if self.ask(line, may):
+            model.charge(transaction, {"r": 1})
+            transaction.last = to
+            return True
+        return False
+
+    def end(self, process, now_and_then):
+        rng, model, login = self.rng, self.model, now_and_then["login"]
+        transaction = model.transaction(process, now_and_then["instance"], login.lower())
+        counted = transaction.charged + transaction.passed
+        count = max(1, counted - (rng.randrange(3) if rng.random() < 0.2 else 0))
+        if rng.random() < 0.02:
+            count += 2              # that nobody asked about
+        size = rng.choice((0, 500, 3000, 20000, 150000))
+        amounts = {"r": max(0, count - counted), "m": 1, "k": max(1, -(-size // 1024))}
+        line = f"E {login} {now_and_then['instance']} {size} {count}"
+        if self.ask(line, model.may(login.lower(), amounts)):
+            transaction.done = True
+            model.charge(transaction, amounts)
+            if transaction.charged > count:
+                model.drop(transaction, transaction.charged - count)
+            if rng.random() < 0.1:
+                self.ask(line, True)
+        else:
+            model.over(process)
+
+    def message(self, process):
+        rng = self.rng
+        self.numbers += 1
+        now_and_then = {"login": rng.choice(LOGINS), "size": rng.choice((0, 0, 3000, 150000)),
+                        "instance": f"{process:x}.1.{self.numbers:x}.0"}
+        accepted = 0
+        for _ in range(1 + rng.randrange(6)):
+            accepted += self.recipient(process, now_and_then)
+            yield
+        what = rng.random()
+        if accepted and what < 0.7:
+            self.end(process, now_and_then)
+        elif what < 0.8:
+            self.say(f"O {process:x}")
+            self.model.over(process)
+
+
+def body(test):
+    program = Path(build_tree()) / "tests/sim/ask_accounts"
+    if not program.exists():
+        raise Skipped("tests/sim/ask_accounts is not built (make test-programs)")
+    config = test.directory / "accounts"
+    config.write_text(CONFIG)
+    wanted = int(os.environ.get("QUESTIONS") or 200000)
+    world = World(test, program, config, random.Random(test.seed))
+    running = {process: None for process in range(1, 4)}
+    while world.model.asked < wanted:
+        world.turn()
+        if world.rng.random() < 0.001:      # quiet times: what is under way ends before
+            for messages in filter(None, running.values()):
+                list(messages)
+            running = dict.fromkeys(running)
+            world.turn(world.rng.choice((50, 300, 700)) * SECOND)
+        process = world.rng.choice(list(running))
+        if running[process] is None or next(running[process], "over") == "over":
+            running[process] = world.message(process)
+            next(running[process])
+        if world.rng.random() < 0.02:
+            world.model.forget_old()
+    world.pipe.stdin.close()
+    test.equal(world.pipe.wait(10), 0, "the program under test ends")
+    model = world.model
+    test.say(f"{model.asked} questions, {world.refused} refused; either answer was right for "
+             f"{model.ambiguous}")
+    test.check(world.refused > wanted // 20, "limits were met")
+    test.check(model.ambiguous < wanted // 4, "and nearly all answers are determined")
+
+
+main(body)

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: ISC */
+/* Accounts: what is charged, given back and answered, in virtual time; what a death leaves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/accounts.h"
+#include "segment/internal.h"
+#include "tests/unit/random.h"
+#include "tests/unit/site.h"
+
+#define MINUTE	(60 * NS_PER_SECOND)
+#define HOUR	(60 * MINUTE)
+#define STAFF \
+	"classes = ();\n" \
+	"accounts = ( { name = \"staff\"; match = [ \"*@example.org\", \"alice\" ];\n" \
+	"  each = { recipients = [ \"5/1h\", \"20/1d\" ]; messages = \"3/1h\"; bytes = \"100k/1h\";\n" \
+	"           recipients_per_message = 4; };\n" \
+	"  all = { recipients = \"12/1h\"; }; free = \"local.example\"; },\n" \
+	"  { name = \"seen\"; match = \"obs*\"; observe = true; each = { recipients = \"1/1h\"; }; },\n" \
+	"  { name = \"hard\"; match = \"*\"; action = \"reject\"; each = { recipients = \"2/1h\"; }; } );\n"
+
+static struct site site;
+static int64_t now_ns;
+
+static int begin(void **state)
+{
+	(void)state;
+	site_open(&site, 64, STAFF);
+	now_ns = clock_now_ns();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
+static struct account_answer ask(struct account_question question)
+{
+	struct account_answer answer;
+
+	question.sender = "a@b";
+	question.sender_length = 3;
+	question.login_length = strlen(question.login);
+	question.recipient_length = question.recipient == NULL ? 0 : strlen(question.recipient);
+	question.instance_length = question.instance == NULL ? 0 : strlen(question.instance);
+	engine_account_ask(site.engine, site.generation, &question, now_ns, &answer);
+	return answer;
+}
+
+static struct account_answer rcpt(const char *login, const char *instance,
+    const char *recipient)
+{
+	return ask((struct account_question){ .login = login, .instance = instance,
+		.recipient = recipient });
+}
+
+static struct account_answer eom(const char *login, const char *instance, uint32_t count,
+    uint64_t size)
+{
+	return ask((struct account_question){ .login = login, .instance = instance,
+		.at_end = true, .recipient_count = count, .size = size });
+}
+
+static void is_yes(struct account_answer answer)
+{
+	assert_int_equal(answer.verdict, VERDICT_ADMIT);
+	assert_false(answer.observed);
+}
+
+static void is_no(struct account_answer answer, enum reason reason, uint64_t used,
+    uint64_t limit)
+{
+	assert_int_equal(answer.verdict, VERDICT_DEFER);
+	assert_int_equal(answer.reason, reason);
+	assert_int_equal(answer.used, used);
+	assert_int_equal(answer.limit, limit);
+	assert_true(answer.id != 0);
+}
+
+/* So many recipients of the login count in the hour. */
+static uint64_t used(const char *login)
+{
+	static const struct quota_limit hour = { 3600, 1, QUOTA_RECIPIENTS };
+	struct account_view view;
+	const struct quota_counter *counter;
+
+	assert_true(engine_account_view(site.engine, site.generation, login, strlen(login),
+	    now_ns, &view));
+	counter = quota_find(view.account.counters, GENERATION_QUOTA_COUNTERS, &hour);
+	return counter == NULL ? 0 : quota_used(counter, now_ns);
+}
+
+static void a_login_at_its_limit(void **state)
+{
+	struct account_answer answer;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		char instance[16], to[16];
+
+		snprintf(instance, sizeof(instance), "%x.1.1.%u", 10 + i, i);
+		snprintf(to, sizeof(to), "r%u@x", i);
+		is_yes(rcpt("alice", instance, to));
+	}
+	answer = rcpt("ALICE", "20.1.1.1", "x@x");
+	is_no(answer, REASON_ACCOUNT_RECIPIENTS, 5, 5);
+	assert_int_equal(answer.window_s, 3600);
+	assert_true(answer.wait_ns > 55 * MINUTE && answer.wait_ns <= 65 * MINUTE);
+	assert_int_equal(answer.line, 10);
+	/* others are not touched; from then on there is room */
+	is_yes(rcpt("bob@example.org", "21.1.1.1", "x@x"));
+	now_ns += answer.wait_ns - 1;
+	is_no(rcpt("alice", "20.1.1.2", "x@x"), REASON_ACCOUNT_RECIPIENTS, 5, 5);
+	now_ns += 1;
+	is_yes(rcpt("alice", "20.1.1.2", "x@x"));
+}
+
+static void what_is_given_back(void **state)
+{
+	(void)state;
+	/* another transaction of the same process */
+	is_yes(rcpt("alice", "a1.5.5.0", "x@x"));
+	is_yes(rcpt("alice", "a1.5.5.0", "y@x"));
+	assert_int_equal(used("alice"), 2);
+	is_yes(rcpt("bob@example.org", "a1.5.6.1", "y@x"));
+	assert_int_equal(used("alice"), 0);
+	assert_int_equal(used("bob@example.org"), 1);
+	/* its connection ends */
+	is_yes(rcpt("alice", "a2.5.5.0", "x@x"));
+	engine_account_process_over(site.engine, rcpt("alice", "a2.5.5.0", "y@x").process, now_ns);
+	assert_int_equal(used("alice"), 0);
+	/* nothing is heard of it for an hour */
+	is_yes(rcpt("alice", "a3.5.5.0", "x@x"));
+	engine_accounts_turn(site.engine, now_ns + HOUR - NS_PER_SECOND);
+	assert_int_equal(used("alice"), 1);
+	engine_accounts_turn(site.engine, now_ns + HOUR + NS_PER_SECOND);
+	assert_int_equal(used("alice"), 0);
+	/* what ended well is not; some were turned away by others */
+	is_yes(rcpt("alice", "a4.5.5.0", "x@x"));
+	is_yes(rcpt("alice", "a4.5.5.0", "y@x"));
+	is_yes(rcpt("alice", "a4.5.5.0", "z@x"));
+	is_yes(eom("alice", "a4.5.5.0", 2, 1000));
+	assert_int_equal(used("alice"), 2);
+	is_yes(rcpt("bob@example.org", "a4.5.5.1", "y@x"));
+	engine_account_process_over(site.engine, rcpt("bob@example.org", "a4.5.5.1", "y@x").process,
+	    now_ns);
+	assert_int_equal(used("alice"), 2);
+}
+
+static void asked_again(void **state)
+{
+	(void)state;
+	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
+	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
+	assert_int_equal(used("alice"), 1);
+	is_yes(eom("alice", "b1.5.5.0", 1, 1000));
+	is_yes(eom("alice", "b1.5.5.0", 1, 1000));
+	is_yes(eom("alice", "b2.5.5.0", 1, 1000));
+	is_yes(eom("alice", "b2.5.5.1", 1, 1000));
+	/* three messages, the third of which two processes were asked about */
+	is_no(rcpt("alice", "b2.5.5.2", "x@x"), REASON_ACCOUNT_MESSAGES, 3, 3);
+	assert_int_equal(used("alice"), 3);
+	/* without an instance each question counts, and the end adds no recipient */
+	is_yes(rcpt("carol@example.org", NULL, "x@x"));
+	is_yes(eom("carol@example.org", NULL, 1, 10));
+	assert_int_equal(used("carol@example.org"), 1);
+}
+
+static void messages_and_bytes(void **state)
+{
+	struct account_answer answer;
+
+	(void)state;
+	is_yes(rcpt("alice", "c1.5.5.0", "x@x"));
+	is_yes(eom("alice", "c1.5.5.0", 1, 60 * 1024 + 1));
+	is_yes(rcpt("alice", "c1.5.5.1", "x@x"));
+	/* 61 of 100 KiB: the recipient is given back, too */
+	is_no(eom("alice", "c1.5.5.1", 1, 40 * 1024), REASON_ACCOUNT_BYTES, 61, 100);
+	assert_int_equal(used("alice"), 1);
+	/* announced: it is not begun */
+	answer = ask((struct account_question){ .login = "alice", .instance = "c1.5.5.2",
+		.recipient = "x@x", .size = 101 * 1024 });
+	is_no(answer, REASON_ACCOUNT_BYTES, 61, 100);
+	assert_true(answer.wait_ns == INT64_MAX);
+	is_yes(eom("alice", "c1.5.5.3", 1, 39 * 1024));
+}
+
+static void free_and_many(void **state)
+{
+	struct account_answer answer;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		is_yes(rcpt("alice", "d1.5.5.0", i % 2 == 0 ? "x@local.example" : "postmaster@x"));
+	assert_int_equal(used("alice"), 0);
+	answer = rcpt("alice", "d1.5.5.0", "x@x");
+	is_no(answer, REASON_ACCOUNT_PER_MESSAGE, 4, 4);
+	assert_int_equal(answer.window_s, 0);
+	is_yes(eom("alice", "d1.5.5.0", 4, 10));
+	assert_int_equal(used("alice"), 0);
+}
+
+static void all_together(void **state)
+{
+	struct account_answer answer;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		char login[32], instance[16];
+
+		snprintf(login, sizeof(login), "u%u@example.org", i);
+		snprintf(instance, sizeof(instance), "%x.1.1.1", 0x100 + i);
+		is_yes(rcpt(login, instance, "x@x"));
+	}
+	answer = rcpt("alice", "200.1.1.1", "x@x");
+	is_no(answer, REASON_ACCOUNT_POOL, 12, 12);
+	assert_int_equal(answer.line, 12);
+	assert_int_equal(used("alice"), 0);
+	/* one of them is given back */
+	is_yes(rcpt("zoe", "100.1.1.2", "x@x"));
+	is_yes(rcpt("alice", "200.1.1.1", "x@x"));
+}
+
+static void observed_and_rejected(void **state)
+{
+	struct account_answer answer;
+
+	(void)state;
+	is_yes(rcpt("obs1", "e1.5.5.0", "x@x"));
+	answer = rcpt("obs1", "e1.5.5.0", "y@x");
+	assert_int_equal(answer.verdict, VERDICT_ADMIT);
+	assert_true(answer.observed);
+	assert_int_equal(used("obs1"), 1);
+	is_yes(eom("obs1", "e1.5.5.0", 2, 10));
+	assert_int_equal(used("obs1"), 1);
+	is_yes(rcpt("zoe", "e2.5.5.0", "x@x"));
+	is_yes(rcpt("zoe", "e2.5.5.0", "y@x"));
+	answer = rcpt("zoe", "e2.5.5.0", "z@x");
+	assert_int_equal(answer.verdict, VERDICT_REFUSE);
+	/* a bounce is free */
+	engine_account_ask(site.engine, site.generation, &(struct account_question){
+		.login = "zoe", .login_length = 3, .recipient = "q@x", .recipient_length = 3 },
+	    now_ns, &answer);
+	is_yes(answer);
+	assert_null(answer.account);
+}
+
+static void strange_logins(void **state)
+{
+	static char long_login[LOGIN_MAX + 2];
+
+	(void)state;
+	memset(long_login, 'L', LOGIN_MAX + 1);
+	for (unsigned i = 0; i < 5; i++)
+		is_yes(rcpt(long_login, "f1.5.5.0", "x@x"));
+	long_login[1000] = '\0';
+	is_yes(rcpt(long_login, "f2.5.5.0", "x@x"));
+	long_login[0] = 'l';
+	is_yes(rcpt(long_login, "f2.5.5.0", "y@x"));
+	assert_int_equal(used(long_login), 2);
+	is_yes(rcpt("\xc3\x84@\x01", "f3.5.5.0", "x@x"));
+	assert_int_equal(used("\xc3\x84@\x01"), 1);
+	assert_int_equal(used("\xc3\xa4@\x01"), 0);
+}
+
+static void counts_survive(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		is_yes(eom("alice", i == 0 ? "71.1.1.0" : "71.1.1.1", 2, 10));
+	/* adopted, then rebuilt for another size */
+	site_restart(&site, 64, STAFF);
+	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
+	assert_int_equal(used("alice"), 4);
+	site_restart(&site, 4096, STAFF);
+	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
+	assert_int_equal(used("alice"), 4);
+	assert_true(engine_account_forget(site.engine, "Alice", 5, now_ns));
+	assert_false(engine_account_forget(site.engine, "alice", 5, now_ns));
+	assert_int_equal(used("alice"), 0);
+	/* limits change: counts stay */
+	is_yes(rcpt("alice", "72.1.1.0", "x@x"));
+	site_reload(&site, "classes = (); accounts = ( { name = \"x\"; match = \"*\";\n"
+	    "each = { recipients = \"1/1h\"; }; } );");
+	is_no(rcpt("alice", "73.1.1.0", "x@x"), REASON_ACCOUNT_RECIPIENTS, 1, 1);
+	/* none at all */
+	site_reload(&site, "classes = ();");
+	is_yes(rcpt("alice", "73.1.1.1", "x@x"));
+}
+
+/* A table of 64 places: whoever is above half of a limit stays. */
+static void who_is_evicted(void **state)
+{
+	(void)state;
+	is_yes(rcpt("zoe", "81.1.1.1", "x@x"));
+	is_yes(rcpt("zoe", "82.1.1.1", "x@x"));
+	for (unsigned i = 0; i < 2000; i++) {
+		char login[32], instance[16];
+
+		now_ns += NS_PER_SECOND / 10;
+		snprintf(login, sizeof(login), "guest%u", i);
+		snprintf(instance, sizeof(instance), "%x.1.1.1", 0x1000 + i);
+		is_yes(rcpt(login, instance, "x@x"));
+	}
+	assert_int_equal(used("zoe"), 2);
+	assert_true(atomic_load(&site.segment->header->counters[COUNTER_ACCOUNTS_EVICTED]) > 0);
+	assert_int_equal(rcpt("zoe", "83.1.1.1", "x@x").verdict, VERDICT_REFUSE);
+}
+
+/* Processes that race for the last places, and are killed: never one above. */
+static void race(unsigned number, int64_t until)
+{
+	struct random random = { number };
+	uint64_t yes = 0;
+
+	for (unsigned i = 0; clock_now_ns() < until; i++) {
+		char login[32], instance[32];
+
+		snprintf(login, sizeof(login), "racer%u", random_below(&random, 4));
+		snprintf(instance, sizeof(instance), "%x.1.1.%x", number, i);
+		yes += rcpt(login, instance, "x@x").verdict == VERDICT_ADMIT;
+		yes += eom(login, instance, 1, 10).verdict == VERDICT_ADMIT;
+	}
+	_exit(yes > 0 ? 0 : 1);
+}
+
+static void never_one_above(void **state)
+{
+	int64_t until = clock_now_ns() + NS_PER_SECOND;
+	struct random random = random_seeded("never_one_above");
+	pid_t children[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		if ((children[i] = fork()) == 0)
+			race(100 + i, until + 100 * NS_PER_SECOND);
+	for (unsigned killed = 0; clock_now_ns() < until; killed++) {
+		unsigned i = random_below(&random, 8);
+
+		usleep(random_below(&random, 4000));
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+		if ((children[i] = fork()) == 0)
+			race(200 + killed, until + 100 * NS_PER_SECOND);
+		for (unsigned j = 0; j < 4; j++) {
+			char login[16];
+
+			snprintf(login, sizeof(login), "racer%u", j);
+			assert_true(used(login) <= 2);
+		}
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+	/* nothing is stuck */
+	is_yes(rcpt("late", "91.1.1.1", "x@x"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+		TEST(a_login_at_its_limit),
+		TEST(what_is_given_back),
+		TEST(asked_again),
+		TEST(messages_and_bytes),
+		TEST(free_and_many),
+		TEST(all_together),
+		TEST(observed_and_rejected),
+		TEST(strange_logins),
+		TEST(counts_survive),
+		TEST(who_is_evicted),
+		TEST(never_one_above),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

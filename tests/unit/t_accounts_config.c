@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: ISC */
+/* Accounts of the configuration, and the file of overrides: what becomes of them, and the
+ * mistakes in them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/account_text.h"
+#include "base/login.h"
+#include "config/compile.h"
+
+#define MAIN "version = 1; classes = ();\n"
+#define STAFF "accounts = ( { name = \"staff\"; match = [ \"*@example.org\", \"Alice\" ];\n" \
+	"each = { recipients = [ \"100/1h\", \"500/1d\" ]; bytes = \"1G/1d\";\n" \
+	"         recipients_per_message = 50; };\n" \
+	"all = { recipients = [ \"5000/1h\" ]; };\n" \
+	"new = { recipients = \"30/1h\"; for = \"2d\"; };\n" \
+	"free = [ \"*.example.org\", \"local.example\" ]; },\n" \
+	"{ name = \"rest\"; match = \"*\"; action = \"reject\"; observe = true;\n" \
+	"  each = { messages = \"10/m\"; }; } );\n"
+
+static struct generation *compile(const char *text, const char *overrides, size_t length,
+    struct config_messages *messages)
+{
+	struct generation *g = config_compile_accounts(text, "main", overrides, length, messages);
+	struct diag diag;
+
+	if (g != NULL && generation_verify(g, (size_t)g->bytes, &diag) != 0)
+		fail_msg("%s", diag.text);
+	return g;
+}
+
+static struct generation *compile_good(const char *text, const char *overrides)
+{
+	struct config_messages messages;
+	struct generation *g = compile(text, overrides, overrides ? strlen(overrides) : 0,
+	    &messages);
+
+	for (size_t i = 0; i < messages.count; i++)
+		if (messages.list[i].severity == MESSAGE_ERROR)
+			print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
+			    messages.list[i].text);
+	assert_non_null(g);
+	config_messages_free(&messages);
+	return g;
+}
+
+/* The rules of a login; false: it has no entry. */
+static bool rules_of(const struct generation *g, const char *login, bool is_new,
+    struct account_rules *rules)
+{
+	char folded[LOGIN_MAX];
+	struct login_key key;
+	size_t length = strlen(login);
+
+	assert_true(login_fold(login, length, folded));
+	key = login_key(folded, length);
+	return generation_account_rules(g, folded, length, &key, is_new, rules);
+}
+
+static void is_limit(const struct account_rules *rules, unsigned i, enum quota_kind kind,
+    uint32_t most, uint32_t period_s, uint32_t line)
+{
+	assert_true(i < rules->count);
+	assert_int_equal(rules->limits[i].kind, kind);
+	assert_int_equal(rules->limits[i].most, most);
+	assert_int_equal(rules->limits[i].period_s, period_s);
+	assert_int_equal(rules->lines[i], line);
+}
+
+static void logins_are_of_the_first_entry_that_matches(void **state)
+{
+	struct generation *g = compile_good(MAIN STAFF, NULL);
+	struct account_rules rules;
+
+	(void)state;
+	assert_int_equal(g->account_count, 65536);
+	assert_true(rules_of(g, "bob@EXAMPLE.org", false, &rules));
+	assert_string_equal(generation_text(g, rules.account->name), "staff");
+	assert_int_equal(rules.count, 3);
+	is_limit(&rules, 0, QUOTA_RECIPIENTS, 100, 3600, 3);
+	is_limit(&rules, 1, QUOTA_RECIPIENTS, 500, 86400, 3);
+	is_limit(&rules, 2, QUOTA_KIB, 1 << 20, 86400, 3);
+	assert_int_equal(rules.per_message, 50);
+	assert_int_equal(rules.account->action, ACCOUNT_ACTION_DEFER);
+	assert_false(rules.account->observe);
+	assert_int_equal(rules.account->new_for_s, 2 * 86400);
+	assert_true(rules_of(g, "aLICE", true, &rules));
+	assert_int_equal(rules.count, 4);
+	is_limit(&rules, 3, QUOTA_RECIPIENTS, 30, 3600, 6);
+	assert_true(rules.is_new[3]);
+	assert_true(rules_of(g, "alice2", true, &rules));
+	assert_string_equal(generation_text(g, rules.account->name), "rest");
+	assert_int_equal(rules.count, 1);
+	is_limit(&rules, 0, QUOTA_MESSAGES, 10, 60, 9);
+	assert_true(rules.account->observe);
+	assert_int_equal(rules.account->action, ACCOUNT_ACTION_REJECT);
+	/* a whole login before the first '@' may be missing */
+	assert_true(rules_of(g, "@example.org", false, &rules));
+	assert_int_equal(rules.index, 0);
+	free(g);
+}
+
+static void free_recipients(void **state)
+{
+	struct generation *g = compile_good(MAIN STAFF, NULL);
+	struct account_rules rules;
+
+	(void)state;
+	assert_true(rules_of(g, "alice", false, &rules));
+#define FREE(address) \
+	generation_account_is_free(g, rules.account, address, sizeof(address) - 1)
+	assert_true(FREE("a@example.org"));
+	assert_true(FREE("a@sub.EXAMPLE.org"));
+	assert_true(FREE("a@b@local.example"));
+	assert_false(FREE("a@anexample.org"));
+	assert_false(FREE("a@sub.local.example"));
+	assert_false(FREE("example.org"));
+	assert_false(FREE(""));
+	free(g);
+}
+
+static void without_accounts(void **state)
+{
+	struct generation *g = compile_good(MAIN, NULL);
+	struct account_rules rules;
+
+	(void)state;
+	assert_int_equal(g->account_count, 0);
+	assert_false(rules_of(g, "alice", false, &rules));
+	free(g);
+}
+
+static void overrides_replace_what_they_name(void **state)
+{
+	struct generation *g = compile_good(MAIN STAFF, "# who may more\n"
+	    "alice\trecipients=1000/1d,200/1h\r\n"
+	    "\n"
+	    "BOB@example.org  recipients=none messages=7/1h recipients_per_message=none\n"
+	    "carol@example.org recipients=1000/1d,200/1h");
+	struct account_rules rules;
+
+	(void)state;
+	assert_int_equal(g->accounts.override_count, 3);
+	assert_int_equal(g->accounts.set_count, 2);
+	assert_true(rules_of(g, "ALICE", true, &rules));
+	assert_int_equal(rules.count, 3);
+	is_limit(&rules, 0, QUOTA_RECIPIENTS, 1000, 86400, 2);
+	is_limit(&rules, 1, QUOTA_RECIPIENTS, 200, 3600, 2);
+	is_limit(&rules, 2, QUOTA_KIB, 1 << 20, 86400, 3);
+	assert_true(rules.is_override[0]);
+	assert_false(rules.is_override[2]);
+	assert_int_equal(rules.per_message, 50);
+	assert_true(rules_of(g, "bob@example.org", false, &rules));
+	assert_int_equal(rules.count, 2);
+	is_limit(&rules, 0, QUOTA_MESSAGES, 7, 3600, 4);
+	assert_int_equal(rules.per_message, 0);
+	assert_true(rules_of(g, "carol@example.org", false, &rules));
+	is_limit(&rules, 1, QUOTA_RECIPIENTS, 200, 3600, 5);
+	assert_true(rules_of(g, "dan@example.org", false, &rules));
+	assert_int_equal(rules.override_line, 0);
+	free(g);
+}
+
+static void has_message(const struct config_messages *messages, const char *file, int line,
+    const char *text)
+{
+	for (size_t i = 0; i < messages->count; i++)
+		if (strcmp(messages->list[i].file, file) == 0 &&
+		    messages->list[i].line == line &&
+		    strstr(messages->list[i].text, text) != NULL)
+			return;
+	for (size_t i = 0; i < messages->count; i++)
+		print_message("%s:%d: %s\n", messages->list[i].file, messages->list[i].line,
+		    messages->list[i].text);
+	fail_msg("%s:%d has not: %s", file, line, text);
+}
+
+static void a_wrong_override_is_left_out(void **state)
+{
+	static const char text[] = "alice recipients=lots\n"			/* 1 */
+	    "bob@example.org\n"
+	    " carol@example.org recipients=1/1h\n"
+	    "dan@example.org recipients=1/1h bogus=3\n"
+	    "eve@example.org recipients=1/1s\n"					/* 5 */
+	    "fay@example.org recipients=5/1h\n"
+	    "FAY@example.org recipients=6/1h\n"
+	    "gus@example.org recipients=1/1h,1/2h,1/3h,1/4h\n"
+	    "hal@example.org recipients_per_message=0\n"
+	    "i\0a@example.org recipients=1/1h\n"				/* 10 */
+	    "jan@example.org recipients=1/1h messages\n";
+	struct config_messages messages;
+	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1, &messages);
+	struct account_rules rules;
+
+	(void)state;
+	assert_non_null(g);
+	has_message(&messages, "overrides", 1, "\"lots\" is not a limit such as");
+	has_message(&messages, "overrides", 2, "a login without limits");
+	has_message(&messages, "overrides", 3, "begins with a login");
+	has_message(&messages, "overrides", 4, "unknown name \"bogus\"");
+	has_message(&messages, "overrides", 5, "within 1m..31d");
+	has_message(&messages, "overrides", 7, "already in line 6");
+	has_message(&messages, "overrides", 8, "more than 4 different windows");
+	has_message(&messages, "overrides", 9, "recipients_per_message");
+	has_message(&messages, "overrides", 10, "NUL");
+	has_message(&messages, "overrides", 11, "must be NAME=VALUE");
+	assert_int_equal(g->accounts.override_count, 1);
+	assert_true(rules_of(g, "fay@example.org", false, &rules));
+	is_limit(&rules, 0, QUOTA_RECIPIENTS, 6, 3600, 7);
+	config_messages_free(&messages);
+	free(g);
+}
+
+static void overrides_of_nobody(void **state)
+{
+	static const char text[] = "zoe recipients=1/1h\n";
+	struct config_messages messages;
+	struct generation *g = compile(MAIN "accounts = ( { name = \"a\"; match = \"*@a\"; \n"
+	    "each = { messages = \"1/1h\"; }; } );", text, sizeof(text) - 1, &messages);
+
+	(void)state;
+	assert_non_null(g);
+	has_message(&messages, "overrides", 1, "no entry of accounts matches");
+	config_messages_free(&messages);
+	free(g);
+}
+
+/* The text in line 2 of a configuration is refused with this message. */
+static void refuses(const char *text, const char *message)
+{
+	struct config_messages messages;
+	char whole[1024];
+
+	snprintf(whole, sizeof(whole), "%s%s\n", MAIN, text);
+	assert_null(compile(whole, NULL, 0, &messages));
+	has_message(&messages, "main", 2, message);
+	config_messages_free(&messages);
+}
+
+static void mistakes(void **state)
+{
+	(void)state;
+#define ENTRY(more) "accounts = ( { name = \"a\"; match = \"*\"; " more " } );"
+	refuses(ENTRY("each = { recipients = 5; };"), "must be limits in quotes");
+	refuses(ENTRY("each = { recipients = \"5\"; };"), "is not a limit such as");
+	refuses(ENTRY("each = { recipients = \"0/1h\"; };"), "is not within 1..1G");
+	refuses(ENTRY("each = { recipients = \"5/32d\"; };"), "within 1m..31d");
+	refuses(ENTRY("each = { recipients = \"5/1500ms\"; };"), "within 1m..31d");
+	refuses(ENTRY("each = { bytes = \"5/1h\"; };"), "is not within 1k..1024G");
+	refuses(ENTRY("each = { reciepients = \"5/1h\"; };"), "did you mean");
+	refuses(ENTRY("each = { recipients = [ \"1/1h\", \"1/2h\", \"1/3h\", \"1/4h\", \"1/5h\" ];"
+	    " };"), "more than 4 different windows");
+	refuses(ENTRY("text = \"{used} {user}\";"), "unknown placeholder {user}");
+	refuses(ENTRY("action = \"drop\";"), "is not one of");
+	refuses(ENTRY("free = \"a@b\";"), "must be a domain");
+	refuses("accounts = ( { match = \"*\"; } );", "has no name");
+	refuses("accounts = ( { name = \"a\"; } );", "has no logins; set match");
+	refuses("accounts = ( { name = \"a\"; match = \"*a*\"; } );", "more than one *");
+	refuses("accounts = ( { name = \"a\"; match = \"x\"; }, { name = \"a\"; match = \"*\"; } );",
+	    "already used at line 2");
+}
+
+static void texts_for_clients(void **state)
+{
+	struct account_values values = { .used = 100, .limit = 100, .what = "recipients",
+		.window_s = 3600, .retry_s = 42, .account = "staff", .id = "abc" };
+	char out[ACCOUNT_TEXT_SIZE], why[128];
+	char window[ACCOUNT_WINDOW_TEXT];
+
+	(void)state;
+	assert_string_equal(account_text_expand(out, "{used} of {limit} {what} in {window}; "
+	    "{retry} s, {account} ({id})", &values),
+	    "100 of 100 recipients in 1h; 42 s, staff (abc)");
+	assert_string_equal(account_text_expand(out, "no { {x}", &values), "no { {x} (id=abc)");
+	values.retry_s = UINT64_MAX;
+	values.window_s = 0;
+	assert_string_equal(account_text_expand(out, "{window} {retry} {id}\n", &values),
+	    "message - abc?");
+	assert_true(account_text_check("{id} }", why, sizeof(why)));
+	assert_false(account_text_check("{id} { ", why, sizeof(why)));
+	assert_string_equal(account_window_text(90, window), "90s");
+	assert_string_equal(account_window_text(120, window), "2m");
+	assert_string_equal(account_window_text(7 * 86400, window), "7d");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(logins_are_of_the_first_entry_that_matches),
+		cmocka_unit_test(free_recipients),
+		cmocka_unit_test(without_accounts),
+		cmocka_unit_test(overrides_replace_what_they_name),
+		cmocka_unit_test(a_wrong_override_is_left_out),
+		cmocka_unit_test(overrides_of_nobody),
+		cmocka_unit_test(mistakes),
+		cmocka_unit_test(texts_for_clients),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: ISC */
+/* Quotas: numbers worked out by hand, and the law against an exact model under virtual time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy/limit/quota.h"
+#include "tests/unit/random.h"
+
+#define SECOND	INT64_C(1000000000)
+#define MINUTE	(60 * SECOND)
+#define HOUR	(60 * MINUTE)
+
+static const struct quota_limit five_a_minute = { 60, 5, QUOTA_RECIPIENTS };
+
+static struct quota_counter counter_of(const struct quota_limit *limit)
+{
+	return (struct quota_counter){ .key = quota_key(limit) };
+}
+
+/* A twelfth of a minute is 5 s: what is counted at second 2 counts in 0 ... 65. */
+static void five_a_minute_by_hand(void **state)
+{
+	struct quota_counter counter = counter_of(&five_a_minute);
+
+	(void)state;
+	quota_add(&counter, 2, 2 * SECOND);
+	quota_add(&counter, 3, 7 * SECOND);
+	assert_int_equal(quota_used(&counter, 7 * SECOND), 5);
+	assert_int_equal(quota_wait_ns(&counter, 5, 1, 7 * SECOND), 58 * SECOND);
+	assert_int_equal(quota_wait_ns(&counter, 5, 2, 7 * SECOND), 58 * SECOND);
+	assert_int_equal(quota_wait_ns(&counter, 5, 3, 7 * SECOND), 63 * SECOND);
+	assert_int_equal(quota_wait_ns(&counter, 5, 5, 7 * SECOND), 63 * SECOND);
+	assert_true(quota_wait_ns(&counter, 5, 6, 7 * SECOND) == INT64_MAX);
+	assert_int_equal(quota_used(&counter, 65 * SECOND - 1), 5);
+	assert_int_equal(quota_used(&counter, 65 * SECOND), 3);
+	assert_int_equal(quota_wait_ns(&counter, 5, 2, 65 * SECOND), 0);
+	quota_add(&counter, 2, 65 * SECOND);
+	assert_int_equal(quota_used(&counter, 70 * SECOND), 2);
+	assert_int_equal(quota_used(&counter, 130 * SECOND - 1), 2);
+	assert_int_equal(quota_used(&counter, 130 * SECOND), 0);
+	/* long after, and a free counter */
+	quota_add(&counter, 4, 100 * HOUR);
+	assert_int_equal(quota_used(&counter, 100 * HOUR), 4);
+	counter.key = 0;
+	assert_int_equal(quota_used(&counter, 100 * HOUR), 0);
+	assert_int_equal(quota_wait_ns(&counter, 5, 5, 100 * HOUR), 0);
+}
+
+static void what_is_taken_off(void **state)
+{
+	struct quota_counter counter = counter_of(&five_a_minute);
+
+	(void)state;
+	/* of a transaction that began at 2 s: 1 then, 2 more at 12 s; beside it 3 at 13 s */
+	quota_add(&counter, 1, 2 * SECOND);
+	quota_add(&counter, 2, 12 * SECOND);
+	quota_add(&counter, 3, 13 * SECOND);
+	quota_take_off(&counter, 3, 2 * SECOND, 20 * SECOND);
+	assert_int_equal(quota_used(&counter, 20 * SECOND), 3);
+	/* the 3 of another one count until 75 s */
+	assert_int_equal(quota_used(&counter, 75 * SECOND - 1), 3);
+	assert_int_equal(quota_used(&counter, 75 * SECOND), 0);
+	/* more than there is, of long ago, of the future */
+	quota_add(&counter, 3, 200 * SECOND);
+	quota_take_off(&counter, 1, 135 * SECOND, 201 * SECOND);
+	assert_int_equal(quota_used(&counter, 201 * SECOND), 3);
+	quota_take_off(&counter, 1, 140 * SECOND, 201 * SECOND);
+	assert_int_equal(quota_used(&counter, 201 * SECOND), 2);
+	quota_take_off(&counter, 1, 500 * SECOND, 201 * SECOND);
+	assert_int_equal(quota_used(&counter, 201 * SECOND), 1);
+	quota_take_off(&counter, 100, 200 * SECOND, 201 * SECOND);
+	assert_int_equal(quota_used(&counter, 201 * SECOND), 0);
+}
+
+static void clocks_that_differ(void **state)
+{
+	struct quota_counter counter = counter_of(&five_a_minute);
+
+	(void)state;
+	/* a second behind: counts as the newest */
+	quota_add(&counter, 1, 100 * SECOND);
+	quota_add(&counter, 1, 99 * SECOND);
+	assert_int_equal(quota_used(&counter, 99 * SECOND), 2);
+	assert_int_equal(quota_used(&counter, 165 * SECOND - 1), 2);
+	assert_int_equal(quota_used(&counter, 165 * SECOND), 0);
+	/* a state of another clock: all of it counts as if it were of now */
+	quota_add(&counter, 4, 1000 * HOUR);
+	assert_int_equal(quota_used(&counter, 10 * SECOND), 4);
+	quota_add(&counter, 1, 10 * SECOND);
+	assert_int_equal(quota_used(&counter, 75 * SECOND - 1), 5);
+	assert_int_equal(quota_used(&counter, 75 * SECOND), 0);
+	counter.part = UINT32_MAX;
+	memset(counter.buckets, 0xff, sizeof(counter.buckets));
+	quota_add(&counter, 7, 10 * SECOND);
+	assert_int_equal(quota_used(&counter, 10 * SECOND), UINT32_MAX);
+}
+
+/* 3/1m and 10/1h of recipients, 2/1m of messages, 100/1m of KiB. */
+static const struct quota_limit several[] = {
+	{ 60, 3, QUOTA_RECIPIENTS }, { 3600, 10, QUOTA_RECIPIENTS }, { 60, 2, QUOTA_MESSAGES },
+	{ 60, 100, QUOTA_KIB },
+};
+#define SEVERAL 4
+
+static void all_or_nothing(void **state)
+{
+	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
+	struct quota_amounts one = { { 1, 0, 0 } }, message = { { 0, 1, 60 } };
+	struct quota_refusal refusal;
+
+	(void)state;
+	assert_true(quota_prepare(counters, SEVERAL, several, SEVERAL));
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(quota_allows(counters, SEVERAL, several, SEVERAL, &one,
+		    HOUR, &refusal));
+		quota_charge(counters, SEVERAL, &one, HOUR);
+	}
+	assert_false(quota_allows(counters, SEVERAL, several, SEVERAL, &one, HOUR,
+	    &refusal));
+	assert_int_equal(refusal.limit, 0);
+	assert_int_equal(refusal.used, 3);
+	assert_int_equal(refusal.wait_ns, 65 * SECOND);
+	/* 10 within the hour: that one is in the way longest (65 minutes from its first) */
+	for (unsigned minute = 2; minute <= 6; minute += 2) {
+		struct quota_amounts some = { { minute == 6 ? 1 : 3, 0, 0 } };
+
+		assert_true(quota_allows(counters, SEVERAL, several, SEVERAL, &some,
+		    HOUR + minute * MINUTE, &refusal));
+		quota_charge(counters, SEVERAL, &some, HOUR + minute * MINUTE);
+	}
+	assert_false(quota_allows(counters, SEVERAL, several, SEVERAL, &one,
+	    HOUR + 6 * MINUTE, &refusal));
+	assert_int_equal(refusal.limit, 1);
+	assert_int_equal(refusal.used, 10);
+	assert_int_equal(refusal.wait_ns, 59 * MINUTE);
+	/* other kinds are others' */
+	assert_true(quota_allows(counters, SEVERAL, several, SEVERAL, &message,
+	    HOUR + 6 * MINUTE, &refusal));
+	quota_charge(counters, SEVERAL, &message, HOUR + 6 * MINUTE);
+	assert_false(quota_allows(counters, SEVERAL, several, SEVERAL, &message,
+	    HOUR + 6 * MINUTE, &refusal));
+	assert_int_equal(refusal.limit, 3);
+	quota_give_back(counters, SEVERAL, &message, HOUR + 6 * MINUTE, HOUR + 6 * MINUTE);
+	assert_true(quota_allows(counters, SEVERAL, several, SEVERAL, &message,
+	    HOUR + 6 * MINUTE, &refusal));
+	message.of[QUOTA_KIB] = 101;
+	assert_false(quota_allows(counters, SEVERAL, several, SEVERAL, &message,
+	    HOUR + 6 * MINUTE, &refusal));
+	assert_true(refusal.wait_ns == INT64_MAX);
+}
+
+static void limits_change(void **state)
+{
+	static const struct quota_limit other[] = {
+		{ 60, 1, QUOTA_RECIPIENTS }, { 60, 2, QUOTA_RECIPIENTS },
+		{ 86400, 7, QUOTA_RECIPIENTS },
+	};
+	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
+	struct quota_amounts one = { { 1, 1, 1 } };
+
+	(void)state;
+	assert_true(quota_prepare(counters, SEVERAL, several, SEVERAL));
+	quota_charge(counters, SEVERAL, &one, HOUR);
+	/* two limits of one counter, which keeps its count; another one takes a free place */
+	assert_true(quota_prepare(counters, SEVERAL, other, 3));
+	assert_int_equal(quota_used(quota_find(counters, SEVERAL, &other[0]), HOUR), 1);
+	assert_ptr_equal(quota_find(counters, SEVERAL, &other[0]),
+	    quota_find(counters, SEVERAL, &other[1]));
+	assert_int_equal(quota_used(quota_find(counters, SEVERAL, &other[2]), HOUR), 0);
+	assert_false(quota_prepare(counters, 1, several, SEVERAL));
+}
+
+static void half_of_a_limit(void **state)
+{
+	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
+	struct quota_amounts one = { { 1, 0, 0 } }, four = { { 4, 0, 0 } };
+
+	(void)state;
+	assert_true(quota_prepare(counters, SEVERAL, several, SEVERAL));
+	quota_charge(counters, SEVERAL, &one, HOUR);
+	assert_int_equal(quota_half_ns(counters, SEVERAL, several, SEVERAL, HOUR), 0);
+	quota_charge(counters, SEVERAL, &one, HOUR);
+	assert_int_equal(quota_half_ns(counters, SEVERAL, several, SEVERAL, HOUR),
+	    65 * SECOND);
+	quota_charge(counters, SEVERAL, &four, HOUR);
+	assert_int_equal(quota_half_ns(counters, SEVERAL, several, SEVERAL, HOUR),
+	    65 * MINUTE);
+}
+
+/* --- against an exact model --------------------------------------------------- */
+
+#define EVENTS	3000
+
+struct history {
+	int64_t times[EVENTS];
+	uint32_t amounts[EVENTS];
+	unsigned count;
+};
+
+/* What was counted in (from, to]. */
+static uint64_t exact(const struct history *history, int64_t from_ns, int64_t to_ns)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = history->count; i-- > 0 && history->times[i] > from_ns;)
+		if (history->times[i] <= to_ns)
+			sum += history->amounts[i];
+	return sum;
+}
+
+static void check_refusal(const struct quota_counter *counter, const struct quota_limit *limit,
+    const struct history *history, uint32_t amount, int64_t now_ns)
+{
+	int64_t period_ns = limit->period_s * SECOND;
+	int64_t wait_ns = quota_wait_ns(counter, limit->most, amount, now_ns);
+
+	/* of the period and a twelfth more, and the 12 ns that this is rounded by */
+	assert_true(exact(history, now_ns - period_ns - period_ns / 12 - 13, now_ns) +
+	    amount > limit->most);
+	if (wait_ns == INT64_MAX)
+		return;
+	assert_int_equal(quota_wait_ns(counter, limit->most, amount, now_ns + wait_ns), 0);
+	assert_true(quota_wait_ns(counter, limit->most, amount, now_ns + wait_ns - 1) > 0);
+}
+
+static int64_t random_step(struct random *random, int64_t period_ns)
+{
+	switch (random_below(random, 4)) {
+	case 0:
+		return 1 + random_below(random, 1000);
+	case 1:
+		return random_below(random, 1000) * (period_ns / 1000);
+	case 2:
+		return period_ns / 12 * random_below(random, 14);
+	default:
+		return random_below(random, 100) * (period_ns / 3000);
+	}
+}
+
+static void never_more_in_any_window(void **state)
+{
+	static const uint32_t periods[] = { 60, 61, 3600, 86400, 100000 };
+	struct random random = random_seeded("never_more_in_any_window");
+	static struct history history;
+	unsigned refused = 0;
+
+	(void)state;
+	for (unsigned run = 0; run < 40; run++) {
+		struct quota_limit limit = { periods[run % 5], 1 + random_below(&random, 50),
+			QUOTA_RECIPIENTS };
+		struct quota_counter counter = counter_of(&limit);
+		int64_t period_ns = limit.period_s * SECOND, now_ns = HOUR;
+
+		history.count = 0;
+		while (history.count < EVENTS) {
+			uint32_t amount = 1 + random_below(&random, 1 + limit.most / 4);
+
+			now_ns += random_step(&random, period_ns) / limit.most;
+			if (quota_wait_ns(&counter, limit.most, amount, now_ns) > 0) {
+				check_refusal(&counter, &limit, &history, amount, now_ns);
+				refused++;
+				continue;
+			}
+			quota_add(&counter, amount, now_ns);
+			history.times[history.count] = now_ns;
+			history.amounts[history.count++] = amount;
+			assert_true(exact(&history, now_ns - period_ns, now_ns) <=
+			    limit.most);
+		}
+	}
+	assert_true(refused > 1000);
+}
+
+/* Transactions that end otherwise have what they added taken off: others never count less. */
+static void nothing_is_taken_from_others(void **state)
+{
+	struct random random = random_seeded("nothing_is_taken_from_others");
+	static struct history history;
+	struct quota_limit limit = { 3600, 40, QUOTA_RECIPIENTS };
+	int64_t period_ns = limit.period_s * SECOND;
+
+	(void)state;
+	for (unsigned run = 0; run < 20; run++) {
+		struct quota_counter counter = counter_of(&limit);
+		struct { int64_t since_ns; uint32_t amount; } open[4] = { { 0, 0 } };
+		int64_t now_ns = HOUR;
+
+		history.count = 0;
+		while (history.count < EVENTS) {
+			unsigned i = random_below(&random, 4);
+
+			now_ns += random_step(&random, period_ns) / 40;
+			if (random_below(&random, 8) == 0) {
+				quota_take_off(&counter, open[i].amount, open[i].since_ns,
+				    now_ns);
+				open[i].amount = 0;
+			} else if (random_below(&random, 8) == 0) {
+				/* it ends well: all of it counts from its end at the latest */
+				open[i].amount = 0;
+			} else if (quota_wait_ns(&counter, limit.most, 1, now_ns) == 0) {
+				quota_add(&counter, 1, now_ns);
+				if (random_below(&random, 2) == 0) {
+					history.times[history.count] = now_ns;
+					history.amounts[history.count++] = 1;
+				} else if (open[i].amount++ == 0) {
+					open[i].since_ns = now_ns;
+				}
+				assert_true(exact(&history, now_ns - period_ns, now_ns) <=
+				    limit.most);
+			}
+			assert_true(quota_used(&counter, now_ns) >=
+			    exact(&history, now_ns - period_ns, now_ns));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(five_a_minute_by_hand),
+		cmocka_unit_test(what_is_taken_off),
+		cmocka_unit_test(clocks_that_differ),
+		cmocka_unit_test(all_or_nothing),
+		cmocka_unit_test(limits_change),
+		cmocka_unit_test(half_of_a_limit),
+		cmocka_unit_test(never_more_in_any_window),
+		cmocka_unit_test(nothing_is_taken_from_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
