@@ -64,6 +64,7 @@ void engine_hints_close(struct engine_hints **hints) {
 	hint_queues_free(*hints);
 	free((*hints)->class_texts);
 	free((*hints)->class_full);
+	free((*hints)->bounds);
 	free((*hints)->recipients);
 	free(*hints);
 	*hints = NULL;
@@ -86,6 +87,7 @@ void hint_classes_renew(struct engine_hints *hints, const struct generation *gen
 		bool held = hint_class_holds(hints->engine, generation, i, now_ns,
 		    &hints->class_full[i], text);
 
+		hint_class_tell_room(hints, generation, i);
 		if (strcmp(text, hints->class_texts[i]) == 0)
 			continue;
 		hints_writer_hold_group(hints->writer, i, held ? text : NULL);
@@ -100,7 +102,7 @@ bool hint_classes_begin(struct engine_hints *hints, const struct generation *gen
 	char (*grown)[HINT_TEXT_MAX + 1] = calloc(count + 1, sizeof(*grown));
 	uint64_t *full = calloc(count + 1, sizeof(*full));
 
-	if (grown == NULL || full == NULL) {
+	if (grown == NULL || full == NULL || !hint_classes_begin_bounds(hints, count)) {
 		free(grown);
 		free(full);
 		return false;

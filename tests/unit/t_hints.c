@@ -285,9 +285,9 @@ static void deal(struct place *place, const char *domain, unsigned count,
 
 static void lanes_share_the_mail(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 },
+	    HINTS_NO_LANE, 0, 0, 0, 0, false },
 	    three = { 3, { 3, 2, 0 }, { 50, 30, 10 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -318,7 +318,7 @@ static void lanes_share_the_mail(void **state) {
 
 static void a_canary_is_one_message(void **state) {
 	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7, HINTS_NO_LANE, 0, 0,
-	    NOW, NOW };
+	    NOW, NOW, false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -358,7 +358,7 @@ static void a_canary_is_one_message(void **state) {
 /* Nothing is kept of a key before that: its questions touch no memory of their own. */
 static void the_first_single_messages_that_are_offered_are_all_given(void **state) {
 	struct hint_lanes lanes = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0,
-	    0, 0 };
+	    0, 0, false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -379,7 +379,8 @@ static void the_first_single_messages_that_are_offered_are_all_given(void **stat
 
 /* Postfix ends the lookup's connection every 100 s, and starts another process. */
 static void a_process_that_comes_later_gives_no_canary_again(void **state) {
-	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 0, 9, NOW, NOW };
+	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 0, 9, NOW, NOW,
+	    false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -453,7 +454,7 @@ static void a_file_that_is_cut_short_is_not_believed(void **state) {
 static void a_lane_s_answer_names_the_domain_that_was_asked_for(void **state) {
 	static const struct hint hints[] = { { "a.example", OUT, HINTS_NO_GROUP } };
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 	struct place *place = *state;
 
 	build(place, hints, 1, NULL, 0);
@@ -481,7 +482,7 @@ static void publish_lanes(struct place *place) {
 	static const struct hint hints[] = { { "a.example", OUT, HINTS_NO_GROUP },
 		{ "b.example", OUT, 0 } };
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 
 	build(place, hints, 2, first_held, 1);
 	hints_writer_set_lanes(place->writer, places[0], &one);
@@ -636,7 +637,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 500; i++) {
 			snprintf(text, sizeof(text), "reason %u %u", round, i);
-			hints_writer_set_held(place->writer, places[i], text);
+			hints_writer_set_held(place->writer, places[i], text, false);
 			assert_string_equal(ask(place, "out", names[i], NOW), text);
 		}
 		for (unsigned i = 0; i < 500; i++) {
@@ -648,7 +649,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 	}
 	/* more than there are reasons: all are held, for one that they share */
 	for (unsigned i = 0; i < 2000; i++)
-		hints_writer_set_held(place->writer, places[i], "mine");
+		hints_writer_set_held(place->writer, places[i], "mine", false);
 	for (unsigned i = 0; i < 2000; i++) {
 		const char *said = ask(place, "out", names[i], NOW);
 
@@ -660,7 +661,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 	assert_in_range(shared, 1, 1999);
 	for (unsigned i = 0; i < 2000; i++)
 		hints_writer_set_nothing(place->writer, places[i]);
-	hints_writer_set_held(place->writer, places[1999], "mine");
+	hints_writer_set_held(place->writer, places[1999], "mine", false);
 	snprintf(name, sizeof(name), "%s", names[1999]);
 	assert_string_equal(ask(place, "out", name, NOW), "mine");
 	free(hints);
@@ -669,7 +670,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 
 static void keys_come_while_there_is_room(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 	struct place *place = *state;
 	struct hint more = { .mta = OUT, .group = HINTS_NO_GROUP };
 	unsigned came = 0;
@@ -768,7 +769,7 @@ static void a_short_file_is_no_file(void **state) {
 /* Of one mail server only; a key that is told nothing is no unknown one. */
 static void domains_that_are_no_key_go_by_lanes(void **state) {
 	static const struct hint_lanes unknown[] = {
-		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0 },
+		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0, false },
 		{ .count = 0 },
 	};
 	const struct hints_table table = { .mtas = mtas, .mta_count = 2, .unknown = unknown,
