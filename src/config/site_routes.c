@@ -43,6 +43,7 @@ struct site_routes {
 	const char *relayhost;
 	struct masks routes, excluded, listed;
 	bool named, refused, only_listed;
+	bool probes;			/* those of addresses have a lane */
 	uint16_t widths[WIDTHS_MAX];
 	uint32_t width_count;
 };
@@ -73,6 +74,7 @@ static void forget(struct site_routes *routes) {
 	routes->text = NULL;
 	routes->relayhost = "";
 	routes->named = routes->refused = routes->only_listed = routes->usable = false;
+	routes->probes = false;
 	routes->width_count = 0;
 }
 
@@ -148,6 +150,8 @@ static bool read_line(struct site_routes *routes, char *line) {
 		routes->refused = true;
 	else if (strcmp(word, "only-listed") == 0)
 		routes->only_listed = true;
+	else if (strcmp(word, "probes") == 0)
+		routes->probes = true;
 	else if (strcmp(word, "lane") == 0)
 		return add_width(routes, line);
 	else if (strcmp(word, "relayhost") == 0)
@@ -284,20 +288,43 @@ static bool has_lane(const struct site_routes *routes, uint16_t width) {
 	return false;
 }
 
+/* Does the site leave the domain to hints? */
+static bool is_left_to_us(const struct site_routes *routes, const char *domain, size_t length) {
+	return site_is_host_name(domain, length) &&
+	    match(&routes->excluded, domain, length) == CLASS_NO_RULE &&
+	    (!routes->only_listed || match(&routes->listed, domain, length) != CLASS_NO_RULE);
+}
+
+/* A look costs as much as the rest of an answer. */
+static void look_again(struct site_routes *routes, int64_t now_ns) {
+	if (routes->looked_ns != 0 && now_ns - routes->looked_ns < SITE_ROUTES_LOOK_NS)
+		return;
+	routes->looked_ns = now_ns;
+	if (!is_read(routes))
+		read_file_of(routes);
+}
+
+bool site_routes_has_probes(struct site_routes *routes, int64_t now_ns) {
+	look_again(routes, now_ns);
+	return routes->usable && routes->probes;
+}
+
+const char *site_routes_probe_hop(struct site_routes *routes, const char *domain,
+    size_t length, int64_t now_ns) {
+	uint32_t rule;
+
+	if (!site_routes_has_probes(routes, now_ns) || !is_left_to_us(routes, domain, length))
+		return NULL;
+	rule = match(&routes->routes, domain, length);
+	return rule == CLASS_NO_RULE ? NULL : routes->routes.texts[rule];
+}
+
 const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
     size_t length, uint16_t width, int64_t now_ns) {
 	uint32_t rule;
 
-	/* a look costs as much as the rest of an answer */
-	if (routes->looked_ns == 0 || now_ns - routes->looked_ns >= SITE_ROUTES_LOOK_NS) {
-		routes->looked_ns = now_ns;
-		if (!is_read(routes))
-			read_file_of(routes);
-	}
-	if (!routes->usable || !has_lane(routes, width) || !site_is_host_name(domain, length) ||
-	    match(&routes->excluded, domain, length) != CLASS_NO_RULE ||
-	    (routes->only_listed &&
-		match(&routes->listed, domain, length) == CLASS_NO_RULE))
+	look_again(routes, now_ns);
+	if (!routes->usable || !has_lane(routes, width) || !is_left_to_us(routes, domain, length))
 		return NULL;
 	rule = match(&routes->routes, domain, length);
 	return rule == CLASS_NO_RULE ? routes->relayhost : routes->routes.texts[rule];

@@ -165,6 +165,12 @@ static uint32_t lane_of(struct span name)
 	    memcmp(name.text + at, end, sizeof(end) - 1) == 0 ? number : 0;
 }
 
+/* The lane of address verification probes clones the same transport. */
+static bool is_probe_lane(struct span name)
+{
+	return span_is(name, "probe/smtp");
+}
+
 static void find_mta(const struct generation *g, unsigned mtas, const struct delivery *d,
     struct judgement *out)
 {
@@ -186,7 +192,8 @@ static void find_mta(const struct generation *g, unsigned mtas, const struct del
 		return;
 	mta = &g->mtas[out->mta];
 	out->lane = lane_of((struct span){ d->program.text + rest, d->program.length - rest });
-	out->cloned = out->lane != 0 || span_is(d->program, generation_text(g, mta->clone_program));
+	out->cloned = out->lane != 0 || span_is(d->program, generation_text(g, mta->clone_program)) ||
+	    is_probe_lane((struct span){ d->program.text + rest, d->program.length - rest });
 }
 
 /* --- rules --------------------------------------------------------------------- */

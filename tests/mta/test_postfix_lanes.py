@@ -267,7 +267,8 @@ def shipped(test, sites):
             (SOURCE / "conf/postfix-hints.master.cf").read_text().splitlines()
             if line and not line.startswith("#")]
     found = sites.read(SIMPLE, MASTER.replace("- - n - - trivial", "- - y - - trivial").replace(
-        "smtp      unix - - n", "smtp      unix - - y"))
+        "smtp      unix - - n", "smtp      unix - - y").replace(
+            "relay     unix - - n", "relay     unix - - y"))
     written = [line.replace("=  }", "= }").replace("postfix-A/", "postfix/").replace(
         f"{sites.test.directory}/postern/shared/state.hints out {sites.file}",
         "/run/postern/shared/state.hints postfix /var/lib/postern/postfix.site")
@@ -285,7 +286,8 @@ def attached(test, sites):
     test.equal((found["exit"], found["attached"]), (0, "no"), "not attached yet")
     lines = found["lines"]
     for line in (f"  -o {{ transport_maps = {routes}, socketmap:unix:private/postern-hint:transport }}",
-                 f"  -o address_verify_transport_maps={routes}",
+                 f"  -o {{ address_verify_transport_maps = {routes}, "
+                 "socketmap:unix:private/postern-hint:probe }",
                  "  -o syslog_name=odd/rw", "qmgr unix n - n 300 1 qmgr -v", "  -o { a_b = c d }",
                  "rewrite-postern unix - - n - - trivial-rewrite"):
         test.check(line in lines.splitlines(), f"line: {line}")
