@@ -21,6 +21,7 @@
 #include "segment/internal.h"
 #include "segment/lane_uses.h"
 #include "segment/states.h"
+#include "random.h"
 #include "site.h"
 
 #define CLASSES	"classes = ( " \
@@ -434,6 +435,118 @@ static void windows_are_carried_by_lanes(void **state) {
 	publish(place, "postern-site 1\nmta out\nlane 3\nlane 7\n");
 	by_hand(place, BY_HAND_RESUME, "a.example", 9, BY_HAND_UNSET, now_ns);
 	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "3");
+}
+
+/* A class of 2: one destination may have both places, two one each, three not at once. */
+static void a_class_bounds_the_lanes_of_all_its_destinations(void **state) {
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
+	struct class_record *record;
+
+	publish(place, LANES);
+	for (char name[] = "a.slow.example"; name[0] <= 'c'; name[0]++)
+		see(place, name, 1, true);
+	see(place, "wide.example", 1, true);
+	turn(place, now_ns += 20 * second);
+	record = site_class(&place->site, "slow");
+	assert_string_equal(lanes_after(place, "wide.example", now_ns), "5");
+	/* nothing is under way: one may begin, and then no other one */
+	assert_string_equal(lanes_after(place, "a.slow.example", now_ns += 20 * second), "2");
+	assert_string_equal(lanes(place, "b.slow.example", now_ns), "held");
+	assert_string_equal(look_up(place, "b.slow.example", now_ns)->text,
+	    "Postern: class slow has 2 sessions, and other destinations use them");
+	/* results come of it: so long as they do, it has both */
+	result(place, "a.slow.example", 2, 900, now_ns += second);
+	assert_string_equal(lanes_after(place, "a.slow.example", now_ns), "2");
+	assert_string_equal(lanes(place, "b.slow.example", now_ns += 2 * second), "held");
+	/* an incoming session takes one: the lane of 2 is left, and waits until it is empty */
+	atomic_store(&record->open, 1);
+	atomic_store(&record->open_inbound, 1);
+	assert_string_equal(lanes_after(place, "a.slow.example", now_ns += 50 * NS_PER_MS), "held");
+	assert_string_equal(lanes_after(place, "a.slow.example", now_ns += 20 * second), "held");
+	atomic_store(&record->open, 0);
+	atomic_store(&record->open_inbound, 0);
+	assert_string_equal(lanes_after(place, "b.slow.example", now_ns += 2 * second), "2");
+	/* no window is wider than without a class, and others are as ever */
+	assert_string_equal(lanes_after(place, "wide.example", now_ns), "5");
+}
+
+#define BOUNDED		7u	/* destinations of the class of 2, */
+#define MOST_LANES	6u	/* with so many lanes each */
+
+/* What is on its way: a message in a lane, until its result comes. */
+struct under_way {
+	int64_t ends_ns[MOST_LANES];	/* 0: nothing is */
+};
+
+static unsigned place_of(uint16_t width) {
+	static const uint16_t widths[MOST_LANES] = { 1, 2, 3, 5, 10, 20 };
+
+	for (unsigned i = 0; i < MOST_LANES; i++)
+		if (widths[i] == width)
+			return i;
+	fail();
+	return 0;
+}
+
+/* Mail goes at random to destinations of a class of 2, and its results come within a second:
+ * the lanes that have mail are never wider than 2 together. */
+static void lanes_of_a_class_are_never_wider_than_its_places(void **state) {
+	static const uint16_t widths[MOST_LANES] = { 1, 2, 3, 5, 10, 20 };
+	struct under_way all[BOUNDED] = { { { 0 } } };
+	struct place *place = *state;
+	int64_t now_ns = clock_now_ns();
+	struct random random = { random_seed() };
+	unsigned went = 0, widest = 0;
+
+	publish(place, LANES);
+	for (char name[] = "a.slow.example"; name[0] < 'a' + (char)BOUNDED; name[0]++)
+		see(place, name, 1, true);
+	turn(place, now_ns += 60 * NS_PER_SECOND);
+	for (unsigned step = 0; step < 4000; step++) {
+		unsigned sum = 0, open = 0;
+
+		now_ns += (int64_t)(1 + random_below(&random, step % 500 < 20 ? 2000 : 100)) *
+		    NS_PER_MS;
+		for (unsigned i = 0; i < BOUNDED; i++)
+			for (unsigned j = 0; j < MOST_LANES; j++) {
+				char name[] = "a.slow.example";
+
+				name[0] = (char)(name[0] + (char)i);
+				if (all[i].ends_ns[j] == 0 || all[i].ends_ns[j] > now_ns)
+					continue;
+				result(place, name, widths[j], random_below(&random, 2) * 900,
+				    all[i].ends_ns[j]);
+				all[i].ends_ns[j] = 0;
+			}
+		turn(place, now_ns);
+		for (unsigned asked = random_below(&random, 5); asked > 0; asked--) {
+			char name[] = "a.slow.example";
+			unsigned which = random_below(&random, BOUNDED);
+			const struct hints_answer *answer;
+
+			name[0] = (char)(name[0] + (char)which);
+			answer = look_up(place, name, now_ns);
+			assert_true(answer->kind != HINTS_NOTHING);
+			if (answer->kind != HINTS_LANE)
+				continue;
+			went++;
+			all[which].ends_ns[place_of(answer->width)] = now_ns +
+			    (int64_t)(1 + random_below(&random, 999)) * NS_PER_MS;
+		}
+		for (unsigned i = 0; i < BOUNDED; i++)
+			for (unsigned j = 0; j < MOST_LANES; j++)
+				if (all[i].ends_ns[j] != 0) {
+					sum += widths[j];
+					open++;
+				}
+		assert_in_range(sum, 0, 2);
+		widest = sum > widest ? sum : widest;
+		atomic_store(&site_class(&place->site, "slow")->open, open);
+	}
+	assert_int_equal(widest, 2);
+	assert_true(went > 500);
+	atomic_store(&site_class(&place->site, "slow")->open, 0);
 }
 
 static void who_is_suspended_is_held_for_its_reason(void **state) {
@@ -1188,6 +1301,8 @@ int main(void) {
 		TEST(what_cannot_be_written_is_told_once),
 		TEST(a_file_that_cannot_be_built_notes_a_full_class_once),
 		TEST(windows_are_carried_by_lanes),
+		TEST(a_class_bounds_the_lanes_of_all_its_destinations),
+		TEST(lanes_of_a_class_are_never_wider_than_its_places),
 		TEST(who_is_suspended_is_held_for_its_reason),
 		TEST(recipients_in_doubt_are_not_held),
 		TEST(a_queue_moves_as_its_lanes_drain),

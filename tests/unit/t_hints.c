@@ -451,6 +451,80 @@ static void a_file_that_is_cut_short_is_not_believed(void **state) {
 	assert_string_equal(ask(place, "out", "a.example", NOW + HINTS_LOOK_NS), "class one");
 }
 
+/* What goes by no lane of the key: "held" or "". */
+static const char *ask_probe(struct place *place, const char *address) {
+	static struct hints_answer answer;
+
+	hints_reader_ask_held(place->reader, "out", address, strlen(address), NOW, &answer);
+	assert_true(answer.kind == HINTS_HELD || answer.text[0] == '\0');
+	return answer.kind == HINTS_HELD ? answer.text : "";
+}
+
+static void what_begins_takes_room_of_its_group(void **state) {
+	static const struct hint hints[] = { { "a.example", OUT, 0 }, { "b.example", OUT, 0 },
+		{ "c.example", OUT, 1 }, { "d.example", OUT, 0 } };
+	static const char *const none[] = { NULL, NULL };
+	/* of 2, and of 1 */
+	struct hint_lanes lanes = { 1, { 1 }, { 1 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0,
+		true };
+	struct place *place = *state;
+
+	publish(place, hints, 4, none, 2);
+	for (unsigned i = 0; i < 3; i++)
+		hints_writer_set_lanes(place->writer, places[i], &lanes);
+	lanes.lane[0] = 0;
+	hints_writer_set_lanes(place->writer, places[3], &lanes);
+	/* any number may */
+	assert_null(ask(place, "out", "a.example", NOW));
+	assert_null(ask(place, "out", "b.example", NOW));
+	hints_writer_set_room(place->writer, 0, 3, "no room");
+	assert_null(ask(place, "out", "a.example", NOW));
+	assert_string_equal(ask(place, "out", "b.example", NOW), "no room");
+	assert_null(ask(place, "out", "a.example", NOW + 1));
+	/* the lane of 1 has room beside */
+	assert_null(ask(place, "out", "d.example", NOW));
+	assert_null(ask(place, "out", "c.example", NOW));
+	/* a's is known otherwise by now; its next mail begins again */
+	assert_string_equal(ask(place, "out", "b.example", NOW + HINTS_BEGINS_NS - 1), "no room");
+	assert_null(ask(place, "out", "b.example", NOW + HINTS_BEGINS_NS));
+	assert_string_equal(ask(place, "out", "a.example", NOW + HINTS_BEGINS_NS), "no room");
+	/* less room, and none; the text stays */
+	hints_writer_set_room(place->writer, 0, 0, NULL);
+	assert_string_equal(ask(place, "out", "d.example", NOW + 2 * HINTS_BEGINS_NS), "no room");
+	/* what is under way takes none */
+	lanes.begins = false;
+	hints_writer_set_lanes(place->writer, places[3], &lanes);
+	assert_null(ask(place, "out", "d.example", NOW + 2 * HINTS_BEGINS_NS));
+	hints_writer_set_room(place->writer, 0, HINTS_ANY_ROOM, NULL);
+	assert_null(ask(place, "out", "b.example", NOW + 2 * HINTS_BEGINS_NS));
+}
+
+static void what_goes_by_no_lane_is_held_but_not_in_passing(void **state) {
+	static const struct hint hints[] = { { "a.example", OUT, 0 }, { "b.example", OUT, 1 },
+		{ "c.example", OUT, HINTS_NO_GROUP } };
+	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, HINTS_NO_LANE, 0, 0, NOW, 0, false };
+	struct place *place = *state;
+	unsigned widths[32];
+
+	publish(place, hints, 3, first_held, 2);
+	assert_string_equal(ask_probe(place, "u@a.example"), "class one");
+	assert_string_equal(ask_probe(place, "u@nobody.example"), "");
+	hints_writer_set_held(place->writer, places[1], "it is suspended", false);
+	assert_string_equal(ask_probe(place, "u@B.example"), "it is suspended");
+	hints_writer_set_held(place->writer, places[1], "others go first", true);
+	assert_string_equal(ask_probe(place, "u@b.example"), "");
+	assert_string_equal(ask(place, "out", "b.example", NOW), "others go first");
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@c.example", NOW + 1,
+	    "the mailbox is full"));
+	assert_string_equal(ask_probe(place, "u@c.example"), "the mailbox is full");
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@c.example", 0, NULL));
+	/* nor does it take the canary */
+	hints_writer_set_lanes(place->writer, places[2], &lanes);
+	assert_string_equal(ask_probe(place, "v@c.example"), "");
+	deal(place, "c.example", 20, widths);
+	assert_int_equal(widths[2], 1);
+}
+
 static void a_lane_s_answer_names_the_domain_that_was_asked_for(void **state) {
 	static const struct hint hints[] = { { "a.example", OUT, HINTS_NO_GROUP } };
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
@@ -812,6 +886,8 @@ int main(void) {
 		TEST(the_first_single_messages_that_are_offered_are_all_given),
 		TEST(a_process_that_comes_later_gives_no_canary_again),
 		TEST(a_file_that_is_cut_short_is_not_believed),
+		TEST(what_begins_takes_room_of_its_group),
+		TEST(what_goes_by_no_lane_is_held_but_not_in_passing),
 		TEST(a_lane_s_answer_names_the_domain_that_was_asked_for),
 		TEST(a_header_that_changes_after_the_check_leads_nowhere),
 		TEST(a_table_that_points_outside_leads_nowhere),
