@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Bounds of classes on lanes: what all destinations of a class may have together.
- * MODEL    As a share of a divided ceiling, for all queues of the queue manager whose mail is
- *          of one class.  A queue of which results come is *in use*: all its lanes count,
- *          and the class's places are dealt to such queues as a window is to those that
- *          share it.  Any other one *begins*: its lanes are told in advance, and
- *          postern-lookup lets as many of them begin as the class has room for.  What is
- *          open beside those lanes (incoming sessions, first mail to new destinations, other
- *          mail servers) takes places, too.  A queue that several domains share, by a next
- *          hop that the site names, may be of several classes: it is not bounded.
+ * MODEL    For all queues of the queue manager whose mail is of one class.  A queue in which
+ *          mail waits for a place *is full*: all its lanes count, until they have drained or the
+ *          kernel's table shows no connection of the class; and what is left of the class's
+ *          places is dealt to such queues as a window is to those that share it.  In any
+ *          other one mail *begins*: postern-lookup lets as many messages begin as the class
+ *          has room for, by what is open, and what began lately.  Incoming sessions, first
+ *          mail to new destinations and other mail servers take places, too.  A queue that
+ *          several domains share, by a next hop that the site names, may be of several
+ *          classes: it is not bounded.
  * ERRORS   None.
  * THREADS  One.
  */
@@ -20,6 +21,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/hints_internal.h"
+
+#define QUIET_NS	(600 * NS_PER_MS)
 
 uint32_t hint_class_limit(const struct engine_hints *hints,
     const struct generation *generation, uint32_t class_index, int64_t now_ns) {
@@ -51,23 +54,6 @@ static bool read_open(const struct segment *segment, const struct generation_cla
 	return true;
 }
 
-bool hint_queue_in_use(const struct hint_queue *queue, int64_t now_ns) {
-	return queue->singles > 0 || queue->canary != LANE_WIDTHS_MAX || (queue->last_ns != 0 &&
-	    lane_drained_ns(queue->last_ns, 0, hint_queue_longest_ns(queue, now_ns)) > now_ns);
-}
-
-uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns) {
-	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
-	lane_set lanes = (queue->used | queue->given) & ~LANE_ORIGIN;
-
-	if (!hint_queue_in_use(queue, now_ns))
-		return 0;
-	/* of the transport itself only what runs is known */
-	return lane_sum(widths, lanes) + queue->singles +
-	    ((queue->used & LANE_ORIGIN) != 0 ? hint_queue_busy(queue, now_ns) : 0);
-}
-
 /* The class that bounds the queue; NULL: none does. */
 static struct hint_class *class_of(const struct engine_hints *hints,
     const struct hint_queue *queue) {
@@ -76,17 +62,37 @@ static struct hint_class *class_of(const struct engine_hints *hints,
 	    &hints->bounds[queue->group];
 }
 
+bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns) {
+	const struct hint_class *class = class_of(hints, queue);
+
+	if (queue->waiting == 0 || queue->last_ns == 0 || (class != NULL && class->quiet &&
+		now_ns - queue->last_ns >= QUIET_NS))
+		return false;
+	return lane_drained_ns(queue->last_ns, 0, hint_queue_longest_ns(queue, now_ns)) > now_ns;
+}
+
+uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns) {
+	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
+	lane_set lanes = (queue->used | queue->given) & ~LANE_ORIGIN;
+
+	if (!hint_queue_is_full(hints, queue, now_ns))
+		return 0;
+	/* of the transport itself only what runs is known */
+	return lane_sum(widths, lanes) + queue->singles +
+	    (queue->canary != LANE_WIDTHS_MAX ? 1 : 0) +
+	    ((queue->used & LANE_ORIGIN) != 0 ? hint_queue_busy(queue, now_ns) : 0);
+}
+
 static void add_queue(struct engine_hints *hints, const struct hint_queue *queue,
     int64_t now_ns) {
 	struct hint_class *class = class_of(hints, queue);
 
-	if (class == NULL || !hint_queue_in_use(queue, now_ns))
+	if (class == NULL || !hint_queue_is_full(hints, queue, now_ns))
 		return;
 	class->used += hint_class_use(hints, queue, now_ns);
-	if (queue->waiting != 0)
-		class->waiting++;
-	else
-		class->rest += hint_queue_busy(queue, now_ns);
+	class->waiting++;
 }
 
 /* False: no class is bounded. */
@@ -98,25 +104,48 @@ static bool begin_counts(struct engine_hints *hints, const struct generation *ge
 		struct hint_class *class = &hints->bounds[i];
 
 		class->limit = hint_class_limit(hints, generation, i, now_ns);
-		class->used = class->waiting = class->rest = 0;
+		class->used = class->waiting = 0;
 		any = any || class->limit != HINTS_ANY_ROOM;
 	}
 	return any;
 }
 
-/* What is left for lanes of queues that are in use, and for those that begin. */
+/* A table that was read whole since then shows no connection.  (One that was begun when
+ * another was may have been read before.) */
+static void find_quiet(const struct segment *segment, struct hint_class *class,
+    uint32_t outbound, int64_t now_ns) {
+	uint32_t dump = atomic_load_explicit(&segment->header->dump_sequence,
+	    memory_order_relaxed);
+
+	if (outbound > 0) {
+		class->quiet_ns = 0;
+	} else if (class->quiet_ns == 0) {
+		class->quiet_ns = now_ns;
+		class->quiet_dump = dump;
+	}
+	class->quiet = class->quiet_ns != 0 && now_ns - class->quiet_ns >= QUIET_NS &&
+	    dump - class->quiet_dump >= 2;
+}
+
+static void find_room(struct hint_class *class) {
+	uint32_t taken = class->used + class->other;
+
+	class->room = class->places > taken ? class->places - taken : 0;
+}
+
+/* What is left for lanes of queues that are full, and for mail that begins. */
 static void find_places(struct engine_hints *hints, const struct generation *generation,
-    struct hint_class *class, uint32_t index) {
-	uint32_t inbound, outbound, other, taken;
+    struct hint_class *class, uint32_t index, int64_t now_ns) {
+	uint32_t inbound, outbound;
 
 	class->places = class->room = HINTS_ANY_ROOM;
 	if (class->limit == HINTS_ANY_ROOM || !read_open(hints->engine->segment,
 		generation_class(generation, index), &inbound, &outbound))
 		return;
-	other = outbound > class->used ? outbound - class->used : 0;
-	taken = inbound + other;
-	class->places = class->limit > taken ? class->limit - taken : 0;
-	class->room = class->places > class->used ? class->places - class->used : 0;
+	find_quiet(hints->engine->segment, class, outbound, now_ns);
+	class->other = outbound > class->used ? outbound - class->used : 0;
+	class->places = class->limit > inbound ? class->limit - inbound : 0;
+	find_room(class);
 }
 
 void hint_classes_count(struct engine_hints *hints, const struct generation *generation,
@@ -131,7 +160,7 @@ void hint_classes_count(struct engine_hints *hints, const struct generation *gen
 	for (uint32_t i = 0; i < hints->class_count; i++) {
 		struct hint_class *class = &hints->bounds[i];
 
-		find_places(hints, generation, class, i);
+		find_places(hints, generation, class, i, now_ns);
 		class->changed = class->places != class->before[0] ||
 		    class->used != class->before[1] || class->waiting != class->before[2];
 		class->before[0] = class->places;
@@ -148,6 +177,13 @@ void hint_classes_count(struct engine_hints *hints, const struct generation *gen
 	}
 }
 
+bool hint_classes_watch(const struct engine_hints *hints) {
+	for (uint32_t i = 0; i < hints->class_count && hints->bounds != NULL; i++)
+		if (hints->bounds[i].limit != HINTS_ANY_ROOM && hints->bounds[i].used > 0)
+			return true;
+	return false;
+}
+
 void hint_class_used(struct engine_hints *hints, uint32_t group, uint32_t before,
     uint32_t now) {
 	struct hint_class *class;
@@ -157,7 +193,7 @@ void hint_class_used(struct engine_hints *hints, uint32_t group, uint32_t before
 	class = &hints->bounds[group];
 	class->used += now - before;
 	if (class->room != HINTS_ANY_ROOM)
-		class->room = class->places > class->used ? class->places - class->used : 0;
+		find_room(class);
 }
 
 bool hint_class_bounds(const struct engine_hints *hints, const struct hint_queue *queue) {
@@ -167,24 +203,16 @@ bool hint_class_bounds(const struct engine_hints *hints, const struct hint_queue
 uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_queue *queue,
     int64_t now_ns) {
 	const struct hint_class *class = class_of(hints, queue);
-	uint32_t own = hint_class_use(hints, queue, now_ns), others, rest, waiting, part;
+	uint32_t own = hint_class_use(hints, queue, now_ns), others, part, left;
 
 	if (class == NULL || class->places == HINTS_ANY_ROOM)
 		return HINTS_ANY_ROOM;
-	if (!hint_queue_in_use(queue, now_ns))
+	if (own == 0)
 		return class->limit;
-	rest = class->rest;
-	waiting = class->waiting;
-	if (queue->waiting == 0) {
-		uint32_t busy = hint_queue_busy(queue, now_ns);
-
-		rest -= busy < rest ? busy : rest;
-		waiting++;
-	}
 	others = class->used > own ? class->used - own : 0;
-	part = lane_share(class->places, rest, waiting);
-	others = class->places > others ? class->places - others : 0;
-	return part < others ? part : others;
+	part = lane_share(class->places, class->other, class->waiting);
+	left = class->places > others ? class->places - others : 0;
+	return part < left ? part : left;
 }
 
 void hint_class_tell_room(struct engine_hints *hints, const struct generation *generation,

@@ -123,13 +123,17 @@ struct hint_share {
 /* What a class leaves to lanes: hints_classes.c. */
 struct hint_class {
 	uint32_t limit;			/* HINTS_ANY_ROOM: there is none; so for the rest */
-	uint32_t places;		/* for all queues in use */
-	uint32_t room;			/* for those that begin */
+	uint32_t places;		/* that incoming sessions leave */
+	uint32_t room;			/* for mail that begins */
 	uint32_t told;			/* of it, to the file */
-	uint32_t used;			/* widths of lanes in use */
-	uint32_t waiting, rest;		/* see lane_share */
+	uint32_t used;			/* widths of lanes of queues that are full, */
+	uint32_t waiting;		/* and how many these are */
+	uint32_t other;			/* connections that leave, beside those */
 	uint32_t before[3];		/* places, used, waiting in the last turn */
 	bool changed;
+	int64_t quiet_ns;		/* since when no connection of it leaves; 0: some do */
+	uint32_t quiet_dump;		/* the kernel's table was read so often by then */
+	bool quiet;			/* for long enough: nothing is on its way */
 };
 
 struct hint_mta {
@@ -161,7 +165,7 @@ struct engine_hints {
 	int64_t look_spent_ns;		/* what that took */
 	uint64_t mark;			/* segment_destinations_mark then */
 	int64_t checked_ns;		/* that the file is there */
-	int64_t classes_ns;
+	int64_t classes_ns, turned_ns;
 	uint32_t scan;
 	bool leased;			/* shares of ceilings stood on a lease, when last looked at */
 	struct hint_mta mtas[GENERATION_MTAS_MAX];
@@ -311,8 +315,9 @@ void hint_classes_count(struct engine_hints *hints, const struct generation *gen
 /* A queue of the class has lanes of another sum by now. */
 void hint_class_used(struct engine_hints *hints, uint32_t group, uint32_t before,
     uint32_t now);
-/* Results of it come, so that all its lanes count: their widths; 0: it is not in use. */
-bool hint_queue_in_use(const struct hint_queue *queue, int64_t now_ns);
+/* Mail waits in it for a place, so that all its lanes count: their widths, or 0. */
+bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns);
 uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue,
     int64_t now_ns);
 bool hint_class_bounds(const struct engine_hints *hints, const struct hint_queue *queue);
@@ -322,6 +327,8 @@ uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_que
 /* Sessions that the class may have in all; HINTS_ANY_ROOM: any number. */
 uint32_t hint_class_limit(const struct engine_hints *hints,
     const struct generation *generation, uint32_t class_index, int64_t now_ns);
+/* Is any queue full?  Then turns are due to see when they are not any more. */
+bool hint_classes_watch(const struct engine_hints *hints);
 /* To the file, if it has changed. */
 void hint_class_tell_room(struct engine_hints *hints, const struct generation *generation,
     uint32_t index);

@@ -484,7 +484,7 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 			out->lanes.canary_ns = queue->issued_ns;
 		}
 		out->lanes.begins = hint_class_bounds(hints, queue) &&
-		    !hint_queue_in_use(queue, now_ns);
+		    !hint_queue_is_full(hints, queue, now_ns);
 		out->lanes.single_serial = queue->single_serial;
 		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
 			out->lanes.single = (uint8_t)queue->single;
@@ -542,7 +542,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 		send_canary(hints, generation, queue, &view, &now, now_ns);
 	}
 	wait_for_drains(queue, now_ns);
-	if (hint_class_bounds(hints, queue) && hint_queue_in_use(queue, now_ns))
+	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue, now_ns))
 		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
 		    hint_queue_longest_ns(queue, now_ns)));
 	say(hints, queue, &view, now_ns, &new);

@@ -8,8 +8,8 @@
  *	mtas		names, the widths of their lanes, and by which of them mail for
  *			domains goes that are no key
  *	groups		one for each host class: is it to be held now, and the text that
- *			tells why; how much room it has for destinations to which nothing
- *			is under way
+ *			tells why; how much room it has for mail that need not wait for
+ *			a place in its lanes
  *	table		domain and mta -> group, and what its own mail is to do: go by
  *			lanes, be held, or whatever the mail server would do
  *	reasons		texts of those that are held
@@ -44,8 +44,8 @@
 #define HINTS_NO_PLACE		UINT32_MAX
 #define HINTS_NO_LANE		UINT8_MAX
 #define HINTS_ANY_ROOM		UINT32_MAX
-/* Where mail for a destination begins to go, its lanes count in its group's room for so long:
- * by then its connections are counted by whoever says how much room there is. */
+/* A message of a key that begins takes room of its group for so long: by then its connection
+ * is counted by whoever says how much room there is. */
 #define HINTS_BEGINS_NS		(INT64_C(2) * 1000 * 1000 * 1000)
 
 /* --- writer: one thread ---------------------------------------------------- */
@@ -67,8 +67,8 @@ struct hint_lanes {
 	uint16_t single_serial;
 	int64_t canary_ns, single_ns;	/* when the serials changed: a reader that begins later
 					 * leaves them to the one before */
-	bool begins;			/* nothing of the key is under way: its mail goes only if
-					 * its group has room for all of these lanes */
+	bool begins;			/* no mail waits in these lanes: each message goes only if
+					 * its group has room for one more connection */
 };
 
 struct hints_mta {

@@ -34,11 +34,11 @@ struct given {
 	uint32_t canary, single;
 };
 
-/* Mail of a key that began lately. */
-#define BEGUN_MAX	64
+/* A message that began lately. */
+#define BEGUN_MAX	512
 struct begun {
 	int64_t at_ns;
-	uint32_t group, place, width;	/* width 0: free */
+	uint32_t group, place;		/* group and 1; 0: free */
 };
 
 struct hints_reader {
@@ -402,13 +402,13 @@ static uint32_t width_of(const struct hints_reader *reader, uint8_t mta,
 	return sum;
 }
 
-/* May mail of a key begin, beside what began lately in its group? */
+/* May one message more of a key begin, beside what began lately in its group?  Where as many did
+ * as its lanes are wide, it waits there for a place. */
 static bool may_begin(struct hints_reader *reader, uint32_t group, uint32_t place,
     uint32_t width, char text[HINTS_TEXT_MAX + 1]) {
 	const struct hints_text *second = (const struct hints_text *)table_at(reader,
 	    reader->header.groups_offset) + (size_t)HINTS_GROUP_TEXTS * group + 1;
-	uint64_t sum = width;
-	uint32_t room;
+	uint32_t room, all = 0, own = 0;
 
 	if (group >= reader->header.group_count)
 		return true;
@@ -416,19 +416,20 @@ static bool may_begin(struct hints_reader *reader, uint32_t group, uint32_t plac
 	if (room == 0)
 		return true;
 	for (size_t i = 0; i < BEGUN_MAX; i++) {
-		struct begun *begun = &reader->begun[i];
+		const struct begun *begun = &reader->begun[i];
 
-		if (begun->width == 0 || begun->group != group ||
+		if (begun->group != group + 1 ||
 		    reader->now_ns - begun->at_ns >= HINTS_BEGINS_NS)
 			continue;
-		if (begun->place == place)
-			return true;
-		sum += begun->width;
+		all++;
+		own += begun->place == place;
 	}
-	if (sum > room - 1)
+	if (own >= width)
+		return true;
+	if (all >= room - 1)
 		return !load_text(second, text);
-	reader->begun[reader->begun_next++ % BEGUN_MAX] = (struct begun){ reader->now_ns, group,
-		place, width };
+	reader->begun[reader->begun_next++ % BEGUN_MAX] = (struct begun){ reader->now_ns,
+		group + 1, place };
 	return true;
 }
 
