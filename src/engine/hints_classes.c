@@ -146,6 +146,9 @@ static void find_places(struct engine_hints *hints, const struct generation *gen
 	class->other = outbound > class->used ? outbound - class->used : 0;
 	class->places = class->limit > inbound ? class->limit - inbound : 0;
 	find_room(class);
+	/* nobody asks as long as mail is held: what more would serve is asked for here */
+	if (class->room == 0 && generation_class(generation, index)->shared)
+		shares_wanted(hints->engine->segment, generation_class(generation, index), false);
 }
 
 void hint_classes_count(struct engine_hints *hints, const struct generation *generation,

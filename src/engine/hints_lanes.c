@@ -352,7 +352,8 @@ static lane_set slow(const struct hint_queue *queue) {
 	return set;
 }
 
-static void choose(struct engine_hints *hints, struct hint_queue *queue,
+/* False: its class leaves it less than its window. */
+static bool choose(struct engine_hints *hints, struct hint_queue *queue,
     const struct window_view *view, struct lane_now *now, int64_t now_ns) {
 	struct hint_mta *mta = &hints->mtas[queue->mta];
 	lane_set suspended = blocked(queue, view, now_ns);
@@ -384,6 +385,7 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 	now->used = queue->used;
 	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
 		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
+	return !bound;
 }
 
 /* One that nobody took, as a process of postern-lookup went, would be counted for ever
@@ -519,6 +521,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	struct window_view view;
 	struct hint_say new;
 	struct lane_now now;
+	bool whole;
 
 	queue->dirty = false;
 	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
@@ -536,10 +539,11 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	if (view.observed) {
 		hint_queue_give(queue, LANE_ORIGIN, now_ns);
 	} else if (hints->mtas[queue->mta].widths.count > 0) {
-		choose(hints, queue, &view, &now, now_ns);
+		whole = choose(hints, queue, &view, &now, now_ns);
 		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
 		send_single(hints, queue, &now, now_ns);
-		send_canary(hints, generation, queue, &view, &now, now_ns);
+		if (whole)	/* its class bounds all that goes */
+			send_canary(hints, generation, queue, &view, &now, now_ns);
 	}
 	wait_for_drains(queue, now_ns);
 	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue, now_ns))
