@@ -415,14 +415,14 @@ static bool may_begin(struct hints_reader *reader, uint32_t group, uint32_t plac
 	room = atomic_load_explicit(&second->stamp, memory_order_acquire);
 	if (room == 0)
 		return true;
-	for (size_t i = 0; i < BEGUN_MAX; i++) {
-		const struct begun *begun = &reader->begun[i];
+	/* from the last one on */
+	for (uint32_t i = 1; i <= BEGUN_MAX; i++) {
+		const struct begun *begun = &reader->begun[(reader->begun_next - i) % BEGUN_MAX];
 
-		if (begun->group != group + 1 ||
-		    reader->now_ns - begun->at_ns >= HINTS_BEGINS_NS)
-			continue;
-		all++;
-		own += begun->place == place;
+		if (begun->group == 0 || reader->now_ns - begun->at_ns >= HINTS_BEGINS_NS)
+			break;
+		all += begun->group == group + 1;
+		own += begun->group == group + 1 && begun->place == place;
 	}
 	if (own >= width)
 		return true;
