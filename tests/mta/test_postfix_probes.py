@@ -16,7 +16,7 @@ from lib.tree import tree
 
 HOSTS = {"192.0.2.13": "open.example", "192.0.2.14": "relayed.example",
          "192.0.2.15": "elsewhere.example"}
-WIDTH, STRANGERS = 2, 30
+WIDTH, TOTAL, STRANGERS = 2, 3, 30
 MAIN = """smtpd_recipient_restrictions = reject_unverified_recipient, permit
 relay_domains = relayed.example
 transport_maps = inline:{ routed.example=smtp:[elsewhere.example] }
@@ -120,6 +120,16 @@ def routed(test, site, sink):
                "probes that transport_maps sends elsewhere go there, by the lane")
 
 
+def together(test, site, sink):
+    """Both destinations at the same moment: a limit for all, too."""
+    sink.clear()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: flood(test, site, name, f"all-{name[0]}", 8),
+                      ("open.example", "routed.example")))
+    test.equal((sink.most, sink.connections), (TOTAL, 16),
+               f"probes to two destinations: {TOTAL} at once, as mta[].probes_total says")
+
+
 def without_postern(test, site, sink):
     site.postern.ask("suspend", "open.example", "--for", "1h")
     test.wait_for(lambda: site.is_held("u@open.example"), "suspended")
@@ -131,16 +141,18 @@ def without_postern(test, site, sink):
 
 
 def body(test):
-    sinks = [Slow(test, [address], REMOTE) for address in HOSTS]
-    site = Plain(test, PORT, [one_class("all", 1000)], main=MAIN)
-    before(test, site, sinks[0])
+    sink, relayed = Slow(test, ["192.0.2.13", "192.0.2.15"], REMOTE), \
+        Slow(test, ["192.0.2.14"], REMOTE)
+    site = Plain(test, PORT, [one_class("all", 1000)], main=MAIN, mta=f"probes_total = {TOTAL};")
+    before(test, site, sink)
     old = attach(test, site)
-    bounded(test, site, sinks[0], "open.example", "probe", "first")
+    bounded(test, site, sink, "open.example", "probe", "first")
     seen(test, site)
-    suspended(test, site, sinks[0])
-    bounded(test, site, sinks[1], "relayed.example", "probe-relay", "relayed")
-    routed(test, site, sinks[2])
-    without_postern(test, site, sinks[0])
+    suspended(test, site, sink)
+    bounded(test, site, relayed, "relayed.example", "probe-relay", "relayed")
+    routed(test, site, sink)
+    together(test, site, sink)
+    without_postern(test, site, sink)
     with site.postfix.renewed():
         code, told = site.setup("undo")
     test.equal((code, told["result"], tree(site.postfix.etc)), (0, "undone", old),
