@@ -2,7 +2,8 @@
 /*
  * PURPOSE  postern-lookup(8): a socketmap on the standard streams, started by
  *          Postfix's spawn(8), that tells its queue manager which mail to hold, and
- *          by which lanes the rest goes.
+ *          by which lanes the rest goes; and of address verification probes, which are
+ *          held, and which next hop the rest has in their lane.
  * MODEL    One question, one answer, in their order, however they arrive.  It
  *          reads two files: no daemon, no configuration, no socket.  The hints file,
  *          which a role of the daemon can write, says whether mail is held, until when,
@@ -31,6 +32,8 @@
 #include "wire/socketmap.h"
 
 #define MAP_NAME	"transport"
+#define PROBE_MAP	"probe"
+#define PROBE_LANE	"postern-probe"
 #define INPUT_BYTES	(SOCKETMAP_REQUEST_MAX + 16)	/* and length, colon, comma */
 
 struct lookup {
@@ -39,9 +42,9 @@ struct lookup {
 	const char *mta;
 };
 
-static bool is_our_map(const struct socketmap_request *request) {
-	return request->map_length == strlen(MAP_NAME) &&
-	    memcmp(request->map, MAP_NAME, request->map_length) == 0;
+static bool is_map(const struct socketmap_request *request, const char *name) {
+	return request->map_length == strlen(name) &&
+	    memcmp(request->map, name, request->map_length) == 0;
 }
 
 /* Where the lane leads, says root's file; "lane5:" alone: where the mail exchangers do.  Mail
@@ -96,13 +99,53 @@ static const char *row_of(const struct lookup *lookup, const struct socketmap_re
 	return out;
 }
 
+/* Where the site names the next hop of the domain, its own answer would lead past the lane. */
+static bool probe_text(const struct lookup *lookup, const struct socketmap_request *request,
+    int64_t now_ns, char *text, size_t size) {
+	char domain[HINTS_NAME_MAX + 1];
+	const char *at = memrchr(request->key, '@', request->key_length), *next_hop;
+	size_t length;
+
+	if (at == NULL || lookup->site == NULL)
+		return false;
+	length = request->key_length - (size_t)(at + 1 - request->key);
+	if (length > HINTS_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		domain[i] = at[1 + i] >= 'A' && at[1 + i] <= 'Z' ? (char)(at[1 + i] | 0x20) :
+		    at[1 + i];
+	domain[length] = '\0';
+	next_hop = site_routes_probe_hop(lookup->site, domain, length, now_ns);
+	return next_hop != NULL &&
+	    (size_t)snprintf(text, size, PROBE_LANE ":%s", next_hop) < size;
+}
+
+static size_t answer_probe(const struct lookup *lookup, const struct socketmap_request *request,
+    char out[SOCKETMAP_REPLY_MAX]) {
+	struct hints_answer hint = { .kind = HINTS_NOTHING };
+	char text[sizeof(hint.text) + HINTS_NAME_MAX + 32], row[HINTS_NAME_MAX + 1];
+	int64_t now_ns = clock_now_ns();
+
+	if (lookup->reader == NULL)
+		return socketmap_reply(out, SOCKETMAP_NOTFOUND, "");
+	hints_reader_ask_held(lookup->reader, row_of(lookup, request, now_ns, row, sizeof(row)),
+	    request->key, request->key_length, now_ns, &hint);
+	if (hint.kind == HINTS_HELD)
+		held_text(&hint, text, sizeof(text));
+	else if (!probe_text(lookup, request, now_ns, text, sizeof(text)))
+		return socketmap_reply(out, SOCKETMAP_NOTFOUND, "");
+	return socketmap_reply(out, SOCKETMAP_OK, text);
+}
+
 static size_t answer(const struct lookup *lookup,
     const struct socketmap_request *request, char out[SOCKETMAP_REPLY_MAX]) {
 	struct hints_answer hint = { .kind = HINTS_NOTHING };
 	char text[sizeof(hint.text) + HINTS_NAME_MAX + 64], row[HINTS_NAME_MAX + 1];
 	int64_t now_ns = clock_now_ns();
 
-	if (lookup->reader != NULL && is_our_map(request))
+	if (is_map(request, PROBE_MAP))
+		return answer_probe(lookup, request, out);
+	if (lookup->reader != NULL && is_map(request, MAP_NAME))
 		hints_reader_ask(lookup->reader, row_of(lookup, request, now_ns, row, sizeof(row)),
 		    request->key, request->key_length, now_ns, &hint);
 	switch (hint.kind) {

@@ -260,6 +260,10 @@ struct generation_mta {
 	uint32_t port_count;	/* remote ports that its mail leaves for */
 	uint16_t ports[GENERATION_PORTS_MAX];
 	uint32_t site_by_setup;	/* postern-postfix-setup put the site's lines in */
+	uint32_t probes_total;	/* processes for all address verification probes; 0: as their
+				 * transport */
+	uint16_t probes;	/* of them at one destination; 0: as without us */
+	uint16_t site_probes;	/* the same, as their lane in master.cf has it; 0: no lane */
 	int64_t retry_ns;	/* of the queue that is driven */
 	int64_t retry_most_ns;
 	int64_t stall_ns;

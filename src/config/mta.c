@@ -114,7 +114,8 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
     const struct generation_mta *mta)
 {
 	static const char *const of_postfix[] = { "config_directory", "command_directory",
-		"reload", "clone", "lanes", "cache_from", "site", "transports", NULL };
+		"reload", "clone", "lanes", "cache_from", "probes", "probes_total", "site",
+		"transports", NULL };
 	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue",
 		"sendmail", "processes", "retry", "retry_most", "stall", "run_limit", "daemon",
 		"local_queue", "local_processes", "schedule", "local_schedule", NULL };
@@ -282,6 +283,10 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 	compilation_value(group, "mta[].reload", &value);
 	mta->may_reload = value.number != 0;
 	compile_lanes(c, group, mta);
+	compilation_value(group, "mta[].probes", &value);
+	mta->probes = (uint16_t)value.number;
+	compilation_value(group, "mta[].probes_total", &value);
+	mta->probes_total = (uint32_t)value.number;
 	compilation_value(group, "mta[].syslog_name", &value);
 	snprintf(program, sizeof(program), "%s/smtp", value.text ? value.text : "postfix");
 	mta->clone_program = block_text(&c->block, program);

@@ -54,6 +54,8 @@ struct site_work {
 	bool by_setup;
 	bool in_part;			/* behind a line "transport" */
 	struct span relayhost;
+	uint32_t probes;
+	struct span no_probes;		/* why they have no lane */
 	struct site_part wanted, other;	/* others are read for their mistakes */
 	struct site_part *part;		/* of the line */
 	struct mask_list listed;
@@ -279,6 +281,10 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 		if (rest.length > 0)
 			mistake(w, "nothing may follow", keyword);
 		w->only_listed = true;
+	} else if (is(keyword, "probes")) {
+		(void)one_number(w, keyword, rest, 10000, &w->probes);
+	} else if (is(keyword, "no-probes")) {
+		w->no_probes = rest;
 	} else if (is(keyword, "by-setup")) {
 		if (rest.length > 0)
 			mistake(w, "nothing may follow", keyword);
@@ -411,6 +417,7 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 	keep_part(w, mta);
 	mta->site_only_listed = w->only_listed;
 	mta->site_by_setup = w->by_setup;
+	mta->site_probes = (uint16_t)w->probes;
 	mta->relayhost = keep(w, w->relayhost);
 	mta->site_listed_index = keep_index(w, &w->listed);
 	mta->site_watches = keep_reasons(w, &w->watches);
@@ -462,6 +469,23 @@ static void note_refusal(struct site_work *w)
 	report_add(&w->c->report, MESSAGE_NOTE, w->file, w->wanted.refusal_line, w->order,
 	    "no destination of the %s%s gets a hint, and there are no lanes: %s",
 	    *w->transport != '\0' ? "transport " : "mta", w->transport,
+	    log_sentence(quoted, sizeof(quoted), words));
+}
+
+/* Where lines of ours are in master.cf, those of the probes are to be, too. */
+static void note_probes(struct site_work *w, const struct generation_mta *mta)
+{
+	char words[256] = "", quoted[sizeof(words) + 64];
+
+	if (mta->probes == 0 || mta->site_probes != 0 ||
+	    (mta->site_lanes == 0 && mta->site_by_setup == 0))
+		return;
+	(void)text_copy(words, sizeof(words), w->no_probes.text,
+	    w->no_probes.length < sizeof(words) ? w->no_probes.length : sizeof(words) - 1);
+	report_add(&w->c->report, MESSAGE_NOTE, w->file, 0, w->order, "address verification "
+	    "probes have no lane in master.cf: they come on top of windows, and suspended "
+	    "destinations are probed%s%s", words[0] == '\0' ? "; run " : ": ",
+	    words[0] == '\0' ? generation_site_reader(mta) :
 	    log_sentence(quoted, sizeof(quoted), words));
 }
 
@@ -543,6 +567,7 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 	if (w.mistakes == 0 && !c->block.failed) {
 		note_refusal(&w);
 		keep_all(&w, mta);
+		note_probes(&w, mta);
 		look_for_changes(&w, mta);
 		note_relayhost(&w, mta);
 	} else {

@@ -56,6 +56,7 @@ struct site_routes {
 	uint32_t part_count;
 	struct masks listed;
 	bool named, only_listed;
+	bool probes;			/* those of addresses have a lane */
 };
 
 struct site_routes *site_routes_open(const char *path, const char *mta) {
@@ -88,6 +89,7 @@ static void forget(struct site_routes *routes) {
 	routes->named = routes->only_listed = routes->usable = false;
 	routes->parts[0] = (struct part){ .transport = "" };
 	routes->part_count = 1;
+	routes->probes = false;
 }
 
 void site_routes_close(struct site_routes **routes) {
@@ -174,6 +176,8 @@ static bool read_line(struct site_routes *routes, char *line) {
 		part->refused = true;
 	else if (strcmp(word, "only-listed") == 0)
 		routes->only_listed = true;
+	else if (strcmp(word, "probes") == 0)
+		routes->probes = true;
 	else if (strcmp(word, "lane") == 0)
 		return add_width(part, line);
 	else if (strcmp(word, "relayhost") == 0)
@@ -343,19 +347,45 @@ const char *site_routes_transport(struct site_routes *routes, const char *domain
 	return !routes->usable ? "" : part_of(routes, domain, length)->transport;
 }
 
+/* Does the site leave the domain to hints? */
+static bool is_left_to_us(const struct site_routes *routes, const struct part *part,
+    const char *domain, size_t length) {
+	return site_is_host_name(domain, length) &&
+	    match(&part->excluded, domain, length) == CLASS_NO_RULE &&
+	    (!routes->only_listed || match(&routes->listed, domain, length) != CLASS_NO_RULE);
+}
+
+bool site_routes_has_probes(struct site_routes *routes, int64_t now_ns) {
+	look(routes, now_ns);
+	return routes->usable && routes->probes;
+}
+
+const char *site_routes_probe_hop(struct site_routes *routes, const char *domain,
+    size_t length, int64_t now_ns) {
+	const struct part *part;
+	uint32_t rule;
+
+	if (!site_routes_has_probes(routes, now_ns))
+		return NULL;
+	part = part_of(routes, domain, length);
+	/* a further transport keeps its probes: the lane is a clone of the first one */
+	if (part != &routes->parts[0] || !is_left_to_us(routes, part, domain, length))
+		return NULL;
+	rule = match(&part->routes, domain, length);
+	return rule == CLASS_NO_RULE ? NULL : part->routes.texts[rule];
+}
+
 const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
     size_t length, uint16_t width, int64_t now_ns) {
 	const struct part *part;
 	uint32_t rule;
 
 	look(routes, now_ns);
-	if (!routes->usable || !site_is_host_name(domain, length))
+	if (!routes->usable)
 		return NULL;
 	part = part_of(routes, domain, length);
 	if (part->refused || !has_lane(part, width) ||
-	    match(&part->excluded, domain, length) != CLASS_NO_RULE ||
-	    (routes->only_listed &&
-		match(&routes->listed, domain, length) == CLASS_NO_RULE))
+	    !is_left_to_us(routes, part, domain, length))
 		return NULL;
 	rule = match(&part->routes, domain, length);
 	return rule == CLASS_NO_RULE ? routes->relayhost : part->routes.texts[rule];

@@ -194,8 +194,7 @@ static void count_one(void *context, const char *name, const char *value) {
 	++*count;
 }
 
-/* All but the name and the options. */
-static bool same_service(const char *line, const char *other) {
+bool postfix_clones_same_service(const char *line, const char *other, unsigned but) {
 	char word[WORD_MAX], twin[WORD_MAX];
 	unsigned i = 1, j = 1;
 
@@ -208,13 +207,13 @@ static bool same_service(const char *line, const char *other) {
 		while ((twin_more = postfix_service_word(other, j++, twin, sizeof(twin))) &&
 		    j > 8 && strcmp(twin, "-o") == 0)
 			j++;
-		if (!more || !twin_more || strcmp(word, twin) != 0)
+		if (!more || !twin_more || (strcmp(word, twin) != 0 && i - 1 != but))
 			return !more && !twin_more;
 	}
 }
 
 /* The socket that master(8) makes for a service that it knows. */
-static bool is_served(const struct postfix_site *site, const char *name) {
+bool postfix_clones_is_served(const struct postfix_site *site, const char *name) {
 	const char *directory = postfix_main(site->settings, "queue_directory", false);
 	struct stat status;
 	char path[4096] = "";
@@ -243,7 +242,7 @@ enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t
 	comparing.count = 0;
 	each_option(lanes, width, compare_one, &comparing);
 	postfix_overrides_each(lanes->site->settings, name, count_one, &options);
-	if (comparing.differs || options != comparing.count || !same_service(line, original))
+	if (comparing.differs || options != comparing.count || !postfix_clones_same_service(line, original, 0))
 		return CLONE_OUTDATED;
-	return is_served(lanes->site, name) ? CLONE_THERE : CLONE_WAITS;
+	return postfix_clones_is_served(lanes->site, name) ? CLONE_THERE : CLONE_WAITS;
 }

@@ -58,4 +58,11 @@ enum clone_state {
 };
 enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t width);
 
+/* --- for postfix_probes.c only ------------------------------------------------- */
+
+/* Are two lines of services the same, but for name, options, and word `but`? */
+bool postfix_clones_same_service(const char *line, const char *other, unsigned but);
+/* Does Postfix serve it already? */
+bool postfix_clones_is_served(const struct postfix_site *site, const char *name);
+
 #endif

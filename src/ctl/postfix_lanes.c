@@ -29,6 +29,7 @@
 #include "ctl/ctl.h"
 #include "ctl/postfix_clones.h"
 #include "ctl/postfix_lines.h"
+#include "ctl/postfix_probes.h"
 #include "ctl/postfix_settings.h"
 #include "ctl/postfix_site.h"
 #include "segment/reader.h"
@@ -48,6 +49,9 @@ struct lanes {
 	struct postfix_lanes clones;
 	const char *no_clones;		/* why there are none, or NULL */
 	enum clone_state states[GENERATION_LANES_MAX];
+	struct postfix_probes probes;
+	const char *no_probes;		/* why they have no lane, or NULL */
+	enum clone_state probe_state;
 	char *lines;			/* of master.cf, or NULL: there are none */
 	bool reloaded;
 	/* Those of mta[].transports[]: of each mta, mta_name, settings, site, clones, no_clones
@@ -168,6 +172,22 @@ static void look_at_lanes(struct lanes *lanes) {
 		    lanes->clones.widths[i]);
 }
 
+/* Behind look_at_lanes. */
+static void look_at_probes(struct lanes *lanes) {
+	lanes->probes = (struct postfix_probes){ .site = &lanes->site,
+		.width = lanes->mta->probes, .total = lanes->mta->probes_total,
+		.syslog_name = lanes->clones.syslog_name };
+	lanes->no_probes = lanes->site.refusal[0] != '\0' ? lanes->site.refusal_text :
+	    lanes->probes.width == 0 ? "mta.probes is 0" : postfix_probes_doubt(&lanes->site);
+	if (lanes->no_probes == NULL)
+		lanes->probe_state = postfix_probes_state(&lanes->probes);
+}
+
+static bool has_probes(const struct lanes *lanes) {
+	return lanes->no_probes == NULL && lanes->probe_state == CLONE_THERE &&
+	    postfix_attachment(&lanes->site) != ATTACHED_NO;
+}
+
 /* Mail must never be told a lane that is not there. */
 static bool is_usable(const struct lanes *lanes, uint32_t i) {
 	return lanes->states[i] == CLONE_THERE &&
@@ -279,6 +299,10 @@ static void write_facts(FILE *file, const struct lanes *lanes) {
 	if (is_by_setup(lanes))
 		fputs("by-setup\n", file);
 	write_lanes(file, lanes);
+	if (has_probes(lanes))
+		fprintf(file, "probes %u\n", lanes->probes.width);
+	else if (lanes->no_probes != NULL)
+		fprintf(file, "no-probes %s\n", lanes->no_probes);
 	for (size_t i = 0; i < site->watch_count; i++)
 		fprintf(file, "watch %016" PRIx64 " %s\n", site->watches[i].stamp,
 		    site->watches[i].path);
@@ -360,7 +384,8 @@ static int make_lines(struct lanes *lanes) {
 	char hints[PATH_MAX + 8];
 	struct postfix_use use = { .hints = hints, .mta = lanes->mta_name,
 		.site = lanes->site_path, .group = generation_text(g, g->hints_group),
-		.lanes = groups, .lane_groups = 1 };
+		.lanes = groups, .lane_groups = 1,
+		.probes = lanes->no_probes == NULL ? &lanes->probes : NULL };
 	size_t length;
 	FILE *out;
 
@@ -473,6 +498,7 @@ static void tell_programs(struct lanes *lanes) {
 		{ "refused", COLUMN_TEXT }, { "text", COLUMN_TEXT },
 		{ "only_listed", COLUMN_TRUTH }, { "listed", COLUMN_NUMBER },
 		{ "attached", COLUMN_TEXT }, { "site", COLUMN_TEXT },
+		{ "probes", COLUMN_TEXT }, { "no_probes", COLUMN_TEXT },
 		{ "reloaded", COLUMN_TRUTH }, { "lines", COLUMN_TEXT },
 	};
 	static const struct column excluded[] = { { "mask", COLUMN_TEXT },
@@ -499,7 +525,9 @@ static void tell_programs(struct lanes *lanes) {
 		value_text(refused ? site->refusal_text : NULL),
 		value_truth(site->table_count > 0), value_number(site->listed_count),
 		value_text(attachments[postfix_attachment(site)]),
-		value_text(lanes->site_path), value_truth(lanes->reloaded),
+		value_text(lanes->site_path),
+		value_text(lanes->no_probes != NULL ? NULL : clone_states[lanes->probe_state]),
+		value_text(lanes->no_probes), value_truth(lanes->reloaded),
 		value_text(lanes->lines),
 	};
 	struct writer *writer = &lanes->ctl->writer;
@@ -570,6 +598,18 @@ static void tell_people_of_further(const struct lanes *lanes) {
 	tell_people_of_lanes(lanes);
 }
 
+static void tell_people_of_probes(const struct lanes *lanes) {
+	if (lanes->site.refusal[0] != '\0' || lanes->probes.width == 0 || has_probes(lanes) ||
+	    postfix_attachment(&lanes->site) == ATTACHED_NO)
+		return;
+	ctl_complain("%s: address verification probes have no lane, and suspensions do not "
+	    "hold them: %s", lanes->mta_name, lanes->no_probes != NULL ? lanes->no_probes :
+	    lanes->probe_state == CLONE_WAITS ? "run \"postfix reload\", then this command again" :
+	    lanes->probe_state == CLONE_TWICE ?
+	    "master.cf has " POSTFIX_PROBES " more than once; keep only the one printed here" :
+	    "replace the lines of Postern in master.cf by those printed here");
+}
+
 /* The lines alone go to stdout, ready for master.cf. */
 static void tell_people(const struct lanes *lanes) {
 	const struct postfix_site *site = &lanes->site;
@@ -588,6 +628,7 @@ static void tell_people(const struct lanes *lanes) {
 	tell_people_of_lanes(lanes);
 	for (unsigned i = 0; i < lanes->further_count; i++)
 		tell_people_of_further(&lanes->further[i]);
+	tell_people_of_probes(lanes);
 	if (relayhost_fault(site->relayhost, lanes->mta, text, sizeof(text)))
 		ctl_complain("%s: %s", lanes->mta_name, text);
 	if (lanes->lines == NULL && postfix_attachment(site) != ATTACHED_NO)
@@ -673,6 +714,7 @@ static int do_it(struct lanes *lanes) {
 	look_at_lanes(lanes);
 	for (unsigned i = 0; i < lanes->further_count; i++)
 		look_at_lanes(&lanes->further[i]);
+	look_at_probes(lanes);
 	if (!lanes->ctl->dry_run && write_site(lanes, &diag) != 0) {
 		code = ctl_fail(&diag);
 		return code == EX_OSERR || code == EX_UNAVAILABLE ? EX_CANTCREAT : code;

@@ -5,7 +5,8 @@
  *          site's own, whose transport_maps end with our map; the map's program behind
  *          spawn(8).  The site's values are written as they stand, $names and all.
  *          Probes of addresses (verify(8)) go through the same resolver: their maps
- *          stay the site's, so that smtpd never hears of a hint.
+ *          stay the site's, and end with one of ours for probes, by which smtpd hears of
+ *          a site that is suspended, but of no lane.
  * ERRORS   None; fprintf's are the caller's.
  * THREADS  One.
  */
@@ -17,10 +18,12 @@
 
 #include "base/text.h"
 #include "ctl/postfix_clones.h"
+#include "ctl/postfix_probes.h"
 
 #define MAPS		"transport_maps"
 #define PROBE_MAPS	"address_verify_transport_maps"
 #define OUR_MAP		"socketmap:unix:private/" POSTFIX_HINT_SERVICE ":transport"
+#define OUR_PROBE_MAP	"socketmap:unix:private/" POSTFIX_HINT_SERVICE ":probe"
 #define WORD_MAX	4096
 #define VALUE_MAX	16384
 
@@ -30,8 +33,8 @@ static const char *maps_of(const struct postfix_site *site) {
 	return maps == NULL ? "" : maps;
 }
 
-/* The site's maps of probes, in which "$transport_maps" would be ours. */
-static void probe_maps(const struct postfix_site *site, char out[VALUE_MAX]) {
+/* The site's maps of probes, in which "$transport_maps" would be ours; then perhaps ours. */
+static void probe_maps(const struct postfix_site *site, bool with_ours, char out[VALUE_MAX]) {
 	static const char *const forms[] = { "$" MAPS, "${" MAPS "}", "$(" MAPS ")" };
 	const char *value = postfix_value(site->settings, site->resolver, PROBE_MAPS,
 	    true);
@@ -49,6 +52,9 @@ static void probe_maps(const struct postfix_site *site, char out[VALUE_MAX]) {
 			length = text_append(out, VALUE_MAX, length, "%s", maps_of(site));
 		value += form > 0 ? form : 1;
 	}
+	if (with_ours)
+		(void)text_append(out, VALUE_MAX, length, "%s" OUR_PROBE_MAP,
+		    length == 0 ? "" : ", ");
 }
 
 void postfix_lines_option(FILE *out, const char *name, const char *value) {
@@ -62,6 +68,7 @@ struct copying {
 	FILE *out;
 	const char *const *but;		/* NULL-terminated */
 	const struct postfix_use *use;	/* or NULL: settings of its lanes neither */
+	const struct postfix_site *probes;	/* or NULL: nor what their lanes set */
 };
 
 static void copy_option(void *context, const char *name, const char *value) {
@@ -73,6 +80,9 @@ static void copy_option(void *context, const char *name, const char *value) {
 	for (unsigned i = 0; copying->use != NULL && i < copying->use->lane_groups; i++)
 		if (postfix_clones_has(copying->use->lanes[i], name))
 			return;
+	if (postfix_probes_has(name) ||
+	    (copying->probes != NULL && postfix_probes_sets(copying->probes, name)))
+		return;
 	postfix_lines_option(copying->out, name, value == NULL ? "" : value);
 }
 
@@ -104,24 +114,30 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	    "main.cf,\n# master.cf or one of their tables changes.\n", use->mta);
 	postfix_lines_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
 	postfix_overrides_each(site->settings, "qmgr", copy_option,
-	    &(struct copying){ out, of_qmgr, use });
+	    &(struct copying){ out, of_qmgr, use, NULL });
 	postfix_lines_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
 	for (unsigned i = 0; i < use->lane_groups; i++)
 		postfix_clones_write_options(out, use->lanes[i]);
+	if (use->probes != NULL)
+		postfix_probes_write_options(out, use->probes);
 	postfix_lines_service(out, postfix_service(site->settings, site->resolver),
 	    POSTFIX_RESOLVER);
 	postfix_overrides_each(site->settings, site->resolver, copy_option,
-	    &(struct copying){ out, of_resolver, NULL });
+	    &(struct copying){ out, of_resolver, NULL, use->probes == NULL ? NULL : site });
 	fprintf(out, "  -o { " MAPS " = %s%s" OUR_MAP " }\n", maps,
 	    maps[0] == '\0' ? "" : ", ");
-	probe_maps(site, probes);
+	probe_maps(site, use->probes != NULL, probes);
 	postfix_lines_option(out, PROBE_MAPS, probes);
+	if (use->probes != NULL)
+		postfix_probes_write_resolver(out, use->probes);
 	fprintf(out, POSTFIX_HINT_SERVICE " unix - n n - 0 spawn\n"
 	    "  -o " POSTFIX_HINT_SERVICE "_time_limit=3600s\n"
 	    "  user=nobody%s%s argv=" POSTERN_SBINDIR "/postern-lookup %s %s %s\n",
 	    use->group[0] == '\0' ? "" : ":", use->group, use->hints, use->mta, use->site);
 	for (unsigned i = 0; i < use->lane_groups; i++)
 		postfix_clones_write_services(out, use->lanes[i]);
+	if (use->probes != NULL)
+		postfix_probes_write_services(out, use->probes);
 }
 
 /* Equal but for blanks and commas? */
@@ -154,4 +170,12 @@ enum attachment postfix_attachment(const struct postfix_site *site) {
 	text_append(wanted, sizeof(wanted), 0, "%s, " OUR_MAP, maps_of(site));
 	return maps != NULL && is_same_list(maps, wanted) ? ATTACHED_YES :
 	    ATTACHED_OUTDATED;
+}
+
+bool postfix_lines_ask_for_probes(const struct postfix_site *site) {
+	const char *maps = postfix_override(site->settings, POSTFIX_RESOLVER, PROBE_MAPS, true);
+	char wanted[VALUE_MAX];
+
+	probe_maps(site, true, wanted);
+	return maps != NULL && is_same_list(maps, wanted);
 }

@@ -3,6 +3,7 @@
 #ifndef CTL_POSTFIX_LINES_H
 #define CTL_POSTFIX_LINES_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "ctl/postfix_site.h"
@@ -10,6 +11,7 @@
 #define POSTFIX_HINT_SERVICE	"postern-hint"
 
 struct postfix_lanes;
+struct postfix_probes;
 
 /* Who the lines are for. */
 struct postfix_use {
@@ -19,6 +21,7 @@ struct postfix_use {
 	const char *site;		/* its site's file */
 	const struct postfix_lanes *const *lanes;	/* of each transport, those with none as well */
 	unsigned lane_groups;
+	const struct postfix_probes *probes;	/* or NULL: no lane for probes */
 };
 void postfix_lines_write(FILE *out, const struct postfix_site *site,
     const struct postfix_use *use);
@@ -34,5 +37,7 @@ enum attachment {
 	ATTACHED_OUTDATED,	/* the site's own settings are others by now */
 };
 enum attachment postfix_attachment(const struct postfix_site *site);
+/* Do its probes ask our map, behind the site's own? */
+bool postfix_lines_ask_for_probes(const struct postfix_site *site);
 
 #endif

@@ -24,6 +24,7 @@ static const char *const wanted[] = {
 	"relayhost", "sender_dependent_relayhost_maps",
 	"sender_dependent_default_transport_maps", "transport_maps",
 	"address_verify_transport_maps", "parent_domain_matches_subdomains",
+	"address_verify_default_transport", "address_verify_relay_transport",
 	"mydestination", "virtual_alias_domains", "virtual_mailbox_domains",
 	"relay_domains", "relay_transport", "minimal_backoff_time",
 };

@@ -169,6 +169,9 @@ static void note_lane(struct engine *engine, const struct feed_result *result)
 		    judgement->reply.phase > PHASE_NONE && judgement->reply.phase < PHASE_MAIL,
 	};
 
+	/* a probe of an address is in no queue that mail is in */
+	if (d->status == DELIVERY_DELIVERABLE || d->status == DELIVERY_UNDELIVERABLE)
+		return;
 	use.suspended = is_suspended_by_mta(d, judgement);
 	/* what goes to a content filter is in no queue of the domain */
 	if (use.suspended && d->domain.length > 0)

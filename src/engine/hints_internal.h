@@ -2,6 +2,7 @@
 /*
  * What the files of the hints share: hints.c (questions), hints_turn.c (the turns),
  * hints_keys.c (keys of the file), hints_queue.c and hints_results.c (lanes that carry mail),
+ * hints_classes.c (bounds of classes on these),
  * hints_map.c.
  * All of it but hints.c belongs to one thread.
  */
@@ -54,6 +55,7 @@ struct hint_say {
 	enum hints_kind kind;
 	struct hint_lanes lanes;	/* HINTS_LANE */
 	char text[HINTS_TEXT_MAX + 1];	/* HINTS_HELD */
+	bool passing;			/* HINTS_HELD: until there is room */
 };
 
 struct queue_lane {
@@ -78,6 +80,7 @@ struct hint_queue {
 	uint32_t share_serial;		/* of the share that it was looked at with last */
 	struct window_owner owner;
 	uint32_t owner_key;		/* one that ran by it, when it was looked for last */
+	uint32_t group;			/* class of all its mail, or HINTS_NO_GROUP */
 	uint8_t mta;
 	bool dirty;			/* to be looked at in this turn */
 	lane_set given, used, waiting;	/* policy/lane.h */
@@ -117,6 +120,22 @@ struct hint_share {
 	uint32_t rest, waiting;		/* see lane_share */
 };
 
+/* What a class leaves to lanes: hints_classes.c. */
+struct hint_class {
+	uint32_t limit;			/* HINTS_ANY_ROOM: there is none; so for the rest */
+	uint32_t places;		/* that incoming sessions leave */
+	uint32_t room;			/* for mail that begins */
+	uint32_t told;			/* of it, to the file */
+	uint32_t used;			/* widths of lanes of queues that are full, */
+	uint32_t waiting;		/* and how many these are */
+	uint32_t other;			/* connections that leave, beside those */
+	uint32_t before[3];		/* places, used, waiting in the last turn */
+	bool changed;
+	int64_t quiet_ns;		/* since when no connection of it leaves; 0: some do */
+	uint32_t quiet_dump;		/* the kernel's table was read so often by then */
+	bool quiet;			/* for long enough: nothing is on its way */
+};
+
 struct hint_mta {
 	uint64_t name;			/* hashed: whom the number meant last */
 	unsigned server;		/* that it is, or is a transport of: it is reloaded */
@@ -147,7 +166,7 @@ struct engine_hints {
 	int64_t look_spent_ns;		/* what that took */
 	uint64_t mark;			/* segment_destinations_mark then */
 	int64_t checked_ns;		/* that the file is there */
-	int64_t classes_ns;
+	int64_t classes_ns, turned_ns;
 	uint32_t scan;
 	bool leased;			/* shares of ceilings stood on a lease, when last looked at */
 	struct hint_mta mtas[GENERATION_MTAS_MAX];
@@ -168,6 +187,7 @@ struct engine_hints {
 	char (*class_texts)[HINT_TEXT_MAX + 1];	/* as the file says; "": free */
 	uint64_t *class_full;	/* id of the decision by which each is full; 0: it is not */
 	uint64_t class_generation;	/* that the classes are of */
+	struct hint_class *bounds;	/* of each class */
 	struct recipient_said *recipients;
 	size_t recipient_count;
 };
@@ -202,6 +222,9 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 /* Looks at one destination; then at all keys that run by the window of that name. */
 void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
     const char *name, int64_t now_ns);
+/* The class of all mail of the key's queue, or HINTS_NO_GROUP: others share it, or none is
+ * known. */
+uint32_t hint_key_class(const struct hint_key *key);
 /* The key of a domain, or NULL. */
 struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
     uint64_t domain);
@@ -291,15 +314,44 @@ int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns);
 void hint_shares_turn(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns);
 
+/* --- hints_classes.c ----------------------------------------------------------------- */
+
+/* Counts what all queues use of their classes' places; those of classes where that has changed
+ * are to be looked at. */
+void hint_classes_count(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* A queue of the class has lanes of another sum by now. */
+void hint_class_used(struct engine_hints *hints, uint32_t group, uint32_t before,
+    uint32_t now);
+/* Mail waits in it for a place, so that all its lanes count: their widths, or 0. */
+bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns);
+uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns);
+bool hint_class_bounds(const struct engine_hints *hints, const struct hint_queue *queue);
+/* So much of its class the queue may have; HINTS_ANY_ROOM: no class bounds it. */
+uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns);
+/* Sessions that the class may have in all; HINTS_ANY_ROOM: any number. */
+uint32_t hint_class_limit(const struct engine_hints *hints,
+    const struct generation *generation, uint32_t class_index, int64_t now_ns);
+/* Is any queue full?  Then turns are due to see when they are not any more. */
+bool hint_classes_watch(const struct engine_hints *hints);
+/* To the file, if it has changed. */
+void hint_class_tell_room(struct engine_hints *hints, const struct generation *generation,
+    uint32_t index);
+/* For so many classes, of a file that says nothing of them yet.  False: no memory. */
+bool hint_classes_begin_bounds(struct engine_hints *hints, uint32_t count);
+
 /* --- hints_lanes.c ------------------------------------------------------------------- */
 
 /* Deliveries of a queue at once, of late: what it takes of a window though nothing waits in
  * it. */
 uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns);
-/* What mail of a queue that nobody uses now is told. */
+/* What mail of a queue that nobody uses now is told; `most`: hint_class_limit of its class. */
 void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
-    const struct window_owner *owner, const struct window_view *view, int64_t now_ns,
-    struct hint_say *say);
+    const struct window_owner *owner, const struct window_view *view, uint32_t most,
+    int64_t now_ns, struct hint_say *say);
 /* Mail of the queue is given to these from now on. */
 void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns);
 /* It is looked at then at the latest. */

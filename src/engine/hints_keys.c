@@ -35,6 +35,11 @@ static uint64_t queue_hash(const struct engine_hints *hints, uint8_t mta,
 	    mta);
 }
 
+uint32_t hint_key_class(const struct hint_key *key) {
+	return key->live && key->queue == key_hash(key->domain, key->mta) ? key->group :
+	    HINTS_NO_GROUP;
+}
+
 /* --- who may have hints ---------------------------------------------------------- */
 
 struct candidate {
@@ -219,10 +224,10 @@ static void look_at_candidate(void *context, const struct candidate *candidate) 
 	if (key->queue != queue_hash(hints, candidate->mta, look->domain,
 		candidate->next_hop))
 		hints->crowded = true;
+	was_live = key->live && key->group == candidate->group;
 	if (key->group != candidate->group)
 		hints_writer_regroup(hints->writer, key->place, candidate->group);
 	key->group = candidate->group;
-	was_live = key->live;
 	key->live = true;
 	if (was_live && key->owner == owner_hash)
 		return;
@@ -321,6 +326,7 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	struct hint_say say;
 	uint8_t said_to = UINT8_MAX;
 	bool is_own = generation_transport_prefix(name, strlen(name)) != 0;
+	uint32_t said_group = HINTS_NO_GROUP;
 
 	if (destinations_find(segment, name, strlen(name), &seen) && is_seen(&seen))
 		look_at(&look, &seen);
@@ -334,13 +340,14 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	     at = hints->keys[at].next_of_owner) {
 		struct hint_key *key = &hints->keys[at];
 
-		if (key->mta != said_to)
-			hint_queue_idle(hints, key->mta, &owner, &view, now_ns,
-			    &say);
+		if (key->mta != said_to || hint_key_class(key) != said_group)
+			hint_queue_idle(hints, key->mta, &owner, &view, hint_class_limit(hints,
+			    generation, hint_key_class(key), now_ns), now_ns, &say);
 		said_to = key->mta;
 		/* held for all transports, it was in the place of the key's own, and is no more */
 		if (generation->mtas[key->mta].transport != 0 && !is_own && !is_stopped(&view))
 			hints->looked_ns = 0;
+		said_group = hint_key_class(key);
 		hint_key_changed(hints, generation, key, &owner, &view, &say, now_ns);
 	}
 }

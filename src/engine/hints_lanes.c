@@ -91,6 +91,7 @@ static void say_crowded(const struct window_owner *owner, struct hint_say *say) 
 	char name[SEGMENT_NAME_MAX + 1];
 
 	say->kind = HINTS_HELD;
+	say->passing = true;
 	snprintf(say->text, sizeof(say->text), "Postern: %s: other nodes use its window",
 	    log_sentence(name, sizeof(name), owner->name));
 }
@@ -108,13 +109,14 @@ static void say_draining(const struct window_owner *owner, struct hint_say *say)
 	char name[SEGMENT_NAME_MAX + 1];
 
 	say->kind = HINTS_HELD;
+	say->passing = true;
 	snprintf(say->text, sizeof(say->text), "Postern: %s: deliveries in flight go first",
 	    log_sentence(name, sizeof(name), owner->name));
 }
 
 void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
-    const struct window_owner *owner, const struct window_view *view, int64_t now_ns,
-    struct hint_say *say) {
+    const struct window_owner *owner, const struct window_view *view, uint32_t most,
+    int64_t now_ns, struct hint_say *say) {
 	const struct lane_widths *widths = &hints->mtas[mta].widths;
 	struct lane_now now = { .allowed = view->window };
 	struct lane_choice choice;
@@ -128,9 +130,12 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 	}
 	if (owner->kind == DESTINATION_PROVIDER)
 		now.allowed = view->window <= IDLE_PART ? 1 : view->window / IDLE_PART;
+	if (now.allowed > most)
+		now.allowed = most;
 	lane_choose(widths, &now, &choice);
 	if (choice.give != 0)
 		say_lanes(widths, choice.give, NULL, SHORT_MS, say);
+	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
 }
 
 /* --- one queue ----------------------------------------------------------------------------- */
@@ -347,15 +352,21 @@ static lane_set slow(const struct hint_queue *queue) {
 	return set;
 }
 
-static void choose(struct engine_hints *hints, struct hint_queue *queue,
+/* False: its class leaves it less than its window. */
+static bool choose(struct engine_hints *hints, struct hint_queue *queue,
     const struct window_view *view, struct lane_now *now, int64_t now_ns) {
 	struct hint_mta *mta = &hints->mtas[queue->mta];
 	lane_set suspended = blocked(queue, view, now_ns);
 	uint32_t allowed = view->window == 0 ? 0 :
 	    share(hints, queue, view->window, now_ns);
-	bool harmful = is_harmful(queue, mta, view, allowed, now_ns);
+	uint32_t part = hint_class_part(hints, queue, now_ns);
+	bool bound = part < allowed, harmful;
 	struct lane_choice choice;
 
+	if (bound)
+		allowed = part;
+	harmful = is_harmful(queue, mta, view, allowed, now_ns) ||
+	    (bound && lane_sum(&mta->widths, queue->given) > allowed);
 	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, now_ns),
 		.given = queue->given,
 		.used = in_use(queue, view), .waiting = queue->waiting,
@@ -364,7 +375,7 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 		.singles = queue->singles, .canary = queue->canary,
 		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
 		.limited = harmful,
-		.patient = queue->wide_ns != 0 && (is_share(view) ||
+		.patient = queue->wide_ns != 0 && (is_share(view) || bound ||
 		    now_ns - queue->wide_ns >= PATIENCE_NS) };
 	if (queue->wide_ns != 0 && !now->patient)
 		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
@@ -374,6 +385,7 @@ static void choose(struct engine_hints *hints, struct hint_queue *queue,
 	now->used = queue->used;
 	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
 		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
+	return !bound;
 }
 
 /* One that nobody took, as a process of postern-lookup went, would be counted for ever
@@ -473,6 +485,8 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 			out->lanes.serial = queue->serial;
 			out->lanes.canary_ns = queue->issued_ns;
 		}
+		out->lanes.begins = hint_class_bounds(hints, queue) &&
+		    !hint_queue_is_full(hints, queue, now_ns);
 		out->lanes.single_serial = queue->single_serial;
 		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
 			out->lanes.single = (uint8_t)queue->single;
@@ -491,11 +505,12 @@ static bool is_same(const struct hint_say *a, const struct hint_say *b) {
 }
 
 /* Nothing was heard of it for long.  Its keys are told what idle ones are. */
-static void retire(struct engine_hints *hints, struct hint_queue *queue,
-    const struct window_view *view, int64_t now_ns) {
+static void retire(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, const struct window_view *view, int64_t now_ns) {
+	uint32_t most = hint_class_limit(hints, generation, queue->group, now_ns);
 	struct hint_say idle;
 
-	hint_queue_idle(hints, queue->mta, &queue->owner, view, now_ns, &idle);
+	hint_queue_idle(hints, queue->mta, &queue->owner, view, most, now_ns, &idle);
 	if (!is_same(&idle, &queue->said))
 		hint_keys_tell_queue(hints, queue->hash, &idle);
 	hint_queue_end(hints, queue);
@@ -506,6 +521,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	struct window_view view;
 	struct hint_say new;
 	struct lane_now now;
+	bool whole;
 
 	queue->dirty = false;
 	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
@@ -515,7 +531,7 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 		(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
 	queue->share_serial = view.share_serial;
 	if (queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0) {
-		retire(hints, queue, &view, now_ns);
+		retire(hints, generation, queue, &view, now_ns);
 		return;
 	}
 	drain(queue, now_ns);
@@ -523,12 +539,16 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	if (view.observed) {
 		hint_queue_give(queue, LANE_ORIGIN, now_ns);
 	} else if (hints->mtas[queue->mta].widths.count > 0) {
-		choose(hints, queue, &view, &now, now_ns);
+		whole = choose(hints, queue, &view, &now, now_ns);
 		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
 		send_single(hints, queue, &now, now_ns);
-		send_canary(hints, generation, queue, &view, &now, now_ns);
+		if (whole)	/* its class bounds all that goes */
+			send_canary(hints, generation, queue, &view, &now, now_ns);
 	}
 	wait_for_drains(queue, now_ns);
+	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue, now_ns))
+		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
+		    hint_queue_longest_ns(queue, now_ns)));
 	say(hints, queue, &view, now_ns, &new);
 	if (is_same(&new, &queue->said))
 		return;
@@ -539,11 +559,17 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns) {
 	hint_queues_read(hints, generation, now_ns);
+	hint_classes_count(hints, generation, now_ns);
 	for (uint32_t i = 0; i < hints->queue_count; i++) {
 		struct hint_queue *queue = &hints->queues[i];
+		uint32_t group = queue->group, before;
 
-		if (queue->hash != 0 && (queue->dirty || queue->due_ns <= now_ns))
-			look_at(hints, generation, queue, now_ns);
+		if (queue->hash == 0 || !(queue->dirty || queue->due_ns <= now_ns))
+			continue;
+		before = hint_class_use(hints, queue, now_ns);
+		look_at(hints, generation, queue, now_ns);
+		hint_class_used(hints, group, before, queue->hash == 0 ? 0 :
+		    hint_class_use(hints, queue, now_ns));
 	}
 	hint_queues_reload(hints, generation, now_ns);
 	hint_shares_turn(hints, generation, now_ns);

@@ -133,7 +133,8 @@ static struct hint_queue *begin(struct engine_hints *hints, const struct hint_ke
 	if (queue == NULL)
 		return NULL;
 	*queue = (struct hint_queue){ .hash = key->queue, .owner = *owner,
-		.owner_hash = owner_hash, .mta = key->mta, .dirty = true,
+		.owner_hash = owner_hash, .group = hint_key_class(key), .mta = key->mta,
+		.dirty = true,
 		.canary = LANE_WIDTHS_MAX, .due_ns = INT64_MAX };
 	if (!join_share(hints, queue)) {
 		give_place(hints, queue);
@@ -207,7 +208,8 @@ struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,
 	if (queue == NULL)
 		return NULL;
 	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
-	hint_queue_idle(hints, key->mta, &owner, &view, now_ns, &queue->said);
+	hint_queue_idle(hints, key->mta, &owner, &view, hint_class_limit(hints, generation,
+	    queue->group, now_ns), now_ns, &queue->said);
 	/* by those of a new window, rather than of one that has failed since; the result tells */
 	if (queue->said.kind == HINTS_LANE && view.fail_cohorts <= 0)
 		for (uint32_t i = 0; i < queue->said.lanes.count; i++)

@@ -21,7 +21,7 @@ static void tell(struct engine_hints *hints, const struct hint_key *key,
 		hints_writer_set_lanes(hints->writer, key->place, &say->lanes);
 		break;
 	case HINTS_HELD:
-		hints_writer_set_held(hints->writer, key->place, say->text);
+		hints_writer_set_held(hints->writer, key->place, say->text, say->passing);
 		break;
 	case HINTS_NOTHING:
 		hints_writer_set_nothing(hints->writer, key->place);
@@ -61,7 +61,7 @@ lane_set hint_unknown_lanes(const struct engine_hints *hints,
 	/* what the site allows its transport is not exceeded unseen */
 	if (origin != 0 && view.window > origin)
 		view.window = origin;
-	hint_queue_idle(hints, mta, &anybody, &view, now_ns, &say);
+	hint_queue_idle(hints, mta, &anybody, &view, HINTS_ANY_ROOM, now_ns, &say);
 	if (view.observed || say.kind != HINTS_LANE)
 		return 0;
 	*lanes = say.lanes;
@@ -85,17 +85,21 @@ bool hint_key_owner(const struct engine_hints *hints, const struct generation *g
 
 /* What a window says by itself, as if no queue were in use. */
 static void say_own(const struct engine_hints *hints, const struct generation *generation,
-    uint8_t mta, const struct window_owner *owner, int64_t now_ns, struct hint_say *say) {
+    uint8_t mta, uint32_t group, const struct window_owner *owner, int64_t now_ns,
+    struct hint_say *say) {
 	struct window_view view;
 
 	(void)windows_view(hints->engine, generation, owner, now_ns, &view);
-	hint_queue_idle(hints, mta, owner, &view, now_ns, say);
+	hint_queue_idle(hints, mta, owner, &view, hint_class_limit(hints, generation, group,
+	    now_ns), now_ns, say);
 }
 
 void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
     const struct hint_say *own) {
-	const struct hint_queue *queue = hint_queue_find(hints, key->queue);
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
 
+	if (queue != NULL)
+		queue->group = hint_key_class(key);
 	key->stopped = own->kind == HINTS_HELD &&
 	    (queue == NULL || queue->owner_hash != key->owner);
 	tell(hints, key, queue == NULL || key->stopped ? own : &queue->said);
@@ -105,7 +109,7 @@ void hint_key_tell(struct engine_hints *hints, const struct generation *generati
     struct hint_key *key, const struct window_owner *owner, int64_t now_ns) {
 	struct hint_say own;
 
-	say_own(hints, generation, key->mta, owner, now_ns, &own);
+	say_own(hints, generation, key->mta, hint_key_class(key), owner, now_ns, &own);
 	hint_key_tell_own(hints, key, &own);
 }
 
@@ -140,7 +144,7 @@ static void change_owner(struct engine_hints *hints, const struct generation *ge
 	uint64_t before = queue->owner_hash;
 	struct hint_say own;
 
-	say_own(hints, generation, queue->mta, &queue->owner, now_ns, &own);
+	say_own(hints, generation, queue->mta, queue->group, &queue->owner, now_ns, &own);
 	hint_queue_adopt(hints, key, owner);
 	if (own.kind != HINTS_HELD)
 		return;
@@ -161,7 +165,7 @@ bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *g
 		if (!key->live || key->stopped || key->owner == queue->owner_hash ||
 		    !hint_key_owner(hints, generation, key, &owner))
 			continue;
-		say_own(hints, generation, key->mta, &owner, now_ns, &own);
+		say_own(hints, generation, key->mta, hint_key_class(key), &owner, now_ns, &own);
 		if (own.kind == HINTS_HELD)
 			continue;
 		change_owner(hints, generation, queue, key, &owner, now_ns);

@@ -29,6 +29,7 @@
 #define SOON_NS		(50 * NS_PER_MS)
 #define UNWANTED_NS	(30 * NS_PER_SECOND)
 #define CHECK_NS	NS_PER_SECOND
+#define WATCH_NS	(200 * NS_PER_MS)	/* of classes whose lanes are in use */
 #define UNKNOWN_TEXT	"\1"	/* no class has it */
 
 struct recipient_said {
@@ -64,6 +65,7 @@ void engine_hints_close(struct engine_hints **hints) {
 	hint_queues_free(*hints);
 	free((*hints)->class_texts);
 	free((*hints)->class_full);
+	free((*hints)->bounds);
 	free((*hints)->recipients);
 	free(*hints);
 	*hints = NULL;
@@ -86,6 +88,7 @@ void hint_classes_renew(struct engine_hints *hints, const struct generation *gen
 		bool held = hint_class_holds(hints->engine, generation, i, now_ns,
 		    &hints->class_full[i], text);
 
+		hint_class_tell_room(hints, generation, i);
 		if (strcmp(text, hints->class_texts[i]) == 0)
 			continue;
 		hints_writer_hold_group(hints->writer, i, held ? text : NULL);
@@ -100,7 +103,7 @@ bool hint_classes_begin(struct engine_hints *hints, const struct generation *gen
 	char (*grown)[HINT_TEXT_MAX + 1] = calloc(count + 1, sizeof(*grown));
 	uint64_t *full = calloc(count + 1, sizeof(*full));
 
-	if (grown == NULL || full == NULL) {
+	if (grown == NULL || full == NULL || !hint_classes_begin_bounds(hints, count)) {
 		free(grown);
 		free(full);
 		return false;
@@ -336,6 +339,7 @@ static int turn(struct engine_hints *hints, const struct generation *generation,
 	if (!is_current(hints, generation))
 		return result;
 	(void)states_changed(hints->engine->segment, follow, &following);
+	hints->turned_ns = now_ns;
 	hint_queues_turn(hints, generation, now_ns);
 	renew_recipients(hints, generation, false, looked, now_ns);
 	hint_classes_renew(hints, generation, now_ns);
@@ -370,6 +374,8 @@ static int64_t next_ns(const struct engine_hints *hints, const struct generation
 	for (uint32_t i = 0; i < hints->queue_count; i++)
 		if (hints->queues[i].hash != 0 && hints->queues[i].due_ns < next_ns)
 			next_ns = hints->queues[i].due_ns;
+	if (hint_classes_watch(hints) && hints->turned_ns + WATCH_NS < next_ns)
+		next_ns = hints->turned_ns + WATCH_NS;
 	return next_ns;
 }
 

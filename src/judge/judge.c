@@ -209,6 +209,12 @@ static void find_transport(const struct generation *g, const struct delivery *d,
 	}
 }
 
+/* The lane of address verification probes clones the same transport. */
+static bool is_probe_lane(struct span name)
+{
+	return span_is(name, "probe/smtp");
+}
+
 static void find_mta(const struct generation *g, unsigned mtas, const struct delivery *d,
     struct judgement *out)
 {
@@ -231,7 +237,8 @@ static void find_mta(const struct generation *g, unsigned mtas, const struct del
 	out->lane = lane_of((struct span){ d->program.text + rest, d->program.length - rest },
 	    &transport);
 	out->cloned = out->lane != 0 ||
-	    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program));
+	    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program)) ||
+	    is_probe_lane((struct span){ d->program.text + rest, d->program.length - rest });
 	find_transport(g, d, transport, out);
 }
 

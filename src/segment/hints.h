@@ -8,7 +8,8 @@
  *	mtas		names, the widths of their lanes, and by which of them mail for
  *			domains goes that are no key
  *	groups		one for each host class: is it to be held now, and the text that
- *			tells why
+ *			tells why; how much room it has for mail that need not wait for
+ *			a place in its lanes
  *	table		domain and mta -> group, and what its own mail is to do: go by
  *			lanes, be held, or whatever the mail server would do
  *	reasons		texts of those that are held
@@ -42,6 +43,10 @@
 #define HINTS_NO_GROUP		UINT32_MAX
 #define HINTS_NO_PLACE		UINT32_MAX
 #define HINTS_NO_LANE		UINT8_MAX
+#define HINTS_ANY_ROOM		UINT32_MAX
+/* A message of a key that begins takes room of its group for so long: by then its connection
+ * is counted by whoever says how much room there is. */
+#define HINTS_BEGINS_NS		(INT64_C(2) * 1000 * 1000 * 1000)
 
 /* --- writer: one thread ---------------------------------------------------- */
 
@@ -62,6 +67,8 @@ struct hint_lanes {
 	uint16_t single_serial;
 	int64_t canary_ns, single_ns;	/* when the serials changed: a reader that begins later
 					 * leaves them to the one before */
+	bool begins;			/* no mail waits in these lanes: each message goes only if
+					 * its group has room for one more connection */
 };
 
 struct hints_mta {
@@ -124,12 +131,18 @@ void hints_writer_regroup(struct hints_writer *writer, uint32_t place, uint32_t 
 void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
     const char *text);
 
+/* How much room a group has, or HINTS_ANY_ROOM; `text` (NULL: as before) follows "retry:4.7.1 "
+ * where that is not enough for a key that begins. */
+void hints_writer_set_room(struct hints_writer *writer, uint32_t group, uint32_t room,
+    const char *text);
+
 /* Mail of the key goes by these lanes. */
 void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
     const struct hint_lanes *lanes);
-/* It is held; `text` follows "retry:4.7.1 ". */
+/* It is held; `text` follows "retry:4.7.1 ".  `passing`: only until there is room; what is in
+ * none of its lanes need not wait. */
 void hints_writer_set_held(struct hints_writer *writer, uint32_t place,
-    const char *text);
+    const char *text, bool passing);
 /* Mail does what the mail server would do. */
 void hints_writer_set_nothing(struct hints_writer *writer, uint32_t place);
 
@@ -174,6 +187,11 @@ struct hints_answer {
 /* What mail for user@domain (any case) is to do now.  HINTS_NOTHING wherever there is
  * a doubt: no file, foreign, of another boot, stale, torn, cut short. */
 void hints_reader_ask(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer);
+
+/* The same for what goes by no lane of the key: HINTS_HELD, but not in passing, or
+ * HINTS_NOTHING.  Takes no turn and no canary from mail. */
+void hints_reader_ask_held(struct hints_reader *reader, const char *mta,
     const char *address, size_t length, int64_t now_ns, struct hints_answer *answer);
 
 #endif

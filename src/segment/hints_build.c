@@ -106,7 +106,7 @@ static void lay_out(struct plan *plan) {
 	plan->names_bytes = names + names / 5 + NAMES_SPARE;
 	plan->groups_offset = line_up(sizeof(struct hints_header));
 	plan->buckets_offset = line_up(plan->groups_offset +
-	    (uint64_t)plan->table->group_count * sizeof(struct hints_text));
+	    (uint64_t)plan->table->group_count * HINTS_GROUP_TEXTS * sizeof(struct hints_text));
 	plan->reasons_offset = line_up(plan->buckets_offset +
 	    (uint64_t)plan->bucket_count * sizeof(struct hints_bucket));
 	plan->recipients_offset = line_up(plan->reasons_offset +

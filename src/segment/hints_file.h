@@ -11,7 +11,7 @@
 #include "segment/hints.h"
 
 #define HINTS_MAGIC	UINT64_C(0x3153544e49485350)	/* "PSHINTS1" */
-#define HINTS_VERSION	5
+#define HINTS_VERSION	6
 #define HINTS_PROBES	32	/* buckets that a search looks at */
 #define HINTS_BUCKETS_MOST (1u << 25)
 #define HINTS_TEXT_WORDS 21
@@ -48,9 +48,11 @@ struct hints_header {
 	struct hints_file_mta mtas[HINTS_MTAS_MAX];
 };
 
-/* Under a seqlock: odd while it changes.  text: NUL-terminated, empty: none.  A
- * group's text says that the group is held.  `stamp` of a reason changes each time
- * that it is given to somebody else. */
+/* Under a seqlock: odd while it changes.  text: NUL-terminated, empty: none.  A group has
+ * two: the first one's text says that the group is held; the second one's `stamp` is its room
+ * and 1 (0: any room), its text what is said where that is too little.  `stamp` of a reason
+ * changes each time that it is given to somebody else. */
+#define HINTS_GROUP_TEXTS	2
 struct hints_text {
 	_Atomic uint32_t seq;
 	_Atomic uint32_t stamp;
@@ -66,7 +68,8 @@ struct hints_bucket {
 	_Atomic uint64_t word;		/* what mail is to do: below */
 	_Atomic uint32_t single;	/* serial (16 bits) of a single message, its lane
 					 * from bit 16, whether there is one in bit 20, how
-					 * many (5 bits) from bit 21 */
+					 * many (5 bits) from bit 21; whether mail of the key
+					 * begins in bit 26 */
 	_Atomic uint32_t issued;	/* when both: the canary's HINTS_MOMENT, the single's
 					 * from bit 16 */
 };
@@ -87,12 +90,14 @@ struct hints_recipient {
 
 /*
  * A word: the kind in bits 0 and 1, then
- *	HELD	stamp (24 bits) from bit 8, number of the reason from bit 32
+ *	HELD	whether in passing in bit 2, stamp (24 bits) from bit 8, number of the
+ *		reason from bit 32
  *	LANES	their count less one from bit 2, the canary's lane from bit 4, whether
  *		there is one in bit 8, its serial (7 bits) from bit 9; from bit 16 four
  *		times a lane (4 bits) and its share (8 bits)
  */
 enum { HINTS_WORD_NOTHING, HINTS_WORD_LANES, HINTS_WORD_HELD };
+#define HINTS_WORD_PASSING	UINT64_C(4)
 #define HINTS_STAMP_MASK	UINT32_C(0xffffff)
 
 static inline uint64_t hints_word_held(uint32_t reason, uint32_t stamp) {
@@ -113,8 +118,10 @@ static inline uint64_t hints_word_lanes(const struct hint_lanes *lanes) {
 }
 
 static inline uint32_t hints_single_word(const struct hint_lanes *lanes) {
+	uint32_t begins = lanes->begins ? UINT32_C(1) << 26 : 0;
+
 	/* where there is none, the serial is what the next one comes after */
-	return lanes->single == HINTS_NO_LANE ? lanes->single_serial :
+	return lanes->single == HINTS_NO_LANE ? lanes->single_serial | begins : begins |
 	    (uint32_t)lanes->single_serial | (uint32_t)(lanes->single & 15) << 16 |
 	    UINT32_C(1) << 20 |
 	    (uint32_t)(lanes->single_count > 31 ? 31 : lanes->single_count) << 21;
@@ -124,6 +131,7 @@ static inline void hints_single_read(uint32_t word, struct hint_lanes *lanes) {
 	lanes->single = (word >> 20 & 1) != 0 ? (uint8_t)(word >> 16 & 15) : HINTS_NO_LANE;
 	lanes->single_serial = (uint16_t)word;
 	lanes->single_count = (uint8_t)(word >> 21 & 31);
+	lanes->begins = (word >> 26 & 1) != 0;
 }
 
 static inline void hints_word_read(uint64_t word, struct hint_lanes *lanes) {

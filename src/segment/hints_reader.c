@@ -34,6 +34,13 @@ struct given {
 	uint32_t canary, single;
 };
 
+/* A message that began lately. */
+#define BEGUN_MAX	512
+struct begun {
+	int64_t at_ns;
+	uint32_t group, place;		/* group and 1; 0: free */
+};
+
 struct hints_reader {
 	char path[PATH_MAX];
 	char boot_id[CLOCK_BOOT_ID];	/* "": unknown, nothing is believed */
@@ -46,6 +53,10 @@ struct hints_reader {
 	int64_t looked_ns;		/* whether it is whole */
 	uint16_t since;			/* HINTS_MOMENT when it was mapped */
 	uint32_t turn;			/* of lanes that share a key's mail */
+	int64_t now_ns;			/* of the question */
+	bool only_held;			/* hints_reader_ask_held */
+	struct begun begun[BEGUN_MAX];	/* in a ring; of the file that is mapped */
+	uint32_t begun_next;
 	struct given *given;		/* for each bucket */
 };
 
@@ -72,6 +83,7 @@ static void forget(struct hints_reader *reader) {
 	reader->live = NULL;
 	free(reader->given);
 	reader->given = NULL;
+	memset(reader->begun, 0, sizeof(reader->begun));
 }
 
 void hints_reader_close(struct hints_reader **reader) {
@@ -101,7 +113,7 @@ static bool has_its_tables(const struct hints_header *header, uint64_t bytes) {
 	    header->reasons_offset % _Alignof(struct hints_text) == 0 &&
 	    header->recipients_offset % _Alignof(struct hints_recipient) == 0 &&
 	    lies_within(header->groups_offset, header->group_count,
-		sizeof(struct hints_text), bytes) &&
+		HINTS_GROUP_TEXTS * sizeof(struct hints_text), bytes) &&
 	    lies_within(header->buckets_offset, header->bucket_count,
 		sizeof(struct hints_bucket), bytes) &&
 	    lies_within(header->names_offset, header->names_bytes, 1, bytes) &&
@@ -287,7 +299,8 @@ static bool group_holds(const struct hints_reader *reader, uint32_t group,
     char text[HINTS_TEXT_MAX + 1]) {
 	const struct hints_text *groups = table_at(reader, reader->header.groups_offset);
 
-	return group < reader->header.group_count && load_text(&groups[group], text);
+	return group < reader->header.group_count &&
+	    load_text(&groups[(size_t)HINTS_GROUP_TEXTS * group], text);
 }
 
 static bool recipient_is_held(const struct hints_reader *reader, const struct key *key,
@@ -377,6 +390,49 @@ static uint8_t take_turn(struct hints_reader *reader, const struct hint_lanes *l
 	return lanes->lane[lanes->count - 1];
 }
 
+/* Of all lanes that a key's mail goes by. */
+static uint32_t width_of(const struct hints_reader *reader, uint8_t mta,
+    const struct hint_lanes *lanes) {
+	const struct hints_file_mta *file_mta = &reader->header.mtas[mta];
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < lanes->count; i++)
+		if (lanes->lane[i] < HINTS_WIDTHS_MAX)
+			sum += file_mta->widths[lanes->lane[i]];
+	return sum;
+}
+
+/* May one message more of a key begin, beside what began lately in its group?  Where as many did
+ * as its lanes are wide, it waits there for a place. */
+static bool may_begin(struct hints_reader *reader, uint32_t group, uint32_t place,
+    uint32_t width, char text[HINTS_TEXT_MAX + 1]) {
+	const struct hints_text *second = (const struct hints_text *)table_at(reader,
+	    reader->header.groups_offset) + (size_t)HINTS_GROUP_TEXTS * group + 1;
+	uint32_t room, all = 0, own = 0;
+
+	if (group >= reader->header.group_count)
+		return true;
+	room = atomic_load_explicit(&second->stamp, memory_order_acquire);
+	if (room == 0)
+		return true;
+	/* from the last one on */
+	for (uint32_t i = 1; i <= BEGUN_MAX; i++) {
+		const struct begun *begun = &reader->begun[(reader->begun_next - i) % BEGUN_MAX];
+
+		if (begun->group == 0 || reader->now_ns - begun->at_ns >= HINTS_BEGINS_NS)
+			break;
+		all += begun->group == group + 1;
+		own += begun->group == group + 1 && begun->place == place;
+	}
+	if (own >= width)
+		return true;
+	if (all >= room - 1)
+		return !load_text(second, text);
+	reader->begun[reader->begun_next++ % BEGUN_MAX] = (struct begun){ reader->now_ns,
+		group + 1, place };
+	return true;
+}
+
 /* Is there such a lane? */
 static void answer_width(const struct hints_reader *reader, uint8_t mta, uint8_t lane,
     struct hints_answer *answer) {
@@ -396,6 +452,11 @@ static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place
 
 	hints_word_read(word, &lanes);
 	hints_single_read(atomic_load_explicit(&bucket->single, memory_order_relaxed), &lanes);
+	if (lanes.begins && !may_begin(reader, atomic_load_explicit(&bucket->group,
+	    memory_order_relaxed), place, width_of(reader, mta, &lanes), answer->text)) {
+		answer->kind = HINTS_HELD;
+		return;
+	}
 	lane = take_one(reader, place, atomic_load_explicit(&bucket->issued,
 	    memory_order_relaxed), &lanes);
 	if (lane == HINTS_NO_LANE)
@@ -428,9 +489,13 @@ static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place
 
 		switch (word & 3) {
 		case HINTS_WORD_LANES:
+			if (reader->only_held)
+				return;
 			answer_lane(reader, mta, place, word, bucket, answer);
 			return;
 		case HINTS_WORD_HELD:
+			if (reader->only_held && (word & HINTS_WORD_PASSING) != 0)
+				return;
 			if (!load_reason(reader, word, answer->text))
 				continue;
 			answer->kind = HINTS_HELD;
@@ -446,9 +511,10 @@ static void answer_key(struct hints_reader *reader, const struct key *domain,
 	const struct hints_bucket *buckets = table_at(reader, reader->header.buckets_offset);
 	uint32_t place = find_key(reader, domain);
 
-	if (place == HINTS_NO_PLACE)
-		answer_unknown(reader, domain->mta, answer);
-	else if (group_holds(reader, atomic_load_explicit(&buckets[place].group,
+	if (place == HINTS_NO_PLACE) {
+		if (!reader->only_held)
+			answer_unknown(reader, domain->mta, answer);
+	} else if (group_holds(reader, atomic_load_explicit(&buckets[place].group,
 		memory_order_relaxed), answer->text))
 		answer->kind = HINTS_HELD;
 	else
@@ -489,8 +555,9 @@ static void ask(struct hints_reader *reader, const char *mta, const char *addres
 		answer->text[0] = '\0';
 }
 
-void hints_reader_ask(struct hints_reader *reader, const char *mta,
+static void ask_guarded(struct hints_reader *reader, const char *mta,
     const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	reader->now_ns = now_ns;
 	*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	hints_guard((void *)(uintptr_t)reader->live, reader->bytes);
 	ask(reader, mta, address, length, now_ns, answer);
@@ -499,4 +566,16 @@ void hints_reader_ask(struct hints_reader *reader, const char *mta,
 		*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	}
 	hints_guard(NULL, 0);
+}
+
+void hints_reader_ask(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	reader->only_held = false;
+	ask_guarded(reader, mta, address, length, now_ns, answer);
+}
+
+void hints_reader_ask_held(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	reader->only_held = true;
+	ask_guarded(reader, mta, address, length, now_ns, answer);
 }

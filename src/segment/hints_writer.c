@@ -157,7 +157,23 @@ void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
 	struct hints_file *file = file_of(writer);
 
 	if (file->reason_of != NULL && group < file->header->group_count)
-		store_text(texts_at(file, file->header->groups_offset) + group, text);
+		store_text(texts_at(file, file->header->groups_offset) +
+		    (size_t)HINTS_GROUP_TEXTS * group, text);
+}
+
+void hints_writer_set_room(struct hints_writer *writer, uint32_t group, uint32_t room,
+    const char *text) {
+	struct hints_file *file = file_of(writer);
+	struct hints_text *second;
+
+	if (file->reason_of == NULL || group >= file->header->group_count)
+		return;
+	second = texts_at(file, file->header->groups_offset) +
+	    (size_t)HINTS_GROUP_TEXTS * group + 1;
+	if (text != NULL)
+		store_text(second, text);
+	atomic_store_explicit(&second->stamp, room == HINTS_ANY_ROOM ? 0 : room + 1,
+	    memory_order_release);
 }
 
 /* --- reasons ----------------------------------------------------------------- */
@@ -237,18 +253,19 @@ void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
 }
 
 void hints_writer_set_held(struct hints_writer *writer, uint32_t place,
-    const char *text) {
+    const char *text, bool passing) {
 	struct hints_file *file = file_of(writer);
+	uint64_t bit = passing ? HINTS_WORD_PASSING : 0;
 	uint32_t reason;
 
 	if (!is_place(file, place))
 		return;
 	reason = file->reason_of[place];
 	if (reason != 0)
-		set_word(file, place, write_reason(file, reason, true, text), reason);
+		set_word(file, place, write_reason(file, reason, true, text) | bit, reason);
 	else {
 		reason = take_reason(file);
-		set_word(file, place, write_reason(file, reason, false, text), reason);
+		set_word(file, place, write_reason(file, reason, false, text) | bit, reason);
 	}
 }
 

@@ -67,7 +67,7 @@ static struct hints_writer *write_file(const char *path, uint32_t count)
 		if (places[i] == HINTS_NO_PLACE)
 			fail("no place");
 		if (i % 8 == 0)
-			hints_writer_set_held(writer, places[i], "421 come back later");
+			hints_writer_set_held(writer, places[i], "421 come back later", false);
 		else
 			hints_writer_set_lanes(writer, places[i], &lanes);
 	}

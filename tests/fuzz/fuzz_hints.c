@@ -84,7 +84,8 @@ static void write_it(struct hints_writer *writer) {
 	static const struct hint hints[] = { { "a.example", 0, 0 },
 		{ "b.example", 0, 1 }, { "c.example", 0, 1 } };
 	static const char *const texts[] = { "held", NULL };
-	static const struct hint_lanes lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 2, 9, 1, 1 };
+	static const struct hint_lanes lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 2, 9, 1, 1,
+	    true };
 	const struct hints_table table = { .mtas = &mta, .mta_count = 1, .hints = hints,
 		.count = 3, .group_texts = texts, .group_count = 2, .recipients = 4 };
 	uint32_t places[3];
@@ -93,7 +94,8 @@ static void write_it(struct hints_writer *writer) {
 	if (hints_writer_build(writer, &table, places, &diag) != 0)
 		abort();
 	hints_writer_set_lanes(writer, places[1], &lanes);
-	hints_writer_set_held(writer, places[2], "suspended");
+	hints_writer_set_room(writer, 1, 3, "Postern: class b has 3 sessions");
+	hints_writer_set_held(writer, places[2], "suspended", false);
 	if (!hints_writer_hold_recipient(writer, 0, "u@a.example", NOW + 1, "one") ||
 	    hints_writer_publish(writer, NOW, &diag) != 0)
 		abort();

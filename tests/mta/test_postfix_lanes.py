@@ -214,6 +214,15 @@ def cloned(test, sites):
                             ("destination_concurrency_failed_cohort_limit", cohorts),
                             ("destination_recipient_limit", 30), ("delivery_slot_cost", 3)):
             test.check(f"  -o lane{width}_{name}={value}" in lines, f"lane{width}_{name}={value}")
+    at = lines.index("postern-probe unix - - n - 20 smtp -v")
+    test.equal(lines[at + 1:at + 5], [
+        "  -o smtp_bind_address=192.0.2.1", "  -o { smtp_helo_name = a b }",
+        "  -o syslog_name=postfix-A/probe", "  -o smtp_connection_cache_on_demand=no"],
+               "the lane of probes: all options, fewer processes, and no idle connections")
+    test.check("  -o postern-probe_destination_concurrency_limit=2" in lines and
+               "  -o postern-probe_destination_concurrency_failed_cohort_limit=$my_limit" in lines
+               and "  -o postern-probe-relay_initial_destination_concurrency=2" in lines,
+               "their concurrency")
     test.check("helo_timeout" not in found["lines"], "settings of the program are for all")
     test.check("\nclone-limit 40\n" in sites.file.read_text(), "its own limit is noted")
     found = sites.read(SIMPLE + "smtp_destination_recipient_limit = 1\n")
@@ -261,13 +270,41 @@ def lanes_attached(test, sites):
     test.check("lane5 is not used: " in people.stderr, "and people are told")
 
 
+def probes(test, sites):
+    """Transports of probes that are the site's own.  Behind lanes_attached: Postfix runs."""
+    lines = sites.read(SIMPLE)["lines"]
+    kept = "".join(line for line in MASTER.splitlines(True) if not line.startswith("qmgr"))
+    found = sites.read(SIMPLE, kept + lines)
+    test.equal((found["probes"], found["no_probes"]), ("yes", None), "probes have lanes")
+    test.check("\nprobes 2\n" in sites.file.read_text(), "the site's file says so")
+    older = "".join(line for line in lines.splitlines(True) if "address_verify_default" not in line)
+    for text, state in ((older, "no"), (lines.replace(" 20 smtp", " 30 smtp"), "outdated"),
+                        (lines.replace(":probe", ":other"), "outdated")):
+        found = sites.read(SIMPLE, kept + text)
+        test.equal((found["probes"], "\nprobes" in sites.file.read_text(), lanes_of(found)),
+                   (state, False, ({"yes"}, {True})), f"{state}: they have none, mail has")
+    notes = [row["text"] for row in json.loads(sites.postern.command("check").stdout)]
+    test.check(any("probes have no lane in master.cf" in text for text in notes), "check says so")
+    people = sites.postern.command("postfix-lanes", json_output=False)
+    test.check("address verification probes have no lane" in people.stderr, "and postfix-lanes")
+    found = sites.read(SIMPLE + "address_verify_relay_transport = smtp:[192.0.2.7]:26\n")
+    test.check("  -o address_verify_relay_transport=postern-probe:[192.0.2.7]:26"
+               in found["lines"].splitlines() and "postern-probe-relay" not in found["lines"],
+               "one lane for one transport, with the site's next hop")
+    found = sites.read(SIMPLE + "address_verify_default_transport = lmtp:unix:x\n")
+    test.equal((found["probes"], found["exit"]), (None, 0), "probes by LMTP have no lane")
+    test.check("postern-probe" not in found["lines"] and "not smtp" in found["no_probes"],
+               f"it says why: {found['no_probes']}")
+
+
 def shipped(test, sites):
     """conf/ has what posternctl writes for a site as Debian's."""
     text = [line.split() for line in
             (SOURCE / "conf/postfix-hints.master.cf").read_text().splitlines()
             if line and not line.startswith("#")]
     found = sites.read(SIMPLE, MASTER.replace("- - n - - trivial", "- - y - - trivial").replace(
-        "smtp      unix - - n", "smtp      unix - - y"))
+        "smtp      unix - - n", "smtp      unix - - y").replace(
+            "relay     unix - - n", "relay     unix - - y"))
     written = [line.replace("=  }", "= }").replace("postfix-A/", "postfix/").replace(
         f"{sites.test.directory}/postern/shared/state.hints out {sites.file}",
         "/run/postern/shared/state.hints postfix /var/lib/postern/postfix.site")
@@ -285,7 +322,8 @@ def attached(test, sites):
     test.equal((found["exit"], found["attached"]), (0, "no"), "not attached yet")
     lines = found["lines"]
     for line in (f"  -o {{ transport_maps = {routes}, socketmap:unix:private/postern-hint:transport }}",
-                 f"  -o address_verify_transport_maps={routes}",
+                 f"  -o {{ address_verify_transport_maps = {routes}, "
+                 "socketmap:unix:private/postern-hint:probe }",
                  "  -o syslog_name=odd/rw", "qmgr unix n - n 300 1 qmgr -v", "  -o { a_b = c d }",
                  "rewrite-postern unix - - n - - trivial-rewrite"):
         test.check(line in lines.splitlines(), f"line: {line}")
@@ -313,6 +351,7 @@ def body(test):
     cloned(test, sites)
     attached(test, sites)
     lanes_attached(test, sites)
+    probes(test, sites)
     shipped(test, sites)
     done = sites.postern.command("postfix-lanes", "nobody")
     test.equal(done.returncode, 78, "an mta that is not there is told")

@@ -3,6 +3,8 @@
 """Mail goes where it went before: two Postfix sites with routing of all kinds, whose mail
 goes by lanes, and an instance without any before them; each recipient has the same final
 relay and result with Postern as without.  Mail for a suspended destination is taken."""
+import re
+
 from lib.limiter import Limiter
 from lib.routing import REMOTE, Routing, Site
 from lib.testing import main
@@ -200,8 +202,14 @@ def suspended(test, routing, sites, plain):
         found = routing.outcomes(site, site.send(others))
         routing.same(site, {name: plain[site][name] for name in others}, found,
                      f"{site.name}: others go meanwhile, by the same next hop, too")
-    replies = maps.send(["probed@held.example"], port=VERIFY)
-    test.equal(replies["probed@held.example"][0], 250, "a probe of an address is not held")
+    replies = maps.send(["probed@held.example", "probed@x.parent.example"], port=VERIFY)
+    code, text = replies["probed@held.example"]
+    test.check(code == 450 and "Postern: held.example is suspended" in text,
+               f"a probe for a suspended destination is held: {code} {text}")
+    test.equal(replies["probed@x.parent.example"][0], 250, "one for another destination is not")
+    test.check(re.search(r"postfix-A/probe/smtp\[\d+\]: \w+: to=<probed@x.parent.example>, "
+                         r"relay=hop.example\[192.0.2.\d+\]:2501, .*status=deliverable",
+                         maps.postfix.log_text()), "it goes by the site's route, in its lane")
     for name in names:
         routing.postern.ask("resume", name)
     relay.send(["postern@local2.example"])      # qmgr remembers what it asked for last

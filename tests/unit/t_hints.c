@@ -285,9 +285,9 @@ static void deal(struct place *place, const char *domain, unsigned count,
 
 static void lanes_share_the_mail(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 },
+	    HINTS_NO_LANE, 0, 0, 0, 0, false },
 	    three = { 3, { 3, 2, 0 }, { 50, 30, 10 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -318,7 +318,7 @@ static void lanes_share_the_mail(void **state) {
 
 static void a_canary_is_one_message(void **state) {
 	struct hint_lanes lanes = { 2, { 3, 0 }, { 5, 1 }, 1, 7, HINTS_NO_LANE, 0, 0,
-	    NOW, NOW };
+	    NOW, NOW, false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -358,7 +358,7 @@ static void a_canary_is_one_message(void **state) {
 /* Nothing is kept of a key before that: its questions touch no memory of their own. */
 static void the_first_single_messages_that_are_offered_are_all_given(void **state) {
 	struct hint_lanes lanes = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0,
-	    0, 0 };
+	    0, 0, false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -379,7 +379,8 @@ static void the_first_single_messages_that_are_offered_are_all_given(void **stat
 
 /* Postfix ends the lookup's connection every 100 s, and starts another process. */
 static void a_process_that_comes_later_gives_no_canary_again(void **state) {
-	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 0, 9, NOW, NOW };
+	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, 4, 0, 9, NOW, NOW,
+	    false };
 	struct place *place = *state;
 	unsigned widths[32];
 
@@ -450,10 +451,81 @@ static void a_file_that_is_cut_short_is_not_believed(void **state) {
 	assert_string_equal(ask(place, "out", "a.example", NOW + HINTS_LOOK_NS), "class one");
 }
 
+/* What goes by no lane of the key: "held" or "". */
+static const char *ask_probe(struct place *place, const char *address) {
+	static struct hints_answer answer;
+
+	hints_reader_ask_held(place->reader, "out", address, strlen(address), NOW, &answer);
+	return answer.kind == HINTS_HELD ? answer.text : "";
+}
+
+static void what_begins_takes_room_of_its_group(void **state) {
+	static const struct hint hints[] = { { "a.example", OUT, 0 }, { "b.example", OUT, 0 },
+		{ "c.example", OUT, 1 }, { "d.example", OUT, 0 } };
+	static const char *const none[] = { NULL, NULL };
+	/* of 2, and of 1 */
+	struct hint_lanes lanes = { 1, { 1 }, { 1 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0,
+		true };
+	struct place *place = *state;
+
+	publish(place, hints, 4, none, 2);
+	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	lanes.lane[0] = 0;
+	hints_writer_set_lanes(place->writer, places[3], &lanes);
+	/* any number may */
+	assert_null(ask(place, "out", "a.example", NOW));
+	assert_null(ask(place, "out", "b.example", NOW));
+	hints_writer_set_room(place->writer, 0, 3, "no room");
+	assert_null(ask(place, "out", "a.example", NOW));
+	assert_null(ask(place, "out", "b.example", NOW));
+	assert_null(ask(place, "out", "a.example", NOW));
+	/* a third one waits in its lane; those of others would be the fourth */
+	assert_null(ask(place, "out", "a.example", NOW + 1));
+	assert_string_equal(ask(place, "out", "b.example", NOW), "no room");
+	assert_string_equal(ask(place, "out", "d.example", NOW), "no room");
+	/* these are known otherwise by now */
+	assert_string_equal(ask(place, "out", "d.example", NOW + HINTS_BEGINS_NS - 1), "no room");
+	assert_null(ask(place, "out", "d.example", NOW + HINTS_BEGINS_NS));
+	/* less room, and none; the text stays */
+	hints_writer_set_room(place->writer, 0, 0, NULL);
+	assert_string_equal(ask(place, "out", "a.example", NOW + 2 * HINTS_BEGINS_NS), "no room");
+	/* where mail waits in the lanes it may go there */
+	lanes.begins = false;
+	hints_writer_set_lanes(place->writer, places[3], &lanes);
+	assert_null(ask(place, "out", "d.example", NOW + 2 * HINTS_BEGINS_NS));
+}
+
+static void what_goes_by_no_lane_is_held_but_not_in_passing(void **state) {
+	static const struct hint hints[] = { { "a.example", OUT, 0 }, { "b.example", OUT, 1 },
+		{ "c.example", OUT, HINTS_NO_GROUP } };
+	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, HINTS_NO_LANE, 0, 0, NOW, 0, false };
+	struct place *place = *state;
+	unsigned widths[32];
+
+	publish(place, hints, 3, first_held, 2);
+	assert_string_equal(ask_probe(place, "u@a.example"), "class one");
+	assert_string_equal(ask_probe(place, "u@nobody.example"), "");
+	hints_writer_set_held(place->writer, places[1], "it is suspended", false);
+	assert_string_equal(ask_probe(place, "u@B.example"), "it is suspended");
+	hints_writer_set_held(place->writer, places[1], "others go first", true);
+	assert_string_equal(ask_probe(place, "u@b.example"), "");
+	assert_string_equal(ask(place, "out", "b.example", NOW), "others go first");
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@c.example", NOW + 1,
+	    "the mailbox is full"));
+	assert_string_equal(ask_probe(place, "u@c.example"), "the mailbox is full");
+	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@c.example", 0, NULL));
+	/* nor does it take the canary */
+	hints_writer_set_lanes(place->writer, places[2], &lanes);
+	assert_string_equal(ask_probe(place, "v@c.example"), "");
+	deal(place, "c.example", 20, widths);
+	assert_int_equal(widths[2], 1);
+}
+
 static void a_lane_s_answer_names_the_domain_that_was_asked_for(void **state) {
 	static const struct hint hints[] = { { "a.example", OUT, HINTS_NO_GROUP } };
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 	struct place *place = *state;
 
 	build(place, hints, 1, NULL, 0);
@@ -481,7 +553,7 @@ static void publish_lanes(struct place *place) {
 	static const struct hint hints[] = { { "a.example", OUT, HINTS_NO_GROUP },
 		{ "b.example", OUT, 0 } };
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 
 	build(place, hints, 2, first_held, 1);
 	hints_writer_set_lanes(place->writer, places[0], &one);
@@ -636,7 +708,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 500; i++) {
 			snprintf(text, sizeof(text), "reason %u %u", round, i);
-			hints_writer_set_held(place->writer, places[i], text);
+			hints_writer_set_held(place->writer, places[i], text, false);
 			assert_string_equal(ask(place, "out", names[i], NOW), text);
 		}
 		for (unsigned i = 0; i < 500; i++) {
@@ -648,7 +720,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 	}
 	/* more than there are reasons: all are held, for one that they share */
 	for (unsigned i = 0; i < 2000; i++)
-		hints_writer_set_held(place->writer, places[i], "mine");
+		hints_writer_set_held(place->writer, places[i], "mine", false);
 	for (unsigned i = 0; i < 2000; i++) {
 		const char *said = ask(place, "out", names[i], NOW);
 
@@ -660,7 +732,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 	assert_in_range(shared, 1, 1999);
 	for (unsigned i = 0; i < 2000; i++)
 		hints_writer_set_nothing(place->writer, places[i]);
-	hints_writer_set_held(place->writer, places[1999], "mine");
+	hints_writer_set_held(place->writer, places[1999], "mine", false);
 	snprintf(name, sizeof(name), "%s", names[1999]);
 	assert_string_equal(ask(place, "out", name, NOW), "mine");
 	free(hints);
@@ -669,7 +741,7 @@ static void destinations_are_held_for_a_reason(void **state) {
 
 static void keys_come_while_there_is_room(void **state) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
-	    HINTS_NO_LANE, 0, 0, 0, 0 };
+	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 	struct place *place = *state;
 	struct hint more = { .mta = OUT, .group = HINTS_NO_GROUP };
 	unsigned came = 0;
@@ -768,7 +840,7 @@ static void a_short_file_is_no_file(void **state) {
 /* Of one mail server only; a key that is told nothing is no unknown one. */
 static void domains_that_are_no_key_go_by_lanes(void **state) {
 	static const struct hint_lanes unknown[] = {
-		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0 },
+		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0, false },
 		{ .count = 0 },
 	};
 	const struct hints_table table = { .mtas = mtas, .mta_count = 2, .unknown = unknown,
@@ -811,6 +883,8 @@ int main(void) {
 		TEST(the_first_single_messages_that_are_offered_are_all_given),
 		TEST(a_process_that_comes_later_gives_no_canary_again),
 		TEST(a_file_that_is_cut_short_is_not_believed),
+		TEST(what_begins_takes_room_of_its_group),
+		TEST(what_goes_by_no_lane_is_held_but_not_in_passing),
 		TEST(a_lane_s_answer_names_the_domain_that_was_asked_for),
 		TEST(a_header_that_changes_after_the_check_leads_nowhere),
 		TEST(a_table_that_points_outside_leads_nowhere),

@@ -159,7 +159,7 @@ static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
 static void lanes_and_next_hops_are_kept(void **state)
 {
 	struct generation *g = good(HEAD "clone-limit 20\nclone-cohorts 2500\n"
-	    "clone-backoff 60\nlane 1\nlane 5\nlane 7\n"
+	    "clone-backoff 60\nlane 1\nlane 5\nlane 7\nprobes 2\n"
 	    "route a.example [Relay.Example]:587\nroute *.b.example mx.b.example\n"
 	    "relayhost [smart.example]\n");
 
@@ -171,6 +171,7 @@ static void lanes_and_next_hops_are_kept(void **state)
 	assert_int_equal(g->mtas[0].site_origin, 20);
 	assert_int_equal(g->mtas[0].site_cohorts, 2500);
 	assert_int_equal(g->mtas[0].site_backoff_s, 60);
+	assert_int_equal(g->mtas[0].site_probes, 2);
 	assert_string_equal(next_hop(g, "A.example"), "[Relay.Example]:587");
 	assert_string_equal(next_hop(g, "x.b.example"), "mx.b.example");
 	assert_string_equal(next_hop(g, "x.a.example"), "[smart.example]");
@@ -208,7 +209,7 @@ static void without_the_daemon_next_hops_are_the_same(void **state)
 {
 	static const char *const domains[] = { "a.example", "x.a.example", "b.example",
 		"x.b.example", "c.example", "y.x.b.example" };
-	static const char text[] = HEAD "# made so\nclone-limit 20\nlane 5\n"
+	static const char text[] = HEAD "# made so\nclone-limit 20\nlane 5\nprobes 2\n"
 	    "route a.example [Relay.Example]:587\nroute x.b.example [x]\n"
 	    "route *.b.example mx.b.example  \nrelayhost [smart.example]\nby-setup\n";
 	struct site_routes *routes = site_routes_open(site_file, "out");
@@ -233,6 +234,72 @@ static void without_the_daemon_next_hops_are_the_same(void **state)
 	assert_string_equal(by_lane(routes, "b.example"), "-");
 	free(g);
 	site_routes_close(&routes);
+}
+
+/* Where the lane of probes leads by the site's entry, or "-": the resolver's settings tell. */
+static const char *probe_to(struct site_routes *routes, const char *domain)
+{
+	const char *to;
+
+	look_ns += SITE_ROUTES_LOOK_NS;
+	to = site_routes_probe_hop(routes, domain, strlen(domain), look_ns);
+	return to == NULL ? "-" : to;
+}
+
+static void probes_go_by_their_lane_where_the_site_names_a_next_hop(void **state)
+{
+	struct site_routes *routes = site_routes_open(site_file, "out");
+
+	(void)state;
+	write_site(HEAD "lane 5\nprobes 2\nroute a.example [a]:26\nroute *.b.example mx.b.example\n"
+	    "exclude x.b.example transport_maps\nrelayhost [smart.example]\n");
+	assert_string_equal(probe_to(routes, "a.example"), "[a]:26");
+	assert_string_equal(probe_to(routes, "y.b.example"), "mx.b.example");
+	assert_string_equal(probe_to(routes, "x.b.example"), "-");
+	/* by the relayhost that the resolver has for probes */
+	assert_string_equal(probe_to(routes, "c.example"), "-");
+	assert_string_equal(probe_to(routes, "[192.0.2.1]"), "-");
+	write_site(HEAD "probes 2\nonly-listed\nlist a.example\nroute a.example [a]\n"
+	    "route d.example [d]\n");
+	assert_string_equal(probe_to(routes, "a.example"), "[a]");
+	assert_string_equal(probe_to(routes, "d.example"), "-");
+	/* the lane is not there */
+	write_site(HEAD "lane 5\nroute a.example [a]:26\n");
+	assert_string_equal(probe_to(routes, "a.example"), "-");
+	site_routes_close(&routes);
+}
+
+static void probes_without_a_lane_are_noted(void **state)
+{
+	static const struct {
+		const char *text, *note;
+	} cases[] = {
+		{ HEAD "lane 5\n", "address verification probes have no lane in master.cf: they "
+		    "come on top of windows, and suspended destinations are probed; run "
+		    "posternctl postfix-lanes" },
+		{ HEAD "by-setup\n", "address verification probes have no lane in master.cf: they "
+		    "come on top of windows, and suspended destinations are probed; run "
+		    "postern-postfix-setup make" },
+		{ HEAD "lane 5\nno-probes its program is not smtp\n", "address verification probes "
+		    "have no lane in master.cf: they come on top of windows, and suspended "
+		    "destinations are probed: its program is not smtp" },
+		{ HEAD "lane 5\nprobes 2\n", NULL },
+		{ HEAD, NULL },		/* no lines of ours are there */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct config_messages messages;
+		struct generation *g;
+
+		write_file(site_file, cases[i].text, strlen(cases[i].text));
+		g = compile(&messages);
+		assert_int_equal(messages.count, cases[i].note == NULL ? 1 : 2);
+		if (cases[i].note != NULL)
+			assert_string_equal(messages.list[1].text, cases[i].note);
+		config_messages_free(&messages);
+		free(g);
+	}
 }
 
 static void a_site_file_in_doubt_has_no_lanes(void **state)
@@ -484,6 +551,8 @@ int main(void)
 		cmocka_unit_test(a_relayhost_on_a_port_that_is_not_named_is_told),
 		cmocka_unit_test(lanes_and_next_hops_are_kept),
 		cmocka_unit_test(without_the_daemon_next_hops_are_the_same),
+		cmocka_unit_test(probes_go_by_their_lane_where_the_site_names_a_next_hop),
+		cmocka_unit_test(probes_without_a_lane_are_noted),
 		cmocka_unit_test(a_site_file_in_doubt_has_no_lanes),
 		cmocka_unit_test(a_list_leaves_out_the_rest),
 		cmocka_unit_test(deliveries_that_are_logged_under_another_name_are_noted),

@@ -30,7 +30,7 @@
     "    window = { destination_concurrency_limit = 3; }; } );\n"
 
 static const char site_text[] = "postern-site 1\nmta out\nclone-program postfix/smtp\n"
-    "relayhost [smart]\nlane 5\nroute via.example [h]:26\nexclude slow.example transport_maps\n"
+    "relayhost [smart]\nlane 5\nprobes 2\nroute via.example [h]:26\nexclude slow.example transport_maps\n"
     "exclude *.relay.example relay_domains\n"
     "transport relay\nclone-program postfix/relay/smtp\nclone-limit 30\nlane 1\nlane 5\n"
     "route hop.example [gate]:26\nown *.relay.example\nexclude odd.relay.example transport_maps\n"
@@ -119,7 +119,7 @@ static void rows_stand_behind_the_mail_servers(void **state)
 	assert_true(g->mtas[3].site_known);
 	free(g);
 	/* a file of before the transports were configured */
-	g = compile("postern-site 1\nmta out\nlane 5\n", 2);
+	g = compile("postern-site 1\nmta out\nlane 5\nprobes 2\n", 2);
 	assert_true(g->mtas[0].site_known);
 	assert_false(g->mtas[2].site_known);
 	free(g);

@@ -6,7 +6,7 @@ use warnings;
 use Postern::PostfixFiles;
 use Postern::Tool;
 
-my $ours = qr{\A(?:rewrite-postern|postern-hint|lane[0-9]+(?:-[A-Za-z0-9_-]+)?)/unix\z};
+my $ours = qr{\A(?:rewrite-postern|postern-hint|postern-probe(?:-relay)?|lane[0-9]+(?:-[A-Za-z0-9_-]+)?)/unix\z};
 
 # { at, replace, lines } for Lines, or nothing where FINDINGS has an obstacle.  MAKING: for
 # `make`, which also has posternctl note the site.

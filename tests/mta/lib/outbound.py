@@ -36,7 +36,7 @@ class Outbound:
         self.site_file = test.directory / "site" / self.name
         # the lanes of conf/ are clones of Debian's line
         self.plain = [f"{port} inet n - n - - smtpd\n",
-                      "smtp unix - - y - - smtp\n", *services]
+                      "smtp unix - - y - - smtp\n", "relay unix - - y - - smtp\n", *services]
         self.mta, self.settings, self.others = mta, settings, others
         self.postfix = Postfix(test, self.services(), name=name, main=merged(main))
         self.postern = Postern(test, spool=self.postfix.spool, name=postern,

@@ -17,7 +17,7 @@ class Plain(Outbound):
     """Not attached yet."""
 
     def services(self):
-        return [line.replace("smtp unix - - y", "smtp unix - - n") for line in self.plain]
+        return [line.replace(" unix - - y", " unix - - n") for line in self.plain]
 
     def setup(self, *words):
         """Exit code, and what it told as JSON."""
