@@ -17,7 +17,7 @@ struct shelf {
 };
 
 static void check_group(struct compilation *c, const config_setting_t *group,
-    struct shelf shelf, bool later);
+    struct shelf shelf);
 
 static void unknown(struct compilation *c, const config_setting_t *value, struct shelf shelf)
 {
@@ -62,7 +62,7 @@ static void check_scalar(struct compilation *c, const config_setting_t *value,
 
 static void check_listen_group(struct compilation *c, const config_setting_t *group)
 {
-	check_group(c, group, (struct shelf){ BOOK_MAIN, "listen.*[]" }, false);
+	check_group(c, group, (struct shelf){ BOOK_MAIN, "listen.*[]" });
 	if (config_setting_get_member(group, "address") == NULL)
 		complain(c, group, "listen: a group must have an address");
 }
@@ -89,7 +89,7 @@ static void check_elements(struct compilation *c, const config_setting_t *value,
 }
 
 static void check_groups(struct compilation *c, const config_setting_t *value,
-    const struct setting *row, enum setting_book book, bool later)
+    const struct setting *row, enum setting_book book)
 {
 	char path[SETTING_PATH_MAX];
 
@@ -104,33 +104,26 @@ static void check_groups(struct compilation *c, const config_setting_t *value,
 		const config_setting_t *element = config_setting_get_elem(value, i);
 
 		if (config_setting_is_group(element))
-			check_group(c, element, (struct shelf){ book, path }, later);
+			check_group(c, element, (struct shelf){ book, path });
 		else
 			wrong(c, element, row, "each element must be a group { ... }");
 	}
 }
 
 static void check_setting(struct compilation *c, const config_setting_t *value,
-    const struct setting *row, enum setting_book book, bool later)
+    const struct setting *row, enum setting_book book)
 {
-	char spoken[SETTING_PATH_MAX];
-
-	if (row->effect == EFFECT_LATER && !later) {
-		note(c, value, "%s is checked but has no effect in this version",
-		    setting_spoken(row->path, spoken));
-		later = true;
-	}
 	switch (row->type) {
 	case SETTING_GROUP: case SETTING_WINDOW:
 		if (config_setting_is_group(value))
 			check_group(c, value, row->type == SETTING_GROUP ?
 			    (struct shelf){ book, row->path } :
-			    (struct shelf){ BOOK_MAIN, "window" }, later);
+			    (struct shelf){ BOOK_MAIN, "window" });
 		else
 			wrong(c, value, row, "must be a group { ... }");
 		break;
 	case SETTING_GROUPS: case SETTING_REPLIES:
-		check_groups(c, value, row, book, later);
+		check_groups(c, value, row, book);
 		break;
 	case SETTING_MASKS: case SETTING_PORTS: case SETTING_NUMBERS: case SETTING_TEXTS:
 	case SETTING_WORDS: case SETTING_QUOTAS: case SETTING_LISTEN:
@@ -143,7 +136,7 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 }
 
 static void check_group(struct compilation *c, const config_setting_t *group,
-    struct shelf shelf, bool later)
+    struct shelf shelf)
 {
 	for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
 		const config_setting_t *value = config_setting_get_elem(group, i);
@@ -157,11 +150,11 @@ static void check_group(struct compilation *c, const config_setting_t *group,
 		if (row == NULL)
 			unknown(c, value, shelf);
 		else
-			check_setting(c, value, row, shelf.book, later);
+			check_setting(c, value, row, shelf.book);
 	}
 }
 
 void check_settings(struct compilation *c, enum setting_book book)
 {
-	check_group(c, config_root_setting(&c->config), (struct shelf){ book, "" }, false);
+	check_group(c, config_root_setting(&c->config), (struct shelf){ book, "" });
 }

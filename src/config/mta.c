@@ -117,7 +117,7 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
 		"reload", "clone", "lanes", "cache_from", "probes", "probes_total", "site",
 		"transports", NULL };
 	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue",
-		"sendmail", "processes", "retry", "retry_most", "stall", "run_limit", "daemon",
+		"sendmail", "processes", "retry", "retry_most", "stall", "run_limit",
 		"local_queue", "local_processes", "schedule", "local_schedule", NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 

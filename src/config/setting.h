@@ -49,7 +49,7 @@ enum setting_type {
 	SETTING_LISTEN,		/* addresses, or groups with an address */
 };
 
-enum setting_effect { EFFECT_RELOAD, EFFECT_RESTART, EFFECT_LATER };
+enum setting_effect { EFFECT_RELOAD, EFFECT_RESTART };
 
 enum setting_place { PLACE_NONE, PLACE_TEXT, PLACE_NUMBER, PLACE_LISTENERS };
 

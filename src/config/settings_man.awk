@@ -53,7 +53,6 @@ function kind(type) {
 }
 function effect(word) {
 	if (word == "RESTART") return "restart"
-	if (word == "LATER") return "no effect yet"
 	return "reload"
 }
 /^SETTING\(/ {
