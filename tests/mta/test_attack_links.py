@@ -119,7 +119,7 @@ cluster = {{ redis = "unix:{self.postern_root()}/no-redis"; node = "mx1"; nodes 
             "postqueue": rf"-c\0{directory}\0(-j|-i\0[0-9A-Za-z]{{6,31}})",
             "postfix": rf"-c\0{directory}\0reload",
             "sendmail": rf"-C\0/dev/null\0-qf\0(-O[A-Za-z.]+=[A-Za-z0-9]+\0)*-OQueueDirectory="
-                        rf"{re.escape(str(self.queue))}\0-OCheckpointInterval=\d+(\0-qI[0-9A-Za-z]+)+",
+                        rf"{re.escape(str(self.queue))}(\*\0-qGmqueue)?\0-OCheckpointInterval=\d+(\0-qI[0-9A-Za-z]+)+",
         }[name], line) is not None
 
     def called(self):

@@ -99,7 +99,7 @@ def log_in_a_file(test):
     path = test.directory / "filed.log"
     with open(path, "wb") as log:
         begin(test, postern, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    test.wait_for(lambda: postern.ready(), "it logs to a file")
+    test.wait_for(lambda: b"event=started" in path.read_bytes(), "it logs to a file")
     before, pid = path.read_bytes(), postern.roles()["policy.0"]
     copy = taken(pid, lambda number, _: number == 2)
     fcntl.fcntl(copy, fcntl.F_SETFL, 0)
