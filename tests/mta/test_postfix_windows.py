@@ -30,6 +30,8 @@ def by_lane(site, domain):
 
 def seen(test, site, domain):
     """One delivery, by the lanes of a new window; then its own window has lanes."""
+    test.wait_for(lambda: all("lane" in answer for answer in site.ask_often(f"u@{domain}", 3)),
+                  f"{domain} has the lanes of a new window")
     site.postfix.send(PORT, domain)
     test.wait_for(lambda: site.explain(domain) == ("lane", "none"),
                   f"{domain} was delivered to, its window has lanes")
