@@ -9,7 +9,6 @@ then of the same log again, when all are known.  Lines come while it follows the
 """
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
