@@ -215,10 +215,24 @@ static bool is_probe_lane(struct span name)
 	return span_is(name, "probe/smtp");
 }
 
+/* That of probes of relay domains clones the transport which these use, if that is one of ours. */
+static bool is_relay_probe(const struct generation *g, const struct delivery *d, struct span name,
+    struct judgement *out)
+{
+	unsigned routed = span_is(name, "probe-relay/smtp") ?
+	    generation_site_transport(g, out->mta, d->domain.text, d->domain.length) : out->mta;
+
+	if (routed == out->mta)
+		return false;
+	out->mta = routed;
+	out->cloned = true;
+	return true;
+}
+
 static void find_mta(const struct generation *g, unsigned mtas, const struct delivery *d,
     struct judgement *out)
 {
-	struct span transport;
+	struct span transport, name;
 	size_t rest = 0;
 
 	switch (d->source) {
@@ -234,11 +248,12 @@ static void find_mta(const struct generation *g, unsigned mtas, const struct del
 	}
 	if (d->source != DELIVERY_OF_POSTFIX || out->mta == GENERATION_MTAS_MAX)
 		return;
-	out->lane = lane_of((struct span){ d->program.text + rest, d->program.length - rest },
-	    &transport);
-	out->cloned = out->lane != 0 ||
-	    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program)) ||
-	    is_probe_lane((struct span){ d->program.text + rest, d->program.length - rest });
+	name = (struct span){ d->program.text + rest, d->program.length - rest };
+	if (is_relay_probe(g, d, name, out))
+		return;
+	out->lane = lane_of(name, &transport);
+	out->cloned = out->lane != 0 || is_probe_lane(name) ||
+	    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program));
 	find_transport(g, d, transport, out);
 }
 

@@ -406,12 +406,13 @@ static uint32_t width_of(const struct hints_reader *reader, uint8_t mta,
  * as its lanes are wide, it waits there for a place. */
 static bool may_begin(struct hints_reader *reader, uint32_t group, uint32_t place,
     uint32_t width, char text[HINTS_TEXT_MAX + 1]) {
-	const struct hints_text *second = (const struct hints_text *)table_at(reader,
-	    reader->header.groups_offset) + (size_t)HINTS_GROUP_TEXTS * group + 1;
+	const struct hints_text *second;
 	uint32_t room, all = 0, own = 0;
 
 	if (group >= reader->header.group_count)
 		return true;
+	second = (const struct hints_text *)table_at(reader, reader->header.groups_offset) +
+	    (size_t)HINTS_GROUP_TEXTS * group + 1;
 	room = atomic_load_explicit(&second->stamp, memory_order_acquire);
 	if (room == 0)
 		return true;

@@ -309,6 +309,9 @@ static void the_log_tells_the_transport(void **state)
 		{ "postfix/lane5-other/smtp", "a.example", 0, false, 0, "a.example" },
 		{ "postfix/lane5-/smtp", "a.example", 0, true, 5, "a.example" },
 		{ "postfix/odd/smtp", "slow.example", 0, false, 0, "slow.example" },
+		{ "postfix/probe/smtp", "a.example", 0, true, 0, "a.example" },
+		{ "postfix/probe-relay/smtp", "x.relay.example", 2, true, 0, "relay:x.relay.example" },
+		{ "postfix/probe-relay/smtp", "a.example", 0, false, 0, "a.example" },
 	};
 	struct generation *g = compile(site_text, 0);
 	struct judge *judge;
