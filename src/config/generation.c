@@ -55,7 +55,7 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_route_names) X(s, reserved) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
 	X(s, window) X(s, drive) X(s, processes) X(s, local_processes) X(s, cf) X(s, sendmail) X(s, user) \
 	X(s, queue_count) X(s, queues) X(s, local_queues) X(s, port_count) X(s, ports) X(s, site_by_setup) X(s, probes) X(s, probes_total) X(s, site_probes) X(s, retry_ns) \
-	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns) X(s, transports)
+	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns) X(s, exactly_once) X(s, queue_reserved) X(s, transports)
 #define SCHEDULE_FIELDS(X, s) \
 	X(s, discipline) X(s, delivery_slot_cost) X(s, minimum_delivery_slots) \
 	X(s, delivery_slot_discount) X(s, delivery_slot_loan) X(s, message_active_limit) \

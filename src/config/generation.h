@@ -44,6 +44,8 @@ enum sandbox_setting { SANDBOX_ON, SANDBOX_REQUIRED, SANDBOX_LOG, SANDBOX_OFF };
 enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 enum mta_kind { MTA_POSTFIX, MTA_SENDMAIL };
+/* Recipients that the log says were delivered, and whose queue file lists them still. */
+enum exactly_once { EXACTLY_ONCE_OFF, EXACTLY_ONCE_OBSERVE, EXACTLY_ONCE_ENFORCE };
 enum schedule_discipline { DISCIPLINE_PREEMPTIVE, DISCIPLINE_FIRST_COME };
 /* What a node goes on with when its shares cannot be renewed. */
 enum cluster_without { CLUSTER_FRACTION, CLUSTER_ALONE };
@@ -268,6 +270,8 @@ struct generation_mta {
 	int64_t retry_most_ns;
 	int64_t stall_ns;
 	int64_t run_limit_ns;
+	uint32_t exactly_once;	/* enum exactly_once */
+	uint32_t queue_reserved;
 	struct generation_transport transports[GENERATION_TRANSPORTS]; /* to other hosts; local */
 };
 

@@ -274,6 +274,7 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 	mta->retry_most_ns = number_of(group, "mta[].retry_most");
 	mta->stall_ns = number_of(group, "mta[].stall");
 	mta->run_limit_ns = number_of(group, "mta[].run_limit");
+	mta->exactly_once = (uint32_t)number_of(group, "mta[].exactly_once");
 	mta->cf = path_of(c, group, "mta[].cf");
 	mta->sendmail = path_of(c, group, "mta[].sendmail");
 	mta->user = path_of(c, group, "mta[].user");

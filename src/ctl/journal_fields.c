@@ -123,6 +123,10 @@ static void write_envelope(struct writer *writer, const struct decoded *decoded)
 	number_if(writer, "replaces", e->replaces, e->replaces != 0);
 	place(writer, "old", e->old);
 	write_groups(writer, decoded->groups);
+	if (e->delivered.length > 0)
+		text(writer, "delivered", e->delivered);
+	if (e->pid != 0)
+		number(writer, "pid", e->pid);
 }
 
 static void write_delivery(struct writer *writer, const struct journal_delivery *d) {
@@ -133,13 +137,19 @@ static void write_delivery(struct writer *writer, const struct journal_delivery 
 	    d->result == JOURNAL_RESULT_WAITS ? "waits" : "unknown");
 	number(writer, "recipients", d->recipients);
 	number(writer, "left", d->left);
+	if (d->id.length == 0)
+		return;
+	text(writer, "to", d->to);
+	number(writer, "pid", d->pid);
+	number(writer, "log", d->log);
+	number(writer, "read", d->offset);
 }
 
 static void write_start(struct writer *writer, const struct journal_start *s) {
 	place(writer, "envelope", s->envelope);
 	number_if(writer, "envelope_sequence", s->sequence, s->sequence != 0);
 	when(writer, "when", s->when_ns);
-	number_if(writer, "run", s->run, s->run != 0);
+	number_if(writer, "pid", s->run, s->run != 0);
 }
 
 static void write_finish(struct writer *writer, const struct journal_finish *f) {
@@ -272,7 +282,11 @@ void decoded_write(const struct decoded *decoded, const char *id, struct writer 
 		write_start(writer, &decoded->start);
 		break;
 	case JOURNAL_DELIVERY:
-		write_joined(writer, id, decoded->delivery.key);
+		if (decoded->delivery.id.length > 0)
+			text(writer, "id", decoded->delivery.id);
+		else
+			word(writer, "id", id);
+		key(writer, decoded->delivery.key);
 		write_delivery(writer, &decoded->delivery);
 		break;
 	case JOURNAL_FINISH:

@@ -293,6 +293,9 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	case DECIDED_UNTRACKED:
 		undo_limit(ctl, d, out);
 		break;
+	case DECIDED_DISCARDED:
+		out->none = "nothing to undo: the mail log shows that it was delivered";
+		break;
 	case DECIDED_FAULT:
 		out->none = "no command; see posternctl status and the log";
 		break;

@@ -131,6 +131,8 @@ static enum decided_kind kind_of(const struct answer *answer)
 		return DECIDED_UNTRACKED;
 	if (answer->observed)
 		return DECIDED_OBSERVED;
+	if (answer->decision.verdict == VERDICT_DISCARD)
+		return DECIDED_DISCARDED;
 	return answer->decision.verdict == VERDICT_REFUSE ? DECIDED_REFUSED :
 	    DECIDED_DEFERRED;
 }

@@ -85,7 +85,7 @@ struct outbound_question {
 #define OUTBOUND_WHY_MAX	160
 
 struct outbound_answer {
-	/* VERDICT_ADMIT or VERDICT_DEFER; count and limit are of the class or, with
+	/* VERDICT_ADMIT, VERDICT_DEFER or (BEFORE_CONNECT) VERDICT_DISCARD; count and limit are of the class or, with
 	 * REASON_WINDOW_FULL, of the window. */
 	struct answer answer;
 	struct outbound_class found;

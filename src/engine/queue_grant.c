@@ -38,7 +38,9 @@ bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uin
 	uint32_t domains[GRANT_DOMAINS];
 	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
 		.run = run, .domains = domains,
-		.mode = mode_of(queue, m, m->part_count - chosen) };
+		.mode = mode_of(queue, m, m->part_count - chosen),
+		.once = (enum grant_once)queue->settings.mtas[m->mta].once,
+		.made_s = (uint32_t)m->made_s };
 
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
 		struct part *p = &queue->parts[at];

@@ -126,6 +126,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 		return;
 	}
 	mta = j->directories[directory].mta;
+	queue_told_restore(queue, mta, directory, envelope);
 	if (queue_find_message(queue, mta, directory, envelope->id) != NONE ||
 	    queue_adopted_with(queue, mta, directory, envelope->id) != NULL)
 		return;
@@ -137,6 +138,8 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	m = &queue->messages[message];
 	m->inode = envelope->stamp;
 	m->arrival_ns = past_of(j, envelope->arrival_ns);
+	if (envelope->arrival_ns % NS_PER_SECOND == 0)
+		m->made_s = envelope->arrival_ns / NS_PER_SECOND;
 	m->left_running = queue_is_of_before(queue, m->arrival_ns);
 	m->tried_ns = past_of(j, envelope->tried_ns);
 	m->tries = envelope->tries;
@@ -165,11 +168,21 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	queue_settle(queue, message, queue->now_ns);
 }
 
+/* It may be loaded much later; what is read of the log speaks of it at once. */
+void queue_journal_recovered(void *context, const struct messages_envelope *envelope)
+{
+	struct queue_journal *j = context;
+	uint32_t directory = directory_of(j, envelope);
+
+	if (directory != NONE)
+		queue_told_restore(j->queue, j->directories[directory].mta, directory, envelope);
+}
+
 /* --- those that are taken ------------------------------------------------------------------ */
 
 static bool keep(struct queue_journal *j, const struct messages_envelope *from, bool is_due)
 {
-	size_t texts = strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
+	size_t texts = from->delivered_length + strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
 	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
 	struct queue_journal_taken *taken;
 	char *at;
@@ -193,6 +206,10 @@ static bool keep(struct queue_journal *j, const struct messages_envelope *from, 
 		taken->envelope.sender = at;
 		at = stpcpy(at, from->sender) + 1;
 	}
+	taken->envelope.delivered = at;
+	if (from->delivered_length > 0)
+		memcpy(at, from->delivered, from->delivered_length);
+	at += from->delivered_length;
 	for (unsigned i = 0; i < from->group_count; i++) {
 		taken->groups[i] = from->groups[i];
 		taken->groups[i].domain = at;

@@ -368,6 +368,8 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 	if (reading->was_known)
 		note_theirs(m, file);
 	if (m->state == MESSAGE_AWAITED) {
+		queue_told_read(reading->queue, reading->message,
+		    m->ended == QUEUE_RUN_OVER && m->touched);
 		/* those that are killed each time are tried later and later */
 		m->lock_tries = m->touched && m->ended != QUEUE_RUN_KILLED ? 0 :
 		    m->lock_tries + 1;
@@ -380,6 +382,7 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 		m->arrival_ns = file->arrival_ns;
 		m->left_running = queue_is_of_before(reading->queue, m->arrival_ns);
 	}
+	m->made_s = file->made_s;
 	memcpy(m->sender, reading->sender, sizeof(m->sender));
 }
 

@@ -43,7 +43,7 @@ static const struct command {
 
 static const char *const verdict_words[] = {
 	[VERDICT_ADMIT] = "admit", [VERDICT_REFUSE] = "refuse",
-	[VERDICT_DEFER] = "defer",
+	[VERDICT_DEFER] = "defer", [VERDICT_DISCARD] = "discard",
 };
 
 size_t control_answer_hello(char *out, size_t size) {

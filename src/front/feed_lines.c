@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "engine/told_sessions.h"
 #include "wire/mail_log.h"
+#include "wire/sendmail_sent.h"
 
 /* Dates further from now than this are of a clock that is wrong, or of another zone. */
 #define WRONG_MS	(INT64_C(300) * 1000)
@@ -179,6 +180,27 @@ static const struct log_line *read_line(struct feed *feed, const char *line, siz
 	return own;
 }
 
+/* A line of a Sendmail that is driven: the queue role may learn who has got the mail. */
+static void tell_queue(struct feed *feed, unsigned mtas, const struct log_line *line,
+    const struct feed_origin *origin)
+{
+	struct feed_told_line told = { .pid = line->pid };
+	int64_t ms;
+
+	if (line->delivery.source != DELIVERY_OF_SENDMAIL ||
+	    !engine_feed_wants_told(feed->generation, mtas))
+		return;
+	told.goes_on = sendmail_list_goes_on(line);
+	if (line->kind == LOG_LINE_DELIVERY && line->delivery.status != DELIVERY_SENT)
+		told.what = TOLD_NOT;
+	else if (line->kind == LOG_LINE_DELIVERY && sendmail_line_is_sent(line) &&
+	    told_ms(feed, line->head, &ms)) {
+		told.what = TOLD_SENT;
+		told.written_s = ms / 1000;
+	}
+	engine_feed_told(feed->engine, &line->delivery, &told, origin);
+}
+
 bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
     struct feed_origin *origin, bool behind)
 {
@@ -207,10 +229,12 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 		break;
 	case LOG_LINE_BROKEN:
 		feed->tally.broken++;
+		tell_queue(feed, mtas, out, origin);
 		break;
 	case LOG_LINE_DELIVERY:
 		date(feed, out->head, behind, origin);
 		feed_delivery(feed, mtas, &out->delivery, origin);
+		tell_queue(feed, mtas, out, origin);
 		return true;
 	}
 	return false;

@@ -283,10 +283,10 @@ uint64_t messages_put(struct messages *m, const struct messages_envelope *envelo
 }
 
 uint64_t messages_start(struct messages *m, const char *mta, const char *directory,
-    const char *id, int64_t wall_ns)
+    const char *id, uint32_t pid, int64_t wall_ns)
 {
 	struct journal_start start = { .key = messages_key(mta, directory, id),
-		.when_ns = wall_ns };
+		.when_ns = wall_ns, .run = pid };
 	struct journal_place place;
 	struct entry *entry;
 	uint64_t sequence;
@@ -332,6 +332,35 @@ uint64_t messages_delivered(struct messages *m, const char *mta, const char *dir
 	    journal_delivery_write(m->payload, sizeof(m->payload), &delivery), &place);
 	if (sequence != 0) {
 		m->totals.deliveries += recipients;
+		sync_within(m, m->settings.sync_delay_ns);
+	}
+	return sequence;
+}
+
+uint64_t messages_told(struct messages *m, const char *mta, const char *directory,
+    const char *id, const struct messages_line *line, int64_t wall_ns)
+{
+	struct journal_delivery delivery = { .key = messages_key(mta, directory, id),
+		.when_ns = wall_ns, .recipients = line->recipients,
+		.result = line->is_void ? JOURNAL_RESULT_WAITS : JOURNAL_RESULT_GONE,
+		.domain = { line->domain, (uint16_t)line->domain_length },
+		.id = { id, (uint16_t)strlen(id) }, .to = { line->to, (uint16_t)line->length },
+		.pid = line->pid, .log = line->log, .offset = line->offset };
+	struct journal_place place;
+	const struct entry *entry;
+	uint64_t sequence;
+
+	m->wall_ns = wall_ns;
+	if (!messages_enter(m) || line->domain_length > MESSAGES_DOMAIN_MAX ||
+	    line->length > MESSAGES_DELIVERED_MAX)
+		return 0;
+	entry = messages_index_find(m, delivery.key);
+	if (entry != NULL && entry->state == ENTRY_WORKING)
+		delivery.start = messages_work(m, entry)->start_sequence;
+	sequence = messages_append(m, JOURNAL_DELIVERY,
+	    journal_delivery_write(m->payload, sizeof(m->payload), &delivery), &place);
+	if (sequence != 0) {
+		m->totals.deliveries += line->recipients;
 		sync_within(m, m->settings.sync_delay_ns);
 	}
 	return sequence;

@@ -56,8 +56,13 @@ struct working {
 	struct journal_place start, envelope;
 	bool unmarked;		/* recovery: its mark is yet to be asked for */
 	uint64_t start_sequence;
-	struct done *done;	/* recovery alone: what was delivered */
+	/* recovery alone: what was delivered, and what lines told of that */
+	struct done *done;
 	uint32_t done_count;
+	uint32_t pid;
+	char *told;		/* "A,B" */
+	size_t told_length;
+	bool is_void;		/* no line is believed */
 };
 
 struct done {

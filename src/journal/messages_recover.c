@@ -138,6 +138,26 @@ static void apply_start(struct messages *m, const struct journal_found *found)
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);	/* its end was damaged */
 	messages_begin_work(m, entry, start.envelope, found->place, found->frame.sequence);
+	messages_work(m, entry)->pid = start.run;
+}
+
+/* Behind what lines have told so far of its run. */
+static void apply_line(struct working *w,
+    const struct journal_delivery *delivery)
+{
+	size_t length = w->told_length + (w->told_length > 0) + delivery->to.length;
+	char *more;
+
+	if (delivery->to.length == 0)
+		return;
+	more = length > MESSAGES_DELIVERED_MAX ? NULL : realloc(w->told, length);
+	if (more == NULL)
+		return;		/* they come twice at worst */
+	w->told = more;
+	if (w->told_length > 0)
+		more[w->told_length] = ',';
+	memcpy(more + length - delivery->to.length, delivery->to.text, delivery->to.length);
+	w->told_length = length;
 }
 
 static bool is_done(const struct working *w, uint64_t domain)
@@ -161,14 +181,23 @@ static void apply_delivery(struct messages *m, const struct journal_found *found
 		return;
 	}
 	entry = messages_index_find(m, delivery.key);
-	if (entry == NULL || entry->state != ENTRY_WORKING ||
-	    delivery.result != JOURNAL_RESULT_GONE)
+	if (entry == NULL || entry->state != ENTRY_WORKING)
 		return;
 	w = messages_work(m, entry);
 	if (delivery.start != w->start_sequence)
 		return;
+	if (delivery.result != JOURNAL_RESULT_GONE) {
+		w->pid = 0;
+		w->told_length = 0;
+		w->is_void = true;
+		return;
+	}
 	if (m->totals.renewals == 0 && found->frame.sequence > m->positions.synced)
 		m->totals.deliveries += delivery.recipients;
+	if (delivery.id.length > 0) {
+		apply_line(w, &delivery);
+		return;
+	}
 	domain = messages_domain_key(delivery.domain.text, delivery.domain.length);
 	/* more domains than an envelope has count for the sum of recipients alone */
 	if (w->done_count >= DOMAINS_MOST - 1 && !is_done(w, domain))
@@ -312,6 +341,26 @@ static bool take_off(struct messages *m, const struct working *w,
 	return envelope->recipients > 0;
 }
 
+/* What lines told of this run and of those before it, whose files list them still.  Into memory
+ * that is the caller's, as the envelope's own texts stand where it is written. */
+static char *add_told(const struct working *w, struct messages_envelope *envelope)
+{
+	size_t before = w->is_void ? 0 : envelope->delivered_length;
+	size_t told = w->is_void ? 0 : w->told_length;
+	char *all = malloc(before + told + 1);
+
+	envelope->pid = w->pid;
+	if (all != NULL && before > 0)
+		memcpy(all, envelope->delivered, before);
+	if (all != NULL && before > 0 && told > 0)
+		all[before++] = ',';
+	if (all != NULL && told > 0)
+		memcpy(all + before, w->told, told);
+	envelope->delivered = all;
+	envelope->delivered_length = all == NULL ? 0 : before + told;
+	return all;
+}
+
 enum replaced { REPLACED, NOT_WRITTEN, NOT_READ };
 
 static enum replaced replace(struct messages *m, struct working *w, struct entry *entry)
@@ -321,6 +370,7 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 	struct journal_found found;
 	enum journal_found_kind kind = messages_read_at(m, w->envelope, &found);
 	uint64_t sequence;
+	char *delivered;
 
 	if (kind == JOURNAL_FOUND_FAULT && messages_try_again(m, w->envelope.file))
 		return NOT_READ;
@@ -332,8 +382,12 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 	}
 	messages_read_envelope(m, &found, &envelope);
 	envelope.due_ns = 0;
+	delivered = add_told(w, &envelope);
 	sequence = take_off(m, w, &envelope) ? messages_put_entry(m, &envelope, w->key, false) :
 	    messages_finish_entry(m, entry);
+	if (sequence != 0 && m->calls.recovered != NULL)
+		m->calls.recovered(m->calls.context, &envelope);
+	free(delivered);
 	return sequence != 0 ? REPLACED : NOT_WRITTEN;
 }
 

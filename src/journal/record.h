@@ -57,7 +57,9 @@ struct journal_envelope {
 	struct journal_text directory;	/* path of its queue directory */
 	struct journal_text id;
 	struct journal_text sender;
-	uint32_t group_count;	/* the list of groups (journal_group_*) is the last field */
+	uint32_t group_count;	/* the list of groups (journal_group_*) follows here, then: */
+	uint32_t pid;		/* of a run that did not end in an orderly way; 0: none */
+	struct journal_text delivered;	/* recipients that were, and stand in the file: "A,B" */
 };
 #define JOURNAL_ENVELOPE_SUSPENDED	0x01	/* waits for no time: its destinations are held */
 #define JOURNAL_ENVELOPE_UNREAD		0x02	/* its recipients are not here: read the file */
@@ -74,7 +76,7 @@ struct journal_start {
 	struct journal_place envelope;
 	uint64_t sequence;	/* of that envelope; 0: not told, as always in version 1 */
 	int64_t when_ns;
-	uint32_t run;		/* number of the run; 0: not told, as always in version 1 */
+	uint32_t run;		/* pid of the run's process; 0: not told */
 };
 
 struct journal_delivery {
@@ -85,9 +87,16 @@ struct journal_delivery {
 	uint32_t recipients;	/* the set: so many of that domain */
 	uint32_t left;		/* of that domain, that are still queued */
 	struct journal_text domain;
+	/* Of what a line of Sendmail's log told; else empty, and 0.  `left` is not known then, and
+	 * recipients are 0 where another record has counted them. */
+	struct journal_text id;
+	struct journal_text to;	/* "A,B" */
+	uint32_t pid;
+	uint64_t log;		/* which one, and the place behind the line there */
+	uint64_t offset;
 };
 #define JOURNAL_RESULT_GONE	0	/* delivered, or bounced: no more in the queue file */
-#define JOURNAL_RESULT_WAITS	1	/* tried, and put off by the remote or by a failure */
+#define JOURNAL_RESULT_WAITS	1	/* what lines told of this run is void: they disagree */
 
 struct journal_finish {
 	uint64_t key;

@@ -194,7 +194,7 @@ bool decided_is_sound(const struct decided *decided) {
 	return decided->kind < DECIDED_KINDS &&
 	    (decided->id & 1) == (uint64_t)kinds[decided->kind].ring &&
 	    (decided->reason < REASON_COUNT || decided->reason == DECIDED_NO_REASON) &&
-	    decided->verdict <= VERDICT_DEFER && decided->stage < DECIDED_STAGES &&
+	    decided->verdict <= VERDICT_DISCARD && decided->stage < DECIDED_STAGES &&
 	    decided->result < RESULT_CLASS_COUNT && numbers_are_sound(decided) &&
 	    texts_are_sound(decided);
 }

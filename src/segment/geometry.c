@@ -79,6 +79,8 @@ static const size_t declarations[] = {
 	offsetof(struct flight, level), sizeof(struct attempt),
 	ATTEMPT_PLACES, sizeof(struct grant_place),
 	offsetof(struct grant_place, domains), sizeof(struct grant_table),
+	offsetof(struct grant_place, once), sizeof(struct told_table),
+	offsetof(struct told_table, keys), offsetof(struct segment_header, told_offset),
 	sizeof(struct learned_control),
 	offsetof(struct learned_control, relay_order),
 	offsetof(struct learned_control, cloned_by),
@@ -324,6 +326,8 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	    sizeof(struct attempt);
 	header->grants_offset = offset = round_up(offset, PAGE_BYTES);
 	offset += sizeof(struct grant_table);
+	header->told_offset = offset = round_up(offset, PAGE_BYTES);
+	offset += sizeof(struct told_table);
 	header->shared_buckets = buckets_for(header->destination_count);
 	header->shared_offset = offset = round_up(offset, PAGE_BYTES);
 	return offset + shared_bytes(header->shared_buckets);
@@ -440,6 +444,7 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->flights_offset == right.flights_offset &&
 	    header->attempts_offset == right.attempts_offset &&
 	    header->grants_offset == right.grants_offset &&
+	    header->told_offset == right.told_offset &&
 	    header->unshared_offset == right.unshared_offset &&
 	    header->shared_offset == right.shared_offset &&
 	    header->shared_buckets == right.shared_buckets &&

@@ -5,7 +5,7 @@
  *
  *	header | roles | listeners | class records | ring of lane uses | session shards
  *	| client shards | destinations | relays | recipients held | accounts | what stands beside
- *	the destinations' shards | reasons | flights | attempts | grants | decisions
+ *	the destinations' shards | reasons | flights | attempts | grants | told | decisions
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
@@ -32,7 +32,7 @@
 #include "segment/lock.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		11
+#define SEGMENT_VERSION		12
 #define SEGMENT_ROLES_MAX	48
 #define SEGMENT_ROLES_SINGLE	5	/* places of kinds that have one process */
 #define SEGMENT_LISTENERS	256
@@ -344,7 +344,9 @@ struct grant_place {
 	_Atomic uint32_t domains[GRANT_DOMAINS];
 	_Atomic uint32_t deferred[GRANT_PUT_OFF];
 	_Atomic uint32_t lasting;	/* bits of those that are put off for long */
-	uint32_t reserved[5];
+	_Atomic uint32_t once;		/* what is known as delivered: enum grant_once */
+	_Atomic uint32_t made_s;	/* when the message was made; the low bits of its wall clock */
+	uint32_t reserved[3];
 };
 _Static_assert(sizeof(struct grant_place) == 320, "five cache lines");
 struct grant_table {
@@ -352,6 +354,21 @@ struct grant_table {
 	uint64_t reserved[7];
 	_Atomic uint64_t keys[GRANT_PLACES];
 	struct grant_place places[GRANT_PLACES];
+};
+
+/* What lines of a driven Sendmail's log told of deliveries (told.h): a ring of bytes from the
+ * feed role to the queue role, and which recipients that one knows as delivered. */
+#define TOLD_RING_BYTES		(UINT32_C(1) << 18)
+#define TOLD_SETS		8192u	/* powers of two */
+#define TOLD_PLACES		8u
+struct told_table {
+	_Atomic uint64_t head;		/* bytes written ever; the feed's */
+	_Atomic int64_t reached_ns;	/* all logs were read to their ends, then */
+	uint64_t reserved[6];
+	_Atomic uint64_t tail;		/* bytes read ever; the queue role's */
+	uint64_t reserved_too[7];
+	_Atomic uint64_t keys[TOLD_SETS][TOLD_PLACES];
+	_Atomic uint64_t ring[TOLD_RING_BYTES / 8];
 };
 
 /* Where a table of what was learned lies. */
@@ -408,6 +425,7 @@ struct segment_header {
 	uint64_t flights_offset;
 	uint64_t attempts_offset;
 	uint64_t grants_offset;		/* struct grant_table */
+	uint64_t told_offset;		/* struct told_table */
 	uint64_t unshared_offset;	/* a bit for each destination: the cluster was not told */
 	uint64_t shared_offset;		/* struct shared_head, and buckets */
 	uint32_t shared_buckets;	/* a power of two */

@@ -302,7 +302,7 @@ static void work(struct messages *messages, int64_t *now_ns)
 		snprintf(id, sizeof(id), "%s", envelope.id);
 		if (i % 3 == 0)
 			(void)messages_put(messages, &envelope, i % 2 == 0, *now_ns);
-		(void)messages_start(messages, mta, directory, id, *now_ns);
+		(void)messages_start(messages, mta, directory, id, 0, *now_ns);
 		(void)messages_delivered(messages, mta, directory, id, "a.example", 9, 1,
 		    i & 3, *now_ns);
 		if (i % 2 == 0)

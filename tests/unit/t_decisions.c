@@ -198,7 +198,7 @@ static void what_makes_no_sense_is_none(void **state)
 	WITH(id, 2);			/* of the other ring */
 	WITH(kind, DECIDED_KINDS);
 	WITH(reason, REASON_COUNT);
-	WITH(verdict, 3);
+	WITH(verdict, 4);
 	WITH(stage, DECIDED_STAGES);
 	WITH(at_ns, -1);
 	WITH(until_ns, -1);

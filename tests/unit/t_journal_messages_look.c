@@ -137,7 +137,7 @@ static void test_an_envelope_comes_back_as_it_was_told(void **state)
 static void test_intervals_must_rise(void **state)
 {
 	struct messages_settings settings = world.settings;
-	struct messages_calls calls = { NULL, NULL, NULL };
+	struct messages_calls calls = { NULL, NULL, NULL, NULL };
 	struct messages *m;
 	struct diag diag;
 
