@@ -64,7 +64,7 @@ struct queue_mta_settings {
 	int64_t retry_ns;	/* least and most between two tries of what failed */
 	int64_t retry_most_ns;
 	int64_t stall_ns;	/* without a sign of progress: it stalls */
-	uint8_t once;		/* enum grant_once, as enum exactly_once */
+	uint8_t once;		/* enum exactly_once */
 	/* The scheduler document's parameters of each, where they are not those below. */
 	struct queue_transport_settings {
 		bool given;

@@ -31,6 +31,9 @@ static enum grant_mode mode_of(const struct queue *queue, const struct message *
 	return m->at_last || has_other_name(queue, m) ? GRANT_ONLY_AT_LAST : GRANT_ONLY;
 }
 
+_Static_assert((int)GRANT_ONCE_ENFORCE == (int)EXACTLY_ONCE_ENFORCE &&
+    (int)GRANT_ONCE_OBSERVE == (int)EXACTLY_ONCE_OBSERVE, "as it is configured");
+
 /* Neither list fits: as many as do, the others' turn comes. */
 bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run)
 {

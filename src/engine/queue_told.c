@@ -12,7 +12,6 @@
 
 #include "base/text.h"
 #include "journal/messages.h"
-#include "policy/plain_recipient.h"
 
 #define MESSAGES_MOST	65536u
 #define LINES_A_TURN	512
@@ -27,7 +26,7 @@
 static bool is_wanted(const struct queue *queue, unsigned mta)
 {
 	return queue->settings.mtas[mta].driven &&
-	    queue->settings.mtas[mta].once != GRANT_ONCE_OFF;
+	    queue->settings.mtas[mta].once != EXACTLY_ONCE_OFF;
 }
 
 /* --- the table ------------------------------------------------------------------------- */
@@ -142,7 +141,7 @@ bool queue_told_has(const struct told_message *message, struct span recipient)
 {
 	struct span list = { message->to, message->length }, one;
 
-	while (list.length > 0 && recipient_take_plain(&list, &one))
+	while (queue_told_next(&list, &one))
 		if (one.length == recipient.length &&
 		    memcmp(one.text, recipient.text, one.length) == 0)
 			return true;
@@ -166,7 +165,7 @@ void queue_told_clear(struct queue *queue, struct told_message *message)
 {
 	struct span list = { message->to, message->length }, one;
 
-	while (list.length > 0 && recipient_take_plain(&list, &one))
+	while (queue_told_next(&list, &one))
 		told_withdraw(queue->engine->segment, key_of(queue, message, one));
 	free(message->to);
 	free(message->pieces);
@@ -256,7 +255,7 @@ void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
 	if (told->to != NULL) {
 		memcpy(told->to, envelope->delivered, envelope->delivered_length);
 		told->length = envelope->delivered_length;
-		while (list.length > 0 && recipient_take_plain(&list, &one))
+		while (queue_told_next(&list, &one))
 			queue_told_publish(queue, told, one);
 	}
 	if (queue->now_ns - queue->told->opened_ns < START_NS)
@@ -289,7 +288,7 @@ static bool any_is_wanted(const struct queue *queue)
 bool queue_told_works(const struct queue *queue, unsigned mta)
 {
 	return queue->told != NULL && queue->told->works[mta] &&
-	    queue->settings.mtas[mta].once == GRANT_ONCE_ENFORCE &&
+	    queue->settings.mtas[mta].once == EXACTLY_ONCE_ENFORCE &&
 	    queue->now_ns - told_reached_ns(queue->engine->segment) < SILENCE_NS;
 }
 

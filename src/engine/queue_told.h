@@ -16,6 +16,7 @@
 #ifndef ENGINE_QUEUE_TOLD_H
 #define ENGINE_QUEUE_TOLD_H
 
+#include "base/plain_recipient.h"
 #include "engine/queue_internal.h"
 #include "segment/told.h"
 
@@ -53,6 +54,17 @@ struct queue_told {
 	bool works[GENERATION_MTAS_MAX]; /* a line of its log was believed in this life */
 	struct told_line line;		/* that is judged */
 };
+
+/* The next recipient of a list (base/plain_recipient.h). */
+static inline bool queue_told_next(struct span *list, struct span *one)
+{
+	const char *at = list->text, *end = list->text + list->length;
+
+	if (list->length == 0 || !plain_recipient_take(&at, end, &one->text, &one->length))
+		return false;
+	*list = (struct span){ at, (size_t)(end - at) };
+	return true;
+}
 
 /* NULL: nothing is known of it. */
 struct told_message *queue_told_find(const struct queue *queue, const char *id);

@@ -11,7 +11,6 @@
 
 #include "engine/queue_journal_internal.h"
 #include "engine/queue_told.h"
-#include "policy/plain_recipient.h"
 
 #define SLACK_S		2	/* whole seconds, of two clocks that were read at two times */
 #define PIECES_MOST	65536u	/* bytes of a list */
@@ -90,7 +89,7 @@ static bool is_plain(struct span list)
 	struct span one;
 
 	while (list.length > 0)
-		if (!recipient_take_plain(&list, &one))
+		if (!queue_told_next(&list, &one))
 			return false;
 	return true;
 }
@@ -117,10 +116,11 @@ static void take_list(struct queue *queue, struct told_message *told, struct spa
 	size_t length = 0, begins = 0;
 	uint32_t count = 0;
 
-	while (list.length > 0 && recipient_take_plain(&list, &one)) {
+	while (queue_told_next(&list, &one)) {
 		if (!take_one(queue, told, one))
 			continue;
-		domain = recipient_domain(one);
+		domain.text = plain_recipient_domain(one.text, one.length);
+		domain.length = (size_t)(one.text + one.length - domain.text);
 		if (count > 0 && (domain.length != line.domain_length ||
 		    memcmp(domain.text, line.domain, domain.length) != 0)) {
 			line.recipients = count_part(queue, told, (struct span){ line.domain,
@@ -153,7 +153,7 @@ static bool contradicts(const struct told_message *told, struct span list)
 {
 	struct span one;
 
-	while (list.length > 0 && recipient_take_plain(&list, &one))
+	while (queue_told_next(&list, &one))
 		if (queue_told_has(told, one))
 			return true;
 	return false;

@@ -8,7 +8,6 @@
 #include "front/queue_drive_internal.h"
 
 #include "base/clock.h"
-#include "segment/grants.h"
 
 static uint64_t mix(uint64_t hash, const char *text)
 {
@@ -96,8 +95,6 @@ void queue_settings_of(const struct generation *g, struct queue_settings *out)
 			.stall_ns = g->mtas[i].stall_ns,
 			.once = (uint8_t)once };
 	}
-	_Static_assert((int)GRANT_ONCE_ENFORCE == (int)EXACTLY_ONCE_ENFORCE &&
-	    (int)GRANT_ONCE_OBSERVE == (int)EXACTLY_ONCE_OBSERVE, "the same");
 	_Static_assert(QUEUE_MAILERS == GENERATION_TRANSPORTS, "each has settings");
 	for (uint32_t i = 0; i < g->mta_count * QUEUE_MAILERS; i++)
 		transport_of(&g->mtas[i / QUEUE_MAILERS].transports[i % QUEUE_MAILERS], out,

@@ -222,7 +222,7 @@ uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
 	return sequence;
 }
 
-static void sync_within(struct messages *m, int64_t delay_ns)
+void messages_sync_within(struct messages *m, int64_t delay_ns)
 {
 	if (delay_ns < m->sync_within_ns)
 		m->sync_within_ns = delay_ns;
@@ -266,7 +266,7 @@ uint64_t messages_put_entry(struct messages *m, const struct messages_envelope *
 	entry->seen = m->epoch;
 	/* a replacement that is lost is written again by recovery */
 	if (!works)
-		sync_within(m, m->settings.envelope_delay_ns);
+		messages_sync_within(m, m->settings.envelope_delay_ns);
 	return sequence;
 }
 
@@ -332,36 +332,7 @@ uint64_t messages_delivered(struct messages *m, const char *mta, const char *dir
 	    journal_delivery_write(m->payload, sizeof(m->payload), &delivery), &place);
 	if (sequence != 0) {
 		m->totals.deliveries += recipients;
-		sync_within(m, m->settings.sync_delay_ns);
-	}
-	return sequence;
-}
-
-uint64_t messages_told(struct messages *m, const char *mta, const char *directory,
-    const char *id, const struct messages_line *line, int64_t wall_ns)
-{
-	struct journal_delivery delivery = { .key = messages_key(mta, directory, id),
-		.when_ns = wall_ns, .recipients = line->recipients,
-		.result = line->is_void ? JOURNAL_RESULT_WAITS : JOURNAL_RESULT_GONE,
-		.domain = { line->domain, (uint16_t)line->domain_length },
-		.id = { id, (uint16_t)strlen(id) }, .to = { line->to, (uint16_t)line->length },
-		.pid = line->pid, .log = line->log, .offset = line->offset };
-	struct journal_place place;
-	const struct entry *entry;
-	uint64_t sequence;
-
-	m->wall_ns = wall_ns;
-	if (!messages_enter(m) || line->domain_length > MESSAGES_DOMAIN_MAX ||
-	    line->length > MESSAGES_DELIVERED_MAX)
-		return 0;
-	entry = messages_index_find(m, delivery.key);
-	if (entry != NULL && entry->state == ENTRY_WORKING)
-		delivery.start = messages_work(m, entry)->start_sequence;
-	sequence = messages_append(m, JOURNAL_DELIVERY,
-	    journal_delivery_write(m->payload, sizeof(m->payload), &delivery), &place);
-	if (sequence != 0) {
-		m->totals.deliveries += line->recipients;
-		sync_within(m, m->settings.sync_delay_ns);
+		messages_sync_within(m, m->settings.sync_delay_ns);
 	}
 	return sequence;
 }

@@ -141,25 +141,6 @@ static void apply_start(struct messages *m, const struct journal_found *found)
 	messages_work(m, entry)->pid = start.run;
 }
 
-/* Behind what lines have told so far of its run. */
-static void apply_line(struct working *w,
-    const struct journal_delivery *delivery)
-{
-	size_t length = w->told_length + (w->told_length > 0) + delivery->to.length;
-	char *more;
-
-	if (delivery->to.length == 0)
-		return;
-	more = length > MESSAGES_DELIVERED_MAX ? NULL : realloc(w->told, length);
-	if (more == NULL)
-		return;		/* they come twice at worst */
-	w->told = more;
-	if (w->told_length > 0)
-		more[w->told_length] = ',';
-	memcpy(more + length - delivery->to.length, delivery->to.text, delivery->to.length);
-	w->told_length = length;
-}
-
 static bool is_done(const struct working *w, uint64_t domain)
 {
 	for (uint32_t i = 0; i < w->done_count; i++)
@@ -195,7 +176,7 @@ static void apply_delivery(struct messages *m, const struct journal_found *found
 	if (m->totals.renewals == 0 && found->frame.sequence > m->positions.synced)
 		m->totals.deliveries += delivery.recipients;
 	if (delivery.id.length > 0) {
-		apply_line(w, &delivery);
+		messages_take_line(w, &delivery);
 		return;
 	}
 	domain = messages_domain_key(delivery.domain.text, delivery.domain.length);
@@ -341,26 +322,6 @@ static bool take_off(struct messages *m, const struct working *w,
 	return envelope->recipients > 0;
 }
 
-/* What lines told of this run and of those before it, whose files list them still.  Into memory
- * that is the caller's, as the envelope's own texts stand where it is written. */
-static char *add_told(const struct working *w, struct messages_envelope *envelope)
-{
-	size_t before = w->is_void ? 0 : envelope->delivered_length;
-	size_t told = w->is_void ? 0 : w->told_length;
-	char *all = malloc(before + told + 1);
-
-	envelope->pid = w->pid;
-	if (all != NULL && before > 0)
-		memcpy(all, envelope->delivered, before);
-	if (all != NULL && before > 0 && told > 0)
-		all[before++] = ',';
-	if (all != NULL && told > 0)
-		memcpy(all + before, w->told, told);
-	envelope->delivered = all;
-	envelope->delivered_length = all == NULL ? 0 : before + told;
-	return all;
-}
-
 enum replaced { REPLACED, NOT_WRITTEN, NOT_READ };
 
 static enum replaced replace(struct messages *m, struct working *w, struct entry *entry)
@@ -382,7 +343,7 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 	}
 	messages_read_envelope(m, &found, &envelope);
 	envelope.due_ns = 0;
-	delivered = add_told(w, &envelope);
+	delivered = messages_add_lines(w, &envelope);
 	sequence = take_off(m, w, &envelope) ? messages_put_entry(m, &envelope, w->key, false) :
 	    messages_finish_entry(m, entry);
 	if (sequence != 0 && m->calls.recovered != NULL)

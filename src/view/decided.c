@@ -79,6 +79,9 @@ static void say_limit(const struct decided *d, char *out, size_t size) {
 static const char *say_verdict(const struct decided *d) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
+	if (d->reason == REASON_DELIVERED)
+		return observed ? "would be removed from its queue file (observe mode)" :
+		    "removed from its queue file";
 	if ((d->flags & DECIDED_OUTBOUND) != 0)
 		return observed ? "mail would be deferred (observe mode)" : "mail is deferred";
 	if (d->stage == DECIDED_AT_RECIPIENT)

@@ -2,7 +2,7 @@
 /* A cursor goes over the line once; nothing is searched for but the end of what the remote said. */
 #include "wire/sendmail_sent.h"
 
-#include "policy/plain_recipient.h"
+#include "base/plain_recipient.h"
 #include "wire/log_cursor.h"
 
 /* --- recipients ---------------------------------------------------------------------- */
@@ -15,19 +15,110 @@ static bool is_domain_byte(char c)
 /* A list that goes on ends with a comma. */
 static bool is_plain(struct span list)
 {
-	struct span one;
+	const char *at = list.text, *end = list.text + list.length, *one;
+	size_t length;
 
-	while (list.length > 0)
-		if (!recipient_take_plain(&list, &one))
+	while (at < end)
+		if (!plain_recipient_take(&at, end, &one, &length))
 			return false;
 	return true;
 }
 
-static const char more[] = " [more], ";
+/* Behind the list. */
+static bool take_more(struct cursor *c)
+{
+	return TAKE(c, ", [more], ") || TAKE(c, " [more], ");
+}
 
 bool sendmail_list_goes_on(const struct log_line *line)
 {
-	return memmem(line->message.text, line->message.length, more, sizeof(more) - 1) != NULL;
+	const struct span *list = &line->delivery.list;
+	struct cursor c = { line->message.text, line->message.text + line->message.length };
+
+	/* nobody knows where the list of a broken one ends */
+	if (line->kind != LOG_LINE_DELIVERY)
+		return FIND(&c, " [more], ") != NULL;
+	c.at = list->text + list->length;
+	return take_more(&c);
+}
+
+/* --- the head ------------------------------------------------------------------------- */
+
+static struct span head_token(struct cursor *c)
+{
+	const char *start;
+
+	while (TAKE(c, " "))
+		;
+	for (start = c->at; c->at < c->end && *c->at != ' ';)
+		c->at++;
+	return span_of(start, c->at);
+}
+
+/* As the pattern: 0 is a digit, A a letter, all else itself. */
+static bool is_like(struct span text, const char *pattern)
+{
+	if (text.length != strlen(pattern))
+		return false;
+	for (size_t i = 0; i < text.length; i++) {
+		char c = text.text[i], as = pattern[i];
+
+		if (as == '0' ? !is_digit(c) : as == 'A' ? !is_letter(c) : c != as)
+			return false;
+	}
+	return true;
+}
+
+/* "06:40:14", perhaps with parts of the second. */
+static bool is_time(struct span text)
+{
+	const char *point = memchr(text.text, '.', text.length);
+	struct cursor c = { point == NULL ? NULL : point + 1, text.text + text.length };
+	uint32_t parts;
+
+	if (point == NULL)
+		return is_like(text, "00:00:00");
+	return is_like(span_of(text.text, point), "00:00:00") &&
+	    take_number(&c, 999999999, &parts) && left(&c) == 0;
+}
+
+/* "2026-11-27T06:40:14", perhaps with parts of the second, and a zone. */
+static bool is_iso_date(struct span text)
+{
+	struct span zone = { text.text, 0 };
+	size_t at = 19;
+
+	if (text.length < at || !is_like((struct span){ text.text, 11 }, "0000-00-00T"))
+		return false;
+	while (at < text.length && (is_digit(text.text[at]) || text.text[at] == '.'))
+		at++;
+	zone = (struct span){ text.text + at, text.length - at };
+	return is_time((struct span){ text.text + 11, at - 11 }) && (zone.length == 0 ||
+	    SPAN_IS(zone, "Z") || is_like(zone, "+00:00") || is_like(zone, "-00:00"));
+}
+
+/* One date, and a host at most: of two lines that were joined there are two. */
+static bool is_whole_head(struct span head)
+{
+	struct cursor c = { head.text, head.text + head.length };
+	struct span first, day, host;
+	uint32_t priority;
+
+	if (TAKE(&c, "<") && !(take_number(&c, 191, &priority) && TAKE(&c, ">")))
+		return false;
+	first = head_token(&c);
+	if (is_like(first, "AAA")) {
+		day = head_token(&c);
+		if (!(is_like(day, "0") || is_like(day, "00")) || !is_time(head_token(&c)))
+			return false;
+	} else if (!is_iso_date(first)) {
+		return false;
+	}
+	host = head_token(&c);
+	for (size_t i = 0; i < host.length; i++)
+		if (!is_domain_byte(host.text[i]) && host.text[i] != '_')
+			return false;
+	return head_token(&c).length == 0;
 }
 
 /* --- fields --------------------------------------------------------------------------- */
@@ -91,11 +182,16 @@ static bool take_reply(struct cursor *c)
 	return true;
 }
 
+/* What the remote said follows, in brackets that are closed at the end of the line. */
 static bool is_sent(struct cursor c)
 {
-	if (!TAKE(&c, "stat=Sent"))
+	unsigned depth = 1;
+
+	if (!TAKE(&c, "stat=Sent ("))
 		return false;
-	return left(&c) == 0 || (BEGINS(&c, " (") && c.end[-1] == ')');
+	for (; c.at < c.end && depth > 0; c.at++)
+		depth += *c.at == '(' ? 1 : *c.at == ')' ? -1u : 0;
+	return depth == 0 && c.at == c.end;
 }
 
 static bool take_controller(struct cursor *c)
@@ -119,11 +215,11 @@ bool sendmail_line_is_sent(const struct log_line *line)
 	struct cursor c = { line->message.text, line->message.text + line->message.length };
 
 	if (line->pid == 0 || d->status != DELIVERY_SENT || d->delay_ms < 0 ||
-	    d->queue_id.length == 0 || !TAKE(&c, "to=") || d->list.text != c.at ||
+	    d->queue_id.length == 0 || !is_whole_head(line->head) || !TAKE(&c, "to=") || d->list.text != c.at ||
 	    !is_plain(d->list))
 		return false;
 	c.at += d->list.length;
-	return (TAKE(&c, ", ") || take(&c, more, sizeof(more) - 1)) && take_controller(&c) &&
+	return (take_more(&c) || TAKE(&c, ", ")) && take_controller(&c) &&
 	    TAKE(&c, "delay=") && take_word(&c, is_interval_byte) &&
 	    TAKE(&c, "xdelay=") && take_word(&c, is_interval_byte) &&
 	    TAKE(&c, "mailer=") && take_word(&c, is_mailer_byte) &&

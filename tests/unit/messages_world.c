@@ -34,7 +34,7 @@ static void renewed(void *context)
 
 void world_open(void)
 {
-	struct messages_calls calls = { changed, renewed, NULL, NULL };
+	struct messages_calls calls = { changed, renewed, world.recovered, NULL };
 	struct diag diag;
 
 	world.storage = world.open_storage != NULL ? world.open_storage() :

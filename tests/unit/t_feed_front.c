@@ -99,6 +99,23 @@ void journal_states_close(struct journal_states **states)
 	(void)states;
 }
 
+bool engine_feed_wants_told(const struct generation *generation, unsigned mtas)
+{
+	(void)generation, (void)mtas;
+	return false;
+}
+
+void engine_feed_told(struct engine *engine, const struct delivery *delivery,
+    const struct feed_told_line *line, const struct feed_origin *origin)
+{
+	(void)engine, (void)delivery, (void)line, (void)origin;
+}
+
+void engine_feed_reached(struct engine *engine, int64_t ns)
+{
+	(void)engine, (void)ns;
+}
+
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns)
 {

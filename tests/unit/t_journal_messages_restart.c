@@ -70,6 +70,62 @@ static void test_what_was_working_comes_back_without_what_was_delivered(void **s
 	assert_string_equal(next(), "q1 a.example*1");
 }
 
+static char came_back[256];
+
+static void on_recovered(void *context, const struct messages_envelope *e)
+{
+	(void)context;
+	(void)snprintf(came_back, sizeof(came_back), "%s %u %.*s", e->id, e->pid,
+	    (int)e->delivered_length, e->delivered);
+}
+
+static void told(const char *id, const char *to, const char *domain, uint32_t recipients)
+{
+	const struct messages_line line = { .to = to, .length = strlen(to), .domain = domain,
+		.domain_length = strlen(domain), .recipients = recipients, .pid = 77,
+		.is_void = recipients == 0 };
+
+	assert_int_not_equal(messages_told(world.m, "m", "/q", id, &line, world.wall_ns), 0);
+}
+
+/* What lines of the log have told stands in the queue file still: it comes back with them, as
+ * often as the process dies, until the file was written anew. */
+static void test_what_lines_told_comes_back_with_the_message(void **state)
+{
+	(void)state;
+	world.recovered = on_recovered;
+	put("q1", "a.example*3 b.example*1", 0, HELD);
+	assert_int_not_equal(messages_start(world.m, "m", "/q", "q1", 77, world.wall_ns), 0);
+	told("q1", "x@a.example,y@a.example", "a.example", 2);
+	told("q1", "z@b.example", "b.example", 1);
+	world_sync();
+	restart();
+	assert_string_equal(came_back, "q1 77 x@a.example,y@a.example,z@b.example");
+	assert_string_equal(next(), "q1 a.example*3 b.example*1");
+	/* once more, by another process, before anything was written */
+	assert_int_not_equal(messages_start(world.m, "m", "/q", "q1", 78, world.wall_ns), 0);
+	told("q1", "w@a.example", "a.example", 1);
+	world_sync();
+	restart();
+	assert_string_equal(came_back, "q1 78 x@a.example,y@a.example,z@b.example,w@a.example");
+	/* and lines of this run disagree */
+	assert_string_equal(next(), "q1 a.example*3 b.example*1");
+	start("q1");
+	told("q1", "", "", 0);
+	told("q1", "v@a.example", "a.example", 1);
+	world_sync();
+	restart();
+	assert_string_equal(came_back, "q1 0 ");
+	/* of one that is gone it says no more than that */
+	finish("q1");
+	told("q1", "u@a.example", "a.example", 1);
+	world_sync();
+	came_back[0] = '\0';
+	restart();
+	assert_string_equal(came_back, "");
+	assert_string_equal(next(), "");
+}
+
 /* "If we encounter a replacement envelope or finish record for a working message ... remove
  * it from the working list." */
 static void test_what_was_replaced_or_finished_is_not_working(void **state)
@@ -474,6 +530,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_what_was_working_comes_back_without_what_was_delivered),
+		TEST(test_what_lines_told_comes_back_with_the_message),
 		TEST(test_what_was_replaced_or_finished_is_not_working),
 		TEST(test_marks_that_were_lost_are_made_again),
 		TEST(test_a_start_that_was_not_written_never_was),
