@@ -287,9 +287,11 @@ static bool any_is_wanted(const struct queue *queue)
 
 bool queue_told_works(const struct queue *queue, unsigned mta)
 {
-	return queue->told != NULL && queue->told->works[mta] &&
-	    queue->settings.mtas[mta].once == EXACTLY_ONCE_ENFORCE &&
-	    queue->now_ns - told_reached_ns(queue->engine->segment) < SILENCE_NS;
+	const struct segment *segment = queue->engine->segment;
+
+	return queue->settings.mtas[mta].once == EXACTLY_ONCE_ENFORCE &&
+	    told_has_worked(segment, mta) &&
+	    queue->now_ns - told_reached_ns(segment) < SILENCE_NS;
 }
 
 bool queue_told_waits(const struct queue *queue)

@@ -51,7 +51,6 @@ struct queue_told {
 	/* No run is started before the feed has read what was in the logs at `wait_from_ns`; 0: it
 	 * need not be waited for, nor any longer than that. */
 	int64_t wait_from_ns, wait_until_ns;
-	bool works[GENERATION_MTAS_MAX]; /* a line of its log was believed in this life */
 	struct told_line line;		/* that is judged */
 };
 

@@ -198,7 +198,7 @@ static void take_sent(struct queue *queue, struct told_message *told,
 	}
 	if (line->goes_on)
 		return;
-	queue->told->works[told->mta] = true;
+	told_works(queue->engine->segment, told->mta);
 	take_list(queue, told, list);
 	drop_pieces(told, false);
 }

@@ -362,11 +362,12 @@ struct grant_table {
 #define TOLD_SETS		8192u	/* powers of two */
 #define TOLD_PLACES		8u
 struct told_table {
-	_Atomic uint64_t head;		/* bytes written ever; the feed's */
+	_Atomic uint64_t head;		/* words written ever; the feed's */
 	_Atomic int64_t reached_ns;	/* all logs were read to their ends, then */
 	uint64_t reserved[6];
-	_Atomic uint64_t tail;		/* bytes read ever; the queue role's */
-	uint64_t reserved_too[7];
+	_Atomic uint64_t tail;		/* words read ever; the queue role's */
+	_Atomic uint64_t works;		/* bit i: a line of mail server i was believed */
+	uint64_t reserved_too[6];
 	_Atomic uint64_t keys[TOLD_SETS][TOLD_PLACES];
 	_Atomic uint64_t ring[TOLD_RING_BYTES / 8];
 };

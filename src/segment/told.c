@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/siphash.h"
 #include "segment/internal.h"
 
@@ -55,8 +56,11 @@ bool told_put(struct segment *segment, const struct told_line *line)
 	words[5] = line->offset;
 	memcpy(&words[FACTS], line->id, line->id_length);
 	memcpy((char *)&words[FACTS] + line->id_length, line->list, line->list_length);
-	for (uint64_t i = 0; i < count; i++)
+	for (uint64_t i = 0; i < count; i++) {
+		FAILPOINT();
 		STORE(table->ring[(head + i) % RING_WORDS], words[i]);
+	}
+	FAILPOINT();
 	atomic_store_explicit(&table->head, head + count, memory_order_release);
 	return true;
 }
@@ -111,6 +115,17 @@ void told_reached(struct segment *segment, int64_t ns)
 int64_t told_reached_ns(const struct segment *segment)
 {
 	return atomic_load_explicit(&table_of(segment)->reached_ns, memory_order_acquire);
+}
+
+void told_works(struct segment *segment, unsigned mta)
+{
+	atomic_fetch_or_explicit(&table_of(segment)->works, UINT64_C(1) << mta % 64,
+	    memory_order_relaxed);
+}
+
+bool told_has_worked(const struct segment *segment, unsigned mta)
+{
+	return (RELAXED(table_of(segment)->works) >> mta % 64 & 1) != 0;
 }
 
 /* --- what is known ---------------------------------------------------------------------- */

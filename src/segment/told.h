@@ -55,6 +55,10 @@ bool told_take(struct segment *segment, struct told_line *line);
 bool told_is_empty(const struct segment *segment);
 int64_t told_reached_ns(const struct segment *segment);
 
+/* A line of mail server `mta` was believed: its log tells of deliveries. */
+void told_works(struct segment *segment, unsigned mta);
+bool told_has_worked(const struct segment *segment, unsigned mta);
+
 /* Never 0; the same for all recipients that are too long, which are never published. */
 uint64_t told_key(const struct segment *segment, const char *queue_id, size_t id_length,
     uint32_t made_s, const char *recipient, size_t length);
