@@ -141,7 +141,8 @@ static char *queue_of_line(char *line)
 	return *path == '/' ? path : NULL;
 }
 
-/* Mail in a directory that was forgotten would wait for Sendmail's own slow runs. */
+/* Mail in a directory that was forgotten would wait for Sendmail's own slow runs; an answer
+ * that the rules do not know is none. */
 static void compare_cf(struct compilation *c, const config_setting_t *where,
     const struct generation_mta *mta)
 {
@@ -156,6 +157,9 @@ static void compare_cf(struct compilation *c, const config_setting_t *where,
 		    "it: %s", shown, read_file_error());
 		return;
 	}
+	if (mta->exactly_once == EXACTLY_ONCE_ENFORCE && strstr(text, "\nRDISCARD") == NULL)
+		note(c, where, "mta.exactly_once: %s has no line RDISCARD (sendmail-outbound.mc), so "
+		    "recipients that were delivered get their mail again", shown);
 	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
 		const char *path = queue_of_line(line);
 

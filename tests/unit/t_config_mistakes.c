@@ -715,8 +715,11 @@ static void queues_that_are_not_driven(void **state)
 	char text[1024];
 	size_t i;
 	static const struct {
-		const char *cf, *queue, *words;
+		const char *cf, *queue, *words, *once;
 	} cases[] = {
+		{ "O QueueDirectory=/q/m\nR$*\t$@ OK\n", "/q/m", "has no line RDISCARD "
+		    "(sendmail-outbound.mc), so recipients that were delivered", "enforce" },
+		{ "O QueueDirectory=/q/m\nRDISCARD $*\t$#discard $: $1\n", "/q/m", NULL, "enforce" },
 		{ "O QueueDirectory=/q/m*\n#O QueueDirectory=/no\n", "/q/m*", NULL },
 		{ "O QueueDirectory=/q/m*\n", "/q/m",
 		    "mta.queue does not list /q/m*, which is a queue of" },
@@ -732,8 +735,9 @@ static void queues_that_are_not_driven(void **state)
 			WRITE("cf", cases[i].cf);
 		snprintf(text, sizeof(text), V "providers = \"%s\";\nlisten = { socketmap = "
 		    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
-		    "drive = true; } );\n" C, file_of("none"), file_of(cases[i].cf != NULL ? "cf" :
-		    "no-cf"), cases[i].queue);
+		    "drive = true; exactly_once = \"%s\"; } );\n" C, file_of("none"),
+		    file_of(cases[i].cf != NULL ? "cf" : "no-cf"), cases[i].queue,
+		    cases[i].once != NULL ? cases[i].once : "observe");
 		WRITE("driven", text);
 		WRITE("none", "version = 1;\n");
 		expect("driven", "driven", 5, cases[i].words);
