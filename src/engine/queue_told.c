@@ -16,6 +16,7 @@
 #define MESSAGES_MOST	65536u
 #define LINES_A_TURN	512
 #define LATE_NS		(5 * NS_PER_SECOND)	/* lines may be read after the end of their run */
+#define SILENT_NS	(60 * NS_PER_SECOND)	/* the same of one that died */
 #define POLL_NS		(200 * NS_PER_MS)
 #define WAIT_POLL_NS	(20 * NS_PER_MS)
 #define START_NS	(5 * NS_PER_SECOND)	/* a start waits for the log so long at most */
@@ -107,7 +108,7 @@ static void told_free(struct told_message *message)
 	free(message);
 }
 
-/* What is over for long; all where `all`. */
+/* What is over for long, and of which nothing is known; all where `all`. */
 static void sweep(struct queue_told *told, int64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < TOLD_HASH; i++) {
@@ -116,7 +117,8 @@ static void sweep(struct queue_told *told, int64_t now_ns, bool all)
 		while (*at != NULL) {
 			struct told_message *message = *at;
 
-			if (!all && (message->state != TOLD_OVER || message->until_ns > now_ns)) {
+			if (!all && (message->state == TOLD_RUNS || message->until_ns > now_ns ||
+			    (message->state == TOLD_DIED && message->length > 0))) {
 				at = &message->next;
 				continue;
 			}
@@ -212,6 +214,13 @@ static void is_over(struct queue *queue, struct told_message *told)
 	told->until_ns = queue->now_ns + LATE_NS;
 }
 
+/* What the log says of its run may be read late; without a word there is nothing to know. */
+static void is_dead(const struct queue *queue, struct told_message *told)
+{
+	told->state = TOLD_DIED;
+	told->until_ns = queue->now_ns + SILENT_NS;
+}
+
 void queue_told_read(struct queue *queue, uint32_t message, bool is_orderly)
 {
 	const struct message *m = &queue->messages[message];
@@ -222,7 +231,7 @@ void queue_told_read(struct queue *queue, uint32_t message, bool is_orderly)
 	if (is_orderly)
 		is_over(queue, told);
 	else
-		told->state = TOLD_DIED;
+		is_dead(queue, told);
 }
 
 void queue_told_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id)
@@ -250,7 +259,7 @@ void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
 	if (told == NULL)
 		return;
 	told->pid = envelope->pid;
-	told->state = TOLD_DIED;
+	is_dead(queue, told);
 	told->to = envelope->delivered_length == 0 ? NULL : malloc(envelope->delivered_length);
 	if (told->to != NULL) {
 		memcpy(told->to, envelope->delivered, envelope->delivered_length);

@@ -33,7 +33,7 @@ struct told_message {
 	uint16_t directory;
 	uint32_t pid;
 	int64_t made_s;
-	int64_t until_ns;		/* OVER: it is forgotten then */
+	int64_t until_ns;		/* OVER, or DIED and nothing is known: it is forgotten then */
 	char *to;			/* delivered, and not written down by Sendmail: "A,B" */
 	size_t length;
 	char *pieces;			/* of a list that goes on */

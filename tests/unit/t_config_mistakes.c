@@ -720,13 +720,13 @@ static void queues_that_are_not_driven(void **state)
 		{ "O QueueDirectory=/q/m\nR$*\t$@ OK\n", "/q/m", "has no line RDISCARD "
 		    "(sendmail-outbound.mc), so recipients that were delivered", "enforce" },
 		{ "O QueueDirectory=/q/m\nRDISCARD $*\t$#discard $: $1\n", "/q/m", NULL, "enforce" },
-		{ "O QueueDirectory=/q/m*\n#O QueueDirectory=/no\n", "/q/m*", NULL },
+		{ "O QueueDirectory=/q/m*\n#O QueueDirectory=/no\n", "/q/m*", NULL, NULL },
 		{ "O QueueDirectory=/q/m*\n", "/q/m",
-		    "mta.queue does not list /q/m*, which is a queue of" },
+		    "mta.queue does not list /q/m*, which is a queue of", NULL },
 		{ "Qmqueue, P=/q/a, F=f\nO QueueDirectory=/q/m\n", "/q/m",
-		    "mta.queue does not list /q/a, which is a queue of" },
-		{ "Qmqueue, F=f, r=40\nO QueueDirectory=/q/m \n", "/q/m", NULL },
-		{ NULL, "/q/m", "cannot be read, so mta.queue is not checked against it:" },
+		    "mta.queue does not list /q/a, which is a queue of", NULL },
+		{ "Qmqueue, F=f, r=40\nO QueueDirectory=/q/m \n", "/q/m", NULL, NULL },
+		{ NULL, "/q/m", "cannot be read, so mta.queue is not checked against it:", NULL },
 	};
 
 	(void)state;
