@@ -106,7 +106,7 @@ bool queue_journal_is_unread(const struct queue *queue)
 {
 	const struct queue_journal *j = queue->journal;
 
-	return j != NULL && !messages_is_recovered(j->messages) &&
+	return j != NULL && !messages_is_replaced(j->messages) &&
 	    !messages_is_degraded(j->messages);
 }
 

@@ -105,6 +105,8 @@ int64_t messages_turn(struct messages *messages, int64_t wall_ns, int64_t now_ns
 /* The working suffix was read: until then no start, delivery or next.  What was working is
  * replaced in the turns that follow, and can be started after that. */
 bool messages_is_recovered(const struct messages *messages);
+/* And all of what was working is replaced: `recovered` was told of each. */
+bool messages_is_replaced(const struct messages *messages);
 /* All of the log was seen: until then messages_knows may say no of what it will know. */
 bool messages_is_indexed(const struct messages *messages);
 /* Nothing is written or remembered (journal_log_error says why). */

@@ -58,9 +58,13 @@ class SlowDriven(Driven):
         self.forget_left_files()
 
     def forget_left_files(self):
-        """Sendmail waits 8 minutes for one that a killed process has left."""
+        """Sendmail waits 8 minutes for one that a killed process has left, and leaves those
+        without a recipient to its own next queue run."""
         for file in (self.sendmail.root / "queue").glob("**/tf*"):
             file.unlink()
+        for file in self.sendmail.queue_files():
+            if not re.search(r"(?m)^R", file.read_text(errors="replace")):
+                file.unlink()
 
     def start_again(self):
         self.postern.start_again()
