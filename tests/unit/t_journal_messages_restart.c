@@ -126,6 +126,40 @@ static void test_what_lines_told_comes_back_with_the_message(void **state)
 	assert_string_equal(next(), "");
 }
 
+static unsigned recovered;
+
+static void count_recovered(void *context, const struct messages_envelope *e)
+{
+	(void)context;
+	recovered += e->pid == 77;
+}
+
+/* What is read of the log at once after a start speaks of what was in a run: of all of it. */
+static void test_all_that_was_working_is_told_before_it_counts_as_replaced(void **state)
+{
+	char id[16];
+	bool was_between = false;
+
+	(void)state;
+	world.recovered = count_recovered;
+	for (unsigned i = 0; i < 300; i++) {
+		(void)snprintf(id, sizeof(id), "q%u", i);
+		put(id, "a.example", 0, HELD);
+		assert_int_not_equal(messages_start(world.m, "m", "/q", id, 77, world.wall_ns), 0);
+	}
+	world_sync();
+	world_kill();
+	world_open();
+	recovered = 0;
+	for (unsigned i = 0; !messages_is_replaced(world.m); i++) {
+		was_between = was_between || messages_is_recovered(world.m);
+		(void)messages_turn(world.m, world.wall_ns, world.now_ns);
+		assert_in_range(i, 0, 1000);
+	}
+	assert_true(was_between);
+	assert_int_equal(recovered, 300);
+}
+
 /* "If we encounter a replacement envelope or finish record for a working message ... remove
  * it from the working list." */
 static void test_what_was_replaced_or_finished_is_not_working(void **state)
@@ -531,6 +565,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_what_was_working_comes_back_without_what_was_delivered),
 		TEST(test_what_lines_told_comes_back_with_the_message),
+		TEST(test_all_that_was_working_is_told_before_it_counts_as_replaced),
 		TEST(test_what_was_replaced_or_finished_is_not_working),
 		TEST(test_marks_that_were_lost_are_made_again),
 		TEST(test_a_start_that_was_not_written_never_was),
