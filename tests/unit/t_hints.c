@@ -868,6 +868,24 @@ static void domains_that_are_no_key_go_by_lanes(void **state) {
 	    HINTS_NOTHING);
 }
 
+static void an_address_with_a_nul_names_no_domain(void **state) {
+	static const char address[] = "u@new\0.example";
+	static const struct hint_lanes unknown[] = {
+		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0, false },
+		{ .count = 0 },
+	};
+	const struct hints_table table = { .mtas = mtas, .mta_count = 2, .unknown = unknown,
+		.hints = two, .count = 2, .recipients = 10 };
+	struct place *place = *state;
+	struct hints_answer answer;
+	struct diag diag;
+
+	assert_int_equal(hints_writer_build(place->writer, &table, NULL, &diag), 0);
+	put(place);
+	hints_reader_ask(place->reader, "out", address, sizeof(address) - 1, NOW, &answer);
+	assert_int_equal(answer.kind, HINTS_NOTHING);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
@@ -879,6 +897,7 @@ int main(void) {
 		TEST(believes_nothing_foreign_or_torn),
 		TEST(lanes_share_the_mail),
 		TEST(domains_that_are_no_key_go_by_lanes),
+		TEST(an_address_with_a_nul_names_no_domain),
 		TEST(a_canary_is_one_message),
 		TEST(the_first_single_messages_that_are_offered_are_all_given),
 		TEST(a_process_that_comes_later_gives_no_canary_again),
