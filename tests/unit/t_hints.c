@@ -839,51 +839,33 @@ static void a_short_file_is_no_file(void **state) {
 
 /* Of one mail server only; a key that is told nothing is no unknown one. */
 static void domains_that_are_no_key_go_by_lanes(void **state) {
-	static const struct hint_lanes unknown[] = {
+	static const struct hint_lanes unknown[2] = {
 		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0, false },
-		{ .count = 0 },
 	};
 	const struct hints_table table = { .mtas = mtas, .mta_count = 2, .unknown = unknown,
-		.hints = two, .count = 2,
-		.recipients = 10 };
+		.hints = two, .count = 2, .recipients = 10 };
 	struct place *place = *state;
-	const struct hints_answer *answer;
+	struct hints_answer answer;
 	unsigned by[8] = { 0 };
 	struct diag diag;
 
 	assert_int_equal(hints_writer_build(place->writer, &table, NULL, &diag), 0);
 	put(place);
 	for (unsigned i = 0; i < 700; i++) {
-		answer = ask_whole(place, "out", "u@New.Example", NOW);
-		assert_int_equal(answer->kind, HINTS_LANE);
-		assert_true(answer->unknown);
-		assert_string_equal(answer->domain, "new.example");
-		by[answer->width]++;
+		answer = *ask_whole(place, "out", "u@New.Example", NOW);
+		assert_int_equal(answer.kind, HINTS_LANE);
+		assert_true(answer.unknown);
+		assert_string_equal(answer.domain, "new.example");
+		by[answer.width]++;
 	}
 	assert_in_range(by[5], 495, 505);
 	assert_int_equal(by[5] + by[2], 700);
 	assert_int_equal(ask_whole(place, "out", "u@a.example", NOW)->kind, HINTS_NOTHING);
 	assert_int_equal(ask_whole(place, "other", "u@new.example", NOW)->kind, HINTS_NOTHING);
+	hints_reader_ask(place->reader, "out", "u@new\0.example", 14, NOW, &answer);
+	assert_int_equal(answer.kind, HINTS_NOTHING);
 	assert_int_equal(ask_whole(place, "out", "u@new.example", NOW + 6 * NS_PER_SECOND)->kind,
 	    HINTS_NOTHING);
-}
-
-static void an_address_with_a_nul_names_no_domain(void **state) {
-	static const char address[] = "u@new\0.example";
-	static const struct hint_lanes unknown[] = {
-		{ 2, { 3, 1 }, { 255, 102 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0, 0, 0, false },
-		{ .count = 0 },
-	};
-	const struct hints_table table = { .mtas = mtas, .mta_count = 2, .unknown = unknown,
-		.hints = two, .count = 2, .recipients = 10 };
-	struct place *place = *state;
-	struct hints_answer answer;
-	struct diag diag;
-
-	assert_int_equal(hints_writer_build(place->writer, &table, NULL, &diag), 0);
-	put(place);
-	hints_reader_ask(place->reader, "out", address, sizeof(address) - 1, NOW, &answer);
-	assert_int_equal(answer.kind, HINTS_NOTHING);
 }
 
 int main(void) {
@@ -897,7 +879,6 @@ int main(void) {
 		TEST(believes_nothing_foreign_or_torn),
 		TEST(lanes_share_the_mail),
 		TEST(domains_that_are_no_key_go_by_lanes),
-		TEST(an_address_with_a_nul_names_no_domain),
 		TEST(a_canary_is_one_message),
 		TEST(the_first_single_messages_that_are_offered_are_all_given),
 		TEST(a_process_that_comes_later_gives_no_canary_again),
