@@ -26,8 +26,7 @@ enum share_state {
 };
 
 /* What a decision says of it. */
-static inline enum lease share_lease(enum share_state state)
-{
+static inline enum lease share_lease(enum share_state state) {
 	return state == SHARE_LEASED ? LEASE_HELD : LEASE_ENDED;
 }
 

@@ -23,8 +23,7 @@ struct outcome {
 };
 
 /* "--option value ..." as on the command line. */
-static void take(struct simulation *simulation, const char *words)
-{
+static void take(struct simulation *simulation, const char *words) {
 	static const struct {
 		const char *name;
 		enum simulation_option option;
@@ -50,8 +49,7 @@ static void take(struct simulation *simulation, const char *words)
 	}
 }
 
-static struct outcome mean_of(const char *words)
-{
+static struct outcome mean_of(const char *words) {
 	const char *seed = getenv("SEED");
 	struct outcome mean = { .deferred = 0 };
 	struct simulation simulation;
@@ -73,16 +71,14 @@ static struct outcome mean_of(const char *words)
 	return mean;
 }
 
-static void near(double got, double wanted, double within)
-{
+static void near(double got, double wanted, double within) {
 	if (got < wanted - within || got > wanted + within) {
 		printf("     %g is not %g within %g\n", got, wanted, within);
 		assert_true(false);
 	}
 }
 
-static void most(double got, double wanted)
-{
+static void most(double got, double wanted) {
 	if (got > wanted) {
 		printf("     %g is more than %g\n", got, wanted);
 		assert_true(false);
@@ -90,8 +86,7 @@ static void most(double got, double wanted)
 }
 
 /* The last table of "Results for delivery to concurrency limited servers". */
-static void the_published_table(void **state)
-{
+static void the_published_table(void **state) {
 	struct outcome o;
 
 	(void)state;
@@ -107,16 +102,14 @@ static void the_published_table(void **state)
 }
 
 /* As a Postfix 3.7 was measured. */
-static void the_code_of_today(void **state)
-{
+static void the_code_of_today(void **state) {
 	(void)state;
 	near(mean_of("--law postfix --feedback 1/concurrency").deferred, 100.0 / 6, 2.5);
 	near(mean_of("--law postfix --feedback 1/sqrt_concurrency").deferred, 100.0 / 3, 2.5);
 	near(mean_of("--law postfix --feedback 1").deferred, 100.0 / 3, 2.5);
 }
 
-static void probe_against_a_limiter(void **state)
-{
+static void probe_against_a_limiter(void **state) {
 	(void)state;
 	most(mean_of("--law probe").deferred, 0.7);
 	most(mean_of("--law probe --deliveries 10000").deferred, 0.15);
@@ -131,8 +124,7 @@ static void probe_against_a_limiter(void **state)
 }
 
 /* As a Postfix's log tells it: levels known seconds later, and rounded. */
-static void probe_from_a_log(void **state)
-{
+static void probe_from_a_log(void **state) {
 	struct outcome o;
 
 	(void)state;
@@ -148,8 +140,7 @@ static void probe_from_a_log(void **state)
 
 /* Drains as fast as the best of postfix does, nearly; also where a refusal takes as long
  * as a delivery, and where it is heard of late. */
-static void probe_among_chance(void **state)
-{
+static void probe_among_chance(void **state) {
 	static const char *const others[] = { "1", "1/4", "1/concurrency" };
 	static const char *const servers[] = { "", "--refusal 500ms", "--refusal 2s",
 		"--report-delay 3s", "--initial 20", "--jitter 0" };
@@ -179,8 +170,7 @@ struct changed {
 	int64_t reached_ns;
 };
 
-static void note_18(void *context, const struct simulated_state *state)
-{
+static void note_18(void *context, const struct simulated_state *state) {
 	struct changed *changed = context;
 
 	if (changed->reached_ns == 0 && state->at_ns > 600 * INT64_C(1000000000) &&
@@ -188,8 +178,7 @@ static void note_18(void *context, const struct simulated_state *state)
 		changed->reached_ns = state->at_ns;
 }
 
-static void probe_when_the_limit_changes(void **state)
-{
+static void probe_when_the_limit_changes(void **state) {
 	struct simulation simulation;
 	struct simulation_result result;
 	double reached = 0;
@@ -220,8 +209,7 @@ struct phases {
 	uint64_t done[4], deferred[4];	/* at 180, 660, 720 s and at the end */
 };
 
-static void note_phase(void *context, const struct simulated_state *state)
-{
+static void note_phase(void *context, const struct simulated_state *state) {
 	static const int64_t starts[] = { 180, 660, 720, INT64_MAX };
 	struct phases *phases = context;
 	int64_t seconds = state->at_ns / INT64_C(1000000000);
@@ -237,16 +225,14 @@ static void note_phase(void *context, const struct simulated_state *state)
 		}
 }
 
-static double share(const struct phases *phases, int from, int to)
-{
+static double share(const struct phases *phases, int from, int to) {
 	return 100.0 * (double)(phases->deferred[to] - phases->deferred[from]) /
 	    (double)(phases->done[to] - phases->done[from]);
 }
 
 /* `seconds`: from the first canary to 11; `deferred`: from the second minute after each
  * change, in percent. */
-static void follows(const char *words, double seconds, double risen, double fallen)
-{
+static void follows(const char *words, double seconds, double risen, double fallen) {
 	char all[256];
 	struct simulation simulation;
 	struct simulation_result result;
@@ -277,8 +263,7 @@ static void follows(const char *words, double seconds, double risen, double fall
 	most(fall, fallen);
 }
 
-static void probe_follows_a_limit(void **state)
-{
+static void probe_follows_a_limit(void **state) {
 	(void)state;
 	follows("", 12, 0.2, 0.5);
 	follows("--levels log", 12, 0.2, 0.5);
@@ -293,8 +278,7 @@ struct drained {
 	uint32_t least, most;
 };
 
-static void note_drained(void *context, const struct simulated_state *state)
-{
+static void note_drained(void *context, const struct simulated_state *state) {
 	struct drained *drained = context;
 
 	if (state->at_ns < drained->from_ns)
@@ -305,8 +289,7 @@ static void note_drained(void *context, const struct simulated_state *state)
 		drained->most = state->window;
 }
 
-static void drains(const char *words, int64_t from_s, uint32_t least)
-{
+static void drains(const char *words, int64_t from_s, uint32_t least) {
 	char all[256];
 	struct simulation simulation;
 	struct simulation_result result;
@@ -329,8 +312,7 @@ static void drains(const char *words, int64_t from_s, uint32_t least)
 	}
 }
 
-static void probe_while_lanes_drain(void **state)
-{
+static void probe_while_lanes_drain(void **state) {
 	(void)state;
 	drains("", 123, 7);
 	drains("--obey-delay 5s", 123, 6);
@@ -340,8 +322,7 @@ static void probe_while_lanes_drain(void **state)
 }
 
 /* 1/N stalls near K; 1/4 does not. */
-static void one_bad_server_of_four(void **state)
-{
+static void one_bad_server_of_four(void **state) {
 	struct outcome per_n, fixed, probe;
 
 	(void)state;
@@ -355,8 +336,7 @@ static void one_bad_server_of_four(void **state)
 }
 
 /* Congestion: the feedback makes no difference, the concurrency stays. */
-static void timeouts(void **state)
-{
+static void timeouts(void **state) {
 	static const char *const modes[] = { "connect-timeout", "greeting-timeout" };
 	static const char *const laws[] = { "document", "postfix" };
 	static const char *const forms[] = { "1/concurrency", "1/sqrt_concurrency", "1" };
@@ -391,16 +371,14 @@ struct course {
 	size_t count;
 };
 
-static void note_window(void *context, const struct simulated_state *state)
-{
+static void note_window(void *context, const struct simulated_state *state) {
 	struct course *course = context;
 
 	if (course->count < 8)
 		course->windows[course->count++] = state->window;
 }
 
-static void overshoot(void **state)
-{
+static void overshoot(void **state) {
 	struct course course = { .count = 0 };
 	struct simulation simulation;
 	struct simulation_result result;
@@ -418,8 +396,7 @@ static void overshoot(void **state)
 
 /* A server that takes nothing: the fifth failure (the sixth in the document's law) ends
  * it, when as many attempts but one have begun again; then 300 s of silence. */
-static void a_server_that_is_down(void **state)
-{
+static void a_server_that_is_down(void **state) {
 	struct simulation simulation;
 	struct simulation_result result;
 
@@ -435,8 +412,7 @@ static void a_server_that_is_down(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_published_table),
 		cmocka_unit_test(the_code_of_today),

@@ -31,23 +31,20 @@
 static struct site site;
 static int64_t now_ns;
 
-static int begin(void **state)
-{
+static int begin(void **state) {
 	(void)state;
 	site_open(&site, 64, STAFF);
 	now_ns = clock_now_ns();
 	return 0;
 }
 
-static int end(void **state)
-{
+static int end(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
 }
 
-static struct account_answer ask(struct account_question question)
-{
+static struct account_answer ask(struct account_question question) {
 	struct account_answer answer;
 
 	question.sender = "a@b";
@@ -60,28 +57,24 @@ static struct account_answer ask(struct account_question question)
 }
 
 static struct account_answer rcpt(const char *login, const char *instance,
-    const char *recipient)
-{
+    const char *recipient) {
 	return ask((struct account_question){ .login = login, .instance = instance,
 		.recipient = recipient });
 }
 
 static struct account_answer eom(const char *login, const char *instance, uint32_t count,
-    uint64_t size)
-{
+    uint64_t size) {
 	return ask((struct account_question){ .login = login, .instance = instance,
 		.at_end = true, .recipient_count = count, .size = size });
 }
 
-static void is_yes(struct account_answer answer)
-{
+static void is_yes(struct account_answer answer) {
 	assert_int_equal(answer.verdict, VERDICT_ADMIT);
 	assert_false(answer.observed);
 }
 
 static void is_no(struct account_answer answer, enum reason reason, uint64_t used,
-    uint64_t limit)
-{
+    uint64_t limit) {
 	assert_int_equal(answer.verdict, VERDICT_DEFER);
 	assert_int_equal(answer.reason, reason);
 	assert_int_equal(answer.used, used);
@@ -90,8 +83,7 @@ static void is_no(struct account_answer answer, enum reason reason, uint64_t use
 }
 
 /* So many recipients of the login count in the hour. */
-static uint64_t used(const char *login)
-{
+static uint64_t used(const char *login) {
 	static const struct quota_limit hour = { 3600, 1, QUOTA_RECIPIENTS };
 	struct account_view view;
 	const struct quota_counter *counter;
@@ -102,8 +94,7 @@ static uint64_t used(const char *login)
 	return counter == NULL ? 0 : quota_used(counter, now_ns);
 }
 
-static void a_login_at_its_limit(void **state)
-{
+static void a_login_at_its_limit(void **state) {
 	struct account_answer answer;
 
 	(void)state;
@@ -127,8 +118,7 @@ static void a_login_at_its_limit(void **state)
 	is_yes(rcpt("alice", "20.1.1.2", "x@x"));
 }
 
-static void what_is_given_back(void **state)
-{
+static void what_is_given_back(void **state) {
 	(void)state;
 	/* another transaction of the same process */
 	is_yes(rcpt("alice", "a1.5.5.0", "x@x"));
@@ -159,8 +149,7 @@ static void what_is_given_back(void **state)
 	assert_int_equal(used("alice"), 2);
 }
 
-static void asked_again(void **state)
-{
+static void asked_again(void **state) {
 	(void)state;
 	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
 	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
@@ -178,8 +167,7 @@ static void asked_again(void **state)
 	assert_int_equal(used("carol@example.org"), 1);
 }
 
-static void messages_and_bytes(void **state)
-{
+static void messages_and_bytes(void **state) {
 	struct account_answer answer;
 
 	(void)state;
@@ -197,8 +185,7 @@ static void messages_and_bytes(void **state)
 	is_yes(eom("alice", "c1.5.5.3", 1, 39 * 1024));
 }
 
-static void free_and_many(void **state)
-{
+static void free_and_many(void **state) {
 	struct account_answer answer;
 
 	(void)state;
@@ -212,8 +199,7 @@ static void free_and_many(void **state)
 	assert_int_equal(used("alice"), 0);
 }
 
-static void all_together(void **state)
-{
+static void all_together(void **state) {
 	struct account_answer answer;
 
 	(void)state;
@@ -233,8 +219,7 @@ static void all_together(void **state)
 	is_yes(rcpt("alice", "200.1.1.1", "x@x"));
 }
 
-static void observed_and_rejected(void **state)
-{
+static void observed_and_rejected(void **state) {
 	struct account_answer answer;
 
 	(void)state;
@@ -257,8 +242,7 @@ static void observed_and_rejected(void **state)
 	assert_null(answer.account);
 }
 
-static void strange_logins(void **state)
-{
+static void strange_logins(void **state) {
 	static char long_login[LOGIN_MAX + 2];
 
 	(void)state;
@@ -275,8 +259,7 @@ static void strange_logins(void **state)
 	assert_int_equal(used("\xc3\xa4@\x01"), 0);
 }
 
-static void counts_survive(void **state)
-{
+static void counts_survive(void **state) {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		is_yes(eom("alice", i == 0 ? "71.1.1.0" : "71.1.1.1", 2, 10));
@@ -301,8 +284,7 @@ static void counts_survive(void **state)
 }
 
 /* A table of 64 places: whoever is above half of a limit stays. */
-static void who_is_evicted(void **state)
-{
+static void who_is_evicted(void **state) {
 	(void)state;
 	is_yes(rcpt("zoe", "81.1.1.1", "x@x"));
 	is_yes(rcpt("zoe", "82.1.1.1", "x@x"));
@@ -320,8 +302,7 @@ static void who_is_evicted(void **state)
 }
 
 /* Processes that race for the last places, and are killed: never one above. */
-static void race(unsigned number, int64_t until)
-{
+static void race(unsigned number, int64_t until) {
 	struct random random = { number };
 	uint64_t yes = 0;
 
@@ -336,8 +317,7 @@ static void race(unsigned number, int64_t until)
 	_exit(yes > 0 ? 0 : 1);
 }
 
-static void never_one_above(void **state)
-{
+static void never_one_above(void **state) {
 	int64_t until = clock_now_ns() + NS_PER_SECOND;
 	struct random random = random_seeded("never_one_above");
 	pid_t children[8];
@@ -369,8 +349,7 @@ static void never_one_above(void **state)
 	is_yes(rcpt("late", "91.1.1.1", "x@x"));
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		TEST(a_login_at_its_limit),

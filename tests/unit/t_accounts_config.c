@@ -25,8 +25,7 @@
 	"  each = { messages = \"10/m\"; }; } );\n"
 
 static struct generation *compile(const char *text, const char *overrides, size_t length,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	struct generation *g = config_compile_accounts(text, "main", overrides, length, messages);
 	struct diag diag;
 
@@ -35,8 +34,7 @@ static struct generation *compile(const char *text, const char *overrides, size_
 	return g;
 }
 
-static struct generation *compile_good(const char *text, const char *overrides)
-{
+static struct generation *compile_good(const char *text, const char *overrides) {
 	struct config_messages messages;
 	struct generation *g = compile(text, overrides, overrides ? strlen(overrides) : 0,
 	    &messages);
@@ -52,8 +50,7 @@ static struct generation *compile_good(const char *text, const char *overrides)
 
 /* The rules of a login; false: it has no entry. */
 static bool rules_of(const struct generation *g, const char *login, bool is_new,
-    struct account_rules *rules)
-{
+    struct account_rules *rules) {
 	char folded[LOGIN_MAX];
 	struct login_key key;
 	size_t length = strlen(login);
@@ -64,8 +61,7 @@ static bool rules_of(const struct generation *g, const char *login, bool is_new,
 }
 
 static void is_limit(const struct account_rules *rules, unsigned i, enum quota_kind kind,
-    uint32_t most, uint32_t period_s, uint32_t line)
-{
+    uint32_t most, uint32_t period_s, uint32_t line) {
 	assert_true(i < rules->count);
 	assert_int_equal(rules->limits[i].kind, kind);
 	assert_int_equal(rules->limits[i].most, most);
@@ -73,8 +69,7 @@ static void is_limit(const struct account_rules *rules, unsigned i, enum quota_k
 	assert_int_equal(rules->lines[i], line);
 }
 
-static void logins_are_of_the_first_entry_that_matches(void **state)
-{
+static void logins_are_of_the_first_entry_that_matches(void **state) {
 	struct generation *g = compile_good(MAIN STAFF, NULL);
 	struct account_rules rules;
 
@@ -106,8 +101,7 @@ static void logins_are_of_the_first_entry_that_matches(void **state)
 	free(g);
 }
 
-static void free_recipients(void **state)
-{
+static void free_recipients(void **state) {
 	struct generation *g = compile_good(MAIN STAFF, NULL);
 	struct account_rules rules;
 
@@ -125,8 +119,7 @@ static void free_recipients(void **state)
 	free(g);
 }
 
-static void without_accounts(void **state)
-{
+static void without_accounts(void **state) {
 	struct generation *g = compile_good(MAIN, NULL);
 	struct account_rules rules;
 
@@ -136,8 +129,7 @@ static void without_accounts(void **state)
 	free(g);
 }
 
-static void overrides_replace_what_they_name(void **state)
-{
+static void overrides_replace_what_they_name(void **state) {
 	struct generation *g = compile_good(MAIN STAFF, "# who may more\n"
 	    "alice\trecipients=1000/1d,200/1h\r\n"
 	    "\n"
@@ -168,8 +160,7 @@ static void overrides_replace_what_they_name(void **state)
 }
 
 static void has_message(const struct config_messages *messages, const char *file, int line,
-    const char *text)
-{
+    const char *text) {
 	for (size_t i = 0; i < messages->count; i++)
 		if (strcmp(messages->list[i].file, file) == 0 &&
 		    messages->list[i].line == line &&
@@ -181,8 +172,7 @@ static void has_message(const struct config_messages *messages, const char *file
 	fail_msg("%s:%d has not: %s", file, line, text);
 }
 
-static void a_wrong_override_is_left_out(void **state)
-{
+static void a_wrong_override_is_left_out(void **state) {
 	static const char text[] = "alice recipients=lots\n"			/* 1 */
 	    "bob@example.org\n"
 	    " carol@example.org recipients=1/1h\n"
@@ -217,8 +207,7 @@ static void a_wrong_override_is_left_out(void **state)
 	free(g);
 }
 
-static void overrides_of_nobody(void **state)
-{
+static void overrides_of_nobody(void **state) {
 	static const char text[] = "zoe recipients=1/1h\n";
 	struct config_messages messages;
 	struct generation *g = compile(MAIN "accounts = ( { name = \"a\"; match = \"*@a\"; \n"
@@ -232,8 +221,7 @@ static void overrides_of_nobody(void **state)
 }
 
 /* The text in line 2 of a configuration is refused with this message. */
-static void refuses(const char *text, const char *message)
-{
+static void refuses(const char *text, const char *message) {
 	struct config_messages messages;
 	char whole[1024];
 
@@ -243,8 +231,7 @@ static void refuses(const char *text, const char *message)
 	config_messages_free(&messages);
 }
 
-static void mistakes(void **state)
-{
+static void mistakes(void **state) {
 	(void)state;
 #define ENTRY(more) "accounts = ( { name = \"a\"; match = \"*\"; " more " } );"
 	refuses(ENTRY("each = { recipients = 5; };"), "must be limits in quotes");
@@ -266,8 +253,7 @@ static void mistakes(void **state)
 	    "already used at line 2");
 }
 
-static void texts_for_clients(void **state)
-{
+static void texts_for_clients(void **state) {
 	struct account_values values = { .used = 100, .limit = 100, .what = "recipients",
 		.window_s = 3600, .retry_s = 42, .account = "staff", .id = "abc" };
 	char out[ACCOUNT_TEXT_SIZE], why[128];
@@ -289,8 +275,7 @@ static void texts_for_clients(void **state)
 	assert_string_equal(account_window_text(7 * 86400, window), "7d");
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(logins_are_of_the_first_entry_that_matches),
 		cmocka_unit_test(free_recipients),

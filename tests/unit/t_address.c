@@ -16,8 +16,7 @@
 #include "tests/unit/random.h"
 
 /* From a block of exactly its length, so that ASan sees a step outside. */
-static bool parse(const char *text, struct address *out)
-{
+static bool parse(const char *text, struct address *out) {
 	size_t length = strlen(text);
 	char *copy = malloc(length ? length : 1);
 	bool good;
@@ -29,8 +28,7 @@ static bool parse(const char *text, struct address *out)
 	return good;
 }
 
-static void good_texts(void **state)
-{
+static void good_texts(void **state) {
 	static const struct {
 		const char *text;
 		const char *usual;
@@ -73,8 +71,7 @@ static void good_texts(void **state)
 	}
 }
 
-static void bad_texts(void **state)
-{
+static void bad_texts(void **state) {
 	static const char *const cases[] = {
 		"", " ", "1", "1.2.3", "1.2.3.", ".1.2.3", "1.2.3.4.", "1.2.3.4.5", "1..3.4",
 		"256.1.1.1", "1.1.1.1000", "01.2.3.4", "1.2.3.00", "1.2.3.4 ", " 1.2.3.4",
@@ -103,8 +100,7 @@ static void bad_texts(void **state)
 
 /* Whatever is written is read back, and the C library reads and writes the same
  * (but for ::a.b.c.d, which it prints with dots). */
-static void random_addresses_and_the_c_library(void **state)
-{
+static void random_addresses_and_the_c_library(void **state) {
 	struct random random = random_seeded("random_addresses_and_the_c_library");
 
 	(void)state;
@@ -145,8 +141,7 @@ static void random_addresses_and_the_c_library(void **state)
 
 /* Texts of the characters that addresses are made of: we and the C library agree
  * on what is one (RFC 4291 leaves "::" for one group open: both take it). */
-static void random_texts_and_the_c_library(void **state)
-{
+static void random_texts_and_the_c_library(void **state) {
 	struct random random = random_seeded("random_texts_and_the_c_library");
 	unsigned good = 0;
 
@@ -173,8 +168,7 @@ static void random_texts_and_the_c_library(void **state)
 	assert_true(good > 100);
 }
 
-static void equality_and_families(void **state)
-{
+static void equality_and_families(void **state) {
 	static const char *const texts[] = {
 		"::", "::1", "::fffe:ffff:ffff", "0.0.0.0", "0.0.0.1", "127.255.255.255",
 		"128.0.0.0", "255.255.255.255", "::1:0:0:0", "2001:db8::", "ff00::",
@@ -194,8 +188,7 @@ static void equality_and_families(void **state)
 		}
 }
 
-static void truncate_to_bits(void **state)
-{
+static void truncate_to_bits(void **state) {
 	(void)state;
 	for (unsigned bits = 0; bits <= 128; bits++) {
 		struct address address;
@@ -207,8 +200,7 @@ static void truncate_to_bits(void **state)
 	}
 }
 
-static void prefixes(void **state)
-{
+static void prefixes(void **state) {
 	static const struct {
 		const char *text;
 		const char *usual;	/* NULL: an error */
@@ -273,8 +265,7 @@ static void prefixes(void **state)
 	}
 }
 
-static void the_longest_text_fits(void **state)
-{
+static void the_longest_text_fits(void **state) {
 	struct prefix prefix = { .bits = 128 };
 	char text[ADDRESS_TEXT_MAX];
 
@@ -284,8 +275,7 @@ static void the_longest_text_fits(void **state)
 	assert_string_equal(text, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128");
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_texts),
 		cmocka_unit_test(bad_texts),

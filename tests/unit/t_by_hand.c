@@ -20,14 +20,12 @@ static const char configuration[] = CONFIGURATION;
 static const char providers[] = "version = 1;\n"
     "providers = ( { name = \"big\"; relays = [ \"*.big.example\" ]; } );\n";
 
-static void begin(void)
-{
+static void begin(void) {
 	site_open(&site, 64, configuration);
 	now_ns = clock_now_ns();
 }
 
-static enum by_hand_error act(const struct by_hand *how, struct window_owner *owner)
-{
+static enum by_hand_error act(const struct by_hand *how, struct window_owner *owner) {
 	struct by_hand request = *how;
 
 	request.name_length = strlen(how->name);
@@ -36,16 +34,14 @@ static enum by_hand_error act(const struct by_hand *how, struct window_owner *ow
 	return windows_by_hand(site.engine, site.generation, &request, now_ns, owner);
 }
 
-static enum by_hand_error hand(enum by_hand_verb verb, const char *name, int64_t seconds)
-{
+static enum by_hand_error hand(enum by_hand_verb verb, const char *name, int64_t seconds) {
 	struct window_owner owner;
 
 	return act(&(struct by_hand){ .verb = verb, .name = name,
 		.for_ns = seconds * NS_PER_SECOND, .ceiling = BY_HAND_UNSET }, &owner);
 }
 
-static void suspend_and_resume(void **state)
-{
+static void suspend_and_resume(void **state) {
 	struct window_view view;
 
 	(void)state;
@@ -76,8 +72,7 @@ static void suspend_and_resume(void **state)
 }
 
 /* Suspended as its deliveries failed; then `set NAME --window`. */
-static void a_window_set_while_dead_does_not_become_a_rule(void **state)
-{
+static void a_window_set_while_dead_does_not_become_a_rule(void **state) {
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .window = 3,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
@@ -102,8 +97,7 @@ static void a_window_set_while_dead_does_not_become_a_rule(void **state)
 	site_close(&site);
 }
 
-static void held_until_it_is_resumed(void **state)
-{
+static void held_until_it_is_resumed(void **state) {
 	(void)state;
 	begin();
 	assert_int_equal(hand(BY_HAND_HOLD, "d.example", 0), BY_HAND_DONE);
@@ -129,8 +123,7 @@ static void held_until_it_is_resumed(void **state)
 	site_close(&site);
 }
 
-static void the_echo_does_not_bring_it_back(void **state)
-{
+static void the_echo_does_not_bring_it_back(void **state) {
 	(void)state;
 	begin();
 	for (int i = 0; i < 8; i++)
@@ -154,8 +147,7 @@ static void the_echo_does_not_bring_it_back(void **state)
 	site_close(&site);
 }
 
-static void set_and_forget(void **state)
-{
+static void set_and_forget(void **state) {
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .window = 8,
 		.ceiling = 8, .for_ns = 3600 * NS_PER_SECOND };
 	struct window_owner owner;
@@ -200,8 +192,7 @@ static void set_and_forget(void **state)
 	site_close(&site);
 }
 
-static void one_domain_of_a_provider(void **state)
-{
+static void one_domain_of_a_provider(void **state) {
 	struct line line = { .domain = "one.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_SENT, .text = accepted };
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "one.example", .window = 3,
@@ -233,8 +224,7 @@ static void one_domain_of_a_provider(void **state)
 	site_providers = NULL;
 }
 
-static void recipients(void **state)
-{
+static void recipients(void **state) {
 	struct window_held held;
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "u@d.example", .window = 3 };
 	struct window_owner owner;
@@ -261,8 +251,7 @@ static void recipients(void **state)
 	site_close(&site);
 }
 
-static void classes(void **state)
-{
+static void classes(void **state) {
 	struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "slow", .class = true,
 		.ceiling = BY_HAND_UNSET, .reason = "their line is cut" };
 	struct window_owner owner;
@@ -298,8 +287,7 @@ static void classes(void **state)
 }
 
 /* All of these may be held, and none of them is another one. */
-static void classes_whose_names_are_nearly_the_same(void **state)
-{
+static void classes_whose_names_are_nearly_the_same(void **state) {
 #define LONG "a-class-of-a-name-that-is-as-long-as-a-destination-may-be-and-much-the-same-"
 	static const char *const list[] = { "slow", "Slow", "sLow", "^slow", "slow.",
 		LONG "1", LONG "2" };
@@ -339,8 +327,7 @@ static const char rules[] = "version = 1;\n"
     "    { name = \"one\"; match = \"^450 4\\\\.2\\\\.1\"; action = \"hold-recipient\"; for = \"1h\"; } ); } );\n";
 
 /* A rule would hold it for longer, for another reason. */
-static void a_rule_leaves_what_people_said(void **state)
-{
+static void a_rule_leaves_what_people_said(void **state) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED, .recipient = "u@d.example",
 		.text = "host mx.big.example[198.51.100.1] said: 451 4.7.1 slow down" };
@@ -376,8 +363,7 @@ static void a_rule_leaves_what_people_said(void **state)
 	site_providers = NULL;
 }
 
-static void names(void **state)
-{
+static void names(void **state) {
 	char longest[SEGMENT_NAME_MAX + 2];
 
 	(void)state;
@@ -399,8 +385,7 @@ static void names(void **state)
 
 /* Whatever is done and happens: what a hold says stands until it is over or undone, and
  * what is not held is as the law says. */
-static void a_hold_is_a_hold(void **state)
-{
+static void a_hold_is_a_hold(void **state) {
 	enum { STEPS = 30000 };
 	struct random random = random_seeded("a_hold_is_a_hold");
 	int64_t until_ns = 0;	/* of the model: held up to then */
@@ -453,8 +438,7 @@ static void a_hold_is_a_hold(void **state)
 	site_close(&site);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(suspend_and_resume),
 		cmocka_unit_test(a_window_set_while_dead_does_not_become_a_rule),

@@ -16,8 +16,7 @@
 #include "tests/unit/naive_class.h"
 #include "tests/unit/random.h"
 
-static struct address parse(const char *text)
-{
+static struct address parse(const char *text) {
 	struct address address = { { 0 } };
 
 	if (text != NULL)
@@ -25,16 +24,14 @@ static struct address parse(const char *text)
 	return address;
 }
 
-static uint32_t match(const struct set *set, const char *address, const char *name)
-{
+static uint32_t match(const struct set *set, const char *address, const char *name) {
 	struct address parsed = parse(address);
 
 	return class_index_match(set->index, &parsed, name,
 	    name != NULL ? strlen(name) : 0);
 }
 
-static void first_match_whatever_the_kind(void **state)
-{
+static void first_match_whatever_the_kind(void **state) {
 	struct set set = set_new(16);
 
 	(void)state;
@@ -71,8 +68,7 @@ static void first_match_whatever_the_kind(void **state)
 	set_free(&set);
 }
 
-static void a_name_never_enters_an_address_class(void **state)
-{
+static void a_name_never_enters_an_address_class(void **state) {
 	struct set set = set_new(4);
 
 	(void)state;
@@ -90,8 +86,7 @@ static void a_name_never_enters_an_address_class(void **state)
 	set_free(&set);
 }
 
-static void star_takes_even_the_unknown(void **state)
-{
+static void star_takes_even_the_unknown(void **state) {
 	struct set set = set_new(4);
 
 	(void)state;
@@ -109,8 +104,7 @@ static void star_takes_even_the_unknown(void **state)
 	set_free(&set);
 }
 
-static void long_and_odd_names(void **state)
-{
+static void long_and_odd_names(void **state) {
 	struct set set = set_new(8);
 	char name[600];
 
@@ -140,8 +134,7 @@ static void long_and_odd_names(void **state)
 	set_free(&set);
 }
 
-static void edges_of_the_address_space(void **state)
-{
+static void edges_of_the_address_space(void **state) {
 	struct set set = set_new(16);
 
 	(void)state;
@@ -173,8 +166,7 @@ static void edges_of_the_address_space(void **state)
 	set_free(&set);
 }
 
-static void rules_left_out(void **state)
-{
+static void rules_left_out(void **state) {
 	struct set set = set_new(4);
 
 	(void)state;
@@ -189,8 +181,7 @@ static void rules_left_out(void **state)
 	set_free(&set);
 }
 
-static void no_rules(void **state)
-{
+static void no_rules(void **state) {
 	struct set set = set_new(0);
 	struct mask mask;
 	const char *why;
@@ -208,8 +199,7 @@ static void no_rules(void **state)
 	set_free(&set);
 }
 
-static void too_small_a_block_is_refused(void **state)
-{
+static void too_small_a_block_is_refused(void **state) {
 	struct set set = set_new(4);
 	size_t most, scratch_bytes;
 	uint64_t *block, scratch[64];
@@ -238,8 +228,7 @@ static void too_small_a_block_is_refused(void **state)
 #define MASKS	3000
 
 /* Of names and networks, wide ones too, as many as three levels of a tree have. */
-static struct set many_masks(void)
-{
+static struct set many_masks(void) {
 	struct set set = set_new(3 * MASKS);
 	char text[128];
 
@@ -256,8 +245,7 @@ static struct set many_masks(void)
 	return set;
 }
 
-static void look_everywhere(const struct set *set)
-{
+static void look_everywhere(const struct set *set) {
 	static const char *const names[] = { "example", "7.a-label-of-more-than-19-bytes-7.example",
 		"x.9.a-label-of-more-than-19-bytes-9.example", "mail.7", "." };
 	static const char *const addresses[] = { "10.1.2.3", "0.0.0.0", "255.255.255.255",
@@ -281,8 +269,7 @@ static void look_everywhere(const struct set *set)
 }
 
 /* Without a free slot a name that is not there would be sought for ever. */
-static void a_full_table_of_names_is_not_sound(void **state)
-{
+static void a_full_table_of_names_is_not_sound(void **state) {
 	struct set set = many_masks();
 	const struct name_table *table = (const struct name_table *)(const void *)
 	    ((const char *)set.index + 16);
@@ -303,8 +290,7 @@ static void a_full_table_of_names_is_not_sound(void **state)
 	set_free(&set);
 }
 
-static void an_index_that_is_cut_is_not_sound(void **state)
-{
+static void an_index_that_is_cut_is_not_sound(void **state) {
 	struct set set = many_masks();
 
 	(void)state;
@@ -315,8 +301,7 @@ static void an_index_that_is_cut_is_not_sound(void **state)
 }
 
 /* Whatever stands in an index that is sound: all lookups end, and stay within it (ASan). */
-static void lookups_in_a_spoiled_index_that_is_sound_end(void **state)
-{
+static void lookups_in_a_spoiled_index_that_is_sound_end(void **state) {
 	static const uint32_t edges[] = { 0, 1, 2, 0x7fffffff, 0x80000000, UINT32_MAX,
 		UINT32_MAX - 1, 64 };
 	struct random random = { random_seed() };
@@ -348,8 +333,7 @@ static void lookups_in_a_spoiled_index_that_is_sound_end(void **state)
 	set_free(&set);
 }
 
-static void covers(void **state)
-{
+static void covers(void **state) {
 	static const struct {
 		const char *mask;
 		uint32_t rule;
@@ -393,8 +377,7 @@ static void covers(void **state)
 	set_free(&set);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_match_whatever_the_kind),
 		cmocka_unit_test(a_name_never_enters_an_address_class),

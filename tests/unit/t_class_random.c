@@ -23,8 +23,7 @@ static const char *const labels[] = {
 };
 #define LABELS (sizeof labels / sizeof labels[0])
 
-static size_t random_name(struct random *random, char *out)
-{
+static size_t random_name(struct random *random, char *out) {
 	uint32_t count = 1 + random_below(random, 4);
 	uint32_t alphabet = random_below(random, 3) == 0 ? LABELS : 3;
 	size_t length = 0;
@@ -41,8 +40,7 @@ static size_t random_name(struct random *random, char *out)
 	return length;
 }
 
-static void random_address(struct random *random, struct address *address)
-{
+static void random_address(struct random *random, struct address *address) {
 	static const uint8_t bytes[] = { 0, 0, 0, 0xff, 0xff, 1, 0x80, 0x20 };
 
 	memset(address, 0, sizeof *address);
@@ -55,8 +53,7 @@ static void random_address(struct random *random, struct address *address)
 		address->bytes[i] = bytes[random_below(random, 8)];
 }
 
-static void random_mask(struct random *random, char *out)
-{
+static void random_mask(struct random *random, char *out) {
 	struct prefix prefix;
 
 	switch (random_below(random, 12)) {
@@ -88,8 +85,7 @@ static void random_mask(struct random *random, char *out)
 	}
 }
 
-static void compare_once(struct random *random, const struct set *set)
-{
+static void compare_once(struct random *random, const struct set *set) {
 	struct address address;
 	char name[300];
 	size_t length = random_name(random, name);
@@ -121,8 +117,7 @@ static void compare_once(struct random *random, const struct set *set)
 	    asked != NULL ? length : 0), expected);
 }
 
-static void random_sets_agree_with_naive(void **state)
-{
+static void random_sets_agree_with_naive(void **state) {
 	struct random random = random_seeded("random_sets_agree_with_naive");
 
 	(void)state;
@@ -154,8 +149,7 @@ static void random_sets_agree_with_naive(void **state)
 	}
 }
 
-static void equal_rules_give_equal_indexes(void **state)
-{
+static void equal_rules_give_equal_indexes(void **state) {
 	struct random random = random_seeded("equal_rules_give_equal_indexes");
 	struct set one = set_new(500), other = set_new(500);
 
@@ -176,8 +170,7 @@ static void equal_rules_give_equal_indexes(void **state)
 }
 
 /* 100,000 rules: each is asked by what it names, a sample against the naive. */
-static void hundred_thousand_rules(void **state)
-{
+static void hundred_thousand_rules(void **state) {
 	struct random random = random_seeded("hundred_thousand_rules");
 	const uint32_t wanted = 100000;
 	struct set set = set_new(wanted);
@@ -227,8 +220,7 @@ static void hundred_thousand_rules(void **state)
 	set_free(&set);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_sets_agree_with_naive),
 		cmocka_unit_test(equal_rules_give_equal_indexes),

@@ -17,15 +17,13 @@ static char text[CLUSTER_CALL_BYTES(POOLS)];
 static struct redis_value list[64];
 static size_t count;
 
-static struct cluster_link joined(void)
-{
+static struct cluster_link joined(void) {
 	return (struct cluster_link){ .node = "mx1", .instance = "i1", .lease_ms = 15000, .nodes = 3,
 		.epoch = "aaaa", .token = 7, .sequence = 41, .event = 120, .heard_ms = 98000,
 		.life = 33 };
 }
 
-static struct cluster_call begun(struct cluster_link *link, enum cluster_operation operation)
-{
+static struct cluster_call begun(struct cluster_link *link, enum cluster_operation operation) {
 	struct cluster_call call = { .words = words, .capacity = CLUSTER_CALL_WORDS(POOLS),
 		.text = text, .size = sizeof(text) };
 
@@ -34,14 +32,12 @@ static struct cluster_call begun(struct cluster_link *link, enum cluster_operati
 	return call;
 }
 
-static void word_is(size_t number, const char *wanted)
-{
+static void word_is(size_t number, const char *wanted) {
 	assert_int_equal(words[number].length, strlen(wanted));
 	assert_memory_equal(words[number].text, wanted, strlen(wanted));
 }
 
-static void a_call_word_for_word(void **state)
-{
+static void a_call_word_for_word(void **state) {
 	struct cluster_link link = joined();
 	struct cluster_call call = begun(&link, CLUSTER_SHARE);
 	struct cluster_pool pool = { .name = "b:two words", .name_length = 11, .limit = 30,
@@ -70,8 +66,7 @@ static void a_call_word_for_word(void **state)
 	assert_int_equal(call.sent.pools, 2);
 }
 
-static void the_first_call_knows_nothing(void **state)
-{
+static void the_first_call_knows_nothing(void **state) {
 	struct cluster_link link = { .node = "mx1", .instance = "i1", .lease_ms = 2000, .nodes = 64 };
 
 	(void)state;
@@ -79,8 +74,7 @@ static void the_first_call_knows_nothing(void **state)
 	word_is(6, "hello 1 mx1 i1 0 1 - 0 0 100000 2000 64 000000000000feed -");
 }
 
-static void a_call_ends_where_its_memory_does(void **state)
-{
+static void a_call_ends_where_its_memory_does(void **state) {
 	struct cluster_link link = joined();
 	struct cluster_call call = begun(&link, CLUSTER_SHARE);
 	struct cluster_pool pool = { .name = "b:x", .name_length = 3 };
@@ -95,8 +89,7 @@ static void a_call_ends_where_its_memory_does(void **state)
 	assert_false(cluster_call_pool(&call, &pool));
 }
 
-static void names_of_nodes(void **state)
-{
+static void names_of_nodes(void **state) {
 	(void)state;
 	assert_true(cluster_node_name_is_good("mx-1.example_net"));
 	assert_true(cluster_node_name_is_good("a234567890123456789012345678901"));
@@ -109,27 +102,23 @@ static void names_of_nodes(void **state)
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-static void say_text(const char *word)
-{
+static void say_text(const char *word) {
 	list[count++] = (struct redis_value){ .kind = REDIS_KIND_TEXT, .text = word,
 		.length = strlen(word) };
 }
 
-static void say(int64_t number)
-{
+static void say(int64_t number) {
 	list[count++] = (struct redis_value){ .kind = REDIS_KIND_NUMBER, .number = number };
 }
 
-static void begin_answer(const char *status, const char *epoch, int64_t event)
-{
+static void begin_answer(const char *status, const char *epoch, int64_t event) {
 	count = 0;
 	say_text(status);
 	say_text(epoch);
 	say(event);
 }
 
-static void say_ok(const char *epoch, int64_t event, int64_t token, int64_t life, int64_t wait_ms)
-{
+static void say_ok(const char *epoch, int64_t event, int64_t token, int64_t life, int64_t wait_ms) {
 	begin_answer("ok", epoch, event);
 	say(token);
 	say(life);
@@ -139,8 +128,7 @@ static void say_ok(const char *epoch, int64_t event, int64_t token, int64_t life
 	say(3);
 }
 
-static void say_share(int64_t granted, int64_t fair)
-{
+static void say_share(int64_t granted, int64_t fair) {
 	say(granted);
 	say(fair);
 	say(4);
@@ -153,8 +141,7 @@ static void say_share(int64_t granted, int64_t fair)
 static struct cluster_share shares[POOLS];
 
 static struct cluster_answer answer_to(struct cluster_link *link,
-    const struct cluster_sent *sent)
-{
+    const struct cluster_sent *sent) {
 	struct redis_value value = { .kind = REDIS_KIND_LIST, .list = list, .count = count };
 	struct cluster_answer answer;
 
@@ -163,8 +150,7 @@ static struct cluster_answer answer_to(struct cluster_link *link,
 }
 
 static struct cluster_sent sent_by(struct cluster_link *link, enum cluster_operation operation,
-    unsigned pools)
-{
+    unsigned pools) {
 	struct cluster_call call = begun(link, operation);
 	struct cluster_pool pool = { .name = "b:x", .name_length = 3 };
 
@@ -173,8 +159,7 @@ static struct cluster_sent sent_by(struct cluster_link *link, enum cluster_opera
 	return call.sent;
 }
 
-static void a_grant_runs_from_when_it_was_asked_for(void **state)
-{
+static void a_grant_runs_from_when_it_was_asked_for(void **state) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_SHARE, 1);
 	struct cluster_answer answer;
@@ -202,8 +187,7 @@ static void a_grant_runs_from_when_it_was_asked_for(void **state)
 	assert_false(answer_to(&link, &sent).reborn);
 }
 
-static void a_new_epoch_is_waited_for(void **state)
-{
+static void a_new_epoch_is_waited_for(void **state) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_SHARE, 1);
 	struct cluster_answer answer;
@@ -237,8 +221,7 @@ static void a_new_epoch_is_waited_for(void **state)
 	assert_int_equal(answer.until_ms, 112950);
 }
 
-static void who_may_not_join_is_told_why(void **state)
-{
+static void who_may_not_join_is_told_why(void **state) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_HELLO, 0);
 	struct cluster_answer answer;
@@ -270,8 +253,7 @@ static void who_may_not_join_is_told_why(void **state)
 	assert_string_equal(answer.text, "lea?ses");
 }
 
-static void nonsense(struct cluster_link *link, const struct cluster_sent *sent, const char *why)
-{
+static void nonsense(struct cluster_link *link, const struct cluster_sent *sent, const char *why) {
 	struct cluster_link before = *link;
 	struct cluster_answer answer = answer_to(link, sent);
 
@@ -280,8 +262,7 @@ static void nonsense(struct cluster_link *link, const struct cluster_sent *sent,
 	assert_memory_equal(link, &before, sizeof(before));
 }
 
-static void nonsense_changes_nothing(void **state)
-{
+static void nonsense_changes_nothing(void **state) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_SHARE, 1);
 	struct redis_value value = { .kind = REDIS_KIND_ERROR, .text = "NOPERM \033[2J no",
@@ -320,8 +301,7 @@ static void nonsense_changes_nothing(void **state)
 	assert_string_equal(answer.text, "NOPERM ?[2J no");
 }
 
-static void all_nodes_are_shown(void **state)
-{
+static void all_nodes_are_shown(void **state) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_LOOK, 2);
 	struct redis_value node[4], part[7], nodes, parts, value;
@@ -368,8 +348,7 @@ static void all_nodes_are_shown(void **state)
 	assert_string_equal(answer.text, "of no pool or node");
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_word_for_word),
 		cmocka_unit_test(the_first_call_knows_nothing),

@@ -37,8 +37,7 @@ static const char design[] =
     "outbound = { observe = true; };\n";
 
 /* Compiles what must be good, and prints what was said if it is not. */
-static struct generation *good(const char *text)
-{
+static struct generation *good(const char *text) {
 	struct config_messages messages;
 	struct generation *g = config_compile_text(text, "t", &messages);
 	struct diag diag;
@@ -54,8 +53,7 @@ static struct generation *good(const char *text)
 }
 
 /* One class by its settings. */
-static struct generation *with_class(const char *settings)
-{
+static struct generation *with_class(const char *settings) {
 	char text[2048];
 
 	snprintf(text, sizeof(text), "version = 1; classes = ( { name = \"c\"; "
@@ -63,8 +61,7 @@ static struct generation *with_class(const char *settings)
 	return good(text);
 }
 
-static void the_design_is_accepted(void **state)
-{
+static void the_design_is_accepted(void **state) {
 	struct generation *g = good(design);
 	const struct generation_class *class;
 
@@ -102,8 +99,7 @@ static void the_design_is_accepted(void **state)
 	free(g);
 }
 
-static void everything_else_has_a_default(void **state)
-{
+static void everything_else_has_a_default(void **state) {
 	struct generation *g = with_class("sessions = 1;");
 
 	(void)state;
@@ -144,8 +140,7 @@ static void everything_else_has_a_default(void **state)
 	free(g);
 }
 
-static void settings_are_kept(void **state)
-{
+static void settings_are_kept(void **state) {
 	struct generation *g = good(
 	    "version = 1; user = \"u\"; group = \"g\"; adopt = \"never\"; fail = \"closed\";\n"
 	    "state = { path = \"/x/y\"; sessions = \"1M\"; classes = 7; };\n"
@@ -206,8 +201,7 @@ static void settings_are_kept(void **state)
 	free(g);
 }
 
-static void the_gate_knows_its_words_and_whom_to_spare(void **state)
-{
+static void the_gate_knows_its_words_and_whom_to_spare(void **state) {
 	struct generation *g = good("version = 1;\n"
 	    "gate = { command = [ \"/bin/sh\", \"-x\" ]; };\n"
 	    "exempt = [ \"127.0.0.0/8\", \"192.0.2.*\", \"::1\", \"2001:db8::/32\" ];\n"
@@ -222,8 +216,7 @@ static void the_gate_knows_its_words_and_whom_to_spare(void **state)
 	free(g);
 }
 
-static void alerts_are_kept(void **state)
-{
+static void alerts_are_kept(void **state) {
 	const char *list = setting_find("alert.on")->allowed;
 	struct generation *g = good("version = 1; classes = ();\n"
 	    "alert = { command = [ \"/bin/sh\", \"root\" ]; on = [ \"gate\", \"role\" ];\n"
@@ -255,8 +248,7 @@ static void alerts_are_kept(void **state)
 	}
 }
 
-static void mail_servers_are_kept(void **state)
-{
+static void mail_servers_are_kept(void **state) {
 	struct generation *g = good(
 	    "version = 1; classes = ();\n"
 	    "mta = ( { name = \"out\"; log = \"/l\"; syslog_name = \"postfix-out\"; clone = \"relay\";\n"
@@ -304,8 +296,7 @@ static void mail_servers_are_kept(void **state)
 	free(g);
 }
 
-static void the_transports_of_a_queue_have_their_own(void **state)
-{
+static void the_transports_of_a_queue_have_their_own(void **state) {
 	struct generation *g = good(
 	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; processes = 4;\n"
@@ -335,8 +326,7 @@ static void the_transports_of_a_queue_have_their_own(void **state)
 	free(g);
 }
 
-static void a_driven_queue_is_kept(void **state)
-{
+static void a_driven_queue_is_kept(void **state) {
 	struct generation *g = good(
 	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; cf = \"/etc/x.cf\"; processes = 4;\n"
@@ -377,8 +367,7 @@ static void a_driven_queue_is_kept(void **state)
 	free(g);
 }
 
-static void one_limit_stands_for_both(void **state)
-{
+static void one_limit_stands_for_both(void **state) {
 	struct generation *g = with_class("sessions = 9;");
 
 	(void)state;
@@ -396,8 +385,7 @@ static void one_limit_stands_for_both(void **state)
 	free(g);
 }
 
-static void innermost_observe_wins(void **state)
-{
+static void innermost_observe_wins(void **state) {
 	/* top, class, client, outbound: -1 is left out */
 	static const int rows[][7] = {
 		{ -1, -1, -1, -1, 0, 0, 0 },
@@ -431,8 +419,7 @@ static void innermost_observe_wins(void **state)
 	}
 }
 
-static void a_name_in_quotes_of_any_list_keeps_its_line(void **state)
-{
+static void a_name_in_quotes_of_any_list_keeps_its_line(void **state) {
 	struct generation *g = good("version = 1;\n/* a\n comment */\nclasses = (\n {\n name = \"c\";"
 	    " sessions = 1;\n match = [\n \"a.example\"\n , \"b.example\" # \"x\" ]\n\n,"
 	    "\"*.c.example\"\n\n ]\n }\n ,\n { name = \"d\"\n match = ( \"d.example\"\n );\n"
@@ -450,8 +437,7 @@ static void a_name_in_quotes_of_any_list_keeps_its_line(void **state)
 
 /* Why the source looks at bare numbers before libconfig does: 1.5 wraps them, 1.7 makes
  * another type of them. */
-static void libconfig_takes_numbers_that_do_not_fit_in_silence(void **state)
-{
+static void libconfig_takes_numbers_that_do_not_fit_in_silence(void **state) {
 	config_t config;
 	int value = -1;
 
@@ -475,16 +461,14 @@ struct differences {
 	char text[256];
 };
 
-static void gather(void *context, const char *setting)
-{
+static void gather(void *context, const char *setting) {
 	struct differences *d = context;
 	size_t length = strlen(d->text);
 
 	snprintf(d->text + length, sizeof(d->text) - length, "%s ", setting);
 }
 
-static void the_journal_has_a_directory_for_each_role_or_none(void **state)
-{
+static void the_journal_has_a_directory_for_each_role_or_none(void **state) {
 	struct generation *some = good("version = 1; classes = ( );\n"
 	    "journal = { path = \"/j\"; file_size = \"64k\"; };"), *none, *other;
 	char path[PATH_MAX];
@@ -507,8 +491,7 @@ static void the_journal_has_a_directory_for_each_role_or_none(void **state)
 	free(none);
 }
 
-static void differences_that_wait_for_a_restart(void **state)
-{
+static void differences_that_wait_for_a_restart(void **state) {
 	static const struct {
 		const char *settings, *expected;
 	} rows[] = {
@@ -550,8 +533,7 @@ static void differences_that_wait_for_a_restart(void **state)
 }
 
 /* 100,000 masks; all of them are found. */
-static void many_masks(void **state)
-{
+static void many_masks(void **state) {
 	size_t room = 4 << 20, length = 0;
 	char *text = malloc(room);
 	struct generation *g;
@@ -582,8 +564,7 @@ static void many_masks(void **state)
 	free(text);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_design_is_accepted),
 		cmocka_unit_test(everything_else_has_a_default),

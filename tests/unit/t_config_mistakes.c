@@ -446,15 +446,13 @@ static const struct {
 	    "2: unknown setting mta.pots: did you mean mta.ports?" },
 };
 
-static void render(const struct config_message *message, char *out, size_t size)
-{
+static void render(const struct config_message *message, char *out, size_t size) {
 	snprintf(out, size, "%d: %s%s", message->line,
 	    message->severity == MESSAGE_NOTE ? "note: " : "", message->text);
 	assert_string_equal(message->file, "t");
 }
 
-static void each_mistake_is_named(void **state)
-{
+static void each_mistake_is_named(void **state) {
 	unsigned failed = 0;
 
 	(void)state;
@@ -483,8 +481,7 @@ static void each_mistake_is_named(void **state)
 	assert_int_equal(failed, 0);
 }
 
-static void all_mistakes_in_one_run_and_in_order(void **state)
-{
+static void all_mistakes_in_one_run_and_in_order(void **state) {
 	static const char text[] = "version = 3;\nuser = \"\";\nstat = 1;\n"
 	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; sessions = 99999999999; },\n"
 	    "{ name = \"a\"; match = \"x\"; colour = 1; } );\nexempt = \"1.2.3\";\n";
@@ -507,8 +504,7 @@ static void all_mistakes_in_one_run_and_in_order(void **state)
 	config_messages_free(&messages);
 }
 
-static void a_thousand_messages_are_kept_and_all_are_counted(void **state)
-{
+static void a_thousand_messages_are_kept_and_all_are_counted(void **state) {
 	size_t room = 1 << 16, length = 0;
 	char *text = malloc(room);
 	struct config_messages messages;
@@ -528,8 +524,7 @@ static void a_thousand_messages_are_kept_and_all_are_counted(void **state)
 
 static char directory[64];
 
-static const char *file_of(const char *name)
-{
+static const char *file_of(const char *name) {
 	static char path[2][160];
 	static int turn;
 
@@ -538,8 +533,7 @@ static const char *file_of(const char *name)
 	return path[turn];
 }
 
-static void write_file(const char *name, const char *text, size_t length)
-{
+static void write_file(const char *name, const char *text, size_t length) {
 	FILE *file = fopen(file_of(name), "w");
 
 	assert_non_null(file);
@@ -548,8 +542,7 @@ static void write_file(const char *name, const char *text, size_t length)
 }
 
 /* Compiles the file; the first message must be of FILE:LINE with the words. */
-static void expect(const char *name, const char *file, int line, const char *words)
-{
+static void expect(const char *name, const char *file, int line, const char *words) {
 	struct config_messages messages;
 	struct generation *g = config_compile(file_of(name), &messages);
 
@@ -571,15 +564,13 @@ static void expect(const char *name, const char *file, int line, const char *wor
 
 #define WRITE(name, text) write_file(name, text, strlen(text))
 
-static int make_directory(void **state)
-{
+static int make_directory(void **state) {
 	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_config.XXXXXX");
 	return mkdtemp(directory) == NULL;
 }
 
-static int remove_directory(void **state)
-{
+static int remove_directory(void **state) {
 	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
 	    "string", "fifo", "cf", "driven", "none", "ends", "places" };
 
@@ -589,8 +580,7 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-static void included_files_are_named(void **state)
-{
+static void included_files_are_named(void **state) {
 	struct config_messages messages;
 	struct generation *g;
 
@@ -620,8 +610,7 @@ static void included_files_are_named(void **state)
 	free(g);
 }
 
-static void bad_includes(void **state)
-{
+static void bad_includes(void **state) {
 	(void)state;
 	WRITE("main", V "\n@include \"none\"\n" C);
 	expect("main", "main", 3, "cannot include");
@@ -642,8 +631,7 @@ static void bad_includes(void **state)
 	expect("main", "main", 2, "printable");
 }
 
-static void files_that_are_none(void **state)
-{
+static void files_that_are_none(void **state) {
 	(void)state;
 	expect("missing", "missing", 0, "cannot be read: No such file or directory");
 	WRITE("main", "");
@@ -656,8 +644,7 @@ static void files_that_are_none(void **state)
 }
 
 /* Nobody but its owner and group may read it, and it has to hold one. */
-static void passwords_that_are_none(void **state)
-{
+static void passwords_that_are_none(void **state) {
 	static const struct {
 		const char *text;
 		mode_t mode;
@@ -710,8 +697,7 @@ static void passwords_that_are_none(void **state)
 }
 
 /* A directory that only sendmail.cf names would wait for the mail server's slow runs. */
-static void queues_that_are_not_driven(void **state)
-{
+static void queues_that_are_not_driven(void **state) {
 	char text[1024];
 	size_t i;
 	static const struct {
@@ -741,8 +727,7 @@ static void queues_that_are_not_driven(void **state)
 }
 
 /* Without them nothing would be delivered, and nobody told. */
-static void a_program_and_a_queue_that_are_not_there(void **state)
-{
+static void a_program_and_a_queue_that_are_not_there(void **state) {
 	static const char format[] = V "providers = \"%s\";\nlisten = { socketmap = "
 	    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
 	    "sendmail = \"%s\"; drive = true; } );\n" C;
@@ -764,8 +749,7 @@ static void a_program_and_a_queue_that_are_not_there(void **state)
 }
 
 /* Nothing was learned, and nothing said why. */
-static void a_log_that_is_not_there_is_noted(void **state)
-{
+static void a_log_that_is_not_there_is_noted(void **state) {
 	char text[1024];
 
 	(void)state;
@@ -781,8 +765,7 @@ static void a_log_that_is_not_there_is_noted(void **state)
 }
 
 /* A reload went well, and the next start, of a reboot perhaps, did not. */
-static void users_and_groups_that_are_not_here(void **state)
-{
+static void users_and_groups_that_are_not_here(void **state) {
 	static const struct {
 		const char *text, *words;
 		int line;
@@ -824,8 +807,7 @@ static void users_and_groups_that_are_not_here(void **state)
 }
 
 /* Who looks for the daemon does not wait for 60,000 classes, nor for what is wrong in them. */
-static void its_places_are_found_whatever_the_classes_are(void **state)
-{
+static void its_places_are_found_whatever_the_classes_are(void **state) {
 	static const char text[] = "state = { path = \"/run/other/state\"; };\n"
 	    "listen = { control = \"unix:/run/other/control\"; };\n"
 	    "classes = ( { name = 1; match = [ \"300.1.1.1/99\" ]; } );\n";
@@ -846,8 +828,7 @@ static void its_places_are_found_whatever_the_classes_are(void **state)
 	free(g);
 }
 
-static void random_bytes_give_a_clean_error(void **state)
-{
+static void random_bytes_give_a_clean_error(void **state) {
 	uint64_t seed = 42;
 
 	(void)state;
@@ -866,8 +847,7 @@ static void random_bytes_give_a_clean_error(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_mistake_is_named),
 		cmocka_unit_test(all_mistakes_in_one_run_and_in_order),

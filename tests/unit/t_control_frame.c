@@ -16,8 +16,7 @@ static struct control_frame frame;
 /* In a block of exactly its size, which the frame then points into. */
 static char *block;
 
-static long parse(const char *text, size_t length, const char **why)
-{
+static long parse(const char *text, size_t length, const char **why) {
 	free(block);
 	block = malloc(length ? length : 1);
 	assert_non_null(block);
@@ -26,8 +25,7 @@ static long parse(const char *text, size_t length, const char **why)
 	return control_frame_parse(block, length, &frame, why);
 }
 
-static void what_is_written_is_read(void **state)
-{
+static void what_is_written_is_read(void **state) {
 	struct control_writer writer;
 	const char *why;
 	char out[512];
@@ -52,8 +50,7 @@ static void what_is_written_is_read(void **state)
 	assert_null(control_frame_get(&frame, "no"));
 }
 
-static void bytes_behind_the_frame_stay(void **state)
-{
+static void bytes_behind_the_frame_stay(void **state) {
 	static const char text[] = "4\na=b\n5\n";
 	const char *why;
 
@@ -63,8 +60,7 @@ static void bytes_behind_the_frame_stay(void **state)
 	assert_string_equal(control_frame_get(&frame, "a"), "b");
 }
 
-static void malformed_frames_say_why(void **state)
-{
+static void malformed_frames_say_why(void **state) {
 	static const struct { const char *text, *why; } rows[] = {
 		{ "x", "the length is not a number" },
 		{ "\n", "the length is out of range" },
@@ -100,8 +96,7 @@ static void malformed_frames_say_why(void **state)
 	assert_int_equal(parse("4\n\0=b\n", 6, &why), -1);
 }
 
-static void bounds(void **state)
-{
+static void bounds(void **state) {
 	static char text[CONTROL_BODY_MAX + 64], body[CONTROL_BODY_MAX];
 	size_t at = 0;
 	const char *why;
@@ -132,8 +127,7 @@ static void bounds(void **state)
 	assert_string_equal(why, "too many fields");
 }
 
-static void what_does_not_fit_is_no_frame(void **state)
-{
+static void what_does_not_fit_is_no_frame(void **state) {
 	struct control_writer writer;
 	char out[16];
 
@@ -151,16 +145,14 @@ static void what_does_not_fit_is_no_frame(void **state)
 	assert_int_equal(control_writer_finish(&writer), 0);
 }
 
-static int release(void **state)
-{
+static int release(void **state) {
 	(void)state;
 	free(block);
 	block = NULL;
 	return 0;
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read),
 		cmocka_unit_test(bytes_behind_the_frame_stay),

@@ -10,8 +10,7 @@
 #include "random.h"
 
 /* RFC 3720, appendix B.4 */
-static void test_known_sums(void **state)
-{
+static void test_known_sums(void **state) {
 	uint8_t bytes[32];
 
 	(void)state;
@@ -31,8 +30,7 @@ static void test_known_sums(void **state)
 }
 
 /* Both ways give the same, at every alignment, length and cut. */
-static void test_both_ways(void **state)
-{
+static void test_both_ways(void **state) {
 	uint8_t bytes[300];
 	struct random seed = { 1 };
 
@@ -50,8 +48,7 @@ static void test_both_ways(void **state)
 		}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_sums),
 		cmocka_unit_test(test_both_ways),

@@ -39,16 +39,14 @@ static const char providers[] = "version = 1;\n"
     "    { name = \"one\"; match = \"^450 4\\\\.2\\\\.1\"; action = \"hold-recipient\"; for = \"10m\"; }\n"
     "  ); } );\n";
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open(&site, 1000, classes);
 	now_ns = clock_now_ns();
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	site_close(&site);
 	site_providers = NULL;
@@ -57,8 +55,7 @@ static int tear_down(void **state)
 
 /* The line of the first of these words, in the text above; the site's own lines stand
  * before it. */
-static unsigned line_of(const char *words)
-{
+static unsigned line_of(const char *words) {
 	const struct generation_class *first = generation_class(site.generation, 0);
 	const char *found = strstr(classes, words);
 	unsigned line = first->line - 1;	/* its group begins in the second line */
@@ -69,8 +66,7 @@ static unsigned line_of(const char *words)
 	return line;
 }
 
-static struct decided found(uint64_t id)
-{
+static struct decided found(uint64_t id) {
 	struct decided d;
 
 	assert_true(id != 0);
@@ -84,8 +80,7 @@ static struct decided found(uint64_t id)
 
 /* --- sessions ------------------------------------------------------------------------ */
 
-static struct answer open_session(const char *client, uint16_t port, const char *name)
-{
+static struct answer open_session(const char *client, uint16_t port, const char *name) {
 	struct question question = site_question(client, port, name);
 	struct answer answer;
 
@@ -93,8 +88,7 @@ static struct answer open_session(const char *client, uint16_t port, const char 
 	return answer;
 }
 
-static void a_refusal_tells_rule_limit_and_count(void **state)
-{
+static void a_refusal_tells_rule_limit_and_count(void **state) {
 	struct answer answer;
 	struct decided d;
 
@@ -127,8 +121,7 @@ static void a_refusal_tells_rule_limit_and_count(void **state)
 	TEXT(d, NAME, "");
 }
 
-static void a_limit_of_one_client_has_its_own_line(void **state)
-{
+static void a_limit_of_one_client_has_its_own_line(void **state) {
 	struct answer answer;
 	struct decided d;
 
@@ -142,8 +135,7 @@ static void a_limit_of_one_client_has_its_own_line(void **state)
 }
 
 /* 60 in a minute, one at once: the second comes too soon. */
-static void a_rate_is_told_with_its_period(void **state)
-{
+static void a_rate_is_told_with_its_period(void **state) {
 	struct decided d;
 
 	(void)state;
@@ -155,8 +147,7 @@ static void a_rate_is_told_with_its_period(void **state)
 	assert_int_equal(d.limit_line, line_of("rate = \"60"));
 }
 
-static void observe_mode_says_by_which_line(void **state)
-{
+static void observe_mode_says_by_which_line(void **state) {
 	struct answer answer;
 	struct decided d;
 
@@ -171,8 +162,7 @@ static void observe_mode_says_by_which_line(void **state)
 }
 
 /* The session is let in: its recipients are turned away, and each has its id. */
-static void a_deferred_session_has_ids_at_its_recipients(void **state)
-{
+static void a_deferred_session_has_ids_at_its_recipients(void **state) {
 	struct question question = site_question("100.64.0.2", 1002, NULL);
 	struct answer answer;
 	struct decided d;
@@ -189,16 +179,14 @@ static void a_deferred_session_has_ids_at_its_recipients(void **state)
 	assert_int_equal(d.action, CLASS_ACTION_DEFER);
 }
 
-static void who_cannot_be_told_apart_is_noted(void **state)
-{
+static void who_cannot_be_told_apart_is_noted(void **state) {
 	(void)state;
 	assert_int_equal(found(open_session("192.0.2.1", 0, NULL).id).kind, DECIDED_UNTRACKED);
 }
 
 /* --- destinations --------------------------------------------------------------------- */
 
-static void fails_with(const char *domain, const char *queue_id, const char *text)
-{
+static void fails_with(const char *domain, const char *queue_id, const char *text) {
 	(void)feed_line(&(struct line){ .domain = domain, .relay_name = "mx.d.example",
 		.relay = "192.0.2.7", .queue_id = queue_id, .status = DELIVERY_DEFERRED,
 		.text = text, .took_ms = 50 });
@@ -206,8 +194,7 @@ static void fails_with(const char *domain, const char *queue_id, const char *tex
 }
 
 /* The ids of the row that ends with this one, the latest first. */
-static unsigned row_of(uint64_t id, struct decided out[], unsigned most)
-{
+static unsigned row_of(uint64_t id, struct decided out[], unsigned most) {
 	unsigned count = 0;
 
 	for (; id != 0 && count < most; count++) {
@@ -218,8 +205,7 @@ static unsigned row_of(uint64_t id, struct decided out[], unsigned most)
 }
 
 /* A window of 5 and one failed cohort: by 1/concurrency each, 5 failures suspend. */
-static void a_suspension_knows_its_failures(void **state)
-{
+static void a_suspension_knows_its_failures(void **state) {
 	struct decided d, row[10];
 	char queue_id[8];
 
@@ -256,8 +242,7 @@ static void a_suspension_knows_its_failures(void **state)
 	}
 }
 
-static void a_success_begins_another_row(void **state)
-{
+static void a_success_begins_another_row(void **state) {
 	struct decided row[10];
 	uint64_t first;
 
@@ -274,8 +259,7 @@ static void a_success_begins_another_row(void **state)
 }
 
 /* What fails while it is suspended leads to nothing; many at once are not all noted. */
-static void a_destination_that_fails_for_ever_washes_nothing_out(void **state)
-{
+static void a_destination_that_fails_for_ever_washes_nothing_out(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	uint64_t lost = 0, other;
@@ -302,8 +286,7 @@ static void a_destination_that_fails_for_ever_washes_nothing_out(void **state)
 	assert_true(decisions_find(site.segment, other, &d));
 }
 
-static void a_provider_rule_is_named_by_its_line(void **state)
-{
+static void a_provider_rule_is_named_by_its_line(void **state) {
 	struct decided d, cause;
 
 	(void)state;
@@ -326,8 +309,7 @@ static void a_provider_rule_is_named_by_its_line(void **state)
 }
 
 /* The one failure that a window of 1 bears is one that the rule knows, too. */
-static void two_suspensions_at_once_have_two_ids(void **state)
-{
+static void two_suspensions_at_once_have_two_ids(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	uint64_t lost = 0, last = 0;
 	unsigned by = 0;
@@ -353,8 +335,7 @@ static void two_suspensions_at_once_have_two_ids(void **state)
 	assert_true(view_of("provider:big").event == last);
 }
 
-static void a_recipient_that_is_held_knows_by_what(void **state)
-{
+static void a_recipient_that_is_held_knows_by_what(void **state) {
 	struct recipient_held held;
 	struct decided d;
 
@@ -375,8 +356,7 @@ static void a_recipient_that_is_held_knows_by_what(void **state)
 
 /* --- by hand, and what follows ---------------------------------------------------------- */
 
-static void by_hand(enum by_hand_verb verb, const char *name, bool class)
-{
+static void by_hand(enum by_hand_verb verb, const char *name, bool class) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .class = class, .window = BY_HAND_UNSET,
 		.ceiling = verb == BY_HAND_SET ? 7 : BY_HAND_UNSET, .uid = 42 };
@@ -386,8 +366,7 @@ static void by_hand(enum by_hand_verb verb, const char *name, bool class)
 	    &owner), BY_HAND_DONE);
 }
 
-static struct decided latest_event(void)
-{
+static struct decided latest_event(void) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d = { .id = 0 }, next;
 	uint64_t lost = 0;
@@ -398,8 +377,7 @@ static struct decided latest_event(void)
 	return d;
 }
 
-static uint64_t over_rate_again(void)
-{
+static uint64_t over_rate_again(void) {
 	struct recipient_held held;
 
 	now_ns += 60 * NS_PER_SECOND;
@@ -412,8 +390,7 @@ static uint64_t over_rate_again(void)
 }
 
 /* Held for longer, and once more after it was let go, of which nobody is told again. */
-static void a_recipient_that_is_held_again_knows_by_what(void **state)
-{
+static void a_recipient_that_is_held_again_knows_by_what(void **state) {
 	uint64_t id;
 
 	(void)state;
@@ -428,8 +405,7 @@ static void a_recipient_that_is_held_again_knows_by_what(void **state)
 }
 
 /* window.suspend is 10 minutes here: that ends by itself. */
-static void a_recipient_that_is_suspended_by_hand_is_so_for_a_time(void **state)
-{
+static void a_recipient_that_is_suspended_by_hand_is_so_for_a_time(void **state) {
 	struct decided d;
 
 	(void)state;
@@ -442,8 +418,7 @@ static void a_recipient_that_is_suspended_by_hand_is_so_for_a_time(void **state)
 }
 
 /* Nothing is left in the ring for which followers would wait. */
-static void what_is_refused_by_hand_takes_no_id(void **state)
-{
+static void what_is_refused_by_hand_takes_no_id(void **state) {
 	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "u@d.example",
 		.name_length = 11, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	uint64_t before = atomic_load(&site.segment->header->decided_next[
@@ -457,8 +432,7 @@ static void what_is_refused_by_hand_takes_no_id(void **state)
 	    DECIDED_OF_DESTINATIONS].number) == before);
 }
 
-static void what_is_done_by_hand_says_who(void **state)
-{
+static void what_is_done_by_hand_says_who(void **state) {
 	struct decided d;
 	uint64_t id;
 
@@ -484,8 +458,7 @@ static void what_is_done_by_hand_says_who(void **state)
 	assert_true((d.flags & DECIDED_IS_CLASS) != 0);
 }
 
-static void what_comes_back_knows_why_it_was_held(void **state)
-{
+static void what_comes_back_knows_why_it_was_held(void **state) {
 	uint64_t id;
 	struct decided d;
 
@@ -502,8 +475,7 @@ static void what_comes_back_knows_why_it_was_held(void **state)
 }
 
 /* Who asks before a connect is told of the suspension. */
-static void a_deferral_knows_the_suspension(void **state)
-{
+static void a_deferral_knows_the_suspension(void **state) {
 	const struct process_identity identity = { 1, 1 };
 	struct outbound_process *process = outbound_process_open(site.engine, &identity);
 	struct outbound_question question = { .destination = "d.example",
@@ -534,8 +506,7 @@ static void a_deferral_knows_the_suspension(void **state)
 /* --- the id that the slot has -------------------------------------------------------- */
 
 /* New reasons do not lose it, nor another layout, which takes the text's way. */
-static void the_slot_keeps_the_id(void **state)
-{
+static void the_slot_keeps_the_id(void **state) {
 	struct destination_window window;
 	uint64_t id, held;
 
@@ -567,8 +538,7 @@ static void the_slot_keeps_the_id(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_refusal_tells_rule_limit_and_count),

@@ -27,15 +27,13 @@
 
 static struct site site;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open_sized(&site, 64, 64, ALL);
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
@@ -46,8 +44,7 @@ static int tear_down(void **state)
 /* By hand: 1 is ten zeros and "1", and 1 modulo 29 is "1".  2^51 is 2 * 32^10; 32^10 is 3^10
  * = 59049 = 29 * 2036 + 5, so it is 10 modulo 29, "a".  3 * 2^51 + 31: 3 * 10 + 31 = 61 = 2 *
  * 29 + 3. */
-static void an_id_is_twelve_letters_of_which_the_last_checks(void **state)
-{
+static void an_id_is_twelve_letters_of_which_the_last_checks(void **state) {
 	static const struct {
 		uint64_t id;
 		const char *text;
@@ -74,15 +71,13 @@ static void an_id_is_twelve_letters_of_which_the_last_checks(void **state)
 	assert_string_equal(decision_id_text(0, text), "-");
 }
 
-static bool reads(const char *text)
-{
+static bool reads(const char *text) {
 	uint64_t id = 0;
 
 	return decision_id_parse(text, strlen(text), &id) && id == UINT64_C(1) << 51;
 }
 
-static void an_id_is_read_as_people_copy_it(void **state)
-{
+static void an_id_is_read_as_people_copy_it(void **state) {
 	static const char *const good[] = { "20000000000a", "20000000000A", "2OOoo000000a",
 		"id=20000000000a", "(20000000000a)", "id=20000000000a,", "\"20000000000a\".",
 		"(20000000000a):" };
@@ -100,8 +95,7 @@ static void an_id_is_read_as_people_copy_it(void **state)
 }
 
 /* One wrong letter, or two neighbours exchanged: told but where they are 29 apart. */
-static void a_slip_of_a_finger_is_told(void **state)
-{
+static void a_slip_of_a_finger_is_told(void **state) {
 	static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 	char text[DECISION_ID_MAX], slipped[DECISION_ID_MAX];
 	unsigned missed = 0, tried = 0;
@@ -133,8 +127,7 @@ static void a_slip_of_a_finger_is_told(void **state)
 
 /* --- texts --------------------------------------------------------------------------- */
 
-static struct decided sample(enum decided_kind kind, uint64_t id, const char *name)
-{
+static struct decided sample(enum decided_kind kind, uint64_t id, const char *name) {
 	struct decided d;
 
 	memset(&d, 0, sizeof(d));
@@ -146,8 +139,7 @@ static struct decided sample(enum decided_kind kind, uint64_t id, const char *na
 	return d;
 }
 
-static void texts_are_cut_and_never_beyond(void **state)
-{
+static void texts_are_cut_and_never_beyond(void **state) {
 	struct decided d = sample(DECIDED_REFUSED, 2, "a.example");
 	char long_text[400];
 
@@ -168,8 +160,7 @@ static void texts_are_cut_and_never_beyond(void **state)
 }
 
 /* A part of a name would be the name of somebody else, and commands are made of these. */
-static void a_name_that_does_not_fit_is_left_out(void **state)
-{
+static void a_name_that_does_not_fit_is_left_out(void **state) {
 	struct decided d = sample(DECIDED_BACK_PRESSURE, 2, "");
 	char long_name[300];
 
@@ -187,8 +178,7 @@ static void a_name_that_does_not_fit_is_left_out(void **state)
 	assert_true(decided_is_sound(&d));
 }
 
-static void what_makes_no_sense_is_none(void **state)
-{
+static void what_makes_no_sense_is_none(void **state) {
 	struct decided good = sample(DECIDED_SUSPENDED, 3, "a.example"), d;
 	struct random random = random_seeded("decisions");
 
@@ -224,8 +214,7 @@ static void what_makes_no_sense_is_none(void **state)
 
 /* --- rings --------------------------------------------------------------------------- */
 
-static uint64_t note(enum decided_kind kind, const char *name)
-{
+static uint64_t note(enum decided_kind kind, const char *name) {
 	struct decided d = sample(kind, decisions_claim(site.segment, decided_ring_of(kind)),
 	    name);
 
@@ -235,8 +224,7 @@ static uint64_t note(enum decided_kind kind, const char *name)
 
 /* Ids begin with the second in which the segment was made, 20 bits to the left, and somewhere
  * in the first half of it; the lowest tells the ring. */
-static void ids_begin_with_the_time(void **state)
-{
+static void ids_begin_with_the_time(void **state) {
 	uint64_t second = (uint64_t)site.segment->header->created_wall_s << 20;
 	uint64_t begin = 2 * atomic_load(&site.segment->header->decided_next[0].number);
 
@@ -253,8 +241,7 @@ static void ids_begin_with_the_time(void **state)
 	assert_true(note(DECIDED_REFUSED, "e") == begin + 1006);
 }
 
-static void one_is_found_until_it_is_overwritten(void **state)
-{
+static void one_is_found_until_it_is_overwritten(void **state) {
 	struct decided found;
 	uint64_t id = note(DECIDED_REFUSED, "first.example"), other;
 
@@ -277,8 +264,7 @@ static void one_is_found_until_it_is_overwritten(void **state)
 	assert_true(decisions_find(site.segment, other, &found));
 }
 
-static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t *lost)
-{
+static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t *lost) {
 	struct decided found;
 	unsigned count = 0;
 
@@ -288,8 +274,7 @@ static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t
 	return count;
 }
 
-static void a_follower_gets_all_and_waits_for_what_is_being_written(void **state)
-{
+static void a_follower_gets_all_and_waits_for_what_is_being_written(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	uint64_t lost = 0, claimed;
@@ -319,8 +304,7 @@ static void a_follower_gets_all_and_waits_for_what_is_being_written(void **state
 	assert_int_equal(lost, 11);
 }
 
-static void what_is_logged_is_marked(void **state)
-{
+static void what_is_logged_is_marked(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided found;
 	uint64_t first = note(DECIDED_REFUSED, "a"), lost = 0;
@@ -338,8 +322,7 @@ static void what_is_logged_is_marked(void **state)
 }
 
 /* Half of one and half of another has no right check sum. */
-static void two_writers_of_one_place_make_none(void **state)
-{
+static void two_writers_of_one_place_make_none(void **state) {
 	struct decided_slot *slot;
 	struct decided found;
 	uint64_t id = note(DECIDED_REFUSED, "first.example");
@@ -359,8 +342,7 @@ static void two_writers_of_one_place_make_none(void **state)
 	assert_true(decisions_find(site.segment, id, &found));
 }
 
-static void a_reader_finds_and_follows_them(void **state)
-{
+static void a_reader_finds_and_follows_them(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct reader *reader;
 	struct decided found;
@@ -385,8 +367,7 @@ struct moving {
 	uint64_t end;
 };
 
-static void move_the_end(void *context, const struct decided *decided)
-{
+static void move_the_end(void *context, const struct decided *decided) {
 	struct moving *moving = context;
 
 	(void)decided;
@@ -396,8 +377,7 @@ static void move_the_end(void *context, const struct decided *decided)
 }
 
 /* All records of the ring are valid; its end goes back behind whoever has come to it, and forth. */
-static void an_end_that_goes_back_and_forth_keeps_nobody(void **state)
-{
+static void an_end_that_goes_back_and_forth_keeps_nobody(void **state) {
 	struct moving moving = { .count = 0 };
 	struct reader *reader;
 	struct diag diag;
@@ -414,16 +394,14 @@ static void an_end_that_goes_back_and_forth_keeps_nobody(void **state)
 	reader_close(&reader);
 }
 
-static void count_one(void *context, const struct decided *decided)
-{
+static void count_one(void *context, const struct decided *decided) {
 	(void)decided;
 	++*(unsigned *)context;
 }
 
 /* Whoever died before it had written one: what came later is listed all the same, and the
  * follower that begins now does not wait for it. */
-static void who_died_hides_nothing_that_came_later(void **state)
-{
+static void who_died_hides_nothing_that_came_later(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct reader *reader;
 	struct diag diag;
@@ -445,8 +423,7 @@ static void who_died_hides_nothing_that_came_later(void **state)
 }
 
 /* They are there after a restart of the daemon, and ids go on. */
-static void they_outlive_a_restart(void **state)
-{
+static void they_outlive_a_restart(void **state) {
 	struct decided found;
 	uint64_t id = note(DECIDED_SUSPENDED, "d.example");
 
@@ -461,13 +438,11 @@ static void they_outlive_a_restart(void **state)
 
 #define LIMIT_NS	(60 * NS_PER_SECOND)	/* on a machine that is busy with other things */
 
-static uint64_t claimed(void)
-{
+static uint64_t claimed(void) {
 	return atomic_load(&site.segment->header->decided_next[DECIDED_OF_SESSIONS].number);
 }
 
-static void wait_until_claimed(uint64_t number)
-{
+static void wait_until_claimed(uint64_t number) {
 	int64_t limit_ns = clock_now_ns() + LIMIT_NS;
 
 	while (claimed() < number && clock_now_ns() < limit_ns)
@@ -476,8 +451,7 @@ static void wait_until_claimed(uint64_t number)
 }
 
 /* Killed anywhere: what is found is whole, and others go on. */
-static void a_writer_may_be_killed_at_any_time(void **state)
-{
+static void a_writer_may_be_killed_at_any_time(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct random random = random_seeded("decisions");
 	struct decided found;
@@ -517,8 +491,7 @@ static void a_writer_may_be_killed_at_any_time(void **state)
 #define WRITERS		4
 #define WRITTEN		20000
 
-static uint32_t number_of(uint64_t id)
-{
+static uint32_t number_of(uint64_t id) {
 	return (uint32_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 }
 
@@ -526,14 +499,12 @@ static _Atomic size_t found_by[2];
 static _Atomic bool readers_end;
 
 /* Readers may get no processor as long as writers have them all. */
-static bool readers_wait(int64_t limit_ns)
-{
+static bool readers_wait(int64_t limit_ns) {
 	return (atomic_load(&found_by[0]) == 0 || atomic_load(&found_by[1]) == 0) &&
 	    clock_now_ns() < limit_ns;
 }
 
-static void *write_many(void *argument)
-{
+static void *write_many(void *argument) {
 	int64_t limit_ns = clock_now_ns() + LIMIT_NS;
 	static const char name[] = "a-name-of-some-length.of-a-host.example";
 	struct random random = { (uint64_t)(uintptr_t)argument };
@@ -553,8 +524,7 @@ static void *write_many(void *argument)
 	return NULL;
 }
 
-static void is_whole(const struct decided *d)
-{
+static void is_whole(const struct decided *d) {
 	size_t length = strlen(decided_text(d, DECIDED_NAME));
 
 	assert_true(d->count == number_of(d->id) && d->limit == ~d->count);
@@ -562,8 +532,7 @@ static void is_whole(const struct decided *d)
 	assert_true(strlen(decided_text(d, DECIDED_REASON)) == d->count / 64 % 40);
 }
 
-static void *read_many(void *argument)
-{
+static void *read_many(void *argument) {
 	struct decisions_cursor cursor = { .begun = false };
 	uint64_t lost = 0, last = 0;
 	struct decided d, again;
@@ -585,8 +554,7 @@ static void *read_many(void *argument)
 	return NULL;
 }
 
-static void many_write_and_read_at_once(void **state)
-{
+static void many_write_and_read_at_once(void **state) {
 	pthread_t writers[WRITERS], readers[2];
 
 	(void)state;
@@ -610,8 +578,7 @@ static void many_write_and_read_at_once(void **state)
 #define FOLLOWED	100000
 static _Atomic uint64_t seen;
 
-static void *write_in_step(void *argument)
-{
+static void *write_in_step(void *argument) {
 	(void)argument;
 	for (uint64_t i = 0; i < FOLLOWED; i++) {
 		while (i - atomic_load(&seen) > SLOTS / 2)
@@ -621,8 +588,7 @@ static void *write_in_step(void *argument)
 	return NULL;
 }
 
-static void what_is_written_while_it_is_looked_for_is_not_lost(void **state)
-{
+static void what_is_written_while_it_is_looked_for_is_not_lost(void **state) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	pthread_t writer;
@@ -641,8 +607,7 @@ static void what_is_written_while_it_is_looked_for_is_not_lost(void **state)
 	assert_int_equal(lost, 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_id_is_twelve_letters_of_which_the_last_checks),
 		cmocka_unit_test(an_id_is_read_as_people_copy_it),

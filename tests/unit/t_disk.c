@@ -11,16 +11,14 @@
 
 static struct random dice = { 42 };
 
-static bool has(struct disk *disk, const char *name, const char *text)
-{
+static bool has(struct disk *disk, const char *name, const char *text) {
 	size_t size;
 	uint8_t *bytes = disk_bytes(disk, name, &size);
 
 	return bytes != NULL && size == strlen(text) && memcmp(bytes, text, size) == 0;
 }
 
-static int with_file(struct disk *disk, const char *name, const char *text)
-{
+static int with_file(struct disk *disk, const char *name, const char *text) {
 	int handle = disk_open(disk, name, true, true);
 
 	assert_true(handle >= 0);
@@ -28,8 +26,7 @@ static int with_file(struct disk *disk, const char *name, const char *text)
 	return handle;
 }
 
-static void test_synced_stays(void **state)
-{
+static void test_synced_stays(void **state) {
 	struct disk *disk = disk_new();
 	int handle = with_file(disk, "a", "hello");
 
@@ -45,8 +42,7 @@ static void test_synced_stays(void **state)
 	disk_free(disk);
 }
 
-static void test_name_needs_its_own_sync(void **state)
-{
+static void test_name_needs_its_own_sync(void **state) {
 	struct disk *disk = disk_new();
 	int handle = with_file(disk, "a", "hello");
 	unsigned there = 0;
@@ -64,8 +60,7 @@ static void test_name_needs_its_own_sync(void **state)
 	disk_free(disk);
 }
 
-static void test_removed_comes_back(void **state)
-{
+static void test_removed_comes_back(void **state) {
 	struct disk *disk = disk_new(), *left;
 
 	(void)state;
@@ -83,8 +78,7 @@ static void test_removed_comes_back(void **state)
 }
 
 /* Of two writes without a sync each may stay alone, and be torn. */
-static void test_unsynced_is_anything(void **state)
-{
+static void test_unsynced_is_anything(void **state) {
 	struct disk *disk = disk_new();
 	unsigned first = 0, second = 0, both = 0, none = 0, torn = 0;
 	int handle;
@@ -114,8 +108,7 @@ static void test_unsynced_is_anything(void **state)
 }
 
 /* The last write is cut, all before it is there; a killed process loses nothing. */
-static void test_torn_and_killed(void **state)
-{
+static void test_torn_and_killed(void **state) {
 	struct disk *disk = disk_new(), *left, *later;
 	size_t size;
 	int handle;
@@ -141,16 +134,14 @@ static void test_torn_and_killed(void **state)
 	disk_free(disk);
 }
 
-static int no_sync(void *context, const struct disk_step *step)
-{
+static int no_sync(void *context, const struct disk_step *step) {
 	(void)context;
 	return step->act == DISK_SYNC ? EIO : 0;
 }
 
 /* What was dirty when a sync failed is lost, though it can be read, and the next sync
  * says that all is well. */
-static void test_failed_sync_loses(void **state)
-{
+static void test_failed_sync_loses(void **state) {
 	struct disk *disk = disk_new(), *left;
 	int handle = with_file(disk, "a", "hello");
 
@@ -168,8 +159,7 @@ static void test_failed_sync_loses(void **state)
 	disk_free(disk);
 }
 
-static void test_full(void **state)
-{
+static void test_full(void **state) {
 	struct disk *disk = disk_new();
 	int handle;
 
@@ -187,8 +177,7 @@ static void test_full(void **state)
 	disk_free(disk);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_synced_stays),
 		cmocka_unit_test(test_name_needs_its_own_sync),

@@ -16,16 +16,14 @@
 static char text[EVENT_WHOLE_MAX + 1];
 static struct event_error error;
 
-static bool read_line(const char *line, struct event_line *out)
-{
+static bool read_line(const char *line, struct event_line *out) {
 	size_t length = strlen(line);
 
 	memcpy(text, line, length);
 	return event_line_read(text, length, out, &error);
 }
 
-static struct event_line good(const char *line)
-{
+static struct event_line good(const char *line) {
 	struct event_line out;
 
 	if (!read_line(line, &out))
@@ -33,23 +31,20 @@ static struct event_line good(const char *line)
 	return out;
 }
 
-static void check(struct span span, const char *expected)
-{
+static void check(struct span span, const char *expected) {
 	if (span.length != strlen(expected) ||
 	    (span.length > 0 && memcmp(span.text, expected, span.length) != 0))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
 }
 
-static void check_address(const struct address *address, const char *expected)
-{
+static void check_address(const struct address *address, const char *expected) {
 	char shown[ADDRESS_TEXT_MAX];
 
 	address_format(address, shown);
 	assert_string_equal(shown, expected);
 }
 
-static void a_delivery(void **state)
-{
+static void a_delivery(void **state) {
 	struct event_line line = good("delivery mta=out status=deferred id=4bX7Y1 "
 	    "recipient=a%20b@Example.com relay=mx.example.com. address=192.0.2.7 port=2525 "
 	    "dsn=4.7.0 reply=421%204.7.0%20Try%20later%21 delay=12.5 connect=0.25 send=1.0049 "
@@ -80,8 +75,7 @@ static void a_delivery(void **state)
 	assert_true(line.ended_ms == INT64_C(1790000000500));
 }
 
-static void each_phase(void **state)
-{
+static void each_phase(void **state) {
 	(void)state;
 	for (unsigned phase = PHASE_NONE; phase < PHASE_COUNT; phase++) {
 		char line[80];
@@ -92,8 +86,7 @@ static void each_phase(void **state)
 	}
 }
 
-static void the_least_of_one(void **state)
-{
+static void the_least_of_one(void **state) {
 	struct event_line line = good("delivery status=sent domain=example.org");
 
 	(void)state;
@@ -117,8 +110,7 @@ static void the_least_of_one(void **state)
 	check(good("delivery status=sent recipient=x@y domain=z reply=").delivery.domain, "z");
 }
 
-static void a_start(void **state)
-{
+static void a_start(void **state) {
 	struct event_line line = good("start id=7 recipient=a@example.com relay=mx address=::1");
 
 	(void)state;
@@ -127,8 +119,7 @@ static void a_start(void **state)
 	check_address(&line.delivery.relay_address, "::1");
 }
 
-static void a_session(void **state)
-{
+static void a_session(void **state) {
 	struct event_line line = good("open client=198.51.100.9 client_port=41234 server=192.0.2.1 "
 	    "server_port=25 name=mail.example.net");
 
@@ -145,8 +136,7 @@ static void a_session(void **state)
 	assert_true(address_is_unknown(&line.server));
 }
 
-static void other_lines(void **state)
-{
+static void other_lines(void **state) {
 	struct event_line line = good("log out Nov 21 05:48:22 mx postfix/smtp[1]: x=%41");
 
 	(void)state;
@@ -166,8 +156,7 @@ static void other_lines(void **state)
 	assert_int_equal(good("source a 1234567").number, 1234567);
 }
 
-static void mistakes(void **state)
-{
+static void mistakes(void **state) {
 	static const struct {
 		const char *line;
 		size_t offset;
@@ -233,8 +222,7 @@ static void mistakes(void **state)
 	}
 }
 
-static void long_ones(void **state)
-{
+static void long_ones(void **state) {
 	struct event_line out;
 	char *line = malloc(EVENT_LOG_LINE_MAX);
 
@@ -255,8 +243,7 @@ static void long_ones(void **state)
 	free(line);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_delivery),
 		cmocka_unit_test(the_least_of_one),

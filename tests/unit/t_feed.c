@@ -22,13 +22,11 @@ static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; 
     "{ name = \"c\"; log = \"/c\"; syslog_name = \"postfix-c\"; },\n"
     "{ name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n";
 
-static struct span span_of(const char *text)
-{
+static struct span span_of(const char *text) {
 	return (struct span){ text, strlen(text) };
 }
 
-static bool is_client(const char *program)
-{
+static bool is_client(const char *program) {
 	size_t length = strlen(program);
 
 	return length > 5 && (strcmp(program + length - 5, "/smtp") == 0 ||
@@ -37,8 +35,7 @@ static bool is_client(const char *program)
 
 /* True: a relay of the domain is known then. */
 static bool note(unsigned mtas, const char *program, const char *domain, const char *relay,
-    uint16_t port)
-{
+    uint16_t port) {
 	const struct feed_origin origin = { .log = 0 };
 	struct destination_seen seen;
 	struct delivery d = {
@@ -59,16 +56,14 @@ static bool note(unsigned mtas, const char *program, const char *domain, const c
 	    seen.relay_count > 0;
 }
 
-static struct destination_seen find(const char *domain)
-{
+static struct destination_seen find(const char *domain) {
 	struct destination_seen seen;
 
 	assert_true(destinations_find(site.segment, domain, strlen(domain), &seen));
 	return seen;
 }
 
-static void whose_delivery_it_is(void **state)
-{
+static void whose_delivery_it_is(void **state) {
 	char name[SEGMENT_NAME_MAX + 1];
 	struct destination_seen seen;
 
@@ -100,8 +95,7 @@ static void whose_delivery_it_is(void **state)
 	site_close(&site);
 }
 
-static void what_teaches_nothing(void **state)
-{
+static void what_teaches_nothing(void **state) {
 	(void)state;
 	site_open(&site, 64, configuration);
 	assert_false(note(0xf, "postfix/smtp", "x.example", "", 0));
@@ -121,8 +115,7 @@ static void what_teaches_nothing(void **state)
 }
 
 /* A Sendmail that only queues says so of each recipient: nobody was held. */
-static void what_sendmail_queues_is_no_result(void **state)
-{
+static void what_sendmail_queues_is_no_result(void **state) {
 	const struct feed_origin origin = { .log = 0 };
 	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .status = DELIVERY_DEFERRED,
 		.agent = AGENT_SMTP, .program = span_of("sm-mta"),
@@ -147,8 +140,7 @@ static void what_sendmail_queues_is_no_result(void **state)
 	site_close(&site);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whose_delivery_it_is),
 		cmocka_unit_test(what_teaches_nothing),

@@ -16,8 +16,7 @@
 #define ALL	(1u << 20)
 #define TABLE	32768	/* destinations */
 
-static struct feed_memory *begin(void)
-{
+static struct feed_memory *begin(void) {
 	struct feed_memory *memory;
 
 	site_open_sized(&site, 64, 1024, CONFIGURATION);
@@ -27,8 +26,7 @@ static struct feed_memory *begin(void)
 	return memory;
 }
 
-static struct feed_destination *destination(struct feed_memory *memory, unsigned number)
-{
+static struct feed_destination *destination(struct feed_memory *memory, unsigned number) {
 	struct feed_destination *found;
 	struct window_owner owner;
 	struct state_key key;
@@ -42,16 +40,14 @@ static struct feed_destination *destination(struct feed_memory *memory, unsigned
 }
 
 /* So many that run at once. */
-static void burst(struct feed_memory *memory, struct feed_destination *to, unsigned count)
-{
+static void burst(struct feed_memory *memory, struct feed_destination *to, unsigned count) {
 	for (unsigned i = 0; i < count; i++)
 		feed_add_attempt(memory, to, &(struct level_attempt){
 		    .start_ns = now_ns - NS_PER_SECOND - count + i, .end_ns = now_ns,
 		    .accepted = true }, now_ns);
 }
 
-static void a_burst_gives_its_memory_back(void **state)
-{
+static void a_burst_gives_its_memory_back(void **state) {
 	struct feed_memory *memory = begin();
 	struct feed_destination *busy = destination(memory, 0);
 
@@ -75,8 +71,7 @@ static void a_burst_gives_its_memory_back(void **state)
 }
 
 /* With more destinations than have room, each line would look at 64 others in vain. */
-static void a_full_table_is_not_searched_for_each_line(void **state)
-{
+static void a_full_table_is_not_searched_for_each_line(void **state) {
 	struct feed_memory *memory = begin();
 
 	(void)state;
@@ -92,8 +87,7 @@ static void a_full_table_is_not_searched_for_each_line(void **state)
 	site_close(&site);
 }
 
-static void large_destinations_leave_room_for_others(void **state)
-{
+static void large_destinations_leave_room_for_others(void **state) {
 	struct feed_memory *memory = begin();
 	uint64_t lost = atomic_load(&site.segment->header->counters[COUNTER_LEVELS_LOST]);
 
@@ -113,8 +107,7 @@ static void large_destinations_leave_room_for_others(void **state)
 	site_close(&site);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_burst_gives_its_memory_back),
 		cmocka_unit_test(a_full_table_is_not_searched_for_each_line),

@@ -22,33 +22,28 @@ static struct site site;
 static struct feed_position all[FEED_FILES_MAX];
 static uint32_t records[FEED_FILES_MAX];
 
-static int open_site(void **state)
-{
+static int open_site(void **state) {
 	(void)state;
 	site_open(&site, 64, CLASSES);
 	return 0;
 }
 
-static int close_site(void **state)
-{
+static int close_site(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
 }
 
-static uint32_t begin(uint64_t log, uint64_t inode, uint64_t offset)
-{
+static uint32_t begin(uint64_t log, uint64_t inode, uint64_t offset) {
 	return feed_position_begin(site.segment, &(struct feed_position){ .log = log,
 		.device = 5, .inode = inode, .spot.offset = offset });
 }
 
-static unsigned find(uint64_t log)
-{
+static unsigned find(uint64_t log) {
 	return feed_positions(site.segment, log, all, records);
 }
 
-static void files_come_in_their_order(void **state)
-{
+static void files_come_in_their_order(void **state) {
 	uint32_t a, b;
 
 	(void)state;
@@ -75,8 +70,7 @@ static void files_come_in_their_order(void **state)
 	assert_int_equal(find(2), 0);
 }
 
-static void the_oldest_makes_room(void **state)
-{
+static void the_oldest_makes_room(void **state) {
 	(void)state;
 	for (uint64_t i = 0; i < FEED_FILES_MAX + 3; i++)
 		assert_int_not_equal(begin(1, i + 1, 0), FEED_NO_RECORD);
@@ -91,8 +85,7 @@ static void the_oldest_makes_room(void **state)
 	feed_position_forget(site.segment, FEED_NO_RECORD);
 }
 
-static void a_spot_is_one_word(void **state)
-{
+static void a_spot_is_one_word(void **state) {
 	uint32_t record = begin(1, 1, 0);
 	static const struct feed_spot spots[] = { { FEED_OFFSET_MAX, 0, false, 0 },
 		{ 0, (1U << FEED_TAIL_BITS) - 1, false, 0 }, { 0, 0, true, 0 },
@@ -115,8 +108,7 @@ static void a_spot_is_one_word(void **state)
 	assert_false(all[0].spot.skipping);
 }
 
-static void a_file_that_was_cut_is_another_one(void **state)
-{
+static void a_file_that_was_cut_is_another_one(void **state) {
 	uint32_t record = begin(1, 1, 50);
 	uint64_t before;
 
@@ -136,8 +128,7 @@ static void a_file_that_was_cut_is_another_one(void **state)
 	assert_int_not_equal(feed_log_id("/a"), feed_log_id("/b"));
 }
 
-static void a_record_is_whole_or_unknown(void **state)
-{
+static void a_record_is_whole_or_unknown(void **state) {
 	uint32_t record = begin(7, 8, 9);
 	struct log_record *words = &site.segment->header->logs[record];
 
@@ -157,8 +148,7 @@ static void a_record_is_whole_or_unknown(void **state)
 	assert_int_equal(find(7), 0);
 }
 
-static void another_size_keeps_them(void **state)
-{
+static void another_size_keeps_them(void **state) {
 	(void)state;
 	(void)begin(7, 8, 9);
 	(void)begin(7, 9, 10);
@@ -169,8 +159,7 @@ static void another_size_keeps_them(void **state)
 }
 #define LINKS	140
 
-static void make_links(const char *directory, const char *target)
-{
+static void make_links(const char *directory, const char *target) {
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/%s", site.directory, directory);
@@ -181,8 +170,7 @@ static void make_links(const char *directory, const char *target)
 	}
 }
 
-static struct view_log look(const char *pattern)
-{
+static struct view_log look(const char *pattern) {
 	struct view_log log;
 	struct reader *reader;
 	struct diag diag;
@@ -203,8 +191,7 @@ static struct view_log look(const char *pattern)
 }
 
 /* Whoever writes the published configuration chooses it, and root looks for it. */
-static void a_pattern_that_matches_everything_is_not_walked_through(void **state)
-{
+static void a_pattern_that_matches_everything_is_not_walked_through(void **state) {
 	(void)state;
 	make_links("logs", segment_path(site.segment));
 	make_links("all", "../logs");
@@ -218,8 +205,7 @@ static void a_pattern_that_matches_everything_is_not_walked_through(void **state
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(files_come_in_their_order),
 		TEST(the_oldest_makes_room),

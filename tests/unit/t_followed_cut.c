@@ -15,8 +15,7 @@
 
 #include "tests/unit/followed_world.h"
 
-static void copied_and_cut(void **state)
-{
+static void copied_and_cut(void **state) {
 	(void)state;
 	put(path, "");
 	begin();
@@ -40,8 +39,7 @@ static void copied_and_cut(void **state)
 }
 
 /* Who does not append writes behind a hole. */
-static void cut_under_a_writer_with_a_place(void **state)
-{
+static void cut_under_a_writer_with_a_place(void **state) {
 	FILE *out = fopen(path, "w");
 
 	(void)state;
@@ -63,8 +61,7 @@ static void cut_under_a_writer_with_a_place(void **state)
 }
 
 /* A new file may get the number of one that is gone. */
-static void the_same_number_again(void **state)
-{
+static void the_same_number_again(void **state) {
 	uint64_t before;
 
 	(void)state;
@@ -82,8 +79,7 @@ static void the_same_number_again(void **state)
 }
 
 /* Lines of one length that differ only in their number, as those of tests do. */
-static void put_lines(const char *file, int first, int count)
-{
+static void put_lines(const char *file, int first, int count) {
 	char line[200];
 
 	for (int i = first; i < first + count; i++) {
@@ -92,8 +88,7 @@ static void put_lines(const char *file, int first, int count)
 	}
 }
 
-static void expect_count(size_t count, int first)
-{
+static void expect_count(size_t count, int first) {
 	assert_false(second());
 	assert_int_equal(seen_length, count * (6 + 1 + 150 + 1));
 	assert_int_equal(strtol(seen, NULL, 10), first);
@@ -101,8 +96,7 @@ static void expect_count(size_t count, int first)
 	seen[0] = '\0';
 }
 
-static void a_copy_in_its_place_goes_on(void **state)
-{
+static void a_copy_in_its_place_goes_on(void **state) {
 	(void)state;
 	put(path, "");
 	begin();
@@ -118,8 +112,7 @@ static void a_copy_in_its_place_goes_on(void **state)
 	expect_count(20, 20);
 }
 
-static void cut_and_grown_to_the_same_length(void **state)
-{
+static void cut_and_grown_to_the_same_length(void **state) {
 	(void)state;
 	put(path, "");
 	begin();
@@ -138,16 +131,14 @@ static void cut_and_grown_to_the_same_length(void **state)
 
 /* --- names with dates ------------------------------------------------------------ */
 
-static const char *dated(int day)
-{
+static const char *dated(int day) {
 	static char name[128];
 
 	snprintf(name, sizeof(name), "%s/mail-202609%02d.log", directory, day);
 	return name;
 }
 
-static void begin_dated(bool from_begin)
-{
+static void begin_dated(bool from_begin) {
 	char pattern[128];
 
 	snprintf(pattern, sizeof(pattern), "%s/mail-%%Y%%m%%d.log", directory);
@@ -155,8 +146,7 @@ static void begin_dated(bool from_begin)
 	begin_with(pattern, from_begin);
 }
 
-static void files_named_by_date(void **state)
-{
+static void files_named_by_date(void **state) {
 	(void)state;
 	put(dated(1), "old\n");
 	put(dated(2), "old\n");
@@ -186,8 +176,7 @@ static void files_named_by_date(void **state)
 	assert_int_equal(followed.count, 5);
 }
 
-static void the_newest_by_choice(void **state)
-{
+static void the_newest_by_choice(void **state) {
 	(void)state;
 	for (int day = 1; day <= 20; day++)
 		put(dated(day), day % 2 ? "odd\n" : "even\n");
@@ -205,8 +194,7 @@ static void the_newest_by_choice(void **state)
 	expect("kept|");
 }
 
-static void none_yet_by_that_name(void **state)
-{
+static void none_yet_by_that_name(void **state) {
 	(void)state;
 	begin_dated(false);
 	assert_int_equal(followed.error, ENOENT);
@@ -220,8 +208,7 @@ static void none_yet_by_that_name(void **state)
 }
 
 /* A pattern that matches the copy, too. */
-static void copied_and_cut_beside_its_copy(void **state)
-{
+static void copied_and_cut_beside_its_copy(void **state) {
 	char pattern[128];
 
 	(void)state;
@@ -248,8 +235,7 @@ static void copied_and_cut_beside_its_copy(void **state)
 	expect("");
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(copied_and_cut),
 		TEST(cut_under_a_writer_with_a_place),

@@ -36,8 +36,7 @@ static struct world {
 } world;
 
 static bool on_line(void *context, const struct followed_journal *journal,
-    const struct followed_journal_line *line)
-{
+    const struct followed_journal_line *line) {
 	const char *message = memmem(line->text, line->length, "]: ", 3);
 
 	(void)context, (void)journal;
@@ -51,8 +50,7 @@ static bool on_line(void *context, const struct followed_journal *journal,
 	return true;
 }
 
-static void open_it(bool from_begin)
-{
+static void open_it(bool from_begin) {
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t numbers[FEED_FILES_MAX];
 	struct followed_journal_start start = { .known = known, .records = numbers,
@@ -66,8 +64,7 @@ static void open_it(bool from_begin)
 }
 
 /* Reads all there is: what was read? */
-static const char *all_read(void)
-{
+static const char *all_read(void) {
 	static char buffer[70000], read[256];
 	const struct followed_journal_reader reader = { .buffer = buffer,
 		.buffer_size = sizeof(buffer), .each = on_line };
@@ -79,14 +76,12 @@ static const char *all_read(void)
 	return read;
 }
 
-static void open_again(void)
-{
+static void open_again(void) {
 	followed_journal_close(&world.journal);
 	open_it(false);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	memset(&world, 0, sizeof(world));
 	fake_reset();
@@ -98,16 +93,14 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	followed_journal_close(&world.journal);
 	assert_int_equal(fake_journals.open, 0);
 	return 0;
 }
 
-static void a_new_log_is_read_from_its_end_or_begin(void **state)
-{
+static void a_new_log_is_read_from_its_end_or_begin(void **state) {
 	(void)state;
 	open_it(false);
 	assert_string_equal(all_read(), "");
@@ -120,8 +113,7 @@ static void a_new_log_is_read_from_its_end_or_begin(void **state)
 	assert_string_equal(all_read(), "a b c ");
 }
 
-static void it_is_gone_on_with_behind_the_last_line(void **state)
-{
+static void it_is_gone_on_with_behind_the_last_line(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -133,8 +125,7 @@ static void it_is_gone_on_with_behind_the_last_line(void **state)
 }
 
 /* It was counted, and nobody noted that: it is read once more, from the same place. */
-static void a_line_whose_reader_died_is_read_again(void **state)
-{
+static void a_line_whose_reader_died_is_read_again(void **state) {
 	uint64_t origin;
 
 	(void)state;
@@ -149,8 +140,7 @@ static void a_line_whose_reader_died_is_read_again(void **state)
 }
 
 /* journald moved what was read to another file, under other numbers. */
-static void what_was_moved_to_disk_is_not_read_again(void **state)
-{
+static void what_was_moved_to_disk_is_not_read_again(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -168,8 +158,7 @@ static void what_was_moved_to_disk_is_not_read_again(void **state)
 }
 
 /* Nothing was read for long; the journal began again meanwhile. */
-static void a_journal_that_began_again_is_read_from_its_begin(void **state)
-{
+static void a_journal_that_began_again_is_read_from_its_begin(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -182,8 +171,7 @@ static void a_journal_that_began_again_is_read_from_its_begin(void **state)
 	assert_string_equal(all_read(), "c d ");
 }
 
-static void entries_that_were_deleted_unread_are_told(void **state)
-{
+static void entries_that_were_deleted_unread_are_told(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -196,8 +184,7 @@ static void entries_that_were_deleted_unread_are_told(void **state)
 }
 
 /* Those of others were, and all that was of interest had been read. */
-static void entries_that_were_deleted_long_after_are_not(void **state)
-{
+static void entries_that_were_deleted_long_after_are_not(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -211,8 +198,7 @@ static void entries_that_were_deleted_long_after_are_not(void **state)
 	assert_int_equal(world.journal.counts.lost, 0);
 }
 
-static void a_clock_that_was_set_back_hides_nothing(void **state)
-{
+static void a_clock_that_was_set_back_hides_nothing(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -226,8 +212,7 @@ static void a_clock_that_was_set_back_hides_nothing(void **state)
 	assert_string_equal(all_read(), "d ");
 }
 
-static void what_journald_dropped_is_counted(void **state)
-{
+static void what_journald_dropped_is_counted(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -239,8 +224,7 @@ static void what_journald_dropped_is_counted(void **state)
 }
 
 /* Whose it is shows in the line behind it. */
-static void what_journald_dropped_before_the_first_line_is_counted(void **state)
-{
+static void what_journald_dropped_before_the_first_line_is_counted(void **state) {
 	(void)state;
 	open_it(false);
 	fake_add(1, 4, NOW + 1, DROPPED("postfix.service"));
@@ -252,8 +236,7 @@ static void what_journald_dropped_before_the_first_line_is_counted(void **state)
 }
 
 /* A user can write all but the transport. */
-static void dropped_messages_cannot_be_forged(void **state)
-{
+static void dropped_messages_cannot_be_forged(void **state) {
 	(void)state;
 	open_it(true);
 	fake_add(1, 4, NOW + 1, "SYSLOG_FACILITY=2|MESSAGE_ID=a596d6fe7bfa4994828e72309e95d61e|"
@@ -264,8 +247,7 @@ static void dropped_messages_cannot_be_forged(void **state)
 	assert_int_equal(world.uid, 1000);
 }
 
-static void one_that_cannot_be_read_is_opened_again(void **state)
-{
+static void one_that_cannot_be_read_is_opened_again(void **state) {
 	(void)state;
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
@@ -279,8 +261,7 @@ static void one_that_cannot_be_read_is_opened_again(void **state)
 	assert_string_equal(all_read(), "c ");
 }
 
-static void one_that_is_not_there_yet_is_read_from_its_begin(void **state)
-{
+static void one_that_is_not_there_yet_is_read_from_its_begin(void **state) {
 	(void)state;
 	fake_journals.without_files = true;
 	open_it(false);
@@ -294,8 +275,7 @@ static void one_that_is_not_there_yet_is_read_from_its_begin(void **state)
 	assert_string_equal(all_read(), "a ");
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(a_new_log_is_read_from_its_end_or_begin),

@@ -16,8 +16,7 @@
 
 #include "tests/unit/followed_world.h"
 
-static void what_is_there_is_old(void **state)
-{
+static void what_is_there_is_old(void **state) {
 	(void)state;
 	put(path, "old\nhal");
 	begin();
@@ -29,8 +28,7 @@ static void what_is_there_is_old(void **state)
 	assert_int_equal(followed.counts.long_lines, 0);
 }
 
-static void or_not_by_choice(void **state)
-{
+static void or_not_by_choice(void **state) {
 	(void)state;
 	put(path, "old\nhal");
 	begin_with(path, true);
@@ -43,8 +41,7 @@ static void or_not_by_choice(void **state)
 	expect("");
 }
 
-static void what_comes_later_is_new(void **state)
-{
+static void what_comes_later_is_new(void **state) {
 	(void)state;
 	begin();
 	assert_int_equal(followed.error, ENOENT);
@@ -55,8 +52,7 @@ static void what_comes_later_is_new(void **state)
 	assert_int_equal(followed.counts.replaced, 0);
 }
 
-static void even_while_nobody_looks(void **state)
-{
+static void even_while_nobody_looks(void **state) {
 	(void)state;
 	begin();
 	followed_log_close(&followed);
@@ -68,8 +64,7 @@ static void even_while_nobody_looks(void **state)
 	expect("b|");
 }
 
-static void renamed_and_made_anew(void **state)
-{
+static void renamed_and_made_anew(void **state) {
 	(void)state;
 	put(path, "");
 	begin();
@@ -98,8 +93,7 @@ static void renamed_and_made_anew(void **state)
 }
 
 /* Rotated three times while each writer stays where it is. */
-static void all_renamed_files_are_read_on(void **state)
-{
+static void all_renamed_files_are_read_on(void **state) {
 	(void)state;
 	put(path, "0\n");
 	begin();
@@ -138,8 +132,7 @@ static void all_renamed_files_are_read_on(void **state)
 	expect("");
 }
 
-static void more_files_than_are_kept(void **state)
-{
+static void more_files_than_are_kept(void **state) {
 	char name[128], text[16];
 
 	(void)state;
@@ -163,8 +156,7 @@ static void more_files_than_are_kept(void **state)
 
 /* Nobody looked while it was renamed more often than files are kept; returns how many
  * are lost. */
-static uint64_t lost_when_renamed(int times)
-{
+static uint64_t lost_when_renamed(int times) {
 	char from[128], to[128];
 
 	put(path, "");
@@ -187,8 +179,7 @@ static uint64_t lost_when_renamed(int times)
 	return followed.counts.lost;
 }
 
-static void too_many_unread_files_are_counted(void **state)
-{
+static void too_many_unread_files_are_counted(void **state) {
 	(void)state;
 	assert_int_equal(lost_when_renamed(FEED_FILES_MAX + 1), 1);
 	expect("2|3|4|5|6|7|8|9|");
@@ -196,16 +187,14 @@ static void too_many_unread_files_are_counted(void **state)
 
 /* More than are looked at: the newest are read, in whatever order the directory has
  * them. */
-static void far_too_many_unread_files_are_counted(void **state)
-{
+static void far_too_many_unread_files_are_counted(void **state) {
 	(void)state;
 	assert_int_equal(lost_when_renamed(LOG_FILES_MAX + 14), LOG_FILES_MAX + 14 -
 	    FEED_FILES_MAX);
 	expect("23|24|25|26|27|28|29|30|");
 }
 
-static void renamed_back(void **state)
-{
+static void renamed_back(void **state) {
 	(void)state;
 	put(path, "");
 	begin();
@@ -223,8 +212,7 @@ static void renamed_back(void **state)
 	expect("d|");
 }
 
-static void removed_and_made_again(void **state)
-{
+static void removed_and_made_again(void **state) {
 	(void)state;
 	put(path, "");
 	begin();
@@ -237,8 +225,7 @@ static void removed_and_made_again(void **state)
 	assert_int_equal(followed.error, 0);
 }
 
-static void goes_on_where_the_last_one_was(void **state)
-{
+static void goes_on_where_the_last_one_was(void **state) {
 	(void)state;
 	put(path, "old\n");
 	begin();
@@ -260,8 +247,7 @@ static void goes_on_where_the_last_one_was(void **state)
 	expect("");
 }
 
-static void long_lines_are_passed_over(void **state)
-{
+static void long_lines_are_passed_over(void **state) {
 	char *text = malloc(1 << 20);
 
 	(void)state;
@@ -292,8 +278,7 @@ static void long_lines_are_passed_over(void **state)
 	free(text);
 }
 
-static void what_is_no_file_is_told(void **state)
-{
+static void what_is_no_file_is_told(void **state) {
 	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
 	begin();
@@ -319,8 +304,7 @@ static void what_is_no_file_is_told(void **state)
 	assert_int_equal(followed.error, 0);
 }
 
-static void help_is_asked_for(void **state)
-{
+static void help_is_asked_for(void **state) {
 	(void)state;
 	if (geteuid() != 0)
 		skip();
@@ -340,8 +324,7 @@ static void help_is_asked_for(void **state)
 	assert_int_equal(followed.error, 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_there_is_old),
 		TEST(or_not_by_choice),

@@ -13,8 +13,7 @@
 #include "config/compile.h"
 #include "policy/name_table.h"
 
-static struct generation *compile(const char *text)
-{
+static struct generation *compile(const char *text) {
 	struct config_messages messages;
 	struct generation *g = config_compile_text(text, "t", &messages);
 
@@ -27,8 +26,7 @@ static struct generation *compile(const char *text)
 
 /* The class that takes an inbound session, "-" for none. */
 static const char *inbound(const struct generation *g, uint16_t port, const char *client,
-    const char *name)
-{
+    const char *name) {
 	struct address address;
 	uint32_t rule;
 
@@ -39,8 +37,7 @@ static const char *inbound(const struct generation *g, uint16_t port, const char
 	return generation_text(g, generation_class(g, generation_rule(g, rule)->class_index)->name);
 }
 
-static const char *outbound(const struct generation *g, const char *server, const char *name)
-{
+static const char *outbound(const struct generation *g, const char *server, const char *name) {
 	struct address address;
 	uint32_t rule;
 
@@ -58,8 +55,7 @@ static const char views[] = "version = 1; classes = (\n"
     "{ name = \"rest\"; match = \"*\"; ports = 25; sessions = 1; } );\n"
     "exempt = [ \"127.0.0.0/8\", \"trusted.example\" ];";
 
-static void ports_choose_the_classes(void **state)
-{
+static void ports_choose_the_classes(void **state) {
 	struct generation *g = compile(views);
 
 	(void)state;
@@ -79,8 +75,7 @@ static void ports_choose_the_classes(void **state)
 	free(g);
 }
 
-static void outbound_looks_at_all_classes(void **state)
-{
+static void outbound_looks_at_all_classes(void **state) {
 	struct generation *g = compile(views);
 
 	(void)state;
@@ -91,8 +86,7 @@ static void outbound_looks_at_all_classes(void **state)
 	free(g);
 }
 
-static void exempt_is_told_by_address_or_name(void **state)
-{
+static void exempt_is_told_by_address_or_name(void **state) {
 	struct generation *g = compile(views);
 	struct address loopback, other;
 
@@ -111,8 +105,7 @@ static void exempt_is_told_by_address_or_name(void **state)
 	free(g);
 }
 
-static void equal_views_share_one_index(void **state)
-{
+static void equal_views_share_one_index(void **state) {
 	struct generation *g = compile(views);
 
 	(void)state;
@@ -132,8 +125,7 @@ static void equal_views_share_one_index(void **state)
 
 /* An independent reading of the law: classes in file order, the first whose
  * ports and masks fit. */
-static void views_agree_with_a_scan(void **state)
-{
+static void views_agree_with_a_scan(void **state) {
 	static const char *const masks[] = { "*", "*.example", "a.example", "192.0.2.0/24",
 	    "192.0.2.1", "mail.*" };
 	static const char *const names[] = { "a.example", "b.example", "mail.test", "x.test" };
@@ -193,8 +185,7 @@ static void views_agree_with_a_scan(void **state)
 	assert_true(compiled > 20);
 }
 
-static void refused(const void *block, size_t bytes, const char *words)
-{
+static void refused(const void *block, size_t bytes, const char *words) {
 	struct diag diag = { .error = 0 };
 
 	assert_int_equal(generation_verify(block, bytes, &diag), -1);
@@ -203,8 +194,7 @@ static void refused(const void *block, size_t bytes, const char *words)
 }
 
 /* Names that are not there would be sought in it for ever. */
-static void fill_names(struct generation *g)
-{
+static void fill_names(struct generation *g) {
 	char *index = (char *)g + g->outbound_index;
 	const struct name_table *table = (const struct name_table *)(const void *)(index + 16);
 	struct name_slot *slots = (struct name_slot *)(void *)(index + table->slots);
@@ -214,8 +204,7 @@ static void fill_names(struct generation *g)
 		slots[i].length = 1;
 }
 
-static void foreign_blocks_are_refused(void **state)
-{
+static void foreign_blocks_are_refused(void **state) {
 	struct generation *g = compile(views), *copy = malloc((size_t)g->bytes);
 	struct diag diag;
 
@@ -266,15 +255,13 @@ static void foreign_blocks_are_refused(void **state)
 	free(g);
 }
 
-static void layout_is_one_for_a_build(void **state)
-{
+static void layout_is_one_for_a_build(void **state) {
 	(void)state;
 	assert_true(generation_layout() == generation_layout());
 	assert_true(generation_layout() != 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ports_choose_the_classes),
 		cmocka_unit_test(outbound_looks_at_all_classes),

@@ -16,8 +16,7 @@
 static struct site site;
 static int64_t now_ns;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open(&site, 1024, "classes = ();");
 	now_ns = clock_now_ns();
@@ -26,21 +25,18 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
 }
 
-static uint32_t domain(const char *name)
-{
+static uint32_t domain(const char *name) {
 	return grants_domain(site.segment, name, strlen(name));
 }
 
 static struct grant_ref put(const char *id, enum grant_mode mode, unsigned count,
-    const uint32_t *domains)
-{
+    const uint32_t *domains) {
 	struct grant grant = { .queue_id = id, .queue_id_length = strlen(id), .run = 7,
 		.mode = mode, .domains = domains, .count = count };
 	struct grant_ref ref;
@@ -49,20 +45,17 @@ static struct grant_ref put(const char *id, enum grant_mode mode, unsigned count
 	return ref;
 }
 
-static enum grant_answer ask_as(const char *id, const char *name, struct grant_asked *asked)
-{
+static enum grant_answer ask_as(const char *id, const char *name, struct grant_asked *asked) {
 	return grants_ask(site.segment, id, strlen(id), name, strlen(name), now_ns, asked);
 }
 
-static enum grant_answer ask(const char *id, const char *name)
-{
+static enum grant_answer ask(const char *id, const char *name) {
 	struct grant_asked asked;
 
 	return ask_as(id, name, &asked);
 }
 
-static void only_what_is_listed_goes(void **state)
-{
+static void only_what_is_listed_goes(void **state) {
 	const uint32_t list[] = { domain("a.example"), domain("b.example") };
 
 	(void)state;
@@ -76,8 +69,7 @@ static void only_what_is_listed_goes(void **state)
 	assert_int_equal(ask("", "a.example"), GRANT_NONE);
 }
 
-static void all_but_what_is_listed_goes(void **state)
-{
+static void all_but_what_is_listed_goes(void **state) {
 	const uint32_t list[] = { domain("a.example") };
 
 	(void)state;
@@ -88,8 +80,7 @@ static void all_but_what_is_listed_goes(void **state)
 	assert_int_equal(ask("7AL2", "a.example"), GRANT_GO);
 }
 
-static void a_grant_can_be_withdrawn(void **state)
-{
+static void a_grant_can_be_withdrawn(void **state) {
 	const uint32_t list[] = { domain("a.example"), domain("b.example") };
 	struct grant_ref only, except;
 
@@ -109,8 +100,7 @@ static void a_grant_can_be_withdrawn(void **state)
 	assert_false(grants_withdraw(site.segment, &except, 1000));
 }
 
-static void it_ends_with_its_run(void **state)
-{
+static void it_ends_with_its_run(void **state) {
 	struct grant_seen seen;
 	struct grant_asked asked;
 	struct grant_ref ref, again;
@@ -133,8 +123,7 @@ static void it_ends_with_its_run(void **state)
 	assert_int_equal(seen.asked, 0);
 }
 
-static void the_role_sees_what_was_asked(void **state)
-{
+static void the_role_sees_what_was_asked(void **state) {
 	struct grant_ref ref = put("7AL1", GRANT_EXCEPT, 0, NULL);
 	struct grant_asked asked;
 	struct grant_seen seen;
@@ -175,8 +164,7 @@ static void the_role_sees_what_was_asked(void **state)
 }
 
 /* All of them: nothing can be stuck by a role that died, hangs, or came anew. */
-static void they_end_with_the_role(void **state)
-{
+static void they_end_with_the_role(void **state) {
 	(void)state;
 	(void)put("7AL1", GRANT_ONLY, 0, NULL);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_WAIT);
@@ -198,8 +186,7 @@ static void they_end_with_the_role(void **state)
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_NONE);
 }
 
-static void a_full_table_takes_no_more(void **state)
-{
+static void a_full_table_takes_no_more(void **state) {
 	struct grant grant = { .run = 7, .mode = GRANT_ONLY };
 	struct grant_ref ref, last = { 0, 0 };
 	unsigned taken = 0, refused = 0;
@@ -228,8 +215,7 @@ static void a_full_table_takes_no_more(void **state)
 }
 
 /* A count that a role made up leads into no other grant's place. */
-static void a_count_beyond_the_domains_leads_nowhere(void **state)
-{
+static void a_count_beyond_the_domains_leads_nowhere(void **state) {
 	const uint32_t first[] = { 1 }, other = 77;
 	struct grant_ref ref = put("4711", GRANT_EXCEPT, 1, first);
 	struct grant_table *table = (void *)((char *)site.segment->header +
@@ -257,8 +243,7 @@ static void a_count_beyond_the_domains_leads_nowhere(void **state)
 		assert_int_equal(atomic_load(&end->control), 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(only_what_is_listed_goes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_but_what_is_listed_goes, set_up, tear_down),

@@ -9,8 +9,7 @@
 
 #include "wire/group_key.h"
 
-static void is(const char *text, uint32_t groups, const char *queue_id, const char *domain)
-{
+static void is(const char *text, uint32_t groups, const char *queue_id, const char *domain) {
 	struct group_key key;
 
 	assert_true(group_key_parse(text, strlen(text), &key));
@@ -24,8 +23,7 @@ static void is(const char *text, uint32_t groups, const char *queue_id, const ch
 }
 
 /* As Sendmail 8.17 makes them out of its tokens. */
-static void keys(void **state)
-{
+static void keys(void **state) {
 	(void)state;
 	is("group;n=40;i= 6AR1Wdog000038;h= h3.far.example", 40, "6AR1Wdog000038", "h3.far.example");
 	is("group;n=40;i=6AR1Wdog000038;h=[192.0.2.1]", 40, "6AR1Wdog000038", "[192.0.2.1]");
@@ -39,8 +37,7 @@ static void keys(void **state)
 	is("group;n=-1;h=x", 0, "", "x");
 }
 
-static void others(void **state)
-{
+static void others(void **state) {
 	struct group_key key;
 
 	(void)state;
@@ -49,8 +46,7 @@ static void others(void **state)
 	assert_false(group_key_parse("", 0, &key));
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys),
 		cmocka_unit_test(others),

@@ -9,16 +9,14 @@
 
 #include "wire/inbound_key.h"
 
-static struct inbound_key parse(const char *key)
-{
+static struct inbound_key parse(const char *key) {
 	struct inbound_key out;
 
 	assert_true(inbound_key_parse(key, strlen(key), &out));
 	return out;
 }
 
-static void is_address(const struct address *address, const char *wanted)
-{
+static void is_address(const struct address *address, const char *wanted) {
 	char text[ADDRESS_TEXT_MAX];
 
 	assert_false(address_is_unknown(address));
@@ -26,16 +24,14 @@ static void is_address(const struct address *address, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
-static void is_name(const struct inbound_key *key, const char *wanted)
-{
+static void is_name(const struct inbound_key *key, const char *wanted) {
 	if (key->name.length != strlen(wanted) ||
 	    (key->name.length > 0 && memcmp(key->name.text, wanted, key->name.length) != 0))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)key->name.length, key->name.text, wanted);
 }
 
 /* As Sendmail 8.17 makes them out of its tokens. */
-static void real_keys(void **state)
-{
+static void real_keys(void **state) {
 	struct inbound_key k = parse("connect;ca= 192.0.2.7;cp= 46697;da= 198.51.100.1;ia=;"
 	    "dp= 25;cr= OK;n= mx.customer.example");
 
@@ -58,8 +54,7 @@ static void real_keys(void **state)
 }
 
 /* The owner of an address chooses its name. */
-static void the_name_changes_nothing_else(void **state)
-{
+static void the_name_changes_nothing_else(void **state) {
 	struct inbound_key k = parse("connect;ca=192.0.2.7;cp=1;da=0.0.0.0;dp=25;cr=OK;"
 	    "n= x;ca=192.0.2.8;cp=2;ia=192.0.2.9;dp=26;cr=OK;n=y ");
 
@@ -75,8 +70,7 @@ static void the_name_changes_nothing_else(void **state)
 	is_name(&k, "");
 }
 
-static void names(void **state)
-{
+static void names(void **state) {
 	static const struct { const char *key, *name; } rows[] = {
 		{ "connect", "" }, { "connect;n=", "" }, { "connect;n= ", "" },
 		{ "connect;n", "" }, { "connect;N=a", "" }, { "connect;n=a", "a" },
@@ -95,8 +89,7 @@ static void names(void **state)
 	}
 }
 
-static void what_is_no_address_or_port(void **state)
-{
+static void what_is_no_address_or_port(void **state) {
 	static const char *const keys[] = { "connect", "connect;ca=0;cp=0;da=0;ia=0;dp=0",
 		"connect;ca=localhost;cp=smtp;da=MTA;ia=lo;dp=smtp", "connect;ca=1.2.3.4 x;cp=-1",
 		"connect;ca=1.2.3;cp=65536;dp=99999999999", "connect;cp=1 2;dp=0x19",
@@ -111,8 +104,7 @@ static void what_is_no_address_or_port(void **state)
 	}
 }
 
-static void other_keys(void **state)
-{
+static void other_keys(void **state) {
 	static const char *const keys[] = { "", ";", "x", "connects;ca=1.2.3.4", "compat;h=a",
 		"connect ca=1.2.3.4", "Connect;n=a", ";connect", "ca=1.2.3.4;connect" };
 	struct inbound_key k;
@@ -122,8 +114,7 @@ static void other_keys(void **state)
 		assert_false(inbound_key_parse(keys[i], strlen(keys[i]), &k));
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(real_keys),
 		cmocka_unit_test(the_name_changes_nothing_else),

@@ -20,23 +20,20 @@ static const struct job_settings plain = { .delivery_slot_cost = 2,
 static uint32_t queue[10];		/* of the message with that number */
 
 /* Messages `from` .. `to`, of so many entries, each for a queue of its own. */
-static void arrive(uint32_t from, uint32_t to, const uint32_t *sizes)
-{
+static void arrive(uint32_t from, uint32_t to, const uint32_t *sizes) {
 	for (uint32_t i = from; i <= to; i++) {
 		queue[i] = bench_queue(&bench, 100);
 		bench_mail(&bench, i, queue[i], sizes[i - from]);
 	}
 }
 
-static void open_plain(void)
-{
+static void open_plain(void) {
 	bench_open(&bench, &plain, &pool_defaults);
 }
 
 /* Ten recipients, then twice two.  A slot for two entries: 4 entries pay for a message of
  * two; with half of the price later, 2 entries do. */
-static void the_documents_sequences(void **state)
-{
+static void the_documents_sequences(void **state) {
 	static const uint32_t sizes[] = { 10, 2, 2 };
 	struct job_settings half = plain;
 
@@ -53,8 +50,7 @@ static void the_documents_sequences(void **state)
 }
 
 /* No slots are saved below a cost of 2: first come, first served. */
-static void cost_one_preempts_nothing(void **state)
-{
+static void cost_one_preempts_nothing(void **state) {
 	static const uint32_t sizes[] = { 10, 2, 1 };
 	struct job_settings settings = plain;
 
@@ -69,8 +65,7 @@ static void cost_one_preempts_nothing(void **state)
 }
 
 /* One slot is lent: 2 entries pay for a message of two; the debt is paid before the next one. */
-static void a_slot_that_is_lent_is_paid_for_later(void **state)
-{
+static void a_slot_that_is_lent_is_paid_for_later(void **state) {
 	static const uint32_t sizes[] = { 10, 2, 2 };
 	struct job_settings settings = plain;
 
@@ -83,8 +78,7 @@ static void a_slot_that_is_lent_is_paid_for_later(void **state)
 }
 
 /* 10 entries save 5 slots at most. */
-static void below_the_minimum_of_slots_nothing_preempts(void **state)
-{
+static void below_the_minimum_of_slots_nothing_preempts(void **state) {
 	static const uint32_t sizes[] = { 10, 2, 2 };
 	struct job_settings settings = plain;
 
@@ -101,8 +95,7 @@ static void below_the_minimum_of_slots_nothing_preempts(void **state)
 
 /* "Not worse than (k+1)/k if only non-recursive preemption happens": single messages cannot be
  * preempted, and 60 of them wait from the beginning. */
-static void without_recursion_k_entries_pay_for_one(void **state)
-{
+static void without_recursion_k_entries_pay_for_one(void **state) {
 	struct job_settings settings = plain;
 	struct job_taken taken;
 	uint32_t done, left;
@@ -125,8 +118,7 @@ static void without_recursion_k_entries_pay_for_one(void **state)
 
 /* 4 of 8 entries costs 8 slots of 2: 16 entries of 1.  7 of 2 costs 2 slots: 4 entries of 4.
  * When 7 is done 4 goes on, then 1. */
-static void stack_of_1_4_7(void **state)
-{
+static void stack_of_1_4_7(void **state) {
 	static const uint32_t first[] = { 40, 40, 40, 8, 40, 40 }, then[] = { 2, 40 };
 
 	(void)state;
@@ -148,8 +140,7 @@ static void stack_of_1_4_7(void **state)
 
 /* The same stack; then 7, 4, 1 and 2 are blocked, and 3 becomes the current job.  6, of 6
  * entries, preempts it after 12. */
-static void three_is_preempted_by_six_behind_blockers(void **state)
-{
+static void three_is_preempted_by_six_behind_blockers(void **state) {
 	static const uint32_t first[] = { 40, 40, 40, 8, 40 }, then[] = { 6, 2, 40 };
 
 	(void)state;
@@ -177,8 +168,7 @@ static void three_is_preempted_by_six_behind_blockers(void **state)
 }
 
 /* 7 and 8 preempt 4, are blocked, and 4 is done: 1, which 4 has preempted, adopts them. */
-static void list_7_8_1_2_6_3_5(void **state)
-{
+static void list_7_8_1_2_6_3_5(void **state) {
 	static const uint32_t first[] = { 80, 80, 80, 16, 80 }, then[] = { 10, 2, 2 };
 	int32_t slots;
 
@@ -217,8 +207,7 @@ static void list_7_8_1_2_6_3_5(void **state)
 
 /* The current job's slots: one more with each of its entries, times the cost; taken at
  * once when it is preempted. */
-static void slots_are_saved_and_spent(void **state)
-{
+static void slots_are_saved_and_spent(void **state) {
 	static const uint32_t sizes[] = { 20, 3 };
 
 	(void)state;
@@ -235,8 +224,7 @@ static void slots_are_saved_and_spent(void **state)
 
 /* 12 entries are expected of it at most, when 4 are read and 8 are not; they turn out to be 5: what
  * it did not use goes back to its parent. */
-static void what_an_unread_job_did_not_use_comes_back(void **state)
-{
+static void what_an_unread_job_did_not_use_comes_back(void **state) {
 	static const uint32_t sizes[] = { 60 };
 
 	(void)state;
@@ -258,8 +246,7 @@ static void what_an_unread_job_did_not_use_comes_back(void **state)
 
 /* A job is a candidate by what it has at most, and the current one saves by what it has at
  * least. */
-static void estimates_err_on_the_safe_side(void **state)
-{
+static void estimates_err_on_the_safe_side(void **state) {
 	struct job_why why;
 
 	(void)state;
@@ -285,8 +272,7 @@ static void estimates_err_on_the_safe_side(void **state)
 
 /* Age over size: 3 entries that wait for 31 s (10.3 a s) before 1 that waits for 9 (9), but not
  * before 1 that waits for 11. */
-static void older_and_bigger_before_younger_and_smaller(void **state)
-{
+static void older_and_bigger_before_younger_and_smaller(void **state) {
 	static const uint32_t big[] = { 40 }, three[] = { 3 }, one[] = { 1 };
 
 	(void)state;
@@ -307,8 +293,7 @@ static void older_and_bigger_before_younger_and_smaller(void **state)
  * is blocked; 5 (waits since 1030 s) is put before all, as 2 (since 1020) is 4's child; 6 (since
  * 1025) is put before 5.  6 has slots for one: qmgr's walk meets 5 first, whose age is the best
  * that any behind it on the ground level can have, and ends there; 2 would be better. */
-static void the_walk_for_candidates_ends_early(void **state)
-{
+static void the_walk_for_candidates_ends_early(void **state) {
 	static const uint32_t ten[] = { 10 }, thirty[] = { 30 }, four[] = { 4 }, one[] = { 1 };
 
 	(void)state;
@@ -346,8 +331,7 @@ static void the_walk_for_candidates_ends_early(void **state)
 	bench_close(&bench);
 }
 
-static void transports_and_destinations_take_turns(void **state)
-{
+static void transports_and_destinations_take_turns(void **state) {
 	uint32_t second, other, a, b, c;
 	struct job_taken taken;
 
@@ -374,8 +358,7 @@ static void transports_and_destinations_take_turns(void **state)
 	bench_close(&bench);
 }
 
-static void recipients_are_batched_in_entries(void **state)
-{
+static void recipients_are_batched_in_entries(void **state) {
 	struct job_settings settings = plain;
 	struct job_taken taken[4], more;
 	uint32_t to;
@@ -414,8 +397,7 @@ static void recipients_are_batched_in_entries(void **state)
 }
 
 /* Two that were put back and are not full make one. */
-static void small_entries_that_come_back_are_merged(void **state)
-{
+static void small_entries_that_come_back_are_merged(void **state) {
 	struct job_settings settings = plain;
 	struct job_taken taken[3];
 	uint32_t to;
@@ -444,8 +426,7 @@ static void small_entries_that_come_back_are_merged(void **state)
 	bench_close(&bench);
 }
 
-static void full_destinations_block_and_unblock(void **state)
-{
+static void full_destinations_block_and_unblock(void **state) {
 	struct job_taken first, second, third;
 	uint32_t one, many;
 	struct job_why why;
@@ -474,8 +455,7 @@ static void full_destinations_block_and_unblock(void **state)
 	bench_close(&bench);
 }
 
-static void processes_are_limited(void **state)
-{
+static void processes_are_limited(void **state) {
 	struct job_settings settings = plain;
 	struct job_taken taken[3];
 	struct job_why why;
@@ -495,8 +475,7 @@ static void processes_are_limited(void **state)
 }
 
 /* A run takes along what else waits for the destination, and needs one place for it. */
-static void a_run_takes_others_along(void **state)
-{
+static void a_run_takes_others_along(void **state) {
 	struct job_taken lead, along;
 	struct job_queue_view view;
 	uint32_t to;
@@ -525,8 +504,7 @@ static void a_run_takes_others_along(void **state)
 
 /* 120 recipients in entries of 50: 50, 50, 20.  With 30 less 90 are left, in 2 entries; with 40
  * less 50, in one; the last 50 are one. */
-static void a_part_of_what_waits_is_taken_or_withdrawn(void **state)
-{
+static void a_part_of_what_waits_is_taken_or_withdrawn(void **state) {
 	struct job_settings settings = plain;
 	struct job_taken taken;
 	struct job_queue_view view;
@@ -561,8 +539,7 @@ static void a_part_of_what_waits_is_taken_or_withdrawn(void **state)
 	bench_close(&bench);
 }
 
-static void withdrawn_and_closed(void **state)
-{
+static void withdrawn_and_closed(void **state) {
 	struct job_taken taken;
 	struct job_count count;
 	uint32_t a, b;
@@ -588,8 +565,7 @@ static void withdrawn_and_closed(void **state)
 	bench_close(&bench);
 }
 
-static void full_tables_say_so(void **state)
-{
+static void full_tables_say_so(void **state) {
 	struct job_capacity capacity = { .transports = 1, .queues = 2, .messages = 2, .jobs = 2,
 		.peers = 2 };
 	void *memory = calloc(1, job_board_bytes(&capacity));
@@ -623,8 +599,7 @@ static void full_tables_say_so(void **state)
 
 /* Many that are put in front of one another and never leave: places are made again and
  * again, and the order is kept. */
-static void hundreds_of_blocked_children(void **state)
-{
+static void hundreds_of_blocked_children(void **state) {
 	struct job_settings settings = plain;
 	uint32_t hung, free_one, last = JOB_NONE, count = 0;
 
@@ -654,8 +629,7 @@ static void hundreds_of_blocked_children(void **state)
 	bench_close(&bench);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_documents_sequences),
 		cmocka_unit_test(cost_one_preempts_nothing),

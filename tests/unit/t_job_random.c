@@ -15,8 +15,7 @@
 
 static struct world world;
 
-static void play(const struct world_kind *kind, const char *name, uint32_t rounds, uint32_t steps)
-{
+static void play(const struct world_kind *kind, const char *name, uint32_t rounds, uint32_t steps) {
 	struct random random = random_seeded(name);
 
 	for (uint32_t round = 0; round < rounds; round++) {
@@ -34,15 +33,13 @@ static void play(const struct world_kind *kind, const char *name, uint32_t round
 	}
 }
 
-static uint32_t rounds(uint32_t usual)
-{
+static uint32_t rounds(uint32_t usual) {
 	const char *more = getenv("TEST_ROUNDS");
 
 	return more != NULL ? usual * (uint32_t)strtoul(more, NULL, 10) : usual;
 }
 
-static void windows_and_blockers(void **state)
-{
+static void windows_and_blockers(void **state) {
 	static const struct world_kind kind = { .messages = 30, .queues = 8, .transports = 1,
 		.most_recipients = 30, .most_window = 2 };
 
@@ -50,8 +47,7 @@ static void windows_and_blockers(void **state)
 	play(&kind, "windows and blockers", rounds(60), 300);
 }
 
-static void many_small_beside_big(void **state)
-{
+static void many_small_beside_big(void **state) {
 	static const struct world_kind kind = { .messages = 60, .queues = 30, .transports = 1,
 		.most_recipients = 100, .most_window = 3 };
 
@@ -59,8 +55,7 @@ static void many_small_beside_big(void **state)
 	play(&kind, "many small beside big", rounds(25), 500);
 }
 
-static void unread_batches(void **state)
-{
+static void unread_batches(void **state) {
 	static const struct world_kind kind = { .messages = 20, .queues = 10, .transports = 2,
 		.most_recipients = 60, .most_window = 3, .pool = 30 };
 
@@ -68,8 +63,7 @@ static void unread_batches(void **state)
 	play(&kind, "unread batches", rounds(60), 300);
 }
 
-static void bounds_of_transports(void **state)
-{
+static void bounds_of_transports(void **state) {
 	static const struct world_kind kind = { .messages = 20, .queues = 12, .transports = 3,
 		.most_recipients = 60, .most_window = 3, .pool = 20, .one_transport = true };
 
@@ -77,8 +71,7 @@ static void bounds_of_transports(void **state)
 	play(&kind, "bounds of transports", rounds(50), 300);
 }
 
-static void batches_that_come_later(void **state)
-{
+static void batches_that_come_later(void **state) {
 	static const struct world_kind kind = { .messages = 20, .queues = 10, .transports = 3,
 		.most_recipients = 60, .most_window = 2, .pool = 20, .later = true };
 
@@ -86,8 +79,7 @@ static void batches_that_come_later(void **state)
 	play(&kind, "batches that come later", rounds(60), 300);
 }
 
-static void late_comers_by_hand(void **state)
-{
+static void late_comers_by_hand(void **state) {
 	static const struct world_kind kind = { .messages = 25, .queues = 6, .transports = 2,
 		.most_recipients = 30, .most_window = 2, .late = true, .by_hand = true };
 
@@ -96,8 +88,7 @@ static void late_comers_by_hand(void **state)
 }
 
 /* Old mail comes while others stand on the stack: the list is not by age any more. */
-static void a_list_in_disorder(void **state)
-{
+static void a_list_in_disorder(void **state) {
 	static const struct world_kind kind = { .messages = 40, .queues = 5, .transports = 1,
 		.most_recipients = 12, .most_window = 1, .late = true };
 
@@ -105,8 +96,7 @@ static void a_list_in_disorder(void **state)
 	play(&kind, "a list in disorder", rounds(20), 600);
 }
 
-static void all_at_once(void **state)
-{
+static void all_at_once(void **state) {
 	static const struct world_kind kind = { .messages = 25, .queues = 6, .transports = 2,
 		.most_recipients = 40, .most_window = 2, .pool = 25, .late = true, .by_hand = true,
 		.later = true };
@@ -116,8 +106,7 @@ static void all_at_once(void **state)
 }
 
 /* Messages that are older than all that is queued: CPU seconds for each. */
-static double late_comers(uint32_t queued)
-{
+static double late_comers(uint32_t queued) {
 	static const uint32_t late = 2000;
 	struct job_capacity capacity = { .transports = 1, .queues = 1, .messages = queued + late,
 		.jobs = queued + late, .peers = queued + late };
@@ -147,14 +136,12 @@ static double late_comers(uint32_t queued)
 }
 
 /* Each walked over all that was younger: 100 times the time. */
-static void old_mail_that_comes_back_does_not_pass_over_all_that_is_queued(void **state)
-{
+static void old_mail_that_comes_back_does_not_pass_over_all_that_is_queued(void **state) {
 	(void)state;
 	assert_true(late_comers(100000) < 20 * late_comers(1000) + 1e-6);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_and_blockers),
 		cmocka_unit_test(many_small_beside_big),

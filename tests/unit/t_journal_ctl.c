@@ -34,8 +34,7 @@ struct made {
 	uint32_t at;			/* where the last record begins */
 };
 
-static void path_of(const struct made *made, uint32_t number, char out[128])
-{
+static void path_of(const struct made *made, uint32_t number, char out[128]) {
 	char name[JOURNAL_NAME_MAX + 1] = JOURNAL_POSITIONS_NAME;
 
 	if (number != 0)
@@ -43,8 +42,7 @@ static void path_of(const struct made *made, uint32_t number, char out[128])
 	snprintf(out, 128, "%s/queue/%s", made->directory, name);
 }
 
-static void begin_file(struct made *made, uint32_t previous, uint32_t previous_end)
-{
+static void begin_file(struct made *made, uint32_t previous, uint32_t previous_end) {
 	const struct journal_head head = { .salt = SALT, .kind = JOURNAL_QUEUE, .journal = 77,
 		.created_ns = NOON, .number = ++made->number, .previous = previous,
 		.previous_end = previous_end };
@@ -56,8 +54,7 @@ static void begin_file(struct made *made, uint32_t previous, uint32_t previous_e
 	made->length = JOURNAL_HEAD_SIZE;
 }
 
-static void begin(struct made *made)
-{
+static void begin(struct made *made) {
 	char below[80];
 
 	memset(made, 0, sizeof(*made));
@@ -71,8 +68,7 @@ static void begin(struct made *made)
 }
 
 static struct journal_place put_record(struct made *made, uint8_t type, uint8_t version,
-    const void *payload, size_t length)
-{
+    const void *payload, size_t length) {
 	const struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = type,
 		.version = version, .length = (uint32_t)length, .sequence = ++made->sequence,
 		.behind = (uint32_t)(made->sequence - made->synced), .payload = payload };
@@ -82,8 +78,7 @@ static struct journal_place put_record(struct made *made, uint8_t type, uint8_t 
 	return (struct journal_place){ made->number, made->at };
 }
 
-static void write_at(const char *path, const void *bytes, size_t length)
-{
+static void write_at(const char *path, const void *bytes, size_t length) {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
@@ -91,16 +86,14 @@ static void write_at(const char *path, const void *bytes, size_t length)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void write_file(const struct made *made, size_t length)
-{
+static void write_file(const struct made *made, size_t length) {
 	char path[128];
 
 	path_of(made, made->number, path);
 	write_at(path, made->bytes, length);
 }
 
-static void forget(struct made *made)
-{
+static void forget(struct made *made) {
 	char command[128];
 
 	snprintf(command, sizeof(command), "%s/queue", made->directory);
@@ -120,8 +113,7 @@ static void forget(struct made *made)
 #define TEXT(text)	{ text, sizeof(text) - 1 }
 
 static struct journal_place put_envelope(struct made *made, uint64_t key,
-    struct journal_text id, uint8_t type)
-{
+    struct journal_text id, uint8_t type) {
 	const struct journal_envelope envelope = { .key = key, .written_ns = NOON,
 		.stamp = 4711, .arrival_ns = NOON - 60 * SECOND, .tries = 2, .recipients = 4,
 		.tried_ns = NOON - SECOND / 4, .mta = TEXT("out"), .directory = TEXT("/q/q1"),
@@ -136,8 +128,7 @@ static struct journal_place put_envelope(struct made *made, uint64_t key,
 	return put_record(made, type, 1, payload, length);
 }
 
-static void put_start(struct made *made, uint64_t key, struct journal_place envelope)
-{
+static void put_start(struct made *made, uint64_t key, struct journal_place envelope) {
 	const struct journal_start start = { .key = key, .envelope = envelope, .sequence = 2,
 		.when_ns = NOON, .run = 9 };
 	uint8_t payload[128];
@@ -146,8 +137,7 @@ static void put_start(struct made *made, uint64_t key, struct journal_place enve
 	    journal_start_write(payload, sizeof(payload), &start));
 }
 
-static void put_delivery(struct made *made, uint64_t key)
-{
+static void put_delivery(struct made *made, uint64_t key) {
 	const struct journal_delivery delivery = { .key = key, .start = 3, .when_ns = NOON,
 		.recipients = 3, .domain = TEXT("far.example") };
 	uint8_t payload[128];
@@ -156,8 +146,7 @@ static void put_delivery(struct made *made, uint64_t key)
 	    journal_delivery_write(payload, sizeof(payload), &delivery));
 }
 
-static void put_finish(struct made *made, uint64_t key)
-{
+static void put_finish(struct made *made, uint64_t key) {
 	const struct journal_finish finish = { .key = key, .start = 3, .when_ns = NOON };
 	uint8_t payload[128];
 
@@ -165,8 +154,7 @@ static void put_finish(struct made *made, uint64_t key)
 	    journal_finish_write(payload, sizeof(payload), &finish));
 }
 
-static void put_manual(struct made *made)
-{
+static void put_manual(struct made *made) {
 	const struct journal_manual manual = { .when_ns = NOON, .until_ns = NOON + 60 * SECOND,
 		.verb = JOURNAL_VERB_SUSPEND, .what = JOURNAL_ON_DESTINATION, .who = 0,
 		.window = UINT32_MAX, .ceiling = 7, .name = TEXT("slow.example"),
@@ -185,8 +173,7 @@ struct said {
 	size_t length;
 };
 
-static struct said run(const struct made *made, const char *options)
-{
+static struct said run(const struct made *made, const char *options) {
 	static char words[256];
 	char *argv[16] = { NULL }, *rest = words;
 	struct ctl ctl = { .config_path = "/nonexistent" };
@@ -213,8 +200,7 @@ static struct said run(const struct made *made, const char *options)
 	return said;
 }
 
-static void expect(const struct made *made, const char *options, int code, const char *part)
-{
+static void expect(const struct made *made, const char *options, int code, const char *part) {
 	struct said said = run(made, options);
 
 	if (said.code != code || strstr(said.text, part) == NULL)
@@ -224,8 +210,7 @@ static void expect(const struct made *made, const char *options, int code, const
 	free(said.text);
 }
 
-static size_t count_lines(const struct made *made, const char *options)
-{
+static size_t count_lines(const struct made *made, const char *options) {
 	struct said said = run(made, options);
 	size_t lines = 0;
 
@@ -236,8 +221,7 @@ static size_t count_lines(const struct made *made, const char *options)
 }
 
 /* A message in work, one that waits, one that is done; all is synced but the last two. */
-static void make_five(struct made *made)
-{
+static void make_five(struct made *made) {
 	struct journal_place envelope;
 
 	begin(made);
@@ -254,8 +238,7 @@ static void make_five(struct made *made)
 
 /* --- check -------------------------------------------------------------------------------- */
 
-static void a_whole_journal_is_whole(void **state)
-{
+static void a_whole_journal_is_whole(void **state) {
 	struct made made;
 
 	(void)state;
@@ -267,8 +250,7 @@ static void a_whole_journal_is_whole(void **state)
 }
 
 /* Cut anywhere within what was not synced: torn, and never damage. */
-static void what_was_not_synced_is_torn_at_most(void **state)
-{
+static void what_was_not_synced_is_torn_at_most(void **state) {
 	struct made made;
 
 	(void)state;
@@ -287,8 +269,7 @@ static void what_was_not_synced_is_torn_at_most(void **state)
 }
 
 /* Every byte of it but its mark. */
-static void what_was_synced_is_damage(void **state)
-{
+static void what_was_synced_is_damage(void **state) {
 	struct made made;
 	uint32_t at = JOURNAL_HEAD_SIZE, end;
 
@@ -310,8 +291,7 @@ static void what_was_synced_is_damage(void **state)
 	forget(&made);
 }
 
-static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state)
-{
+static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state) {
 	struct made made;
 
 	(void)state;
@@ -324,8 +304,7 @@ static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state)
 	forget(&made);
 }
 
-static void what_a_later_version_wrote_is_told(void **state)
-{
+static void what_a_later_version_wrote_is_told(void **state) {
 	struct made made;
 
 	(void)state;
@@ -343,8 +322,7 @@ static void what_a_later_version_wrote_is_told(void **state)
 	forget(&made);
 }
 
-static void a_right_checksum_over_nonsense_is_damage(void **state)
-{
+static void a_right_checksum_over_nonsense_is_damage(void **state) {
 	struct made made;
 
 	(void)state;
@@ -356,8 +334,7 @@ static void a_right_checksum_over_nonsense_is_damage(void **state)
 	forget(&made);
 }
 
-static void where_none_is_a_mistake_is_told(void **state)
-{
+static void where_none_is_a_mistake_is_told(void **state) {
 	struct made made = { .directory = "/nonexistent/journal" };
 
 	(void)state;
@@ -371,8 +348,7 @@ static void where_none_is_a_mistake_is_told(void **state)
 
 /* --- dump --------------------------------------------------------------------------------- */
 
-static void a_record_is_a_line(void **state)
-{
+static void a_record_is_a_line(void **state) {
 	struct made made;
 
 	(void)state;
@@ -392,8 +368,7 @@ static void a_record_is_a_line(void **state)
 	forget(&made);
 }
 
-static void names_from_outside_harm_no_terminal(void **state)
-{
+static void names_from_outside_harm_no_terminal(void **state) {
 	struct made made;
 
 	(void)state;
@@ -411,8 +386,7 @@ static void names_from_outside_harm_no_terminal(void **state)
 	forget(&made);
 }
 
-static void filters(void **state)
-{
+static void filters(void **state) {
 	struct made made;
 
 	(void)state;
@@ -436,8 +410,7 @@ static void filters(void **state)
 
 /* Live are the head, the envelope that waits, and what stands of the message in work since
  * its envelope, which it needs, too. */
-static void stat_counts_what_is_live(void **state)
-{
+static void stat_counts_what_is_live(void **state) {
 	struct made made;
 
 	(void)state;
@@ -454,8 +427,7 @@ static void stat_counts_what_is_live(void **state)
 	forget(&made);
 }
 
-static void positions_are_told(void **state)
-{
+static void positions_are_told(void **state) {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
 		.first_file = 1, .syncs = 30, .results = 400, .count = 2,
@@ -508,8 +480,7 @@ static void positions_are_told(void **state)
 }
 
 /* The first file that counts is gone: only the positions know. */
-static void a_first_file_that_is_gone_is_damage(void **state)
-{
+static void a_first_file_that_is_gone_is_damage(void **state) {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
 		.first_file = 1 };
@@ -540,8 +511,7 @@ static void a_first_file_that_is_gone_is_damage(void **state)
 }
 
 /* Also as a user who may do no more. */
-static void nothing_is_changed(void **state)
-{
+static void nothing_is_changed(void **state) {
 	struct made made;
 	char below[80], path[128];
 	struct stat before, after;
@@ -564,14 +534,12 @@ static void nothing_is_changed(void **state)
 	forget(&made);
 }
 
-static uint64_t id_of(uint64_t i)
-{
+static uint64_t id_of(uint64_t i) {
 	return (i + 1) * DECIDED_RINGS + DECIDED_OF_DESTINATIONS;
 }
 
 /* Whoever writes the journal of decisions chooses the times in it. */
-static void why_reckons_with_no_time_that_overflows(void **unused)
-{
+static void why_reckons_with_no_time_that_overflows(void **unused) {
 	static const int64_t times[] = { INT64_MIN, -1, NOON, INT64_MAX - 1, INT64_MAX };
 	static const int64_t untils[] = { 0, 0, NOON, INT64_MAX / 2, INT64_MAX };
 	static const struct ctl plain;
@@ -607,8 +575,7 @@ static void why_reckons_with_no_time_that_overflows(void **unused)
 	forget(&made);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_journal_is_whole),
 		cmocka_unit_test(what_was_not_synced_is_torn_at_most),

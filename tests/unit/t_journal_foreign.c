@@ -7,15 +7,13 @@
 #include "tests/unit/journal_site.h"
 #include "tests/crash/sync_log.h"
 
-static bool knows(const char *name)
-{
+static bool knows(const char *name) {
 	struct destination_window is;
 
 	return find_state(name, &is) && is.state.begun;
 }
 
-static void move(const char *from, const char *to)
-{
+static void move(const char *from, const char *to) {
 	char old[160], new[160];
 
 	room_path(from, old);
@@ -24,15 +22,13 @@ static void move(const char *from, const char *to)
 }
 
 /* The journal of a state, in which one destination was learned and another one held. */
-static void write_one(void)
-{
+static void write_one(void) {
 	learn_ceiling("theirs.example", 5, "");
 	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
 	turns(3);
 }
 
-static void check_kept(void)
-{
+static void check_kept(void) {
 	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_FEED), 1);
 	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_KEEPER), 1);
 	assert_true(room_has("feed", "0000000001.log") || room_has("feed", "0000000002.log"));
@@ -43,8 +39,7 @@ static void check_kept(void)
 }
 
 /* Of the lives that follow, too; and theirs is not taken for ours. */
-static void check_kept_for_ever(void)
-{
+static void check_kept_for_ever(void) {
 	uint64_t before, after;
 	unsigned kept = room_files("keeper", &before);
 
@@ -67,8 +62,7 @@ static void check_kept_for_ever(void)
 }
 
 /* The file system of journal.path comes when posternd runs. */
-static void one_that_is_mounted_late_is_not_deleted(void **state)
-{
+static void one_that_is_mounted_late_is_not_deleted(void **state) {
 	(void)state;
 	write_one();
 	lose_all();
@@ -89,8 +83,7 @@ static void one_that_is_mounted_late_is_not_deleted(void **state)
 }
 
 /* It was there at the start, and nobody of this state could read it. */
-static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state)
-{
+static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state) {
 	(void)state;
 	write_one();
 	lose_all();
@@ -105,8 +98,7 @@ static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state)
 
 /* Two posternd: the second neither restores nor writes while the first lives, and deletes
  * nothing of the first's when that has ended. */
-static void one_that_another_posternd_writes_stays_when_that_has_ended(void **state)
-{
+static void one_that_another_posternd_writes_stays_when_that_has_ended(void **state) {
 	static const char *const rooms[] = { "feed", "keeper" };
 	uint64_t before, after;
 	char path[160], name[200];
@@ -141,8 +133,7 @@ static void one_that_another_posternd_writes_stays_when_that_has_ended(void **st
 
 /* --- later versions ----------------------------------------------------------------- */
 
-static void append_unknown(const char *room, enum journal_kind kind)
-{
+static void append_unknown(const char *room, enum journal_kind kind) {
 	const struct journal_log_options options = { .kind = kind, .file_size = 1 << 20 };
 	struct journal_storage *storage;
 	struct journal_log *log;
@@ -159,8 +150,7 @@ static void append_unknown(const char *room, enum journal_kind kind)
 	journal_storage_close(&storage);
 }
 
-static void a_file_with_records_that_are_not_known_is_not_deleted(void **state)
-{
+static void a_file_with_records_that_are_not_known_is_not_deleted(void **state) {
 	uint64_t bytes;
 	char name[32];
 	unsigned number = 0;
@@ -197,8 +187,7 @@ static void a_file_with_records_that_are_not_known_is_not_deleted(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(one_that_is_mounted_late_is_not_deleted),
 		TEST(one_that_could_not_be_read_at_the_start_is_not_deleted),

@@ -14,8 +14,7 @@
 
 static uint8_t bytes[256];
 
-static size_t sample(uint8_t mark)
-{
+static size_t sample(uint8_t mark) {
 	const struct journal_frame frame = { .mark = mark, .type = 3, .version = 1,
 		.length = 5, .sequence = 0x1122334455667788, .behind = 0x0a0b0c0d,
 		.payload = (const uint8_t *)"hello" };
@@ -24,8 +23,7 @@ static size_t sample(uint8_t mark)
 }
 
 /* Every byte as frame.h has it. */
-static void test_the_header_is_as_documented(void **state)
-{
+static void test_the_header_is_as_documented(void **state) {
 	static const uint8_t header[] = { 0xd6, 0xff, 3, 1, 5, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
 		0x44, 0x33, 0x22, 0x11, 0x0d, 0x0c, 0x0b, 0x0a };
 	uint8_t summed[24];
@@ -43,8 +41,7 @@ static void test_the_header_is_as_documented(void **state)
 	    (uint32_t)bytes[23] << 24, sum);
 }
 
-static void test_what_was_written_is_read(void **state)
-{
+static void test_what_was_written_is_read(void **state) {
 	struct journal_frame frame;
 
 	(void)state;
@@ -63,8 +60,7 @@ static void test_what_was_written_is_read(void **state)
 }
 
 /* A flipped bit anywhere spoils it, but in the mark, where it changes nothing. */
-static void test_each_flipped_bit(void **state)
-{
+static void test_each_flipped_bit(void **state) {
 	static const uint8_t marks[] = { JOURNAL_LIVE, JOURNAL_GARBAGE };
 
 	(void)state;
@@ -85,8 +81,7 @@ static void test_each_flipped_bit(void **state)
 		}
 }
 
-static void test_a_length_field_asks_for_nothing(void **state)
-{
+static void test_a_length_field_asks_for_nothing(void **state) {
 	struct journal_frame frame;
 
 	(void)state;
@@ -98,8 +93,7 @@ static void test_a_length_field_asks_for_nothing(void **state)
 	    JOURNAL_FRAME_NONE);
 }
 
-static void write_head(uint8_t version, uint32_t length)
-{
+static void write_head(uint8_t version, uint32_t length) {
 	const struct journal_head head = { .salt = SALT, .kind = JOURNAL_FEED, .journal = 77,
 		.created_ns = 1700000000123456789, .number = 12, .previous = 10,
 		.previous_end = 4000 };
@@ -115,8 +109,7 @@ static void write_head(uint8_t version, uint32_t length)
 	journal_frame_write(bytes, &frame, 0);
 }
 
-static void test_heads(void **state)
-{
+static void test_heads(void **state) {
 	struct journal_frame frame;
 	struct journal_head head;
 
@@ -145,8 +138,7 @@ static void test_heads(void **state)
 }
 
 /* Whatever bit of a head is flipped, its file's salt is still known. */
-static void test_a_damaged_head_keeps_the_salt(void **state)
-{
+static void test_a_damaged_head_keeps_the_salt(void **state) {
 	(void)state;
 	for (unsigned bit = 0; bit < JOURNAL_HEAD_SIZE * 8; bit++) {
 		enum journal_head_state found;
@@ -162,8 +154,7 @@ static void test_a_damaged_head_keeps_the_salt(void **state)
 	}
 }
 
-static void test_names(void **state)
-{
+static void test_names(void **state) {
 	char name[JOURNAL_NAME_MAX + 1];
 
 	(void)state;
@@ -184,8 +175,7 @@ static void test_names(void **state)
 	assert_int_equal(journal_file_number("positions"), 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_header_is_as_documented),
 		cmocka_unit_test(test_what_was_written_is_read),

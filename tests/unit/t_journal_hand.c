@@ -5,8 +5,7 @@
 #include "tests/unit/journal_site.h"
 
 static bool add(struct manual_table *table, uint8_t verb, const char *name, int64_t when_ns,
-    int64_t until_ns)
-{
+    int64_t until_ns) {
 	struct journal_manual action = { .when_ns = when_ns, .until_ns = until_ns,
 		.verb = verb, .what = JOURNAL_ON_DESTINATION, .window = UINT32_MAX,
 		.ceiling = UINT32_MAX, .name = { name, (uint16_t)strlen(name) } };
@@ -15,8 +14,7 @@ static bool add(struct manual_table *table, uint8_t verb, const char *name, int6
 }
 
 static void add_many(struct manual_table *table, uint8_t verb, const char *form,
-    unsigned count, int64_t until_ns)
-{
+    unsigned count, int64_t until_ns) {
 	char name[64];
 
 	for (unsigned i = 0; i < count; i++) {
@@ -26,8 +24,7 @@ static void add_many(struct manual_table *table, uint8_t verb, const char *form,
 }
 
 /* A script that resumes all that there is. */
-static void resumes_do_not_push_out_a_hold(void **state)
-{
+static void resumes_do_not_push_out_a_hold(void **state) {
 	struct manual_table *table = manual_table_open();
 
 	(void)state;
@@ -40,8 +37,7 @@ static void resumes_do_not_push_out_a_hold(void **state)
 	manual_table_close(&table);
 }
 
-static void what_is_over_goes_before_what_is_in_force(void **state)
-{
+static void what_is_over_goes_before_what_is_in_force(void **state) {
 	struct manual_table *table = manual_table_open();
 
 	(void)state;
@@ -56,8 +52,7 @@ static void what_is_over_goes_before_what_is_in_force(void **state)
 	manual_table_close(&table);
 }
 
-static bool check_order(void *context, const struct journal_manual *action)
-{
+static bool check_order(void *context, const struct journal_manual *action) {
 	int64_t *before = context;
 
 	assert_true(action->when_ns > *before);
@@ -65,8 +60,7 @@ static bool check_order(void *context, const struct journal_manual *action)
 	return true;
 }
 
-static void they_are_given_in_their_order(void **state)
-{
+static void they_are_given_in_their_order(void **state) {
 	struct manual_table *table = manual_table_open();
 	int64_t before = 0;
 
@@ -81,8 +75,7 @@ static void they_are_given_in_their_order(void **state)
 }
 
 /* The table of its process is lost with it, and the files say that it is held. */
-static void what_was_resumed_while_the_disk_was_full_stays_so(void **state)
-{
+static void what_was_resumed_while_the_disk_was_full_stays_so(void **state) {
 	struct destination_window is;
 	char path[160], aside[160];
 
@@ -113,8 +106,7 @@ static void what_was_resumed_while_the_disk_was_full_stays_so(void **state)
 }
 
 /* 100 years are as good as for ever. */
-static void a_suspension_for_ever_is_one_after_a_loss(void **state)
-{
+static void a_suspension_for_ever_is_one_after_a_loss(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -129,8 +121,7 @@ static void a_suspension_for_ever_is_one_after_a_loss(void **state)
 }
 
 /* What a rule holds is no deed of anybody's. */
-static void what_a_rule_holds_is_not_written_as_done_by_hand(void **state)
-{
+static void what_a_rule_holds_is_not_written_as_done_by_hand(void **state) {
 	struct recipient_hold hold = { .address = "a@r.example", .length = 11,
 		.mta = RECIPIENT_ANY_MTA, .rule = 3, .until_ns = now_ns + 600 * NS_PER_SECOND,
 		.reason = "452 over quota" };
@@ -151,8 +142,7 @@ static void what_a_rule_holds_is_not_written_as_done_by_hand(void **state)
 }
 
 /* 2000 that are held are 150 kB: a change each second would write that each second. */
-static void a_long_list_of_held_recipients_is_not_written_each_second(void **state)
-{
+static void a_long_list_of_held_recipients_is_not_written_each_second(void **state) {
 	uint64_t before, after;
 	char address[32];
 
@@ -182,8 +172,7 @@ static void a_long_list_of_held_recipients_is_not_written_each_second(void **sta
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resumes_do_not_push_out_a_hold),
 		cmocka_unit_test(what_is_over_goes_before_what_is_in_force),

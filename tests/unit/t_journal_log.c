@@ -9,8 +9,7 @@
 
 #include "journal_place.h"
 
-static void test_what_was_appended_is_read_again(void **state)
-{
+static void test_what_was_appended_is_read_again(void **state) {
 	struct place *place = *state;
 	struct journal_place at;
 
@@ -31,8 +30,7 @@ static void test_what_was_appended_is_read_again(void **state)
 	assert_string_equal(all_of(place), "one two three ");
 }
 
-static void test_a_killed_process_leaves_a_torn_tail(void **state)
-{
+static void test_a_killed_process_leaves_a_torn_tail(void **state) {
 	struct place *place = *state;
 
 	append(place, "one", NULL);
@@ -50,8 +48,7 @@ static void test_a_killed_process_leaves_a_torn_tail(void **state)
 	assert_string_equal(all_of(place), "one <torn:26> three ");
 }
 
-static void test_marks_wait_for_what_allows_them(void **state)
-{
+static void test_marks_wait_for_what_allows_them(void **state) {
 	struct place *place = *state;
 	struct journal_place one, two;
 	uint64_t allows;
@@ -74,8 +71,7 @@ static void test_marks_wait_for_what_allows_them(void **state)
 }
 
 /* Each may cost a read from the disk: a turn does so many, and comes again at once. */
-static void test_many_marks_take_several_turns(void **state)
-{
+static void test_many_marks_take_several_turns(void **state) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 1 };
 	struct journal_log_counts counts;
@@ -96,8 +92,7 @@ static void test_many_marks_take_several_turns(void **state)
 	assert_int_equal(counts.marks, 1200);
 }
 
-static void fill_files(struct place *place, uint32_t up_to)
-{
+static void fill_files(struct place *place, uint32_t up_to) {
 	char text[1024];
 	struct journal_place at;
 
@@ -107,8 +102,7 @@ static void fill_files(struct place *place, uint32_t up_to)
 	while (at.file < up_to);
 }
 
-static void test_positions_delete_what_is_below(void **state)
-{
+static void test_positions_delete_what_is_below(void **state) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 3, .results = 17, .count = 1,
 		.positions = { { { 3, 84 }, "suffix" } } };
@@ -142,8 +136,7 @@ static void test_positions_delete_what_is_below(void **state)
 	assert_int_equal(found->positions[0].place.file, 3);
 }
 
-static void test_files_removed_underneath(void **state)
-{
+static void test_files_removed_underneath(void **state) {
 	struct place *place = *state;
 	struct journal_place old, new;
 
@@ -164,8 +157,7 @@ static void test_files_removed_underneath(void **state)
 	assert_string_equal(all_of(place), "anew ");
 }
 
-static void test_the_second_writer_waits(void **state)
-{
+static void test_the_second_writer_waits(void **state) {
 	struct place *place = *state;
 	struct journal_storage *other;
 	struct journal_log *log;
@@ -191,8 +183,7 @@ static void test_the_second_writer_waits(void **state)
 	open_log(place);
 }
 
-static void test_the_thread_tells_by_its_descriptor(void **state)
-{
+static void test_the_thread_tells_by_its_descriptor(void **state) {
 	struct place *place = *state;
 	struct pollfd fd;
 
@@ -216,8 +207,7 @@ static void test_the_thread_tells_by_its_descriptor(void **state)
 	sync_all(place);
 }
 
-int main(void)
-{
+int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_was_appended_is_read_again),

@@ -13,16 +13,14 @@
 
 static char seen[256];
 
-static bool visit(void *context, const struct messages_envelope *envelope)
-{
+static bool visit(void *context, const struct messages_envelope *envelope) {
 	const char *wanted = context;
 
 	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", envelope->id);
 	return strcmp(envelope->id, wanted) == 0;
 }
 
-static void test_a_look_shows_what_waits_and_takes_what_it_likes(void **state)
-{
+static void test_a_look_shows_what_waits_and_takes_what_it_likes(void **state) {
 	char wanted[] = "q2";
 
 	(void)state;
@@ -43,16 +41,14 @@ static void test_a_look_shows_what_waits_and_takes_what_it_likes(void **state)
 	assert_string_equal(next(), "");
 }
 
-static void unseen(void *context, const char *mta, const char *directory, const char *id)
-{
+static void unseen(void *context, const char *mta, const char *directory, const char *id) {
 	(void)context;
 	assert_string_equal(mta, "m");
 	assert_string_equal(directory, "/q");
 	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", id);
 }
 
-static void test_what_is_in_no_directory_is_told(void **state)
-{
+static void test_what_is_in_no_directory_is_told(void **state) {
 	(void)state;
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 0, !HELD);
@@ -83,8 +79,7 @@ static void test_what_is_in_no_directory_is_told(void **state)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-static void test_what_is_too_large_is_to_be_read_from_its_file(void **state)
-{
+static void test_what_is_too_large_is_to_be_read_from_its_file(void **state) {
 	static struct messages_group groups[MESSAGES_GROUPS_MAX];
 	static char domain[MESSAGES_DOMAIN_MAX];
 	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
@@ -111,8 +106,7 @@ static void test_what_is_too_large_is_to_be_read_from_its_file(void **state)
 	assert_int_equal(e.groups[MESSAGES_GROUPS_MAX - 1].length, 20);
 }
 
-static void test_an_envelope_comes_back_as_it_was_told(void **state)
-{
+static void test_an_envelope_comes_back_as_it_was_told(void **state) {
 	struct messages_group groups[] = { { "a.example", 9, 3, 0 },
 		{ "", 0, 2, WORLD_EPOCH + 7 }, { "b.example", 9, 1, INT64_MAX } };
 	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
@@ -134,8 +128,7 @@ static void test_an_envelope_comes_back_as_it_was_told(void **state)
 	assert_true(out.groups[2].due_ns == INT64_MAX && out.groups[2].recipients == 1);
 }
 
-static void test_intervals_must_rise(void **state)
-{
+static void test_intervals_must_rise(void **state) {
 	struct messages_settings settings = world.settings;
 	struct messages_calls calls = { NULL, NULL, NULL };
 	struct messages *m;
@@ -151,8 +144,7 @@ static void test_intervals_must_rise(void **state)
 
 /* --- faults ------------------------------------------------------------------------------------ */
 
-static void remove_files(void)
-{
+static void remove_files(void) {
 	DIR *directory = opendir(world.path);
 	struct dirent *entry;
 
@@ -162,8 +154,7 @@ static void remove_files(void)
 }
 
 /* The journal goes on without durability, and its owner puts all anew. */
-static void test_files_that_were_removed_underneath(void **state)
-{
+static void test_files_that_were_removed_underneath(void **state) {
 	(void)state;
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 0, HELD);
@@ -189,8 +180,7 @@ static void test_files_that_were_removed_underneath(void **state)
 	assert_string_equal(next(), "");
 }
 
-int main(void)
-{
+int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_a_look_shows_what_waits_and_takes_what_it_likes),

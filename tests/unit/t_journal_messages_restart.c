@@ -10,21 +10,18 @@
 
 #define MINUTE	60.0
 
-static void restart(void)
-{
+static void restart(void) {
 	world_kill();
 	world_open();
 	world_turn();
 }
 
-static void record_positions(void)
-{
+static void record_positions(void) {
 	world_pass(61);
 }
 
 /* Those of their 64 kB files that were begun by traffic(70000) before it are full. */
-static void traffic(unsigned bytes)
-{
+static void traffic(unsigned bytes) {
 	char domain[256];
 	char id[16];
 
@@ -38,8 +35,7 @@ static void traffic(unsigned bytes)
 }
 
 /* "When we run out of queue, write replacement envelopes for all the working messages." */
-static void test_what_was_working_comes_back_without_what_was_delivered(void **state)
-{
+static void test_what_was_working_comes_back_without_what_was_delivered(void **state) {
 	(void)state;
 	put("q1", "a.example*3 b.example*2", 0, HELD);
 	put("q2", "a.example", 0, HELD);
@@ -72,8 +68,7 @@ static void test_what_was_working_comes_back_without_what_was_delivered(void **s
 
 /* "If we encounter a replacement envelope or finish record for a working message ... remove
  * it from the working list." */
-static void test_what_was_replaced_or_finished_is_not_working(void **state)
-{
+static void test_what_was_replaced_or_finished_is_not_working(void **state) {
 	(void)state;
 	put("q1", "a.example*3", 0, HELD);
 	put("q2", "a.example", 0, HELD);
@@ -92,8 +87,7 @@ static void test_what_was_replaced_or_finished_is_not_working(void **state)
 }
 
 /* "For each start record ... ensure that the envelope it refers to is marked as garbage." */
-static void test_marks_that_were_lost_are_made_again(void **state)
-{
+static void test_marks_that_were_lost_are_made_again(void **state) {
 	(void)state;
 	put("q1", "a.example", 0, HELD);
 	put("q2", "a.example*2", 0, HELD);
@@ -112,8 +106,7 @@ static void test_marks_that_were_lost_are_made_again(void **state)
 }
 
 /* A start that was lost: its envelope had not been marked. */
-static void test_a_start_that_was_not_written_never_was(void **state)
-{
+static void test_a_start_that_was_not_written_never_was(void **state) {
 	(void)state;
 	put("q1", "a.example", 0, HELD);
 	world_sync();
@@ -125,8 +118,7 @@ static void test_a_start_that_was_not_written_never_was(void **state)
 
 /* "When the MTA is restarted it can immediately start receiving messages ... However
  * deliveries have to wait." */
-static void test_mail_can_be_told_before_recovery_ends(void **state)
-{
+static void test_mail_can_be_told_before_recovery_ends(void **state) {
 	(void)state;
 	put("q1", "a.example*3", 0, HELD);
 	put("q2", "a.example", 0, HELD);
@@ -157,8 +149,7 @@ static void test_mail_can_be_told_before_recovery_ends(void **state)
 }
 
 /* Recovery that is interrupted, and recovered, at each of its turns. */
-static void test_recovery_may_be_interrupted_again_and_again(void **state)
-{
+static void test_recovery_may_be_interrupted_again_and_again(void **state) {
 	char id[8];
 	unsigned count = 0;
 
@@ -189,8 +180,7 @@ static void test_recovery_may_be_interrupted_again_and_again(void **state)
 }
 
 /* "The part of the queue that we can't avoid scanning is the working suffix." */
-static uint64_t read_by_recovery(unsigned queued)
-{
+static uint64_t read_by_recovery(unsigned queued) {
 	char id[16];
 	uint64_t bytes;
 
@@ -219,8 +209,7 @@ static uint64_t read_by_recovery(unsigned queued)
 	return bytes;
 }
 
-static void test_recovery_reads_the_suffix_alone(void **state)
-{
+static void test_recovery_reads_the_suffix_alone(void **state) {
 	uint64_t small, large;
 
 	small = read_by_recovery(100);
@@ -233,8 +222,7 @@ static void test_recovery_reads_the_suffix_alone(void **state)
 
 /* "This procedure lags slightly behind ... if they are out of date the only harm will be a
  * little more garbage to scan." */
-static void test_positions_are_recorded_after_the_sync_of_the_marks(void **state)
-{
+static void test_positions_are_recorded_after_the_sync_of_the_marks(void **state) {
 	(void)state;
 	put("q1", "a.example", 0, HELD);
 	start("q1");
@@ -251,8 +239,7 @@ static void test_positions_are_recorded_after_the_sync_of_the_marks(void **state
 }
 
 /* Runners go on where they were, but for what their owner had in memory. */
-static void test_runners_go_on_where_they_were(void **state)
-{
+static void test_runners_go_on_where_they_were(void **state) {
 	char id[16], line[32];
 
 	(void)state;
@@ -282,8 +269,7 @@ static void test_runners_go_on_where_they_were(void **state)
 }
 
 /* Other intervals than before: an envelope's runner may have passed it as another one's. */
-static void test_other_intervals_miss_nothing(void **state)
-{
+static void test_other_intervals_miss_nothing(void **state) {
 	char id[16];
 
 	(void)state;
@@ -307,8 +293,7 @@ static void test_other_intervals_miss_nothing(void **state)
 /* --- the index ------------------------------------------------------------------------------ */
 
 /* Until all is indexed the log may hold an older envelope than the one that is told. */
-static void test_an_older_envelope_that_is_found_later_does_not_come_back(void **state)
-{
+static void test_an_older_envelope_that_is_found_later_does_not_come_back(void **state) {
 	(void)state;
 	put("q1", "a.example*5", 0, !HELD);
 	put("q2", "a.example", 0, !HELD);
@@ -340,8 +325,7 @@ static void test_an_older_envelope_that_is_found_later_does_not_come_back(void *
 
 /* The same, and the process dies before the index is whole: what was told must be read at
  * the next recovery, wherever positions are. */
-static void test_the_same_after_another_death(void **state)
-{
+static void test_the_same_after_another_death(void **state) {
 	(void)state;
 	put("q1", "a.example*5", 0, !HELD);
 	put("q2", "a.example", 0, !HELD);
@@ -369,8 +353,7 @@ static void test_the_same_after_another_death(void **state)
 	assert_string_equal(next(), "");
 }
 
-static void test_files_are_deleted_after_a_restart_too(void **state)
-{
+static void test_files_are_deleted_after_a_restart_too(void **state) {
 	(void)state;
 	put("q1", "a.example", 0, !HELD);
 	traffic(300000);
@@ -389,8 +372,7 @@ static void test_files_are_deleted_after_a_restart_too(void **state)
 
 /* An older file that is removed underneath: what stood there is lost; the rest is recovered
  * as at a start, and what its owner puts then is newer. */
-static void test_a_file_that_was_removed_underneath(void **state)
-{
+static void test_a_file_that_was_removed_underneath(void **state) {
 	char name[128];
 
 	(void)state;
@@ -422,8 +404,7 @@ static void test_a_file_that_was_removed_underneath(void **state)
 }
 
 /* No positions at all: everything is read. */
-static void test_without_positions_all_is_read(void **state)
-{
+static void test_without_positions_all_is_read(void **state) {
 	char name[128];
 
 	(void)state;
@@ -446,8 +427,7 @@ static void test_without_positions_all_is_read(void **state)
 }
 
 /* What cannot be told apart any more is done with as a sum, and takes nothing off others. */
-static void test_more_domains_than_an_envelope_has_take_off_nobody_elses(void **state)
-{
+static void test_more_domains_than_an_envelope_has_take_off_nobody_elses(void **state) {
 	char domain[32];
 
 	(void)state;
@@ -469,8 +449,7 @@ static void test_more_domains_than_an_envelope_has_take_off_nobody_elses(void **
 	assert_string_equal(next(), "q1 z.example*1 w.example*3 y.example*3000");
 }
 
-int main(void)
-{
+int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_what_was_working_comes_back_without_what_was_delivered),

@@ -22,8 +22,7 @@
 
 static uint8_t bytes[JOURNAL_PAYLOAD_MAX], again[JOURNAL_PAYLOAD_MAX];
 
-static void test_each_is_read_as_it_was_written(void **state)
-{
+static void test_each_is_read_as_it_was_written(void **state) {
 	(void)state;
 	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_DECISION; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
@@ -40,8 +39,7 @@ static void test_each_is_read_as_it_was_written(void **state)
 }
 
 /* Fields that a later version adds are ignored. */
-static void test_what_follows_is_ignored(void **state)
-{
+static void test_what_follows_is_ignored(void **state) {
 	(void)state;
 	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_DECISION; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
@@ -57,8 +55,7 @@ static void test_what_follows_is_ignored(void **state)
 }
 
 /* Cut at a field's end it is the record of an older writer; within one it is spoiled. */
-static void test_what_ends_early(void **state)
-{
+static void test_what_ends_early(void **state) {
 	struct journal_finish finish;
 	struct journal_manual manual;
 	size_t length = journal_finish_write(bytes, sizeof(bytes), &sample_finish);
@@ -81,8 +78,7 @@ static void test_what_ends_early(void **state)
 }
 
 /* A field that a later version has added. */
-static void test_by_what_a_recipient_is_held(void **state)
-{
+static void test_by_what_a_recipient_is_held(void **state) {
 	struct journal_held_recipient held = sample_held, was;
 	size_t length = journal_held_recipient_write(bytes, sizeof(bytes), &held);
 
@@ -96,8 +92,7 @@ static void test_by_what_a_recipient_is_held(void **state)
 	assert_true(was.event == held.event);
 }
 
-static void test_lists_that_end_early_are_spoiled(void **state)
-{
+static void test_lists_that_end_early_are_spoiled(void **state) {
 	size_t length = sample_payload(JOURNAL_ENVELOPE, bytes, sizeof(bytes));
 	struct journal_envelope envelope;
 	struct journal_groups groups;
@@ -116,8 +111,7 @@ static void test_lists_that_end_early_are_spoiled(void **state)
 }
 
 /* An envelope of one group, byte by byte. */
-static void test_an_envelope_is_as_documented(void **state)
-{
+static void test_an_envelope_is_as_documented(void **state) {
 	static const struct journal_group group = { .count = 2, .due_ns = 1,
 		.domain = SAMPLE_TEXT("d") };
 	static const struct journal_envelope envelope = { .key = 1, .replaces = 2, .old = { 3, 4 },
@@ -139,14 +133,12 @@ static void test_an_envelope_is_as_documented(void **state)
 
 /* --- golden files ------------------------------------------------------------------- */
 
-static int64_t wall(void)
-{
+static int64_t wall(void) {
 	return WALL;
 }
 
 /* A journal of two files, one of each type in the first, the first envelope garbage. */
-static void write_journal(const char *path)
-{
+static void write_journal(const char *path) {
 	static const struct journal_log_options options = { .kind = JOURNAL_QUEUE,
 		.file_size = 1 << 20, .random = 1, .wall_ns = wall };
 	struct journal_place envelope = { 0, 0 }, place;
@@ -177,8 +169,7 @@ static void write_journal(const char *path)
 	journal_storage_close(&storage);
 }
 
-static size_t read_file(const char *directory, const char *name, uint8_t *out, size_t size)
-{
+static size_t read_file(const char *directory, const char *name, uint8_t *out, size_t size) {
 	char path[512];
 	ssize_t got;
 	int fd;
@@ -194,8 +185,7 @@ static size_t read_file(const char *directory, const char *name, uint8_t *out, s
 
 static const char *const golden_files[] = { "0000000001.log", "0000000002.log", "positions" };
 
-static const char *golden(void)
-{
+static const char *golden(void) {
 	static char path[512];
 	const char *top = getenv("top_srcdir");
 
@@ -203,8 +193,7 @@ static const char *golden(void)
 	return path;
 }
 
-static void test_golden_files_are_written_the_same(void **state)
-{
+static void test_golden_files_are_written_the_same(void **state) {
 	char path[64] = "/dev/shm/t_journal_record.XXXXXX", name[128];
 	const char *keep = getenv("WRITE_GOLDEN");
 
@@ -229,8 +218,7 @@ static void test_golden_files_are_written_the_same(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
-static void check_found(const struct journal_found *found, unsigned type, uint64_t sequence)
-{
+static void check_found(const struct journal_found *found, unsigned type, uint64_t sequence) {
 	size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 	assert_int_equal(found->kind, JOURNAL_FOUND_RECORD);
@@ -241,8 +229,7 @@ static void check_found(const struct journal_found *found, unsigned type, uint64
 	assert_memory_equal(found->frame.payload, bytes, length);
 }
 
-static void test_golden_files_are_read(void **state)
-{
+static void test_golden_files_are_read(void **state) {
 	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
@@ -285,8 +272,7 @@ static void test_golden_files_are_read(void **state)
 }
 
 /* Of a file it has none, and is as it always was. */
-static void test_a_place_in_systemds_journal_has_a_time(void **state)
-{
+static void test_a_place_in_systemds_journal_has_a_time(void **state) {
 	struct journal_log_position in = sample_log_position, out;
 	uint8_t payload[128];
 	size_t without = journal_log_position_write(payload, sizeof(payload), &in), with;
@@ -301,8 +287,7 @@ static void test_a_place_in_systemds_journal_has_a_time(void **state)
 	assert_true(out.time_us == 0 && out.offset == in.offset);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_place_in_systemds_journal_has_a_time),
 		cmocka_unit_test(test_each_is_read_as_it_was_written),

@@ -5,8 +5,7 @@
 
 /* --- destinations ----------------------------------------------------------------- */
 
-static void learn(const char *name, uint16_t ceiling, const char *reason)
-{
+static void learn(const char *name, uint16_t ceiling, const char *reason) {
 	struct state_lock lock;
 
 	lock_begun(name, &lock);
@@ -22,8 +21,7 @@ static void learn(const char *name, uint16_t ceiling, const char *reason)
 	states_unlock(&lock);
 }
 
-static void a_window_is_as_it_was(void **state)
-{
+static void a_window_is_as_it_was(void **state) {
 	struct destination_window was, is;
 
 	(void)state;
@@ -47,8 +45,7 @@ static void a_window_is_as_it_was(void **state)
 }
 
 /* Another process (the keeper, a policy role) changes it, and the feed finds it. */
-static void whoever_changed_it(void **state)
-{
+static void whoever_changed_it(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -62,8 +59,7 @@ static void whoever_changed_it(void **state)
 	assert_int_equal(is.state.window.ceiling, 3);
 }
 
-static void nothing_is_written_while_nothing_changes(void **state)
-{
+static void nothing_is_written_while_nothing_changes(void **state) {
 	uint64_t before, after;
 
 	(void)state;
@@ -75,8 +71,7 @@ static void nothing_is_written_while_nothing_changes(void **state)
 	assert_int_equal(before, after);
 }
 
-static void the_last_of_several_counts(void **state)
-{
+static void the_last_of_several_counts(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -99,8 +94,7 @@ static void the_last_of_several_counts(void **state)
 
 /* Without them there would be no hint for it, and a domain would not be known to be its
  * provider's, until the next delivery. */
-static void its_relays_and_transports_too(void **state)
-{
+static void its_relays_and_transports_too(void **state) {
 	struct delivery_seen seen = { .name = "a.example", .name_length = 9, .mta = 0,
 		.cloned = true, .relay_name = "mx1.a.example", .relay_name_length = 13 };
 	struct destination_seen was, is;
@@ -132,8 +126,7 @@ static void its_relays_and_transports_too(void **state)
 
 /* --- by hand ---------------------------------------------------------------------- */
 
-static void what_was_done_by_hand_is_in_force(void **state)
-{
+static void what_was_done_by_hand_is_in_force(void **state) {
 	struct destination_window is;
 	struct window_held held;
 
@@ -166,8 +159,7 @@ static void what_was_done_by_hand_is_in_force(void **state)
 }
 
 /* Where nobody feeds there is keeper/ alone, however long ago it was done. */
-static void without_a_feed(void **state)
-{
+static void without_a_feed(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -186,8 +178,7 @@ static void without_a_feed(void **state)
 	assert_string_equal(is.reason, "closed");
 }
 
-static void a_resume_is_later_than_what_was_written(void **state)
-{
+static void a_resume_is_later_than_what_was_written(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -206,8 +197,7 @@ static void a_resume_is_later_than_what_was_written(void **state)
 }
 
 /* What a destination learned after it was held by hand is not undone by doing that again. */
-static void what_was_written_later_counts(void **state)
-{
+static void what_was_written_later_counts(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -224,8 +214,7 @@ static void what_was_written_later_counts(void **state)
 	assert_int_equal(news[0].actions, 0);
 }
 
-static void a_class_is_held_again(void **state)
-{
+static void a_class_is_held_again(void **state) {
 	struct by_hand request = { .verb = BY_HAND_HOLD, .name = "Some", .name_length = 4,
 		.class = true, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner ignored;
@@ -241,8 +230,7 @@ static void a_class_is_held_again(void **state)
 	assert_false(windows_class_held(site.engine, site.generation, 1, now_ns, &held));
 }
 
-static void what_was_forgotten_stays_so(void **state)
-{
+static void what_was_forgotten_stays_so(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -260,8 +248,7 @@ static void what_was_forgotten_stays_so(void **state)
 }
 
 /* The journal is younger than what was done. */
-static void what_was_done_before_there_was_a_journal(void **state)
-{
+static void what_was_done_before_there_was_a_journal(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -280,8 +267,7 @@ static void what_was_done_before_there_was_a_journal(void **state)
 
 /* --- recipients ------------------------------------------------------------------- */
 
-static void hold_by_rule(const char *address, int64_t for_s)
-{
+static void hold_by_rule(const char *address, int64_t for_s) {
 	struct recipient_hold hold = { .address = address, .length = strlen(address),
 		.mta = 0, .rule = 3, .until_ns = now_ns + for_s * NS_PER_SECOND,
 		.reason = "452 over quota" };
@@ -289,8 +275,7 @@ static void hold_by_rule(const char *address, int64_t for_s)
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 }
 
-static void recipients_are_held_as_they_were(void **state)
-{
+static void recipients_are_held_as_they_were(void **state) {
 	struct recipient_held held;
 
 	(void)state;
@@ -314,8 +299,7 @@ static void recipients_are_held_as_they_were(void **state)
 	assert_false(recipients_find(site.segment, "c@r.example", 11, 0, now_ns, &held));
 }
 
-static void by_what_a_recipient_is_held_is_known_when_the_state_was_lost(void **state)
-{
+static void by_what_a_recipient_is_held_is_known_when_the_state_was_lost(void **state) {
 	const struct recipient_hold hold = { .address = "a@r.example", .length = 11, .mta = 0,
 		.rule = 3, .until_ns = now_ns + 600 * NS_PER_SECOND, .reason = "452 over quota",
 		.event = UINT64_C(0x0123456789abcdef) };
@@ -336,8 +320,7 @@ static void by_what_a_recipient_is_held_is_known_when_the_state_was_lost(void **
 /* --- another boot ------------------------------------------------------------------- */
 
 /* It was dead for 300 s, the reboot took 100 s, and the clock of the boot begins anew. */
-static void times_are_those_of_the_day(void **state)
-{
+static void times_are_those_of_the_day(void **state) {
 	struct destination_window is;
 	struct state_lock lock;
 
@@ -361,8 +344,7 @@ static void times_are_those_of_the_day(void **state)
 }
 
 /* A machine without a clock of its own begins in 1970. */
-static void nothing_lasts_longer_where_the_clock_went_back(void **state)
-{
+static void nothing_lasts_longer_where_the_clock_went_back(void **state) {
 	struct destination_window is;
 	struct recipient_held held;
 	struct state_lock lock;
@@ -392,8 +374,7 @@ static void nothing_lasts_longer_where_the_clock_went_back(void **state)
 }
 
 /* It is 1970 until the time is known; what was written by then is dated anew. */
-static void what_was_dated_by_a_wrong_clock(void **state)
-{
+static void what_was_dated_by_a_wrong_clock(void **state) {
 	struct destination_window is;
 	int64_t right_ns = wall_ns;
 	struct state_lock lock;
@@ -416,16 +397,14 @@ static void what_was_dated_by_a_wrong_clock(void **state)
 
 /* --- what need not be read ------------------------------------------------------------ */
 
-static void an_empty_journal_is_no_news(void **state)
-{
+static void an_empty_journal_is_no_news(void **state) {
 	(void)state;
 	lose_all();
 	restore();
 	assert_int_equal(counted(COUNTER_JOURNAL_RESTORED), 0);
 }
 
-static void a_text_file_of_this_boot_is_enough(void **state)
-{
+static void a_text_file_of_this_boot_is_enough(void **state) {
 	struct diag diag;
 	char path[160];
 
@@ -447,8 +426,7 @@ static void a_text_file_of_this_boot_is_enough(void **state)
 }
 
 /* The supervisor died before it had been read. */
-static void one_that_is_adopted_too_early_is_still_to_be_taught(void **state)
-{
+static void one_that_is_adopted_too_early_is_still_to_be_taught(void **state) {
 	(void)state;
 	lose_all();
 	site_restart(&site, 64, JOURNAL_SITE);
@@ -460,8 +438,7 @@ static void one_that_is_adopted_too_early_is_still_to_be_taught(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_window_is_as_it_was),
 		TEST(whoever_changed_it),

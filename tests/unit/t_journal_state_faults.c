@@ -8,8 +8,7 @@
 #include "tests/unit/journal_site.h"
 #include "tests/unit/random.h"
 
-static void remove_room(const char *room)
-{
+static void remove_room(const char *room) {
 	char path[160], name[420];
 	const struct dirent *entry;
 	DIR *directory;
@@ -25,13 +24,11 @@ static void remove_room(const char *room)
 	assert_int_equal(rmdir(path), 0);
 }
 
-static const struct journal_record *record_of(enum journal_room room)
-{
+static const struct journal_record *record_of(enum journal_room room) {
 	return &site.segment->header->journals[room];
 }
 
-static void a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back(void **state)
-{
+static void a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -67,8 +64,7 @@ static void a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back(vo
 	assert_string_equal(is.reason, "meanwhile");
 }
 
-static void one_that_never_was_there_comes(void **state)
-{
+static void one_that_never_was_there_comes(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -91,8 +87,7 @@ static void one_that_never_was_there_comes(void **state)
 	assert_true(find_state("a.example", &is));
 }
 
-static void older_files_go_when_a_checkpoint_is_whole(void **state)
-{
+static void older_files_go_when_a_checkpoint_is_whole(void **state) {
 	uint64_t bytes;
 
 	(void)state;
@@ -109,8 +104,7 @@ static void older_files_go_when_a_checkpoint_is_whole(void **state)
 }
 
 /* Each second 100 destinations change: 35 kB, 16 MB in 470 s. */
-static void it_does_not_grow(void **state)
-{
+static void it_does_not_grow(void **state) {
 	uint64_t bytes, most = 0;
 	char name[32];
 
@@ -132,8 +126,7 @@ static void it_does_not_grow(void **state)
 
 /* With older files damaged, and the positions, nothing but new ones tells that what follows the
  * damage had been synced: till then it is the end of a crash for a reader. */
-static void until_positions_are_recorded(void)
-{
+static void until_positions_are_recorded(void) {
 	const struct journal_log *log = journal_states_log_of(states);
 
 	for (unsigned i = 0; i < 10 && journal_log_positions_recorded(log) == 0; i++)
@@ -142,8 +135,7 @@ static void until_positions_are_recorded(void)
 }
 
 /* Whatever stands there: nothing dies, and a good one is taken. */
-static void files_full_of_anything(void **state)
-{
+static void files_full_of_anything(void **state) {
 	struct random random = random_seeded("t_journal_state_faults");
 	char path[160], name[420];
 
@@ -197,8 +189,7 @@ static void files_full_of_anything(void **state)
 }
 
 /* Whoever restores says so, and takes nothing. */
-static void one_that_another_process_writes_is_not_read(void **state)
-{
+static void one_that_another_process_writes_is_not_read(void **state) {
 	struct destination_window is;
 	char path[160];
 	int fd;
@@ -222,8 +213,7 @@ static void one_that_another_process_writes_is_not_read(void **state)
 }
 
 /* The files can be read only after something was done. */
-static void what_was_done_before_the_files_were_read_is_later(void **state)
-{
+static void what_was_done_before_the_files_were_read_is_later(void **state) {
 	struct destination_window is;
 	char path[160], aside[160];
 
@@ -248,8 +238,7 @@ static void what_was_done_before_the_files_were_read_is_later(void **state)
 }
 
 /* It stays for ever: nobody has read it. */
-static void what_could_not_be_read_is_not_deleted(void **state)
-{
+static void what_could_not_be_read_is_not_deleted(void **state) {
 	uint64_t bytes;
 
 	(void)state;
@@ -270,8 +259,7 @@ static void what_could_not_be_read_is_not_deleted(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back),
 		TEST(one_that_never_was_there_comes),

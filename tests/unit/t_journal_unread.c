@@ -8,8 +8,7 @@
 
 static bool reads_fail, positions_fail;
 
-static bool is_positions(int file)
-{
+static bool is_positions(int file) {
 	char name[64], path[256];
 	ssize_t length;
 
@@ -19,8 +18,7 @@ static bool is_positions(int file)
 	return strstr(path, "/" JOURNAL_POSITIONS_NAME) != NULL;
 }
 
-ssize_t pread(int file, void *data, size_t length, off_t offset)
-{
+ssize_t pread(int file, void *data, size_t length, off_t offset) {
 	if (reads_fail || (positions_fail && is_positions(file))) {
 		errno = EIO;
 		return -1;
@@ -28,16 +26,14 @@ ssize_t pread(int file, void *data, size_t length, off_t offset)
 	return syscall(SYS_pread64, file, data, length, offset);
 }
 
-static bool is_held(const char *name)
-{
+static bool is_held(const char *name) {
 	struct destination_window is;
 
 	return find_state(name, &is) && is.state.window.state == WINDOW_HELD;
 }
 
 /* As the supervisor does it. */
-static bool restored(void)
-{
+static bool restored(void) {
 	bool whole = engine_journal_restore(site.engine, site.generation, &listener, now_ns,
 	    wall_ns);
 
@@ -48,8 +44,7 @@ static bool restored(void)
 /* The first file that was there; a checkpoint may have made room below it by then. */
 static char old_feed[32], old_keeper[32];
 
-static void find_oldest(const char *room, char name[32])
-{
+static void find_oldest(const char *room, char name[32]) {
 	unsigned number = 0;
 
 	do
@@ -59,8 +54,7 @@ static void find_oldest(const char *room, char name[32])
 }
 
 /* A life that learned and held, and the start of the next one. */
-static void lose_all_and_reads(void)
-{
+static void lose_all_and_reads(void) {
 	learn_ceiling("learned.example", 5, "");
 	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
 	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "closed"));
@@ -77,8 +71,7 @@ static void lose_all_and_reads(void)
 }
 
 /* Until its positions are on the disk, which takes as long as it takes. */
-static void turns_until_settled(enum journal_room room)
-{
+static void turns_until_settled(enum journal_room room) {
 	const struct journal_record *record = &site.segment->header->journals[room];
 
 	for (unsigned i = 0; i < 2000 && atomic_load(&record->journal) == JOURNAL_IS_UNREAD; i++)
@@ -86,14 +79,12 @@ static void turns_until_settled(enum journal_room room)
 	assert_true(atomic_load(&record->journal) != JOURNAL_IS_UNREAD);
 }
 
-static void open_again(void)
-{
+static void open_again(void) {
 	close_journals();
 	open_journals();
 }
 
-static void what_was_held_is_so_again_when_reads_go_well(void **state)
-{
+static void what_was_held_is_so_again_when_reads_go_well(void **state) {
 	struct destination_window is;
 
 	(void)state;
@@ -108,8 +99,7 @@ static void what_was_held_is_so_again_when_reads_go_well(void **state)
 }
 
 /* Only its files know of it: two checkpoints later, too, when the older ones have gone. */
-static void what_was_held_is_there_after_another_loss(void **state)
-{
+static void what_was_held_is_there_after_another_loss(void **state) {
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
@@ -122,8 +112,7 @@ static void what_was_held_is_there_after_another_loss(void **state)
 }
 
 /* Nobody reads it into a state that has learned since, and nobody deletes it. */
-static void what_was_learned_stays_in_its_files(void **state)
-{
+static void what_was_learned_stays_in_its_files(void **state) {
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
@@ -135,8 +124,7 @@ static void what_was_learned_stays_in_its_files(void **state)
 }
 
 /* They say that it stays. */
-static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(void **state)
-{
+static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(void **state) {
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
@@ -155,8 +143,7 @@ static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(v
 }
 
 /* Who restores takes them for none, and its writer does not. */
-static void what_is_restored_without_positions_stays(void **state)
-{
+static void what_is_restored_without_positions_stays(void **state) {
 	(void)state;
 	learn_ceiling("learned.example", 5, "");
 	turns(6);
@@ -173,8 +160,7 @@ static void what_is_restored_without_positions_stays(void **state)
 }
 
 /* Its process is killed before it has recorded that they stay. */
-static void what_was_learned_stays_though_its_process_is_killed(void **state)
-{
+static void what_was_learned_stays_though_its_process_is_killed(void **state) {
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
@@ -186,8 +172,7 @@ static void what_was_learned_stays_though_its_process_is_killed(void **state)
 	assert_true(room_has("feed", old_feed));
 }
 
-static void what_was_held_is_so_again_though_its_process_was_killed(void **state)
-{
+static void what_was_held_is_so_again_though_its_process_was_killed(void **state) {
 	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
@@ -201,8 +186,7 @@ static void what_was_held_is_so_again_though_its_process_was_killed(void **state
 }
 
 /* It has begun a file without what it could not read, and is killed before it has given up. */
-static void what_was_held_stays_though_its_process_is_killed(void **state)
-{
+static void what_was_held_stays_though_its_process_is_killed(void **state) {
 	uint64_t bytes;
 	unsigned files;
 
@@ -221,8 +205,7 @@ static void what_was_held_stays_though_its_process_is_killed(void **state)
 }
 
 /* Minutes: by then what is new is written all the same. */
-static void what_cannot_be_read_for_long_stays_in_its_files(void **state)
-{
+static void what_cannot_be_read_for_long_stays_in_its_files(void **state) {
 	(void)state;
 	lose_all_and_reads();
 	turns(250);
@@ -240,8 +223,7 @@ static void what_cannot_be_read_for_long_stays_in_its_files(void **state)
 }
 
 /* The last word is that of whoever did something meanwhile. */
-static void what_was_resumed_meanwhile_is_not_held_again(void **state)
-{
+static void what_was_resumed_meanwhile_is_not_held_again(void **state) {
 	(void)state;
 	/* by_hand() takes the real date, which turns must not overtake: feed/ would seem to have
 	 * written the hold after it was resumed */
@@ -261,8 +243,7 @@ static void what_was_resumed_meanwhile_is_not_held_again(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_held_is_so_again_when_reads_go_well),
 		TEST(what_was_held_is_there_after_another_loss),

@@ -34,8 +34,7 @@ struct world {
 	struct judge *judge;
 };
 
-static struct world make_world(const char *text, const char *providers)
-{
+static struct world make_world(const char *text, const char *providers) {
 	struct config_messages messages;
 	struct world w;
 	struct diag diag;
@@ -52,16 +51,14 @@ static struct world make_world(const char *text, const char *providers)
 	return w;
 }
 
-static void end_world(struct world *w)
-{
+static void end_world(struct world *w) {
 	judge_close(&w->judge);
 	assert_null(w->judge);
 	judge_close(&w->judge);
 	free(w->g);
 }
 
-static struct judgement judge_line(const struct world *w, unsigned mtas, const char *line)
-{
+static struct judgement judge_line(const struct world *w, unsigned mtas, const char *line) {
 	struct log_line out;
 	struct judgement judgement;
 
@@ -77,8 +74,7 @@ static struct judgement judge_line(const struct world *w, unsigned mtas, const c
 #define SENDMAIL(mailer, relay, stat) HEAD "sm-mta[2]: 16GAbc01234567: to=<u@d.example>, delay=00:00:01, " \
 	"xdelay=00:00:01, mailer=" mailer ", pri=1, relay=" relay ", dsn=4.0.0, stat=" stat
 
-static void a_delivery_is_of_the_mail_server_that_logs_it(void **state)
-{
+static void a_delivery_is_of_the_mail_server_that_logs_it(void **state) {
 	static const struct {
 		unsigned mtas;
 		const char *line;
@@ -111,8 +107,7 @@ static void a_delivery_is_of_the_mail_server_that_logs_it(void **state)
 	end_world(&w);
 }
 
-static void a_lane_is_told_by_its_name(void **state)
-{
+static void a_lane_is_told_by_its_name(void **state) {
 	static const struct {
 		const char *line;
 		bool cloned;
@@ -214,8 +209,7 @@ static const struct {
 	{ SENDMAIL("local", "local", "Sent"), DESTINATION_NONE, "" },
 };
 
-static void a_result_belongs_to_the_next_hop_that_was_tried(void **state)
-{
+static void a_result_belongs_to_the_next_hop_that_was_tried(void **state) {
 	struct world w = make_world(main_text, providers_text);
 
 	(void)state;
@@ -230,8 +224,7 @@ static void a_result_belongs_to_the_next_hop_that_was_tried(void **state)
 }
 
 /* 80 bytes are kept, more are nobody's. */
-static void a_long_domain_is_nobodys(void **state)
-{
+static void a_long_domain_is_nobodys(void **state) {
 	struct world w = make_world(main_text, providers_text);
 	char line[512], domain[JUDGE_NAME_MAX + 2];
 
@@ -252,8 +245,7 @@ static void a_long_domain_is_nobodys(void **state)
 	end_world(&w);
 }
 
-static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state)
-{
+static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state) {
 	static const struct {
 		const char *smart_host, *line;
 		const char *destination;
@@ -296,8 +288,7 @@ static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state)
 	}
 }
 
-static void a_postfix_relayhost_is_one_too(void **state)
-{
+static void a_postfix_relayhost_is_one_too(void **state) {
 	static const struct {
 		const char *relayhost, *line, *destination;
 	} cases[] = {
@@ -341,8 +332,7 @@ static void a_postfix_relayhost_is_one_too(void **state)
 }
 
 /* What is looked for by a domain is what results are of. */
-static void the_port_of_a_relayhost_may_be_a_service(void **state)
-{
+static void the_port_of_a_relayhost_may_be_a_service(void **state) {
 	static const struct {
 		const char *relayhost;
 		uint16_t port;
@@ -370,8 +360,7 @@ static void the_port_of_a_relayhost_may_be_a_service(void **state)
 	}
 }
 
-static void another_mail_servers_results_need_no_entry(void **state)
-{
+static void another_mail_servers_results_need_no_entry(void **state) {
 	static const char domain[] = "D.example", name[] = "m.d.example";
 	struct world w = make_world(main_text, providers_text);
 	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
@@ -396,8 +385,7 @@ static void another_mail_servers_results_need_no_entry(void **state)
 
 /* --- rules -------------------------------------------------------------------- */
 
-static void the_providers_rules_go_before_those_of_all(void **state)
-{
+static void the_providers_rules_go_before_those_of_all(void **state) {
 	struct world w = make_world(main_text, providers_text);
 	struct judge_rule rule;
 	struct judgement j;
@@ -429,8 +417,7 @@ static void the_providers_rules_go_before_those_of_all(void **state)
 	end_world(&w);
 }
 
-static void what_alerts_teaches_nothing(void **state)
-{
+static void what_alerts_teaches_nothing(void **state) {
 	struct world w = make_world(main_text, providers_text);
 	struct judgement j = judge_line(&w, 1, POSTFIX("postfix/smtp", "none", "deferred",
 	    "host mx1.big.example[192.0.2.1] refused to talk to me: 554 you are blocked"));
@@ -444,8 +431,7 @@ static void what_alerts_teaches_nothing(void **state)
 }
 
 /* By lanes of 3 and more, or where it came by one that was kept. */
-static void connections_that_may_be_kept(void **state)
-{
+static void connections_that_may_be_kept(void **state) {
 	struct world w = make_world("version = 1; classes = (); mta = ( "
 	    "{ name = \"a\"; site = \"/none\"; cache_from = 3; },"
 	    "{ name = \"b\"; site = \"/none\"; cache_from = 0; } );\n", NULL);
@@ -465,8 +451,7 @@ static void connections_that_may_be_kept(void **state)
 	end_world(&w);
 }
 
-static void no_rule_is_tried_on_what_nobody_said(void **state)
-{
+static void no_rule_is_tried_on_what_nobody_said(void **state) {
 	static const char *const lines[] = {
 		POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "sent", "250 4.7.28 blocked"),
 		POSTFIX("postfix/retry", "none", "deferred", "delivery temporarily suspended: "
@@ -481,8 +466,7 @@ static void no_rule_is_tried_on_what_nobody_said(void **state)
 	end_world(&w);
 }
 
-static void a_pattern_that_gives_up_is_left_out_in_the_end(void **state)
-{
+static void a_pattern_that_gives_up_is_left_out_in_the_end(void **state) {
 	struct world w = make_world(main_text, providers_text);
 	char words[300];
 	struct reply reply = { .class = RESULT_PERMANENT, .words = { words, sizeof(words) } };
@@ -498,8 +482,7 @@ static void a_pattern_that_gives_up_is_left_out_in_the_end(void **state)
 
 /* --- the shipped rules ---------------------------------------------------------- */
 
-static struct world shipped_world(void)
-{
+static struct world shipped_world(void) {
 	const char *top = getenv("top_srcdir");
 	char path[1024], *text;
 	struct world w;
@@ -628,8 +611,7 @@ static const struct {
 	{ "", "421 4.3.2 Too many connections", NULL, RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
 };
 
-static void the_shipped_rules_know_these(void **state)
-{
+static void the_shipped_rules_know_these(void **state) {
 	struct world w = shipped_world();
 
 	(void)state;
@@ -656,8 +638,7 @@ static void the_shipped_rules_know_these(void **state)
 }
 
 /* What these sites say of themselves: so many connections at once. */
-static void the_shipped_ceilings(void **state)
-{
+static void the_shipped_ceilings(void **state) {
 	static const struct {
 		const char *provider, *reply;
 		uint32_t ceiling;
@@ -685,8 +666,7 @@ static void the_shipped_ceilings(void **state)
 	end_world(&w);
 }
 
-static void ionos_is_on_the_platform_of_gmx(void **state)
-{
+static void ionos_is_on_the_platform_of_gmx(void **state) {
 	static const char *const relays[] = { "mx00.kundenserver.de", "mx01.ionos.de",
 		"mx00.ionos.co.uk", "mx00.1and1.com", "mx01.1and1.co.uk", "mx00.perfora.net",
 		"mx00.gmx.net", "mx-ha03.web.de" };
@@ -705,8 +685,7 @@ static void ionos_is_on_the_platform_of_gmx(void **state)
 
 /* Greylisting is nobody's failure even where the phase says so, and what alerts never
  * has another class than it had. */
-static void greylisting_in_the_greeting_is_no_site_failure(void **state)
-{
+static void greylisting_in_the_greeting_is_no_site_failure(void **state) {
 	struct world w = shipped_world();
 	struct judgement j = judge_line(&w, 1, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25",
 	    "deferred", "host m.d.example[192.0.2.1] refused to talk to me: 451 4.7.1 Greylisted, "
@@ -726,8 +705,7 @@ static void greylisting_in_the_greeting_is_no_site_failure(void **state)
 	end_world(&w);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_delivery_is_of_the_mail_server_that_logs_it),
 		cmocka_unit_test(a_lane_is_told_by_its_name),

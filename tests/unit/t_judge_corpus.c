@@ -24,8 +24,7 @@ static struct generation *generation;
 static struct judge *judge;
 static char directory[1024];
 
-static char *read_text(const char *path)
-{
+static char *read_text(const char *path) {
 	FILE *file = fopen(path, "r");
 	char *text = NULL;
 	size_t room = 0;
@@ -38,8 +37,7 @@ static char *read_text(const char *path)
 	return length < 0 ? NULL : text;
 }
 
-static int open_judge(void **state)
-{
+static int open_judge(void **state) {
 	static const char main_text[] = "version = 1; classes = ();\n"
 	    "mta = ( { name = \"postfix\"; site = \"/none\"; },\n"
 	    "        { name = \"sendmail\"; kind = \"sendmail\"; user = \"root\"; } );\n";
@@ -65,8 +63,7 @@ static int open_judge(void **state)
 	return generation == NULL ? -1 : judge_open(&judge, generation, &diag);
 }
 
-static int close_judge(void **state)
-{
+static int close_judge(void **state) {
 	(void)state;
 	judge_close(&judge);
 	free(generation);
@@ -74,8 +71,7 @@ static int close_judge(void **state)
 }
 
 /* Cuts a line at its tabs. */
-static unsigned cut(char *line, char *columns[COLUMNS_MAX])
-{
+static unsigned cut(char *line, char *columns[COLUMNS_MAX]) {
 	unsigned count = 0;
 
 	line[strcspn(line, "\n")] = '\0';
@@ -92,8 +88,7 @@ static unsigned cut(char *line, char *columns[COLUMNS_MAX])
 }
 
 /* Is `word` among those of a list with "|" between? */
-static bool is_among(const char *word, const char *list)
-{
+static bool is_among(const char *word, const char *list) {
 	size_t length = strlen(word);
 
 	for (const char *at = list; at != NULL && *at != '\0'; at = strchr(at, '|')) {
@@ -109,8 +104,7 @@ struct score {
 };
 
 static void count(struct score *score, enum result_class class, uint32_t rule, char *wanted,
-    const char *sure, const char *alt, const char *what)
-{
+    const char *sure, const char *alt, const char *what) {
 	const char *word = result_class_word(class);
 	bool certain = strcmp(sure, "y") == 0, right = strcmp(word, wanted) == 0;
 
@@ -126,8 +120,7 @@ static void count(struct score *score, enum result_class class, uint32_t rule, c
 }
 
 /* A reply that says what its site is called by itself. */
-static uint32_t provider_of(const char *name)
-{
+static uint32_t provider_of(const char *name) {
 	static const struct {
 		const char *word, *provider;
 	} known[] = {
@@ -147,8 +140,7 @@ static uint32_t provider_of(const char *name)
 	return provider;
 }
 
-static enum delivery_phase phase_of(const char *word)
-{
+static enum delivery_phase phase_of(const char *word) {
 	static const struct {
 		const char *word;
 		enum delivery_phase phase;
@@ -165,8 +157,7 @@ static enum delivery_phase phase_of(const char *word)
 	return PHASE_UNKNOWN;
 }
 
-static FILE *open_table(const char *name)
-{
+static FILE *open_table(const char *name) {
 	char path[2048];
 	FILE *file;
 
@@ -179,8 +170,7 @@ static FILE *open_table(const char *name)
 	return file;
 }
 
-static void replies_keep_their_class(void **state)
-{
+static void replies_keep_their_class(void **state) {
 	FILE *file = open_table("responses-truth.tsv");
 	struct score score = { .all = 0 };
 	char *line = NULL, *columns[COLUMNS_MAX];
@@ -208,8 +198,7 @@ static void replies_keep_their_class(void **state)
 	assert_true(score.sure_right * 100 >= score.sure * 95);
 }
 
-static void deliveries_keep_their_class(void **state)
-{
+static void deliveries_keep_their_class(void **state) {
 	FILE *file = open_table("delivery-truth.tsv");
 	struct score score = { .all = 0 };
 	char *line = NULL, *columns[COLUMNS_MAX], whole[8192];
@@ -247,8 +236,7 @@ static void deliveries_keep_their_class(void **state)
 	assert_true(score.sure_right * 100 >= score.sure * 98);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_keep_their_class),
 		cmocka_unit_test(deliveries_keep_their_class),

@@ -14,16 +14,14 @@
 #define NOW	INT64_C(1000)
 #define NODES	5
 
-static struct knowledge merged(const struct knowledge_record *records, size_t count, int64_t now)
-{
+static struct knowledge merged(const struct knowledge_record *records, size_t count, int64_t now) {
 	struct knowledge out;
 
 	knowledge_merge(records, count, now, &out);
 	return out;
 }
 
-static void stamps_differ(void **state)
-{
+static void stamps_differ(void **state) {
 	(void)state;
 	assert_int_equal(knowledge_next_stamp(0, 0), 64);
 	assert_int_equal(knowledge_next_stamp(0, 5), 69);
@@ -31,8 +29,7 @@ static void stamps_differ(void **state)
 	assert_true(knowledge_next_stamp(131, 0) > 131);
 }
 
-static void nothing_is_known(void **state)
-{
+static void nothing_is_known(void **state) {
 	struct knowledge_record none = { .manual.stamp = 0 };
 	struct knowledge out = merged(&none, 1, NOW);
 
@@ -43,8 +40,7 @@ static void nothing_is_known(void **state)
 	assert_int_equal(out.state, KNOWLEDGE_NONE);
 }
 
-static void the_last_word_by_hand_counts(void **state)
-{
+static void the_last_word_by_hand_counts(void **state) {
 	struct knowledge_record records[3] = {
 		{ .manual = { 64, KNOWLEDGE_SUSPEND, 5000 } },
 		{ .manual = { 129, KNOWLEDGE_HOLD, INT64_MAX },
@@ -71,8 +67,7 @@ static void the_last_word_by_hand_counts(void **state)
 	assert_int_equal(merged(records, 3, 2000).state, KNOWLEDGE_NONE);
 }
 
-static void what_was_said_by_hand_takes_the_place_of_what_was_learned(void **state)
-{
+static void what_was_said_by_hand_takes_the_place_of_what_was_learned(void **state) {
 	struct knowledge_record records[2] = {
 		{ .learned = { 64, 90000 } },
 		{ .manual = { 129, KNOWLEDGE_SUSPEND, 1500 }, .learned = { 193, 1200 } },
@@ -89,8 +84,7 @@ static void what_was_said_by_hand_takes_the_place_of_what_was_learned(void **sta
 	assert_int_equal(merged(records, 2, 1700).state, KNOWLEDGE_NONE);
 }
 
-static void the_longest_learned_suspension_counts(void **state)
-{
+static void the_longest_learned_suspension_counts(void **state) {
 	struct knowledge_record records[3] = {
 		{ .learned = { 64, 3000 } }, { .learned = { 129, 5000 } },
 		{ .learned = { 66, 5000 } },
@@ -103,8 +97,7 @@ static void the_longest_learned_suspension_counts(void **state)
 	assert_int_equal(out.stamp, 129);
 }
 
-static void the_lowest_ceiling_counts_until_it_is_raised(void **state)
-{
+static void the_lowest_ceiling_counts_until_it_is_raised(void **state) {
 	struct knowledge_record records[3] = {
 		{ .ceiling = { .stamp = 64, .level = 5 } },
 		{ .ceiling = { .stamp = 65, .level = 3 } },
@@ -141,8 +134,7 @@ static void the_lowest_ceiling_counts_until_it_is_raised(void **state)
 	assert_int_equal(merged(records, 3, NOW).ceiling, 0);
 }
 
-static void parts_are_joined_by_their_stamps(void **state)
-{
+static void parts_are_joined_by_their_stamps(void **state) {
 	struct knowledge_record have = { .manual = { 64, KNOWLEDGE_HOLD, 7 },
 		.learned = { 128, 9 } };
 	struct knowledge_record news = { .manual = { 192, KNOWLEDGE_RESUME, 0 },
@@ -166,8 +158,7 @@ struct said {
 	struct knowledge_record record;
 };
 
-static void say(struct random *random, struct said *said, unsigned node, uint64_t stamp)
-{
+static void say(struct random *random, struct said *said, unsigned node, uint64_t stamp) {
 	int64_t until = NOW + random_below(random, 4) * 100;
 
 	*said = (struct said){ .node = node };
@@ -190,8 +181,7 @@ static void say(struct random *random, struct said *said, unsigned node, uint64_
 }
 
 /* One node's view of them: heard in any order, some twice; its list in any order, too. */
-static struct knowledge heard(struct random *random, const struct said *all, int64_t now)
-{
+static struct knowledge heard(struct random *random, const struct said *all, int64_t now) {
 	struct knowledge_record records[NODES], shuffled[NODES];
 	unsigned order[2 * SAID], places[NODES];
 
@@ -217,8 +207,7 @@ static struct knowledge heard(struct random *random, const struct said *all, int
 	return merged(shuffled, NODES, now);
 }
 
-static void in_any_order_all_come_to_the_same(void **state)
-{
+static void in_any_order_all_come_to_the_same(void **state) {
 	struct random random = random_seeded("t_knowledge_merge");
 
 	(void)state;
@@ -255,8 +244,7 @@ static void in_any_order_all_come_to_the_same(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stamps_differ),
 		cmocka_unit_test(nothing_is_known),

@@ -12,13 +12,11 @@
 #define SECOND	INT64_C(1000000000)
 #define NOW	(100 * SECOND)
 
-static bool read_text(const char *text, int64_t age_ms, struct knowledge_told *out)
-{
+static bool read_text(const char *text, int64_t age_ms, struct knowledge_told *out) {
 	return knowledge_text_read(text, strlen(text), age_ms, NOW, out);
 }
 
-static void written_as_it_lies_in_redis(void **state)
-{
+static void written_as_it_lies_in_redis(void **state) {
 	struct knowledge_told told = {
 		.record = {
 			.manual = { .stamp = 65, .what = KNOWLEDGE_HOLD, .until_ns = INT64_MAX },
@@ -40,8 +38,7 @@ static void written_as_it_lies_in_redis(void **state)
 }
 
 /* 1000 is 31 * 32 + 8, z and 8, and 1000 mod 29 is 14, e. */
-static void decisions_are_told_where_they_are_known(void **state)
-{
+static void decisions_are_told_where_they_are_known(void **state) {
 	char text[KNOWLEDGE_TEXT_MAX];
 	struct knowledge_told told;
 	size_t length;
@@ -64,8 +61,7 @@ static void decisions_are_told_where_they_are_known(void **state)
 }
 
 /* 90 s were left 30 s ago. */
-static void read_on_our_clock(void **state)
-{
+static void read_on_our_clock(void **state) {
 	struct knowledge_told told;
 
 	(void)state;
@@ -83,8 +79,7 @@ static void read_on_our_clock(void **state)
 	assert_int_equal(told.record.learned.until_ns, NOW + 90 * SECOND);
 }
 
-static void refused(void **state)
-{
+static void refused(void **state) {
 	static const char *const texts[] = { "", " ", "l", "l=", "l=1", "l=0,1,x", "l=1,-,x",
 		"l=1,1,%4", "l=1,1,%zz", "l=1,99999999999999,x", "l=9007199254740993,1,x",
 		"l=1,1,x l=2,1,x", "m=stop,1,1,x", "m=hold,1,1x,x", "c=1,65536,told",
@@ -107,8 +102,7 @@ static void refused(void **state)
 }
 
 /* Bytes that are not printable never reach a log. */
-static void unprintable(void **state)
-{
+static void unprintable(void **state) {
 	struct knowledge_told told;
 
 	(void)state;
@@ -116,8 +110,7 @@ static void unprintable(void **state)
 	assert_string_equal(told.learned_reason, "a?b?c??");
 }
 
-static void messages(void **state)
-{
+static void messages(void **state) {
 	static const char text[] = "17 mx1 example.com c=64,7,found r=64,7";
 	struct knowledge_news news;
 	struct span record;
@@ -138,8 +131,7 @@ static void messages(void **state)
 	assert_false(knowledge_stored_read("17", 2, &ms, &record));
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(written_as_it_lies_in_redis),
 		cmocka_unit_test(decisions_are_told_where_they_are_known),

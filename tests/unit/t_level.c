@@ -20,16 +20,14 @@
 static struct level_entry room[ROOM];
 
 static bool add(struct level *level, uint64_t tag, int64_t start_ms, int64_t end_ms,
-    bool accepted, int64_t now_ms)
-{
+    bool accepted, int64_t now_ms) {
 	struct level_attempt attempt = { .start_ns = start_ms * MS, .end_ns = end_ms * MS,
 		.tag = tag, .accepted = accepted };
 
 	return level_add(level, &attempt, now_ms * MS);
 }
 
-static void next(struct level *level, int64_t now_ms, uint64_t tag, uint32_t wanted)
-{
+static void next(struct level *level, int64_t now_ms, uint64_t tag, uint32_t wanted) {
 	struct level_verdict verdict;
 
 	assert_true(level_next(level, now_ms * MS, &verdict));
@@ -37,8 +35,7 @@ static void next(struct level *level, int64_t now_ms, uint64_t tag, uint32_t wan
 	assert_int_equal(verdict.level, wanted);
 }
 
-static void nothing_due(struct level *level, int64_t now_ms)
-{
+static void nothing_due(struct level *level, int64_t now_ms) {
 	struct level_verdict verdict;
 
 	assert_false(level_next(level, now_ms * MS, &verdict));
@@ -47,8 +44,7 @@ static void nothing_due(struct level *level, int64_t now_ms)
 /* Three deliveries of 2 s, a refusal while all three run, one after the first: told in
  * the order of their ends, judged in the order of their starts, 2 s, a quarter of that
  * and 50 ms after each (reports without delay count as 1 ns). */
-static void in_the_order_of_starts(void **state)
-{
+static void in_the_order_of_starts(void **state) {
 	struct level level;
 
 	(void)state;
@@ -77,8 +73,7 @@ static void in_the_order_of_starts(void **state)
 }
 
 /* Refused attempts take no place, nor do those that have ended. */
-static void who_takes_a_place(void **state)
-{
+static void who_takes_a_place(void **state) {
 	struct level level;
 
 	(void)state;
@@ -95,8 +90,7 @@ static void who_takes_a_place(void **state)
 
 /* Of two starts in doubt the accepted one was first and the refused one last; an end in
  * doubt was before. */
-static void rounded_starts(void **state)
-{
+static void rounded_starts(void **state) {
 	struct level_attempt attempts[] = {
 		{ .start_ns = 0, .end_ns = 2000 * MS, .accepted = true },
 		{ .start_ns = 1000 * MS, .end_ns = 3000 * MS, .accepted = true },
@@ -124,8 +118,7 @@ static void rounded_starts(void **state)
 
 /* Three deliveries by connections that are kept for 2 s: who is refused when they have
  * ended may be the fourth, or the first. */
-static void connections_that_are_kept(void **state)
-{
+static void connections_that_are_kept(void **state) {
 	struct level_attempt attempt = { .accepted = true, .kept = true };
 	struct level_verdict verdict;
 	struct level level;
@@ -162,8 +155,7 @@ static void connections_that_are_kept(void **state)
 	}
 }
 
-static void slack_of_two_digits(void **state)
-{
+static void slack_of_two_digits(void **state) {
 	(void)state;
 	assert_true(level_slack(0) == 5 * MS);		/* 0.00 */
 	assert_true(level_slack(990) == 5 * MS);	/* 0.99 */
@@ -177,8 +169,7 @@ static void slack_of_two_digits(void **state)
 
 /* Mail that started at 100 s, give or take 5 ms, had waited 1.5 s: one decimal, half of it is
  * 50 ms; and 20 s, which may be 500 ms more. */
-static void when_it_was_given(void **state)
-{
+static void when_it_was_given(void **state) {
 	(void)state;
 	assert_true(level_given_ns(100 * SECOND, 5 * MS, 1500) == 98445 * MS);
 	assert_true(level_given_ns(100 * SECOND, 5 * MS, 20000) == 79495 * MS);
@@ -189,8 +180,7 @@ static void when_it_was_given(void **state)
 	assert_true(level_given_ns(INT64_MIN, INT64_MAX, INT64_MAX / MS / 4) < 0);
 }
 
-static void memory_that_is_full(void **state)
-{
+static void memory_that_is_full(void **state) {
 	struct level_entry little[4], more[8];
 	struct level level;
 
@@ -223,8 +213,7 @@ static void memory_that_is_full(void **state)
 }
 
 /* All room is of those that have their verdict: nothing new would ever make any. */
-static void a_memory_that_was_full_has_room_again(void **state)
-{
+static void a_memory_that_was_full_has_room_again(void **state) {
 	struct level_entry memory[8];
 	struct level level;
 	struct level_verdict verdict;
@@ -247,8 +236,7 @@ static void a_memory_that_was_full_has_room_again(void **state)
 	assert_int_equal(level.lost, 0);
 }
 
-static void wrong_times(void **state)
-{
+static void wrong_times(void **state) {
 	struct level_attempt wild = { .start_ns = INT64_MIN, .end_ns = INT64_MAX,
 		.slack_ns = INT64_MAX, .accepted = true };
 	struct level_verdict verdict;
@@ -269,8 +257,7 @@ static void wrong_times(void **state)
 }
 
 /* Read after the verdict of one that began later. */
-static void a_straggler(void **state)
-{
+static void a_straggler(void **state) {
 	struct level level;
 
 	(void)state;
@@ -301,8 +288,7 @@ static struct truth truths[ATTEMPTS];
 
 /* A client that keeps `window` under way at a server that takes `limit`; deliveries of
  * 1.6 to 2 s, read up to 100 ms late. */
-static void deliver(struct random *random, uint32_t window, uint32_t limit)
-{
+static void deliver(struct random *random, uint32_t window, uint32_t limit) {
 	int64_t now = 0;
 
 	for (int i = 0; i < ATTEMPTS; i++) {
@@ -330,15 +316,13 @@ static void deliver(struct random *random, uint32_t window, uint32_t limit)
 	}
 }
 
-static int by_reading(const void *a, const void *b)
-{
+static int by_reading(const void *a, const void *b) {
 	const struct truth *x = &truths[*(const int *)a], *y = &truths[*(const int *)b];
 
 	return (x->read_ns > y->read_ns) - (x->read_ns < y->read_ns);
 }
 
-static void against_the_truth(void **state)
-{
+static void against_the_truth(void **state) {
 	struct random random = random_seeded("against_the_truth");
 	static struct level_entry entries[2048];
 	static int order[ATTEMPTS];
@@ -391,8 +375,7 @@ struct told {
 	bool is_told;
 };
 
-static bool covers(const struct level_attempt *other, const struct level_attempt *one)
-{
+static bool covers(const struct level_attempt *other, const struct level_attempt *one) {
 	int64_t both = one->slack_ns + other->slack_ns;
 
 	return other->accepted && other->end_ns > one->start_ns + one->slack_ns &&
@@ -400,8 +383,7 @@ static bool covers(const struct level_attempt *other, const struct level_attempt
 }
 
 /* Of those that were added so far. */
-static uint32_t naive_level(const struct told *list, int count, int at)
-{
+static uint32_t naive_level(const struct told *list, int count, int at) {
 	const struct level_attempt *one = &list[at].attempt;
 	uint32_t level = 1;
 
@@ -416,8 +398,7 @@ static uint32_t naive_level(const struct told *list, int count, int at)
 	return level;
 }
 
-static int64_t some_duration(struct random *random, int world)
-{
+static int64_t some_duration(struct random *random, int world) {
 	static const uint32_t most_ms[] = { 40, 900, 3000, 30000, 200000, 12000 };
 
 	return (1 + random_below(random, most_ms[world % 6])) * MS;
@@ -425,8 +406,7 @@ static int64_t some_duration(struct random *random, int world)
 
 /* Any durations, slacks and delays, refusals and stragglers, in little memory that is
  * moved: as counted by looking at all. */
-static void as_looking_at_all(void **state)
-{
+static void as_looking_at_all(void **state) {
 	struct random random = random_seeded("as_looking_at_all");
 	static struct told list[ATTEMPTS];
 	uint32_t exact = 0;
@@ -479,8 +459,7 @@ static void as_looking_at_all(void **state)
 	assert_true(exact > 10000);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_the_order_of_starts),
 		cmocka_unit_test(who_takes_a_place),

@@ -20,37 +20,32 @@
 
 #define SECOND	INT64_C(1000000000)
 
-static bool takes_slot(const struct decision *decision)
-{
+static bool takes_slot(const struct decision *decision) {
 	return decision->verdict == VERDICT_ADMIT &&
 	    decision->reason == REASON_BELOW_LIMIT;
 }
 
-static struct limits xla(uint32_t queue, uint32_t reject)
-{
+static struct limits xla(uint32_t queue, uint32_t reject) {
 	return (struct limits){
 		.sessions = queue, .inbound = reject, .client_sessions = LIMIT_NONE
 	};
 }
 
-static struct decision inbound(const struct limits *limits, uint32_t open)
-{
+static struct decision inbound(const struct limits *limits, uint32_t open) {
 	struct limit_state state = { .open = open };
 
 	return limit_inbound(limits, &state, 0);
 }
 
 static struct decision outbound(const struct limits *limits, uint32_t open,
-    bool held, bool same_host)
-{
+    bool held, bool same_host) {
 	struct limit_state state = { .open = open };
 
 	return limit_outbound(limits, &state, held, same_host);
 }
 
 static void assert_decision(struct decision got, enum verdict verdict,
-    enum reason reason, uint32_t count, uint32_t limit)
-{
+    enum reason reason, uint32_t count, uint32_t limit) {
 	assert_int_equal(got.verdict, verdict);
 	assert_int_equal(got.reason, reason);
 	assert_int_equal(got.count, count);
@@ -58,8 +53,7 @@ static void assert_decision(struct decision got, enum verdict verdict,
 }
 
 /* Rows 1 and 2: inbound, n < inbound admits; n >= inbound is 421. */
-static void inbound_rows(void **state)
-{
+static void inbound_rows(void **state) {
 	static const struct {
 		uint32_t queue, reject, open;
 		enum verdict verdict;
@@ -96,8 +90,7 @@ static void inbound_rows(void **state)
 
 /* Rows 3 and 4: outbound, n < sessions admits and counts once a process; else
  * the mail stays queued, though one of n is the asking process's own. */
-static void outbound_rows(void **state)
-{
+static void outbound_rows(void **state) {
 	static const struct {
 		uint32_t queue, reject, open;
 		bool held;
@@ -142,8 +135,7 @@ static void outbound_rows(void **state)
 }
 
 /* Row 5: the same process, the same host: no new connection, however full. */
-static void same_host_row(void **state)
-{
+static void same_host_row(void **state) {
 	struct limits limits = xla(3, 3);
 
 	(void)state;
@@ -157,16 +149,14 @@ static void same_host_row(void **state)
 
 /* Row 6: the gate is shut when every class has n >= its inbound, not before. */
 static bool gate_is_shut(const struct limits *classes, const uint32_t *open,
-    size_t count)
-{
+    size_t count) {
 	for (size_t i = 0; i < count; i++)
 		if (limit_has_room(&classes[i], open[i]))
 			return false;
 	return true;
 }
 
-static void gate_row(void **state)
-{
+static void gate_row(void **state) {
 	const struct limits customer[] = { xla(8, 8), xla(3, 3) };
 	const struct limits lyon[] = { xla(8, 3), xla(6, 4), xla(15, 16) };
 
@@ -181,8 +171,7 @@ static void gate_row(void **state)
 }
 
 /* customer.fr as the README tells it, one step after the other. */
-static void customer_example(void **state)
-{
+static void customer_example(void **state) {
 	struct limits customer = xla(8, 8), others = xla(3, 3);
 	uint32_t n = 0, m = 0;
 
@@ -203,8 +192,7 @@ static void customer_example(void **state)
 	assert_int_equal(outbound(&others, m, false, false).verdict, VERDICT_ADMIT);
 }
 
-static void client_limits_come_after_the_class(void **state)
-{
+static void client_limits_come_after_the_class(void **state) {
 	struct limits limits = xla(10, 5);
 	struct limit_state open = { .open = 4, .client_open = 2 };
 
@@ -230,8 +218,7 @@ static void client_limits_come_after_the_class(void **state)
 }
 
 /* Class 2/10s: an event takes 5 s of the line, a burst of 2. Client 1/10s. */
-static void rates_come_last(void **state)
-{
+static void rates_come_last(void **state) {
 	struct limits limits = xla(10, 5);
 	struct limit_state open = { .open = 1, .client_open = 1 };
 	int64_t now = 100 * SECOND;
@@ -271,8 +258,7 @@ struct world {
 	uint32_t out[PROCESSES];	/* connections of a process; the first counts */
 };
 
-static uint32_t counted(const struct world *world)
-{
+static uint32_t counted(const struct world *world) {
 	uint32_t open = 0;
 
 	for (int i = 0; i < CLIENTS; i++)
@@ -283,8 +269,7 @@ static uint32_t counted(const struct world *world)
 }
 
 static void step(struct random *random, const struct limits *limits,
-    struct world *world, uint32_t *n)
-{
+    struct world *world, uint32_t *n) {
 	uint32_t client = random_below(random, CLIENTS);
 	uint32_t process = random_below(random, PROCESSES);
 	struct limit_state state = { .open = *n, .client_open = world->in[client] };
@@ -329,8 +314,7 @@ static void step(struct random *random, const struct limits *limits,
 	    limits->inbound));
 }
 
-static void never_above_the_limits(void **state)
-{
+static void never_above_the_limits(void **state) {
 	struct random random = random_seeded("never_above_the_limits");
 
 	(void)state;
@@ -346,8 +330,7 @@ static void never_above_the_limits(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inbound_rows),
 		cmocka_unit_test(outbound_rows),

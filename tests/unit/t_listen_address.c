@@ -11,8 +11,7 @@
 
 #include "config/listen_address.h"
 
-static void unix_path_is_taken_as_it_is(void **state)
-{
+static void unix_path_is_taken_as_it_is(void **state) {
 	struct listen_address address;
 	const char *why;
 
@@ -23,8 +22,7 @@ static void unix_path_is_taken_as_it_is(void **state)
 	assert_int_equal(address.length, sizeof(struct sockaddr_un));
 }
 
-static void longest_path_has_107_bytes(void **state)
-{
+static void longest_path_has_107_bytes(void **state) {
 	struct listen_address address;
 	char text[5 + 109];
 	const char *why = NULL;
@@ -41,8 +39,7 @@ static void longest_path_has_107_bytes(void **state)
 	assert_non_null(strstr(why, "107"));
 }
 
-static void inet_and_inet6_are_read(void **state)
-{
+static void inet_and_inet6_are_read(void **state) {
 	struct listen_address address;
 	const struct sockaddr_in *v4 = (const void *)&address.socket_address;
 	const struct sockaddr_in6 *v6 = (const void *)&address.socket_address;
@@ -62,8 +59,7 @@ static void inet_and_inet6_are_read(void **state)
 	assert_int_equal(address.length, sizeof(*v6));
 }
 
-static void anything_else_says_why(void **state)
-{
+static void anything_else_says_why(void **state) {
 	static const char *const bad[] = {
 		"", "/run/x", "unix:", "unix:run/x", "unix:/run/", "unix:/a b", "unix:/a\n",
 		"local:/x", "inet:", "inet:127.0.0.1", "inet:localhost:25", "inet::25",
@@ -85,8 +81,7 @@ static void anything_else_says_why(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unix_path_is_taken_as_it_is),
 		cmocka_unit_test(longest_path_has_107_bytes),

@@ -28,16 +28,14 @@ struct caught {
 	char last[4096];
 };
 
-static void catch_line(void *context, const char *line)
-{
+static void catch_line(void *context, const char *line) {
 	struct caught *caught = context;
 
 	caught->lines++;
 	snprintf(caught->last, sizeof(caught->last), "%s", line);
 }
 
-static void one_line_an_event(void **state)
-{
+static void one_line_an_event(void **state) {
 	struct caught caught = { 0, "" };
 
 	(void)state;
@@ -58,8 +56,7 @@ static void one_line_an_event(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void a_long_line_is_cut(void **state)
-{
+static void a_long_line_is_cut(void **state) {
 	struct caught caught = { 0, "" };
 	char text[3000];
 
@@ -73,8 +70,7 @@ static void a_long_line_is_cut(void **state)
 }
 
 /* refused: 20 a second.  Two windows may be touched while the test runs. */
-static void a_flood_is_cut_and_told(void **state)
-{
+static void a_flood_is_cut_and_told(void **state) {
 	struct caught caught = { 0, "" };
 	unsigned passed, told;
 	const char *at;
@@ -97,8 +93,7 @@ static void a_flood_is_cut_and_told(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void the_next_line_tells_what_was_left_out(void **state)
-{
+static void the_next_line_tells_what_was_left_out(void **state) {
 	struct caught caught = { 0, "" };
 	int64_t begin;
 	unsigned lines;
@@ -120,8 +115,7 @@ static void the_next_line_tells_what_was_left_out(void **state)
 }
 
 /* Asked first, as many pass and as many are told as left out as if none had asked. */
-static void whoever_asks_before_a_flood_loses_no_count(void **state)
-{
+static void whoever_asks_before_a_flood_loses_no_count(void **state) {
 	struct caught caught = { 0, "" };
 	unsigned passed;
 
@@ -139,8 +133,7 @@ static void whoever_asks_before_a_flood_loses_no_count(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void one_flood_does_not_silence_another_event(void **state)
-{
+static void one_flood_does_not_silence_another_event(void **state) {
 	struct caught caught = { 0, "" };
 
 	(void)state;
@@ -153,8 +146,7 @@ static void one_flood_does_not_silence_another_event(void **state)
 	log_flush();
 }
 
-static void check_quote(size_t size, const char *text, size_t length, const char *wanted)
-{
+static void check_quote(size_t size, const char *text, size_t length, const char *wanted) {
 	char *out = malloc(size);
 
 	assert_non_null(out);
@@ -163,8 +155,7 @@ static void check_quote(size_t size, const char *text, size_t length, const char
 	free(out);
 }
 
-static void quoted_values_are_one_safe_token(void **state)
-{
+static void quoted_values_are_one_safe_token(void **state) {
 	(void)state;
 	check_quote(64, "mx.example.com", 14, "mx.example.com");
 	check_quote(64, "", 0, "-");
@@ -181,8 +172,7 @@ static void quoted_values_are_one_safe_token(void **state)
 	check_quote(4, "\n", 1, "...");
 }
 
-static void a_sentence_does_not_end_its_quotes(void **state)
-{
+static void a_sentence_does_not_end_its_quotes(void **state) {
 	char out[16];
 
 	(void)state;
@@ -194,8 +184,7 @@ static void a_sentence_does_not_end_its_quotes(void **state)
 }
 
 /* A reader that never reads must not stop us. */
-static void a_full_pipe_does_not_block(void **state)
-{
+static void a_full_pipe_does_not_block(void **state) {
 	int fds[2], saved;
 
 	(void)state;
@@ -217,8 +206,7 @@ static void a_full_pipe_does_not_block(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void a_line_on_stderr_is_whole(void **state)
-{
+static void a_line_on_stderr_is_whole(void **state) {
 	char text[512];
 	int fds[2], saved;
 	ssize_t n;
@@ -241,8 +229,7 @@ static void a_line_on_stderr_is_whole(void **state)
 }
 
 /* JOURNAL_STREAM counts for the very file that it names. */
-static void a_line_in_the_journal_has_its_severity(void **state)
-{
+static void a_line_in_the_journal_has_its_severity(void **state) {
 	char stream[64], text[512];
 	struct stat status;
 	int fds[2], saved;
@@ -274,8 +261,7 @@ static void a_line_in_the_journal_has_its_severity(void **state)
 }
 
 /* With a /dev of its own: 77 where there can be none, or what failed. */
-static int logs_to_a_full_disk(void)
-{
+static int logs_to_a_full_disk(void) {
 	const struct sockaddr_un log = { .sun_family = AF_UNIX, .sun_path = "/dev/log" };
 	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	int daemon = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -295,8 +281,7 @@ static int logs_to_a_full_disk(void)
 	return strstr(text, ": event=state x=3") != NULL ? 0 : 3;
 }
 
-static void a_line_that_a_file_does_not_take_is_in_syslog(void **state)
-{
+static void a_line_that_a_file_does_not_take_is_in_syslog(void **state) {
 	int status;
 	pid_t pid = fork();
 
@@ -311,8 +296,7 @@ static void a_line_that_a_file_does_not_take_is_in_syslog(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_line_an_event),
 		cmocka_unit_test(a_long_line_is_cut),

@@ -98,8 +98,7 @@ static const char *const foreign_heads[] = {
 static char text[LINE_MAX_LENGTH], row[LINE_MAX_LENGTH];
 static char *fields[FIELDS];
 
-static FILE *open_cases(void)
-{
+static FILE *open_cases(void) {
 	const char *top = getenv("top_srcdir");
 	char path[1024];
 	FILE *file;
@@ -110,8 +109,7 @@ static FILE *open_cases(void)
 	return file;
 }
 
-static bool next_case(FILE *file)
-{
+static bool next_case(FILE *file) {
 	while (fgets(row, sizeof(row), file) != NULL) {
 		char *next = row;
 
@@ -129,8 +127,7 @@ static bool next_case(FILE *file)
 }
 
 /* Writes head, message and tail to `text`. */
-static void write_line(const char *head, const char *tail)
-{
+static void write_line(const char *head, const char *tail) {
 	size_t length = 0;
 
 	for (; *head != '\0'; head++) {
@@ -146,16 +143,14 @@ static void write_line(const char *head, const char *tail)
 	snprintf(text + length, sizeof(text) - length, "%s%s", fields[MESSAGE], tail);
 }
 
-static enum log_line_kind scan(void)
-{
+static enum log_line_kind scan(void) {
 	size_t length = strlen(text);
 
 	return mail_log_scan(copy_for_scan(text, length), length, &line);
 }
 
 /* Is it one of "site-failure,local"? */
-static bool is_listed(const char *word, const char *list)
-{
+static bool is_listed(const char *word, const char *list) {
 	size_t length = strlen(word);
 
 	for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
@@ -165,8 +160,7 @@ static bool is_listed(const char *word, const char *list)
 }
 
 /* NULL, or what is wrong. */
-static const char *check_delivery(void)
-{
+static const char *check_delivery(void) {
 	const struct delivery *d = &line.delivery;
 	static char wrong[256];
 	char dsn[32] = "";
@@ -189,8 +183,7 @@ static const char *check_delivery(void)
 	return is_listed(result_class_word(reply.class), fields[CLASS]) ? NULL : wrong;
 }
 
-static void behind_every_head(void **state)
-{
+static void behind_every_head(void **state) {
 	FILE *file = open_cases();
 	unsigned rows = 0, wrong = 0;
 
@@ -223,8 +216,7 @@ static void behind_every_head(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void behind_another_program(void **state)
-{
+static void behind_another_program(void **state) {
 	FILE *file = open_cases();
 
 	(void)state;
@@ -237,8 +229,7 @@ static void behind_another_program(void **state)
 	fclose(file);
 }
 
-static void dates(void **state)
-{
+static void dates(void **state) {
 	static char message[] = "x", program[] = "postfix/smtp";
 	unsigned wrong = 0;
 
@@ -258,8 +249,7 @@ static void dates(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(behind_every_head),
 		cmocka_unit_test(behind_another_program),

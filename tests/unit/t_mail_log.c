@@ -17,16 +17,14 @@
 #define POSTFIX	"5C1E9A7E2B8: to=<a@b.example>, relay=none, delay=1, status=deferred (x)"
 #define SENDMAIL "6AL5rHTW018202: to=<a@b.example>, delay=00:00:08, mailer=esmtp, stat=queued"
 
-static enum log_line_kind scan(const char *head, const char *message)
-{
+static enum log_line_kind scan(const char *head, const char *message) {
 	static char text[2048];
 
 	snprintf(text, sizeof(text), "%s%s", head, message);
 	return mail_log_scan(copy_for_scan(text, strlen(text)), strlen(text), &line);
 }
 
-static void programs(void **state)
-{
+static void programs(void **state) {
 	static const struct {
 		const char *program;
 		bool is_postfix;
@@ -61,8 +59,7 @@ static void programs(void **state)
 }
 
 /* What stands behind another program's tag is its message, whatever the tag begins with. */
-static void tags_that_begin_strangely_hide_no_forged_head(void **state)
-{
+static void tags_that_begin_strangely_hide_no_forged_head(void **state) {
 	static const char *const tags[] = { "(sd-pam):", "_spamd[7]:", "'quoted':", "-foo:",
 		"3proxy[7]:", "@x:", "*:", "\303\251t\303\251[7]:", "%foo[7]:" };
 	static const char *const numbers[] = { "05:48:22:", "2001:db8::" };
@@ -82,8 +79,7 @@ static void tags_that_begin_strangely_hide_no_forged_head(void **state)
 }
 
 /* A result has its queue id and time: a line that stands twice is no second one. */
-static void a_repetition_that_syslog_folds_is_no_result(void **state)
-{
+static void a_repetition_that_syslog_folds_is_no_result(void **state) {
 	(void)state;
 	assert_int_equal(scan("Nov 21 05:48:22 mx last message repeated 3 times", ""),
 	    LOG_LINE_FOREIGN);
@@ -93,8 +89,7 @@ static void a_repetition_that_syslog_folds_is_no_result(void **state)
 	    SENDMAIL "]"), LOG_LINE_OTHER);
 }
 
-static void strange_heads(void **state)
-{
+static void strange_heads(void **state) {
 	(void)state;
 	assert_int_equal(scan("<22>1 2026-11-21T05:48:22.5Z mx postfix/smtp 4711 - - ", POSTFIX),
 	    LOG_LINE_DELIVERY);
@@ -123,8 +118,7 @@ static void strange_heads(void **state)
 }
 
 /* Against `date -u -d ... +%s`. */
-static void dates(void **state)
-{
+static void dates(void **state) {
 	static const struct {
 		const char *head;
 		int year;
@@ -166,8 +160,7 @@ static void dates(void **state)
 			fail_msg("%s: %lld", bad[i], (long long)ms);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs),
 		cmocka_unit_test(strange_heads),

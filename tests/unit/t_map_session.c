@@ -15,15 +15,13 @@ static unsigned lines;
 static char line[4096];
 static char reply[SOCKETMAP_REPLY_MAX + 1];
 
-static void catch_line(void *context, const char *text)
-{
+static void catch_line(void *context, const char *text) {
 	(void)context;
 	lines++;
 	snprintf(line, sizeof(line), "%s", text);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	fake_reset();
 	memset(&session, 0, sizeof(session));
@@ -33,8 +31,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void ask(const char *key)
-{
+static void ask(const char *key) {
 	struct inbound_key parsed;
 	size_t length;
 
@@ -49,8 +46,7 @@ static void ask(const char *key)
 #define CLIENT(port) "connect;ca=192.0.2.7;cp=" port ";da=198.51.100.1;dp=25;cr=OK;" \
 	"n=mx.customer.example"
 
-static void a_connect_asks_with_all_that_is_known(void **state)
-{
+static void a_connect_asks_with_all_that_is_known(void **state) {
 	char text[ADDRESS_TEXT_MAX];
 
 	(void)state;
@@ -75,8 +71,7 @@ static void a_connect_asks_with_all_that_is_known(void **state)
 }
 
 /* "sendmail -bs" has neither. */
-static void nobody_is_asked_about_without_address_and_port(void **state)
-{
+static void nobody_is_asked_about_without_address_and_port(void **state) {
 	static const char *const keys[] = { "connect", "connect;ca=;cp=;n=localhost",
 		"connect;ca=192.0.2.7;cp=0", "connect;ca=0;cp=25" };
 
@@ -89,8 +84,7 @@ static void nobody_is_asked_about_without_address_and_port(void **state)
 	assert_int_equal(fake.opens, 0);
 }
 
-static void sessions_follow_each_other(void **state)
-{
+static void sessions_follow_each_other(void **state) {
 	(void)state;
 	ask(CLIENT("1"));
 	ask(CLIENT("1"));
@@ -105,8 +99,7 @@ static void sessions_follow_each_other(void **state)
 	assert_int_equal(fake.ended, 2);
 }
 
-static void a_refusal_has_its_text_and_its_line(void **state)
-{
+static void a_refusal_has_its_text_and_its_line(void **state) {
 	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CLIENT("46407"));
@@ -124,8 +117,7 @@ static void a_refusal_has_its_text_and_its_line(void **state)
 }
 
 /* The text of the class in a block of the test's own. */
-static void refuse_with(const char *text)
-{
+static void refuse_with(const char *text) {
 	char *place = fake_block.text + FAKE_TEXT_MAX / 2;
 
 	assert_true(strlen(text) < FAKE_TEXT_MAX / 2);
@@ -135,8 +127,7 @@ static void refuse_with(const char *text)
 	ask(CLIENT("1"));
 }
 
-static void what_sendmail_would_read_otherwise(void **state)
-{
+static void what_sendmail_would_read_otherwise(void **state) {
 	(void)state;
 	refuse_with("a \"b\" \\ 100% {id}");
 	assert_string_equal(reply,
@@ -146,8 +137,7 @@ static void what_sendmail_would_read_otherwise(void **state)
 }
 
 /* The token as Sendmail measures it, without the quotes. */
-static size_t token_length(void)
-{
+static size_t token_length(void) {
 	const char *begin = strchr(reply, '"'), *end = strrchr(reply, '"');
 
 	assert_non_null(begin);
@@ -155,8 +145,7 @@ static size_t token_length(void)
 	return (size_t)(end - begin) - 1;
 }
 
-static void no_token_is_too_long(void **state)
-{
+static void no_token_is_too_long(void **state) {
 	char text[FAKE_TEXT_MAX / 2], after[20];
 
 	(void)state;
@@ -184,8 +173,7 @@ static void no_token_is_too_long(void **state)
 	assert_non_null(strstr(reply, "xx (id=0000000000ww)\","));
 }
 
-int main(void)
-{
+int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 	const struct CMUnitTest tests[] = {
 		TEST(a_connect_asks_with_all_that_is_known),

@@ -12,8 +12,7 @@
 
 #include "policy/class.h"
 
-static void masks_of_every_kind(void **state)
-{
+static void masks_of_every_kind(void **state) {
 	static const struct {
 		const char *text;
 		enum mask_kind kind;
@@ -66,8 +65,7 @@ static void masks_of_every_kind(void **state)
 	}
 }
 
-static void bad_masks_say_why(void **state)
-{
+static void bad_masks_say_why(void **state) {
 	static const struct {
 		const char *text;
 		const char *why;	/* a word of the explanation */
@@ -145,8 +143,7 @@ static void bad_masks_say_why(void **state)
 	}
 }
 
-static void mask_lengths(void **state)
-{
+static void mask_lengths(void **state) {
 	char text[300];
 	struct mask mask;
 	const char *why = NULL;
@@ -166,8 +163,7 @@ static void mask_lengths(void **state)
 	assert_non_null(strstr(why, "control"));
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(masks_of_every_kind),
 		cmocka_unit_test(bad_masks_say_why),

@@ -9,15 +9,13 @@
 
 #include "wire/outbound_key.h"
 
-static void text_is(struct map_text text, const char *wanted)
-{
+static void text_is(struct map_text text, const char *wanted) {
 	if (text.length != strlen(wanted) ||
 	    (text.length > 0 && memcmp(text.text, wanted, text.length) != 0))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)text.length, text.text, wanted);
 }
 
-static struct outbound_key parse(const char *key)
-{
+static struct outbound_key parse(const char *key) {
 	struct outbound_key out;
 
 	assert_true(outbound_key_parse(key, strlen(key), &out));
@@ -25,8 +23,7 @@ static struct outbound_key parse(const char *key)
 }
 
 /* As Sendmail 8.17 makes them out of its tokens. */
-static void real_keys(void **state)
-{
+static void real_keys(void **state) {
 	struct outbound_key k = parse("compat;h= h2.example.org.;i= 6AL5abcd012345");
 	char text[ADDRESS_TEXT_MAX];
 
@@ -64,8 +61,7 @@ static void real_keys(void **state)
 	text_is(k.queue_id, "6AL5abcd012345");
 }
 
-static void the_recipient_is_all_the_rest(void **state)
-{
+static void the_recipient_is_all_the_rest(void **state) {
 	static const struct { const char *key, *recipient; } rows[] = {
 		{ "compat;h=a;i=1", "" },
 		{ "compat;h=a;i=1;t=", "" },
@@ -89,8 +85,7 @@ static void the_recipient_is_all_the_rest(void **state)
 	}
 }
 
-static void the_first_of_a_field_counts(void **state)
-{
+static void the_first_of_a_field_counts(void **state) {
 	struct outbound_key k = parse("compat;h=a.example;i=1;f=\"x;h=b.example;i=2\"@c");
 
 	(void)state;
@@ -100,8 +95,7 @@ static void the_first_of_a_field_counts(void **state)
 	text_is(k.host, "");
 }
 
-static void hosts(void **state)
-{
+static void hosts(void **state) {
 	static const struct { const char *key, *host; } rows[] = {
 		{ "compat", "" },
 		{ "compat;", "" },
@@ -129,8 +123,7 @@ static void hosts(void **state)
 		text_is(parse(rows[i].key).host, rows[i].host);
 }
 
-static void other_keys(void **state)
-{
+static void other_keys(void **state) {
 	static const char *const keys[] = { "", ";", "x", "compatx;h=a", "compat h=a", "Compat;h=a",
 		"tls;h=a", ";compat;h=a", "h=a;compat" };
 	struct outbound_key k;
@@ -140,8 +133,7 @@ static void other_keys(void **state)
 		assert_false(outbound_key_parse(keys[i], strlen(keys[i]), &k));
 }
 
-static void what_is_no_address(void **state)
-{
+static void what_is_no_address(void **state) {
 	static const char *const keys[] = { "tlssrv;h=a;sa=0", "tlssrv;h=a;sa=", "tlssrv;h=a",
 		"tlssrv;h=a;sa=localhost", "tlssrv;h=a;sa=1.2.3.4 x", "tlssrv;h=a;sa=;sa=1.2.3.4" };
 
@@ -153,8 +145,7 @@ static void what_is_no_address(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(real_keys),
 		cmocka_unit_test(the_recipient_is_all_the_rest),

@@ -20,15 +20,13 @@
 static struct outbound_process *process, *other;
 static struct grant_ref ref;
 
-static struct outbound_process *process_of(int pid)
-{
+static struct outbound_process *process_of(int pid) {
 	struct process_identity identity = { .pid = 4194304 + pid, .start_ticks = 77 };
 
 	return outbound_process_open(site.engine, &identity);
 }
 
-static void begin(const char *more)
-{
+static void begin(const char *more) {
 	char text[1024];
 
 	(void)snprintf(text, sizeof(text), "%s%s", TEXT, more);
@@ -40,8 +38,7 @@ static void begin(const char *more)
 	other = process_of(2);
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	bool consistent;
 
 	(void)state;
@@ -52,8 +49,7 @@ static int tear_down(void **state)
 	return consistent ? 0 : -1;
 }
 
-static void grant(const char *name)
-{
+static void grant(const char *name) {
 	uint32_t domain = grants_domain(site.segment, name, strlen(name));
 	const struct grant one = { .queue_id = "7AL1", .queue_id_length = 4, .run = 1,
 		.mode = GRANT_ONLY, .domains = &domain, .count = 1 };
@@ -62,8 +58,7 @@ static void grant(const char *name)
 }
 
 static struct outbound_answer ask_by(struct outbound_process *who, enum outbound_stage stage,
-    const char *host, const char *recipient, const char *queue_id)
-{
+    const char *host, const char *recipient, const char *queue_id) {
 	struct outbound_question question = { .stage = stage,
 		.destination = host, .destination_length = strlen(host),
 		.recipient = recipient, .recipient_length = strlen(recipient),
@@ -79,20 +74,17 @@ static struct outbound_answer ask_by(struct outbound_process *who, enum outbound
 	return answer;
 }
 
-static struct outbound_answer ask(const char *host, const char *recipient)
-{
+static struct outbound_answer ask(const char *host, const char *recipient) {
 	return ask_by(process, OUTBOUND_BEFORE_CONNECT, host, recipient, "7AL1");
 }
 
-static bool is_turn(const char *domain)
-{
+static bool is_turn(const char *domain) {
 	return outbound_is_its_turn(site.engine, site.generation, "7AL1", 4, domain,
 	    strlen(domain), now_ns);
 }
 
 /* Its turn is asked by the canonical name: before the connect the written one decides. */
-static void a_grant_that_is_asked_at_last_lets_other_names_come_so_far(void **state)
-{
+static void a_grant_that_is_asked_at_last_lets_other_names_come_so_far(void **state) {
 	uint32_t domain;
 	struct grant one = { .queue_id = "7AL1", .queue_id_length = 4, .run = 1,
 		.mode = GRANT_ONLY_AT_LAST, .domains = &domain, .count = 1 };
@@ -111,13 +103,11 @@ static void a_grant_that_is_asked_at_last_lets_other_names_come_so_far(void **st
 	    REASON_NOT_ITS_TURN);
 }
 
-static uint64_t held(void)
-{
+static uint64_t held(void) {
 	return segment_header(site.segment)->counters[COUNTER_TURNS_HELD];
 }
 
-static void what_is_not_granted_waits_and_takes_nothing(void **state)
-{
+static void what_is_not_granted_waits_and_takes_nothing(void **state) {
 	struct outbound_answer answer;
 	struct grant_seen seen;
 
@@ -150,8 +140,7 @@ static void what_is_not_granted_waits_and_takes_nothing(void **state)
 	    .answer.decision.reason, REASON_NOT_ITS_TURN);
 }
 
-static struct outbound_answer why(const char *domain)
-{
+static struct outbound_answer why(const char *domain) {
 	struct outbound_answer answer;
 
 	outbound_turn_why(site.engine, site.generation, domain, strlen(domain), 0, now_ns,
@@ -159,8 +148,7 @@ static struct outbound_answer why(const char *domain)
 	return answer;
 }
 
-static void whoever_looks_is_told_why_it_waits(void **state)
-{
+static void whoever_looks_is_told_why_it_waits(void **state) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "b.example",
 		.name_length = 9, .reason = "moving", .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
@@ -179,8 +167,7 @@ static void whoever_looks_is_told_why_it_waits(void **state)
 	assert_int_equal(why("").answer.decision.reason, REASON_NOT_ITS_TURN);
 }
 
-static void the_window_has_the_last_word(void **state)
-{
+static void the_window_has_the_last_word(void **state) {
 	struct outbound_answer answer;
 	struct grant_seen seen;
 
@@ -197,8 +184,7 @@ static void the_window_has_the_last_word(void **state)
 }
 
 /* It is not put off until there is a place: it waits for its time. */
-static void a_held_recipient_is_told_apart(void **state)
-{
+static void a_held_recipient_is_told_apart(void **state) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@a.example",
 		.name_length = 11, .for_ns = 60 * NS_PER_SECOND, .reason = "gone",
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
@@ -218,8 +204,7 @@ static void a_held_recipient_is_told_apart(void **state)
 	assert_int_equal(seen.current, 0);
 }
 
-static void without_a_grant_mail_goes_as_ever(void **state)
-{
+static void without_a_grant_mail_goes_as_ever(void **state) {
 	(void)state;
 	begin("");
 	grant("a.example");
@@ -230,8 +215,7 @@ static void without_a_grant_mail_goes_as_ever(void **state)
 	assert_int_equal(ask("b.example", "u@b.example").answer.decision.verdict, VERDICT_ADMIT);
 }
 
-static void observe_mode_lets_all_go(void **state)
-{
+static void observe_mode_lets_all_go(void **state) {
 	(void)state;
 	begin("outbound = { observe = true; };\n");
 	grant("a.example");
@@ -242,8 +226,7 @@ static void observe_mode_lets_all_go(void **state)
 
 /* Such a process keeps one connection: what it held elsewhere is free as soon as it is
  * connected to the next. */
-static void a_driven_process_gives_places_back_as_it_goes_on(void **state)
-{
+static void a_driven_process_gives_places_back_as_it_goes_on(void **state) {
 	struct grant_seen seen;
 
 	(void)state;
@@ -277,8 +260,7 @@ static void a_driven_process_gives_places_back_as_it_goes_on(void **state)
 	assert_int_equal(view_of("d.example").in_flight, 1);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_is_not_granted_waits_and_takes_nothing, tear_down),
 		cmocka_unit_test_teardown(whoever_looks_is_told_why_it_waits, tear_down),

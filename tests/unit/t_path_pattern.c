@@ -10,8 +10,7 @@
 
 #include "base/path_pattern.h"
 
-static void plain_ones(void **state)
-{
+static void plain_ones(void **state) {
 	uint64_t order;
 
 	(void)state;
@@ -24,8 +23,7 @@ static void plain_ones(void **state)
 	assert_false(path_pattern_match("/ab", "/a", &order));
 }
 
-static void mistakes_are_told(void **state)
-{
+static void mistakes_are_told(void **state) {
 	static const struct {
 		const char *pattern, *fault;
 	} rows[] = {
@@ -55,8 +53,7 @@ static void mistakes_are_told(void **state)
 	}
 }
 
-static void what_glob_is_given(void **state)
-{
+static void what_glob_is_given(void **state) {
 	char out[64];
 
 	(void)state;
@@ -71,8 +68,7 @@ static void what_glob_is_given(void **state)
 	assert_false(path_pattern_glob("/l", out, 2));
 }
 
-static void what_matches(void **state)
-{
+static void what_matches(void **state) {
 	static const struct {
 		const char *pattern, *path;
 		bool matches;
@@ -110,8 +106,7 @@ static void what_matches(void **state)
 }
 
 /* From the oldest to the newest. */
-static void check_order(const char *pattern, const char *const *paths, unsigned count)
-{
+static void check_order(const char *pattern, const char *const *paths, unsigned count) {
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < count; k++) {
 			uint64_t a, b;
@@ -125,8 +120,7 @@ static void check_order(const char *pattern, const char *const *paths, unsigned 
 		}
 }
 
-static void which_came_later(void **state)
-{
+static void which_came_later(void **state) {
 	static const char *const days[] = { "/010126", "/020126", "/010226" };
 	static const char *const months[] = { "/30Dec2025", "/01Jan2026", "/01Apr2026",
 		"/31Aug2026" };
@@ -149,8 +143,7 @@ static void which_came_later(void **state)
 	check_order("/%Y%m%d", days99, 2);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain_ones),
 		cmocka_unit_test(mistakes_are_told),

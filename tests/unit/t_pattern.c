@@ -10,8 +10,7 @@
 
 #include "base/pattern.h"
 
-static enum pattern_result match(const char *pattern, const char *text, size_t length, bool fast)
-{
+static enum pattern_result match(const char *pattern, const char *text, size_t length, bool fast) {
 	struct pattern_room *room = pattern_room_open();
 	struct pattern *compiled;
 	enum pattern_result result;
@@ -29,8 +28,7 @@ static enum pattern_result match(const char *pattern, const char *text, size_t l
 	return result;
 }
 
-static void a_pattern_is_found_anywhere(void **state)
-{
+static void a_pattern_is_found_anywhere(void **state) {
 	static const struct {
 		const char *pattern, *text;
 		enum pattern_result result;
@@ -54,8 +52,7 @@ static void a_pattern_is_found_anywhere(void **state)
 	assert_int_equal(match("b", "a\0b", 3, true), PATTERN_MATCH);
 }
 
-static void the_rest_of_a_long_text_is_not_looked_at(void **state)
-{
+static void the_rest_of_a_long_text_is_not_looked_at(void **state) {
 	char text[PATTERN_SUBJECT_MAX + 1];
 
 	(void)state;
@@ -66,8 +63,7 @@ static void the_rest_of_a_long_text_is_not_looked_at(void **state)
 	assert_int_equal(match("z", text, sizeof(text), true), PATTERN_NO_MATCH);
 }
 
-static void a_mistake_has_a_place_and_a_reason(void **state)
-{
+static void a_mistake_has_a_place_and_a_reason(void **state) {
 	static const struct {
 		const char *pattern, *why;
 		size_t at;
@@ -103,8 +99,7 @@ static void a_mistake_has_a_place_and_a_reason(void **state)
 	pattern_free(&pattern);
 }
 
-static double seconds(void)
-{
+static double seconds(void) {
 	struct timespec now;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -112,8 +107,7 @@ static double seconds(void)
 }
 
 /* Without limits each of these takes years, or all of the stack. */
-static void no_pattern_hangs(void **state)
-{
+static void no_pattern_hangs(void **state) {
 	static const char *const patterns[] = {
 		"(a+)+$", "(a|aa)+$", "(a|a?)+$", "^(([a-z])+.)+[A-Z]([a-z])+$",
 		"(?:(?:(?:a?){30}){30})+b", "(.*a){20}$x", "(.|.|.|.|.)*y9",
@@ -142,8 +136,7 @@ static void no_pattern_hangs(void **state)
 		    PATTERN_GAVE_UP);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pattern_is_found_anywhere),
 		cmocka_unit_test(the_rest_of_a_long_text_is_not_looked_at),

@@ -30,8 +30,7 @@
 
 static struct policy_front *front;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	int fd = begin();
 	struct diag diag;
 
@@ -42,8 +41,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	policy_front_close(&front);
 	assert_null(front);
@@ -52,8 +50,7 @@ static int tear_down(void **state)
 }
 
 /* Until the timer of the front end has fired once more. */
-static void turn_for_a_second(void)
-{
+static void turn_for_a_second(void) {
 	unsigned before = fake.heartbeats;
 	time_t limit = time(NULL) + 20;
 
@@ -64,16 +61,14 @@ static void turn_for_a_second(void)
 
 #define SAY(fd, text) say(fd, text, sizeof(text) - 1)
 
-static void hear_nothing(int fd)
-{
+static void hear_nothing(int fd) {
 	char c;
 
 	assert_int_equal(read(fd, &c, 1), -1);
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void requests_are_answered_one_by_one(void **state)
-{
+static void requests_are_answered_one_by_one(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -91,8 +86,7 @@ static void requests_are_answered_one_by_one(void **state)
 	assert_int_equal(fake.ended, 2);
 }
 
-static void requests_in_pieces(void **state)
-{
+static void requests_in_pieces(void **state) {
 	static const char text[] = CONNECT("7") OTHER;
 	int fd = client();
 
@@ -110,8 +104,7 @@ static void requests_in_pieces(void **state)
 	assert_int_equal(lines, 0);
 }
 
-static void pipelined_requests(void **state)
-{
+static void pipelined_requests(void **state) {
 	int fd = client();
 	char text[60000];
 	size_t length = 0, got = 0;
@@ -131,8 +124,7 @@ static void pipelined_requests(void **state)
 }
 
 /* The buffer of an unfinished request is small at first. */
-static void requests_behind_an_unfinished_one_are_all_read(void **state)
-{
+static void requests_behind_an_unfinished_one_are_all_read(void **state) {
 	enum { REQUESTS = 400 };
 	static char text[REQUESTS * sizeof(OTHER)], wanted[REQUESTS * sizeof(DUNNO)];
 	char got[REQUESTS * sizeof(DUNNO)];
@@ -157,22 +149,19 @@ static void requests_behind_an_unfinished_one_are_all_read(void **state)
 }
 
 /* Sends without a turn of the loop. */
-static void put(int fd, const char *text)
-{
+static void put(int fd, const char *text) {
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
 #define TOGETHER 40	/* more than replies that wait for each other */
 
-static void clients(int *fds, size_t count)
-{
+static void clients(int *fds, size_t count) {
 	fake_block.generation.policy_connections = TOGETHER;
 	for (size_t i = 0; i < count; i++)
 		fds[i] = client();
 }
 
-static void clients_that_ask_together_are_answered_together(void **state)
-{
+static void clients_that_ask_together_are_answered_together(void **state) {
 	int fds[TOGETHER];
 
 	(void)state;
@@ -188,8 +177,7 @@ static void clients_that_ask_together_are_answered_together(void **state)
 	assert_int_equal(lines, 14);
 }
 
-static void repeat(char *out, const char *text, unsigned times)
-{
+static void repeat(char *out, const char *text, unsigned times) {
 	size_t length = strlen(text);
 
 	for (unsigned i = 0; i < times; i++)
@@ -197,8 +185,7 @@ static void repeat(char *out, const char *text, unsigned times)
 }
 
 /* More than one piece, of clients that are ready together. */
-static void pipelined_requests_of_many_clients_keep_to_their_own(void **state)
-{
+static void pipelined_requests_of_many_clients_keep_to_their_own(void **state) {
 	enum { REQUESTS = 70 };
 	static char asked[2][REQUESTS * sizeof(CONNECT("1"))];
 	static char wanted[2][REQUESTS * sizeof(REFUSAL)];
@@ -220,8 +207,7 @@ static void pipelined_requests_of_many_clients_keep_to_their_own(void **state)
 	}
 }
 
-static void a_client_that_ends_costs_no_other_its_reply(void **state)
-{
+static void a_client_that_ends_costs_no_other_its_reply(void **state) {
 	int gone = client(), broken = client(), good = client();
 
 	(void)state;
@@ -239,8 +225,7 @@ static void a_client_that_ends_costs_no_other_its_reply(void **state)
 	close(good);
 }
 
-static void a_half_closed_client_gets_what_it_asked_for(void **state)
-{
+static void a_half_closed_client_gets_what_it_asked_for(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -254,8 +239,7 @@ static void a_half_closed_client_gets_what_it_asked_for(void **state)
 	assert_int_equal(fake.ended, 1);
 }
 
-static void an_end_in_the_middle_is_malformed(void **state)
-{
+static void an_end_in_the_middle_is_malformed(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -269,8 +253,7 @@ static void an_end_in_the_middle_is_malformed(void **state)
 	    "bytes=request=smtpd_access_policy\\x0aproto action=close"));
 }
 
-static void malformed_requests_end_their_connection_only(void **state)
-{
+static void malformed_requests_end_their_connection_only(void **state) {
 	int good = client(), bad = client();
 
 	(void)state;
@@ -286,8 +269,7 @@ static void malformed_requests_end_their_connection_only(void **state)
 	close(good);
 }
 
-static void endless_requests_end(void **state)
-{
+static void endless_requests_end(void **state) {
 	static char text[200000];
 	int fd = client();
 	size_t sent = 0;
@@ -310,8 +292,7 @@ static void endless_requests_end(void **state)
 	close(fd);
 }
 
-static void an_unfinished_request_has_ten_seconds(void **state)
-{
+static void an_unfinished_request_has_ten_seconds(void **state) {
 	int slow = client(), idle = client();
 
 	(void)state;
@@ -336,8 +317,7 @@ static void an_unfinished_request_has_ten_seconds(void **state)
 }
 
 /* Asks and never reads, until the front end stops to read, too. */
-static unsigned stuff(int fd)
-{
+static unsigned stuff(int fd) {
 	unsigned asked = 0, turns = 0;
 
 	for (;;) {
@@ -356,8 +336,7 @@ static unsigned stuff(int fd)
 	}
 }
 
-static void a_client_that_reads_late_gets_all(void **state)
-{
+static void a_client_that_reads_late_gets_all(void **state) {
 	int fd = client();
 	unsigned asked = stuff(fd);
 	size_t wanted = asked * (sizeof(DUNNO) - 1), got = 0;
@@ -380,8 +359,7 @@ static void a_client_that_reads_late_gets_all(void **state)
 	close(fd);
 }
 
-static void a_client_that_never_reads_has_ten_seconds(void **state)
-{
+static void a_client_that_never_reads_has_ten_seconds(void **state) {
 	int fd = client(), other = client();
 
 	(void)state;
@@ -399,8 +377,7 @@ static void a_client_that_never_reads_has_ten_seconds(void **state)
 	close(fd);
 }
 
-static void a_client_that_went_away_before_its_reply(void **state)
-{
+static void a_client_that_went_away_before_its_reply(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -416,8 +393,7 @@ static void a_client_that_went_away_before_its_reply(void **state)
 	assert_int_equal(fake.ended, 1);
 }
 
-static void connections_have_a_cap(void **state)
-{
+static void connections_have_a_cap(void **state) {
 	int fds[8], more, silent;
 
 	(void)state;
@@ -445,8 +421,7 @@ static void connections_have_a_cap(void **state)
 }
 
 /* No descriptors: accepting pauses, those that are served stay so. */
-static void accepting_pauses_without_descriptors(void **state)
-{
+static void accepting_pauses_without_descriptors(void **state) {
 	int fd = client(), late = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	struct rlimit before, none;
 
@@ -470,8 +445,7 @@ static void accepting_pauses_without_descriptors(void **state)
 	close(fd);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(requests_are_answered_one_by_one),

@@ -26,8 +26,7 @@ static const char connect_request[] =
 
 /* The whole text at once, in a block of exactly its size. */
 static long parse(const char *text, size_t length, struct policy_parser *parser,
-    struct policy_error *error)
-{
+    struct policy_error *error) {
 	char *copy = malloc(length ? length : 1);
 	long used;
 
@@ -41,22 +40,19 @@ static long parse(const char *text, size_t length, struct policy_parser *parser,
 	return used;
 }
 
-static bool span_is(const char *data, struct policy_span span, const char *wanted)
-{
+static bool span_is(const char *data, struct policy_span span, const char *wanted) {
 	return span.length == strlen(wanted) &&
 	    memcmp(policy_text(data, span), wanted, span.length) == 0;
 }
 
-static void address_is(const struct address *address, const char *wanted)
-{
+static void address_is(const struct address *address, const char *wanted) {
 	char text[ADDRESS_TEXT_MAX];
 
 	address_format(address, text);
 	assert_string_equal(text, wanted);
 }
 
-static void a_real_connect(void **state)
-{
+static void a_real_connect(void **state) {
 	struct policy_parser parser;
 	struct policy_error error;
 	const struct policy_request *r = &parser.request;
@@ -76,8 +72,7 @@ static void a_real_connect(void **state)
 	assert_null(r->bad_value);
 }
 
-static void every_cut_gives_the_same(void **state)
-{
+static void every_cut_gives_the_same(void **state) {
 	size_t length = sizeof(connect_request) - 1;
 	struct policy_parser whole, parser;
 	struct policy_error error;
@@ -98,8 +93,7 @@ static void every_cut_gives_the_same(void **state)
 	assert_memory_equal(&parser.request, &whole.request, sizeof(whole.request));
 }
 
-static void pipelined_requests_come_one_by_one(void **state)
-{
+static void pipelined_requests_come_one_by_one(void **state) {
 	static const char text[] = HEAD "protocol_state=RCPT\nsender=a@b\n\n"
 	    HEAD "protocol_state=DATA\n\n" HEAD "proto";
 	struct policy_parser parser;
@@ -119,8 +113,7 @@ static void pipelined_requests_come_one_by_one(void **state)
 	    (size_t)(first + second), &parser, &error), 0);
 }
 
-static void states_by_name(void **state)
-{
+static void states_by_name(void **state) {
 	static const struct { const char *name; enum policy_state state; } rows[] = {
 		{ "CONNECT", POLICY_STATE_CONNECT }, { "XCLIENT", POLICY_STATE_XCLIENT },
 		{ "EHLO", POLICY_STATE_EHLO }, { "HELO", POLICY_STATE_EHLO },
@@ -143,8 +136,7 @@ static void states_by_name(void **state)
 	}
 }
 
-static void unknown_attributes_and_order_do_not_matter(void **state)
-{
+static void unknown_attributes_and_order_do_not_matter(void **state) {
 	static const char text[] = "zzz=1\nclient_port=5\nclient_nam=x\nclient_names=y\n"
 	    "sender_x=z\nserver_name=q\nrequests=no\npol=a=b==c\nsender==?\n"
 	    "client_address=IPv6:2001:db8::1\nprotocol_state=RCPT\n" HEAD "\n";
@@ -160,8 +152,7 @@ static void unknown_attributes_and_order_do_not_matter(void **state)
 	assert_null(parser.request.bad_value);
 }
 
-static void the_last_of_two_counts(void **state)
-{
+static void the_last_of_two_counts(void **state) {
 	static const char text[] = HEAD "client_name=a\nclient_address=192.0.2.1\n"
 	    "client_name=b\nclient_address=unknown\nclient_name=unknown\n\n";
 	struct policy_parser parser;
@@ -173,8 +164,7 @@ static void the_last_of_two_counts(void **state)
 	assert_true(address_is_unknown(&parser.request.client));
 }
 
-static void unknown_and_empty_values_are_not_known(void **state)
-{
+static void unknown_and_empty_values_are_not_known(void **state) {
 	static const char text[] = HEAD "client_name=unknown\nreverse_client_name=unknown\n"
 	    "client_address=unknown\nclient_port=unknown\nserver_address=\nserver_port=\n\n";
 	struct policy_parser parser;
@@ -189,8 +179,7 @@ static void unknown_and_empty_values_are_not_known(void **state)
 	assert_null(parser.request.bad_value);
 }
 
-static void bad_values_are_reported(void **state)
-{
+static void bad_values_are_reported(void **state) {
 	static const struct { const char *line, *name; } rows[] = {
 		{ "client_address=1.2.3", "client_address" },
 		{ "client_address=nonsense", "client_address" },
@@ -216,8 +205,7 @@ static void bad_values_are_reported(void **state)
 	}
 }
 
-static void malformed_requests_say_where_and_why(void **state)
-{
+static void malformed_requests_say_where_and_why(void **state) {
 	static const struct { const char *text; size_t length; const char *reason; size_t at; }
 	rows[] = {
 #define ROW(text, reason, at) { text, sizeof(text) - 1, reason, at }
@@ -246,8 +234,7 @@ static void malformed_requests_say_where_and_why(void **state)
 	}
 }
 
-static void a_nul_behind_the_request_is_the_next_ones(void **state)
-{
+static void a_nul_behind_the_request_is_the_next_ones(void **state) {
 	static const char text[] = HEAD "\n\0";
 	struct policy_parser parser;
 	struct policy_error error;
@@ -257,8 +244,7 @@ static void a_nul_behind_the_request_is_the_next_ones(void **state)
 }
 
 /* Fills with lines of `width` characters; ends the request when it fits. */
-static size_t fill(char *text, size_t total, size_t width)
-{
+static size_t fill(char *text, size_t total, size_t width) {
 	size_t at = sizeof(HEAD) - 1;
 
 	memcpy(text, HEAD, at);
@@ -272,8 +258,7 @@ static size_t fill(char *text, size_t total, size_t width)
 	return at;
 }
 
-static void bounds(void **state)
-{
+static void bounds(void **state) {
 	static char text[2 * POLICY_REQUEST_MAX];
 	struct policy_parser parser;
 	struct policy_error error;
@@ -303,8 +288,7 @@ static void bounds(void **state)
 	assert_int_equal(parse(text, POLICY_REQUEST_MAX - 1, &parser, &error), 0);
 }
 
-static void replies(void **state)
-{
+static void replies(void **state) {
 	char out[64], longer[200];
 	size_t n;
 
@@ -324,8 +308,7 @@ static void replies(void **state)
 }
 
 /* Not a test of time; it prints what a request costs. */
-static void cost(void **state)
-{
+static void cost(void **state) {
 	enum { ROUNDS = 20000 };
 	struct policy_parser parser;
 	struct policy_error error;
@@ -340,8 +323,7 @@ static void cost(void **state)
 	printf("%lld ns a CONNECT request\n", (long long)((clock_now_ns() - begin) / ROUNDS));
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_real_connect),
 		cmocka_unit_test(every_cut_gives_the_same),

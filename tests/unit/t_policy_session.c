@@ -15,15 +15,13 @@ static unsigned lines;
 static char line[4096];
 static char reply[POLICY_REPLY_MAX + 1];
 
-static void catch_line(void *context, const char *text)
-{
+static void catch_line(void *context, const char *text) {
 	(void)context;
 	lines++;
 	snprintf(line, sizeof(line), "%s", text);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	fake_reset();
 	memset(&session, 0, sizeof(session));
@@ -34,8 +32,7 @@ static int set_up(void **state)
 }
 
 /* Asks with the lines of a request, and checks the reply. */
-static void ask(const char *attributes, const char *wanted)
-{
+static void ask(const char *attributes, const char *wanted) {
 	struct policy_parser parser;
 	struct policy_error error;
 	char text[2048];
@@ -60,8 +57,7 @@ static void ask(const char *attributes, const char *wanted)
 #define XCLIENT "protocol_state=XCLIENT\n"
 #define RCPT "protocol_state=RCPT\nsender=a@b.example\nrecipient=c@d.example\n"
 
-static void a_connect_asks_with_all_that_is_known(void **state)
-{
+static void a_connect_asks_with_all_that_is_known(void **state) {
 	char text[ADDRESS_TEXT_MAX];
 
 	(void)state;
@@ -81,8 +77,7 @@ static void a_connect_asks_with_all_that_is_known(void **state)
 	assert_int_equal(lines, 0);
 }
 
-static void a_refusal_has_its_text_and_its_line(void **state)
-{
+static void a_refusal_has_its_text_and_its_line(void **state) {
 	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
@@ -95,8 +90,7 @@ static void a_refusal_has_its_text_and_its_line(void **state)
 	assert_int_equal(lines, 1);
 }
 
-static void a_text_is_filled_in_for_the_client(void **state)
-{
+static void a_text_is_filled_in_for_the_client(void **state) {
 	(void)state;
 	fake_block.classes[0].text = fake_block.classes[1].name;
 	memcpy(fake_block.text + (fake_block.classes[1].name -
@@ -106,8 +100,7 @@ static void a_text_is_filled_in_for_the_client(void **state)
 	assert_non_null(strstr(line, "event=refused id=0000000000ww "));
 }
 
-static void a_refusal_without_a_class_has_a_text_too(void **state)
-{
+static void a_refusal_without_a_class_has_a_text_too(void **state) {
 	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_GATE_SHUT, CLASS_NO_RULE);
 	ask(CONNECT CLIENT("1"), "action=421 4.7.0 " USUAL("60") "\n\n");
@@ -120,8 +113,7 @@ static void a_refusal_without_a_class_has_a_text_too(void **state)
 	assert_non_null(strstr(line, "event=fault "));
 }
 
-static void what_observe_mode_admits_is_logged(void **state)
-{
+static void what_observe_mode_admits_is_logged(void **state) {
 	(void)state;
 	fake_answer(VERDICT_ADMIT, REASON_CLASS_INBOUND, 0);
 	fake.next.observed = true;
@@ -133,8 +125,7 @@ static void what_observe_mode_admits_is_logged(void **state)
 	assert_non_null(strstr(line, " action=defer"));
 }
 
-static void names_cannot_forge_log_lines(void **state)
-{
+static void names_cannot_forge_log_lines(void **state) {
 	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\n"
@@ -142,8 +133,7 @@ static void names_cannot_forge_log_lines(void **state)
 	assert_non_null(strstr(line, " name=x\\x20reason=none\\x01\\x20%s count="));
 }
 
-static void the_next_connect_ends_the_session_before(void **state)
-{
+static void the_next_connect_ends_the_session_before(void **state) {
 	(void)state;
 	ask(CONNECT CLIENT("1"), DUNNO);
 	assert_int_equal(fake.ended, 0);
@@ -160,8 +150,7 @@ static void the_next_connect_ends_the_session_before(void **state)
 	assert_int_equal(fake.ended, 2);
 }
 
-static void xclient_replaces_and_remembers_the_kernels_tuple(void **state)
-{
+static void xclient_replaces_and_remembers_the_kernels_tuple(void **state) {
 	char text[ADDRESS_TEXT_MAX];
 
 	(void)state;
@@ -183,8 +172,7 @@ static void xclient_replaces_and_remembers_the_kernels_tuple(void **state)
 	assert_int_equal(fake.last_ended.client_port, 9);
 }
 
-static void xclient_without_a_port_takes_the_carriers(void **state)
-{
+static void xclient_without_a_port_takes_the_carriers(void **state) {
 	(void)state;
 	ask(CONNECT CLIENT("46407"), DUNNO);
 	ask(XCLIENT "client_address=203.0.113.5\nclient_port=unknown\n", DUNNO);
@@ -196,8 +184,7 @@ static void xclient_without_a_port_takes_the_carriers(void **state)
 	assert_int_equal(fake.asked.client_port, 46407);
 }
 
-static void xclient_with_the_same_tuple_changes_nothing(void **state)
-{
+static void xclient_with_the_same_tuple_changes_nothing(void **state) {
 	(void)state;
 	ask(CONNECT CLIENT("1"), DUNNO);
 	ask(XCLIENT CLIENT("1"), DUNNO);
@@ -205,8 +192,7 @@ static void xclient_with_the_same_tuple_changes_nothing(void **state)
 	assert_false(fake.asked.carried);
 }
 
-static void a_deferred_session_is_asked_about_at_each_recipient(void **state)
-{
+static void a_deferred_session_is_asked_about_at_each_recipient(void **state) {
 	(void)state;
 	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
 	ask(CONNECT CLIENT("1"), DUNNO);
@@ -225,8 +211,7 @@ static void a_deferred_session_is_asked_about_at_each_recipient(void **state)
 	assert_int_equal(fake.last_ended.serial, fake.serial);
 }
 
-static void bulk_for_suspended_destinations_waits(void **state)
-{
+static void bulk_for_suspended_destinations_waits(void **state) {
 	(void)state;
 	fake_answer(VERDICT_ADMIT, REASON_KNOWN_SESSION, 0);
 	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@suspended.example\n" CLIENT("1"),
@@ -242,8 +227,7 @@ static void bulk_for_suspended_destinations_waits(void **state)
 	    "recipient=c@suspended.example\n" CLIENT("1"), DUNNO);
 }
 
-static void recipients_that_are_never_deferred(void **state)
-{
+static void recipients_that_are_never_deferred(void **state) {
 	static const char *const spared[] = {
 		"sender=a@b\nrecipient=postmaster\n", "sender=a@b\nrecipient=PostMaster\n",
 		"sender=a@b\nrecipient=postmaster@x.example\n",
@@ -273,8 +257,7 @@ static void recipients_that_are_never_deferred(void **state)
 
 /* By a connection of its own, and after a reload that let no class defer any
  * more.  Such a connection must not end what another holds. */
-static void recipients_are_asked_about_on_any_connection(void **state)
-{
+static void recipients_are_asked_about_on_any_connection(void **state) {
 	(void)state;
 	fake_block.classes[1].action = CLASS_ACTION_421;
 	ask(RCPT CLIENT("1"), DUNNO);
@@ -286,8 +269,7 @@ static void recipients_are_asked_about_on_any_connection(void **state)
 }
 
 /* The connection that opened it led to a role that is gone. */
-static void a_session_of_a_lost_role_is_ended_by_its_next_connection(void **state)
-{
+static void a_session_of_a_lost_role_is_ended_by_its_next_connection(void **state) {
 	(void)state;
 	fake.orphan = (struct session_ref){ .client_port = 4711, .serial = 9, .slot = 7 };
 	ask("protocol_state=DATA\n" CLIENT("4711"), DUNNO);
@@ -298,8 +280,7 @@ static void a_session_of_a_lost_role_is_ended_by_its_next_connection(void **stat
 	assert_int_equal(fake.last_ended.serial, 9);
 }
 
-static void all_other_states_are_none_of_ours(void **state)
-{
+static void all_other_states_are_none_of_ours(void **state) {
 	static const char *const states[] = { "EHLO", "HELO", "MAIL", "DATA", "END-OF-MESSAGE",
 	    "VRFY", "ETRN", "", "NEW-ONE" };
 	char text[512];
@@ -313,8 +294,7 @@ static void all_other_states_are_none_of_ours(void **state)
 	assert_int_equal(fake.opens + fake.recipients, 0);
 }
 
-static void bad_addresses_are_counted_and_pass(void **state)
-{
+static void bad_addresses_are_counted_and_pass(void **state) {
 	(void)state;
 	ask(CONNECT CLIENT("1"), DUNNO);
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
@@ -332,8 +312,7 @@ static void bad_addresses_are_counted_and_pass(void **state)
 	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 2);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 		TEST(a_connect_asks_with_all_that_is_known),

@@ -18,18 +18,15 @@
 #define TAIL ", delay=1.5, delays=0.03/1/0/0.5, dsn=2.0.0, status=sent (250 ok)"
 #define RELAY ", relay=mx.example.net[192.0.2.7]:25" TAIL
 
-static enum log_line_kind scan_bytes(const char *text, size_t length)
-{
+static enum log_line_kind scan_bytes(const char *text, size_t length) {
 	return postfix_log_scan(copy_for_scan(text, length), length, &line);
 }
 
-static enum log_line_kind scan(const char *text)
-{
+static enum log_line_kind scan(const char *text) {
 	return scan_bytes(text, strlen(text));
 }
 
-static void all_fields(void **state)
-{
+static void all_fields(void **state) {
 	const struct delivery *d = &line.delivery;
 	char address[ADDRESS_TEXT_MAX];
 
@@ -64,8 +61,7 @@ static void all_fields(void **state)
 	same(d->text, "host mx.example.org[192.0.2.7] said: 451 4.7.1 (later)");
 }
 
-static void every_form_of_head(void **state)
-{
+static void every_form_of_head(void **state) {
 	static const char *const heads[] = {
 		"Nov 21 05:48:22 mx postfix/smtp[7]: ",
 		"Nov  1 05:48:22 mx postfix/smtp[7]: ",
@@ -107,8 +103,7 @@ static void every_form_of_head(void **state)
 	}
 }
 
-static void relays(void **state)
-{
+static void relays(void **state) {
 	static const struct {
 		const char *relay, *name, *address;
 		uint16_t port;
@@ -139,8 +134,7 @@ static void relays(void **state)
 	}
 }
 
-static void recipients(void **state)
-{
+static void recipients(void **state) {
 	static const char *const good[][2] = {
 		{ "a@b.example", "b.example" },
 		{ "a", "" },
@@ -198,8 +192,7 @@ static void recipients(void **state)
 }
 
 /* What a server says is text, whatever it looks like. */
-static void replies(void **state)
-{
+static void replies(void **state) {
 	static const char *const texts[] = {
 		"250 ok, relay=evil[192.0.2.99]:25, status=bounced (no)",
 		"250 to=<a@gmail.example>, status=deferred",
@@ -221,8 +214,7 @@ static void replies(void **state)
 	    "delays=0/0/0/1, dsn=2.0.0, status=sent (<a>, relay=x)"), LOG_LINE_BROKEN);
 }
 
-static void statuses(void **state)
-{
+static void statuses(void **state) {
 	static const struct {
 		const char *word;
 		enum delivery_status status;
@@ -254,8 +246,7 @@ static void statuses(void **state)
 	    "status=sent (x)"), LOG_LINE_DELIVERY);
 }
 
-static void other_lines(void **state)
-{
+static void other_lines(void **state) {
 	static const char *const others[] = {
 		HEAD "host mx.example.net[192.0.2.7] said: 451 (in reply to RCPT TO command)",
 		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, size=306, "
@@ -289,8 +280,7 @@ static void other_lines(void **state)
 			fail_msg("%s", foreign[i]);
 }
 
-static void expired_and_removed(void **state)
-{
+static void expired_and_removed(void **state) {
 	(void)state;
 	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, "
 	    "status=expired, returned to sender"), LOG_LINE_DELIVERY);
@@ -307,8 +297,7 @@ static void expired_and_removed(void **state)
 	same(line.queue_id, "5C1E9A7E2B8");
 }
 
-static void taken_up(void **state)
-{
+static void taken_up(void **state) {
 	static const char *const senders[] = { "a@b.example", "", "\"x>, status=expired, y\"@b",
 		"\"x>, size=1, nrcpt=1 (queue active)\"@b", "<a@b>" };
 	char text[256];
@@ -323,8 +312,7 @@ static void taken_up(void **state)
 	}
 }
 
-static void agents(void **state)
-{
+static void agents(void **state) {
 	static const struct {
 		const char *daemon, *relay, *text;
 		enum delivery_agent agent;
@@ -356,8 +344,7 @@ static void agents(void **state)
 	}
 }
 
-static void sessions(void **state)
-{
+static void sessions(void **state) {
 #define SMTPD "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: "
 #define POSTSCREEN "Nov 21 05:48:22 mx postfix/postscreen[7]: "
 	static const struct {
@@ -404,8 +391,7 @@ static void sessions(void **state)
 }
 
 /* Cut anywhere, a line is the same delivery with less text, or none at all. */
-static void cut_lines(void **state)
-{
+static void cut_lines(void **state) {
 	static const char text[] = HEAD "to=<a@b.example>, orig_to=<o@p.example>, "
 	    "relay=mx.example.net[192.0.2.7]:25, conn_use=3, delay=1.5, delays=0.03/1/0/0.5, "
 	    "dsn=4.7.1, status=deferred (host said: 451 later)";
@@ -430,8 +416,7 @@ static void cut_lines(void **state)
 	    "postfix/smtp[1]: 5C1E9A7E2B8: to=<c@d.example>" RELAY), LOG_LINE_BROKEN);
 }
 
-static void strange_values(void **state)
-{
+static void strange_values(void **state) {
 	static const char *const broken[] = {
 		"delay=x, status=sent (x)", "delay=, status=sent (x)", "delay=1e9, status=sent (x)",
 		"delay=-1, status=sent (x)", "delay=99999999999, status=sent (x)",
@@ -456,8 +441,7 @@ static void strange_values(void **state)
 	assert_true(address_is_unknown(&line.delivery.relay_address));
 }
 
-static void huge_lines(void **state)
-{
+static void huge_lines(void **state) {
 	static const char start[] = HEAD "to=<\"";
 	size_t length = 1 << 20;
 	char *text = malloc(length);
@@ -474,8 +458,7 @@ static void huge_lines(void **state)
 	free(text);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_fields),
 		cmocka_unit_test(every_form_of_head),

@@ -17,14 +17,12 @@
 #define POSTSCREEN "Nov 21 05:48:22 mx postfix/postscreen[7]: "
 #define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
 
-static enum log_line_kind scan(const char *text)
-{
+static enum log_line_kind scan(const char *text) {
 	return postfix_log_scan(copy_for_scan(text, strlen(text)), strlen(text), &line);
 }
 
 /* Postfix 3.10 names the message, or NOQUEUE, where a session is lost. */
-static void sessions_lost_with_a_queue_id(void **state)
-{
+static void sessions_lost_with_a_queue_id(void **state) {
 	static const char *const lost[] = {
 		SMTPD "NOQUEUE: lost connection after RCPT from client.example[192.0.2.7]",
 		SMTPD "5C1E9A7E2B8: lost connection after DATA (494133 bytes) from "
@@ -51,8 +49,7 @@ static void sessions_lost_with_a_queue_id(void **state)
 
 /* What smtpd and cleanup of Postfix 3.8 to 3.12 say of a message is no delivery, whoever
  * chose the names in it. */
-static void refusals_and_transactions_of_newer_versions(void **state)
-{
+static void refusals_and_transactions_of_newer_versions(void **state) {
 	static const char *const others[] = {
 		SMTPD "NOQUEUE: reject: RCPT from client.example[192.0.2.7]: 450 4.7.1 "
 		    "<c@d.example>: Recipient address rejected: Too many concurrent sessions "
@@ -88,8 +85,7 @@ static void refusals_and_transactions_of_newer_versions(void **state)
 }
 
 /* Postfix 3.11 sums up TLS between the delays and the status. */
-static void deliveries_with_a_summary_of_tls(void **state)
-{
+static void deliveries_with_a_summary_of_tls(void **state) {
 	static const char *const summaries[] = {
 		"none", "may", "may?", "may:none", "dane:halfdane", "dane?",
 		"encrypt/!requiretls:nostarttls", "may/requiretls:none", "!encrypt:none",
@@ -113,8 +109,7 @@ static void deliveries_with_a_summary_of_tls(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions_lost_with_a_queue_id),
 		cmocka_unit_test(refusals_and_transactions_of_newer_versions),

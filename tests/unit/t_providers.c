@@ -18,8 +18,7 @@
 #define V "version = 1;\n"
 
 static struct generation *compile(const char *text, const char *providers,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	struct generation *g = config_compile_texts(text, "main", providers, "providers", messages);
 	struct diag diag;
 
@@ -28,8 +27,7 @@ static struct generation *compile(const char *text, const char *providers,
 	return g;
 }
 
-static struct generation *compile_good(const char *text, const char *providers)
-{
+static struct generation *compile_good(const char *text, const char *providers) {
 	struct config_messages messages;
 	struct generation *g = compile(text, providers, &messages);
 
@@ -42,8 +40,7 @@ static struct generation *compile_good(const char *text, const char *providers)
 	return g;
 }
 
-static uint32_t provider_of(const struct generation *g, const char *name, const char *address)
-{
+static uint32_t provider_of(const struct generation *g, const char *name, const char *address) {
 	struct address relay;
 
 	if (address != NULL)
@@ -52,8 +49,7 @@ static uint32_t provider_of(const struct generation *g, const char *name, const 
 	    address ? &relay : NULL);
 }
 
-static void relays_are_of_the_first_provider_that_matches(void **state)
-{
+static void relays_are_of_the_first_provider_that_matches(void **state) {
 	struct generation *g = compile_good(MAIN, V
 	    "providers = (\n"
 	    " { name = \"olc\"; relays = \"*.olc.outlook.com\"; },\n"
@@ -77,8 +73,7 @@ static void relays_are_of_the_first_provider_that_matches(void **state)
 	free(g);
 }
 
-static void a_rule_is_kept_as_it_is_written(void **state)
-{
+static void a_rule_is_kept_as_it_is_written(void **state) {
 	struct generation *g = compile_good(MAIN, V
 	    "replies = (\n { match = \"grey\"; class = \"rcpt-temporary\"; } );\n"
 	    "providers = (\n"
@@ -128,8 +123,7 @@ static void a_rule_is_kept_as_it_is_written(void **state)
 /* --- windows --------------------------------------------------------------------- */
 
 static struct window_settings settings_of(const struct generation *g, unsigned mta,
-    const char *destination, const char *provider)
-{
+    const char *destination, const char *provider) {
 	struct window_settings out;
 
 	memset(&out, 0xff, sizeof(out));
@@ -139,8 +133,7 @@ static struct window_settings settings_of(const struct generation *g, unsigned m
 	return out;
 }
 
-static void without_settings_they_are_the_defaults(void **state)
-{
+static void without_settings_they_are_the_defaults(void **state) {
 	struct generation *g = compile_good(MAIN, NULL);
 	struct window_settings s = settings_of(g, GENERATION_MTAS_MAX, "a.example", NULL);
 
@@ -181,8 +174,7 @@ static const char window_providers[] = V
     "  { name = \"few\"; relays = \"*.few.example\"; ceiling = 7; } );\n";
 
 /* each parameter from the innermost group that gives it */
-static void the_innermost_group_gives_a_parameter(void **state)
-{
+static void the_innermost_group_gives_a_parameter(void **state) {
 	static const struct {
 		unsigned mta;
 		const char *destination, *provider;
@@ -221,8 +213,7 @@ static void the_innermost_group_gives_a_parameter(void **state)
 	free(g);
 }
 
-static void the_groups_that_give_them_are_told(void **state)
-{
+static void the_groups_that_give_them_are_told(void **state) {
 	struct generation *g = compile_good(window_text, window_providers);
 	struct generation_window_source from[GENERATION_WINDOW_SOURCES];
 	struct window_settings s;
@@ -248,8 +239,7 @@ static void the_groups_that_give_them_are_told(void **state)
 	free(g);
 }
 
-static void feedback_is_a_number_or_a_text(void **state)
-{
+static void feedback_is_a_number_or_a_text(void **state) {
 	static const struct {
 		const char *text;
 		enum window_feedback_form form;
@@ -280,8 +270,7 @@ static void feedback_is_a_number_or_a_text(void **state)
 	}
 }
 
-static void what_points_outside_is_refused(void **state)
-{
+static void what_points_outside_is_refused(void **state) {
 	struct generation *g = compile_good(window_text, window_providers), *copy;
 	struct diag diag;
 
@@ -408,8 +397,7 @@ static const struct {
 	    "later rules; set class or action" },
 };
 
-static void every_mistake_has_its_place(void **state)
-{
+static void every_mistake_has_its_place(void **state) {
 	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		struct config_messages messages;
@@ -437,8 +425,7 @@ static void every_mistake_has_its_place(void **state)
 
 static char directory[64];
 
-static void write_file(const char *name, const char *text)
-{
+static void write_file(const char *name, const char *text) {
 	char path[128];
 	FILE *file;
 
@@ -449,23 +436,20 @@ static void write_file(const char *name, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void remove_file(const char *name)
-{
+static void remove_file(const char *name) {
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	unlink(path);
 }
 
-static int make_directory(void **state)
-{
+static int make_directory(void **state) {
 	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_providers.XXXXXX");
 	return mkdtemp(directory) == NULL ? -1 : 0;
 }
 
-static int remove_directory(void **state)
-{
+static int remove_directory(void **state) {
 	(void)state;
 	remove_file("postern.conf");
 	remove_file("providers.conf");
@@ -474,16 +458,14 @@ static int remove_directory(void **state)
 }
 
 /* The first message that has these words; its line, or -1. */
-static int said(const struct config_messages *messages, const char *words)
-{
+static int said(const struct config_messages *messages, const char *words) {
 	for (size_t i = 0; i < messages->count; i++)
 		if (strstr(messages->list[i].text, words) != NULL)
 			return messages->list[i].line;
 	return -1;
 }
 
-static void the_file_is_found(void **state)
-{
+static void the_file_is_found(void **state) {
 	struct config_messages messages;
 	struct generation *g;
 	char main_file[128], text[512];
@@ -530,8 +512,7 @@ static void the_file_is_found(void **state)
 	config_messages_free(&messages);
 }
 
-static void the_shipped_file_is_good(void **state)
-{
+static void the_shipped_file_is_good(void **state) {
 	const char *top = getenv("top_srcdir");
 	char main_file[128], text[4096];
 	struct config_messages messages;
@@ -567,8 +548,7 @@ static void the_shipped_file_is_good(void **state)
 	free(g);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(relays_are_of_the_first_provider_that_matches),
 		cmocka_unit_test(a_rule_is_kept_as_it_is_written),

@@ -3,8 +3,7 @@
 #include "engine/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 
-static void a_message_goes_at_once(void **state)
-{
+static void a_message_goes_at_once(void **state) {
 	unsigned mail;
 
 	(void)state;
@@ -18,8 +17,7 @@ static void a_message_goes_at_once(void **state)
 }
 
 /* Nothing is known of a server yet: one run tries it. */
-static void a_server_that_nobody_knows_is_tried_by_one_run(void **state)
-{
+static void a_server_that_nobody_knows_is_tried_by_one_run(void **state) {
 	(void)state;
 	world_open("", 8);
 	servers(1, S);
@@ -31,8 +29,7 @@ static void a_server_that_nobody_knows_is_tried_by_one_run(void **state)
 	assert_in_range(world_find_server("d0.example")->most, 2, 5);
 }
 
-static void small_mail_goes_past_bulk(void **state)
-{
+static void small_mail_goes_past_bulk(void **state) {
 	char text[4096] = "";
 	unsigned small[4];
 	int64_t begin_ns;
@@ -64,8 +61,7 @@ static void small_mail_goes_past_bulk(void **state)
 	assert_true(world.now_ns - begin_ns < 110 * S);
 }
 
-static void first_come_lets_nothing_past(void **state)
-{
+static void first_come_lets_nothing_past(void **state) {
 	unsigned small;
 
 	(void)state;
@@ -84,8 +80,7 @@ static void first_come_lets_nothing_past(void **state)
 }
 
 /* A hanging server holds one process, and not the mail that stands beside it. */
-static void a_server_that_hangs_stops_one_process_only(void **state)
-{
+static void a_server_that_hangs_stops_one_process_only(void **state) {
 	char text[64];
 	int64_t begin_ns;
 
@@ -113,8 +108,7 @@ static void a_server_that_hangs_stops_one_process_only(void **state)
 }
 
 /* Any role can write when its run got on last. */
-static void a_run_that_gets_on_in_times_to_come_stalls_all_the_same(void **state)
-{
+static void a_run_that_gets_on_in_times_to_come_stalls_all_the_same(void **state) {
 	struct grant_table *table;
 
 	(void)state;
@@ -134,8 +128,7 @@ static void a_run_that_gets_on_in_times_to_come_stalls_all_the_same(void **state
 	all_is_delivered(2000 * S);
 }
 
-static void windows_are_respected(void **state)
-{
+static void windows_are_respected(void **state) {
 	(void)state;
 	world_open("window = { initial_destination_concurrency = 2; "
 	    "destination_concurrency_limit = 2; };\n", 10);
@@ -150,8 +143,7 @@ static void windows_are_respected(void **state)
 	assert_int_equal(world.put_off, 0);
 }
 
-static void classes_are_respected(void **state)
-{
+static void classes_are_respected(void **state) {
 	(void)state;
 	world_open("", 10);
 	servers(4, 200 * MS);
@@ -167,8 +159,7 @@ static void classes_are_respected(void **state)
 }
 
 /* The window says dead: nothing runs; it is back: all is due at once. */
-static void mail_of_a_dead_server_is_due_when_it_is_back(void **state)
-{
+static void mail_of_a_dead_server_is_due_when_it_is_back(void **state) {
 	struct server *s;
 	unsigned connections;
 	int64_t back_ns;
@@ -197,8 +188,7 @@ static void mail_of_a_dead_server_is_due_when_it_is_back(void **state)
 	assert_true(world.now_ns - back_ns < 10 * S);
 }
 
-static void what_is_held_by_hand_goes_when_it_is_resumed(void **state)
-{
+static void what_is_held_by_hand_goes_when_it_is_resumed(void **state) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
 		.name_length = 10, .reason = "moving" };
 	const struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
@@ -223,8 +213,7 @@ static void what_is_held_by_hand_goes_when_it_is_resumed(void **state)
 }
 
 /* Whenever that happens between two looks. */
-static void a_resume_is_noticed_at_any_moment(void **state)
-{
+static void a_resume_is_noticed_at_any_moment(void **state) {
 	struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
 		.name_length = 10, .reason = "moving" };
 	struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
@@ -250,8 +239,7 @@ static void a_resume_is_noticed_at_any_moment(void **state)
 }
 
 /* 5 minutes at first, then as long as the message is old, 30 minutes at most. */
-static void what_failed_is_tried_again_by_its_age(void **state)
-{
+static void what_failed_is_tried_again_by_its_age(void **state) {
 	static const int64_t tries_s[] = { 0, 300, 600, 1200, 2400, 4200, 6000 };
 	int64_t begin_ns, due_ns;
 	struct server *s;
@@ -275,8 +263,7 @@ static void what_failed_is_tried_again_by_its_age(void **state)
 	}
 }
 
-static void a_message_that_somebody_else_has_is_tried_again_soon(void **state)
-{
+static void a_message_that_somebody_else_has_is_tried_again_soon(void **state) {
 	unsigned mail;
 
 	(void)state;
@@ -291,8 +278,7 @@ static void a_message_that_somebody_else_has_is_tried_again_soon(void **state)
 	assert_in_range(world.runs, 3, 4);
 }
 
-static void many_for_one_server_share_processes(void **state)
-{
+static void many_for_one_server_share_processes(void **state) {
 	(void)state;
 	world_open("", 10);
 	servers(1, 10 * MS);
@@ -308,8 +294,7 @@ static void many_for_one_server_share_processes(void **state)
 }
 
 /* Many small messages to many places: a process for each is too much. */
-static void a_long_queue_takes_few_runs(void **state)
-{
+static void a_long_queue_takes_few_runs(void **state) {
 	char text[64];
 
 	(void)state;
@@ -324,8 +309,7 @@ static void a_long_queue_takes_few_runs(void **state)
 	assert_int_equal(world.processes_most, 10);
 }
 
-static void a_process_table_that_is_full_is_tried_again(void **state)
-{
+static void a_process_table_that_is_full_is_tried_again(void **state) {
 	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
@@ -340,8 +324,7 @@ static void a_process_table_that_is_full_is_tried_again(void **state)
 	all_is_delivered(40 * S);
 }
 
-static void a_role_that_is_killed_leaves_nothing_behind(void **state)
-{
+static void a_role_that_is_killed_leaves_nothing_behind(void **state) {
 	char text[64];
 
 	(void)state;
@@ -360,8 +343,7 @@ static void a_role_that_is_killed_leaves_nothing_behind(void **state)
 }
 
 /* Its role is gone, and nobody says that it goes on: it changed the file, and left some. */
-static void a_run_that_ends_while_postern_is_away_counts_no_failure(void **state)
-{
+static void a_run_that_ends_while_postern_is_away_counts_no_failure(void **state) {
 	unsigned mail, locked;
 
 	(void)state;
@@ -386,8 +368,7 @@ static void a_run_that_ends_while_postern_is_away_counts_no_failure(void **state
 	all_is_delivered(20 * S);
 }
 
-static void what_fails_after_a_restart_waits_for_its_retry_time(void **state)
-{
+static void what_fails_after_a_restart_waits_for_its_retry_time(void **state) {
 	unsigned mail;
 
 	(void)state;
@@ -406,8 +387,7 @@ static void what_fails_after_a_restart_waits_for_its_retry_time(void **state)
 }
 
 /* It delivers, and cannot write its file: the old role's runs are no excuse for long. */
-static void what_cannot_be_written_after_a_restart_is_not_repeated_for_long(void **state)
-{
+static void what_cannot_be_written_after_a_restart_is_not_repeated_for_long(void **state) {
 	unsigned mail;
 
 	(void)state;
@@ -425,8 +405,7 @@ static void what_cannot_be_written_after_a_restart_is_not_repeated_for_long(void
 }
 
 /* What stands beside it in the file is not locked for minutes. */
-static void a_server_that_hangs_goes_last_in_its_message(void **state)
-{
+static void a_server_that_hangs_goes_last_in_its_message(void **state) {
 	unsigned mail[3];
 
 	(void)state;
@@ -443,8 +422,7 @@ static void a_server_that_hangs_goes_last_in_its_message(void **state)
 }
 
 /* It answers, after 30 s: tried alone from then on, with the time that the site gives it. */
-static void a_server_that_is_slow_goes_alone_for_an_hour(void **state)
-{
+static void a_server_that_is_slow_goes_alone_for_an_hour(void **state) {
 	unsigned got;
 
 	(void)state;
@@ -467,8 +445,7 @@ static void a_server_that_is_slow_goes_alone_for_an_hour(void **state)
 }
 
 /* From the first time on, when nothing is known of it yet. */
-static void a_server_that_is_new_and_slow_gets_its_time(void **state)
-{
+static void a_server_that_is_new_and_slow_gets_its_time(void **state) {
 	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
@@ -479,8 +456,7 @@ static void a_server_that_is_new_and_slow_gets_its_time(void **state)
 }
 
 /* A brief run, then one that waits as long as the site says, then the retry time. */
-static void a_server_that_is_new_and_hangs_is_not_tried_again_at_once(void **state)
-{
+static void a_server_that_is_new_and_hangs_is_not_tried_again_at_once(void **state) {
 	int64_t due_ns;
 
 	(void)state;
@@ -498,8 +474,7 @@ static void a_server_that_is_new_and_hangs_is_not_tried_again_at_once(void **sta
 }
 
 /* What was read after the first batch is remembered, too. */
-static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **state)
-{
+static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **state) {
 	(void)state;
 	world_open("", 4);
 	world.settings.message_recipient_limit = 20;
@@ -517,8 +492,7 @@ static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **st
 	assert_in_range(world.runs, 1, 2);
 }
 
-static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **state)
-{
+static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **state) {
 	(void)state;
 	world_open("", 4);
 	world.settings.message_recipient_limit = 20;
@@ -540,8 +514,7 @@ static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **stat
 }
 
 /* Windows are observed only, and a class is not: no run after the other. */
-static void a_class_that_is_full_is_not_asked_again_at_once(void **state)
-{
+static void a_class_that_is_full_is_not_asked_again_at_once(void **state) {
 	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
@@ -557,8 +530,7 @@ static void a_class_that_is_full_is_not_asked_again_at_once(void **state)
 }
 
 /* Nobody answered: that its file is gone says nothing. */
-static void a_file_that_is_removed_proves_no_server(void **state)
-{
+static void a_file_that_is_removed_proves_no_server(void **state) {
 	unsigned first;
 
 	(void)state;
@@ -577,8 +549,7 @@ static void a_file_that_is_removed_proves_no_server(void **state)
 }
 
 /* Not by what is known of the destination: by the class of the host that takes its mail. */
-static void a_class_that_is_held_is_asked_again_at_retry_times(void **state)
-{
+static void a_class_that_is_held_is_asked_again_at_retry_times(void **state) {
 	const struct by_hand order = { .verb = BY_HAND_HOLD, .name = "few", .name_length = 3,
 		.class = true, .reason = "moving", .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
@@ -606,8 +577,7 @@ static void a_class_that_is_held_is_asked_again_at_retry_times(void **state)
 }
 
 /* All processes hang with the role's predecessor: its successor goes on all the same. */
-static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
-{
+static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state) {
 	char text[64];
 
 	(void)state;
@@ -632,8 +602,7 @@ static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
 }
 
 /* Half of the processes, and as many as may hang besides, are left to the others. */
-static void many_servers_that_hang_leave_processes_to_the_rest(void **state)
-{
+static void many_servers_that_hang_leave_processes_to_the_rest(void **state) {
 	char text[64];
 
 	(void)state;
@@ -657,8 +626,7 @@ static void many_servers_that_hang_leave_processes_to_the_rest(void **state)
 	assert_in_range(world.processes, 1, 4);
 }
 
-static void a_message_of_100000_recipients(void **state)
-{
+static void a_message_of_100000_recipients(void **state) {
 	static char text[4096];
 	size_t at = 0;
 	unsigned mail;
@@ -678,8 +646,7 @@ static void a_message_of_100000_recipients(void **state)
 	assert_in_range(world.runs, 2, 60);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_message_goes_at_once, tear_down),
 		cmocka_unit_test_teardown(a_server_that_nobody_knows_is_tried_by_one_run,

@@ -5,8 +5,7 @@
 #include "tests/unit/queue_steps.h"
 
 /* One message: a file for each of these servers. */
-static void envelope(const char *origin, unsigned first, unsigned end, unsigned recipients)
-{
+static void envelope(const char *origin, unsigned first, unsigned end, unsigned recipients) {
 	char text[64];
 
 	world.envelope = origin;
@@ -17,8 +16,7 @@ static void envelope(const char *origin, unsigned first, unsigned end, unsigned 
 	world.envelope = NULL;
 }
 
-static uint32_t jobs(void)
-{
+static uint32_t jobs(void) {
 	struct job_count count;
 
 	job_count(world.queue->board, &count);
@@ -26,8 +24,7 @@ static uint32_t jobs(void)
 }
 
 /* 40 servers of 500 ms, 22 processes: two rounds, a process each. */
-static void files_of_a_message_run_side_by_side(void **state)
-{
+static void files_of_a_message_run_side_by_side(void **state) {
 	(void)state;
 	world_open("", 22);
 	servers(40, 500 * MS);
@@ -42,8 +39,7 @@ static void files_of_a_message_run_side_by_side(void **state)
 
 /* 50 files of 8, 200 ms each: two processes need 40 s for them.  A file takes 1.6 s, and has
  * saved a slot and more when it goes. */
-static void small_mail_passes_a_message_of_many_files(void **state)
-{
+static void small_mail_passes_a_message_of_many_files(void **state) {
 	unsigned single;
 	int64_t came_ns;
 
@@ -61,8 +57,7 @@ static void small_mail_passes_a_message_of_many_files(void **state)
 }
 
 /* The same files without anything in common are 50 jobs of 8, older than it: nothing passes. */
-static void files_of_other_messages_are_other_jobs(void **state)
-{
+static void files_of_other_messages_are_other_jobs(void **state) {
 	char text[64];
 
 	(void)state;
@@ -78,8 +73,7 @@ static void files_of_other_messages_are_other_jobs(void **state)
 }
 
 /* One of the servers hangs: the others' recipients do not wait for it. */
-static void one_that_hangs_holds_up_no_other(void **state)
-{
+static void one_that_hangs_holds_up_no_other(void **state) {
 	(void)state;
 	world_open("", 8);
 	servers(20, 200 * MS);
@@ -93,8 +87,7 @@ static void one_that_hangs_holds_up_no_other(void **state)
 }
 
 /* What fails of a message comes back to its job, and its files end one by one. */
-static void failures_and_removals_leave_nothing_behind(void **state)
-{
+static void failures_and_removals_leave_nothing_behind(void **state) {
 	(void)state;
 	world_open("", 4);
 	servers(30, 100 * MS);
@@ -116,8 +109,7 @@ static void failures_and_removals_leave_nothing_behind(void **state)
 }
 
 /* Entries of up to 50: files of 3 recipients each are less than one, and yet each is run. */
-static void files_smaller_than_an_entry(void **state)
-{
+static void files_smaller_than_an_entry(void **state) {
 	(void)state;
 	world_open("", 4);
 	world.settings.destination_recipient_limit = 50;
@@ -133,16 +125,14 @@ static void files_smaller_than_an_entry(void **state)
 	assert_int_equal(jobs(), 0);
 }
 
-static uint32_t envelope_of(const char *id)
-{
+static uint32_t envelope_of(const char *id) {
 	uint32_t message = queue_find_message(world.queue, 0, 0, id);
 
 	assert_int_not_equal(message, NONE);
 	return world.queue->messages[message].envelope;
 }
 
-static uint32_t file(const char *id, const char *sender, int64_t made_s, const char *origin)
-{
+static uint32_t file(const char *id, const char *sender, int64_t made_s, const char *origin) {
 	const struct queue_file facts = { .stamp = 1, .inode = 1, .made_s = made_s,
 		.arrival_ns = world.now_ns, .recipients = 1, .sender = sender,
 		.sender_length = sender == NULL ? 0 : strlen(sender), .origin = origin,
@@ -155,8 +145,7 @@ static uint32_t file(const char *id, const char *sender, int64_t made_s, const c
 	return envelope_of(id);
 }
 
-static void what_makes_files_one_message(void **state)
-{
+static void what_makes_files_one_message(void **state) {
 	uint32_t first, other;
 
 	(void)state;
@@ -183,8 +172,7 @@ static void what_makes_files_one_message(void **state)
 }
 
 /* Two processes, and as many for local mail: what is local needs 20 s, and others do not wait. */
-static void local_mail_has_processes_of_its_own(void **state)
-{
+static void local_mail_has_processes_of_its_own(void **state) {
 	unsigned single;
 
 	(void)state;
@@ -210,8 +198,7 @@ static void local_mail_has_processes_of_its_own(void **state)
 
 /* Bulk that is local, with a cost of 0, lets nothing past; remote bulk does, by the parameters of
  * all.  A file takes 1.6 s, 20 of them 32 s. */
-static void each_transport_has_its_own_parameters(void **state)
-{
+static void each_transport_has_its_own_parameters(void **state) {
 	struct job_settings job = job_defaults;
 	unsigned remote, local;
 
@@ -239,8 +226,7 @@ static void each_transport_has_its_own_parameters(void **state)
 	all_is_delivered(100 * S);
 }
 
-int main(void)
-{
+int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(files_of_a_message_run_side_by_side, tear_down),
 		cmocka_unit_test_teardown(small_mail_passes_a_message_of_many_files, tear_down),

@@ -3,8 +3,7 @@
  * processes, by the numbers of the scheduler notes. */
 #include "tests/unit/queue_steps.h"
 
-static void begin(uint32_t processes)
-{
+static void begin(uint32_t processes) {
 	char name[32];
 
 	world_open("", processes);
@@ -17,8 +16,7 @@ static void begin(uint32_t processes)
 }
 
 /* One envelope that Sendmail has cut: a file for each of these servers. */
-static void envelope(unsigned first, unsigned end, unsigned recipients)
-{
+static void envelope(unsigned first, unsigned end, unsigned recipients) {
 	static unsigned number;
 	char text[64], origin[32];
 
@@ -32,8 +30,7 @@ static void envelope(unsigned first, unsigned end, unsigned recipients)
 }
 
 /* Servers of these that something is delivered to now: so many processes. */
-static unsigned busy(unsigned first, unsigned end)
-{
+static unsigned busy(unsigned first, unsigned end) {
 	unsigned count = 0;
 
 	for (unsigned i = first; i < end; i++)
@@ -41,8 +38,7 @@ static unsigned busy(unsigned first, unsigned end)
 	return count;
 }
 
-static void an_envelope_has_its_share_of_the_processes(void **state)
-{
+static void an_envelope_has_its_share_of_the_processes(void **state) {
 	(void)state;
 	begin(22);
 	envelope(0, 44, 20);
@@ -62,15 +58,13 @@ static void an_envelope_has_its_share_of_the_processes(void **state)
 	world_check();
 }
 
-static bool take_first(void *context, const struct queue_next *next)
-{
+static bool take_first(void *context, const struct queue_next *next) {
 	*(struct queue_next *)context = *next;
 	return false;
 }
 
 /* Files of an envelope that has its share are not next, though they are the oldest. */
-static void next_is_what_may_have_a_process(void **state)
-{
+static void next_is_what_may_have_a_process(void **state) {
 	struct queue_next next = { .why = QUEUE_WHY_COUNT };
 
 	(void)state;
@@ -96,8 +90,7 @@ static void next_is_what_may_have_a_process(void **state)
 	world_check();
 }
 
-static void whoever_comes_next_finds_a_process(void **state)
-{
+static void whoever_comes_next_finds_a_process(void **state) {
 	unsigned small;
 
 	(void)state;
@@ -118,8 +111,7 @@ static void whoever_comes_next_finds_a_process(void **state)
 	world_check();
 }
 
-static void the_oldest_goes_first_among_those_that_may(void **state)
-{
+static void the_oldest_goes_first_among_those_that_may(void **state) {
 	unsigned first, second;
 
 	(void)state;
@@ -136,8 +128,7 @@ static void the_oldest_goes_first_among_those_that_may(void **state)
 	world_check();
 }
 
-int main(void)
-{
+int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(an_envelope_has_its_share_of_the_processes, tear_down),
 		cmocka_unit_test_teardown(next_is_what_may_have_a_process, tear_down),

@@ -11,15 +11,13 @@
 #define YEAR	(365 * 86400 * S)
 
 /* Memory for so many messages, and for 4 times as many that wait. */
-static void small(uint32_t active)
-{
+static void small(uint32_t active) {
 	world.settings.message_active_limit = active;
 	world_restart_role(true);
 	world_run(world.now_ns + 100 * MS);
 }
 
-static void mails(unsigned count, unsigned over)
-{
+static void mails(unsigned count, unsigned over) {
 	char name[32];
 
 	for (unsigned i = 0; i < count; i++) {
@@ -29,8 +27,7 @@ static void mails(unsigned count, unsigned over)
 }
 
 /* And nothing is left of it in the journal. */
-static void all_is_gone(int64_t within_ns)
-{
+static void all_is_gone(int64_t within_ns) {
 	all_is_delivered(within_ns);
 	world_run(world.now_ns + 5 * S);
 	world_check();
@@ -39,8 +36,7 @@ static void all_is_gone(int64_t within_ns)
 }
 
 /* So many servers; memory for so many messages (0: as it is). */
-static void begin(unsigned count, int64_t takes_ns, uint32_t active)
-{
+static void begin(unsigned count, int64_t takes_ns, uint32_t active) {
 	world_open("", 4);
 	servers(count, takes_ns);
 	if (active > 0)
@@ -48,22 +44,19 @@ static void begin(unsigned count, int64_t takes_ns, uint32_t active)
 }
 
 /* So many mails are read, and nothing is delivered. */
-static void read_in(unsigned count, unsigned over)
-{
+static void read_in(unsigned count, unsigned over) {
 	world.no_process = true;
 	mails(count, over);
 	world_run(world.now_ns + 3 * S);
 }
 
 /* The next life has seen all there is to see. */
-static void next_life(void)
-{
+static void next_life(void) {
 	world_restart_role(true);
 	world_run(world.now_ns + 3 * S);
 }
 
-static void a_restart_reads_no_file(void **state)
-{
+static void a_restart_reads_no_file(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 0);
 	read_in(200, 4);
@@ -76,8 +69,7 @@ static void a_restart_reads_no_file(void **state)
 	all_is_gone(60 * S);
 }
 
-static void runs_begin_before_the_directories_are_looked_through(void **state)
-{
+static void runs_begin_before_the_directories_are_looked_through(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 0);
 	read_in(100, 4);
@@ -87,8 +79,7 @@ static void runs_begin_before_the_directories_are_looked_through(void **state)
 	all_is_gone(60 * S);
 }
 
-static void what_has_no_room_in_memory_is_in_the_journal(void **state)
-{
+static void what_has_no_room_in_memory_is_in_the_journal(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 8);
 	read_in(300, 4);
@@ -103,8 +94,7 @@ static void what_has_no_room_in_memory_is_in_the_journal(void **state)
 	assert_int_equal(world.reads, 300);
 }
 
-static void a_restart_with_more_than_memory_holds(void **state)
-{
+static void a_restart_with_more_than_memory_holds(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 8);
 	mails(300, 4);
@@ -117,8 +107,7 @@ static void a_restart_with_more_than_memory_holds(void **state)
 	all_is_gone(120 * S);
 }
 
-static void what_changed_meanwhile_is_read_again(void **state)
-{
+static void what_changed_meanwhile_is_read_again(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 0);
 	read_in(20, 4);
@@ -131,8 +120,7 @@ static void what_changed_meanwhile_is_read_again(void **state)
 	all_is_gone(400 * S);
 }
 
-static void what_is_gone_meanwhile_is_forgotten(void **state)
-{
+static void what_is_gone_meanwhile_is_forgotten(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 2);
 	by_hand(BY_HAND_HOLD, "d0.example");
@@ -151,8 +139,7 @@ static void what_is_gone_meanwhile_is_forgotten(void **state)
 	assert_int_equal(world_journal().messages, 5);
 }
 
-static void a_run_of_a_file_that_is_gone_is_harmless(void **state)
-{
+static void a_run_of_a_file_that_is_gone_is_harmless(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 0);
 	read_in(20, 4);
@@ -166,8 +153,7 @@ static void a_run_of_a_file_that_is_gone_is_harmless(void **state)
 	assert_int_equal(world_journal().messages, 0);
 }
 
-static void mail_in_the_journal_goes_when_its_destination_is_back(void **state)
-{
+static void mail_in_the_journal_goes_when_its_destination_is_back(void **state) {
 	(void)state;
 	begin(2, 10 * MS, 4);
 	by_hand(BY_HAND_HOLD, "d0.example");
@@ -183,8 +169,7 @@ static void mail_in_the_journal_goes_when_its_destination_is_back(void **state)
 }
 
 static void mail_in_the_journal_goes_when_its_destination_is_back_after_a_restart(
-    void **state)
-{
+    void **state) {
 	(void)state;
 	begin(2, 10 * MS, 4);
 	by_hand(BY_HAND_HOLD, "d0.example");
@@ -197,8 +182,7 @@ static void mail_in_the_journal_goes_when_its_destination_is_back_after_a_restar
 }
 
 /* The least time is 300 s. */
-static void what_failed_keeps_its_time_over_a_restart(void **state)
-{
+static void what_failed_keeps_its_time_over_a_restart(void **state) {
 	unsigned mail;
 	int64_t due_ns, then_ns;
 
@@ -219,8 +203,7 @@ static void what_failed_keeps_its_time_over_a_restart(void **state)
 	assert_true(world_delivered_ns(mail) - then_ns < 2 * S);
 }
 
-static void many_that_failed_keep_their_times_in_the_journal(void **state)
-{
+static void many_that_failed_keep_their_times_in_the_journal(void **state) {
 	(void)state;
 	begin(1, 10 * MS, 4);
 	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
@@ -232,8 +215,7 @@ static void many_that_failed_keep_their_times_in_the_journal(void **state)
 	all_is_gone(1200 * S);
 }
 
-static void clock_set(int64_t by_ns)
-{
+static void clock_set(int64_t by_ns) {
 	begin(2, 10 * MS, 0);
 	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
 	mails(20, 2);
@@ -244,20 +226,17 @@ static void clock_set(int64_t by_ns)
 	all_is_gone(1801 * S);
 }
 
-static void a_clock_that_was_set_back_holds_nothing_up(void **state)
-{
+static void a_clock_that_was_set_back_holds_nothing_up(void **state) {
 	(void)state;
 	clock_set(-YEAR);
 }
 
-static void a_clock_that_was_set_forward_holds_nothing_up(void **state)
-{
+static void a_clock_that_was_set_forward_holds_nothing_up(void **state) {
 	(void)state;
 	clock_set(YEAR);
 }
 
-static void roles_that_are_killed_deliver_once(void **state)
-{
+static void roles_that_are_killed_deliver_once(void **state) {
 	(void)state;
 	begin(4, 200 * MS, 0);
 	mails(100, 4);
@@ -269,8 +248,7 @@ static void roles_that_are_killed_deliver_once(void **state)
 	all_is_gone(60 * S);
 }
 
-static void a_big_message_after_a_restart(void **state)
-{
+static void a_big_message_after_a_restart(void **state) {
 	(void)state;
 	begin(3, MS, 0);
 	world.no_process = true;
@@ -283,8 +261,7 @@ static void a_big_message_after_a_restart(void **state)
 
 /* There was no memory to read it after a run of the role before: the journal holds it, and
  * nobody has it. */
-static void what_nobody_has_is_found_by_a_scan(void **state)
-{
+static void what_nobody_has_is_found_by_a_scan(void **state) {
 	(void)state;
 	begin(1, 10 * MS, 0);
 	world.hang_timeout_s = 20;
@@ -306,8 +283,7 @@ static void what_nobody_has_is_found_by_a_scan(void **state)
 }
 
 /* As without a journal: what finds no room is refused, and read when there is. */
-static void on_a_disk_that_fails_mail_flows(void **state)
-{
+static void on_a_disk_that_fails_mail_flows(void **state) {
 	(void)state;
 	world_disk_error = EIO;
 	world_disk_is_gone = true;
@@ -321,8 +297,7 @@ static void on_a_disk_that_fails_mail_flows(void **state)
 }
 
 /* And what is in the journal alone is read from the queue when nothing can be read there. */
-static void a_disk_that_is_full_for_a_while(void **state)
-{
+static void a_disk_that_is_full_for_a_while(void **state) {
 	(void)state;
 	begin(4, 300 * MS, 8);
 	mails(300, 4);
@@ -338,8 +313,7 @@ static void a_disk_that_is_full_for_a_while(void **state)
 	all_is_gone(600 * S);
 }
 
-static void after_a_fault_all_is_written_anew(void **state)
-{
+static void after_a_fault_all_is_written_anew(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 8);
 	read_in(100, 4);
@@ -358,8 +332,7 @@ static void after_a_fault_all_is_written_anew(void **state)
 	all_is_gone(120 * S);
 }
 
-static void files_that_are_removed_underneath(void **state)
-{
+static void files_that_are_removed_underneath(void **state) {
 	(void)state;
 	begin(4, 50 * MS, 8);
 	read_in(100, 4);
@@ -374,8 +347,7 @@ static void files_that_are_removed_underneath(void **state)
 	all_is_gone(120 * S);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_restart_reads_no_file, tear_down),
 		cmocka_unit_test_teardown(runs_begin_before_the_directories_are_looked_through,

@@ -13,21 +13,18 @@
 static char line[4096];
 static struct queue_listed listed;
 
-static bool scan(const char *text)
-{
+static bool scan(const char *text) {
 	assert_true(strlen(text) < sizeof(line));
 	memcpy(line, text, strlen(text) + 1);
 	return queue_list_scan(line, strlen(text), &listed);
 }
 
-static void span_is(struct span span, const char *wanted)
-{
+static void span_is(struct span span, const char *wanted) {
 	if (span.length != strlen(wanted) || memcmp(span.text, wanted, span.length) != 0)
 		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, wanted);
 }
 
-static void next_is(const char *address, const char *reason)
-{
+static void next_is(const char *address, const char *reason) {
 	struct span got, why;
 
 	assert_true(queue_list_recipient(&listed, &got, &why));
@@ -35,16 +32,14 @@ static void next_is(const char *address, const char *reason)
 	span_is(why, reason);
 }
 
-static void no_more(void)
-{
+static void no_more(void) {
 	struct span address, reason;
 
 	assert_false(queue_list_recipient(&listed, &address, &reason));
 }
 
 /* As Postfix 3.7 prints it. */
-static void a_real_line(void **state)
-{
+static void a_real_line(void **state) {
 	(void)state;
 	assert_true(scan("{\"queue_name\": \"deferred\", \"queue_id\": \"3F9A21C04D\", "
 	    "\"arrival_time\": 1700000000, \"message_size\": 306, \"forced_expire\": false, "
@@ -59,8 +54,7 @@ static void a_real_line(void **state)
 	no_more();
 }
 
-static void escapes(void **state)
-{
+static void escapes(void **state) {
 	(void)state;
 	assert_true(scan("{\"x\":[1,{\"recipients\":[\"]\"]}],\"queue_id\":\"A\\u0042\\/C\","
 	    "\"recipients\":[{\"z\":null,\"address\":\"\\\"a\\\\b\\\"@c\","
@@ -71,8 +65,7 @@ static void escapes(void **state)
 }
 
 /* What stands in a text is a text. */
-static void forged(void **state)
-{
+static void forged(void **state) {
 	(void)state;
 	assert_true(scan("{\"queue_id\": \"AAAAAA\", \"sender\": \"\\\"}, \\\"queue_id\\\": "
 	    "\\\"BBBBBB\\\", \\\"recipients\\\": [{\\\"address\\\": \\\"v@w\\\"}]}\\\"@x\", "
@@ -83,8 +76,7 @@ static void forged(void **state)
 	no_more();
 }
 
-static void what_is_no_line(void **state)
-{
+static void what_is_no_line(void **state) {
 	static const char *const lines[] = { "", "{", "}", "[]", "{}", "x",
 		"postqueue: fatal: Queue report unavailable - mail system is down",
 		"{\"queue_id\": \"A\"}", "{\"recipients\": []}", "{\"queue_id\": 12, \"recipients\": []}",
@@ -101,16 +93,14 @@ static void what_is_no_line(void **state)
 }
 
 /* Its age in nanoseconds overflowed. */
-static void an_arrival_in_the_far_future(void **state)
-{
+static void an_arrival_in_the_far_future(void **state) {
 	(void)state;
 	assert_true(scan("{\"queue_id\": \"A\", \"arrival_time\": 9999999999, \"recipients\": []}"));
 	assert_int_equal(listed.arrival_s, 9999999999);
 	assert_false(scan("{\"queue_id\": \"A\", \"arrival_time\": 99999999999, \"recipients\": []}"));
 }
 
-static void cut_lines(void **state)
-{
+static void cut_lines(void **state) {
 	static const char whole[] = "{\"queue_id\": \"ABCDEF\", \"recipients\": "
 	    "[{\"address\": \"a@b\", \"delay_reason\": \"r\"}, {\"address\": \"c@d\"}]}";
 
@@ -128,8 +118,7 @@ static void cut_lines(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_real_line),
 		cmocka_unit_test(escapes),

@@ -4,15 +4,13 @@
 #include "segment/internal.h"
 #include "tests/unit/queue_steps.h"
 
-static bool is_paused(void)
-{
+static bool is_paused(void) {
 	return atomic_load(&world.site.segment->header->queue_paused) == 1 &&
 	    queue_paused(world.queue, 0) != QUEUE_NOT_PAUSED;
 }
 
 /* Its mail does not seem to be locked by somebody, and it is not run all the time. */
-static void a_sendmail_that_does_nothing_is_paused(void **state)
-{
+static void a_sendmail_that_does_nothing_is_paused(void **state) {
 	unsigned mail = 0;
 	int64_t due_ns;
 
@@ -37,8 +35,7 @@ static void a_sendmail_that_does_nothing_is_paused(void **state)
 	assert_int_equal(atomic_load(&world.site.segment->header->queue_paused), 0);
 }
 
-static void a_sendmail_that_fails_at_once_is_paused_soon(void **state)
-{
+static void a_sendmail_that_fails_at_once_is_paused_soon(void **state) {
 	unsigned mail;
 
 	(void)state;
@@ -57,8 +54,7 @@ static void a_sendmail_that_fails_at_once_is_paused_soon(void **state)
 }
 
 /* No process: the same word, and it is tried later and later. */
-static void a_sendmail_that_cannot_be_run_is_paused(void **state)
-{
+static void a_sendmail_that_cannot_be_run_is_paused(void **state) {
 	unsigned mail;
 	int64_t due_ns;
 
@@ -78,8 +74,7 @@ static void a_sendmail_that_cannot_be_run_is_paused(void **state)
 }
 
 /* All but where it was when it was killed: nobody has failed there. */
-static void what_a_killed_run_did_not_come_to_is_due_at_once(void **state)
-{
+static void what_a_killed_run_did_not_come_to_is_due_at_once(void **state) {
 	unsigned mail;
 
 	(void)state;
@@ -102,8 +97,7 @@ static void what_a_killed_run_did_not_come_to_is_due_at_once(void **state)
 }
 
 /* What kills it may be the message. */
-static void a_message_whose_runs_are_killed_each_time_is_tried_later_and_later(void **state)
-{
+static void a_message_whose_runs_are_killed_each_time_is_tried_later_and_later(void **state) {
 	unsigned mail;
 
 	(void)state;
@@ -125,8 +119,7 @@ static void a_message_whose_runs_are_killed_each_time_is_tried_later_and_later(v
 }
 
 /* The queue's disk is full: what was delivered stands in the queue still. */
-static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **state)
-{
+static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **state) {
 	unsigned mail, other;
 
 	(void)state;
@@ -151,20 +144,17 @@ static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **sta
 	assert_int_equal(queue_paused(world.queue, 0), QUEUE_NOT_PAUSED);
 }
 
-static bool take_wait(void *context, const struct queue_destination_row *row)
-{
+static bool take_wait(void *context, const struct queue_destination_row *row) {
 	*(enum queue_wait *)context = row->wait;
 	return true;
 }
 
-static bool take_run(void *context, const struct queue_run_row *row)
-{
+static bool take_run(void *context, const struct queue_run_row *row) {
 	*(int64_t *)context = row->progress_ns;
 	return true;
 }
 
-static void a_destination_whose_mail_waits_for_its_retry_says_so(void **state)
-{
+static void a_destination_whose_mail_waits_for_its_retry_says_so(void **state) {
 	enum queue_wait wait = QUEUE_WAIT_COUNT;
 
 	(void)state;
@@ -177,8 +167,7 @@ static void a_destination_whose_mail_waits_for_its_retry_says_so(void **state)
 	assert_int_equal(wait, QUEUE_WAITS_RETRY);
 }
 
-static void a_run_that_was_not_heard_of_has_no_progress(void **state)
-{
+static void a_run_that_was_not_heard_of_has_no_progress(void **state) {
 	int64_t progress_ns = -1;
 
 	(void)state;
@@ -190,8 +179,7 @@ static void a_run_that_was_not_heard_of_has_no_progress(void **state)
 	assert_int_equal(progress_ns, 0);
 }
 
-int main(void)
-{
+int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_sendmail_that_does_nothing_is_paused, tear_down),
 		cmocka_unit_test_teardown(a_sendmail_that_fails_at_once_is_paused_soon, tear_down),

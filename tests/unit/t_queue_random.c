@@ -23,13 +23,11 @@
 
 static struct random chance;
 
-static unsigned below(unsigned n)
-{
+static unsigned below(unsigned n) {
 	return random_below(&chance, n);
 }
 
-static void file(void)
-{
+static void file(void) {
 	char text[1024] = "";
 	unsigned count = below(3) != 0 ? 1 + below(2) : 1 + below(SERVERS);
 	size_t at = 0;
@@ -43,8 +41,7 @@ static void file(void)
 }
 
 /* One file, or some that Sendmail has cut a message into. */
-static void mail(void)
-{
+static void mail(void) {
 	static unsigned number;
 	char origin[32];
 
@@ -55,8 +52,7 @@ static void mail(void)
 	world.envelope = NULL;
 }
 
-static void something(unsigned files)
-{
+static void something(unsigned files) {
 	struct server *s = &world.servers[below(SERVERS)];
 
 	switch (below(40)) {
@@ -99,8 +95,7 @@ static void something(unsigned files)
 	}
 }
 
-static void run(uint64_t with, enum queue_discipline discipline, uint32_t active)
-{
+static void run(uint64_t with, enum queue_discipline discipline, uint32_t active) {
 	unsigned processes = 1 + (unsigned)(with % 7);
 	char name[32];
 
@@ -144,8 +139,7 @@ static void run(uint64_t with, enum queue_discipline discipline, uint32_t active
 	world_close();
 }
 
-static void each_recipient_gets_it_once(void **state)
-{
+static void each_recipient_gets_it_once(void **state) {
 	struct random first = random_seeded("t_queue_random");
 	unsigned runs = getenv("TEST_SEED") != NULL ? 1 : 12;
 
@@ -159,8 +153,7 @@ static void each_recipient_gets_it_once(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_recipient_gets_it_once),
 	};

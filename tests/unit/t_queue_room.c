@@ -6,8 +6,7 @@
 #define ACTIVE	16u
 #define MOST	(4 * ACTIVE)
 
-static void begin(unsigned count)
-{
+static void begin(unsigned count) {
 	world_open("", 4);
 	world.settings.message_active_limit = ACTIVE;
 	world_restart_role(true);
@@ -19,8 +18,7 @@ static void begin(unsigned count)
 
 /* More than memory holds, for one that is held: mail for others goes at once all the same,
  * and so does this when it is resumed. */
-static void mail_of_a_held_destination_does_not_shut_other_mail_out(void **state)
-{
+static void mail_of_a_held_destination_does_not_shut_other_mail_out(void **state) {
 	(void)state;
 	begin(3);
 	by_hand(BY_HAND_HOLD, "d0.example");
@@ -46,8 +44,7 @@ static void mail_of_a_held_destination_does_not_shut_other_mail_out(void **state
 }
 
 /* The crowd makes room, and not the few of another one that is held. */
-static void few_that_are_held_stay_known_beside_a_crowd(void **state)
-{
+static void few_that_are_held_stay_known_beside_a_crowd(void **state) {
 	unsigned few[4];
 
 	(void)state;
@@ -68,8 +65,7 @@ static void few_that_are_held_stay_known_beside_a_crowd(void **state)
 }
 
 /* The same with mail that waits for its retry time. */
-static void mail_that_failed_does_not_shut_other_mail_out(void **state)
-{
+static void mail_that_failed_does_not_shut_other_mail_out(void **state) {
 	(void)state;
 	begin(2);
 	world.servers[0].mode = SERVER_PUTS_OFF;
@@ -88,8 +84,7 @@ static void mail_that_failed_does_not_shut_other_mail_out(void **state)
 	all_is_delivered(3600 * S);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 		    mail_of_a_held_destination_does_not_shut_other_mail_out, tear_down),

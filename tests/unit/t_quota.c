@@ -19,14 +19,12 @@
 
 static const struct quota_limit five_a_minute = { 60, 5, QUOTA_RECIPIENTS };
 
-static struct quota_counter counter_of(const struct quota_limit *limit)
-{
+static struct quota_counter counter_of(const struct quota_limit *limit) {
 	return (struct quota_counter){ .key = quota_key(limit) };
 }
 
 /* A twelfth of a minute is 5 s: what is counted at second 2 counts in 0 ... 65. */
-static void five_a_minute_by_hand(void **state)
-{
+static void five_a_minute_by_hand(void **state) {
 	struct quota_counter counter = counter_of(&five_a_minute);
 
 	(void)state;
@@ -53,8 +51,7 @@ static void five_a_minute_by_hand(void **state)
 	assert_int_equal(quota_wait_ns(&counter, 5, 5, 100 * HOUR), 0);
 }
 
-static void what_is_taken_off(void **state)
-{
+static void what_is_taken_off(void **state) {
 	struct quota_counter counter = counter_of(&five_a_minute);
 
 	(void)state;
@@ -79,8 +76,7 @@ static void what_is_taken_off(void **state)
 	assert_int_equal(quota_used(&counter, 201 * SECOND), 0);
 }
 
-static void clocks_that_differ(void **state)
-{
+static void clocks_that_differ(void **state) {
 	struct quota_counter counter = counter_of(&five_a_minute);
 
 	(void)state;
@@ -109,8 +105,7 @@ static const struct quota_limit several[] = {
 };
 #define SEVERAL 4
 
-static void all_or_nothing(void **state)
-{
+static void all_or_nothing(void **state) {
 	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
 	struct quota_amounts one = { { 1, 0, 0 } }, message = { { 0, 1, 60 } };
 	struct quota_refusal refusal;
@@ -156,8 +151,7 @@ static void all_or_nothing(void **state)
 	assert_true(refusal.wait_ns == INT64_MAX);
 }
 
-static void limits_change(void **state)
-{
+static void limits_change(void **state) {
 	static const struct quota_limit other[] = {
 		{ 60, 1, QUOTA_RECIPIENTS }, { 60, 2, QUOTA_RECIPIENTS },
 		{ 86400, 7, QUOTA_RECIPIENTS },
@@ -177,8 +171,7 @@ static void limits_change(void **state)
 	assert_false(quota_prepare(counters, 1, several, SEVERAL));
 }
 
-static void half_of_a_limit(void **state)
-{
+static void half_of_a_limit(void **state) {
 	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
 	struct quota_amounts one = { { 1, 0, 0 } }, four = { { 4, 0, 0 } };
 
@@ -205,8 +198,7 @@ struct history {
 };
 
 /* What was counted in (from, to]. */
-static uint64_t exact(const struct history *history, int64_t from_ns, int64_t to_ns)
-{
+static uint64_t exact(const struct history *history, int64_t from_ns, int64_t to_ns) {
 	uint64_t sum = 0;
 
 	for (unsigned i = history->count; i-- > 0 && history->times[i] > from_ns;)
@@ -216,8 +208,7 @@ static uint64_t exact(const struct history *history, int64_t from_ns, int64_t to
 }
 
 static void check_refusal(const struct quota_counter *counter, const struct quota_limit *limit,
-    const struct history *history, uint32_t amount, int64_t now_ns)
-{
+    const struct history *history, uint32_t amount, int64_t now_ns) {
 	int64_t period_ns = limit->period_s * SECOND;
 	int64_t wait_ns = quota_wait_ns(counter, limit->most, amount, now_ns);
 
@@ -230,8 +221,7 @@ static void check_refusal(const struct quota_counter *counter, const struct quot
 	assert_true(quota_wait_ns(counter, limit->most, amount, now_ns + wait_ns - 1) > 0);
 }
 
-static int64_t random_step(struct random *random, int64_t period_ns)
-{
+static int64_t random_step(struct random *random, int64_t period_ns) {
 	switch (random_below(random, 4)) {
 	case 0:
 		return 1 + random_below(random, 1000);
@@ -244,8 +234,7 @@ static int64_t random_step(struct random *random, int64_t period_ns)
 	}
 }
 
-static void never_more_in_any_window(void **state)
-{
+static void never_more_in_any_window(void **state) {
 	static const uint32_t periods[] = { 60, 61, 3600, 86400, 100000 };
 	struct random random = random_seeded("never_more_in_any_window");
 	static struct history history;
@@ -279,8 +268,7 @@ static void never_more_in_any_window(void **state)
 }
 
 /* Transactions that end otherwise have what they added taken off: others never count less. */
-static void nothing_is_taken_from_others(void **state)
-{
+static void nothing_is_taken_from_others(void **state) {
 	struct random random = random_seeded("nothing_is_taken_from_others");
 	static struct history history;
 	struct quota_limit limit = { 3600, 40, QUOTA_RECIPIENTS };
@@ -321,8 +309,7 @@ static void nothing_is_taken_from_others(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(five_a_minute_by_hand),
 		cmocka_unit_test(what_is_taken_off),

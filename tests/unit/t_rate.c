@@ -17,14 +17,12 @@
 #define SECOND	INT64_C(1000000000)
 #define MINUTE	(60 * SECOND)
 
-static struct rate_limit rate(uint32_t count, int64_t period_ns)
-{
+static struct rate_limit rate(uint32_t count, int64_t period_ns) {
 	return (struct rate_limit){ .period_ns = period_ns, .count = count };
 }
 
 /* Admits if it may; returns whether it did. */
-static bool take(const struct rate_limit *limit, int64_t *tat, int64_t now)
-{
+static bool take(const struct rate_limit *limit, int64_t *tat, int64_t now) {
 	bool allowed = rate_allows(limit, *tat, now);
 
 	assert_int_equal(allowed, rate_wait_ns(limit, *tat, now) == 0);
@@ -37,8 +35,7 @@ static bool take(const struct rate_limit *limit, int64_t *tat, int64_t now)
 }
 
 /* 3/1m: 20 s an event. */
-static void three_a_minute(void **state)
-{
+static void three_a_minute(void **state) {
 	struct rate_limit limit = rate(3, MINUTE);
 	int64_t now = 1000 * SECOND, tat = 0;
 
@@ -69,8 +66,7 @@ static void three_a_minute(void **state)
 }
 
 /* "60/1m": a burst of 60, then one a second. */
-static void sixty_a_minute(void **state)
-{
+static void sixty_a_minute(void **state) {
 	struct rate_limit limit = rate(60, MINUTE);
 	int64_t now = MINUTE, tat = 0;
 
@@ -84,8 +80,7 @@ static void sixty_a_minute(void **state)
 }
 
 /* 6/1m with a bucket of 2: ten seconds a token. */
-static void a_small_bucket(void **state)
-{
+static void a_small_bucket(void **state) {
 	struct rate_limit limit = { .period_ns = MINUTE, .count = 6, .burst = 2 };
 	int64_t now = 1000 * SECOND, tat = 0;
 
@@ -108,8 +103,7 @@ static void a_small_bucket(void **state)
 }
 
 /* 6/1m with a bucket of 10: it takes 100 s to fill. */
-static void a_large_bucket(void **state)
-{
+static void a_large_bucket(void **state) {
 	struct rate_limit limit = { .period_ns = MINUTE, .count = 6, .burst = 10 };
 	int64_t now = 1000 * SECOND, tat = 0;
 
@@ -131,8 +125,7 @@ static void a_large_bucket(void **state)
 }
 
 /* A bucket of one: evenly spread, from the first event on. */
-static void a_bucket_of_one(void **state)
-{
+static void a_bucket_of_one(void **state) {
 	struct rate_limit limit = { .period_ns = SECOND, .count = 5, .burst = 1 };
 	int64_t tat = 0;
 
@@ -143,8 +136,7 @@ static void a_bucket_of_one(void **state)
 	}
 }
 
-static void no_limit(void **state)
-{
+static void no_limit(void **state) {
 	struct rate_limit none = rate(0, MINUTE), timeless = rate(5, 0);
 	int64_t tat = 7;
 
@@ -158,8 +150,7 @@ static void no_limit(void **state)
 }
 
 /* Just after boot the clock is small; the first burst is whole all the same. */
-static void at_time_zero(void **state)
-{
+static void at_time_zero(void **state) {
 	struct rate_limit limit = rate(2, MINUTE);
 	int64_t tat = 0;
 
@@ -173,8 +164,7 @@ static void at_time_zero(void **state)
 /* A state that this limit cannot have made counts as never seen: 1/1h became
  * 60/1m by a reload.  One a little ahead (a clock read before a lock was waited
  * for) is taken as it is. */
-static void a_state_out_of_reach(void **state)
-{
+static void a_state_out_of_reach(void **state) {
 	struct rate_limit limit = rate(60, MINUTE);
 	int64_t now = 10 * MINUTE;
 
@@ -191,8 +181,7 @@ static void a_state_out_of_reach(void **state)
 }
 
 /* Let in by observe: refusals are as many as they would be if enforced. */
-static void observed_events_change_nothing(void **state)
-{
+static void observed_events_change_nothing(void **state) {
 	struct rate_limit limit = rate(4, MINUTE);
 	int64_t now = 10 * MINUTE, enforced = 0, observed = 0;
 
@@ -206,8 +195,7 @@ static void observed_events_change_nothing(void **state)
 	}
 }
 
-static void extreme_limits(void **state)
-{
+static void extreme_limits(void **state) {
 	static const struct {
 		uint32_t count;
 		int64_t period;
@@ -233,8 +221,7 @@ static void extreme_limits(void **state)
 
 /* Arrivals of every temper, some hundred of them within the last period kept: the
  * bucket and what flows into it, no more. */
-static void never_more_than_the_bucket_and_its_inflow(void **state)
-{
+static void never_more_than_the_bucket_and_its_inflow(void **state) {
 	struct random random = random_seeded("never_more_than_the_bucket_and_its_inflow");
 	static int64_t admitted[20000];
 
@@ -268,8 +255,7 @@ static void never_more_than_the_bucket_and_its_inflow(void **state)
 
 /* Events at the limit's own rate pass, and so they do after any burst that was
  * admitted or refused before, once the line is free. */
-static void the_steady_rate_is_never_refused(void **state)
-{
+static void the_steady_rate_is_never_refused(void **state) {
 	struct random random = random_seeded("the_steady_rate_is_never_refused");
 
 	(void)state;
@@ -291,8 +277,7 @@ static void the_steady_rate_is_never_refused(void **state)
 }
 
 /* And a flood gets just the limit's rate through, in the long run. */
-static void a_flood_gets_the_rate(void **state)
-{
+static void a_flood_gets_the_rate(void **state) {
 	struct rate_limit limit = rate(100, 10 * SECOND);
 	int64_t tat = 0, admitted = 0;
 
@@ -303,8 +288,7 @@ static void a_flood_gets_the_rate(void **state)
 	assert_in_range(admitted, 9900, 10100);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(three_a_minute),
 		cmocka_unit_test(sixty_a_minute),

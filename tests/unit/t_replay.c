@@ -26,8 +26,7 @@ static const char config[] = "version = 1;\n"
     "              inbound = 9; },\n"
     "            { name = \"everyone\"; match = [ \"*\" ]; sessions = 9; inbound = 9; } );\n";
 
-static int make_directory(void **state)
-{
+static int make_directory(void **state) {
 	(void)state;
 	if (mkdtemp(directory) == NULL)
 		return -1;
@@ -36,8 +35,7 @@ static int make_directory(void **state)
 	return 0;
 }
 
-static int remove_directory(void **state)
-{
+static int remove_directory(void **state) {
 	char file[80];
 
 	(void)state;
@@ -49,24 +47,21 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-static FILE *create(const char *name)
-{
+static FILE *create(const char *name) {
 	FILE *file = fopen(name, "w");
 
 	assert_non_null(file);
 	return file;
 }
 
-static void write_bytes(const char *name, const char *text, size_t length)
-{
+static void write_bytes(const char *name, const char *text, size_t length) {
 	FILE *file = create(name);
 
 	assert_int_equal(fwrite(text, 1, length, file), length);
 	assert_int_equal(fclose(file), 0);
 }
 
-static void write_text(const char *name, const char *text)
-{
+static void write_text(const char *name, const char *text) {
 	write_bytes(name, text, strlen(text));
 }
 
@@ -78,8 +73,7 @@ struct asked {
 };
 
 /* Its output is in `output`. */
-static int replay(struct asked asked)
-{
+static int replay(struct asked asked) {
 	static char conf[80];
 	char *words[2] = { path[0], path[1] };
 	struct ctl ctl = { .config_path = conf, .config_given = true, .words = words,
@@ -100,22 +94,19 @@ static int replay(struct asked asked)
 	return result;
 }
 
-static void has(const char *text)
-{
+static void has(const char *text) {
 	if (strstr(output, text) == NULL)
 		fail_msg("\"%s\" is missing in:\n%s", text, output);
 }
 
-static void has_not(const char *text)
-{
+static void has_not(const char *text) {
 	if (strstr(output, text) != NULL)
 		fail_msg("\"%s\" is in:\n%s", text, output);
 }
 
 #define POSTFIX "Nov 21 05:48:22 mx postfix/smtp[7]: 5C1E9A7E2B8: "
 
-static void rows(void **state)
-{
+static void rows(void **state) {
 	(void)state;
 	write_text(path[0], "a line of somebody else\n"
 	    POSTFIX "to=<a@b.example>, orig_to=<r>, relay=mx.example.net[192.0.2.7]:25, delay=1.5, "
@@ -163,8 +154,7 @@ static void rows(void **state)
 }
 
 /* As with the configuration that is installed. */
-static void a_configuration_without_mail_servers_learns_all_the_same(void **state)
-{
+static void a_configuration_without_mail_servers_learns_all_the_same(void **state) {
 	(void)state;
 	write_text(path[0], POSTFIX "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
 	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n"
@@ -183,8 +173,7 @@ static void a_configuration_without_mail_servers_learns_all_the_same(void **stat
 }
 
 /* n deliveries that begin together and take a second, as their lines tell it. */
-static void burst(FILE *file, unsigned second, unsigned n, unsigned limit)
-{
+static void burst(FILE *file, unsigned second, unsigned n, unsigned limit) {
 	/* who is refused is told first */
 	for (unsigned at = 0; at < n; at++) {
 		unsigned i = (at + limit) % n;
@@ -201,8 +190,7 @@ static void burst(FILE *file, unsigned second, unsigned n, unsigned limit)
 }
 
 /* A server that takes five at once, and another that is away. */
-static void learning(void **state)
-{
+static void learning(void **state) {
 	FILE *file = create(path[0]);
 
 	(void)state;
@@ -226,8 +214,7 @@ static void learning(void **state)
 
 /* A log that tells whole seconds, of a server that takes four, a second each: its lines,
  * others between them, are in order, and that is enough. */
-static void whole_seconds(void **state)
-{
+static void whole_seconds(void **state) {
 	FILE *file = create(path[0]);
 	unsigned ends_ms[4] = { 0, 250, 500, 750 }, id = 0;
 
@@ -260,8 +247,7 @@ static void whole_seconds(void **state)
 	has("\"ceiling\": 4, \"ok\":");
 }
 
-static void dates(void **state)
-{
+static void dates(void **state) {
 	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
 	    "delay=0, status=sent (x)\n";
 	FILE *file = create(path[0]);
@@ -279,8 +265,7 @@ static void dates(void **state)
 }
 
 /* One line stopped the time of all behind it, and its nanoseconds overflowed. */
-static void a_date_of_the_far_future(void **state)
-{
+static void a_date_of_the_far_future(void **state) {
 	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
 	    "delay=0, status=sent (x)\n";
 	FILE *file = create(path[0]);
@@ -300,14 +285,12 @@ static void a_date_of_the_far_future(void **state)
 }
 
 static void smtpd(FILE *file, unsigned minute, unsigned second, unsigned pid, const char *what,
-    const char *client)
-{
+    const char *client) {
 	fprintf(file, "Nov 21 06:%02u:%02u mx postfix/smtpd[%u]: %s from %s%s\n", minute, second,
 	    pid, what, client, what[0] == 'd' ? " ehlo=1 quit=1 commands=2" : "");
 }
 
-static void write_sessions(void)
-{
+static void write_sessions(void) {
 	FILE *file = create(path[0]);
 
 	/* twelve at once of one domain, three times in a minute */
@@ -347,8 +330,7 @@ static void write_sessions(void)
 }
 
 /* Nothing was seen, so that nothing can be recommended. */
-static void no_limits_of_no_sessions(void **state)
-{
+static void no_limits_of_no_sessions(void **state) {
 	(void)state;
 	for (unsigned json = 0; json < 2; json++) {
 		const struct asked asked = { .files = 1, .sessions = true, .json = json != 0 };
@@ -372,8 +354,7 @@ static void no_limits_of_no_sessions(void **state)
 	has_not("classes = (");
 }
 
-static void sessions(void **state)
-{
+static void sessions(void **state) {
 	struct config_messages messages;
 	struct generation *generation;
 	char text[4096];
@@ -410,8 +391,7 @@ static void sessions(void **state)
 }
 
 /* Who has an address may name it as he likes. */
-static void names_of_clients(void **state)
-{
+static void names_of_clients(void **state) {
 	static const char *const names[] = { "\"; };evil.example", "a.b", "..", "x.1", "-", "a",
 		"mx.sub.example.co.uk", "MX.Example.COM", "mx.x_y.example", "*.example.net" };
 	struct config_messages messages;
@@ -439,8 +419,7 @@ static void names_of_clients(void **state)
 	free(generation);
 }
 
-static void bad_files(void **state)
-{
+static void bad_files(void **state) {
 	size_t length = 5u << 20;
 	char *text = malloc(length);
 
@@ -487,8 +466,7 @@ static void bad_files(void **state)
 	free(text);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),
 		cmocka_unit_test(a_configuration_without_mail_servers_learns_all_the_same),

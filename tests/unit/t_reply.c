@@ -13,13 +13,11 @@
 
 #include "policy/reply.h"
 
-static struct span span(const char *text)
-{
+static struct span span(const char *text) {
 	return (struct span){ text, strlen(text) };
 }
 
-static void same(struct span got, const char *expected)
-{
+static void same(struct span got, const char *expected) {
 	if (got.length != strlen(expected) || memcmp(got.text, expected, got.length) != 0)
 		fail_msg("\"%.*s\" is not \"%s\"", (int)got.length, got.text, expected);
 }
@@ -31,16 +29,14 @@ struct example {
 	uint16_t code;
 };
 
-static void check(const char *text, const struct reply *got, const struct example *expected)
-{
+static void check(const char *text, const struct reply *got, const struct example *expected) {
 	if (got->class != expected->class || got->phase != expected->phase ||
 	    got->code != expected->code)
 		fail_msg("%s: %s in \"%s\", %u", text, result_class_word(got->class),
 		    delivery_phase_word(got->phase), got->code);
 }
 
-static void check_all(const struct example *examples, size_t count, struct delivery delivery)
-{
+static void check_all(const struct example *examples, size_t count, struct delivery delivery) {
 	for (size_t i = 0; i < count; i++) {
 		struct reply reply;
 
@@ -52,8 +48,7 @@ static void check_all(const struct example *examples, size_t count, struct deliv
 #define CHECK_ALL(list, ...) \
 	check_all(list, sizeof(list) / sizeof(list[0]), (struct delivery){ __VA_ARGS__ })
 
-static void before_the_session(void **state)
-{
+static void before_the_session(void **state) {
 	static const struct example examples[] = {
 		{ "connect to mx.example.net[192.0.2.7]:25: Connection refused",
 		    RESULT_SITE_FAILURE, PHASE_CONNECT, 0 },
@@ -85,8 +80,7 @@ static void before_the_session(void **state)
 	CHECK_ALL(examples, .status = DELIVERY_DEFERRED, .dsn = { 4, 4, 2 });
 }
 
-static void within_the_session(void **state)
-{
+static void within_the_session(void **state) {
 	static const struct example examples[] = {
 		{ "host mx.example.net[192.0.2.7] said: 451 4.7.1 try later (in reply to MAIL FROM "
 		    "command)", RESULT_RCPT_TEMPORARY, PHASE_MAIL, 451 },
@@ -117,8 +111,7 @@ static void within_the_session(void **state)
 	CHECK_ALL(examples, .status = DELIVERY_DEFERRED, .dsn = { 4, 0, 0 });
 }
 
-static void bounced(void **state)
-{
+static void bounced(void **state) {
 	static const struct example examples[] = {
 		{ "host mx.example.net[192.0.2.7] said: 550 5.1.1 no such user (in reply to RCPT TO "
 		    "command)", RESULT_PERMANENT, PHASE_RCPT, 550 },
@@ -145,8 +138,7 @@ static void bounced(void **state)
 	assert_int_equal(reply.class, RESULT_PERMANENT);
 }
 
-static void nobody_tried(void **state)
-{
+static void nobody_tried(void **state) {
 	static const struct example held[] = {
 		{ "delivery temporarily suspended: connect to mx.example.net[192.0.2.7]:25: "
 		    "Connection refused", RESULT_SUSPENDED, PHASE_NONE, 0 },
@@ -175,8 +167,7 @@ static void nobody_tried(void **state)
 	assert_int_equal(reply.class, RESULT_LOCAL);
 }
 
-static void on_this_host(void **state)
-{
+static void on_this_host(void **state) {
 	static const struct example examples[] = {
 		{ "unknown user: \"x\"", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
 		{ "Command died with status 8: \"/bin/x\"", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
@@ -194,8 +185,7 @@ static void on_this_host(void **state)
 	assert_int_equal(reply.class, RESULT_OK);
 }
 
-static void sendmail(void **state)
-{
+static void sendmail(void **state) {
 	static const struct {
 		struct example expected;	/* text: stat= */
 		const char *reply;
@@ -259,8 +249,7 @@ static void sendmail(void **state)
 	}
 }
 
-static void told(void **state)
-{
+static void told(void **state) {
 	struct delivery delivery = { .source = DELIVERY_OF_OTHER, .status = DELIVERY_DEFERRED,
 		.phase = PHASE_GREETING, .text = span("421 4.7.0 too many connections") };
 	struct reply reply;
@@ -283,8 +272,7 @@ static void told(void **state)
 }
 
 /* After the handshake, or where no phase is known. */
-static void who_asks_for_less(void **state)
-{
+static void who_asks_for_less(void **state) {
 	static const char *const less[] = {
 		"450 too many connections from your address", "452 4.3.2 Connection rate limit exceeded",
 		"421 4.7.28 unusual rate of 421-4.7.28 mail", "421 slow down, please",
@@ -318,8 +306,7 @@ static void who_asks_for_less(void **state)
 	}
 }
 
-static void texts_alone(void **state)
-{
+static void texts_alone(void **state) {
 	static const struct {
 		struct example expected;
 		enum delivery_phase told;
@@ -352,8 +339,7 @@ static void texts_alone(void **state)
 	}
 }
 
-static void codes(void **state)
-{
+static void codes(void **state) {
 	static const struct {
 		const char *text, *words;
 		uint16_t code, enhanced[3];
@@ -382,8 +368,7 @@ static void codes(void **state)
 	}
 }
 
-static void words(void **state)
-{
+static void words(void **state) {
 	(void)state;
 	assert_string_equal(result_class_word(RESULT_OK), "ok");
 	assert_string_equal(result_class_word(RESULT_REMOTE_THROTTLE), "remote-throttle");
@@ -393,8 +378,7 @@ static void words(void **state)
 		assert_true(delivery_phase_word((enum delivery_phase)phase)[0] != '\0');
 }
 
-static enum result_class class_of_stat(const char *text)
-{
+static enum result_class class_of_stat(const char *text) {
 	struct delivery delivery = { .source = DELIVERY_OF_SENDMAIL, .status = DELIVERY_DEFERRED,
 		.text = span(text), .delays_ms = { -1, -1, -1, 1000 }, .dsn = { 4, 0, 0 } };
 	struct reply reply;
@@ -406,8 +390,7 @@ static enum result_class class_of_stat(const char *text)
 
 /* Sendmail's giveresponse() puts the host first where the network is at fault; each system
  * has its own words for one errno. */
-static void no_route_to_host_behind_a_hosts_name_is_the_sites(void **state)
-{
+static void no_route_to_host_behind_a_hosts_name_is_the_sites(void **state) {
 	static const char *const sites[] = {
 		"No route to host", "Network is unreachable", "Network is down",
 		"Host mx.example.net. is down", "Network dropped connection on reset",
@@ -451,8 +434,7 @@ static void no_route_to_host_behind_a_hosts_name_is_the_sites(void **state)
 	    RESULT_RCPT_TEMPORARY);
 }
 
-static void check_in_session(const char *const *texts, size_t count, enum result_class class)
-{
+static void check_in_session(const char *const *texts, size_t count, enum result_class class) {
 	for (size_t i = 0; i < count; i++) {
 		struct reply reply;
 
@@ -463,8 +445,7 @@ static void check_in_session(const char *const *texts, size_t count, enum result
 }
 
 /* The next session takes as many: neither is the site ill, nor does it want less. */
-static void a_session_that_took_its_messages_is_no_site_failure(void **state)
-{
+static void a_session_that_took_its_messages_is_no_site_failure(void **state) {
 	static const char *const used_up[] = {
 		"421 4.7.0 Maximum number of messages per connection exceeded",
 		"421 Max message per connection reached, closing transmission channel",
@@ -486,8 +467,7 @@ static void a_session_that_took_its_messages_is_no_site_failure(void **state)
 	check_in_session(others, sizeof(others) / sizeof(others[0]), RESULT_SITE_FAILURE);
 }
 
-static void a_limit_of_a_time_asks_for_less(void **state)
-{
+static void a_limit_of_a_time_asks_for_less(void **state) {
 	static const char *const less[] = {
 		"450 4.7.1 limit exceeded", "421 4.7.0 Limit has been reached for your address",
 		"451 You have exceeded 100 e-mails", "450 no more than 20 messages per 10 minutes",
@@ -514,8 +494,7 @@ static void a_limit_of_a_time_asks_for_less(void **state)
 }
 
 /* Whoever defers may say anything. */
-static void a_deferral_that_begins_with_250_is_not_ok(void **state)
-{
+static void a_deferral_that_begins_with_250_is_not_ok(void **state) {
 	static const struct {
 		const char *text;
 		enum result_class class;
@@ -543,8 +522,7 @@ static void a_deferral_that_begins_with_250_is_not_ok(void **state)
 }
 
 /* smtp_tls_policy.c, smtp_proto.c, smtp_connect.c, smtp_addr.c, dns_lookup.c */
-static void what_postfix_says_once_a_year(void **state)
-{
+static void what_postfix_says_once_a_year(void **state) {
 	static const struct example deferred[] = {
 		{ "TLSA records unusable", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
 		{ "TLSA lookup error for mx.example.net:25", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
@@ -573,8 +551,7 @@ static void what_postfix_says_once_a_year(void **state)
 	CHECK_ALL(bounced, .status = DELIVERY_BOUNCED, .dsn = { 5, 4, 4 });
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(before_the_session),
 		cmocka_unit_test(within_the_session),

@@ -12,8 +12,7 @@
 #include "base/clock.h"
 #include "config/scenario.h"
 
-static struct scenario *read_good(const char *text)
-{
+static struct scenario *read_good(const char *text) {
 	struct config_messages messages;
 	struct scenario *s = scenario_read_text(text, "x", &messages);
 
@@ -26,8 +25,7 @@ static struct scenario *read_good(const char *text)
 	return s;
 }
 
-static void without_settings_all_is_as_postfix_has_it(void **state)
-{
+static void without_settings_all_is_as_postfix_has_it(void **state) {
 	struct scenario *s = read_good("messages = ( { recipients = \"a\"; } );");
 	const struct scenario_transport *t = &s->transports[0];
 
@@ -57,8 +55,7 @@ static void without_settings_all_is_as_postfix_has_it(void **state)
 	scenario_free(s);
 }
 
-static void a_transport_has_its_own_and_else_what_the_top_says(void **state)
-{
+static void a_transport_has_its_own_and_else_what_the_top_says(void **state) {
 	struct scenario *s = read_good("default_delivery_slot_cost = 7; service = \"3s\";\n"
 	    "initial_destination_concurrency = 9; default_process_limit = 2;\n"
 	    "transports = ( { name = \"x\"; delivery_slot_cost = 8; },\n"
@@ -96,8 +93,7 @@ static void a_transport_has_its_own_and_else_what_the_top_says(void **state)
 	scenario_free(s);
 }
 
-static void with_one_recipient_a_delivery_each_is_a_destination(void **state)
-{
+static void with_one_recipient_a_delivery_each_is_a_destination(void **state) {
 	struct scenario *s = read_good("default_destination_recipient_limit = 1;\n"
 	    "destinations = ( { name = \"a\"; window = \"2\"; } );\n"
 	    "messages = ( { recipients = [ \"joe@a\", \"a:2\" ]; }, { recipients = \"joe@a\"; } );\n"
@@ -123,8 +119,7 @@ static void with_one_recipient_a_delivery_each_is_a_destination(void **state)
 #define M "messages = ( { recipients = \"a\"; } );\n"
 
 /* LINT-SIZE: a table */
-static void every_mistake_has_its_place(void **state)
-{
+static void every_mistake_has_its_place(void **state) {
 	static const struct {
 		const char *text;
 		int line;
@@ -198,8 +193,7 @@ static void every_mistake_has_its_place(void **state)
 	}
 }
 
-static void what_is_wrong_with_copies_is_said_once(void **state)
-{
+static void what_is_wrong_with_copies_is_said_once(void **state) {
 	struct config_messages messages;
 
 	(void)state;
@@ -209,8 +203,7 @@ static void what_is_wrong_with_copies_is_said_once(void **state)
 	config_messages_free(&messages);
 }
 
-static void many_destinations_are_found_and_ranked(void **state)
-{
+static void many_destinations_are_found_and_ranked(void **state) {
 	static char text[64 * 3000];
 	size_t length = 0;
 	struct scenario *s;
@@ -231,8 +224,7 @@ static void many_destinations_are_found_and_ranked(void **state)
 	scenario_free(s);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_settings_all_is_as_postfix_has_it),
 		cmocka_unit_test(a_transport_has_its_own_and_else_what_the_top_says),

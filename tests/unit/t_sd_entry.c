@@ -15,8 +15,7 @@
 #define SPAN(text)	{ text, sizeof(text) - 1 }
 #define TIME_US		UINT64_C(1795652590899127)
 
-static void lines(void **state)
-{
+static void lines(void **state) {
 	static const struct {
 		struct span identifier, pid, message;
 		const char *line;
@@ -46,8 +45,7 @@ static void lines(void **state)
 	}
 }
 
-static void a_line_that_is_too_long(void **state)
-{
+static void a_line_that_is_too_long(void **state) {
 	char message[65] = "", out[SD_ENTRY_HEAD_MAX + 64];
 	struct sd_entry entry = { TIME_US, SPAN("a"), SPAN("1"), { message, 64 } };
 
@@ -58,8 +56,7 @@ static void a_line_that_is_too_long(void **state)
 }
 
 /* The readers of lines understand it, its date too. */
-static void a_delivery(void **state)
-{
+static void a_delivery(void **state) {
 	const struct sd_entry entry = { TIME_US, SPAN("postfix/smtp"), SPAN("123"),
 		SPAN("3FA2C1: to=<u@d.example>, relay=mx.d.example[192.0.2.1]:25, delay=1.2, "
 		    "delays=0.1/0/0.6/0.5, dsn=2.0.0, status=sent (250 ok)") };
@@ -75,8 +72,7 @@ static void a_delivery(void **state)
 	assert_int_equal(line.delivery.domain.length, strlen("d.example"));
 }
 
-static void cursors(void **state)
-{
+static void cursors(void **state) {
 	static const char good[] = "s=330fe35247414a25a578a0a36498945e;i=162;"
 	    "b=0c3ba2c5419c45238d46e93c2550d7fd;m=a4b049bb;t=66122f2d21c90;x=303531123ebe2517";
 	static const char *const bad[] = { "", "s=", "i=162;s=330fe35247414a25a578a0a36498945e",
@@ -101,8 +97,7 @@ static void cursors(void **state)
 	assert_true(id[0] == 1 && id[1] == UINT64_MAX && number == 0x162);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines),
 		cmocka_unit_test(a_line_that_is_too_long),

@@ -11,8 +11,7 @@
 
 #include "base/sd_log.h"
 
-static void what_is_a_journal(void **state)
-{
+static void what_is_a_journal(void **state) {
 	(void)state;
 	assert_true(sd_log_is("journal:"));
 	assert_true(sd_log_is("journal:unit=a"));
@@ -21,8 +20,7 @@ static void what_is_a_journal(void **state)
 	assert_false(sd_log_is(""));
 }
 
-static void parts(void **state)
-{
+static void parts(void **state) {
 	struct sd_log log;
 	const char *why;
 
@@ -39,8 +37,7 @@ static void parts(void **state)
 	assert_string_equal(log.directory, "/srv/a=b");
 }
 
-static void mistakes(void **state)
-{
+static void mistakes(void **state) {
 	static const char *const rows[][2] = {
 		{ "journal:postfix", "must be \"journal:\", or that and unit=, identifier=, user= or "
 		    "directory=, with commas between" },
@@ -67,8 +64,7 @@ static void mistakes(void **state)
 	assert_string_equal(why, "has a value that is too long");
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_a_journal),
 		cmocka_unit_test(parts),

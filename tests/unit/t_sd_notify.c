@@ -13,15 +13,13 @@
 #include "base/clock.h"
 #include "base/sd_notify.h"
 
-static int64_t wanted(const char *usec, const char *pid)
-{
+static int64_t wanted(const char *usec, const char *pid) {
 	assert_int_equal(usec ? setenv("WATCHDOG_USEC", usec, 1) : unsetenv("WATCHDOG_USEC"), 0);
 	assert_int_equal(pid ? setenv("WATCHDOG_PID", pid, 1) : unsetenv("WATCHDOG_PID"), 0);
 	return sd_notify_watchdog_ns();
 }
 
-static void a_sign_of_life_comes_twice_as_often_as_it_must(void **state)
-{
+static void a_sign_of_life_comes_twice_as_often_as_it_must(void **state) {
 	char own[32];
 
 	(void)state;
@@ -30,14 +28,12 @@ static void a_sign_of_life_comes_twice_as_often_as_it_must(void **state)
 	assert_true(wanted("3000000", own) == 1500 * NS_PER_MS);
 }
 
-static void a_watchdog_of_hours_is_heeded(void **state)
-{
+static void a_watchdog_of_hours_is_heeded(void **state) {
 	(void)state;
 	assert_true(wanted("7200000000", NULL) == 3600 * NS_PER_SECOND);
 }
 
-static void nobody_watches(void **state)
-{
+static void nobody_watches(void **state) {
 	(void)state;
 	assert_true(wanted(NULL, NULL) == 0);
 	assert_true(wanted("3000000", "1") == 0);
@@ -46,8 +42,7 @@ static void nobody_watches(void **state)
 	assert_true(wanted("18446744073709551615", NULL) == 0);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sign_of_life_comes_twice_as_often_as_it_must),
 		cmocka_unit_test(a_watchdog_of_hours_is_heeded),

@@ -19,18 +19,15 @@
 #define RELAY MIDDLE ", relay=mx.example.net. [192.0.2.7]"
 #define TAIL RELAY ", dsn=2.0.0, stat=Sent (ok)"
 
-static enum log_line_kind scan_bytes(const char *text, size_t length)
-{
+static enum log_line_kind scan_bytes(const char *text, size_t length) {
 	return sendmail_log_scan(copy_for_scan(text, length), length, &line);
 }
 
-static enum log_line_kind scan(const char *text)
-{
+static enum log_line_kind scan(const char *text) {
 	return scan_bytes(text, strlen(text));
 }
 
-static void all_fields(void **state)
-{
+static void all_fields(void **state) {
 	const struct delivery *d = &line.delivery;
 	char address[ADDRESS_TEXT_MAX];
 
@@ -68,8 +65,7 @@ static void all_fields(void **state)
 	same(line.status_word, "Deferred");
 }
 
-static void relays(void **state)
-{
+static void relays(void **state) {
 	static const struct {
 		const char *relay, *name, *address;
 	} forms[] = {
@@ -97,8 +93,7 @@ static void relays(void **state)
 	}
 }
 
-static void recipients(void **state)
-{
+static void recipients(void **state) {
 	static const struct {
 		const char *list, *first, *domain;
 		uint32_t count;
@@ -154,8 +149,7 @@ static void recipients(void **state)
 	assert_int_equal(scan(HEAD "to=<a@b.example>, ctladdr=<x" TAIL), LOG_LINE_BROKEN);
 }
 
-static void states(void **state)
-{
+static void states(void **state) {
 	static const struct {
 		const char *end;
 		enum delivery_status status;
@@ -186,8 +180,7 @@ static void states(void **state)
 	}
 }
 
-static void agents(void **state)
-{
+static void agents(void **state) {
 	static const struct {
 		const char *middle;
 		enum delivery_agent agent;
@@ -213,8 +206,7 @@ static void agents(void **state)
 }
 
 /* What a server says is text, and whoever wants to be read twice is not read. */
-static void forged(void **state)
-{
+static void forged(void **state) {
 	static const char *const broken[] = {
 		"dsn=4.0.0, reply=421 x, stat=Sent (ok), stat=Deferred: 421 x",
 		"dsn=5.0.0, reply=550 x, dsn=2.0.0, stat=Sent (ok), stat=Service unavailable",
@@ -248,8 +240,7 @@ static void forged(void **state)
 	    "to=<a@b.example>" TAIL), LOG_LINE_BROKEN);
 }
 
-static void other_lines(void **state)
-{
+static void other_lines(void **state) {
 	static const char *const others[] = {
 		HEAD "from=<a@b.example>, size=38, class=0, nrcpts=2, proto=ESMTP, daemon=MTA, "
 		    "relay=localhost [127.0.0.1]",
@@ -269,8 +260,7 @@ static void other_lines(void **state)
 			fail_msg("%s", others[i]);
 }
 
-static void sessions(void **state)
-{
+static void sessions(void **state) {
 	static const struct {
 		const char *text, *name, *address;
 		enum log_session_event event;
@@ -299,8 +289,7 @@ static void sessions(void **state)
 }
 
 /* Cut anywhere, a line is the same delivery with less text, or none at all. */
-static void cut_lines(void **state)
-{
+static void cut_lines(void **state) {
 	static const char text[] = HEAD "to=<a@b.example>,<c@d.example>" RELAY ", dsn=4.0.0, "
 	    "reply=421 4.7.0 later, closing, stat=Deferred: 421 4.7.0 later, closing";
 	size_t stat = (size_t)(strstr(text, "stat=") - text) + strlen("stat=");
@@ -318,8 +307,7 @@ static void cut_lines(void **state)
 	}
 }
 
-static void strange_values(void **state)
-{
+static void strange_values(void **state) {
 	static const char *const broken[] = {
 		"delay=1:2:3, stat=Sent", "delay=x, stat=Sent", "delay=, stat=Sent",
 		"delay=9999999+00:00:00, stat=Sent", "dsn=2.0, stat=Sent", "dsn=2.0.0.0, stat=Sent",
@@ -337,8 +325,7 @@ static void strange_values(void **state)
 	    sizeof(HEAD "to=<a\0@b.example>" TAIL) - 1), LOG_LINE_BROKEN);
 }
 
-static void huge_lines(void **state)
-{
+static void huge_lines(void **state) {
 	static const char start[] = HEAD "to=<a@b.example>";
 	static const char *const fillers[] = { "x", ",", ", ", ", stat", "(", "\"", "<a>," };
 	size_t length = 1 << 20;
@@ -357,8 +344,7 @@ static void huge_lines(void **state)
 	free(text);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_fields),
 		cmocka_unit_test(relays),

@@ -25,8 +25,7 @@ static struct seen {
 static unsigned seen_count;
 static char *bytes;		/* of FILE_MAX */
 
-static void note(const struct sendmail_recipient *recipient)
-{
+static void note(const struct sendmail_recipient *recipient) {
 	struct seen *out = &seen[seen_count % RECIPIENTS_MAX];
 
 	(void)text_copy(out->address, sizeof(out->address), recipient->address.text,
@@ -38,8 +37,7 @@ static void note(const struct sendmail_recipient *recipient)
 }
 
 /* In pieces of `piece` bytes, each in a place of its own. */
-static enum sendmail_queue_step read_rest(const char *data, size_t length, size_t piece)
-{
+static enum sendmail_queue_step read_rest(const char *data, size_t length, size_t piece) {
 	struct sendmail_recipient recipient;
 	enum sendmail_queue_step step = SENDMAIL_QUEUE_MORE;
 
@@ -62,19 +60,16 @@ static enum sendmail_queue_step read_rest(const char *data, size_t length, size_
 	return step == SENDMAIL_QUEUE_BAD ? step : sendmail_queue_finish(&reader);
 }
 
-static enum sendmail_queue_step read_pieces(const char *data, size_t length, size_t piece)
-{
+static enum sendmail_queue_step read_pieces(const char *data, size_t length, size_t piece) {
 	sendmail_queue_begin(&reader);
 	return read_rest(data, length, piece);
 }
 
-static enum sendmail_queue_step read_text(const char *text)
-{
+static enum sendmail_queue_step read_text(const char *text) {
 	return read_pieces(text, strlen(text), SIZE_MAX);
 }
 
-static size_t load(const char *name)
-{
+static size_t load(const char *name) {
 	const char *top = getenv("top_srcdir");
 	char path[1024];
 	size_t length;
@@ -90,15 +85,13 @@ static size_t load(const char *name)
 	return length;
 }
 
-static void is_recipient(unsigned number, const char *address, const char *domain)
-{
+static void is_recipient(unsigned number, const char *address, const char *domain) {
 	assert_true(number < seen_count);
 	assert_string_equal(seen[number].address, address);
 	assert_string_equal(seen[number].domain, domain);
 }
 
-static void is_bad(enum sendmail_queue_step step, const char *fault, unsigned line)
-{
+static void is_bad(enum sendmail_queue_step step, const char *fault, unsigned line) {
 	assert_int_equal(step, SENDMAIL_QUEUE_BAD);
 	assert_string_equal(reader.fault, fault);
 	assert_int_equal(reader.line, line);
@@ -106,8 +99,7 @@ static void is_bad(enum sendmail_queue_step step, const char *fault, unsigned li
 
 /* --- as Sendmail 8.17 writes them -------------------------------------------------- */
 
-static void a_fresh_message(void **state)
-{
+static void a_fresh_message(void **state) {
 	size_t length = load("fresh");
 
 	(void)state;
@@ -128,8 +120,7 @@ static void a_fresh_message(void **state)
 	}
 }
 
-static void one_that_was_tried(void **state)
-{
+static void one_that_was_tried(void **state) {
 	size_t length = load("tried");
 
 	(void)state;
@@ -139,8 +130,7 @@ static void one_that_was_tried(void **state)
 	assert_int_equal(reader.message.priority, 120030);
 }
 
-static void forms_of_addresses(void **state)
-{
+static void forms_of_addresses(void **state) {
 	size_t length = load("addresses");
 
 	(void)state;
@@ -156,8 +146,7 @@ static void forms_of_addresses(void **state)
 	is_recipient(8, "u@h9.example.org.", "h9.example.org.");
 }
 
-static void a_bounce_and_a_local_recipient(void **state)
-{
+static void a_bounce_and_a_local_recipient(void **state) {
 	size_t length = load("bounce");
 
 	(void)state;
@@ -167,8 +156,7 @@ static void a_bounce_and_a_local_recipient(void **state)
 	is_recipient(1, "b@h2.example.org", "h2.example.org");
 }
 
-static void an_alias_that_was_expanded(void **state)
-{
+static void an_alias_that_was_expanded(void **state) {
 	size_t length = load("alias");
 
 	(void)state;
@@ -177,8 +165,7 @@ static void an_alias_that_was_expanded(void **state)
 	is_recipient(0, "a@x.example", "x.example");
 }
 
-static void a_quarantined_one(void **state)
-{
+static void a_quarantined_one(void **state) {
 	size_t length = load("quarantined");
 
 	(void)state;
@@ -188,8 +175,7 @@ static void a_quarantined_one(void **state)
 }
 
 /* The place behind each recipient leads to the next one, and on to the end. */
-static void a_place_to_go_on_from(void **state)
-{
+static void a_place_to_go_on_from(void **state) {
 	size_t length = load("many");
 	struct seen all[RECIPIENTS_MAX];
 
@@ -213,8 +199,7 @@ static void a_place_to_go_on_from(void **state)
 }
 
 /* Wherever it is cut, it is cut: no half of it counts as whole. */
-static void a_truncated_file(void **state)
-{
+static void a_truncated_file(void **state) {
 	size_t length = load("addresses");
 
 	(void)state;
@@ -227,8 +212,7 @@ static void a_truncated_file(void **state)
 
 /* --- bad ones ---------------------------------------------------------------------- */
 
-static void unknown_versions(void **state)
-{
+static void unknown_versions(void **state) {
 	(void)state;
 	assert_int_equal(read_text("V1\nT1\nRP:<a@b>\n.\n"), SENDMAIL_QUEUE_END);
 	is_bad(read_text("V9\nT1\nRP:<a@b>\n.\n"), "unknown version", 1);
@@ -240,8 +224,7 @@ static void unknown_versions(void **state)
 	assert_false(reader.cut);
 }
 
-static void bad_lines(void **state)
-{
+static void bad_lines(void **state) {
 	(void)state;
 	is_bad(read_text("V8\nT\n.\n"), "the time in line T is invalid", 2);
 	is_bad(read_text("V8\nT-1\n.\n"), "the time in line T is invalid", 2);
@@ -255,8 +238,7 @@ static void bad_lines(void **state)
 	assert_int_equal(reader.message.priority, -5);
 }
 
-static void something_behind_the_end(void **state)
-{
+static void something_behind_the_end(void **state) {
 	(void)state;
 	is_bad(read_text("V8\nT1\n.\nRP:<evil@example.org>\n.\n"),
 	    "data follows the end", 3);
@@ -265,8 +247,7 @@ static void something_behind_the_end(void **state)
 }
 
 /* What cannot be used does no harm to the others. */
-static void recipients_that_cannot_be_used(void **state)
-{
+static void recipients_that_cannot_be_used(void **state) {
 	(void)state;
 	assert_int_equal(read_text("V8\nT1\nR\nRP\nRP:\nRP:<>\nRP:<a\x01@b>\nRP:<a@b>\n.\n"),
 	    SENDMAIL_QUEUE_END);
@@ -276,8 +257,7 @@ static void recipients_that_cannot_be_used(void **state)
 	is_recipient(0, "a@b", "b");
 }
 
-static void programs_and_files(void **state)
-{
+static void programs_and_files(void **state) {
 	(void)state;
 	assert_int_equal(read_text("V8\nT1\nCroot:0:0:<list>\nRFDA:\"|/bin/prog -f a@b\"\n"
 	    "RFDA:/var/spool/file\nRFDA::include:/etc/list@x\nC\nRP:<a@b>\n.\n"),
@@ -288,8 +268,7 @@ static void programs_and_files(void **state)
 	is_recipient(3, "a@b", "b");
 }
 
-static void lines_that_go_on(void **state)
-{
+static void lines_that_go_on(void **state) {
 	(void)state;
 	assert_int_equal(read_text("V8\nT1\nH??Received: x\n\tRP:<no@example.org>\n"
 	    " RP:<no@example.org>\nRP:<a@b>\n \nMtext\n\tRP:<no@c>\nRP:<d@e>\n.\n"),
@@ -300,8 +279,7 @@ static void lines_that_go_on(void **state)
 }
 
 /* A line of 1 MB: of a header no matter, of a recipient he alone is left out. */
-static void lines_of_a_megabyte(void **state)
-{
+static void lines_of_a_megabyte(void **state) {
 	static const char start[] = "V8\nT1\nRP:<a@b>\n", behind[] = "\nRP:<c@d>\n.\n";
 	static const char *const kinds[] = { "H??X: ", "$", "RP:<", "M" };
 
@@ -321,8 +299,7 @@ static void lines_of_a_megabyte(void **state)
 	}
 }
 
-static void a_hundred_thousand_recipients(void **state)
-{
+static void a_hundred_thousand_recipients(void **state) {
 	size_t length = text_append(bytes, FILE_MAX, 0, "V8\nT1\n");
 
 	(void)state;
@@ -337,8 +314,7 @@ static void a_hundred_thousand_recipients(void **state)
 	assert_int_equal(seen_count, 100000);
 }
 
-static void names(void **state)
-{
+static void names(void **state) {
 	(void)state;
 	assert_true(sendmail_queue_is_name("qf6ALNfOCn000037"));
 	assert_true(sendmail_queue_is_name("qfAA12345"));
@@ -351,8 +327,7 @@ static void names(void **state)
 }
 
 /* The id that stands in the first Received header, wherever a line is folded. */
-static void the_id_before_it_was_cut_up(void **state)
-{
+static void the_id_before_it_was_cut_up(void **state) {
 	static const struct {
 		const char *headers, *id;
 	} rows[] = {
@@ -385,8 +360,7 @@ static void the_id_before_it_was_cut_up(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_id_before_it_was_cut_up),
 		cmocka_unit_test(a_fresh_message),

@@ -9,19 +9,16 @@
 
 #include "policy/share.h"
 
-static void is(struct share_pools got, uint32_t base, uint32_t extra)
-{
+static void is(struct share_pools got, uint32_t base, uint32_t extra) {
 	assert_int_equal(got.base, base);
 	assert_int_equal(got.extra, extra);
 }
 
-static struct share_pools of(uint32_t base, uint32_t extra)
-{
+static struct share_pools of(uint32_t base, uint32_t extra) {
 	return (struct share_pools){ base, extra };
 }
 
-static void pools_are_nested(void **state)
-{
+static void pools_are_nested(void **state) {
 	(void)state;
 	is(share_pools_of(100, 80), 80, 20);
 	is(share_pools_of(80, 100), 80, 20);
@@ -32,8 +29,7 @@ static void pools_are_nested(void **state)
 	is(share_pools_of(LIMIT_NONE, LIMIT_NONE), LIMIT_NONE, 0);
 }
 
-static void static_parts(void **state)
-{
+static void static_parts(void **state) {
 	(void)state;
 	/* 10 % of 30 is 3, 1 each; of 80 it is 8, 2.67 each; of 20 it is 2, and 20 >= 2 * 3 */
 	is(share_static(of(30, 0), 3, 10), 1, 0);
@@ -49,8 +45,7 @@ static void static_parts(void **state)
 	is(share_leasable(of(1, 0), 3, of(1, 1)), 0, 0);
 }
 
-static void limits_of_a_node(void **state)
-{
+static void limits_of_a_node(void **state) {
 	struct limits limits = { .sessions = 100, .inbound = 80, .client_sessions = 7 }, out;
 
 	(void)state;
@@ -81,8 +76,7 @@ static void limits_of_a_node(void **state)
 	assert_int_equal(out.inbound, LIMIT_NONE - 1);
 }
 
-static void open_sessions_keep_their_places(void **state)
-{
+static void open_sessions_keep_their_places(void **state) {
 	(void)state;
 	/* 9 inbound of a class whose inbound is the smaller: 1 is static, 8 keep base */
 	is(share_least(of(1, 0), of(10, 5), 9, 9, of(0, 0)), 8, 0);
@@ -99,8 +93,7 @@ static void open_sessions_keep_their_places(void **state)
 	is(share_least(of(1, 0), of(10, 5), 0, 0, of(3, 1)), 3, 1);
 }
 
-static void times_of_a_lease(void **state)
-{
+static void times_of_a_lease(void **state) {
 	(void)state;
 	assert_int_equal(share_drift_ms(15000), 1550);
 	assert_int_equal(share_use_ms(15000), 12950);
@@ -115,30 +108,26 @@ static void times_of_a_lease(void **state)
 }
 
 /* 30 for three nodes, 1 of it static each; inbound and sessions alike. */
-static struct share_seen node(uint32_t leased, uint32_t open)
-{
+static struct share_seen node(uint32_t leased, uint32_t open) {
 	return (struct share_seen){ .whole = { 30, 0 }, .fixed = { 1, 0 }, .leased = { leased, 0 },
 		.most = { UINT32_MAX, UINT32_MAX }, .open = open, .open_small = open, .nodes = 3, .alive = 3 };
 }
 
 /* `ago` ms after the last call, of a lease of 15 s. */
 static enum share_due due(const struct share_memory *memory, const struct share_seen *seen,
-    int64_t ago, int64_t now_ms)
-{
+    int64_t ago, int64_t now_ms) {
 	return share_due(memory, seen, SHARE_NEWS_NONE, now_ms - ago, 15000, now_ms);
 }
 
 /* `turns` of 100 ms with what is seen, from now_ms on. */
 static int64_t turns(struct share_memory *memory, const struct share_seen *seen, unsigned count,
-    int64_t now_ms)
-{
+    int64_t now_ms) {
 	for (unsigned i = 0; i < count; i++, now_ms += SHARE_TURN_MS)
 		share_turn(memory, seen, now_ms);
 	return now_ms;
 }
 
-static void an_idle_node_only_renews_an_equal_part(void **state)
-{
+static void an_idle_node_only_renews_an_equal_part(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(0, 0);
 	int64_t now_ms = turns(&memory, &seen, 300, 1000);
@@ -166,8 +155,7 @@ static void an_idle_node_only_renews_an_equal_part(void **state)
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, 0, 15000, now_ms), SHARE_DUE_MORE);
 }
 
-static void an_equal_part_is_given_back_when_others_lack_places(void **state)
-{
+static void an_equal_part_is_given_back_when_others_lack_places(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 0);
 	int64_t now_ms = turns(&memory, &seen, 100, 1000);
@@ -188,8 +176,7 @@ static void an_equal_part_is_given_back_when_others_lack_places(void **state)
 }
 
 /* Killed and started: what came meanwhile is not counted yet. */
-static void who_begins_with_a_share_keeps_it_for_three_seconds(void **state)
-{
+static void who_begins_with_a_share_keeps_it_for_three_seconds(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 0);
 	int64_t now_ms = turns(&memory, &seen, 1, 1000);
@@ -206,8 +193,7 @@ static void who_begins_with_a_share_keeps_it_for_three_seconds(void **state)
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
 }
 
-static void it_asks_before_it_runs_out(void **state)
-{
+static void it_asks_before_it_runs_out(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(6, 5);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
@@ -239,8 +225,7 @@ static void it_asks_before_it_runs_out(void **state)
 	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_MORE);
 }
 
-static void what_it_refuses_it_needs(void **state)
-{
+static void what_it_refuses_it_needs(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(4, 5);
 	int64_t now_ms = turns(&memory, &seen, 3, 1000);
@@ -270,8 +255,7 @@ static void what_it_refuses_it_needs(void **state)
 }
 
 /* 11 came at once and one was refused, as others have the rest of 27: they will give it back. */
-static void what_it_lacks_itself_does_not_make_it_give_back(void **state)
-{
+static void what_it_lacks_itself_does_not_make_it_give_back(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 10);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
@@ -300,8 +284,7 @@ static void what_it_lacks_itself_does_not_make_it_give_back(void **state)
 	    SHARE_NOT_DUE);
 }
 
-static void who_was_refused_and_has_gone_is_not_claimed_for_on(void **state)
-{
+static void who_was_refused_and_has_gone_is_not_claimed_for_on(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 10);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
@@ -322,8 +305,7 @@ static void who_was_refused_and_has_gone_is_not_claimed_for_on(void **state)
 	    SHARE_DUE_RETURN);
 }
 
-static void others_lack_none_once_an_equal_part_is_free(void **state)
-{
+static void others_lack_none_once_an_equal_part_is_free(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(1, 1);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
@@ -342,8 +324,7 @@ static void others_lack_none_once_an_equal_part_is_free(void **state)
 }
 
 /* Idle places for mail that leaves were taken for free ones of mail that comes. */
-static void an_equal_part_is_free_only_if_it_is_of_each_pool(void **state)
-{
+static void an_equal_part_is_free_only_if_it_is_of_each_pool(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(1, 1);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
@@ -362,8 +343,7 @@ static void an_equal_part_is_free_only_if_it_is_of_each_pool(void **state)
 }
 
 /* Others have a fair part only of what it does not need. */
-static void who_needs_less_than_he_told_says_so(void **state)
-{
+static void who_needs_less_than_he_told_says_so(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 10);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
@@ -392,8 +372,7 @@ static void who_needs_less_than_he_told_says_so(void **state)
 	    SHARE_NOT_DUE);
 }
 
-static void it_keeps_places_only_while_nobody_lacks_any(void **state)
-{
+static void it_keeps_places_only_while_nobody_lacks_any(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 8);
 	struct share_ask ask;
@@ -424,8 +403,7 @@ static void it_keeps_places_only_while_nobody_lacks_any(void **state)
 	is(share_asks(&memory, &seen).keep, 2, 0);	/* 1 + 2 - 1 */
 }
 
-static void who_can_hear_the_others_looks_when_they_lack_places(void **state)
-{
+static void who_can_hear_the_others_looks_when_they_lack_places(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 4);
 	int64_t now_ms = turns(&memory, &seen, 200, 1000);
@@ -460,8 +438,7 @@ static void who_can_hear_the_others_looks_when_they_lack_places(void **state)
 	    SHARE_NOT_DUE);
 }
 
-static void above_the_fair_part_it_shrinks(void **state)
-{
+static void above_the_fair_part_it_shrinks(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(20, 21);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
@@ -478,8 +455,7 @@ static void above_the_fair_part_it_shrinks(void **state)
 	is(share_least(seen.fixed, seen.leased, seen.open, seen.open_small, of(13, 0)), 19, 0);
 }
 
-static void each_direction_asks_for_its_pool(void **state)
-{
+static void each_direction_asks_for_its_pool(void **state) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = { .whole = { 30, 30 }, .fixed = { 1, 1 }, .leased = { 4, 4 },
 		.most = { UINT32_MAX, UINT32_MAX }, .open = 8, .open_small = 0, .nodes = 3 };
@@ -502,8 +478,7 @@ static void each_direction_asks_for_its_pool(void **state)
 	is(share_asks(&memory, &seen).need, 2, 6);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pools_are_nested),
 		cmocka_unit_test(static_parts),

@@ -14,8 +14,7 @@
 #include "judge/sieve.h"
 #include "tests/unit/random.h"
 
-static bool may_match(const char *pattern, const char *text)
-{
+static bool may_match(const char *pattern, const char *text) {
 	struct sieve *sieve = sieve_open(&pattern, 1);
 	bool result;
 
@@ -27,8 +26,7 @@ static bool may_match(const char *pattern, const char *text)
 	return result;
 }
 
-static void what_a_pattern_needs_is_found(void **state)
-{
+static void what_a_pattern_needs_is_found(void **state) {
 	static const struct {
 		const char *pattern, *text;
 		bool may;
@@ -62,8 +60,7 @@ static void what_a_pattern_needs_is_found(void **state)
 			fail_msg("%s: %s", cases[i].pattern, cases[i].text);
 }
 
-static void the_next_of_many_is_told(void **state)
-{
+static void the_next_of_many_is_told(void **state) {
 	const char *patterns[200];
 	struct sieve *sieve;
 
@@ -91,8 +88,7 @@ static void the_next_of_many_is_told(void **state)
 }
 
 /* Patterns and texts by chance, out of the same few pieces, so that many match. */
-static void no_match_is_lost(void **state)
-{
+static void no_match_is_lost(void **state) {
 	static const char *const pieces[] = { "abc", "bcd", "cda", "a", "b", "d", "(", ")", "(?:", "|",
 		"?", "*", "+", "{2}", "{0,1}", "{1,}", "+?", "?+", ".", "[ab]", "[^c]", "[]d]", "^", "$",
 		"\\.", "\\b", "\\w", "\\d", "abcd", "4.7", "-", "(?i)", "{", "}" };
@@ -135,8 +131,7 @@ static void no_match_is_lost(void **state)
 	assert_true(compiled > 1000 && matched > 1000 && spared > 1000);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_pattern_needs_is_found),
 		cmocka_unit_test(the_next_of_many_is_told),

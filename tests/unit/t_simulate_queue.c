@@ -13,8 +13,7 @@
 #include "base/clock.h"
 #include "ctl/simulate_queue.h"
 
-static struct queue_result run(const struct queue_simulation *simulation, unsigned logs)
-{
+static struct queue_result run(const struct queue_simulation *simulation, unsigned logs) {
 	struct journal_storage *storages[QUEUED_LOGS_MAX] = { NULL };
 	struct queue_result result;
 
@@ -28,8 +27,7 @@ static struct queue_result run(const struct queue_simulation *simulation, unsign
 
 /* Of 10 messages to 2 recipients each: written and synced twice when they come, read once, and
  * written and synced for each recipient. */
-static void what_is_delivered_at_once(void **state)
-{
+static void what_is_delivered_at_once(void **state) {
 	struct queue_simulation simulation;
 	struct queue_result result;
 
@@ -49,8 +47,7 @@ static void what_is_delivered_at_once(void **state)
 }
 
 /* Attempts at 0, 5, 15, 35, 65 and 95 minutes, after which all is returned. */
-static void what_is_never_delivered(void **state)
-{
+static void what_is_never_delivered(void **state) {
 	struct queue_simulation simulation;
 
 	(void)state;
@@ -70,8 +67,7 @@ static void what_is_never_delivered(void **state)
 	}
 }
 
-static void what_it_costs_depends_on_how_it_is_stored_and_nothing_else(void **state)
-{
+static void what_it_costs_depends_on_how_it_is_stored_and_nothing_else(void **state) {
 	struct queue_simulation simulation;
 	struct queue_result one, several;
 
@@ -90,8 +86,7 @@ static void what_it_costs_depends_on_how_it_is_stored_and_nothing_else(void **st
 	assert_true(several.logs.disk.syncs > one.logs.disk.syncs);
 }
 
-static void what_a_restart_reads_does_not_grow_with_the_queue(void **state)
-{
+static void what_a_restart_reads_does_not_grow_with_the_queue(void **state) {
 	struct queue_simulation simulation;
 	uint64_t few, many;
 
@@ -108,14 +103,12 @@ static void what_a_restart_reads_does_not_grow_with_the_queue(void **state)
 
 static unsigned names;
 
-static void count_name(void *context, const char *name)
-{
+static void count_name(void *context, const char *name) {
 	(void)context, (void)name;
 	names++;
 }
 
-static void files_in_memory_are_as_on_a_disk(void **state)
-{
+static void files_in_memory_are_as_on_a_disk(void **state) {
 	struct journal_storage *storage = journal_storage_memory(), *copy;
 	const struct journal_storage_calls *calls = storage->calls;
 	struct storage_counts counts;
@@ -156,8 +149,7 @@ static void files_in_memory_are_as_on_a_disk(void **state)
 	journal_storage_memory_close(&storage);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_delivered_at_once),
 		cmocka_unit_test(what_is_never_delivered),

@@ -10,13 +10,11 @@
 
 #include "base/siphash.h"
 
-static uint64_t rotl(uint64_t x, int b)
-{
+static uint64_t rotl(uint64_t x, int b) {
 	return (x << b) | (x >> (64 - b));
 }
 
-static uint64_t read_le(const uint8_t *p, size_t n)
-{
+static uint64_t read_le(const uint8_t *p, size_t n) {
 	uint64_t word = 0;
 
 	for (size_t i = n; i-- > 0;)
@@ -26,8 +24,7 @@ static uint64_t read_le(const uint8_t *p, size_t n)
 
 /* Straight from the figures of the paper: an array of four, any rounds. */
 static uint64_t plain(const struct siphash_key *key, const uint8_t *in, size_t length,
-    int compress, int finish)
-{
+    int compress, int finish) {
 	static const char nothing_up[] = "somepseudorandomlygeneratedbytes";
 	uint64_t v[4], words = length / 8 + 1;
 
@@ -59,8 +56,7 @@ static uint64_t plain(const struct siphash_key *key, const uint8_t *in, size_t l
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-static void the_second_implementation_is_right(void **state)
-{
+static void the_second_implementation_is_right(void **state) {
 	uint8_t bytes[16];
 	struct siphash_key key;
 
@@ -73,8 +69,7 @@ static void the_second_implementation_is_right(void **state)
 	assert_true(plain(&key, bytes, 15, 2, 4) == UINT64_C(0xa129ca6149be45e5));
 }
 
-static void both_agree_at_every_length(void **state)
-{
+static void both_agree_at_every_length(void **state) {
 	uint8_t bytes[130];
 	struct siphash_key key = { UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210) };
 
@@ -88,8 +83,7 @@ static void both_agree_at_every_length(void **state)
 	}
 }
 
-static void every_bit_matters(void **state)
-{
+static void every_bit_matters(void **state) {
 	struct siphash_key key = { 1, 2 }, other = { 1, 3 };
 	uint8_t bytes[24] = { 0 };
 	uint64_t first = siphash13(&key, bytes, sizeof(bytes));
@@ -104,8 +98,7 @@ static void every_bit_matters(void **state)
 	assert_true(siphash13(&key, bytes, 23) != first);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_second_implementation_is_right),
 		cmocka_unit_test(both_agree_at_every_length),

@@ -19,8 +19,7 @@
 
 static char directory[64], config_file[96], site_file[96], providers_file[96];
 
-static void write_file(const char *path, const char *text, size_t length)
-{
+static void write_file(const char *path, const char *text, size_t length) {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
@@ -28,8 +27,7 @@ static void write_file(const char *path, const char *text, size_t length)
 	assert_int_equal(fclose(file), 0);
 }
 
-static int make_files(void **state)
-{
+static int make_files(void **state) {
 	char text[512];
 
 	(void)state;
@@ -46,8 +44,7 @@ static int make_files(void **state)
 	return 0;
 }
 
-static int remove_files(void **state)
-{
+static int remove_files(void **state) {
 	(void)state;
 	unlink(config_file);
 	unlink(site_file);
@@ -55,8 +52,7 @@ static int remove_files(void **state)
 	return rmdir(directory);
 }
 
-static struct generation *compile(struct config_messages *messages)
-{
+static struct generation *compile(struct config_messages *messages) {
 	struct generation *g = config_compile(config_file, messages);
 	struct diag diag;
 
@@ -67,8 +63,7 @@ static struct generation *compile(struct config_messages *messages)
 }
 
 /* What the file says, without complaint. */
-static struct generation *good(const char *text)
-{
+static struct generation *good(const char *text) {
 	struct config_messages messages;
 	struct generation *g;
 
@@ -83,8 +78,7 @@ static struct generation *good(const char *text)
 	return g;
 }
 
-static bool excluded(const struct generation *g, const char *domain, const char *reason)
-{
+static bool excluded(const struct generation *g, const char *domain, const char *reason) {
 	const char *said = NULL;
 	bool found = generation_site_excludes(g, &g->mtas[0], domain, strlen(domain), &said);
 
@@ -93,13 +87,11 @@ static bool excluded(const struct generation *g, const char *domain, const char 
 	return found;
 }
 
-static bool listed(const struct generation *g, const char *domain)
-{
+static bool listed(const struct generation *g, const char *domain) {
 	return generation_site_lists(g, &g->mtas[0], domain, strlen(domain));
 }
 
-static void the_facts_are_kept(void **state)
-{
+static void the_facts_are_kept(void **state) {
 	struct generation *g = good(HEAD "made 2026-11-21T12:00:00Z\n\n# a remark\n"
 	    "clone-program postfix/out/relay\n"
 	    "exclude *.a.example transport_maps names it\nexclude B.example.   \n");
@@ -117,14 +109,12 @@ static void the_facts_are_kept(void **state)
 	free(g);
 }
 
-static const char *next_hop(const struct generation *g, const char *domain)
-{
+static const char *next_hop(const struct generation *g, const char *domain) {
 	return generation_site_next_hop(g, &g->mtas[0], domain, strlen(domain));
 }
 
 /* Nothing is learned there, and nobody would know why there are no hints. */
-static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
-{
+static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state) {
 	static const struct {
 		const char *relayhost, *told;
 	} rows[] = {
@@ -156,8 +146,7 @@ static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
 	}
 }
 
-static void lanes_and_next_hops_are_kept(void **state)
-{
+static void lanes_and_next_hops_are_kept(void **state) {
 	struct generation *g = good(HEAD "clone-limit 20\nclone-cohorts 2500\n"
 	    "clone-backoff 60\nlane 1\nlane 5\nlane 7\nprobes 2\n"
 	    "route a.example [Relay.Example]:587\nroute *.b.example mx.b.example\n"
@@ -185,8 +174,7 @@ static void lanes_and_next_hops_are_kept(void **state)
 static int64_t look_ns;
 
 /* Where postern-lookup sends it by lane 5, or "-": by no lane. */
-static const char *by_lane(struct site_routes *routes, const char *domain)
-{
+static const char *by_lane(struct site_routes *routes, const char *domain) {
 	const char *to;
 
 	look_ns += SITE_ROUTES_LOOK_NS;
@@ -195,8 +183,7 @@ static const char *by_lane(struct site_routes *routes, const char *domain)
 	return to == NULL ? "-" : to;
 }
 
-static void write_site(const char *text)
-{
+static void write_site(const char *text) {
 	char other[sizeof(site_file) + 4];
 
 	snprintf(other, sizeof(other), "%s.new", site_file);
@@ -205,8 +192,7 @@ static void write_site(const char *text)
 	assert_int_equal(rename(other, site_file), 0);
 }
 
-static void without_the_daemon_next_hops_are_the_same(void **state)
-{
+static void without_the_daemon_next_hops_are_the_same(void **state) {
 	static const char *const domains[] = { "a.example", "x.a.example", "b.example",
 		"x.b.example", "c.example", "y.x.b.example" };
 	static const char text[] = HEAD "# made so\nclone-limit 20\nlane 5\nprobes 2\n"
@@ -237,8 +223,7 @@ static void without_the_daemon_next_hops_are_the_same(void **state)
 }
 
 /* Where the lane of probes leads by the site's entry, or "-": the resolver's settings tell. */
-static const char *probe_to(struct site_routes *routes, const char *domain)
-{
+static const char *probe_to(struct site_routes *routes, const char *domain) {
 	const char *to;
 
 	look_ns += SITE_ROUTES_LOOK_NS;
@@ -246,8 +231,7 @@ static const char *probe_to(struct site_routes *routes, const char *domain)
 	return to == NULL ? "-" : to;
 }
 
-static void probes_go_by_their_lane_where_the_site_names_a_next_hop(void **state)
-{
+static void probes_go_by_their_lane_where_the_site_names_a_next_hop(void **state) {
 	struct site_routes *routes = site_routes_open(site_file, "out");
 
 	(void)state;
@@ -269,8 +253,7 @@ static void probes_go_by_their_lane_where_the_site_names_a_next_hop(void **state
 	site_routes_close(&routes);
 }
 
-static void probes_without_a_lane_are_noted(void **state)
-{
+static void probes_without_a_lane_are_noted(void **state) {
 	static const struct {
 		const char *text, *note;
 	} cases[] = {
@@ -302,8 +285,7 @@ static void probes_without_a_lane_are_noted(void **state)
 	}
 }
 
-static void a_site_file_in_doubt_has_no_lanes(void **state)
-{
+static void a_site_file_in_doubt_has_no_lanes(void **state) {
 	static const char *const bad[] = { "", "lane 5\n", "postern-site 2\nmta out\nlane 5\n",
 		"postern-site 1\nlane 5\n", "postern-site 1\nmta other\nlane 5\n",
 		HEAD "lane 5\nrefuse all-mail it goes elsewhere\n", HEAD "lane x\n",
@@ -337,8 +319,7 @@ static void a_site_file_in_doubt_has_no_lanes(void **state)
 	unlink(site_file);
 }
 
-static void a_list_leaves_out_the_rest(void **state)
-{
+static void a_list_leaves_out_the_rest(void **state) {
 	struct generation *g = good(HEAD "only-listed\nlist a.example\nlist b.example\n"
 	    "clone-program postfix/x/smtp");
 
@@ -356,8 +337,7 @@ static void a_list_leaves_out_the_rest(void **state)
 	free(g);
 }
 
-static void deliveries_that_are_logged_under_another_name_are_noted(void **state)
-{
+static void deliveries_that_are_logged_under_another_name_are_noted(void **state) {
 	static const char *const programs[] = { "other/smtp", "postfix-x/smtp", "postfix" };
 	struct config_messages messages;
 
@@ -377,8 +357,7 @@ static void deliveries_that_are_logged_under_another_name_are_noted(void **state
 	}
 }
 
-static void the_first_refusal_counts(void **state)
-{
+static void the_first_refusal_counts(void **state) {
 	static const char text[] = HEAD "refuse relayhost depends on the sender\nrefuse other\n";
 	struct config_messages messages;
 	struct generation *g;
@@ -398,8 +377,7 @@ static void the_first_refusal_counts(void **state)
 	free(g);
 }
 
-static void a_site_that_has_changed_is_noted(void **state)
-{
+static void a_site_that_has_changed_is_noted(void **state) {
 	const char *watched = providers_file;
 	struct config_messages messages;
 	struct generation *g;
@@ -429,8 +407,7 @@ static void a_site_that_has_changed_is_noted(void **state)
 	free(g);
 }
 
-static void nothing_is_taken_of_a_bad_file(void **state)
-{
+static void nothing_is_taken_of_a_bad_file(void **state) {
 	static const struct {
 		const char *text;
 		int line;
@@ -485,8 +462,7 @@ static void nothing_is_taken_of_a_bad_file(void **state)
 	}
 }
 
-static void a_flood_of_mistakes_is_cut(void **state)
-{
+static void a_flood_of_mistakes_is_cut(void **state) {
 	size_t room = 40000;
 	char *text = malloc(room);
 	struct config_messages messages;
@@ -504,8 +480,7 @@ static void a_flood_of_mistakes_is_cut(void **state)
 	free(text);
 }
 
-static void no_file_is_a_note(void **state)
-{
+static void no_file_is_a_note(void **state) {
 	struct config_messages messages;
 	struct generation *g;
 
@@ -521,8 +496,7 @@ static void no_file_is_a_note(void **state)
 	free(g);
 }
 
-static void what_points_outside_is_refused(void **state)
-{
+static void what_points_outside_is_refused(void **state) {
 	struct generation *g = good(HEAD "exclude a.example x\nlist b.example\n"
 	    "route c.example d\n");
 	struct diag diag;
@@ -544,8 +518,7 @@ static void what_points_outside_is_refused(void **state)
 	free(g);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_facts_are_kept),
 		cmocka_unit_test(a_relayhost_on_a_port_that_is_not_named_is_told),

@@ -13,16 +13,14 @@
 
 /* In a block of exactly its size. */
 static long parse(const char *text, size_t length, struct socketmap_request *request,
-    struct socketmap_error *error, char **copy)
-{
+    struct socketmap_error *error, char **copy) {
 	*copy = malloc(length ? length : 1);
 	assert_non_null(*copy);
 	memcpy(*copy, text, length);
 	return socketmap_parse(*copy, length, request, error);
 }
 
-static void spans_are(const char *text, size_t length, const char *map, const char *key)
-{
+static void spans_are(const char *text, size_t length, const char *map, const char *key) {
 	struct socketmap_request r;
 	struct socketmap_error error;
 	char *copy;
@@ -37,8 +35,7 @@ static void spans_are(const char *text, size_t length, const char *map, const ch
 
 #define IS(text, map, key) spans_are(text, sizeof(text) - 1, map, key)
 
-static void requests(void **state)
-{
+static void requests(void **state) {
 	(void)state;
 	IS("26:mailertable h2.example.org,", "mailertable", "h2.example.org");
 	IS("11:postern a,b,", "postern", "a,b");
@@ -48,8 +45,7 @@ static void requests(void **state)
 	IS("7:m k: 1\n,", "m", "k: 1\n");
 }
 
-static void every_cut_waits(void **state)
-{
+static void every_cut_waits(void **state) {
 	static const char text[] = "37:postern compat;i= 6AL5;h= a.example.;,";
 	struct socketmap_request r;
 	struct socketmap_error error;
@@ -63,8 +59,7 @@ static void every_cut_waits(void **state)
 	IS(text, "postern", "compat;i= 6AL5;h= a.example.;");
 }
 
-static void pipelined_requests_come_one_by_one(void **state)
-{
+static void pipelined_requests_come_one_by_one(void **state) {
 	static const char text[] = "3:m a,3:m b,3:m";
 	struct socketmap_request r;
 	struct socketmap_error error;
@@ -77,8 +72,7 @@ static void pipelined_requests_come_one_by_one(void **state)
 	assert_int_equal(socketmap_parse(text + 12, sizeof(text) - 13, &r, &error), 0);
 }
 
-static void mistakes(void **state)
-{
+static void mistakes(void **state) {
 	static const struct { const char *text; size_t length; const char *reason; size_t offset; } rows[] = {
 #define ROW(text, reason, offset) { text, sizeof(text) - 1, reason, offset }
 		ROW("x", "the request does not start with its length", 0),
@@ -120,8 +114,7 @@ static void mistakes(void **state)
 	}
 }
 
-static void the_longest(void **state)
-{
+static void the_longest(void **state) {
 	char text[SOCKETMAP_REQUEST_MAX + 10];
 	struct socketmap_request r;
 	struct socketmap_error error;
@@ -136,16 +129,14 @@ static void the_longest(void **state)
 	assert_int_equal(r.key_length, SOCKETMAP_REQUEST_MAX - 2);
 }
 
-static void reply_is(enum socketmap_status status, const char *text, const char *wanted)
-{
+static void reply_is(enum socketmap_status status, const char *text, const char *wanted) {
 	char out[SOCKETMAP_REPLY_MAX];
 
 	assert_int_equal(socketmap_reply(out, status, text), strlen(wanted));
 	assert_memory_equal(out, wanted, strlen(wanted));
 }
 
-static void replies(void **state)
-{
+static void replies(void **state) {
 	(void)state;
 	reply_is(SOCKETMAP_OK, "OK", "5:OK OK,");
 	reply_is(SOCKETMAP_OK, "DEFER class a is full", "24:OK DEFER class a is full,");
@@ -153,8 +144,7 @@ static void replies(void **state)
 	reply_is(SOCKETMAP_OK, "a\nb\tc\x7f\xc3\xa9~", "12:OK a?b?c???~,");
 }
 
-static void a_long_reply_is_cut(void **state)
-{
+static void a_long_reply_is_cut(void **state) {
 	char text[2 * SOCKETMAP_REPLY_MAX], out[SOCKETMAP_REPLY_MAX];
 
 	(void)state;
@@ -171,8 +161,7 @@ static void a_long_reply_is_cut(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests),
 		cmocka_unit_test(every_cut_waits),

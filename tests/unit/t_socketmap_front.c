@@ -36,8 +36,7 @@ static bool still_there;		/* the processes go on without their connections */
 static struct process_identity last_opened;
 
 struct outbound_process *outbound_process_open(struct engine *engine,
-    const struct process_identity *identity)
-{
+    const struct process_identity *identity) {
 	struct outbound_process *process = calloc(1, sizeof(*process));
 
 	(void)engine;
@@ -49,8 +48,7 @@ struct outbound_process *outbound_process_open(struct engine *engine,
 
 bool outbound_is_its_turn(struct engine *engine, const struct generation *generation,
     const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	(void)engine;
 	(void)generation;
 	(void)now_ns;
@@ -61,8 +59,7 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
 
 void outbound_turn_why(struct engine *engine, const struct generation *generation,
     const char *domain, size_t length, uint8_t mta, int64_t now_ns,
-    struct outbound_answer *out)
-{
+    struct outbound_answer *out) {
 	(void)engine;
 	(void)generation;
 	(void)mta;
@@ -79,8 +76,7 @@ void outbound_turn_why(struct engine *engine, const struct generation *generatio
 
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
-    int64_t now_ns, struct outbound_answer *answer)
-{
+    int64_t now_ns, struct outbound_answer *answer) {
 	(void)generation, (void)now_ns;
 	assert_non_null(process);
 	asks++;
@@ -98,30 +94,26 @@ void outbound_process_ask(struct outbound_process *process,
 }
 
 void outbound_process_leave(struct outbound_process *process,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	(void)process, (void)generation, (void)now_ns;
 	left++;
 }
 
-bool outbound_process_is_over(const struct outbound_process *process)
-{
+bool outbound_process_is_over(const struct outbound_process *process) {
 	(void)process;
 	looks++;
 	return !still_there;
 }
 
 void outbound_process_close(struct outbound_process **process,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	(void)generation, (void)now_ns;
 	closed += *process != NULL;
 	free(*process);
 	*process = NULL;
 }
 
-const char *class_source_word(enum class_source source)
-{
+const char *class_source_word(enum class_source source) {
 	return source == CLASS_SOURCE_DOMAIN ? "domain" : "relay";
 }
 
@@ -129,16 +121,14 @@ const char *class_source_word(enum class_source source)
 
 static struct socketmap_front *front;
 
-static void engine_answers(enum verdict verdict, enum reason reason)
-{
+static void engine_answers(enum verdict verdict, enum reason reason) {
 	fake_answer(verdict, reason, 0);
 	next_answer = (struct outbound_answer){ .answer = fake.next,
 		.found = { .class_index = 0, .rule = 0, .source = CLASS_SOURCE_DOMAIN } };
 	next_answer.answer.newly_decided = true;
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	int fd = begin();
 	struct diag diag;
 
@@ -152,8 +142,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	if (front != NULL)
 		socketmap_front_close(&front);
@@ -164,8 +153,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void request(int fd, const char *content)
-{
+static void request(int fd, const char *content) {
 	char text[400];
 
 	say(fd, text, (size_t)snprintf(text, sizeof(text), "%zu:%s,", strlen(content), content));
@@ -174,8 +162,7 @@ static void request(int fd, const char *content)
 #define COMPAT "postern compat;h=a.example"
 
 /* One that has asked about mail. */
-static int asking(void)
-{
+static int asking(void) {
 	int fd = client();
 
 	request(fd, COMPAT);
@@ -183,8 +170,7 @@ static int asking(void)
 	return fd;
 }
 
-static void the_process_is_known(void **state)
-{
+static void the_process_is_known(void **state) {
 	int fd = client(), other;
 
 	(void)state;
@@ -205,8 +191,7 @@ static void the_process_is_known(void **state)
 }
 
 /* What it was admitted to in a class is free at once, its places in windows later. */
-static void a_process_outlives_its_connection(void **state)
-{
+static void a_process_outlives_its_connection(void **state) {
 	time_t limit = time(NULL) + 20;
 	int fd = asking(), other = asking();
 
@@ -233,8 +218,7 @@ static void a_process_outlives_its_connection(void **state)
 	assert_int_equal(closed, 2);	/* and at our own end */
 }
 
-static void a_process_that_is_gone_counts_nothing(void **state)
-{
+static void a_process_that_is_gone_counts_nothing(void **state) {
 	int fd, status;
 	pid_t pid = fork();
 
@@ -253,8 +237,7 @@ static void a_process_that_is_gone_counts_nothing(void **state)
 	assert_non_null(strstr(line, "event=untracked"));
 }
 
-static void questions_before_a_connect(void **state)
-{
+static void questions_before_a_connect(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -291,8 +274,7 @@ static void questions_before_a_connect(void **state)
 	close(fd);
 }
 
-static void questions_when_connected(void **state)
-{
+static void questions_when_connected(void **state) {
 	int fd = client();
 	char text[ADDRESS_TEXT_MAX];
 
@@ -311,8 +293,7 @@ static void questions_when_connected(void **state)
 	close(fd);
 }
 
-static void windows_are_told(void **state)
-{
+static void windows_are_told(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -362,8 +343,7 @@ static void windows_are_told(void **state)
 	turn();
 }
 
-static void what_observe_mode_admits_is_logged(void **state)
-{
+static void what_observe_mode_admits_is_logged(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -380,8 +360,7 @@ static void what_observe_mode_admits_is_logged(void **state)
 	close(fd);
 }
 
-static void an_unusable_state_is_told(void **state)
-{
+static void an_unusable_state_is_told(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -392,8 +371,7 @@ static void an_unusable_state_is_told(void **state)
 	close(fd);
 }
 
-static void class_names_in_the_text_are_plain(void **state)
-{
+static void class_names_in_the_text_are_plain(void **state) {
 	int fd = client();
 	char *name = (char *)&fake_block + fake_block.classes[0].name;
 
@@ -405,8 +383,7 @@ static void class_names_in_the_text_are_plain(void **state)
 	close(fd);
 }
 
-static void other_maps_and_keys_are_not_found(void **state)
-{
+static void other_maps_and_keys_are_not_found(void **state) {
 	static const char *const requests[] = { "mailertable a.example", "postern a.example",
 		"poster compat;h=a", "posterns compat;h=a", "postern ", "postern check;h=a" };
 	int fd = client();
@@ -422,8 +399,7 @@ static void other_maps_and_keys_are_not_found(void **state)
 	close(fd);
 }
 
-static void requests_in_pieces(void **state)
-{
+static void requests_in_pieces(void **state) {
 	static const char text[] = "19:postern compat;h=ab,19:postern compat;h=cd,";
 	int fd = client();
 
@@ -443,8 +419,7 @@ static void requests_in_pieces(void **state)
 }
 
 /* Sends as much as goes without reading a reply; then reads all of them. */
-static void a_slow_reader_costs_nothing(void **state)
-{
+static void a_slow_reader_costs_nothing(void **state) {
 	static const char text[] = "19:postern compat;h=ab,";
 	const size_t length = sizeof(text) - 1;
 	int fd = client();
@@ -482,8 +457,7 @@ static void a_slow_reader_costs_nothing(void **state)
 	close(fd);
 }
 
-static void stalled(void **state)
-{
+static void stalled(void **state) {
 	int fd = client(), quiet = client();
 	time_t limit = time(NULL) + 20;
 
@@ -503,8 +477,7 @@ static void stalled(void **state)
 	close(quiet);
 }
 
-static void mistakes_cost_the_connection(void **state)
-{
+static void mistakes_cost_the_connection(void **state) {
 	static const struct { const char *text, *reason; } rows[] = {
 		{ "postern a,", "the request does not start with its length" },
 		{ "03:p a,", "leading zeros" },
@@ -525,8 +498,7 @@ static void mistakes_cost_the_connection(void **state)
 	}
 }
 
-static void cut_short(void **state)
-{
+static void cut_short(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -538,8 +510,7 @@ static void cut_short(void **state)
 
 /* A thousand that closed their connections and lived on hung the role: each of them had
  * all others looked at. */
-static void many_that_leave_stall_nobody(void **state)
-{
+static void many_that_leave_stall_nobody(void **state) {
 	const unsigned many = 400;
 
 	(void)state;
@@ -555,8 +526,7 @@ static void many_that_leave_stall_nobody(void **state)
 #define CONNECT(port) "posternconnect connect;ca= 192.0.2.7;cp= " port ";da= 198.51.100.1;" \
 	"ia=;dp= 25;cr= OK;n= mx.customer.example"
 
-static void questions_about_a_client(void **state)
-{
+static void questions_about_a_client(void **state) {
 	int fd = client();
 
 	(void)state;
@@ -579,8 +549,7 @@ static void questions_about_a_client(void **state)
 }
 
 /* Tells of a client, closes its connection, and ends when it is sent a byte. */
-static pid_t one_that_told(int *to, bool closes)
-{
+static pid_t one_that_told(int *to, bool closes) {
 	int pair[2], fd;
 	pid_t pid;
 	char byte;
@@ -603,8 +572,7 @@ static pid_t one_that_told(int *to, bool closes)
 	return pid;
 }
 
-static void await(const unsigned *count, unsigned wanted)
-{
+static void await(const unsigned *count, unsigned wanted) {
 	time_t limit = time(NULL) + 20;
 
 	while (*count < wanted && time(NULL) < limit)
@@ -612,8 +580,7 @@ static void await(const unsigned *count, unsigned wanted)
 	assert_int_equal(*count, wanted);
 }
 
-static bool waits_for_a_process(void)
-{
+static bool waits_for_a_process(void) {
 	char path[40], name[40] = "";
 
 	for (int fd = 0; fd < 64; fd++) {
@@ -625,8 +592,7 @@ static bool waits_for_a_process(void)
 }
 
 /* Sendmail closes its maps when it forks to deliver, and goes on with its client. */
-static void a_session_lasts_as_its_process(void **state)
-{
+static void a_session_lasts_as_its_process(void **state) {
 	time_t limit = time(NULL) + 20;
 	int to, status;
 	pid_t pid;
@@ -655,8 +621,7 @@ static void a_session_lasts_as_its_process(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
-static void connections_are_bounded(void **state)
-{
+static void connections_are_bounded(void **state) {
 	int fds[9];
 
 	(void)state;
@@ -680,8 +645,7 @@ static void connections_are_bounded(void **state)
 		close(fds[i]);
 }
 
-int main(void)
-{
+int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(the_process_is_known),

@@ -14,13 +14,11 @@
 #include "config/source.h"
 
 /* What a reader of bare integers makes of them: libconfig 1.5 (base 10) and 1.7 (base 0). */
-static long long read_as(const char *text, int base)
-{
+static long long read_as(const char *text, int base) {
 	return strtoll(text + strlen("a = "), NULL, base);
 }
 
-static void zeros_before_a_number_are_no_octal_to_any_libconfig(void **state)
-{
+static void zeros_before_a_number_are_no_octal_to_any_libconfig(void **state) {
 	static const struct { const char *written, *passed; } numbers[] = {
 		{ "0660", "660" }, { "00660L", "660L" }, { "-007", "-7" }, { "+09", "+9" },
 		{ "0", "0" }, { "000", "0" }, { "-0", "-0" }, { "100", "100" },
@@ -48,8 +46,7 @@ static void zeros_before_a_number_are_no_octal_to_any_libconfig(void **state)
 	}
 }
 
-static void other_numbers_and_texts_keep_their_zeros(void **state)
-{
+static void other_numbers_and_texts_keep_their_zeros(void **state) {
 	static const char kept[] = "a = 0x0660; b = 007.5; c = 01e5; d = \"0660\"; # 010\n e01 = 1;";
 	struct config_messages messages = { 0 };
 	struct report report;
@@ -64,8 +61,7 @@ static void other_numbers_and_texts_keep_their_zeros(void **state)
 	config_messages_free(&messages);
 }
 
-static void a_bare_mode_0660_makes_no_socket_0432(void **state)
-{
+static void a_bare_mode_0660_makes_no_socket_0432(void **state) {
 	struct config_messages messages;
 	struct generation *g = config_compile_text("version = 1; state = { classes = 010; };\n"
 	    "listen = { policy = ( { address = \"unix:/a\"; mode = 0660; },\n"
@@ -80,8 +76,7 @@ static void a_bare_mode_0660_makes_no_socket_0432(void **state)
 	free(g);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(zeros_before_a_number_are_no_octal_to_any_libconfig),
 		cmocka_unit_test(other_numbers_and_texts_keep_their_zeros),

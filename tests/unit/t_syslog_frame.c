@@ -13,8 +13,7 @@
 
 #define DATAGRAM(text)	text, sizeof(text) - 1
 
-static void what_it_holds(void **state)
-{
+static void what_it_holds(void **state) {
 	static const struct {
 		const char *datagram;
 		size_t length;
@@ -68,8 +67,7 @@ static void what_it_holds(void **state)
 }
 
 /* The readers of log lines find the program in each of them. */
-static void the_readers_know_it(void **state)
-{
+static void the_readers_know_it(void **state) {
 	static const char *const datagrams[] = {
 		"<22>Nov 21 05:48:22 mx postfix/smtp[7]: x",
 		"<22>Nov  1 05:48:22 postfix/smtp[7]: x",
@@ -95,8 +93,7 @@ static void the_readers_know_it(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_holds),
 		cmocka_unit_test(the_readers_know_it),

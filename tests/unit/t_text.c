@@ -10,8 +10,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 
-static void append_cuts_and_stays_terminated(void **state)
-{
+static void append_cuts_and_stays_terminated(void **state) {
 	char buffer[8] = "";
 	size_t length = text_append(buffer, sizeof(buffer), 0, "%s", "abc");
 
@@ -26,8 +25,7 @@ static void append_cuts_and_stays_terminated(void **state)
 	assert_int_equal(text_append(buffer, 0, 0, "x"), 0);
 }
 
-static void copy_tells_when_it_cut(void **state)
-{
+static void copy_tells_when_it_cut(void **state) {
 	char out[4];
 
 	(void)state;
@@ -39,13 +37,11 @@ static void copy_tells_when_it_cut(void **state)
 	assert_string_equal(out, "");
 }
 
-static bool u32(const char *text, uint32_t max, uint32_t *out)
-{
+static bool u32(const char *text, uint32_t max, uint32_t *out) {
 	return text_to_u32(text, strlen(text), max, out);
 }
 
-static void numbers(void **state)
-{
+static void numbers(void **state) {
 	uint32_t value = 7;
 
 	(void)state;
@@ -68,8 +64,7 @@ static void numbers(void **state)
 	assert_int_equal(value, 7);
 }
 
-static void numbers_of_64_bits(void **state)
-{
+static void numbers_of_64_bits(void **state) {
 	static const char *const bad[] = { "", "18446744073709551616", "99999999999999999999",
 	    "-1", "+1", " 1", "1 ", "0x1", "1k" };
 	uint64_t value = 7;
@@ -87,8 +82,7 @@ static void numbers_of_64_bits(void **state)
 	assert_true(value == 7);
 }
 
-static void sizes(void **state)
-{
+static void sizes(void **state) {
 	static const char *const bad[] = { "", "k", "1kb", "1t", "-1", "1.5k", " 1", "1 k",
 	    "18446744073709551616", "18014398509481984k" };
 	uint64_t value = 3;
@@ -110,8 +104,7 @@ static void sizes(void **state)
 	assert_true(value == 3);
 }
 
-static void durations_and_rates(void **state)
-{
+static void durations_and_rates(void **state) {
 	static const char *const bad[] = { "", "s", "90", "1.5s", "1w", "-1s", "90 s",
 	    "9223372036854775807s", "99999999999999999999ms" };
 	static const char *const bad_rates[] = { "", "60", "60/", "/1m", "0/1m", "60/0s",
@@ -144,8 +137,7 @@ static void durations_and_rates(void **state)
 	assert_true(count == 5 && ns == NS_PER_SECOND);
 }
 
-static void case_is_folded_in_ascii_only(void **state)
-{
+static void case_is_folded_in_ascii_only(void **state) {
 	(void)state;
 	assert_true(text_equal_nocase("PostMaster", "postmaster", 10));
 	assert_false(text_equal_nocase("postmaster", "postmastes", 10));
@@ -153,8 +145,7 @@ static void case_is_folded_in_ascii_only(void **state)
 	assert_false(text_equal_nocase("\xc4", "\xe4", 1));
 }
 
-static void diag_keeps_the_error_and_says_it(void **state)
-{
+static void diag_keeps_the_error_and_says_it(void **state) {
 	struct diag diag;
 	char longer[600];
 
@@ -171,8 +162,7 @@ static void diag_keeps_the_error_and_says_it(void **state)
 	assert_int_equal(strlen(diag.text), sizeof(diag.text) - 1);
 }
 
-static void distances_count_edits(void **state)
-{
+static void distances_count_edits(void **state) {
 	static const struct {
 		const char *a, *b;
 		unsigned distance;
@@ -188,8 +178,7 @@ static void distances_count_edits(void **state)
 		assert_int_equal(text_distance(rows[i].a, rows[i].b), rows[i].distance);
 }
 
-static void hosts_are_bared(void **state)
-{
+static void hosts_are_bared(void **state) {
 	static const char *const rows[][2] = {
 		{ "a.example", "a.example" }, { "a.example.", "a.example" },
 		{ "[192.0.2.1]", "192.0.2.1" }, { "[mx.example].", "mx.example" },
@@ -207,8 +196,7 @@ static void hosts_are_bared(void **state)
 }
 
 /* Each value at each of eight places, beside each other place's least and highest. */
-static void eight_bytes_are_printable_when_each_is(void **state)
-{
+static void eight_bytes_are_printable_when_each_is(void **state) {
 	static const char others[] = " ~a";
 
 	(void)state;
@@ -225,8 +213,7 @@ static void eight_bytes_are_printable_when_each_is(void **state)
 	assert_false(text_eight_printable("a\x1f bcde\xff"));
 }
 
-static void the_clock_goes_on(void **state)
-{
+static void the_clock_goes_on(void **state) {
 	int64_t before = clock_now_ns();
 
 	(void)state;
@@ -235,8 +222,7 @@ static void the_clock_goes_on(void **state)
 	assert_true(clock_wall_s() > 1600000000);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(append_cuts_and_stays_terminated),
 		cmocka_unit_test(copy_tells_when_it_cut),

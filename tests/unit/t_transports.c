@@ -39,8 +39,7 @@ static const char site_text[] = "postern-site 1\nmta out\nclone-program postfix/
 
 static char directory[64], config_file[96], site_file[96], providers_file[96];
 
-static void write_file(const char *path, const char *text)
-{
+static void write_file(const char *path, const char *text) {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
@@ -48,8 +47,7 @@ static void write_file(const char *path, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-static int make_files(void **state)
-{
+static int make_files(void **state) {
 	char text[1500];
 
 	(void)state;
@@ -66,8 +64,7 @@ static int make_files(void **state)
 	return 0;
 }
 
-static int remove_files(void **state)
-{
+static int remove_files(void **state) {
 	(void)state;
 	unlink(config_file);
 	unlink(site_file);
@@ -76,8 +73,7 @@ static int remove_files(void **state)
 }
 
 /* Its messages: `wanted` notes besides that on the classes. */
-static struct generation *compile(const char *text, unsigned wanted)
-{
+static struct generation *compile(const char *text, unsigned wanted) {
 	struct config_messages messages;
 	struct generation *g;
 	struct diag diag;
@@ -95,8 +91,7 @@ static struct generation *compile(const char *text, unsigned wanted)
 	return g;
 }
 
-static void rows_stand_behind_the_mail_servers(void **state)
-{
+static void rows_stand_behind_the_mail_servers(void **state) {
 	struct generation *g = compile(site_text, 0);
 	static const char *const names[] = { "out", "old", "out/relay", "out/slow" };
 
@@ -136,8 +131,7 @@ static void rows_stand_behind_the_mail_servers(void **state)
 	free(g);
 }
 
-static void a_mistake_in_one_part_spoils_the_file(void **state)
-{
+static void a_mistake_in_one_part_spoils_the_file(void **state) {
 	static const char *const parts[] = { "transport\n", "transport a b\n",
 		"transport slow\nrelayhost x\n", "transport slow\nonly-listed\n",
 		"transport slow\nown a b\n", "transport slow\nown\n", "transport slow\nlane x\n",
@@ -157,8 +151,7 @@ static void a_mistake_in_one_part_spoils_the_file(void **state)
 	}
 }
 
-static void whose_mail_a_domain_is(void **state)
-{
+static void whose_mail_a_domain_is(void **state) {
 	static const struct {
 		const char *domain;
 		unsigned row;
@@ -208,8 +201,7 @@ static void whose_mail_a_domain_is(void **state)
 	free(g);
 }
 
-static uint32_t limit_of(const struct generation *g, unsigned mta, const char *name)
-{
+static uint32_t limit_of(const struct generation *g, unsigned mta, const char *name) {
 	struct window_settings settings;
 
 	(void)generation_window_settings(g, mta, name, strlen(name), GENERATION_NO_PROVIDER,
@@ -218,8 +210,7 @@ static uint32_t limit_of(const struct generation *g, unsigned mta, const char *n
 	return settings.limit;
 }
 
-static void parameters_of_a_transport(void **state)
-{
+static void parameters_of_a_transport(void **state) {
 	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
 	struct generation *g = compile(site_text, 0);
 
@@ -244,8 +235,7 @@ static void parameters_of_a_transport(void **state)
 	free(g);
 }
 
-static void a_name_tells_its_transport(void **state)
-{
+static void a_name_tells_its_transport(void **state) {
 	static const struct {
 		const char *name;
 		size_t prefix;
@@ -273,8 +263,7 @@ static void a_name_tells_its_transport(void **state)
 	assert_false(name_fits("a.example", &pattern));
 }
 
-static struct judgement judge_line(struct judge *judge, const char *program, const char *domain)
-{
+static struct judgement judge_line(struct judge *judge, const char *program, const char *domain) {
 	struct judgement judgement;
 	struct log_line out;
 	char line[300];
@@ -287,8 +276,7 @@ static struct judgement judge_line(struct judge *judge, const char *program, con
 	return judgement;
 }
 
-static void the_log_tells_the_transport(void **state)
-{
+static void the_log_tells_the_transport(void **state) {
 	static const struct {
 		const char *program, *domain;
 		unsigned mta;
@@ -339,8 +327,7 @@ static const char providers[] = "version = 1;\n"
     "providers = ( { name = \"big\"; relays = [ \"*.big.example\" ]; } );\n";
 static const char engine_text[] = "classes = ( { name = \"c\"; match = \"*\"; } );\n" MTAS("");
 
-static void deliver(const char *domain, const char *program, enum delivery_status status)
-{
+static void deliver(const char *domain, const char *program, enum delivery_status status) {
 	static const char text[] = "connect to mx.big.example[192.0.2.1]:25: Connection refused";
 	bool taken = status == DELIVERY_SENT;
 
@@ -350,8 +337,7 @@ static void deliver(const char *domain, const char *program, enum delivery_statu
 		.took_ms = 50 });
 }
 
-static struct window_view view_named(const char *name)
-{
+static struct window_view view_named(const char *name) {
 	struct window_owner owner;
 	struct window_view view;
 
@@ -360,8 +346,7 @@ static struct window_view view_named(const char *name)
 	return view;
 }
 
-static void windows_are_not_mixed(void **state)
-{
+static void windows_are_not_mixed(void **state) {
 	(void)state;
 	site_providers = providers;
 	site_open(&site, 64, engine_text);
@@ -390,8 +375,7 @@ static void windows_are_not_mixed(void **state)
 	site_providers = NULL;
 }
 
-static enum by_hand_error do_by_hand(enum by_hand_verb verb, const char *name)
-{
+static enum by_hand_error do_by_hand(enum by_hand_verb verb, const char *name) {
 	const struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET,
 		.for_ns = verb == BY_HAND_RESUME ? 0 : 3600 * NS_PER_SECOND };
@@ -400,8 +384,7 @@ static enum by_hand_error do_by_hand(enum by_hand_verb verb, const char *name)
 	return windows_by_hand(site.engine, site.generation, &request, now_ns, &owner);
 }
 
-static const char *owner_by(const char *domain, unsigned mta)
-{
+static const char *owner_by(const char *domain, unsigned mta) {
 	static struct window_owner owner;
 	struct destination_seen seen;
 
@@ -410,8 +393,7 @@ static const char *owner_by(const char *domain, unsigned mta)
 	return owner.name;
 }
 
-static void by_hand_for_one_transport_or_for_all(void **state)
-{
+static void by_hand_for_one_transport_or_for_all(void **state) {
 	(void)state;
 	site_providers = providers;
 	site_open(&site, 64, engine_text);
@@ -440,16 +422,14 @@ static void by_hand_for_one_transport_or_for_all(void **state)
 }
 
 static enum hint_doubt doubt_of(const struct generation *g, uint8_t mta, const char *domain,
-    uint8_t cloned_by, uint8_t other_by)
-{
+    uint8_t cloned_by, uint8_t other_by) {
 	struct destination_seen seen = { .cloned_by = cloned_by, .other_by = other_by };
 	const char *detail;
 
 	return hint_destination_doubt(g, mta, domain, strlen(domain), &seen, &detail);
 }
 
-static void who_else_delivered_leaves_doubt(void **state)
-{
+static void who_else_delivered_leaves_doubt(void **state) {
 	enum { OUT = 1 << 0, RELAY = 1 << 2, SLOW = 1 << 3 };
 	struct generation *g = compile(site_text, 0);
 
@@ -469,8 +449,7 @@ static void who_else_delivered_leaves_doubt(void **state)
 	free(g);
 }
 
-static void bad_configurations(void **state)
-{
+static void bad_configurations(void **state) {
 	static const struct {
 		const char *transports, *error;
 	} cases[] = {
@@ -505,8 +484,7 @@ static void bad_configurations(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_stand_behind_the_mail_servers),
 		cmocka_unit_test(a_mistake_in_one_part_spoils_the_file),

@@ -16,16 +16,14 @@
 
 static const struct ctl plain;
 
-static const char *quoted(const char *word)
-{
+static const char *quoted(const char *word) {
 	static char out[256];
 
 	assert_true(why_quote(word, out, sizeof(out)));
 	return out;
 }
 
-static void words_are_quoted_where_a_shell_would_read_them(void **state)
-{
+static void words_are_quoted_where_a_shell_would_read_them(void **state) {
 	char small[16];
 
 	(void)state;
@@ -42,8 +40,7 @@ static void words_are_quoted_where_a_shell_would_read_them(void **state)
 	assert_false(why_quote("much-too-long.example", small, sizeof(small)));
 }
 
-static struct why_event event_of(enum decided_kind kind, unsigned reason, const char *name)
-{
+static struct why_event event_of(enum decided_kind kind, unsigned reason, const char *name) {
 	struct why_event event;
 
 	memset(&event, 0, sizeof(event));
@@ -56,16 +53,14 @@ static struct why_event event_of(enum decided_kind kind, unsigned reason, const 
 #define WALL_NS	(1000 * NS_PER_SECOND)	/* now */
 
 static const struct why_undo *undo(const struct ctl *ctl, const struct why_event *event,
-    const struct why_event *held)
-{
+    const struct why_event *held) {
 	static struct why_undo out;
 
 	why_undo(ctl, event, held, WALL_NS, &out);
 	return &out;
 }
 
-static void what_holds_mail_is_resumed(void **state)
-{
+static void what_holds_mail_is_resumed(void **state) {
 	static const struct ctl named = { .config_path = "/tmp/my conf", .config_given = true,
 		.socket = "unix:/s" };
 	struct why_event suspended = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON, "d.example");
@@ -93,8 +88,7 @@ static void what_holds_mail_is_resumed(void **state)
 }
 
 /* dash and others do not know $'...': there the ' in it would end the word. */
-static void no_shell_runs_what_is_in_an_unprintable_name(void **state)
-{
+static void no_shell_runs_what_is_in_an_unprintable_name(void **state) {
 	struct why_event event = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON,
 	    "\xff'$(reboot)'.example");
 	const struct why_undo *out = undo(&plain, &event, &event);
@@ -107,8 +101,7 @@ static void no_shell_runs_what_is_in_an_unprintable_name(void **state)
 	assert_string_equal(undo(&plain, &event, NULL)->command, "");
 }
 
-static void numbers_get_back_what_they_were(void **state)
-{
+static void numbers_get_back_what_they_were(void **state) {
 	struct why_event window = event_of(DECIDED_WINDOW, DECIDED_NO_REASON, "d.example");
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
 
@@ -136,8 +129,7 @@ static void numbers_get_back_what_they_were(void **state)
 	assert_string_equal(undo(&plain, &hand, NULL)->command, "");
 }
 
-static void a_limit_is_a_line_and_a_reload(void **state)
-{
+static void a_limit_is_a_line_and_a_reload(void **state) {
 	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_INBOUND, "h.example");
 
 	(void)state;
@@ -159,8 +151,7 @@ static void a_limit_is_a_line_and_a_reload(void **state)
 }
 
 /* Redis was away: then "raise inbound" is no help at 3 a.m. */
-static void a_share_without_a_lease_is_no_limit_to_raise(void **state)
-{
+static void a_share_without_a_lease_is_no_limit_to_raise(void **state) {
 	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_SHARE, "h.example");
 
 	(void)state;
@@ -177,8 +168,7 @@ static void a_share_without_a_lease_is_no_limit_to_raise(void **state)
 }
 
 /* Not "posternctl resume ''", nor a part of a name. */
-static void what_is_not_known_any_more_is_in_no_command(void **state)
-{
+static void what_is_not_known_any_more_is_in_no_command(void **state) {
 	struct why_event deferred = event_of(DECIDED_DEFERRED, REASON_SUSPENDED, "mx.d.example");
 
 	(void)state;
@@ -190,8 +180,7 @@ static void what_is_not_known_any_more_is_in_no_command(void **state)
 }
 
 /* In observe mode it holds no mail, but it would as soon as that is over. */
-static void what_was_held_by_hand_in_observe_mode_is_undone(void **state)
-{
+static void what_was_held_by_hand_in_observe_mode_is_undone(void **state) {
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
 
 	(void)state;
@@ -201,8 +190,7 @@ static void what_was_held_by_hand_in_observe_mode_is_undone(void **state)
 }
 
 /* It was offered without an end, and "suspend" for a recipient. */
-static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state)
-{
+static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state) {
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "-u@d.example");
 
 	(void)state;
@@ -219,8 +207,7 @@ static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state)
 }
 
 /* No kind, reason or verb leaves it without an answer. */
-static void there_is_always_an_answer(void **state)
-{
+static void there_is_always_an_answer(void **state) {
 	(void)state;
 	for (unsigned kind = 0; kind < DECIDED_KINDS; kind++)
 		for (unsigned reason = 0; reason <= REASON_COUNT; reason++)
@@ -235,8 +222,7 @@ static void there_is_always_an_answer(void **state)
 			}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_quoted_where_a_shell_would_read_them),
 		cmocka_unit_test(what_holds_mail_is_resumed),

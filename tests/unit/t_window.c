@@ -15,8 +15,7 @@
 /* --- document and postfix ------------------------------------------------------ */
 
 /* Five fifths make 6; one failure there takes 1/6 of -1 at once. */
-static void document_per_concurrency(void **state)
-{
+static void document_per_concurrency(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -38,8 +37,7 @@ static void document_per_concurrency(void **state)
 	stands(&b, 4, 0, 5.0 / 6, 0.2);
 }
 
-static void the_laws_differ_at_feedback_1(void **state)
-{
+static void the_laws_differ_at_feedback_1(void **state) {
 	struct bench d, p;
 
 	(void)state;
@@ -61,8 +59,7 @@ static void the_laws_differ_at_feedback_1(void **state)
 }
 
 /* 5-10-20: +1 a good delivery doubles the window with each pseudo-cohort. */
-static void overshoot(void **state)
-{
+static void overshoot(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -77,8 +74,7 @@ static void overshoot(void **state)
 	}
 }
 
-static void sqrt_and_fractions(void **state)
-{
+static void sqrt_and_fractions(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -107,8 +103,7 @@ static void sqrt_and_fractions(void **state)
 
 /* "You might just as well use zero per-delivery feedback and stay with the initial
  * concurrency." */
-static void without_feedback_the_window_stays(void **state)
-{
+static void without_feedback_the_window_stays(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -123,8 +118,7 @@ static void without_feedback_the_window_stays(void **state)
 }
 
 /* Only while window < busy + initial, busy with the one that has just ended. */
-static void positive_feedback_only_in_use(void **state)
-{
+static void positive_feedback_only_in_use(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -144,8 +138,7 @@ static void positive_feedback_only_in_use(void **state)
 
 /* At 5 with feedback 1/concurrency: five failures are 1/5 + 1/4 + 1/4 + 1/4 = 0.95
  * and then 1/4 more in the document's law, 1/3 more in Postfix's. */
-static void dead_after_a_cohort(void **state)
-{
+static void dead_after_a_cohort(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -181,8 +174,7 @@ static void dead_after_a_cohort(void **state)
 	assert_int_equal(b.window.concurrency, 1);
 }
 
-static void back_from_the_dead(void **state)
-{
+static void back_from_the_dead(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -218,8 +210,7 @@ static void back_from_the_dead(void **state)
 	}
 }
 
-static void who_listens_to_throttling(void **state)
-{
+static void who_listens_to_throttling(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -242,8 +233,7 @@ static void who_listens_to_throttling(void **state)
 /* --- by rule and by hand ---------------------------------------------------------- */
 
 /* `set NAME --window` is no new reason to be suspended. */
-static void another_concurrency_keeps_the_cause(void **state)
-{
+static void another_concurrency_keeps_the_cause(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -274,8 +264,7 @@ static void another_concurrency_keeps_the_cause(void **state)
 	assert_int_equal(b.window.state, WINDOW_HELD);
 }
 
-static void by_rule_and_by_hand(void **state)
-{
+static void by_rule_and_by_hand(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -315,8 +304,7 @@ static void by_rule_and_by_hand(void **state)
 	assert_int_equal(b.window.law, WINDOW_LAW_POSTFIX);
 }
 
-static void feedback_forms(void **state)
-{
+static void feedback_forms(void **state) {
 	static const char *const wrong[] = { "", " ", "x", "-1", "2", "1.5", "1/", "/2",
 		"1/0", "3/2", "1/concurrenc", "1/concurrencyx", "1/sqrt", "1 2", "1e0", "1..0",
 		".", "1/.", "0.1234567890123456", "nan", "1/4 x" };
@@ -348,8 +336,7 @@ static void feedback_forms(void **state)
 	}
 }
 
-static void what_is_no_window(void **state)
-{
+static void what_is_no_window(void **state) {
 	struct window zeros = { .concurrency = 0 };
 	struct bench b;
 
@@ -376,8 +363,7 @@ static void what_is_no_window(void **state)
 }
 
 /* Nothing would ever raise it. */
-static void a_ceiling_that_probe_found_does_not_bind_other_laws(void **state)
-{
+static void a_ceiling_that_probe_found_does_not_bind_other_laws(void **state) {
 	struct window_settings probe = window_defaults, postfix = window_defaults;
 	struct window_result refused = { .class = RESULT_SITE_FAILURE, .level = 3,
 		.in_flight = 2, .start_ns = 1 };
@@ -402,8 +388,7 @@ static void a_ceiling_that_probe_found_does_not_bind_other_laws(void **state)
 	assert_int_equal(window_now(&window, &postfix, 1000), 4);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(document_per_concurrency),
 		cmocka_unit_test(the_laws_differ_at_feedback_1),

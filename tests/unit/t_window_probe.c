@@ -11,8 +11,7 @@
 
 /* A limiter of 5: level 6 is refused, believed at once, and one canary goes after 10,
  * 20, 40 s ... */
-static void probe_remembers(void **state)
-{
+static void probe_remembers(void **state) {
 	static const int intervals[] = { 10, 20, 40, 80, 160, 320, 600, 600 };
 	struct bench b;
 	struct window_result canary = { .class = RESULT_SITE_FAILURE, .level = 6,
@@ -44,8 +43,7 @@ static void probe_remembers(void **state)
 	assert_int_equal(b.window.concurrency, 5);
 }
 
-static void probe_goes_up_by_canaries(void **state)
-{
+static void probe_goes_up_by_canaries(void **state) {
 	struct bench b;
 	struct window_result canary = { .class = RESULT_OK, .in_flight = 5, .canary = true };
 
@@ -90,8 +88,7 @@ static void probe_goes_up_by_canaries(void **state)
 }
 
 /* What ran at once while no ceiling was known. */
-static void a_window_is_proven_by_what_was_accepted(void **state)
-{
+static void a_window_is_proven_by_what_was_accepted(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -115,8 +112,7 @@ static void a_window_is_proven_by_what_was_accepted(void **state)
 
 /* Accepted at 8 a moment ago: three refusals at 8 and less are doubted, each takes one from
  * the window; four in a row are not, and then every one that follows is believed. */
-static void probe_doubts(void **state)
-{
+static void probe_doubts(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -146,8 +142,7 @@ static void probe_doubts(void **state)
 }
 
 /* Between two refusals at level 8 one delivery ended: somebody was accepted there. */
-static void probe_knows_chance(void **state)
-{
+static void probe_knows_chance(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -168,8 +163,7 @@ static void probe_knows_chance(void **state)
 }
 
 /* The first refusal is believed; then the burst that it was of is accepted. */
-static void probe_corrects_itself(void **state)
-{
+static void probe_corrects_itself(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -189,8 +183,7 @@ static void probe_corrects_itself(void **state)
 
 /* Refused with nothing else in flight: a matter of cohorts, of five here as in
  * postfix, whatever the ceiling was; when it is back the ceiling is not believed. */
-static void probe_dies_by_cohorts(void **state)
-{
+static void probe_dies_by_cohorts(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -218,8 +211,7 @@ static void probe_dies_by_cohorts(void **state)
 
 /* A log tells the level later: until then each failure takes one from the window, then the
  * ceiling is found, or what was taken is given back. */
-static void levels_that_come_late(void **state)
-{
+static void levels_that_come_late(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -261,8 +253,7 @@ static void levels_that_come_late(void **state)
 
 /* A limit fell from 12 to 7, and somebody told; lanes of 12 drain still, and are refused
  * what is too much: the window stays, and the site is not dead. */
-static void what_drains_above_a_known_ceiling(void **state)
-{
+static void what_drains_above_a_known_ceiling(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -288,8 +279,7 @@ static void what_drains_above_a_known_ceiling(void **state)
 
 /* The same, and nobody told: what a log knows is that 12 were accepted a moment ago.  The
  * window falls until levels are known, is then what is accepted, and stays. */
-static void a_limit_that_fell(void **state)
-{
+static void a_limit_that_fell(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -329,8 +319,7 @@ static void a_limit_that_fell(void **state)
 }
 
 /* What was accepted in this span of time is not forgotten for a log that lags behind. */
-static void two_logs_one_of_them_late(void **state)
-{
+static void two_logs_one_of_them_late(void **state) {
 	struct bench b;
 
 	(void)state;
@@ -348,8 +337,7 @@ static void two_logs_one_of_them_late(void **state)
 
 /* A log may give any time.  A refusal that seems to start in the year 2262, or before
  * all time, lowers the ceiling as one that starts now; the canary follows as soon. */
-static void a_refusal_from_another_century_puts_no_canary_off(void **state)
-{
+static void a_refusal_from_another_century_puts_no_canary_off(void **state) {
 	static const int64_t starts[] = { INT64_MAX, INT64_MAX / 2, 1, -1, INT64_MIN + 1,
 		INT64_MIN };
 
@@ -368,8 +356,7 @@ static void a_refusal_from_another_century_puts_no_canary_off(void **state)
 	}
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probe_remembers),
 		cmocka_unit_test(probe_goes_up_by_canaries),

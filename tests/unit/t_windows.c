@@ -35,8 +35,7 @@ static struct {
 	bool observed;
 } told;
 
-static bool listen(void *context, const struct window_report *report)
-{
+static bool listen(void *context, const struct window_report *report) {
 	(void)context;
 	told.count[report->what]++;
 	snprintf(told.name, sizeof(told.name), "%.*s", (int)report->name_length, report->name);
@@ -46,28 +45,24 @@ static bool listen(void *context, const struct window_report *report)
 	return false;
 }
 
-static void begin(const char *text)
-{
+static void begin(const char *text) {
 	memset(&told, 0, sizeof(told));
 	site_open(&site, 64, text);
 	now_ns = clock_now_ns();
 	windows_listen(site.engine, listen, NULL);
 }
 
-static void end(void)
-{
+static void end(void) {
 	site_close(&site);
 }
 
-static uint64_t counter(enum counter which)
-{
+static uint64_t counter(enum counter which) {
 	return atomic_load(&segment_header(site.segment)->counters[which]);
 }
 
 /* --- the tests ------------------------------------------------------------------------ */
 
-static void cohorts_suspend_and_time_brings_back(void **state)
-{
+static void cohorts_suspend_and_time_brings_back(void **state) {
 	struct window_view view;
 
 	(void)state;
@@ -108,8 +103,7 @@ static void cohorts_suspend_and_time_brings_back(void **state)
 	end();
 }
 
-static void who_is_held_is_told_why(void **state)
-{
+static void who_is_held_is_told_why(void **state) {
 	struct window_owner owner;
 	struct window_view view;
 	char text[WINDOW_TEXT_MAX + 1], wanted[WINDOW_TEXT_MAX + 1], id[DECISION_ID_MAX];
@@ -128,8 +122,7 @@ static void who_is_held_is_told_why(void **state)
 	end();
 }
 
-static void a_line_counts_once(void **state)
-{
+static void a_line_counts_once(void **state) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down,
 		.origin = { .log = 77, .offset = 1000 } };
 
@@ -151,8 +144,7 @@ static void a_line_counts_once(void **state)
 	end();
 }
 
-static void many_recipients_are_one_delivery(void **state)
-{
+static void many_recipients_are_one_delivery(void **state) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.example.net",
 		.relay = "192.0.2.1", .status = DELIVERY_SENT, .text = accepted,
 		.queue_id = "4ABC", .took_ms = 800 };
@@ -178,8 +170,7 @@ static void many_recipients_are_one_delivery(void **state)
 	end();
 }
 
-static void domains_share_a_provider(void **state)
-{
+static void domains_share_a_provider(void **state) {
 	struct line line = { .domain = "one.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_SENT, .text = accepted };
 
@@ -204,8 +195,7 @@ static void domains_share_a_provider(void **state)
 }
 
 /* The feed died behind the result, before the place in the log had moved on. */
-static void a_result_of_no_destination_counts_once(void **state)
-{
+static void a_result_of_no_destination_counts_once(void **state) {
 	struct line line = { .domain = "d.example", .relay_name = "local",
 		.status = DELIVERY_SENT, .text = "delivered to mailbox",
 		.program = "postfix/local", .origin = { .log = 7, .offset = 1000 } };
@@ -225,8 +215,7 @@ static void a_result_of_no_destination_counts_once(void **state)
 	end();
 }
 
-static void a_relay_is_its_own(void **state)
-{
+static void a_relay_is_its_own(void **state) {
 	struct line line = { .domain = "d.example", .relay_name = "127.0.0.1",
 		.relay = "127.0.0.1", .port = 10024, .status = DELIVERY_DEFERRED,
 		.text = "connect to 127.0.0.1[127.0.0.1]:10024: Connection refused" };
@@ -240,8 +229,7 @@ static void a_relay_is_its_own(void **state)
 	end();
 }
 
-static void rules_act(void **state)
-{
+static void rules_act(void **state) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED,
 		.text = "host mx.big.example[198.51.100.1] said: 451 4.7.1 slow down "
@@ -293,8 +281,7 @@ static void rules_act(void **state)
 	site_providers = NULL;
 }
 
-static void an_alert_throttles_nobody(void **state)
-{
+static void an_alert_throttles_nobody(void **state) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED,
 		.text = "host mx.big.example[198.51.100.1] refused to talk to me: "
@@ -315,8 +302,7 @@ static void an_alert_throttles_nobody(void **state)
 	site_providers = NULL;
 }
 
-static void our_own_holds_teach_nothing(void **state)
-{
+static void our_own_holds_teach_nothing(void **state) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED,
 		.text = "Postern: d.example is suspended for 290 s: 421 4.7.0 too many",
 		.program = "postfix/retry" };
@@ -334,8 +320,7 @@ static void our_own_holds_teach_nothing(void **state)
 
 /* Postfix with a window of 10 at a server that takes 4: the log tells each delivery when
  * it has ended, and of a refusal at once. */
-static void a_ceiling_is_found_in_a_log(void **state)
-{
+static void a_ceiling_is_found_in_a_log(void **state) {
 	int64_t ends[4] = { 0 };
 	struct window_view view;
 
@@ -373,8 +358,7 @@ static void a_ceiling_is_found_in_a_log(void **state)
 /* A limit fell from 12 to 7, and somebody told.  Postfix has suspended the lane that carried
  * ten of them; its connections idle in the cache for 2 s, so that all else is refused
  * though nothing runs. */
-static void a_site_full_of_kept_connections_is_not_dead(void **state)
-{
+static void a_site_full_of_kept_connections_is_not_dead(void **state) {
 	const struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .name_length = 9,
 		.window = BY_HAND_UNSET, .ceiling = 7 };
 	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
@@ -418,8 +402,7 @@ static void a_site_full_of_kept_connections_is_not_dead(void **state)
 }
 
 /* A server that took mail over kept connections is stopped: it was tried for seconds. */
-static void a_stopped_server_is_dead_at_once(void **state)
-{
+static void a_stopped_server_is_dead_at_once(void **state) {
 	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
 		.text = accepted, .took_ms = 10, .conn_use = 2 };
 	const struct line nobody = { .domain = "d.example", .status = DELIVERY_DEFERRED,
@@ -442,8 +425,7 @@ static void a_stopped_server_is_dead_at_once(void **state)
 }
 
 /* All is decided and told, and whoever asks may go. */
-static void observed_means_let_go(void **state)
-{
+static void observed_means_let_go(void **state) {
 	(void)state;
 	begin(CONFIGURATION "outbound = { observe = true; };\n");
 	for (int i = 0; i < 8; i++)
@@ -459,8 +441,7 @@ static void observed_means_let_go(void **state)
 	end();
 }
 
-static void what_is_read_late_is_long_past(void **state)
-{
+static void what_is_read_late_is_long_past(void **state) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down };
 
 	(void)state;
@@ -475,8 +456,7 @@ static void what_is_read_late_is_long_past(void **state)
 	end();
 }
 
-static void starts_that_are_told_give_exact_levels(void **state)
-{
+static void starts_that_are_told_give_exact_levels(void **state) {
 	char id[16];
 	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
 		.domain = span_of("d.example"), .recipient = span_of("u@d.example"),
@@ -508,8 +488,7 @@ static void starts_that_are_told_give_exact_levels(void **state)
 	end();
 }
 
-static void settings_may_change(void **state)
-{
+static void settings_may_change(void **state) {
 	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 30; i++)
@@ -527,8 +506,7 @@ static void settings_may_change(void **state)
 }
 
 /* Each change is logged where it is asked for, and otherwise none. */
-static void feedback_debug_reports_each_change(void **state)
-{
+static void feedback_debug_reports_each_change(void **state) {
 	(void)state;
 	for (unsigned debug = 0; debug <= 1; debug++) {
 		begin(debug == 0 ? CONFIGURATION "window = { law = \"postfix\"; };\n" :
@@ -542,8 +520,7 @@ static void feedback_debug_reports_each_change(void **state)
 	}
 }
 
-static void a_reason_comes_back_after_a_resume(void **state)
-{
+static void a_reason_comes_back_after_a_resume(void **state) {
 	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "a.example",
 		.name_length = 9, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
@@ -564,8 +541,7 @@ static void a_reason_comes_back_after_a_resume(void **state)
 	end();
 }
 
-static void what_ran_by_a_feed_that_died_is_forgotten(void **state)
-{
+static void what_ran_by_a_feed_that_died_is_forgotten(void **state) {
 	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 200; i++) {
@@ -581,8 +557,7 @@ static void what_ran_by_a_feed_that_died_is_forgotten(void **state)
 	end();
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cohorts_suspend_and_time_brings_back),
 		cmocka_unit_test(who_is_held_is_told_why),

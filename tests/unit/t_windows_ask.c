@@ -21,14 +21,12 @@
 
 static const char configuration[] = CONFIGURATION;
 
-static void begin(const char *text)
-{
+static void begin(const char *text) {
 	site_open(&site, 64, text);
 	now_ns = clock_now_ns();
 }
 
-static struct windows_places *process(int32_t pid)
-{
+static struct windows_places *process(int32_t pid) {
 	const struct process_identity identity = { .pid = pid, .start_ticks = 7 };
 	struct windows_places *places = windows_places_open(site.engine, &identity);
 
@@ -37,8 +35,7 @@ static struct windows_places *process(int32_t pid)
 }
 
 static struct window_asked ask(struct windows_places *places, const char *name,
-    const char *queue_id)
-{
+    const char *queue_id) {
 	struct window_owner owner = owner_of(name);
 	const struct window_question question = { .owner = &owner, .places = places,
 		.queue_id = queue_id, .queue_id_length = strlen(queue_id), .mta = 0 };
@@ -49,8 +46,7 @@ static struct window_asked ask(struct windows_places *places, const char *name,
 }
 
 /* The server has let it in. */
-static void connects(struct windows_places *places, const char *name, const char *queue_id)
-{
+static void connects(struct windows_places *places, const char *name, const char *queue_id) {
 	struct window_owner owner = owner_of(name);
 	const struct window_question question = { .owner = &owner, .places = places,
 		.queue_id = queue_id, .queue_id_length = strlen(queue_id), .mta = 0 };
@@ -58,8 +54,7 @@ static void connects(struct windows_places *places, const char *name, const char
 	windows_connected(site.engine, site.generation, &question, now_ns);
 }
 
-static void result(const char *domain, const char *queue_id, bool good)
-{
+static void result(const char *domain, const char *queue_id, bool good) {
 	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .agent = AGENT_SMTP,
 		.status = good ? DELIVERY_SENT : DELIVERY_DEFERRED,
 		.program = span_of("sendmail"), .mailer = span_of("esmtp"),
@@ -75,8 +70,7 @@ static void result(const char *domain, const char *queue_id, bool good)
 	(void)engine_feed_delivery(site.engine, site.generation, 1, &d, &origin, now_ns);
 }
 
-static void places_are_kept_until_the_end(void **state)
-{
+static void places_are_kept_until_the_end(void **state) {
 	struct windows_places *p[6];
 	struct window_asked asked;
 
@@ -110,8 +104,7 @@ static void places_are_kept_until_the_end(void **state)
 	site_close(&site);
 }
 
-static void another_connection_goes_on_with_them(void **state)
-{
+static void another_connection_goes_on_with_them(void **state) {
 	struct process_identity own = { .pid = getpid() };
 	struct windows_places *old, *new;
 
@@ -143,8 +136,7 @@ static void another_connection_goes_on_with_them(void **state)
 }
 
 /* Who goes on when the window has shrunk: never more than it says. */
-static void a_smaller_window_lets_fewer_go_on(void **state)
-{
+static void a_smaller_window_lets_fewer_go_on(void **state) {
 	struct windows_places *p[5];
 	unsigned go = 0;
 
@@ -163,8 +155,7 @@ static void a_smaller_window_lets_fewer_go_on(void **state)
 	site_close(&site);
 }
 
-static void levels_are_exact(void **state)
-{
+static void levels_are_exact(void **state) {
 	struct windows_places *p[5];
 	char id[16];
 
@@ -188,8 +179,7 @@ static void levels_are_exact(void **state)
 }
 
 /* Five ask before anybody has connected; the server takes two, in an order of its own. */
-static void levels_of_those_that_ask_at_once(void **state)
-{
+static void levels_of_those_that_ask_at_once(void **state) {
 	static const int let_in[] = { 3, 1 };
 	struct windows_places *p[5];
 	char id[16];
@@ -221,8 +211,7 @@ static void levels_of_those_that_ask_at_once(void **state)
 	site_close(&site);
 }
 
-static void a_canary_goes_above(void **state)
-{
+static void a_canary_goes_above(void **state) {
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .name_length = 9,
 		.window = 2, .ceiling = 2 };
 	struct windows_places *p[4];
@@ -254,8 +243,7 @@ static void a_canary_goes_above(void **state)
 	site_close(&site);
 }
 
-static void the_suspended_are_told_why(void **state)
-{
+static void the_suspended_are_told_why(void **state) {
 	struct windows_places *p;
 	struct window_asked asked;
 
@@ -281,8 +269,7 @@ static void the_suspended_are_told_why(void **state)
 
 /* Many processes, one destination that takes seven connections, any order: never more
  * within the window than it holds, and what is counted is what is there. */
-static void never_more_than_the_window(void **state)
-{
+static void never_more_than_the_window(void **state) {
 	enum { PROCESSES = 40, STEPS = 20000 };
 	struct windows_places *p[PROCESSES] = { NULL };
 	bool sends[PROCESSES] = { false }, canary[PROCESSES] = { false };
@@ -337,8 +324,7 @@ static void never_more_than_the_window(void **state)
 	site_close(&site);
 }
 
-static bool presses(const char *recipient, uint32_t class_index)
-{
+static bool presses(const char *recipient, uint32_t class_index) {
 	const struct question question = { .client_port = 0 };
 	struct window_pressure pressure;
 
@@ -346,8 +332,7 @@ static bool presses(const char *recipient, uint32_t class_index)
 	    strlen(recipient), now_ns, &pressure) && !pressure.observed;
 }
 
-static void bulk_waits_at_the_door(void **state)
-{
+static void bulk_waits_at_the_door(void **state) {
 	(void)state;
 	begin(CONFIGURATION "outbound = { back_pressure = true; };\n");
 	assert_false(presses("u@d.example", 0));
@@ -373,8 +358,7 @@ static void bulk_waits_at_the_door(void **state)
 }
 
 /* Anybody can send mail to such a domain: what is held within is not his to name. */
-static void a_recipient_names_no_provider_class_or_relay(void **state)
-{
+static void a_recipient_names_no_provider_class_or_relay(void **state) {
 	static const char *const names[] = { "provider:big", "class:c", "[192.0.2.1]:25" };
 
 	(void)state;
@@ -401,8 +385,7 @@ static void a_recipient_names_no_provider_class_or_relay(void **state)
 	site_providers = NULL;
 }
 
-static void odd_names_are_no_destinations(void **state)
-{
+static void odd_names_are_no_destinations(void **state) {
 	static const char *const odd[] = { "", ".", ";xample.org", "a b", "a/b", "a:25", "<a>",
 		"\"a\"", "x\001y", "[a", "a]", "[]", "[a;b]", "[192.0.2.1]:25", "*" };
 	static const struct {
@@ -430,8 +413,7 @@ static void odd_names_are_no_destinations(void **state)
 }
 
 /* A process that comes again after a role's death keeps its rank. */
-static void a_rank_is_kept_on_another_connection(void **state)
-{
+static void a_rank_is_kept_on_another_connection(void **state) {
 	const struct by_hand request = { .verb = BY_HAND_SET, .name = "d.example",
 		.name_length = 9, .window = 2, .ceiling = BY_HAND_UNSET };
 	struct windows_places *p[5];
@@ -464,8 +446,7 @@ static void a_rank_is_kept_on_another_connection(void **state)
 	site_close(&site);
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_are_kept_until_the_end),
 		cmocka_unit_test(another_connection_goes_on_with_them),

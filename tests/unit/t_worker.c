@@ -5,8 +5,7 @@
 
 /* --- allowed_new_worker, next_router_job ---------------------------------------------- */
 
-static void allowed_below_the_maximum_whatever_is_free(void **state)
-{
+static void allowed_below_the_maximum_whatever_is_free(void **state) {
 	struct worker_settings settings = worker_defaults;	/* 5, 10 */
 
 	(void)state;
@@ -15,8 +14,7 @@ static void allowed_below_the_maximum_whatever_is_free(void **state)
 	assert_false(worker_allowed(&settings, false, 5, 0));
 }
 
-static void allowed_above_the_maximum_by_free_workers(void **state)
-{
+static void allowed_above_the_maximum_by_free_workers(void **state) {
 	struct worker_settings settings = worker_defaults;
 
 	(void)state;
@@ -32,8 +30,7 @@ static void allowed_above_the_maximum_by_free_workers(void **state)
 	assert_true(worker_allowed(&settings, false, UINT32_C(1) << 31, UINT32_C(1) << 31));
 }
 
-static void router_takes_the_first_job_that_is_allowed(void **state)
-{
+static void router_takes_the_first_job_that_is_allowed(void **state) {
 	struct worker_settings settings = worker_defaults;
 	uint32_t jobs[] = { 1, 1, 2, 3 }, concurrency[] = { 0, 50, 20, 0 };
 
@@ -49,8 +46,7 @@ static void router_takes_the_first_job_that_is_allowed(void **state)
 	    WORKER_NONE);
 }
 
-static void router_without_a_free_worker_takes_none(void **state)
-{
+static void router_without_a_free_worker_takes_none(void **state) {
 	struct worker_settings settings = worker_defaults;
 	uint32_t jobs[] = { 1 }, concurrency[] = { 0, 0 };
 
@@ -63,8 +59,7 @@ static void router_without_a_free_worker_takes_none(void **state)
 
 /* --- active connections ---------------------------------------------------------------- */
 
-static void most_recent_active_below_the_backlog(void **state)
-{
+static void most_recent_active_below_the_backlog(void **state) {
 	struct world w;
 	struct worker_place a, b, c;
 
@@ -86,8 +81,7 @@ static void most_recent_active_below_the_backlog(void **state)
 	world_close(&w);
 }
 
-static void two_connections_to_one_destination_are_sorted_by_time_too(void **state)
-{
+static void two_connections_to_one_destination_are_sorted_by_time_too(void **state) {
 	struct world w;
 	struct worker_place old, new;
 
@@ -107,8 +101,7 @@ static void two_connections_to_one_destination_are_sorted_by_time_too(void **sta
 	world_close(&w);
 }
 
-static void below_the_backlog_it_is_not_asked_whether_it_is_allowed(void **state)
-{
+static void below_the_backlog_it_is_not_asked_whether_it_is_allowed(void **state) {
 	struct world w;
 
 	(void)state;
@@ -129,8 +122,7 @@ static void below_the_backlog_it_is_not_asked_whether_it_is_allowed(void **state
 /* Connections to a, b, c in this order with so many jobs each of message 1, and message 2
  * allowed nothing. */
 static void three_connections(struct world *w, const uint32_t jobs[3],
-    struct worker_place places[3])
-{
+    struct worker_place places[3]) {
 	world_open(w, 20);
 	w->settings.backlog = 1;
 	world_set(w);
@@ -150,8 +142,7 @@ static void three_connections(struct world *w, const uint32_t jobs[3],
 	world_set(w);
 }
 
-static void free_ride_on_the_first_that_has_fewer_jobs_than_the_newest(void **state)
-{
+static void free_ride_on_the_first_that_has_fewer_jobs_than_the_newest(void **state) {
 	struct worker_place places[3];
 	struct world w;
 
@@ -175,8 +166,7 @@ static void free_ride_on_the_first_that_has_fewer_jobs_than_the_newest(void **st
 	world_close(&w);
 }
 
-static void free_ride_on_the_newest_where_all_have_as_many(void **state)
-{
+static void free_ride_on_the_newest_where_all_have_as_many(void **state) {
 	struct worker_place places[3];
 	struct world w;
 
@@ -190,8 +180,7 @@ static void free_ride_on_the_newest_where_all_have_as_many(void **state)
 	world_close(&w);
 }
 
-static void free_ride_goes_above_the_maximum(void **state)
-{
+static void free_ride_goes_above_the_maximum(void **state) {
 	struct worker_place places[3];
 	struct world w;
 
@@ -207,8 +196,7 @@ static void free_ride_goes_above_the_maximum(void **state)
 	world_close(&w);
 }
 
-static void not_allowed_and_nothing_active_waits(void **state)
-{
+static void not_allowed_and_nothing_active_waits(void **state) {
 	struct worker_place places[3], first;
 	struct world w;
 
@@ -228,8 +216,7 @@ static void not_allowed_and_nothing_active_waits(void **state)
 
 /* --- a new worker ---------------------------------------------------------------------- */
 
-static void most_recent_idle_connection(void **state)
-{
+static void most_recent_idle_connection(void **state) {
 	struct worker_place a, b, c;
 	struct world w;
 
@@ -249,8 +236,7 @@ static void most_recent_idle_connection(void **state)
 	world_close(&w);
 }
 
-static void backlogged_goes_idle_before_unused(void **state)
-{
+static void backlogged_goes_idle_before_unused(void **state) {
 	struct worker_place b;
 	struct world w;
 
@@ -264,8 +250,7 @@ static void backlogged_goes_idle_before_unused(void **state)
 	world_close(&w);
 }
 
-static void no_worker_free_rides_on_an_active_connection(void **state)
-{
+static void no_worker_free_rides_on_an_active_connection(void **state) {
 	struct world w;
 
 	(void)state;
@@ -281,8 +266,7 @@ static void no_worker_free_rides_on_an_active_connection(void **state)
 	world_close(&w);
 }
 
-static void an_idle_connection_is_closed_for_a_new_one(void **state)
-{
+static void an_idle_connection_is_closed_for_a_new_one(void **state) {
 	struct worker_place a, b, c;
 	struct world w;
 
@@ -305,8 +289,7 @@ static void an_idle_connection_is_closed_for_a_new_one(void **state)
 	world_close(&w);
 }
 
-static void unused_at_random_before_closed(void **state)
-{
+static void unused_at_random_before_closed(void **state) {
 	struct worker_place a;
 	struct world w;
 
@@ -321,8 +304,7 @@ static void unused_at_random_before_closed(void **state)
 	}
 }
 
-static void oldest_closed_in_turn(void **state)
-{
+static void oldest_closed_in_turn(void **state) {
 	static const char order[] = "bcabca";
 	struct worker_place place;
 	struct world w;
@@ -342,8 +324,7 @@ static void oldest_closed_in_turn(void **state)
 	world_close(&w);
 }
 
-static void retry_at_random_after_its_time(void **state)
-{
+static void retry_at_random_after_its_time(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -364,8 +345,7 @@ static void retry_at_random_after_its_time(void **state)
 	world_close(&w);
 }
 
-static void one_more_to_one_of_those_with_the_fewest_connections(void **state)
-{
+static void one_more_to_one_of_those_with_the_fewest_connections(void **state) {
 	struct world w;
 
 	(void)state;
@@ -386,8 +366,7 @@ static void one_more_to_one_of_those_with_the_fewest_connections(void **state)
 	world_close(&w);
 }
 
-static void at_the_destinations_limit_rides_on_an_active_connection(void **state)
-{
+static void at_the_destinations_limit_rides_on_an_active_connection(void **state) {
 	struct world w;
 	struct worker_place place;
 
@@ -410,8 +389,7 @@ static void at_the_destinations_limit_rides_on_an_active_connection(void **state
 
 /* --- fallback -------------------------------------------------------------------------- */
 
-static void secondary_and_tertiary_only_where_none_works(void **state)
-{
+static void secondary_and_tertiary_only_where_none_works(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -436,8 +414,7 @@ static void secondary_and_tertiary_only_where_none_works(void **state)
 	world_close(&w);
 }
 
-static void waits_for_primaries_that_work_rather_than_go_to_the_secondary(void **state)
-{
+static void waits_for_primaries_that_work_rather_than_go_to_the_secondary(void **state) {
 	struct world w;
 
 	(void)state;
@@ -451,8 +428,7 @@ static void waits_for_primaries_that_work_rather_than_go_to_the_secondary(void *
 	world_close(&w);
 }
 
-static void a_list_may_be_empty(void **state)
-{
+static void a_list_may_be_empty(void **state) {
 	struct world w;
 
 	(void)state;
@@ -462,8 +438,7 @@ static void a_list_may_be_empty(void **state)
 	world_close(&w);
 }
 
-static void a_destination_that_refuses_more_is_used_by_what_is_open(void **state)
-{
+static void a_destination_that_refuses_more_is_used_by_what_is_open(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -482,8 +457,7 @@ static void a_destination_that_refuses_more_is_used_by_what_is_open(void **state
 	world_close(&w);
 }
 
-int main(void)
-{
+int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allowed_below_the_maximum_whatever_is_free),
 		cmocka_unit_test(allowed_above_the_maximum_by_free_workers),

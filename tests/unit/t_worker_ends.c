@@ -2,8 +2,7 @@
 /* What becomes of jobs, connections and records (policy/worker.h), with numbers by hand. */
 #include "tests/unit/worker_world.h"
 
-static void must_lose(struct world *w, uint32_t message, bool first)
-{
+static void must_lose(struct world *w, uint32_t message, bool first) {
 	struct worker_lost_job lost;
 
 	assert_true(worker_next_lost(w->workers, &lost));
@@ -14,8 +13,7 @@ static void must_lose(struct world *w, uint32_t message, bool first)
 
 /* --- the end of a job ------------------------------------------------------------------ */
 
-static void concurrency_is_workers_not_jobs(void **state)
-{
+static void concurrency_is_workers_not_jobs(void **state) {
 	struct worker_place a, b, c;
 	struct world w;
 
@@ -35,8 +33,7 @@ static void concurrency_is_workers_not_jobs(void **state)
 	world_close(&w);
 }
 
-static void jobs_end_in_any_order(void **state)
-{
+static void jobs_end_in_any_order(void **state) {
 	struct worker_place jobs[3];
 	struct world w;
 
@@ -52,8 +49,7 @@ static void jobs_end_in_any_order(void **state)
 	world_close(&w);
 }
 
-static void an_idle_connection_is_a_free_worker(void **state)
-{
+static void an_idle_connection_is_a_free_worker(void **state) {
 	struct worker_place place;
 	struct worker_counts counts;
 	struct world w;
@@ -72,8 +68,7 @@ static void an_idle_connection_is_a_free_worker(void **state)
 	world_close(&w);
 }
 
-static void as_many_jobs_as_there_is_room_for(void **state)
-{
+static void as_many_jobs_as_there_is_room_for(void **state) {
 	struct worker_sizes sizes = { 2, 3, 2, 3 };
 	uint64_t key = 1;
 	uint32_t list = 1;
@@ -94,8 +89,7 @@ static void as_many_jobs_as_there_is_room_for(void **state)
 
 /* --- a connection is lost -------------------------------------------------------------- */
 
-static void pending_jobs_of_a_closed_connection_are_rescheduled(void **state)
-{
+static void pending_jobs_of_a_closed_connection_are_rescheduled(void **state) {
 	struct worker_lost_job lost;
 	struct worker_place place;
 	struct world w;
@@ -115,8 +109,7 @@ static void pending_jobs_of_a_closed_connection_are_rescheduled(void **state)
 	world_close(&w);
 }
 
-static void a_connection_that_cannot_be_made_is_broken_until_its_time(void **state)
-{
+static void a_connection_that_cannot_be_made_is_broken_until_its_time(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -137,8 +130,7 @@ static void a_connection_that_cannot_be_made_is_broken_until_its_time(void **sta
 	world_close(&w);
 }
 
-static void retry_told_and_forgotten_by_somebody_else(void **state)
-{
+static void retry_told_and_forgotten_by_somebody_else(void **state) {
 	struct world w;
 
 	(void)state;
@@ -156,8 +148,7 @@ static void retry_told_and_forgotten_by_somebody_else(void **state)
 
 /* --- ageing ---------------------------------------------------------------------------- */
 
-static void idle_connections_close_after_their_age(void **state)
-{
+static void idle_connections_close_after_their_age(void **state) {
 	struct worker_place a, b;
 	struct world w;
 
@@ -183,8 +174,7 @@ static void idle_connections_close_after_their_age(void **state)
 	world_close(&w);
 }
 
-static void active_connections_take_no_jobs_past_their_age_and_close(void **state)
-{
+static void active_connections_take_no_jobs_past_their_age_and_close(void **state) {
 	struct worker_place one, two, other;
 	struct world w;
 
@@ -207,8 +197,7 @@ static void active_connections_take_no_jobs_past_their_age_and_close(void **stat
 	world_close(&w);
 }
 
-static void a_connection_past_its_age_counts_for_the_limit(void **state)
-{
+static void a_connection_past_its_age_counts_for_the_limit(void **state) {
 	struct world w;
 
 	(void)state;
@@ -223,8 +212,7 @@ static void a_connection_past_its_age_counts_for_the_limit(void **state)
 	world_close(&w);
 }
 
-static void idle_and_too_old_closes_at_once(void **state)
-{
+static void idle_and_too_old_closes_at_once(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -239,8 +227,7 @@ static void idle_and_too_old_closes_at_once(void **state)
 	world_close(&w);
 }
 
-static void without_ages_nothing_closes(void **state)
-{
+static void without_ages_nothing_closes(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -257,8 +244,7 @@ static void without_ages_nothing_closes(void **state)
 }
 
 /* As the load goes down, the older connections become idle and close. */
-static void older_connections_become_idle_first(void **state)
-{
+static void older_connections_become_idle_first(void **state) {
 	struct worker_place jobs[3], place;
 	struct world w;
 
@@ -285,8 +271,7 @@ static void older_connections_become_idle_first(void **state)
 
 /* --- records --------------------------------------------------------------------------- */
 
-static void stale_records_are_collected(void **state)
-{
+static void stale_records_are_collected(void **state) {
 	struct worker_counts counts;
 	struct worker_place place;
 	struct world w;
@@ -319,8 +304,7 @@ static void stale_records_are_collected(void **state)
 
 /* "Since this is the last option, we will normally not retry a destination until its record
  * is garbage-collected, unless we are under load." */
-static void a_broken_destination_is_retried_when_its_record_is_collected(void **state)
-{
+static void a_broken_destination_is_retried_when_its_record_is_collected(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -351,8 +335,7 @@ static void a_broken_destination_is_retried_when_its_record_is_collected(void **
 
 /* The notes' simplification: without records of closed connections and of retries that are
  * over, all is a matter of the collector. */
-static void nothing_is_kept_where_settings_say_so(void **state)
-{
+static void nothing_is_kept_where_settings_say_so(void **state) {
 	struct worker_place place;
 	struct world w;
 
@@ -370,8 +353,7 @@ static void nothing_is_kept_where_settings_say_so(void **state)
 	world_close(&w);
 }
 
-static void where_records_run_out_closed_ones_go_before_retries(void **state)
-{
+static void where_records_run_out_closed_ones_go_before_retries(void **state) {
 	struct worker_sizes sizes = { 2, 8, 2, 4 };
 	struct worker_place place;
 	struct worker_counts counts;
@@ -402,8 +384,7 @@ static void where_records_run_out_closed_ones_go_before_retries(void **state)
 	world_close(&w);
 }
 
-static void sizes_that_cannot_be(void **state)
-{
+static void sizes_that_cannot_be(void **state) {
 	struct worker_sizes sizes = { 2, 8, 2, 3 };
 
 	(void)state;
@@ -418,8 +399,7 @@ static void sizes_that_cannot_be(void **state)
 
 /* --- verification ---------------------------------------------------------------------- */
 
-static void verification_probes_are_a_message_with_settings_of_its_own(void **state)
-{
+static void verification_probes_are_a_message_with_settings_of_its_own(void **state) {
 	struct worker_place first;
 	struct world w;
 
@@ -445,8 +425,7 @@ static void verification_probes_are_a_message_with_settings_of_its_own(void **st
 	assert_true(worker_allowed(&worker_defaults, true, 2, 3));
 }
 
-int main(void)
-{
+int main(void) {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(concurrency_is_workers_not_jobs),
 		cmocka_unit_test(jobs_end_in_any_order),

@@ -15,8 +15,7 @@
 static char output[1 << 20];
 
 /* Imports a text: the classes are in `output` then. */
-static int import(const char *text, size_t length, struct config_messages *messages)
-{
+static int import(const char *text, size_t length, struct config_messages *messages) {
 	FILE *in = fmemopen((void *)(uintptr_t)text, length, "r");
 	FILE *out = fmemopen(output, sizeof(output), "w");
 	int result;
@@ -31,8 +30,7 @@ static int import(const char *text, size_t length, struct config_messages *messa
 }
 
 static bool said(const struct config_messages *messages, enum message_severity severity,
-    int line, const char *part)
-{
+    int line, const char *part) {
 	for (size_t i = 0; i < messages->count; i++)
 		if (messages->list[i].severity == severity && messages->list[i].line == line &&
 		    strstr(messages->list[i].text, part) != NULL &&
@@ -44,8 +42,7 @@ static bool said(const struct config_messages *messages, enum message_severity s
 	return false;
 }
 
-static struct generation *compile_output(void)
-{
+static struct generation *compile_output(void) {
 	static char text[sizeof(output) + 32];
 	struct config_messages messages;
 	struct generation *g;
@@ -60,8 +57,7 @@ static struct generation *compile_output(void)
 }
 
 static void check_class(const struct generation *g, uint32_t index, const char *name,
-    const char *mask, uint32_t sessions, uint32_t inbound)
-{
+    const char *mask, uint32_t sessions, uint32_t inbound) {
 	const struct generation_class *class = generation_class(g, index);
 
 	assert_string_equal(generation_text(g, class->name), name);
@@ -71,8 +67,7 @@ static void check_class(const struct generation *g, uint32_t index, const char *
 	assert_true(class->any_port);
 }
 
-static void readme_lyon(void **state)
-{
+static void readme_lyon(void **state) {
 	static const char text[] =
 	    "# File name used to store the counters\n"
 	    "L/etc/sendmail.la\n"
@@ -98,8 +93,7 @@ static void readme_lyon(void **state)
 	free(g);
 }
 
-static void readme_customer(void **state)
-{
+static void readme_customer(void **state) {
 	static const char text[] =
 	    "L/etc/sendmail.la\nL*.customer.fr          8       8\nL*                      3       3\n";
 	struct config_messages messages;
@@ -116,8 +110,7 @@ static void readme_customer(void **state)
 	free(g);
 }
 
-static void names_are_unique(void **state)
-{
+static void names_are_unique(void **state) {
 	static const char text[] = "L/x\nLa.fr 1 1\nL*.a.fr 2 2\nLeveryone 3 3\nL* 4 4\n";
 	struct config_messages messages;
 	struct generation *g;
@@ -133,8 +126,7 @@ static void names_are_unique(void **state)
 	free(g);
 }
 
-static void other_lines_and_continuations(void **state)
-{
+static void other_lines_and_continuations(void **state) {
 	static const char text[] = "V8/Debian\nR$*\t$@ L\n\tL*.not.this 1 1\nLmail.a.fr\n\t5\n  4\r\n"
 	    "O L=3\nL/x\nL*\t\t 9 9 # rest\n";
 	struct config_messages messages;
@@ -150,8 +142,7 @@ static void other_lines_and_continuations(void **state)
 	free(g);
 }
 
-static void unreachable_rules_become_comments(void **state)
-{
+static void unreachable_rules_become_comments(void **state) {
 	static const char text[] = "L/x\nL*.a.fr 1 1\nLb.a.fr 2 2\nL* 4 4\nLlate.fr 5 5\nL*.a.fr 6 6\n";
 	struct config_messages messages;
 	struct generation *g;
@@ -169,8 +160,7 @@ static void unreachable_rules_become_comments(void **state)
 	free(g);
 }
 
-static void notes(void **state)
-{
+static void notes(void **state) {
 	struct config_messages messages;
 	char text[4096] = "";
 	size_t length = 0;
@@ -189,8 +179,7 @@ static void notes(void **state)
 	free(compile_output());
 }
 
-static void every_wrong_line_is_named(void **state)
-{
+static void every_wrong_line_is_named(void **state) {
 	static const char text[] = "L/x\nL\nL*.a.fr\nL*.a.fr 1\nL*.a.fr 1 2 3\nL*.a.fr x 2\n"
 	    "L*.a.fr 1 -2\nL*.a.fr 99999999999 2\nL*.*.fr 1 1\nL*x 1 1\nLa\x01 1 1\n";
 	struct config_messages messages;
@@ -210,8 +199,7 @@ static void every_wrong_line_is_named(void **state)
 	assert_string_equal(output, "");
 }
 
-static void one_wrong_line_leaves_the_rest(void **state)
-{
+static void one_wrong_line_leaves_the_rest(void **state) {
 	static const char text[] = "L/x\nL*.a.fr 1 1\nL*.*.fr 2 2\nL* 3 3\n";
 	struct config_messages messages;
 	struct generation *g;
@@ -229,8 +217,7 @@ static void one_wrong_line_leaves_the_rest(void **state)
 }
 
 /* The read-me does not name them, its code takes them. */
-static void prefixes_and_bracketed_addresses_are_taken(void **state)
-{
+static void prefixes_and_bracketed_addresses_are_taken(void **state) {
 	static const char text[] = "L/x\nL193.55.* 2 2\nL[192.0.2.1] 3 3\nLmail.* 4 4\nL* 9 9\n";
 	struct config_messages messages;
 	struct generation *g;
@@ -250,8 +237,7 @@ static void prefixes_and_bracketed_addresses_are_taken(void **state)
 	free(g);
 }
 
-static void nothing_to_import(void **state)
-{
+static void nothing_to_import(void **state) {
 	struct config_messages messages;
 
 	(void)state;
@@ -263,8 +249,7 @@ static void nothing_to_import(void **state)
 	config_messages_free(&messages);
 }
 
-static void long_masks_get_short_unique_names(void **state)
-{
+static void long_masks_get_short_unique_names(void **state) {
 	char text[1024], label[64];
 	struct config_messages messages;
 	struct generation *g;
@@ -281,8 +266,7 @@ static void long_masks_get_short_unique_names(void **state)
 	free(g);
 }
 
-static void a_hostile_file_name_stays_in_the_comment(void **state)
-{
+static void a_hostile_file_name_stays_in_the_comment(void **state) {
 	static char line[] = "L* 5 5\n";
 	struct config_messages messages;
 	FILE *in = fmemopen(line, sizeof(line) - 1, "r");
@@ -298,8 +282,7 @@ static void a_hostile_file_name_stays_in_the_comment(void **state)
 	    "by "));
 }
 
-int main(void)
-{
+int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(readme_lyon),
 		cmocka_unit_test(readme_customer),
