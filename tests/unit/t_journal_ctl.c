@@ -539,18 +539,18 @@ static uint64_t id_of(uint64_t i) {
 }
 
 /* Whoever writes the journal of decisions chooses the times in it. */
-static void why_reckons_with_no_time_that_overflows(void **unused) {
+static void why_reckons_with_no_time_that_overflows(void **state) {
 	static const int64_t times[] = { INT64_MIN, -1, NOON, INT64_MAX - 1, INT64_MAX };
 	static const int64_t untils[] = { 0, 0, NOON, INT64_MAX / 2, INT64_MAX };
 	static const struct ctl plain;
-	struct state state = { .view.reader = NULL };
+	struct state seen = { .view.reader = NULL };
 	struct why_sources sources;
 	struct why_event event;
 	struct why_undo undo;
 	struct made made;
 	char path[128];
 
-	(void)unused;
+	(void)state;
 	begin(&made);
 	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		const struct journal_decision decision = { .id = id_of(i), .kind = TEXT("by-hand"),
@@ -563,7 +563,7 @@ static void why_reckons_with_no_time_that_overflows(void **unused) {
 	}
 	write_file(&made, made.length);
 	snprintf(path, sizeof(path), "%s/queue", made.directory);
-	why_sources_begin(&sources, &state, path);
+	why_sources_begin(&sources, &seen, path);
 	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		assert_true(why_find(&sources, id_of(i), &event));
 		assert_in_range(event.wall_ns, 0, INT64_MAX / 2);

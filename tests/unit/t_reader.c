@@ -52,6 +52,19 @@ static void refused_file(const char *file, int error, const char *text) {
 		assert_string_equal(diag.text, text);
 }
 
+static int open_site(void **state) {
+	(void)state;
+	site_open(&site, 1024, CLASSES);
+	segment_beat(site.segment, clock_now_ns());
+	return 0;
+}
+
+static int close_site(void **state) {
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
 /* A role can write to the file of a configuration, and cut it: root's posternctl went on by
  * what stood there at the moment. */
 static void a_configuration_that_a_role_rewrites_stays_as_it_was_read(void **state) {
@@ -77,19 +90,6 @@ static void a_configuration_that_a_role_rewrites_stays_as_it_was_read(void **sta
 	reader_generation_close(read);
 	assert_int_equal(reader_generation_open(fd, file, &read, &diag), -1);
 	close(fd);
-}
-
-static int open_site(void **state) {
-	(void)state;
-	site_open(&site, 1024, CLASSES);
-	segment_beat(site.segment, clock_now_ns());
-	return 0;
-}
-
-static int close_site(void **state) {
-	(void)state;
-	site_close(&site);
-	return 0;
 }
 
 struct seen {
