@@ -589,31 +589,6 @@ static void unmount_small(void) {
 	assert_int_equal(rmdir(path_of("q5")), 0);
 }
 
-/* A large file and a small one in turns. */
-static void room_that_comes_and_goes_does_not_flood_the_log(void **state) {
-	int64_t began_ns;
-	int fd;
-
-	(void)state;
-	mount_small();
-	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
-	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
-	began_ns = clock_now_ns();
-	for (uint32_t i = 0; i < 60; i++) {
-		assert_int_equal(ftruncate(fd, 800 << 10), 0);
-		run("q5", 1, i, false);
-		assert_int_equal(tell.error, ENOSPC);
-		assert_int_equal(ftruncate(fd, 0), 0);
-		run("q5", 1, i, false);
-		assert_int_equal(tell.error, 0);
-		ended_so(QUEUE_END_EXIT, 0);
-	}
-	/* five of each kind a second */
-	assert_in_range(logged, 1, 10 * ((clock_now_ns() - began_ns) / NS_PER_SECOND + 2));
-	close(fd);
-	unmount_small();
-}
-
 /* Sendmail delivers, cannot write down what it did, and would deliver all again. */
 static void a_full_disk_starts_no_run(void **state) {
 	char filler[65536] = "";
@@ -857,6 +832,31 @@ static int remove_one(const char *path, const struct stat *status, int type,
 static int remove_all(void **state) {
 	(void)state;
 	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A large file and a small one in turns. */
+static void room_that_comes_and_goes_does_not_flood_the_log(void **state) {
+	int64_t began_ns;
+	int fd;
+
+	(void)state;
+	mount_small();
+	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
+	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
+	began_ns = clock_now_ns();
+	for (uint32_t i = 0; i < 60; i++) {
+		assert_int_equal(ftruncate(fd, 800 << 10), 0);
+		run("q5", 1, i, false);
+		assert_int_equal(tell.error, ENOSPC);
+		assert_int_equal(ftruncate(fd, 0), 0);
+		run("q5", 1, i, false);
+		assert_int_equal(tell.error, 0);
+		ended_so(QUEUE_END_EXIT, 0);
+	}
+	/* five of each kind a second */
+	assert_in_range(logged, 1, 10 * ((clock_now_ns() - began_ns) / NS_PER_SECOND + 2));
+	close(fd);
+	unmount_small();
 }
 
 #define RUN(test)	cmocka_unit_test_setup_teardown(test, begin, end)
