@@ -378,6 +378,21 @@ static void refused_so(unsigned directory) {
 	assert_true(LIST_EMPTY(&supervisor.queue.runs.list));
 }
 
+/* One that asks and does not read is cut off, and nobody waits for it. */
+static void a_role_that_does_not_read(void **state) {
+	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
+		.directory = directory_of("q1") };
+
+	(void)state;
+	assert_true(queue_order_add_id(&order.ids, "NONE1"));
+	for (unsigned i = 0; i < 100000 && supervisor.queue.fd >= 0; i++) {
+		(void)queue_link_ask(&role, &order);
+		queue_link_turn(&supervisor, clock_now_ns());
+	}
+	assert_int_equal(supervisor.queue.fd, -1);
+	assert_non_null(strstr(last_line, "does not read"));
+}
+
 /* A role that does not hear of a reload knows the new generation's number nevertheless: the
  * directory of one mail server is not run as another one's. */
 static void a_directory_is_not_run_for_another_mail_server(void **state) {
@@ -464,21 +479,6 @@ static void a_subdirectory_that_is_a_link(void **state) {
 	assert_false(queue_places_changed(&supervisor.queue.places, &block.generation));
 	assert_int_equal(unlink(path_of("q4/qf")), 0);
 	assert_int_equal(rmdir(path_of("q4")), 0);
-}
-
-/* One that asks and does not read is cut off, and nobody waits for it. */
-static void a_role_that_does_not_read(void **state) {
-	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
-		.directory = directory_of("q1") };
-
-	(void)state;
-	assert_true(queue_order_add_id(&order.ids, "NONE1"));
-	for (unsigned i = 0; i < 100000 && supervisor.queue.fd >= 0; i++) {
-		(void)queue_link_ask(&role, &order);
-		queue_link_turn(&supervisor, clock_now_ns());
-	}
-	assert_int_equal(supervisor.queue.fd, -1);
-	assert_non_null(strstr(last_line, "does not read"));
 }
 
 /* --- runs ---------------------------------------------------------------------------- */
