@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* The scheduler's promises, in virtual time, on random workloads: bounded inflation, no
  * starvation, FIFO for each destination unless preempted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/pool.h"
 #include "tests/unit/random.h"
 
@@ -129,10 +124,9 @@ static void inflation(const struct job_settings *settings, uint64_t seed) {
 	free(sim.memory);
 }
 
-static void inflation_is_bounded(void **state) {
+TEST(inflation_is_bounded) {
 	struct random random = random_seeded("inflation");
 
-	(void)state;
 	for (uint32_t round = 0; round < 100; round++) {
 		struct job_settings settings = job_defaults;
 
@@ -147,12 +141,11 @@ static void inflation_is_bounded(void **state) {
 
 /* A bulk message, and small ones that arrive without end and use nearly all that is left:
  * the bulk is done in time, and none of the small ones waits for it. */
-static void nobody_starves(void **state) {
+TEST(nobody_starves) {
 	struct job_settings settings = job_defaults;
 	struct random random = random_seeded("nobody starves");
 	uint32_t worst = 0;
 
-	(void)state;
 	settings.destination_recipient_limit = 1;
 	for (uint32_t round = 0; round < 20; round++) {
 		sim_open(&settings, QUEUES, 1000, random_next(&random));
@@ -181,10 +174,9 @@ static void nobody_starves(void **state) {
 }
 
 /* A bigger one is not passed by smaller ones for ever: it gets older. */
-static void three_entries_get_past_endless_single_ones(void **state) {
+TEST(three_entries_get_past_endless_single_ones) {
 	struct job_settings settings = job_defaults;
 
-	(void)state;
 	settings.destination_recipient_limit = 1;
 	sim_open(&settings, QUEUES, 1000, 1);
 	arrive(2000, 2);
@@ -202,12 +194,11 @@ static void three_entries_get_past_endless_single_ones(void **state) {
 
 /* With full destinations everywhere: what is delivered at one is the oldest that waits there,
  * or has preempted. */
-static void fifo_for_each_destination_unless_preempted(void **state) {
+TEST(fifo_for_each_destination_unless_preempted) {
 	struct random random = random_seeded("fifo");
 	static struct job_taken running[QUEUES * 3];
 	uint32_t preempted = 0;
 
-	(void)state;
 	for (uint32_t round = 0; round < 40; round++) {
 		struct job_settings settings = job_defaults;
 		uint32_t count = 0;
@@ -251,15 +242,4 @@ static void fifo_for_each_destination_unless_preempted(void **state) {
 		free(sim.memory);
 	}
 	assert_true(preempted > 0);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inflation_is_bounded),
-		cmocka_unit_test(nobody_starves),
-		cmocka_unit_test(three_entries_get_past_endless_single_ones),
-		cmocka_unit_test(fifo_for_each_destination_unless_preempted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

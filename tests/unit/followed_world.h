@@ -119,6 +119,4 @@ static inline void expect(const char *lines) {
 	seen[0] = '\0';
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, prepare, clean)
-
 #endif

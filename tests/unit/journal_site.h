@@ -4,10 +4,7 @@
 #ifndef TESTS_JOURNAL_SITE_H
 #define TESTS_JOURNAL_SITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 #include <dirent.h>
 #include <poll.h>
 #include <sys/stat.h>

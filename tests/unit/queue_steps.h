@@ -3,13 +3,9 @@
 #ifndef TESTS_UNIT_QUEUE_STEPS_H
 #define TESTS_UNIT_QUEUE_STEPS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "base/clock.h"
 #include "engine/windows.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 #include "queue_world.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "base/clock.h"
 #include "engine/feed.h"

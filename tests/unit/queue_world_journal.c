@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/queue_world_journal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <dirent.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "base/clock.h"
 #include "journal/storage.h"

@@ -3,10 +3,7 @@
 #ifndef TESTS_STATES_SITE_H
 #define TESTS_STATES_SITE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* First match and cover against a matcher without index: random rules over few
  * labels and bits, so that much collides; and 100,000 rules once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/class.h"
 #include "tests/unit/class_set.h"
 #include "tests/unit/naive_class.h"
@@ -117,10 +112,9 @@ static void compare_once(struct random *random, const struct set *set) {
 	    asked != NULL ? length : 0), expected);
 }
 
-static void random_sets_agree_with_naive(void **state) {
+TEST(random_sets_agree_with_naive) {
 	struct random random = random_seeded("random_sets_agree_with_naive");
 
-	(void)state;
 	for (int round = 0; round < 3000; round++) {
 		uint32_t room = random_below(&random, 10) == 0 ? 300 : 30;
 		uint32_t wanted = random_below(&random, room);
@@ -149,11 +143,10 @@ static void random_sets_agree_with_naive(void **state) {
 	}
 }
 
-static void equal_rules_give_equal_indexes(void **state) {
+TEST(equal_rules_give_equal_indexes) {
 	struct random random = random_seeded("equal_rules_give_equal_indexes");
 	struct set one = set_new(500), other = set_new(500);
 
-	(void)state;
 	while (one.count < 500) {
 		char text[300];
 
@@ -170,13 +163,12 @@ static void equal_rules_give_equal_indexes(void **state) {
 }
 
 /* 100,000 rules: each is asked by what it names, a sample against the naive. */
-static void hundred_thousand_rules(void **state) {
+TEST(hundred_thousand_rules) {
 	struct random random = random_seeded("hundred_thousand_rules");
 	const uint32_t wanted = 100000;
 	struct set set = set_new(wanted);
 	char text[300];
 
-	(void)state;
 	while (set.count < wanted) {
 		uint32_t n = set.count, a = random_below(&random, 1u << 24);
 
@@ -218,14 +210,4 @@ static void hundred_thousand_rules(void **state) {
 			assert_int_equal(found, naive_cover(set.rules, set.count, mask));
 	}
 	set_free(&set);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_sets_agree_with_naive),
-		cmocka_unit_test(equal_rules_give_equal_indexes),
-		cmocka_unit_test(hundred_thousand_rules),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
 /* The compiler: what is accepted and what it becomes; every kind of mistake with
  * its file and line (t_config_mistakes.c has the table). */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <libconfig.h>
 
 #include "base/clock.h"
@@ -61,11 +57,10 @@ static struct generation *with_class(const char *settings) {
 	return good(text);
 }
 
-static void the_design_is_accepted(void **state) {
+TEST(the_design_is_accepted) {
 	struct generation *g = good(design);
 	const struct generation_class *class;
 
-	(void)state;
 	assert_int_equal(g->class_count, 2);
 	assert_int_equal(g->rule_count, 3);
 	assert_int_equal(g->session_count, 65536);
@@ -99,10 +94,9 @@ static void the_design_is_accepted(void **state) {
 	free(g);
 }
 
-static void everything_else_has_a_default(void **state) {
+TEST(everything_else_has_a_default) {
 	struct generation *g = with_class("sessions = 1;");
 
-	(void)state;
 	assert_string_equal(generation_text(g, g->user), "postern");
 	assert_string_equal(generation_text(g, g->group), "");
 	assert_string_equal(generation_text(g, g->state_path), POSTERN_RUNSTATEDIR "/shared/state");
@@ -140,7 +134,7 @@ static void everything_else_has_a_default(void **state) {
 	free(g);
 }
 
-static void settings_are_kept(void **state) {
+TEST(settings_are_kept) {
 	struct generation *g = good(
 	    "version = 1; user = \"u\"; group = \"g\"; adopt = \"never\"; fail = \"closed\";\n"
 	    "state = { path = \"/x/y\"; sessions = \"1M\"; classes = 7; };\n"
@@ -158,7 +152,6 @@ static void settings_are_kept(void **state) {
 	const uint16_t *ports = (const uint16_t *)(const void *)
 	    generation_text(g, class->ports);
 
-	(void)state;
 	assert_string_equal(generation_text(g, g->user), "u");
 	assert_string_equal(generation_text(g, g->group), "g");
 	assert_string_equal(generation_text(g, g->state_path), "/x/y");
@@ -201,13 +194,12 @@ static void settings_are_kept(void **state) {
 	free(g);
 }
 
-static void the_gate_knows_its_words_and_whom_to_spare(void **state) {
+TEST(the_gate_knows_its_words_and_whom_to_spare) {
 	struct generation *g = good("version = 1;\n"
 	    "gate = { command = [ \"/bin/sh\", \"-x\" ]; };\n"
 	    "exempt = [ \"127.0.0.0/8\", \"192.0.2.*\", \"::1\", \"2001:db8::/32\" ];\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );");
 
-	(void)state;
 	assert_int_equal(g->gate_word_count, 2);
 	assert_string_equal(generation_text(g, g->gate_words[0]), "/bin/sh");
 	assert_string_equal(generation_text(g, g->gate_words[1]), "-x");
@@ -216,13 +208,12 @@ static void the_gate_knows_its_words_and_whom_to_spare(void **state) {
 	free(g);
 }
 
-static void alerts_are_kept(void **state) {
+TEST(alerts_are_kept) {
 	const char *list = setting_find("alert.on")->allowed;
 	struct generation *g = good("version = 1; classes = ();\n"
 	    "alert = { command = [ \"/bin/sh\", \"root\" ]; on = [ \"gate\", \"role\" ];\n"
 	    "  interval = \"1m\"; rate = \"3/1h\"; processes = 4; timeout = \"2s\"; };");
 
-	(void)state;
 	assert_int_equal(g->alert.word_count, 2);
 	assert_string_equal(generation_text(g, g->alert.words[1]), "root");
 	assert_int_equal(g->alert.on, 1u << ALERT_GATE | 1u << ALERT_ROLE);
@@ -248,7 +239,7 @@ static void alerts_are_kept(void **state) {
 	}
 }
 
-static void mail_servers_are_kept(void **state) {
+TEST(mail_servers_are_kept) {
 	struct generation *g = good(
 	    "version = 1; classes = ();\n"
 	    "mta = ( { name = \"out\"; log = \"/l\"; syslog_name = \"postfix-out\"; clone = \"relay\";\n"
@@ -257,7 +248,6 @@ static void mail_servers_are_kept(void **state) {
 	const struct generation_mta *mta = &g->mtas[0];
 	const char *reason;
 
-	(void)state;
 	assert_int_equal(g->mta_count, 2);
 	assert_string_equal(generation_text(g, mta->name), "out");
 	assert_int_equal(mta->kind, MTA_POSTFIX);
@@ -296,7 +286,7 @@ static void mail_servers_are_kept(void **state) {
 	free(g);
 }
 
-static void the_transports_of_a_queue_have_their_own(void **state) {
+TEST(the_transports_of_a_queue_have_their_own) {
 	struct generation *g = good(
 	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; processes = 4;\n"
@@ -306,7 +296,6 @@ static void the_transports_of_a_queue_have_their_own(void **state) {
 	    " { name = \"b\"; kind = \"sendmail\"; processes = 3; queue = \"/r\"; } );");
 	const struct generation_mta *mta = &g->mtas[0];
 
-	(void)state;
 	assert_int_equal(mta->queue_count, 2);
 	assert_string_equal(generation_text(g, mta->queues[0]), "/q/local");
 	assert_string_equal(generation_text(g, mta->queues[1]), "/q/q*");
@@ -326,7 +315,7 @@ static void the_transports_of_a_queue_have_their_own(void **state) {
 	free(g);
 }
 
-static void a_driven_queue_is_kept(void **state) {
+TEST(a_driven_queue_is_kept) {
 	struct generation *g = good(
 	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; cf = \"/etc/x.cf\"; processes = 4;\n"
@@ -335,7 +324,6 @@ static void a_driven_queue_is_kept(void **state) {
 	const struct generation_mta *mta = &g->mtas[0];
 	unsigned queue_listeners = 0;
 
-	(void)state;
 	assert_true(generation_drives(g));
 	assert_int_equal(mta->processes, 4);
 	assert_string_equal(generation_text(g, mta->cf), "/etc/x.cf");
@@ -367,10 +355,9 @@ static void a_driven_queue_is_kept(void **state) {
 	free(g);
 }
 
-static void one_limit_stands_for_both(void **state) {
+TEST(one_limit_stands_for_both) {
 	struct generation *g = with_class("sessions = 9;");
 
-	(void)state;
 	assert_int_equal(generation_class(g, 0)->limits.inbound, 9);
 	free(g);
 	g = with_class("inbound = 7;");
@@ -385,7 +372,7 @@ static void one_limit_stands_for_both(void **state) {
 	free(g);
 }
 
-static void innermost_observe_wins(void **state) {
+TEST(innermost_observe_wins) {
 	/* top, class, client, outbound: -1 is left out */
 	static const int rows[][7] = {
 		{ -1, -1, -1, -1, 0, 0, 0 },
@@ -400,7 +387,6 @@ static void innermost_observe_wins(void **state) {
 	};
 	static const char *const words[] = { "", "observe = false;", "observe = true;" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct generation_class *class;
 		struct generation *g;
@@ -419,13 +405,12 @@ static void innermost_observe_wins(void **state) {
 	}
 }
 
-static void a_name_in_quotes_of_any_list_keeps_its_line(void **state) {
+TEST(a_name_in_quotes_of_any_list_keeps_its_line) {
 	struct generation *g = good("version = 1;\n/* a\n comment */\nclasses = (\n {\n name = \"c\";"
 	    " sessions = 1;\n match = [\n \"a.example\"\n , \"b.example\" # \"x\" ]\n\n,"
 	    "\"*.c.example\"\n\n ]\n }\n ,\n { name = \"d\"\n match = ( \"d.example\"\n );\n"
 	    " inbound = 1 } );");
 
-	(void)state;
 	assert_int_equal(generation_class(g, 0)->line, 5);
 	assert_int_equal(generation_rule(g, 0)->line, 8);
 	assert_int_equal(generation_rule(g, 1)->line, 9);
@@ -437,11 +422,10 @@ static void a_name_in_quotes_of_any_list_keeps_its_line(void **state) {
 
 /* Why the source looks at bare numbers before libconfig does: 1.5 wraps them, 1.7 makes
  * another type of them. */
-static void libconfig_takes_numbers_that_do_not_fit_in_silence(void **state) {
+TEST(libconfig_takes_numbers_that_do_not_fit_in_silence) {
 	config_t config;
 	int value = -1;
 
-	(void)state;
 	config_init(&config);
 	assert_int_equal(config_read_string(&config,
 	    "a = 4294967297; b = 2147483648; c = 0x1ffffffff;"), CONFIG_TRUE);
@@ -468,12 +452,11 @@ static void gather(void *context, const char *setting) {
 	snprintf(d->text + length, sizeof(d->text) - length, "%s ", setting);
 }
 
-static void the_journal_has_a_directory_for_each_role_or_none(void **state) {
+TEST(the_journal_has_a_directory_for_each_role_or_none) {
 	struct generation *some = good("version = 1; classes = ( );\n"
 	    "journal = { path = \"/j\"; file_size = \"64k\"; };"), *none, *other;
 	char path[PATH_MAX];
 
-	(void)state;
 	assert_true(generation_journal_directory(some, JOURNAL_ROOM_FEED, path));
 	assert_string_equal(path, "/j/feed");
 	assert_true(generation_journal_directory(some, JOURNAL_ROOM_KEEPER, path));
@@ -491,7 +474,7 @@ static void the_journal_has_a_directory_for_each_role_or_none(void **state) {
 	free(none);
 }
 
-static void differences_that_wait_for_a_restart(void **state) {
+TEST(differences_that_wait_for_a_restart) {
 	static const struct {
 		const char *settings, *expected;
 	} rows[] = {
@@ -516,7 +499,6 @@ static void differences_that_wait_for_a_restart(void **state) {
 	};
 	struct generation *base = with_class("sessions = 1;");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct differences d = { "" };
 		struct generation *g;
@@ -533,12 +515,11 @@ static void differences_that_wait_for_a_restart(void **state) {
 }
 
 /* 100,000 masks; all of them are found. */
-static void many_masks(void **state) {
+TEST(many_masks) {
 	size_t room = 4 << 20, length = 0;
 	char *text = malloc(room);
 	struct generation *g;
 
-	(void)state;
 	assert_non_null(text);
 	length += (size_t)snprintf(text, room, "version = 1; classes = ( { name = \"c\"; "
 	    "sessions = 1; match = [");
@@ -562,26 +543,4 @@ static void many_masks(void **state) {
 	}
 	free(g);
 	free(text);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_design_is_accepted),
-		cmocka_unit_test(everything_else_has_a_default),
-		cmocka_unit_test(settings_are_kept),
-		cmocka_unit_test(the_gate_knows_its_words_and_whom_to_spare),
-		cmocka_unit_test(alerts_are_kept),
-		cmocka_unit_test(mail_servers_are_kept),
-		cmocka_unit_test(a_driven_queue_is_kept),
-		cmocka_unit_test(the_transports_of_a_queue_have_their_own),
-		cmocka_unit_test(one_limit_stands_for_both),
-		cmocka_unit_test(innermost_observe_wins),
-		cmocka_unit_test(a_name_in_quotes_of_any_list_keeps_its_line),
-		cmocka_unit_test(libconfig_takes_numbers_that_do_not_fit_in_silence),
-		cmocka_unit_test(the_journal_has_a_directory_for_each_role_or_none),
-		cmocka_unit_test(differences_that_wait_for_a_restart),
-		cmocka_unit_test(many_masks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Every kind of mistake: severity, file, line and words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "config/compile.h"
 
 #define V "version = 1;\n"
@@ -452,10 +447,9 @@ static void render(const struct config_message *message, char *out, size_t size)
 	assert_string_equal(message->file, "t");
 }
 
-static void each_mistake_is_named(void **state) {
+TEST(each_mistake_is_named) {
 	unsigned failed = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		const char *expected = mistakes[i].expected;
 		struct config_messages messages;
@@ -481,7 +475,7 @@ static void each_mistake_is_named(void **state) {
 	assert_int_equal(failed, 0);
 }
 
-static void all_mistakes_in_one_run_and_in_order(void **state) {
+TEST(all_mistakes_in_one_run_and_in_order) {
 	static const char text[] = "version = 3;\nuser = \"\";\nstat = 1;\n"
 	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; sessions = 99999999999; },\n"
 	    "{ name = \"a\"; match = \"x\"; colour = 1; } );\nexempt = \"1.2.3\";\n";
@@ -489,7 +483,6 @@ static void all_mistakes_in_one_run_and_in_order(void **state) {
 	struct config_messages messages;
 	struct generation *g = config_compile_text(text, "t", &messages);
 
-	(void)state;
 	assert_null(g);
 	for (size_t i = 0; i < messages.count; i++) {
 		char said[512];
@@ -504,12 +497,11 @@ static void all_mistakes_in_one_run_and_in_order(void **state) {
 	config_messages_free(&messages);
 }
 
-static void a_thousand_messages_are_kept_and_all_are_counted(void **state) {
+TEST(a_thousand_messages_are_kept_and_all_are_counted) {
 	size_t room = 1 << 16, length = 0;
 	char *text = malloc(room);
 	struct config_messages messages;
 
-	(void)state;
 	assert_non_null(text);
 	for (int i = 0; i < 3000; i++)
 		length += (size_t)snprintf(text + length, room - length, "x%d = 1;\n", i);
@@ -580,11 +572,10 @@ static int remove_directory(void **state) {
 	return rmdir(directory);
 }
 
-static void included_files_are_named(void **state) {
+TEST(included_files_are_named) {
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
 	    " sessions = 1; } );\nobserve = 1;");
 	WRITE("main", V "  @include \"classes\" \n  oops = 1;\n");
@@ -610,8 +601,7 @@ static void included_files_are_named(void **state) {
 	free(g);
 }
 
-static void bad_includes(void **state) {
-	(void)state;
+TEST(bad_includes) {
 	WRITE("main", V "\n@include \"none\"\n" C);
 	expect("main", "main", 3, "cannot include");
 	WRITE("main", V "@include \".\"\n" C);		/* libconfig would exit here */
@@ -631,8 +621,7 @@ static void bad_includes(void **state) {
 	expect("main", "main", 2, "printable");
 }
 
-static void files_that_are_none(void **state) {
-	(void)state;
+TEST(files_that_are_none) {
 	expect("missing", "missing", 0, "cannot be read: No such file or directory");
 	WRITE("main", "");
 	expect("main", "main", 0, "version = 1; is missing");
@@ -644,7 +633,7 @@ static void files_that_are_none(void **state) {
 }
 
 /* Nobody but its owner and group may read it, and it has to hold one. */
-static void passwords_that_are_none(void **state) {
+TEST(passwords_that_are_none) {
 	static const struct {
 		const char *text;
 		mode_t mode;
@@ -662,7 +651,6 @@ static void passwords_that_are_none(void **state) {
 	char text[1024], words[512];
 	unsigned i;
 
-	(void)state;
 #ifndef HAVE_HIREDIS
 	skip();
 #endif
@@ -697,7 +685,7 @@ static void passwords_that_are_none(void **state) {
 }
 
 /* A directory that only sendmail.cf names would wait for the mail server's slow runs. */
-static void queues_that_are_not_driven(void **state) {
+TEST(queues_that_are_not_driven) {
 	char text[1024];
 	size_t i;
 	static const struct {
@@ -712,7 +700,6 @@ static void queues_that_are_not_driven(void **state) {
 		{ NULL, "/q/m", "cannot be read, so mta.queue is not checked against it:" },
 	};
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (cases[i].cf != NULL)
 			WRITE("cf", cases[i].cf);
@@ -727,13 +714,12 @@ static void queues_that_are_not_driven(void **state) {
 }
 
 /* Without them nothing would be delivered, and nobody told. */
-static void a_program_and_a_queue_that_are_not_there(void **state) {
+TEST(a_program_and_a_queue_that_are_not_there) {
 	static const char format[] = V "providers = \"%s\";\nlisten = { socketmap = "
 	    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
 	    "sendmail = \"%s\"; drive = true; } );\n" C;
 	char text[1024];
 
-	(void)state;
 	WRITE("none", "version = 1;\n");
 	WRITE("cf", "# nothing\n");
 	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/usr/b*", "/bin/sh");
@@ -749,10 +735,9 @@ static void a_program_and_a_queue_that_are_not_there(void **state) {
 }
 
 /* Nothing was learned, and nothing said why. */
-static void a_log_that_is_not_there_is_noted(void **state) {
+TEST(a_log_that_is_not_there_is_noted) {
 	char text[1024];
 
-	(void)state;
 	WRITE("none", "version = 1;\n");
 	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
 	    "mta = ( { name = \"a\"; log = \"/no/such.log\"; } );\n" C, file_of("none"));
@@ -765,7 +750,7 @@ static void a_log_that_is_not_there_is_noted(void **state) {
 }
 
 /* A reload went well, and the next start, of a reboot perhaps, did not. */
-static void users_and_groups_that_are_not_here(void **state) {
+TEST(users_and_groups_that_are_not_here) {
 	static const struct {
 		const char *text, *words;
 		int line;
@@ -791,7 +776,6 @@ static void users_and_groups_that_are_not_here(void **state) {
 	struct config_messages messages;
 	char text[1024];
 
-	(void)state;
 	WRITE("none", "version = 1;\n");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", cases[i].text,
@@ -807,14 +791,13 @@ static void users_and_groups_that_are_not_here(void **state) {
 }
 
 /* Who looks for the daemon does not wait for 60,000 classes, nor for what is wrong in them. */
-static void its_places_are_found_whatever_the_classes_are(void **state) {
+TEST(its_places_are_found_whatever_the_classes_are) {
 	static const char text[] = "state = { path = \"/run/other/state\"; };\n"
 	    "listen = { control = \"unix:/run/other/control\"; };\n"
 	    "classes = ( { name = 1; match = [ \"300.1.1.1/99\" ]; } );\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	write_file("places", text, sizeof(text) - 1);
 	assert_null(config_compile(file_of("places"), &messages));
 	config_messages_free(&messages);
@@ -828,10 +811,9 @@ static void its_places_are_found_whatever_the_classes_are(void **state) {
 	free(g);
 }
 
-static void random_bytes_give_a_clean_error(void **state) {
+TEST(random_bytes_give_a_clean_error) {
 	uint64_t seed = 42;
 
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		struct config_messages messages;
 		char bytes[512];
@@ -847,22 +829,4 @@ static void random_bytes_give_a_clean_error(void **state) {
 	}
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_mistake_is_named),
-		cmocka_unit_test(all_mistakes_in_one_run_and_in_order),
-		cmocka_unit_test(a_thousand_messages_are_kept_and_all_are_counted),
-		cmocka_unit_test(included_files_are_named),
-		cmocka_unit_test(bad_includes),
-		cmocka_unit_test(files_that_are_none),
-		cmocka_unit_test(passwords_that_are_none),
-		cmocka_unit_test(queues_that_are_not_driven),
-		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
-		cmocka_unit_test(a_log_that_is_not_there_is_noted),
-		cmocka_unit_test(users_and_groups_that_are_not_here),
-		cmocka_unit_test(its_places_are_found_whatever_the_classes_are),
-		cmocka_unit_test(random_bytes_give_a_clean_error),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_GROUP(make_directory, remove_directory)

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* What is learned of a delivery, and of which mail server it is. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/feed.h"
 #include "segment/destinations.h"
@@ -63,11 +58,10 @@ static struct destination_seen find(const char *domain) {
 	return seen;
 }
 
-static void whose_delivery_it_is(void **state) {
+TEST(whose_delivery_it_is) {
 	char name[SEGMENT_NAME_MAX + 1];
 	struct destination_seen seen;
 
-	(void)state;
 	site_open(&site, 64, configuration);
 	assert_true(note(0xf, "postfix/smtp", "A.example", "192.0.2.1", 25));
 	seen = find("a.example");
@@ -95,8 +89,7 @@ static void whose_delivery_it_is(void **state) {
 	site_close(&site);
 }
 
-static void what_teaches_nothing(void **state) {
-	(void)state;
+TEST(what_teaches_nothing) {
 	site_open(&site, 64, configuration);
 	assert_false(note(0xf, "postfix/smtp", "x.example", "", 0));
 	assert_false(note(0xf, "postfix/smtp", "x.example", "", 25));
@@ -115,7 +108,7 @@ static void what_teaches_nothing(void **state) {
 }
 
 /* A Sendmail that only queues says so of each recipient: nobody was held. */
-static void what_sendmail_queues_is_no_result(void **state) {
+TEST(what_sendmail_queues_is_no_result) {
 	const struct feed_origin origin = { .log = 0 };
 	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .status = DELIVERY_DEFERRED,
 		.agent = AGENT_SMTP, .program = span_of("sm-mta"),
@@ -125,7 +118,6 @@ static void what_sendmail_queues_is_no_result(void **state) {
 		.reply = span_of(""), .recipients = 1, .conn_use = 1 };
 	const _Atomic uint64_t *suspended;
 
-	(void)state;
 	site_open(&site, 1000, configuration);
 	suspended = &segment_header(site.segment)->counters[COUNTER_RESULTS_SUSPENDED];
 	assert_false(engine_feed_delivery(site.engine, site.generation, 8, &d, &origin,
@@ -138,14 +130,4 @@ static void what_sendmail_queues_is_no_result(void **state) {
 	    clock_now_ns());
 	assert_non_null(engine_feed_judged(site.engine));
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whose_delivery_it_is),
-		cmocka_unit_test(what_teaches_nothing),
-		cmocka_unit_test(what_sendmail_queues_is_no_result),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

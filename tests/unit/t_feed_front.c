@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The feed's loop, with an engine of the test's own: its signs of life, and how it
  * ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -226,14 +222,13 @@ static int set_up(void **state) {
 
 /* Who is started in its place has a new one; else mail that waits would never be asked
  * for again. */
-static void a_feed_that_lost_its_link_ends(void **state) {
-	(void)state;
+TEST_IN(set_up, NULL, a_feed_that_lost_its_link_ends) {
 	assert_string_equal(run(-1), "the supervisor closed its link");
 	assert_int_equal(fake.pins, 0);
 }
 
 /* One read has thousands of them, each of which may wait for a lock. */
-static void ends_of_sessions_do_not_silence_the_heartbeat(void **state) {
+TEST_IN(set_up, NULL, ends_of_sessions_do_not_silence_the_heartbeat) {
 	static const char text[] = "close client=203.0.113.5 client_port=4000\n";
 	struct sockaddr_un place = { .sun_family = AF_UNIX };
 	int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -241,7 +236,6 @@ static void ends_of_sessions_do_not_silence_the_heartbeat(void **state) {
 	socklen_t length = sizeof(place);
 	static char all[ENDS * sizeof(text)];
 
-	(void)state;
 	assert_int_equal(bind(listening, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
 	assert_int_equal(listen(listening, 1), 0);
 	assert_int_equal(getsockname(listening, (struct sockaddr *)&place, &length), 0);
@@ -254,13 +248,4 @@ static void ends_of_sessions_do_not_silence_the_heartbeat(void **state) {
 	/* of 50 ms each: far from 3 s */
 	assert_true(seen.most <= 20);
 	close(fd);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_feed_that_lost_its_link_ends, set_up),
-		cmocka_unit_test_setup(ends_of_sessions_do_not_silence_the_heartbeat, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

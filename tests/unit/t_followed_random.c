@@ -5,19 +5,15 @@
  * unread comes exactly once to somebody who knows the origin of the last line
  * that he took.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "front/followed_log.h"
 #include "tests/unit/feed_records.h"
@@ -210,8 +206,7 @@ static void end_round(void) {
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void each_line_once(void **state) {
-	(void)state;
+TEST(each_line_once) {
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned rotations = 0;
 
@@ -239,10 +234,6 @@ static void each_line_once(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_line_once),
-	};
-
 	random_source = random_seeded("t_followed_random");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run();
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Delivery orders of a real qmgr: $POSTERN_SHARED/qmgr-oracle.json, or ../shared beside the
  * sources; skipped without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/job.h"
 
 #define TEXT_MOST	65536
@@ -91,11 +86,10 @@ static uint32_t deliver(const struct job_settings *settings, const uint32_t *siz
 	return delivered;
 }
 
-static void as_a_real_qmgr(void **state) {
+TEST(as_a_real_qmgr) {
 	const char *at = read_oracle();
 	uint32_t cases = 0;
 
-	(void)state;
 	if (at == NULL) {
 		printf("there is no ../shared/qmgr-oracle.json, and no POSTERN_SHARED\n");
 		skip();
@@ -117,12 +111,4 @@ static void as_a_real_qmgr(void **state) {
 		at++;
 	}
 	assert_true(cases >= 8);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_a_real_qmgr),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl journal, on journals that are made here byte by byte: what check finds and what
  * it means, what dump writes of each type, what stat counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "ctl/arguments.h"
 #include "ctl/ctl.h"
 #include "ctl/journal_record.h"
@@ -238,10 +233,9 @@ static void make_five(struct made *made) {
 
 /* --- check -------------------------------------------------------------------------------- */
 
-static void a_whole_journal_is_whole(void **state) {
+TEST(a_whole_journal_is_whole) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	expect(&made, "check", EX_OK, "/queue: 1 file, 7 records: intact\n");
@@ -250,10 +244,9 @@ static void a_whole_journal_is_whole(void **state) {
 }
 
 /* Cut anywhere within what was not synced: torn, and never damage. */
-static void what_was_not_synced_is_torn_at_most(void **state) {
+TEST(what_was_not_synced_is_torn_at_most) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	for (size_t length = made.at + 1; length < made.length; length++) {
 		char place[64];
@@ -269,11 +262,10 @@ static void what_was_not_synced_is_torn_at_most(void **state) {
 }
 
 /* Every byte of it but its mark. */
-static void what_was_synced_is_damage(void **state) {
+TEST(what_was_synced_is_damage) {
 	struct made made;
 	uint32_t at = JOURNAL_HEAD_SIZE, end;
 
-	(void)state;
 	make_five(&made);
 	end = at + JOURNAL_HEADER + 40;
 	for (uint32_t i = at; i < end; i++) {
@@ -291,10 +283,9 @@ static void what_was_synced_is_damage(void **state) {
 	forget(&made);
 }
 
-static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state) {
+TEST(a_bit_of_a_mark_is_damage_that_changes_nothing) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	made.bytes[made.at + JOURNAL_MARK_AT] ^= 0x04;
 	write_file(&made, made.length);
@@ -304,10 +295,9 @@ static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state) {
 	forget(&made);
 }
 
-static void what_a_later_version_wrote_is_told(void **state) {
+TEST(what_a_later_version_wrote_is_told) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_record(&made, JOURNAL_START, 2, "new", 3);
 	write_file(&made, made.length);
@@ -322,10 +312,9 @@ static void what_a_later_version_wrote_is_told(void **state) {
 	forget(&made);
 }
 
-static void a_right_checksum_over_nonsense_is_damage(void **state) {
+TEST(a_right_checksum_over_nonsense_is_damage) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_record(&made, JOURNAL_FINISH, 1, "xyz", 3);
 	write_file(&made, made.length);
@@ -334,10 +323,9 @@ static void a_right_checksum_over_nonsense_is_damage(void **state) {
 	forget(&made);
 }
 
-static void where_none_is_a_mistake_is_told(void **state) {
+TEST(where_none_is_a_mistake_is_told) {
 	struct made made = { .directory = "/nonexistent/journal" };
 
-	(void)state;
 	expect(&made, "check", EX_NOINPUT, "");
 	expect(&made, "stat", EX_NOINPUT, "");
 	snprintf(made.directory, sizeof(made.directory), "/etc");
@@ -348,10 +336,9 @@ static void where_none_is_a_mistake_is_told(void **state) {
 
 /* --- dump --------------------------------------------------------------------------------- */
 
-static void a_record_is_a_line(void **state) {
+TEST(a_record_is_a_line) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_manual(&made);
 	write_file(&made, made.length);
@@ -368,10 +355,9 @@ static void a_record_is_a_line(void **state) {
 	forget(&made);
 }
 
-static void names_from_outside_harm_no_terminal(void **state) {
+TEST(names_from_outside_harm_no_terminal) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	expect(&made, "dump --id 6AM3A2", EX_OK,
@@ -386,10 +372,9 @@ static void names_from_outside_harm_no_terminal(void **state) {
 	forget(&made);
 }
 
-static void filters(void **state) {
+TEST(filters) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_manual(&made);
 	write_file(&made, made.length);
@@ -410,10 +395,9 @@ static void filters(void **state) {
 
 /* Live are the head, the envelope that waits, and what stands of the message in work since
  * its envelope, which it needs, too. */
-static void stat_counts_what_is_live(void **state) {
+TEST(stat_counts_what_is_live) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	expect(&made, "--json stat", EX_OK, "\"files\": 1,\n");
@@ -427,7 +411,7 @@ static void stat_counts_what_is_live(void **state) {
 	forget(&made);
 }
 
-static void positions_are_told(void **state) {
+TEST(positions_are_told) {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
 		.first_file = 1, .syncs = 30, .results = 400, .count = 2,
@@ -437,7 +421,6 @@ static void positions_are_told(void **state) {
 	uint8_t payload[JOURNAL_SLOT], slots[2 * JOURNAL_SLOT] = { 0 };
 	char path[128];
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	frame.payload = payload;
@@ -480,7 +463,7 @@ static void positions_are_told(void **state) {
 }
 
 /* The first file that counts is gone: only the positions know. */
-static void a_first_file_that_is_gone_is_damage(void **state) {
+TEST(a_first_file_that_is_gone_is_damage) {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
 		.first_file = 1 };
@@ -489,7 +472,6 @@ static void a_first_file_that_is_gone_is_damage(void **state) {
 	uint8_t payload[JOURNAL_SLOT], slot[JOURNAL_SLOT] = { 0 };
 	char path[128];
 
-	(void)state;
 	make_five(&made);
 	begin_file(&made, 1, (uint32_t)made.length);
 	write_file(&made, made.length);
@@ -511,12 +493,11 @@ static void a_first_file_that_is_gone_is_damage(void **state) {
 }
 
 /* Also as a user who may do no more. */
-static void nothing_is_changed(void **state) {
+TEST(nothing_is_changed) {
 	struct made made;
 	char below[80], path[128];
 	struct stat before, after;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length - 3);
 	path_of(&made, 1, path);
@@ -539,7 +520,7 @@ static uint64_t id_of(uint64_t i) {
 }
 
 /* Whoever writes the journal of decisions chooses the times in it. */
-static void why_reckons_with_no_time_that_overflows(void **state) {
+TEST(why_reckons_with_no_time_that_overflows) {
 	static const int64_t times[] = { INT64_MIN, -1, NOON, INT64_MAX - 1, INT64_MAX };
 	static const int64_t untils[] = { 0, 0, NOON, INT64_MAX / 2, INT64_MAX };
 	static const struct ctl plain;
@@ -550,7 +531,6 @@ static void why_reckons_with_no_time_that_overflows(void **state) {
 	struct made made;
 	char path[128];
 
-	(void)state;
 	begin(&made);
 	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		const struct journal_decision decision = { .id = id_of(i), .kind = TEXT("by-hand"),
@@ -573,26 +553,4 @@ static void why_reckons_with_no_time_that_overflows(void **state) {
 	}
 	why_sources_end(&sources);
 	forget(&made);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_journal_is_whole),
-		cmocka_unit_test(what_was_not_synced_is_torn_at_most),
-		cmocka_unit_test(what_was_synced_is_damage),
-		cmocka_unit_test(a_bit_of_a_mark_is_damage_that_changes_nothing),
-		cmocka_unit_test(what_a_later_version_wrote_is_told),
-		cmocka_unit_test(a_right_checksum_over_nonsense_is_damage),
-		cmocka_unit_test(where_none_is_a_mistake_is_told),
-		cmocka_unit_test(a_record_is_a_line),
-		cmocka_unit_test(names_from_outside_harm_no_terminal),
-		cmocka_unit_test(filters),
-		cmocka_unit_test(stat_counts_what_is_live),
-		cmocka_unit_test(positions_are_told),
-		cmocka_unit_test(a_first_file_that_is_gone_is_damage),
-		cmocka_unit_test(nothing_is_changed),
-		cmocka_unit_test(why_reckons_with_no_time_that_overflows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,10 @@
  * version, upon a disk that fails: it is opened, says what is wrong, ends what it does, and
  * never tells of a message what was never so.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <errno.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "journal/reader.h"
 #include "tests/crash/journal_world.h"
@@ -151,11 +148,10 @@ static bool use(struct disk *disk, bool *newest, uint64_t *says) {
 }
 
 /* One bit at each place of each file, a mark's too. */
-static void test_flipped_bits(void **state) {
+TEST(test_flipped_bits) {
 	struct names names = names_of(journal);
 	unsigned harmless = 0, lost = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < names.count; i++) {
 		size_t size = 0;
 
@@ -182,10 +178,9 @@ static void test_flipped_bits(void **state) {
 }
 
 /* A row of bytes is overwritten, or what follows it is cut off. */
-static void test_overwritten(void **state) {
+TEST(test_overwritten) {
 	struct names names = names_of(journal);
 
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		const char *name = names.name[random_below(&dice, names.count)];
 		struct disk *disk = copy_of_journal();
@@ -242,12 +237,11 @@ static bool is_unheard_of(const struct names *names, const char *name) {
 }
 
 /* Each file missing, empty, or twice as long; and all of them. */
-static void test_files_missing(void **state) {
+TEST(test_files_missing) {
 	struct names names = names_of(journal);
 	bool newest;
 	uint64_t says;
 
-	(void)state;
 	for (unsigned i = 0; i < 3 * names.count; i++) {
 		const char *name = names.name[i / 3];
 		struct disk *disk = copy_of_journal();
@@ -274,7 +268,7 @@ static void test_files_missing(void **state) {
 }
 
 /* Other people's files are left alone. */
-static void test_foreign_files(void **state) {
+TEST(test_foreign_files) {
 	static const char *const foreign[] = { "README", "0000000001.log.bak", "00000000001.log",
 		".hidden", "1.log", "9999999999.log", "positions~" };
 	struct disk *disk = copy_of_journal();
@@ -282,7 +276,6 @@ static void test_foreign_files(void **state) {
 	struct world world;
 	unsigned left = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		disk_put(disk, foreign[i], "something else", 14);
 	world_open(&world, &kind, disk, &known, random_next(&dice), 0);
@@ -329,10 +322,9 @@ static bool has_head(const char *name) {
 	    journal_head_read(bytes, size, &head, &frame) == JOURNAL_HEAD_GOOD;
 }
 
-static void test_later_version(void **state) {
+TEST(test_later_version) {
 	struct names names = names_of(journal);
 
-	(void)state;
 	for (unsigned i = 0; i < names.count; i++) {
 		struct disk *disk;
 		bool newest, left = false;
@@ -420,14 +412,13 @@ static void start_badly(struct failing *failing) {
 	assert_false(world.failed || later.failed);
 }
 
-static void test_starts_on_a_bad_disk(void **state) {
+TEST(test_starts_on_a_bad_disk) {
 	static const struct { enum disk_act act; int error; } ways[] = {
 		{ DISK_LIST, EIO }, { DISK_OPEN, EIO }, { DISK_OPEN, EACCES },
 		{ DISK_READ, EIO }, { DISK_CREATE, EROFS }, { DISK_CREATE, ENOSPC },
 		{ DISK_WRITE, ENOSPC }, { DISK_WRITE, EIO }, { DISK_WRITE, EINTR },
 		{ DISK_SYNC, EIO }, { DISK_SYNC_NAMES, EIO }, { DISK_UNLINK, EROFS } };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		for (unsigned from = 0; from < 12; from++)
 			for (unsigned always = 0; always < 2; always++)
@@ -436,15 +427,4 @@ static void test_starts_on_a_bad_disk(void **state) {
 					.count = always ? UINT32_MAX : 1 });
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flipped_bits),
-		cmocka_unit_test(test_overwritten),
-		cmocka_unit_test(test_files_missing),
-		cmocka_unit_test(test_foreign_files),
-		cmocka_unit_test(test_later_version),
-		cmocka_unit_test(test_starts_on_a_bad_disk),
-	};
-
-	return cmocka_run_group_tests(tests, make_journal, end_journal);
-}
+TEST_GROUP(make_journal, end_journal)

@@ -3,6 +3,7 @@
  * is ever deleted. */
 #include <fcntl.h>
 
+#include "tests/unit/test.h"
 #include "base/file_lock.h"
 #include "tests/unit/journal_site.h"
 #include "tests/crash/sync_log.h"
@@ -62,8 +63,7 @@ static void check_kept_for_ever(void) {
 }
 
 /* The file system of journal.path comes when posternd runs. */
-static void one_that_is_mounted_late_is_not_deleted(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, one_that_is_mounted_late_is_not_deleted) {
 	write_one();
 	lose_all();
 	move("feed", "theirs-feed");
@@ -83,8 +83,7 @@ static void one_that_is_mounted_late_is_not_deleted(void **state) {
 }
 
 /* It was there at the start, and nobody of this state could read it. */
-static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, one_that_could_not_be_read_at_the_start_is_not_deleted) {
 	write_one();
 	lose_all();
 	segment_has_learned(site.segment, false);
@@ -98,13 +97,12 @@ static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state)
 
 /* Two posternd: the second neither restores nor writes while the first lives, and deletes
  * nothing of the first's when that has ended. */
-static void one_that_another_posternd_writes_stays_when_that_has_ended(void **state) {
+TEST_IN(open_site, close_site, one_that_another_posternd_writes_stays_when_that_has_ended) {
 	static const char *const rooms[] = { "feed", "keeper" };
 	uint64_t before, after;
 	char path[160], name[200];
 	int locks[2];
 
-	(void)state;
 	write_one();
 	lose_all();
 	for (unsigned i = 0; i < 2; i++) {
@@ -150,12 +148,11 @@ static void append_unknown(const char *room, enum journal_kind kind) {
 	journal_storage_close(&storage);
 }
 
-static void a_file_with_records_that_are_not_known_is_not_deleted(void **state) {
+TEST_IN(open_site, close_site, a_file_with_records_that_are_not_known_is_not_deleted) {
 	uint64_t bytes;
 	char name[32];
 	unsigned number = 0;
 
-	(void)state;
 	learn_ceiling("a.example", 5, "");
 	turns(2);
 	close_journals();
@@ -183,17 +180,4 @@ static void a_file_with_records_that_are_not_known_is_not_deleted(void **state) 
 	assert_in_range(news_of(JOURNAL_NEWS_LATER, JOURNAL_ROOM_FEED), 1, 4);
 	assert_true(counted(COUNTER_JOURNAL_DAMAGED) >= 1);
 	open_journals();
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(one_that_is_mounted_late_is_not_deleted),
-		TEST(one_that_could_not_be_read_at_the_start_is_not_deleted),
-		TEST(one_that_another_posternd_writes_stays_when_that_has_ended),
-		TEST(a_file_with_records_that_are_not_known_is_not_deleted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * what is given, known, shown and counted is what the model has; whatever is due has been
  * given once the owner has taken all that it is given; and the log stays small.
  */
+#include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
 
 #include <stdio.h>
@@ -298,10 +299,9 @@ static void step(void) {
 	}
 }
 
-static void test_the_log_is_as_the_model(void **state) {
+TEST_IN(world_begin, world_end, test_the_log_is_as_the_model) {
 	uint64_t most = 0;
 
-	(void)state;
 	chance = random_seeded("t_journal_random");
 	for (unsigned i = 0; i < STEPS; i++) {
 		step();
@@ -331,12 +331,11 @@ static uint64_t key_of(unsigned i) {
 	    UINT64_C(0xfffffff0) - i % 7) | (uint64_t)i << 34;
 }
 
-static void test_the_index_is_as_a_list(void **state) {
+TEST(test_the_index_is_as_a_list) {
 	static bool there[KEYS];
 	static struct messages m;
 	struct messages_settings settings = messages_defaults;
 
-	(void)state;
 	memset(there, 0, sizeof(there));
 	m.settings = settings;
 	chance = random_seeded("t_journal_random, index");
@@ -362,13 +361,4 @@ static void test_the_index_is_as_a_list(void **state) {
 	for (unsigned k = 0; k < KEYS; k++)
 		assert_int_equal(messages_index_find(&m, key_of(k + 1)) != NULL, there[k]);
 	messages_index_close(&m);
-}
-
-int main(void) {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_the_log_is_as_the_model, world_begin,
-		    world_end),
-		cmocka_unit_test(test_the_index_is_as_a_list),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

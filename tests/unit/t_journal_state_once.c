@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Each result counts once, whenever all is lost: results of two logs for the same
  * destinations, processes that are killed at any time, a journal that is cut anywhere. */
+#include "tests/unit/test.h"
 #include "tests/unit/journal_site.h"
 #include "tests/unit/random.h"
 
@@ -133,10 +134,9 @@ static void assert_counts(void) {
 	}
 }
 
-static void each_result_counts_once(void **state) {
+TEST(each_result_counts_once) {
 	struct random random = random_seeded("t_journal_state_once");
 
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		open_site(NULL);
 		write_logs(&random);
@@ -177,12 +177,11 @@ static void feed_line_of(unsigned log, const char *name) {
 }
 
 /* More than are written in a turn: meanwhile more comes, of both logs to the same ones. */
-static void a_group_of_several_turns_is_of_one_moment(void **state) {
+TEST(a_group_of_several_turns_is_of_one_moment) {
 	struct destination_window is;
 	unsigned counted_before = 0;
 	char name[32];
 
-	(void)state;
 	site_open_sized(&site, 64, 65536, JOURNAL_SITE);
 	now_ns = clock_now_ns();
 	wall_ns = clock_wall_ns();
@@ -216,13 +215,4 @@ static void a_group_of_several_turns_is_of_one_moment(void **state) {
 	}
 	assert_int_equal(counted_before, 30000 + 4 * 60);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_result_counts_once),
-		cmocka_unit_test(a_group_of_several_turns_is_of_one_moment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#include "tests/unit/test.h"
 #include "tests/unit/journal_site.h"
 
 static bool reads_fail, positions_fail;
@@ -84,10 +85,9 @@ static void open_again(void) {
 	open_journals();
 }
 
-static void what_was_held_is_so_again_when_reads_go_well(void **state) {
+TEST_IN(open_site, close_site, what_was_held_is_so_again_when_reads_go_well) {
 	struct destination_window is;
 
-	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_KEEPER);
@@ -99,8 +99,7 @@ static void what_was_held_is_so_again_when_reads_go_well(void **state) {
 }
 
 /* Only its files know of it: two checkpoints later, too, when the older ones have gone. */
-static void what_was_held_is_there_after_another_loss(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_was_held_is_there_after_another_loss) {
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_KEEPER);
@@ -112,8 +111,7 @@ static void what_was_held_is_there_after_another_loss(void **state) {
 }
 
 /* Nobody reads it into a state that has learned since, and nobody deletes it. */
-static void what_was_learned_stays_in_its_files(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_was_learned_stays_in_its_files) {
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_FEED);
@@ -124,8 +122,7 @@ static void what_was_learned_stays_in_its_files(void **state) {
 }
 
 /* They say that it stays. */
-static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_was_learned_stays_though_positions_cannot_be_read_for_a_while) {
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_FEED);
@@ -143,8 +140,7 @@ static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(v
 }
 
 /* Who restores takes them for none, and its writer does not. */
-static void what_is_restored_without_positions_stays(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_is_restored_without_positions_stays) {
 	learn_ceiling("learned.example", 5, "");
 	turns(6);
 	assert_true(room_has("feed", JOURNAL_POSITIONS_NAME));
@@ -160,8 +156,7 @@ static void what_is_restored_without_positions_stays(void **state) {
 }
 
 /* Its process is killed before it has recorded that they stay. */
-static void what_was_learned_stays_though_its_process_is_killed(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_was_learned_stays_though_its_process_is_killed) {
 	lose_all_and_reads();
 	reads_fail = false;
 	open_again();
@@ -172,8 +167,7 @@ static void what_was_learned_stays_though_its_process_is_killed(void **state) {
 	assert_true(room_has("feed", old_feed));
 }
 
-static void what_was_held_is_so_again_though_its_process_was_killed(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_was_held_is_so_again_though_its_process_was_killed) {
 	lose_all_and_reads();
 	reads_fail = false;
 	open_again();
@@ -186,11 +180,10 @@ static void what_was_held_is_so_again_though_its_process_was_killed(void **state
 }
 
 /* It has begun a file without what it could not read, and is killed before it has given up. */
-static void what_was_held_stays_though_its_process_is_killed(void **state) {
+TEST_IN(open_site, close_site, what_was_held_stays_though_its_process_is_killed) {
 	uint64_t bytes;
 	unsigned files;
 
-	(void)state;
 	lose_all_and_reads();
 	files = room_files("keeper", &bytes);
 	for (unsigned i = 0; i < 200 && room_files("keeper", &bytes) == files; i++)
@@ -205,8 +198,7 @@ static void what_was_held_stays_though_its_process_is_killed(void **state) {
 }
 
 /* Minutes: by then what is new is written all the same. */
-static void what_cannot_be_read_for_long_stays_in_its_files(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_cannot_be_read_for_long_stays_in_its_files) {
 	lose_all_and_reads();
 	turns(250);
 	turns_until_settled(JOURNAL_ROOM_KEEPER);
@@ -223,8 +215,7 @@ static void what_cannot_be_read_for_long_stays_in_its_files(void **state) {
 }
 
 /* The last word is that of whoever did something meanwhile. */
-static void what_was_resumed_meanwhile_is_not_held_again(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, what_was_resumed_meanwhile_is_not_held_again) {
 	/* by_hand() takes the real date, which turns must not overtake: feed/ would seem to have
 	 * written the hold after it was resumed */
 	wall_ns -= 3600 * NS_PER_SECOND;
@@ -239,23 +230,4 @@ static void what_was_resumed_meanwhile_is_not_held_again(void **state) {
 	assert_true(restored());
 	assert_true(is_held("held.example"));
 	assert_false(is_held("open.example"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(what_was_held_is_so_again_when_reads_go_well),
-		TEST(what_was_held_is_there_after_another_loss),
-		TEST(what_was_learned_stays_in_its_files),
-		TEST(what_was_learned_stays_though_positions_cannot_be_read_for_a_while),
-		TEST(what_is_restored_without_positions_stays),
-		TEST(what_was_learned_stays_though_its_process_is_killed),
-		TEST(what_was_held_is_so_again_though_its_process_was_killed),
-		TEST(what_was_held_stays_though_its_process_is_killed),
-		TEST(what_cannot_be_read_for_long_stays_in_its_files),
-		TEST(what_was_resumed_meanwhile_is_not_held_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,16 +4,11 @@
  * shipped rules: they may refine, never lead astray.  Needs the material beside the
  * project (POSTERN_SHARED, or ../shared); skipped without.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "config/compile.h"
 #include "judge/judge.h"
 #include "wire/mail_log.h"
@@ -170,13 +165,12 @@ static FILE *open_table(const char *name) {
 	return file;
 }
 
-static void replies_keep_their_class(void **state) {
+TEST(replies_keep_their_class) {
 	FILE *file = open_table("responses-truth.tsv");
 	struct score score = { .all = 0 };
 	char *line = NULL, *columns[COLUMNS_MAX];
 	size_t room = 0;
 
-	(void)state;
 	while (getline(&line, &room, file) > 0) {
 		struct reply reply;
 		struct span words;
@@ -198,13 +192,12 @@ static void replies_keep_their_class(void **state) {
 	assert_true(score.sure_right * 100 >= score.sure * 95);
 }
 
-static void deliveries_keep_their_class(void **state) {
+TEST(deliveries_keep_their_class) {
 	FILE *file = open_table("delivery-truth.tsv");
 	struct score score = { .all = 0 };
 	char *line = NULL, *columns[COLUMNS_MAX], whole[8192];
 	size_t room = 0;
 
-	(void)state;
 	while (getline(&line, &room, file) > 0) {
 		struct judgement judgement;
 		struct log_line out;
@@ -236,11 +229,4 @@ static void deliveries_keep_their_class(void **state) {
 	assert_true(score.sure_right * 100 >= score.sure * 98);
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replies_keep_their_class),
-		cmocka_unit_test(deliveries_keep_their_class),
-	};
-
-	return cmocka_run_group_tests(tests, open_judge, close_judge);
-}
+TEST_GROUP(open_judge, close_judge)

@@ -5,16 +5,11 @@
  * of XLA's own README: customer.fr (*.customer.fr 8 8, * 3 3) and insa-lyon.fr
  * (*.insa-lyon.fr 8 3, *.univ-lyon1.fr 6 4, * 15 16), queue number first.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/limit.h"
 #include "tests/unit/random.h"
 
@@ -53,7 +48,7 @@ static void assert_decision(struct decision got, enum verdict verdict,
 }
 
 /* Rows 1 and 2: inbound, n < inbound admits; n >= inbound is 421. */
-static void inbound_rows(void **state) {
+TEST(inbound_rows) {
 	static const struct {
 		uint32_t queue, reject, open;
 		enum verdict verdict;
@@ -76,7 +71,6 @@ static void inbound_rows(void **state) {
 		{ 0, LIMIT_NONE, 4000000000u, VERDICT_ADMIT },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct limits limits = xla(cases[i].queue, cases[i].reject);
 		bool admit = cases[i].verdict == VERDICT_ADMIT;
@@ -90,7 +84,7 @@ static void inbound_rows(void **state) {
 
 /* Rows 3 and 4: outbound, n < sessions admits and counts once a process; else
  * the mail stays queued, though one of n is the asking process's own. */
-static void outbound_rows(void **state) {
+TEST(outbound_rows) {
 	static const struct {
 		uint32_t queue, reject, open;
 		bool held;
@@ -120,7 +114,6 @@ static void outbound_rows(void **state) {
 		{ 0, 8, 0, false, REASON_CLASS_SESSIONS },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct limits limits = xla(cases[i].queue, cases[i].reject);
 		struct decision decision = outbound(&limits, cases[i].open,
@@ -135,10 +128,9 @@ static void outbound_rows(void **state) {
 }
 
 /* Row 5: the same process, the same host: no new connection, however full. */
-static void same_host_row(void **state) {
+TEST(same_host_row) {
 	struct limits limits = xla(3, 3);
 
-	(void)state;
 	for (uint32_t open = 0; open < 6; open++) {
 		struct decision decision = outbound(&limits, open, true, true);
 
@@ -156,11 +148,10 @@ static bool gate_is_shut(const struct limits *classes, const uint32_t *open,
 	return true;
 }
 
-static void gate_row(void **state) {
+TEST(gate_row) {
 	const struct limits customer[] = { xla(8, 8), xla(3, 3) };
 	const struct limits lyon[] = { xla(8, 3), xla(6, 4), xla(15, 16) };
 
-	(void)state;
 	assert_true(gate_is_shut(customer, (uint32_t[]){ 8, 3 }, 2));
 	assert_false(gate_is_shut(customer, (uint32_t[]){ 7, 3 }, 2));
 	assert_false(gate_is_shut(customer, (uint32_t[]){ 8, 2 }, 2));
@@ -171,11 +162,10 @@ static void gate_row(void **state) {
 }
 
 /* customer.fr as the README tells it, one step after the other. */
-static void customer_example(void **state) {
+TEST(customer_example) {
 	struct limits customer = xla(8, 8), others = xla(3, 3);
 	uint32_t n = 0, m = 0;
 
-	(void)state;
 	/* "no more than 8 simultaneous sessions" with the customer, both ways */
 	for (int i = 0; i < 5; i++, n++)
 		assert_int_equal(inbound(&customer, n).verdict, VERDICT_ADMIT);
@@ -192,11 +182,10 @@ static void customer_example(void **state) {
 	assert_int_equal(outbound(&others, m, false, false).verdict, VERDICT_ADMIT);
 }
 
-static void client_limits_come_after_the_class(void **state) {
+TEST(client_limits_come_after_the_class) {
 	struct limits limits = xla(10, 5);
 	struct limit_state open = { .open = 4, .client_open = 2 };
 
-	(void)state;
 	limits.client_sessions = 3;
 	assert_decision(limit_inbound(&limits, &open, 0), VERDICT_ADMIT,
 	    REASON_BELOW_LIMIT, 4, 5);
@@ -218,12 +207,11 @@ static void client_limits_come_after_the_class(void **state) {
 }
 
 /* Class 2/10s: an event takes 5 s of the line, a burst of 2. Client 1/10s. */
-static void rates_come_last(void **state) {
+TEST(rates_come_last) {
 	struct limits limits = xla(10, 5);
 	struct limit_state open = { .open = 1, .client_open = 1 };
 	int64_t now = 100 * SECOND;
 
-	(void)state;
 	limits.rate = (struct rate_limit){ .period_ns = 10 * SECOND, .count = 2 };
 	limits.client_rate = (struct rate_limit){ .period_ns = 10 * SECOND, .count = 1 };
 	assert_int_equal(limit_inbound(&limits, &open, now).verdict, VERDICT_ADMIT);
@@ -314,10 +302,9 @@ static void step(struct random *random, const struct limits *limits,
 	    limits->inbound));
 }
 
-static void never_above_the_limits(void **state) {
+TEST(never_above_the_limits) {
 	struct random random = random_seeded("never_above_the_limits");
 
-	(void)state;
 	for (int round = 0; round < 500; round++) {
 		struct limits limits = xla(random_below(&random, 8), random_below(&random, 8));
 		struct world world = { { 0 }, { 0 } };
@@ -328,19 +315,4 @@ static void never_above_the_limits(void **state) {
 		for (int i = 0; i < 500; i++)
 			step(&random, &limits, &world, &n);
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inbound_rows),
-		cmocka_unit_test(outbound_rows),
-		cmocka_unit_test(same_host_row),
-		cmocka_unit_test(gate_row),
-		cmocka_unit_test(customer_example),
-		cmocka_unit_test(client_limits_come_after_the_class),
-		cmocka_unit_test(rates_come_last),
-		cmocka_unit_test(never_above_the_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

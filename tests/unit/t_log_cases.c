@@ -3,16 +3,11 @@
  * Our own collection of lines (tests/unit/cases/log_lines) behind every form of head that
  * syslog daemons, journals and collectors write: fields and class are right in each.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/reply.h"
 #include "tests/unit/scanned_lines.h"
 #include "wire/mail_log.h"
@@ -183,11 +178,10 @@ static const char *check_delivery(void) {
 	return is_listed(result_class_word(reply.class), fields[CLASS]) ? NULL : wrong;
 }
 
-static void behind_every_head(void **state) {
+TEST(behind_every_head) {
 	FILE *file = open_cases();
 	unsigned rows = 0, wrong = 0;
 
-	(void)state;
 	while (next_case(file)) {
 		bool is_delivery = strcmp(fields[CLASS], "not") != 0;
 
@@ -216,10 +210,9 @@ static void behind_every_head(void **state) {
 	assert_int_equal(wrong, 0);
 }
 
-static void behind_another_program(void **state) {
+TEST(behind_another_program) {
 	FILE *file = open_cases();
 
-	(void)state;
 	while (next_case(file))
 		for (size_t i = 0; i < sizeof(foreign_heads) / sizeof(foreign_heads[0]); i++) {
 			write_line(foreign_heads[i], "");
@@ -229,11 +222,10 @@ static void behind_another_program(void **state) {
 	fclose(file);
 }
 
-static void dates(void **state) {
+TEST(dates) {
 	static char message[] = "x", program[] = "postfix/smtp";
 	unsigned wrong = 0;
 
-	(void)state;
 	fields[PROGRAM] = program;
 	fields[MESSAGE] = message;
 	for (size_t i = 0; i < HEADS; i++) {
@@ -247,14 +239,4 @@ static void dates(void **state) {
 		}
 	}
 	assert_int_equal(wrong, 0);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(behind_every_head),
-		cmocka_unit_test(behind_another_program),
-		cmocka_unit_test(dates),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

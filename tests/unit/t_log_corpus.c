@@ -4,16 +4,12 @@
  * hand: $POSTERN_SHARED/corpus, or ../shared/corpus beside the sources.  Every
  * delivery is recognised with its fields; classes are right as far as promised.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include "policy/reply.h"
 #include "wire/mail_log.h"
 
@@ -87,11 +83,10 @@ static bool has_fields(const struct delivery *d, char *const *expected) {
 	    strcmp(dsn, expected[5]) == 0;
 }
 
-static void deliveries(void **state) {
+TEST(deliveries) {
 	FILE *file = open_table("delivery-truth.tsv");
 	unsigned rows = 0, missed = 0, sure = 0, sure_right = 0, doubtful_wrong = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_row(file)) {
 		struct log_line line;
@@ -126,13 +121,12 @@ static void deliveries(void **state) {
 }
 
 /* Whichever program is put before those that have none. */
-static void no_deliveries(void **state) {
+TEST(no_deliveries) {
 	static const char *const programs[] = { NULL, "postfix/smtp", "postfix/smtpd",
 		"postfix/qmgr", "postfix/error", "postfix/bounce", "sendmail", "sm-mta" };
 	FILE *file = open_table("not-a-delivery.tsv");
 	unsigned rows = 0, taken = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_row(file)) {
 		rows++;
@@ -171,11 +165,10 @@ static enum delivery_phase phase_of(const char *text) {
 	return PHASE_UNKNOWN;
 }
 
-static void responses(void **state) {
+TEST(responses) {
 	FILE *file = open_table("responses-truth.tsv");
 	unsigned rows = 0, right = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_row(file)) {
 		struct reply reply;
@@ -197,11 +190,6 @@ static void responses(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(deliveries),
-		cmocka_unit_test(no_deliveries),
-		cmocka_unit_test(responses),
-	};
 	FILE *file = open_table("delivery-truth.tsv");
 
 	if (file == NULL) {
@@ -209,5 +197,5 @@ int main(void) {
 		return 77;
 	}
 	fclose(file);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run();
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Outbound questions of a Sendmail whose queue is driven: what is not granted waits, and
  * takes nothing; what is granted goes by windows and classes as ever. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "engine/outbound.h"
 #include "segment/grants.h"
 #include "tests/unit/results.h"
@@ -84,12 +79,11 @@ static bool is_turn(const char *domain) {
 }
 
 /* Its turn is asked by the canonical name: before the connect the written one decides. */
-static void a_grant_that_is_asked_at_last_lets_other_names_come_so_far(void **state) {
+TEST_IN(NULL, tear_down, a_grant_that_is_asked_at_last_lets_other_names_come_so_far) {
 	uint32_t domain;
 	struct grant one = { .queue_id = "7AL1", .queue_id_length = 4, .run = 1,
 		.mode = GRANT_ONLY_AT_LAST, .domains = &domain, .count = 1 };
 
-	(void)state;
 	begin("");
 	domain = grants_domain(site.segment, "alias.example", 13);
 	assert_true(grants_put(site.segment, &one, &ref));
@@ -107,11 +101,10 @@ static uint64_t held(void) {
 	return segment_header(site.segment)->counters[COUNTER_TURNS_HELD];
 }
 
-static void what_is_not_granted_waits_and_takes_nothing(void **state) {
+TEST_IN(NULL, tear_down, what_is_not_granted_waits_and_takes_nothing) {
 	struct outbound_answer answer;
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	assert_true(is_turn("a.example"));
@@ -148,13 +141,12 @@ static struct outbound_answer why(const char *domain) {
 	return answer;
 }
 
-static void whoever_looks_is_told_why_it_waits(void **state) {
+TEST_IN(NULL, tear_down, whoever_looks_is_told_why_it_waits) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "b.example",
 		.name_length = 9, .reason = "moving", .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	(void)state;
 	begin("");
 	assert_int_equal(why("b.example").answer.decision.reason, REASON_NOT_ITS_TURN);
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &hold, now_ns, &owner),
@@ -167,11 +159,10 @@ static void whoever_looks_is_told_why_it_waits(void **state) {
 	assert_int_equal(why("").answer.decision.reason, REASON_NOT_ITS_TURN);
 }
 
-static void the_window_has_the_last_word(void **state) {
+TEST_IN(NULL, tear_down, the_window_has_the_last_word) {
 	struct outbound_answer answer;
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	answer = ask_by(other, OUTBOUND_BEFORE_CONNECT, "a.example", "u@a.example", "9ZZ9");
@@ -184,14 +175,13 @@ static void the_window_has_the_last_word(void **state) {
 }
 
 /* It is not put off until there is a place: it waits for its time. */
-static void a_held_recipient_is_told_apart(void **state) {
+TEST_IN(NULL, tear_down, a_held_recipient_is_told_apart) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@a.example",
 		.name_length = 11, .for_ns = 60 * NS_PER_SECOND, .reason = "gone",
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &hold, now_ns, &owner),
@@ -204,8 +194,7 @@ static void a_held_recipient_is_told_apart(void **state) {
 	assert_int_equal(seen.current, 0);
 }
 
-static void without_a_grant_mail_goes_as_ever(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, without_a_grant_mail_goes_as_ever) {
 	begin("");
 	grant("a.example");
 	assert_int_equal(ask("b.example", "u@b.example").answer.decision.reason,
@@ -215,8 +204,7 @@ static void without_a_grant_mail_goes_as_ever(void **state) {
 	assert_int_equal(ask("b.example", "u@b.example").answer.decision.verdict, VERDICT_ADMIT);
 }
 
-static void observe_mode_lets_all_go(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, observe_mode_lets_all_go) {
 	begin("outbound = { observe = true; };\n");
 	grant("a.example");
 	assert_true(is_turn("b.example"));
@@ -226,10 +214,9 @@ static void observe_mode_lets_all_go(void **state) {
 
 /* Such a process keeps one connection: what it held elsewhere is free as soon as it is
  * connected to the next. */
-static void a_driven_process_gives_places_back_as_it_goes_on(void **state) {
+TEST_IN(NULL, tear_down, a_driven_process_gives_places_back_as_it_goes_on) {
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	assert_int_equal(ask("a.example", "u@a.example").answer.decision.verdict, VERDICT_ADMIT);
@@ -258,21 +245,4 @@ static void a_driven_process_gives_places_back_as_it_goes_on(void **state) {
 	(void)ask_by(other, OUTBOUND_CONNECTED, "d.example", "", "9ZZ9");
 	assert_int_equal(view_of("c.example").in_flight, 1);
 	assert_int_equal(view_of("d.example").in_flight, 1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(what_is_not_granted_waits_and_takes_nothing, tear_down),
-		cmocka_unit_test_teardown(whoever_looks_is_told_why_it_waits, tear_down),
-		cmocka_unit_test_teardown(the_window_has_the_last_word, tear_down),
-		cmocka_unit_test_teardown(a_held_recipient_is_told_apart, tear_down),
-		cmocka_unit_test_teardown(without_a_grant_mail_goes_as_ever, tear_down),
-		cmocka_unit_test_teardown(
-		    a_grant_that_is_asked_at_last_lets_other_names_come_so_far, tear_down),
-		cmocka_unit_test_teardown(observe_mode_lets_all_go, tear_down),
-		cmocka_unit_test_teardown(a_driven_process_gives_places_back_as_it_goes_on,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

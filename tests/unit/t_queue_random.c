@@ -3,15 +3,10 @@
  * started, messages are locked and held; in the end each recipient was delivered once and
  * nothing is stuck. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "tests/unit/queue_world.h"
 #include "tests/unit/queue_world_journal.h"
@@ -139,11 +134,10 @@ static void run(uint64_t with, enum queue_discipline discipline, uint32_t active
 	world_close();
 }
 
-static void each_recipient_gets_it_once(void **state) {
+TEST(each_recipient_gets_it_once) {
 	struct random first = random_seeded("t_queue_random");
 	unsigned runs = getenv("TEST_SEED") != NULL ? 1 : 12;
 
-	(void)state;
 	for (unsigned i = 0; i < runs; i++) {
 		uint64_t with = first.state + i;
 
@@ -151,12 +145,4 @@ static void each_recipient_gets_it_once(void **state) {
 		run(with, with % 4 == 3 ? QUEUE_FIRST_COME : QUEUE_PREEMPTIVE,
 		    with % 3 == 2 ? 8 : 1000);
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_recipient_gets_it_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Which queue files are read, when, and what the engine is told of them; the supervisor
  * and the engine are played here. */
-#include <setjmp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/queue_journal.h"
@@ -298,10 +293,9 @@ static void notify(uint32_t mask, const char *name) {
 
 /* --- tests ----------------------------------------------------------------------------- */
 
-static void what_is_there_is_read(void **state) {
+TEST_IN(begin, end, what_is_there_is_read) {
 	const struct known *there;
 
-	(void)state;
 	write_text("qfAA1", one);
 	write_text("qfAA2", FILE_OF("RPFD:<u@h.example>\nRPFD:<local>\nRPFD:<v@i.example>\n"));
 	write_text("dfAA1", "data");
@@ -324,8 +318,7 @@ static void what_is_there_is_read(void **state) {
 	assert_int_equal(logged, 1);
 }
 
-static void changes(void **state) {
-	(void)state;
+TEST_IN(begin, end, changes) {
 	settle();
 	write_text("qfAA1", one);
 	notify(IN_CLOSE_WRITE, "qfAA1");
@@ -346,8 +339,7 @@ static void changes(void **state) {
 }
 
 /* The engine asks for a file: it is told of it even if it is as it was. */
-static void the_engine_asks(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_engine_asks) {
 	write_text("qfAA1", one);
 	settle();
 	queue_reads_add(&drive, 0, "AA1", true);
@@ -361,8 +353,7 @@ static void the_engine_asks(void **state) {
 }
 
 /* It changes between the asking and the answer: it is read once more. */
-static void changed_while_it_is_opened(void **state) {
-	(void)state;
+TEST_IN(begin, end, changed_while_it_is_opened) {
 	write_text("qfAA1", one);
 	settle();
 	replace("qfAA1", one);
@@ -378,8 +369,7 @@ static void changed_while_it_is_opened(void **state) {
 }
 
 /* One that is being written is looked at again, for a while. */
-static void a_file_that_is_cut(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_file_that_is_cut) {
 	write_text("qfAA1", "");
 	write_text("qfAA2", "V8\nT1\nRPFD:<u@h.ex");
 	settle();
@@ -404,8 +394,7 @@ static void a_file_that_is_cut(void **state) {
 	assert_int_equal(known_count, 2);
 }
 
-static void bad_files(void **state) {
-	(void)state;
+TEST_IN(begin, end, bad_files) {
 	write_text("qfAA1", "V9\nT1\n.\n");
 	settle();
 	assert_non_null(strstr(last_line, "unknown version"));
@@ -426,10 +415,9 @@ static void bad_files(void **state) {
 }
 
 /* Nothing of it changes: not a line each minute, of none of them. */
-static void many_that_are_no_files_are_remembered(void **state) {
+TEST_IN(begin, end, many_that_are_no_files_are_remembered) {
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name), "qfAA%u", i);
 		assert_int_equal(mkfifoat(directory_fd, name, 0600), 0);
@@ -454,10 +442,9 @@ static const char *a_hundred(void) {
 }
 
 /* 100 recipients, of which the engine takes 30, then 10 each. */
-static void batches(void **state) {
+TEST_IN(begin, end, batches) {
 	const struct known *there;
 
-	(void)state;
 	write_text("qfAA1", a_hundred());
 	most_recipients = 30;
 	settle();
@@ -489,8 +476,7 @@ static void batches(void **state) {
 }
 
 /* A file system gives the inode of the old one to the new one. */
-static void a_file_that_is_written_anew_in_an_old_inode(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_file_that_is_written_anew_in_an_old_inode) {
 	write_text("qfAA1", a_hundred());
 	settle();
 	assert_int_equal(find("AA1")->taken, 100);
@@ -507,8 +493,7 @@ static void a_file_that_is_written_anew_in_an_old_inode(void **state) {
 }
 
 /* Nothing of a batch may go: the engine asks for the next before the file is closed. */
-static void more_that_is_wanted_while_the_file_is_read(void **state) {
-	(void)state;
+TEST_IN(begin, end, more_that_is_wanted_while_the_file_is_read) {
 	write_text("qfAA1", a_hundred());
 	most_recipients = 30;
 	wants_more = true;
@@ -520,8 +505,7 @@ static void more_that_is_wanted_while_the_file_is_read(void **state) {
 }
 
 /* Somebody has had the file open, and it is as it was. */
-static void more_that_is_wanted_while_the_file_waits(void **state) {
-	(void)state;
+TEST_IN(begin, end, more_that_is_wanted_while_the_file_waits) {
 	write_text("qfAA1", a_hundred());
 	most_recipients = 30;
 	settle();
@@ -543,8 +527,7 @@ static void more_that_is_wanted_while_the_file_waits(void **state) {
 }
 
 /* Nothing was taken of it, so there is no place to go on from. */
-static void more_from_the_beginning(void **state) {
-	(void)state;
+TEST_IN(begin, end, more_from_the_beginning) {
 	write_text("qfAA1", a_hundred());
 	most_recipients = 0;
 	settle();
@@ -555,10 +538,9 @@ static void more_from_the_beginning(void **state) {
 	assert_int_equal(find("AA1")->taken, 30);
 }
 
-static void very_many_files(void **state) {
+TEST_IN(begin, end, very_many_files) {
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < KNOWN_MAX; i++) {
 		snprintf(name, sizeof(name), "qfAA%05u", i);
 		write_text(name, one);
@@ -576,8 +558,7 @@ static void very_many_files(void **state) {
 }
 
 /* A change that nobody told is found by the slow look. */
-static void the_slow_look(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_slow_look) {
 	write_text("qfAA1", one);
 	settle();
 	write_text("qfAA2", one);
@@ -591,8 +572,7 @@ static void the_slow_look(void **state) {
 }
 
 /* What the engine had no room for is looked for when it has. */
-static void room(void **state) {
-	(void)state;
+TEST_IN(begin, end, room) {
 	full = true;
 	write_text("qfAA1", one);
 	settle();
@@ -602,26 +582,4 @@ static void room(void **state) {
 	for (unsigned i = 0; i < 3; i++)
 		pass_second();
 	assert_int_equal(known_count, 1);
-}
-
-#define RUN(test)	cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		RUN(what_is_there_is_read),
-		RUN(changes),
-		RUN(the_engine_asks),
-		RUN(changed_while_it_is_opened),
-		RUN(a_file_that_is_cut),
-		RUN(bad_files),
-		RUN(batches), RUN(a_file_that_is_written_anew_in_an_old_inode),
-		RUN(more_that_is_wanted_while_the_file_is_read),
-		RUN(more_that_is_wanted_while_the_file_waits), RUN(more_from_the_beginning),
-		RUN(very_many_files),
-		RUN(the_slow_look),
-		RUN(room),
-		RUN(many_that_are_no_files_are_remembered),
-	};
-
-	return cmocka_run_group_tests_name("queue_reads", tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl replay, on invented logs: rows, what is learned, sessions and the classes
  * that fit them, and files that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "ctl/replay.h"
 
 static char directory[] = "/tmp/t_replay.XXXXXX";
@@ -106,8 +101,7 @@ static void has_not(const char *text) {
 
 #define POSTFIX "Nov 21 05:48:22 mx postfix/smtp[7]: 5C1E9A7E2B8: "
 
-static void rows(void **state) {
-	(void)state;
+TEST(rows) {
 	write_text(path[0], "a line of somebody else\n"
 	    POSTFIX "to=<a@b.example>, orig_to=<r>, relay=mx.example.net[192.0.2.7]:25, delay=1.5, "
 	    "delays=0.03/1/0/0.5, dsn=4.7.1, status=deferred (host mx.example.net[192.0.2.7] said: "
@@ -154,8 +148,7 @@ static void rows(void **state) {
 }
 
 /* As with the configuration that is installed. */
-static void a_configuration_without_mail_servers_learns_all_the_same(void **state) {
-	(void)state;
+TEST(a_configuration_without_mail_servers_learns_all_the_same) {
 	write_text(path[0], POSTFIX "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
 	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n"
 	    "Nov 21 05:48:23 mx sm-mta[9]: 6AL5rHTW018202: to=<c@d.example>, delay=00:00:08, "
@@ -190,10 +183,9 @@ static void burst(FILE *file, unsigned second, unsigned n, unsigned limit) {
 }
 
 /* A server that takes five at once, and another that is away. */
-static void learning(void **state) {
+TEST(learning) {
 	FILE *file = create(path[0]);
 
-	(void)state;
 	for (unsigned i = 0; i < 400; i += 2)
 		burst(file, i, i < 20 ? 5 : 8, 5);
 	for (unsigned i = 0; i < 30; i++)
@@ -214,11 +206,10 @@ static void learning(void **state) {
 
 /* A log that tells whole seconds, of a server that takes four, a second each: its lines,
  * others between them, are in order, and that is enough. */
-static void whole_seconds(void **state) {
+TEST(whole_seconds) {
 	FILE *file = create(path[0]);
 	unsigned ends_ms[4] = { 0, 250, 500, 750 }, id = 0;
 
-	(void)state;
 	for (unsigned ms = 10; ms < 200000; ms += 10) {
 		for (unsigned i = 0; i < 4; i++) {
 			if (ends_ms[i] > ms)
@@ -247,12 +238,11 @@ static void whole_seconds(void **state) {
 	has("\"ceiling\": 4, \"ok\":");
 }
 
-static void dates(void **state) {
+TEST(dates) {
 	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
 	    "delay=0, status=sent (x)\n";
 	FILE *file = create(path[0]);
 
-	(void)state;
 	fprintf(file, "Dec 31 23:59:59 %sJan  1 00:00:01 %sDec 31 23:59:59 %smx postfix/smtp[7]: x\n",
 	    end, end, end);
 	assert_int_equal(fclose(file), 0);
@@ -265,12 +255,11 @@ static void dates(void **state) {
 }
 
 /* One line stopped the time of all behind it, and its nanoseconds overflowed. */
-static void a_date_of_the_far_future(void **state) {
+TEST(a_date_of_the_far_future) {
 	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
 	    "delay=0, status=sent (x)\n";
 	FILE *file = create(path[0]);
 
-	(void)state;
 	fprintf(file, "2023-12-31T23:59:59Z %s9999-12-31T23:59:59Z %s2024-01-01T00:00:01Z %s", end,
 	    end, end);
 	assert_int_equal(fclose(file), 0);
@@ -330,8 +319,7 @@ static void write_sessions(void) {
 }
 
 /* Nothing was seen, so that nothing can be recommended. */
-static void no_limits_of_no_sessions(void **state) {
-	(void)state;
+TEST(no_limits_of_no_sessions) {
 	for (unsigned json = 0; json < 2; json++) {
 		const struct asked asked = { .files = 1, .sessions = true, .json = json != 0 };
 
@@ -354,12 +342,11 @@ static void no_limits_of_no_sessions(void **state) {
 	has_not("classes = (");
 }
 
-static void sessions(void **state) {
+TEST(sessions) {
 	struct config_messages messages;
 	struct generation *generation;
 	char text[4096];
 
-	(void)state;
 	write_sessions();
 	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .sessions = true }), EX_OK);
 	has("{\"event\": \"class\", \"line\": null, \"class\": \"friends\", \"sessions\": 2, "
@@ -391,7 +378,7 @@ static void sessions(void **state) {
 }
 
 /* Who has an address may name it as he likes. */
-static void names_of_clients(void **state) {
+TEST(names_of_clients) {
 	static const char *const names[] = { "\"; };evil.example", "a.b", "..", "x.1", "-", "a",
 		"mx.sub.example.co.uk", "MX.Example.COM", "mx.x_y.example", "*.example.net" };
 	struct config_messages messages;
@@ -399,7 +386,6 @@ static void names_of_clients(void **state) {
 	char text[16384];
 	FILE *file = create(path[0]);
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		for (unsigned j = 0; j < 40; j++) {
 			char client[128];
@@ -419,11 +405,10 @@ static void names_of_clients(void **state) {
 	free(generation);
 }
 
-static void bad_files(void **state) {
+TEST(bad_files) {
 	size_t length = 5u << 20;
 	char *text = malloc(length);
 
-	(void)state;
 	assert_non_null(text);
 	unlink(path[0]);
 	assert_int_equal(replay((struct asked){ .files = 1 }), EX_NOINPUT);
@@ -466,19 +451,4 @@ static void bad_files(void **state) {
 	free(text);
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows),
-		cmocka_unit_test(a_configuration_without_mail_servers_learns_all_the_same),
-		cmocka_unit_test(learning),
-		cmocka_unit_test(whole_seconds),
-		cmocka_unit_test(dates),
-		cmocka_unit_test(a_date_of_the_far_future),
-		cmocka_unit_test(no_limits_of_no_sessions),
-		cmocka_unit_test(sessions),
-		cmocka_unit_test(names_of_clients),
-		cmocka_unit_test(bad_files),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_GROUP(make_directory, remove_directory)

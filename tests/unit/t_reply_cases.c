@@ -3,16 +3,11 @@
  * Our own collection of replies (tests/unit/cases/replies), judged by themselves and with
  * the shipped rules: the class is right in both ways, and the rule does what it should.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "config/compile.h"
 #include "judge/judge.h"
 
@@ -140,11 +135,10 @@ static bool check(void) {
 	return right;
 }
 
-static void replies(void **state) {
+TEST(replies) {
 	FILE *file = open_source("tests/unit/cases/replies");
 	unsigned rows = 0, wrong = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_case(file)) {
 		rows++;
@@ -184,12 +178,11 @@ static size_t break_line(char *out, size_t size, const char *text, size_t at) {
 }
 
 /* A server breaks its reply wherever it wants to. */
-static void a_line_break_changes_no_verdict(void **state) {
+TEST(a_line_break_changes_no_verdict) {
 	FILE *file = open_source("tests/unit/cases/replies");
 	unsigned broken = 0, wrong = 0;
 	char text[sizeof(row) + 64];
 
-	(void)state;
 	assert_non_null(file);
 	while (next_case(file)) {
 		const char *whole = fields[TEXT];
@@ -215,11 +208,4 @@ static void a_line_break_changes_no_verdict(void **state) {
 	assert_int_equal(wrong, 0);
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replies),
-		cmocka_unit_test(a_line_break_changes_no_verdict),
-	};
-
-	return cmocka_run_group_tests(tests, open_judge, close_judge);
-}
+TEST_GROUP(open_judge, close_judge)

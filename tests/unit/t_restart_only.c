@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* What waits for a restart is carried over by a reload, all of it and nothing
  * else. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "config/compile.h"
 #include "config/restart_only.h"
 #include "config/setting.h"
@@ -65,13 +60,12 @@ static void print_one(void *context, const char *setting) {
 	print_message("still another: %s\n", setting);
 }
 
-static void nothing_that_waits_is_taken(void **state) {
+TEST(nothing_that_waits_is_taken) {
 	struct generation *running = compile(first_text);
 	struct generation *wanted = compile(second_text), *kept;
 	size_t count = 0;
 	struct diag diag;
 
-	(void)state;
 	config_restart_differences(running, wanted, count_one, &count);
 	assert_true(count >= 10);
 	kept = restart_only_keep(wanted, running);
@@ -85,11 +79,10 @@ static void nothing_that_waits_is_taken(void **state) {
 }
 
 /* Where each kind of setting is kept, so that it is compared and carried. */
-static void every_setting_that_waits_has_a_place(void **state) {
+TEST(every_setting_that_waits_has_a_place) {
 	size_t count;
 	const struct setting *rows = settings(&count);
 
-	(void)state;
 	for (size_t i = 0; i < count; i++) {
 		bool known = rows[i].place != PLACE_NONE ||
 		    strcmp(rows[i].path, "witness.netns") == 0 ||
@@ -104,10 +97,9 @@ static void is_it_hints_group(void *context, const char *setting) {
 	*(bool *)context |= strcmp(setting, "hints.group") == 0;
 }
 
-static void hints_group_is_named_at_each_reload(void **state) {
+TEST(hints_group_is_named_at_each_reload) {
 	struct generation *running = compile(first_text);
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct generation *wanted = compile(second_text);
 		bool named = false;
@@ -121,11 +113,10 @@ static void hints_group_is_named_at_each_reload(void **state) {
 	free(running);
 }
 
-static void the_rest_is_new(void **state) {
+TEST(the_rest_is_new) {
 	struct generation *running = compile(first_text);
 	struct generation *kept = restart_only_keep(compile(second_text), running);
 
-	(void)state;
 	assert_non_null(kept);
 	assert_int_equal(kept->class_count, 2);
 	assert_string_equal(generation_text(kept, generation_class(kept, 0)->name),
@@ -141,12 +132,11 @@ static void the_rest_is_new(void **state) {
 }
 
 /* Many reloads: the block does not grow from one to the next. */
-static void repeated(void **state) {
+TEST(repeated) {
 	struct generation *running = compile(first_text);
 	uint64_t bytes = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 5; i++) {
 		struct generation *kept =
 		    restart_only_keep(compile(second_text), running);
@@ -172,11 +162,10 @@ static void repeated(void **state) {
 	#nodes "; " more "};\n"
 
 /* Name and number of machines wait, limits and who asks do not: what is fixed is of both. */
-static void a_cluster_waits_but_its_limits_do_not(void **state) {
+TEST(a_cluster_waits_but_its_limits_do_not) {
 	struct generation *running = compile(OF("a", 3, "user = \"x\"; ") SHARED(30)), *kept;
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(generation_class(running, 0)->fixed_base, 1);
 	kept = restart_only_keep(compile(OF("b", 2, "user = \"y\"; without = \"alone\"; ")
 	    SHARED(90)), running);
@@ -190,12 +179,11 @@ static void a_cluster_waits_but_its_limits_do_not(void **state) {
 	free(kept);
 }
 
-static void a_cluster_begins_and_ends_with_a_restart(void **state) {
+TEST(a_cluster_begins_and_ends_with_a_restart) {
 	struct generation *alone = compile("version = 1;\nclasses = ( { name = \"a\"; "
 	    "match = \"*\"; sessions = 30; } );\n");
 	struct generation *many = compile(OF("a", 3, "user = \"x\"; ") SHARED(30)), *kept;
 
-	(void)state;
 	kept = restart_only_keep(compile(OF("a", 3, "") SHARED(30)), alone);
 	assert_false(generation_has_cluster(kept));
 	assert_false(generation_class(kept, 0)->shared);
@@ -211,19 +199,3 @@ static void a_cluster_begins_and_ends_with_a_restart(void **state) {
 	free(many);
 }
 #endif
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_that_waits_is_taken),
-		cmocka_unit_test(every_setting_that_waits_has_a_place),
-		cmocka_unit_test(hints_group_is_named_at_each_reload),
-		cmocka_unit_test(the_rest_is_new),
-		cmocka_unit_test(repeated),
-#ifdef HAVE_HIREDIS
-		cmocka_unit_test(a_cluster_waits_but_its_limits_do_not),
-		cmocka_unit_test(a_cluster_begins_and_ends_with_a_restart),
-#endif
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

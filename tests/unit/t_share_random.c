@@ -8,14 +8,9 @@
  * calls are made.  The server is a small one of the
  * test's own, with a delay; the real one is in tests/mta/test_cluster_lease.py.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/share.h"
 #include "tests/unit/random.h"
 
@@ -308,24 +303,21 @@ static void use_up(bool deaf) {
 	assert_true(low * 200 <= steps);
 }
 
-static void a_limit_is_used_up_while_more_is_asked_for(void **state) {
-	(void)state;
+TEST(a_limit_is_used_up_while_more_is_asked_for) {
 	use_up(false);
 }
 
-static void and_so_it_is_by_nodes_that_do_not_hear_each_other(void **state) {
-	(void)state;
+TEST(and_so_it_is_by_nodes_that_do_not_hear_each_other) {
 	use_up(true);
 }
 
 /* 20 inbound, 30 in all. */
-static void each_direction_keeps_to_its_limit(void **state) {
+TEST(each_direction_keeps_to_its_limit) {
 	struct world world = { .random = random_seeded("t_share_random") };
 	unsigned steps = 0;
 	uint64_t used = 0;
 	uint32_t small = 0;
 
-	(void)state;
 	begin(&world, share_pools_of(LIMIT, 20), 100);
 	for (unsigned round = 0; round < 200; round++) {
 		struct run run;
@@ -355,12 +347,11 @@ static void each_direction_keeps_to_its_limit(void **state) {
 	assert_true(small >= 18);
 }
 
-static void steady_load_costs_few_calls(void **state) {
+TEST(steady_load_costs_few_calls) {
 	struct world world = { .random = random_seeded("t_share_random") };
 	struct run run;
 	unsigned refused = 0;
 
-	(void)state;
 	begin(&world, (struct share_pools){ LIMIT, 0 }, 50);	/* two sessions a second for each that is open */
 	for (unsigned i = 0; i < NODES; i++)
 		world.nodes[i].demand = 6;
@@ -381,11 +372,10 @@ static unsigned refused_by(const struct world *world, unsigned number) {
 	return (unsigned)world->nodes[number].seen.refused_small;
 }
 
-static void an_idle_node_lets_in_a_burst_and_grows_on(void **state) {
+TEST(an_idle_node_lets_in_a_burst_and_grows_on) {
 	struct world world = { .random = random_seeded("t_share_random") };
 	struct run run;
 
-	(void)state;
 	begin(&world, (struct share_pools){ LIMIT, 0 }, 100000);
 	(void)run_for(&world, 20000);
 	run = run_for(&world, 100000);
@@ -437,10 +427,9 @@ static void idle_till_a_burst(struct world *world, uint32_t count, uint32_t let_
 	assert_int_equal(come(world, 0, count), let_in);
 }
 
-static void after_one_refusal_free_places_are_asked_for_ahead(void **state) {
+TEST(after_one_refusal_free_places_are_asked_for_ahead) {
 	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		idle_till_a_burst(&world, 11, 10);
 		/* of the 20 that are free */
@@ -452,10 +441,9 @@ static void after_one_refusal_free_places_are_asked_for_ahead(void **state) {
 }
 
 /* It has just given back all that it could spare. */
-static void and_so_they_are_at_the_other_machines(void **state) {
+TEST(and_so_they_are_at_the_other_machines) {
 	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		unsigned let_in = 0;
 
@@ -469,11 +457,10 @@ static void and_so_they_are_at_the_other_machines(void **state) {
 }
 
 /* Each time more than are kept ahead, but never for longer than a share takes to grow. */
-static void bursts_let_a_share_grow_to_the_limit(void **state) {
+TEST(bursts_let_a_share_grow_to_the_limit) {
 	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
 	unsigned refused = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		idle_till_a_burst(&world, 4, 4);
 		for (unsigned i = 0; i < 8 && world.nodes[0].seen.open < 27; i++) {
@@ -485,19 +472,4 @@ static void bursts_let_a_share_grow_to_the_limit(void **state) {
 	}
 	printf("# four each 1.5 s up to 28: %.1f refused\n", refused / 100.0);
 	assert_true(refused <= 1000);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_limit_is_used_up_while_more_is_asked_for),
-		cmocka_unit_test(and_so_it_is_by_nodes_that_do_not_hear_each_other),
-		cmocka_unit_test(each_direction_keeps_to_its_limit),
-		cmocka_unit_test(steady_load_costs_few_calls),
-		cmocka_unit_test(an_idle_node_lets_in_a_burst_and_grows_on),
-		cmocka_unit_test(after_one_refusal_free_places_are_asked_for_ahead),
-		cmocka_unit_test(and_so_they_are_at_the_other_machines),
-		cmocka_unit_test(bursts_let_a_share_grow_to_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* siphash13 against a second implementation written for any number of rounds,
  * which itself is checked by the vector of the SipHash paper. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/siphash.h"
 
 static uint64_t rotl(uint64_t x, int b) {
@@ -56,11 +51,10 @@ static uint64_t plain(const struct siphash_key *key, const uint8_t *in, size_t l
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-static void the_second_implementation_is_right(void **state) {
+TEST(the_second_implementation_is_right) {
 	uint8_t bytes[16];
 	struct siphash_key key;
 
-	(void)state;
 	for (uint8_t i = 0; i < 16; i++)
 		bytes[i] = i;
 	key.k0 = read_le(bytes, 8);
@@ -69,11 +63,10 @@ static void the_second_implementation_is_right(void **state) {
 	assert_true(plain(&key, bytes, 15, 2, 4) == UINT64_C(0xa129ca6149be45e5));
 }
 
-static void both_agree_at_every_length(void **state) {
+TEST(both_agree_at_every_length) {
 	uint8_t bytes[130];
 	struct siphash_key key = { UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210) };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 37 + 11);
 	for (size_t length = 0; length < sizeof(bytes); length++) {
@@ -83,12 +76,11 @@ static void both_agree_at_every_length(void **state) {
 	}
 }
 
-static void every_bit_matters(void **state) {
+TEST(every_bit_matters) {
 	struct siphash_key key = { 1, 2 }, other = { 1, 3 };
 	uint8_t bytes[24] = { 0 };
 	uint64_t first = siphash13(&key, bytes, sizeof(bytes));
 
-	(void)state;
 	for (size_t bit = 0; bit < sizeof(bytes) * 8; bit++) {
 		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_true(siphash13(&key, bytes, sizeof(bytes)) != first);
@@ -96,14 +88,4 @@ static void every_bit_matters(void **state) {
 	}
 	assert_true(siphash13(&other, bytes, sizeof(bytes)) != first);
 	assert_true(siphash13(&key, bytes, 23) != first);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_second_implementation_is_right),
-		cmocka_unit_test(both_agree_at_every_length),
-		cmocka_unit_test(every_bit_matters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/datagram.h"
 #include "base/log.h"
 #include "role/sockets.h"
@@ -56,18 +51,16 @@ static int listen_there(void) {
 	return fd;
 }
 
-static void a_dead_socket_goes(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_dead_socket_goes) {
 	close(listen_there());
 	assert_int_equal(open_all(), 0);
 }
 
 /* It was killed, and lets go of its socket after somebody has asked. */
-static void a_process_that_is_about_to_end_is_waited_for(void **state) {
+TEST_IN(begin, end, a_process_that_is_about_to_end_is_waited_for) {
 	int fd = listen_there(), status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		(void)accept(fd, NULL, NULL);
 		_exit(0);
@@ -78,10 +71,9 @@ static void a_process_that_is_about_to_end_is_waited_for(void **state) {
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
-static void a_socket_of_somebody_else_is_not_taken(void **state) {
+TEST_IN(begin, end, a_socket_of_somebody_else_is_not_taken) {
 	int fd = listen_there();
 
-	(void)state;
 	assert_int_equal(open_all(), -1);
 	assert_non_null(strstr(diag.text, "another process listens there"));
 	close(fd);
@@ -89,11 +81,10 @@ static void a_socket_of_somebody_else_is_not_taken(void **state) {
 }
 
 /* A socket that lingers, in a connection that nobody accepted, held up who closed it last. */
-static void a_client_attaches_no_descriptor(void **state) {
+TEST_IN(begin, end, a_client_attaches_no_descriptor) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	(void)state;
 	assert_int_equal(open_all(), 0);
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/c", site.directory);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
@@ -180,10 +171,9 @@ static bool accepts(int fd) {
 	return got >= 0;
 }
 
-static void a_listener_that_a_role_disconnected_accepts_again(void **state) {
+TEST(a_listener_that_a_role_disconnected_accepts_again) {
 	int fd = listener(LISTENER_POLICY, AF_INET, SOCK_STREAM);
 
-	(void)state;
 	assert_true(accepts(fd));
 	disconnect(fd);
 	assert_false(accepts(fd));
@@ -194,11 +184,10 @@ static void a_listener_that_a_role_disconnected_accepts_again(void **state) {
 	mend_and_end(fd);
 }
 
-static void a_listener_that_a_role_connected_accepts_again(void **state) {
+TEST(a_listener_that_a_role_connected_accepts_again) {
 	int other = listener(LISTENER_POLICY, AF_INET, SOCK_STREAM), fd;
 	struct sockaddr_storage there = place;
 
-	(void)state;
 	fd = listener(LISTENER_POLICY, AF_INET, SOCK_STREAM);
 	disconnect(fd);
 	(void)connect(fd, (const struct sockaddr *)&there, place_length);
@@ -208,10 +197,9 @@ static void a_listener_that_a_role_connected_accepts_again(void **state) {
 	mend_and_end(fd);
 }
 
-static void a_listener_that_a_role_had_wait_waits_no_more(void **state) {
+TEST(a_listener_that_a_role_had_wait_waits_no_more) {
 	int fd = listener(LISTENER_POLICY, AF_UNIX, SOCK_STREAM);
 
-	(void)state;
 	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
 	sockets_mend(&one, &generation);
 	assert_non_null(strstr(said, "was in blocking mode"));
@@ -221,10 +209,9 @@ static void a_listener_that_a_role_had_wait_waits_no_more(void **state) {
 }
 
 /* A milter may listen, and so leave room for one that waits. */
-static void a_backlog_that_a_role_cut_is_as_long_as_before(void **state) {
+TEST(a_backlog_that_a_role_cut_is_as_long_as_before) {
 	int fd = listener(LISTENER_MILTER, AF_UNIX, SOCK_STREAM), clients[8];
 
-	(void)state;
 	assert_int_equal(listen(fd, 0), 0);
 	sockets_mend(&one, &generation);
 	for (unsigned i = 0; i < 8; i++) {
@@ -262,42 +249,20 @@ static void check_deafened(int family) {
 	mend_and_end(fd);
 }
 
-static void a_datagram_socket_that_a_role_connected_hears_others_again(void **state) {
-	(void)state;
+TEST(a_datagram_socket_that_a_role_connected_hears_others_again) {
 	check_deafened(AF_INET);
 	check_deafened(AF_UNIX);
 }
 
 /* It has no peer by name. */
-static void a_datagram_socket_that_is_connected_to_port_0_hears_others_again(void **state) {
+TEST(a_datagram_socket_that_is_connected_to_port_0_hears_others_again) {
 	const struct sockaddr_in nowhere = { .sin_family = AF_INET,
 		.sin_addr = { htonl(INADDR_LOOPBACK + 1) } };
 	int fd = listener(LISTENER_SYSLOG, AF_INET, SOCK_DGRAM);
 
-	(void)state;
 	assert_int_equal(connect(fd, (const struct sockaddr *)&nowhere, sizeof(nowhere)), 0);
 	assert_false(hears_everybody(fd));
 	sockets_mend(&one, &generation);
 	assert_true(hears_everybody(fd));
 	mend_and_end(fd);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_dead_socket_goes, begin, end),
-		cmocka_unit_test_setup_teardown(a_process_that_is_about_to_end_is_waited_for,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(a_socket_of_somebody_else_is_not_taken, begin,
-		    end),
-		cmocka_unit_test_setup_teardown(a_client_attaches_no_descriptor, begin, end),
-		cmocka_unit_test(a_listener_that_a_role_disconnected_accepts_again),
-		cmocka_unit_test(a_listener_that_a_role_connected_accepts_again),
-		cmocka_unit_test(a_listener_that_a_role_had_wait_waits_no_more),
-		cmocka_unit_test(a_backlog_that_a_role_cut_is_as_long_as_before),
-		cmocka_unit_test(a_datagram_socket_that_a_role_connected_hears_others_again),
-		cmocka_unit_test(
-		    a_datagram_socket_that_is_connected_to_port_0_hears_others_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,13 @@
 /* Any site's file with several transports: the daemon and postern-lookup, which read it each
  * for itself, send mail for every domain by the same transport to the same next hop; and that
  * is what its lines say, looked at one by one. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "config/compile.h"
 #include "config/site_routes.h"
 #include "tests/unit/random.h"
@@ -149,12 +144,11 @@ static void compare(const struct generation *g, struct site_routes *routes, cons
 	assert_null(site_routes_next_hop(routes, domain, length, 4, 1));
 }
 
-static void both_readers_say_what_the_lines_say(void **state) {
+TEST(both_readers_say_what_the_lines_say) {
 	struct random random = { random_seed() };
 	char directory[] = "/tmp/t_transports_random.XXXXXX", config[96], site[96];
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(config, sizeof(config), "%s/conf", directory);
 	snprintf(site, sizeof(site), "%s/site", directory);
@@ -181,12 +175,4 @@ static void both_readers_say_what_the_lines_say(void **state) {
 	unlink(site);
 	unlink(config);
 	assert_int_equal(rmdir(directory), 0);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_readers_say_what_the_lines_say),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What undoes a decision, as a shell takes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "ctl/why.h"
 #include "policy/decision.h"
@@ -23,10 +18,9 @@ static const char *quoted(const char *word) {
 	return out;
 }
 
-static void words_are_quoted_where_a_shell_would_read_them(void **state) {
+TEST(words_are_quoted_where_a_shell_would_read_them) {
 	char small[16];
 
-	(void)state;
 	assert_string_equal(quoted("d.example"), "d.example");
 	assert_string_equal(quoted("user+tag@d.example"), "user+tag@d.example");
 	assert_string_equal(quoted("provider:big"), "provider:big");
@@ -60,14 +54,13 @@ static const struct why_undo *undo(const struct ctl *ctl, const struct why_event
 	return &out;
 }
 
-static void what_holds_mail_is_resumed(void **state) {
+TEST(what_holds_mail_is_resumed) {
 	static const struct ctl named = { .config_path = "/tmp/my conf", .config_given = true,
 		.socket = "unix:/s" };
 	struct why_event suspended = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON, "d.example");
 	struct why_event deferred = event_of(DECIDED_DEFERRED, REASON_SUSPENDED, "mx.d.example");
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "Some class");
 
-	(void)state;
 	assert_string_equal(undo(&plain, &suspended, &suspended)->command,
 	    "posternctl resume d.example");
 	assert_string_equal(undo(&named, &suspended, &suspended)->command,
@@ -88,12 +81,11 @@ static void what_holds_mail_is_resumed(void **state) {
 }
 
 /* dash and others do not know $'...': there the ' in it would end the word. */
-static void no_shell_runs_what_is_in_an_unprintable_name(void **state) {
+TEST(no_shell_runs_what_is_in_an_unprintable_name) {
 	struct why_event event = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON,
 	    "\xff'$(reboot)'.example");
 	const struct why_undo *out = undo(&plain, &event, &event);
 
-	(void)state;
 	assert_string_equal(out->command, "");
 	assert_non_null(strstr(out->none, "no command"));
 	event = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "a\nb");
@@ -101,11 +93,10 @@ static void no_shell_runs_what_is_in_an_unprintable_name(void **state) {
 	assert_string_equal(undo(&plain, &event, NULL)->command, "");
 }
 
-static void numbers_get_back_what_they_were(void **state) {
+TEST(numbers_get_back_what_they_were) {
 	struct why_event window = event_of(DECIDED_WINDOW, DECIDED_NO_REASON, "d.example");
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
 
-	(void)state;
 	window.d.before = 20;
 	window.d.window = 3;
 	window.d.ceiling = 3;
@@ -129,10 +120,9 @@ static void numbers_get_back_what_they_were(void **state) {
 	assert_string_equal(undo(&plain, &hand, NULL)->command, "");
 }
 
-static void a_limit_is_a_line_and_a_reload(void **state) {
+TEST(a_limit_is_a_line_and_a_reload) {
 	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_INBOUND, "h.example");
 
-	(void)state;
 	decided_put(&refused.d, DECIDED_CLASS, "few", 3);
 	decided_put(&refused.d, DECIDED_FILE, FILE_NAME, strlen(FILE_NAME));
 	refused.d.line = 12;
@@ -151,10 +141,9 @@ static void a_limit_is_a_line_and_a_reload(void **state) {
 }
 
 /* Redis was away: then "raise inbound" is no help at 3 a.m. */
-static void a_share_without_a_lease_is_no_limit_to_raise(void **state) {
+TEST(a_share_without_a_lease_is_no_limit_to_raise) {
 	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_SHARE, "h.example");
 
-	(void)state;
 	decided_put(&refused.d, DECIDED_CLASS, "few", 3);
 	decided_put(&refused.d, DECIDED_FILE, FILE_NAME, strlen(FILE_NAME));
 	refused.d.line = 12;
@@ -168,10 +157,9 @@ static void a_share_without_a_lease_is_no_limit_to_raise(void **state) {
 }
 
 /* Not "posternctl resume ''", nor a part of a name. */
-static void what_is_not_known_any_more_is_in_no_command(void **state) {
+TEST(what_is_not_known_any_more_is_in_no_command) {
 	struct why_event deferred = event_of(DECIDED_DEFERRED, REASON_SUSPENDED, "mx.d.example");
 
-	(void)state;
 	for (unsigned reason = REASON_SUSPENDED; reason <= REASON_CLASS_HELD; reason++) {
 		deferred.d.reason = (uint8_t)reason;
 		assert_string_equal(undo(&plain, &deferred, NULL)->command, "");
@@ -180,20 +168,18 @@ static void what_is_not_known_any_more_is_in_no_command(void **state) {
 }
 
 /* In observe mode it holds no mail, but it would as soon as that is over. */
-static void what_was_held_by_hand_in_observe_mode_is_undone(void **state) {
+TEST(what_was_held_by_hand_in_observe_mode_is_undone) {
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
 
-	(void)state;
 	hand.d.by = 2;
 	hand.d.flags = DECIDED_OBSERVED_ONLY;
 	assert_string_equal(undo(&plain, &hand, &hand)->command, "posternctl resume d.example");
 }
 
 /* It was offered without an end, and "suspend" for a recipient. */
-static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state) {
+TEST(a_resumed_hold_is_held_again_for_the_time_that_is_left) {
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "-u@d.example");
 
-	(void)state;
 	hand.d.by = 3;
 	hand.d.flags = DECIDED_WAS_HELD;
 	hand.until_wall_ns = WALL_NS + 90 * NS_PER_SECOND - 1;
@@ -207,8 +193,7 @@ static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state)
 }
 
 /* No kind, reason or verb leaves it without an answer. */
-static void there_is_always_an_answer(void **state) {
-	(void)state;
+TEST(there_is_always_an_answer) {
 	for (unsigned kind = 0; kind < DECIDED_KINDS; kind++)
 		for (unsigned reason = 0; reason <= REASON_COUNT; reason++)
 			for (unsigned by = 0; by < 8; by++) {
@@ -220,21 +205,4 @@ static void there_is_always_an_answer(void **state) {
 				out = undo(&plain, &event, NULL);
 				assert_true((out->command[0] != '\0') != (out->none != NULL));
 			}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_quoted_where_a_shell_would_read_them),
-		cmocka_unit_test(what_holds_mail_is_resumed),
-		cmocka_unit_test(no_shell_runs_what_is_in_an_unprintable_name),
-		cmocka_unit_test(a_resumed_hold_is_held_again_for_the_time_that_is_left),
-		cmocka_unit_test(numbers_get_back_what_they_were),
-		cmocka_unit_test(a_limit_is_a_line_and_a_reload),
-		cmocka_unit_test(a_share_without_a_lease_is_no_limit_to_raise),
-		cmocka_unit_test(what_is_not_known_any_more_is_in_no_command),
-		cmocka_unit_test(what_was_held_by_hand_in_observe_mode_is_undone),
-		cmocka_unit_test(there_is_always_an_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

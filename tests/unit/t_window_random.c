@@ -4,16 +4,11 @@
  * sound and within its bounds; document and postfix are, number by number, what their
  * sources say, written here once more as they stand there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/window.h"
 #include "tests/unit/random.h"
 
@@ -139,10 +134,9 @@ static void postfix_failure(struct source *s, const struct window_settings *p) {
 		s->concurrency = 1;
 }
 
-static void as_the_sources(void **state) {
+TEST(as_the_sources) {
 	struct random random = random_seeded("as_the_sources");
 
-	(void)state;
 	for (int world = 0; world < WORLDS; world++) {
 		struct window_settings p = some_settings(&random);
 		struct window_change change;
@@ -233,10 +227,9 @@ static void do_something(struct random *random, struct window *window,
 	}
 }
 
-static void bounds_hold(void **state) {
+TEST(bounds_hold) {
 	struct random random = random_seeded("bounds_hold");
 
-	(void)state;
 	for (int world = 0; world < WORLDS; world++) {
 		struct window_settings settings = some_settings(&random);
 		struct window_change change;
@@ -274,13 +267,4 @@ static void bounds_hold(void **state) {
 			    !shut && window.ceiling != 0);
 		}
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_the_sources),
-		cmocka_unit_test(bounds_hold),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,8 @@
 /* Results of many destinations in any order, read again after any death, under another
  * configuration now and then: what stands in the segment is what the law alone makes
  * of them, each once. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "segment/states.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
@@ -162,12 +157,11 @@ static void turn(void) {
 	}
 }
 
-static void each_result_counts_once_by_the_law(void **state) {
+TEST(each_result_counts_once_by_the_law) {
 	struct random random = random_seeded("each_result_counts_once_by_the_law");
 	uint64_t offset = 0;
 	unsigned which = 0;
 
-	(void)state;
 	site_open(&site, 64, configuration(which));
 	now_ns = clock_now_ns();
 	for (unsigned i = 0; i < DESTINATIONS; i++)
@@ -202,12 +196,4 @@ static void each_result_counts_once_by_the_law(void **state) {
 	for (unsigned i = 0; i < DESTINATIONS; i++)
 		check(i);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_result_counts_once_by_the_law),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/worker_world.h"
 
@@ -389,12 +390,11 @@ static void counts_agree(const struct plain *p) {
 	assert_true(worker_is_sound(p->world.workers));
 }
 
-static void chooses_as_the_notes_say(void **state) {
+TEST(chooses_as_the_notes_say) {
 	struct random random = random_seeded("chooses_as_the_notes_say");
 	uint32_t chosen[WORKER_RULE_COUNT] = { 0 };
 	struct plain *p = malloc(sizeof(*p));
 
-	(void)state;
 	assert_non_null(p);
 	for (int world = 0; world < WORLDS; world++) {
 		memset(p, 0, sizeof(*p));
@@ -488,11 +488,10 @@ static uint32_t has(const struct big *big, uint32_t message) {
 	return worker_concurrency(big->world.workers, message);
 }
 
-static void figures_of_the_notes(void **state) {
+TEST(figures_of_the_notes) {
 	struct big *big = calloc(1, sizeof(*big));
 	uint32_t before;
 
-	(void)state;
 	assert_non_null(big);
 	big->random = random_seeded("figures_of_the_notes");
 	world_open(&big->world, BIG);
@@ -533,12 +532,11 @@ static void figures_of_the_notes(void **state) {
 }
 
 /* The same by next_router_job, over workers that are all equal. */
-static void figures_of_the_notes_for_routing(void **state) {
+TEST(figures_of_the_notes_for_routing) {
 	struct random random = random_seeded("figures_of_the_notes_for_routing");
 	struct worker_settings settings = worker_defaults;
 	uint32_t concurrency[4] = { 0 }, free = BIG, done, job;
 
-	(void)state;
 	settings.max_message_concurrency = 100;
 	for (uint32_t messages = 1; messages <= 3; messages++) {
 		static const uint32_t jobs[] = { 1, 2, 3 };
@@ -565,14 +563,4 @@ static void figures_of_the_notes_for_routing(void **state) {
 			free++;
 		}
 	}
-}
-
-int main(void) {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chooses_as_the_notes_say),
-		cmocka_unit_test(figures_of_the_notes),
-		cmocka_unit_test(figures_of_the_notes_for_routing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

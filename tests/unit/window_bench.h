@@ -3,13 +3,9 @@
 #ifndef TESTS_UNIT_WINDOW_BENCH_H
 #define TESTS_UNIT_WINDOW_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "policy/window.h"
 

@@ -187,6 +187,4 @@ static inline bool wants(bool *at_once) {
 	return witness_wants_dump(witness, site.generation, now_ns, at_once);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 #endif

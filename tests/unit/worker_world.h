@@ -4,14 +4,10 @@
 #ifndef TESTS_UNIT_WORKER_WORLD_H
 #define TESTS_UNIT_WORKER_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "policy/worker.h"
 
