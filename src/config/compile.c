@@ -252,7 +252,7 @@ static void compile_all(struct compilation *c, const char *name) {
 	header->layout = generation_layout();
 	header->loaded_wall_s = clock_wall_s();
 	header->file = file;
-	compilation_value(config_root_setting(&c->config), "proof", &proof);
+	compilation_value(config_root_setting(&c->config), "liveness", &proof);
 	c->proof = proof.number;
 	compile_version(c);
 	compile_plain_settings(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl replay: what the log readers make of a log, and what would have
+ * PURPOSE  posternctl analyze: what the log readers make of a log, and what would have
  *          been learned from it.
  * MODEL    A row for each delivery result as it is read; behind them what each
  *          destination's window would have come to, and a summary.  JSON: one object a
@@ -381,7 +381,7 @@ static int replay(struct replay *replay) {
 	return result;
 }
 
-int command_REPLAY(struct ctl *ctl) {
+int command_ANALYZE(struct ctl *ctl) {
 	struct replay state = { .ctl = ctl, .several = ctl->word_count > 1 };
 	int result = replay_lines_look(ctl);
 

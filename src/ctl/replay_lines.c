@@ -188,7 +188,7 @@ static int read_path(struct lines *lines, const char *path) {
 	}
 	if (in != NULL && is_compressed(in)) {
 		fclose(in);
-		ctl_complain("%s is compressed; run zcat %s | posternctl replay -", path, path);
+		ctl_complain("%s is compressed; run zcat %s | posternctl analyze -", path, path);
 		return EX_DATAERR;
 	}
 	if (in == NULL)
@@ -224,7 +224,7 @@ int replay_lines(const struct ctl *ctl, struct replay_lines *counts,
 	}
 	/* rows that run over the same terminal tell enough */
 	if (ctl->sessions || !isatty(STDOUT_FILENO))
-		progress_begin("replay", bytes_of(ctl));
+		progress_begin("analyze", bytes_of(ctl));
 	for (size_t i = 0; i < ctl->word_count; i++) {
 		int code = read_path(&lines, ctl->words[i]);
 
@@ -252,7 +252,7 @@ int replay_clock_begin(const struct ctl *ctl, struct replay_clock *clock) {
 	if (ctl->year == NULL)
 		return EX_OK;
 	if (!text_to_u32(ctl->year, strlen(ctl->year), 9999, &year) || year < 1970)
-		return ctl_usage(COMMAND_REPLAY, "--year %s: must be a year from 1970 to 9999",
+		return ctl_usage(COMMAND_ANALYZE, "--year %s: must be a year from 1970 to 9999",
 		    ctl->year);
 	clock->year = (int)year;
 	clock->year_given = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl replay --sessions.
+ * PURPOSE  posternctl analyze --sessions.
  * MODEL    A process serves one session at a time, so that Postfix's lines pair by process;
  *          postscreen's by address and port, and one that it hands over is the same
  *          session.  Sendmail tells no end: the last line of the process is taken for
@@ -292,9 +292,9 @@ static void complain_of_none(const struct sessions *s) {
 	unsigned long long lines = s->read.lines.lines;
 
 	if (lines == 0)
-		ctl_complain("replay: no log lines, so no limits are recommended");
+		ctl_complain("analyze: no log lines, so no limits are recommended");
 	else
-		ctl_complain("replay: no sessions in %llu log line%s, so no limits are "
+		ctl_complain("analyze: no sessions in %llu log line%s, so no limits are "
 		    "recommended (Sendmail logs sessions from LogLevel 10 on)",
 		    lines, lines == 1 ? "" : "s");
 }

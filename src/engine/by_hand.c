@@ -22,7 +22,7 @@ const char *by_hand_word(enum by_hand_verb verb) {
 	static const char *const words[] = {
 		[BY_HAND_SUSPEND] = "suspend", [BY_HAND_HOLD] = "hold",
 		[BY_HAND_RESUME] = "resume", [BY_HAND_FORGET] = "forget",
-		[BY_HAND_SET] = "set",
+		[BY_HAND_SET] = "limit",
 	};
 
 	return words[verb];

@@ -21,7 +21,7 @@ const char *journal_type_word(unsigned type) {
 
 const char *journal_verb_word(unsigned verb) {
 	static const char *const words[] = { "unknown", "suspend", "hold", "resume", "forget",
-		"set" };
+		"limit" };
 
 	return words[verb < sizeof(words) / sizeof(words[0]) ? verb : 0];
 }

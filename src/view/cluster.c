@@ -265,7 +265,7 @@ static void write_lease(struct writer *writer, const struct shown *shown) {
 		{ "lease", COLUMN_SECONDS },
 		{ "renewed", COLUMN_SECONDS },
 		{ "leased_for", COLUMN_SECONDS },
-		{ "without", COLUMN_TEXT },
+		{ "when_unreachable", COLUMN_TEXT },
 		{ "alone", COLUMN_TRUTH },
 		{ "overhang", COLUMN_NUMBER },
 		{ "epoch", COLUMN_TEXT },

@@ -30,7 +30,7 @@ user = "nobody";
 state = {{ path = "{place}/state"; {state} }};
 journal = {{ path = "none"; }};
 """
-SESSIONS = """listen = {{ policy = ( {{ address = "unix:{place}/policy"; proof = "lease"; }} );
+SESSIONS = """listen = {{ policy = ( {{ address = "unix:{place}/policy"; liveness = "lease"; }} );
            control = "unix:{place}/control"; }};
 lease = {{ orphan = "1d"; }};
 classes = ( {{ name = "everyone"; match = [ "*" ]; sessions = 4000000; inbound = 4000000; }} );

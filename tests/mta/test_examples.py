@@ -167,7 +167,7 @@ def try_feed(_, world, text):
     kinds, world.kinds = world.kinds, {"keeper", "feed"}
     world.restart()
     world.kinds = kinds
-    done = subprocess.run(["posternctl", "feed", "--events"], text=True, capture_output=True,
+    done = subprocess.run(["posternctl", "inject", "--events"], text=True, capture_output=True,
                           input=re.sub(r"\\\n\s*", "", text), timeout=20)
     return None if done.returncode == 0 else done.stdout + done.stderr
 

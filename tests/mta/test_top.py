@@ -31,7 +31,7 @@ class Site:
         text = re.sub(r"^classes = \(.*?^\);", lambda _: f"classes = (\n{full},\n" +
                       one_class("everyone", 100) + " );", text, flags=re.M | re.S)
         text = re.sub(r'policy = \[ ("[^"]*") \];',
-                      r'policy = ( { address = \1; proof = "owner"; } );', text)
+                      r'policy = ( { address = \1; liveness = "owner"; } );', text)
         return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n')
 
     def fails(self, domain, count, text):
@@ -70,7 +70,7 @@ def numbers(test, site):
     for n in range(5):
         site.connect(f"198.51.100.{n + 1}")
     site.fails("dead.example", 8, "no")
-    site.postern.ask("set", "few.example", "--window", "3", "--ceiling", "7")
+    site.postern.ask("limit", "few.example", "--window", "3", "--ceiling", "7")
     test.wait_for(lambda: (site.destination("dead.example") or {}).get("state") == "dead",
                   "a destination is dead")
     terminal = site.top()
@@ -207,8 +207,8 @@ def progress(test, site):
     terminal.shows("replay: ", " MB, ")
     stop.touch()
     test.wait_for(lambda: terminal.ended() == 0, "it ends")
-    test.check("replay" not in terminal.all() and "over" in terminal.all(), "and leaves nothing")
-    done = subprocess.run([site.postern.build / "posternctl", "-c", site.postern.file, "replay",
+    test.check("analyze" not in terminal.all() and "over" in terminal.all(), "and leaves nothing")
+    done = subprocess.run([site.postern.build / "posternctl", "-c", site.postern.file, "analyze",
                            large], capture_output=True, text=True, timeout=20)
     test.equal(done.stderr, "", "nor anything where nobody looks")
 

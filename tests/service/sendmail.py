@@ -173,9 +173,9 @@ def as_shipped(test, world):
                "posternd-sendmail.conf" in status["mtas"][0]["note"],
                f"status says why ({status['confined']}), and the remedy")
     test.check("setting=mta[].drive" in journal(test), "and the log")
-    done = subprocess.run(["/usr/local/bin/posternctl", "queue"], text=True, capture_output=True,
+    done = subprocess.run(["/usr/local/bin/posternctl", "sendmail", "queue"], text=True, capture_output=True,
                           timeout=20)
-    test.check(done.returncode != 0 and "not managed" in done.stderr, "posternctl queue says so")
+    test.check(done.returncode != 0 and "not managed" in done.stderr, "posternctl sendmail queue says so")
     test.check(len(world.missing("shipped")) == len(world.inboxes), "nothing is run")
     test.run(["/usr/libexec/sendmail/sendmail", "-C", world.sendmail.cf, "-q"])
     world.arrives("shipped", "as shipped, by Sendmail's own queue run")

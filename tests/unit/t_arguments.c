@@ -116,7 +116,7 @@ TEST(what_does_not_belong_is_told) {
 	wrong("posternctl journal stat --id x", "--id: not an option of journal stat");
 	wrong("posternctl journal dump --destinations", "--destinations: not an option of "
 	    "journal dump");
-	wrong("posternctl queue --destination x", "--destination: not an option of queue");
+	wrong("posternctl sendmail queue --destination x", "--destination: not an option of sendmail queue");
 	wrong("posternctl journal", "\"journal check\" or \"journal dump\"");
 	wrong("posternctl --frobnicate status", "frobnicate");
 	wrong("posternctl sessions --class", "option --class needs a value");
@@ -224,7 +224,7 @@ TEST(the_help_fits_on_a_screen) {
 		assert_non_null(strstr(text, last != NULL ? last + 1 : command->words));
 		/* what is done by hand shares lines, too */
 		assert_true(last != NULL || strstr(text, command->brief) != NULL ||
-		    (i >= COMMAND_ACCOUNTS && i <= COMMAND_NEXT) ||
+		    (i >= COMMAND_ACCOUNTS && i <= COMMAND_SENDMAIL_NEXT) ||
 		    (i >= COMMAND_SUSPEND && i <= COMMAND_RELOAD));
 	}
 	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
@@ -288,13 +288,13 @@ TEST(commands_by_hand) {
 	assert_int_equal(parse(&line, "posternctl hold --class c"), REQUEST_RUN);
 	assert_int_equal(line.ctl.argument_count, 0);
 	assert_string_equal(line.ctl.class, "c");
-	assert_int_equal(parse(&line, "posternctl set --window 3 d.example --ceiling 4"),
+	assert_int_equal(parse(&line, "posternctl limit --window 3 d.example --ceiling 4"),
 	    REQUEST_RUN);
 	assert_string_equal(line.ctl.window, "3");
 	assert_string_equal(line.ctl.ceiling, "4");
 	assert_int_equal(parse(&line, "posternctl destinations --relays"), REQUEST_RUN);
 	assert_true(line.ctl.relays);
-	wrong("posternctl set", "missing arguments");
+	wrong("posternctl limit", "missing arguments");
 	wrong("posternctl hold d.example --ceiling 4", "--ceiling: not an option of hold");
 	wrong("posternctl forget d.example --reason x", "--reason: not an option of forget");
 	wrong("posternctl classes --relays", "--relays: not an option of classes");

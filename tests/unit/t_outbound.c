@@ -523,7 +523,7 @@ TEST_IN(NULL, tear_down, an_unusable_state_holds_no_mail) {
 	answer = ask(1, "a.slow.example");
 	assert_admitted(answer, UNUSABLE);
 	assert_int_not_equal(answer.answer.id, 0);
-	site_reload(&site, TWO(1, 1) " fail = \"closed\";");
+	site_reload(&site, TWO(1, 1) " fail_mode = \"closed\";");
 	atomic_fetch_add(&site_class(&site, "slow")->uses, 1);
 	assert_answer(ask(1, "a.slow.example"), VERDICT_DEFER, REASON_UNUSABLE);
 	assert_int_equal(

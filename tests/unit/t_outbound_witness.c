@@ -12,7 +12,7 @@
 #include "site.h"
 
 #define MTAS "mta = ( { name = \"in\"; kind = \"sendmail\"; user = \"root\"; }, " \
-	"{ name = \"out\"; kind = \"postfix\"; ports = [ 25, 587 ]; } ); adopt = \"never\"; "
+	"{ name = \"out\"; kind = \"postfix\"; ports = [ 25, 587 ]; } ); count_unannounced = \"never\"; "
 #define CLASS(name, mask) "{ name = \"" name "\"; match = [ " mask " ]; " \
 	"sessions = 2; inbound = 2; }"
 #define THREE "classes = ( " CLASS("net", "\"198.51.100.0/24\"") ", " \
@@ -336,7 +336,7 @@ TEST_IN(NULL, tear_down, without_sight_a_lease_runs) {
 TEST_IN(NULL, tear_down, at_rest_there_is_a_dump_where_an_mta_is_known) {
 	bool at_once;
 
-	with(THREE "adopt = \"never\";");
+	with(THREE "count_unannounced = \"never\";");
 	(void)witness_dump_begin(witness);
 	assert_false(witness_wants_dump(witness, site.generation, now_ns,
 	    &at_once));

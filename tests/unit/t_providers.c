@@ -148,7 +148,7 @@ TEST(without_settings_they_are_the_defaults) {
 
 static const char window_text[] = MAIN
     "window = { initial_destination_concurrency = 1; destination_concurrency_limit = 11;\n"
-    "           suspend = \"1m\"; believe_run = 9; };\n"
+    "           suspend = \"1m\"; believe_refusals = 9; };\n"
     "mta = ( { name = \"plain\"; site = \"/none\"; },\n"
     "        { name = \"slow\"; site = \"/none\"; syslog_name = \"slow\";\n"
     "          window = { initial_destination_concurrency = 2; destination_concurrency_limit = 12;\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* posternctl replay, on invented logs: rows, what is learned, sessions and the classes
+/* posternctl analyze, on invented logs: rows, what is learned, sessions and the classes
  * that fit them, and files that are none. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static int replay(struct asked asked) {
 	out = open_memstream(&output, &length);
 	assert_non_null(out);
 	writer_init(&ctl.writer, out, asked.json);
-	result = command_REPLAY(&ctl);
+	result = command_ANALYZE(&ctl);
 	assert_int_equal(fclose(out), 0);
 	return result;
 }

@@ -15,7 +15,7 @@ static const char first_text[] =
     "user = \"daemon\"; group = \"mail\";\n"
     "state = { path = \"/run/a/state\"; sessions = \"1k\"; classes = 10; };\n"
     "listen = { policy = ( \"unix:/run/a/p\", { address = \"inet:127.0.0.1:10040\";\n"
-    "    proof = \"owner\"; } );\n"
+    "    liveness = \"owner\"; } );\n"
     "  milter = \"unix:/run/a/m\"; control = \"unix:/run/a/c\"; };\n"
     "journal = { path = \"/j/a\"; file_size = \"1M\"; sync_delay = \"10ms\"; "
     "envelope_delay = \"2s\"; };\n"
@@ -29,7 +29,7 @@ static const char second_text[] =
     "version = 1;\n"
     "user = \"bin\";\n"
     "state = { path = \"/run/another/state\"; sessions = \"2k\"; classes = 20; };\n"
-    "listen = { policy = ( { address = \"inet:127.0.0.1:10040\"; proof = \"lease\"; } );\n"
+    "listen = { policy = ( { address = \"inet:127.0.0.1:10040\"; liveness = \"lease\"; } );\n"
     "  milter = ( { address = \"unix:/run/a/m2\"; owner = \"daemon\"; } );\n"
     "  control = \"unix:/run/a/c\"; };\n"
     "policy = { processes = 1; };\n"
@@ -167,7 +167,7 @@ TEST(a_cluster_waits_but_its_limits_do_not) {
 	struct diag diag;
 
 	assert_int_equal(generation_class(running, 0)->fixed_base, 1);
-	kept = restart_only_keep(compile(OF("b", 2, "user = \"y\"; without = \"alone\"; ")
+	kept = restart_only_keep(compile(OF("b", 2, "user = \"y\"; when_unreachable = \"alone\"; ")
 	    SHARED(90)), running);
 	assert_string_equal(generation_text(kept, kept->cluster.node), "a");
 	assert_string_equal(generation_text(kept, kept->cluster.user), "y");

@@ -309,7 +309,7 @@ TEST_IN(NULL, tear_down, it_is_lowered_to_what_is_open) {
 /* --- alone ----------------------------------------------------------------------------- */
 
 TEST_IN(NULL, tear_down, alone_is_only_who_heard_nothing_for_a_lease) {
-	with(CLUSTER_OF("a", "3", "without = \"alone\"; lease = \"15s\"; ") CLASS(3, 3, ""));
+	with(CLUSTER_OF("a", "3", "when_unreachable = \"alone\"; lease = \"15s\"; ") CLASS(3, 3, ""));
 	/* 3 are fewer than 2 for each of 3: nothing is fixed */
 	takes(0, REASON_CLASS_SHARE, 0, 0);
 	assert_int_equal(look().state, SHARE_ENDED);
@@ -324,7 +324,7 @@ TEST_IN(NULL, tear_down, alone_is_only_who_heard_nothing_for_a_lease) {
 }
 
 TEST_IN(NULL, tear_down, who_is_turned_away_by_others_is_not_alone) {
-	const char *configuration = CLUSTER_OF("a", "3", "without = \"alone\"; lease = \"15s\"; ")
+	const char *configuration = CLUSTER_OF("a", "3", "when_unreachable = \"alone\"; lease = \"15s\"; ")
 	    CLASS(30, 30, "");
 
 	with(configuration);

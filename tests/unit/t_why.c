@@ -101,11 +101,11 @@ TEST(numbers_get_back_what_they_were) {
 	window.d.window = 3;
 	window.d.ceiling = 3;
 	assert_string_equal(undo(&plain, &window, NULL)->command,
-	    "posternctl set d.example --window 20 --ceiling 0");
+	    "posternctl limit d.example --window 20 --ceiling 0");
 	window.d.before = 3;
 	window.d.ceiling_before = 9;
 	assert_string_equal(undo(&plain, &window, NULL)->command,
-	    "posternctl set d.example --ceiling 9");
+	    "posternctl limit d.example --ceiling 9");
 	window.d.ceiling = 9;
 	assert_string_equal(undo(&plain, &window, NULL)->command, "");
 	assert_string_equal(undo(&plain, &window, NULL)->none, "nothing was changed");
@@ -113,7 +113,7 @@ TEST(numbers_get_back_what_they_were) {
 	hand.d.before = hand.d.window = 5;
 	hand.d.ceiling = 7;
 	assert_string_equal(undo(&plain, &hand, NULL)->command,
-	    "posternctl set d.example --ceiling 0");
+	    "posternctl limit d.example --ceiling 0");
 	hand.d.by = 3;
 	assert_string_equal(undo(&plain, &hand, NULL)->command, "posternctl suspend d.example");
 	hand.d.by = 4;

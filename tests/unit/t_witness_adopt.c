@@ -178,20 +178,20 @@ TEST_IN(set_up, tear_down, a_lock_that_timed_out_is_a_gap_of_its_listener) {
 
 TEST_IN(set_up, tear_down, adopt_always_and_never) {
 	kernel_has("192.0.2.1", 1001);
-	site_reload(&site, "adopt = \"never\"; " FOUR);
+	site_reload(&site, "count_unannounced = \"never\"; " FOUR);
 	gap(-3000, 100000);
 	dump();
 	pass(500);
 	dump();
 	assert_int_equal(open_in("all"), 0);
 	gap(-3000, -2000);
-	site_reload(&site, "adopt = \"always\"; " FOUR);
+	site_reload(&site, "count_unannounced = \"always\"; " FOUR);
 	dump();
 	assert_int_equal(open_in("all"), 1);
 }
 
 TEST_IN(set_up, tear_down, too_many_unannounced_connections_are_left_alone) {
-	site_reload(&site, "adopt = \"always\"; " FOUR);
+	site_reload(&site, "count_unannounced = \"always\"; " FOUR);
 	for (uint16_t i = 0; i < 40; i++)	/* the memory holds 16 */
 		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
 	for (unsigned i = 0; i < 2; i++) {
@@ -209,7 +209,7 @@ TEST_IN(set_up, tear_down, without_adoption_there_is_no_dump_at_rest) {
 	dump();
 	assert_true(wants(&at_once));
 	assert_false(at_once);
-	site_reload(&site, "adopt = \"never\"; " FOUR);
+	site_reload(&site, "count_unannounced = \"never\"; " FOUR);
 	assert_false(wants(&at_once));
 	(void)open_one("192.0.2.1", 1001);
 	assert_true(wants(&at_once));
