@@ -103,8 +103,8 @@ static void note_place(struct class_work *w, struct generation_class *class,
 /* Of sessions and inbound each stands for the other where that is not given. */
 static void note_places(struct class_work *w, const config_setting_t *group,
     const config_setting_t *client, struct generation_class *class) {
-	const config_setting_t *sessions = compilation_member(group, "classes[].sessions");
-	const config_setting_t *inbound = compilation_member(group, "classes[].inbound");
+	const config_setting_t *sessions = compilation_member(group, "classes[].hold_at");
+	const config_setting_t *inbound = compilation_member(group, "classes[].refuse_at");
 
 	note_place(w, class, CLASS_AT_SESSIONS, sessions != NULL ? sessions : inbound);
 	note_place(w, class, CLASS_AT_INBOUND, inbound != NULL ? inbound : sessions);
@@ -120,11 +120,11 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 	struct limits *limits = &class->limits;
 	struct setting_value bits;
 
-	limits->sessions = number_or(group, "classes[].sessions", UNLIMITED);
-	limits->inbound = number_or(group, "classes[].inbound", UNLIMITED);
-	if (!has(group, "classes[].sessions"))
+	limits->sessions = number_or(group, "classes[].hold_at", UNLIMITED);
+	limits->inbound = number_or(group, "classes[].refuse_at", UNLIMITED);
+	if (!has(group, "classes[].hold_at"))
 		limits->sessions = limits->inbound;
-	if (!has(group, "classes[].inbound"))
+	if (!has(group, "classes[].refuse_at"))
 		limits->inbound = limits->sessions;
 	limits->client_sessions = number_or(client, "classes[].client.sessions", UNLIMITED);
 	limits->rate = rate(w, group, "classes[].rate", "classes[].burst", name);
@@ -143,19 +143,19 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 		    name);
 	if (limits->sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->inbound > limits->sessions)
-		note(w->c, compilation_member(group, "classes[].inbound"),
-		    "class %s: inbound (%u) is above sessions (%u): valid but unusual; "
+		note(w->c, compilation_member(group, "classes[].refuse_at"),
+		    "class %s: inbound (%u) is above hold_at (%u): valid but unusual; "
 		    "outbound connections are held first",
 		    name, limits->inbound, limits->sessions);
 	if (limits->client_sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->client_sessions > limits->inbound)
 		note(w->c, compilation_member(client, "classes[].client.sessions"),
-		    "class %s: client.sessions (%u) is above inbound (%u): one client can fill "
+		    "class %s: client.sessions (%u) is above refuse_at (%u): one client can fill "
 		    "the class", name, limits->client_sessions, limits->inbound);
-	if (!has(group, "classes[].sessions") && !has(group, "classes[].inbound") &&
+	if (!has(group, "classes[].hold_at") && !has(group, "classes[].refuse_at") &&
 	    !has(group, "classes[].rate") && !has(client, "classes[].client.sessions") &&
 	    !has(client, "classes[].client.rate"))
-		note(w->c, group, "class %s sets no limit (sessions, inbound, rate, client); "
+		note(w->c, group, "class %s sets no limit (hold_at, refuse_at, rate, client); "
 		    "its sessions are only counted", name);
 }
 

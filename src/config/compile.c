@@ -218,10 +218,10 @@ static void note_outbound(struct compilation *c) {
 	const struct generation *header = compilation_header(c);
 	unsigned count = classes != NULL ? setting_element_count(classes) : 0, at = 0;
 
-	while (at < count && compilation_member(setting_element(classes, at), "sessions") == NULL)
+	while (at < count && compilation_member(setting_element(classes, at), "hold_at") == NULL)
 		at++;
 	if (at < count && !header->observe && header->outbound_observe && header->mta_count > 0)
-		note(c, where, "classes.sessions holds back no outbound mail: outbound.observe is "
+		note(c, where, "classes.hold_at holds back no outbound mail: outbound.observe is "
 		    "on");
 }
 

@@ -25,7 +25,7 @@
 
 #define XLA_RULES	20	/* the original's MAXLARULES */
 #define RULES_MAX	10000
-#define NUMBER_MAX	(16u << 20)	/* as classes[].sessions */
+#define NUMBER_MAX	(16u << 20)	/* as classes[].hold_at */
 #define NAME_MAX_BYTES	80
 #define FIELDS		3
 
@@ -366,8 +366,8 @@ static void write_rules(const struct import *import, FILE *out) {
 			    "cannot be taken" : "never matches", rule->line);
 			continue;
 		}
-		fprintf(out, "\n\t# %s\n\t{ name = \"%s\"; match = [ \"%s\" ]; sessions = %u; "
-		    "inbound = %u; }%s", rule->line, rule->name, rule->mask, rule->queue,
+		fprintf(out, "\n\t# %s\n\t{ name = \"%s\"; match = [ \"%s\" ]; hold_at = %u; "
+		    "refuse_at = %u; }%s", rule->line, rule->name, rule->mask, rule->queue,
 		    rule->reject, i < last ? "," : "");
 	}
 	fputs("\n);\n", out);

@@ -157,7 +157,7 @@ static void write_domain(FILE *out, const char *name, const struct replay_load *
 	lower[i] = '\0';
 	fprintf(out, "\t# %llu sessions, at most %u at once and %u in a minute\n"
 	    "\t{ name = \"%s\"; match = [ \"*.%s\" ]; ports = [ %d ];\n"
-	    "\t  sessions = %u; inbound = %u; },\n",
+	    "\t  hold_at = %u; refuse_at = %u; },\n",
 	    (unsigned long long)load->sessions, load->peak, load->per_minute, lower, lower,
 	    PORT, twice(load->peak, 1), twice(load->peak, 1));
 }
@@ -202,7 +202,7 @@ static bool write_rest(FILE *out, const struct replay_seen *seen, uint32_t *keys
 	fprintf(out, "\t# %llu sessions, at most %u at once and %u in a minute;\n"
 	    "\t# of one client at most %u at once and %u in a minute\n"
 	    "\t{ name = \"everyone\"; match = [ \"*\" ]; ports = [ %d ];\n"
-	    "\t  sessions = %u; inbound = %u;\n"
+	    "\t  hold_at = %u; refuse_at = %u;\n"
 	    "\t  client = { sessions = %u; rate = \"%u/1m\"; }; }\n",
 	    (unsigned long long)rest->sessions, rest->peak, rest->per_minute, peak, per_minute,
 	    PORT, twice(rest->peak, 20), twice(rest->peak, 20), twice(peak, 5),

@@ -24,7 +24,7 @@
 static const char DEFAULTS[] = "version = 1;\n"
     "mta = ( { name = \"postfix\"; kind = \"postfix\"; log = \"\"; },\n"
     "        { name = \"sendmail\"; kind = \"sendmail\"; log = \"\"; } );\n"
-    "classes = ( { name = \"everyone\"; match = [ \"*\" ]; sessions = 1; } );\n";
+    "classes = ( { name = \"everyone\"; match = [ \"*\" ]; hold_at = 1; } );\n";
 
 static void complain(const struct config_messages *messages) {
 	for (size_t i = 0; i < messages->count; i++)

@@ -170,12 +170,12 @@ static void undo_by_hand(const struct ctl *ctl, const struct why_event *event, i
 static const char *setting_of(const struct decided *d) {
 	switch (d->reason) {
 	case REASON_CLASS_SHARE:
-		return (d->flags & DECIDED_OUTBOUND) != 0 ? "sessions" : "inbound";
+		return (d->flags & DECIDED_OUTBOUND) != 0 ? "hold_at" : "refuse_at";
 	case REASON_CLASS_INBOUND:
 	case REASON_GATE_SHUT:
-		return "inbound";
+		return "refuse_at";
 	case REASON_CLASS_SESSIONS:
-		return "sessions";
+		return "hold_at";
 	case REASON_CLASS_RATE:
 		return "rate";
 	case REASON_CLIENT_SESSIONS:

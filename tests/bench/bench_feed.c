@@ -22,7 +22,7 @@
 #define DOMAINS	5000
 #define CHUNK	((size_t)256 << 10)
 
-static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
     "mta = ( { name = \"a\"; log = \"\"; }, { name = \"s\"; kind = \"sendmail\"; log = \"\"; } );\n";
 
 static struct site site;

@@ -19,7 +19,7 @@
 #include "segment/states.h"
 #include "tests/unit/site.h"
 
-#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 100; } );\n" \
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 100; } );\n" \
 	"mta = ( { name = \"out\"; log = \"/var/log/mail.log\"; } );"
 #define SALT 4711
 

@@ -105,7 +105,7 @@ def twenty_recipients(test, site):
     recipients = [f"u{n}@one.example" for n in range(20)]
     site.submit(*recipients)
     site.finish(site.runs())
-    test.equal(site.delivered(), sorted(recipients), "20 recipients of a host with sessions = 1: "
+    test.equal(site.delivered(), sorted(recipients), "20 recipients of a host with hold_at = 1: "
                "one queue run")
     test.equal(len(site.sink.all), 1, "in one connection")
     site.none_open("one")

@@ -80,7 +80,7 @@ def numbers(test, site):
     for name in ("few", "everyone"):
         row = row_of(screen, name)
         test.equal((int(row[2]), int(row[3]), int(row[6])),
-                   (classes[name]["open"], classes[name]["inbound"], classes[name]["refused"]),
+                   (classes[name]["open"], classes[name]["refuse_at"], classes[name]["refused"]),
                    f"class {name}: open, limit and refused as --json has them")
     test.check("[##########]" in row_of(screen, "few")[1], "a full class has a full bar")
     for name in ("dead.example", "few.example"):
@@ -204,7 +204,7 @@ def progress(test, site):
                     f">{test.directory}/out && echo over\n")
     slow.chmod(0o755)
     terminal = Terminal(test, [slow])
-    terminal.shows("replay: ", " MB, ")
+    terminal.shows("analyze: ", " MB, ")
     stop.touch()
     test.wait_for(lambda: terminal.ended() == 0, "it ends")
     test.check("analyze" not in terminal.all() and "over" in terminal.all(), "and leaves nothing")

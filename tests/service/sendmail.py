@@ -32,7 +32,7 @@ mta = ( {{ name = "out"; kind = "sendmail"; user = "root"; log = "/var/log/mail.
   queue = [ "{root}/queue/q*", "{root}/queue/d*" ]; local_queue = "{root}/queue/local";
   cf = "{root}/etc/sendmail.cf";
   sendmail = "/usr/libexec/sendmail/sendmail"; }} );
-classes = ( {{ name = "all"; match = [ "*" ]; sessions = 100; inbound = 100; }} );
+classes = ( {{ name = "all"; match = [ "*" ]; hold_at = 100; refuse_at = 100; }} );
 """
 SERVICE = """[Service]
 ExecStart=/usr/libexec/sendmail/sendmail -C {root}/etc/sendmail.cf -bD -q30m

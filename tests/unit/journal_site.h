@@ -20,8 +20,8 @@
 #include "segment/states.h"
 #include "tests/unit/results.h"
 
-#define JOURNAL_SITE "classes = ( { name = \"Some\"; match = [ \"*.b\" ]; sessions = 10; },\n" \
-	"  { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );\n" \
+#define JOURNAL_SITE "classes = ( { name = \"Some\"; match = [ \"*.b\" ]; hold_at = 10; },\n" \
+	"  { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );\n" \
 	"mta = ( { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n"
 
 static struct journal_states *states;

@@ -17,7 +17,7 @@
 
 #define STARTS_NS	(20 * NS_PER_MS)	/* a process */
 #define BRIEF_NS	(20 * NS_PER_SECOND)
-#define TEXT "classes = ( { name = \"all\"; match = \"*\"; sessions = 1000; inbound = 1000; } );\n" \
+#define TEXT "classes = ( { name = \"all\"; match = \"*\"; hold_at = 1000; refuse_at = 1000; } );\n" \
 	"mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n"
 #define PROCESSES_MOST	256
 

@@ -14,7 +14,7 @@
 #include "site.h"
 #include "tests/unit/states_forget.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
 

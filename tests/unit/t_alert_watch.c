@@ -45,7 +45,7 @@ static void watch_begins(uint64_t from) {
 static int begin(void **state) {
 	(void)state;
 	site_open(&site, 64, "alert = { command = \"/bin/true\"; rate = \"1000/1s\"; };\n"
-	    "classes = ( { name = \"all\"; match = \"*\"; sessions = 4; } );");
+	    "classes = ( { name = \"all\"; match = \"*\"; hold_at = 4; } );");
 	supervisor = (struct supervisor){ .generation = (struct generation *)(uintptr_t)site.generation };
 	now_ns = clock_now_ns();
 	alerts_init(&supervisor.alerts, header()->counters);

@@ -286,7 +286,7 @@ TEST(classes_whose_names_are_nearly_the_same) {
 
 	for (unsigned i = 0; i < COUNT; i++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length,
-		    "%s { name = \"%s\"; match = \"*.c%u.example\"; sessions = 1; }",
+		    "%s { name = \"%s\"; match = \"*.c%u.example\"; hold_at = 1; }",
 		    i > 0 ? "," : "", list[i], i);
 	snprintf(text + length, sizeof(text) - length,
 	    " );\nmta = ( { name = \"a\"; log = \"/a\"; } );\n");

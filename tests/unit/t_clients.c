@@ -11,7 +11,7 @@
 #include "site.h"
 
 /* A rate that no test outlives: one session uses up half an hour of it. */
-#define RATED "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1000000; " \
+#define RATED "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1000000; " \
 	"client = { sessions = 3; rate = \"2/1h\"; }; } );"
 
 static struct site site;

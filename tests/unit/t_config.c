@@ -25,8 +25,8 @@ static const char design[] =
     "              clone = \"smtp\"; lanes = [ 1, 2, 3, 5, 10, 20 ]; } );\n"
     "classes = (\n"
     "  { name = \"customer\"; match = [ \"*.customer.example\", \"198.51.100.0/24\" ];\n"
-    "    sessions = 8; inbound = 8; },\n"
-    "  { name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ]; sessions = 100; inbound = 80;\n"
+    "    hold_at = 8; refuse_at = 8; },\n"
+    "  { name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ]; hold_at = 100; refuse_at = 80;\n"
     "    client = { sessions = 50; }; action = \"421\"; } );\n"
     "exempt  = [ \"127.0.0.0/8\", \"::1/128\" ];\n"
     "observe = true;\n"
@@ -95,7 +95,7 @@ TEST(the_design_is_accepted) {
 }
 
 TEST(everything_else_has_a_default) {
-	struct generation *g = with_class("sessions = 1;");
+	struct generation *g = with_class("hold_at = 1;");
 
 	assert_string_equal(generation_text(g, g->user), "postern");
 	assert_string_equal(generation_text(g, g->group), "");
@@ -144,7 +144,7 @@ TEST(settings_are_kept) {
 	    "listen = { policy = ( \"unix:/a\",\n"
 	    "  { address = \"inet:127.0.0.1:1\"; liveness = \"lease\"; mode = 0640; owner = \"o\";\n"
 	    "    group = \"h\"; } ); milter = []; control = { address = \"unix:/c\"; mode = \"0600\"; }; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; text = \"go away\";\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; text = \"go away\";\n"
 	    "  retry = \"90500ms\"; burst = 3;\n"
 	    "  action = \"defer\"; rate = \"5/s\"; ports = [ 587, 25, 25 ];\n"
 	    "  client = { rate = \"60/1m\"; burst = 70; ipv4 = 24; ipv6 = 48; }; } );");
@@ -198,7 +198,7 @@ TEST(the_gate_knows_its_words_and_whom_to_spare) {
 	struct generation *g = good("version = 1;\n"
 	    "gate = { command = [ \"/bin/sh\", \"-x\" ]; };\n"
 	    "exempt = [ \"127.0.0.0/8\", \"192.0.2.*\", \"::1\", \"2001:db8::/32\" ];\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );");
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );");
 
 	assert_int_equal(g->gate_word_count, 2);
 	assert_string_equal(generation_text(g, g->gate_words[0]), "/bin/sh");
@@ -356,18 +356,18 @@ TEST(a_driven_queue_is_kept) {
 }
 
 TEST(one_limit_stands_for_both) {
-	struct generation *g = with_class("sessions = 9;");
+	struct generation *g = with_class("hold_at = 9;");
 
 	assert_int_equal(generation_class(g, 0)->limits.inbound, 9);
 	free(g);
-	g = with_class("inbound = 7;");
+	g = with_class("refuse_at = 7;");
 	assert_int_equal(generation_class(g, 0)->limits.sessions, 7);
 	free(g);
 	g = with_class("client = { sessions = 3; };");
 	assert_int_equal(generation_class(g, 0)->limits.sessions, LIMIT_NONE);
 	assert_int_equal(generation_class(g, 0)->limits.inbound, LIMIT_NONE);
 	free(g);
-	g = with_class("sessions = 0;");
+	g = with_class("hold_at = 0;");
 	assert_int_equal(generation_class(g, 0)->limits.inbound, 0);
 	free(g);
 }
@@ -393,7 +393,7 @@ TEST(innermost_observe_wins) {
 		char text[512];
 
 		snprintf(text, sizeof(text), "version = 1; %s outbound = { %s }; classes = "
-		    "( { name = \"c\"; match = \"*\"; sessions = 3; %s client = { sessions = 1; %s }; } );",
+		    "( { name = \"c\"; match = \"*\"; hold_at = 3; %s client = { sessions = 1; %s }; } );",
 		    words[rows[i][0] + 1], words[rows[i][3] + 1], words[rows[i][1] + 1],
 		    words[rows[i][2] + 1]);
 		g = good(text);
@@ -407,9 +407,9 @@ TEST(innermost_observe_wins) {
 
 TEST(a_name_in_quotes_of_any_list_keeps_its_line) {
 	struct generation *g = good("version = 1;\n/* a\n comment */\nclasses = (\n {\n name = \"c\";"
-	    " sessions = 1;\n match = [\n \"a.example\"\n , \"b.example\" # \"x\" ]\n\n,"
+	    " hold_at = 1;\n match = [\n \"a.example\"\n , \"b.example\" # \"x\" ]\n\n,"
 	    "\"*.c.example\"\n\n ]\n }\n ,\n { name = \"d\"\n match = ( \"d.example\"\n );\n"
-	    " inbound = 1 } );");
+	    " refuse_at = 1 } );");
 
 	assert_int_equal(generation_class(g, 0)->line, 5);
 	assert_int_equal(generation_rule(g, 0)->line, 8);
@@ -497,7 +497,7 @@ TEST(differences_that_wait_for_a_restart) {
 		{ "listen = { milter = [ \"unix:" POSTERN_RUNSTATEDIR "/milter\", \"unix:/x\" ]; };",
 		    "listen.policy listen.milter " },
 	};
-	struct generation *base = with_class("sessions = 1;");
+	struct generation *base = with_class("hold_at = 1;");
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct differences d = { "" };
@@ -505,7 +505,7 @@ TEST(differences_that_wait_for_a_restart) {
 		char text[1024];
 
 		snprintf(text, sizeof(text), "version = 1; %s classes = ( { name = \"c\"; "
-		    "match = \"*\"; sessions = 2; } );", rows[i].settings);
+		    "match = \"*\"; hold_at = 2; } );", rows[i].settings);
 		g = good(text);
 		config_restart_differences(base, g, gather, &d);
 		assert_string_equal(d.text, rows[i].expected);
@@ -522,7 +522,7 @@ TEST(many_masks) {
 
 	assert_non_null(text);
 	length += (size_t)snprintf(text, room, "version = 1; classes = ( { name = \"c\"; "
-	    "sessions = 1; match = [");
+	    "hold_at = 1; match = [");
 	for (unsigned i = 0; i < 100000; i++)
 		length += (size_t)snprintf(text + length, room - length,
 		    i % 2 ? "%s\"10.%u.%u.0/24\"" : "%s\"*.d%u-%u.example\"", i ? ",\n" : "",

@@ -9,16 +9,16 @@
 #include "config/compile.h"
 
 #define V "version = 1;\n"
-#define C "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+#define C "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
 /* Two mail servers that are driven. */
 #define TWO(a, b) V "listen = { socketmap = \"unix:/m\"; syslog = \"unix:/s\"; };\n" \
     "mta = ( { kind = \"sendmail\"; name = \"a\"; drive = true; queue = \"" a "\"; log = \"\"; },\n" \
     "{ kind = \"sendmail\"; name = \"b\"; drive = true; queue = \"" b "\"; log = \"\"; } );\n" C
-#define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; sessions = 2;\n" \
-	settings " },\n { name = \"z\"; match = \"*\"; sessions = 1; } );\n"
+#define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; hold_at = 2;\n" \
+	settings " },\n { name = \"z\"; match = \"*\"; hold_at = 1; } );\n"
 
 #define CLUSTER(settings) V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3;\n" \
-	settings " };\nclasses = ( { name = \"c\"; match = \"*\"; sessions = 6;\n" \
+	settings " };\nclasses = ( { name = \"c\"; match = \"*\"; hold_at = 6;\n" \
 	"scope = \"cluster\"; } );\n"
 
 /* The text, then the only message that is expected: "LINE: words" for an
@@ -91,7 +91,7 @@ static const struct {
 	{ V "window = { canary = \"9s\"; destination_concurrency_positive_feedback = \"1/4\"; };\n"
 	    "destinations = ( { match = \"d\"; window = { law = \"postfix\"; }; } );\n" C, "" },
 	{ V "outbound = { observe = true; };\nmta = ( { name = \"a\"; kind = \"sendmail\"; log = \"\"; } );\n"
-	    C, "2: note: classes.sessions holds back no outbound mail: outbound.observe is on" },
+	    C, "2: note: classes.hold_at holds back no outbound mail: outbound.observe is on" },
 	{ V "observe = true; outbound = { observe = true; };\n"
 	    "mta = ( { name = \"a\"; kind = \"sendmail\"; log = \"\"; } );\n" C, "" },
 	{ V "alert = { command = \"/nowhere/alert\"; };\n" C, "2: note: alert.command: "
@@ -136,29 +136,29 @@ static const struct {
 	{ CLUSTER("fraction = 0;"), "5: note: class c: cluster.fraction is 0: without the "
 	    "server, all sessions are refused" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 5; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 5; scope = \"cluster\"; } );\n",
 	    "3: note: class c: 5 sessions are too few for one on each of 3 nodes: without the "
 	    "server, all sessions are refused" },
 	{ CLUSTER("fraction = 0; when_unreachable = \"alone\";"), "" },
 	{ V "cluster = { node = \"a\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.redis is missing" },
 	{ V "cluster = { redis = \"inet:127.0.0.1:6379\"; node = \"mx 1\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.node: \"mx 1\" may only have printable ASCII characters without spaces" },
 	{ V "cluster = { redis = \"inet:redis.example:6379\"; node = \"a\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.redis:" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"-a\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.node: -a may only have letters, digits, point, hyphen and underscore, "
 	    "and cannot start with point or hyphen" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a:b\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.node: a:b may only have letters, digits, point, hyphen and underscore, "
 	    "and cannot start with point or hyphen" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 65; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.nodes: \"65\" is not within 1..64" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n" C, "2: note: no "
 	    "class has scope = \"cluster\": only destination state is shared" },
@@ -170,7 +170,7 @@ static const struct {
 	{ CLASS("scope = \"all\";"), "3: classes.scope: \"all\" is not one of node|cluster" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; client = { sessions = 1; };\n"
-	    "scope = \"cluster\"; sessions = 9; } );\n", "4: note: class c: rate and client "
+	    "scope = \"cluster\"; hold_at = 9; } );\n", "4: note: class c: rate and client "
 	    "limits apply to each node separately, whatever scope is" },
 	{ CLUSTER("") "window = { scope = \"cluster\"; };\n", "" },
 	{ CLUSTER("") "destinations = ( { match = [ \"a.example\" ];\n"
@@ -184,8 +184,8 @@ static const struct {
 	{ CLASS("rate = 5;"),
 	    "3: classes.rate: must be a rate in quotes, such as \"60/1m\", not a bare number" },
 	{ CLASS("action = 421;"), "3: classes.action: must be text in quotes, not a bare number" },
-	{ CLASS("inbound = 1.5;"),
-	    "3: classes.inbound: must be a number, not a number with a decimal point" },
+	{ CLASS("refuse_at = 1.5;"),
+	    "3: classes.refuse_at: must be a number, not a number with a decimal point" },
 	{ CLASS("ports = { };"), "3: classes.ports: must be port numbers" },
 	{ V "exempt = [ 1 ];\n" C, "2: exempt: must be masks in quotes" },
 	{ V "listen = { control = 5; };\n" C,
@@ -223,21 +223,21 @@ static const struct {
 	{ CLASS("client = { sessions = 0; };"), "3: classes.client.sessions: \"0\" is not within" },
 	{ CLASS("action = \"550\";"), "3: classes.action: \"550\" is not one of 421|defer" },
 	/* numbers that libconfig would wrap */
-	{ CLASS("inbound = 4294967297;"), "3: the number 4294967297 is too large: bare numbers "
+	{ CLASS("refuse_at = 4294967297;"), "3: the number 4294967297 is too large: bare numbers "
 	    "end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = 2147483648;"), "3: the number 2147483648 is too large: bare numbers "
+	{ CLASS("refuse_at = 2147483648;"), "3: the number 2147483648 is too large: bare numbers "
 	    "end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = -2147483648;"), "3: the number -2147483648 is too large: bare "
+	{ CLASS("refuse_at = -2147483648;"), "3: the number -2147483648 is too large: bare "
 	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = 0x1ffffffff;"), "3: the number 0x1ffffffff is too large: bare "
+	{ CLASS("refuse_at = 0x1ffffffff;"), "3: the number 0x1ffffffff is too large: bare "
 	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = 99999999999999999999999L;"), "3: the number 99999999999999999999999L" },
-	{ CLASS("inbound = 4294967297L;"), "3: classes.inbound: \"4294967297\" is not within" },
+	{ CLASS("refuse_at = 99999999999999999999999L;"), "3: the number 99999999999999999999999L" },
+	{ CLASS("refuse_at = 4294967297L;"), "3: classes.refuse_at: \"4294967297\" is not within" },
 	{ CLASS("ports = [ 25, 4294967321 ];"), "3: the number 4294967321 is too large: bare "
 	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
 	{ V "state = { sessions = 4294967297; };\n" C, "2: the number 4294967297 is too large: "
 	    "bare numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = \"4294967297\";"), "3: classes.inbound: \"4294967297\" is not within" },
+	{ CLASS("refuse_at = \"4294967297\";"), "3: classes.refuse_at: \"4294967297\" is not within" },
 	/* addresses to listen on */
 	{ V "listen = { policy = \"/run/x\"; };\n" C,
 	    "2: listen.policy: \"/run/x\" is not an address: it must start with unix:" },
@@ -263,25 +263,25 @@ static const struct {
 	{ V "listen = { socketmap = \"inet:127.0.0.1:1\"; };\n" C,
 	    "2: listen.socketmap: inet:127.0.0.1:1 is not a unix socket: only these" },
 	/* classes */
-	{ V "classes = (\n{ match = \"*\"; sessions = 1; } );\n", "3: a class has no name" },
-	{ V "classes = ( { name = \"a b\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ match = \"*\"; hold_at = 1; } );\n", "3: a class has no name" },
+	{ V "classes = ( { name = \"a b\"; match = \"*\"; hold_at = 1; } );\n",
 	    "2: classes.name: \"a b\" may only have printable ASCII characters" },
-	{ V "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
-	    "{ name = \"a\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ name = \"a\"; match = \"a\"; hold_at = 1; },\n"
+	    "{ name = \"a\"; match = \"*\"; hold_at = 1; } );\n",
 	    "4: class name a is already used by the class at t:3" },
-	{ V "classes = (\n{ name = \"-\"; match = [ \"*\" ]; sessions = 5; } );",
+	{ V "classes = (\n{ name = \"-\"; match = [ \"*\" ]; hold_at = 5; } );",
 	    "3: class name - is reserved: it means no class" },
-	{ V "classes = ( { name = \"a\";\nmatch = [];\nsessions = 1; },\n"
-	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\";\nmatch = [];\nhold_at = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; hold_at = 1; } );\n",
 	    "3: class a has no masks; set match" },
-	{ V "classes = (\n{ name = \"a\"; sessions = 1; },\n"
-	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ name = \"a\"; hold_at = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; hold_at = 1; } );\n",
 	    "3: class a has no masks; set match" },
-	{ V "classes = ( { name = \"a\"; match = [ \"*\",\n \"192.0.2.1/24\"\n]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\",\n \"192.0.2.1/24\"\n]; hold_at = 1; } );\n",
 	    "3: classes.match: bad mask \"192.0.2.1/24\": " },
-	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"2001:db8::/129\"\n]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"2001:db8::/129\"\n]; hold_at = 1; } );\n",
 	    "2: classes.match: bad mask \"2001:db8::/129\": " },
-	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"a.*.b\" ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"a.*.b\" ]; hold_at = 1; } );\n",
 	    "2: classes.match: bad mask \"a.*.b\": " },
 	{ V "exempt = ( \"10.0.0.0-10.0.0.255\" );\n" C,
 	    "2: exempt: bad mask \"10.0.0.0-10.0.0.255\": a range of addresses is written as prefixes" },
@@ -290,51 +290,51 @@ static const struct {
 	    "all names below it is written *.domain: did you mean \"*.customer.example\"?" },
 	{ V "exempt = ( \"hash:/etc/postfix/customers\" );\n" C,
 	    "2: exempt: bad mask \"hash:/etc/postfix/customers\": files and lookup tables are not read" },
-	{ CLASS("client = { sessions = 3; };"), "3: note: class a: client.sessions (3) is above inbound (2): "
+	{ CLASS("client = { sessions = 3; };"), "3: note: class a: client.sessions (3) is above refuse_at (2): "
 	    "one client can fill the class" },
 	{ V "exempt = [ \"127.0.0.1/8\" ];\n" C, "2: exempt: bad mask \"127.0.0.1/8\": " },
 	{ V "exempt = \"*\";\n" C, "2: note: exempt: \"*\" exempts every client" },
 	{ V "state = { classes = 1; };\n"
-	    "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
-	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	    "classes = (\n{ name = \"a\"; match = \"a\"; hold_at = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; hold_at = 1; } );\n",
 	    "3: 2 classes, but state.classes is 1" },
 	/* what can never match */
-	{ V "classes = ( { name = \"a\"; match = [ \"*\" ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = [ \"b.example\", \"192.0.2.0/24\" ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\" ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = [ \"b.example\", \"192.0.2.0/24\" ]; hold_at = 1; } );\n",
 	    "3: class b can never match: earlier classes match all its masks (\"*\" of class a "
 	    "at t:2 matches \"b.example\")" },
-	{ V "classes = ( { name = \"a\"; match = [ \"*.example\" ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = [ \"b.example\",\n\"*\" ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*.example\" ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = [ \"b.example\",\n\"*\" ]; hold_at = 1; } );\n",
 	    "3: note: mask \"b.example\" can never match: \"*.example\" of class a at t:2 "
 	    "matches first" },
 	{ V "classes = ( { name = \"a\"; match = [ \"10.0.0.0/8\",\n\"10.1.0.0/16\", \"*\" ];\n"
-	    "sessions = 1; } );\n",
+	    "hold_at = 1; } );\n",
 	    "3: note: mask \"10.1.0.0/16\" can never match: \"10.0.0.0/8\" of the same class at t:2" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*.x\"; ports = [ 25 ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*.x\"; ports = [ 25 ]; hold_at = 1; } );\n",
 	    "3: class b can never match" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; ports = [ 587 ]; sessions = 1; } );\n", "" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; ports = [ 25, 587 ]; sessions = 1; } );\n", "" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; sessions = 1; } );\n", "" },
-	{ V "classes = ( { name = \"a\"; match = \"a.example\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"c\"; match = \"*.c\"; sessions = 1; },\n"
-	    "{ name = \"d\"; match = \"*\"; sessions = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 587 ]; hold_at = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 25, 587 ]; hold_at = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; hold_at = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"a.example\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"c\"; match = \"*.c\"; hold_at = 1; },\n"
+	    "{ name = \"d\"; match = \"*\"; hold_at = 1; } );\n", "" },
 	/* legal but unusual */
-	{ CLASS("inbound = 3;"), "3: note: class a: inbound (3) is above sessions (2): valid "
+	{ CLASS("refuse_at = 3;"), "3: note: class a: inbound (3) is above hold_at (2): valid "
 	    "but unusual; outbound connections are held first" },
-	{ V "classes = (\n{ name = \"a\"; match = \"a.example\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ name = \"a\"; match = \"a.example\"; hold_at = 1; } );\n",
 	    "2: note: no class matches all hosts (match = \"*\"): hosts that match no class "
 	    "are admitted uncounted" },
 	{ V "classes = (\n{ name = \"a\"; match = \"*\"; } );\n",
-	    "3: note: class a sets no limit (sessions, inbound, rate, client); its sessions "
+	    "3: note: class a sets no limit (hold_at, refuse_at, rate, client); its sessions "
 	    "are only counted" },
 	{ CLASS("action = \"defer\";"), "3: note: class a: action \"defer\" means 421 for "
 	    "sessions reported by milter, because milter asks at connect only" },
-	{ V "listen = { milter = []; };\nclasses = ( { name = \"a\"; match = \"*\"; sessions = 1; "
+	{ V "listen = { milter = []; };\nclasses = ( { name = \"a\"; match = \"*\"; hold_at = 1; "
 	    "action = \"defer\"; } );\n", "" },
 	/* accepted, without effect in this version */
 	{ V "listen = { policy = { address = \"inet:127.0.0.1:1\";\n mode = \"0600\"; }; };\n" C,
@@ -477,7 +477,7 @@ TEST(each_mistake_is_named) {
 
 TEST(all_mistakes_in_one_run_and_in_order) {
 	static const char text[] = "version = 3;\nuser = \"\";\nstat = 1;\n"
-	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; sessions = 99999999999; },\n"
+	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; hold_at = 99999999999; },\n"
 	    "{ name = \"a\"; match = \"x\"; colour = 1; } );\nexempt = \"1.2.3\";\n";
 	static const int lines[] = { 1, 2, 3, 5, 5, 6, 6, 6, 6, 7 };
 	struct config_messages messages;
@@ -577,7 +577,7 @@ TEST(included_files_are_named) {
 	struct generation *g;
 
 	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
-	    " sessions = 1; } );\nobserve = 1;");
+	    " hold_at = 1; } );\nobserve = 1;");
 	WRITE("main", V "  @include \"classes\" \n  oops = 1;\n");
 	g = config_compile(file_of("main"), &messages);
 	assert_null(g);
@@ -589,7 +589,7 @@ TEST(included_files_are_named) {
 	config_messages_free(&messages);
 
 	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
-	    " sessions = 1; } );");
+	    " hold_at = 1; } );");
 	WRITE("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
 	    "/*\n@include \"none\"\n*/ user = \"nobody\";\n");
 	g = config_compile(file_of("main"), &messages);

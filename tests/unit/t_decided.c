@@ -15,14 +15,14 @@ static const char classes[] =
     "  { name = \"few\";\n"
     "    match = [ \"*.few.example\",\n"
     "      \"192.0.2.0/24\" ];\n"
-    "    sessions = 2;\n"
-    "    inbound = 2;\n"
+    "    hold_at = 2;\n"
+    "    refuse_at = 2;\n"
     "    client = { sessions = 1; }; },\n"
-    "  { name = \"rate\"; match = \"198.51.100.0/24\"; sessions = 50;\n"
+    "  { name = \"rate\"; match = \"198.51.100.0/24\"; hold_at = 50;\n"
     "    rate = \"60/1m\"; burst = 1; },\n"
-    "  { name = \"seen\"; match = \"203.0.113.0/24\"; inbound = 1;\n"
+    "  { name = \"seen\"; match = \"203.0.113.0/24\"; refuse_at = 1;\n"
     "    observe = true; },\n"
-    "  { name = \"late\"; match = \"100.64.0.0/10\"; inbound = 1; action = \"defer\"; },\n"
+    "  { name = \"late\"; match = \"100.64.0.0/10\"; refuse_at = 1; action = \"defer\"; },\n"
     "  { name = \"all\"; match = \"*\"; } );\n"
     "window = { suspend = \"10m\"; };\n"
     "mta = ( { name = \"out\"; log = \"/a\"; } );\n";
@@ -105,7 +105,7 @@ TEST_IN(set_up, tear_down, a_refusal_tells_rule_limit_and_count) {
 	TEXT(d, NAME, "b.few.example");
 	TEXT(d, RULE, "*.few.example");
 	assert_int_equal(d.line, line_of("\"*.few.example\""));
-	assert_int_equal(d.limit_line, line_of("inbound = 2"));
+	assert_int_equal(d.limit_line, line_of("refuse_at = 2"));
 	assert_int_equal(d.observe_line, 0);
 	answer = open_session("192.0.2.2", 1004, NULL);
 	assert_int_equal(answer.decision.reason, REASON_CLASS_INBOUND);

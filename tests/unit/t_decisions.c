@@ -17,7 +17,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 
-#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 9; } );"
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 9; } );"
 #define SLOTS	512	/* of a ring in a small segment */
 
 static struct site site;

@@ -12,7 +12,7 @@
 #include "segment/name.h"
 #include "site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
 

@@ -12,7 +12,7 @@
 #include "segment/internal.h"
 #include "site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 
 static struct site site;
 

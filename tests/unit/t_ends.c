@@ -13,7 +13,7 @@
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 5; inbound = 5; } ); exempt = [ \"192.0.2.99\" ];"
+	"hold_at = 5; refuse_at = 5; } ); exempt = [ \"192.0.2.99\" ];"
 
 static struct site site;
 static struct witness *witness;

@@ -15,12 +15,12 @@
 
 /* The two examples of the XLA readme, as import-xla writes them. */
 #define CUSTOMER "classes = ( " \
-	"{ name = \"customer\"; match = [ \"*.customer.fr\" ]; sessions = 8; inbound = 8; }, " \
-	"{ name = \"rest\"; match = [ \"*\" ]; sessions = 3; inbound = 3; } );"
+	"{ name = \"customer\"; match = [ \"*.customer.fr\" ]; hold_at = 8; refuse_at = 8; }, " \
+	"{ name = \"rest\"; match = [ \"*\" ]; hold_at = 3; refuse_at = 3; } );"
 #define LYON "classes = ( " \
-	"{ name = \"insa\"; match = [ \"*.insa-lyon.fr\" ]; sessions = 8; inbound = 3; }, " \
-	"{ name = \"univ\"; match = [ \"*.univ-lyon1.fr\" ]; sessions = 6; inbound = 4; }, " \
-	"{ name = \"rest\"; match = [ \"*\" ]; sessions = 15; inbound = 16; } );"
+	"{ name = \"insa\"; match = [ \"*.insa-lyon.fr\" ]; hold_at = 8; refuse_at = 3; }, " \
+	"{ name = \"univ\"; match = [ \"*.univ-lyon1.fr\" ]; hold_at = 6; refuse_at = 4; }, " \
+	"{ name = \"rest\"; match = [ \"*\" ]; hold_at = 15; refuse_at = 16; } );"
 
 static struct outbound_process *processes[16];
 
@@ -134,8 +134,8 @@ TEST(the_gate_is_shut_when_every_class_is_full) {
 	struct answer answer;
 
 	site_open(&site, 1000, "classes = ( { name = \"a\"; match = [ \"*.a\" ]; "
-	    "sessions = 1; inbound = 1; }, { name = \"b\"; match = [ \"*.b\" ]; "
-	    "sessions = 1; inbound = 1; } );");
+	    "hold_at = 1; refuse_at = 1; }, { name = \"b\"; match = [ \"*.b\" ]; "
+	    "hold_at = 1; refuse_at = 1; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, "x.a", NULL),
 	    VERDICT_ADMIT);
 	/* no class, and room in b: admitted, uncounted */
@@ -170,7 +170,7 @@ TEST(one_client_has_its_own_limit) {
 	struct session_ref ref;
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 10; inbound = 10; client = { sessions = 2; ipv4 = 24; }; } );");
+	    "hold_at = 10; refuse_at = 10; client = { sessions = 2; ipv4 = 24; }; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, &ref),
 	    VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "192.0.2.2", 1, NULL, NULL),
@@ -192,7 +192,7 @@ TEST(observe_admits_counts_and_says_so) {
 	struct answer answer;
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 1; inbound = 1; } ); observe = true;");
+	    "hold_at = 1; refuse_at = 1; } ); observe = true;");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
@@ -312,7 +312,7 @@ TEST(deferred_sessions_are_decided_at_each_recipient) {
 	struct session_ref first;
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 1; inbound = 1; action = \"defer\"; } );");
+	    "hold_at = 1; refuse_at = 1; action = \"defer\"; } );");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &first);
 	question = site_question("192.0.2.2", 2, NULL);
 	engine_session_open(site.engine, site.generation, &question,
@@ -346,7 +346,7 @@ TEST(a_full_table_admits_untracked) {
 	unsigned untracked = 0, admitted = 0;
 
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 100000; inbound = 100000; } );");
+	    "hold_at = 100000; refuse_at = 100000; } );");
 	for (unsigned i = 1; i <= 2000; i++) {
 		struct question question = site_question("192.0.2.1",
 		    (uint16_t)i, NULL);
@@ -374,7 +374,7 @@ TEST(rates_are_counted_by_class_and_client) {
 	int64_t now_ns = clock_now_ns();
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 100; inbound = 100; rate = \"5/1m\"; "
+	    "hold_at = 100; refuse_at = 100; rate = \"5/1m\"; "
 	    "client = { rate = \"2/1m\"; }; } );");
 	for (unsigned i = 0; i < 2; i++, question.client_port++) {
 		engine_session_open(site.engine, site.generation, &question,
@@ -412,7 +412,7 @@ TEST(adopted_sessions_are_decided_without_their_own_count) {
 	struct answer answer;
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 1; inbound = 1; } );");
+	    "hold_at = 1; refuse_at = 1; } );");
 	(void)address_parse("192.0.2.1", 9, &connection.client);
 	(void)address_parse("192.0.2.25", 10, &connection.server);
 	assert_true(engine_session_adopt(site.engine, site.generation,

@@ -20,8 +20,8 @@
 #include "site.h"
 
 #define CLASSES	"classes = ( " \
-	"{ name = \"slow\"; match = [ \"*.slow.example\" ]; sessions = 2; }, " \
-	"{ name = \"seen\"; match = [ \"seen.example\" ]; sessions = 1; observe = true; }, " \
+	"{ name = \"slow\"; match = [ \"*.slow.example\" ]; hold_at = 2; }, " \
+	"{ name = \"seen\"; match = [ \"seen.example\" ]; hold_at = 1; observe = true; }, " \
 	"{ name = \"rate\"; match = [ \"rate.example\" ]; rate = \"9/1m\"; } );\n"
 
 struct place {

@@ -11,7 +11,7 @@
 
 static struct site site;
 
-static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
     "mta = ( { name = \"a\"; log = \"/a\"; ports = [ 25, 2525 ]; },\n"
     "{ name = \"b\"; log = \"/a\"; syslog_name = \"postfix/b\"; },\n"
     "{ name = \"c\"; log = \"/c\"; syslog_name = \"postfix-c\"; },\n"

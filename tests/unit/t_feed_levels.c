@@ -4,7 +4,7 @@
 #include "engine/feed_internal.h"
 #include "tests/unit/results.h"
 
-#define CONFIGURATION	"classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n" \
+#define CONFIGURATION	"classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n" \
 	"mta = ( { name = \"a\"; log = \"/a\"; } );\n"
 #define FIRST	16	/* entries of a new one */
 #define MOST	16384	/* of one */

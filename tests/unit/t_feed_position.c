@@ -11,7 +11,7 @@
 #include "tests/unit/site.h"
 #include "view/status_mtas.h"
 
-#define CLASSES "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+#define CLASSES "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
 
 static struct site site;
 static struct feed_position all[FEED_FILES_MAX];

@@ -9,8 +9,8 @@
 
 #define MS NS_PER_MS
 #define TWO_CLASSES "classes = ( " \
-	"{ name = \"a\"; match = [ \"192.0.2.0/24\" ]; sessions = 1; inbound = 1; }, " \
-	"{ name = \"b\"; match = [ \"198.51.100.0/24\" ]; sessions = 3; inbound = 2; } );"
+	"{ name = \"a\"; match = [ \"192.0.2.0/24\" ]; hold_at = 1; refuse_at = 1; }, " \
+	"{ name = \"b\"; match = [ \"198.51.100.0/24\" ]; hold_at = 3; refuse_at = 2; } );"
 
 static struct site site;
 static struct gate_watch watch;
@@ -110,13 +110,13 @@ TEST(at_most_one_change_a_second) {
 }
 
 TEST(observed_and_unlimited_classes_have_room) {
-	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; sessions = 1; }, "
-	      "{ name = \"o\"; match = [ \"198.51.100.0/24\" ]; sessions = 1; observe = true; } );");
+	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; hold_at = 1; }, "
+	      "{ name = \"o\"; match = [ \"198.51.100.0/24\" ]; hold_at = 1; observe = true; } );");
 	(void)ask("192.0.2.1", 1);
 	(void)ask("198.51.100.1", 1);
 	assert_int_equal(look_after(200), GATE_NO_NEWS);
 	site_close(&site);
-	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; sessions = 1; }, "
+	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; hold_at = 1; }, "
 	      "{ name = \"u\"; match = [ \"198.51.100.0/24\" ]; client = { sessions = 1; }; } );");
 	(void)ask("192.0.2.1", 1);
 	(void)ask("198.51.100.1", 1);

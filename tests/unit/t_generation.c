@@ -44,10 +44,10 @@ static const char *outbound(const struct generation *g, const char *server, cons
 }
 
 static const char views[] = "version = 1; classes = (\n"
-    "{ name = \"mx\"; match = [ \"*.example\", \"192.0.2.0/24\" ]; ports = [ 25 ]; sessions = 1; },\n"
-    "{ name = \"submission\"; match = \"*.example\"; ports = [ 587, 465 ]; sessions = 1; },\n"
-    "{ name = \"net\"; match = [ \"192.0.2.0/25\", \"2001:db8::/32\" ]; sessions = 1; },\n"
-    "{ name = \"rest\"; match = \"*\"; ports = 25; sessions = 1; } );\n"
+    "{ name = \"mx\"; match = [ \"*.example\", \"192.0.2.0/24\" ]; ports = [ 25 ]; hold_at = 1; },\n"
+    "{ name = \"submission\"; match = \"*.example\"; ports = [ 587, 465 ]; hold_at = 1; },\n"
+    "{ name = \"net\"; match = [ \"192.0.2.0/25\", \"2001:db8::/32\" ]; hold_at = 1; },\n"
+    "{ name = \"rest\"; match = \"*\"; ports = 25; hold_at = 1; } );\n"
     "exempt = [ \"127.0.0.0/8\", \"trusted.example\" ];";
 
 TEST(ports_choose_the_classes) {
@@ -108,7 +108,7 @@ TEST(equal_views_share_one_index) {
 	assert_int_not_equal(g->port_index[0], g->port_index[1]);
 	assert_int_not_equal(g->other_index, g->outbound_index);
 	free(g);
-	g = compile("version = 1; classes = ( { name = \"a\"; match = \"*\"; sessions = 1; } );");
+	g = compile("version = 1; classes = ( { name = \"a\"; match = \"*\"; hold_at = 1; } );");
 	assert_int_equal(g->port_count, 0);
 	assert_int_equal(g->other_index, g->outbound_index);
 	free(g);
@@ -145,7 +145,7 @@ TEST(views_agree_with_a_scan) {
 			mask[i] = (seed >> 16) % 6;
 			served[i] = (seed >> 24) % 4;	/* 0: all; else bits of 25, 587 */
 			length += (size_t)snprintf(text + length, sizeof(text) - length,
-			    "%s { name = \"%u\"; match = \"%s\"; sessions = 1; %s }", i ? "," : "", i,
+			    "%s { name = \"%u\"; match = \"%s\"; hold_at = 1; %s }", i ? "," : "", i,
 			    masks[mask[i]], served[i] == 0 ? "" : served[i] == 1 ? "ports = 25;" :
 			    served[i] == 2 ? "ports = 587;" : "ports = [ 25, 587 ];");
 		}

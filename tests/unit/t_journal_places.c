@@ -182,7 +182,7 @@ TEST_IN(set_up, tear_down, a_site_has_those_that_it_needs) {
 
 	snprintf(text, sizeof(text), "version = 1; journal = { path = \"%s\"; };\n"
 	    "listen = { milter = \"unix:/m\"; events = \"unix:/e\"; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );", base);
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );", base);
 	generation = config_compile_text(text, "test", &messages);
 	config_messages_free(&messages);
 	assert_non_null(generation);
@@ -221,7 +221,7 @@ TEST_IN(set_up, tear_down, a_path_that_cannot_be_made_is_told_once) {
 	fclose(file);
 	snprintf(text, sizeof(text), "version = 1; journal = { path = \"%s\"; };\n"
 	    "listen = { milter = \"unix:/m\"; events = \"unix:/e\"; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );", base);
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );", base);
 	generation = config_compile_text(text, "test", &messages);
 	config_messages_free(&messages);
 	assert_non_null(generation);

@@ -16,7 +16,7 @@
 #endif
 
 #define MANY "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100000; inbound = 100000; client = { sessions = 50; }; } );"
+	"hold_at = 100000; refuse_at = 100000; client = { sessions = 50; }; } );"
 #define SESSIONS 100000
 #define OPEN 2000
 

@@ -11,8 +11,8 @@
 #include "view/health.h"
 
 #define CLASSES	"classes = ( { name = \"custo\\\"mer\\\\\"; match = [ \"192.0.2.0/24\" ]; " \
-	"sessions = 3; inbound = 2; },\n" \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 50; inbound = 40; observe = true; } );\n" \
+	"hold_at = 3; refuse_at = 2; },\n" \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 50; refuse_at = 40; observe = true; } );\n" \
 	"destinations = ( { match = [ \"Named.Example.\", \"*.many.example\" ]; " \
 	"window = { destination_concurrency_limit = 7; }; } );\n"
 

@@ -16,7 +16,7 @@
 #include "site.h"
 
 #define CLASS(name, mask, sessions, more) "{ name = \"" name "\"; match = [ " \
-	mask " ]; sessions = " #sessions "; inbound = 9; " more "}"
+	mask " ]; sessions = " #sessions "; refuse_at = 9; " more "}"
 #define TWO(slow, rest) "classes = ( " \
 	CLASS("slow", "\"*.slow.example\", \"198.51.100.0/24\"", slow, "") ", " \
 	CLASS("rest", "\"*\"", rest, "") " );"
@@ -221,7 +221,7 @@ TEST_IN(NULL, tear_down, inbound_sessions_take_part) {
 	assert_int_equal(open_of("slow"), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "slow")->open_inbound), 2);
 	assert_int_equal(site_inbound(&site, "192.0.2.9", 2, "x.slow.example",
-	    NULL), VERDICT_ADMIT);	/* inbound = 9 */
+	    NULL), VERDICT_ADMIT);	/* refuse_at = 9 */
 }
 
 TEST_IN(NULL, tear_down, observed_classes_hold_nothing) {
@@ -253,7 +253,7 @@ TEST_IN(NULL, tear_down, a_full_table_admits) {
 	unsigned untracked = 0;
 
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 4000; inbound = 4000; } );");
+	    "hold_at = 4000; refuse_at = 4000; } );");
 	now_ns = clock_now_ns();
 	for (uint16_t i = 1; i < 2000; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);

@@ -8,7 +8,7 @@
 #include "segment/grants.h"
 #include "tests/unit/results.h"
 
-#define TEXT "classes = ( { name = \"some\"; match = \"*.example\"; sessions = 9; inbound = 90; } );\n" \
+#define TEXT "classes = ( { name = \"some\"; match = \"*.example\"; hold_at = 9; refuse_at = 90; } );\n" \
 	"mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"\"; } );\n" \
 	"window = { initial_destination_concurrency = 1; destination_concurrency_limit = 1; };\n"
 

@@ -13,7 +13,7 @@
 #include "tests/unit/results.h"
 
 #define CLASSES(sessions) "classes = ( { name = \"some\"; match = \"*.example\"; sessions = " \
-	sessions "; inbound = 90; } );\n"
+	sessions "; refuse_at = 90; } );\n"
 #define MTA "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"\"; } );\n"
 #define TWO "window = { initial_destination_concurrency = 2; " \
 	"destination_concurrency_limit = 2; };\n"

@@ -14,7 +14,7 @@
 #define MTAS "mta = ( { name = \"in\"; kind = \"sendmail\"; user = \"root\"; }, " \
 	"{ name = \"out\"; kind = \"postfix\"; ports = [ 25, 587 ]; } ); count_unannounced = \"never\"; "
 #define CLASS(name, mask) "{ name = \"" name "\"; match = [ " mask " ]; " \
-	"sessions = 2; inbound = 2; }"
+	"hold_at = 2; refuse_at = 2; }"
 #define THREE "classes = ( " CLASS("net", "\"198.51.100.0/24\"") ", " \
 	CLASS("named", "\"*.example\"") ", " CLASS("rest", "\"*\"") " ); "
 #define SMTP_UID 89

@@ -13,7 +13,7 @@
 #include "segment/internal.h"
 #include "site.h"
 
-#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; inbound = 1; } );"
+#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"
 
 static struct site site;
 static int listening, client, served;

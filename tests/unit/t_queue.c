@@ -141,8 +141,8 @@ TEST_IN(NULL, tear_down, classes_are_respected) {
 	world_open("", 10);
 	servers(4, 200 * MS);
 	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"d0.example\", "
-	    "\"d1.example\" ]; sessions = 2; inbound = 2; }, { name = \"all\"; match = \"*\"; "
-	    "sessions = 1000; inbound = 1000; } );\n"
+	    "\"d1.example\" ]; hold_at = 2; refuse_at = 2; }, { name = \"all\"; match = \"*\"; "
+	    "hold_at = 1000; refuse_at = 1000; } );\n"
 	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
 	for (int i = 0; i < 80; i++)
 		(void)world_mail(i % 2 != 0 ? "d0.example" : "d1.example");
@@ -494,8 +494,8 @@ TEST_IN(NULL, tear_down, a_class_that_is_full_is_not_asked_again_at_once) {
 	servers(2, 10 * MS);
 	world.servers[0].host = "mx.few.example";
 	site_reload(&world.site, "observe = true;\n"
-	    "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; sessions = 0; "
-	    "observe = false; }, { name = \"all\"; match = \"*\"; sessions = 1000; } );\n"
+	    "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; hold_at = 0; "
+	    "observe = false; }, { name = \"all\"; match = \"*\"; hold_at = 1000; } );\n"
 	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
 	(void)world_mail("d0.example");
 	world_run(world.now_ns + 100 * S);
@@ -533,7 +533,7 @@ TEST_IN(NULL, tear_down, a_class_that_is_held_is_asked_again_at_retry_times) {
 	servers(2, 10 * MS);
 	world.servers[0].host = "mx.few.example";
 	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; "
-	    "sessions = 9; }, { name = \"all\"; match = \"*\"; sessions = 1000; } );\n"
+	    "hold_at = 9; }, { name = \"all\"; match = \"*\"; hold_at = 1000; } );\n"
 	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
 	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &order,
 	    world.now_ns, &owner), BY_HAND_DONE);

@@ -17,7 +17,7 @@
 #include "tests/unit/site.h"
 #include "wire/control_frame.h"
 
-#define CONFIGURATION "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n" \
+#define CONFIGURATION "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n" \
 	"mta = ( { name = \"out\"; kind = \"sendmail\"; user = \"root\"; } );\n"
 #define MANY	600000u
 

@@ -7,7 +7,7 @@
 #include "segment/internal.h"
 #include "tests/unit/site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n"
 #define MTA	"mta = ( { name = \"s\"; kind = \"sendmail\"; user = \"root\"; } );\n"
 
 static struct site site;

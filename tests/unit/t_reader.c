@@ -18,8 +18,8 @@
 #include "site.h"
 
 #define CLASSES	"classes = ( { name = \"customer\"; match = [ \"192.0.2.0/24\" ]; " \
-	"sessions = 3; inbound = 2; observe = false; },\n" \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 50; inbound = 40; observe = true; } );"
+	"hold_at = 3; refuse_at = 2; observe = false; },\n" \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 50; refuse_at = 40; observe = true; } );"
 
 static struct site site;
 
@@ -189,7 +189,7 @@ TEST_IN(open_site, close_site, a_removed_class_is_gone_with_its_last_session) {
 
 	(void)site_inbound(&site, "192.0.2.7", 1000, NULL, &ref);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 50; inbound = 40; } );");
+	    "hold_at = 50; refuse_at = 40; } );");
 	assert_int_equal(reader_classes(reader, see_class, &seen), 0);
 	assert_int_equal(seen.class_count, 2);
 	assert_true(seen.classes[0].removed);

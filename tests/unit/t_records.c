@@ -15,7 +15,7 @@
 #include "site.h"
 
 #define CLASS(name) "classes = ( { name = \"" name "\"; match = [ \"*\" ]; " \
-	"sessions = 5; inbound = 5; } );"
+	"hold_at = 5; refuse_at = 5; } );"
 
 static struct answer ask(struct site *site, struct engine *engine,
     const struct generation *generation, uint16_t port) {
@@ -37,7 +37,7 @@ static const char *many(const char *name) {
 
 	for (unsigned i = 0; i < MANY; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at,
-		    "{ name = \"%s%u\"; match = \"h%u.example\"; sessions = 5; }%s", name, i, i,
+		    "{ name = \"%s%u\"; match = \"h%u.example\"; hold_at = 5; }%s", name, i, i,
 		    i + 1 < MANY ? ", " : " );");
 	return text;
 }
@@ -180,7 +180,7 @@ TEST(a_full_client_table_still_counts_clients) {
 	struct answer answer;
 
 	site_open(&site, 100, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 90; inbound = 90; "
+	    "hold_at = 90; refuse_at = 90; "
 	    "client = { sessions = 1; rate = \"5/1h\"; }; } );");
 	question = site_question("10.0.0.0", 1, NULL);
 	for (unsigned i = 0; i < 2000; i++) {

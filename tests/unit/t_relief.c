@@ -14,8 +14,8 @@
 
 #define LIMIT	3
 #define THREE "classes = ( { name = \"net\"; match = [ \"203.0.113.0/24\" ]; " \
-	"sessions = 1; inbound = 1; }, { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 3; inbound = 3; } );"
+	"hold_at = 1; refuse_at = 1; }, { name = \"all\"; match = [ \"*\" ]; " \
+	"hold_at = 3; refuse_at = 3; } );"
 #define CLIENT	"198.51.100.1"
 
 static struct site site;
@@ -225,7 +225,7 @@ TEST_IN(NULL, tear_down, test_full_class_of_many_sessions) {
 	enum verdict verdict;
 
 	open_world("classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 20000; inbound = 20000; } );");
+	    "hold_at = 20000; refuse_at = 20000; } );");
 	for (uint16_t i = 0; i < 20000; i++)
 		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
 	dump(20000);
@@ -271,8 +271,8 @@ TEST_IN(NULL, tear_down, test_full_class_beside_very_many_sessions) {
 	uint16_t port;
 
 	open_world("classes = ( { name = \"net\"; match = [ \"203.0.113.0/24\" ]; "
-	    "sessions = 1; inbound = 1; }, { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 40000; inbound = 40000; } );");
+	    "hold_at = 1; refuse_at = 1; }, { name = \"all\"; match = [ \"*\" ]; "
+	    "hold_at = 40000; refuse_at = 40000; } );");
 	for (uint16_t i = 0; i < MANY; i++)
 		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
 	port = last_port("203.0.113.1");

@@ -17,9 +17,9 @@ static char *output;
 static const char config[] = "version = 1;\n"
     "mta = ( { name = \"out\"; kind = \"postfix\"; log = \"\"; ports = [ 25, 587 ]; },\n"
     "        { name = \"sendmail\"; kind = \"sendmail\"; log = \"\"; } );\n"
-    "classes = ( { name = \"friends\"; match = [ \"*.friend.example\" ]; sessions = 9;\n"
-    "              inbound = 9; },\n"
-    "            { name = \"everyone\"; match = [ \"*\" ]; sessions = 9; inbound = 9; } );\n";
+    "classes = ( { name = \"friends\"; match = [ \"*.friend.example\" ]; hold_at = 9;\n"
+    "              refuse_at = 9; },\n"
+    "            { name = \"everyone\"; match = [ \"*\" ]; hold_at = 9; refuse_at = 9; } );\n";
 
 static int make_directory(void **state) {
 	(void)state;
@@ -157,7 +157,7 @@ TEST(a_configuration_without_mail_servers_learns_all_the_same) {
 	    POSTFIX "to=<a@b.example>, relay=127.0.0.1[127.0.0.1]:10025, delay=1, "
 	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n");
 	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .config =
-	    "version = 1; classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n" }),
+	    "version = 1; classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n" }),
 	    EX_OK);
 	has("\"destination\": \"b.example\"");
 	has("\"destination\": \"d.example\"");
@@ -364,9 +364,9 @@ TEST(sessions) {
 	/* the block is for postern.conf */
 	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
 	has("\n\t{ name = \"big.example\"; match = [ \"*.big.example\" ]; ports = [ 25 ];\n"
-	    "\t  sessions = 24; inbound = 24; },\n");
+	    "\t  hold_at = 24; refuse_at = 24; },\n");
 	has("\t{ name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ];\n"
-	    "\t  sessions = 20; inbound = 20;\n"
+	    "\t  hold_at = 20; refuse_at = 20;\n"
 	    "\t  client = { sessions = 5; rate = \"10/1m\"; }; }\n);\n");
 	snprintf(text, sizeof(text), "version = 1;\n%s", strstr(output, "classes = ("));
 	generation = config_compile_text(text, "proposal", &messages);

@@ -23,7 +23,7 @@ static const char first_text[] =
     "log = { facility = \"local3\"; };\n"
     "hints = { group = \"mail\"; };\n"
     "witness = { netns = [ \"blue\", \"green\" ]; };\n"
-    "classes = ( { name = \"all\"; match = [ \"*\" ]; inbound = 5; } );\n";
+    "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 5; } );\n";
 
 static const char second_text[] =
     "version = 1;\n"
@@ -33,8 +33,8 @@ static const char second_text[] =
     "  milter = ( { address = \"unix:/run/a/m2\"; owner = \"daemon\"; } );\n"
     "  control = \"unix:/run/a/c\"; };\n"
     "policy = { processes = 1; };\n"
-    "classes = ( { name = \"some\"; match = [ \"*.example\" ]; inbound = 7; },\n"
-    "  { name = \"all\"; match = [ \"*\" ]; inbound = 6; } );\n";
+    "classes = ( { name = \"some\"; match = [ \"*.example\" ]; refuse_at = 7; },\n"
+    "  { name = \"all\"; match = [ \"*\" ]; refuse_at = 6; } );\n";
 
 static struct generation *compile(const char *text) {
 	struct config_messages messages;
@@ -181,7 +181,7 @@ TEST(a_cluster_waits_but_its_limits_do_not) {
 
 TEST(a_cluster_begins_and_ends_with_a_restart) {
 	struct generation *alone = compile("version = 1;\nclasses = ( { name = \"a\"; "
-	    "match = \"*\"; sessions = 30; } );\n");
+	    "match = \"*\"; hold_at = 30; } );\n");
 	struct generation *many = compile(OF("a", 3, "user = \"x\"; ") SHARED(30)), *kept;
 
 	kept = restart_only_keep(compile(OF("a", 3, "") SHARED(30)), alone);
@@ -190,7 +190,7 @@ TEST(a_cluster_begins_and_ends_with_a_restart) {
 	assert_int_equal(generation_class(kept, 0)->fixed_base, 0);
 	free(kept);
 	kept = restart_only_keep(compile("version = 1;\nclasses = ( { name = \"a\"; "
-	    "match = \"*\"; sessions = 30; } );\n"), many);
+	    "match = \"*\"; hold_at = 30; } );\n"), many);
 	assert_true(generation_has_cluster(kept));
 	assert_string_equal(generation_text(kept, kept->cluster.user), "x");
 	assert_false(generation_class(kept, 0)->shared);

@@ -20,7 +20,7 @@
 #include "role/sandbox.h"
 #include "tests/unit/site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; sessions = 9; } );\n"
+#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"
 
 static struct site site;
 static char made[128];

@@ -18,7 +18,7 @@
 #include "role/sandbox_files.h"
 #include "tests/unit/site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; sessions = 9; } );\n"
+#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"
 #define PORTS_VERSION	4	/* from which on Landlock knows ports */
 
 static struct site site;

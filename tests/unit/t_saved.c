@@ -13,7 +13,7 @@
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
 static ino_t inode_of(const struct site *site, const char *name) {
 	char path[200];

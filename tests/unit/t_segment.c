@@ -20,10 +20,10 @@
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 #define TWO "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \
-	"sessions = 5; inbound = 5; }, { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 7; inbound = 7; } );"
+	"hold_at = 5; refuse_at = 5; }, { name = \"all\"; match = [ \"*\" ]; " \
+	"hold_at = 7; refuse_at = 7; } );"
 
 static uint32_t open_of(struct site *site, const char *class) {
 	return atomic_load(&site_class(site, class)->open);
@@ -148,7 +148,7 @@ TEST(another_size_keeps_what_the_text_file_does_not_know_yet) {
 	site_close(&site);
 }
 
-#define GONE "classes = ( { name = \"gone\"; match = [ \"*\" ]; sessions = 7; } );"
+#define GONE "classes = ( { name = \"gone\"; match = [ \"*\" ]; hold_at = 7; } );"
 
 static const struct session witnessed = {
 	.control = { .state = SESSION_OPEN, .direction = SESSION_OUTBOUND,
@@ -600,12 +600,12 @@ TEST(lowered_limits_bind_at_once_and_raised_ones_too) {
 	for (uint16_t i = 1; i <= 5; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 2; inbound = 2; } );");
+	    "hold_at = 2; refuse_at = 2; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 50, NULL, NULL),
 	    VERDICT_REFUSE);
 	assert_int_equal(open_of(&site, "all"), 5);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 6; inbound = 6; } );");
+	    "hold_at = 6; refuse_at = 6; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 51, NULL, NULL),
 	    VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 52, NULL, NULL),

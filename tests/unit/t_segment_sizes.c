@@ -11,7 +11,7 @@
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
 /* Whoever has attached it goes on with the sizes and places that it checked. */
 TEST(sizes_that_one_role_spoils_lead_no_other_astray) {

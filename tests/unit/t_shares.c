@@ -25,7 +25,7 @@
 	"scope = \"cluster\"; " more "}"
 /* with another class, so that the gate is open */
 #define CLASS(sessions, inbound, more) "classes = ( " SHARED(sessions, inbound, more) \
-	", { name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
+	", { name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 #define ALL	((struct share_pools){ UINT32_MAX, UINT32_MAX })
 #define HOUR	(3600 * NS_PER_SECOND)
 
@@ -473,8 +473,8 @@ TEST_IN(NULL, tear_down, a_shorter_lease_leaves_nothing_in_use_of_a_longer_one) 
 
 TEST_IN(NULL, tear_down, a_class_may_come_into_scope_and_leave_it) {
 	static const char local[] = CLUSTER
-	    "classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; sessions = 5; }, "
-	    "{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );";
+	    "classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; hold_at = 5; }, "
+	    "{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );";
 	struct share_class class;
 	struct share_pools pools;
 
@@ -591,9 +591,9 @@ static void count_name(void *context, const struct share_class *class) {
 TEST_IN(NULL, tear_down, those_in_scope_are_listed_in_order) {
 	char names[64] = "";
 
-	with(CLUSTER "classes = ( { name = \"z\"; match = [ \"192.0.2.0/24\" ]; sessions = 9; "
-	    "scope = \"cluster\"; }, { name = \"n\"; match = [ \"10.0.0.0/8\" ]; sessions = 9; "
-	    "scope = \"node\"; }, { name = \"b\"; match = [ \"*\" ]; inbound = 9; "
+	with(CLUSTER "classes = ( { name = \"z\"; match = [ \"192.0.2.0/24\" ]; hold_at = 9; "
+	    "scope = \"cluster\"; }, { name = \"n\"; match = [ \"10.0.0.0/8\" ]; hold_at = 9; "
+	    "scope = \"node\"; }, { name = \"b\"; match = [ \"*\" ]; refuse_at = 9; "
 	    "scope = \"cluster\"; } );");
 	assert_int_equal(shares_each(site.engine, site.generation, now_ns, count_name, names), 2);
 	assert_string_equal(names, "z b ");

@@ -203,7 +203,7 @@ static void it_follows_its_law(const char *configuration, bool small_is_inbound)
 	"cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
 	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\", \"*.d.example\" ]; sessions = " \
 	#sessions "; inbound = " #inbound "; scope = \"cluster\"; }, " \
-	"{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
+	"{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 
 TEST(with_more_inbound) {
 	it_follows_its_law(SITE(10, 20), false);

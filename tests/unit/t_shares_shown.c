@@ -12,9 +12,9 @@
 
 /* 1 of 30 is fixed for each of 3. */
 #define SITE "cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
-	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; sessions = 30;\n" \
-	"inbound = 30;\nscope = \"cluster\"; },\n" \
-	"{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
+	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; hold_at = 30;\n" \
+	"refuse_at = 30;\nscope = \"cluster\"; },\n" \
+	"{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 
 static int open_site(void **state) {
 	(void)state;

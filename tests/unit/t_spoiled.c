@@ -13,7 +13,7 @@
 #include "tests/unit/witness_world.h"
 
 #define CLIENTS "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
 static uint64_t repairs(void) {
 	return atomic_load(&site.segment->header->counters[COUNTER_REPAIRS]);

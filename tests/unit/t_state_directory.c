@@ -47,7 +47,7 @@ static int make(const char *sockets) {
 
 	snprintf(text, sizeof(text), "version = 1;\nstate = { path = \"%s/state\"; };\n"
 	    "listen = { milter = \"unix:%s/milter\"; };\n"
-	    "classes = ( { name = \"all\"; match = \"*\"; sessions = 9; } );\n", directory, sockets);
+	    "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n", directory, sockets);
 	generation = config_compile_texts(text, "test", NULL, NULL, &messages);
 	assert_non_null(generation);
 	assert_true(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);

@@ -16,7 +16,7 @@
 #include "segment/stir.h"
 #include "site.h"
 
-#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; inbound = 1; } );"
+#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"
 
 static struct site site;
 

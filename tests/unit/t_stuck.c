@@ -14,9 +14,9 @@
 #include "site.h"
 
 #define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 1; inbound = 1; action = \"defer\"; } );"
+	"hold_at = 1; refuse_at = 1; action = \"defer\"; } );"
 #define CLIENTS "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 50; inbound = 50; client = { sessions = 9; }; } );"
+	"hold_at = 50; refuse_at = 50; client = { sessions = 9; }; } );"
 
 /* Another thread's locks; thread 1 is always there. */
 struct holder {

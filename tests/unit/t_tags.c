@@ -66,7 +66,7 @@ TEST(a_table_holds_nearly_as_many_as_it_is_configured_for) {
 	unsigned known = 0;
 
 	site_open_sized(&site, 64, KNOWN, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 10; } );");
+	    "hold_at = 10; } );");
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (unsigned i = 0; i < KNOWN; i++) {
 			char name[32];

@@ -31,16 +31,16 @@ static int begin_with(const char *configuration) {
 static int begin(void **state) {
 	(void)state;
 	return begin_with("classes = (\n"
-	    "{ name = \"few\"; match = \"192.0.2.0/24\"; sessions = 4; inbound = 2; },\n"
-	    "{ name = \"many\"; match = \"*\"; sessions = 100; } );");
+	    "{ name = \"few\"; match = \"192.0.2.0/24\"; hold_at = 4; refuse_at = 2; },\n"
+	    "{ name = \"many\"; match = \"*\"; hold_at = 100; } );");
 }
 
 static int begin_cluster(void **state) {
 	(void)state;
 	return begin_with("cluster = { redis = \"unix:/nowhere\"; node = \"mx1\"; nodes = 3; };\n"
-	    "classes = (\n{ name = \"ours\"; match = \"192.0.2.0/24\"; sessions = 30; "
-	    "inbound = 20; scope = \"cluster\"; },\n"
-	    "{ name = \"mine\"; match = \"*\"; sessions = 100; } );");
+	    "classes = (\n{ name = \"ours\"; match = \"192.0.2.0/24\"; hold_at = 30; "
+	    "refuse_at = 20; scope = \"cluster\"; },\n"
+	    "{ name = \"mine\"; match = \"*\"; hold_at = 100; } );");
 }
 
 static int end(void **state) {

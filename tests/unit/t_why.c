@@ -129,7 +129,7 @@ TEST(a_limit_is_a_line_and_a_reload) {
 	refused.d.limit_line = 14;
 	assert_string_equal(undo(&plain, &refused, NULL)->command, "posternctl reload");
 	assert_string_equal(undo(&plain, &refused, NULL)->edit,
-	    "raise inbound of class few in " FILE_NAME ":14");
+	    "raise refuse_at of class few in " FILE_NAME ":14");
 	refused.d.limit_line = 0;
 	refused.d.reason = REASON_CLIENT_RATE;
 	assert_string_equal(undo(&plain, &refused, NULL)->edit,
@@ -140,7 +140,7 @@ TEST(a_limit_is_a_line_and_a_reload) {
 	    "nothing to undo: observe mode");
 }
 
-/* Redis was away: then "raise inbound" is no help at 3 a.m. */
+/* Redis was away: then "raise refuse_at" is no help at 3 a.m. */
 TEST(a_share_without_a_lease_is_no_limit_to_raise) {
 	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_SHARE, "h.example");
 
@@ -153,7 +153,7 @@ TEST(a_share_without_a_lease_is_no_limit_to_raise) {
 	assert_non_null(strstr(undo(&plain, &refused, NULL)->none, "posternctl cluster"));
 	refused.d.by = LEASE_HELD;
 	assert_string_equal(undo(&plain, &refused, NULL)->command, "posternctl reload");
-	assert_non_null(strstr(undo(&plain, &refused, NULL)->edit, "inbound of class few"));
+	assert_non_null(strstr(undo(&plain, &refused, NULL)->edit, "refuse_at of class few"));
 }
 
 /* Not "posternctl resume ''", nor a part of a name. */
