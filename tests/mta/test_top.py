@@ -194,13 +194,13 @@ def colors(test, site):
 
 
 def progress(test, site):
-    """How far a long replay is, where somebody looks."""
+    """How far a long analysis is, where somebody looks."""
     line, stop = site.log.read_bytes().splitlines(True)[0], test.directory / "stop"
     large = test.directory / "large.log"
     large.write_bytes(line * (3000000 // len(line)))
     slow = test.directory / "slow"
     slow.write_text(f"#!/bin/sh\nwhile [ ! -e {stop} ]; do cat {large}; sleep 0.1; done |\n"
-                    f"{site.postern.build}/posternctl -c {site.postern.file} replay - "
+                    f"{site.postern.build}/posternctl -c {site.postern.file} analyze - "
                     f">{test.directory}/out && echo over\n")
     slow.chmod(0o755)
     terminal = Terminal(test, [slow])
