@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/witness.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/outbound/outbound.h"
+#include "engine/session/witness.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define CLASS(name, mask, sessions, more) "{ name = \"" name "\"; match = [ " \

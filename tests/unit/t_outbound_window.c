@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "engine/outbound.h"
+#include "engine/outbound/outbound.h"
 #include "tests/unit/results.h"
 
 #define CLASSES(sessions) "classes = ( { name = \"some\"; match = \"*.example\"; sessions = " \

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "config/compile.h"
-#include "config/restart_only.h"
-#include "config/setting.h"
+#include "config/compile/compile.h"
+#include "config/read/restart_only.h"
+#include "config/read/setting.h"
 
 static const char first_text[] =
     "version = 1;\n"

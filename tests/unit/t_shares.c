@@ -7,13 +7,13 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/gate.h"
-#include "engine/hints.h"
-#include "engine/outbound.h"
-#include "engine/shares.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
-#include "segment/shared.h"
+#include "engine/session/gate.h"
+#include "engine/hints/hints.h"
+#include "engine/outbound/outbound.h"
+#include "engine/cluster/shares.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
+#include "segment/destination/shared.h"
 #include "tests/unit/site.h"
 
 /* 10 % of 30 by 3: 1 is fixed, 27 are to be leased. */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/shares.h"
-#include "segment/internal.h"
+#include "engine/outbound/outbound.h"
+#include "engine/cluster/shares.h"
+#include "segment/file/internal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 

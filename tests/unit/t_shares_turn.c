@@ -4,7 +4,7 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/shares_turn.h"
+#include "engine/cluster/shares_turn.h"
 #include "tests/unit/site.h"
 
 /* Of 30 by 3, 1 is fixed, of 12 too (12 >= 2 * 3). */
