@@ -16,7 +16,7 @@
 #include "site.h"
 
 #define CLASS(name, mask, sessions, more) "{ name = \"" name "\"; match = [ " \
-	mask " ]; sessions = " #sessions "; refuse_at = 9; " more "}"
+	mask " ]; hold_at = " #sessions "; refuse_at = 9; " more "}"
 #define TWO(slow, rest) "classes = ( " \
 	CLASS("slow", "\"*.slow.example\", \"198.51.100.0/24\"", slow, "") ", " \
 	CLASS("rest", "\"*\"", rest, "") " );"

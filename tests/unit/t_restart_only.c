@@ -157,7 +157,7 @@ TEST(repeated) {
 
 #ifdef HAVE_HIREDIS
 #define SHARED(sessions) "version = 1;\nclasses = ( { name = \"a\"; match = \"*\"; " \
-	"sessions = " #sessions "; scope = \"cluster\"; } );\n"
+	"hold_at = " #sessions "; scope = \"cluster\"; } );\n"
 #define OF(node, nodes, more) "cluster = { redis = \"unix:/r\"; node = \"" node "\"; nodes = " \
 	#nodes "; " more "};\n"
 

@@ -21,7 +21,7 @@
 	"\"; nodes = " nodes "; " more "};\n"
 #define CLUSTER CLUSTER_OF("a", "3", "")
 #define SHARED(sessions, inbound, more) "{ name = \"c\"; match = [ \"192.0.2.0/24\", " \
-	"\"d.example\" ]; sessions = " #sessions "; inbound = " #inbound "; " \
+	"\"d.example\" ]; hold_at = " #sessions "; refuse_at = " #inbound "; " \
 	"scope = \"cluster\"; " more "}"
 /* with another class, so that the gate is open */
 #define CLASS(sessions, inbound, more) "classes = ( " SHARED(sessions, inbound, more) \

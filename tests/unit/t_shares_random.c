@@ -201,8 +201,8 @@ static void it_follows_its_law(const char *configuration, bool small_is_inbound)
 
 #define SITE(sessions, inbound) \
 	"cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
-	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\", \"*.d.example\" ]; sessions = " \
-	#sessions "; inbound = " #inbound "; scope = \"cluster\"; }, " \
+	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\", \"*.d.example\" ]; hold_at = " \
+	#sessions "; refuse_at = " #inbound "; scope = \"cluster\"; }, " \
 	"{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 
 TEST(with_more_inbound) {
