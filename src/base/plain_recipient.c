@@ -4,19 +4,16 @@
 
 #include <string.h>
 
-static bool is_domain_byte(char c)
-{
+static bool is_domain_byte(char c) {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	    c == '-' || c == '.';
 }
 
-static bool is_local_byte(char c)
-{
+static bool is_local_byte(char c) {
 	return is_domain_byte(c) || (c != '\0' && strchr("!#$%&'*+/=?^_`{|}~", c) != NULL);
 }
 
-bool plain_recipient_take(const char **at, const char *end, const char **text, size_t *length)
-{
+bool plain_recipient_take(const char **at, const char *end, const char **text, size_t *length) {
 	const char *c = *at, *domain;
 	bool bracketed = c < end && *c == '<';
 
@@ -39,8 +36,7 @@ bool plain_recipient_take(const char **at, const char *end, const char **text, s
 	return true;
 }
 
-const char *plain_recipient_domain(const char *text, size_t length)
-{
+const char *plain_recipient_domain(const char *text, size_t length) {
 	while (length > 0 && text[length - 1] != '@')
 		length--;
 	return text + length;

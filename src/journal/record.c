@@ -10,8 +10,7 @@
 
 #include "journal/record_fields.h"
 
-const char *journal_type_word(unsigned type)
-{
+const char *journal_type_word(unsigned type) {
 	switch (type) {
 #define RECORD(symbol, number, word, what) case number: return word;
 #include "defs/records.def"
@@ -20,16 +19,14 @@ const char *journal_type_word(unsigned type)
 	}
 }
 
-const char *journal_verb_word(unsigned verb)
-{
+const char *journal_verb_word(unsigned verb) {
 	static const char *const words[] = { "unknown", "suspend", "hold", "resume", "forget",
-		"set" };
+		"limit" };
 
 	return words[verb < sizeof(words) / sizeof(words[0]) ? verb : 0];
 }
 
-const char *journal_on_word(unsigned what)
-{
+const char *journal_on_word(unsigned what) {
 	static const char *const words[] = { "unknown", "destination", "recipient", "class" };
 
 	return words[what < sizeof(words) / sizeof(words[0]) ? what : 0];
@@ -37,8 +34,7 @@ const char *journal_on_word(unsigned what)
 
 /* --- messages ------------------------------------------------------------------------- */
 
-static void write_envelope(struct writer *w, const struct journal_envelope *in)
-{
+static void write_envelope(struct writer *w, const struct journal_envelope *in) {
 	w64(w, in->key);
 	w64(w, in->replaces);
 	w_place(w, in->old);
@@ -60,8 +56,7 @@ static void write_envelope(struct writer *w, const struct journal_envelope *in)
 }
 
 size_t journal_envelope_write(uint8_t *out, size_t size, const struct journal_envelope *in,
-    const struct journal_group *groups)
-{
+    const struct journal_group *groups) {
 	struct writer w = write_to(out, size);
 
 	write_envelope(&w, in);
@@ -77,8 +72,7 @@ size_t journal_envelope_write(uint8_t *out, size_t size, const struct journal_en
 	return written(&w);
 }
 
-static bool next_group(struct reader *r, struct journal_group *out)
-{
+static bool next_group(struct reader *r, struct journal_group *out) {
 	bool there = r->at < r->end;
 
 	out->count = r32(r);
@@ -90,8 +84,7 @@ static bool next_group(struct reader *r, struct journal_group *out)
 
 /* What a later version may have put behind the list is ignored; a list that ends early is
  * spoiled.  The loop ends with the bytes, whatever the count says. */
-static bool pass_groups(struct reader *reader, uint32_t count)
-{
+static bool pass_groups(struct reader *reader, uint32_t count) {
 	struct journal_group group;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -101,8 +94,7 @@ static bool pass_groups(struct reader *reader, uint32_t count)
 }
 
 bool journal_envelope_read(const uint8_t *payload, size_t length,
-    struct journal_envelope *out, struct journal_groups *groups)
-{
+    struct journal_envelope *out, struct journal_groups *groups) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -131,8 +123,7 @@ bool journal_envelope_read(const uint8_t *payload, size_t length,
 	return !r.spoiled;
 }
 
-bool journal_group_next(struct journal_groups *groups, struct journal_group *out)
-{
+bool journal_group_next(struct journal_groups *groups, struct journal_group *out) {
 	struct reader r = { .at = groups->at, .end = groups->end };
 
 	if (groups->left == 0 || !next_group(&r, out))
@@ -142,8 +133,7 @@ bool journal_group_next(struct journal_groups *groups, struct journal_group *out
 	return true;
 }
 
-size_t journal_start_write(uint8_t *out, size_t size, const struct journal_start *in)
-{
+size_t journal_start_write(uint8_t *out, size_t size, const struct journal_start *in) {
 	struct writer w = write_to(out, size);
 
 	w64(&w, in->key);
@@ -154,8 +144,7 @@ size_t journal_start_write(uint8_t *out, size_t size, const struct journal_start
 	return written(&w);
 }
 
-bool journal_start_read(const uint8_t *payload, size_t length, struct journal_start *out)
-{
+bool journal_start_read(const uint8_t *payload, size_t length, struct journal_start *out) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -166,8 +155,7 @@ bool journal_start_read(const uint8_t *payload, size_t length, struct journal_st
 	return !r.spoiled;
 }
 
-size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_delivery *in)
-{
+size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_delivery *in) {
 	struct writer w = write_to(out, size);
 
 	w64(&w, in->key);
@@ -188,8 +176,7 @@ size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_de
 }
 
 bool journal_delivery_read(const uint8_t *payload, size_t length,
-    struct journal_delivery *out)
-{
+    struct journal_delivery *out) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -207,8 +194,7 @@ bool journal_delivery_read(const uint8_t *payload, size_t length,
 	return !r.spoiled;
 }
 
-size_t journal_finish_write(uint8_t *out, size_t size, const struct journal_finish *in)
-{
+size_t journal_finish_write(uint8_t *out, size_t size, const struct journal_finish *in) {
 	struct writer w = write_to(out, size);
 
 	w64(&w, in->key);
@@ -219,8 +205,7 @@ size_t journal_finish_write(uint8_t *out, size_t size, const struct journal_fini
 	return written(&w);
 }
 
-bool journal_finish_read(const uint8_t *payload, size_t length, struct journal_finish *out)
-{
+bool journal_finish_read(const uint8_t *payload, size_t length, struct journal_finish *out) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -233,8 +218,7 @@ bool journal_finish_read(const uint8_t *payload, size_t length, struct journal_f
 
 /* --- positions ---------------------------------------------------------------------------- */
 
-size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_positions *in)
-{
+size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_positions *in) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -256,8 +240,7 @@ size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_p
 	return written(&w);
 }
 
-static bool read_position(struct reader *r, struct journal_position *out)
-{
+static bool read_position(struct reader *r, struct journal_position *out) {
 	bool there = r->at < r->end;
 	struct journal_text name;
 
@@ -272,8 +255,7 @@ static bool read_position(struct reader *r, struct journal_position *out)
 }
 
 bool journal_positions_read(const uint8_t *payload, size_t length,
-    struct journal_positions *out)
-{
+    struct journal_positions *out) {
 	struct reader r = read_from(payload, length);
 
 	memset(out, 0, sizeof(*out));
@@ -302,8 +284,7 @@ bool journal_positions_read(const uint8_t *payload, size_t length,
 	X(success) X(failure) X(fail_cohorts) X(observe_line)
 
 size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_decision *in,
-    const struct journal_note *notes)
-{
+    const struct journal_note *notes) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -331,8 +312,7 @@ size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_de
 	return written(&w);
 }
 
-static bool next_note(struct reader *r, struct journal_note *out)
-{
+static bool next_note(struct reader *r, struct journal_note *out) {
 	bool there = r->at < r->end;
 
 	out->which = r8(r);
@@ -341,8 +321,7 @@ static bool next_note(struct reader *r, struct journal_note *out)
 	return there && !r->spoiled;
 }
 
-static bool notes_are_whole(struct reader reader, uint32_t count)
-{
+static bool notes_are_whole(struct reader reader, uint32_t count) {
 	struct journal_note note;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -352,8 +331,7 @@ static bool notes_are_whole(struct reader reader, uint32_t count)
 }
 
 bool journal_decision_read(const uint8_t *payload, size_t length,
-    struct journal_decision *out, struct journal_groups *notes)
-{
+    struct journal_decision *out, struct journal_groups *notes) {
 	struct reader r = read_from(payload, length);
 
 	out->when_ns = r_time(&r);
@@ -378,8 +356,7 @@ bool journal_decision_read(const uint8_t *payload, size_t length,
 	return !r.spoiled && notes_are_whole(r, out->text_count);
 }
 
-bool journal_note_next(struct journal_groups *notes, struct journal_note *out)
-{
+bool journal_note_next(struct journal_groups *notes, struct journal_note *out) {
 	struct reader r = { .at = notes->at, .end = notes->end };
 
 	if (notes->left == 0 || !next_note(&r, out))

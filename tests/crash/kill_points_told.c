@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "segment/told.h"
+#include "segment/queue/told.h"
 
 /* All parts of a line tell one number. */
 static void line_of(uint32_t number, struct told_line *line) {

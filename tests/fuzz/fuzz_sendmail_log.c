@@ -7,21 +7,19 @@
 
 #include "base/diag.h"
 #include "base/plain_recipient.h"
-#include "policy/reply.h"
-#include "wire/mail_log.h"
-#include "wire/sendmail_log.h"
-#include "wire/sendmail_sent.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sendmail_log.h"
+#include "wire/mail/sendmail_sent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void inside(struct span span, const char *line, size_t size)
-{
+static void inside(struct span span, const char *line, size_t size) {
 	MUST(span.length == 0 || (span.text >= line && span.length <= size &&
 	    span.text <= line + size - span.length));
 }
 
-static void check_delivery(const struct log_line *out, const char *line, size_t size)
-{
+static void check_delivery(const struct log_line *out, const char *line, size_t size) {
 	const struct delivery *d = &out->delivery;
 	const struct span spans[] = { d->recipient, d->domain, d->list, d->relay, d->relay_name,
 		d->mailer, d->text, d->reply, out->status_word };
@@ -44,8 +42,7 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 }
 
 /* What is certain is of one form, and names nobody in doubt. */
-static void check_sent(const struct log_line *out)
-{
+static void check_sent(const struct log_line *out) {
 	const struct delivery *d = &out->delivery;
 	const char *at = d->list.text, *end = at + d->list.length, *one;
 	size_t length;
@@ -61,8 +58,7 @@ static void check_sent(const struct log_line *out)
 		    memchr(one, '"', length) == NULL && memchr(one, ' ', length) == NULL);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct log_line out, same;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */
 	int64_t ms;

@@ -2,26 +2,22 @@
 /* Who is taken out of a queue file as delivered: those that lines of the log name which are
  * whole, of this message, its age and the process that had it, where that one died; and nobody
  * else, whatever stands in the log. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/queue.h"
-#include "segment/internal.h"
-#include "segment/told.h"
+#include "engine/outbound/outbound.h"
+#include "engine/queue/queue.h"
+#include "segment/file/internal.h"
+#include "segment/queue/told.h"
 #include "tests/unit/site.h"
-#include "wire/mail_log.h"
-#include "wire/sendmail_sent.h"
-
-#define TEXT "classes = ( { name = \"all\"; match = \"*\"; sessions = 1000; inbound = 1000; } );\n" \
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sendmail_sent.h"
+#define TEXT "classes = ( { name = \"all\"; match = \"*\"; hold_at = 1000; refuse_at = 1000; } );\n" \
 	"mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n"
 #define ID "6AR6eCmg000124"
 #define MADE_S INT64_C(1795761612)	/* Nov 27 06:40:12 2026, UTC */
@@ -40,25 +36,21 @@ static int64_t now_ns;
 static unsigned tries;
 static bool wants_read;
 
-static void on_read(void *context, unsigned mta, unsigned directory, const char *id)
-{
+static void on_read(void *context, unsigned mta, unsigned directory, const char *id) {
 	(void)context, (void)mta, (void)directory;
 	assert_string_equal(id, ID);
 	wants_read = true;
 }
 
-static void on_room(void *context, uint32_t most)
-{
+static void on_room(void *context, uint32_t most) {
 	(void)context, (void)most;
 }
 
-static void on_more(void *context, unsigned mta, unsigned directory, const char *id, uint64_t place)
-{
+static void on_more(void *context, unsigned mta, unsigned directory, const char *id, uint64_t place) {
 	(void)context, (void)mta, (void)directory, (void)id, (void)place;
 }
 
-static void begin(enum exactly_once once, const char *more)
-{
+static void begin(enum exactly_once once, const char *more) {
 	static const struct queue_calls calls = { on_read, on_more, on_room, NULL };
 	struct queue_settings settings = queue_defaults;
 	char text[1024];
@@ -74,14 +66,12 @@ static void begin(enum exactly_once once, const char *more)
 	assert_int_equal(queue_open(&queue, site.engine, &settings, &calls, &diag), 0);
 }
 
-static void end(void)
-{
+static void end(void) {
 	queue_close(&queue);
 	site_close(&site);
 }
 
-static void pass(int64_t ns)
-{
+static void pass(int64_t ns) {
 	now_ns += ns;
 	engine_heartbeat(site.engine, now_ns);
 	told_reached(site.segment, now_ns);
@@ -89,8 +79,7 @@ static void pass(int64_t ns)
 }
 
 /* Its file, as it stands there with these recipients. */
-static void read_file(unsigned left)
-{
+static void read_file(unsigned left) {
 	struct queue_file file = { .stamp = 7 + tries, .inode = 7 + tries, .arrival_ns = now_ns -
 		NS_PER_SECOND, .tries = tries, .tried_ns = tries == 0 ? 0 : now_ns,
 		.recipients = (uint32_t)__builtin_popcount(left), .made_s = MADE_S,
@@ -106,8 +95,7 @@ static void read_file(unsigned left)
 	wants_read = false;
 }
 
-static uint32_t run(pid_t pid)
-{
+static uint32_t run(pid_t pid) {
 	struct queue_run next;
 
 	for (unsigned i = 0; i < 100 && !queue_next_run(queue, now_ns, &next); i++)
@@ -118,8 +106,7 @@ static uint32_t run(pid_t pid)
 }
 
 /* As the feed role does. */
-static void hear(const char *text, size_t length)
-{
+static void hear(const char *text, size_t length) {
 	struct told_line line = { .log = 1, .offset = 2 };
 	struct log_line read;
 	int64_t ms;
@@ -146,15 +133,13 @@ static void hear(const char *text, size_t length)
 	assert_true(told_put(site.segment, &line));
 }
 
-static void say(const char *text)
-{
+static void say(const char *text) {
 	hear(text, strlen(text));
 	pass(NS_PER_MS);
 }
 
 /* Those that are taken out, by the next run's questions. */
-static unsigned asked(enum verdict *of_all)
-{
+static unsigned asked(enum verdict *of_all) {
 	const struct process_identity identity = { .pid = 4194304 + 9, .start_ticks = 77 };
 	struct outbound_process *process = outbound_process_open(site.engine, &identity);
 	unsigned out = 0;
@@ -178,8 +163,7 @@ static unsigned asked(enum verdict *of_all)
 	return out;
 }
 
-static unsigned discarded(void)
-{
+static unsigned discarded(void) {
 	enum verdict verdict = VERDICT_DISCARD;
 	unsigned out = asked(&verdict);
 
@@ -188,8 +172,7 @@ static unsigned discarded(void)
 }
 
 /* The process ends; the file lists all of them still. */
-static void ends(uint32_t number, enum queue_run_end how, bool touched)
-{
+static void ends(uint32_t number, enum queue_run_end how, bool touched) {
 	queue_run_ended(queue, number, how, now_ns);
 	assert_true(wants_read);
 	tries += touched;
@@ -197,17 +180,14 @@ static void ends(uint32_t number, enum queue_run_end how, bool touched)
 	pass(3 * NS_PER_SECOND);
 }
 
-static uint32_t first_run(void)
-{
+static uint32_t first_run(void) {
 	read_file(ALL);
 	return run(PID);
 }
 
-static void who_was_delivered_by_a_process_that_was_killed_is_taken_out(void **state)
-{
+TEST(who_was_delivered_by_a_process_that_was_killed_is_taken_out) {
 	uint32_t number;
 
-	(void)state;
 	begin(EXACTLY_ONCE_ENFORCE, "");
 	number = first_run();
 	say(LINE("<aaaa@one.example>,<bbbb@one.example>"));
@@ -233,11 +213,9 @@ static void who_was_delivered_by_a_process_that_was_killed_is_taken_out(void **s
 	end();
 }
 
-static void where_it_is_observed_he_is_delivered_again(void **state)
-{
+TEST(where_it_is_observed_he_is_delivered_again) {
 	enum verdict verdict = VERDICT_DISCARD;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		begin(i == 0 ? EXACTLY_ONCE_OBSERVE : EXACTLY_ONCE_ENFORCE,
 		    i == 0 ? "" : "outbound = { observe = true; };\n");
@@ -264,11 +242,9 @@ static void where_it_is_observed_he_is_delivered_again(void **state)
 }
 
 /* Sendmail has written what is left, and its file is right, whatever the log says. */
-static void after_an_orderly_end_the_file_is_right(void **state)
-{
+TEST(after_an_orderly_end_the_file_is_right) {
 	uint32_t number;
 
-	(void)state;
 	begin(EXACTLY_ONCE_ENFORCE, "");
 	number = first_run();
 	say(LINE("<aaaa@one.example>"));
@@ -288,12 +264,10 @@ static void after_an_orderly_end_the_file_is_right(void **state)
 }
 
 /* A line that is read only after the process was killed counts. */
-static void the_next_run_waits_for_the_log(void **state)
-{
+TEST(the_next_run_waits_for_the_log) {
 	struct queue_run next;
 	uint32_t number;
 
-	(void)state;
 	begin(EXACTLY_ONCE_ENFORCE, "");
 	number = first_run();
 	queue_run_ended(queue, number, QUEUE_RUN_KILLED, now_ns);
@@ -317,11 +291,9 @@ static void the_next_run_waits_for_the_log(void **state)
 	end();
 }
 
-static void lines_that_disagree_say_nothing(void **state)
-{
+TEST(lines_that_disagree_say_nothing) {
 	uint32_t number;
 
-	(void)state;
 	begin(EXACTLY_ONCE_ENFORCE, "");
 	number = first_run();
 	say(LINE("<aaaa@one.example>"));
@@ -338,8 +310,7 @@ static void lines_that_disagree_say_nothing(void **state)
 
 /* A list that Sendmail cut may have been cut within quotes: only all of it together says who
  * was in it. */
-static void a_list_in_pieces_counts_as_a_whole(void **state)
-{
+TEST(a_list_in_pieces_counts_as_a_whole) {
 	static const struct {
 		const char *lines[4];
 		unsigned known;
@@ -354,7 +325,6 @@ static void a_list_in_pieces_counts_as_a_whole(void **state)
 		    LINE("<bbbb@one.example>"), LINE("<cccc@two.example>") }, C },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		begin(EXACTLY_ONCE_ENFORCE, "");
 		uint32_t number = first_run();
@@ -373,8 +343,7 @@ static void a_list_in_pieces_counts_as_a_whole(void **state)
 
 static uint64_t seed = 20261127;
 
-static unsigned draw(unsigned below)
-{
+static unsigned draw(unsigned below) {
 	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (unsigned)(seed >> 33) % below;
 }
@@ -401,8 +370,7 @@ static const struct {
 };
 #define POOL (sizeof(pool) / sizeof(pool[0]))
 
-static const char *of_pool(unsigned *names, bool *ours)
-{
+static const char *of_pool(unsigned *names, bool *ours) {
 	unsigned which = draw(POOL);
 
 	*names = pool[which].names;
@@ -411,8 +379,7 @@ static const char *of_pool(unsigned *names, bool *ours)
 }
 
 /* Half of one, perhaps with another behind it; a byte that is another; all as it is. */
-static unsigned mutated(char *out, size_t size)
-{
+static unsigned mutated(char *out, size_t size) {
 	unsigned names, others;
 	bool ours, theirs;
 	const char *text = of_pool(&names, &ours);
@@ -439,11 +406,9 @@ static unsigned mutated(char *out, size_t size)
 	}
 }
 
-static void no_line_takes_out_whom_it_did_not_name(void **state)
-{
+TEST(no_line_takes_out_whom_it_did_not_name) {
 	unsigned ever = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 300; round++) {
 		unsigned may = 0, got;
 
@@ -468,11 +433,9 @@ static void no_line_takes_out_whom_it_did_not_name(void **state)
 }
 
 /* Cut anywhere, a line names nobody; nor does it as another process's, or of another time. */
-static void half_a_line_takes_out_nobody(void **state)
-{
+TEST(half_a_line_takes_out_nobody) {
 	static const char text[] = LINE("<aaaa@one.example>,<bbbb@one.example>");
 
-	(void)state;
 	begin(EXACTLY_ONCE_ENFORCE, "");
 	uint32_t number = first_run();
 
@@ -488,20 +451,4 @@ static void half_a_line_takes_out_nobody(void **state)
 	say(text);
 	assert_int_equal(discarded(), 0);
 	end();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_was_delivered_by_a_process_that_was_killed_is_taken_out),
-		cmocka_unit_test(where_it_is_observed_he_is_delivered_again),
-		cmocka_unit_test(after_an_orderly_end_the_file_is_right),
-		cmocka_unit_test(the_next_run_waits_for_the_log),
-		cmocka_unit_test(lines_that_disagree_say_nothing),
-		cmocka_unit_test(a_list_in_pieces_counts_as_a_whole),
-		cmocka_unit_test(no_line_takes_out_whom_it_did_not_name),
-		cmocka_unit_test(half_a_line_takes_out_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

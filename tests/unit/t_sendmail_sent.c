@@ -1,38 +1,31 @@
 /* SPDX-License-Identifier: ISC */
 /* Which lines of Sendmail's log are certain to say who was delivered: whole ones, and no
  * other; whatever is cut, joined or changed says nothing of anybody that it did not name. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "tests/unit/test.h"
 #include "base/plain_recipient.h"
-#include "wire/mail_log.h"
-#include "wire/sendmail_sent.h"
-
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sendmail_sent.h"
 #define HEAD "Nov 27 06:40:14 mx sendmail[131]: 6AR6eCmg000124: "
 #define FIELDS "delay=00:00:02, xdelay=00:00:00, mailer=esmtp, pri=990020, relay=h2.far.example. " \
 	"[198.51.100.3], dsn=2.0.0, stat=Sent (taken)"
 
 static struct log_line line;
 
-static bool is_sent(const char *text, size_t length)
-{
+static bool is_sent(const char *text, size_t length) {
 	return mail_log_scan(text, length, &line) == LOG_LINE_DELIVERY &&
 	    line.delivery.source == DELIVERY_OF_SENDMAIL && sendmail_line_is_sent(&line);
 }
 
-static bool says(const char *text)
-{
+static bool says(const char *text) {
 	return is_sent(text, strlen(text));
 }
 
-static void whole_lines_are_certain(void **state)
-{
+TEST(whole_lines_are_certain) {
 	static const char *const good[] = {
 		HEAD "to=<a@b.example>, " FIELDS,
 		HEAD "to=a@b.example, " FIELDS,
@@ -46,7 +39,6 @@ static void whole_lines_are_certain(void **state)
 		    "reply=250 2.0.0 fine, stat=Sent (ok, id=7)",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		if (!says(good[i]))
 			fail_msg("%s", good[i]);
@@ -54,8 +46,7 @@ static void whole_lines_are_certain(void **state)
 	assert_true(sendmail_list_goes_on(&line));
 }
 
-static void heads_are_of_one_line(void **state)
-{
+TEST(heads_are_of_one_line) {
 	static const char rest[] = " sendmail[131]: 6AR6eCmg000124: to=<a@b.example>, " FIELDS;
 	static const char *const good[] = { "Nov 27 06:40:14", "Nov  7 06:40:14 mx", "<22>Nov 27 06:40:14",
 		"Nov 27 06:40:14.123 mx.example", "2026-11-27T06:40:14Z mx",
@@ -66,7 +57,6 @@ static void heads_are_of_one_line(void **state)
 		"2026-11-27T06:40:14.122026-11-26T06:40:14Z mx", "Nov 27 06:40:14 mx mx" };
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		(void)snprintf(text, sizeof(text), "%s%s", good[i], rest);
 		if (!says(text))
@@ -79,8 +69,7 @@ static void heads_are_of_one_line(void **state)
 	}
 }
 
-static void whatever_leaves_a_doubt_is_not(void **state)
-{
+TEST(whatever_leaves_a_doubt_is_not) {
 	static const char *const bad[] = {
 		HEAD "to=<a@b.example>, delay=00:00:02, mailer=esmtp, pri=1, stat=queued",
 		HEAD "to=<a@b.example>, delay=00:00:02, xdelay=00:00:00, mailer=esmtp, pri=990020, "
@@ -108,18 +97,15 @@ static void whatever_leaves_a_doubt_is_not(void **state)
 		"Nov 27 06:40:14 mx sendmail[131]: to=<a@b.example>, " FIELDS,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (says(bad[i]))
 			fail_msg("%s", bad[i]);
 }
 
 /* A process dies, or the disk is full, in the middle of a line. */
-static void half_a_line_says_nothing(void **state)
-{
+TEST(half_a_line_says_nothing) {
 	static const char text[] = HEAD "to=<a@b.example>,<c@d.example>, " FIELDS;
 
-	(void)state;
 	for (size_t length = 0; length + 1 < sizeof(text) - 1; length++)
 		if (is_sent(text, length))
 			fail_msg("%.*s", (int)length, text);
@@ -128,8 +114,7 @@ static void half_a_line_says_nothing(void **state)
 
 /* And the next one follows in the same line: of those that the first one named none is
  * delivered unless it was whole up to what it says. */
-static void half_a_line_and_another_name_nobody_wrongly(void **state)
-{
+TEST(half_a_line_and_another_name_nobody_wrongly) {
 	static const char text[] = HEAD "to=<a@b.example>,<c@d.example>, " FIELDS;
 	static const char *const others[] = {
 		"Nov 27 06:40:15 mx sendmail[132]: 6AR6eCmg000125: to=<v@w.example>, " FIELDS,
@@ -138,7 +123,6 @@ static void half_a_line_and_another_name_nobody_wrongly(void **state)
 	};
 	size_t said = (size_t)(strstr(text, "stat=Sent") + 9 - text);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		for (size_t cut = 0; cut < said; cut++) {
 			char joined[1024];
@@ -158,13 +142,11 @@ static void half_a_line_and_another_name_nobody_wrongly(void **state)
 	}
 }
 
-static void recipients_are_taken_one_by_one(void **state)
-{
+TEST(recipients_are_taken_one_by_one) {
 	static const char list[] = "<a@b.example>,c@d.example,<\"e\"@f.example>";
 	const char *at = list, *end = list + sizeof(list) - 1, *text;
 	size_t length;
 
-	(void)state;
 	assert_true(plain_recipient_take(&at, end, &text, &length));
 	assert_memory_equal(text, "a@b.example", 11);
 	assert_int_equal(length, 11);
@@ -172,18 +154,4 @@ static void recipients_are_taken_one_by_one(void **state)
 	assert_true(plain_recipient_take(&at, end, &text, &length));
 	assert_memory_equal(text, "c@d.example", 11);
 	assert_false(plain_recipient_take(&at, end, &text, &length));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_lines_are_certain),
-		cmocka_unit_test(heads_are_of_one_line),
-		cmocka_unit_test(whatever_leaves_a_doubt_is_not),
-		cmocka_unit_test(half_a_line_says_nothing),
-		cmocka_unit_test(half_a_line_and_another_name_nobody_wrongly),
-		cmocka_unit_test(recipients_are_taken_one_by_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,39 +1,33 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines about deliveries on their way from the feed role to the queue role, and the table of
  * who is known as delivered. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
-#include "segment/internal.h"
-#include "segment/told.h"
+#include "tests/unit/test.h"
+#include "segment/file/internal.h"
+#include "segment/queue/told.h"
 #include "tests/unit/site.h"
 
 static struct site site;
 static struct told_line line;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open(&site, 100, "classes = ( { name = \"all\"; match = \"*\"; } );\n");
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
 }
 
-static bool put(uint32_t number, size_t length)
-{
+static bool put(uint32_t number, size_t length) {
 	struct told_line new = { .pid = number, .written_s = number + INT64_C(5000000000),
 		.delay_s = -7, .log = UINT64_C(1) << 60, .offset = number, .what = TOLD_SENT,
 		.goes_on = number % 2 == 1, .list_length = (uint16_t)length };
@@ -43,8 +37,7 @@ static bool put(uint32_t number, size_t length)
 	return told_put(site.segment, &new);
 }
 
-static void takes(uint32_t number, size_t length)
-{
+static void takes(uint32_t number, size_t length) {
 	char id[32];
 
 	assert_true(told_take(site.segment, &line));
@@ -60,11 +53,9 @@ static void takes(uint32_t number, size_t length)
 		assert_int_equal(line.list[i], 'a' + (int)(number % 26));
 }
 
-static void what_is_told_is_taken_in_its_order(void **state)
-{
+TEST(what_is_told_is_taken_in_its_order) {
 	uint32_t in = 0, out = 0;
 
-	(void)state;
 	assert_true(told_is_empty(site.segment));
 	/* several times around */
 	for (unsigned round = 0; round < 3000; round++) {
@@ -78,11 +69,9 @@ static void what_is_told_is_taken_in_its_order(void **state)
 }
 
 /* Nobody waits: what there is no room for is left out, and what is there stays as it is. */
-static void a_full_ring_takes_no_more(void **state)
-{
+TEST(a_full_ring_takes_no_more) {
 	uint32_t count = 0;
 
-	(void)state;
 	while (put(count, 1000))
 		count++;
 	assert_in_range(count, TOLD_RING_BYTES / 1100, TOLD_RING_BYTES / 1000);
@@ -95,12 +84,10 @@ static void a_full_ring_takes_no_more(void **state)
 }
 
 /* Either role may write what it likes. */
-static void a_ring_that_makes_no_sense_is_emptied(void **state)
-{
+TEST(a_ring_that_makes_no_sense_is_emptied) {
 	struct told_table *table = (void *)((char *)site.segment->header +
 	    site.segment->header->told_offset);
 
-	(void)state;
 	srand(1);
 	for (unsigned i = 0; i < 20000; i++) {
 		unsigned taken = 0;
@@ -122,14 +109,11 @@ static void a_ring_that_makes_no_sense_is_emptied(void **state)
 	}
 }
 
-static uint64_t key(const char *id, uint32_t made_s, const char *recipient)
-{
+static uint64_t key(const char *id, uint32_t made_s, const char *recipient) {
 	return told_key(site.segment, id, strlen(id), made_s, recipient, strlen(recipient));
 }
 
-static void who_is_known_is_of_one_message_and_one_creation(void **state)
-{
-	(void)state;
+TEST(who_is_known_is_of_one_message_and_one_creation) {
 	told_begin(site.segment);
 	told_publish(site.segment, key("6AR1", 100, "a@b.example"));
 	assert_true(told_is_delivered(site.segment, key("6AR1", 100, "a@b.example")));
@@ -145,12 +129,10 @@ static void who_is_known_is_of_one_message_and_one_creation(void **state)
 }
 
 /* Of a full set one is given up: he gets his mail once more at worst. */
-static void a_table_with_more_than_it_holds_forgets(void **state)
-{
+TEST(a_table_with_more_than_it_holds_forgets) {
 	unsigned known = 0, most = 4 * TOLD_SETS * TOLD_PLACES;
 	char who[32];
 
-	(void)state;
 	told_begin(site.segment);
 	for (unsigned i = 0; i < most; i++) {
 		(void)snprintf(who, sizeof(who), "u%u@b.example", i);
@@ -166,15 +148,4 @@ static void a_table_with_more_than_it_holds_forgets(void **state)
 	assert_in_range(known, TOLD_SETS * TOLD_PLACES / 10 * 9, TOLD_SETS * TOLD_PLACES);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_told_is_taken_in_its_order),
-		cmocka_unit_test(a_full_ring_takes_no_more),
-		cmocka_unit_test(a_ring_that_makes_no_sense_is_emptied),
-		cmocka_unit_test(who_is_known_is_of_one_message_and_one_creation),
-		cmocka_unit_test(a_table_with_more_than_it_holds_forgets),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

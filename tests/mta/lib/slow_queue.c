@@ -13,15 +13,13 @@
 static char *from;
 
 /* Sendmail makes itself an environment of its own. */
-__attribute__((constructor)) static void begin(void)
-{
+__attribute__((constructor)) static void begin(void) {
 	const char *path = getenv("SLOW_QUEUE");
 
 	from = path == NULL ? NULL : strdup(path);
 }
 
-static void wait_for(const char *path)
-{
+static void wait_for(const char *path) {
 	const char *name = strrchr(path, '/');
 	FILE *file;
 	int ms = 0;
@@ -37,14 +35,12 @@ static void wait_for(const char *path)
 	(void)fclose(file);
 }
 
-int unlink(const char *path)
-{
+int unlink(const char *path) {
 	wait_for(path);
 	return ((int (*)(const char *))dlsym(RTLD_NEXT, "unlink"))(path);
 }
 
-int rename(const char *old, const char *new)
-{
+int rename(const char *old, const char *new) {
 	wait_for(new);
 	return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(old, new);
 }
