@@ -159,7 +159,7 @@ static bool serve_keeper(struct client *client, const struct control_frame *fram
 		reload_ask(client);
 		break;
 	case CONTROL_REQUEST_ANSWERED:
-		(void)engine_timed(control->engine, TIMING_CONTROL, began_ns);
+		(void)engine_timed(control->engine, TIMING_CONTROL, 1, began_ns);
 		return client_put(client, control->answer, length);
 	}
 	return true;

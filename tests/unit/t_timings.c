@@ -44,7 +44,7 @@ static void buckets_are_those_of_the_bounds(void **state) {
 
 static void *note_many(void *record) {
 	for (int64_t i = 0; i < EACH; i++)
-		timing_note(record, 1500);
+		timing_note(record, 1500, 1);
 	return NULL;
 }
 
@@ -60,15 +60,25 @@ static void none_is_lost_between_threads(void **state) {
 		pthread_join(threads[i], NULL);
 	assert_int_equal(atomic_load(&record.buckets[1]), 4 * EACH);
 	assert_int_equal(atomic_load(&record.sum_ns), 4 * EACH * 1500);
-	timing_note(&record, -1);
+	timing_note(&record, -1, 1);
 	assert_int_equal(atomic_load(&record.buckets[0]), 1);
 	assert_int_equal(atomic_load(&record.sum_ns), 4 * EACH * 1500);
+}
+
+static void several_count_as_their_mean(void **state) {
+	struct timing_record record = { .sum_ns = 0 };
+
+	(void)state;
+	timing_note(&record, 16 * 1500 + 7, 16);
+	assert_int_equal(atomic_load(&record.buckets[1]), 16);
+	assert_int_equal(atomic_load(&record.sum_ns), 16 * 1500 + 7);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buckets_are_those_of_the_bounds),
 		cmocka_unit_test(none_is_lost_between_threads),
+		cmocka_unit_test(several_count_as_their_mean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
