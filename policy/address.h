@@ -39,18 +39,15 @@ size_t address_format(const struct address *address,
 /* What an IPv4 address begins with; its four bytes follow. */
 extern const uint8_t address_v4_head[12];
 
-static inline bool address_equal(const struct address *a, const struct address *b)
-{
+static inline bool address_equal(const struct address *a, const struct address *b) {
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }
 
-static inline bool address_is_unknown(const struct address *address)
-{
+static inline bool address_is_unknown(const struct address *address) {
 	return address_equal(address, &(const struct address){ .bytes = { 0 } });
 }
 
-static inline bool address_is_v4(const struct address *address)
-{
+static inline bool address_is_v4(const struct address *address) {
 	return memcmp(address->bytes, address_v4_head, sizeof(address_v4_head)) == 0;
 }
 
