@@ -14,16 +14,14 @@
 
 #define SOON_NS		(2 * NS_PER_SECOND)
 
-static int64_t wall_of(const struct queue_journal *j, int64_t ns)
-{
+static int64_t wall_of(const struct queue_journal *j, int64_t ns) {
 	return ns == 0 || ns == INT64_MAX ? ns : ns + j->wall_ns;
 }
 
 /* --- envelopes ---------------------------------------------------------------------- */
 
 /* When the part may go: 0 at once, INT64_MAX when its dest is back. */
-static int64_t due_of(const struct queue *queue, const struct part *p)
-{
+static int64_t due_of(const struct queue *queue, const struct part *p) {
 	bool waits = p->state == PART_RETRY || p->state == PART_LOCKED;
 
 	if (p->state == PART_SUSPENDED || (waits && queue->dests[p->dest].suspended))
@@ -33,8 +31,7 @@ static int64_t due_of(const struct queue *queue, const struct part *p)
 
 /* Its runner is not to bring it too early, as it was let go for want of room: so the next
  * longer interval. */
-static int64_t late(const struct queue_journal *j, int64_t due_ns)
-{
+static int64_t late(const struct queue_journal *j, int64_t due_ns) {
 	int64_t now_ns = queue_journal_now(j);
 	unsigned i = 0;
 
@@ -46,8 +43,7 @@ static int64_t late(const struct queue_journal *j, int64_t due_ns)
 }
 
 /* True: nothing of it can go now. */
-static bool waits(const struct queue *queue, const struct message *m)
-{
+static bool waits(const struct queue *queue, const struct message *m) {
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
 		if (due_of(queue, &queue->parts[at]) == 0)
 			return false;
@@ -55,8 +51,7 @@ static bool waits(const struct queue *queue, const struct message *m)
 }
 
 static unsigned gather(const struct queue_journal *j, const struct message *m,
-    bool held, struct messages_group *groups, int64_t *first_ns)
-{
+    bool held, struct messages_group *groups, int64_t *first_ns) {
 	const struct queue *queue = j->queue;
 	unsigned count = 0;
 
@@ -79,8 +74,7 @@ static unsigned gather(const struct queue_journal *j, const struct message *m,
 	return count;
 }
 
-bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held)
-{
+bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held) {
 	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
 	const struct message *m = &j->queue->messages[message];
 	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
@@ -99,14 +93,12 @@ bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held)
 	return messages_put(j->messages, &envelope, held, queue_journal_now(j)) != 0;
 }
 
-bool queue_journal_takes(const struct queue *queue)
-{
+bool queue_journal_takes(const struct queue *queue) {
 	return queue->journal != NULL && !messages_is_degraded(queue->journal->messages);
 }
 
 /* Somebody has to see that the dest is back. */
-static void note_dests(struct queue *queue, uint32_t message)
-{
+static void note_dests(struct queue *queue, uint32_t message) {
 	uint32_t at = queue->messages[message].first_part;
 
 	for (; at != NONE; at = queue->parts[at].next_of_message) {
@@ -116,8 +108,7 @@ static void note_dests(struct queue *queue, uint32_t message)
 	}
 }
 
-bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room)
-{
+bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room) {
 	struct queue_journal *j = queue->journal;
 	const struct message *m = &queue->messages[message];
 	bool held;
@@ -131,8 +122,7 @@ bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room)
 	return true;
 }
 
-bool queue_journal_evict(struct queue *queue, uint32_t message)
-{
+bool queue_journal_evict(struct queue *queue, uint32_t message) {
 	if (queue->journal == NULL || !queue_journal_put(queue->journal, message, false))
 		return false;
 	note_dests(queue, message);
@@ -141,8 +131,7 @@ bool queue_journal_evict(struct queue *queue, uint32_t message)
 
 /* --- runs ------------------------------------------------------------------------------ */
 
-void queue_journal_start(struct queue *queue, uint32_t message)
-{
+void queue_journal_start(struct queue *queue, uint32_t message) {
 	struct queue_journal *j = queue->journal;
 	const struct message *m = &queue->messages[message];
 
@@ -151,8 +140,7 @@ void queue_journal_start(struct queue *queue, uint32_t message)
 		    j->directories[m->directory].path, m->id, queue_journal_now(j));
 }
 
-void queue_journal_results(struct queue *queue, uint32_t message)
-{
+void queue_journal_results(struct queue *queue, uint32_t message) {
 	struct queue_journal *j = queue->journal;
 	const struct message *m = &queue->messages[message];
 	uint32_t at;
@@ -172,8 +160,7 @@ void queue_journal_results(struct queue *queue, uint32_t message)
 }
 
 void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id)
-{
+    const char *id) {
 	struct queue_journal *j = queue->journal;
 
 	(void)mta;
@@ -185,8 +172,7 @@ void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
 /* --- scans ----------------------------------------------------------------------------- */
 
 bool queue_journal_found(struct queue *queue, unsigned directory, const char *id,
-    uint64_t inode)
-{
+    uint64_t inode) {
 	const struct queue_journal *j = queue->journal;
 
 	if (j == NULL || directory >= j->directory_count)
@@ -200,16 +186,14 @@ bool queue_journal_found(struct queue *queue, unsigned directory, const char *id
 	return false;
 }
 
-bool queue_scan_may_begin(const struct queue *queue)
-{
+bool queue_scan_may_begin(const struct queue *queue) {
 	const struct queue_journal *j = queue->journal;
 
 	return j == NULL || messages_is_indexed(j->messages) ||
 	    messages_is_degraded(j->messages);
 }
 
-void queue_scan_begin(struct queue *queue)
-{
+void queue_scan_begin(struct queue *queue) {
 	struct queue_journal *j = queue->journal;
 
 	if (j == NULL)
@@ -220,8 +204,7 @@ void queue_scan_begin(struct queue *queue)
 }
 
 static void ask_for_unseen(void *context, const char *mta, const char *directory,
-    const char *id)
-{
+    const char *id) {
 	struct queue_journal *j = context;
 
 	(void)mta;
@@ -232,8 +215,7 @@ static void ask_for_unseen(void *context, const char *mta, const char *directory
 			    j->directories[i].mta, i, id);
 }
 
-void queue_scan_end(struct queue *queue, bool whole)
-{
+void queue_scan_end(struct queue *queue, bool whole) {
 	struct queue_journal *j = queue->journal;
 
 	if (j != NULL && j->scans && whole)

@@ -21,8 +21,7 @@
 
 /* NONE: it is driven no more. */
 static uint32_t directory_of(const struct queue_journal *j,
-    const struct messages_envelope *envelope)
-{
+    const struct messages_envelope *envelope) {
 	for (unsigned i = 0; i < j->directory_count; i++)
 		if (strcmp(j->directories[i].path, envelope->directory) == 0 &&
 		    strcmp(j->directories[i].mta_name, envelope->mta) == 0 &&
@@ -32,8 +31,7 @@ static uint32_t directory_of(const struct queue_journal *j,
 }
 
 /* A time of the past by the queue's clock; of a clock that was set: now. */
-static int64_t past_of(const struct queue_journal *j, int64_t wall_ns)
-{
+static int64_t past_of(const struct queue_journal *j, int64_t wall_ns) {
 	int64_t ns = wall_ns - j->wall_ns;
 
 	if (wall_ns == 0)
@@ -42,8 +40,7 @@ static int64_t past_of(const struct queue_journal *j, int64_t wall_ns)
 }
 
 /* When a part is due; a clock that was set makes it wait no longer than a failure does. */
-static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_ns)
-{
+static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_ns) {
 	int64_t now_ns = j->queue->now_ns;
 	int64_t most_ns = now_ns + j->queue->settings.mtas[mta].retry_most_ns;
 	int64_t ns = wall_ns - j->wall_ns;
@@ -52,8 +49,7 @@ static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_
 }
 
 /* As many as a batch may be: else the file is read in batches. */
-static bool fits(const struct queue *queue, const struct messages_envelope *envelope)
-{
+static bool fits(const struct queue *queue, const struct messages_envelope *envelope) {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < envelope->group_count; i++)
@@ -63,8 +59,7 @@ static bool fits(const struct queue *queue, const struct messages_envelope *enve
 }
 
 static bool make_parts(struct queue_journal *j, uint32_t message,
-    const struct messages_envelope *envelope)
-{
+    const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
 	unsigned mta = queue->messages[message].mta;
 
@@ -87,8 +82,7 @@ static bool make_parts(struct queue_journal *j, uint32_t message,
 	return true;
 }
 
-static bool is_local(const struct messages_envelope *envelope)
-{
+static bool is_local(const struct messages_envelope *envelope) {
 	static const char name[] = QUEUE_LOCAL_DOMAIN;
 
 	return envelope->group_count > 0 &&
@@ -96,8 +90,7 @@ static bool is_local(const struct messages_envelope *envelope)
 	    memcmp(envelope->groups[0].domain, name, sizeof(name) - 1) == 0;
 }
 
-static uint64_t sum_of_groups(const struct messages_envelope *envelope)
-{
+static uint64_t sum_of_groups(const struct messages_envelope *envelope) {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < envelope->group_count; i++)
@@ -106,15 +99,13 @@ static uint64_t sum_of_groups(const struct messages_envelope *envelope)
 }
 
 /* It is driven no more, or there is no memory for it: a scan finds it then. */
-static void give_up(struct queue_journal *j, const struct messages_envelope *envelope)
-{
+static void give_up(struct queue_journal *j, const struct messages_envelope *envelope) {
 	(void)messages_finish(j->messages, envelope->mta, envelope->directory, envelope->id,
 	    queue_journal_now(j));
 }
 
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
-static void load(struct queue_journal *j, const struct messages_envelope *envelope)
-{
+static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
 	uint32_t directory = directory_of(j, envelope), message;
 	uint64_t taken = sum_of_groups(envelope);
@@ -167,8 +158,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 
 /* --- those that are taken ------------------------------------------------------------------ */
 
-static bool keep(struct queue_journal *j, const struct messages_envelope *from, bool is_due)
-{
+static bool keep(struct queue_journal *j, const struct messages_envelope *from, bool is_due) {
 	size_t texts = strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
 	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
 	struct queue_journal_taken *taken;
@@ -206,8 +196,7 @@ static bool keep(struct queue_journal *j, const struct messages_envelope *from, 
 	return true;
 }
 
-bool queue_journal_drain(struct queue_journal *j)
-{
+bool queue_journal_drain(struct queue_journal *j) {
 	bool all = true;
 
 	while (j->taken != NULL) {
@@ -230,8 +219,7 @@ bool queue_journal_drain(struct queue_journal *j)
 	return all;
 }
 
-void queue_journal_free_taken(struct queue_journal *j)
-{
+void queue_journal_free_taken(struct queue_journal *j) {
 	while (j->taken != NULL) {
 		struct queue_journal_taken *taken = j->taken;
 
@@ -242,8 +230,7 @@ void queue_journal_free_taken(struct queue_journal *j)
 
 /* --- the runners ------------------------------------------------------------------------ */
 
-int64_t queue_journal_load(struct queue_journal *j)
-{
+int64_t queue_journal_load(struct queue_journal *j) {
 	struct queue *queue = j->queue;
 
 	if (!messages_is_recovered(j->messages))
@@ -279,8 +266,7 @@ int64_t queue_journal_load(struct queue_journal *j)
 /* --- looks at all of it ------------------------------------------------------------------ */
 
 /* Does any of it wait for a dest that is back?  Where it is not, somebody is to see when. */
-static bool has_come_back(struct queue_journal *j, const struct messages_envelope *envelope)
-{
+static bool has_come_back(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
 	uint32_t directory = directory_of(j, envelope);
 	bool is_back = false;
@@ -307,8 +293,7 @@ static bool has_come_back(struct queue_journal *j, const struct messages_envelop
 /* At the start what waits for its time is remembered as far as there is room, too: what is
  * due comes by itself. */
 static bool is_remembered(const struct queue_journal *j,
-    const struct messages_envelope *envelope)
-{
+    const struct messages_envelope *envelope) {
 	const struct queue *queue = j->queue;
 
 	return j->fills && envelope->due_ns > queue_journal_now(j) &&
@@ -316,8 +301,7 @@ static bool is_remembered(const struct queue_journal *j,
 	    queue->message_most / 4;
 }
 
-bool queue_journal_visit(void *context, const struct messages_envelope *envelope)
-{
+bool queue_journal_visit(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal *j = context;
 	bool is_due = has_come_back(j, envelope);
 

@@ -13,15 +13,13 @@
 
 /* --- all that waits ------------------------------------------------------------------------ */
 
-void messages_looks_forget(struct messages *m)
-{
+void messages_looks_forget(struct messages *m) {
 	journal_cursor_close(&m->look_cursor);
 	m->telling = false;
 }
 
 void messages_look(struct messages *m,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context)
-{
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
 	if (!messages_enter(m))
 		return;
 	if (m->look_cursor == NULL)
@@ -33,13 +31,11 @@ void messages_look(struct messages *m,
 	journal_cursor_seek(m->look_cursor, m->begin);
 }
 
-bool messages_is_looking(const struct messages *m)
-{
+bool messages_is_looking(const struct messages *m) {
 	return m->look_cursor != NULL;
 }
 
-bool messages_look_step(struct messages *m)
-{
+bool messages_look_step(struct messages *m) {
 	struct journal_found found = { .length = 0 };
 	struct messages_envelope envelope;
 	struct journal_envelope e;
@@ -76,8 +72,7 @@ bool messages_look_step(struct messages *m)
 /* --- what is known, and what was seen --------------------------------------------------------- */
 
 static struct entry *find_known(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp)
-{
+    const char *id, uint64_t stamp) {
 	struct entry *entry;
 
 	if (!messages_enter(m))
@@ -90,21 +85,18 @@ static struct entry *find_known(struct messages *m, const char *mta, const char 
 }
 
 bool messages_knows(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp)
-{
+    const char *id, uint64_t stamp) {
 	return find_known(m, mta, directory, id, stamp) != NULL;
 }
 
 bool messages_waits(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp)
-{
+    const char *id, uint64_t stamp) {
 	const struct entry *entry = find_known(m, mta, directory, id, stamp);
 
 	return entry != NULL && entry->state == ENTRY_WAITS;
 }
 
-void messages_seen(struct messages *m, const char *mta, const char *directory, const char *id)
-{
+void messages_seen(struct messages *m, const char *mta, const char *directory, const char *id) {
 	struct entry *entry;
 
 	if (!messages_enter(m))
@@ -114,16 +106,14 @@ void messages_seen(struct messages *m, const char *mta, const char *directory, c
 		entry->seen = m->epoch;
 }
 
-void messages_seen_begin(struct messages *m)
-{
+void messages_seen_begin(struct messages *m) {
 	m->epoch++;
 	m->telling = false;
 }
 
 void messages_seen_end(struct messages *m,
     void (*each)(void *context, const char *mta, const char *directory, const char *id),
-    void *context)
-{
+    void *context) {
 	if (!messages_enter(m))
 		return;
 	m->unseen = each;
@@ -134,8 +124,7 @@ void messages_seen_end(struct messages *m,
 }
 
 /* Its envelope may not be readable: then nobody can say which message it was. */
-static void tell(struct messages *m, const struct entry *entry)
-{
+static void tell(struct messages *m, const struct entry *entry) {
 	struct messages_envelope envelope;
 	struct journal_envelope e;
 	struct journal_found found;
@@ -147,8 +136,7 @@ static void tell(struct messages *m, const struct entry *entry)
 	m->unseen(m->unseen_context, envelope.mta, envelope.directory, envelope.id);
 }
 
-bool messages_unseen_step(struct messages *m)
-{
+bool messages_unseen_step(struct messages *m) {
 	unsigned told = 0;
 
 	if (!m->telling || !messages_is_indexed(m))
