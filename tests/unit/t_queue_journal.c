@@ -6,7 +6,7 @@
 
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
-#include "engine/queue_internal.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 #include "tests/unit/queue_world_journal.h"
 
