@@ -2,7 +2,7 @@
 /*
  * PURPOSE  posternctl queue and posternctl next.
  * MODEL    The queue role answers; rows are copied, as aligned text is written in two
- *          passes.  Names in them come from mail: they are printed as the writer prints
+ *          passes, and sorted.  Names in them come from mail: they are printed as the writer prints
  *          whatever it is given.
  * ERRORS   Complained about; a role that is away is EX_UNAVAILABLE.
  * THREADS  One.
@@ -26,6 +26,7 @@ struct rows {
 	const struct column *columns;
 	size_t column_count;
 	const struct mask *pattern;	/* of the destination; NULL: all */
+	bool by_age;			/* rows of parts: by destination, the oldest first */
 	struct value *list;		/* column_count each; texts are ours */
 	size_t count, size;
 	uint64_t number;		/* of rows so far */
@@ -116,6 +117,22 @@ static void free_rows(struct rows *rows) {
 	free(rows->list);
 }
 
+/* Places of PART_COLUMNS. */
+enum { PART_DESTINATION, PART_ID, PART_MTA, PART_AGE };
+
+static int compare_parts(const void *a, const void *b) {
+	const struct value *x = a, *y = b;
+	int order = strcmp(x[PART_DESTINATION].text != NULL ? x[PART_DESTINATION].text : "",
+	    y[PART_DESTINATION].text != NULL ? y[PART_DESTINATION].text : "");
+
+	if (order != 0)
+		return order;
+	if (x[PART_AGE].number != y[PART_AGE].number)
+		return x[PART_AGE].number > y[PART_AGE].number ? -1 : 1;
+	return x[PART_ID].text == NULL || y[PART_ID].text == NULL ? 0 :
+	    strcmp(x[PART_ID].text, y[PART_ID].text);
+}
+
 static void write_rows(void *context, struct writer *writer) {
 	const struct rows *rows = context;
 
@@ -171,6 +188,9 @@ static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *f
 		ctl_complain("%s", strerror(ENOMEM));
 		result = EX_OSERR;
 	} else if (result == EX_OK) {
+		if (rows->by_age && rows->count > 1)
+			qsort(rows->list, rows->count,
+			    rows->column_count * sizeof(*rows->list), compare_parts);
 		writer_table(&ctl->writer, NULL, rows->columns, rows->column_count,
 		    write_rows, rows);
 	}
@@ -201,10 +221,11 @@ static int list_parts(struct ctl *ctl, const struct mask *pattern) {
 		{ "waits_for", COLUMN_TEXT },
 	};
 	struct rows rows = { .columns = columns, .column_count = COUNT_OF(columns),
-		.pattern = pattern };
-	const struct control_field fields[] = { { "command", "queue" }, { "view", "parts" } };
+		.pattern = pattern, .by_age = true };
+	const struct control_field fields[] = { { "command", "queue" }, { "view", "parts" },
+		{ "pattern", pattern != NULL ? ctl->arguments[0] : NULL } };
 
-	return ask(ctl, &rows, fields, COUNT_OF(fields));
+	return ask(ctl, &rows, fields, COUNT_OF(fields) - (pattern == NULL));
 }
 
 static int list_destinations(struct ctl *ctl, const struct mask *pattern) {
@@ -224,9 +245,10 @@ static int list_destinations(struct ctl *ctl, const struct mask *pattern) {
 	struct rows rows = { .columns = columns, .column_count = COUNT_OF(columns),
 		.pattern = pattern };
 	const struct control_field fields[] = { { "command", "queue" },
-		{ "view", "destinations" } };
+		{ "view", "destinations" },
+		{ "pattern", pattern != NULL ? ctl->arguments[0] : NULL } };
 
-	return ask(ctl, &rows, fields, COUNT_OF(fields));
+	return ask(ctl, &rows, fields, COUNT_OF(fields) - (pattern == NULL));
 }
 
 static int list_runs(struct ctl *ctl, const struct mask *pattern) {

@@ -314,7 +314,10 @@ struct queue_destination_row {
 	int64_t oldest_ns;	/* arrival of its oldest message */
 	int64_t due_ns;		/* the first try */
 };
-void queue_each_destination(struct queue *queue, int64_t now_ns,
+/* `list`: what the journal has besides (queue_journal.h), or NULL. */
+struct queue_journal_list;
+void queue_each_destination(struct queue *queue, const struct queue_journal_list *list,
+    int64_t now_ns,
     bool (*each)(void *context, const struct queue_destination_row *row), void *context);
 
 #endif

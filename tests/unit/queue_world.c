@@ -837,6 +837,8 @@ enum queue_wait world_wait(unsigned file, int64_t *due_ns)
 	struct found found = { .id = files[file].id };
 
 	queue_each(world.queue, NULL, world.now_ns, find, &found);
+	if (!found.is)
+		world_each_in_journal(find, &found);
 	assert_true(found.is);
 	if (due_ns != NULL)
 		*due_ns = found.due_ns;
@@ -863,7 +865,7 @@ bool world_is_proven(const char *destination)
 {
 	struct proven proven = { .destination = destination };
 
-	queue_each_destination(world.queue, world.now_ns, find_proven, &proven);
+	world_each_destination(find_proven, &proven);
 	assert_true(proven.found);
 	return proven.is;
 }

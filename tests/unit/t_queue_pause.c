@@ -3,6 +3,7 @@
  * cannot write its files; and what the views say of that and of other waits. */
 #include "segment/internal.h"
 #include "tests/unit/queue_steps.h"
+#include "tests/unit/queue_world_journal.h"
 
 static bool is_paused(void)
 {
@@ -173,7 +174,7 @@ static void a_destination_whose_mail_waits_for_its_retry_says_so(void **state)
 	world.servers[0].mode = SERVER_PUTS_OFF;
 	(void)world_mail("d0.example");
 	world_run(world.now_ns + 5 * S);
-	queue_each_destination(world.queue, world.now_ns, take_wait, &wait);
+	world_each_destination(take_wait, &wait);
 	assert_int_equal(wait, QUEUE_WAITS_RETRY);
 }
 

@@ -2,6 +2,7 @@
 /* The driven queue with more mail than fits into memory. */
 #include "engine/queue_internal.h"
 #include "tests/unit/queue_steps.h"
+#include "tests/unit/queue_world_journal.h"
 
 #define ACTIVE	16u
 #define MOST	(4 * ACTIVE)
@@ -30,7 +31,7 @@ static void mail_of_a_held_destination_does_not_shut_other_mail_out(void **state
 			world_run(world.now_ns + 10 * MS);
 	}
 	world_run(world.now_ns + S);
-	assert_int_equal(world.queue->message_count, MOST);
+	assert_int_equal(world.queue->message_count, world_has_journal ? 0 : MOST);
 	for (unsigned i = 0; i < 20; i++) {
 		unsigned mail = world_mail("d1.example d2.example");
 
