@@ -18,7 +18,7 @@ from lib.testing import main
 SITES = hosts(8)
 NAMES = list(SITES.values())
 ADDRESS = {name: address for address, name in SITES.items()}
-RETRY, MOST = 1, 2                      # seconds
+RETRY, MOST = 1, 3                      # seconds
 MESSAGES, RETRIES = 200, 700
 
 
