@@ -42,7 +42,7 @@ struct rows {
 	const struct generation *generation;
 	const struct mask *pattern;	/* of the destination; NULL: all */
 	int64_t now_ns;
-	size_t bytes;		/* so far */
+	size_t bytes, most;	/* so far, and that there may be */
 	bool cut;		/* there was no room for all */
 	uint64_t more;		/* messages that are in the journal alone, and were not listed */
 	char frame[ROW_BYTES];
@@ -71,7 +71,7 @@ static bool row_end(struct rows *rows, struct control_writer *writer) {
 
 	/* the end must find room, too */
 	rows->bytes += length;
-	if (rows->bytes > rows->client->control->out_most - ROW_BYTES ||
+	if (rows->bytes > rows->most - ROW_BYTES ||
 	    !client_put(rows->client, rows->frame, length)) {
 		rows->cut = true;
 		return false;
@@ -248,12 +248,13 @@ static bool listing_end(struct queue_control *self, struct listing *listing) {
 	struct rows *rows = &listing->rows;
 	bool ended;
 
+	rows->most = self->control->out_most;
 	rows->generation = engine_pin(self->control->engine);
 	rows->now_ns = clock_now_ns();
 	if (listing->sums_up)
 		queue_each_destination(self->queue, listing->journal, rows->now_ns,
 		    put_destination, rows);
-	else if (!rows->cut)
+	else
 		queue_each(self->queue, NULL, rows->now_ns, put_part, rows);
 	rows->cut = rows->cut || (listing->journal != NULL &&
 	    queue_journal_list_is_cut(listing->journal));
@@ -332,6 +333,8 @@ static bool serve_listing(struct client *client, const struct control_frame *fra
 		return client_end(client, EX_OSERR, strerror(ENOMEM));
 	TAILQ_INSERT_TAIL(&self->listings, listing, all);
 	listing->rows.client = client;
+	/* memory, which comes after it, is told in any case */
+	listing->rows.most = self->control->out_most / 4 * 3;
 	wrong = listing_set(listing, frame);
 	if (wrong != NULL) {
 		listing_free(self, listing);
@@ -354,7 +357,8 @@ static bool serve_queue(struct client *client, const struct control_frame *frame
 	struct queue_control *self = client->control->context;
 	const char *command = control_frame_get(frame, "command");
 	const char *view = control_frame_get(frame, "view"), *wrong = NULL;
-	struct rows rows = { .client = client, .now_ns = clock_now_ns() };
+	struct rows rows = { .client = client, .now_ns = clock_now_ns(),
+		.most = client->control->out_most };
 	bool lists = strcmp(command, "queue") == 0;
 
 	if (lists && (view == NULL || strcmp(view, "runs") != 0))

@@ -691,6 +691,11 @@ void world_touch(unsigned file)
 	files[file].stamp++;
 }
 
+unsigned world_tries(unsigned file)
+{
+	return files[file].tries;
+}
+
 unsigned world_delivered(unsigned file)
 {
 	unsigned count = 0;

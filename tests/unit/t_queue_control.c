@@ -480,7 +480,7 @@ static void a_pattern_counts_for_both(void **state) {
 
 /* Nothing is left of its list. */
 static void a_client_that_leaves_is_forgotten(void **state) {
-	static const char request[] = "29\nprotocol=1\ncommand=queue\n";
+	static const char request[] = "25\nprotocol=1\ncommand=queue\n";
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	(void)state;
