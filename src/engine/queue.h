@@ -28,8 +28,9 @@
  * failed: tried again after clamp(age, retry, retry_most).  Mail of a destination that
  * comes back is due at once.  A run that stalls takes no place of `processes`.
  *
- * In the queue role's own memory, bounded; the queue files are the truth about mail, and
- * are read again after each run.  No I/O: the role reads files and starts processes as it
+ * What is due soon is in the queue role's own memory, bounded; the rest waits in the journal
+ * (queue_journal.h).  The queue files are the truth about mail, and are read again after each
+ * run.  No I/O: the role reads files and starts processes as it
  * is told, and tells what became of them.  One thread.  Times are of base/clock.h.
  */
 #ifndef ENGINE_QUEUE_H

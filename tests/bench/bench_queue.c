@@ -59,7 +59,7 @@ static double ms_since(int64_t start_ns)
 static uint64_t resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	unsigned long all, resident;
+	unsigned long all = 0, resident = 0;
 
 	(void)malloc_trim(0);
 	if (file == NULL || fscanf(file, "%lu %lu", &all, &resident) != 2)
