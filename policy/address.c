@@ -17,14 +17,12 @@ static const uint8_t v4_head[V4_FIRST] = {
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff
 };
 
-static bool is_digit(char c)
-{
+static bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
 /* Where `wanted` first stands, or `length`. */
-static size_t find_char(const char *text, size_t length, char wanted)
-{
+static size_t find_char(const char *text, size_t length, char wanted) {
 	size_t at = 0;
 
 	while (at < length && text[at] != wanted)
@@ -32,13 +30,11 @@ static size_t find_char(const char *text, size_t length, char wanted)
 	return at;
 }
 
-static char lower(char c)
-{
+static char lower(char c) {
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-static int hex_value(char c)
-{
+static int hex_value(char c) {
 	if (is_digit(c))
 		return c - '0';
 	c = lower(c);
@@ -47,8 +43,7 @@ static int hex_value(char c)
 
 /* A decimal number of 1 to 3 digits, at most `max`, without leading zeros. */
 static bool parse_decimal(const char *text, size_t length, unsigned max,
-    unsigned *out)
-{
+    unsigned *out) {
 	unsigned value = 0;
 
 	if (length == 0 || length > 3 || (length > 1 && text[0] == '0'))
@@ -64,8 +59,7 @@ static bool parse_decimal(const char *text, size_t length, unsigned max,
 	return true;
 }
 
-static bool parse_quad(const char *text, size_t length, uint8_t out[4])
-{
+static bool parse_quad(const char *text, size_t length, uint8_t out[4]) {
 	size_t at = 0;
 
 	for (int part = 0; part < 4; part++) {
@@ -85,8 +79,7 @@ static bool parse_quad(const char *text, size_t length, uint8_t out[4])
 
 /* One to four hex digits at text[*at]; *at moves behind them. */
 static bool parse_group(const char *text, size_t length, size_t *at,
-    unsigned *out)
-{
+    unsigned *out) {
 	size_t from = *at;
 	unsigned value = 0;
 	int digit;
@@ -100,8 +93,7 @@ static bool parse_group(const char *text, size_t length, size_t *at,
 	return *at > from;
 }
 
-static bool parse_v6(const char *text, size_t length, uint8_t out[16])
-{
+static bool parse_v6(const char *text, size_t length, uint8_t out[16]) {
 	uint8_t bytes[16] = { 0 };
 	size_t filled = 0, at = 0, gap = sizeof bytes + 1;
 
@@ -152,8 +144,7 @@ static bool parse_v6(const char *text, size_t length, uint8_t out[16])
 }
 
 /* Takes off [ ] and "IPv6:".  *tagged: the tag was there. */
-static bool unwrap(const char **text, size_t *length, bool *tagged)
-{
+static bool unwrap(const char **text, size_t *length, bool *tagged) {
 	static const char tag[] = "ipv6:";
 	size_t tag_length = sizeof tag - 1, same = 0;
 
@@ -176,8 +167,7 @@ static bool unwrap(const char **text, size_t *length, bool *tagged)
 
 /* As address_parse; *colons: it was written as IPv6. */
 static bool parse_either(const char *text, size_t length, struct address *out,
-    bool *colons)
-{
+    bool *colons) {
 	struct address parsed;
 	bool tagged;
 
@@ -195,32 +185,27 @@ static bool parse_either(const char *text, size_t length, struct address *out,
 	return true;
 }
 
-bool address_parse(const char *text, size_t length, struct address *out)
-{
+bool address_parse(const char *text, size_t length, struct address *out) {
 	bool colons;
 
 	return parse_either(text, length, out, &colons);
 }
 
-bool address_is_v4(const struct address *address)
-{
+bool address_is_v4(const struct address *address) {
 	return memcmp(address->bytes, v4_head, sizeof v4_head) == 0;
 }
 
-bool address_is_unknown(const struct address *address)
-{
+bool address_is_unknown(const struct address *address) {
 	static const struct address unknown;
 
 	return address_equal(address, &unknown);
 }
 
-bool address_equal(const struct address *a, const struct address *b)
-{
+bool address_equal(const struct address *a, const struct address *b) {
 	return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-void address_truncate(struct address *address, unsigned bits)
-{
+void address_truncate(struct address *address, unsigned bits) {
 	size_t whole = bits / 8;
 
 	if (whole >= sizeof address->bytes)
@@ -229,8 +214,7 @@ void address_truncate(struct address *address, unsigned bits)
 	memset(address->bytes + whole + 1, 0, sizeof address->bytes - whole - 1);
 }
 
-static size_t write_decimal(char *out, unsigned value)
-{
+static size_t write_decimal(char *out, unsigned value) {
 	size_t length = 0;
 
 	if (value >= 100)
@@ -241,8 +225,7 @@ static size_t write_decimal(char *out, unsigned value)
 	return length;
 }
 
-static size_t write_quad(char *out, const uint8_t bytes[4])
-{
+static size_t write_quad(char *out, const uint8_t bytes[4]) {
 	size_t length = 0;
 
 	for (int part = 0; part < 4; part++) {
@@ -254,8 +237,7 @@ static size_t write_quad(char *out, const uint8_t bytes[4])
 }
 
 /* The longest run of two or more zero groups, the first among equals. */
-static void find_gap(const uint8_t bytes[16], int *from, int *to)
-{
+static void find_gap(const uint8_t bytes[16], int *from, int *to) {
 	*from = *to = -1;
 	for (int first = 0; first < 8; first++) {
 		int end = first;
@@ -271,8 +253,7 @@ static void find_gap(const uint8_t bytes[16], int *from, int *to)
 	}
 }
 
-static size_t write_v6(char *out, const uint8_t bytes[16])
-{
+static size_t write_v6(char *out, const uint8_t bytes[16]) {
 	static const char digits[] = "0123456789abcdef";
 	size_t length = 0;
 	int gap_from, gap_to;
@@ -299,16 +280,14 @@ static size_t write_v6(char *out, const uint8_t bytes[16])
 	return length;
 }
 
-static size_t write_address(char *out, const struct address *address)
-{
+static size_t write_address(char *out, const struct address *address) {
 	return address_is_v4(address) ?
 	    write_quad(out, address->bytes + V4_FIRST) :
 	    write_v6(out, address->bytes);
 }
 
 size_t address_format(const struct address *address,
-    char text[ADDRESS_TEXT_MAX])
-{
+    char text[ADDRESS_TEXT_MAX]) {
 	static const char unknown[] = "unknown";
 	size_t length;
 
@@ -322,8 +301,7 @@ size_t address_format(const struct address *address,
 }
 
 bool prefix_parse(const char *text, size_t length, struct prefix *out,
-    const char **why)
-{
+    const char **why) {
 	size_t slash = find_char(text, length, '/');
 	struct prefix parsed = { .bits = 128 };
 	struct address truncated;
@@ -361,8 +339,7 @@ bool prefix_parse(const char *text, size_t length, struct prefix *out,
 	return true;
 }
 
-bool prefix_contains(const struct prefix *prefix, const struct address *address)
-{
+bool prefix_contains(const struct prefix *prefix, const struct address *address) {
 	struct address truncated = *address;
 
 	if (address_is_unknown(address) ||
@@ -372,8 +349,7 @@ bool prefix_contains(const struct prefix *prefix, const struct address *address)
 	return address_equal(&truncated, &prefix->base);
 }
 
-size_t prefix_format(const struct prefix *prefix, char text[ADDRESS_TEXT_MAX])
-{
+size_t prefix_format(const struct prefix *prefix, char text[ADDRESS_TEXT_MAX]) {
 	size_t length = write_address(text, &prefix->base);
 	unsigned bits = prefix->bits;
 

@@ -32,14 +32,12 @@ struct need {
 	uint64_t scratch_bytes;
 };
 
-static uint64_t align(uint64_t bytes)
-{
+static uint64_t align(uint64_t bytes) {
 	return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 static void measure(const struct class_rule *rules, uint32_t count,
-    struct need *need)
-{
+    struct need *need) {
 	uint64_t most;
 
 	name_table_need(rules, count, &need->names);
@@ -52,14 +50,12 @@ static void measure(const struct class_rule *rules, uint32_t count,
 }
 
 /* What exceeds the address space cannot be allocated: SIZE_MAX. */
-static size_t allocatable(uint64_t bytes)
-{
+static size_t allocatable(uint64_t bytes) {
 	return bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX;
 }
 
 void class_index_measure(const struct class_rule *rules, uint32_t count,
-    size_t *index_bytes, size_t *scratch_bytes)
-{
+    size_t *index_bytes, size_t *scratch_bytes) {
 	struct need need;
 
 	measure(rules, count, &need);
@@ -67,16 +63,14 @@ void class_index_measure(const struct class_rule *rules, uint32_t count,
 	*scratch_bytes = allocatable(need.scratch_bytes);
 }
 
-static uint32_t lowest_all(const struct class_rule *rules, uint32_t count)
-{
+static uint32_t lowest_all(const struct class_rule *rules, uint32_t count) {
 	for (uint32_t i = 0; i < count; i++)
 		if (!rules[i].left_out && rules[i].mask.kind == MASK_ALL)
 			return i;
 	return CLASS_NO_RULE;
 }
 
-static uint64_t pad(void *index, uint64_t end)
-{
+static uint64_t pad(void *index, uint64_t end) {
 	uint64_t to = align(end);
 
 	memset((char *)index + end, 0, (size_t)(to - end));
@@ -84,8 +78,7 @@ static uint64_t pad(void *index, uint64_t end)
 }
 
 size_t class_index_build(const struct class_rule *rules, uint32_t count,
-    void *index, size_t index_bytes, void *scratch, size_t scratch_bytes)
-{
+    void *index, size_t index_bytes, void *scratch, size_t scratch_bytes) {
 	struct class_index *header = index;
 	struct need need;
 	uint64_t end;
@@ -107,8 +100,7 @@ size_t class_index_build(const struct class_rule *rules, uint32_t count,
 	return (size_t)end;
 }
 
-bool class_index_is_sound(const void *index, size_t bytes)
-{
+bool class_index_is_sound(const void *index, size_t bytes) {
 	const struct class_index *header = index;
 
 	return bytes >= sizeof *header &&
@@ -117,14 +109,12 @@ bool class_index_is_sound(const void *index, size_t bytes)
 	    net_table_is_sound(index, bytes, &header->v6);
 }
 
-static uint32_t lower(uint32_t a, uint32_t b)
-{
+static uint32_t lower(uint32_t a, uint32_t b) {
 	return a < b ? a : b;
 }
 
 uint32_t class_index_match(const void *index, const struct address *address,
-    const char *name, size_t name_length)
-{
+    const char *name, size_t name_length) {
 	const struct class_index *header = index;
 	uint32_t lowest = header->all;
 	struct name_query query;
@@ -148,8 +138,7 @@ uint32_t class_index_match(const void *index, const struct address *address,
 	return lowest;
 }
 
-uint32_t class_index_cover(const void *index, const struct mask *mask)
-{
+uint32_t class_index_cover(const void *index, const struct mask *mask) {
 	const struct class_index *header = index;
 	const struct prefix *prefix = &mask->prefix;
 	bool v4;

@@ -11,8 +11,7 @@
 /* --- batches --------------------------------------------------------------------- */
 
 /* Are recipients of it unread? */
-static void set_more(struct job_board *board, uint32_t number, bool more)
-{
+static void set_more(struct job_board *board, uint32_t number, bool more) {
 	struct job_message *message = job_message_at(board, number);
 
 	message->more = more;
@@ -20,8 +19,7 @@ static void set_more(struct job_board *board, uint32_t number, bool more)
 		job_time_update(board, i);
 }
 
-void job_batch_begin(struct job_board *board, uint32_t number, uint32_t unread, int64_t now_ns)
-{
+void job_batch_begin(struct job_board *board, uint32_t number, uint32_t unread, int64_t now_ns) {
 	struct job_message *message = job_message_at(board, number);
 
 	pool_unpromise(board, number);
@@ -33,8 +31,7 @@ void job_batch_begin(struct job_board *board, uint32_t number, uint32_t unread, 
 }
 
 /* A job of the message in the transport, in the list and no blocker. */
-static uint32_t obtain(struct job_board *board, uint32_t message, uint32_t number)
-{
+static uint32_t obtain(struct job_board *board, uint32_t message, uint32_t number) {
 	uint32_t i = job_find(board, message, number);
 
 	if (i == JOB_NONE)
@@ -50,8 +47,7 @@ static uint32_t obtain(struct job_board *board, uint32_t message, uint32_t numbe
 }
 
 /* Entries wait at a peer that had none, or had some. */
-static void waiting_added(struct job_board *board, uint32_t i, bool none_before)
-{
+static void waiting_added(struct job_board *board, uint32_t i, bool none_before) {
 	const struct job_peer *peer = job_peer_at(board, i);
 
 	if (none_before)
@@ -63,8 +59,7 @@ static void waiting_added(struct job_board *board, uint32_t i, bool none_before)
 }
 
 /* How many entries are new; fills the last one first. */
-static uint32_t fill(struct job_peer *peer, uint32_t recipients, uint32_t limit)
-{
+static uint32_t fill(struct job_peer *peer, uint32_t recipients, uint32_t limit) {
 	uint32_t room = peer->waiting == 0 ? 0 : limit == 0 ? recipients :
 	    peer->last < limit ? limit - peer->last : 0, added;
 
@@ -81,8 +76,7 @@ static uint32_t fill(struct job_peer *peer, uint32_t recipients, uint32_t limit)
 }
 
 bool job_batch_add(struct job_board *board, uint32_t number, uint32_t queue_number,
-    uint32_t recipients)
-{
+    uint32_t recipients) {
 	struct job_queue *queue = job_queue_at(board, queue_number);
 	struct job_message *message = job_message_at(board, number);
 	uint32_t i = job_find(board, number, queue->transport), peer = JOB_NONE, added;
@@ -115,8 +109,7 @@ bool job_batch_add(struct job_board *board, uint32_t number, uint32_t queue_numb
 	return true;
 }
 
-bool job_batch_end(struct job_board *board, uint32_t number)
-{
+bool job_batch_end(struct job_board *board, uint32_t number) {
 	const struct job_message *message = job_message_at(board, number);
 
 	for (uint32_t i = message->jobs; i != JOB_NONE; i = job_at(board, i)->sibling_job) {
@@ -135,8 +128,7 @@ bool job_batch_end(struct job_board *board, uint32_t number)
 /* --- taken out, done, put back -------------------------------------------------------- */
 
 /* So many of those that wait; the peer perhaps goes with them. */
-static void withdraw_peer(struct job_board *board, uint32_t i, uint32_t recipients)
-{
+static void withdraw_peer(struct job_board *board, uint32_t i, uint32_t recipients) {
 	struct job_peer *peer = job_peer_at(board, i);
 	struct job *job = job_at(board, peer->job);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
@@ -164,8 +156,7 @@ static void withdraw_peer(struct job_board *board, uint32_t i, uint32_t recipien
 }
 
 uint32_t job_withdraw_recipients(struct job_board *board, uint32_t number, uint32_t queue,
-    uint32_t recipients)
-{
+    uint32_t recipients) {
 	uint32_t i = job_find(board, number, job_queue_at(board, queue)->transport);
 	uint32_t peer = i == JOB_NONE ? JOB_NONE : job_peer_find(board, i, queue);
 	uint32_t waiting = peer == JOB_NONE ? 0 : job_peer_at(board, peer)->recipients;
@@ -179,8 +170,7 @@ uint32_t job_withdraw_recipients(struct job_board *board, uint32_t number, uint3
 	return recipients;
 }
 
-uint32_t job_withdraw(struct job_board *board, uint32_t number, uint32_t queue)
-{
+uint32_t job_withdraw(struct job_board *board, uint32_t number, uint32_t queue) {
 	struct job_message *message = job_message_at(board, number);
 	int32_t before = message->in_core;
 
@@ -205,8 +195,7 @@ uint32_t job_withdraw(struct job_board *board, uint32_t number, uint32_t queue)
 	return (uint32_t)(before - message->in_core);
 }
 
-void job_message_close(struct job_board *board, uint32_t number)
-{
+void job_message_close(struct job_board *board, uint32_t number) {
 	struct job_message *message = job_message_at(board, number);
 
 	message->closed = 1;
@@ -220,8 +209,7 @@ void job_message_close(struct job_board *board, uint32_t number)
 }
 
 /* No longer running; in_core and entries of the message are not touched. */
-static void stop_running(struct job_board *board, const struct job_taken *taken)
-{
+static void stop_running(struct job_board *board, const struct job_taken *taken) {
 	struct job_peer *peer = job_peer_at(board, taken->peer);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
 	struct job_transport *transport = job_transport_at(board, queue->transport);
@@ -235,8 +223,7 @@ static void stop_running(struct job_board *board, const struct job_taken *taken)
 	board->running -= taken->places;
 }
 
-enum job_left job_done(struct job_board *board, const struct job_taken *taken)
-{
+enum job_left job_done(struct job_board *board, const struct job_taken *taken) {
 	struct job_peer *peer = job_peer_at(board, taken->peer);
 	uint32_t i = peer->job, queue = peer->queue, number = job_at(board, i)->message;
 	struct job_message *message = job_message_at(board, number);
@@ -267,8 +254,7 @@ enum job_left job_done(struct job_board *board, const struct job_taken *taken)
 
 /* Entries are the first again; of two first ones that are not full it makes one where
  * that is enough, or a full one and the rest.  How many entries there are less. */
-static uint32_t give_back(struct job_peer *peer, const struct job_taken *taken, uint32_t limit)
-{
+static uint32_t give_back(struct job_peer *peer, const struct job_taken *taken, uint32_t limit) {
 	uint32_t full = limit == 0 ? 0 : limit * (taken->entries - 1), part, before = peer->waiting;
 
 	full = full < taken->recipients ? full : taken->recipients - 1;
@@ -292,8 +278,7 @@ static uint32_t give_back(struct job_peer *peer, const struct job_taken *taken, 
 	return 1;
 }
 
-void job_put_back(struct job_board *board, const struct job_taken *taken)
-{
+void job_put_back(struct job_board *board, const struct job_taken *taken) {
 	struct job_peer *peer = job_peer_at(board, taken->peer);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
 	struct job *job = job_at(board, peer->job);
@@ -320,8 +305,7 @@ void job_put_back(struct job_board *board, const struct job_taken *taken)
 	job_queue_changed(board, peer->queue);
 }
 
-void job_queue_window(struct job_board *board, uint32_t queue, uint32_t window)
-{
+void job_queue_window(struct job_board *board, uint32_t queue, uint32_t window) {
 	job_queue_at(board, queue)->window = window;
 	job_queue_changed(board, queue);
 }

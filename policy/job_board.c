@@ -33,23 +33,20 @@ const struct pool_settings pool_defaults = {
 	.batch_most = 5000,
 };
 
-static uint32_t clip(uint32_t count)
-{
+static uint32_t clip(uint32_t count) {
 	return count < 1 ? 1 : count > INDEX_MOST / JOB_SLOTS_EACH ? INDEX_MOST / JOB_SLOTS_EACH :
 	    count;
 }
 
 /* Room for `count` of `size` bytes at *end, from a cache line's start. */
-static uint64_t reserve(uint64_t *end, uint64_t count, size_t size)
-{
+static uint64_t reserve(uint64_t *end, uint64_t count, size_t size) {
 	uint64_t at = (*end + 63) / 64 * 64;
 
 	*end = at + count * size;
 	return at;
 }
 
-static uint64_t lay_out(struct job_board *board, const struct job_capacity *capacity)
-{
+static uint64_t lay_out(struct job_board *board, const struct job_capacity *capacity) {
 	uint64_t end = sizeof *board;
 	uint32_t size, hash = 16;
 
@@ -88,8 +85,7 @@ static uint64_t lay_out(struct job_board *board, const struct job_capacity *capa
 	return end;
 }
 
-size_t job_board_bytes(const struct job_capacity *capacity)
-{
+size_t job_board_bytes(const struct job_capacity *capacity) {
 	struct job_board board;
 
 	memset(&board, 0, sizeof board);
@@ -97,8 +93,7 @@ size_t job_board_bytes(const struct job_capacity *capacity)
 }
 
 struct job_board *job_board_begin(void *memory, const struct job_capacity *capacity,
-    const struct pool_settings *pool)
-{
+    const struct pool_settings *pool) {
 	struct job_board *board = memory;
 
 	memset(board, 0, sizeof *board);
@@ -115,22 +110,19 @@ struct job_board *job_board_begin(void *memory, const struct job_capacity *capac
 /* --- tables ------------------------------------------------------------------- */
 
 /* A free place (of freed ones: + 1 in *link); JOB_NONE. */
-static uint32_t table_take(struct job_table *table)
-{
+static uint32_t table_take(struct job_table *table) {
 	if (table->free != 0 || table->high == table->capacity)
 		return JOB_NONE;
 	table->used++;
 	return table->high++;
 }
 
-static bool table_is_full(const struct job_table *table)
-{
+static bool table_is_full(const struct job_table *table) {
 	return table->free == 0 && table->high == table->capacity;
 }
 
 /* Takes the first freed place, whose link holds the next. */
-static uint32_t table_reuse(struct job_table *table, uint32_t next)
-{
+static uint32_t table_reuse(struct job_table *table, uint32_t next) {
 	uint32_t i = table->free - 1;
 
 	table->free = next;
@@ -138,8 +130,7 @@ static uint32_t table_reuse(struct job_table *table, uint32_t next)
 	return i;
 }
 
-static void table_free(struct job_table *table, uint32_t i, uint32_t *link)
-{
+static void table_free(struct job_table *table, uint32_t i, uint32_t *link) {
 	*link = table->free;
 	table->free = i + 1;
 	table->used--;
@@ -148,8 +139,7 @@ static void table_free(struct job_table *table, uint32_t i, uint32_t *link)
 /* --- transports and queues ------------------------------------------------------ */
 
 uint32_t job_transport_open(struct job_board *board, const struct job_settings *settings,
-    uint64_t word)
-{
+    uint64_t word) {
 	uint32_t i = table_take(&board->transports);
 	struct job_transport *transport;
 
@@ -178,8 +168,7 @@ uint32_t job_transport_open(struct job_board *board, const struct job_settings *
 }
 
 void job_transport_adjust(struct job_board *board, uint32_t transport,
-    const struct job_settings *settings)
-{
+    const struct job_settings *settings) {
 	struct job_transport *owner = job_transport_at(board, transport);
 	struct job_settings *own = &owner->settings;
 	int32_t before = (int32_t)own->recipient_limit, more;
@@ -200,8 +189,7 @@ void job_transport_adjust(struct job_board *board, uint32_t transport,
 }
 
 uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t window,
-    uint64_t word)
-{
+    uint64_t word) {
 	struct job_table *table = &board->queues;
 	struct job_queue *queue;
 	uint32_t i;
@@ -221,8 +209,7 @@ uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t wi
 	return i;
 }
 
-bool job_queue_close(struct job_board *board, uint32_t i)
-{
+bool job_queue_close(struct job_board *board, uint32_t i) {
 	struct job_queue *queue = job_queue_at(board, i);
 
 	if (queue->waiting > 0 || queue->running > 0 || queue->busy > 0)
@@ -235,8 +222,7 @@ bool job_queue_close(struct job_board *board, uint32_t i)
 
 /* --- messages and jobs ------------------------------------------------------------ */
 
-uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued_ns)
-{
+uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued_ns) {
 	struct job_table *table = &board->messages;
 	int64_t queued_s = job_seconds(queued_ns);
 	struct job_message *message;
@@ -267,8 +253,7 @@ uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued
 	return i;
 }
 
-void job_message_destroy(struct job_board *board, uint32_t i)
-{
+void job_message_destroy(struct job_board *board, uint32_t i) {
 	struct job_message *message = job_message_at(board, i);
 
 	while (message->jobs != JOB_NONE)
@@ -278,8 +263,7 @@ void job_message_destroy(struct job_board *board, uint32_t i)
 	table_free(&board->messages, i, &message->jobs);
 }
 
-uint32_t job_find(const struct job_board *board, uint32_t message, uint32_t transport)
-{
+uint32_t job_find(const struct job_board *board, uint32_t message, uint32_t transport) {
 	uint32_t i = job_message_at(board, message)->jobs;
 
 	while (i != JOB_NONE && job_at(board, i)->transport != transport)
@@ -287,8 +271,7 @@ uint32_t job_find(const struct job_board *board, uint32_t message, uint32_t tran
 	return i;
 }
 
-uint32_t job_create(struct job_board *board, uint32_t message, uint32_t transport)
-{
+uint32_t job_create(struct job_board *board, uint32_t message, uint32_t transport) {
 	struct job_table *table = &board->jobs;
 	uint32_t *end = &job_message_at(board, message)->jobs;
 	struct job *job;
@@ -313,8 +296,7 @@ uint32_t job_create(struct job_board *board, uint32_t message, uint32_t transpor
 }
 
 /* Nothing of it waits or runs. */
-void job_destroy(struct job_board *board, uint32_t i)
-{
+void job_destroy(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	uint32_t *link = &job_message_at(board, job->message)->jobs;
 
@@ -331,15 +313,13 @@ void job_destroy(struct job_board *board, uint32_t i)
 
 /* --- peers ------------------------------------------------------------------------- */
 
-static uint32_t *hash_place(const struct job_board *board, uint32_t job, uint32_t queue)
-{
+static uint32_t *hash_place(const struct job_board *board, uint32_t job, uint32_t queue) {
 	uint64_t hash = ((uint64_t)job << 32 | queue) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return JOB_AT(board, board->hash_at, uint32_t, (hash >> 32) & board->hash_mask);
 }
 
-static void hash_add(struct job_board *board, uint32_t i)
-{
+static void hash_add(struct job_board *board, uint32_t i) {
 	struct job_peer *peer = job_peer_at(board, i);
 	uint32_t *place = hash_place(board, peer->job, peer->queue);
 
@@ -347,8 +327,7 @@ static void hash_add(struct job_board *board, uint32_t i)
 	*place = i + 1;
 }
 
-static void hash_remove(struct job_board *board, uint32_t i)
-{
+static void hash_remove(struct job_board *board, uint32_t i) {
 	struct job_peer *peer = job_peer_at(board, i);
 	uint32_t *place = hash_place(board, peer->job, peer->queue);
 
@@ -357,8 +336,7 @@ static void hash_remove(struct job_board *board, uint32_t i)
 	*place = peer->hash_next;
 }
 
-uint32_t job_peer_find(const struct job_board *board, uint32_t i, uint32_t queue)
-{
+uint32_t job_peer_find(const struct job_board *board, uint32_t i, uint32_t queue) {
 	const struct job *job = job_at(board, i);
 	uint32_t peer;
 
@@ -383,8 +361,7 @@ uint32_t job_peer_find(const struct job_board *board, uint32_t i, uint32_t queue
 	return JOB_NONE;
 }
 
-uint32_t job_peer_create(struct job_board *board, uint32_t job_number, uint32_t queue)
-{
+uint32_t job_peer_create(struct job_board *board, uint32_t job_number, uint32_t queue) {
 	struct job_table *table = &board->peers;
 	struct job *job = job_at(board, job_number);
 	struct job_peer *peer;
@@ -424,8 +401,7 @@ uint32_t job_peer_create(struct job_board *board, uint32_t job_number, uint32_t 
 	return i;
 }
 
-void job_peer_destroy(struct job_board *board, uint32_t i)
-{
+void job_peer_destroy(struct job_board *board, uint32_t i) {
 	struct job_peer *peer = job_peer_at(board, i);
 	struct job *job = job_at(board, peer->job);
 

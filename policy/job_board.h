@@ -182,48 +182,38 @@ struct job_board {
 
 #define JOB_AT(board, offset, type, index) \
 	((type *)(void *)((char *)(board) + (offset)) + (index))
-static inline struct job *job_at(const struct job_board *board, uint32_t i)
-{
+static inline struct job *job_at(const struct job_board *board, uint32_t i) {
 	return JOB_AT(board, board->jobs_at, struct job, i);
 }
-static inline struct job_peer *job_peer_at(const struct job_board *board, uint32_t i)
-{
+static inline struct job_peer *job_peer_at(const struct job_board *board, uint32_t i) {
 	return JOB_AT(board, board->peers_at, struct job_peer, i);
 }
-static inline struct job_queue *job_queue_at(const struct job_board *board, uint32_t i)
-{
+static inline struct job_queue *job_queue_at(const struct job_board *board, uint32_t i) {
 	return JOB_AT(board, board->queues_at, struct job_queue, i);
 }
-static inline struct job_message *job_message_at(const struct job_board *board, uint32_t i)
-{
+static inline struct job_message *job_message_at(const struct job_board *board, uint32_t i) {
 	return JOB_AT(board, board->messages_at, struct job_message, i);
 }
-static inline struct job_transport *job_transport_at(const struct job_board *board, uint32_t i)
-{
+static inline struct job_transport *job_transport_at(const struct job_board *board, uint32_t i) {
 	return JOB_AT(board, board->transports_at, struct job_transport, i);
 }
 static inline struct job_slot *job_level(const struct job_board *board, uint32_t transport,
-    uint32_t level)
-{
+    uint32_t level) {
 	return JOB_AT(board, board->slots_at, struct job_slot,
 	    transport * board->slots_each + board->level_at[level]);
 }
 
-static inline bool job_waits(const struct job *job)
-{
+static inline bool job_waits(const struct job *job) {
 	return job->selected < job->read;
 }
 /* Entries in all: at least read, at most this. */
-static inline uint32_t job_most(const struct job_board *board, const struct job *job)
-{
+static inline uint32_t job_most(const struct job_board *board, const struct job *job) {
 	return job->read + job_message_at(board, job->message)->unread;
 }
-static inline int64_t job_seconds(int64_t ns)
-{
+static inline int64_t job_seconds(int64_t ns) {
 	return ns / 1000000000 - (ns % 1000000000 < 0);
 }
-static inline bool job_queue_has_place(const struct job_queue *queue)
-{
+static inline bool job_queue_has_place(const struct job_queue *queue) {
 	return queue->window > queue->busy;
 }
 
@@ -260,8 +250,7 @@ struct job_best {
 struct job_best job_slots_best(const struct job_board *board, uint32_t transport,
     uint32_t current, uint32_t slots, int64_t now_s, uint32_t to);
 static inline uint32_t job_slots_who(const struct job_board *board, uint32_t transport,
-    uint32_t slot)
-{
+    uint32_t slot) {
 	return (job_level(board, transport, 0)[slot].who & ~JOB_SLOT_FLAGS) - 1;
 }
 
@@ -301,8 +290,7 @@ void job_pass(struct job_board *board, struct job_transport *transport, uint32_t
 void job_unblock(struct job_board *board, uint32_t job);
 /* A queue's places have changed. */
 void job_queue_changed(struct job_board *board, uint32_t queue);
-static inline void job_forget_candidate(struct job_transport *transport)
-{
+static inline void job_forget_candidate(struct job_transport *transport) {
 	transport->cache_current = JOB_NONE;
 }
 
@@ -319,8 +307,7 @@ uint32_t pool_promise(struct job_board *board, uint32_t message, uint64_t slots)
 void pool_unpromise(struct job_board *board, uint32_t message);
 /* Recipients of a job come (or, negative, leave) memory. */
 void pool_count(struct job_board *board, uint32_t job, int32_t recipients);
-static inline uint64_t pool_room_slots(const struct job_message *message)
-{
+static inline uint64_t pool_room_slots(const struct job_message *message) {
 	return message->slots > message->in_core ? (uint64_t)(message->slots - message->in_core) :
 	    message->entries == 0;
 }

@@ -14,8 +14,7 @@
 /* --- entries ----------------------------------------------------------------------- */
 
 /* Recipients of the first entry that waits. */
-static uint32_t first_entry(const struct job_board *board, const struct job_peer *peer)
-{
+static uint32_t first_entry(const struct job_board *board, const struct job_peer *peer) {
 	uint32_t limit = job_transport_at(board, job_at(board, peer->job)->transport)->
 	    settings.destination_recipient_limit;
 
@@ -32,8 +31,7 @@ static uint32_t first_entry(const struct job_board *board, const struct job_peer
 
 /* Entries leave what waits, and are delivered. */
 static void select_counted(struct job_board *board, uint32_t i, uint32_t entries,
-    uint32_t recipients, uint32_t places, struct job_taken *out)
-{
+    uint32_t recipients, uint32_t places, struct job_taken *out) {
 	struct job_peer *peer = job_peer_at(board, i);
 	struct job *job = job_at(board, peer->job);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
@@ -68,8 +66,7 @@ static void select_counted(struct job_board *board, uint32_t i, uint32_t entries
 }
 
 void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t places,
-    struct job_taken *out)
-{
+    struct job_taken *out) {
 	struct job_peer *peer = job_peer_at(board, i);
 	uint32_t recipients = 0;
 
@@ -85,8 +82,7 @@ void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t 
 }
 
 /* What is left fills as few entries as it can. */
-uint32_t job_peer_less(struct job_board *board, uint32_t i, uint32_t recipients)
-{
+uint32_t job_peer_less(struct job_board *board, uint32_t i, uint32_t recipients) {
 	struct job_peer *peer = job_peer_at(board, i);
 	uint32_t limit = job_transport_at(board, job_at(board, peer->job)->transport)->
 	    settings.destination_recipient_limit;
@@ -109,8 +105,7 @@ uint32_t job_peer_less(struct job_board *board, uint32_t i, uint32_t recipients)
  * score so far: it takes all behind for younger.  Where an older one stands behind, the best up
  * to there counts. */
 static uint32_t best_before_end(const struct job_board *board, uint32_t number,
-    uint32_t current, uint32_t slots, int64_t now_s)
-{
+    uint32_t current, uint32_t slots, int64_t now_s) {
 	struct job_best best = job_slots_best(board, number, current, slots, now_s, JOB_NONE);
 	uint32_t from = job_at(board, current)->slot + 1, slot;
 
@@ -134,8 +129,7 @@ static uint32_t best_before_end(const struct job_board *board, uint32_t number,
 
 /* The best job to preempt the current one, now or as soon as it has the slots. */
 static uint32_t candidate(const struct job_board *board, const struct job_transport *transport,
-    uint32_t current, int64_t now_s)
-{
+    uint32_t current, int64_t now_s) {
 	const struct job *job = job_at(board, current);
 	int32_t slots = ((int32_t)(job->read - job->selected) + job->slots_available) /
 	    (int32_t)transport->settings.delivery_slot_cost;
@@ -150,8 +144,7 @@ static uint32_t candidate(const struct job_board *board, const struct job_transp
 
 /* Can the job be preempted at all? */
 static bool is_preemptible(const struct job_board *board, const struct job_transport *transport,
-    const struct job *job)
-{
+    const struct job *job) {
 	const struct job_settings *settings = &transport->settings;
 
 	return settings->delivery_slot_cost >= 2 && job->slots_available > 0 &&
@@ -161,8 +154,7 @@ static bool is_preemptible(const struct job_board *board, const struct job_trans
 
 /* Are there slots enough, with discount and loan? */
 static bool has_slots(const struct job_board *board, const struct job_transport *transport,
-    const struct job *current, const struct job *job)
-{
+    const struct job *current, const struct job *job) {
 	const struct job_settings *settings = &transport->settings;
 	int64_t saved = current->slots_available / (int32_t)settings->delivery_slot_cost;
 	int64_t expected = (int64_t)job_most(board, job) - job->selected;
@@ -172,8 +164,7 @@ static bool has_slots(const struct job_board *board, const struct job_transport 
 }
 
 static uint32_t preempt(struct job_board *board, struct job_transport *transport,
-    uint32_t current, int64_t now_s)
-{
+    uint32_t current, int64_t now_s) {
 	uint32_t i;
 
 	if (!is_preemptible(board, transport, job_at(board, current)))
@@ -193,14 +184,12 @@ static uint32_t preempt(struct job_board *board, struct job_transport *transport
 
 /* --- selection ------------------------------------------------------------------------- */
 
-static bool can_go(const struct job_board *board, const struct job_peer *peer)
-{
+static bool can_go(const struct job_board *board, const struct job_peer *peer) {
 	return peer->waiting > 0 && job_queue_has_place(job_queue_at(board, peer->queue));
 }
 
 /* The peer whose turn it is among those with a place, of the first `tries`. */
-static uint32_t peer_in_turn(const struct job_board *board, const struct job *job, uint32_t tries)
-{
+static uint32_t peer_in_turn(const struct job_board *board, const struct job *job, uint32_t tries) {
 	uint32_t i = job->peers;
 
 	for (tries = tries < job->peer_count ? tries : job->peer_count; tries > 0; tries--) {
@@ -213,24 +202,21 @@ static uint32_t peer_in_turn(const struct job_board *board, const struct job *jo
 	return JOB_NONE;
 }
 
-static bool has_place(const struct job_board *board, uint32_t i)
-{
+static bool has_place(const struct job_board *board, uint32_t i) {
 	return i != JOB_NONE &&
 	    peer_in_turn(board, job_at(board, i), PEERS_TRIED) != JOB_NONE;
 }
 
 /* The first job of the list that has an entry with a place: the given one is where the
  * search starts. */
-static uint32_t first_with_place(struct job_board *board, uint32_t number, uint32_t from)
-{
+static uint32_t first_with_place(struct job_board *board, uint32_t number, uint32_t from) {
 	if (has_place(board, from) && !job_is_blocker(board, job_at(board, from)))
 		return from;
 	return job_heap_first(board, number);
 }
 
 static void select_from(struct job_board *board, struct job_transport *transport, uint32_t i,
-    uint32_t peer, struct job_taken *out)
-{
+    uint32_t peer, struct job_taken *out) {
 	struct job *job = job_at(board, i);
 
 	job_pass(board, transport, job->transport, job->slot);
@@ -241,8 +227,7 @@ static void select_from(struct job_board *board, struct job_transport *transport
 		job_retire(board, i);
 }
 
-static void read_more(struct job_board *board, const struct job_reader *reader, uint32_t number)
-{
+static void read_more(struct job_board *board, const struct job_reader *reader, uint32_t number) {
 	struct job_message *message = job_message_at(board, number);
 	uint32_t most = pool_promise(board, number, pool_room_slots(message));
 
@@ -255,8 +240,7 @@ static void read_more(struct job_board *board, const struct job_reader *reader, 
 
 /* Looks at a job that can be read for, or has nothing in memory.  Its peer in turn. */
 static uint32_t look(struct job_board *board, const struct job_reader *reader, uint32_t i,
-    int64_t now_s)
-{
+    int64_t now_s) {
 	const struct job *job = job_at(board, i);
 	uint32_t peer = JOB_NONE;
 	bool reads = reader != NULL && reader->read != NULL;
@@ -276,8 +260,7 @@ static uint32_t look(struct job_board *board, const struct job_reader *reader, u
 
 /* The first job from a slot on that has something to look at, and is no blocker: an exception
  * before those that were not passed. */
-static uint32_t first_to_look_at(const struct job_board *board, uint32_t number, uint32_t slot)
-{
+static uint32_t first_to_look_at(const struct job_board *board, uint32_t number, uint32_t slot) {
 	uint32_t passed = job_transport_at(board, number)->passed;
 
 	for (; slot < passed; slot++) {
@@ -293,8 +276,7 @@ static uint32_t first_to_look_at(const struct job_board *board, uint32_t number,
 
 /* From the job `i` of the list on. */
 static bool walk(struct job_board *board, uint32_t number, uint32_t i,
-    const struct job_reader *reader, int64_t now_s, struct job_taken *out)
-{
+    const struct job_reader *reader, int64_t now_s, struct job_taken *out) {
 	struct job_transport *transport = job_transport_at(board, number);
 
 	while (i != JOB_NONE) {
@@ -327,15 +309,13 @@ static bool walk(struct job_board *board, uint32_t number, uint32_t i,
 	return false;
 }
 
-static bool has_processes(const struct job_transport *transport)
-{
+static bool has_processes(const struct job_transport *transport) {
 	return transport->settings.process_limit == 0 ||
 	    transport->busy < transport->settings.process_limit;
 }
 
 static bool next_of(struct job_board *board, uint32_t number, const struct job_reader *reader,
-    int64_t now_s, struct job_taken *out)
-{
+    int64_t now_s, struct job_taken *out) {
 	struct job_transport *transport = job_transport_at(board, number);
 	uint32_t i = transport->current;
 
@@ -346,8 +326,7 @@ static bool next_of(struct job_board *board, uint32_t number, const struct job_r
 }
 
 bool job_next(struct job_board *board, uint32_t transport, const struct job_reader *reader,
-    int64_t now_ns, struct job_taken *out)
-{
+    int64_t now_ns, struct job_taken *out) {
 	uint32_t before = board->turn_last;
 	int64_t now_s = job_seconds(now_ns);
 
@@ -369,8 +348,7 @@ bool job_next(struct job_board *board, uint32_t transport, const struct job_read
 }
 
 bool job_take(struct job_board *board, uint32_t message, uint32_t queue, uint32_t entries,
-    uint32_t places, struct job_taken *out)
-{
+    uint32_t places, struct job_taken *out) {
 	uint32_t i = job_find(board, message, job_queue_at(board, queue)->transport);
 	uint32_t peer = i == JOB_NONE ? JOB_NONE : job_peer_find(board, i, queue);
 	uint32_t waiting = peer == JOB_NONE ? 0 : job_peer_at(board, peer)->waiting;
@@ -384,8 +362,7 @@ bool job_take(struct job_board *board, uint32_t message, uint32_t queue, uint32_
 }
 
 bool job_take_recipients(struct job_board *board, uint32_t message, uint32_t queue,
-    uint32_t recipients, uint32_t places, struct job_taken *out)
-{
+    uint32_t recipients, uint32_t places, struct job_taken *out) {
 	uint32_t i = job_find(board, message, job_queue_at(board, queue)->transport);
 	uint32_t peer = i == JOB_NONE ? JOB_NONE : job_peer_find(board, i, queue);
 	uint32_t waiting = peer == JOB_NONE ? 0 : job_peer_at(board, peer)->recipients;
@@ -402,8 +379,7 @@ bool job_take_recipients(struct job_board *board, uint32_t message, uint32_t que
 
 /* --- what would be next ------------------------------------------------------------------ */
 
-static bool peek_of(struct job_board *board, uint32_t number, int64_t now_s, struct job_why *why)
-{
+static bool peek_of(struct job_board *board, uint32_t number, int64_t now_s, struct job_why *why) {
 	const struct job_transport *transport = job_transport_at(board, number);
 	uint32_t current = transport->current, i, first;
 	bool preempts = false;
@@ -443,8 +419,7 @@ static bool peek_of(struct job_board *board, uint32_t number, int64_t now_s, str
 	return false;
 }
 
-bool job_peek(struct job_board *board, uint32_t transport, int64_t now_ns, struct job_why *why)
-{
+bool job_peek(struct job_board *board, uint32_t transport, int64_t now_ns, struct job_why *why) {
 	static const struct job_why none = { .reason = JOB_REASON_EMPTY, .transport = JOB_NONE,
 		.message = JOB_NONE, .queue = JOB_NONE, .current = JOB_NONE,
 		.candidate = JOB_NONE };

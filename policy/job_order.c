@@ -12,14 +12,12 @@
 
 /* --- trees ----------------------------------------------------------------------- */
 
-static struct job_link *link_at(char *links, size_t stride, uint32_t i)
-{
+static struct job_link *link_at(char *links, size_t stride, uint32_t i) {
 	return (struct job_link *)(void *)(links + stride * i);
 }
 
 /* Who stands higher in a tree: as if by chance. */
-static uint32_t rank(uint32_t i)
-{
+static uint32_t rank(uint32_t i) {
 	i = (i ^ i >> 16) * 0x7feb352d;
 	i = (i ^ i >> 15) * 0x846ca68b;
 	return i ^ i >> 16;
@@ -27,8 +25,7 @@ static uint32_t rank(uint32_t i)
 
 /* Puts `new` where `old` stands under `up`. */
 static void replace_child(char *links, size_t stride, uint32_t *root, uint32_t up, uint32_t old,
-    uint32_t new)
-{
+    uint32_t new) {
 	if (up == JOB_NONE)
 		*root = new;
 	else if (link_at(links, stride, up)->left == old)
@@ -40,8 +37,7 @@ static void replace_child(char *links, size_t stride, uint32_t *root, uint32_t u
 }
 
 /* Turns a node with its parent. */
-static void rotate_up(char *links, size_t stride, uint32_t *root, uint32_t node)
-{
+static void rotate_up(char *links, size_t stride, uint32_t *root, uint32_t node) {
 	struct job_link *own = link_at(links, stride, node);
 	uint32_t up = own->up, inner;
 	struct job_link *parent = link_at(links, stride, up);
@@ -61,8 +57,7 @@ static void rotate_up(char *links, size_t stride, uint32_t *root, uint32_t node)
 	parent->up = node;
 }
 
-void job_tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, uint32_t node)
-{
+void job_tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, uint32_t node) {
 	struct job_link *own = link_at(links, stride, node);
 	uint32_t at = pred == JOB_NONE ? *root : link_at(links, stride, pred)->right;
 
@@ -83,8 +78,7 @@ void job_tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, 
 		rotate_up(links, stride, root, node);
 }
 
-void job_tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node)
-{
+void job_tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node) {
 	struct job_link *own = link_at(links, stride, node);
 
 	while (own->left != JOB_NONE && own->right != JOB_NONE)
@@ -94,8 +88,7 @@ void job_tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node)
 	    own->left != JOB_NONE ? own->left : own->right);
 }
 
-uint32_t job_tree_next(char *links, size_t stride, uint32_t node)
-{
+uint32_t job_tree_next(char *links, size_t stride, uint32_t node) {
 	uint32_t at = link_at(links, stride, node)->right;
 
 	if (at != JOB_NONE) {
@@ -112,25 +105,21 @@ uint32_t job_tree_next(char *links, size_t stride, uint32_t node)
 
 /* --- jobs by age -------------------------------------------------------------------- */
 
-static char *job_links(const struct job_board *board)
-{
+static char *job_links(const struct job_board *board) {
 	return (char *)&job_at(board, 0)->time;
 }
 
-static uint32_t queued_of(const struct job_board *board, uint32_t job)
-{
+static uint32_t queued_of(const struct job_board *board, uint32_t job) {
 	return job_message_at(board, job_at(board, job)->message)->queued;
 }
 
-static bool is_younger(const struct job_board *board, uint32_t i, uint32_t than)
-{
+static bool is_younger(const struct job_board *board, uint32_t i, uint32_t than) {
 	uint32_t own = queued_of(board, i), other = queued_of(board, than);
 
 	return own != other ? own > other : job_at(board, i)->linked > job_at(board, than)->linked;
 }
 
-static void time_insert(struct job_board *board, uint32_t i, uint32_t *root)
-{
+static void time_insert(struct job_board *board, uint32_t i, uint32_t *root) {
 	uint32_t at = *root, pred = JOB_NONE;
 
 	while (at != JOB_NONE) {
@@ -144,8 +133,7 @@ static void time_insert(struct job_board *board, uint32_t i, uint32_t *root)
 	job_tree_insert(job_links(board), sizeof(struct job), root, pred, i);
 }
 
-void job_time_update(struct job_board *board, uint32_t i)
-{
+void job_time_update(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	uint32_t *root = &job_transport_at(board, job->transport)->time_root;
 	bool belongs = job->level >= 0 && job_message_at(board, job->message)->more;
@@ -157,8 +145,7 @@ void job_time_update(struct job_board *board, uint32_t i)
 	job->timed = belongs;
 }
 
-uint32_t job_time_next(const struct job_board *board, uint32_t i)
-{
+uint32_t job_time_next(const struct job_board *board, uint32_t i) {
 	uint32_t at = job_transport_at(board, job_at(board, i)->transport)->time_root;
 	uint32_t next = JOB_NONE;
 
@@ -175,20 +162,17 @@ uint32_t job_time_next(const struct job_board *board, uint32_t i)
 
 /* --- peers of a queue ------------------------------------------------------------------ */
 
-static char *peer_links(const struct job_board *board)
-{
+static char *peer_links(const struct job_board *board) {
 	return (char *)&job_peer_at(board, 0)->link;
 }
 
-static uint32_t slot_of(const struct job_board *board, uint32_t peer)
-{
+static uint32_t slot_of(const struct job_board *board, uint32_t peer) {
 	return job_at(board, job_peer_at(board, peer)->job)->slot;
 }
 
 /* The last in the queue's tree before a slot. */
 static uint32_t tree_before(const struct job_board *board, const struct job_queue *queue,
-    uint32_t slot)
-{
+    uint32_t slot) {
 	uint32_t at = queue->tree, pred = JOB_NONE;
 
 	while (at != JOB_NONE) {
@@ -202,8 +186,7 @@ static uint32_t tree_before(const struct job_board *board, const struct job_queu
 	return pred;
 }
 
-static uint32_t tree_first(const struct job_board *board, const struct job_queue *queue)
-{
+static uint32_t tree_first(const struct job_board *board, const struct job_queue *queue) {
 	uint32_t at = queue->tree;
 
 	while (at != JOB_NONE && job_peer_at(board, at)->link.left != JOB_NONE)
@@ -211,8 +194,7 @@ static uint32_t tree_first(const struct job_board *board, const struct job_queue
 	return at;
 }
 
-void job_order_insert(struct job_board *board, uint32_t i)
-{
+void job_order_insert(struct job_board *board, uint32_t i) {
 	struct job_peer *peer = job_peer_at(board, i);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
 	uint32_t slot = slot_of(board, i);
@@ -233,8 +215,7 @@ void job_order_insert(struct job_board *board, uint32_t i)
 	queue->row_last = i;
 }
 
-void job_order_remove(struct job_board *board, uint32_t i)
-{
+void job_order_remove(struct job_board *board, uint32_t i) {
 	struct job_peer *peer = job_peer_at(board, i);
 	struct job_queue *queue = job_queue_at(board, peer->queue);
 
@@ -256,15 +237,13 @@ void job_order_remove(struct job_board *board, uint32_t i)
 }
 
 /* Whichever comes first of one of the row and one of the tree. */
-static uint32_t earlier(const struct job_board *board, uint32_t row, uint32_t tree)
-{
+static uint32_t earlier(const struct job_board *board, uint32_t row, uint32_t tree) {
 	if (row == JOB_NONE || tree == JOB_NONE)
 		return row == JOB_NONE ? tree : row;
 	return slot_of(board, row) < slot_of(board, tree) ? row : tree;
 }
 
-uint32_t job_order_first(const struct job_board *board, uint32_t queue_number)
-{
+uint32_t job_order_first(const struct job_board *board, uint32_t queue_number) {
 	const struct job_queue *queue = job_queue_at(board, queue_number);
 
 	if (queue->tree == JOB_NONE)
@@ -274,8 +253,7 @@ uint32_t job_order_first(const struct job_board *board, uint32_t queue_number)
 
 /* The first of the row behind a slot.  Who walks the queue looks at the row from where it
  * looked before. */
-static uint32_t row_behind(const struct job_board *board, uint32_t number, uint32_t slot)
-{
+static uint32_t row_behind(const struct job_board *board, uint32_t number, uint32_t slot) {
 	struct job_queue *queue = job_queue_at(board, number);
 	uint32_t row = queue->row_seen, before = queue->row_first;
 
@@ -290,8 +268,7 @@ static uint32_t row_behind(const struct job_board *board, uint32_t number, uint3
 	return row;
 }
 
-uint32_t job_order_next(const struct job_board *board, uint32_t i)
-{
+uint32_t job_order_next(const struct job_board *board, uint32_t i) {
 	const struct job_peer *peer = job_peer_at(board, i);
 	const struct job_queue *queue = job_queue_at(board, peer->queue);
 	uint32_t slot = slot_of(board, i), row, tree;
@@ -308,15 +285,13 @@ uint32_t job_order_next(const struct job_board *board, uint32_t i)
 	return earlier(board, row, tree);
 }
 
-static void fetch(const void *from, size_t bytes)
-{
+static void fetch(const void *from, size_t bytes) {
 	for (size_t at = 0; at < bytes; at += 64)
 		__builtin_prefetch((const char *)from + at);
 	__builtin_prefetch((const char *)from + bytes - 1);
 }
 
-static void fetch_slot(const struct job_board *board, const struct job *job)
-{
+static void fetch_slot(const struct job_board *board, const struct job *job) {
 	uint32_t slot = job->slot;
 
 	for (uint32_t level = 0; level < 2; level++) {
@@ -328,8 +303,7 @@ static void fetch_slot(const struct job_board *board, const struct job *job)
 
 /* Where a million jobs wait none of them is in a cache: what is going to be needed when this
  * first one of its queue is taken comes meanwhile, and whoever is first then. */
-static void fetch_first(const struct job_board *board, uint32_t i)
-{
+static void fetch_first(const struct job_board *board, uint32_t i) {
 	const struct job_peer *peer = job_peer_at(board, i);
 	const struct job *job = job_at(board, peer->job);
 
@@ -342,8 +316,7 @@ static void fetch_first(const struct job_board *board, uint32_t i)
 }
 
 /* Only where fetch_first has the peer here by now: it would have to be waited for. */
-void job_order_fetch(const struct job_board *board, const struct job_queue *queue)
-{
+void job_order_fetch(const struct job_board *board, const struct job_queue *queue) {
 	uint32_t i = queue->row_first;
 
 	if (i == queue->row_fetched && i != JOB_NONE)
@@ -352,20 +325,17 @@ void job_order_fetch(const struct job_board *board, const struct job_queue *queu
 
 /* --- queues with a place ---------------------------------------------------------------- */
 
-static uint32_t *heap_of(const struct job_board *board, uint32_t transport)
-{
+static uint32_t *heap_of(const struct job_board *board, uint32_t transport) {
 	return JOB_AT(board, board->heaps_at, uint32_t,
 	    (size_t)transport * board->queues.capacity);
 }
 
-static void heap_set(struct job_board *board, uint32_t *heap, uint32_t at, uint32_t queue)
-{
+static void heap_set(struct job_board *board, uint32_t *heap, uint32_t at, uint32_t queue) {
 	heap[at] = queue;
 	job_queue_at(board, queue)->heap_at = at + 1;
 }
 
-static void heap_up(struct job_board *board, uint32_t *heap, uint32_t at)
-{
+static void heap_up(struct job_board *board, uint32_t *heap, uint32_t at) {
 	uint32_t queue = heap[at], key = job_queue_at(board, queue)->heap_key;
 
 	while (at > 0 && job_queue_at(board, heap[(at - 1) / 4])->heap_key > key) {
@@ -375,8 +345,7 @@ static void heap_up(struct job_board *board, uint32_t *heap, uint32_t at)
 	heap_set(board, heap, at, queue);
 }
 
-static void heap_down(struct job_board *board, uint32_t *heap, uint32_t count, uint32_t at)
-{
+static void heap_down(struct job_board *board, uint32_t *heap, uint32_t count, uint32_t at) {
 	uint32_t queue = heap[at], key = job_queue_at(board, queue)->heap_key;
 
 	for (;;) {
@@ -399,8 +368,7 @@ static void heap_down(struct job_board *board, uint32_t *heap, uint32_t count, u
 	heap_set(board, heap, at, queue);
 }
 
-void job_heap_offer(struct job_board *board, uint32_t i)
-{
+void job_heap_offer(struct job_board *board, uint32_t i) {
 	struct job_queue *queue = job_queue_at(board, i);
 	struct job_transport *transport = job_transport_at(board, queue->transport);
 	uint32_t *heap = heap_of(board, queue->transport), first;
@@ -414,8 +382,7 @@ void job_heap_offer(struct job_board *board, uint32_t i)
 	heap_up(board, heap, transport->heap_count++);
 }
 
-void job_heap_lower(struct job_board *board, uint32_t i, uint32_t slot)
-{
+void job_heap_lower(struct job_board *board, uint32_t i, uint32_t slot) {
 	struct job_queue *queue = job_queue_at(board, i);
 
 	if (queue->heap_at == 0 || queue->heap_key <= slot)
@@ -424,16 +391,14 @@ void job_heap_lower(struct job_board *board, uint32_t i, uint32_t slot)
 	heap_up(board, heap_of(board, queue->transport), queue->heap_at - 1);
 }
 
-void job_heap_zero(struct job_board *board, uint32_t transport)
-{
+void job_heap_zero(struct job_board *board, uint32_t transport) {
 	const uint32_t *heap = heap_of(board, transport);
 
 	for (uint32_t i = 0; i < job_transport_at(board, transport)->heap_count; i++)
 		job_queue_at(board, heap[i])->heap_key = 0;
 }
 
-void job_heap_remove(struct job_board *board, uint32_t i)
-{
+void job_heap_remove(struct job_board *board, uint32_t i) {
 	struct job_queue *queue = job_queue_at(board, i);
 	struct job_transport *transport = job_transport_at(board, queue->transport);
 	uint32_t *heap = heap_of(board, queue->transport), at = queue->heap_at - 1, last;
@@ -449,8 +414,7 @@ void job_heap_remove(struct job_board *board, uint32_t i)
 	heap_down(board, heap, transport->heap_count, job_queue_at(board, last)->heap_at - 1);
 }
 
-uint32_t job_heap_first(struct job_board *board, uint32_t number)
-{
+uint32_t job_heap_first(struct job_board *board, uint32_t number) {
 	struct job_transport *transport = job_transport_at(board, number);
 	uint32_t *heap = heap_of(board, number);
 

@@ -15,14 +15,12 @@
 
 #define SATURATED	(UINT16_MAX - 1)
 
-static uint16_t complement(uint32_t entries)
-{
+static uint16_t complement(uint32_t entries) {
 	return (uint16_t)(UINT16_MAX - (entries < SATURATED ? entries : SATURATED));
 }
 
 /* The maxima of a node's children. */
-static struct job_slot combined(const struct job_slot *child)
-{
+static struct job_slot combined(const struct job_slot *child) {
 	struct job_slot sum = { 0, 0, 0, 0 };
 
 	for (unsigned i = 0; i < JOB_FANOUT; i++) {
@@ -37,8 +35,7 @@ static struct job_slot combined(const struct job_slot *child)
 
 /* Do the children, of which one has fallen and none has risen, still come to what their node
  * says?  Most jobs are alike: the first few tell. */
-static bool still_holds(const struct job_slot *node, const struct job_slot *child)
-{
+static bool still_holds(const struct job_slot *node, const struct job_slot *child) {
 	bool older = false, fewer = false, shorter = false;
 	uint32_t flags = 0;
 
@@ -53,16 +50,14 @@ static bool still_holds(const struct job_slot *node, const struct job_slot *chil
 	return false;
 }
 
-static bool same(const struct job_slot *a, const struct job_slot *b)
-{
+static bool same(const struct job_slot *a, const struct job_slot *b) {
 	return a->older == b->older && a->fewer == b->fewer && a->shorter == b->shorter &&
 	    a->who == b->who;
 }
 
 /* A leaf changes. */
 static void put_leaf(struct job_board *board, uint32_t transport, uint32_t slot,
-    struct job_slot now)
-{
+    struct job_slot now) {
 	struct job_transport *owner = job_transport_at(board, transport);
 	struct job_slot *leaf = &job_level(board, transport, 0)[slot];
 
@@ -75,8 +70,7 @@ static void put_leaf(struct job_board *board, uint32_t transport, uint32_t slot,
 
 /* The nodes above a leaf that is no less than it was, in anything. */
 static void raise_above(struct job_board *board, uint32_t transport, uint32_t slot,
-    const struct job_slot *leaf)
-{
+    const struct job_slot *leaf) {
 	for (uint32_t level = 1; level < board->level_count; level++) {
 		struct job_slot *node, was;
 
@@ -94,8 +88,7 @@ static void raise_above(struct job_board *board, uint32_t transport, uint32_t sl
 
 /* Changes a leaf, and the nodes above it. */
 static void change(struct job_board *board, uint32_t transport, uint32_t slot,
-    struct job_slot now)
-{
+    struct job_slot now) {
 	struct job_slot was = job_level(board, transport, 0)[slot];
 	bool rises;
 
@@ -124,8 +117,7 @@ static void change(struct job_board *board, uint32_t transport, uint32_t slot,
 	}
 }
 
-static void empty(struct job_board *board, uint32_t transport, uint32_t from, uint32_t to)
-{
+static void empty(struct job_board *board, uint32_t transport, uint32_t from, uint32_t to) {
 	static const struct job_slot none = { 0, 0, 0, 0 };
 	const struct job_slot *leaf = job_level(board, transport, 0);
 
@@ -135,8 +127,7 @@ static void empty(struct job_board *board, uint32_t transport, uint32_t from, ui
 }
 
 /* All nodes above the leaves from `from` to before `to`. */
-static void climb_all(struct job_board *board, uint32_t transport, uint32_t from, uint32_t to)
-{
+static void climb_all(struct job_board *board, uint32_t transport, uint32_t from, uint32_t to) {
 	for (uint32_t level = 1; level < board->level_count; level++) {
 		const struct job_slot *below = job_level(board, transport, level - 1);
 		struct job_slot *nodes = job_level(board, transport, level);
@@ -148,8 +139,7 @@ static void climb_all(struct job_board *board, uint32_t transport, uint32_t from
 	}
 }
 
-static struct job_slot leaf_of(const struct job_board *board, uint32_t i)
-{
+static struct job_slot leaf_of(const struct job_board *board, uint32_t i) {
 	const struct job *job = job_at(board, i);
 	const struct job_message *message = job_message_at(board, job->message);
 	uint32_t most = job->read + message->unread;
@@ -169,16 +159,14 @@ static struct job_slot leaf_of(const struct job_board *board, uint32_t i)
 	return leaf;
 }
 
-void job_slots_refresh(struct job_board *board, uint32_t i)
-{
+void job_slots_refresh(struct job_board *board, uint32_t i) {
 	const struct job *job = job_at(board, i);
 
 	if (job->level >= 0)
 		change(board, job->transport, job->slot, leaf_of(board, i));
 }
 
-void job_slots_clear(struct job_board *board, uint32_t i)
-{
+void job_slots_clear(struct job_board *board, uint32_t i) {
 	static const struct job_slot none = { 0, 0, 0, 0 };
 	const struct job *job = job_at(board, i);
 
@@ -189,8 +177,7 @@ void job_slots_clear(struct job_board *board, uint32_t i)
 
 /* The first job from a slot on, before another slot. */
 static uint32_t first_job(const struct job_board *board, uint32_t transport, uint32_t from,
-    uint32_t to)
-{
+    uint32_t to) {
 	const struct job_slot *leaf = job_level(board, transport, 0);
 
 	while (from < to && leaf[from].who == 0)
@@ -199,8 +186,7 @@ static uint32_t first_job(const struct job_board *board, uint32_t transport, uin
 }
 
 /* A job has moved forward: what waits for it is known to wait from there. */
-static void lower_keys(struct job_board *board, const struct job *job)
-{
+static void lower_keys(struct job_board *board, const struct job *job) {
 	uint32_t left = job->peer_count;
 
 	for (uint32_t i = job->peers; left > 0; left--) {
@@ -215,8 +201,7 @@ static void lower_keys(struct job_board *board, const struct job *job)
 /* Gives `count` jobs of the list, from `start` on, slots spread over from .. to - 1; but
  * for `fresh` they have some there, which are cleared. */
 static void spread(struct job_board *board, uint32_t transport, uint32_t start, uint32_t count,
-    uint32_t from, uint32_t to, uint32_t fresh)
-{
+    uint32_t from, uint32_t to, uint32_t fresh) {
 	uint64_t room = to - from, number = 0;
 
 	empty(board, transport, from, to);
@@ -240,8 +225,7 @@ struct boundary {
 };
 
 static struct boundary boundary_keep(const struct job_board *board, uint32_t transport,
-    uint32_t from, uint32_t to)
-{
+    uint32_t from, uint32_t to) {
 	uint32_t passed = job_transport_at(board, transport)->passed;
 	struct boundary kept = { passed > from && passed < to, JOB_NONE };
 
@@ -251,16 +235,14 @@ static struct boundary boundary_keep(const struct job_board *board, uint32_t tra
 }
 
 static void boundary_put(struct job_board *board, uint32_t transport, struct boundary kept,
-    uint32_t to)
-{
+    uint32_t to) {
 	if (kept.inside)
 		job_transport_at(board, transport)->passed = kept.job == JOB_NONE ? to :
 		    job_at(board, kept.job)->slot;
 }
 
 /* No slot is free between the job's neighbours: spreads the jobs of a window round it. */
-static void make_room(struct job_board *board, uint32_t i)
-{
+static void make_room(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	uint32_t transport = job->transport, from = 0, to = board->slot_count, count = 0;
 	const struct job_slot *leaf = job_level(board, transport, 0);
@@ -285,8 +267,7 @@ static void make_room(struct job_board *board, uint32_t i)
 }
 
 /* The end of the slots is reached: all begin at the start again, two apart. */
-static void compact(struct job_board *board, uint32_t i)
-{
+static void compact(struct job_board *board, uint32_t i) {
 	uint32_t number = job_at(board, i)->transport, slot = JOB_SLOTS_START(board);
 	struct job_transport *transport = job_transport_at(board, number);
 	struct boundary kept = boundary_keep(board, number, 0, board->slot_count);
@@ -308,8 +289,7 @@ static void compact(struct job_board *board, uint32_t i)
 	boundary_put(board, number, kept, slot);
 }
 
-void job_slots_place(struct job_board *board, uint32_t i)
-{
+void job_slots_place(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	const struct job *before = job->before == JOB_NONE ? NULL : job_at(board, job->before);
 	const struct job *behind = job->behind == JOB_NONE ? NULL : job_at(board, job->behind);
@@ -341,8 +321,7 @@ void job_slots_place(struct job_board *board, uint32_t i)
 /* --- searches ---------------------------------------------------------------------- */
 
 uint32_t job_slots_flag(const struct job_board *board, uint32_t transport, uint32_t flag,
-    uint32_t from)
-{
+    uint32_t from) {
 	const struct job_transport *owner = job_transport_at(board, transport);
 	uint32_t level = 0;
 
@@ -371,8 +350,7 @@ uint32_t job_slots_flag(const struct job_board *board, uint32_t transport, uint3
 }
 
 uint32_t job_slots_older(const struct job_board *board, uint32_t transport, uint32_t queued,
-    uint32_t below)
-{
+    uint32_t below) {
 	uint32_t level, at = below;
 
 	/* Up, leftwards, until a node with one as old; then down, the rightmost first. */
@@ -399,8 +377,7 @@ uint32_t job_slots_older(const struct job_board *board, uint32_t transport, uint
 }
 
 bool job_slots_longer(const struct job_board *board, uint32_t transport, uint32_t queued,
-    uint32_t slot)
-{
+    uint32_t slot) {
 	uint32_t at = slot + 1;
 
 	for (uint32_t level = 0; level < board->level_count; level++) {
@@ -427,8 +404,7 @@ struct search {
 	uint32_t best_slot;
 };
 
-static void search_leaf(struct search *search, uint32_t slot)
-{
+static void search_leaf(struct search *search, uint32_t slot) {
 	const struct job_slot *leaf = &job_level(search->board, search->transport, 0)[slot];
 	uint32_t i = (leaf->who & ~JOB_SLOT_FLAGS) - 1, most = UINT16_MAX - (uint32_t)leaf->fewer;
 	uint32_t left = UINT16_MAX - (uint32_t)leaf->shorter;
@@ -456,8 +432,7 @@ struct ranked {
 	unsigned who;
 };
 
-static inline void ranked_add(struct ranked *ranked, unsigned i, double score)
-{
+static inline void ranked_add(struct ranked *ranked, unsigned i, double score) {
 	bool is_best = score > ranked->best;
 	double other = is_best ? ranked->best : score;
 
@@ -467,8 +442,7 @@ static inline void ranked_add(struct ranked *ranked, unsigned i, double score)
 }
 
 /* The children of a node, numbered on their level from `first`. */
-static void search_nodes(struct search *search, uint32_t level, uint32_t first)
-{
+static void search_nodes(struct search *search, uint32_t level, uint32_t first) {
 	const struct job_slot *child = job_level(search->board, search->transport, level) + first;
 	struct ranked ranked = { -1, -1, 0 };
 	double score[JOB_FANOUT];
@@ -505,8 +479,7 @@ static void search_nodes(struct search *search, uint32_t level, uint32_t first)
 }
 
 struct job_best job_slots_best(const struct job_board *board, uint32_t transport,
-    uint32_t current, uint32_t slots, int64_t now_s, uint32_t to)
-{
+    uint32_t current, uint32_t slots, int64_t now_s, uint32_t to) {
 	struct search search = { .board = board, .transport = transport,
 		.from = job_transport_at(board, transport)->passed, .to = to, .current = current,
 		.shorter = complement(slots), .slots = slots, .end = now_s - board->base_s + 1,

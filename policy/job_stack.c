@@ -10,8 +10,7 @@
 #include "policy/job_board.h"
 
 static void list_remove(struct job_board *board, struct job_transport *transport,
-    const struct job *job)
-{
+    const struct job *job) {
 	if (job->before == JOB_NONE)
 		transport->first = job->behind;
 	else
@@ -24,8 +23,7 @@ static void list_remove(struct job_board *board, struct job_transport *transport
 
 /* Between two neighbours, or an end and one. */
 static void list_insert(struct job_board *board, struct job_transport *transport, uint32_t i,
-    uint32_t before, uint32_t behind)
-{
+    uint32_t before, uint32_t behind) {
 	struct job *job = job_at(board, i);
 
 	job->before = before;
@@ -42,8 +40,7 @@ static void list_insert(struct job_board *board, struct job_transport *transport
 
 /* The last in the list that is nobody's child, and is not younger. */
 static uint32_t place_by_time(const struct job_board *board,
-    const struct job_transport *transport, uint32_t number, uint32_t queued)
-{
+    const struct job_transport *transport, uint32_t number, uint32_t queued) {
 	uint32_t i = transport->last, below = board->slot_count;
 
 	if (i == JOB_NONE)
@@ -56,8 +53,7 @@ static uint32_t place_by_time(const struct job_board *board,
 	return i;
 }
 
-void job_link(struct job_board *board, uint32_t i)
-{
+void job_link(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	struct job_transport *transport = job_transport_at(board, job->transport);
 	uint32_t queued = job_message_at(board, job->message)->queued, unread, before;
@@ -89,8 +85,7 @@ void job_link(struct job_board *board, uint32_t i)
 }
 
 /* The children get another parent, or none. */
-static void leave_children(struct job_board *board, struct job *job, uint32_t parent)
-{
+static void leave_children(struct job_board *board, struct job *job, uint32_t parent) {
 	while (job->children != JOB_NONE) {
 		uint32_t i = job->children;
 		struct job *child = job_at(board, i);
@@ -107,8 +102,7 @@ static void leave_children(struct job_board *board, struct job *job, uint32_t pa
 	}
 }
 
-void job_unlink(struct job_board *board, uint32_t i)
-{
+void job_unlink(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	struct job_transport *transport = job_transport_at(board, job->transport);
 
@@ -127,8 +121,7 @@ void job_unlink(struct job_board *board, uint32_t i)
 		transport->passed = 0;
 }
 
-void job_pop(struct job_board *board, uint32_t i)
-{
+void job_pop(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	struct job_transport *transport = job_transport_at(board, job->transport);
 	uint32_t up = job->parent;
@@ -154,8 +147,7 @@ void job_pop(struct job_board *board, uint32_t i)
 	job_forget_candidate(transport);
 }
 
-void job_retire(struct job_board *board, uint32_t i)
-{
+void job_retire(struct job_board *board, uint32_t i) {
 	if (job_at(board, i)->level > 0)
 		job_pop(board, i);
 	pool_move(board, i);
@@ -163,8 +155,7 @@ void job_retire(struct job_board *board, uint32_t i)
 }
 
 /* Moves a job in front of another: the queues' orders go along. */
-static void move_before(struct job_board *board, uint32_t i, uint32_t behind)
-{
+static void move_before(struct job_board *board, uint32_t i, uint32_t behind) {
 	struct job *job = job_at(board, i);
 	struct job_transport *transport = job_transport_at(board, job->transport);
 	uint32_t left = job->peer_count;
@@ -189,8 +180,7 @@ static void move_before(struct job_board *board, uint32_t i, uint32_t behind)
 	}
 }
 
-void job_push(struct job_board *board, uint32_t current_number, uint32_t i)
-{
+void job_push(struct job_board *board, uint32_t current_number, uint32_t i) {
 	struct job *job = job_at(board, i), *current = job_at(board, current_number);
 	struct job_transport *transport = job_transport_at(board, job->transport);
 	bool passed = job_is_blocker(board, current) || current->slot < transport->passed;
@@ -226,14 +216,12 @@ void job_push(struct job_board *board, uint32_t current_number, uint32_t i)
 
 /* --- blockers ------------------------------------------------------------------------ */
 
-bool job_is_blocker(const struct job_board *board, const struct job *job)
-{
+bool job_is_blocker(const struct job_board *board, const struct job *job) {
 	return job->level >= 0 && !job->exception &&
 	    job->slot < job_transport_at(board, job->transport)->passed;
 }
 
-static void end_exception(struct job_board *board, uint32_t transport, uint32_t slot)
-{
+static void end_exception(struct job_board *board, uint32_t transport, uint32_t slot) {
 	uint32_t i = job_slots_who(board, transport, slot);
 
 	job_at(board, i)->exception = 0;
@@ -241,8 +229,7 @@ static void end_exception(struct job_board *board, uint32_t transport, uint32_t 
 }
 
 void job_pass(struct job_board *board, struct job_transport *transport, uint32_t number,
-    uint32_t slot)
-{
+    uint32_t slot) {
 	uint32_t at;
 
 	while ((at = job_slots_flag(board, number, JOB_SLOT_EXCEPT, 0)) < slot)
@@ -251,8 +238,7 @@ void job_pass(struct job_board *board, struct job_transport *transport, uint32_t
 		transport->passed = slot;
 }
 
-void job_unblock(struct job_board *board, uint32_t i)
-{
+void job_unblock(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	struct job_transport *transport = job_transport_at(board, job->transport);
 	uint32_t left = job->peer_count;
@@ -268,8 +254,7 @@ void job_unblock(struct job_board *board, uint32_t i)
 }
 
 /* Do blockers wait for the queue? */
-static bool blocks(const struct job_board *board, const struct job_queue *queue, uint32_t number)
-{
+static bool blocks(const struct job_board *board, const struct job_queue *queue, uint32_t number) {
 	const struct job_transport *transport = job_transport_at(board, queue->transport);
 
 	if (queue->tag == transport->epoch)
@@ -288,8 +273,7 @@ static bool blocks(const struct job_board *board, const struct job_queue *queue,
 	return false;
 }
 
-void job_queue_changed(struct job_board *board, uint32_t i)
-{
+void job_queue_changed(struct job_board *board, uint32_t i) {
 	struct job_queue *queue = job_queue_at(board, i);
 	struct job_transport *transport = job_transport_at(board, queue->transport);
 	uint32_t at;

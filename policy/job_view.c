@@ -8,8 +8,7 @@
 #include "policy/job_board.h"
 
 bool job_view(const struct job_board *board, uint32_t number, uint32_t transport,
-    struct job_view *out)
-{
+    struct job_view *out) {
 	const struct job_message *message = job_message_at(board, number);
 	uint32_t i = job_find(board, number, transport), left, peer;
 	const struct job *job;
@@ -39,8 +38,7 @@ bool job_view(const struct job_board *board, uint32_t number, uint32_t transport
 	return true;
 }
 
-uint32_t job_list_next(const struct job_board *board, uint32_t transport, uint32_t message)
-{
+uint32_t job_list_next(const struct job_board *board, uint32_t transport, uint32_t message) {
 	uint32_t i = message == JOB_NONE ? JOB_NONE : job_find(board, message, transport);
 
 	if (message == JOB_NONE)
@@ -50,15 +48,13 @@ uint32_t job_list_next(const struct job_board *board, uint32_t transport, uint32
 	return i == JOB_NONE ? JOB_NONE : job_at(board, i)->message;
 }
 
-static uint32_t part_of(const struct job_board *board, uint32_t message, uint32_t queue)
-{
+static uint32_t part_of(const struct job_board *board, uint32_t message, uint32_t queue) {
 	uint32_t i = job_find(board, message, job_queue_at(board, queue)->transport);
 
 	return i == JOB_NONE ? JOB_NONE : job_peer_find(board, i, queue);
 }
 
-uint32_t job_waiting_next(const struct job_board *board, uint32_t queue, uint32_t message)
-{
+uint32_t job_waiting_next(const struct job_board *board, uint32_t queue, uint32_t message) {
 	uint32_t i;
 
 	if (message == JOB_NONE) {
@@ -72,8 +68,7 @@ uint32_t job_waiting_next(const struct job_board *board, uint32_t queue, uint32_
 	return i == JOB_NONE ? JOB_NONE : job_at(board, job_peer_at(board, i)->job)->message;
 }
 
-struct job_part job_part(const struct job_board *board, uint32_t message, uint32_t queue)
-{
+struct job_part job_part(const struct job_board *board, uint32_t message, uint32_t queue) {
 	uint32_t i = part_of(board, message, queue);
 	const struct job_peer *peer;
 
@@ -84,8 +79,7 @@ struct job_part job_part(const struct job_board *board, uint32_t message, uint32
 		peer->running_recipients };
 }
 
-void job_queue_view(const struct job_board *board, uint32_t number, struct job_queue_view *out)
-{
+void job_queue_view(const struct job_board *board, uint32_t number, struct job_queue_view *out) {
 	const struct job_queue *queue = job_queue_at(board, number);
 
 	*out = (struct job_queue_view){ .transport = queue->transport, .word = queue->word,
@@ -95,18 +89,15 @@ void job_queue_view(const struct job_board *board, uint32_t number, struct job_q
 		.running_recipients = queue->running_recipients };
 }
 
-uint64_t job_message_word(const struct job_board *board, uint32_t message)
-{
+uint64_t job_message_word(const struct job_board *board, uint32_t message) {
 	return job_message_at(board, message)->word;
 }
 
-uint64_t job_queue_word(const struct job_board *board, uint32_t queue)
-{
+uint64_t job_queue_word(const struct job_board *board, uint32_t queue) {
 	return job_queue_at(board, queue)->word;
 }
 
-void job_count(const struct job_board *board, struct job_count *out)
-{
+void job_count(const struct job_board *board, struct job_count *out) {
 	*out = (struct job_count){ .used = { .transports = board->transports.used,
 		.queues = board->queues.used, .messages = board->messages.used,
 		.jobs = board->jobs.used, .peers = board->peers.used },

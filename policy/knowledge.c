@@ -4,13 +4,11 @@
  * of the records cannot matter. */
 #include "policy/knowledge.h"
 
-uint64_t knowledge_next_stamp(uint64_t seen, unsigned node)
-{
+uint64_t knowledge_next_stamp(uint64_t seen, unsigned node) {
 	return (seen / KNOWLEDGE_NODES_MAX + 1) * KNOWLEDGE_NODES_MAX + node % KNOWLEDGE_NODES_MAX;
 }
 
-uint64_t knowledge_stamp(const struct knowledge_record *record)
-{
+uint64_t knowledge_stamp(const struct knowledge_record *record) {
 	uint64_t most = record->manual.stamp;
 
 	if (record->learned.stamp > most)
@@ -22,8 +20,7 @@ uint64_t knowledge_stamp(const struct knowledge_record *record)
 	return most;
 }
 
-bool knowledge_join(struct knowledge_record *into, const struct knowledge_record *from)
-{
+bool knowledge_join(struct knowledge_record *into, const struct knowledge_record *from) {
 	bool changed = false;
 
 	if (from->manual.stamp > into->manual.stamp) {
@@ -47,8 +44,7 @@ bool knowledge_join(struct knowledge_record *into, const struct knowledge_record
 
 /* Returns the stamp of the statement by hand that counts; 0: there is none. */
 static uint64_t merge_manual(const struct knowledge_record *records, size_t count,
-    int64_t now_ns, struct knowledge *out)
-{
+    int64_t now_ns, struct knowledge *out) {
 	const struct knowledge_manual *last = NULL;
 
 	for (size_t i = 0; i < count; i++)
@@ -69,8 +65,7 @@ static uint64_t merge_manual(const struct knowledge_record *records, size_t coun
 }
 
 static void merge_learned(const struct knowledge_record *records, size_t count, int64_t now_ns,
-    uint64_t by_hand, struct knowledge *out)
-{
+    uint64_t by_hand, struct knowledge *out) {
 	for (size_t i = 0; i < count; i++) {
 		const struct knowledge_learned *learned = &records[i].learned;
 
@@ -87,8 +82,7 @@ static void merge_learned(const struct knowledge_record *records, size_t count, 
 }
 
 static bool was_raised(const struct knowledge_record *records, size_t count,
-    const struct knowledge_ceiling *ceiling)
-{
+    const struct knowledge_ceiling *ceiling) {
 	for (size_t i = 0; i < count; i++)
 		if (records[i].raised.stamp > ceiling->stamp &&
 		    records[i].raised.level > ceiling->level)
@@ -97,8 +91,7 @@ static bool was_raised(const struct knowledge_record *records, size_t count,
 }
 
 static void merge_ceilings(const struct knowledge_record *records, size_t count,
-    struct knowledge *out)
-{
+    struct knowledge *out) {
 	uint64_t by_hand = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -122,8 +115,7 @@ static void merge_ceilings(const struct knowledge_record *records, size_t count,
 }
 
 void knowledge_merge(const struct knowledge_record *records, size_t count, int64_t now_ns,
-    struct knowledge *out)
-{
+    struct knowledge *out) {
 	uint64_t by_hand;
 
 	*out = (struct knowledge){ .state = KNOWLEDGE_NONE };

@@ -23,8 +23,7 @@
 #define TIME_MOST		(INT64_MAX / 4)
 #define NEVER_NS		(-TIME_MOST - 1)
 
-int64_t level_slack(int64_t delay_ms)
-{
+int64_t level_slack(int64_t delay_ms) {
 	int64_t half_ms = 5;	/* two decimals */
 
 	for (int64_t least = 1000; delay_ms >= least && half_ms < INT64_MAX / 100;
@@ -36,21 +35,18 @@ int64_t level_slack(int64_t delay_ms)
 	return half_ms > INT64_MAX / MS ? INT64_MAX : half_ms * MS;
 }
 
-void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity)
-{
+void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity) {
 	*level = (struct level){ .entries = entries, .capacity = capacity,
 		.swept_ns = NEVER_NS, .coarse_ns = NEVER_NS, .kept_ns = NEVER_NS,
 		.lost_ns = NEVER_NS };
 }
 
 /* A wrong clock may tell anything; within this, sums of two stay within the type. */
-static int64_t sane(int64_t time_ns)
-{
+static int64_t sane(int64_t time_ns) {
 	return time_ns > TIME_MOST ? TIME_MOST : time_ns < -TIME_MOST ? -TIME_MOST : time_ns;
 }
 
-int64_t level_given_ns(int64_t start_ns, int64_t slack_ns, int64_t waited_ms)
-{
+int64_t level_given_ns(int64_t start_ns, int64_t slack_ns, int64_t waited_ms) {
 	if (waited_ms < 0 || waited_ms > TIME_MOST / MS)
 		return 0;
 	return sane(start_ns) - sane(slack_ns) - sane(level_slack(waited_ms)) - waited_ms * MS;
@@ -58,8 +54,7 @@ int64_t level_given_ns(int64_t start_ns, int64_t slack_ns, int64_t waited_ms)
 
 /* At most a quarter up for each above, 1/128 down for each below: with the quarter that
  * the wait adds, 29 of 30 are below. */
-static int64_t follow(int64_t quantile, int64_t seen)
-{
+static int64_t follow(int64_t quantile, int64_t seen) {
 	if (seen > WAIT_MOST_NS)
 		seen = WAIT_MOST_NS;
 	if (quantile == 0)
@@ -70,8 +65,7 @@ static int64_t follow(int64_t quantile, int64_t seen)
 	return quantile < seen ? quantile : seen;
 }
 
-static int64_t wait_ns(const struct level *level)
-{
+static int64_t wait_ns(const struct level *level) {
 	if (level->longest_ns == 0)
 		return WAIT_FIRST_NS + level->latest_ns;
 	return level->longest_ns + level->longest_ns / 4 + level->latest_ns +
@@ -79,13 +73,11 @@ static int64_t wait_ns(const struct level *level)
 }
 
 /* For those that are read too late: how far behind the swept time all is kept. */
-static int64_t keep_ns(const struct level *level)
-{
+static int64_t keep_ns(const struct level *level) {
 	return level->longest_ns < 4 * SECOND ? level->longest_ns / 4 : SECOND;
 }
 
-static int64_t slack_ns(const struct level_entry *entry)
-{
+static int64_t slack_ns(const struct level_entry *entry) {
 	return (int64_t)entry->slack_us * 1000;
 }
 
@@ -93,8 +85,7 @@ static int64_t slack_ns(const struct level_entry *entry)
 
 /* The first of entries[from, to), which are by end, that ended after a time. */
 static uint32_t first_after(const struct level *level, uint32_t from, uint32_t to,
-    int64_t time_ns)
-{
+    int64_t time_ns) {
 	while (from < to) {
 		uint32_t middle = from + (to - from) / 2;
 
@@ -107,8 +98,7 @@ static uint32_t first_after(const struct level *level, uint32_t from, uint32_t t
 }
 
 /* The first of those that wait which started after a time. */
-static uint32_t first_started_after(const struct level *level, int64_t start_ns)
-{
+static uint32_t first_started_after(const struct level *level, int64_t start_ns) {
 	uint32_t from = level->head, to = level->end;
 
 	if (from == to || level->entries[to - 1].start_ns <= start_ns)
@@ -124,14 +114,12 @@ static uint32_t first_started_after(const struct level *level, int64_t start_ns)
 	return from;
 }
 
-static void shift(struct level_entry *entries, uint32_t from, uint32_t to)
-{
+static void shift(struct level_entry *entries, uint32_t from, uint32_t to) {
 	memmove(&entries[from + 1], &entries[from], (to - from) * sizeof(*entries));
 }
 
 /* Forgets the active that ended before a time. */
-static void forget(struct level *level, int64_t before_ns)
-{
+static void forget(struct level *level, int64_t before_ns) {
 	while (level->gone < level->active &&
 	    level->entries[level->gone].end_ns < before_ns)
 		level->gone++;
@@ -140,8 +128,7 @@ static void forget(struct level *level, int64_t before_ns)
 }
 
 /* All that counts to other memory, or down to the begin of this. */
-static void move_to(struct level *level, struct level_entry *entries)
-{
+static void move_to(struct level *level, struct level_entry *entries) {
 	int64_t before_ns = level->swept_ns - keep_ns(level);
 	uint32_t count = level->active - level->gone, at = count;
 
@@ -159,15 +146,13 @@ static void move_to(struct level *level, struct level_entry *entries)
 	level->entries = entries;
 }
 
-void level_move(struct level *level, struct level_entry *entries, uint32_t capacity)
-{
+void level_move(struct level *level, struct level_entry *entries, uint32_t capacity) {
 	move_to(level, entries);
 	level->capacity = capacity;
 }
 
 /* Time passes, though no verdict may be due for long: all that began before has one. */
-static void sweep(struct level *level, int64_t now_ns)
-{
+static void sweep(struct level *level, int64_t now_ns) {
 	int64_t swept_ns = now_ns - wait_ns(level);
 
 	if (level->head < level->end && level->entries[level->head].start_ns < swept_ns)
@@ -176,8 +161,7 @@ static void sweep(struct level *level, int64_t now_ns)
 		level->swept_ns = swept_ns;
 }
 
-static bool make_room(struct level *level, int64_t now_ns)
-{
+static bool make_room(struct level *level, int64_t now_ns) {
 	/* at first what no verdict needs; then what only those would that come late */
 	for (int i = 0; i < 2 && level->end == level->capacity; i++) {
 		if (i > 0)
@@ -190,8 +174,7 @@ static bool make_room(struct level *level, int64_t now_ns)
 
 /* --- in ----------------------------------------------------------------------- */
 
-bool level_add(struct level *level, const struct level_attempt *attempt, int64_t now_ns)
-{
+bool level_add(struct level *level, const struct level_attempt *attempt, int64_t now_ns) {
 	int64_t read_ns = sane(now_ns);
 	int64_t end_ns = sane(attempt->end_ns < read_ns ? attempt->end_ns : read_ns);
 	int64_t start_ns = sane(attempt->start_ns < end_ns ? attempt->start_ns : end_ns);
@@ -228,8 +211,7 @@ bool level_add(struct level *level, const struct level_attempt *attempt, int64_t
 
 /* Was `other` in flight when `entry` started?  One that ended just about then made the
  * room for it; of one that began just about then, an accepted entry does not boast. */
-static bool covers(const struct level_entry *other, const struct level_entry *entry)
-{
+static bool covers(const struct level_entry *other, const struct level_entry *entry) {
 	int64_t slack = slack_ns(entry), both = slack + slack_ns(other);
 
 	return other->end_ns > entry->start_ns + slack &&
@@ -237,8 +219,7 @@ static bool covers(const struct level_entry *other, const struct level_entry *en
 }
 
 static uint32_t count_covering(const struct level *level, uint32_t from, uint32_t to,
-    const struct level_entry *entry)
-{
+    const struct level_entry *entry) {
 	uint32_t count = 0;
 
 	for (uint32_t i = from; i < to; i++)
@@ -249,8 +230,7 @@ static uint32_t count_covering(const struct level *level, uint32_t from, uint32_
 /* --- connections that are kept ---------------------------------------------------- */
 
 /* Moves on to the span of a time; false: it is of one before. */
-static bool turn_peak(struct level *level, int64_t time_ns)
-{
+static bool turn_peak(struct level *level, int64_t time_ns) {
 	int64_t span = time_ns / LEVEL_KEPT_NS;
 
 	if (span < level->peak_span)
@@ -264,8 +244,7 @@ static bool turn_peak(struct level *level, int64_t time_ns)
 }
 
 /* Notes how many at most were in flight when the entry at level->head started. */
-static void note_peak(struct level *level)
-{
+static void note_peak(struct level *level) {
 	const struct level_entry *entry = &level->entries[level->head];
 	int64_t at_ns = entry->start_ns + slack_ns(entry);
 	uint32_t count = 1 + level->active - first_after(level, level->gone, level->active, at_ns);
@@ -279,8 +258,7 @@ static void note_peak(struct level *level)
 }
 
 /* Who was refused may have been so by all connections that were in use of late. */
-static uint32_t most_level(struct level *level, const struct level_entry *entry, uint32_t known)
-{
+static uint32_t most_level(struct level *level, const struct level_entry *entry, uint32_t known) {
 	uint32_t most;
 
 	if (entry->accepted || known == 0 || entry->start_ns > level->kept_ns)
@@ -293,8 +271,7 @@ static uint32_t most_level(struct level *level, const struct level_entry *entry,
 /* --- verdicts ----------------------------------------------------------------------- */
 
 /* Those whose starts are in no doubt beside this one, and later ones, to the active. */
-static void settle(struct level *level, int64_t start_ns, int64_t before_ns)
-{
+static void settle(struct level *level, int64_t start_ns, int64_t before_ns) {
 	for (; level->recent < level->head; level->recent++) {
 		struct level_entry entry = level->entries[level->recent];
 		uint32_t at;
@@ -310,8 +287,7 @@ static void settle(struct level *level, int64_t start_ns, int64_t before_ns)
 }
 
 /* The level of the entry at level->head.  Forgets on the way. */
-static uint32_t count_level(struct level *level)
-{
+static uint32_t count_level(struct level *level) {
 	const struct level_entry *entry = &level->entries[level->head];
 	bool is_next = entry->start_ns >= level->swept_ns;
 	int64_t swept_ns = is_next ? entry->start_ns : level->swept_ns;
@@ -341,8 +317,7 @@ static uint32_t count_level(struct level *level)
 	return count;
 }
 
-static uint32_t judge(struct level *level)
-{
+static uint32_t judge(struct level *level) {
 	const struct level_entry *entry = &level->entries[level->head];
 
 	if (entry->start_ns < level->swept_ns - keep_ns(level))
@@ -352,8 +327,7 @@ static uint32_t judge(struct level *level)
 	return count_level(level);
 }
 
-bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out)
-{
+bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out) {
 	const struct level_entry *entry;
 
 	if (level->head == level->end || level_due_ns(level) > now_ns)
@@ -369,14 +343,12 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out)
 	return true;
 }
 
-int64_t level_due_ns(const struct level *level)
-{
+int64_t level_due_ns(const struct level *level) {
 	return level->head == level->end ? INT64_MAX :
 	    level->entries[level->head].start_ns + wait_ns(level);
 }
 
-uint32_t level_in_flight(const struct level *level, int64_t at_ns)
-{
+uint32_t level_in_flight(const struct level *level, int64_t at_ns) {
 	uint32_t count = 0;
 
 	for (uint32_t i = first_after(level, level->gone, level->active, at_ns);
@@ -389,8 +361,7 @@ uint32_t level_in_flight(const struct level *level, int64_t at_ns)
 	return count;
 }
 
-uint32_t level_places(const struct level *level, int64_t at_ns)
-{
+uint32_t level_places(const struct level *level, int64_t at_ns) {
 	int64_t later = at_ns / LEVEL_KEPT_NS - level->peak_span;
 	uint32_t count = level_in_flight(level, at_ns), peak = 0;
 

@@ -77,8 +77,7 @@ struct level_verdict {
 
 /* The level as a law with this ceiling is to hear it: one that may be above or below it, by
  * connections that were kept or not, is not known. */
-static inline uint32_t level_heard(const struct level_verdict *verdict, uint32_t ceiling)
-{
+static inline uint32_t level_heard(const struct level_verdict *verdict, uint32_t ceiling) {
 	if (verdict->level <= ceiling && verdict->most > ceiling)
 		return 0;
 	return verdict->most;
@@ -122,8 +121,7 @@ uint32_t level_in_flight(const struct level *level, int64_t at_ns);
 uint32_t level_places(const struct level *level, int64_t at_ns);
 
 /* Entries in use. */
-static inline uint32_t level_count(const struct level *level)
-{
+static inline uint32_t level_count(const struct level *level) {
 	return level->active - level->gone + (level->end - level->recent);
 }
 

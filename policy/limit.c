@@ -8,23 +8,20 @@
 #include "policy/limit.h"
 
 static struct decision decide(enum verdict verdict, enum reason reason,
-    uint32_t count, uint32_t limit)
-{
+    uint32_t count, uint32_t limit) {
 	return (struct decision){
 		.verdict = verdict, .reason = reason, .count = count, .limit = limit
 	};
 }
 
 static struct decision refuse_rate(enum reason reason,
-    const struct rate_limit *rate, int64_t tat_ns, int64_t now_ns)
-{
+    const struct rate_limit *rate, int64_t tat_ns, int64_t now_ns) {
 	return decide(VERDICT_REFUSE, reason, rate_count(rate, tat_ns, now_ns),
 	    rate_burst(rate));
 }
 
 struct decision limit_inbound(const struct limits *limits,
-    const struct limit_state *state, int64_t now_ns)
-{
+    const struct limit_state *state, int64_t now_ns) {
 	if (state->open >= limits->inbound)
 		return decide(VERDICT_REFUSE, REASON_CLASS_INBOUND, state->open,
 		    limits->inbound);
@@ -42,14 +39,12 @@ struct decision limit_inbound(const struct limits *limits,
 	    limits->inbound);
 }
 
-bool limit_reason_is_client(enum reason reason)
-{
+bool limit_reason_is_client(enum reason reason) {
 	return reason == REASON_CLIENT_SESSIONS || reason == REASON_CLIENT_RATE;
 }
 
 struct decision limit_outbound(const struct limits *limits,
-    const struct limit_state *state, bool held, bool same_host)
-{
+    const struct limit_state *state, bool held, bool same_host) {
 	if (same_host)
 		return decide(VERDICT_ADMIT, REASON_SAME_HOST, 0, 0);
 	if (state->open >= limits->sessions)
@@ -60,7 +55,6 @@ struct decision limit_outbound(const struct limits *limits,
 	    limits->sessions);
 }
 
-bool limit_has_room(const struct limits *limits, uint32_t open)
-{
+bool limit_has_room(const struct limits *limits, uint32_t open) {
 	return open < limits->inbound;
 }

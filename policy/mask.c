@@ -12,27 +12,23 @@
 
 #define LABEL_MAX 63
 
-static bool is_digit(char c)
-{
+static bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
-static bool is_letter(char c)
-{
+static bool is_letter(char c) {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 /* Digits and dots, a digit first. */
-static bool is_numeric(const char *text, size_t length)
-{
+static bool is_numeric(const char *text, size_t length) {
 	for (size_t i = 0; i < length; i++)
 		if (!is_digit(text[i]) && text[i] != '.')
 			return false;
 	return length > 0 && is_digit(text[0]);
 }
 
-static bool contains(const char *text, size_t length, char wanted)
-{
+static bool contains(const char *text, size_t length, char wanted) {
 	for (size_t i = 0; i < length; i++)
 		if (text[i] == wanted)
 			return true;
@@ -40,8 +36,7 @@ static bool contains(const char *text, size_t length, char wanted)
 }
 
 /* Why `c` may not stand in a mask's name, or NULL. */
-static const char *refuse_character(char c)
-{
+static const char *refuse_character(char c) {
 	unsigned char byte = (unsigned char)c;
 
 	switch (c) {
@@ -68,8 +63,7 @@ static const char *refuse_character(char c)
 	return NULL;
 }
 
-static bool check_name(const char *name, size_t length, const char **why)
-{
+static bool check_name(const char *name, size_t length, const char **why) {
 	size_t label = 0;
 
 	if (length > MASK_NAME_MAX) {
@@ -98,8 +92,7 @@ static bool check_name(const char *name, size_t length, const char **why)
 
 /* The digits of "192.0.2.*": one to three numbers. */
 static bool parse_digits_prefix(const char *text, size_t length,
-    struct mask *out, const char **why)
-{
+    struct mask *out, const char **why) {
 	char whole[ADDRESS_TEXT_MAX];
 	size_t dots = 0;
 
@@ -124,8 +117,7 @@ static bool parse_digits_prefix(const char *text, size_t length,
 }
 
 /* "10.0.0.0-10.0.0.255": digits, dots and a hyphen, and no top-level domain is so. */
-static bool is_range(const char *text, size_t length)
-{
+static bool is_range(const char *text, size_t length) {
 	for (size_t i = 0; i < length; i++)
 		if (!is_digit(text[i]) && text[i] != '.' && text[i] != '-')
 			return false;
@@ -134,8 +126,7 @@ static bool is_range(const char *text, size_t length)
 }
 
 /* "hash:/etc/postfix/customers", "/etc/mail/customers" */
-static bool is_table(const char *text, size_t length)
-{
+static bool is_table(const char *text, size_t length) {
 	size_t word = 0;
 
 	while (word < length && (is_letter(text[word]) || is_digit(text[word]) ||
@@ -146,8 +137,7 @@ static bool is_table(const char *text, size_t length)
 }
 
 /* What people write who know other lists; NULL: nothing of that. */
-static const char *refuse_form(const char *text, size_t length)
-{
+static const char *refuse_form(const char *text, size_t length) {
 	if (text[0] == '!')
 		return "a mask cannot be negated: use a separate class above this one, or "
 		    "exempt";
@@ -162,8 +152,7 @@ static const char *refuse_form(const char *text, size_t length)
 }
 
 static bool parse_address_mask(const char *text, size_t length,
-    struct mask *out, const char **why)
-{
+    struct mask *out, const char **why) {
 	out->kind = MASK_ADDRESS;
 	if (prefix_parse(text, length, &out->prefix, why))
 		return true;
@@ -174,15 +163,13 @@ static bool parse_address_mask(const char *text, size_t length,
 	return false;
 }
 
-static bool looks_like_address(const char *text, size_t length)
-{
+static bool looks_like_address(const char *text, size_t length) {
 	return contains(text, length, ':') || contains(text, length, '/') ||
 	    contains(text, length, '[') || is_numeric(text, length);
 }
 
 /* Spaces and the like are told before anything else that they would cause. */
-static bool check_bytes(const char *text, size_t length, const char **why)
-{
+static bool check_bytes(const char *text, size_t length, const char **why) {
 	for (size_t i = 0; i < length; i++) {
 		unsigned char byte = (unsigned char)text[i];
 
@@ -195,8 +182,7 @@ static bool check_bytes(const char *text, size_t length, const char **why)
 }
 
 bool mask_parse(const char *text, size_t length, struct mask *out,
-    const char **why)
-{
+    const char **why) {
 	struct mask mask;
 
 	memset(&mask, 0, sizeof mask);

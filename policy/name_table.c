@@ -20,8 +20,7 @@
 /* What an inline label holds of a long one, before the offset of the whole. */
 #define LABEL_HEAD	(NAME_LABEL_INLINE - sizeof(uint32_t))
 
-static uint64_t load_word(const char *text)
-{
+static uint64_t load_word(const char *text) {
 	uint64_t word;
 
 	memcpy(&word, text, sizeof word);
@@ -29,8 +28,7 @@ static uint64_t load_word(const char *text)
 }
 
 /* Both halves of a 64 x 64 bit product. */
-static uint64_t mix(uint64_t a, uint64_t b)
-{
+static uint64_t mix(uint64_t a, uint64_t b) {
 #ifdef __SIZEOF_INT128__
 	unsigned __int128 product = (unsigned __int128)a * b;
 
@@ -47,8 +45,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 /* The hash of a path goes on with one label.  Up to 7 bytes behind the label are
  * read (and ignored).  Unkeyed: only the administrator's masks are in the table,
  * so strangers cannot make a long chain. */
-static uint64_t hash_label(uint64_t hash, const char *label, size_t length)
-{
+static uint64_t hash_label(uint64_t hash, const char *label, size_t length) {
 	size_t left = length;
 
 	for (; left >= 8; left -= 8, label += 8)
@@ -62,21 +59,18 @@ static uint64_t hash_label(uint64_t hash, const char *label, size_t length)
 	return mix(hash + length, UINT64_C(0xd6e8feb86659fd93));
 }
 
-static uint64_t root_hash(uint32_t root)
-{
+static uint64_t root_hash(uint32_t root) {
 	return root == ROOT_FORWARD ? UINT64_C(0x243f6a8885a308d3) :
 	    UINT64_C(0x13198a2e03707344);
 }
 
-static uint32_t slot_of_hash(uint64_t hash, uint32_t slot_count)
-{
+static uint32_t slot_of_hash(uint64_t hash, uint32_t slot_count) {
 	return (uint32_t)(((hash >> 32) * slot_count +
 	    ((hash & UINT32_MAX) * slot_count >> 32)) >> 32);
 }
 
 /* Eight bytes to lower case, ASCII only. */
-static uint64_t fold_word(uint64_t word)
-{
+static uint64_t fold_word(uint64_t word) {
 	const uint64_t each = UINT64_C(0x0101010101010101);
 	uint64_t low = word & 0x7f * each;
 	uint64_t from_a = low + (0x80 - 'A') * each;
@@ -86,8 +80,7 @@ static uint64_t fold_word(uint64_t word)
 	return word | upper >> 2;
 }
 
-static void fold_name(struct name_query *query, const char *name, size_t length)
-{
+static void fold_name(struct name_query *query, const char *name, size_t length) {
 	size_t words = length / 8 + 1;
 
 	query->text[words - 1] = 0;
@@ -98,8 +91,7 @@ static void fold_name(struct name_query *query, const char *name, size_t length)
 }
 
 static void split_backward(struct name_path *path, const char *text,
-    size_t length, uint32_t depth)
-{
+    size_t length, uint32_t depth) {
 	size_t end = length;
 
 	path->count = 0;
@@ -120,8 +112,7 @@ static void split_backward(struct name_path *path, const char *text,
 }
 
 static void split_forward(struct name_path *path, const char *text,
-    size_t length, uint32_t depth)
-{
+    size_t length, uint32_t depth) {
 	size_t from = 0;
 
 	path->count = 0;
@@ -143,8 +134,7 @@ static void split_forward(struct name_path *path, const char *text,
 
 /* Hashes the path, and asks for the first slots. */
 static void hash_path(struct name_path *path, uint32_t root, const char *text,
-    const struct name_slot *slots, uint32_t slot_count)
-{
+    const struct name_slot *slots, uint32_t slot_count) {
 	uint64_t hash = root_hash(root);
 
 	for (uint32_t i = 0; i < path->count; i++) {
@@ -156,8 +146,7 @@ static void hash_path(struct name_path *path, uint32_t root, const char *text,
 }
 
 static bool slot_is(const struct name_slot *slot, uint32_t parent,
-    const char *label, size_t length, const char *labels)
-{
+    const char *label, size_t length, const char *labels) {
 	uint32_t offset;
 
 	if (slot->parent != parent || slot->length != length)
@@ -173,8 +162,7 @@ static bool slot_is(const struct name_slot *slot, uint32_t parent,
  * be.  A table always has a free slot. */
 static uint32_t find_slot(const struct name_slot *slots, uint32_t slot_count,
     const char *labels, uint32_t parent, uint64_t hash, const char *label,
-    size_t length)
-{
+    size_t length) {
 	uint32_t i = slot_of_hash(hash, slot_count);
 
 	while (slots[i].length != 0 &&
@@ -184,8 +172,7 @@ static uint32_t find_slot(const struct name_slot *slots, uint32_t slot_count,
 }
 
 static const struct name_slot *table_slots(const void *index,
-    const struct name_table *table)
-{
+    const struct name_table *table) {
 	return (const struct name_slot *)(const void *)
 	    ((const char *)index + table->slots);
 }
@@ -194,8 +181,7 @@ static const struct name_slot *table_slots(const void *index,
  * nodes passed.  The last node, or NULL when the path leaves the trie. */
 static const struct name_slot *walk(const void *index,
     const struct name_table *table, const struct name_path *path,
-    uint32_t count, uint32_t root, const char *text, uint32_t *lowest)
-{
+    uint32_t count, uint32_t root, const char *text, uint32_t *lowest) {
 	const struct name_slot *slots = table_slots(index, table);
 	const struct name_slot *slot = NULL;
 	uint32_t parent = root;
@@ -214,8 +200,7 @@ static const struct name_slot *walk(const void *index,
 }
 
 void name_query_prepare(struct name_query *query, const void *index,
-    const struct name_table *table, const char *name, size_t length)
-{
+    const struct name_table *table, const char *name, size_t length) {
 	const struct name_slot *slots = table_slots(index, table);
 	const char *text = (const char *)query->text;
 
@@ -227,8 +212,7 @@ void name_query_prepare(struct name_query *query, const void *index,
 }
 
 uint32_t name_query_match(const struct name_query *query, const void *index,
-    const struct name_table *table)
-{
+    const struct name_table *table) {
 	const struct name_path *backward = &query->backward;
 	const struct name_path *forward = &query->forward;
 	const char *text = (const char *)query->text;
@@ -246,8 +230,7 @@ uint32_t name_query_match(const struct name_query *query, const void *index,
 }
 
 uint32_t name_table_cover(const void *index, const struct name_table *table,
-    const struct mask *mask)
-{
+    const struct mask *mask) {
 	struct name_query query;
 	const char *text = (const char *)query.text;
 	uint32_t lowest = CLASS_NO_RULE;
@@ -280,8 +263,7 @@ uint32_t name_table_cover(const void *index, const struct name_table *table,
  * row of more than some hundred. */
 #define ROW_MOST	4096
 
-static bool slot_is_sound(const struct name_slot *slot, uint32_t label_bytes)
-{
+static bool slot_is_sound(const struct name_slot *slot, uint32_t label_bytes) {
 	uint32_t offset;
 
 	if (slot->length <= NAME_LABEL_INLINE)
@@ -291,8 +273,7 @@ static bool slot_is_sound(const struct name_slot *slot, uint32_t label_bytes)
 }
 
 /* The last row goes on at the first slot. */
-static bool rows_are_short(const struct name_slot *slots, uint32_t slot_count)
-{
+static bool rows_are_short(const struct name_slot *slots, uint32_t slot_count) {
 	uint32_t row = 0, first = NO_SLOT;
 
 	for (uint32_t i = 0; i < slot_count; i++) {
@@ -305,8 +286,7 @@ static bool rows_are_short(const struct name_slot *slots, uint32_t slot_count)
 	return first != NO_SLOT && row + first <= ROW_MOST;
 }
 
-bool name_table_is_sound(const void *index, size_t bytes, const struct name_table *table)
-{
+bool name_table_is_sound(const void *index, size_t bytes, const struct name_table *table) {
 	const struct name_slot *slots;
 
 	if (table->slot_count == 0)
@@ -325,8 +305,7 @@ bool name_table_is_sound(const void *index, size_t bytes, const struct name_tabl
 
 /* Building. */
 
-static bool rule_has_name(const struct class_rule *rule)
-{
+static bool rule_has_name(const struct class_rule *rule) {
 	return !rule->left_out && (rule->mask.kind == MASK_NAME ||
 	    rule->mask.kind == MASK_DOMAIN ||
 	    rule->mask.kind == MASK_NAME_PREFIX) &&
@@ -337,8 +316,7 @@ static bool rule_has_name(const struct class_rule *rule)
 /* How many labels at the end of both names are the same: neighbours in a file often share
  * them, and a table that is to fit need not be built twice then. */
 static uint32_t labels_shared(const struct mask *before, const struct mask *mask,
-    size_t *characters)
-{
+    size_t *characters) {
 	size_t most, same = 0;
 	uint32_t labels = 0;
 
@@ -358,8 +336,7 @@ static uint32_t labels_shared(const struct mask *before, const struct mask *mask
 }
 
 void name_table_need(const struct class_rule *rules, uint32_t count,
-    struct name_need *need)
-{
+    struct name_need *need) {
 	const struct mask *before = NULL;
 
 	need->nodes = 0;
@@ -385,13 +362,11 @@ void name_table_need(const struct class_rule *rules, uint32_t count,
 	}
 }
 
-static uint64_t slots_for(uint64_t nodes)
-{
+static uint64_t slots_for(uint64_t nodes) {
 	return nodes == 0 ? 0 : nodes + nodes * 3 / 5 + 1;
 }
 
-uint64_t name_table_bytes(const struct name_need *need)
-{
+uint64_t name_table_bytes(const struct name_need *need) {
 	return slots_for(need->nodes) * sizeof(struct name_slot) +
 	    (need->label_bytes + 7) / 8 * 8;
 }
@@ -408,8 +383,7 @@ struct builder {
 };
 
 static void fill_slot(struct builder *builder, struct name_slot *slot,
-    uint32_t parent, const char *label, size_t length)
-{
+    uint32_t parent, const char *label, size_t length) {
 	slot->parent = parent;
 	slot->exact = CLASS_NO_RULE;
 	slot->below = CLASS_NO_RULE;
@@ -427,8 +401,7 @@ static void fill_slot(struct builder *builder, struct name_slot *slot,
 }
 
 static void insert(struct builder *builder, const struct mask *mask,
-    uint32_t rule, uint32_t *depth_backward, uint32_t *depth_forward)
-{
+    uint32_t rule, uint32_t *depth_backward, uint32_t *depth_forward) {
 	bool forward = mask->kind == MASK_NAME_PREFIX;
 	uint32_t *depth = forward ? depth_forward : depth_backward;
 	uint32_t root = forward ? ROOT_FORWARD : ROOT_BACKWARD, parent = root, i;
@@ -466,8 +439,7 @@ static void insert(struct builder *builder, const struct mask *mask,
 }
 
 static void fill(struct builder *builder, struct name_table *table,
-    uint64_t slot_count, const struct class_rule *rules, uint32_t count)
-{
+    uint64_t slot_count, const struct class_rule *rules, uint32_t count) {
 	builder->slot_count = (uint32_t)slot_count;
 	builder->nodes = 0;
 	builder->label_bytes = 0;
@@ -481,8 +453,7 @@ static void fill(struct builder *builder, struct name_table *table,
 }
 
 void name_table_build(struct name_table *table, void *index, uint64_t *end,
-    const struct class_rule *rules, uint32_t count, const struct name_need *need)
-{
+    const struct class_rule *rules, uint32_t count, const struct name_need *need) {
 	struct builder builder = {
 		.slots = (struct name_slot *)(void *)((char *)index + *end)
 	};

@@ -17,16 +17,14 @@ struct span {
 	uint32_t bits;		/* a range: unused */
 };
 
-static bool rule_is_net(const struct class_rule *rule, bool v4)
-{
+static bool rule_is_net(const struct class_rule *rule, bool v4) {
 	return !rule->left_out && rule->mask.kind == MASK_ADDRESS &&
 	    (rule->mask.prefix.bits >= 96 &&
 	    address_is_v4(&rule->mask.prefix.base)) == v4;
 }
 
 void net_table_need(const struct class_rule *rules, uint32_t count,
-    struct net_need *need)
-{
+    struct net_need *need) {
 	need->v4 = need->v6 = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		need->v4 += rule_is_net(&rules[i], true);
@@ -34,23 +32,19 @@ void net_table_need(const struct class_rule *rules, uint32_t count,
 	}
 }
 
-static uint64_t align(uint64_t bytes, uint64_t to)
-{
+static uint64_t align(uint64_t bytes, uint64_t to) {
 	return (bytes + to - 1) / to * to;
 }
 
-static uint64_t ranges_of(uint64_t prefixes)
-{
+static uint64_t ranges_of(uint64_t prefixes) {
 	return 2 * prefixes + 1;
 }
 
-static uint64_t lines_of(uint64_t keys)
-{
+static uint64_t lines_of(uint64_t keys) {
 	return (keys + NET_LINE_KEYS - 1) / NET_LINE_KEYS;
 }
 
-static uint64_t tree_lines(uint64_t keys)
-{
+static uint64_t tree_lines(uint64_t keys) {
 	uint64_t lines = lines_of(keys), total = lines;
 
 	while (lines > 1) {
@@ -60,8 +54,7 @@ static uint64_t tree_lines(uint64_t keys)
 	return total;
 }
 
-uint64_t net_table_bytes(uint64_t prefixes)
-{
+uint64_t net_table_bytes(uint64_t prefixes) {
 	uint64_t ranges = ranges_of(prefixes);
 	uint64_t bytes = align(prefixes * sizeof(struct net), NET_ALIGNMENT);
 
@@ -74,14 +67,12 @@ uint64_t net_table_bytes(uint64_t prefixes)
 	return align(bytes, NET_ALIGNMENT);
 }
 
-uint64_t net_table_scratch_bytes(uint64_t prefixes)
-{
+uint64_t net_table_scratch_bytes(uint64_t prefixes) {
 	return prefixes == 0 ? 0 :
 	    (2 * prefixes + ranges_of(prefixes)) * sizeof(struct span);
 }
 
-static bool goes_before(const struct span *a, const struct span *b)
-{
+static bool goes_before(const struct span *a, const struct span *b) {
 	if (a->high != b->high)
 		return a->high < b->high;
 	if (a->low != b->low)
@@ -92,8 +83,7 @@ static bool goes_before(const struct span *a, const struct span *b)
 }
 
 static void merge(const struct span *from, struct span *to, uint32_t left,
-    uint32_t middle, uint32_t right)
-{
+    uint32_t middle, uint32_t right) {
 	uint32_t a = left, b = middle;
 
 	for (uint32_t i = left; i < right; i++)
@@ -105,8 +95,7 @@ static void merge(const struct span *from, struct span *to, uint32_t left,
 
 /* Merges runs of growing width to and fro; returns the sorted one of the two. */
 static struct span *sort_spans(struct span *spans, struct span *spare,
-    uint32_t count)
-{
+    uint32_t count) {
 	for (uint64_t width = 1; width < count; width *= 2) {
 		struct span *swap = spans;
 
@@ -124,8 +113,7 @@ static struct span *sort_spans(struct span *spans, struct span *spare,
 }
 
 static uint32_t collect(struct span *spans, const struct class_rule *rules,
-    uint32_t count, bool v4)
-{
+    uint32_t count, bool v4) {
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -149,8 +137,7 @@ struct ranges {
 };
 
 /* From here on `rule` holds; ends of nested prefixes may fall together. */
-static void emit(struct ranges *ranges, struct net_key from, uint32_t rule)
-{
+static void emit(struct ranges *ranges, struct net_key from, uint32_t rule) {
 	struct span *last = &ranges->list[ranges->count - 1];
 
 	if (last->high == from.high && last->low == from.low) {
@@ -165,8 +152,7 @@ static void emit(struct ranges *ranges, struct net_key from, uint32_t rule)
 }
 
 /* False: it reaches to the end of all addresses. */
-static bool end_of_net(const struct net *net, struct net_key *end)
-{
+static bool end_of_net(const struct net *net, struct net_key *end) {
 	*end = (struct net_key){ net->high, net->low };
 	if (net->bits == 0)
 		return false;
@@ -183,8 +169,7 @@ static bool end_of_net(const struct net *net, struct net_key *end)
 /* Closes `open` and those around it that end at or before `start` (NULL: all);
  * returns the innermost that stays open. */
 static uint32_t close_nets(struct ranges *ranges, const struct net *nets,
-    uint32_t open, const struct span *start)
-{
+    uint32_t open, const struct span *start) {
 	while (open != NET_NONE) {
 		uint32_t parent = nets[open].parent;
 		struct net_key end;
@@ -203,8 +188,7 @@ static uint32_t close_nets(struct ranges *ranges, const struct net *nets,
 
 /* Sorted prefixes to nets and ranges; returns the number of nets. */
 static uint32_t flatten(const struct span *spans, uint32_t count,
-    struct net *nets, struct ranges *ranges)
-{
+    struct net *nets, struct ranges *ranges) {
 	uint32_t open = NET_NONE, net_count = 0;
 
 	ranges->list[0] = (struct span){ .rule = CLASS_NO_RULE };
@@ -232,8 +216,7 @@ static uint32_t flatten(const struct span *spans, uint32_t count,
 
 /* The lines of the tree for `keys` keys: upper levels are filled from the last,
  * which already stands in its place. */
-static void build_levels(struct net_table *table, uint64_t *tree)
-{
+static void build_levels(struct net_table *table, uint64_t *tree) {
 	uint32_t lines[NET_LEVELS_MAX], count = 0, first = 0;
 	uint64_t *bottom;
 	uint64_t below = 1;	/* bottom lines under a line of the level below */
@@ -264,8 +247,7 @@ static void build_levels(struct net_table *table, uint64_t *tree)
 	}
 }
 
-static void *take(void *index, uint64_t *end, uint64_t bytes, uint64_t *offset)
-{
+static void *take(void *index, uint64_t *end, uint64_t bytes, uint64_t *offset) {
 	char *from = (char *)index + *end;
 
 	*offset = *end;
@@ -275,8 +257,7 @@ static void *take(void *index, uint64_t *end, uint64_t bytes, uint64_t *offset)
 }
 
 static void build_tree(struct net_table *table, void *index, uint64_t *end,
-    const struct ranges *ranges)
-{
+    const struct ranges *ranges) {
 	uint64_t lines, *tree, *keys;
 
 	table->key_count = 0;
@@ -296,8 +277,7 @@ static void build_tree(struct net_table *table, void *index, uint64_t *end,
 }
 
 static void build_runs(struct net_table *table, void *index, uint64_t *end,
-    const struct ranges *ranges)
-{
+    const struct ranges *ranges) {
 	uint32_t *runs = take(index, end,
 	    (table->key_count + UINT64_C(1)) * sizeof *runs, &table->runs);
 	uint64_t *lows = take(index, end, ranges->count * sizeof *lows,
@@ -312,8 +292,7 @@ static void build_runs(struct net_table *table, void *index, uint64_t *end,
 }
 
 void net_table_build(struct net_table *table, void *index, uint64_t *end,
-    const struct class_rule *rules, uint32_t count, bool v4, void *scratch)
-{
+    const struct class_rule *rules, uint32_t count, bool v4, void *scratch) {
 	struct net_need need;
 	struct span *spans = scratch;
 	struct ranges ranges;

@@ -12,8 +12,7 @@
 
 #include <string.h>
 
-static uint64_t load_bytes(const uint8_t *bytes)
-{
+static uint64_t load_bytes(const uint8_t *bytes) {
 	uint64_t value;
 
 	memcpy(&value, bytes, sizeof value);
@@ -21,8 +20,7 @@ static uint64_t load_bytes(const uint8_t *bytes)
 	    __builtin_bswap64(value) : value;
 }
 
-struct net_key net_key_of(const struct address *address, bool v4)
-{
+struct net_key net_key_of(const struct address *address, bool v4) {
 	struct net_key key = {
 		load_bytes(address->bytes), load_bytes(address->bytes + 8)
 	};
@@ -34,22 +32,19 @@ struct net_key net_key_of(const struct address *address, bool v4)
 	return key;
 }
 
-static const void *at(const void *index, uint64_t offset)
-{
+static const void *at(const void *index, uint64_t offset) {
 	return (const char *)index + offset;
 }
 
 /* Written out, as gcc leaves a loop a loop at -O2. */
-static uint32_t count_not_above(const uint64_t line[NET_LINE_KEYS], uint64_t wanted)
-{
+static uint32_t count_not_above(const uint64_t line[NET_LINE_KEYS], uint64_t wanted) {
 	_Static_assert(NET_LINE_KEYS == 8, "one term a key");
 	return (uint32_t)((line[0] <= wanted) + (line[1] <= wanted) +
 	    (line[2] <= wanted) + (line[3] <= wanted) + (line[4] <= wanted) +
 	    (line[5] <= wanted) + (line[6] <= wanted) + (line[7] <= wanted));
 }
 
-static const uint64_t *keys_of(const void *index, const struct net_table *table)
-{
+static const uint64_t *keys_of(const void *index, const struct net_table *table) {
 	const uint64_t *tree = at(index, table->tree);
 
 	return tree + (size_t)table->level[table->level_count - 1] * NET_LINE_KEYS;
@@ -57,8 +52,7 @@ static const uint64_t *keys_of(const void *index, const struct net_table *table)
 
 /* The number of the last key <= wanted; there is one, as the first key is 0. */
 static uint32_t find_key(const void *index, const struct net_table *table,
-    uint64_t wanted)
-{
+    uint64_t wanted) {
 	const uint64_t *tree = at(index, table->tree);
 	uint32_t line = 0, rank;
 
@@ -80,8 +74,7 @@ static uint32_t find_key(const void *index, const struct net_table *table,
 /* The range of a wide table: the last one that begins at or before `low` within
  * the key's run, or before the run. */
 static uint32_t find_in_run(const void *index, const struct net_table *table,
-    uint32_t key, uint64_t high, uint64_t low)
-{
+    uint32_t key, uint64_t high, uint64_t low) {
 	const uint32_t *runs = at(index, table->runs);
 	const uint64_t *lows = at(index, table->lows);
 	uint32_t from = runs[key], to = runs[key + 1];
@@ -100,8 +93,7 @@ static uint32_t find_in_run(const void *index, const struct net_table *table,
 }
 
 uint32_t net_table_match(const void *index, const struct net_table *table,
-    struct net_key key)
-{
+    struct net_key key) {
 	uint32_t range;
 
 	if (table->range_count == 0)
@@ -113,8 +105,7 @@ uint32_t net_table_match(const void *index, const struct net_table *table,
 }
 
 /* -1, 0 or 1: the net against (key, bits) in the order of the array. */
-static int compare_net(const struct net *net, struct net_key key, unsigned bits)
-{
+static int compare_net(const struct net *net, struct net_key key, unsigned bits) {
 	if (net->high != key.high)
 		return net->high < key.high ? -1 : 1;
 	if (net->low != key.low)
@@ -122,8 +113,7 @@ static int compare_net(const struct net *net, struct net_key key, unsigned bits)
 	return net->bits == bits ? 0 : net->bits < bits ? -1 : 1;
 }
 
-static bool net_takes(const struct net *net, struct net_key key, unsigned bits)
-{
+static bool net_takes(const struct net *net, struct net_key key, unsigned bits) {
 	uint64_t high = net->bits == 0 ? 0 :
 	    net->bits >= 64 ? UINT64_MAX : UINT64_MAX << (64 - net->bits);
 	uint64_t low = net->bits <= 64 ? 0 : UINT64_MAX << (128 - net->bits);
@@ -133,8 +123,7 @@ static bool net_takes(const struct net *net, struct net_key key, unsigned bits)
 }
 
 uint32_t net_table_cover(const void *index, const struct net_table *table,
-    struct net_key key, unsigned bits)
-{
+    struct net_key key, unsigned bits) {
 	const struct net *nets = at(index, table->nets);
 	uint32_t from = 0, to = table->net_count;
 
@@ -157,14 +146,12 @@ uint32_t net_table_cover(const void *index, const struct net_table *table,
 /* Blocks that others wrote. */
 
 static bool array_fits(uint64_t offset, uint64_t count, size_t each, size_t alignment,
-    size_t bytes)
-{
+    size_t bytes) {
 	return offset % alignment == 0 && offset <= bytes && count <= (bytes - offset) / each;
 }
 
 /* Each level has a line; the last has the keys, the first of which is 0. */
-static bool tree_is_sound(const void *index, size_t bytes, const struct net_table *table)
-{
+static bool tree_is_sound(const void *index, size_t bytes, const struct net_table *table) {
 	uint32_t last;
 
 	if (table->level_count == 0 || table->level_count >= NET_LEVELS_MAX)
@@ -180,8 +167,7 @@ static bool tree_is_sound(const void *index, size_t bytes, const struct net_tabl
 }
 
 /* Of a wide table: each key's ranges follow those of the key before. */
-static bool runs_are_sound(const void *index, size_t bytes, const struct net_table *table)
-{
+static bool runs_are_sound(const void *index, size_t bytes, const struct net_table *table) {
 	const uint32_t *runs;
 	const uint64_t *lows;
 
@@ -199,8 +185,7 @@ static bool runs_are_sound(const void *index, size_t bytes, const struct net_tab
 }
 
 /* What is around a net stands before it. */
-static bool nets_are_sound(const void *index, size_t bytes, const struct net_table *table)
-{
+static bool nets_are_sound(const void *index, size_t bytes, const struct net_table *table) {
 	const struct net *nets;
 
 	if (!array_fits(table->nets, table->net_count, sizeof *nets, 8, bytes))
@@ -212,8 +197,7 @@ static bool nets_are_sound(const void *index, size_t bytes, const struct net_tab
 	return true;
 }
 
-bool net_table_is_sound(const void *index, size_t bytes, const struct net_table *table)
-{
+bool net_table_is_sound(const void *index, size_t bytes, const struct net_table *table) {
 	if (!nets_are_sound(index, bytes, table))
 		return false;
 	if (table->range_count == 0)

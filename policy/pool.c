@@ -10,15 +10,13 @@
 
 #include "policy/job_board.h"
 
-void pool_changed(struct job_board *board, uint32_t message)
-{
+void pool_changed(struct job_board *board, uint32_t message) {
 	for (uint32_t i = job_message_at(board, message)->jobs; i != JOB_NONE;
 	    i = job_at(board, i)->sibling_job)
 		job_slots_refresh(board, i);
 }
 
-void pool_grant(struct job_board *board, uint32_t i, int32_t slots)
-{
+void pool_grant(struct job_board *board, uint32_t i, int32_t slots) {
 	struct job *job = job_at(board, i);
 
 	job->slots += slots;
@@ -27,8 +25,7 @@ void pool_grant(struct job_board *board, uint32_t i, int32_t slots)
 	pool_changed(board, job->message);
 }
 
-void pool_move(struct job_board *board, uint32_t i)
-{
+void pool_move(struct job_board *board, uint32_t i) {
 	struct job *job = job_at(board, i);
 	struct job_transport *transport = job_transport_at(board, job->transport);
 	const struct job_message *message = job_message_at(board, job->message);
@@ -48,8 +45,7 @@ void pool_move(struct job_board *board, uint32_t i)
 		pool_grant(board, next, transport->slots_unused);
 }
 
-void pool_done(struct job_board *board, uint32_t number, uint32_t job)
-{
+void pool_done(struct job_board *board, uint32_t number, uint32_t job) {
 	const struct job_message *message = job_message_at(board, number);
 
 	for (uint32_t i = message->jobs; i != JOB_NONE; i = job_at(board, i)->sibling_job) {
@@ -63,15 +59,13 @@ void pool_done(struct job_board *board, uint32_t number, uint32_t job)
 		pool_move(board, job);
 }
 
-bool pool_can_refill(const struct job_board *board, const struct job_message *message)
-{
+bool pool_can_refill(const struct job_board *board, const struct job_message *message) {
 	(void)board;
 	return message->more && !message->reading && message->entries > 0 &&
 	    message->slots > message->in_core;
 }
 
-bool pool_refill_due(const struct job_board *board, uint32_t i, int64_t now_s)
-{
+bool pool_refill_due(const struct job_board *board, uint32_t i, int64_t now_s) {
 	const struct job *job = job_at(board, i);
 	const struct job_settings *settings = &job_transport_at(board, job->transport)->settings;
 	const struct job_message *message = job_message_at(board, job->message);
@@ -84,8 +78,7 @@ bool pool_refill_due(const struct job_board *board, uint32_t i, int64_t now_s)
 
 /* How many more may be in memory, by the document's formula for some transports. */
 static uint64_t room_for(const struct job_board *board, uint64_t transports_slots,
-    uint64_t in_core)
-{
+    uint64_t in_core) {
 	uint64_t most = (uint64_t)board->pool.message_recipient_minimum *
 	    board->pool.message_active_limit + transports_slots;
 
@@ -95,16 +88,14 @@ static uint64_t room_for(const struct job_board *board, uint64_t transports_slot
 	return most > in_core ? most - in_core : 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
+static uint64_t least(uint64_t a, uint64_t b) {
 	return a < b ? a : b;
 }
 
 /* Of slots, so many as both formulas leave, and one batch takes.  A new message may turn out
  * to be for any transport; one with nothing left in memory goes on with one at least, in the
  * place of what just left. */
-static uint32_t limited(const struct job_board *board, uint32_t message, uint64_t slots)
-{
+static uint32_t limited(const struct job_board *board, uint32_t message, uint64_t slots) {
 	const struct job_message *own_message = job_message_at(board, message);
 	bool is_new = own_message->jobs == JOB_NONE;
 	uint64_t sum = 0;
@@ -124,8 +115,7 @@ static uint32_t limited(const struct job_board *board, uint32_t message, uint64_
 	    (uint32_t)slots;
 }
 
-uint32_t pool_promise(struct job_board *board, uint32_t number, uint64_t slots)
-{
+uint32_t pool_promise(struct job_board *board, uint32_t number, uint64_t slots) {
 	struct job_message *message = job_message_at(board, number);
 
 	pool_unpromise(board, number);
@@ -134,16 +124,14 @@ uint32_t pool_promise(struct job_board *board, uint32_t number, uint64_t slots)
 	return message->promised;
 }
 
-void pool_unpromise(struct job_board *board, uint32_t number)
-{
+void pool_unpromise(struct job_board *board, uint32_t number) {
 	struct job_message *message = job_message_at(board, number);
 
 	board->promised -= message->promised;
 	message->promised = 0;
 }
 
-void pool_count(struct job_board *board, uint32_t i, int32_t recipients)
-{
+void pool_count(struct job_board *board, uint32_t i, int32_t recipients) {
 	struct job *job = job_at(board, i);
 
 	job->in_core += recipients;
@@ -152,24 +140,21 @@ void pool_count(struct job_board *board, uint32_t i, int32_t recipients)
 	board->in_core += (uint64_t)(int64_t)recipients;
 }
 
-uint64_t pool_first_slots(const struct job_board *board, uint32_t message)
-{
+uint64_t pool_first_slots(const struct job_board *board, uint32_t message) {
 	uint64_t own = (uint64_t)job_message_at(board, message)->slots;
 	uint64_t all = board->pool.message_recipient_limit;
 
 	return board->in_core + own < all ? all - board->in_core : own;
 }
 
-uint32_t pool_first(const struct job_board *board, uint32_t i)
-{
+uint32_t pool_first(const struct job_board *board, uint32_t i) {
 	const struct job_message *message = job_message_at(board, i);
 
 	return message->promised > 0 ? message->promised :
 	    limited(board, i, pool_first_slots(board, i));
 }
 
-uint32_t pool_room(const struct job_board *board, uint32_t i)
-{
+uint32_t pool_room(const struct job_board *board, uint32_t i) {
 	const struct job_message *message = job_message_at(board, i);
 
 	if (!message->more)
@@ -179,8 +164,7 @@ uint32_t pool_room(const struct job_board *board, uint32_t i)
 }
 
 bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t transport,
-    struct pool_view *out)
-{
+    struct pool_view *out) {
 	uint32_t i = job_find(board, message, transport);
 
 	if (i == JOB_NONE)
@@ -191,16 +175,14 @@ bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t tra
 	return true;
 }
 
-void pool_transport_view(const struct job_board *board, uint32_t number, struct pool_view *out)
-{
+void pool_transport_view(const struct job_board *board, uint32_t number, struct pool_view *out) {
 	const struct job_transport *transport = job_transport_at(board, number);
 
 	*out = (struct pool_view){ .in_core = transport->in_core,
 		.slots = transport->slots_unused };
 }
 
-uint32_t pool_next_unread(const struct job_board *board, uint32_t transport)
-{
+uint32_t pool_next_unread(const struct job_board *board, uint32_t transport) {
 	uint32_t i = job_transport_at(board, transport)->next_unread;
 
 	return i == JOB_NONE ? JOB_NONE : job_at(board, i)->message;

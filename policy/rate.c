@@ -26,8 +26,7 @@ struct line {
  * an event every period/count is never refused; where that would let more than
  * count more than a burst into a period (count events of less than count ns
  * each), up. */
-static struct line line_of(const struct rate_limit *limit)
-{
+static struct line line_of(const struct rate_limit *limit) {
 	struct line line = { 0, 0 };
 	int64_t period = limit->period_ns;
 	int64_t count = limit->count;
@@ -49,8 +48,7 @@ static struct line line_of(const struct rate_limit *limit)
 /* How far ahead of now the line is taken, 0 at least.  Further than this limit
  * could have taken it (the limit was changed, or the state is of another clock):
  * as if never seen, for a far tat would refuse for as long. */
-static int64_t taken_ns(const struct line *line, int64_t tat_ns, int64_t now_ns)
-{
+static int64_t taken_ns(const struct line *line, int64_t tat_ns, int64_t now_ns) {
 	int64_t ahead;
 
 	if (tat_ns <= now_ns)
@@ -61,13 +59,11 @@ static int64_t taken_ns(const struct line *line, int64_t tat_ns, int64_t now_ns)
 	return ahead;
 }
 
-bool rate_allows(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns)
-{
+bool rate_allows(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns) {
 	return rate_wait_ns(limit, tat_ns, now_ns) == 0;
 }
 
-int64_t rate_after(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns)
-{
+int64_t rate_after(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns) {
 	struct line line = line_of(limit);
 	int64_t taken, after;
 
@@ -81,8 +77,7 @@ int64_t rate_after(const struct rate_limit *limit, int64_t tat_ns, int64_t now_n
 	return after;
 }
 
-int64_t rate_wait_ns(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns)
-{
+int64_t rate_wait_ns(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns) {
 	struct line line = line_of(limit);
 	int64_t taken;
 
@@ -92,8 +87,7 @@ int64_t rate_wait_ns(const struct rate_limit *limit, int64_t tat_ns, int64_t now
 	return taken > line.burst ? taken - line.burst : 0;
 }
 
-uint32_t rate_count(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns)
-{
+uint32_t rate_count(const struct rate_limit *limit, int64_t tat_ns, int64_t now_ns) {
 	struct line line = line_of(limit);
 	int64_t taken, count;
 

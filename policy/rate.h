@@ -24,8 +24,7 @@ struct rate_limit {
 };
 
 /* How many events may come at once after a quiet time. */
-static inline uint32_t rate_burst(const struct rate_limit *limit)
-{
+static inline uint32_t rate_burst(const struct rate_limit *limit) {
 	return limit->burst != 0 ? limit->burst : limit->count;
 }
 

@@ -11,8 +11,7 @@
 #include "policy/reply_read.h"
 #include "policy/reply_words.h"
 
-const char *result_class_word(enum result_class class)
-{
+const char *result_class_word(enum result_class class) {
 	static const char *const words[] = {
 #define RESULT(symbol, word, text) word,
 #include "defs/results.def"
@@ -22,8 +21,7 @@ const char *result_class_word(enum result_class class)
 	return (unsigned)class < RESULT_CLASS_COUNT ? words[class] : "";
 }
 
-const char *delivery_phase_word(enum delivery_phase phase)
-{
+const char *delivery_phase_word(enum delivery_phase phase) {
 	static const char *const words[PHASE_COUNT] = {
 		[PHASE_UNKNOWN] = "", [PHASE_NONE] = "none", [PHASE_DNS] = "dns",
 		[PHASE_CONNECT] = "connect", [PHASE_GREETING] = "greeting", [PHASE_EHLO] = "ehlo",
@@ -37,23 +35,20 @@ const char *delivery_phase_word(enum delivery_phase phase)
 /* --- the class ------------------------------------------------------------- */
 
 /* A session is complete when MAIL may be said: what fails before is the site's. */
-static bool is_handshake(enum delivery_phase phase)
-{
+static bool is_handshake(enum delivery_phase phase) {
 	return phase == PHASE_CONNECT || phase == PHASE_GREETING || phase == PHASE_EHLO ||
 	    phase == PHASE_STARTTLS;
 }
 
 static bool is_enhanced(const struct reply *reply, unsigned class, unsigned subject,
-    unsigned detail)
-{
+    unsigned detail) {
 	return reply->enhanced[0] == class && reply->enhanced[1] == subject &&
 	    reply->enhanced[2] == detail;
 }
 
 /* Codes that stand for a phase: Sendmail's own for TLS that failed, and the answer to
  * STARTTLS or AUTH (RFC 3207, RFC 4954). */
-static enum delivery_phase phase_of_code(const struct reply *reply)
-{
+static enum delivery_phase phase_of_code(const struct reply *reply) {
 	if (reply->phase != PHASE_UNKNOWN)
 		return reply->phase;
 	if (reply->code == 403)
@@ -66,8 +61,7 @@ static enum delivery_phase phase_of_code(const struct reply *reply)
 }
 
 /* By a reply that was no acceptance, and did not bounce. */
-static enum result_class class_of_reply(struct reply *reply)
-{
+static enum result_class class_of_reply(struct reply *reply) {
 	struct asking asking;
 
 	reply->phase = phase_of_code(reply);
@@ -87,8 +81,7 @@ static enum result_class class_of_reply(struct reply *reply)
 }
 
 /* Of what did not bounce. */
-static enum result_class class_of(const struct reading *reading, struct reply *reply)
-{
+static enum result_class class_of(const struct reading *reading, struct reply *reply) {
 	switch (reading->happening) {
 	case HAPPENING_REPLY:
 		return class_of_reply(reply);
@@ -110,8 +103,7 @@ static enum result_class class_of(const struct reading *reading, struct reply *r
 	return RESULT_RCPT_TEMPORARY;
 }
 
-static bool has_bounced(const struct delivery *d)
-{
+static bool has_bounced(const struct delivery *d) {
 	return d->status == DELIVERY_BOUNCED || d->status == DELIVERY_EXPIRED ||
 	    (d->status == DELIVERY_UNDELIVERABLE && d->dsn[0] != 4);
 }
@@ -119,8 +111,7 @@ static bool has_bounced(const struct delivery *d)
 /* Nobody tried: error(8) and qmgr(8) hold for a dead destination, for a fault of
  * this host, or because somebody's table said so. */
 static void judge_untried(const struct delivery *d, struct reading *reading,
-    struct reply *out)
-{
+    struct reply *out) {
 	out->phase = PHASE_NONE;
 	if (reading->happening == HAPPENING_HELD)
 		out->class = RESULT_SUSPENDED;
@@ -130,8 +121,7 @@ static void judge_untried(const struct delivery *d, struct reading *reading,
 		out->class = words_tell_own_fault(d->text) ? RESULT_LOCAL : RESULT_SUSPENDED;
 }
 
-static void judge_postfix(const struct delivery *d, struct reply *out)
-{
+static void judge_postfix(const struct delivery *d, struct reply *out) {
 	struct reading reading = reply_read_text(d->text, out);
 	uint16_t code;
 
@@ -162,8 +152,7 @@ static void judge_postfix(const struct delivery *d, struct reply *out)
 /* --- Sendmail -------------------------------------------------------------- */
 
 /* What stands behind "Deferred: ", "Deferred" being all that it says without. */
-static struct span behind_deferred(struct span text)
-{
+static struct span behind_deferred(struct span text) {
 	static const char deferred[] = "deferred";
 
 	if (!words_begin(text, deferred))
@@ -176,13 +165,11 @@ static struct span behind_deferred(struct span text)
 
 /* Without having connected: the status of that host was known from before, or a
  * check_compat rule held it. */
-static bool was_not_tried(const struct delivery *d)
-{
+static bool was_not_tried(const struct delivery *d) {
 	return address_is_unknown(&d->relay_address) && d->delays_ms[3] <= 0;
 }
 
-static struct reading read_sendmail(const struct delivery *d, struct reply *out)
-{
+static struct reading read_sendmail(const struct delivery *d, struct reply *out) {
 	struct reading reading = { HAPPENING_REPLY, false };
 	struct span text = behind_deferred(d->text);
 	bool deferred = text.length < d->text.length;
@@ -217,8 +204,7 @@ static struct reading read_sendmail(const struct delivery *d, struct reply *out)
 	return reading;
 }
 
-static void judge_sendmail(const struct delivery *d, struct reply *out)
-{
+static void judge_sendmail(const struct delivery *d, struct reply *out) {
 	struct reading reading = read_sendmail(d, out);
 
 	reading.again = reading.again || !has_bounced(d);
@@ -234,8 +220,7 @@ static void judge_sendmail(const struct delivery *d, struct reply *out)
 
 /* Without a code: does it tell that no new attempt follows?  qmail has its own place for
  * enhanced codes: "(#5.1.1)". */
-static bool is_for_good(struct span words, const struct reply *reply)
-{
+static bool is_for_good(struct span words, const struct reply *reply) {
 	const char *code = words_find(words, "(#");
 
 	if (reply->enhanced[0] != 0)
@@ -247,8 +232,7 @@ static bool is_for_good(struct span words, const struct reply *reply)
 }
 
 /* Without a phase, and where the words tell none. */
-static enum result_class class_of_words(struct span words, struct reply *out)
-{
+static enum result_class class_of_words(struct span words, struct reply *out) {
 	(void)reply_take_refusal(words, out);
 	if (out->phase == PHASE_UNKNOWN && out->code >= 400 && out->code < 500)
 		out->phase = reply_phase_before(words_before(words, out->words.text));
@@ -267,8 +251,7 @@ static enum result_class class_of_words(struct span words, struct reply *out)
 	return class_of_reply(out);
 }
 
-static void judge_text(struct span words, enum delivery_phase phase, struct reply *out)
-{
+static void judge_text(struct span words, enum delivery_phase phase, struct reply *out) {
 	struct reading reading;
 
 	reading = reply_read_text(words_trimmed(words), out);
@@ -302,8 +285,7 @@ static void judge_text(struct span words, enum delivery_phase phase, struct repl
 }
 
 /* Over the event socket, by a server that knows the phase. */
-static void judge_told(const struct delivery *d, struct reply *out)
-{
+static void judge_told(const struct delivery *d, struct reply *out) {
 	judge_text(d->text, d->phase, out);
 	out->phase = d->phase;
 	if (d->agent == AGENT_LOCAL)
@@ -315,8 +297,7 @@ static void judge_told(const struct delivery *d, struct reply *out)
 		    RESULT_RCPT_TEMPORARY;
 }
 
-static void judge(const struct delivery *delivery, struct reply *out)
-{
+static void judge(const struct delivery *delivery, struct reply *out) {
 	switch (delivery->status) {
 	case DELIVERY_SENT:
 	case DELIVERY_DELIVERABLE:
@@ -346,13 +327,11 @@ static void judge(const struct delivery *delivery, struct reply *out)
 }
 
 /* An empty span may point nowhere; arithmetic wants a place. */
-static struct span placed(struct span span)
-{
+static struct span placed(struct span span) {
 	return span.text == NULL ? (struct span){ "", 0 } : span;
 }
 
-void reply_judge(const struct delivery *delivery, struct reply *out)
-{
+void reply_judge(const struct delivery *delivery, struct reply *out) {
 	struct delivery copy = *delivery;
 
 	memset(out, 0, sizeof(*out));
@@ -361,8 +340,7 @@ void reply_judge(const struct delivery *delivery, struct reply *out)
 	judge(&copy, out);
 }
 
-void reply_judge_text(struct span words, enum delivery_phase phase, struct reply *out)
-{
+void reply_judge_text(struct span words, enum delivery_phase phase, struct reply *out) {
 	memset(out, 0, sizeof(*out));
 	judge_text(placed(words), phase, out);
 }

@@ -9,14 +9,12 @@
 
 #include "policy/reply_words.h"
 
-static bool is_digit(char c)
-{
+static bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
 /* "421 ", "450-4.2.1", "591" at the start, with `least` as first digit or more. */
-bool reply_begins_with_code(struct span words, char least, uint16_t *code)
-{
+bool reply_begins_with_code(struct span words, char least, uint16_t *code) {
 	const char *at = words.text;
 
 	if (words.length < 3 || at[0] < least || at[0] > '5' || !is_digit(at[1]) ||
@@ -28,8 +26,7 @@ bool reply_begins_with_code(struct span words, char least, uint16_t *code)
 }
 
 /* "4.2.1" behind a code; true: it is of the class that `first` says, if not 0. */
-static bool read_enhanced(struct span words, char first, uint16_t out[3])
-{
+static bool read_enhanced(struct span words, char first, uint16_t out[3]) {
 	size_t i = 0;
 
 	for (unsigned part = 0; part < 3; part++) {
@@ -48,8 +45,7 @@ static bool read_enhanced(struct span words, char first, uint16_t out[3])
 }
 
 /* Where a reply begins, inside what others wrote around it ("host x [y]: 550 no"). */
-static struct span find_reply(struct span words, uint16_t *code)
-{
+static struct span find_reply(struct span words, uint16_t *code) {
 	struct span rest = words_trimmed(words);
 
 	*code = 0;
@@ -66,8 +62,7 @@ static struct span find_reply(struct span words, uint16_t *code)
 }
 
 /* Fills in the remote's own words. */
-void reply_take(struct span words, struct reply *out)
-{
+void reply_take(struct span words, struct reply *out) {
 	struct span rest;
 
 	out->words = find_reply(words, &out->code);
@@ -83,8 +78,7 @@ void reply_take(struct span words, struct reply *out)
 		memset(out->enhanced, 0, sizeof(out->enhanced));
 }
 
-bool reply_take_refusal(struct span words, struct reply *out)
-{
+bool reply_take_refusal(struct span words, struct reply *out) {
 	struct reply later = *out;
 
 	reply_take(words, out);
@@ -98,8 +92,7 @@ bool reply_take_refusal(struct span words, struct reply *out)
 }
 
 /* "RCPT TO", "performing the EHLO handshake", "sending message body" */
-static enum delivery_phase phase_of(struct span text)
-{
+static enum delivery_phase phase_of(struct span text) {
 	static const struct {
 		const char *text;
 		enum delivery_phase phase;
@@ -121,8 +114,7 @@ static enum delivery_phase phase_of(struct span text)
 	return PHASE_UNKNOWN;
 }
 
-enum delivery_phase reply_phase_before(struct span words)
-{
+enum delivery_phase reply_phase_before(struct span words) {
 	static const struct {
 		const char *text;
 		enum delivery_phase phase;
@@ -140,8 +132,7 @@ enum delivery_phase reply_phase_before(struct span words)
 }
 
 /* Cuts " (in reply to RCPT TO command)" off: the last one, as a reply may hold more. */
-static struct span cut_command(struct span text, enum delivery_phase *phase)
-{
+static struct span cut_command(struct span text, enum delivery_phase *phase) {
 	static const char mark[] = "(in reply to ";
 	size_t length = sizeof(mark) - 1;
 
@@ -153,23 +144,20 @@ static struct span cut_command(struct span text, enum delivery_phase *phase)
 	return text;
 }
 
-static enum happening reply_in(struct span text, enum delivery_phase phase, struct reply *out)
-{
+static enum happening reply_in(struct span text, enum delivery_phase phase, struct reply *out) {
 	out->phase = phase;
 	reply_take(text, out);
 	return HAPPENING_REPLY;
 }
 
-static enum happening lost_in(enum delivery_phase phase, struct reply *out)
-{
+static enum happening lost_in(enum delivery_phase phase, struct reply *out) {
 	out->phase = phase;
 	return HAPPENING_LOST;
 }
 
 /* "host NAME[ADDRESS] said: REPLY (in reply to COMMAND)", "... refused to talk to
  * me: REPLY" */
-static enum happening read_host(struct span text, struct reply *out)
-{
+static enum happening read_host(struct span text, struct reply *out) {
 	static const char said[] = " said: ", refused[] = " refused to talk to me: ";
 	enum delivery_phase phase = PHASE_UNKNOWN;
 	const char *at = words_find_exactly(text, said);
@@ -185,8 +173,7 @@ static enum happening read_host(struct span text, struct reply *out)
 
 /* "connect to NAME[ADDRESS]:PORT: REASON", and of old "... server refused to talk to
  * me: REPLY" */
-static enum happening read_connect(struct span text, struct reply *out)
-{
+static enum happening read_connect(struct span text, struct reply *out) {
 	static const char refused[] = "refused to talk to me: ";
 	const char *at = words_find(text, refused);
 
@@ -196,8 +183,7 @@ static enum happening read_connect(struct span text, struct reply *out)
 }
 
 /* "lost connection with X while PHASE", "conversation with X timed out while PHASE" */
-static enum happening read_lost(struct span text, struct reply *out)
-{
+static enum happening read_lost(struct span text, struct reply *out) {
 	const char *at = words_find(text, " while ");
 
 	return lost_in(phase_of(at == NULL ? text : words_behind(text, at)), out);
@@ -205,8 +191,7 @@ static enum happening read_lost(struct span text, struct reply *out)
 
 /* "SASL authentication failed; server X said: REPLY", "TLS is required, but ...: REPLY" */
 static enum happening read_refused(struct span text, enum delivery_phase phase,
-    struct reply *out)
-{
+    struct reply *out) {
 	static const char said[] = " said: ";
 	const char *at = words_find(text, said);
 
@@ -217,16 +202,14 @@ static enum happening read_refused(struct span text, enum delivery_phase phase,
 	return HAPPENING_REFUSED;
 }
 
-static bool begins_with_any(struct span text, const char *const *list)
-{
+static bool begins_with_any(struct span text, const char *const *list) {
 	for (; *list != NULL; list++)
 		if (words_begin(text, *list))
 			return true;
 	return false;
 }
 
-static bool has_any(struct span text, const char *const *list)
-{
+static bool has_any(struct span text, const char *const *list) {
 	for (; *list != NULL; list++)
 		if (words_find(text, *list) != NULL)
 			return true;
@@ -266,13 +249,11 @@ static const char *const connection_texts[] = { "connection refused", "connectio
 	NULL };
 
 /* "TLS is required, but our TLS engine is unavailable": no site is to blame. */
-static bool tells_own_tls(struct span text)
-{
+static bool tells_own_tls(struct span text) {
 	return words_begin(text, "tls is required, but our");
 }
 
-static struct reading read_words(struct span text, struct reply *out)
-{
+static struct reading read_words(struct span text, struct reply *out) {
 	struct reading reading = { HAPPENING_UNKNOWN, false };
 
 	if (begins_with_any(text, dns_texts) || (words_begin(text, "mail for ") &&
@@ -298,8 +279,7 @@ static struct reading read_words(struct span text, struct reply *out)
 
 /* Behind "HOST.: ", "[192.0.2.7]: ": Sendmail puts the host before errno's words for the
  * network, and Postfix before "host not found"; all of it, if there is none. */
-static struct span behind_host(struct span text)
-{
+static struct span behind_host(struct span text) {
 	size_t i = 0;
 
 	while (i < text.length && text.text[i] != ' ')
@@ -309,8 +289,7 @@ static struct span behind_host(struct span text)
 }
 
 /* What needs no code: the mail server's own words, or the resolver's, or errno's. */
-struct reading reply_read_happening(struct span text, struct reply *out)
-{
+struct reading reply_read_happening(struct span text, struct reply *out) {
 	struct reading reading = read_words(text, out);
 	struct span rest = behind_host(text);
 
@@ -319,8 +298,7 @@ struct reading reply_read_happening(struct span text, struct reply *out)
 }
 
 /* What Postfix says. */
-struct reading reply_read_text(struct span text, struct reply *out)
-{
+struct reading reply_read_text(struct span text, struct reply *out) {
 	static const char held[] = "delivery temporarily suspended", protocol[] = "protocol error: ";
 	struct reading reading = { HAPPENING_UNKNOWN, false };
 
@@ -348,12 +326,10 @@ struct reading reply_read_text(struct span text, struct reply *out)
 	return reading;
 }
 
-bool reply_tells_connection(struct span words)
-{
+bool reply_tells_connection(struct span words) {
 	return has_any(words, connection_texts);
 }
 
-bool reply_tells_dns_again(struct span words)
-{
+bool reply_tells_dns_again(struct span words) {
 	return has_any(words, dns_again);
 }

@@ -311,24 +311,20 @@ static const struct phrase *const own_fault[LETTERS] = {
 	['w' - 'a'] = PHRASES { { "world writable", FOUND }, { NULL, 0 } }
 };
 
-static unsigned char lower(char c)
-{
+static unsigned char lower(char c) {
 	return (unsigned char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-static bool is_digit(char c)
-{
+static bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
-static bool is_alnum(char c)
-{
+static bool is_alnum(char c) {
 	return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || (unsigned char)c >= 0x80;
 }
 
 /* Over "421-4.7.0 ", if it is that. */
-static const char *pass_code(const char *at, const char *end)
-{
+static const char *pass_code(const char *at, const char *end) {
 	const char *start = at;
 
 	while (at < end && is_digit(*at))
@@ -343,8 +339,7 @@ static const char *pass_code(const char *at, const char *end)
 }
 
 /* Over what separates two words, and the code of a line; NULL: nothing does. */
-static const char *pass_gap(const char *at, const char *end, bool with_code)
-{
+static const char *pass_gap(const char *at, const char *end, bool with_code) {
 	const char *start = at;
 
 	while (at < end && !is_alnum(*at))
@@ -353,8 +348,7 @@ static const char *pass_gap(const char *at, const char *end, bool with_code)
 }
 
 /* Over a number that is no line's code; NULL: there is none. */
-static const char *pass_number(const char *at, const char *end)
-{
+static const char *pass_number(const char *at, const char *end) {
 	const char *start = at, *behind = pass_code(at, end);
 
 	while (at < end && is_digit(*at))
@@ -362,8 +356,7 @@ static const char *pass_number(const char *at, const char *end)
 	return at == start || behind > at + 1 || (behind > at && *at == '-') ? NULL : at;
 }
 
-static bool matches(const char *at, const char *end, const char *phrase)
-{
+static bool matches(const char *at, const char *end, const char *phrase) {
 	for (; *phrase != '\0'; phrase++) {
 		if (*phrase == '.' && phrase[1] == '\0')
 			return at == end || !is_alnum(*at);
@@ -382,14 +375,12 @@ static bool matches(const char *at, const char *end, const char *phrase)
 	return true;
 }
 
-static bool has_byte(struct span words, char byte)
-{
+static bool has_byte(struct span words, char byte) {
 	return words.length > 0 && memchr(words.text, byte, words.length) != NULL;
 }
 
 /* Over addresses, "<host.example[192.0.2.7]>:" and URLs: others chose the words in them. */
-static const char *pass_names(const char *at, const char *end)
-{
+static const char *pass_names(const char *at, const char *end) {
 	const char *token = at;
 	bool is_name = false, bracketed = false;
 
@@ -402,8 +393,7 @@ static const char *pass_names(const char *at, const char *end)
 }
 
 /* The kinds of all phrases in there that stand at the start of a word. */
-static unsigned kinds_in(struct span words, const struct phrase *const lists[LETTERS])
-{
+static unsigned kinds_in(struct span words, const struct phrase *const lists[LETTERS]) {
 	const char *end = words.text + words.length;
 	unsigned kinds = 0;
 	bool has_names = has_byte(words, '@') || has_byte(words, '<') || has_byte(words, '/');
@@ -425,8 +415,7 @@ static unsigned kinds_in(struct span words, const struct phrase *const lists[LET
 	return kinds;
 }
 
-struct asking words_ask(struct span words)
-{
+struct asking words_ask(struct span words) {
 	unsigned kinds = kinds_in(words, slower);
 
 	if ((kinds & (IN_SESSION | MESSAGES | ENDED)) == (IN_SESSION | MESSAGES))
@@ -438,28 +427,23 @@ struct asking words_ask(struct span words)
 	};
 }
 
-bool words_refuse(struct span words)
-{
+bool words_refuse(struct span words) {
 	return kinds_in(words, refusal) != 0;
 }
 
-bool words_put_off(struct span words)
-{
+bool words_put_off(struct span words) {
 	return kinds_in(words, later) != 0;
 }
 
-bool words_tell_own_fault(struct span words)
-{
+bool words_tell_own_fault(struct span words) {
 	return kinds_in(words, own_fault) != 0;
 }
 
-const char *words_find_exactly(struct span words, const char *text)
-{
+const char *words_find_exactly(struct span words, const char *text) {
 	return words.length == 0 ? NULL : memmem(words.text, words.length, text, strlen(text));
 }
 
-bool words_begin(struct span words, const char *lower_text)
-{
+bool words_begin(struct span words, const char *lower_text) {
 	size_t length = strlen(lower_text);
 
 	if (words.length < length)
@@ -470,8 +454,7 @@ bool words_begin(struct span words, const char *lower_text)
 	return true;
 }
 
-const char *words_find(struct span words, const char *lower_text)
-{
+const char *words_find(struct span words, const char *lower_text) {
 	size_t length = strlen(lower_text);
 	unsigned char first = (unsigned char)(*lower_text | 0x20);
 

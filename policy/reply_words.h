@@ -9,18 +9,15 @@
 #include "policy/delivery.h"
 
 /* From `at` on; up to it; without blanks and quotes around. */
-static inline struct span words_behind(struct span span, const char *at)
-{
+static inline struct span words_behind(struct span span, const char *at) {
 	return (struct span){ at, (size_t)(span.text + span.length - at) };
 }
 
-static inline struct span words_before(struct span span, const char *at)
-{
+static inline struct span words_before(struct span span, const char *at) {
 	return (struct span){ span.text, (size_t)(at - span.text) };
 }
 
-static inline struct span words_trimmed(struct span span)
-{
+static inline struct span words_trimmed(struct span span) {
 	while (span.length > 0 && (*span.text == ' ' || *span.text == '"'))
 		span = words_behind(span, span.text + 1);
 	while (span.length > 0 && span.text[span.length - 1] == ' ')

@@ -83,26 +83,22 @@ struct share_pools share_least(struct share_pools fixed, struct share_pools leas
 
 /* --- times ------------------------------------------------------------------------------ */
 
-static inline int64_t share_drift_ms(int64_t lease_ms)
-{
+static inline int64_t share_drift_ms(int64_t lease_ms) {
 	return lease_ms / 10 + 50;
 }
 
 /* How long after the call was sent what it granted may be used. */
-static inline int64_t share_use_ms(int64_t lease_ms)
-{
+static inline int64_t share_use_ms(int64_t lease_ms) {
 	return lease_ms - share_drift_ms(lease_ms) - SHARE_SEEN_MS;
 }
 
 /* How long an observer must have seen a node silent (lease.lua). */
-static inline int64_t share_gone_ms(int64_t lease_ms)
-{
+static inline int64_t share_gone_ms(int64_t lease_ms) {
 	return lease_ms - SHARE_SEEN_MS;
 }
 
 /* How long a new epoch grants nothing. */
-static inline int64_t share_wait_ms(int64_t lease_ms)
-{
+static inline int64_t share_wait_ms(int64_t lease_ms) {
 	return lease_ms + share_drift_ms(lease_ms);
 }
 

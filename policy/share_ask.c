@@ -29,35 +29,29 @@
  * two calls. */
 #define NEED_TURNS	4
 
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
+static uint32_t smaller(uint32_t a, uint32_t b) {
 	return a < b ? a : b;
 }
 
-static uint32_t greater(uint32_t a, uint32_t b)
-{
+static uint32_t greater(uint32_t a, uint32_t b) {
 	return a > b ? a : b;
 }
 
-static uint32_t less(uint32_t a, uint32_t b)
-{
+static uint32_t less(uint32_t a, uint32_t b) {
 	return a > b ? a - b : 0;
 }
 
-static uint32_t plus(uint32_t a, uint32_t b)
-{
+static uint32_t plus(uint32_t a, uint32_t b) {
 	return a > LIMIT_NONE - b ? LIMIT_NONE : a + b;
 }
 
 /* Of these nothing more is to be said. */
-static void forget_refused(struct share_memory *memory, const struct share_seen *seen)
-{
+static void forget_refused(struct share_memory *memory, const struct share_seen *seen) {
 	memory->refused_small = seen->refused_small;
 	memory->refused_other = seen->refused_other;
 }
 
-void share_turn(struct share_memory *memory, const struct share_seen *seen, int64_t now_ms)
-{
+void share_turn(struct share_memory *memory, const struct share_seen *seen, int64_t now_ms) {
 	if (!memory->begun) {
 		*memory = (struct share_memory){ .span_ms = now_ms, .begun = true,
 			.refused_small = seen->refused_small,
@@ -86,37 +80,31 @@ void share_turn(struct share_memory *memory, const struct share_seen *seen, int6
 }
 
 /* Counters that begin anew (another segment) count from there. */
-static uint32_t since(uint64_t now, uint64_t before)
-{
+static uint32_t since(uint64_t now, uint64_t before) {
 	uint64_t more = now >= before ? now - before : now;
 
 	return more < UINT32_MAX / 4 ? (uint32_t)more : UINT32_MAX / 4;
 }
 
-static uint32_t refused_small(const struct share_memory *memory, const struct share_seen *seen)
-{
+static uint32_t refused_small(const struct share_memory *memory, const struct share_seen *seen) {
 	return since(seen->refused_small, memory->refused_small);
 }
 
-static uint32_t refused_other(const struct share_memory *memory, const struct share_seen *seen)
-{
+static uint32_t refused_other(const struct share_memory *memory, const struct share_seen *seen) {
 	return since(seen->refused_other, memory->refused_other);
 }
 
-static bool contended(const struct share_memory *memory)
-{
+static bool contended(const struct share_memory *memory) {
 	return memory->tension > 0;
 }
 
 /* Places beyond those in use that are good to have while nobody waits. */
-static uint32_t headroom(uint32_t open)
-{
+static uint32_t headroom(uint32_t open) {
 	return greater(2, open / 8);
 }
 
 /* So many places are needed in all, static parts included. */
-static uint32_t needed(const struct share_memory *memory, const struct share_seen *seen)
-{
+static uint32_t needed(const struct share_memory *memory, const struct share_seen *seen) {
 	uint32_t refused = plus(refused_small(memory, seen), refused_other(memory, seen));
 	uint32_t most = seen->open;
 
@@ -125,20 +113,17 @@ static uint32_t needed(const struct share_memory *memory, const struct share_see
 	return refused > 0 ? greater(most, plus(seen->open, refused)) : most;
 }
 
-static struct share_pools usable(const struct share_seen *seen)
-{
+static struct share_pools usable(const struct share_seen *seen) {
 	return (struct share_pools){ smaller(seen->leased.base, seen->most.base),
 		smaller(seen->leased.extra, seen->most.extra) };
 }
 
-static uint32_t with_headroom(uint32_t places)
-{
+static uint32_t with_headroom(uint32_t places) {
 	return places > 0 ? plus(places, headroom(places)) : 0;
 }
 
 /* So many are kept while somebody lacks some. */
-static uint32_t needed_nearly(const struct share_memory *memory, const struct share_seen *seen)
-{
+static uint32_t needed_nearly(const struct share_memory *memory, const struct share_seen *seen) {
 	uint32_t most = 0;
 
 	for (unsigned i = 0; i < SHARE_PEAKS; i++)
@@ -147,8 +132,7 @@ static uint32_t needed_nearly(const struct share_memory *memory, const struct sh
 }
 
 /* So many are wanted while nobody lacks any: an old peak may keep places, not take them. */
-static uint32_t wanted(const struct share_memory *memory, const struct share_seen *seen)
-{
+static uint32_t wanted(const struct share_memory *memory, const struct share_seen *seen) {
 	uint32_t need = needed(memory, seen);
 	uint32_t peak = greater(memory->peak_span[0], memory->peak_span[1]);
 	struct share_pools now = usable(seen);
@@ -159,8 +143,7 @@ static uint32_t wanted(const struct share_memory *memory, const struct share_see
 
 /* The leased parts that make `places`. */
 static struct share_pools parts(const struct share_memory *memory, const struct share_seen *seen,
-    uint32_t places)
-{
+    uint32_t places) {
 	bool small = seen->open_small > 0 || refused_small(memory, seen) > 0;
 	bool other = seen->open > seen->open_small || refused_other(memory, seen) > 0;
 	struct share_pools leasable = share_leasable(seen->whole, seen->nodes, seen->fixed);
@@ -182,22 +165,19 @@ static struct share_pools parts(const struct share_memory *memory, const struct 
 	return want;
 }
 
-static struct share_pools kept(const struct share_seen *seen, struct share_pools want)
-{
+static struct share_pools kept(const struct share_seen *seen, struct share_pools want) {
 	return (struct share_pools){
 		smaller(seen->leased.base, smaller(seen->most.base, want.base)),
 		smaller(seen->leased.extra, smaller(seen->most.extra, want.extra)) };
 }
 
-static struct share_pools at_least(struct share_pools a, struct share_pools b)
-{
+static struct share_pools at_least(struct share_pools a, struct share_pools b) {
 	return (struct share_pools){ greater(a.base, b.base), greater(a.extra, b.extra) };
 }
 
 /* What is good to have whatever is open. */
 static struct share_pools reserve(const struct share_memory *memory,
-    const struct share_seen *seen)
-{
+    const struct share_seen *seen) {
 	struct share_pools leasable = share_leasable(seen->whole, seen->nodes, seen->fixed);
 
 	if (memory->strained > 0 || seen->alive == 0)
@@ -206,8 +186,7 @@ static struct share_pools reserve(const struct share_memory *memory,
 }
 
 /* So few places are left that more are asked for. */
-static bool few_left(const struct share_seen *seen)
-{
+static bool few_left(const struct share_seen *seen) {
 	struct share_pools now = usable(seen);
 	uint32_t places = plus(seen->fixed.base, now.base);
 
@@ -216,8 +195,7 @@ static bool few_left(const struct share_seen *seen)
 	return seen->open > 0 && less(places, seen->open) <= headroom(seen->open) / 2;
 }
 
-struct share_ask share_asks(const struct share_memory *memory, const struct share_seen *seen)
-{
+struct share_ask share_asks(const struct share_memory *memory, const struct share_seen *seen) {
 	struct share_pools need = parts(memory, seen, needed(memory, seen));
 	struct share_pools claim, want;
 
@@ -237,8 +215,7 @@ struct share_ask share_asks(const struct share_memory *memory, const struct shar
 }
 
 /* Is something leased that is not needed? */
-static bool has_spare(const struct share_memory *memory, const struct share_seen *seen)
-{
+static bool has_spare(const struct share_memory *memory, const struct share_seen *seen) {
 	struct share_pools need = parts(memory, seen, needed_nearly(memory, seen));
 	struct share_pools least = share_least(seen->fixed, seen->leased, seen->open,
 	    seen->open_small, kept(seen, need));
@@ -248,30 +225,26 @@ static bool has_spare(const struct share_memory *memory, const struct share_seen
 	return least.base < seen->leased.base || least.extra < seen->leased.extra;
 }
 
-static bool more_than_equal(const struct share_seen *seen)
-{
+static bool more_than_equal(const struct share_seen *seen) {
 	struct share_pools leasable = share_leasable(seen->whole, seen->nodes, seen->fixed);
 
 	return seen->leased.base > leasable.base / seen->nodes ||
 	    seen->leased.extra > leasable.extra / seen->nodes;
 }
 
-static bool is_more(struct share_pools wanted_parts, struct share_pools than)
-{
+static bool is_more(struct share_pools wanted_parts, struct share_pools than) {
 	return wanted_parts.base > than.base || wanted_parts.extra > than.extra;
 }
 
 /* It refuses for want of places that it could have. */
-static bool lacks(const struct share_memory *memory, const struct share_seen *seen)
-{
+static bool lacks(const struct share_memory *memory, const struct share_seen *seen) {
 	return (refused_small(memory, seen) > 0 || refused_other(memory, seen) > 0) &&
 	    is_more(share_asks(memory, seen).need, usable(seen));
 }
 
 /* The server takes it for one that needs more than it does, and there may be others who need
  * it. */
-static bool claims_too_much(const struct share_memory *memory, const struct share_seen *seen)
-{
+static bool claims_too_much(const struct share_memory *memory, const struct share_seen *seen) {
 	struct share_pools need = share_asks(memory, seen).need;
 
 	if (!contended(memory) && !(memory->short_self && memory->quiet >= REFUSED_TURNS))
@@ -281,16 +254,14 @@ static bool claims_too_much(const struct share_memory *memory, const struct shar
 }
 
 /* It will soon, and there may be free ones. */
-static bool runs_out(const struct share_memory *memory, const struct share_seen *seen)
-{
+static bool runs_out(const struct share_memory *memory, const struct share_seen *seen) {
 	return !contended(memory) && few_left(seen) &&
 	    is_more(share_asks(memory, seen).want, usable(seen));
 }
 
 /* Is it to look whether others lack what it has? */
 static bool looks(const struct share_memory *memory, const struct share_seen *seen,
-    enum share_news news, int64_t gone_ms)
-{
+    enum share_news news, int64_t gone_ms) {
 	if (news == SHARE_NEWS_QUIET && !contended(memory))
 		return false;
 	return gone_ms >= (news == SHARE_NEWS_SHORT ? SHARE_ASK_MS : SHARE_LOOK_MS) &&
@@ -298,8 +269,7 @@ static bool looks(const struct share_memory *memory, const struct share_seen *se
 }
 
 enum share_due share_due(const struct share_memory *memory, const struct share_seen *seen,
-    enum share_news news, int64_t sent_ms, int64_t lease_ms, int64_t now_ms)
-{
+    enum share_news news, int64_t sent_ms, int64_t lease_ms, int64_t now_ms) {
 	int64_t gone = now_ms - sent_ms;
 
 	if (sent_ms == 0)
@@ -318,14 +288,12 @@ enum share_due share_due(const struct share_memory *memory, const struct share_s
 	return gone >= lease_ms / 3 ? SHARE_DUE_RENEW : SHARE_NOT_DUE;
 }
 
-void share_sent(struct share_memory *memory, const struct share_seen *seen)
-{
+void share_sent(struct share_memory *memory, const struct share_seen *seen) {
 	forget_refused(memory, seen);
 }
 
 /* An equal part of each pool is free: nobody lacks any, by more than chance. */
-static bool is_plenty(const struct share_seen *seen, struct share_pools free)
-{
+static bool is_plenty(const struct share_seen *seen, struct share_pools free) {
 	struct share_pools leasable = share_leasable(seen->whole, seen->nodes, seen->fixed);
 
 	return (uint64_t)free.base * seen->nodes >= leasable.base &&
@@ -334,8 +302,7 @@ static bool is_plenty(const struct share_seen *seen, struct share_pools free)
 
 void share_answered(struct share_memory *memory, const struct share_seen *seen,
     const struct share_ask *asked, struct share_pools granted, uint32_t others_short,
-    struct share_pools free)
-{
+    struct share_pools free) {
 	memory->claim = asked->claim;
 	memory->short_self = is_more(asked->need, granted);
 	memory->claimed = is_more(asked->claim, granted);

@@ -4,16 +4,14 @@
 
 #include <stdbool.h>
 
-static bool is_taken(const struct spread *spread, uint32_t place)
-{
+static bool is_taken(const struct spread *spread, uint32_t place) {
 	for (uint32_t i = 0; i < spread->count; i++)
 		if (spread->places[i] == place)
 			return true;
 	return false;
 }
 
-uint32_t spread_place(struct spread *spread, uint64_t key, uint32_t places)
-{
+uint32_t spread_place(struct spread *spread, uint64_t key, uint32_t places) {
 	uint32_t start, place;
 
 	for (uint32_t i = 0; i < spread->count; i++)

@@ -31,8 +31,7 @@ const struct window_settings window_defaults = {
 	.believe_run = 4,
 };
 
-const char *window_law_word(enum window_law law)
-{
+const char *window_law_word(enum window_law law) {
 	static const char *const words[WINDOW_LAW_COUNT] = {
 		[WINDOW_LAW_PROBE] = "probe",
 		[WINDOW_LAW_POSTFIX] = "postfix",
@@ -42,8 +41,7 @@ const char *window_law_word(enum window_law law)
 	return (unsigned)law < WINDOW_LAW_COUNT ? words[law] : "unknown";
 }
 
-const char *window_state_word(enum window_state state)
-{
+const char *window_state_word(enum window_state state) {
 	static const char *const words[WINDOW_STATE_COUNT] = {
 		[WINDOW_OPEN] = "open",
 		[WINDOW_LIMITED] = "limited",
@@ -54,8 +52,7 @@ const char *window_state_word(enum window_state state)
 	return (unsigned)state < WINDOW_STATE_COUNT ? words[state] : "unknown";
 }
 
-uint32_t window_most(const struct window *window, const struct window_settings *settings)
-{
+uint32_t window_most(const struct window *window, const struct window_settings *settings) {
 	uint32_t most = settings->limit == 0 || settings->limit > WINDOW_MOST ?
 	    WINDOW_MOST : settings->limit;
 
@@ -63,35 +60,30 @@ uint32_t window_most(const struct window *window, const struct window_settings *
 }
 
 void window_set(struct window *window, const struct window_settings *settings,
-    uint32_t concurrency)
-{
+    uint32_t concurrency) {
 	uint32_t most = window_most(window, settings);
 
 	window->concurrency = (uint16_t)(concurrency < 1 ? 1 :
 	    concurrency > most ? most : concurrency);
 }
 
-bool window_is_shut(const struct window *window)
-{
+bool window_is_shut(const struct window *window) {
 	return window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
 }
 
 /* Open or limited, by what is known of a ceiling. */
-static void be_open(struct window *window)
-{
+static void be_open(struct window *window) {
 	if (window_is_shut(window))
 		window->until_ns = 0;	/* and there was no flight since */
 	window->state = window->ceiling != 0 ? WINDOW_LIMITED : WINDOW_OPEN;
 	window->cause = WINDOW_CAUSE_COHORTS;
 }
 
-bool window_is_by_hand(const struct window *window)
-{
+bool window_is_by_hand(const struct window *window) {
 	return window_is_shut(window) && window->cause == WINDOW_CAUSE_HAND;
 }
 
-static void forget_feedback(struct window *window)
-{
+static void forget_feedback(struct window *window) {
 	window->success = 0;
 	window->failure = 0;
 	window->fail_cohorts = 0;
@@ -99,30 +91,25 @@ static void forget_feedback(struct window *window)
 	window->climb = 0;
 }
 
-void window_begin(struct window *window, const struct window_settings *settings)
-{
+void window_begin(struct window *window, const struct window_settings *settings) {
 	*window = (struct window){ .law = settings->law & 0x3, .state = WINDOW_OPEN };
 	window_set(window, settings, settings->initial);
 }
 
-static bool is_within(double value, double least, double most)
-{
+static bool is_within(double value, double least, double most) {
 	return value >= least && value <= most;		/* false for a NaN */
 }
 
-static bool is_feedback(const struct window_feedback *feedback)
-{
+static bool is_feedback(const struct window_feedback *feedback) {
 	return feedback->form <= FEEDBACK_PER_SQRT_CONCURRENCY &&
 	    is_within(feedback->amount, 0, 1);
 }
 
-static bool is_span(int64_t span_ns)
-{
+static bool is_span(int64_t span_ns) {
 	return span_ns > 0 && span_ns <= SPAN_MOST_NS;
 }
 
-bool window_settings_are_sound(const struct window_settings *settings)
-{
+bool window_settings_are_sound(const struct window_settings *settings) {
 	return settings->law < WINDOW_LAW_COUNT &&
 	    settings->initial >= 1 && settings->initial <= CONCURRENCY_MOST &&
 	    settings->limit <= CONCURRENCY_MOST &&
@@ -134,14 +121,12 @@ bool window_settings_are_sound(const struct window_settings *settings)
 }
 
 /* Sums and differences with times of the clock do not overflow. */
-static bool is_time(int64_t time_ns)
-{
+static bool is_time(int64_t time_ns) {
 	return time_ns == INT64_MAX ||
 	    (time_ns >= INT64_MIN / 2 && time_ns <= INT64_MAX / 4 * 3);
 }
 
-bool window_is_sound(const struct window *window)
-{
+bool window_is_sound(const struct window *window) {
 	return window->concurrency >= 1 && window->state < WINDOW_STATE_COUNT &&
 	    window->cause < WINDOW_CAUSE_COUNT && window->law < WINDOW_LAW_COUNT &&
 	    window->canary_step <= CANARY_STEP_MOST &&
@@ -152,8 +137,7 @@ bool window_is_sound(const struct window *window)
 	    is_within(window->fail_cohorts, 0, COHORTS_MOST);
 }
 
-void window_adjust(struct window *window, const struct window_settings *settings)
-{
+void window_adjust(struct window *window, const struct window_settings *settings) {
 	if (window->law != settings->law) {
 		window->law = settings->law & 0x3;
 		forget_feedback(window);
@@ -171,8 +155,7 @@ void window_adjust(struct window *window, const struct window_settings *settings
 /* --- results and time ------------------------------------------------------- */
 
 static void revive(struct window *window, const struct window_settings *settings,
-    uint32_t busy, struct window_change *change)
-{
+    uint32_t busy, struct window_change *change) {
 	be_open(window);
 	/* Back from the almost grave, the best concurrency is anyone's guess: the initial one,
 	 * unless another was set meanwhile. */
@@ -183,8 +166,7 @@ static void revive(struct window *window, const struct window_settings *settings
 }
 
 void window_die(struct window *window, const struct window_settings *settings,
-    int64_t now_ns, struct window_change *change)
-{
+    int64_t now_ns, struct window_change *change) {
 	window->state = WINDOW_DEAD;
 	window->cause = WINDOW_CAUSE_COHORTS;
 	window->until_ns = now_ns + settings->suspend_ns;
@@ -194,8 +176,7 @@ void window_die(struct window *window, const struct window_settings *settings,
 }
 
 bool window_counts_failure(struct window *window,
-    const struct window_settings *settings, double weight)
-{
+    const struct window_settings *settings, double weight) {
 	double limit = settings->failed_cohort_limit;
 	uint32_t cohort = window->concurrency;
 
@@ -211,8 +192,7 @@ bool window_counts_failure(struct window *window,
 	    window->fail_cohorts >= limit;
 }
 
-enum window_feedback_sign window_sign(enum window_law law, enum result_class class)
-{
+enum window_feedback_sign window_sign(enum window_law law, enum result_class class) {
 	switch (class) {
 	case RESULT_OK:
 	case RESULT_RCPT_TEMPORARY:
@@ -230,14 +210,12 @@ enum window_feedback_sign window_sign(enum window_law law, enum result_class cla
 }
 
 /* Logs give any times, in any order; no attempt starts after its result is heard. */
-static int64_t possible_start(int64_t start_ns, int64_t now_ns)
-{
+static int64_t possible_start(int64_t start_ns, int64_t now_ns) {
 	return start_ns < 0 ? 0 : start_ns < now_ns ? start_ns : now_ns;
 }
 
 void window_result(struct window *window, const struct window_settings *settings,
-    const struct window_result *told, int64_t now_ns, struct window_change *change)
-{
+    const struct window_result *told, int64_t now_ns, struct window_change *change) {
 	struct window_result copy = *told;
 	const struct window_result *result = &copy;
 	enum window_feedback_sign sign = window_sign(settings->law, result->class);
@@ -270,8 +248,7 @@ void window_result(struct window *window, const struct window_settings *settings
 }
 
 void window_late_level(struct window *window, const struct window_settings *settings,
-    enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change)
-{
+    enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change) {
 	enum window_feedback_sign sign = window_sign(settings->law, class);
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
@@ -284,8 +261,7 @@ void window_late_level(struct window *window, const struct window_settings *sett
 }
 
 void window_turn(struct window *window, const struct window_settings *settings,
-    uint32_t in_flight, int64_t now_ns, struct window_change *change)
-{
+    uint32_t in_flight, int64_t now_ns, struct window_change *change) {
 	*change = (struct window_change){ false, false, false };
 	if (window_is_shut(window) && now_ns >= window->until_ns) {
 		if (window->state == WINDOW_DEAD && window->cause == WINDOW_CAUSE_COHORTS) {
@@ -302,8 +278,7 @@ void window_turn(struct window *window, const struct window_settings *settings,
 }
 
 uint32_t window_now(const struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	uint32_t most = window_most(window, settings);
 
 	if (window_is_shut(window) && now_ns < window->until_ns)
@@ -313,8 +288,7 @@ uint32_t window_now(const struct window *window, const struct window_settings *s
 
 /* --- by rule, by hand, by another node -------------------------------------- */
 
-void window_suspend(struct window *window, enum window_cause cause, int64_t until_ns)
-{
+void window_suspend(struct window *window, enum window_cause cause, int64_t until_ns) {
 	if (window->state == WINDOW_HELD)
 		return;
 	if (window->state == WINDOW_DEAD && window->until_ns > until_ns)
@@ -326,8 +300,7 @@ void window_suspend(struct window *window, enum window_cause cause, int64_t unti
 	forget_feedback(window);
 }
 
-void window_hold(struct window *window, enum window_cause cause, int64_t until_ns)
-{
+void window_hold(struct window *window, enum window_cause cause, int64_t until_ns) {
 	window->state = WINDOW_HELD;
 	window->cause = cause & 0x7;
 	window->until_ns = until_ns;
@@ -336,8 +309,7 @@ void window_hold(struct window *window, enum window_cause cause, int64_t until_n
 }
 
 void window_set_concurrency(struct window *window, const struct window_settings *settings,
-    uint32_t concurrency)
-{
+    uint32_t concurrency) {
 	window_set(window, settings, concurrency != 0 ? concurrency :
 	    window->concurrency);
 	if (window_is_shut(window))
@@ -347,15 +319,13 @@ void window_set_concurrency(struct window *window, const struct window_settings 
 }
 
 void window_resume(struct window *window, const struct window_settings *settings,
-    uint32_t concurrency)
-{
+    uint32_t concurrency) {
 	be_open(window);
 	window_set_concurrency(window, settings, concurrency);
 }
 
 void window_set_ceiling(struct window *window, const struct window_settings *settings,
-    uint32_t ceiling, int64_t now_ns)
-{
+    uint32_t ceiling, int64_t now_ns) {
 	window->ceiling = (uint16_t)(ceiling > WINDOW_MOST ? WINDOW_MOST : ceiling);
 	window->told = 0;
 	if (ceiling != 0)

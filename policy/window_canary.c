@@ -26,14 +26,12 @@
 #define BRISK_ENOUGH	256
 #define BRISK_LEAST	320
 
-static bool probes(const struct window *window, const struct window_settings *settings)
-{
+static bool probes(const struct window *window, const struct window_settings *settings) {
 	return settings->law == WINDOW_LAW_PROBE && window->ceiling != 0 &&
 	    (settings->limit == 0 || window->ceiling < settings->limit);
 }
 
-static int64_t interval(const struct window *window, const struct window_settings *settings)
-{
+static int64_t interval(const struct window *window, const struct window_settings *settings) {
 	int64_t interval_ns = settings->canary_least_ns;
 	uint32_t steps = window->canary_step;
 
@@ -46,23 +44,20 @@ static int64_t interval(const struct window *window, const struct window_setting
 }
 
 void window_canary_wait(struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	window->canary_ns = now_ns + interval(window, settings);
 	window->canary_out = 0;
 	window->calm = 0;
 }
 
 void window_canary_lost(struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	window_canary_wait(window, settings, now_ns);
 }
 
 /* Were so many accepted, so quickly, since the interval began? */
 static bool is_brisk(const struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	int64_t since_ns = now_ns - (window->canary_ns - interval(window, settings));
 	int64_t calm = window->calm, enough = (int64_t)window->ceiling * window->ceiling *
 	    BRISK_ENOUGH;
@@ -72,8 +67,7 @@ static bool is_brisk(const struct window *window, const struct window_settings *
 }
 
 void window_canary_calm(struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	/* the first interval is short enough, and tells when the ceiling was found */
 	if (window->ceiling == 0 || window->told || window->canary_out ||
 	    window->canary_step == 0 || window->canary_ns <= now_ns)
@@ -85,8 +79,7 @@ void window_canary_calm(struct window *window, const struct window_settings *set
 }
 
 void window_raise_ceiling(struct window *window, const struct window_settings *settings,
-    uint32_t ceiling, int64_t now_ns)
-{
+    uint32_t ceiling, int64_t now_ns) {
 	bool was_full = window->concurrency >= window->ceiling;
 
 	window->refused_run = 0;
@@ -101,8 +94,7 @@ void window_raise_ceiling(struct window *window, const struct window_settings *s
 
 /* By how much the ceiling rose, or rises, with the canary that made `climb` what it is:
  * 1, 1, 2, 4 ... */
-static uint32_t climb_step(const struct window *window, uint32_t ceiling)
-{
+static uint32_t climb_step(const struct window *window, uint32_t ceiling) {
 	uint32_t step = window->climb < 2 ? 1 : UINT32_C(1) << (window->climb - 2);
 	uint32_t most = ceiling / CLIMB_PART;
 
@@ -110,8 +102,7 @@ static uint32_t climb_step(const struct window *window, uint32_t ceiling)
 }
 
 static void climb(struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	uint32_t ceiling = window->ceiling;
 
 	if (window->climb < CLIMB_MOST)
@@ -124,8 +115,7 @@ static void climb(struct window *window, const struct window_settings *settings,
 	window->weak = 0;
 }
 
-uint32_t window_climbed_from(const struct window *window)
-{
+uint32_t window_climbed_from(const struct window *window) {
 	uint32_t accepted = window_accepted(window), from;
 
 	if (window->climb == 0 || accepted >= window->ceiling)
@@ -136,8 +126,7 @@ uint32_t window_climbed_from(const struct window *window)
 }
 
 void window_canary_result(struct window *window, const struct window_settings *settings,
-    enum window_feedback_sign sign, uint32_t level, int64_t now_ns)
-{
+    enum window_feedback_sign sign, uint32_t level, int64_t now_ns) {
 	uint32_t proven = window->ceiling + 1u;
 	bool weak = window->weak;
 
@@ -164,16 +153,14 @@ void window_canary_result(struct window *window, const struct window_settings *s
 /* --- who may go ---------------------------------------------------------------------- */
 
 bool window_canary_due(const struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	return probes(window, settings) && !window->canary_out &&
 	    window->state == WINDOW_LIMITED &&
 	    window->concurrency >= window->ceiling && now_ns >= window->canary_ns;
 }
 
 void window_canary_issued(struct window *window, const struct window_settings *settings,
-    int64_t give_up_ns)
-{
+    int64_t give_up_ns) {
 	(void)settings;
 	window->canary_out = 1;
 	window->canary_ns = give_up_ns;

@@ -11,8 +11,7 @@
 #include "policy/window_laws.h"
 
 /* A decimal number at text[*at]: digits with at most one point among them. */
-static bool take_number(const char *text, size_t length, size_t *at, double *out)
-{
+static bool take_number(const char *text, size_t length, size_t *at, double *out) {
 	double value = 0, scale = 1;
 	bool point = false;
 	size_t digits = 0;
@@ -37,14 +36,12 @@ static bool take_number(const char *text, size_t length, size_t *at, double *out
 	return digits > 0;
 }
 
-static void skip_blanks(const char *text, size_t length, size_t *at)
-{
+static void skip_blanks(const char *text, size_t length, size_t *at) {
 	while (*at < length && (text[*at] == ' ' || text[*at] == '\t'))
 		(*at)++;
 }
 
-static bool is_word(const char *text, size_t length, const char *word)
-{
+static bool is_word(const char *text, size_t length, const char *word) {
 	size_t i;
 
 	for (i = 0; i < length && word[i] != '\0'; i++)
@@ -53,8 +50,7 @@ static bool is_word(const char *text, size_t length, const char *word)
 	return i == length && word[i] == '\0';
 }
 
-bool window_feedback_parse(const char *text, size_t length, struct window_feedback *out)
-{
+bool window_feedback_parse(const char *text, size_t length, struct window_feedback *out) {
 	struct window_feedback feedback = { FEEDBACK_FIXED, 0 };
 	double divisor;
 	size_t at = 0;
@@ -87,8 +83,7 @@ bool window_feedback_parse(const char *text, size_t length, struct window_feedba
 }
 
 /* Newton's way down from above, to the last bit or the one before: no library. */
-static double square_root(double x)
-{
+static double square_root(double x) {
 	double root = x, next = (x + 1) / 2;
 
 	while (next < root) {
@@ -99,8 +94,7 @@ static double square_root(double x)
 }
 
 static double amount(const struct window_settings *settings,
-    const struct window_feedback *feedback, uint32_t concurrency)
-{
+    const struct window_feedback *feedback, uint32_t concurrency) {
 	switch (feedback->form) {
 	case FEEDBACK_PER_CONCURRENCY:
 		return feedback->amount / concurrency;
@@ -114,8 +108,7 @@ static double amount(const struct window_settings *settings,
 }
 
 static void raise(struct window *window, const struct window_settings *settings,
-    uint32_t busy)
-{
+    uint32_t busy) {
 	bool postfix = settings->law == WINDOW_LAW_POSTFIX;
 	uint32_t concurrency = window->concurrency;
 	double feedback = amount(settings, &settings->positive, concurrency);
@@ -138,8 +131,7 @@ static void raise(struct window *window, const struct window_settings *settings,
 }
 
 static void lower(struct window *window, const struct window_settings *settings,
-    int64_t now_ns, struct window_change *change)
-{
+    int64_t now_ns, struct window_change *change) {
 	bool postfix = settings->law == WINDOW_LAW_POSTFIX;
 	uint32_t concurrency = window->concurrency;
 	double feedback = amount(settings, &settings->negative, concurrency);
@@ -162,8 +154,7 @@ static void lower(struct window *window, const struct window_settings *settings,
 
 void window_feedback_result(struct window *window,
     const struct window_settings *settings, uint32_t busy,
-    enum window_feedback_sign sign, int64_t now_ns, struct window_change *change)
-{
+    enum window_feedback_sign sign, int64_t now_ns, struct window_change *change) {
 	if (sign == SIGN_POSITIVE)
 		raise(window, settings, busy);
 	else

@@ -45,21 +45,18 @@
 #define DOUBT_FRESH	(1.0 / 64)	/* the same where nothing speaks against it */
 
 /* Time in 20 ms, in a circle of 22 minutes. */
-static uint16_t tick(int64_t time_ns)
-{
+static uint16_t tick(int64_t time_ns) {
 	return (uint16_t)(time_ns / (SECOND / 50));
 }
 
-static bool is_before(uint16_t a, uint16_t b)
-{
+static bool is_before(uint16_t a, uint16_t b) {
 	return (uint16_t)(a - b) > INT16_MAX;
 }
 
 /* --- what was accepted of late ----------------------------------------------- */
 
 static void turn_accepted(struct window *window, const struct window_settings *settings,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	int64_t length_ns = settings->believe_ns > 0 ? settings->believe_ns : 1;
 	uint32_t span = (uint32_t)(now_ns / length_ns) & UINT8_MAX;
 	bool next = ((window->accepted_span + 1u) & UINT8_MAX) == span;
@@ -77,22 +74,19 @@ static void turn_accepted(struct window *window, const struct window_settings *s
 	}
 }
 
-void window_note_accepted(struct window *window, uint32_t level)
-{
+void window_note_accepted(struct window *window, uint32_t level) {
 	if (level > window->accepted[0])
 		window->accepted[0] = (uint16_t)(level < WINDOW_MOST ? level : WINDOW_MOST);
 }
 
-uint32_t window_accepted(const struct window *window)
-{
+uint32_t window_accepted(const struct window *window) {
 	return window->accepted[0] > window->accepted[1] ? window->accepted[0] :
 	    window->accepted[1];
 }
 
 /* --- the ceiling -------------------------------------------------------------- */
 
-uint32_t window_proven(const struct window *window, const struct window_settings *settings)
-{
+uint32_t window_proven(const struct window *window, const struct window_settings *settings) {
 	uint32_t accepted = window_accepted(window);
 
 	if (settings->law != WINDOW_LAW_PROBE || window->ceiling != 0)
@@ -102,8 +96,7 @@ uint32_t window_proven(const struct window *window, const struct window_settings
 
 /* How many refusals in a row are likelier a limiter than chance. */
 uint32_t window_convinces(const struct window *window, const struct window_settings *settings,
-    uint32_t level)
-{
+    uint32_t level) {
 	double noise = window->noise / 65536.0, chance = noise;
 	bool contradicted = window_accepted(window) >= level;
 	uint32_t run = 1;
@@ -113,14 +106,12 @@ uint32_t window_convinces(const struct window *window, const struct window_setti
 	return contradicted && run < settings->believe_run ? settings->believe_run : run;
 }
 
-bool window_is_noisy(const struct window *window)
-{
+bool window_is_noisy(const struct window *window) {
 	return window->noise / 65536.0 > DOUBT_FRESH;
 }
 
 static void lower_ceiling(struct window *window, const struct window_settings *settings,
-    uint32_t ceiling, int64_t since_ns)
-{
+    uint32_t ceiling, int64_t since_ns) {
 	window->ceiling = (uint16_t)(ceiling < WINDOW_MOST ? ceiling : WINDOW_MOST);
 	window->told = 0;
 	window->weak = window->refused_run < settings->believe_run ? 1 : 0;
@@ -134,8 +125,7 @@ static void lower_ceiling(struct window *window, const struct window_settings *s
 }
 
 /* So many refusals meant nothing. */
-static void note_noise(struct window *window, uint32_t refusals)
-{
+static void note_noise(struct window *window, uint32_t refusals) {
 	for (uint32_t i = 0; i < refusals; i++)
 		window->noise = (uint16_t)(window->noise + (65535 - window->noise) / 16);
 	/* A ceiling that rests on less than would convince now. */
@@ -145,8 +135,7 @@ static void note_noise(struct window *window, uint32_t refusals)
 
 /* So did the row, as others were accepted at its level meanwhile; but one that convinced
  * may have ended only with what it told of. */
-static void break_run(struct window *window)
-{
+static void break_run(struct window *window) {
 	note_noise(window, window->convinced ? 1 : window->refused_run);
 	window->refused_run = 0;
 	window->convinced = 0;
@@ -155,8 +144,7 @@ static void break_run(struct window *window)
 /* Do so many refusals stand, with few deliveries accepted among them?  Their levels tell
  * soon how many were, if refusals are quick; else it takes until deliveries that began
  * after the first have ended, and none was of such a level. */
-static bool is_row(const struct window *window, uint32_t level, int64_t took_ns)
-{
+static bool is_row(const struct window *window, uint32_t level, int64_t took_ns) {
 	uint32_t run = window->refused_run, accepted = level + window->run_ended;
 	/* Those accepted may have been of lower levels. */
 	uint32_t few = window_accepted(window) < level ? (run - 1) / 2 : run / 4;
@@ -168,8 +156,7 @@ static bool is_row(const struct window *window, uint32_t level, int64_t took_ns)
 
 /* A refusal that the ceiling does not explain.  True: it was believed. */
 static bool hear_refusal(struct window *window, const struct window_settings *settings,
-    uint32_t level, int64_t start_ns, int64_t now_ns)
-{
+    uint32_t level, int64_t start_ns, int64_t now_ns) {
 	uint32_t wanted = window_convinces(window, settings, level);
 
 	if (window->refused_run < RUN_MOST)
@@ -185,16 +172,14 @@ static bool hear_refusal(struct window *window, const struct window_settings *se
 	return true;
 }
 
-static bool is_explained(const struct window *window, uint32_t level)
-{
+static bool is_explained(const struct window *window, uint32_t level) {
 	return window->ceiling != 0 && level > window->ceiling;
 }
 
 /* --- results ------------------------------------------------------------------- */
 
 static void grow(struct window *window, const struct window_settings *settings,
-    uint32_t busy)
-{
+    uint32_t busy) {
 	double part = 1.0 / window->concurrency;
 
 	if (window->concurrency >= window_most(window, settings) ||
@@ -208,8 +193,7 @@ static void grow(struct window *window, const struct window_settings *settings,
 	}
 }
 
-static void suspect(struct window *window, const struct window_settings *settings)
-{
+static void suspect(struct window *window, const struct window_settings *settings) {
 	bool fast = 2u * window->concurrency > window->lowered && !window_is_noisy(window);
 	double part = fast ? 1 : 1.0 / window->concurrency;
 
@@ -225,8 +209,7 @@ static void suspect(struct window *window, const struct window_settings *setting
 
 /* One more of the cohort, or a part of one.  True: it died. */
 static bool count_failure(struct window *window, const struct window_settings *settings,
-    double weight, int64_t now_ns, struct window_change *change)
-{
+    double weight, int64_t now_ns, struct window_change *change) {
 	if (!window_counts_failure(window, settings, weight))
 		return false;
 	/* What was found in the last hours of a site tells little about its next
@@ -245,8 +228,7 @@ static bool count_failure(struct window *window, const struct window_settings *s
 /* Accepted above a ceiling that was found from an attempt that started before it (1), or
  * after it (-1); 0: neither, or who knows. */
 static int contradicts(const struct window *window,
-    const struct window_settings *settings, const struct window_result *result)
-{
+    const struct window_settings *settings, const struct window_result *result) {
 	if (!is_explained(window, result->level) || window->told || window->canary_out ||
 	    window->canary_step != 0 || window->climb != 0 || result->start_ns == 0)
 		return 0;
@@ -255,8 +237,7 @@ static int contradicts(const struct window *window,
 
 /* --- in a row ------------------------------------------------------------------- */
 
-static void begin_run(struct window *window, uint32_t level, int64_t start_ns)
-{
+static void begin_run(struct window *window, uint32_t level, int64_t start_ns) {
 	window->run_level = (uint16_t)(level < WINDOW_MOST ? level : WINDOW_MOST);
 	window->run_first = tick(start_ns);
 	window->run_from = window->run_level;
@@ -265,8 +246,7 @@ static void begin_run(struct window *window, uint32_t level, int64_t start_ns)
 
 /* A refusal of this level joins the row, or begins one.  False: a delivery of its level
  * that began after it has ended already, so it means nothing. */
-static bool join_run(struct window *window, uint32_t level, int64_t start_ns)
-{
+static bool join_run(struct window *window, uint32_t level, int64_t start_ns) {
 	if (window->refused_run > 0) {
 		if (level < window->run_level) {
 			/* What was below the others may not be below this one. */
@@ -286,8 +266,7 @@ static bool join_run(struct window *window, uint32_t level, int64_t start_ns)
 
 /* A delivery has ended: one that began after the row shows that it is none, or is a
  * witness for it; and each makes room. */
-static void leave_run(struct window *window, const struct window_result *result)
-{
+static void leave_run(struct window *window, const struct window_result *result) {
 	bool known = result->start_ns != 0;
 	uint16_t start = tick(result->start_ns);
 
@@ -311,8 +290,7 @@ static void leave_run(struct window *window, const struct window_result *result)
 }
 
 static void hear_success(struct window *window, const struct window_settings *settings,
-    const struct window_result *result, int64_t now_ns)
-{
+    const struct window_result *result, int64_t now_ns) {
 	window->fail_cohorts = 0;
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
 	window_canary_calm(window, settings, now_ns);
@@ -336,16 +314,14 @@ static void hear_success(struct window *window, const struct window_settings *se
 
 /* Of the flight whose first no was heard before: it was given to the mail server when that had
  * not been told, and could not be called back.  What starts long after that is of another. */
-static bool is_of_flight(const struct window *window, const struct window_result *result)
-{
+static bool is_of_flight(const struct window *window, const struct window_result *result) {
 	return result->answered && result->start_ns != 0 && window->flight_ns != 0 &&
 	    result->given_ns - TOLD_NS <= window->flight_ns &&
 	    result->start_ns - OBEY_NS <= window->flight_ns;
 }
 
 /* What one counts for of which no level is known. */
-static double weigh(struct window *window, const struct window_result *result, int64_t now_ns)
-{
+static double weigh(struct window *window, const struct window_result *result, int64_t now_ns) {
 	if (result->in_flight > 0)
 		return ALIVE;
 	if (is_of_flight(window, result))
@@ -357,8 +333,7 @@ static double weigh(struct window *window, const struct window_result *result, i
 
 /* Of which no level is known: what is in flight was accepted some time ago. */
 static void hear_blind_failure(struct window *window, const struct window_settings *settings,
-    const struct window_result *result, int64_t now_ns, struct window_change *change)
-{
+    const struct window_result *result, int64_t now_ns, struct window_change *change) {
 	uint32_t in_flight = result->in_flight;
 	bool fresh = window->told || (window->climb == 0 && window->canary_step <= FRESH_STEPS);
 	/* A log may know of one less than there are. */
@@ -383,8 +358,7 @@ static void hear_blind_failure(struct window *window, const struct window_settin
 }
 
 static void hear_failure(struct window *window, const struct window_settings *settings,
-    const struct window_result *result, int64_t now_ns, struct window_change *change)
-{
+    const struct window_result *result, int64_t now_ns, struct window_change *change) {
 	int64_t start_ns = result->start_ns != 0 ? result->start_ns : now_ns;
 	uint32_t level = result->level;
 
@@ -409,8 +383,7 @@ static void hear_failure(struct window *window, const struct window_settings *se
 
 void window_probe_result(struct window *window, const struct window_settings *settings,
     const struct window_result *result, enum window_feedback_sign sign,
-    int64_t now_ns, struct window_change *change)
-{
+    int64_t now_ns, struct window_change *change) {
 	turn_accepted(window, settings, now_ns);
 	if (result->canary) {
 		bool awaited = window->canary_out && window->ceiling != 0;
@@ -438,8 +411,7 @@ void window_probe_result(struct window *window, const struct window_settings *se
 		hear_failure(window, settings, result, now_ns, change);
 }
 
-static void hear_late_success(struct window *window, uint32_t level)
-{
+static void hear_late_success(struct window *window, uint32_t level) {
 	if (window->refused_run == 0)
 		return;
 	if (level >= window->run_level)
@@ -451,8 +423,7 @@ static void hear_late_success(struct window *window, uint32_t level)
 
 /* True: it was believed. */
 static bool hear_late_refusal(struct window *window, const struct window_settings *settings,
-    uint32_t level, int64_t now_ns)
-{
+    uint32_t level, int64_t now_ns) {
 	if (level < 2)
 		return false;
 	if (window->refused_run == 0)
@@ -465,8 +436,7 @@ static bool hear_late_refusal(struct window *window, const struct window_setting
 }
 
 void window_probe_late(struct window *window, const struct window_settings *settings,
-    enum window_feedback_sign sign, uint32_t level, int64_t now_ns)
-{
+    enum window_feedback_sign sign, uint32_t level, int64_t now_ns) {
 	turn_accepted(window, settings, now_ns);
 	if (sign == SIGN_POSITIVE) {
 		if (level == 0)

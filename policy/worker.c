@@ -22,8 +22,7 @@ const struct worker_settings worker_defaults = {
 	.retry_keep_ns = INT64_C(3600000000000),
 };
 
-const char *worker_rule_word(enum worker_rule rule)
-{
+const char *worker_rule_word(enum worker_rule rule) {
 	static const char *const words[WORKER_RULE_COUNT] = {
 		[WORKER_RECENT] = "recent",
 		[WORKER_IDLE] = "idle",
@@ -42,8 +41,7 @@ const char *worker_rule_word(enum worker_rule rule)
 }
 
 bool worker_allowed(const struct worker_settings *settings, bool verification,
-    uint32_t concurrency, uint32_t free_workers)
-{
+    uint32_t concurrency, uint32_t free_workers) {
 	uint32_t most = verification ? settings->verify_max_concurrency :
 	    settings->max_message_concurrency;
 	uint32_t scale = verification ? settings->verify_scale_concurrency :
@@ -54,8 +52,7 @@ bool worker_allowed(const struct worker_settings *settings, bool verification,
 
 uint32_t worker_next_router_job(const struct worker_settings *settings,
     const uint32_t *jobs, uint32_t count, const uint32_t *concurrency,
-    uint32_t free_workers)
-{
+    uint32_t free_workers) {
 	for (uint32_t i = 0; i < count && free_workers > 0; i++)
 		if (worker_allowed(settings, jobs[i] == WORKER_VERIFICATION,
 		    concurrency[jobs[i]], free_workers))
@@ -82,14 +79,12 @@ struct list_view {
 	int64_t retry_ns;	/* first retry time of the broken ones */
 };
 
-static bool is_full(const struct workers *w, const struct worker_destination *d)
-{
+static bool is_full(const struct workers *w, const struct worker_destination *d) {
 	return w->settings.destination_limit != 0 &&
 	    d->connections.count >= w->settings.destination_limit;
 }
 
-static bool takes_jobs(const struct workers *w, const struct worker_destination *d)
-{
+static bool takes_jobs(const struct workers *w, const struct worker_destination *d) {
 	uint32_t at = d->connections.first;
 
 	while (at != NONE && connections_of(w)[at].past_age)
@@ -97,8 +92,7 @@ static bool takes_jobs(const struct workers *w, const struct worker_destination 
 	return at != NONE;
 }
 
-static enum kind kind_of(const struct workers *w, uint32_t at, int64_t now_ns)
-{
+static enum kind kind_of(const struct workers *w, uint32_t at, int64_t now_ns) {
 	const struct worker_destination *d;
 
 	if (at == NONE)
@@ -117,19 +111,16 @@ static enum kind kind_of(const struct workers *w, uint32_t at, int64_t now_ns)
 
 /* May it have one more connection? */
 static bool may_grow(const struct workers *w, const struct worker_destination *d,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	return d->retry_ns <= now_ns && !is_full(w, d);
 }
 
-static bool is_newer(const struct workers *w, uint32_t a, uint32_t b)
-{
+static bool is_newer(const struct workers *w, uint32_t a, uint32_t b) {
 	return b == NONE || connections_of(w)[a].order > connections_of(w)[b].order;
 }
 
 static void see_connections(const struct workers *w, const struct worker_destination *d,
-    struct list_view *view)
-{
+    struct list_view *view) {
 	const struct worker_connection *all = connections_of(w);
 
 	for (uint32_t at = d->connections.first; at != NONE;
@@ -148,8 +139,7 @@ static void see_connections(const struct workers *w, const struct worker_destina
 	}
 }
 
-static void see(const struct workers *w, struct list_view *view, int64_t now_ns)
-{
+static void see(const struct workers *w, struct list_view *view, int64_t now_ns) {
 	uint64_t oldest = UINT64_MAX;
 
 	view->recent = view->newest = view->idle = NONE;
@@ -181,8 +171,7 @@ static void see(const struct workers *w, struct list_view *view, int64_t now_ns)
 
 /* The nth destination of a kind, or (OPEN) of those with the fewest connections. */
 static uint64_t nth(const struct workers *w, const struct list_view *view, enum kind kind,
-    uint32_t n, int64_t now_ns)
-{
+    uint32_t n, int64_t now_ns) {
 	uint32_t i = 0;
 
 	for (; i < view->count; i++) {
@@ -201,8 +190,7 @@ static uint64_t nth(const struct workers *w, const struct list_view *view, enum 
 }
 
 /* The most recent active connection that has fewer jobs than the newest, else that. */
-static uint32_t ride(const struct workers *w, const struct list_view *view, int64_t now_ns)
-{
+static uint32_t ride(const struct workers *w, const struct list_view *view, int64_t now_ns) {
 	const struct worker_connection *all = connections_of(w);
 	uint32_t best = NONE, jobs;
 
@@ -223,15 +211,13 @@ static uint32_t ride(const struct workers *w, const struct list_view *view, int6
 
 /* --- placing --------------------------------------------------------------------------- */
 
-static uint32_t free_workers(const struct workers *w)
-{
+static uint32_t free_workers(const struct workers *w) {
 	return w->no_connection.count + w->idle.count;
 }
 
 /* A destination for a new connection.  False: there is none; *out is not ONE_MORE then. */
 static bool choose_new(const struct workers *w, const struct list_view *view, int64_t now_ns,
-    uint64_t random, struct worker_place *out)
-{
+    uint64_t random, struct worker_place *out) {
 	const uint32_t *of_kind = view->of_kind;
 
 	if (of_kind[KIND_UNUSED] > 0) {
@@ -258,15 +244,13 @@ static bool choose_new(const struct workers *w, const struct list_view *view, in
 
 /* An active connection, whatever it has, or the job waits. */
 static void choose_ride(const struct workers *w, const struct list_view *view,
-    enum worker_rule why, int64_t now_ns, struct worker_place *out)
-{
+    enum worker_rule why, int64_t now_ns, struct worker_place *out) {
 	out->connection = ride(w, view, now_ns);
 	out->rule = out->connection != NONE ? why : WORKER_WAIT;
 }
 
 static void choose(const struct workers *w, const struct list_view *view, bool allowed,
-    int64_t now_ns, uint64_t random, struct worker_place *out)
-{
+    int64_t now_ns, uint64_t random, struct worker_place *out) {
 	if (view->recent != NONE) {
 		out->rule = WORKER_RECENT;
 		out->connection = view->recent;
@@ -282,8 +266,7 @@ static void choose(const struct workers *w, const struct list_view *view, bool a
 	}
 }
 
-static void open_connection(struct workers *w, struct worker_place *out, int64_t now_ns)
-{
+static void open_connection(struct workers *w, struct worker_place *out, int64_t now_ns) {
 	struct worker_connection *connection;
 	struct worker_destination *d;
 	uint32_t at, destination;
@@ -311,8 +294,7 @@ static void open_connection(struct workers *w, struct worker_place *out, int64_t
 }
 
 static void add_job(struct workers *w, const struct worker_request *request,
-    struct worker_place *out)
-{
+    struct worker_place *out) {
 	struct worker_connection *connection = &connections_of(w)[out->connection];
 	uint32_t job = w->no_job.first;
 
@@ -332,8 +314,7 @@ static void add_job(struct workers *w, const struct worker_request *request,
 }
 
 void worker_place(struct workers *workers, const struct worker_request *request,
-    int64_t now_ns, uint64_t random, struct worker_place *out)
-{
+    int64_t now_ns, uint64_t random, struct worker_place *out) {
 	bool allowed = worker_allowed(&workers->settings,
 	    request->message == WORKER_VERIFICATION,
 	    concurrency_of(workers)[request->message], free_workers(workers));

@@ -9,8 +9,7 @@
 
 /* Forwards and backwards the same items, as many as counted and below `size'. */
 static bool is_list_sound(const struct worker_list *list, const struct worker_link *links,
-    uint32_t size)
-{
+    uint32_t size) {
 	uint32_t count = 0, previous = NONE;
 
 	for (uint32_t at = list->first; at != NONE; at = links[at].next) {
@@ -21,8 +20,7 @@ static bool is_list_sound(const struct worker_list *list, const struct worker_li
 	return count == list->count && list->last == previous;
 }
 
-static bool are_lists_sound(const struct workers *w)
-{
+static bool are_lists_sound(const struct workers *w) {
 	uint32_t workers = w->sizes.workers, jobs = w->sizes.jobs;
 
 	return is_list_sound(&w->no_connection, age_links_of(w), workers) &&
@@ -34,8 +32,7 @@ static bool are_lists_sound(const struct workers *w)
 	    w->no_job.count + w->lost.count + w->placed == jobs;
 }
 
-static bool are_connections_sound(const struct workers *w)
-{
+static bool are_connections_sound(const struct workers *w) {
 	uint32_t open = 0, idle = 0, past_age = 0, placed = 0;
 
 	for (uint32_t i = 0; i < w->sizes.workers; i++) {
@@ -60,8 +57,7 @@ static bool are_connections_sound(const struct workers *w)
 	    w->aged.count + past_age == open;
 }
 
-static bool are_destinations_sound(const struct workers *w)
-{
+static bool are_destinations_sound(const struct workers *w) {
 	uint32_t used = 0, open = 0;
 
 	for (uint32_t i = 0; i < w->sizes.destinations; i++) {
@@ -86,8 +82,7 @@ static bool are_destinations_sound(const struct workers *w)
 }
 
 /* A message has as many workers as pairs. */
-static bool is_message_sound(const struct workers *w, uint32_t message)
-{
+static bool is_message_sound(const struct workers *w, uint32_t message) {
 	uint32_t pairs = 0;
 
 	for (uint32_t i = 0; i < w->sizes.jobs; i++)
@@ -95,8 +90,7 @@ static bool is_message_sound(const struct workers *w, uint32_t message)
 	return pairs == concurrency_of(w)[message];
 }
 
-static bool are_pairs_sound(const struct workers *w)
-{
+static bool are_pairs_sound(const struct workers *w) {
 	uint32_t jobs = 0, distinct = 0, workers = 0;
 
 	for (uint32_t i = 0; i < w->sizes.jobs; i++) {
@@ -119,8 +113,7 @@ static bool are_pairs_sound(const struct workers *w)
 	return jobs == w->placed && distinct == workers;
 }
 
-bool worker_is_sound(const struct workers *workers)
-{
+bool worker_is_sound(const struct workers *workers) {
 	return are_lists_sound(workers) && are_connections_sound(workers) &&
 	    are_destinations_sound(workers) && are_pairs_sound(workers);
 }

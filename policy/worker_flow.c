@@ -10,8 +10,7 @@
 
 #define COLLECT_AT_ONCE	8
 
-void worker_close(struct workers *workers, uint32_t connection, int64_t now_ns)
-{
+void worker_close(struct workers *workers, uint32_t connection, int64_t now_ns) {
 	struct worker_connection *c = &connections_of(workers)[connection];
 	struct worker_destination *d = &destinations_of(workers)[c->destination];
 
@@ -26,8 +25,7 @@ void worker_close(struct workers *workers, uint32_t connection, int64_t now_ns)
 }
 
 /* Off its connection, which is idle if it was the last. */
-static void take_job(struct workers *w, uint32_t job, int64_t now_ns)
-{
+static void take_job(struct workers *w, uint32_t job, int64_t now_ns) {
 	uint32_t at = jobs_of(w)[job].connection;
 	struct worker_connection *connection = &connections_of(w)[at];
 
@@ -41,8 +39,7 @@ static void take_job(struct workers *w, uint32_t job, int64_t now_ns)
 	}
 }
 
-bool worker_done(struct workers *workers, uint32_t job, int64_t now_ns)
-{
+bool worker_done(struct workers *workers, uint32_t job, int64_t now_ns) {
 	uint32_t at = jobs_of(workers)[job].connection;
 	const struct worker_connection *connection = &connections_of(workers)[at];
 
@@ -54,14 +51,12 @@ bool worker_done(struct workers *workers, uint32_t job, int64_t now_ns)
 	return true;
 }
 
-void worker_connected(struct workers *workers, uint32_t connection)
-{
+void worker_connected(struct workers *workers, uint32_t connection) {
 	destinations_of(workers)[connections_of(workers)[connection].destination].retry_ns = 0;
 }
 
 void worker_lost(struct workers *workers, uint32_t connection, int64_t retry_ns,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct worker_connection *c = &connections_of(workers)[connection];
 	bool first = true;
 
@@ -78,8 +73,7 @@ void worker_lost(struct workers *workers, uint32_t connection, int64_t retry_ns,
 	worker_close(workers, connection, now_ns);
 }
 
-bool worker_next_lost(struct workers *workers, struct worker_lost_job *out)
-{
+bool worker_next_lost(struct workers *workers, struct worker_lost_job *out) {
 	uint32_t at = workers->lost.first;
 	const struct worker_job *job;
 
@@ -94,28 +88,24 @@ bool worker_next_lost(struct workers *workers, struct worker_lost_job *out)
 
 /* --- ageing ----------------------------------------------------------------------------- */
 
-static int64_t end_of(int64_t since_ns, int64_t age_ns)
-{
+static int64_t end_of(int64_t since_ns, int64_t age_ns) {
 	int64_t end_ns;
 
 	return age_ns <= 0 || __builtin_add_overflow(since_ns, age_ns, &end_ns) ?
 	    INT64_MAX : end_ns;
 }
 
-static int64_t aged_ns(const struct workers *w)
-{
+static int64_t aged_ns(const struct workers *w) {
 	return w->aged.first == NONE ? INT64_MAX :
 	    end_of(connections_of(w)[w->aged.first].opened_ns, w->settings.active_age_ns);
 }
 
-static int64_t idled_ns(const struct workers *w)
-{
+static int64_t idled_ns(const struct workers *w) {
 	return w->idle.first == NONE ? INT64_MAX :
 	    end_of(connections_of(w)[w->idle.first].idle_ns, w->settings.idle_age_ns);
 }
 
-uint32_t worker_turn(struct workers *workers, int64_t now_ns)
-{
+uint32_t worker_turn(struct workers *workers, int64_t now_ns) {
 	uint32_t at;
 
 	while (aged_ns(workers) <= now_ns) {
@@ -136,16 +126,14 @@ uint32_t worker_turn(struct workers *workers, int64_t now_ns)
 	return NONE;
 }
 
-int64_t worker_due_ns(const struct workers *workers)
-{
+int64_t worker_due_ns(const struct workers *workers) {
 	int64_t aged = aged_ns(workers), idled = idled_ns(workers);
 
 	return aged < idled ? aged : idled;
 }
 
 void worker_set_retry(struct workers *workers, uint64_t destination, int64_t retry_ns,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	uint32_t at = worker_find(workers, destination, now_ns);
 
 	if (at == NONE && retry_ns == 0)
@@ -157,8 +145,7 @@ void worker_set_retry(struct workers *workers, uint64_t destination, int64_t ret
 
 /* --- to look at ------------------------------------------------------------------------- */
 
-void worker_count(const struct workers *workers, struct worker_counts *out)
-{
+void worker_count(const struct workers *workers, struct worker_counts *out) {
 	*out = (struct worker_counts){
 		.workers = workers->sizes.workers,
 		.active = workers->open - workers->idle.count,
@@ -171,14 +158,12 @@ void worker_count(const struct workers *workers, struct worker_counts *out)
 	};
 }
 
-uint32_t worker_concurrency(const struct workers *workers, uint32_t message)
-{
+uint32_t worker_concurrency(const struct workers *workers, uint32_t message) {
 	return concurrency_of(workers)[message];
 }
 
 bool worker_see_connection(const struct workers *workers, uint32_t connection,
-    struct worker_connection_view *out)
-{
+    struct worker_connection_view *out) {
 	const struct worker_connection *c;
 
 	if (connection >= workers->sizes.workers ||
@@ -195,8 +180,7 @@ bool worker_see_connection(const struct workers *workers, uint32_t connection,
 }
 
 enum worker_record worker_see_destination(const struct workers *workers,
-    uint64_t destination, int64_t now_ns)
-{
+    uint64_t destination, int64_t now_ns) {
 	uint32_t at = worker_find(workers, destination, now_ns);
 	const struct worker_destination *d;
 

@@ -69,8 +69,7 @@ struct workers {
 	uint64_t order, collected, evicted;
 };
 
-static inline void *worker_at(const struct workers *workers, uint64_t offset)
-{
+static inline void *worker_at(const struct workers *workers, uint64_t offset) {
 	return (char *)(uintptr_t)workers + offset;
 }
 

@@ -13,13 +13,11 @@
 
 /* --- lists --------------------------------------------------------------------------- */
 
-void worker_list_begin(struct worker_list *list)
-{
+void worker_list_begin(struct worker_list *list) {
 	*list = (struct worker_list){ NONE, NONE, 0 };
 }
 
-void worker_list_append(struct worker_list *list, struct worker_link *links, uint32_t item)
-{
+void worker_list_append(struct worker_list *list, struct worker_link *links, uint32_t item) {
 	links[item] = (struct worker_link){ NONE, list->last };
 	if (list->last != NONE)
 		links[list->last].next = item;
@@ -29,8 +27,7 @@ void worker_list_append(struct worker_list *list, struct worker_link *links, uin
 	list->count++;
 }
 
-void worker_list_prepend(struct worker_list *list, struct worker_link *links, uint32_t item)
-{
+void worker_list_prepend(struct worker_list *list, struct worker_link *links, uint32_t item) {
 	links[item] = (struct worker_link){ list->first, NONE };
 	if (list->first != NONE)
 		links[list->first].previous = item;
@@ -40,8 +37,7 @@ void worker_list_prepend(struct worker_list *list, struct worker_link *links, ui
 	list->count++;
 }
 
-void worker_list_remove(struct worker_list *list, struct worker_link *links, uint32_t item)
-{
+void worker_list_remove(struct worker_list *list, struct worker_link *links, uint32_t item) {
 	struct worker_link link = links[item];
 
 	if (link.previous != NONE)
@@ -57,8 +53,7 @@ void worker_list_remove(struct worker_list *list, struct worker_link *links, uin
 
 /* --- memory -------------------------------------------------------------------------- */
 
-static uint32_t buckets_for(uint32_t count)
-{
+static uint32_t buckets_for(uint32_t count) {
 	uint32_t buckets = 1;
 
 	while (buckets < count)
@@ -66,8 +61,7 @@ static uint32_t buckets_for(uint32_t count)
 	return buckets;
 }
 
-static uint64_t take(uint64_t *end, uint64_t count, uint64_t size)
-{
+static uint64_t take(uint64_t *end, uint64_t count, uint64_t size) {
 	uint64_t at = *end;
 
 	*end += (count * size + 7) / 8 * 8;
@@ -75,8 +69,7 @@ static uint64_t take(uint64_t *end, uint64_t count, uint64_t size)
 }
 
 /* Fills in the offsets; the bytes of all. */
-static uint64_t lay_out(struct workers *w, const struct worker_sizes *sizes)
-{
+static uint64_t lay_out(struct workers *w, const struct worker_sizes *sizes) {
 	uint64_t end = (sizeof(struct workers) + 7) / 8 * 8;
 
 	w->sizes = *sizes;
@@ -97,8 +90,7 @@ static uint64_t lay_out(struct workers *w, const struct worker_sizes *sizes)
 	return end;
 }
 
-size_t worker_bytes(const struct worker_sizes *sizes)
-{
+size_t worker_bytes(const struct worker_sizes *sizes) {
 	struct workers header;
 	uint64_t bytes;
 
@@ -112,8 +104,7 @@ size_t worker_bytes(const struct worker_sizes *sizes)
 }
 
 struct workers *worker_begin(void *memory, const struct worker_sizes *sizes,
-    const struct worker_settings *settings)
-{
+    const struct worker_settings *settings) {
 	struct workers *w = memory;
 
 	*w = (struct workers){ .settings = *settings };
@@ -145,33 +136,28 @@ struct workers *worker_begin(void *memory, const struct worker_sizes *sizes,
 	return w;
 }
 
-void worker_set(struct workers *workers, const struct worker_settings *settings)
-{
+void worker_set(struct workers *workers, const struct worker_settings *settings) {
 	workers->settings = *settings;
 }
 
-static uint32_t mix(uint64_t key)
-{
+static uint32_t mix(uint64_t key) {
 	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
 /* --- destinations -------------------------------------------------------------------- */
 
-static uint32_t *bucket_of(const struct workers *w, uint64_t key)
-{
+static uint32_t *bucket_of(const struct workers *w, uint64_t key) {
 	return &destination_buckets_of(w)[mix(key) & w->destination_mask];
 }
 
-static bool is_over(int64_t since_ns, int64_t keep_ns, int64_t now_ns)
-{
+static bool is_over(int64_t since_ns, int64_t keep_ns, int64_t now_ns) {
 	int64_t end_ns;
 
 	return !__builtin_add_overflow(since_ns, keep_ns, &end_ns) && now_ns >= end_ns;
 }
 
 static bool is_stale(const struct workers *w, const struct worker_destination *d,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	if (d->connections.count > 0)
 		return false;
 	if (d->retry_ns != 0)
@@ -179,8 +165,7 @@ static bool is_stale(const struct workers *w, const struct worker_destination *d
 	return is_over(d->closed_ns, w->settings.closed_keep_ns, now_ns);
 }
 
-static uint32_t look_up(const struct workers *w, uint64_t key)
-{
+static uint32_t look_up(const struct workers *w, uint64_t key) {
 	uint32_t at = *bucket_of(w, key);
 
 	while (at != NONE && destinations_of(w)[at].key != key)
@@ -188,16 +173,14 @@ static uint32_t look_up(const struct workers *w, uint64_t key)
 	return at;
 }
 
-uint32_t worker_find(const struct workers *workers, uint64_t key, int64_t now_ns)
-{
+uint32_t worker_find(const struct workers *workers, uint64_t key, int64_t now_ns) {
 	uint32_t at = look_up(workers, key);
 
 	return at != NONE && is_stale(workers, &destinations_of(workers)[at], now_ns) ?
 	    NONE : at;
 }
 
-static void forget(struct workers *w, uint32_t at)
-{
+static void forget(struct workers *w, uint32_t at) {
 	struct worker_destination *d = &destinations_of(w)[at];
 	uint32_t *link = bucket_of(w, d->key);
 
@@ -209,8 +192,7 @@ static void forget(struct workers *w, uint32_t at)
 	w->records--;
 }
 
-void worker_collect(struct workers *workers, uint32_t count, int64_t now_ns)
-{
+void worker_collect(struct workers *workers, uint32_t count, int64_t now_ns) {
 	for (; count > 0; count--) {
 		struct worker_destination *d;
 
@@ -226,8 +208,7 @@ void worker_collect(struct workers *workers, uint32_t count, int64_t now_ns)
 }
 
 /* There are more records than connections, so that one can go. */
-static void evict(struct workers *w, int64_t now_ns)
-{
+static void evict(struct workers *w, int64_t now_ns) {
 	uint32_t retry = NONE, closed = NONE;
 
 	worker_collect(w, w->sizes.destinations, now_ns);
@@ -248,8 +229,7 @@ static void evict(struct workers *w, int64_t now_ns)
 	w->evicted++;
 }
 
-uint32_t worker_record(struct workers *workers, uint64_t key, int64_t now_ns)
-{
+uint32_t worker_record(struct workers *workers, uint64_t key, int64_t now_ns) {
 	uint32_t at = look_up(workers, key);
 	struct worker_destination *d;
 	uint32_t *bucket;
@@ -277,15 +257,13 @@ uint32_t worker_record(struct workers *workers, uint64_t key, int64_t now_ns)
 
 /* --- the workers of a message -------------------------------------------------------- */
 
-static uint32_t *pair_bucket(const struct workers *w, uint32_t message, uint32_t connection)
-{
+static uint32_t *pair_bucket(const struct workers *w, uint32_t message, uint32_t connection) {
 	uint64_t key = (uint64_t)message << 32 | connection;
 
 	return &pair_buckets_of(w)[mix(key ^ key >> 29) & w->pair_mask];
 }
 
-uint32_t worker_pair_add(struct workers *workers, uint32_t message, uint32_t connection)
-{
+uint32_t worker_pair_add(struct workers *workers, uint32_t message, uint32_t connection) {
 	struct worker_pair *pairs = pairs_of(workers);
 	uint32_t *bucket = pair_bucket(workers, message, connection), at = *bucket;
 
@@ -303,8 +281,7 @@ uint32_t worker_pair_add(struct workers *workers, uint32_t message, uint32_t con
 	return at;
 }
 
-void worker_pair_remove(struct workers *workers, uint32_t pair)
-{
+void worker_pair_remove(struct workers *workers, uint32_t pair) {
 	struct worker_pair *pairs = pairs_of(workers);
 	uint32_t *link = pair_bucket(workers, pairs[pair].message, pairs[pair].connection);
 

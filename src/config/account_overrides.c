@@ -50,8 +50,7 @@ struct overrides_work {
 
 /* One value of "recipients=1000/1d,200/1h". */
 static bool read_quota(struct overrides_work *w, enum quota_kind kind, char *text,
-    struct generation_quota *out)
-{
+    struct generation_quota *out) {
 	static const char *const paths[QUOTA_KINDS] = {
 		[QUOTA_RECIPIENTS] = "accounts[].each.recipients",
 		[QUOTA_MESSAGES] = "accounts[].each.messages",
@@ -78,8 +77,7 @@ struct limits_read {
 };
 
 static bool read_quotas(struct overrides_work *w, enum quota_kind kind, char *values,
-    struct limits_read *out)
-{
+    struct limits_read *out) {
 	char *rest = NULL;
 
 	out->kinds |= 1u << kind;
@@ -98,8 +96,7 @@ static bool read_quotas(struct overrides_work *w, enum quota_kind kind, char *va
 	return true;
 }
 
-static bool read_word(struct overrides_work *w, char *word, struct limits_read *out)
-{
+static bool read_word(struct overrides_work *w, char *word, struct limits_read *out) {
 	static const char *const names[QUOTA_KINDS] = { "recipients", "messages", "bytes" };
 	char *value = strchr(word, '=');
 	char quoted[128];
@@ -130,8 +127,7 @@ static bool read_word(struct overrides_work *w, char *word, struct limits_read *
 
 /* Does what counts for the login need more counters than it has? */
 static bool fits_entry(struct overrides_work *w, uint32_t account,
-    const struct limits_read *read)
-{
+    const struct limits_read *read) {
 	const struct generation *g = compilation_header(w->c);
 	const struct generation_account *entry = account == GENERATION_NO_ACCOUNT ? NULL :
 	    (const struct generation_account *)block_at(&w->c->block, g->accounts.accounts) +
@@ -152,8 +148,7 @@ static bool fits_entry(struct overrides_work *w, uint32_t account,
 	    account_counters(limits, count) <= GENERATION_QUOTA_COUNTERS;
 }
 
-static struct known_set *find_known(struct overrides_work *w, uint32_t text)
-{
+static struct known_set *find_known(struct overrides_work *w, uint32_t text) {
 	uint32_t at = text * UINT32_C(0x9e3779b1) & (w->known_places - 1);
 
 	while (w->known[at].text != 0 && w->known[at].text != text)
@@ -161,8 +156,7 @@ static struct known_set *find_known(struct overrides_work *w, uint32_t text)
 	return &w->known[at];
 }
 
-static bool grow_known(struct overrides_work *w)
-{
+static bool grow_known(struct overrides_work *w) {
 	uint32_t old_places = w->known_places;
 	struct known_set *old = w->known;
 
@@ -180,8 +174,7 @@ static bool grow_known(struct overrides_work *w)
 	return true;
 }
 
-static bool grow_sets(struct overrides_work *w)
-{
+static bool grow_sets(struct overrides_work *w) {
 	uint32_t room = w->set_room == 0 ? 64 : 2 * w->set_room;
 	struct generation_override_set *sets = realloc(w->sets, room * sizeof(*sets));
 
@@ -193,8 +186,7 @@ static bool grow_sets(struct overrides_work *w)
 }
 
 /* The set of these words, known or new; the caller's text is changed.  False: wrong. */
-static bool set_of(struct overrides_work *w, char *words, uint32_t account, uint32_t *set)
-{
+static bool set_of(struct overrides_work *w, char *words, uint32_t account, uint32_t *set) {
 	struct limits_read read = { .per_message = UINT32_MAX };
 	struct known_set *known;
 	char *rest = NULL;
@@ -228,8 +220,7 @@ static bool set_of(struct overrides_work *w, char *words, uint32_t account, uint
 	return !w->c->block.failed;
 }
 
-static void put_override(struct overrides_work *w, uint64_t key, uint32_t set)
-{
+static void put_override(struct overrides_work *w, uint64_t key, uint32_t set) {
 	uint32_t mask = w->place_count - 1, at = (uint32_t)key & mask;
 
 	while (w->places[at].key != 0 && w->places[at].key != key)
@@ -242,8 +233,7 @@ static void put_override(struct overrides_work *w, uint64_t key, uint32_t set)
 	w->places[at] = (struct generation_override){ key, set, w->line };
 }
 
-static void read_line(struct overrides_work *w, char *line, size_t length)
-{
+static void read_line(struct overrides_work *w, char *line, size_t length) {
 	char folded[LOGIN_MAX], *words = line + strcspn(line, " \t");
 	size_t login = (size_t)(words - line);
 	uint32_t pattern, account, set;
@@ -277,8 +267,7 @@ static void read_line(struct overrides_work *w, char *line, size_t length)
 		put_override(w, key, set);
 }
 
-static bool make_places(struct overrides_work *w, const char *text, size_t length)
-{
+static bool make_places(struct overrides_work *w, const char *text, size_t length) {
 	uint32_t lines = 1;
 
 	for (size_t i = 0; i < length && lines < LINES_MAX; i++)
@@ -290,8 +279,7 @@ static bool make_places(struct overrides_work *w, const char *text, size_t lengt
 	return w->places != NULL;
 }
 
-static void store(struct overrides_work *w)
-{
+static void store(struct overrides_work *w) {
 	size_t places = w->place_count * sizeof(*w->places);
 	size_t sets = w->set_count * sizeof(*w->sets);
 	uint32_t places_at, sets_at;
@@ -314,8 +302,7 @@ static void store(struct overrides_work *w)
 }
 
 static void compile_overrides_text(struct compilation *c, const char *name, char *text,
-    size_t length)
-{
+    size_t length) {
 	struct overrides_work w = { .c = c, .file = name };
 	char *line = text, *end = text + length;
 
@@ -345,8 +332,7 @@ static void compile_overrides_text(struct compilation *c, const char *name, char
 	free(w.places);
 }
 
-static void compile_given_text(struct compilation *c)
-{
+static void compile_given_text(struct compilation *c) {
 	char *text = malloc(c->overrides_length + 1);
 
 	if (text == NULL) {
@@ -359,8 +345,7 @@ static void compile_given_text(struct compilation *c)
 	free(text);
 }
 
-void compile_account_overrides(struct compilation *c)
-{
+void compile_account_overrides(struct compilation *c) {
 	const config_setting_t *where = config_lookup(&c->config, "account_overrides");
 	const char *path = generation_text(compilation_header(c),
 	    compilation_header(c)->accounts.overrides_file);

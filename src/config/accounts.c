@@ -30,8 +30,7 @@ static const char *const new_paths[QUOTA_KINDS] = {
 	[QUOTA_KIB] = "accounts[].new.bytes",
 };
 
-struct quota_limit account_limit(enum quota_kind kind, const struct setting_value *value)
-{
+struct quota_limit account_limit(enum quota_kind kind, const struct setting_value *value) {
 	uint64_t most = (uint64_t)value->number;
 
 	if (kind == QUOTA_KIB)
@@ -40,8 +39,7 @@ struct quota_limit account_limit(enum quota_kind kind, const struct setting_valu
 		.most = (uint32_t)(most > QUOTA_MOST ? QUOTA_MOST : most), .kind = kind };
 }
 
-unsigned account_counters(const struct quota_limit limits[], unsigned count)
-{
+unsigned account_counters(const struct quota_limit limits[], unsigned count) {
 	unsigned counters = 0;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -60,8 +58,7 @@ struct quota_list {
 };
 
 static void read_kind(struct compilation *c, const config_setting_t *group, const char *path,
-    enum quota_kind kind, struct quota_list *out)
-{
+    enum quota_kind kind, struct quota_list *out) {
 	const config_setting_t *setting = compilation_member(group, path);
 	unsigned count = setting == NULL ? 0 : setting_element_count(setting);
 
@@ -83,8 +80,7 @@ static void read_kind(struct compilation *c, const config_setting_t *group, cons
 }
 
 static struct quota_list read_group(struct compilation *c, const config_setting_t *group,
-    const char *const paths[QUOTA_KINDS])
-{
+    const char *const paths[QUOTA_KINDS]) {
 	struct quota_list list = { .count = 0 };
 
 	for (unsigned kind = 0; kind < QUOTA_KINDS; kind++)
@@ -93,8 +89,7 @@ static struct quota_list read_group(struct compilation *c, const config_setting_
 }
 
 struct generation_quotas account_store(struct compilation *c,
-    const struct generation_quota quotas[], uint32_t count)
-{
+    const struct generation_quota quotas[], uint32_t count) {
 	struct generation_quotas stored = { 0, 0 };
 
 	if (count == 0)
@@ -107,8 +102,7 @@ struct generation_quotas account_store(struct compilation *c,
 	return stored;
 }
 
-static const config_setting_t *group_of(const config_setting_t *entry, const char *path)
-{
+static const config_setting_t *group_of(const config_setting_t *entry, const char *path) {
 	const config_setting_t *group = compilation_member(entry, path);
 
 	return group != NULL && config_setting_is_group(group) ? group : NULL;
@@ -116,8 +110,7 @@ static const config_setting_t *group_of(const config_setting_t *entry, const cha
 
 /* More counters than a login has room for? */
 static void check_counters(struct compilation *c, const config_setting_t *where,
-    const struct quota_list *a, const struct quota_list *b, const char *name)
-{
+    const struct quota_list *a, const struct quota_list *b, const char *name) {
 	struct quota_limit limits[2 * GENERATION_QUOTAS_MAX];
 	unsigned count = 0;
 
@@ -132,8 +125,7 @@ static void check_counters(struct compilation *c, const config_setting_t *where,
 }
 
 static void compile_limits(struct compilation *c, const config_setting_t *entry,
-    struct generation_account *account, const char *name)
-{
+    struct generation_account *account, const char *name) {
 	const config_setting_t *each = group_of(entry, "accounts[].each");
 	const config_setting_t *all = group_of(entry, "accounts[].all");
 	const config_setting_t *fresh = group_of(entry, "accounts[].new");
@@ -162,8 +154,7 @@ static void compile_limits(struct compilation *c, const config_setting_t *entry,
 }
 
 static void compile_text(struct compilation *c, const config_setting_t *entry,
-    struct generation_account *account, const char *name)
-{
+    struct generation_account *account, const char *name) {
 	struct setting_value value;
 	char why[256];
 
@@ -179,8 +170,7 @@ static void compile_text(struct compilation *c, const config_setting_t *entry,
 }
 
 static void compile_free(struct compilation *c, const config_setting_t *entry,
-    struct generation_account *account)
-{
+    struct generation_account *account) {
 	const config_setting_t *list = compilation_member(entry, "accounts[].free");
 	unsigned count = list == NULL ? 0 : setting_element_count(list);
 	uint32_t at = count == 0 ? 0 : block_reserve(&c->block, count * sizeof(uint32_t));
@@ -206,8 +196,7 @@ static void compile_free(struct compilation *c, const config_setting_t *entry,
 }
 
 static void compile_pattern(struct compilation *c, const config_setting_t *element,
-    uint32_t account, struct generation_login_pattern *pattern)
-{
+    uint32_t account, struct generation_login_pattern *pattern) {
 	char folded[LOGIN_MAX + 1], quoted[128];
 	struct setting_value value;
 	const char *star;
@@ -233,16 +222,14 @@ static void compile_pattern(struct compilation *c, const config_setting_t *eleme
 		pattern->behind = (uint32_t)length - pattern->before - 1;
 }
 
-static unsigned pattern_count(const config_setting_t *entry)
-{
+static unsigned pattern_count(const config_setting_t *entry) {
 	const config_setting_t *match = compilation_member(entry, "accounts[].match");
 
 	return match == NULL ? 0 : setting_element_count(match);
 }
 
 static void compile_match(struct compilation *c, const config_setting_t *entry,
-    uint32_t account, const char *name)
-{
+    uint32_t account, const char *name) {
 	const config_setting_t *match = compilation_member(entry, "accounts[].match");
 	struct generation_accounts *a;
 	unsigned count = pattern_count(entry);
@@ -262,23 +249,20 @@ static void compile_match(struct compilation *c, const config_setting_t *entry,
 	}
 }
 
-static struct generation_account *account_at(struct compilation *c, uint32_t index)
-{
+static struct generation_account *account_at(struct compilation *c, uint32_t index) {
 	return (struct generation_account *)block_at(&c->block,
 	    compilation_header(c)->accounts.accounts) + index;
 }
 
 static void check_name(struct compilation *c, const config_setting_t *entry, uint32_t index,
-    uint32_t name)
-{
+    uint32_t name) {
 	for (uint32_t i = 0; i < index; i++)
 		if (name != 0 && account_at(c, i)->name == name)
 			complain(c, entry, "account name %s is already used at line %u",
 			    (const char *)block_at(&c->block, name), account_at(c, i)->line);
 }
 
-static void compile_entry(struct compilation *c, const config_setting_t *entry, uint32_t index)
-{
+static void compile_entry(struct compilation *c, const config_setting_t *entry, uint32_t index) {
 	struct generation_account account = { .action = ACCOUNT_ACTION_DEFER };
 	struct setting_value value;
 	char name[256] = "?";
@@ -299,8 +283,7 @@ static void compile_entry(struct compilation *c, const config_setting_t *entry, 
 		*account_at(c, index) = account;
 }
 
-static bool make_room(struct compilation *c, const config_setting_t *list, unsigned count)
-{
+static bool make_room(struct compilation *c, const config_setting_t *list, unsigned count) {
 	unsigned patterns = 0;
 	uint32_t accounts_at, patterns_at;
 
@@ -317,8 +300,7 @@ static bool make_room(struct compilation *c, const config_setting_t *list, unsig
 	return true;
 }
 
-void compile_accounts(struct compilation *c)
-{
+void compile_accounts(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "accounts");
 	unsigned count = list == NULL || !config_setting_is_list(list) ? 0 :
 	    (unsigned)config_setting_length(list);

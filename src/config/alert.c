@@ -18,22 +18,19 @@ static const char *const alert_words[ALERT_KINDS] = {
 #undef ALERT
 };
 
-const char *generation_alert_word(enum alert_kind kind)
-{
+const char *generation_alert_word(enum alert_kind kind) {
 	return alert_words[kind];
 }
 
 /* A directory may be "executed", too. */
-static bool is_program(const char *path)
-{
+static bool is_program(const char *path) {
 	struct stat status;
 
 	return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 unsigned compile_command_words(struct compilation *c, const char *path, const char *without,
-    uint32_t words[GENERATION_COMMAND_WORDS])
-{
+    uint32_t words[GENERATION_COMMAND_WORDS]) {
 	const config_setting_t *command = config_lookup(&c->config, path);
 	unsigned count = command == NULL ? 0 : setting_element_count(command);
 	const struct setting *row = setting_find(path);
@@ -64,8 +61,7 @@ unsigned compile_command_words(struct compilation *c, const char *path, const ch
 }
 
 /* The words of alert.on; without it all. */
-static uint32_t compile_on(const struct compilation *c)
-{
+static uint32_t compile_on(const struct compilation *c) {
 	const config_setting_t *on = config_lookup(&c->config, "alert.on");
 	const struct setting *row = setting_find("alert.on");
 	uint32_t bits = 0;
@@ -82,8 +78,7 @@ static uint32_t compile_on(const struct compilation *c)
 	return bits;
 }
 
-void compile_alert(struct compilation *c)
-{
+void compile_alert(struct compilation *c) {
 	const config_setting_t *group = config_lookup(&c->config, "alert");
 	uint32_t words[GENERATION_COMMAND_WORDS];
 	unsigned count = compile_command_words(c, "alert.command", "no alerts will be sent",

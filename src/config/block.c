@@ -8,8 +8,7 @@
 
 #include "config/generation.h"
 
-static bool grow(struct block *block, size_t bytes)
-{
+static bool grow(struct block *block, size_t bytes) {
 	size_t room = block->room;
 	char *data;
 
@@ -31,8 +30,7 @@ static bool grow(struct block *block, size_t bytes)
 	return true;
 }
 
-void block_begin(struct block *block, size_t bytes)
-{
+void block_begin(struct block *block, size_t bytes) {
 	memset(block, 0, sizeof(*block));
 	if (!grow(block, bytes))
 		return;
@@ -40,15 +38,13 @@ void block_begin(struct block *block, size_t bytes)
 	block->used = bytes;
 }
 
-void block_free(struct block *block)
-{
+void block_free(struct block *block) {
 	free(block->data);
 	free(block->texts);
 	memset(block, 0, sizeof(*block));
 }
 
-uint32_t block_reserve(struct block *block, size_t bytes)
-{
+uint32_t block_reserve(struct block *block, size_t bytes) {
 	size_t padding = -block->used & 7;
 	size_t offset;
 
@@ -62,19 +58,16 @@ uint32_t block_reserve(struct block *block, size_t bytes)
 	return (uint32_t)offset;
 }
 
-void block_trim(struct block *block, uint32_t offset, size_t bytes)
-{
+void block_trim(struct block *block, uint32_t offset, size_t bytes) {
 	if (!block->failed && offset + bytes < block->used)
 		block->used = offset + bytes;
 }
 
-void *block_at(const struct block *block, uint32_t offset)
-{
+void *block_at(const struct block *block, uint32_t offset) {
 	return block->data + offset;
 }
 
-static uint32_t hash_text(const char *text, size_t length)
-{
+static uint32_t hash_text(const char *text, size_t length) {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 
 	for (size_t i = 0; i < length; i++)
@@ -84,8 +77,7 @@ static uint32_t hash_text(const char *text, size_t length)
 
 /* Where the text is, or where it belongs. */
 static struct block_known_text *find(const struct block *block, const char *text,
-    size_t length, uint32_t hash)
-{
+    size_t length, uint32_t hash) {
 	size_t mask = block->text_room - 1, i = hash & mask;
 
 	for (; block->texts[i].offset != 0; i = (i + 1) & mask) {
@@ -98,8 +90,7 @@ static struct block_known_text *find(const struct block *block, const char *text
 	return &block->texts[i];
 }
 
-static bool grow_table(struct block *block)
-{
+static bool grow_table(struct block *block) {
 	size_t old_room = block->text_room, room = old_room == 0 ? 256 : old_room * 2;
 	struct block_known_text *texts;
 
@@ -125,8 +116,7 @@ static bool grow_table(struct block *block)
 	return true;
 }
 
-uint32_t block_text(struct block *block, const char *text)
-{
+uint32_t block_text(struct block *block, const char *text) {
 	size_t length = strlen(text);
 	struct block_known_text *place;
 	uint32_t hash;

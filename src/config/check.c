@@ -19,8 +19,7 @@ struct shelf {
 static void check_group(struct compilation *c, const config_setting_t *group,
     struct shelf shelf);
 
-static void unknown(struct compilation *c, const config_setting_t *value, struct shelf shelf)
-{
+static void unknown(struct compilation *c, const config_setting_t *value, struct shelf shelf) {
 	const char *group = shelf.path;
 	const char *name = config_setting_name(value);
 	bool kept = c->report.messages->count < REPORT_KEPT;	/* else only counted */
@@ -43,16 +42,14 @@ static void unknown(struct compilation *c, const config_setting_t *value, struct
 }
 
 static void wrong(struct compilation *c, const config_setting_t *value,
-    const struct setting *row, const char *why)
-{
+    const struct setting *row, const char *why) {
 	char spoken[SETTING_PATH_MAX];
 
 	complain(c, value, "%s: %s", setting_spoken(row->path, spoken), why);
 }
 
 static void check_scalar(struct compilation *c, const config_setting_t *value,
-    const struct setting *row)
-{
+    const struct setting *row) {
 	struct setting_value parsed;
 	char why[256];
 
@@ -60,16 +57,14 @@ static void check_scalar(struct compilation *c, const config_setting_t *value,
 		wrong(c, value, row, why);
 }
 
-static void check_listen_group(struct compilation *c, const config_setting_t *group)
-{
+static void check_listen_group(struct compilation *c, const config_setting_t *group) {
 	check_group(c, group, (struct shelf){ BOOK_MAIN, "listen.*[]" });
 	if (config_setting_get_member(group, "address") == NULL)
 		complain(c, group, "listen: a group must have an address");
 }
 
 static void check_elements(struct compilation *c, const config_setting_t *value,
-    const struct setting *row)
-{
+    const struct setting *row) {
 	if (row->type == SETTING_LISTEN && config_setting_is_group(value)) {
 		check_listen_group(c, value);
 		return;
@@ -89,8 +84,7 @@ static void check_elements(struct compilation *c, const config_setting_t *value,
 }
 
 static void check_groups(struct compilation *c, const config_setting_t *value,
-    const struct setting *row, enum setting_book book)
-{
+    const struct setting *row, enum setting_book book) {
 	char path[SETTING_PATH_MAX];
 
 	if (!config_setting_is_list(value) &&
@@ -111,8 +105,7 @@ static void check_groups(struct compilation *c, const config_setting_t *value,
 }
 
 static void check_setting(struct compilation *c, const config_setting_t *value,
-    const struct setting *row, enum setting_book book)
-{
+    const struct setting *row, enum setting_book book) {
 	switch (row->type) {
 	case SETTING_GROUP: case SETTING_WINDOW:
 		if (config_setting_is_group(value))
@@ -136,8 +129,7 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 }
 
 static void check_group(struct compilation *c, const config_setting_t *group,
-    struct shelf shelf)
-{
+    struct shelf shelf) {
 	for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
 		const config_setting_t *value = config_setting_get_elem(group, i);
 		const struct setting *row;
@@ -154,7 +146,6 @@ static void check_group(struct compilation *c, const config_setting_t *group,
 	}
 }
 
-void check_settings(struct compilation *c, enum setting_book book)
-{
+void check_settings(struct compilation *c, enum setting_book book) {
 	check_group(c, config_root_setting(&c->config), (struct shelf){ book, "" });
 }

@@ -15,15 +15,13 @@
 
 #define UNLIMITED LIMIT_NONE
 
-static bool has(const config_setting_t *group, const char *path)
-{
+static bool has(const config_setting_t *group, const char *path) {
 	return compilation_member(group, path) != NULL;
 }
 
 /* Reads masks out of one setting and adds them to the rules. */
 static void add_masks(struct class_work *w, const config_setting_t *masks, const char *what,
-    uint32_t class_index)
-{
+    uint32_t class_index) {
 	struct compilation *c = w->c;
 
 	for (unsigned i = 0; i < setting_element_count(masks); i++) {
@@ -49,16 +47,14 @@ static void add_masks(struct class_work *w, const config_setting_t *masks, const
 	}
 }
 
-static uint32_t number_or(const config_setting_t *group, const char *path, uint32_t otherwise)
-{
+static uint32_t number_or(const config_setting_t *group, const char *path, uint32_t otherwise) {
 	struct setting_value value;
 
 	return compilation_value(group, path, &value) ? (uint32_t)value.number : otherwise;
 }
 
 static struct rate_limit rate(struct class_work *w, const config_setting_t *group,
-    const char *path, const char *burst_path, const char *name)
-{
+    const char *path, const char *burst_path, const char *name) {
 	struct setting_value value;
 	struct rate_limit limit = { .count = 0 };
 
@@ -74,8 +70,7 @@ static struct rate_limit rate(struct class_work *w, const config_setting_t *grou
 }
 
 static void compile_text(struct class_work *w, const config_setting_t *group,
-    struct generation_class *class, const char *name)
-{
+    struct generation_class *class, const char *name) {
 	const config_setting_t *text = compilation_member(group, "classes[].text");
 	struct setting_value value;
 	char why[256];
@@ -99,8 +94,7 @@ static void compile_text(struct class_work *w, const config_setting_t *group,
 }
 
 static void note_place(struct class_work *w, struct generation_class *class,
-    enum generation_class_place which, const config_setting_t *setting)
-{
+    enum generation_class_place which, const config_setting_t *setting) {
 	if (setting != NULL)
 		class->places[which].file = compilation_place(w->c, setting,
 		    &class->places[which].line);
@@ -108,10 +102,9 @@ static void note_place(struct class_work *w, struct generation_class *class,
 
 /* Of sessions and inbound each stands for the other where that is not given. */
 static void note_places(struct class_work *w, const config_setting_t *group,
-    const config_setting_t *client, struct generation_class *class)
-{
-	const config_setting_t *sessions = compilation_member(group, "classes[].sessions");
-	const config_setting_t *inbound = compilation_member(group, "classes[].inbound");
+    const config_setting_t *client, struct generation_class *class) {
+	const config_setting_t *sessions = compilation_member(group, "classes[].hold_at");
+	const config_setting_t *inbound = compilation_member(group, "classes[].refuse_at");
 
 	note_place(w, class, CLASS_AT_SESSIONS, sessions != NULL ? sessions : inbound);
 	note_place(w, class, CLASS_AT_INBOUND, inbound != NULL ? inbound : sessions);
@@ -123,16 +116,15 @@ static void note_places(struct class_work *w, const config_setting_t *group,
 }
 
 static void compile_limits(struct class_work *w, const config_setting_t *group,
-    const config_setting_t *client, struct generation_class *class, const char *name)
-{
+    const config_setting_t *client, struct generation_class *class, const char *name) {
 	struct limits *limits = &class->limits;
 	struct setting_value bits;
 
-	limits->sessions = number_or(group, "classes[].sessions", UNLIMITED);
-	limits->inbound = number_or(group, "classes[].inbound", UNLIMITED);
-	if (!has(group, "classes[].sessions"))
+	limits->sessions = number_or(group, "classes[].hold_at", UNLIMITED);
+	limits->inbound = number_or(group, "classes[].refuse_at", UNLIMITED);
+	if (!has(group, "classes[].hold_at"))
 		limits->sessions = limits->inbound;
-	if (!has(group, "classes[].inbound"))
+	if (!has(group, "classes[].refuse_at"))
 		limits->inbound = limits->sessions;
 	limits->client_sessions = number_or(client, "classes[].client.sessions", UNLIMITED);
 	limits->rate = rate(w, group, "classes[].rate", "classes[].burst", name);
@@ -151,25 +143,24 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 		    name);
 	if (limits->sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->inbound > limits->sessions)
-		note(w->c, compilation_member(group, "classes[].inbound"),
-		    "class %s: inbound (%u) is above sessions (%u): valid but unusual; "
+		note(w->c, compilation_member(group, "classes[].refuse_at"),
+		    "class %s: inbound (%u) is above hold_at (%u): valid but unusual; "
 		    "outbound connections are held first",
 		    name, limits->inbound, limits->sessions);
 	if (limits->client_sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->client_sessions > limits->inbound)
 		note(w->c, compilation_member(client, "classes[].client.sessions"),
-		    "class %s: client.sessions (%u) is above inbound (%u): one client can fill "
+		    "class %s: client.sessions (%u) is above refuse_at (%u): one client can fill "
 		    "the class", name, limits->client_sessions, limits->inbound);
-	if (!has(group, "classes[].sessions") && !has(group, "classes[].inbound") &&
+	if (!has(group, "classes[].hold_at") && !has(group, "classes[].refuse_at") &&
 	    !has(group, "classes[].rate") && !has(client, "classes[].client.sessions") &&
 	    !has(client, "classes[].client.rate"))
-		note(w->c, group, "class %s sets no limit (sessions, inbound, rate, client); "
+		note(w->c, group, "class %s sets no limit (hold_at, refuse_at, rate, client); "
 		    "its sessions are only counted", name);
 }
 
 static void note_observe(struct class_work *w, const config_setting_t *group,
-    const config_setting_t *client, struct generation_class *class)
-{
+    const config_setting_t *client, struct generation_class *class) {
 	const config_t *config = &w->c->config;
 	const config_setting_t *own = compilation_member(group, "classes[].observe");
 	const config_setting_t *of_client =
@@ -185,8 +176,7 @@ static void note_observe(struct class_work *w, const config_setting_t *group,
 
 /* The switches of the class: the innermost one that is given wins. */
 static void compile_observe(struct class_work *w, const config_setting_t *group,
-    const config_setting_t *client, struct generation_class *class)
-{
+    const config_setting_t *client, struct generation_class *class) {
 	const struct generation *header = compilation_header(w->c);
 	struct setting_value value;
 
@@ -201,14 +191,12 @@ static void compile_observe(struct class_work *w, const config_setting_t *group,
 	class->bulk = (uint8_t)value.number;
 }
 
-static int by_port(const void *a, const void *b)
-{
+static int by_port(const void *a, const void *b) {
 	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
 static void compile_ports(struct class_work *w, const config_setting_t *group,
-    struct generation_class *class, const char *name)
-{
+    struct generation_class *class, const char *name) {
 	const config_setting_t *ports = compilation_member(group, "classes[].ports");
 	unsigned count = ports ? setting_element_count(ports) : 0, kept = 0;
 	uint16_t *list;
@@ -236,16 +224,14 @@ static void compile_ports(struct class_work *w, const config_setting_t *group,
 			list[class->port_count++] = list[i];
 }
 
-static bool has_milter(const struct generation *header)
-{
+static bool has_milter(const struct generation *header) {
 	for (uint32_t i = 0; i < header->listener_count; i++)
 		if (header->listeners[i].kind == LISTENER_MILTER)
 			return true;
 	return false;
 }
 
-static void compile_class(struct class_work *w, uint32_t index, const config_setting_t *group)
-{
+static void compile_class(struct class_work *w, uint32_t index, const config_setting_t *group) {
 	struct compilation *c = w->c;
 	struct generation_class *class = &w->classes[index];
 	const config_setting_t *client = compilation_member(group, "classes[].client");
@@ -291,8 +277,7 @@ struct named {
 	uint32_t index;
 };
 
-static int by_name(const void *a, const void *b)
-{
+static int by_name(const void *a, const void *b) {
 	const struct named *left = a, *right = b;
 
 	if (left->name != right->name)
@@ -301,8 +286,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Equal texts have equal offsets. */
-static void check_names(struct class_work *w)
-{
+static void check_names(struct class_work *w) {
 	struct named *names = calloc(w->class_count + 1, sizeof(*names));
 
 	if (names == NULL) {
@@ -327,8 +311,7 @@ static void check_names(struct class_work *w)
 	free(names);
 }
 
-static bool make_room(struct class_work *w, uint32_t classes, uint32_t rules)
-{
+static bool make_room(struct class_work *w, uint32_t classes, uint32_t rules) {
 	w->rule_room = rules;
 	w->classes = calloc((size_t)classes + 1, sizeof(*w->classes));
 	w->groups = calloc((size_t)classes + 1, sizeof(*w->groups));
@@ -342,8 +325,7 @@ static bool make_room(struct class_work *w, uint32_t classes, uint32_t rules)
 	return false;
 }
 
-static void free_work(struct class_work *w)
-{
+static void free_work(struct class_work *w) {
 	free(w->classes);
 	free(w->groups);
 	free(w->rules);
@@ -352,8 +334,7 @@ static void free_work(struct class_work *w)
 	memset(w, 0, sizeof(*w));
 }
 
-static uint32_t count_masks(const config_setting_t *list)
-{
+static uint32_t count_masks(const config_setting_t *list) {
 	uint32_t count = 0;
 
 	for (unsigned i = 0; i < (unsigned)config_setting_length(list); i++) {
@@ -366,8 +347,7 @@ static uint32_t count_masks(const config_setting_t *list)
 	return count;
 }
 
-static void compile_list(struct compilation *c, const config_setting_t *list)
-{
+static void compile_list(struct compilation *c, const config_setting_t *list) {
 	struct class_work w = { .c = c };
 	uint32_t length = (uint32_t)config_setting_length(list);
 
@@ -390,8 +370,7 @@ static void compile_list(struct compilation *c, const config_setting_t *list)
 	free_work(&w);
 }
 
-static void compile_exempt(struct compilation *c)
-{
+static void compile_exempt(struct compilation *c) {
 	const config_setting_t *exempt = config_lookup(&c->config, "exempt");
 	struct class_work w = { .c = c };
 	uint32_t index;
@@ -411,8 +390,7 @@ static void compile_exempt(struct compilation *c)
 	free_work(&w);
 }
 
-void compile_classes(struct compilation *c)
-{
+void compile_classes(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "classes");
 
 	compile_exempt(c);

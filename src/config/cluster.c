@@ -16,8 +16,7 @@
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:";
 
 /* Of `plain`, the last `without` characters left out. */
-static bool is_plain(const char *text, size_t without)
-{
+static bool is_plain(const char *text, size_t without) {
 	char allowed[sizeof(plain)];
 
 	memcpy(allowed, plain, sizeof(plain));
@@ -26,8 +25,7 @@ static bool is_plain(const char *text, size_t without)
 }
 
 /* The other machines know it by this name, and it is part of keys. */
-static void check_names(struct compilation *c, const config_setting_t *group)
-{
+static void check_names(struct compilation *c, const config_setting_t *group) {
 	const config_setting_t *node = compilation_member(group, "cluster.node");
 	const config_setting_t *prefix = compilation_member(group, "cluster.prefix");
 	struct setting_value value;
@@ -45,8 +43,7 @@ static void check_names(struct compilation *c, const config_setting_t *group)
 }
 
 static void check_password(struct compilation *c, const config_setting_t *where,
-    const char *path, const struct stat *status)
-{
+    const char *path, const struct stat *status) {
 	char quoted[256];
 	size_t length, end;
 	char *text;
@@ -84,8 +81,7 @@ static void check_password(struct compilation *c, const config_setting_t *where,
 }
 
 /* Whoever only checks a file may not be allowed to read the password. */
-static void look_at_password(struct compilation *c, const config_setting_t *group)
-{
+static void look_at_password(struct compilation *c, const config_setting_t *group) {
 	const config_setting_t *where = compilation_member(group, "cluster.password_file");
 	struct setting_value value;
 	struct stat status;
@@ -104,8 +100,7 @@ static void look_at_password(struct compilation *c, const config_setting_t *grou
 		check_password(c, where, value.text, &status);
 }
 
-static void check_given(struct compilation *c, const config_setting_t *group)
-{
+static void check_given(struct compilation *c, const config_setting_t *group) {
 	static const char *const needed[] = { "cluster.redis", "cluster.node", "cluster.nodes" };
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
@@ -117,8 +112,7 @@ static void check_given(struct compilation *c, const config_setting_t *group)
 		    "cluster.user is set without password_file: no password is sent");
 }
 
-void compile_cluster(struct compilation *c)
-{
+void compile_cluster(struct compilation *c) {
 	const config_setting_t *group = config_lookup(&c->config, "cluster");
 	struct generation_cluster *cluster;
 	uint32_t line;
@@ -141,8 +135,7 @@ void compile_cluster(struct compilation *c)
 
 /* What is fixed for one node, or 0: then mail waits while the server is away. */
 static void note_fixed(struct compilation *c, const config_setting_t *where,
-    const struct limits *limits, const char *name)
-{
+    const struct limits *limits, const char *name) {
 	const struct generation_cluster *cluster = &compilation_header(c)->cluster;
 	struct share_pools whole = share_pools_of(limits->sessions, limits->inbound), fixed;
 
@@ -161,8 +154,7 @@ static void note_fixed(struct compilation *c, const config_setting_t *where,
 }
 
 void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
-    struct generation_class *class, const char *name)
-{
+    struct generation_class *class, const char *name) {
 	const config_setting_t *where = compilation_member(group, "classes[].scope");
 	const struct limits *limits = &class->limits;
 	struct setting_value value;
@@ -182,8 +174,7 @@ void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
 		    "separately, whatever scope is", name);
 }
 
-void compile_cluster_end(struct compilation *c)
-{
+void compile_cluster_end(struct compilation *c) {
 	const config_setting_t *group = config_lookup(&c->config, "cluster");
 	struct generation *g = compilation_header(c);
 	bool any = false;
@@ -196,8 +187,7 @@ void compile_cluster_end(struct compilation *c)
 		    "shared");
 }
 
-void generation_share_out(struct generation *g)
-{
+void generation_share_out(struct generation *g) {
 	const struct generation_cluster *cluster = &g->cluster;
 
 	for (uint32_t i = 0; i < g->class_count; i++) {

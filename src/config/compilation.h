@@ -28,8 +28,7 @@ struct compilation {
 };
 
 /* The header of the block: valid until the block grows. */
-static inline struct generation *compilation_header(const struct compilation *c)
-{
+static inline struct generation *compilation_header(const struct compilation *c) {
 	return (struct generation *)(void *)c->block.data;
 }
 

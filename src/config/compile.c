@@ -29,15 +29,13 @@ const char *__lsan_default_suppressions(void);
 
 /* libconfig 1.5 loses the text that it was reading when it meets a syntax error:
  * some bytes for each such file, nothing that we could free. */
-const char *__lsan_default_suppressions(void)
-{
+const char *__lsan_default_suppressions(void) {
 	return "leak:strbuf_append\nleak:strbuf_ensure_capacity\nleak:libconfig.so\n";
 }
 #endif
 
 void compilation_say(struct compilation *c, enum message_severity severity,
-    const config_setting_t *where, const char *format, ...)
-{
+    const config_setting_t *where, const char *format, ...) {
 	unsigned line = where ? config_setting_source_line(where) : 0, file_line;
 	const char *file = source_place(&c->source, line, &file_line);
 	char text[384];
@@ -51,8 +49,7 @@ void compilation_say(struct compilation *c, enum message_severity severity,
 }
 
 uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
-    uint32_t *line)
-{
+    uint32_t *line) {
 	unsigned file_line;
 	const char *file = source_place(&c->source, config_setting_source_line(where),
 	    &file_line);
@@ -63,8 +60,7 @@ uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
 	return c->last_file;
 }
 
-const config_setting_t *compilation_member(const config_setting_t *group, const char *path)
-{
+const config_setting_t *compilation_member(const config_setting_t *group, const char *path) {
 	const char *point = strrchr(path, '.');
 
 	if (group == NULL)
@@ -74,8 +70,7 @@ const config_setting_t *compilation_member(const config_setting_t *group, const 
 }
 
 bool compilation_value_of(const struct setting *row, const config_setting_t *group,
-    struct setting_value *out)
-{
+    struct setting_value *out) {
 	const config_setting_t *value = compilation_member(group, row->path);
 	char why[256];
 
@@ -89,14 +84,12 @@ bool compilation_value_of(const struct setting *row, const config_setting_t *gro
 }
 
 bool compilation_value(const config_setting_t *group, const char *path,
-    struct setting_value *out)
-{
+    struct setting_value *out) {
 	return compilation_value_of(setting_find(path), group, out);
 }
 
 /* Stores a number of `bytes` at `offset` of the header. */
-static void store_number(struct compilation *c, const struct setting *row, int64_t number)
-{
+static void store_number(struct compilation *c, const struct setting *row, int64_t number) {
 	char *at = (char *)compilation_header(c) + row->offset;
 	uint32_t four = (uint32_t)number;
 	uint8_t one = (uint8_t)number;
@@ -110,8 +103,7 @@ static void store_number(struct compilation *c, const struct setting *row, int64
 }
 
 /* Every setting whose row says where it is kept. */
-static void compile_plain_settings(struct compilation *c)
-{
+static void compile_plain_settings(struct compilation *c) {
 	size_t count;
 	const struct setting *rows = settings(&count);
 
@@ -140,8 +132,7 @@ static void compile_plain_settings(struct compilation *c)
 }
 
 /* Another state file is another Postern: it does not take the journal of the first. */
-static void compile_journal(struct compilation *c)
-{
+static void compile_journal(struct compilation *c) {
 	const struct setting *state = setting_find("state.path");
 	char state_path[PATH_MAX], path[PATH_MAX];
 	uint32_t text;
@@ -157,22 +148,19 @@ static void compile_journal(struct compilation *c)
 	compilation_header(c)->journal.path = text;
 }
 
-static void compile_version(struct compilation *c)
-{
+static void compile_version(struct compilation *c) {
 	if (config_lookup(&c->config, "version") == NULL)
 		note(c, NULL, "version = 1; is missing: assuming version 1");
 }
 
-static void compile_observe(struct compilation *c)
-{
+static void compile_observe(struct compilation *c) {
 	struct generation *header = compilation_header(c);
 
 	if (config_lookup(&c->config, "outbound.observe") == NULL)
 		header->outbound_observe = header->observe;
 }
 
-static void compile_requeue_rate(struct compilation *c)
-{
+static void compile_requeue_rate(struct compilation *c) {
 	struct generation *header = compilation_header(c);
 	struct setting_value value;
 
@@ -181,8 +169,7 @@ static void compile_requeue_rate(struct compilation *c)
 		.period_ns = value.period_ns };
 }
 
-static void compile_witness(struct compilation *c)
-{
+static void compile_witness(struct compilation *c) {
 	const config_setting_t *ports = config_lookup(&c->config, "witness.ports");
 	const config_setting_t *netns = config_lookup(&c->config, "witness.netns");
 	struct generation *header = compilation_header(c);
@@ -225,22 +212,20 @@ static void compile_witness(struct compilation *c)
 
 /* A limit of both directions that holds no mail back, where clients are refused.  Without a mail
  * server there is no mail to hold, as far as the file tells. */
-static void note_outbound(struct compilation *c)
-{
+static void note_outbound(struct compilation *c) {
 	const config_setting_t *classes = config_lookup(&c->config, "classes");
 	const config_setting_t *where = config_lookup(&c->config, "outbound.observe");
 	const struct generation *header = compilation_header(c);
 	unsigned count = classes != NULL ? setting_element_count(classes) : 0, at = 0;
 
-	while (at < count && compilation_member(setting_element(classes, at), "sessions") == NULL)
+	while (at < count && compilation_member(setting_element(classes, at), "hold_at") == NULL)
 		at++;
 	if (at < count && !header->observe && header->outbound_observe && header->mta_count > 0)
-		note(c, where, "classes.sessions holds back no outbound mail: outbound.observe is "
+		note(c, where, "classes.hold_at holds back no outbound mail: outbound.observe is "
 		    "on");
 }
 
-static void compile_accounts_or_complain(struct compilation *c)
-{
+static void compile_accounts_or_complain(struct compilation *c) {
 #ifdef WITH_ACCOUNTS
 	compile_accounts(c);
 #else
@@ -253,8 +238,7 @@ static void compile_accounts_or_complain(struct compilation *c)
 #endif
 }
 
-static void compile_all(struct compilation *c, const char *name)
-{
+static void compile_all(struct compilation *c, const char *name) {
 	struct generation *header;
 	struct setting_value proof;
 	uint32_t file;
@@ -268,7 +252,7 @@ static void compile_all(struct compilation *c, const char *name)
 	header->layout = generation_layout();
 	header->loaded_wall_s = clock_wall_s();
 	header->file = file;
-	compilation_value(config_root_setting(&c->config), "proof", &proof);
+	compilation_value(config_root_setting(&c->config), "liveness", &proof);
 	c->proof = proof.number;
 	compile_version(c);
 	compile_plain_settings(c);
@@ -305,8 +289,7 @@ static void compile_all(struct compilation *c, const char *name)
 }
 
 /* Hands the block over, or says why there is none. */
-static struct generation *finish(struct compilation *c, const char *name)
-{
+static struct generation *finish(struct compilation *c, const char *name) {
 	struct generation *result = NULL;
 
 	/* the block ends with a NUL: no text in it runs over */
@@ -324,8 +307,7 @@ static struct generation *finish(struct compilation *c, const char *name)
 }
 
 /* libconfig says where it stopped, not why. */
-static const char *syntax_hint(const char *error)
-{
+static const char *syntax_hint(const char *error) {
 	if (strcmp(error, "syntax error") != 0)
 		return "";
 	return " here or just before: a bracket, quote or comma is missing, or there is a "
@@ -333,8 +315,7 @@ static const char *syntax_hint(const char *error)
 }
 
 /* The name that is set in this line, where it is one alone; its length, or 0. */
-static size_t name_in_line(const char *text, unsigned line, const char **name)
-{
+static size_t name_in_line(const char *text, unsigned line, const char **name) {
 	static const char of_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	    "0123456789_*-";
 	size_t length = 0, at_length;
@@ -359,8 +340,7 @@ static size_t name_in_line(const char *text, unsigned line, const char **name)
 	return length;
 }
 
-void compilation_syntax_error(struct compilation *c)
-{
+void compilation_syntax_error(struct compilation *c) {
 	unsigned line = (unsigned)config_error_line(&c->config), file_line;
 	const char *file = source_place(&c->source, line, &file_line), *name = "";
 	const char *error = config_error_text(&c->config);
@@ -375,8 +355,7 @@ void compilation_syntax_error(struct compilation *c)
 		    syntax_hint(error));
 }
 
-static struct generation *compile_source(struct compilation *c, const char *name)
-{
+static struct generation *compile_source(struct compilation *c, const char *name) {
 	struct generation *result = NULL;
 
 	if (!c->source.usable)
@@ -396,8 +375,7 @@ static struct generation *compile_source(struct compilation *c, const char *name
 }
 
 static struct generation *compile_file(struct compilation *c, const char *path,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	struct generation *result;
 
 	c->reads_files = true;
@@ -409,14 +387,12 @@ static struct generation *compile_file(struct compilation *c, const char *path,
 	return result;
 }
 
-static void compilation_free(struct compilation *c)
-{
+static void compilation_free(struct compilation *c) {
 	config_destroy(&c->config);
 	source_free(&c->source);
 }
 
-struct generation *config_compile(const char *path, struct config_messages *messages)
-{
+struct generation *config_compile(const char *path, struct config_messages *messages) {
 	struct compilation c = { .places_only = false };
 	struct generation *result = compile_file(&c, path, messages);
 
@@ -424,15 +400,13 @@ struct generation *config_compile(const char *path, struct config_messages *mess
 	return result;
 }
 
-struct generation *config_compile_at_last(const char *path, struct config_messages *messages)
-{
+struct generation *config_compile_at_last(const char *path, struct config_messages *messages) {
 	struct compilation c = { .places_only = false };
 
 	return compile_file(&c, path, messages);
 }
 
-struct generation *config_compile_places(const char *path, struct config_messages *messages)
-{
+struct generation *config_compile_places(const char *path, struct config_messages *messages) {
 	struct compilation c = { .places_only = true };
 	struct generation *result = compile_file(&c, path, messages);
 
@@ -440,8 +414,7 @@ struct generation *config_compile_places(const char *path, struct config_message
 	return result;
 }
 
-char *config_expanded_text(const char *path)
-{
+char *config_expanded_text(const char *path) {
 	struct config_messages messages;
 	struct report report;
 	struct source source;
@@ -461,14 +434,12 @@ char *config_expanded_text(const char *path)
 }
 
 struct generation *config_compile_text(const char *text, const char *name,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	return config_compile_texts(text, name, NULL, NULL, messages);
 }
 
 static struct generation *compile_text(struct compilation *c, const char *text, const char *name,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	struct generation *result;
 
 	report_begin(&c->report, messages);
@@ -481,8 +452,7 @@ static struct generation *compile_text(struct compilation *c, const char *text, 
 }
 
 struct generation *config_compile_texts(const char *text, const char *name,
-    const char *providers, const char *providers_name, struct config_messages *messages)
-{
+    const char *providers, const char *providers_name, struct config_messages *messages) {
 	struct compilation c;
 
 	memset(&c, 0, sizeof(c));
@@ -492,8 +462,7 @@ struct generation *config_compile_texts(const char *text, const char *name,
 }
 
 struct generation *config_compile_accounts(const char *text, const char *name,
-    const char *overrides, size_t overrides_length, struct config_messages *messages)
-{
+    const char *overrides, size_t overrides_length, struct config_messages *messages) {
 	struct compilation c;
 
 	memset(&c, 0, sizeof(c));

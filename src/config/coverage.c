@@ -25,8 +25,7 @@ struct coverage {
 	uint32_t *taken_by;	/* by rule: else which rule comes first */
 };
 
-uint32_t build_index(struct class_work *w)
-{
+uint32_t build_index(struct class_work *w) {
 	size_t index_bytes, scratch_bytes;
 	uint32_t offset, present = 0;
 	void *scratch;
@@ -50,8 +49,7 @@ uint32_t build_index(struct class_work *w)
 }
 
 static bool serves_port(const struct class_work *w, const struct generation_class *class,
-    uint16_t port)
-{
+    uint16_t port) {
 	const uint16_t *ports = block_at(&w->c->block, class->ports);
 
 	if (class->any_port)
@@ -63,8 +61,7 @@ static bool serves_port(const struct class_work *w, const struct generation_clas
 }
 
 /* Which masks of this view can match? */
-static void cover(const struct class_work *w, uint32_t index, struct coverage *coverage)
-{
+static void cover(const struct class_work *w, uint32_t index, struct coverage *coverage) {
 	for (uint32_t i = 0; i < w->rule_count; i++) {
 		uint32_t by;
 
@@ -80,8 +77,7 @@ static void cover(const struct class_work *w, uint32_t index, struct coverage *c
 
 /* The index of the view whose classes are `serves` (taken over), new or shared. */
 static uint32_t view(struct class_work *w, struct views *views, uint8_t *serves,
-    struct coverage *coverage)
-{
+    struct coverage *coverage) {
 	uint32_t index;
 
 	for (unsigned i = 0; i < views->count; i++)
@@ -101,8 +97,7 @@ static uint32_t view(struct class_work *w, struct views *views, uint8_t *serves,
 
 /* port 0: no port that is named; -1: outbound. */
 static uint32_t view_of_port(struct class_work *w, struct views *views, int port,
-    struct coverage *coverage)
-{
+    struct coverage *coverage) {
 	uint8_t *serves = malloc((size_t)w->class_count + 1);
 
 	if (serves == NULL || w->c->block.failed) {
@@ -117,8 +112,7 @@ static uint32_t view_of_port(struct class_work *w, struct views *views, int port
 }
 
 /* The ports that classes name, sorted; false (and said) when there are too many. */
-static bool gather_ports(struct class_work *w, uint16_t *ports, uint32_t *count)
-{
+static bool gather_ports(struct class_work *w, uint16_t *ports, uint32_t *count) {
 	static const uint32_t most = GENERATION_PORTS_MAX;
 
 	*count = 0;
@@ -145,23 +139,20 @@ static bool gather_ports(struct class_work *w, uint16_t *ports, uint32_t *count)
 	return true;
 }
 
-static void name_rule(const struct class_work *w, uint32_t rule, char *out, size_t size)
-{
+static void name_rule(const struct class_work *w, uint32_t rule, char *out, size_t size) {
 	const char *text = block_at(&w->c->block, w->rules[rule].text);
 
 	log_quote(out, size, text, strlen(text));
 }
 
-static void name_class(const struct class_work *w, uint32_t class, char *out, size_t size)
-{
+static void name_class(const struct class_work *w, uint32_t class, char *out, size_t size) {
 	const char *name = w->classes[class].name == 0 ? "?" :
 	    block_at(&w->c->block, w->classes[class].name);
 
 	log_quote(out, size, name, strlen(name));
 }
 
-static void say_mask(struct class_work *w, uint32_t rule, uint32_t by)
-{
+static void say_mask(struct class_work *w, uint32_t rule, uint32_t by) {
 	char mask[64], other[64], class[96];
 	const char *file = block_at(&w->c->block, w->rules[by].file);
 	bool same = w->rules[rule].class_index == w->rules[by].class_index;
@@ -174,8 +165,7 @@ static void say_mask(struct class_work *w, uint32_t rule, uint32_t by)
 	    file, w->rules[by].line);
 }
 
-static void say_class(struct class_work *w, uint32_t index, uint32_t rule, uint32_t by)
-{
+static void say_class(struct class_work *w, uint32_t index, uint32_t rule, uint32_t by) {
 	char name[96], mask[64], other[64], class[96];
 	const char *file = block_at(&w->c->block, w->rules[by].file);
 
@@ -189,8 +179,7 @@ static void say_class(struct class_work *w, uint32_t index, uint32_t rule, uint3
 }
 
 /* Rules stand by class. */
-static void say_what_is_taken(struct class_work *w, const struct coverage *coverage)
-{
+static void say_what_is_taken(struct class_work *w, const struct coverage *coverage) {
 	for (uint32_t first = 0, next; first < w->rule_count; first = next) {
 		uint32_t class = w->rules[first].class_index;
 		bool reached = false;
@@ -209,8 +198,7 @@ static void say_what_is_taken(struct class_work *w, const struct coverage *cover
 }
 
 /* Copies an array into the block: its offset. */
-static uint32_t store(struct class_work *w, const void *array, size_t bytes)
-{
+static uint32_t store(struct class_work *w, const void *array, size_t bytes) {
 	uint32_t offset = block_reserve(&w->c->block, bytes);
 
 	if (offset != 0 && bytes > 0)
@@ -218,8 +206,7 @@ static uint32_t store(struct class_work *w, const void *array, size_t bytes)
 	return offset;
 }
 
-static void note_missing_catch_all(struct class_work *w)
-{
+static void note_missing_catch_all(struct class_work *w) {
 	for (uint32_t i = 0; i < w->rule_count; i++)
 		if (w->masks[i].mask.kind == MASK_ALL)
 			return;
@@ -230,8 +217,7 @@ static void note_missing_catch_all(struct class_work *w)
 	    "admitted uncounted");
 }
 
-static void build_views(struct class_work *w, struct views *views, struct coverage *coverage)
-{
+static void build_views(struct class_work *w, struct views *views, struct coverage *coverage) {
 	uint16_t ports[GENERATION_PORTS_MAX];
 	uint32_t index[GENERATION_PORTS_MAX], count, other, outbound;
 	struct generation *header;
@@ -254,8 +240,7 @@ static void build_views(struct class_work *w, struct views *views, struct covera
 	header->outbound_index = outbound;
 }
 
-void build_indexes(struct class_work *w)
-{
+void build_indexes(struct class_work *w) {
 	struct coverage coverage = {
 		.reached = calloc((size_t)w->rule_count + 1, 1),
 		.taken_by = calloc((size_t)w->rule_count + 1, sizeof(uint32_t)),

@@ -6,8 +6,7 @@
 #include "config/compile.h"
 #include "config/setting.h"
 
-static uint64_t number_at(const struct generation *g, const struct setting *row)
-{
+static uint64_t number_at(const struct generation *g, const struct setting *row) {
 	const char *at = (const char *)g + row->offset;
 	uint64_t eight;
 	uint32_t four;
@@ -24,24 +23,21 @@ static uint64_t number_at(const struct generation *g, const struct setting *row)
 }
 
 static bool same_text(const struct generation *a, uint64_t a_offset,
-    const struct generation *b, uint64_t b_offset)
-{
+    const struct generation *b, uint64_t b_offset) {
 	return strcmp(generation_text(a, (uint32_t)a_offset),
 	    generation_text(b, (uint32_t)b_offset)) == 0;
 }
 
 /* The next listener of a kind from `at` on, or NULL. */
 static const struct generation_listener *next_listener(const struct generation *g,
-    size_t kind, uint32_t *at)
-{
+    size_t kind, uint32_t *at) {
 	while (*at < g->listener_count)
 		if (g->listeners[(*at)++].kind == kind)
 			return &g->listeners[*at - 1];
 	return NULL;
 }
 
-static bool same_listeners(const struct generation *a, const struct generation *b, size_t kind)
-{
+static bool same_listeners(const struct generation *a, const struct generation *b, size_t kind) {
 	uint32_t a_at = 0, b_at = 0;
 
 	for (;;) {
@@ -60,8 +56,7 @@ static bool same_listeners(const struct generation *a, const struct generation *
 	}
 }
 
-static bool same_netns(const struct generation *a, const struct generation *b)
-{
+static bool same_netns(const struct generation *a, const struct generation *b) {
 	if (a->netns_count != b->netns_count)
 		return false;
 	for (uint32_t i = 0; i < a->netns_count; i++)
@@ -72,8 +67,7 @@ static bool same_netns(const struct generation *a, const struct generation *b)
 
 void config_restart_differences(const struct generation *running,
     const struct generation *wanted,
-    void (*each)(void *context, const char *setting), void *context)
-{
+    void (*each)(void *context, const char *setting), void *context) {
 	size_t count;
 	const struct setting *rows = settings(&count);
 

@@ -13,8 +13,7 @@
 
 #define PREFIXES_BYTES	100000	/* of one family: the system takes 128 KiB a variable */
 
-void compile_gate_command(struct compilation *c)
-{
+void compile_gate_command(struct compilation *c) {
 	uint32_t words[GENERATION_COMMAND_WORDS];
 	unsigned count = compile_command_words(c, "gate.command",
 	    "full classes will only be logged", words);
@@ -32,8 +31,7 @@ struct list {
 	bool overrun;
 };
 
-static void add(struct list *list, const char *word)
-{
+static void add(struct list *list, const char *word) {
 	if (list->length + strlen(word) + 2 > PREFIXES_BYTES)
 		list->overrun = true;
 	else
@@ -41,8 +39,7 @@ static void add(struct list *list, const char *word)
 		    list->length == 0 ? "" : " ", word);
 }
 
-static void add_mask(const struct mask *mask, struct list *v4, struct list *v6)
-{
+static void add_mask(const struct mask *mask, struct list *v4, struct list *v6) {
 	char text[ADDRESS_TEXT_MAX];
 
 	if (mask->kind == MASK_ALL) {
@@ -54,8 +51,7 @@ static void add_mask(const struct mask *mask, struct list *v4, struct list *v6)
 	}
 }
 
-void compile_gate_exempt(struct class_work *w)
-{
+void compile_gate_exempt(struct class_work *w) {
 	struct compilation *c = w->c;
 	struct list v4 = { .text = calloc(1, PREFIXES_BYTES) };
 	struct list v6 = { .text = calloc(1, PREFIXES_BYTES) };

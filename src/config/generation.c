@@ -19,15 +19,13 @@
  * changes while the sizes do not. */
 #define GENERATION_VERSION 6
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
+static uint64_t mix(uint64_t hash, uint64_t value) {
 	for (int i = 0; i < 8; i++, value >>= 8)
 		hash = (hash ^ (value & 0xff)) * UINT64_C(0x100000001b3);
 	return hash;
 }
 
-static uint64_t mix_name(uint64_t hash, const char *name)
-{
+static uint64_t mix_name(uint64_t hash, const char *name) {
 	for (; *name != '\0'; name++)
 		hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
 	return hash;
@@ -153,8 +151,7 @@ _Static_assert(sizeof(struct generation_rule) ==
 _Static_assert(sizeof(struct generation) - (0 GENERATION_FIELDS(SUM_FIELD, generation)) < 16,
     "every field is named, but for padding");
 
-uint64_t generation_layout(void)
-{
+uint64_t generation_layout(void) {
 	uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), GENERATION_VERSION);
 
 	LISTENER_FIELDS(MIX_FIELD, generation_listener)
@@ -186,8 +183,7 @@ uint64_t generation_layout(void)
 }
 
 static bool array_fits(const struct generation *g, uint32_t offset, uint64_t count,
-    size_t size, size_t alignment)
-{
+    size_t size, size_t alignment) {
 	if (count == 0)
 		return true;
 	return offset >= sizeof(*g) && offset % alignment == 0 && offset < g->bytes &&
@@ -195,19 +191,16 @@ static bool array_fits(const struct generation *g, uint32_t offset, uint64_t cou
 }
 
 /* A text ends inside, as the block ends with a NUL. */
-static bool text_fits(const struct generation *g, uint32_t offset)
-{
+static bool text_fits(const struct generation *g, uint32_t offset) {
 	return offset == 0 || (offset >= sizeof(*g) && offset < g->bytes);
 }
 
-static bool index_fits(const struct generation *g, uint32_t offset)
-{
+static bool index_fits(const struct generation *g, uint32_t offset) {
 	return offset == 0 || (array_fits(g, offset, 1, 8, 8) &&
 	    class_index_is_sound((const char *)g + offset, (size_t)(g->bytes - offset)));
 }
 
-static bool cluster_fits(const struct generation *g)
-{
+static bool cluster_fits(const struct generation *g) {
 	const struct generation_cluster *cluster = &g->cluster;
 
 	return text_fits(g, cluster->redis) && text_fits(g, cluster->user) &&
@@ -215,8 +208,7 @@ static bool cluster_fits(const struct generation *g)
 	    text_fits(g, cluster->prefix);
 }
 
-static bool header_fits(const struct generation *g)
-{
+static bool header_fits(const struct generation *g) {
 	bool good = text_fits(g, g->file) && text_fits(g, g->window.file) &&
 	    window_settings_are_sound(&g->window.settings) &&
 	    text_fits(g, g->state_path) && text_fits(g, g->journal.path) &&
@@ -245,8 +237,7 @@ static bool header_fits(const struct generation *g)
 	return good;
 }
 
-static bool classes_fit(const struct generation *g)
-{
+static bool classes_fit(const struct generation *g) {
 	if (!array_fits(g, g->classes, g->class_count, sizeof(struct generation_class), 8) ||
 	    !array_fits(g, g->rules, g->rule_count, sizeof(struct generation_rule), 4))
 		return false;
@@ -268,8 +259,7 @@ static bool classes_fit(const struct generation *g)
 	return true;
 }
 
-static bool window_fits(const struct generation *g, uint32_t offset)
-{
+static bool window_fits(const struct generation *g, uint32_t offset) {
 	const struct generation_window *window;
 
 	if (offset == 0)
@@ -281,8 +271,7 @@ static bool window_fits(const struct generation *g, uint32_t offset)
 
 /* The numbers of an array lie below `limit`. */
 static bool numbers_fit(const struct generation *g, uint32_t offset, uint32_t count,
-    uint32_t limit)
-{
+    uint32_t limit) {
 	const uint32_t *numbers = (const uint32_t *)(const void *)((const char *)g + offset);
 
 	if (!array_fits(g, offset, count, sizeof(*numbers), 4))
@@ -293,8 +282,7 @@ static bool numbers_fit(const struct generation *g, uint32_t offset, uint32_t co
 	return true;
 }
 
-static bool reply_rules_fit(const struct generation *g)
-{
+static bool reply_rules_fit(const struct generation *g) {
 	if (!array_fits(g, g->reply_rules, g->reply_rule_count,
 	    sizeof(struct generation_reply_rule), 8) || g->common_rules > g->reply_rule_count)
 		return false;
@@ -310,8 +298,7 @@ static bool reply_rules_fit(const struct generation *g)
 	return true;
 }
 
-static bool providers_fit(const struct generation *g)
-{
+static bool providers_fit(const struct generation *g) {
 	if (!text_fits(g, g->providers_file) || !index_fits(g, g->provider_index) ||
 	    !array_fits(g, g->providers, g->provider_count,
 	    sizeof(struct generation_provider), 4) ||
@@ -328,8 +315,7 @@ static bool providers_fit(const struct generation *g)
 	return reply_rules_fit(g);
 }
 
-static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count)
-{
+static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count) {
 	const uint32_t *list = (const uint32_t *)(const void *)((const char *)g + texts);
 
 	if (!array_fits(g, texts, count, sizeof(*list), 4))
@@ -340,8 +326,7 @@ static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count
 	return true;
 }
 
-static bool windows_fit(const struct generation *g)
-{
+static bool windows_fit(const struct generation *g) {
 	const struct generation_destinations *list;
 
 	if (!index_fits(g, g->destinations_index) ||
@@ -358,8 +343,7 @@ static bool windows_fit(const struct generation *g)
 	return true;
 }
 
-static bool mta_queue_fits(const struct generation *g, const struct generation_mta *mta)
-{
+static bool mta_queue_fits(const struct generation *g, const struct generation_mta *mta) {
 	if (!text_fits(g, mta->cf) || !text_fits(g, mta->sendmail) || !text_fits(g, mta->user) ||
 	    mta->queue_count > GENERATION_QUEUES_MAX)
 		return false;
@@ -369,8 +353,7 @@ static bool mta_queue_fits(const struct generation *g, const struct generation_m
 	return true;
 }
 
-static bool mta_fits(const struct generation *g, const struct generation_mta *mta)
-{
+static bool mta_fits(const struct generation *g, const struct generation_mta *mta) {
 	return text_fits(g, mta->name) && text_fits(g, mta->log) && text_fits(g, mta->transport) &&
 	    (mta->transport == 0 || (mta->parent < g->mta_count &&
 	    g->mtas[mta->parent].transport == 0)) &&
@@ -391,8 +374,7 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    mta->site_changed <= mta->site_watch_count && mta_queue_fits(g, mta);
 }
 
-static bool mtas_fit(const struct generation *g)
-{
+static bool mtas_fit(const struct generation *g) {
 	if (g->mta_count > GENERATION_MTAS_MAX || g->remote_port_count > GENERATION_PORTS_MAX)
 		return false;
 	for (uint32_t i = 0; i < g->mta_count; i++)
@@ -401,8 +383,7 @@ static bool mtas_fit(const struct generation *g)
 	return true;
 }
 
-static bool accounts_fit(const struct generation *g)
-{
+static bool accounts_fit(const struct generation *g) {
 #ifdef WITH_ACCOUNTS
 	return generation_accounts_fit(g);
 #else
@@ -410,8 +391,7 @@ static bool accounts_fit(const struct generation *g)
 #endif
 }
 
-int generation_verify(const void *block, size_t bytes, struct diag *diag)
-{
+int generation_verify(const void *block, size_t bytes, struct diag *diag) {
 	const struct generation *g = block;
 
 	if (bytes < sizeof(*g))
@@ -431,8 +411,7 @@ int generation_verify(const void *block, size_t bytes, struct diag *diag)
 }
 
 static uint32_t match(const struct generation *g, uint32_t index,
-    const struct address *address, const char *name, size_t name_length)
-{
+    const struct address *address, const char *name, size_t name_length) {
 	if (index == 0)
 		return CLASS_NO_RULE;
 	return class_index_match((const char *)g + index, address, name, name_length);
@@ -440,16 +419,14 @@ static uint32_t match(const struct generation *g, uint32_t index,
 
 /* A number of rules[]: any may stand in the index. */
 static uint32_t match_rule(const struct generation *g, uint32_t index,
-    const struct address *address, const char *name, size_t name_length)
-{
+    const struct address *address, const char *name, size_t name_length) {
 	uint32_t rule = match(g, index, address, name, name_length);
 
 	return rule < g->rule_count ? rule : CLASS_NO_RULE;
 }
 
 uint32_t generation_match_inbound(const struct generation *g, uint16_t port,
-    const struct address *client, const char *name, size_t name_length)
-{
+    const struct address *client, const char *name, size_t name_length) {
 	uint32_t index = g->other_index;
 
 	for (uint32_t i = 0; i < g->port_count; i++)
@@ -461,28 +438,24 @@ uint32_t generation_match_inbound(const struct generation *g, uint16_t port,
 }
 
 uint32_t generation_match_outbound(const struct generation *g,
-    const struct address *server, const char *name, size_t name_length)
-{
+    const struct address *server, const char *name, size_t name_length) {
 	return match_rule(g, g->outbound_index, server, name, name_length);
 }
 
 bool generation_is_exempt(const struct generation *g,
-    const struct address *client, const char *name, size_t name_length)
-{
+    const struct address *client, const char *name, size_t name_length) {
 	return match(g, g->exempt_index, client, name, name_length) != CLASS_NO_RULE;
 }
 
 /* Does a line of the site's file name the next hop? */
 static bool site_routes(const struct generation *g, const struct generation_mta *mta,
-    const char *domain, size_t length)
-{
+    const char *domain, size_t length) {
 	return match(g, mta->site_route_index, NULL, domain, length) < mta->site_route_count;
 }
 
 bool generation_site_excludes(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length,
-    const char **reason)
-{
+    const char **reason) {
 	const uint32_t *reasons = (const uint32_t *)(const void *)
 	    ((const char *)g + mta->site_reasons);
 	uint32_t rule = match(g, mta->site_excluded_index, NULL, domain, length);
@@ -494,8 +467,7 @@ bool generation_site_excludes(const struct generation *g,
 	return true;
 }
 
-const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number)
-{
+const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number) {
 	const struct generation_mta *row = &g->mtas[mta];
 	const uint32_t *names = (const uint32_t *)(const void *)
 	    ((const char *)g + row->site_route_names);
@@ -510,8 +482,7 @@ const char *generation_site_listed(const struct generation *g, unsigned mta, uin
 }
 
 const char *generation_site_next_hop(const struct generation *g,
-    const struct generation_mta *mta, const char *domain, size_t length)
-{
+    const struct generation_mta *mta, const char *domain, size_t length) {
 	const uint32_t *routes = (const uint32_t *)(const void *)
 	    ((const char *)g + mta->site_routes);
 	uint32_t rule = match(g, mta->site_route_index, NULL, domain, length);
@@ -523,8 +494,7 @@ const char *generation_site_next_hop(const struct generation *g,
 
 /* "0123456789abcdef /etc/postfix/main.cf"; site.c has made sure of it. */
 const char *generation_site_watch(const struct generation *g,
-    const struct generation_mta *mta, uint32_t number, uint64_t *stamp)
-{
+    const struct generation_mta *mta, uint32_t number, uint64_t *stamp) {
 	const uint32_t *texts = (const uint32_t *)(const void *)
 	    ((const char *)g + mta->site_watches);
 	const char *text = generation_text(g, texts[number]);
@@ -535,8 +505,7 @@ const char *generation_site_watch(const struct generation *g,
 }
 
 uint32_t generation_site_changed(const struct generation *g,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	for (uint32_t i = 0; i < mta->site_watch_count; i++) {
 		uint64_t stamp;
 		const char *path = generation_site_watch(g, mta, i, &stamp);
@@ -548,14 +517,12 @@ uint32_t generation_site_changed(const struct generation *g,
 }
 
 bool generation_site_lists(const struct generation *g,
-    const struct generation_mta *mta, const char *domain, size_t length)
-{
+    const struct generation_mta *mta, const char *domain, size_t length) {
 	return mta->site_only_listed == 0 ||
 	    match(g, mta->site_listed_index, NULL, domain, length) != CLASS_NO_RULE;
 }
 
-const char *generation_journal_word(enum journal_room room)
-{
+const char *generation_journal_word(enum journal_room room) {
 	static const char *const words[JOURNAL_ROOMS] = {
 		[JOURNAL_ROOM_FEED] = "feed", [JOURNAL_ROOM_KEEPER] = "keeper",
 		[JOURNAL_ROOM_QUEUE] = "queue", [JOURNAL_ROOM_DECISIONS] = "decisions",
@@ -565,8 +532,7 @@ const char *generation_journal_word(enum journal_room room)
 }
 
 bool generation_journal_directory(const struct generation *g, enum journal_room room,
-    char *out)
-{
+    char *out) {
 	const char *path = generation_text(g, g->journal.path);
 
 	out[0] = '\0';
@@ -574,24 +540,21 @@ bool generation_journal_directory(const struct generation *g, enum journal_room 
 	    generation_journal_word(room)) < PATH_MAX;
 }
 
-static bool is_to_drive(const struct generation *g)
-{
+static bool is_to_drive(const struct generation *g) {
 	for (uint32_t i = 0; i < g->mta_count; i++)
 		if (g->mtas[i].drive != 0)
 			return true;
 	return false;
 }
 
-bool generation_logs_as(const struct generation_mta *mta, uint32_t uid)
-{
+bool generation_logs_as(const struct generation_mta *mta, uint32_t uid) {
 	for (uint32_t i = 0; i < mta->log_uid_count; i++)
 		if (mta->log_uids[i] == uid)
 			return true;
 	return uid == 0;
 }
 
-bool generation_is_fed(const struct generation *g)
-{
+bool generation_is_fed(const struct generation *g) {
 	for (uint32_t i = 0; i < g->listener_count; i++)
 		if (g->listeners[i].kind == LISTENER_SYSLOG ||
 		    g->listeners[i].kind == LISTENER_EVENTS)
@@ -599,26 +562,22 @@ bool generation_is_fed(const struct generation *g)
 	return false;
 }
 
-bool generation_reads_sd_journal(const struct generation *g)
-{
+bool generation_reads_sd_journal(const struct generation *g) {
 	for (uint32_t i = 0; i < g->mta_count; i++)
 		if (sd_log_is(generation_text(g, g->mtas[i].log)))
 			return true;
 	return false;
 }
 
-bool generation_drives(const struct generation *g)
-{
+bool generation_drives(const struct generation *g) {
 	return g->confined[0] == '\0' && is_to_drive(g);
 }
 
-bool generation_drive_is_refused(const struct generation *g)
-{
+bool generation_drive_is_refused(const struct generation *g) {
 	return g->confined[0] != '\0' && is_to_drive(g);
 }
 
-int generation_log_facility(const struct generation *g)
-{
+int generation_log_facility(const struct generation *g) {
 	/* the words of log.facility, in their order */
 	static const int facilities[] = {
 		LOG_MAIL, LOG_DAEMON, LOG_AUTH, LOG_USER, LOG_LOCAL0, LOG_LOCAL1, LOG_LOCAL2,

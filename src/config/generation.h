@@ -441,21 +441,18 @@ uint64_t generation_layout(void);
 int generation_verify(const void *block, size_t bytes, struct diag *diag);
 
 static inline const char *
-generation_text(const struct generation *g, uint32_t offset)
-{
+generation_text(const struct generation *g, uint32_t offset) {
 	return offset == 0 ? "" : (const char *)g + offset;
 }
 
 static inline const struct generation_class *
-generation_class(const struct generation *g, uint32_t index)
-{
+generation_class(const struct generation *g, uint32_t index) {
 	return (const struct generation_class *)(const void *)
 	    ((const char *)g + g->classes) + index;
 }
 
 static inline const struct generation_rule *
-generation_rule(const struct generation *g, uint32_t index)
-{
+generation_rule(const struct generation *g, uint32_t index) {
 	return (const struct generation_rule *)(const void *)
 	    ((const char *)g + g->rules) + index;
 }
@@ -474,8 +471,7 @@ bool generation_is_exempt(const struct generation *g,
  * name is that of a window of all mail servers. */
 size_t generation_transport_prefix(const char *name, size_t length);
 /* The mail server that a row is, or is a transport of. */
-static inline unsigned generation_parent(const struct generation *g, unsigned mta)
-{
+static inline unsigned generation_parent(const struct generation *g, unsigned mta) {
 	return g->mtas[mta].transport != 0 ? g->mtas[mta].parent : mta;
 }
 /* The row of transport `name` of mail server `parent`, or of the first that has one
@@ -585,8 +581,7 @@ bool generation_journal_directory(const struct generation *g, enum journal_room 
     char *out);
 
 /* Is there a cluster?  Then classes may be `shared`. */
-static inline bool generation_has_cluster(const struct generation *g)
-{
+static inline bool generation_has_cluster(const struct generation *g) {
 	return g->cluster.redis != 0;
 }
 

@@ -11,25 +11,21 @@
 #include "base/text.h"
 #include "config/generation.h"
 
-static const void *at(const struct generation *g, uint32_t offset)
-{
+static const void *at(const struct generation *g, uint32_t offset) {
 	return (const char *)g + offset;
 }
 
-static const struct generation_account *account_at(const struct generation *g, uint32_t index)
-{
+static const struct generation_account *account_at(const struct generation *g, uint32_t index) {
 	return (const struct generation_account *)at(g, g->accounts.accounts) + index;
 }
 
 static const struct generation_login_pattern *pattern_at(const struct generation *g,
-    uint32_t index)
-{
+    uint32_t index) {
 	return (const struct generation_login_pattern *)at(g, g->accounts.patterns) + index;
 }
 
 static bool pattern_matches(const struct generation *g,
-    const struct generation_login_pattern *pattern, const char *login, size_t length)
-{
+    const struct generation_login_pattern *pattern, const char *login, size_t length) {
 	const char *text = at(g, pattern->text);
 
 	if (pattern->exact != 0)
@@ -41,8 +37,7 @@ static bool pattern_matches(const struct generation *g,
 }
 
 uint32_t generation_account_of(const struct generation *g, const char *folded, size_t length,
-    uint32_t *pattern)
-{
+    uint32_t *pattern) {
 	for (uint32_t i = 0; i < g->accounts.pattern_count; i++)
 		if (pattern_matches(g, pattern_at(g, i), folded, length)) {
 			*pattern = i;
@@ -51,15 +46,13 @@ uint32_t generation_account_of(const struct generation *g, const char *folded, s
 	return GENERATION_NO_ACCOUNT;
 }
 
-const char *generation_login_pattern_text(const struct generation *g, uint32_t pattern)
-{
+const char *generation_login_pattern_text(const struct generation *g, uint32_t pattern) {
 	return pattern < g->accounts.pattern_count ?
 	    generation_text(g, pattern_at(g, pattern)->text) : "";
 }
 
 static const struct generation_override *find_override(const struct generation *g,
-    const struct login_key *key)
-{
+    const struct login_key *key) {
 	const struct generation_override *places = at(g, g->accounts.overrides);
 	uint32_t mask = g->accounts.override_places - 1;
 
@@ -79,8 +72,7 @@ static const struct generation_override *find_override(const struct generation *
 
 /* Those of the kinds that are in `kinds`. */
 static void add_quotas(const struct generation *g, const struct generation_quotas *quotas,
-    uint32_t kinds, bool is_override, bool is_new, struct account_rules *rules)
-{
+    uint32_t kinds, bool is_override, bool is_new, struct account_rules *rules) {
 	const struct generation_quota *list = at(g, quotas->at);
 
 	for (uint32_t i = 0; i < quotas->count && rules->count < GENERATION_QUOTAS_MAX; i++) {
@@ -94,8 +86,7 @@ static void add_quotas(const struct generation *g, const struct generation_quota
 }
 
 bool generation_account_rules(const struct generation *g, const char *folded, size_t length,
-    const struct login_key *key, bool is_new, struct account_rules *rules)
-{
+    const struct login_key *key, bool is_new, struct account_rules *rules) {
 	uint32_t index = generation_account_of(g, folded, length, &rules->pattern);
 	const struct generation_override *override;
 	const struct generation_override_set *set;
@@ -129,15 +120,13 @@ bool generation_account_rules(const struct generation *g, const char *folded, si
 }
 
 bool generation_account_is_new(const struct generation_account *account, int64_t first_s,
-    int64_t since_s, int64_t now_s)
-{
+    int64_t since_s, int64_t now_s) {
 	/* while the table itself is young nobody can be told from those who were there */
 	return account->fresh.count > 0 && first_s <= now_s &&
 	    now_s - first_s < account->new_for_s && first_s - since_s >= account->new_for_s;
 }
 
-void account_rules_leave_out_new(struct account_rules *rules)
-{
+void account_rules_leave_out_new(struct account_rules *rules) {
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < rules->count; i++) {
@@ -153,8 +142,7 @@ void account_rules_leave_out_new(struct account_rules *rules)
 
 unsigned generation_account_pool(const struct generation *g,
     const struct generation_account *account,
-    struct quota_limit limits[GENERATION_QUOTAS_MAX])
-{
+    struct quota_limit limits[GENERATION_QUOTAS_MAX]) {
 	const struct generation_quota *list = at(g, account->all.at);
 
 	for (uint32_t i = 0; i < account->all.count; i++)
@@ -163,8 +151,7 @@ unsigned generation_account_pool(const struct generation *g,
 }
 
 /* "example.org", "*.example.org" (that one, too), "*". */
-static bool domain_matches(const char *mask, const char *domain, size_t length)
-{
+static bool domain_matches(const char *mask, const char *domain, size_t length) {
 	size_t mask_length = strlen(mask);
 
 	if (strcmp(mask, "*") == 0)
@@ -179,8 +166,7 @@ static bool domain_matches(const char *mask, const char *domain, size_t length)
 }
 
 bool generation_account_is_free(const struct generation *g,
-    const struct generation_account *account, const char *recipient, size_t length)
-{
+    const struct generation_account *account, const char *recipient, size_t length) {
 	const uint32_t *masks = at(g, account->free);
 	const char *sign = length == 0 ? NULL : memrchr(recipient, '@', length);
 	size_t domain_length;
@@ -197,21 +183,18 @@ bool generation_account_is_free(const struct generation *g,
 /* --- checking ------------------------------------------------------------------- */
 
 static bool array_fits(const struct generation *g, uint32_t offset, uint64_t count,
-    size_t size, size_t alignment)
-{
+    size_t size, size_t alignment) {
 	if (count == 0)
 		return true;
 	return offset >= sizeof(*g) && offset % alignment == 0 && offset < g->bytes &&
 	    count <= (g->bytes - offset) / size;
 }
 
-static bool text_fits(const struct generation *g, uint32_t offset)
-{
+static bool text_fits(const struct generation *g, uint32_t offset) {
 	return offset == 0 || (offset >= sizeof(*g) && offset < g->bytes);
 }
 
-static bool quotas_fit(const struct generation *g, const struct generation_quotas *quotas)
-{
+static bool quotas_fit(const struct generation *g, const struct generation_quotas *quotas) {
 	const struct generation_quota *list = at(g, quotas->at);
 
 	if (quotas->count > GENERATION_QUOTAS_MAX ||
@@ -225,8 +208,7 @@ static bool quotas_fit(const struct generation *g, const struct generation_quota
 	return true;
 }
 
-static bool account_fits(const struct generation *g, const struct generation_account *account)
-{
+static bool account_fits(const struct generation *g, const struct generation_account *account) {
 	const uint32_t *free = at(g, account->free);
 
 	if (!text_fits(g, account->name) || !text_fits(g, account->text) ||
@@ -241,8 +223,7 @@ static bool account_fits(const struct generation *g, const struct generation_acc
 }
 
 static bool pattern_fits(const struct generation *g,
-    const struct generation_login_pattern *pattern)
-{
+    const struct generation_login_pattern *pattern) {
 	size_t length;
 
 	if (!text_fits(g, pattern->text) || pattern->account >= g->accounts.count)
@@ -253,8 +234,7 @@ static bool pattern_fits(const struct generation *g,
 	return pattern->before < length && pattern->behind == length - pattern->before - 1;
 }
 
-static bool overrides_fit(const struct generation *g)
-{
+static bool overrides_fit(const struct generation *g) {
 	const struct generation_accounts *a = &g->accounts;
 	const struct generation_override *places = at(g, a->overrides);
 	const struct generation_override_set *sets = at(g, a->sets);
@@ -273,8 +253,7 @@ static bool overrides_fit(const struct generation *g)
 	return true;
 }
 
-bool generation_accounts_fit(const struct generation *g)
-{
+bool generation_accounts_fit(const struct generation *g) {
 	const struct generation_accounts *a = &g->accounts;
 
 	if (a->count > GENERATION_ACCOUNTS_MAX ||

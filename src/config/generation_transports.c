@@ -9,13 +9,11 @@
 #include "base/text.h"
 #include "config/generation.h"
 
-static bool is_word(const char *name, size_t length, const char *word)
-{
+static bool is_word(const char *name, size_t length, const char *word) {
 	return strlen(word) == length && text_equal_nocase(name, word, length);
 }
 
-size_t generation_transport_prefix(const char *name, size_t length)
-{
+size_t generation_transport_prefix(const char *name, size_t length) {
 	const char *colon = length == 0 || *name == '[' ? NULL : memchr(name, ':', length);
 	size_t prefix = colon == NULL ? 0 : (size_t)(colon - name);
 
@@ -26,8 +24,7 @@ size_t generation_transport_prefix(const char *name, size_t length)
 }
 
 unsigned generation_find_transport(const struct generation *g, unsigned parent,
-    const char *name, size_t length)
-{
+    const char *name, size_t length) {
 	for (unsigned i = 0; i < g->mta_count; i++)
 		if (g->mtas[i].transport != 0 &&
 		    (parent == GENERATION_MTAS_MAX || g->mtas[i].parent == parent) &&
@@ -37,8 +34,7 @@ unsigned generation_find_transport(const struct generation *g, unsigned parent,
 }
 
 unsigned generation_site_transport(const struct generation *g, unsigned mta, const char *domain,
-    size_t length)
-{
+    size_t length) {
 	if (mta >= g->mta_count)
 		return mta;
 	mta = generation_parent(g, mta);
@@ -51,8 +47,7 @@ unsigned generation_site_transport(const struct generation *g, unsigned mta, con
 
 /* Do results of this row count for a window whose transport is `name`, or of none? */
 static bool counts_for(const struct generation *g, unsigned mta, const char *name,
-    size_t prefix)
-{
+    size_t prefix) {
 	const struct generation_mta *row = &g->mtas[mta];
 
 	if (prefix == 0)
@@ -62,8 +57,7 @@ static bool counts_for(const struct generation *g, unsigned mta, const char *nam
 }
 
 unsigned generation_window_mta(const struct generation *g, const char *name, size_t length,
-    unsigned bits)
-{
+    unsigned bits) {
 	size_t prefix = generation_transport_prefix(name, length);
 	unsigned found = GENERATION_MTAS_MAX, count = 0;
 
@@ -78,8 +72,7 @@ unsigned generation_window_mta(const struct generation *g, const char *name, siz
 	return count == 1 ? found : GENERATION_MTAS_MAX;
 }
 
-unsigned generation_mta_bits(const struct generation *g, unsigned mta)
-{
+unsigned generation_mta_bits(const struct generation *g, unsigned mta) {
 	unsigned bits = 0;
 
 	if (mta >= g->mta_count)

@@ -10,20 +10,17 @@
 #include "config/window_settings.h"
 #include "policy/class.h"
 
-static const struct generation_window *window_at(const struct generation *g, uint32_t offset)
-{
+static const struct generation_window *window_at(const struct generation *g, uint32_t offset) {
 	return (const struct generation_window *)(const void *)((const char *)g + offset);
 }
 
-static uint32_t number_at(const struct generation *g, uint32_t array, uint32_t place)
-{
+static uint32_t number_at(const struct generation *g, uint32_t array, uint32_t place) {
 	return ((const uint32_t *)(const void *)((const char *)g + array))[place];
 }
 
 /* The first element of destinations[] that has this name, by whatever transport, or NULL. */
 static const struct generation_destinations *find_destinations(const struct generation *g,
-    const char *full, size_t full_length)
-{
+    const char *full, size_t full_length) {
 	size_t prefix = generation_transport_prefix(full, full_length);
 	const char *name = full + prefix;
 	size_t length = full_length - prefix;
@@ -42,16 +39,14 @@ static const struct generation_destinations *find_destinations(const struct gene
 	    ((const char *)g + g->destinations) + number_at(g, g->destinations_masks, mask);
 }
 
-const char *generation_destination_name(const struct generation *g, uint32_t number)
-{
+const char *generation_destination_name(const struct generation *g, uint32_t number) {
 	return number >= g->destinations_mask_count ? "" :
 	    generation_text(g, number_at(g, g->destinations_names, number));
 }
 
 /* What the group at `offset` gives. */
 static void apply(const struct generation *g, uint32_t offset, struct window_settings *out,
-    bool *debug)
-{
+    bool *debug) {
 	const struct generation_window *window;
 
 	if (offset == 0)
@@ -66,8 +61,7 @@ static void apply(const struct generation *g, uint32_t offset, struct window_set
 		*debug = window->debug;
 }
 
-bool generation_window_is_sound(const struct generation *g, uint32_t offset)
-{
+bool generation_window_is_sound(const struct generation *g, uint32_t offset) {
 	struct window_settings settings = window_defaults;
 	bool debug;
 
@@ -76,8 +70,7 @@ bool generation_window_is_sound(const struct generation *g, uint32_t offset)
 }
 
 bool generation_window_settings(const struct generation *g, unsigned mta,
-    const char *destination, size_t length, uint32_t provider, struct window_settings *out)
-{
+    const char *destination, size_t length, uint32_t provider, struct window_settings *out) {
 	const struct generation_destinations *own = find_destinations(g, destination, length);
 	bool debug = g->window.debug;
 
@@ -99,8 +92,7 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 }
 
 static void add_source(const struct generation *g, const char *what, uint32_t offset,
-    struct generation_window_source *out, unsigned *count)
-{
+    struct generation_window_source *out, unsigned *count) {
 	const struct generation_window *window = window_at(g, offset);
 
 	if (offset != 0)
@@ -110,8 +102,7 @@ static void add_source(const struct generation *g, const char *what, uint32_t of
 
 unsigned generation_window_sources(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider,
-    struct generation_window_source out[GENERATION_WINDOW_SOURCES])
-{
+    struct generation_window_source out[GENERATION_WINDOW_SOURCES]) {
 	const struct generation_destinations *own = find_destinations(g, destination, length);
 	unsigned count = 0;
 
@@ -137,8 +128,7 @@ unsigned generation_window_sources(const struct generation *g, unsigned mta,
 }
 
 uint32_t generation_match_provider(const struct generation *g,
-    const char *relay_name, size_t length, const struct address *relay)
-{
+    const char *relay_name, size_t length, const struct address *relay) {
 	uint32_t mask;
 
 	if (g->provider_index == 0)
@@ -149,8 +139,7 @@ uint32_t generation_match_provider(const struct generation *g,
 }
 
 uint32_t generation_find_provider(const struct generation *g, const char *name,
-    size_t length)
-{
+    size_t length) {
 	for (uint32_t i = 0; i < g->provider_count; i++) {
 		const char *own = generation_text(g, generation_provider(g, i)->name);
 
@@ -161,15 +150,13 @@ uint32_t generation_find_provider(const struct generation *g, const char *name,
 }
 
 const struct generation_provider *generation_provider(const struct generation *g,
-    uint32_t index)
-{
+    uint32_t index) {
 	return (const struct generation_provider *)(const void *)
 	    ((const char *)g + g->providers) + index;
 }
 
 const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
-    uint32_t index)
-{
+    uint32_t index) {
 	return (const struct generation_reply_rule *)(const void *)
 	    ((const char *)g + g->reply_rules) + index;
 }

@@ -9,8 +9,7 @@
 
 #include "base/text.h"
 
-static bool parse_unix(const char *path, struct listen_address *out, const char **why)
-{
+static bool parse_unix(const char *path, struct listen_address *out, const char **why) {
 	struct sockaddr_un *address = (struct sockaddr_un *)(void *)&out->socket_address;
 	size_t length = strlen(path);
 
@@ -39,8 +38,7 @@ static bool parse_unix(const char *path, struct listen_address *out, const char 
 	return true;
 }
 
-static bool parse_port(const char *text, in_port_t *out, const char **why)
-{
+static bool parse_port(const char *text, in_port_t *out, const char **why) {
 	uint32_t port;
 
 	if (!text_to_u32(text, strlen(text), 65535, &port) || port == 0) {
@@ -51,8 +49,7 @@ static bool parse_port(const char *text, in_port_t *out, const char **why)
 	return true;
 }
 
-static bool parse_inet(const char *text, struct listen_address *out, const char **why)
-{
+static bool parse_inet(const char *text, struct listen_address *out, const char **why) {
 	struct sockaddr_in *address = (struct sockaddr_in *)(void *)&out->socket_address;
 	const char *colon = strrchr(text, ':');
 	char host[INET_ADDRSTRLEN];
@@ -71,8 +68,7 @@ static bool parse_inet(const char *text, struct listen_address *out, const char 
 	return parse_port(colon + 1, &address->sin_port, why);
 }
 
-static bool parse_inet6(const char *text, struct listen_address *out, const char **why)
-{
+static bool parse_inet6(const char *text, struct listen_address *out, const char **why) {
 	struct sockaddr_in6 *address = (struct sockaddr_in6 *)(void *)&out->socket_address;
 	const char *end = strrchr(text, ']');
 	char host[INET6_ADDRSTRLEN];
@@ -91,8 +87,7 @@ static bool parse_inet6(const char *text, struct listen_address *out, const char
 	return parse_port(end + 2, &address->sin6_port, why);
 }
 
-bool listen_address_parse(const char *text, struct listen_address *out, const char **why)
-{
+bool listen_address_parse(const char *text, struct listen_address *out, const char **why) {
 	struct listen_address parsed;
 	bool good;
 

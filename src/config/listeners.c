@@ -15,8 +15,7 @@
 
 /* The listener that has this address already, or NULL. */
 static const struct generation_listener *same_address(const struct generation *header,
-    uint32_t address)
-{
+    uint32_t address) {
 	for (uint32_t i = 0; i < header->listener_count; i++)
 		if (header->listeners[i].address == address)
 			return &header->listeners[i];
@@ -25,8 +24,7 @@ static const struct generation_listener *same_address(const struct generation *h
 
 /* What a group says that means nothing for such an address. */
 static void note_idle_settings(struct compilation *c, const config_setting_t *group,
-    const struct setting *row, const char *address)
-{
+    const struct setting *row, const char *address) {
 	static const char *const of_files[] = { "mode", "owner", "group" };
 	const config_setting_t *setting;
 
@@ -37,18 +35,17 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 			    "one",
 			    row->path, of_files[i], address);
 	}
-	setting = compilation_member(group, "proof");
+	setting = compilation_member(group, "liveness");
 	if (setting != NULL &&
 	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SYSLOG ||
 	    row->offset == LISTENER_QUEUE || row->offset == LISTENER_METRICS))
-		note(c, setting, "%s: proof has no effect here: this socket has no sessions",
+		note(c, setting, "%s: liveness has no effect here: this socket has no sessions",
 		    row->path);
 }
 
 /* Owner and groups that the system does not know. */
 static void check_names(struct compilation *c, const config_setting_t *group,
-    const struct setting *row)
-{
+    const struct setting *row) {
 	static const char *const names[] = { "owner", "group", "read_group", "write_group" };
 	char path[64];
 
@@ -65,8 +62,7 @@ static void check_names(struct compilation *c, const config_setting_t *group,
 
 /* Why nobody may be heard at this address: whoever can send there is believed, or may
  * read.  NULL: all is well. */
-static const char *refusal(uint8_t kind, const char *text)
-{
+static const char *refusal(uint8_t kind, const char *text) {
 	static const uint8_t ipv4_local = 127;
 	bool is_unix = strncmp(text, "unix:", 5) == 0;
 	struct listen_address address;
@@ -90,8 +86,7 @@ static const char *refusal(uint8_t kind, const char *text)
 }
 
 /* Can every user of this host reach the path?  Directories that are missing yet are no fence. */
-static bool everybody_can_reach(const char *path)
-{
+static bool everybody_can_reach(const char *path) {
 	char above[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct stat status;
 
@@ -108,8 +103,7 @@ static bool everybody_can_reach(const char *path)
 
 /* Sockets on which sessions are opened and ended, or that know the destinations. */
 static void note_open_to_all(struct compilation *c, const config_setting_t *where,
-    const struct setting *row, const char *address, uint16_t mode)
-{
+    const struct setting *row, const char *address, uint16_t mode) {
 	if ((row->offset == LISTENER_POLICY || row->offset == LISTENER_MILTER ||
 	    row->offset == LISTENER_SOCKETMAP) && strncmp(address, "unix:", 5) == 0 &&
 	    (mode & S_IWOTH) != 0 && everybody_can_reach(address + 5))
@@ -120,8 +114,7 @@ static void note_open_to_all(struct compilation *c, const config_setting_t *wher
 
 /* Who may ask: only where there are questions, and only unix sockets tell who does. */
 static bool take_access(struct compilation *c, const config_setting_t *group,
-    const struct setting *row, const char *address, struct generation_listener *listener)
-{
+    const struct setting *row, const char *address, struct generation_listener *listener) {
 	static const char *const names[] = { "read_group", "write_group" };
 	uint32_t *const places[] = { &listener->read_group, &listener->write_group };
 	static const char *const paths[] = { "listen.*[].read_group",
@@ -152,8 +145,7 @@ static bool take_access(struct compilation *c, const config_setting_t *group,
 
 /* `element` is a text, a group, or NULL for the row's default. */
 static void add_listener(struct compilation *c, const struct setting *row,
-    const config_setting_t *where, const config_setting_t *element)
-{
+    const config_setting_t *where, const config_setting_t *element) {
 	bool grouped = element != NULL && config_setting_is_group(element);
 	const config_setting_t *group = grouped ? element : NULL;
 	struct generation_listener listener = { .kind = (uint8_t)row->offset };
@@ -186,7 +178,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 		listener.mode = listener.read_group != 0 || listener.write_group != 0 ?
 		    0666 : 0660;
 	note_open_to_all(c, where, row, address.text, listener.mode);
-	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].proof", &proof) ?
+	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].liveness", &proof) ?
 	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);
 	if (compilation_value(group, "listen.*[].owner", &owner))
@@ -212,8 +204,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 
 /* Who names sockets for questions means those alone: the defaults of policy and
  * milter count only together. */
-static bool default_applies(const struct compilation *c, const struct setting *row)
-{
+static bool default_applies(const struct compilation *c, const struct setting *row) {
 	if (row->offset == LISTENER_QUEUE)
 		return compilation_drives(c);
 	return row->offset == LISTENER_CONTROL ||
@@ -221,8 +212,7 @@ static bool default_applies(const struct compilation *c, const struct setting *r
 	    config_lookup(&c->config, "listen.milter") == NULL);
 }
 
-static void check_roles(struct compilation *c)
-{
+static void check_roles(struct compilation *c) {
 	const struct generation *header = compilation_header(c);
 	const config_setting_t *where = config_lookup(&c->config, "policy.processes");
 	unsigned milters = 0, policies = 0;
@@ -239,8 +229,7 @@ static void check_roles(struct compilation *c)
 		    policies + milters, GENERATION_ROLES_MAX);
 }
 
-void compile_listeners(struct compilation *c)
-{
+void compile_listeners(struct compilation *c) {
 	size_t count;
 	const struct setting *rows = settings(&count);
 

@@ -11,8 +11,7 @@
 #include "config/classes.h"
 
 void mask_complain(struct compilation *c, const config_setting_t *place, const char *what,
-    const char *text, const char *why)
-{
+    const char *text, const char *why) {
 	char quoted[128], domain[MASK_NAME_MAX + 2] = "*";
 	const char *ignored;
 	struct mask mask;
@@ -29,8 +28,7 @@ void mask_complain(struct compilation *c, const config_setting_t *place, const c
 		complain(c, place, "%s: bad mask \"%s\": %s", what, quoted, why);
 }
 
-static bool make_room(struct mask_set *set)
-{
+static bool make_room(struct mask_set *set) {
 	uint32_t room = set->room == 0 ? 64 : set->room * 2;
 	const config_setting_t **places;
 	struct class_rule *masks;
@@ -54,8 +52,7 @@ static bool make_room(struct mask_set *set)
 }
 
 void mask_set_add(struct compilation *c, struct mask_set *set, const struct mask *mask,
-    uint32_t owner, const config_setting_t *place)
-{
+    uint32_t owner, const config_setting_t *place) {
 	if (!make_room(set)) {
 		c->block.failed = true;
 		return;
@@ -66,8 +63,7 @@ void mask_set_add(struct compilation *c, struct mask_set *set, const struct mask
 }
 
 void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *index,
-    uint32_t *owners)
-{
+    uint32_t *owners) {
 	struct class_work work = { .c = c, .masks = set->masks, .rule_count = set->count };
 
 	*index = 0;
@@ -82,15 +78,13 @@ void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *
 }
 
 uint32_t mask_set_taken(const struct compilation *c, const struct mask_set *set,
-    uint32_t index, uint32_t i)
-{
+    uint32_t index, uint32_t i) {
 	uint32_t first = class_index_cover(block_at(&c->block, index), &set->masks[i].mask);
 
 	return first < i ? first : CLASS_NO_RULE;
 }
 
-void mask_set_free(struct mask_set *set)
-{
+void mask_set_free(struct mask_set *set) {
 	free(set->masks);
 	free(set->owners);
 	free(set->places);

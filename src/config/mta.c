@@ -11,16 +11,14 @@
 #include "config/site.h"
 
 /* A name goes into file names and arguments. */
-static bool is_plain_name(const char *name)
-{
+static bool is_plain_name(const char *name) {
 	static const char rest[] = "abcdefghijklmnopqrstuvwxyz"
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
 	return *name != '.' && *name != '-' && strspn(name, rest) == strlen(name);
 }
 
-static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path)
-{
+static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path) {
 	struct setting_value value;
 
 	compilation_value(group, path, &value);
@@ -28,8 +26,7 @@ static uint32_t text_of(struct compilation *c, const config_setting_t *group, co
 }
 
 static void compile_name(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].name");
 	struct setting_value value;
 	char quoted[128];
@@ -44,8 +41,7 @@ static void compile_name(struct compilation *c, const config_setting_t *group,
 }
 
 /* Adds a port to a sorted list without doubles; false: it is full. */
-static bool add_port(uint16_t *ports, uint32_t *count, uint16_t port)
-{
+static bool add_port(uint16_t *ports, uint32_t *count, uint16_t port) {
 	uint32_t at = 0;
 
 	while (at < *count && ports[at] < port)
@@ -61,8 +57,7 @@ static bool add_port(uint16_t *ports, uint32_t *count, uint16_t port)
 }
 
 static void compile_ports(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const struct setting *row = setting_find("mta[].ports");
 	const config_setting_t *ports = compilation_member(group, "mta[].ports");
 	struct setting_value value;
@@ -86,8 +81,7 @@ static void compile_ports(struct compilation *c, const config_setting_t *group,
 }
 
 static void compile_user(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].user");
 	const struct passwd *entry;
 	struct setting_value value;
@@ -111,8 +105,7 @@ static void compile_user(struct compilation *c, const config_setting_t *group,
 
 /* Settings that mean nothing for this kind. */
 static void note_idle(struct compilation *c, const config_setting_t *group,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	static const char *const of_postfix[] = { "config_directory", "command_directory",
 		"reload", "clone", "lanes", "cache_from", "probes", "probes_total", "site",
 		"transports", NULL };
@@ -131,8 +124,7 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
 }
 
 static void compile_site(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].site");
 	struct setting_value value;
 	char path[4000 + sizeof(POSTERN_LOCALSTATEDIR)];
@@ -151,8 +143,7 @@ static void compile_site(struct compilation *c, const config_setting_t *group,
 
 /* The feed tells whose a delivery is by the syslog_name before its program. */
 static void note_program(struct compilation *c, const config_setting_t *group,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].syslog_name");
 	const char *own = block_at(&c->block, mta->syslog_name);
 	const char *program = block_at(&c->block, mta->clone_program);
@@ -167,8 +158,7 @@ static void note_program(struct compilation *c, const config_setting_t *group,
 
 /* A host in [ ] or not, perhaps with a port: nothing that a mailer takes besides. */
 static void compile_smart_host(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].smart_host");
 	const char *host, *end;
 	struct setting_value value;
@@ -192,8 +182,7 @@ static void compile_smart_host(struct compilation *c, const config_setting_t *gr
 }
 
 static void compile_sendmail(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	struct setting_value value;
 
 	compile_user(c, group, mta);
@@ -204,8 +193,7 @@ static void compile_sendmail(struct compilation *c, const config_setting_t *grou
 }
 
 static void refuse_to_drive(struct compilation *c, const config_setting_t *group,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	struct setting_value value;
 
 	if (mta->kind == MTA_POSTFIX && compilation_value(group, "mta[].drive", &value) &&
@@ -216,8 +204,7 @@ static void refuse_to_drive(struct compilation *c, const config_setting_t *group
 }
 
 /* Adds a width to a sorted list without doubles; false: it is full. */
-static bool add_lane(struct generation_mta *mta, uint16_t width)
-{
+static bool add_lane(struct generation_mta *mta, uint16_t width) {
 	uint32_t at = 0;
 
 	while (at < mta->lane_count && mta->lanes[at] < width)
@@ -234,8 +221,7 @@ static bool add_lane(struct generation_mta *mta, uint16_t width)
 }
 
 bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, const char *what,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const struct setting *row = setting_find("mta[].lanes");
 	struct setting_value value;
 	char why[256];
@@ -256,8 +242,7 @@ bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, con
 }
 
 static void compile_lanes(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	static const uint16_t usual[] = { 1, 2, 3, 5, 10, 20 };
 	const config_setting_t *lanes = compilation_member(group, "mta[].lanes");
 	struct setting_value value;
@@ -271,8 +256,7 @@ static void compile_lanes(struct compilation *c, const config_setting_t *group,
 }
 
 static void compile_postfix(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	char program[2 * 80 + 8];
 	struct setting_value value;
 
@@ -296,8 +280,7 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 		note_program(c, group, mta);
 }
 
-static struct generation_mta compile_mta(struct compilation *c, const config_setting_t *group)
-{
+static struct generation_mta compile_mta(struct compilation *c, const config_setting_t *group) {
 	struct generation_mta mta;
 	struct setting_value value;
 
@@ -322,8 +305,7 @@ static struct generation_mta compile_mta(struct compilation *c, const config_set
 
 /* Equal texts have equal offsets. */
 static void check_others(struct compilation *c, const config_setting_t *group,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	const struct generation *header = compilation_header(c);
 	const char *name = block_at(&c->block, mta->name);
 
@@ -342,8 +324,7 @@ static void check_others(struct compilation *c, const config_setting_t *group,
 }
 
 static void add_mta(struct compilation *c, const config_setting_t *list,
-    const config_setting_t *group)
-{
+    const config_setting_t *group) {
 	struct generation_mta mta;
 	struct generation *header;
 
@@ -365,8 +346,7 @@ static void add_mta(struct compilation *c, const config_setting_t *list,
 		}
 }
 
-void compile_mtas(struct compilation *c)
-{
+void compile_mtas(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "mta");
 
 	if (list == NULL || !config_setting_is_list(list))

@@ -19,8 +19,7 @@
 #define CAN_READ_JOURNAL	false
 #endif
 
-static bool exists(const char *path)
-{
+static bool exists(const char *path) {
 	struct stat status;
 
 	return stat(path, &status) == 0 || errno != ENOENT;
@@ -28,15 +27,13 @@ static bool exists(const char *path)
 
 /* journald runs here, and no syslog daemon has made the file.  Where sockets bring lines, they may
  * be the journal's. */
-static bool is_in_journal_alone(const struct compilation *c, const char *path)
-{
+static bool is_in_journal_alone(const struct compilation *c, const char *path) {
 	return c->reads_files && !generation_is_fed(compilation_header(c)) && *path == '/' &&
 	    path_pattern_is_plain(path) && !exists(path) && exists(SD_LOG_SOCKET);
 }
 
 static void compile_journal(struct compilation *c, const config_setting_t *where,
-    const char *text)
-{
+    const char *text) {
 	struct sd_log name;
 	const char *why;
 
@@ -51,8 +48,7 @@ static void compile_journal(struct compilation *c, const config_setting_t *where
 }
 
 /* A log may come later; until then nothing is learned. */
-static void note_file(struct compilation *c, const config_setting_t *where, const char *path)
-{
+static void note_file(struct compilation *c, const config_setting_t *where, const char *path) {
 	struct stat status;
 
 	if (!c->reads_files || path[0] != '/' || !path_pattern_is_plain(path))
@@ -69,8 +65,7 @@ static void note_file(struct compilation *c, const config_setting_t *where, cons
 
 /* `is_set`: it is not the default. */
 static void compile_file(struct compilation *c, const config_setting_t *where, bool is_set,
-    const char *path)
-{
+    const char *path) {
 	const char *fault = path_pattern_fault(path);
 
 	if (fault != NULL)
@@ -84,8 +79,7 @@ static void compile_file(struct compilation *c, const config_setting_t *where, b
 }
 
 void compile_mta_log(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].log");
 	struct setting_value value;
 	const char *text;
@@ -108,15 +102,13 @@ void compile_mta_log(struct compilation *c, const config_setting_t *group,
 	mta->log = block_text(&c->block, text);
 }
 
-static void add_uid(struct generation_mta *mta, uint32_t uid)
-{
+static void add_uid(struct generation_mta *mta, uint32_t uid) {
 	if (!generation_logs_as(mta, uid) && mta->log_uid_count < GENERATION_LOG_UIDS_MAX)
 		mta->log_uids[mta->log_uid_count++] = uid;
 }
 
 void compile_mta_log_users(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].log");
 	const char *text = block_at(&c->block, mta->log), *user, *why;
 	const struct passwd *entry;

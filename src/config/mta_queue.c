@@ -13,8 +13,7 @@
 
 #define CF_MOST	(4u << 20)
 
-bool compilation_drives(const struct compilation *c)
-{
+bool compilation_drives(const struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "mta");
 	struct setting_value value;
 
@@ -31,8 +30,7 @@ bool compilation_drives(const struct compilation *c)
 }
 
 /* What is wrong with a queue directory, or NULL. */
-static const char *fault_of(const char *path)
-{
+static const char *fault_of(const char *path) {
 	const char *star = strchr(path, '*');
 
 	if (path[0] != '/')
@@ -43,8 +41,7 @@ static const char *fault_of(const char *path)
 }
 
 static void add_queue(struct compilation *c, const config_setting_t *where, const char *path,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const char *fault = fault_of(path);
 	char quoted[256];
 	uint32_t text;
@@ -66,8 +63,7 @@ static void add_queue(struct compilation *c, const config_setting_t *where, cons
 
 /* Each of a list. */
 static void add_list(struct compilation *c, const config_setting_t *queues,
-    const struct setting *row, struct generation_mta *mta)
-{
+    const struct setting *row, struct generation_mta *mta) {
 	struct setting_value value;
 	char why[256];
 
@@ -77,8 +73,7 @@ static void add_list(struct compilation *c, const config_setting_t *queues,
 }
 
 static void compile_queues(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const struct setting *row = setting_find("mta[].queue");
 	const config_setting_t *queues = compilation_member(group, "mta[].queue");
 	const config_setting_t *local = compilation_member(group, "mta[].local_queue");
@@ -96,8 +91,7 @@ static void compile_queues(struct compilation *c, const config_setting_t *group,
 	add_list(c, queues, row, mta);
 }
 
-static bool has_listener(const struct compilation *c, enum listener_kind kind)
-{
+static bool has_listener(const struct compilation *c, enum listener_kind kind) {
 	const struct generation *header = compilation_header(c);
 
 	for (uint32_t i = 0; i < header->listener_count; i++)
@@ -109,8 +103,7 @@ static bool has_listener(const struct compilation *c, enum listener_kind kind)
 /* --- what Sendmail's own file says ---------------------------------------------------- */
 
 static bool is_driven(const struct compilation *c, const struct generation_mta *mta,
-    const char *path)
-{
+    const char *path) {
 	for (uint32_t i = 0; i < mta->queue_count; i++) {
 		const char *queue = block_at(&c->block, mta->queues[i]);
 		size_t length = strcspn(queue, "*");
@@ -125,8 +118,7 @@ static bool is_driven(const struct compilation *c, const struct generation_mta *
 
 /* The directory of "O QueueDirectory=/path", or of "Qname, P=/path, ...": cut out of the
  * line, or NULL. */
-static char *queue_of_line(char *line)
-{
+static char *queue_of_line(char *line) {
 	static const char option[] = "O QueueDirectory=";
 	char *path = NULL;
 
@@ -143,8 +135,7 @@ static char *queue_of_line(char *line)
 
 /* Mail in a directory that was forgotten would wait for Sendmail's own slow runs. */
 static void compare_cf(struct compilation *c, const config_setting_t *where,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	const char *name = block_at(&c->block, mta->cf);
 	char shown[256], quoted[256], *line, *rest;
 	size_t length;
@@ -169,8 +160,7 @@ static void compare_cf(struct compilation *c, const config_setting_t *where,
 
 /* What can be seen of this machine, where the configuration is for it. */
 static void look_at_files(struct compilation *c, const config_setting_t *where,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	const char *program = block_at(&c->block, mta->sendmail);
 	char path[4096], quoted[256];
 	struct stat status;
@@ -194,8 +184,7 @@ static void look_at_files(struct compilation *c, const config_setting_t *where,
 }
 
 /* Can one directory be meant by both?  A * stands for the rest of a name. */
-static bool overlap(const char *a, const char *b)
-{
+static bool overlap(const char *a, const char *b) {
 	size_t a_length = strcspn(a, "*"), b_length = strcspn(b, "*");
 	const char *longer = a_length > b_length ? a : b;
 	size_t length = a_length < b_length ? a_length : b_length;
@@ -210,8 +199,7 @@ static bool overlap(const char *a, const char *b)
 
 /* Each would run what the other has just tried. */
 void compile_mta_queue_beside(struct compilation *c, const config_setting_t *group,
-    const struct generation_mta *mta, const struct generation_mta *other)
-{
+    const struct generation_mta *mta, const struct generation_mta *other) {
 	const config_setting_t *where = compilation_member(group, "mta[].queue");
 	char quoted[256];
 
@@ -233,8 +221,7 @@ void compile_mta_queue_beside(struct compilation *c, const config_setting_t *gro
 
 /* Without questions nothing can be kept back, without results nothing is learned. */
 static void check_needs(struct compilation *c, const config_setting_t *where,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	if (!has_listener(c, LISTENER_SOCKETMAP))
 		complain(c, where, "mta.drive needs listen.socketmap, where Sendmail asks for "
 		    "each recipient (sendmail-outbound.mc)");
@@ -243,16 +230,14 @@ static void check_needs(struct compilation *c, const config_setting_t *where,
 		    "listen.syslog");
 }
 
-static uint32_t path_of(struct compilation *c, const config_setting_t *group, const char *path)
-{
+static uint32_t path_of(struct compilation *c, const config_setting_t *group, const char *path) {
 	struct setting_value value;
 
 	compilation_value(group, path, &value);
 	return value.text == NULL ? 0 : block_text(&c->block, value.text);
 }
 
-static int64_t number_of(const config_setting_t *group, const char *path)
-{
+static int64_t number_of(const config_setting_t *group, const char *path) {
 	struct setting_value value;
 
 	compilation_value(group, path, &value);
@@ -261,8 +246,7 @@ static int64_t number_of(const config_setting_t *group, const char *path)
 
 /* What is said without drive is checked, and waits for it. */
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const config_setting_t *drive = compilation_member(group, "mta[].drive");
 
 	mta->drive = number_of(group, "mta[].drive") != 0;

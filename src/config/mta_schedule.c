@@ -14,8 +14,7 @@ _Static_assert(sizeof(names) / sizeof(names[0]) == GENERATION_TRANSPORT_NUMBERS,
 
 /* The member, or NULL with its path: `names` are below both. */
 static bool value_of(const config_setting_t *group, const char *path, const char *name,
-    struct setting_value *out)
-{
+    struct setting_value *out) {
 	char whole[SETTING_PATH_MAX];
 
 	(void)snprintf(whole, sizeof(whole), "%s.%s", path, name);
@@ -26,8 +25,7 @@ static bool value_of(const config_setting_t *group, const char *path, const char
 }
 
 static void compile_transport(const config_setting_t *group, const char *path,
-    struct generation_transport *out)
-{
+    struct generation_transport *out) {
 	struct setting_value value;
 
 	if (group == NULL)
@@ -41,8 +39,7 @@ static void compile_transport(const config_setting_t *group, const char *path,
 		out->recipient_refill_delay_ns = value.number;
 }
 
-void compile_mta_schedule(const config_setting_t *group, struct generation_mta *mta)
-{
+void compile_mta_schedule(const config_setting_t *group, struct generation_mta *mta) {
 	static const char *const paths[GENERATION_TRANSPORTS] = { "mta[].schedule",
 		"mta[].local_schedule" };
 

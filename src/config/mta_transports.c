@@ -10,8 +10,7 @@
 #include "config/compilation.h"
 #include "config/site.h"
 
-static bool is_plain_name(const char *name)
-{
+static bool is_plain_name(const char *name) {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 
@@ -20,8 +19,7 @@ static bool is_plain_name(const char *name)
 
 /* Windows are named by it: what else is named so, or is a transport of ours, it cannot be. */
 static bool check_name(struct compilation *c, const config_setting_t *where, const char *name,
-    unsigned mta)
-{
+    unsigned mta) {
 	static const char *const taken[] = { "provider", "class", "retry", "error", NULL };
 	const struct generation *header = compilation_header(c);
 	char quoted[128];
@@ -53,8 +51,7 @@ static bool check_name(struct compilation *c, const config_setting_t *where, con
 /* The same mail server, but for what is the transport's own.  What its site's file tells of the
  * transport is read when the row stands. */
 static struct generation_mta make_row(struct compilation *c, const config_setting_t *group,
-    const char *name, unsigned mta)
-{
+    const char *name, unsigned mta) {
 	const config_setting_t *lanes = compilation_member(group, "mta[].transports[].lanes");
 	struct generation_mta row = compilation_header(c)->mtas[mta];
 	char full[256];
@@ -78,8 +75,7 @@ static struct generation_mta make_row(struct compilation *c, const config_settin
 
 /* How the log names its deliveries, as Postfix has it in master.cf. */
 static uint32_t usual_program(struct compilation *c, const struct generation_mta *row,
-    const char *name)
-{
+    const char *name) {
 	char program[256];
 
 	snprintf(program, sizeof(program), "%s/%s/smtp",
@@ -87,8 +83,7 @@ static uint32_t usual_program(struct compilation *c, const struct generation_mta
 	return block_text(&c->block, program);
 }
 
-static void add_transport(struct compilation *c, const config_setting_t *group, unsigned mta)
-{
+static void add_transport(struct compilation *c, const config_setting_t *group, unsigned mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].transports[].name");
 	struct setting_value value;
 	struct generation_mta row;
@@ -116,8 +111,7 @@ static void add_transport(struct compilation *c, const config_setting_t *group, 
 	header->mtas[header->mta_count++] = row;
 }
 
-void compile_mta_transports(struct compilation *c)
-{
+void compile_mta_transports(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "mta");
 	unsigned mta = 0;
 

@@ -12,8 +12,7 @@
 #include "config/compilation.h"
 
 void check_name_is_known(struct compilation *c, const config_setting_t *where, const char *path,
-    bool is_group, const char *name, const char *consequence)
-{
+    bool is_group, const char *name, const char *consequence) {
 	const char *what = is_group ? "group" : "user";
 	uint32_t number;
 	char quoted[128];
@@ -31,8 +30,7 @@ void check_name_is_known(struct compilation *c, const config_setting_t *where, c
 }
 
 /* By name or number. */
-static bool is_root(const char *user)
-{
+static bool is_root(const char *user) {
 	const struct passwd *entry = getpwnam(user);
 	uint32_t number;
 
@@ -40,8 +38,7 @@ static bool is_root(const char *user)
 	    text_to_u32(user, strlen(user), UINT32_MAX - 1, &number) && number == 0;
 }
 
-void check_identity(struct compilation *c)
-{
+void check_identity(struct compilation *c) {
 	static const struct {
 		const char *path;
 		bool is_group;

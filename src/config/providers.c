@@ -33,19 +33,16 @@ struct providers_work {
 	uint32_t rule_room;
 };
 
-static const struct setting *row_of(const char *path)
-{
+static const struct setting *row_of(const char *path) {
 	return setting_find_in(BOOK_PROVIDERS, path);
 }
 
 static bool value_of(const config_setting_t *group, const char *path,
-    struct setting_value *out)
-{
+    struct setting_value *out) {
 	return compilation_value_of(row_of(path), group, out);
 }
 
-static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path)
-{
+static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path) {
 	struct setting_value value;
 
 	value_of(group, path, &value);
@@ -55,8 +52,7 @@ static uint32_t text_of(struct compilation *c, const config_setting_t *group, co
 /* --- replies ----------------------------------------------------------------- */
 
 /* "site-failure|..." of the row: the class whose word it is. */
-static uint8_t class_of(int64_t place)
-{
+static uint8_t class_of(int64_t place) {
 	static const char *const words[] = {
 #define RESULT(symbol, word, text) [RESULT_##symbol] = word,
 #include "defs/results.def"
@@ -73,8 +69,7 @@ static uint8_t class_of(int64_t place)
 	return RESULT_RCPT_TEMPORARY;
 }
 
-static uint64_t identity_of(const char *provider, const char *pattern)
-{
+static uint64_t identity_of(const char *provider, const char *pattern) {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	for (const char *p = provider; *p != '\0'; p++)
@@ -86,8 +81,7 @@ static uint64_t identity_of(const char *provider, const char *pattern)
 }
 
 static void check_pattern(struct compilation *c, const config_setting_t *group,
-    const char *pattern)
-{
+    const char *pattern) {
 	struct pattern *compiled;
 	char why[160], quoted[128];
 	size_t at;
@@ -103,8 +97,7 @@ static void check_pattern(struct compilation *c, const config_setting_t *group,
 
 /* What an action takes, and what it does not. */
 static void check_action(struct compilation *c, const config_setting_t *group,
-    const struct generation_reply_rule *rule)
-{
+    const struct generation_reply_rule *rule) {
 	const config_setting_t *ceiling = compilation_member(group, "ceiling");
 	const config_setting_t *time = compilation_member(group, "for");
 	const config_setting_t *threshold = compilation_member(group, "threshold");
@@ -128,8 +121,7 @@ static void check_action(struct compilation *c, const config_setting_t *group,
 }
 
 static void read_rule(struct providers_work *w, const config_setting_t *group,
-    uint32_t provider, const char *provider_name)
-{
+    uint32_t provider, const char *provider_name) {
 	struct compilation *c = w->c;
 	struct generation_reply_rule *rule = &w->rules[w->rule_count];
 	struct setting_value value;
@@ -164,14 +156,12 @@ static void read_rule(struct providers_work *w, const config_setting_t *group,
 	}
 }
 
-static uint32_t list_length(const config_setting_t *list)
-{
+static uint32_t list_length(const config_setting_t *list) {
 	return list != NULL && config_setting_is_list(list) ?
 	    (uint32_t)config_setting_length(list) : 0;
 }
 
-static bool make_room(struct providers_work *w, uint32_t more)
-{
+static bool make_room(struct providers_work *w, uint32_t more) {
 	struct generation_reply_rule *rules;
 
 	if (more <= w->rule_room - w->rule_count)
@@ -189,8 +179,7 @@ static bool make_room(struct providers_work *w, uint32_t more)
 }
 
 static void read_rules(struct providers_work *w, const config_setting_t *list,
-    uint32_t provider, const char *provider_name)
-{
+    uint32_t provider, const char *provider_name) {
 	uint32_t length = list_length(list);
 
 	if (!make_room(w, length)) {
@@ -209,8 +198,7 @@ static void read_rules(struct providers_work *w, const config_setting_t *list,
 /* --- providers ------------------------------------------------------------- */
 
 static void read_relays(struct providers_work *w, const config_setting_t *group,
-    uint32_t provider)
-{
+    uint32_t provider) {
 	const config_setting_t *relays = compilation_member(group, "relays");
 	struct mask mask;
 	const char *why;
@@ -237,16 +225,14 @@ static void read_relays(struct providers_work *w, const config_setting_t *group,
 	}
 }
 
-static bool is_name(const char *name)
-{
+static bool is_name(const char *name) {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_";
 
 	return name[strspn(name, letters)] == '\0' && *name != '.' && *name != '-';
 }
 
 static void read_name(struct providers_work *w, const config_setting_t *group,
-    struct generation_provider *provider)
-{
+    struct generation_provider *provider) {
 	struct compilation *c = w->c;
 	struct setting_value value;
 	char quoted[128];
@@ -268,8 +254,7 @@ static void read_name(struct providers_work *w, const config_setting_t *group,
 			    quoted, w->providers[i].line);
 }
 
-static void read_provider(struct providers_work *w, const config_setting_t *group)
-{
+static void read_provider(struct providers_work *w, const config_setting_t *group) {
 	struct compilation *c = w->c;
 	uint32_t number = w->provider_count;
 	struct generation_provider *provider = &w->providers[number];
@@ -295,8 +280,7 @@ static void read_provider(struct providers_work *w, const config_setting_t *grou
 
 /* --- the whole ------------------------------------------------------------ */
 
-static void note_taken(struct providers_work *w, uint32_t index)
-{
+static void note_taken(struct providers_work *w, uint32_t index) {
 	for (uint32_t i = 0; i < w->relays.count; i++) {
 		uint32_t first = mask_set_taken(w->c, &w->relays, index, i);
 		uint32_t owner = first == CLASS_NO_RULE ? 0 : w->relays.owners[first];
@@ -308,8 +292,7 @@ static void note_taken(struct providers_work *w, uint32_t index)
 	}
 }
 
-static uint32_t keep(struct compilation *c, const void *array, size_t bytes)
-{
+static uint32_t keep(struct compilation *c, const void *array, size_t bytes) {
 	uint32_t offset = bytes == 0 ? 0 : block_reserve(&c->block, bytes);
 
 	if (offset != 0)
@@ -317,8 +300,7 @@ static uint32_t keep(struct compilation *c, const void *array, size_t bytes)
 	return offset;
 }
 
-static void keep_all(struct providers_work *w, uint32_t common_rules)
-{
+static void keep_all(struct providers_work *w, uint32_t common_rules) {
 	struct compilation *c = w->c;
 	uint32_t index, masks, providers, rules;
 	struct generation *header;
@@ -341,8 +323,7 @@ static void keep_all(struct providers_work *w, uint32_t common_rules)
 		note_taken(w, index);
 }
 
-static void compile_file(struct compilation *c)
-{
+static void compile_file(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "providers");
 	struct providers_work w = { .c = c };
 	uint32_t length = list_length(list), common;
@@ -371,8 +352,7 @@ static void compile_file(struct compilation *c)
 }
 
 /* Parses and compiles what source_read_* read; the block and the report are lent. */
-static void compile_source(struct compilation *c, struct source *source)
-{
+static void compile_source(struct compilation *c, struct source *source) {
 	struct compilation own = { .source = *source, .report = c->report, .block = c->block };
 
 	config_init(&own.config);
@@ -388,8 +368,7 @@ static void compile_source(struct compilation *c, struct source *source)
 	c->block = own.block;
 }
 
-static void read_source(struct compilation *c, const char *path)
-{
+static void read_source(struct compilation *c, const char *path) {
 	size_t before = c->report.messages->count;
 	struct source source;
 	uint32_t name;
@@ -408,8 +387,7 @@ static void read_source(struct compilation *c, const char *path)
 		compilation_header(c)->providers_file = name;
 }
 
-void compile_providers(struct compilation *c)
-{
+void compile_providers(struct compilation *c) {
 	const config_setting_t *setting = config_lookup(&c->config, "providers");
 	const char *main_file = c->source.file_count > 0 ? c->source.files[0] : "";
 	const char *slash = strrchr(main_file, '/');

@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *read_file(const char *path, size_t most, size_t *length)
-{
+char *read_file(const char *path, size_t most, size_t *length) {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat status;
 	char *text = NULL;
@@ -49,7 +48,6 @@ char *read_file(const char *path, size_t most, size_t *length)
 	return text;
 }
 
-const char *read_file_error(void)
-{
+const char *read_file_error(void) {
 	return errno == 0 ? "not a regular file" : strerror(errno);
 }

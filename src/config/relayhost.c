@@ -9,8 +9,7 @@
 
 #define DEFAULT_PORT 25
 
-bool mta_has_port(const struct generation_mta *mta, uint16_t port)
-{
+bool mta_has_port(const struct generation_mta *mta, uint16_t port) {
 	if (mta == NULL)
 		return port == DEFAULT_PORT;
 	for (uint32_t i = 0; i < mta->port_count; i++)
@@ -19,14 +18,12 @@ bool mta_has_port(const struct generation_mta *mta, uint16_t port)
 	return false;
 }
 
-uint16_t mta_usual_port(const struct generation_mta *mta)
-{
+uint16_t mta_usual_port(const struct generation_mta *mta) {
 	return mta == NULL || mta->port_count == 0 || mta_has_port(mta, DEFAULT_PORT) ?
 	    DEFAULT_PORT : mta->ports[0];
 }
 
-struct span relayhost_host(const char *relayhost, bool *bracketed)
-{
+struct span relayhost_host(const char *relayhost, bool *bracketed) {
 	const char *end;
 
 	*bracketed = *relayhost == '[';
@@ -37,8 +34,7 @@ struct span relayhost_host(const char *relayhost, bool *bracketed)
 }
 
 /* Where Postfix's tables name a service (getservbyname(3) reads files and more). */
-static uint16_t service_port(const char *name)
-{
+static uint16_t service_port(const char *name) {
 	static const struct {
 		const char *name;
 		uint16_t port;
@@ -53,8 +49,7 @@ static uint16_t service_port(const char *name)
 	return 0;
 }
 
-uint16_t relayhost_port(const char *relayhost, const struct generation_mta *mta)
-{
+uint16_t relayhost_port(const char *relayhost, const struct generation_mta *mta) {
 	const char *colon = *relayhost == '[' ? strstr(relayhost, "]:") :
 	    strchr(relayhost, ':');
 	uint32_t port;
@@ -70,8 +65,7 @@ uint16_t relayhost_port(const char *relayhost, const struct generation_mta *mta)
 }
 
 bool relayhost_fault(const char *relayhost, const struct generation_mta *mta, char *text,
-    size_t size)
-{
+    size_t size) {
 	char ports[GENERATION_PORTS_MAX * 8] = "", quoted[128];
 	uint16_t port = relayhost_port(relayhost, mta);
 	size_t length = 0;

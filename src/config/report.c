@@ -13,15 +13,13 @@
 #include "base/log.h"
 #include "base/text.h"
 
-void report_begin(struct report *report, struct config_messages *messages)
-{
+void report_begin(struct report *report, struct config_messages *messages) {
 	memset(messages, 0, sizeof(*messages));
 	memset(report, 0, sizeof(*report));
 	report->messages = messages;
 }
 
-static bool make_room(struct report *report)
-{
+static bool make_room(struct report *report) {
 	size_t room = report->room == 0 ? 16 : report->room * 2;
 	struct config_message *list;
 	unsigned *orders;
@@ -43,8 +41,7 @@ static bool make_room(struct report *report)
 }
 
 /* File names are printed as they are where that does no harm. */
-static void copy_name(char *out, size_t size, const char *name)
-{
+static void copy_name(char *out, size_t size, const char *name) {
 	size_t length = strlen(name);
 
 	for (size_t i = 0; i < length; i++)
@@ -56,8 +53,7 @@ static void copy_name(char *out, size_t size, const char *name)
 }
 
 void report_add(struct report *report, enum message_severity severity,
-    const char *file, unsigned line, unsigned order, const char *format, ...)
-{
+    const char *file, unsigned line, unsigned order, const char *format, ...) {
 	struct config_messages *messages = report->messages;
 	struct config_message *message;
 	va_list args;
@@ -84,8 +80,7 @@ struct ranked {
 	size_t place;
 };
 
-static int by_order(const void *a, const void *b)
-{
+static int by_order(const void *a, const void *b) {
 	const struct ranked *left = a, *right = b;
 
 	if (left->order != right->order)
@@ -93,8 +88,7 @@ static int by_order(const void *a, const void *b)
 	return left->place < right->place ? -1 : left->place > right->place;
 }
 
-void report_end(struct report *report)
-{
+void report_end(struct report *report) {
 	struct config_messages *messages = report->messages;
 	size_t count = messages->count;
 	struct config_message *sorted = NULL;
@@ -120,8 +114,7 @@ void report_end(struct report *report)
 	report->orders = NULL;
 }
 
-void config_messages_free(struct config_messages *messages)
-{
+void config_messages_free(struct config_messages *messages) {
 	free(messages->list);
 	memset(messages, 0, sizeof(*messages));
 }

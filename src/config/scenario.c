@@ -18,21 +18,18 @@
 
 #define ROUNDS_MAX	1000	/* in which a message is tried again, or a run has no end */
 
-const struct setting *scenario_row(const char *path)
-{
+const struct setting *scenario_row(const char *path) {
 	return setting_find_in(BOOK_SCENARIO, path);
 }
 
 bool scenario_value(struct scenario_work *w, const config_setting_t *group, const char *path,
-    struct setting_value *out)
-{
+    struct setting_value *out) {
 	(void)w;
 	return compilation_value_of(scenario_row(path), group, out);
 }
 
 bool scenario_room(struct scenario_work *w, void *array, uint32_t used, uint32_t more,
-    uint32_t *room, size_t size)
-{
+    uint32_t *room, size_t size) {
 	void **place = array, *grown;
 	uint32_t wanted = *room < 64 ? 64 : *room;
 
@@ -51,8 +48,7 @@ bool scenario_room(struct scenario_work *w, void *array, uint32_t used, uint32_t
 }
 
 uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, uint32_t count,
-    int64_t at_ns, uint32_t none)
-{
+    int64_t at_ns, uint32_t none) {
 	for (uint32_t i = changes; i < changes + count && scenario->changes[i].at_ns <= at_ns; i++)
 		none = scenario->changes[i].window;
 	return none;
@@ -61,8 +57,7 @@ uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, ui
 /* --- transports ------------------------------------------------------------------------ */
 
 static void say_name(struct scenario_work *w, const config_setting_t *place, const char *what,
-    const char *name)
-{
+    const char *name) {
 	char quoted[128];
 
 	complain(&w->c, place, "%s: \"%s\" may only have letters, digits, point, hyphen and "
@@ -71,8 +66,7 @@ static void say_name(struct scenario_work *w, const config_setting_t *place, con
 }
 
 static bool read_change(const char *text, size_t length, bool first,
-    struct scenario_change *change)
-{
+    struct scenario_change *change) {
 	const char *at = memchr(text, '@', length);
 	size_t digits = at != NULL ? (size_t)(at - text) : length;
 	char time[32];
@@ -87,8 +81,7 @@ static bool read_change(const char *text, size_t length, bool first,
 
 /* "5", "5,0@10s,5@20s" */
 static bool read_changes(struct scenario_work *w, const char *text, uint32_t *start,
-    uint32_t *out)
-{
+    uint32_t *out) {
 	struct scenario *s = w->scenario;
 	struct scenario_change *changes;
 	uint32_t count = 0;
@@ -117,8 +110,7 @@ static bool read_changes(struct scenario_work *w, const char *text, uint32_t *st
 
 /* False: it is not set. */
 static bool read_series(struct scenario_work *w, const config_setting_t *group, const char *path,
-    uint32_t *start, uint32_t *count)
-{
+    uint32_t *start, uint32_t *count) {
 	const char *name = strchr(path, '.') + 1;
 	struct setting_value value;
 
@@ -133,8 +125,7 @@ static bool read_series(struct scenario_work *w, const config_setting_t *group, 
 
 /* A transport's own value, or what the top says. */
 static struct setting_value either(struct scenario_work *w, const config_setting_t *group,
-    const char *name, const char *above)
-{
+    const char *name, const char *above) {
 	char path[SETTING_PATH_MAX] = "transports[].";
 	struct setting_value value;
 
@@ -145,8 +136,7 @@ static struct setting_value either(struct scenario_work *w, const config_setting
 }
 
 static void read_transport(struct scenario_work *w, const config_setting_t *group,
-    struct scenario_transport *t)
-{
+    struct scenario_transport *t) {
 #define EITHER(name) either(w, group, name, "default_" name)
 	t->process_limit = (uint32_t)EITHER("process_limit").number;
 	t->delivery_slot_cost = (uint32_t)EITHER("delivery_slot_cost").number;
@@ -176,8 +166,7 @@ static void read_transport(struct scenario_work *w, const config_setting_t *grou
 		    &t->works_count);
 }
 
-static uint32_t transport_named(const struct scenario *s, const char *name)
-{
+static uint32_t transport_named(const struct scenario *s, const char *name) {
 	for (uint32_t i = 0; i < s->transport_count; i++)
 		if (strcmp(s->transports[i].name, name) == 0)
 			return i;
@@ -185,8 +174,7 @@ static uint32_t transport_named(const struct scenario *s, const char *name)
 }
 
 static void name_transport(struct scenario_work *w, const config_setting_t *group,
-    struct scenario_transport *t)
-{
+    struct scenario_transport *t) {
 	const config_setting_t *place = compilation_member(group, "name");
 	struct setting_value value;
 
@@ -203,14 +191,12 @@ static void name_transport(struct scenario_work *w, const config_setting_t *grou
 		text_copy(t->name, sizeof(t->name), value.text, strlen(value.text));
 }
 
-static unsigned list_length(const config_setting_t *list)
-{
+static unsigned list_length(const config_setting_t *list) {
 	return list != NULL && config_setting_is_list(list) ?
 	    (unsigned)config_setting_length(list) : 0;
 }
 
-static void read_transports(struct scenario_work *w)
-{
+static void read_transports(struct scenario_work *w) {
 	const config_setting_t *list = config_lookup(&w->c.config, "transports");
 	struct scenario *s = w->scenario;
 	uint32_t length = list_length(list), count = length == 0 ? 1 : length;
@@ -241,8 +227,7 @@ static void read_transports(struct scenario_work *w)
 
 /* --- destinations -------------------------------------------------------------------- */
 
-static void read_destination(struct scenario_work *w, const config_setting_t *group)
-{
+static void read_destination(struct scenario_work *w, const config_setting_t *group) {
 	const config_setting_t *place = compilation_member(group, "name");
 	struct scenario_destination *d;
 	struct setting_value value;
@@ -285,8 +270,7 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 	    &d->accepts_count);
 }
 
-static void read_destinations(struct scenario_work *w)
-{
+static void read_destinations(struct scenario_work *w) {
 	const config_setting_t *list = config_lookup(&w->c.config, "destinations");
 	uint32_t length = list_length(list);
 
@@ -304,8 +288,7 @@ static void read_destinations(struct scenario_work *w)
 
 /* --- the whole ------------------------------------------------------------------------ */
 
-static int compare_destinations(const void *a, const void *b, void *context)
-{
+static int compare_destinations(const void *a, const void *b, void *context) {
 	const struct scenario *s = context;
 	const struct scenario_destination *first = &s->destinations[*(const uint32_t *)a];
 	const struct scenario_destination *second = &s->destinations[*(const uint32_t *)b];
@@ -315,8 +298,7 @@ static int compare_destinations(const void *a, const void *b, void *context)
 	return order != 0 ? order : strcmp(s->names + first->name, s->names + second->name);
 }
 
-static bool rank_destinations(struct scenario *s)
-{
+static bool rank_destinations(struct scenario *s) {
 	uint32_t *order = calloc((size_t)s->destination_count + 1, sizeof(*order));
 
 	if (order == NULL)
@@ -330,8 +312,7 @@ static bool rank_destinations(struct scenario *s)
 	return true;
 }
 
-static void read_times(struct scenario_work *w, const config_setting_t *root)
-{
+static void read_times(struct scenario_work *w, const config_setting_t *root) {
 	struct scenario *s = w->scenario;
 	const struct {
 		const char *path;
@@ -357,8 +338,7 @@ static void read_times(struct scenario_work *w, const config_setting_t *root)
 		    "maximal_queue_lifetime: more than %d times maximal_backoff_time", ROUNDS_MAX);
 }
 
-static void read_all(struct scenario_work *w)
-{
+static void read_all(struct scenario_work *w) {
 	const config_setting_t *root = config_root_setting(&w->c.config);
 	struct scenario *s = w->scenario;
 	struct setting_value value;
@@ -382,8 +362,7 @@ static void read_all(struct scenario_work *w)
 }
 
 /* What source_read_* read, which it frees. */
-static struct scenario *read_source(struct scenario_work *w, const char *name)
-{
+static struct scenario *read_source(struct scenario_work *w, const char *name) {
 	w->scenario = calloc(1, sizeof(*w->scenario));
 	if (w->scenario == NULL)
 		w->failed = true;
@@ -410,8 +389,7 @@ static struct scenario *read_source(struct scenario_work *w, const char *name)
 	return w->scenario;
 }
 
-struct scenario *scenario_read(const char *path, struct config_messages *messages)
-{
+struct scenario *scenario_read(const char *path, struct config_messages *messages) {
 	struct scenario_work w = { .scenario = NULL };
 
 	report_begin(&w.c.report, messages);
@@ -420,8 +398,7 @@ struct scenario *scenario_read(const char *path, struct config_messages *message
 }
 
 struct scenario *scenario_read_text(const char *text, const char *name,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	struct scenario_work w = { .scenario = NULL };
 
 	report_begin(&w.c.report, messages);
@@ -429,8 +406,7 @@ struct scenario *scenario_read_text(const char *text, const char *name,
 	return read_source(&w, name);
 }
 
-void scenario_free(struct scenario *scenario)
-{
+void scenario_free(struct scenario *scenario) {
 	if (scenario == NULL)
 		return;
 	free(scenario->transports);

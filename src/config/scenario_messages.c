@@ -20,8 +20,7 @@ struct spelled {
 	uint32_t count;
 };
 
-static bool spell(const char *text, struct spelled *out)
-{
+static bool spell(const char *text, struct spelled *out) {
 	size_t length = strlen(text);
 	const char *colon = memchr(text, ':', length);
 	const char *at = memchr(text, '@', length);
@@ -51,8 +50,7 @@ static bool spell(const char *text, struct spelled *out)
 
 /* The destination that a run names; SCENARIO_NONE after a complaint, or without memory. */
 static uint32_t destination_of(struct scenario_work *w, const struct spelled *spelled,
-    const config_setting_t *place)
-{
+    const config_setting_t *place) {
 	uint32_t number = scenario_find(w, spelled->destination, spelled->destination_length);
 
 	if (number == SCENARIO_NONE && w->scenario->transport_count > 1) {
@@ -66,8 +64,7 @@ static uint32_t destination_of(struct scenario_work *w, const struct spelled *sp
 	    scenario_add(w, spelled->destination, spelled->destination_length, 0);
 }
 
-static bool add_run(struct scenario_work *w, uint32_t destination, uint32_t count)
-{
+static bool add_run(struct scenario_work *w, uint32_t destination, uint32_t count) {
 	struct scenario *s = w->scenario;
 
 	if (!scenario_room(w, &s->runs, s->run_count, 1, &w->run_room, sizeof(*s->runs)))
@@ -78,8 +75,7 @@ static bool add_run(struct scenario_work *w, uint32_t destination, uint32_t coun
 
 /* The k-th recipient of a message (from 1) is a destination of its own. */
 static bool add_own(struct scenario_work *w, const struct spelled *spelled, uint32_t of,
-    uint32_t message, uint32_t k)
-{
+    uint32_t message, uint32_t k) {
 	struct scenario *s = w->scenario;
 	char name[2 * SCENARIO_NAME_MAX + 32];
 	size_t length;
@@ -108,8 +104,7 @@ static bool add_own(struct scenario_work *w, const struct spelled *spelled, uint
 
 /* One element of recipients; false: nothing more of this message. */
 static bool read_recipients(struct scenario_work *w, const config_setting_t *element,
-    uint32_t message, struct scenario_message *m)
-{
+    uint32_t message, struct scenario_message *m) {
 	struct scenario *s = w->scenario;
 	const char *text = config_setting_type(element) == CONFIG_TYPE_STRING ?
 	    config_setting_get_string(element) : "";
@@ -147,8 +142,7 @@ static bool read_recipients(struct scenario_work *w, const config_setting_t *ele
 	return true;
 }
 
-static bool is_deferred(struct scenario_work *w, const config_setting_t *group)
-{
+static bool is_deferred(struct scenario_work *w, const config_setting_t *group) {
 	struct setting_value value;
 	char quoted[32];
 
@@ -162,8 +156,7 @@ static bool is_deferred(struct scenario_work *w, const config_setting_t *group)
 }
 
 /* The next message, from a group. */
-static bool read_message(struct scenario_work *w, const config_setting_t *group)
-{
+static bool read_message(struct scenario_work *w, const config_setting_t *group) {
 	const config_setting_t *recipients = compilation_member(group, "recipients");
 	struct scenario *s = w->scenario;
 	uint32_t number = s->message_count;
@@ -189,8 +182,7 @@ static bool read_message(struct scenario_work *w, const config_setting_t *group)
 	return true;
 }
 
-static uint32_t copies_of(struct scenario_work *w, const config_setting_t *group)
-{
+static uint32_t copies_of(struct scenario_work *w, const config_setting_t *group) {
 	struct setting_value value;
 
 	if (!config_setting_is_group(group))
@@ -199,8 +191,7 @@ static uint32_t copies_of(struct scenario_work *w, const config_setting_t *group
 	return (uint32_t)value.number;
 }
 
-void scenario_read_messages(struct scenario_work *w)
-{
+void scenario_read_messages(struct scenario_work *w) {
 	const config_setting_t *list = config_lookup(&w->c.config, "messages");
 	struct scenario *s = w->scenario;
 	uint32_t length = list != NULL && config_setting_is_list(list) ?
@@ -234,8 +225,7 @@ void scenario_read_messages(struct scenario_work *w)
 
 /* "MESSAGE:DESTINATION@TIME": what is wrong with it, or NULL. */
 static const char *read_completion(const struct scenario_work *w, const char *text,
-    struct scenario_completion *out)
-{
+    struct scenario_completion *out) {
 	const char *at = strrchr(text, '@');
 	size_t length = strlen(text), digits;
 
@@ -256,8 +246,7 @@ static const char *read_completion(const struct scenario_work *w, const char *te
 	return out->destination == SCENARIO_NONE ? "unknown destination" : NULL;
 }
 
-void scenario_read_completions(struct scenario_work *w)
-{
+void scenario_read_completions(struct scenario_work *w) {
 	const config_setting_t *list = config_lookup(&w->c.config, "completions");
 	struct scenario *s = w->scenario;
 	unsigned length = list != NULL ? setting_element_count(list) : 0;

@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "config/scenario_work.h"
 
-static uint32_t hash(const char *name, size_t length)
-{
+static uint32_t hash(const char *name, size_t length) {
 	uint32_t h = 2166136261u;
 
 	for (size_t i = 0; i < length; i++)
@@ -21,8 +20,7 @@ static uint32_t hash(const char *name, size_t length)
 }
 
 /* Where the name stands in the index, or would. */
-static uint32_t slot_of(const struct scenario_work *w, const char *name, size_t length)
-{
+static uint32_t slot_of(const struct scenario_work *w, const char *name, size_t length) {
 	uint32_t at = hash(name, length) & (w->index_room - 1);
 
 	for (;; at = (at + 1) & (w->index_room - 1)) {
@@ -36,14 +34,12 @@ static uint32_t slot_of(const struct scenario_work *w, const char *name, size_t 
 	}
 }
 
-uint32_t scenario_find(const struct scenario_work *w, const char *name, size_t length)
-{
+uint32_t scenario_find(const struct scenario_work *w, const char *name, size_t length) {
 	return w->index_room == 0 ? SCENARIO_NONE :
 	    w->index[slot_of(w, name, length)] - 1;
 }
 
-static bool grow_index(struct scenario_work *w)
-{
+static bool grow_index(struct scenario_work *w) {
 	uint32_t *old = w->index, room = w->index_room == 0 ? 64 : 2 * w->index_room;
 	uint32_t *index = calloc(room, sizeof(*index));
 
@@ -60,8 +56,7 @@ static bool grow_index(struct scenario_work *w)
 	return true;
 }
 
-static bool keep_name(struct scenario_work *w, const char *name, size_t length)
-{
+static bool keep_name(struct scenario_work *w, const char *name, size_t length) {
 	if (length + 1 > w->names_room - w->names_used) {
 		size_t room = 2 * w->names_room + length + 1024;
 		char *names = realloc(w->scenario->names, room);
@@ -78,8 +73,7 @@ static bool keep_name(struct scenario_work *w, const char *name, size_t length)
 }
 
 uint32_t scenario_add(struct scenario_work *w, const char *name, size_t length,
-    uint32_t transport)
-{
+    uint32_t transport) {
 	struct scenario *s = w->scenario;
 	uint32_t number = s->destination_count;
 	size_t start = w->names_used;
@@ -96,8 +90,7 @@ uint32_t scenario_add(struct scenario_work *w, const char *name, size_t length,
 	return number;
 }
 
-bool scenario_good_name(const char *name, size_t length)
-{
+bool scenario_good_name(const char *name, size_t length) {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	    "0123456789.-_";
 	char copy[SCENARIO_NAME_MAX + 1];

@@ -52,8 +52,7 @@ static const struct {
 	[BOOK_SCENARIO] = { scenario_table, sizeof(scenario_table) / sizeof(scenario_table[0]) },
 };
 
-const struct setting *settings(size_t *count)
-{
+const struct setting *settings(size_t *count) {
 	*count = books[BOOK_MAIN].count;
 	return books[BOOK_MAIN].rows;
 }
@@ -63,8 +62,7 @@ const struct setting *settings(size_t *count)
 /* A site may have 60,000 classes, each asked about 50 times.  1 + row, by hash; 0: free. */
 static uint16_t rows_by_hash[sizeof(books) / sizeof(books[0])][PLACES];
 
-static uint32_t hash_path(const char *path)
-{
+static uint32_t hash_path(const char *path) {
 	uint32_t hash = UINT32_C(0x811c9dc5);
 
 	for (; *path != '\0'; path++)
@@ -73,8 +71,7 @@ static uint32_t hash_path(const char *path)
 }
 
 /* Where the path is, or where it belongs. */
-static uint16_t *find_place(enum setting_book book, const char *path)
-{
+static uint16_t *find_place(enum setting_book book, const char *path) {
 	uint32_t at = hash_path(path);
 
 	while (rows_by_hash[book][at] != 0 &&
@@ -83,14 +80,12 @@ static uint16_t *find_place(enum setting_book book, const char *path)
 	return &rows_by_hash[book][at];
 }
 
-static void fill_places(enum setting_book book)
-{
+static void fill_places(enum setting_book book) {
 	for (size_t i = books[book].count; i-- > 0;)
 		*find_place(book, books[book].rows[i].path) = (uint16_t)(i + 1);
 }
 
-const struct setting *setting_find_in(enum setting_book book, const char *path)
-{
+const struct setting *setting_find_in(enum setting_book book, const char *path) {
 	static bool filled[sizeof(books) / sizeof(books[0])];
 	uint16_t row;
 
@@ -101,13 +96,11 @@ const struct setting *setting_find_in(enum setting_book book, const char *path)
 	return row == 0 ? NULL : &books[book].rows[row - 1];
 }
 
-const struct setting *setting_find(const char *path)
-{
+const struct setting *setting_find(const char *path) {
 	return setting_find_in(BOOK_MAIN, path);
 }
 
-const char *setting_nearest(enum setting_book book, const char *group, const char *name)
-{
+const char *setting_nearest(enum setting_book book, const char *group, const char *name) {
 	const struct setting *table = books[book].rows;
 	size_t group_length = strlen(group), length = strlen(name);
 	unsigned nearest = length < 4 ? 2 : length < 8 ? 3 : 4;
@@ -134,8 +127,7 @@ const char *setting_nearest(enum setting_book book, const char *group, const cha
 	return found;
 }
 
-const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX])
-{
+const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX]) {
 	size_t length = 0;
 
 	for (; *path != '\0' && length < SETTING_PATH_MAX - 1; path++) {
@@ -150,8 +142,7 @@ const char *setting_spoken(const char *path, char out[SETTING_PATH_MAX])
 	return out;
 }
 
-const struct setting *setting_elsewhere(enum setting_book book, const char *name)
-{
+const struct setting *setting_elsewhere(enum setting_book book, const char *name) {
 	const struct setting *table = books[book].rows;
 	const struct setting *found = NULL;
 	unsigned nearest = strlen(name) < 4 ? 1 : 2;
@@ -169,8 +160,7 @@ const struct setting *setting_elsewhere(enum setting_book book, const char *name
 }
 
 static void explain(char *why, size_t size, const char *what, const char *text,
-    const char *should)
-{
+    const char *should) {
 	char quoted[128];
 
 	snprintf(why, size, "\"%s\" %s %s",
@@ -178,8 +168,7 @@ static void explain(char *why, size_t size, const char *what, const char *text,
 }
 
 /* The bounds of a row in the type's own units. */
-static bool bounds(const struct setting *setting, int64_t *low, int64_t *high)
-{
+static bool bounds(const struct setting *setting, int64_t *low, int64_t *high) {
 	const char *dots = strstr(setting->allowed, "..");
 	char first[32];
 	uint64_t number;
@@ -199,8 +188,7 @@ static bool bounds(const struct setting *setting, int64_t *low, int64_t *high)
 }
 
 static bool within_bounds(const struct setting *setting, int64_t number,
-    const char *written, char *why, size_t why_size)
-{
+    const char *written, char *why, size_t why_size) {
 	int64_t low, high;
 
 	if (!bounds(setting, &low, &high) || (number >= low && number <= high))
@@ -210,8 +198,7 @@ static bool within_bounds(const struct setting *setting, int64_t number,
 }
 
 static bool parse_word(const struct setting *setting, const char *text,
-    struct setting_value *out, char *why, size_t why_size)
-{
+    struct setting_value *out, char *why, size_t why_size) {
 	const char *word = setting->allowed;
 
 	for (int64_t place = 0; word != NULL; place++) {
@@ -229,8 +216,7 @@ static bool parse_word(const struct setting *setting, const char *text,
 }
 
 static bool parse_mode(const char *text, struct setting_value *out,
-    char *why, size_t why_size)
-{
+    char *why, size_t why_size) {
 	size_t length = strspn(text, "01234567");
 	int64_t mode = 0;
 
@@ -246,8 +232,7 @@ static bool parse_mode(const char *text, struct setting_value *out,
 }
 
 static bool parse_words_of_text(const struct setting *setting, const char *text,
-    struct setting_value *out, char *why, size_t why_size)
-{
+    struct setting_value *out, char *why, size_t why_size) {
 	size_t length = strlen(text);
 	int64_t low, high;
 	char lowest = setting->type == SETTING_TEXT ? ' ' : '!';
@@ -286,8 +271,7 @@ static bool parse_words_of_text(const struct setting *setting, const char *text,
 }
 
 static bool parse_address(const char *text, struct setting_value *out,
-    char *why, size_t why_size)
-{
+    char *why, size_t why_size) {
 	struct listen_address address;
 	const char *reason;
 
@@ -300,8 +284,7 @@ static bool parse_address(const char *text, struct setting_value *out,
 }
 
 static bool parse_feedback(const char *text, struct setting_value *out,
-    char *why, size_t why_size)
-{
+    char *why, size_t why_size) {
 	if (window_feedback_parse(text, strlen(text), &out->feedback))
 		return true;
 	explain(why, why_size, "is not a feedback: it must be", text,
@@ -310,8 +293,7 @@ static bool parse_feedback(const char *text, struct setting_value *out,
 }
 
 static bool parse_quota(const struct setting *setting, const char *text,
-    struct setting_value *out, char *why, size_t why_size)
-{
+    struct setting_value *out, char *why, size_t why_size) {
 	const char *slash = strchr(text, '/');
 	char number[32], period[32];
 	uint64_t count = 0;
@@ -336,8 +318,7 @@ static bool parse_quota(const struct setting *setting, const char *text,
 }
 
 bool setting_parse_text(const struct setting *setting, const char *text,
-    struct setting_value *out, char *why, size_t why_size)
-{
+    struct setting_value *out, char *why, size_t why_size) {
 	uint64_t size;
 	uint32_t count;
 
@@ -391,8 +372,7 @@ bool setting_parse_text(const struct setting *setting, const char *text,
 }
 
 /* What a value of this type looks like. */
-static const char *shape(const struct setting *setting)
-{
+static const char *shape(const struct setting *setting) {
 	switch (setting->type) {
 	case SETTING_FLAG:
 		return "true or false";
@@ -421,8 +401,7 @@ static const char *shape(const struct setting *setting)
 	}
 }
 
-static const char *found(const config_setting_t *value)
-{
+static const char *found(const config_setting_t *value) {
 	switch (config_setting_type(value)) {
 	case CONFIG_TYPE_GROUP:
 		return "a group { }";
@@ -442,8 +421,7 @@ static const char *found(const config_setting_t *value)
 }
 
 bool setting_parse(const struct setting *setting, const config_setting_t *value,
-    struct setting_value *out, char *why, size_t why_size)
-{
+    struct setting_value *out, char *why, size_t why_size) {
 	int type = config_setting_type(value);
 	char digits[32];
 
@@ -486,8 +464,7 @@ bool setting_parse(const struct setting *setting, const config_setting_t *value,
 	return false;
 }
 
-unsigned setting_element_count(const config_setting_t *value)
-{
+unsigned setting_element_count(const config_setting_t *value) {
 	switch (config_setting_type(value)) {
 	case CONFIG_TYPE_LIST: case CONFIG_TYPE_ARRAY:
 		return (unsigned)config_setting_length(value);
@@ -496,8 +473,7 @@ unsigned setting_element_count(const config_setting_t *value)
 	}
 }
 
-const config_setting_t *setting_element(const config_setting_t *value, unsigned index)
-{
+const config_setting_t *setting_element(const config_setting_t *value, unsigned index) {
 	switch (config_setting_type(value)) {
 	case CONFIG_TYPE_LIST: case CONFIG_TYPE_ARRAY:
 		return config_setting_get_elem(value, index);

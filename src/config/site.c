@@ -62,8 +62,7 @@ struct site_work {
 	struct mask_list watches;	/* of masks it has none */
 };
 
-static void mistake(struct site_work *w, const char *what, struct span where)
-{
+static void mistake(struct site_work *w, const char *what, struct span where) {
 	char quoted[100];
 
 	if (w->mistakes++ >= MISTAKES_MAX || w->silent)
@@ -76,8 +75,7 @@ static void mistake(struct site_work *w, const char *what, struct span where)
 static const struct span nothing;
 
 /* The next word of *rest, which goes on behind the blanks after it. */
-static struct span take_word(struct span *rest)
-{
+static struct span take_word(struct span *rest) {
 	struct span word = { rest->text, 0 };
 
 	while (word.length < rest->length && rest->text[word.length] != ' ')
@@ -91,13 +89,11 @@ static struct span take_word(struct span *rest)
 	return word;
 }
 
-static bool is(struct span word, const char *text)
-{
+static bool is(struct span word, const char *text) {
 	return word.length == strlen(text) && memcmp(word.text, text, word.length) == 0;
 }
 
-static bool make_room(struct site_work *w, struct mask_list *list)
-{
+static bool make_room(struct site_work *w, struct mask_list *list) {
 	uint32_t room = list->room == 0 ? 64 : list->room * 2;
 	struct class_rule *masks;
 	struct span *reasons;
@@ -118,8 +114,7 @@ static bool make_room(struct site_work *w, struct mask_list *list)
 }
 
 static void add_mask(struct site_work *w, struct mask_list *list, struct span word,
-    struct span reason)
-{
+    struct span reason) {
 	struct class_rule *rule;
 	const char *why;
 
@@ -135,8 +130,7 @@ static void add_mask(struct site_work *w, struct mask_list *list, struct span wo
 
 /* `rest` must have exactly one word. */
 static bool one_word(struct site_work *w, struct span keyword, struct span rest,
-    struct span *word)
-{
+    struct span *word) {
 	*word = take_word(&rest);
 	if (word->length > 0 && rest.length == 0)
 		return true;
@@ -146,8 +140,7 @@ static bool one_word(struct site_work *w, struct span keyword, struct span rest,
 
 /* The same, and it must be a number up to `most`. */
 static bool one_number(struct site_work *w, struct span keyword, struct span rest,
-    uint32_t most, uint32_t *number)
-{
+    uint32_t most, uint32_t *number) {
 	struct span word;
 
 	if (!one_word(w, keyword, rest, &word))
@@ -158,8 +151,7 @@ static bool one_number(struct site_work *w, struct span keyword, struct span res
 	return false;
 }
 
-static void read_route(struct site_work *w, struct span rest)
-{
+static void read_route(struct site_work *w, struct span rest) {
 	struct span word = take_word(&rest);
 
 	if (rest.length == 0 || rest.length > 255 || memchr(rest.text, ' ', rest.length) != NULL)
@@ -168,8 +160,7 @@ static void read_route(struct site_work *w, struct span rest)
 		add_mask(w, &w->part->routes, word, rest);
 }
 
-static void read_lane(struct site_work *w, struct span keyword, struct span rest)
-{
+static void read_lane(struct site_work *w, struct span keyword, struct span rest) {
 	uint32_t width;
 
 	if (!one_number(w, keyword, rest, 10000, &width))
@@ -180,8 +171,7 @@ static void read_lane(struct site_work *w, struct span keyword, struct span rest
 		w->part->lanes[w->part->lane_count++] = (uint16_t)width;
 }
 
-static void read_refusal(struct site_work *w, struct span keyword, struct span rest)
-{
+static void read_refusal(struct site_work *w, struct span keyword, struct span rest) {
 	/* what is refused to the mail server is to its transports */
 	struct site_part *part = w->in_part ? w->part : &w->wanted;
 
@@ -194,8 +184,7 @@ static void read_refusal(struct site_work *w, struct span keyword, struct span r
 }
 
 /* The rest of the file, or up to the next such line, is told of that transport. */
-static void begin_part(struct site_work *w, struct span keyword, struct span rest)
-{
+static void begin_part(struct site_work *w, struct span keyword, struct span rest) {
 	struct span word;
 
 	if (!one_word(w, keyword, rest, &word))
@@ -207,8 +196,7 @@ static void begin_part(struct site_work *w, struct span keyword, struct span res
 }
 
 /* False: the word is none that tells of one transport. */
-static bool read_part_fact(struct site_work *w, struct span keyword, struct span rest)
-{
+static bool read_part_fact(struct site_work *w, struct span keyword, struct span rest) {
 	struct site_part *part = w->part;
 	struct span word;
 
@@ -240,8 +228,7 @@ static bool read_part_fact(struct site_work *w, struct span keyword, struct span
 }
 
 /* "STAMP PATH", 16 digits and an absolute path. */
-static void add_watch(struct site_work *w, struct span rest)
-{
+static void add_watch(struct site_work *w, struct span rest) {
 	static const char digits[] = "0123456789abcdef";
 	struct mask_list *list = &w->watches;
 	size_t length = 0;
@@ -254,8 +241,7 @@ static void add_watch(struct site_work *w, struct span rest)
 		list->reasons[list->count++] = rest;
 }
 
-static void read_fact(struct site_work *w, struct span keyword, struct span rest)
-{
+static void read_fact(struct site_work *w, struct span keyword, struct span rest) {
 	struct span word;
 
 	if (is(keyword, "transport")) {
@@ -297,8 +283,7 @@ static void read_fact(struct site_work *w, struct span keyword, struct span rest
 	}
 }
 
-static void read_line(struct site_work *w, struct span line)
-{
+static void read_line(struct site_work *w, struct span line) {
 	struct span keyword;
 
 	for (size_t i = 0; i < line.length; i++)
@@ -320,8 +305,7 @@ static void read_line(struct site_work *w, struct span line)
 }
 
 /* A text of the block; offsets are 32 bits. */
-static uint32_t keep(struct site_work *w, struct span span)
-{
+static uint32_t keep(struct site_work *w, struct span span) {
 	char *copy = strndup(span.length ? span.text : "", span.length);
 	uint32_t offset;
 
@@ -334,16 +318,14 @@ static uint32_t keep(struct site_work *w, struct span span)
 	return offset;
 }
 
-static uint32_t keep_index(struct site_work *w, struct mask_list *list)
-{
+static uint32_t keep_index(struct site_work *w, struct mask_list *list) {
 	struct class_work masks = { .c = w->c, .masks = list->masks,
 		.rule_count = list->count };
 
 	return build_index(&masks);
 }
 
-static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list)
-{
+static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list) {
 	uint32_t offset = list->count == 0 ? 0 :
 	    block_reserve(&w->c->block, list->count * sizeof(uint32_t));
 
@@ -356,8 +338,7 @@ static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list)
 }
 
 /* Of masks that are one name: that, in lower case. */
-static uint32_t keep_names(struct site_work *w, const struct mask_list *list)
-{
+static uint32_t keep_names(struct site_work *w, const struct mask_list *list) {
 	uint32_t offset = block_reserve(&w->c->block, list->count * sizeof(uint32_t));
 
 	for (uint32_t i = 0; offset != 0 && i < list->count; i++) {
@@ -379,8 +360,7 @@ static uint32_t keep_names(struct site_work *w, const struct mask_list *list)
 }
 
 /* Lanes that are both configured and there. */
-static uint32_t attached_lanes(const struct site_part *part, const struct generation_mta *mta)
-{
+static uint32_t attached_lanes(const struct site_part *part, const struct generation_mta *mta) {
 	uint32_t attached = 0;
 
 	for (uint32_t i = 0; i < mta->lane_count; i++)
@@ -390,8 +370,7 @@ static uint32_t attached_lanes(const struct site_part *part, const struct genera
 	return attached;
 }
 
-static void keep_part(struct site_work *w, struct generation_mta *mta)
-{
+static void keep_part(struct site_work *w, struct generation_mta *mta) {
 	struct site_part *part = &w->wanted;
 
 	mta->site_known = 1;
@@ -412,8 +391,7 @@ static void keep_part(struct site_work *w, struct generation_mta *mta)
 	    keep_names(w, &part->routes) : 0;
 }
 
-static void keep_all(struct site_work *w, struct generation_mta *mta)
-{
+static void keep_all(struct site_work *w, struct generation_mta *mta) {
 	keep_part(w, mta);
 	mta->site_only_listed = w->only_listed;
 	mta->site_by_setup = w->by_setup;
@@ -425,8 +403,7 @@ static void keep_all(struct site_work *w, struct generation_mta *mta)
 }
 
 /* What the file tells is as old as it is. */
-static void look_for_changes(struct site_work *w, struct generation_mta *mta)
-{
+static void look_for_changes(struct site_work *w, struct generation_mta *mta) {
 	const struct generation *g = compilation_header(w->c);
 	char quoted[256];
 	const char *path;
@@ -444,8 +421,7 @@ static void look_for_changes(struct site_work *w, struct generation_mta *mta)
 	    generation_site_reader(mta));
 }
 
-static void note_relayhost(const struct site_work *w, const struct generation_mta *mta)
-{
+static void note_relayhost(const struct site_work *w, const struct generation_mta *mta) {
 	char text[1024];
 
 	if (mta->relayhost != 0 && !w->c->block.failed &&
@@ -454,8 +430,7 @@ static void note_relayhost(const struct site_work *w, const struct generation_mt
 }
 
 /* "refuse WORD TEXT": the text is for people. */
-static void note_refusal(struct site_work *w)
-{
+static void note_refusal(struct site_work *w) {
 	struct span text = w->wanted.refusal;
 	char words[256] = "", quoted[sizeof(words) + 64];
 
@@ -473,8 +448,7 @@ static void note_refusal(struct site_work *w)
 }
 
 /* Where lines of ours are in master.cf, those of the probes are to be, too. */
-static void note_probes(struct site_work *w, const struct generation_mta *mta)
-{
+static void note_probes(struct site_work *w, const struct generation_mta *mta) {
 	char words[256] = "", quoted[sizeof(words) + 64];
 
 	if (mta->probes == 0 || mta->site_probes != 0 ||
@@ -489,14 +463,12 @@ static void note_probes(struct site_work *w, const struct generation_mta *mta)
 	    log_sentence(quoted, sizeof(quoted), words));
 }
 
-static void free_list(struct mask_list *list)
-{
+static void free_list(struct mask_list *list) {
 	free(list->masks);
 	free(list->reasons);
 }
 
-static void free_lists(struct site_work *w)
-{
+static void free_lists(struct site_work *w) {
 	free_list(&w->wanted.excluded);
 	free_list(&w->wanted.routes);
 	free_list(&w->other.excluded);
@@ -505,8 +477,7 @@ static void free_lists(struct site_work *w)
 	free_list(&w->watches);
 }
 
-static void read_lines(struct site_work *w, const char *text, size_t length)
-{
+static void read_lines(struct site_work *w, const char *text, size_t length) {
 	const char *end = text + length;
 
 	w->part = *w->transport == '\0' ? &w->wanted : &w->other;
@@ -530,8 +501,7 @@ static void read_lines(struct site_work *w, const char *text, size_t length)
 
 /* The name of its mail server stands before the slash. */
 static void read_part(struct compilation *c, const char *text, size_t length,
-    const char *file, unsigned order, struct generation_mta *row)
-{
+    const char *file, unsigned order, struct generation_mta *row) {
 	char mta[2 * GENERATION_DESTINATION_MAX] = "", transport[64];
 	const char *full = block_at(&c->block, row->name), *slash = strrchr(full, '/');
 	struct site_work w = { .c = c, .file = file, .order = order, .silent = true,
@@ -554,8 +524,7 @@ static void read_part(struct compilation *c, const char *text, size_t length,
 }
 
 void site_read_text(struct compilation *c, const char *text, size_t length,
-    const char *name, unsigned order, struct generation_mta *mta)
-{
+    const char *name, unsigned order, struct generation_mta *mta) {
 	struct site_work w = { .c = c, .file = name, .order = order, .transport = "",
 		.mta_name = mta->name ? block_at(&c->block, mta->name) : "" };
 
@@ -578,8 +547,7 @@ void site_read_text(struct compilation *c, const char *text, size_t length,
 }
 
 void site_read_file(struct compilation *c, const config_setting_t *where,
-    struct generation_mta *mta)
-{
+    struct generation_mta *mta) {
 	const char *path = block_at(&c->block, mta->site);
 	char name[4096 + 1], quoted[256];
 	size_t length;
@@ -603,8 +571,7 @@ void site_read_file(struct compilation *c, const config_setting_t *where,
 }
 
 void site_begin_transport(struct compilation *c, const config_setting_t *where,
-    struct generation_mta *row)
-{
+    struct generation_mta *row) {
 	bool is_read = row->site_known != 0;
 
 	row->site_known = 0;

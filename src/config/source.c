@@ -49,8 +49,7 @@ struct input {
 static void expand(struct scan *scan, struct input *input);
 
 static void complain(struct scan *scan, const struct input *input, unsigned line,
-    const char *what, const char *detail)
-{
+    const char *what, const char *detail) {
 	char quoted[200];
 
 	report_add(scan->report, MESSAGE_ERROR, scan->source->files[input->file], line,
@@ -59,15 +58,13 @@ static void complain(struct scan *scan, const struct input *input, unsigned line
 }
 
 static void give_up(struct scan *scan, const struct input *input, unsigned line,
-    const char *what, const char *detail)
-{
+    const char *what, const char *detail) {
 	scan->source->usable = false;
 	if (!scan->complained)
 		complain(scan, input, line, what, detail);
 }
 
-static bool make_room(struct scan *scan, const struct input *input, size_t length)
-{
+static bool make_room(struct scan *scan, const struct input *input, size_t length) {
 	struct source *source = scan->source;
 	size_t room = source->room == 0 ? 4096 : source->room;
 	char *text = NULL;
@@ -89,8 +86,7 @@ static bool make_room(struct scan *scan, const struct input *input, size_t lengt
 	return true;
 }
 
-static void put(struct scan *scan, const struct input *input, char c)
-{
+static void put(struct scan *scan, const struct input *input, char c) {
 	struct source *source = scan->source;
 
 	if (!make_room(scan, input, 1))
@@ -102,8 +98,7 @@ static void put(struct scan *scan, const struct input *input, char c)
 }
 
 /* Copies the next character. */
-static char take(struct scan *scan, struct input *input)
-{
+static char take(struct scan *scan, struct input *input) {
 	char c = input->text[input->at++];
 
 	put(scan, input, c);
@@ -113,8 +108,7 @@ static char take(struct scan *scan, struct input *input)
 }
 
 /* Copies the next `length` characters, none of which ends a line. */
-static void take_run(struct scan *scan, struct input *input, size_t length)
-{
+static void take_run(struct scan *scan, struct input *input, size_t length) {
 	struct source *source = scan->source;
 
 	if (make_room(scan, input, length)) {
@@ -125,8 +119,7 @@ static void take_run(struct scan *scan, struct input *input, size_t length)
 	input->at += length;
 }
 
-static bool add_part(struct scan *scan, unsigned file, unsigned file_line)
-{
+static bool add_part(struct scan *scan, unsigned file, unsigned file_line) {
 	struct source *source = scan->source;
 	size_t count = source->part_count;
 	struct source_part *parts;
@@ -142,8 +135,7 @@ static bool add_part(struct scan *scan, unsigned file, unsigned file_line)
 	return true;
 }
 
-static bool add_file(struct source *source, const char *name)
-{
+static bool add_file(struct source *source, const char *name) {
 	char **files = realloc(source->files, (source->file_count + 1) * sizeof(*files));
 
 	if (files == NULL)
@@ -157,8 +149,7 @@ static bool add_file(struct source *source, const char *name)
 }
 
 /* @include "name": the name's text is length bytes at name. */
-static void include(struct scan *scan, struct input *input, const char *name, size_t length)
-{
+static void include(struct scan *scan, struct input *input, const char *name, size_t length) {
 	struct source *source = scan->source;
 	bool absolute = name[0] == '/';
 	size_t before = absolute ? 0 : scan->directory_length;
@@ -208,8 +199,7 @@ static void include(struct scan *scan, struct input *input, const char *name, si
 }
 
 /* At a first non-blank '@': an include directive?  Steps over it then. */
-static bool try_include(struct scan *scan, struct input *input)
-{
+static bool try_include(struct scan *scan, struct input *input) {
 	static const char word[] = "@include";
 	size_t at = input->at + sizeof(word) - 1, end;
 
@@ -233,14 +223,12 @@ static bool try_include(struct scan *scan, struct input *input)
 }
 
 /* How many characters come before the first of these, or the end. */
-static size_t run_without(const struct input *input, const char *these)
-{
+static size_t run_without(const struct input *input, const char *these) {
 	/* the text ends with a NUL, and has none */
 	return strcspn(input->text + input->at, these);
 }
 
-static void scan_string(struct scan *scan, struct input *input)
-{
+static void scan_string(struct scan *scan, struct input *input) {
 	unsigned line = input->line;
 
 	take(scan, input);
@@ -263,8 +251,7 @@ static void scan_string(struct scan *scan, struct input *input)
 }
 
 /* At a '/', or '#': a comment?  Copies it then. */
-static bool scan_comment(struct scan *scan, struct input *input)
-{
+static bool scan_comment(struct scan *scan, struct input *input) {
 	unsigned line = input->line;
 	char first = input->text[input->at];
 	char second = input->at + 1 < input->length ? input->text[input->at + 1] : '\0';
@@ -289,8 +276,7 @@ static bool scan_comment(struct scan *scan, struct input *input)
 }
 
 /* Does the integer of this token fit into the type that libconfig will give it? */
-static bool number_fits(const char *token, size_t length)
-{
+static bool number_fits(const char *token, size_t length) {
 	bool negative = token[0] == '-';
 	uint64_t value = 0, base = 10, limit = INT32_MAX;
 	size_t i = negative || token[0] == '+';
@@ -321,8 +307,7 @@ static bool number_fits(const char *token, size_t length)
 
 /* Zeros in front of a decimal integer whose digits begin at `at`: libconfig 1.7 reads
  * 0660 in octal, 1.5 in decimal. */
-static size_t leading_zeros(const char *token, size_t length, size_t at)
-{
+static size_t leading_zeros(const char *token, size_t length, size_t at) {
 	size_t end = at, zeros = 0;
 
 	while (end < length && isdigit((unsigned char)token[end]))
@@ -334,8 +319,7 @@ static size_t leading_zeros(const char *token, size_t length, size_t at)
 	return end == length ? zeros : 0;
 }
 
-static void scan_number(struct scan *scan, struct input *input)
-{
+static void scan_number(struct scan *scan, struct input *input) {
 	const char *token = input->text + input->at;
 	bool sign = token[0] == '-' || token[0] == '+';
 	size_t length = 1, zeros;
@@ -364,8 +348,7 @@ static void scan_number(struct scan *scan, struct input *input)
 	input->at += length;
 }
 
-static void scan_name(struct scan *scan, struct input *input)
-{
+static void scan_name(struct scan *scan, struct input *input) {
 	size_t length = 1;
 
 	while (input->at + length < input->length &&
@@ -377,8 +360,7 @@ static void scan_name(struct scan *scan, struct input *input)
 
 /* Brings a closing bracket or comma up to the line of the string before it:
  * libconfig notes the line of what it read last. */
-static void put_after_string(struct scan *scan, struct input *input)
-{
+static void put_after_string(struct scan *scan, struct input *input) {
 	char *text = scan->source->text;
 	size_t from = scan->after_string, length = scan->source->length;
 
@@ -396,8 +378,7 @@ static void put_after_string(struct scan *scan, struct input *input)
 }
 
 /* libconfig would take a NUL byte for the end. */
-static bool refuse_nul(struct scan *scan, const struct input *input)
-{
+static bool refuse_nul(struct scan *scan, const struct input *input) {
 	const char *nul = input->length > 0 ? memchr(input->text, '\0', input->length) : NULL;
 	unsigned line = 1;
 
@@ -409,8 +390,7 @@ static bool refuse_nul(struct scan *scan, const struct input *input)
 	return true;
 }
 
-static void expand(struct scan *scan, struct input *input)
-{
+static void expand(struct scan *scan, struct input *input) {
 	bool line_begins = true;
 
 	if (refuse_nul(scan, input))
@@ -453,8 +433,7 @@ static void expand(struct scan *scan, struct input *input)
 }
 
 static void read_main(struct source *source, struct input *input, const char *name,
-    const char *directory, size_t directory_length, struct report *report)
-{
+    const char *directory, size_t directory_length, struct report *report) {
 	struct scan scan = { .source = source, .report = report, .directory = directory,
 	    .directory_length = directory_length };
 
@@ -473,8 +452,7 @@ static void read_main(struct source *source, struct input *input, const char *na
 	expand(&scan, input);
 }
 
-void source_read_file(struct source *source, const char *path, struct report *report)
-{
+void source_read_file(struct source *source, const char *path, struct report *report) {
 	const char *slash = strrchr(path, '/');
 	struct input input = { .text = NULL };
 	char *text;
@@ -492,8 +470,7 @@ void source_read_file(struct source *source, const char *path, struct report *re
 }
 
 void source_read_text(struct source *source, const char *text, const char *name,
-    struct report *report)
-{
+    struct report *report) {
 	struct input input = { .text = text, .length = strlen(text) };
 
 	memset(source, 0, sizeof(*source));
@@ -501,8 +478,7 @@ void source_read_text(struct source *source, const char *text, const char *name,
 	read_main(source, &input, name, NULL, 0, report);
 }
 
-void source_free(struct source *source)
-{
+void source_free(struct source *source) {
 	for (size_t i = 0; i < source->file_count; i++)
 		free(source->files[i]);
 	free(source->files);
@@ -511,8 +487,7 @@ void source_free(struct source *source)
 	memset(source, 0, sizeof(*source));
 }
 
-const char *source_place(const struct source *source, unsigned line, unsigned *file_line)
-{
+const char *source_place(const struct source *source, unsigned line, unsigned *file_line) {
 	size_t low = 0, high = source->part_count;
 
 	/* the last part that begins at or before the line */

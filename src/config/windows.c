@@ -13,8 +13,7 @@
 #include "config/window_settings.h"
 
 /* Which are given in `group`; the others get their defaults. */
-static void read_window(const config_setting_t *group, struct generation_window *out)
-{
+static void read_window(const config_setting_t *group, struct generation_window *out) {
 	struct setting_value value;
 
 	memset(out, 0, sizeof(*out));
@@ -29,14 +28,12 @@ static void read_window(const config_setting_t *group, struct generation_window 
 	out->debug = (uint8_t)value.number;
 }
 
-static bool gives(const struct generation_window *window, enum window_parameter parameter)
-{
+static bool gives(const struct generation_window *window, enum window_parameter parameter) {
 	return (window->given >> parameter & 1) != 0;
 }
 
 static void check_scope(struct compilation *c, const config_setting_t *group,
-    const struct generation_window *window)
-{
+    const struct generation_window *window) {
 	const config_setting_t *where = compilation_member(group, "window.scope");
 
 	if (!gives(window, WINDOW_PARAMETER_SCOPE) || !window->settings.shared ||
@@ -50,8 +47,7 @@ static void check_scope(struct compilation *c, const config_setting_t *group,
 		    "ceilings are divided");
 }
 
-static bool has_transport_laws(const config_setting_t *group)
-{
+static bool has_transport_laws(const config_setting_t *group) {
 	const config_setting_t *list = compilation_member(group, "mta[].transports");
 	unsigned count = list != NULL && config_setting_is_list(list) ?
 	    setting_element_count(list) : 0;
@@ -64,8 +60,7 @@ static bool has_transport_laws(const config_setting_t *group)
 }
 
 /* Does a group of one of these lists give a law of its own? */
-static bool has_other_laws(const struct compilation *c)
-{
+static bool has_other_laws(const struct compilation *c) {
 	static const char *const lists[] = { "mta", "destinations" };
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
@@ -86,8 +81,7 @@ static bool has_other_laws(const struct compilation *c)
 
 /* What the law of the group, where it is certain, makes no use of. */
 static void note_ignored(struct compilation *c, const config_setting_t *group,
-    const struct generation_window *window)
-{
+    const struct generation_window *window) {
 	static const struct {
 		enum window_parameter parameter;
 		bool of_probe;
@@ -98,7 +92,7 @@ static void note_ignored(struct compilation *c, const config_setting_t *group,
 		{ WINDOW_PARAMETER_CANARY, true, "canary" },
 		{ WINDOW_PARAMETER_CANARY_MOST, true, "canary_most" },
 		{ WINDOW_PARAMETER_BELIEVE, true, "believe" },
-		{ WINDOW_PARAMETER_BELIEVE_RUN, true, "believe_run" },
+		{ WINDOW_PARAMETER_BELIEVE_RUN, true, "believe_refusals" },
 	};
 	bool of_probe = window->settings.law == WINDOW_LAW_PROBE;
 
@@ -114,8 +108,7 @@ static void note_ignored(struct compilation *c, const config_setting_t *group,
 
 /* What one group says against itself. */
 static void check_window(struct compilation *c, const config_setting_t *group,
-    const struct generation_window *window)
-{
+    const struct generation_window *window) {
 	const struct window_settings *s = &window->settings;
 
 	if ((gives(window, WINDOW_PARAMETER_CANARY) ||
@@ -131,8 +124,7 @@ static void check_window(struct compilation *c, const config_setting_t *group,
 	check_scope(c, group, window);
 }
 
-void compile_windows(struct compilation *c)
-{
+void compile_windows(struct compilation *c) {
 	const config_setting_t *group = config_lookup(&c->config, "window");
 	struct generation_window window;
 
@@ -147,8 +139,7 @@ void compile_windows(struct compilation *c)
 		compilation_header(c)->window = window;
 }
 
-uint32_t compile_window_group(struct compilation *c, const config_setting_t *group)
-{
+uint32_t compile_window_group(struct compilation *c, const config_setting_t *group) {
 	struct generation_window window;
 	uint32_t offset;
 
@@ -171,8 +162,7 @@ static const char provider_word[] = "provider:";
 
 /* "provider:NAME": a name like any other, of a provider that exists. */
 static bool provider_mask(struct compilation *c, const config_setting_t *place,
-    const char *text, struct mask *mask)
-{
+    const char *text, struct mask *mask) {
 	const struct generation *header = compilation_header(c);
 	const char *name = text + sizeof(provider_word) - 1;
 	char quoted[128];
@@ -190,8 +180,7 @@ static bool provider_mask(struct compilation *c, const config_setting_t *place,
 
 /* "[ADDRESS]:PORT", spelled as the judge spells a fixed relay. */
 static bool relay_mask(struct compilation *c, const config_setting_t *place,
-    const char *text, const char *end, struct mask *mask)
-{
+    const char *text, const char *end, struct mask *mask) {
 	struct address address;
 	char spelled[ADDRESS_TEXT_MAX];
 	char quoted[128];
@@ -217,8 +206,7 @@ static bool relay_mask(struct compilation *c, const config_setting_t *place,
 }
 
 static bool destination_mask(struct compilation *c, const config_setting_t *place,
-    const char *text, struct mask *mask)
-{
+    const char *text, struct mask *mask) {
 	const char *end = *text == '[' ? strstr(text, "]:") : NULL, *why;
 
 	if (strncmp(text, provider_word, sizeof(provider_word) - 1) == 0)
@@ -232,8 +220,7 @@ static bool destination_mask(struct compilation *c, const config_setting_t *plac
 }
 
 static void add_destinations(struct compilation *c, struct mask_set *set,
-    const config_setting_t *group, uint32_t owner)
-{
+    const config_setting_t *group, uint32_t owner) {
 	const config_setting_t *match = compilation_member(group, "destinations[].match");
 	struct mask mask;
 
@@ -252,8 +239,7 @@ static void add_destinations(struct compilation *c, struct mask_set *set,
 }
 
 static struct generation_destinations compile_group(struct compilation *c,
-    const config_setting_t *group)
-{
+    const config_setting_t *group) {
 	struct generation_destinations out;
 
 	out.file = compilation_place(c, group, &out.line);
@@ -264,8 +250,7 @@ static struct generation_destinations compile_group(struct compilation *c,
 }
 
 static void note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,
-    const struct generation_destinations *list)
-{
+    const struct generation_destinations *list) {
 	for (uint32_t i = 0; i < set->count; i++) {
 		uint32_t first = mask_set_taken(c, set, index, i);
 
@@ -277,8 +262,7 @@ static void note_taken(struct compilation *c, const struct mask_set *set, uint32
 }
 
 /* Of masks that are one name: that. */
-static uint32_t keep_names(struct compilation *c, const struct mask_set *set)
-{
+static uint32_t keep_names(struct compilation *c, const struct mask_set *set) {
 	uint32_t names = set->count == 0 ? 0 :
 	    block_reserve(&c->block, set->count * sizeof(uint32_t));
 
@@ -301,8 +285,7 @@ static uint32_t keep_names(struct compilation *c, const struct mask_set *set)
 }
 
 static void keep_destinations(struct compilation *c, const struct mask_set *set,
-    const struct generation_destinations *list, uint32_t count)
-{
+    const struct generation_destinations *list, uint32_t count) {
 	uint32_t index, masks, names, offset = block_reserve(&c->block, count * sizeof(*list));
 	struct generation *header;
 
@@ -322,8 +305,7 @@ static void keep_destinations(struct compilation *c, const struct mask_set *set,
 		note_taken(c, set, index, list);
 }
 
-void compile_destinations(struct compilation *c)
-{
+void compile_destinations(struct compilation *c) {
 	const config_setting_t *setting = config_lookup(&c->config, "destinations");
 	uint32_t count = 0, length;
 	struct generation_destinations *list;

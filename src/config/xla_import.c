@@ -25,7 +25,7 @@
 
 #define XLA_RULES	20	/* the original's MAXLARULES */
 #define RULES_MAX	10000
-#define NUMBER_MAX	(16u << 20)	/* as classes[].sessions */
+#define NUMBER_MAX	(16u << 20)	/* as classes[].hold_at */
 #define NAME_MAX_BYTES	80
 #define FIELDS		3
 
@@ -53,15 +53,13 @@ struct import {
 #define say(import, severity, line, ...) \
 	report_add(&(import)->report, severity, (import)->name, line, line, __VA_ARGS__)
 
-static bool is_blank(char c)
-{
+static bool is_blank(char c) {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 /* Splits at blanks: how many fields there are, FIELDS + 1 standing for more. A
  * field that begins with # ends the line. */
-static unsigned split(char *text, char *fields[FIELDS])
-{
+static unsigned split(char *text, char *fields[FIELDS]) {
 	unsigned count = 0;
 
 	for (;;) {
@@ -80,8 +78,7 @@ static unsigned split(char *text, char *fields[FIELDS])
 }
 
 /* A copy that is safe inside a comment: one line, printable. */
-static char *comment(const char *line)
-{
+static char *comment(const char *line) {
 	char *copy = strdup(line);
 	size_t length = 0;
 
@@ -99,8 +96,7 @@ static char *comment(const char *line)
 	return copy;
 }
 
-static bool make_room(struct import *import)
-{
+static bool make_room(struct import *import) {
 	uint32_t room = import->room == 0 ? 32 : import->room * 2;
 	struct class_rule *masks;
 	struct rule *rules;
@@ -121,8 +117,7 @@ static bool make_room(struct import *import)
 
 /* Keeps a line, whose mask is good, or NULL. */
 static bool keep_rule(struct import *import, const char *line, const char *mask,
-    struct rule rule)
-{
+    struct rule rule) {
 	struct class_rule *kept;
 	const char *why;
 
@@ -148,8 +143,7 @@ static bool keep_rule(struct import *import, const char *line, const char *mask,
 }
 
 static void add_rule(struct import *import, unsigned number, const char *line,
-    const char *mask, uint32_t queue, uint32_t reject)
-{
+    const char *mask, uint32_t queue, uint32_t reject) {
 	if (!keep_rule(import, line, mask, (struct rule){ .number = number, .queue = queue,
 		.reject = reject, .taken_by = CLASS_NO_RULE }))
 		return;
@@ -162,8 +156,7 @@ static void add_rule(struct import *import, unsigned number, const char *line,
 }
 
 static bool parse_count(struct import *import, unsigned number, const char *what,
-    const char *text, uint32_t *out)
-{
+    const char *text, uint32_t *out) {
 	char quoted[96];
 
 	if (text_to_u32(text, strlen(text), NUMBER_MAX, out))
@@ -174,16 +167,14 @@ static bool parse_count(struct import *import, unsigned number, const char *what
 	return false;
 }
 
-static void keep_wrong_line(struct import *import, unsigned number, const char *line)
-{
+static void keep_wrong_line(struct import *import, unsigned number, const char *line) {
 	(void)keep_rule(import, line, NULL, (struct rule){ .number = number,
 		.taken_by = CLASS_NO_RULE });
 }
 
 /* Sendmail writes the address of a host without a name in brackets: they go, from `text`,
  * too. */
-static bool parse_mask(struct import *import, unsigned number, char *text)
-{
+static bool parse_mask(struct import *import, unsigned number, char *text) {
 	size_t length = strlen(text);
 	char quoted[96];
 	struct mask mask;
@@ -207,8 +198,7 @@ static bool parse_mask(struct import *import, unsigned number, char *text)
 }
 
 /* One logical line without its L.  Changes `text`. */
-static void take_line(struct import *import, unsigned number, char *text, const char *line)
-{
+static void take_line(struct import *import, unsigned number, char *text, const char *line) {
 	char *fields[FIELDS];
 	unsigned count = split(text, fields);
 	uint32_t queue = 0, reject = 0;
@@ -237,8 +227,7 @@ static void take_line(struct import *import, unsigned number, char *text, const 
 }
 
 static void take_logical_line(struct import *import, unsigned number, const char *line,
-    size_t length)
-{
+    size_t length) {
 	char *copy;
 
 	if (line[0] != 'L')
@@ -257,8 +246,7 @@ static void take_logical_line(struct import *import, unsigned number, const char
 }
 
 /* Joins continued lines. */
-static void read_lines(struct import *import, FILE *in)
-{
+static void read_lines(struct import *import, FILE *in) {
 	char *line = NULL, *logical = NULL;
 	size_t room = 0, length = 0;
 	unsigned number = 0, first = 0;
@@ -293,8 +281,7 @@ static void read_lines(struct import *import, FILE *in)
 	free(line);
 }
 
-static void find_taken(struct import *import)
-{
+static void find_taken(struct import *import) {
 	size_t index_bytes, scratch_bytes;
 	void *index, *scratch;
 
@@ -325,8 +312,7 @@ static void find_taken(struct import *import)
 	free(scratch);
 }
 
-static bool name_is_taken(const struct import *import, uint32_t before, const char *name)
-{
+static bool name_is_taken(const struct import *import, uint32_t before, const char *name) {
 	for (uint32_t i = 0; i < before; i++)
 		if (strcmp(import->rules[i].name, name) == 0)
 			return true;
@@ -334,8 +320,7 @@ static bool name_is_taken(const struct import *import, uint32_t before, const ch
 }
 
 /* The mask without its "*." or ".*", and a number where that is taken. */
-static void name_rules(struct import *import)
-{
+static void name_rules(struct import *import) {
 	for (uint32_t i = 0; i < import->count; i++) {
 		struct rule *rule = &import->rules[i];
 		const char *base = rule->mask;
@@ -359,14 +344,12 @@ static void name_rules(struct import *import)
 }
 
 /* In a comment: blanks are none the worse there, an end of the line would be. */
-static void write_name(const char *name, FILE *out)
-{
+static void write_name(const char *name, FILE *out) {
 	for (; *name != '\0'; name++)
 		fputc(*name >= ' ' && *name <= '~' ? *name : '?', out);
 }
 
-static void write_rules(const struct import *import, FILE *out)
-{
+static void write_rules(const struct import *import, FILE *out) {
 	uint32_t last = 0;
 
 	for (uint32_t i = 0; i < import->count; i++)
@@ -383,15 +366,14 @@ static void write_rules(const struct import *import, FILE *out)
 			    "cannot be taken" : "never matches", rule->line);
 			continue;
 		}
-		fprintf(out, "\n\t# %s\n\t{ name = \"%s\"; match = [ \"%s\" ]; sessions = %u; "
-		    "inbound = %u; }%s", rule->line, rule->name, rule->mask, rule->queue,
+		fprintf(out, "\n\t# %s\n\t{ name = \"%s\"; match = [ \"%s\" ]; hold_at = %u; "
+		    "refuse_at = %u; }%s", rule->line, rule->name, rule->mask, rule->queue,
 		    rule->reject, i < last ? "," : "");
 	}
 	fputs("\n);\n", out);
 }
 
-int xla_import(FILE *in, const char *name, FILE *out, struct config_messages *messages)
-{
+int xla_import(FILE *in, const char *name, FILE *out, struct config_messages *messages) {
 	struct import import = { .name = name };
 
 	report_begin(&import.report, messages);

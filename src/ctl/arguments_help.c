@@ -182,11 +182,11 @@ static bool help_group(FILE *out, unsigned command) {
 	} groups[] = {
 		{ COMMAND_ACCOUNTS, COMMAND_ACCOUNT, "accounts, account",
 		    "show logins, or one login: used and limits" },
-		{ COMMAND_QUEUE, COMMAND_NEXT, "queue, next",
+		{ COMMAND_SENDMAIL_QUEUE, COMMAND_SENDMAIL_NEXT, "sendmail queue, next",
 		    "show a managed queue, and what it would run next" },
 		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
 		    "stop mail for a time, or until it is resumed" },
-		{ COMMAND_RESUME, COMMAND_SET, "resume, forget, set",
+		{ COMMAND_RESUME, COMMAND_LIMIT, "resume, forget, limit",
 		    "resume mail; reset what was learned; set a window" },
 		{ COMMAND_CLUSTER_FORGET, COMMAND_CLUSTER, "cluster [forget]",
 		    "show the nodes of the cluster; remove a node" },

@@ -123,7 +123,7 @@ static int make_request(const struct ctl *ctl, enum command command, const char 
 		    word);
 	if ((name != NULL ? name : ctl->class)[0] == '\0')
 		return ctl_usage(command, "%s: the name is empty", word);
-	if (command == COMMAND_SET && ctl->window == NULL && ctl->ceiling == NULL)
+	if (command == COMMAND_LIMIT && ctl->window == NULL && ctl->ceiling == NULL)
 		return ctl_usage(command, "set: needs --window, --ceiling or both");
 	if ((result = check_count(command, "--window", ctl->window, 1)) != EX_OK ||
 	    (result = check_count(command, "--ceiling", ctl->ceiling, 0)) != EX_OK ||
@@ -189,6 +189,6 @@ int command_FORGET(struct ctl *ctl) {
 	return by_hand(ctl, COMMAND_FORGET, "forget");
 }
 
-int command_SET(struct ctl *ctl) {
-	return by_hand(ctl, COMMAND_SET, "set");
+int command_LIMIT(struct ctl *ctl) {
+	return by_hand(ctl, COMMAND_LIMIT, "limit");
 }

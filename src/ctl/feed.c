@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl feed: lines from the standard input to the event socket.
+ * PURPOSE  posternctl inject: lines from the standard input to the event socket.
  * MODEL    Lines are kept until the daemon says that it has dealt with them ("sync",
  *          postern-events(5)).  When the connection ends (the feed is started anew now
  *          and then), the next one begins with those that it did not speak of; their
@@ -324,14 +324,14 @@ static int run(struct ctl *ctl, struct feeder *f) {
 	return code != 0 ? code : f->errors > 0 ? EX_DATAERR : EX_OK;
 }
 
-int command_FEED(struct ctl *ctl) {
+int command_INJECT(struct ctl *ctl) {
 	struct feeder *f;
 	struct places places;
 	int code;
 
 	if (ctl->mta != NULL && (ctl->events || strlen(ctl->mta) > 80 ||
 	    strpbrk(ctl->mta, " \n") != NULL || *ctl->mta == '\0'))
-		return ctl_usage(COMMAND_FEED, ctl->events ?
+		return ctl_usage(COMMAND_INJECT, ctl->events ?
 		    "--mta cannot be used with --events: events name their own mail servers" : "--mta: not a valid name");
 	code = places_find(ctl, &places);
 	places_free(&places);

@@ -53,8 +53,8 @@ static const char *next_mask(void *context) {
 static void write_classes(struct writer *writer, const struct generation *g) {
 	static const struct column columns[] = {
 		{ "name", COLUMN_TEXT },
-		{ "sessions", COLUMN_NUMBER },
-		{ "inbound", COLUMN_NUMBER },
+		{ "hold_at", COLUMN_NUMBER },
+		{ "refuse_at", COLUMN_NUMBER },
 	};
 	struct masks masks = { .generation = g };
 

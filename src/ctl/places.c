@@ -23,7 +23,7 @@
 
 /* The least that compiles: every place has its default. */
 static const char DEFAULTS[] = "version = 1;\n"
-    "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n";
+    "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n";
 
 static void take(struct places *places, const struct generation *generation) {
 	const char *state = generation_text(generation, generation->state_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl queue and posternctl next.
+ * PURPOSE  posternctl sendmail queue and posternctl sendmail next.
  * MODEL    The queue role answers; rows are copied, as aligned text is written in two
  *          passes, and sorted.  Names in them come from mail: they are printed as the writer prints
  *          whatever it is given.
@@ -271,23 +271,23 @@ static int list_runs(struct ctl *ctl, const struct mask *pattern) {
 	return ask(ctl, &rows, fields, COUNT_OF(fields));
 }
 
-int command_QUEUE(struct ctl *ctl) {
+int command_SENDMAIL_QUEUE(struct ctl *ctl) {
 	struct mask mask, *pattern = NULL;
 	const char *why;
 
 	if (ctl->argument_count > 0) {
 		if (!name_pattern(ctl->arguments[0], &mask, &why))
-			return ctl_usage(COMMAND_QUEUE, "bad pattern %s: %s",
+			return ctl_usage(COMMAND_SENDMAIL_QUEUE, "bad pattern %s: %s",
 			    ctl->arguments[0], why);
 		pattern = &mask;
 	}
 	if (ctl->destinations && ctl->runs)
-		return ctl_usage(COMMAND_QUEUE, "--destinations and --runs cannot be combined");
+		return ctl_usage(COMMAND_SENDMAIL_QUEUE, "--destinations and --runs cannot be combined");
 	return ctl->destinations ? list_destinations(ctl, pattern) :
 	    ctl->runs ? list_runs(ctl, pattern) : list_parts(ctl, pattern);
 }
 
-int command_NEXT(struct ctl *ctl) {
+int command_SENDMAIL_NEXT(struct ctl *ctl) {
 	static const struct column columns[] = {
 		{ "place", COLUMN_NUMBER },
 		{ "why", COLUMN_TEXT },
@@ -300,6 +300,6 @@ int command_NEXT(struct ctl *ctl) {
 	uint32_t number;
 
 	if (!text_to_u32(most, strlen(most), 10000, &number) || number == 0)
-		return ctl_usage(COMMAND_NEXT, "%s: must be a number from 1 to 10000", most);
+		return ctl_usage(COMMAND_SENDMAIL_NEXT, "%s: must be a number from 1 to 10000", most);
 	return ask(ctl, &rows, fields, COUNT_OF(fields));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl replay: what the log readers make of a log, and what would have
+ * PURPOSE  posternctl analyze: what the log readers make of a log, and what would have
  *          been learned from it.
  * MODEL    A row for each delivery result as it is read; behind them what each
  *          destination's window would have come to, and a summary.  JSON: one object a
@@ -59,8 +59,7 @@ static const struct column delivery_columns[] = {
 #define TEXT_COLUMNS	10
 static const size_t delivery_widths[TEXT_COLUMNS] = { 0, 12, 6, 8, 14, 36, 48, 6, 9, 0 };
 
-static struct value span_value(struct span span, char space[TEXT_MAX])
-{
+static struct value span_value(struct span span, char space[TEXT_MAX]) {
 	size_t length = 0;
 
 	for (size_t i = 0; i < span.length && length < TEXT_MAX - 1; i++)
@@ -71,8 +70,7 @@ static struct value span_value(struct span span, char space[TEXT_MAX])
 }
 
 /* As the log says it, where it is Postfix's own word; but for one that means another. */
-static struct value status_value(const struct log_line *line, char space[TEXT_MAX])
-{
+static struct value status_value(const struct log_line *line, char space[TEXT_MAX]) {
 	switch (line->delivery.status) {
 	case DELIVERY_SENT:
 		return value_text("sent");
@@ -90,8 +88,7 @@ static struct value status_value(const struct log_line *line, char space[TEXT_MA
 	return span_value(line->status_word, space);
 }
 
-static struct value dsn_value(const uint16_t dsn[3], char space[TEXT_MAX])
-{
+static struct value dsn_value(const uint16_t dsn[3], char space[TEXT_MAX]) {
 	space[0] = '\0';
 	if (dsn[0] != 0)
 		text_append(space, TEXT_MAX, 0, "%u.%u.%u", dsn[0], dsn[1], dsn[2]);
@@ -99,8 +96,7 @@ static struct value dsn_value(const uint16_t dsn[3], char space[TEXT_MAX])
 }
 
 static struct value rule_value(const struct replay *replay, uint32_t number,
-    char space[TEXT_MAX])
-{
+    char space[TEXT_MAX]) {
 	struct judge_rule rule;
 
 	if (number == JUDGE_NONE)
@@ -113,8 +109,7 @@ static struct value rule_value(const struct replay *replay, uint32_t number,
 }
 
 static void write_delivery(struct replay *replay, const struct replay_line *at,
-    const struct log_line *line, const struct judgement *judgement, bool dated)
-{
+    const struct log_line *line, const struct judgement *judgement, bool dated) {
 	const struct delivery *d = &line->delivery;
 	struct writer *writer = &replay->ctl->writer;
 	char texts[8][TEXT_MAX], time[REPLAY_TIME_MAX];
@@ -149,8 +144,7 @@ static void write_delivery(struct replay *replay, const struct replay_line *at,
 }
 
 /* A date of whole seconds: lines are in order, and spread over it more or less. */
-static struct replay_moment moment_of(struct replay *replay, const struct replay_line *at)
-{
+static struct replay_moment moment_of(struct replay *replay, const struct replay_line *at) {
 	const struct replay_clock *clock = &replay->clock;
 	struct replay_moment moment = { .end_ns = clock->last_ms * NS_PER_MS,
 		.slack_ns = NS_PER_MS };
@@ -167,8 +161,7 @@ static struct replay_moment moment_of(struct replay *replay, const struct replay
 	return moment;
 }
 
-static void on_line(void *context, const struct replay_line *at)
-{
+static void on_line(void *context, const struct replay_line *at) {
 	struct replay *replay = context;
 	struct judgement judgement;
 	struct replay_moment moment;
@@ -189,8 +182,7 @@ static void on_line(void *context, const struct replay_line *at)
 	replay_learn(replay->learning, &line.delivery, &judgement, &moment);
 }
 
-static void begin_deliveries(struct replay *replay)
-{
+static void begin_deliveries(struct replay *replay) {
 	size_t skipped = replay->several ? 1 : 2;
 
 	if (replay->ctl->writer.json)
@@ -222,8 +214,7 @@ static const struct column destination_columns[] = {
 };
 #define DESTINATION_TEXT_FROM	2
 
-static void write_destination(struct writer *writer, const struct replay_destination *shown)
-{
+static void write_destination(struct writer *writer, const struct replay_destination *shown) {
 	const struct value values[COUNT_OF(destination_columns)] = {
 		value_text("destination"),
 		value_unknown(),
@@ -253,14 +244,12 @@ struct learned_list {
 };
 
 /* People see those that something went wrong with. */
-static bool is_worth_it(const struct replay_destination *shown)
-{
+static bool is_worth_it(const struct replay_destination *shown) {
 	return shown->failed > 0 || shown->suspended > 0 || shown->deaths > 0 ||
 	    shown->held > 0;
 }
 
-static void write_list(void *context, struct writer *writer)
-{
+static void write_list(void *context, struct writer *writer) {
 	const struct learned_list *learned = context;
 
 	for (size_t i = 0; i < learned->count; i++)
@@ -268,8 +257,7 @@ static void write_list(void *context, struct writer *writer)
 			write_destination(writer, learned->list[i]);
 }
 
-static void write_destinations(struct writer *writer, struct learned_list *learned)
-{
+static void write_destinations(struct writer *writer, struct learned_list *learned) {
 	bool any = false;
 
 	for (size_t i = 0; i < learned->count; i++)
@@ -313,8 +301,7 @@ static const struct column summary_columns[] = {
 #define SUMMARY_TEXT_FROM	2
 #define SUMMARY_CLASSES		11	/* the first of them */
 
-static struct replay_destination sum_of(const struct learned_list *learned)
-{
+static struct replay_destination sum_of(const struct learned_list *learned) {
 	struct replay_destination sum = { .held = 0 };
 
 	for (size_t i = 0; i < learned->count; i++) {
@@ -327,8 +314,7 @@ static struct replay_destination sum_of(const struct learned_list *learned)
 }
 
 static void fill_summary(const struct replay *replay, const struct learned_list *learned,
-    char times[2][REPLAY_TIME_MAX], struct value *out)
-{
+    char times[2][REPLAY_TIME_MAX], struct value *out) {
 	const struct replay_destination sum = sum_of(learned);
 	const struct replay_clock *clock = &replay->clock;
 	struct replay_actions actions;
@@ -362,8 +348,7 @@ static void fill_summary(const struct replay *replay, const struct learned_list 
 	*out++ = value_number(actions.alerts);
 }
 
-static void write_summary(const struct replay *replay, const struct learned_list *learned)
-{
+static void write_summary(const struct replay *replay, const struct learned_list *learned) {
 	struct writer *writer = &replay->ctl->writer;
 	struct value values[COUNT_OF(summary_columns)];
 	char times[2][REPLAY_TIME_MAX];
@@ -382,8 +367,7 @@ static void write_summary(const struct replay *replay, const struct learned_list
 
 /* --- the command ----------------------------------------------------------------------- */
 
-static int replay(struct replay *replay)
-{
+static int replay(struct replay *replay) {
 	struct learned_list learned;
 	int result;
 
@@ -397,8 +381,7 @@ static int replay(struct replay *replay)
 	return result;
 }
 
-int command_REPLAY(struct ctl *ctl)
-{
+int command_ANALYZE(struct ctl *ctl) {
 	struct replay state = { .ctl = ctl, .several = ctl->word_count > 1 };
 	int result = replay_lines_look(ctl);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * posternctl replay, in parts: lines out of files, mail servers and judgement by
+ * posternctl analyze, in parts: lines out of files, mail servers and judgement by
  * a configuration (or by none), what windows make of the results, and sessions.
  * One thread; everything ends with the command.
  */

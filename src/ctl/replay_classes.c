@@ -28,14 +28,12 @@ struct domains {
 	uint32_t count;
 };
 
-static bool is_label_byte(char c)
-{
+static bool is_label_byte(char c) {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	    c == '-';
 }
 
-static size_t label_before(const char *name, size_t end)
-{
+static size_t label_before(const char *name, size_t end) {
 	while (end > 0 && name[end - 1] != '.')
 		end--;
 	return end;
@@ -43,8 +41,7 @@ static size_t label_before(const char *name, size_t end)
 
 /* "example.com" of "mx1.example.com", "example.co.uk" of "mx1.example.co.uk"; NULL: it
  * is no name of a host. */
-static const char *domain_of(const char *name)
-{
+static const char *domain_of(const char *name) {
 	size_t length = name == NULL ? 0 : strlen(name), top, second, third;
 
 	for (size_t i = 0; i < length; i++)
@@ -65,8 +62,7 @@ static const char *domain_of(const char *name)
 
 static const char **sorted_names;
 
-static int by_name(const void *a, const void *b)
-{
+static int by_name(const void *a, const void *b) {
 	const char *left = sorted_names[*(const uint32_t *)a];
 	const char *right = sorted_names[*(const uint32_t *)b];
 
@@ -75,8 +71,7 @@ static int by_name(const void *a, const void *b)
 	return strcasecmp(left, right);
 }
 
-static void domains_free(struct domains *domains)
-{
+static void domains_free(struct domains *domains) {
 	free(domains->names);
 	free(domains->keys);
 	free(domains->loads);
@@ -85,8 +80,7 @@ static void domains_free(struct domains *domains)
 }
 
 /* False: no memory. */
-static bool find_domains(const struct replay_seen *seen, struct domains *d)
-{
+static bool find_domains(const struct replay_seen *seen, struct domains *d) {
 	size_t count = seen->client_count + 1;
 
 	*d = (struct domains){ .names = calloc(count, sizeof(*d->names)),
@@ -119,8 +113,7 @@ static bool find_domains(const struct replay_seen *seen, struct domains *d)
 
 static const struct replay_load *sorted_loads;
 
-static int by_peak(const void *a, const void *b)
-{
+static int by_peak(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
 
 	if (sorted_loads[one].peak != sorted_loads[other].peak)
@@ -128,8 +121,7 @@ static int by_peak(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-static uint32_t twice(uint32_t seen, uint32_t least)
-{
+static uint32_t twice(uint32_t seen, uint32_t least) {
 	uint32_t limit = seen > UINT32_MAX / 2 ? UINT32_MAX / 2 : 2 * seen;
 
 	return limit < least ? least : limit;
@@ -137,8 +129,7 @@ static uint32_t twice(uint32_t seen, uint32_t least)
 
 /* The limits of each client of the rest. */
 static bool client_limits(const struct replay_seen *seen, uint32_t *keys,
-    uint32_t *peak, uint32_t *per_minute)
-{
+    uint32_t *peak, uint32_t *per_minute) {
 	struct replay_load *loads = calloc(seen->client_count + 1, sizeof(*loads));
 
 	*peak = *per_minute = 0;
@@ -157,8 +148,7 @@ static bool client_limits(const struct replay_seen *seen, uint32_t *keys,
 	return true;
 }
 
-static void write_domain(FILE *out, const char *name, const struct replay_load *load)
-{
+static void write_domain(FILE *out, const char *name, const struct replay_load *load) {
 	char lower[REPLAY_NAME_MAX + 1];
 	size_t i = 0;
 
@@ -167,7 +157,7 @@ static void write_domain(FILE *out, const char *name, const struct replay_load *
 	lower[i] = '\0';
 	fprintf(out, "\t# %llu sessions, at most %u at once and %u in a minute\n"
 	    "\t{ name = \"%s\"; match = [ \"*.%s\" ]; ports = [ %d ];\n"
-	    "\t  sessions = %u; inbound = %u; },\n",
+	    "\t  hold_at = %u; refuse_at = %u; },\n",
 	    (unsigned long long)load->sessions, load->peak, load->per_minute, lower, lower,
 	    PORT, twice(load->peak, 1), twice(load->peak, 1));
 }
@@ -175,8 +165,7 @@ static void write_domain(FILE *out, const char *name, const struct replay_load *
 /* Domains with a class of their own: marks their sessions in keys (1; the rest is 0, and
  * what did not come in by port 25 is left out). */
 static void write_domains(FILE *out, const struct replay_seen *seen, struct domains *d,
-    const struct replay_load *all)
-{
+    const struct replay_load *all) {
 	uint32_t *order = d->of_client == NULL ? NULL : calloc(d->count + 1, sizeof(*order));
 	uint32_t least = all->peak / 5 > DOMAIN_LEAST ? all->peak / 5 : DOMAIN_LEAST;
 	bool *own = calloc(d->count + 1, sizeof(*own));
@@ -203,8 +192,7 @@ static void write_domains(FILE *out, const struct replay_seen *seen, struct doma
 	free(own);
 }
 
-static bool write_rest(FILE *out, const struct replay_seen *seen, uint32_t *keys)
-{
+static bool write_rest(FILE *out, const struct replay_seen *seen, uint32_t *keys) {
 	struct replay_load rest[1];
 	uint32_t peak, per_minute;
 
@@ -214,7 +202,7 @@ static bool write_rest(FILE *out, const struct replay_seen *seen, uint32_t *keys
 	fprintf(out, "\t# %llu sessions, at most %u at once and %u in a minute;\n"
 	    "\t# of one client at most %u at once and %u in a minute\n"
 	    "\t{ name = \"everyone\"; match = [ \"*\" ]; ports = [ %d ];\n"
-	    "\t  sessions = %u; inbound = %u;\n"
+	    "\t  hold_at = %u; refuse_at = %u;\n"
 	    "\t  client = { sessions = %u; rate = \"%u/1m\"; }; }\n",
 	    (unsigned long long)rest->sessions, rest->peak, rest->per_minute, peak, per_minute,
 	    PORT, twice(rest->peak, 20), twice(rest->peak, 20), twice(peak, 5),
@@ -222,8 +210,7 @@ static bool write_rest(FILE *out, const struct replay_seen *seen, uint32_t *keys
 	return true;
 }
 
-char *replay_propose_classes(const struct replay_seen *seen)
-{
+char *replay_propose_classes(const struct replay_seen *seen) {
 	struct domains domains;
 	struct replay_load all[1];
 	char *text = NULL;

@@ -26,8 +26,7 @@
 /* --- whose ------------------------------------------------------------------------- */
 
 /* A domain in lower case, as a destination is named. */
-static bool fold_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
-{
+static bool fold_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]) {
 	if (domain.length == 0 || domain.length > JUDGE_NAME_MAX)
 		return false;
 	for (size_t i = 0; i < domain.length; i++) {
@@ -41,8 +40,7 @@ static bool fold_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
 
 /* The domain's entry knows its provider, where a relay told it once. */
 static uint32_t rolled_up(struct replay_learning *learning, const struct delivery *delivery,
-    const struct judgement *judgement)
-{
+    const struct judgement *judgement) {
 	bool tried = judgement->tried.name.length > 0 ||
 	    !address_is_unknown(&judgement->tried.address);
 	char domain[JUDGE_NAME_MAX + 1];
@@ -62,8 +60,7 @@ static uint32_t rolled_up(struct replay_learning *learning, const struct deliver
 }
 
 static struct learned *owner(struct replay_learning *learning, const struct delivery *delivery,
-    const struct judgement *judgement)
-{
+    const struct judgement *judgement) {
 	uint32_t provider = rolled_up(learning, delivery, judgement);
 	char name[JUDGE_NAME_MAX + 1];
 	struct learned *own;
@@ -94,8 +91,7 @@ static struct learned *owner(struct replay_learning *learning, const struct deli
 
 enum weight { NEUTRAL, POSITIVE, NEGATIVE };
 
-static enum weight weight_of(enum result_class class)
-{
+static enum weight weight_of(enum result_class class) {
 	switch (class) {
 	case RESULT_OK:
 	case RESULT_RCPT_TEMPORARY:
@@ -122,8 +118,7 @@ struct attempt {
 
 /* What was bounced before anybody was asked says nothing of the site. */
 static enum result_class heard_class(const struct replay_learning *learning,
-    const struct judgement *judgement)
-{
+    const struct judgement *judgement) {
 	const struct reply *reply = &judgement->reply;
 
 	if (reply->class == RESULT_SUSPENDED)
@@ -135,8 +130,7 @@ static enum result_class heard_class(const struct replay_learning *learning,
 	return reply->class;
 }
 
-static void find_start(const struct delivery *d, struct attempt *out)
-{
+static void find_start(const struct delivery *d, struct attempt *out) {
 	int64_t connecting = d->delays_ms[2], sending = d->delays_ms[3];
 
 	if (sending == DELIVERY_MS_UNKNOWN)
@@ -154,8 +148,7 @@ static void find_start(const struct delivery *d, struct attempt *out)
 
 /* Did another line tell of this delivery? */
 static bool was_told(struct replay_learning *learning, const struct attempt *attempt,
-    struct span queue_id)
-{
+    struct span queue_id) {
 	struct learned *own = attempt->own;
 	uint64_t queue = siphash13(&learning->key, queue_id.text, queue_id.length);
 	int64_t start_ns = attempt->start_ns != 0 ? attempt->start_ns : attempt->end_ns;
@@ -175,24 +168,21 @@ static bool was_told(struct replay_learning *learning, const struct attempt *att
 	return false;
 }
 
-static void count_held(struct replay_destination *shown, enum weight weight)
-{
+static void count_held(struct replay_destination *shown, enum weight weight) {
 	shown->held++;
 	shown->saved += weight == NEGATIVE;
 	shown->delayed += weight == POSITIVE;
 }
 
 static void note_change(struct learned *own, const struct window_change *change,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	if (!change->died)
 		return;
 	own->shown.deaths++;
 	own->died_ns = now_ns;
 }
 
-static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns)
-{
+static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
 	struct replay_destination *shown = &own->shown;
 	struct level_verdict verdict;
 	struct window_change change;
@@ -210,8 +200,7 @@ static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns)
 	}
 }
 
-static void add_attempt(struct attempt *attempt, bool held, int64_t now_ns)
-{
+static void add_attempt(struct attempt *attempt, bool held, int64_t now_ns) {
 	struct level *level = &attempt->own->level;
 	const struct level_attempt one = { .start_ns = attempt->start_ns,
 		.end_ns = attempt->end_ns,
@@ -240,8 +229,7 @@ static void add_attempt(struct attempt *attempt, bool held, int64_t now_ns)
 }
 
 /* What was in flight when all that began then has been told of. */
-static uint32_t running(struct learned *own, int64_t now_ns)
-{
+static uint32_t running(struct learned *own, int64_t now_ns) {
 	const struct level *level = &own->level;
 	int64_t at_ns;
 
@@ -258,8 +246,7 @@ static uint32_t running(struct learned *own, int64_t now_ns)
 
 /* So many within the period, which begins with the first; a rule beyond those that are
  * remembered acts at once. */
-static bool rule_fires(struct learned *own, const struct judge_rule *rule, int64_t now_ns)
-{
+static bool rule_fires(struct learned *own, const struct judge_rule *rule, int64_t now_ns) {
 	struct rule_count *count = NULL;
 
 	for (unsigned i = 0; i < LEARNED_RULES && count == NULL && rule->count > 1; i++)
@@ -276,8 +263,7 @@ static bool rule_fires(struct learned *own, const struct judge_rule *rule, int64
 }
 
 static void act(struct replay_learning *learning, struct learned *own,
-    const struct judgement *judgement, int64_t now_ns)
-{
+    const struct judgement *judgement, int64_t now_ns) {
 	struct window *window = &own->shown.window;
 	struct judge_rule rule;
 	int64_t for_ns;
@@ -307,8 +293,7 @@ static void act(struct replay_learning *learning, struct learned *own,
 
 /* --- all of it ------------------------------------------------------------------------ */
 
-static void count_result(struct replay_destination *shown, const struct reply *reply)
-{
+static void count_result(struct replay_destination *shown, const struct reply *reply) {
 	if (reply->class == RESULT_OK) {
 		shown->ok++;
 	} else if (reply->class == RESULT_SUSPENDED) {
@@ -321,8 +306,7 @@ static void count_result(struct replay_destination *shown, const struct reply *r
 }
 
 void replay_learn(struct replay_learning *learning, const struct delivery *delivery,
-    const struct judgement *judgement, const struct replay_moment *moment)
-{
+    const struct judgement *judgement, const struct replay_moment *moment) {
 	struct attempt attempt = { .judgement = judgement, .end_ns = moment->end_ns,
 		.slack_ns = moment->slack_ns };
 	int64_t now_ns = moment->now_ns;
@@ -357,8 +341,7 @@ void replay_learn(struct replay_learning *learning, const struct delivery *deliv
 	act(learning, own, judgement, now_ns);
 }
 
-void replay_learn_end(struct replay_learning *learning)
-{
+void replay_learn_end(struct replay_learning *learning) {
 	struct window_change change;
 
 	for (size_t i = 0; i < learning->bucket_count; i++) {

@@ -13,8 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-struct replay_learning *replay_learning_open(const struct generation *generation)
-{
+struct replay_learning *replay_learning_open(const struct generation *generation) {
 	struct replay_learning *learning = calloc(1, sizeof(*learning));
 
 	if (learning == NULL)
@@ -30,8 +29,7 @@ struct replay_learning *replay_learning_open(const struct generation *generation
 	return learning;
 }
 
-void replay_learning_close(struct replay_learning **learning)
-{
+void replay_learning_close(struct replay_learning **learning) {
 	struct replay_learning *old = *learning;
 
 	if (old == NULL)
@@ -47,8 +45,7 @@ void replay_learning_close(struct replay_learning **learning)
 	*learning = NULL;
 }
 
-static struct learned **find(const struct replay_learning *learning, const char *name)
-{
+static struct learned **find(const struct replay_learning *learning, const char *name) {
 	size_t mask = learning->bucket_count - 1;
 	size_t at = (size_t)siphash13(&learning->key, name, strlen(name)) & mask;
 
@@ -58,8 +55,7 @@ static struct learned **find(const struct replay_learning *learning, const char 
 	return &learning->buckets[at];
 }
 
-static bool grow(struct replay_learning *learning)
-{
+static bool grow(struct replay_learning *learning) {
 	struct learned **old = learning->buckets;
 	size_t old_count = learning->bucket_count;
 	struct learned **larger = calloc(4 * old_count, sizeof(*larger));
@@ -75,13 +71,11 @@ static bool grow(struct replay_learning *learning)
 	return true;
 }
 
-struct learned *replay_learned_find(const struct replay_learning *learning, const char *name)
-{
+struct learned *replay_learned_find(const struct replay_learning *learning, const char *name) {
 	return *find(learning, name);
 }
 
-struct learned *replay_learned_get(struct replay_learning *learning, const char *name)
-{
+struct learned *replay_learned_get(struct replay_learning *learning, const char *name) {
 	struct learned **place = find(learning, name);
 
 	if (*place != NULL)
@@ -101,8 +95,7 @@ struct learned *replay_learned_get(struct replay_learning *learning, const char 
 	return *place;
 }
 
-static int by_failures(const void *a, const void *b)
-{
+static int by_failures(const void *a, const void *b) {
 	const struct replay_destination *left = *(const struct replay_destination *const *)a;
 	const struct replay_destination *right = *(const struct replay_destination *const *)b;
 
@@ -114,8 +107,7 @@ static int by_failures(const void *a, const void *b)
 }
 
 const struct replay_destination *const *replay_destinations(struct replay_learning *learning,
-    size_t *count)
-{
+    size_t *count) {
 	*count = 0;
 	free(learning->list);
 	learning->list = calloc(learning->count + 1, sizeof(*learning->list));
@@ -127,7 +119,6 @@ const struct replay_destination *const *replay_destinations(struct replay_learni
 	return learning->list;
 }
 
-void replay_learned_actions(const struct replay_learning *learning, struct replay_actions *out)
-{
+void replay_learned_actions(const struct replay_learning *learning, struct replay_actions *out) {
 	*out = learning->actions;
 }

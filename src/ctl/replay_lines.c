@@ -41,13 +41,11 @@ struct lines {
 };
 
 /* "Nov 21 05:48:22", "2026-11-21T05:48:22" */
-static size_t date_length(const char *text)
-{
+static size_t date_length(const char *text) {
 	return *text >= '0' && *text <= '9' ? DATE_BYTES : 15;
 }
 
-static bool is_of_second(const char *second, const char *text, size_t length)
-{
+static bool is_of_second(const char *second, const char *text, size_t length) {
 	size_t date = date_length(second);
 
 	return length >= date && memcmp(second, text, date) == 0;
@@ -55,8 +53,7 @@ static bool is_of_second(const char *second, const char *text, size_t length)
 
 /* Where a line stands among those of its second; `rest`: what was read behind it. */
 static void find_place(struct lines *lines, const char *text, size_t length,
-    const char *rest, const char *end)
-{
+    const char *rest, const char *end) {
 	struct replay_line *line = &lines->line;
 	const char *newline;
 
@@ -74,8 +71,7 @@ static void find_place(struct lines *lines, const char *text, size_t length,
 		line->of++;
 }
 
-static void give(struct lines *lines, const char *text, size_t length)
-{
+static void give(struct lines *lines, const char *text, size_t length) {
 	lines->counts->lines++;
 	lines->line.number++;
 	if (lines->passing || length > LINE_BYTES_MAX) {
@@ -91,8 +87,7 @@ static void give(struct lines *lines, const char *text, size_t length)
 }
 
 /* Gives all whole lines of the buffer, and keeps the rest. */
-static void take_lines(struct lines *lines)
-{
+static void take_lines(struct lines *lines) {
 	const char *at = lines->buffer, *end = lines->buffer + lines->length, *newline;
 
 	while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
@@ -111,8 +106,7 @@ static void take_lines(struct lines *lines)
 	}
 }
 
-static int read_stream(struct lines *lines, FILE *in, const char *path)
-{
+static int read_stream(struct lines *lines, FILE *in, const char *path) {
 	size_t got;
 
 	lines->length = 0;
@@ -137,8 +131,7 @@ static int read_stream(struct lines *lines, FILE *in, const char *path)
 }
 
 /* By gzip, bzip2, xz or zstd. */
-static bool is_compressed(FILE *in)
-{
+static bool is_compressed(FILE *in) {
 	static const char *const begins[] = { "\037\213", "BZh", "\3757zXZ", "(\265/\375" };
 	char start[8] = "";
 	size_t got = fread(start, 1, sizeof(start), in);
@@ -150,15 +143,13 @@ static bool is_compressed(FILE *in)
 	return false;
 }
 
-static int complain_of(const char *path, int error)
-{
+static int complain_of(const char *path, int error) {
 	ctl_complain("%s: %s", path, strerror(error));
 	return error == EACCES ? EX_NOPERM : EX_NOINPUT;
 }
 
 /* An errno, or 0: it is there to be read. */
-static int path_error(const char *path)
-{
+static int path_error(const char *path) {
 	struct stat status;
 
 	if (strcmp(path, "-") == 0)
@@ -170,8 +161,7 @@ static int path_error(const char *path)
 	return access(path, R_OK) == 0 ? 0 : errno;
 }
 
-int replay_lines_look(const struct ctl *ctl)
-{
+int replay_lines_look(const struct ctl *ctl) {
 	int result = EX_OK;
 
 	for (size_t i = 0; i < ctl->word_count; i++)
@@ -182,8 +172,7 @@ int replay_lines_look(const struct ctl *ctl)
 	return result;
 }
 
-static int read_path(struct lines *lines, const char *path)
-{
+static int read_path(struct lines *lines, const char *path) {
 	struct stat status;
 	FILE *in;
 	int error, result;
@@ -199,7 +188,7 @@ static int read_path(struct lines *lines, const char *path)
 	}
 	if (in != NULL && is_compressed(in)) {
 		fclose(in);
-		ctl_complain("%s is compressed; run zcat %s | posternctl replay -", path, path);
+		ctl_complain("%s is compressed; run zcat %s | posternctl analyze -", path, path);
 		return EX_DATAERR;
 	}
 	if (in == NULL)
@@ -210,8 +199,7 @@ static int read_path(struct lines *lines, const char *path)
 }
 
 /* Of those that are plain files. */
-static uint64_t bytes_of(const struct ctl *ctl)
-{
+static uint64_t bytes_of(const struct ctl *ctl) {
 	uint64_t bytes = 0;
 	struct stat status;
 
@@ -224,8 +212,7 @@ static uint64_t bytes_of(const struct ctl *ctl)
 }
 
 int replay_lines(const struct ctl *ctl, struct replay_lines *counts,
-    void (*each)(void *context, const struct replay_line *line), void *context)
-{
+    void (*each)(void *context, const struct replay_line *line), void *context) {
 	struct lines lines = { .counts = counts, .each = each, .context = context };
 	int result = EX_OK;
 
@@ -237,7 +224,7 @@ int replay_lines(const struct ctl *ctl, struct replay_lines *counts,
 	}
 	/* rows that run over the same terminal tell enough */
 	if (ctl->sessions || !isatty(STDOUT_FILENO))
-		progress_begin("replay", bytes_of(ctl));
+		progress_begin("analyze", bytes_of(ctl));
 	for (size_t i = 0; i < ctl->word_count; i++) {
 		int code = read_path(&lines, ctl->words[i]);
 
@@ -251,23 +238,21 @@ int replay_lines(const struct ctl *ctl, struct replay_lines *counts,
 
 /* --- time ------------------------------------------------------------------------- */
 
-static int this_year(void)
-{
+static int this_year(void) {
 	time_t now = (time_t)clock_wall_s();
 	struct tm parts;
 
 	return gmtime_r(&now, &parts) == NULL ? 1970 : parts.tm_year + 1900;
 }
 
-int replay_clock_begin(const struct ctl *ctl, struct replay_clock *clock)
-{
+int replay_clock_begin(const struct ctl *ctl, struct replay_clock *clock) {
 	uint32_t year;
 
 	*clock = (struct replay_clock){ .year = 0 };
 	if (ctl->year == NULL)
 		return EX_OK;
 	if (!text_to_u32(ctl->year, strlen(ctl->year), 9999, &year) || year < 1970)
-		return ctl_usage(COMMAND_REPLAY, "--year %s: must be a year from 1970 to 9999",
+		return ctl_usage(COMMAND_ANALYZE, "--year %s: must be a year from 1970 to 9999",
 		    ctl->year);
 	clock->year = (int)year;
 	clock->year_given = true;
@@ -275,8 +260,7 @@ int replay_clock_begin(const struct ctl *ctl, struct replay_clock *clock)
 }
 
 /* The first line: of this year, unless that were the future. */
-static int guess_year(struct span head)
-{
+static int guess_year(struct span head) {
 	int year = this_year();
 	int64_t ms;
 
@@ -286,8 +270,7 @@ static int guess_year(struct span head)
 }
 
 /* Far back: of the next year, if its date tells none, and that is not to come. */
-static void turn_year(struct replay_clock *clock, struct span head, int64_t *ms)
-{
+static void turn_year(struct replay_clock *clock, struct span head, int64_t *ms) {
 	int64_t later_ms;
 
 	if (!log_date_read(head, clock->year + 1, &later_ms) || later_ms == *ms ||
@@ -299,14 +282,12 @@ static void turn_year(struct replay_clock *clock, struct span head, int64_t *ms)
 
 /* A date of the future, far from all before it, is none; nor is one that 64 bits of
  * nanoseconds do not hold. */
-static bool is_senseless(const struct replay_clock *clock, int64_t ms)
-{
+static bool is_senseless(const struct replay_clock *clock, int64_t ms) {
 	return ms >= INT64_MAX / NS_PER_MS || (clock->started &&
 	    ms > clock->last_ms + YEAR_TURN_MS && ms > clock_wall_ms() + DAY_MS);
 }
 
-bool replay_clock_read(struct replay_clock *clock, struct span head)
-{
+bool replay_clock_read(struct replay_clock *clock, struct span head) {
 	int64_t ms;
 
 	if (clock->year == 0)
@@ -328,8 +309,7 @@ bool replay_clock_read(struct replay_clock *clock, struct span head)
 	return true;
 }
 
-const char *replay_time(int64_t ms, char out[REPLAY_TIME_MAX])
-{
+const char *replay_time(int64_t ms, char out[REPLAY_TIME_MAX]) {
 	time_t seconds = (time_t)(ms / 1000);
 	struct tm parts;
 

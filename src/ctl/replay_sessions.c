@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl replay --sessions.
+ * PURPOSE  posternctl analyze --sessions.
  * MODEL    A process serves one session at a time, so that Postfix's lines pair by process;
  *          postscreen's by address and port, and one that it hands over is the same
  *          session.  Sendmail tells no end: the last line of the process is taken for
@@ -35,8 +35,7 @@ struct sessions {
 /* What a session is known by: a process, a client's port, or a client whose session is
  * being handed over. */
 static uint64_t key_of(const struct sessions *s, char kind, struct span program, uint32_t pid,
-    const struct log_session *session)
-{
+    const struct log_session *session) {
 	char bytes[1 + 16 + 2 + 4 + 128] = { kind };
 	size_t length = program.length < 128 ? program.length : 128;
 	uint64_t hash;
@@ -56,8 +55,7 @@ static uint64_t key_of(const struct sessions *s, char kind, struct span program,
 }
 
 /* Room for one more; false: no memory. */
-static bool have_room(struct sessions *s, void *list, size_t *size, size_t count, size_t each)
-{
+static bool have_room(struct sessions *s, void *list, size_t *size, size_t count, size_t each) {
 	void **place = list;
 	size_t larger = *size == 0 ? 256 : 2 * *size;
 	void *moved;
@@ -74,15 +72,13 @@ static bool have_room(struct sessions *s, void *list, size_t *size, size_t count
 	return true;
 }
 
-static char *copy_name(struct span name)
-{
+static char *copy_name(struct span name) {
 	return name.length == 0 || name.length > REPLAY_NAME_MAX ? NULL :
 	    strndup(name.text, name.length);
 }
 
 /* UINT32_MAX: no memory. */
-static uint32_t find_client(struct sessions *s, const struct log_session *session)
-{
+static uint32_t find_client(struct sessions *s, const struct log_session *session) {
 	struct replay_seen *seen = &s->read.seen;
 	uint64_t key = siphash13(&s->key, session->address.bytes, 16) | 1;
 	uint32_t number = number_table_get(&s->clients, key);
@@ -105,16 +101,14 @@ static uint32_t find_client(struct sessions *s, const struct log_session *sessio
 }
 
 /* The service, as master.cf names it usually. */
-static uint16_t port_of(struct span program)
-{
+static uint16_t port_of(struct span program) {
 	if (memmem(program.text, program.length, "submission", 10) != NULL)
 		return 587;
 	return memmem(program.text, program.length, "smtps", 5) != NULL ? 465 : 25;
 }
 
 static uint32_t class_of(const struct sessions *s, uint16_t port,
-    const struct log_session *session)
-{
+    const struct log_session *session) {
 	uint32_t rule = generation_match_inbound(s->read.site.generation, port, &session->address,
 	    session->name.length == 0 ? NULL : session->name.text, session->name.length);
 
@@ -122,8 +116,7 @@ static uint32_t class_of(const struct sessions *s, uint16_t port,
 	    generation_rule(s->read.site.generation, rule)->class_index;
 }
 
-static void end_session(struct sessions *s, uint64_t key)
-{
+static void end_session(struct sessions *s, uint64_t key) {
 	uint32_t number = number_table_get(&s->open, key);
 
 	if (number == UINT32_MAX)
@@ -133,8 +126,7 @@ static void end_session(struct sessions *s, uint64_t key)
 	number_table_remove(&s->open, key);
 }
 
-static void begin_session(struct sessions *s, const struct log_line *line, uint64_t key)
-{
+static void begin_session(struct sessions *s, const struct log_line *line, uint64_t key) {
 	struct replay_seen *seen = &s->read.seen;
 	uint32_t client = find_client(s, &line->session);
 	struct replay_session *session;
@@ -153,8 +145,7 @@ static void begin_session(struct sessions *s, const struct log_line *line, uint6
 }
 
 /* postscreen let it through: smtpd's "connect" of the same client is the same session. */
-static void hand_over(struct sessions *s, const struct log_line *line)
-{
+static void hand_over(struct sessions *s, const struct log_line *line) {
 	uint64_t from = key_of(s, 'c', line->program, 0, &line->session);
 	uint64_t to = key_of(s, 'h', line->program, 0, &line->session);
 	uint32_t number = number_table_get(&s->open, from);
@@ -166,8 +157,7 @@ static void hand_over(struct sessions *s, const struct log_line *line)
 	(void)number_table_put(&s->open, to, number);
 }
 
-static bool take_over(struct sessions *s, const struct log_line *line, uint64_t key)
-{
+static bool take_over(struct sessions *s, const struct log_line *line, uint64_t key) {
 	uint64_t from = key_of(s, 'h', line->program, 0, &line->session);
 	uint32_t number = number_table_get(&s->open, from);
 
@@ -183,8 +173,7 @@ static bool take_over(struct sessions *s, const struct log_line *line, uint64_t 
 	return number_table_put(&s->open, key, number);
 }
 
-static void refuse(struct sessions *s, const struct log_line *line)
-{
+static void refuse(struct sessions *s, const struct log_line *line) {
 	uint32_t client = find_client(s, &line->session);
 
 	s->read.seen.refused++;
@@ -192,8 +181,7 @@ static void refuse(struct sessions *s, const struct log_line *line)
 		s->read.seen.clients[client].refused++;
 }
 
-static void on_session(struct sessions *s, const struct log_line *line)
-{
+static void on_session(struct sessions *s, const struct log_line *line) {
 	uint64_t key = key_of(s, line->session.postscreen ? 'c' : 'p', line->program, line->pid,
 	    &line->session);
 
@@ -218,8 +206,7 @@ static void on_session(struct sessions *s, const struct log_line *line)
 
 /* "from=..., daemon=MTA, relay=NAME [ADDRESS]": below LogLevel 10 Sendmail tells of a
  * session only by the messages that it brought. */
-static bool read_arrival(const struct log_line *line, struct log_session *out)
-{
+static bool read_arrival(const struct log_line *line, struct log_session *out) {
 	static const char from[] = "from=", relay[] = ", relay=";
 	const char *end = line->message.text + line->message.length, *at, *open;
 
@@ -244,14 +231,12 @@ static bool read_arrival(const struct log_line *line, struct log_session *out)
 	    memchr(at, ' ', out->name.length) == NULL;
 }
 
-static int64_t last_heard(const struct replay_session *session)
-{
+static int64_t last_heard(const struct replay_session *session) {
 	return session->end_ms == INT64_MIN ? session->start_ms : session->end_ms;
 }
 
 /* A Sendmail process is heard of: its session lasts, or is told of now. */
-static void hear_sendmail(struct sessions *s, const struct log_line *line)
-{
+static void hear_sendmail(struct sessions *s, const struct log_line *line) {
 	struct log_line begun = *line;
 	uint64_t key = key_of(s, 'p', line->program, line->pid, &line->session);
 	uint32_t number;
@@ -276,8 +261,7 @@ static void hear_sendmail(struct sessions *s, const struct log_line *line)
 	s->read.seen.sessions[number].end_line = s->line;
 }
 
-static void on_line(void *context, const struct replay_line *at)
-{
+static void on_line(void *context, const struct replay_line *at) {
 	struct sessions *s = context;
 	struct log_line line;
 
@@ -293,8 +277,7 @@ static void on_line(void *context, const struct replay_line *at)
 
 /* --- the command ---------------------------------------------------------------------- */
 
-static void sessions_free(struct sessions *s)
-{
+static void sessions_free(struct sessions *s) {
 	for (size_t i = 0; i < s->read.seen.client_count; i++)
 		free(s->read.seen.clients[i].name);
 	free(s->read.seen.clients);
@@ -305,20 +288,18 @@ static void sessions_free(struct sessions *s)
 	replay_site_close(&s->read.site);
 }
 
-static void complain_of_none(const struct sessions *s)
-{
+static void complain_of_none(const struct sessions *s) {
 	unsigned long long lines = s->read.lines.lines;
 
 	if (lines == 0)
-		ctl_complain("replay: no log lines, so no limits are recommended");
+		ctl_complain("analyze: no log lines, so no limits are recommended");
 	else
-		ctl_complain("replay: no sessions in %llu log line%s, so no limits are "
+		ctl_complain("analyze: no sessions in %llu log line%s, so no limits are "
 		    "recommended (Sendmail logs sessions from LogLevel 10 on)",
 		    lines, lines == 1 ? "" : "s");
 }
 
-int replay_sessions(struct ctl *ctl)
-{
+int replay_sessions(struct ctl *ctl) {
 	struct sessions s = { .read = { .ctl = ctl }, .key = { (uint64_t)clock_now_ns(),
 		(uint64_t)clock_thread_cpu_ns() } };
 	int result = replay_clock_begin(ctl, &s.read.clock);

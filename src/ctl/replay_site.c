@@ -24,18 +24,16 @@
 static const char DEFAULTS[] = "version = 1;\n"
     "mta = ( { name = \"postfix\"; kind = \"postfix\"; log = \"\"; },\n"
     "        { name = \"sendmail\"; kind = \"sendmail\"; log = \"\"; } );\n"
-    "classes = ( { name = \"everyone\"; match = [ \"*\" ]; sessions = 1; } );\n";
+    "classes = ( { name = \"everyone\"; match = [ \"*\" ]; hold_at = 1; } );\n";
 
-static void complain(const struct config_messages *messages)
-{
+static void complain(const struct config_messages *messages) {
 	for (size_t i = 0; i < messages->count; i++)
 		if (messages->list[i].severity == MESSAGE_ERROR)
 			ctl_complain("%s:%d: %s", messages->list[i].file, messages->list[i].line,
 			    messages->list[i].text);
 }
 
-static struct generation *compile(const struct ctl *ctl)
-{
+static struct generation *compile(const struct ctl *ctl) {
 	struct config_messages messages;
 	struct generation *generation;
 	char *providers = NULL;
@@ -56,8 +54,7 @@ static struct generation *compile(const struct ctl *ctl)
 
 /* The first mail server of the kind.  A configuration that names none, as the one that is
  * installed, is no reason to learn nothing. */
-static unsigned first_of(struct generation *g, enum mta_kind kind)
-{
+static unsigned first_of(struct generation *g, enum mta_kind kind) {
 	for (unsigned i = 0; i < g->mta_count; i++)
 		if (g->mtas[i].kind == kind)
 			return i;
@@ -68,8 +65,7 @@ static unsigned first_of(struct generation *g, enum mta_kind kind)
 	return g->mta_count++;
 }
 
-int replay_site_open(const struct ctl *ctl, struct replay_site *site)
-{
+int replay_site_open(const struct ctl *ctl, struct replay_site *site) {
 	struct diag diag;
 
 	*site = (struct replay_site){ .generation = compile(ctl) };
@@ -84,8 +80,7 @@ int replay_site_open(const struct ctl *ctl, struct replay_site *site)
 	return EX_OK;
 }
 
-void replay_site_close(struct replay_site *site)
-{
+void replay_site_close(struct replay_site *site) {
 	judge_close(&site->judge);
 	free(site->generation);
 	site->generation = NULL;
@@ -93,8 +88,7 @@ void replay_site_close(struct replay_site *site)
 
 /* As that mail server's log would name the program. */
 static size_t rename_program(const struct generation *g, unsigned mta,
-    const struct log_line *line, char *out, size_t size)
-{
+    const struct log_line *line, char *out, size_t size) {
 	const char *name = generation_text(g, g->mtas[mta].syslog_name);
 
 	if (g->mtas[mta].kind == MTA_SENDMAIL)
@@ -104,8 +98,7 @@ static size_t rename_program(const struct generation *g, unsigned mta,
 }
 
 void replay_site_judge(const struct replay_site *site, const struct log_line *line,
-    struct judgement *out)
-{
+    struct judgement *out) {
 	struct delivery delivery = line->delivery;
 	char program[256];
 	unsigned mta = delivery.source == DELIVERY_OF_SENDMAIL ? site->sendmail : site->postfix;

@@ -17,8 +17,7 @@
 
 static const struct replay_session *sorted_sessions;
 
-static int by_time(const void *a, const void *b)
-{
+static int by_time(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
 	const struct replay_session *left = &sorted_sessions[one / 2];
 	const struct replay_session *right = &sorted_sessions[other / 2];
@@ -35,8 +34,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* False: no memory. */
-static bool finish(struct replay_read *s)
-{
+static bool finish(struct replay_read *s) {
 	struct replay_seen *seen = &s->seen;
 
 	for (size_t i = 0; i < seen->session_count; i++) {
@@ -64,8 +62,7 @@ static bool finish(struct replay_read *s)
 	return true;
 }
 
-static void begin_one(struct replay_load *load, int64_t now_ms)
-{
+static void begin_one(struct replay_load *load, int64_t now_ms) {
 	load->sessions++;
 	if (++load->open > load->peak)
 		load->peak = load->open;
@@ -78,8 +75,7 @@ static void begin_one(struct replay_load *load, int64_t now_ms)
 }
 
 void replay_sum(const struct replay_seen *seen, const uint32_t *keys,
-    struct replay_load *out, size_t count)
-{
+    struct replay_load *out, size_t count) {
 	memset(out, 0, count * sizeof(*out));
 	for (size_t i = 0; i < 2 * seen->session_count; i++) {
 		const struct replay_session *session = &seen->sessions[seen->order[i] / 2];
@@ -107,8 +103,7 @@ struct sums {
 	size_t count;
 };
 
-static void sums_free(struct sums *sums)
-{
+static void sums_free(struct sums *sums) {
 	free(sums->keys);
 	free(sums->loads);
 	free(sums->order);
@@ -116,8 +111,7 @@ static void sums_free(struct sums *sums)
 
 static const struct replay_load *sorted_loads;
 
-static int by_load(const void *a, const void *b)
-{
+static int by_load(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
 	const struct replay_load *left = &sorted_loads[one], *right = &sorted_loads[other];
 
@@ -129,8 +123,7 @@ static int by_load(const void *a, const void *b)
 }
 
 /* of_clients: else of classes, and those in none behind them.  False: no memory. */
-static bool sum_up(struct replay_read *s, bool of_clients, struct sums *out)
-{
+static bool sum_up(struct replay_read *s, bool of_clients, struct sums *out) {
 	const struct replay_seen *seen = &s->seen;
 	uint32_t classes = s->site.generation->class_count;
 
@@ -153,8 +146,7 @@ static bool sum_up(struct replay_read *s, bool of_clients, struct sums *out)
 	return true;
 }
 
-static const char *class_name(const struct replay_read *s, uint32_t class)
-{
+static const char *class_name(const struct replay_read *s, uint32_t class) {
 	const struct generation *g = s->site.generation;
 
 	return class >= g->class_count ? NULL :
@@ -176,14 +168,12 @@ static const struct column client_columns[] = {
 };
 #define TEXT_FROM	2	/* event and line are for JSON */
 
-static struct value mean_seconds(const struct replay_load *load)
-{
+static struct value mean_seconds(const struct replay_load *load) {
 	return load->sessions == 0 ? value_unknown() :
 	    value_decimal((double)load->open_ms / 1000 / (double)load->sessions);
 }
 
-static void write_class(const struct sums *sums, struct writer *writer, uint32_t number)
-{
+static void write_class(const struct sums *sums, struct writer *writer, uint32_t number) {
 	const struct replay_load *load = &sums->loads[number];
 	const struct replay_seen *seen = &sums->s->seen;
 	double span_ms = (double)(seen->last_ms - seen->first_ms);
@@ -200,8 +190,7 @@ static void write_class(const struct sums *sums, struct writer *writer, uint32_t
 		writer_row(writer, writer->json ? values : values + TEXT_FROM);
 }
 
-static void write_client(const struct sums *sums, struct writer *writer, uint32_t number)
-{
+static void write_client(const struct sums *sums, struct writer *writer, uint32_t number) {
 	const struct replay_load *load = &sums->loads[number];
 	const struct replay_client *client = &sums->s->seen.clients[number];
 	char address[ADDRESS_TEXT_MAX];
@@ -219,16 +208,14 @@ static void write_client(const struct sums *sums, struct writer *writer, uint32_
 	writer_row(writer, writer->json ? values : values + TEXT_FROM);
 }
 
-static void write_classes(void *context, struct writer *writer)
-{
+static void write_classes(void *context, struct writer *writer) {
 	const struct sums *sums = context;
 
 	for (size_t i = 0; i < sums->count; i++)
 		write_class(sums, writer, sums->order[i]);
 }
 
-static void write_clients(void *context, struct writer *writer)
-{
+static void write_clients(void *context, struct writer *writer) {
 	const struct sums *sums = context;
 
 	for (size_t i = 0; i < sums->count && i < TOP_CLIENTS; i++)
@@ -236,8 +223,7 @@ static void write_clients(void *context, struct writer *writer)
 }
 
 static void write_table(struct sums *sums, const char *name, const struct column *columns,
-    size_t count, void (*rows)(void *context, struct writer *writer))
-{
+    size_t count, void (*rows)(void *context, struct writer *writer)) {
 	struct writer *writer = &sums->s->ctl->writer;
 
 	if (writer->json) {
@@ -249,8 +235,7 @@ static void write_table(struct sums *sums, const char *name, const struct column
 	}
 }
 
-static void write_summary(struct replay_read *s, const char *block)
-{
+static void write_summary(struct replay_read *s, const char *block) {
 	static const struct column columns[] = {
 		{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER },
 		{ "lines", COLUMN_NUMBER }, { "from", COLUMN_TEXT }, { "until", COLUMN_TEXT },
@@ -281,8 +266,7 @@ static void write_summary(struct replay_read *s, const char *block)
 	fprintf(writer->out, "\n%s", block);
 }
 
-bool replay_write_sessions(struct replay_read *s)
-{
+bool replay_write_sessions(struct replay_read *s) {
 	struct sums classes = { .s = s }, clients = { .s = s };
 	char *block = NULL;
 	bool good = finish(s) && sum_up(s, false, &classes) && sum_up(s, true, &clients) &&

@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-static struct number_entry *table_find(const struct number_table *table, uint64_t key)
-{
+static struct number_entry *table_find(const struct number_table *table, uint64_t key) {
 	size_t at = (size_t)key & (table->size - 1);
 
 	while (table->entries[at].key != 0 && table->entries[at].key != key)
@@ -13,8 +12,7 @@ static struct number_entry *table_find(const struct number_table *table, uint64_
 	return &table->entries[at];
 }
 
-static bool table_grow(struct number_table *table)
-{
+static bool table_grow(struct number_table *table) {
 	struct number_table larger = { .size = table->size == 0 ? 1024 : 2 * table->size,
 		.count = table->count };
 
@@ -29,8 +27,7 @@ static bool table_grow(struct number_table *table)
 	return true;
 }
 
-bool number_table_put(struct number_table *table, uint64_t key, uint32_t value)
-{
+bool number_table_put(struct number_table *table, uint64_t key, uint32_t value) {
 	struct number_entry *entry;
 
 	if (2 * table->count >= table->size && !table_grow(table))
@@ -41,8 +38,7 @@ bool number_table_put(struct number_table *table, uint64_t key, uint32_t value)
 	return true;
 }
 
-uint32_t number_table_get(const struct number_table *table, uint64_t key)
-{
+uint32_t number_table_get(const struct number_table *table, uint64_t key) {
 	const struct number_entry *entry;
 
 	if (table->size == 0)
@@ -52,8 +48,7 @@ uint32_t number_table_get(const struct number_table *table, uint64_t key)
 }
 
 /* Whoever may move into the gap does. */
-void number_table_remove(struct number_table *table, uint64_t key)
-{
+void number_table_remove(struct number_table *table, uint64_t key) {
 	size_t mask = table->size - 1, gap, at;
 
 	if (table->size == 0 || table_find(table, key)->key == 0)

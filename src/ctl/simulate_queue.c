@@ -43,8 +43,7 @@ struct queue_world {
 	bool failed;
 };
 
-static double queue_draw(struct queue_world *w)
-{
+static double queue_draw(struct queue_world *w) {
 	uint64_t z = w->random += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -52,25 +51,21 @@ static double queue_draw(struct queue_world *w)
 	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-static int64_t queue_wall(const struct queue_world *w)
-{
+static int64_t queue_wall(const struct queue_world *w) {
 	return START_NS + w->now_ns;
 }
 
-static int64_t queue_interval(unsigned number)
-{
+static int64_t queue_interval(unsigned number) {
 	unsigned last = messages_defaults.intervals - 1;
 
 	return messages_defaults.intervals_ns[number < last ? number : last];
 }
 
-unsigned simulate_queue_logs(void)
-{
+unsigned simulate_queue_logs(void) {
 	return messages_defaults.intervals;
 }
 
-void simulate_queue_defaults(struct queue_simulation *simulation)
-{
+void simulate_queue_defaults(struct queue_simulation *simulation) {
 	*simulation = (struct queue_simulation){ .messages = 20000, .per_second = 50,
 		.recipients = 2, .attempts = 12, .processes = 500,
 		.delivery_ns = NS_PER_SECOND, .deferred = 0.2 };
@@ -78,20 +73,17 @@ void simulate_queue_defaults(struct queue_simulation *simulation)
 
 /* --- messages --------------------------------------------------------------------------- */
 
-static void queue_id(uint32_t number, char id[16])
-{
+static void queue_id(uint32_t number, char id[16]) {
 	snprintf(id, 16, "6AR%08u", number);
 }
 
-static size_t queue_domain(uint32_t number, uint32_t recipient, char domain[32])
-{
+static size_t queue_domain(uint32_t number, uint32_t recipient, char domain[32]) {
 	return (size_t)snprintf(domain, 32, "customer%u.example",
 	    (number * 7 + recipient) % DESTINATIONS);
 }
 
 /* The first `left` of its recipients are those that are left. */
-static void queue_put(struct queue_world *w, uint32_t number, unsigned log, int64_t wait_ns)
-{
+static void queue_put(struct queue_world *w, uint32_t number, unsigned log, int64_t wait_ns) {
 	const struct queued *queued = &w->queued[number];
 	struct messages_group groups[MESSAGES_GROUPS_MAX];
 	char domains[MESSAGES_GROUPS_MAX][32], id[16];
@@ -111,8 +103,7 @@ static void queue_put(struct queue_world *w, uint32_t number, unsigned log, int6
 		w->failed = true;
 }
 
-static void queue_arrive(struct queue_world *w, uint32_t number)
-{
+static void queue_arrive(struct queue_world *w, uint32_t number) {
 	struct storage_counts *files = &w->result->files.disk;
 	struct journal_log_counts before, after;
 
@@ -127,8 +118,7 @@ static void queue_arrive(struct queue_world *w, uint32_t number)
 	files->syncs += 2;	/* the file, and its name in the directory */
 }
 
-static void queue_begin(struct queue_world *w, unsigned log, const char *id)
-{
+static void queue_begin(struct queue_world *w, unsigned log, const char *id) {
 	uint32_t number = (uint32_t)strtoul(id + 3, NULL, 10);
 	struct simulated_event end = { .kind = EVENT_END, .what = number };
 
@@ -144,8 +134,7 @@ static void queue_begin(struct queue_world *w, unsigned log, const char *id)
 	w->result->files.disk.read_bytes += w->envelope_bytes;
 }
 
-static void queue_deliver(struct queue_world *w, uint32_t number, const char *id)
-{
+static void queue_deliver(struct queue_world *w, uint32_t number, const char *id) {
 	struct queued *queued = &w->queued[number];
 	struct storage_counts *files = &w->result->files.disk;
 	char domain[32];
@@ -167,8 +156,7 @@ static void queue_deliver(struct queue_world *w, uint32_t number, const char *id
 }
 
 /* What is deferred waits in its interval's log, and is there before it leaves the other. */
-static void queue_end(struct queue_world *w, uint32_t number)
-{
+static void queue_end(struct queue_world *w, uint32_t number) {
 	struct queued *queued = &w->queued[number];
 	uint8_t before = queued->log;
 	char id[16];
@@ -197,8 +185,7 @@ static void queue_end(struct queue_world *w, uint32_t number)
 /* --- the loop --------------------------------------------------------------------------- */
 
 /* By turns, one of each log.  Returns when a runner comes to the next one. */
-static int64_t queue_fill(struct queue_world *w)
-{
+static int64_t queue_fill(struct queue_world *w) {
 	int64_t next_ns = INT64_MAX;
 	unsigned none = 0;
 
@@ -225,8 +212,7 @@ static int64_t queue_fill(struct queue_world *w)
 	return next_ns;
 }
 
-static int64_t queue_turn(struct queue_world *w)
-{
+static int64_t queue_turn(struct queue_world *w) {
 	int64_t next_ns = INT64_MAX;
 	uint64_t memory = 0;
 
@@ -245,8 +231,7 @@ static int64_t queue_turn(struct queue_world *w)
 }
 
 /* A start with what is there now, which changes nothing. */
-static void queue_restart(struct queue_world *w)
-{
+static void queue_restart(struct queue_world *w) {
 	const struct messages_calls calls = { .renewed = NULL };
 	struct messages_settings settings = messages_defaults;
 	struct storage_counts counts;
@@ -275,8 +260,7 @@ static void queue_restart(struct queue_world *w)
 	w->result->files.restart_bytes = (w->arrived - w->gone) * w->envelope_bytes;
 }
 
-static void queue_event(struct queue_world *w, bool in_memory)
-{
+static void queue_event(struct queue_world *w, bool in_memory) {
 	struct simulated_event event = simulate_pop(&w->events);
 
 	if (event.kind == EVENT_END) {
@@ -294,8 +278,7 @@ static void queue_event(struct queue_world *w, bool in_memory)
 		w->failed = true;
 }
 
-static void queue_run(struct queue_world *w, bool in_memory)
-{
+static void queue_run(struct queue_world *w, bool in_memory) {
 	for (uint32_t turns = 0; !w->failed && w->gone < w->simulation->messages; turns++) {
 		int64_t turn_ns, fill_ns, next_ns;
 
@@ -316,8 +299,7 @@ static void queue_run(struct queue_world *w, bool in_memory)
 
 /* --- the whole -------------------------------------------------------------------------- */
 
-static bool queue_open(struct queue_world *w)
-{
+static bool queue_open(struct queue_world *w) {
 	const struct messages_calls calls = { .renewed = NULL };
 
 	for (unsigned i = 0; i < w->count; i++) {
@@ -338,8 +320,7 @@ static bool queue_open(struct queue_world *w)
 	return true;
 }
 
-static void queue_close(struct queue_world *w, bool in_memory)
-{
+static void queue_close(struct queue_world *w, bool in_memory) {
 	for (unsigned i = 0; i < w->count; i++) {
 		struct messages_totals totals = { 0 };
 		struct storage_counts counts = { 0 };
@@ -362,8 +343,7 @@ static void queue_close(struct queue_world *w, bool in_memory)
 
 bool simulate_queue(const struct queue_simulation *simulation,
     struct journal_storage *const storages[], unsigned logs, bool in_memory,
-    struct queue_result *result)
-{
+    struct queue_result *result) {
 	struct queue_world w = { .simulation = simulation, .storages = storages, .count = logs,
 		.result = result, .random = SEED };
 	const struct simulated_event first = { .kind = EVENT_ARRIVAL };

@@ -116,7 +116,7 @@ static void set_back(const struct ctl *ctl, const struct decided *d, struct why_
 		out->none = "nothing was changed";
 		return;
 	}
-	begin(ctl, out, "set");
+	begin(ctl, out, "limit");
 	add_name(out, decided_text(d, DECIDED_NAME));
 	if (window)
 		add_number(out, "--window", d->before);
@@ -170,12 +170,12 @@ static void undo_by_hand(const struct ctl *ctl, const struct why_event *event, i
 static const char *setting_of(const struct decided *d) {
 	switch (d->reason) {
 	case REASON_CLASS_SHARE:
-		return (d->flags & DECIDED_OUTBOUND) != 0 ? "sessions" : "inbound";
+		return (d->flags & DECIDED_OUTBOUND) != 0 ? "hold_at" : "refuse_at";
 	case REASON_CLASS_INBOUND:
 	case REASON_GATE_SHUT:
-		return "inbound";
+		return "refuse_at";
 	case REASON_CLASS_SESSIONS:
-		return "sessions";
+		return "hold_at";
 	case REASON_CLASS_RATE:
 		return "rate";
 	case REASON_CLIENT_SESSIONS:
@@ -204,7 +204,7 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 	if (why_is_unleased(d)) {
 		out->none = "a higher limit does not help: this ends when this node leases its "
 		    "share again (posternctl cluster); until then, raise cluster.fraction for "
-		    "a larger part, or set cluster.without = \"alone\" for the whole limit";
+		    "a larger part, or set cluster.when_unreachable = \"alone\" for the whole limit";
 		return;
 	}
 	if (setting == NULL || d->line == 0) {
@@ -252,7 +252,7 @@ static void undo_unknown(const struct ctl *ctl, const struct decided *d,
 		resume(ctl, decided_text(d, DECIDED_CLASS), true, out);
 		break;
 	case REASON_WINDOW_FULL:
-		begin(ctl, out, "set");
+		begin(ctl, out, "limit");
 		add_name(out, decided_text(d, DECIDED_WINDOW_OF));
 		add_number(out, "--window", d->limit + 1);
 		break;

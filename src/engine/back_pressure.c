@@ -11,8 +11,7 @@
 
 bool windows_press_back(struct engine *engine, const struct generation *generation,
     const struct question *question, uint32_t class_index, const char *recipient,
-    size_t length, int64_t now_ns, struct window_pressure *out)
-{
+    size_t length, int64_t now_ns, struct window_pressure *out) {
 	const char *at = length == 0 ? NULL : memrchr(recipient, '@', length);
 	struct window_view view;
 

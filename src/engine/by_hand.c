@@ -18,12 +18,11 @@
 #include "engine/windows_internal.h"
 #include "segment/recipients.h"
 
-const char *by_hand_word(enum by_hand_verb verb)
-{
+const char *by_hand_word(enum by_hand_verb verb) {
 	static const char *const words[] = {
 		[BY_HAND_SUSPEND] = "suspend", [BY_HAND_HOLD] = "hold",
 		[BY_HAND_RESUME] = "resume", [BY_HAND_FORGET] = "forget",
-		[BY_HAND_SET] = "set",
+		[BY_HAND_SET] = "limit",
 	};
 
 	return words[verb];
@@ -40,16 +39,14 @@ struct hand {
 	char reason[WINDOW_REASON_MAX + 1];
 };
 
-static int64_t until_ns(const struct hand *hand)
-{
+static int64_t until_ns(const struct hand *hand) {
 	if (hand->request->for_ns > 0)
 		return hand->now_ns + hand->request->for_ns;
 	return hand->request->verb == BY_HAND_HOLD ? INT64_MAX :
 	    hand->now_ns + hand->rules.settings.suspend_ns;
 }
 
-static void tell(const struct hand *hand, const struct window_report *report)
-{
+static void tell(const struct hand *hand, const struct window_report *report) {
 	struct window_report told = *report;
 
 	told.what = WINDOW_BY_HAND;
@@ -66,8 +63,7 @@ static void tell(const struct hand *hand, const struct window_report *report)
 
 /* --- destinations ------------------------------------------------------------------ */
 
-static void suspend(const struct hand *hand, struct destination_state *state)
-{
+static void suspend(const struct hand *hand, struct destination_state *state) {
 	struct window *window = &state->window;
 
 	/* whatever stopped it before: from now on this does */
@@ -78,8 +74,7 @@ static void suspend(const struct hand *hand, struct destination_state *state)
 		window_suspend(window, WINDOW_CAUSE_HAND, until_ns(hand));
 }
 
-static void resume(const struct hand *hand, struct destination_state *state)
-{
+static void resume(const struct hand *hand, struct destination_state *state) {
 	uint32_t window = hand->request->window;
 
 	if (window != BY_HAND_UNSET || window_is_shut(&state->window))
@@ -88,8 +83,7 @@ static void resume(const struct hand *hand, struct destination_state *state)
 	state->resumed_ns = hand->now_ns;
 }
 
-static void forget(const struct hand *hand, struct destination_state *state)
-{
+static void forget(const struct hand *hand, struct destination_state *state) {
 	memset(&state->window, 0, sizeof(state->window));
 	state->begun = false;
 	state->flags = 0;
@@ -97,8 +91,7 @@ static void forget(const struct hand *hand, struct destination_state *state)
 	state->resumed_ns = hand->now_ns;
 }
 
-static void set(const struct hand *hand, struct destination_state *state)
-{
+static void set(const struct hand *hand, struct destination_state *state) {
 	const struct by_hand *request = hand->request;
 	struct window *window = &state->window;
 
@@ -115,8 +108,7 @@ static void set(const struct hand *hand, struct destination_state *state)
 		window->canary_ns = hand->now_ns + request->for_ns;
 }
 
-static void change(const struct hand *hand, struct state_lock *lock)
-{
+static void change(const struct hand *hand, struct state_lock *lock) {
 	struct destination_state *state = &lock->state;
 
 	switch (hand->request->verb) {
@@ -143,8 +135,7 @@ static void change(const struct hand *hand, struct state_lock *lock)
 }
 
 /* Others may hold what nobody told this node of: a resume is for them, too. */
-static bool is_for_others(const struct hand *hand)
-{
+static bool is_for_others(const struct hand *hand) {
 	const char *name = hand->owner->name;
 
 	return hand->request->verb == BY_HAND_RESUME && !hand->request->again &&
@@ -152,8 +143,7 @@ static bool is_for_others(const struct hand *hand)
 	    knowledge_tells_of(hand->generation, name, strlen(name));
 }
 
-static enum by_hand_error act(struct hand *hand)
-{
+static enum by_hand_error act(struct hand *hand) {
 	bool for_others = is_for_others(hand);
 	bool create = for_others || (hand->request->verb != BY_HAND_RESUME &&
 	    hand->request->verb != BY_HAND_FORGET);
@@ -194,8 +184,7 @@ static enum by_hand_error act(struct hand *hand)
 
 /* Whose window it shares.  What is held by hand stands alone, and so does what is about
  * to be. */
-static bool is_shared(struct hand *hand)
-{
+static bool is_shared(struct hand *hand) {
 	struct window_owner shared;
 
 	if (hand->request->verb == BY_HAND_SUSPEND || hand->request->verb == BY_HAND_HOLD)
@@ -210,8 +199,7 @@ static bool is_shared(struct hand *hand)
 
 /* Moves the name behind a transport's.  False: there is none of that name, for what is to begin
  * now. */
-static bool is_of_transport(const struct hand *hand, const char **name, size_t *length)
-{
+static bool is_of_transport(const struct hand *hand, const char **name, size_t *length) {
 	size_t prefix = generation_transport_prefix(*name, *length);
 
 	if (prefix == 0)
@@ -225,8 +213,7 @@ static bool is_of_transport(const struct hand *hand, const char **name, size_t *
 	return true;
 }
 
-static enum by_hand_error destination(struct hand *hand)
-{
+static enum by_hand_error destination(struct hand *hand) {
 	const struct by_hand *request = hand->request;
 	const char *name = request->name;
 	size_t length = request->name_length;
@@ -264,8 +251,7 @@ static enum by_hand_error destination(struct hand *hand)
 
 /* --- classes ------------------------------------------------------------------------ */
 
-static bool is_class(const struct generation *generation, const char *name)
-{
+static bool is_class(const struct generation *generation, const char *name) {
 	for (uint32_t i = 0; i < generation->class_count; i++)
 		if (strcmp(generation_text(generation,
 		    generation_class(generation, i)->name), name) == 0)
@@ -273,8 +259,7 @@ static bool is_class(const struct generation *generation, const char *name)
 	return false;
 }
 
-static enum by_hand_error class(struct hand *hand)
-{
+static enum by_hand_error class(struct hand *hand) {
 	const struct by_hand *request = hand->request;
 	char name[GENERATION_CLASS_NAME_MAX + 1], full[SEGMENT_NAME_MAX + 1];
 	enum by_hand_error result;
@@ -298,8 +283,7 @@ static enum by_hand_error class(struct hand *hand)
 
 /* --- recipients --------------------------------------------------------------------- */
 
-static enum by_hand_error hold_recipient(struct hand *hand)
-{
+static enum by_hand_error hold_recipient(struct hand *hand) {
 	struct recipient_hold hold = {
 		.address = hand->request->name, .length = hand->request->name_length,
 		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
@@ -312,16 +296,14 @@ static enum by_hand_error hold_recipient(struct hand *hand)
 }
 
 /* One that the tables can keep. */
-static bool is_address(const struct by_hand *request)
-{
+static bool is_address(const struct by_hand *request) {
 	for (size_t i = 0; i < request->name_length; i++)
 		if ((unsigned char)request->name[i] <= ' ' || request->name[i] == 0x7f)
 			return false;
 	return request->name[0] != '@';
 }
 
-static enum by_hand_error recipient(struct hand *hand)
-{
+static enum by_hand_error recipient(struct hand *hand) {
 	const struct by_hand *request = hand->request;
 	const char *at = memrchr(request->name, '@', request->name_length);
 	size_t after = request->name_length - (size_t)(at - request->name) - 1;
@@ -359,8 +341,7 @@ static enum by_hand_error recipient(struct hand *hand)
 }
 
 /* After it was done, so that what has seen it is never older. */
-static void write_down(const struct hand *hand)
-{
+static void write_down(const struct hand *hand) {
 	static const uint8_t verbs[] = {
 		[BY_HAND_SUSPEND] = JOURNAL_VERB_SUSPEND, [BY_HAND_HOLD] = JOURNAL_VERB_HOLD,
 		[BY_HAND_RESUME] = JOURNAL_VERB_RESUME, [BY_HAND_FORGET] = JOURNAL_VERB_FORGET,
@@ -386,8 +367,7 @@ static void write_down(const struct hand *hand)
 }
 
 enum by_hand_error windows_by_hand(struct engine *engine, const struct generation *generation,
-    const struct by_hand *request, int64_t now_ns, struct window_owner *owner)
-{
+    const struct by_hand *request, int64_t now_ns, struct window_owner *owner) {
 	static const char *const defaults[] = {
 		[BY_HAND_SUSPEND] = "suspended by an administrator",
 		[BY_HAND_HOLD] = "held by an administrator",

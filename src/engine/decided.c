@@ -19,13 +19,11 @@
 /* The end of a path says more than its begin. */
 #define FILE_SHOWN	96
 
-static void put_text(struct decided *d, enum decided_text which, const char *text)
-{
+static void put_text(struct decided *d, enum decided_text which, const char *text) {
 	decided_put(d, which, text, strlen(text));
 }
 
-static void put_file(struct decided *d, const char *file, uint32_t line)
-{
+static void put_file(struct decided *d, const char *file, uint32_t line) {
 	size_t length = strlen(file);
 
 	put_text(d, DECIDED_FILE, length > FILE_SHOWN ? file + length - FILE_SHOWN : file);
@@ -33,8 +31,7 @@ static void put_file(struct decided *d, const char *file, uint32_t line)
 }
 
 static struct decided begin(uint64_t id, enum decided_kind kind, enum decided_stage stage,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	/* without its texts, which need no zeros */
 	struct decided d;
 
@@ -50,8 +47,7 @@ static struct decided begin(uint64_t id, enum decided_kind kind, enum decided_st
 /* --- classes ---------------------------------------------------------------------- */
 
 /* The setting that the reason speaks of; CLASS_PLACES: none. */
-static enum generation_class_place place_of(enum reason reason, bool outbound)
-{
+static enum generation_class_place place_of(enum reason reason, bool outbound) {
 	switch (reason) {
 	case REASON_CLASS_SHARE:
 		return outbound ? CLASS_AT_SESSIONS : CLASS_AT_INBOUND;
@@ -72,22 +68,19 @@ static enum generation_class_place place_of(enum reason reason, bool outbound)
 }
 
 static uint32_t line_of(const struct generation_class *class,
-    enum generation_class_place which, uint32_t file)
-{
+    enum generation_class_place which, uint32_t file) {
 	if (which == CLASS_PLACES || class->places[which].file != file)
 		return 0;
 	return class->places[which].line;
 }
 
-static void put_rate(struct decided *d, const struct rate_limit *rate)
-{
+static void put_rate(struct decided *d, const struct rate_limit *rate) {
 	d->before = rate->count;
 	d->window = (uint32_t)(rate->period_ns / NS_PER_MS);
 }
 
 static void put_class(struct decided *d, const struct generation *generation,
-    uint32_t class_index, uint32_t rule_index, bool outbound)
-{
+    uint32_t class_index, uint32_t rule_index, bool outbound) {
 	const struct generation_class *class;
 	const struct generation_rule *rule = NULL;
 	enum reason reason = (enum reason)d->reason;
@@ -115,16 +108,14 @@ static void put_class(struct decided *d, const struct generation *generation,
 
 /* --- sessions --------------------------------------------------------------------- */
 
-static bool is_worth_it(const struct answer *answer)
-{
+static bool is_worth_it(const struct answer *answer) {
 	return answer->newly_decided && (answer->observed ||
 	    answer->decision.verdict != VERDICT_ADMIT ||
 	    answer->decision.reason == REASON_UNUSABLE ||
 	    answer->decision.reason == REASON_UNTRACKED);
 }
 
-static enum decided_kind kind_of(const struct answer *answer)
-{
+static enum decided_kind kind_of(const struct answer *answer) {
 	if (answer->decision.reason == REASON_UNUSABLE)
 		return DECIDED_FAULT;
 	if (answer->decision.reason == REASON_UNTRACKED)
@@ -135,8 +126,7 @@ static enum decided_kind kind_of(const struct answer *answer)
 	    DECIDED_DEFERRED;
 }
 
-static void put_answer(struct decided *d, const struct answer *answer)
-{
+static void put_answer(struct decided *d, const struct answer *answer) {
 	d->reason = (uint8_t)answer->decision.reason;
 	d->verdict = (uint8_t)answer->decision.verdict;
 	d->count = answer->decision.count;
@@ -149,8 +139,7 @@ static void put_answer(struct decided *d, const struct answer *answer)
 		d->flags |= DECIDED_OBSERVED_ONLY;
 }
 
-static void put_client(struct decided *d, const struct question *question)
-{
+static void put_client(struct decided *d, const struct question *question) {
 	d->client = question->client;
 	d->client_port = question->client_port;
 	d->server_port = question->server_port;
@@ -158,8 +147,7 @@ static void put_client(struct decided *d, const struct question *question)
 
 void decided_note_session(struct engine *engine, const struct generation *generation,
     const struct question *question, enum decided_stage stage, int64_t now_ns,
-    struct answer *answer)
-{
+    struct answer *answer) {
 	struct decided d;
 
 	/* of a session that is let in to be asked about at each recipient those are noted */
@@ -178,8 +166,7 @@ void decided_note_session(struct engine *engine, const struct generation *genera
 
 void decided_note_outbound(struct engine *engine, const struct generation *generation,
     const struct outbound_question *question, int32_t pid, int64_t now_ns,
-    struct outbound_answer *out)
-{
+    struct outbound_answer *out) {
 	bool connected = question->stage == OUTBOUND_CONNECTED;
 	struct decided d;
 
@@ -207,8 +194,7 @@ void decided_note_outbound(struct engine *engine, const struct generation *gener
 
 uint64_t decided_note_pressure(struct engine *engine, const struct generation *generation,
     const struct question *question, uint32_t class_index, const char *recipient,
-    size_t length, int64_t now_ns, const struct window_pressure *pressure, uint64_t cause)
-{
+    size_t length, int64_t now_ns, const struct window_pressure *pressure, uint64_t cause) {
 	struct decided d = begin(decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
 	    DECIDED_BACK_PRESSURE, DECIDED_AT_RECIPIENT, now_ns);
 
@@ -228,8 +214,7 @@ uint64_t decided_note_pressure(struct engine *engine, const struct generation *g
 }
 
 uint64_t decided_note_class_full(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns)
-{
+    uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns) {
 	const struct generation_class *class = generation_class(generation, class_index);
 	struct decided d = begin(decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
 	    DECIDED_DEFERRED, DECIDED_IN_QUEUE, now_ns);
@@ -263,21 +248,18 @@ static const uint8_t kinds_of_windows[] = {
 	[WINDOW_TOLD_BACK] = DECIDED_BACK, [WINDOW_TOLD_CEILING] = DECIDED_WINDOW,
 };
 
-uint64_t decided_claim_event(struct engine *engine)
-{
+uint64_t decided_claim_event(struct engine *engine) {
 	return decisions_claim(engine->segment, DECIDED_OF_DESTINATIONS);
 }
 
 /* A provider rule by its name, and its place. */
-static void put_reply_rule(struct decided *d, const struct judge_rule *rule)
-{
+static void put_reply_rule(struct decided *d, const struct judge_rule *rule) {
 	put_file(d, rule->file, rule->line);
 	put_text(d, DECIDED_RULE, rule->name);
 }
 
 /* The innermost group of settings that counts for the destination. */
-static void put_settings(struct decided *d, const struct window_report *report)
-{
+static void put_settings(struct decided *d, const struct window_report *report) {
 	const struct generation *g = report->generation;
 	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
 	unsigned mta = report->judgement == NULL ? GENERATION_MTAS_MAX :
@@ -292,8 +274,7 @@ static void put_settings(struct decided *d, const struct window_report *report)
 	put_text(d, DECIDED_RULE, sources[0].what);
 }
 
-static void put_relay(struct decided *d, const struct delivery *delivery)
-{
+static void put_relay(struct decided *d, const struct delivery *delivery) {
 	if (delivery->relay.length > 0) {
 		decided_put(d, DECIDED_RELAY, delivery->relay.text, delivery->relay.length);
 		return;
@@ -301,8 +282,7 @@ static void put_relay(struct decided *d, const struct delivery *delivery)
 	decided_put(d, DECIDED_RELAY, delivery->relay_name.text, delivery->relay_name.length);
 }
 
-static void put_result(struct decided *d, const struct window_report *report)
-{
+static void put_result(struct decided *d, const struct window_report *report) {
 	const struct delivery *delivery = report->delivery;
 	const struct judgement *judgement = report->judgement;
 
@@ -323,8 +303,7 @@ static void put_result(struct decided *d, const struct window_report *report)
 		    delivery->domain.length);
 }
 
-static enum decided_stage stage_of(const struct window_report *report)
-{
+static enum decided_stage stage_of(const struct window_report *report) {
 	if (report->what == WINDOW_BY_HAND)
 		return DECIDED_BY_COMMAND;
 	if (report->what >= WINDOW_TOLD_STOP)
@@ -332,8 +311,7 @@ static enum decided_stage stage_of(const struct window_report *report)
 	return report->judgement != NULL ? DECIDED_BY_RESULT : DECIDED_BY_TIME;
 }
 
-static uint8_t flags_of(const struct window_report *report)
-{
+static uint8_t flags_of(const struct window_report *report) {
 	const char class[] = WINDOW_CLASS_PREFIX;
 	uint8_t flags = report->observed ? DECIDED_OBSERVED_ONLY : 0;
 
@@ -349,8 +327,7 @@ static uint8_t flags_of(const struct window_report *report)
 	return flags | DECIDED_OUTBOUND;
 }
 
-static void put_numbers(struct decided *d, const struct window_report *report)
-{
+static void put_numbers(struct decided *d, const struct window_report *report) {
 	d->before = report->before;
 	d->window = report->window;
 	d->ceiling_before = report->ceiling_before;
@@ -366,8 +343,7 @@ static void put_numbers(struct decided *d, const struct window_report *report)
 		d->until_ns = report->was_held_until_ns;
 }
 
-void decided_note_window(struct engine *engine, struct window_report *report)
-{
+void decided_note_window(struct engine *engine, struct window_report *report) {
 	char origin[DECISION_ID_MAX];
 	struct decided d;
 

@@ -24,16 +24,14 @@
 #define TURN_NS		(250 * NS_PER_MS)
 
 /* Sendmail's log tells no port: it is the usual one. */
-static bool has_port(const struct generation_mta *mta, uint16_t port)
-{
+static bool has_port(const struct generation_mta *mta, uint16_t port) {
 	return port == 0 ? mta->kind == MTA_SENDMAIL : mta_has_port(mta, port);
 }
 
 /* Was the very same noted less than a second ago, as it is for each delivery of many?  One
  * that is not certain was not.  `whole`: the domain's relay, else the relay's name. */
 static bool was_noted(struct feed_memory *memory, const struct delivery_seen *seen,
-    bool whole, int64_t now_ns)
-{
+    bool whole, int64_t now_ns) {
 	const char marks[4] = { whole, (char)seen->mta, seen->cloned,
 		whole ? (char)seen->name_length : 0 };
 	char text[2 * SEGMENT_NAME_MAX + sizeof(seen->relay) + sizeof(marks)];
@@ -67,8 +65,7 @@ static bool was_noted(struct feed_memory *memory, const struct delivery_seen *se
  * on a port that is none of the mail server's remote ports (a content filter) teaches
  * nothing. */
 static bool find_seen(const struct generation *generation, const struct delivery *d,
-    const struct judgement *judgement, struct delivery_seen *out)
-{
+    const struct judgement *judgement, struct delivery_seen *out) {
 	*out = (struct delivery_seen){
 		.name = d->domain.text, .name_length = d->domain.length,
 		.relay = d->relay_address,
@@ -83,8 +80,7 @@ static bool find_seen(const struct generation *generation, const struct delivery
 
 /* `with_result`: the rest is noted in one go with what its window learns. */
 static bool note_relay(struct feed_memory *memory, const struct delivery_seen *seen,
-    bool with_result, int64_t now_ns)
-{
+    bool with_result, int64_t now_ns) {
 	struct segment *segment = memory->engine->segment;
 
 	if (with_result) {
@@ -97,13 +93,11 @@ static bool note_relay(struct feed_memory *memory, const struct delivery_seen *s
 	    destinations_note(segment, seen, now_ns);
 }
 
-static uint32_t time_ms(int64_t ms)
-{
+static uint32_t time_ms(int64_t ms) {
 	return ms <= 0 ? 0 : ms < LANE_USE_MS_MOST ? (uint32_t)ms : LANE_USE_MS_MOST;
 }
 
-static int64_t took_ms(const struct delivery *d)
-{
+static int64_t took_ms(const struct delivery *d) {
 	int64_t connecting_ms = d->delays_ms[2], sending_ms = d->delays_ms[3];
 
 	if (sending_ms == DELIVERY_MS_UNKNOWN)
@@ -112,8 +106,7 @@ static int64_t took_ms(const struct delivery *d)
 }
 
 /* Is the window that of the recipient's domain? */
-static bool is_own(const struct feed_result *result)
-{
+static bool is_own(const struct feed_result *result) {
 	const struct judgement *judgement = result->judgement;
 
 	return judgement->kind == DESTINATION_DOMAIN &&
@@ -124,8 +117,7 @@ static bool is_own(const struct feed_result *result)
 
 /* Is the relay the one that mail for the domain goes to? */
 static bool is_next_hop_of(const struct engine *engine, const struct generation *generation,
-    const struct delivery *d, const struct judgement *judgement)
-{
+    const struct delivery *d, const struct judgement *judgement) {
 	struct destination_seen seen;
 	struct window_owner owner;
 	char name[JUDGE_NAME_MAX + 1];
@@ -146,8 +138,7 @@ static bool is_next_hop_of(const struct engine *engine, const struct generation 
 }
 
 /* By the queue manager, of its own: it tried the site often enough. */
-static bool is_suspended_by_mta(const struct delivery *d, const struct judgement *judgement)
-{
+static bool is_suspended_by_mta(const struct delivery *d, const struct judgement *judgement) {
 	struct span words = judgement->reply.words;
 	size_t ours = strlen(ENGINE_HOLD_BEGINS);
 
@@ -155,8 +146,7 @@ static bool is_suspended_by_mta(const struct delivery *d, const struct judgement
 	    (words.length < ours || memcmp(words.text, ENGINE_HOLD_BEGINS, ours) != 0);
 }
 
-static void note_lane(struct engine *engine, const struct feed_result *result)
-{
+static void note_lane(struct engine *engine, const struct feed_result *result) {
 	const struct generation *generation = result->generation;
 	const struct judgement *judgement = result->judgement;
 	const struct delivery *d = result->delivery;
@@ -186,8 +176,7 @@ static void note_lane(struct engine *engine, const struct feed_result *result)
 
 /* Where the result tells no relay, it is of whom the domain was reached by last. */
 static void find_window(const struct engine *engine, const struct generation *generation,
-    struct judgement *judgement, struct window_owner *out)
-{
+    struct judgement *judgement, struct window_owner *out) {
 	struct destination_seen seen;
 	struct window_owner own;
 	size_t prefix;
@@ -214,8 +203,7 @@ static void find_window(const struct engine *engine, const struct generation *ge
 }
 
 static void place_in_time(struct feed_result *result, const struct feed_origin *origin,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	const struct delivery *d = result->delivery;
 	int64_t ms = took_ms(d);
 
@@ -240,8 +228,7 @@ static void place_in_time(struct feed_result *result, const struct feed_origin *
 		result->now_ns = result->end_ns;
 }
 
-static void count_class(struct engine *engine, enum result_class class)
-{
+static void count_class(struct engine *engine, enum result_class class) {
 	static const enum counter counters[RESULT_CLASS_COUNT] = {
 #define RESULT(symbol, word, text) [RESULT_##symbol] = COUNTER_RESULTS_##symbol,
 #include "defs/results.def"
@@ -252,8 +239,7 @@ static void count_class(struct engine *engine, enum result_class class)
 }
 
 /* Sendmail has taken it and put it into its queue: nothing was tried yet. */
-static bool is_acceptance(const struct delivery *d)
-{
+static bool is_acceptance(const struct delivery *d) {
 	static const char words[] = "queued";
 
 	return d->source == DELIVERY_OF_SENDMAIL && d->dsn[0] == 0 && d->relay.length == 0 &&
@@ -263,8 +249,7 @@ static bool is_acceptance(const struct delivery *d)
 
 bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct feed_result result = { .memory = memory, .generation = generation,
 		.delivery = delivery, .origin = { origin->log, origin->offset } };
@@ -312,21 +297,18 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 }
 
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
-    struct span program)
-{
+    struct span program) {
 	size_t rest;
 
 	return judge_postfix(generation, mtas, program, &rest);
 }
 
-const struct judgement *engine_feed_judged(const struct engine *engine)
-{
+const struct judgement *engine_feed_judged(const struct engine *engine) {
 	return engine->feed != NULL && engine->feed->has_judged ? &engine->feed->judged : NULL;
 }
 
 void engine_feed_start(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct delivery *delivery, int64_t now_ns)
-{
+    unsigned mtas, const struct delivery *delivery, int64_t now_ns) {
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct judgement judgement;
 	struct window_owner owner;
@@ -348,8 +330,7 @@ void engine_feed_start(struct engine *engine, const struct generation *generatio
 }
 
 /* Patterns that met their limits on some reply, since we counted last. */
-static void count_given_up(struct feed_memory *memory)
-{
+static void count_given_up(struct feed_memory *memory) {
 	uint64_t given_up = judge_patterns_given_up(memory->judge);
 
 	if (given_up > memory->given_up)
@@ -359,8 +340,7 @@ static void count_given_up(struct feed_memory *memory)
 }
 
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	/* made here if need be: what ran by our predecessor's log is forgotten then */
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct feed_destination *destination, *next;

@@ -16,8 +16,7 @@
 
 #define QUIET_NS	(3600 * NS_PER_SECOND)
 
-void feed_find_rule(struct feed_learning *l)
-{
+void feed_find_rule(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	uint64_t key;
 
@@ -33,14 +32,12 @@ void feed_find_rule(struct feed_learning *l)
 	l->match = feed_match(result->memory->matches, &l->rule, key, result->now_ns);
 }
 
-int64_t feed_rule_end_ns(const struct feed_learning *l)
-{
+int64_t feed_rule_end_ns(const struct feed_learning *l) {
 	return l->result->now_ns + (l->rule.for_ns > 0 ? l->rule.for_ns :
 	    l->rules.settings.suspend_ns);
 }
 
-static void set_ceiling(struct feed_learning *l)
-{
+static void set_ceiling(struct feed_learning *l) {
 	struct destination_state *state = &l->lock.state;
 	struct window *window = &state->window;
 
@@ -53,8 +50,7 @@ static void set_ceiling(struct feed_learning *l)
 	l->told.ruled = true;
 }
 
-static void suspend(struct feed_learning *l)
-{
+static void suspend(struct feed_learning *l) {
 	struct window *window = &l->lock.state.window;
 	bool was_stopped = window_is_shut(window) && window->cause != WINDOW_CAUSE_COHORTS;
 
@@ -65,8 +61,7 @@ static void suspend(struct feed_learning *l)
 	l->told.ruled = !was_stopped;
 }
 
-void feed_act(struct feed_learning *l)
-{
+void feed_act(struct feed_learning *l) {
 	/* a delivery to many recipients is one that was refused */
 	l->fires = l->match != NULL &&
 	    (l->counts || l->rule.action == REPLY_ACTION_HOLD_RECIPIENT) &&
@@ -77,8 +72,7 @@ void feed_act(struct feed_learning *l)
 		suspend(l);
 }
 
-static void hold_recipient(struct feed_learning *l)
-{
+static void hold_recipient(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	struct recipient_hold hold = {
 		.address = result->delivery->recipient.text,
@@ -109,8 +103,7 @@ static void hold_recipient(struct feed_learning *l)
 	feed_report(l, WINDOW_RULE_HELD);
 }
 
-static void alert(const struct feed_learning *l)
-{
+static void alert(const struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	int64_t quiet_ns = l->rule.for_ns > 0 ? l->rule.for_ns : QUIET_NS;
 
@@ -119,8 +112,7 @@ static void alert(const struct feed_learning *l)
 		feed_report(l, WINDOW_RULE_ALERT);
 }
 
-void feed_tell_action(struct feed_learning *l)
-{
+void feed_tell_action(struct feed_learning *l) {
 	struct engine *engine = l->result->memory->engine;
 
 	switch (l->rule.action) {

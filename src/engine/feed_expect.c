@@ -6,8 +6,7 @@
 
 #include "engine/feed_internal.h"
 
-struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct address *relay)
-{
+struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct address *relay) {
 	uint64_t words[2], mixed;
 
 	memcpy(words, relay, sizeof(words));
@@ -18,8 +17,7 @@ struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct addr
 }
 
 /* Relays that were noted just now are not looked at again: where all were, nothing is fetched. */
-static void expect_relays(struct feed_memory *memory)
-{
+static void expect_relays(struct feed_memory *memory) {
 	struct address relays[ENGINE_FEED_EXPECTED];
 	struct relay_key keys[ENGINE_FEED_EXPECTED];
 	unsigned at[ENGINE_FEED_EXPECTED], count = 0;
@@ -36,8 +34,7 @@ static void expect_relays(struct feed_memory *memory)
 }
 
 void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
-    unsigned count)
-{
+    unsigned count) {
 	struct feed_memory *memory = engine->feed;
 	const struct feed_destination *found[ENGINE_FEED_EXPECTED];
 	struct state_key keys[ENGINE_FEED_EXPECTED];
@@ -75,8 +72,7 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
 		memory->expected[i].key = keys[i];
 }
 
-const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text)
-{
+const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text) {
 	for (unsigned i = memory->expected_at; i < memory->expected_count; i++) {
 		if (memory->expected[i].text != text)
 			continue;
@@ -87,8 +83,7 @@ const struct feed_expected *feed_expected(struct feed_memory *memory, const char
 }
 
 const struct state_key *feed_expected_key(const struct feed_expected *expected,
-    const char *name)
-{
+    const char *name) {
 	return expected != NULL && strncmp((const char *)expected->key.name, name,
 	    sizeof(expected->key.name)) == 0 ? &expected->key : NULL;
 }

@@ -10,8 +10,7 @@
 #include "engine/feed_internal.h"
 #include "segment/shared.h"
 
-void feed_note_change(struct feed_told *told, const struct window_change *change)
-{
+void feed_note_change(struct feed_told *told, const struct window_change *change) {
 	told->died |= change->died;
 	told->back |= change->revived;
 	told->changed |= change->window;
@@ -20,8 +19,7 @@ void feed_note_change(struct feed_told *told, const struct window_change *change
 /* Of a ceiling that a cluster divides: places that are other nodes'.  How many of them are in
  * use is not known: a refusal counts as if all were, and what is accepted as if none was, so
  * that nothing is believed that was not seen. */
-static uint32_t elsewhere(const struct state_lock *lock, int64_t now_ns)
-{
+static uint32_t elsewhere(const struct state_lock *lock, int64_t now_ns) {
 	struct shared_seen shared;
 
 	return shared_find(lock->segment, lock->key.hash, &shared) ?
@@ -30,8 +28,7 @@ static uint32_t elsewhere(const struct state_lock *lock, int64_t now_ns)
 
 void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
     const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
-    struct feed_told *told)
-{
+    struct feed_told *told) {
 	struct window_change change;
 	uint32_t level;
 
@@ -49,8 +46,7 @@ void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
 }
 
 /* A failure of what was begun before somebody resumed the destination is an echo. */
-void feed_hear_echo(struct feed_learning *l)
-{
+void feed_hear_echo(struct feed_learning *l) {
 	if (l->weight != FEED_NEGATIVE ||
 	    l->result->start_ns >= l->lock.state.resumed_ns)
 		return;
@@ -64,8 +60,7 @@ void feed_hear_echo(struct feed_learning *l)
 /* Whoever could not connect asked for one place more than there were connections, when it
  * asked or by now: several may have asked at once.  What went well without ever telling
  * of a connection was not asked about as it should be. */
-static void find_asked_level(struct feed_learning *l)
-{
+static void find_asked_level(struct feed_learning *l) {
 	uint32_t now = l->lock.state.connected + 1u;
 
 	if (!l->asked || l->connected)
@@ -77,15 +72,13 @@ static void find_asked_level(struct feed_learning *l)
 }
 
 /* Sendmail asks again until it starts. */
-static int64_t given_ns(const struct feed_result *result)
-{
+static int64_t given_ns(const struct feed_result *result) {
 	if (!result->has_start || result->delivery->source == DELIVERY_OF_SENDMAIL)
 		return 0;
 	return level_given_ns(result->start_ns, result->slack_ns, result->delivery->delays_ms[1]);
 }
 
-void feed_hear(struct feed_learning *l)
-{
+void feed_hear(struct feed_learning *l) {
 	struct destination_state *state = &l->lock.state;
 	const struct judgement *judgement = l->result->judgement;
 	uint32_t running = windows_running(state);

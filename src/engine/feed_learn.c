@@ -21,8 +21,7 @@
 
 /* --- before ---------------------------------------------------------------------- */
 
-static enum feed_weight weight_of(enum result_class class)
-{
+static enum feed_weight weight_of(enum result_class class) {
 	switch (class) {
 	case RESULT_OK:
 	case RESULT_RCPT_TEMPORARY:
@@ -38,8 +37,7 @@ static enum feed_weight weight_of(enum result_class class)
 
 /* What was bounced before anybody was asked says nothing of the site; nor does what a
  * rule only alerts of. */
-static enum result_class heard_class(const struct feed_result *result)
-{
+static enum result_class heard_class(const struct feed_result *result) {
 	const struct reply *reply = &result->judgement->reply;
 	bool untried = reply->phase == PHASE_NONE || reply->phase == PHASE_DNS;
 
@@ -52,8 +50,7 @@ static enum result_class heard_class(const struct feed_result *result)
 }
 
 /* The level, where the mail server told it at the start. */
-static void find_level(struct feed_learning *l)
-{
+static void find_level(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	const struct delivery *d = result->delivery;
 	struct flight_attempt attempt;
@@ -84,8 +81,7 @@ static void find_level(struct feed_learning *l)
 }
 
 /* The reason that the slot is to have from now on. */
-static void find_reason(struct feed_learning *l)
-{
+static void find_reason(struct feed_learning *l) {
 	struct span words = l->result->judgement->reply.words;
 
 	if (l->weight != FEED_NEGATIVE && !l->has_rule)
@@ -96,8 +92,7 @@ static void find_reason(struct feed_learning *l)
 
 /* --- inside ------------------------------------------------------------------------ */
 
-static void count_delivery(struct destination_state *state, enum result_class class)
-{
+static void count_delivery(struct destination_state *state, enum result_class class) {
 	if (class == RESULT_OK)
 		state->ok++;
 	else if (class == RESULT_SUSPENDED)
@@ -106,15 +101,13 @@ static void count_delivery(struct destination_state *state, enum result_class cl
 		state->failed++;
 }
 
-static void write_reason(struct feed_learning *l)
-{
+static void write_reason(struct feed_learning *l) {
 	if (l->has_reason && !window_is_by_hand(&l->lock.state.window))
 		l->lock.reason = l->reason;
 }
 
 /* A destination that fails all the time does not wash out what others did. */
-static bool may_note_failure(struct feed_learning *l)
-{
+static bool may_note_failure(struct feed_learning *l) {
 	static const struct rate_limit limit = { .period_ns = NS_PER_SECOND, .count = 10,
 		.burst = 100 };
 	struct feed_destination *destination = l->destination;
@@ -129,8 +122,7 @@ static bool may_note_failure(struct feed_learning *l)
 }
 
 /* The ids of what is to be told: the slot remembers by what it is held. */
-static void claim(struct feed_learning *l, const struct window *was)
-{
+static void claim(struct feed_learning *l, const struct window *was) {
 	struct engine *engine = l->result->memory->engine;
 	struct feed_destination *destination = l->destination;
 	bool was_stopped = was->state == WINDOW_DEAD || was->state == WINDOW_HELD;
@@ -153,8 +145,7 @@ static void claim(struct feed_learning *l, const struct window *was)
 }
 
 /* Under the lock. */
-static void learn(struct feed_learning *l, const struct level_verdict *verdicts, unsigned count)
-{
+static void learn(struct feed_learning *l, const struct level_verdict *verdicts, unsigned count) {
 	struct destination_state *state = &l->lock.state;
 	struct feed_result *result = l->result;
 	const struct window was = state->window;
@@ -189,8 +180,7 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 
 /* --- after ------------------------------------------------------------------------- */
 
-void feed_report(const struct feed_learning *l, enum window_happened what)
-{
+void feed_report(const struct feed_learning *l, enum window_happened what) {
 	const struct feed_result *result = l->result;
 	struct window_report report = windows_report_of(result->generation, &result->owner,
 	    &l->lock.state, &l->rules.settings, what, result->now_ns);
@@ -223,8 +213,7 @@ void feed_report(const struct feed_learning *l, enum window_happened what)
 	windows_report(result->memory->engine, &report);
 }
 
-static void tell(struct feed_learning *l)
-{
+static void tell(struct feed_learning *l) {
 	if (l->told.back)
 		feed_report(l, WINDOW_BACK);
 	if (l->told.failure != 0)
@@ -243,8 +232,7 @@ static void tell(struct feed_learning *l)
 
 /* Whoever asked, and could not connect, does not try again: it has no connection there,
  * and so no place. */
-static void free_place(const struct feed_learning *l)
-{
+static void free_place(const struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	struct segment *segment = result->memory->engine->segment;
 	struct span id = result->delivery->queue_id;
@@ -257,8 +245,7 @@ static void free_place(const struct feed_learning *l)
 }
 
 /* Attempts whose level nobody told get it when those that began before have ended. */
-static void add_attempt(struct feed_learning *l)
-{
+static void add_attempt(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	const struct level_attempt attempt = {
 		.start_ns = result->start_ns, .end_ns = result->end_ns,
@@ -275,8 +262,7 @@ static void add_attempt(struct feed_learning *l)
 }
 
 /* From which mail server, for a provider or a relay that was not known before. */
-static void note_mta(const struct feed_result *result)
-{
+static void note_mta(const struct feed_result *result) {
 	const struct delivery_seen seen = { .name = result->owner.name,
 		.name_length = strlen(result->owner.name),
 		.mta = (uint8_t)result->judgement->mta, .cloned = result->judgement->cloned };
@@ -287,8 +273,7 @@ static void note_mta(const struct feed_result *result)
 /* --- all of it ------------------------------------------------------------------------ */
 
 static unsigned due_levels(struct feed_destination *destination, int64_t now_ns,
-    struct level_verdict verdicts[VERDICTS_MAX])
-{
+    struct level_verdict verdicts[VERDICTS_MAX]) {
 	unsigned count = 0;
 
 	while (destination != NULL && count < VERDICTS_MAX &&
@@ -298,8 +283,7 @@ static unsigned due_levels(struct feed_destination *destination, int64_t now_ns,
 }
 
 /* Whose it is, in our memory and in the segment, which is fetched meanwhile. */
-static bool aim(struct feed_learning *l)
-{
+static bool aim(struct feed_learning *l) {
 	struct feed_result *result = l->result;
 	struct feed_memory *memory = result->memory;
 
@@ -320,8 +304,7 @@ static bool aim(struct feed_learning *l)
 }
 
 /* The transaction.  False: nothing was learned. */
-static bool change(struct feed_learning *l)
-{
+static bool change(struct feed_learning *l) {
 	struct feed_result *result = l->result;
 	struct level_verdict verdicts[VERDICTS_MAX];
 	struct window_change change;
@@ -346,8 +329,7 @@ static bool change(struct feed_learning *l)
 	return !result->repeated;
 }
 
-bool feed_learn(struct feed_result *result)
-{
+bool feed_learn(struct feed_result *result) {
 	struct feed_memory *memory = result->memory;
 	struct feed_learning l = { .result = result };
 
@@ -372,8 +354,7 @@ bool feed_learn(struct feed_result *result)
 
 static void tell_change(const struct feed_memory *memory, const struct generation *generation,
     const struct feed_destination *destination, const struct state_lock *lock,
-    const struct window_rules *rules, const struct feed_told *told, int64_t now_ns)
-{
+    const struct window_rules *rules, const struct feed_told *told, int64_t now_ns) {
 	struct window_report report = windows_report_of(generation, &destination->owner,
 	    &lock->state, &rules->settings, WINDOW_CHANGED, now_ns);
 
@@ -385,8 +366,7 @@ static void tell_change(const struct feed_memory *memory, const struct generatio
 }
 
 bool feed_learn_levels(struct feed_memory *memory, const struct generation *generation,
-    struct feed_destination *destination, int64_t now_ns)
-{
+    struct feed_destination *destination, int64_t now_ns) {
 	struct level_verdict verdicts[VERDICTS_MAX];
 	struct window_change change;
 	struct window_rules rules;

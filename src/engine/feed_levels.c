@@ -42,21 +42,18 @@ struct feed_table {
 	int64_t in_vain_ns;		/* when nobody was found idle */
 };
 
-struct feed_table *feed_table_open(void)
-{
+struct feed_table *feed_table_open(void) {
 	return calloc(1, sizeof(struct feed_table));
 }
 
-static void destination_free(struct feed_table *table, struct feed_destination *destination)
-{
+static void destination_free(struct feed_table *table, struct feed_destination *destination) {
 	table->entries -= destination->level.capacity;
 	table->count--;
 	free(destination->level.entries);
 	free(destination);
 }
 
-void feed_table_close(struct feed_table **table)
-{
+void feed_table_close(struct feed_table **table) {
 	if (*table == NULL)
 		return;
 	for (uint32_t i = 0; i < BUCKETS; i++)
@@ -66,20 +63,17 @@ void feed_table_close(struct feed_table **table)
 	*table = NULL;
 }
 
-uint32_t feed_table_entries(const struct feed_table *table)
-{
+uint32_t feed_table_entries(const struct feed_table *table) {
 	return table->entries;
 }
 
-static uint32_t bucket_of(uint64_t hash)
-{
+static uint32_t bucket_of(uint64_t hash) {
 	return (uint32_t)(hash % BUCKETS);
 }
 
 /* The bucket of the owner, or the free one where it belongs. */
 static uint32_t find(const struct feed_table *table, uint64_t hash,
-    const struct window_owner *owner)
-{
+    const struct window_owner *owner) {
 	uint32_t at = bucket_of(hash);
 
 	for (; table->buckets[at].destination != NULL; at = (at + 1) % BUCKETS)
@@ -90,8 +84,7 @@ static uint32_t find(const struct feed_table *table, uint64_t hash,
 }
 
 /* Closes the gap: whoever may move into it does. */
-static void take_out(struct feed_table *table, uint32_t gap)
-{
+static void take_out(struct feed_table *table, uint32_t gap) {
 	for (uint32_t at = (gap + 1) % BUCKETS; table->buckets[at].destination != NULL;
 	     at = (at + 1) % BUCKETS) {
 		uint32_t home = bucket_of(table->buckets[at].hash);
@@ -105,14 +98,12 @@ static void take_out(struct feed_table *table, uint32_t gap)
 	table->buckets[gap] = (struct bucket){ 0, NULL };
 }
 
-bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns)
-{
+bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns) {
 	return !destination->waiting && now_ns - destination->used_ns >= IDLE_NS;
 }
 
 /* Gives up the idle of the next few, `most` at most.  False: none of them is. */
-static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int64_t now_ns)
-{
+static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int64_t now_ns) {
 	unsigned given_up = 0;
 
 	for (unsigned i = 0; i < looks && given_up < most; i++) {
@@ -132,8 +123,7 @@ static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int
 
 /* Room for one more, from what is idle.  Where nobody is, each line that needs room would
  * look at as many in vain. */
-static bool make_room(struct feed_table *table, int64_t now_ns)
-{
+static bool make_room(struct feed_table *table, int64_t now_ns) {
 	if (now_ns >= table->in_vain_ns && now_ns - table->in_vain_ns < LOOK_AGAIN_NS)
 		return false;
 	if (give_up(table, LOOKS_MAX, 1, now_ns))
@@ -142,14 +132,12 @@ static bool make_room(struct feed_table *table, int64_t now_ns)
 	return false;
 }
 
-void feed_table_sweep(struct feed_table *table, int64_t now_ns)
-{
+void feed_table_sweep(struct feed_table *table, int64_t now_ns) {
 	(void)give_up(table, SWEEP, SWEEP, now_ns);
 }
 
 static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
-    const struct window_owner *owner)
-{
+    const struct window_owner *owner) {
 	struct feed_destination *new = calloc(1, sizeof(*new));
 	struct level_entry *entries = calloc(ENTRIES_FIRST, sizeof(*entries));
 
@@ -167,8 +155,7 @@ static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
 }
 
 struct feed_destination *feed_destination(struct feed_memory *memory,
-    const struct window_owner *owner, const struct state_key *key, int64_t now_ns)
-{
+    const struct window_owner *owner, const struct state_key *key, int64_t now_ns) {
 	struct feed_table *table = memory->table;
 	struct feed_destination *found;
 	uint64_t hash = key->hash;
@@ -190,14 +177,12 @@ struct feed_destination *feed_destination(struct feed_memory *memory,
 	return found;
 }
 
-void feed_destination_near(const struct feed_table *table, uint64_t hash)
-{
+void feed_destination_near(const struct feed_table *table, uint64_t hash) {
 	__builtin_prefetch(&table->buckets[bucket_of(hash)]);
 }
 
 const struct feed_destination *feed_destination_likely(const struct feed_table *table,
-    uint64_t hash)
-{
+    uint64_t hash) {
 	const struct bucket *bucket = &table->buckets[bucket_of(hash)];
 	const struct feed_destination *found = bucket->hash == hash ? bucket->destination : NULL;
 
@@ -207,8 +192,7 @@ const struct feed_destination *feed_destination_likely(const struct feed_table *
 }
 
 bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
-    int64_t slack_ns, enum feed_weight weight)
-{
+    int64_t slack_ns, enum feed_weight weight) {
 	struct feed_recent *recent;
 
 	for (unsigned i = 0; i < FEED_RECENT && queue != 0; i++) {
@@ -230,8 +214,7 @@ bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t
 	return false;
 }
 
-static bool move(struct feed_table *table, struct level *level, uint32_t capacity)
-{
+static bool move(struct feed_table *table, struct level *level, uint32_t capacity) {
 	struct level_entry *old = level->entries;
 	struct level_entry *entries = calloc(capacity, sizeof(*entries));
 
@@ -243,8 +226,7 @@ static bool move(struct feed_table *table, struct level *level, uint32_t capacit
 	return true;
 }
 
-static void grow(struct feed_table *table, struct level *level)
-{
+static void grow(struct feed_table *table, struct level *level) {
 	uint32_t capacity = 4 * level->capacity;
 	uint32_t grown = table->entries - ENTRIES_FIRST * table->count;
 
@@ -253,8 +235,7 @@ static void grow(struct feed_table *table, struct level *level)
 		(void)move(table, level, capacity);
 }
 
-void feed_shrink(struct feed_memory *memory, struct feed_destination *destination)
-{
+void feed_shrink(struct feed_memory *memory, struct feed_destination *destination) {
 	struct level *level = &destination->level;
 
 	if (level->capacity > ENTRIES_FIRST && level_count(level) < level->capacity / SHRINK)
@@ -262,8 +243,7 @@ void feed_shrink(struct feed_memory *memory, struct feed_destination *destinatio
 }
 
 void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
-    const struct level_attempt *attempt, int64_t now_ns)
-{
+    const struct level_attempt *attempt, int64_t now_ns) {
 	struct level *level = &destination->level;
 
 	if (level_count(level) == level->capacity)
@@ -277,8 +257,7 @@ void feed_add_attempt(struct feed_memory *memory, struct feed_destination *desti
 	destination->waiting = true;
 }
 
-static int64_t known_ns(const struct feed_destination *destination, int64_t now_ns)
-{
+static int64_t known_ns(const struct feed_destination *destination, int64_t now_ns) {
 	const struct level *level = &destination->level;
 	/* what was in flight then has ended by now, or is no usual delivery */
 	int64_t at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
@@ -286,16 +265,14 @@ static int64_t known_ns(const struct feed_destination *destination, int64_t now_
 	return at_ns > level->swept_ns ? at_ns : level->swept_ns;
 }
 
-uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns)
-{
+uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns) {
 	uint32_t places = level_places(&destination->level, known_ns(destination, now_ns));
 
 	/* how many there were is known later */
 	return places == 0 && now_ns < destination->kept_ns ? 1 : places;
 }
 
-uint32_t feed_running(struct feed_destination *destination, int64_t now_ns)
-{
+uint32_t feed_running(struct feed_destination *destination, int64_t now_ns) {
 	if (now_ns - destination->running_ns < RUNNING_NS)
 		return destination->running;
 	destination->running = level_in_flight(&destination->level,

@@ -5,22 +5,19 @@
 
 #include "engine/feed_internal.h"
 
-uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length)
-{
+uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length) {
 	uint64_t hash = siphash13(&memory->engine->segment->header->key, data, length);
 
 	return hash == 0 ? 1 : hash;
 }
 
-uint64_t feed_hash_of(const struct feed_memory *memory, struct span span)
-{
+uint64_t feed_hash_of(const struct feed_memory *memory, struct span span) {
 	return span.length == 0 ? 0 : feed_hash(memory, span.text, span.length);
 }
 
 /* A judge for a generation that the old one is not of.  Where it cannot be had the old one
  * goes on. */
-static bool take_up(struct feed_memory *memory, const struct generation *generation)
-{
+static bool take_up(struct feed_memory *memory, const struct generation *generation) {
 	struct judge *judge;
 	struct diag ignored;
 
@@ -39,8 +36,7 @@ static bool take_up(struct feed_memory *memory, const struct generation *generat
 	return true;
 }
 
-static void forget_running(void *context, const struct destination_window *window)
-{
+static void forget_running(void *context, const struct destination_window *window) {
 	struct engine *engine = context;
 	struct state_lock lock;
 
@@ -53,8 +49,7 @@ static void forget_running(void *context, const struct destination_window *windo
 	states_unlock(&lock);
 }
 
-static struct feed_memory *open_memory(struct engine *engine)
-{
+static struct feed_memory *open_memory(struct engine *engine) {
 	struct feed_memory *memory = calloc(1, sizeof(*memory));
 
 	if (memory == NULL)
@@ -71,8 +66,7 @@ static struct feed_memory *open_memory(struct engine *engine)
 	return memory;
 }
 
-struct feed_memory *feed_memory(struct engine *engine, const struct generation *generation)
-{
+struct feed_memory *feed_memory(struct engine *engine, const struct generation *generation) {
 	if (engine->feed == NULL)
 		engine->feed = open_memory(engine);
 	if (engine->feed == NULL || !take_up(engine->feed, generation))
@@ -80,8 +74,7 @@ struct feed_memory *feed_memory(struct engine *engine, const struct generation *
 	return engine->feed;
 }
 
-void feed_memory_close(struct feed_memory **memory)
-{
+void feed_memory_close(struct feed_memory **memory) {
 	struct feed_memory *old = *memory;
 
 	if (old == NULL)

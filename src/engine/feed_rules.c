@@ -28,13 +28,11 @@ struct feed_matches {
 	struct feed_match ways[BUCKETS][WAYS];
 };
 
-struct feed_matches *feed_matches_open(void)
-{
+struct feed_matches *feed_matches_open(void) {
 	return calloc(1, sizeof(struct feed_matches));
 }
 
-void feed_matches_close(struct feed_matches **matches)
-{
+void feed_matches_close(struct feed_matches **matches) {
 	if (*matches == NULL)
 		return;
 	for (unsigned i = 0; i < BUCKETS; i++)
@@ -44,14 +42,12 @@ void feed_matches_close(struct feed_matches **matches)
 	*matches = NULL;
 }
 
-static uint32_t size_of(const struct judge_rule *rule)
-{
+static uint32_t size_of(const struct judge_rule *rule) {
 	return rule->count < 1 ? 1 : rule->count > TIMES_MAX ? TIMES_MAX : rule->count;
 }
 
 /* Makes it that of this rule and key. */
-static bool begin(struct feed_match *match, const struct judge_rule *rule, uint64_t key)
-{
+static bool begin(struct feed_match *match, const struct judge_rule *rule, uint64_t key) {
 	uint32_t size = size_of(rule);
 	int64_t *times = calloc(size, sizeof(*times));
 
@@ -64,8 +60,7 @@ static bool begin(struct feed_match *match, const struct judge_rule *rule, uint6
 }
 
 struct feed_match *feed_match(struct feed_matches *matches, const struct judge_rule *rule,
-    uint64_t key, int64_t now_ns)
-{
+    uint64_t key, int64_t now_ns) {
 	struct feed_match *ways = matches->ways[(rule->identity ^ key) % BUCKETS];
 	struct feed_match *found = &ways[0];
 
@@ -88,8 +83,7 @@ struct feed_match *feed_match(struct feed_matches *matches, const struct judge_r
 }
 
 bool feed_match_counts(struct feed_match *match, const struct judge_rule *rule,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	if (match->size == 1)
 		return true;
 	match->times[match->next] = now_ns;
@@ -103,8 +97,7 @@ bool feed_match_counts(struct feed_match *match, const struct judge_rule *rule,
 	return true;
 }
 
-bool feed_match_is_quiet(struct feed_match *match, int64_t now_ns, int64_t until_ns)
-{
+bool feed_match_is_quiet(struct feed_match *match, int64_t now_ns, int64_t until_ns) {
 	if (now_ns < match->quiet_ns)
 		return true;
 	match->quiet_ns = until_ns;

@@ -33,20 +33,17 @@ struct feed_starts {
 	struct underway underway[PLACES];
 };
 
-struct feed_starts *feed_starts_open(void)
-{
+struct feed_starts *feed_starts_open(void) {
 	return calloc(1, sizeof(struct feed_starts));
 }
 
-void feed_starts_close(struct feed_starts **starts)
-{
+void feed_starts_close(struct feed_starts **starts) {
 	free(*starts);
 	*starts = NULL;
 }
 
 /* How many are under way there, in a place that others must not need; NULL: none free. */
-static struct underway *underway(struct feed_starts *starts, uint64_t hash)
-{
+static struct underway *underway(struct feed_starts *starts, uint64_t hash) {
 	struct underway *found = NULL;
 
 	for (unsigned i = 0; i < WAYS; i++) {
@@ -62,8 +59,7 @@ static struct underway *underway(struct feed_starts *starts, uint64_t hash)
 	return found;
 }
 
-static void end(struct feed_starts *starts, struct start *start)
-{
+static void end(struct feed_starts *starts, struct start *start) {
 	struct underway *there = underway(starts, start->hash);
 
 	if (there != NULL && there->count > 0)
@@ -72,14 +68,12 @@ static void end(struct feed_starts *starts, struct start *start)
 }
 
 static struct start *place(struct feed_starts *starts, uint64_t hash, uint64_t queue,
-    unsigned way)
-{
+    unsigned way) {
 	return &starts->starts[((hash ^ queue) + way) % PLACES];
 }
 
 uint32_t feed_starts_begin(struct feed_starts *starts, uint64_t hash, uint64_t queue,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct start *found = NULL;
 	struct underway *there;
 
@@ -101,8 +95,7 @@ uint32_t feed_starts_begin(struct feed_starts *starts, uint64_t hash, uint64_t q
 }
 
 uint32_t feed_starts_end(struct feed_starts *starts, uint64_t hash, uint64_t queue,
-    int64_t now_ns, uint32_t *running)
-{
+    int64_t now_ns, uint32_t *running) {
 	struct underway *there;
 	uint32_t level = 0;
 

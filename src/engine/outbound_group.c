@@ -13,8 +13,7 @@
 #include "engine/windows.h"
 
 uint32_t outbound_group(const struct engine *engine, const struct generation *generation,
-    const char *domain, size_t length, uint8_t mta, uint32_t groups, struct spread *spread)
-{
+    const char *domain, size_t length, uint8_t mta, uint32_t groups, struct spread *spread) {
 	struct window_owner owner;
 
 	windows_owner_of_host(engine, generation, domain, length, mta, &owner);

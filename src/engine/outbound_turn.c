@@ -16,8 +16,7 @@
 #include "engine/windows.h"
 
 /* What stands behind the last @ of an address. */
-static const char *domain_of(const char *address, size_t length, size_t *out)
-{
+static const char *domain_of(const char *address, size_t length, size_t *out) {
 	for (size_t i = length; i-- > 0;) {
 		if (address[i] == '@') {
 			*out = length - i - 1;
@@ -29,8 +28,7 @@ static const char *domain_of(const char *address, size_t length, size_t *out)
 }
 
 void outbound_turn_look(const struct engine *engine,
-    const struct outbound_question *question, int64_t now_ns, struct outbound_turn *turn)
-{
+    const struct outbound_question *question, int64_t now_ns, struct outbound_turn *turn) {
 	size_t length = 0;
 	const char *domain = "";
 
@@ -45,8 +43,7 @@ void outbound_turn_look(const struct engine *engine,
 
 bool outbound_turn_holds(struct engine *engine, const struct generation *generation,
     const struct outbound_question *question, const struct outbound_turn *turn,
-    struct outbound_answer *out)
-{
+    struct outbound_answer *out) {
 	if (turn->answer != GRANT_WAIT || question->stage != OUTBOUND_BEFORE_CONNECT ||
 	    question->recipient_length == 0 || generation->outbound_observe)
 		return false;
@@ -61,8 +58,7 @@ bool outbound_turn_holds(struct engine *engine, const struct generation *generat
 void outbound_turn_settle(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
     const struct outbound_turn *turn, uint64_t name_hash, int64_t now_ns,
-    const struct outbound_answer *out)
-{
+    const struct outbound_answer *out) {
 	bool goes = out->answer.decision.verdict == VERDICT_ADMIT;
 	enum reason reason = out->answer.decision.reason;
 	enum grant_mark mark = GRANT_CONNECTED;
@@ -83,8 +79,7 @@ void outbound_turn_settle(struct outbound_process *process,
 
 bool outbound_is_its_turn(struct engine *engine, const struct generation *generation,
     const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct grant_asked asked;
 	enum grant_answer answer = grants_ask(engine->segment, queue_id, queue_id_length,
 	    domain, length, now_ns, &asked);
@@ -99,8 +94,7 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
 
 void outbound_turn_why(struct engine *engine, const struct generation *generation,
     const char *domain, size_t length, uint8_t mta, int64_t now_ns,
-    struct outbound_answer *out)
-{
+    struct outbound_answer *out) {
 	struct window_owner owner;
 	struct window_view view;
 

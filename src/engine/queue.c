@@ -25,8 +25,7 @@ const struct queue_settings queue_defaults = {
 	.max_message_concurrency = 5, .scale_max_concurrency = 10,
 };
 
-const char *queue_wait_word(enum queue_wait wait)
-{
+const char *queue_wait_word(enum queue_wait wait) {
 	static const char *const words[] = {
 #define WAIT(symbol, word, text) word,
 #include "defs/waits.def"
@@ -37,8 +36,7 @@ const char *queue_wait_word(enum queue_wait wait)
 	return words[wait];
 }
 
-const char *queue_why_word(enum queue_why why)
-{
+const char *queue_why_word(enum queue_why why) {
 	static const char *const words[] = {
 #define WHY(symbol, word, text) word,
 #include "defs/whys.def"
@@ -53,8 +51,7 @@ const char *queue_why_word(enum queue_why why)
 
 /* One process is one place; how many there may be is not the board's business. */
 struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
-    unsigned mailer)
-{
+    unsigned mailer) {
 	const struct queue_transport_settings *own = &settings->mtas[mta].transports[mailer];
 	struct job_settings out = job_defaults;
 
@@ -78,8 +75,7 @@ struct job_settings queue_job_settings(const struct queue_settings *settings, un
 
 int queue_open(struct queue **queue, struct engine *engine,
     const struct queue_settings *settings, const struct queue_calls *calls,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	struct queue *new = calloc(1, sizeof(*new));
 
 	*queue = NULL;
@@ -109,8 +105,7 @@ int queue_open(struct queue **queue, struct engine *engine,
 	return 0;
 }
 
-void queue_close(struct queue **queue)
-{
+void queue_close(struct queue **queue) {
 	if (*queue == NULL)
 		return;
 	grants_scrub((*queue)->engine->segment);
@@ -120,8 +115,7 @@ void queue_close(struct queue **queue)
 	*queue = NULL;
 }
 
-bool queue_configure(struct queue *queue, const struct queue_settings *settings)
-{
+bool queue_configure(struct queue *queue, const struct queue_settings *settings) {
 	const struct queue_settings before = queue->settings;
 
 	queue->settings = *settings;
@@ -150,8 +144,7 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 
 /* --- configuration ------------------------------------------------------------------ */
 
-const struct generation *queue_pin(struct queue *queue, int64_t now_ns)
-{
+const struct generation *queue_pin(struct queue *queue, int64_t now_ns) {
 	const struct generation *pinned;
 
 	queue->now_ns = now_ns;
@@ -165,8 +158,7 @@ const struct generation *queue_pin(struct queue *queue, int64_t now_ns)
 	return pinned;
 }
 
-void queue_unpin(struct queue *queue, const struct generation *pinned)
-{
+void queue_unpin(struct queue *queue, const struct generation *pinned) {
 	if (pinned == NULL)
 		return;
 	queue->generation = NULL;
@@ -175,8 +167,7 @@ void queue_unpin(struct queue *queue, const struct generation *pinned)
 
 /* --- time ------------------------------------------------------------------------------ */
 
-static void take_due(struct queue *queue, int64_t now_ns)
-{
+static void take_due(struct queue *queue, int64_t now_ns) {
 	while (queue->timer_count > 0 &&
 	    queue->messages[queue->timers[0]].due_ns <= now_ns) {
 		uint32_t message = queue->timers[0], at;
@@ -194,8 +185,7 @@ static void take_due(struct queue *queue, int64_t now_ns)
 	}
 }
 
-static void tell_room(struct queue *queue)
-{
+static void tell_room(struct queue *queue) {
 	uint32_t most = queue->settings.message_active_limit;
 	/* not for each single one */
 	bool in_memory = queue->message_count <= queue->message_most - queue->message_most / 8;
@@ -210,13 +200,11 @@ static void tell_room(struct queue *queue)
 	queue->calls.room(queue->calls.context, most - queue->placed);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
+static int64_t earlier(int64_t a, int64_t b) {
 	return a < b ? a : b;
 }
 
-int64_t queue_turn(struct queue *queue, int64_t now_ns)
-{
+int64_t queue_turn(struct queue *queue, int64_t now_ns) {
 	const struct generation *pinned = queue_pin(queue, now_ns);
 	int64_t next_ns = INT64_MAX;
 

@@ -17,20 +17,17 @@
 
 /* --- destinations -------------------------------------------------------------------- */
 
-static uint32_t *next_dest(struct queue *queue, uint32_t dest)
-{
+static uint32_t *next_dest(struct queue *queue, uint32_t dest) {
 	return &queue->dests[dest].next_of_hash;
 }
 
-static uint32_t dest_bucket(const struct queue *queue, unsigned mta, const char *name)
-{
+static uint32_t dest_bucket(const struct queue *queue, unsigned mta, const char *name) {
 	return queue_hash_text(queue, name, strlen(name), mta);
 }
 
 /* The one of that owner; made if need be.  NONE: no room. */
 static uint32_t use_dest(struct queue *queue, unsigned mta, unsigned mailer,
-    const struct window_owner *owner)
-{
+    const struct window_owner *owner) {
 	uint32_t bucket = dest_bucket(queue, mta, owner->name);
 	uint32_t at = queue->dest_hash[bucket], board_queue;
 	struct dest *d;
@@ -67,8 +64,7 @@ static uint32_t use_dest(struct queue *queue, unsigned mta, unsigned mailer,
 	return at;
 }
 
-void queue_leave_dest(struct queue *queue, uint32_t dest)
-{
+void queue_leave_dest(struct queue *queue, uint32_t dest) {
 	struct dest *d = &queue->dests[dest];
 
 	if (d->domains > 0 || d->runs > 0 || d->stalls > 0 || d->changed || d->in_journal ||
@@ -83,21 +79,18 @@ void queue_leave_dest(struct queue *queue, uint32_t dest)
 	queue->dest_count--;
 }
 
-void queue_sweep_dests(struct queue *queue)
-{
+void queue_sweep_dests(struct queue *queue) {
 	for (uint32_t i = 0; i < queue->dest_end; i++)
 		if (queue->dests[i].used)
 			queue_leave_dest(queue, i);
 }
 
-static void unuse_dest(struct queue *queue, uint32_t dest)
-{
+static void unuse_dest(struct queue *queue, uint32_t dest) {
 	queue->dests[dest].domains--;
 	queue_leave_dest(queue, dest);
 }
 
-void queue_watch(struct queue *queue, uint32_t dest)
-{
+void queue_watch(struct queue *queue, uint32_t dest) {
 	if (queue->dests[dest].watch != 0)
 		return;
 	if (queue->watched_count == queue->watched_size &&
@@ -107,8 +100,7 @@ void queue_watch(struct queue *queue, uint32_t dest)
 	queue->dests[dest].watch = queue->watched_count;
 }
 
-void queue_note_changed(struct queue *queue, uint32_t dest)
-{
+void queue_note_changed(struct queue *queue, uint32_t dest) {
 	if (queue->dests[dest].changed ||
 	    (queue->changed_count == queue->changed_size &&
 		!queue_grow((void **)&queue->changed, &queue->changed_size, sizeof(uint32_t))))
@@ -117,8 +109,7 @@ void queue_note_changed(struct queue *queue, uint32_t dest)
 	queue->dests[dest].changed = true;
 }
 
-void queue_unwatch(struct queue *queue, uint32_t dest)
-{
+void queue_unwatch(struct queue *queue, uint32_t dest) {
 	uint32_t at = queue->dests[dest].watch, last;
 
 	if (at == 0)
@@ -131,15 +122,13 @@ void queue_unwatch(struct queue *queue, uint32_t dest)
 
 /* --- domains --------------------------------------------------------------------------- */
 
-static uint32_t *next_domain(struct queue *queue, uint32_t domain)
-{
+static uint32_t *next_domain(struct queue *queue, uint32_t domain) {
 	return &queue->domains[domain].next_of_hash;
 }
 
 /* Whose window its mail runs by; nobody's: it stands for itself. */
 static void owner_of(struct queue *queue, unsigned mta, const char *name,
-    struct window_owner *out)
-{
+    struct window_owner *out) {
 	if (name[0] == '\0' || strcmp(name, QUEUE_LOCAL_DOMAIN) == 0) {
 		*out = (struct window_owner){ .kind = DESTINATION_NONE };
 		text_copy(out->name, sizeof(out->name), LOCAL_NAME, strlen(LOCAL_NAME));
@@ -151,8 +140,7 @@ static void owner_of(struct queue *queue, unsigned mta, const char *name,
 }
 
 static uint32_t make_domain(struct queue *queue, unsigned mta, const char *name,
-    uint32_t bucket, uint32_t hash)
-{
+    uint32_t bucket, uint32_t hash) {
 	struct window_owner owner;
 	struct domain *d;
 	char *copy = strdup(name);
@@ -185,8 +173,7 @@ static uint32_t make_domain(struct queue *queue, unsigned mta, const char *name,
 	return at;
 }
 
-uint32_t queue_use_domain(struct queue *queue, unsigned mta, const char *name, size_t length)
-{
+uint32_t queue_use_domain(struct queue *queue, unsigned mta, const char *name, size_t length) {
 	char text[DOMAIN_MAX + 1];
 	uint32_t hash, bucket, at;
 
@@ -211,8 +198,7 @@ uint32_t queue_use_domain(struct queue *queue, unsigned mta, const char *name, s
 	return make_domain(queue, mta, text, bucket, hash);
 }
 
-void queue_unuse_domain(struct queue *queue, uint32_t domain)
-{
+void queue_unuse_domain(struct queue *queue, uint32_t domain) {
 	struct domain *d = &queue->domains[domain];
 
 	if (--d->uses > 0)
@@ -229,8 +215,7 @@ void queue_unuse_domain(struct queue *queue, uint32_t domain)
 
 /* --- where it belongs now ---------------------------------------------------------- */
 
-void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns)
-{
+void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns) {
 	struct domain *d = &queue->domains[domain];
 	uint32_t before = d->dest, after, next;
 	struct window_owner owner;
@@ -262,8 +247,7 @@ void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns)
 	unuse_dest(queue, before);
 }
 
-void queue_remap_all(struct queue *queue, int64_t now_ns)
-{
+void queue_remap_all(struct queue *queue, int64_t now_ns) {
 	for (uint32_t i = 0; i < queue->domain_end; i++)
 		if (queue->domains[i].name != NULL)
 			queue_remap_domain(queue, i, now_ns);

@@ -20,13 +20,11 @@
 
 /* --- who belongs together ------------------------------------------------------------ */
 
-static uint64_t hash_of(const struct queue *queue, const char *text, size_t length)
-{
+static uint64_t hash_of(const struct queue *queue, const char *text, size_t length) {
 	return siphash13(&queue->engine->segment->header->key, text, length) | 1;
 }
 
-static uint64_t key_of(const struct queue *queue, const struct message *m)
-{
+static uint64_t key_of(const struct queue *queue, const struct message *m) {
 	char text[KEY_SIZE];
 
 	text[0] = '\0';
@@ -36,21 +34,18 @@ static uint64_t key_of(const struct queue *queue, const struct message *m)
 }
 
 /* 0: that tells nothing. */
-static uint64_t process_of(const struct queue *queue, const struct message *m)
-{
+static uint64_t process_of(const struct queue *queue, const struct message *m) {
 	size_t length = strlen(m->id);
 
 	return length < ID_LEAST || m->sender[0] == '\0' ? 0 :
 	    hash_of(queue, m->id + ID_TIME, length - ID_TIME);
 }
 
-static uint32_t *bucket_of(struct queue *queue, uint64_t key)
-{
+static uint32_t *bucket_of(struct queue *queue, uint64_t key) {
 	return &queue->envelope_hash[(uint32_t)(key >> 8) & queue->hash_mask];
 }
 
-static uint32_t find(struct queue *queue, uint64_t key, uint64_t origin, uint64_t process)
-{
+static uint32_t find(struct queue *queue, uint64_t key, uint64_t origin, uint64_t process) {
 	uint32_t at = *bucket_of(queue, key);
 
 	for (; at != NONE; at = queue->envelopes[at].next_of_hash) {
@@ -63,8 +58,7 @@ static uint32_t find(struct queue *queue, uint64_t key, uint64_t origin, uint64_
 	return at;
 }
 
-static uint32_t make(struct queue *queue, uint64_t key)
-{
+static uint32_t make(struct queue *queue, uint64_t key) {
 	uint32_t at = queue->envelope_free, *bucket = bucket_of(queue, key);
 
 	if (at != NONE)
@@ -81,8 +75,7 @@ static uint32_t make(struct queue *queue, uint64_t key)
 	return at;
 }
 
-bool queue_join_envelope(struct queue *queue, uint32_t message, const char *origin)
-{
+bool queue_join_envelope(struct queue *queue, uint32_t message, const char *origin) {
 	struct message *m = &queue->messages[message];
 	uint64_t from = *origin == '\0' ? 0 : hash_of(queue, origin, strlen(origin));
 	uint64_t key = key_of(queue, m), process = process_of(queue, m);
@@ -110,13 +103,11 @@ bool queue_join_envelope(struct queue *queue, uint32_t message, const char *orig
 	return true;
 }
 
-static uint32_t *next_envelope(struct queue *queue, uint32_t envelope)
-{
+static uint32_t *next_envelope(struct queue *queue, uint32_t envelope) {
 	return &queue->envelopes[envelope].next_of_hash;
 }
 
-void queue_leave_envelope(struct queue *queue, uint32_t message)
-{
+void queue_leave_envelope(struct queue *queue, uint32_t message) {
 	struct message *m = &queue->messages[message];
 	uint32_t at = m->envelope;
 	struct envelope *e;
@@ -141,8 +132,7 @@ void queue_leave_envelope(struct queue *queue, uint32_t message)
 	queue->envelope_free = at;
 }
 
-void queue_set_queued(struct queue *queue, uint32_t message, bool queued, int64_t now_ns)
-{
+void queue_set_queued(struct queue *queue, uint32_t message, bool queued, int64_t now_ns) {
 	struct message *m = &queue->messages[message];
 	struct envelope *e = &queue->envelopes[m->envelope];
 
@@ -159,15 +149,13 @@ void queue_set_queued(struct queue *queue, uint32_t message, bool queued, int64_
 
 /* --- what waits for one destination ----------------------------------------------------- */
 
-static uint32_t *peer_bucket(const struct queue *queue, uint32_t envelope, uint32_t dest)
-{
+static uint32_t *peer_bucket(const struct queue *queue, uint32_t envelope, uint32_t dest) {
 	uint64_t both = ((uint64_t)envelope << 32 | dest) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return &queue->peer_hash[(uint32_t)(both >> 32) & queue->hash_mask];
 }
 
-static uint32_t find_peer(const struct queue *queue, uint32_t envelope, uint32_t dest)
-{
+static uint32_t find_peer(const struct queue *queue, uint32_t envelope, uint32_t dest) {
 	uint32_t at = *peer_bucket(queue, envelope, dest);
 
 	while (at != NONE && (queue->peers[at].envelope != envelope ||
@@ -176,8 +164,7 @@ static uint32_t find_peer(const struct queue *queue, uint32_t envelope, uint32_t
 	return at;
 }
 
-static uint32_t make_peer(struct queue *queue, uint32_t envelope, uint32_t dest)
-{
+static uint32_t make_peer(struct queue *queue, uint32_t envelope, uint32_t dest) {
 	uint32_t at = queue->peer_free, *bucket = peer_bucket(queue, envelope, dest);
 
 	if (at != NONE)
@@ -194,8 +181,7 @@ static uint32_t make_peer(struct queue *queue, uint32_t envelope, uint32_t dest)
 }
 
 /* One more part, or one less, of message, envelope, dest and mailer is on the board. */
-static void count(struct queue *queue, const struct part *p, bool more)
-{
+static void count(struct queue *queue, const struct part *p, bool more) {
 	struct message *m = &queue->messages[p->message];
 	struct dest *d = &queue->dests[p->dest];
 	uint32_t by = more ? 1 : UINT32_MAX;
@@ -210,8 +196,7 @@ static void count(struct queue *queue, const struct part *p, bool more)
 		queue_mailer_of(queue, m->mta, d->mailer)->messages += by;
 }
 
-bool queue_enter_peer(struct queue *queue, uint32_t part)
-{
+bool queue_enter_peer(struct queue *queue, uint32_t part) {
 	struct part *p = &queue->parts[part];
 	uint32_t envelope = queue->messages[p->message].envelope;
 	uint32_t at = find_peer(queue, envelope, p->dest);
@@ -234,13 +219,11 @@ bool queue_enter_peer(struct queue *queue, uint32_t part)
 	return true;
 }
 
-static uint32_t *next_peer(struct queue *queue, uint32_t peer)
-{
+static uint32_t *next_peer(struct queue *queue, uint32_t peer) {
 	return &queue->peers[peer].next_of_hash;
 }
 
-void queue_leave_peer(struct queue *queue, uint32_t part)
-{
+void queue_leave_peer(struct queue *queue, uint32_t part) {
 	struct part *p = &queue->parts[part];
 	uint32_t envelope = queue->messages[p->message].envelope;
 	uint32_t at = find_peer(queue, envelope, p->dest);
@@ -263,8 +246,7 @@ void queue_leave_peer(struct queue *queue, uint32_t part)
 	queue->peer_free = at;
 }
 
-uint32_t queue_first_of_peer(const struct queue *queue, uint32_t envelope, uint32_t dest)
-{
+uint32_t queue_first_of_peer(const struct queue *queue, uint32_t envelope, uint32_t dest) {
 	uint32_t at = find_peer(queue, envelope, dest);
 
 	return at == NONE ? NONE : queue->peers[at].first_part;

@@ -11,8 +11,7 @@
 #include "policy/worker.h"
 
 /* Runs of the mailer that have a file of the envelope. */
-static uint32_t concurrency_of(const struct queue *queue, uint32_t envelope, unsigned mailer)
-{
+static uint32_t concurrency_of(const struct queue *queue, uint32_t envelope, unsigned mailer) {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < queue->run_size; i++) {
@@ -30,8 +29,7 @@ static uint32_t concurrency_of(const struct queue *queue, uint32_t envelope, uns
 }
 
 bool queue_may_start(const struct queue *queue, uint32_t envelope, unsigned mta,
-    unsigned mailer)
-{
+    unsigned mailer) {
 	const struct queue_settings *settings = &queue->settings;
 	uint32_t processes = settings->mtas[mta].processes[mailer];
 	uint32_t running = queue->mtas[mta].mailers[mailer].running;
@@ -44,8 +42,7 @@ bool queue_may_start(const struct queue *queue, uint32_t envelope, unsigned mta,
 }
 
 /* A dest of the mailer where something of the message may go now, or NONE. */
-static uint32_t open_dest(struct queue *queue, uint32_t message, unsigned mailer, int64_t now_ns)
-{
+static uint32_t open_dest(struct queue *queue, uint32_t message, unsigned mailer, int64_t now_ns) {
 	uint32_t at, next;
 
 	for (at = queue->messages[message].first_part; at != NONE; at = next) {
@@ -60,8 +57,7 @@ static uint32_t open_dest(struct queue *queue, uint32_t message, unsigned mailer
 }
 
 bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
-    uint32_t *message, uint32_t *dest)
-{
+    uint32_t *message, uint32_t *dest) {
 	uint32_t transport = queue_mailer_of(queue, mta, mailer)->transport, at, next;
 
 	for (at = job_list_next(queue->board, transport, JOB_NONE); at != JOB_NONE; at = next) {

@@ -7,8 +7,7 @@
 
 /* What ran was delivered, or bounced: by somebody who answers there, if there was a connection
  * to it. */
-static void note_gone(struct queue *queue, uint32_t message, int64_t now_ns)
-{
+static void note_gone(struct queue *queue, uint32_t message, int64_t now_ns) {
 	const struct message *m = &queue->messages[message];
 	bool was_connected = m->was_connected;
 	struct grant_seen seen;
@@ -29,8 +28,7 @@ static void note_gone(struct queue *queue, uint32_t message, int64_t now_ns)
 }
 
 static void forget(struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    bool gone, int64_t now_ns)
-{
+    bool gone, int64_t now_ns) {
 	uint32_t message = queue_find_message(queue, mta, directory, id);
 	const struct generation *pinned;
 
@@ -49,13 +47,11 @@ static void forget(struct queue *queue, unsigned mta, unsigned directory, const 
 }
 
 void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	forget(queue, mta, directory, id, true, now_ns);
 }
 
 void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	forget(queue, mta, directory, id, false, now_ns);
 }

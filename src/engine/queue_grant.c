@@ -14,8 +14,7 @@
 #include "engine/queue_internal.h"
 
 /* Is one to go whose turn is asked by another name than that of its grant? */
-static bool has_other_name(const struct queue *queue, const struct message *m)
-{
+static bool has_other_name(const struct queue *queue, const struct message *m) {
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
 		if (queue->parts[at].chosen &&
 		    queue->domains[queue->parts[at].domain].has_other_name)
@@ -24,16 +23,14 @@ static bool has_other_name(const struct queue *queue, const struct message *m)
 }
 
 static enum grant_mode mode_of(const struct queue *queue, const struct message *m,
-    uint32_t others)
-{
+    uint32_t others) {
 	if (others <= GRANT_DOMAINS)
 		return GRANT_EXCEPT;
 	return m->at_last || has_other_name(queue, m) ? GRANT_ONLY_AT_LAST : GRANT_ONLY;
 }
 
 /* Neither list fits: as many as do, the others' turn comes. */
-bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run)
-{
+bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run) {
 	struct message *m = &queue->messages[message];
 	uint32_t domains[GRANT_DOMAINS];
 	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
@@ -58,8 +55,7 @@ bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uin
 	return true;
 }
 
-void queue_end_grant(struct queue *queue, uint32_t message, struct grant_seen *seen)
-{
+void queue_end_grant(struct queue *queue, uint32_t message, struct grant_seen *seen) {
 	struct message *m = &queue->messages[message];
 
 	grants_remove(queue->engine->segment, &m->grant, seen);
@@ -68,8 +64,7 @@ void queue_end_grant(struct queue *queue, uint32_t message, struct grant_seen *s
 }
 
 void queue_note_not_reached(struct queue *queue, uint32_t message,
-    const struct grant_seen *seen)
-{
+    const struct grant_seen *seen) {
 	struct message *m = &queue->messages[message];
 	uint32_t count = 0;
 

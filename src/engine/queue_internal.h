@@ -299,16 +299,13 @@ void queue_leave_peer(struct queue *queue, uint32_t part);
 uint32_t queue_first_of_peer(const struct queue *queue, uint32_t envelope, uint32_t dest);
 
 static inline struct queue_mailer *queue_mailer_of(struct queue *queue, unsigned mta,
-    unsigned mailer)
-{
+    unsigned mailer) {
 	return &queue->mtas[mta].mailers[mailer];
 }
-static inline bool queue_is_placed(const struct message *m)
-{
+static inline bool queue_is_placed(const struct message *m) {
 	return m->placed[QUEUE_REMOTE] + m->placed[QUEUE_LOCAL] > 0;
 }
-static inline bool queue_board_has_room(const struct queue *queue)
-{
+static inline bool queue_board_has_room(const struct queue *queue) {
 	return queue->placed < queue->settings.message_active_limit;
 }
 

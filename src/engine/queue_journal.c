@@ -22,16 +22,14 @@ enum put_as {
 	PUT_EVICTED,		/* the same, and there is no room for it */
 };
 
-static int64_t wall_of(const struct queue_journal *j, int64_t ns)
-{
+static int64_t wall_of(const struct queue_journal *j, int64_t ns) {
 	return ns == 0 || ns == INT64_MAX ? ns : ns + j->wall_ns;
 }
 
 /* --- envelopes ---------------------------------------------------------------------- */
 
 /* When the part may go: 0 at once, INT64_MAX when its dest is back. */
-static int64_t due_of(const struct queue *queue, const struct part *p)
-{
+static int64_t due_of(const struct queue *queue, const struct part *p) {
 	bool waits = p->state == PART_RETRY || p->state == PART_LOCKED;
 
 	if (p->state == PART_SUSPENDED || (waits && queue->dests[p->dest].suspended))
@@ -41,8 +39,7 @@ static int64_t due_of(const struct queue *queue, const struct part *p)
 
 /* Its runner is not to bring it too early, as it was let go for want of room: so the next
  * longer interval. */
-static int64_t late(const struct queue_journal *j, int64_t due_ns)
-{
+static int64_t late(const struct queue_journal *j, int64_t due_ns) {
 	int64_t now_ns = queue_journal_now(j);
 	unsigned i = 0;
 
@@ -54,8 +51,7 @@ static int64_t late(const struct queue_journal *j, int64_t due_ns)
 }
 
 /* True: nothing of it can go now. */
-static bool waits(const struct queue *queue, const struct message *m)
-{
+static bool waits(const struct queue *queue, const struct message *m) {
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
 		if (due_of(queue, &queue->parts[at]) == 0)
 			return false;
@@ -63,8 +59,7 @@ static bool waits(const struct queue *queue, const struct message *m)
 }
 
 static unsigned gather(const struct queue_journal *j, const struct message *m,
-    enum put_as as, struct messages_group *groups, int64_t *first_ns)
-{
+    enum put_as as, struct messages_group *groups, int64_t *first_ns) {
 	const struct queue *queue = j->queue;
 	unsigned count = 0;
 
@@ -87,23 +82,20 @@ static unsigned gather(const struct queue_journal *j, const struct message *m,
 	return count;
 }
 
-int64_t queue_journal_made_s(const struct queue *queue, int64_t arrival_ns)
-{
+int64_t queue_journal_made_s(const struct queue *queue, int64_t arrival_ns) {
 	return (queue->journal == NULL ? arrival_ns : wall_of(queue->journal, arrival_ns)) /
 	    NS_PER_SECOND;
 }
 
 /* Of the second that its file says, by which its envelope is found again: the clocks may have
  * moved. */
-static int64_t arrival_of(const struct queue_journal *j, const struct message *m)
-{
+static int64_t arrival_of(const struct queue_journal *j, const struct message *m) {
 	int64_t wall_ns = wall_of(j, m->arrival_ns);
 
 	return wall_ns / NS_PER_SECOND == m->made_s ? wall_ns : m->made_s * NS_PER_SECOND;
 }
 
-static bool put(struct queue_journal *j, uint32_t message, enum put_as as)
-{
+static bool put(struct queue_journal *j, uint32_t message, enum put_as as) {
 	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
 	const struct message *m = &j->queue->messages[message];
 	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
@@ -122,19 +114,16 @@ static bool put(struct queue_journal *j, uint32_t message, enum put_as as)
 	return messages_put(j->messages, &envelope, as == PUT_HELD, queue_journal_now(j)) != 0;
 }
 
-bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held)
-{
+bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held) {
 	return put(j, message, held ? PUT_HELD : PUT_EVICTED);
 }
 
-bool queue_journal_takes(const struct queue *queue)
-{
+bool queue_journal_takes(const struct queue *queue) {
 	return queue->journal != NULL && !messages_is_degraded(queue->journal->messages);
 }
 
 /* Somebody has to see that the dest is back. */
-static void note_dests(struct queue *queue, uint32_t message)
-{
+static void note_dests(struct queue *queue, uint32_t message) {
 	uint32_t at = queue->messages[message].first_part;
 
 	for (; at != NONE; at = queue->parts[at].next_of_message) {
@@ -146,8 +135,7 @@ static void note_dests(struct queue *queue, uint32_t message)
 
 /* Nothing of it may go before the shortest interval has passed.  What somebody else has locked
  * is remembered: how often that was. */
-static bool is_for_runners(const struct queue_journal *j, const struct message *m)
-{
+static bool is_for_runners(const struct queue_journal *j, const struct message *m) {
 	const struct queue *queue = j->queue;
 
 	if (m->state != MESSAGE_WAITS || m->reading || m->unread > 0 || m->part_count == 0 ||
@@ -160,8 +148,7 @@ static bool is_for_runners(const struct queue_journal *j, const struct message *
 	return true;
 }
 
-bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room)
-{
+bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room) {
 	struct queue_journal *j = queue->journal;
 	const struct message *m = &queue->messages[message];
 	enum put_as as = PUT_HELD;
@@ -180,8 +167,7 @@ bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room)
 
 /* Those that came to wait for long in another way: their dest is dead or held, or there was no
  * journal. */
-void queue_journal_sweep(struct queue_journal *j)
-{
+void queue_journal_sweep(struct queue_journal *j) {
 	struct queue *queue = j->queue;
 	int64_t now_ns = queue->now_ns;
 
@@ -200,8 +186,7 @@ void queue_journal_sweep(struct queue_journal *j)
 	}
 }
 
-bool queue_journal_evict(struct queue *queue, uint32_t message)
-{
+bool queue_journal_evict(struct queue *queue, uint32_t message) {
 	if (queue->journal == NULL || !queue_journal_put(queue->journal, message, false))
 		return false;
 	note_dests(queue, message);
@@ -210,8 +195,7 @@ bool queue_journal_evict(struct queue *queue, uint32_t message)
 
 /* --- runs ------------------------------------------------------------------------------ */
 
-void queue_journal_start(struct queue *queue, uint32_t message)
-{
+void queue_journal_start(struct queue *queue, uint32_t message) {
 	struct queue_journal *j = queue->journal;
 	const struct message *m = &queue->messages[message];
 
@@ -220,8 +204,7 @@ void queue_journal_start(struct queue *queue, uint32_t message)
 		    j->directories[m->directory].path, m->id, queue_journal_now(j));
 }
 
-void queue_journal_results(struct queue *queue, uint32_t message)
-{
+void queue_journal_results(struct queue *queue, uint32_t message) {
 	struct queue_journal *j = queue->journal;
 	const struct message *m = &queue->messages[message];
 	uint32_t at;
@@ -241,8 +224,7 @@ void queue_journal_results(struct queue *queue, uint32_t message)
 }
 
 void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id)
-{
+    const char *id) {
 	struct queue_journal *j = queue->journal;
 
 	(void)mta;
@@ -254,8 +236,7 @@ void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
 /* --- scans ----------------------------------------------------------------------------- */
 
 bool queue_journal_found(struct queue *queue, unsigned directory, const char *id,
-    uint64_t inode)
-{
+    uint64_t inode) {
 	const struct queue_journal *j = queue->journal;
 
 	if (j == NULL || directory >= j->directory_count)
@@ -269,16 +250,14 @@ bool queue_journal_found(struct queue *queue, unsigned directory, const char *id
 	return false;
 }
 
-bool queue_scan_may_begin(const struct queue *queue)
-{
+bool queue_scan_may_begin(const struct queue *queue) {
 	const struct queue_journal *j = queue->journal;
 
 	return j == NULL || messages_is_indexed(j->messages) ||
 	    messages_is_degraded(j->messages);
 }
 
-void queue_scan_begin(struct queue *queue)
-{
+void queue_scan_begin(struct queue *queue) {
 	struct queue_journal *j = queue->journal;
 
 	if (j == NULL)
@@ -289,8 +268,7 @@ void queue_scan_begin(struct queue *queue)
 }
 
 static void ask_for_unseen(void *context, const char *mta, const char *directory,
-    const char *id)
-{
+    const char *id) {
 	struct queue_journal *j = context;
 
 	(void)mta;
@@ -301,8 +279,7 @@ static void ask_for_unseen(void *context, const char *mta, const char *directory
 			    j->directories[i].mta, i, id);
 }
 
-void queue_scan_end(struct queue *queue, bool whole)
-{
+void queue_scan_end(struct queue *queue, bool whole) {
 	struct queue_journal *j = queue->journal;
 
 	if (j != NULL && j->scans && whole)

@@ -45,8 +45,7 @@ struct queue_journal {
 
 /* --- queue_journal.c ----------------------------------------------------------------- */
 
-static inline int64_t queue_journal_now(const struct queue_journal *j)
-{
+static inline int64_t queue_journal_now(const struct queue_journal *j) {
 	return j->queue->now_ns + j->wall_ns;
 }
 /* Writes it as it is in memory; not `held`: there is no room for it. */

@@ -19,15 +19,13 @@
 
 /* --- open and close -------------------------------------------------------------------- */
 
-static void renewed(void *context)
-{
+static void renewed(void *context) {
 	struct queue_journal *j = context;
 
 	j->renewing = 0;
 }
 
-static bool copy_directories(struct queue_journal *j, const struct queue_journal_setup *setup)
-{
+static bool copy_directories(struct queue_journal *j, const struct queue_journal_setup *setup) {
 	j->directories = calloc(setup->directory_count + 1, sizeof(*j->directories));
 	if (j->directories == NULL)
 		return false;
@@ -46,8 +44,7 @@ static bool copy_directories(struct queue_journal *j, const struct queue_journal
 
 /* What failed is tried after retry .. retry_most: a runner for each doubling between; where
  * these are too many, for each tripling, or so. */
-static void choose_intervals(struct queue_journal *j)
-{
+static void choose_intervals(struct queue_journal *j) {
 	int64_t least_ns = INT64_MAX, most_ns = 0, longest_ns;
 
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
@@ -76,8 +73,7 @@ static void choose_intervals(struct queue_journal *j)
 }
 
 static int open_messages(struct queue_journal *j, const struct queue_journal_setup *setup,
-    int64_t now_ns, struct diag *diag)
-{
+    int64_t now_ns, struct diag *diag) {
 	const struct messages_calls calls = { .renewed = renewed, .context = j };
 	struct messages_settings settings = messages_defaults;
 
@@ -99,8 +95,7 @@ static int open_messages(struct queue_journal *j, const struct queue_journal_set
 }
 
 int queue_journal_open(struct queue *queue, const struct queue_journal_setup *setup,
-    int64_t now_ns, int64_t wall_ns, struct diag *diag)
-{
+    int64_t now_ns, int64_t wall_ns, struct diag *diag) {
 	struct queue_journal *j = calloc(1, sizeof(*j));
 
 	if (j == NULL)
@@ -121,8 +116,7 @@ int queue_journal_open(struct queue *queue, const struct queue_journal_setup *se
 	return 0;
 }
 
-void queue_journal_close(struct queue *queue)
-{
+void queue_journal_close(struct queue *queue) {
 	struct queue_journal *j = queue->journal;
 
 	if (j == NULL)
@@ -141,22 +135,19 @@ void queue_journal_close(struct queue *queue)
 	free(j);
 }
 
-void queue_journal_wall(struct queue *queue, int64_t now_ns, int64_t wall_ns)
-{
+void queue_journal_wall(struct queue *queue, int64_t now_ns, int64_t wall_ns) {
 	if (queue->journal != NULL)
 		queue->journal->wall_ns = wall_ns - now_ns;
 }
 
-int queue_journal_fd(const struct queue *queue)
-{
+int queue_journal_fd(const struct queue *queue) {
 	return queue->journal == NULL ? -1 :
 	    journal_log_event_fd(messages_log(queue->journal->messages));
 }
 
 /* --- turns ------------------------------------------------------------------------------ */
 
-static void renew(struct queue_journal *j)
-{
+static void renew(struct queue_journal *j) {
 	struct queue *queue = j->queue;
 
 	if (j->renewing == NONE)
@@ -179,8 +170,7 @@ static void renew(struct queue_journal *j)
 }
 
 /* All of their mail was seen since they came back. */
-static void forget_returns(struct queue_journal *j)
-{
+static void forget_returns(struct queue_journal *j) {
 	struct queue *queue = j->queue;
 
 	for (uint32_t i = 0; i < queue->dest_end; i++) {
@@ -195,8 +185,7 @@ static void forget_returns(struct queue_journal *j)
 
 /* Once after the start, to learn which dests mail waits for; when one came back; and now and
  * then, as mail that nobody calls waits for ever.  Returns when to come again. */
-static int64_t look(struct queue_journal *j)
-{
+static int64_t look(struct queue_journal *j) {
 	int64_t now_ns = j->queue->now_ns;
 
 	if (!messages_is_indexed(j->messages) || messages_is_looking(j->messages))
@@ -219,14 +208,12 @@ static int64_t look(struct queue_journal *j)
 	return INT64_MAX;
 }
 
-void queue_journal_remapped(struct queue *queue)
-{
+void queue_journal_remapped(struct queue *queue) {
 	if (queue->journal != NULL)
 		queue->journal->recall = true;
 }
 
-void queue_journal_suspended(struct queue *queue, uint32_t dest)
-{
+void queue_journal_suspended(struct queue *queue, uint32_t dest) {
 	struct messages_totals totals;
 
 	if (queue->journal == NULL)
@@ -236,14 +223,12 @@ void queue_journal_suspended(struct queue *queue, uint32_t dest)
 		queue->dests[dest].in_journal = true;
 }
 
-void queue_journal_recall(struct queue *queue, uint32_t dest)
-{
+void queue_journal_recall(struct queue *queue, uint32_t dest) {
 	if (queue->journal != NULL && queue->dests[dest].in_journal)
 		queue->journal->recall = true;
 }
 
-int64_t queue_journal_turn(struct queue *queue, int64_t now_ns)
-{
+int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 	struct queue_journal *j = queue->journal;
 	int64_t next_ns, load_ns, look_ns;
 	bool was_recovered, was_indexed, was_taken;
@@ -271,8 +256,7 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns)
 
 /* --- to look at ---------------------------------------------------------------------------- */
 
-void queue_journal_look(const struct queue *queue, struct queue_journal_view *out)
-{
+void queue_journal_look(const struct queue *queue, struct queue_journal_view *out) {
 	const struct queue_journal *j = queue->journal;
 	struct messages_totals totals;
 
@@ -287,8 +271,7 @@ void queue_journal_look(const struct queue *queue, struct queue_journal_view *ou
 }
 
 void queue_journal_tell(struct queue *queue, const struct journal_listener *listener,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct queue_journal *j = queue->journal;
 	struct messages_totals totals;
 

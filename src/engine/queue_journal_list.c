@@ -31,8 +31,7 @@ struct queue_journal_list {
 	bool enough;		/* `each` wants no more */
 };
 
-struct queue_journal_list *queue_journal_list_open(struct queue *queue, bool sums_up)
-{
+struct queue_journal_list *queue_journal_list_open(struct queue *queue, bool sums_up) {
 	struct queue_journal *j = queue->journal;
 	struct queue_journal_list *list;
 	struct messages_totals totals;
@@ -54,8 +53,7 @@ struct queue_journal_list *queue_journal_list_open(struct queue *queue, bool sum
 	return list;
 }
 
-void queue_journal_list_close(struct queue_journal_list **list)
-{
+void queue_journal_list_close(struct queue_journal_list **list) {
 	struct queue_journal_list *l = *list;
 
 	if (l == NULL)
@@ -69,16 +67,14 @@ void queue_journal_list_close(struct queue_journal_list **list)
 	*list = NULL;
 }
 
-bool queue_journal_list_is_cut(const struct queue_journal_list *list)
-{
+bool queue_journal_list_is_cut(const struct queue_journal_list *list) {
 	return list->cut;
 }
 
 /* --- sums ------------------------------------------------------------------------------ */
 
 /* False: no memory, or there are too many. */
-static bool make_sum(struct queue_journal_list *l, uint32_t dest)
-{
+static bool make_sum(struct queue_journal_list *l, uint32_t dest) {
 	while (dest >= l->sum_size) {
 		uint32_t before = l->sum_size;
 
@@ -92,8 +88,7 @@ static bool make_sum(struct queue_journal_list *l, uint32_t dest)
 
 /* Takes over the use of the domain. */
 static void add_up(struct queue_journal_list *l, uint32_t domain, uint32_t recipients,
-    int64_t arrival_ns, int64_t due_ns)
-{
+    int64_t arrival_ns, int64_t due_ns) {
 	struct queue *queue = l->j->queue;
 	uint32_t dest = queue->domains[domain].dest;
 	struct sum *sum;
@@ -117,14 +112,12 @@ static void add_up(struct queue_journal_list *l, uint32_t domain, uint32_t recip
 	sum->due_ns = due_ns < sum->due_ns ? due_ns : sum->due_ns;
 }
 
-bool queue_journal_list_has(const struct queue_journal_list *l, uint32_t dest)
-{
+bool queue_journal_list_has(const struct queue_journal_list *l, uint32_t dest) {
 	return l != NULL && dest < l->sum_size && l->sums[dest].domain != NONE;
 }
 
 void queue_journal_list_add(const struct queue_journal_list *l, uint32_t dest,
-    struct queue_destination_row *row)
-{
+    struct queue_destination_row *row) {
 	const struct dest *d = &l->j->queue->dests[dest];
 	const struct sum *sum = &l->sums[dest];
 	int64_t due_ns = sum->due_ns == INT64_MAX && d->suspended ? d->until_ns : sum->due_ns;
@@ -140,30 +133,26 @@ void queue_journal_list_add(const struct queue_journal_list *l, uint32_t dest,
 /* --- rows ------------------------------------------------------------------------------ */
 
 /* Times of the queue; 0: it waits for room alone. */
-static int64_t due_of(const struct queue_journal_list *l, int64_t wall_ns)
-{
+static int64_t due_of(const struct queue_journal_list *l, int64_t wall_ns) {
 	int64_t ns = wall_ns - l->j->wall_ns;
 
 	return wall_ns == INT64_MAX ? INT64_MAX : ns <= l->j->queue->now_ns ? 0 : ns;
 }
 
-static void set_wait(struct queue_row *row, const struct dest *d, int64_t due_ns)
-{
+static void set_wait(struct queue_row *row, const struct dest *d, int64_t due_ns) {
 	row->wait = due_ns == 0 ? QUEUE_WAITS_FOR_TURN : due_ns == INT64_MAX ?
 	    QUEUE_WAITS_SUSPENDED : QUEUE_WAITS_RETRY;
 	row->due_ns = due_ns == INT64_MAX && d != NULL && d->suspended ? d->until_ns : due_ns;
 }
 
-static void tell(struct queue_journal_list *l, const struct queue_row *row)
-{
+static void tell(struct queue_journal_list *l, const struct queue_row *row) {
 	if (row->domains > 0 && !l->enough)
 		l->enough = !l->each(l->context, row);
 }
 
 /* A row for those that stand one after another, and wait for the same. */
 static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
-    const struct messages_envelope *envelope)
-{
+    const struct messages_envelope *envelope) {
 	struct queue *queue = l->j->queue;
 	uint32_t last = NONE;
 
@@ -204,8 +193,7 @@ static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
 		queue_unuse_domain(queue, last);
 }
 
-static bool visit(void *context, const struct messages_envelope *envelope)
-{
+static bool visit(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal_list *l = context;
 	uint32_t directory = queue_journal_directory(l->j, envelope);
 	struct queue_row row = { .id = envelope->id, .destination = "",
@@ -233,8 +221,7 @@ static bool visit(void *context, const struct messages_envelope *envelope)
 }
 
 bool queue_journal_list_step(struct queue_journal_list *l, int64_t now_ns,
-    bool (*each)(void *context, const struct queue_row *row), void *context)
-{
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct queue *queue = l->j->queue;
 	const struct generation *pinned = queue_pin(queue, now_ns);
 	bool more = false;

@@ -20,8 +20,7 @@
 /* --- one message --------------------------------------------------------------------- */
 
 uint32_t queue_journal_directory(const struct queue_journal *j,
-    const struct messages_envelope *envelope)
-{
+    const struct messages_envelope *envelope) {
 	for (unsigned i = 0; i < j->directory_count; i++)
 		if (strcmp(j->directories[i].path, envelope->directory) == 0 &&
 		    strcmp(j->directories[i].mta_name, envelope->mta) == 0 &&
@@ -31,8 +30,7 @@ uint32_t queue_journal_directory(const struct queue_journal *j,
 }
 
 /* A time of the past by the queue's clock; of a clock that was set: now. */
-static int64_t past_of(const struct queue_journal *j, int64_t wall_ns)
-{
+static int64_t past_of(const struct queue_journal *j, int64_t wall_ns) {
 	int64_t ns = wall_ns - j->wall_ns;
 
 	if (wall_ns == 0)
@@ -41,8 +39,7 @@ static int64_t past_of(const struct queue_journal *j, int64_t wall_ns)
 }
 
 /* When a part is due; a clock that was set makes it wait no longer than a failure does. */
-static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_ns)
-{
+static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_ns) {
 	int64_t now_ns = j->queue->now_ns;
 	int64_t most_ns = now_ns + j->queue->settings.mtas[mta].retry_most_ns;
 	int64_t ns = wall_ns - j->wall_ns;
@@ -51,8 +48,7 @@ static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_
 }
 
 /* As many as a batch may be: else the file is read in batches. */
-static bool fits(const struct queue *queue, const struct messages_envelope *envelope)
-{
+static bool fits(const struct queue *queue, const struct messages_envelope *envelope) {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < envelope->group_count; i++)
@@ -62,8 +58,7 @@ static bool fits(const struct queue *queue, const struct messages_envelope *enve
 }
 
 static bool make_parts(struct queue_journal *j, uint32_t message,
-    const struct messages_envelope *envelope)
-{
+    const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
 	unsigned mta = queue->messages[message].mta;
 
@@ -86,8 +81,7 @@ static bool make_parts(struct queue_journal *j, uint32_t message,
 	return true;
 }
 
-static bool is_local(const struct messages_envelope *envelope)
-{
+static bool is_local(const struct messages_envelope *envelope) {
 	static const char name[] = QUEUE_LOCAL_DOMAIN;
 
 	return envelope->group_count > 0 &&
@@ -95,8 +89,7 @@ static bool is_local(const struct messages_envelope *envelope)
 	    memcmp(envelope->groups[0].domain, name, sizeof(name) - 1) == 0;
 }
 
-static uint64_t sum_of_groups(const struct messages_envelope *envelope)
-{
+static uint64_t sum_of_groups(const struct messages_envelope *envelope) {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < envelope->group_count; i++)
@@ -105,15 +98,13 @@ static uint64_t sum_of_groups(const struct messages_envelope *envelope)
 }
 
 /* It is driven no more, or there is no memory for it: a scan finds it then. */
-static void give_up(struct queue_journal *j, const struct messages_envelope *envelope)
-{
+static void give_up(struct queue_journal *j, const struct messages_envelope *envelope) {
 	(void)messages_finish(j->messages, envelope->mta, envelope->directory, envelope->id,
 	    queue_journal_now(j));
 }
 
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
-static void load(struct queue_journal *j, const struct messages_envelope *envelope)
-{
+static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
 	uint32_t directory = queue_journal_directory(j, envelope), message;
 	uint64_t taken = sum_of_groups(envelope);
@@ -172,8 +163,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 /* It is back: due.  Of those that wait for a time of their own only what was written before its
  * dest came back; where that is dead or held still, somebody is to see when it is not. */
 static bool is_back(struct queue_journal *j, uint32_t directory,
-    const struct messages_envelope *envelope, const struct messages_group *group)
-{
+    const struct messages_envelope *envelope, const struct messages_group *group) {
 	struct queue *queue = j->queue;
 	bool waits_for_dest = group->due_ns == INT64_MAX, is_back;
 	uint32_t domain;
@@ -198,15 +188,13 @@ static bool is_back(struct queue_journal *j, uint32_t directory,
 	return is_back;
 }
 
-static char *keep_text(const char **text, char *at, const char *from)
-{
+static char *keep_text(const char **text, char *at, const char *from) {
 	*text = at;
 	return stpcpy(at, from) + 1;
 }
 
 /* What is back of it is due in the copy. */
-static bool keep(struct queue_journal *j, const struct messages_envelope *from)
-{
+static bool keep(struct queue_journal *j, const struct messages_envelope *from) {
 	uint32_t directory = queue_journal_directory(j, from);
 	size_t texts = strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
 	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
@@ -241,8 +229,7 @@ static bool keep(struct queue_journal *j, const struct messages_envelope *from)
 	return true;
 }
 
-bool queue_journal_drain(struct queue_journal *j)
-{
+bool queue_journal_drain(struct queue_journal *j) {
 	bool all = true;
 
 	while (j->taken != NULL) {
@@ -261,8 +248,7 @@ bool queue_journal_drain(struct queue_journal *j)
 	return all;
 }
 
-void queue_journal_free_taken(struct queue_journal *j)
-{
+void queue_journal_free_taken(struct queue_journal *j) {
 	while (j->taken != NULL) {
 		struct queue_journal_taken *taken = j->taken;
 
@@ -274,14 +260,12 @@ void queue_journal_free_taken(struct queue_journal *j)
 /* --- the runners ------------------------------------------------------------------------ */
 
 /* Its interval is shorter than it is to wait: there is another one for what is left of that. */
-static bool is_early(const struct queue_journal *j, const struct messages_envelope *envelope)
-{
+static bool is_early(const struct queue_journal *j, const struct messages_envelope *envelope) {
 	return envelope->due_ns >= queue_journal_now(j) + j->intervals_ns[1];
 }
 
 /* False: there is no room. */
-static bool take(struct queue_journal *j, const struct messages_envelope *envelope)
-{
+static bool take(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct messages_envelope later = *envelope;
 	struct queue *queue = j->queue;
 
@@ -302,8 +286,7 @@ static bool take(struct queue_journal *j, const struct messages_envelope *envelo
 	return queue_journal_drain(j);
 }
 
-int64_t queue_journal_load(struct queue_journal *j)
-{
+int64_t queue_journal_load(struct queue_journal *j) {
 	struct queue *queue = j->queue;
 
 	if (!messages_is_recovered(j->messages))
@@ -329,8 +312,7 @@ int64_t queue_journal_load(struct queue_journal *j)
 	return queue->now_ns;
 }
 
-bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id)
-{
+bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id) {
 	struct queue_journal *j = queue->journal;
 	struct messages_envelope envelope;
 	const struct generation *pinned;
@@ -347,8 +329,7 @@ bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id
 
 /* --- looks at all of it ------------------------------------------------------------------ */
 
-bool queue_journal_visit(void *context, const struct messages_envelope *envelope)
-{
+bool queue_journal_visit(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal *j = context;
 	uint32_t directory = queue_journal_directory(j, envelope);
 

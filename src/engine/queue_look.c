@@ -16,8 +16,7 @@
 #define FRESH_NS	(100 * NS_PER_MS)
 #define WATCH_NS	NS_PER_SECOND
 
-uint32_t queue_room(const struct dest *dest)
-{
+uint32_t queue_room(const struct dest *dest) {
 	uint32_t claimed = (dest->claims + 63) / 64, taken;
 
 	if (dest->owner.kind == DESTINATION_NONE)
@@ -28,21 +27,18 @@ uint32_t queue_room(const struct dest *dest)
 	return dest->window - taken;
 }
 
-bool queue_is_doubtful(const struct dest *dest)
-{
+bool queue_is_doubtful(const struct dest *dest) {
 	return dest->stalls > 0 || dest->bad_ns > dest->good_ns;
 }
 
 /* Nothing was ever accepted there, as far as anybody remembers. */
-bool queue_is_unknown(const struct dest *dest)
-{
+bool queue_is_unknown(const struct dest *dest) {
 	return dest->owner.kind != DESTINATION_NONE && dest->ok == 0 && dest->good_ns == 0;
 }
 
 /* --- window ------------------------------------------------------------------------ */
 
-static void learn(struct dest *d, const struct window_view *view, int64_t now_ns)
-{
+static void learn(struct dest *d, const struct window_view *view, int64_t now_ns) {
 	if (!d->seen) {
 		d->bad_ns = view->known && view->fail_cohorts > 0 ? now_ns : 0;
 		d->good_ns = 0;
@@ -62,8 +58,7 @@ static void learn(struct dest *d, const struct window_view *view, int64_t now_ns
 }
 
 /* TURN, SUSPENDED or WINDOW. */
-static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64_t now_ns)
-{
+static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64_t now_ns) {
 	struct window_view view;
 	bool stopped;
 
@@ -93,8 +88,7 @@ static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64
 /* --- class ------------------------------------------------------------------------- */
 
 /* Runs that are to ask for their first session yet. */
-static uint32_t runs_to_come(const struct queue *queue, uint32_t class_index)
-{
+static uint32_t runs_to_come(const struct queue *queue, uint32_t class_index) {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < queue->run_size; i++) {
@@ -108,8 +102,7 @@ static uint32_t runs_to_come(const struct queue *queue, uint32_t class_index)
 }
 
 /* TURN, SUSPENDED or CLASS. */
-static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_t now_ns)
-{
+static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_t now_ns) {
 	const struct generation_class *class;
 	struct outbound_answer answer;
 	struct window_held held;
@@ -145,8 +138,7 @@ static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_
 
 /* --- conclusions --------------------------------------------------------------------- */
 
-static void suspend(struct queue *queue, uint32_t dest)
-{
+static void suspend(struct queue *queue, uint32_t dest) {
 	struct dest *d = &queue->dests[dest];
 	uint32_t next;
 
@@ -164,8 +156,7 @@ static void suspend(struct queue *queue, uint32_t dest)
 }
 
 /* It is back: all of its mail is due. */
-static void release(struct queue *queue, uint32_t dest)
-{
+static void release(struct queue *queue, uint32_t dest) {
 	queue->dests[dest].back_ns = queue->now_ns;
 	queue_journal_recall(queue, dest);
 	for (uint32_t at = queue->dests[dest].first_part; at != NONE;
@@ -178,8 +169,7 @@ static void release(struct queue *queue, uint32_t dest)
 }
 
 /* Not at once: to settle a message looks at other destinations. */
-void queue_settle_changed(struct queue *queue, int64_t now_ns)
-{
+void queue_settle_changed(struct queue *queue, int64_t now_ns) {
 	while (queue->changed_count > 0) {
 		uint32_t dest = queue->changed[--queue->changed_count], next, last = NONE;
 
@@ -197,8 +187,7 @@ void queue_settle_changed(struct queue *queue, int64_t now_ns)
 	}
 }
 
-static void conclude(struct queue *queue, uint32_t dest, enum queue_wait wait)
-{
+static void conclude(struct queue *queue, uint32_t dest, enum queue_wait wait) {
 	struct dest *d = &queue->dests[dest];
 	bool open = wait == QUEUE_WAITS_FOR_TURN, was_suspended = d->suspended;
 
@@ -220,8 +209,7 @@ static void conclude(struct queue *queue, uint32_t dest, enum queue_wait wait)
 	queue_note_changed(queue, dest);
 }
 
-enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns)
-{
+enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns) {
 	struct dest *d = &queue->dests[dest];
 	enum queue_wait wait = look_at_window(queue, d, now_ns), class;
 
@@ -247,8 +235,7 @@ enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns)
 	return (enum queue_wait)queue->dests[dest].wait;
 }
 
-enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now_ns)
-{
+enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now_ns) {
 	const struct dest *d = &queue->dests[dest];
 
 	if (d->seen && now_ns - d->looked_ns < FRESH_NS && now_ns >= d->looked_ns)
@@ -257,13 +244,11 @@ enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now
 }
 
 /* Time alone does not bring it back yet, and nobody has changed anything. */
-static bool stays(const struct dest *d, bool nothing_changed, int64_t now_ns)
-{
+static bool stays(const struct dest *d, bool nothing_changed, int64_t now_ns) {
 	return nothing_changed && d->suspended && d->until_ns > now_ns && d->looked_ns != 0;
 }
 
-void queue_look_at_watched(struct queue *queue, int64_t now_ns)
-{
+void queue_look_at_watched(struct queue *queue, int64_t now_ns) {
 	uint64_t version = states_version(queue->engine->segment);
 	bool nothing_changed = version == queue->states_version;
 

@@ -14,8 +14,7 @@
 #define FRUITLESS_MOST	6u
 #define OF_A_FAILURE	3u	/* an exit code counts for so many */
 
-static void tell(struct queue *queue, unsigned mta, enum queue_pause why)
-{
+static void tell(struct queue *queue, unsigned mta, enum queue_pause why) {
 	_Atomic uint32_t *paused = &queue->engine->segment->header->queue_paused;
 
 	queue->mtas[mta].pause = (uint8_t)why;
@@ -25,13 +24,11 @@ static void tell(struct queue *queue, unsigned mta, enum queue_pause why)
 		atomic_fetch_or(paused, UINT32_C(1) << mta);
 }
 
-enum queue_pause queue_paused(const struct queue *queue, unsigned mta)
-{
+enum queue_pause queue_paused(const struct queue *queue, unsigned mta) {
 	return (enum queue_pause)queue->mtas[mta].pause;
 }
 
-void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns)
-{
+void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns) {
 	struct queue_mta *m = &queue->mtas[mta];
 
 	tell(queue, mta, why);
@@ -44,8 +41,7 @@ void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_
 	m->hold_ns = now_ns + m->hold_pause_ns;
 }
 
-void queue_note_works(struct queue *queue, unsigned mta)
-{
+void queue_note_works(struct queue *queue, unsigned mta) {
 	struct queue_mta *m = &queue->mtas[mta];
 
 	m->fruitless = 0;
@@ -55,8 +51,7 @@ void queue_note_works(struct queue *queue, unsigned mta)
 	m->hold_ns = m->hold_pause_ns = 0;
 }
 
-void queue_note_untouched(struct queue *queue, const struct message *m, int64_t now_ns)
-{
+void queue_note_untouched(struct queue *queue, const struct message *m, int64_t now_ns) {
 	struct queue_mta *mta = &queue->mtas[m->mta];
 
 	if (m->was_asked)

@@ -36,8 +36,7 @@ struct building {
 
 /* --- one message --------------------------------------------------------------------- */
 
-static bool is_in_run(const struct run *run, uint32_t dest)
-{
+static bool is_in_run(const struct run *run, uint32_t dest) {
 	for (unsigned i = 0; i < run->dest_count; i++)
 		if (run->dests[i] == dest)
 			return true;
@@ -45,8 +44,7 @@ static bool is_in_run(const struct run *run, uint32_t dest)
 }
 
 /* May the dest be in the run, besides the one that it is built for? */
-static bool goes_along(struct building *b, uint32_t dest)
-{
+static bool goes_along(struct building *b, uint32_t dest) {
 	const struct dest *d = &b->queue->dests[dest];
 
 	if (is_in_run(b->run, dest))
@@ -58,8 +56,7 @@ static bool goes_along(struct building *b, uint32_t dest)
 }
 
 /* Marks what is to go, and returns how many parts that are. */
-static uint32_t mark(struct building *b, uint32_t message)
-{
+static uint32_t mark(struct building *b, uint32_t message) {
 	struct queue *queue = b->queue;
 	uint32_t count = 0, at;
 
@@ -79,8 +76,7 @@ static uint32_t mark(struct building *b, uint32_t message)
 	return count;
 }
 
-static void note_dest(struct building *b, uint32_t dest)
-{
+static void note_dest(struct building *b, uint32_t dest) {
 	struct run *run = b->run;
 
 	if (is_in_run(run, dest) || run->dest_count == RUN_DESTS_MAX)
@@ -92,8 +88,7 @@ static void note_dest(struct building *b, uint32_t dest)
 }
 
 /* Off the board: served, as far as that goes. */
-static void take(struct building *b, uint32_t message)
-{
+static void take(struct building *b, uint32_t message) {
 	struct queue *queue = b->queue;
 	struct message *m = &queue->messages[message];
 
@@ -120,8 +115,7 @@ static void take(struct building *b, uint32_t message)
 		b->most = m->recipients;
 }
 
-static bool add(struct building *b, uint32_t message)
-{
+static bool add(struct building *b, uint32_t message) {
 	uint32_t chosen = mark(b, message);
 
 	b->no_place = false;
@@ -136,24 +130,21 @@ static bool add(struct building *b, uint32_t message)
 
 /* --- those that follow ------------------------------------------------------------------ */
 
-static bool is_full(const struct building *b)
-{
+static bool is_full(const struct building *b) {
 	return b->run->count >= b->cap || b->run->count >= QUEUE_RUN_IDS_MAX ||
 	    b->run->recipients >= b->cap * COST_EACH;
 }
 
 /* Of about the same size: Sendmail has its own order within a run, and small mail is not to
  * stand behind big mail. */
-static bool may_follow(const struct building *b, const struct message *m)
-{
+static bool may_follow(const struct building *b, const struct message *m) {
 	return m->in_core <= COST_EACH &&
 	    b->run->recipients + m->in_core <= b->cap * COST_EACH &&
 	    m->state == MESSAGE_WAITS && !m->reading && m->unread == 0 &&
 	    m->directory == b->run->directory;
 }
 
-static bool is_for_lead_alone(const struct building *b, const struct message *m)
-{
+static bool is_for_lead_alone(const struct building *b, const struct message *m) {
 	const struct queue *queue = b->queue;
 
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
@@ -162,14 +153,12 @@ static bool is_for_lead_alone(const struct building *b, const struct message *m)
 	return true;
 }
 
-static uint32_t share(uint32_t of, uint32_t among)
-{
+static uint32_t share(uint32_t of, uint32_t among) {
 	return among == 0 ? of : of / among + (of % among != 0);
 }
 
 /* Over one connection: as many as leave the other places and processes their part. */
-static void follow_to_lead(struct building *b)
-{
+static void follow_to_lead(struct building *b) {
 	struct queue *queue = b->queue;
 	const struct dest *d = &queue->dests[b->lead];
 	uint32_t room = queue_room(d), most, looked = 0, at, next, part, after;
@@ -200,8 +189,7 @@ static void follow_to_lead(struct building *b)
 }
 
 /* Where many wait, a process is worth more than a file. */
-static void follow(struct building *b)
-{
+static void follow(struct building *b) {
 	struct queue *queue = b->queue;
 	uint32_t transport = queue_mailer_of(queue, b->run->mta, b->run->mailer)->transport;
 	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), looked = 0;
@@ -228,8 +216,7 @@ static void follow(struct building *b)
 /* --- the run ------------------------------------------------------------------------------ */
 
 /* More of the first of its files that has more. */
-static void want_more(void *context, uint32_t job, uint32_t most)
-{
+static void want_more(void *context, uint32_t job, uint32_t most) {
 	struct queue *queue = context;
 	uint32_t at = queue->envelopes[job_message_word(queue->board, job)].first_message;
 
@@ -248,8 +235,7 @@ static void want_more(void *context, uint32_t job, uint32_t most)
 }
 
 /* Does it save up slots by which others slip past? */
-static bool is_big(const struct queue *queue, unsigned mta, unsigned mailer, uint32_t job)
-{
+static bool is_big(const struct queue *queue, unsigned mta, unsigned mailer, uint32_t job) {
 	const struct job_settings settings = queue_job_settings(&queue->settings, mta, mailer);
 	struct job_view view;
 
@@ -261,8 +247,7 @@ static bool is_big(const struct queue *queue, unsigned mta, unsigned mailer, uin
 
 /* What the board has next.  True: it may go indeed, as *message for *dest. */
 static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
-    const struct job_taken *taken, int64_t now_ns, uint32_t *message, uint32_t *dest)
-{
+    const struct job_taken *taken, int64_t now_ns, uint32_t *message, uint32_t *dest) {
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	uint32_t envelope = (uint32_t)job_message_word(queue->board, taken->message), part;
 	enum queue_wait wait;
@@ -288,8 +273,7 @@ static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
 
 /* False: nothing of the mailer may go. */
 static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
-    uint32_t *message, uint32_t *dest)
-{
+    uint32_t *message, uint32_t *dest) {
 	const struct job_reader reader = { .read = want_more, .context = queue };
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	struct job_taken taken;
@@ -308,13 +292,11 @@ static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_
 	return false;
 }
 
-static bool is_slow(const struct building *b)
-{
+static bool is_slow(const struct building *b) {
 	return b->lead != NONE && b->queue->dests[b->lead].slow_ns > b->now_ns;
 }
 
-static void claim(struct building *b)
-{
+static void claim(struct building *b) {
 	struct run *run = b->run;
 
 	run->weight = run->dest_count <= FEW_DESTS ? 64 : 64 * FEW_DESTS / run->dest_count;
@@ -335,16 +317,14 @@ static void claim(struct building *b)
 }
 
 /* Of which each process that is free can have its part. */
-static uint32_t places_for_each(const struct building *b)
-{
+static uint32_t places_for_each(const struct building *b) {
 	uint32_t granted = b->queue->granted;
 
 	return granted >= GRANTS_WELL ? 0 : (GRANTS_WELL - granted) / b->free;
 }
 
 /* Messages for each process, where many wait. */
-static uint32_t deep_of(const struct building *b, const struct queue_settings *settings)
-{
+static uint32_t deep_of(const struct building *b, const struct queue_settings *settings) {
 	uint32_t deep = b->listed /
 	    (DEEP * settings->mtas[b->run->mta].processes[b->run->mailer]);
 	uint32_t most = places_for_each(b);
@@ -354,8 +334,7 @@ static uint32_t deep_of(const struct building *b, const struct queue_settings *s
 	return deep < most ? deep : most;
 }
 
-static uint32_t cap_of(const struct building *b, const struct queue_settings *settings)
-{
+static uint32_t cap_of(const struct building *b, const struct queue_settings *settings) {
 	uint32_t deep = deep_of(b, settings), most = places_for_each(b);
 	uint32_t cap = deep > settings->backlog ? deep : settings->backlog;
 
@@ -367,8 +346,7 @@ static uint32_t cap_of(const struct building *b, const struct queue_settings *se
 }
 
 /* Has the message something else to do than what it would be tried alone for? */
-static bool others_are_due(const struct building *b, uint32_t message)
-{
+static bool others_are_due(const struct building *b, uint32_t message) {
 	const struct queue *queue = b->queue;
 
 	for (uint32_t at = queue->messages[message].first_part; at != NONE;
@@ -381,8 +359,7 @@ static bool others_are_due(const struct building *b, uint32_t message)
 }
 
 /* That cannot go now: both wait a moment, as whoever hangs has all of the message locked. */
-static void put_last(struct building *b, uint32_t message, uint32_t dest)
-{
+static void put_last(struct building *b, uint32_t message, uint32_t dest) {
 	struct queue *queue = b->queue;
 
 	queue_unplace(queue, message);
@@ -398,8 +375,7 @@ static void put_last(struct building *b, uint32_t message, uint32_t dest)
 	queue_settle(queue, message, b->now_ns);
 }
 
-static bool build(struct building *b, uint32_t message)
-{
+static bool build(struct building *b, uint32_t message) {
 	struct queue *queue = b->queue;
 	uint32_t lead = NONE;
 
@@ -429,8 +405,7 @@ static bool build(struct building *b, uint32_t message)
 
 /* The next run of the mailer.  False: nothing came of what the board named. */
 static bool make(struct queue *queue, unsigned mta, unsigned mailer, uint32_t message,
-    uint32_t dest, int64_t now_ns, struct queue_run *out)
-{
+    uint32_t dest, int64_t now_ns, struct queue_run *out) {
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	struct building b = { .queue = queue, .now_ns = now_ns, .listed = m->messages,
 		.lead = dest };
@@ -460,8 +435,7 @@ static bool make(struct queue *queue, unsigned mta, unsigned mailer, uint32_t me
 }
 
 static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
-    struct queue_run *out)
-{
+    struct queue_run *out) {
 	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
 	const struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	uint32_t processes = settings->processes[mailer], message, dest;
@@ -480,8 +454,7 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
 	return false;
 }
 
-bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out)
-{
+bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out) {
 	const struct generation *pinned = queue_pin(queue, now_ns);
 	const unsigned all = GENERATION_MTAS_MAX * QUEUE_MAILERS;
 	bool found = false;

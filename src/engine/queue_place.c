@@ -15,8 +15,7 @@
 /* --- entries that are taken before their run ------------------------------------------ */
 
 /* Whole entries of the part: so many can be taken, less one recipient of the last. */
-static uint32_t entries_of(const struct queue *queue, const struct part *p, bool but_one)
-{
+static uint32_t entries_of(const struct queue *queue, const struct part *p, bool but_one) {
 	uint32_t limit = queue_job_settings(&queue->settings, queue->dests[p->dest].mta,
 	    queue->dests[p->dest].mailer).destination_recipient_limit;
 	uint32_t recipients = p->recipients - but_one;
@@ -24,8 +23,7 @@ static uint32_t entries_of(const struct queue *queue, const struct part *p, bool
 	return limit == 0 ? 0 : recipients / limit;
 }
 
-void queue_prime(struct queue *queue, uint32_t message, uint32_t dest)
-{
+void queue_prime(struct queue *queue, uint32_t message, uint32_t dest) {
 	const struct message *m = &queue->messages[message];
 	unsigned mailer = queue->dests[dest].mailer;
 	struct primed *primed = &queue_mailer_of(queue, m->mta, mailer)->primed;
@@ -58,8 +56,7 @@ void queue_prime(struct queue *queue, uint32_t message, uint32_t dest)
 }
 
 /* What was taken is given back, or counts as served. */
-static void end_primed(struct queue *queue, struct primed *primed, bool served)
-{
+static void end_primed(struct queue *queue, struct primed *primed, bool served) {
 	for (unsigned i = 0; i < primed->count; i++) {
 		queue->parts[primed->parts[i]].primed = 0;
 		if (served)
@@ -71,15 +68,13 @@ static void end_primed(struct queue *queue, struct primed *primed, bool served)
 	primed->message = NONE;
 }
 
-void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer)
-{
+void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer) {
 	end_primed(queue, &queue_mailer_of(queue, mta, mailer)->primed, false);
 }
 
 /* --- off the board -------------------------------------------------------------------- */
 
-void queue_unplace_part(struct queue *queue, uint32_t part, bool taken)
-{
+void queue_unplace_part(struct queue *queue, uint32_t part, bool taken) {
 	const struct part *p = &queue->parts[part];
 	uint32_t job = queue->envelopes[queue->messages[p->message].envelope].job;
 	uint32_t board_queue = queue->dests[p->dest].queue, rest = p->recipients - p->primed;
@@ -93,8 +88,7 @@ void queue_unplace_part(struct queue *queue, uint32_t part, bool taken)
 }
 
 /* The board is told how many recipients of the envelope are unread. */
-static void tell_unread(struct queue *queue, struct message *m, uint32_t unread, int64_t now_ns)
-{
+static void tell_unread(struct queue *queue, struct message *m, uint32_t unread, int64_t now_ns) {
 	struct envelope *e = &queue->envelopes[m->envelope];
 
 	if (unread == m->unread_placed)
@@ -107,8 +101,7 @@ static void tell_unread(struct queue *queue, struct message *m, uint32_t unread,
 	(void)job_batch_end(queue->board, e->job);
 }
 
-void queue_unplace(struct queue *queue, uint32_t message)
-{
+void queue_unplace(struct queue *queue, uint32_t message) {
 	struct message *m = &queue->messages[message];
 	struct envelope *e;
 
@@ -139,8 +132,7 @@ void queue_unplace(struct queue *queue, uint32_t message)
 
 /* --- on the board ---------------------------------------------------------------------- */
 
-static bool open_job(struct queue *queue, uint32_t message, int64_t now_ns)
-{
+static bool open_job(struct queue *queue, uint32_t message, int64_t now_ns) {
 	struct message *m = &queue->messages[message];
 	struct envelope *e = &queue->envelopes[m->envelope];
 
@@ -152,8 +144,7 @@ static bool open_job(struct queue *queue, uint32_t message, int64_t now_ns)
 	return e->job != JOB_NONE;
 }
 
-static bool place_part(struct queue *queue, uint32_t part, uint32_t job)
-{
+static bool place_part(struct queue *queue, uint32_t part, uint32_t job) {
 	const struct part *p = &queue->parts[part];
 
 	if (!queue_enter_peer(queue, part))
@@ -165,8 +156,7 @@ static bool place_part(struct queue *queue, uint32_t part, uint32_t job)
 }
 
 /* True: something is on the board, or waits for a place there. */
-static bool place_due(struct queue *queue, uint32_t message, int64_t now_ns)
-{
+static bool place_due(struct queue *queue, uint32_t message, int64_t now_ns) {
 	struct message *m = &queue->messages[message];
 	struct envelope *e = &queue->envelopes[m->envelope];
 	bool begun = false, any = false;
@@ -196,8 +186,7 @@ static bool place_due(struct queue *queue, uint32_t message, int64_t now_ns)
 }
 
 /* Those whose dest is dead or held wait for its return. */
-static void set_aside(struct queue *queue, uint32_t message, int64_t now_ns)
-{
+static void set_aside(struct queue *queue, uint32_t message, int64_t now_ns) {
 	uint32_t next;
 
 	for (uint32_t at = queue->messages[message].first_part; at != NONE; at = next) {
@@ -211,8 +200,7 @@ static void set_aside(struct queue *queue, uint32_t message, int64_t now_ns)
 	}
 }
 
-void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns)
-{
+void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns) {
 	struct message *m = &queue->messages[message];
 
 	if (m->state != MESSAGE_WAITS || m->reading || m->envelope == NONE)

@@ -43,13 +43,11 @@ struct queue_reading {
 
 /* --- begin ------------------------------------------------------------------------- */
 
-static bool is_driven(const struct queue *queue, unsigned mta)
-{
+static bool is_driven(const struct queue *queue, unsigned mta) {
 	return mta < GENERATION_MTAS_MAX && queue->settings.mtas[mta].driven;
 }
 
-bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id)
-{
+bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id) {
 	uint32_t message;
 
 	if (!is_driven(queue, mta))
@@ -67,8 +65,7 @@ bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const ch
 }
 
 bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    uint64_t stamp)
-{
+    uint64_t stamp) {
 	uint32_t message = queue_find_message(queue, mta, directory, id);
 
 	return message != NONE && queue->messages[message].stamp == stamp &&
@@ -76,8 +73,7 @@ bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, co
 }
 
 bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    uint64_t inode)
-{
+    uint64_t inode) {
 	uint32_t message = queue_find_message(queue, mta, directory, id);
 	bool waits_there = queue_journal_found(queue, directory, id, inode);
 
@@ -88,8 +84,7 @@ bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, con
 }
 
 /* The document's first batch: policy/pool.h. */
-static uint32_t first_batch(const struct queue *queue)
-{
+static uint32_t first_batch(const struct queue *queue) {
 	uint32_t most = queue->settings.message_recipient_minimum;
 
 	if (queue->in_core < queue->settings.message_recipient_limit &&
@@ -100,8 +95,7 @@ static uint32_t first_batch(const struct queue *queue)
 	return most < BATCH_MOST ? most : BATCH_MOST;
 }
 
-static struct queue_reading *begin(struct queue *queue, uint32_t message, bool more)
-{
+static struct queue_reading *begin(struct queue *queue, uint32_t message, bool more) {
 	struct queue_reading *reading = calloc(1, sizeof(*reading));
 	struct message *m = &queue->messages[message];
 
@@ -128,8 +122,7 @@ static struct queue_reading *begin(struct queue *queue, uint32_t message, bool m
 }
 
 struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, const struct queue_file *file)
-{
+    const char *id, const struct queue_file *file) {
 	struct queue_reading *reading;
 	uint32_t message;
 	bool known;
@@ -168,8 +161,7 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 }
 
 struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id)
-{
+    const char *id) {
 	uint32_t message = queue_find_message(queue, mta, directory, id);
 	struct message *m;
 
@@ -181,8 +173,7 @@ struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigne
 	    begin(queue, message, true) : NULL;
 }
 
-bool queue_read_recipient(struct queue_reading *reading, const char *domain, size_t length)
-{
+bool queue_read_recipient(struct queue_reading *reading, const char *domain, size_t length) {
 	struct queue *queue = reading->queue;
 	const struct generation *pinned;
 	uint32_t used;
@@ -220,16 +211,14 @@ bool queue_read_recipient(struct queue_reading *reading, const char *domain, siz
 
 /* --- end --------------------------------------------------------------------------- */
 
-static int by_domain(const void *a, const void *b)
-{
+static int by_domain(const void *a, const void *b) {
 	uint32_t x = ((const struct read_domain *)a)->domain;
 	uint32_t y = ((const struct read_domain *)b)->domain;
 
 	return (x > y) - (x < y);
 }
 
-static void merge(struct queue_reading *reading)
-{
+static void merge(struct queue_reading *reading) {
 	size_t used = 0;
 
 	if (reading->count == 0)
@@ -246,8 +235,7 @@ static void merge(struct queue_reading *reading)
 	reading->count = used + 1;
 }
 
-static int64_t retry_ns(const struct queue *queue, const struct message *m, int64_t age_ns)
-{
+static int64_t retry_ns(const struct queue *queue, const struct message *m, int64_t age_ns) {
 	const struct queue_mta_settings *mta = &queue->settings.mtas[m->mta];
 
 	return age_ns < mta->retry_ns ? mta->retry_ns :
@@ -255,15 +243,13 @@ static int64_t retry_ns(const struct queue *queue, const struct message *m, int6
 }
 
 /* Its run was killed while it was at another one. */
-static bool is_left_over(const struct message *m, const struct part *p)
-{
+static bool is_left_over(const struct message *m, const struct part *p) {
 	return m->ended == QUEUE_RUN_KILLED && !p->was_last;
 }
 
 /* It ran, and is left. */
 static void after_a_run(const struct queue *queue, const struct message *m,
-    const struct part *p, int64_t now_ns, struct read_domain *out)
-{
+    const struct part *p, int64_t now_ns, struct read_domain *out) {
 	unsigned doublings = m->lock_tries < LOCK_DOUBLINGS ? m->lock_tries : LOCK_DOUBLINGS;
 
 	if (p->put_off && p->held) {
@@ -293,8 +279,7 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 
 /* When may it go?  `old`: what was known of that domain, or NULL. */
 static void decide(const struct queue_reading *reading, const struct part *old,
-    int64_t now_ns, struct read_domain *out)
-{
+    int64_t now_ns, struct read_domain *out) {
 	const struct queue *queue = reading->queue;
 	const struct message *m = &queue->messages[reading->message];
 	const struct queue_file *file = &reading->file;
@@ -319,8 +304,7 @@ static void decide(const struct queue_reading *reading, const struct part *old,
 	}
 }
 
-static void decide_all(struct queue_reading *reading, int64_t now_ns)
-{
+static void decide_all(struct queue_reading *reading, int64_t now_ns) {
 	struct queue *queue = reading->queue;
 	const struct message *m = &queue->messages[reading->message];
 	uint32_t at;
@@ -344,8 +328,7 @@ static void decide_all(struct queue_reading *reading, int64_t now_ns)
 
 /* A run of an earlier role goes on, and ends, without a word: what it left was perhaps never
  * tried, and is not put off as what failed.  Its questions may look like ours. */
-static void note_theirs(struct message *m, const struct queue_file *file)
-{
+static void note_theirs(struct message *m, const struct queue_file *file) {
 	m->was_theirs = false;
 	if (!m->left_running)
 		return;
@@ -360,8 +343,7 @@ static void note_theirs(struct message *m, const struct queue_file *file)
 	m->left_running = !m->touched;
 }
 
-static void take_facts(struct queue_reading *reading, int64_t now_ns)
-{
+static void take_facts(struct queue_reading *reading, int64_t now_ns) {
 	struct message *m = &reading->queue->messages[reading->message];
 	const struct queue_file *file = &reading->file;
 
@@ -389,15 +371,13 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns)
 }
 
 /* False: no memory. */
-static bool join(const struct queue_reading *reading)
-{
+static bool join(const struct queue_reading *reading) {
 	return reading->queue->messages[reading->message].envelope != NONE ||
 	    queue_join_envelope(reading->queue, reading->message, reading->origin);
 }
 
 /* The parts are linked from the last to the first. */
-static bool make_parts(struct queue_reading *reading)
-{
+static bool make_parts(struct queue_reading *reading) {
 	struct queue *queue = reading->queue;
 
 	for (size_t i = reading->count; i-- > 0; reading->count--) {
@@ -413,8 +393,7 @@ static bool make_parts(struct queue_reading *reading)
 	return true;
 }
 
-static void release(struct queue_reading **reading)
-{
+static void release(struct queue_reading **reading) {
 	for (size_t i = 0; i < (*reading)->count; i++)
 		queue_unuse_domain((*reading)->queue, (*reading)->list[i].domain);
 	free((*reading)->list);
@@ -423,15 +402,13 @@ static void release(struct queue_reading **reading)
 }
 
 /* NULL: it was forgotten meanwhile. */
-static struct message *still_there(const struct queue_reading *reading)
-{
+static struct message *still_there(const struct queue_reading *reading) {
 	struct message *m = &reading->queue->messages[reading->message];
 
 	return m->state != MESSAGE_FREE && m->serial == reading->serial ? m : NULL;
 }
 
-static void finish(struct queue_reading *reading, bool whole, uint64_t place, int64_t now_ns)
-{
+static void finish(struct queue_reading *reading, bool whole, uint64_t place, int64_t now_ns) {
 	struct queue *queue = reading->queue;
 	struct message *m = &queue->messages[reading->message];
 
@@ -469,8 +446,7 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 }
 
 void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct queue *queue = (*reading)->queue;
 	const struct generation *pinned = queue_pin(queue, now_ns);
 
@@ -481,8 +457,7 @@ void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
 	queue_unpin(queue, pinned);
 }
 
-void queue_read_abandon(struct queue_reading **reading, int64_t now_ns)
-{
+void queue_read_abandon(struct queue_reading **reading, int64_t now_ns) {
 	struct queue *queue = (*reading)->queue;
 	const struct generation *pinned = queue_pin(queue, now_ns);
 	const struct message *m;

@@ -23,16 +23,14 @@
 /* Of an earlier role nothing is seen: after so many times the limit it holds nobody up. */
 #define ADOPTED_STALLS	3
 
-struct run *queue_find_run(struct queue *queue, uint32_t number)
-{
+struct run *queue_find_run(struct queue *queue, uint32_t number) {
 	for (uint32_t i = 0; i < queue->run_size; i++)
 		if (queue->runs[i].number == number && number != 0)
 			return &queue->runs[i];
 	return NULL;
 }
 
-struct run *queue_make_run(struct queue *queue)
-{
+struct run *queue_make_run(struct queue *queue) {
 	uint32_t at = 0, size = queue->run_size == 0 ? 16 : 2 * queue->run_size;
 
 	while (at < queue->run_size && queue->runs[at].number != 0)
@@ -56,8 +54,7 @@ struct run *queue_make_run(struct queue *queue)
 /* --- stalls ------------------------------------------------------------------------ */
 
 /* The part of the message that bears the domain of this hash, or NULL. */
-static struct part *part_of_hash(struct queue *queue, const struct message *m, uint32_t hash)
-{
+static struct part *part_of_hash(struct queue *queue, const struct message *m, uint32_t hash) {
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
 		if (queue->domains[queue->parts[at].domain].hash == hash)
 			return &queue->parts[at];
@@ -66,8 +63,7 @@ static struct part *part_of_hash(struct queue *queue, const struct message *m, u
 
 /* Nothing else is to get stuck there: what has it granted yet, but for the message that is
  * there, is told otherwise. */
-static void withdraw(struct queue *queue, uint32_t but, uint32_t dest)
-{
+static void withdraw(struct queue *queue, uint32_t but, uint32_t dest) {
 	for (uint32_t i = 0; i < queue->run_size; i++) {
 		const struct run *run = &queue->runs[i];
 
@@ -93,8 +89,7 @@ static void withdraw(struct queue *queue, uint32_t but, uint32_t dest)
 }
 
 /* It is at one of its destinations, so that the others are as free as without it (or not). */
-static void free_others(struct queue *queue, const struct run *run, bool are_free)
-{
+static void free_others(struct queue *queue, const struct run *run, bool are_free) {
 	for (unsigned i = 0; i < run->dest_count; i++) {
 		struct dest *d = &queue->dests[run->dests[i]];
 
@@ -114,8 +109,7 @@ static void free_others(struct queue *queue, const struct run *run, bool are_fre
 }
 
 static void begin_stall(struct queue *queue, struct run *run, const struct part *part,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	uint32_t dest = part == NULL ? NONE : part->dest;
 
 	run->stalls = true;
@@ -131,8 +125,7 @@ static void begin_stall(struct queue *queue, struct run *run, const struct part 
 	(void)queue_look(queue, dest, now_ns);
 }
 
-static void end_stall(struct queue *queue, struct run *run)
-{
+static void end_stall(struct queue *queue, struct run *run) {
 	uint32_t dest;
 
 	if (!run->stalls)
@@ -152,13 +145,11 @@ static void end_stall(struct queue *queue, struct run *run)
 
 /* A time to come, but for the moment since the clock was read, some role made up: the run would
  * never be seen to stall. */
-static int64_t run_progress_ns(const struct run *run, const struct grant_seen *seen, int64_t now_ns)
-{
+static int64_t run_progress_ns(const struct run *run, const struct grant_seen *seen, int64_t now_ns) {
 	return seen->progress_ns > now_ns + LOOK_NS ? run->started_ns : seen->progress_ns;
 }
 
-static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns)
-{
+static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns) {
 	const struct segment *segment = queue->engine->segment;
 	int64_t limit_ns = queue->settings.mtas[run->mta].stall_ns;
 	int64_t latest_ns = 0, since_ns;
@@ -195,8 +186,7 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns)
 		begin_stall(queue, run, part, now_ns);
 }
 
-void queue_look_at_stalls(struct queue *queue, int64_t now_ns)
-{
+void queue_look_at_stalls(struct queue *queue, int64_t now_ns) {
 	if (now_ns < queue->stalls_ns)
 		return;
 	queue->stalls_ns = now_ns + LOOK_NS;
@@ -213,8 +203,7 @@ void queue_look_at_stalls(struct queue *queue, int64_t now_ns)
 
 /* --- ends -------------------------------------------------------------------------- */
 
-static void put_off(struct queue *queue, uint32_t dest, int64_t now_ns)
-{
+static void put_off(struct queue *queue, uint32_t dest, int64_t now_ns) {
 	struct dest *d = &queue->dests[dest];
 	unsigned doublings = d->put_offs < PUT_OFF_DOUBLINGS ? d->put_offs :
 	    PUT_OFF_DOUBLINGS;
@@ -228,8 +217,7 @@ static void put_off(struct queue *queue, uint32_t dest, int64_t now_ns)
 }
 
 static void note_part(struct queue *queue, struct part *p, const struct grant_seen *seen,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	uint32_t hash = queue->domains[p->domain].hash;
 
 	p->ran = true;
@@ -248,8 +236,7 @@ static void note_part(struct queue *queue, struct part *p, const struct grant_se
 }
 
 static void end_message(struct queue *queue, const struct run *run, uint32_t message,
-    enum queue_run_end how, int64_t now_ns)
-{
+    enum queue_run_end how, int64_t now_ns) {
 	struct message *m = &queue->messages[message];
 	const struct part *last;
 	struct grant_seen seen;
@@ -282,8 +269,7 @@ static void end_message(struct queue *queue, const struct run *run, uint32_t mes
 }
 
 /* Where its mail went may be known better by now. */
-static void remap(struct queue *queue, const struct run *run, int64_t now_ns)
-{
+static void remap(struct queue *queue, const struct run *run, int64_t now_ns) {
 	for (unsigned i = 0; i < run->count; i++) {
 		uint32_t at = run->messages[i] == NONE ? NONE :
 		    queue->messages[run->messages[i]].first_part;
@@ -294,8 +280,7 @@ static void remap(struct queue *queue, const struct run *run, int64_t now_ns)
 	}
 }
 
-static void release(struct queue *queue, struct run *run, int64_t now_ns)
-{
+static void release(struct queue *queue, struct run *run, int64_t now_ns) {
 	end_stall(queue, run);
 	queue_mailer_of(queue, run->mta, run->mailer)->running--;
 	queue_mailer_of(queue, run->mta, run->mailer)->doubtful -= run->doubtful;
@@ -318,8 +303,7 @@ static void release(struct queue *queue, struct run *run, int64_t now_ns)
 	}
 }
 
-static void ask_for_files(struct queue *queue, const struct run *run)
-{
+static void ask_for_files(struct queue *queue, const struct run *run) {
 	for (unsigned i = 0; i < run->count; i++) {
 		const char *id = run->ids != NULL ? run->ids[i] :
 		    run->messages[i] != NONE ? queue->messages[run->messages[i]].id : NULL;
@@ -329,8 +313,7 @@ static void ask_for_files(struct queue *queue, const struct run *run)
 	}
 }
 
-void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t now_ns)
-{
+void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t now_ns) {
 	struct run *run = queue_find_run(queue, number);
 
 	if (run == NULL)
@@ -345,8 +328,7 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 }
 
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct run *run = queue_find_run(queue, number), over;
 	const struct generation *pinned;
 
@@ -376,8 +358,7 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 /* --- of an earlier role --------------------------------------------------------------- */
 
 struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id)
-{
+    const char *id) {
 	for (uint32_t i = 0; i < queue->run_size; i++) {
 		struct run *run = &queue->runs[i];
 
@@ -391,14 +372,12 @@ struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned direc
 	return NULL;
 }
 
-bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns)
-{
+bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns) {
 	return arrival_ns < atomic_load(&queue->engine->role->started_ns);
 }
 
 uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, bool is_local,
-    const char *const ids[], unsigned count, pid_t pid, int64_t now_ns)
-{
+    const char *const ids[], unsigned count, pid_t pid, int64_t now_ns) {
 	struct run *run = mta < GENERATION_MTAS_MAX ? queue_make_run(queue) : NULL;
 
 	if (run == NULL)

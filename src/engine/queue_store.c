@@ -20,8 +20,7 @@
 
 /* --- arrays ------------------------------------------------------------------------ */
 
-bool queue_grow(void **array, uint32_t *size, size_t each)
-{
+bool queue_grow(void **array, uint32_t *size, size_t each) {
 	uint32_t wanted = *size == 0 ? FIRST_SIZE : 2 * *size;
 	void *more;
 
@@ -35,8 +34,7 @@ bool queue_grow(void **array, uint32_t *size, size_t each)
 	return true;
 }
 
-static uint32_t *hash_table(uint32_t size)
-{
+static uint32_t *hash_table(uint32_t size) {
 	uint32_t *table = malloc(size * sizeof(*table));
 
 	if (table != NULL)
@@ -44,8 +42,7 @@ static uint32_t *hash_table(uint32_t size)
 	return table;
 }
 
-bool queue_store_open(struct queue *queue, struct diag *diag)
-{
+bool queue_store_open(struct queue *queue, struct diag *diag) {
 	uint32_t active = queue->settings.message_active_limit, size = HASH_LEAST;
 	struct job_capacity capacity = { .transports = GENERATION_MTAS_MAX * QUEUE_MAILERS,
 		.queues = QUEUES_MOST, .messages = active, .jobs = active };
@@ -84,8 +81,7 @@ bool queue_store_open(struct queue *queue, struct diag *diag)
 	return true;
 }
 
-void queue_store_close(struct queue *queue)
-{
+void queue_store_close(struct queue *queue) {
 	for (uint32_t i = 0; i < queue->domain_end; i++)
 		free(queue->domains[i].name);
 	for (uint32_t i = 0; i < queue->run_size; i++)
@@ -109,15 +105,13 @@ void queue_store_close(struct queue *queue)
 }
 
 uint32_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
-    unsigned salt)
-{
+    unsigned salt) {
 	return (uint32_t)(siphash13(&queue->engine->segment->header->key, text, length) +
 	    salt * UINT32_C(2654435761)) & queue->hash_mask;
 }
 
 void queue_unlink_hash(uint32_t *from, uint32_t what, uint32_t *(*next)(struct queue *,
-    uint32_t), struct queue *queue)
-{
+    uint32_t), struct queue *queue) {
 	while (*from != what)
 		from = next(queue, *from);
 	*from = *next(queue, what);
@@ -125,19 +119,16 @@ void queue_unlink_hash(uint32_t *from, uint32_t what, uint32_t *(*next)(struct q
 
 /* --- messages ------------------------------------------------------------------------ */
 
-static uint32_t *next_message(struct queue *queue, uint32_t message)
-{
+static uint32_t *next_message(struct queue *queue, uint32_t message) {
 	return &queue->messages[message].next_of_hash;
 }
 
-static uint32_t message_bucket(const struct queue *queue, unsigned mta, const char *id)
-{
+static uint32_t message_bucket(const struct queue *queue, unsigned mta, const char *id) {
 	return queue_hash_text(queue, id, strlen(id), mta);
 }
 
 uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id)
-{
+    const char *id) {
 	uint32_t at = queue->message_hash[message_bucket(queue, mta, id)];
 
 	while (at != NONE && (queue->messages[at].mta != mta ||
@@ -148,16 +139,14 @@ uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned di
 }
 
 /* It waits, and nothing of it may go yet. */
-static bool may_be_forgotten(const struct message *m)
-{
+static bool may_be_forgotten(const struct message *m) {
 	return m->state == MESSAGE_WAITS && !m->reading && !m->more_asked &&
 	    !queue_is_placed(m) && m->first_part != NONE;
 }
 
 /* The one that is missed less: of the dead or held dest that fills memory, so that nobody
  * else's mail makes room for that; else what waits longest for its time. */
-static bool is_missed_less(const struct queue *queue, uint32_t a, uint32_t b)
-{
+static bool is_missed_less(const struct queue *queue, uint32_t a, uint32_t b) {
 	const struct message *x = &queue->messages[a], *y = &queue->messages[b];
 
 	if (x->timer == 0 && y->timer == 0)
@@ -169,8 +158,7 @@ static bool is_missed_less(const struct queue *queue, uint32_t a, uint32_t b)
 /* Room for mail that may go: one of some that do not is forgotten, and loaded from the journal
  * or read again by a scan.  Those on the board and in runs are a part of message_most: a few
  * looks find others. */
-bool queue_make_room(struct queue *queue)
-{
+bool queue_make_room(struct queue *queue) {
 	uint32_t out = NONE;
 
 	if (queue->message_count < queue->message_most)
@@ -193,8 +181,7 @@ bool queue_make_room(struct queue *queue)
 }
 
 uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id)
-{
+    const char *id) {
 	uint32_t bucket = message_bucket(queue, mta, id), at, serial = 0;
 	struct message *m;
 
@@ -221,8 +208,7 @@ uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned director
 	return at;
 }
 
-void queue_forget_message(struct queue *queue, uint32_t message)
-{
+void queue_forget_message(struct queue *queue, uint32_t message) {
 	struct message *m = &queue->messages[message];
 
 	queue_unplace(queue, message);
@@ -247,8 +233,7 @@ void queue_forget_message(struct queue *queue, uint32_t message)
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-void queue_link_part(struct queue *queue, uint32_t part, uint32_t dest)
-{
+void queue_link_part(struct queue *queue, uint32_t part, uint32_t dest) {
 	struct part *p = &queue->parts[part];
 	struct dest *d = &queue->dests[dest];
 
@@ -262,8 +247,7 @@ void queue_link_part(struct queue *queue, uint32_t part, uint32_t dest)
 	d->recipients += p->recipients;
 }
 
-void queue_unlink_part(struct queue *queue, uint32_t part)
-{
+void queue_unlink_part(struct queue *queue, uint32_t part) {
 	struct part *p = &queue->parts[part];
 	struct dest *d = &queue->dests[p->dest];
 
@@ -278,8 +262,7 @@ void queue_unlink_part(struct queue *queue, uint32_t part)
 }
 
 uint32_t queue_make_part(struct queue *queue, uint32_t message, uint32_t domain,
-    uint32_t recipients)
-{
+    uint32_t recipients) {
 	struct message *m = &queue->messages[message];
 	uint32_t at = queue->part_free;
 
@@ -301,8 +284,7 @@ uint32_t queue_make_part(struct queue *queue, uint32_t message, uint32_t domain,
 	return at;
 }
 
-void queue_drop_parts(struct queue *queue, uint32_t message)
-{
+void queue_drop_parts(struct queue *queue, uint32_t message) {
 	struct message *m = &queue->messages[message];
 
 	while (m->first_part != NONE) {

@@ -6,14 +6,12 @@
  */
 #include "engine/queue_internal.h"
 
-static bool is_before(const struct queue *queue, uint32_t a, uint32_t b)
-{
+static bool is_before(const struct queue *queue, uint32_t a, uint32_t b) {
 	return queue->messages[queue->timers[a]].due_ns <
 	    queue->messages[queue->timers[b]].due_ns;
 }
 
-static void swap_timers(struct queue *queue, uint32_t a, uint32_t b)
-{
+static void swap_timers(struct queue *queue, uint32_t a, uint32_t b) {
 	uint32_t message = queue->timers[a];
 
 	queue->timers[a] = queue->timers[b];
@@ -22,8 +20,7 @@ static void swap_timers(struct queue *queue, uint32_t a, uint32_t b)
 	queue->messages[queue->timers[b]].timer = b + 1;
 }
 
-static void sift(struct queue *queue, uint32_t at)
-{
+static void sift(struct queue *queue, uint32_t at) {
 	while (at > 0 && is_before(queue, at, (at - 1) / 2)) {
 		swap_timers(queue, at, (at - 1) / 2);
 		at = (at - 1) / 2;
@@ -41,8 +38,7 @@ static void sift(struct queue *queue, uint32_t at)
 	}
 }
 
-void queue_clear_timer(struct queue *queue, uint32_t message)
-{
+void queue_clear_timer(struct queue *queue, uint32_t message) {
 	uint32_t at = queue->messages[message].timer, last;
 
 	if (at == 0)
@@ -56,8 +52,7 @@ void queue_clear_timer(struct queue *queue, uint32_t message)
 	sift(queue, at - 1);
 }
 
-void queue_set_timer(struct queue *queue, uint32_t message)
-{
+void queue_set_timer(struct queue *queue, uint32_t message) {
 	struct message *m = &queue->messages[message];
 	int64_t due_ns = m->more_ns > 0 ? m->more_ns : INT64_MAX;
 

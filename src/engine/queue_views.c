@@ -11,8 +11,7 @@
 
 #include "engine/queue_internal.h"
 
-static enum queue_wait wait_of(const struct queue *queue, const struct part *p)
-{
+static enum queue_wait wait_of(const struct queue *queue, const struct part *p) {
 	const struct message *m = &queue->messages[p->message];
 
 	if (m->reading || m->state == MESSAGE_AWAITED)
@@ -38,8 +37,7 @@ static enum queue_wait wait_of(const struct queue *queue, const struct part *p)
 	return (enum queue_wait)queue->dests[p->dest].wait;
 }
 
-static void fill(const struct queue *queue, uint32_t part, struct queue_row *row)
-{
+static void fill(const struct queue *queue, uint32_t part, struct queue_row *row) {
 	const struct part *p = &queue->parts[part];
 	const struct message *m = &queue->messages[p->message];
 	const struct dest *d = &queue->dests[p->dest];
@@ -62,8 +60,7 @@ static void fill(const struct queue *queue, uint32_t part, struct queue_row *row
 
 /* One after another: a part that goes on with the row before, of the same message and for the
  * same dest, and waits for the same. */
-static bool joins(const struct queue_row *row, const struct queue_row *next)
-{
+static bool joins(const struct queue_row *row, const struct queue_row *next) {
 	return row->id == next->id && row->destination == next->destination &&
 	    row->wait == next->wait && row->due_ns == next->due_ns;
 }
@@ -75,8 +72,7 @@ struct by_age {
 	uint32_t message, part;
 };
 
-static int compare_age(const void *a, const void *b)
-{
+static int compare_age(const void *a, const void *b) {
 	const struct by_age *x = a, *y = b;
 
 	if (x->arrival_ns != y->arrival_ns)
@@ -85,8 +81,7 @@ static int compare_age(const void *a, const void *b)
 }
 
 /* The parts of a dest, oldest first; NULL: no memory. */
-static struct by_age *sorted(const struct queue *queue, const struct dest *d)
-{
+static struct by_age *sorted(const struct queue *queue, const struct dest *d) {
 	struct by_age *list = malloc((d->part_count + 1) * sizeof(*list));
 	size_t count = 0;
 
@@ -103,8 +98,7 @@ static struct by_age *sorted(const struct queue *queue, const struct dest *d)
 }
 
 static bool each_of(const struct queue *queue, const struct dest *d,
-    bool (*each)(void *context, const struct queue_row *row), void *context)
-{
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct by_age *list = sorted(queue, d);
 	struct queue_row row, next;
 	bool goes_on = true;
@@ -130,14 +124,12 @@ struct by_name {
 	uint32_t dest;
 };
 
-static int compare_name(const void *a, const void *b)
-{
+static int compare_name(const void *a, const void *b) {
 	return strcmp(((const struct by_name *)a)->name, ((const struct by_name *)b)->name);
 }
 
 static struct by_name *dests_by_name(const struct queue *queue, const char *destination,
-    const struct queue_journal_list *journal, size_t *count)
-{
+    const struct queue_journal_list *journal, size_t *count) {
 	struct by_name *list = malloc((queue->dest_count + 1) * sizeof(*list));
 
 	*count = 0;
@@ -154,8 +146,7 @@ static struct by_name *dests_by_name(const struct queue *queue, const char *dest
 }
 
 void queue_each(struct queue *queue, const char *destination, int64_t now_ns,
-    bool (*each)(void *context, const struct queue_row *row), void *context)
-{
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct by_name *list;
 	size_t count;
 
@@ -169,8 +160,7 @@ void queue_each(struct queue *queue, const char *destination, int64_t now_ns,
 
 /* Of all that waits for a dest that is open: what goes first, or is nearest to it. */
 static bool comes_before(enum queue_wait wait, int64_t due_ns,
-    const struct queue_destination_row *row)
-{
+    const struct queue_destination_row *row) {
 	if (wait == QUEUE_WAITS_FOR_TURN || row->wait == QUEUE_WAITS_FOR_TURN)
 		return wait == QUEUE_WAITS_FOR_TURN;
 	if (wait == QUEUE_WAITS_RUNNING || row->wait == QUEUE_WAITS_RUNNING)
@@ -179,8 +169,7 @@ static bool comes_before(enum queue_wait wait, int64_t due_ns,
 }
 
 static void fill_destination(const struct queue *queue, const struct dest *d,
-    struct queue_destination_row *row)
-{
+    struct queue_destination_row *row) {
 	*row = (struct queue_destination_row){ .destination = d->owner.name,
 		.messages = d->part_count, .recipients = d->recipients, .running = d->runs,
 		.window = d->window, .wait = (enum queue_wait)d->wait,
@@ -207,8 +196,7 @@ static void fill_destination(const struct queue *queue, const struct dest *d,
 
 void queue_each_destination(struct queue *queue, const struct queue_journal_list *journal,
     int64_t now_ns, bool (*each)(void *context, const struct queue_destination_row *row),
-    void *context)
-{
+    void *context) {
 	const struct generation *pinned = queue_pin(queue, now_ns);
 	struct queue_destination_row row;
 	struct by_name *list;
@@ -232,8 +220,7 @@ void queue_each_destination(struct queue *queue, const struct queue_journal_list
 /* --- next ------------------------------------------------------------------------------ */
 
 static bool tell_next(const struct queue *queue, uint32_t part, enum queue_why why,
-    bool (*each)(void *context, const struct queue_next *next), void *context)
-{
+    bool (*each)(void *context, const struct queue_next *next), void *context) {
 	struct queue_next next = { .why = why };
 
 	fill(queue, part, &next.row);
@@ -248,8 +235,7 @@ struct telling {
 
 /* What may go of the file by the mailer; `but`: a part that was told. */
 static bool tell_parts(const struct queue *queue, uint32_t message, unsigned mailer,
-    uint32_t but, enum queue_why why, const struct telling *telling)
-{
+    uint32_t but, enum queue_why why, const struct telling *telling) {
 	uint32_t part = queue->messages[message].first_part;
 
 	for (; part != NONE && *telling->most > 0; part = queue->parts[part].next_of_message) {
@@ -268,8 +254,7 @@ static bool tell_parts(const struct queue *queue, uint32_t message, unsigned mai
 
 /* The part that the board has next, or NONE. */
 static uint32_t first_part(struct queue *queue, uint32_t transport, int64_t now_ns,
-    enum queue_why *why)
-{
+    enum queue_why *why) {
 	struct job_why peek;
 
 	if (queue->settings.discipline == QUEUE_FIRST_COME ||
@@ -284,8 +269,7 @@ static uint32_t first_part(struct queue *queue, uint32_t transport, int64_t now_
 /* All that may go of it, in the scheduler's order: the files of an envelope one after another,
  * the one that is first before all. */
 static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
-    const struct telling *telling)
-{
+    const struct telling *telling) {
 	uint32_t transport = queue_mailer_of(queue, mta, mailer)->transport, at, message;
 	enum queue_why why = QUEUE_WHY_CURRENT;
 	uint32_t part = first_part(queue, transport, now_ns, &why);
@@ -314,8 +298,7 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
 }
 
 void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
-    bool (*each)(void *context, const struct queue_next *next), void *context)
-{
+    bool (*each)(void *context, const struct queue_next *next), void *context) {
 	const struct telling telling = { &most, each, context };
 
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++)
@@ -327,8 +310,7 @@ void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
 /* --- runs and sums ----------------------------------------------------------------------- */
 
 void queue_each_run(struct queue *queue, int64_t now_ns,
-    bool (*each)(void *context, const struct queue_run_row *row), void *context)
-{
+    bool (*each)(void *context, const struct queue_run_row *row), void *context) {
 	(void)now_ns;
 	for (uint32_t i = 0; i < queue->run_size; i++) {
 		const struct run *run = &queue->runs[i];

@@ -22,12 +22,11 @@
 enum share_state {
 	SHARE_LEASED,		/* `leased` counts until until_ns */
 	SHARE_ENDED,		/* only `fixed` does */
-	SHARE_ALONE,		/* the whole limit does (cluster.without = "alone"): be loud */
+	SHARE_ALONE,		/* the whole limit does (cluster.when_unreachable = "alone"): be loud */
 };
 
 /* What a decision says of it. */
-static inline enum lease share_lease(enum share_state state)
-{
+static inline enum lease share_lease(enum share_state state) {
 	return state == SHARE_LEASED ? LEASE_HELD : LEASE_ENDED;
 }
 

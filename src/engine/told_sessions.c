@@ -5,8 +5,7 @@
 #include "engine/internal.h"
 
 void engine_session_gone(struct engine *engine, const struct generation *generation,
-    const struct question *question, int64_t said_ns, int64_t now_ns)
-{
+    const struct question *question, int64_t said_ns, int64_t now_ns) {
 	const struct session_key key = { question->client, question->client_port,
 		SESSION_INBOUND };
 	struct session_ref ref = { .slot = 0 };

@@ -24,8 +24,7 @@
 
 enum states_locked windows_lock(struct state_lock *lock, struct engine *engine,
     const struct window_owner *owner, const struct window_rules *rules, int64_t now_ns,
-    enum states_create create, struct window_change *change)
-{
+    enum states_create create, struct window_change *change) {
 	*change = (struct window_change){ .died = false };
 	if (!states_aim(engine->segment, owner->name, strlen(owner->name), lock))
 		return STATES_UNKNOWN;
@@ -33,8 +32,7 @@ enum states_locked windows_lock(struct state_lock *lock, struct engine *engine,
 }
 
 enum states_locked windows_lock_aimed(struct state_lock *lock, const struct window_rules *rules,
-    int64_t now_ns, enum states_create create, struct window_change *change)
-{
+    int64_t now_ns, enum states_create create, struct window_change *change) {
 	enum states_locked result = states_lock(lock, now_ns, create);
 	struct destination_state *state = &lock->state;
 
@@ -56,8 +54,7 @@ enum states_locked windows_lock_aimed(struct state_lock *lock, const struct wind
 /* --- what it says -------------------------------------------------------------- */
 
 static void fill_view(const struct destination_state *state,
-    const struct window_settings *settings, int64_t now_ns, struct window_view *out)
-{
+    const struct window_settings *settings, int64_t now_ns, struct window_view *out) {
 	const struct window *window = &state->window;
 	bool stopped = window_is_shut(window);
 
@@ -82,8 +79,7 @@ static void fill_view(const struct destination_state *state,
 }
 
 void windows_view_new(const struct generation *generation, unsigned mta, int64_t now_ns,
-    struct window_view *out)
-{
+    struct window_view *out) {
 	static const struct window_owner owner = { .kind = DESTINATION_DOMAIN,
 		.provider = JUDGE_NONE };
 	struct destination_window new = { .state = { .begun = true } };
@@ -98,8 +94,7 @@ void windows_view_new(const struct generation *generation, unsigned mta, int64_t
 }
 
 bool windows_view(const struct engine *engine, const struct generation *generation,
-    const struct window_owner *owner, int64_t now_ns, struct window_view *out)
-{
+    const struct window_owner *owner, int64_t now_ns, struct window_view *out) {
 	struct destination_window found;
 	struct window_change ignored;
 	struct window_rules rules;
@@ -126,34 +121,29 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	return out->known;
 }
 
-const char *windows_by_word(unsigned by)
-{
+const char *windows_by_word(unsigned by) {
 	const char *word = decided_by_word(by);
 
 	return word == NULL ? "-" : word;
 }
 
 const char *windows_node_name(const struct engine *engine, unsigned node,
-    char out[SHARED_NODE_NAME_MAX + 1])
-{
+    char out[SHARED_NODE_NAME_MAX + 1]) {
 	return shared_node_name(engine->segment, node, out);
 }
 
-bool windows_observed(const struct generation *generation, const struct window_owner *owner)
-{
+bool windows_observed(const struct generation *generation, const struct window_owner *owner) {
 	(void)owner;
 	return generation->outbound_observe != 0;
 }
 
-static uint64_t seconds_left(int64_t until_ns, int64_t now_ns)
-{
+static uint64_t seconds_left(int64_t until_ns, int64_t now_ns) {
 	return until_ns <= now_ns ? 0 :
 	    (uint64_t)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
 }
 
 const char *windows_text(const struct window_owner *owner, const struct window_view *view,
-    int64_t now_ns, char out[WINDOW_TEXT_MAX + 1])
-{
+    int64_t now_ns, char out[WINDOW_TEXT_MAX + 1]) {
 	const char *what = view->state == WINDOW_HELD ? "held" : "suspended";
 	char name[SEGMENT_NAME_MAX + 1], id[DECISION_ID_MAX];
 	size_t length;
@@ -173,8 +163,7 @@ const char *windows_text(const struct window_owner *owner, const struct window_v
 	return out;
 }
 
-const char *windows_reason(const char *text, size_t length, char out[WINDOW_REASON_MAX + 1])
-{
+const char *windows_reason(const char *text, size_t length, char out[WINDOW_REASON_MAX + 1]) {
 	size_t used = 0;
 
 	for (size_t i = 0; i < length && used < WINDOW_REASON_MAX; i++) {
@@ -192,21 +181,18 @@ const char *windows_reason(const char *text, size_t length, char out[WINDOW_REAS
 	return out;
 }
 
-const char *windows_state_word(enum window_state state)
-{
+const char *windows_state_word(enum window_state state) {
 	return window_state_word(state);
 }
 
-const char *windows_law_word(enum window_law law)
-{
+const char *windows_law_word(enum window_law law) {
 	return window_law_word(law);
 }
 
 /* --- recipients and classes ------------------------------------------------------ */
 
 bool windows_recipient_held(const struct engine *engine, const struct generation *generation,
-    const char *recipient, size_t length, int64_t now_ns, struct window_held *out)
-{
+    const char *recipient, size_t length, int64_t now_ns, struct window_held *out) {
 	struct recipient_held held;
 
 	if (!recipients_find(engine->segment, recipient, length, RECIPIENT_ANY_MTA, now_ns,
@@ -219,8 +205,7 @@ bool windows_recipient_held(const struct engine *engine, const struct generation
 	return true;
 }
 
-void windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1])
-{
+void windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1]) {
 	/* not secret: the same wherever it is held */
 	static const struct siphash_key key = { UINT64_C(0x706f737465726e2e),
 		UINT64_C(0x636c6173732e6e61) };
@@ -243,8 +228,7 @@ void windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1])
 }
 
 bool windows_class_held(const struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, struct window_held *out)
-{
+    uint32_t class_index, int64_t now_ns, struct window_held *out) {
 	const struct generation_class *class;
 	struct destination_window found;
 	char name[SEGMENT_NAME_MAX + 1];
@@ -270,15 +254,13 @@ bool windows_class_held(const struct engine *engine, const struct generation *ge
  * to hand mail out, and a delivery may take its time. */
 #define CANARY_PATIENCE_NS	(120 * NS_PER_SECOND)
 
-int64_t windows_canary_end_ns(int64_t now_ns)
-{
+int64_t windows_canary_end_ns(int64_t now_ns) {
 	return now_ns + CANARY_PATIENCE_NS;
 }
 
 /* Which lane a canary goes by: in the flags, while it is out; there, one more than the
  * lane's place in the list of the mail server, or 0: the lane of 1. */
-static uint8_t lane_flags(const struct generation *generation, unsigned mta, uint32_t lane)
-{
+static uint8_t lane_flags(const struct generation *generation, unsigned mta, uint32_t lane) {
 	const struct generation_mta *list = &generation->mtas[mta];
 
 	for (unsigned i = 0; mta < generation->mta_count && i < list->lane_count &&
@@ -289,8 +271,7 @@ static uint8_t lane_flags(const struct generation *generation, unsigned mta, uin
 }
 
 bool windows_is_canary_lane(const struct generation *generation, unsigned mta, uint32_t lane,
-    const struct destination_state *state)
-{
+    const struct destination_state *state) {
 	uint8_t flags = state->flags & WINDOW_LANE_FLAGS;
 
 	if (state->window.canary_out == 0 || lane == 0)
@@ -299,8 +280,7 @@ bool windows_is_canary_lane(const struct generation *generation, unsigned mta, u
 }
 
 bool windows_issue_canary(struct engine *engine, const struct generation *generation,
-    const struct window_owner *owner, unsigned mta, uint32_t lane, int64_t now_ns)
-{
+    const struct window_owner *owner, unsigned mta, uint32_t lane, int64_t now_ns) {
 	struct window_change change;
 	struct window_rules rules;
 	struct state_lock lock;
@@ -332,23 +312,20 @@ bool windows_issue_canary(struct engine *engine, const struct generation *genera
 /* --- reports ----------------------------------------------------------------------- */
 
 void windows_listen(struct engine *engine,
-    bool (*report)(void *context, const struct window_report *), void *context)
-{
+    bool (*report)(void *context, const struct window_report *), void *context) {
 	engine->window_listener = report;
 	engine->window_context = context;
 }
 
 /* By what it was held until it came back. */
-static uint64_t cause_of_back(const struct engine *engine, const struct window_report *report)
-{
+static uint64_t cause_of_back(const struct engine *engine, const struct window_report *report) {
 	struct destination_window found;
 
 	return states_find(engine->segment, report->name, report->name_length, &found) ?
 	    found.event : 0;
 }
 
-void windows_report(struct engine *engine, struct window_report *report)
-{
+void windows_report(struct engine *engine, struct window_report *report) {
 	if (report->what == WINDOW_BACK && report->cause == 0)
 		report->cause = cause_of_back(engine, report);
 	decided_note_window(engine, report);
@@ -360,8 +337,7 @@ void windows_report(struct engine *engine, struct window_report *report)
 
 struct window_report windows_report_of(const struct generation *generation,
     const struct window_owner *owner, const struct destination_state *state,
-    const struct window_settings *settings, enum window_happened what, int64_t now_ns)
-{
+    const struct window_settings *settings, enum window_happened what, int64_t now_ns) {
 	const struct window *window = &state->window;
 	bool stopped = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
 
@@ -382,8 +358,7 @@ struct window_report windows_report_of(const struct generation *generation,
 void windows_report_back(struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, const struct destination_state *state,
     const struct window_settings *settings, const struct window_change *change,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct window_report report;
 
 	if (!change->revived)

@@ -30,8 +30,7 @@ struct windows_places {
 
 /* --- what the process has --------------------------------------------------------- */
 
-static struct place *new_place(struct windows_places *places)
-{
+static struct place *new_place(struct windows_places *places) {
 	size_t size = places->size == 0 ? 4 : 2 * places->size;
 	struct place *list;
 
@@ -45,8 +44,7 @@ static struct place *new_place(struct windows_places *places)
 	return &places->list[places->count];
 }
 
-static void take_over(void *context, const struct flight_seen *seen)
-{
+static void take_over(void *context, const struct flight_seen *seen) {
 	struct windows_places *places = context;
 	struct place *place;
 
@@ -63,8 +61,7 @@ static void take_over(void *context, const struct flight_seen *seen)
 }
 
 struct windows_places *windows_places_open(struct engine *engine,
-    const struct process_identity *process)
-{
+    const struct process_identity *process) {
 	struct windows_places *places = calloc(1, sizeof(*places));
 
 	if (places == NULL)
@@ -75,8 +72,7 @@ struct windows_places *windows_places_open(struct engine *engine,
 	return places;
 }
 
-void windows_places_close(struct windows_places **places, bool over, int64_t now_ns)
-{
+void windows_places_close(struct windows_places **places, bool over, int64_t now_ns) {
 	struct windows_places *old = *places;
 
 	if (old == NULL)
@@ -88,8 +84,7 @@ void windows_places_close(struct windows_places **places, bool over, int64_t now
 	*places = NULL;
 }
 
-void windows_places_keep_one(struct windows_places *places, const char *name, int64_t now_ns)
-{
+void windows_places_keep_one(struct windows_places *places, const char *name, int64_t now_ns) {
 	for (size_t i = places->count; i-- > 0;) {
 		if (strcmp(places->list[i].name, name) == 0)
 			continue;
@@ -98,8 +93,7 @@ void windows_places_keep_one(struct windows_places *places, const char *name, in
 	}
 }
 
-static struct place *find_place(struct windows_places *places, const char *name)
-{
+static struct place *find_place(struct windows_places *places, const char *name) {
 	for (size_t i = 0; i < places->count; i++)
 		if (strcmp(places->list[i].name, name) == 0)
 			return &places->list[i];
@@ -124,15 +118,13 @@ struct window_asking {
 };
 
 /* Another recipient of a message that goes there already, by the same process. */
-static bool is_same_message(const struct window_asking *asking)
-{
+static bool is_same_message(const struct window_asking *asking) {
 	return asking->place != NULL && asking->attempt.queue_hash != 0 &&
 	    asking->place->last.queue_hash == asking->attempt.queue_hash;
 }
 
 /* Nothing is changed here. */
-static enum window_answer decide(const struct window_asking *asking)
-{
+static enum window_answer decide(const struct window_asking *asking) {
 	const struct destination_state *state = &asking->lock.state;
 	const struct window *window = &state->window;
 	uint32_t running = windows_running(state), most = asking->most;
@@ -153,8 +145,7 @@ static enum window_answer decide(const struct window_asking *asking)
 
 /* The level that the message asks for: those that only ask have no connection yet, and
  * may get none. */
-static uint16_t level_of(const struct window_asking *asking)
-{
+static uint16_t level_of(const struct window_asking *asking) {
 	static const struct flight_ref none;
 
 	return (uint16_t)(1 + flights_others_connected(&asking->lock,
@@ -163,8 +154,7 @@ static uint16_t level_of(const struct window_asking *asking)
 }
 
 /* The process goes, so it is counted.  What cannot be counted goes all the same. */
-static void take(struct window_asking *asking)
-{
+static void take(struct window_asking *asking) {
 	struct destination_state *state = &asking->lock.state;
 	bool canary = asking->out->answer == WINDOW_GO_CANARY;
 	bool has = asking->place != NULL;
@@ -198,8 +188,7 @@ static void take(struct window_asking *asking)
 
 /* By the window, and by this node's share of a ceiling that a cluster divides: who takes the
  * last place has more asked for, before the next one comes. */
-static uint32_t most_here(const struct window_asking *asking)
-{
+static uint32_t most_here(const struct window_asking *asking) {
 	const struct state_lock *lock = &asking->lock;
 	uint32_t window = asking->out->window, most;
 	struct shared_seen shared;
@@ -218,8 +207,7 @@ static uint32_t most_here(const struct window_asking *asking)
 }
 
 /* Under the lock. */
-static void answer(struct window_asking *asking, bool observe)
-{
+static void answer(struct window_asking *asking, bool observe) {
 	struct destination_state *state = &asking->lock.state;
 	struct window_asked *out = asking->out;
 
@@ -245,8 +233,7 @@ static void answer(struct window_asking *asking, bool observe)
 }
 
 /* A place that is not the process's any more is forgotten. */
-static void keep_place(struct window_asking *asking)
-{
+static void keep_place(struct window_asking *asking) {
 	struct windows_places *places = asking->question->places;
 
 	if (asking->fresh == NULL || asking->fresh->ref.number == 0)
@@ -261,8 +248,7 @@ static void keep_place(struct window_asking *asking)
 	places->count++;
 }
 
-static void count(struct engine *engine, const struct window_asked *out)
-{
+static void count(struct engine *engine, const struct window_asked *out) {
 	if (out->answer == WINDOW_GO_CANARY)
 		engine_count(engine, COUNTER_CANARIES, 1);
 	if (out->observed)
@@ -272,8 +258,7 @@ static void count(struct engine *engine, const struct window_asked *out)
 }
 
 void windows_ask(struct engine *engine, const struct generation *generation,
-    const struct window_question *question, int64_t now_ns, struct window_asked *out)
-{
+    const struct window_question *question, int64_t now_ns, struct window_asked *out) {
 	const struct window_owner *owner = question->owner;
 	struct window_asking asking = { .generation = generation, .question = question,
 		.out = out, .now_ns = now_ns };
@@ -310,8 +295,7 @@ void windows_ask(struct engine *engine, const struct generation *generation,
 }
 
 void windows_connected(struct engine *engine, const struct generation *generation,
-    const struct window_question *question, int64_t now_ns)
-{
+    const struct window_question *question, int64_t now_ns) {
 	const struct window_owner *owner = question->owner;
 	struct window_asking asking = { .generation = generation, .question = question,
 		.now_ns = now_ns,

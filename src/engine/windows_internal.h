@@ -60,8 +60,7 @@ bool windows_may_send_canary(const struct state_lock *lock, int64_t now_ns);
 int64_t windows_canary_end_ns(int64_t now_ns);
 
 /* All that runs there, as far as anybody knows. */
-static inline uint32_t windows_running(const struct destination_state *state)
-{
+static inline uint32_t windows_running(const struct destination_state *state) {
 	return (uint32_t)state->in_flight + state->running;
 }
 

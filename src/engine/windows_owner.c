@@ -15,14 +15,12 @@
 
 #define PROVIDER_LENGTH	(sizeof(WINDOW_PROVIDER_PREFIX) - 1)
 
-static bool begins_with(const char *name, size_t length, const char *prefix)
-{
+static bool begins_with(const char *name, size_t length, const char *prefix) {
 	return length > strlen(prefix) && text_equal_nocase(name, prefix, strlen(prefix));
 }
 
 static void set_provider(const struct generation *generation, uint32_t provider,
-    struct window_owner *out)
-{
+    struct window_owner *out) {
 	out->kind = DESTINATION_PROVIDER;
 	out->provider = provider;
 	snprintf(out->name, sizeof(out->name), WINDOW_PROVIDER_PREFIX "%s",
@@ -30,8 +28,7 @@ static void set_provider(const struct generation *generation, uint32_t provider,
 }
 
 bool windows_owner_named(const struct generation *generation, const char *name,
-    size_t length, struct window_owner *out)
-{
+    size_t length, struct window_owner *out) {
 	size_t prefix;
 
 	*out = (struct window_owner){ .provider = JUDGE_NONE };
@@ -57,14 +54,12 @@ bool windows_owner_named(const struct generation *generation, const char *name,
 }
 
 /* The owner's name without the transport that it is of. */
-static const char *bare_name(const struct window_owner *owner)
-{
+static const char *bare_name(const struct window_owner *owner) {
 	return owner->name + generation_transport_prefix(owner->name, strlen(owner->name));
 }
 
 bool windows_owner_by_transport(const struct generation *generation, unsigned mta,
-    struct window_owner *out)
-{
+    struct window_owner *out) {
 	return out->kind == DESTINATION_NONE || mta >= generation->mta_count ||
 	    judge_transport_name(generation, &generation->mtas[mta], out->name);
 }
@@ -72,8 +67,7 @@ bool windows_owner_by_transport(const struct generation *generation, unsigned mt
 /* Does the mail server give its mail for the domain to the relay that all its mail goes
  * to?  An entry of its transport maps may say otherwise. */
 static bool is_by_relayhost(const struct generation *generation, unsigned mta,
-    const struct destination_seen *seen)
-{
+    const struct destination_seen *seen) {
 	const struct generation_mta *row = generation->mtas;
 	const char *relayhost;
 
@@ -90,8 +84,7 @@ static bool is_by_relayhost(const struct generation *generation, unsigned mta,
  * *certain becomes false where other mail servers reach the domain, too, and it may be any. */
 static const struct address *find_relayhost(const struct engine *engine,
     const struct generation *generation, unsigned mta, const struct destination_seen *seen,
-    bool *certain)
-{
+    bool *certain) {
 	char relay[SEGMENT_NAME_MAX + 1];
 	struct address literal;
 	bool bracketed;
@@ -112,8 +105,7 @@ static const struct address *find_relayhost(const struct engine *engine,
 
 /* "[192.0.2.1]:25", as the judge writes it. */
 static void set_relay(const struct generation *generation, unsigned mta,
-    const struct address *relay, struct window_owner *out)
-{
+    const struct address *relay, struct window_owner *out) {
 	char address[ADDRESS_TEXT_MAX];
 
 	address_format(relay, address);
@@ -123,8 +115,7 @@ static void set_relay(const struct generation *generation, unsigned mta,
 }
 
 bool windows_roll_up(const struct engine *engine, const struct generation *generation,
-    const struct destination_seen *seen, unsigned mta, struct window_owner *out)
-{
+    const struct destination_seen *seen, unsigned mta, struct window_owner *out) {
 	char relay[SEGMENT_NAME_MAX + 1];
 	bool certain = true;
 	uint32_t provider;
@@ -147,8 +138,7 @@ bool windows_roll_up(const struct engine *engine, const struct generation *gener
 	return true;
 }
 
-static bool is_held_by_hand(const struct engine *engine, const struct window_owner *owner)
-{
+static bool is_held_by_hand(const struct engine *engine, const struct window_owner *owner) {
 	struct destination_window own;
 
 	return states_find(engine->segment, owner->name, strlen(owner->name), &own) &&
@@ -158,8 +148,7 @@ static bool is_held_by_hand(const struct engine *engine, const struct window_own
 /* The window of a transport stands for *out, but where somebody holds by hand what mail of all
  * transports runs by: `alone` or that. */
 static bool owner_of_transport(const struct engine *engine, const struct generation *generation,
-    const struct window_owner *alone, unsigned mta, struct window_owner *out)
-{
+    const struct window_owner *alone, unsigned mta, struct window_owner *out) {
 	struct window_owner all = *out, own = *alone;
 
 	if (!windows_owner_by_transport(generation, mta, out) ||
@@ -177,8 +166,7 @@ static bool owner_of_transport(const struct engine *engine, const struct generat
 }
 
 bool windows_owner_of_mta(const struct engine *engine, const struct generation *generation,
-    const struct destination_seen *seen, unsigned mta, struct window_owner *out)
-{
+    const struct destination_seen *seen, unsigned mta, struct window_owner *out) {
 	struct window_owner alone;
 	bool certain;
 
@@ -198,8 +186,7 @@ bool windows_owner_of_mta(const struct engine *engine, const struct generation *
 
 /* The row by which mail for the domain goes: of the first mail server that was seen to deliver
  * there. */
-static unsigned row_of(const struct generation *generation, const struct destination_seen *seen)
-{
+static unsigned row_of(const struct generation *generation, const struct destination_seen *seen) {
 	unsigned bits = seen->cloned_by | seen->other_by;
 
 	for (unsigned i = 0; i < generation->mta_count; i++) {
@@ -215,15 +202,13 @@ static unsigned row_of(const struct generation *generation, const struct destina
 }
 
 void windows_owner_seen(const struct engine *engine, const struct generation *generation,
-    const struct destination_seen *seen, struct window_owner *out)
-{
+    const struct destination_seen *seen, struct window_owner *out) {
 	(void)windows_owner_of_mta(engine, generation, seen, row_of(generation, seen), out);
 }
 
 /* Nothing was seen of the domain *out: the site may send it by a transport. */
 static void owner_of_new(const struct generation *generation, unsigned mta,
-    struct window_owner *out)
-{
+    struct window_owner *out) {
 	for (unsigned i = 0; mta >= generation->mta_count && i < generation->mta_count; i++) {
 		unsigned row = generation_site_transport(generation, i, out->name,
 		    strlen(out->name));
@@ -236,8 +221,7 @@ static void owner_of_new(const struct generation *generation, unsigned mta,
 
 /* "TRANSPORT:example.com": mail of that transport alone. */
 static void owner_by_name(const struct engine *engine, const struct generation *generation,
-    size_t prefix, unsigned mta, struct window_owner *out)
-{
+    size_t prefix, unsigned mta, struct window_owner *out) {
 	unsigned row = generation_find_transport(generation, mta >= generation->mta_count ?
 	    GENERATION_MTAS_MAX : generation_parent(generation, mta), out->name, prefix - 1);
 	struct window_owner named = *out;
@@ -250,8 +234,7 @@ static void owner_by_name(const struct engine *engine, const struct generation *
 }
 
 void windows_owner_by(const struct engine *engine, const struct generation *generation,
-    const char *destination, size_t length, unsigned mta, struct window_owner *out)
-{
+    const char *destination, size_t length, unsigned mta, struct window_owner *out) {
 	struct destination_seen seen;
 	struct address address;
 	const char *bare = destination;
@@ -283,14 +266,12 @@ void windows_owner_by(const struct engine *engine, const struct generation *gene
 }
 
 void windows_owner(const struct engine *engine, const struct generation *generation,
-    const char *destination, size_t length, struct window_owner *out)
-{
+    const char *destination, size_t length, struct window_owner *out) {
 	windows_owner_by(engine, generation, destination, length, GENERATION_MTAS_MAX, out);
 }
 
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
-    const char *host, size_t length, unsigned mta, struct window_owner *out)
-{
+    const char *host, size_t length, unsigned mta, struct window_owner *out) {
 	char name[JUDGE_NAME_MAX + 1];
 	const char *bare = host;
 	size_t bare_length = text_bare_host(&bare, length);
@@ -306,14 +287,12 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 }
 
 unsigned windows_mta(const struct engine *engine, const struct generation *generation,
-    const struct window_owner *owner)
-{
+    const struct window_owner *owner) {
 	return generation_window_mta(generation, owner->name, strlen(owner->name),
 	    windows_seen_bits(engine, owner));
 }
 
-unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner)
-{
+unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner) {
 	struct destination_seen seen;
 
 	if (!destinations_find(engine->segment, owner->name, strlen(owner->name), &seen))
@@ -322,8 +301,7 @@ unsigned windows_seen_bits(const struct engine *engine, const struct window_owne
 }
 
 void windows_rules(const struct generation *generation, unsigned mta,
-    const struct window_owner *owner, struct window_rules *out)
-{
+    const struct window_owner *owner, struct window_rules *out) {
 	out->debug = generation_window_settings(generation, mta, owner->name,
 	    strlen(owner->name), owner->provider, &out->settings);
 }

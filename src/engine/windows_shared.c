@@ -14,8 +14,7 @@
 #include "policy/share.h"
 
 uint32_t windows_share(const struct generation *generation, const struct window_owner *owner,
-    const struct window_settings *settings, const struct shared_seen *shared, int64_t now_ns)
-{
+    const struct window_settings *settings, const struct shared_seen *shared, int64_t now_ns) {
 	const struct generation_cluster *cluster = &generation->cluster;
 	uint32_t most = shared_most(shared, now_ns), fixed;
 
@@ -30,8 +29,7 @@ uint32_t windows_share(const struct generation *generation, const struct window_
 
 void windows_view_shared(const struct generation *generation, const struct window_owner *owner,
     const struct window_settings *settings, const struct shared_seen *shared, int64_t now_ns,
-    struct window_view *out)
-{
+    struct window_view *out) {
 	out->hold_node = shared->hold_node;
 	out->hold_id = shared->hold_id;
 	out->hold_by = shared->hold_by;
@@ -50,8 +48,7 @@ void windows_view_shared(const struct generation *generation, const struct windo
 }
 
 void windows_want(const struct engine *engine, const struct window_owner *owner,
-    const struct window_view *view, uint32_t places, int64_t now_ns)
-{
+    const struct window_view *view, uint32_t places, int64_t now_ns) {
 	struct state_key key;
 
 	/* what is stopped needs no places */
@@ -62,8 +59,7 @@ void windows_want(const struct engine *engine, const struct window_owner *owner,
 }
 
 void windows_want_canary(const struct engine *engine, const struct window_owner *owner,
-    const struct window_view *view, int64_t now_ns)
-{
+    const struct window_view *view, int64_t now_ns) {
 	struct state_key key;
 
 	if (view->canary_waits &&
@@ -71,8 +67,7 @@ void windows_want_canary(const struct engine *engine, const struct window_owner 
 		shared_ask_canary(engine->segment, key.hash, now_ns);
 }
 
-bool windows_may_send_canary(const struct state_lock *lock, int64_t now_ns)
-{
+bool windows_may_send_canary(const struct state_lock *lock, int64_t now_ns) {
 	struct shared_seen shared;
 
 	if (!shared_find(lock->segment, lock->key.hash, &shared) ||

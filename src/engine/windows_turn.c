@@ -34,16 +34,14 @@ struct due {
 };
 
 /* When time changes it; INT64_MAX: never. */
-static int64_t due_ns(const struct window *window)
-{
+static int64_t due_ns(const struct window *window) {
 	bool stopped = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
 	int64_t due_ns = stopped ? window->until_ns : INT64_MAX;
 
 	return window->canary_out != 0 && window->canary_ns < due_ns ? window->canary_ns : due_ns;
 }
 
-static void look(void *context, const struct destination_window *one)
-{
+static void look(void *context, const struct destination_window *one) {
 	struct due *due = context;
 	int64_t at_ns = due_ns(&one->state.window);
 
@@ -59,8 +57,7 @@ static void look(void *context, const struct destination_window *one)
 }
 
 static void turn(struct engine *engine, const struct generation *generation,
-    const struct window_owner *owner, int64_t now_ns)
-{
+    const struct window_owner *owner, int64_t now_ns) {
 	struct window_change change;
 	struct window_rules rules;
 	struct state_lock lock;
@@ -83,8 +80,7 @@ struct asked {
 	unsigned asks;
 };
 
-static bool is_alive(void *context, const struct flight_process *process)
-{
+static bool is_alive(void *context, const struct flight_process *process) {
 	struct asked *asked = context;
 
 	if (asked->asks > 0 && asked->last.pid == process->pid &&
@@ -97,8 +93,7 @@ static bool is_alive(void *context, const struct flight_process *process)
 }
 
 /* Is there anything to look after? */
-static bool look_after_flights(struct engine *engine, int64_t now_ns)
-{
+static bool look_after_flights(struct engine *engine, int64_t now_ns) {
 	uint32_t *next = &engine->windows_time.next_flight;
 	struct asked asked = { .asks = 0 };
 	uint32_t used, size;
@@ -111,8 +106,7 @@ static bool look_after_flights(struct engine *engine, int64_t now_ns)
 	return used > 0;
 }
 
-int64_t windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns)
-{
+int64_t windows_turn(struct engine *engine, const struct generation *generation, int64_t now_ns) {
 	struct windows_time *time = &engine->windows_time;
 	struct due due = { .count = 0, .generation = generation, .now_ns = now_ns,
 		.next_ns = now_ns + EXPIRE_NS };

@@ -44,8 +44,7 @@ struct acceptor {
 	struct listening listening[GENERATION_LISTENERS_MAX];
 };
 
-static uint32_t limit_of(struct acceptor *acceptor)
-{
+static uint32_t limit_of(struct acceptor *acceptor) {
 	const struct generation *generation = engine_pin(acceptor->engine);
 	uint32_t limit = generation->policy_connections;
 
@@ -54,8 +53,7 @@ static uint32_t limit_of(struct acceptor *acceptor)
 }
 
 /* Level-triggered events would come at once again. */
-static void pause_accepting(struct acceptor *acceptor, int error)
-{
+static void pause_accepting(struct acceptor *acceptor, int error) {
 	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000 };
 
 	log_event(EVENT_SYSTEM, "from=%s text=\"cannot accept: %s\"", acceptor->name,
@@ -65,8 +63,7 @@ static void pause_accepting(struct acceptor *acceptor, int error)
 	event_add(&acceptor->resume, &pause);
 }
 
-static void on_resume(evutil_socket_t fd, short what, void *argument)
-{
+static void on_resume(evutil_socket_t fd, short what, void *argument) {
 	struct acceptor *acceptor = argument;
 
 	(void)fd, (void)what;
@@ -74,8 +71,7 @@ static void on_resume(evutil_socket_t fd, short what, void *argument)
 		event_add(&acceptor->listening[i].event, NULL);
 }
 
-static bool make_room(const struct listening *l, uint32_t limit)
-{
+static bool make_room(const struct listening *l, uint32_t limit) {
 	struct acceptor *acceptor = l->acceptor;
 	bool spared = acceptor->spare(acceptor->context);
 
@@ -86,8 +82,7 @@ static bool make_room(const struct listening *l, uint32_t limit)
 	return spared && acceptor->count < limit;
 }
 
-static void on_connection(evutil_socket_t listening_fd, short what, void *argument)
-{
+static void on_connection(evutil_socket_t listening_fd, short what, void *argument) {
 	struct listening *l = argument;
 	struct acceptor *acceptor = l->acceptor;
 	int fd = accept4(listening_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
@@ -112,8 +107,7 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *argume
 
 int acceptor_open(struct acceptor **result, struct event_base *base,
     struct engine *engine, const char *name, acceptor_take *take,
-    acceptor_spare *spare, void *context, struct diag *diag)
-{
+    acceptor_spare *spare, void *context, struct diag *diag) {
 	struct acceptor *acceptor = calloc(1, sizeof(*acceptor));
 
 	*result = NULL;
@@ -130,8 +124,7 @@ int acceptor_open(struct acceptor **result, struct event_base *base,
 }
 
 int acceptor_listen(struct acceptor *acceptor, int fd, uint8_t listener,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	struct listening *l = &acceptor->listening[acceptor->listening_count];
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
@@ -150,13 +143,11 @@ int acceptor_listen(struct acceptor *acceptor, int fd, uint8_t listener,
 	return 0;
 }
 
-void acceptor_left(struct acceptor *acceptor)
-{
+void acceptor_left(struct acceptor *acceptor) {
 	acceptor->count--;
 }
 
-void acceptor_close(struct acceptor **result)
-{
+void acceptor_close(struct acceptor **result) {
 	struct acceptor *acceptor = *result;
 
 	if (acceptor == NULL)

@@ -17,14 +17,12 @@
 #include "front/policy_session.h"
 
 bool account_policy_concerns(const struct generation *generation,
-    const struct policy_request *request)
-{
+    const struct policy_request *request) {
 	return generation->accounts.count > 0 && request->sasl_username.length > 0 &&
 	    (request->state == POLICY_STATE_RCPT || request->state == POLICY_STATE_END);
 }
 
-static const char *what_word(const struct account_answer *answer)
-{
+static const char *what_word(const struct account_answer *answer) {
 	static const char *const words[QUOTA_KINDS] = {
 		[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages",
 		[QUOTA_KIB] = "KiB",
@@ -34,16 +32,14 @@ static const char *what_word(const struct account_answer *answer)
 }
 
 /* Rounded up: after so many there is room. */
-static uint64_t retry_s(const struct account_answer *answer)
-{
+static uint64_t retry_s(const struct account_answer *answer) {
 	if (answer->wait_ns == INT64_MAX)
 		return UINT64_MAX;
 	return (uint64_t)((answer->wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
 }
 
 static void log_answer(struct engine *engine, const struct generation *generation,
-    const struct account_question *question, const struct account_answer *answer)
-{
+    const struct account_question *question, const struct account_answer *answer) {
 	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX], login[DECISION_NAME_SHOWN];
 	char entry[4 * GENERATION_CLASS_NAME_MAX + 4], window[ACCOUNT_WINDOW_TEXT];
 	char file[DECISION_NAME_SHOWN], retry[24] = "-";
@@ -70,8 +66,7 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 		engine_decision_logged(engine, answer->id);
 }
 
-static const char *code_of(const struct account_answer *answer)
-{
+static const char *code_of(const struct account_answer *answer) {
 	bool rejects = answer->verdict == VERDICT_REFUSE;
 
 	if (answer->reason == REASON_ACCOUNT_PER_MESSAGE)
@@ -80,8 +75,7 @@ static const char *code_of(const struct account_answer *answer)
 }
 
 static size_t write_answer(const struct generation *generation,
-    const struct account_answer *answer, char *out)
-{
+    const struct account_answer *answer, char *out) {
 	char text[ACCOUNT_TEXT_SIZE], id[DECISION_ID_MAX];
 	const struct account_values values = {
 		.used = answer->used, .limit = answer->limit, .what = what_word(answer),
@@ -97,8 +91,7 @@ static size_t write_answer(const struct generation *generation,
 
 size_t account_policy_answer(struct engine *engine, const struct generation *generation,
     uint8_t listener, const char *data, const struct policy_request *request, int64_t now_ns,
-    uint64_t *process, char *out)
-{
+    uint64_t *process, char *out) {
 	const struct account_question question = {
 		.login = policy_text(data, request->sasl_username),
 		.login_length = request->sasl_username.length,
@@ -124,8 +117,7 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 	return answer.observed ? 0 : write_answer(generation, &answer, out);
 }
 
-void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns)
-{
+void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns) {
 	if (process != 0)
 		engine_account_process_over(engine, process, now_ns);
 }

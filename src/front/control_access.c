@@ -17,8 +17,7 @@
 
 #define GROUPS_USUAL	64
 
-static bool contains(const gid_t *groups, size_t count, gid_t group)
-{
+static bool contains(const gid_t *groups, size_t count, gid_t group) {
 	for (size_t i = 0; i < count; i++)
 		if (groups[i] == group)
 			return true;
@@ -26,8 +25,7 @@ static bool contains(const gid_t *groups, size_t count, gid_t group)
 }
 
 /* Its supplementary groups; there may be thousands. */
-static bool is_among_peer_groups(int fd, gid_t group)
-{
+static bool is_among_peer_groups(int fd, gid_t group) {
 	gid_t usual[GROUPS_USUAL], *all;
 	socklen_t length = sizeof(usual);
 	bool found;
@@ -43,20 +41,17 @@ static bool is_among_peer_groups(int fd, gid_t group)
 	return found;
 }
 
-static bool is_member(int fd, const struct ucred *peer, bool configured, gid_t group)
-{
+static bool is_member(int fd, const struct ucred *peer, bool configured, gid_t group) {
 	return configured && (peer->gid == group || is_among_peer_groups(fd, group));
 }
 
 /* A compromised role may try: whatever group our user is in, it does not act by that. */
-static bool is_role(const struct ucred *peer)
-{
+static bool is_role(const struct ucred *peer) {
 	return peer->uid == geteuid();
 }
 
 enum control_permission control_permission_of(int fd, const struct control_access *access,
-    uid_t *uid)
-{
+    uid_t *uid) {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
@@ -74,8 +69,7 @@ enum control_permission control_permission_of(int fd, const struct control_acces
 }
 
 const char *control_refusal(const struct control_access *access,
-    enum control_permission needed, char *out, size_t size)
-{
+    enum control_permission needed, char *out, size_t size) {
 	bool readers = needed == CONTROL_READER && access->has_readers;
 	unsigned more = (unsigned)access->own_user_acts + readers + access->has_writers;
 	size_t length = text_append(out, size, 0, "only root");

@@ -157,8 +157,8 @@ static void add_class(struct control_writer *writer, const struct engine *engine
 	control_writer_add(writer, "count", "%u", answer->decision.count);
 	control_answer_limit(writer, "limit", answer->decision.limit);
 	control_writer_add(writer, "open", "%u", open);
-	control_answer_limit(writer, "sessions", class->limits.sessions);
-	control_answer_limit(writer, "inbound", class->limits.inbound);
+	control_answer_limit(writer, "hold_at", class->limits.sessions);
+	control_answer_limit(writer, "refuse_at", class->limits.inbound);
 	control_answer_in_force(writer, engine, generation, answer->class_index);
 	if (class->has_client_limit)
 		control_writer_add(writer, "client_open", "%u", client_open);

@@ -23,8 +23,7 @@ static const enum by_hand_verb verbs[] = {
 	BY_HAND_SUSPEND, BY_HAND_HOLD, BY_HAND_RESUME, BY_HAND_FORGET, BY_HAND_SET,
 };
 
-static bool find_verb(const char *words, enum by_hand_verb *verb)
-{
+static bool find_verb(const char *words, enum by_hand_verb *verb) {
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(by_hand_word(verbs[i]), words) != 0)
 			continue;
@@ -34,16 +33,14 @@ static bool find_verb(const char *words, enum by_hand_verb *verb)
 	return false;
 }
 
-bool control_is_by_hand(const char *words)
-{
+bool control_is_by_hand(const char *words) {
 	enum by_hand_verb ignored;
 
 	return find_verb(words, &ignored);
 }
 
 static bool read_count(const struct control_frame *request, const char *key, uint32_t least,
-    uint32_t *out)
-{
+    uint32_t *out) {
 	const char *text = control_frame_get(request, key);
 
 	*out = BY_HAND_UNSET;
@@ -52,8 +49,7 @@ static bool read_count(const struct control_frame *request, const char *key, uin
 }
 
 /* NULL, or what is wrong with the request. */
-static const char *read_request(const struct control_frame *request, struct by_hand *out)
-{
+static const char *read_request(const struct control_frame *request, struct by_hand *out) {
 	const char *name = control_frame_get(request, "name");
 	const char *class = control_frame_get(request, "class");
 	const char *duration = control_frame_get(request, "for");
@@ -77,8 +73,7 @@ static const char *read_request(const struct control_frame *request, struct by_h
 	return NULL;
 }
 
-static const char *kind_word(const struct by_hand *request, const struct window_owner *owner)
-{
+static const char *kind_word(const struct by_hand *request, const struct window_owner *owner) {
 	switch (owner->kind) {
 	case DESTINATION_DOMAIN:
 		return "domain";
@@ -92,8 +87,7 @@ static const char *kind_word(const struct by_hand *request, const struct window_
 	return request->class ? "class" : "recipient";
 }
 
-static void add_until(struct control_writer *writer, int64_t until_ns, int64_t now_ns)
-{
+static void add_until(struct control_writer *writer, int64_t until_ns, int64_t now_ns) {
 	if (until_ns > now_ns && until_ns != INT64_MAX)
 		control_writer_add(writer, "until", "%lld",
 		    (long long)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
@@ -101,8 +95,7 @@ static void add_until(struct control_writer *writer, int64_t until_ns, int64_t n
 
 /* What a recipient or a class stands at. */
 static void add_held(struct control_writer *writer, bool held, const struct window_held *how,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	control_writer_add(writer, "state", "%s", held ? "held" : "open");
 	if (!held)
 		return;
@@ -112,8 +105,7 @@ static void add_held(struct control_writer *writer, bool held, const struct wind
 	control_writer_add(writer, "observed", "%d", how->observed);
 }
 
-static uint32_t find_class(const struct generation *generation, const char *name)
-{
+static uint32_t find_class(const struct generation *generation, const char *name) {
 	for (uint32_t i = 0; i < generation->class_count; i++)
 		if (strcmp(generation_text(generation,
 		    generation_class(generation, i)->name), name) == 0)
@@ -122,8 +114,7 @@ static uint32_t find_class(const struct generation *generation, const char *name
 }
 
 void control_answer_window(struct control_writer *writer, const struct window_view *view,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	control_writer_add(writer, "state", "%s", windows_state_word(view->state));
 	control_writer_add(writer, "window", "%u", view->window);
 	if (view->ceiling != 0)
@@ -132,23 +123,20 @@ void control_answer_window(struct control_writer *writer, const struct window_vi
 	add_until(writer, view->until_ns, now_ns);
 }
 
-void control_answer_id(struct control_writer *writer, uint64_t id)
-{
+void control_answer_id(struct control_writer *writer, uint64_t id) {
 	char text[DECISION_ID_MAX];
 
 	if (id != 0)
 		control_writer_add(writer, "id", "%s", decision_id_text(id, text));
 }
 
-static bool stops(const struct by_hand *request)
-{
+static bool stops(const struct by_hand *request) {
 	return request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD;
 }
 
 /* A Postfix holds mail by hints alone: why it will not, if it will not. */
 static void add_doubt(struct control_writer *writer, const struct engine *engine,
-    const struct generation *generation, const char *domain, int64_t now_ns)
-{
+    const struct generation *generation, const char *domain, int64_t now_ns) {
 	struct hint_explained hint;
 
 	hint_explain(engine, generation, domain, strlen(domain), CLASS_NO_RULE, now_ns, &hint);
@@ -163,8 +151,7 @@ static void add_doubt(struct control_writer *writer, const struct engine *engine
 
 static size_t answer(struct engine *engine, const struct generation *generation,
     const struct by_hand *request, const struct window_owner *owner, int64_t now_ns,
-    char *out)
-{
+    char *out) {
 	struct control_writer writer;
 	struct window_view view;
 	struct window_held held;
@@ -203,8 +190,7 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 
 /* Others are told of what stands here alone. */
 static void say_no_room(char *text, size_t size, const struct generation *generation,
-    const struct by_hand *request, const struct window_owner *owner)
-{
+    const struct by_hand *request, const struct window_owner *owner) {
 	bool shared = generation_has_cluster(generation) && knowledge_tells_of(generation,
 	    owner->name, strlen(owner->name));
 
@@ -220,8 +206,7 @@ static void say_no_room(char *text, size_t size, const struct generation *genera
 }
 
 static size_t refuse(const struct generation *generation, const struct by_hand *request,
-    const struct window_owner *owner, enum by_hand_error error, char *out)
-{
+    const struct window_owner *owner, enum by_hand_error error, char *out) {
 	char text[512];
 	int code = EX_USAGE;
 
@@ -259,8 +244,7 @@ static size_t refuse(const struct generation *generation, const struct by_hand *
 }
 
 size_t control_answer_by_hand(struct engine *engine, const struct control_frame *request,
-    uid_t uid, char *out)
-{
+    uid_t uid, char *out) {
 	const struct generation *generation;
 	struct window_owner owner;
 	struct by_hand by_hand;

@@ -38,8 +38,8 @@ static void add_counts(struct control_writer *writer, const struct engine *engin
 	control_writer_add(writer, "count", "%u", answer->decision.count);
 	control_answer_limit(writer, "limit", answer->decision.limit);
 	control_writer_add(writer, "open", "%u", open);
-	control_answer_limit(writer, "sessions", limits->sessions);
-	control_answer_limit(writer, "inbound", limits->inbound);
+	control_answer_limit(writer, "hold_at", limits->sessions);
+	control_answer_limit(writer, "refuse_at", limits->inbound);
 	control_answer_in_force(writer, engine, generation, answer->class_index);
 }
 

@@ -18,13 +18,11 @@ static const char *const reason_words[REASON_COUNT] = {
 #undef REASON
 };
 
-const char *decision_reason_word(enum reason reason)
-{
+const char *decision_reason_word(enum reason reason) {
 	return reason_words[reason];
 }
 
-const char *decision_lease_word(enum lease lease)
-{
+const char *decision_lease_word(enum lease lease) {
 	static const char *const words[LEASE_COUNT] = {
 		[LEASE_NONE] = "-",
 #define LEASE(symbol, word, text) [LEASE_##symbol] = word,
@@ -35,8 +33,7 @@ const char *decision_lease_word(enum lease lease)
 	return words[lease];
 }
 
-enum event_kind decision_event(const struct answer *answer)
-{
+enum event_kind decision_event(const struct answer *answer) {
 	if (answer->decision.reason == REASON_UNUSABLE)
 		return EVENT_FAULT;
 	if (answer->decision.reason == REASON_UNTRACKED)
@@ -49,8 +46,7 @@ enum event_kind decision_event(const struct answer *answer)
 
 /* What was done, or would have been but for observe mode. */
 static const char *action_of(const struct generation *generation,
-    const struct question *question, const struct answer *answer)
-{
+    const struct question *question, const struct answer *answer) {
 	bool observed_defer = answer->observed && !question->connect_only &&
 	    answer->class_index != CLASS_NO_RULE &&
 	    generation_class(generation, answer->class_index)->action ==
@@ -64,8 +60,7 @@ static const char *action_of(const struct generation *generation,
 }
 
 void decision_rule_words(const struct generation *generation,
-    const struct answer *answer, struct decision_rule *out)
-{
+    const struct answer *answer, struct decision_rule *out) {
 	const char *text = "";
 
 	if (answer->class_index != CLASS_NO_RULE)
@@ -87,8 +82,7 @@ void decision_rule_words(const struct generation *generation,
 	log_quote(out->mask, sizeof(out->mask), text, strlen(text));
 }
 
-const char *decision_share_words(const struct answer *answer, char out[DECISION_SHARE_SHOWN])
-{
+const char *decision_share_words(const struct answer *answer, char out[DECISION_SHARE_SHOWN]) {
 	out[0] = '\0';
 	if (answer->decision.reason == REASON_CLASS_SHARE)
 		text_append(out, DECISION_SHARE_SHOWN, 0, " cluster_limit=%u lease=%s",
@@ -98,8 +92,7 @@ const char *decision_share_words(const struct answer *answer, char out[DECISION_
 
 static void write_event(struct engine *engine,
     const struct generation *generation, const struct question *question,
-    const struct answer *answer)
-{
+    const struct answer *answer) {
 	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX], name[DECISION_NAME_SHOWN];
 	char share[DECISION_SHARE_SHOWN];
 	struct decision_rule rule;
@@ -125,8 +118,7 @@ static void write_event(struct engine *engine,
 
 void decision_log(struct engine *engine, const struct generation *generation,
     const struct question *question, const struct answer *answer,
-    enum decision_stage stage)
-{
+    enum decision_stage stage) {
 	enum reason reason = answer->decision.reason;
 
 	if (!answer->newly_decided)
@@ -141,8 +133,7 @@ void decision_log(struct engine *engine, const struct generation *generation,
 	write_event(engine, generation, question, answer);
 }
 
-static void put_id_behind(char out[REPLY_TEXT_SIZE], const char *id)
-{
+static void put_id_behind(char out[REPLY_TEXT_SIZE], const char *id) {
 	static const char before[] = " (id=";
 	size_t length = strlen(out), id_length = strlen(id);
 
@@ -156,8 +147,7 @@ static void put_id_behind(char out[REPLY_TEXT_SIZE], const char *id)
 
 const char *decision_client_text(const struct generation *generation,
     const struct question *question, const struct answer *answer,
-    char out[REPLY_TEXT_SIZE])
-{
+    char out[REPLY_TEXT_SIZE]) {
 	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX];
 	struct reply_values values = { .retry_s = RETRY_S };
 	const char *text = "";

@@ -22,8 +22,7 @@
 #define ZONE_EVERY_NS	(60 * NS_PER_SECOND)
 
 /* Log lines tell local time. */
-static void look_up_zone(struct feed *feed)
-{
+static void look_up_zone(struct feed *feed) {
 	time_t now = (time_t)(feed->wall_ms / 1000);
 	struct tm local;
 
@@ -35,22 +34,19 @@ static void look_up_zone(struct feed *feed)
 	feed->date.length = 0;
 }
 
-static void beat(struct feed *feed)
-{
+static void beat(struct feed *feed) {
 	engine_heartbeat(feed->engine, feed->now_ns);
 	feed->beat_ns = feed->now_ns;
 }
 
-void feed_begin(struct feed *feed)
-{
+void feed_begin(struct feed *feed) {
 	feed->now_ns = clock_now_ns();
 	feed->wall_ms = clock_wall_ms();
 	look_up_zone(feed);
 	feed->generation = engine_pin(feed->engine);
 }
 
-void feed_end(struct feed *feed)
-{
+void feed_end(struct feed *feed) {
 	feed_count(feed);
 	engine_unpin(feed->engine, feed->generation);
 	feed->generation = NULL;
@@ -61,8 +57,7 @@ void feed_end(struct feed *feed)
 		(void)event_base_loopbreak(feed->base);
 }
 
-static void on_second(void *context, int64_t now_ns)
-{
+static void on_second(void *context, int64_t now_ns) {
 	struct feed *feed = context;
 
 	(void)now_ns;
@@ -76,21 +71,18 @@ static void on_second(void *context, int64_t now_ns)
 	beat(feed);
 }
 
-void feed_beat_now(struct feed *feed)
-{
+void feed_beat_now(struct feed *feed) {
 	feed->unbeaten = 0;
 	feed->now_ns = clock_now_ns();
 	beat(feed);
 }
 
-void feed_beat(struct feed *feed)
-{
+void feed_beat(struct feed *feed) {
 	if (++feed->unbeaten >= BEAT_LOCKS)
 		feed_beat_now(feed);
 }
 
-static int open_journal(struct feed *feed, struct diag *diag)
-{
+static int open_journal(struct feed *feed, struct diag *diag) {
 	const struct generation *generation = engine_pin(feed->engine);
 	int result = journal_states_open(&feed->journal, feed->engine, generation,
 	    &journal_news_log, feed->now_ns, diag);
@@ -99,8 +91,7 @@ static int open_journal(struct feed *feed, struct diag *diag)
 	return result;
 }
 
-static int prepare(struct feed *feed, const struct feed_setup *setup, struct diag *diag)
-{
+static int prepare(struct feed *feed, const struct feed_setup *setup, struct diag *diag) {
 	const struct beat_calls calls = { .each = on_second, .context = feed };
 
 	feed->base = event_base_new();
@@ -121,8 +112,7 @@ static int prepare(struct feed *feed, const struct feed_setup *setup, struct dia
 	return 0;
 }
 
-static void release(struct feed *feed)
-{
+static void release(struct feed *feed) {
 	journal_states_close(&feed->journal);
 	feed_events_close(feed);
 	feed_syslog_close(feed);
@@ -135,8 +125,7 @@ static void release(struct feed *feed)
 	event_base_free(feed->base);
 }
 
-int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag *diag)
-{
+int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag *diag) {
 	struct feed *feed = calloc(1, sizeof(*feed));
 	int result;
 

@@ -62,8 +62,7 @@ struct feed_events {
 	struct answers answers;
 };
 
-static void connection_free(struct connection *c)
-{
+static void connection_free(struct connection *c) {
 	struct feed_events *events = c->feed->events;
 
 	TAILQ_REMOVE(&events->connections, c, all);
@@ -76,8 +75,7 @@ static void connection_free(struct connection *c)
 static void answer(struct answers *answers, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void answer(struct answers *answers, const char *format, ...)
-{
+static void answer(struct answers *answers, const char *format, ...) {
 	size_t room = sizeof(answers->text) - answers->length;
 	va_list arguments;
 	int length;
@@ -91,8 +89,7 @@ static void answer(struct answers *answers, const char *format, ...)
 		answers->length += (size_t)length;
 }
 
-static void report(struct connection *c, size_t offset, const char *reason)
-{
+static void report(struct connection *c, size_t offset, const char *reason) {
 	c->errors++;
 	engine_count(c->feed->engine, COUNTER_FEED_BAD_EVENTS, 1);
 	if (c->errors <= ERRORS_TOLD)
@@ -106,8 +103,7 @@ static void report(struct connection *c, size_t offset, const char *reason)
 
 /* Bit i: mail server i of the generation.  All where none is named; 0: there is none of
  * that name. */
-static unsigned find_mtas(const struct generation *g, struct span name)
-{
+static unsigned find_mtas(const struct generation *g, struct span name) {
 	if (name.length == 0)
 		return UINT32_MAX;
 	for (uint32_t i = 0; i < g->mta_count; i++) {
@@ -120,8 +116,7 @@ static unsigned find_mtas(const struct generation *g, struct span name)
 	return 0;
 }
 
-static void tell_session(struct connection *c, const struct event_line *line)
-{
+static void tell_session(struct connection *c, const struct event_line *line) {
 	struct feed *feed = c->feed;
 	const struct question question = {
 		.client = line->client, .client_port = line->client_port,
@@ -141,8 +136,7 @@ static void tell_session(struct connection *c, const struct event_line *line)
 		    feed->now_ns);
 }
 
-static void tell_delivery(struct connection *c, unsigned mtas, const struct event_line *line)
-{
+static void tell_delivery(struct connection *c, unsigned mtas, const struct event_line *line) {
 	struct feed *feed = c->feed;
 	int64_t ago_ms = line->ended_ms == 0 ? 0 : feed->wall_ms - line->ended_ms;
 	struct feed_origin origin = { .log = c->origin, .offset = c->lines };
@@ -155,8 +149,7 @@ static void tell_delivery(struct connection *c, unsigned mtas, const struct even
 
 /* From now on lines are known by their numbers: what somebody sends once more, as he did
  * not hear that we had it, does not count again. */
-static void begin_source(struct connection *c, const struct event_line *line)
-{
+static void begin_source(struct connection *c, const struct event_line *line) {
 	char name[EVENT_SOURCE_MAX + 8];
 
 	snprintf(name, sizeof(name), "source %.*s", (int)line->text.length, line->text.text);
@@ -164,8 +157,7 @@ static void begin_source(struct connection *c, const struct event_line *line)
 	c->lines = line->number;
 }
 
-static void on_line(struct connection *c, char *text, size_t length)
-{
+static void on_line(struct connection *c, char *text, size_t length) {
 	struct feed *feed = c->feed;
 	struct event_error error;
 	struct event_line line;
@@ -221,8 +213,7 @@ static void on_line(struct connection *c, char *text, size_t length)
 /* --- bytes ---------------------------------------------------------------------- */
 
 /* Keeps what is left of an unfinished line. */
-static enum outcome keep_rest(struct connection *c, const char *data, size_t length)
-{
+static enum outcome keep_rest(struct connection *c, const char *data, size_t length) {
 	if (length > EVENT_WHOLE_MAX) {
 		c->lines++;
 		report(c, EVENT_WHOLE_MAX, "the line is too long");
@@ -246,8 +237,7 @@ static enum outcome keep_rest(struct connection *c, const char *data, size_t len
 }
 
 /* The last line may lack its newline, and its writer may still read. */
-static void read_last(struct connection *c)
-{
+static void read_last(struct connection *c) {
 	const struct answers *answers = &c->feed->events->answers;
 
 	if (c->in_length > 0)
@@ -257,8 +247,7 @@ static void read_last(struct connection *c)
 		    c->feed->now_ns);
 }
 
-static enum outcome read_lines(struct connection *c)
-{
+static enum outcome read_lines(struct connection *c) {
 	struct feed_events *events = c->feed->events;
 	char *at = events->bytes, *end, *newline;
 	ssize_t n;
@@ -290,8 +279,7 @@ static enum outcome read_lines(struct connection *c)
 	    c->feed->now_ns);
 }
 
-static void on_event(evutil_socket_t fd, short what, void *argument)
-{
+static void on_event(evutil_socket_t fd, short what, void *argument) {
 	struct connection *c = argument;
 	struct feed *feed = c->feed;
 	enum outcome outcome;
@@ -305,8 +293,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	feed_end(feed);
 }
 
-static bool connection_new(void *context, int fd, uint8_t listener)
-{
+static bool connection_new(void *context, int fd, uint8_t listener) {
 	struct feed *feed = context;
 	struct connection *c = calloc(1, sizeof(*c));
 
@@ -325,8 +312,7 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	return true;
 }
 
-static bool spare_one(void *context)
-{
+static bool spare_one(void *context) {
 	struct feed *feed = context;
 	struct connection *c = stream_spare(&feed->events->newcomers);
 
@@ -336,8 +322,7 @@ static bool spare_one(void *context)
 	return true;
 }
 
-void feed_events_second(struct feed *feed)
-{
+void feed_events_second(struct feed *feed) {
 	struct connection *c;
 
 	while ((c = stream_overdue(&feed->events->waiting, feed->now_ns, PATIENCE_NS)) != NULL) {
@@ -347,8 +332,7 @@ void feed_events_second(struct feed *feed)
 	}
 }
 
-int feed_events_open(struct feed *feed, struct diag *diag)
-{
+int feed_events_open(struct feed *feed, struct diag *diag) {
 	struct feed_events *events = calloc(1, sizeof(*events));
 
 	if (events == NULL)
@@ -366,13 +350,11 @@ int feed_events_open(struct feed *feed, struct diag *diag)
 }
 
 int feed_events_listen(struct feed *feed, const struct feed_socket *socket,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	return acceptor_listen(feed->events->acceptor, socket->fd, socket->listener, diag);
 }
 
-void feed_events_close(struct feed *feed)
-{
+void feed_events_close(struct feed *feed) {
 	struct connection *c;
 
 	if (feed->events == NULL)

@@ -54,8 +54,7 @@ struct feed_journals {
 /* --- lines -------------------------------------------------------------------------- */
 
 /* Those of its mail servers that this user may write for. */
-static unsigned mtas_of(const struct feed_journal *j, uint32_t uid)
-{
+static unsigned mtas_of(const struct feed_journal *j, uint32_t uid) {
 	const struct generation *g = j->feed->generation;
 	unsigned mtas = 0;
 
@@ -65,8 +64,7 @@ static unsigned mtas_of(const struct feed_journal *j, uint32_t uid)
 	return mtas;
 }
 
-static void tell_forged(struct feed_journal *j)
-{
+static void tell_forged(struct feed_journal *j) {
 	struct feed *feed = j->feed;
 	char log[256];
 
@@ -82,8 +80,7 @@ static void tell_forged(struct feed_journal *j)
 }
 
 /* Other programs log as facility mail, too: what a delivery would have come of is forged. */
-static void take_foreign(struct feed_journal *j, const struct followed_journal_line *line)
-{
+static void take_foreign(struct feed_journal *j, const struct followed_journal_line *line) {
 	struct log_line scanned;
 	enum log_line_kind kind = mail_log_scan(line->text, line->length, &scanned);
 
@@ -98,8 +95,7 @@ static void take_foreign(struct feed_journal *j, const struct followed_journal_l
 }
 
 static bool on_line(void *context, const struct followed_journal *journal,
-    const struct followed_journal_line *line)
-{
+    const struct followed_journal_line *line) {
 	struct feed_journal *j = context;
 	struct feed_origin origin = { .log = journal->origin,
 		.offset = journal->position.spot.offset };
@@ -113,8 +109,7 @@ static bool on_line(void *context, const struct followed_journal *journal,
 
 /* --- telling ------------------------------------------------------------------------ */
 
-static void count(struct feed_journal *j)
-{
+static void count(struct feed_journal *j) {
 	struct engine *engine = j->feed->engine;
 	struct followed_journal_counts *counts = &j->journal.counts;
 	char log[256], unit[256];
@@ -136,8 +131,7 @@ static void count(struct feed_journal *j)
 	tell_forged(j);
 }
 
-static const char *remedy(int error)
-{
+static const char *remedy(int error) {
 	switch (error) {
 	case ENOENT:
 		return "no journal of systemd in this directory";
@@ -149,8 +143,7 @@ static const char *remedy(int error)
 	}
 }
 
-static void tell(struct feed_journal *j)
-{
+static void tell(struct feed_journal *j) {
 	int error = j->journal.error;
 	char log[256], why[256];
 
@@ -166,8 +159,7 @@ static void tell(struct feed_journal *j)
 }
 
 /* Our successor gets what a start gives: group, library, files. */
-static void ask_for_help(struct feed *feed, const char *text)
-{
+static void ask_for_help(struct feed *feed, const char *text) {
 	char log[256];
 
 	log_event(EVENT_FEED, "log=%s text=\"needs rights that are given at a start: our successor "
@@ -177,8 +169,7 @@ static void ask_for_help(struct feed *feed, const char *text)
 
 /* --- the journals of the configuration ------------------------------------------------ */
 
-static void on_changed(evutil_socket_t fd, short what, void *argument)
-{
+static void on_changed(evutil_socket_t fd, short what, void *argument) {
 	static const struct timeval at_once;
 	struct feed_journal *j = argument;
 
@@ -187,8 +178,7 @@ static void on_changed(evutil_socket_t fd, short what, void *argument)
 	(void)event_add(j->feed->journals->soon, &at_once);
 }
 
-static void watch(struct feed_journal *j)
-{
+static void watch(struct feed_journal *j) {
 	int fd = followed_journal_fd(&j->journal);
 
 	if (j->changed != NULL)
@@ -199,8 +189,7 @@ static void watch(struct feed_journal *j)
 		(void)event_add(j->changed, NULL);
 }
 
-static void close_journal(struct feed_journal *j)
-{
+static void close_journal(struct feed_journal *j) {
 	if (j == NULL)
 		return;
 	if (j->changed != NULL)
@@ -210,8 +199,7 @@ static void close_journal(struct feed_journal *j)
 }
 
 /* In a sandbox nothing is loaded any more. */
-static void tell_no_library(struct feed *feed, const char *text)
-{
+static void tell_no_library(struct feed *feed, const char *text) {
 	char log[256], why[512];
 
 	if (!feed->journals->is_first) {
@@ -223,8 +211,7 @@ static void tell_no_library(struct feed *feed, const char *text)
 	    log_sentence(why, sizeof(why), feed->journals->why.text));
 }
 
-static struct feed_journal *open_journal(struct feed *feed, const char *text, bool from_begin)
-{
+static struct feed_journal *open_journal(struct feed *feed, const char *text, bool from_begin) {
 	struct feed_journals *journals = feed->journals;
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
@@ -247,8 +234,7 @@ static struct feed_journal *open_journal(struct feed *feed, const char *text, bo
 	return j;
 }
 
-static unsigned find_journal(struct feed_journal *const *list, unsigned count, const char *text)
-{
+static unsigned find_journal(struct feed_journal *const *list, unsigned count, const char *text) {
 	unsigned i = 0;
 
 	while (i < count && (list[i] == NULL || strcmp(list[i]->journal.log, text) != 0))
@@ -258,8 +244,7 @@ static unsigned find_journal(struct feed_journal *const *list, unsigned count, c
 
 /* The journal of that text, from before or new; NULL: no memory. */
 static struct feed_journal *take(struct feed *feed, struct feed_journal **old, unsigned old_count,
-    const struct generation_mta *mta)
-{
+    const struct generation_mta *mta) {
 	const char *text = generation_text(feed->generation, mta->log);
 	unsigned kept = find_journal(old, old_count, text);
 	struct feed_journal *j;
@@ -271,8 +256,7 @@ static struct feed_journal *take(struct feed *feed, struct feed_journal **old, u
 	return j;
 }
 
-static void take_up(struct feed *feed)
-{
+static void take_up(struct feed *feed) {
 	struct feed_journals *journals = feed->journals;
 	const struct generation *g = feed->generation;
 	struct feed_journal *old[GENERATION_MTAS_MAX];
@@ -314,8 +298,7 @@ static void take_up(struct feed *feed)
 /* --- turns -------------------------------------------------------------------------- */
 
 /* True: there is more. */
-static bool read_journal(struct feed_journal *j)
-{
+static bool read_journal(struct feed_journal *j) {
 	const struct followed_journal_reader reader = { .buffer = j->feed->journals->line,
 		.buffer_size = LINE_BYTES, .each = on_line, .context = j };
 
@@ -324,16 +307,14 @@ static bool read_journal(struct feed_journal *j)
 	return j->behind;
 }
 
-static bool lacks_rights(const struct feed_journal *j)
-{
+static bool lacks_rights(const struct feed_journal *j) {
 	int64_t age_ns = j->feed->now_ns - j->feed->began_ns;
 
 	return (j->journal.error == EACCES || j->journal.error == ENOENT) &&
 	    (j->is_granted ? age_ns > ASK_AGAIN_NS : age_ns > NS_PER_SECOND);
 }
 
-void feed_journals_turn(struct feed *feed)
-{
+void feed_journals_turn(struct feed *feed) {
 	static const struct timeval at_once;
 	struct feed_journals *journals = feed->journals;
 	bool more = false;
@@ -356,8 +337,7 @@ void feed_journals_turn(struct feed *feed)
 		(void)event_add(journals->soon, &at_once);
 }
 
-static void on_soon(evutil_socket_t fd, short what, void *argument)
-{
+static void on_soon(evutil_socket_t fd, short what, void *argument) {
 	struct feed *feed = argument;
 
 	(void)fd, (void)what;
@@ -366,8 +346,7 @@ static void on_soon(evutil_socket_t fd, short what, void *argument)
 	feed_end(feed);
 }
 
-int feed_journals_open(struct feed *feed, struct diag *diag)
-{
+int feed_journals_open(struct feed *feed, struct diag *diag) {
 	struct feed_journals *journals = calloc(1, sizeof(*journals));
 
 	if (journals == NULL)
@@ -379,8 +358,7 @@ int feed_journals_open(struct feed *feed, struct diag *diag)
 	return journals->soon != NULL ? 0 : diag_set(diag, 0, "no memory for journals");
 }
 
-void feed_journals_close(struct feed *feed)
-{
+void feed_journals_close(struct feed *feed) {
 	struct feed_journals *journals = feed->journals;
 
 	if (journals == NULL)

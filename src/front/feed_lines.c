@@ -18,8 +18,7 @@
 #define EXACT_NS	(5 * NS_PER_MS)
 
 /* Without a zone of its own. */
-static bool is_local(struct span head)
-{
+static bool is_local(struct span head) {
 	size_t at = 0;
 
 	if (head.length > 0 && head.text[0] == '<')
@@ -28,8 +27,7 @@ static bool is_local(struct span head)
 	return at < head.length && (head.text[at] < '0' || head.text[at] > '9');
 }
 
-static bool read_date(const struct feed *feed, struct span head, int64_t *ms)
-{
+static bool read_date(const struct feed *feed, struct span head, int64_t *ms) {
 	int64_t zone_ms = is_local(head) ? feed->zone_ms : 0;
 
 	if (!log_date_read(head, feed->year, ms))
@@ -43,8 +41,7 @@ static bool read_date(const struct feed *feed, struct span head, int64_t *ms)
 }
 
 /* When the line says that it was written, in ms since 1970. */
-static bool told_ms(struct feed *feed, struct span head, int64_t *ms)
-{
+static bool told_ms(struct feed *feed, struct span head, int64_t *ms) {
 	struct feed_date *last = &feed->date;
 
 	if (head.length == 0 || head.length > sizeof(last->head))
@@ -60,8 +57,7 @@ static bool told_ms(struct feed *feed, struct span head, int64_t *ms)
 
 /* When the delivery ended, if that was not just now: what is read as it is written ended
  * now, unless its date tells parts of seconds and is as good as now. */
-static void date(struct feed *feed, struct span head, bool behind, struct feed_origin *origin)
-{
+static void date(struct feed *feed, struct span head, bool behind, struct feed_origin *origin) {
 	int64_t ms, ago_ms;
 	bool exact;
 
@@ -82,8 +78,7 @@ static void date(struct feed *feed, struct span head, bool behind, struct feed_o
 
 /* Messages that wait in a Postfix's queue are handed out when their destination is back. */
 static void tell_requeue(struct feed *feed, const struct delivery *delivery,
-    const struct feed_origin *origin)
-{
+    const struct feed_origin *origin) {
 	const struct judgement *judgement = engine_feed_judged(feed->engine);
 	int64_t ended = origin->ended_ns == 0 ? feed->now_ns : origin->ended_ns;
 	struct requeue_result result;
@@ -103,8 +98,7 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 }
 
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
-    const struct feed_origin *origin)
-{
+    const struct feed_origin *origin) {
 	feed->tally.deliveries++;
 	feed_beat(feed);
 	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
@@ -113,8 +107,7 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 }
 
 /* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */
-static int64_t written_ns(struct feed *feed, struct span head, bool behind)
-{
+static int64_t written_ns(struct feed *feed, struct span head, bool behind) {
 	int64_t ms, ago_ms;
 
 	if (!told_ms(feed, head, &ms))
@@ -130,8 +123,7 @@ static int64_t written_ns(struct feed *feed, struct span head, bool behind)
 /* What smtpd says of an end is a hint (DESIGN section 6).  Only with the client's port
  * (smtpd_client_port_logging) does it tell which session that was.  What postscreen has
  * is none yet, and Sendmail tells no port. */
-static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *line, bool behind)
-{
+static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *line, bool behind) {
 	const struct log_session *session = &line->session;
 	const struct question question = { .client = session->address,
 		.client_port = session->port, .owner = OWNER_POLICY };
@@ -148,8 +140,7 @@ static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *li
 	engine_session_gone(feed->engine, feed->generation, &question, said_ns, feed->now_ns);
 }
 
-void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count)
-{
+void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count) {
 	struct feed_ahead *ahead = &feed->ahead;
 	const struct delivery *coming[FOLLOWED_AHEAD];
 	unsigned deliveries = 0;
@@ -169,8 +160,7 @@ void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsi
 
 /* What the line says, which may have been read before. */
 static const struct log_line *read_line(struct feed *feed, const char *line, size_t length,
-    struct log_line *own)
-{
+    struct log_line *own) {
 	struct feed_ahead *ahead = &feed->ahead;
 
 	if (ahead->at < ahead->count && ahead->text[ahead->at] == line)
@@ -180,8 +170,7 @@ static const struct log_line *read_line(struct feed *feed, const char *line, siz
 }
 
 bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
-    struct feed_origin *origin, bool behind)
-{
+    struct feed_origin *origin, bool behind) {
 	struct log_line own;
 	const struct log_line *out = read_line(feed, line, length, &own);
 	unsigned mta;
@@ -216,8 +205,7 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 	return false;
 }
 
-void feed_count(struct feed *feed)
-{
+void feed_count(struct feed *feed) {
 	engine_count(feed->engine, COUNTER_FEED_LINES, feed->tally.lines);
 	engine_count(feed->engine, COUNTER_FEED_DELIVERIES, feed->tally.deliveries);
 	engine_count(feed->engine, COUNTER_FEED_BAD_LINES, feed->tally.broken);

@@ -58,36 +58,30 @@ struct feed_logs {
 
 /* --- places ------------------------------------------------------------------------- */
 
-static uint32_t begin_file(void *context, const struct feed_position *position)
-{
+static uint32_t begin_file(void *context, const struct feed_position *position) {
 	return engine_feed_file_begin(context, position);
 }
 
-static void move_place(void *context, uint32_t record, const struct feed_spot *spot)
-{
+static void move_place(void *context, uint32_t record, const struct feed_spot *spot) {
 	engine_feed_file_move(context, record, spot);
 }
 
-static void cut_file(void *context, uint32_t record)
-{
+static void cut_file(void *context, uint32_t record) {
 	engine_feed_file_cut(context, record);
 }
 
-static void forget_file(void *context, uint32_t record)
-{
+static void forget_file(void *context, uint32_t record) {
 	engine_feed_file_forget(context, record);
 }
 
-struct followed_keeper feed_keeper(struct engine *engine)
-{
+struct followed_keeper feed_keeper(struct engine *engine) {
 	return (struct followed_keeper){ begin_file, move_place, cut_file, forget_file, engine };
 }
 
 /* --- reading ------------------------------------------------------------------------ */
 
 static bool on_line(void *context, const struct followed_file *file, const char *line,
-    size_t length)
-{
+    size_t length) {
 	struct feed *feed = context;
 	const struct feed_log *log = feed->logs->reading;
 	struct feed_origin origin = { .log = file->origin,
@@ -96,13 +90,11 @@ static bool on_line(void *context, const struct followed_file *file, const char 
 	return feed_line(feed, log->mtas, line, length, &origin, log->behind);
 }
 
-static void on_ahead(void *context, const struct followed_next *lines, unsigned count)
-{
+static void on_ahead(void *context, const struct followed_next *lines, unsigned count) {
 	feed_lines_ahead(context, lines, count);
 }
 
-static void tell_cut(const struct feed_log *log)
-{
+static void tell_cut(const struct feed_log *log) {
 	char path[256];
 
 	log_event(EVENT_FEED, "log=%s text=\"log was truncated; rereading it from the start "
@@ -110,8 +102,7 @@ static void tell_cut(const struct feed_log *log)
 	    strlen(log->log.log)));
 }
 
-static void tell_lost(const struct feed_log *log)
-{
+static void tell_lost(const struct feed_log *log) {
 	char path[256];
 
 	log_event(EVENT_FEED_FAILED, "log=%s text=\"a log that was not read to its end was "
@@ -120,8 +111,7 @@ static void tell_lost(const struct feed_log *log)
 	    strlen(log->log.log)));
 }
 
-static void count(struct feed *feed, struct feed_log *log)
-{
+static void count(struct feed *feed, struct feed_log *log) {
 	struct followed_counts *counts = &log->log.counts;
 
 	if (counts->truncated > 0)
@@ -136,8 +126,7 @@ static void count(struct feed *feed, struct feed_log *log)
 }
 
 /* True: there is more. */
-static bool read_log(struct feed *feed, struct feed_log *log)
-{
+static bool read_log(struct feed *feed, struct feed_log *log) {
 	const struct followed_reader reader = { .buffer = feed->logs->chunk,
 		.buffer_size = CHUNK_BYTES, .each = on_line, .ahead = on_ahead,
 		.context = feed };
@@ -149,8 +138,7 @@ static bool read_log(struct feed *feed, struct feed_log *log)
 }
 
 /* Between two logs, which does not last: the one that we have is read on. */
-static bool is_between_logs(const struct feed *feed, struct feed_log *log)
-{
+static bool is_between_logs(const struct feed *feed, struct feed_log *log) {
 	int error = log->log.error;
 
 	if (log->log.count == 0 || log->refused_to_root ||
@@ -163,8 +151,7 @@ static bool is_between_logs(const struct feed *feed, struct feed_log *log)
 	return error != ENOENT || feed->now_ns - log->between_ns < BETWEEN_LOGS_NS;
 }
 
-static void tell(const struct feed *feed, struct feed_log *log)
-{
+static void tell(const struct feed *feed, struct feed_log *log) {
 	char path[256], why[128];
 	int error = log->log.error;
 
@@ -182,8 +169,7 @@ static void tell(const struct feed *feed, struct feed_log *log)
 
 /* --- the logs of the configuration -------------------------------------------------- */
 
-static void watch_directory(struct feed_logs *logs, const char *path)
-{
+static void watch_directory(struct feed_logs *logs, const char *path) {
 	char copy[PATH_MAX];
 
 	/* who may not watch it has the look each second */
@@ -192,16 +178,14 @@ static void watch_directory(struct feed_logs *logs, const char *path)
 		    IN_MOVED_TO | IN_ONLYDIR);
 }
 
-static void watch(struct feed_logs *logs, struct feed_log *log)
-{
+static void watch(struct feed_logs *logs, struct feed_log *log) {
 	/* files leave the list only from its front, and rarely */
 	for (unsigned i = 0; i < log->log.count && log->watched != log->log.count; i++)
 		watch_directory(logs, log->log.files[i].path);
 	log->watched = log->log.count;
 }
 
-static struct feed_log *open_log(struct feed *feed, const char *text, bool from_begin)
-{
+static struct feed_log *open_log(struct feed *feed, const char *text, bool from_begin) {
 	struct feed_logs *logs = feed->logs;
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
@@ -226,8 +210,7 @@ static struct feed_log *open_log(struct feed *feed, const char *text, bool from_
 }
 
 /* The log of that text in the list, kept from before or new. */
-static unsigned find_log(struct feed_log *const *list, unsigned count, const char *text)
-{
+static unsigned find_log(struct feed_log *const *list, unsigned count, const char *text) {
 	unsigned i = 0;
 
 	while (i < count && (list[i] == NULL || strcmp(list[i]->log.log, text) != 0))
@@ -235,8 +218,7 @@ static unsigned find_log(struct feed_log *const *list, unsigned count, const cha
 	return i;
 }
 
-static void close_log(struct feed_log *log)
-{
+static void close_log(struct feed_log *log) {
 	if (log == NULL)
 		return;
 	followed_log_close(&log->log);
@@ -244,8 +226,7 @@ static void close_log(struct feed_log *log)
 }
 
 /* Positions of logs that nobody follows any more would be read on from, one day. */
-static void forget_others(struct feed *feed)
-{
+static void forget_others(struct feed *feed) {
 	uint64_t wanted[2 * GENERATION_MTAS_MAX + GENERATION_LISTENERS_MAX];
 	const struct generation *g = feed->generation;
 	unsigned count = 0;
@@ -262,8 +243,7 @@ static void forget_others(struct feed *feed)
 	engine_feed_logs_keep(feed->engine, wanted, count);
 }
 
-static void take_up(struct feed *feed)
-{
+static void take_up(struct feed *feed) {
 	struct feed_logs *logs = feed->logs;
 	const struct generation *g = feed->generation;
 	struct feed_log *old[GENERATION_MTAS_MAX];
@@ -303,8 +283,7 @@ static void take_up(struct feed *feed)
 
 /* --- turns -------------------------------------------------------------------------- */
 
-static void ask_for_help(struct feed *feed, struct feed_log *log)
-{
+static void ask_for_help(struct feed *feed, struct feed_log *log) {
 	int64_t after_ns = log->refused_to_root ? ASK_AGAIN_NS : ASK_FIRST_NS;
 	char path[256];
 
@@ -316,8 +295,7 @@ static void ask_for_help(struct feed *feed, struct feed_log *log)
 	feed->wants_help = true;
 }
 
-void feed_logs_turn(struct feed *feed)
-{
+void feed_logs_turn(struct feed *feed) {
 	static const struct timeval at_once;
 	struct feed_logs *logs = feed->logs;
 	bool more = false;
@@ -342,8 +320,7 @@ void feed_logs_turn(struct feed *feed)
 		(void)event_add(logs->soon, &at_once);
 }
 
-static void on_soon(evutil_socket_t fd, short what, void *argument)
-{
+static void on_soon(evutil_socket_t fd, short what, void *argument) {
 	struct feed *feed = argument;
 
 	(void)fd, (void)what;
@@ -356,8 +333,7 @@ static void on_soon(evutil_socket_t fd, short what, void *argument)
 
 /* What changed does not matter: each turn looks at all logs.  Until then each line that is
  * written would wake us. */
-static void on_changed(evutil_socket_t fd, short what, void *argument)
-{
+static void on_changed(evutil_socket_t fd, short what, void *argument) {
 	static const struct timeval soon = { .tv_usec = SOON_MS * 1000 };
 	struct feed *feed = argument;
 	char events[16384];
@@ -370,8 +346,7 @@ static void on_changed(evutil_socket_t fd, short what, void *argument)
 		(void)event_del(feed->logs->changed);
 }
 
-int feed_logs_open(struct feed *feed, struct diag *diag)
-{
+int feed_logs_open(struct feed *feed, struct diag *diag) {
 	struct feed_logs *logs = calloc(1, sizeof(*logs));
 
 	if (logs == NULL)
@@ -390,15 +365,13 @@ int feed_logs_open(struct feed *feed, struct diag *diag)
 	return 0;
 }
 
-void feed_logs_begin(struct feed *feed, const struct feed_setup *setup)
-{
+void feed_logs_begin(struct feed *feed, const struct feed_setup *setup) {
 	feed->logs->setup = setup;
 	feed_logs_turn(feed);
 	feed->logs->setup = NULL;
 }
 
-void feed_logs_close(struct feed *feed)
-{
+void feed_logs_close(struct feed *feed) {
 	struct feed_logs *logs = feed->logs;
 
 	if (logs == NULL)

@@ -40,8 +40,7 @@ struct feed_syslog {
 	char scratch[DATAGRAM_MAX + SYSLOG_HEAD_MAX];
 };
 
-static void deal_with(struct syslog_socket *s, const char *datagram, size_t length)
-{
+static void deal_with(struct syslog_socket *s, const char *datagram, size_t length) {
 	struct feed *feed = s->feed;
 	struct feed_origin origin = { .log = s->origin,
 		.offset = s->position.spot.offset + 1 };
@@ -54,15 +53,13 @@ static void deal_with(struct syslog_socket *s, const char *datagram, size_t leng
 		(void)feed_line(feed, UINT32_MAX, line.text, line.length, &origin, false);
 }
 
-static void note(struct syslog_socket *s, bool untaken)
-{
+static void note(struct syslog_socket *s, bool untaken) {
 	s->position.spot.skipping = untaken;
 	engine_feed_file_move(s->feed->engine, s->record, &s->position.spot);
 }
 
 /* False: there is none, or it is left for the next turn. */
-static bool read_one(struct syslog_socket *s)
-{
+static bool read_one(struct syslog_socket *s) {
 	const struct feed_spot *spot = &s->position.spot;
 	char *datagram = s->feed->syslog->datagram;
 	ssize_t n = recv(s->fd, datagram, DATAGRAM_MAX, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
@@ -89,8 +86,7 @@ static bool read_one(struct syslog_socket *s)
 	return true;
 }
 
-static void on_ready(evutil_socket_t fd, short what, void *argument)
-{
+static void on_ready(evutil_socket_t fd, short what, void *argument) {
 	struct syslog_socket *s = argument;
 
 	(void)fd, (void)what;
@@ -101,8 +97,7 @@ static void on_ready(evutil_socket_t fd, short what, void *argument)
 }
 
 /* Goes on from the note, or begins one. */
-static void find_place(struct syslog_socket *s, const char *address)
-{
+static void find_place(struct syslog_socket *s, const char *address) {
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
 	uint64_t log = feed_log_id(address);
@@ -118,15 +113,13 @@ static void find_place(struct syslog_socket *s, const char *address)
 	s->origin = feed_origin_id(&s->position);
 }
 
-int feed_syslog_open(struct feed *feed, struct diag *diag)
-{
+int feed_syslog_open(struct feed *feed, struct diag *diag) {
 	feed->syslog = calloc(1, sizeof(*feed->syslog));
 	return feed->syslog == NULL ? diag_set(diag, 0, "no memory for syslog") : 0;
 }
 
 int feed_syslog_listen(struct feed *feed, const struct feed_socket *socket,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	struct syslog_socket *s = &feed->syslog->list[feed->syslog->count];
 	const struct generation *generation;
 
@@ -145,8 +138,7 @@ int feed_syslog_listen(struct feed *feed, const struct feed_socket *socket,
 	return 0;
 }
 
-void feed_syslog_close(struct feed *feed)
-{
+void feed_syslog_close(struct feed *feed) {
 	if (feed->syslog == NULL)
 		return;
 	for (unsigned i = 0; i < feed->syslog->count; i++) {

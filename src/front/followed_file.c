@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 /* Four at a time: a chain of multiplications would be half of what a line costs. */
-uint32_t followed_tail(const char *bytes, size_t length)
-{
+uint32_t followed_tail(const char *bytes, size_t length) {
 	const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
 	uint64_t hash[4] = { 0 }, all = 0, word;
 
@@ -32,14 +31,12 @@ uint32_t followed_tail(const char *bytes, size_t length)
 	return (uint32_t)(all >> (64 - FEED_TAIL_BITS));
 }
 
-static size_t tail_length(uint64_t offset)
-{
+static size_t tail_length(uint64_t offset) {
 	return offset < FOLLOWED_TAIL_BYTES ? (size_t)offset : FOLLOWED_TAIL_BYTES;
 }
 
 /* The tail before `offset`, out of the file; false: it is shorter. */
-static bool read_tail(int fd, uint64_t offset, char *last, uint32_t *tail)
-{
+static bool read_tail(int fd, uint64_t offset, char *last, uint32_t *tail) {
 	char bytes[FOLLOWED_TAIL_BYTES];
 	size_t length = tail_length(offset);
 
@@ -50,8 +47,7 @@ static bool read_tail(int fd, uint64_t offset, char *last, uint32_t *tail)
 	return true;
 }
 
-bool followed_file_to_end(struct followed_file *file)
-{
+bool followed_file_to_end(struct followed_file *file) {
 	struct feed_spot *spot = &file->position.spot;
 	struct stat status;
 	char last;
@@ -65,8 +61,7 @@ bool followed_file_to_end(struct followed_file *file)
 	return true;
 }
 
-bool followed_file_continues(int fd, const struct feed_spot *spot, const char *head)
-{
+bool followed_file_continues(int fd, const struct feed_spot *spot, const char *head) {
 	char bytes[FOLLOWED_HEAD_BYTES], last;
 	uint32_t tail;
 
@@ -76,15 +71,13 @@ bool followed_file_continues(int fd, const struct feed_spot *spot, const char *h
 	    read_tail(fd, spot->offset, &last, &tail) && tail == spot->tail;
 }
 
-void followed_file_read_head(struct followed_file *file)
-{
+void followed_file_read_head(struct followed_file *file) {
 	if (pread(file->fd, file->head, sizeof(file->head), 0) < 0)
 		memset(file->head, 0, sizeof(file->head));
 }
 
 /* Begins again: a writer that does not append leaves a hole before what it writes. */
-static void cut(struct followed_file *file, const struct followed_reader *reader)
-{
+static void cut(struct followed_file *file, const struct followed_reader *reader) {
 	off_t data = lseek(file->fd, 0, SEEK_DATA);
 	struct feed_spot spot = { 0 };
 	char last;
@@ -104,8 +97,7 @@ static void cut(struct followed_file *file, const struct followed_reader *reader
 
 /* Puts the place before `at`, whose offset is told. */
 static void move(struct followed_file *file, const struct followed_reader *reader,
-    const char *at, uint64_t offset)
-{
+    const char *at, uint64_t offset) {
 	struct feed_spot *spot = &file->position.spot;
 	size_t length = tail_length(offset);
 
@@ -116,8 +108,7 @@ static void move(struct followed_file *file, const struct followed_reader *reade
 
 /* One line, `line` to `end` without its newline.  False: it is passed over. */
 static bool is_line(struct followed_file *file, const struct followed_reader *reader,
-    const char *line, const char *end, struct followed_next *out)
-{
+    const char *line, const char *end, struct followed_next *out) {
 	if (file->position.spot.skipping) {
 		file->position.spot.skipping = false;
 		return false;
@@ -134,8 +125,7 @@ static bool is_line(struct followed_file *file, const struct followed_reader *re
 
 /* The next few lines from *at on, which moves behind them. */
 static unsigned take_lines(struct followed_file *file, const struct followed_reader *reader,
-    const char **at, const char *end, struct followed_next lines[FOLLOWED_AHEAD])
-{
+    const char **at, const char *end, struct followed_next lines[FOLLOWED_AHEAD]) {
 	const char *newline;
 	unsigned count = 0;
 
@@ -149,8 +139,7 @@ static unsigned take_lines(struct followed_file *file, const struct followed_rea
 
 /* Deals with the lines at `line`, which stands at the place. */
 static void give_lines(struct followed_file *file, const struct followed_reader *reader,
-    const char *line, const char *end)
-{
+    const char *line, const char *end) {
 	struct followed_next lines[FOLLOWED_AHEAD];
 	uint64_t offset = file->position.spot.offset;
 	const char *start = line;
@@ -178,8 +167,7 @@ static void give_lines(struct followed_file *file, const struct followed_reader 
 }
 
 bool followed_file_read(struct followed_file *file, const struct followed_reader *reader,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	const struct feed_spot *spot = &file->position.spot;
 	size_t before = tail_length(spot->offset);
 	ssize_t n = pread(file->fd, reader->buffer, reader->buffer_size,

@@ -32,16 +32,14 @@
 
 /* --- opening ------------------------------------------------------------------------ */
 
-static int open_files(const struct followed_journal *journal, struct sd_journal **out)
-{
+static int open_files(const struct followed_journal *journal, struct sd_journal **out) {
 	/* what sessions of people wrote is in files of their own, where there are disks for it */
 	return journal->name.directory[0] != '\0' ?
 	    journal->calls->open_directory(out, journal->name.directory, 0) :
 	    journal->calls->open(out, SD_LOCAL_ONLY | SD_SYSTEM);
 }
 
-static int match(const struct followed_journal *journal, const char *field, const char *value)
-{
+static int match(const struct followed_journal *journal, const char *field, const char *value) {
 	char text[320];
 
 	(void)text_append(text, sizeof(text), 0, "%s=%s", field, value);
@@ -49,8 +47,7 @@ static int match(const struct followed_journal *journal, const char *field, cons
 }
 
 /* The log's lines, and what journald says of those that it did not take. */
-static int add_matches(const struct followed_journal *journal)
-{
+static int add_matches(const struct followed_journal *journal) {
 	const struct sd_log *name = &journal->name;
 	int error = 0;
 
@@ -67,8 +64,7 @@ static int add_matches(const struct followed_journal *journal)
 	return error < 0 ? error : match(journal, "_TRANSPORT", "driver");
 }
 
-static int seek(const struct followed_journal *journal)
-{
+static int seek(const struct followed_journal *journal) {
 	const struct feed_position *p = &journal->position;
 	const uint64_t id[2] = { p->device, p->inode };
 	char cursor[SD_CURSOR_MAX];
@@ -81,8 +77,7 @@ static int seek(const struct followed_journal *journal)
 }
 
 /* Why there are no files: none that we may open, or none at all. */
-static int why_no_files(const struct followed_journal *journal)
-{
+static int why_no_files(const struct followed_journal *journal) {
 	char pattern[PATH_MAX + 32];
 	glob_t found;
 	int error = ENOENT, flags = GLOB_NOSORT, fd;
@@ -107,15 +102,13 @@ static int why_no_files(const struct followed_journal *journal)
 	return error;
 }
 
-static bool has_files(const struct followed_journal *journal)
-{
+static bool has_files(const struct followed_journal *journal) {
 	return journal->calls->has_runtime_files(journal->journal) > 0 ||
 	    journal->calls->has_persistent_files(journal->journal) > 0 ||
 	    journal->name.directory[0] != '\0';
 }
 
-static void close_files(struct followed_journal *journal)
-{
+static void close_files(struct followed_journal *journal) {
 	if (journal->journal != NULL)
 		journal->calls->close(journal->journal);
 	journal->journal = NULL;
@@ -123,8 +116,7 @@ static void close_files(struct followed_journal *journal)
 
 /* The place of the entry that the journal stands at. */
 static bool place_of(const struct sd_calls *calls, struct sd_journal *at,
-    struct feed_position *out)
-{
+    struct feed_position *out) {
 	uint64_t id[2], number, time_us;
 	char *cursor;
 	bool found;
@@ -141,14 +133,12 @@ static bool place_of(const struct sd_calls *calls, struct sd_journal *at,
 	return true;
 }
 
-static bool is_same_id(const struct feed_position *a, const struct feed_position *b)
-{
+static bool is_same_id(const struct feed_position *a, const struct feed_position *b) {
 	return a->device == b->device && a->inode == b->inode;
 }
 
 /* Was something deleted that was written after all that was read? */
-static bool has_gap(const struct followed_journal *journal)
-{
+static bool has_gap(const struct followed_journal *journal) {
 	const struct feed_position *p = &journal->position;
 	struct feed_position head;
 	struct sd_journal *all = NULL;
@@ -163,8 +153,7 @@ static bool has_gap(const struct followed_journal *journal)
 	return gap;
 }
 
-static void open_journal(struct followed_journal *journal, int64_t now_ns)
-{
+static void open_journal(struct followed_journal *journal, int64_t now_ns) {
 	int error;
 
 	journal->tried_ns = now_ns;
@@ -191,8 +180,7 @@ static void open_journal(struct followed_journal *journal, int64_t now_ns)
 
 void followed_journal_open(struct followed_journal *journal, const char *text,
     const struct followed_journal_start *start, const struct sd_calls *calls,
-    const struct followed_keeper *keeper, int64_t now_ns)
-{
+    const struct followed_keeper *keeper, int64_t now_ns) {
 	const char *why;
 
 	memset(journal, 0, sizeof(*journal));
@@ -217,13 +205,11 @@ void followed_journal_open(struct followed_journal *journal, const char *text,
 	open_journal(journal, now_ns);
 }
 
-void followed_journal_close(struct followed_journal *journal)
-{
+void followed_journal_close(struct followed_journal *journal) {
 	close_files(journal);
 }
 
-bool followed_journal_look(struct followed_journal *journal, int64_t now_ns)
-{
+bool followed_journal_look(struct followed_journal *journal, int64_t now_ns) {
 	if ((journal->journal != NULL && has_files(journal)) ||
 	    now_ns - journal->tried_ns < TRY_NS)
 		return false;
@@ -232,15 +218,13 @@ bool followed_journal_look(struct followed_journal *journal, int64_t now_ns)
 	return true;
 }
 
-int followed_journal_fd(struct followed_journal *journal)
-{
+int followed_journal_fd(struct followed_journal *journal) {
 	int fd = journal->journal == NULL ? -1 : journal->calls->get_fd(journal->journal);
 
 	return fd < 0 ? -1 : fd;
 }
 
-void followed_journal_changed(struct followed_journal *journal)
-{
+void followed_journal_changed(struct followed_journal *journal) {
 	if (journal->journal != NULL && journal->calls->process(journal->journal) < 0)
 		close_files(journal);
 }
@@ -248,8 +232,7 @@ void followed_journal_changed(struct followed_journal *journal)
 /* --- entries ------------------------------------------------------------------------ */
 
 /* What stands in a field, until the next call; false: it has no such. */
-static bool field(const struct followed_journal *journal, const char *name, struct span *out)
-{
+static bool field(const struct followed_journal *journal, const char *name, struct span *out) {
 	size_t before = strlen(name) + 1, size;
 	const void *data;
 
@@ -262,8 +245,7 @@ static bool field(const struct followed_journal *journal, const char *name, stru
 
 /* A copy of a short one, cut to fit. */
 static struct span short_field(const struct followed_journal *journal, const char *name,
-    char *out, size_t size)
-{
+    char *out, size_t size) {
 	struct span found;
 
 	(void)field(journal, name, &found);
@@ -273,8 +255,7 @@ static struct span short_field(const struct followed_journal *journal, const cha
 	return (struct span){ out, found.length };
 }
 
-static uint32_t uid_of(const struct followed_journal *journal)
-{
+static uint32_t uid_of(const struct followed_journal *journal) {
 	struct span text;
 	uint32_t uid;
 
@@ -282,8 +263,7 @@ static uint32_t uid_of(const struct followed_journal *journal)
 	    UINT32_MAX - 1, &uid) ? uid : UINT32_MAX;
 }
 
-static struct followed_journal_unit *unit_of(struct followed_journal *journal, struct span name)
-{
+static struct followed_journal_unit *unit_of(struct followed_journal *journal, struct span name) {
 	struct followed_journal_unit *unit, *room = NULL;
 
 	if (name.length == 0 || name.length >= sizeof(unit->name))
@@ -303,8 +283,7 @@ static struct followed_journal_unit *unit_of(struct followed_journal *journal, s
 	return room;
 }
 
-static void count_suppressed(struct followed_journal *journal, struct followed_journal_unit *unit)
-{
+static void count_suppressed(struct followed_journal *journal, struct followed_journal_unit *unit) {
 	if (!unit->of_mail || unit->suppressed == 0)
 		return;
 	journal->counts.suppressed += unit->suppressed;
@@ -314,8 +293,7 @@ static void count_suppressed(struct followed_journal *journal, struct followed_j
 }
 
 /* "Suppressed 12 messages from UNIT": whose it is may show in the next line alone. */
-static void take_suppressed(struct followed_journal *journal)
-{
+static void take_suppressed(struct followed_journal *journal) {
 	static const char from[] = " messages from ";
 	struct followed_journal_unit *unit;
 	struct span text;
@@ -339,8 +317,7 @@ static void take_suppressed(struct followed_journal *journal)
 	count_suppressed(journal, unit);
 }
 
-static void note_unit(struct followed_journal *journal)
-{
+static void note_unit(struct followed_journal *journal) {
 	struct followed_journal_unit *unit;
 	struct span name;
 
@@ -351,8 +328,7 @@ static void note_unit(struct followed_journal *journal)
 }
 
 /* journald itself wrote it: nobody else has this transport. */
-static bool is_of_journald(const struct followed_journal *journal, struct span identifier)
-{
+static bool is_of_journald(const struct followed_journal *journal, struct span identifier) {
 	struct span transport;
 
 	return identifier.length == sizeof(JOURNALD) - 1 &&
@@ -363,8 +339,7 @@ static bool is_of_journald(const struct followed_journal *journal, struct span i
 
 /* True: the place is to be kept at once. */
 static bool give(struct followed_journal *journal, const struct followed_journal_reader *reader,
-    uint64_t time_us)
-{
+    uint64_t time_us) {
 	char identifier[SD_ENTRY_HEAD_MAX], pid[16];
 	struct sd_entry entry = { .time_us = time_us };
 	struct followed_journal_line line = { .text = reader->buffer };
@@ -393,14 +368,12 @@ static bool give(struct followed_journal *journal, const struct followed_journal
 
 /* --- places ------------------------------------------------------------------------- */
 
-static void keep(struct followed_journal *journal)
-{
+static void keep(struct followed_journal *journal) {
 	journal->keeper->move(journal->keeper->context, journal->record, &journal->position.spot);
 }
 
 /* Numbers of another ID: another record. */
-static void change_id(struct followed_journal *journal, const struct feed_position *place)
-{
+static void change_id(struct followed_journal *journal, const struct feed_position *place) {
 	uint32_t old = journal->record;
 
 	journal->position.device = place->device;
@@ -413,16 +386,14 @@ static void change_id(struct followed_journal *journal, const struct feed_positi
 }
 
 /* Was it dealt with before the journal was opened? */
-static bool is_known(const struct followed_journal *journal, const struct feed_position *place)
-{
+static bool is_known(const struct followed_journal *journal, const struct feed_position *place) {
 	const struct feed_position *p = &journal->position;
 
 	return is_same_id(place, p) ? place->spot.offset <= p->spot.offset :
 	    journal->resuming && place->spot.time_us <= p->spot.time_us;
 }
 
-static void take_entry(struct followed_journal *journal, const struct followed_journal_reader *reader)
-{
+static void take_entry(struct followed_journal *journal, const struct followed_journal_reader *reader) {
 	struct feed_position place;
 
 	if (!place_of(journal->calls, journal->journal, &place) || is_known(journal, &place))
@@ -436,8 +407,7 @@ static void take_entry(struct followed_journal *journal, const struct followed_j
 }
 
 /* All there was has been read: nothing older comes any more. */
-static void take_up_end(struct followed_journal *journal, int64_t wall_us)
-{
+static void take_up_end(struct followed_journal *journal, int64_t wall_us) {
 	uint64_t now_us = wall_us < LATE_US ? 0 : (uint64_t)wall_us - LATE_US;
 
 	journal->resuming = false;
@@ -447,8 +417,7 @@ static void take_up_end(struct followed_journal *journal, int64_t wall_us)
 }
 
 bool followed_journal_read(struct followed_journal *journal, const struct followed_journal_reader *reader,
-    unsigned most, int64_t wall_us)
-{
+    unsigned most, int64_t wall_us) {
 	unsigned count = 0;
 	int more = 0;
 

@@ -26,8 +26,7 @@
 #define QUIET_NS	(60 * NS_PER_SECOND)
 #define LOOK_NS		(NS_PER_SECOND / 2)
 
-static void close_at(struct followed_log *log, unsigned at)
-{
+static void close_at(struct followed_log *log, unsigned at) {
 	close(log->files[at].fd);
 	free(log->files[at].path);
 	log->count--;
@@ -35,22 +34,19 @@ static void close_at(struct followed_log *log, unsigned at)
 	    (log->count - at) * sizeof(log->files[0]));
 }
 
-static void let_go(struct followed_log *log, unsigned at)
-{
+static void let_go(struct followed_log *log, unsigned at) {
 	log->keeper->forget(log->keeper->context, log->files[at].record);
 	close_at(log, at);
 }
 
-void followed_log_close(struct followed_log *log)
-{
+void followed_log_close(struct followed_log *log) {
 	while (log->count > 0)
 		close_at(log, log->count - 1);
 	free(log->newest);
 	log->newest = NULL;
 }
 
-static bool has_more(const struct followed_file *file)
-{
+static bool has_more(const struct followed_file *file) {
 	struct stat status;
 
 	return fstat(file->fd, &status) == 0 && status.st_size > 0 &&
@@ -58,8 +54,7 @@ static bool has_more(const struct followed_file *file)
 }
 
 /* Puts the opened file where it belongs in the list: of a plain log at its end. */
-static struct followed_file *add(struct followed_log *log, struct log_file *file)
-{
+static struct followed_file *add(struct followed_log *log, struct log_file *file) {
 	unsigned at;
 
 	if (log->count == FEED_FILES_MAX) {
@@ -81,15 +76,13 @@ static struct followed_file *add(struct followed_log *log, struct log_file *file
 }
 
 /* So that the same file is another one the next time. */
-static uint32_t first_epoch(int64_t now_ns)
-{
+static uint32_t first_epoch(int64_t now_ns) {
 	return (uint32_t)((uint64_t)now_ns >> 20);
 }
 
 /* A file that was not read before. */
 static void begin(struct followed_log *log, struct log_file *opened,
-    const struct feed_spot *spot, int64_t now_ns)
-{
+    const struct feed_spot *spot, int64_t now_ns) {
 	struct feed_position position = { .log = log->id, .device = opened->device,
 		.inode = opened->inode, .epoch = first_epoch(now_ns) };
 	struct followed_file *file;
@@ -106,8 +99,7 @@ static void begin(struct followed_log *log, struct log_file *opened,
 	file->record = log->keeper->begin(log->keeper->context, &file->position);
 }
 
-static void remember_newest(struct followed_log *log)
-{
+static void remember_newest(struct followed_log *log) {
 	const struct followed_file *last;
 	char *path;
 
@@ -126,8 +118,7 @@ static void remember_newest(struct followed_log *log)
  * goes on with what a file of the list has.  A copy beside its original (a pattern
  * matches both) has nothing new, unless that was cut: then the rest is there alone. */
 static void begin_new(struct followed_log *log, struct log_file *opened, bool was_another,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	static const struct feed_spot start;
 	const struct feed_spot *spot = &start;
 
@@ -148,8 +139,7 @@ static void begin_new(struct followed_log *log, struct log_file *opened, bool wa
 
 /* --- the beginning ---------------------------------------------------------------- */
 
-static bool is_listed(const struct followed_log *log, const struct log_file *file)
-{
+static bool is_listed(const struct followed_log *log, const struct log_file *file) {
 	for (unsigned i = 0; i < log->count; i++)
 		if (log->files[i].position.device == file->device &&
 		    log->files[i].position.inode == file->inode)
@@ -159,8 +149,7 @@ static bool is_listed(const struct followed_log *log, const struct log_file *fil
 
 /* Takes up the files that were read before. */
 static void go_on(struct followed_log *log, const struct followed_start *start,
-    struct log_files *files, int64_t now_ns)
-{
+    struct log_files *files, int64_t now_ns) {
 	for (unsigned i = 0; i < start->known_count; i++) {
 		const struct feed_position *known = &start->known[i];
 		struct log_file *found = NULL;
@@ -186,8 +175,7 @@ static void go_on(struct followed_log *log, const struct followed_start *start,
 
 /* Takes up those that were not. */
 static void begin_others(struct followed_log *log, const struct followed_start *start,
-    struct log_files *files, int64_t now_ns)
-{
+    struct log_files *files, int64_t now_ns) {
 	static const struct feed_spot at_start;
 	unsigned known = log->count;
 	const struct feed_position *newest = start->known_count > 0 ?
@@ -210,8 +198,7 @@ static void begin_others(struct followed_log *log, const struct followed_start *
 
 /* That there was no file yet is remembered as a file without a number: the first one
  * will be new, whoever reads it. */
-static void keep_absence(struct followed_log *log, const struct followed_start *start)
-{
+static void keep_absence(struct followed_log *log, const struct followed_start *start) {
 	if (start->known_count > 0 && start->known[0].inode == 0 && log->count > 0)
 		log->keeper->forget(log->keeper->context, start->records[0]);
 	else if (start->known_count == 0 && log->count == 0 && log->error == ENOENT)
@@ -219,13 +206,11 @@ static void keep_absence(struct followed_log *log, const struct followed_start *
 		    &(struct feed_position){ .log = log->id });
 }
 
-static bool is_refused(int error)
-{
+static bool is_refused(int error) {
 	return error == EACCES || error == EPERM;
 }
 
-static void open_all(struct followed_log *log, struct log_files *files)
-{
+static void open_all(struct followed_log *log, struct log_files *files) {
 	for (unsigned i = 0; i < files->count; i++)
 		if (files->list[i].fd < 0 && !log_file_open(&files->list[i])) {
 			if (files->list[i].at_path || !log->plain)
@@ -237,8 +222,7 @@ static void open_all(struct followed_log *log, struct log_files *files)
 
 void followed_log_open(struct followed_log *log, const char *text,
     const struct followed_start *start, const struct followed_keeper *keeper,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct log_files own, *files = start->files;
 
 	memset(log, 0, sizeof(*log));
@@ -267,8 +251,7 @@ void followed_log_open(struct followed_log *log, const char *text,
 /* --- as it grows -------------------------------------------------------------------- */
 
 bool followed_log_read(struct followed_log *log, const struct followed_reader *reader,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct followed_reader own = *reader;
 
 	own.keeper = log->keeper;
@@ -281,8 +264,7 @@ bool followed_log_read(struct followed_log *log, const struct followed_reader *r
 }
 
 /* Lets go of files that nobody writes any more. */
-static void let_go_old(struct followed_log *log, int64_t now_ns)
-{
+static void let_go_old(struct followed_log *log, int64_t now_ns) {
 	for (unsigned i = log->count; i-- > 0;) {
 		const struct followed_file *file = &log->files[i];
 		int64_t quiet_ns = now_ns - file->grew_ns;
@@ -297,8 +279,7 @@ static void let_go_old(struct followed_log *log, int64_t now_ns)
 }
 
 /* A file of the list stands at the path: the last one is never let go of. */
-static void put_last(struct followed_log *log, const struct log_file *at_path)
-{
+static void put_last(struct followed_log *log, const struct log_file *at_path) {
 	for (unsigned i = 0; i + 1 < log->count; i++) {
 		struct followed_file file = log->files[i];
 
@@ -312,8 +293,7 @@ static void put_last(struct followed_log *log, const struct log_file *at_path)
 	}
 }
 
-static void look_at_path(struct followed_log *log, struct log_files *files, int64_t now_ns)
-{
+static void look_at_path(struct followed_log *log, struct log_files *files, int64_t now_ns) {
 	for (unsigned i = 0; i < files->count; i++) {
 		struct log_file *file = &files->list[i];
 		if (!is_listed(log, file) && !log_file_open(file)) {
@@ -331,8 +311,7 @@ static void look_at_path(struct followed_log *log, struct log_files *files, int6
 
 /* Is it newer than the oldest that is followed, or than all that were?  So is another file
  * of the same name. */
-static bool is_newer(const struct followed_log *log, const struct log_file *file)
-{
+static bool is_newer(const struct followed_log *log, const struct log_file *file) {
 	for (unsigned i = 0; i < log->count; i++)
 		if (strcmp(log->files[i].path, file->path) == 0)
 			return true;
@@ -344,8 +323,7 @@ static bool is_newer(const struct followed_log *log, const struct log_file *file
 }
 
 static void look_at_matches(struct followed_log *log, struct log_files *files,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	for (unsigned i = 0; i < files->count; i++) {
 		if (is_listed(log, &files->list[i]) || !is_newer(log, &files->list[i]))
 			continue;
@@ -361,8 +339,7 @@ static void look_at_matches(struct followed_log *log, struct log_files *files,
 
 /* The directory is not ours to look into: has somebody renamed or removed the file, or
  * may there be a newer one? */
-static bool is_left(const struct followed_log *log, int64_t now_ns)
-{
+static bool is_left(const struct followed_log *log, int64_t now_ns) {
 	const struct followed_file *last;
 	struct stat status;
 
@@ -375,8 +352,7 @@ static bool is_left(const struct followed_log *log, int64_t now_ns)
 	    status.st_ctim.tv_sec > status.st_mtim.tv_sec);
 }
 
-static bool is_same_file(const struct followed_log *log)
-{
+static bool is_same_file(const struct followed_log *log) {
 	const struct followed_file *last;
 	struct stat status;
 
@@ -386,8 +362,7 @@ static bool is_same_file(const struct followed_log *log)
 	return status.st_dev == last->position.device && status.st_ino == last->position.inode;
 }
 
-bool followed_log_look(struct followed_log *log, int64_t now_ns)
-{
+bool followed_log_look(struct followed_log *log, int64_t now_ns) {
 	struct feed_position known[FEED_FILES_MAX];
 	struct log_files files;
 	bool found;

@@ -9,8 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-static void tell(void *context, const struct journal_news *news)
-{
+static void tell(void *context, const struct journal_news *news) {
 	const char *room = generation_journal_word(news->room);
 	char why[128], path[512];
 

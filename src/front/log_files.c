@@ -28,8 +28,7 @@ struct listing {
 
 /* False: no memory. */
 static bool listing_add(struct listing *listing, const char *path, uint64_t order,
-    const struct stat *status)
-{
+    const struct stat *status) {
 	if (listing->count == listing->room) {
 		size_t room = listing->room * 2 + 16;
 		struct log_file *larger = reallocarray(listing->list, room, sizeof(*larger));
@@ -45,8 +44,7 @@ static bool listing_add(struct listing *listing, const char *path, uint64_t orde
 	return listing->list[listing->count++].path != NULL;
 }
 
-static void listing_free(struct listing *listing)
-{
+static void listing_free(struct listing *listing) {
 	for (size_t i = 0; i < listing->count; i++) {
 		if (listing->list[i].fd >= 0)
 			close(listing->list[i].fd);
@@ -56,16 +54,14 @@ static void listing_free(struct listing *listing)
 }
 
 static bool is_known(const struct feed_position *known, unsigned count, uint64_t device,
-    uint64_t inode)
-{
+    uint64_t inode) {
 	for (unsigned i = 0; i < count; i++)
 		if (known[i].device == device && known[i].inode == inode)
 			return true;
 	return false;
 }
 
-static bool is_listed(const struct log_files *files, uint64_t device, uint64_t inode)
-{
+static bool is_listed(const struct log_files *files, uint64_t device, uint64_t inode) {
 	for (unsigned i = 0; i < files->count; i++)
 		if (files->list[i].device == device && files->list[i].inode == inode)
 			return true;
@@ -73,8 +69,7 @@ static bool is_listed(const struct log_files *files, uint64_t device, uint64_t i
 }
 
 /* Puts it in at `at`. */
-static void insert(struct log_files *files, unsigned at, struct log_file *file)
-{
+static void insert(struct log_files *files, unsigned at, struct log_file *file) {
 	char *copy = strdup(file->path);
 
 	if (copy == NULL || files->count == LOG_FILES_MAX) {
@@ -90,8 +85,7 @@ static void insert(struct log_files *files, unsigned at, struct log_file *file)
 	files->count++;
 }
 
-static void remove_at(struct log_files *files, unsigned at)
-{
+static void remove_at(struct log_files *files, unsigned at) {
 	if (files->list[at].fd >= 0)
 		close(files->list[at].fd);
 	free(files->list[at].path);
@@ -103,8 +97,7 @@ static void remove_at(struct log_files *files, unsigned at)
 /* The oldest one that is not known makes room for one to be put in at *at.  False: that
  * one is older.  Behind a known one it was to be read. */
 static bool make_room(struct log_files *out, const struct feed_position *known,
-    unsigned count, unsigned *at)
-{
+    unsigned count, unsigned *at) {
 	unsigned oldest = 0;
 
 	while (is_known(known, count, out->list[oldest].device, out->list[oldest].inode))
@@ -122,8 +115,7 @@ static bool make_room(struct log_files *out, const struct feed_position *known,
 /* --- at a path ------------------------------------------------------------------ */
 
 /* The directory of what the path leads to, and the name there. */
-static bool split_path(const char *log, char directory[PATH_MAX], char name[NAME_MAX + 1])
-{
+static bool split_path(const char *log, char directory[PATH_MAX], char name[NAME_MAX + 1]) {
 	char real[PATH_MAX];
 	const char *path = realpath(log, real) == NULL ? log : real;
 	const char *slash = strrchr(path, '/');
@@ -140,8 +132,7 @@ struct suffix {
 	uint64_t number;
 };
 
-static struct suffix suffix_of(const char *name, const char *log_name)
-{
+static struct suffix suffix_of(const char *name, const char *log_name) {
 	const char *at = name + strlen(log_name);
 	struct suffix suffix = { 0, 0 };
 
@@ -159,8 +150,7 @@ static struct suffix suffix_of(const char *name, const char *log_name)
 
 #define NUMBER_DIGITS 3		/* more are a date */
 
-static bool is_newer(struct suffix a, struct suffix b)
-{
+static bool is_newer(struct suffix a, struct suffix b) {
 	if (a.digits == 0 || b.digits == 0 ||
 	    (a.digits <= NUMBER_DIGITS) != (b.digits <= NUMBER_DIGITS))
 		return false;
@@ -169,8 +159,7 @@ static bool is_newer(struct suffix a, struct suffix b)
 
 /* The regular files of the log's directory whose names begin with the log's: others are none
  * of the feed's business.  False: the directory cannot be read. */
-static bool list_siblings(const char *log, struct listing *listing)
-{
+static bool list_siblings(const char *log, struct listing *listing) {
 	char directory[PATH_MAX], name[NAME_MAX + 1], path[PATH_MAX + NAME_MAX + 2];
 	const struct dirent *entry;
 	DIR *stream = NULL;
@@ -201,8 +190,7 @@ struct renamed {
 	struct suffix newest;		/* of the known file that came last */
 };
 
-static const char *base_name(const char *path)
-{
+static const char *base_name(const char *path) {
 	const char *slash = strrchr(path, '/');
 
 	return slash == NULL ? path : slash + 1;
@@ -210,8 +198,7 @@ static const char *base_name(const char *path)
 
 /* Before the one at the path, and before those that are newer. */
 static void insert_sibling(const struct renamed *r, struct log_files *out,
-    struct log_file *file, struct suffix suffix)
-{
+    struct log_file *file, struct suffix suffix) {
 	unsigned at = 0;
 
 	file->order = suffix.digits == 0 ? 0 :
@@ -224,8 +211,7 @@ static void insert_sibling(const struct renamed *r, struct log_files *out,
 }
 
 /* Those that were read before. */
-static void find_known(struct renamed *r, struct log_files *out)
-{
+static void find_known(struct renamed *r, struct log_files *out) {
 	const struct feed_position *newest = &r->known[r->count - 1];
 
 	for (size_t i = 0; i < r->siblings->count; i++) {
@@ -241,8 +227,7 @@ static void find_known(struct renamed *r, struct log_files *out)
 }
 
 /* Those that came and were renamed in their turn while nobody looked. */
-static void find_missed(struct renamed *r, struct log_files *out)
-{
+static void find_missed(struct renamed *r, struct log_files *out) {
 	for (size_t i = 0; i < r->siblings->count; i++) {
 		struct log_file *file = &r->siblings->list[i];
 		struct suffix suffix = suffix_of(base_name(file->path), r->name);
@@ -254,8 +239,7 @@ static void find_missed(struct renamed *r, struct log_files *out)
 }
 
 static void find_renamed(const char *log, struct listing *siblings,
-    const struct feed_position *known, unsigned count, struct log_files *out)
-{
+    const struct feed_position *known, unsigned count, struct log_files *out) {
 	struct renamed r = { .known = known, .count = count, .siblings = siblings };
 	char directory[PATH_MAX];
 
@@ -269,8 +253,7 @@ static void find_renamed(const char *log, struct listing *siblings,
 }
 
 static bool is_one_missing(const struct log_files *out, const struct feed_position *known,
-    unsigned count)
-{
+    unsigned count) {
 	for (unsigned i = 0; i < count; i++)
 		if (known[i].inode != 0 &&
 		    !is_listed(out, known[i].device, known[i].inode))
@@ -279,8 +262,7 @@ static bool is_one_missing(const struct log_files *out, const struct feed_positi
 }
 
 /* What stands at the path.  False with *out's error: nothing, or no file. */
-static bool list_path(const char *log, struct listing *listing, struct log_files *out)
-{
+static bool list_path(const char *log, struct listing *listing, struct log_files *out) {
 	struct stat status;
 
 	if (stat(log, &status) != 0) {
@@ -296,8 +278,7 @@ static bool list_path(const char *log, struct listing *listing, struct log_files
 }
 
 static void find_plain(const char *log, const struct feed_position *known, unsigned count,
-    struct log_files *out)
-{
+    struct log_files *out) {
 	struct listing listing = { NULL, 0, 0 };
 
 	if (list_path(log, &listing, out))
@@ -314,16 +295,14 @@ static void find_plain(const char *log, const struct feed_position *known, unsig
 
 static _Thread_local int glob_error;
 
-static int on_glob_error(const char *path, int error)
-{
+static int on_glob_error(const char *path, int error) {
 	(void)path;
 	if (error != ENOENT && error != ENOTDIR)
 		glob_error = error;
 	return 0;
 }
 
-static bool list_matches(const char *pattern, struct listing *listing, struct log_files *out)
-{
+static bool list_matches(const char *pattern, struct listing *listing, struct log_files *out) {
 	char text[PATH_MAX];
 	struct stat status;
 	uint64_t order;
@@ -350,8 +329,7 @@ static bool list_matches(const char *pattern, struct listing *listing, struct lo
 
 /* Those that are known, or the others. */
 static void find_matches(struct listing *listing, bool are_known,
-    const struct feed_position *known, unsigned count, struct log_files *out)
-{
+    const struct feed_position *known, unsigned count, struct log_files *out) {
 	unsigned others = 0;
 
 	for (size_t i = 0; i < listing->count; i++) {
@@ -370,8 +348,7 @@ static void find_matches(struct listing *listing, bool are_known,
 }
 
 static void find_pattern(const char *pattern, const struct feed_position *known,
-    unsigned count, struct log_files *out)
-{
+    unsigned count, struct log_files *out) {
 	struct listing listing = { NULL, 0, 0 };
 
 	out->sure = list_matches(pattern, &listing, out);
@@ -383,8 +360,7 @@ static void find_pattern(const char *pattern, const struct feed_position *known,
 }
 
 void log_files_find(const char *log, const struct feed_position *known, unsigned count,
-    struct log_files *out)
-{
+    struct log_files *out) {
 	*out = (struct log_files){ .log = log, .sure = true };
 	if (path_pattern_is_plain(log))
 		find_plain(log, known, count, out);
@@ -392,8 +368,7 @@ void log_files_find(const char *log, const struct feed_position *known, unsigned
 		find_pattern(log, known, count, out);
 }
 
-bool log_file_open(struct log_file *file)
-{
+bool log_file_open(struct log_file *file) {
 	struct stat status;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (file->at_path ? 0 : O_NOFOLLOW);
 	int fd = open(file->path, flags), error;
@@ -412,8 +387,7 @@ bool log_file_open(struct log_file *file)
 	return true;
 }
 
-static int compare_changed(const void *a, const void *b)
-{
+static int compare_changed(const void *a, const void *b) {
 	const struct log_file *one = a, *other = b;
 
 	/* what stands at the path comes first */
@@ -422,8 +396,7 @@ static int compare_changed(const void *a, const void *b)
 	return (one->changed_s < other->changed_s) - (one->changed_s > other->changed_s);
 }
 
-void log_files_open_all(const char *log, struct log_candidates *out)
-{
+void log_files_open_all(const char *log, struct log_candidates *out) {
 	struct listing listing = { NULL, 0, 0 };
 	struct log_files first = { .sure = true };
 	bool all;
@@ -464,8 +437,7 @@ void log_files_open_all(const char *log, struct log_candidates *out)
 }
 
 void log_files_choose(struct log_candidates *from, const struct feed_position *known,
-    unsigned count, struct log_files *out)
-{
+    unsigned count, struct log_files *out) {
 	struct listing listing = { from->list, from->count, 0 };
 
 	*out = (struct log_files){ .log = from->log, .error = from->error, .sure = from->sure };
@@ -488,8 +460,7 @@ void log_files_choose(struct log_candidates *from, const struct feed_position *k
 	from->count = 0;
 }
 
-void log_files_free(struct log_files *files)
-{
+void log_files_free(struct log_files *files) {
 	for (unsigned i = 0; i < files->count; i++) {
 		if (files->list[i].fd >= 0)
 			close(files->list[i].fd);

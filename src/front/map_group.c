@@ -13,16 +13,14 @@
 
 #include "base/text.h"
 
-static bool is_another(const struct map_group *group, struct map_text queue_id)
-{
+static bool is_another(const struct map_group *group, struct map_text queue_id) {
 	return strlen(group->queue_id) != queue_id.length ||
 	    memcmp(group->queue_id, queue_id.text, queue_id.length) != 0;
 }
 
 size_t map_group_answer(struct map_group *group, const struct engine *engine,
     const struct generation *generation, uint8_t mta, const struct group_key *key,
-    char out[SOCKETMAP_REPLY_MAX])
-{
+    char out[SOCKETMAP_REPLY_MAX]) {
 	char name[32] = "mqueue";
 	uint32_t place;
 

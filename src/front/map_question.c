@@ -30,8 +30,7 @@ static const char group_map[] = "posterngroup";
 #define WHY_SHOWN	120
 
 static size_t not_ours(struct engine *engine, const struct map_client *client,
-    const char *what, const char *text, size_t length, char *out)
-{
+    const char *what, const char *text, size_t length, char *out) {
 	char shown[100];
 
 	engine_count(engine, COUNTER_BAD_MAP_REQUESTS, 1);
@@ -42,8 +41,7 @@ static size_t not_ours(struct engine *engine, const struct map_client *client,
 }
 
 /* The first Sendmail of the configuration: its sockets do not tell which. */
-static uint8_t mta_number(const struct generation *generation)
-{
+static uint8_t mta_number(const struct generation *generation) {
 	for (uint32_t i = 0; i < generation->mta_count; i++)
 		if (generation->mtas[i].kind == MTA_SENDMAIL)
 			return (uint8_t)i;
@@ -52,8 +50,7 @@ static uint8_t mta_number(const struct generation *generation)
 
 static void write_event(struct engine *engine,
     const struct generation *generation, const struct map_client *client,
-    const struct outbound_key *key, const struct outbound_answer *answer)
-{
+    const struct outbound_key *key, const struct outbound_answer *answer) {
 	char id[DECISION_ID_MAX], cause[DECISION_ID_MAX], relay[ADDRESS_TEXT_MAX] = "-";
 	char host[DECISION_NAME_SHOWN], name[DECISION_NAME_SHOWN], queue_id[80];
 	char window[DECISION_NAME_SHOWN], share[DECISION_SHARE_SHOWN];
@@ -85,8 +82,7 @@ static void write_event(struct engine *engine,
 
 /* Sendmail takes the text to pieces and puts it together again: only what it leaves as
  * it is goes into it, and it must leave room for the rest of the reply. */
-static void append_plain(char *out, size_t size, const char *text)
-{
+static void append_plain(char *out, size_t size, const char *text) {
 	static const char others[] = "-_.:/@[]";
 	size_t at = strlen(out);
 
@@ -103,8 +99,7 @@ static void append_plain(char *out, size_t size, const char *text)
 
 /* The text stays with the message until the next queue run: no "for so long".  UTC,
  * the minute after it; a date where that is a day away. */
-static void append_time(char *out, size_t size, int64_t until_ns, int64_t now_ns)
-{
+static void append_time(char *out, size_t size, int64_t until_ns, int64_t now_ns) {
 	time_t now = (time_t)clock_wall_s(), until;
 	struct tm then;
 	char text[32];
@@ -122,8 +117,7 @@ static void append_time(char *out, size_t size, int64_t until_ns, int64_t now_ns
 }
 
 /* For posternctl why: of the suspension or hold, which lasts, rather than of this question. */
-static void append_id(char *out, size_t size, const struct outbound_answer *answer)
-{
+static void append_id(char *out, size_t size, const struct outbound_answer *answer) {
 	uint64_t decided = answer->cause != 0 ? answer->cause : answer->answer.id;
 	char id[DECISION_ID_MAX];
 
@@ -134,8 +128,7 @@ static void append_id(char *out, size_t size, const struct outbound_answer *answ
 /* What is held, by which decision, with what somebody said about it.  mailq shows the first
  * 60 characters, "deferred by Postern: " before these, so until when stands early. */
 static void tell_held(const char *what, const char *name, const struct outbound_answer *answer,
-    int64_t now_ns, char *text, size_t size)
-{
+    int64_t now_ns, char *text, size_t size) {
 	text_append(text, size, strlen(text), "%s", what);
 	append_plain(text, size, name);
 	text_append(text, size, strlen(text), " is %s", answer->answer.decision.reason ==
@@ -150,8 +143,7 @@ static void tell_held(const char *what, const char *name, const struct outbound_
 }
 
 /* Without a comma, which Sendmail would not leave as it is. */
-static void tell_sessions(const struct answer *answer, char *text, size_t size)
-{
+static void tell_sessions(const struct answer *answer, char *text, size_t size) {
 	const struct decision *decision = &answer->decision;
 
 	text_append(text, size, strlen(text), " has %u of %s%u ", decision->count,
@@ -163,8 +155,7 @@ static void tell_sessions(const struct answer *answer, char *text, size_t size)
 }
 
 static size_t deferral(const struct generation *generation,
-    const struct outbound_answer *out_answer, int64_t now_ns, char *out)
-{
+    const struct outbound_answer *out_answer, int64_t now_ns, char *out) {
 	const struct answer *answer = &out_answer->answer;
 	const char *class = answer->class_index == CLASS_NO_RULE ? "" :
 	    generation_text(generation, generation_class(generation, answer->class_index)->name);
@@ -202,8 +193,7 @@ static size_t deferral(const struct generation *generation,
 }
 
 static size_t answer_turn(struct engine *engine, const struct generation *generation,
-    const struct outbound_key *key, int64_t now_ns, char *out)
-{
+    const struct outbound_key *key, int64_t now_ns, char *out) {
 	struct outbound_answer why;
 	char text[512] = "WAIT ";
 
@@ -219,8 +209,7 @@ static size_t answer_turn(struct engine *engine, const struct generation *genera
 	return socketmap_reply(out, SOCKETMAP_OK, text);
 }
 
-static bool is_worth_a_line(const struct answer *answer)
-{
+static bool is_worth_a_line(const struct answer *answer) {
 	return answer->newly_decided && (answer->observed ||
 	    answer->decision.verdict != VERDICT_ADMIT ||
 	    answer->decision.reason == REASON_UNUSABLE ||
@@ -229,8 +218,7 @@ static bool is_worth_a_line(const struct answer *answer)
 
 static size_t ask(const struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct outbound_key *key,
-    int64_t now_ns, char *out)
-{
+    int64_t now_ns, char *out) {
 	const struct outbound_question question = {
 		.stage = key->kind == OUTBOUND_KEY_COMPAT ? OUTBOUND_BEFORE_CONNECT :
 		    OUTBOUND_CONNECTED,
@@ -259,14 +247,12 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 	return deferral(generation, &answer, now_ns, out);
 }
 
-static bool is_map(const struct socketmap_request *request, const char *name)
-{
+static bool is_map(const struct socketmap_request *request, const char *name) {
 	return request->map_length == strlen(name) &&
 	    memcmp(request->map, name, request->map_length) == 0;
 }
 
-bool map_question_is_outbound(const struct socketmap_request *request)
-{
+bool map_question_is_outbound(const struct socketmap_request *request) {
 	for (size_t i = 0; i < sizeof(outbound_maps) / sizeof(outbound_maps[0]); i++)
 		if (is_map(request, outbound_maps[i]))
 			return true;
@@ -275,8 +261,7 @@ bool map_question_is_outbound(const struct socketmap_request *request)
 
 static size_t answer_outbound(const struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct outbound_key *key,
-    int64_t now_ns, char *out)
-{
+    int64_t now_ns, char *out) {
 	if (key->kind == OUTBOUND_KEY_TURN)
 		return answer_turn(engine, generation, key, now_ns, out);
 	if (key->host.length == 0 ||
@@ -291,8 +276,7 @@ static size_t answer_outbound(const struct map_client *client, struct engine *en
 
 size_t map_question_answer(struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct socketmap_request *request,
-    int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
-{
+    int64_t now_ns, char out[SOCKETMAP_REPLY_MAX]) {
 	bool inbound = is_map(request, connect_map), groups = is_map(request, group_map);
 	struct outbound_key outbound_key;
 	struct inbound_key inbound_key;

@@ -20,8 +20,7 @@
 #define TOKEN_START	"421 4.7.0 "
 
 /* Sendmail takes a backslash off, and reads the text as a format, twice. */
-static const char *written(const char *at, char plain[2])
-{
+static const char *written(const char *at, char plain[2]) {
 	switch (*at) {
 	case '"':
 		return "\\\"";
@@ -37,8 +36,7 @@ static const char *written(const char *at, char plain[2])
 }
 
 /* The text as far as its token stays below `most` bytes; returns how much of it that is. */
-static size_t append_written(char *token, size_t most, const char *text)
-{
+static size_t append_written(char *token, size_t most, const char *text) {
 	size_t at = strlen(token), i;
 
 	for (i = 0; text[i] != '\0'; i++) {
@@ -55,8 +53,7 @@ static size_t append_written(char *token, size_t most, const char *text)
 }
 
 /* One token.  Of a text that is too long the end is left out, but never the ID. */
-static void write_token(char token[TOKEN_MAX + 1], const char *text, uint64_t decision)
-{
+static void write_token(char token[TOKEN_MAX + 1], const char *text, uint64_t decision) {
 	char id[DECISION_ID_MAX], behind[DECISION_ID_MAX + sizeof(" (id=)")];
 
 	text_copy(token, TOKEN_MAX + 1, TOKEN_START, sizeof(TOKEN_START) - 1);
@@ -72,8 +69,7 @@ static void write_token(char token[TOKEN_MAX + 1], const char *text, uint64_t de
 }
 
 static size_t refuse(const struct generation *generation, const struct question *question,
-    const struct answer *answer, char *out)
-{
+    const struct answer *answer, char *out) {
 	char client_text[REPLY_TEXT_SIZE], token[TOKEN_MAX + 1], text[TOKEN_MAX + 16];
 
 	write_token(token, decision_client_text(generation, question, answer, client_text),
@@ -83,15 +79,13 @@ static size_t refuse(const struct generation *generation, const struct question 
 	return socketmap_reply(out, SOCKETMAP_OK, text);
 }
 
-static bool is_another(const struct map_session *session, const struct question *question)
-{
+static bool is_another(const struct map_session *session, const struct question *question) {
 	return question->client_port != session->client_port ||
 	    !address_equal(&question->client, &session->client);
 }
 
 static void end_session(struct map_session *session, struct engine *engine,
-    const struct generation *generation, enum session_owner word, int64_t now_ns)
-{
+    const struct generation *generation, enum session_owner word, int64_t now_ns) {
 	if (session->ref.slot != 0)
 		engine_session_ended(engine, generation, &session->ref, word, now_ns);
 	memset(session, 0, sizeof(*session));
@@ -99,8 +93,7 @@ static void end_session(struct map_session *session, struct engine *engine,
 
 size_t map_session_answer(struct map_session *session, struct engine *engine,
     const struct generation *generation, uint8_t listener, int fd, pid_t pid,
-    const struct inbound_key *key, int64_t now_ns, char out[SOCKETMAP_REPLY_MAX])
-{
+    const struct inbound_key *key, int64_t now_ns, char out[SOCKETMAP_REPLY_MAX]) {
 	struct question question = {
 		.client = key->session.client,
 		.client_port = key->session.client_port,
@@ -129,7 +122,6 @@ size_t map_session_answer(struct map_session *session, struct engine *engine,
 }
 
 void map_session_over(struct map_session *session, struct engine *engine,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	end_session(session, engine, generation, OWNER_POLICY_GONE, now_ns);
 }

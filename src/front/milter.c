@@ -60,8 +60,7 @@ struct milter_session {
 };
 
 /* Returns a place in running_since_ns, or RUNNING_MAX when all are taken. */
-static unsigned callback_enter(int64_t now_ns)
-{
+static unsigned callback_enter(int64_t now_ns) {
 	unsigned i;
 
 	if (atomic_load_explicit(&front.rests, memory_order_relaxed)) {
@@ -80,14 +79,12 @@ static unsigned callback_enter(int64_t now_ns)
 	return i;
 }
 
-static void callback_leave(unsigned place)
-{
+static void callback_leave(unsigned place) {
 	if (place < RUNNING_MAX)
 		atomic_store(&front.running_since_ns[place], 0);
 }
 
-static bool any_callback_is_stuck(int64_t now_ns)
-{
+static bool any_callback_is_stuck(int64_t now_ns) {
 	for (unsigned i = 0; i < RUNNING_MAX; i++) {
 		int64_t since = atomic_load(&front.running_since_ns[i]);
 
@@ -97,8 +94,7 @@ static bool any_callback_is_stuck(int64_t now_ns)
 	return false;
 }
 
-static void await_beat(void)
-{
+static void await_beat(void) {
 	struct pollfd nudge = { .fd = engine_nudge_fd(front.engine), .events = POLLIN };
 	bool rests = front.gated && milter_gate_is_empty() && engine_is_at_rest(front.engine);
 
@@ -108,8 +104,7 @@ static void await_beat(void)
 		(void)poll(NULL, 0, 1000);	/* nobody gives any: we are to end */
 }
 
-static void *beat(void *unused)
-{
+static void *beat(void *unused) {
 	(void)unused;
 	for (;;) {
 		int64_t now_ns = clock_now_ns();
@@ -125,8 +120,7 @@ static void *beat(void *unused)
 static sfsistat on_negotiate(SMFICTX *ctx, unsigned long actions,
     unsigned long steps, unsigned long f2, unsigned long f3,
     unsigned long *wanted_actions, unsigned long *unwanted_steps,
-    unsigned long *wanted_f2, unsigned long *wanted_f3)
-{
+    unsigned long *wanted_f2, unsigned long *wanted_f3) {
 	static char macros[] = "j _ {daemon_addr} {daemon_port} {if_addr} "
 	    "{client_addr} {client_port} {client_name} {client_ptr} "
 	    "{client_resolve}";
@@ -144,8 +138,7 @@ static sfsistat on_negotiate(SMFICTX *ctx, unsigned long actions,
 	return SMFIS_CONTINUE;
 }
 
-static bool take_client(const _SOCK_ADDR *from, struct question *question)
-{
+static bool take_client(const _SOCK_ADDR *from, struct question *question) {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	const struct sockaddr *address = (const struct sockaddr *)from;
 	struct sockaddr_in in;
@@ -170,13 +163,11 @@ static bool take_client(const _SOCK_ADDR *from, struct question *question)
 	}
 }
 
-static size_t length_of(const char *text)
-{
+static size_t length_of(const char *text) {
 	return text == NULL ? 0 : strlen(text);
 }
 
-static void take_server(SMFICTX *ctx, struct question *question)
-{
+static void take_server(SMFICTX *ctx, struct question *question) {
 	static char daemon_addr[] = "{daemon_addr}", if_addr[] = "{if_addr}",
 	    daemon_port[] = "{daemon_port}";
 	const char *daemon = smfi_getsymval(ctx, daemon_addr);
@@ -189,8 +180,7 @@ static void take_server(SMFICTX *ctx, struct question *question)
 	question->server_port = client_macros_port(port, length_of(port));
 }
 
-static void take_name(SMFICTX *ctx, const char *name, struct question *question)
-{
+static void take_name(SMFICTX *ctx, const char *name, struct question *question) {
 	static char client_resolve[] = "{client_resolve}";
 	const char *resolve = smfi_getsymval(ctx, client_resolve);
 
@@ -200,8 +190,7 @@ static void take_name(SMFICTX *ctx, const char *name, struct question *question)
 	question->name_length = strlen(name);
 }
 
-static void end_session(const struct milter_session *session, int64_t now_ns)
-{
+static void end_session(const struct milter_session *session, int64_t now_ns) {
 	const struct generation *generation;
 
 	if (session->ref.slot == 0)
@@ -213,8 +202,7 @@ static void end_session(const struct milter_session *session, int64_t now_ns)
 }
 
 /* smfi_setreply takes '%' for the start of a format. */
-static void refuse(SMFICTX *ctx, const char *text)
-{
+static void refuse(SMFICTX *ctx, const char *text) {
 	char code[] = "421", dsn[] = "4.7.0", other[] = "Too many sessions";
 	char escaped[REPLY_TEXT_MAX + 2];
 	size_t length = 0;
@@ -232,8 +220,7 @@ static void refuse(SMFICTX *ctx, const char *text)
 }
 
 static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
-    struct milter_session *session, int64_t now_ns)
-{
+    struct milter_session *session, int64_t now_ns) {
 	struct question question = {
 		.listener = front.listener,
 		.owner = OWNER_MILTER,
@@ -264,8 +251,7 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	return verdict;
 }
 
-static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from)
-{
+static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 	int64_t now_ns = clock_now_ns();
 	struct milter_session *session = smfi_getpriv(ctx);
 	sfsistat verdict;
@@ -289,8 +275,7 @@ static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from)
 	return verdict;
 }
 
-static sfsistat on_close(SMFICTX *ctx)
-{
+static sfsistat on_close(SMFICTX *ctx) {
 	int64_t now_ns = clock_now_ns();
 	struct milter_session *session = smfi_getpriv(ctx);
 	unsigned place;
@@ -312,8 +297,7 @@ static sfsistat on_close(SMFICTX *ctx)
 	return SMFIS_CONTINUE;
 }
 
-static int start_beating(struct diag *diag)
-{
+static int start_beating(struct diag *diag) {
 	sigset_t all, before;
 	pthread_t thread;
 	int error;
@@ -330,8 +314,7 @@ static int start_beating(struct diag *diag)
 	return 0;
 }
 
-static void use_small_stacks(void)
-{
+static void use_small_stacks(void) {
 	pthread_attr_t attributes;
 
 	if (pthread_attr_init(&attributes) != 0)
@@ -341,23 +324,20 @@ static void use_small_stacks(void)
 	(void)pthread_attr_destroy(&attributes);
 }
 
-static bool open_socket(int fd)
-{
+static bool open_socket(int fd) {
 	char place[32];
 
 	snprintf(place, sizeof(place), "fd:%d", fd);
 	return smfi_setconn(place) == MI_SUCCESS && smfi_opensocket(0) == MI_SUCCESS;
 }
 
-static void on_stalled(void)
-{
+static void on_stalled(void) {
 	engine_count(front.engine, COUNTER_BAD_MILTER_SESSIONS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=milter listener=%u text=\"the client sends "
 	    "nothing\" action=close", front.listener);
 }
 
-static void on_too_many(unsigned waiting, unsigned inside)
-{
+static void on_too_many(unsigned waiting, unsigned inside) {
 	log_event(EVENT_CLIENT_LIMIT, "from=milter listener=%u waiting=%u connections=%u "
 	    "text=\"too many connections\" action=close", front.listener, waiting, inside);
 }
@@ -365,8 +345,7 @@ static void on_too_many(unsigned waiting, unsigned inside)
 static const struct milter_gate_calls gate_calls = { on_stalled, on_too_many };
 
 int milter_front_run(struct engine *engine, int fd, uint8_t listener,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	static char name[] = "postern";
 	struct smfiDesc description = {
 		.xxfi_name = name,

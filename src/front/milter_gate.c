@@ -61,8 +61,7 @@ static struct {
 /* What epoll tells of these two; else a struct waiting. */
 static char the_listener, the_timer;
 
-static void drop(struct waiting *waiting)
-{
+static void drop(struct waiting *waiting) {
 	TAILQ_REMOVE(&gate.list, waiting, all);
 	gate.count--;
 	close(waiting->fd);
@@ -70,8 +69,7 @@ static void drop(struct waiting *waiting)
 }
 
 /* A tick each second while connections wait, and one more. */
-static void set_timer(bool on)
-{
+static void set_timer(bool on) {
 	const struct itimerspec times = { .it_interval = { .tv_sec = on },
 		.it_value = { .tv_sec = on } };
 
@@ -80,8 +78,7 @@ static void set_timer(bool on)
 }
 
 /* Is there something for libmilter to read: a whole packet, what is none, or the end? */
-static bool has_begun(int fd)
-{
+static bool has_begun(int fd) {
 	unsigned char bytes[4 + PACKET_MOST];
 	ssize_t got = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	uint32_t length;
@@ -95,8 +92,7 @@ static bool has_begun(int fd)
 	return length > PACKET_MOST || (size_t)got >= 4 + (size_t)length;
 }
 
-static bool begin_to_wait(int fd, const struct peer *peer)
-{
+static bool begin_to_wait(int fd, const struct peer *peer) {
 	struct waiting *waiting = malloc(sizeof(*waiting));
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET,
 		.data = { .ptr = waiting } };
@@ -116,8 +112,7 @@ static bool begin_to_wait(int fd, const struct peer *peer)
 }
 
 /* Without descriptors or memory: epoll would tell of the socket at once again. */
-static void rest(void)
-{
+static void rest(void) {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -125,8 +120,7 @@ static void rest(void)
 }
 
 /* A connection that may go on at once; or -1: there was none, or it waits. */
-static int take_new(struct peer *peer)
-{
+static int take_new(struct peer *peer) {
 	int fd;
 
 	peer->length = sizeof(peer->address);
@@ -147,8 +141,7 @@ static int take_new(struct peer *peer)
 	return -1;
 }
 
-static int look_again(struct waiting *waiting, uint32_t events, struct peer *peer)
-{
+static int look_again(struct waiting *waiting, uint32_t events, struct peer *peer) {
 	int fd = waiting->fd;
 
 	/* of an end behind half a packet only epoll tells */
@@ -162,8 +155,7 @@ static int look_again(struct waiting *waiting, uint32_t events, struct peer *pee
 	return fd;
 }
 
-static void on_timer(void)
-{
+static void on_timer(void) {
 	int64_t now_ns = clock_now_ns();
 	struct waiting *oldest;
 	uint64_t times;
@@ -180,8 +172,7 @@ static void on_timer(void)
 }
 
 /* It goes inside, unless too many are there: the connection, or -1. */
-static int let_in(int fd)
-{
+static int let_in(int fd) {
 	if (fd < 0 || atomic_load(&gate.inside) < INSIDE_MAX)
 		return fd;
 	gate.calls->too_many(gate.count, INSIDE_MAX);
@@ -189,8 +180,7 @@ static int let_in(int fd)
 	return -1;
 }
 
-static int next_connection(struct peer *peer)
-{
+static int next_connection(struct peer *peer) {
 	struct epoll_event event;
 	/* most often nobody waits, and epoll need not be asked who it is */
 	int fd = gate.count == 0 ? let_in(take_new(peer)) : -1;
@@ -208,19 +198,16 @@ static int next_connection(struct peer *peer)
 /* A thread of libmilter's reads a packet and then calls us about it. */
 static _Thread_local int read_last = -1;
 
-void milter_gate_read(int fd)
-{
+void milter_gate_read(int fd) {
 	read_last = fd;
 }
 
-int milter_gate_socket(void)
-{
+int milter_gate_socket(void) {
 	return read_last;
 }
 
 /* In place of the C library's, for libmilter: of this program accept4 is used. */
-int accept(int fd, struct sockaddr *address, socklen_t *length)
-{
+int accept(int fd, struct sockaddr *address, socklen_t *length) {
 	struct peer peer;
 	int connection;
 
@@ -240,8 +227,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 	return connection;
 }
 
-int listen(int fd, int backlog)
-{
+int listen(int fd, int backlog) {
 	if (gate.epoll_fd >= 0 && fd == gate.epoll_fd) {
 		gate.used = true;
 		fd = gate.listening_fd;
@@ -249,16 +235,14 @@ int listen(int fd, int backlog)
 	return (int)syscall(SYS_listen, fd, backlog);
 }
 
-static int add(int fd, char *which)
-{
+static int add(int fd, char *which) {
 	struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = which } };
 
 	return epoll_ctl(gate.epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
 int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	TAILQ_INIT(&gate.list);
 	gate.calls = calls;
 	gate.listening_fd = listening_fd;
@@ -275,17 +259,14 @@ int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
 	return gate.epoll_fd;
 }
 
-bool milter_gate_is_used(void)
-{
+bool milter_gate_is_used(void) {
 	return gate.used;
 }
 
-bool milter_gate_is_empty(void)
-{
+bool milter_gate_is_empty(void) {
 	return atomic_load(&gate.inside) == 0 && !atomic_load(&gate.ticks);
 }
 
-void milter_gate_left(void)
-{
+void milter_gate_left(void) {
 	atomic_fetch_sub(&gate.inside, 1);
 }

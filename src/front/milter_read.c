@@ -13,8 +13,7 @@
 
 /* In place of the C library's, whatever headers make of that name. */
 ssize_t milter_read(int fd, void *data, size_t size) __asm__("read");
-ssize_t milter_read(int fd, void *data, size_t size)
-{
+ssize_t milter_read(int fd, void *data, size_t size) {
 	milter_gate_read(fd);
 	return syscall(SYS_read, fd, data, size);
 }

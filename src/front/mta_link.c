@@ -18,8 +18,7 @@
 #include "base/text.h"
 
 bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
-    uint64_t generation, const char *queue_id)
-{
+    uint64_t generation, const char *queue_id) {
 	struct mta_order order = { .verb = verb, .mta = mta, .generation = generation };
 	char data[MTA_ORDER_MAX];
 	size_t length;
@@ -31,22 +30,19 @@ bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
 	return length > 0 && datagram_send(link->fd, data, length, -1);
 }
 
-void mta_link_close(struct mta_link *link)
-{
+void mta_link_close(struct mta_link *link) {
 	if (link->fd >= 0)
 		close(link->fd);
 	link->fd = -1;
 }
 
-static void drop(int fd)
-{
+static void drop(int fd) {
 	if (fd >= 0)
 		close(fd);
 }
 
 enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
-    int *output_fd)
-{
+    int *output_fd) {
 	char data[MTA_ORDER_MAX];
 	bool is_output = false;
 	const char *why;

@@ -77,15 +77,13 @@ struct policy_front {
 	char bytes[READ_BYTES];
 };
 
-static const struct generation *generation_of(struct policy_front *front)
-{
+static const struct generation *generation_of(struct policy_front *front) {
 	front->generation = engine_pin_newer(front->engine, front->generation);
 	return front->generation;
 }
 
 static void connection_free(struct connection *c, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct policy_front *front = c->front;
 
 	for (unsigned i = 0; c->has_reply && i < front->ready_count; i++)
@@ -100,8 +98,7 @@ static void connection_free(struct connection *c, const struct generation *gener
 }
 
 static void report_malformed(struct connection *c, const struct policy_error *error,
-    const char *data, size_t length)
-{
+    const char *data, size_t length) {
 	char start[100];
 	size_t shown = length - error->offset;
 
@@ -112,8 +109,7 @@ static void report_malformed(struct connection *c, const struct policy_error *er
 	    "bytes=%s action=close", c->listener, error->offset, error->reason, start);
 }
 
-static void report_stalled(struct connection *c)
-{
+static void report_stalled(struct connection *c) {
 	engine_count(c->front->engine, COUNTER_STALLED_POLICY_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u text=\"%s\" action=close",
 	    c->listener, c->stream.out != NULL ? "the client does not read its reply" :
@@ -121,8 +117,7 @@ static void report_stalled(struct connection *c)
 }
 
 /* Keeps the unfinished request at data, which may lie in c->in already. */
-static enum outcome keep_rest(struct connection *c, const char *data, size_t length)
-{
+static enum outcome keep_rest(struct connection *c, const char *data, size_t length) {
 	if (length == 0) {
 		free(c->in);
 		c->in = NULL;
@@ -142,8 +137,7 @@ static enum outcome keep_rest(struct connection *c, const char *data, size_t len
 }
 
 /* Sends the replies from replies[from] to the end, which are this connection's. */
-static enum outcome send_now(struct connection *c, size_t from, int64_t now_ns)
-{
+static enum outcome send_now(struct connection *c, size_t from, int64_t now_ns) {
 	struct policy_front *front = c->front;
 	size_t length = front->replies_length - from;
 
@@ -153,8 +147,7 @@ static enum outcome send_now(struct connection *c, size_t from, int64_t now_ns)
 }
 
 /* The same when this turn of the loop ends; at once where no other event is active. */
-static enum outcome send_later(struct connection *c, size_t from, int64_t now_ns)
-{
+static enum outcome send_later(struct connection *c, size_t from, int64_t now_ns) {
 	struct policy_front *front = c->front;
 	size_t length = front->replies_length - from;
 
@@ -170,8 +163,7 @@ static enum outcome send_later(struct connection *c, size_t from, int64_t now_ns
 	return GOES_ON;
 }
 
-static void send_ready(struct policy_front *front, int64_t now_ns)
-{
+static void send_ready(struct policy_front *front, int64_t now_ns) {
 	for (unsigned i = 0; i < front->ready_count; i++) {
 		const struct ready_reply *reply = &front->ready[i];
 		struct connection *c = reply->connection;
@@ -187,16 +179,14 @@ static void send_ready(struct policy_front *front, int64_t now_ns)
 	front->replies_length = 0;
 }
 
-static void on_turn_end(evutil_socket_t fd, short what, void *argument)
-{
+static void on_turn_end(evutil_socket_t fd, short what, void *argument) {
 	(void)fd, (void)what;
 	send_ready(argument, clock_now_ns());
 }
 
 /* Answers one whole request; its reply stands behind the others. */
 static void answer_one(struct connection *c, const struct generation *generation,
-    const char *request, int64_t now_ns)
-{
+    const char *request, int64_t now_ns) {
 	struct policy_front *front = c->front;
 
 	if (!c->session.is_known) {
@@ -211,16 +201,14 @@ static void answer_one(struct connection *c, const struct generation *generation
 	stream_has_asked(&c->stream);
 }
 
-static bool has_room(const struct policy_front *front)
-{
+static bool has_room(const struct policy_front *front) {
 	return front->replies_length + POLICY_REPLY_MAX <= sizeof(front->replies);
 }
 
 /* Answers the whole requests at data.  Stops at replies that cannot be sent. */
 static enum outcome answer_all(struct connection *c,
     const struct generation *generation, const char *data, size_t length,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct policy_front *front = c->front;
 	size_t at = 0, from;
 	struct policy_error error;
@@ -255,8 +243,7 @@ static enum outcome answer_all(struct connection *c,
 
 /* Reads once: what is left comes with the next turn.  `what`: of the event. */
 static enum outcome read_requests(struct connection *c,
-    const struct generation *generation, short what, int64_t now_ns)
-{
+    const struct generation *generation, short what, int64_t now_ns) {
 	char *to = c->front->bytes;
 	size_t room = READ_BYTES;
 	ssize_t n;
@@ -298,8 +285,7 @@ static enum outcome read_requests(struct connection *c,
 
 /* Goes on with the replies, then with requests that were read behind them. */
 static enum outcome write_replies(struct connection *c,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	if (stream_flush(&c->stream) != GOES_ON)
 		return MUST_CLOSE;
 	if (c->stream.out != NULL || c->in == NULL)
@@ -308,8 +294,7 @@ static enum outcome write_replies(struct connection *c,
 	return answer_all(c, generation, c->in, c->in_length, now_ns);
 }
 
-static void on_event(evutil_socket_t fd, short what, void *argument)
-{
+static void on_event(evutil_socket_t fd, short what, void *argument) {
 	struct connection *c = argument;
 	struct policy_front *front = c->front;
 	const struct generation *generation = generation_of(front);
@@ -325,8 +310,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 		send_ready(front, now_ns);
 }
 
-static bool connection_new(void *context, int fd, uint8_t listener)
-{
+static bool connection_new(void *context, int fd, uint8_t listener) {
 	struct policy_front *front = context;
 	struct connection *c = calloc(1, sizeof(*c));
 
@@ -347,8 +331,7 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	return true;
 }
 
-static bool spare_one(void *context)
-{
+static bool spare_one(void *context) {
 	struct policy_front *front = context;
 	struct connection *c = stream_spare(&front->newcomers);
 
@@ -358,15 +341,13 @@ static bool spare_one(void *context)
 	return true;
 }
 
-static bool has_connections(void *context)
-{
+static bool has_connections(void *context) {
 	const struct policy_front *front = context;
 
 	return !TAILQ_EMPTY(&front->connections);
 }
 
-static void close_stalled(void *context, int64_t now_ns)
-{
+static void close_stalled(void *context, int64_t now_ns) {
 	struct policy_front *front = context;
 	const struct generation *generation = generation_of(front);
 	struct connection *c;
@@ -378,8 +359,7 @@ static void close_stalled(void *context, int64_t now_ns)
 }
 
 int policy_front_open(struct policy_front **result, struct engine *engine,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	struct policy_front *front = calloc(1, sizeof(*front));
 	const struct beat_calls calls = { has_connections, close_stalled, front };
 
@@ -408,24 +388,20 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 }
 
 int policy_front_listen(struct policy_front *front, int fd, uint8_t listener,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	return acceptor_listen(front->acceptor, fd, listener, diag);
 }
 
-struct event_base *policy_front_base(struct policy_front *front)
-{
+struct event_base *policy_front_base(struct policy_front *front) {
 	return front->base;
 }
 
-void policy_front_run(struct policy_front *front)
-{
+void policy_front_run(struct policy_front *front) {
 	engine_heartbeat(front->engine, clock_now_ns());
 	(void)event_base_dispatch(front->base);
 }
 
-void policy_front_close(struct policy_front **result)
-{
+void policy_front_close(struct policy_front **result) {
 	struct policy_front *front = *result;
 	struct connection *c;
 

@@ -24,8 +24,7 @@
 #include "front/account_policy.h"
 #include "front/decision_log.h"
 
-static size_t dunno(char *out)
-{
+static size_t dunno(char *out) {
 	static const char reply[] = "action=DUNNO\n\n";	/* nearly all */
 
 	memcpy(out, reply, sizeof(reply) - 1);
@@ -33,14 +32,12 @@ static size_t dunno(char *out)
 }
 
 static bool same_tuple(const struct address *client, uint16_t port,
-    const struct address *other, uint16_t other_port)
-{
+    const struct address *other, uint16_t other_port) {
 	return port == other_port && address_equal(client, other);
 }
 
 static void report_bad_value(struct engine *engine,
-    const struct policy_request *request)
-{
+    const struct policy_request *request) {
 	engine_count(engine, COUNTER_BAD_POLICY_REQUESTS, 1);
 	log_event(EVENT_BAD_REQUEST, "from=policy attribute=%s text=\"not a valid address or "
 	    "port\" action=dunno",
@@ -48,8 +45,7 @@ static void report_bad_value(struct engine *engine,
 }
 
 static void ask_about(struct question *question, const char *data,
-    const struct policy_request *request, uint8_t listener)
-{
+    const struct policy_request *request, uint8_t listener) {
 	*question = (struct question){
 		.client = request->client,
 		.client_port = request->client_port,
@@ -65,8 +61,7 @@ static void ask_about(struct question *question, const char *data,
 }
 
 static void end_session(struct policy_session *session, struct engine *engine,
-    const struct generation *generation, enum session_owner word, int64_t now_ns)
-{
+    const struct generation *generation, enum session_owner word, int64_t now_ns) {
 	if (session->ref.slot != 0)
 		engine_session_ended(engine, generation, &session->ref, word,
 		    now_ns);
@@ -74,8 +69,7 @@ static void end_session(struct policy_session *session, struct engine *engine,
 }
 
 void policy_session_over(struct policy_session *session, struct engine *engine,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	end_session(session, engine, generation, OWNER_POLICY_GONE, now_ns);
 #ifdef WITH_ACCOUNTS
 	account_policy_over(engine, session->account_process, now_ns);
@@ -84,8 +78,7 @@ void policy_session_over(struct policy_session *session, struct engine *engine,
 }
 
 /* The connection stays. */
-static void forget_session(struct policy_session *session)
-{
+static void forget_session(struct policy_session *session) {
 	*session = (struct policy_session){ .socket = session->socket,
 		.is_known = session->is_known,
 		.account_process = session->account_process };
@@ -93,8 +86,7 @@ static void forget_session(struct policy_session *session)
 
 static size_t open_session(struct policy_session *session,
     struct engine *engine, const struct generation *generation,
-    const struct question *question, int64_t now_ns, char *out)
-{
+    const struct question *question, int64_t now_ns, char *out) {
 	struct answer answer;
 	char text[REPLY_TEXT_SIZE];
 
@@ -112,8 +104,7 @@ static size_t open_session(struct policy_session *session,
 
 static size_t on_connect(struct policy_session *session, struct engine *engine,
     const struct generation *generation, struct question *question,
-    int64_t now_ns, char *out)
-{
+    int64_t now_ns, char *out) {
 	if (!same_tuple(&question->client, question->client_port,
 	    &session->client, session->client_port))
 		end_session(session, engine, generation, OWNER_POLICY, now_ns);
@@ -124,8 +115,7 @@ static size_t on_connect(struct policy_session *session, struct engine *engine,
 
 static size_t on_xclient(struct policy_session *session, struct engine *engine,
     const struct generation *generation, struct question *question,
-    int64_t now_ns, char *out)
-{
+    int64_t now_ns, char *out) {
 	/* told without a port: the carrier's keeps two such sessions apart */
 	if (question->client_port == 0)
 		question->client_port = session->connected_port;
@@ -144,16 +134,14 @@ static size_t on_xclient(struct policy_session *session, struct engine *engine,
 }
 
 static bool has_local_part(const char *address, size_t length,
-    const char *local, size_t local_length)
-{
+    const char *local, size_t local_length) {
 	return length > local_length && address[local_length] == '@' &&
 	    text_equal_nocase(address, local, local_length);
 }
 
 /* Mail that must come through whatever the limits: people reach the postmaster,
  * and bounces and authenticated senders are not turned away in the middle. */
-static bool is_spared(const char *data, const struct policy_request *request)
-{
+static bool is_spared(const char *data, const struct policy_request *request) {
 	const char *to = policy_text(data, request->recipient);
 	size_t length = request->recipient.length;
 
@@ -167,8 +155,7 @@ static bool is_spared(const char *data, const struct policy_request *request)
 /* Mail that can wait is not taken in while its destination takes none.  0: it may come. */
 static size_t press_back(struct engine *engine, const struct generation *generation,
     const struct question *question, uint32_t class_index, const char *recipient,
-    size_t length, int64_t now_ns, char *out)
-{
+    size_t length, int64_t now_ns, char *out) {
 	char client[ADDRESS_TEXT_MAX], shown[DECISION_NAME_SHOWN], text[DECISION_NAME_SHOWN + 100];
 	char class[4 * GENERATION_CLASS_NAME_MAX + 4], id[DECISION_ID_MAX];
 	struct window_pressure pressure;
@@ -197,8 +184,7 @@ static size_t press_back(struct engine *engine, const struct generation *generat
 
 static size_t on_recipient(struct policy_session *session,
     struct engine *engine, const struct generation *generation,
-    struct question *question, struct span recipient, int64_t now_ns, char *out)
-{
+    struct question *question, struct span recipient, int64_t now_ns, char *out) {
 	size_t pressed;
 	bool ours;
 	struct answer answer;
@@ -226,8 +212,7 @@ static size_t on_recipient(struct policy_session *session,
 
 /* The role that the session's own connection led to is gone: this may be its next one. */
 static void keep_session(struct policy_session *session, struct engine *engine,
-    const struct question *question, int64_t now_ns)
-{
+    const struct question *question, int64_t now_ns) {
 	struct session_ref kept;
 
 	if (session->ref.slot != 0 || address_is_unknown(&question->client))
@@ -243,8 +228,7 @@ static void keep_session(struct policy_session *session, struct engine *engine,
 size_t policy_session_answer(struct policy_session *session,
     struct engine *engine, const struct generation *generation,
     uint8_t listener, const char *data, const struct policy_request *request,
-    int64_t now_ns, char *out)
-{
+    int64_t now_ns, char *out) {
 	bool opens = request->state == POLICY_STATE_CONNECT ||
 	    request->state == POLICY_STATE_XCLIENT;
 	struct question question;

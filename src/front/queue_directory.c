@@ -46,8 +46,7 @@ struct queue_scan {
 	int16_t by_watch[WATCHES_MAX];	/* number of the directory + 1 */
 };
 
-int queue_directory_open(struct queue_drive *drive, struct diag *diag)
-{
+int queue_directory_open(struct queue_drive *drive, struct diag *diag) {
 	struct queue_scan *scan = calloc(1, sizeof(*scan));
 
 	if (scan == NULL)
@@ -66,8 +65,7 @@ int queue_directory_open(struct queue_drive *drive, struct diag *diag)
 	return 0;
 }
 
-void queue_directory_close(struct queue_drive *drive)
-{
+void queue_directory_close(struct queue_drive *drive) {
 	if (drive->scan == NULL)
 		return;
 	if (drive->scan->stream != NULL)
@@ -78,8 +76,7 @@ void queue_directory_close(struct queue_drive *drive)
 
 /* --- looking through ----------------------------------------------------------------- */
 
-static void begin(struct queue_drive *drive)
-{
+static void begin(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 
 	scan->runs = true;
@@ -93,8 +90,7 @@ static void begin(struct queue_drive *drive)
 	queue_scan_begin(drive->queue);
 }
 
-void queue_directory_rescan(struct queue_drive *drive, bool anew)
-{
+void queue_directory_rescan(struct queue_drive *drive, bool anew) {
 	struct queue_scan *scan = drive->scan;
 
 	scan->next_anew |= anew;
@@ -104,8 +100,7 @@ void queue_directory_rescan(struct queue_drive *drive, bool anew)
 		begin(drive);
 }
 
-static void end(struct queue_drive *drive)
-{
+static void end(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 
 	scan->runs = false;
@@ -125,8 +120,7 @@ static void end(struct queue_drive *drive)
 }
 
 /* The next directory's names: its descriptor was opened for us, we could not open it. */
-static void open_stream(struct queue_drive *drive)
-{
+static void open_stream(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 	const struct queue_drive_directory *place =
 	    &drive->setup->directories[scan->directory];
@@ -148,8 +142,7 @@ static void open_stream(struct queue_drive *drive)
 	scan->directory++;
 }
 
-static void found(struct queue_drive *drive, const char *name, uint64_t inode)
-{
+static void found(struct queue_drive *drive, const char *name, uint64_t inode) {
 	struct queue_scan *scan = drive->scan;
 	unsigned mta = drive->setup->directories[scan->directory].mta;
 	const char *id = name + 2;
@@ -162,8 +155,7 @@ static void found(struct queue_drive *drive, const char *name, uint64_t inode)
 	queue_reads_add(drive, scan->directory, id, scan->anew);
 }
 
-bool queue_directory_step(struct queue_drive *drive)
-{
+bool queue_directory_step(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 
 	if (!scan->runs && scan->wanted && queue_scan_may_begin(drive->queue))
@@ -194,8 +186,7 @@ bool queue_directory_step(struct queue_drive *drive)
 	return scan->runs;
 }
 
-void queue_directory_second(struct queue_drive *drive)
-{
+void queue_directory_second(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 
 	if (scan->runs)
@@ -205,19 +196,16 @@ void queue_directory_second(struct queue_drive *drive)
 		queue_directory_rescan(drive, false);
 }
 
-int64_t queue_directory_next_ns(const struct queue_drive *drive)
-{
+int64_t queue_directory_next_ns(const struct queue_drive *drive) {
 	return drive->scan->runs && queue_reads_count(drive) < WAITING_MOST ? 0 : INT64_MAX;
 }
 
-bool queue_directory_is_known(const struct queue_drive *drive)
-{
+bool queue_directory_is_known(const struct queue_drive *drive) {
 	return !drive->scan->first;
 }
 
 /* Where many messages wait for room, looking for them again must not take all the time. */
-void queue_directory_room(struct queue_drive *drive)
-{
+void queue_directory_room(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 	int64_t took_ns = scan->ended_ns - scan->began_ns;
 
@@ -229,8 +217,7 @@ void queue_directory_room(struct queue_drive *drive)
 
 /* --- inotify -------------------------------------------------------------------------- */
 
-static void changed(struct queue_drive *drive, unsigned directory, const struct inotify_event *event)
-{
+static void changed(struct queue_drive *drive, unsigned directory, const struct inotify_event *event) {
 	unsigned mta = drive->setup->directories[directory].mta;
 	const char *id = event->name + 2;
 
@@ -242,8 +229,7 @@ static void changed(struct queue_drive *drive, unsigned directory, const struct 
 		queue_reads_add(drive, directory, id, false);
 }
 
-static void take_event(struct queue_drive *drive, const struct inotify_event *event)
-{
+static void take_event(struct queue_drive *drive, const struct inotify_event *event) {
 	struct queue_scan *scan = drive->scan;
 
 	if ((event->mask & IN_Q_OVERFLOW) != 0) {
@@ -262,8 +248,7 @@ static void take_event(struct queue_drive *drive, const struct inotify_event *ev
 	changed(drive, (unsigned)scan->by_watch[event->wd] - 1, event);
 }
 
-void queue_directory_notified(struct queue_drive *drive)
-{
+void queue_directory_notified(struct queue_drive *drive) {
 	_Alignas(struct inotify_event) char buffer[16384];
 	ssize_t length = read(drive->setup->notify_fd, buffer, sizeof(buffer));
 

@@ -27,8 +27,7 @@
 
 /* --- a reload ------------------------------------------------------------------------ */
 
-static void take_reload(struct queue_drive *drive)
-{
+static void take_reload(struct queue_drive *drive) {
 	const struct generation *generation = engine_pin(drive->engine);
 	struct queue_settings settings;
 
@@ -47,14 +46,12 @@ static void take_reload(struct queue_drive *drive)
 
 /* --- around all work ------------------------------------------------------------------- */
 
-void queue_drive_begin(struct queue_drive *drive)
-{
+void queue_drive_begin(struct queue_drive *drive) {
 	drive->now_ns = clock_now_ns();
 	drive->wall_s = clock_wall_s();
 }
 
-void queue_drive_beat(struct queue_drive *drive)
-{
+void queue_drive_beat(struct queue_drive *drive) {
 	int64_t now_ns = clock_now_ns();
 
 	if (now_ns - drive->beat_ns < BEAT_EVERY_NS)
@@ -63,8 +60,7 @@ void queue_drive_beat(struct queue_drive *drive)
 	engine_heartbeat(drive->engine, now_ns);
 }
 
-static void sleep_until(struct queue_drive *drive, int64_t next_ns)
-{
+static void sleep_until(struct queue_drive *drive, int64_t next_ns) {
 	int64_t wait_ns = next_ns - clock_now_ns();
 	struct timeval wait;
 
@@ -79,8 +75,7 @@ static void sleep_until(struct queue_drive *drive, int64_t next_ns)
 	(void)event_add(drive->turn, &wait);
 }
 
-static struct queue_drive_run *new_run(struct queue_drive *drive)
-{
+static struct queue_drive_run *new_run(struct queue_drive *drive) {
 	if (drive->run_count == drive->run_room) {
 		unsigned room = drive->run_room == 0 ? 64 : 2 * drive->run_room;
 		struct queue_drive_run *runs = realloc(drive->runs, room * sizeof(*runs));
@@ -93,16 +88,14 @@ static struct queue_drive_run *new_run(struct queue_drive *drive)
 	return &drive->runs[drive->run_count++];
 }
 
-static uint32_t checkpoint_of(const struct queue_run *run)
-{
+static uint32_t checkpoint_of(const struct queue_run *run) {
 	uint32_t interval = run->recipients / CHECKPOINTS;
 
 	return interval < 1 ? 1 : interval > QUEUE_CHECKPOINT_MOST ? QUEUE_CHECKPOINT_MOST :
 	    interval;
 }
 
-static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run)
-{
+static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run) {
 	static struct queue_order order;
 	struct queue_drive_run *place = new_run(drive);
 
@@ -120,8 +113,7 @@ static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run)
 	return false;
 }
 
-static void start_runs(struct queue_drive *drive)
-{
+static void start_runs(struct queue_drive *drive) {
 	struct queue_run run;
 
 	for (unsigned i = 0; i < RUNS_A_TURN &&
@@ -131,8 +123,7 @@ static void start_runs(struct queue_drive *drive)
 			    drive->now_ns);
 }
 
-void queue_drive_end(struct queue_drive *drive)
-{
+void queue_drive_end(struct queue_drive *drive) {
 	int64_t next_ns, other_ns;
 
 	if (drive->is_over || drive->broken != NULL) {
@@ -157,21 +148,18 @@ void queue_drive_end(struct queue_drive *drive)
 
 /* --- what the supervisor says ------------------------------------------------------------ */
 
-static struct queue_drive_run *find_run(struct queue_drive *drive, uint32_t run, uint32_t pid)
-{
+static struct queue_drive_run *find_run(struct queue_drive *drive, uint32_t run, uint32_t pid) {
 	for (unsigned i = 0; i < drive->run_count; i++)
 		if (pid == 0 ? drive->runs[i].run == run : drive->runs[i].pid == pid)
 			return &drive->runs[i];
 	return NULL;
 }
 
-static void drop_run(struct queue_drive *drive, struct queue_drive_run *run)
-{
+static void drop_run(struct queue_drive *drive, struct queue_drive_run *run) {
 	*run = drive->runs[--drive->run_count];
 }
 
-static void take_started(struct queue_drive *drive, const struct queue_tell *tell)
-{
+static void take_started(struct queue_drive *drive, const struct queue_tell *tell) {
 	struct queue_drive_run *run = find_run(drive, tell->ticket, 0);
 
 	if (run == NULL)
@@ -185,8 +173,7 @@ static void take_started(struct queue_drive *drive, const struct queue_tell *tel
 	queue_run_ended(drive->queue, tell->ticket, QUEUE_RUN_NOT_STARTED, drive->now_ns);
 }
 
-static enum queue_run_end end_of(const struct queue_tell *tell)
-{
+static enum queue_run_end end_of(const struct queue_tell *tell) {
 	if (tell->how != QUEUE_END_EXIT)
 		return tell->how == QUEUE_END_SIGNAL ? QUEUE_RUN_KILLED : QUEUE_RUN_NOT_STARTED;
 	switch (tell->number) {
@@ -201,8 +188,7 @@ static enum queue_run_end end_of(const struct queue_tell *tell)
 	}
 }
 
-static void take_ended(struct queue_drive *drive, const struct queue_tell *tell)
-{
+static void take_ended(struct queue_drive *drive, const struct queue_tell *tell) {
 	struct queue_drive_run *run = tell->pid == 0 ? NULL : find_run(drive, 0, tell->pid);
 	uint32_t number;
 
@@ -213,8 +199,7 @@ static void take_ended(struct queue_drive *drive, const struct queue_tell *tell)
 	queue_run_ended(drive->queue, number, end_of(tell), drive->now_ns);
 }
 
-static void take_lives(struct queue_drive *drive, const struct queue_tell *tell)
-{
+static void take_lives(struct queue_drive *drive, const struct queue_tell *tell) {
 	const char *ids[QUEUE_ORDER_IDS_MAX];
 	struct queue_drive_run *place;
 	uint32_t run;
@@ -236,8 +221,7 @@ static void take_lives(struct queue_drive *drive, const struct queue_tell *tell)
 }
 
 /* False: there is no more. */
-static bool take_news(struct queue_drive *drive)
-{
+static bool take_news(struct queue_drive *drive) {
 	static struct queue_tell tell;
 	bool ended;
 	int fd;
@@ -271,8 +255,7 @@ static bool take_news(struct queue_drive *drive)
 
 /* --- events ------------------------------------------------------------------------------ */
 
-static void on_link(evutil_socket_t fd, short what, void *argument)
-{
+static void on_link(evutil_socket_t fd, short what, void *argument) {
 	struct queue_drive *drive = argument;
 
 	(void)fd, (void)what;
@@ -282,8 +265,7 @@ static void on_link(evutil_socket_t fd, short what, void *argument)
 	queue_drive_end(drive);
 }
 
-static void on_notify(evutil_socket_t fd, short what, void *argument)
-{
+static void on_notify(evutil_socket_t fd, short what, void *argument) {
 	struct queue_drive *drive = argument;
 
 	(void)fd, (void)what;
@@ -292,8 +274,7 @@ static void on_notify(evutil_socket_t fd, short what, void *argument)
 	queue_drive_end(drive);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *argument)
-{
+static void on_turn(evutil_socket_t fd, short what, void *argument) {
 	struct queue_drive *drive = argument;
 
 	(void)fd, (void)what;
@@ -301,15 +282,13 @@ static void on_turn(evutil_socket_t fd, short what, void *argument)
 	queue_drive_end(drive);
 }
 
-static void on_beat(evutil_socket_t fd, short what, void *argument)
-{
+static void on_beat(evutil_socket_t fd, short what, void *argument) {
 	(void)fd, (void)what;
 	queue_drive_beat(argument);
 }
 
 /* Logged once, when it begins and when it ends; the supervisor tells what a run said. */
-static void tell_pauses(struct queue_drive *drive)
-{
+static void tell_pauses(struct queue_drive *drive) {
 	static const char *const texts[] = {
 		[QUEUE_NOT_PAUSED] = "works again",
 		[QUEUE_PAUSE_NOT_STARTED] = "cannot be run; retrying at increasing intervals",
@@ -334,8 +313,7 @@ static void tell_pauses(struct queue_drive *drive)
 	engine_unpin(drive->engine, generation);
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument)
-{
+static void on_second(evutil_socket_t fd, short what, void *argument) {
 	struct queue_drive *drive = argument;
 
 	(void)fd, (void)what;
@@ -352,21 +330,18 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 
 /* --- what the engine wants ---------------------------------------------------------------- */
 
-static void want_read(void *context, unsigned mta, unsigned directory, const char *id)
-{
+static void want_read(void *context, unsigned mta, unsigned directory, const char *id) {
 	(void)mta;
 	queue_reads_add(context, directory, id, true);
 }
 
 static void want_more(void *context, unsigned mta, unsigned directory, const char *id,
-    uint64_t place)
-{
+    uint64_t place) {
 	(void)mta;
 	queue_reads_add_more(context, directory, id, place);
 }
 
-static void has_room(void *context, uint32_t most)
-{
+static void has_room(void *context, uint32_t most) {
 	(void)most;
 	queue_directory_room(context);
 }
@@ -374,16 +349,14 @@ static void has_room(void *context, uint32_t most)
 /* --- life -------------------------------------------------------------------------------- */
 
 static int add_event(struct event **event, struct queue_drive *drive, int fd, short what,
-    event_callback_fn call, const struct timeval *time, struct diag *diag)
-{
+    event_callback_fn call, const struct timeval *time, struct diag *diag) {
 	*event = event_new(drive->base, fd, what, call, drive);
 	if (*event == NULL || event_add(*event, time) != 0)
 		return diag_set(diag, 0, "no memory for an event");
 	return 0;
 }
 
-static int open_queue(struct queue_drive *drive, struct diag *diag)
-{
+static int open_queue(struct queue_drive *drive, struct diag *diag) {
 	const struct queue_calls calls = { .read = want_read, .read_more = want_more,
 		.room = has_room, .context = drive };
 	const struct generation *generation = engine_pin(drive->engine);
@@ -396,8 +369,7 @@ static int open_queue(struct queue_drive *drive, struct diag *diag)
 	return queue_open(&drive->queue, drive->engine, &settings, &calls, diag);
 }
 
-static int open_control(struct queue_drive *drive, struct diag *diag)
-{
+static int open_control(struct queue_drive *drive, struct diag *diag) {
 	if (queue_control_open(&drive->control, drive->base, drive->engine, drive->queue,
 	    diag) != 0)
 		return -1;
@@ -410,8 +382,7 @@ static int open_control(struct queue_drive *drive, struct diag *diag)
 	return 0;
 }
 
-static int prepare(struct queue_drive *drive, struct diag *diag)
-{
+static int prepare(struct queue_drive *drive, struct diag *diag) {
 	static const struct timeval second = { .tv_sec = 1 }, fifth = { .tv_usec = 200000 },
 	    now = { 0 };
 
@@ -432,14 +403,12 @@ static int prepare(struct queue_drive *drive, struct diag *diag)
 	    drive->setup->notify_fd, EV_READ | EV_PERSIST, on_notify, NULL, diag);
 }
 
-static void free_event(struct event *event)
-{
+static void free_event(struct event *event) {
 	if (event != NULL)
 		event_free(event);
 }
 
-static void release(struct queue_drive *drive)
-{
+static void release(struct queue_drive *drive) {
 	free_event(drive->beat);
 	free_event(drive->second);
 	free_event(drive->turn);
@@ -458,16 +427,14 @@ static void release(struct queue_drive *drive)
 }
 
 /* The runs that live come first: before anything is started. */
-static void hear_of_runs(struct queue_drive *drive)
-{
+static void hear_of_runs(struct queue_drive *drive) {
 	queue_drive_begin(drive);
 	while (take_news(drive))
 		queue_drive_beat(drive);
 }
 
 int queue_drive_run(struct engine *engine, const struct queue_drive_setup *setup,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	struct queue_drive drive = { .engine = engine, .setup = setup,
 		.link = { .fd = setup->link_fd } };
 	int result;

@@ -16,15 +16,13 @@
 #include "front/journal_news.h"
 #include "front/queue_drive_internal.h"
 
-static void on_sync(evutil_socket_t fd, short what, void *argument)
-{
+static void on_sync(evutil_socket_t fd, short what, void *argument) {
 	(void)fd, (void)what;
 	queue_drive_begin(argument);
 	queue_drive_end(argument);
 }
 
-static int watch(struct queue_drive *drive, struct diag *diag)
-{
+static int watch(struct queue_drive *drive, struct diag *diag) {
 	int fd = queue_journal_fd(drive->queue);
 
 	if (fd < 0)
@@ -36,8 +34,7 @@ static int watch(struct queue_drive *drive, struct diag *diag)
 }
 
 static int open_at(struct queue_drive *drive, const struct generation *generation,
-    const char *path, struct diag *diag)
-{
+    const char *path, struct diag *diag) {
 	const struct queue_drive_setup *from = drive->setup;
 	struct queue_journal_directory *list = calloc(from->directory_count + 1,
 	    sizeof(*list));
@@ -60,8 +57,7 @@ static int open_at(struct queue_drive *drive, const struct generation *generatio
 	return result;
 }
 
-int queue_keep_open(struct queue_drive *drive, struct diag *diag)
-{
+int queue_keep_open(struct queue_drive *drive, struct diag *diag) {
 	const struct generation *generation = engine_pin(drive->engine);
 	char path[PATH_MAX], text[256];
 	struct diag why;
@@ -74,15 +70,13 @@ int queue_keep_open(struct queue_drive *drive, struct diag *diag)
 	return watch(drive, diag);
 }
 
-void queue_keep_close(struct queue_drive *drive)
-{
+void queue_keep_close(struct queue_drive *drive) {
 	if (drive->sync_event != NULL)
 		event_free(drive->sync_event);
 	drive->sync_event = NULL;
 }
 
-void queue_keep_second(struct queue_drive *drive)
-{
+void queue_keep_second(struct queue_drive *drive) {
 	queue_journal_wall(drive->queue, drive->now_ns, clock_wall_ns());
 	queue_journal_tell(drive->queue, &journal_news_log, drive->now_ns);
 }

@@ -15,8 +15,7 @@
 
 #include "base/datagram.h"
 
-bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order)
-{
+bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order) {
 	char data[QUEUE_ORDER_MAX];
 	size_t length;
 
@@ -26,16 +25,14 @@ bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order
 	return length > 0 && datagram_send(link->fd, data, length, -1);
 }
 
-void queue_link_end_close(struct queue_link_end *link)
-{
+void queue_link_end_close(struct queue_link_end *link) {
 	if (link->fd >= 0)
 		close(link->fd);
 	link->fd = -1;
 }
 
 bool queue_link_next(struct queue_link_end *link, struct queue_tell *tell, int *fd,
-    bool *ended)
-{
+    bool *ended) {
 	char data[QUEUE_ORDER_MAX];
 	const char *why;
 	ssize_t length;

@@ -60,8 +60,7 @@ struct queue_reads {
 	char piece[PIECE];
 };
 
-int queue_reads_open(struct queue_drive *drive, struct diag *diag)
-{
+int queue_reads_open(struct queue_drive *drive, struct diag *diag) {
 	struct queue_reads *reads = calloc(1, sizeof(*reads));
 
 	if (reads == NULL)
@@ -72,8 +71,7 @@ int queue_reads_open(struct queue_drive *drive, struct diag *diag)
 	return 0;
 }
 
-static void drop_all(struct entry_list *list)
-{
+static void drop_all(struct entry_list *list) {
 	struct entry *entry;
 
 	while ((entry = TAILQ_FIRST(list)) != NULL) {
@@ -82,8 +80,7 @@ static void drop_all(struct entry_list *list)
 	}
 }
 
-void queue_reads_close(struct queue_drive *drive)
-{
+void queue_reads_close(struct queue_drive *drive) {
 	struct queue_reads *reads = drive->reads;
 
 	if (reads == NULL)
@@ -96,15 +93,13 @@ void queue_reads_close(struct queue_drive *drive)
 	drive->reads = NULL;
 }
 
-unsigned queue_reads_count(const struct queue_drive *drive)
-{
+unsigned queue_reads_count(const struct queue_drive *drive) {
 	return drive->reads->count;
 }
 
 /* --- entries ----------------------------------------------------------------------- */
 
-static uint64_t hash_of(unsigned directory, const char *id, uint64_t inode)
-{
+static uint64_t hash_of(unsigned directory, const char *id, uint64_t inode) {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ directory;
 
 	for (; *id != '\0'; id++)
@@ -112,13 +107,11 @@ static uint64_t hash_of(unsigned directory, const char *id, uint64_t inode)
 	return (hash ^ inode) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 }
 
-static unsigned bucket_of(unsigned directory, const char *id)
-{
+static unsigned bucket_of(unsigned directory, const char *id) {
 	return (unsigned)(hash_of(directory, id, 0) >> 40) & (BUCKETS - 1);
 }
 
-static struct entry *find(const struct queue_reads *reads, unsigned directory, const char *id)
-{
+static struct entry *find(const struct queue_reads *reads, unsigned directory, const char *id) {
 	struct entry *entry;
 
 	LIST_FOREACH(entry, &reads->buckets[bucket_of(directory, id)], in_bucket)
@@ -128,8 +121,7 @@ static struct entry *find(const struct queue_reads *reads, unsigned directory, c
 }
 
 static struct entry *make(struct queue_reads *reads, unsigned directory, const char *id,
-    bool soon)
-{
+    bool soon) {
 	struct entry *entry = calloc(1, sizeof(*entry));
 
 	if (entry == NULL || !sendmail_queue_id_is_sound(id, strlen(id))) {
@@ -149,14 +141,12 @@ static struct entry *make(struct queue_reads *reads, unsigned directory, const c
 
 /* While it is served: whoever wants the file meanwhile makes another one.  It is in no list,
  * nor asked for. */
-static void hide(struct queue_reads *reads, struct entry *entry)
-{
+static void hide(struct queue_reads *reads, struct entry *entry) {
 	LIST_REMOVE(entry, in_bucket);
 	reads->count--;
 }
 
-static void wait_on(struct queue_reads *reads, struct entry *entry)
-{
+static void wait_on(struct queue_reads *reads, struct entry *entry) {
 	struct entry *other = find(reads, entry->directory, entry->id);
 
 	if (other != NULL) {
@@ -176,8 +166,7 @@ static void wait_on(struct queue_reads *reads, struct entry *entry)
 }
 
 void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *id,
-    bool must)
-{
+    bool must) {
 	struct queue_reads *reads = drive->reads;
 	struct entry *entry = find(reads, directory, id);
 	bool soon = must;
@@ -202,8 +191,7 @@ void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *
 }
 
 void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const char *id,
-    uint64_t place)
-{
+    uint64_t place) {
 	struct entry *entry = find(drive->reads, directory, id);
 
 	/* one that waits may find the file as it was, and then goes on from there */
@@ -216,8 +204,7 @@ void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const c
 	entry->place = place;
 }
 
-static bool ask(struct queue_drive *drive, struct entry *entry)
-{
+static bool ask(struct queue_drive *drive, struct entry *entry) {
 	struct queue_reads *reads = drive->reads;
 	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = entry->directory };
 	unsigned at = 0;
@@ -236,8 +223,7 @@ static bool ask(struct queue_drive *drive, struct entry *entry)
 	return true;
 }
 
-void queue_reads_ask(struct queue_drive *drive)
-{
+void queue_reads_ask(struct queue_drive *drive) {
 	struct queue_reads *reads = drive->reads;
 	struct entry *entry;
 
@@ -249,8 +235,7 @@ void queue_reads_ask(struct queue_drive *drive)
 /* --- files that are not what they should be ------------------------------------------ */
 
 /* Where it stands, or may; NULL: all of its places are others'. */
-static uint64_t *place_of(struct queue_reads *reads, uint64_t hash)
-{
+static uint64_t *place_of(struct queue_reads *reads, uint64_t hash) {
 	uint64_t *empty = NULL;
 
 	for (unsigned i = BAD_PROBES; i-- > 0;) {
@@ -265,8 +250,7 @@ static uint64_t *place_of(struct queue_reads *reads, uint64_t hash)
 }
 
 bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
-    const char *id, uint64_t inode)
-{
+    const char *id, uint64_t inode) {
 	uint64_t hash = hash_of(directory, id, inode);
 	const uint64_t *place = place_of(drive->reads, hash);
 
@@ -275,8 +259,7 @@ bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
 
 /* Known no more; logged once while it stays as it is. */
 static void give_up(struct queue_drive *drive, const struct entry *entry, uint64_t inode,
-    const char *why, unsigned line)
-{
+    const char *why, unsigned line) {
 	const struct queue_drive_directory *place =
 	    &drive->setup->directories[entry->directory];
 	uint64_t hash = hash_of(entry->directory, entry->id, inode);
@@ -300,8 +283,7 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
 /* The next step of the file; at its end what became of it.  `data`, `length`: what is left
  * of the piece that was read last. */
 static enum sendmail_queue_step step(struct queue_reads *reads, int fd, const char **data,
-    size_t *length, struct sendmail_recipient *recipient)
-{
+    size_t *length, struct sendmail_recipient *recipient) {
 	for (;;) {
 		enum sendmail_queue_step there = sendmail_queue_next(&reads->reader, data,
 		    length, recipient);
@@ -318,8 +300,7 @@ static enum sendmail_queue_step step(struct queue_reads *reads, int fd, const ch
 }
 
 /* Is the whole file sound?  Counts its recipients. */
-static bool check(struct queue_drive *drive, int fd)
-{
+static bool check(struct queue_drive *drive, int fd) {
 	struct queue_reads *reads = drive->reads;
 	struct sendmail_recipient recipient;
 	enum sendmail_queue_step there;
@@ -337,8 +318,7 @@ static bool check(struct queue_drive *drive, int fd)
 
 /* From where the reader stands until the engine has enough. */
 static void hand_over(struct queue_drive *drive, int fd, struct queue_reading *reading,
-    uint64_t place)
-{
+    uint64_t place) {
 	struct queue_reads *reads = drive->reads;
 	struct sendmail_recipient recipient;
 	enum sendmail_queue_step there;
@@ -359,8 +339,7 @@ static void hand_over(struct queue_drive *drive, int fd, struct queue_reading *r
 		queue_read_abandon(&reading, drive->now_ns);
 }
 
-static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s)
-{
+static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s) {
 	int64_t ago_s = drive->wall_s - wall_s;
 
 	/* a clock that was set, or nonsense */
@@ -372,8 +351,7 @@ static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s)
 }
 
 static void read_anew(struct queue_drive *drive, const struct entry *entry, int fd,
-    const struct stat *status)
-{
+    const struct stat *status) {
 	const struct sendmail_queue_reader *reader = &drive->reads->reader;
 	unsigned mta = drive->setup->directories[entry->directory].mta;
 	struct queue_file file;
@@ -408,8 +386,7 @@ static void read_anew(struct queue_drive *drive, const struct entry *entry, int 
 
 /* False: it is another file by now. */
 static bool read_more(struct queue_drive *drive, const struct entry *entry, int fd,
-    uint64_t stamp)
-{
+    uint64_t stamp) {
 	static const struct sendmail_message no_message = {
 		.version = SENDMAIL_QUEUE_VERSION };
 	unsigned mta = drive->setup->directories[entry->directory].mta;
@@ -427,8 +404,7 @@ static bool read_more(struct queue_drive *drive, const struct entry *entry, int 
 }
 
 /* True: done with it.  False: it is to be looked at again, as it may be being written. */
-static bool read_file(struct queue_drive *drive, struct entry *entry, int fd)
-{
+static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
 	const struct sendmail_queue_reader *reader = &drive->reads->reader;
 	struct stat status;
 
@@ -461,8 +437,7 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd)
 	return true;
 }
 
-static void not_opened(struct queue_drive *drive, const struct entry *entry, uint32_t error)
-{
+static void not_opened(struct queue_drive *drive, const struct entry *entry, uint32_t error) {
 	if (error == ESTALE)
 		return;		/* not ours any more: we are about to end */
 	if (error == ENOENT)
@@ -474,8 +449,7 @@ static void not_opened(struct queue_drive *drive, const struct entry *entry, uin
 }
 
 /* What was asked for by this ticket, or NULL. */
-static struct entry *take_asked(struct queue_reads *reads, uint32_t ticket)
-{
+static struct entry *take_asked(struct queue_reads *reads, uint32_t ticket) {
 	for (unsigned i = 0; i < ASKED_MOST; i++) {
 		struct entry *entry = reads->asked[i];
 
@@ -488,8 +462,7 @@ static struct entry *take_asked(struct queue_reads *reads, uint32_t ticket)
 	return NULL;
 }
 
-void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint32_t error)
-{
+void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint32_t error) {
 	struct queue_reads *reads = drive->reads;
 	struct entry *entry = take_asked(reads, ticket);
 	bool done = true;
@@ -510,8 +483,7 @@ void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint
 		wait_on(reads, entry);
 }
 
-void queue_reads_second(struct queue_drive *drive)
-{
+void queue_reads_second(struct queue_drive *drive) {
 	struct queue_reads *reads = drive->reads;
 	struct entry *entry;
 

@@ -9,16 +9,14 @@
 
 #include "base/clock.h"
 
-static uint64_t mix(uint64_t hash, const char *text)
-{
+static uint64_t mix(uint64_t hash, const char *text) {
 	do
 		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
 	while (*text++ != '\0');
 	return hash;
 }
 
-uint64_t queue_settings_shape(const struct generation *g)
-{
+uint64_t queue_settings_shape(const struct generation *g) {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ g->mta_count;
 
 	for (uint32_t i = 0; i < g->mta_count; i++) {
@@ -36,8 +34,7 @@ uint64_t queue_settings_shape(const struct generation *g)
 /* Those of all, but for what the transport says. */
 static void transport_of(const struct generation_transport *own,
     const struct queue_settings *all, unsigned mta, unsigned mailer,
-    struct queue_transport_settings *out)
-{
+    struct queue_transport_settings *out) {
 	struct job_settings job = queue_job_settings(all, mta, mailer);
 	uint32_t *const numbers[] = {
 		[TRANSPORT_SLOT_COST] = &job.delivery_slot_cost,
@@ -60,8 +57,7 @@ static void transport_of(const struct generation_transport *own,
 		.given = own->given != 0 || own->recipient_refill_delay_ns != 0 };
 }
 
-void queue_settings_of(const struct generation *g, struct queue_settings *out)
-{
+void queue_settings_of(const struct generation *g, struct queue_settings *out) {
 	const struct generation_schedule *s = &g->schedule;
 
 	*out = (struct queue_settings){

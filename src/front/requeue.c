@@ -55,8 +55,7 @@ struct front_requeue {
 	struct listing listings[GENERATION_MTAS_MAX];
 };
 
-static void come_at(struct front_requeue *front, int64_t at_ns, int64_t now_ns)
-{
+static void come_at(struct front_requeue *front, int64_t at_ns, int64_t now_ns) {
 	int64_t wait_ns = at_ns > now_ns ? at_ns - now_ns : 0;
 	struct timeval wait;
 
@@ -70,14 +69,12 @@ static void come_at(struct front_requeue *front, int64_t at_ns, int64_t now_ns)
 	(void)event_add(front->timer, &wait);
 }
 
-static void come_soon(struct front_requeue *front, int64_t now_ns)
-{
+static void come_soon(struct front_requeue *front, int64_t now_ns) {
 	if (front->timer_ns > now_ns + SOON_NS)
 		come_at(front, now_ns + SOON_NS, now_ns);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
-{
+static void on_timer(evutil_socket_t fd, short what, void *argument) {
 	struct front_requeue *front = argument;
 	const struct generation *generation = engine_pin(front->engine);
 	int64_t now_ns = clock_now_ns(), next_ns;
@@ -93,22 +90,19 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
 
 /* --- what is asked for ------------------------------------------------------------- */
 
-static bool flush_id(void *context, unsigned mta, const char *queue_id)
-{
+static bool flush_id(void *context, unsigned mta, const char *queue_id) {
 	struct front_requeue *front = context;
 
 	return mta_link_ask(&front->link, MTA_REQUEUE, mta, front->generation->number, queue_id);
 }
 
-static bool list_queue(void *context, unsigned mta)
-{
+static bool list_queue(void *context, unsigned mta) {
 	struct front_requeue *front = context;
 
 	return mta_link_ask(&front->link, MTA_LIST, mta, front->generation->number, NULL);
 }
 
-static void tell_return(void *context, const char *destination, uint32_t messages)
-{
+static void tell_return(void *context, const char *destination, uint32_t messages) {
 	char name[4 * REQUEUE_NAME_MAX + 4];
 
 	(void)context;
@@ -118,8 +112,7 @@ static void tell_return(void *context, const char *destination, uint32_t message
 
 /* --- lists ------------------------------------------------------------------------- */
 
-static void list_ended(struct listing *listing)
-{
+static void list_ended(struct listing *listing) {
 	struct front_requeue *front = listing->front;
 	int64_t now_ns = clock_now_ns();
 
@@ -133,8 +126,7 @@ static void list_ended(struct listing *listing)
 	come_soon(front, now_ns);
 }
 
-static void close_list(struct listing *listing)
-{
+static void close_list(struct listing *listing) {
 	if (listing->readable != NULL)
 		event_free(listing->readable);
 	if (listing->fd >= 0)
@@ -148,8 +140,7 @@ static void close_list(struct listing *listing)
 }
 
 static void take_line(struct listing *listing, const struct generation *generation, char *line,
-    size_t length, int64_t now_ns)
-{
+    size_t length, int64_t now_ns) {
 	struct front_requeue *front = listing->front;
 	struct queue_listed listed;
 	struct span address, reason;
@@ -170,8 +161,7 @@ static void take_line(struct listing *listing, const struct generation *generati
 
 /* Whole lines, and the start of one that does not fit. */
 static void take_lines(struct listing *listing, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	char *line = listing->line, *end = line + listing->length, *newline;
 
 	while ((newline = memchr(line, '\n', (size_t)(end - line))) != NULL) {
@@ -191,8 +181,7 @@ static void take_lines(struct listing *listing, const struct generation *generat
 }
 
 /* One read: the feed has other things to do. */
-static void on_list(evutil_socket_t fd, short what, void *argument)
-{
+static void on_list(evutil_socket_t fd, short what, void *argument) {
 	struct listing *listing = argument;
 	const struct generation *generation;
 	ssize_t got = read(fd, listing->line + listing->length, LINE_MAX_BYTES - listing->length);
@@ -211,8 +200,7 @@ static void on_list(evutil_socket_t fd, short what, void *argument)
 	engine_unpin(listing->front->engine, generation);
 }
 
-static void open_list(struct front_requeue *front, unsigned mta, int fd)
-{
+static void open_list(struct front_requeue *front, unsigned mta, int fd) {
 	struct listing *listing;
 
 	if (mta >= GENERATION_MTAS_MAX || front->listings[mta].fd >= 0) {
@@ -231,8 +219,7 @@ static void open_list(struct front_requeue *front, unsigned mta, int fd)
 
 /* --- answers ----------------------------------------------------------------------- */
 
-static void take_outcome(struct front_requeue *front, const struct mta_outcome *outcome)
-{
+static void take_outcome(struct front_requeue *front, const struct mta_outcome *outcome) {
 	int64_t now_ns = clock_now_ns();
 
 	if (outcome->mta >= GENERATION_MTAS_MAX)
@@ -247,8 +234,7 @@ static void take_outcome(struct front_requeue *front, const struct mta_outcome *
 	}
 }
 
-static void on_answer(evutil_socket_t fd, short what, void *argument)
-{
+static void on_answer(evutil_socket_t fd, short what, void *argument) {
 	struct front_requeue *front = argument;
 	struct mta_outcome outcome;
 	int output_fd;
@@ -273,33 +259,28 @@ static void on_answer(evutil_socket_t fd, short what, void *argument)
 }
 
 void front_requeue_result(struct front_requeue *front, const struct generation *generation,
-    const struct requeue_result *result, int64_t now_ns)
-{
+    const struct requeue_result *result, int64_t now_ns) {
 	if (requeue_note(front->requeue, generation, result, now_ns))
 		come_soon(front, now_ns);
 }
 
 void front_requeue_active(struct front_requeue *front, const struct generation *generation,
-    unsigned mta, struct span queue_id, struct span sender)
-{
+    unsigned mta, struct span queue_id, struct span sender) {
 	if (requeue_active(front->requeue, generation, mta, queue_id, sender))
 		come_soon(front, clock_now_ns());
 }
 
-void front_requeue_removed(struct front_requeue *front, unsigned mta, struct span queue_id)
-{
+void front_requeue_removed(struct front_requeue *front, unsigned mta, struct span queue_id) {
 	if (requeue_removed(front->requeue, mta, queue_id))
 		come_soon(front, clock_now_ns());
 }
 
-bool front_requeue_is_cut_off(const struct front_requeue *front)
-{
+bool front_requeue_is_cut_off(const struct front_requeue *front) {
 	return front->is_cut_off;
 }
 
 int front_requeue_open(struct front_requeue **result, struct event_base *base,
-    struct engine *engine, int mta_fd, struct diag *diag)
-{
+    struct engine *engine, int mta_fd, struct diag *diag) {
 	struct front_requeue *front = calloc(1, sizeof(*front));
 	const struct requeue_calls calls = { flush_id, list_queue, tell_return, front };
 
@@ -328,8 +309,7 @@ int front_requeue_open(struct front_requeue **result, struct event_base *base,
 	return 0;
 }
 
-void front_requeue_close(struct front_requeue **result)
-{
+void front_requeue_close(struct front_requeue **result) {
 	struct front_requeue *front = *result;
 
 	if (front == NULL)

@@ -32,24 +32,21 @@ CALLS
 #undef CALL
 
 /* A function's address out of dlsym: ISO C has no cast for it. */
-static bool find(void *library, const char *name, void *to)
-{
+static bool find(void *library, const char *name, void *to) {
 	void *found = dlsym(library, name);
 
 	memcpy(to, &found, sizeof(found));
 	return found != NULL;
 }
 
-static void load_unpackers(void)
-{
+static void load_unpackers(void) {
 	static const char *const names[] = { "libzstd.so.1", "liblz4.so.1", "liblzma.so.5" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		(void)dlopen(names[i], RTLD_NOW);
 }
 
-const struct sd_calls *sd_library(struct diag *diag)
-{
+const struct sd_calls *sd_library(struct diag *diag) {
 	static bool loaded;
 	bool all = true;
 	void *library;
@@ -75,8 +72,7 @@ const struct sd_calls *sd_library(struct diag *diag)
 
 #else
 
-const struct sd_calls *sd_library(struct diag *diag)
-{
+const struct sd_calls *sd_library(struct diag *diag) {
 	diag_set(diag, 0, "this build cannot read systemd's journal");
 	return NULL;
 }

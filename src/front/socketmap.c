@@ -79,8 +79,7 @@ struct socketmap_front {
 	char bytes[READ_BYTES];
 };
 
-static void look_again(struct socketmap_front *front)
-{
+static void look_again(struct socketmap_front *front) {
 	static const struct timeval soon = { .tv_usec = LOOK_AGAIN_MS * 1000 };
 
 	if (!TAILQ_EMPTY(&front->leaving) && !event_pending(&front->soon, EV_TIMEOUT, NULL))
@@ -90,8 +89,7 @@ static void look_again(struct socketmap_front *front)
 /* Looks at some in turn.  Those that are gone are forgotten, and so are `all` and those
  * that have stayed for long: the keeper will find out when they end. */
 static void look_at_leaving(struct socketmap_front *front, const struct generation *generation,
-    int64_t now_ns, bool all)
-{
+    int64_t now_ns, bool all) {
 	struct leaving *leaving, *last = TAILQ_LAST(&front->leaving, leaving_list), *next;
 	unsigned looks = 0;
 
@@ -110,8 +108,7 @@ static void look_at_leaving(struct socketmap_front *front, const struct generati
 	look_again(front);
 }
 
-static void on_soon(evutil_socket_t fd, short what, void *argument)
-{
+static void on_soon(evutil_socket_t fd, short what, void *argument) {
 	struct socketmap_front *front = argument;
 	const struct generation *generation = engine_pin(front->engine);
 
@@ -122,8 +119,7 @@ static void on_soon(evutil_socket_t fd, short what, void *argument)
 
 /* Its connection ended, as it did, most likely: it is gone in a moment. */
 static void let_go(struct socketmap_front *front, struct outbound_process **process,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	struct leaving *leaving;
 
 	if (*process == NULL)
@@ -142,8 +138,7 @@ static void let_go(struct socketmap_front *front, struct outbound_process **proc
 }
 
 static void connection_free(struct connection *c, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct socketmap_front *front = c->front;
 
 	if (c->lingers) {
@@ -156,8 +151,7 @@ static void connection_free(struct connection *c, const struct generation *gener
 	free(c);
 }
 
-static void on_process_end(evutil_socket_t fd, short what, void *argument)
-{
+static void on_process_end(evutil_socket_t fd, short what, void *argument) {
 	struct connection *c = argument;
 	struct engine *engine = c->front->engine;
 	const struct generation *generation = engine_pin(engine);
@@ -169,8 +163,7 @@ static void on_process_end(evutil_socket_t fd, short what, void *argument)
 
 /* Waits for the end of a process that told of a client.  False: it has ended, or there is
  * no telling. */
-static bool linger(struct connection *c)
-{
+static bool linger(struct connection *c) {
 #ifdef SYS_pidfd_open
 	if (c->client.session.ref.slot == 0 || c->client.pid <= 0)
 		return false;
@@ -186,24 +179,21 @@ static bool linger(struct connection *c)
 }
 
 static void connection_close(struct connection *c, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	let_go(c->front, &c->client.process, generation, now_ns);
 	stream_close(&c->stream);
 	free(c->in);
 }
 
 static void connection_end(struct connection *c, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	connection_close(c, generation, now_ns);
 	if (!linger(c))
 		connection_free(c, generation, now_ns);
 }
 
 static void report_malformed(struct connection *c, const struct socketmap_error *error,
-    const char *data, size_t length)
-{
+    const char *data, size_t length) {
 	char start[100];
 	size_t shown = length - error->offset;
 
@@ -215,8 +205,7 @@ static void report_malformed(struct connection *c, const struct socketmap_error 
 	    error->offset, error->reason, start);
 }
 
-static void report_stalled(struct connection *c)
-{
+static void report_stalled(struct connection *c) {
 	engine_count(c->front->engine, COUNTER_STALLED_MAP_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u pid=%d text=\"%s\" "
 	    "action=close", c->client.listener, (int)c->client.pid, c->stream.out != NULL ?
@@ -225,8 +214,7 @@ static void report_stalled(struct connection *c)
 }
 
 /* Keeps what is at data, the tail of the process's buffer or of c->in. */
-static enum outcome keep_rest(struct connection *c, const char *data, size_t length)
-{
+static enum outcome keep_rest(struct connection *c, const char *data, size_t length) {
 	char *rest = NULL;
 
 	if (length > 0) {
@@ -243,8 +231,7 @@ static enum outcome keep_rest(struct connection *c, const char *data, size_t len
 
 /* Of a delivering one.  It may be of another PID namespace, or gone by now; then its mail
  * passes uncounted. */
-static void know_process(struct connection *c)
-{
+static void know_process(struct connection *c) {
 	struct process_identity identity = { .pid = c->client.pid };
 
 	if (c->knows_process)
@@ -261,8 +248,7 @@ static void know_process(struct connection *c)
 /* Answers the whole requests at data.  Stops at a reply that cannot be sent. */
 static enum outcome answer_all(struct connection *c,
     const struct generation *generation, const char *data, size_t length,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	char reply[SOCKETMAP_REPLY_MAX];
 	struct socketmap_request request;
 	struct socketmap_error error;
@@ -296,8 +282,7 @@ static enum outcome answer_all(struct connection *c,
 
 /* Reads once, behind what was kept.  The loop is level-triggered. */
 static enum outcome read_requests(struct connection *c,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	char *bytes = c->front->bytes;
 	ssize_t n;
 
@@ -320,8 +305,7 @@ static enum outcome read_requests(struct connection *c,
 
 /* Goes on with the reply, then with requests that were read behind it. */
 static enum outcome write_reply(struct connection *c,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	if (stream_flush(&c->stream) != GOES_ON)
 		return MUST_CLOSE;
 	if (c->stream.out != NULL || c->in == NULL)
@@ -329,8 +313,7 @@ static enum outcome write_reply(struct connection *c,
 	return answer_all(c, generation, c->in, c->in_length, now_ns);
 }
 
-static void on_event(evutil_socket_t fd, short what, void *argument)
-{
+static void on_event(evutil_socket_t fd, short what, void *argument) {
 	struct connection *c = argument;
 	struct engine *engine = c->front->engine;
 	const struct generation *generation = engine_pin(engine);
@@ -344,8 +327,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 	engine_unpin(engine, generation);
 }
 
-static void await_second(struct socketmap_front *front)
-{
+static void await_second(struct socketmap_front *front) {
 	static const struct timeval second = { .tv_sec = 1 };
 
 	if (!TAILQ_EMPTY(&front->connections) &&
@@ -353,8 +335,7 @@ static void await_second(struct socketmap_front *front)
 		(void)event_add(&front->second, &second);
 }
 
-static bool connection_new(void *context, int fd, uint8_t listener)
-{
+static bool connection_new(void *context, int fd, uint8_t listener) {
 	struct socketmap_front *front = context;
 	struct connection *c = calloc(1, sizeof(*c));
 	struct ucred peer;
@@ -379,8 +360,7 @@ static bool connection_new(void *context, int fd, uint8_t listener)
 	return true;
 }
 
-static bool spare_one(void *context)
-{
+static bool spare_one(void *context) {
 	struct socketmap_front *front = context;
 	struct connection *c = stream_spare(&front->newcomers);
 	const struct generation *generation;
@@ -393,8 +373,7 @@ static bool spare_one(void *context)
 	return true;
 }
 
-static void on_second(evutil_socket_t fd, short what, void *argument)
-{
+static void on_second(evutil_socket_t fd, short what, void *argument) {
 	struct socketmap_front *front = argument;
 	const struct generation *generation = engine_pin(front->engine);
 	int64_t now_ns = clock_now_ns();
@@ -412,8 +391,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
 }
 
 int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
-    struct event_base *base, struct diag *diag)
-{
+    struct event_base *base, struct diag *diag) {
 	struct socketmap_front *front = calloc(1, sizeof(*front));
 
 	*result = NULL;
@@ -440,13 +418,11 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 }
 
 int socketmap_front_listen(struct socketmap_front *front, int fd, uint8_t listener,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	return acceptor_listen(front->acceptor, fd, listener, diag);
 }
 
-void socketmap_front_close(struct socketmap_front **result)
-{
+void socketmap_front_close(struct socketmap_front **result) {
 	struct socketmap_front *front = *result;
 	const struct generation *generation;
 	struct connection *c;

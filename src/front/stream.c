@@ -12,8 +12,7 @@
 #define LOOKS_MAX	16	/* who has sent something is about to be read */
 
 static bool watch(struct stream *stream, struct event_base *base, event_callback_fn ready,
-    void *owner)
-{
+    void *owner) {
 	short what = stream->writing ? EV_WRITE :
 	    stream->by_edges ? EV_READ | EV_CLOSED | EV_ET : EV_READ;
 
@@ -22,8 +21,7 @@ static bool watch(struct stream *stream, struct event_base *base, event_callback
 }
 
 bool stream_open(struct stream *stream, struct event_base *base, int fd,
-    struct stream_list *waiting, event_callback_fn ready, void *owner)
-{
+    struct stream_list *waiting, event_callback_fn ready, void *owner) {
 	*stream = (struct stream){ .waiting = waiting, .fd = fd };
 	if (watch(stream, base, ready, owner))
 		return true;
@@ -31,8 +29,7 @@ bool stream_open(struct stream *stream, struct event_base *base, int fd,
 	return false;
 }
 
-bool stream_wait_for_edges(struct stream *stream)
-{
+bool stream_wait_for_edges(struct stream *stream) {
 	struct event_base *base = event_get_base(&stream->event);
 
 	if ((event_base_get_features(base) & (EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE)) !=
@@ -47,8 +44,7 @@ bool stream_wait_for_edges(struct stream *stream)
 	return false;
 }
 
-enum outcome stream_look_again(struct stream *stream)
-{
+enum outcome stream_look_again(struct stream *stream) {
 	if (!stream->by_edges || stream->writing)
 		return GOES_ON;
 	/* the kernel looks whether anything is there when an event is added */
@@ -56,22 +52,19 @@ enum outcome stream_look_again(struct stream *stream)
 	    GOES_ON : MUST_CLOSE;
 }
 
-void stream_is_new(struct stream *stream, struct stream_list *newcomers)
-{
+void stream_is_new(struct stream *stream, struct stream_list *newcomers) {
 	stream->newcomers = newcomers;
 	TAILQ_INSERT_TAIL(newcomers, stream, comes);
 }
 
-void stream_has_asked(struct stream *stream)
-{
+void stream_has_asked(struct stream *stream) {
 	if (stream->newcomers == NULL)
 		return;
 	TAILQ_REMOVE(stream->newcomers, stream, comes);
 	stream->newcomers = NULL;
 }
 
-void *stream_spare(const struct stream_list *newcomers)
-{
+void *stream_spare(const struct stream_list *newcomers) {
 	const struct stream *stream;
 	unsigned looks = 0;
 	char byte;
@@ -86,16 +79,14 @@ void *stream_spare(const struct stream_list *newcomers)
 	return NULL;
 }
 
-void stream_wait_begin(struct stream *stream, int64_t now_ns)
-{
+void stream_wait_begin(struct stream *stream, int64_t now_ns) {
 	if (stream->waits_since_ns != 0)
 		return;
 	stream->waits_since_ns = now_ns;
 	TAILQ_INSERT_TAIL(stream->waiting, stream, waits);
 }
 
-void stream_wait_end(struct stream *stream)
-{
+void stream_wait_end(struct stream *stream) {
 	if (stream->waits_since_ns == 0)
 		return;
 	stream->waits_since_ns = 0;
@@ -103,8 +94,7 @@ void stream_wait_end(struct stream *stream)
 }
 
 /* Waits for the other direction from now on. */
-static enum outcome turn_to(struct stream *stream, bool writing)
-{
+static enum outcome turn_to(struct stream *stream, bool writing) {
 	struct event_base *base = event_get_base(&stream->event);
 	event_callback_fn ready = event_get_callback(&stream->event);
 	void *owner = event_get_callback_arg(&stream->event);
@@ -116,14 +106,12 @@ static enum outcome turn_to(struct stream *stream, bool writing)
 	return watch(stream, base, ready, owner) ? GOES_ON : MUST_CLOSE;
 }
 
-bool stream_is_passing(int error)
-{
+bool stream_is_passing(int error) {
 	return error == EAGAIN || error == EINTR || error == ENOBUFS;
 }
 
 enum outcome stream_send(struct stream *stream, const char *data, size_t length,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	ssize_t n = send(stream->fd, data, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (n == (ssize_t)length)
@@ -144,8 +132,7 @@ enum outcome stream_send(struct stream *stream, const char *data, size_t length,
 	return turn_to(stream, true);
 }
 
-enum outcome stream_flush(struct stream *stream)
-{
+enum outcome stream_flush(struct stream *stream) {
 	ssize_t n = send(stream->fd, stream->out + stream->out_sent,
 	    stream->out_length - stream->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -161,16 +148,14 @@ enum outcome stream_flush(struct stream *stream)
 }
 
 void *stream_overdue(const struct stream_list *waiting, int64_t now_ns,
-    int64_t patience_ns)
-{
+    int64_t patience_ns) {
 	const struct stream *oldest = TAILQ_FIRST(waiting);
 
 	return oldest != NULL && now_ns - oldest->waits_since_ns >= patience_ns ?
 	    event_get_callback_arg(&oldest->event) : NULL;
 }
 
-void stream_close(struct stream *stream)
-{
+void stream_close(struct stream *stream) {
 	stream_wait_end(stream);
 	stream_has_asked(stream);
 	event_del(&stream->event);

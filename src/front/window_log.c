@@ -27,8 +27,7 @@ struct words {
 	char node[NAME_SHOWN];		/* TOLD_...: which one said so, or "-" */
 };
 
-static void find_rule_words(const struct window_report *report, struct words *out)
-{
+static void find_rule_words(const struct window_report *report, struct words *out) {
 	const struct judge_rule *rule = report->rule;
 	char plain[RULE_SHOWN / 4];
 
@@ -44,8 +43,7 @@ static void find_rule_words(const struct window_report *report, struct words *ou
 	log_sentence(out->note, sizeof(out->note), rule->note);
 }
 
-static void find_words(const struct window_report *report, struct words *out)
-{
+static void find_words(const struct window_report *report, struct words *out) {
 	log_quote(out->name, sizeof(out->name), report->name, report->name_length);
 	log_sentence(out->text, sizeof(out->text), report->reason);
 	find_rule_words(report, out);
@@ -56,8 +54,7 @@ static void find_words(const struct window_report *report, struct words *out)
 	out->observed = report->observed ? "yes" : "no";
 }
 
-static bool log_suspended(const struct window_report *report, const struct words *w)
-{
+static bool log_suspended(const struct window_report *report, const struct words *w) {
 	return log_event(EVENT_SUSPENDED, "id=%s destination=%s for=%llds by=%s rule=%s window=%u "
 	    "ceiling=%u observed=%s text=\"%s\"", w->id, w->name, w->for_s,
 	    report->what == WINDOW_DIED ? "cohorts" : "rule", w->rule, report->before,
@@ -65,8 +62,7 @@ static bool log_suspended(const struct window_report *report, const struct words
 }
 
 /* It may be looked up there. */
-static bool log_told(const struct window_report *report, const struct words *w)
-{
+static bool log_told(const struct window_report *report, const struct words *w) {
 	char origin[DECISION_ID_MAX];
 
 	return log_event(EVENT_SUSPENDED, "id=%s destination=%s state=%s for=%llds by=node node=%s "
@@ -76,15 +72,13 @@ static bool log_told(const struct window_report *report, const struct words *w)
 	    report->before, report->ceiling, w->observed, w->text);
 }
 
-static bool log_told_ceiling(const struct window_report *report, const struct words *w)
-{
+static bool log_told_ceiling(const struct window_report *report, const struct words *w) {
 	return log_event(EVENT_WINDOW, "id=%s destination=%s by=node node=%s window=%u before=%u "
 	    "ceiling=%u ceiling_before=%u observed=%s", w->id, w->name, w->node, report->window,
 	    report->before, report->ceiling, report->ceiling_before, w->observed);
 }
 
-static bool log_window(const struct window_report *report, const struct words *w)
-{
+static bool log_window(const struct window_report *report, const struct words *w) {
 	return log_event(EVENT_WINDOW, "id=%s destination=%s window=%u before=%u ceiling=%u success=%.4g "
 	    "failure=%.4g fail_cohorts=%.4g by=%s rule=%s observed=%s text=\"%s\"", w->id, w->name,
 	    report->window, report->before, report->ceiling, report->success, report->failure,
@@ -92,8 +86,7 @@ static bool log_window(const struct window_report *report, const struct words *w
 	    w->rule, w->observed, w->text);
 }
 
-static bool report(void *context, const struct window_report *report)
-{
+static bool report(void *context, const struct window_report *report) {
 	struct words w;
 
 	(void)context;
@@ -134,7 +127,6 @@ static bool report(void *context, const struct window_report *report)
 	return false;
 }
 
-void window_log_listen(struct engine *engine)
-{
+void window_log_listen(struct engine *engine) {
 	windows_listen(engine, report, NULL);
 }

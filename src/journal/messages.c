@@ -31,8 +31,7 @@ const struct messages_settings messages_defaults = {
 static const struct siphash_key fixed = { UINT64_C(0x706f737465726e20),
 	UINT64_C(0x6d65737361676573) };
 
-uint64_t messages_key_of(const struct journal_text texts[3])
-{
+uint64_t messages_key_of(const struct journal_text texts[3]) {
 	char all[2 * (MESSAGES_DOMAIN_MAX + 1) + MESSAGES_DIRECTORY_MAX + 1];
 	size_t length = 0;
 	uint64_t key;
@@ -50,8 +49,7 @@ uint64_t messages_key_of(const struct journal_text texts[3])
 	return key != 0 ? key : 1;
 }
 
-uint64_t messages_key(const char *mta, const char *directory, const char *id)
-{
+uint64_t messages_key(const char *mta, const char *directory, const char *id) {
 	const struct journal_text texts[] = {
 		{ .text = mta, .length = (uint16_t)strnlen(mta, MESSAGES_DOMAIN_MAX) },
 		{ .text = directory,
@@ -62,13 +60,11 @@ uint64_t messages_key(const char *mta, const char *directory, const char *id)
 	return messages_key_of(texts);
 }
 
-uint64_t messages_domain_key(const char *domain, size_t length)
-{
+uint64_t messages_domain_key(const char *domain, size_t length) {
 	return siphash13(&fixed, domain, length);
 }
 
-unsigned messages_interval_of(const struct messages *m, int64_t due_ns, int64_t written_ns)
-{
+unsigned messages_interval_of(const struct messages *m, int64_t due_ns, int64_t written_ns) {
 	unsigned i = m->settings.intervals - 1;
 
 	if (due_ns == INT64_MAX)
@@ -82,8 +78,7 @@ unsigned messages_interval_of(const struct messages *m, int64_t due_ns, int64_t 
 
 /* --- life --------------------------------------------------------------------------------- */
 
-static void changed(void *context, enum journal_state state, int error, const char *what)
-{
+static void changed(void *context, enum journal_state state, int error, const char *what) {
 	struct messages *m = context;
 
 	if (m->calls.changed != NULL)
@@ -91,8 +86,7 @@ static void changed(void *context, enum journal_state state, int error, const ch
 }
 
 /* In force from messages_enter on.  What is appended is for its place alone. */
-static void renew(void *context)
-{
+static void renew(void *context) {
 	struct messages *m = context;
 	struct journal_checkpoint here = { .number = journal_log_last(m->log) + 1,
 		.when_ns = m->wall_ns };
@@ -103,13 +97,11 @@ static void renew(void *context)
 	    &m->renew_at) != 0;
 }
 
-void messages_renew(struct messages *m)
-{
+void messages_renew(struct messages *m) {
 	renew(m);
 }
 
-static bool is_usable(const struct messages_settings *settings)
-{
+static bool is_usable(const struct messages_settings *settings) {
 	if (settings->intervals < 2 || settings->intervals > MESSAGES_INTERVALS_MAX ||
 	    settings->intervals_ns[0] != 0)
 		return false;
@@ -121,8 +113,7 @@ static bool is_usable(const struct messages_settings *settings)
 
 int messages_open(struct messages **messages, const struct journal_storage *storage,
     const struct messages_settings *settings, const struct messages_calls *calls,
-    int64_t wall_ns, int64_t now_ns, struct diag *diag)
-{
+    int64_t wall_ns, int64_t now_ns, struct diag *diag) {
 	struct messages *m;
 	struct journal_log_options options = settings->log;
 
@@ -157,8 +148,7 @@ int messages_open(struct messages **messages, const struct journal_storage *stor
 	return 0;
 }
 
-void messages_close(struct messages **messages)
-{
+void messages_close(struct messages **messages) {
 	struct messages *m = *messages;
 
 	if (m == NULL)
@@ -174,8 +164,7 @@ void messages_close(struct messages **messages)
 	*messages = NULL;
 }
 
-static void forget(struct messages *m)
-{
+static void forget(struct messages *m) {
 	messages_looks_forget(m);
 	messages_forget_all(m);
 	/* nor what they have in memory of files, which may be others when they are read again */
@@ -186,8 +175,7 @@ static void forget(struct messages *m)
 	m->moved = true;
 }
 
-bool messages_enter(struct messages *m)
-{
+bool messages_enter(struct messages *m) {
 	if (m->renew) {
 		forget(m);
 		m->renew = m->failed = m->no_memory = false;
@@ -207,8 +195,7 @@ bool messages_enter(struct messages *m)
 /* --- what is told --------------------------------------------------------------------------- */
 
 uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
-    struct journal_place *place)
-{
+    struct journal_place *place) {
 	uint64_t sequence = journal_log_append(m->log, type, m->payload, length, place);
 
 	if (sequence == 0 || m->renew) {
@@ -222,15 +209,13 @@ uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
 	return sequence;
 }
 
-static void sync_within(struct messages *m, int64_t delay_ns)
-{
+static void sync_within(struct messages *m, int64_t delay_ns) {
 	if (delay_ns < m->sync_within_ns)
 		m->sync_within_ns = delay_ns;
 }
 
 uint64_t messages_put_entry(struct messages *m, const struct messages_envelope *envelope,
-    uint64_t key, bool held)
-{
+    uint64_t key, bool held) {
 	struct entry *entry = messages_index_make(m, key);
 	struct journal_place old = { 0, 0 }, place;
 	bool works;
@@ -271,8 +256,7 @@ uint64_t messages_put_entry(struct messages *m, const struct messages_envelope *
 }
 
 uint64_t messages_put(struct messages *m, const struct messages_envelope *envelope, bool held,
-    int64_t wall_ns)
-{
+    int64_t wall_ns) {
 	m->wall_ns = wall_ns;
 	if (!messages_enter(m)) {
 		m->totals.dropped++;
@@ -283,8 +267,7 @@ uint64_t messages_put(struct messages *m, const struct messages_envelope *envelo
 }
 
 uint64_t messages_start(struct messages *m, const char *mta, const char *directory,
-    const char *id, int64_t wall_ns)
-{
+    const char *id, int64_t wall_ns) {
 	struct journal_start start = { .key = messages_key(mta, directory, id),
 		.when_ns = wall_ns };
 	struct journal_place place;
@@ -312,8 +295,7 @@ uint64_t messages_start(struct messages *m, const char *mta, const char *directo
 
 uint64_t messages_delivered(struct messages *m, const char *mta, const char *directory,
     const char *id, const char *domain, size_t length, uint32_t recipients, uint32_t left,
-    int64_t wall_ns)
-{
+    int64_t wall_ns) {
 	struct journal_delivery delivery = { .key = messages_key(mta, directory, id),
 		.when_ns = wall_ns, .result = JOURNAL_RESULT_GONE, .recipients = recipients,
 		.left = left, .domain = { domain, (uint16_t)length } };
@@ -337,8 +319,7 @@ uint64_t messages_delivered(struct messages *m, const char *mta, const char *dir
 	return sequence;
 }
 
-uint64_t messages_finish_entry(struct messages *m, struct entry *entry)
-{
+uint64_t messages_finish_entry(struct messages *m, struct entry *entry) {
 	struct journal_finish finish = { .key = entry->key, .when_ns = m->wall_ns,
 		.why = JOURNAL_FINISH_GONE };
 	struct journal_place place;
@@ -374,8 +355,7 @@ uint64_t messages_finish_entry(struct messages *m, struct entry *entry)
 }
 
 uint64_t messages_finish(struct messages *m, const char *mta, const char *directory,
-    const char *id, int64_t wall_ns)
-{
+    const char *id, int64_t wall_ns) {
 	uint64_t key = messages_key(mta, directory, id);
 	struct entry *entry;
 

@@ -9,8 +9,7 @@
 
 #include "journal/messages_internal.h"
 
-static struct journal_text text_of(const char *text, size_t most)
-{
+static struct journal_text text_of(const char *text, size_t most) {
 	struct journal_text out = { .text = text != NULL ? text : "" };
 
 	out.length = (uint16_t)strnlen(out.text, most);
@@ -18,8 +17,7 @@ static struct journal_text text_of(const char *text, size_t most)
 }
 
 /* False: too many, or a domain that is too long. */
-static bool take_groups(struct messages *m, const struct messages_envelope *envelope)
-{
+static bool take_groups(struct messages *m, const struct messages_envelope *envelope) {
 	if (envelope->group_count > MESSAGES_GROUPS_MAX)
 		return false;
 	for (unsigned i = 0; i < envelope->group_count; i++) {
@@ -35,8 +33,7 @@ static bool take_groups(struct messages *m, const struct messages_envelope *enve
 }
 
 size_t messages_write_envelope(struct messages *m, const struct messages_envelope *envelope,
-    uint64_t key, uint64_t replaces, struct journal_place old)
-{
+    uint64_t key, uint64_t replaces, struct journal_place old) {
 	struct journal_envelope e = { .key = key, .replaces = replaces, .old = old,
 		.written_ns = m->wall_ns, .due_ns = envelope->due_ns,
 		.stamp = envelope->stamp, .arrival_ns = envelope->arrival_ns,
@@ -68,8 +65,7 @@ size_t messages_write_envelope(struct messages *m, const struct messages_envelop
 }
 
 bool messages_is_envelope(struct messages *m, const struct journal_found *found,
-    struct journal_envelope *out)
-{
+    struct journal_envelope *out) {
 	const struct journal_frame *frame = &found->frame;
 	struct journal_groups groups;
 
@@ -87,22 +83,19 @@ bool messages_is_envelope(struct messages *m, const struct journal_found *found,
 	return false;
 }
 
-static const char *copy(char *out, struct journal_text text)
-{
+static const char *copy(char *out, struct journal_text text) {
 	memcpy(out, text.text, text.length);
 	out[text.length] = '\0';
 	return out;
 }
 
-int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_ns)
-{
+int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_ns) {
 	return due_ns == 0 || due_ns == INT64_MAX || written_ns <= m->wall_ns ? due_ns :
 	    due_ns <= written_ns ? m->wall_ns : due_ns - (written_ns - m->wall_ns);
 }
 
 void messages_read_envelope(struct messages *m, const struct journal_found *found,
-    struct messages_envelope *out)
-{
+    struct messages_envelope *out) {
 	struct parts *parts = &m->parts;
 	struct journal_envelope e;
 	struct journal_groups list;

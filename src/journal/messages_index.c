@@ -14,23 +14,19 @@
 
 #define SIZE_LEAST	16u
 
-uint32_t messages_fold(uint64_t stamp)
-{
+uint32_t messages_fold(uint64_t stamp) {
 	return (uint32_t)(stamp ^ stamp >> 32);
 }
 
-static struct shard *shard_of(struct messages *m, uint64_t key)
-{
+static struct shard *shard_of(struct messages *m, uint64_t key) {
 	return &m->shards[key >> 56];
 }
 
-static uint32_t home(const struct shard *shard, uint64_t key)
-{
+static uint32_t home(const struct shard *shard, uint64_t key) {
 	return (uint32_t)((key & UINT32_MAX) * shard->size >> 32);
 }
 
-struct entry *messages_index_find(struct messages *m, uint64_t key)
-{
+struct entry *messages_index_find(struct messages *m, uint64_t key) {
 	struct shard *shard = shard_of(m, key);
 
 	if (shard->count == 0)
@@ -43,8 +39,7 @@ struct entry *messages_index_find(struct messages *m, uint64_t key)
 	}
 }
 
-static struct entry *place_in(struct shard *shard, uint64_t key)
-{
+static struct entry *place_in(struct shard *shard, uint64_t key) {
 	uint32_t i = home(shard, key);
 
 	while (shard->entries[i].key != 0)
@@ -53,8 +48,7 @@ static struct entry *place_in(struct shard *shard, uint64_t key)
 	return &shard->entries[i];
 }
 
-static bool resize(struct messages *m, struct shard *shard, uint32_t size)
-{
+static bool resize(struct messages *m, struct shard *shard, uint32_t size) {
 	struct shard new = { .size = size };
 
 	new.entries = calloc(size, sizeof(*new.entries));
@@ -70,8 +64,7 @@ static bool resize(struct messages *m, struct shard *shard, uint32_t size)
 	return true;
 }
 
-struct entry *messages_index_make(struct messages *m, uint64_t key)
-{
+struct entry *messages_index_make(struct messages *m, uint64_t key) {
 	struct entry *entry = messages_index_find(m, key);
 	struct shard *shard = shard_of(m, key);
 
@@ -89,8 +82,7 @@ struct entry *messages_index_make(struct messages *m, uint64_t key)
 }
 
 /* What follows it in its row moves up, where that is nearer to its home. */
-void messages_index_remove(struct messages *m, struct entry *entry)
-{
+void messages_index_remove(struct messages *m, struct entry *entry) {
 	struct shard *shard = shard_of(m, entry->key);
 	uint32_t hole = (uint32_t)(entry - shard->entries), i = hole;
 
@@ -115,8 +107,7 @@ void messages_index_remove(struct messages *m, struct entry *entry)
 		(void)resize(m, shard, shard->size / 2);
 }
 
-void messages_index_sweep(struct messages *m, uint32_t number)
-{
+void messages_index_sweep(struct messages *m, uint32_t number) {
 	struct shard *shard = &m->shards[number];
 	uint32_t gone = 0, left;
 	struct shard new = { .size = 0 };
@@ -140,21 +131,18 @@ void messages_index_sweep(struct messages *m, uint32_t number)
 	*shard = new;
 }
 
-void messages_set_state(struct messages *m, struct entry *entry, enum entry_state state)
-{
+void messages_set_state(struct messages *m, struct entry *entry, enum entry_state state) {
 	m->by_state[entry->state]--;
 	entry->state = (uint8_t)state;
 	m->by_state[state]++;
 }
 
-void messages_index_close(struct messages *m)
-{
+void messages_index_close(struct messages *m) {
 	for (unsigned i = 0; i < SHARDS; i++)
 		free(m->shards[i].entries);
 }
 
-void messages_index_clear(struct messages *m)
-{
+void messages_index_clear(struct messages *m) {
 	messages_index_close(m);
 	memset(m->shards, 0, sizeof(m->shards));
 	memset(m->by_state, 0, sizeof(m->by_state));

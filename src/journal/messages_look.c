@@ -15,15 +15,13 @@
 
 /* --- all that waits ------------------------------------------------------------------------ */
 
-void messages_looks_forget(struct messages *m)
-{
+void messages_looks_forget(struct messages *m) {
 	journal_cursor_close(&m->look_cursor);
 	m->telling = false;
 }
 
 void messages_look(struct messages *m,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context)
-{
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
 	if (!messages_enter(m))
 		return;
 	if (m->look_cursor == NULL)
@@ -35,8 +33,7 @@ void messages_look(struct messages *m,
 	journal_cursor_seek(m->look_cursor, m->begin);
 }
 
-bool messages_is_looking(const struct messages *m)
-{
+bool messages_is_looking(const struct messages *m) {
 	return m->look_cursor != NULL;
 }
 
@@ -44,8 +41,7 @@ enum pace { PACE_MORE, PACE_LATER, PACE_OVER };
 
 /* Some records further; `takes`: what `visit` says yes to is held. */
 static enum pace walk_on(struct messages *m, struct journal_cursor *cursor, bool takes,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context)
-{
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
 	struct journal_found found = { .length = 0 };
 	struct messages_envelope envelope;
 	struct journal_envelope e;
@@ -75,8 +71,7 @@ static enum pace walk_on(struct messages *m, struct journal_cursor *cursor, bool
 	return PACE_MORE;
 }
 
-bool messages_look_step(struct messages *m)
-{
+bool messages_look_step(struct messages *m) {
 	enum pace pace;
 
 	if (m->look_cursor == NULL)
@@ -92,8 +87,7 @@ struct messages_walk {
 	uint64_t renewals;
 };
 
-struct messages_walk *messages_walk_open(struct messages *m)
-{
+struct messages_walk *messages_walk_open(struct messages *m) {
 	struct messages_walk *walk;
 
 	if (!messages_enter(m) || !messages_is_recovered(m))
@@ -111,15 +105,13 @@ struct messages_walk *messages_walk_open(struct messages *m)
 }
 
 bool messages_walk_on(struct messages *m, struct messages_walk *walk,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context)
-{
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
 	if (!messages_enter(m) || walk->renewals != m->totals.renewals)
 		return false;
 	return walk_on(m, walk->cursor, false, visit, context) != PACE_OVER;
 }
 
-void messages_walk_close(struct messages_walk **walk)
-{
+void messages_walk_close(struct messages_walk **walk) {
 	if (*walk == NULL)
 		return;
 	journal_cursor_close(&(*walk)->cursor);
@@ -130,8 +122,7 @@ void messages_walk_close(struct messages_walk **walk)
 /* --- one of them --------------------------------------------------------------------------- */
 
 bool messages_take(struct messages *m, const char *mta, const char *directory, const char *id,
-    struct messages_envelope *envelope)
-{
+    struct messages_envelope *envelope) {
 	uint64_t key = messages_key(mta, directory, id);
 	const struct entry *entry;
 	struct journal_found found;
@@ -154,8 +145,7 @@ bool messages_take(struct messages *m, const char *mta, const char *directory, c
 /* --- what is known, and what was seen --------------------------------------------------------- */
 
 static struct entry *find_known(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp)
-{
+    const char *id, uint64_t stamp) {
 	struct entry *entry;
 
 	if (!messages_enter(m))
@@ -168,21 +158,18 @@ static struct entry *find_known(struct messages *m, const char *mta, const char 
 }
 
 bool messages_knows(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp)
-{
+    const char *id, uint64_t stamp) {
 	return find_known(m, mta, directory, id, stamp) != NULL;
 }
 
 bool messages_waits(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp)
-{
+    const char *id, uint64_t stamp) {
 	const struct entry *entry = find_known(m, mta, directory, id, stamp);
 
 	return entry != NULL && entry->state == ENTRY_WAITS;
 }
 
-void messages_seen(struct messages *m, const char *mta, const char *directory, const char *id)
-{
+void messages_seen(struct messages *m, const char *mta, const char *directory, const char *id) {
 	struct entry *entry;
 
 	if (!messages_enter(m))
@@ -192,16 +179,14 @@ void messages_seen(struct messages *m, const char *mta, const char *directory, c
 		entry->seen = m->epoch;
 }
 
-void messages_seen_begin(struct messages *m)
-{
+void messages_seen_begin(struct messages *m) {
 	m->epoch++;
 	m->telling = false;
 }
 
 void messages_seen_end(struct messages *m,
     void (*each)(void *context, const char *mta, const char *directory, const char *id),
-    void *context)
-{
+    void *context) {
 	if (!messages_enter(m))
 		return;
 	m->unseen = each;
@@ -212,8 +197,7 @@ void messages_seen_end(struct messages *m,
 }
 
 /* Its envelope may not be readable: then nobody can say which message it was. */
-static void tell(struct messages *m, const struct entry *entry)
-{
+static void tell(struct messages *m, const struct entry *entry) {
 	struct messages_envelope envelope;
 	struct journal_envelope e;
 	struct journal_found found;
@@ -225,8 +209,7 @@ static void tell(struct messages *m, const struct entry *entry)
 	m->unseen(m->unseen_context, envelope.mta, envelope.directory, envelope.id);
 }
 
-bool messages_unseen_step(struct messages *m)
-{
+bool messages_unseen_step(struct messages *m) {
 	unsigned told = 0;
 
 	if (!m->telling || !messages_is_indexed(m))

@@ -12,8 +12,7 @@
 
 #define TRIED_FOR	(10 * NS_PER_SECOND)
 
-bool messages_try_again(struct messages *m, uint32_t file)
-{
+bool messages_try_again(struct messages *m, uint32_t file) {
 	if (m->fault_file != file) {
 		m->fault_file = file;
 		m->fault_until_ns = m->now_ns + TRIED_FOR;
@@ -23,8 +22,7 @@ bool messages_try_again(struct messages *m, uint32_t file)
 
 /* What is working goes on without an envelope: its end is told by its owner. */
 static bool is_lost(const struct messages *m, const struct entry *entry,
-    const struct journal_found *found)
-{
+    const struct journal_found *found) {
 	struct journal_place place = messages_place(m, entry);
 
 	return (entry->state == ENTRY_WAITS || entry->state == ENTRY_HELD) &&
@@ -33,8 +31,7 @@ static bool is_lost(const struct messages *m, const struct entry *entry,
 		place.offset - found->place.offset < found->length);
 }
 
-void messages_lost(struct messages *m, const struct journal_found *found)
-{
+void messages_lost(struct messages *m, const struct journal_found *found) {
 	m->totals.unreadable++;
 	for (unsigned i = 0; i < SHARDS; i++) {
 		for (uint32_t k = 0; k < m->shards[i].size; k++) {
@@ -52,8 +49,7 @@ void messages_lost(struct messages *m, const struct journal_found *found)
 }
 
 enum journal_found_kind messages_read_at(struct messages *m, struct journal_place place,
-    struct journal_found *found)
-{
+    struct journal_found *found) {
 	journal_cursor_seek(m->spare, place);
 	if (journal_cursor_next(m->spare, found) == JOURNAL_FOUND_FAULT)
 		return JOURNAL_FOUND_FAULT;

@@ -23,8 +23,7 @@
 #define OTHER_DOMAINS	0		/* no domain's key */
 #define SHARDS_MOST	16u	/* divides SHARDS */
 
-void messages_recover_begin(struct messages *m, struct journal_place own)
-{
+void messages_recover_begin(struct messages *m, struct journal_place own) {
 	const struct journal_positions *found = journal_log_found(m->log);
 	struct journal_place suffix;
 
@@ -49,19 +48,16 @@ void messages_recover_begin(struct messages *m, struct journal_place own)
 
 /* Whatever is asked to be marked is allowed by what was read; that may not have been synced
  * yet, but is before anything of ours is. */
-static uint64_t allowed(const struct messages *m)
-{
+static uint64_t allowed(const struct messages *m) {
 	return journal_log_last(m->log);
 }
 
-static bool is_newer(const struct messages *m, const struct entry *entry)
-{
+static bool is_newer(const struct messages *m, const struct entry *entry) {
 	return entry != NULL && entry->state != ENTRY_NEW &&
 	    !messages_before(messages_place(m, entry), m->own);
 }
 
-static struct entry *make(struct messages *m, uint64_t key)
-{
+static struct entry *make(struct messages *m, uint64_t key) {
 	struct entry *entry = messages_index_make(m, key);
 
 	if (entry == NULL)
@@ -69,8 +65,7 @@ static struct entry *make(struct messages *m, uint64_t key)
 	return entry;
 }
 
-static void set_gone(struct messages *m, struct entry *entry, struct journal_place place)
-{
+static void set_gone(struct messages *m, struct entry *entry, struct journal_place place) {
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);
 	else
@@ -80,8 +75,7 @@ static void set_gone(struct messages *m, struct entry *entry, struct journal_pla
 	messages_set_state(m, entry, ENTRY_GONE);
 }
 
-static void apply_envelope(struct messages *m, const struct journal_found *found)
-{
+static void apply_envelope(struct messages *m, const struct journal_found *found) {
 	bool live = journal_mark_is_live(found->frame.mark), newer;
 	struct journal_envelope e;
 	struct entry *entry;
@@ -115,8 +109,7 @@ static void apply_envelope(struct messages *m, const struct journal_found *found
 	messages_longest_back(m, found->place);
 }
 
-static void apply_start(struct messages *m, const struct journal_found *found)
-{
+static void apply_start(struct messages *m, const struct journal_found *found) {
 	struct journal_start start;
 	struct entry *entry;
 
@@ -140,16 +133,14 @@ static void apply_start(struct messages *m, const struct journal_found *found)
 	messages_begin_work(m, entry, start.envelope, found->place, found->frame.sequence);
 }
 
-static bool is_done(const struct working *w, uint64_t domain)
-{
+static bool is_done(const struct working *w, uint64_t domain) {
 	for (uint32_t i = 0; i < w->done_count; i++)
 		if (w->done[i].domain == domain)
 			return true;
 	return false;
 }
 
-static void apply_delivery(struct messages *m, const struct journal_found *found)
-{
+static void apply_delivery(struct messages *m, const struct journal_found *found) {
 	struct journal_delivery delivery;
 	struct entry *entry;
 	struct working *w;
@@ -188,8 +179,7 @@ static void apply_delivery(struct messages *m, const struct journal_found *found
 	w->done[w->done_count++] = (struct done){ domain, delivery.recipients };
 }
 
-static void apply_finish(struct messages *m, const struct journal_found *found)
-{
+static void apply_finish(struct messages *m, const struct journal_found *found) {
 	struct journal_finish finish;
 	struct entry *entry;
 
@@ -208,8 +198,7 @@ static void apply_finish(struct messages *m, const struct journal_found *found)
 		set_gone(m, entry, found->place);
 }
 
-static void apply(struct messages *m, const struct journal_found *found)
-{
+static void apply(struct messages *m, const struct journal_found *found) {
 	switch (found->frame.type) {
 	case JOURNAL_ENVELOPE:
 	case JOURNAL_REPLACEMENT:
@@ -234,8 +223,7 @@ enum got { GOT_RECORD, GOT_END, GOT_FAULT };
 /* The next record before `limit`.  What cannot be read is counted, and passed over (*found
  * is no RECORD then). */
 static enum got next_before(struct messages *m, struct journal_place limit,
-    struct journal_found *found)
-{
+    struct journal_found *found) {
 	struct journal_place before = journal_cursor_place(m->cursor);
 
 	if (!messages_before(before, limit))
@@ -261,8 +249,7 @@ static enum got next_before(struct messages *m, struct journal_place limit,
 	return messages_before(found->place, limit) ? GOT_RECORD : GOT_END;
 }
 
-static bool suffix_step(struct messages *m)
-{
+static bool suffix_step(struct messages *m) {
 	struct journal_found found = { .length = 0 };
 
 	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
@@ -285,8 +272,7 @@ static bool suffix_step(struct messages *m)
 
 /* Less what was delivered; false: nothing is left. */
 static bool take_off(struct messages *m, const struct working *w,
-    struct messages_envelope *envelope)
-{
+    struct messages_envelope *envelope) {
 	unsigned left = 0;
 
 	for (uint32_t i = 0; i < w->done_count; i++)
@@ -314,8 +300,7 @@ static bool take_off(struct messages *m, const struct working *w,
 
 enum replaced { REPLACED, NOT_WRITTEN, NOT_READ };
 
-static enum replaced replace(struct messages *m, struct working *w, struct entry *entry)
-{
+static enum replaced replace(struct messages *m, struct working *w, struct entry *entry) {
 	struct messages_envelope envelope;
 	struct journal_envelope e;
 	struct journal_found found;
@@ -338,14 +323,12 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 }
 
 /* Those that were started since then stand behind. */
-static bool is_left(const struct messages *m)
-{
+static bool is_left(const struct messages *m) {
 	return m->working_first != NONE &&
 	    messages_before(m->working[m->working_first].start, m->own);
 }
 
-static bool replace_step(struct messages *m)
-{
+static bool replace_step(struct messages *m) {
 	uint32_t ahead = m->working_first;
 
 	for (unsigned i = 0; i < REPLACE_MOST && ahead != NONE; i++) {
@@ -378,8 +361,7 @@ static bool replace_step(struct messages *m)
 /* --- the index -------------------------------------------------------------------------------- */
 
 struct entry *messages_learn(struct messages *m, const struct journal_found *found,
-    const struct journal_envelope *envelope)
-{
+    const struct journal_envelope *envelope) {
 	bool is_new = m->phase <= PHASE_INDEX && messages_before(found->place, m->found_suffix) &&
 	    !messages_before(found->place, m->begin);
 	struct entry *entry = messages_index_find(m, envelope->key);
@@ -407,16 +389,14 @@ struct entry *messages_learn(struct messages *m, const struct journal_found *fou
 }
 
 /* No record of the suffix has asked for the marks of what it replaced without knowing it. */
-static void mark_again(struct messages *m, struct journal_place place, uint64_t key)
-{
+static void mark_again(struct messages *m, struct journal_place place, uint64_t key) {
 	const struct entry *entry = messages_index_find(m, key);
 
 	if (entry != NULL && entry->unlinked)
 		messages_mark(m, place, allowed(m));
 }
 
-static bool index_step(struct messages *m)
-{
+static bool index_step(struct messages *m) {
 	struct journal_found found = { .length = 0 };
 	struct journal_envelope e;
 
@@ -441,8 +421,7 @@ static bool index_step(struct messages *m)
 	return true;
 }
 
-bool messages_recover_step(struct messages *m)
-{
+bool messages_recover_step(struct messages *m) {
 	switch (m->phase) {
 	case PHASE_SUFFIX:
 		return suffix_step(m);

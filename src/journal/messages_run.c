@@ -24,8 +24,7 @@ enum stand {
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-bool messages_runners_open(struct messages *m)
-{
+bool messages_runners_open(struct messages *m) {
 	for (unsigned i = 0; i < m->settings.intervals; i++) {
 		m->runners[i].cursor = journal_cursor_open(journal_log_files(m->log));
 		if (m->runners[i].cursor == NULL)
@@ -34,29 +33,25 @@ bool messages_runners_open(struct messages *m)
 	return true;
 }
 
-void messages_runners_close(struct messages *m)
-{
+void messages_runners_close(struct messages *m) {
 	for (unsigned i = 0; i < m->settings.intervals; i++)
 		journal_cursor_close(&m->runners[i].cursor);
 }
 
-static void seek(struct runner *runner, struct journal_place place)
-{
+static void seek(struct runner *runner, struct journal_place place) {
 	runner->stands = false;
 	runner->end = (struct journal_place){ 0, 0 };
 	journal_cursor_seek(runner->cursor, place);
 }
 
-void messages_runners_leave(struct messages *m)
-{
+void messages_runners_leave(struct messages *m) {
 	for (unsigned i = 0; i < m->settings.intervals; i++)
 		seek(&m->runners[i], NOWHERE);
 }
 
 /* Those of other intervals are of no use: an envelope's runner may have passed it as
  * another one's. */
-static bool found_all(const struct messages *m)
-{
+static bool found_all(const struct messages *m) {
 	const struct journal_positions *found = &m->positions;
 	char name[JOURNAL_POSITION_NAME + 1];
 	struct journal_place place;
@@ -72,8 +67,7 @@ static bool found_all(const struct messages *m)
 	return count == m->settings.intervals;
 }
 
-void messages_runners_begin(struct messages *m)
-{
+void messages_runners_begin(struct messages *m) {
 	bool use = found_all(m);
 	char name[JOURNAL_POSITION_NAME + 1];
 
@@ -90,15 +84,13 @@ void messages_runners_begin(struct messages *m)
 	m->old_turn = 1;
 }
 
-struct journal_place messages_runner_place(const struct messages *m, unsigned interval)
-{
+struct journal_place messages_runner_place(const struct messages *m, unsigned interval) {
 	const struct runner *runner = &m->runners[interval];
 
 	return runner->stands ? runner->found.place : journal_cursor_place(runner->cursor);
 }
 
-void messages_longest_back(struct messages *m, struct journal_place place)
-{
+void messages_longest_back(struct messages *m, struct journal_place place) {
 	unsigned longest = m->settings.intervals - 1;
 
 	if (messages_before(place, messages_runner_place(m, longest)))
@@ -107,8 +99,7 @@ void messages_longest_back(struct messages *m, struct journal_place place)
 
 /* --- steps ----------------------------------------------------------------------------------- */
 
-static struct journal_place end_of_log(struct messages *m)
-{
+static struct journal_place end_of_log(struct messages *m) {
 	const struct journal_files *files = journal_log_files(m->log);
 
 	if (files->count == 0)
@@ -118,8 +109,7 @@ static struct journal_place end_of_log(struct messages *m)
 }
 
 /* The entry of the envelope that it stands at, if that is still the runner's own. */
-static struct entry *own_entry(struct messages *m, unsigned interval)
-{
+static struct entry *own_entry(struct messages *m, unsigned interval) {
 	struct runner *runner = &m->runners[interval];
 	struct entry *entry = messages_index_find(m, runner->envelope.key);
 
@@ -134,8 +124,7 @@ static struct entry *own_entry(struct messages *m, unsigned interval)
 
 /* The next record; false: the log ends. */
 static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes,
-    int64_t *wait_ns)
-{
+    int64_t *wait_ns) {
 	struct journal_place end = end_of_log(m), before = journal_cursor_place(runner->cursor);
 
 	if (end.file != 0 && messages_same(end, runner->end))
@@ -175,8 +164,7 @@ static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes,
 }
 
 /* At the end, as it was left: what still waits, and what its owner holds. */
-static bool write_anew(struct messages *m, struct runner *runner, struct entry *entry)
-{
+static bool write_anew(struct messages *m, struct runner *runner, struct entry *entry) {
 	struct messages_envelope envelope;
 	bool held = entry->state == ENTRY_HELD;
 	uint8_t seen = entry->seen;
@@ -189,14 +177,12 @@ static bool write_anew(struct messages *m, struct runner *runner, struct entry *
 	return true;
 }
 
-static bool is_due(const struct messages *m, const struct runner *runner)
-{
+static bool is_due(const struct messages *m, const struct runner *runner) {
 	return messages_due(m, runner->envelope.due_ns, runner->envelope.written_ns) <= m->wall_ns;
 }
 
 static enum stand advance(struct messages *m, unsigned interval, bool may_write,
-    uint64_t *bytes, int64_t *wait_ns)
-{
+    uint64_t *bytes, int64_t *wait_ns) {
 	struct runner *runner = &m->runners[interval];
 	bool longest = interval == m->settings.intervals - 1;
 
@@ -230,8 +216,7 @@ static enum stand advance(struct messages *m, unsigned interval, bool may_write,
 	return STAND_MORE;
 }
 
-bool messages_run_longest(struct messages *m, int64_t *wait_ns)
-{
+bool messages_run_longest(struct messages *m, int64_t *wait_ns) {
 	uint64_t bytes = 0;
 
 	return advance(m, m->settings.intervals - 1, true, &bytes, wait_ns) == STAND_MORE;
@@ -240,8 +225,7 @@ bool messages_run_longest(struct messages *m, int64_t *wait_ns)
 /* --- next -------------------------------------------------------------------------------------- */
 
 static void take(struct messages *m, struct runner *runner,
-    struct messages_envelope *envelope)
-{
+    struct messages_envelope *envelope) {
 	messages_read_envelope(m, &runner->found, envelope);
 	messages_hold(m, messages_index_find(m, runner->envelope.key));
 	runner->stands = false;
@@ -249,8 +233,7 @@ static void take(struct messages *m, struct runner *runner,
 
 /* New ones, or one of the old runners by turns. */
 static enum stand ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wait_ns,
-    struct messages_envelope *envelope)
-{
+    struct messages_envelope *envelope) {
 	unsigned old = m->settings.intervals - 1, tries = new ? 1 : old;
 	bool more = false;
 
@@ -274,8 +257,7 @@ static enum stand ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wa
 }
 
 enum messages_answer messages_next(struct messages *m, int64_t wall_ns,
-    struct messages_envelope *envelope, int64_t *next_ns)
-{
+    struct messages_envelope *envelope, int64_t *next_ns) {
 	int64_t wait_ns = INT64_MAX;
 	uint64_t bytes = 0;
 	bool more = false;

@@ -20,8 +20,7 @@
 /* --- positions ------------------------------------------------------------------------------ */
 
 /* "runner-0s", "runner-5m" */
-void messages_position_name(int64_t interval_ns, char out[JOURNAL_POSITION_NAME + 1])
-{
+void messages_position_name(int64_t interval_ns, char out[JOURNAL_POSITION_NAME + 1]) {
 	int64_t seconds = interval_ns / NS_PER_SECOND;
 
 	if (interval_ns % NS_PER_SECOND != 0)
@@ -36,8 +35,7 @@ void messages_position_name(int64_t interval_ns, char out[JOURNAL_POSITION_NAME 
 }
 
 bool messages_position_found(const struct messages *m, const char *name,
-    struct journal_place *place)
-{
+    struct journal_place *place) {
 	for (uint32_t i = 0; m->has_positions && i < m->positions.count; i++) {
 		if (strcmp(m->positions.positions[i].name, name) == 0) {
 			*place = m->positions.positions[i].place;
@@ -48,16 +46,14 @@ bool messages_position_found(const struct messages *m, const char *name,
 }
 
 static void add(struct journal_positions *positions, const char *name,
-    struct journal_place place)
-{
+    struct journal_place place) {
 	struct journal_position *position = &positions->positions[positions->count++];
 
 	position->place = place;
 	(void)snprintf(position->name, sizeof(position->name), "%s", name);
 }
 
-static struct journal_place suffix_of(const struct messages *m)
-{
+static struct journal_place suffix_of(const struct messages *m) {
 	struct journal_place last = m->working_first != NONE ?
 	    m->working[m->working_first].start : m->last;
 
@@ -66,16 +62,14 @@ static struct journal_place suffix_of(const struct messages *m)
 }
 
 /* No later than the first that its owner holds: it is to come again. */
-static struct journal_place runner_position(const struct messages *m, unsigned interval)
-{
+static struct journal_place runner_position(const struct messages *m, unsigned interval) {
 	struct journal_place place = messages_first_held(m, interval,
 	    messages_runner_place(m, interval));
 
 	return messages_before(place, m->begin) ? m->begin : place;
 }
 
-static void ask_for_positions(struct messages *m)
-{
+static void ask_for_positions(struct messages *m) {
 	struct journal_place suffix = suffix_of(m);
 	struct journal_positions positions = { .results = m->totals.deliveries };
 	char name[JOURNAL_POSITION_NAME + 1];
@@ -100,8 +94,7 @@ static void ask_for_positions(struct messages *m)
 	messages_forget_uses(m, positions.first_file);
 }
 
-static void take_recorded(struct messages *m)
-{
+static void take_recorded(struct messages *m) {
 	if (m->positions_asked == 0)
 		return;
 	if (journal_log_positions_recorded(m->log) == m->positions_asked) {
@@ -113,8 +106,7 @@ static void take_recorded(struct messages *m)
 	m->positions_asked = 0;
 }
 
-static int64_t wait_for_memory(struct messages *m, int64_t now_ns)
-{
+static int64_t wait_for_memory(struct messages *m, int64_t now_ns) {
 	if (m->no_memory_ns == 0)
 		m->no_memory_ns = now_ns + NO_MEMORY_NS;
 	if (now_ns < m->no_memory_ns)
@@ -124,8 +116,7 @@ static int64_t wait_for_memory(struct messages *m, int64_t now_ns)
 	return now_ns;
 }
 
-int64_t messages_positions_turn(struct messages *m, int64_t now_ns)
-{
+int64_t messages_positions_turn(struct messages *m, int64_t now_ns) {
 	if (!messages_is_recovered(m) || journal_log_positions_pending(m->log))
 		return INT64_MAX;
 	take_recorded(m);
@@ -143,8 +134,7 @@ int64_t messages_positions_turn(struct messages *m, int64_t now_ns)
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
-static int64_t work(struct messages *m, int64_t now_ns)
-{
+static int64_t work(struct messages *m, int64_t now_ns) {
 	int64_t wait_ns = INT64_MAX, next_ns;
 	bool more;
 
@@ -170,8 +160,7 @@ static int64_t work(struct messages *m, int64_t now_ns)
 	return now_ns + wait_ns < next_ns ? now_ns + wait_ns : next_ns;
 }
 
-int64_t messages_turn(struct messages *m, int64_t wall_ns, int64_t now_ns)
-{
+int64_t messages_turn(struct messages *m, int64_t wall_ns, int64_t now_ns) {
 	int64_t next_ns = INT64_MAX, log_ns;
 
 	m->wall_ns = wall_ns;
@@ -189,28 +178,23 @@ int64_t messages_turn(struct messages *m, int64_t wall_ns, int64_t now_ns)
 
 /* --- to look at ---------------------------------------------------------------------------------- */
 
-struct journal_log *messages_log(struct messages *m)
-{
+struct journal_log *messages_log(struct messages *m) {
 	return m->log;
 }
 
-bool messages_is_recovered(const struct messages *m)
-{
+bool messages_is_recovered(const struct messages *m) {
 	return m->phase >= PHASE_REPLACE;
 }
 
-bool messages_is_indexed(const struct messages *m)
-{
+bool messages_is_indexed(const struct messages *m) {
 	return m->phase >= PHASE_TOMBS;
 }
 
-bool messages_is_degraded(const struct messages *m)
-{
+bool messages_is_degraded(const struct messages *m) {
 	return m->failed || journal_log_state(m->log) == JOURNAL_FAILED;
 }
 
-void messages_count(const struct messages *m, struct messages_totals *out)
-{
+void messages_count(const struct messages *m, struct messages_totals *out) {
 	*out = m->totals;
 	out->waiting = m->by_state[ENTRY_WAITS];
 	out->held = m->by_state[ENTRY_HELD];

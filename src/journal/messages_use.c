@@ -13,31 +13,26 @@
 
 #include "journal/messages_internal.h"
 
-struct working *messages_work(const struct messages *m, const struct entry *entry)
-{
+struct working *messages_work(const struct messages *m, const struct entry *entry) {
 	return &m->working[entry->offset];
 }
 
-struct journal_place messages_place(const struct messages *m, const struct entry *entry)
-{
+struct journal_place messages_place(const struct messages *m, const struct entry *entry) {
 	return entry->state == ENTRY_WORKING ? messages_work(m, entry)->start :
 	    (struct journal_place){ entry->file, entry->offset };
 }
 
-bool messages_before(struct journal_place a, struct journal_place b)
-{
+bool messages_before(struct journal_place a, struct journal_place b) {
 	return journal_place_pack(a) < journal_place_pack(b);
 }
 
-bool messages_same(struct journal_place a, struct journal_place b)
-{
+bool messages_same(struct journal_place a, struct journal_place b) {
 	return journal_place_pack(a) == journal_place_pack(b);
 }
 
 /* --- files ------------------------------------------------------------------------------ */
 
-static struct use *use_of(struct messages *m, uint32_t file)
-{
+static struct use *use_of(struct messages *m, uint32_t file) {
 	uint32_t low = 0, high = m->use_count;
 
 	/* the last one, nearly always */
@@ -70,16 +65,14 @@ static struct use *use_of(struct messages *m, uint32_t file)
 	return &m->uses[low];
 }
 
-static void count(uint32_t *what, int change)
-{
+static void count(uint32_t *what, int change) {
 	if (change > 0)
 		++*what;
 	else if (*what > 0)	/* 0: its begin was not counted, for want of memory */
 		--*what;
 }
 
-static void count_held(struct use *use, const struct entry *entry, int change)
-{
+static void count_held(struct use *use, const struct entry *entry, int change) {
 	uint32_t *held = &use->held[entry->interval], *low = &use->low[entry->interval];
 
 	if (change > 0 && (*held == 0 || entry->offset < *low))
@@ -87,8 +80,7 @@ static void count_held(struct use *use, const struct entry *entry, int change)
 	count(held, change);
 }
 
-static void count_unmarked(struct messages *m, const struct entry *entry, int change)
-{
+static void count_unmarked(struct messages *m, const struct entry *entry, int change) {
 	struct use *use = use_of(m, entry->file);
 
 	if (use == NULL)
@@ -98,16 +90,14 @@ static void count_unmarked(struct messages *m, const struct entry *entry, int ch
 		count_held(use, entry, change);
 }
 
-static void count_working(struct messages *m, uint32_t file, int change)
-{
+static void count_working(struct messages *m, uint32_t file, int change) {
 	struct use *use = file != 0 ? use_of(m, file) : NULL;
 
 	if (use != NULL)
 		count(&use->working, change);
 }
 
-uint32_t messages_first_use(const struct messages *m, uint32_t limit)
-{
+uint32_t messages_first_use(const struct messages *m, uint32_t limit) {
 	for (uint32_t i = 0; i < m->use_count && m->uses[i].file < limit; i++)
 		if (m->uses[i].unmarked > 0 || m->uses[i].working > 0)
 			return m->uses[i].file;
@@ -115,8 +105,7 @@ uint32_t messages_first_use(const struct messages *m, uint32_t limit)
 }
 
 struct journal_place messages_first_held(const struct messages *m, unsigned interval,
-    struct journal_place limit)
-{
+    struct journal_place limit) {
 	for (uint32_t i = 0; i < m->use_count && m->uses[i].file <= limit.file; i++) {
 		const struct use *use = &m->uses[i];
 		struct journal_place place = { use->file, use->low[interval] };
@@ -127,8 +116,7 @@ struct journal_place messages_first_held(const struct messages *m, unsigned inte
 	return limit;
 }
 
-void messages_forget_uses(struct messages *m, uint32_t below)
-{
+void messages_forget_uses(struct messages *m, uint32_t below) {
 	uint32_t first = 0;
 
 	while (first < m->use_count && m->uses[first].file < below)
@@ -141,8 +129,7 @@ void messages_forget_uses(struct messages *m, uint32_t below)
 
 /* --- envelopes --------------------------------------------------------------------------- */
 
-void messages_mark(struct messages *m, struct journal_place place, uint64_t allowed_by)
-{
+void messages_mark(struct messages *m, struct journal_place place, uint64_t allowed_by) {
 	if (place.file == 0 || journal_log_mark(m->log, place, allowed_by))
 		return;
 	/* a place that is no more needs no mark */
@@ -151,8 +138,7 @@ void messages_mark(struct messages *m, struct journal_place place, uint64_t allo
 }
 
 void messages_gain(struct messages *m, struct entry *entry, enum entry_state state,
-    struct journal_place place, unsigned interval)
-{
+    struct journal_place place, unsigned interval) {
 	entry->file = place.file;
 	entry->offset = place.offset;
 	entry->interval = (uint8_t)interval;
@@ -161,8 +147,7 @@ void messages_gain(struct messages *m, struct entry *entry, enum entry_state sta
 	m->moved = true;
 }
 
-void messages_lose(struct messages *m, struct entry *entry, uint64_t allowed_by)
-{
+void messages_lose(struct messages *m, struct entry *entry, uint64_t allowed_by) {
 	if (entry->state == ENTRY_WAITS || entry->state == ENTRY_HELD) {
 		messages_mark(m, messages_place(m, entry), allowed_by);
 		count_unmarked(m, entry, -1);
@@ -171,8 +156,7 @@ void messages_lose(struct messages *m, struct entry *entry, uint64_t allowed_by)
 	messages_set_state(m, entry, ENTRY_NEW);
 }
 
-void messages_hold(struct messages *m, struct entry *entry)
-{
+void messages_hold(struct messages *m, struct entry *entry) {
 	struct use *use = use_of(m, entry->file);
 
 	if (entry->state != ENTRY_WAITS)
@@ -184,8 +168,7 @@ void messages_hold(struct messages *m, struct entry *entry)
 
 /* --- work --------------------------------------------------------------------------------- */
 
-bool messages_reserve_work(struct messages *m)
-{
+bool messages_reserve_work(struct messages *m) {
 	uint32_t size = m->working_size == 0 ? 64 : 2 * m->working_size;
 	struct working *more;
 
@@ -204,8 +187,7 @@ bool messages_reserve_work(struct messages *m)
 }
 
 void messages_begin_work(struct messages *m, struct entry *entry,
-    struct journal_place envelope, struct journal_place start, uint64_t start_sequence)
-{
+    struct journal_place envelope, struct journal_place start, uint64_t start_sequence) {
 	uint32_t place = m->working_free;
 	bool unmarked = true;
 
@@ -232,8 +214,7 @@ void messages_begin_work(struct messages *m, struct entry *entry,
 	m->moved = true;
 }
 
-void messages_end_work(struct messages *m, struct entry *entry)
-{
+void messages_end_work(struct messages *m, struct entry *entry) {
 	uint32_t place = entry->offset;
 	struct working *w = &m->working[place];
 
@@ -256,8 +237,7 @@ void messages_end_work(struct messages *m, struct entry *entry)
 	m->moved = true;
 }
 
-void messages_forget_all(struct messages *m)
-{
+void messages_forget_all(struct messages *m) {
 	for (uint32_t i = 0; i < m->working_size; i++)
 		free(m->working[i].done);
 	free(m->working);

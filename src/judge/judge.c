@@ -34,8 +34,7 @@ struct judge {
 	char line[PATTERN_SUBJECT_MAX];	/* of a reply of several */
 };
 
-static struct sieve *open_sieve(const struct generation *g)
-{
+static struct sieve *open_sieve(const struct generation *g) {
 	const char **patterns = calloc((size_t)g->reply_rule_count + 1, sizeof(*patterns));
 	struct sieve *sieve;
 
@@ -48,8 +47,7 @@ static struct sieve *open_sieve(const struct generation *g)
 	return sieve;
 }
 
-int judge_open(struct judge **judge, const struct generation *g, struct diag *diag)
-{
+int judge_open(struct judge **judge, const struct generation *g, struct diag *diag) {
 	struct judge *new = calloc(1, sizeof(*new));
 	char why[160];
 	size_t at;
@@ -77,8 +75,7 @@ int judge_open(struct judge **judge, const struct generation *g, struct diag *di
 	return 0;
 }
 
-void judge_close(struct judge **judge)
-{
+void judge_close(struct judge **judge) {
 	struct judge *old = *judge;
 
 	if (old == NULL)
@@ -95,14 +92,12 @@ void judge_close(struct judge **judge)
 
 /* --- the mail server ------------------------------------------------------- */
 
-static bool span_is(struct span span, const char *text)
-{
+static bool span_is(struct span span, const char *text) {
 	return strlen(text) == span.length && memcmp(span.text, text, span.length) == 0;
 }
 
 unsigned judge_postfix(const struct generation *g, unsigned mtas, struct span program,
-    size_t *rest)
-{
+    size_t *rest) {
 	unsigned found = GENERATION_MTAS_MAX;
 
 	*rest = 0;
@@ -121,8 +116,7 @@ unsigned judge_postfix(const struct generation *g, unsigned mtas, struct span pr
 }
 
 /* The Sendmail that logs under this name, or the first that may have any. */
-static unsigned find_sendmail(const struct generation *g, unsigned mtas, struct span program)
-{
+static unsigned find_sendmail(const struct generation *g, unsigned mtas, struct span program) {
 	unsigned found = GENERATION_MTAS_MAX;
 
 	for (unsigned i = 0; i < g->mta_count; i++) {
@@ -139,8 +133,7 @@ static unsigned find_sendmail(const struct generation *g, unsigned mtas, struct 
 	return found;
 }
 
-static unsigned find_first(const struct generation *g, unsigned mtas)
-{
+static unsigned find_first(const struct generation *g, unsigned mtas) {
 	for (unsigned i = 0; i < g->mta_count; i++)
 		if ((mtas >> i & 1) != 0)
 			return i;
@@ -148,8 +141,7 @@ static unsigned find_first(const struct generation *g, unsigned mtas)
 }
 
 /* "laneN/smtp", "laneN-TRANSPORT/smtp": N, or 0. */
-static uint32_t lane_of(struct span name, struct span *transport)
-{
+static uint32_t lane_of(struct span name, struct span *transport) {
 	static const char end[] = "/smtp";
 	uint32_t number = 0;
 	size_t at = 4, from;
@@ -176,8 +168,7 @@ static uint32_t lane_of(struct span name, struct span *transport)
  * lane's name, or by the original's, which several may have; then the site tells, as it does of
  * mail that no transport has tried. */
 static void find_transport(const struct generation *g, const struct delivery *d,
-    struct span transport, struct judgement *out)
-{
+    struct span transport, struct judgement *out) {
 	unsigned routed, first = GENERATION_MTAS_MAX;
 
 	if (transport.length > 0) {
@@ -210,15 +201,13 @@ static void find_transport(const struct generation *g, const struct delivery *d,
 }
 
 /* The lane of address verification probes clones the same transport. */
-static bool is_probe_lane(struct span name)
-{
+static bool is_probe_lane(struct span name) {
 	return span_is(name, "probe/smtp");
 }
 
 /* That of probes of relay domains clones the transport which these use, if that is one of ours. */
 static bool is_relay_probe(const struct generation *g, const struct delivery *d, struct span name,
-    struct judgement *out)
-{
+    struct judgement *out) {
 	unsigned routed = span_is(name, "probe-relay/smtp") ?
 	    generation_site_transport(g, out->mta, d->domain.text, d->domain.length) : out->mta;
 
@@ -230,8 +219,7 @@ static bool is_relay_probe(const struct generation *g, const struct delivery *d,
 }
 
 static void find_mta(const struct generation *g, unsigned mtas, const struct delivery *d,
-    struct judgement *out)
-{
+    struct judgement *out) {
 	struct span transport, name;
 	size_t rest = 0;
 
@@ -262,8 +250,7 @@ static void find_mta(const struct generation *g, unsigned mtas, const struct del
 /* The first rule of `first`..`end`-1 that matches, or JUDGE_NONE.  The sieve has seen
  * the words. */
 static uint32_t find_rule(struct judge *judge, uint32_t first, uint32_t end,
-    struct span words)
-{
+    struct span words) {
 	for (uint32_t i = sieve_next(judge->sieve, first, end); i < end;
 	     i = sieve_next(judge->sieve, i + 1, end)) {
 		struct judge_pattern *p = &judge->patterns[i];
@@ -286,8 +273,7 @@ static uint32_t find_rule(struct judge *judge, uint32_t first, uint32_t end,
 
 /* Over "421-4.7.0 " or "421 4.7.0 ", as each further line of a reply has it; NULL: it is not
  * that. */
-static const char *pass_line_code(const char *at, const char *end, const char *code)
-{
+static const char *pass_line_code(const char *at, const char *end, const char *code) {
 	const char *dots;
 
 	if (end - at < 4 || memcmp(at, code, 3) != 0 || (at[3] != '-' && at[3] != ' '))
@@ -304,8 +290,7 @@ static const char *pass_line_code(const char *at, const char *end, const char *c
 
 /* A reply of several lines, which the mail server has put into one, without the code that
  * each of them has; where they were broken means nothing.  The first is kept as "421 ". */
-static struct span one_line(struct judge *judge, const struct reply *reply)
-{
+static struct span one_line(struct judge *judge, const struct reply *reply) {
 	struct span words = reply->words;
 	const char *end = words.text + words.length, *at;
 	size_t length = 4;
@@ -333,8 +318,7 @@ static struct span one_line(struct judge *judge, const struct reply *reply)
 	return (struct span){ judge->line, length };
 }
 
-uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply)
-{
+uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply) {
 	const struct generation *g = judge->generation;
 	const struct generation_reply_rule *row;
 	uint32_t rule = JUDGE_NONE;
@@ -363,8 +347,7 @@ uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply
 }
 
 void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *delivery,
-    struct judgement *out)
-{
+    struct judgement *out) {
 	const struct generation *g = judge->generation;
 
 	memset(out, 0, sizeof(*out));
@@ -384,22 +367,19 @@ void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d
 /* --- for others ------------------------------------------------------------- */
 
 uint32_t judge_provider(const struct generation *generation, const char *relay_name,
-    size_t length, const struct address *relay)
-{
+    size_t length, const struct address *relay) {
 	return generation_match_provider(generation, relay_name, length, relay);
 }
 
 bool judge_provider_destination(const struct generation *generation, uint32_t provider,
-    char out[JUDGE_NAME_MAX + 1])
-{
+    char out[JUDGE_NAME_MAX + 1]) {
 	int length = snprintf(out, JUDGE_NAME_MAX + 1, "provider:%s",
 	    generation_text(generation, generation_provider(generation, provider)->name));
 
 	return length > 0 && length <= JUDGE_NAME_MAX;
 }
 
-void judge_rule(const struct generation *generation, uint32_t rule, struct judge_rule *out)
-{
+void judge_rule(const struct generation *generation, uint32_t rule, struct judge_rule *out) {
 	const struct generation_reply_rule *row = generation_reply_rule(generation, rule);
 
 	*out = (struct judge_rule){
@@ -419,13 +399,11 @@ void judge_rule(const struct generation *generation, uint32_t rule, struct judge
 	};
 }
 
-uint64_t judge_patterns_given_up(const struct judge *judge)
-{
+uint64_t judge_patterns_given_up(const struct judge *judge) {
 	return judge->given_up;
 }
 
-bool judge_teaches(const struct generation *generation, const struct judgement *judgement)
-{
+bool judge_teaches(const struct generation *generation, const struct judgement *judgement) {
 	if (judgement->kind == DESTINATION_NONE)
 		return false;
 	return judgement->rule == JUDGE_NONE ||
@@ -433,8 +411,7 @@ bool judge_teaches(const struct generation *generation, const struct judgement *
 }
 
 bool judge_keeps(const struct generation *generation, const struct judgement *judgement,
-    const struct delivery *delivery)
-{
+    const struct delivery *delivery) {
 	uint32_t from = judgement->mta < generation->mta_count ?
 	    generation->mtas[judgement->mta].cache_from : 0;
 

@@ -2,7 +2,7 @@
 /*
  * Whose a delivery result is, and what it means there (DESIGN section 8): the
  * mail server that wrote it, the destination that was really tried, the class
- * after the provider rules.  For the engine, and for posternctl replay, which
+ * after the provider rules.  For the engine, and for posternctl analyze, which
  * judges the same lines without a daemon.
  */
 #ifndef JUDGE_JUDGE_H

@@ -17,19 +17,16 @@
 #include "base/text.h"
 #include "config/relayhost.h"
 
-static bool begins(struct span text, const char *start, size_t length)
-{
+static bool begins(struct span text, const char *start, size_t length) {
 	return text.length >= length && memcmp(text.text, start, length) == 0;
 }
 
-static struct span behind(struct span text, size_t length)
-{
+static struct span behind(struct span text, size_t length) {
 	return (struct span){ text.text + length, text.length - length };
 }
 
 /* "NAME[ADDRESS]" or "NAME[ADDRESS]:PORT" at the start. */
-static void read_relay(struct span text, struct tried_relay *out)
-{
+static void read_relay(struct span text, struct tried_relay *out) {
 	const char *end = text.text + text.length, *open, *close;
 	size_t length = 0;
 	uint32_t port;
@@ -56,8 +53,7 @@ static void read_relay(struct span text, struct tried_relay *out)
 }
 
 /* Postfix tells no relay when it found no session, but its text does. */
-static void read_text(struct span text, struct tried_relay *out)
-{
+static void read_text(struct span text, struct tried_relay *out) {
 	static const char held[] = "delivery temporarily suspended: ";
 	static const struct {
 		const char *start;
@@ -81,8 +77,7 @@ static void read_text(struct span text, struct tried_relay *out)
 		}
 }
 
-void find_tried(const struct delivery *d, struct tried_relay *out)
-{
+void find_tried(const struct delivery *d, struct tried_relay *out) {
 	*out = (struct tried_relay){ .name = d->relay_name, .address = d->relay_address,
 		.port = d->relay_port };
 	if (d->source != DELIVERY_OF_SENDMAIL && d->relay_name.length == 0 &&
@@ -90,8 +85,7 @@ void find_tried(const struct delivery *d, struct tried_relay *out)
 		read_text(d->text, out);
 }
 
-static bool is_loopback(const struct address *address)
-{
+static bool is_loopback(const struct address *address) {
 	static const struct address six = { { [15] = 1 } };
 
 	return (address_is_v4(address) && address->bytes[12] == 127) ||
@@ -100,13 +94,11 @@ static bool is_loopback(const struct address *address)
 
 /* --- relayhost ----------------------------------------------------------------- */
 
-uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta)
-{
+uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta) {
 	return relayhost_port(generation_text(g, mta->relayhost), mta);
 }
 
-static bool is_host(struct span host, const struct tried_relay *tried)
-{
+static bool is_host(struct span host, const struct tried_relay *tried) {
 	struct address address;
 
 	if (address_parse(host.text, host.length, &address))
@@ -119,8 +111,7 @@ static bool is_host(struct span host, const struct tried_relay *tried)
 
 /* Did it go, or would it have gone, to the relay that all mail goes to? */
 static bool is_by_relayhost(const struct generation *g, const struct generation_mta *mta,
-    const struct delivery *d, const struct judgement *j)
-{
+    const struct delivery *d, const struct judgement *j) {
 	bool bracketed, known = j->tried.name.length > 0 ||
 	    !address_is_unknown(&j->tried.address);
 	struct span host;
@@ -144,13 +135,11 @@ static bool is_by_relayhost(const struct generation *g, const struct generation_
 
 /* --- names ------------------------------------------------------------------- */
 
-static char lower(char c)
-{
+static char lower(char c) {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
-{
+bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]) {
 	struct address address;
 
 	if (domain.length > 1 && domain.text[domain.length - 1] == '.')
@@ -181,8 +170,7 @@ bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1])
 }
 
 bool judge_transport_name(const struct generation *g, const struct generation_mta *mta,
-    char name[JUDGE_NAME_MAX + 1])
-{
+    char name[JUDGE_NAME_MAX + 1]) {
 	const char *transport = mta == NULL ? "" : generation_text(g, mta->transport);
 	size_t length = strlen(name), prefix = strlen(transport) + 1;
 
@@ -201,8 +189,7 @@ bool judge_transport_name(const struct generation *g, const struct generation_mt
 
 /* `by_relayhost`: it is the one that all mail goes to. */
 static bool name_relay(const struct generation *g, const struct generation_mta *mta,
-    const struct tried_relay *tried, bool by_relayhost, char out[JUDGE_NAME_MAX + 1])
-{
+    const struct tried_relay *tried, bool by_relayhost, char out[JUDGE_NAME_MAX + 1]) {
 	unsigned port = tried->port != 0 ? tried->port : by_relayhost && mta != NULL ?
 	    judge_relayhost_port(g, mta) : mta_usual_port(mta);
 	char text[ADDRESS_TEXT_MAX], host[JUDGE_NAME_MAX + 1];
@@ -223,8 +210,7 @@ static bool name_relay(const struct generation *g, const struct generation_mta *
 }
 
 static void find_name(const struct generation *g, const struct generation_mta *mta,
-    const struct delivery *d, bool by_relayhost, struct judgement *out)
-{
+    const struct delivery *d, bool by_relayhost, struct judgement *out) {
 	const struct tried_relay *tried = &out->tried;
 	bool addressed = !address_is_unknown(&tried->address);
 
@@ -246,8 +232,7 @@ static void find_name(const struct generation *g, const struct generation_mta *m
 }
 
 void find_owner(const struct generation *g, const struct generation_mta *mta,
-    const struct delivery *d, struct judgement *out)
-{
+    const struct delivery *d, struct judgement *out) {
 	bool by_relayhost;
 
 	out->kind = DESTINATION_NONE;

@@ -48,8 +48,7 @@ struct reader {
 };
 
 /* Three letters as a number. */
-static uint32_t fold(const char *text)
-{
+static uint32_t fold(const char *text) {
 	const unsigned char *t = (const unsigned char *)text;
 
 	return (t[0] | (uint32_t)t[1] << 8 | (uint32_t)t[2] << 16) | UINT32_C(0x202020);
@@ -65,8 +64,7 @@ struct run {
 };
 
 /* About how rare a letter is in what mail servers say. */
-static unsigned rarity(char c)
-{
+static unsigned rarity(char c) {
 	c = (char)(c | 0x20);
 	if (c == ' ' || strchr("etaoinsr", c) != NULL)
 		return 0;
@@ -75,8 +73,7 @@ static unsigned rarity(char c)
 	return strchr("gbvywkjqxz", c) != NULL ? 2 : 3;
 }
 
-static void end_run(struct run *run)
-{
+static void end_run(struct run *run) {
 	for (size_t i = 0; i + PIECE <= run->length; i++) {
 		unsigned rare = 1;
 
@@ -91,21 +88,18 @@ static void end_run(struct run *run)
 	run->length = 0;
 }
 
-static bool is_digit(char c)
-{
+static bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
-static bool is_letter(char c)
-{
+static bool is_letter(char c) {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 enum repeat { REPEAT_ONCE, REPEAT_MORE, REPEAT_MAYBE };
 
 /* A quantifier behind something; false: not understood. */
-static bool read_repeat(struct reader *r, enum repeat *repeat)
-{
+static bool read_repeat(struct reader *r, enum repeat *repeat) {
 	*repeat = REPEAT_ONCE;
 	switch (*r->at) {
 	case '*': case '?':
@@ -133,8 +127,7 @@ static bool read_repeat(struct reader *r, enum repeat *repeat)
 }
 
 /* [...]; false: not understood. */
-static bool skip_class(struct reader *r)
-{
+static bool skip_class(struct reader *r) {
 	const char *at = r->at + 1;
 
 	at += *at == '^';
@@ -161,8 +154,7 @@ struct alternative {
 	struct pieces group;	/* of the first bracket that has some */
 };
 
-static bool read_group(struct reader *r, struct alternative *a)
-{
+static bool read_group(struct reader *r, struct alternative *a) {
 	struct pieces inner = { .count = 0 };
 	enum repeat repeat;
 	bool known;
@@ -186,8 +178,7 @@ static bool read_group(struct reader *r, struct alternative *a)
 }
 
 /* One letter, and how often. */
-static bool read_letter(struct reader *r, struct run *run, char letter)
-{
+static bool read_letter(struct reader *r, struct run *run, char letter) {
 	enum repeat repeat;
 
 	if (!read_repeat(r, &repeat))
@@ -205,8 +196,7 @@ static bool read_letter(struct reader *r, struct run *run, char letter)
 }
 
 /* "\." is a letter, "\d" and the like are none. */
-static bool read_escape(struct reader *r, struct run *run)
-{
+static bool read_escape(struct reader *r, struct run *run) {
 	enum repeat repeat;
 	char c = r->at[1];
 
@@ -219,8 +209,7 @@ static bool read_escape(struct reader *r, struct run *run)
 	return strchr("bBdDwWsSAzZ", c) != NULL && read_repeat(r, &repeat);
 }
 
-static bool read_atom(struct reader *r, struct alternative *a)
-{
+static bool read_atom(struct reader *r, struct alternative *a) {
 	enum repeat repeat;
 	char c = *r->at;
 
@@ -246,8 +235,7 @@ static bool read_atom(struct reader *r, struct alternative *a)
 
 /* Up to the end, or the ")" of the bracket.  No pieces: some alternative has none.
  * False: not understood. */
-static bool read_alternatives(struct reader *r, struct pieces *out)
-{
+static bool read_alternatives(struct reader *r, struct pieces *out) {
 	struct alternative *a = malloc(sizeof(*a));
 	bool known = a != NULL, all = true;
 
@@ -274,8 +262,7 @@ static bool read_alternatives(struct reader *r, struct pieces *out)
 	return known;
 }
 
-static void read_pattern(const char *pattern, struct pieces *out)
-{
+static void read_pattern(const char *pattern, struct pieces *out) {
 	struct reader r = { .at = pattern };
 
 	out->count = 0;
@@ -285,15 +272,13 @@ static void read_pattern(const char *pattern, struct pieces *out)
 
 /* --- the table ------------------------------------------------------------------- */
 
-static uint32_t mix(uint32_t letters)
-{
+static uint32_t mix(uint32_t letters) {
 	uint32_t hash = letters * UINT32_C(0x9e3779b1);
 
 	return hash ^ hash >> 15;
 }
 
-static void add_piece(struct sieve *sieve, uint32_t letters, uint32_t rule)
-{
+static void add_piece(struct sieve *sieve, uint32_t letters, uint32_t rule) {
 	uint32_t hash = mix(letters), at = hash & sieve->slot_mask;
 
 	while (sieve->slots[at].rule != 0)
@@ -303,8 +288,7 @@ static void add_piece(struct sieve *sieve, uint32_t letters, uint32_t rule)
 	sieve->filter[hash / 64] |= UINT64_C(1) << hash % 64;
 }
 
-static bool fill(struct sieve *sieve, const struct pieces *pieces, uint32_t count)
-{
+static bool fill(struct sieve *sieve, const struct pieces *pieces, uint32_t count) {
 	uint32_t total = 0, room = 16;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -324,8 +308,7 @@ static bool fill(struct sieve *sieve, const struct pieces *pieces, uint32_t coun
 	return true;
 }
 
-struct sieve *sieve_open(const char *const *patterns, uint32_t count)
-{
+struct sieve *sieve_open(const char *const *patterns, uint32_t count) {
 	struct sieve *sieve = calloc(1, sizeof(*sieve));
 	struct pieces *pieces = calloc((size_t)count + 1, sizeof(*pieces));
 	bool good = sieve != NULL && pieces != NULL;
@@ -344,8 +327,7 @@ struct sieve *sieve_open(const char *const *patterns, uint32_t count)
 	return sieve;
 }
 
-void sieve_close(struct sieve **sieve)
-{
+void sieve_close(struct sieve **sieve) {
 	if (*sieve != NULL) {
 		free((*sieve)->always);
 		free((*sieve)->may);
@@ -356,8 +338,7 @@ void sieve_close(struct sieve **sieve)
 }
 
 /* Rules whose piece this is. */
-static void mark(struct sieve *sieve, uint32_t letters, uint32_t hash)
-{
+static void mark(struct sieve *sieve, uint32_t letters, uint32_t hash) {
 	for (uint32_t at = hash & sieve->slot_mask; sieve->slots[at].rule != 0;
 	     at = (at + 1) & sieve->slot_mask) {
 		uint32_t rule = sieve->slots[at].rule - 1;
@@ -367,8 +348,7 @@ static void mark(struct sieve *sieve, uint32_t letters, uint32_t hash)
 	}
 }
 
-void sieve_shake(struct sieve *sieve, const char *text, size_t length)
-{
+void sieve_shake(struct sieve *sieve, const char *text, size_t length) {
 	if (length > PATTERN_SUBJECT_MAX)
 		length = PATTERN_SUBJECT_MAX;
 	memcpy(sieve->may, sieve->always, sieve->words * sizeof(*sieve->may));
@@ -381,8 +361,7 @@ void sieve_shake(struct sieve *sieve, const char *text, size_t length)
 	}
 }
 
-uint32_t sieve_next(const struct sieve *sieve, uint32_t from, uint32_t end)
-{
+uint32_t sieve_next(const struct sieve *sieve, uint32_t from, uint32_t end) {
 	while (from < end) {
 		uint64_t word = sieve->may[from / 64] >> from % 64;
 

@@ -11,31 +11,27 @@
 
 #define WORDS	_LINUX_CAPABILITY_U32S_3
 
-static int get(struct __user_cap_data_struct sets[WORDS])
-{
+static int get(struct __user_cap_data_struct sets[WORDS]) {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 
 	return (int)syscall(SYS_capget, &head, sets);
 }
 
-static int clear(void)
-{
+static int clear(void) {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[WORDS] = { { .effective = 0 } };
 
 	return (int)syscall(SYS_capset, &head, none);
 }
 
-static bool may_unbind(void)
-{
+static bool may_unbind(void) {
 	struct __user_cap_data_struct sets[WORDS];
 
 	return get(sets) == 0 && (sets[CAP_TO_INDEX(CAP_SETPCAP)].effective &
 	    CAP_TO_MASK(CAP_SETPCAP)) != 0;
 }
 
-bool capabilities_unbind(void)
-{
+bool capabilities_unbind(void) {
 	if (!may_unbind())
 		return false;
 	/* until the kernel knows no more of them */
@@ -44,16 +40,14 @@ bool capabilities_unbind(void)
 	return true;
 }
 
-static bool is_empty(const struct __user_cap_data_struct sets[WORDS])
-{
+static bool is_empty(const struct __user_cap_data_struct sets[WORDS]) {
 	for (unsigned i = 0; i < WORDS; i++)
 		if ((sets[i].effective | sets[i].permitted | sets[i].inheritable) != 0)
 			return false;
 	return true;
 }
 
-int capabilities_clear(bool unbound, struct diag *diag)
-{
+int capabilities_clear(bool unbound, struct diag *diag) {
 	struct __user_cap_data_struct sets[WORDS];
 
 	/* a kernel before 4.3 has no ambient ones */

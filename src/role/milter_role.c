@@ -8,8 +8,7 @@
 #include "role/own_look.h"
 #include "role/role.h"
 
-int milter_role_main(const struct role_context *context)
-{
+int milter_role_main(const struct role_context *context) {
 	struct engine *engine;
 	struct diag diag;
 

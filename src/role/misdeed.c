@@ -20,128 +20,105 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static long do_execve(void)
-{
+static long do_execve(void) {
 	char *const none[] = { NULL };
 
 	return execve("/bin/true", none, none);
 }
 
-static long do_fork(void)
-{
+static long do_fork(void) {
 	return syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-static long do_ptrace(void)
-{
+static long do_ptrace(void) {
 	return ptrace(PTRACE_ATTACH, getppid(), NULL, NULL);
 }
 
-static long do_memory(void)
-{
+static long do_memory(void) {
 	char byte;
 	const struct iovec here = { &byte, 1 }, there = { &byte, 1 };
 
 	return process_vm_readv(getppid(), &here, 1, &there, 1, 0);
 }
 
-static long do_inet(void)
-{
+static long do_inet(void) {
 	return socket(AF_INET, SOCK_STREAM, 0);
 }
 
-static long do_netlink(void)
-{
+static long do_netlink(void) {
 	return socket(AF_NETLINK, SOCK_RAW, 0);
 }
 
-static long do_kill(void)
-{
+static long do_kill(void) {
 	return kill(getppid(), SIGTERM);
 }
 
 /* Every process that it may signal: the other roles are of its user. */
-static long do_kill_others(void)
-{
+static long do_kill_others(void) {
 	return kill(-1, SIGKILL);
 }
 
-static long do_setuid(void)
-{
+static long do_setuid(void) {
 	return setuid(0);
 }
 
-static long do_mount(void)
-{
+static long do_mount(void) {
 	return mount("none", "/mnt", "tmpfs", 0, NULL);
 }
 
-static long do_chmod(void)
-{
+static long do_chmod(void) {
 	return chmod("/etc/passwd", 0666);
 }
 
-static long do_chown(void)
-{
+static long do_chown(void) {
 	return chown("/etc/passwd", getuid(), getgid());
 }
 
-static long do_unshare(void)
-{
+static long do_unshare(void) {
 	return syscall(SYS_unshare, 0x10000000);	/* CLONE_NEWUSER */
 }
 
-static long do_bpf(void)
-{
+static long do_bpf(void) {
 	return syscall(SYS_bpf, 0, NULL, 0);
 }
 
-static long do_io_uring(void)
-{
+static long do_io_uring(void) {
 	return syscall(425, 8, NULL);			/* io_uring_setup */
 }
 
-static long do_keyctl(void)
-{
+static long do_keyctl(void) {
 	return syscall(SYS_keyctl, 0, -3, 1);		/* the session's keyring, made if need be */
 }
 
-static long do_ignore_sigsys(void)
-{
+static long do_ignore_sigsys(void) {
 	return signal(SIGSYS, SIG_IGN) == SIG_ERR ? -1 : 0;
 }
 
-static long do_code(void)
-{
+static long do_code(void) {
 	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return memory == MAP_FAILED ? -1 : 0;
 }
 
-static long do_passwd(void)
-{
+static long do_passwd(void) {
 	return open("/etc/passwd", O_RDONLY);
 }
 
-static long do_home(void)
-{
+static long do_home(void) {
 	return open("/home", O_RDONLY | O_DIRECTORY);
 }
 
-static long do_spool(void)
-{
+static long do_spool(void) {
 	return open("/var/spool", O_RDONLY | O_DIRECTORY);
 }
 
-static long do_write(void)
-{
+static long do_write(void) {
 	return open("/tmp/misdeed", O_WRONLY | O_CREAT, 0600);
 }
 
 /* Where the state is mapped, and its path in `path`; NULL: nowhere. */
-static void *find_state(char path[256])
-{
+static void *find_state(char path[256]) {
 	FILE *maps = fopen("/proc/self/maps", "r");
 	char line[512], mark;
 	void *begin = NULL;
@@ -158,15 +135,13 @@ static void *find_state(char path[256])
 	return begin;
 }
 
-static long do_state(void)
-{
+static long do_state(void) {
 	char path[256];
 
 	return find_state(path) == NULL ? 0 : open(path, O_RDWR);
 }
 
-static long do_remap(void)
-{
+static long do_remap(void) {
 	char path[256];
 	void *begin = find_state(path);
 
@@ -174,8 +149,7 @@ static long do_remap(void)
 }
 
 /* Where somebody listens who is no Redis. */
-static long do_connect(void)
-{
+static long do_connect(void) {
 	const struct sockaddr_in other = { .sin_family = AF_INET, .sin_port = htons(9),
 		.sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -184,8 +158,7 @@ static long do_connect(void)
 }
 
 /* The call that could send descriptors. */
-static long do_sendmsg(void)
-{
+static long do_sendmsg(void) {
 	const struct msghdr message = { .msg_iovlen = 0 };
 
 	return sendmsg(-1, &message, MSG_DONTWAIT);
@@ -208,8 +181,7 @@ static const struct misdeed {
 	{ "kill", do_kill_others },
 };
 
-static void on_signal(int number, siginfo_t *info, void *context)
-{
+static void on_signal(int number, siginfo_t *info, void *context) {
 	unsigned which = (unsigned)info->si_value.sival_int;
 	int kept = errno;
 	char text[100];
@@ -226,8 +198,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	errno = kept;
 }
 
-void misdeed_listen(void)
-{
+void misdeed_listen(void) {
 	struct sigaction action = { .sa_sigaction = on_signal,
 		.sa_flags = SA_SIGINFO | SA_RESTART };
 

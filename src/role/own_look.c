@@ -26,8 +26,7 @@ struct own_look {
 	int64_t rest_until_ns;		/* and no other is made before */
 };
 
-static bool is_dumped(const struct own_look *look, uint16_t port, int64_t now_ns)
-{
+static bool is_dumped(const struct own_look *look, uint16_t port, int64_t now_ns) {
 	for (size_t i = 0; i < look->port_count && now_ns < look->next_ns; i++)
 		if (look->ports[i] == port)
 			return true;
@@ -35,8 +34,7 @@ static bool is_dumped(const struct own_look *look, uint16_t port, int64_t now_ns
 }
 
 /* Of this port too. */
-static bool dump(struct own_look *look, uint16_t port)
-{
+static bool dump(struct own_look *look, uint16_t port) {
 	struct inet_diag_ports asked = { .local = look->ports,
 		.remote = look->ports };
 	int64_t began_ns = clock_now_ns(), spent_ns;
@@ -62,8 +60,7 @@ static bool dump(struct own_look *look, uint16_t port)
 }
 
 static enum lookup_result look_up(void *context, const struct connection *which,
-    struct connection *found)
-{
+    struct connection *found) {
 	struct own_look *look = context;
 
 	/* without a port the whole table is walked anyway */
@@ -74,15 +71,13 @@ static enum lookup_result look_up(void *context, const struct connection *which,
 	return kernel_table_lookup(look->table, which, found);
 }
 
-static enum lookup_result look_up_socket(void *context, uint32_t inode, uint32_t *peer)
-{
+static enum lookup_result look_up_socket(void *context, uint32_t inode, uint32_t *peer) {
 	struct own_look *look = context;
 
 	return kernel_table_socket(look->table, inode, peer);
 }
 
-void own_look_open(const struct role_context *context, struct engine *engine)
-{
+void own_look_open(const struct role_context *context, struct engine *engine) {
 	static struct own_look look;	/* a role has one */
 	const struct witness_calls calls = { .lookup = look_up, .socket = look_up_socket,
 		.context = &look };

@@ -11,22 +11,19 @@
 #include "role/own_look.h"
 #include "role/role.h"
 
-static int give_up(const struct diag *diag)
-{
+static int give_up(const struct diag *diag) {
 	log_event(EVENT_SYSTEM, "from=policy text=\"%s\"", diag->text);
 	return EX_OSERR;
 }
 
 static int serve(struct policy_front *policy, struct socketmap_front *socketmap,
-    const struct role_socket *socket, struct diag *diag)
-{
+    const struct role_socket *socket, struct diag *diag) {
 	if (socket->kind == LISTENER_SOCKETMAP)
 		return socketmap_front_listen(socketmap, socket->fd, socket->listener, diag);
 	return policy_front_listen(policy, socket->fd, socket->listener, diag);
 }
 
-int policy_role_main(const struct role_context *context)
-{
+int policy_role_main(const struct role_context *context) {
 	struct policy_front *policy;
 	struct socketmap_front *socketmap;
 	struct engine *engine;

@@ -36,31 +36,26 @@
 #define SERIAL_ALONE(word) ((word) & ~UINT64_C(0xffffffff))
 
 /* Any role can write another number. */
-static unsigned count_of(uint64_t control)
-{
+static unsigned count_of(uint64_t control) {
 	unsigned count = COUNT_BITS_OF(control);
 
 	return count < GRANT_DOMAINS ? count : GRANT_DOMAINS;
 }
 
-static bool is_only(uint64_t control)
-{
+static bool is_only(uint64_t control) {
 	return MODE_OF(control) != GRANT_EXCEPT;
 }
 
-static struct grant_table *table_of(const struct segment *segment)
-{
+static struct grant_table *table_of(const struct segment *segment) {
 	return (void *)((char *)segment->header + segment->header->grants_offset);
 }
 
 /* For whose life they hold: place of the role + 1, and its incarnation; 0: nobody's. */
-static uint64_t owner_word(unsigned role, uint32_t incarnation)
-{
+static uint64_t owner_word(unsigned role, uint32_t incarnation) {
 	return (uint64_t)(role + 1) << 32 | incarnation;
 }
 
-uint32_t grants_domain(const struct segment *segment, const char *domain, size_t length)
-{
+uint32_t grants_domain(const struct segment *segment, const char *domain, size_t length) {
 	char text[DOMAIN_MAX];
 	uint32_t hash;
 
@@ -74,8 +69,7 @@ uint32_t grants_domain(const struct segment *segment, const char *domain, size_t
 	return hash == 0 ? 1 : hash;
 }
 
-static uint64_t key_of(const struct segment *segment, const char *queue_id, size_t length)
-{
+static uint64_t key_of(const struct segment *segment, const char *queue_id, size_t length) {
 	uint64_t key = siphash13(&segment->header->key, queue_id, length);
 
 	return key == 0 ? 1 : key;
@@ -83,8 +77,7 @@ static uint64_t key_of(const struct segment *segment, const char *queue_id, size
 
 /* --- the queue role ------------------------------------------------------------------ */
 
-void grants_begin(struct segment *segment, unsigned role)
-{
+void grants_begin(struct segment *segment, unsigned role) {
 	struct grant_table *table = table_of(segment);
 	struct role_record *record = &segment->header->roles[role];
 
@@ -98,13 +91,11 @@ void grants_begin(struct segment *segment, unsigned role)
 	atomic_store(&table->owner, owner_word(role, atomic_load(&record->incarnation)));
 }
 
-void grants_scrub(struct segment *segment)
-{
+void grants_scrub(struct segment *segment) {
 	atomic_store(&table_of(segment)->owner, 0);
 }
 
-bool grants_put(struct segment *segment, const struct grant *grant, struct grant_ref *ref)
-{
+bool grants_put(struct segment *segment, const struct grant *grant, struct grant_ref *ref) {
 	struct grant_table *table = table_of(segment);
 	uint64_t key = key_of(segment, grant->queue_id, grant->queue_id_length);
 	uint32_t number = GRANT_PLACES, serial;
@@ -148,8 +139,7 @@ bool grants_put(struct segment *segment, const struct grant *grant, struct grant
 
 /* NULL: it names none. */
 static struct grant_place *place_of(const struct segment *segment,
-    const struct grant_ref *ref, uint64_t *control)
-{
+    const struct grant_ref *ref, uint64_t *control) {
 	struct grant_place *place;
 
 	if (ref->number == 0 || ref->number > GRANT_PLACES)
@@ -159,8 +149,7 @@ static struct grant_place *place_of(const struct segment *segment,
 	return MODE_OF(*control) != 0 && SERIAL_OF(*control) == ref->serial ? place : NULL;
 }
 
-bool grants_withdraw(struct segment *segment, const struct grant_ref *ref, uint32_t domain)
-{
+bool grants_withdraw(struct segment *segment, const struct grant_ref *ref, uint32_t domain) {
 	uint64_t control;
 	struct grant_place *place = place_of(segment, ref, &control);
 	unsigned count = place == NULL ? 0 : count_of(control);
@@ -185,8 +174,7 @@ bool grants_withdraw(struct segment *segment, const struct grant_ref *ref, uint3
 }
 
 void grants_see(const struct segment *segment, const struct grant_ref *ref,
-    struct grant_seen *out)
-{
+    struct grant_seen *out) {
 	uint64_t control;
 	const struct grant_place *place = place_of(segment, ref, &control);
 	uint32_t count;
@@ -212,8 +200,7 @@ void grants_see(const struct segment *segment, const struct grant_ref *ref,
 }
 
 void grants_remove(struct segment *segment, const struct grant_ref *ref,
-    struct grant_seen *out)
-{
+    struct grant_seen *out) {
 	struct grant_table *table = table_of(segment);
 	struct grant_place *place;
 	uint64_t control;
@@ -230,8 +217,7 @@ void grants_remove(struct segment *segment, const struct grant_ref *ref,
 /* --- whoever is asked ------------------------------------------------------------------- */
 
 /* Does the role live that they are of? */
-static bool in_force(const struct segment *segment, int64_t now_ns)
-{
+static bool in_force(const struct segment *segment, int64_t now_ns) {
 	uint64_t owner = atomic_load_explicit(&table_of(segment)->owner, memory_order_acquire);
 	uint32_t role = (uint32_t)(owner >> 32);
 	const struct role_record *record;
@@ -246,8 +232,7 @@ static bool in_force(const struct segment *segment, int64_t now_ns)
 
 /* Is the domain granted there?  False, and *torn: the grant ended meanwhile. */
 static bool is_granted(const struct grant_place *place, uint64_t control, uint32_t domain,
-    bool *torn)
-{
+    bool *torn) {
 	unsigned count = count_of(control);
 	bool listed = false;
 
@@ -261,8 +246,7 @@ static bool is_granted(const struct grant_place *place, uint64_t control, uint32
 
 enum grant_answer grants_ask(const struct segment *segment, const char *queue_id,
     size_t queue_id_length, const char *domain, size_t length, int64_t now_ns,
-    struct grant_asked *asked)
-{
+    struct grant_asked *asked) {
 	const struct grant_table *table = table_of(segment);
 	uint64_t key;
 
@@ -293,8 +277,7 @@ enum grant_answer grants_ask(const struct segment *segment, const char *queue_id
 	return GRANT_NONE;
 }
 
-static void mark_deferred(struct grant_place *place, uint32_t domain, bool lasting)
-{
+static void mark_deferred(struct grant_place *place, uint32_t domain, bool lasting) {
 	uint32_t count = RELAXED(place->deferred_count);
 
 	for (uint32_t i = 0; i < count && i < GRANT_PUT_OFF; i++)
@@ -310,8 +293,7 @@ static void mark_deferred(struct grant_place *place, uint32_t domain, bool lasti
 }
 
 void grants_mark(struct segment *segment, const struct grant_asked *asked,
-    enum grant_mark mark, int64_t now_ns)
-{
+    enum grant_mark mark, int64_t now_ns) {
 	uint64_t control;
 	struct grant_place *place = place_of(segment, &asked->ref, &control);
 

@@ -532,8 +532,9 @@ static void ask(struct hints_reader *reader, const char *mta, const char *addres
 	char lower[HINTS_ADDRESS_MAX];
 	const char *at;
 
-	if (length == 0 || length > sizeof(lower) || !find_file(reader, now_ns) ||
-	    !find_mta(&reader->header, mta, &whole.mta))
+	/* an answer names the domain as text: it would end at a NUL */
+	if (length == 0 || length > sizeof(lower) || memchr(address, '\0', length) != NULL ||
+	    !find_file(reader, now_ns) || !find_mta(&reader->header, mta, &whole.mta))
 		return;
 	for (size_t i = 0; i < length; i++)
 		lower[i] = address[i] >= 'A' && address[i] <= 'Z' ?

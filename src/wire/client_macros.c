@@ -13,13 +13,11 @@
 
 #include "base/text.h"
 
-static bool is(const char *text, size_t length, const char *word)
-{
+static bool is(const char *text, size_t length, const char *word) {
 	return length == strlen(word) && memcmp(text, word, length) == 0;
 }
 
-bool client_macros_server(const char *text, size_t length, struct address *out)
-{
+bool client_macros_server(const char *text, size_t length, struct address *out) {
 	static const struct address any_v4 = {
 		.bytes = { [10] = 0xff, [11] = 0xff } };
 	struct address address;
@@ -31,22 +29,19 @@ bool client_macros_server(const char *text, size_t length, struct address *out)
 	return true;
 }
 
-uint16_t client_macros_port(const char *text, size_t length)
-{
+uint16_t client_macros_port(const char *text, size_t length) {
 	uint32_t value;
 
 	return length > 0 && text_to_u32(text, length, UINT16_MAX, &value) ? (uint16_t)value : 0;
 }
 
 bool client_macros_verified(const char *name, size_t length, const char *resolve,
-    size_t resolve_length)
-{
+    size_t resolve_length) {
 	return length > 0 && name[0] != '[' && !is(name, length, "unknown") &&
 	    (resolve == NULL || is(resolve, resolve_length, "OK"));
 }
 
-bool client_fields_take(struct client_fields *fields, const struct map_field *field)
-{
+bool client_fields_take(struct client_fields *fields, const struct map_field *field) {
 	const struct {
 		const char *name;
 		struct map_text *text;
@@ -67,8 +62,7 @@ bool client_fields_take(struct client_fields *fields, const struct map_field *fi
 	return false;
 }
 
-void client_fields_read(const struct client_fields *fields, struct client_tuple *out)
-{
+void client_fields_read(const struct client_fields *fields, struct client_tuple *out) {
 	memset(out, 0, sizeof(*out));
 	if (fields->client.length > 0 &&
 	    !address_parse(fields->client.text, fields->client.length, &out->client))

@@ -26,18 +26,15 @@ static const char *const status_words[CLUSTER_STATUS_COUNT] = {
 	[CLUSTER_BAD] = "bad", [CLUSTER_REFUSED] = "refused", [CLUSTER_NONSENSE] = "nonsense",
 };
 
-const char *cluster_status_word(enum cluster_status status)
-{
+const char *cluster_status_word(enum cluster_status status) {
 	return status_words[status];
 }
 
-static bool is_alphanumeric(char c)
-{
+static bool is_alphanumeric(char c) {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_name(const char *text, size_t length, size_t most, const char *besides)
-{
+static bool is_name(const char *text, size_t length, size_t most, const char *besides) {
 	if (length == 0 || length > most)
 		return false;
 	for (size_t i = 0; i < length; i++)
@@ -47,16 +44,14 @@ static bool is_name(const char *text, size_t length, size_t most, const char *be
 	return true;
 }
 
-bool cluster_node_name_is_good(const char *name)
-{
+bool cluster_node_name_is_good(const char *name) {
 	/* "-" alone stands for none. */
 	return is_name(name, strlen(name), CLUSTER_NODE_MAX, "._-") && strcmp(name, "-") != 0;
 }
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static bool add_bytes(struct cluster_call *call, const char *text, size_t length)
-{
+static bool add_bytes(struct cluster_call *call, const char *text, size_t length) {
 	if (call->count == call->capacity || call->size - call->length < length) {
 		call->full = true;
 		return false;
@@ -70,8 +65,7 @@ static bool add_bytes(struct cluster_call *call, const char *text, size_t length
 static bool add_word(struct cluster_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static bool add_word(struct cluster_call *call, const char *format, ...)
-{
+static bool add_word(struct cluster_call *call, const char *format, ...) {
 	char text[512];
 	va_list arguments;
 	int length;
@@ -86,15 +80,13 @@ static bool add_word(struct cluster_call *call, const char *format, ...)
 	return add_bytes(call, text, (size_t)length);
 }
 
-static const char *or_none(const char *text)
-{
+static const char *or_none(const char *text) {
 	return text == NULL || text[0] == '\0' ? "-" : text;
 }
 
 void cluster_call_begin(struct cluster_call *call, struct cluster_link *link,
     enum cluster_operation operation, const char *sha, const char *prefix, uint64_t nonce,
-    const char *other, int64_t now_ms)
-{
+    const char *other, int64_t now_ms) {
 	static const char *const words[] = {
 		[CLUSTER_HELLO] = "hello", [CLUSTER_SHARE] = "share",
 		[CLUSTER_FORGET] = "forget", [CLUSTER_LOOK] = "look",
@@ -120,13 +112,11 @@ void cluster_call_begin(struct cluster_call *call, struct cluster_link *link,
 	    link->lease_ms, link->nodes, nonce, or_none(other));
 }
 
-static uint32_t bounded(uint32_t places)
-{
+static uint32_t bounded(uint32_t places) {
 	return places < CLUSTER_PLACES_MAX ? places : CLUSTER_PLACES_MAX;
 }
 
-bool cluster_call_pool(struct cluster_call *call, const struct cluster_pool *pool)
-{
+bool cluster_call_pool(struct cluster_call *call, const struct cluster_pool *pool) {
 	char text[160 + CLUSTER_POOL_NAME_MAX];
 	uint64_t version = pool->version < (uint64_t)NUMBER_MAX ? pool->version : (uint64_t)NUMBER_MAX;
 	uint32_t need = pool->need > pool->hold ? pool->need : pool->hold;
@@ -155,8 +145,7 @@ struct look {
 	const char *why;
 };
 
-static const struct redis_value *next(struct look *look, enum redis_kind kind, const char *why)
-{
+static const struct redis_value *next(struct look *look, enum redis_kind kind, const char *why) {
 	if (look->why == NULL && look->at < look->count && look->values[look->at].kind == kind)
 		return &look->values[look->at++];
 	if (look->why == NULL)
@@ -164,8 +153,7 @@ static const struct redis_value *next(struct look *look, enum redis_kind kind, c
 	return NULL;
 }
 
-static uint64_t next_number(struct look *look, int64_t most, const char *why)
-{
+static uint64_t next_number(struct look *look, int64_t most, const char *why) {
 	const struct redis_value *value = next(look, REDIS_KIND_NUMBER, why);
 
 	if (value != NULL && value->number >= 0 && value->number <= most)
@@ -175,15 +163,13 @@ static uint64_t next_number(struct look *look, int64_t most, const char *why)
 	return 0;
 }
 
-static uint32_t next_small(struct look *look, uint32_t most, const char *why)
-{
+static uint32_t next_small(struct look *look, uint32_t most, const char *why) {
 	return (uint32_t)next_number(look, most, why);
 }
 
 /* A word of a known alphabet; `out` has most + 1 bytes. */
 static void next_name(struct look *look, char *out, size_t most, const char *besides,
-    const char *why)
-{
+    const char *why) {
 	const struct redis_value *value = next(look, REDIS_KIND_TEXT, why);
 
 	out[0] = '\0';
@@ -196,8 +182,7 @@ static void next_name(struct look *look, char *out, size_t most, const char *bes
 }
 
 /* Text that strangers may have written, to be shown. */
-static void copy_shown(const struct redis_value *value, char *out, size_t size)
-{
+static void copy_shown(const struct redis_value *value, char *out, size_t size) {
 	size_t length = value->length < size - 1 ? value->length : size - 1;
 
 	for (size_t i = 0; i < length; i++)
@@ -205,14 +190,12 @@ static void copy_shown(const struct redis_value *value, char *out, size_t size)
 	out[length] = '\0';
 }
 
-static void nonsense(struct cluster_answer *answer, const char *why)
-{
+static void nonsense(struct cluster_answer *answer, const char *why) {
 	*answer = (struct cluster_answer){ .status = CLUSTER_NONSENSE };
 	snprintf(answer->text, sizeof(answer->text), "%s", why);
 }
 
-static bool read_status(struct look *look, struct cluster_answer *answer)
-{
+static bool read_status(struct look *look, struct cluster_answer *answer) {
 	const struct redis_value *word = next(look, REDIS_KIND_TEXT, "no status");
 
 	/* REFUSED and NONSENSE are no words of the script. */
@@ -233,8 +216,7 @@ struct told {
 	uint64_t event, token, life;
 };
 
-static void read_ok(struct look *look, struct cluster_answer *answer, struct told *told)
-{
+static void read_ok(struct look *look, struct cluster_answer *answer, struct told *told) {
 	told->token = next_number(look, NUMBER_MAX, "no token");
 	told->life = next_number(look, NUMBER_MAX, "no life");
 	answer->wait_ms = next_small(look, MS_MAX, "no wait");
@@ -245,8 +227,7 @@ static void read_ok(struct look *look, struct cluster_answer *answer, struct tol
 		look->why = "no token";
 }
 
-static void read_rest(struct look *look, struct cluster_answer *answer)
-{
+static void read_rest(struct look *look, struct cluster_answer *answer) {
 	const struct redis_value *value;
 
 	switch (answer->status) {
@@ -275,8 +256,7 @@ static void read_rest(struct look *look, struct cluster_answer *answer)
 	}
 }
 
-static void read_share(struct look *look, struct cluster_share *share)
-{
+static void read_share(struct look *look, struct cluster_share *share) {
 	share->granted = next_small(look, CLUSTER_PLACES_MAX, "no grant");
 	share->fair = next_small(look, CLUSTER_PLACES_MAX, "no fair part");
 	/* Of 64 nodes each of which may want that many. */
@@ -294,8 +274,7 @@ static void read_share(struct look *look, struct cluster_share *share)
 
 /* Head and, of OK, what follows it.  False: *answer is complete. */
 static bool read_head(const struct redis_value *value, struct look *look,
-    struct cluster_answer *answer, struct told *told)
-{
+    struct cluster_answer *answer, struct told *told) {
 	*answer = (struct cluster_answer){ .status = CLUSTER_NONSENSE };
 	*look = (struct look){ .values = NULL };
 	*told = (struct told){ .event = 0 };
@@ -326,8 +305,7 @@ static bool read_head(const struct redis_value *value, struct look *look,
 
 /* The answer is good: what the next call must know. */
 static void take_over(struct cluster_link *link, const struct cluster_answer *answer,
-    const struct told *told, int64_t now_ms)
-{
+    const struct told *told, int64_t now_ms) {
 	/* The base of what this node has seen: any answer of this script is one. */
 	if (strcmp(told->epoch, "-") != 0) {
 		if (strcmp(told->epoch, link->epoch) != 0)
@@ -340,16 +318,14 @@ static void take_over(struct cluster_link *link, const struct cluster_answer *an
 		link->token = 0;
 }
 
-static bool is_of_this_call(const struct cluster_sent *sent, const struct told *told)
-{
+static bool is_of_this_call(const struct cluster_sent *sent, const struct told *told) {
 	return sent->operation == CLUSTER_HELLO ||
 	    (told->token == sent->token && strcmp(told->epoch, sent->epoch) == 0);
 }
 
 /* The end of an answer; false: it is none. */
 static bool read_end(struct look *look, const struct cluster_sent *sent,
-    const struct told *told, struct cluster_answer *answer)
-{
+    const struct told *told, struct cluster_answer *answer) {
 	if (look->why == NULL && look->at != look->count)
 		look->why = "too long";
 	if (look->why == NULL && answer->status == CLUSTER_OK && !is_of_this_call(sent, told))
@@ -362,8 +338,7 @@ static bool read_end(struct look *look, const struct cluster_sent *sent,
 
 void cluster_answer_read(struct cluster_link *link, const struct cluster_sent *sent,
     const struct redis_value *value, int64_t now_ms,
-    struct cluster_answer *answer, struct cluster_share *shares)
-{
+    struct cluster_answer *answer, struct cluster_share *shares) {
 	struct look look;
 	struct told told;
 
@@ -392,8 +367,7 @@ void cluster_answer_read(struct cluster_link *link, const struct cluster_sent *s
 
 /* --- look --------------------------------------------------------------------------------- */
 
-static void enter(struct look *look, struct look *inner, const char *why)
-{
+static void enter(struct look *look, struct look *inner, const char *why) {
 	const struct redis_value *list = next(look, REDIS_KIND_LIST, why);
 
 	*inner = (struct look){ .values = list != NULL ? list->list : NULL,
@@ -401,15 +375,13 @@ static void enter(struct look *look, struct look *inner, const char *why)
 }
 
 /* Up from the inner list: what was wrong there is wrong here, as are places left over. */
-static void leave(struct look *look, const struct look *inner)
-{
+static void leave(struct look *look, const struct look *inner) {
 	if (look->why == NULL)
 		look->why = inner->why != NULL ? inner->why :
 		    inner->at != inner->count ? "too long" : NULL;
 }
 
-static void read_node(struct look *list, struct cluster_look_node *node)
-{
+static void read_node(struct look *list, struct cluster_look_node *node) {
 	struct look look;
 
 	enter(list, &look, "no node");
@@ -421,8 +393,7 @@ static void read_node(struct look *list, struct cluster_look_node *node)
 }
 
 static void read_part(struct look *list, size_t pools, size_t nodes,
-    struct cluster_look_share *share)
-{
+    struct cluster_look_share *share) {
 	struct look look;
 
 	enter(list, &look, "no share");
@@ -441,8 +412,7 @@ static void read_part(struct look *list, size_t pools, size_t nodes,
 bool cluster_look_read(struct cluster_link *link, const struct cluster_sent *sent,
     const struct redis_value *value, int64_t now_ms, struct cluster_answer *answer,
     struct cluster_look_node *nodes, size_t *node_count, size_t node_capacity,
-    struct cluster_look_share *shares, size_t *share_count, size_t share_capacity)
-{
+    struct cluster_look_share *shares, size_t *share_count, size_t share_capacity) {
 	struct look look, list;
 	struct told told;
 

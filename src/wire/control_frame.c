@@ -18,16 +18,14 @@
 
 #define LENGTH_DIGITS	5	/* of CONTROL_BODY_MAX */
 
-static long malformed(const char **why, const char *reason)
-{
+static long malformed(const char **why, const char *reason) {
 	*why = reason;
 	return -1;
 }
 
 /* The length line.  Bytes used, 0 or -1 as control_frame_parse. */
 static long parse_length(const char *data, size_t length, size_t *body,
-    const char **why)
-{
+    const char **why) {
 	size_t most = length <= LENGTH_DIGITS ? length : LENGTH_DIGITS + 1;
 	const char *end = memchr(data, '\n', most);
 	size_t digits = end == NULL ? most : (size_t)(end - data);
@@ -46,8 +44,7 @@ static long parse_length(const char *data, size_t length, size_t *body,
 	return (long)digits + 1;
 }
 
-static int hex_value(char c)
-{
+static int hex_value(char c) {
 	if (c >= '0' && c <= '9')
 		return c - '0';
 	if (c >= 'a' && c <= 'f')
@@ -59,8 +56,7 @@ static int hex_value(char c)
 
 /* Unescapes [from, end) in place and ends it with NUL (there is room: the LF
  * of the line).  False: not as the writer makes it. */
-static bool unescape(char *from, const char *end)
-{
+static bool unescape(char *from, const char *end) {
 	char *to = from;
 	int high, low;
 
@@ -102,14 +98,12 @@ static bool unescape(char *from, const char *end)
 	return true;
 }
 
-static bool is_key_char(char c)
-{
+static bool is_key_char(char c) {
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* One line [line, end).  NULL, or what is wrong. */
-static const char *take_field(struct control_frame *frame, char *line, char *end)
-{
+static const char *take_field(struct control_frame *frame, char *line, char *end) {
 	char *equals = line;
 
 	while (equals < end && is_key_char(*equals))
@@ -128,8 +122,7 @@ static const char *take_field(struct control_frame *frame, char *line, char *end
 }
 
 long control_frame_parse(char *data, size_t length, struct control_frame *frame,
-    const char **why)
-{
+    const char **why) {
 	size_t body = 0;
 	long head = parse_length(data, length, &body, why);
 	char *at, *end;
@@ -154,16 +147,14 @@ long control_frame_parse(char *data, size_t length, struct control_frame *frame,
 	return head + (long)body;
 }
 
-const char *control_frame_get(const struct control_frame *frame, const char *key)
-{
+const char *control_frame_get(const struct control_frame *frame, const char *key) {
 	for (size_t i = 0; i < frame->count; i++)
 		if (strcmp(frame->fields[i].key, key) == 0)
 			return frame->fields[i].value;
 	return NULL;
 }
 
-void control_writer_begin(struct control_writer *writer, char *out, size_t size)
-{
+void control_writer_begin(struct control_writer *writer, char *out, size_t size) {
 	writer->out = out;
 	writer->size = size;
 	/* room for the length, which is known last */
@@ -171,16 +162,14 @@ void control_writer_begin(struct control_writer *writer, char *out, size_t size)
 	writer->overflow = size <= LENGTH_DIGITS + 1;
 }
 
-static void put(struct control_writer *writer, char c)
-{
+static void put(struct control_writer *writer, char c) {
 	if (writer->length >= writer->size)
 		writer->overflow = true;
 	else
 		writer->out[writer->length++] = c;
 }
 
-static void put_escaped(struct control_writer *writer, char c)
-{
+static void put_escaped(struct control_writer *writer, char c) {
 	static const char hex[] = "0123456789abcdef";
 	unsigned char u = (unsigned char)c;
 
@@ -207,8 +196,7 @@ static void put_escaped(struct control_writer *writer, char c)
 }
 
 void control_writer_add(struct control_writer *writer, const char *key,
-    const char *format, ...)
-{
+    const char *format, ...) {
 	char value[4096];
 	va_list args;
 	int n;
@@ -228,8 +216,7 @@ void control_writer_add(struct control_writer *writer, const char *key,
 	put(writer, '\n');
 }
 
-size_t control_writer_finish(struct control_writer *writer)
-{
+size_t control_writer_finish(struct control_writer *writer) {
 	char head[32];
 	size_t body, digits;
 	int n;

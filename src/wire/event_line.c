@@ -24,21 +24,18 @@ struct reading {
 	const char *start;		/* of the line */
 };
 
-static bool refuse(struct reading *r, const char *at, const char *reason)
-{
+static bool refuse(struct reading *r, const char *at, const char *reason) {
 	*r->error = (struct event_error){ (size_t)(at - r->start), reason };
 	return false;
 }
 
 /* --- values --------------------------------------------------------------------- */
 
-static bool set_address(struct span value, struct address *out)
-{
+static bool set_address(struct span value, struct address *out) {
 	return address_parse(value.text, value.length, out);
 }
 
-static bool set_port(struct span value, uint16_t *out)
-{
+static bool set_port(struct span value, uint16_t *out) {
 	struct cursor c = { value.text, value.text + value.length };
 	uint32_t number;
 
@@ -49,8 +46,7 @@ static bool set_port(struct span value, uint16_t *out)
 }
 
 /* Seconds, with decimals, in ms. */
-static bool set_ms(struct span value, int64_t max_s, int64_t *out)
-{
+static bool set_ms(struct span value, int64_t max_s, int64_t *out) {
 	struct cursor c = { value.text, value.text + value.length };
 	int64_t scale = 100;
 	uint32_t seconds;
@@ -67,22 +63,19 @@ static bool set_ms(struct span value, int64_t max_s, int64_t *out)
 	return c.at == c.end;
 }
 
-static bool set_dsn(struct span value, uint16_t dsn[3])
-{
+static bool set_dsn(struct span value, uint16_t dsn[3]) {
 	struct cursor c = { value.text, value.text + value.length };
 
 	return take_dsn(&c, dsn) && c.at == c.end;
 }
 
-static bool set_recipients(struct span value, uint32_t *out)
-{
+static bool set_recipients(struct span value, uint32_t *out) {
 	struct cursor c = { value.text, value.text + value.length };
 
 	return take_number(&c, 1000000, out) && c.at == c.end && *out > 0;
 }
 
-static bool find_word(struct span value, const char *const *words, unsigned *place)
-{
+static bool find_word(struct span value, const char *const *words, unsigned *place) {
 	for (*place = 0; words[*place] != NULL; ++*place)
 		if (strlen(words[*place]) == value.length &&
 		    memcmp(words[*place], value.text, value.length) == 0)
@@ -90,8 +83,7 @@ static bool find_word(struct span value, const char *const *words, unsigned *pla
 	return false;
 }
 
-static bool set_status(struct span value, enum delivery_status *out)
-{
+static bool set_status(struct span value, enum delivery_status *out) {
 	static const char *const words[] = { "sent", "deferred", "bounced", "expired", NULL };
 	static const enum delivery_status statuses[] = { DELIVERY_SENT, DELIVERY_DEFERRED,
 		DELIVERY_BOUNCED, DELIVERY_EXPIRED };
@@ -103,8 +95,7 @@ static bool set_status(struct span value, enum delivery_status *out)
 	return true;
 }
 
-static bool set_agent(struct span value, enum delivery_agent *out)
-{
+static bool set_agent(struct span value, enum delivery_agent *out) {
 	static const char *const words[] = { "remote", "local", "none", NULL };
 	static const enum delivery_agent agents[] = { AGENT_SMTP, AGENT_LOCAL, AGENT_ERROR };
 	unsigned place;
@@ -116,8 +107,7 @@ static bool set_agent(struct span value, enum delivery_agent *out)
 }
 
 /* As delivery_phase_word: wire/ knows no laws. */
-static bool set_phase(struct span value, enum delivery_phase *out)
-{
+static bool set_phase(struct span value, enum delivery_phase *out) {
 	static const char *const words[] = { "none", "dns", "connect", "greeting", "ehlo",
 		"starttls", "auth", "mail", "rcpt", "data", "end-of-data", NULL };
 	unsigned place;
@@ -128,8 +118,7 @@ static bool set_phase(struct span value, enum delivery_phase *out)
 	return true;
 }
 
-static bool set_relay(struct span value, struct delivery *out)
-{
+static bool set_relay(struct span value, struct delivery *out) {
 	out->relay = out->relay_name = value;
 	if (value.length > 0 && value.text[value.length - 1] == '.')
 		out->relay_name.length--;
@@ -172,8 +161,7 @@ static const struct {
 	[KEY_NAME] = { "name", OF_OPEN, NULL },
 };
 
-static bool set_delivery(enum key key, struct span value, struct event_line *out)
-{
+static bool set_delivery(enum key key, struct span value, struct event_line *out) {
 	struct delivery *d = &out->delivery;
 
 	switch (key) {
@@ -218,8 +206,7 @@ static bool set_delivery(enum key key, struct span value, struct event_line *out
 	}
 }
 
-static bool set_value(enum key key, struct span value, struct event_line *out)
-{
+static bool set_value(enum key key, struct span value, struct event_line *out) {
 	switch (key) {
 	case KEY_MTA:
 		out->mta = value;
@@ -240,8 +227,7 @@ static bool set_value(enum key key, struct span value, struct event_line *out)
 	}
 }
 
-static bool find_key(struct span name, enum key *key)
-{
+static bool find_key(struct span name, enum key *key) {
 	for (*key = 0; *key < KEY_COUNT; ++*key)
 		if (strlen(keys[*key].name) == name.length &&
 		    memcmp(keys[*key].name, name.text, name.length) == 0)
@@ -249,15 +235,13 @@ static bool find_key(struct span name, enum key *key)
 	return false;
 }
 
-static int digit_of(char c)
-{
+static int digit_of(char c) {
 	return is_digit(c) ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 :
 	    c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Decodes in place.  NULL with the error set, or the end of what it became. */
-static char *decode(struct reading *r, char *value, char *end)
-{
+static char *decode(struct reading *r, char *value, char *end) {
 	char *to = value;
 
 	for (char *at = value; at < end; at++) {
@@ -281,8 +265,7 @@ static char *decode(struct reading *r, char *value, char *end)
 }
 
 /* One word, KEY=VALUE. */
-static bool read_pair(struct reading *r, char *word, char *end, unsigned *seen)
-{
+static bool read_pair(struct reading *r, char *word, char *end, unsigned *seen) {
 	char *equals = memchr(word, '=', (size_t)(end - word)), *value_end;
 	enum key key;
 
@@ -304,8 +287,7 @@ static bool read_pair(struct reading *r, char *word, char *end, unsigned *seen)
 	    refuse(r, equals + 1, keys[key].fault);
 }
 
-static bool is_whole(struct reading *r, unsigned seen)
-{
+static bool is_whole(struct reading *r, unsigned seen) {
 	struct event_line *out = r->out;
 
 	if (out->delivery.relay_port == 0 && (out->delivery.relay_name.length > 0 ||
@@ -330,8 +312,7 @@ static bool is_whole(struct reading *r, unsigned seen)
 	}
 }
 
-static bool read_pairs(struct reading *r, char *at, char *end)
-{
+static bool read_pairs(struct reading *r, char *at, char *end) {
 	struct delivery *d = &r->out->delivery;
 	unsigned seen = 0;
 
@@ -353,8 +334,7 @@ static bool read_pairs(struct reading *r, char *at, char *end)
 }
 
 /* "log MTA LINE" */
-static bool read_log(struct reading *r, char *at, char *end)
-{
+static bool read_log(struct reading *r, char *at, char *end) {
 	char *space = memchr(at, ' ', (size_t)(end - at));
 
 	if (space == NULL || space == at)
@@ -366,8 +346,7 @@ static bool read_log(struct reading *r, char *at, char *end)
 }
 
 /* "source NAME [N]" */
-static bool read_source(struct reading *r, char *at, char *end)
-{
+static bool read_source(struct reading *r, char *at, char *end) {
 	char *space = memchr(at, ' ', (size_t)(end - at));
 	struct cursor c = { space == NULL ? end : space + 1, end };
 
@@ -391,8 +370,7 @@ static const struct {
 	{ "source", EVENT_LINE_SOURCE },
 };
 
-static bool find_verb(struct span word, enum event_line_kind *kind)
-{
+static bool find_verb(struct span word, enum event_line_kind *kind) {
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (strlen(verbs[i].word) == word.length &&
 		    memcmp(verbs[i].word, word.text, word.length) == 0) {
@@ -402,16 +380,14 @@ static bool find_verb(struct span word, enum event_line_kind *kind)
 	return false;
 }
 
-static const char *find_control(const char *at, const char *end)
-{
+static const char *find_control(const char *at, const char *end) {
 	while (at < end && !is_control(*at))
 		at++;
 	return at < end ? at : NULL;
 }
 
 bool event_line_read(char *line, size_t length, struct event_line *out,
-    struct event_error *error)
-{
+    struct event_error *error) {
 	struct reading r = { out, error, line };
 	char *end = line + length, *space = memchr(line, ' ', length);
 	char *rest = space == NULL ? end : space + 1;

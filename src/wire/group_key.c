@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-static uint32_t number_of(struct map_text text)
-{
+static uint32_t number_of(struct map_text text) {
 	uint32_t number = 0;
 
 	for (size_t i = 0; i < text.length; i++) {
@@ -24,8 +23,7 @@ static uint32_t number_of(struct map_text text)
 	return number;
 }
 
-bool group_key_parse(const char *key, size_t length, struct group_key *out)
-{
+bool group_key_parse(const char *key, size_t length, struct group_key *out) {
 	struct map_text rest = { key, length }, groups = { NULL, 0 };
 	struct map_field field;
 

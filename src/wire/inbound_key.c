@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-bool inbound_key_parse(const char *key, size_t length, struct inbound_key *out)
-{
+bool inbound_key_parse(const char *key, size_t length, struct inbound_key *out) {
 	struct map_text rest = { key, length }, resolve = { NULL, 0 }, name = { NULL, 0 };
 	struct client_fields fields = { 0 };
 	struct map_field field;

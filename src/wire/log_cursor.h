@@ -16,35 +16,29 @@ struct cursor {
 	const char *end;
 };
 
-static inline size_t left(const struct cursor *c)
-{
+static inline size_t left(const struct cursor *c) {
 	return (size_t)(c->end - c->at);
 }
 
-static inline bool is_digit(char c)
-{
+static inline bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
-static inline bool is_letter(char c)
-{
+static inline bool is_letter(char c) {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static inline bool is_control(char c)
-{
+static inline bool is_control(char c) {
 	return (unsigned char)c < ' ' || c == 0x7f;
 }
 
-static inline bool begins(const struct cursor *c, const char *text, size_t length)
-{
+static inline bool begins(const struct cursor *c, const char *text, size_t length) {
 	return left(c) >= length && memcmp(c->at, text, length) == 0;
 }
 #define BEGINS(c, text)	begins(c, text, sizeof(text) - 1)
 
 /* Passes over `text`, if it is next. */
-static inline bool take(struct cursor *c, const char *text, size_t length)
-{
+static inline bool take(struct cursor *c, const char *text, size_t length) {
 	if (!begins(c, text, length))
 		return false;
 	c->at += length;
@@ -53,8 +47,7 @@ static inline bool take(struct cursor *c, const char *text, size_t length)
 #define TAKE(c, text)	take(c, text, sizeof(text) - 1)
 
 /* Digits up to a number of at most `max`; false: none, or more. */
-static inline bool take_number(struct cursor *c, uint32_t max, uint32_t *out)
-{
+static inline bool take_number(struct cursor *c, uint32_t max, uint32_t *out) {
 	uint64_t number = 0;
 	const char *start = c->at;
 
@@ -68,8 +61,7 @@ static inline bool take_number(struct cursor *c, uint32_t max, uint32_t *out)
 }
 
 /* "2.0.0" */
-static inline bool take_dsn(struct cursor *c, uint16_t dsn[3])
-{
+static inline bool take_dsn(struct cursor *c, uint16_t dsn[3]) {
 	for (int i = 0; i < 3; i++) {
 		uint32_t number;
 
@@ -80,8 +72,7 @@ static inline bool take_dsn(struct cursor *c, uint16_t dsn[3])
 	return true;
 }
 
-static inline struct span span_of(const char *start, const char *end)
-{
+static inline struct span span_of(const char *start, const char *end) {
 	return (struct span){ start, (size_t)(end - start) };
 }
 
@@ -90,8 +81,7 @@ static inline struct span span_of(const char *start, const char *end)
 	memcmp((span).text, literal, sizeof(literal) - 1) == 0)
 
 /* Every span of *d empty, but none without a place to point to. */
-static inline void begin_delivery(struct delivery *d, const char *nowhere)
-{
+static inline void begin_delivery(struct delivery *d, const char *nowhere) {
 	memset(d, 0, sizeof(*d));
 	d->program.text = d->mailer.text = d->queue_id.text = d->recipient.text = d->list.text =
 	    d->domain.text = d->relay.text = d->relay_name.text = d->text.text = d->reply.text =
@@ -104,16 +94,14 @@ static inline void begin_delivery(struct delivery *d, const char *nowhere)
 }
 
 /* NULL: it is not in there. */
-static inline const char *find(const struct cursor *c, const char *text, size_t length)
-{
+static inline const char *find(const struct cursor *c, const char *text, size_t length) {
 	return left(c) < length ? NULL : memmem(c->at, left(c), text, length);
 }
 #define FIND(c, text)	find(c, text, sizeof(text) - 1)
 
 /* Behind the last @ that is not quoted; empty, where there is none or what follows
  * could be no domain. */
-static inline struct span domain_of(struct span address)
-{
+static inline struct span domain_of(struct span address) {
 	size_t at = address.length;
 
 	while (at > 0 && address.text[at - 1] != '@') {

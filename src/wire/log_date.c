@@ -16,8 +16,7 @@ static const char month_names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /* Days since 1970 of the proleptic Gregorian calendar, as in Hinnant's
  * days_from_civil: years begin in March, eras are of 400 years. */
-static int64_t days_since_1970(const struct date *date)
-{
+static int64_t days_since_1970(const struct date *date) {
 	int64_t year = (int64_t)date->year - (date->month <= 2);
 	int64_t era = year / 400, of_era = year % 400;
 	int64_t month = ((int64_t)date->month + 9) % 12;
@@ -27,8 +26,7 @@ static int64_t days_since_1970(const struct date *date)
 }
 
 /* ".123456", ",123", or nothing */
-static void take_fraction(struct cursor *c, struct date *out)
-{
+static void take_fraction(struct cursor *c, struct date *out) {
 	int64_t scale = 100;
 
 	if (left(c) < 2 || (*c->at != '.' && *c->at != ',') || !is_digit(c->at[1]))
@@ -37,8 +35,7 @@ static void take_fraction(struct cursor *c, struct date *out)
 		out->ms += (*c->at - '0') * scale;
 }
 
-static bool take_clock(struct cursor *c, struct date *out)
-{
+static bool take_clock(struct cursor *c, struct date *out) {
 	if (!take_number(c, 23, &out->hour) || !TAKE(c, ":") ||
 	    !take_number(c, 59, &out->minute) || !TAKE(c, ":") ||
 	    !take_number(c, 60, &out->second))
@@ -48,8 +45,7 @@ static bool take_clock(struct cursor *c, struct date *out)
 }
 
 /* "Z", "+01:00", "+0100", or nothing */
-static bool take_zone(struct cursor *c, struct date *out)
-{
+static bool take_zone(struct cursor *c, struct date *out) {
 	bool west = BEGINS(c, "-");
 	uint32_t hours, minutes = 0;
 
@@ -72,22 +68,19 @@ static bool take_zone(struct cursor *c, struct date *out)
 	return true;
 }
 
-static bool take_numeric(struct cursor *c, struct date *out)
-{
+static bool take_numeric(struct cursor *c, struct date *out) {
 	return take_number(c, 9999, &out->year) && out->year >= 1970 && TAKE(c, "-") &&
 	    take_number(c, 12, &out->month) && out->month > 0 && TAKE(c, "-") &&
 	    take_number(c, 31, &out->day) && out->day > 0 && (TAKE(c, "T") || TAKE(c, " ")) &&
 	    take_clock(c, out) && take_zone(c, out);
 }
 
-static void pass_blanks(struct cursor *c)
-{
+static void pass_blanks(struct cursor *c) {
 	while (TAKE(c, " "))
 		;
 }
 
-static bool take_named(struct cursor *c, uint32_t year, struct date *out)
-{
+static bool take_named(struct cursor *c, uint32_t year, struct date *out) {
 	struct cursor ahead;
 	uint32_t told;
 
@@ -115,16 +108,14 @@ static bool take_named(struct cursor *c, uint32_t year, struct date *out)
 	return out->year >= 1970;
 }
 
-static bool take_date(struct cursor c, uint32_t year, struct date *out)
-{
+static bool take_date(struct cursor c, uint32_t year, struct date *out) {
 	*out = (struct date){ .year = 0 };
 	return c.at < c.end && (is_digit(*c.at) ? take_numeric(&c, out) :
 	    take_named(&c, year, out));
 }
 
 /* Seconds since 1970, as journals tell them on demand: of ten digits, and a fraction. */
-static bool take_seconds_since_1970(struct cursor c, int64_t *ms)
-{
+static bool take_seconds_since_1970(struct cursor c, int64_t *ms) {
 	struct date date = { .year = 0 };
 	const char *start = c.at;
 	uint32_t seconds;
@@ -136,8 +127,7 @@ static bool take_seconds_since_1970(struct cursor c, int64_t *ms)
 	return left(&c) > 0 && *c.at == ' ';
 }
 
-bool log_date_read(struct span head, int year, int64_t *ms)
-{
+bool log_date_read(struct span head, int year, int64_t *ms) {
 	struct cursor c = { head.text, head.text + head.length };
 	struct date date;
 	uint32_t priority;

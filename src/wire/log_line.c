@@ -11,15 +11,13 @@
 #define TOKENS_MAX	9	/* "Nov 21 05:48:22.123 2026 host PROGRAM[1]:", with some to spare */
 #define HEADER_MAX	512	/* bytes in which the program stands */
 
-static bool is_program_byte(char c)
-{
+static bool is_program_byte(char c) {
 	return is_letter(c) || is_digit(c) || c == '/' || c == '-' || c == '_' || c == '.' ||
 	    c == '+' || c == '@' || c == '=' || c == '~' || c == '%';
 }
 
 /* The name at the start of `token`, and how long it is. */
-static size_t read_name(struct span token, struct log_line *out)
-{
+static size_t read_name(struct span token, struct log_line *out) {
 	const char *slash = NULL, *at = token.text, *end = token.text + token.length;
 
 	for (; at < end && is_program_byte(*at); at++)
@@ -32,8 +30,7 @@ static size_t read_name(struct span token, struct log_line *out)
 }
 
 /* "NAME/PROGRAM[PID]:", or "NAME/PROGRAM:" where the name has a part before. */
-static bool read_program(struct span token, struct log_line *out)
-{
+static bool read_program(struct span token, struct log_line *out) {
 	struct cursor c = { token.text + read_name(token, out), token.text + token.length };
 	bool numbered;
 
@@ -45,8 +42,7 @@ static bool read_program(struct span token, struct log_line *out)
 }
 
 /* "[NAME/PROGRAM]", as some collectors write it. */
-static bool read_bracketed(struct span token, struct log_line *out)
-{
+static bool read_bracketed(struct span token, struct log_line *out) {
 	struct span inside = { token.text + 1, token.length - 2 };
 
 	return token.length >= 3 && token.text[token.length - 1] == ']' &&
@@ -54,8 +50,7 @@ static bool read_bracketed(struct span token, struct log_line *out)
 	    out->daemon.length < out->program.length;
 }
 
-static struct span next_token(struct cursor *c)
-{
+static struct span next_token(struct cursor *c) {
 	const char *space, *start;
 
 	while (c->at < c->end && *c->at == ' ')
@@ -68,8 +63,7 @@ static struct span next_token(struct cursor *c)
 
 /* "-", or "[NAME KEY="VALUE" ...]" once or more, in whose values a backslash stands before
  * quotes and brackets; and the blank behind it. */
-static bool take_data(struct cursor *c)
-{
+static bool take_data(struct cursor *c) {
 	bool quoted = false;
 
 	if (TAKE(c, "- "))
@@ -90,8 +84,7 @@ static bool take_data(struct cursor *c)
 
 /* RFC 5424, behind "<22>1": DATE HOST PROGRAM PID ID DATA, each "-" where there
  * is none. */
-static bool take_numbered_head(struct cursor *c, struct log_line *out)
-{
+static bool take_numbered_head(struct cursor *c, struct log_line *out) {
 	struct span program, pid;
 	struct cursor number;
 
@@ -109,8 +102,7 @@ static bool take_numbered_head(struct cursor *c, struct log_line *out)
 }
 
 /* Solaris: "[ID 197553 mail.info] " */
-static void pass_message_id(struct cursor *c)
-{
+static void pass_message_id(struct cursor *c) {
 	const char *close;
 
 	if (!BEGINS(c, "[ID "))
@@ -121,8 +113,7 @@ static void pass_message_id(struct cursor *c)
 }
 
 /* "05:48:22:", "2001:db8::": a date or a host, which may end so, too. */
-static bool is_numbers(struct span token)
-{
+static bool is_numbers(struct span token) {
 	for (size_t i = 0; i < token.length; i++)
 		if (!is_digit(token.text[i]) && strchr(":.+-/TZabcdef", token.text[i]) == NULL)
 			return false;
@@ -130,8 +121,7 @@ static bool is_numbers(struct span token)
 }
 
 /* Goes to what the program wrote. */
-static bool take_head(struct cursor *c, struct log_line *out)
-{
+static bool take_head(struct cursor *c, struct log_line *out) {
 	struct cursor head = { c->at, left(c) > HEADER_MAX ? c->at + HEADER_MAX : c->end };
 
 	for (unsigned tokens = 0; tokens < TOKENS_MAX; tokens++) {
@@ -163,8 +153,7 @@ static bool take_head(struct cursor *c, struct log_line *out)
 	return true;
 }
 
-bool log_line_head(const char *line, size_t length, struct log_line *out)
-{
+bool log_line_head(const char *line, size_t length, struct log_line *out) {
 	struct cursor c = { line, line + length };
 
 	/* the end of a line, of somebody else's making */

@@ -7,15 +7,13 @@
 #include "wire/sendmail_log.h"
 
 /* "sendmail", "sendmail-in", "sm-mta", "sm-msp-queue", "sm.mta" */
-static bool is_sendmail(struct span program)
-{
+static bool is_sendmail(struct span program) {
 	struct cursor c = { program.text, program.text + program.length };
 
 	return TAKE(&c, "sendmail") || TAKE(&c, "sm-") || TAKE(&c, "sm.");
 }
 
-enum log_line_kind mail_log_scan(const char *line, size_t length, struct log_line *out)
-{
+enum log_line_kind mail_log_scan(const char *line, size_t length, struct log_line *out) {
 	if (!log_line_head(line, length, out))
 		return out->kind;
 	if (out->daemon.length < out->program.length)

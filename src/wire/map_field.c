@@ -10,13 +10,11 @@
 
 #include <string.h>
 
-static bool is_blank(char c)
-{
+static bool is_blank(char c) {
 	return c == ' ' || c == '\t';
 }
 
-struct map_text map_text_trimmed(const char *text, size_t length)
-{
+struct map_text map_text_trimmed(const char *text, size_t length) {
 	while (length > 0 && is_blank(text[0])) {
 		text++;
 		length--;
@@ -26,13 +24,11 @@ struct map_text map_text_trimmed(const char *text, size_t length)
 	return (struct map_text){ text, length };
 }
 
-bool map_text_is(struct map_text text, const char *word)
-{
+bool map_text_is(struct map_text text, const char *word) {
 	return text.length == strlen(word) && memcmp(text.text, word, text.length) == 0;
 }
 
-struct map_text map_word_next(struct map_text *rest)
-{
+struct map_text map_word_next(struct map_text *rest) {
 	const char *end = memchr(rest->text, ';', rest->length);
 	size_t length = end == NULL ? rest->length : (size_t)(end - rest->text);
 	struct map_text word = map_text_trimmed(rest->text, length);
@@ -44,8 +40,7 @@ struct map_text map_word_next(struct map_text *rest)
 	return word;
 }
 
-bool map_field_next(struct map_text *rest, struct map_field *out)
-{
+bool map_field_next(struct map_text *rest, struct map_field *out) {
 	while (rest->length > 0) {
 		struct map_text all = map_text_trimmed(rest->text, rest->length);
 		struct map_text field = map_word_next(rest);
@@ -63,8 +58,7 @@ bool map_field_next(struct map_text *rest, struct map_field *out)
 	return false;
 }
 
-void map_text_take_first(struct map_text *out, struct map_text value)
-{
+void map_text_take_first(struct map_text *out, struct map_text value) {
 	if (out->text == NULL)
 		*out = value;
 }

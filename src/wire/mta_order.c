@@ -26,13 +26,11 @@ static const char *const failures[] = {
 };
 #define FAILURES ((int)(sizeof(failures) / sizeof(failures[0])))
 
-const char *mta_verb_word(enum mta_verb verb)
-{
+const char *mta_verb_word(enum mta_verb verb) {
 	return verb_words[verb];
 }
 
-bool mta_queue_id_is_sound(const char *text, size_t length)
-{
+bool mta_queue_id_is_sound(const char *text, size_t length) {
 	if (length < QUEUE_ID_LEAST || length > MTA_ORDER_ID_MAX)
 		return false;
 	for (size_t i = 0; i < length; i++) {
@@ -44,8 +42,7 @@ bool mta_queue_id_is_sound(const char *text, size_t length)
 	return true;
 }
 
-size_t mta_order_write(const struct mta_order *order, char out[MTA_ORDER_MAX])
-{
+size_t mta_order_write(const struct mta_order *order, char out[MTA_ORDER_MAX]) {
 	struct control_writer writer;
 
 	control_writer_begin(&writer, out, MTA_ORDER_MAX);
@@ -57,8 +54,7 @@ size_t mta_order_write(const struct mta_order *order, char out[MTA_ORDER_MAX])
 	return control_writer_finish(&writer);
 }
 
-size_t mta_outcome_write(const struct mta_outcome *outcome, char out[MTA_ORDER_MAX])
-{
+size_t mta_outcome_write(const struct mta_outcome *outcome, char out[MTA_ORDER_MAX]) {
 	struct control_writer writer;
 
 	control_writer_begin(&writer, out, MTA_ORDER_MAX);
@@ -73,8 +69,7 @@ size_t mta_outcome_write(const struct mta_outcome *outcome, char out[MTA_ORDER_M
 	return control_writer_finish(&writer);
 }
 
-size_t mta_output_write(unsigned mta, char out[MTA_ORDER_MAX])
-{
+size_t mta_output_write(unsigned mta, char out[MTA_ORDER_MAX]) {
 	struct control_writer writer;
 
 	control_writer_begin(&writer, out, MTA_ORDER_MAX);
@@ -83,8 +78,7 @@ size_t mta_output_write(unsigned mta, char out[MTA_ORDER_MAX])
 	return control_writer_finish(&writer);
 }
 
-static bool take_verb(const char *word, enum mta_verb *verb)
-{
+static bool take_verb(const char *word, enum mta_verb *verb) {
 	for (unsigned i = 0; word != NULL && i < MTA_VERB_COUNT; i++)
 		if (strcmp(word, verb_words[i]) == 0) {
 			*verb = (enum mta_verb)i;
@@ -94,22 +88,19 @@ static bool take_verb(const char *word, enum mta_verb *verb)
 }
 
 static bool take_small(const struct control_frame *frame, const char *key, uint32_t limit,
-    uint32_t *out)
-{
+    uint32_t *out) {
 	const char *text = control_frame_get(frame, key);
 
 	return text != NULL && text_to_u32(text, strlen(text), limit - 1, out);
 }
 
-static bool take_number(const struct control_frame *frame, const char *key, uint64_t *out)
-{
+static bool take_number(const struct control_frame *frame, const char *key, uint64_t *out) {
 	const char *text = control_frame_get(frame, key);
 
 	return text != NULL && text_to_u64(text, out);
 }
 
-static bool take_id(const struct control_frame *frame, char out[MTA_ORDER_ID_MAX + 1])
-{
+static bool take_id(const struct control_frame *frame, char out[MTA_ORDER_ID_MAX + 1]) {
 	const char *text = control_frame_get(frame, "id");
 
 	return text != NULL && mta_queue_id_is_sound(text, strlen(text)) &&
@@ -118,8 +109,7 @@ static bool take_id(const struct control_frame *frame, char out[MTA_ORDER_ID_MAX
 
 /* One frame, and no more than that. */
 static bool take_frame(char *data, size_t length, struct control_frame *frame,
-    const char **why)
-{
+    const char **why) {
 	long used = control_frame_parse(data, length, frame, why);
 
 	if (used >= 0)
@@ -127,14 +117,12 @@ static bool take_frame(char *data, size_t length, struct control_frame *frame,
 	return used > 0 && (size_t)used == length;
 }
 
-static bool bad(const char **why, const char *reason)
-{
+static bool bad(const char **why, const char *reason) {
 	*why = reason;
 	return false;
 }
 
-bool mta_order_parse(char *data, size_t length, struct mta_order *order, const char **why)
-{
+bool mta_order_parse(char *data, size_t length, struct mta_order *order, const char **why) {
 	struct control_frame frame;
 
 	memset(order, 0, sizeof(*order));
@@ -151,8 +139,7 @@ bool mta_order_parse(char *data, size_t length, struct mta_order *order, const c
 	return true;
 }
 
-static bool take_code(const struct control_frame *frame, int *code)
-{
+static bool take_code(const struct control_frame *frame, int *code) {
 	const char *word = control_frame_get(frame, "failed");
 	uint32_t number;
 
@@ -169,8 +156,7 @@ static bool take_code(const struct control_frame *frame, int *code)
 }
 
 bool mta_outcome_parse(char *data, size_t length, struct mta_outcome *outcome,
-    bool *is_output, const char **why)
-{
+    bool *is_output, const char **why) {
 	struct control_frame frame;
 
 	memset(outcome, 0, sizeof(*outcome));

@@ -10,16 +10,14 @@
 
 #include <string.h>
 
-static void drop_final_dot(struct map_text *name)
-{
+static void drop_final_dot(struct map_text *name) {
 	if (name->length > 0 && name->text[name->length - 1] == '.')
 		*name = map_text_trimmed(name->text, name->length - 1);
 }
 
 /* Hosts to be tried in turn have colons between them, as an address in brackets
  * may have. */
-static void keep_first_host(struct map_text *host)
-{
+static void keep_first_host(struct map_text *host) {
 	bool in_brackets = false;
 
 	for (size_t i = 0; i < host->length; i++) {
@@ -34,15 +32,13 @@ static void keep_first_host(struct map_text *host)
 	drop_final_dot(host);
 }
 
-static void drop_brackets(struct map_text *address)
-{
+static void drop_brackets(struct map_text *address) {
 	if (address->length >= 2 && address->text[0] == '<' &&
 	    address->text[address->length - 1] == '>')
 		*address = map_text_trimmed(address->text + 1, address->length - 2);
 }
 
-bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out)
-{
+bool outbound_key_parse(const char *key, size_t length, struct outbound_key *out) {
 	struct map_text rest = { key, length }, address = { NULL, 0 };
 	struct map_text word = map_word_next(&rest);
 	struct client_fields session = { 0 };

@@ -19,27 +19,23 @@
 
 #include "base/text.h"
 
-void policy_parser_reset(struct policy_parser *parser)
-{
+void policy_parser_reset(struct policy_parser *parser) {
 	memset(parser, 0, sizeof(*parser));
 }
 
-static bool is_unknown(const char *value, size_t length)
-{
+static bool is_unknown(const char *value, size_t length) {
 	return length == 0 || (length == 7 && memcmp(value, "unknown", 7) == 0);
 }
 
 static void take_address(struct policy_request *request, const char *value,
-    size_t length, struct address *out, const char *name)
-{
+    size_t length, struct address *out, const char *name) {
 	memset(out, 0, sizeof(*out));
 	if (!is_unknown(value, length) && !address_parse(value, length, out))
 		request->bad_value = name;
 }
 
 static void take_port(struct policy_request *request, const char *value,
-    size_t length, uint16_t *out, const char *name)
-{
+    size_t length, uint16_t *out, const char *name) {
 	uint32_t port = 0;
 
 	if (!is_unknown(value, length) &&
@@ -48,8 +44,7 @@ static void take_port(struct policy_request *request, const char *value,
 	*out = (uint16_t)port;
 }
 
-static enum policy_state state_of(const char *value, size_t length)
-{
+static enum policy_state state_of(const char *value, size_t length) {
 	static const struct {
 		const char *name;
 		size_t length;
@@ -80,19 +75,16 @@ static enum policy_state state_of(const char *value, size_t length)
 #define IS(wanted) (memcmp(name, wanted, sizeof(wanted) - 1) == 0)
 #define LENGTH_OF(name) (sizeof(name) - 1)
 
-static struct policy_span span_of(const char *start, const char *value, size_t length)
-{
+static struct policy_span span_of(const char *start, const char *value, size_t length) {
 	return (struct policy_span){ (uint32_t)(value - start), (uint32_t)length };
 }
 
-static struct policy_span name_of(const char *start, const char *value, size_t length)
-{
+static struct policy_span name_of(const char *start, const char *value, size_t length) {
 	return span_of(start, value, is_unknown(value, length) ? 0 : length);
 }
 
 /* Of a value that is none, 0. */
-static uint64_t number_of(const char *value, size_t length)
-{
+static uint64_t number_of(const char *value, size_t length) {
 	uint64_t number = 0;
 
 	for (size_t i = 0; i < length; i++) {
@@ -108,8 +100,7 @@ static uint64_t number_of(const char *value, size_t length)
 /* One attribute of the request that begins at `start`.  Most are none of ours, which their
  * length alone says of nearly all. */
 static void take(struct policy_request *r, const char *start, const char *name,
-    size_t name_length, const char *value, size_t length)
-{
+    size_t name_length, const char *value, size_t length) {
 	switch (name_length) {
 	case LENGTH_OF("size"):
 		if (IS("size"))
@@ -165,16 +156,14 @@ static void take(struct policy_request *r, const char *start, const char *name,
 }
 
 static long malformed(struct policy_error *error, const char *reason,
-    size_t offset)
-{
+    size_t offset) {
 	error->reason = reason;
 	error->offset = offset;
 	return -1;
 }
 
 /* The request ended at `used`; were there NULs in it since `from`? */
-static bool has_nul(const char *data, size_t from, size_t used, size_t *where)
-{
+static bool has_nul(const char *data, size_t from, size_t used, size_t *where) {
 	const char *nul = memchr(data + from, '\0', used - from);
 
 	if (nul == NULL)
@@ -186,8 +175,7 @@ static bool has_nul(const char *data, size_t from, size_t used, size_t *where)
 #define BLOCK	64	/* bytes that are searched at once: as many as a mask has bits */
 
 /* Which of 16 bytes are `wanted`, as bits. */
-static inline uint64_t find_in_16(const char *bytes, char wanted)
-{
+static inline uint64_t find_in_16(const char *bytes, char wanted) {
 #ifdef __SSE2__
 	return (uint64_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_set1_epi8(wanted),
 	    _mm_loadu_si128((const __m128i *)(const void *)bytes)));
@@ -200,8 +188,7 @@ static inline uint64_t find_in_16(const char *bytes, char wanted)
 #endif
 }
 
-static inline uint64_t find_in_block(const char block[BLOCK], char wanted)
-{
+static inline uint64_t find_in_block(const char block[BLOCK], char wanted) {
 	return find_in_16(block, wanted) | find_in_16(block + 16, wanted) << 16 |
 	    find_in_16(block + 32, wanted) << 32 | find_in_16(block + 48, wanted) << 48;
 }
@@ -209,8 +196,7 @@ static inline uint64_t find_in_block(const char block[BLOCK], char wanted)
 /* The request's last line, which is empty, begins at `at`.  As policy_parser_feed; `fresh`:
  * so much was looked at in earlier calls. */
 static long end_request(const struct policy_parser *parser, const char *data, size_t fresh,
-    size_t at, struct policy_error *error)
-{
+    size_t at, struct policy_error *error) {
 	size_t where;
 
 	if (has_nul(data, fresh, at, &where))
@@ -222,8 +208,7 @@ static long end_request(const struct policy_parser *parser, const char *data, si
 
 /* The lines that end in the block that begins at data[from].  As policy_parser_feed. */
 static long read_block(struct policy_parser *parser, const char *data, size_t fresh,
-    size_t from, const char block[BLOCK], struct policy_error *error)
-{
+    size_t from, const char block[BLOCK], struct policy_error *error) {
 	uint64_t ends = find_in_block(block, '\n'), equals = find_in_block(block, '=');
 	size_t line = parser->line, value = parser->value;
 
@@ -251,8 +236,7 @@ static long read_block(struct policy_parser *parser, const char *data, size_t fr
 }
 
 long policy_parser_feed(struct policy_parser *parser, const char *data,
-    size_t length, struct policy_error *error)
-{
+    size_t length, struct policy_error *error) {
 	size_t limit = length < POLICY_REQUEST_MAX ? length : POLICY_REQUEST_MAX;
 	size_t fresh = parser->seen, where;
 	char rest[BLOCK] = { 0 };
@@ -278,8 +262,7 @@ long policy_parser_feed(struct policy_parser *parser, const char *data,
 }
 
 /* Adds what fits of `text`, tamed, to out[at], leaving two bytes of `size`. */
-static size_t add(char *out, size_t size, size_t at, const char *text)
-{
+static size_t add(char *out, size_t size, size_t at, const char *text) {
 	size_t end = at + strnlen(text, size - 2 - at);
 
 	while (at < end) {
@@ -298,8 +281,7 @@ static size_t add(char *out, size_t size, size_t at, const char *text)
 }
 
 size_t policy_reply_write(char *out, size_t size, const char *action,
-    const char *text)
-{
+    const char *text) {
 	size_t length = add(out, size, 0, "action=");
 
 	length = add(out, size, length, action);

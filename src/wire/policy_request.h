@@ -79,8 +79,7 @@ void policy_parser_reset(struct policy_parser *parser);
 long policy_parser_feed(struct policy_parser *parser, const char *data,
     size_t length, struct policy_error *error);
 
-static inline const char *policy_text(const char *data, struct policy_span span)
-{
+static inline const char *policy_text(const char *data, struct policy_span span) {
 	return data + span.offset;
 }
 

@@ -8,8 +8,7 @@
 #define SECONDS_MAX	999999999
 
 /* "12", "0.02", in milliseconds. */
-static bool take_seconds(struct cursor *c, int64_t *ms)
-{
+static bool take_seconds(struct cursor *c, int64_t *ms) {
 	uint32_t seconds;
 	int64_t scale = 100;
 
@@ -24,8 +23,7 @@ static bool take_seconds(struct cursor *c, int64_t *ms)
 }
 
 /* Short ones are hexadecimal, long ones have no vowels (file_id.h of Postfix). */
-static void take_queue_id(struct cursor *c, struct span *out)
-{
+static void take_queue_id(struct cursor *c, struct span *out) {
 	const char *at = c->at;
 	bool is_short = true, is_long = true;
 	size_t length;
@@ -48,8 +46,7 @@ static void take_queue_id(struct cursor *c, struct span *out)
 
 /* The inside of < >, up to it. A quoted local part may hold anything; else there
  * is nothing in it that only a quoted one could have, but for a blank. */
-static bool take_address(struct cursor *c, struct span *out)
-{
+static bool take_address(struct cursor *c, struct span *out) {
 	const char *start = c->at;
 	bool quoted = false;
 
@@ -74,8 +71,7 @@ static bool take_address(struct cursor *c, struct span *out)
 }
 
 /* Without < >, as anonymizers write it: up to the comma. */
-static bool take_bare_address(struct cursor *c, struct span *out)
-{
+static bool take_bare_address(struct cursor *c, struct span *out) {
 	const char *start = c->at;
 
 	for (; c->at < c->end && *c->at != ','; c->at++) {
@@ -89,16 +85,14 @@ static bool take_bare_address(struct cursor *c, struct span *out)
 	return true;
 }
 
-static bool take_any_address(struct cursor *c, struct span *out)
-{
+static bool take_any_address(struct cursor *c, struct span *out) {
 	return TAKE(c, "<") ? take_address(c, out) : take_bare_address(c, out);
 }
 
 /* "NAME[ADDRESS]" or "NAME[ADDRESS]:PORT", all of it; false: no such thing, but what
  * could be read is set. */
 static bool read_host(struct span text, struct span *name, struct address *address,
-    uint16_t *port)
-{
+    uint16_t *port) {
 	const char *end = text.text + text.length;
 	const char *open = memchr(text.text, '[', text.length);
 	const char *close = open ? memchr(open, ']', (size_t)(end - open)) : NULL;
@@ -118,16 +112,14 @@ static bool read_host(struct span text, struct span *name, struct address *addre
 
 /* --- a delivery ------------------------------------------------------------ */
 
-static bool read_delays(struct cursor *c, struct delivery *d)
-{
+static bool read_delays(struct cursor *c, struct delivery *d) {
 	for (int i = 0; i < 4; i++)
 		if ((i > 0 && !TAKE(c, "/")) || !take_seconds(c, &d->delays_ms[i]))
 			return false;
 	return true;
 }
 
-static enum delivery_status status_of(struct span word)
-{
+static enum delivery_status status_of(struct span word) {
 	static const struct {
 		const char *word;
 		enum delivery_status status;
@@ -150,8 +142,7 @@ static enum delivery_status status_of(struct span word)
 	return DELIVERY_STATUS_OTHER;
 }
 
-static bool read_status(struct cursor *c, struct log_line *line)
-{
+static bool read_status(struct cursor *c, struct log_line *line) {
 	const char *start = c->at;
 	struct delivery *d = &line->delivery;
 
@@ -172,8 +163,7 @@ static bool read_status(struct cursor *c, struct log_line *line)
 }
 
 /* A field between two commas; false: what stands there is no such value. */
-static bool read_field(struct span key, struct cursor value, struct delivery *d)
-{
+static bool read_field(struct span key, struct cursor value, struct delivery *d) {
 	if (SPAN_IS(key, "relay")) {
 		if (d->relay.length > 0)
 			return false;
@@ -193,8 +183,7 @@ static bool read_field(struct span key, struct cursor value, struct delivery *d)
 }
 
 /* ", key=value" each, and status last. */
-static const char *read_fields(struct cursor *c, struct log_line *line)
-{
+static const char *read_fields(struct cursor *c, struct log_line *line) {
 	while (TAKE(c, ", ")) {
 		const char *start = c->at, *comma;
 		struct span key;
@@ -220,8 +209,7 @@ static const char *read_fields(struct cursor *c, struct log_line *line)
 /* Does what looks like the end of the addresses come once more?  Then an address
  * may have ended earlier than we think, or a server's reply plays the same game.  It
  * does not, where no field could stand there: a relay has no blank in it. */
-static bool is_ambiguous(struct cursor c)
-{
+static bool is_ambiguous(struct cursor c) {
 	static const char end_of_addresses[] = ">, relay=";
 	const char *found;
 
@@ -242,8 +230,7 @@ static bool is_ambiguous(struct cursor c)
 /* Does the relay lie behind a network?  lmtp may speak to a socket in a directory:
  * "host[private/lmtp]", or "connect to host[/run/lmtp]: ..." where it did not come
  * so far. */
-static bool is_remote(const struct delivery *d)
-{
+static bool is_remote(const struct delivery *d) {
 	struct cursor c = { d->text.text, d->text.text + d->text.length };
 	const char *open;
 
@@ -256,8 +243,7 @@ static bool is_remote(const struct delivery *d)
 	return !BEGINS(&c, "/") && !BEGINS(&c, "private/") && !BEGINS(&c, "public/");
 }
 
-static enum delivery_agent agent_of(struct span daemon, const struct delivery *d)
-{
+static enum delivery_agent agent_of(struct span daemon, const struct delivery *d) {
 	if (daemon.length >= 4 && memcmp(daemon.text, "smtp", 4) == 0)
 		return AGENT_SMTP;
 	if (SPAN_IS(daemon, "error") || SPAN_IS(daemon, "retry"))
@@ -269,8 +255,7 @@ static enum delivery_agent agent_of(struct span daemon, const struct delivery *d
 	return AGENT_LOCAL;
 }
 
-static void begin(struct log_line *line)
-{
+static void begin(struct log_line *line) {
 	const char *nowhere = line->message.text;
 
 	begin_delivery(&line->delivery, nowhere);
@@ -283,8 +268,7 @@ static void begin(struct log_line *line)
 }
 
 /* Returns NULL, or why it is broken. */
-static const char *read_delivery(struct cursor c, struct log_line *line)
-{
+static const char *read_delivery(struct cursor c, struct log_line *line) {
 	struct delivery *d = &line->delivery;
 	const char *why;
 
@@ -305,8 +289,7 @@ static const char *read_delivery(struct cursor c, struct log_line *line)
 
 /* qmgr gives up: "from=<SENDER>, status=expired, returned to sender", of all that is
  * left of a message. */
-static bool read_expired(struct cursor c, struct log_line *line)
-{
+static bool read_expired(struct cursor c, struct log_line *line) {
 	struct span sender;
 
 	if (!take_any_address(&c, &sender) || !TAKE(&c, ", status="))
@@ -326,8 +309,7 @@ static bool read_expired(struct cursor c, struct log_line *line)
 /* --- sessions -------------------------------------------------------------- */
 
 /* Up to a blank: "NAME[ADDRESS]", perhaps ":PORT" and a colon or a comma. */
-static bool read_client(struct cursor *c, struct log_session *session)
-{
+static bool read_client(struct cursor *c, struct log_session *session) {
 	struct span client = { c->at, 0 };
 	const char *blank = memchr(c->at, ' ', left(c));
 
@@ -344,8 +326,7 @@ static bool read_client(struct cursor *c, struct log_session *session)
 }
 
 /* "... from NAME[ADDRESS]": what stands before is smtpd's own. */
-static bool read_client_behind_from(struct cursor *c, struct log_session *session)
-{
+static bool read_client_behind_from(struct cursor *c, struct log_session *session) {
 	const char *from = FIND(c, " from ");
 
 	if (from == NULL)
@@ -354,8 +335,7 @@ static bool read_client_behind_from(struct cursor *c, struct log_session *sessio
 	return read_client(c, session);
 }
 
-static bool read_smtpd(struct cursor c, struct log_session *out)
-{
+static bool read_smtpd(struct cursor c, struct log_session *out) {
 	if (TAKE(&c, "connect from ")) {
 		out->event = LOG_SESSION_CONNECT;
 		return read_client(&c, out);
@@ -376,8 +356,7 @@ static bool read_smtpd(struct cursor c, struct log_session *out)
 	return false;
 }
 
-static bool read_postscreen(struct cursor c, struct log_session *out)
-{
+static bool read_postscreen(struct cursor c, struct log_session *out) {
 	out->postscreen = true;
 	if (TAKE(&c, "CONNECT from "))
 		out->event = LOG_SESSION_CONNECT;
@@ -393,8 +372,7 @@ static bool read_postscreen(struct cursor c, struct log_session *out)
 	return read_client(&c, out);
 }
 
-static bool read_session(struct cursor c, struct log_line *line)
-{
+static bool read_session(struct cursor c, struct log_line *line) {
 	memset(&line->session, 0, sizeof(line->session));
 	if (SPAN_IS(line->daemon, "smtpd"))
 		return read_smtpd(c, &line->session);
@@ -404,8 +382,7 @@ static bool read_session(struct cursor c, struct log_line *line)
 }
 
 /* "<SENDER>, size=N, nrcpt=N (queue active)"; the sender may hold any of that, too. */
-static bool read_active(struct cursor c, struct log_line *line)
-{
+static bool read_active(struct cursor c, struct log_line *line) {
 	static const char end[] = " (queue active)", size[] = ">, size=";
 	size_t length = (size_t)(c.end - c.at);
 	const char *at;
@@ -421,8 +398,7 @@ static bool read_active(struct cursor c, struct log_line *line)
 	return false;
 }
 
-enum log_line_kind postfix_log_read(struct log_line *line)
-{
+enum log_line_kind postfix_log_read(struct log_line *line) {
 	struct cursor c = { line->message.text, line->message.text + line->message.length };
 
 	take_queue_id(&c, &line->queue_id);
@@ -448,7 +424,6 @@ enum log_line_kind postfix_log_read(struct log_line *line)
 	return line->kind;
 }
 
-enum log_line_kind postfix_log_scan(const char *line, size_t length, struct log_line *out)
-{
+enum log_line_kind postfix_log_scan(const char *line, size_t length, struct log_line *out) {
 	return log_line_head(line, length, out) ? postfix_log_read(out) : out->kind;
 }

@@ -16,15 +16,13 @@
 #define DEPTH_MAX	8
 #define TIME_DIGITS	10	/* more seconds are too many nanoseconds for 64 bits */
 
-static void pass_blanks(struct queue_listed *scan)
-{
+static void pass_blanks(struct queue_listed *scan) {
 	while (scan->at < scan->end && (*scan->at == ' ' || *scan->at == '\t' ||
 	    *scan->at == '\r' || *scan->at == '\n'))
 		scan->at++;
 }
 
-static bool take(struct queue_listed *scan, char c)
-{
+static bool take(struct queue_listed *scan, char c) {
 	pass_blanks(scan);
 	if (scan->at == scan->end || *scan->at != c)
 		return false;
@@ -32,15 +30,13 @@ static bool take(struct queue_listed *scan, char c)
 	return true;
 }
 
-static int hex_value(char c)
-{
+static int hex_value(char c) {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
 	    c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* \uXXXX, behind the u: a byte where it is one, else '?'. */
-static bool take_unicode(struct queue_listed *scan, char *out)
-{
+static bool take_unicode(struct queue_listed *scan, char *out) {
 	int value = 0;
 
 	if (scan->end - scan->at < 4)
@@ -56,8 +52,7 @@ static bool take_unicode(struct queue_listed *scan, char *out)
 	return true;
 }
 
-static bool take_escape(struct queue_listed *scan, char *out)
-{
+static bool take_escape(struct queue_listed *scan, char *out) {
 	static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
 	const char *letter;
 	char c;
@@ -74,8 +69,7 @@ static bool take_escape(struct queue_listed *scan, char *out)
 	return true;
 }
 
-static bool take_text(struct queue_listed *scan, struct span *text)
-{
+static bool take_text(struct queue_listed *scan, struct span *text) {
 	char *out;
 
 	if (!take(scan, '"'))
@@ -96,8 +90,7 @@ static bool take_text(struct queue_listed *scan, struct span *text)
 	return false;
 }
 
-static bool take_number(struct queue_listed *scan, int64_t *number)
-{
+static bool take_number(struct queue_listed *scan, int64_t *number) {
 	unsigned digits = 0;
 
 	pass_blanks(scan);
@@ -111,8 +104,7 @@ static bool take_number(struct queue_listed *scan, int64_t *number)
 }
 
 /* A number or a word. */
-static bool pass_plain(struct queue_listed *scan)
-{
+static bool pass_plain(struct queue_listed *scan) {
 	const char *from = scan->at;
 
 	while (scan->at < scan->end && *scan->at != '\0' && strchr(",]} \t\r\n", *scan->at) == NULL)
@@ -121,8 +113,7 @@ static bool pass_plain(struct queue_listed *scan)
 }
 
 /* Any value; opening brackets are only counted, as whoever prints them closes them. */
-static bool pass_value(struct queue_listed *scan)
-{
+static bool pass_value(struct queue_listed *scan) {
 	struct span text;
 	unsigned depth = 0;
 
@@ -152,19 +143,16 @@ static bool pass_value(struct queue_listed *scan)
 	return true;
 }
 
-static bool is(struct span text, const char *word)
-{
+static bool is(struct span text, const char *word) {
 	return text.length == strlen(word) && memcmp(text.text, word, text.length) == 0;
 }
 
 /* NAME: */
-static bool take_name(struct queue_listed *scan, struct span *name)
-{
+static bool take_name(struct queue_listed *scan, struct span *name) {
 	return take_text(scan, name) && take(scan, ':');
 }
 
-bool queue_list_scan(char *line, size_t length, struct queue_listed *out)
-{
+bool queue_list_scan(char *line, size_t length, struct queue_listed *out) {
 	*out = (struct queue_listed){ .at = line, .end = line + length };
 	if (!take(out, '{'))
 		return false;
@@ -191,8 +179,7 @@ bool queue_list_scan(char *line, size_t length, struct queue_listed *out)
 }
 
 bool queue_list_recipient(struct queue_listed *listed, struct span *address,
-    struct span *reason)
-{
+    struct span *reason) {
 	*address = *reason = (struct span){ "", 0 };
 	(void)take(listed, ',');
 	if (!take(listed, '{'))

@@ -21,22 +21,19 @@ static const char *const end_words[] = {
 };
 #define ENDS	(sizeof(end_words) / sizeof(end_words[0]))
 
-static bool add_id(struct queue_order_ids *ids, const char *id, size_t length)
-{
+static bool add_id(struct queue_order_ids *ids, const char *id, size_t length) {
 	return ids->count < QUEUE_ORDER_IDS_MAX && sendmail_queue_id_is_sound(id, length) &&
 	    text_copy(ids->list[ids->count++], sizeof(ids->list[0]), id, length);
 }
 
-bool queue_order_add_id(struct queue_order_ids *ids, const char *id)
-{
+bool queue_order_add_id(struct queue_order_ids *ids, const char *id) {
 	return add_id(ids, id, strlen(id));
 }
 
 /* --- writing ----------------------------------------------------------------------- */
 
 static void write_ids(struct control_writer *writer, const char *key,
-    const struct queue_order_ids *ids)
-{
+    const struct queue_order_ids *ids) {
 	char text[QUEUE_ORDER_IDS_MAX * (SENDMAIL_QUEUE_ID_MAX + 1) + 1] = "";
 	size_t length = 0;
 
@@ -46,8 +43,7 @@ static void write_ids(struct control_writer *writer, const char *key,
 	control_writer_add(writer, key, "%s", text);
 }
 
-size_t queue_order_write(const struct queue_order *order, char out[QUEUE_ORDER_MAX])
-{
+size_t queue_order_write(const struct queue_order *order, char out[QUEUE_ORDER_MAX]) {
 	struct control_writer writer;
 
 	control_writer_begin(&writer, out, QUEUE_ORDER_MAX);
@@ -64,8 +60,7 @@ size_t queue_order_write(const struct queue_order *order, char out[QUEUE_ORDER_M
 	return control_writer_finish(&writer);
 }
 
-size_t queue_tell_write(const struct queue_tell *tell, char out[QUEUE_ORDER_MAX])
-{
+size_t queue_tell_write(const struct queue_tell *tell, char out[QUEUE_ORDER_MAX]) {
 	struct control_writer writer;
 
 	control_writer_begin(&writer, out, QUEUE_ORDER_MAX);
@@ -97,23 +92,20 @@ size_t queue_tell_write(const struct queue_tell *tell, char out[QUEUE_ORDER_MAX]
 
 /* --- reading ----------------------------------------------------------------------- */
 
-static bool take_number(const struct control_frame *frame, const char *key, uint32_t *out)
-{
+static bool take_number(const struct control_frame *frame, const char *key, uint32_t *out) {
 	const char *text = control_frame_get(frame, key);
 
 	return text != NULL && text_to_u32(text, strlen(text), UINT32_MAX, out);
 }
 
-static bool take_long_number(const struct control_frame *frame, const char *key, uint64_t *out)
-{
+static bool take_long_number(const struct control_frame *frame, const char *key, uint64_t *out) {
 	const char *text = control_frame_get(frame, key);
 
 	return text != NULL && text_to_u64(text, out);
 }
 
 /* For runs.  Sendmail takes each message whose id contains one: "0" would be most of them. */
-static bool take_ids(const char *text, struct queue_order_ids *ids)
-{
+static bool take_ids(const char *text, struct queue_order_ids *ids) {
 	for (;;) {
 		size_t length = strcspn(text, ",");
 
@@ -129,8 +121,7 @@ static bool take_ids(const char *text, struct queue_order_ids *ids)
 
 /* One frame, and no more than that. */
 static bool take_frame(char *data, size_t length, struct control_frame *frame,
-    const char **why)
-{
+    const char **why) {
 	long used = control_frame_parse(data, length, frame, why);
 
 	if (used >= 0)
@@ -138,15 +129,13 @@ static bool take_frame(char *data, size_t length, struct control_frame *frame,
 	return used > 0 && (size_t)used == length;
 }
 
-static bool bad(const char **why, const char *reason)
-{
+static bool bad(const char **why, const char *reason) {
 	*why = reason;
 	return false;
 }
 
 static bool take_run(const struct control_frame *frame, const char *ids,
-    struct queue_order *order, const char **why)
-{
+    struct queue_order *order, const char **why) {
 	uint32_t brief;
 
 	order->verb = QUEUE_ORDER_RUN;
@@ -164,8 +153,7 @@ static bool take_run(const struct control_frame *frame, const char *ids,
 }
 
 bool queue_order_parse(char *data, size_t length, struct queue_order *order,
-    const char **why)
-{
+    const char **why) {
 	struct control_frame frame;
 	const char *name, *ids;
 
@@ -188,8 +176,7 @@ bool queue_order_parse(char *data, size_t length, struct queue_order *order,
 	return true;
 }
 
-static bool take_end(const struct control_frame *frame, struct queue_tell *tell)
-{
+static bool take_end(const struct control_frame *frame, struct queue_tell *tell) {
 	for (unsigned i = 0; i < ENDS; i++)
 		if (take_number(frame, end_words[i], &tell->number)) {
 			tell->how = (enum queue_end)i;
@@ -198,16 +185,14 @@ static bool take_end(const struct control_frame *frame, struct queue_tell *tell)
 	return false;
 }
 
-static bool take_lives(const struct control_frame *frame, struct queue_tell *tell)
-{
+static bool take_lives(const struct control_frame *frame, struct queue_tell *tell) {
 	const char *ids = control_frame_get(frame, "ids");
 
 	return take_number(frame, "directory", &tell->directory) && ids != NULL &&
 	    take_ids(ids, &tell->ids);
 }
 
-bool queue_tell_parse(char *data, size_t length, struct queue_tell *tell, const char **why)
-{
+bool queue_tell_parse(char *data, size_t length, struct queue_tell *tell, const char **why) {
 	struct control_frame frame;
 	bool whole = false;
 

@@ -13,16 +13,14 @@
 #define US_PER_SECOND	1000000
 #define TIME_MAX_S	INT64_C(253402300799)	/* the year 9999 ends */
 
-static bool is_identifier(struct span span)
-{
+static bool is_identifier(struct span span) {
 	for (size_t i = 0; i < span.length; i++)
 		if (span.text[i] <= ' ' || span.text[i] > '~')
 			return false;
 	return span.length > 0 && span.length <= IDENTIFIER_MAX;
 }
 
-static bool is_number(struct span span)
-{
+static bool is_number(struct span span) {
 	for (size_t i = 0; i < span.length; i++)
 		if (!is_digit(span.text[i]))
 			return false;
@@ -30,8 +28,7 @@ static bool is_number(struct span span)
 }
 
 /* "2026-11-26T01:02:03.000004Z ", or "" */
-static int write_date(char *out, size_t size, uint64_t time_us)
-{
+static int write_date(char *out, size_t size, uint64_t time_us) {
 	time_t seconds = (time_t)(time_us / US_PER_SECOND);
 	struct tm utc;
 
@@ -42,8 +39,7 @@ static int write_date(char *out, size_t size, uint64_t time_us)
 	    (unsigned)(time_us % US_PER_SECOND));
 }
 
-static size_t first_line(struct span message)
-{
+static size_t first_line(struct span message) {
 	size_t length = 0;
 
 	while (length < message.length && message.text[length] != '\n' &&
@@ -52,8 +48,7 @@ static size_t first_line(struct span message)
 	return length;
 }
 
-size_t sd_entry_line(const struct sd_entry *entry, char *out, size_t size)
-{
+size_t sd_entry_line(const struct sd_entry *entry, char *out, size_t size) {
 	bool numbered = is_number(entry->pid);
 	size_t length, message = first_line(entry->message);
 
@@ -71,8 +66,7 @@ size_t sd_entry_line(const struct sd_entry *entry, char *out, size_t size)
 }
 
 /* Hexadecimal digits, up to `most`; false: none, or more. */
-static bool take_hex(struct cursor *c, unsigned most, uint64_t *out)
-{
+static bool take_hex(struct cursor *c, unsigned most, uint64_t *out) {
 	unsigned count = 0;
 
 	for (*out = 0; c->at < c->end; c->at++, count++) {
@@ -90,8 +84,7 @@ static bool take_hex(struct cursor *c, unsigned most, uint64_t *out)
 	return count > 0;
 }
 
-bool sd_cursor_read(const char *cursor, uint64_t id[2], uint64_t *number)
-{
+bool sd_cursor_read(const char *cursor, uint64_t id[2], uint64_t *number) {
 	struct cursor c = { cursor, cursor + strlen(cursor) };
 	struct cursor half;
 
@@ -106,8 +99,7 @@ bool sd_cursor_read(const char *cursor, uint64_t id[2], uint64_t *number)
 }
 
 void sd_cursor_write(char out[SD_CURSOR_MAX], const uint64_t id[2], uint64_t number,
-    uint64_t time_us)
-{
+    uint64_t time_us) {
 	snprintf(out, SD_CURSOR_MAX, "s=%016llx%016llx;i=%llx;t=%llx", (unsigned long long)id[0],
 	    (unsigned long long)id[1], (unsigned long long)number, (unsigned long long)time_us);
 }

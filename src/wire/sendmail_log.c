@@ -8,8 +8,7 @@
 #define DAYS_MAX	99999
 
 /* Letters and digits: "e6EKWRO24933", "21QBRGdX006005". */
-static void take_queue_id(struct cursor *c, struct span *out)
-{
+static void take_queue_id(struct cursor *c, struct span *out) {
 	const char *at = c->at;
 	bool numbered = false;
 
@@ -27,8 +26,7 @@ static void take_queue_id(struct cursor *c, struct span *out)
 
 /* Passes over what stands in quotes, comments and < >, where commas do not separate.
  * False: it does not end, or there is a control in it. */
-static bool pass_address(struct cursor *c)
-{
+static bool pass_address(struct cursor *c) {
 	unsigned depth = 0;
 	bool quoted = false, angle = false;
 
@@ -66,8 +64,7 @@ static bool pass_address(struct cursor *c)
 	return false;
 }
 
-static struct span without_brackets(struct span address)
-{
+static struct span without_brackets(struct span address) {
 	const char *open = memchr(address.text, '<', address.length);
 
 	if (open == NULL || address.text[address.length - 1] != '>')
@@ -76,8 +73,7 @@ static struct span without_brackets(struct span address)
 }
 
 /* "A,B,C, ": stands behind the first comma that a blank follows, at the next key. */
-static bool take_recipients(struct cursor *c, struct delivery *d)
-{
+static bool take_recipients(struct cursor *c, struct delivery *d) {
 	const char *start = c->at;
 
 	d->recipients = 0;
@@ -106,8 +102,7 @@ static bool take_recipients(struct cursor *c, struct delivery *d)
 
 /* --- fields ---------------------------------------------------------------- */
 
-static bool take_two_digits(struct cursor *c, int64_t *out)
-{
+static bool take_two_digits(struct cursor *c, int64_t *out) {
 	if (left(c) < 2 || !is_digit(c->at[0]) || !is_digit(c->at[1]))
 		return false;
 	*out = (c->at[0] - '0') * 10 + (c->at[1] - '0');
@@ -116,8 +111,7 @@ static bool take_two_digits(struct cursor *c, int64_t *out)
 }
 
 /* "00:04:57", "1+03:11:17" with days */
-static bool read_interval(struct cursor c, int64_t *ms)
-{
+static bool read_interval(struct cursor c, int64_t *ms) {
 	struct cursor ahead = c;
 	uint32_t days = 0;
 	int64_t hours, minutes, seconds;
@@ -134,8 +128,7 @@ static bool read_interval(struct cursor c, int64_t *ms)
 }
 
 /* "HOST. [ADDRESS]", "[ADDRESS] [ADDRESS]", or "HOST" where nobody was reached. */
-static bool read_relay(struct delivery *d)
-{
+static bool read_relay(struct delivery *d) {
 	const char *end = d->relay.text + d->relay.length;
 	struct span name = d->relay;
 
@@ -159,8 +152,7 @@ static bool read_relay(struct delivery *d)
 }
 
 /* A field before reply= and stat=; false: it has no value of its kind. */
-static bool read_field(struct span key, struct cursor value, struct delivery *d)
-{
+static bool read_field(struct span key, struct cursor value, struct delivery *d) {
 	if (SPAN_IS(key, "delay"))
 		return read_interval(value, &d->delay_ms);
 	if (SPAN_IS(key, "xdelay"))
@@ -176,8 +168,7 @@ static bool read_field(struct span key, struct cursor value, struct delivery *d)
 }
 
 /* The address that controls them is as free as the recipients. */
-static bool pass_controller(struct cursor *c)
-{
+static bool pass_controller(struct cursor *c) {
 	if (!pass_address(c) || left(c) < 2 || c->at[1] != ' ')
 		return false;
 	c->at += 2;
@@ -186,8 +177,7 @@ static bool pass_controller(struct cursor *c)
 
 /* Do fields that stand once come again, in a text that somebody else wrote?  Then that
  * text may begin earlier than we think. */
-static bool is_ambiguous(struct span text)
-{
+static bool is_ambiguous(struct span text) {
 	struct cursor c = { text.text, text.text + text.length };
 	const char *comma;
 
@@ -199,8 +189,7 @@ static bool is_ambiguous(struct span text)
 	return false;
 }
 
-static bool equal_ignoring_case(const char *a, const char *lower, size_t length)
-{
+static bool equal_ignoring_case(const char *a, const char *lower, size_t length) {
 	for (size_t i = 0; i < length; i++)
 		if (((unsigned char)a[i] | 0x20) != (unsigned char)lower[i])
 			return false;
@@ -210,8 +199,7 @@ static bool equal_ignoring_case(const char *a, const char *lower, size_t length)
 	equal_ignoring_case((span).text, lower, sizeof(lower) - 1))
 
 /* stat= for what it says of the attempt, dsn= for the rest. */
-static enum delivery_status status_of(const struct delivery *d)
-{
+static enum delivery_status status_of(const struct delivery *d) {
 	if (STATUS_BEGINS(d->text, "sent"))
 		return d->dsn[0] == 4 ? DELIVERY_DEFERRED :
 		    d->dsn[0] == 5 ? DELIVERY_BOUNCED : DELIVERY_SENT;
@@ -225,8 +213,7 @@ static enum delivery_status status_of(const struct delivery *d)
 	return DELIVERY_BOUNCED;
 }
 
-static struct span first_word(struct span text)
-{
+static struct span first_word(struct span text) {
 	const char *at = text.text, *end = text.text + text.length;
 
 	while (at < end && *at != ' ' && *at != ':')
@@ -234,8 +221,7 @@ static struct span first_word(struct span text)
 	return span_of(text.text, at);
 }
 
-static const char *read_stat(struct cursor *c, struct log_line *line)
-{
+static const char *read_stat(struct cursor *c, struct log_line *line) {
 	struct delivery *d = &line->delivery;
 
 	d->text = span_of(c->at, c->end);
@@ -249,8 +235,7 @@ static const char *read_stat(struct cursor *c, struct log_line *line)
 }
 
 /* "key=value, " each, then reply= and stat=. */
-static const char *read_fields(struct cursor *c, struct log_line *line)
-{
+static const char *read_fields(struct cursor *c, struct log_line *line) {
 	struct delivery *d = &line->delivery;
 
 	for (;;) {
@@ -287,8 +272,7 @@ static const char *read_fields(struct cursor *c, struct log_line *line)
 
 /* Mailers of sendmail.cf that end on this host; what has an address was remote,
  * whatever its name. */
-static enum delivery_agent agent_of(const struct delivery *d)
-{
+static enum delivery_agent agent_of(const struct delivery *d) {
 	static const char *const local[] = { "local", "prog", "*file*", "*include*", "procmail",
 		"cyrus", "cyrusv2", "cyrusbb", "uucp", "suucp", "uucp-old", "uucp-new", "error",
 		"discard", "bitbucket", "maildrop", "dovecot", "mailman", "phquery", "fax", "mail11" };
@@ -306,8 +290,7 @@ static enum delivery_agent agent_of(const struct delivery *d)
 	return AGENT_SMTP;
 }
 
-static const char *read_delivery(struct cursor c, struct log_line *line)
-{
+static const char *read_delivery(struct cursor c, struct log_line *line) {
 	struct delivery *d = &line->delivery;
 	const char *why;
 
@@ -327,8 +310,7 @@ static const char *read_delivery(struct cursor c, struct log_line *line)
 /* --- sessions -------------------------------------------------------------- */
 
 /* "NAME [ADDRESS]", "[ADDRESS]", "root@localhost" and what follows a blank. */
-static bool read_client(struct span text, struct log_session *out)
-{
+static bool read_client(struct span text, struct log_session *out) {
 	const char *end = text.text + text.length;
 	const char *open = memchr(text.text, '[', text.length);
 	const char *close = open ? memchr(open, ']', (size_t)(end - open)) : NULL;
@@ -340,8 +322,7 @@ static bool read_client(struct span text, struct log_session *out)
 	return memchr(out->name.text, ' ', out->name.length) == NULL;
 }
 
-static bool read_session(struct cursor c, struct log_line *line)
-{
+static bool read_session(struct cursor c, struct log_line *line) {
 	static const char lost[] = "lost input channel from ", idle[] = " did not issue ";
 	struct log_session *out = &line->session;
 	const char *end;
@@ -361,8 +342,7 @@ static bool read_session(struct cursor c, struct log_line *line)
 	return end != NULL && read_client(span_of(c.at, end), out);
 }
 
-enum log_line_kind sendmail_log_read(struct log_line *line)
-{
+enum log_line_kind sendmail_log_read(struct log_line *line) {
 	struct cursor c = { line->message.text, line->message.text + line->message.length };
 
 	take_queue_id(&c, &line->queue_id);
@@ -378,7 +358,6 @@ enum log_line_kind sendmail_log_read(struct log_line *line)
 	return line->kind;
 }
 
-enum log_line_kind sendmail_log_scan(const char *line, size_t length, struct log_line *out)
-{
+enum log_line_kind sendmail_log_scan(const char *line, size_t length, struct log_line *out) {
 	return log_line_head(line, length, out) ? sendmail_log_read(out) : out->kind;
 }

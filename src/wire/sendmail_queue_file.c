@@ -29,16 +29,14 @@ enum state {
 #define HEADER_KIND	'H'
 #define END_KIND	'.'
 
-void sendmail_queue_begin(struct sendmail_queue_reader *reader)
-{
+void sendmail_queue_begin(struct sendmail_queue_reader *reader) {
 	memset(reader, 0, offsetof(struct sendmail_queue_reader, sender_text));
 	reader->state = AT_LINE;
 	reader->sender.text = reader->sender_text;
 }
 
 void sendmail_queue_resume(struct sendmail_queue_reader *reader,
-    const struct sendmail_message *message, uint64_t place, unsigned line)
-{
+    const struct sendmail_message *message, uint64_t place, unsigned line) {
 	struct sendmail_message same = *message;
 
 	sendmail_queue_begin(reader);
@@ -48,22 +46,19 @@ void sendmail_queue_resume(struct sendmail_queue_reader *reader,
 	reader->has_made = true;
 }
 
-static enum sendmail_queue_step bad(struct sendmail_queue_reader *reader, const char *fault)
-{
+static enum sendmail_queue_step bad(struct sendmail_queue_reader *reader, const char *fault) {
 	reader->state = BAD;
 	reader->fault = fault;
 	return SENDMAIL_QUEUE_BAD;
 }
 
-static bool is_wanted(const struct sendmail_queue_reader *reader, char kind)
-{
+static bool is_wanted(const struct sendmail_queue_reader *reader, char kind) {
 	return kind == HEADER_KIND ? !reader->has_received :
 	    kind != '\0' && strchr("VTKNPqSR.", kind) != NULL;
 }
 
 /* All of the line behind its kind is a number. */
-static bool number_of(const struct sendmail_queue_reader *reader, int64_t *out)
-{
+static bool number_of(const struct sendmail_queue_reader *reader, int64_t *out) {
 	struct cursor c = { reader->text + 1, reader->text + reader->length };
 	bool negative = TAKE(&c, "-");
 	int64_t number = 0;
@@ -79,8 +74,7 @@ static bool number_of(const struct sendmail_queue_reader *reader, int64_t *out)
 	return true;
 }
 
-static bool count_of(const struct sendmail_queue_reader *reader, uint32_t *out)
-{
+static bool count_of(const struct sendmail_queue_reader *reader, uint32_t *out) {
 	int64_t number;
 
 	if (!number_of(reader, &number) || number < 0 || number > UINT32_MAX)
@@ -89,14 +83,12 @@ static bool count_of(const struct sendmail_queue_reader *reader, uint32_t *out)
 	return true;
 }
 
-static bool is_blank(char c)
-{
+static bool is_blank(char c) {
 	return c == ' ' || c == '\t';
 }
 
 /* "<b@example.org>" */
-static struct span address_in(const char *start, const char *end)
-{
+static struct span address_in(const char *start, const char *end) {
 	while (start < end && is_blank(*start))
 		start++;
 	while (start < end && is_blank(end[-1]))
@@ -108,8 +100,7 @@ static struct span address_in(const char *start, const char *end)
 	return span_of(start, end);
 }
 
-static bool is_clean(struct span text)
-{
+static bool is_clean(struct span text) {
 	for (size_t i = 0; i < text.length; i++)
 		if (is_control(text.text[i]))
 			return false;
@@ -118,8 +109,7 @@ static bool is_clean(struct span text)
 
 /* "RPFD:<b@example.org>" */
 static enum sendmail_queue_step take_recipient(struct sendmail_queue_reader *reader,
-    struct sendmail_recipient *out)
-{
+    struct sendmail_recipient *out) {
 	const char *end = reader->text + reader->length;
 	const char *colon = memchr(reader->text, ':', reader->length);
 
@@ -134,8 +124,7 @@ static enum sendmail_queue_step take_recipient(struct sendmail_queue_reader *rea
 	return SENDMAIL_QUEUE_RECIPIENT;
 }
 
-static void take_sender(struct sendmail_queue_reader *reader)
-{
+static void take_sender(struct sendmail_queue_reader *reader) {
 	struct span sender = address_in(reader->text + 1, reader->text + reader->length);
 
 	if (sender.length >= sizeof(reader->sender_text))
@@ -146,8 +135,7 @@ static void take_sender(struct sendmail_queue_reader *reader)
 
 /* "H??Received: from client by host with ESMTP id 6AR1RQPP000151; date": Sendmail's own header
  * stands before all that the sender wrote. */
-static void take_header(struct sendmail_queue_reader *reader)
-{
+static void take_header(struct sendmail_queue_reader *reader) {
 	static const char name[] = "Received:", mark[] = "id";
 	const char *at = reader->text + 1, *end = reader->text + reader->length, *word;
 
@@ -181,8 +169,7 @@ static void take_header(struct sendmail_queue_reader *reader)
 	*reader->origin = '\0';
 }
 
-static enum sendmail_queue_step take_version(struct sendmail_queue_reader *reader)
-{
+static enum sendmail_queue_step take_version(struct sendmail_queue_reader *reader) {
 	struct sendmail_message *message = &reader->message;
 
 	if (!count_of(reader, &message->version))
@@ -192,8 +179,7 @@ static enum sendmail_queue_step take_version(struct sendmail_queue_reader *reade
 	return SENDMAIL_QUEUE_MORE;
 }
 
-static enum sendmail_queue_step take_end(struct sendmail_queue_reader *reader)
-{
+static enum sendmail_queue_step take_end(struct sendmail_queue_reader *reader) {
 	if (reader->length != 1)
 		return bad(reader, "data follows the point");
 	if (!reader->has_made)
@@ -204,8 +190,7 @@ static enum sendmail_queue_step take_end(struct sendmail_queue_reader *reader)
 
 /* The line in text is whole.  MORE: it was no recipient. */
 static enum sendmail_queue_step take_line(struct sendmail_queue_reader *reader,
-    struct sendmail_recipient *recipient)
-{
+    struct sendmail_recipient *recipient) {
 	struct sendmail_message *message = &reader->message;
 	char kind = reader->length > 0 ? reader->text[0] : '\0';
 
@@ -243,8 +228,7 @@ static enum sendmail_queue_step take_line(struct sendmail_queue_reader *reader,
 	}
 }
 
-static void keep(struct sendmail_queue_reader *reader, const char *data, size_t length)
-{
+static void keep(struct sendmail_queue_reader *reader, const char *data, size_t length) {
 	size_t room = sizeof(reader->text) - reader->length;
 
 	if (length > room) {
@@ -256,8 +240,7 @@ static void keep(struct sendmail_queue_reader *reader, const char *data, size_t 
 }
 
 /* A new line begins with `kind`. */
-static enum sendmail_queue_step begin_line(struct sendmail_queue_reader *reader, char kind)
-{
+static enum sendmail_queue_step begin_line(struct sendmail_queue_reader *reader, char kind) {
 	reader->line++;
 	reader->length = 0;
 	reader->is_long = false;
@@ -268,8 +251,7 @@ static enum sendmail_queue_step begin_line(struct sendmail_queue_reader *reader,
 }
 
 /* Takes what belongs to the line that is being read. */
-static void take_bytes(struct sendmail_queue_reader *reader, const char **data, size_t *length)
-{
+static void take_bytes(struct sendmail_queue_reader *reader, const char **data, size_t *length) {
 	const char *newline = memchr(*data, '\n', *length);
 	size_t used = newline == NULL ? *length : (size_t)(newline - *data);
 
@@ -288,8 +270,7 @@ static void take_bytes(struct sendmail_queue_reader *reader, const char **data, 
 
 /* The line before is whole, or goes on. */
 static enum sendmail_queue_step at_line(struct sendmail_queue_reader *reader, char next,
-    struct sendmail_recipient *recipient)
-{
+    struct sendmail_recipient *recipient) {
 	enum sendmail_queue_step step = SENDMAIL_QUEUE_MORE;
 
 	if (reader->line > 0 && is_blank(next)) {
@@ -306,8 +287,7 @@ static enum sendmail_queue_step at_line(struct sendmail_queue_reader *reader, ch
 }
 
 enum sendmail_queue_step sendmail_queue_next(struct sendmail_queue_reader *reader,
-    const char **data, size_t *length, struct sendmail_recipient *recipient)
-{
+    const char **data, size_t *length, struct sendmail_recipient *recipient) {
 	enum sendmail_queue_step step;
 
 	while (*length > 0) {
@@ -329,8 +309,7 @@ enum sendmail_queue_step sendmail_queue_next(struct sendmail_queue_reader *reade
 	return reader->state == BAD ? SENDMAIL_QUEUE_BAD : SENDMAIL_QUEUE_MORE;
 }
 
-enum sendmail_queue_step sendmail_queue_finish(struct sendmail_queue_reader *reader)
-{
+enum sendmail_queue_step sendmail_queue_finish(struct sendmail_queue_reader *reader) {
 	struct sendmail_recipient recipient;
 
 	if (reader->state == BAD)
@@ -344,8 +323,7 @@ enum sendmail_queue_step sendmail_queue_finish(struct sendmail_queue_reader *rea
 	return bad(reader, "it ends too early");
 }
 
-bool sendmail_queue_id_is_sound(const char *text, size_t length)
-{
+bool sendmail_queue_id_is_sound(const char *text, size_t length) {
 	if (length < 1 || length > SENDMAIL_QUEUE_ID_MAX)
 		return false;
 	for (size_t i = 0; i < length; i++)
@@ -354,8 +332,7 @@ bool sendmail_queue_id_is_sound(const char *text, size_t length)
 	return true;
 }
 
-bool sendmail_queue_is_name(const char *name)
-{
+bool sendmail_queue_is_name(const char *name) {
 	return name[0] == 'q' && name[1] == 'f' &&
 	    sendmail_queue_id_is_sound(name + 2, strlen(name + 2));
 }

@@ -16,8 +16,7 @@
 
 #include "base/diag.h"
 
-static long malformed(struct socketmap_error *error, const char *reason, size_t offset)
-{
+static long malformed(struct socketmap_error *error, const char *reason, size_t offset) {
 	error->reason = reason;
 	error->offset = offset;
 	return -1;
@@ -25,8 +24,7 @@ static long malformed(struct socketmap_error *error, const char *reason, size_t 
 
 /* The head "LENGTH:".  Returns its bytes, 0: not all there, -1. */
 static long parse_head(const char *data, size_t length, size_t *content,
-    struct socketmap_error *error)
-{
+    struct socketmap_error *error) {
 	size_t value = 0, at;
 
 	for (at = 0; at < length && data[at] >= '0' && data[at] <= '9'; at++) {
@@ -47,8 +45,7 @@ static long parse_head(const char *data, size_t length, size_t *content,
 }
 
 long socketmap_parse(const char *data, size_t length,
-    struct socketmap_request *request, struct socketmap_error *error)
-{
+    struct socketmap_request *request, struct socketmap_error *error) {
 	size_t content, there, at;
 	long head = parse_head(data, length, &content, error);
 	const char *text, *found;
@@ -76,8 +73,7 @@ long socketmap_parse(const char *data, size_t length,
 }
 
 /* Digits of a number below 10,000, without a format: the text goes in front. */
-static size_t write_length(char *out, size_t value)
-{
+static size_t write_length(char *out, size_t value) {
 	size_t digits = 1, rest = value;
 
 	while (rest >= 10) {
@@ -90,8 +86,7 @@ static size_t write_length(char *out, size_t value)
 }
 
 size_t socketmap_reply(char out[SOCKETMAP_REPLY_MAX], enum socketmap_status status,
-    const char *text)
-{
+    const char *text) {
 	static const char *const words[] = {
 		[SOCKETMAP_OK] = "OK ",
 		[SOCKETMAP_NOTFOUND] = "NOTFOUND ",

@@ -9,8 +9,7 @@
 #define PRIORITY_MAX	191
 #define NAME_MAX_5424	48
 
-static struct span next_field(struct cursor *c)
-{
+static struct span next_field(struct cursor *c) {
 	const char *start = c->at, *space = memchr(start, ' ', left(c));
 
 	c->at = space == NULL ? c->end : space + 1;
@@ -18,8 +17,7 @@ static struct span next_field(struct cursor *c)
 }
 
 /* [ID NAME="VALUE" ...][...], where \ takes the next byte out of its meaning. */
-static bool pass_elements(struct cursor *c)
-{
+static bool pass_elements(struct cursor *c) {
 	while (TAKE(c, "[")) {
 		bool quoted = false;
 
@@ -36,22 +34,19 @@ static bool pass_elements(struct cursor *c)
 	return TAKE(c, " ") || c->at == c->end;
 }
 
-static bool is_name(struct span field, size_t max)
-{
+static bool is_name(struct span field, size_t max) {
 	for (size_t i = 0; i < field.length; i++)
 		if (field.text[i] <= ' ' || field.text[i] > '~')
 			return false;
 	return field.length > 0 && field.length <= max;
 }
 
-static char *put(char *to, const char *text, size_t length)
-{
+static char *put(char *to, const char *text, size_t length) {
 	memcpy(to, text, length);
 	return to + length;
 }
 
-static bool is_date(struct span field)
-{
+static bool is_date(struct span field) {
 	for (size_t i = 0; i < field.length; i++)
 		if (!is_digit(field.text[i]) && memchr("-:.+TZ", field.text[i], 6) == NULL)
 			return false;
@@ -59,8 +54,7 @@ static bool is_date(struct span field)
 }
 
 /* DATE HOST NAME PID ID DATA MESSAGE -> "DATE NAME[PID]: MESSAGE" */
-static bool rewrite(struct cursor *c, char *scratch, struct span *out)
-{
+static bool rewrite(struct cursor *c, char *scratch, struct span *out) {
 	struct span date = next_field(c), host = next_field(c), name = next_field(c);
 	struct span pid = next_field(c), id = next_field(c);
 	char *to = scratch;
@@ -86,8 +80,7 @@ static bool rewrite(struct cursor *c, char *scratch, struct span *out)
 }
 
 /* Cuts at the first newline or NUL; false: there is more than the frame's end behind it. */
-static bool cut(struct cursor *c)
-{
+static bool cut(struct cursor *c) {
 	const char *at = c->at, *behind;
 
 	while (at < c->end && *at != '\n' && *at != '\0')
@@ -101,8 +94,7 @@ static bool cut(struct cursor *c)
 }
 
 bool syslog_frame_read(const char *datagram, size_t length, char *scratch,
-    struct span *out, const char **why)
-{
+    struct span *out, const char **why) {
 	struct cursor c = { datagram, datagram + length };
 	uint32_t priority;
 	bool whole;

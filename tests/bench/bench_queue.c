@@ -11,12 +11,6 @@
  * With an argument: 20,000 instead of 1,000,000, to see that it works.  With "serve" and a path:
  * 1,000,000 are served there for posternctl -s unix:PATH, until the process is ended.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -37,7 +31,7 @@
 #define FEW		100000u
 #define DOMAINS		50000u
 #define HOUR_NS		(3600 * NS_PER_SECOND)
-#define CONFIGURATION	"classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1000; } );\n" \
+#define CONFIGURATION	"classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1000; } );\n" \
 	"mta = ( { name = \"out\"; kind = \"sendmail\"; user = \"root\"; } );\n"
 
 static struct site site;
@@ -45,19 +39,16 @@ static struct queue *queue;
 static char place[PATH_MAX];
 static uint64_t told;
 
-static void give_up(const char *what)
-{
+static void give_up(const char *what) {
 	fprintf(stderr, "bench_queue: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
-static double ms_since(int64_t start_ns)
-{
+static double ms_since(int64_t start_ns) {
 	return (double)(clock_now_ns() - start_ns) / 1e6;
 }
 
-static uint64_t resident_bytes(void)
-{
+static uint64_t resident_bytes(void) {
 	FILE *file = fopen("/proc/self/statm", "r");
 	unsigned long all = 0, resident = 0;
 
@@ -70,30 +61,25 @@ static uint64_t resident_bytes(void)
 
 /* --- the queue ---------------------------------------------------------------------- */
 
-static void read_again(void *context, unsigned mta, unsigned directory, const char *id)
-{
+static void read_again(void *context, unsigned mta, unsigned directory, const char *id) {
 	(void)context, (void)mta, (void)directory, (void)id;
 }
 
 static void read_more(void *context, unsigned mta, unsigned directory, const char *id,
-    uint64_t at)
-{
+    uint64_t at) {
 	(void)context, (void)mta, (void)directory, (void)id, (void)at;
 }
 
-static void has_room(void *context, uint32_t most)
-{
+static void has_room(void *context, uint32_t most) {
 	(void)context, (void)most;
 }
 
-static void turn(void)
-{
+static void turn(void) {
 	engine_heartbeat(site.engine, clock_now_ns());
 	(void)queue_turn(queue, clock_now_ns());
 }
 
-static void begin(void)
-{
+static void begin(void) {
 	static const struct queue_calls calls = { read_again, read_more, has_room, NULL };
 	static const struct queue_journal_directory directory = { 0, "out",
 		"/var/spool/mqueue/q1" };
@@ -115,8 +101,7 @@ static void begin(void)
 }
 
 /* Its file was read: it has been tried for some time, now for the last time. */
-static void read_one(uint32_t number)
-{
+static void read_one(uint32_t number) {
 	int64_t now_ns = clock_now_ns();
 	struct queue_file file = { .stamp = number + 1, .inode = number + 1,
 		.arrival_ns = now_ns - HOUR_NS, .tried_ns = now_ns, .tries = 5, .recipients = 1,
@@ -133,8 +118,7 @@ static void read_one(uint32_t number)
 	queue_read_end(&reading, true, 0, now_ns);
 }
 
-static void fill(uint32_t from, uint32_t to)
-{
+static void fill(uint32_t from, uint32_t to) {
 	for (uint32_t i = from; i < to; i++) {
 		read_one(i);
 		if (i % 256 == 0)
@@ -145,22 +129,19 @@ static void fill(uint32_t from, uint32_t to)
 
 /* --- what is measured ------------------------------------------------------------------ */
 
-static bool count_row(void *context, const struct queue_row *row)
-{
+static bool count_row(void *context, const struct queue_row *row) {
 	(void)context, (void)row;
 	told++;
 	return true;
 }
 
-static bool count_destination(void *context, const struct queue_destination_row *row)
-{
+static bool count_destination(void *context, const struct queue_destination_row *row) {
 	(void)context;
 	told += row->messages;
 	return true;
 }
 
-static void list(const char *word, bool sums_up, uint32_t count)
-{
+static void list(const char *word, bool sums_up, uint32_t count) {
 	int64_t start_ns = clock_now_ns();
 	struct queue_journal_list *journal = queue_journal_list_open(queue, sums_up);
 	double longest = 0;
@@ -184,8 +165,7 @@ static void list(const char *word, bool sums_up, uint32_t count)
 		give_up("not all were told");
 }
 
-static void measure(uint32_t count)
-{
+static void measure(uint32_t count) {
 	uint64_t before;
 	struct queue_journal_view view;
 
@@ -206,14 +186,12 @@ static void measure(uint32_t count)
 
 /* --- for posternctl -------------------------------------------------------------------- */
 
-static void on_turn(evutil_socket_t fd, short what, void *context)
-{
+static void on_turn(evutil_socket_t fd, short what, void *context) {
 	(void)fd, (void)what, (void)context;
 	turn();
 }
 
-static void serve(const char *path, uint32_t count)
-{
+static void serve(const char *path, uint32_t count) {
 	static const struct timeval tenth = { .tv_usec = 100000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct event_base *base = event_base_new();
@@ -235,8 +213,7 @@ static void serve(const char *path, uint32_t count)
 	event_base_dispatch(base);
 }
 
-static void remove_place(void)
-{
+static void remove_place(void) {
 	DIR *directory = opendir(place);
 	const struct dirent *entry;
 
@@ -247,8 +224,7 @@ static void remove_place(void)
 	closedir(directory);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	const char *parent = getenv("TMPDIR");
 
 	snprintf(place, sizeof(place), "%s/postern-queue.XXXXXX",

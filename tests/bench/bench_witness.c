@@ -415,7 +415,7 @@ int main(int argc, char **argv) {
 	server = start(serve, listener);
 	site_open(&site, 65536, "witness = { ports = [ 20125 ]; }; "
 	    "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 2000000; inbound = 2000000; } );");
+	    "hold_at = 2000000; refuse_at = 2000000; } );");
 	table = open_table();
 	dumps(table, "none", 0);
 	for (uint32_t i = 0; i < PRESENT; i++)

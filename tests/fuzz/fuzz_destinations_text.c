@@ -17,7 +17,7 @@
 #include "segment/states.h"
 #include "tests/unit/site.h"
 
-#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 100; } );"
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 100; } );"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,8 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	size_t room = size + SYSLOG_HEAD_MAX;
 	char *datagram = malloc(size ? size : 1), *scratch = malloc(room);
 	const char *why;

@@ -4,11 +4,7 @@
 #ifndef TESTS_UNIT_MESSAGES_WORLD_H
 #define TESTS_UNIT_MESSAGES_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "base/clock.h"
 #include "journal/messages.h"

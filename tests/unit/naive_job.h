@@ -69,8 +69,7 @@ struct naive_taken {
 };
 typedef void naive_read_fn(void *context, int message, int most);
 
-static inline int naive_job_of(int message, int transport)
-{
+static inline int naive_job_of(int message, int transport) {
 	return message * NAIVE_TRANSPORTS + transport;
 }
 void naive_begin(struct naive *naive, const struct pool_settings *pool);

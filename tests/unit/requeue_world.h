@@ -280,6 +280,4 @@ static inline void counts_are(uint32_t waiting, uint32_t due, uint32_t handed_ou
 	assert_int_equal(counts.out, handed_out);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 #endif

@@ -3,10 +3,7 @@
 #ifndef TESTS_STATES_SITE_H
 #define TESTS_STATES_SITE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,7 +14,7 @@
 #include "site.h"
 #include "tests/unit/states_forget.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
 
