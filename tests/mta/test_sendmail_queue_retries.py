@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """Real Sendmail, whose queue Postern runs: what failed waits in the journal, not in memory, and its
-runners bring it when it is due, also after kill -9 in the middle.  posternctl queue lists it
+runners bring it when it is due, also after kill -9 in the middle.  posternctl sendmail queue lists it
 all the time."""
 import json
 import os
@@ -60,18 +60,18 @@ def retried(test, world, recipients):
 def listed(test, world, recipients):
     """Wherever it is."""
     site = [who for who in recipients if who.endswith("@" + NAMES[0])]
-    rows = world.postern.ask("queue")
-    test.equal(len(rows), MESSAGES, "posternctl queue lists all of them")
+    rows = world.postern.ask("sendmail", "queue")
+    test.equal(len(rows), MESSAGES, "posternctl sendmail queue lists all of them")
     test.equal({row["destination"] for row in rows}, set(NAMES), "by destination")
     test.equal([row["destination"] for row in rows], sorted(row["destination"] for row in rows), "in its order")
     test.check(all(row["until"] is None or 0 < row["until"] <= MOST for row in rows) and
                any(row["wait"] == "retry" for row in rows) and all(row["tries"] >= 1 for row in rows),
                "with its tries, and when it is tried again")
-    test.equal(len(world.postern.ask("queue", NAMES[0])), len(site), "the same for one destination")
-    of_sites = world.postern.ask("queue", "--destinations")
+    test.equal(len(world.postern.ask("sendmail", "queue", NAMES[0])), len(site), "the same for one destination")
+    of_sites = world.postern.ask("sendmail", "queue", "--destinations")
     test.equal({row["destination"]: row["messages"] for row in of_sites},
                Counter(who.partition("@")[2] for who in recipients), "and summed up")
-    test.equal(len(world.postern.command("queue", json_output=False).stdout.splitlines()), 1 + MESSAGES,
+    test.equal(len(world.postern.command("sendmail", "queue", json_output=False).stdout.splitlines()), 1 + MESSAGES,
                "and as text")
 
 
@@ -84,15 +84,15 @@ def killed(test, world):
         now = tries(world)
         return all(now[who] > before[who] for who in before)
     test.within(2 * MOST + 4, all_again, "kill -9: no retry is missed by more than the interval")
-    test.equal(len(world.postern.ask("queue")), MESSAGES, "and all are listed")
+    test.equal(len(world.postern.ask("sendmail", "queue")), MESSAGES, "and all are listed")
 
 
 def held_and_resumed(test, world):
     """What waits for its time in the journal alone goes at once for who asks for it."""
     name = NAMES[1]
-    waiting = len(world.postern.ask("queue", name))
+    waiting = len(world.postern.ask("sendmail", "queue", name))
     test.equal(world.postern.command("hold", name).returncode, 0, "one site is held")
-    test.wait_for(lambda: {row["wait"] for row in world.postern.ask("queue", name)} == {"suspended"},
+    test.wait_for(lambda: {row["wait"] for row in world.postern.ask("sendmail", "queue", name)} == {"suspended"},
                   "and its mail says so")
     test.wait_for(lambda: in_journal_alone(world) >= MESSAGES * 0.9, "in the journal, too", 20)
     world.far.tell([ADDRESS[name]], does=GOOD)
