@@ -41,7 +41,7 @@ struct rows {
 	struct client *client;
 	const struct generation *generation;
 	const struct mask *pattern;	/* of the destination; NULL: all */
-	int64_t now_ns;
+	int64_t now_ns, began_ns;
 	size_t bytes, most;	/* so far, and that there may be */
 	bool cut;		/* there was no room for all */
 	uint64_t more;		/* messages that are in the journal alone, and were not listed */
@@ -129,6 +129,8 @@ static bool put_part(void *context, const struct queue_row *row) {
 		return true;
 	row_begin(rows, &writer);
 	add_part(&writer, rows, row);
+	control_writer_add(&writer, "since_ms", "%lld", rows->began_ns > row->arrival_ns ?
+	    (long long)((rows->began_ns - row->arrival_ns) / NS_PER_MS) : 0);
 	return row_end(rows, &writer);
 }
 
@@ -333,6 +335,7 @@ static bool serve_listing(struct client *client, const struct control_frame *fra
 		return client_end(client, EX_OSERR, strerror(ENOMEM));
 	TAILQ_INSERT_TAIL(&self->listings, listing, all);
 	listing->rows.client = client;
+	listing->rows.began_ns = clock_now_ns();
 	/* memory, which comes after it, is told in any case */
 	listing->rows.most = self->control->out_most / 4 * 3;
 	wrong = listing_set(listing, frame);

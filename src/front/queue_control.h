@@ -9,7 +9,8 @@
  *		rows of parts, in no order; one that moved meanwhile may come twice, and the
  *		later one counts: destination id mta sender recipients unread age tried
  *		(seconds ago, may be missing) tries wait (a word of waits.def) until
- *		(seconds left, may be missing) run (0: none)
+ *		(seconds left, may be missing) run (0: none) since_ms (to sort by: age when the
+ *		list began)
  *		of destinations: destination messages recipients running window wait
  *		doubtful proven (0, 1) age (of its oldest message) until
  *		of runs: run pid mta messages recipients destination age progress (seconds

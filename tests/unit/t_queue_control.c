@@ -268,6 +268,7 @@ TEST(a_part_tells_all) {
 	must_be(&frame, "recipients", "3");
 	must_be(&frame, "unread", "4");
 	must_be(&frame, "age", "90");
+	assert_in_range(atol(control_frame_get(&frame, "since_ms")), 90000, 150000);
 	must_be(&frame, "tried", "30");
 	must_be(&frame, "tries", "2");
 	must_be(&frame, "wait", "retry");
