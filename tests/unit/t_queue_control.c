@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "engine/queue.h"
 #include "engine/queue_journal.h"
 #include "front/queue_control.h"
@@ -250,6 +251,8 @@ static void must_end(const char *exit_code, const char *error) {
 
 TEST(a_part_tells_all) {
 	struct control_frame frame;
+	const char *since;
+	uint32_t since_ms;
 
 	begin();
 	queue.row.sender = "x\x1b[2J\n@b";
@@ -268,7 +271,9 @@ TEST(a_part_tells_all) {
 	must_be(&frame, "recipients", "3");
 	must_be(&frame, "unread", "4");
 	must_be(&frame, "age", "90");
-	assert_in_range(atol(control_frame_get(&frame, "since_ms")), 90000, 150000);
+	since = control_frame_get(&frame, "since_ms");
+	assert_true(text_to_u32(since, strlen(since), UINT32_MAX, &since_ms));
+	assert_in_range(since_ms, 90000, 150000);
 	must_be(&frame, "tried", "30");
 	must_be(&frame, "tries", "2");
 	must_be(&frame, "wait", "retry");
