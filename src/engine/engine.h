@@ -16,10 +16,10 @@
 
 #include "base/decision_id.h"
 #include "base/diag.h"
-#include "config/generation.h"
-#include "policy/address.h"
-#include "policy/decision.h"
-#include "segment/layout.h"
+#include "config/generation/generation.h"
+#include "policy/limit/address.h"
+#include "policy/limit/decision.h"
+#include "segment/file/layout.h"
 
 struct engine;
 struct segment;

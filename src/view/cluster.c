@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 #include "view/classes.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))

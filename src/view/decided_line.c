@@ -13,7 +13,7 @@
 
 #define QUOTED_MAX	340	/* a name, escaped */
 
-/* In the order of enum by_hand_verb of engine/windows.h. */
+/* In the order of enum by_hand_verb of engine/destination/windows.h. */
 static const char *const hand_words[] = { "suspend", "hold", "resume", "forget", "limit" };
 
 static const char *hand_word(const struct decided *decided) {

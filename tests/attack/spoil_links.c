@@ -30,9 +30,9 @@
 
 #include "taken_links.h"
 #include "base/clock.h"
-#include "role/keeper_orders.h"
-#include "wire/mta_order.h"
-#include "wire/queue_order.h"
+#include "role/run/keeper_orders.h"
+#include "wire/link/mta_order.h"
+#include "wire/queue/queue_order.h"
 
 #define MESSAGE_MAX	70000
 #define FLOOD		400

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/generation.h"
-#include "segment/internal.h"
+#include "config/generation/generation.h"
+#include "segment/file/internal.h"
 
 static int spoil_locks(const char *path) {
 	struct segment *segment;

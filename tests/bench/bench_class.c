@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 
 #define RUNS		15
 #define QUESTIONS	65536

@@ -20,9 +20,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/states.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/destination/states.h"
 #include "tests/unit/site.h"
 
 #define ROUNDS	7

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/feed_internal.h"
-#include "front/followed_log.h"
-#include "engine/feed_files.h"
+#include "front/feed/feed_internal.h"
+#include "front/feed/followed_log.h"
+#include "engine/feed/feed_files.h"
 #include "tests/unit/site.h"
 
 #define RUNS	7

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/hints.h"
+#include "segment/hints/hints.h"
 
 #define ROUNDS	7
 #define STEPS	200000

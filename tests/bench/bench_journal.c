@@ -30,9 +30,9 @@
 #include <dirent.h>
 
 #include "base/clock.h"
-#include "ctl/simulate_queue.h"
+#include "lab/simulate_queue.h"
 #include "journal/log.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 #include "tests/crash/sync_log.h"
 
 #define START_NS	(INT64_C(1800000000) * NS_PER_SECOND)

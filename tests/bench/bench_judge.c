@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "config/compile.h"
-#include "judge/judge.h"
-#include "wire/mail_log.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
+#include "wire/mail/mail_log.h"
 
 #define RUNS	20
 #define TIMES	20000

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "policy/level.h"
-#include "policy/window.h"
+#include "policy/window/level.h"
+#include "policy/window/window.h"
 
 #define RUNS	7
 #define ENTRIES	16384

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "policy/reply.h"
-#include "wire/mail_log.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/mail_log.h"
 
 #define RUNS	11
 #define LINES	300000

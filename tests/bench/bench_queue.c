@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/queue_journal.h"
-#include "front/queue_control.h"
+#include "engine/queue/queue_journal.h"
+#include "front/queue/queue_control.h"
 #include "tests/unit/site.h"
 
 #define FEW		100000u

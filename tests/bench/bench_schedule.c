@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "policy/job.h"
+#include "policy/schedule/job.h"
 
 #define NS		INT64_C(1000000000)
 #define RUNNING		100

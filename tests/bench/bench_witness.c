@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "front/kernel_table.h"
-#include "front/witness.h"
-#include "role/netlink.h"
-#include "segment/internal.h"
+#include "front/witness/kernel_table.h"
+#include "front/witness/witness.h"
+#include "role/link/netlink.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define PRESENT		10000

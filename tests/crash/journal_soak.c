@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "journal/log.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 #include "tests/unit/random.h"
 #include "tests/crash/sync_log.h"
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/crash/storage_faulty.h"
 #include "tests/crash/sync_log.h"
-#include "journal/messages_internal.h"
+#include "journal/queue/messages_internal.h"
 
 #define RECOVERY_STEPS	2000
 #define DRAIN_STEPS	200

@@ -19,12 +19,12 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "engine/witness.h"
-#include "segment/destinations.h"
-#include "segment/feed_position.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
-#include "segment/decisions.h"
+#include "engine/session/witness.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/feed_position.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
+#include "segment/decision/decisions.h"
 #include "tests/crash/kill_points.h"
 #include "tests/unit/site.h"
 

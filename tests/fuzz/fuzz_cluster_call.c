@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/cluster_call.h"
+#include "wire/cluster/cluster_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

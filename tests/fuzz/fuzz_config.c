@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

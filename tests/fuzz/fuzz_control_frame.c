@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/control_frame.h"
+#include "wire/link/control_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

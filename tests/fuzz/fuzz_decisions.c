@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/decision_id.h"
-#include "segment/decisions.h"
+#include "segment/decision/decisions.h"
 #include "segment/geometry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/event_line.h"
+#include "wire/mail/event_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/group_key.h"
+#include "wire/queue/group_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/inbound_key.h"
+#include "wire/ask/inbound_key.h"
 
 #define TAIL_DAEMON "192.0.2.2"
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "journal/log.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 #include "journal/reader.h"
 #include "tests/crash/storage_faulty.h"
 #include "tests/crash/sync_log.h"

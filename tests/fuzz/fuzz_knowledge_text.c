@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/knowledge_text.h"
+#include "wire/cluster/knowledge_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

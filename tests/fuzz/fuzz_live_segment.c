@@ -15,8 +15,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "tests/fuzz/live_segment.h"
 #include "tests/unit/site.h"
 

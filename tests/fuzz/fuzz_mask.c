@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 #include "tests/unit/naive_class.h"
 
 #define RULES_MAX 64

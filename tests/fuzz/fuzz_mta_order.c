@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/mta_order.h"
+#include "wire/link/mta_order.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/outbound_key.h"
+#include "wire/ask/outbound_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

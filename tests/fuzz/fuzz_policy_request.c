@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/policy_request.h"
+#include "wire/ask/policy_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/reply.h"
-#include "wire/postfix_log.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/postfix_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 
 #include "base/diag.h"
 #include "base/pattern.h"
-#include "config/compile.h"
-#include "judge/judge.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

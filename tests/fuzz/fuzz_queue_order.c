@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/queue_order.h"
+#include "wire/queue/queue_order.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/reply.h"
+#include "policy/reply/reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

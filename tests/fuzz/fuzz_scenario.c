@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "ctl/schedule.h"
+#include "lab/schedule.h"
 
 #define RUN_RECIPIENTS_MAX	3000u	/* more take too long here */
 #define TRIED_RECIPIENTS_MAX	30u	/* the same, where each is tried often */

@@ -10,8 +10,8 @@
 
 #include "base/diag.h"
 #include "base/sd_log.h"
-#include "wire/mail_log.h"
-#include "wire/sd_entry.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sd_entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/reply.h"
-#include "wire/mail_log.h"
-#include "wire/sendmail_log.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sendmail_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

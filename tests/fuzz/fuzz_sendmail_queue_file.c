@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/sendmail_queue_file.h"
+#include "wire/queue/sendmail_queue_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define ALL "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \

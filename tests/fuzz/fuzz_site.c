@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "config/site.h"
+#include "config/mta/site.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

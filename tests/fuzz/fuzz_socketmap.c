@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/socketmap.h"
+#include "wire/ask/socketmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/mail_log.h"
-#include "wire/syslog_frame.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/syslog_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/level.h"
-#include "policy/window.h"
+#include "policy/window/level.h"
+#include "policy/window/window.h"
 
 #define ROOM	24
 

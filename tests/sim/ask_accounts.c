@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/accounts.h"
+#include "engine/account/accounts.h"
 #include "tests/unit/site.h"
 
 #define WORDS	6

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/window.h"
+#include "policy/window/window.h"
 
 static int wrong(const char *line) {
 	fprintf(stderr, "replay_windows: what is this? %s", line);

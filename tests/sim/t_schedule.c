@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/pool.h"
+#include "policy/schedule/pool.h"
 #include "tests/unit/random.h"
 
 #define NS		INT64_C(1000000000)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "ctl/simulate_options.h"
+#include "lab/simulate_options.h"
 
 #define SEEDS	5
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 
 /* A set of rules with the texts they point into, and its index. */
 struct set {

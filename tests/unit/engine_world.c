@@ -11,7 +11,7 @@
 /* Longer than a world may be without the keeper. */
 #define LEASE "lease = { orphan = \"10m\"; }; "
 #define CLASS(name, mask, sessions, inbound, more) "{ name = \"" name "\"; " \
-	"match = [ " mask " ]; sessions = " #sessions "; inbound = " #inbound \
+	"match = [ " mask " ]; hold_at = " #sessions "; refuse_at = " #inbound \
 	"; " more "}"
 #define NET	"\"203.0.113.0/25\", \"*.net.example\""
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "config/generation.h"
+#include "config/generation/generation.h"
 #include "engine/engine.h"
-#include "engine/windows.h"
+#include "engine/destination/windows.h"
 
 #define FAKE_TEXT_MAX 1024
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/sd_entry.h"
+#include "wire/mail/sd_entry.h"
 
 struct sd_journal {
 	unsigned at;

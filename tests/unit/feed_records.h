@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "front/followed_file.h"
+#include "front/feed/followed_file.h"
 
 #define FEED_RECORDS 64
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "front/followed_log.h"
+#include "front/feed/followed_log.h"
 #include "tests/unit/feed_records.h"
 
 #define CHUNK (4 * FOLLOWED_LINE_MAX)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/pool.h"
+#include "policy/schedule/pool.h"
 
 #define BENCH_NS	INT64_C(1000000000)
 

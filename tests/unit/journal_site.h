@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* A site with a journal in virtual time, and its loss, for the tests of
- * engine/journal_state.h and its like. */
+ * engine/journal/journal_state.h and its like. */
 #ifndef TESTS_JOURNAL_SITE_H
 #define TESTS_JOURNAL_SITE_H
 
@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/journal_manual.h"
-#include "engine/journal_restore.h"
-#include "engine/journal_state.h"
+#include "engine/journal/journal_manual.h"
+#include "engine/journal/journal_restore.h"
+#include "engine/journal/journal_state.h"
 #include "journal/log_internal.h"
-#include "segment/feed_position.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "segment/file/feed_position.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/unit/results.h"
 
 #define JOURNAL_SITE "classes = ( { name = \"Some\"; match = [ \"*.b\" ]; hold_at = 10; },\n" \

@@ -7,7 +7,7 @@
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 
 #define S		NS_PER_SECOND
 #define WORLD_EPOCH	(INT64_C(1700000000) * S)

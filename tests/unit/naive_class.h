@@ -6,7 +6,7 @@
 
 #include <strings.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 
 static inline bool naive_ends(const char *name, size_t length, const char *end,
     size_t end_length) {

@@ -8,7 +8,7 @@
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "engine/windows.h"
+#include "engine/destination/windows.h"
 #include "tests/unit/queue_world.h"
 
 #define S	NS_PER_SECOND

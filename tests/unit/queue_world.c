@@ -8,11 +8,11 @@
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "engine/feed.h"
-#include "engine/outbound.h"
-#include "engine/queue_internal.h"
-#include "engine/windows.h"
-#include "segment/layout.h"
+#include "engine/feed/feed.h"
+#include "engine/outbound/outbound.h"
+#include "engine/queue/queue_internal.h"
+#include "engine/destination/windows.h"
+#include "segment/file/layout.h"
 #include "tests/unit/queue_world_journal.h"
 
 #define STARTS_NS	(20 * NS_PER_MS)	/* a process */

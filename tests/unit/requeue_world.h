@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "engine/internal.h"
-#include "engine/requeue.h"
-#include "engine/windows.h"
-#include "segment/internal.h"
+#include "engine/requeue/requeue.h"
+#include "engine/destination/windows.h"
+#include "segment/file/internal.h"
 
 #define MS	NS_PER_MS
 #define S	NS_PER_SECOND

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/feed.h"
-#include "engine/windows.h"
+#include "engine/feed/feed.h"
+#include "engine/destination/windows.h"
 #include "tests/unit/site.h"
 
 static struct site site;

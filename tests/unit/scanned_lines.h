@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/log_line.h"
+#include "wire/mail/log_line.h"
 
 static struct log_line line;		/* the last one */
 

@@ -9,7 +9,7 @@
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "role/supervisor.h"
+#include "role/supervise/supervisor.h"
 
 static struct supervisor supervisor;
 

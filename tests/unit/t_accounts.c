@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/accounts.h"
-#include "segment/internal.h"
+#include "engine/account/accounts.h"
+#include "segment/file/internal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 

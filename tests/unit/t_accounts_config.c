@@ -7,7 +7,7 @@
 #include "tests/unit/test.h"
 #include "base/account_text.h"
 #include "base/login.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 #define MAIN "version = 1; classes = ();\n"
 #define STAFF "accounts = ( { name = \"staff\"; match = [ \"*@example.org\", \"Alice\" ];\n" \

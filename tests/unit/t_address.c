@@ -7,7 +7,7 @@
 #include <arpa/inet.h>
 
 #include "tests/unit/test.h"
-#include "policy/address.h"
+#include "policy/limit/address.h"
 #include "tests/unit/random.h"
 
 /* From a block of exactly its length, so that ASan sees a step outside. */

@@ -8,10 +8,10 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "role/alert_watch.h"
-#include "role/keeper_orders.h"
-#include "role/supervisor.h"
-#include "segment/decisions.h"
+#include "role/run/alert_watch.h"
+#include "role/run/keeper_orders.h"
+#include "role/supervise/supervisor.h"
+#include "segment/decision/decisions.h"
 #include "site.h"
 
 static struct site site;

@@ -13,7 +13,7 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "role/supervisor.h"
+#include "role/supervise/supervisor.h"
 
 #define BEGUN_NS	(1000 * NS_PER_SECOND)
 #define HOSTILE		"x\";touch${IFS}/tmp/postern-was-here;`id`|$(id)"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "tests/unit/test.h"
-#include "ctl/arguments.h"
+#include "ctl/cli/arguments.h"
 
 #define WORDS_MAX	16
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/nudge.h"
-#include "front/beat.h"
+#include "front/serve/beat.h"
 #include "tests/unit/fake_engine.h"
 
 static struct event_base *base;

@@ -3,7 +3,7 @@
  * undone. */
 #include <stdbool.h>
 #include "tests/unit/test.h"
-#include "engine/decided.h"
+#include "engine/decision/decided.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 

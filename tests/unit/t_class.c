@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/class.h"
-#include "policy/name_table.h"
+#include "policy/limit/class.h"
+#include "policy/limit/name_table.h"
 #include "tests/unit/class_set.h"
 #include "tests/unit/naive_class.h"
 #include "tests/unit/random.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/class.h"
+#include "policy/limit/class.h"
 #include "tests/unit/class_set.h"
 #include "tests/unit/naive_class.h"
 #include "tests/unit/random.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 /* A rate that no test outlives: one session uses up half an hour of it. */

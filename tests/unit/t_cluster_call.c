@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "wire/cluster_call.h"
+#include "wire/cluster/cluster_call.h"
 
 #define POOLS	4
 

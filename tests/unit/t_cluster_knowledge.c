@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
-#include "engine/knowledge.h"
+#include "engine/cluster/knowledge.h"
 #include "front/cluster/knowledge.h"
 #include "tests/unit/results.h"
-#include "wire/knowledge_text.h"
+#include "wire/cluster/knowledge_text.h"
 
 #define CONFIGURATION "classes = ( { name = \"c\"; match = \"*\"; } );\n" \
     "mta = ( { name = \"a\"; kind = \"postfix\"; log = \"/a\"; } );\n" \

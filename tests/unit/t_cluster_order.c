@@ -2,8 +2,8 @@
 /* What the cluster role is asked to do by hand. */
 #include <stdio.h>
 #include "tests/unit/test.h"
-#include "engine/cluster.h"
-#include "segment/internal.h"
+#include "engine/cluster/cluster.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 static struct site site;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 static struct cluster_record record;
 static struct cluster_told told, got;

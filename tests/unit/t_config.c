@@ -9,8 +9,8 @@
 #include <libconfig.h>
 
 #include "base/clock.h"
-#include "config/compile.h"
-#include "config/setting.h"
+#include "config/compile/compile.h"
+#include "config/read/setting.h"
 
 static const char design[] =
     "version = 1;\n"

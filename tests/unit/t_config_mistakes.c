@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 #define V "version = 1;\n"
 #define C "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"

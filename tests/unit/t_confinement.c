@@ -2,7 +2,7 @@
 /* What of the system's files a service hides, by two mountinfo texts. */
 #include <string.h>
 #include "tests/unit/test.h"
-#include "role/confinement.h"
+#include "role/confine/confinement.h"
 
 #define ROOT	"21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
 #define DEV	"22 21 0:5 / /dev rw,nosuid shared:2 - devtmpfs udev rw\n"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/unit/test.h"
-#include "ctl/control_client.h"
+#include "ctl/act/control_client.h"
 
 struct server {
 	char directory[64];

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/control_frame.h"
+#include "wire/link/control_frame.h"
 
 static struct control_frame frame;
 

@@ -2,7 +2,7 @@
 /* When the segment is built again, by the deaths of roles. */
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "role/damage.h"
+#include "role/supervise/damage.h"
 
 #define DEATHS 6
 

@@ -2,11 +2,11 @@
 /* What the engine notes of its decisions, for posternctl why: who, by which line, what was
  * counted, what led to it. */
 #include "tests/unit/test.h"
-#include "engine/outbound.h"
-#include "segment/decisions.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "engine/outbound/outbound.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/unit/results.h"
 
 /* Lines are counted from the begin of this text by the tests: see line_of. */

@@ -7,7 +7,7 @@
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "policy/decision.h"
+#include "policy/limit/decision.h"
 #include "view/decided_line.h"
 
 #define AT_NS	(5000 * NS_PER_SECOND)

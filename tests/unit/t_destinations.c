@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/name.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/file/name.h"
 #include "site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"

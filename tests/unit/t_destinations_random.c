@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "random.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/told_sessions.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/session/told_sessions.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \

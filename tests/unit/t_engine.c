@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/outbound.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/outbound/outbound.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 /* The two examples of the XLA readme, as import-xla writes them. */

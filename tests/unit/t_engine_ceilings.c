@@ -2,8 +2,8 @@
 /* Ceilings that the nodes of a cluster divide: what one of them uses, wants and gives back. */
 #include <stdbool.h>
 #include "tests/unit/test.h"
-#include "segment/shared.h"
-#include "segment/states.h"
+#include "segment/destination/shared.h"
+#include "segment/destination/states.h"
 #include "tests/unit/knowledge_world.h"
 
 static size_t pools(unsigned node, struct knowledge_pool out[KNOWLEDGE_POOLS_MAX], bool *due) {

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include "tests/unit/test.h"
 #include "base/decision_id.h"
-#include "segment/decisions.h"
+#include "segment/decision/decisions.h"
 #include "tests/unit/knowledge_world.h"
 
 /* What `node` knows of it is what `origin` decided. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "policy/reply.h"
-#include "wire/event_line.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/event_line.h"
 
 static char text[EVENT_WHOLE_MAX + 1];
 static struct event_error error;

@@ -12,7 +12,7 @@
 #include "tests/unit/test.h"
 #include "base/file_lock.h"
 #include "segment/reader.h"
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 
 static char directory[64], path[96], lock[128], other[128];
 

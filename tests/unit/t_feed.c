@@ -5,8 +5,8 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/feed.h"
-#include "segment/destinations.h"
+#include "engine/feed/feed.h"
+#include "segment/destination/destinations.h"
 #include "tests/unit/site.h"
 
 static struct site site;

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/feed.h"
-#include "engine/journal_state.h"
-#include "engine/feed_files.h"
-#include "engine/requeue.h"
-#include "engine/told_sessions.h"
-#include "front/feed.h"
+#include "engine/feed/feed.h"
+#include "engine/journal/journal_state.h"
+#include "engine/feed/feed_files.h"
+#include "engine/requeue/requeue.h"
+#include "engine/session/told_sessions.h"
+#include "front/feed/feed.h"
 #include "tests/unit/fake_engine.h"
 
 #define ENDS	3000

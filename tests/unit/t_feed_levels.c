@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The memory in which the feed keeps attempts whose level is not known yet. */
 #include "tests/unit/test.h"
-#include "engine/feed_internal.h"
+#include "engine/feed/feed_internal.h"
 #include "tests/unit/results.h"
 
 #define CONFIGURATION	"classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n" \

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "segment/feed_position.h"
-#include "segment/internal.h"
+#include "segment/file/feed_position.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 #include "view/status_mtas.h"
 

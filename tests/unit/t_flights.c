@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/attempts.h"
-#include "segment/destination_table.h"
+#include "segment/destination/attempts.h"
+#include "segment/destination/destination_table.h"
 #include "states_site.h"
 
 #define SECONDS	NS_PER_SECOND

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "fake_sd_journal.h"
 #include "feed_records.h"
-#include "front/followed_journal.h"
+#include "front/feed/followed_journal.h"
 
 #define S		UINT64_C(1000000)
 #define NOW		(1000 * S)

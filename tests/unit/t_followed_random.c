@@ -15,7 +15,7 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "front/followed_log.h"
+#include "front/feed/followed_log.h"
 #include "tests/unit/feed_records.h"
 #include "tests/unit/random.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/gate.h"
+#include "engine/session/gate.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 

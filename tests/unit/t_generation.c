@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "config/compile.h"
-#include "policy/name_table.h"
+#include "config/compile/compile.h"
+#include "policy/limit/name_table.h"
 
 static struct generation *compile(const char *text) {
 	struct config_messages messages;

@@ -4,8 +4,8 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "segment/grants.h"
-#include "segment/internal.h"
+#include "segment/queue/grants.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 static struct site site;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "wire/group_key.h"
+#include "wire/queue/group_key.h"
 
 static void is(const char *text, uint32_t groups, const char *queue_id, const char *domain) {
 	struct group_key key;

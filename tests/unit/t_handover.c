@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "front/control_access.h"
-#include "role/cluster_role.h"
-#include "role/handover.h"
-#include "role/queue_places.h"
+#include "front/control/control_access.h"
+#include "role/cluster/cluster_role.h"
+#include "role/run/handover.h"
+#include "role/queue/queue_places.h"
 
 static int any_fd(void) {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "segment/hints_file.h"
-#include "segment/hints_guard.h"
+#include "segment/hints/hints_file.h"
+#include "segment/hints/hints_guard.h"
 
 #define NOW	INT64_C(1000000000000)
 

@@ -4,16 +4,16 @@
 #include "tests/unit/test.h"
 #include <string.h>
 
-#include "engine/gate.h"
+#include "engine/session/gate.h"
 #include "engine/internal.h"
-#include "engine/queue_watch.h"
-#include "segment/cluster_told.h"
-#include "segment/flights.h"
-#include "segment/grants.h"
-#include "segment/lane_uses.h"
+#include "engine/queue/queue_watch.h"
+#include "segment/cluster/cluster_told.h"
+#include "segment/destination/flights.h"
+#include "segment/queue/grants.h"
+#include "segment/hints/lane_uses.h"
 #include "segment/reader.h"
-#include "segment/shared.h"
-#include "segment/states.h"
+#include "segment/destination/shared.h"
+#include "segment/destination/states.h"
 #include "tests/unit/witness_world.h"
 
 static const int64_t hostile[] = { INT64_MIN, INT64_MIN + 1, -1, INT64_MAX - 1, INT64_MAX };

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "front/http.h"
+#include "front/http/http.h"
 #include "tests/unit/fake_engine.h"
 #include "tests/unit/front_clients.h"
 

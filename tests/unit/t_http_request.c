@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/http_request.h"
+#include "wire/ask/http_request.h"
 
 #define HOST "Host: localhost\r\n"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/inbound_key.h"
+#include "wire/ask/inbound_key.h"
 
 static struct inbound_key parse(const char *key) {
 	struct inbound_key out;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "wire/inet_diag.h"
+#include "wire/link/inet_diag.h"
 
 static _Alignas(8) char buffer[INET_DIAG_REQUEST_BYTES];
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/job.h"
+#include "policy/schedule/job.h"
 
 #define TEXT_MOST	65536
 #define ORDER_MOST	1000

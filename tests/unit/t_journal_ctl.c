@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "tests/unit/test.h"
-#include "ctl/arguments.h"
-#include "ctl/ctl.h"
-#include "ctl/journal_record.h"
-#include "ctl/why.h"
+#include "ctl/cli/arguments.h"
+#include "ctl/cli/ctl.h"
+#include "ctl/journal/journal_record.h"
+#include "ctl/ask/why.h"
 #include "journal/record.h"
 
 #define SALT	UINT32_C(0x5eed5a17)

@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/journal_decisions.h"
+#include "engine/journal/journal_decisions.h"
 #include "journal/reader.h"
-#include "segment/decisions.h"
-#include "segment/internal.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define CLASSES		"classes = ( { name = \"all\"; match = \"*\"; } );\n"

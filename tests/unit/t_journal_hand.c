@@ -2,7 +2,7 @@
 /* What was done by hand, in the journal: what is kept of very much of it, and what is in force
  * after a loss. */
 #include "tests/unit/test.h"
-#include "engine/manual_table.h"
+#include "engine/journal/manual_table.h"
 #include "tests/unit/journal_site.h"
 
 static bool add(struct manual_table *table, uint8_t verb, const char *name, int64_t when_ns,

@@ -2,7 +2,7 @@
 /* What the owner of a queue's log may look at, what comes back of what it told, and faults. */
 #include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
-#include "journal/messages_internal.h"
+#include "journal/queue/messages_internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>

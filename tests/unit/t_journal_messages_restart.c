@@ -3,7 +3,7 @@
  * not.  Power loss at every write: tests/crash/journal_points. */
 #include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
-#include "journal/messages_internal.h"
+#include "journal/queue/messages_internal.h"
 #include "tests/crash/sync_log.h"
 
 #include <stdio.h>

@@ -10,8 +10,8 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "config/compile.h"
-#include "role/journal_places.h"
+#include "config/compile/compile.h"
+#include "role/run/journal_places.h"
 
 #define NOBODY 65534
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "journal/messages_internal.h"
+#include "journal/queue/messages_internal.h"
 #include "tests/unit/random.h"
 
 #define MESSAGES	48

@@ -6,9 +6,9 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/compile.h"
-#include "judge/judge.h"
-#include "wire/mail_log.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
+#include "wire/mail/mail_log.h"
 
 static const char main_text[] = "version = 1; classes = ();\n"
     "mta = ( { name = \"in\"; site = \"/none\"; },\n"

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "config/compile.h"
-#include "judge/judge.h"
-#include "wire/mail_log.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
+#include "wire/mail/mail_log.h"
 
 #define COLUMNS_MAX 16
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "tests/unit/test.h"
-#include "role/keeper_link.h"
-#include "role/reload.h"
-#include "wire/control_frame.h"
+#include "role/supervise/keeper_link.h"
+#include "role/supervise/reload.h"
+#include "wire/link/control_frame.h"
 
 #define ANSWER_MAX (4 * 1024 * 1024)
 

@@ -12,9 +12,9 @@
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "role/generation_memory.h"
-#include "role/keeper_duties.h"
-#include "role/keeper_orders.h"
+#include "role/link/generation_memory.h"
+#include "role/run/keeper_duties.h"
+#include "role/run/keeper_orders.h"
 #include "site.h"
 
 static struct keeper_orders orders;

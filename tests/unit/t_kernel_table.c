@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "front/kernel_table.h"
+#include "front/witness/kernel_table.h"
 
 static struct kernel_table *table;
 static int kernel[2];			/* our ends, one for each namespace */

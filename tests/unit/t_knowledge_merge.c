@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/knowledge.h"
+#include "policy/window/knowledge.h"
 #include "tests/unit/random.h"
 
 #define NOW	INT64_C(1000)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/knowledge_text.h"
+#include "wire/cluster/knowledge_text.h"
 
 #define SECOND	INT64_C(1000000000)
 #define NOW	(100 * SECOND)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 #include <string.h>
 #include "tests/unit/test.h"
-#include "policy/lane.h"
+#include "policy/window/lane.h"
 #include "random.h"
 
 #define NS	INT64_C(1000000000)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 #include <string.h>
 #include "tests/unit/test.h"
-#include "segment/internal.h"
-#include "segment/lane_uses.h"
+#include "segment/file/internal.h"
+#include "segment/hints/lane_uses.h"
 #include "site.h"
 
 static struct site site;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/level.h"
+#include "policy/window/level.h"
 #include "tests/unit/random.h"
 
 #define MS	INT64_C(1000000)

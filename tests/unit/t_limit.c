@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/limit.h"
+#include "policy/limit/limit.h"
 #include "tests/unit/random.h"
 
 #define SECOND	INT64_C(1000000000)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "config/listen_address.h"
+#include "config/read/listen_address.h"
 
 TEST(unix_path_is_taken_as_it_is) {
 	struct listen_address address;

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/tsan.h"
-#include "segment/lock.h"
+#include "segment/file/lock.h"
 
 #define SECOND	NS_PER_SECOND
 

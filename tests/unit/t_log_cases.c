@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "policy/reply.h"
+#include "policy/reply/reply.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/mail_log.h"
+#include "wire/mail/mail_log.h"
 
 #define LINE_MAX_LENGTH	8192
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
-#include "policy/reply.h"
-#include "wire/mail_log.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/mail_log.h"
 
 #define ROW_MAX		65536
 #define FIELDS_MAX	14

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/mail_log.h"
+#include "wire/mail/mail_log.h"
 
 #define POSTFIX	"5C1E9A7E2B8: to=<a@b.example>, relay=none, delay=1, status=deferred (x)"
 #define SENDMAIL "6AL5rHTW018202: to=<a@b.example>, delay=00:00:08, mailer=esmtp, stat=queued"

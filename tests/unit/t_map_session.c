@@ -2,7 +2,7 @@
 /* What questions of Sendmail about clients mean, and what refused ones read. */
 #include "tests/unit/test.h"
 #include "base/log.h"
-#include "front/map_session.h"
+#include "front/outbound/map_session.h"
 #include "tests/unit/fake_engine.h"
 
 static struct map_session session;

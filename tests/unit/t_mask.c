@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/class.h"
+#include "policy/limit/class.h"
 
 TEST(masks_of_every_kind) {
 	static const struct {

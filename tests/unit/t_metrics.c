@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "segment/states.h"
-#include "segment/timings.h"
+#include "segment/destination/states.h"
+#include "segment/file/timings.h"
 #include "tests/unit/metrics_site.h"
 #include "view/health.h"
 

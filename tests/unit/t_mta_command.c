@@ -15,9 +15,9 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/mta_link.h"
-#include "role/supervisor.h"
-#include "wire/mta_order.h"
+#include "front/link/mta_link.h"
+#include "role/supervise/supervisor.h"
+#include "wire/link/mta_order.h"
 
 #define NUMBER	7	/* of the generation */
 

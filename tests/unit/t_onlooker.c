@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "segment/onlooker.h"
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 #include "site.h"
 
 #define PID 4711

@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/witness.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/outbound/outbound.h"
+#include "engine/session/witness.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define CLASS(name, mask, sessions, more) "{ name = \"" name "\"; match = [ " \
-	mask " ]; sessions = " #sessions "; refuse_at = 9; " more "}"
+	mask " ]; hold_at = " #sessions "; refuse_at = 9; " more "}"
 #define TWO(slow, rest) "classes = ( " \
 	CLASS("slow", "\"*.slow.example\", \"198.51.100.0/24\"", slow, "") ", " \
 	CLASS("rest", "\"*\"", rest, "") " );"

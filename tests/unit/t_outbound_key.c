@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/outbound_key.h"
+#include "wire/ask/outbound_key.h"
 
 static void text_is(struct map_text text, const char *wanted) {
 	if (text.length != strlen(wanted) ||

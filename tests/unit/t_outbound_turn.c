@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "engine/outbound.h"
-#include "segment/grants.h"
+#include "engine/outbound/outbound.h"
+#include "segment/queue/grants.h"
 #include "tests/unit/results.h"
 
 #define TEXT "classes = ( { name = \"some\"; match = \"*.example\"; hold_at = 9; refuse_at = 90; } );\n" \

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "engine/outbound.h"
+#include "engine/outbound/outbound.h"
 #include "tests/unit/results.h"
 
-#define CLASSES(sessions) "classes = ( { name = \"some\"; match = \"*.example\"; sessions = " \
+#define CLASSES(sessions) "classes = ( { name = \"some\"; match = \"*.example\"; hold_at = " \
 	sessions "; refuse_at = 90; } );\n"
 #define MTA "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"\"; } );\n"
 #define TWO "window = { initial_destination_concurrency = 2; " \

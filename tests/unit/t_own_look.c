@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "role/own_look.h"
-#include "segment/internal.h"
+#include "engine/session/witness.h"
+#include "role/run/own_look.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 #define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "front/policy.h"
+#include "front/policy/policy.h"
 #include "tests/unit/fake_engine.h"
 #include "tests/unit/front_clients.h"
-#include "wire/policy_request.h"
+#include "wire/ask/policy_request.h"
 
 #define HEAD "request=smtpd_access_policy\n"
 #define CONNECT(port) HEAD "protocol_state=CONNECT\nclient_address=192.0.2.7\n" \

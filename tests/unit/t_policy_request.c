@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "wire/policy_request.h"
+#include "wire/ask/policy_request.h"
 
 /* As Postfix 3.7 sends it. */
 static const char connect_request[] =

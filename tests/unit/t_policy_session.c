@@ -2,7 +2,7 @@
 /* What policy requests mean, and the log lines that come of it. */
 #include "tests/unit/test.h"
 #include "base/log.h"
-#include "front/policy_session.h"
+#include "front/policy/policy_session.h"
 #include "tests/unit/fake_engine.h"
 
 static struct policy_session session;

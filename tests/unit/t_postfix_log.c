@@ -8,7 +8,7 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/postfix_log.h"
+#include "wire/mail/postfix_log.h"
 
 #define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
 #define TAIL ", delay=1.5, delays=0.03/1/0/0.5, dsn=2.0.0, status=sent (250 ok)"

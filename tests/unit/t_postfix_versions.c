@@ -6,7 +6,7 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/postfix_log.h"
+#include "wire/mail/postfix_log.h"
 
 #define SMTPD "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: "
 #define POSTSCREEN "Nov 21 05:48:22 mx postfix/postscreen[7]: "

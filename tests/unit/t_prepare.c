@@ -9,10 +9,10 @@
 
 #include "tests/unit/test.h"
 #include "base/log.h"
-#include "role/prepare.h"
-#include "role/prepare_begin.h"
-#include "role/spawn.h"
-#include "segment/segment.h"
+#include "role/supervise/prepare.h"
+#include "role/run/prepare_begin.h"
+#include "role/supervise/spawn.h"
+#include "segment/file/segment.h"
 
 #define LIMIT_S	60	/* there are three tries, of 30 s each where nothing is reported */
 

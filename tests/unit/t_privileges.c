@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "role/privileges.h"
+#include "role/confine/privileges.h"
 
 #define SOMEBODY	64999
 

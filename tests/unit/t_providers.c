@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 #define MAIN "version = 1; classes = ();\n"
 #define V "version = 1;\n"

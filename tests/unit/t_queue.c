@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue in virtual time: what runs when, with whom, and what is left. */
 #include "tests/unit/test.h"
-#include "engine/queue_internal.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 
 TEST_IN(NULL, tear_down, a_message_goes_at_once) {

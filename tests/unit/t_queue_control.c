@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "engine/queue.h"
-#include "engine/queue_journal.h"
-#include "front/queue_control.h"
+#include "engine/queue/queue.h"
+#include "engine/queue/queue_journal.h"
+#include "front/queue/queue_control.h"
 #include "tests/unit/site.h"
-#include "wire/control_frame.h"
+#include "wire/link/control_frame.h"
 
 #define CONFIGURATION "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n" \
 	"mta = ( { name = \"out\"; kind = \"sendmail\"; user = \"root\"; } );\n"

@@ -2,7 +2,7 @@
 /* The driven queue where Sendmail has cut a message into files: they are one job, and run side
  * by side; local mail is a transport of its own. */
 #include "tests/unit/test.h"
-#include "engine/queue_internal.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 
 /* One message: a file for each of these servers. */

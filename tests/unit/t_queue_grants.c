@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue in virtual time: what its runs are granted, and the table of that. */
 #include "tests/unit/test.h"
-#include "segment/grants.h"
+#include "segment/queue/grants.h"
 #include "tests/unit/queue_steps.h"
 
 TEST_IN(NULL, tear_down, lists_that_are_too_long_for_a_grant) {

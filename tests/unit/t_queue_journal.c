@@ -6,7 +6,7 @@
 
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
-#include "engine/queue_journal_internal.h"
+#include "engine/queue/queue_journal_internal.h"
 #include "journal/reader.h"
 #include "tests/unit/queue_steps.h"
 #include "tests/unit/queue_world_journal.h"

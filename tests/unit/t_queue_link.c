@@ -23,8 +23,8 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/queue_link.h"
-#include "role/supervisor.h"
+#include "front/queue/queue_link.h"
+#include "role/supervise/supervisor.h"
 
 #define NUMBER	7	/* of the generation */
 #define STAYS	"exec sleep 300\n"	/* LINT-SLEEP: until it is killed, and not for ever */

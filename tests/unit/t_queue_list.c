@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "wire/queue_list.h"
+#include "wire/queue/queue_list.h"
 
 static char line[4096];
 static struct queue_listed listed;

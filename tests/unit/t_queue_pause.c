@@ -2,7 +2,7 @@
 /* The driven queue where runs get nothing done: sendmail cannot be run, does nothing, or
  * cannot write its files; and what the views say of that and of other waits. */
 #include "tests/unit/test.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "tests/unit/queue_steps.h"
 #include "tests/unit/queue_world_journal.h"
 

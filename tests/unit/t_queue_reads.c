@@ -15,8 +15,8 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/queue_journal.h"
-#include "front/queue_drive_internal.h"
+#include "engine/queue/queue_journal.h"
+#include "front/queue/queue_drive_internal.h"
 
 #define KNOWN_MAX	4096
 #define MTA		3

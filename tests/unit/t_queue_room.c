@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue with more mail than fits into memory. */
 #include "tests/unit/test.h"
-#include "engine/queue_internal.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 #include "tests/unit/queue_world_journal.h"
 

@@ -3,8 +3,8 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/queue_watch.h"
-#include "segment/internal.h"
+#include "engine/queue/queue_watch.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n"

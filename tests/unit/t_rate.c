@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/rate.h"
+#include "policy/limit/rate.h"
 #include "tests/unit/random.h"
 
 #define MS	INT64_C(1000000)

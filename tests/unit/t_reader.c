@@ -13,7 +13,7 @@
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "segment/reader.h"
 #include "site.h"
 

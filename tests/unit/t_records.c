@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/compile.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "config/compile/compile.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define CLASS(name) "classes = ( { name = \"" name "\"; match = [ \"*\" ]; " \

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/segment.h"
-#include "segment/sessions.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/file/segment.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define LIMIT	3

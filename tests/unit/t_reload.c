@@ -11,9 +11,9 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "role/generation_memory.h"
-#include "role/reload.h"
-#include "role/supervisor.h"
+#include "role/link/generation_memory.h"
+#include "role/supervise/reload.h"
+#include "role/supervise/supervisor.h"
 
 static struct supervisor supervisor;
 static char path[] = "/tmp/postern-t-reload-XXXXXX";

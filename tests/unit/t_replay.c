@@ -8,7 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "ctl/replay.h"
+#include "ctl/replay/replay.h"
 
 static char directory[] = "/tmp/t_replay.XXXXXX";
 static char path[2][64];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "policy/reply.h"
+#include "policy/reply/reply.h"
 
 static struct span span(const char *text) {
 	return (struct span){ text, strlen(text) };

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "config/compile.h"
-#include "judge/judge.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
 
 enum { PROVIDER, PHASE, CLASS, ACTION, TEXT, FIELDS };
 

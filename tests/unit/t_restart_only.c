@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "config/compile.h"
-#include "config/restart_only.h"
-#include "config/setting.h"
+#include "config/compile/compile.h"
+#include "config/read/restart_only.h"
+#include "config/read/setting.h"
 
 static const char first_text[] =
     "version = 1;\n"
@@ -157,7 +157,7 @@ TEST(repeated) {
 
 #ifdef HAVE_HIREDIS
 #define SHARED(sessions) "version = 1;\nclasses = ( { name = \"a\"; match = \"*\"; " \
-	"sessions = " #sessions "; scope = \"cluster\"; } );\n"
+	"hold_at = " #sessions "; scope = \"cluster\"; } );\n"
 #define OF(node, nodes, more) "cluster = { redis = \"unix:/r\"; node = \"" node "\"; nodes = " \
 	#nodes "; " more "};\n"
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
-#include "role/sandbox.h"
+#include "role/confine/sandbox.h"
 #include "tests/unit/site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"

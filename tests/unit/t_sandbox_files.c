@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "role/sandbox_files.h"
+#include "role/confine/sandbox_files.h"
 #include "tests/unit/site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "ctl/scan.h"
+#include "ctl/cli/scan.h"
 
 static void expect(const char *text, const char *group, const char *name,
     const char *expected) {

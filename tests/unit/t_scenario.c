@@ -5,7 +5,7 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/scenario.h"
+#include "lab/scenario.h"
 
 static struct scenario *read_good(const char *text) {
 	struct config_messages messages;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "wire/mail_log.h"
-#include "wire/sd_entry.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sd_entry.h"
 
 #define SPAN(text)	{ text, sizeof(text) - 1 }
 #define TIME_US		UINT64_C(1795652590899127)

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/compile.h"
-#include "segment/feed_position.h"
+#include "config/compile/compile.h"
+#include "segment/file/feed_position.h"
 #include "segment/geometry.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \

@@ -8,7 +8,7 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/sendmail_log.h"
+#include "wire/mail/sendmail_log.h"
 
 #define HEAD "Nov 21 05:53:25 mx sendmail[18225]: 6AL5rHTW018202: "
 #define MIDDLE ", delay=00:00:08, xdelay=00:00:01, mailer=esmtp, pri=120017"

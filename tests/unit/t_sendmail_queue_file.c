@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "wire/sendmail_queue_file.h"
+#include "wire/queue/sendmail_queue_file.h"
 
 #define FILE_MAX	(8 << 20)
 #define RECIPIENTS_MAX	32

@@ -2,7 +2,7 @@
 /* Parts of shared limits, with numbers worked out by hand. */
 
 #include "tests/unit/test.h"
-#include "policy/share.h"
+#include "policy/window/share.h"
 
 static void is(struct share_pools got, uint32_t base, uint32_t extra) {
 	assert_int_equal(got.base, base);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* LINT-SIZE: one world for all: three nodes, their clients and the server */
 /*
- * Three nodes that ask for a limit of 30 as policy/share.h says, in virtual time, with clients
+ * Three nodes that ask for a limit of 30 as policy/window/share.h says, in virtual time, with clients
  * that change from node to node: never more than 30 are open (nor more than the smaller limit
  * of its direction), nearly all are used while more are asked for, nobody is starved, a burst
  * at an idle node is let in, and few
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/share.h"
+#include "policy/window/share.h"
 #include "tests/unit/random.h"
 
 #define NODES		3

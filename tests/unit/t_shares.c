@@ -7,13 +7,13 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/gate.h"
-#include "engine/hints.h"
-#include "engine/outbound.h"
-#include "engine/shares.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
-#include "segment/shared.h"
+#include "engine/session/gate.h"
+#include "engine/hints/hints.h"
+#include "engine/outbound/outbound.h"
+#include "engine/cluster/shares.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
+#include "segment/destination/shared.h"
 #include "tests/unit/site.h"
 
 /* 10 % of 30 by 3: 1 is fixed, 27 are to be leased. */
@@ -21,7 +21,7 @@
 	"\"; nodes = " nodes "; " more "};\n"
 #define CLUSTER CLUSTER_OF("a", "3", "")
 #define SHARED(sessions, inbound, more) "{ name = \"c\"; match = [ \"192.0.2.0/24\", " \
-	"\"d.example\" ]; sessions = " #sessions "; inbound = " #inbound "; " \
+	"\"d.example\" ]; hold_at = " #sessions "; refuse_at = " #inbound "; " \
 	"scope = \"cluster\"; " more "}"
 /* with another class, so that the gate is open */
 #define CLASS(sessions, inbound, more) "classes = ( " SHARED(sessions, inbound, more) \

@@ -5,9 +5,9 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/shares.h"
-#include "segment/internal.h"
+#include "engine/outbound/outbound.h"
+#include "engine/cluster/shares.h"
+#include "segment/file/internal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 
@@ -201,8 +201,8 @@ static void it_follows_its_law(const char *configuration, bool small_is_inbound)
 
 #define SITE(sessions, inbound) \
 	"cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
-	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\", \"*.d.example\" ]; sessions = " \
-	#sessions "; inbound = " #inbound "; scope = \"cluster\"; }, " \
+	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\", \"*.d.example\" ]; hold_at = " \
+	#sessions "; refuse_at = " #inbound "; scope = \"cluster\"; }, " \
 	"{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 
 TEST(with_more_inbound) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /* Shares of a limit in what people see: decisions, the table of classes, metrics. */
 #include "tests/unit/test.h"
-#include "engine/decided.h"
-#include "engine/shares.h"
-#include "front/decision_log.h"
-#include "segment/decisions.h"
+#include "engine/decision/decided.h"
+#include "engine/cluster/shares.h"
+#include "front/decision/decision_log.h"
+#include "segment/decision/decisions.h"
 #include "tests/unit/metrics_site.h"
 #include "view/classes.h"
 #include "view/decided.h"

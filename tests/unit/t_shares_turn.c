@@ -4,13 +4,13 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/shares_turn.h"
+#include "engine/cluster/shares_turn.h"
 #include "tests/unit/site.h"
 
 /* Of 30 by 3, 1 is fixed, of 12 too (12 >= 2 * 3). */
 #define CLUSTER	"cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n"
 #define CLASS(name, net, limit, more) "{ name = \"" name "\"; match = [ \"" net \
-	"\" ]; sessions = " #limit "; inbound = " #limit "; " more "}"
+	"\" ]; hold_at = " #limit "; refuse_at = " #limit "; " more "}"
 #define ONE(more)	CLASS("one", "192.0.2.0/24", 30, more)
 #define TWO(more)	CLASS("two", "198.51.100.0/24", 12, more)
 #define SHARED	"scope = \"cluster\"; "

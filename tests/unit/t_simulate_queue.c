@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ctl/simulate_queue.h"
+#include "lab/simulate_queue.h"
 
 static struct queue_result run(const struct queue_simulation *simulation, unsigned logs) {
 	struct journal_storage *storages[QUEUED_LOGS_MAX] = { NULL };

@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/file_stamp.h"
-#include "config/compile.h"
-#include "config/site_routes.h"
+#include "config/compile/compile.h"
+#include "config/generation/site_routes.h"
 
 #define HEAD "postern-site 1\nmta out\n"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/socketmap.h"
+#include "wire/ask/socketmap.h"
 
 /* In a block of exactly its size. */
 static long parse(const char *text, size_t length, struct socketmap_request *request,

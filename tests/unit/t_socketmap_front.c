@@ -11,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/outbound.h"
-#include "front/socketmap.h"
+#include "engine/outbound/outbound.h"
+#include "front/outbound/socketmap.h"
 #include "tests/unit/fake_engine.h"
 #include "tests/unit/front_clients.h"
-#include "wire/socketmap.h"
+#include "wire/ask/socketmap.h"
 
 /* The engine's outbound part */
 

@@ -13,7 +13,7 @@
 #include "tests/unit/test.h"
 #include "base/datagram.h"
 #include "base/log.h"
-#include "role/sockets.h"
+#include "role/supervise/sockets.h"
 #include "tests/unit/site.h"
 
 static struct site site;

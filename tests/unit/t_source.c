@@ -6,8 +6,8 @@
 #include "tests/unit/test.h"
 #include <libconfig.h>
 
-#include "config/compile.h"
-#include "config/source.h"
+#include "config/compile/compile.h"
+#include "config/read/source.h"
 
 /* What a reader of bare integers makes of them: libconfig 1.5 (base 10) and 1.7 (base 0). */
 static long long read_as(const char *text, int base) {

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/flights.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/sessions.h"
-#include "segment/states.h"
+#include "segment/destination/flights.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/session/sessions.h"
+#include "segment/destination/states.h"
 #include "tests/unit/witness_world.h"
 
 #define CLIENTS "classes = ( { name = \"all\"; match = [ \"*\" ]; " \

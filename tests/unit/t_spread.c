@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/spread.h"
+#include "policy/schedule/spread.h"
 
 static struct spread spread;
 

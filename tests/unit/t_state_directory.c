@@ -9,8 +9,8 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "base/log.h"
-#include "config/compile.h"
-#include "role/state_directory.h"
+#include "config/compile/compile.h"
+#include "role/supervise/state_directory.h"
 
 #define ROLES	65533	/* user and group */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/destination_table.h"
+#include "segment/destination/destination_table.h"
 #include "segment/reader.h"
 #include "states_site.h"
 

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "segment/decisions.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/lane_uses.h"
-#include "segment/recipients.h"
-#include "segment/stir.h"
+#include "engine/session/witness.h"
+#include "segment/decision/decisions.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/hints/lane_uses.h"
+#include "segment/destination/recipients.h"
+#include "segment/file/stir.h"
 #include "site.h"
 
 #define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"

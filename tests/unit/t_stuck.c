@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
-#include "segment/lock.h"
-#include "segment/sessions.h"
+#include "segment/file/internal.h"
+#include "segment/file/lock.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; " \

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "wire/log_line.h"
-#include "wire/syslog_frame.h"
+#include "wire/mail/log_line.h"
+#include "wire/mail/syslog_frame.h"
 
 #define DATAGRAM(text)	text, sizeof(text) - 1
 

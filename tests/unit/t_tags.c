@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "random.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/tags.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/destination/tags.h"
 #include "site.h"
 
 static struct random rnd;

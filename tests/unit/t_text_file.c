@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "segment/text_file.h"
+#include "segment/file/text_file.h"
 #include "states_site.h"
 
 #define SPARSE	((off_t)1 << 42)	/* 4 TB */

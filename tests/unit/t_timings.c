@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "segment/timings.h"
+#include "segment/file/timings.h"
 
 /* The first bound that is not below. */
 static unsigned by_hand(int64_t ns) {

@@ -5,11 +5,11 @@
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "ctl/top.h"
-#include "engine/shares.h"
-#include "engine/windows.h"
-#include "segment/cluster_told.h"
-#include "segment/internal.h"
+#include "ctl/show/top.h"
+#include "engine/cluster/shares.h"
+#include "engine/destination/windows.h"
+#include "segment/cluster/cluster_told.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 static struct site site;

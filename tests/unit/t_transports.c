@@ -6,14 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "config/compile.h"
-#include "config/site_routes.h"
-#include "engine/hints.h"
-#include "engine/windows_internal.h"
-#include "judge/judge.h"
+#include "config/compile/compile.h"
+#include "config/generation/site_routes.h"
+#include "engine/hints/hints.h"
+#include "engine/destination/windows_internal.h"
+#include "engine/feed/judge.h"
 #include "tests/unit/results.h"
 #include "view/name_pattern.h"
-#include "wire/mail_log.h"
+#include "wire/mail/mail_log.h"
 
 #define MTAS(more) "mta = ( { name = \"out\"; log = \"\"; " more "\n" \
     "    window = { destination_concurrency_limit = 9; initial_destination_concurrency = 2; };\n" \

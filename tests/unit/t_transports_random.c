@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "config/compile.h"
-#include "config/site_routes.h"
+#include "config/compile/compile.h"
+#include "config/generation/site_routes.h"
 #include "tests/unit/random.h"
 
 #define FILES	150

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "ctl/why.h"
-#include "policy/decision.h"
+#include "ctl/ask/why.h"
+#include "policy/limit/decision.h"
 
 #define FILE_NAME	"/etc/postern/postern.conf"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "policy/window.h"
+#include "policy/window/window.h"
 #include "tests/unit/random.h"
 
 #define SECOND	INT64_C(1000000000)

@@ -2,8 +2,8 @@
 /* What windows learn from results, whose they are, and what is told of it. */
 #include <stdbool.h>
 #include "tests/unit/test.h"
-#include "engine/decided.h"
-#include "engine/feed_internal.h"
+#include "engine/decision/decided.h"
+#include "engine/feed/feed_internal.h"
 #include "tests/unit/results.h"
 
 #define CONFIGURATION "classes = ( { name = \"c\"; match = \"*\"; } );\n" \

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/process.h"
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 

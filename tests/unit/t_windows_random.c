@@ -4,7 +4,7 @@
  * of them, each once. */
 #include <stdbool.h>
 #include "tests/unit/test.h"
-#include "segment/states.h"
+#include "segment/destination/states.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 

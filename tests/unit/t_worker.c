@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* The rules of choice, each by itself, with numbers by hand (policy/worker.h;
+/* The rules of choice, each by itself, with numbers by hand (policy/schedule/worker.h;
  * seeds/mta-scheduler-notes.txt). */
 #include "tests/unit/test.h"
 #include "tests/unit/worker_world.h"

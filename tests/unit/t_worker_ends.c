@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* What becomes of jobs, connections and records (policy/worker.h), with numbers by hand. */
+/* What becomes of jobs, connections and records (policy/schedule/worker.h), with numbers by hand. */
 #include "tests/unit/test.h"
 #include "tests/unit/worker_world.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test.h"
-#include "config/xla_import.h"
+#include "config/compile/xla_import.h"
 
 static char output[1 << 20];
 

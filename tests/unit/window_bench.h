@@ -7,7 +7,7 @@
 
 #include "tests/unit/check.h"
 
-#include "policy/window.h"
+#include "policy/window/window.h"
 
 #define SECOND	INT64_C(1000000000)
 #define NEAR	1e-12

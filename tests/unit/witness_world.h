@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define FOUR "classes = ( { name = \"net\"; match = [ \"198.51.100.0/24\" ]; " \

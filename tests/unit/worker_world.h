@@ -9,7 +9,7 @@
 
 #include "tests/unit/check.h"
 
-#include "policy/worker.h"
+#include "policy/schedule/worker.h"
 
 #define SECOND	INT64_C(1000000000)
 

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What the driven queue takes out of its journal.
+ * MODEL    An envelope becomes a message as if its file had been read, with the times that
+ *          stand in it.  Memory is filled by the runners while there is room.  Mail for a
+ *          dest that is back is found by a look at all that waits.
+ * ERRORS   What there is no memory for is given back.  What is in memory, or in hand of an
+ *          earlier role's run, is left as it is: its file is read after the run.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/queue/queue_journal_internal.h"
+
+#define LOADS_A_TURN	256
+#define FULL_NS		(100 * NS_PER_MS)
+
+/* --- one message --------------------------------------------------------------------- */
+
+uint32_t queue_journal_directory(const struct queue_journal *j,
+    const struct messages_envelope *envelope) {
+	for (unsigned i = 0; i < j->directory_count; i++)
+		if (strcmp(j->directories[i].path, envelope->directory) == 0 &&
+		    strcmp(j->directories[i].mta_name, envelope->mta) == 0 &&
+		    j->queue->settings.mtas[j->directories[i].mta].driven)
+			return i;
+	return NONE;
+}
+
+/* A time of the past by the queue's clock; of a clock that was set: now. */
+static int64_t past_of(const struct queue_journal *j, int64_t wall_ns) {
+	int64_t ns = wall_ns - j->wall_ns;
+
+	if (wall_ns == 0)
+		return 0;
+	return ns > j->queue->now_ns ? j->queue->now_ns : ns == 0 ? 1 : ns;
+}
+
+/* When a part is due; a clock that was set makes it wait no longer than a failure does. */
+static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_ns) {
+	int64_t now_ns = j->queue->now_ns;
+	int64_t most_ns = now_ns + j->queue->settings.mtas[mta].retry_most_ns;
+	int64_t ns = wall_ns - j->wall_ns;
+
+	return wall_ns == 0 || wall_ns == INT64_MAX ? 0 : ns > most_ns ? most_ns : ns;
+}
+
+/* As many as a batch may be: else the file is read in batches. */
+static bool fits(const struct queue *queue, const struct messages_envelope *envelope) {
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < envelope->group_count; i++)
+		sum += envelope->groups[i].recipients;
+	return queue->in_core + sum <= queue->settings.message_recipient_limit ||
+	    sum <= queue->settings.message_recipient_minimum;
+}
+
+static bool make_parts(struct queue_journal *j, uint32_t message,
+    const struct messages_envelope *envelope) {
+	struct queue *queue = j->queue;
+	unsigned mta = queue->messages[message].mta;
+
+	/* the parts are linked from the last to the first */
+	for (unsigned i = envelope->group_count; i-- > 0;) {
+		const struct messages_group *group = &envelope->groups[i];
+		uint32_t domain = queue_use_domain(queue, mta, group->domain, group->length);
+		uint32_t part = domain == NONE ? NONE :
+		    queue_make_part(queue, message, domain, group->recipients);
+		int64_t due_ns = due_of(j, mta, group->due_ns);
+
+		if (part == NONE) {
+			if (domain != NONE)
+				queue_unuse_domain(queue, domain);
+			return false;
+		}
+		queue->parts[part].state = due_ns > queue->now_ns ? PART_RETRY : PART_DUE;
+		queue->parts[part].due_ns = due_ns;
+	}
+	return true;
+}
+
+static bool is_local(const struct messages_envelope *envelope) {
+	static const char name[] = QUEUE_LOCAL_DOMAIN;
+
+	return envelope->group_count > 0 &&
+	    envelope->groups[0].length == sizeof(name) - 1 &&
+	    memcmp(envelope->groups[0].domain, name, sizeof(name) - 1) == 0;
+}
+
+static uint64_t sum_of_groups(const struct messages_envelope *envelope) {
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < envelope->group_count; i++)
+		sum += envelope->groups[i].recipients;
+	return sum;
+}
+
+/* It is driven no more, or there is no memory for it: a scan finds it then. */
+static void give_up(struct queue_journal *j, const struct messages_envelope *envelope) {
+	(void)messages_finish(j->messages, envelope->mta, envelope->directory, envelope->id,
+	    queue_journal_now(j));
+}
+
+/* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
+static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
+	struct queue *queue = j->queue;
+	uint32_t directory = queue_journal_directory(j, envelope), message;
+	uint64_t taken = sum_of_groups(envelope);
+	struct message *m;
+	unsigned mta;
+
+	if (directory == NONE) {
+		give_up(j, envelope);
+		return;
+	}
+	mta = j->directories[directory].mta;
+	if (queue_find_message(queue, mta, directory, envelope->id) != NONE ||
+	    queue_adopted_with(queue, mta, directory, envelope->id) != NULL)
+		return;
+	message = queue_make_message(queue, mta, directory, envelope->id);
+	if (message == NONE) {
+		give_up(j, envelope);
+		return;
+	}
+	m = &queue->messages[message];
+	m->inode = envelope->stamp;
+	m->made_s = envelope->arrival_ns / NS_PER_SECOND;
+	m->arrival_ns = past_of(j, envelope->arrival_ns);
+	m->tried_ns = past_of(j, envelope->tried_ns);
+	/* no run of an earlier role has it that was tried since */
+	m->left_running = queue_is_of_before(queue, m->arrival_ns) &&
+	    (m->tried_ns == 0 || queue_is_of_before(queue, m->tried_ns));
+	m->tries = envelope->tries;
+	m->recipients = m->unread = envelope->recipients;
+	m->is_local = is_local(envelope);
+	if (envelope->sender != NULL)
+		text_copy(m->sender, sizeof(m->sender), envelope->sender,
+		    strlen(envelope->sender));
+	if (!queue_join_envelope(queue, message, "")) {
+		(void)queue_journal_put(j, message, false);
+		queue_forget_message(queue, message);
+		return;
+	}
+	if (envelope->group_count > 0 && fits(queue, envelope)) {
+		if (!make_parts(j, message, envelope)) {
+			/* no memory: later, from its file */
+			queue_drop_parts(queue, message);
+			(void)queue_journal_put(j, message, false);
+			queue_forget_message(queue, message);
+			return;
+		}
+		m->place = envelope->rest;
+		m->unread = envelope->rest == 0 ? 0 : m->recipients > taken ?
+		    m->recipients - (uint32_t)taken : 1;
+	}
+	queue_settle(queue, message, queue->now_ns);
+}
+
+/* --- those that are taken ------------------------------------------------------------------ */
+
+/* It is back: due.  Of those that wait for a time of their own only what was written before its
+ * dest came back; where that is dead or held still, somebody is to see when it is not. */
+static bool is_back(struct queue_journal *j, uint32_t directory,
+    const struct messages_envelope *envelope, const struct messages_group *group) {
+	struct queue *queue = j->queue;
+	bool waits_for_dest = group->due_ns == INT64_MAX, is_back;
+	uint32_t domain;
+	struct dest *d;
+
+	if (!waits_for_dest && (!j->returned || group->due_ns <= queue_journal_now(j)))
+		return false;
+	domain = queue_use_domain(queue, j->directories[directory].mta, group->domain,
+	    group->length);
+	if (domain == NONE)
+		return false;
+	d = &queue->dests[queue->domains[domain].dest];
+	if (waits_for_dest) {
+		is_back = queue_look_again(queue, queue->domains[domain].dest,
+		    queue->now_ns) != QUEUE_WAITS_SUSPENDED;
+		d->in_journal = d->in_journal || !is_back;
+	} else {
+		is_back = !d->suspended && d->back_ns != 0 &&
+		    envelope->written_ns - j->wall_ns <= d->back_ns;
+	}
+	queue_unuse_domain(queue, domain);
+	return is_back;
+}
+
+static char *keep_text(const char **text, char *at, const char *from) {
+	*text = at;
+	return stpcpy(at, from) + 1;
+}
+
+/* What is back of it is due in the copy. */
+static bool keep(struct queue_journal *j, const struct messages_envelope *from) {
+	uint32_t directory = queue_journal_directory(j, from);
+	size_t texts = strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
+	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
+	struct queue_journal_taken *taken;
+	char *at;
+
+	for (unsigned i = 0; i < from->group_count; i++)
+		texts += from->groups[i].length;
+	taken = malloc(sizeof(*taken) + from->group_count * sizeof(*taken->groups) + texts);
+	if (taken == NULL)
+		return false;
+	taken->envelope = *from;
+	taken->envelope.due_ns = 0;
+	taken->envelope.groups = taken->groups;
+	at = keep_text(&taken->envelope.mta, (char *)&taken->groups[from->group_count],
+	    from->mta);
+	at = keep_text(&taken->envelope.directory, at, from->directory);
+	at = keep_text(&taken->envelope.id, at, from->id);
+	if (from->sender != NULL)
+		at = keep_text(&taken->envelope.sender, at, from->sender);
+	for (unsigned i = 0; i < from->group_count; i++) {
+		taken->groups[i] = from->groups[i];
+		taken->groups[i].domain = at;
+		if (directory != NONE && is_back(j, directory, from, &from->groups[i]))
+			taken->groups[i].due_ns = 0;
+		memcpy(at, from->groups[i].domain, from->groups[i].length);
+		at += from->groups[i].length;
+	}
+	taken->next = NULL;
+	*(j->taken == NULL ? &j->taken : &j->taken_last->next) = taken;
+	j->taken_last = taken;
+	return true;
+}
+
+bool queue_journal_drain(struct queue_journal *j) {
+	bool all = true;
+
+	while (j->taken != NULL) {
+		struct queue_journal_taken *taken = j->taken;
+
+		j->taken = taken->next;
+		if (queue_board_has_room(j->queue) && queue_make_room(j->queue)) {
+			load(j, &taken->envelope);
+		} else {
+			all = false;
+			(void)messages_put(j->messages, &taken->envelope, false,
+			    queue_journal_now(j));
+		}
+		free(taken);
+	}
+	return all;
+}
+
+void queue_journal_free_taken(struct queue_journal *j) {
+	while (j->taken != NULL) {
+		struct queue_journal_taken *taken = j->taken;
+
+		j->taken = taken->next;
+		free(taken);
+	}
+}
+
+/* --- the runners ------------------------------------------------------------------------ */
+
+/* Its interval is shorter than it is to wait: there is another one for what is left of that. */
+static bool is_early(const struct queue_journal *j, const struct messages_envelope *envelope) {
+	return envelope->due_ns >= queue_journal_now(j) + j->intervals_ns[1];
+}
+
+/* False: there is no room. */
+static bool take(struct queue_journal *j, const struct messages_envelope *envelope) {
+	struct messages_envelope later = *envelope;
+	struct queue *queue = j->queue;
+
+	/* without its parts the times of these would be lost */
+	if (later.due_ns > queue_journal_now(j) && !is_early(j, &later) && !fits(queue, &later))
+		later.due_ns = queue_journal_now(j) + j->intervals_ns[1];
+	if (is_early(j, &later)) {
+		(void)messages_put(j->messages, &later, false, queue_journal_now(j));
+		return true;
+	}
+	/* of a copy, where room is to be made: that writes */
+	if (queue->message_count < queue->message_most) {
+		load(j, envelope);
+		return true;
+	}
+	if (!keep(j, envelope))
+		give_up(j, envelope);
+	return queue_journal_drain(j);
+}
+
+int64_t queue_journal_load(struct queue_journal *j) {
+	struct queue *queue = j->queue;
+
+	if (!messages_is_recovered(j->messages))
+		return INT64_MAX;
+	for (unsigned i = 0; i < LOADS_A_TURN; i++) {
+		struct messages_envelope envelope;
+		int64_t next_ns;
+
+		if (!queue_board_has_room(queue))
+			return INT64_MAX;
+		switch (messages_next(j->messages, queue_journal_now(j), &envelope, &next_ns)) {
+		case MESSAGES_NONE:
+			return next_ns == INT64_MAX ? INT64_MAX : next_ns - j->wall_ns;
+		case MESSAGES_MORE:
+			return queue->now_ns;
+		case MESSAGES_ONE:
+			/* all of memory is being read: not again at once */
+			if (!take(j, &envelope))
+				return queue->now_ns + FULL_NS;
+			break;
+		}
+	}
+	return queue->now_ns;
+}
+
+bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id) {
+	struct queue_journal *j = queue->journal;
+	struct messages_envelope envelope;
+	const struct generation *pinned;
+
+	if (j == NULL || directory >= j->directory_count || !queue_make_room(queue) ||
+	    !messages_take(j->messages, j->directories[directory].mta_name,
+		j->directories[directory].path, id, &envelope))
+		return false;
+	pinned = queue_pin(queue, queue->now_ns);
+	load(j, &envelope);
+	queue_unpin(queue, pinned);
+	return true;
+}
+
+/* --- looks at all of it ------------------------------------------------------------------ */
+
+bool queue_journal_visit(void *context, const struct messages_envelope *envelope) {
+	struct queue_journal *j = context;
+	uint32_t directory = queue_journal_directory(j, envelope);
+
+	/* all of them: each dest that is not back is noted */
+	for (unsigned i = 0; directory != NONE && i < envelope->group_count; i++)
+		if (is_back(j, directory, envelope, &envelope->groups[i]))
+			return keep(j, envelope);
+	return false;
+}
