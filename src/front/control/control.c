@@ -34,6 +34,8 @@ void client_free(struct client *client) {
 	struct control *control = client->control;
 
 	reload_give_up(client);
+	if (control->gone != NULL)
+		control->gone(client);
 	TAILQ_REMOVE(&control->clients, client, all);
 	control->count--;
 	if (client->readable != NULL)
