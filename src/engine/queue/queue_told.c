@@ -229,7 +229,7 @@ void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
 	struct told_message *told;
 
 	if ((envelope->pid == 0 && envelope->delivered_length == 0) || !is_wanted(queue, mta) ||
-	    envelope->arrival_ns % NS_PER_SECOND != 0 || made_s <= 0 ||
+	    made_s <= 0 ||
 	    find_in(queue, mta, directory, envelope->id) != NULL)
 		return;
 	told = told_make(queue, mta, directory, envelope->id, made_s);
