@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/enforcement.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define TIMEOUT_MS	10000
@@ -78,6 +79,16 @@ struct value explain_value(const struct control_frame *frame,
 	    value_number(number);
 }
 
+/* People read what becomes of the mail. */
+static struct value state_value(const struct control_frame *frame, struct value state) {
+	const char *enforced = control_frame_get(frame, "enforced");
+
+	if (enforced == NULL)
+		return state;
+	return value_text(enforcement_effect(strcmp(state.text, "held") == 0 ? WINDOW_HELD :
+	    WINDOW_DEAD, strcmp(enforced, "1") == 0));
+}
+
 static void explain_row(void *context, const struct control_frame *frame) {
 	struct explanation *explanation = context;
 	struct value values[EXPLAIN_VALUES_MAX];
@@ -98,6 +109,8 @@ static void explain_row(void *context, const struct control_frame *frame) {
 			    sizeof(shared)));
 		else
 			values[i] = explain_value(frame, column);
+		if (!explanation->writer->json && strcmp(column->name, "state") == 0)
+			values[i] = state_value(frame, values[i]);
 	}
 	explain_write(explanation, values);
 	explanation->answered = true;

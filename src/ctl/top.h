@@ -53,6 +53,7 @@ struct top_destination {
 	enum window_state state;
 	uint32_t window, ceiling, in_flight;
 	int64_t until_ns;
+	struct enforcement enforcement;
 };
 
 /* Which rows there are, and which of them keys act on. */
@@ -87,6 +88,7 @@ struct top {
 	uint64_t decisions_lost;
 	struct decisions_cursor cursors[2];	/* enum decided_ring */
 	uint64_t suspended, held;	/* destinations that are */
+	uint64_t would;			/* and that would be */
 	double rates[TOP_RATES];
 	uint64_t counted[TOP_RATES];	/* at the last look */
 	unsigned roles, roles_away, roles_old, roles_behind;

@@ -153,6 +153,7 @@ static void take_destination(void *context, const struct view_destination *seen)
 	text_copy(taken->reason, sizeof(taken->reason), seen->reason, strlen(seen->reason));
 	taken->state = seen->state;
 	taken->until_ns = seen->until_ns;
+	taken->enforcement = seen->enforcement;
 	if (!seen->has_window)
 		return;
 	taken->window = seen->window;
@@ -280,6 +281,7 @@ static void gather_stopped(struct top *top) {
 
 	top->suspended = stopped.suspended;
 	top->held = stopped.held + stopped.classes + stopped.recipients;
+	top->would = stopped.would_suspend + stopped.would_hold;
 }
 
 bool top_gather(struct top *top, int64_t now_ns) {

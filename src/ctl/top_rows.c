@@ -141,6 +141,9 @@ static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX
 	    top->held, counters[COUNTER_FAULTS], counters[COUNTER_UNTRACKED],
 	    top->roles - top->roles_away, top->roles);
 
+	if (top->would > 0)
+		length = text_append(out, TOP_TEXT_MAX, length, "  would suspend %" PRIu64,
+		    top->would);
 	if (top->roles_old > 0)
 		length = text_append(out, TOP_TEXT_MAX, length, " (%u not responding)",
 		    top->roles_old);
@@ -299,13 +302,14 @@ static enum screen_style class_row(const struct top *top, const struct top_class
 
 /* --- destinations -------------------------------------------------------------------------- */
 
-#define DESTINATION_OTHERS	(9 + 8 + 9 + 8 + 9 + 2 + 20)
+#define STATE_WIDTH	13
+#define DESTINATION_OTHERS	(STATE_WIDTH + 2 + 8 + 9 + 8 + 9 + 2 + 20)
 
 static void destination_heading(int width, char out[TOP_TEXT_MAX]) {
 	size_t length = cell(out, 0, name_width(width, DESTINATION_OTHERS), "DESTINATION");
 
 	length = gap(out, length);
-	length = cell(out, length, 7, "STATE");
+	length = cell(out, length, STATE_WIDTH, "STATE");
 	length = words(out, length, 6, "WINDOW");
 	length = words(out, length, 7, "CEILING");
 	length = words(out, length, 6, "FLIGHT");
@@ -319,18 +323,16 @@ static void number_or_dash(bool known, uint32_t value, char out[NUMBER_MAX]) {
 
 static enum screen_style destination_row(const struct top *top,
     const struct top_destination *shown, int width, char out[TOP_TEXT_MAX]) {
-	static const char *const states[] = {
-		[WINDOW_OPEN] = "open", [WINDOW_LIMITED] = "limited", [WINDOW_DEAD] = "dead",
-		[WINDOW_HELD] = "held",
-	};
 	char name[ESCAPED_MAX], text[NUMBER_MAX], reason[TOP_TEXT_MAX];
 	bool stopped = shown->begun && (shown->state == WINDOW_DEAD || shown->state == WINDOW_HELD);
+	bool applied = shown->enforcement.kind == ENFORCEMENT_APPLIED;
 	size_t length;
 
 	log_quote(name, sizeof(name), shown->name, strlen(shown->name));
 	length = cell(out, 0, name_width(width, DESTINATION_OTHERS), name);
 	length = gap(out, length);
-	length = cell(out, length, 7, shown->begun ? states[shown->state] : "-");
+	length = cell(out, length, STATE_WIDTH, !shown->begun ? "-" :
+	    enforcement_effect(shown->state, applied));
 	number_or_dash(shown->has_window, shown->window, text);
 	length = words(out, length, 6, text);
 	number_or_dash(shown->has_window && shown->ceiling != 0, shown->ceiling, text);
@@ -343,8 +345,8 @@ static enum screen_style destination_row(const struct top *top,
 	length = words(out, length, 7, text);
 	log_sentence(reason, sizeof(reason), shown->reason);
 	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", reason);
-	return !shown->begun ? SCREEN_DIM : shown->state == WINDOW_DEAD ? SCREEN_BAD :
-	    shown->state == WINDOW_HELD ? SCREEN_WARN : SCREEN_PLAIN;
+	return !shown->begun ? SCREEN_DIM : shown->state == WINDOW_DEAD && applied ? SCREEN_BAD :
+	    stopped ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
 /* --- decisions --------------------------------------------------------------------------- */

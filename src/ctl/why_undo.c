@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/enforcement.h"
 #include "ctl/why.h"
 #include "policy/decision.h"
 
@@ -268,7 +269,9 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	/* what is done by hand stands, and counts when nothing is observed any more */
 	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0 && event->d.kind != DECIDED_BY_HAND &&
 	    !(event->d.kind == DECIDED_SUSPENDED && event->d.by == DECIDED_BY_HAND_OF)) {
-		out->none = "nothing to undo: observe mode";
+		out->none = event->d.action == ENFORCEMENT_APPLIED ||
+		    decided_ring_of((enum decided_kind)event->d.kind) == DECIDED_OF_SESSIONS ?
+		    "nothing to undo: observe mode" : "nothing to undo: not enforced";
 		return;
 	}
 	switch ((enum decided_kind)d->kind) {

@@ -43,6 +43,7 @@ static void decode_slot(const struct learned *table, const void *mapping,
     uint32_t shard, uint32_t number, const uint64_t *copy,
     struct destination_window *out) {
 	const uint64_t *words = copy + KEPT_AT;
+	struct learned_control control;
 
 	memcpy(out->name, copy + offsetof(struct destination, name) / 8,
 	    SEGMENT_NAME_MAX);
@@ -52,6 +53,8 @@ static void decode_slot(const struct learned *table, const void *mapping,
 	state_decode(words, copy[1], table->header->created_ns, &out->state);
 	(void)state_make_sound(&out->state);
 	decode_reason(table, mapping, shard, number, copy, out->reason, &out->event);
+	memcpy(&control, copy, sizeof(control));
+	out->mta_bits = (uint8_t)(control.cloned_by | control.other_by);
 	out->shared = (struct shared_seen){ .known = false };
 	if (shared_is_used_in(table->header, mapping))
 		(void)shared_find_in(table->header, mapping, name_hash(&table->header->key,

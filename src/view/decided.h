@@ -3,11 +3,15 @@
 #ifndef VIEW_DECIDED_H
 #define VIEW_DECIDED_H
 
+#include "config/enforcement.h"
 #include "view/view.h"
 
 /* What was decided, in a sentence without an end.  Names in it are strangers'. */
 #define VIEW_DECIDED_MAX 1024
 void view_decided_say(const struct decided *decided, char out[VIEW_DECIDED_MAX]);
+
+/* Of one that had no effect, why: "observe mode", "not enforced: no lanes on mx1". */
+const char *decided_not_applied(const struct decided *decided, char out[ENFORCEMENT_TEXT_MAX]);
 
 /* "2026-11-22T06:38:20.123Z".  Returns `out`. */
 #define VIEW_TIME_MAX 32

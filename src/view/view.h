@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "base/diag.h"
+#include "config/enforcement.h"
 #include "config/generation.h"
 #include "segment/reader.h"
 #include "view/writer.h"
@@ -33,6 +34,11 @@ int view_open(struct view *view, const char *state_path, struct diag *diag);
 int view_refresh(struct view *view, struct diag *diag);
 
 void view_close(struct view *view);
+
+/* Does mail wait for this window, while it is shut?  `name` as in the state file
+ * ("class:NAME"); mta_bits: of the destination. */
+struct enforcement view_enforcement(const struct view *view, const char *name,
+    unsigned mta_bits);
 
 /* The name of a health: "live" ... */
 const char *view_health(enum reader_health health);

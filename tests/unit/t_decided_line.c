@@ -48,7 +48,7 @@ static void a_refused_client(void **state) {
 	is_line(&decided, "192.0.2.7 mx.a.example | class-inbound 8 of 8 class customer");
 	decided.flags = DECIDED_OBSERVED_ONLY;
 	is_line(&decided, "192.0.2.7 mx.a.example | class-inbound 8 of 8 class customer "
-	    "(only observed)");
+	    "(observe mode)");
 }
 
 static void mail_that_is_held(void **state) {

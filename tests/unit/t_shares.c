@@ -403,7 +403,7 @@ static void the_gate_follows_the_share(void **state) {
 
 static void a_queue_that_is_told_to_hold_asks_for_more(void **state) {
 	char text[HINT_TEXT_MAX + 1];
-	uint64_t full = 0;
+	struct hint_full full = { .id = 0 };
 
 	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));

@@ -124,9 +124,9 @@ static void destinations_in_order_and_by_filter(void **state) {
 	assert_string_equal(top.destinations[1].name, "u@a.example");
 	assert_string_equal(top.destinations[2].name, "b.example");
 	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "z.example"));
-	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "dead"));
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "suspended"));
 	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "a 'test'"));
-	assert_non_null(strstr(row(TOP_DESTINATIONS, 2, 100), "limited       3        3"));
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 2, 100), "limited             3        3"));
 	assert_int_equal(top.lists[TOP_DESTINATIONS].chosen, 0);
 	/* the chosen one stays chosen */
 	top.pane = TOP_DESTINATIONS;
