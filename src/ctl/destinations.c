@@ -29,7 +29,8 @@ static bool fits(const void *pattern, const char *name) {
 
 static int list(struct ctl *ctl, const struct mask *pattern) {
 	const struct view_choice choice = { .wants = pattern == NULL ? NULL : fits,
-		.context = pattern, .no_recipients = ctl->relays };
+		.context = pattern, .no_recipients = ctl->relays,
+		.relays = ctl->relays };
 	struct view_destinations all;
 	struct state state;
 	int result = state_open(ctl, &state);

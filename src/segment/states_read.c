@@ -128,6 +128,22 @@ unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
 	return learned_each(&table, visit_one, &visit);
 }
 
+bool states_at_in(const struct segment_header *sizes, const void *mapping, uint32_t number,
+    struct destination_window *out) {
+	uint32_t shard = number / sizes->destinations.per_shard;
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned table;
+
+	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
+	    (void *)(uintptr_t)mapping, &sizes->destinations, &destination_state_kind);
+	number %= sizes->destinations.per_shard;
+	if (shard >= sizes->destinations.shards ||
+	    learned_copy(&table, shard, number, copy) != LEARNED_COPIED)
+		return false;
+	decode_slot(&table, mapping, shard, number, copy, out);
+	return true;
+}
+
 unsigned states_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {

@@ -131,7 +131,8 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 		.seen = { .each = sizeof(struct destination_seen), .choice = choice },
 		.windows = { .each = sizeof(struct destination_window), .choice = choice },
 		.recipients = { .each = sizeof(struct recipient_held), .choice = choice } };
-	all->torn_seen = reader_destinations(view->reader, copy_seen, &all->seen);
+	if (choice->relays)
+		all->torn_seen = reader_destinations(view->reader, copy_seen, &all->seen);
 	all->torn_windows = reader_windows(view->reader, copy_window, &all->windows);
 	if (!choice->no_recipients)
 		all->torn_recipients = reader_recipients(view->reader, copy_recipient,
@@ -278,25 +279,18 @@ void view_relays_write(const struct view_destinations *all, struct writer *write
 
 /* --- windows ------------------------------------------------------------------------ */
 
-/* The mail server, or its transport, whose settings count. */
-static unsigned mta_of(const struct view_destinations *all, const char *name) {
-	const struct generation *g = all->view->generation;
-	const struct destination_seen *seen = find(&all->seen, name);
-
-	return generation_window_mta(g, name, strlen(name), seen == NULL ? 0 :
-	    (unsigned)(seen->cloned_by | seen->other_by));
-}
-
+/* Those of the mail server, or of its transport, that count. */
 static void find_settings(const struct view_destinations *all, const char *name,
-    struct window_settings *out) {
+    unsigned mta_bits, struct window_settings *out) {
 	const struct generation *g = all->view->generation;
+	unsigned mta = generation_window_mta(g, name, strlen(name), mta_bits);
 	const char *bare = name + generation_transport_prefix(name, strlen(name));
 	size_t prefix = sizeof(PROVIDER_PREFIX) - 1;
 	uint32_t provider = GENERATION_NO_PROVIDER;
 
 	if (strncmp(bare, PROVIDER_PREFIX, prefix) == 0)
 		provider = generation_find_provider(g, bare + prefix, strlen(bare) - prefix);
-	(void)generation_window_settings(g, mta_of(all, name), name, strlen(name), provider,
+	(void)generation_window_settings(g, mta, name, strlen(name), provider,
 	    out);
 }
 
@@ -328,7 +322,7 @@ static struct view_destination look_at(const struct view_destinations *all,
 	if (!state->begun)
 		return out;
 	if (all->view->generation != NULL)
-		find_settings(all, one->name, &settings);
+		find_settings(all, one->name, one->mta_bits, &settings);
 	window_adjust(&window, &settings);
 	window_turn(&window, &settings, out.in_flight, now_ns, &ignored);
 	out.state = (enum window_state)window.state;

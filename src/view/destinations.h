@@ -13,6 +13,7 @@ struct view_choice {
 	bool (*wants)(const void *context, const char *name);	/* NULL: all */
 	const void *context;
 	bool no_recipients;
+	bool relays;		/* what was seen of them, too: for view_relays_write */
 	/* So many at most, those that matter most: stopped ones, then those with deliveries
 	 * in flight, then those seen last.  0: all, in the order of their names. */
 	size_t most;

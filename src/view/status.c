@@ -14,6 +14,7 @@
 #include "view/cluster.h"
 #include "view/health.h"
 #include "view/status_mtas.h"
+#include "view/verdict.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
@@ -404,8 +405,12 @@ static void write_counters(struct writer *writer, const struct reader_status *st
 	writer_object_end(writer);
 }
 
-void view_status_write(const struct view *view, struct writer *writer, bool all) {
+void view_status_write(struct view *view, struct writer *writer, bool all) {
+	struct view_verdict verdict;
+
+	view_verdict(view, &verdict);
 	writer_object_begin(writer, NULL);
+	view_verdict_write(&verdict, writer);
 	write_summary(writer, view);
 	write_observing(writer, view);
 	write_stopped(writer, view);

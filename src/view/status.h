@@ -6,7 +6,7 @@
 #include "view/view.h"
 
 /* An object at top level.  `all`: in text also counters that have counted nothing. */
-void view_status_write(const struct view *view, struct writer *writer, bool all);
+void view_status_write(struct view *view, struct writer *writer, bool all);
 
 /* Destinations whose mail does not go now, or would not, where that is only observed. */
 struct view_stopped {

@@ -16,6 +16,13 @@
 #include "segment/reader.h"
 #include "view/writer.h"
 
+/* The end of a log at an earlier look, until it is read. */
+struct view_log_look {
+	uint64_t end, read;		/* bytes */
+	int64_t end_ns;			/* 0: none yet */
+};
+#define VIEW_LOGS	GENERATION_MTAS_MAX
+
 struct view {
 	char path[PATH_MAX];		/* of the state file */
 	struct reader *reader;
@@ -23,6 +30,7 @@ struct view {
 	const struct generation *generation;
 	struct diag no_generation;
 	struct reader_status status;	/* as of view_open or view_refresh */
+	struct view_log_look logs[VIEW_LOGS];
 };
 
 /* Opens the state that is in force now; also the last one of a daemon that is away.  0, or

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "ctl/why.h"
+#include "view/shell_word.h"
 #include "policy/decision.h"
 
 #define FILE_NAME	"/etc/postern/postern.conf"
@@ -20,7 +21,7 @@ static const char *quoted(const char *word)
 {
 	static char out[256];
 
-	assert_true(why_quote(word, out, sizeof(out)));
+	assert_true(shell_word(word, out, sizeof(out)));
 	return out;
 }
 
@@ -39,7 +40,7 @@ static void words_are_quoted_where_a_shell_would_read_them(void **state)
 	assert_string_equal(quoted("`x`;&|<>*?~#!"), "'`x`;&|<>*?~#!'");
 	assert_string_equal(quoted("it's"), "'it'\\''s'");
 	assert_string_equal(quoted("a\\b"), "'a\\b'");
-	assert_false(why_quote("much-too-long.example", small, sizeof(small)));
+	assert_false(shell_word("much-too-long.example", small, sizeof(small)));
 }
 
 static struct why_event event_of(enum decided_kind kind, unsigned reason, const char *name)
