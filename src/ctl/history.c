@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "ctl/ctl.h"
 #include "ctl/state.h"
-#include "segment/name.h"
 #include "view/history.h"
 
 #define ROWS_FOR_PEOPLE	60u
@@ -24,17 +23,6 @@ static int minutes_wanted(const struct ctl *ctl, unsigned *minutes) {
 		    ctl->since);
 	*minutes = (unsigned)(ns / (60 * NS_PER_SECOND));
 	return EX_OK;
-}
-
-/* As the state file has it. */
-static const char *folded(const char *name, char out[SEGMENT_NAME_MAX + 1]) {
-	uint64_t words[NAME_WORDS];
-
-	if (name_fold(name, strlen(name), words) == 0)
-		return name;
-	memcpy(out, words, SEGMENT_NAME_MAX);
-	out[SEGMENT_NAME_MAX] = '\0';
-	return out;
 }
 
 static int show(struct ctl *ctl, const struct state *state,
@@ -72,8 +60,8 @@ int command_HISTORY(struct ctl *ctl) {
 	if (ctl->class != NULL)
 		want = (struct view_history_want){ HISTORY_CLASS, ctl->class, want.minutes, 1 };
 	else if (ctl->argument_count > 0)
-		want = (struct view_history_want){ HISTORY_DESTINATION, folded(ctl->arguments[0],
-		    name), want.minutes, 1 };
+		want = (struct view_history_want){ HISTORY_DESTINATION, history_folded(
+		    ctl->arguments[0], name), want.minutes, 1 };
 	if (!ctl->writer.json)
 		want.step = (want.minutes + ROWS_FOR_PEOPLE - 1) / ROWS_FOR_PEOPLE;
 	result = state_open(ctl, &state);

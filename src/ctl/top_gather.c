@@ -17,7 +17,6 @@
 #include "view/cluster.h"
 #include "view/destinations.h"
 #include "view/health.h"
-#include "view/status.h"
 
 #define ROLE_OLD_NS	(3 * NS_PER_SECOND)
 #define AGAIN_AT_ONCE	4096	/* decisions of a ring in one look */
@@ -276,14 +275,6 @@ static void gather_cluster(struct top *top) {
 	top->cluster.alone = told.alone != 0;
 }
 
-static void gather_stopped(struct top *top) {
-	struct view_stopped stopped = view_stopped(&top->view);
-
-	top->suspended = stopped.suspended;
-	top->held = stopped.held + stopped.classes + stopped.recipients;
-	top->would = stopped.would_suspend + stopped.would_hold;
-}
-
 bool top_gather(struct top *top, int64_t now_ns) {
 	double seconds = top->looked_ns == 0 ? 0 :
 	    (double)(now_ns - top->looked_ns) / (double)NS_PER_SECOND;
@@ -305,7 +296,7 @@ bool top_gather(struct top *top, int64_t now_ns) {
 	top->looked_ns = now_ns;
 	gather_rates(top, seconds);
 	gather_roles(top);
-	gather_stopped(top);
+	view_verdict(&top->view, &top->verdict);
 	gather_cluster(top);
 	if (!gather_classes(top, seconds) || !gather_destinations(top) ||
 	    !gather_decisions(top, now_ns))

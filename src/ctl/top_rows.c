@@ -135,15 +135,10 @@ static void rates_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 
 static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 	const uint64_t *counters = top->view.status.counters;
-	size_t length = text_append(out, TOP_TEXT_MAX, 0, "suspended %" PRIu64 "  held "
-	    "%" PRIu64 "  faults %" PRIu64 "  untracked %" PRIu64 "  workers %u of %u",
-	    top->suspended,
-	    top->held, counters[COUNTER_FAULTS], counters[COUNTER_UNTRACKED],
+	size_t length = text_append(out, TOP_TEXT_MAX, 0, "faults %" PRIu64 "  untracked %" PRIu64
+	    "  workers %u of %u", counters[COUNTER_FAULTS], counters[COUNTER_UNTRACKED],
 	    top->roles - top->roles_away, top->roles);
 
-	if (top->would > 0)
-		length = text_append(out, TOP_TEXT_MAX, length, "  would suspend %" PRIu64,
-		    top->would);
 	if (top->roles_old > 0)
 		length = text_append(out, TOP_TEXT_MAX, length, " (%u not responding)",
 		    top->roles_old);
@@ -156,7 +151,7 @@ static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX
 		text_append(out, TOP_TEXT_MAX, length, "  alerts %" PRIu64,
 		    counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT]);
 	return top->roles_away + top->roles_old + top->roles_behind > 0 || top->journal_ill ? SCREEN_BAD :
-	    counters[COUNTER_FAULTS] > 0 || top->suspended > 0 ? SCREEN_WARN : SCREEN_PLAIN;
+	    counters[COUNTER_FAULTS] > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
 static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MAX]) {
@@ -181,20 +176,45 @@ static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MA
 }
 
 unsigned top_header_rows(const struct top *top) {
-	return top->cluster.is_there ? 4 : 3;
+	return top->cluster.is_there ? 5 : 4;
 }
 
-enum screen_style top_header(const struct top *top, unsigned row, char out[TOP_TEXT_MAX]) {
+/* As many parts as there is room for: the worst come first. */
+static enum screen_style verdict_row(const struct top *top, int width, char out[TOP_TEXT_MAX]) {
+	const struct view_verdict *verdict = &top->verdict;
+	size_t length = 0, most = width < 60 ? 60 : (size_t)width;
+
+	if (verdict->count == 0)
+		(void)text_append(out, TOP_TEXT_MAX, 0, "no problems");
+	for (unsigned i = 0; i < verdict->count; i++) {
+		const char *text = verdict->parts[i].text;
+
+		/* the first one in any case; behind others there may be "  +2 more" */
+		if (i > 0 && length + 2 + strlen(text) + (i + 1 < verdict->count ? 10 : 0) > most) {
+			(void)text_append(out, TOP_TEXT_MAX, length, "  +%u more",
+			    verdict->count - i);
+			break;
+		}
+		length = text_append(out, TOP_TEXT_MAX, length, "%s%s", i > 0 ? "; " : "", text);
+	}
+	return verdict->tone == TONE_BAD ? SCREEN_BAD :
+	    verdict->tone == TONE_WARN ? SCREEN_WARN : SCREEN_GOOD;
+}
+
+enum screen_style top_header(const struct top *top, unsigned row, int width,
+    char out[TOP_TEXT_MAX]) {
 	out[0] = '\0';
 	if (row == 0)
 		return health_row(top, out);
 	if (top->looked_ns == 0)
 		return SCREEN_PLAIN;
-	if (row == 1) {
+	if (row == 1)
+		return verdict_row(top, width, out);
+	if (row == 2) {
 		rates_row(top, out);
 		return SCREEN_PLAIN;
 	}
-	return row == 2 ? faults_row(top, out) : cluster_row(top, out);
+	return row == 3 ? faults_row(top, out) : cluster_row(top, out);
 }
 
 /* --- classes ----------------------------------------------------------------------------- */

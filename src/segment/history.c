@@ -21,6 +21,7 @@
 #include "base/plain_file.h"
 #include "base/siphash.h"
 #include "base/text.h"
+#include "segment/name.h"
 
 #define MAGIC		UINT64_C(0x3174736948545350)
 #define STAMP_MINUTE	(UINT32_MAX >> 4)
@@ -149,6 +150,16 @@ bool history_names(struct history *history) {
 		take_name(&slots[i], &history->names[i]);
 	free(slots);
 	return there;
+}
+
+const char *history_folded(const char *name, char out[SEGMENT_NAME_MAX + 1]) {
+	uint64_t words[NAME_WORDS];
+
+	if (name_fold(name, strlen(name), words) == 0)
+		return name;
+	memcpy(out, words, SEGMENT_NAME_MAX);
+	out[SEGMENT_NAME_MAX] = '\0';
+	return out;
 }
 
 int history_find(const struct history *history, enum history_kind kind, const char *name) {

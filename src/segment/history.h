@@ -99,6 +99,10 @@ bool history_minutes(struct history *history, uint32_t minute, uint8_t out[HISTO
 
 /* Reads what each series is of anew; false: it cannot be read. */
 bool history_names(struct history *history);
+/* The name of a destination as series have it: in lower case, without a dot at its end; of one
+ * that none can have, itself. */
+const char *history_folded(const char *name, char out[SEGMENT_NAME_MAX + 1]);
+
 /* The series of that; -1: it has none.  By names as they were read last. */
 int history_find(const struct history *history, enum history_kind kind, const char *name);
 

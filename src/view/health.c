@@ -79,7 +79,7 @@ static void write_notes(struct view *view, FILE *out) {
 
 	view_verdict(view, &verdict);
 	for (unsigned i = 0; i < verdict.count; i++)
-		if (strcmp(verdict.parts[i].about, "workers") != 0)
+		if (strcmp(verdict.parts[i].about, "workers") != 0 && !verdict.parts[i].is_mode)
 			fprintf(out, "note: %s\n", verdict.parts[i].text);
 }
 

@@ -62,8 +62,7 @@ static void look_at_roles(const struct view *view, struct view_verdict *out) {
 	unsigned down = 0, behind = 0;
 	struct reader_role role;
 
-	for (uint32_t i = 0; view->status.health == READER_LIVE &&
-	     reader_role(view->reader, i, &role); i++)
+	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++)
 		if (!health_role_is_up(view, &role) && down++ == 0)
 			(void)view_role_name(&role, down_name);
 		else if (health_role_is_behind(view, &role) && behind++ == 0)
@@ -156,8 +155,6 @@ static void say_refusing(const struct refusing *refusing, bool observe, struct v
 static void look_at_classes(const struct view *view, struct view_verdict *out, bool observe) {
 	struct refusing refusing = { .count = { 0, 0 } };
 
-	if (view->status.health != READER_LIVE)
-		return;
 	(void)reader_classes(view->reader, take_class, &refusing);
 	say_refusing(&refusing, observe, out);
 }
@@ -232,17 +229,20 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 
 static void look_at_modes(const struct view *view, struct view_verdict *out) {
 	const struct generation *g = view->generation;
+	struct verdict_part *part;
 
 	if (g == NULL) {
 		SAY(verdict_add(out, TONE_WARN, "faults", "posternctl status"),
 		    "the active configuration cannot be read");
 		return;
 	}
-	if (g->observe || g->outbound_observe)
-		SAY(verdict_add(out, TONE_WARN, "classes", "posternctl status"),
-		    "observe mode: %s", g->observe && g->outbound_observe ?
+	if (g->observe || g->outbound_observe) {
+		part = verdict_add(out, TONE_WARN, "classes", "posternctl status");
+		part->is_mode = true;
+		SAY(part, "observe mode: %s", g->observe && g->outbound_observe ?
 		    "nothing is refused or held" : g->observe ? "no session is refused" :
 		    "no mail is held");
+	}
 }
 
 void view_verdict(struct view *view, struct view_verdict *out) {
@@ -250,6 +250,9 @@ void view_verdict(struct view *view, struct view_verdict *out) {
 
 	*out = (struct view_verdict){ .tone = TONE_GOOD };
 	look_at_daemon(view, out);
+	/* the rest is what it left */
+	if (view->status.health != READER_LIVE)
+		return;
 	look_at_roles(view, out);
 	if (view->status.gate_shut)
 		SAY(verdict_add(out, TONE_BAD, "classes", "posternctl classes"),

@@ -16,6 +16,7 @@
 
 struct verdict_part {
 	enum tone tone;			/* WARN or BAD */
+	bool is_mode;			/* as somebody wants it: observe mode */
 	char text[VERDICT_TEXT_MAX];	/* of printable ASCII */
 	const char *about;		/* where the page tells more: "classes", "destinations",
 					 * "mail", "cluster", "workers", "faults" */

@@ -144,7 +144,7 @@ static void destinations_in_order_and_by_filter(void **state) {
 	look(0);
 	assert_int_equal(top.destination_count, 1);
 	assert_int_equal(top.class_count, 0);
-	assert_int_equal(top.suspended, 1);	/* but not for the header */
+	assert_string_equal(top.verdict.parts[0].text, "1 destination suspended");	/* but not for the header */
 	assert_true(top.shown_count >= 1);
 	for (size_t i = 0; i < top.shown_count; i++)
 		assert_string_equal(decided_text(&top.decisions[top.shown[i]], DECIDED_NAME),
@@ -166,7 +166,7 @@ static void rows_fit_any_width(void **state) {
 		}
 	}
 	for (unsigned i = 0; i < top_header_rows(&top); i++)
-		(void)top_header(&top, i, text);
+		(void)top_header(&top, i, 80, text);
 }
 
 static void panes_share_the_room(void **state) {
@@ -192,8 +192,8 @@ static void panes_share_the_room(void **state) {
 
 static enum screen_style cluster_header(char out[TOP_TEXT_MAX]) {
 	look(0);
-	assert_int_equal(top_header_rows(&top), 4);
-	return top_header(&top, 3, out);
+	assert_int_equal(top_header_rows(&top), 5);
+	return top_header(&top, 4, 80, out);
 }
 
 static void lease(uint32_t base, uint32_t extra, int64_t until_ns) {
@@ -248,7 +248,7 @@ static void a_state_that_is_gone(void **state) {
 	snprintf(top.view.path, sizeof(top.view.path), "%s/nowhere", site.directory);
 	assert_true(top_gather(&top, clock_now_ns()));
 	assert_false(top.is_there);
-	assert_int_equal(top_header(&top, 0, text), SCREEN_BAD);
+	assert_int_equal(top_header(&top, 0, 80, text), SCREEN_BAD);
 	assert_non_null(strstr(text, "postern is not running"));
 	assert_int_equal(top.class_count, 2);	/* as they were seen last */
 	(void)row(TOP_CLASSES, 0, 80);
