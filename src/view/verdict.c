@@ -256,7 +256,7 @@ void view_verdict(struct view *view, struct view_verdict *out) {
 	look_at_roles(view, out);
 	if (view->status.gate_shut)
 		SAY(verdict_add(out, TONE_BAD, "classes", "posternctl classes"),
-		    "all classes are full: every new session is refused");
+		    "all classes are full: new sessions are refused");
 	look_at_classes(view, out, false);
 	look_at_stopped(&stopped, out);
 	look_at_journal(view, out);
