@@ -390,7 +390,7 @@ static enum screen_style decision_row(const struct top *top, const struct decide
 	length = gap(out, length);
 	length = cell(out, length, 12, decision_id_text(decided->id, id));
 	length = gap(out, length);
-	length = cell(out, length, 10, decided_word(decided->kind));
+	length = cell(out, length, 13, decided_shown_word(decided));
 	length = gap(out, length);
 	length = cell(out, length, name_width(width, 2 * NAME_MOST),
 	    decided_line_subject(decided, subject));
@@ -409,7 +409,7 @@ static void decision_heading(int width, char out[TOP_TEXT_MAX]) {
 	length = gap(out, length);
 	length = cell(out, length, 12, "ID");
 	length = gap(out, length);
-	length = cell(out, length, 10, "DECISION");
+	length = cell(out, length, 13, "DECISION");
 	length = gap(out, length);
 	length = cell(out, length, name_width(width, 2 * NAME_MOST), "WHOSE");
 	(void)text_append(out, TOP_TEXT_MAX, length, "  WHY");

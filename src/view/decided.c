@@ -91,6 +91,11 @@ const char *decided_not_applied(const struct decided *d, char out[ENFORCEMENT_TE
 	    ENFORCEMENT_OBSERVED : d->action, decided_text(d, DECIDED_MTA), out);
 }
 
+const char *decided_shown_word(const struct decided *d) {
+	return d->kind == DECIDED_SUSPENDED && (d->flags & DECIDED_OBSERVED_ONLY) != 0 ?
+	    "would-suspend" : decided_word(d->kind);
+}
+
 static const char *say_verdict(const struct decided *d) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
@@ -243,7 +248,8 @@ void view_decided_row(struct writer *writer, const struct decided *decided, int6
 	writer_row(writer, (const struct value[]){
 		value_text(decision_id_text(decided->id, id)),
 		value_text(view_time(wall_ns, time)),
-		value_text(decided_word(decided->kind)),
+		value_text(writer->json ? decided_word(decided->kind) :
+		    decided_shown_word(decided)),
 		value_text(what),
 		value_text(text[0] == '\0' ? NULL : text) });
 }

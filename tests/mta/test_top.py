@@ -96,7 +96,7 @@ def numbers(test, site):
                f"{status['tables'][0]['used']} of {status['tables'][0]['size']}" in screen,
                "the header's numbers, too")
     test.check(re.search(r"refused +192\.0\.2\.\d+ +class-inbound 4 of 4", screen), "decisions")
-    test.check(re.search(rf"{log_id}  suspended +dead\.example", screen), "with the ids of the log")
+    test.check(re.search(rf"{log_id}  would-suspend +dead\.example", screen), "with the ids of the log")
     return terminal
 
 

@@ -16,6 +16,7 @@
 #include "engine/hints.h"
 #include "engine/outbound.h"
 #include "engine/shares.h"
+#include "segment/decisions.h"
 #include "segment/internal.h"
 #include "segment/sessions.h"
 #include "segment/shared.h"
@@ -417,6 +418,26 @@ static void a_queue_that_is_told_to_hold_asks_for_more(void **state) {
 	assert_false(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
 }
 
+/* 36 a minute stood in the list of a site whose Postfix has no hints: no mail waited. */
+static void no_decision_where_no_postfix_has_hints(void **state) {
+	struct decisions_cursor cursor = { .begun = false };
+	char text[HINT_TEXT_MAX + 1];
+	struct hint_full full = { .id = 0 };
+	unsigned deferred = 0;
+	uint64_t lost = 0;
+	struct decided next;
+
+	(void)state;
+	with(CLUSTER CLASS(30, 30, ""));
+	ask();
+	assert_true(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
+	assert_int_equal(full.id, 0);
+	while (decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor, now_ns, &next, NULL,
+	    &lost))
+		deferred += next.kind == DECIDED_DEFERRED;
+	assert_int_equal(deferred, 0);
+}
+
 /* --- what a lease outlives ------------------------------------------------------------- */
 
 static void a_restarted_daemon_keeps_what_is_leased(void **state) {
@@ -651,6 +672,7 @@ int main(void) {
 		TEST(who_is_turned_away_by_others_is_not_alone),
 		TEST(the_gate_follows_the_share),
 		TEST(a_queue_that_is_told_to_hold_asks_for_more),
+		TEST(no_decision_where_no_postfix_has_hints),
 		TEST(a_restarted_daemon_keeps_what_is_leased),
 		TEST(a_rebuilt_state_leases_anew),
 		TEST(a_lease_without_end_is_not_believed),

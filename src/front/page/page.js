@@ -214,6 +214,8 @@ const updateClass = (element, c) => {
 		c.lease === "alone" ? "alone" : "no lease";
 	modes.className = mode === "" ? "" : "pill warn";
 	write(modes, mode);
+	if (c.observe && c.refusing > 0)
+		write(part(element, "refusing"), `would: ${number(c.refusing)}`);
 	part(element, "refusing").classList.toggle("hot", c.refusing > 0 && !c.observe);
 	respark(element.querySelector(".trend svg"), sparks.classes[c.name] ?? []);
 };

@@ -178,7 +178,7 @@ export const respark = (svg, values) => {
 
 // --- plots over time ----------------------------------------------------------------------
 
-const WIDTH = 600, HEIGHT = 150, LEFT = 44, BOTTOM = 18, TOP = 6;
+const WIDTH = 600, HEIGHT = 150, LEFT = 58, BOTTOM = 18, TOP = 6;
 
 // What is counted is shown a minute; a round top of the scale.
 const round = value => {
