@@ -453,18 +453,21 @@ static void score_again(struct engine_history *history, uint32_t minute) {
 	}
 }
 
-static void open_file(struct engine_history *history, const struct generation *generation,
+static int open_file(struct engine_history *history, const struct generation *generation,
     uint32_t minute) {
 	struct diag diag;
 
 	history->is_tried = true;
-	if (generation->history_bytes == 0 || history_open(&history->file,
-		segment_path(history->segment), generation->history_bytes, &diag) != 0)
-		return;
+	if (generation->history_bytes == 0)
+		return 0;
+	if (history_open(&history->file,
+	    segment_path(history->segment), generation->history_bytes,
+	    history->segment->readers, &diag) != 0)
+		return diag.error != 0 ? diag.error : EIO;
 	history->series = calloc(history_size(history->file) + 1, sizeof(*history->series));
 	if (history->series == NULL || history_size(history->file) < 2) {
 		history_close(&history->file);
-		return;
+		return 0;
 	}
 	if (history_at(history->file, 0)->kind != HISTORY_SESSIONS)
 		history_assign(history->file, 0, HISTORY_SESSIONS, "", minute);
@@ -477,18 +480,20 @@ static void open_file(struct engine_history *history, const struct generation *g
 	    history->file) != 0, .next = history_last_change(history->file) / DECIDED_RINGS,
 	    .old = RELAXED(history->segment->header->decided_next[
 	    DECIDED_OF_DESTINATIONS].number) };
+	return 0;
 }
 
 int engine_history_turn(struct engine_history *history, const struct generation *generation,
     int64_t now_ns, int64_t wall_ns, const char **what) {
 	uint32_t minute = (uint32_t)(wall_ns / (60 * NS_PER_SECOND));
+	int error = 0;
 
 	*what = "write the history";
 	renew_rates(history, now_ns);
 	if (!history->is_tried)
-		open_file(history, generation, minute);
+		error = open_file(history, generation, minute);
 	if (history->file == NULL)
-		return 0;
+		return error;
 	note_changes(history, now_ns, wall_ns);
 	if (history->minute == 0)
 		history->minute = minute;

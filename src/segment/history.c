@@ -216,7 +216,8 @@ static bool is_sound(struct history *history) {
 }
 
 /* The head comes last: without it the file is none. */
-static int make(struct history *history, const char *path, struct diag *diag) {
+static int make(struct history *history, const char *path, gid_t readers,
+    struct diag *diag) {
 	const struct head head = head_of(history->size);
 
 	if (unlink(path) != 0 && errno != ENOENT)
@@ -224,7 +225,7 @@ static int make(struct history *history, const char *path, struct diag *diag) {
 	history->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (history->fd < 0)
 		return diag_set(diag, errno, "cannot create %s", path);
-	if (fchmod(history->fd, 0640) != 0 ||
+	if (fchown(history->fd, (uid_t)-1, readers) != 0 || fchmod(history->fd, 0640) != 0 ||
 	    ftruncate(history->fd, values_at(history->size, history->size, 0)) != 0)
 		return diag_set(diag, errno, "cannot create %s", path);
 	write_all(history, &head, sizeof(head), 0);
@@ -248,7 +249,7 @@ static struct history *begin(unsigned size, struct diag *diag) {
 }
 
 int history_open(struct history **result, const char *state_path, uint64_t bytes,
-    struct diag *diag) {
+    gid_t readers, struct diag *diag) {
 	struct history *history = begin(size_for(bytes), diag);
 	char path[PATH_MAX + 16];
 
@@ -264,7 +265,7 @@ int history_open(struct history **result, const char *state_path, uint64_t bytes
 	if (history->fd >= 0)
 		close(history->fd);
 	history->fd = -1;
-	if (make(history, path, diag) == 0)
+	if (make(history, path, readers, diag) == 0)
 		return 0;
 	history_close(result);
 	return -1;

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/diag.h"
 #include "segment/decisions.h"
@@ -65,9 +66,10 @@ struct history;
 /* --- writing (the keeper) ------------------------------------------------------------- */
 
 /* Opens the file for a state file at state_path, or makes it anew where there is none of this
- * size and layout.  bytes: at most so large.  0, or -1 with *diag. */
+ * size and layout.  bytes: at most so large.  readers: group that may read it.  0, or -1 with
+ * *diag. */
 int history_open(struct history **history, const char *state_path, uint64_t bytes,
-    struct diag *diag);
+    gid_t readers, struct diag *diag);
 void history_close(struct history **history);
 
 /* How many series there is room for; what each is of. */

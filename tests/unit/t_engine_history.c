@@ -218,6 +218,41 @@ static void the_verdict(void **state) {
 	    "(2.0/s)");
 }
 
+/* What stood in the log at one look is not read 40 s later. */
+static void a_log_that_is_not_read(void **state) {
+	char log[128], path[160], configuration[512], line[VERDICT_LINE_MAX];
+	struct view_verdict verdict;
+	struct diag diag;
+	struct view view;
+	FILE *out;
+
+	(void)state;
+	snprintf(log, sizeof(log), "%s/mail.log", site.directory);
+	out = fopen(log, "w");
+	assert_non_null(out);
+	fputs("one line\n", out);
+	fclose(out);
+	/* its worker lives on */
+	atomic_store(&site.segment->header->roles[site.place].heartbeat_ns,
+	    clock_now_ns() + 60 * NS_PER_SECOND);
+	snprintf(configuration, sizeof(configuration), "mta = ( { name = \"mx1-out\"; log = \"%s\"; } "
+	    ");\n" CONFIGURATION, log);
+	site_reload(&site, configuration);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	assert_int_equal(view_open(&view, path, &diag), 0);
+	view.status.health = READER_LIVE;
+	view_verdict(&view, &verdict);
+	assert_string_equal(view_verdict_line(&verdict, "; ", line), "no problems");
+	view.status.now_ns += 4 * NS_PER_SECOND;
+	view_verdict(&view, &verdict);
+	assert_string_equal(view_verdict_line(&verdict, "; ", line), "no problems");
+	view.status.now_ns += 36 * NS_PER_SECOND;
+	view_verdict(&view, &verdict);
+	assert_string_equal(view_verdict_line(&verdict, "; ", line), "log of mx1-out 40 s behind");
+	view_close(&view);
+	unlink(log);
+}
+
 /* Each series is busy but one: that one goes. */
 static void the_least_busy_one_makes_room(void **state) {
 	static struct generation *small;
@@ -253,6 +288,7 @@ int main(void) {
 		TEST(a_gap),
 		TEST(changes_are_kept_once),
 		TEST(the_verdict),
+		TEST(a_log_that_is_not_read),
 		TEST(the_least_busy_one_makes_room),
 	};
 

@@ -45,7 +45,7 @@ static void open_it(uint64_t bytes) {
 	struct diag diag;
 
 	history_close(&history);
-	assert_int_equal(history_open(&history, state_path, bytes, &diag), 0);
+	assert_int_equal(history_open(&history, state_path, bytes, getgid(), &diag), 0);
 }
 
 static void look(void) {
