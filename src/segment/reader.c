@@ -10,10 +10,10 @@
  *          program takes: the daemon cuts none, a role that was taken over can.
  * THREADS  One thread a reader.
  */
-#include "segment/accounts.h"
+#include "segment/account/accounts.h"
 #include "segment/reader_internal.h"
 
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -27,7 +27,7 @@
 #include "base/clock.h"
 #include "base/plain_file.h"
 #include "base/text.h"
-#include "segment/flights.h"
+#include "segment/destination/flights.h"
 #include "segment/geometry.h"
 
 #define READER_STALE_NS	(10 * NS_PER_SECOND)

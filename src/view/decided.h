@@ -3,7 +3,7 @@
 #ifndef VIEW_DECIDED_H
 #define VIEW_DECIDED_H
 
-#include "config/enforcement.h"
+#include "config/generation/enforcement.h"
 #include "view/view.h"
 
 /* What was decided, in a sentence without an end.  Names in it are strangers'. */

@@ -7,7 +7,7 @@
 #ifndef VIEW_DECISION_PAGE_H
 #define VIEW_DECISION_PAGE_H
 
-#include "segment/history.h"
+#include "segment/decision/history.h"
 #include "view/view.h"
 
 struct decision_choice {

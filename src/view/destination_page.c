@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "policy/window.h"
+#include "policy/window/window.h"
 
 #define BUILD_SHARE	10		/* a tenth of the time at most */
 #define BUILD_LEAST_NS	(250 * NS_PER_MS)

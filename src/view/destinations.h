@@ -5,7 +5,7 @@
 #ifndef VIEW_DESTINATIONS_H
 #define VIEW_DESTINATIONS_H
 
-#include "config/enforcement.h"
+#include "config/generation/enforcement.h"
 #include "view/view.h"
 
 /* Which of them, and how many. */

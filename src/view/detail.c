@@ -137,8 +137,8 @@ static void class_limits_write(const struct generation *g,
 	struct limit_list list = { .count = 0 };
 	const struct limits *limits = &class->limits;
 
-	add_number(&list, g, class, "sessions", CLASS_AT_SESSIONS, limits->sessions);
-	add_number(&list, g, class, "inbound", CLASS_AT_INBOUND, limits->inbound);
+	add_number(&list, g, class, "hold_at", CLASS_AT_SESSIONS, limits->sessions);
+	add_number(&list, g, class, "refuse_at", CLASS_AT_INBOUND, limits->inbound);
 	add_rate(&list, g, class, "rate", CLASS_AT_RATE, &limits->rate);
 	add_number(&list, g, class, "client.sessions", CLASS_AT_CLIENT_SESSIONS,
 	    limits->client_sessions);
@@ -171,10 +171,10 @@ static void say_class_binds(const struct reader_class *class, char *out, size_t 
 	const char *would = class->observe ? " (observe mode: it is let in)" : "";
 
 	if (class->inbound != LIMIT_NONE && class->open >= class->inbound)
-		(void)text_append(out, size, 0, "inbound: %u of %u sessions are open; the next "
+		(void)text_append(out, size, 0, "refuse_at: %u of %u sessions are open; the next "
 		    "client is refused%s", class->open, class->inbound, would);
 	else if (class->sessions != LIMIT_NONE && class->open >= class->sessions)
-		(void)text_append(out, size, 0, "sessions: %u of %u are open; outbound mail "
+		(void)text_append(out, size, 0, "hold_at: %u of %u sessions are open; outbound mail "
 		    "waits", class->open, class->sessions);
 	else if (class->refusing > 0)
 		(void)text_append(out, size, 0, "a rate or a limit of single clients: see the "

@@ -7,7 +7,7 @@
 #ifndef VIEW_DETAIL_H
 #define VIEW_DETAIL_H
 
-#include "segment/history.h"
+#include "segment/decision/history.h"
 #include "view/view.h"
 
 /* False: there is no such class (or no memory); nothing was written. */

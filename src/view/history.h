@@ -3,7 +3,7 @@
 #ifndef VIEW_HISTORY_H
 #define VIEW_HISTORY_H
 
-#include "segment/history.h"
+#include "segment/decision/history.h"
 #include "view/view.h"
 
 /* Which series, how many minutes of it up to now, and how many of them to a row. */

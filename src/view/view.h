@@ -11,8 +11,8 @@
 #include <limits.h>
 
 #include "base/diag.h"
-#include "config/enforcement.h"
-#include "config/generation.h"
+#include "config/generation/enforcement.h"
+#include "config/generation/generation.h"
 #include "segment/reader.h"
 #include "view/writer.h"
 

@@ -116,7 +116,7 @@ def which_limits(world):
         world.come()
         world.leave()
         world.mail()
-    return {r"posternctl replay --sessions /var/log/mail.log$": traffic}
+    return {r"posternctl analyze --sessions /var/log/mail.log$": traffic}
 
 
 def what_happens_when(world):

@@ -28,7 +28,7 @@ NAMES = ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused",
 def edit(root, redis):
     def change(text):
         text = web.listening()(text)
-        text = text.replace('policy = [ "unix:', 'policy = ( { proof = "owner"; address = "unix:')
+        text = text.replace('policy = [ "unix:', 'policy = ( { liveness = "owner"; address = "unix:')
         text = text.replace('private/postern" ];', 'private/postern"; } );')
         return text.replace("\tcontrol =", f'\tevents = "unix:{root}/events";\n\tcontrol =') + \
             'mta = ( { name = "out"; kind = "postfix"; } );\n' + redis.block()
@@ -178,7 +178,7 @@ def details(test, postern, page):
                          f"'detail-title').textContent === 'Class ' + {HOSTILE!r}"),
                "Enter opens the class")
     text = page.ask("document.getElementById('detail').innerText")
-    for part in (f"inbound: {LIMIT} of {LIMIT} sessions are open", "postern.conf:",
+    for part in (f"refuse_at: {LIMIT} of {LIMIT} sessions are open", "postern.conf:",
                  "posternctl sessions --class '<img/src=x/onerror=alert(1)>'"):
         test.check(part in text, f"with {part}")
     page.press("Escape")

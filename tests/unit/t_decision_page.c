@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* Decisions for the page: alike ones are one group, a suspension stands apart, nobody's address
  * of a recipient is shown; and pages of destinations, in each order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "segment/internal.h"
-#include "segment/states.h"
+#include "segment/file/internal.h"
+#include "segment/destination/states.h"
 #include "tests/unit/site.h"
 #include "view/decision_page.h"
 #include "view/destination_page.h"
@@ -26,7 +21,7 @@ static int begin(void **state) {
 	char path[128];
 
 	(void)state;
-	site_open_sized(&site, 64, 4096, "classes = ( { name = \"c\"; match = \"*\"; inbound = 1; } );");
+	site_open_sized(&site, 64, 4096, "classes = ( { name = \"c\"; match = \"*\"; refuse_at = 1; } );");
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	assert_int_equal(view_open(&view, path, &diag), 0);
 	return 0;
@@ -83,8 +78,7 @@ static void has(struct decision_choice choice, bool changes, unsigned rows, cons
 	free(page);
 }
 
-static void alike_ones_are_one_group(void **state) {
-	(void)state;
+TEST_IN(begin, end, alike_ones_are_one_group) {
 	for (unsigned i = 0; i < 412; i++)
 		decide(DECIDED_FAILURE, DECIDED_NO_REASON, DECIDED_OUTBOUND, "provider:google", "",
 		    60 * NS_PER_SECOND);
@@ -104,8 +98,7 @@ static void alike_ones_are_one_group(void **state) {
 	has((struct decision_choice){ .limit = 2 }, false, 2, NULL);
 }
 
-static void a_suspension_stands_apart(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_suspension_stands_apart) {
 	decide(DECIDED_SUSPENDED, DECIDED_NO_REASON, DECIDED_OUTBOUND, "z.example", "",
 	    3500 * NS_PER_SECOND);
 	for (unsigned i = 0; i < 300; i++)
@@ -113,8 +106,7 @@ static void a_suspension_stands_apart(void **state) {
 	has((struct decision_choice){ .limit = 40 }, true, 1, "z.example");
 }
 
-static void no_address_of_a_recipient(void **state) {
-	(void)state;
+TEST_IN(begin, end, no_address_of_a_recipient) {
 	decide(DECIDED_RECIPIENT_HELD, DECIDED_NO_REASON, DECIDED_OUTBOUND |
 	    DECIDED_IS_RECIPIENT, "u@d.example", "", 0);
 	decide(DECIDED_BY_HAND, DECIDED_NO_REASON, DECIDED_OUTBOUND | DECIDED_IS_RECIPIENT,
@@ -124,10 +116,9 @@ static void no_address_of_a_recipient(void **state) {
 }
 
 /* More kinds of them than there is room for. */
-static void many_groups(void **state) {
+TEST_IN(begin, end, many_groups) {
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 500; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
 		decide(DECIDED_FAILURE, DECIDED_NO_REASON, DECIDED_OUTBOUND, name, "", 0);
@@ -167,11 +158,10 @@ static void put_window(const char *name, uint32_t concurrency) {
 }
 
 /* Each page in turn has the next rows of the whole order, and each row once. */
-static void pages_follow_each_other(void **state) {
+TEST_IN(begin, end, pages_follow_each_other) {
 	static const enum page_sort sorts[] = { PAGE_BY_TROUBLE, PAGE_BY_NAME, PAGE_BY_WINDOW };
 	char name[32], wanted[40], *page;
 
-	(void)state;
 	for (unsigned i = 0; i < 300; i++) {
 		snprintf(name, sizeof(name), "d%03u.example", i);
 		put_window(name, 1 + i % 20);
@@ -207,18 +197,4 @@ static void pages_follow_each_other(void **state) {
 	page = destinations((struct page_choice){ .limit = 9, .offset = 5000 });
 	assert_non_null(strstr(page, "\"rows\": []"));
 	free(page);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(alike_ones_are_one_group),
-		TEST(a_suspension_stands_apart),
-		TEST(no_address_of_a_recipient),
-		TEST(many_groups),
-		TEST(pages_follow_each_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

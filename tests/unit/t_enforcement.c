@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Who keeps to what is decided about outbound mail, and what people read of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "config/enforcement.h"
+#include "tests/unit/test.h"
+#include "config/generation/enforcement.h"
 
 static struct {
 	struct generation g;
@@ -44,27 +39,24 @@ static void is(struct enforcement found, const char *word, const char *text) {
 	assert_string_equal(enforcement_text(found.kind, found.mta, out), text);
 }
 
-static void a_mail_server_that_keeps_to_it(void **state) {
-	(void)state;
+TEST(a_mail_server_that_keeps_to_it) {
 	is(enforcement_of(site(), 1U << POSTFIX, false), "yes", "");
 	is(enforcement_of(site(), 1U << SENDMAIL, true), "yes", "");
 	is(enforcement_of(site(), 0, false), "yes", "");
 	is(enforcement_of(NULL, 0, false), "yes", "");
 }
 
-static void observe_mode_comes_first(void **state) {
+TEST(observe_mode_comes_first) {
 	struct generation *g = site();
 
-	(void)state;
 	g->outbound_observe = 1;
 	g->mtas[POSTFIX].site_lanes = 0;
 	is(enforcement_of(g, 1U << POSTFIX, true), "observe", "observe mode");
 }
 
-static void what_a_postfix_lacks(void **state) {
+TEST(what_a_postfix_lacks) {
 	struct generation *g = site();
 
-	(void)state;
 	g->mtas[POSTFIX].site_lanes = 0;
 	is(enforcement_of(g, 1U << POSTFIX, true), "no-lanes", "not enforced: no lanes on mx1");
 	g->mtas[POSTFIX].site_changed = 1;
@@ -76,10 +68,9 @@ static void what_a_postfix_lacks(void **state) {
 	is(enforcement_of(g, 1U << POSTFIX | 1U << SENDMAIL, true), "yes", "");
 }
 
-static void what_a_sendmail_lacks(void **state) {
+TEST(what_a_sendmail_lacks) {
 	struct generation *g = site();
 
-	(void)state;
 	is(enforcement_of(g, 1U << SENDMAIL, false), "no-questions",
 	    "not enforced: out asks no questions");
 	g->listener_count = 0;
@@ -87,8 +78,7 @@ static void what_a_sendmail_lacks(void **state) {
 	    "not enforced: no socket map (listen.socketmap) for out");
 }
 
-static void what_people_read_of_a_state(void **state) {
-	(void)state;
+TEST(what_people_read_of_a_state) {
 	assert_string_equal(enforcement_effect(WINDOW_DEAD, true), "suspended");
 	assert_string_equal(enforcement_effect(WINDOW_DEAD, false), "would suspend");
 	assert_string_equal(enforcement_effect(WINDOW_HELD, true), "held");
@@ -98,25 +88,11 @@ static void what_people_read_of_a_state(void **state) {
 }
 
 /* Whoever wrote it. */
-static void a_kind_that_is_none(void **state) {
+TEST(a_kind_that_is_none) {
 	char out[ENFORCEMENT_TEXT_MAX];
 
-	(void)state;
 	assert_string_equal(enforcement_word(200), "yes");
 	assert_string_equal(enforcement_text(200, "x", out), "");
 	assert_string_equal(enforcement_text(ENFORCEMENT_NO_LANES, "", out),
 	    "not enforced: no lanes on the mail server");
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mail_server_that_keeps_to_it),
-		cmocka_unit_test(observe_mode_comes_first),
-		cmocka_unit_test(what_a_postfix_lacks),
-		cmocka_unit_test(what_a_sendmail_lacks),
-		cmocka_unit_test(what_people_read_of_a_state),
-		cmocka_unit_test(a_kind_that_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* What the keeper notes each second and each minute, with a clock of the test's own; and what
  * people read of it: rates, the verdict, history. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/history.h"
-#include "engine/windows.h"
-#include "segment/history.h"
-#include "segment/internal.h"
+#include "engine/decision/history.h"
+#include "engine/destination/windows.h"
+#include "segment/decision/history.h"
+#include "segment/file/internal.h"
 #include "site.h"
 #include "view/history.h"
 #include "view/verdict.h"
@@ -24,9 +19,9 @@
 #define MINUTE_NS	(60 * NS_PER_SECOND)
 #define CONFIGURATION \
 	"classes = (\n" \
-	"{ name = \"few\"; match = \"192.0.2.0/24\"; sessions = 4; inbound = 2; },\n" \
-	"{ name = \"seen\"; match = \"198.51.100.0/24\"; inbound = 1; observe = true; },\n" \
-	"{ name = \"many\"; match = \"*\"; sessions = 100; } );"
+	"{ name = \"few\"; match = \"192.0.2.0/24\"; hold_at = 4; refuse_at = 2; },\n" \
+	"{ name = \"seen\"; match = \"198.51.100.0/24\"; refuse_at = 1; observe = true; },\n" \
+	"{ name = \"many\"; match = \"*\"; hold_at = 100; } );"
 
 static struct site site;
 static struct engine_history *history;
@@ -93,10 +88,9 @@ static void refuse(const char *net, unsigned count) {
 }
 
 /* A second with 12 refusals: the rate goes 1/6 of the way, as 1 / (1 + 5). */
-static void how_fast_a_class_refuses(void **state) {
+TEST_IN(begin, end, how_fast_a_class_refuses) {
 	struct class_record *few = site_class(&site, "few");
 
-	(void)state;
 	turn(0);
 	refuse("192.0.2", 2);
 	turn(NS_PER_SECOND);
@@ -115,10 +109,9 @@ static void how_fast_a_class_refuses(void **state) {
 	assert_int_equal(few->refusing, 0);
 }
 
-static void minutes_of_classes_and_totals(void **state) {
+TEST_IN(begin, end, minutes_of_classes_and_totals) {
 	struct history_values one;
 
-	(void)state;
 	turn(0);
 	refuse("192.0.2", 5);			/* 2 of them are let in */
 	turn(MINUTE_NS);
@@ -143,8 +136,7 @@ static void minutes_of_classes_and_totals(void **state) {
 }
 
 /* The machine slept: no minute in between, and no counts over it. */
-static void a_gap(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_gap) {
 	turn(0);
 	turn(MINUTE_NS);
 	refuse("192.0.2", 5);
@@ -172,10 +164,9 @@ static void count_change(void *context, const struct history_change *change) {
 	++*(unsigned *)context;
 }
 
-static void changes_are_kept_once(void **state) {
+TEST_IN(begin, end, changes_are_kept_once) {
 	unsigned count = 0;
 
-	(void)state;
 	turn(0);
 	suspend("z.example");
 	turn(NS_PER_SECOND);
@@ -206,8 +197,7 @@ static void line_is(const char *wanted) {
 	view_close(&view);
 }
 
-static void the_verdict(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_verdict) {
 	line_is("no problems");
 	site_class(&site, "few")->refusing = 29600;
 	line_is("class few refusing (30/s)");
@@ -219,14 +209,13 @@ static void the_verdict(void **state) {
 }
 
 /* What stood in the log at one look is not read 40 s later. */
-static void a_log_that_is_not_read(void **state) {
+TEST_IN(begin, end, a_log_that_is_not_read) {
 	char log[128], path[160], configuration[512], line[VERDICT_LINE_MAX];
 	struct view_verdict verdict;
 	struct diag diag;
 	struct view view;
 	FILE *out;
 
-	(void)state;
 	snprintf(log, sizeof(log), "%s/mail.log", site.directory);
 	out = fopen(log, "w");
 	assert_non_null(out);
@@ -254,10 +243,9 @@ static void a_log_that_is_not_read(void **state) {
 }
 
 /* Each series is busy but one: that one goes. */
-static void the_least_busy_one_makes_room(void **state) {
+TEST_IN(begin, end, the_least_busy_one_makes_room) {
 	static struct generation *small;
 
-	(void)state;
 	/* as many series as there are totals, and one */
 	small = malloc(site.generation->bytes);
 	assert_non_null(small);
@@ -277,20 +265,4 @@ static void the_least_busy_one_makes_room(void **state) {
 	assert_true(history_find(file, HISTORY_CLASS, "few") >= 0);
 	assert_int_equal(history_find(file, HISTORY_CLASS, "seen"), -1);
 	free(small);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(how_fast_a_class_refuses),
-		TEST(minutes_of_classes_and_totals),
-		TEST(a_gap),
-		TEST(changes_are_kept_once),
-		TEST(the_verdict),
-		TEST(a_log_that_is_not_read),
-		TEST(the_least_busy_one_makes_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,15 @@
 /* The file of the last 24 hours: what is written is read, gaps are gaps, and whatever stands in
  * the file is no danger. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "random.h"
-#include "segment/history.h"
+#include "tests/unit/test.h"
+#include "tests/unit/random.h"
+#include "segment/decision/history.h"
 
 #define NOW	30000000u	/* a minute */
 #define BYTES	(UINT64_C(1) << 20)
@@ -73,8 +68,7 @@ static uint32_t read_one(const char *name, uint32_t minute) {
 	return values[HISTORY_MINUTES - 1 - (NOW - minute)].value[0];
 }
 
-static void minutes_are_read_as_they_were_written(void **state) {
-	(void)state;
+TEST_IN(begin, end, minutes_are_read_as_they_were_written) {
 	open_it(BYTES);
 	/* 1048576 - 56 - 5760 - 512 * 536 = 768328; each takes 104 + 1440 * 20 = 28904 */
 	assert_int_equal(history_size(history), 26);
@@ -92,10 +86,9 @@ static void minutes_are_read_as_they_were_written(void **state) {
 	assert_int_equal(history_find(reader, HISTORY_DESTINATION, "customers"), -1);
 }
 
-static void a_day_later_a_minute_is_another_one(void **state) {
+TEST_IN(begin, end, a_day_later_a_minute_is_another_one) {
 	uint8_t known[HISTORY_MINUTES];
 
-	(void)state;
 	open_it(BYTES);
 	history_assign(history, 0, HISTORY_CLASS, "c", NOW - 2 * HISTORY_MINUTES);
 	put(0, NOW - HISTORY_MINUTES, 1);	/* the place of NOW */
@@ -112,8 +105,7 @@ static void a_day_later_a_minute_is_another_one(void **state) {
 	assert_int_equal(known[0], HISTORY_KNOWN);
 }
 
-static void a_series_that_changes_hands_begins_anew(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_series_that_changes_hands_begins_anew) {
 	open_it(BYTES);
 	history_assign(history, 1, HISTORY_CLASS, "old", NOW - 100);
 	put(1, NOW - 5, 7);
@@ -125,8 +117,7 @@ static void a_series_that_changes_hands_begins_anew(void **state) {
 	assert_int_equal(read_one("new", NOW - 3), 8);
 }
 
-static void it_survives_whoever_writes_it(void **state) {
-	(void)state;
+TEST_IN(begin, end, it_survives_whoever_writes_it) {
 	open_it(BYTES);
 	history_assign(history, 2, HISTORY_CLASS, "c", NOW);
 	put(2, NOW, 5);
@@ -161,10 +152,9 @@ static void count_change(void *context, const struct history_change *one) {
 	assert_string_equal(decided_text(&one->decided, DECIDED_NAME), "d.example");
 }
 
-static void the_latest_changes_are_kept(void **state) {
+TEST_IN(begin, end, the_latest_changes_are_kept) {
 	struct changes changes = { 0, 0, 0 };
 
-	(void)state;
 	open_it(BYTES);
 	assert_int_equal(history_last_change(history), 0);
 	for (uint64_t i = 1; i <= HISTORY_CHANGES + 10; i++) {
@@ -182,10 +172,9 @@ static void the_latest_changes_are_kept(void **state) {
 	assert_int_equal(changes.first, 11 * 2 + 1);
 }
 
-static void no_file_and_no_room(void **state) {
+TEST_IN(begin, end, no_file_and_no_room) {
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(history_look(&reader, state_path, &diag), -1);
 	assert_null(reader);
 	open_it(1000);		/* not even the changes fit */
@@ -198,13 +187,12 @@ static void ignore_change(void *context, const struct history_change *one) {
 }
 
 /* Another role wrote to it, or cut it. */
-static void whatever_stands_in_it(void **state) {
+TEST_IN(begin, end, whatever_stands_in_it) {
 	struct random random = { .state = random_seed() };
 	uint8_t known[HISTORY_MINUTES];
 	struct history_values values[60];
 	struct diag diag;
 
-	(void)state;
 	for (unsigned turn = 0; turn < 200; turn++) {
 		int fd;
 
@@ -232,20 +220,4 @@ static void whatever_stands_in_it(void **state) {
 		(void)history_find(reader, HISTORY_CLASS, "c");
 		history_close(&reader);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(minutes_are_read_as_they_were_written),
-		TEST(a_day_later_a_minute_is_another_one),
-		TEST(a_series_that_changes_hands_begins_anew),
-		TEST(it_survives_whoever_writes_it),
-		TEST(the_latest_changes_are_kept),
-		TEST(no_file_and_no_room),
-		TEST(whatever_stands_in_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,19 +193,19 @@ const buildClass = c => {
 };
 
 const updateClass = (element, c) => {
-	const limits = [c.inbound, c.sessions].filter(limit => limit !== null);
+	const limits = [c.refuse_at, c.hold_at].filter(limit => limit !== null);
 	const most = Math.max(1, ...limits, limits.length === 0 ? c.peak : 0), shared = c.scope === "cluster";
 	const full = shared ? c.share : limits.length === 0 ? null : Math.min(...limits);
 	for (const name of ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused",
 		"deferred", "observed", "refusing"])
 		put(part(element, name), c[name]);
 	const words = limits.length === 0 ? "no limit" : shared ? `${number(c.share)}, share of ${number(most)}` :
-		c.inbound === c.sessions || c.inbound === null || c.sessions === null ? number(limits[0]) :
-		`${number(c.inbound)} in, ${number(c.sessions)} total`;
+		c.refuse_at === c.hold_at || c.refuse_at === null || c.hold_at === null ? number(limits[0]) :
+		`${number(c.refuse_at)} in, ${number(c.hold_at)} total`;
 	write(part(element, "limit"), words);
 	const used = c.open, over = full !== null && used >= full;
 	remeter(part(element, "bar"), { inside: c.open_inbound, outside: c.open_outbound,
-		mark: shared ? c.share : c.inbound, peak: c.peak, most,
+		mark: shared ? c.share : c.refuse_at, peak: c.peak, most,
 		mood: over && c.observe ? "observe" : over ? "bad" : full !== null && used >= 0.8 * full ? "warn" : "",
 		text: `${number(used)} of ${words}` });
 	part(element, "bar").setAttribute("aria-label", `open sessions of class ${c.name}`);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Policy requests of clients that logged in.  What is over a limit is answered with 450 or 550,
+ * which stand wherever the list of restrictions is: nothing that follows it lets the recipient
+ * in.  A log line for each.  Any thread.
+ */
+#include "front/policy/account_policy.h"
+
+#include <string.h>
+
+#include "base/account_text.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/account/accounts.h"
+#include "front/decision/decision_log.h"
+#include "front/policy/policy_session.h"
+
+bool account_policy_concerns(const struct generation *generation,
+    const struct policy_request *request) {
+	return generation->accounts.count > 0 && request->sasl_username.length > 0 &&
+	    (request->state == POLICY_STATE_RCPT || request->state == POLICY_STATE_END);
+}
+
+static const char *what_word(const struct account_answer *answer) {
+	static const char *const words[QUOTA_KINDS] = {
+		[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages",
+		[QUOTA_KIB] = "KiB",
+	};
+
+	return words[answer->what];
+}
+
+/* Rounded up: after so many there is room. */
+static uint64_t retry_s(const struct account_answer *answer) {
+	if (answer->wait_ns == INT64_MAX)
+		return UINT64_MAX;
+	return (uint64_t)((answer->wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
+}
+
+static void log_answer(struct engine *engine, const struct generation *generation,
+    const struct account_question *question, const struct account_answer *answer) {
+	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX], login[DECISION_NAME_SHOWN];
+	char entry[4 * GENERATION_CLASS_NAME_MAX + 4], window[ACCOUNT_WINDOW_TEXT];
+	char file[DECISION_NAME_SHOWN], retry[24] = "-";
+	const char *name = generation_text(generation, answer->account->name);
+
+	if (!log_wants(EVENT_ACCOUNT))
+		return;
+	if (answer->wait_ns != INT64_MAX)
+		text_append(retry, sizeof(retry), 0, "%llus",
+		    (unsigned long long)retry_s(answer));
+	address_format(&question->client, client);
+	log_quote(login, sizeof(login), question->login, question->login_length);
+	log_quote(entry, sizeof(entry), name, strlen(name));
+	log_quote(file, sizeof(file), answer->file, strlen(answer->file));
+	if (log_event(EVENT_ACCOUNT, "id=%s account=%s login=%s client=%s[%u] at=%s what=%s "
+	    "count=%llu limit=%llu window=%s retry=%s reason=%s rule=%s:%u action=%s "
+	    "observed=%s", decision_id_text(answer->id, id), entry, login, client,
+	    question->client_port, question->at_end ? "end" : "recipient", what_word(answer),
+	    (unsigned long long)answer->used, (unsigned long long)answer->limit,
+	    account_window_text(answer->window_s, window), retry,
+	    decision_reason_word(answer->reason), file, answer->line,
+	    answer->account->action == ACCOUNT_ACTION_REJECT ? "reject" : "defer",
+	    answer->observed ? "yes" : "no"))
+		engine_decision_logged(engine, answer->id);
+}
+
+static const char *code_of(const struct account_answer *answer) {
+	bool rejects = answer->verdict == VERDICT_REFUSE;
+
+	if (answer->reason == REASON_ACCOUNT_PER_MESSAGE)
+		return rejects ? "550 5.5.3" : "452 4.5.3";
+	return rejects ? "550 5.7.1" : "450 4.7.1";
+}
+
+static size_t write_answer(const struct generation *generation,
+    const struct account_answer *answer, char *out) {
+	char text[ACCOUNT_TEXT_SIZE], id[DECISION_ID_MAX];
+	const struct account_values values = {
+		.used = answer->used, .limit = answer->limit, .what = what_word(answer),
+		.window_s = answer->window_s, .retry_s = retry_s(answer),
+		.account = generation_text(generation, answer->account->name),
+		.id = decision_id_text(answer->id, id),
+	};
+
+	return policy_reply_write(out, POLICY_REPLY_MAX, code_of(answer),
+	    account_text_expand(text, generation_text(generation, answer->account->text),
+	    &values));
+}
+
+size_t account_policy_answer(struct engine *engine, const struct generation *generation,
+    uint8_t listener, const char *data, const struct policy_request *request, int64_t now_ns,
+    uint64_t *process, char *out) {
+	const struct account_question question = {
+		.login = policy_text(data, request->sasl_username),
+		.login_length = request->sasl_username.length,
+		.sender = policy_text(data, request->sender),
+		.sender_length = request->sender.length,
+		.recipient = policy_text(data, request->recipient),
+		.recipient_length = request->state == POLICY_STATE_RCPT ?
+		    request->recipient.length : 0,
+		.instance = policy_text(data, request->instance),
+		.instance_length = request->instance.length,
+		.size = request->size, .recipient_count = request->recipient_count,
+		.at_end = request->state == POLICY_STATE_END, .listener = listener,
+		.client = request->client, .client_port = request->client_port,
+	};
+	struct account_answer answer;
+
+	engine_account_ask(engine, generation, &question, now_ns, &answer);
+	if (answer.process != 0)
+		*process = answer.process;
+	if (answer.verdict == VERDICT_ADMIT && !answer.observed)
+		return 0;
+	log_answer(engine, generation, &question, &answer);
+	return answer.observed ? 0 : write_answer(generation, &answer, out);
+}
+
+void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns) {
+	if (process != 0)
+		engine_account_process_over(engine, process, now_ns);
+}
