@@ -242,9 +242,9 @@ def search(test, page):
 def accessible(test, page):
     """Contrast of each text (WCAG AA: 4.5:1) and names of what can be used, in both themes and
     on a phone; with --axe, also what axe-core says."""
-    page.ask("void (document.querySelector('h2').style.color = '#999')")
+    page.ask("void (document.getElementById('classes-title').style.color = '#999')")
     test.equal(len(page.ask(f"({ACCESS})()")[1]), 1, "a heading in grey is found")
-    page.ask("void (document.querySelector('h2').style.color = '')")
+    page.ask("void (document.getElementById('classes-title').style.color = '')")
     for name, width, dark, phone in (("light", 1280, False, False), ("dark", 1280, True, False),
                                      ("phone", 360, False, True)):
         page.look(width, 1700, dark=dark, phone=phone)
