@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The messages of a queue in a log (seeds/log-structured-queue.txt; DESIGN section 10).
+ * The messages of a queue in a log (contrib/documents.md; DESIGN section 10).
  *
  * A *message* is a queue file: mail server, directory, queue id.  What the log says of it:
  *  - an *envelope* when it is new, when its file has changed, and when work on it is over for
