@@ -100,6 +100,7 @@ static const size_t declarations[] = {
 	offsetof(struct class_record, share_parted),
 	offsetof(struct class_record, share_alone),
 	offsetof(struct class_record, share_whole),
+	offsetof(struct class_record, refusing),
 	offsetof(struct segment_header, cluster_instance),
 	sizeof(struct role_record),
 	offsetof(struct role_record, heartbeat_ns),

@@ -312,6 +312,11 @@ unsigned reader_windows(const struct reader *reader,
 	return states_each_in(&reader->sizes, reader->map, each, context);
 }
 
+bool reader_window(const struct reader *reader, uint32_t number,
+    struct destination_window *out) {
+	return states_at_in(&reader->sizes, reader->map, number, out);
+}
+
 const char *reader_node_name(const struct reader *reader, unsigned node,
     char out[SHARED_NODE_NAME_MAX + 1]) {
 	return shared_node_name_in(&reader->sizes, reader->map, node, out);

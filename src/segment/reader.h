@@ -101,6 +101,7 @@ struct reader_class {
 	bool observe;
 	uint32_t open, open_inbound, peak, sessions, inbound;
 	uint64_t admitted, refused, deferred, observed, adopted;
+	uint32_t refusing;		/* refused, deferred or observed in 1000 s, now */
 	bool shared;			/* sessions and inbound hold for all nodes of a cluster */
 	bool share_alone;		/* the whole limit counts without a share */
 	int64_t share_until_ns, share_since_ns;
@@ -146,6 +147,10 @@ unsigned reader_destinations(const struct reader *reader,
 /* The same with their windows. */
 unsigned reader_windows(const struct reader *reader,
     void (*each)(void *context, const struct destination_window *), void *context);
+
+/* The one of this number (destination_window.number); false: it is none, or changes all the
+ * time. */
+bool reader_window(const struct reader *reader, uint32_t number, struct destination_window *out);
 
 /* How far the files of a log (a path or a pattern, as mta[].log has it) were read, the
  * newest last; returns how many there are. */

@@ -76,6 +76,26 @@ static void say_limit(const struct decided *d, char *out, size_t size) {
 		(void)text_append(out, size, strlen(out), ": %s", decided_lease_meaning(d));
 }
 
+/* " (observe mode)", " (not enforced: no lanes on mx1)", or "". */
+static void say_not_applied(const struct decided *d, char *out, size_t size) {
+	char why[ENFORCEMENT_TEXT_MAX];
+
+	if ((d->flags & DECIDED_OBSERVED_ONLY) != 0)
+		(void)text_append(out, size, strlen(out), " (%s)", decided_not_applied(d, why));
+}
+
+const char *decided_not_applied(const struct decided *d, char out[ENFORCEMENT_TEXT_MAX]) {
+	bool of_sessions = decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
+
+	return enforcement_text(of_sessions || d->action == ENFORCEMENT_APPLIED ?
+	    ENFORCEMENT_OBSERVED : d->action, decided_text(d, DECIDED_MTA), out);
+}
+
+const char *decided_shown_word(const struct decided *d) {
+	return d->kind == DECIDED_SUSPENDED && (d->flags & DECIDED_OBSERVED_ONLY) != 0 ?
+	    "would-suspend" : decided_word(d->kind);
+}
+
 static const char *say_verdict(const struct decided *d) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
@@ -164,9 +184,11 @@ static void say_suspended(const struct decided *d, char *out, size_t size) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 	bool held = (d->flags & DECIDED_HELD) != 0;
 
-	(void)text_append(out, size, 0, "%s %s%s: %s", observed ?
+	(void)text_append(out, size, 0, "%s %s", observed ?
 	    held ? "would hold" : "would suspend" : held ? "held" : "suspended",
-	    decided_text(d, DECIDED_NAME), observed ? " (observe mode)" : "", suspended_by(d));
+	    decided_text(d, DECIDED_NAME));
+	say_not_applied(d, out, size);
+	(void)text_append(out, size, strlen(out), ": %s", suspended_by(d));
 	say_node(d, out, size);
 }
 
@@ -183,6 +205,8 @@ static void say_destination(const struct decided *d, char *out, size_t size) {
 		(void)text_append(out, size, 0, "an administrator %s %s%s",
 		    verbs[d->by < COUNT_OF(verbs) ? d->by : 0],
 		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
+		if (d->action != ENFORCEMENT_APPLIED)
+			say_not_applied(d, out, size);
 		return;
 	case DECIDED_WINDOW:
 		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
@@ -227,7 +251,8 @@ void view_decided_row(struct writer *writer, const struct decided *decided, int6
 	writer_row(writer, (const struct value[]){
 		value_text(decision_id_text(decided->id, id)),
 		value_text(view_time(wall_ns, time)),
-		value_text(decided_word(decided->kind)),
+		value_text(writer->json ? decided_word(decided->kind) :
+		    decided_shown_word(decided)),
 		value_text(what),
 		value_text(text[0] == '\0' ? NULL : text) });
 }

@@ -177,6 +177,7 @@ static size_t describe_destination(char *out, const struct decided *decided) {
 }
 
 const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]) {
+	char why[ENFORCEMENT_TEXT_MAX];
 	size_t length;
 
 	out[0] = '\0';
@@ -185,7 +186,8 @@ const char *decided_line_text(const struct decided *decided, char out[DECIDED_LI
 	else
 		length = describe_destination(out, decided);
 	if ((decided->flags & DECIDED_OBSERVED_ONLY) != 0)
-		add(out, length, " ", "(only observed)");
+		(void)text_append(out, DECIDED_LINE_MAX, length, "%s(%s)", length > 0 ? " " : "",
+		    decided_not_applied(decided, why));
 	return out;
 }
 

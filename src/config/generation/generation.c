@@ -94,7 +94,8 @@ static uint64_t mix_name(uint64_t hash, const char *name) {
 	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
-	X(s, destination_count) X(s, journal) X(s, cluster) X(s, account_count) X(s, accounts)
+	X(s, destination_count) X(s, journal) X(s, cluster) X(s, account_count) X(s, accounts) \
+	X(s, history_bytes)
 #define ALERT_FIELDS(X, s) \
 	X(s, rate) X(s, interval_ns) X(s, timeout_ns) X(s, word_count) X(s, words) X(s, on) \
 	X(s, processes) X(s, reserved)

@@ -435,6 +435,7 @@ struct generation {
 	struct generation_cluster cluster;
 	uint64_t account_count;	/* places for logins in the segment; 0: there are no accounts */
 	struct generation_accounts accounts;
+	uint64_t history_bytes;		/* 0: none is kept */
 };
 
 /* A hash over the declarations above, so that a block of another build is

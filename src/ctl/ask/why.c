@@ -270,7 +270,8 @@ static void set_values(const struct why *why, struct texts *t, struct value *v) 
 	view_decided_say(d, t->what);
 	v[TOLD_ID] = value_text(decision_id_text(d->id, t->id));
 	v[TOLD_WHAT] = value_text(t->what);
-	v[TOLD_KIND] = value_text(decided_word(d->kind));
+	v[TOLD_KIND] = value_text(why->ctl->writer.json ? decided_word(d->kind) :
+	    decided_shown_word(d));
 	v[TOLD_TIME] = value_text(view_time(why->event.wall_ns, t->time));
 	v[TOLD_AGE] = number_if((uint64_t)(age_ns / NS_PER_SECOND), age_ns >= 0);
 	v[TOLD_SOURCE] = value_text(why->event.source);

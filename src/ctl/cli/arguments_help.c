@@ -184,6 +184,8 @@ static bool help_group(FILE *out, unsigned command) {
 		    "show logins, or one login: used and limits" },
 		{ COMMAND_SENDMAIL_QUEUE, COMMAND_SENDMAIL_NEXT, "sendmail queue, next",
 		    "show a managed queue, and what it would run next" },
+		{ COMMAND_TOP, COMMAND_TAIL, "top, tail",
+		    "show all of it live; show decisions as they happen" },
 		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
 		    "stop mail for a time, or until it is resumed" },
 		{ COMMAND_RESUME, COMMAND_LIMIT, "resume, forget, limit",

@@ -188,7 +188,7 @@ static void write_one(struct tailing *tailing, const struct decided *decided,
 	fprintf(writer->out, "%s  %s  ", view_time(wall_ns - (now_ns - decided->at_ns), time),
 	    decision_id_text(decided->id, id));
 	writer_tone(writer, tone_of(decided));
-	fprintf(writer->out, "%-13s", decided_word(decided->kind));
+	fprintf(writer->out, "%-13s", decided_shown_word(decided));
 	writer_tone(writer, TONE_NONE);
 	fprintf(writer->out, "  %s", decided_line_subject(decided, subject));
 	if (*decided_line_text(decided, text) != '\0')

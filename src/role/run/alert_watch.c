@@ -17,6 +17,7 @@
 #include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/generation/enforcement.h"
 #include "segment/cluster/cluster_told.h"
 #include "segment/file/segment.h"
 
@@ -51,6 +52,7 @@ static void begin_event(struct alert *alert, enum alert_kind kind,
 }
 
 static bool alert_suspended(struct alert_watch *watch, const struct decided *event) {
+	char why[ENFORCEMENT_TEXT_MAX];
 	struct alert alert;
 	size_t length;
 
@@ -64,6 +66,9 @@ static bool alert_suspended(struct alert_watch *watch, const struct decided *eve
 	    "%" PRId64 " s%s%s", alert.observed ? "would be" : "is", alert.for_s,
 	    event->by == DECIDED_BY_RULE ? " by rule " : " because its deliveries fail",
 	    event->by == DECIDED_BY_RULE ? alert.rule : "");
+	if (event->action != ENFORCEMENT_APPLIED)
+		length = text_append(alert.text, sizeof(alert.text), length, " (%s)",
+		    enforcement_text(event->action, decided_text(event, DECIDED_MTA), why));
 	(void)add_sentence(&alert, length, ": ", decided_text(event, DECIDED_REASON));
 	return alert_found(watch, &alert);
 }

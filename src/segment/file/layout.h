@@ -231,6 +231,8 @@ struct class_record {
 	/* for display: inbound, sessions that count for all nodes together (the lowest of all),
 	 * until share_until_ns; UINT32_MAX: none lower than this one's are known */
 	_Atomic uint32_t share_whole[2];
+	/* for display, by the keeper: refused, deferred or observed in 1000 seconds, of late */
+	_Atomic uint32_t refusing;
 };
 
 struct role_record {
