@@ -214,6 +214,14 @@ bool address_is_unknown(const struct address *address)
 	return address_equal(address, &unknown);
 }
 
+bool address_is_loopback(const struct address *address)
+{
+	static const struct address six = { { [15] = 1 } };
+
+	return (address_is_v4(address) && address->bytes[12] == 127) ||
+	    address_equal(address, &six);
+}
+
 bool address_equal(const struct address *a, const struct address *b)
 {
 	return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;

@@ -37,6 +37,7 @@ size_t address_format(const struct address *address,
 
 bool address_is_v4(const struct address *address);
 bool address_is_unknown(const struct address *address);
+bool address_is_loopback(const struct address *address);
 bool address_equal(const struct address *a, const struct address *b);
 
 /* Zeroes all but the first `bits` (0..128, of the 128-bit form). */

@@ -157,8 +157,59 @@ static void compile_limits(struct compilation *c, const config_setting_t *entry,
 	if (fresh != NULL && of_new.count == 0)
 		note(c, fresh, "account %s: new sets no limit; set recipients, messages or "
 		    "bytes", name);
-	if (of_each.count + of_all.count + of_new.count + account->per_message == 0)
+	if (of_each.count + of_all.count + of_new.count + account->per_message == 0 &&
+	    compilation_member(entry, "accounts[].health") == NULL &&
+	    compilation_member(each, "accounts[].each.networks") == NULL)
 		note(c, entry, "account %s sets no limit; its logins are only counted", name);
+}
+
+/* One "N/TIME"; left alone where there is none. */
+static bool read_one(struct compilation *c, const config_setting_t *group, const char *path,
+    uint32_t *most, uint32_t *period_s)
+{
+	const config_setting_t *setting = compilation_member(group, path);
+	const config_setting_t *element = setting == NULL ? NULL : setting_element(setting, 0);
+	struct setting_value value;
+	char why[256];
+
+	if (element == NULL)
+		return false;
+	if (setting_element_count(setting) > 1)
+		complain(c, setting, "%s: only one value is supported", path);
+	if (!setting_parse(setting_find(path), element, &value, why, sizeof(why)))
+		return false;	/* check.c has said so */
+	*most = (uint32_t)value.number;
+	*period_s = (uint32_t)(value.period_ns / NS_PER_SECOND);
+	return true;
+}
+
+static void compile_health(struct compilation *c, const config_setting_t *entry,
+    struct generation_account *account, const char *name)
+{
+	const config_setting_t *each = group_of(entry, "accounts[].each");
+	const config_setting_t *health = group_of(entry, "accounts[].health");
+	struct health_limits *limits = &account->health;
+	struct setting_value value;
+
+	if (read_one(c, each, "accounts[].each.networks", &limits->networks,
+	    &limits->networks_period_s))
+		(void)compilation_place(c, compilation_member(each,
+		    "accounts[].each.networks"), &account->networks_line);
+	if (health == NULL)
+		return;
+	(void)compilation_place(c, health, &account->health_line);
+	limits->unknown = 15;
+	limits->unknown_period_s = 3600;
+	(void)read_one(c, health, "accounts[].health.unknown", &limits->unknown,
+	    &limits->unknown_period_s);
+	compilation_value(health, "accounts[].health.failed_percent", &value);
+	limits->failed_percent = (uint32_t)value.number;
+	compilation_value(health, "accounts[].health.of", &value);
+	limits->of = (uint32_t)value.number;
+	compilation_value(health, "accounts[].health.action", &value);
+	account->health_action = value.number == 1 ? ACCOUNT_HEALTH_ALERT : ACCOUNT_HEALTH_HOLD;
+	if (compilation_header(c)->mta_count == 0)
+		note(c, health, "account %s: health needs delivery results; configure mta", name);
 }
 
 static void compile_text(struct compilation *c, const config_setting_t *entry,
@@ -293,6 +344,7 @@ static void compile_entry(struct compilation *c, const config_setting_t *entry, 
 	check_name(c, entry, index, account.name);
 	compile_text(c, entry, &account, name);
 	compile_limits(c, entry, &account, name);
+	compile_health(c, entry, &account, name);
 	compile_free(c, entry, &account);
 	compile_match(c, entry, index, name);
 	if (!c->block.failed)

@@ -111,7 +111,8 @@ static uint64_t mix_name(uint64_t hash, const char *name)
 	X(s, count) X(s, accounts) X(s, pattern_count) X(s, patterns) X(s, overrides_file) \
 	X(s, override_count) X(s, override_places) X(s, overrides) X(s, set_count) X(s, sets)
 #define ACCOUNT_FIELDS(X, s) \
-	X(s, name) X(s, text) X(s, file) X(s, line) X(s, action) X(s, observe) X(s, reserved) \
+	X(s, name) X(s, text) X(s, file) X(s, line) X(s, action) X(s, observe) \
+	X(s, health_action) X(s, reserved) X(s, health) X(s, health_line) X(s, networks_line) \
 	X(s, new_for_s) X(s, each) X(s, all) X(s, fresh) X(s, per_message) \
 	X(s, per_message_line) X(s, free) X(s, free_count)
 
@@ -559,6 +560,7 @@ const char *generation_journal_word(enum journal_room room)
 	static const char *const words[JOURNAL_ROOMS] = {
 		[JOURNAL_ROOM_FEED] = "feed", [JOURNAL_ROOM_KEEPER] = "keeper",
 		[JOURNAL_ROOM_QUEUE] = "queue", [JOURNAL_ROOM_DECISIONS] = "decisions",
+		[JOURNAL_ROOM_ACCOUNTS] = "accounts",
 	};
 
 	return words[room];

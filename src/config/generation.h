@@ -576,6 +576,7 @@ enum journal_room {
 	JOURNAL_ROOM_KEEPER,		/* what was done by hand: the keeper role */
 	JOURNAL_ROOM_QUEUE,		/* messages of queues that are driven: the queue role */
 	JOURNAL_ROOM_DECISIONS,		/* what posternctl why tells of: the keeper role */
+	JOURNAL_ROOM_ACCOUNTS,		/* counters of logins: the keeper role */
 	JOURNAL_ROOMS
 };
 /* "feed" and so on. Static. */

@@ -225,6 +225,11 @@ static bool quotas_fit(const struct generation *g, const struct generation_quota
 	return true;
 }
 
+static bool period_fits(uint32_t most, uint32_t period_s)
+{
+	return most == 0 || (period_s >= QUOTA_PERIOD_LEAST_S && period_s <= QUOTA_PERIOD_MOST_S);
+}
+
 static bool account_fits(const struct generation *g, const struct generation_account *account)
 {
 	const uint32_t *free = at(g, account->free);
@@ -232,7 +237,9 @@ static bool account_fits(const struct generation *g, const struct generation_acc
 	if (!text_fits(g, account->name) || !text_fits(g, account->text) ||
 	    !text_fits(g, account->file) || !quotas_fit(g, &account->each) ||
 	    !quotas_fit(g, &account->all) || !quotas_fit(g, &account->fresh) ||
-	    !array_fits(g, account->free, account->free_count, sizeof(*free), 4))
+	    !array_fits(g, account->free, account->free_count, sizeof(*free), 4) ||
+	    !period_fits(account->health.unknown, account->health.unknown_period_s) ||
+	    !period_fits(account->health.networks, account->health.networks_period_s))
 		return false;
 	for (uint32_t i = 0; i < account->free_count; i++)
 		if (!text_fits(g, free[i]))

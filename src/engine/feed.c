@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "config/relayhost.h"
+#include "engine/account_health.h"
 #include "engine/feed_internal.h"
 #include "engine/hints.h"
 #include "segment/destinations.h"
@@ -307,6 +308,10 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	} else {
 		count_class(engine, judgement->reply.class);
 		note_lane(engine, &result);
+#ifdef WITH_ACCOUNTS
+		if (generation->accounts.count > 0)
+			engine_account_result(engine, generation, delivery, judgement, now_ns);
+#endif
 	}
 	return learned;
 }

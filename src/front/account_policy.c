@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/account_health.h"
 #include "engine/accounts.h"
 #include "front/decision_log.h"
 #include "front/policy_session.h"
@@ -30,7 +31,7 @@ static const char *what_word(const struct account_answer *answer)
 		[QUOTA_KIB] = "KiB",
 	};
 
-	return words[answer->what];
+	return answer->reason == REASON_ACCOUNT_NETWORKS ? "networks" : words[answer->what];
 }
 
 /* Rounded up: after so many there is room. */
@@ -79,6 +80,9 @@ static const char *code_of(const struct account_answer *answer)
 	return rejects ? "550 5.7.1" : "450 4.7.1";
 }
 
+static const char held_text[] = "This login is held because of the mail that was sent with it; "
+    "contact your administrator (id={id})";
+
 static size_t write_answer(const struct generation *generation,
     const struct account_answer *answer, char *out)
 {
@@ -91,8 +95,8 @@ static size_t write_answer(const struct generation *generation,
 	};
 
 	return policy_reply_write(out, POLICY_REPLY_MAX, code_of(answer),
-	    account_text_expand(text, generation_text(generation, answer->account->text),
-	    &values));
+	    account_text_expand(text, answer->reason == REASON_ACCOUNT_HELD ? held_text :
+	    generation_text(generation, answer->account->text), &values));
 }
 
 size_t account_policy_answer(struct engine *engine, const struct generation *generation,
@@ -109,6 +113,8 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 		    request->recipient.length : 0,
 		.instance = policy_text(data, request->instance),
 		.instance_length = request->instance.length,
+		.queue_id = policy_text(data, request->queue_id),
+		.queue_id_length = request->queue_id.length,
 		.size = request->size, .recipient_count = request->recipient_count,
 		.at_end = request->state == POLICY_STATE_END, .listener = listener,
 		.client = request->client, .client_port = request->client_port,
@@ -122,6 +128,28 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 		return 0;
 	log_answer(engine, generation, &question, &answer);
 	return answer.observed ? 0 : write_answer(generation, &answer, out);
+}
+
+void account_log_trip(const struct generation *generation, const struct account_trip *trip)
+{
+	const struct health_limits *limits = &trip->account->health;
+	const char *name = generation_text(generation, trip->account->name);
+	char id[DECISION_ID_MAX], login[DECISION_NAME_SHOWN], window[ACCOUNT_WINDOW_TEXT];
+	char entry[4 * GENERATION_CLASS_NAME_MAX + 4];
+	bool networks = trip->verdict == HEALTH_NETWORKS;
+
+	log_quote(login, sizeof(login), trip->login, strlen(trip->login));
+	log_quote(entry, sizeof(entry), name, strlen(name));
+	log_event(EVENT_ACCOUNT_HELD, "id=%s account=%s login=%s reason=%s count=%u limit=%u "
+	    "window=%s failed=%.0f results=%.0f action=%s observed=%s",
+	    decision_id_text(trip->id, id), entry, login,
+	    decision_reason_word(networks ? REASON_ACCOUNT_NETWORKS : REASON_ACCOUNT_UNKNOWN),
+	    networks ? trip->counts.networks : trip->counts.unknown,
+	    networks ? limits->networks : limits->unknown,
+	    account_window_text(networks ? limits->networks_period_s :
+		limits->unknown_period_s, window), trip->counts.failed, trip->counts.results,
+	    trip->account->health_action == ACCOUNT_HEALTH_HOLD ? "hold" : "alert",
+	    trip->observed ? "yes" : "no");
 }
 
 void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns)

@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 #include "wire/policy_request.h"
 
+struct account_trip;
+
 /* Is it about an account: RCPT or END-OF-MESSAGE of a login, where there are any? */
 bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request);
@@ -15,6 +17,9 @@ bool account_policy_concerns(const struct generation *generation,
 size_t account_policy_answer(struct engine *engine, const struct generation *generation,
     uint8_t listener, const char *data, const struct policy_request *request, int64_t now_ns,
     uint64_t *process, char *out);
+
+/* Logs that a login is held: for engine_account_listen. */
+void account_log_trip(const struct generation *generation, const struct account_trip *trip);
 
 /* The policy connection of this process ended. */
 void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns);

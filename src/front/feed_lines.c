@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/account_health.h"
 #include "engine/told_sessions.h"
 #include "wire/mail_log.h"
 
@@ -204,6 +205,11 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 		mta = engine_feed_postfix(feed->generation, mtas, out->program);
 		if (mta < GENERATION_MTAS_MAX)
 			front_requeue_removed(feed->requeue, mta, out->queue_id);
+#ifdef WITH_ACCOUNTS
+		if (mta < GENERATION_MTAS_MAX && feed->generation->accounts.count > 0)
+			engine_account_removed(feed->engine, out->queue_id.text,
+			    out->queue_id.length, feed->now_ns);
+#endif
 		break;
 	case LOG_LINE_BROKEN:
 		feed->tally.broken++;

@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/account_health.h"
 #include "engine/windows.h"
+#include "front/account_policy.h"
 
 #define NAME_SHOWN	(4 * 80 + 4)
 #define TEXT_SHOWN	(4 * WINDOW_REASON_MAX + 4)
@@ -137,4 +139,7 @@ static bool report(void *context, const struct window_report *report)
 void window_log_listen(struct engine *engine)
 {
 	windows_listen(engine, report, NULL);
+#ifdef WITH_ACCOUNTS
+	engine_account_listen(engine, account_log_trip);
+#endif
 }

@@ -13,6 +13,7 @@
 
 #include "base/account_text.h"
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "base/login.h"
 #include "base/text.h"
 
@@ -252,6 +253,7 @@ static void write_limits(void *context, struct writer *writer) {
 enum told {
 	TOLD_LOGIN, TOLD_ACCOUNT, TOLD_PATTERN, TOLD_FILE, TOLD_LINE, TOLD_OVERRIDE, TOLD_NEW,
 	TOLD_KNOWN, TOLD_PER_MESSAGE, TOLD_ACTION, TOLD_OBSERVE, TOLD_ACCEPTED, TOLD_REFUSED,
+	TOLD_HELD_BY,
 	TOLD_VALUES
 };
 
@@ -269,6 +271,7 @@ static const struct column told_columns[TOLD_VALUES] = {
 	[TOLD_OBSERVE] = { "observe", COLUMN_TRUTH },
 	[TOLD_ACCEPTED] = { "accepted", COLUMN_NUMBER },
 	[TOLD_REFUSED] = { "refused", COLUMN_NUMBER },
+	[TOLD_HELD_BY] = { "held_by", COLUMN_TEXT },
 };
 
 static void write_account(const struct view *view, struct writer *writer, const char *login,
@@ -276,6 +279,7 @@ static void write_account(const struct view *view, struct writer *writer, const 
 	const struct generation *g = view->generation;
 	const struct account_rules *rules = &looked->rules;
 	const struct generation_account *entry = rules->account;
+	char id[DECISION_ID_MAX];
 	const struct value values[TOLD_VALUES] = {
 		[TOLD_LOGIN] = value_text(login),
 		[TOLD_ACCOUNT] = value_text(generation_text(g, entry->name)),
@@ -293,6 +297,9 @@ static void write_account(const struct view *view, struct writer *writer, const 
 		[TOLD_OBSERVE] = value_truth(entry->observe != 0),
 		[TOLD_ACCEPTED] = value_number(looked->account.accepted),
 		[TOLD_REFUSED] = value_number(looked->account.refused),
+		[TOLD_HELD_BY] = looked->account.held_by == 0 ? value_unknown() :
+		    value_toned_if(value_text(decision_id_text(looked->account.held_by, id)),
+			true, TONE_BAD),
 	};
 
 	writer_members(writer, told_columns, values, TOLD_VALUES);
@@ -314,23 +321,26 @@ static void write_answer(const struct view *view, struct writer *writer,
 	struct quota_refusal own, all;
 	char window[ACCOUNT_WINDOW_TEXT];
 	const struct quota_limit *limit;
+	bool held = looked->account.held_by != 0;
 	bool good = quota_allows(looked->account.counters, GENERATION_QUOTA_COUNTERS,
 	    looked->rules.limits, looked->rules.count, &next, looked->now_ns, &own);
 	const struct quota_refusal *worse = &own;
 
 	good = quota_allows(shown->pool, GENERATION_QUOTA_COUNTERS, pool, count, &next,
-	    looked->now_ns, &all) && good;
+	    looked->now_ns, &all) && good && !held;
 	if (all.wait_ns > own.wait_ns)
 		worse = &all;
 	limit = worse == &all ? &pool[all.limit] : &looked->rules.limits[own.limit];
 	writer_members(writer, answer_columns, (const struct value[]){
 		value_text(good ? "accept" : entry->observe != 0 ? "accept (observe mode)" :
 		    entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
-		good ? value_unknown() : value_number(worse->used),
-		good ? value_unknown() : value_number(limit->most),
-		good ? value_unknown() : value_text(kind_words[limit->kind]),
-		good ? value_unknown() : value_text(account_window_text(limit->period_s, window)),
-		good ? value_unknown() : value_number((uint64_t)((worse->wait_ns +
+		good || held ? value_unknown() : value_number(worse->used),
+		good || held ? value_unknown() : value_number(limit->most),
+		held ? value_text("held") : good ? value_unknown() :
+		    value_text(kind_words[limit->kind]),
+		good || held ? value_unknown() :
+		    value_text(account_window_text(limit->period_s, window)),
+		good || held ? value_unknown() : value_number((uint64_t)((worse->wait_ns +
 		    NS_PER_SECOND - 1) / NS_PER_SECOND)) }, COUNT_OF(answer_columns));
 }
 
@@ -340,7 +350,7 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	struct limits_shown shown = { .view = view, .looked = &looked };
 	size_t length = strlen(login);
 	char folded[LOGIN_MAX];
-	struct login_key key;
+	struct login_key key = { { 0, 0 } };
 
 	if (login_fold(login, length, folded)) {
 		key = login_key(folded, length);
@@ -358,6 +368,8 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	else
 		writer_table(writer, "limits", limit_columns, COUNT_OF(limit_columns),
 		    write_limits, &shown);
+	if (!explain)
+		view_account_health_write(view, writer, looked.rules.account, &key);
 	writer_object_end(writer);
 	return true;
 }

@@ -20,4 +20,10 @@ int view_accounts_write(const struct view *view, struct writer *writer,
 bool view_account_write(const struct view *view, struct writer *writer, const char *login,
     bool explain);
 
+/* What its mail does, and its messages in the queue, with the commands that hold and remove them:
+ * members of the open object. */
+struct login_key;
+void view_account_health_write(const struct view *view, struct writer *writer,
+    const struct generation_account *entry, const struct login_key *login);
+
 #endif
