@@ -59,6 +59,18 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 	log_quote(login, sizeof(login), question->login, question->login_length);
 	log_quote(entry, sizeof(entry), name, strlen(name));
 	log_quote(file, sizeof(file), answer->file, strlen(answer->file));
+	if (answer->reason == REASON_ACCOUNT_HELD) {
+		char held_by[DECISION_ID_MAX];
+
+		if (log_event(EVENT_ACCOUNT, "id=%s account=%s login=%s client=%s[%u] at=%s "
+		    "reason=account-held held_by=%s rule=%s:%u observed=%s",
+		    decision_id_text(answer->id, id), entry, login, client,
+		    question->client_port, question->at_end ? "end" : "recipient",
+		    decision_id_text(answer->held_by, held_by), file, answer->line,
+		    answer->observed ? "yes" : "no"))
+			engine_decision_logged(engine, answer->id);
+		return;
+	}
 	if (log_event(EVENT_ACCOUNT, "id=%s account=%s login=%s client=%s[%u] at=%s what=%s "
 	    "count=%llu limit=%llu window=%s retry=%s reason=%s rule=%s:%u action=%s "
 	    "observed=%s", decision_id_text(answer->id, id), entry, login, client,
