@@ -186,7 +186,7 @@ static bool help_group(FILE *out, unsigned command) {
 		    "show a managed queue, and what it would run next" },
 		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
 		    "stop mail for a time, or until it is resumed" },
-		{ COMMAND_RESUME, COMMAND_SET, "resume, forget, set",
+		{ COMMAND_RESUME_ACCOUNT, COMMAND_SET, "resume, forget, set",
 		    "resume mail; reset what was learned; set a window" },
 		{ COMMAND_CLUSTER_FORGET, COMMAND_CLUSTER, "cluster [forget]",
 		    "show the nodes of the cluster; remove a node" },

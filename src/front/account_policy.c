@@ -83,22 +83,21 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 		engine_decision_logged(engine, answer->id);
 }
 
-static const char *code_of(const struct account_answer *answer)
+static void find_code(const struct account_answer *answer, struct account_reply *reply)
 {
 	bool rejects = answer->verdict == VERDICT_REFUSE;
+	bool full = answer->reason == REASON_ACCOUNT_PER_MESSAGE;
 
-	if (answer->reason == REASON_ACCOUNT_PER_MESSAGE)
-		return rejects ? "550 5.5.3" : "452 4.5.3";
-	return rejects ? "550 5.7.1" : "450 4.7.1";
+	reply->code = rejects ? "550" : full ? "452" : "450";
+	reply->enhanced = rejects ? full ? "5.5.3" : "5.7.1" : full ? "4.5.3" : "4.7.1";
 }
 
-static const char held_text[] = "This login is held because of the mail that was sent with it; "
-    "contact your administrator (id={id})";
-
-static size_t write_answer(const struct generation *generation,
-    const struct account_answer *answer, char *out)
+static void write_reply(const struct generation *generation,
+    const struct account_answer *answer, struct account_reply *reply)
 {
-	char text[ACCOUNT_TEXT_SIZE], id[DECISION_ID_MAX];
+	static const char held[] = "This login is held because of the mail that was sent with "
+	    "it; contact your administrator (id={id})";
+	char id[DECISION_ID_MAX];
 	const struct account_values values = {
 		.used = answer->used, .limit = answer->limit, .what = what_word(answer),
 		.window_s = answer->window_s, .retry_s = retry_s(answer),
@@ -106,9 +105,27 @@ static size_t write_answer(const struct generation *generation,
 		.id = decision_id_text(answer->id, id),
 	};
 
-	return policy_reply_write(out, POLICY_REPLY_MAX, code_of(answer),
-	    account_text_expand(text, answer->reason == REASON_ACCOUNT_HELD ? held_text :
-	    generation_text(generation, answer->account->text), &values));
+	find_code(answer, reply);
+	(void)account_text_expand(reply->text, answer->reason == REASON_ACCOUNT_HELD ? held :
+	    generation_text(generation, answer->account->text), &values);
+}
+
+bool account_ask(struct engine *engine, const struct generation *generation,
+    const struct account_question *question, int64_t now_ns, uint64_t *process,
+    struct account_reply *reply)
+{
+	struct account_answer answer;
+
+	engine_account_ask(engine, generation, question, now_ns, &answer);
+	if (answer.process != 0)
+		*process = answer.process;
+	if (answer.verdict == VERDICT_ADMIT && !answer.observed)
+		return true;
+	log_answer(engine, generation, question, &answer);
+	if (answer.observed)
+		return true;
+	write_reply(generation, &answer, reply);
+	return false;
 }
 
 size_t account_policy_answer(struct engine *engine, const struct generation *generation,
@@ -131,15 +148,14 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 		.at_end = request->state == POLICY_STATE_END, .listener = listener,
 		.client = request->client, .client_port = request->client_port,
 	};
-	struct account_answer answer;
+	struct account_reply reply;
+	char code[16];
 
-	engine_account_ask(engine, generation, &question, now_ns, &answer);
-	if (answer.process != 0)
-		*process = answer.process;
-	if (answer.verdict == VERDICT_ADMIT && !answer.observed)
+	if (account_ask(engine, generation, &question, now_ns, process, &reply))
 		return 0;
-	log_answer(engine, generation, &question, &answer);
-	return answer.observed ? 0 : write_answer(generation, &answer, out);
+	code[0] = '\0';
+	text_append(code, sizeof(code), 0, "%s %s", reply.code, reply.enhanced);
+	return policy_reply_write(out, POLICY_REPLY_MAX, code, reply.text);
 }
 
 void account_log_trip(const struct generation *generation, const struct account_trip *trip)

@@ -28,7 +28,7 @@ int64_t clock_coarse_ns(void)
 
 int64_t clock_wall_ns(void)
 {
-	return clock_now_ns();
+	return NS_PER_SECOND;
 }
 
 int64_t clock_wall_s(void)
