@@ -72,6 +72,7 @@ struct ctl {
 	bool relays;			/* --relays */
 	bool over;			/* --over */
 	bool sessions;			/* --sessions */
+	bool accounts;			/* --accounts */
 	bool destinations;		/* --destinations */
 	bool runs;			/* --runs */
 	const char *year;		/* --year, or NULL */

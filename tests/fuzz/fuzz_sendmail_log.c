@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "policy/reply.h"
+#include "wire/login_line.h"
 #include "wire/mail_log.h"
 #include "wire/sendmail_log.h"
 
@@ -44,6 +45,7 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct log_line out, same;
+	struct login_line login;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */
 	int64_t ms;
 
@@ -62,6 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		inside(out.program, line, size);
 		inside(out.queue_id, line, size);
 		inside(out.message, line, size);
+		(void)login_line_read(&out, &login);
+		inside(login.login, line, size);
 		(void)log_date_read(out.head, 2026, &ms);
 	}
 	/* who reads it is the program's matter alone */

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lib.journal import Journal
 from lib.limiter import Limiter
+from lib.login_log import LoginLog
 from lib.postfix import conf_service
 from lib.site import site
 from lib.smtp import Session
@@ -226,6 +227,26 @@ def stolen(test, it):
     session.quit()
 
 
+def replayed(test, it):
+    made = LoginLog(test.random)
+    log = test.directory / "old.log"
+    log.write_text(made.text())
+    rows = [json.loads(line) for line in it.postern.command("replay", "--accounts", log).stdout.splitlines()]
+    found = {(row["login"], row["what"], row["window"]):
+             (row["p50"], row["p99"], row["max"], row["messages"])
+             for row in rows if row["event"] == "login"}
+    wanted = made.uses()
+    wrong = {key: (found.get(key), wanted[key]) for key in wanted if found.get(key) != wanted[key]}
+    test.equal((wrong, len(found)), ({}, len(wanted)), f"replay: {len(wanted)} rows as generated")
+    block = rows[-1]["accounts"]
+    test.check("user30@example.org recipients=" in block, "who sent far more gets a line of its own")
+    file = test.directory / "proposed.conf"
+    file.write_text("version = 1; classes = ();\n" + block)
+    test.equal(it.postern.command("check", file).returncode, 0, "the block can be pasted")
+    log.write_text("no log\n")
+    test.equal(it.postern.command("replay", "--accounts", log).returncode, 65, "nothing to say")
+
+
 def killed(test, it, name):
     for role, pid in it.postern.roles().items():
         if role.startswith("policy"):
@@ -274,6 +295,7 @@ def body(test):
     per_message_and_free(test, it)
     pipelined(test, it)
     stolen(test, it)
+    replayed(test, it)
     killed(test, it, name)
     seen(test, it, name)
 
