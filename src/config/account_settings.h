@@ -80,8 +80,12 @@ struct generation_override {
 	uint32_t line;
 };
 
+/* Entries for classes stand behind those of accounts: of each class with has_quotas, in order.
+ * Their clients are logins, "class:NAME:ADDRESS", whose patterns come first. */
+#define GENERATION_CLASS_LOGIN	"class:"
 struct generation_accounts {
 	uint32_t count;
+	uint32_t class_entries;	/* of them, the last ones */
 	uint32_t accounts;	/* struct generation_account[] */
 	uint32_t pattern_count;
 	uint32_t patterns;	/* struct generation_login_pattern[] */
@@ -110,6 +114,9 @@ struct account_rules {
 /* The entry of a folded login, or GENERATION_NO_ACCOUNT. */
 uint32_t generation_account_of(const struct generation *g, const char *folded, size_t length,
     uint32_t *pattern);
+
+/* Entry number `index`, which is below accounts.count. */
+const struct generation_account *generation_account(const struct generation *g, uint32_t index);
 
 /* Fills the rules; `is_new`: the login is.  False: no entry matches. */
 bool generation_account_rules(const struct generation *g, const char *folded, size_t length,

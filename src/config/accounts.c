@@ -351,42 +351,122 @@ static void compile_entry(struct compilation *c, const config_setting_t *entry, 
 		*account_at(c, index) = account;
 }
 
-static bool make_room(struct compilation *c, const config_setting_t *list, unsigned count)
+/* `more`: entries for classes. */
+static bool make_room(struct compilation *c, const config_setting_t *list, unsigned count,
+    unsigned more)
 {
-	unsigned patterns = 0;
+	unsigned patterns = more;
 	uint32_t accounts_at, patterns_at;
 
 	for (unsigned i = 0; i < count; i++)
 		patterns += pattern_count(config_setting_get_elem(list, i));
-	accounts_at = block_reserve(&c->block, count * sizeof(struct generation_account));
+	accounts_at = block_reserve(&c->block, (count + more) *
+	    sizeof(struct generation_account));
 	patterns_at = block_reserve(&c->block, (patterns + 1) *
 	    sizeof(struct generation_login_pattern));
 	if (c->block.failed)
 		return false;
 	compilation_header(c)->accounts.accounts = accounts_at;
 	compilation_header(c)->accounts.patterns = patterns_at;
-	compilation_header(c)->accounts.count = count;
+	compilation_header(c)->accounts.count = count + more;
+	compilation_header(c)->accounts.class_entries = more;
 	return true;
+}
+
+/* --- classes ---------------------------------------------------------------------- */
+
+static const char *const class_paths[QUOTA_KINDS] = {
+	[QUOTA_RECIPIENTS] = "classes[].recipients", [QUOTA_MESSAGES] = "classes[].messages",
+	[QUOTA_KIB] = "classes[].bytes",
+};
+static const char *const client_paths[QUOTA_KINDS] = {
+	[QUOTA_RECIPIENTS] = "classes[].client.recipients",
+	[QUOTA_MESSAGES] = "classes[].client.messages", [QUOTA_KIB] = "classes[].client.bytes",
+};
+
+static const struct generation_class *class_at(struct compilation *c, uint32_t index)
+{
+	return (const struct generation_class *)block_at(&c->block,
+	    compilation_header(c)->classes) + index;
+}
+
+static unsigned class_quotas_count(struct compilation *c)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < compilation_header(c)->class_count; i++)
+		count += class_at(c, i)->has_quotas != 0;
+	return count;
+}
+
+/* A class with quotas: an entry for its clients. */
+static void compile_class_quota(struct compilation *c, const config_setting_t *group,
+    uint32_t class_index, uint32_t index)
+{
+	const config_setting_t *client = group_of(group, "classes[].client");
+	struct quota_list of_client = read_group(c, client, client_paths);
+	struct quota_list of_class = read_group(c, group, class_paths);
+	const struct generation_class *class = class_at(c, class_index);
+	struct generation_account account = { .action = ACCOUNT_ACTION_DEFER };
+	char name[LOGIN_MAX], folded[LOGIN_MAX + 2];
+	struct generation_login_pattern pattern = { .account = index };
+	struct generation_accounts *a;
+
+	account.file = compilation_place(c, group, &account.line);
+	snprintf(name, sizeof(name), GENERATION_CLASS_LOGIN "%s",
+	    (const char *)block_at(&c->block, class->name));
+	check_counters(c, client != NULL ? client : group, &of_client, NULL, name);
+	check_counters(c, group, &of_class, NULL, name);
+	account.name = block_text(&c->block, name);
+	account.each = account_store(c, of_client.quotas, of_client.count);
+	account.all = account_store(c, of_class.quotas, of_class.count);
+	compile_text(c, NULL, &account, name);
+	class = class_at(c, class_index);
+	account.observe = client != NULL ? class->client_observe : class->observe;
+	snprintf(folded, sizeof(folded), "%s:", name);
+	pattern.before = (uint32_t)strlen(folded);
+	(void)login_fold(folded, pattern.before, folded);
+	folded[pattern.before] = '*';
+	folded[pattern.before + 1] = '\0';
+	pattern.text = block_text(&c->block, folded);
+	if (c->block.failed)
+		return;
+	*account_at(c, index) = account;
+	a = &compilation_header(c)->accounts;
+	((struct generation_login_pattern *)block_at(&c->block,
+	    a->patterns))[a->pattern_count++] = pattern;
+}
+
+static void compile_class_quotas(struct compilation *c, uint32_t index)
+{
+	const config_setting_t *classes = config_lookup(&c->config, "classes");
+
+	for (uint32_t i = 0; i < compilation_header(c)->class_count && !c->block.failed; i++)
+		if (class_at(c, i)->has_quotas != 0)
+			compile_class_quota(c, setting_element(classes, i), i, index++);
 }
 
 void compile_accounts(struct compilation *c)
 {
 	const config_setting_t *list = config_lookup(&c->config, "accounts");
 	unsigned count = list == NULL || !config_setting_is_list(list) ? 0 :
-	    (unsigned)config_setting_length(list);
+	    (unsigned)config_setting_length(list), more = class_quotas_count(c);
 
 	/* nobody pays for what is not used; a reload that adds the first says so */
-	if (count == 0)
+	if (count + more == 0)
 		compilation_header(c)->account_count = 0;
-	if (list != NULL && count > GENERATION_ACCOUNTS_MAX)
-		complain(c, list, "accounts: more than %d entries", GENERATION_ACCOUNTS_MAX);
-	else if (count > 0 && make_room(c, list, count))
+	if (count + more > GENERATION_ACCOUNTS_MAX) {
+		complain(c, list, "accounts: more than %d entries, with classes that limit "
+		    "recipients, messages or bytes", GENERATION_ACCOUNTS_MAX);
+	} else if (count + more > 0 && make_room(c, list, count, more)) {
+		compile_class_quotas(c, count);
 		for (unsigned i = 0; i < count && !c->block.failed; i++) {
 			const config_setting_t *entry = config_setting_get_elem(list, i);
 
 			if (config_setting_is_group(entry))
 				compile_entry(c, entry, i);
 		}
+	}
 	if (!c->block.failed)
 		compile_account_overrides(c);
 }

@@ -100,7 +100,7 @@ struct generation_class {
 	uint8_t bulk;		/* its clients' mail may be deferred for suspended destinations */
 	uint8_t shared;		/* sessions and inbound hold for all nodes of the cluster */
 	uint8_t wants_shared;	/* scope says so; shared follows where there is a cluster */
-	uint8_t reserved[1];
+	uint8_t has_quotas;	/* an entry of accounts stands for it (account_settings.h) */
 	/* shared: the part that is always this node's (policy/share.h) */
 	uint32_t fixed_base;
 	uint32_t fixed_extra;

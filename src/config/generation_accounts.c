@@ -16,7 +16,7 @@ static const void *at(const struct generation *g, uint32_t offset)
 	return (const char *)g + offset;
 }
 
-static const struct generation_account *account_at(const struct generation *g, uint32_t index)
+const struct generation_account *generation_account(const struct generation *g, uint32_t index)
 {
 	return (const struct generation_account *)at(g, g->accounts.accounts) + index;
 }
@@ -103,7 +103,7 @@ bool generation_account_rules(const struct generation *g, const char *folded, si
 
 	if (index == GENERATION_NO_ACCOUNT)
 		return false;
-	account = account_at(g, index);
+	account = generation_account(g, index);
 	rules->account = account;
 	rules->index = index;
 	rules->override_line = 0;
@@ -290,7 +290,7 @@ bool generation_accounts_fit(const struct generation *g)
 	    sizeof(struct generation_login_pattern), 4))
 		return false;
 	for (uint32_t i = 0; i < a->count; i++)
-		if (!account_fits(g, account_at(g, i)))
+		if (!account_fits(g, generation_account(g, i)))
 			return false;
 	for (uint32_t i = 0; i < a->pattern_count; i++)
 		if (!pattern_fits(g, pattern_at(g, i)))

@@ -31,12 +31,17 @@ static int check_there(const struct ctl *ctl, const struct state *state) {
 }
 
 int command_ACCOUNTS(struct ctl *ctl) {
-	const struct view_accounts_choice choice = { .over = ctl->over,
+	struct view_accounts_choice choice = { .over = ctl->over,
 		.pattern = ctl->argument_count > 0 ? ctl->arguments[0] : NULL };
 	unsigned torn = 0;
 	struct state state;
-	int result = state_open(ctl, &state);
+	int result;
 
+	if (ctl->sort != NULL && !view_accounts_order(ctl->sort, &choice.order)) {
+		ctl_complain("accounts: --sort: use used, refused, accepted, seen or login");
+		return EX_USAGE;
+	}
+	result = state_open(ctl, &state);
 	if (result == EX_OK)
 		result = check_there(ctl, &state);
 	if (result == EX_OK &&

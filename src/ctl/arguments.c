@@ -28,7 +28,7 @@ const struct command_words *command_words(enum command command) {
 
 enum {
 	OPTION_JSON = 256, OPTION_COLOR, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
-	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS, OPTION_OVER,
+	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS, OPTION_OVER, OPTION_SORT,
 	OPTION_SESSIONS, OPTION_ACCOUNTS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
 	OPTION_DESTINATIONS, OPTION_RUNS,
@@ -56,6 +56,7 @@ static const struct option options[] = {
 	{ "ceiling", required_argument, NULL, OPTION_CEILING },
 	{ "relays", no_argument, NULL, OPTION_RELAYS },
 	{ "over", no_argument, NULL, OPTION_OVER },
+	{ "sort", required_argument, NULL, OPTION_SORT },
 	{ "sessions", no_argument, NULL, OPTION_SESSIONS },
 	{ "accounts", no_argument, NULL, OPTION_ACCOUNTS },
 	{ "year", required_argument, NULL, OPTION_YEAR },
@@ -150,6 +151,7 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_CEILING, "--ceiling", &ctl->ceiling, NULL },
 		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
 		{ OPTION_OVER, "--over", NULL, &ctl->over },
+		{ OPTION_SORT, "--sort", &ctl->sort, NULL },
 		{ OPTION_SESSIONS, "--sessions", NULL, &ctl->sessions },
 		{ OPTION_ACCOUNTS, "--accounts", NULL, &ctl->accounts },
 		{ OPTION_YEAR, "--year", &ctl->year, NULL },

@@ -71,6 +71,7 @@ struct ctl {
 	bool all;			/* --all */
 	bool relays;			/* --relays */
 	bool over;			/* --over */
+	const char *sort;		/* --sort, or NULL */
 	bool sessions;			/* --sessions */
 	bool accounts;			/* --accounts */
 	bool destinations;		/* --destinations */

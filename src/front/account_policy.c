@@ -11,6 +11,7 @@
 #include "base/account_text.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/login.h"
 #include "base/text.h"
 #include "engine/account_health.h"
 #include "engine/accounts.h"
@@ -20,8 +21,33 @@
 bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request)
 {
-	return generation->accounts.count > 0 && request->sasl_username.length > 0 &&
+	return generation->accounts.count > 0 && (request->sasl_username.length > 0 ||
+	    generation->accounts.class_entries > 0) &&
 	    (request->state == POLICY_STATE_RCPT || request->state == POLICY_STATE_END);
+}
+
+/* "class:NAME:ADDRESS", of a client whose class limits what it sends: its length, or 0. */
+static size_t class_login(const struct generation *generation, const char *data,
+    const struct policy_request *request, char out[LOGIN_MAX])
+{
+	uint32_t rule = address_is_unknown(&request->client) ||
+	    generation_is_exempt(generation, &request->client,
+		policy_text(data, request->client_name), request->client_name.length) ?
+	    UINT32_MAX : generation_match_inbound(generation, request->server_port,
+		&request->client, policy_text(data, request->client_name),
+		request->client_name.length);
+	const struct generation_class *class = rule >= generation->rule_count ? NULL :
+	    generation_class(generation, generation_rule(generation, rule)->class_index);
+	struct address client = request->client;
+	char address[ADDRESS_TEXT_MAX];
+
+	if (class == NULL || !class->has_quotas)
+		return 0;
+	address_truncate(&client, address_is_v4(&client) ? 96u + class->client_bits_v4 :
+	    class->client_bits_v6);
+	address_format(&client, address);
+	return text_append(out, LOGIN_MAX, 0, GENERATION_CLASS_LOGIN "%s:%s",
+	    generation_text(generation, class->name), address);
 }
 
 static const char *what_word(const struct account_answer *answer)
@@ -132,7 +158,7 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
     uint8_t listener, const char *data, const struct policy_request *request, int64_t now_ns,
     uint64_t *process, char *out)
 {
-	const struct account_question question = {
+	struct account_question question = {
 		.login = policy_text(data, request->sasl_username),
 		.login_length = request->sasl_username.length,
 		.sender = policy_text(data, request->sender),
@@ -149,9 +175,13 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 		.client = request->client, .client_port = request->client_port,
 	};
 	struct account_reply reply;
-	char code[16];
+	char code[16], of_class[LOGIN_MAX];
 
-	if (account_ask(engine, generation, &question, now_ns, process, &reply))
+	if (question.login_length == 0) {
+		question.login = of_class;
+		question.login_length = class_login(generation, data, request, of_class);
+	}
+	if (question.login_length == 0 || account_ask(engine, generation, &question, now_ns, process, &reply))
 		return 0;
 	code[0] = '\0';
 	text_append(code, sizeof(code), 0, "%s %s", reply.code, reply.enhanced);

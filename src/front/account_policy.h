@@ -9,7 +9,7 @@
 
 struct account_trip;
 
-/* Is it about an account: RCPT or END-OF-MESSAGE of a login, where there are any? */
+/* Is it about an account: RCPT or END-OF-MESSAGE, where there are any? */
 bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request);
 

@@ -77,7 +77,7 @@ static const struct column list_columns[] = {
 	{ "login", COLUMN_TEXT }, { "account", COLUMN_TEXT }, { "used", COLUMN_NUMBER },
 	{ "limit", COLUMN_NUMBER }, { "what", COLUMN_TEXT }, { "window", COLUMN_TEXT },
 	{ "free_in", COLUMN_SECONDS }, { "accepted", COLUMN_NUMBER },
-	{ "refused", COLUMN_NUMBER }, { "seen", COLUMN_SECONDS },
+	{ "refused", COLUMN_NUMBER }, { "held", COLUMN_TRUTH }, { "seen", COLUMN_SECONDS },
 };
 
 struct listed {
@@ -85,6 +85,7 @@ struct listed {
 	uint32_t entry;		/* name, in the generation; 0: no entry */
 	struct quota_limit limit;	/* of which most is used; most 0: there is none */
 	uint64_t used, free_s, accepted, refused, seen_s;
+	bool is_held;
 };
 
 struct listing {
@@ -135,7 +136,8 @@ static void take(void *context, const struct account *account) {
 		.now_ns = listing->view->status.now_ns };
 	int64_t seen_ns = listing->view->status.created_ns +
 	    (int64_t)SEEN_DS(account->seen) * (NS_PER_SECOND / 10);
-	struct listed one = { .accepted = account->accepted, .refused = account->refused };
+	struct listed one = { .accepted = account->accepted, .refused = account->refused,
+		.is_held = account->held_by != 0 };
 	struct listed *place;
 
 	text_copy(one.login, sizeof(one.login), account->name,
@@ -144,13 +146,18 @@ static void take(void *context, const struct account *account) {
 	one.entry = looked.has_rules ? looked.rules.account->name : 0;
 	one.seen_s = value_since(looked.now_ns, seen_ns).number;
 	find_tightest(&looked, &one);
-	if ((listing->choice->over && (one.limit.most == 0 || one.used < one.limit.most)) ||
+	if ((listing->choice->over && !one.is_held &&
+	    (one.limit.most == 0 || one.used < one.limit.most)) ||
 	    (listing->choice->pattern != NULL &&
 		strstr(one.login, listing->choice->pattern) == NULL))
 		return;
 	place = add(listing);
 	if (place != NULL)
 		*place = one;
+}
+
+static int by_number(uint64_t left, uint64_t right) {
+	return left > right ? -1 : left < right;
 }
 
 static int by_use(const void *a, const void *b) {
@@ -163,6 +170,50 @@ static int by_use(const void *a, const void *b) {
 	    is_more(right->used, right->limit.most, left->used, left->limit.most))
 		return 1;
 	return strcmp(left->login, right->login);
+}
+
+static int by_refused(const void *a, const void *b) {
+	int order = by_number(((const struct listed *)a)->refused,
+	    ((const struct listed *)b)->refused);
+
+	return order != 0 ? order : by_use(a, b);
+}
+
+static int by_accepted(const void *a, const void *b) {
+	int order = by_number(((const struct listed *)a)->accepted,
+	    ((const struct listed *)b)->accepted);
+
+	return order != 0 ? order : by_use(a, b);
+}
+
+/* The last one first. */
+static int by_seen(const void *a, const void *b) {
+	int order = by_number(((const struct listed *)b)->seen_s,
+	    ((const struct listed *)a)->seen_s);
+
+	return order != 0 ? order : by_use(a, b);
+}
+
+static int by_login(const void *a, const void *b) {
+	return strcmp(((const struct listed *)a)->login, ((const struct listed *)b)->login);
+}
+
+static const struct {
+	const char *word;
+	int (*compare)(const void *a, const void *b);
+} orders[] = {
+	[ACCOUNTS_BY_USE] = { "used", by_use }, [ACCOUNTS_BY_REFUSED] = { "refused", by_refused },
+	[ACCOUNTS_BY_ACCEPTED] = { "accepted", by_accepted },
+	[ACCOUNTS_BY_SEEN] = { "seen", by_seen }, [ACCOUNTS_BY_LOGIN] = { "login", by_login },
+};
+
+bool view_accounts_order(const char *word, enum view_accounts_order *out) {
+	for (unsigned i = 0; i < COUNT_OF(orders); i++)
+		if (strcmp(word, orders[i].word) == 0) {
+			*out = (enum view_accounts_order)i;
+			return true;
+		}
+	return false;
 }
 
 static void write_list(void *context, struct writer *writer) {
@@ -185,6 +236,7 @@ static void write_list(void *context, struct writer *writer) {
 			    value_unknown(),
 			limited ? value_number(one->free_s) : value_unknown(),
 			value_number(one->accepted), value_number(one->refused),
+			value_toned_if(value_truth(one->is_held), one->is_held, TONE_BAD),
 			value_number(one->seen_s) });
 	}
 }
@@ -195,7 +247,8 @@ int view_accounts_write(const struct view *view, struct writer *writer,
 
 	*torn = reader_accounts(view->reader, take, &listing);
 	if (listing.count > 1)
-		qsort(listing.list, listing.count, sizeof(*listing.list), by_use);
+		qsort(listing.list, listing.count, sizeof(*listing.list),
+		    orders[choice->order].compare);
 	if (!listing.no_memory)
 		writer_table(writer, NULL, list_columns, COUNT_OF(list_columns), write_list,
 		    &listing);

@@ -7,12 +7,14 @@ import json
 import os
 import re
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from lib.journal import Journal
 from lib.limiter import Limiter
 from lib.login_log import LoginLog
+from lib.postern import one_class
 from lib.postfix import conf_service
 from lib.site import site
 from lib.smtp import Session
@@ -77,7 +79,8 @@ class Site:
                     for port in PORTS]
         self.test = test
         self.postfix, self.postern = site(
-            test, services, [], PORTS,
+            test, services, [one_class("mtas", 100, match='"198.51.100.0/24"', more='recipients = "4/1h"; '
+                                       'client = { recipients = "3/1h"; };')], PORTS,
             main=f"transport_maps = inline:{{list.example=smtp:[127.0.0.1]:{SINK}}}\n"
                  "relay_transport = discard:\ndefault_transport = discard:\n",
             edit=lambda text: text + ACCOUNTS.replace("OVERRIDES", str(overrides)) +
@@ -227,6 +230,33 @@ def stolen(test, it):
     session.quit()
 
 
+def by_class(test, it):
+    """A client that has not logged in, by its class: what smtpd would ask."""
+    def ask(client, recipient, number, **more):
+        fields = {"request": "smtpd_access_policy", "protocol_state": "RCPT", "sender": "a@b.example",
+                  "recipient": recipient, "client_address": client, "client_name": "unknown",
+                  "server_port": "2587", "instance": f"{client.replace(chr(46), str())}.{number}", **more}
+        # each client has an smtpd, which keeps its connection
+        asking = sockets.setdefault(client, socket.socket(socket.AF_UNIX))
+        if asking.fileno() not in connected:
+            asking.connect(str(it.postfix.private / "postern"))
+            connected.add(asking.fileno())
+        asking.sendall("".join(f"{name}={value}\n" for name, value in fields.items()).encode() + b"\n")
+        return asking.recv(4096).decode()
+    sockets, connected = {}, set()
+    answers = [ask("198.51.100.9", f"r{i}@x.example", 1) for i in range(4)]
+    test.check(["450" in answer for answer in answers] == [False, False, False, True],
+               f"3 recipients of a client an hour: {answers[-1]}")
+    test.check("450" not in ask("198.51.100.10", "r@x.example", 2), "another client")
+    test.check("450" in ask("198.51.100.11", "r@x.example", 3), "4 of the class")
+    test.check("450" not in ask("198.51.100.9", "postmaster@x.example", 4), "never postmaster")
+    test.check("450" not in ask("198.51.100.9", "q@x.example", 5, sender=""), "nor a bounce")
+    rows = {row["login"]: row for row in it.postern.ask("accounts", "class:")}
+    row = rows["class:mtas:198.51.100.9"]
+    test.equal((row["used"], row["limit"], row["refused"]), (0, 3, 1),
+               "accounts lists them; what was begun and not ended is given back")
+
+
 def replayed(test, it):
     made = LoginLog(test.random)
     log = test.directory / "old.log"
@@ -276,6 +306,9 @@ def seen(test, it, name):
     test.equal(it.postern.ask("explain", "account", name)["verdict"], "accept", "explain account")
     test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["seen1"],
                "--over: those at a limit")
+    found = [row["accepted"] for row in it.postern.ask("accounts", "--sort", "accepted")]
+    test.equal(found, sorted(found, reverse=True), "--sort accepted")
+    test.equal(it.postern.command("accounts", "--sort", "luck").returncode, 64, "--sort luck")
     notes = json.loads(it.postern.command("check", it.postern.file).stdout)
     test.check([note["line"] for note in notes if note["file"].endswith("overrides")] == [3],
                "check names the bad line of overrides")
@@ -295,6 +328,7 @@ def body(test):
     per_message_and_free(test, it)
     pipelined(test, it)
     stolen(test, it)
+    by_class(test, it)
     replayed(test, it)
     killed(test, it, name)
     seen(test, it, name)
