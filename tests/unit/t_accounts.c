@@ -300,6 +300,22 @@ static void counts_survive(void **state)
 	is_yes(rcpt("alice", "73.1.1.1", "x@x"));
 }
 
+/* The state was adopted, which had no tables of accounts: nobody was counted. */
+static void the_first_entry_counts_after_a_restart(void **state)
+{
+	(void)state;
+	site_restart(&site, 64, "classes = ();\n");
+	is_yes(rcpt("alice", "74.1.1.0", "x@x"));
+	site_restart(&site, 64, STAFF);
+	for (unsigned i = 0; i < 5; i++) {
+		char instance[16];
+
+		snprintf(instance, sizeof(instance), "%x.1.1.0", 0x7500 + i);
+		is_yes(rcpt("alice", instance, "x@x"));
+	}
+	is_no(rcpt("alice", "76.1.1.0", "x@x"), REASON_ACCOUNT_RECIPIENTS, 5, 5);
+}
+
 /* A table of 64 places: whoever is above half of a limit stays. */
 static void who_is_evicted(void **state)
 {
@@ -382,6 +398,7 @@ int main(void)
 		TEST(observed_and_rejected),
 		TEST(strange_logins),
 		TEST(counts_survive),
+		TEST(the_first_entry_counts_after_a_restart),
 		TEST(who_is_evicted),
 		TEST(never_one_above),
 	};
