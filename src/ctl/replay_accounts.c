@@ -22,7 +22,6 @@
 #include "base/text.h"
 #include "ctl/replay.h"
 #include "ctl/replay_table.h"
-#include "policy/limit/quota.h"
 #include "wire/login_line.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
