@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/site_routes.h"
-#include "segment/hints.h"
-#include "wire/socketmap.h"
+#include "config/generation/site_routes.h"
+#include "segment/hints/hints.h"
+#include "wire/ask/socketmap.h"
 
 #define MAP_NAME	"transport"
 #define PROBE_MAP	"probe"

@@ -12,8 +12,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "ctl/arguments.h"
-#include "ctl/ctl.h"
+#include "ctl/cli/arguments.h"
+#include "ctl/cli/ctl.h"
 
 static int (*const runs[COMMAND_COUNT])(struct ctl *ctl) = {
 #define COMMAND(symbol, words, arguments, brief, permission, where, text) \

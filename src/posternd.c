@@ -16,12 +16,12 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "config/compile.h"
-#include "role/background.h"
-#include "role/compiler.h"
-#include "role/generation_memory.h"
-#include "role/role_begin.h"
-#include "role/supervisor.h"
+#include "config/compile/compile.h"
+#include "role/link/background.h"
+#include "role/run/compiler.h"
+#include "role/link/generation_memory.h"
+#include "role/run/role_begin.h"
+#include "role/supervise/supervisor.h"
 
 #ifndef POSTERN_SYSCONFDIR
 #define POSTERN_SYSCONFDIR "/etc/postern"

@@ -9,23 +9,19 @@
 #define ESTIMATED	(DISTINCT_EXACT + 1)
 #define RANK_BITS	56	/* of a hash, behind the number of its register */
 
-static uint32_t number_at(int64_t now_ns, int64_t each_ns)
-{
+static uint32_t number_at(int64_t now_ns, int64_t each_ns) {
 	return now_ns <= 0 || each_ns <= 0 ? 0 : (uint32_t)(now_ns / each_ns);
 }
 
-static int64_t part_ns(uint32_t period_s)
-{
+static int64_t part_ns(uint32_t period_s) {
 	return (period_s * NS + PARTS - 1) / PARTS;
 }
 
-static bool counts(uint32_t part, uint32_t now_part)
-{
+static bool counts(uint32_t part, uint32_t now_part) {
 	return part > now_part || now_part - part <= PARTS;
 }
 
-static void note_register(uint8_t registers[DISTINCT_REGISTERS], uint64_t hash)
-{
+static void note_register(uint8_t registers[DISTINCT_REGISTERS], uint64_t hash) {
 	uint64_t rest = hash << (64 - RANK_BITS);
 	uint8_t rank = rest == 0 ? RANK_BITS + 1 : (uint8_t)(__builtin_clzll(rest) + 1);
 	uint8_t *place = &registers[hash >> RANK_BITS];
@@ -35,8 +31,7 @@ static void note_register(uint8_t registers[DISTINCT_REGISTERS], uint64_t hash)
 }
 
 /* The same 64 bits of an entry's 32: registers need no more of so few. */
-static uint64_t spread(uint32_t hash)
-{
+static uint64_t spread(uint32_t hash) {
 	uint64_t x = hash;
 
 	x = (x ^ x >> 16) * UINT64_C(0x9e3779b97f4a7c15);
@@ -44,8 +39,7 @@ static uint64_t spread(uint32_t hash)
 	return x ^ x >> 32;
 }
 
-static void become_estimate(struct distinct *set, int64_t now_ns)
-{
+static void become_estimate(struct distinct *set, int64_t now_ns) {
 	struct distinct_entry entries[DISTINCT_EXACT];
 	int64_t turn_began_ns;
 
@@ -64,8 +58,7 @@ static void become_estimate(struct distinct *set, int64_t now_ns)
 }
 
 /* Forgets periods that are over. */
-static void roll(struct distinct *set, int64_t now_ns)
-{
+static void roll(struct distinct *set, int64_t now_ns) {
 	uint32_t turn = number_at(now_ns, set->period_s * NS);
 
 	if (set->count <= DISTINCT_EXACT || turn <= set->turn)
@@ -78,16 +71,14 @@ static void roll(struct distinct *set, int64_t now_ns)
 }
 
 /* A place for one more; NULL: all are in use. */
-static struct distinct_entry *make_place(struct distinct *set, uint32_t part)
-{
+static struct distinct_entry *make_place(struct distinct *set, uint32_t part) {
 	for (unsigned i = 0; i < set->count; i++)
 		if (!counts(set->entries[i].part, part))
 			return &set->entries[i];
 	return set->count < DISTINCT_EXACT ? &set->entries[set->count++] : NULL;
 }
 
-void distinct_add(struct distinct *set, uint64_t hash, uint32_t period_s, int64_t now_ns)
-{
+void distinct_add(struct distinct *set, uint64_t hash, uint32_t period_s, int64_t now_ns) {
 	uint32_t part = number_at(now_ns, part_ns(period_s)), short_hash = (uint32_t)hash;
 	struct distinct_entry *place;
 
@@ -110,8 +101,7 @@ void distinct_add(struct distinct *set, uint64_t hash, uint32_t period_s, int64_
 }
 
 /* ln(registers / empty), by sums of 1/n, which are logarithms but for these corrections. */
-static double log_of_part(unsigned empty)
-{
+static double log_of_part(unsigned empty) {
 	const double m = DISTINCT_REGISTERS, v = empty;
 	double sum = 1 / (2 * v) - 1 / (2 * m) - 1 / (12 * v * v) + 1 / (12 * m * m);
 
@@ -120,8 +110,7 @@ static double log_of_part(unsigned empty)
 	return sum;
 }
 
-static uint32_t estimate(const struct distinct *set)
-{
+static uint32_t estimate(const struct distinct *set) {
 	const double m = DISTINCT_REGISTERS, alpha = 0.7213 / (1 + 1.079 / m);
 	double sum = 0, e;
 	unsigned empty = 0;
@@ -139,8 +128,7 @@ static uint32_t estimate(const struct distinct *set)
 	return e >= UINT32_MAX ? UINT32_MAX : (uint32_t)(e + 0.5);
 }
 
-uint32_t distinct_count(const struct distinct *set, uint32_t period_s, int64_t now_ns)
-{
+uint32_t distinct_count(const struct distinct *set, uint32_t period_s, int64_t now_ns) {
 	uint32_t part = number_at(now_ns, part_ns(period_s)), count = 0;
 	struct distinct rolled;
 

@@ -5,8 +5,7 @@
 #define NS		1e9
 
 /* 2^-x, to 4 places. */
-static double half_to_the(double x)
-{
+static double half_to_the(double x) {
 	double result = 1, part;
 	unsigned whole = x < 64 ? (unsigned)x : 64;
 
@@ -21,8 +20,7 @@ static double half_to_the(double x)
 }
 
 static double kept_part(const struct health *health, const struct health_limits *limits,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	double period_s = limits->unknown_period_s == 0 ? 3600 : limits->unknown_period_s;
 
 	if (now_ns <= health->at_ns)
@@ -31,8 +29,7 @@ static double kept_part(const struct health *health, const struct health_limits 
 }
 
 void health_note_result(struct health *health, const struct health_limits *limits,
-    uint32_t recipients, bool is_failed, bool is_unknown, uint64_t recipient, int64_t now_ns)
-{
+    uint32_t recipients, bool is_failed, bool is_unknown, uint64_t recipient, int64_t now_ns) {
 	double part = kept_part(health, limits, now_ns);
 
 	health->results = health->results * part + recipients;
@@ -44,15 +41,13 @@ void health_note_result(struct health *health, const struct health_limits *limit
 }
 
 void health_note_network(struct health *health, const struct health_limits *limits,
-    uint64_t network, int64_t now_ns)
-{
+    uint64_t network, int64_t now_ns) {
 	if (limits->networks > 0)
 		distinct_add(&health->networks, network, limits->networks_period_s, now_ns);
 }
 
 struct health_counts health_count(const struct health *health,
-    const struct health_limits *limits, int64_t now_ns)
-{
+    const struct health_limits *limits, int64_t now_ns) {
 	double part = kept_part(health, limits, now_ns);
 
 	return (struct health_counts){
@@ -62,8 +57,7 @@ struct health_counts health_count(const struct health *health,
 }
 
 enum health_verdict health_judge(const struct health_counts *counts,
-    const struct health_limits *limits)
-{
+    const struct health_limits *limits) {
 	if (limits->networks > 0 && counts->networks > limits->networks)
 		return HEALTH_NETWORKS;
 	/* the last result is whole, those before are a little less */

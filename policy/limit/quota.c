@@ -19,28 +19,24 @@
 #define AHEAD_NS	(2 * NS)
 
 /* Rounded up, so that 12 of them are no less than the period. */
-static int64_t part_ns_of(const struct quota_counter *counter)
-{
+static int64_t part_ns_of(const struct quota_counter *counter) {
 	int64_t period_s = counter->key & PERIOD_MASK;
 
 	return period_s == 0 ? 1 : (period_s * NS + QUOTA_PARTS - 1) / QUOTA_PARTS;
 }
 
-static uint32_t part_at(const struct quota_counter *counter, int64_t time_ns)
-{
+static uint32_t part_at(const struct quota_counter *counter, int64_t time_ns) {
 	int64_t part = time_ns <= 0 ? 0 :
 	    (time_ns + counter->phase_ms * NS_PER_MS) / part_ns_of(counter);
 
 	return part > UINT32_MAX ? UINT32_MAX : (uint32_t)part;
 }
 
-static uint32_t capped(uint64_t sum)
-{
+static uint32_t capped(uint64_t sum) {
 	return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
 }
 
-static uint64_t sum_of(const struct quota_counter *counter)
-{
+static uint64_t sum_of(const struct quota_counter *counter) {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < QUOTA_BUCKETS; i++)
@@ -49,8 +45,7 @@ static uint64_t sum_of(const struct quota_counter *counter)
 }
 
 /* Another clock's, or nonsense: all that was counted counts as counted now. */
-static void begin_anew(struct quota_counter *counter, uint32_t part)
-{
+static void begin_anew(struct quota_counter *counter, uint32_t part) {
 	uint32_t sum = capped(sum_of(counter));
 
 	memset(counter->buckets, 0, sizeof(counter->buckets));
@@ -59,8 +54,7 @@ static void begin_anew(struct quota_counter *counter, uint32_t part)
 }
 
 /* Empties the buckets of twelfths that are over; mostly there are none. */
-static void roll(struct quota_counter *counter, int64_t now_ns)
-{
+static void roll(struct quota_counter *counter, int64_t now_ns) {
 	uint32_t part = part_at(counter, now_ns);
 
 	if (part == counter->part)
@@ -78,8 +72,7 @@ static void roll(struct quota_counter *counter, int64_t now_ns)
 	counter->part = part;
 }
 
-uint64_t quota_used(const struct quota_counter *counter, int64_t now_ns)
-{
+uint64_t quota_used(const struct quota_counter *counter, int64_t now_ns) {
 	struct quota_counter rolled = *counter;
 
 	if (counter->key == 0)
@@ -89,8 +82,7 @@ uint64_t quota_used(const struct quota_counter *counter, int64_t now_ns)
 }
 
 int64_t quota_wait_ns(const struct quota_counter *counter, uint32_t most, uint32_t amount,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct quota_counter rolled = *counter;
 	uint64_t used;
 	uint32_t part;
@@ -112,8 +104,7 @@ int64_t quota_wait_ns(const struct quota_counter *counter, uint32_t most, uint32
 	return (int64_t)part * part_ns_of(counter) - counter->phase_ms * NS_PER_MS - now_ns;
 }
 
-void quota_add(struct quota_counter *counter, uint32_t amount, int64_t now_ns)
-{
+void quota_add(struct quota_counter *counter, uint32_t amount, int64_t now_ns) {
 	uint32_t *newest;
 
 	roll(counter, now_ns);
@@ -122,8 +113,7 @@ void quota_add(struct quota_counter *counter, uint32_t amount, int64_t now_ns)
 }
 
 void quota_take_off(struct quota_counter *counter, uint32_t amount, int64_t since_ns,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	uint32_t since = part_at(counter, since_ns), part;
 
 	roll(counter, now_ns);
@@ -140,15 +130,13 @@ void quota_take_off(struct quota_counter *counter, uint32_t amount, int64_t sinc
 	}
 }
 
-int64_t quota_end_ns(const struct quota_counter *counter)
-{
+int64_t quota_end_ns(const struct quota_counter *counter) {
 	return ((int64_t)counter->part + 1) * part_ns_of(counter) -
 	    counter->phase_ms * NS_PER_MS;
 }
 
 void quota_restore(struct quota_counter *counter, uint32_t key,
-    const uint32_t buckets[QUOTA_BUCKETS], int64_t end_ns, int64_t now_ns)
-{
+    const uint32_t buckets[QUOTA_BUCKETS], int64_t end_ns, int64_t now_ns) {
 	int64_t part_ns, passed = 0;
 
 	*counter = (struct quota_counter){ .key = key };
@@ -168,8 +156,7 @@ void quota_restore(struct quota_counter *counter, uint32_t key,
 }
 
 struct quota_counter *quota_find(struct quota_counter counters[], unsigned counter_count,
-    const struct quota_limit *limit)
-{
+    const struct quota_limit *limit) {
 	uint32_t key = quota_key(limit);
 
 	for (unsigned i = 0; i < counter_count; i++)
@@ -178,8 +165,7 @@ struct quota_counter *quota_find(struct quota_counter counters[], unsigned count
 	return NULL;
 }
 
-static bool is_named(uint32_t key, const struct quota_limit limits[], unsigned limit_count)
-{
+static bool is_named(uint32_t key, const struct quota_limit limits[], unsigned limit_count) {
 	for (unsigned i = 0; i < limit_count; i++)
 		if (quota_key(&limits[i]) == key)
 			return true;
@@ -187,8 +173,7 @@ static bool is_named(uint32_t key, const struct quota_limit limits[], unsigned l
 }
 
 static struct quota_counter *find_room(struct quota_counter counters[],
-    unsigned counter_count, const struct quota_limit limits[], unsigned limit_count)
-{
+    unsigned counter_count, const struct quota_limit limits[], unsigned limit_count) {
 	struct quota_counter *room = NULL;
 
 	for (unsigned i = 0; i < counter_count; i++) {
@@ -201,8 +186,7 @@ static struct quota_counter *find_room(struct quota_counter counters[],
 }
 
 bool quota_prepare(struct quota_counter counters[], unsigned counter_count,
-    const struct quota_limit limits[], unsigned limit_count)
-{
+    const struct quota_limit limits[], unsigned limit_count) {
 	for (unsigned i = 0; i < limit_count; i++) {
 		struct quota_counter *room;
 
@@ -218,8 +202,7 @@ bool quota_prepare(struct quota_counter counters[], unsigned counter_count,
 
 bool quota_allows(struct quota_counter counters[], unsigned counter_count,
     const struct quota_limit limits[], unsigned limit_count,
-    const struct quota_amounts *amounts, int64_t now_ns, struct quota_refusal *refusal)
-{
+    const struct quota_amounts *amounts, int64_t now_ns, struct quota_refusal *refusal) {
 	*refusal = (struct quota_refusal){ .wait_ns = 0 };
 	for (unsigned i = 0; i < limit_count; i++) {
 		const struct quota_counter *counter = quota_find(counters, counter_count,
@@ -238,16 +221,14 @@ bool quota_allows(struct quota_counter counters[], unsigned counter_count,
 }
 
 static uint32_t amount_for(const struct quota_counter *counter,
-    const struct quota_amounts *amounts)
-{
+    const struct quota_amounts *amounts) {
 	uint32_t kind = (counter->key >> 28) - 1;
 
 	return counter->key == 0 || kind >= QUOTA_KINDS ? 0 : amounts->of[kind];
 }
 
 void quota_charge(struct quota_counter counters[], unsigned counter_count,
-    const struct quota_amounts *amounts, int64_t now_ns)
-{
+    const struct quota_amounts *amounts, int64_t now_ns) {
 	for (unsigned i = 0; i < counter_count; i++) {
 		uint32_t amount = amount_for(&counters[i], amounts);
 
@@ -257,8 +238,7 @@ void quota_charge(struct quota_counter counters[], unsigned counter_count,
 }
 
 void quota_give_back(struct quota_counter counters[], unsigned counter_count,
-    const struct quota_amounts *amounts, int64_t since_ns, int64_t now_ns)
-{
+    const struct quota_amounts *amounts, int64_t since_ns, int64_t now_ns) {
 	for (unsigned i = 0; i < counter_count; i++) {
 		uint32_t amount = amount_for(&counters[i], amounts);
 
@@ -268,8 +248,7 @@ void quota_give_back(struct quota_counter counters[], unsigned counter_count,
 }
 
 int64_t quota_half_ns(struct quota_counter counters[], unsigned counter_count,
-    const struct quota_limit limits[], unsigned limit_count, int64_t now_ns)
-{
+    const struct quota_limit limits[], unsigned limit_count, int64_t now_ns) {
 	int64_t longest = 0;
 
 	for (unsigned i = 0; i < limit_count; i++) {

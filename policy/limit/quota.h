@@ -41,8 +41,7 @@ struct quota_counter {
 };
 _Static_assert(sizeof(struct quota_counter) == 64, "a cache line");
 
-static inline uint32_t quota_key(const struct quota_limit *limit)
-{
+static inline uint32_t quota_key(const struct quota_limit *limit) {
 	return (limit->kind + 1) << 28 | limit->period_s;
 }
 

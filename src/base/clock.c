@@ -10,48 +10,42 @@
 
 #include "base/diag.h"
 
-int64_t clock_now_ns(void)
-{
+int64_t clock_now_ns(void) {
 	struct timespec ts;
 
 	MUST(clock_gettime(CLOCK_BOOTTIME, &ts) == 0);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
 }
 
-int64_t clock_coarse_ns(void)
-{
+int64_t clock_coarse_ns(void) {
 	struct timespec ts;
 
 	MUST(clock_gettime(CLOCK_MONOTONIC_COARSE, &ts) == 0);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
 }
 
-int64_t clock_thread_cpu_ns(void)
-{
+int64_t clock_thread_cpu_ns(void) {
 	struct timespec ts;
 
 	MUST(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
 }
 
-int64_t clock_wall_s(void)
-{
+int64_t clock_wall_s(void) {
 	struct timespec ts;
 
 	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
 	return (int64_t)ts.tv_sec;
 }
 
-int64_t clock_wall_ns(void)
-{
+int64_t clock_wall_ns(void) {
 	struct timespec ts;
 
 	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + ts.tv_nsec;
 }
 
-int64_t clock_wall_ms(void)
-{
+int64_t clock_wall_ms(void) {
 	struct timespec ts;
 
 	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
@@ -61,8 +55,7 @@ int64_t clock_wall_ms(void)
 #define PAIR_APART_NS	(2 * NS_PER_MS / 1000)
 #define PAIR_TRIES	20
 
-void clock_pair(int64_t *now_ns, int64_t *wall_ns)
-{
+void clock_pair(int64_t *now_ns, int64_t *wall_ns) {
 	int64_t narrowest_ns = INT64_MAX;
 
 	for (int i = 0; i < PAIR_TRIES && narrowest_ns > PAIR_APART_NS; i++) {
@@ -77,8 +70,7 @@ void clock_pair(int64_t *now_ns, int64_t *wall_ns)
 	}
 }
 
-bool clock_boot_id(char out[CLOCK_BOOT_ID])
-{
+bool clock_boot_id(char out[CLOCK_BOOT_ID]) {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	ssize_t length;
 

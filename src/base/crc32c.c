@@ -16,8 +16,7 @@
 static uint32_t tables[8][256];
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
-static void make_tables(void)
-{
+static void make_tables(void) {
 	for (uint32_t byte = 0; byte < 256; byte++) {
 		uint32_t crc = byte;
 
@@ -31,13 +30,11 @@ static void make_tables(void)
 			    tables[0][tables[table - 1][byte] & 0xff];
 }
 
-static uint32_t step(uint32_t crc, uint8_t byte)
-{
+static uint32_t step(uint32_t crc, uint8_t byte) {
 	return crc >> 8 ^ tables[0][(crc ^ byte) & 0xff];
 }
 
-uint32_t crc32c_portable(uint32_t crc, const void *data, size_t length)
-{
+uint32_t crc32c_portable(uint32_t crc, const void *data, size_t length) {
 	const uint8_t *at = data;
 
 	pthread_once(&made, make_tables);
@@ -58,8 +55,7 @@ uint32_t crc32c_portable(uint32_t crc, const void *data, size_t length)
 #if defined(__x86_64__)
 
 __attribute__((target("sse4.2")))
-static uint32_t by_instruction(uint32_t crc, const uint8_t *at, size_t length)
-{
+static uint32_t by_instruction(uint32_t crc, const uint8_t *at, size_t length) {
 	uint64_t sum = ~crc;
 	uint64_t word;
 
@@ -72,8 +68,7 @@ static uint32_t by_instruction(uint32_t crc, const uint8_t *at, size_t length)
 	return ~(uint32_t)sum;
 }
 
-uint32_t crc32c(uint32_t crc, const void *data, size_t length)
-{
+uint32_t crc32c(uint32_t crc, const void *data, size_t length) {
 	if (__builtin_cpu_supports("sse4.2"))
 		return by_instruction(crc, data, length);
 	return crc32c_portable(crc, data, length);
@@ -81,8 +76,7 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t length)
 
 #else
 
-uint32_t crc32c(uint32_t crc, const void *data, size_t length)
-{
+uint32_t crc32c(uint32_t crc, const void *data, size_t length) {
 	return crc32c_portable(crc, data, length);
 }
 

@@ -21,8 +21,7 @@ union control {
 	char room[CMSG_SPACE(sizeof(int))];
 };
 
-void datagram_refuse_descriptors(int fd)
-{
+void datagram_refuse_descriptors(int fd) {
 #ifdef SO_PASSRIGHTS
 	static const int no = 0;
 
@@ -32,8 +31,7 @@ void datagram_refuse_descriptors(int fd)
 #endif
 }
 
-bool datagram_send(int fd, const void *data, size_t length, int passed_fd)
-{
+bool datagram_send(int fd, const void *data, size_t length, int passed_fd) {
 	union control control = { .room = { 0 } };
 	struct iovec part = { (void *)(uintptr_t)data, length };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
@@ -50,8 +48,7 @@ bool datagram_send(int fd, const void *data, size_t length, int passed_fd)
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
 }
 
-ssize_t datagram_receive(int fd, void *data, size_t size, int *passed_fd)
-{
+ssize_t datagram_receive(int fd, void *data, size_t size, int *passed_fd) {
 	union control control;
 	struct iovec part = { data, size };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1,

@@ -16,8 +16,7 @@
 
 static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
-const char *decision_id_text(uint64_t id, char out[DECISION_ID_MAX])
-{
+const char *decision_id_text(uint64_t id, char out[DECISION_ID_MAX]) {
 	char turned[DECISION_ID_MAX];
 	size_t count = 0, at = 0;
 
@@ -35,8 +34,7 @@ const char *decision_id_text(uint64_t id, char out[DECISION_ID_MAX])
 }
 
 /* -1: none. */
-static int digit_of(char c)
-{
+static int digit_of(char c) {
 	const char *found;
 
 	if (c >= 'A' && c <= 'Z')
@@ -50,8 +48,7 @@ static int digit_of(char c)
 }
 
 /* What stands round it in a line. */
-static void strip(const char **text, size_t *length)
-{
+static void strip(const char **text, size_t *length) {
 	static const char before[] = "([<\"'", behind[] = ")]>\"',.;:";
 	static const char key[] = "id=";
 
@@ -68,8 +65,7 @@ static void strip(const char **text, size_t *length)
 		(*length)--;
 }
 
-bool decision_id_parse(const char *text, size_t length, uint64_t *id)
-{
+bool decision_id_parse(const char *text, size_t length, uint64_t *id) {
 	uint64_t value = 0;
 
 	strip(&text, &length);

@@ -17,8 +17,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-int diag_set(struct diag *diag, int error, const char *format, ...)
-{
+int diag_set(struct diag *diag, int error, const char *format, ...) {
 	size_t length;
 	va_list args;
 	int n;
@@ -41,8 +40,7 @@ int diag_set(struct diag *diag, int error, const char *format, ...)
 	return -1;
 }
 
-void diag_bug(const char *file, int line, const char *text)
-{
+void diag_bug(const char *file, int line, const char *text) {
 	char message[512];
 	size_t length;
 

@@ -11,19 +11,16 @@
 static _Atomic uint64_t armed;
 static _Atomic uint64_t passed;
 
-void failpoint_arm(uint64_t n)
-{
+void failpoint_arm(uint64_t n) {
 	atomic_store(&passed, 0);
 	atomic_store(&armed, n);
 }
 
-uint64_t failpoint_passed(void)
-{
+uint64_t failpoint_passed(void) {
 	return atomic_load(&passed);
 }
 
-void failpoint_pass(void)
-{
+void failpoint_pass(void) {
 	uint64_t count = atomic_fetch_add(&passed, 1) + 1;
 
 	if (count == atomic_load(&armed))

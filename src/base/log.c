@@ -73,8 +73,7 @@ static struct {
 };
 
 /* The manager tells which file it gave us: another one is no stream of the journal. */
-static bool stderr_is_journal(void)
-{
+static bool stderr_is_journal(void) {
 	const char *stream = getenv("JOURNAL_STREAM");
 	struct stat status;
 	char own[64];
@@ -86,8 +85,7 @@ static bool stderr_is_journal(void)
 	return strcmp(own, stream) == 0;
 }
 
-void log_open(enum log_target target, const char *identity, int facility)
-{
+void log_open(enum log_target target, const char *identity, int facility) {
 	bool to_journal = target == LOG_TO_STDERR && stderr_is_journal();
 
 	pthread_mutex_lock(&state.mutex);
@@ -98,23 +96,20 @@ void log_open(enum log_target target, const char *identity, int facility)
 	pthread_mutex_unlock(&state.mutex);
 }
 
-void log_set_role(const char *role)
-{
+void log_set_role(const char *role) {
 	pthread_mutex_lock(&state.mutex);
 	text_copy(state.role, sizeof(state.role), role, strlen(role));
 	pthread_mutex_unlock(&state.mutex);
 }
 
-void log_redirect(void (*sink)(void *context, const char *line), void *context)
-{
+void log_redirect(void (*sink)(void *context, const char *line), void *context) {
 	pthread_mutex_lock(&state.mutex);
 	state.sink = sink;
 	state.sink_context = context;
 	pthread_mutex_unlock(&state.mutex);
 }
 
-static bool connect_syslog(void)
-{
+static bool connect_syslog(void) {
 	static const struct sockaddr_un to = {
 		.sun_family = AF_UNIX, .sun_path = "/dev/log",
 	};
@@ -134,8 +129,7 @@ static bool connect_syslog(void)
 }
 
 /* The log daemon may have been restarted: a second try with a new socket. */
-static bool write_syslog(int severity, const char *line, size_t length)
-{
+static bool write_syslog(int severity, const char *line, size_t length) {
 	static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May",
 	    "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
 	char packet[HEAD_MAX_BYTES + LINE_MAX_BYTES];
@@ -164,8 +158,7 @@ static bool write_syslog(int severity, const char *line, size_t length)
 }
 
 /* The journal has time, identity and pid of its own. */
-static bool write_stderr(int severity, const char *line, size_t length)
-{
+static bool write_stderr(int severity, const char *line, size_t length) {
 	struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char text[HEAD_MAX_BYTES + LINE_MAX_BYTES + 1];
 	time_t now = (time_t)clock_wall_s();
@@ -192,8 +185,7 @@ static bool write_stderr(int severity, const char *line, size_t length)
 }
 
 /* Called with the mutex held; `line` has a NUL at [length]. */
-static bool write_line(enum event_kind event, const char *line, size_t length)
-{
+static bool write_line(enum event_kind event, const char *line, size_t length) {
 	if (state.sink != NULL) {
 		state.sink(state.sink_context, line);
 		return true;
@@ -203,8 +195,7 @@ static bool write_line(enum event_kind event, const char *line, size_t length)
 	return write_stderr(events[event].severity, line, length);
 }
 
-static size_t begin_line(enum event_kind event, char *line)
-{
+static size_t begin_line(enum event_kind event, char *line) {
 	size_t length = text_append(line, LINE_MAX_BYTES, 0, "event=%s",
 	    events[event].word);
 
@@ -215,8 +206,7 @@ static size_t begin_line(enum event_kind event, char *line)
 }
 
 /* With the mutex held.  False: the line is left out, and counted. */
-static bool within_rate(enum event_kind event, int64_t now_ns)
-{
+static bool within_rate(enum event_kind event, int64_t now_ns) {
 	if (events[event].per_second == 0)
 		return true;
 	if (now_ns - state.flood[event].window_ns >= NS_PER_SECOND) {
@@ -229,8 +219,7 @@ static bool within_rate(enum event_kind event, int64_t now_ns)
 	return false;
 }
 
-bool log_wants(enum event_kind event)
-{
+bool log_wants(enum event_kind event) {
 	bool wants;
 
 	pthread_mutex_lock(&state.mutex);
@@ -241,15 +230,13 @@ bool log_wants(enum event_kind event)
 
 /* Values went through log_quote; this keeps the promise of one line an event
  * even where somebody forgot. */
-static void tame(char *line, size_t length)
-{
+static void tame(char *line, size_t length) {
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = '?';
 }
 
-bool log_event(enum event_kind event, const char *format, ...)
-{
+bool log_event(enum event_kind event, const char *format, ...) {
 	char line[LINE_MAX_BYTES];
 	int saved_errno = errno;
 	uint64_t *left_out;
@@ -283,8 +270,7 @@ out:
 	return written;
 }
 
-void log_flush(void)
-{
+void log_flush(void) {
 	char line[LINE_MAX_BYTES];
 	int saved_errno = errno;
 
@@ -305,8 +291,7 @@ void log_flush(void)
 	errno = saved_errno;
 }
 
-const char *log_quote(char *out, size_t size, const char *text, size_t length)
-{
+const char *log_quote(char *out, size_t size, const char *text, size_t length) {
 	static const char hex[] = "0123456789abcdef";
 	size_t at = 0, cut = 0;
 
@@ -342,8 +327,7 @@ const char *log_quote(char *out, size_t size, const char *text, size_t length)
 	return out;
 }
 
-const char *log_sentence(char *out, size_t size, const char *text)
-{
+const char *log_sentence(char *out, size_t size, const char *text) {
 	size_t length = 0;
 
 	out[0] = '\0';

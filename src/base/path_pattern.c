@@ -36,27 +36,23 @@ struct order {
 	bool dated;
 };
 
-static const struct conversion *find_conversion(char letter)
-{
+static const struct conversion *find_conversion(char letter) {
 	for (size_t i = 0; i < sizeof(conversions) / sizeof(conversions[0]); i++)
 		if (conversions[i].letter == letter)
 			return &conversions[i];
 	return NULL;
 }
 
-static bool is_digit(char c)
-{
+static bool is_digit(char c) {
 	return c >= '0' && c <= '9';
 }
 
-bool path_pattern_is_plain(const char *pattern)
-{
+bool path_pattern_is_plain(const char *pattern) {
 	return strpbrk(pattern, "%*?[") == NULL;
 }
 
 /* Behind the ] of a set that begins at `set`, or NULL. */
-static const char *set_end(const char *set)
-{
+static const char *set_end(const char *set) {
 	const char *at = set + 1;
 
 	if (*at == '!' || *at == '^')
@@ -68,8 +64,7 @@ static const char *set_end(const char *set)
 	return *at == ']' ? at + 1 : NULL;
 }
 
-const char *path_pattern_fault(const char *pattern)
-{
+const char *path_pattern_fault(const char *pattern) {
 	bool dated = false, year = false;
 	unsigned stars = 0;
 
@@ -101,8 +96,7 @@ struct text {
 	bool cut;
 };
 
-static void add(struct text *text, const char *piece, size_t length)
-{
+static void add(struct text *text, const char *piece, size_t length) {
 	if (text->length + length >= text->size) {
 		text->cut = true;
 		return;
@@ -112,14 +106,12 @@ static void add(struct text *text, const char *piece, size_t length)
 	text->out[text->length] = '\0';
 }
 
-static void add_digits(struct text *text, unsigned count)
-{
+static void add_digits(struct text *text, unsigned count) {
 	while (count-- > 0)
 		add(text, "[0-9]", 5);
 }
 
-static void add_conversion(struct text *text, char letter)
-{
+static void add_conversion(struct text *text, char letter) {
 	const struct conversion *conversion = find_conversion(letter);
 
 	if (letter == '%')
@@ -138,8 +130,7 @@ static void add_conversion(struct text *text, char letter)
 		add_digits(text, conversion->digits);
 }
 
-bool path_pattern_glob(const char *pattern, char *out, size_t size)
-{
+bool path_pattern_glob(const char *pattern, char *out, size_t size) {
 	struct text text = { out, size, 0, false };
 
 	if (size == 0)
@@ -158,8 +149,7 @@ bool path_pattern_glob(const char *pattern, char *out, size_t size)
 
 /* The conversion's digits: moves *path behind them. */
 static bool take_number(const struct conversion *conversion, const char **path,
-    struct order *order)
-{
+    struct order *order) {
 	uint64_t number = 0;
 
 	if (conversion->letter == 'b') {
@@ -183,8 +173,7 @@ static bool take_number(const struct conversion *conversion, const char **path,
 	return true;
 }
 
-static bool take_conversion(char letter, const char **path, struct order *order)
-{
+static bool take_conversion(char letter, const char **path, struct order *order) {
 	const struct conversion *conversion = find_conversion(letter);
 
 	switch (letter) {
@@ -205,8 +194,7 @@ static bool take_conversion(char letter, const char **path, struct order *order)
 	}
 }
 
-static bool is_in_set(const char *set, const char *end, char c)
-{
+static bool is_in_set(const char *set, const char *end, char c) {
 	bool negated = set[1] == '!' || set[1] == '^', found = false;
 	const char *at = set + 1 + negated;
 
@@ -220,8 +208,7 @@ static bool is_in_set(const char *set, const char *end, char c)
 	return found != negated;
 }
 
-static bool is_compressed(const char *path)
-{
+static bool is_compressed(const char *path) {
 	static const char *const ends[] = { ".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z" };
 	size_t length = strlen(path);
 
@@ -236,8 +223,7 @@ static bool is_compressed(const char *path)
 
 static bool match(const char *pattern, const char *path, struct order *order);
 
-static bool match_star(const char *pattern, const char *path, struct order *order)
-{
+static bool match_star(const char *pattern, const char *path, struct order *order) {
 	size_t most = strcspn(path, "/");
 
 	if (*pattern == '\0')
@@ -253,8 +239,7 @@ static bool match_star(const char *pattern, const char *path, struct order *orde
 	return false;
 }
 
-static bool match(const char *pattern, const char *path, struct order *order)
-{
+static bool match(const char *pattern, const char *path, struct order *order) {
 	for (; *pattern != '\0' && *pattern != '*'; pattern++) {
 		const char *end;
 
@@ -278,8 +263,7 @@ static bool match(const char *pattern, const char *path, struct order *order)
 	return *pattern == '*' ? match_star(pattern + 1, path, order) : *path == '\0';
 }
 
-bool path_pattern_match(const char *pattern, const char *path, uint64_t *order)
-{
+bool path_pattern_match(const char *pattern, const char *path, uint64_t *order) {
 	static const uint64_t sizes[FIELDS] = { 10000, 13, 54, 367, 32, 24, 60, 61 };
 	struct order found = { .dated = false };
 
@@ -292,8 +276,7 @@ bool path_pattern_match(const char *pattern, const char *path, uint64_t *order)
 }
 
 /* strverscmp(3) without its rules for leading zeros. */
-static int compare_names(const char *a, const char *b)
-{
+static int compare_names(const char *a, const char *b) {
 	while (*a != '\0' && *b != '\0') {
 		size_t digits_a, digits_b;
 		int order;
@@ -320,8 +303,7 @@ static int compare_names(const char *a, const char *b)
 	return (*a != '\0') - (*b != '\0');
 }
 
-int path_pattern_compare(const char *a, uint64_t order_a, const char *b, uint64_t order_b)
-{
+int path_pattern_compare(const char *a, uint64_t order_a, const char *b, uint64_t order_b) {
 	if (order_a != order_b)
 		return order_a < order_b ? -1 : 1;
 	return compare_names(a, b);

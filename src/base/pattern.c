@@ -29,15 +29,13 @@ struct pattern_room {
 	pcre2_match_data *data;
 };
 
-static int refuse(const char *what, char *why, size_t why_size)
-{
+static int refuse(const char *what, char *why, size_t why_size) {
 	snprintf(why, why_size, "%s", what);
 	return -1;
 }
 
 int pattern_compile(struct pattern **pattern, const char *text, bool fast,
-    char *why, size_t why_size, size_t *at)
-{
+    char *why, size_t why_size, size_t *at) {
 	size_t length = strlen(text);
 	PCRE2_UCHAR message[160];
 	int error;
@@ -66,16 +64,14 @@ int pattern_compile(struct pattern **pattern, const char *text, bool fast,
 	return 0;
 }
 
-void pattern_free(struct pattern **pattern)
-{
+void pattern_free(struct pattern **pattern) {
 	if (*pattern != NULL)
 		pcre2_code_free((*pattern)->code);
 	free(*pattern);
 	*pattern = NULL;
 }
 
-struct pattern_room *pattern_room_open(void)
-{
+struct pattern_room *pattern_room_open(void) {
 	struct pattern_room *room = calloc(1, sizeof(*room));
 
 	if (room == NULL)
@@ -92,8 +88,7 @@ struct pattern_room *pattern_room_open(void)
 	return room;
 }
 
-void pattern_room_close(struct pattern_room **room)
-{
+void pattern_room_close(struct pattern_room **room) {
 	if (*room != NULL) {
 		pcre2_match_data_free((*room)->data);
 		pcre2_match_context_free((*room)->context);
@@ -103,8 +98,7 @@ void pattern_room_close(struct pattern_room **room)
 }
 
 enum pattern_result pattern_match(const struct pattern *pattern, struct pattern_room *room,
-    const char *text, size_t length)
-{
+    const char *text, size_t length) {
 	PCRE2_SPTR subject = (PCRE2_SPTR)(length > 0 ? text : "");
 	int result;
 

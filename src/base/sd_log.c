@@ -8,14 +8,12 @@
 
 static const char prefix[] = "journal:";
 
-bool sd_log_is(const char *text)
-{
+bool sd_log_is(const char *text) {
 	return strncmp(text, prefix, sizeof(prefix) - 1) == 0;
 }
 
 /* "unit=NAME", of `length` bytes. */
-static bool take_part(const char *part, size_t length, struct sd_log *out, const char **why)
-{
+static bool take_part(const char *part, size_t length, struct sd_log *out, const char **why) {
 	const struct { const char *key; char *to; size_t size; } keys[] = {
 		{ "unit=", out->unit, sizeof(out->unit) },
 		{ "identifier=", out->identifier, sizeof(out->identifier) },
@@ -41,8 +39,7 @@ static bool take_part(const char *part, size_t length, struct sd_log *out, const
 	return false;
 }
 
-bool sd_log_parse(const char *text, struct sd_log *out, const char **why)
-{
+bool sd_log_parse(const char *text, struct sd_log *out, const char **why) {
 	const char *part = text + sizeof(prefix) - 1;
 
 	memset(out, 0, sizeof(*out));

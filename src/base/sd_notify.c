@@ -19,8 +19,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-void sd_notify_send(const char *state)
-{
+void sd_notify_send(const char *state) {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	const char *path = getenv("NOTIFY_SOCKET");
 	size_t length = path == NULL ? 0 : strlen(path);
@@ -41,8 +40,7 @@ void sd_notify_send(const char *state)
 	close(fd);
 }
 
-void sd_notify_reloading(void)
-{
+void sd_notify_reloading(void) {
 	struct timespec ts;
 	char state[64];
 
@@ -53,8 +51,7 @@ void sd_notify_reloading(void)
 	sd_notify_send(state);
 }
 
-int64_t sd_notify_watchdog_ns(void)
-{
+int64_t sd_notify_watchdog_ns(void) {
 	const char *usec = getenv("WATCHDOG_USEC");
 	const char *pid = getenv("WATCHDOG_PID");
 	uint64_t value;

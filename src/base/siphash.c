@@ -15,13 +15,11 @@ struct sip_state {
 	uint64_t v0, v1, v2, v3;
 };
 
-static inline uint64_t rotate_left(uint64_t value, unsigned bits)
-{
+static inline uint64_t rotate_left(uint64_t value, unsigned bits) {
 	return value << bits | value >> (64 - bits);
 }
 
-static inline void sip_round(struct sip_state *s)
-{
+static inline void sip_round(struct sip_state *s) {
 	s->v0 += s->v1;
 	s->v2 += s->v3;
 	s->v1 = rotate_left(s->v1, 13) ^ s->v0;
@@ -34,16 +32,14 @@ static inline void sip_round(struct sip_state *s)
 	s->v2 = rotate_left(s->v2, 32);
 }
 
-static inline void absorb(struct sip_state *s, uint64_t word)
-{
+static inline void absorb(struct sip_state *s, uint64_t word) {
 	s->v3 ^= word;
 	sip_round(s);
 	s->v0 ^= word;
 }
 
 uint64_t siphash13(const struct siphash_key *key, const void *data,
-    size_t length)
-{
+    size_t length) {
 	struct sip_state s = {
 		.v0 = key->k0 ^ UINT64_C(0x736f6d6570736575),
 		.v1 = key->k1 ^ UINT64_C(0x646f72616e646f6d),

@@ -14,8 +14,7 @@
 #define DISTANCE_LETTERS 32
 
 size_t text_append(char *buffer, size_t size, size_t length,
-    const char *format, ...)
-{
+    const char *format, ...) {
 	va_list args;
 	int n;
 
@@ -35,8 +34,7 @@ size_t text_append(char *buffer, size_t size, size_t length,
 	return length + (size_t)n;
 }
 
-bool text_copy(char *out, size_t size, const char *text, size_t length)
-{
+bool text_copy(char *out, size_t size, const char *text, size_t length) {
 	bool fits = length < size;
 
 	if (size == 0)
@@ -51,8 +49,7 @@ bool text_copy(char *out, size_t size, const char *text, size_t length)
 
 /* Digits at the start of text: returns how many, 0 when none or beyond max. */
 static size_t leading_number(const char *text, size_t length, uint64_t max,
-    uint64_t *out)
-{
+    uint64_t *out) {
 	uint64_t value = 0;
 	size_t i;
 
@@ -68,8 +65,7 @@ static size_t leading_number(const char *text, size_t length, uint64_t max,
 	return i;
 }
 
-bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out)
-{
+bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out) {
 	uint64_t value = 0;
 
 	for (size_t i = 0; i < length; i++) {
@@ -84,8 +80,7 @@ bool text_to_u32(const char *text, size_t length, uint32_t max, uint32_t *out)
 	return length > 0;
 }
 
-bool text_to_u64(const char *text, uint64_t *out)
-{
+bool text_to_u64(const char *text, uint64_t *out) {
 	uint64_t value;
 	size_t length = strlen(text);
 
@@ -95,8 +90,7 @@ bool text_to_u64(const char *text, uint64_t *out)
 	return true;
 }
 
-bool text_to_size(const char *text, uint64_t *out)
-{
+bool text_to_size(const char *text, uint64_t *out) {
 	unsigned shift = 0;
 	uint64_t value;
 	size_t digits = leading_number(text, strlen(text), UINT64_MAX, &value);
@@ -126,8 +120,7 @@ bool text_to_size(const char *text, uint64_t *out)
 }
 
 /* A unit of time, or 0. */
-static int64_t unit_ns(const char *unit)
-{
+static int64_t unit_ns(const char *unit) {
 	static const struct {
 		const char *name;
 		int64_t ns;
@@ -145,8 +138,7 @@ static int64_t unit_ns(const char *unit)
 	return 0;
 }
 
-bool text_to_duration_ns(const char *text, int64_t *out)
-{
+bool text_to_duration_ns(const char *text, int64_t *out) {
 	uint64_t value;
 	size_t digits = leading_number(text, strlen(text), INT64_MAX, &value);
 	int64_t unit;
@@ -160,8 +152,7 @@ bool text_to_duration_ns(const char *text, int64_t *out)
 	return true;
 }
 
-bool text_to_share(const char *text, double *out)
-{
+bool text_to_share(const char *text, double *out) {
 	size_t length = strlen(text), digits = 0;
 	double value = 0, scale = 1;
 	bool percent = length > 0 && text[length - 1] == '%', point = false;
@@ -180,8 +171,7 @@ bool text_to_share(const char *text, double *out)
 	return digits > 0 && *out <= 1;
 }
 
-bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns)
-{
+bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns) {
 	uint64_t value;
 	size_t digits = leading_number(text, strlen(text), UINT32_MAX, &value);
 	int64_t period;
@@ -199,23 +189,20 @@ bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns)
 	return true;
 }
 
-static inline unsigned char lower(char c)
-{
+static inline unsigned char lower(char c) {
 	unsigned char u = (unsigned char)c;
 
 	return u >= 'A' && u <= 'Z' ? (unsigned char)(u + 32) : u;
 }
 
-bool text_equal_nocase(const char *a, const char *b, size_t length)
-{
+bool text_equal_nocase(const char *a, const char *b, size_t length) {
 	for (size_t i = 0; i < length; i++)
 		if (lower(a[i]) != lower(b[i]))
 			return false;
 	return true;
 }
 
-unsigned text_distance(const char *a, const char *b)
-{
+unsigned text_distance(const char *a, const char *b) {
 	unsigned rows[3][DISTANCE_LETTERS + 1];
 	size_t m = strlen(a), n = strlen(b);
 

@@ -45,8 +45,7 @@ bool text_equal_nocase(const char *a, const char *b, size_t length);
 
 /* Are eight bytes printable ASCII, all of them?  For loops over long texts: then they can be
  * taken as they are. */
-static inline bool text_eight_printable(const char *eight)
-{
+static inline bool text_eight_printable(const char *eight) {
 	const uint64_t each = UINT64_C(0x0101010101010101);
 	uint64_t word;
 

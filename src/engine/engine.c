@@ -16,10 +16,10 @@
 #include "base/clock.h"
 #include "base/lifeline.h"
 #include "base/log.h"
-#include "engine/feed_internal.h"
-#include "segment/decisions.h"
-#include "segment/stir.h"
-#include "segment/timings.h"
+#include "engine/feed/feed_internal.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/stir.h"
+#include "segment/file/timings.h"
 
 #define CONFIRM_WAIT_MS		2000
 #define CONFIRM_STEP_MS		1

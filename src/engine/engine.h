@@ -5,7 +5,7 @@
  * be called from any number of threads of a process and from any number of
  * processes; none blocks longer than 50 ms, calls the log, or fails: where the
  * shared state is unusable the answer says so and admits (or refuses, with
- * fail = "closed").
+ * fail_mode = "closed").
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -16,10 +16,10 @@
 
 #include "base/decision_id.h"
 #include "base/diag.h"
-#include "config/generation.h"
-#include "policy/address.h"
-#include "policy/decision.h"
-#include "segment/layout.h"
+#include "config/generation/generation.h"
+#include "policy/limit/address.h"
+#include "policy/limit/decision.h"
+#include "segment/file/layout.h"
 
 struct engine;
 struct segment;

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
-#include "segment/sessions.h"
+#include "segment/session/sessions.h"
 
 /* A mapped generation of this process. */
 struct mapped_generation {

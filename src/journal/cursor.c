@@ -24,8 +24,7 @@ struct journal_cursor {
 /* --- was it synced? --------------------------------------------------------------- */
 
 /* One step of the scout; false: there is nothing further. */
-static bool scout_on(struct walker *scout)
-{
+static bool scout_on(struct walker *scout) {
 	struct journal_files *files = scout->files;
 	struct journal_file *file = journal_walk_file(files, scout->number);
 
@@ -51,8 +50,7 @@ static bool scout_on(struct walker *scout)
 }
 
 /* Does anything in the journal tell that `sequence` had been synced? */
-static bool was_synced(struct journal_cursor *cursor, uint64_t sequence)
-{
+static bool was_synced(struct journal_cursor *cursor, uint64_t sequence) {
 	struct walker *walker = &cursor->walker;
 	struct walker *scout = &cursor->scout;
 
@@ -72,8 +70,7 @@ static bool was_synced(struct journal_cursor *cursor, uint64_t sequence)
 
 /* --- the cursor ------------------------------------------------------------------- */
 
-struct journal_cursor *journal_cursor_open(struct journal_files *files)
-{
+struct journal_cursor *journal_cursor_open(struct journal_files *files) {
 	struct journal_cursor *cursor = calloc(1, sizeof(*cursor));
 
 	if (cursor != NULL && !journal_walk_begin(&cursor->walker, files)) {
@@ -83,8 +80,7 @@ struct journal_cursor *journal_cursor_open(struct journal_files *files)
 	return cursor;
 }
 
-void journal_cursor_close(struct journal_cursor **cursor)
-{
+void journal_cursor_close(struct journal_cursor **cursor) {
 	if (*cursor == NULL)
 		return;
 	journal_walk_finish(&(*cursor)->walker);
@@ -93,20 +89,17 @@ void journal_cursor_close(struct journal_cursor **cursor)
 	*cursor = NULL;
 }
 
-void journal_cursor_seek(struct journal_cursor *cursor, struct journal_place place)
-{
+void journal_cursor_seek(struct journal_cursor *cursor, struct journal_place place) {
 	journal_walk_enter(&cursor->walker, place.file, place.offset);
 	cursor->ended = cursor->end_told = false;
 }
 
-struct journal_place journal_cursor_place(const struct journal_cursor *cursor)
-{
+struct journal_place journal_cursor_place(const struct journal_cursor *cursor) {
 	return (struct journal_place){ cursor->walker.number, cursor->walker.offset };
 }
 
 static enum journal_found_kind tell_frame(const struct walker *walker,
-    struct journal_found *found)
-{
+    struct journal_found *found) {
 	struct journal_file *file;
 
 	if (journal_walk_is_later(walker) &&
@@ -121,8 +114,7 @@ static enum journal_found_kind tell_frame(const struct walker *walker,
 }
 
 static enum journal_found_kind tell_torn(struct journal_cursor *cursor,
-    struct journal_found *found)
-{
+    struct journal_found *found) {
 	found->kind = JOURNAL_FOUND_TORN;
 	found->why = "the end of the last write, which was not synced";
 	found->ends = cursor->ended = true;
@@ -130,8 +122,7 @@ static enum journal_found_kind tell_torn(struct journal_cursor *cursor,
 }
 
 static enum journal_found_kind tell_bad(struct journal_cursor *cursor,
-    const struct journal_file *file, uint64_t expected, struct journal_found *found)
-{
+    const struct journal_file *file, uint64_t expected, struct journal_found *found) {
 	struct walker *walker = &cursor->walker;
 
 	found->place = (struct journal_place){ walker->number, walker->at };
@@ -158,8 +149,7 @@ static enum journal_found_kind tell_bad(struct journal_cursor *cursor,
 
 /* What there is to tell at the end of a file that another one follows; END: nothing. */
 static enum journal_found_kind tell_file_end(struct journal_cursor *cursor,
-    const struct journal_file *file, struct journal_found *found)
-{
+    const struct journal_file *file, struct journal_found *found) {
 	uint32_t limit = journal_walk_limit(file);
 
 	if (cursor->end_told || file->end == file->size || !file->end_known)
@@ -182,8 +172,7 @@ static enum journal_found_kind tell_file_end(struct journal_cursor *cursor,
 
 /* Goes to the next file; END: there is none. */
 static enum journal_found_kind go_on(struct journal_cursor *cursor,
-    const struct journal_file *file, struct journal_found *found)
-{
+    const struct journal_file *file, struct journal_found *found) {
 	struct walker *walker = &cursor->walker;
 	const struct journal_file *next = journal_walk_file(walker->files, file->number + 1);
 	uint64_t expected = walker->expected;
@@ -209,8 +198,7 @@ static enum journal_found_kind go_on(struct journal_cursor *cursor,
 }
 
 static enum journal_found_kind tell_fault(struct journal_cursor *cursor,
-    const struct journal_file *file, struct journal_found *found)
-{
+    const struct journal_file *file, struct journal_found *found) {
 	struct walker *walker = &cursor->walker;
 
 	found->kind = JOURNAL_FOUND_FAULT;
@@ -223,8 +211,7 @@ static enum journal_found_kind tell_fault(struct journal_cursor *cursor,
 }
 
 static enum journal_found_kind tell_step(struct journal_cursor *cursor,
-    const struct journal_file *file, struct journal_found *found)
-{
+    const struct journal_file *file, struct journal_found *found) {
 	struct walker *walker = &cursor->walker;
 	uint64_t expected = walker->expected;
 
@@ -247,8 +234,7 @@ static enum journal_found_kind tell_step(struct journal_cursor *cursor,
 }
 
 enum journal_found_kind journal_cursor_next(struct journal_cursor *cursor,
-    struct journal_found *found)
-{
+    struct journal_found *found) {
 	struct walker *walker = &cursor->walker;
 	struct journal_file *file;
 	enum journal_found_kind kind;
@@ -275,7 +261,6 @@ enum journal_found_kind journal_cursor_next(struct journal_cursor *cursor,
 	}
 }
 
-void journal_cursor_expect(struct journal_cursor *cursor, uint64_t sequence)
-{
+void journal_cursor_expect(struct journal_cursor *cursor, uint64_t sequence) {
 	cursor->walker.expected = sequence;
 }

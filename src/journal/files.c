@@ -22,8 +22,7 @@ struct listing {
 	int error;
 };
 
-static void add(void *context, const char *name)
-{
+static void add(void *context, const char *name) {
 	struct listing *listing = context;
 	struct journal_files *files = listing->files;
 	uint32_t number = journal_file_number(name);
@@ -49,8 +48,7 @@ static void add(void *context, const char *name)
 		.head_state = JOURNAL_HEAD_UNREAD };
 }
 
-static int by_number(const void *a, const void *b)
-{
+static int by_number(const void *a, const void *b) {
 	uint32_t first = ((const struct journal_file *)a)->number;
 	uint32_t second = ((const struct journal_file *)b)->number;
 
@@ -59,15 +57,13 @@ static int by_number(const void *a, const void *b)
 
 /* What a process before this one could not sync is still in memory: it was told, this one will
  * not be.  So what stands behind the synced place is read from the disk. */
-static void doubt(const struct journal_files *files, int handle, uint64_t offset)
-{
+static void doubt(const struct journal_files *files, int handle, uint64_t offset) {
 	if (files->lazy && files->loads && files->storage->calls->doubt != NULL)
 		files->storage->calls->doubt(files->storage->context, handle, offset);
 }
 
 /* 0; -errno: it may be read later.  What is no plain file has no head. */
-static int read_head(struct journal_files *files, struct journal_file *file)
-{
+static int read_head(struct journal_files *files, struct journal_file *file) {
 	const struct journal_storage *storage = files->storage;
 	uint8_t data[JOURNAL_HEAD_SIZE];
 	char name[JOURNAL_NAME_MAX + 1];
@@ -107,8 +103,7 @@ static int read_head(struct journal_files *files, struct journal_file *file)
 }
 
 /* Heads are far from each other on a disk: they are read side by side. */
-static void expect_heads(const struct journal_files *files, uint32_t number)
-{
+static void expect_heads(const struct journal_files *files, uint32_t number) {
 	const struct journal_storage *storage = files->storage;
 	char name[JOURNAL_NAME_MAX + 1];
 
@@ -128,14 +123,12 @@ static void expect_heads(const struct journal_files *files, uint32_t number)
 	}
 }
 
-static bool tells(const struct journal_file *file)
-{
+static bool tells(const struct journal_file *file) {
 	return file->head_state == JOURNAL_HEAD_GOOD || file->head_state == JOURNAL_HEAD_LATER;
 }
 
 /* Sets end, end_known and superseded by what the files behind it have told. */
-static void link_file(struct journal_files *files, struct journal_file *file)
-{
+static void link_file(struct journal_files *files, struct journal_file *file) {
 	if (files->before.known && file->number > files->before.number) {
 		file->superseded = true;
 		return;
@@ -155,8 +148,7 @@ static void link_file(struct journal_files *files, struct journal_file *file)
 
 /* A head that cannot be read now is no reason to take its file for empty.  One whose file was
  * deleted a moment ago stays unread (journal_files_load), or is none. */
-int journal_files_need(struct journal_files *files, uint32_t number)
-{
+int journal_files_need(struct journal_files *files, uint32_t number) {
 	if (files->unread == 0 || files->files[files->unread - 1].number < number)
 		return 0;
 	expect_heads(files, number);
@@ -179,8 +171,7 @@ int journal_files_need(struct journal_files *files, uint32_t number)
 	return 0;
 }
 
-static void drop_deleted(struct journal_files *files)
-{
+static void drop_deleted(struct journal_files *files) {
 	uint32_t count = files->unread;
 
 	for (uint32_t i = files->unread; i < files->count; i++)
@@ -191,8 +182,7 @@ static void drop_deleted(struct journal_files *files)
 
 /* --- positions -------------------------------------------------------------------- */
 
-static void read_slot(const uint8_t *data, size_t size, struct journal_slot *slot)
-{
+static void read_slot(const uint8_t *data, size_t size, struct journal_slot *slot) {
 	struct journal_frame frame;
 	bool empty = true;
 
@@ -211,8 +201,7 @@ static void read_slot(const uint8_t *data, size_t size, struct journal_slot *slo
 }
 
 /* Positions of another journal (a directory put together by hand) say nothing. */
-static bool is_of(const struct journal_files *files, const struct journal_positions *positions)
-{
+static bool is_of(const struct journal_files *files, const struct journal_positions *positions) {
 	for (uint32_t i = files->count; i-- > files->unread;)
 		if (tells(&files->files[i]))
 			return files->files[i].head.journal == positions->journal;
@@ -221,8 +210,7 @@ static bool is_of(const struct journal_files *files, const struct journal_positi
 
 /* One that cannot be read now may be the one that counts: without it files that were deleted,
  * and are there again after a crash, would be read.  0; -errno: it may be read later. */
-static int load_slots(struct journal_files *files, struct journal_slot slots[JOURNAL_SLOTS])
-{
+static int load_slots(struct journal_files *files, struct journal_slot slots[JOURNAL_SLOTS]) {
 	const struct journal_storage *storage = files->storage;
 	uint8_t data[JOURNAL_SLOT];
 	int handle = storage->calls->open(storage->context, JOURNAL_POSITIONS_NAME,
@@ -253,8 +241,7 @@ static int load_slots(struct journal_files *files, struct journal_slot slots[JOU
 
 /* The one that counts; -1: none. */
 static int choose_slot(const struct journal_files *files,
-    const struct journal_slot slots[JOURNAL_SLOTS])
-{
+    const struct journal_slot slots[JOURNAL_SLOTS]) {
 	int chosen = -1;
 
 	for (int i = 0; i < JOURNAL_SLOTS; i++)
@@ -267,8 +254,7 @@ static int choose_slot(const struct journal_files *files,
 /* Heads of all files, or of those that are enough: from the file on that the positions say
  * was synced, if it is there and counts. */
 static int read_heads(struct journal_files *files, const struct journal_slot slots[JOURNAL_SLOTS],
-    int *slot)
-{
+    int *slot) {
 	const struct journal_file *file;
 	int error = 0;
 
@@ -291,8 +277,7 @@ static int read_heads(struct journal_files *files, const struct journal_slot slo
 }
 
 int journal_files_load(struct journal_files *files, const struct journal_storage *storage,
-    struct journal_slot slots[JOURNAL_SLOTS], int *slot)
-{
+    struct journal_slot slots[JOURNAL_SLOTS], int *slot) {
 	struct listing listing = { .files = files };
 	int error, slots_error;
 
@@ -325,15 +310,13 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
 	return 0;
 }
 
-void journal_files_free(struct journal_files *files)
-{
+void journal_files_free(struct journal_files *files) {
 	free(files->files);
 	files->files = NULL;
 	files->count = files->room = 0;
 }
 
-struct journal_file *journal_files_find(const struct journal_files *files, uint32_t number)
-{
+struct journal_file *journal_files_find(const struct journal_files *files, uint32_t number) {
 	uint32_t low = 0;
 	uint32_t high = files->count;
 
@@ -352,8 +335,7 @@ struct journal_file *journal_files_find(const struct journal_files *files, uint3
 /* --- from outside ----------------------------------------------------------------- */
 
 int journal_reader_open(struct journal_reader **out, const struct journal_storage *storage,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	struct journal_reader *reader = calloc(1, sizeof(*reader));
 	int error;
 
@@ -373,8 +355,7 @@ int journal_reader_open(struct journal_reader **out, const struct journal_storag
 	return 0;
 }
 
-void journal_reader_close(struct journal_reader **reader)
-{
+void journal_reader_close(struct journal_reader **reader) {
 	if (*reader == NULL)
 		return;
 	journal_files_free(&(*reader)->files);
@@ -382,8 +363,7 @@ void journal_reader_close(struct journal_reader **reader)
 	*reader = NULL;
 }
 
-struct journal_place journal_reader_begin(const struct journal_reader *reader)
-{
+struct journal_place journal_reader_begin(const struct journal_reader *reader) {
 	const struct journal_files *files = &reader->files;
 	uint32_t first = reader->slot < 0 ? 0 : reader->slots[reader->slot].positions.first_file;
 

@@ -19,8 +19,7 @@
 #define NAME_TAIL	".log"
 #define NAME_DIGITS	10
 
-const char *journal_kind_word(unsigned kind)
-{
+const char *journal_kind_word(unsigned kind) {
 	static const char *const words[] = { [JOURNAL_FEED] = "feed",
 		[JOURNAL_QUEUE] = "queue", [JOURNAL_KEEPER] = "keeper",
 		[JOURNAL_DECISIONS] = "decisions", [JOURNAL_ACCOUNTS] = "accounts" };
@@ -30,8 +29,7 @@ const char *journal_kind_word(unsigned kind)
 
 /* Over bytes 0, 2 to 19, and the payload. */
 static uint32_t sum_of(const uint8_t *frame, const uint8_t *payload, uint32_t length,
-    uint32_t salt)
-{
+    uint32_t salt) {
 	uint8_t head[19];
 	uint32_t sum;
 
@@ -41,8 +39,7 @@ static uint32_t sum_of(const uint8_t *frame, const uint8_t *payload, uint32_t le
 	return crc32c(sum, payload, length);
 }
 
-size_t journal_frame_write(uint8_t *out, const struct journal_frame *frame, uint32_t salt)
-{
+size_t journal_frame_write(uint8_t *out, const struct journal_frame *frame, uint32_t salt) {
 	out[0] = JOURNAL_MAGIC;
 	out[JOURNAL_MARK_AT] = frame->mark;
 	out[2] = frame->type;
@@ -57,8 +54,7 @@ size_t journal_frame_write(uint8_t *out, const struct journal_frame *frame, uint
 }
 
 enum journal_frame_state journal_frame_read(const uint8_t *data, size_t size, uint32_t salt,
-    struct journal_frame *out)
-{
+    struct journal_frame *out) {
 	uint32_t length;
 
 	if (size > 0 && data[0] != JOURNAL_MAGIC)
@@ -81,8 +77,7 @@ enum journal_frame_state journal_frame_read(const uint8_t *data, size_t size, ui
 /* --- heads ------------------------------------------------------------------------ */
 
 void journal_head_write(uint8_t *out, const struct journal_head *head, uint64_t sequence,
-    uint32_t behind)
-{
+    uint32_t behind) {
 	uint8_t payload[JOURNAL_HEAD_PAYLOAD] = { 0 };
 	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = JOURNAL_HEAD_TYPE,
 		.version = JOURNAL_VERSION, .length = sizeof(payload), .sequence = sequence,
@@ -100,13 +95,11 @@ void journal_head_write(uint8_t *out, const struct journal_head *head, uint64_t 
 	journal_frame_write(out, &frame, 0);
 }
 
-static uint32_t majority(uint32_t a, uint32_t b, uint32_t c)
-{
+static uint32_t majority(uint32_t a, uint32_t b, uint32_t c) {
 	return (a & b) | (a & c) | (b & c);
 }
 
-static unsigned bits_that_differ(const uint8_t *data, const char *text, size_t length)
-{
+static unsigned bits_that_differ(const uint8_t *data, const char *text, size_t length) {
 	unsigned bits = 0;
 
 	for (size_t i = 0; i < length; i++)
@@ -115,8 +108,7 @@ static unsigned bits_that_differ(const uint8_t *data, const char *text, size_t l
 }
 
 enum journal_head_state journal_head_read(const uint8_t *data, size_t size,
-    struct journal_head *head, struct journal_frame *frame)
-{
+    struct journal_head *head, struct journal_frame *frame) {
 	const uint8_t *payload = data + JOURNAL_HEADER;
 
 	memset(head, 0, sizeof(*head));
@@ -149,13 +141,11 @@ enum journal_head_state journal_head_read(const uint8_t *data, size_t size,
 
 /* --- names ------------------------------------------------------------------------ */
 
-void journal_file_name(uint32_t number, char out[JOURNAL_NAME_MAX + 1])
-{
+void journal_file_name(uint32_t number, char out[JOURNAL_NAME_MAX + 1]) {
 	snprintf(out, JOURNAL_NAME_MAX + 1, "%010u" NAME_TAIL, number);
 }
 
-uint32_t journal_file_number(const char *name)
-{
+uint32_t journal_file_number(const char *name) {
 	uint64_t number = 0;
 
 	for (unsigned i = 0; i < NAME_DIGITS; i++) {

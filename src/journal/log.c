@@ -35,8 +35,7 @@
 /* --- small things ------------------------------------------------------------------- */
 
 /* splitmix64 */
-static uint64_t next_random(struct journal_log *log)
-{
+static uint64_t next_random(struct journal_log *log) {
 	uint64_t z = log->random += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -44,13 +43,11 @@ static uint64_t next_random(struct journal_log *log)
 	return z ^ z >> 31;
 }
 
-uint32_t journal_log_random(struct journal_log *log)
-{
+uint32_t journal_log_random(struct journal_log *log) {
 	return (uint32_t)next_random(log);
 }
 
-int64_t journal_log_wall_ns(const struct journal_log *log)
-{
+int64_t journal_log_wall_ns(const struct journal_log *log) {
 	struct timespec now;
 
 	if (log->options.wall_ns != NULL)
@@ -59,8 +56,7 @@ int64_t journal_log_wall_ns(const struct journal_log *log)
 	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-void journal_log_renew(struct journal_log *log)
-{
+void journal_log_renew(struct journal_log *log) {
 	log->counts.renewals++;
 	if (log->options.calls.renew != NULL)
 		log->options.calls.renew(log->options.calls.context);
@@ -69,8 +65,7 @@ void journal_log_renew(struct journal_log *log)
 /* What was appended and not synced counts no more.  What was read at the start does: it is
  * synced with the next file.  But where a sync has failed the next one says nothing good: by
  * then the kernel has forgotten what it could not write.  So it is read again, from the disk. */
-static void give_up_unsynced(struct journal_log *log, bool sync_failed)
-{
+static void give_up_unsynced(struct journal_log *log, bool sync_failed) {
 	log->ended = log->unsynced ? log->read_end : log->synced_place;
 	log->reads_again = log->reads_again || (log->unsynced && sync_failed);
 	journal_log_cut(log, log->ended);
@@ -79,8 +74,7 @@ static void give_up_unsynced(struct journal_log *log, bool sync_failed)
 		    !log->files.files[i].superseded;
 }
 
-bool journal_log_fail(struct journal_log *log, int error, const char *what)
-{
+bool journal_log_fail(struct journal_log *log, int error, const char *what) {
 	if (log->state == JOURNAL_FAILED)
 		return false;
 	log->state = JOURNAL_FAILED;
@@ -105,8 +99,7 @@ bool journal_log_fail(struct journal_log *log, int error, const char *what)
 /* --- life --------------------------------------------------------------------------- */
 
 /* Begins the first file of its own. */
-static void begin_file(struct journal_log *log)
-{
+static void begin_file(struct journal_log *log) {
 	int error = journal_log_create(log, log->buffer);
 
 	if (error != 0) {
@@ -121,8 +114,7 @@ static void begin_file(struct journal_log *log)
 }
 
 /* One that was killed a moment ago keeps its lock until its last sync has ended. */
-static int lock_patiently(struct journal_log *log)
-{
+static int lock_patiently(struct journal_log *log) {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
 	int error = log->storage.calls->lock(log->storage.context);
 
@@ -133,8 +125,7 @@ static int lock_patiently(struct journal_log *log)
 	return error;
 }
 
-static void begin(struct journal_log *log)
-{
+static void begin(struct journal_log *log) {
 	int error = lock_patiently(log);
 	int listed;
 
@@ -152,8 +143,7 @@ static void begin(struct journal_log *log)
 }
 
 int journal_log_open(struct journal_log **out, const struct journal_storage *storage,
-    const struct journal_log_options *options, int64_t now_ns, struct diag *diag)
-{
+    const struct journal_log_options *options, int64_t now_ns, struct diag *diag) {
 	struct journal_log *log = calloc(1, sizeof(*log));
 	uint32_t size = options->file_size;
 
@@ -185,8 +175,7 @@ int journal_log_open(struct journal_log **out, const struct journal_storage *sto
 	return 0;
 }
 
-void journal_log_close(struct journal_log **out)
-{
+void journal_log_close(struct journal_log **out) {
 	struct journal_log *log = *out;
 
 	if (log == NULL)
@@ -205,27 +194,23 @@ void journal_log_close(struct journal_log **out)
 	*out = NULL;
 }
 
-enum journal_state journal_log_state(const struct journal_log *log)
-{
+enum journal_state journal_log_state(const struct journal_log *log) {
 	return log->state;
 }
 
-int journal_log_error(const struct journal_log *log, const char **what)
-{
+int journal_log_error(const struct journal_log *log, const char **what) {
 	if (what != NULL)
 		*what = log->what;
 	return log->error;
 }
 
-bool journal_log_is_read(const struct journal_log *log)
-{
+bool journal_log_is_read(const struct journal_log *log) {
 	return log->is_read;
 }
 
 /* --- appending ------------------------------------------------------------------------ */
 
-void journal_log_flush(struct journal_log *log)
-{
+void journal_log_flush(struct journal_log *log) {
 	uint32_t i = journal_log_index(log, log->current);
 	int error;
 
@@ -247,8 +232,7 @@ void journal_log_flush(struct journal_log *log)
 }
 
 /* Room for a record of so many bytes; false: a fault. */
-static bool make_room(struct journal_log *log, size_t bytes)
-{
+static bool make_room(struct journal_log *log, size_t bytes) {
 	uint32_t there = log->offset + log->buffered;
 
 	if (there > JOURNAL_HEAD_SIZE &&
@@ -265,8 +249,7 @@ static bool make_room(struct journal_log *log, size_t bytes)
 }
 
 uint64_t journal_log_append(struct journal_log *log, uint8_t type, const void *payload,
-    size_t length, struct journal_place *place)
-{
+    size_t length, struct journal_place *place) {
 	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = type,
 		.version = JOURNAL_VERSION, .length = (uint32_t)length, .payload = payload };
 	uint64_t behind;
@@ -288,13 +271,11 @@ uint64_t journal_log_append(struct journal_log *log, uint8_t type, const void *p
 	return frame.sequence;
 }
 
-void journal_log_switch(struct journal_log *log)
-{
+void journal_log_switch(struct journal_log *log) {
 	log->switches = true;
 }
 
-void journal_log_sync_by(struct journal_log *log, int64_t when_ns)
-{
+void journal_log_sync_by(struct journal_log *log, int64_t when_ns) {
 	if (when_ns < log->sync_due && log->last > log->synced && log->state == JOURNAL_GOOD)
 		log->sync_due = when_ns;
 }
@@ -303,8 +284,7 @@ void journal_log_sync_by(struct journal_log *log, int64_t when_ns)
 
 /* Where a group has enough files with i, the sequence that the next file begins with, which
  * is another group's; else 0. */
-static uint64_t end_of_group(const struct journal_log *log, uint32_t i)
-{
+static uint64_t end_of_group(const struct journal_log *log, uint32_t i) {
 	if (log->job.count < GROUP_FILES)
 		return 0;
 	do
@@ -314,8 +294,7 @@ static uint64_t end_of_group(const struct journal_log *log, uint32_t i)
 }
 
 /* What was written is synced: all of it, or the oldest files of many. */
-static void begin_group(struct journal_log *log)
-{
+static void begin_group(struct journal_log *log) {
 	MUST(log->buffered == 0);
 	log->sync_due = INT64_MAX;
 	log->job.sequence = log->last;
@@ -348,8 +327,7 @@ static void begin_group(struct journal_log *log)
 }
 
 /* False: none has ended. */
-static bool take_ended(struct journal_log *log, int64_t now_ns)
-{
+static bool take_ended(struct journal_log *log, int64_t now_ns) {
 	struct log_job job;
 
 	if (!journal_job_take(log, &job))
@@ -382,8 +360,7 @@ static bool take_ended(struct journal_log *log, int64_t now_ns)
 }
 
 /* One step; false: there is nothing more to do now. */
-static bool go_on(struct journal_log *log, int64_t now_ns)
-{
+static bool go_on(struct journal_log *log, int64_t now_ns) {
 	journal_log_flush(log);
 	while (take_ended(log, now_ns))
 		;
@@ -411,8 +388,7 @@ static bool go_on(struct journal_log *log, int64_t now_ns)
 	return log->job.kind != JOB_NONE;
 }
 
-int64_t journal_log_turn(struct journal_log *log, int64_t now_ns)
-{
+int64_t journal_log_turn(struct journal_log *log, int64_t now_ns) {
 	int64_t next;
 
 	log->marks.left = MARKS_A_TURN;
@@ -430,25 +406,21 @@ int64_t journal_log_turn(struct journal_log *log, int64_t now_ns)
 	return log->sync_due < next ? log->sync_due : next;
 }
 
-int journal_log_event_fd(const struct journal_log *log)
-{
+int journal_log_event_fd(const struct journal_log *log) {
 	return log->thread.event;
 }
 
 /* --- asking --------------------------------------------------------------------------- */
 
-uint64_t journal_log_synced(const struct journal_log *log)
-{
+uint64_t journal_log_synced(const struct journal_log *log) {
 	return log->synced;
 }
 
-uint64_t journal_log_last(const struct journal_log *log)
-{
+uint64_t journal_log_last(const struct journal_log *log) {
 	return log->last;
 }
 
-bool journal_log_holds(const struct journal_log *log, struct journal_place place)
-{
+bool journal_log_holds(const struct journal_log *log, struct journal_place place) {
 	const struct journal_file *file = journal_files_find(&log->files, place.file);
 
 	if (file == NULL || file->superseded)
@@ -459,18 +431,15 @@ bool journal_log_holds(const struct journal_log *log, struct journal_place place
 	    file->end);
 }
 
-struct journal_files *journal_log_files(struct journal_log *log)
-{
+struct journal_files *journal_log_files(struct journal_log *log) {
 	return &log->files;
 }
 
-struct journal_place journal_log_begin(const struct journal_log *log)
-{
+struct journal_place journal_log_begin(const struct journal_log *log) {
 	return log->begin;
 }
 
-void journal_log_count(const struct journal_log *log, struct journal_log_counts *out)
-{
+void journal_log_count(const struct journal_log *log, struct journal_log_counts *out) {
 	*out = log->counts;
 	out->disk_bytes = out->later_files = 0;
 	for (uint32_t i = 0; i < log->files.count; i++) {

@@ -14,8 +14,7 @@
 #include "journal/walk.h"
 
 /* Goes through file i for what a later version wrote; false: not to its end, for now. */
-static bool look_through(struct journal_log *log, uint32_t i)
-{
+static bool look_through(struct journal_log *log, uint32_t i) {
 	struct journal_file *file = &log->files.files[i];
 	struct walker walker;
 	enum walk_step step = WALK_FRAME;
@@ -39,8 +38,7 @@ static bool look_through(struct journal_log *log, uint32_t i)
 }
 
 /* -1: that is not known yet. */
-static int is_to_stay(struct journal_log *log, uint32_t i)
-{
+static int is_to_stay(struct journal_log *log, uint32_t i) {
 	const struct journal_file *file = &log->files.files[i];
 
 	if (journal_files_need(&log->files, file->number) != 0)
@@ -54,8 +52,7 @@ static int is_to_stay(struct journal_log *log, uint32_t i)
 	return look_through(log, i) ? file->later : -1;
 }
 
-void journal_log_delete_below(struct journal_log *log, uint32_t first)
-{
+void journal_log_delete_below(struct journal_log *log, uint32_t first) {
 	uint32_t i = 0;
 
 	log->delete_below = 0;
@@ -82,14 +79,12 @@ void journal_log_delete_below(struct journal_log *log, uint32_t first)
 	}
 }
 
-void journal_log_keep(struct journal_log *log)
-{
+void journal_log_keep(struct journal_log *log) {
 	log->kept = log->begin.file != 0 ? log->begin.file : log->highest + 1;
 }
 
 void journal_log_found_there(const struct journal_log *log, uint64_t *journal,
-    uint32_t *last_file)
-{
+    uint32_t *last_file) {
 	*journal = log->found_journal;
 	*last_file = log->found_last;
 }
@@ -101,8 +96,7 @@ struct strangers {
 	bool others;
 };
 
-static void note_name(void *context, const char *name)
-{
+static void note_name(void *context, const char *name) {
 	struct strangers *strangers = context;
 	uint32_t number = journal_file_number(name);
 
@@ -112,8 +106,7 @@ static void note_name(void *context, const char *name)
 
 /* Is the file of that name the one that we know?  1, 0 (it is another), or -1: there is
  * none, or it does not tell. */
-static int is_ours(const struct journal_log *log, const struct journal_file *file)
-{
+static int is_ours(const struct journal_log *log, const struct journal_file *file) {
 	const struct journal_storage *storage = &log->storage;
 	uint8_t data[JOURNAL_HEAD_SIZE];
 	char name[JOURNAL_NAME_MAX + 1];
@@ -136,8 +129,7 @@ static int is_ours(const struct journal_log *log, const struct journal_file *fil
 	return head.journal == file->head.journal && head.salt == file->head.salt;
 }
 
-void journal_log_forget_all(struct journal_log *log)
-{
+void journal_log_forget_all(struct journal_log *log) {
 	while (log->files.count > 0)
 		journal_log_forget(log, log->files.count - 1);
 	if (log->positions.handle >= 0)
@@ -150,8 +142,7 @@ void journal_log_forget_all(struct journal_log *log)
 	log->delete_below = 0;
 }
 
-int journal_log_is_elsewhere(struct journal_log *log)
-{
+int journal_log_is_elsewhere(struct journal_log *log) {
 	struct strangers strangers = { log, false };
 	int error = log->storage.calls->list(log->storage.context, note_name, &strangers);
 

@@ -22,15 +22,13 @@
 #define READ_TRIES	5
 #define HEADS_AT_ONCE	256
 
-uint32_t journal_log_index(const struct journal_log *log, uint32_t number)
-{
+uint32_t journal_log_index(const struct journal_log *log, uint32_t number) {
 	const struct journal_file *file = journal_files_find(&log->files, number);
 
 	return file != NULL ? (uint32_t)(file - log->files.files) : log->files.count;
 }
 
-int journal_log_handle(struct journal_log *log, uint32_t i)
-{
+int journal_log_handle(struct journal_log *log, uint32_t i) {
 	char name[JOURNAL_NAME_MAX + 1];
 
 	if (log->held[i].handle < 0) {
@@ -41,15 +39,13 @@ int journal_log_handle(struct journal_log *log, uint32_t i)
 	return log->held[i].handle;
 }
 
-static void close_handle(struct journal_log *log, uint32_t i)
-{
+static void close_handle(struct journal_log *log, uint32_t i) {
 	if (log->held[i].handle >= 0)
 		log->storage.calls->close(log->storage.context, log->held[i].handle);
 	log->held[i].handle = -1;
 }
 
-void journal_log_close_idle(struct journal_log *log)
-{
+void journal_log_close_idle(struct journal_log *log) {
 	uint32_t open = 0;
 
 	for (uint32_t i = 0; i < log->files.count; i++)
@@ -63,8 +59,7 @@ void journal_log_close_idle(struct journal_log *log)
 	}
 }
 
-bool journal_log_grow(struct journal_log *log)
-{
+bool journal_log_grow(struct journal_log *log) {
 	struct journal_files *files = &log->files;
 
 	if (files->count == files->room) {
@@ -89,8 +84,7 @@ bool journal_log_grow(struct journal_log *log)
 	return true;
 }
 
-void journal_log_forget(struct journal_log *log, uint32_t i)
-{
+void journal_log_forget(struct journal_log *log, uint32_t i) {
 	struct journal_files *files = &log->files;
 	uint32_t behind = files->count - i - 1;
 
@@ -102,8 +96,7 @@ void journal_log_forget(struct journal_log *log, uint32_t i)
 	log->held[files->count] = (struct log_held){ .handle = -1 };
 }
 
-int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
-{
+int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE]) {
 	struct journal_file file = { .head_state = JOURNAL_HEAD_GOOD,
 		.version = JOURNAL_VERSION };
 	uint32_t previous = log->ended.file;
@@ -149,8 +142,7 @@ struct presence {
 	bool *there;
 };
 
-static void note_presence(void *context, const char *name)
-{
+static void note_presence(void *context, const char *name) {
 	struct presence *presence = context;
 	uint32_t number = journal_file_number(name);
 	uint32_t i = number == 0 ? presence->log->files.count : journal_log_index(presence->log, number);
@@ -159,8 +151,7 @@ static void note_presence(void *context, const char *name)
 		presence->there[i] = true;
 }
 
-int journal_log_drop_missing(struct journal_log *log)
-{
+int journal_log_drop_missing(struct journal_log *log) {
 	struct presence presence = { log, calloc(log->files.count + 1, sizeof(bool)) };
 	int missing = 0;
 	int error;
@@ -181,8 +172,7 @@ int journal_log_drop_missing(struct journal_log *log)
 /* --- the start ------------------------------------------------------------------------ */
 
 /* The last file of which a later record, or the positions, say that its begin was synced. */
-static const struct journal_file *last_synced(const struct journal_files *files)
-{
+static const struct journal_file *last_synced(const struct journal_files *files) {
 	for (uint32_t i = files->count; i-- > 0;) {
 		const struct journal_file *file = &files->files[i];
 
@@ -193,8 +183,7 @@ static const struct journal_file *last_synced(const struct journal_files *files)
 }
 
 /* Where to begin to read: what stands before it was synced. */
-static void begin_at(struct journal_log *log, struct journal_cursor *cursor)
-{
+static void begin_at(struct journal_log *log, struct journal_cursor *cursor) {
 	const struct journal_positions *found = &log->positions.found;
 	const struct journal_file *file = log->positions.was_found ?
 	    journal_files_find(&log->files, found->synced_place.file) : NULL;
@@ -215,8 +204,7 @@ static void begin_at(struct journal_log *log, struct journal_cursor *cursor)
 	log->synced = log->last;
 }
 
-void journal_log_cut(struct journal_log *log, struct journal_place end)
-{
+void journal_log_cut(struct journal_log *log, struct journal_place end) {
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		struct journal_file *file = &log->files.files[i];
 
@@ -232,8 +220,7 @@ void journal_log_cut(struct journal_log *log, struct journal_place end)
 /* What cannot be read now may be read later: an end that is taken too early would cut off what
  * stands behind it for ever.  But for a spot that stays bad, after a while.  0 or -errno. */
 static int find_end(struct journal_log *log, struct journal_cursor *cursor,
-    struct journal_place *end)
-{
+    struct journal_place *end) {
 	struct journal_found found;
 
 	begin_at(log, cursor);
@@ -271,8 +258,7 @@ static int find_end(struct journal_log *log, struct journal_cursor *cursor,
 	return 0;
 }
 
-static void take_journal(struct journal_log *log)
-{
+static void take_journal(struct journal_log *log) {
 	struct journal_files *files = &log->files;
 
 	log->found_journal = 0;
@@ -293,8 +279,7 @@ static void take_journal(struct journal_log *log)
 }
 
 /* Its head cannot be read, though the positions say that it was written whole. */
-static bool is_spoiled(const struct journal_log *log, const struct journal_file *file)
-{
+static bool is_spoiled(const struct journal_log *log, const struct journal_file *file) {
 	const struct journal_positions *found = &log->positions.found;
 
 	return log->positions.was_found && !file->superseded &&
@@ -302,8 +287,7 @@ static bool is_spoiled(const struct journal_log *log, const struct journal_file 
 	    (file->head_state == JOURNAL_HEAD_NONE || file->head_state == JOURNAL_HEAD_DAMAGED);
 }
 
-static void count_heads(struct journal_log *log)
-{
+static void count_heads(struct journal_log *log) {
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		const struct journal_file *file = &log->files.files[i];
 
@@ -315,8 +299,7 @@ static void count_heads(struct journal_log *log)
 	log->heads_counted = true;
 }
 
-void journal_log_read_more(struct journal_log *log)
-{
+void journal_log_read_more(struct journal_log *log) {
 	struct journal_files *files = &log->files;
 
 	if (log->heads_counted)
@@ -332,8 +315,7 @@ void journal_log_read_more(struct journal_log *log)
 
 /* Those that the log began with are gone: the head of the next one tells of them, and the
  * positions that they were needed.  One that goes on from nowhere was begun with all anew. */
-static bool lacks_first(struct journal_log *log)
-{
+static bool lacks_first(struct journal_log *log) {
 	uint32_t first = log->positions.found.first_file;
 	const struct journal_file *file;
 
@@ -345,8 +327,7 @@ static bool lacks_first(struct journal_log *log)
 
 /* The one that was written last is gone, or its end: no head tells of it, but the positions
  * say how far it was synced. */
-static bool lacks_last(const struct journal_log *log)
-{
+static bool lacks_last(const struct journal_log *log) {
 	const struct journal_place *synced = &log->positions.found.synced_place;
 	const struct journal_file *file;
 
@@ -363,14 +344,12 @@ static bool lacks_last(const struct journal_log *log)
 }
 
 /* Nobody comes to a place where they stood: a cursor goes on behind it, and says nothing. */
-static void count_missing(struct journal_log *log)
-{
+static void count_missing(struct journal_log *log) {
 	if (log->positions.was_found)
 		log->counts.damages += (uint64_t)lacks_first(log) + lacks_last(log);
 }
 
-int journal_log_read_directory(struct journal_log *log)
-{
+int journal_log_read_directory(struct journal_log *log) {
 	struct journal_slot slots[JOURNAL_SLOTS];
 	struct journal_cursor *cursor;
 	struct journal_place end;

@@ -16,8 +16,7 @@
 #define EXPECTED	4096	/* bytes: most envelopes */
 #define ROOM_MOST	(UINT32_C(1) << 22)	/* 16 B each; what does not fit is dropped */
 
-static bool grow(struct log_marks *marks)
-{
+static bool grow(struct log_marks *marks) {
 	uint32_t room = marks->room == 0 ? 256 : 2 * marks->room;
 	struct log_mark *more;
 
@@ -36,8 +35,7 @@ static bool grow(struct log_marks *marks)
 }
 
 bool journal_log_mark(struct journal_log *log, struct journal_place place,
-    uint64_t allowed_by)
-{
+    uint64_t allowed_by) {
 	struct log_marks *marks = &log->marks;
 
 	if (log->state != JOURNAL_GOOD || !journal_log_holds(log, place) ||
@@ -51,8 +49,7 @@ bool journal_log_mark(struct journal_log *log, struct journal_place place,
 	return true;
 }
 
-void journal_log_expect(struct journal_log *log, struct journal_place place)
-{
+void journal_log_expect(struct journal_log *log, struct journal_place place) {
 	const struct journal_storage *storage = &log->storage;
 	uint32_t i = journal_log_index(log, place.file);
 	int handle;
@@ -66,15 +63,13 @@ void journal_log_expect(struct journal_log *log, struct journal_place place)
 }
 
 /* Its own record must be written, too: it is synced with what allows it, or before. */
-static bool is_allowed(const struct journal_log *log, const struct log_mark *mark)
-{
+static bool is_allowed(const struct journal_log *log, const struct log_mark *mark) {
 	if (mark->allowed_by > log->synced)
 		return false;
 	return mark->place.file != log->current || mark->place.offset < log->offset;
 }
 
-static bool apply(struct journal_log *log, struct journal_place place)
-{
+static bool apply(struct journal_log *log, struct journal_place place) {
 	static const uint8_t garbage = JOURNAL_GARBAGE;
 	uint32_t i = journal_log_index(log, place.file);
 	int handle, error;
@@ -98,8 +93,7 @@ static bool apply(struct journal_log *log, struct journal_place place)
 	return true;
 }
 
-bool journal_marks_apply(struct journal_log *log)
-{
+bool journal_marks_apply(struct journal_log *log) {
 	struct log_marks *marks = &log->marks;
 
 	while (marks->count > 0 && marks->left > 0) {
@@ -117,15 +111,13 @@ bool journal_marks_apply(struct journal_log *log)
 	return true;
 }
 
-bool journal_marks_wait(const struct journal_log *log)
-{
+bool journal_marks_wait(const struct journal_log *log) {
 	const struct log_marks *marks = &log->marks;
 
 	return marks->count > 0 && is_allowed(log, &marks->marks[marks->first]);
 }
 
-void journal_marks_drop(struct journal_log *log)
-{
+void journal_marks_drop(struct journal_log *log) {
 	log->counts.marks_dropped += log->marks.count;
 	log->marks.done = log->marks.asked;
 	log->marks.first = log->marks.count = 0;

@@ -17,8 +17,7 @@
 #define MARKED_AT_ONCE	16	/* descriptors */
 
 uint64_t journal_log_positions(struct journal_log *log,
-    const struct journal_positions *positions)
-{
+    const struct journal_positions *positions) {
 	struct log_positions *state = &log->positions;
 
 	if (log->state != JOURNAL_GOOD)
@@ -28,23 +27,19 @@ uint64_t journal_log_positions(struct journal_log *log,
 	return state->asked;
 }
 
-uint64_t journal_log_positions_recorded(const struct journal_log *log)
-{
+uint64_t journal_log_positions_recorded(const struct journal_log *log) {
 	return log->positions.recorded;
 }
 
-bool journal_log_positions_pending(const struct journal_log *log)
-{
+bool journal_log_positions_pending(const struct journal_log *log) {
 	return log->positions.stage != POSITIONS_NONE || log->positions.next.number != 0;
 }
 
-const struct journal_positions *journal_log_found(const struct journal_log *log)
-{
+const struct journal_positions *journal_log_found(const struct journal_log *log) {
 	return log->positions.was_found ? &log->positions.found : NULL;
 }
 
-bool journal_positions_want_sync(const struct journal_log *log)
-{
+bool journal_positions_want_sync(const struct journal_log *log) {
 	const struct log_positions *state = &log->positions;
 
 	return (state->stage == POSITIONS_SYNC && state->now.last > log->synced) ||
@@ -52,8 +47,7 @@ bool journal_positions_want_sync(const struct journal_log *log)
 	    state->next.last > log->synced);
 }
 
-void journal_positions_drop(struct journal_log *log)
-{
+void journal_positions_drop(struct journal_log *log) {
 	log->positions.stage = POSITIONS_NONE;
 	log->positions.next.number = 0;
 }
@@ -61,8 +55,7 @@ void journal_positions_drop(struct journal_log *log)
 /* --- marks -------------------------------------------------------------------------- */
 
 /* Fills the job with files that have unsynced marks, so many of them; false: a fault. */
-static bool add_marked(struct journal_log *log)
-{
+static bool add_marked(struct journal_log *log) {
 	for (uint32_t i = 0; i < log->files.count && log->job.count < MARKED_AT_ONCE; i++) {
 		int handle;
 
@@ -82,8 +75,7 @@ static bool add_marked(struct journal_log *log)
 
 /* --- the slot ----------------------------------------------------------------------- */
 
-static int slot_handle(struct journal_log *log)
-{
+static int slot_handle(struct journal_log *log) {
 	const struct journal_storage *storage = &log->storage;
 	struct log_positions *state = &log->positions;
 
@@ -103,8 +95,7 @@ static int slot_handle(struct journal_log *log)
 	return state->handle;
 }
 
-static void write_slot(struct journal_log *log)
-{
+static void write_slot(struct journal_log *log) {
 	struct log_positions *state = &log->positions;
 	struct journal_positions *positions = &state->now.positions;
 	uint8_t payload[JOURNAL_SLOT - JOURNAL_HEADER];
@@ -137,8 +128,7 @@ static void write_slot(struct journal_log *log)
 }
 
 /* So many files at a time, and the slot when there are none left. */
-static void sync_marks(struct journal_log *log)
-{
+static void sync_marks(struct journal_log *log) {
 	if (!add_marked(log))
 		return;
 	if (log->job.count == 0) {
@@ -151,8 +141,7 @@ static void sync_marks(struct journal_log *log)
 
 /* --- steps -------------------------------------------------------------------------- */
 
-void journal_positions_go_on(struct journal_log *log)
-{
+void journal_positions_go_on(struct journal_log *log) {
 	struct log_positions *state = &log->positions;
 
 	if (state->stage == POSITIONS_NONE && state->next.number != 0) {
@@ -166,8 +155,7 @@ void journal_positions_go_on(struct journal_log *log)
 	sync_marks(log);
 }
 
-void journal_positions_ended(struct journal_log *log, const struct log_job *job)
-{
+void journal_positions_ended(struct journal_log *log, const struct log_job *job) {
 	struct log_positions *state = &log->positions;
 
 	if (job->void_now || state->stage == POSITIONS_NONE)

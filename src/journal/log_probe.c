@@ -20,8 +20,7 @@
 #define CHECK_EVERY	NS_PER_SECOND
 #define LIST_EVERY	(10 * NS_PER_SECOND)
 
-static void again(struct journal_log *log, int error, const char *what, int64_t now_ns)
-{
+static void again(struct journal_log *log, int error, const char *what, int64_t now_ns) {
 	if (error != 0) {
 		log->error = error;
 		log->what = what;
@@ -33,8 +32,7 @@ static void again(struct journal_log *log, int error, const char *what, int64_t 
 }
 
 /* The file that was tried is of no use. */
-static void give_up(struct journal_log *log)
-{
+static void give_up(struct journal_log *log) {
 	char name[JOURNAL_NAME_MAX + 1];
 	uint32_t i = journal_log_index(log, log->probe);
 
@@ -48,8 +46,7 @@ static void give_up(struct journal_log *log)
 
 /* Files that were begun since and never synced: nothing in them counts any more, and the
  * disk may be full of them. */
-static void delete_given_up(struct journal_log *log)
-{
+static void delete_given_up(struct journal_log *log) {
 	for (uint32_t i = log->files.count; i-- > 0;) {
 		char name[JOURNAL_NAME_MAX + 1];
 
@@ -65,8 +62,7 @@ static void delete_given_up(struct journal_log *log)
 }
 
 /* What was read at the start, and is not known to be on the disk, comes first. */
-static int add_unsynced(struct journal_log *log)
-{
+static int add_unsynced(struct journal_log *log) {
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		int handle;
 
@@ -84,15 +80,13 @@ static int add_unsynced(struct journal_log *log)
 }
 
 /* What was read is on the disk, and what was not synced before the fault counts no more. */
-static void leave_unsynced(struct journal_log *log)
-{
+static void leave_unsynced(struct journal_log *log) {
 	log->unsynced = false;
 	for (uint32_t i = 0; i < log->files.count; i++)
 		log->held[i].data = false;
 }
 
-static void begin_probe(struct journal_log *log, int64_t now_ns)
-{
+static void begin_probe(struct journal_log *log, int64_t now_ns) {
 	uint8_t head[JOURNAL_HEAD_SIZE];
 	uint32_t i;
 	int error;
@@ -124,8 +118,7 @@ static void begin_probe(struct journal_log *log, int64_t now_ns)
 	journal_job_begin(log, JOB_PROBE);
 }
 
-void journal_probe_turn(struct journal_log *log, int64_t now_ns)
-{
+void journal_probe_turn(struct journal_log *log, int64_t now_ns) {
 	int error;
 
 	if (log->retry_at == 0) {
@@ -157,8 +150,7 @@ void journal_probe_turn(struct journal_log *log, int64_t now_ns)
 	begin_probe(log, now_ns);
 }
 
-void journal_probe_ended(struct journal_log *log, const struct log_job *job, int64_t now_ns)
-{
+void journal_probe_ended(struct journal_log *log, const struct log_job *job, int64_t now_ns) {
 	const struct journal_file *file = journal_files_find(&log->files, log->probe);
 
 	if (job->error != 0 || file == NULL) {
@@ -188,8 +180,7 @@ void journal_probe_ended(struct journal_log *log, const struct log_job *job, int
 	journal_log_renew(log);
 }
 
-void journal_probe_check(struct journal_log *log, int64_t now_ns)
-{
+void journal_probe_check(struct journal_log *log, int64_t now_ns) {
 	char name[JOURNAL_NAME_MAX + 1];
 	uint32_t i = journal_log_index(log, log->current);
 	int lost = 0;

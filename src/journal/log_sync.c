@@ -17,8 +17,7 @@
 
 #include "journal/log_internal.h"
 
-bool journal_job_add(struct journal_log *log, int handle)
-{
+bool journal_job_add(struct journal_log *log, int handle) {
 	struct log_job *job = &log->job;
 
 	if (job->count == job->room) {
@@ -34,8 +33,7 @@ bool journal_job_add(struct journal_log *log, int handle)
 	return true;
 }
 
-static void do_job(struct journal_log *log)
-{
+static void do_job(struct journal_log *log) {
 	const struct journal_storage *storage = &log->storage;
 	struct log_job *job = &log->job;
 
@@ -46,8 +44,7 @@ static void do_job(struct journal_log *log)
 		job->error = storage->calls->sync_directory(storage->context);
 }
 
-static void *work(void *context)
-{
+static void *work(void *context) {
 	struct journal_log *log = context;
 	struct log_thread *thread = &log->thread;
 	uint64_t one = 1;
@@ -71,8 +68,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-static bool begin_thread(struct journal_log *log)
-{
+static bool begin_thread(struct journal_log *log) {
 	struct log_thread *thread = &log->thread;
 	sigset_t all, before;
 
@@ -88,8 +84,7 @@ static bool begin_thread(struct journal_log *log)
 	return thread->runs;
 }
 
-void journal_job_begin(struct journal_log *log, enum job_kind kind)
-{
+void journal_job_begin(struct journal_log *log, enum job_kind kind) {
 	struct log_thread *thread = &log->thread;
 	struct log_job *job = &log->job;
 
@@ -111,8 +106,7 @@ void journal_job_begin(struct journal_log *log, enum job_kind kind)
 	pthread_mutex_unlock(&thread->mutex);
 }
 
-bool journal_job_take(struct journal_log *log, struct log_job *ended)
-{
+bool journal_job_take(struct journal_log *log, struct log_job *ended) {
 	struct log_thread *thread = &log->thread;
 	uint64_t told;
 
@@ -134,8 +128,7 @@ bool journal_job_take(struct journal_log *log, struct log_job *ended)
 	return true;
 }
 
-void journal_job_close(struct journal_log *log)
-{
+void journal_job_close(struct journal_log *log) {
 	struct log_thread *thread = &log->thread;
 
 	if (thread->runs) {

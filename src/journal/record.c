@@ -10,8 +10,7 @@
 
 #include "journal/record_fields.h"
 
-const char *journal_type_word(unsigned type)
-{
+const char *journal_type_word(unsigned type) {
 	switch (type) {
 #define RECORD(symbol, number, word, what) case number: return word;
 #include "defs/records.def"
@@ -20,16 +19,14 @@ const char *journal_type_word(unsigned type)
 	}
 }
 
-const char *journal_verb_word(unsigned verb)
-{
+const char *journal_verb_word(unsigned verb) {
 	static const char *const words[] = { "unknown", "suspend", "hold", "resume", "forget",
-		"set" };
+		"limit" };
 
 	return words[verb < sizeof(words) / sizeof(words[0]) ? verb : 0];
 }
 
-const char *journal_on_word(unsigned what)
-{
+const char *journal_on_word(unsigned what) {
 	static const char *const words[] = { "unknown", "destination", "recipient", "class" };
 
 	return words[what < sizeof(words) / sizeof(words[0]) ? what : 0];
@@ -37,8 +34,7 @@ const char *journal_on_word(unsigned what)
 
 /* --- messages ------------------------------------------------------------------------- */
 
-static void write_envelope(struct writer *w, const struct journal_envelope *in)
-{
+static void write_envelope(struct writer *w, const struct journal_envelope *in) {
 	w64(w, in->key);
 	w64(w, in->replaces);
 	w_place(w, in->old);
@@ -60,8 +56,7 @@ static void write_envelope(struct writer *w, const struct journal_envelope *in)
 }
 
 size_t journal_envelope_write(uint8_t *out, size_t size, const struct journal_envelope *in,
-    const struct journal_group *groups)
-{
+    const struct journal_group *groups) {
 	struct writer w = write_to(out, size);
 
 	write_envelope(&w, in);
@@ -73,8 +68,7 @@ size_t journal_envelope_write(uint8_t *out, size_t size, const struct journal_en
 	return written(&w);
 }
 
-static bool next_group(struct reader *r, struct journal_group *out)
-{
+static bool next_group(struct reader *r, struct journal_group *out) {
 	bool there = r->at < r->end;
 
 	out->count = r32(r);
@@ -86,8 +80,7 @@ static bool next_group(struct reader *r, struct journal_group *out)
 
 /* What a later version may have put behind the list is ignored; a list that ends early is
  * spoiled.  The loop ends with the bytes, whatever the count says. */
-static bool list_is_whole(struct reader reader, uint32_t count)
-{
+static bool list_is_whole(struct reader reader, uint32_t count) {
 	struct journal_group group;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -97,8 +90,7 @@ static bool list_is_whole(struct reader reader, uint32_t count)
 }
 
 bool journal_envelope_read(const uint8_t *payload, size_t length,
-    struct journal_envelope *out, struct journal_groups *groups)
-{
+    struct journal_envelope *out, struct journal_groups *groups) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -123,8 +115,7 @@ bool journal_envelope_read(const uint8_t *payload, size_t length,
 	return !r.spoiled && list_is_whole(r, out->group_count);
 }
 
-bool journal_group_next(struct journal_groups *groups, struct journal_group *out)
-{
+bool journal_group_next(struct journal_groups *groups, struct journal_group *out) {
 	struct reader r = { .at = groups->at, .end = groups->end };
 
 	if (groups->left == 0 || !next_group(&r, out))
@@ -134,8 +125,7 @@ bool journal_group_next(struct journal_groups *groups, struct journal_group *out
 	return true;
 }
 
-size_t journal_start_write(uint8_t *out, size_t size, const struct journal_start *in)
-{
+size_t journal_start_write(uint8_t *out, size_t size, const struct journal_start *in) {
 	struct writer w = write_to(out, size);
 
 	w64(&w, in->key);
@@ -146,8 +136,7 @@ size_t journal_start_write(uint8_t *out, size_t size, const struct journal_start
 	return written(&w);
 }
 
-bool journal_start_read(const uint8_t *payload, size_t length, struct journal_start *out)
-{
+bool journal_start_read(const uint8_t *payload, size_t length, struct journal_start *out) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -158,8 +147,7 @@ bool journal_start_read(const uint8_t *payload, size_t length, struct journal_st
 	return !r.spoiled;
 }
 
-size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_delivery *in)
-{
+size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_delivery *in) {
 	struct writer w = write_to(out, size);
 
 	w64(&w, in->key);
@@ -173,8 +161,7 @@ size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_de
 }
 
 bool journal_delivery_read(const uint8_t *payload, size_t length,
-    struct journal_delivery *out)
-{
+    struct journal_delivery *out) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -187,8 +174,7 @@ bool journal_delivery_read(const uint8_t *payload, size_t length,
 	return !r.spoiled;
 }
 
-size_t journal_finish_write(uint8_t *out, size_t size, const struct journal_finish *in)
-{
+size_t journal_finish_write(uint8_t *out, size_t size, const struct journal_finish *in) {
 	struct writer w = write_to(out, size);
 
 	w64(&w, in->key);
@@ -199,8 +185,7 @@ size_t journal_finish_write(uint8_t *out, size_t size, const struct journal_fini
 	return written(&w);
 }
 
-bool journal_finish_read(const uint8_t *payload, size_t length, struct journal_finish *out)
-{
+bool journal_finish_read(const uint8_t *payload, size_t length, struct journal_finish *out) {
 	struct reader r = read_from(payload, length);
 
 	out->key = r64(&r);
@@ -213,8 +198,7 @@ bool journal_finish_read(const uint8_t *payload, size_t length, struct journal_f
 
 /* --- positions ---------------------------------------------------------------------------- */
 
-size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_positions *in)
-{
+size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_positions *in) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -236,8 +220,7 @@ size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_p
 	return written(&w);
 }
 
-static bool read_position(struct reader *r, struct journal_position *out)
-{
+static bool read_position(struct reader *r, struct journal_position *out) {
 	bool there = r->at < r->end;
 	struct journal_text name;
 
@@ -252,8 +235,7 @@ static bool read_position(struct reader *r, struct journal_position *out)
 }
 
 bool journal_positions_read(const uint8_t *payload, size_t length,
-    struct journal_positions *out)
-{
+    struct journal_positions *out) {
 	struct reader r = read_from(payload, length);
 
 	memset(out, 0, sizeof(*out));
@@ -282,8 +264,7 @@ bool journal_positions_read(const uint8_t *payload, size_t length,
 	X(success) X(failure) X(fail_cohorts) X(observe_line)
 
 size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_decision *in,
-    const struct journal_note *notes)
-{
+    const struct journal_note *notes) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -311,8 +292,7 @@ size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_de
 	return written(&w);
 }
 
-static bool next_note(struct reader *r, struct journal_note *out)
-{
+static bool next_note(struct reader *r, struct journal_note *out) {
 	bool there = r->at < r->end;
 
 	out->which = r8(r);
@@ -321,8 +301,7 @@ static bool next_note(struct reader *r, struct journal_note *out)
 	return there && !r->spoiled;
 }
 
-static bool notes_are_whole(struct reader reader, uint32_t count)
-{
+static bool notes_are_whole(struct reader reader, uint32_t count) {
 	struct journal_note note;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -332,8 +311,7 @@ static bool notes_are_whole(struct reader reader, uint32_t count)
 }
 
 bool journal_decision_read(const uint8_t *payload, size_t length,
-    struct journal_decision *out, struct journal_groups *notes)
-{
+    struct journal_decision *out, struct journal_groups *notes) {
 	struct reader r = read_from(payload, length);
 
 	out->when_ns = r_time(&r);
@@ -358,8 +336,7 @@ bool journal_decision_read(const uint8_t *payload, size_t length,
 	return !r.spoiled && notes_are_whole(r, out->text_count);
 }
 
-bool journal_note_next(struct journal_groups *notes, struct journal_note *out)
-{
+bool journal_note_next(struct journal_groups *notes, struct journal_note *out) {
 	struct reader r = { .at = notes->at, .end = notes->end };
 
 	if (notes->left == 0 || !next_note(&r, out))

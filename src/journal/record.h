@@ -114,7 +114,7 @@ struct journal_destination {
 
 struct journal_log_position {
 	int64_t when_ns;
-	uint64_t log;		/* which one (segment/feed_position.h); the rest as there */
+	uint64_t log;		/* which one (segment/file/feed_position.h); the rest as there */
 	uint64_t device, inode;
 	uint32_t epoch, rank;
 	uint64_t offset;
@@ -159,7 +159,7 @@ const char *journal_on_word(unsigned what);
 
 /* --- what was decided (decisions/) --------------------------------------------------- */
 
-/* segment/decisions.h tells the meaning of each.  Kinds, reasons and the like are words, as
+/* segment/decision/decisions.h tells the meaning of each.  Kinds, reasons and the like are words, as
  * their numbers are of one build. */
 struct journal_decision {
 	int64_t when_ns;

@@ -20,13 +20,11 @@ struct writer {
 	bool full;
 };
 
-static inline struct writer write_to(uint8_t *out, size_t size)
-{
+static inline struct writer write_to(uint8_t *out, size_t size) {
 	return (struct writer){ .start = out, .at = out, .end = out + size };
 }
 
-static inline uint8_t *take(struct writer *writer, size_t bytes)
-{
+static inline uint8_t *take(struct writer *writer, size_t bytes) {
 	uint8_t *at = writer->at;
 
 	if (writer->full || (size_t)(writer->end - at) < bytes) {
@@ -37,43 +35,37 @@ static inline uint8_t *take(struct writer *writer, size_t bytes)
 	return at;
 }
 
-static inline void w8(struct writer *writer, uint8_t value)
-{
+static inline void w8(struct writer *writer, uint8_t value) {
 	uint8_t *at = take(writer, 1);
 
 	if (at != NULL)
 		*at = value;
 }
 
-static inline void w32(struct writer *writer, uint32_t value)
-{
+static inline void w32(struct writer *writer, uint32_t value) {
 	uint8_t *at = take(writer, 4);
 
 	if (at != NULL)
 		put_u32(at, value);
 }
 
-static inline void w64(struct writer *writer, uint64_t value)
-{
+static inline void w64(struct writer *writer, uint64_t value) {
 	uint8_t *at = take(writer, 8);
 
 	if (at != NULL)
 		put_u64(at, value);
 }
 
-static inline void w_time(struct writer *writer, int64_t ns)
-{
+static inline void w_time(struct writer *writer, int64_t ns) {
 	w64(writer, (uint64_t)ns);
 }
 
-static inline void w_place(struct writer *writer, struct journal_place place)
-{
+static inline void w_place(struct writer *writer, struct journal_place place) {
 	w32(writer, place.file);
 	w32(writer, place.offset);
 }
 
-static inline void w_text(struct writer *writer, struct journal_text text)
-{
+static inline void w_text(struct writer *writer, struct journal_text text) {
 	uint8_t *at = take(writer, 2 + (size_t)text.length);
 
 	if (at == NULL)
@@ -83,8 +75,7 @@ static inline void w_text(struct writer *writer, struct journal_text text)
 		memcpy(at + 2, text.text, text.length);
 }
 
-static inline size_t written(const struct writer *writer)
-{
+static inline size_t written(const struct writer *writer) {
 	return writer->full ? 0 : (size_t)(writer->at - writer->start);
 }
 
@@ -95,13 +86,11 @@ struct reader {
 	bool spoiled;
 };
 
-static inline struct reader read_from(const uint8_t *payload, size_t length)
-{
+static inline struct reader read_from(const uint8_t *payload, size_t length) {
 	return (struct reader){ .at = payload, .end = payload + length };
 }
 
-static inline const uint8_t *give(struct reader *reader, size_t bytes)
-{
+static inline const uint8_t *give(struct reader *reader, size_t bytes) {
 	const uint8_t *at = reader->at;
 	size_t left = (size_t)(reader->end - at);
 
@@ -115,34 +104,29 @@ static inline const uint8_t *give(struct reader *reader, size_t bytes)
 	return at;
 }
 
-static inline uint8_t r8(struct reader *reader)
-{
+static inline uint8_t r8(struct reader *reader) {
 	const uint8_t *at = give(reader, 1);
 
 	return at != NULL ? *at : 0;
 }
 
-static inline uint32_t r32(struct reader *reader)
-{
+static inline uint32_t r32(struct reader *reader) {
 	const uint8_t *at = give(reader, 4);
 
 	return at != NULL ? get_u32(at) : 0;
 }
 
-static inline uint64_t r64(struct reader *reader)
-{
+static inline uint64_t r64(struct reader *reader) {
 	const uint8_t *at = give(reader, 8);
 
 	return at != NULL ? get_u64(at) : 0;
 }
 
-static inline int64_t r_time(struct reader *reader)
-{
+static inline int64_t r_time(struct reader *reader) {
 	return (int64_t)r64(reader);
 }
 
-static inline struct journal_place r_place(struct reader *reader)
-{
+static inline struct journal_place r_place(struct reader *reader) {
 	struct journal_place place;
 
 	place.file = r32(reader);
@@ -150,8 +134,7 @@ static inline struct journal_place r_place(struct reader *reader)
 	return place;
 }
 
-static inline struct journal_text r_text(struct reader *reader)
-{
+static inline struct journal_text r_text(struct reader *reader) {
 	const uint8_t *at = give(reader, 2);
 	struct journal_text text = { "", 0 };
 

@@ -9,8 +9,7 @@
 #include "journal/record_fields.h"
 
 size_t journal_destination_write(uint8_t *out, size_t size,
-    const struct journal_destination *in)
-{
+    const struct journal_destination *in) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -23,8 +22,7 @@ size_t journal_destination_write(uint8_t *out, size_t size,
 }
 
 bool journal_destination_read(const uint8_t *payload, size_t length,
-    struct journal_destination *out)
-{
+    struct journal_destination *out) {
 	struct reader r = read_from(payload, length);
 
 	out->when_ns = r_time(&r);
@@ -37,8 +35,7 @@ bool journal_destination_read(const uint8_t *payload, size_t length,
 }
 
 size_t journal_log_position_write(uint8_t *out, size_t size,
-    const struct journal_log_position *in)
-{
+    const struct journal_log_position *in) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -58,8 +55,7 @@ size_t journal_log_position_write(uint8_t *out, size_t size,
 }
 
 bool journal_log_position_read(const uint8_t *payload, size_t length,
-    struct journal_log_position *out)
-{
+    struct journal_log_position *out) {
 	struct reader r = read_from(payload, length);
 
 	out->when_ns = r_time(&r);
@@ -77,8 +73,7 @@ bool journal_log_position_read(const uint8_t *payload, size_t length,
 }
 
 size_t journal_held_recipient_write(uint8_t *out, size_t size,
-    const struct journal_held_recipient *in)
-{
+    const struct journal_held_recipient *in) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -94,8 +89,7 @@ size_t journal_held_recipient_write(uint8_t *out, size_t size,
 }
 
 bool journal_held_recipient_read(const uint8_t *payload, size_t length,
-    struct journal_held_recipient *out)
-{
+    struct journal_held_recipient *out) {
 	struct reader r = read_from(payload, length);
 
 	out->when_ns = r_time(&r);
@@ -109,8 +103,7 @@ bool journal_held_recipient_read(const uint8_t *payload, size_t length,
 	return !r.spoiled;
 }
 
-size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manual *in)
-{
+size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manual *in) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -126,8 +119,7 @@ size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manu
 	return written(&w);
 }
 
-bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_manual *out)
-{
+bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_manual *out) {
 	struct reader r = read_from(payload, length);
 
 	out->when_ns = r_time(&r);
@@ -143,8 +135,7 @@ bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_m
 	return !r.spoiled;
 }
 
-size_t journal_account_write(uint8_t *out, size_t size, const struct journal_account *in)
-{
+size_t journal_account_write(uint8_t *out, size_t size, const struct journal_account *in) {
 	struct writer w = write_to(out, size);
 
 	w_time(&w, in->when_ns);
@@ -169,8 +160,7 @@ size_t journal_account_write(uint8_t *out, size_t size, const struct journal_acc
 	return written(&w);
 }
 
-bool journal_account_read(const uint8_t *payload, size_t length, struct journal_account *out)
-{
+bool journal_account_read(const uint8_t *payload, size_t length, struct journal_account *out) {
 	struct reader r = read_from(payload, length);
 
 	out->when_ns = r_time(&r);
@@ -200,8 +190,7 @@ bool journal_account_read(const uint8_t *payload, size_t length, struct journal_
 }
 
 size_t journal_checkpoint_write(uint8_t *out, size_t size,
-    const struct journal_checkpoint *in)
-{
+    const struct journal_checkpoint *in) {
 	struct writer w = write_to(out, size);
 
 	w64(&w, in->number);
@@ -211,8 +200,7 @@ size_t journal_checkpoint_write(uint8_t *out, size_t size,
 }
 
 bool journal_checkpoint_read(const uint8_t *payload, size_t length,
-    struct journal_checkpoint *out)
-{
+    struct journal_checkpoint *out) {
 	struct reader r = read_from(payload, length);
 
 	out->number = r64(&r);

@@ -32,16 +32,14 @@ struct posix {
 	char path[];
 };
 
-static int open_directory(struct posix *posix)
-{
+static int open_directory(struct posix *posix) {
 	if (posix->directory < 0)
 		posix->directory = open(posix->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return posix->directory < 0 ? -errno : 0;
 }
 
 static int list(void *context, void (*each)(void *each_context, const char *name),
-    void *each_context)
-{
+    void *each_context) {
 	struct posix *posix = context;
 	int error = open_directory(posix);
 	struct dirent *entry;
@@ -68,8 +66,7 @@ static int list(void *context, void (*each)(void *each_context, const char *name
 	return -error;
 }
 
-static int open_file(void *context, const char *name, enum journal_access access)
-{
+static int open_file(void *context, const char *name, enum journal_access access) {
 	static const int flags[] = { [JOURNAL_READ] = O_RDONLY, [JOURNAL_WRITE] = O_RDWR,
 		[JOURNAL_CREATE] = O_RDWR | O_CREAT | O_EXCL };
 	struct posix *posix = context;
@@ -92,14 +89,12 @@ static int open_file(void *context, const char *name, enum journal_access access
 	return file;
 }
 
-static void close_file(void *context, int file)
-{
+static void close_file(void *context, int file) {
 	(void)context;
 	close(file);
 }
 
-static ssize_t read_file(void *context, int file, void *data, size_t length, uint64_t offset)
-{
+static ssize_t read_file(void *context, int file, void *data, size_t length, uint64_t offset) {
 	size_t done = 0;
 
 	(void)context;
@@ -119,8 +114,7 @@ static ssize_t read_file(void *context, int file, void *data, size_t length, uin
 }
 
 static int write_file(void *context, int file, const void *data, size_t length,
-    uint64_t offset)
-{
+    uint64_t offset) {
 	size_t done = 0;
 
 	(void)context;
@@ -137,14 +131,12 @@ static int write_file(void *context, int file, const void *data, size_t length,
 	return 0;
 }
 
-static int sync_file(void *context, int file)
-{
+static int sync_file(void *context, int file) {
 	(void)context;
 	return fdatasync(file) != 0 ? -errno : 0;
 }
 
-static int sync_directory(void *context)
-{
+static int sync_directory(void *context) {
 	struct posix *posix = context;
 
 	if (posix->directory < 0)
@@ -152,8 +144,7 @@ static int sync_directory(void *context)
 	return fsync(posix->directory) != 0 ? -errno : 0;
 }
 
-static int unlink_file(void *context, const char *name)
-{
+static int unlink_file(void *context, const char *name) {
 	struct posix *posix = context;
 	int error = open_directory(posix);
 
@@ -164,8 +155,7 @@ static int unlink_file(void *context, const char *name)
 	return unlinkat(posix->directory, name, 0) != 0 ? -errno : 0;
 }
 
-static int size_of(void *context, int file, uint64_t *size)
-{
+static int size_of(void *context, int file, uint64_t *size) {
 	struct stat status;
 
 	(void)context;
@@ -175,14 +165,12 @@ static int size_of(void *context, int file, uint64_t *size)
 	return 0;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
+static bool is_same(const struct stat *a, const struct stat *b) {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* Is what the path names the directory that is open? */
-static int check_directory(const struct posix *posix)
-{
+static int check_directory(const struct posix *posix) {
 	struct stat open_one, named;
 
 	if (posix->directory < 0 || fstat(posix->directory, &open_one) != 0 ||
@@ -191,8 +179,7 @@ static int check_directory(const struct posix *posix)
 	return is_same(&open_one, &named) ? 0 : -ENOENT;
 }
 
-static int check(void *context, int file, const char *name)
-{
+static int check(void *context, int file, const char *name) {
 	struct posix *posix = context;
 	struct stat open_one, named;
 	int error = check_directory(posix);
@@ -206,15 +193,13 @@ static int check(void *context, int file, const char *name)
 	return is_same(&open_one, &named) ? 0 : -ENOENT;
 }
 
-static void let_go(int *fd)
-{
+static void let_go(int *fd) {
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
 }
 
-static int lock(void *context)
-{
+static int lock(void *context) {
 	struct posix *posix = context;
 	int error;
 
@@ -250,16 +235,14 @@ static int lock(void *context)
 	return 0;
 }
 
-static void expect(void *context, int file, uint64_t offset, size_t length)
-{
+static void expect(void *context, int file, uint64_t offset, size_t length) {
 	(void)context;
 	(void)posix_fadvise(file, (off_t)offset, (off_t)length, POSIX_FADV_WILLNEED);
 }
 
 /* Pages that are dirty yet stay; one that could not be written is no longer dirty.  A page of
  * which a part is meant would stay, too. */
-static void doubt(void *context, int file, uint64_t offset)
-{
+static void doubt(void *context, int file, uint64_t offset) {
 	(void)context;
 	(void)posix_fadvise(file, (off_t)(offset - offset % PAGE_MOST), 0, POSIX_FADV_DONTNEED);
 }
@@ -281,8 +264,7 @@ static const struct journal_storage_calls posix_calls = {
 };
 
 struct journal_storage *journal_storage_posix(const char *path, bool read_only,
-    struct diag *diag)
-{
+    struct diag *diag) {
 	size_t length = strlen(path);
 	struct posix *posix = malloc(sizeof(*posix) + length + 1);
 	int error;
@@ -303,8 +285,7 @@ struct journal_storage *journal_storage_posix(const char *path, bool read_only,
 	return &posix->storage;
 }
 
-void journal_storage_close(struct journal_storage **storage)
-{
+void journal_storage_close(struct journal_storage **storage) {
 	struct posix *posix;
 
 	if (*storage == NULL)

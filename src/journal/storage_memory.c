@@ -25,23 +25,20 @@ struct memory {
 	struct storage_counts counts;
 };
 
-static struct memory_file *memory_find(struct memory *memory, const char *name)
-{
+static struct memory_file *memory_find(struct memory *memory, const char *name) {
 	for (size_t i = 0; i < memory->count; i++)
 		if (strcmp(memory->files[i].name, name) == 0)
 			return &memory->files[i];
 	return NULL;
 }
 
-static void memory_file_clear(struct memory_file *file)
-{
+static void memory_file_clear(struct memory_file *file) {
 	free(file->bytes);
 	memset(file, 0, sizeof(*file));
 }
 
 static int memory_list(void *context, void (*each)(void *each_context, const char *name),
-    void *each_context)
-{
+    void *each_context) {
 	const struct memory *memory = context;
 
 	for (size_t i = 0; i < memory->count; i++)
@@ -51,8 +48,7 @@ static int memory_list(void *context, void (*each)(void *each_context, const cha
 }
 
 /* A place that nobody uses, or a new one. */
-static struct memory_file *memory_file_new(struct memory *memory)
-{
+static struct memory_file *memory_file_new(struct memory *memory) {
 	struct memory_file *files;
 
 	for (size_t i = 0; i < memory->count; i++)
@@ -66,8 +62,7 @@ static struct memory_file *memory_file_new(struct memory *memory)
 	return &files[memory->count++];
 }
 
-static int memory_open(void *context, const char *name, enum journal_access access)
-{
+static int memory_open(void *context, const char *name, enum journal_access access) {
 	struct memory *memory = context;
 	struct memory_file *file = memory_find(memory, name);
 
@@ -87,16 +82,14 @@ static int memory_open(void *context, const char *name, enum journal_access acce
 	return (int)(file - memory->files);
 }
 
-static void memory_close(void *context, int number)
-{
+static void memory_close(void *context, int number) {
 	struct memory_file *file = &((struct memory *)context)->files[number];
 
 	if (--file->users == 0 && file->name[0] == '\0')
 		memory_file_clear(file);
 }
 
-static ssize_t memory_read(void *context, int number, void *data, size_t length, uint64_t offset)
-{
+static ssize_t memory_read(void *context, int number, void *data, size_t length, uint64_t offset) {
 	struct memory *memory = context;
 	const struct memory_file *file = &memory->files[number];
 	uint64_t left = offset < file->size ? file->size - offset : 0;
@@ -109,8 +102,7 @@ static ssize_t memory_read(void *context, int number, void *data, size_t length,
 	return (ssize_t)got;
 }
 
-static bool memory_file_reserve(struct memory_file *file, uint64_t size)
-{
+static bool memory_file_reserve(struct memory_file *file, uint64_t size) {
 	uint64_t room = file->room > 0 ? file->room : 4096;
 	uint8_t *bytes;
 
@@ -128,8 +120,7 @@ static bool memory_file_reserve(struct memory_file *file, uint64_t size)
 }
 
 static int memory_write(void *context, int number, const void *data, size_t length,
-    uint64_t offset)
-{
+    uint64_t offset) {
 	struct memory *memory = context;
 	struct memory_file *file = &memory->files[number];
 
@@ -143,21 +134,18 @@ static int memory_write(void *context, int number, const void *data, size_t leng
 	return 0;
 }
 
-static int memory_sync(void *context, int number)
-{
+static int memory_sync(void *context, int number) {
 	(void)number;
 	((struct memory *)context)->counts.syncs++;
 	return 0;
 }
 
-static int memory_sync_directory(void *context)
-{
+static int memory_sync_directory(void *context) {
 	((struct memory *)context)->counts.syncs++;
 	return 0;
 }
 
-static int memory_unlink(void *context, const char *name)
-{
+static int memory_unlink(void *context, const char *name) {
 	struct memory_file *file = memory_find(context, name);
 
 	if (file == NULL)
@@ -168,19 +156,16 @@ static int memory_unlink(void *context, const char *name)
 	return 0;
 }
 
-static int memory_size(void *context, int number, uint64_t *size)
-{
+static int memory_size(void *context, int number, uint64_t *size) {
 	*size = ((struct memory *)context)->files[number].size;
 	return 0;
 }
 
-static int memory_check(void *context, int number, const char *name)
-{
+static int memory_check(void *context, int number, const char *name) {
 	return strcmp(((struct memory *)context)->files[number].name, name) == 0 ? 0 : -ENOENT;
 }
 
-static int memory_lock(void *context)
-{
+static int memory_lock(void *context) {
 	(void)context;
 	return 0;
 }
@@ -199,8 +184,7 @@ static const struct journal_storage_calls memory_calls = {
 	.lock = memory_lock,
 };
 
-struct journal_storage *journal_storage_memory(void)
-{
+struct journal_storage *journal_storage_memory(void) {
 	struct memory *memory = calloc(1, sizeof(*memory));
 
 	if (memory == NULL)
@@ -210,13 +194,11 @@ struct journal_storage *journal_storage_memory(void)
 }
 
 void journal_storage_memory_count(const struct journal_storage *storage,
-    struct storage_counts *out)
-{
+    struct storage_counts *out) {
 	*out = ((const struct memory *)storage->context)->counts;
 }
 
-struct journal_storage *journal_storage_memory_copy(const struct journal_storage *storage)
-{
+struct journal_storage *journal_storage_memory_copy(const struct journal_storage *storage) {
 	const struct memory *from = storage->context;
 	struct journal_storage *copy = journal_storage_memory();
 	struct memory *to = copy == NULL ? NULL : copy->context;
@@ -239,8 +221,7 @@ struct journal_storage *journal_storage_memory_copy(const struct journal_storage
 	return copy;
 }
 
-void journal_storage_memory_close(struct journal_storage **storage)
-{
+void journal_storage_memory_close(struct journal_storage **storage) {
 	struct memory *memory = *storage == NULL ? NULL : (*storage)->context;
 
 	if (memory == NULL)

@@ -26,8 +26,7 @@
 
 /* --- bytes ------------------------------------------------------------------------ */
 
-void journal_walk_leave(struct walker *walker)
-{
+void journal_walk_leave(struct walker *walker) {
 	const struct journal_storage *storage = walker->files->storage;
 
 	if (walker->handle >= 0)
@@ -36,8 +35,7 @@ void journal_walk_leave(struct walker *walker)
 	walker->length = 0;
 }
 
-void journal_walk_enter(struct walker *walker, uint32_t number, uint32_t offset)
-{
+void journal_walk_enter(struct walker *walker, uint32_t number, uint32_t offset) {
 	if (walker->number != number)
 		journal_walk_leave(walker);
 	walker->number = number;
@@ -49,8 +47,7 @@ void journal_walk_enter(struct walker *walker, uint32_t number, uint32_t offset)
 
 /* How many bytes of the file from `offset` on are in the buffer, `need` of them if it has
  * so many below `limit`; or -errno. */
-static int64_t fill(struct walker *walker, uint32_t offset, uint32_t need, uint32_t limit)
-{
+static int64_t fill(struct walker *walker, uint32_t offset, uint32_t need, uint32_t limit) {
 	const struct journal_storage *storage = walker->files->storage;
 	char name[JOURNAL_NAME_MAX + 1];
 	uint32_t there = limit > offset ? limit - offset : 0;
@@ -88,22 +85,19 @@ static int64_t fill(struct walker *walker, uint32_t offset, uint32_t need, uint3
 	return got;
 }
 
-static const uint8_t *bytes_at(const struct walker *walker, uint32_t offset)
-{
+static const uint8_t *bytes_at(const struct walker *walker, uint32_t offset) {
 	return walker->buffer + (offset - walker->from);
 }
 
 /* --- frames ----------------------------------------------------------------------- */
 
-uint32_t journal_walk_limit(const struct journal_file *file)
-{
+uint32_t journal_walk_limit(const struct journal_file *file) {
 	return file->end < file->size ? file->end : file->size;
 }
 
 /* Reads the frame at `offset`, whatever its sequence; or -errno. */
 static int read_frame(struct walker *walker, const struct journal_file *file, uint32_t offset,
-    enum journal_frame_state *state)
-{
+    enum journal_frame_state *state) {
 	uint32_t limit = journal_walk_limit(file);
 	int64_t have = fill(walker, offset, JOURNAL_HEADER, limit);
 	const uint8_t *data;
@@ -124,15 +118,13 @@ static int read_frame(struct walker *walker, const struct journal_file *file, ui
 
 /* Can a record of that sequence stand at `at`, where `expected` was to come at `bad`?  A
  * file may begin with any sequence. */
-static bool fits(const struct walker *walker, uint64_t sequence, uint32_t bad, uint32_t at)
-{
+static bool fits(const struct walker *walker, uint64_t sequence, uint32_t bad, uint32_t at) {
 	return walker->expected == 0 || bad == 0 || (sequence >= walker->expected &&
 	    sequence - walker->expected <= (at - bad) / JOURNAL_HEADER + 1);
 }
 
 /* The next frame behind a bad spot, or the limit; -1 with walker->error: a fault. */
-static int64_t search(struct walker *walker, const struct journal_file *file, uint32_t bad)
-{
+static int64_t search(struct walker *walker, const struct journal_file *file, uint32_t bad) {
 	uint32_t limit = journal_walk_limit(file);
 
 	/* without a head there is no salt to believe anything by */
@@ -172,8 +164,7 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 
 /* Not what was copied here from another file, nor a record of the past or of the future:
  * within a file sequences have no gaps. */
-static bool can_stand(const struct walker *walker, const struct journal_file *file)
-{
+static bool can_stand(const struct walker *walker, const struct journal_file *file) {
 	if (walker->frame.sequence > JOURNAL_SEQUENCE_MOST)
 		return false;
 	if (walker->offset == 0)
@@ -183,8 +174,7 @@ static bool can_stand(const struct walker *walker, const struct journal_file *fi
 }
 
 /* One step within the file that the walker stands in. */
-enum walk_step journal_walk_step(struct walker *walker, const struct journal_file *file)
-{
+enum walk_step journal_walk_step(struct walker *walker, const struct journal_file *file) {
 	enum journal_frame_state state = JOURNAL_FRAME_NONE;
 	uint32_t limit = journal_walk_limit(file);
 	int64_t next;
@@ -223,8 +213,7 @@ enum walk_step journal_walk_step(struct walker *walker, const struct journal_fil
 }
 
 /* The first file that counts with that number or a higher one; NULL: there is none. */
-struct journal_file *journal_walk_file(struct journal_files *files, uint32_t number)
-{
+struct journal_file *journal_walk_file(struct journal_files *files, uint32_t number) {
 	struct journal_file *file;
 	uint32_t i = 0;
 
@@ -242,16 +231,14 @@ struct journal_file *journal_walk_file(struct journal_files *files, uint32_t num
 	return i < files->count ? &files->files[i] : NULL;
 }
 
-bool journal_walk_begin(struct walker *walker, struct journal_files *files)
-{
+bool journal_walk_begin(struct walker *walker, struct journal_files *files) {
 	*walker = (struct walker){ .files = files, .handle = -1, .chunk = CHUNK_LEAST,
 		.budget = NO_BUDGET };
 	walker->buffer = malloc(BUFFER);
 	return walker->buffer != NULL;
 }
 
-void journal_walk_finish(struct walker *walker)
-{
+void journal_walk_finish(struct walker *walker) {
 	if (walker->buffer == NULL)
 		return;
 	journal_walk_leave(walker);

@@ -34,8 +34,7 @@ void journal_walk_leave(struct walker *walker);
 /* One step within `file`, in which the walker stands. */
 enum walk_step journal_walk_step(struct walker *walker, const struct journal_file *file);
 /* Is the frame one that only a later version can read? */
-static inline bool journal_walk_is_later(const struct walker *walker)
-{
+static inline bool journal_walk_is_later(const struct walker *walker) {
 	return walker->frame.version > JOURNAL_VERSION ||
 	    journal_type_word(walker->frame.type) == NULL;
 }

@@ -7,7 +7,7 @@
  * ERRORS   Of the environment, and what is no segment of ours: diag.
  * THREADS  One, before any other uses the handle.
  */
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

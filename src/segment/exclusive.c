@@ -7,7 +7,7 @@
  *          and a role by that descriptor, to read, so that it can lock out no other role.
  *          What stands at the name when a supervisor starts, and is not root's, is set aside.
  */
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

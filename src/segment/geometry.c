@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "segment/shared.h"
+#include "segment/destination/shared.h"
 
 #define SLOTS_PER_SHARD_WANTED	16384
 #define SHARDS_MIN		8
@@ -41,7 +41,7 @@
 #define DECISIONS_MOST		8192
 #define DESTINATIONS_PER_SHARED	2	/* shared.h tells it */
 #define SHARED_LEAST		64
-/* Three for each that a cluster shares at most (engine/knowledge.h), so that no bucket is full. */
+/* Three for each that a cluster shares at most (engine/cluster/knowledge.h), so that no bucket is full. */
 #define SHARED_MOST		32768
 
 static uint64_t mix(uint64_t hash, uint64_t value) {

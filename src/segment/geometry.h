@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "segment/layout.h"
+#include "segment/file/layout.h"
 
 /* A hash over the declarations of layout.h (sizes and offsets): another value,
  * another layout. */

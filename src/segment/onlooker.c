@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 
 #define SEALS	(F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
 

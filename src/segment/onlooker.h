@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/diag.h"
-#include "segment/layout.h"
+#include "segment/file/layout.h"
 
 struct segment;
 

@@ -11,8 +11,8 @@
  *          and write to it.
  * THREADS  One, in a process of its own before any role; the supervisor holds PATH.lock.
  */
-#include "segment/accounts.h"
-#include "segment/internal.h"
+#include "segment/account/accounts.h"
+#include "segment/file/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,15 +28,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "policy/share.h"
-#include "segment/decisions.h"
-#include "segment/destinations.h"
-#include "segment/feed_position.h"
+#include "policy/window/share.h"
+#include "segment/decision/decisions.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/feed_position.h"
 #include "segment/geometry.h"
-#include "segment/grants.h"
-#include "segment/recipients.h"
-#include "segment/sessions.h"
-#include "segment/shared.h"
+#include "segment/queue/grants.h"
+#include "segment/destination/recipients.h"
+#include "segment/session/sessions.h"
+#include "segment/destination/shared.h"
 
 #define STATE_MODE 0640
 #define DECIDED_PLAUSIBLE	(UINT64_C(1) << 48)	/* a million a second, for years */

@@ -6,7 +6,7 @@
  *          The one before it stays for roles that are just about to map it.
  * THREADS  The keeper alone.
  */
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/destinations.h"
-#include "segment/recipients.h"
-#include "segment/sessions.h"
-#include "segment/shared.h"
+#include "segment/destination/destinations.h"
+#include "segment/destination/recipients.h"
+#include "segment/session/sessions.h"
+#include "segment/destination/shared.h"
 
 /* Numbers that were not published are passed over. */
 #define GENERATIONS_SWEPT 512

@@ -7,7 +7,7 @@
  * ERRORS   A file that is none, or is cut while it is read: diag, and nothing is mapped.
  * THREADS  Any.
  */
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

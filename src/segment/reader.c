@@ -10,11 +10,11 @@
  *          program takes: the daemon cuts none, a role that was taken over can.
  * THREADS  One thread a reader.
  */
-#include "segment/account_health.h"
-#include "segment/accounts.h"
+#include "segment/account/account_health.h"
+#include "segment/account/accounts.h"
 #include "segment/reader_internal.h"
 
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -28,7 +28,7 @@
 #include "base/clock.h"
 #include "base/plain_file.h"
 #include "base/text.h"
-#include "segment/flights.h"
+#include "segment/destination/flights.h"
 #include "segment/geometry.h"
 
 #define READER_STALE_NS	(10 * NS_PER_SECOND)

@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "config/generation.h"
-#include "segment/decisions.h"
-#include "segment/destinations.h"
-#include "segment/feed_position.h"
-#include "segment/lane_uses.h"
-#include "segment/layout.h"
-#include "segment/recipients.h"
+#include "config/generation/generation.h"
+#include "segment/decision/decisions.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/feed_position.h"
+#include "segment/hints/lane_uses.h"
+#include "segment/file/layout.h"
+#include "segment/destination/recipients.h"
 
 struct reader;
 
@@ -171,7 +171,7 @@ void reader_decisions_follow(const struct reader *reader, enum decided_ring ring
     struct decisions_cursor *cursor, int64_t now_ns,
     void (*each)(void *context, const struct decided *), void *context, uint64_t *lost);
 
-/* Follows a ring (segment/decisions.h); now_ns by base/clock.h. */
+/* Follows a ring (segment/decision/decisions.h); now_ns by base/clock.h. */
 bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
     struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, uint64_t *lost);
 
@@ -180,7 +180,7 @@ bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
 const char *reader_node_name(const struct reader *reader, unsigned node,
     char out[SHARED_NODE_NAME_MAX + 1]);
 
-/* Accounts (segment/accounts.h, whose layout this is): calls `each` for every login that is
+/* Accounts (segment/account/accounts.h, whose layout this is): calls `each` for every login that is
  * known; returns how many were torn. */
 unsigned reader_accounts(const struct reader *reader,
     void (*each)(void *context, const struct account *account), void *context);

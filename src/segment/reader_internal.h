@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "segment/reader.h"
 
 #define RELAXED(field)	atomic_load_explicit(&(field), memory_order_relaxed)

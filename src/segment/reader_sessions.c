@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "segment/name.h"
+#include "segment/file/name.h"
 
 #define READER_TRIES	100
 

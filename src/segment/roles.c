@@ -5,7 +5,7 @@
  * THREADS  Each role writes its own; a death is noted by its successor or by the keeper,
  *          whichever is first.
  */
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 
 #include <stdint.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "segment/onlooker.h"
-#include "segment/stir.h"
+#include "segment/file/stir.h"
 
 #define GAPS_APART_NS	(2 * NS_PER_SECOND)
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 
 #define WALL_STEP_S	2	/* the clocks are read one after the other */
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 #include "view/classes.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
@@ -108,8 +108,8 @@ static void class_rows(void *context, struct writer *writer) {
 static void write_classes(struct writer *writer, struct shown *shown) {
 	static const struct column columns[] = {
 		{ "class", COLUMN_TEXT },
-		{ "sessions", COLUMN_NUMBER },
-		{ "inbound", COLUMN_NUMBER },
+		{ "hold_at", COLUMN_NUMBER },
+		{ "refuse_at", COLUMN_NUMBER },
 		{ "open", COLUMN_NUMBER },
 		{ "lease", COLUMN_TEXT },
 		{ "share", COLUMN_NUMBER },
@@ -265,7 +265,7 @@ static void write_lease(struct writer *writer, const struct shown *shown) {
 		{ "lease", COLUMN_SECONDS },
 		{ "renewed", COLUMN_SECONDS },
 		{ "leased_for", COLUMN_SECONDS },
-		{ "without", COLUMN_TEXT },
+		{ "when_unreachable", COLUMN_TEXT },
 		{ "alone", COLUMN_TRUTH },
 		{ "overhang", COLUMN_NUMBER },
 		{ "epoch", COLUMN_TEXT },

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/text.h"
-#include "policy/decision.h"
+#include "policy/limit/decision.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 

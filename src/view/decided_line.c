@@ -13,8 +13,8 @@
 
 #define QUOTED_MAX	340	/* a name, escaped */
 
-/* In the order of enum by_hand_verb of engine/windows.h. */
-static const char *const hand_words[] = { "suspend", "hold", "resume", "forget", "set" };
+/* In the order of enum by_hand_verb of engine/destination/windows.h. */
+static const char *const hand_words[] = { "suspend", "hold", "resume", "forget", "limit" };
 
 static const char *hand_word(const struct decided *decided) {
 	unsigned verb = decided->by - 1u;

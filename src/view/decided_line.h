@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A decision (segment/decisions.h) on one line: for people, whom it is about and what was
+ * A decision (segment/decision/decisions.h) on one line: for people, whom it is about and what was
  * decided why, in printable ASCII; for programs, columns that are the same for all kinds,
  * with what a kind does not have unknown.  Any thread.
  */
 #ifndef VIEW_DECIDED_LINE_H
 #define VIEW_DECIDED_LINE_H
 
-#include "segment/decisions.h"
+#include "segment/decision/decisions.h"
 #include "view/decided.h"
 #include "view/writer.h"
 

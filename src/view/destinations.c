@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/text.h"
-#include "policy/window.h"
-#include "segment/decisions.h"
+#include "policy/window/window.h"
+#include "segment/decision/decisions.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define RELAYS_TEXT_MAX	(DESTINATION_RELAYS * (ADDRESS_TEXT_MAX + 1))

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/cluster_told.h"
-#include "segment/timings.h"
+#include "segment/cluster/cluster_told.h"
+#include "segment/file/timings.h"
 #include "view/health.h"
 #include "view/metrics_internal.h"
 #include "view/status.h"

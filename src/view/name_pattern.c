@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "segment/layout.h"
+#include "segment/file/layout.h"
 
 static bool ends_with(const char *name, const struct mask *mask) {
 	size_t length = strlen(name);

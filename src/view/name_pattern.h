@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "config/generation.h"
+#include "config/generation/generation.h"
 
 /* "provider:google" and "u@d.example" are no masks, but names all the same.  False: it is
  * neither, and *why says so.  `text' must outlive *pattern. */

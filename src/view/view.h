@@ -11,7 +11,7 @@
 #include <limits.h>
 
 #include "base/diag.h"
-#include "config/generation.h"
+#include "config/generation/generation.h"
 #include "segment/reader.h"
 #include "view/writer.h"
 

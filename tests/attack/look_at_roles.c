@@ -28,8 +28,7 @@
 #define TURNS	50	/* rounds between two looks at standard input */
 
 /* The number that was given to a process last. */
-static pid_t last_pid(int fd)
-{
+static pid_t last_pid(int fd) {
 	char text[128];
 	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
 	const char *blank;
@@ -41,23 +40,20 @@ static pid_t last_pid(int fd)
 	return blank == NULL ? 0 : (pid_t)strtol(blank, NULL, 10);
 }
 
-static void seen(pid_t pid, const char *how)
-{
+static void seen(pid_t pid, const char *how) {
 	printf("%s %ld\n", how, (long)pid);
 	fflush(stdout);
 }
 
 /* No address is there: EFAULT is what who may read gets. */
-static bool can_read(pid_t pid)
-{
+static bool can_read(pid_t pid) {
 	char byte;
 	struct iovec here = { &byte, 1 }, there = { (void *)(uintptr_t)1, 1 };
 
 	return process_vm_readv(pid, &here, 1, &there, 1, 0) >= 0 || errno == EFAULT;
 }
 
-static bool can_open(pid_t pid)
-{
+static bool can_open(pid_t pid) {
 	char path[64], byte;
 	bool there;
 	int fd;
@@ -71,8 +67,7 @@ static bool can_open(pid_t pid)
 	return there;
 }
 
-static bool can_trace(pid_t pid)
-{
+static bool can_trace(pid_t pid) {
 	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0)
 		return false;
 	(void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
@@ -82,8 +77,7 @@ static bool can_trace(pid_t pid)
 }
 
 /* True: it is this user's. */
-static bool look(pid_t pid)
-{
+static bool look(pid_t pid) {
 	if (pid <= 0 || pid == getpid() || pid == getppid() ||
 	    (kill(pid, 0) != 0 && errno != EPERM))
 		return false;
@@ -96,8 +90,7 @@ static bool look(pid_t pid)
 	return kill(pid, 0) == 0;
 }
 
-int main(void)
-{
+int main(void) {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	uint64_t looks = 0;

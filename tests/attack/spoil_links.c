@@ -30,9 +30,9 @@
 
 #include "taken_links.h"
 #include "base/clock.h"
-#include "role/keeper_orders.h"
-#include "wire/mta_order.h"
-#include "wire/queue_order.h"
+#include "role/run/keeper_orders.h"
+#include "wire/link/mta_order.h"
+#include "wire/queue/queue_order.h"
 
 #define MESSAGE_MAX	70000
 #define FLOOD		400
@@ -46,38 +46,33 @@ static const char *const way_words[WAYS] = { "bytes", "sizes", "fields", "mutate
 static uint64_t state, counts[WAYS], taken;
 static char message[MESSAGE_MAX];
 
-static uint64_t random_word(void)
-{
+static uint64_t random_word(void) {
 	state ^= state << 13;
 	state ^= state >> 7;
 	state ^= state << 17;
 	return state;
 }
 
-static unsigned below(unsigned limit)
-{
+static unsigned below(unsigned limit) {
 	return (unsigned)(random_word() >> 16) % limit;
 }
 
 /* --- messages: how long it is, in `message` ------------------------------------------- */
 
-static size_t random_bytes(size_t length)
-{
+static size_t random_bytes(size_t length) {
 	for (size_t i = 0; i < length; i++)
 		message[i] = (char)random_word();
 	return length;
 }
 
-static uint64_t some_number(void)
-{
+static uint64_t some_number(void) {
 	static const uint64_t edges[] = { 0, 1, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX };
 
 	return below(3) == 0 ? edges[below(6)] : below(2) == 0 ? random_word() : below(64);
 }
 
 /* Printable, with all that a shell or a log would make something of. */
-static void some_text(char *out, size_t size)
-{
+static void some_text(char *out, size_t size) {
 	static const char hostile[] = "\"';|&$(`)<>\\ =%-/touch /run/t/owned";
 	size_t length = below((unsigned)size);
 
@@ -87,8 +82,7 @@ static void some_text(char *out, size_t size)
 	memset(out + length, 0, size - length);
 }
 
-static size_t report_message(void)
-{
+static size_t report_message(void) {
 	struct keeper_report report;
 	bool observed = below(2) == 0;
 
@@ -111,8 +105,7 @@ static size_t report_message(void)
 	return sizeof(report);
 }
 
-static size_t keeper_message(void)
-{
+static size_t keeper_message(void) {
 	static const char *const frames[] = { "15\ncommand=reload\n",
 		"23\ncommand=gate\ngate=shut\n", "23\ncommand=gate\ngate=open\n",
 		"13\ncommand=stop\n" };
@@ -120,8 +113,7 @@ static size_t keeper_message(void)
 	return (size_t)snprintf(message, sizeof(message), "%s", frames[below(4)]);
 }
 
-static size_t mta_message(void)
-{
+static size_t mta_message(void) {
 	struct mta_order order = { .verb = (enum mta_verb)below(MTA_VERB_COUNT),
 		.mta = below(4), .generation = below(4) == 0 ? some_number() : below(32) };
 
@@ -130,8 +122,7 @@ static size_t mta_message(void)
 }
 
 /* Files of tests/mta/test_attack_links.py are among them. */
-static size_t queue_message(void)
-{
+static size_t queue_message(void) {
 	struct queue_order order = { .verb = below(2) == 0 ? QUEUE_ORDER_OPEN : QUEUE_ORDER_RUN,
 		.directory = below(8) == 0 ? (uint32_t)some_number() : 0,
 		.ticket = (uint32_t)some_number(), .brief = below(2) == 0,
@@ -147,8 +138,7 @@ static size_t queue_message(void)
 	return queue_order_write(&order, message);
 }
 
-static size_t lifeline_message(void)
-{
+static size_t lifeline_message(void) {
 	uint32_t word = (uint32_t)some_number();
 
 	memcpy(message, &word, sizeof(word));
@@ -156,8 +146,7 @@ static size_t lifeline_message(void)
 }
 
 /* One that makes sense, of any values. */
-static size_t sound_message(const struct link *link)
-{
+static size_t sound_message(const struct link *link) {
 	switch (link->kind) {
 	case LINK_KEEPER:
 		return keeper_message();
@@ -173,8 +162,7 @@ static size_t sound_message(const struct link *link)
 	return lifeline_message();
 }
 
-static size_t any_message(const struct link *link, enum way way)
-{
+static size_t any_message(const struct link *link, enum way way) {
 	size_t length;
 
 	if (way == WAY_BYTES)
@@ -190,8 +178,7 @@ static size_t any_message(const struct link *link, enum way way)
 /* --- descriptors ------------------------------------------------------------------------ */
 
 /* A TCP socket that cannot send what it has, and is to wait for that when it is closed. */
-static int lingering(int seconds)
-{
+static int lingering(int seconds) {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	const struct linger linger = { 1, seconds };
 	socklen_t size = sizeof(at);
@@ -216,8 +203,7 @@ static int lingering(int seconds)
 	return fd;
 }
 
-static int some_descriptor(const struct link *link)
-{
+static int some_descriptor(const struct link *link) {
 	switch (below(5)) {
 	case 0:
 		return lingering(LINGER_S);
@@ -232,8 +218,7 @@ static int some_descriptor(const struct link *link)
 	}
 }
 
-static bool send_with(const struct link *link, size_t length, const int *fds, unsigned count)
-{
+static bool send_with(const struct link *link, size_t length, const int *fds, unsigned count) {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(ATTACHED_MAX * sizeof(int))];
@@ -249,8 +234,7 @@ static bool send_with(const struct link *link, size_t length, const int *fds, un
 }
 
 /* The last one must not linger here. */
-static void close_ours(int fd, bool sent)
-{
+static void close_ours(int fd, bool sent) {
 	static const struct linger at_once = { 1, 0 };
 
 	if (!sent)
@@ -258,8 +242,7 @@ static void close_ours(int fd, bool sent)
 	close(fd);
 }
 
-static bool attach(const struct link *link, size_t length)
-{
+static bool attach(const struct link *link, size_t length) {
 	unsigned count = below(8) == 0 ? ATTACHED_MAX : 1 + below(3);
 	int fds[ATTACHED_MAX], error;
 	bool sent;
@@ -278,8 +261,7 @@ static bool attach(const struct link *link, size_t length)
 /* --- the attack ---------------------------------------------------------------------------- */
 
 /* What the supervisor says; a file that comes along is looked at. */
-static void read_answers(const struct link *link)
-{
+static void read_answers(const struct link *link) {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
@@ -308,16 +290,14 @@ static void read_answers(const struct link *link)
 	}
 }
 
-static void rest(void)
-{
+static void rest(void) {
 	const struct timespec pause = { .tv_nsec = 500000 };
 
 	(void)nanosleep(&pause, NULL);
 }
 
 /* False: the link has ended. */
-static bool say(const struct link *link, enum way way)
-{
+static bool say(const struct link *link, enum way way) {
 	size_t length = any_message(link, way == WAY_FLOOD ? WAY_FIELDS : way);
 	bool sent = way == WAY_ATTACHED ? attach(link, length) :
 	    link->kind == LINK_LIFELINE ? write(link->fd, message, length) >= 0 :
@@ -328,8 +308,7 @@ static bool say(const struct link *link, enum way way)
 }
 
 /* Some messages of one sort over one link.  False: it has ended. */
-static bool attack(const struct link *link)
-{
+static bool attack(const struct link *link) {
 	/* nonsense ends a link at once: most of it makes sense */
 	static const enum way ways[] = { WAY_FIELDS, WAY_FIELDS, WAY_FIELDS, WAY_FLOOD, WAY_FLOOD,
 		WAY_ATTACHED, WAY_MUTATED, WAY_BYTES, WAY_SIZES, WAY_CLOSED };
@@ -351,8 +330,7 @@ static bool attack(const struct link *link)
 	return lives;
 }
 
-static int at_random(pid_t supervisor, const char *title, long seconds)
-{
+static int at_random(pid_t supervisor, const char *title, long seconds) {
 	int64_t end_ns = clock_now_ns() + seconds * NS_PER_SECOND;
 
 	while (clock_now_ns() < end_ns) {
@@ -376,8 +354,7 @@ static int at_random(pid_t supervisor, const char *title, long seconds)
 }
 
 /* One message over each of its links. */
-static int once(pid_t supervisor, const char *title, int linger_s)
-{
+static int once(pid_t supervisor, const char *title, int linger_s) {
 	pid_t pid = find_role(supervisor, title);
 	struct link links[LINKS_MAX];
 	unsigned count = pid == 0 ? 0 : take_links(supervisor, pid, title, links);
@@ -401,8 +378,7 @@ static int once(pid_t supervisor, const char *title, int linger_s)
 	return 0;
 }
 
-static const struct link *link_of(const struct link *links, unsigned count, enum link_kind kind)
-{
+static const struct link *link_of(const struct link *links, unsigned count, enum link_kind kind) {
 	for (unsigned i = 0; i < count; i++)
 		if (links[i].kind == kind)
 			return &links[i];
@@ -411,8 +387,7 @@ static const struct link *link_of(const struct link *links, unsigned count, enum
 }
 
 /* It says that it has published what it is ordered to, and that it lives: all is as it should. */
-static int order_reloads(pid_t supervisor, const char *title, long seconds)
-{
+static int order_reloads(pid_t supervisor, const char *title, long seconds) {
 	static const char reload[] = "15\ncommand=reload\n";
 	int64_t now_ns = clock_now_ns(), end_ns = now_ns + seconds * NS_PER_SECOND;
 	pid_t pid = find_role(supervisor, title);
@@ -446,8 +421,7 @@ static int order_reloads(pid_t supervisor, const char *title, long seconds)
 	return kill(pid, SIGKILL);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	pid_t supervisor = argc > 1 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
 	long seconds;
 

@@ -22,11 +22,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/generation.h"
-#include "segment/internal.h"
+#include "config/generation/generation.h"
+#include "segment/file/internal.h"
 
-static int spoil_locks(const char *path)
-{
+static int spoil_locks(const char *path) {
 	struct segment *segment;
 	struct diag diag;
 	int fd = segment_open_file(path, geteuid(), &diag);
@@ -44,16 +43,14 @@ static int spoil_locks(const char *path)
 	return 0;
 }
 
-static int cut(const char *path)
-{
+static int cut(const char *path) {
 	if (truncate(path, 4096) == 0)
 		return 0;
 	perror(path);
 	return 1;
 }
 
-static int switch_off_sandbox(const char *path, const char *number)
-{
+static int switch_off_sandbox(const char *path, const char *number) {
 	const uint8_t off = SANDBOX_OFF;
 	char file[4096];
 	int fd;
@@ -66,8 +63,7 @@ static int switch_off_sandbox(const char *path, const char *number)
 	return 1;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
+static uint64_t next_random(uint64_t *state) {
 	*state ^= *state << 13;
 	*state ^= *state >> 7;
 	*state ^= *state << 17;
@@ -76,8 +72,7 @@ static uint64_t next_random(uint64_t *state)
 
 /* Most of the file was never used: rather a word that is. */
 static uint64_t used_word(const uint64_t *words, uint64_t first, uint64_t count,
-    uint64_t *state)
-{
+    uint64_t *state) {
 	uint64_t at = first + next_random(state) % (count - first);
 
 	for (unsigned i = 0; i < 64 && words[at] == 0; i++)
@@ -88,8 +83,7 @@ static uint64_t used_word(const uint64_t *words, uint64_t first, uint64_t count,
 
 /* One word in a hundred microseconds or so; half of them in the header and what follows it.
  * Sizes and places only now and then: nobody could begin with the segment any more. */
-static int spoil_words(const char *path, long seconds, uint64_t seed)
-{
+static int spoil_words(const char *path, long seconds, uint64_t seed) {
 	int64_t end_ns = clock_now_ns() + seconds * NS_PER_SECOND;
 	const struct timespec pause = { .tv_nsec = 100000 };
 	uint64_t state = seed | 1, count = 0;
@@ -127,8 +121,7 @@ static int spoil_words(const char *path, long seconds, uint64_t seed)
 	return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	if (argc == 3 && strcmp(argv[2], "locks") == 0)
 		return spoil_locks(argv[1]);
 	if (argc == 3 && strcmp(argv[2], "cut") == 0)

@@ -14,8 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void read_line(char *out, size_t size, const char *path)
-{
+static void read_line(char *out, size_t size, const char *path) {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t length;
 
@@ -26,8 +25,7 @@ static void read_line(char *out, size_t size, const char *path)
 	out[strcspn(out, "\n")] = '\0';
 }
 
-pid_t find_role(pid_t supervisor, const char *title)
-{
+pid_t find_role(pid_t supervisor, const char *title) {
 	char children[4096], name[64], path[64], *word, *rest;
 
 	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)supervisor,
@@ -45,8 +43,7 @@ pid_t find_role(pid_t supervisor, const char *title)
 	return 0;
 }
 
-void name_of(char *out, size_t size, long pid, const char *number)
-{
+void name_of(char *out, size_t size, long pid, const char *number) {
 	char path[64];
 	ssize_t length;
 
@@ -55,8 +52,7 @@ void name_of(char *out, size_t size, long pid, const char *number)
 	out[length > 0 ? length : 0] = '\0';
 }
 
-static bool has_pipe(long pid, const char *wanted)
-{
+static bool has_pipe(long pid, const char *wanted) {
 	char path[64], name[PATH_MAX];
 	struct dirent *entry;
 	bool found = false;
@@ -73,16 +69,14 @@ static bool has_pipe(long pid, const char *wanted)
 	return found;
 }
 
-static int option_of(int fd, int option)
-{
+static int option_of(int fd, int option) {
 	int value = -1;
 	socklen_t size = sizeof(value);
 
 	return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-static bool is_link(int fd, const char *name, pid_t supervisor)
-{
+static bool is_link(int fd, const char *name, pid_t supervisor) {
 	struct ucred peer = { 0 };
 	socklen_t size = sizeof(peer);
 
@@ -94,8 +88,7 @@ static bool is_link(int fd, const char *name, pid_t supervisor)
 	    peer.pid == supervisor;
 }
 
-static enum link_kind kind_of(int fd, const char *name, const char *title)
-{
+static enum link_kind kind_of(int fd, const char *name, const char *title) {
 	if (strncmp(name, "pipe:", 5) == 0)
 		return LINK_LIFELINE;
 	if (option_of(fd, SO_TYPE) == SOCK_STREAM)
@@ -104,8 +97,7 @@ static enum link_kind kind_of(int fd, const char *name, const char *title)
 }
 
 /* The keeper has two of datagrams: that for orders was made first. */
-static void tell_apart(struct link *links, unsigned count, const char *title)
-{
+static void tell_apart(struct link *links, unsigned count, const char *title) {
 	struct link *first = NULL;
 
 	if (strstr(title, "keeper") == NULL)
@@ -118,8 +110,7 @@ static void tell_apart(struct link *links, unsigned count, const char *title)
 }
 
 unsigned take_links(pid_t supervisor, pid_t pid, const char *title,
-    struct link links[LINKS_MAX])
-{
+    struct link links[LINKS_MAX]) {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	char path[64], name[PATH_MAX];
 	struct dirent *entry;

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 
 #define RUNS		15
 #define QUESTIONS	65536
@@ -31,8 +31,7 @@ static uint64_t state = 20260821;
 /* 0, but the compiler does not know: makes a question wait for the last answer. */
 static volatile uint32_t no_bits_source;
 
-static uint32_t below(uint32_t limit)
-{
+static uint32_t below(uint32_t limit) {
 	uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -40,16 +39,14 @@ static uint32_t below(uint32_t limit)
 	return (uint32_t)((z ^ z >> 31) % limit);
 }
 
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void *need(void *memory)
-{
+static void *need(void *memory) {
 	if (memory == NULL || memory == MAP_FAILED) {
 		perror("bench_class");
 		exit(1);
@@ -57,8 +54,7 @@ static void *need(void *memory)
 	return memory;
 }
 
-static const char *top(void)
-{
+static const char *top(void) {
 	static const char *const tops[] = {
 		"com", "com", "com", "net", "org", "de", "fr", "co.uk", "example"
 	};
@@ -67,13 +63,11 @@ static const char *top(void)
 }
 
 /* A domain that `who` marks as known ("d") or strange ("s"). */
-static int write_domain(char *out, size_t room, const char *who)
-{
+static int write_domain(char *out, size_t room, const char *who) {
 	return snprintf(out, room, "%s%x-mail.%s", who, below(1u << 30), top());
 }
 
-static void make_rule(uint32_t i, char text[TEXT_MAX])
-{
+static void make_rule(uint32_t i, char text[TEXT_MAX]) {
 	char domain[TEXT_MAX / 2];
 
 	write_domain(domain, sizeof domain, "d");
@@ -100,8 +94,7 @@ static void make_rule(uint32_t i, char text[TEXT_MAX])
 	}
 }
 
-static void ask(struct question *q, const struct class_rule *rules, uint32_t count, uint32_t i)
-{
+static void ask(struct question *q, const struct class_rule *rules, uint32_t count, uint32_t i) {
 	char domain[TEXT_MAX / 2];
 	const struct mask *mask = &rules[below(count)].mask;
 
@@ -131,21 +124,18 @@ static void ask(struct question *q, const struct class_rule *rules, uint32_t cou
 		}
 }
 
-static int compare(const void *a, const void *b)
-{
+static int compare(const void *a, const void *b) {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static double median(double *values, int count)
-{
+static double median(double *values, int count) {
 	qsort(values, (size_t)count, sizeof *values, compare);
 	return values[count / 2];
 }
 
-static void *build(const struct class_rule *rules, uint32_t count, double *build_ms)
-{
+static void *build(const struct class_rule *rules, uint32_t count, double *build_ms) {
 	size_t most, scratch_bytes, bytes;
 	void *block, *scratch, *mapped;
 	FILE *file = tmpfile();
@@ -168,8 +158,7 @@ static void *build(const struct class_rule *rules, uint32_t count, double *build
 	return mapped;
 }
 
-static void run(uint32_t count)
-{
+static void run(uint32_t count) {
 	struct class_rule *rules = need(calloc(count, sizeof *rules));
 	char (*texts)[TEXT_MAX] = need(calloc(count, sizeof *texts));
 	struct question *questions = need(calloc(QUESTIONS, sizeof *questions));
@@ -211,8 +200,7 @@ static void run(uint32_t count)
 	free(questions);
 }
 
-int main(void)
-{
+int main(void) {
 	run(10);
 	run(1000);
 	run(100000);

@@ -20,9 +20,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/states.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/destination/states.h"
 #include "tests/unit/site.h"
 
 #define ROUNDS	7
@@ -190,7 +190,7 @@ static void bench(uint32_t count) {
 	uint32_t random = 7;
 
 	site_open_sized(&site, 64, count + count / 20, "classes = ( { name = \"all\"; "
-	    "match = [ \"*\" ]; sessions = 9; } );");
+	    "match = [ \"*\" ]; hold_at = 9; } );");
 	site_enlarge_pages(&site);
 	for (uint32_t i = 0; i < count; i++)
 		note(i, true, clock_now_ns());

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define ROUNDS		5
@@ -102,7 +102,7 @@ static void bench(uint32_t count) {
 	if (present == NULL)
 		exit(1);
 	site_open(&site, count + 1000, "classes = ( { name = \"all\"; "
-	    "match = [ \"*\" ]; sessions = 2000000; inbound = 2000000; } );");
+	    "match = [ \"*\" ]; hold_at = 2000000; refuse_at = 2000000; } );");
 	site_enlarge_pages(&site);
 	for (uint32_t i = 0; i < count; i++)
 		present[i] = open_number(next++, 0);

@@ -13,31 +13,29 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/feed_internal.h"
-#include "front/followed_log.h"
-#include "engine/feed_files.h"
+#include "front/feed/feed_internal.h"
+#include "front/feed/followed_log.h"
+#include "engine/feed/feed_files.h"
 #include "tests/unit/site.h"
 
 #define RUNS	7
 #define DOMAINS	5000
 #define CHUNK	((size_t)256 << 10)
 
-static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
     "mta = ( { name = \"a\"; log = \"\"; }, { name = \"s\"; kind = \"sendmail\"; log = \"\"; } );\n";
 
 static struct site site;
 static struct feed feed;
 static struct feed_tally tally;
 
-static int by_time(const void *a, const void *b)
-{
+static int by_time(const void *a, const void *b) {
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
 
 	return left < right ? -1 : left > right;
 }
 
-static void postfix_delivery(FILE *out, unsigned i, bool bad)
-{
+static void postfix_delivery(FILE *out, unsigned i, bool bad) {
 	unsigned domain = i % DOMAINS;
 
 	unsigned host = i % 3;	/* of each domain, with an address of its own */
@@ -55,8 +53,7 @@ static void postfix_delivery(FILE *out, unsigned i, bool bad)
 		fprintf(out, "dsn=2.0.0, status=sent (250 2.0.0 Ok: queued as %08X)\n", i);
 }
 
-static void other_line(FILE *out, unsigned i)
-{
+static void other_line(FILE *out, unsigned i) {
 	if (i % 2 == 0)
 		fprintf(out, "Nov 21 05:48:%02u mx postfix/qmgr[812]: %08XA7E: "
 		    "from=<sender%u@example.com>, size=%u, nrcpt=1 (queue active)\n", i % 60, i,
@@ -67,8 +64,7 @@ static void other_line(FILE *out, unsigned i)
 		    "commands=5\n", i % 60, i % 30000, i, i % 255);
 }
 
-static void sendmail_delivery(FILE *out, unsigned i)
-{
+static void sendmail_delivery(FILE *out, unsigned i) {
 	unsigned domain = i % DOMAINS, host = i % 3;
 
 	fprintf(out, "Nov 21 05:48:%02u mx sendmail[%u]: %08XA7E: to=<user%u@d%u.example>, "
@@ -79,8 +75,7 @@ static void sendmail_delivery(FILE *out, unsigned i)
 
 enum mix { MIXED, DELIVERIES, BAD_DAY, SENDMAIL };
 
-static void write_log(const char *path, unsigned lines, enum mix mix)
-{
+static void write_log(const char *path, unsigned lines, enum mix mix) {
 	FILE *out = fopen(path, "w");
 
 	if (out == NULL) {
@@ -99,22 +94,19 @@ static void write_log(const char *path, unsigned lines, enum mix mix)
 }
 
 static bool on_line(void *context, const struct followed_file *file, const char *line,
-    size_t length)
-{
+    size_t length) {
 	struct feed_origin origin = { .log = file->origin,
 		.offset = file->position.spot.offset };
 
 	return feed_line(context, 3, line, length, &origin, false);
 }
 
-static void on_ahead(void *context, const struct followed_next *lines, unsigned count)
-{
+static void on_ahead(void *context, const struct followed_next *lines, unsigned count) {
 	feed_lines_ahead(context, lines, count);
 }
 
 /* The whole file, as a feed reads it that finds a lot behind. */
-static int64_t read_log(const char *path, char *chunk)
-{
+static int64_t read_log(const char *path, char *chunk) {
 	const struct followed_keeper keeper = feed_keeper(site.engine);
 	const struct followed_start start = { .from_begin = true };
 	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
@@ -139,8 +131,7 @@ static int64_t read_log(const char *path, char *chunk)
 	return took_ns;
 }
 
-static void measure(const char *name, enum mix mix, unsigned lines, char *chunk)
-{
+static void measure(const char *name, enum mix mix, unsigned lines, char *chunk) {
 	int64_t times[RUNS];
 	char path[128];
 
@@ -163,8 +154,7 @@ static void measure(const char *name, enum mix mix, unsigned lines, char *chunk)
 	    lines * 1e9 / (double)times[RUNS / 2], name, (double)times[RUNS / 2] / lines);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	unsigned lines = argc > 1 ? 30000 : 300000;
 	char *chunk = malloc(CHUNK);
 	struct diag diag;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/hints.h"
+#include "segment/hints/hints.h"
 
 #define ROUNDS	7
 #define STEPS	200000
@@ -24,15 +24,13 @@
 
 static const struct hints_mta mta = { "out", { 1, 2, 3, 5, 10, 20 }, 6 };
 
-static void fail(const char *why)
-{
+static void fail(const char *why) {
 	fprintf(stderr, "bench_hints: %s\n", why);
 	exit(1);
 }
 
 /* Hexadecimal by hand: the text would cost more than the rest. */
-static size_t name_of(uint32_t number, char name[NAME])
-{
+static size_t name_of(uint32_t number, char name[NAME]) {
 	static const char end[] = ".customer.example";
 
 	for (unsigned i = 0; i < 8; i++)
@@ -42,8 +40,7 @@ static size_t name_of(uint32_t number, char name[NAME])
 }
 
 /* One of eight is held, the others have lanes. */
-static struct hints_writer *write_file(const char *path, uint32_t count)
-{
+static struct hints_writer *write_file(const char *path, uint32_t count) {
 	const struct hint_lanes lanes = { .count = 2, .lane = { 3, 1 }, .share = { 5, 2 },
 		.canary = HINTS_NO_LANE, .single = HINTS_NO_LANE };
 	struct hint *hints = calloc(count, sizeof(*hints));
@@ -79,16 +76,14 @@ static struct hints_writer *write_file(const char *path, uint32_t count)
 	return writer;
 }
 
-static uint32_t draw(uint32_t *random)
-{
+static uint32_t draw(uint32_t *random) {
 	*random = *random * 1664525 + 1013904223;
 	return *random >> 4;
 }
 
 /* `from`: the number of the first domain. */
 static double look_up(struct hints_reader *reader, uint32_t from, uint32_t count, bool known,
-    uint32_t *random, int64_t now_ns)
-{
+    uint32_t *random, int64_t now_ns) {
 	int64_t began_ns = clock_thread_cpu_ns();
 
 	for (uint32_t i = 0; i < STEPS; i++) {
@@ -103,21 +98,18 @@ static double look_up(struct hints_reader *reader, uint32_t from, uint32_t count
 	return (double)(clock_thread_cpu_ns() - began_ns) / STEPS;
 }
 
-static int ascending(const void *a, const void *b)
-{
+static int ascending(const void *a, const void *b) {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static double median(double *rounds)
-{
+static double median(double *rounds) {
 	qsort(rounds, ROUNDS, sizeof(rounds[0]), ascending);
 	return rounds[ROUNDS / 2];
 }
 
-static void bench(const char *path, uint32_t count)
-{
+static void bench(const char *path, uint32_t count) {
 	struct hints_writer *writer = write_file(path, count);
 	struct hints_reader *reader = hints_reader_open(path);
 	int64_t now_ns = clock_now_ns();
@@ -136,16 +128,14 @@ static void bench(const char *path, uint32_t count)
 	hints_writer_close(&writer);
 }
 
-static void serve(const char *path, uint32_t count)
-{
+static void serve(const char *path, uint32_t count) {
 	struct hints_writer *writer = write_file(path, count);
 
 	for (;; (void)poll(NULL, 0, BEAT_MS))
 		hints_writer_beat(writer, clock_now_ns());
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	char directory[] = "/dev/shm/bench_hints.XXXXXX", path[64];
 
 	if (argc == 4 && strcmp(argv[1], "serve") == 0)

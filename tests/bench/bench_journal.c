@@ -30,9 +30,9 @@
 #include <dirent.h>
 
 #include "base/clock.h"
-#include "ctl/simulate_queue.h"
+#include "lab/simulate_queue.h"
 #include "journal/log.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 #include "tests/crash/sync_log.h"
 
 #define START_NS	(INT64_C(1800000000) * NS_PER_SECOND)
@@ -46,21 +46,18 @@ static unsigned seconds = 10, most = 1000000, rounds = ROUNDS, appends = 1000000
 static char place[PATH_MAX];
 static uint64_t sink;
 
-static void give_up(const char *what)
-{
+static void give_up(const char *what) {
 	fprintf(stderr, "bench_journal: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
-static double seconds_since(int64_t start_ns)
-{
+static double seconds_since(int64_t start_ns) {
 	return (double)(clock_now_ns() - start_ns) / 1e9;
 }
 
 /* --- the directory ------------------------------------------------------------------------ */
 
-static void each_file_of(const char *where, void (*what)(const char *path))
-{
+static void each_file_of(const char *where, void (*what)(const char *path)) {
 	DIR *directory = opendir(where);
 	struct dirent *entry;
 
@@ -79,20 +76,17 @@ static void each_file_of(const char *where, void (*what)(const char *path))
 	closedir(directory);
 }
 
-static void each_file(void (*what)(const char *path))
-{
+static void each_file(void (*what)(const char *path)) {
 	each_file_of(place, what);
 }
 
-static void remove_one(const char *path)
-{
+static void remove_one(const char *path) {
 	(void)unlink(path);
 }
 
 static bool drops;	/* out of the page cache */
 
-static void settle_one(const char *path)
-{
+static void settle_one(const char *path) {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || fdatasync(fd) != 0 ||
@@ -101,8 +95,7 @@ static void settle_one(const char *path)
 	close(fd);
 }
 
-static struct journal_storage *open_storage(void)
-{
+static struct journal_storage *open_storage(void) {
 	struct diag diag = { .error = 0 };
 	struct journal_storage *storage = journal_storage_posix(place, false, &diag);
 
@@ -112,8 +105,7 @@ static struct journal_storage *open_storage(void)
 }
 
 static struct messages *open_messages(struct journal_storage *storage, bool threaded,
-    int64_t wall_ns)
-{
+    int64_t wall_ns) {
 	struct messages_settings settings = messages_defaults;
 	const struct messages_calls calls = { .renewed = NULL };
 	struct messages *messages = NULL;
@@ -128,8 +120,7 @@ static struct messages *open_messages(struct journal_storage *storage, bool thre
 
 /* --- recovery --------------------------------------------------------------------------------- */
 
-static void put(struct messages *messages, unsigned number, int64_t due_ns, int64_t wall_ns)
-{
+static void put(struct messages *messages, unsigned number, int64_t due_ns, int64_t wall_ns) {
 	char id[32], domain[40];
 	struct messages_group group = { .domain = domain, .recipients = 1, .due_ns = due_ns };
 	struct messages_envelope envelope = { .mta = "sendmail",
@@ -144,8 +135,7 @@ static void put(struct messages *messages, unsigned number, int64_t due_ns, int6
 		give_up("put");
 }
 
-static void work_on(struct messages *messages, unsigned number, int64_t wall_ns)
-{
+static void work_on(struct messages *messages, unsigned number, int64_t wall_ns) {
 	char id[32], domain[40];
 	size_t length = (size_t)snprintf(domain, sizeof(domain), "customer%u.example",
 	    number % 50000);
@@ -159,8 +149,7 @@ static void work_on(struct messages *messages, unsigned number, int64_t wall_ns)
 }
 
 static void turn_until(struct messages *messages, int64_t *wall_ns,
-    bool (*done)(const struct messages *messages))
-{
+    bool (*done)(const struct messages *messages)) {
 	while (!done(messages)) {
 		*wall_ns += NS_PER_MS;
 		(void)messages_turn(messages, *wall_ns, clock_now_ns());
@@ -168,8 +157,7 @@ static void turn_until(struct messages *messages, int64_t *wall_ns,
 }
 
 /* `queued' messages wait, and 1,000 are being worked on; then it dies. */
-static void fill(unsigned queued, bool spread)
-{
+static void fill(unsigned queued, bool spread) {
 	struct journal_storage *storage = open_storage();
 	int64_t wall_ns = START_NS, now_ns = clock_now_ns();
 	struct messages *messages = open_messages(storage, false, wall_ns);
@@ -198,8 +186,7 @@ struct recovery {
 	uint64_t bytes, all_bytes, recovered;
 };
 
-static struct recovery recover(bool cold)
-{
+static struct recovery recover(bool cold) {
 	struct journal_storage *storage = open_storage();
 	struct messages_totals totals;
 	struct recovery took;
@@ -224,8 +211,7 @@ static struct recovery recover(bool cold)
 	return took;
 }
 
-static int by_seconds(const void *one, const void *other)
-{
+static int by_seconds(const void *one, const void *other) {
 	double a = ((const struct recovery *)one)->seconds;
 	double b = ((const struct recovery *)other)->seconds;
 
@@ -233,8 +219,7 @@ static int by_seconds(const void *one, const void *other)
 }
 
 /* Each round has a journal of its own: recovery writes. */
-static double bench_recovery(unsigned queued, bool cold, bool spread)
-{
+static double bench_recovery(unsigned queued, bool cold, bool spread) {
 	const char *word = spread ? "spread_" : cold ? "cold_" : "";
 	struct recovery all[ROUNDS];
 	const struct recovery *median = &all[rounds / 2];
@@ -257,8 +242,7 @@ static double bench_recovery(unsigned queued, bool cold, bool spread)
 	return median->seconds;
 }
 
-static void compare_recovery(bool cold, bool spread)
-{
+static void compare_recovery(bool cold, bool spread) {
 	double few = bench_recovery(FEW, cold, spread);
 	double many = bench_recovery(most, cold, spread);
 
@@ -268,8 +252,7 @@ static void compare_recovery(bool cold, bool spread)
 
 /* --- 200 deliveries a second ------------------------------------------------------------------- */
 
-static void wait_until(struct messages *messages, int64_t until_ns)
-{
+static void wait_until(struct messages *messages, int64_t until_ns) {
 	int64_t now_ns;
 
 	while ((now_ns = clock_now_ns()) < until_ns) {
@@ -282,8 +265,7 @@ static void wait_until(struct messages *messages, int64_t until_ns)
 	}
 }
 
-static void bench_deliveries(void)
-{
+static void bench_deliveries(void) {
 	struct journal_storage *storage = open_storage();
 	int64_t start_ns = clock_now_ns(), wall_ns = START_NS + start_ns;
 	struct messages *messages = open_messages(storage, true, wall_ns);
@@ -316,8 +298,7 @@ static void bench_deliveries(void)
 
 /* --- appending ------------------------------------------------------------------------------------ */
 
-static struct journal_log *open_log(struct journal_storage *storage)
-{
+static struct journal_log *open_log(struct journal_storage *storage) {
 	struct journal_log_options options = { .kind = JOURNAL_QUEUE,
 		.file_size = JOURNAL_FILE_SIZE };
 	struct journal_log *log = NULL;
@@ -330,8 +311,7 @@ static struct journal_log *open_log(struct journal_storage *storage)
 }
 
 /* Records a second; a sync after each `group', 0: none. */
-static double append(unsigned records, unsigned group)
-{
+static double append(unsigned records, unsigned group) {
 	static const uint8_t payload[RECORD - JOURNAL_HEADER];
 	struct journal_storage *storage = open_storage();
 	struct journal_log *log = open_log(storage);
@@ -355,8 +335,7 @@ static double append(unsigned records, unsigned group)
 }
 
 /* The same bytes by write(2), and fdatasync(2) after each `group' of them. */
-static double plain(unsigned records, unsigned group)
-{
+static double plain(unsigned records, unsigned group) {
 	static const uint8_t bytes[RECORD];
 	char path[PATH_MAX + 16];
 	int64_t start_ns;
@@ -379,8 +358,7 @@ static double plain(unsigned records, unsigned group)
 	return records / took;
 }
 
-static void bench_append(void)
-{
+static void bench_append(void) {
 	printf("plain_write_per_s %.0f\n", plain(appends, 0));
 	printf("journal_append_per_s %.0f\n", append(appends, 0));
 	printf("plain_write_fdatasync_per_s %.0f\n", plain(appends / 500, 1));
@@ -391,8 +369,7 @@ static void bench_append(void)
 
 /* --- one log or several ----------------------------------------------------------------- */
 
-static void bench_queue(unsigned logs, const char *word)
-{
+static void bench_queue(unsigned logs, const char *word) {
 	struct journal_storage *storages[QUEUED_LOGS_MAX];
 	char paths[QUEUED_LOGS_MAX][PATH_MAX + 16];
 	struct queue_simulation simulation;
@@ -426,8 +403,7 @@ static void bench_queue(unsigned logs, const char *word)
 	}
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	const char *parent = getenv("TMPDIR");
 
 	(void)argv;

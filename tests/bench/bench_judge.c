@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "config/compile.h"
-#include "judge/judge.h"
-#include "wire/mail_log.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
+#include "wire/mail/mail_log.h"
 
 #define RUNS	20
 #define TIMES	20000
@@ -40,16 +40,14 @@ static const struct {
 	    "command)") },
 };
 
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
 	struct timespec now;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static struct generation *compile(void)
-{
+static struct generation *compile(void) {
 	const char *top = getenv("top_srcdir");
 	struct config_messages messages;
 	struct generation *g = NULL;
@@ -74,8 +72,7 @@ static struct generation *compile(void)
 }
 
 static int64_t measure(const struct generation *g, struct judge *judge, const char *name,
-    const char *line)
-{
+    const char *line) {
 	int64_t judging = INT64_MAX, settling = INT64_MAX, before;
 	struct window_settings settings;
 	struct judgement judgement;
@@ -99,8 +96,7 @@ static int64_t measure(const struct generation *g, struct judge *judge, const ch
 	return settling;
 }
 
-int main(void)
-{
+int main(void) {
 	struct generation *g = compile();
 	struct judge *judge;
 	struct diag diag;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "policy/level.h"
-#include "policy/window.h"
+#include "policy/window/level.h"
+#include "policy/window/window.h"
 
 #define RUNS	7
 #define ENTRIES	16384
@@ -16,16 +16,14 @@
 
 static struct level_entry entries[ENTRIES];
 
-static int by_time(const void *a, const void *b)
-{
+static int by_time(const void *a, const void *b) {
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
 
 	return left < right ? -1 : left > right;
 }
 
 /* Deliveries of half a second to one and a half; one of a hundred is refused. */
-static int64_t levels(uint32_t in_flight, uint32_t count)
-{
+static int64_t levels(uint32_t in_flight, uint32_t count) {
 	int64_t began_ns = clock_thread_cpu_ns(), each_ns = SERVICE / in_flight;
 	struct level_verdict verdict;
 	uint64_t random = 1, sum = 0;
@@ -51,8 +49,7 @@ static int64_t levels(uint32_t in_flight, uint32_t count)
 	return clock_thread_cpu_ns() - began_ns;
 }
 
-static int64_t windows(uint32_t in_flight, uint32_t count)
-{
+static int64_t windows(uint32_t in_flight, uint32_t count) {
 	int64_t began_ns = clock_thread_cpu_ns();
 	struct window_settings settings = window_defaults;
 	struct window_change change;
@@ -72,8 +69,7 @@ static int64_t windows(uint32_t in_flight, uint32_t count)
 }
 
 static void measure(const char *name, int64_t (*work)(uint32_t, uint32_t), uint32_t in_flight,
-    uint32_t count)
-{
+    uint32_t count) {
 	int64_t times[RUNS];
 
 	for (unsigned run = 0; run < RUNS; run++)
@@ -82,8 +78,7 @@ static void measure(const char *name, int64_t (*work)(uint32_t, uint32_t), uint3
 	printf("%s_%u_in_flight_ns %.0f\n", name, in_flight, (double)times[RUNS / 2] / count);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	static const uint32_t in_flight[] = { 1, 10, 100, 1000 };
 	uint32_t count = argc > 1 ? 20000 : 200000;
 

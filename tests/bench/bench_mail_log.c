@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "policy/reply.h"
-#include "wire/mail_log.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/mail_log.h"
 
 #define RUNS	11
 #define LINES	300000
@@ -21,24 +21,21 @@
 
 typedef int make_line(char *out, unsigned i);
 
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int by_time(const void *a, const void *b)
-{
+static int by_time(const void *a, const void *b) {
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
 
 	return left < right ? -1 : left > right;
 }
 
 /* The i-th line, all about as long as real ones. */
-static int postfix_line(char *out, unsigned i)
-{
+static int postfix_line(char *out, unsigned i) {
 	switch (i % 3) {
 	case 0:
 		return snprintf(out, ROOM, "Nov 21 05:48:%02u mx postfix/smtp[%u]: %08XA7E: "
@@ -55,8 +52,7 @@ static int postfix_line(char *out, unsigned i)
 	}
 }
 
-static int sendmail_line(char *out, unsigned i)
-{
+static int sendmail_line(char *out, unsigned i) {
 	switch (i % 3) {
 	case 0:
 		return snprintf(out, ROOM, "Nov 21 05:53:%02u mx sendmail[%u]: 6AL5%08X12: "
@@ -75,8 +71,7 @@ static int sendmail_line(char *out, unsigned i)
 }
 
 /* Deliveries alone, each tenth put off. */
-static int bad_day_line(char *out, unsigned i)
-{
+static int bad_day_line(char *out, unsigned i) {
 	if (i % 10 != 0)
 		return postfix_line(out, i * 3);
 	return snprintf(out, ROOM, "Nov 21 05:48:%02u mx postfix/smtp[%u]: %08XA7E: "
@@ -90,8 +85,7 @@ static int bad_day_line(char *out, unsigned i)
 
 static uint64_t sum;	/* keeps the compiler from leaving the work out */
 
-static void read_all(const char *lines, const char *end, bool judge)
-{
+static void read_all(const char *lines, const char *end, bool judge) {
 	for (const char *line = lines; line < end;) {
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		struct log_line out;
@@ -107,8 +101,7 @@ static void read_all(const char *lines, const char *end, bool judge)
 	}
 }
 
-static bool measure(const char *name, make_line *make, bool judge)
-{
+static bool measure(const char *name, make_line *make, bool judge) {
 	char *lines = malloc((size_t)LINES * ROOM), *at = lines;
 	int64_t times[RUNS];
 
@@ -131,8 +124,7 @@ static bool measure(const char *name, make_line *make, bool judge)
 	return true;
 }
 
-int main(void)
-{
+int main(void) {
 	if (!measure("postfix_log", postfix_line, false) ||
 	    !measure("sendmail_log", sendmail_line, false) ||
 	    !measure("postfix_log_and_class", postfix_line, true) ||

@@ -23,27 +23,23 @@
 
 #define GIVE_UP_NS INT64_C(20000000000)
 
-static void fail(const char *what)
-{
+static void fail(const char *what) {
 	fprintf(stderr, "bench_release: %s: %s\n", what, errno ? strerror(errno) : "failed");
 	exit(1);
 }
 
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
 	struct timespec time;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static void add_open(void *sum, const struct reader_class *class)
-{
+static void add_open(void *sum, const struct reader_class *class) {
 	*(uint32_t *)sum += class->open;
 }
 
-static uint32_t open_sessions(const struct reader *reader)
-{
+static uint32_t open_sessions(const struct reader *reader) {
 	uint32_t sum = 0;
 
 	(void)reader_classes(reader, add_open, &sum);
@@ -51,8 +47,7 @@ static uint32_t open_sessions(const struct reader *reader)
 }
 
 /* Waits until `wanted` sessions are open; the time is that of the last look. */
-static int64_t await(const struct reader *reader, uint32_t wanted)
-{
+static int64_t await(const struct reader *reader, uint32_t wanted) {
 	int64_t start = now_ns(), now;
 	const struct timespec pause = { .tv_nsec = 20000 };
 
@@ -67,8 +62,7 @@ static int64_t await(const struct reader *reader, uint32_t wanted)
 	return now_ns();
 }
 
-static int connect_policy(const char *path)
-{
+static int connect_policy(const char *path) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -80,8 +74,7 @@ static int connect_policy(const char *path)
 	return fd;
 }
 
-static void ask(int policy, uint16_t client_port, uint16_t port)
-{
+static void ask(int policy, uint16_t client_port, uint16_t port) {
 	char text[512], reply[256];
 	int length = snprintf(text, sizeof text,
 	    "request=smtpd_access_policy\nprotocol_state=CONNECT\nprotocol_name=SMTP\n"
@@ -96,8 +89,7 @@ static void ask(int policy, uint16_t client_port, uint16_t port)
 		fail("the session was not admitted");
 }
 
-static int listen_on(uint16_t port)
-{
+static int listen_on(uint16_t port) {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -109,8 +101,7 @@ static int listen_on(uint16_t port)
 }
 
 /* One session; returns how long its slot outlived it. */
-static int64_t round_ns(const struct reader *reader, int policy, int listener, uint16_t port)
-{
+static int64_t round_ns(const struct reader *reader, int policy, int listener, uint16_t port) {
 	struct sockaddr_in address;
 	socklen_t length = sizeof address;
 	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), server;
@@ -131,15 +122,13 @@ static int64_t round_ns(const struct reader *reader, int policy, int listener, u
 	return await(reader, 0) - ended;
 }
 
-static int by_size(const void *a, const void *b)
-{
+static int by_size(const void *a, const void *b) {
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
 
 	return (left > right) - (left < right);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	struct reader *reader = NULL;
 	struct diag diag = { 0 };
 	long rounds = argc == 5 ? strtol(argv[4], NULL, 10) : 0;

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "policy/job.h"
+#include "policy/schedule/job.h"
 
 #define NS		INT64_C(1000000000)
 #define RUNNING		100
@@ -49,14 +49,12 @@ struct bench {
 	struct job_taken taken[RUNNING];
 };
 
-static uint32_t below(struct bench *bench, uint32_t limit)
-{
+static uint32_t below(struct bench *bench, uint32_t limit) {
 	bench->random = bench->random * UINT64_C(6364136223846793005) + 1442695040888963407u;
 	return (uint32_t)((bench->random >> 33) * limit >> 31);
 }
 
-static uint32_t size_of_message(struct bench *bench)
-{
+static uint32_t size_of_message(struct bench *bench) {
 	uint32_t draw = below(bench, 10000);
 
 	if (bench->kind == EQUAL)
@@ -66,15 +64,13 @@ static uint32_t size_of_message(struct bench *bench)
 }
 
 /* Destinations are as unlike as in life: the square of a number by chance. */
-static uint32_t some_queue(struct bench *bench)
-{
+static uint32_t some_queue(struct bench *bench) {
 	uint64_t draw = below(bench, 1 << 15);
 
 	return (uint32_t)(draw * draw * bench->queues >> 30);
 }
 
-static void new_message(struct bench *bench, uint32_t size)
-{
+static void new_message(struct bench *bench, uint32_t size) {
 	uint32_t message = job_message_open(bench->board, size, bench->now_ns);
 	uint32_t queue = some_queue(bench);
 
@@ -90,8 +86,7 @@ static void new_message(struct bench *bench, uint32_t size)
 	(void)job_batch_end(bench->board, message);
 }
 
-static void open_board(struct bench *bench, uint32_t jobs)
-{
+static void open_board(struct bench *bench, uint32_t jobs) {
 	struct job_capacity capacity = { .transports = 1, .queues = QUEUES, .messages = jobs + 1,
 		.jobs = jobs + 1, .peers = jobs * 13 + 100000 };
 	struct pool_settings pool = pool_defaults;
@@ -116,8 +111,7 @@ static void open_board(struct bench *bench, uint32_t jobs)
 		    bench->kind != BLOCKED ? 20 : i < bench->queues / 2 ? 0 : 2, i);
 }
 
-static void take(struct bench *bench, uint32_t count)
-{
+static void take(struct bench *bench, uint32_t count) {
 	for (; count > 0; count--) {
 		bench->calls++;
 		if (!job_next(bench->board, 0, NULL, bench->now_ns,
@@ -128,8 +122,7 @@ static void take(struct bench *bench, uint32_t count)
 }
 
 /* One destination is resumed, another suspended. */
-static void turn(struct bench *bench)
-{
+static void turn(struct bench *bench) {
 	if (bench->kind != BLOCKED)
 		return;
 	job_queue_window(bench->board, bench->turned % bench->queues, 2);
@@ -138,8 +131,7 @@ static void turn(struct bench *bench)
 }
 
 /* The oldest are done; for each message that goes, one of its size comes. */
-static void done(struct bench *bench, uint32_t count)
-{
+static void done(struct bench *bench, uint32_t count) {
 	for (; count > 0 && bench->running > 0; count--) {
 		const struct job_taken *taken = &bench->taken[bench->from];
 
@@ -154,8 +146,7 @@ static void done(struct bench *bench, uint32_t count)
 	}
 }
 
-static uint64_t resident(void)
-{
+static uint64_t resident(void) {
 	unsigned long size, pages = 0;
 	FILE *file = fopen("/proc/self/statm", "r");
 
@@ -166,16 +157,14 @@ static uint64_t resident(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int by_size(const void *a, const void *b)
-{
+static int by_size(const void *a, const void *b) {
 	double left = *(const double *)a, right = *(const double *)b;
 
 	return (left > right) - (left < right);
 }
 
 /* ns of a job_next: the least of several rounds (what else runs only adds). */
-static double measure(enum kind kind, uint32_t jobs, uint32_t bursts)
-{
+static double measure(enum kind kind, uint32_t jobs, uint32_t bursts) {
 	static struct bench bench;
 	double rounds[9], all_ns = 0;
 	uint64_t before = resident(), warm_up;
@@ -224,8 +213,7 @@ static double measure(enum kind kind, uint32_t jobs, uint32_t bursts)
 	return rounds[0];
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	uint32_t most = argc > 1 ? 10000 : 1000000;
 
 	(void)argv;

@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "front/kernel_table.h"
-#include "front/witness.h"
-#include "role/netlink.h"
-#include "segment/internal.h"
+#include "front/witness/kernel_table.h"
+#include "front/witness/witness.h"
+#include "role/link/netlink.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define PRESENT		10000
@@ -415,7 +415,7 @@ int main(int argc, char **argv) {
 	server = start(serve, listener);
 	site_open(&site, 65536, "witness = { ports = [ 20125 ]; }; "
 	    "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 2000000; inbound = 2000000; } );");
+	    "hold_at = 2000000; refuse_at = 2000000; } );");
 	table = open_table();
 	dumps(table, "none", 0);
 	for (uint32_t i = 0; i < PRESENT; i++)

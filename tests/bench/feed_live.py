@@ -27,7 +27,7 @@ state = {{ path = "{place}/state"; sessions = "1k"; destinations = "{destination
 journal = {{ path = "none"; }};
 listen = {{ control = "unix:{place}/control"; }};
 mta = ( {{ name = "out"; kind = "postfix"; config_directory = "{place}"; log = "{place}/log"; }} );
-classes = ( {{ name = "everyone"; match = [ "*" ]; sessions = 100; }} );
+classes = ( {{ name = "everyone"; match = [ "*" ]; hold_at = 100; }} );
 """
 LINE = ("{date} mx postfix/smtp[{pid}]: {i:08X}A7E: to=<user{i}@d{i}.example>, relay=mx.d{i}.example"
         "[10.{a}.{b}.{c}]:25, delay=1.2, delays=0.03/0.01/0.6/0.5, dsn=2.0.0, status=sent "

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/engine.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 
 static int fail(const char *what) {
 	fprintf(stderr, "hold_sessions: %s\n", what);

@@ -102,7 +102,7 @@ class World:
     def tell(self, limit):
         self.server.limit = limit
         if self.name == "told":
-            self.postern.ask("set", self.domain, "--ceiling", limit, "--for", "2h")
+            self.postern.ask("limit", self.domain, "--ceiling", limit, "--for", "2h")
 
     def read_log(self):
         if self.log is None:

@@ -34,51 +34,44 @@ static struct {
 	} answers[ANSWERS_MAX];
 } load = { .connections = 1, .units = 100000, .warm_up = 1000, .clients = 10000 };
 
-static void fail(const char *what)
-{
+static void fail(const char *what) {
 	fprintf(stderr, "%s: %s: %s\n", load.protocol->name, what,
 	    errno ? strerror(errno) : "protocol");
 	exit(1);
 }
 
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
 	struct timespec time;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static int64_t cpu_ns(void)
-{
+static int64_t cpu_ns(void) {
 	struct timespec time;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-void load_put(struct load_connection *connection, const void *data, size_t length)
-{
+void load_put(struct load_connection *connection, const void *data, size_t length) {
 	if (length > sizeof connection->out - connection->out_length)
 		abort();
 	memcpy(connection->out + connection->out_length, data, length);
 	connection->out_length += length;
 }
 
-uint32_t load_client(uint64_t serial)
-{
+uint32_t load_client(uint64_t serial) {
 	uint64_t mixed = (serial + 1) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return 0x10000000 + (uint32_t)((mixed >> 32) % load.clients);
 }
 
-uint16_t load_port(uint64_t serial)
-{
+uint16_t load_port(uint64_t serial) {
 	return (uint16_t)(1024 + serial % 64000);
 }
 
-static unsigned bucket_of(int64_t ns)
-{
+static unsigned bucket_of(int64_t ns) {
 	uint64_t value = ns < 64 ? 64 : (uint64_t)ns;
 	unsigned top = 63 - (unsigned)__builtin_clzll(value);
 	unsigned bucket = (top - 6) * 64 + (unsigned)((value >> (top - 6)) & 63);
@@ -86,8 +79,7 @@ static unsigned bucket_of(int64_t ns)
 	return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-static double percentile_us(double share)
-{
+static double percentile_us(double share) {
 	uint64_t total = 0, seen = 0;
 
 	for (unsigned i = 0; i < BUCKETS; i++)
@@ -100,8 +92,7 @@ static double percentile_us(double share)
 	return 0;
 }
 
-static void count(const char *word)
-{
+static void count(const char *word) {
 	for (unsigned i = 0; i < ANSWERS_MAX; i++) {
 		if (load.answers[i].word == NULL)
 			load.answers[i].word = word;
@@ -112,8 +103,7 @@ static void count(const char *word)
 	}
 }
 
-static void send_out(struct load_connection *connection)
-{
+static void send_out(struct load_connection *connection) {
 	/* Far smaller than a socket buffer: it goes out at once. */
 	if (connection->out_length > 0 &&
 	    send(connection->fd, connection->out, connection->out_length, MSG_NOSIGNAL) !=
@@ -122,8 +112,7 @@ static void send_out(struct load_connection *connection)
 	connection->out_length = 0;
 }
 
-static void open_connection(struct load_connection *connection)
-{
+static void open_connection(struct load_connection *connection) {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = connection };
 
 	connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -137,8 +126,7 @@ static void open_connection(struct load_connection *connection)
 }
 
 /* Starts the next unit, if there is one. */
-static void begin(struct load_connection *connection)
-{
+static void begin(struct load_connection *connection) {
 	if (load.begun == load.warm_up + load.units) {
 		if (connection->fd >= 0)
 			close(connection->fd);
@@ -155,8 +143,7 @@ static void begin(struct load_connection *connection)
 	send_out(connection);
 }
 
-static void unit_done(struct load_connection *connection)
-{
+static void unit_done(struct load_connection *connection) {
 	if (++load.done == load.warm_up) {
 		load.start_ns = now_ns();
 		load.start_cpu_ns = cpu_ns();
@@ -168,8 +155,7 @@ static void unit_done(struct load_connection *connection)
 	begin(connection);
 }
 
-static void readable(struct load_connection *connection)
-{
+static void readable(struct load_connection *connection) {
 	ssize_t length = recv(connection->fd, connection->in + connection->in_length,
 	    sizeof connection->in - connection->in_length, MSG_DONTWAIT);
 	const char *answer = NULL;
@@ -201,8 +187,7 @@ static void readable(struct load_connection *connection)
 		unit_done(connection);
 }
 
-static void run(struct load_connection *connections)
-{
+static void run(struct load_connection *connections) {
 	struct epoll_event events[64];
 
 	load.poll = epoll_create1(EPOLL_CLOEXEC);
@@ -224,8 +209,7 @@ static void run(struct load_connection *connections)
 	}
 }
 
-static void summary(void)
-{
+static void summary(void) {
 	double seconds = (double)(now_ns() - load.start_ns) / 1e9;
 
 	printf("rate %.1f\n", (double)load.units / seconds);
@@ -237,15 +221,13 @@ static void summary(void)
 		printf("answer %s %" PRIu64 "\n", load.answers[i].word, load.answers[i].count);
 }
 
-static void usage(void)
-{
+static void usage(void) {
 	fprintf(stderr, "usage: %s unix:/path [-c connections] [-n units] [-w warm-up] "
 	    "[-K clients]\n", load.protocol->name);
 	exit(64);
 }
 
-static uint64_t number(const char *text)
-{
+static uint64_t number(const char *text) {
 	char *end;
 	uint64_t value = strtoull(text, &end, 10);
 
@@ -254,8 +236,7 @@ static uint64_t number(const char *text)
 	return value;
 }
 
-int load_main(int argc, char **argv, const struct load_protocol *protocol)
-{
+int load_main(int argc, char **argv, const struct load_protocol *protocol) {
 	struct load_connection *connections;
 	int letter;
 

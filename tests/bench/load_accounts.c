@@ -11,8 +11,7 @@
 
 #define LOGINS	1000000u
 
-static void begin(struct load_connection *connection)
-{
+static void begin(struct load_connection *connection) {
 	static unsigned turns[1024];	/* of each connection */
 	unsigned turn = turns[connection->fd % 1024]++, message = turn / 2;
 	bool at_end = turn % 2 != 0;
@@ -37,8 +36,7 @@ static void begin(struct load_connection *connection)
 }
 
 static enum load_result input(struct load_connection *connection, size_t *used,
-    const char **answer)
-{
+    const char **answer) {
 	const char *in = (const char *)connection->in;
 	const char *end = memmem(in, connection->in_length, "\n\n", 2);
 
@@ -51,8 +49,7 @@ static enum load_result input(struct load_connection *connection, size_t *used,
 	return LOAD_DONE;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	static const struct load_protocol accounts = {
 		.name = "load_accounts",
 		.begin = begin,

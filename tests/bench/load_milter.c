@@ -15,8 +15,7 @@
 
 enum step { STEP_NEGOTIATE, STEP_CONNECT, STEP_HELO };
 
-static size_t packet_open(struct load_connection *connection, char command)
-{
+static size_t packet_open(struct load_connection *connection, char command) {
 	size_t start = connection->out_length;
 
 	load_put(connection, "\0\0\0", 4);
@@ -24,21 +23,18 @@ static size_t packet_open(struct load_connection *connection, char command)
 	return start;
 }
 
-static void packet_close(struct load_connection *connection, size_t start)
-{
+static void packet_close(struct load_connection *connection, size_t start) {
 	uint32_t length = htonl((uint32_t)(connection->out_length - start - 4));
 
 	memcpy(connection->out + start, &length, 4);
 }
 
-static void put_u32(struct load_connection *connection, uint32_t value)
-{
+static void put_u32(struct load_connection *connection, uint32_t value) {
 	value = htonl(value);
 	load_put(connection, &value, 4);
 }
 
-static void begin(struct load_connection *connection)
-{
+static void begin(struct load_connection *connection) {
 	size_t start = packet_open(connection, SMFIC_OPTNEG);
 
 	put_u32(connection, SMFI_PROT_VERSION);
@@ -47,8 +43,7 @@ static void begin(struct load_connection *connection)
 	packet_close(connection, start);
 }
 
-static void put_connect(struct load_connection *connection)
-{
+static void put_connect(struct load_connection *connection) {
 	static const char macros[] = "Cj\0mx.bench.example\0{daemon_name}\0smtpd\0"
 	    "{daemon_addr}\000192.0.2.25\0{daemon_port}\00025\0v\0Postfix 3.7.11";
 	uint32_t client = load_client(connection->serial);
@@ -70,8 +65,7 @@ static void put_connect(struct load_connection *connection)
 	packet_close(connection, start);
 }
 
-static void put_simple(struct load_connection *connection, char command, const char *text)
-{
+static void put_simple(struct load_connection *connection, char command, const char *text) {
 	size_t start = packet_open(connection, command);
 
 	if (text != NULL)
@@ -79,8 +73,7 @@ static void put_simple(struct load_connection *connection, char command, const c
 	packet_close(connection, start);
 }
 
-static enum load_result negotiated(struct load_connection *connection, uint32_t length)
-{
+static enum load_result negotiated(struct load_connection *connection, uint32_t length) {
 	uint32_t protocol;
 
 	if (connection->in[4] != SMFIC_OPTNEG || length < 13)
@@ -93,8 +86,7 @@ static enum load_result negotiated(struct load_connection *connection, uint32_t 
 }
 
 static enum load_result input(struct load_connection *connection, size_t *used,
-    const char **answer)
-{
+    const char **answer) {
 	uint32_t length;
 
 	if (connection->in_length < 5)
@@ -128,8 +120,7 @@ static enum load_result input(struct load_connection *connection, size_t *used,
 	return LOAD_DONE;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	static const struct load_protocol milter = {
 		.name = "load_milter",
 		.connection_each = true,

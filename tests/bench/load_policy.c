@@ -8,8 +8,7 @@
 
 #include "tests/bench/load.h"
 
-static void begin(struct load_connection *connection)
-{
+static void begin(struct load_connection *connection) {
 	uint32_t client = load_client(connection->serial);
 	char text[2048];
 	int length = snprintf(text, sizeof text,
@@ -29,8 +28,7 @@ static void begin(struct load_connection *connection)
 }
 
 static enum load_result input(struct load_connection *connection, size_t *used,
-    const char **answer)
-{
+    const char **answer) {
 	const char *in = (const char *)connection->in;
 	const char *end = memmem(in, connection->in_length, "\n\n", 2);
 
@@ -45,8 +43,7 @@ static enum load_result input(struct load_connection *connection, size_t *used,
 	return LOAD_DONE;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	static const struct load_protocol policy = {
 		.name = "load_policy",
 		.begin = begin,

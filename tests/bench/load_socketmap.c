@@ -9,8 +9,7 @@
 
 #include "tests/bench/load.h"
 
-static void begin(struct load_connection *connection)
-{
+static void begin(struct load_connection *connection) {
 	char key[64], text[96];
 	int length = snprintf(key, sizeof key, "transport user%u@%08x.customer.example",
 	    (unsigned)(connection->serial % 1000), (unsigned)load_client(connection->serial) &
@@ -21,8 +20,7 @@ static void begin(struct load_connection *connection)
 }
 
 static enum load_result input(struct load_connection *connection, size_t *used,
-    const char **answer)
-{
+    const char **answer) {
 	const char *in = (const char *)connection->in;
 	const char *colon = memchr(in, ':', connection->in_length);
 	size_t inside;
@@ -41,8 +39,7 @@ static enum load_result input(struct load_connection *connection, size_t *used,
 	return strcmp(*answer, "other") == 0 ? LOAD_BAD : LOAD_DONE;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	static const struct load_protocol socketmap = {
 		.name = "load_socketmap",
 		.begin = begin,

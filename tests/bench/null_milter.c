@@ -12,8 +12,7 @@
 
 static sfsistat negotiate(SMFICTX *context, unsigned long actions, unsigned long steps,
     unsigned long unused2, unsigned long unused3, unsigned long *out_actions,
-    unsigned long *out_steps, unsigned long *out2, unsigned long *out3)
-{
+    unsigned long *out_steps, unsigned long *out2, unsigned long *out3) {
 	(void)context, (void)actions, (void)unused2, (void)unused3;
 	*out_actions = 0;
 	*out_steps = steps & (SMFIP_NOHELO | SMFIP_NOMAIL | SMFIP_NORCPT | SMFIP_NODATA |
@@ -22,21 +21,18 @@ static sfsistat negotiate(SMFICTX *context, unsigned long actions, unsigned long
 	return SMFIS_CONTINUE;
 }
 
-static sfsistat connected(SMFICTX *context, char *name, _SOCK_ADDR *address)
-{
+static sfsistat connected(SMFICTX *context, char *name, _SOCK_ADDR *address) {
 	(void)context, (void)name, (void)address;
 	return SMFIS_CONTINUE;
 }
 
-static sfsistat closed(SMFICTX *context)
-{
+static sfsistat closed(SMFICTX *context) {
 	(void)context;
 	return SMFIS_CONTINUE;
 }
 
 /* Stacks as the daemon's: pages of large ones would be most of what is measured. */
-static void use_small_stacks(void)
-{
+static void use_small_stacks(void) {
 	pthread_attr_t attributes;
 
 	if (pthread_attr_init(&attributes) != 0)
@@ -46,8 +42,7 @@ static void use_small_stacks(void)
 	(void)pthread_attr_destroy(&attributes);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	char name[] = "null";
 	struct smfiDesc filter = {
 		.xxfi_name = name,

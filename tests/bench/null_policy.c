@@ -20,15 +20,13 @@ struct client {
 	char buffer[16384];
 };
 
-static void client_free(struct client *client)
-{
+static void client_free(struct client *client) {
 	close(event_get_fd(client->event));
 	event_free(client->event);
 	free(client);
 }
 
-static void readable(evutil_socket_t fd, short what, void *context)
-{
+static void readable(evutil_socket_t fd, short what, void *context) {
 	static const char reply[] = "action=DUNNO\n\n";
 	struct client *client = context;
 	ssize_t got = read(fd, client->buffer + client->length,
@@ -59,8 +57,7 @@ static void readable(evutil_socket_t fd, short what, void *context)
 }
 
 static void accepted(struct evconnlistener *listener, evutil_socket_t fd,
-    struct sockaddr *address, int length, void *context)
-{
+    struct sockaddr *address, int length, void *context) {
 	struct client *client = calloc(1, sizeof *client);
 
 	(void)address, (void)length, (void)context;
@@ -73,8 +70,7 @@ static void accepted(struct evconnlistener *listener, evutil_socket_t fd,
 	event_add(client->event, NULL);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct event_base *base = event_base_new();
 	const char *path = argc == 2 && strncmp(argv[1], "unix:", 5) == 0 ? argv[1] + 5 : "";

@@ -22,16 +22,14 @@ struct client {
 	char buffer[16384];
 };
 
-static void client_free(struct client *client)
-{
+static void client_free(struct client *client) {
 	close(event_get_fd(client->event));
 	event_free(client->event);
 	free(client);
 }
 
 /* Length of the netstring at the start; 0: it is not whole, -1: it is none. */
-static long netstring(const char *text, size_t length)
-{
+static long netstring(const char *text, size_t length) {
 	size_t at = 0, inside = 0;
 
 	for (; at < length && text[at] >= '0' && text[at] <= '9' && at < 6; at++)
@@ -47,8 +45,7 @@ static long netstring(const char *text, size_t length)
 
 static const char reply[] = "9:NOTFOUND ,";
 
-static int serve_streams(void)
-{
+static int serve_streams(void) {
 	static char buffer[16384];
 	size_t length = 0;
 	ssize_t got;
@@ -68,8 +65,7 @@ static int serve_streams(void)
 	return 0;
 }
 
-static void readable(evutil_socket_t fd, short what, void *context)
-{
+static void readable(evutil_socket_t fd, short what, void *context) {
 	struct client *client = context;
 	ssize_t got = read(fd, client->buffer + client->length,
 	    sizeof client->buffer - client->length);
@@ -97,8 +93,7 @@ static void readable(evutil_socket_t fd, short what, void *context)
 }
 
 static void accepted(struct evconnlistener *listener, evutil_socket_t fd,
-    struct sockaddr *address, int length, void *context)
-{
+    struct sockaddr *address, int length, void *context) {
 	struct client *client = calloc(1, sizeof *client);
 
 	(void)address, (void)length, (void)context;
@@ -111,8 +106,7 @@ static void accepted(struct evconnlistener *listener, evutil_socket_t fd,
 	event_add(client->event, NULL);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	bool streams = argc == 2 && strcmp(argv[1], "-") == 0;
 	struct event_base *base = streams ? NULL : event_base_new();

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def wait_for_large_pages():
-    """The keeper makes the tables' pages large in the first seconds (segment/large_pages.c);
+    """The keeper makes the tables' pages large in the first seconds (segment/file/large_pages.c);
     where the kernel has none there is nothing to wait for."""
     def large():
         return re.search(r"ShmemHugePages:\s+(\d+)", Path("/proc/meminfo").read_text()).group(1)

@@ -30,14 +30,14 @@ user = "nobody";
 state = {{ path = "{place}/state"; {state} }};
 journal = {{ path = "none"; }};
 """
-SESSIONS = """listen = {{ policy = ( {{ address = "unix:{place}/policy"; proof = "lease"; }} );
+SESSIONS = """listen = {{ policy = ( {{ address = "unix:{place}/policy"; liveness = "lease"; }} );
            control = "unix:{place}/control"; }};
 lease = {{ orphan = "1d"; }};
-classes = ( {{ name = "everyone"; match = [ "*" ]; sessions = 4000000; inbound = 4000000; }} );
+classes = ( {{ name = "everyone"; match = [ "*" ]; hold_at = 4000000; refuse_at = 4000000; }} );
 """
 DESTINATIONS = """listen = {{ policy = [ "unix:{place}/policy" ]; control = "unix:{place}/control"; }};
 mta = ( {{ name = "out"; kind = "postfix"; config_directory = "{place}"; log = "{place}/log"; }} );
-classes = ( {{ name = "everyone"; match = [ "*" ]; sessions = 100; }} );
+classes = ( {{ name = "everyone"; match = [ "*" ]; hold_at = 100; }} );
 """
 LINE = ("{date} mx postfix/smtp[{pid}]: {i:08X}A7E: to=<user{i}@d{i}.example>, relay=mx.d{i}.example"
         "[10.{a}.{b}.{c}]:25, delay=1.2, delays=0.03/0.01/0.6/0.5, dsn=2.0.0, status=sent "

@@ -118,12 +118,12 @@ def starts(daemon):
 
 def masks(sessions):
     names = ", ".join(f'"h{i}.customer.example"' for i in range(MASKS))
-    return f'{{ name = "some"; sessions = {sessions}; match = [ {names} ]; }}'
+    return f'{{ name = "some"; hold_at = {sessions}; match = [ {names} ]; }}'
 
 
 def many(word, sessions):
     return ", ".join(f'{{ name = "{word}{i}"; match = [ "h{i}.customer.example" ]; '
-                     f'sessions = {sessions}; }}' for i in range(CLASSES))
+                     f'hold_at = {sessions}; }}' for i in range(CLASSES))
 
 
 def reloads(daemon, text_of):

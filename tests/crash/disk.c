@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *disk_allocated(void *memory)
-{
+void *disk_allocated(void *memory) {
 	if (memory == NULL) {
 		perror("disk");
 		abort();
@@ -15,16 +14,14 @@ void *disk_allocated(void *memory)
 	return memory;
 }
 
-static void make_room(struct bytes *bytes, size_t size)
-{
+static void make_room(struct bytes *bytes, size_t size) {
 	if (size <= bytes->room)
 		return;
 	bytes->room = size < 128 ? 256 : size + size / 2;
 	bytes->data = disk_allocated(realloc(bytes->data, bytes->room));
 }
 
-void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t end)
-{
+void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t end) {
 	size_t size = (size_t)end;
 
 	make_room(bytes, size);
@@ -38,8 +35,7 @@ void disk_bytes_cut(struct bytes *bytes, const struct bytes *stale, uint64_t end
 }
 
 void disk_bytes_put(struct bytes *bytes, const struct bytes *stale, uint64_t place,
-    const uint8_t *from, size_t length)
-{
+    const uint8_t *from, size_t length) {
 	size_t offset = (size_t)place;
 
 	if (offset + length > bytes->size) {
@@ -52,13 +48,11 @@ void disk_bytes_put(struct bytes *bytes, const struct bytes *stale, uint64_t pla
 		memcpy(bytes->data + offset, from, length);
 }
 
-struct inode *disk_inode_new(void)
-{
+struct inode *disk_inode_new(void) {
 	return disk_allocated(calloc(1, sizeof(struct inode)));
 }
 
-static void release(struct disk_directory *directory, struct inode *inode)
-{
+static void release(struct disk_directory *directory, struct inode *inode) {
 	if (inode == NULL || --inode->uses > 0)
 		return;
 	free(directory->stale.data);
@@ -69,8 +63,7 @@ static void release(struct disk_directory *directory, struct inode *inode)
 	free(inode);
 }
 
-struct entry *disk_entry(struct disk_directory *directory, const char *name, bool make)
-{
+struct entry *disk_entry(struct disk_directory *directory, const char *name, bool make) {
 	struct entry *entry;
 
 	for (size_t i = 0; i < directory->entry_count; i++)
@@ -88,8 +81,7 @@ struct entry *disk_entry(struct disk_directory *directory, const char *name, boo
 	return directory->entries[directory->entry_count++] = entry;
 }
 
-static void change(struct disk_directory *directory, struct entry *entry, struct inode *inode)
-{
+static void change(struct disk_directory *directory, struct entry *entry, struct inode *inode) {
 	if (entry->change_count == entry->change_room) {
 		entry->change_room = 2 * entry->change_room + 2;
 		entry->changes = disk_allocated(realloc(entry->changes,
@@ -107,8 +99,7 @@ static void change(struct disk_directory *directory, struct entry *entry, struct
 	entry->now = inode;
 }
 
-static void settle_name(struct disk_directory *directory, struct entry *entry)
-{
+static void settle_name(struct disk_directory *directory, struct entry *entry) {
 	struct inode *stable;
 
 	if (entry->change_count == 0)
@@ -123,8 +114,7 @@ static void settle_name(struct disk_directory *directory, struct entry *entry)
 	entry->change_count = 0;
 }
 
-static void settle_names(struct disk_directory *directory)
-{
+static void settle_names(struct disk_directory *directory) {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < directory->entry_count; i++) {
@@ -143,8 +133,7 @@ static void settle_names(struct disk_directory *directory)
 
 /* --- a disk ------------------------------------------------------------------------- */
 
-struct disk *disk_new(void)
-{
+struct disk *disk_new(void) {
 	struct disk *disk = disk_allocated(calloc(1, sizeof(*disk)));
 
 	disk->capacity = DISK_UNLIMITED;
@@ -152,8 +141,7 @@ struct disk *disk_new(void)
 	return disk;
 }
 
-void disk_free(struct disk *disk)
-{
+void disk_free(struct disk *disk) {
 	struct disk_directory *directory;
 
 	if (disk == NULL)
@@ -178,8 +166,7 @@ void disk_free(struct disk *disk)
 }
 
 static int fault(struct disk *disk, enum disk_act act, const char *name, uint64_t offset,
-    size_t length)
-{
+    size_t length) {
 	struct disk_step step = { .act = act, .name = name, .offset = offset,
 		.length = length };
 
@@ -188,8 +175,7 @@ static int fault(struct disk *disk, enum disk_act act, const char *name, uint64_
 }
 
 static void boundary(struct disk *disk, enum disk_act act, const char *name,
-    uint64_t offset, size_t length)
-{
+    uint64_t offset, size_t length) {
 	struct disk_step step = { .act = act, .name = name, .offset = offset,
 		.length = length };
 
@@ -197,8 +183,7 @@ static void boundary(struct disk *disk, enum disk_act act, const char *name,
 		disk->boundary(disk->context, &step);
 }
 
-static struct inode *inode_of(struct disk *disk, int handle, const char **name)
-{
+static struct inode *inode_of(struct disk *disk, int handle, const char **name) {
 	struct disk_directory *directory = disk->directory;
 
 	if (handle < 0 || (size_t)handle >= directory->handle_count ||
@@ -211,8 +196,7 @@ static struct inode *inode_of(struct disk *disk, int handle, const char **name)
 	return directory->handles[handle].inode;
 }
 
-static int new_handle(struct disk_directory *directory, struct inode *inode, bool write)
-{
+static int new_handle(struct disk_directory *directory, struct inode *inode, bool write) {
 	size_t at = 0;
 
 	while (at < directory->handle_count && directory->handles[at].inode != NULL)
@@ -228,8 +212,7 @@ static int new_handle(struct disk_directory *directory, struct inode *inode, boo
 	return (int)at;
 }
 
-int disk_open(struct disk *disk, const char *name, bool create, bool write)
-{
+int disk_open(struct disk *disk, const char *name, bool create, bool write) {
 	struct entry *entry;
 	int handle, error = fault(disk, create ? DISK_CREATE : DISK_OPEN, name, 0, write);
 
@@ -250,8 +233,7 @@ int disk_open(struct disk *disk, const char *name, bool create, bool write)
 	return handle;
 }
 
-void disk_close(struct disk *disk, int handle)
-{
+void disk_close(struct disk *disk, int handle) {
 	const char *name;
 	struct inode *inode = inode_of(disk, handle, &name);
 
@@ -259,8 +241,7 @@ void disk_close(struct disk *disk, int handle)
 	release(disk->directory, inode);
 }
 
-int64_t disk_read(struct disk *disk, int handle, void *to, size_t length, uint64_t offset)
-{
+int64_t disk_read(struct disk *disk, int handle, void *to, size_t length, uint64_t offset) {
 	const char *name;
 	struct inode *inode = inode_of(disk, handle, &name);
 	int error = fault(disk, DISK_READ, name, offset, length);
@@ -278,8 +259,7 @@ int64_t disk_read(struct disk *disk, int handle, void *to, size_t length, uint64
 }
 
 static void note_unsynced(struct disk *disk, struct inode *inode, uint64_t offset,
-    const void *from, size_t length, bool truncation)
-{
+    const void *from, size_t length, bool truncation) {
 	struct unsynced *one;
 
 	if (inode->unsynced_count == inode->unsynced_room) {
@@ -295,8 +275,7 @@ static void note_unsynced(struct disk *disk, struct inode *inode, uint64_t offse
 		disk_bytes_put(&inode->written, NULL, inode->written.size, from, length);
 }
 
-uint64_t disk_used(const struct disk *disk)
-{
+uint64_t disk_used(const struct disk *disk) {
 	const struct disk_directory *directory = disk->directory;
 	uint64_t used = 0;
 
@@ -308,8 +287,7 @@ uint64_t disk_used(const struct disk *disk)
 
 /* How much of a write there is room for. */
 static size_t fits(const struct disk *disk, const struct inode *inode, size_t length,
-    uint64_t offset)
-{
+    uint64_t offset) {
 	uint64_t used, room, end = offset + length;
 
 	if (disk->capacity == DISK_UNLIMITED || end <= inode->now.size)
@@ -322,8 +300,7 @@ static size_t fits(const struct disk *disk, const struct inode *inode, size_t le
 }
 
 int64_t disk_write(struct disk *disk, int handle, const void *from, size_t length,
-    uint64_t offset)
-{
+    uint64_t offset) {
 	const char *name;
 	struct inode *inode = inode_of(disk, handle, &name);
 	int error = fault(disk, DISK_WRITE, name, offset, length);
@@ -345,8 +322,7 @@ int64_t disk_write(struct disk *disk, int handle, const void *from, size_t lengt
 	return (int64_t)taken;
 }
 
-int disk_truncate(struct disk *disk, int handle, uint64_t size)
-{
+int disk_truncate(struct disk *disk, int handle, uint64_t size) {
 	const char *name;
 	struct inode *inode = inode_of(disk, handle, &name);
 	int error = fault(disk, DISK_TRUNCATE, name, size, 0);
@@ -360,8 +336,7 @@ int disk_truncate(struct disk *disk, int handle, uint64_t size)
 }
 
 /* Some of what was dirty is written, the rest lost; nobody will try again. */
-static void lose_dirty(struct inode *inode)
-{
+static void lose_dirty(struct inode *inode) {
 	inode->lost = inode->lost || inode->unsynced_count > 0;
 	for (size_t i = 0; i < inode->unsynced_count; i += 2) {
 		const struct unsynced *one = &inode->unsynced[i];
@@ -372,8 +347,7 @@ static void lose_dirty(struct inode *inode)
 	}
 }
 
-int disk_sync(struct disk *disk, int handle)
-{
+int disk_sync(struct disk *disk, int handle) {
 	const char *name;
 	struct inode *inode = inode_of(disk, handle, &name);
 	int error = fault(disk, DISK_SYNC, name, 0, 0);
@@ -399,8 +373,7 @@ int disk_sync(struct disk *disk, int handle)
 }
 
 /* It may have been read until now, by other processes, too, and no sync tells of it. */
-void disk_doubt(struct disk *disk, int handle, uint64_t offset)
-{
+void disk_doubt(struct disk *disk, int handle, uint64_t offset) {
 	const char *name;
 	struct inode *inode = inode_of(disk, handle, &name);
 	size_t stable = inode->stable.size;
@@ -423,30 +396,26 @@ void disk_doubt(struct disk *disk, int handle, uint64_t offset)
 	}
 }
 
-int64_t disk_size(struct disk *disk, int handle)
-{
+int64_t disk_size(struct disk *disk, int handle) {
 	const char *name;
 
 	return (int64_t)inode_of(disk, handle, &name)->now.size;
 }
 
-unsigned disk_links(struct disk *disk, int handle)
-{
+unsigned disk_links(struct disk *disk, int handle) {
 	const char *name;
 
 	return inode_of(disk, handle, &name)->names;
 }
 
-bool disk_is_named(struct disk *disk, int handle, const char *name)
-{
+bool disk_is_named(struct disk *disk, int handle, const char *name) {
 	const char *any;
 	struct entry *entry = disk_entry(disk->directory, name, false);
 
 	return entry != NULL && entry->now == inode_of(disk, handle, &any);
 }
 
-int disk_unlink(struct disk *disk, const char *name)
-{
+int disk_unlink(struct disk *disk, const char *name) {
 	struct entry *entry = disk_entry(disk->directory, name, false);
 	int error = fault(disk, DISK_UNLINK, name, 0, 0);
 
@@ -459,8 +428,7 @@ int disk_unlink(struct disk *disk, const char *name)
 	return 0;
 }
 
-int disk_sync_names(struct disk *disk)
-{
+int disk_sync_names(struct disk *disk) {
 	int error = fault(disk, DISK_SYNC_NAMES, "", 0, 0);
 
 	if (error != 0)
@@ -470,13 +438,11 @@ int disk_sync_names(struct disk *disk)
 	return 0;
 }
 
-int disk_lock(struct disk *disk)
-{
+int disk_lock(struct disk *disk) {
 	return -fault(disk, DISK_LOCK, "", 0, 0);
 }
 
-int disk_list(struct disk *disk, bool (*each)(void *context, const char *name), void *context)
-{
+int disk_list(struct disk *disk, bool (*each)(void *context, const char *name), void *context) {
 	struct disk_directory *directory = disk->directory;
 	int error = fault(disk, DISK_LIST, "", 0, 0);
 	size_t end = error == EINTR ? directory->entry_count / 2 : 0;
@@ -492,8 +458,7 @@ int disk_list(struct disk *disk, bool (*each)(void *context, const char *name), 
 
 /* --- other hands ---------------------------------------------------------------------- */
 
-uint8_t *disk_bytes(struct disk *disk, const char *name, size_t *size)
-{
+uint8_t *disk_bytes(struct disk *disk, const char *name, size_t *size) {
 	struct entry *entry = disk_entry(disk->directory, name, false);
 
 	if (entry == NULL || entry->now == NULL)
@@ -503,8 +468,7 @@ uint8_t *disk_bytes(struct disk *disk, const char *name, size_t *size)
 	return entry->now->now.data;
 }
 
-void disk_put(struct disk *disk, const char *name, const void *bytes, size_t size)
-{
+void disk_put(struct disk *disk, const char *name, const void *bytes, size_t size) {
 	struct entry *entry = disk_entry(disk->directory, name, true);
 
 	if (entry->now == NULL)
@@ -517,8 +481,7 @@ void disk_put(struct disk *disk, const char *name, const void *bytes, size_t siz
 	settle_name(disk->directory, entry);
 }
 
-void disk_remove(struct disk *disk, const char *name)
-{
+void disk_remove(struct disk *disk, const char *name) {
 	struct entry *entry = disk_entry(disk->directory, name, false);
 
 	if (entry == NULL || entry->now == NULL)
@@ -527,8 +490,7 @@ void disk_remove(struct disk *disk, const char *name)
 	settle_name(disk->directory, entry);
 }
 
-unsigned disk_handles(const struct disk *disk)
-{
+unsigned disk_handles(const struct disk *disk) {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < disk->directory->handle_count; i++)
@@ -536,8 +498,7 @@ unsigned disk_handles(const struct disk *disk)
 	return count;
 }
 
-unsigned disk_names(const struct disk *disk)
-{
+unsigned disk_names(const struct disk *disk) {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < disk->directory->entry_count; i++)

@@ -15,8 +15,7 @@ struct taking {
 	const struct bytes *stale;	/* NULL: zeros */
 };
 
-static struct bytes copy(const struct bytes *bytes)
-{
+static struct bytes copy(const struct bytes *bytes) {
 	struct bytes made = { .data = NULL };
 
 	disk_bytes_put(&made, NULL, 0, bytes->data, bytes->size);
@@ -25,8 +24,7 @@ static struct bytes copy(const struct bytes *bytes)
 
 /* Each sector of a write for itself. */
 static void put_sectors(struct taking *taking, struct bytes *to, uint64_t offset,
-    const uint8_t *from, size_t length)
-{
+    const uint8_t *from, size_t length) {
 	for (size_t at = 0, next; at < length; at = next) {
 		next = at + SECTOR - (offset + at) % SECTOR;
 		if (next > length)
@@ -38,8 +36,7 @@ static void put_sectors(struct taking *taking, struct bytes *to, uint64_t offset
 }
 
 static void put_some(struct taking *taking, struct bytes *to, const struct unsynced *one,
-    const uint8_t *from)
-{
+    const uint8_t *from) {
 	uint32_t drawn = random_below(taking->random, 256);
 	size_t cut = random_below(taking->random, (uint32_t)one->length + 1);
 
@@ -68,8 +65,7 @@ static void put_some(struct taking *taking, struct bytes *to, const struct unsyn
 }
 
 static void take_write(struct taking *taking, struct bytes *to, const struct unsynced *one,
-    const uint8_t *from)
-{
+    const uint8_t *from) {
 	size_t length = one->length;
 
 	switch (taking->crash) {
@@ -88,14 +84,12 @@ static void take_write(struct taking *taking, struct bytes *to, const struct uns
 	}
 }
 
-static bool takes_truncation(struct taking *taking, const struct unsynced *one)
-{
+static bool takes_truncation(struct taking *taking, const struct unsynced *one) {
 	return taking->crash == DISK_CRASH_TORN ? one->order < taking->last :
 	    taking->crash == DISK_CRASH_ANY && random_below(taking->random, 2) == 0;
 }
 
-static struct inode *take_inode(struct taking *taking, const struct inode *inode)
-{
+static struct inode *take_inode(struct taking *taking, const struct inode *inode) {
 	struct inode *made = disk_inode_new();
 
 	made->stable = copy(&inode->stable);
@@ -113,8 +107,7 @@ static struct inode *take_inode(struct taking *taking, const struct inode *inode
 }
 
 /* The file that a name has, after none, some or all of its changes. */
-static const struct inode *take_name(struct taking *taking, const struct entry *entry)
-{
+static const struct inode *take_name(struct taking *taking, const struct entry *entry) {
 	size_t changes = entry->change_count;
 
 	if (taking->crash == DISK_CRASH_DROP)
@@ -125,8 +118,7 @@ static const struct inode *take_name(struct taking *taking, const struct entry *
 	return changes == 0 ? entry->stable : entry->changes[changes - 1];
 }
 
-static uint64_t last_write(const struct disk_directory *directory)
-{
+static uint64_t last_write(const struct disk_directory *directory) {
 	uint64_t last = 0;
 
 	for (size_t i = 0; i < directory->entry_count; i++) {
@@ -147,8 +139,7 @@ struct copies {
 	size_t count;
 };
 
-static struct inode *copy_inode(struct copies *copies, const struct inode *inode)
-{
+static struct inode *copy_inode(struct copies *copies, const struct inode *inode) {
 	struct inode *made;
 
 	if (inode == NULL)
@@ -178,16 +169,14 @@ static struct inode *copy_inode(struct copies *copies, const struct inode *inode
 	return made;
 }
 
-static struct inode *used(struct inode *inode)
-{
+static struct inode *used(struct inode *inode) {
 	if (inode != NULL)
 		inode->uses++;
 	return inode;
 }
 
 /* Nothing is lost, and nothing is safer than before. */
-static void keep_all(struct disk *left, const struct disk_directory *directory)
-{
+static void keep_all(struct disk *left, const struct disk_directory *directory) {
 	struct copies copies = { .count = 0 };
 
 	left->directory->order = directory->order;
@@ -209,8 +198,7 @@ static void keep_all(struct disk *left, const struct disk_directory *directory)
 	free(copies.made);
 }
 
-struct disk *disk_crash(const struct disk *disk, enum disk_crash crash, struct random *random)
-{
+struct disk *disk_crash(const struct disk *disk, enum disk_crash crash, struct random *random) {
 	static const uint32_t keeps[] = { 0, 24, 128, 232, 250 };
 	const struct disk_directory *directory = disk->directory;
 	struct taking taking = { .random = random, .crash = crash,

@@ -7,8 +7,7 @@
 #include "tests/crash/journal_world.h"
 #include "tests/crash/storage_faulty.h"
 
-static void dump_record(const struct journal_found *found)
-{
+static void dump_record(const struct journal_found *found) {
 	const struct journal_frame *frame = &found->frame;
 	struct journal_envelope envelope;
 	struct journal_groups groups;
@@ -42,8 +41,7 @@ static void dump_record(const struct journal_found *found)
 	fputc('\n', stderr);
 }
 
-static void dump_positions(const struct journal_reader *reader)
-{
+static void dump_positions(const struct journal_reader *reader) {
 	const struct journal_positions *positions;
 
 	if (reader->slot < 0) {
@@ -61,8 +59,7 @@ static void dump_positions(const struct journal_reader *reader)
 	fputc('\n', stderr);
 }
 
-void world_dump(struct disk *disk)
-{
+void world_dump(struct disk *disk) {
 	struct journal_storage *storage = storage_faulty(disk);
 	struct journal_reader *reader = NULL;
 	struct journal_cursor *cursor;

@@ -14,15 +14,13 @@ const char *const oracle_verdict_words[ORACLE_VERDICTS] = {
 	[ORACLE_INVENTED] = "invented",
 };
 
-void oracle_close(struct oracle *oracle)
-{
+void oracle_close(struct oracle *oracle) {
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
 		free(oracle->messages[i].steps);
 	memset(oracle, 0, sizeof(*oracle));
 }
 
-void oracle_copy(struct oracle *to, const struct oracle *from)
-{
+void oracle_copy(struct oracle *to, const struct oracle *from) {
 	*to = *from;
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {
 		const struct oracle_message *message = &from->messages[i];
@@ -36,16 +34,14 @@ void oracle_copy(struct oracle *to, const struct oracle *from)
 	}
 }
 
-struct oracle_state oracle_newest(const struct oracle *oracle, unsigned number)
-{
+struct oracle_state oracle_newest(const struct oracle *oracle, unsigned number) {
 	const struct oracle_message *message = &oracle->messages[number];
 
 	return message->steps[message->count - 1].state;
 }
 
 /* The steps before the last acknowledged one are no longer allowed. */
-static void forget_old(struct oracle_message *message, uint64_t synced)
-{
+static void forget_old(struct oracle_message *message, uint64_t synced) {
 	size_t first = 0;
 
 	for (size_t i = 0; i < message->count; i++)
@@ -58,8 +54,7 @@ static void forget_old(struct oracle_message *message, uint64_t synced)
 }
 
 static void note(struct oracle *oracle, unsigned number, uint64_t sequence,
-    const struct oracle_state *state)
-{
+    const struct oracle_state *state) {
 	struct oracle_message *message = &oracle->messages[number];
 
 	forget_old(message, oracle->synced);
@@ -74,28 +69,24 @@ static void note(struct oracle *oracle, unsigned number, uint64_t sequence,
 		.state = *state };
 }
 
-void oracle_begin(struct oracle *oracle, unsigned number, const struct oracle_state *state)
-{
+void oracle_begin(struct oracle *oracle, unsigned number, const struct oracle_state *state) {
 	note(oracle, number, UINT64_MAX, state);
 }
 
-void oracle_end(struct oracle *oracle, unsigned number, uint64_t sequence)
-{
+void oracle_end(struct oracle *oracle, unsigned number, uint64_t sequence) {
 	struct oracle_message *message = &oracle->messages[number];
 
 	if (sequence != 0)
 		message->steps[message->count - 1].sequence = sequence;
 }
 
-void oracle_open(struct oracle *oracle)
-{
+void oracle_open(struct oracle *oracle) {
 	memset(oracle, 0, sizeof(*oracle));
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
 		note(oracle, i, 0, &(struct oracle_state){ 0 });
 }
 
-void oracle_synced(struct oracle *oracle, uint64_t sequence)
-{
+void oracle_synced(struct oracle *oracle, uint64_t sequence) {
 	if (sequence <= oracle->synced || oracle->forgets_nothing)
 		return;
 	oracle->synced = sequence;
@@ -103,16 +94,14 @@ void oracle_synced(struct oracle *oracle, uint64_t sequence)
 		forget_old(&oracle->messages[i], sequence);
 }
 
-void oracle_forsake(struct oracle *oracle)
-{
+void oracle_forsake(struct oracle *oracle) {
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++)
 		for (size_t k = 0; k < oracle->messages[i].count; k++)
 			if (oracle->messages[i].steps[k].sequence > oracle->synced)
 				oracle->messages[i].steps[k].sequence = UINT64_MAX;
 }
 
-unsigned oracle_left(const struct oracle_state *state)
-{
+unsigned oracle_left(const struct oracle_state *state) {
 	unsigned left = state->unread;
 
 	for (unsigned i = 0; i < ORACLE_GROUPS; i++)
@@ -120,8 +109,7 @@ unsigned oracle_left(const struct oracle_state *state)
 	return left;
 }
 
-static bool same(const struct oracle_state *one, const struct oracle_state *other)
-{
+static bool same(const struct oracle_state *one, const struct oracle_state *other) {
 	/* a message without recipients is none */
 	if (oracle_left(one) == 0 || oracle_left(other) == 0)
 		return oracle_left(one) == oracle_left(other);
@@ -130,8 +118,7 @@ static bool same(const struct oracle_state *one, const struct oracle_state *othe
 }
 
 enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned number,
-    const struct oracle_state *state)
-{
+    const struct oracle_state *state) {
 	const struct oracle_message *message = &oracle->messages[number];
 	const struct oracle_state *base = &message->steps[0].state;
 
@@ -151,8 +138,7 @@ enum oracle_verdict oracle_judge(const struct oracle *oracle, unsigned number,
 }
 
 bool oracle_is_mixture(const struct oracle *oracle, unsigned number,
-    const struct oracle_state *state)
-{
+    const struct oracle_state *state) {
 	const struct oracle_message *message = &oracle->messages[number];
 	struct oracle_state least = { .generation = 0 }, most = { .generation = 0 };
 
@@ -177,8 +163,7 @@ bool oracle_is_mixture(const struct oracle *oracle, unsigned number,
 }
 
 void oracle_found(struct oracle *oracle, unsigned number, uint64_t sequence,
-    const struct oracle_state *state)
-{
+    const struct oracle_state *state) {
 	struct oracle_message *message = &oracle->messages[number];
 
 	/* nothing of these is durable by itself any more: all of them, or the new one */
@@ -187,14 +172,12 @@ void oracle_found(struct oracle *oracle, unsigned number, uint64_t sequence,
 	note(oracle, number, sequence, state);
 }
 
-void oracle_settle(struct oracle *oracle, unsigned number, const struct oracle_state *state)
-{
+void oracle_settle(struct oracle *oracle, unsigned number, const struct oracle_state *state) {
 	oracle->messages[number].count = 0;
 	note(oracle, number, 0, state);
 }
 
-void oracle_print_state(const struct oracle_state *state)
-{
+void oracle_print_state(const struct oracle_state *state) {
 	if (state->generation == 0)
 		fputs("none", stderr);
 	else
@@ -205,8 +188,7 @@ void oracle_print_state(const struct oracle_state *state)
 		fprintf(stderr, " and unread ones (%u)", state->unread);
 }
 
-void oracle_print(const struct oracle *oracle, unsigned number)
-{
+void oracle_print(const struct oracle *oracle, unsigned number) {
 	const struct oracle_message *message = &oracle->messages[number];
 
 	for (size_t i = 0; i < message->count; i++) {

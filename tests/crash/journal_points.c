@@ -51,8 +51,7 @@ struct trap {
 	unsigned left;
 };
 
-static void spring(void *context, const struct disk_step *step)
-{
+static void spring(void *context, const struct disk_step *step) {
 	struct trap *trap = context;
 
 	(void)step;
@@ -60,8 +59,7 @@ static void spring(void *context, const struct disk_step *step)
 		trap->caught = disk_crash(trap->disk, trap->crash, trap->random);
 }
 
-static enum disk_crash some_crash(struct random *random)
-{
+static enum disk_crash some_crash(struct random *random) {
 	static const enum disk_crash choice[16] = {
 		DISK_CRASH_KEEP, DISK_CRASH_KEEP, DISK_CRASH_DROP, DISK_CRASH_DROP,
 		DISK_CRASH_TORN, DISK_CRASH_TORN, DISK_CRASH_TORN, DISK_CRASH_TORN,
@@ -75,8 +73,7 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
     struct random *random, unsigned depth);
 
 /* The journal goes on, and the machine dies again. */
-static bool go_on(struct world *world, bool safe, struct random *random, unsigned depth)
-{
+static bool go_on(struct world *world, bool safe, struct random *random, unsigned depth) {
 	unsigned steps = random_below(random, 60);
 	enum disk_crash crash = some_crash(random);
 
@@ -98,8 +95,7 @@ static bool go_on(struct world *world, bool safe, struct random *random, unsigne
 
 /* `safe': all that is on the image stays, whatever comes. */
 static bool survive(const struct world *from, struct disk *image, bool safe,
-    struct random *random, unsigned depth)
-{
+    struct random *random, unsigned depth) {
 	static const unsigned traps[] = { 1, 2, 4, 8, 16, 32 };
 	struct trap trap = { .disk = image, .random = random, .crash = some_crash(random),
 		.left = random_below(random, traps[random_below(random, 6)]) };
@@ -152,8 +148,7 @@ static bool survive(const struct world *from, struct disk *image, bool safe,
 
 /* --- the points ------------------------------------------------------------------------------ */
 
-static void point(struct world *world, const struct disk_step *step, enum disk_crash crash)
-{
+static void point(struct world *world, const struct disk_step *step, enum disk_crash crash) {
 	uint64_t number = run.points++;
 	struct random random = { run.seed ^ number * UINT64_C(0xd1342543de82ef95) };
 
@@ -180,8 +175,7 @@ static void point(struct world *world, const struct disk_step *step, enum disk_c
 	world_print_trace(world);
 }
 
-static bool is_older(void *context, const char *name)
-{
+static bool is_older(void *context, const char *name) {
 	uint32_t number = journal_file_number(name);
 
 	if (number != 0 && number < run.last_unlinked)
@@ -189,8 +183,7 @@ static bool is_older(void *context, const char *name)
 	return true;
 }
 
-static void boundary(void *context, const struct disk_step *step)
-{
+static void boundary(void *context, const struct disk_step *step) {
 	struct world *world = context;
 	struct random random = { run.seed + run.points * 77 };
 	bool older = false;
@@ -216,8 +209,7 @@ static void boundary(void *context, const struct disk_step *step)
 	}
 }
 
-static void workload(uint64_t number)
-{
+static void workload(uint64_t number) {
 	static const uint32_t sizes[] = { 4096, 4096, 8192, 16384 };
 	struct random random = { run.seed + number };
 	struct journal_log_counts log;
@@ -267,8 +259,7 @@ static void workload(uint64_t number)
 	run.failed = run.failed || world.failed;
 }
 
-static void report(void)
-{
+static void report(void) {
 	printf("points %" PRIu64 " (", run.points < run.wanted ? run.points : run.wanted);
 	for (unsigned i = 0; i < DISK_CRASHES; i++)
 		printf("%s%s %" PRIu64, i > 0 ? ", " : "", crash_words[i], run.crashes[i]);
@@ -291,8 +282,7 @@ static void report(void)
 	}
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	int option;
 
 	run.wanted = 10000;

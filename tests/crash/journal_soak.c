@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "journal/log.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 #include "tests/unit/random.h"
 #include "tests/crash/sync_log.h"
 
@@ -43,27 +43,23 @@ static uint64_t appended_bytes, bytes_an_hour, most_bytes, deleted, begun, anew;
 static uint8_t *done;		/* a bit each */
 static bool failed;
 
-static void give_up(const char *what)
-{
+static void give_up(const char *what) {
 	fprintf(stderr, "journal_soak: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
-static void fail(const char *what, uint64_t number)
-{
+static void fail(const char *what, uint64_t number) {
 	fprintf(stderr, "FAILED: %s: %" PRIu64 "\n", what, number);
 	failed = true;
 }
 
 /* --- messages --------------------------------------------------------------------------- */
 
-static bool is_done(uint64_t number)
-{
+static bool is_done(uint64_t number) {
 	return (done[number / 8] >> number % 8 & 1) != 0;
 }
 
-static void put(uint64_t number, uint32_t tries, int64_t due_ns)
-{
+static void put(uint64_t number, uint32_t tries, int64_t due_ns) {
 	char id[32], domain[40];
 	struct messages_group group = { .domain = domain, .recipients = 1, .due_ns = due_ns };
 	struct messages_envelope envelope = { .mta = "sendmail",
@@ -79,8 +75,7 @@ static void put(uint64_t number, uint32_t tries, int64_t due_ns)
 }
 
 /* One in ten is put off, one in a thousand for hours. */
-static void work_on(const struct messages_envelope *envelope)
-{
+static void work_on(const struct messages_envelope *envelope) {
 	uint64_t number = envelope->stamp - 1;
 	uint32_t tries = envelope->tries, drawn = random_below(&dice, 1000);
 	char id[64], domain[64];
@@ -112,8 +107,7 @@ static void work_on(const struct messages_envelope *envelope)
 /* --- the disk ------------------------------------------------------------------------------ */
 
 /* The files that are there have numbers without a gap. */
-static void check_files(void)
-{
+static void check_files(void) {
 	DIR *directory = opendir(place);
 	uint32_t least = UINT32_MAX, most = 0, count = 0;
 	struct dirent *entry;
@@ -140,8 +134,7 @@ static void check_files(void)
 		fail("the disk holds more than an hour's records: bytes", counts.disk_bytes);
 }
 
-static void remove_files(void)
-{
+static void remove_files(void) {
 	DIR *directory = opendir(place);
 	struct dirent *entry;
 
@@ -155,15 +148,13 @@ static void remove_files(void)
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-static void turn(int64_t passed_ns)
-{
+static void turn(int64_t passed_ns) {
 	wall_ns += passed_ns;
 	now_ns += passed_ns;
 	(void)messages_turn(messages, wall_ns, now_ns);
 }
 
-static void begin_life(void)
-{
+static void begin_life(void) {
 	struct messages_settings settings = messages_defaults;
 	const struct messages_calls calls = { .renewed = NULL };
 	struct diag diag;
@@ -178,8 +169,7 @@ static void begin_life(void)
 	lives++;
 }
 
-static void count_life(void)
-{
+static void count_life(void) {
 	struct journal_log_counts counts;
 	struct messages_totals totals;
 
@@ -194,16 +184,14 @@ static void count_life(void)
 }
 
 /* Dies after its last words were synced; those that it held come back. */
-static void end_life(void)
-{
+static void end_life(void) {
 	if (sync_log(messages_log(messages), now_ns) != 0)
 		fail("it cannot be synced", lives);
 	count_life();
 	messages_close(&messages);
 }
 
-static void one_turn(void)
-{
+static void one_turn(void) {
 	struct messages_envelope envelope;
 	enum messages_answer answer;
 	int64_t next_ns;
@@ -219,8 +207,7 @@ static void one_turn(void)
 	turn(TURN_NS);
 }
 
-static void run(void)
-{
+static void run(void) {
 	uint64_t life_end = LIFE;
 	int64_t told_ns = wall_ns;
 
@@ -248,8 +235,7 @@ static void run(void)
 	end_life();
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	const char *parent = getenv("TMPDIR");
 	int64_t start_ns = clock_now_ns();
 	struct diag diag;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/crash/storage_faulty.h"
 #include "tests/crash/sync_log.h"
-#include "journal/messages_internal.h"
+#include "journal/queue/messages_internal.h"
 
 #define RECOVERY_STEPS	2000
 #define DRAIN_STEPS	200
@@ -21,8 +21,7 @@ static const char mta[] = "m", directory[] = "/var/spool/q";
 
 /* --- talk ------------------------------------------------------------------------------- */
 
-void world_fail(struct world *world, const char *format, ...)
-{
+void world_fail(struct world *world, const char *format, ...) {
 	va_list arguments;
 
 	if (!world->failed)
@@ -35,8 +34,7 @@ void world_fail(struct world *world, const char *format, ...)
 }
 
 __attribute__((format(printf, 2, 3)))
-static void trace(struct world *world, const char *format, ...)
-{
+static void trace(struct world *world, const char *format, ...) {
 	va_list arguments;
 
 	va_start(arguments, format);
@@ -56,20 +54,17 @@ struct letter {
 static const char *const domains[ORACLE_GROUPS] = { "", "a.example", "bb.example",
 	"ccc.example", "dddd.example" };
 
-static void identify(unsigned number, char id[16])
-{
+static void identify(unsigned number, char id[16]) {
 	snprintf(id, 16, "id%04u", number);
 }
 
 /* The sender tells all that can be told of it. */
-static void describe(unsigned number, uint32_t generation, char sender[32])
-{
+static void describe(unsigned number, uint32_t generation, char sender[32]) {
 	snprintf(sender, 32, "%u.%" PRIu32 "@example.org", number, generation);
 }
 
 static void write_letter(struct letter *letter, unsigned number,
-    const struct oracle_state *state, int64_t due_ns)
-{
+    const struct oracle_state *state, int64_t due_ns) {
 	struct messages_envelope *envelope = &letter->envelope;
 
 	memset(letter, 0, sizeof(*letter));
@@ -93,8 +88,7 @@ static void write_letter(struct letter *letter, unsigned number,
 
 /* Which message that is, and its state; ORACLE_MESSAGES: nobody ever wrote it. */
 static unsigned read_letter(struct world *world, const struct messages_envelope *envelope,
-    struct oracle_state *state)
-{
+    struct oracle_state *state) {
 	unsigned number = ORACLE_MESSAGES;
 	char text[32];
 
@@ -132,13 +126,11 @@ static unsigned read_letter(struct world *world, const struct messages_envelope 
 
 /* --- what the owner does ---------------------------------------------------------------------- */
 
-static uint32_t below(struct world *world, uint32_t limit)
-{
+static uint32_t below(struct world *world, uint32_t limit) {
 	return random_below(&world->random, limit);
 }
 
-static int64_t some_due(struct world *world)
-{
+static int64_t some_due(struct world *world) {
 	switch (below(world, 4)) {
 	case 0: return 0;
 	case 1: return INT64_MAX;
@@ -146,28 +138,24 @@ static int64_t some_due(struct world *world)
 	}
 }
 
-static void acknowledge(struct world *world)
-{
+static void acknowledge(struct world *world) {
 	oracle_synced(&world->oracle, journal_log_synced(messages_log(world->messages)));
 }
 
-static void told(struct world *world, unsigned number, uint64_t sequence)
-{
+static void told(struct world *world, unsigned number, uint64_t sequence) {
 	oracle_end(&world->oracle, number, sequence);
 	if (sequence == 0 && !world->excused && !messages_is_degraded(world->messages))
 		world_fail(world, "message %u: nothing was written", number);
 	acknowledge(world);
 }
 
-static void turn(struct world *world, int64_t passed_ns)
-{
+static void turn(struct world *world, int64_t passed_ns) {
 	world->now_ns += passed_ns;
 	world->wall_ns += passed_ns;
 	(void)messages_turn(world->messages, world->wall_ns, world->now_ns);
 }
 
-static void put(struct world *world, unsigned number, const struct oracle_state *state)
-{
+static void put(struct world *world, unsigned number, const struct oracle_state *state) {
 	struct letter letter;
 	bool held = below(world, 2) == 0;
 	int64_t due_ns = some_due(world);
@@ -185,8 +173,7 @@ static void put(struct world *world, unsigned number, const struct oracle_state 
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
-static void put_new(struct world *world, unsigned number)
-{
+static void put_new(struct world *world, unsigned number) {
 	struct oracle_state state = { .generation = ++world->oracle.generations };
 	unsigned groups = below(world, 8);
 
@@ -201,8 +188,7 @@ static void put_new(struct world *world, unsigned number)
 	put(world, number, &state);
 }
 
-static void replace(struct world *world, unsigned number)
-{
+static void replace(struct world *world, unsigned number) {
 	struct oracle_state state = oracle_newest(&world->oracle, number);
 
 	if (oracle_left(&state) == 0)
@@ -211,8 +197,7 @@ static void replace(struct world *world, unsigned number)
 	put(world, number, &state);
 }
 
-static void finish(struct world *world, unsigned number)
-{
+static void finish(struct world *world, unsigned number) {
 	struct oracle_state none = { 0 };
 	char id[16];
 	uint64_t sequence;
@@ -226,8 +211,7 @@ static void finish(struct world *world, unsigned number)
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
-static void start(struct world *world, unsigned number)
-{
+static void start(struct world *world, unsigned number) {
 	struct oracle_state state = oracle_newest(&world->oracle, number);
 	char id[16];
 	uint64_t sequence;
@@ -242,8 +226,7 @@ static void start(struct world *world, unsigned number)
 	trace(world, "  sequence %" PRIu64, sequence);
 }
 
-static void deliver(struct world *world, unsigned number)
-{
+static void deliver(struct world *world, unsigned number) {
 	struct oracle_state state = oracle_newest(&world->oracle, number);
 	unsigned group = below(world, ORACLE_GROUPS), count;
 	char id[16];
@@ -267,8 +250,7 @@ static void deliver(struct world *world, unsigned number)
 static void finish_again(struct world *world, unsigned number);
 
 /* False: nothing is due. */
-static bool next(struct world *world)
-{
+static bool next(struct world *world) {
 	struct messages_envelope envelope;
 	struct oracle_state state, newest;
 	int64_t next_ns;
@@ -297,8 +279,7 @@ static bool next(struct world *world)
 	return true;
 }
 
-static void pass_time(struct world *world)
-{
+static void pass_time(struct world *world) {
 	static const int64_t steps_ms[] = { 1, 10, 60, 150, 400, 1100, 5000, 31000 };
 
 	int64_t step_ms = steps_ms[below(world, 5 + 3 * (below(world, 4) == 0))];
@@ -310,8 +291,7 @@ static void pass_time(struct world *world)
 
 /* --- the directories are looked through -------------------------------------------------------- */
 
-static void unseen(void *context, const char *its_mta, const char *its_directory, const char *id)
-{
+static void unseen(void *context, const char *its_mta, const char *its_directory, const char *id) {
 	struct world *world = context;
 	unsigned number = (unsigned)strtoul(id + 2, NULL, 10);
 
@@ -322,8 +302,7 @@ static void unseen(void *context, const char *its_mta, const char *its_directory
 		world->missing[number] = false;
 }
 
-static void look_through(struct world *world)
-{
+static void look_through(struct world *world) {
 	char id[16];
 
 	if (!messages_is_indexed(world->messages) || messages_is_degraded(world->messages) ||
@@ -361,8 +340,7 @@ static void look_through(struct world *world)
 
 /* --- the journal asks for all ------------------------------------------------------------------ */
 
-static void changed(void *context, enum journal_state state, int error, const char *what)
-{
+static void changed(void *context, enum journal_state state, int error, const char *what) {
 	struct world *world = context;
 
 	trace(world, "the journal is %s: error %d, %s", state == JOURNAL_GOOD ? "good" : "bad",
@@ -371,8 +349,7 @@ static void changed(void *context, enum journal_state state, int error, const ch
 		oracle_forsake(&world->oracle);
 }
 
-static void renewed(void *context)
-{
+static void renewed(void *context) {
 	struct world *world = context;
 
 	world->renew = true;
@@ -380,8 +357,7 @@ static void renewed(void *context)
 }
 
 /* It may be known, from before the fault, or not. */
-static void finish_again(struct world *world, unsigned number)
-{
+static void finish_again(struct world *world, unsigned number) {
 	struct oracle_state none = { 0 };
 	char id[16];
 
@@ -394,8 +370,7 @@ static void finish_again(struct world *world, unsigned number)
 	world->status[number] = WORLD_NONE;
 }
 
-void world_put_again(struct world *world, unsigned number)
-{
+void world_put_again(struct world *world, unsigned number) {
 	struct oracle_state state = oracle_newest(&world->oracle, number);
 
 	if (world->status[number] != WORLD_NONE && oracle_left(&state) > 0)
@@ -406,16 +381,14 @@ void world_put_again(struct world *world, unsigned number)
 
 /* What the owner has in memory is newer than what is on the disk, and so is that some have
  * been finished. */
-static void renew(struct world *world)
-{
+static void renew(struct world *world) {
 	world->renew = false;
 	trace(world, "renew");
 	for (unsigned i = 0; i < world->kind.messages; i++)
 		world_put_again(world, i);
 }
 
-void world_step(struct world *world)
-{
+void world_step(struct world *world) {
 	unsigned number = below(world, world->kind.messages);
 
 	if (world->renew)
@@ -467,14 +440,12 @@ void world_step(struct world *world)
 
 /* --- life ---------------------------------------------------------------------------------------- */
 
-static int64_t some_wall_ns(void)
-{
+static int64_t some_wall_ns(void) {
 	return START_NS;
 }
 
 void world_open(struct world *world, const struct world_kind *kind, struct disk *disk,
-    const struct oracle *oracle, uint64_t seed, int64_t wall_ns)
-{
+    const struct oracle *oracle, uint64_t seed, int64_t wall_ns) {
 	struct messages_settings settings = { .intervals_ns = { 0, NS_PER_SECOND,
 		    2 * NS_PER_SECOND, 4 * NS_PER_SECOND }, .intervals = 4,
 		.sync_delay_ns = kind->sync_delay_ns,
@@ -505,8 +476,7 @@ void world_open(struct world *world, const struct world_kind *kind, struct disk 
 		world->log = messages_log(world->messages);
 }
 
-void world_close(struct world *world)
-{
+void world_close(struct world *world) {
 	messages_close(&world->messages);
 	storage_faulty_close(&world->storage);
 	if (disk_handles(world->disk) != 0)
@@ -517,8 +487,7 @@ void world_close(struct world *world)
 
 /* --- what is there -------------------------------------------------------------------------------- */
 
-static bool show(void *context, const struct messages_envelope *envelope)
-{
+static bool show(void *context, const struct messages_envelope *envelope) {
 	struct world *world = context;
 	struct oracle_state state;
 	unsigned number = read_letter(world, envelope, &state);
@@ -536,8 +505,7 @@ static bool show(void *context, const struct messages_envelope *envelope)
 }
 
 static bool step_until(struct world *world, bool (*done)(const struct messages *messages),
-    const char *what)
-{
+    const char *what) {
 	for (unsigned i = 0; !done(world->messages); i++) {
 		if (i == RECOVERY_STEPS) {
 			world_fail(world, "%s does not end", what);
@@ -548,13 +516,11 @@ static bool step_until(struct world *world, bool (*done)(const struct messages *
 	return true;
 }
 
-static bool is_shown(const struct messages *messages)
-{
+static bool is_shown(const struct messages *messages) {
 	return !messages_is_looking(messages);
 }
 
-static void judge(struct world *world, unsigned number)
-{
+static void judge(struct world *world, unsigned number) {
 	const struct oracle_state *found = &world->found[number];
 	struct oracle_state newest = oracle_newest(&world->oracle, number);
 	enum oracle_verdict verdict = oracle_judge(&world->oracle, number, found);
@@ -580,8 +546,7 @@ static void judge(struct world *world, unsigned number)
 		    number);
 }
 
-void world_drain(struct world *world)
-{
+void world_drain(struct world *world) {
 	trace(world, "drain");
 	for (unsigned i = 0; i < DRAIN_STEPS && !world->failed; i++) {
 		turn(world, DRAIN_NS / DRAIN_STEPS);
@@ -594,24 +559,21 @@ void world_drain(struct world *world)
 			    "given", i, (world->wall_ns - world->due_ns[i]) / NS_PER_MS);
 }
 
-void world_sync(struct world *world)
-{
+void world_sync(struct world *world) {
 	if (sync_log(world->log, world->now_ns) != 0 ||
 	    journal_log_synced(messages_log(world->messages)) != journal_log_last(world->log))
 		world_fail(world, "what was to be synced now is not");
 	acknowledge(world);
 }
 
-void world_print_trace(const struct world *world)
-{
+void world_print_trace(const struct world *world) {
 	unsigned from = world->traced > WORLD_TRACE ? world->traced - WORLD_TRACE : 0;
 
 	for (; from < world->traced; from++)
 		fprintf(stderr, "    %s\n", world->trace[from % WORLD_TRACE]);
 }
 
-bool world_knows(struct world *world, unsigned number)
-{
+bool world_knows(struct world *world, unsigned number) {
 	char id[16];
 
 	identify(number, id);
@@ -619,8 +581,7 @@ bool world_knows(struct world *world, unsigned number)
 	    oracle_newest(&world->oracle, number).generation);
 }
 
-bool world_recover(struct world *world)
-{
+bool world_recover(struct world *world) {
 	struct messages_totals totals;
 	uint64_t there = 0;
 
@@ -645,8 +606,7 @@ bool world_recover(struct world *world)
 	return !world->failed;
 }
 
-void world_settle(struct world *world, bool safe)
-{
+void world_settle(struct world *world, bool safe) {
 	uint64_t last = journal_log_last(world->log);
 
 	world->excused = world->robbed = world->damaged = false;

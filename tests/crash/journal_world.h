@@ -7,7 +7,7 @@
 #define TESTS_CRASH_JOURNAL_WORLD_H
 
 #include "journal/log.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/journal_oracle.h"
 #include "tests/unit/random.h"

@@ -9,8 +9,7 @@
 
 #define NOTICED_NS	(12 * NS_PER_SECOND)	/* all files are looked for each ten seconds */
 
-int world_fault(void *context, const struct disk_step *step)
-{
+int world_fault(void *context, const struct disk_step *step) {
 	struct world *world = context;
 	bool often = random_below(&world->random, 2) == 0;
 
@@ -43,8 +42,7 @@ struct removal {
 	bool all;
 };
 
-static bool note_name(void *context, const char *name)
-{
+static bool note_name(void *context, const char *name) {
 	struct removal *removal = context;
 
 	if (removal->count < 32 && (removal->all ||
@@ -53,8 +51,7 @@ static bool note_name(void *context, const char *name)
 	return true;
 }
 
-static void remove_files(struct world *world)
-{
+static void remove_files(struct world *world) {
 	struct removal removal = { .world = world,
 		.all = random_below(&world->random, 4) == 0 };
 
@@ -64,8 +61,7 @@ static void remove_files(struct world *world)
 }
 
 /* What is not known any more is read from its directory again. */
-static bool all_known(struct world *world)
-{
+static bool all_known(struct world *world) {
 	bool all = true;
 
 	for (unsigned i = 0; i < world->kind.messages; i++)
@@ -76,8 +72,7 @@ static bool all_known(struct world *world)
 	return all;
 }
 
-static void calm_down(struct world *world)
-{
+static void calm_down(struct world *world) {
 	if (world->now_ns < world->fault_until_ns + NOTICED_NS || world->renew ||
 	    messages_is_degraded(world->messages) || !messages_is_indexed(world->messages) ||
 	    journal_log_synced(messages_log(world->messages)) != journal_log_last(world->log) ||
@@ -91,21 +86,18 @@ static void calm_down(struct world *world)
 	world->excused = world->robbed = false;
 }
 
-static uint64_t unreadable(const struct world *world)
-{
+static uint64_t unreadable(const struct world *world) {
 	struct messages_totals totals;
 
 	messages_count(world->messages, &totals);
 	return totals.unreadable;
 }
 
-bool world_gave_up(const struct world *world)
-{
+bool world_gave_up(const struct world *world) {
 	return world->robbed || unreadable(world) != world->unreadable_before;
 }
 
-void world_fault_step(struct world *world)
-{
+void world_fault_step(struct world *world) {
 	if (world->fault != WORLD_NO_FAULT) {
 		if (world->now_ns < world->fault_until_ns)
 			return;
@@ -135,8 +127,7 @@ void world_fault_step(struct world *world)
 
 /* --- starts upon a bad disk ------------------------------------------------------------ */
 
-static int bad_disk(void *context, const struct disk_step *step)
-{
+static int bad_disk(void *context, const struct disk_step *step) {
 	struct bad_start *start = context;
 	bool changes = step->act == DISK_CREATE || step->act == DISK_WRITE ||
 	    step->act == DISK_UNLINK || (step->act == DISK_OPEN && step->length == 1);
@@ -148,8 +139,7 @@ static int bad_disk(void *context, const struct disk_step *step)
 	    start->error : 0;
 }
 
-void world_bad_start(struct bad_start *start, struct disk *disk, struct random *random)
-{
+void world_bad_start(struct bad_start *start, struct disk *disk, struct random *random) {
 	static const struct bad_start ways[] = {
 		{ .what = "full", .full = true },
 		{ .what = "no more files", .act = DISK_CREATE, .error = ENOSPC },
@@ -174,8 +164,7 @@ void world_bad_start(struct bad_start *start, struct disk *disk, struct random *
 		disk->fault = bad_disk;
 }
 
-void world_bad_end(struct bad_start *start, struct world *world)
-{
+void world_bad_end(struct bad_start *start, struct world *world) {
 	for (unsigned i = 0; i < 30; i++) {
 		world->now_ns += 100 * NS_PER_MS;
 		(void)messages_turn(world->messages, world->wall_ns, world->now_ns);

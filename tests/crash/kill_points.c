@@ -19,12 +19,12 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "engine/witness.h"
-#include "segment/destinations.h"
-#include "segment/feed_position.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
-#include "segment/decisions.h"
+#include "engine/session/witness.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/feed_position.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
+#include "segment/decision/decisions.h"
 #include "tests/crash/kill_points.h"
 #include "tests/unit/site.h"
 
@@ -35,12 +35,12 @@ struct site site;
 #ifdef POSTERN_FAILPOINTS
 #define CLASSES "cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; }; " \
 	"classes = ( " \
-	"{ name = \"s\"; match = [ \"*.s\" ]; sessions = 20; inbound = 30; " \
+	"{ name = \"s\"; match = [ \"*.s\" ]; hold_at = 20; refuse_at = 30; " \
 	"  scope = \"cluster\"; }, " \
 	"{ name = \"a\"; match = [ \"*.a\", \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" ]; " \
-	"  sessions = 30; inbound = 30; " \
+	"  hold_at = 30; refuse_at = 30; " \
 	"  action = \"defer\"; client = { sessions = 5; rate = \"1000000/1s\"; }; }, " \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 60; inbound = 60; " \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 60; refuse_at = 60; " \
 	"  client = { sessions = 20; ipv4 = 24; }; } );"
 
 /* What else happens to a session: recipients, its milter, an outage. */

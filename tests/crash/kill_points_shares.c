@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "engine/shares.h"
-#include "segment/internal.h"
+#include "engine/cluster/shares.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #ifdef POSTERN_FAILPOINTS

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/destination_table.h"
-#include "segment/flights.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "segment/destination/destination_table.h"
+#include "segment/destination/flights.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/crash/kill_points.h"
 #include "tests/unit/states_forget.h"
 

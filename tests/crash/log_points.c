@@ -54,8 +54,7 @@ struct at {	/* of the boundary */
 };
 
 __attribute__((format(printf, 1, 2)))
-static void fail(const char *format, ...)
-{
+static void fail(const char *format, ...) {
 	va_list arguments;
 
 	va_start(arguments, format);
@@ -65,8 +64,7 @@ static void fail(const char *format, ...)
 	run.failed = true;
 }
 
-static void acknowledge(struct at *at)
-{
+static void acknowledge(struct at *at) {
 	uint64_t synced = journal_log_synced(at->log);
 	uint64_t recorded = journal_log_positions_recorded(at->log);
 
@@ -79,16 +77,14 @@ static void acknowledge(struct at *at)
 /* --- what is read ------------------------------------------------------------------------ */
 
 /* Files below what positions say may be there again, some of them. */
-static void seek_begin(const struct at *at, struct journal_cursor *cursor)
-{
+static void seek_begin(const struct at *at, struct journal_cursor *cursor) {
 	const struct journal_positions *positions = journal_log_found(at->log);
 
 	journal_cursor_seek(cursor, (struct journal_place){ positions == NULL ||
 	    positions->first_file == 0 ? 1 : positions->first_file, 0 });
 }
 
-static void check_record(const struct book *book, const struct journal_found *found)
-{
+static void check_record(const struct book *book, const struct journal_found *found) {
 	const struct journal_frame *frame = &found->frame;
 	const struct record *record = &book->records[frame->sequence % RECORDS_MAX];
 
@@ -103,8 +99,7 @@ static void check_record(const struct book *book, const struct journal_found *fo
 }
 
 /* Reads all of it; `last': what may be there at most, and what is there. */
-static void check(struct at *at, struct book *book)
-{
+static void check(struct at *at, struct book *book) {
 	struct journal_files *files = journal_log_files(at->log);
 	struct journal_cursor *cursor = journal_cursor_open(files);
 	static bool there[RECORDS_MAX];
@@ -142,8 +137,7 @@ static void check(struct at *at, struct book *book)
 	book->last = last;
 }
 
-static void check_marks(struct at *at, const struct book *book)
-{
+static void check_marks(struct at *at, const struct book *book) {
 	struct journal_cursor *cursor = journal_cursor_open(journal_log_files(at->log));
 	struct journal_found found;
 
@@ -158,8 +152,7 @@ static void check_marks(struct at *at, const struct book *book)
 	journal_cursor_close(&cursor);
 }
 
-static void check_positions(struct at *at, struct book *book)
-{
+static void check_positions(struct at *at, struct book *book) {
 	const struct journal_positions *positions = journal_log_found(at->log);
 	uint64_t number = positions == NULL ? 0 : positions->positions[0].place.offset;
 
@@ -170,8 +163,7 @@ static void check_positions(struct at *at, struct book *book)
 
 /* --- work ---------------------------------------------------------------------------------- */
 
-static void append(struct at *at)
-{
+static void append(struct at *at) {
 	uint8_t payload[1500];
 	struct record record = { .allowed_by = UINT64_MAX };
 	uint64_t sequence;
@@ -192,8 +184,7 @@ static void append(struct at *at)
 	at->book->records[sequence % RECORDS_MAX] = record;
 }
 
-static void mark(struct at *at)
-{
+static void mark(struct at *at) {
 	struct book *book = at->book;
 	uint64_t sequence = 1 + random_next(&at->random) % (book->last + 1);
 	uint64_t by = book->last - random_below(&at->random, 3);
@@ -207,8 +198,7 @@ static void mark(struct at *at)
 	(void)journal_log_mark(at->log, record->place, by);
 }
 
-static void ask_positions(struct at *at)
-{
+static void ask_positions(struct at *at) {
 	struct journal_files *files = journal_log_files(at->log);
 	struct journal_positions positions = { .count = 1 };
 
@@ -222,8 +212,7 @@ static void ask_positions(struct at *at)
 		fail("no positions are taken");
 }
 
-static void step(struct at *at, int64_t *now_ns)
-{
+static void step(struct at *at, int64_t *now_ns) {
 	switch (random_below(&at->random, 12)) {
 	case 0: case 1:
 		*now_ns += random_below(&at->random, 300) * NS_PER_MS;
@@ -254,8 +243,7 @@ static void step(struct at *at, int64_t *now_ns)
 
 static void boundary(void *context, const struct disk_step *disk_step);
 
-static void survive(const struct at *from, enum disk_crash crash, struct random random)
-{
+static void survive(const struct at *from, enum disk_crash crash, struct random random) {
 	struct book *book = malloc(sizeof(*book));
 	struct at at = { .book = book, .random = random, .depth = from->depth + 1 };
 	struct journal_storage *storage;
@@ -297,8 +285,7 @@ static void survive(const struct at *from, enum disk_crash crash, struct random 
 	free(book);
 }
 
-static void boundary(void *context, const struct disk_step *disk_step)
-{
+static void boundary(void *context, const struct disk_step *disk_step) {
 	const struct at *at = context;
 	struct random random = { run.seed ^ run.points * UINT64_C(0xd1342543de82ef95) };
 	uint32_t drawn;
@@ -316,8 +303,7 @@ static void boundary(void *context, const struct disk_step *disk_step)
 		    disk_step->name, disk_step->offset, disk_step->length);
 }
 
-static void workload(uint64_t number)
-{
+static void workload(uint64_t number) {
 	struct at at = { .disk = disk_new(), .book = calloc(1, sizeof(struct book)),
 		.random = { run.seed + number } };
 	struct journal_storage *storage = storage_faulty(at.disk);
@@ -344,8 +330,7 @@ static void workload(uint64_t number)
 	free(at.book);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	int option;
 
 	run.wanted = 4000;

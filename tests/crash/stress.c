@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define HOLD_MAX 256
@@ -166,7 +166,7 @@ int main(int argc, char **argv) {
 	if (shared == MAP_FAILED)
 		return 1;
 	snprintf(classes, sizeof(classes), "classes = ( { name = \"all\"; "
-	    "match = [ \"*\" ]; sessions = %u; inbound = %u; "
+	    "match = [ \"*\" ]; hold_at = %u; refuse_at = %u; "
 	    "client = { sessions = %u; ipv4 = 24; }; } );", limit, limit, limit);
 	site_open(&site, 4096, classes);
 	failed = threads ? run_threads() : run_processes();

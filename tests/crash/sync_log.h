@@ -9,8 +9,7 @@
 #include "journal/log.h"
 
 /* 0; -1: it has FAILED. */
-static inline int sync_log(struct journal_log *log, int64_t at_ns)
-{
+static inline int sync_log(struct journal_log *log, int64_t at_ns) {
 	struct pollfd event = { .fd = journal_log_event_fd(log), .events = POLLIN };
 	uint64_t wanted = journal_log_last(log);
 

@@ -8,7 +8,7 @@
 
 #include "base/diag.h"
 #include "base/login.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,8 +17,7 @@ static const char usual[] = "version = 1; classes = ();\n"
     "each = { recipients = [ \"100/1h\", \"500/1d\" ]; recipients_per_message = 5; }; } );\n";
 
 /* Every word of the bytes as a login. */
-static void ask(const struct generation *g, const char *text, size_t size)
-{
+static void ask(const struct generation *g, const char *text, size_t size) {
 	for (size_t at = 0; at < size;) {
 		size_t length = 0;
 		struct account_rules rules;
@@ -37,8 +36,7 @@ static void ask(const struct generation *g, const char *text, size_t size)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static const char mark[] = "\n--\n";
 	const uint8_t *cut = memmem(data, size, mark, sizeof(mark) - 1);
 	size_t length = cut == NULL ? 0 : (size_t)(cut - data), rest = cut == NULL ? 0 :

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/cluster_call.h"
+#include "wire/cluster/cluster_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,14 +20,12 @@ struct reader {
 	size_t used;
 };
 
-static void skip_blanks(struct reader *reader)
-{
+static void skip_blanks(struct reader *reader) {
 	while (reader->at < reader->end && *reader->at == ' ')
 		*reader->at++ = '\0';
 }
 
-static void read_word(struct reader *reader, struct redis_value *value)
-{
+static void read_word(struct reader *reader, struct redis_value *value) {
 	char *word = reader->at, *behind;
 
 	while (reader->at < reader->end && *reader->at != ' ')
@@ -45,8 +43,7 @@ static void read_word(struct reader *reader, struct redis_value *value)
 		value->kind = REDIS_KIND_NUMBER;
 }
 
-static struct redis_value read_list(struct reader *reader, unsigned depth)
-{
+static struct redis_value read_list(struct reader *reader, unsigned depth) {
 	struct redis_value one[64];
 	size_t count = 0;
 
@@ -75,15 +72,13 @@ static struct redis_value read_list(struct reader *reader, unsigned depth)
 		.list = &reader->values[reader->used - count] };
 }
 
-static void check_texts(const struct cluster_answer *answer)
-{
+static void check_texts(const struct cluster_answer *answer) {
 	MUST(strlen(answer->text) < sizeof(answer->text));
 	for (const char *c = answer->text; *c != '\0'; c++)
 		MUST(*c >= ' ' && *c <= '~');
 }
 
-static void check_shares(const struct cluster_share *shares, size_t count)
-{
+static void check_shares(const struct cluster_share *shares, size_t count) {
 	for (size_t i = 0; i < count; i++) {
 		MUST(shares[i].granted <= CLUSTER_PLACES_MAX);
 		MUST(shares[i].fair <= shares[i].leasable);
@@ -93,8 +88,7 @@ static void check_shares(const struct cluster_share *shares, size_t count)
 }
 
 static void look(struct cluster_link *link, const struct cluster_sent *sent,
-    const struct redis_value *value)
-{
+    const struct redis_value *value) {
 	struct cluster_look_node nodes[8];
 	struct cluster_look_share shares[8];
 	struct cluster_answer answer;
@@ -108,8 +102,7 @@ static void look(struct cluster_link *link, const struct cluster_sent *sent,
 		MUST(shares[i].pool < sent->pools && shares[i].node < node_count);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct reader *reader;
 	struct cluster_link link = { .node = "mx1", .instance = "i1", .lease_ms = 15000, .nodes = 3,
 		.epoch = "aaaa", .token = 1, .sequence = 4, .event = 3, .heard_ms = 900, .life = 2 };

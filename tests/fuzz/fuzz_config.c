@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void ask(const struct generation *g)
-{
+static void ask(const struct generation *g) {
 	static const char *const clients[] = { "192.0.2.1", "127.0.0.1", "2001:db8::1", "::" };
 	static const char name[] = "mail.customer.example";
 
@@ -32,14 +31,12 @@ static void ask(const struct generation *g)
 	}
 }
 
-static void nothing(void *context, const char *setting)
-{
+static void nothing(void *context, const char *setting) {
 	(void)context;
 	MUST(setting == NULL);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct config_messages messages;
 	struct generation *g;
 	struct diag diag;

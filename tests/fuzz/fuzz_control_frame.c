@@ -6,15 +6,14 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/control_frame.h"
+#include "wire/link/control_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct control_frame frame, again;
 static char out[CONTROL_BODY_MAX + 64];
 
-static void write_and_read(void)
-{
+static void write_and_read(void) {
 	struct control_writer writer;
 	const char *why = NULL;
 	size_t length;
@@ -33,8 +32,7 @@ static void write_and_read(void)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const char *why = NULL;
 	char *copy = malloc(size > 0 ? size : 1), *at = copy;
 	long used;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/decision_id.h"
-#include "segment/decisions.h"
+#include "segment/decision/decisions.h"
 #include "segment/geometry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,16 +16,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct segment_header sizes;
 static char *mapping;
 
-static void make_mapping(void)
-{
+static void make_mapping(void) {
 	memset(&sizes, 0, sizeof(sizes));
 	if (!segment_geometry(&sizes, 1, 64, 64, 0) || (mapping = calloc(1, (size_t)sizes.bytes)) == NULL)
 		abort();
 	memcpy(mapping, &sizes, sizeof(sizes));
 }
 
-static size_t read_id(const uint8_t *data, size_t size)
-{
+static size_t read_id(const uint8_t *data, size_t size) {
 	const uint8_t *end = size == 0 ? NULL : memchr(data, '\n', size);
 	size_t length = end == NULL ? size : (size_t)(end - data);
 	char text[DECISION_ID_MAX];
@@ -39,8 +37,7 @@ static size_t read_id(const uint8_t *data, size_t size)
 	return end == NULL ? size : length + 1;
 }
 
-static void look(const struct decided *d)
-{
+static void look(const struct decided *d) {
 	if (!decided_is_sound(d))
 		abort();
 	for (unsigned which = 0; which < 256; which++) {
@@ -53,8 +50,7 @@ static void look(const struct decided *d)
 		abort();
 }
 
-static void one(const uint8_t *data, size_t size)
-{
+static void one(const uint8_t *data, size_t size) {
 	struct decided d;
 
 	memset(&d, 0, sizeof(d));
@@ -64,8 +60,7 @@ static void one(const uint8_t *data, size_t size)
 }
 
 /* Writes where readers look, and nowhere else: all sizes were checked before. */
-static void spoil(const uint8_t *data, size_t size)
-{
+static void spoil(const uint8_t *data, size_t size) {
 	uint64_t rings = sizes.decided_offset[0], bytes = sizes.bytes - rings;
 	uint64_t numbers = offsetof(struct segment_header, decided_next);
 
@@ -87,8 +82,7 @@ static void spoil(const uint8_t *data, size_t size)
 	}
 }
 
-static void follow(enum decided_ring ring)
-{
+static void follow(enum decided_ring ring) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d, found;
 	uint64_t lost = 0;
@@ -102,8 +96,7 @@ static void follow(enum decided_ring ring)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	size_t used = read_id(data, size);
 
 	if (mapping == NULL)

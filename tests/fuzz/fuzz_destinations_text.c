@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/flights.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "segment/destination/flights.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/unit/site.h"
 
-#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 100; } );"
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 100; } );"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,17 +8,15 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/event_line.h"
+#include "wire/mail/event_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_span(struct span span, const char *line, size_t length)
-{
+static void check_span(struct span span, const char *line, size_t length) {
 	MUST(span.length == 0 || (span.text >= line && span.text + span.length <= line + length));
 }
 
-static void check_delivery(const struct delivery *d, const char *line, size_t length)
-{
+static void check_delivery(const struct delivery *d, const char *line, size_t length) {
 	check_span(d->queue_id, line, length);
 	check_span(d->recipient, line, length);
 	check_span(d->domain, line, length);
@@ -29,8 +27,7 @@ static void check_delivery(const struct delivery *d, const char *line, size_t le
 	MUST(d->recipients > 0 && d->source == DELIVERY_OF_OTHER);
 }
 
-static void check_line(const char *text, size_t length)
-{
+static void check_line(const char *text, size_t length) {
 	char *line = malloc(length ? length : 1);	/* of exactly its size */
 	struct event_error error = { 0, NULL };
 	struct event_line out;
@@ -54,8 +51,7 @@ static void check_line(const char *text, size_t length)
 	free(line);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const char *at = (const char *)data, *end = at + size;
 
 	while (at < end) {

@@ -8,17 +8,15 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/group_key.h"
+#include "wire/queue/group_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_inside(struct map_text text, const char *key, size_t size)
-{
+static void check_inside(struct map_text text, const char *key, size_t size) {
 	MUST(text.length == 0 || (text.text > key && text.text + text.length <= key + size));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static const char tail[] = ";n=7;i=other;h=x";
 	char *copy = malloc(size + 1), *longer = malloc(size + sizeof(tail));
 	struct group_key key, more;

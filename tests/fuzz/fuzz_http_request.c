@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/http_request.h"
+#include "wire/ask/http_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

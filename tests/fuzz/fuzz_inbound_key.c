@@ -8,37 +8,33 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/inbound_key.h"
+#include "wire/ask/inbound_key.h"
 
 #define TAIL_DAEMON "192.0.2.2"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_name(struct map_text name, const char *key, size_t size)
-{
+static void check_name(struct map_text name, const char *key, size_t size) {
 	if (name.length == 0)
 		return;
 	MUST(name.text > key && name.text + name.length <= key + size);
 	MUST(name.text[0] != ' ' && name.text[0] != '[' && name.text[name.length - 1] != ' ');
 }
 
-static void check_same(const struct inbound_key *key, const struct inbound_key *more)
-{
+static void check_same(const struct inbound_key *key, const struct inbound_key *more) {
 	MUST(address_is_unknown(&key->session.client) || address_equal(&key->session.client, &more->session.client));
 	MUST(key->session.client_port == 0 || key->session.client_port == more->session.client_port);
 	MUST(key->session.server_port == 0 || key->session.server_port == more->session.server_port);
 }
 
-static bool is_tails(const struct address *server)
-{
+static bool is_tails(const struct address *server) {
 	struct address daemon;
 
 	MUST(address_parse(TAIL_DAEMON, sizeof(TAIL_DAEMON) - 1, &daemon));
 	return address_equal(server, &daemon);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static const char tail[] = ";ca=192.0.2.1;cp=9;da=" TAIL_DAEMON ";ia=192.0.2.3;dp=8;cr=OK;n=x";
 	char *copy = malloc(size + 1), *longer = malloc(size + sizeof(tail));
 	struct inbound_key key, more;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/inet_diag.h"
+#include "wire/link/inet_diag.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

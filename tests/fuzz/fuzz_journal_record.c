@@ -14,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t once[2 * JOURNAL_PAYLOAD_MAX], twice[2 * JOURNAL_PAYLOAD_MAX];
 
-static void payload(unsigned type, const uint8_t *data, size_t size)
-{
+static void payload(unsigned type, const uint8_t *data, size_t size) {
 	long first = sample_rewrite(type, data, size, once, sizeof(once));
 	long second;
 
@@ -26,8 +25,7 @@ static void payload(unsigned type, const uint8_t *data, size_t size)
 		abort();
 }
 
-static void frame(const uint8_t *data, size_t size)
-{
+static void frame(const uint8_t *data, size_t size) {
 	struct journal_frame found;
 	struct journal_head head;
 
@@ -41,8 +39,7 @@ static void frame(const uint8_t *data, size_t size)
 }
 
 /* The same with a right checksum: what it guards is read, too. */
-static void summed(const uint8_t *data, size_t size)
-{
+static void summed(const uint8_t *data, size_t size) {
 	struct journal_frame made = { .mark = JOURNAL_LIVE, .version = 1, .sequence = 9,
 		.behind = 1 };
 	struct journal_frame found;
@@ -64,8 +61,7 @@ static void summed(const uint8_t *data, size_t size)
 	free(bytes);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	for (unsigned type = 0; type < 16; type++)
 		payload(type, data, size);
 	frame(data, size);

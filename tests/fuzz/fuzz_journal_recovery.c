@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "journal/log.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 #include "journal/reader.h"
 #include "tests/crash/storage_faulty.h"
 #include "tests/crash/sync_log.h"
@@ -36,13 +36,11 @@ struct file {
 	uint32_t number;	/* 0: none is being written */
 };
 
-static uint8_t byte(struct input *input)
-{
+static uint8_t byte(struct input *input) {
 	return input->at < input->end ? *input->at++ : 0;
 }
 
-static size_t some(struct input *input, const uint8_t **bytes, size_t most)
-{
+static size_t some(struct input *input, const uint8_t **bytes, size_t most) {
 	size_t left, length = byte(input);
 
 	*bytes = input->at;
@@ -55,8 +53,7 @@ static size_t some(struct input *input, const uint8_t **bytes, size_t most)
 
 /* --- files --------------------------------------------------------------------------- */
 
-static void end_file(struct disk *disk, struct file *file)
-{
+static void end_file(struct disk *disk, struct file *file) {
 	char name[JOURNAL_NAME_MAX + 1];
 
 	if (file->number == 0)
@@ -67,8 +64,7 @@ static void end_file(struct disk *disk, struct file *file)
 }
 
 static void begin_file(struct input *input, struct disk *disk, struct file *file,
-    uint64_t sequence)
-{
+    uint64_t sequence) {
 	uint8_t flags = byte(input);
 	struct journal_head head = { .salt = SALT, .kind = JOURNAL_QUEUE, .journal = 7,
 		.created_ns = START_NS, .number = 1 + (flags & 15),
@@ -87,8 +83,7 @@ static void begin_file(struct input *input, struct disk *disk, struct file *file
 	file->size = JOURNAL_HEAD_SIZE;
 }
 
-static void add(struct file *file, const void *bytes, size_t length)
-{
+static void add(struct file *file, const void *bytes, size_t length) {
 	if (length > sizeof(file->bytes) - file->size)
 		length = sizeof(file->bytes) - file->size;
 	memcpy(file->bytes + file->size, bytes, length);
@@ -96,8 +91,7 @@ static void add(struct file *file, const void *bytes, size_t length)
 }
 
 static void add_record(struct input *input, struct file *file, uint8_t type,
-    const uint8_t *payload, size_t length, uint64_t sequence)
-{
+    const uint8_t *payload, size_t length, uint64_t sequence) {
 	static uint8_t out[JOURNAL_HEADER + 1024];
 	uint8_t flags = byte(input);
 	struct journal_frame frame = { .mark = (flags & 1) != 0 ? JOURNAL_GARBAGE :
@@ -108,8 +102,7 @@ static void add_record(struct input *input, struct file *file, uint8_t type,
 	add(file, out, journal_frame_write(out, &frame, SALT));
 }
 
-static void add_envelope(struct input *input, struct file *file, uint64_t sequence)
-{
+static void add_envelope(struct input *input, struct file *file, uint64_t sequence) {
 	static const char ids[4][4] = { "a", "b", "c", "d" };
 	uint8_t payload[512], flags = byte(input);
 	struct journal_group groups[2] = {
@@ -128,8 +121,7 @@ static void add_envelope(struct input *input, struct file *file, uint64_t sequen
 	    payload, length, sequence);
 }
 
-static void add_work(struct input *input, struct file *file, uint64_t sequence)
-{
+static void add_work(struct input *input, struct file *file, uint64_t sequence) {
 	uint8_t payload[256], which = byte(input);
 	size_t length;
 
@@ -156,8 +148,7 @@ static void add_work(struct input *input, struct file *file, uint64_t sequence)
 	}
 }
 
-static void put_positions(struct input *input, struct disk *disk)
-{
+static void put_positions(struct input *input, struct disk *disk) {
 	static uint8_t out[2 * JOURNAL_SLOT + JOURNAL_HEADER];
 	uint8_t payload[1024], flags = byte(input);
 	struct journal_positions positions = { .journal = 7, .synced = byte(input),
@@ -178,8 +169,7 @@ static void put_positions(struct input *input, struct disk *disk)
 	disk_put(disk, JOURNAL_POSITIONS_NAME, out, 2 * JOURNAL_SLOT);
 }
 
-static struct disk *write_files(struct input *input)
-{
+static struct disk *write_files(struct input *input) {
 	static struct file file;
 	struct disk *disk = disk_new();
 	const uint8_t *bytes;
@@ -227,8 +217,7 @@ static struct disk *write_files(struct input *input)
 
 /* --- what is made of them -------------------------------------------------------------- */
 
-static void read_all(const struct journal_storage *storage)
-{
+static void read_all(const struct journal_storage *storage) {
 	struct journal_reader *reader = NULL;
 	struct journal_cursor *cursor;
 	struct journal_found found;
@@ -245,8 +234,7 @@ static void read_all(const struct journal_storage *storage)
 	journal_reader_close(&reader);
 }
 
-static bool count_shown(void *context, const struct messages_envelope *envelope)
-{
+static bool count_shown(void *context, const struct messages_envelope *envelope) {
 	MUST(strlen(envelope->id) <= MESSAGES_DOMAIN_MAX);
 	for (unsigned i = 0; i < envelope->group_count; i++)
 		MUST(envelope->groups[i].length <= UINT16_MAX);
@@ -254,15 +242,13 @@ static bool count_shown(void *context, const struct messages_envelope *envelope)
 	return false;
 }
 
-static void put_nothing(void *context)
-{
+static void put_nothing(void *context) {
 	(void)context;
 }
 
 /* Opens and recovers; how many messages there are. */
 static uint64_t recover(const struct journal_storage *storage, struct messages **messages,
-    int64_t *now_ns)
-{
+    int64_t *now_ns) {
 	const struct messages_calls calls = { .renewed = put_nothing };
 	struct messages_settings settings = messages_defaults;
 	uint64_t shown = 0;
@@ -286,8 +272,7 @@ static uint64_t recover(const struct journal_storage *storage, struct messages *
 	return shown;
 }
 
-static void work(struct messages *messages, int64_t *now_ns)
-{
+static void work(struct messages *messages, int64_t *now_ns) {
 	struct messages_envelope envelope;
 	char mta[256], directory[1024], id[256];
 	int64_t next_ns;
@@ -310,8 +295,7 @@ static void work(struct messages *messages, int64_t *now_ns)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct input input = { .at = data, .end = data + size };
 	struct disk *disk = write_files(&input);
 	struct journal_storage *storage = storage_faulty(disk);

@@ -11,15 +11,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/journal_restore.h"
+#include "engine/journal/journal_restore.h"
 #include "journal/frame.h"
 #include "journal/record.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/unit/site.h"
 
-#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 100; } );\n" \
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 100; } );\n" \
 	"mta = ( { name = \"out\"; log = \"/var/log/mail.log\"; } );"
 #define SALT 4711
 
@@ -27,13 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct site site;
 
-static void close_site(void)
-{
+static void close_site(void) {
 	site_close(&site);
 }
 
-static void open_once(void)
-{
+static void open_once(void) {
 	static const char *const rooms[] = { "", "/feed", "/keeper" };
 	char path[160];
 
@@ -53,8 +51,7 @@ struct out {
 	uint64_t sequence;
 };
 
-static void begin(struct out *out, const char *room, uint8_t kind)
-{
+static void begin(struct out *out, const char *room, uint8_t kind) {
 	const struct journal_head head = { .salt = SALT, .kind = kind, .journal = 1,
 		.created_ns = 1, .number = 1 };
 	uint8_t bytes[JOURNAL_HEAD_SIZE];
@@ -69,8 +66,7 @@ static void begin(struct out *out, const char *room, uint8_t kind)
 	(void)fwrite(bytes, 1, sizeof(bytes), out->file);
 }
 
-static void add(struct out *out, uint8_t type, const uint8_t *payload, uint32_t length)
-{
+static void add(struct out *out, uint8_t type, const uint8_t *payload, uint32_t length) {
 	static uint8_t bytes[JOURNAL_FRAME_MAX];
 	const struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = type,
 		.version = JOURNAL_VERSION, .length = length, .sequence = ++out->sequence,
@@ -79,8 +75,7 @@ static void add(struct out *out, uint8_t type, const uint8_t *payload, uint32_t 
 	(void)fwrite(bytes, 1, journal_frame_write(bytes, &frame, SALT), out->file);
 }
 
-static void write_all(const uint8_t *data, size_t size)
-{
+static void write_all(const uint8_t *data, size_t size) {
 	struct out feed, keeper;
 	uint8_t group[64];
 	size_t group_length = journal_checkpoint_write(group, sizeof(group),
@@ -103,8 +98,7 @@ static void write_all(const uint8_t *data, size_t size)
 	fclose(keeper.file);
 }
 
-static void look(void *context, const struct destination_window *window)
-{
+static void look(void *context, const struct destination_window *window) {
 	(void)context;
 	if (window->state.begun && !window_is_sound(&window->state.window))
 		abort();
@@ -113,13 +107,11 @@ static void look(void *context, const struct destination_window *window)
 			abort();
 }
 
-static void ignore(void *context, const struct journal_news *news)
-{
+static void ignore(void *context, const struct journal_news *news) {
 	(void)context, (void)news;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static const struct journal_listener nobody = { ignore, NULL };
 	struct diag diag;
 

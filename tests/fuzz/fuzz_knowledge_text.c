@@ -8,21 +8,19 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/knowledge_text.h"
+#include "wire/cluster/knowledge_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define NOW	INT64_C(1000000000000)
 
-static void check_reason(const char *reason)
-{
+static void check_reason(const char *reason) {
 	MUST(strlen(reason) <= KNOWLEDGE_REASON_MAX);
 	for (; *reason != '\0'; reason++)
 		MUST(*reason >= ' ' && *reason <= '~');
 }
 
-static void check_again(const struct knowledge_told *told)
-{
+static void check_again(const struct knowledge_told *told) {
 	char text[KNOWLEDGE_TEXT_MAX];
 	size_t length = knowledge_text_write(told, NOW, text);
 	struct knowledge_told again;
@@ -41,8 +39,7 @@ static void check_again(const struct knowledge_told *told)
 	MUST(strcmp(told->learned_reason, again.learned_reason) == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	char *copy = malloc(size + 1);
 	struct knowledge_told told;
 	struct knowledge_news news;

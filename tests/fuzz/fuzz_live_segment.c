@@ -15,14 +15,14 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "tests/fuzz/live_segment.h"
 #include "tests/unit/site.h"
 
 #define CLASSES "classes = ( { name = \"mail\"; match = [ \"a.example\" ]; " \
-	"sessions = 5; inbound = 5; action = \"defer\"; client = { sessions = 3; }; }, " \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 40; inbound = 30; " \
+	"hold_at = 5; refuse_at = 5; action = \"defer\"; client = { sessions = 3; }; }, " \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 40; refuse_at = 30; " \
 	"client = { rate = \"10/s\"; }; } );" \
 	"mta = ( { name = \"a\"; log = \"/a\"; clone = \"smtp\"; lanes = [ 1, 5 ]; }, " \
 	"{ name = \"s\"; kind = \"sendmail\"; log = \"/s\"; } );"

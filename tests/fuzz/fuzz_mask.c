@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 #include "tests/unit/naive_class.h"
 
 #define RULES_MAX 64
@@ -28,8 +28,7 @@ struct line {
 };
 
 /* The next line; false at the end. */
-static bool next_line(const char **at, const char *end, struct line *line)
-{
+static bool next_line(const char **at, const char *end, struct line *line) {
 	const char *stop;
 
 	if (*at >= end)
@@ -43,8 +42,7 @@ static bool next_line(const char **at, const char *end, struct line *line)
 	return true;
 }
 
-static void check_round_trips(const struct prefix *prefix)
-{
+static void check_round_trips(const struct prefix *prefix) {
 	struct prefix again;
 	struct address address;
 	const char *why;
@@ -60,8 +58,7 @@ static void check_round_trips(const struct prefix *prefix)
 	    address_is_unknown(&prefix->base));
 }
 
-static uint32_t read_rules(const char **at, const char *end, struct class_rule *rules)
-{
+static uint32_t read_rules(const char **at, const char *end, struct class_rule *rules) {
 	uint32_t count = 0;
 	struct line line;
 
@@ -85,8 +82,7 @@ static uint32_t read_rules(const char **at, const char *end, struct class_rule *
 	return count;
 }
 
-static void *build(const struct class_rule *rules, uint32_t count)
-{
+static void *build(const struct class_rule *rules, uint32_t count) {
 	size_t most, scratch_bytes, bytes;
 	void *block, *scratch, *index;
 
@@ -105,15 +101,13 @@ static void *build(const struct class_rule *rules, uint32_t count)
 }
 
 static void ask(const void *index, const struct class_rule *rules, uint32_t count,
-    const struct address *address, const char *name, size_t length)
-{
+    const struct address *address, const char *name, size_t length) {
 	CHECK(class_index_match(index, address, name, length) ==
 	    naive_match(rules, count, address, name, length));
 }
 
 static void ask_line(const void *index, const struct class_rule *rules, uint32_t count,
-    const struct line *line)
-{
+    const struct line *line) {
 	const char *space = memchr(line->text, ' ', line->length);
 	size_t address_length = space != NULL ? (size_t)(space - line->text) : line->length;
 	struct address address = { { 0 } };
@@ -133,8 +127,7 @@ static void ask_line(const void *index, const struct class_rule *rules, uint32_t
 }
 
 /* Every rule by its own name or address, and what covers it. */
-static void ask_rules(const void *index, const struct class_rule *rules, uint32_t count)
-{
+static void ask_rules(const void *index, const struct class_rule *rules, uint32_t count) {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mask *mask = &rules[i].mask;
 		uint32_t cover = class_index_cover(index, mask);
@@ -149,8 +142,7 @@ static void ask_rules(const void *index, const struct class_rule *rules, uint32_
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const char *at = (const char *)data, *end = at + size;
 	struct class_rule rules[RULES_MAX];
 	uint32_t count = read_rules(&at, end, rules);

@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/mta_order.h"
+#include "wire/link/mta_order.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char *copy_of(const void *data, size_t size)
-{
+static char *copy_of(const void *data, size_t size) {
 	char *copy = malloc(size + 1);
 
 	if (copy == NULL)
@@ -23,8 +22,7 @@ static char *copy_of(const void *data, size_t size)
 	return copy;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	char *copy = copy_of(data, size), *again = copy_of(data, size);
 	char written[MTA_ORDER_MAX];
 	struct mta_order order, same;

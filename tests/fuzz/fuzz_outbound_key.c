@@ -9,34 +9,30 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/outbound_key.h"
+#include "wire/ask/outbound_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(struct map_text text, const char *key, size_t size)
-{
+static void check(struct map_text text, const char *key, size_t size) {
 	if (text.length == 0)
 		return;
 	MUST(text.text > key && text.text + text.length <= key + size);
 	MUST(text.text[0] != ' ' && text.text[text.length - 1] != ' ');
 }
 
-static void check_field(struct map_text text, const char *key, size_t size)
-{
+static void check_field(struct map_text text, const char *key, size_t size) {
 	check(text, key, size);
 	MUST(text.length == 0 || memchr(text.text, ';', text.length) == NULL);
 }
 
 static void same(struct map_text a, const char *a_key, struct map_text b,
-    const char *b_key)
-{
+    const char *b_key) {
 	if (a.text == NULL)
 		return;
 	MUST(a.length == b.length && a.text - a_key == b.text - b_key);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static const char tail[] = ";h=x;i=x;sn=x;sa=192.0.2.1";
 	char *copy = malloc(size + 1), *longer = malloc(size + sizeof(tail));
 	struct outbound_key key, more;

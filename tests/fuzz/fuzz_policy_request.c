@@ -9,17 +9,15 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/policy_request.h"
+#include "wire/ask/policy_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_span(struct policy_span span, long used)
-{
+static void check_span(struct policy_span span, long used) {
 	MUST((size_t)span.offset + span.length <= (size_t)used);
 }
 
-static void check_request(const struct policy_request *request, long used)
-{
+static void check_request(const struct policy_request *request, long used) {
 	MUST(request->is_access_request);
 	check_span(request->client_name, used);
 	check_span(request->reverse_name, used);
@@ -30,8 +28,7 @@ static void check_request(const struct policy_request *request, long used)
 
 /* Feeds the start of text in pieces, each in a block of exactly its size. */
 static long feed(struct policy_parser *parser, const char *text, size_t size,
-    size_t step, struct policy_error *error)
-{
+    size_t step, struct policy_error *error) {
 	size_t length = 0;
 	long used = 0;
 
@@ -51,8 +48,7 @@ static long feed(struct policy_parser *parser, const char *text, size_t size,
 	return used;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct policy_parser whole, pieces;
 	struct policy_error error = { NULL, 0 };
 	const char *text = (const char *)data + 1;

@@ -6,20 +6,18 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/reply.h"
-#include "wire/login_line.h"
-#include "wire/postfix_log.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/login_line.h"
+#include "wire/mail/postfix_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void inside(struct span span, const char *line, size_t size)
-{
+static void inside(struct span span, const char *line, size_t size) {
 	MUST(span.length == 0 || (span.text >= line && span.length <= size &&
 	    span.text <= line + size - span.length));
 }
 
-static void check_delivery(const struct log_line *out, const char *line, size_t size)
-{
+static void check_delivery(const struct log_line *out, const char *line, size_t size) {
 	const struct delivery *d = &out->delivery;
 	const struct span spans[] = { d->recipient, d->domain, out->orig_to, d->relay,
 		d->relay_name, out->status_word, d->text };
@@ -42,8 +40,7 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 	MUST(address_is_unknown(&d->relay_address) || d->relay.length > d->relay_name.length);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct login_line login;
 	struct log_line out;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */

@@ -8,8 +8,8 @@
 
 #include "base/diag.h"
 #include "base/pattern.h"
-#include "config/compile.h"
-#include "judge/judge.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,8 +21,7 @@ static const char main_text[] = "version = 1; classes = ();\n"
 /* The first of the rules that matches, tried one after the other; false: a pattern was
  * given up. */
 static bool first_match(const struct generation *g, uint32_t from, uint32_t end,
-    struct span words, uint32_t *rule)
-{
+    struct span words, uint32_t *rule) {
 	struct pattern_room *room = pattern_room_open();
 	bool good = room != NULL;
 
@@ -47,8 +46,7 @@ static bool first_match(const struct generation *g, uint32_t from, uint32_t end,
 
 /* The judge, which leaves out what cannot match, finds the same. */
 static void compare(const struct generation *g, uint32_t provider, const struct reply *reply,
-    uint32_t found)
-{
+    uint32_t found) {
 	uint32_t rule = JUDGE_NONE;
 
 	if (provider != JUDGE_NONE) {
@@ -63,8 +61,7 @@ static void compare(const struct generation *g, uint32_t provider, const struct 
 	MUST(rule == found);
 }
 
-static void ask(const struct generation *g, struct span words)
-{
+static void ask(const struct generation *g, struct span words) {
 	static const char *const names[] = { "mx.a.example", "[10.1.2.3]:10024", "provider:a" };
 	char own[JUDGE_NAME_MAX + 1];
 	struct window_settings settings;
@@ -102,8 +99,7 @@ static void ask(const struct generation *g, struct span words)
 	judge_close(&judge);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const uint8_t *end = size > 0 ? memchr(data, '\0', size) : NULL;
 	size_t length = end ? (size_t)(end - data) : size;
 	struct config_messages messages;

@@ -5,18 +5,16 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/queue_list.h"
+#include "wire/queue/queue_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(struct span span, const char *line, size_t size)
-{
+static void check(struct span span, const char *line, size_t size) {
 	MUST(span.length == 0 ||
 	    (span.text >= line && span.text + span.length <= line + size));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	char *line = malloc(size + 1);
 	struct queue_listed listed;
 	struct span address, reason;

@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/queue_order.h"
+#include "wire/queue/queue_order.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char *copy_of(const void *data, size_t size)
-{
+static char *copy_of(const void *data, size_t size) {
 	char *copy = malloc(size + 1);
 
 	if (copy == NULL)
@@ -21,15 +20,13 @@ static char *copy_of(const void *data, size_t size)
 	return copy;
 }
 
-static void check_ids(const struct queue_order_ids *ids, unsigned least)
-{
+static void check_ids(const struct queue_order_ids *ids, unsigned least) {
 	MUST(ids->count >= least && ids->count <= QUEUE_ORDER_IDS_MAX);
 	for (unsigned i = 0; i < ids->count; i++)
 		MUST(sendmail_queue_id_is_sound(ids->list[i], strlen(ids->list[i])));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static struct queue_order order, same_order;
 	static struct queue_tell tell, same_tell;
 	char *copy = copy_of(data, size), *again = copy_of(data, size);

@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/reply.h"
+#include "policy/reply/reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(const struct reply *reply, const char *from, size_t size)
-{
+static void check(const struct reply *reply, const char *from, size_t size) {
 	const struct span words = reply->words;
 
 	MUST((unsigned)reply->class < RESULT_CLASS_COUNT);
@@ -23,8 +22,7 @@ static void check(const struct reply *reply, const char *from, size_t size)
 	MUST(result_class_word(reply->class)[0] != '\0');
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct delivery delivery = { .conn_use = 1 };
 	struct reply reply;
 	const char *nul;

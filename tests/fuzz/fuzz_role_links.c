@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/lifeline.h"
-#include "role/keeper_link.h"
-#include "role/keeper_orders.h"
+#include "role/supervise/keeper_link.h"
+#include "role/run/keeper_orders.h"
 
 #define PIECE 700	/* a stream comes in pieces */
 

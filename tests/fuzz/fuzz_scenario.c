@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "ctl/schedule.h"
+#include "lab/schedule.h"
 
 #define RUN_RECIPIENTS_MAX	3000u	/* more take too long here */
 #define TRIED_RECIPIENTS_MAX	30u	/* the same, where each is tried often */
@@ -26,8 +26,7 @@ struct watch {
 };
 
 /* Each message has its minimum, and besides there is what the limits give. */
-static void check_core(const struct watch *watch)
-{
+static void check_core(const struct watch *watch) {
 	const struct scenario *s = watch->scenario;
 	uint64_t most = (uint64_t)s->message_recipient_limit +
 	    (uint64_t)s->message_recipient_minimum * s->message_count;
@@ -38,8 +37,7 @@ static void check_core(const struct watch *watch)
 }
 
 static bool see(void *context, const struct schedule_step *step,
-    const struct schedule_look *look)
-{
+    const struct schedule_look *look) {
 	struct watch *watch = context;
 	const struct scenario *s = watch->scenario;
 
@@ -77,8 +75,7 @@ static bool see(void *context, const struct schedule_step *step,
 	return true;
 }
 
-static void run(const struct scenario *s)
-{
+static void run(const struct scenario *s) {
 	struct watch watch = { .scenario = s,
 		.running = calloc((size_t)s->destination_count + 1, sizeof(*watch.running)),
 		.processes = calloc(s->transport_count, sizeof(*watch.processes)) };
@@ -97,8 +94,7 @@ static void run(const struct scenario *s)
 	free(watch.processes);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct config_messages messages;
 	struct scenario *s;
 	char *text = malloc(size + 1);

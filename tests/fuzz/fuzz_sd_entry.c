@@ -10,13 +10,12 @@
 
 #include "base/diag.h"
 #include "base/sd_log.h"
-#include "wire/mail_log.h"
-#include "wire/sd_entry.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sd_entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct span next_part(const char **at, const char *end)
-{
+static struct span next_part(const char **at, const char *end) {
 	const char *start = *at, *stop = memchr(start, '\0', (size_t)(end - start));
 
 	if (stop == NULL)
@@ -25,8 +24,7 @@ static struct span next_part(const char **at, const char *end)
 	return (struct span){ start, (size_t)(stop - start) };
 }
 
-static void read_entry(const char *text, size_t size)
-{
+static void read_entry(const char *text, size_t size) {
 	const char *at = text, *end = text + size;
 	struct sd_entry entry = { .time_us = size * UINT64_C(0x123456789abcd) };
 	size_t room = SD_ENTRY_HEAD_MAX + size, length;
@@ -44,8 +42,7 @@ static void read_entry(const char *text, size_t size)
 	free(out);
 }
 
-static void read_cursor(const char *text)
-{
+static void read_cursor(const char *text) {
 	uint64_t id[2], number, id_again[2], number_again;
 	char cursor[SD_CURSOR_MAX];
 
@@ -56,8 +53,7 @@ static void read_cursor(const char *text)
 	    id[1] == id_again[1] && number == number_again);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	char *text = malloc(size + 1);
 	struct sd_log log;
 	const char *why;

@@ -12,17 +12,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/destinations.h"
-#include "segment/feed_position.h"
-#include "segment/flights.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/feed_position.h"
+#include "segment/destination/flights.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/unit/site.h"
 
 #define ALL "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \
-	"sessions = 5; inbound = 5; client = { sessions = 3; }; }, " \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 100; inbound = 100; } );"
+	"hold_at = 5; refuse_at = 5; client = { sessions = 3; }; }, " \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 100; refuse_at = 100; } );"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,21 +6,19 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/reply.h"
-#include "wire/login_line.h"
-#include "wire/mail_log.h"
-#include "wire/sendmail_log.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/login_line.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sendmail_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void inside(struct span span, const char *line, size_t size)
-{
+static void inside(struct span span, const char *line, size_t size) {
 	MUST(span.length == 0 || (span.text >= line && span.length <= size &&
 	    span.text <= line + size - span.length));
 }
 
-static void check_delivery(const struct log_line *out, const char *line, size_t size)
-{
+static void check_delivery(const struct log_line *out, const char *line, size_t size) {
 	const struct delivery *d = &out->delivery;
 	const struct span spans[] = { d->recipient, d->domain, d->list, d->relay, d->relay_name,
 		d->mailer, d->text, d->reply, out->status_word };
@@ -42,8 +40,7 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 	inside(reply.words, line, size);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct log_line out, same;
 	struct login_line login;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */

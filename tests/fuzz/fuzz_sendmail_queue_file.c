@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/sendmail_queue_file.h"
+#include "wire/queue/sendmail_queue_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,8 +22,7 @@ struct sum {
 };
 
 static void add(struct sum *sum, const struct sendmail_queue_reader *reader,
-    const struct sendmail_recipient *recipient)
-{
+    const struct sendmail_recipient *recipient) {
 	const char *end = recipient->address.text + recipient->address.length;
 
 	MUST(recipient->address.length > 0 && recipient->address.length < SENDMAIL_QUEUE_LINE_MAX);
@@ -39,8 +38,7 @@ static void add(struct sum *sum, const struct sendmail_queue_reader *reader,
 }
 
 static void read_on(struct sendmail_queue_reader *reader, const uint8_t *data, size_t size,
-    size_t piece, struct sum *sum)
-{
+    size_t piece, struct sum *sum) {
 	enum sendmail_queue_step step = SENDMAIL_QUEUE_MORE;
 	struct sendmail_recipient recipient;
 
@@ -67,8 +65,7 @@ static void read_on(struct sendmail_queue_reader *reader, const uint8_t *data, s
 	sum->message = reader->message;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static struct sendmail_queue_reader reader;
 	struct sum whole, pieces, rest;
 

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define ALL "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \
-	"sessions = 5; inbound = 5; client = { sessions = 3; }; }, " \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 100; inbound = 100; } );"
+	"hold_at = 5; refuse_at = 5; client = { sessions = 3; }; }, " \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 100; refuse_at = 100; } );"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

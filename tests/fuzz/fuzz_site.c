@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "config/site.h"
+#include "config/mta/site.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void ask(const struct generation *g)
-{
+static void ask(const struct generation *g) {
 	static const char *const names[] = { "a.example", "b.a.example", "x" };
 	const struct generation_mta *mta = &g->mtas[0];
 
@@ -25,8 +24,7 @@ static void ask(const struct generation *g)
 	(void)strlen(generation_text(g, mta->site_refusal));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct compilation c;
 	struct config_messages messages;
 	struct generation_mta mta, further;

@@ -9,14 +9,13 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/socketmap.h"
+#include "wire/ask/socketmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* In a block of exactly its size; the spans are moved into `text`. */
 static long parse(const char *text, size_t length, struct socketmap_request *request,
-    struct socketmap_error *error)
-{
+    struct socketmap_error *error) {
 	char *copy = malloc(length ? length : 1);
 	long used;
 
@@ -37,8 +36,7 @@ static long parse(const char *text, size_t length, struct socketmap_request *req
 	return used;
 }
 
-static void check_reply(const struct socketmap_request *request)
-{
+static void check_reply(const struct socketmap_request *request) {
 	char text[SOCKETMAP_REQUEST_MAX + 1], out[SOCKETMAP_REPLY_MAX];
 	char *colon;
 	size_t length;
@@ -51,8 +49,7 @@ static void check_reply(const struct socketmap_request *request)
 	MUST(strtoul(out, &colon, 10) == (size_t)(out + length - 2 - colon));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const char *text = (const char *)data;
 	struct socketmap_request request = { 0 }, shorter = { 0 };
 	struct socketmap_error error = { NULL, 0 };

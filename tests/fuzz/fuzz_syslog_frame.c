@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/mail_log.h"
-#include "wire/syslog_frame.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/syslog_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	size_t room = size + SYSLOG_HEAD_MAX;
 	char *datagram = malloc(size ? size : 1), *scratch = malloc(room);
 	const char *why;

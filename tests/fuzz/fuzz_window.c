@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "policy/level.h"
-#include "policy/window.h"
+#include "policy/window/level.h"
+#include "policy/window/window.h"
 
 #define ROOM	24
 
@@ -21,8 +21,7 @@ struct input {
 	size_t size;
 };
 
-static int64_t take(struct input *input, size_t bytes)
-{
+static int64_t take(struct input *input, size_t bytes) {
 	uint64_t value = 0;
 
 	for (; bytes > 0 && input->size > 0; bytes--, input->size--)
@@ -31,8 +30,7 @@ static int64_t take(struct input *input, size_t bytes)
 }
 
 /* Mostly near to the last one, sometimes anything. */
-static int64_t take_time(struct input *input, int64_t last)
-{
+static int64_t take_time(struct input *input, int64_t last) {
 	uint8_t kind = (uint8_t)take(input, 1);
 	int64_t step = take(input, 2) * 1000000;
 
@@ -50,8 +48,7 @@ struct world {
 	int64_t now;
 };
 
-static void tell_verdicts(struct world *world, int64_t until)
-{
+static void tell_verdicts(struct world *world, int64_t until) {
 	struct level_verdict verdict;
 	struct window_change change;
 
@@ -65,8 +62,7 @@ static void tell_verdicts(struct world *world, int64_t until)
 }
 
 static void tell_result(struct world *world, const struct level_attempt *attempt,
-    uint8_t kind)
-{
+    uint8_t kind) {
 	struct window_result result = {
 		.class = attempt->accepted ? RESULT_OK : RESULT_SITE_FAILURE,
 		.level = kind & 2 ? 0 : kind >> 4,
@@ -90,8 +86,7 @@ static void tell_result(struct world *world, const struct level_attempt *attempt
 	MUST(level_count(&world->level) >= world->waiting);
 }
 
-static void run(struct input *input)
-{
+static void run(struct input *input) {
 	static struct world world;
 	struct window_change change;
 
@@ -123,8 +118,7 @@ static void run(struct input *input)
 	MUST(world.waiting == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct window_feedback feedback;
 	size_t text = size < 32 ? size : 32;
 	struct input input = { data, size };

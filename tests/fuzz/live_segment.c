@@ -9,17 +9,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/feed.h"
-#include "engine/gate.h"
-#include "engine/hints.h"
-#include "engine/windows.h"
-#include "segment/cluster_told.h"
-#include "segment/feed_position.h"
-#include "segment/internal.h"
+#include "engine/feed/feed.h"
+#include "engine/session/gate.h"
+#include "engine/hints/hints.h"
+#include "engine/destination/windows.h"
+#include "segment/cluster/cluster_told.h"
+#include "segment/file/feed_position.h"
+#include "segment/file/internal.h"
 #include "segment/reader.h"
-#include "segment/recipients.h"
-#include "segment/shared.h"
-#include "segment/timings.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/shared.h"
+#include "segment/file/timings.h"
 
 static enum lookup_result answers;	/* of the kernel, for now */
 

@@ -3,12 +3,12 @@
 #ifndef TESTS_LIVE_SEGMENT_H
 #define TESTS_LIVE_SEGMENT_H
 
-#include "engine/outbound.h"
-#include "engine/witness.h"
-#include "segment/decisions.h"
-#include "segment/flights.h"
-#include "segment/grants.h"
-#include "segment/lane_uses.h"
+#include "engine/outbound/outbound.h"
+#include "engine/session/witness.h"
+#include "segment/decision/decisions.h"
+#include "segment/destination/flights.h"
+#include "segment/queue/grants.h"
+#include "segment/hints/lane_uses.h"
 #include "tests/unit/site.h"
 
 #define LIVE_KEPT	8

@@ -19,8 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static unsigned played;
 
 /* A copy of exactly `size` bytes, so that a read past the end is seen. */
-static void play_bytes(const uint8_t *data, size_t size)
-{
+static void play_bytes(const uint8_t *data, size_t size) {
 	uint8_t *copy = malloc(size ? size : 1);
 
 	if (copy == NULL) {
@@ -33,8 +32,7 @@ static void play_bytes(const uint8_t *data, size_t size)
 	free(copy);
 }
 
-static void play_file(const char *path, off_t file_size)
-{
+static void play_file(const char *path, off_t file_size) {
 	size_t size = (size_t)file_size;
 	uint8_t *data = malloc(size + 1);
 	FILE *file = fopen(path, "rb");
@@ -52,8 +50,7 @@ static void play_file(const char *path, off_t file_size)
 	played++;
 }
 
-static void play(const char *path)
-{
+static void play(const char *path) {
 	struct stat status;
 	struct dirent **names;
 	int count;
@@ -85,8 +82,7 @@ static void play(const char *path)
 	free(names);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	if (argc > 1) {
 		for (int i = 1; i < argc; i++)
 			play(argv[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The lease protocol of shared limits (policy/share.h, src/front/cluster/lease.lua,
- * src/wire/cluster_call.c), for spin: NODES machines share PLACES places of one pool, by calls
+ * The lease protocol of shared limits (policy/window/share.h, src/front/cluster/lease.lua,
+ * src/wire/cluster/cluster_call.c), for spin: NODES machines share PLACES places of one pool, by calls
  * that are lost, late and repeated; they stop, restart and reboot, and the server loses its
  * data.  Run it by tests/model/run; what stands for what is told there in README.
  *

@@ -261,7 +261,7 @@ def replayed(test, it):
     made = LoginLog(test.random)
     log = test.directory / "old.log"
     log.write_text(made.text())
-    rows = [json.loads(line) for line in it.postern.command("replay", "--accounts", log).stdout.splitlines()]
+    rows = [json.loads(line) for line in it.postern.command("analyze", "--accounts", log).stdout.splitlines()]
     found = {(row["login"], row["what"], row["window"]):
              (row["p50"], row["p99"], row["max"], row["messages"])
              for row in rows if row["event"] == "login"}
@@ -274,7 +274,7 @@ def replayed(test, it):
     file.write_text("version = 1; classes = ();\n" + block)
     test.equal(it.postern.command("check", file).returncode, 0, "the block can be pasted")
     log.write_text("no log\n")
-    test.equal(it.postern.command("replay", "--accounts", log).returncode, 65, "nothing to say")
+    test.equal(it.postern.command("analyze", "--accounts", log).returncode, 65, "nothing to say")
 
 
 def killed(test, it, name):

@@ -77,9 +77,9 @@ def what_is_wrong(test, site):
                   ("suspend", "d.example", "--class", "slow"),
                   ("hold", "d.example", "--reason", "\x1b[2J"), ("hold", "d.example", "--reason", ""),
                   ("hold", "d.example", "--window", "4"), ("resume", "d.example", "--window", "0"),
-                  ("set", "d.example"), ("set", "d.example", "--ceiling", "-1"),
-                  ("set", "d.example", "--window", "0"), ("set", "u@d.example", "--window", "1"),
-                  ("set", "--class", "slow", "--window", "1"), ("hold", "x" * 81),
+                  ("limit", "d.example"), ("limit", "d.example", "--ceiling", "-1"),
+                  ("limit", "d.example", "--window", "0"), ("limit", "u@d.example", "--window", "1"),
+                  ("limit", "--class", "slow", "--window", "1"), ("hold", "x" * 81),
                   ("hold", "provider:nobody"), ("hold", "class:slow"), ("forget", "d", "--for", "1s"),
                   ("hold", ";xample.org"), ("hold", "d.example:25"), ("hold", "x..y"),
                   ("hold", "a b@d.example"), ("hold", "@d.example")):
@@ -132,7 +132,7 @@ def by_hand(test, site):
     site.postern.ask("resume", "[192.0.2.9]")
     test.equal(site.postern.ask("hold", "d.example")["until"], None, "hold has no end")
     test.equal(site.state("d.example"), "held", "held")
-    answer = site.postern.ask("set", "d.example", "--ceiling", "7", "--window", "2")
+    answer = site.postern.ask("limit", "d.example", "--ceiling", "7", "--window", "2")
     test.equal((answer["state"], answer["ceiling"]), ("held", 7), "set while it is held")
     answer = site.postern.ask("resume", "d.example")
     test.equal((answer["state"], answer["window"], answer["ceiling"]), ("limited", 2, 7),
@@ -203,7 +203,7 @@ def set_while_dead(test, site):
     """Another window is no new cause: the next success brings the destination back."""
     site.write("failed.example", 8)
     test.within(5, lambda: site.state("failed.example") == "dead", "suspended by its failures")
-    site.postern.ask("set", "failed.example", "--window", "3")
+    site.postern.ask("limit", "failed.example", "--window", "3")
     row = site.row("failed.example")
     test.equal((row["state"], row["stopped_by"]), ("dead", "cohorts"),
                "set --window leaves the cause as it was")
@@ -254,7 +254,7 @@ def at_the_door(test, site):
 def kept(test, site):
     site.postern.ask("hold", "kept.example", "--reason", "by contract")
     site.postern.ask("suspend", "short.example", "--for", "1h")
-    site.postern.ask("set", "few.example", "--ceiling", "4", "--window", "4")
+    site.postern.ask("limit", "few.example", "--ceiling", "4", "--window", "4")
     site.postern.ask("hold", "u@kept.example")
     site.postern.ask("hold", "--class", "slow")
 

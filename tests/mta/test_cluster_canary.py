@@ -52,7 +52,7 @@ def probed(test, cluster, *leavings):
     for number, one in enumerate(leavings, 1):
         one.send("probed.example", 1, user="seen")
         test.wait_for(lambda: sink.count("probed.example") == number, "the first deliveries")
-    leavings[0].node.ask("set", "probed.example", "--ceiling", 4)
+    leavings[0].node.ask("limit", "probed.example", "--ceiling", 4)
     for node in cluster.all():
         test.within(SOON, lambda node=node: state(node, "probed.example").get("ceiling") == 4,
                     f"a ceiling for {node.name}")

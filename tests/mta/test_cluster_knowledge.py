@@ -64,10 +64,10 @@ def by_hand(test, cluster):
 
 def ceilings(test, cluster):
     first, second, third = cluster.all()
-    second.ask("set", "slow.example", "--ceiling", 4)
+    second.ask("limit", "slow.example", "--ceiling", 4)
     everywhere(test, cluster, lambda node: row(node, "slow.example").get("ceiling") == 4,
                "a ceiling")
-    third.ask("set", "slow.example", "--ceiling", 6)
+    third.ask("limit", "slow.example", "--ceiling", 6)
     everywhere(test, cluster, lambda node: row(node, "slow.example").get("ceiling") == 6,
                "raised by hand")
     first.ask("forget", "slow.example")
@@ -112,7 +112,7 @@ def in_the_log(test, cluster):
                                   for one in lines(first, "suspended", name)), "a suspension, too")
     second.ask("resume", name)
     everywhere(test, cluster, lambda node: state(node, name) == "open", "resumed")
-    third.ask("set", name, "--ceiling", 4)
+    third.ask("limit", name, "--ceiling", 4)
     everywhere(test, cluster, lambda node: row(node, name).get("ceiling") == 4, "a ceiling")
     by_second = f" destination={name} by=node node={second.name} "
     for node in (first, third):

@@ -29,7 +29,7 @@ def body(test):
     leaving.send("e.example", 1, user="seen")
     test.wait_for(lambda: node.ask("explain", "destination", "e.example")["doubt"] == "none",
                   "its mail was seen, its window has lanes")
-    node.ask("set", "e.example", "--ceiling", CEILING)
+    node.ask("limit", "e.example", "--ceiling", CEILING)
     test.wait_for(lambda: leaving.lookup_says("u@e.example").startswith("OK lane1:"),
                   "by what it has for good")
     test.equal(state(node, "e.example")["share"], STATIC, "its share")

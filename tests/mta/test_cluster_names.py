@@ -114,7 +114,7 @@ def body(test):
         test.within(SOON, lambda: not_above(test, clients, 20) >= 18,
                     f"the lower limit of an idle machine counts, {when}")
         row = mx1.ask("classes")[0]
-        test.equal((row["inbound"], row["inbound_in_force"], row["sessions_in_force"]), (30, 20, 20),
+        test.equal((row["refuse_at"], row["inbound_in_force"], row["sessions_in_force"]), (30, 20, 20),
                    "classes tell so")
         test.check(differs(mx1, "mx3 has the limit 20"), "and who has it, all the while")
         clients.demand(mx1=0)

@@ -67,7 +67,7 @@ def talk(test, postern):
                            "port=2525", "unknown=key")
     test.equal(end["exit"], "0", "a second request on the same connection; unknown keys")
     row = rows[0]
-    test.equal((row["class"], row["verdict"], row["reason"], row["open"], row["inbound"]),
+    test.equal((row["class"], row["verdict"], row["reason"], row["open"], row["refuse_at"]),
                ("limited", "admit", "below-limit", "0", "2"), "explain session answers")
     test.equal((row["rule"], row["file"], row["line"].isdigit()),
                ("*", str(postern.file), True), "with the rule and where it stands")

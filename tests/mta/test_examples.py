@@ -16,8 +16,8 @@ from lib.testing import SOURCE, main
 CUSTOMERS = [f"198.51.100.{number}" for number in range(4, 13)]
 CONF = Path("/etc/postern/postern.conf")
 CLASSES = """classes = (
-  { name = "customer"; match = [ "198.51.100.0/24" ]; sessions = 8; inbound = 8; },
-  { name = "everyone"; match = [ "*" ]; ports = [ 25 ]; sessions = 100; inbound = 80; } );
+  { name = "customer"; match = [ "198.51.100.0/24" ]; hold_at = 8; refuse_at = 8; },
+  { name = "everyone"; match = [ "*" ]; ports = [ 25 ]; hold_at = 100; refuse_at = 80; } );
 observe = false;
 """
 MTA = 'mta = ( { name = "postfix"; log = "/var/log/mail.log"; } );\n'
@@ -66,7 +66,7 @@ def posternctl_page(test, world):
     right = CONF.read_text()
 
     def mistake():
-        CONF.write_text(right.replace("sessions = 8", "sesions = 8"))
+        CONF.write_text(right.replace("hold_at = 8", "sesions = 8"))
     return (((r"posternctl resume user@", lambda: test.run(
                 ["posternctl", "suspend", "user@example.com"])),
              (r"posternctl why d.example", lambda: test.run(
@@ -167,7 +167,7 @@ def try_feed(_, world, text):
     kinds, world.kinds = world.kinds, {"keeper", "feed"}
     world.restart()
     world.kinds = kinds
-    done = subprocess.run(["posternctl", "feed", "--events"], text=True, capture_output=True,
+    done = subprocess.run(["posternctl", "inject", "--events"], text=True, capture_output=True,
                           input=re.sub(r"\\\n\s*", "", text), timeout=20)
     return None if done.returncode == 0 else done.stdout + done.stderr
 

@@ -165,12 +165,12 @@ def standard_input(test, site):
 
     def feed(text, *words):
         return subprocess.run([site.postern.build / "posternctl", "-c", site.postern.file,
-                               "--json", "feed", *words], input=text, text=True,
+                               "--json", "inject", *words], input=text, text=True,
                               capture_output=True, timeout=20)
     done = feed("\n".join(lines), "--mta", "a")
     test.equal((done.returncode, json.loads(done.stdout)),
-               (0, {"lines": len(lines), "errors": 0}), "posternctl feed: standard input")
-    site.arrives(domain, "posternctl feed: its lines")
+               (0, {"lines": len(lines), "errors": 0}), "posternctl inject: standard input")
+    site.arrives(domain, "posternctl inject: its lines")
     done = feed("x\n" * 3, "--mta", "b")
     test.equal(done.returncode, 65, "a mail server that there is not")
     test.check("line 3: the configuration has no mail server with this name" in done.stderr,
@@ -184,7 +184,7 @@ def standard_input(test, site):
                 "--events")
     test.equal((done.returncode, done.stderr.strip(), json.loads(done.stdout)),
                (65, "posternctl: line 5: unknown kind of line", {"lines": 6, "errors": 1}),
-               "sync and source of the input do not make posternctl feed wait for ever")
+               "sync and source of the input do not make posternctl inject wait for ever")
     test.equal(feed("", "--events", "--mta", "a").returncode, 64, "these name their own")
 
 
@@ -195,7 +195,7 @@ def hung_up_on(test, site):
         listener.bind(path)
         listener.listen(64)
         feeder = subprocess.Popen([site.postern.build / "posternctl", "-c", site.postern.file,
-                                   "-s", f"unix:{path}", "feed", "--events"],
+                                   "-s", f"unix:{path}", "inject", "--events"],
                                   stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         feeder.stdin.write("delivery status=sent domain=a.example\n")
         feeder.stdin.flush()
@@ -207,7 +207,7 @@ def hung_up_on(test, site):
                 connections += 1
             except TimeoutError:
                 pass
-        test.equal(feeder.returncode, 69, "posternctl feed gives up a daemon that hangs up on it")
+        test.equal(feeder.returncode, 69, "posternctl inject gives up a daemon that hangs up on it")
         test.check(connections < 200, f"which it did not call all the time: {connections}")
 
 
@@ -216,7 +216,7 @@ def killed_in_the_middle(test, site):
     lines = [f"delivery status=sent domain=big{n % 7}.example id=b{n} relay=mx "
              f"address=192.0.2.11 port={REMOTE}" for n in range(30000)]
     sender = subprocess.Popen([site.postern.build / "posternctl", "-c", site.postern.file,
-                               "--json", "feed", "--events"], stdin=subprocess.PIPE,
+                               "--json", "inject", "--events"], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True)
     for start in range(0, len(lines), 6000):
         sender.stdin.write("\n".join(lines[start:start + 6000]) + "\n")
@@ -226,7 +226,7 @@ def killed_in_the_middle(test, site):
             os.kill(pid, signal.SIGKILL)
     output = sender.communicate(timeout=30)[0]
     test.equal((sender.returncode, json.loads(output)), (0, {"lines": 30000, "errors": 0}),
-               "posternctl feed outlives the feed")
+               "posternctl inject outlives the feed")
     counts = {row["name"]: row["ok"] for row in site.postern.ask("destinations", "--relays")
               if row["name"].startswith("big")}
     wanted = {f"big{n}.example": sum(1 for i in range(30000) if i % 7 == n) for n in range(7)}

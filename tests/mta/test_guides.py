@@ -117,7 +117,7 @@ def which_limits(world):
         world.come()
         world.leave()
         world.mail()
-    return {r"posternctl replay --sessions /var/log/mail.log$": traffic}
+    return {r"posternctl analyze --sessions /var/log/mail.log$": traffic}
 
 
 def what_happens_when(world):
@@ -173,7 +173,7 @@ def accounts(world):
         world.test.wait_for(lambda: world.asked("account", "eve@example.com")["held_by"],
                             "a login with a bad list is held")
     started = iter((traffic, lambda: None))
-    return {r"posternctl replay --accounts": lambda: next(started)(),
+    return {r"posternctl analyze --accounts": lambda: next(started)(),
             r"posternctl accounts$": counted, r"posternctl account eve": stolen}
 
 

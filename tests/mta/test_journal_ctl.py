@@ -277,7 +277,7 @@ def messages(test, world):
         return [json.loads(line) for line in journal(
             world, "dump", "--json", "--destination", NAMES[0], "--type", "envelope").stdout.splitlines()]
     test.wait_for(lambda: rows() != [], "the queue role writes what waits")
-    identifier = world.postern.ask("queue", NAMES[0])[0]["id"]
+    identifier = world.postern.ask("sendmail", "queue", NAMES[0])[0]["id"]
     row = rows()[-1]
     test.equal((row["id"], row["mta"], row["recipients"]), (identifier, "out", 1), "with its queue id")
     test.within(5, lambda: json.loads(journal(world, "stat", "--json").stdout)["queue"]["queued"] == 1,

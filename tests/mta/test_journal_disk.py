@@ -56,7 +56,7 @@ def keep_busy(test, site, journal, wanted):
         if all(row == wanted for row in journal.states().values()):
             break
         site.deliver("busy.example", 10)
-        site.postern.ask("set", f"busy{number}.example", "--window", "7", "--reason", "x" * 150)
+        site.postern.ask("limit", f"busy{number}.example", "--window", "7", "--reason", "x" * 150)
     test.wait_for(lambda: all(row == wanted for row in journal.states().values()),
                   f"status says of both: {wanted}")
 

@@ -44,8 +44,8 @@ def numbers(test, postern):
                 got["postern_class_sessions_limit", "class", name],
                 got["postern_class_inbound_limit", "class", name])
         test.equal(seen, tuple(row[key] for key in (
-            "open_inbound", "open_outbound", "peak", "admitted", "refused", "sessions",
-            "inbound")), f"class {name} has the same numbers")
+            "open_inbound", "open_outbound", "peak", "admitted", "refused", "hold_at",
+            "refuse_at")), f"class {name} has the same numbers")
     # the refused ones end in between
     test.wait_for(lambda: apart(postern) == {}, "counters have the same numbers")
     test.equal({role["role"] for role in postern.status()["roles"]},

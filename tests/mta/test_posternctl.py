@@ -12,9 +12,9 @@ from lib.postern import Postern, one_class
 from lib.testing import main
 
 LIMIT = 2
-CLASS_NAMES = ["name", "open", "open_inbound", "open_outbound", "sessions", "inbound", "peak",
+CLASS_NAMES = ["name", "open", "open_inbound", "open_outbound", "hold_at", "refuse_at", "peak",
                "admitted", "refused", "observed"]
-SESSION_NAMES = ["class", "direction", "client", "client_port", "port", "mta", "age", "proof"]
+SESSION_NAMES = ["class", "direction", "client", "client_port", "port", "mta", "age", "liveness"]
 XLA = "L/etc/sendmail.la\nL*.insa-lyon.fr\t8\t3\nL*\t15\t16\n"
 HOSTILE = b"a\x1b[2J\xff\xc3\xa9\"\\\n\x7f"
 
@@ -78,7 +78,7 @@ def ask(postern, client, port, name="unknown"):
 
 def owner_proof(text):
     return re.sub(r'policy = \[ ("[^"]*") \];',
-                  r'policy = ( { address = \1; proof = "owner"; } );', text, count=1)
+                  r'policy = ( { address = \1; liveness = "owner"; } );', text, count=1)
 
 
 def without_daemon(test, ctl):
@@ -96,7 +96,7 @@ def without_daemon(test, ctl):
     test.equal((answer["class"], answer["reason"], answer["verdict"]),
                (None, "no-class", "admit"), "no class serves that port")
     answer = ctl.json("explain", "session", "192.0.2.129", code=69)
-    test.equal((answer["class"], answer["sessions"], answer["inbound"],
+    test.equal((answer["class"], answer["hold_at"], answer["refuse_at"],
                 answer["client_sessions"]), ("free", None, None, 3), "no limit is no number")
     pipe = test.directory / "pipe"
     os.mkfifo(pipe)
@@ -173,7 +173,7 @@ def tables(test, ctl):
     sessions = ctl.json("sessions", "--class", "little")
     test.equal(len(sessions), LIMIT, "open sessions are listed")
     test.equal(list(sessions[0])[:len(SESSION_NAMES)], SESSION_NAMES, "columns of sessions")
-    test.equal({(one["client"], one["client_port"], one["port"], one["mta"], one["proof"],
+    test.equal({(one["client"], one["client_port"], one["port"], one["mta"], one["liveness"],
                  one["direction"]) for one in sessions},
                {("192.0.2.7", 1000 + number, 25, "192.0.2.25:25", "owner", "inbound")
                 for number in range(LIMIT)}, "and what is in them")
@@ -191,7 +191,7 @@ def explain(test, ctl):
     answer = ctl.json("explain", "session", "192.0.2.7", "a.example")
     test.equal((answer["source"], answer["address"], answer["name"], answer["class"],
                 answer["rule"], answer["verdict"], answer["reason"], answer["open"],
-                answer["count"], answer["limit"], answer["sessions"], answer["inbound"],
+                answer["count"], answer["limit"], answer["hold_at"], answer["refuse_at"],
                 answer["observed"]),
                ("daemon", "192.0.2.7", "a.example", "little", "192.0.2.0/24", "refuse",
                 "class-inbound", LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, False), "a full class")
@@ -224,7 +224,7 @@ def check(test, ctl):
     test.check("no errors" in ctl.text("check"), "and says so")
     with open(place, "wb") as file:
         file.write(b'version = 1;\nno_such = 1;\nclasses = ( { name = "\x1b[2J\xff";\n'
-                   b'match = [ "*" ]; sessions = 1; } );\n')
+                   b'match = [ "*" ]; hold_at = 1; } );\n')
     found = ctl.json("check", place, code=78)
     test.equal([(one["line"], one["severity"]) for one in found][0], (2, "error"),
                "a bad file: line and severity")
@@ -341,7 +341,7 @@ def import_xla(test, ctl):
     source = ctl.postern.root / "sendmail.cf"
     source.write_text(XLA)
     rows = ctl.json("import-xla", source)
-    test.equal([(row["match"], row["sessions"], row["inbound"]) for row in rows],
+    test.equal([(row["match"], row["hold_at"], row["refuse_at"]) for row in rows],
                [(["*.insa-lyon.fr"], 8, 3), (["*"], 15, 16)], "import-xla as JSON")
     source.write_text("L*.x\tmany\t3\n")
     test.check(b":1: error: " in ctl.code(65, "import-xla", source).stderr, "a wrong line")
@@ -364,7 +364,7 @@ def nonsense(test, ctl):
     for words, code in ((("explain", "session", "192.0.2.1", "a b"), 64),
                         (("explain", "session", "192.0.2.1", "--port", "0"), 64),
                         (("explain", "destination", "a b"), 64),
-                        (("replay", "/nonexistent"), 66), (("replay", "/"), 66)):
+                        (("analyze", "/nonexistent"), 66), (("analyze", "/"), 66)):
         test.equal(ctl.code(code, *words).stdout, b"", f"{' '.join(words)}: an error alone")
     done = subprocess.run([ctl.postern.build / "posternd", "-t", "-c", ""], text=True,
                           capture_output=True, check=False)

@@ -40,7 +40,7 @@ def seen(test, site, domain):
 def carried(test, site, sink):
     """The window of 7, as two lanes; no connection more."""
     seen(test, site, "open.example")
-    site.postern.ask("set", "open.example", "--window", 7, "--ceiling", 7, "--for", "1h")
+    site.postern.ask("limit", "open.example", "--window", 7, "--ceiling", 7, "--for", "1h")
     test.within(0.5, lambda: set(site.ask_often("u@open.example", 9)) ==
                 {"OK lane5:", "OK lane2:"}, "a window of 7 is the lanes of 5 and 2")
     sink.clear()
@@ -61,7 +61,7 @@ def fell(test, site, sink):
     site.postfix.send(PORT, "open.example", 40, user="fall")
     test.wait_for(lambda: sink.count("open.example") > 70, "deliveries run")
     test.check(4 <= sink.most <= 7, f"by {sink.most} connections at once")
-    site.postern.ask("set", "open.example", "--window", 3, "--ceiling", 3, "--for", "1h")
+    site.postern.ask("limit", "open.example", "--window", 3, "--ceiling", 3, "--for", "1h")
     test.wait_for(lambda: set(site.ask_often("u@open.example", 9)) in
                   ({"OK lane3:"}, {"OK lane2:", "OK lane1:"}), "lanes of 3 together are free")
     test.check(sink.count("open.example") >= 100 and sink.open <= 3,

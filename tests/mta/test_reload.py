@@ -51,13 +51,13 @@ class Reloads:
         test.wait_for(lambda: self.postern.open("a") == 2, "6 have left")
         held = held[:2] + self.come(2)
         test.equal(len(held), 3, "of two more one is let in when 2 are left")
-        self.test.equal(self.postern.classes()["a"]["inbound"], 3, "classes shows the new limit")
+        self.test.equal(self.postern.classes()["a"]["refuse_at"], 3, "classes shows the new limit")
         return held
 
     def hangup(self, held):
         self.postern.configure([one_class("a", 4, PORTS)])
         self.postern.process.send_signal(signal.SIGHUP)
-        self.test.wait_for(lambda: self.postern.classes()["a"]["inbound"] == 4,
+        self.test.wait_for(lambda: self.postern.classes()["a"]["refuse_at"] == 4,
                            "SIGHUP takes effect")
         more = self.come(2)
         self.test.equal(len(more), 1, "SIGHUP: limit 4 holds")
@@ -108,7 +108,7 @@ class Reloads:
         said = self.good([one_class("second", 6, PORTS)], edit)
         for setting in ("state.sessions", "listen.policy"):
             self.test.check(setting in said, f"reload names {setting}, which needs a restart")
-        self.test.equal(self.postern.classes()["second"]["inbound"], 6,
+        self.test.equal(self.postern.classes()["second"]["refuse_at"], 6,
                         "and takes what does not")
 
     def bad(self):

@@ -142,7 +142,7 @@ def learn(test, routing, sites, plain):
                      f"{site.name}, nothing is known")
     maps, relay, _ = sites
     for name, window in (("few.example", 2), ("bare.example", 3)):
-        routing.postern.ask("set", name, "--window", window, "--ceiling", window, "--for", "1h")
+        routing.postern.ask("limit", name, "--window", window, "--ceiling", window, "--for", "1h")
     for site, recipients in ((maps, BY_LANES), (relay, RELAY_BY_LANES)):
         for address in recipients:
             if "valias" not in address and "local" not in address:

@@ -107,7 +107,7 @@ def by_lanes(test, routing, site, plain):
     routing.same(site, plain, routing.round(site, RECIPIENTS), "nothing is known")
     test.wait_for(lambda: all(routing.ask(site, name).startswith("OK lane") for name in DOMAINS),
                   "the domains have lanes")
-    routing.postern.ask("set", "two.example", "--window", 2, "--ceiling", 2)
+    routing.postern.ask("limit", "two.example", "--window", 2, "--ceiling", 2)
     test.wait_for(lambda: routing.ask(site, "u@two.example") == "OK lane2:", "a window of two")
     # the resolver remembers the last address that it was asked for
     routing.round(site, ["w@one.example"])

@@ -19,7 +19,7 @@ from lib.control import as_user, frame
 from lib.postern import Postern, one_class
 from lib.testing import alive, main, mount
 
-# As in src/role/misdeed.c.
+# As in src/role/confine/misdeed.c.
 MISDEEDS = ("passwd", "write", "code", "execve", "clone", "ptrace", "process_vm_readv",
             "socket", "socket", "kill", "setuid", "mount", "chmod", "chown", "unshare", "bpf",
             "io_uring_setup", "rt_sigaction", "connect", "keyctl", "sendmsg", "state", "remap",

@@ -11,7 +11,7 @@ from lib.testing import main
 
 HOSTS = {"127.0.1.1": "a.both.example", "127.0.1.2": "b.both.example"}
 CLIENT = "127.0.7.1"
-CLASSES = [outbound_class("both", f'"{CLIENT}", "*.both.example"', 3, "inbound = 9;")]
+CLASSES = [outbound_class("both", f'"{CLIENT}", "*.both.example"', 3, "refuse_at = 9;")]
 
 
 class Client(threading.Thread):

@@ -12,7 +12,7 @@ from lib.testing import main
 HOSTS = {f"127.0.1.{n}": f"h{n}.slow.example" for n in range(1, 6)}
 NAMES = list(HOSTS.values())
 CLASSES = [outbound_class("slow", '"*.slow.example"', 2),
-           outbound_class("rest", '"*"', 0, "inbound = 100;")]
+           outbound_class("rest", '"*"', 0, "refuse_at = 100;")]
 # A check_compat and a tls_server of the site's own, which must go on working.
 OWN_RULES = """LOCAL_RULESETS
 Scheck_compat

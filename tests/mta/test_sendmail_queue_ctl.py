@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""posternctl queue, next and status on a real Sendmail whose queue Postern runs: what waits
+"""posternctl sendmail queue, sendmail next and status on a real Sendmail whose queue Postern runs: what waits
 for what, what would be next and why, patterns, names from outside, a role that is away."""
 import os
 import signal
@@ -21,7 +21,7 @@ HOSTILE = '"a\\\\b;%n `x`"@example.org'
 
 
 def rows(world, *words):
-    return world.postern.ask("queue", *words)
+    return world.postern.ask("sendmail", "queue", *words)
 
 
 def waits(world, name):
@@ -30,8 +30,8 @@ def waits(world, name):
 
 def empty_queue(test, world):
     test.equal(rows(world), [], "nothing is queued: an empty list")
-    test.equal(world.postern.ask("next"), [], "and nothing is next")
-    text = world.postern.command("queue", json_output=False)
+    test.equal(world.postern.ask("sendmail", "next"), [], "and nothing is next")
+    text = world.postern.command("sendmail", "queue", json_output=False)
     test.equal((text.returncode, text.stdout.split()), (0, PART), "text: the heading alone")
     status = world.postern.status()
     test.equal((status["queue"], status["queue_away"]), ("driven", None), "status: it is driven")
@@ -55,7 +55,7 @@ def what_waits_for_what(test, world):
     world.submit("w@" + HELD, sender="")
     test.wait_for(lambda: len(waits(world, HELD)) == 2, "a bounce waits there, too")
     test.equal(rows(world, HELD)[1]["sender"], "", "its sender in JSON is empty")
-    text = world.postern.command("queue", json_output=False)
+    text = world.postern.command("sendmail", "queue", json_output=False)
     test.check(" <> " in text.stdout, "and <> in text")
     test.equal(text.stdout.split("\n")[0].split(), PART, "text has the same names")
     test.check(all(" " <= c <= "~" or c == "\n" for c in text.stdout), "and nothing unprintable")
@@ -89,11 +89,11 @@ def next_and_why(test, world):
         return run
     test.wait_for(a_process, "a run is a process of Sendmail")
     test.check(run["mta"] == "out" and run["messages"] >= 1, f"and has its messages: {run}")
-    coming = world.postern.ask("next", 50)
+    coming = world.postern.ask("sendmail", "next", 50)
     test.equal([row["place"] for row in coming], list(range(1, len(coming) + 1)), "next: places")
     test.check(all(row["why"] in ("current", "preempts", "first", "same-run", "same-destination") and
                    row["because"] for row in coming), "and why")
-    test.equal([row["place"] for row in world.postern.ask("next", 1)], [1], "next 1: the first alone")
+    test.equal([row["place"] for row in world.postern.ask("sendmail", "next", 1)], [1], "next 1: the first alone")
     of_bulk = [row["destination"] for row in coming if row["recipients"] == 8]
     test.check(len(of_bulk) >= 1 and set(of_bulk) < set(SLOW), f"bulk that waits is in it: {of_bulk}")
     test.check(all(row["wait"] == "running" for row in rows(world) if row["run"] and
@@ -105,11 +105,11 @@ def next_and_why(test, world):
 
 def mistakes(test, world):
     ctl = world.postern.command
-    for words, code in ((("next", "0"), 64), (("next", "x"), 64), (("next", "10001"), 64),
-                        (("queue", "a", "b"), 64), (("queue", "--runs", "--destinations"), 64),
-                        (("queue", "a..b"), 64), (("status", "--runs"), 64)):
+    for words, code in ((("sendmail", "next", "0"), 64), (("sendmail", "next", "x"), 64), (("sendmail", "next", "10001"), 64),
+                        (("sendmail", "queue", "a", "b"), 64), (("sendmail", "queue", "--runs", "--destinations"), 64),
+                        (("sendmail", "queue", "a..b"), 64), (("status", "--runs"), 64)):
         test.equal(ctl(*words).returncode, code, f"posternctl {' '.join(words)}: {code}")
-    test.equal(ctl("-s", test.directory / "nowhere", "queue").returncode, 69, "nobody at the socket: 69")
+    test.equal(ctl("-s", test.directory / "nowhere", "sendmail", "queue").returncode, 69, "nobody at the socket: 69")
 
 
 def back_again(test, world):
@@ -126,7 +126,7 @@ def role_dies(test, world):
     pid = world.postern.roles()["queue.0"]
     os.kill(pid, signal.SIGKILL)
     test.wait_for(lambda: world.postern.roles().get("queue.0", pid) != pid, "the role is back")
-    test.wait_for(lambda: world.postern.command("queue").returncode == 0 and
+    test.wait_for(lambda: world.postern.command("sendmail", "queue").returncode == 0 and
                   [row["destination"] for row in rows(world)] == [REFUSED], "and knows what waits")
     test.within(5, lambda: world.postern.status()["queue"] == "driven", "status: driven")
 
@@ -140,7 +140,7 @@ def first_come(test, world):
         world.submit(*[f"c{n}@{name}" for n in range(4)])
     test.wait_for(lambda: len(rows(world, "--runs")) == 2, "runs by it")
     # the role takes the new settings with its next event
-    test.within(5, lambda: {row["why"] for row in world.postern.ask("next", 100)} <=
+    test.within(5, lambda: {row["why"] for row in world.postern.ask("sendmail", "next", 100)} <=
                 {"first", "same-run"}, "next: why, by the new discipline")
     world.wait_delivered(16, 30)
 
@@ -165,7 +165,7 @@ def alarm(test, world):
 
 def stopped(test, world):
     world.postern.stop()
-    done = world.postern.command("queue")
+    done = world.postern.command("sendmail", "queue")
     test.equal((done.returncode, done.stdout), (69, ""), "stopped: 69, and no list")
     test.check("no answer" in done.stderr, done.stderr.strip())
 

@@ -29,7 +29,7 @@ def late(test, world, number):
         test.wait_for(lambda n=n: world.far.count() >= (n + 1) * 25, "mail goes on", 30)
         kill_and_start(world)
     took = test.poll(lambda: world.sendmail.queued() == 0, 20)
-    waiting = [row["waits_for"] for row in world.postern.ask("queue")]
+    waiting = [row["waits_for"] for row in world.postern.ask("sendmail", "queue")]
     test.check(took is not None, f"round {number}: {KILLS} kills of posternd: nothing waits for a "
                f"retry time ({waiting})")
     world.each_once(recipients, f"round {number}: each of {len(recipients)} recipients once")

@@ -27,7 +27,7 @@ def body(test):
     test.wait_for(lambda: "load average too high" in world.syslog(), "Sendmail says why in its log")
     test.wait_for(lambda: "as above its QueueLA" in world.postern.log_text(),
                   "the log of Postern says that its runs do nothing")
-    rows = world.postern.ask("queue")
+    rows = world.postern.ask("sendmail", "queue")
     test.equal({row["wait"] for row in rows}, {"paused"}, "queue shows that its runs pause")
     test.check("QueueLA" in rows[0]["waits_for"], "and why that may be")
     test.equal(world.far.count(), 0, "nothing is delivered")

@@ -46,8 +46,8 @@ def known_again(test, world, count):
     took = restart(test, world, "role")
     test.equal(journal(world)["messages"], count, "kill -9 of the role: they are known again")
     test.equal(opens.names(), [], f"and no file was opened ({took:.2f} s)")
-    test.wait_for(lambda: len(world.postern.ask("queue")) > 0, "posternctl queue lists them")
-    test.equal({row["wait"] for row in world.postern.ask("queue")}, {"suspended"}, "as held")
+    test.wait_for(lambda: len(world.postern.ask("sendmail", "queue")) > 0, "posternctl sendmail queue lists them")
+    test.equal({row["wait"] for row in world.postern.ask("sendmail", "queue")}, {"suspended"}, "as held")
     return opens
 
 

@@ -11,7 +11,7 @@ LIMIT = 3
 HOSTS = {"127.0.1.1": "far.example", "127.0.1.2": "near.example"}
 NAMES = sorted(HOSTS.values())
 # `inbound` counts both directions, as `sessions` does.
-CLASSES = [outbound_class("line", '"*"', LIMIT, f"inbound = {LIMIT};")]
+CLASSES = [outbound_class("line", '"*"', LIMIT, f"refuse_at = {LIMIT};")]
 
 
 def slow_sessions(test):

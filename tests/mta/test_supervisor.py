@@ -583,7 +583,7 @@ def without_root(test, postern):
                     f'journal = {{ path = "{place}/journal"; }};\n'
                     f'listen = {{ policy = "unix:{place}/p"; milter = [ ];\n'
                     f'  control = "unix:{place}/c"; }};\n'
-                    'classes = ( { name = "all"; match = [ "*" ]; inbound = 5; } );\n')
+                    'classes = ( { name = "all"; match = [ "*" ]; refuse_at = 5; } );\n')
     process = test.spawn([postern.build / "posternd", "-f", "-c", file], "unprivileged",
                          user=uid)
     log = test.logs / "unprivileged"

@@ -31,7 +31,7 @@ class Site:
         text = re.sub(r"^classes = \(.*?^\);", lambda _: f"classes = (\n{full},\n" +
                       one_class("everyone", 100) + " );", text, flags=re.M | re.S)
         text = re.sub(r'policy = \[ ("[^"]*") \];',
-                      r'policy = ( { address = \1; proof = "owner"; } );', text)
+                      r'policy = ( { address = \1; liveness = "owner"; } );', text)
         return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n')
 
     def fails(self, domain, count, text):
@@ -70,7 +70,7 @@ def numbers(test, site):
     for n in range(5):
         site.connect(f"198.51.100.{n + 1}")
     site.fails("dead.example", 8, "no")
-    site.postern.ask("set", "few.example", "--window", "3", "--ceiling", "7")
+    site.postern.ask("limit", "few.example", "--window", "3", "--ceiling", "7")
     test.wait_for(lambda: (site.destination("dead.example") or {}).get("state") == "dead",
                   "a destination is dead")
     terminal = site.top()
@@ -80,7 +80,7 @@ def numbers(test, site):
     for name in ("few", "everyone"):
         row = row_of(screen, name)
         test.equal((int(row[2]), int(row[3]), int(row[6])),
-                   (classes[name]["open"], classes[name]["inbound"], classes[name]["refused"]),
+                   (classes[name]["open"], classes[name]["refuse_at"], classes[name]["refused"]),
                    f"class {name}: open, limit and refused as --json has them")
     test.check("[##########]" in row_of(screen, "few")[1], "a full class has a full bar")
     for name in ("dead.example", "few.example"):
@@ -194,21 +194,21 @@ def colors(test, site):
 
 
 def progress(test, site):
-    """How far a long replay is, where somebody looks."""
+    """How far a long analysis is, where somebody looks."""
     line, stop = site.log.read_bytes().splitlines(True)[0], test.directory / "stop"
     large = test.directory / "large.log"
     large.write_bytes(line * (3000000 // len(line)))
     slow = test.directory / "slow"
     slow.write_text(f"#!/bin/sh\nwhile [ ! -e {stop} ]; do cat {large}; sleep 0.1; done |\n"
-                    f"{site.postern.build}/posternctl -c {site.postern.file} replay - "
+                    f"{site.postern.build}/posternctl -c {site.postern.file} analyze - "
                     f">{test.directory}/out && echo over\n")
     slow.chmod(0o755)
     terminal = Terminal(test, [slow])
-    terminal.shows("replay: ", " MB, ")
+    terminal.shows("analyze: ", " MB, ")
     stop.touch()
     test.wait_for(lambda: terminal.ended() == 0, "it ends")
-    test.check("replay" not in terminal.all() and "over" in terminal.all(), "and leaves nothing")
-    done = subprocess.run([site.postern.build / "posternctl", "-c", site.postern.file, "replay",
+    test.check("analyze" not in terminal.all() and "over" in terminal.all(), "and leaves nothing")
+    done = subprocess.run([site.postern.build / "posternctl", "-c", site.postern.file, "analyze",
                            large], capture_output=True, text=True, timeout=20)
     test.equal(done.stderr, "", "nor anything where nobody looks")
 

@@ -144,13 +144,13 @@ def refused(test, site):
                ("127.0.7.9", "door", "2", "2", "class-inbound"),
                "who, the class, what was counted, the limit")
     test.equal((told["place"], told["limit_place"]),
-               (line_of(site, '"127.0.7.0/24"'), line_of(site, "sessions = 2;")),
+               (line_of(site, '"127.0.7.0/24"'), line_of(site, "hold_at = 2;")),
                "the rule and the limit, with their lines")
     test.check(f"inbound of class door in {told['limit_place']}" in told["undo_before"],
                f"what is to be changed: {told['undo_before']}")
     text = site.postern.file.read_text()
-    site.postern.file.write_text(text.replace("inbound = 2;", "inbound = 3;").replace(
-        "sessions = 2;", "sessions = 3;"))
+    site.postern.file.write_text(text.replace("refuse_at = 2;", "refuse_at = 3;").replace(
+        "hold_at = 2;", "hold_at = 3;"))
     code, out, err = person(site, told["undo"])
     test.equal((code, err), (0, ""), "the command as it was printed")
     test.wait_for(lambda: Session(("127.0.0.1", DOOR), "127.0.7.9").code == 220,
@@ -209,7 +209,7 @@ def body(test):
     sink = Limiter(test, ["192.0.2.11"], REMOTE)
     site = Outbound(test, PORT, [
         '  { name = "door"; match = [\n    "127.0.7.0/24" ];\n'
-        '    sessions = 2; inbound = 2; }', one_class("all", 1000)],
+        '    hold_at = 2; refuse_at = 2; }', one_class("all", 1000)],
         services=[conf_service("postfix-policy.master.cf", DOOR)], settings=WINDOW)
     number = from_the_log_line(test, site, sink)
     hand = afterwards(test, site, number)

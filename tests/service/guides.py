@@ -183,7 +183,7 @@ def calls(world):
             "outbound-sendmail.md": {r"posternctl destinations": world.learned,
                                      r"mkdir -p /etc/systemd": world.confined,
                                      r"systemctl stop sendmail": world.leave_one,
-                                     r"posternctl next": world.driven}}
+                                     r"posternctl sendmail next": world.driven}}
 
 
 def body(test, mta):
@@ -200,7 +200,7 @@ def body(test, mta):
     for name in mta.guides:
         before = list(calls(world)[name].items())
         Follower(test, world, stands_in=LEFT_OUT, before=before,
-                 codes=((r"posternctl next", (0, 69)),)).follow(GUIDES / name)
+                 codes=((r"posternctl sendmail next", (0, 69)),)).follow(GUIDES / name)
         flow.stretch(name, world.late)
     flow.end()
     test.wait_for(lambda: not mta.waiting(test), "the queue is empty")

@@ -235,7 +235,7 @@ def limited(test):
     text = re.sub(r"^observe = true;", "observe = false;", text, flags=re.M)
     text = text.replace("classes = (", 'classes = (\n\t{ name = "held"; match = [ '
                         + ", ".join(f'"{address}"' for address in CLIENTS)
-                        + f' ]; sessions = {len(CLIENTS)}; inbound = {len(CLIENTS)}; }},', 1)
+                        + f' ]; hold_at = {len(CLIENTS)}; refuse_at = {len(CLIENTS)}; }},', 1)
     file.write_text(text)
     control(test, "check")
     control(test, "reload")

@@ -32,7 +32,7 @@ mta = ( {{ name = "out"; kind = "sendmail"; user = "root"; log = "/var/log/mail.
   queue = [ "{root}/queue/q*", "{root}/queue/d*" ]; local_queue = "{root}/queue/local";
   cf = "{root}/etc/sendmail.cf";
   sendmail = "/usr/libexec/sendmail/sendmail"; }} );
-classes = ( {{ name = "all"; match = [ "*" ]; sessions = 100; inbound = 100; }} );
+classes = ( {{ name = "all"; match = [ "*" ]; hold_at = 100; refuse_at = 100; }} );
 """
 SERVICE = """[Service]
 ExecStart=/usr/libexec/sendmail/sendmail -C {root}/etc/sendmail.cf -bD -q30m
@@ -173,9 +173,9 @@ def as_shipped(test, world):
                "posternd-sendmail.conf" in status["mtas"][0]["note"],
                f"status says why ({status['confined']}), and the remedy")
     test.check("setting=mta[].drive" in journal(test), "and the log")
-    done = subprocess.run(["/usr/local/bin/posternctl", "queue"], text=True, capture_output=True,
+    done = subprocess.run(["/usr/local/bin/posternctl", "sendmail", "queue"], text=True, capture_output=True,
                           timeout=20)
-    test.check(done.returncode != 0 and "not managed" in done.stderr, "posternctl queue says so")
+    test.check(done.returncode != 0 and "not managed" in done.stderr, "posternctl sendmail queue says so")
     test.check(len(world.missing("shipped")) == len(world.inboxes), "nothing is run")
     test.run(["/usr/libexec/sendmail/sendmail", "-C", world.sendmail.cf, "-q"])
     world.arrives("shipped", "as shipped, by Sendmail's own queue run")

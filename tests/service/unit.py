@@ -191,7 +191,7 @@ def powers(test):
     Path("/etc/postern/powers").chmod(0o755)
     settings(test, (r"^observe = true;", "observe = false;"), (r"^#gate = .*?$", 'gate = { command = [ "/etc/postern/powers" ]; };'),
              (r"^classes = \(.*\Z", 'classes = ( { name = "none"; match = [ "*" ]; ports = [ 25 ]; '
-              "sessions = 0; inbound = 0; } );\n"))
+              "hold_at = 0; refuse_at = 0; } );\n"))
     test.run(["systemctl", "reload", "posternd"])
     test.wait_for(lambda: Path("/run/powers").exists(), "gate.command has run")
     said = dict(reversed(line.split(":")[0].split(" ", 1))

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/accounts.h"
+#include "engine/account/accounts.h"
 #include "tests/unit/site.h"
 
 #define WORDS	6
@@ -23,13 +23,11 @@
 /* The last transaction of each process that was told of. */
 static struct { uint64_t process; } processes[PROCESSES];
 
-static unsigned place_of(const char *instance)
-{
+static unsigned place_of(const char *instance) {
 	return (unsigned)strtoul(instance, NULL, 16) % PROCESSES;
 }
 
-static void answer(struct site *site, const struct account_question *question, int64_t now_ns)
-{
+static void answer(struct site *site, const struct account_question *question, int64_t now_ns) {
 	static const char *const reasons[REASON_COUNT] = {
 #define REASON(symbol, word, text) [REASON_##symbol] = word,
 #include "defs/reasons.def"
@@ -47,8 +45,7 @@ static void answer(struct site *site, const struct account_question *question, i
 	fflush(stdout);
 }
 
-static void ask(struct site *site, char *const words[], int64_t now_ns)
-{
+static void ask(struct site *site, char *const words[], int64_t now_ns) {
 	bool at_end = words[0][0] == 'E';
 	const struct account_question question = {
 		.login = words[1], .login_length = strlen(words[1]),
@@ -63,8 +60,7 @@ static void ask(struct site *site, char *const words[], int64_t now_ns)
 	answer(site, &question, now_ns);
 }
 
-static char *read_file(const char *path)
-{
+static char *read_file(const char *path) {
 	static char text[65536];
 	FILE *file = fopen(path, "r");
 	size_t length = file == NULL ? 0 : fread(text, 1, sizeof(text) - 1, file);
@@ -76,8 +72,7 @@ static char *read_file(const char *path)
 	return text;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 	static struct site site;
 	int64_t begun_ns = clock_now_ns(), now_ns = begun_ns;
 	char line[4096];

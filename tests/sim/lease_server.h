@@ -6,7 +6,6 @@
 #define TESTS_SIM_LEASE_SERVER_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #define LEASE_NODES	3

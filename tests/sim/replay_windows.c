@@ -14,16 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/window.h"
+#include "policy/window/window.h"
 
-static int wrong(const char *line)
-{
+static int wrong(const char *line) {
 	fprintf(stderr, "replay_windows: what is this? %s", line);
 	return 1;
 }
 
-static bool begin(struct window *window, struct window_settings *settings, char *words)
-{
+static bool begin(struct window *window, struct window_settings *settings, char *words) {
 	char *word[5];
 
 	for (int i = 0; i < 5; i++) {
@@ -41,8 +39,7 @@ static bool begin(struct window *window, struct window_settings *settings, char 
 	    window_feedback_parse(word[3], strlen(word[3]), &settings->negative);
 }
 
-int main(void)
-{
+int main(void) {
 	struct window_settings settings = window_defaults;
 	struct window_change change;
 	struct window window;

@@ -6,29 +6,24 @@
  * managers, queue runs, and the server (lease_server.h).  Roles begin anew, answers are lost.
  * No more run than the ceiling, and no machine's mail waits for long.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/process.h"
-#include "config/compile.h"
-#include "engine/hints.h"
+#include "config/compile/compile.h"
+#include "engine/hints/hints.h"
 #include "engine/internal.h"
-#include "engine/knowledge.h"
-#include "engine/requeue.h"
-#include "engine/windows.h"
-#include "segment/destinations.h"
-#include "segment/hints.h"
-#include "segment/lane_uses.h"
-#include "segment/shared.h"
-#include "segment/states.h"
+#include "engine/cluster/knowledge.h"
+#include "engine/requeue/requeue.h"
+#include "engine/destination/windows.h"
+#include "segment/destination/destinations.h"
+#include "segment/hints/hints.h"
+#include "segment/hints/lane_uses.h"
+#include "segment/destination/shared.h"
+#include "segment/destination/states.h"
 #include "tests/sim/lease_server.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
@@ -549,10 +544,9 @@ static void end(void) {
 }
 
 /* Mail comes in bursts, to one node or another. */
-static void never_more_than_the_ceiling_run(void **state) {
+TEST(never_more_than_the_ceiling_run) {
 	static const uint32_t ceilings[] = { 1, 2, 4, 7 };
 
-	(void)state;
 	world.random = random_seeded("t_ceilings");
 	for (unsigned round = 0; round < 4; round++) {
 		int64_t burst_ns = 0, end_ns;
@@ -588,10 +582,9 @@ static void never_more_than_the_ceiling_run(void **state) {
 }
 
 /* One has a few messages while two have had some: its turn comes within seconds. */
-static void whoever_has_mail_gets_a_place_within_seconds(void **state) {
+TEST(whoever_has_mail_gets_a_place_within_seconds) {
 	int64_t began_ns;
 
-	(void)state;
 	world.random = random_seeded("t_ceilings");
 	for (unsigned late = 0; late < NODES; late++) {
 		begin(2);
@@ -620,10 +613,9 @@ static void whoever_has_mail_gets_a_place_within_seconds(void **state) {
 }
 
 /* One whose mail comes all the time, so that its lanes are never empty. */
-static void a_steady_stream_leaves_others_their_part(void **state) {
+TEST(a_steady_stream_leaves_others_their_part) {
 	static const uint32_t ceilings[] = { 1, 2, 4, 7 };
 
-	(void)state;
 	world.random = random_seeded("t_ceilings");
 	for (unsigned round = 0; round < 4; round++) {
 		int64_t began_ns, often_ns = 200 / ceilings[round] * NS_PER_MS, next_ns = 0;
@@ -646,14 +638,4 @@ static void a_steady_stream_leaves_others_their_part(void **state) {
 		    (double)(world.now_ns - began_ns) / 1e9 - 5);
 		end();
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(never_more_than_the_ceiling_run),
-		cmocka_unit_test(whoever_has_mail_gets_a_place_within_seconds),
-		cmocka_unit_test(a_steady_stream_leaves_others_their_part),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

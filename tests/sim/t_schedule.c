@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* The scheduler's promises, in virtual time, on random workloads: bounded inflation, no
  * starvation, FIFO for each destination unless preempted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/pool.h"
+#include "tests/unit/test.h"
+#include "policy/schedule/pool.h"
 #include "tests/unit/random.h"
 
 #define NS		INT64_C(1000000000)
@@ -37,8 +32,7 @@ static struct sim {
 } sim;
 
 static void sim_open(const struct job_settings *settings, uint32_t queues, uint32_t window,
-    uint64_t seed)
-{
+    uint64_t seed) {
 	struct job_capacity capacity = { .transports = 1, .queues = QUEUES, .messages = MESSAGES,
 		.jobs = MESSAGES, .peers = MESSAGES * 8 };
 
@@ -53,13 +47,11 @@ static void sim_open(const struct job_settings *settings, uint32_t queues, uint3
 }
 
 /* 10 deliveries a second: ages are in seconds. */
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
 	return 1000 * NS + sim.slot * (NS / 10);
 }
 
-static void arrive(uint32_t entries, uint32_t destinations)
-{
+static void arrive(uint32_t entries, uint32_t destinations) {
 	struct mail *mail = &sim.mail[sim.mails];
 
 	mail->index = job_message_open(sim.board, sim.mails++, now_ns());
@@ -73,8 +65,7 @@ static void arrive(uint32_t entries, uint32_t destinations)
 	assert_true(job_batch_end(sim.board, mail->index));
 }
 
-static void done(const struct job_taken *taken)
-{
+static void done(const struct job_taken *taken) {
 	struct mail *mail = &sim.mail[job_message_word(sim.board, taken->message)];
 
 	assert_true(mail->left > 0);
@@ -86,8 +77,7 @@ static void done(const struct job_taken *taken)
 }
 
 /* One delivery; false: nothing waits. */
-static bool deliver(void)
-{
+static bool deliver(void) {
 	struct job_taken taken;
 	struct mail *mail;
 
@@ -102,8 +92,7 @@ static bool deliver(void)
 	return true;
 }
 
-static uint32_t some_size(void)
-{
+static uint32_t some_size(void) {
 	uint32_t draw = random_below(&sim.random, 10);
 
 	return draw < 6 ? 1 : draw < 8 ? 2 + random_below(&sim.random, 4) :
@@ -112,8 +101,7 @@ static uint32_t some_size(void)
 
 /* However deep they nest: of n entries, with a slot for each k, the last comes no later than
  * n k / (k - 1) deliveries after the first. */
-static void inflation(const struct job_settings *settings, uint64_t seed)
-{
+static void inflation(const struct job_settings *settings, uint64_t seed) {
 	uint32_t k = settings->delivery_slot_cost;
 
 	sim_open(settings, QUEUES, 1000, seed);
@@ -136,11 +124,9 @@ static void inflation(const struct job_settings *settings, uint64_t seed)
 	free(sim.memory);
 }
 
-static void inflation_is_bounded(void **state)
-{
+TEST(inflation_is_bounded) {
 	struct random random = random_seeded("inflation");
 
-	(void)state;
 	for (uint32_t round = 0; round < 100; round++) {
 		struct job_settings settings = job_defaults;
 
@@ -155,13 +141,11 @@ static void inflation_is_bounded(void **state)
 
 /* A bulk message, and small ones that arrive without end and use nearly all that is left:
  * the bulk is done in time, and none of the small ones waits for it. */
-static void nobody_starves(void **state)
-{
+TEST(nobody_starves) {
 	struct job_settings settings = job_defaults;
 	struct random random = random_seeded("nobody starves");
 	uint32_t worst = 0;
 
-	(void)state;
 	settings.destination_recipient_limit = 1;
 	for (uint32_t round = 0; round < 20; round++) {
 		sim_open(&settings, QUEUES, 1000, random_next(&random));
@@ -190,11 +174,9 @@ static void nobody_starves(void **state)
 }
 
 /* A bigger one is not passed by smaller ones for ever: it gets older. */
-static void three_entries_get_past_endless_single_ones(void **state)
-{
+TEST(three_entries_get_past_endless_single_ones) {
 	struct job_settings settings = job_defaults;
 
-	(void)state;
 	settings.destination_recipient_limit = 1;
 	sim_open(&settings, QUEUES, 1000, 1);
 	arrive(2000, 2);
@@ -212,13 +194,11 @@ static void three_entries_get_past_endless_single_ones(void **state)
 
 /* With full destinations everywhere: what is delivered at one is the oldest that waits there,
  * or has preempted. */
-static void fifo_for_each_destination_unless_preempted(void **state)
-{
+TEST(fifo_for_each_destination_unless_preempted) {
 	struct random random = random_seeded("fifo");
 	static struct job_taken running[QUEUES * 3];
 	uint32_t preempted = 0;
 
-	(void)state;
 	for (uint32_t round = 0; round < 40; round++) {
 		struct job_settings settings = job_defaults;
 		uint32_t count = 0;
@@ -262,16 +242,4 @@ static void fifo_for_each_destination_unless_preempted(void **state)
 		free(sim.memory);
 	}
 	assert_true(preempted > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inflation_is_bounded),
-		cmocka_unit_test(nobody_starves),
-		cmocka_unit_test(three_entries_get_past_endless_single_ones),
-		cmocka_unit_test(fifo_for_each_destination_unless_preempted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,17 +4,12 @@
  * document, what a real Postfix was measured at, and what the law probe promises.  Means
  * of seeds 1 to 5, or of other five: SEED tells the first.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "ctl/simulate_options.h"
+#include "tests/unit/test.h"
+#include "lab/simulate_options.h"
 
 #define SEEDS	5
 
@@ -23,8 +18,7 @@ struct outcome {
 };
 
 /* "--option value ..." as on the command line. */
-static void take(struct simulation *simulation, const char *words)
-{
+static void take(struct simulation *simulation, const char *words) {
 	static const struct {
 		const char *name;
 		enum simulation_option option;
@@ -50,8 +44,7 @@ static void take(struct simulation *simulation, const char *words)
 	}
 }
 
-static struct outcome mean_of(const char *words)
-{
+static struct outcome mean_of(const char *words) {
 	const char *seed = getenv("SEED");
 	struct outcome mean = { .deferred = 0 };
 	struct simulation simulation;
@@ -73,16 +66,14 @@ static struct outcome mean_of(const char *words)
 	return mean;
 }
 
-static void near(double got, double wanted, double within)
-{
+static void near(double got, double wanted, double within) {
 	if (got < wanted - within || got > wanted + within) {
 		printf("     %g is not %g within %g\n", got, wanted, within);
 		assert_true(false);
 	}
 }
 
-static void most(double got, double wanted)
-{
+static void most(double got, double wanted) {
 	if (got > wanted) {
 		printf("     %g is more than %g\n", got, wanted);
 		assert_true(false);
@@ -90,11 +81,9 @@ static void most(double got, double wanted)
 }
 
 /* The last table of "Results for delivery to concurrency limited servers". */
-static void the_published_table(void **state)
-{
+TEST(the_published_table) {
 	struct outcome o;
 
-	(void)state;
 	o = mean_of("--law document --feedback 1/concurrency");
 	near(o.deferred, 16.5, 1);
 	near(o.mean, 5.17, 0.25);
@@ -107,17 +96,13 @@ static void the_published_table(void **state)
 }
 
 /* As a Postfix 3.7 was measured. */
-static void the_code_of_today(void **state)
-{
-	(void)state;
+TEST(the_code_of_today) {
 	near(mean_of("--law postfix --feedback 1/concurrency").deferred, 100.0 / 6, 2.5);
 	near(mean_of("--law postfix --feedback 1/sqrt_concurrency").deferred, 100.0 / 3, 2.5);
 	near(mean_of("--law postfix --feedback 1").deferred, 100.0 / 3, 2.5);
 }
 
-static void probe_against_a_limiter(void **state)
-{
-	(void)state;
+TEST(probe_against_a_limiter) {
 	most(mean_of("--law probe").deferred, 0.7);
 	most(mean_of("--law probe --deliveries 10000").deferred, 0.15);
 	most(mean_of("--law probe --deliveries 10000 --ceiling 5").deferred, 0.1);
@@ -131,11 +116,9 @@ static void probe_against_a_limiter(void **state)
 }
 
 /* As a Postfix's log tells it: levels known seconds later, and rounded. */
-static void probe_from_a_log(void **state)
-{
+TEST(probe_from_a_log) {
 	struct outcome o;
 
-	(void)state;
 	most(mean_of("--levels log").deferred, 1);
 	most(mean_of("--levels log --server-limit 3").deferred, 1.5);
 	most(mean_of("--levels log --server-limit 12").deferred, 1);
@@ -148,15 +131,13 @@ static void probe_from_a_log(void **state)
 
 /* Drains as fast as the best of postfix does, nearly; also where a refusal takes as long
  * as a delivery, and where it is heard of late. */
-static void probe_among_chance(void **state)
-{
+TEST(probe_among_chance) {
 	static const char *const others[] = { "1", "1/4", "1/concurrency" };
 	static const char *const servers[] = { "", "--refusal 500ms", "--refusal 2s",
 		"--report-delay 3s", "--initial 20", "--jitter 0" };
 	char words[160];
 	struct outcome o;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
 		double best = 1e9;
 
@@ -179,8 +160,7 @@ struct changed {
 	int64_t reached_ns;
 };
 
-static void note_18(void *context, const struct simulated_state *state)
-{
+static void note_18(void *context, const struct simulated_state *state) {
 	struct changed *changed = context;
 
 	if (changed->reached_ns == 0 && state->at_ns > 600 * INT64_C(1000000000) &&
@@ -188,13 +168,11 @@ static void note_18(void *context, const struct simulated_state *state)
 		changed->reached_ns = state->at_ns;
 }
 
-static void probe_when_the_limit_changes(void **state)
-{
+TEST(probe_when_the_limit_changes) {
 	struct simulation simulation;
 	struct simulation_result result;
 	double reached = 0;
 
-	(void)state;
 	take(&simulation, "--server-limit 5,20@600s --deliveries 10000 --every 1s");
 	simulation.show = note_18;
 	for (unsigned seed = 1; seed <= SEEDS; seed++) {
@@ -220,8 +198,7 @@ struct phases {
 	uint64_t done[4], deferred[4];	/* at 180, 660, 720 s and at the end */
 };
 
-static void note_phase(void *context, const struct simulated_state *state)
-{
+static void note_phase(void *context, const struct simulated_state *state) {
 	static const int64_t starts[] = { 180, 660, 720, INT64_MAX };
 	struct phases *phases = context;
 	int64_t seconds = state->at_ns / INT64_C(1000000000);
@@ -237,16 +214,14 @@ static void note_phase(void *context, const struct simulated_state *state)
 		}
 }
 
-static double share(const struct phases *phases, int from, int to)
-{
+static double share(const struct phases *phases, int from, int to) {
 	return 100.0 * (double)(phases->deferred[to] - phases->deferred[from]) /
 	    (double)(phases->done[to] - phases->done[from]);
 }
 
 /* `seconds`: from the first canary to 11; `deferred`: from the second minute after each
  * change, in percent. */
-static void follows(const char *words, double seconds, double risen, double fallen)
-{
+static void follows(const char *words, double seconds, double risen, double fallen) {
 	char all[256];
 	struct simulation simulation;
 	struct simulation_result result;
@@ -277,9 +252,7 @@ static void follows(const char *words, double seconds, double risen, double fall
 	most(fall, fallen);
 }
 
-static void probe_follows_a_limit(void **state)
-{
-	(void)state;
+TEST(probe_follows_a_limit) {
 	follows("", 12, 0.2, 0.5);
 	follows("--levels log", 12, 0.2, 0.5);
 	follows("--levels log --report-delay 1s", 20, 0.3, 0.5);
@@ -293,8 +266,7 @@ struct drained {
 	uint32_t least, most;
 };
 
-static void note_drained(void *context, const struct simulated_state *state)
-{
+static void note_drained(void *context, const struct simulated_state *state) {
 	struct drained *drained = context;
 
 	if (state->at_ns < drained->from_ns)
@@ -305,8 +277,7 @@ static void note_drained(void *context, const struct simulated_state *state)
 		drained->most = state->window;
 }
 
-static void drains(const char *words, int64_t from_s, uint32_t least)
-{
+static void drains(const char *words, int64_t from_s, uint32_t least) {
 	char all[256];
 	struct simulation simulation;
 	struct simulation_result result;
@@ -329,9 +300,7 @@ static void drains(const char *words, int64_t from_s, uint32_t least)
 	}
 }
 
-static void probe_while_lanes_drain(void **state)
-{
-	(void)state;
+TEST(probe_while_lanes_drain) {
 	drains("", 123, 7);
 	drains("--obey-delay 5s", 123, 6);
 	drains("--ceiling 12,7@120s", 120, 7);
@@ -340,11 +309,9 @@ static void probe_while_lanes_drain(void **state)
 }
 
 /* 1/N stalls near K; 1/4 does not. */
-static void one_bad_server_of_four(void **state)
-{
+TEST(one_bad_server_of_four) {
 	struct outcome per_n, fixed, probe;
 
-	(void)state;
 	per_n = mean_of("--law document --feedback 1/concurrency --bad-servers 1/4 "
 	    "--server-limit 100");
 	fixed = mean_of("--law document --feedback 1/4 --bad-servers 1/4 --server-limit 100");
@@ -355,14 +322,12 @@ static void one_bad_server_of_four(void **state)
 }
 
 /* Congestion: the feedback makes no difference, the concurrency stays. */
-static void timeouts(void **state)
-{
+TEST(timeouts) {
 	static const char *const modes[] = { "connect-timeout", "greeting-timeout" };
 	static const char *const laws[] = { "document", "postfix" };
 	static const char *const forms[] = { "1/concurrency", "1/sqrt_concurrency", "1" };
 	char words[160];
 
-	(void)state;
 	for (size_t mode = 0; mode < 2; mode++) {
 		for (size_t law = 0; law < 2; law++) {
 			double least = 100, greatest = 0;
@@ -391,21 +356,18 @@ struct course {
 	size_t count;
 };
 
-static void note_window(void *context, const struct simulated_state *state)
-{
+static void note_window(void *context, const struct simulated_state *state) {
 	struct course *course = context;
 
 	if (course->count < 8)
 		course->windows[course->count++] = state->window;
 }
 
-static void overshoot(void **state)
-{
+TEST(overshoot) {
 	struct course course = { .count = 0 };
 	struct simulation simulation;
 	struct simulation_result result;
 
-	(void)state;
 	take(&simulation, "--law document --feedback 1 --server-limit 100 --deliveries 200 "
 	    "--jitter 0 --every 2s");
 	simulation.show = note_window;
@@ -418,12 +380,10 @@ static void overshoot(void **state)
 
 /* A server that takes nothing: the fifth failure (the sixth in the document's law) ends
  * it, when as many attempts but one have begun again; then 300 s of silence. */
-static void a_server_that_is_down(void **state)
-{
+TEST(a_server_that_is_down) {
 	struct simulation simulation;
 	struct simulation_result result;
 
-	(void)state;
 	for (unsigned law = 0; law < WINDOW_LAW_COUNT; law++) {
 		take(&simulation, "--server-limit 0 --deliveries 11 --feedback 0");
 		simulation.window.law = (enum window_law)law;
@@ -433,24 +393,4 @@ static void a_server_that_is_down(void **state)
 		most(300, (double)result.duration_ns / 1e9);
 		most((double)result.duration_ns / 1e9, 301);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_published_table),
-		cmocka_unit_test(the_code_of_today),
-		cmocka_unit_test(probe_against_a_limiter),
-		cmocka_unit_test(probe_from_a_log),
-		cmocka_unit_test(probe_among_chance),
-		cmocka_unit_test(probe_when_the_limit_changes),
-		cmocka_unit_test(probe_follows_a_limit),
-		cmocka_unit_test(probe_while_lanes_drain),
-		cmocka_unit_test(one_bad_server_of_four),
-		cmocka_unit_test(timeouts),
-		cmocka_unit_test(overshoot),
-		cmocka_unit_test(a_server_that_is_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

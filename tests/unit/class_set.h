@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 
 /* A set of rules with the texts they point into, and its index. */
 struct set {
@@ -17,8 +17,7 @@ struct set {
 	size_t bytes;
 };
 
-static inline struct set set_new(uint32_t room)
-{
+static inline struct set set_new(uint32_t room) {
 	struct set set = { 0 };
 
 	set.rules = calloc(room ? room : 1, sizeof *set.rules);
@@ -28,8 +27,7 @@ static inline struct set set_new(uint32_t room)
 	return set;
 }
 
-static inline bool set_add(struct set *set, const char *text)
-{
+static inline bool set_add(struct set *set, const char *text) {
 	const char *why = NULL;
 	size_t length = strlen(text);
 
@@ -45,8 +43,7 @@ static inline bool set_add(struct set *set, const char *text)
 }
 
 /* The index in a block of exactly its size, so that ASan sees a step outside. */
-static inline void set_build(struct set *set)
-{
+static inline void set_build(struct set *set) {
 	size_t most, scratch_bytes;
 	void *block, *scratch;
 
@@ -68,8 +65,7 @@ static inline void set_build(struct set *set)
 	free(scratch);
 }
 
-static inline void set_free(struct set *set)
-{
+static inline void set_free(struct set *set) {
 	free(set->rules);
 	free(set->texts);
 	free(set->index);

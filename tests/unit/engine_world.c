@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #define MTAS "mta = ( { kind = \"sendmail\"; user = \"root\"; }, " \
-	"{ kind = \"postfix\"; } ); adopt = \"always\"; exempt = [ \"192.0.2.9\" ];"
+	"{ kind = \"postfix\"; } ); count_unannounced = \"always\"; exempt = [ \"192.0.2.9\" ];"
 /* Longer than a world may be without the keeper. */
 #define LEASE "lease = { orphan = \"10m\"; }; "
 #define CLASS(name, mask, sessions, inbound, more) "{ name = \"" name "\"; " \
-	"match = [ " mask " ]; sessions = " #sessions "; inbound = " #inbound \
+	"match = [ " mask " ]; hold_at = " #sessions "; refuse_at = " #inbound \
 	"; " more "}"
 #define NET	"\"203.0.113.0/25\", \"*.net.example\""
 

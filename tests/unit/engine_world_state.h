@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/witness.h"
+#include "engine/outbound/outbound.h"
+#include "engine/session/witness.h"
 #include "random.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define HOSTS	4

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "config/generation.h"
+#include "config/generation/generation.h"
 #include "engine/engine.h"
-#include "engine/windows.h"
+#include "engine/destination/windows.h"
 
 #define FAKE_TEXT_MAX 1024
 
@@ -39,8 +39,7 @@ struct engine {
 
 static struct engine fake;
 
-static uint32_t fake_text(size_t *used, const char *text)
-{
+static uint32_t fake_text(size_t *used, const char *text) {
 	size_t at = *used;
 
 	memcpy(fake_block.text + at, text, strlen(text) + 1);
@@ -48,8 +47,7 @@ static uint32_t fake_text(size_t *used, const char *text)
 	return (uint32_t)(offsetof(struct fake_generation, text) + at);
 }
 
-static void fake_reset(void)
-{
+static void fake_reset(void) {
 	static uint64_t number;
 	struct generation *g = &fake_block.generation;
 	size_t used = 1;
@@ -78,8 +76,7 @@ static void fake_reset(void)
 }
 
 /* What the next questions are answered, out of class `class_index`. */
-static inline void fake_answer(enum verdict verdict, enum reason reason, uint32_t class_index)
-{
+static inline void fake_answer(enum verdict verdict, enum reason reason, uint32_t class_index) {
 	fake.next.decision = (struct decision){ .verdict = verdict, .reason = reason,
 	    .count = 80, .limit = 80 };
 	fake.next.class_index = fake.next.rule = class_index;
@@ -87,8 +84,7 @@ static inline void fake_answer(enum verdict verdict, enum reason reason, uint32_
 }
 
 static void fake_question(struct engine *engine, const struct question *question,
-    struct answer *answer)
-{
+    struct answer *answer) {
 	engine->asked = *question;
 	snprintf(engine->name, sizeof(engine->name), "%.*s", (int)question->name_length,
 	    question->name == NULL ? "" : question->name);
@@ -97,35 +93,30 @@ static void fake_question(struct engine *engine, const struct question *question
 	    .client_port = question->client_port, .serial = ++engine->serial, .slot = 7 };
 }
 
-const struct generation *engine_pin(struct engine *engine)
-{
+const struct generation *engine_pin(struct engine *engine) {
 	engine->pins++;
 	return &fake_block.generation;
 }
 
-void engine_unpin(struct engine *engine, const struct generation *generation)
-{
+void engine_unpin(struct engine *engine, const struct generation *generation) {
 	(void)generation;
 	engine->pins--;
 }
 
 const struct generation *engine_pin_newer(struct engine *engine,
-    const struct generation *held)
-{
+    const struct generation *held) {
 	return held != NULL ? held : engine_pin(engine);
 }
 
 void engine_session_open(struct engine *engine, const struct generation *generation,
-    const struct question *question, int64_t now_ns, struct answer *answer)
-{
+    const struct question *question, int64_t now_ns, struct answer *answer) {
 	(void)generation, (void)now_ns;
 	engine->opens++;
 	fake_question(engine, question, answer);
 }
 
 void engine_session_recipient(struct engine *engine, const struct generation *generation,
-    const struct question *question, int64_t now_ns, struct answer *answer)
-{
+    const struct question *question, int64_t now_ns, struct answer *answer) {
 	(void)generation, (void)now_ns;
 	engine->recipients++;
 	fake_question(engine, question, answer);
@@ -133,8 +124,7 @@ void engine_session_recipient(struct engine *engine, const struct generation *ge
 
 bool windows_press_back(struct engine *engine, const struct generation *generation,
     const struct question *question, uint32_t class_index, const char *recipient,
-    size_t length, int64_t now_ns, struct window_pressure *out)
-{
+    size_t length, int64_t now_ns, struct window_pressure *out) {
 	static const char domain[] = "@suspended.example";
 	size_t end = sizeof(domain) - 1;
 
@@ -145,70 +135,59 @@ bool windows_press_back(struct engine *engine, const struct generation *generati
 }
 
 void engine_session_ended(struct engine *engine, const struct generation *generation,
-    const struct session_ref *session, enum session_owner owner, int64_t now_ns)
-{
+    const struct session_ref *session, enum session_owner owner, int64_t now_ns) {
 	(void)generation, (void)owner, (void)now_ns;
 	engine->ended++;
 	engine->last_ended = *session;
 }
 
 void engine_session_close(struct engine *engine, const struct session_ref *session,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	(void)now_ns;
 	engine->closed++;
 	engine->last_closed = *session;
 }
 
-uint32_t engine_peer_socket(struct engine *engine, int fd)
-{
+uint32_t engine_peer_socket(struct engine *engine, int fd) {
 	(void)engine, (void)fd;
 	return 4711;
 }
 
 void engine_owner_proof(struct engine *engine, const struct generation *generation,
-    struct question *question, int fd)
-{
+    struct question *question, int fd) {
 	(void)engine, (void)generation;
 	question->owner_socket = fd < 0 ? 0 : 4711;
 }
 
 void engine_session_kept(struct engine *engine, const struct question *question,
-    int64_t now_ns, struct session_ref *session)
-{
+    int64_t now_ns, struct session_ref *session) {
 	(void)question, (void)now_ns;
 	*session = engine->orphan;
 }
 
-void engine_decision_logged(struct engine *engine, uint64_t id)
-{
+void engine_decision_logged(struct engine *engine, uint64_t id) {
 	(void)engine, (void)id;
 }
 
-void engine_count(struct engine *engine, enum counter counter, uint64_t amount)
-{
+void engine_count(struct engine *engine, enum counter counter, uint64_t amount) {
 	engine->counted[counter] += amount;
 }
 
-int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began_ns)
-{
+int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began_ns) {
 	(void)began_ns;
 	engine->timed[kind]++;
 	return clock_now_ns();
 }
 
-bool engine_is_at_rest(const struct engine *engine)
-{
+bool engine_is_at_rest(const struct engine *engine) {
 	return !engine->keeper_is_busy;
 }
 
-int engine_nudge_fd(const struct engine *engine)
-{
+int engine_nudge_fd(const struct engine *engine) {
 	return engine->nudge_fd;
 }
 
-void engine_heartbeat(struct engine *engine, int64_t now_ns)
-{
+void engine_heartbeat(struct engine *engine, int64_t now_ns) {
 	(void)now_ns;
 	engine->heartbeats++;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/sd_entry.h"
+#include "wire/mail/sd_entry.h"
 
 struct sd_journal {
 	unsigned at;
@@ -19,20 +19,17 @@ struct sd_journal {
 struct fake_journals fake_journals;
 static unsigned vacuumed;
 
-void fake_reset(void)
-{
+void fake_reset(void) {
 	memset(&fake_journals, 0, sizeof(fake_journals));
 	vacuumed = 0;
 }
 
-void fake_add(uint64_t id, uint64_t number, uint64_t time_us, const char *fields)
-{
+void fake_add(uint64_t id, uint64_t number, uint64_t time_us, const char *fields) {
 	fake_journals.list[fake_journals.count++] = (struct fake_entry){ id, number, time_us,
 		fields, false };
 }
 
-void fake_vacuum(unsigned count)
-{
+void fake_vacuum(unsigned count) {
 	fake_journals.count -= count;
 	vacuumed += count;
 	memmove(fake_journals.list, fake_journals.list + count,
@@ -40,8 +37,7 @@ void fake_vacuum(unsigned count)
 }
 
 /* Entries before it may have been deleted. */
-static struct sd_journal *settle(struct sd_journal *journal)
-{
+static struct sd_journal *settle(struct sd_journal *journal) {
 	unsigned gone = vacuumed - journal->vacuumed;
 
 	journal->at = journal->at > gone ? journal->at - gone : 0;
@@ -49,8 +45,7 @@ static struct sd_journal *settle(struct sd_journal *journal)
 	return journal;
 }
 
-static int fake_open(struct sd_journal **out, int flags)
-{
+static int fake_open(struct sd_journal **out, int flags) {
 	(void)flags;
 	*out = calloc(1, sizeof(**out));
 	if (*out == NULL)
@@ -60,39 +55,33 @@ static int fake_open(struct sd_journal **out, int flags)
 	return 0;
 }
 
-static int fake_open_directory(struct sd_journal **out, const char *path, int flags)
-{
+static int fake_open_directory(struct sd_journal **out, const char *path, int flags) {
 	(void)path;
 	return fake_open(out, flags);
 }
 
-static void fake_close(struct sd_journal *journal)
-{
+static void fake_close(struct sd_journal *journal) {
 	fake_journals.open--;
 	free(journal);
 }
 
-static int fake_add_match(struct sd_journal *journal, const void *data, size_t size)
-{
+static int fake_add_match(struct sd_journal *journal, const void *data, size_t size) {
 	(void)data, (void)size;
 	journal->matches = true;
 	return 0;
 }
 
-static int fake_add_disjunction(struct sd_journal *journal)
-{
+static int fake_add_disjunction(struct sd_journal *journal) {
 	(void)journal;
 	return 0;
 }
 
-static int fake_seek_head(struct sd_journal *journal)
-{
+static int fake_seek_head(struct sd_journal *journal) {
 	settle(journal)->at = 0;
 	return 0;
 }
 
-static int fake_seek_realtime(struct sd_journal *journal, uint64_t time_us)
-{
+static int fake_seek_realtime(struct sd_journal *journal, uint64_t time_us) {
 	settle(journal)->at = 0;
 	while (journal->at < fake_journals.count &&
 	    fake_journals.list[journal->at].time_us < time_us)
@@ -101,8 +90,7 @@ static int fake_seek_realtime(struct sd_journal *journal, uint64_t time_us)
 }
 
 /* By number in files of that ID, by time in others: where the first of them stands. */
-static int fake_seek_cursor(struct sd_journal *journal, const char *cursor)
-{
+static int fake_seek_cursor(struct sd_journal *journal, const char *cursor) {
 	uint64_t id[2], number;
 	unsigned long long time_us;
 	const char *at = strstr(cursor, ";t=");
@@ -120,14 +108,12 @@ static int fake_seek_cursor(struct sd_journal *journal, const char *cursor)
 	return 0;
 }
 
-static bool is_matched(const struct sd_journal *journal, const struct fake_entry *entry)
-{
+static bool is_matched(const struct sd_journal *journal, const struct fake_entry *entry) {
 	return !journal->matches || strstr(entry->fields, "SYSLOG_FACILITY=2") != NULL ||
 	    strstr(entry->fields, "MESSAGE_ID=") != NULL;
 }
 
-static int fake_next(struct sd_journal *journal)
-{
+static int fake_next(struct sd_journal *journal) {
 	int error = fake_journals.next_fails;
 
 	settle(journal);
@@ -143,19 +129,16 @@ static int fake_next(struct sd_journal *journal)
 	return 0;
 }
 
-static const struct fake_entry *entry_of(const struct sd_journal *journal)
-{
+static const struct fake_entry *entry_of(const struct sd_journal *journal) {
 	return &fake_journals.list[journal->at - 1];
 }
 
-static int fake_realtime(struct sd_journal *journal, uint64_t *out)
-{
+static int fake_realtime(struct sd_journal *journal, uint64_t *out) {
 	*out = entry_of(journal)->time_us;
 	return 0;
 }
 
-static int fake_cursor(struct sd_journal *journal, char **out)
-{
+static int fake_cursor(struct sd_journal *journal, char **out) {
 	const struct fake_entry *entry = entry_of(journal);
 
 	*out = calloc(1, SD_CURSOR_MAX);
@@ -166,8 +149,7 @@ static int fake_cursor(struct sd_journal *journal, char **out)
 }
 
 static int fake_data(struct sd_journal *journal, const char *field, const void **data,
-    size_t *size)
-{
+    size_t *size) {
 	size_t length = strlen(field);
 	const char *at = entry_of(journal)->fields;
 
@@ -186,26 +168,22 @@ static int fake_data(struct sd_journal *journal, const char *field, const void *
 	return -ENOENT;
 }
 
-static int fake_threshold(struct sd_journal *journal, size_t size)
-{
+static int fake_threshold(struct sd_journal *journal, size_t size) {
 	(void)journal, (void)size;
 	return 0;
 }
 
-static int fake_fd(struct sd_journal *journal)
-{
+static int fake_fd(struct sd_journal *journal) {
 	(void)journal;
 	return -ENOTSUP;
 }
 
-static int fake_process(struct sd_journal *journal)
-{
+static int fake_process(struct sd_journal *journal) {
 	(void)journal;
 	return 0;
 }
 
-static int fake_has_files(struct sd_journal *journal)
-{
+static int fake_has_files(struct sd_journal *journal) {
 	(void)journal;
 	return !fake_journals.without_files;
 }

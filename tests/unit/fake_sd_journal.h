@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/sd_library.h"
+#include "front/serve/sd_library.h"
 
 #define FAKE_ENTRIES	64
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "front/followed_file.h"
+#include "front/feed/followed_file.h"
 
 #define FEED_RECORDS 64
 
@@ -15,8 +15,7 @@ struct feed_records {
 	bool dead;	/* its process was killed: nothing that it does is kept */
 };
 
-static inline uint32_t feed_records_add(void *context, const struct feed_position *position)
-{
+static inline uint32_t feed_records_add(void *context, const struct feed_position *position) {
 	struct feed_records *records = context;
 	uint32_t free_one = FEED_NO_RECORD, rank = 0;
 
@@ -35,16 +34,14 @@ static inline uint32_t feed_records_add(void *context, const struct feed_positio
 }
 
 static inline void feed_records_move(void *context, uint32_t record,
-    const struct feed_spot *spot)
-{
+    const struct feed_spot *spot) {
 	struct feed_records *records = context;
 
 	if (!records->dead)
 		records->list[record].spot = *spot;
 }
 
-static inline void feed_records_cut(void *context, uint32_t record)
-{
+static inline void feed_records_cut(void *context, uint32_t record) {
 	struct feed_records *records = context;
 
 	if (records->dead)
@@ -53,8 +50,7 @@ static inline void feed_records_cut(void *context, uint32_t record)
 	memset(&records->list[record].spot, 0, sizeof(records->list[record].spot));
 }
 
-static inline void feed_records_forget(void *context, uint32_t record)
-{
+static inline void feed_records_forget(void *context, uint32_t record) {
 	struct feed_records *records = context;
 
 	if (!records->dead)
@@ -62,16 +58,14 @@ static inline void feed_records_forget(void *context, uint32_t record)
 }
 
 static inline void feed_records_begin(struct feed_records *records,
-    struct followed_keeper *keeper)
-{
+    struct followed_keeper *keeper) {
 	memset(records, 0, sizeof(*records));
 	*keeper = (struct followed_keeper){ feed_records_add, feed_records_move,
 		feed_records_cut, feed_records_forget, records };
 }
 
 static inline unsigned feed_records_list(const struct feed_records *records, uint64_t log,
-    struct feed_position out[FEED_FILES_MAX], uint32_t numbers[FEED_FILES_MAX])
-{
+    struct feed_position out[FEED_FILES_MAX], uint32_t numbers[FEED_FILES_MAX]) {
 	unsigned count = 0;
 
 	for (uint32_t i = 0; i < FEED_RECORDS && count < FEED_FILES_MAX; i++) {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "front/followed_log.h"
+#include "front/feed/followed_log.h"
 #include "tests/unit/feed_records.h"
 
 #define CHUNK (4 * FOLLOWED_LINE_MAX)
@@ -24,8 +24,7 @@ static char *chunk, *seen;
 static size_t seen_length;
 static int64_t now_ns;
 
-static inline int prepare(void **state)
-{
+static inline int prepare(void **state) {
 	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_followed.XXXXXX");
 	if (mkdtemp(directory) == NULL)
@@ -41,8 +40,7 @@ static inline int prepare(void **state)
 	return chunk == NULL || seen == NULL;
 }
 
-static inline int clean(void **state)
-{
+static inline int clean(void **state) {
 	const struct dirent *entry;
 	DIR *stream = opendir(directory);
 
@@ -56,8 +54,7 @@ static inline int clean(void **state)
 	return rmdir(directory);
 }
 
-static inline void put(const char *file, const char *text)
-{
+static inline void put(const char *file, const char *text) {
 	FILE *out = fopen(file, "a");
 
 	assert_non_null(out);
@@ -67,8 +64,7 @@ static inline void put(const char *file, const char *text)
 
 /* Lines come out with a | behind each. */
 static inline bool keep(void *context, const struct followed_file *file, const char *line,
-    size_t length)
-{
+    size_t length) {
 	(void)context;
 	assert_true(file->position.spot.offset > 0 && file->origin != 0);
 	memcpy(seen + seen_length, line, length);
@@ -78,8 +74,7 @@ static inline bool keep(void *context, const struct followed_file *file, const c
 	return seen_length % 2 == 0;
 }
 
-static inline void begin_with(const char *log, bool from_begin)
-{
+static inline void begin_with(const char *log, bool from_begin) {
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t numbers[FEED_FILES_MAX];
 	const struct followed_start start = { .known = known, .records = numbers,
@@ -89,19 +84,16 @@ static inline void begin_with(const char *log, bool from_begin)
 	followed_log_open(&followed, log, &start, &keeper, now_ns);
 }
 
-static inline void begin(void)
-{
+static inline void begin(void) {
 	begin_with(path, false);
 }
 
-static inline void begin_again(void)
-{
+static inline void begin_again(void) {
 	followed_log_close(&followed);
 	begin();
 }
 
-static inline void read_all(void)
-{
+static inline void read_all(void) {
 	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
 		.each = keep };
 
@@ -110,8 +102,7 @@ static inline void read_all(void)
 }
 
 /* A second goes by. */
-static inline bool second(void)
-{
+static inline bool second(void) {
 	bool help;
 
 	now_ns += NS_PER_SECOND;
@@ -121,14 +112,11 @@ static inline bool second(void)
 	return help;
 }
 
-static inline void expect(const char *lines)
-{
+static inline void expect(const char *lines) {
 	assert_false(second());
 	assert_string_equal(seen, lines);
 	seen_length = 0;
 	seen[0] = '\0';
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, prepare, clean)
 
 #endif

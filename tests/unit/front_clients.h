@@ -16,23 +16,19 @@
 
 static int64_t test_now_ns;
 
-int64_t clock_now_ns(void)
-{
+int64_t clock_now_ns(void) {
 	return test_now_ns;
 }
 
-int64_t clock_coarse_ns(void)
-{
+int64_t clock_coarse_ns(void) {
 	return test_now_ns;
 }
 
-int64_t clock_wall_ns(void)
-{
+int64_t clock_wall_ns(void) {
 	return NS_PER_SECOND;
 }
 
-int64_t clock_wall_s(void)
-{
+int64_t clock_wall_s(void) {
 	return 1;
 }
 
@@ -41,16 +37,14 @@ static struct sockaddr_un place;
 static unsigned lines;			/* of the log, and the last one */
 static char line[4096];
 
-static void catch_line(void *context, const char *text)
-{
+static void catch_line(void *context, const char *text) {
 	(void)context;
 	lines++;
 	snprintf(line, sizeof(line), "%s", text);
 }
 
 /* A new engine, time and log; returns a listening socket. */
-static int begin(void)
-{
+static int begin(void) {
 	socklen_t length = sizeof(place);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
@@ -68,20 +62,17 @@ static int begin(void)
 }
 
 /* Everything that is ready now. */
-static void turn(void)
-{
+static void turn(void) {
 	for (int i = 0; i < 20; i++)
 		event_base_loop(loop, EVLOOP_NONBLOCK);
 }
 
-static void try_connect(int fd)
-{
+static void try_connect(int fd) {
 	assert_int_equal(connect(fd, (struct sockaddr *)&place,
 	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)), 0);
 }
 
-static int client(void)
-{
+static int client(void) {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	try_connect(fd);
@@ -89,14 +80,12 @@ static int client(void)
 	return fd;
 }
 
-static void say(int fd, const char *text, size_t length)
-{
+static void say(int fd, const char *text, size_t length) {
 	assert_int_equal(send(fd, text, length, MSG_NOSIGNAL), length);
 	turn();
 }
 
-static inline void hear(int fd, const char *wanted)
-{
+static inline void hear(int fd, const char *wanted) {
 	char text[4096];
 	ssize_t n = read(fd, text, sizeof(text) - 1);
 
@@ -105,8 +94,7 @@ static inline void hear(int fd, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
-static inline void hear_end(int fd)
-{
+static inline void hear_end(int fd) {
 	char c;
 
 	turn();

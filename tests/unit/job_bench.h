@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/pool.h"
+#include "policy/schedule/pool.h"
 
 #define BENCH_NS	INT64_C(1000000000)
 
@@ -22,8 +22,7 @@ struct job_bench {
 };
 
 static inline void bench_open(struct job_bench *bench, const struct job_settings *settings,
-    const struct pool_settings *pool)
-{
+    const struct pool_settings *pool) {
 	struct job_capacity capacity = { .transports = 4, .queues = 500, .messages = 100,
 		.jobs = 400, .peers = 4000 };
 
@@ -34,18 +33,15 @@ static inline void bench_open(struct job_bench *bench, const struct job_settings
 	bench->now_s = 1000;
 }
 
-static inline void bench_close(struct job_bench *bench)
-{
+static inline void bench_close(struct job_bench *bench) {
 	free(bench->memory);
 }
 
-static inline uint32_t bench_queue(struct job_bench *bench, uint32_t window)
-{
+static inline uint32_t bench_queue(struct job_bench *bench, uint32_t window) {
 	return job_queue_open(bench->board, bench->transport, window, 0);
 }
 
-static inline uint32_t bench_message(struct job_bench *bench, uint32_t number)
-{
+static inline uint32_t bench_message(struct job_bench *bench, uint32_t number) {
 	uint32_t i = job_message_open(bench->board, number, bench->now_s * BENCH_NS);
 
 	bench->message[number] = i;
@@ -54,8 +50,7 @@ static inline uint32_t bench_message(struct job_bench *bench, uint32_t number)
 
 /* A message of so many recipients, all for one queue, and all read. */
 static inline void bench_mail(struct job_bench *bench, uint32_t number, uint32_t queue,
-    uint32_t recipients)
-{
+    uint32_t recipients) {
 	uint32_t i = bench_message(bench, number);
 
 	job_batch_begin(bench->board, i, 0, bench->now_s * BENCH_NS);
@@ -66,8 +61,7 @@ static inline void bench_mail(struct job_bench *bench, uint32_t number, uint32_t
 
 /* Another batch of a message: recipients for a queue, and what is left unread. */
 static inline void bench_batch(struct job_bench *bench, uint32_t number, uint32_t queue,
-    uint32_t recipients, uint32_t unread)
-{
+    uint32_t recipients, uint32_t unread) {
 	uint32_t i = bench->message[number];
 
 	job_batch_begin(bench->board, i, unread, bench->now_s * BENCH_NS);
@@ -77,15 +71,13 @@ static inline void bench_batch(struct job_bench *bench, uint32_t number, uint32_
 }
 
 /* Takes the next entry; the message's number, 0: none. */
-static inline uint32_t bench_take(struct job_bench *bench, struct job_taken *taken)
-{
+static inline uint32_t bench_take(struct job_bench *bench, struct job_taken *taken) {
 	if (!job_next(bench->board, JOB_NONE, NULL, bench->now_s * BENCH_NS, taken))
 		return 0;
 	return (uint32_t)job_message_word(bench->board, taken->message);
 }
 
-static inline uint32_t bench_done(struct job_bench *bench, const struct job_taken *taken)
-{
+static inline uint32_t bench_done(struct job_bench *bench, const struct job_taken *taken) {
 	uint32_t number = (uint32_t)job_message_word(bench->board, taken->message);
 
 	if (job_done(bench->board, taken) == JOB_LEFT_NONE) {
@@ -96,8 +88,7 @@ static inline uint32_t bench_done(struct job_bench *bench, const struct job_take
 }
 
 /* The next `most` deliveries, one after the other: "1*16 4 7*2". */
-static inline const char *bench_run(struct job_bench *bench, uint32_t most)
-{
+static inline const char *bench_run(struct job_bench *bench, uint32_t most) {
 	uint32_t last = 0, times = 0;
 	struct job_taken taken;
 	size_t length = 0;
@@ -124,8 +115,7 @@ static inline const char *bench_run(struct job_bench *bench, uint32_t most)
 }
 
 /* The scheduler's list: "7-8-1". */
-static inline const char *bench_list(struct job_bench *bench)
-{
+static inline const char *bench_list(struct job_bench *bench) {
 	uint32_t message = JOB_NONE;
 	size_t length = 0;
 
@@ -137,8 +127,7 @@ static inline const char *bench_list(struct job_bench *bench)
 	return bench->order;
 }
 
-static inline struct job_view bench_view(struct job_bench *bench, uint32_t number)
-{
+static inline struct job_view bench_view(struct job_bench *bench, uint32_t number) {
 	struct job_view view;
 
 	if (!job_view(bench->board, bench->message[number], bench->transport, &view))
@@ -147,8 +136,7 @@ static inline struct job_view bench_view(struct job_bench *bench, uint32_t numbe
 }
 
 /* Number of the message whose job a job has preempted; 0: none. */
-static inline uint32_t bench_parent(struct job_bench *bench, uint32_t number)
-{
+static inline uint32_t bench_parent(struct job_bench *bench, uint32_t number) {
 	struct job_view view = bench_view(bench, number);
 
 	return view.parent == JOB_NONE ? 0 : (uint32_t)job_message_word(bench->board, view.parent);

@@ -15,13 +15,11 @@
 	} \
 } while (0)
 
-static uint32_t below(struct world *world, uint32_t limit)
-{
+static uint32_t below(struct world *world, uint32_t limit) {
 	return random_below(&world->random, limit);
 }
 
-static struct job_settings some_settings(struct world *world)
-{
+static struct job_settings some_settings(struct world *world) {
 	struct job_settings settings = job_defaults;
 
 	settings.delivery_slot_cost = below(world, 8) == 0 ? below(world, 2) : 2 + below(world, 3);
@@ -39,8 +37,7 @@ static struct job_settings some_settings(struct world *world)
 	return settings;
 }
 
-void world_begin(struct world *world, const struct world_kind *kind, uint64_t seed)
-{
+void world_begin(struct world *world, const struct world_kind *kind, uint64_t seed) {
 	struct job_capacity capacity = { .transports = kind->transports, .queues = kind->queues,
 		.messages = kind->messages, .jobs = kind->messages * kind->transports,
 		.peers = kind->messages * kind->queues };
@@ -81,16 +78,14 @@ void world_begin(struct world *world, const struct world_kind *kind, uint64_t se
 		world->naive.queue[i].transport = NONE;
 }
 
-void world_end(struct world *world)
-{
+void world_end(struct world *world) {
 	free(world->memory);
 }
 
 /* --- batches ----------------------------------------------------------------------- */
 
 /* The next recipients of a message, sorted by queue; on one side. */
-static void batch(struct world *world, uint32_t number, uint32_t most, int side)
-{
+static void batch(struct world *world, uint32_t number, uint32_t most, int side) {
 	struct world_message *message = &world->message[number];
 	uint32_t count[NAIVE_QUEUES] = { 0 }, left = message->recipients - message->read[side];
 
@@ -122,34 +117,29 @@ static void batch(struct world *world, uint32_t number, uint32_t most, int side)
 	}
 }
 
-static void asked(struct world *world, uint32_t number, uint32_t most, int side)
-{
+static void asked(struct world *world, uint32_t number, uint32_t most, int side) {
 	if (world->kind.later)
 		world->message[number].asked[side] = most;
 	else
 		batch(world, number, most, side);
 }
 
-static void board_reads(void *context, uint32_t message, uint32_t most)
-{
+static void board_reads(void *context, uint32_t message, uint32_t most) {
 	struct world *world = context;
 
 	asked(world, (uint32_t)job_message_word(world->board, message), most, 0);
 }
 
-static void naive_reads(void *context, int message, int most)
-{
+static void naive_reads(void *context, int message, int most) {
 	asked(context, (uint32_t)message, (uint32_t)most, 1);
 }
 
-static void both_batches(struct world *world, uint32_t number, uint32_t most)
-{
+static void both_batches(struct world *world, uint32_t number, uint32_t most) {
 	batch(world, number, most, 0);
 	batch(world, number, most, 1);
 }
 
-static bool open_message(struct world *world)
-{
+static bool open_message(struct world *world) {
 	struct world_message *message;
 	uint32_t number = 0, destinations = 1 + below(world, world->kind.queues);
 	int64_t queued_s = world->now_s;
@@ -184,8 +174,7 @@ static bool open_message(struct world *world)
 }
 
 /* A batch that was asked for comes. */
-static bool later_batch(struct world *world)
-{
+static bool later_batch(struct world *world) {
 	for (uint32_t i = 0; i < world->kind.messages; i++) {
 		struct world_message *message = &world->message[i];
 
@@ -200,8 +189,7 @@ static bool later_batch(struct world *world)
 
 /* --- steps --------------------------------------------------------------------------- */
 
-static bool close_message(struct world *world, uint32_t number)
-{
+static bool close_message(struct world *world, uint32_t number) {
 	job_message_close(world->board, world->message[number].index);
 	naive_close(&world->naive, (int)number);
 	world->message[number].open = false;
@@ -209,15 +197,13 @@ static bool close_message(struct world *world, uint32_t number)
 }
 
 static void keep(struct world *world, const struct job_taken *taken,
-    const struct naive_taken *naive_taken)
-{
+    const struct naive_taken *naive_taken) {
 	world->taken[world->taken_count] = *taken;
 	world->naive_taken[world->taken_count++] = *naive_taken;
 }
 
 static bool same_taken(struct world *world, const struct job_taken *taken,
-    const struct naive_taken *naive)
-{
+    const struct naive_taken *naive) {
 	SAME("message", job_message_word(world->board, taken->message),
 	    world->naive.job[naive->job].message);
 	SAME("queue", taken->queue, naive->queue);
@@ -226,8 +212,7 @@ static bool same_taken(struct world *world, const struct job_taken *taken,
 	return true;
 }
 
-static bool next(struct world *world)
-{
+static bool next(struct world *world) {
 	struct job_reader reader = { board_reads, world };
 	uint32_t transport = below(world, 3) == 0 ? JOB_NONE :
 	    below(world, world->kind.transports);
@@ -258,8 +243,7 @@ static bool next(struct world *world)
 	return true;
 }
 
-static bool done(struct world *world)
-{
+static bool done(struct world *world) {
 	uint32_t at, number;
 	struct job_taken taken;
 	struct naive_taken naive_taken;
@@ -302,8 +286,7 @@ static bool done(struct world *world)
 	return true;
 }
 
-static bool window(struct world *world)
-{
+static bool window(struct world *world) {
 	uint32_t queue = below(world, world->kind.queues);
 	uint32_t size = below(world, world->kind.most_window + 1);
 
@@ -312,8 +295,7 @@ static bool window(struct world *world)
 	return true;
 }
 
-static bool take(struct world *world, uint32_t number)
-{
+static bool take(struct world *world, uint32_t number) {
 	uint32_t queue = below(world, world->kind.queues), entries = 1 + below(world, 2);
 	uint32_t places = below(world, 2);
 	struct naive_taken naive_taken;
@@ -333,8 +315,7 @@ static bool take(struct world *world, uint32_t number)
 }
 
 /* Puts back what makes no entries smaller than full in the middle: those are merged. */
-static bool put_back(struct world *world)
-{
+static bool put_back(struct world *world) {
 	uint32_t at, limit;
 	const struct job_taken *taken;
 	struct job_part part;
@@ -357,8 +338,7 @@ static bool put_back(struct world *world)
 	return true;
 }
 
-static bool withdraw(struct world *world, uint32_t number)
-{
+static bool withdraw(struct world *world, uint32_t number) {
 	uint32_t queue = below(world, 3) == 0 ? JOB_NONE : below(world, world->kind.queues), count;
 	int before = world->naive.message[number].in_core;
 
@@ -371,8 +351,7 @@ static bool withdraw(struct world *world, uint32_t number)
 	return true;
 }
 
-static bool by_hand(struct world *world)
-{
+static bool by_hand(struct world *world) {
 	uint32_t number = below(world, world->kind.messages);
 
 	if (below(world, 3) == 0)
@@ -384,8 +363,7 @@ static bool by_hand(struct world *world)
 
 /* --- comparison ------------------------------------------------------------------------ */
 
-static bool same_job(struct world *world, uint32_t number, uint32_t transport)
-{
+static bool same_job(struct world *world, uint32_t number, uint32_t transport) {
 	int job = naive_job_of((int)number, (int)transport);
 	const struct naive_job *naive = &world->naive.job[job];
 	uint32_t message = world->message[number].index;
@@ -414,8 +392,7 @@ static bool same_job(struct world *world, uint32_t number, uint32_t transport)
 }
 
 /* The document's formula for one transport: for messages of one. */
-static bool pool_fits(struct world *world, uint32_t transport, uint64_t in_core)
-{
+static bool pool_fits(struct world *world, uint32_t transport, uint64_t in_core) {
 	const struct job_settings *settings = &world->naive.transport[transport].settings;
 	uint32_t most = world->pool.message_recipient_minimum * world->kind.messages +
 	    settings->recipient_limit + settings->extra_recipient_limit;
@@ -427,8 +404,7 @@ static bool pool_fits(struct world *world, uint32_t transport, uint64_t in_core)
 	return true;
 }
 
-static bool same_transport(struct world *world, uint32_t transport)
-{
+static bool same_transport(struct world *world, uint32_t transport) {
 	const struct naive_transport *naive = &world->naive.transport[transport];
 	uint32_t message = JOB_NONE;
 	struct pool_view pool;
@@ -451,8 +427,7 @@ static bool same_transport(struct world *world, uint32_t transport)
 }
 
 /* What waits at a queue: in the list's order, all of it. */
-static bool same_queue(struct world *world, uint32_t queue)
-{
+static bool same_queue(struct world *world, uint32_t queue) {
 	const struct naive_queue *naive = &world->naive.queue[queue];
 	const struct naive_list *list = &world->naive.transport[naive->transport].list;
 	struct job_queue_view view;
@@ -477,8 +452,7 @@ static bool same_queue(struct world *world, uint32_t queue)
 	return true;
 }
 
-static bool same(struct world *world)
-{
+static bool same(struct world *world) {
 	struct job_count count;
 
 	for (uint32_t i = 0; i < world->kind.messages; i++)
@@ -498,8 +472,7 @@ static bool same(struct world *world)
 	return true;
 }
 
-bool world_step(struct world *world)
-{
+bool world_step(struct world *world) {
 	uint32_t what = below(world, 100);
 	bool equal;
 
@@ -521,8 +494,7 @@ bool world_step(struct world *world)
 	return equal && same(world);
 }
 
-bool world_drain(struct world *world)
-{
+bool world_drain(struct world *world) {
 	struct job_count count;
 	uint32_t guard = 0;
 

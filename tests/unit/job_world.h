@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Random workloads for the scheduler, played on policy/job.h and on naive_job.h at once: all
+ * Random workloads for the scheduler, played on policy/schedule/job.h and on naive_job.h at once: all
  * that can be seen of the two must be equal after each step.
  */
 #ifndef TESTS_UNIT_JOB_WORLD_H
 #define TESTS_UNIT_JOB_WORLD_H
 
-#include "policy/pool.h"
+#include "policy/schedule/pool.h"
 #include "tests/unit/naive_job.h"
 #include "tests/unit/random.h"
 

@@ -40,8 +40,7 @@ struct place {
 	char what[16];
 };
 
-static int64_t place_wall(void)
-{
+static int64_t place_wall(void) {
 	return 1700000000 * S;
 }
 
@@ -49,8 +48,7 @@ static int64_t place_wall(void)
 #define BELOW(call, ...) place->below->calls->call(place->below->context __VA_OPT__(,) __VA_ARGS__)
 
 static int place_list(void *context, void (*each)(void *each_context, const char *name),
-    void *each_context)
-{
+    void *each_context) {
 	PLACE;
 	int error;
 
@@ -61,8 +59,7 @@ static int place_list(void *context, void (*each)(void *each_context, const char
 	error = BELOW(list, each, each_context);
 	return place->fail_list != 0 ? -place->fail_list : error;
 }
-static int place_open(void *context, const char *name, enum journal_access access)
-{
+static int place_open(void *context, const char *name, enum journal_access access) {
 	PLACE;
 	int file;
 
@@ -78,56 +75,47 @@ static int place_open(void *context, const char *name, enum journal_access acces
 		place->most_open = place->open;
 	return file;
 }
-static void place_close(void *context, int file)
-{
+static void place_close(void *context, int file) {
 	PLACE;
 	place->open--;
 	BELOW(close, file);
 }
-static ssize_t place_read(void *context, int file, void *data, size_t length, uint64_t offset)
-{
+static ssize_t place_read(void *context, int file, void *data, size_t length, uint64_t offset) {
 	PLACE;
 	return place->fail_read != 0 ? -place->fail_read :
 	    BELOW(read, file, data, length, offset);
 }
 static int place_write(void *context, int file, const void *data, size_t length,
-    uint64_t offset)
-{
+    uint64_t offset) {
 	PLACE;
 	place->writes++;
 	return place->fail_write != 0 ? -place->fail_write :
 	    BELOW(write, file, data, length, offset);
 }
-static int place_sync(void *context, int file)
-{
+static int place_sync(void *context, int file) {
 	PLACE;
 	place->syncs++;
 	while (atomic_load(&place->slow))
 		usleep(1000);
 	return place->fail_sync != 0 ? -place->fail_sync : BELOW(sync, file);
 }
-static int place_sync_directory(void *context)
-{
+static int place_sync_directory(void *context) {
 	PLACE;
 	return place->fail_directory != 0 ? -place->fail_directory : BELOW(sync_directory);
 }
-static int place_unlink(void *context, const char *name)
-{
+static int place_unlink(void *context, const char *name) {
 	PLACE;
 	return BELOW(unlink, name);
 }
-static int place_size(void *context, int file, uint64_t *size)
-{
+static int place_size(void *context, int file, uint64_t *size) {
 	PLACE;
 	return BELOW(size, file, size);
 }
-static int place_check(void *context, int file, const char *name)
-{
+static int place_check(void *context, int file, const char *name) {
 	PLACE;
 	return BELOW(check, file, name);
 }
-static int place_lock(void *context)
-{
+static int place_lock(void *context) {
 	PLACE;
 	if (place->busy_locks > 0) {
 		place->busy_locks--;
@@ -142,8 +130,7 @@ static const struct journal_storage_calls place_calls = { .list = place_list,
 	.size = place_size, .check = place_check, .lock = place_lock, .expect = NULL };
 
 static void place_changed(void *context, enum journal_state state, int error,
-    const char *what)
-{
+    const char *what) {
 	struct place *place = context;
 
 	if (state == JOURNAL_GOOD)
@@ -154,15 +141,13 @@ static void place_changed(void *context, enum journal_state state, int error,
 	snprintf(place->what, sizeof(place->what), "%s", what);
 }
 
-static void place_renew(void *context)
-{
+static void place_renew(void *context) {
 	struct place *place = context;
 
 	place->renewed++;
 }
 
-static void open_log(struct place *place)
-{
+static void open_log(struct place *place) {
 	struct diag diag;
 
 	place->below = journal_storage_posix(place->path, false, &diag);
@@ -172,14 +157,12 @@ static void open_log(struct place *place)
 	    place->now_ns, &diag), 0);
 }
 
-static void close_log(struct place *place)
-{
+static void close_log(struct place *place) {
 	journal_log_close(&place->log);
 	journal_storage_close(&place->below);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	static struct place place;
 
 	memset(&place, 0, sizeof(place));
@@ -194,8 +177,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	struct place *place = *state;
 	struct dirent *entry;
 	DIR *directory;
@@ -209,19 +191,16 @@ static int tear_down(void **state)
 	return rmdir(place->path);
 }
 
-static inline uint64_t append(struct place *place, const char *text, struct journal_place *at)
-{
+static inline uint64_t append(struct place *place, const char *text, struct journal_place *at) {
 	return journal_log_append(place->log, JOURNAL_GROUP, text, strlen(text), at);
 }
 
-static inline void sync_all(struct place *place)
-{
+static inline void sync_all(struct place *place) {
 	assert_int_equal(sync_log(place->log, place->now_ns), 0);
 }
 
 /* Its calls after so much time. */
-static inline int64_t after(struct place *place, int64_t ns)
-{
+static inline int64_t after(struct place *place, int64_t ns) {
 	place->now_ns += ns;
 	return journal_log_turn(place->log, place->now_ns) - place->now_ns;
 }
@@ -229,8 +208,7 @@ static inline int64_t after(struct place *place, int64_t ns)
 /* The records that count from the cursor's place on, heads left out, joined by blanks;
  * garbage in [ ], of a later version in { }, what cannot be read as <kind:bytes>. */
 static char told[8192];
-static inline const char *tell(struct journal_cursor *cursor)
-{
+static inline const char *tell(struct journal_cursor *cursor) {
 	struct journal_found found;
 
 	told[0] = '\0';
@@ -254,8 +232,7 @@ static inline const char *tell(struct journal_cursor *cursor)
 }
 
 /* All of them, as the log itself reads them. */
-static inline const char *all_of(struct place *place)
-{
+static inline const char *all_of(struct place *place) {
 	struct journal_cursor *cursor = journal_cursor_open(journal_log_files(place->log));
 
 	journal_log_flush(place->log);
@@ -265,8 +242,7 @@ static inline const char *all_of(struct place *place)
 }
 
 /* All of them, as a reader from outside finds them. */
-static inline const char *seen_of(struct place *place)
-{
+static inline const char *seen_of(struct place *place) {
 	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
@@ -284,8 +260,7 @@ static inline const char *seen_of(struct place *place)
 	return told;
 }
 
-static inline char *file_path(const struct place *place, uint32_t number)
-{
+static inline char *file_path(const struct place *place, uint32_t number) {
 	static char path[128];
 
 	snprintf(path, sizeof(path), "%s/%010u.log", place->path, number);
@@ -294,8 +269,7 @@ static inline char *file_path(const struct place *place, uint32_t number)
 
 /* Changes bytes of a file. */
 static inline void poke(const struct place *place, uint32_t number, long offset,
-    const void *data, size_t length)
-{
+    const void *data, size_t length) {
 	int fd = open(file_path(place, number), O_WRONLY);
 
 	assert_true(fd >= 0);

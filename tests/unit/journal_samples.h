@@ -81,8 +81,7 @@ static const struct journal_positions sample_positions = { .when_ns = 1700000000
 	.positions = { { { 1, 84 }, "suffix" }, { { 1, 0 }, "fifteen-letters" } }, .kept = 149 };
 
 /* The payload of the sample of that type; 0: there is none. */
-static inline size_t sample_payload(unsigned type, uint8_t *out, size_t size)
-{
+static inline size_t sample_payload(unsigned type, uint8_t *out, size_t size) {
 	switch (type) {
 	case JOURNAL_POSITIONS:
 		return journal_positions_write(out, size, &sample_positions);
@@ -114,8 +113,7 @@ static inline size_t sample_payload(unsigned type, uint8_t *out, size_t size)
  * that has one.  0 and more: its bytes. */
 #define SAMPLE_GROUPS_MOST	65536
 static inline long sample_rewrite(unsigned type, const uint8_t *in, size_t length,
-    uint8_t *out, size_t size)
-{
+    uint8_t *out, size_t size) {
 	static struct journal_group groups[SAMPLE_GROUPS_MOST];
 	static struct journal_note notes[SAMPLE_GROUPS_MOST];
 	union {

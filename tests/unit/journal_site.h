@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: ISC */
 /* A site with a journal in virtual time, and its loss, for the tests of
- * engine/journal_state.h and its like. */
+ * engine/journal/journal_state.h and its like. */
 #ifndef TESTS_JOURNAL_SITE_H
 #define TESTS_JOURNAL_SITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 #include <dirent.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/journal_manual.h"
-#include "engine/journal_restore.h"
-#include "engine/journal_state.h"
+#include "engine/journal/journal_manual.h"
+#include "engine/journal/journal_restore.h"
+#include "engine/journal/journal_state.h"
 #include "journal/log_internal.h"
-#include "segment/feed_position.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "segment/file/feed_position.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/unit/results.h"
 
-#define JOURNAL_SITE "classes = ( { name = \"Some\"; match = [ \"*.b\" ]; sessions = 10; },\n" \
-	"  { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );\n" \
+#define JOURNAL_SITE "classes = ( { name = \"Some\"; match = [ \"*.b\" ]; hold_at = 10; },\n" \
+	"  { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );\n" \
 	"mta = ( { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n"
 
 static struct journal_states *states;
@@ -33,8 +30,7 @@ static int64_t wall_ns;
 static struct journal_news news[8];
 static unsigned news_count;
 
-static inline void note_news(void *context, const struct journal_news *one)
-{
+static inline void note_news(void *context, const struct journal_news *one) {
 	(void)context;
 	if (news_count < 8)
 		news[news_count++] = *one;
@@ -42,13 +38,11 @@ static inline void note_news(void *context, const struct journal_news *one)
 
 static const struct journal_listener listener = { note_news, NULL };
 
-static inline void room_path(const char *room, char out[160])
-{
+static inline void room_path(const char *room, char out[160]) {
 	snprintf(out, 160, "%s/journal%s%s", site.directory, room[0] == '\0' ? "" : "/", room);
 }
 
-static inline void make_rooms(void)
-{
+static inline void make_rooms(void) {
 	static const char *const rooms[] = { "", "feed", "keeper" };
 	char path[160];
 
@@ -59,8 +53,7 @@ static inline void make_rooms(void)
 }
 
 /* Locks a destination with a window. */
-static inline void lock_begun(const char *name, struct state_lock *lock)
-{
+static inline void lock_begun(const char *name, struct state_lock *lock) {
 	assert_true(states_aim(site.segment, name, strlen(name), lock));
 	assert_int_equal(states_lock(lock, now_ns, STATES_CREATE), STATES_HELD);
 	if (!lock->state.begun)
@@ -69,8 +62,7 @@ static inline void lock_begun(const char *name, struct state_lock *lock)
 }
 
 /* A destination with a ceiling. */
-static inline void learn_ceiling(const char *name, uint16_t ceiling, const char *reason)
-{
+static inline void learn_ceiling(const char *name, uint16_t ceiling, const char *reason) {
 	struct state_lock lock;
 
 	lock_begun(name, &lock);
@@ -82,8 +74,7 @@ static inline void learn_ceiling(const char *name, uint16_t ceiling, const char 
 	states_unlock(&lock);
 }
 
-static inline void open_journals(void)
-{
+static inline void open_journals(void) {
 	struct diag diag;
 
 	assert_int_equal(journal_states_open(&states, site.engine, site.generation, &listener,
@@ -92,14 +83,12 @@ static inline void open_journals(void)
 	    now_ns, &diag), 0);
 }
 
-static inline void close_journals(void)
-{
+static inline void close_journals(void) {
 	journal_states_close(&states);
 	journal_manual_close(&manual);
 }
 
-static inline int open_site_sized(uint64_t destinations)
-{
+static inline int open_site_sized(uint64_t destinations) {
 	site_open_sized(&site, 64, destinations, JOURNAL_SITE);
 	now_ns = clock_now_ns();
 	/* what is done by hand is dated by the real one */
@@ -110,14 +99,12 @@ static inline int open_site_sized(uint64_t destinations)
 	return 0;
 }
 
-static inline int open_site(void **state)
-{
+static inline int open_site(void **state) {
 	(void)state;
 	return open_site_sized(256);
 }
 
-static inline int close_site(void **state)
-{
+static inline int close_site(void **state) {
 	(void)state;
 	close_journals();
 	site_close(&site);
@@ -125,16 +112,14 @@ static inline int close_site(void **state)
 }
 
 /* A second of both roles. */
-static inline void turn(void)
-{
+static inline void turn(void) {
 	now_ns += NS_PER_SECOND;
 	wall_ns += NS_PER_SECOND;
 	journal_states_turn(states, now_ns, wall_ns);
 	journal_manual_turn(manual, now_ns, wall_ns);
 }
 
-static inline void wait_for_job(const struct journal_log *log)
-{
+static inline void wait_for_job(const struct journal_log *log) {
 	struct pollfd event = { .events = POLLIN };
 
 	if (log == NULL || log->job.kind == JOB_NONE)
@@ -144,8 +129,7 @@ static inline void wait_for_job(const struct journal_log *log)
 }
 
 /* With what other threads do for the journal: it is done when the next one begins. */
-static inline void turns(unsigned count)
-{
+static inline void turns(unsigned count) {
 	while (count-- > 0) {
 		turn();
 		wait_for_job(journal_states_log_of(states));
@@ -153,8 +137,7 @@ static inline void turns(unsigned count)
 	}
 }
 
-static inline void remove_state(void)
-{
+static inline void remove_state(void) {
 	static const char *const names[] = { "state", "state.sessions", "state.destinations" };
 	char path[160];
 
@@ -166,8 +149,7 @@ static inline void remove_state(void)
 
 /* All processes are killed, segment and text files are gone; the next daemon has a segment of
  * its own. */
-static inline void lose_all(void)
-{
+static inline void lose_all(void) {
 	close_journals();
 	remove_state();
 	site_restart(&site, 64, JOURNAL_SITE);
@@ -175,15 +157,13 @@ static inline void lose_all(void)
 	news_count = 0;
 }
 
-static inline void restore(void)
-{
+static inline void restore(void) {
 	engine_journal_restore(site.engine, site.generation, &listener, now_ns, wall_ns);
 	segment_has_learned(site.segment, true);
 }
 
 static inline bool by_hand(enum by_hand_verb verb, const char *name, int64_t for_s,
-    const char *reason)
-{
+    const char *reason) {
 	struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
 		.for_ns = for_s * NS_PER_SECOND, .reason = reason,
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
@@ -193,8 +173,7 @@ static inline bool by_hand(enum by_hand_verb verb, const char *name, int64_t for
 	    BY_HAND_DONE;
 }
 
-static inline bool set_ceiling(const char *name, uint32_t ceiling)
-{
+static inline bool set_ceiling(const char *name, uint32_t ceiling) {
 	struct by_hand request = { .verb = BY_HAND_SET, .name = name,
 		.name_length = strlen(name), .window = BY_HAND_UNSET, .ceiling = ceiling };
 	struct window_owner ignored;
@@ -203,18 +182,15 @@ static inline bool set_ceiling(const char *name, uint32_t ceiling)
 	    BY_HAND_DONE;
 }
 
-static inline bool find_state(const char *name, struct destination_window *out)
-{
+static inline bool find_state(const char *name, struct destination_window *out) {
 	return states_find(site.segment, name, strlen(name), out);
 }
 
-static inline uint64_t counted(enum counter counter)
-{
+static inline uint64_t counted(enum counter counter) {
 	return atomic_load(&site.segment->header->counters[counter]);
 }
 
-static inline bool room_has(const char *room, const char *name)
-{
+static inline bool room_has(const char *room, const char *name) {
 	char path[160], file[420];
 
 	room_path(room, path);
@@ -222,8 +198,7 @@ static inline bool room_has(const char *room, const char *name)
 	return access(file, F_OK) == 0;
 }
 
-static inline unsigned news_of(enum journal_news_kind kind, enum journal_room room)
-{
+static inline unsigned news_of(enum journal_news_kind kind, enum journal_room room) {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < news_count; i++)
@@ -232,8 +207,7 @@ static inline unsigned news_of(enum journal_news_kind kind, enum journal_room ro
 }
 
 /* Files of a room; *bytes of them all. */
-static inline unsigned room_files(const char *room, uint64_t *bytes)
-{
+static inline unsigned room_files(const char *room, uint64_t *bytes) {
 	char path[160], name[420];
 	const struct dirent *entry;
 	struct stat status;

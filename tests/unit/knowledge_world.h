@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "engine/knowledge.h"
+#include "engine/cluster/knowledge.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 

@@ -10,13 +10,11 @@
 
 struct messages_world world;
 
-static int64_t wall(void)
-{
+static int64_t wall(void) {
 	return world.wall_ns;
 }
 
-static void changed(void *context, enum journal_state state, int error, const char *what)
-{
+static void changed(void *context, enum journal_state state, int error, const char *what) {
 	(void)context;
 	(void)error;
 	(void)what;
@@ -26,14 +24,12 @@ static void changed(void *context, enum journal_state state, int error, const ch
 		world.failed++;
 }
 
-static void renewed(void *context)
-{
+static void renewed(void *context) {
 	(void)context;
 	world.renewed++;
 }
 
-void world_open(void)
-{
+void world_open(void) {
 	struct messages_calls calls = { changed, renewed, NULL };
 	struct diag diag;
 
@@ -44,8 +40,7 @@ void world_open(void)
 	    world.wall_ns, world.now_ns, &diag), 0);
 }
 
-void world_kill(void)
-{
+void world_kill(void) {
 	messages_close(&world.m);
 	if (world.close_storage != NULL)
 		world.close_storage(&world.storage);
@@ -53,15 +48,13 @@ void world_kill(void)
 		journal_storage_close(&world.storage);
 }
 
-int world_begin(void **state)
-{
+int world_begin(void **state) {
 	(void)state;
 	return world_begin_upon(NULL, NULL);
 }
 
 int world_begin_upon(struct journal_storage *(*open_storage)(void),
-    void (*close_storage)(struct journal_storage **storage))
-{
+    void (*close_storage)(struct journal_storage **storage)) {
 	memset(&world, 0, sizeof(world));
 	world.open_storage = open_storage;
 	world.close_storage = close_storage;
@@ -80,8 +73,7 @@ int world_begin_upon(struct journal_storage *(*open_storage)(void),
 	return 0;
 }
 
-int world_end(void **state)
-{
+int world_end(void **state) {
 	struct dirent *entry;
 	DIR *directory;
 
@@ -95,16 +87,14 @@ int world_end(void **state)
 	return rmdir(world.path);
 }
 
-void world_turn(void)
-{
+void world_turn(void) {
 	for (unsigned i = 0; i < 10000; i++)
 		if (messages_turn(world.m, world.wall_ns, world.now_ns) > world.now_ns)
 			return;
 	fail_msg("there is always more to do");
 }
 
-void world_pass(double seconds)
-{
+void world_pass(double seconds) {
 	int64_t end = world.now_ns + (int64_t)(seconds * 1e9);
 
 	while (world.now_ns < end) {
@@ -117,8 +107,7 @@ void world_pass(double seconds)
 	world_turn();
 }
 
-void world_sync(void)
-{
+void world_sync(void) {
 	world_turn();
 	assert_int_equal(sync_log(messages_log(world.m), world.now_ns), 0);
 	world_turn();
@@ -126,8 +115,7 @@ void world_sync(void)
 
 /* --- what is told ----------------------------------------------------------------------- */
 
-uint64_t put(const char *id, const char *recipients, double after, bool held)
-{
+uint64_t put(const char *id, const char *recipients, double after, bool held) {
 	struct messages_group groups[16];
 	struct messages_envelope envelope = { .mta = "m", .directory = "/q", .id = id,
 		.stamp = 1, .sender = "s@example.org", .arrival_ns = world.wall_ns,
@@ -153,26 +141,22 @@ uint64_t put(const char *id, const char *recipients, double after, bool held)
 	return messages_put(world.m, &envelope, held, world.wall_ns);
 }
 
-uint64_t start(const char *id)
-{
+uint64_t start(const char *id) {
 	return messages_start(world.m, "m", "/q", id, world.wall_ns);
 }
 
-uint64_t delivered(const char *id, const char *domain, uint32_t recipients)
-{
+uint64_t delivered(const char *id, const char *domain, uint32_t recipients) {
 	return messages_delivered(world.m, "m", "/q", id, domain, strlen(domain), recipients, 0,
 	    world.wall_ns);
 }
 
-uint64_t finish(const char *id)
-{
+uint64_t finish(const char *id) {
 	return messages_finish(world.m, "m", "/q", id, world.wall_ns);
 }
 
 static int64_t next_ns;
 
-const char *next(void)
-{
+const char *next(void) {
 	struct messages_envelope e;
 	enum messages_answer answer;
 	int at;
@@ -195,15 +179,13 @@ const char *next(void)
 	return world.text;
 }
 
-double next_in(void)
-{
+double next_in(void) {
 	return next_ns == INT64_MAX ? -1 : (double)(next_ns - world.wall_ns) / 1e9;
 }
 
 /* --- what is there ------------------------------------------------------------------------ */
 
-static int tell(char *out, size_t size, const struct journal_found *found)
-{
+static int tell(char *out, size_t size, const struct journal_found *found) {
 	const struct journal_frame *frame = &found->frame;
 	struct journal_envelope e;
 	struct journal_groups groups;
@@ -227,8 +209,7 @@ static int tell(char *out, size_t size, const struct journal_found *found)
 	return snprintf(out, size, "%c:?", "---ESDFR"[frame->type]);
 }
 
-const char *records(void)
-{
+const char *records(void) {
 	struct journal_log *log = messages_log(world.m);
 	struct journal_cursor *cursor = journal_cursor_open(journal_log_files(log));
 	struct journal_found found;
@@ -251,28 +232,24 @@ const char *records(void)
 	return world.text;
 }
 
-struct messages_totals totals(void)
-{
+struct messages_totals totals(void) {
 	struct messages_totals out;
 
 	messages_count(world.m, &out);
 	return out;
 }
 
-struct journal_log_counts counts(void)
-{
+struct journal_log_counts counts(void) {
 	struct journal_log_counts out;
 
 	journal_log_count(messages_log(world.m), &out);
 	return out;
 }
 
-unsigned files(void)
-{
+unsigned files(void) {
 	return journal_log_files(messages_log(world.m))->count;
 }
 
-uint64_t bytes_read(void)
-{
+uint64_t bytes_read(void) {
 	return journal_log_files(messages_log(world.m))->bytes_read;
 }

@@ -4,14 +4,10 @@
 #ifndef TESTS_UNIT_MESSAGES_WORLD_H
 #define TESTS_UNIT_MESSAGES_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "journal/messages.h"
+#include "journal/queue/messages.h"
 
 #define S		NS_PER_SECOND
 #define WORLD_EPOCH	(INT64_C(1700000000) * S)

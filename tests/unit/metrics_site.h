@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 #include "view/metrics.h"
 

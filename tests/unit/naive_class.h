@@ -6,24 +6,21 @@
 
 #include <strings.h>
 
-#include "policy/class.h"
+#include "policy/limit/class.h"
 
 static inline bool naive_ends(const char *name, size_t length, const char *end,
-    size_t end_length)
-{
+    size_t end_length) {
 	return length >= end_length &&
 	    strncasecmp(name + length - end_length, end, end_length) == 0;
 }
 
 static inline bool naive_begins(const char *name, size_t length,
-    const char *begin, size_t begin_length)
-{
+    const char *begin, size_t begin_length) {
 	return length >= begin_length && strncasecmp(name, begin, begin_length) == 0;
 }
 
 static inline bool naive_in_prefix(const struct prefix *prefix,
-    const struct address *address)
-{
+    const struct address *address) {
 	static const struct address unknown;
 	bool v4 = true;
 
@@ -39,8 +36,7 @@ static inline bool naive_in_prefix(const struct prefix *prefix,
 }
 
 static inline bool naive_mask_matches(const struct mask *mask,
-    const struct address *address, const char *name, size_t length)
-{
+    const struct address *address, const char *name, size_t length) {
 	if (mask->kind == MASK_ALL)
 		return true;
 	if (mask->kind == MASK_ADDRESS)
@@ -67,8 +63,7 @@ static inline bool naive_mask_matches(const struct mask *mask,
 
 static inline uint32_t naive_match(const struct class_rule *rules,
     uint32_t count, const struct address *address, const char *name,
-    size_t length)
-{
+    size_t length) {
 	for (uint32_t i = 0; i < count; i++)
 		if (!rules[i].left_out &&
 		    naive_mask_matches(&rules[i].mask, address, name, length))
@@ -76,14 +71,12 @@ static inline uint32_t naive_match(const struct class_rule *rules,
 	return CLASS_NO_RULE;
 }
 
-static inline bool naive_is_v4_prefix(const struct prefix *prefix)
-{
+static inline bool naive_is_v4_prefix(const struct prefix *prefix) {
 	return prefix->bits >= 96 && address_is_v4(&prefix->base);
 }
 
 /* Does `wide` alone take every host that `mask` takes? */
-static inline bool naive_covers(const struct mask *wide, const struct mask *mask)
-{
+static inline bool naive_covers(const struct mask *wide, const struct mask *mask) {
 	if (wide->kind == MASK_ALL)
 		return true;
 	switch (mask->kind) {
@@ -113,8 +106,7 @@ static inline bool naive_covers(const struct mask *wide, const struct mask *mask
 }
 
 static inline uint32_t naive_cover(const struct class_rule *rules,
-    uint32_t count, const struct mask *mask)
-{
+    uint32_t count, const struct mask *mask) {
 	for (uint32_t i = 0; i < count; i++)
 		if (!rules[i].left_out && naive_covers(&rules[i].mask, mask))
 			return i;

@@ -4,23 +4,20 @@
 #include <assert.h>
 #include <string.h>
 
-static int where(const struct naive_list *list, int value)
-{
+static int where(const struct naive_list *list, int value) {
 	for (int i = 0; i < list->count; i++)
 		if (list->item[i] == value)
 			return i;
 	return NONE;
 }
 
-static void insert(struct naive_list *list, int at, int value)
-{
+static void insert(struct naive_list *list, int at, int value) {
 	memmove(&list->item[at + 1], &list->item[at], sizeof(int) * (size_t)(list->count - at));
 	list->item[at] = value;
 	list->count++;
 }
 
-static void drop(struct naive_list *list, int value)
-{
+static void drop(struct naive_list *list, int value) {
 	int at = where(list, value);
 
 	assert(at >= 0);
@@ -28,31 +25,26 @@ static void drop(struct naive_list *list, int value)
 	memmove(&list->item[at], &list->item[at + 1], sizeof(int) * (size_t)(list->count - at));
 }
 
-static int behind(const struct naive_list *list, int value)
-{
+static int behind(const struct naive_list *list, int value) {
 	int at = where(list, value);
 
 	return at + 1 < list->count ? list->item[at + 1] : NONE;
 }
 
-static struct naive_message *message_of(struct naive *naive, int job)
-{
+static struct naive_message *message_of(struct naive *naive, int job) {
 	return &naive->message[naive->job[job].message];
 }
 
-static bool waits(const struct naive_job *job)
-{
+static bool waits(const struct naive_job *job) {
 	return job->selected < job->read;
 }
 
-bool naive_is_blocker(const struct naive *naive, int job)
-{
+bool naive_is_blocker(const struct naive *naive, int job) {
 	return naive->job[job].level >= 0 &&
 	    naive->job[job].tag == naive->transport[naive->job[job].transport].tag;
 }
 
-bool naive_has_children(const struct naive *naive, int job)
-{
+bool naive_has_children(const struct naive *naive, int job) {
 	const struct naive_list *list = &naive->transport[naive->job[job].transport].list;
 
 	for (int i = 0; i < list->count; i++)
@@ -63,8 +55,7 @@ bool naive_has_children(const struct naive *naive, int job)
 
 /* --- recipient slots ------------------------------------------------------------- */
 
-static void move_limits(struct naive *naive, int number)
-{
+static void move_limits(struct naive *naive, int number) {
 	struct naive_job *job = &naive->job[number];
 	struct naive_transport *transport = &naive->transport[job->transport];
 	struct naive_message *message = &naive->message[job->message];
@@ -94,8 +85,7 @@ static void move_limits(struct naive *naive, int number)
 
 /* --- the list ----------------------------------------------------------------------- */
 
-static void link_job(struct naive *naive, int number)
-{
+static void link_job(struct naive *naive, int number) {
 	struct naive_job *job = &naive->job[number];
 	struct naive_transport *transport = &naive->transport[job->transport];
 	int64_t queued = message_of(naive, number)->queued_s;
@@ -136,8 +126,7 @@ static void link_job(struct naive *naive, int number)
 	}
 }
 
-static void new_parent(struct naive *naive, int number, int parent)
-{
+static void new_parent(struct naive *naive, int number, int parent) {
 	const struct naive_list *list = &naive->transport[naive->job[number].transport].list;
 
 	for (int i = 0; i < list->count; i++)
@@ -145,8 +134,7 @@ static void new_parent(struct naive *naive, int number, int parent)
 			naive->job[list->item[i]].parent = parent;
 }
 
-static void unlink_job(struct naive *naive, int number)
-{
+static void unlink_job(struct naive *naive, int number) {
 	struct naive_job *job = &naive->job[number];
 	struct naive_transport *transport = &naive->transport[job->transport];
 
@@ -161,8 +149,7 @@ static void unlink_job(struct naive *naive, int number)
 	job->tag = 0;
 }
 
-static void pop(struct naive *naive, int number)
-{
+static void pop(struct naive *naive, int number) {
 	struct naive_job *job = &naive->job[number];
 	struct naive_transport *transport = &naive->transport[job->transport];
 	int parent = job->parent;
@@ -176,16 +163,14 @@ static void pop(struct naive *naive, int number)
 	transport->cache_current = NONE;
 }
 
-static void retire(struct naive *naive, int number)
-{
+static void retire(struct naive *naive, int number) {
 	if (naive->job[number].level > 0)
 		pop(naive, number);
 	move_limits(naive, number);
 	unlink_job(naive, number);
 }
 
-static int obtain(struct naive *naive, int message, int transport)
-{
+static int obtain(struct naive *naive, int message, int transport) {
 	int number = naive_job_of(message, transport);
 	struct naive_job *job = &naive->job[number];
 
@@ -204,8 +189,7 @@ static int obtain(struct naive *naive, int message, int transport)
 	return number;
 }
 
-static void blocker_update(struct naive *naive, int number)
-{
+static void blocker_update(struct naive *naive, int number) {
 	struct naive_queue *queue = &naive->queue[number];
 	struct naive_transport *transport = &naive->transport[queue->transport];
 
@@ -221,14 +205,12 @@ static void blocker_update(struct naive *naive, int number)
 
 /* --- begin, batches ------------------------------------------------------------------ */
 
-void naive_begin(struct naive *naive, const struct pool_settings *pool)
-{
+void naive_begin(struct naive *naive, const struct pool_settings *pool) {
 	memset(naive, 0, sizeof *naive);
 	naive->pool = *pool;
 }
 
-void naive_transport(struct naive *naive, int transport, const struct job_settings *settings)
-{
+void naive_transport(struct naive *naive, int transport, const struct job_settings *settings) {
 	naive->transport[transport] = (struct naive_transport){ .settings = *settings,
 		.current = NONE, .next_unread = NONE, .cache = NONE, .cache_current = NONE,
 		.tag = 1, .unused = (int)settings->recipient_limit };
@@ -237,16 +219,14 @@ void naive_transport(struct naive *naive, int transport, const struct job_settin
 	naive->turn = transport;
 }
 
-bool naive_message(struct naive *naive, int message, int64_t queued_s)
-{
+bool naive_message(struct naive *naive, int message, int64_t queued_s) {
 	naive->message[message] = (struct naive_message){ .queued_s = queued_s,
 		.slots = (int)naive->pool.message_recipient_minimum };
 	naive->message[message].promised = naive_first(naive, message);
 	return naive->message[message].promised > 0;
 }
 
-void naive_batch_begin(struct naive *naive, int message, int unread, int64_t now_s)
-{
+void naive_batch_begin(struct naive *naive, int message, int unread, int64_t now_s) {
 	naive->message[message].promised = 0;
 	naive->message[message].reading = false;
 	naive->message[message].more = unread > 0;
@@ -254,8 +234,7 @@ void naive_batch_begin(struct naive *naive, int message, int unread, int64_t now
 	naive->message[message].refill_s = now_s;
 }
 
-static struct naive_peer *peer_of(struct naive *naive, int number, int queue)
-{
+static struct naive_peer *peer_of(struct naive *naive, int number, int queue) {
 	struct naive_job *job = &naive->job[number];
 
 	for (int i = 0; i < job->peers; i++)
@@ -264,8 +243,7 @@ static struct naive_peer *peer_of(struct naive *naive, int number, int queue)
 	return NULL;
 }
 
-void naive_batch_add(struct naive *naive, int message, int queue, int recipients)
-{
+void naive_batch_add(struct naive *naive, int message, int queue, int recipients) {
 	int transport = naive->queue[queue].transport, job = obtain(naive, message, transport);
 	struct naive_peer *peer = peer_of(naive, job, queue);
 	int limit = (int)naive->transport[transport].settings.destination_recipient_limit;
@@ -290,8 +268,7 @@ void naive_batch_add(struct naive *naive, int message, int queue, int recipients
 	}
 }
 
-void naive_batch_end(struct naive *naive, int message)
-{
+void naive_batch_end(struct naive *naive, int message) {
 	const struct naive_list *jobs = &naive->message[message].jobs;
 
 	for (int i = 0; i < jobs->count; i++)
@@ -303,8 +280,7 @@ void naive_batch_end(struct naive *naive, int message)
 
 /* --- done ------------------------------------------------------------------------------ */
 
-static void forget_peer(struct naive *naive, int number, int queue)
-{
+static void forget_peer(struct naive *naive, int number, int queue) {
 	struct naive_job *job = &naive->job[number];
 	struct naive_peer *peer = peer_of(naive, number, queue);
 
@@ -314,8 +290,7 @@ static void forget_peer(struct naive *naive, int number, int queue)
 	memmove(peer, peer + 1, sizeof *peer * (size_t)(&job->peer[job->peers] - peer));
 }
 
-static void slots_after_done(struct naive *naive, int number)
-{
+static void slots_after_done(struct naive *naive, int number) {
 	struct naive_message *message = message_of(naive, number);
 
 	for (int i = 0; i < message->jobs.count; i++) {
@@ -329,8 +304,7 @@ static void slots_after_done(struct naive *naive, int number)
 		move_limits(naive, number);
 }
 
-int naive_done(struct naive *naive, const struct naive_taken *taken)
-{
+int naive_done(struct naive *naive, const struct naive_taken *taken) {
 	struct naive_message *message = message_of(naive, taken->job);
 
 	peer_of(naive, taken->job, taken->queue)->running -= taken->entries;
@@ -352,8 +326,7 @@ int naive_done(struct naive *naive, const struct naive_taken *taken)
 	return message->entries;
 }
 
-static void withdraw_peer(struct naive *naive, int number, int queue)
-{
+static void withdraw_peer(struct naive *naive, int number, int queue) {
 	struct naive_peer *peer = peer_of(naive, number, queue);
 
 	if (peer == NULL || peer->waiting == 0)
@@ -373,8 +346,7 @@ static void withdraw_peer(struct naive *naive, int number, int queue)
 	forget_peer(naive, number, queue);
 }
 
-void naive_withdraw(struct naive *naive, int message, int queue)
-{
+void naive_withdraw(struct naive *naive, int message, int queue) {
 	for (int i = 0; i < naive->message[message].jobs.count; i++) {
 		int number = naive->message[message].jobs.item[i];
 		struct naive_job *job = &naive->job[number];
@@ -393,8 +365,7 @@ void naive_withdraw(struct naive *naive, int message, int queue)
 	}
 }
 
-void naive_close(struct naive *naive, int message)
-{
+void naive_close(struct naive *naive, int message) {
 	struct naive_list *jobs = &naive->message[message].jobs;
 
 	naive->message[message].more = false;
@@ -416,8 +387,7 @@ void naive_close(struct naive *naive, int message)
 	}
 }
 
-void naive_window(struct naive *naive, int queue, int window)
-{
+void naive_window(struct naive *naive, int queue, int window) {
 	naive->queue[queue].window = window;
 	blocker_update(naive, queue);
 }
@@ -425,8 +395,7 @@ void naive_window(struct naive *naive, int queue, int window)
 /* --- next --------------------------------------------------------------------------------- */
 
 static void select_entry(struct naive *naive, int number, struct naive_peer *peer, int places,
-    struct naive_taken *out)
-{
+    struct naive_taken *out) {
 	struct naive_job *job = &naive->job[number];
 	struct naive_transport *transport = &naive->transport[job->transport];
 
@@ -443,8 +412,7 @@ static void select_entry(struct naive *naive, int number, struct naive_peer *pee
 		transport->cache_current = NONE;
 }
 
-static int candidate(struct naive *naive, int number, int64_t now_s)
-{
+static int candidate(struct naive *naive, int number, int64_t now_s) {
 	struct naive_job *current = &naive->job[number];
 	struct naive_transport *transport = &naive->transport[current->transport];
 	int slots = (current->read - current->selected + current->available) /
@@ -478,8 +446,7 @@ static int candidate(struct naive *naive, int number, int64_t now_s)
 	return best_job;
 }
 
-static int preempt(struct naive *naive, int number, int64_t now_s)
-{
+static int preempt(struct naive *naive, int number, int64_t now_s) {
 	struct naive_job *current = &naive->job[number], *job;
 	struct naive_transport *transport = &naive->transport[current->transport];
 	int cost = (int)transport->settings.delivery_slot_cost, found, expected;
@@ -516,8 +483,7 @@ static int preempt(struct naive *naive, int number, int64_t now_s)
 	return found;
 }
 
-static struct naive_peer *peer_in_turn(struct naive *naive, int number)
-{
+static struct naive_peer *peer_in_turn(struct naive *naive, int number) {
 	struct naive_job *job = &naive->job[number];
 
 	for (int i = 0; i < job->peers; i++) {
@@ -534,8 +500,7 @@ static struct naive_peer *peer_in_turn(struct naive *naive, int number)
 	return NULL;
 }
 
-static void read_more(struct naive *naive, int message, naive_read_fn *read, void *context)
-{
+static void read_more(struct naive *naive, int message, naive_read_fn *read, void *context) {
 	int room = naive_room(naive, message);
 
 	if (room == 0)
@@ -546,8 +511,7 @@ static void read_more(struct naive *naive, int message, naive_read_fn *read, voi
 }
 
 static struct naive_peer *select_peer(struct naive *naive, int number, naive_read_fn *read,
-    void *context, int64_t now_s)
-{
+    void *context, int64_t now_s) {
 	struct naive_job *job = &naive->job[number];
 	struct naive_message *message = message_of(naive, number);
 	const struct job_settings *settings = &naive->transport[job->transport].settings;
@@ -569,8 +533,7 @@ static struct naive_peer *select_peer(struct naive *naive, int number, naive_rea
 	return NULL;
 }
 
-static bool is_ready(const struct naive *naive, int number)
-{
+static bool is_ready(const struct naive *naive, int number) {
 	const struct naive_transport *transport = &naive->transport[number];
 
 	if (transport->settings.process_limit > 0 &&
@@ -584,8 +547,7 @@ static bool is_ready(const struct naive *naive, int number)
 }
 
 static bool next_of(struct naive *naive, int number, naive_read_fn *read, void *context,
-    int64_t now_s, struct naive_taken *out)
-{
+    int64_t now_s, struct naive_taken *out) {
 	struct naive_transport *transport = &naive->transport[number];
 	int job = transport->current, next;
 
@@ -624,8 +586,7 @@ static bool next_of(struct naive *naive, int number, naive_read_fn *read, void *
 }
 
 bool naive_next(struct naive *naive, int transport, naive_read_fn *read, void *context,
-    int64_t now_s, struct naive_taken *out)
-{
+    int64_t now_s, struct naive_taken *out) {
 	if (transport != NONE)
 		return next_of(naive, transport, read, context, now_s, out);
 	/* Newest first, in a ring. */
@@ -641,8 +602,7 @@ bool naive_next(struct naive *naive, int transport, naive_read_fn *read, void *c
 }
 
 bool naive_take(struct naive *naive, int message, int queue, int entries, int places,
-    struct naive_taken *out)
-{
+    struct naive_taken *out) {
 	int job = naive_job_of(message, naive->queue[queue].transport);
 	struct naive_peer *peer = naive->job[job].exists ? peer_of(naive, job, queue) : NULL;
 
@@ -658,8 +618,7 @@ bool naive_take(struct naive *naive, int message, int queue, int entries, int pl
 	return true;
 }
 
-void naive_put_back(struct naive *naive, const struct naive_taken *taken)
-{
+void naive_put_back(struct naive *naive, const struct naive_taken *taken) {
 	struct naive_job *job = &naive->job[taken->job];
 	struct naive_peer *peer = peer_of(naive, taken->job, taken->queue);
 
@@ -679,8 +638,7 @@ void naive_put_back(struct naive *naive, const struct naive_taken *taken)
 }
 
 /* What the document's formulas leave; transport NONE: for all. */
-static int bound_left(const struct naive *naive, int transport)
-{
+static int bound_left(const struct naive *naive, int transport) {
 	int most = (int)(naive->pool.message_recipient_minimum * naive->pool.message_active_limit);
 
 	for (int i = 0; i < naive->transports; i++)
@@ -698,8 +656,7 @@ static int bound_left(const struct naive *naive, int transport)
 	return most < 0 ? 0 : most;
 }
 
-static int limited(const struct naive *naive, int message, int room)
-{
+static int limited(const struct naive *naive, int message, int room) {
 	if (room > (int)naive->pool.batch_most)
 		room = (int)naive->pool.batch_most;
 	for (int i = NONE; i < naive->transports; i++)
@@ -710,8 +667,7 @@ static int limited(const struct naive *naive, int message, int room)
 	    1 : room;
 }
 
-int naive_room(const struct naive *naive, int message)
-{
+int naive_room(const struct naive *naive, int message) {
 	int room = naive->message[message].slots - naive->message[message].in_core;
 
 	if (!naive->message[message].more)
@@ -721,8 +677,7 @@ int naive_room(const struct naive *naive, int message)
 	return limited(naive, message, room < 1 ? naive->message[message].entries == 0 : room);
 }
 
-int naive_first(const struct naive *naive, int message)
-{
+int naive_first(const struct naive *naive, int message) {
 	int room = (int)naive->pool.message_recipient_limit - naive->in_core;
 
 	if (naive->message[message].promised > 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The preemptive scheduler once more, as simple as can be: lists that are walked, entries that
- * are kept one by one, marks on each job.  What policy/job.h must choose the same as.
- * Small numbers only; indices are those of policy/job.h.
+ * are kept one by one, marks on each job.  What policy/schedule/job.h must choose the same as.
+ * Small numbers only; indices are those of policy/schedule/job.h.
  */
 #ifndef TESTS_UNIT_NAIVE_JOB_H
 #define TESTS_UNIT_NAIVE_JOB_H
 
-#include "policy/job.h"
+#include "policy/schedule/job.h"
 
 #define NAIVE_MESSAGES	400
 #define NAIVE_QUEUES	40
@@ -69,8 +69,7 @@ struct naive_taken {
 };
 typedef void naive_read_fn(void *context, int message, int most);
 
-static inline int naive_job_of(int message, int transport)
-{
+static inline int naive_job_of(int message, int transport) {
 	return message * NAIVE_TRANSPORTS + transport;
 }
 void naive_begin(struct naive *naive, const struct pool_settings *pool);

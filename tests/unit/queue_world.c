@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: ISC */
 #include "queue_world.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "engine/feed.h"
-#include "engine/outbound.h"
-#include "engine/queue_internal.h"
-#include "engine/windows.h"
-#include "segment/layout.h"
+#include "engine/feed/feed.h"
+#include "engine/outbound/outbound.h"
+#include "engine/queue/queue_internal.h"
+#include "engine/destination/windows.h"
+#include "segment/file/layout.h"
 #include "tests/unit/queue_world_journal.h"
 
 #define STARTS_NS	(20 * NS_PER_MS)	/* a process */
 #define BRIEF_NS	(20 * NS_PER_SECOND)
-#define TEXT "classes = ( { name = \"all\"; match = \"*\"; sessions = 1000; inbound = 1000; } );\n" \
+#define TEXT "classes = ( { name = \"all\"; match = \"*\"; hold_at = 1000; refuse_at = 1000; } );\n" \
 	"mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n"
 #define PROCESSES_MOST	256
 
@@ -73,13 +71,11 @@ static bool scan_wanted;
 
 /* --- the role --------------------------------------------------------------------- */
 
-static unsigned file_of(const char *id)
-{
+static unsigned file_of(const char *id) {
 	return (unsigned)strtoul(id + 3, NULL, 10);
 }
 
-static void note_asked(unsigned file, bool more, uint64_t place)
-{
+static void note_asked(unsigned file, bool more, uint64_t place) {
 	if (asked_count == asked_size) {
 		asked_size = asked_size == 0 ? 64 : 2 * asked_size;
 		asked = realloc(asked, asked_size * sizeof(*asked));
@@ -88,8 +84,7 @@ static void note_asked(unsigned file, bool more, uint64_t place)
 	asked[asked_count++] = (struct asked){ file, more, place };
 }
 
-static void read_again(void *context, unsigned mta, unsigned directory, const char *id)
-{
+static void read_again(void *context, unsigned mta, unsigned directory, const char *id) {
 	(void)context;
 	assert_int_equal(mta, 0);
 	assert_int_equal(directory, files[file_of(id)].directory);
@@ -98,8 +93,7 @@ static void read_again(void *context, unsigned mta, unsigned directory, const ch
 }
 
 static void read_more(void *context, unsigned mta, unsigned directory, const char *id,
-    uint64_t place)
-{
+    uint64_t place) {
 	(void)context;
 	(void)mta;
 	(void)directory;
@@ -110,8 +104,7 @@ static void read_more(void *context, unsigned mta, unsigned directory, const cha
 
 static void offer(unsigned file);
 
-static void room(void *context, uint32_t most)
-{
+static void room(void *context, uint32_t most) {
 	(void)context;
 	assert_true(most > 0);
 	for (unsigned i = 0; i < file_count; i++)
@@ -121,8 +114,7 @@ static void room(void *context, uint32_t most)
 }
 
 /* Gives what stands in the file from recipient `from` on. */
-static void give(struct queue_reading **reading, const struct file *f, uint64_t from)
-{
+static void give(struct queue_reading **reading, const struct file *f, uint64_t from) {
 	uint64_t at = 0;
 
 	for (unsigned i = 0; i < f->count; i++) {
@@ -142,8 +134,7 @@ static void give(struct queue_reading **reading, const struct file *f, uint64_t 
 	queue_read_end(reading, true, at, world.now_ns);
 }
 
-static uint32_t left(const struct file *f)
-{
+static uint32_t left(const struct file *f) {
 	uint32_t count = 0;
 
 	for (unsigned i = 0; i < f->count; i++)
@@ -151,8 +142,7 @@ static uint32_t left(const struct file *f)
 	return count;
 }
 
-static void offer(unsigned file)
-{
+static void offer(unsigned file) {
 	const struct file *f = &files[file];
 	const struct queue_file facts = { .stamp = f->stamp, .inode = f->stamp, .arrival_ns = f->arrival_ns,
 		.tried_ns = f->tried_ns, .tries = f->tries, .recipients = left(f),
@@ -174,8 +164,7 @@ static void offer(unsigned file)
 	assert_null(reading);
 }
 
-static void offer_asked(void)
-{
+static void offer_asked(void) {
 	for (size_t i = 0; i < asked_count; i++) {
 		const struct asked one = asked[i];
 		struct queue_reading *reading;
@@ -192,8 +181,7 @@ static void offer_asked(void)
 	asked_count = 0;
 }
 
-static void start(const struct queue_run *run)
-{
+static void start(const struct queue_run *run) {
 	const struct process_identity identity = { .pid = ++next_pid + 4194304,
 		.start_ticks = 7 };
 	unsigned at = 0;
@@ -220,8 +208,7 @@ static void start(const struct queue_run *run)
 }
 
 /* All directories are looked through. */
-static void scan(void)
-{
+static void scan(void) {
 	if (!scan_wanted || world.no_scan || !queue_scan_may_begin(world.queue))
 		return;
 	scan_wanted = false;
@@ -234,14 +221,12 @@ static void scan(void)
 	queue_scan_end(world.queue, true);
 }
 
-void world_scan(void)
-{
+void world_scan(void) {
 	scan_wanted = true;
 	turn_ns = world.now_ns;
 }
 
-static void role(void)
-{
+static void role(void) {
 	struct queue_run run;
 
 	scan();
@@ -265,8 +250,7 @@ static void role(void)
 /* --- Sendmail ---------------------------------------------------------------------- */
 
 static struct outbound_answer ask(struct process *p, enum outbound_stage stage,
-    const struct file *f, const struct server *s)
-{
+    const struct file *f, const struct server *s) {
 	const char *host = s->host != NULL ? s->host : s->name;
 	char recipient[80], address[32];
 	struct outbound_question question = { .stage = stage, .destination = host,
@@ -289,14 +273,12 @@ static struct outbound_answer ask(struct process *p, enum outbound_stage stage,
 	return answer;
 }
 
-static struct span span_of(const char *text)
-{
+static struct span span_of(const char *text) {
 	return (struct span){ text, strlen(text) };
 }
 
 static void log_result(const struct file *f, const struct server *s, bool good,
-    const char *text, const char *reply)
-{
+    const char *text, const char *reply) {
 	char recipient[80], relay[128];
 	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .agent = AGENT_SMTP,
 		.status = good ? DELIVERY_SENT : DELIVERY_DEFERRED,
@@ -319,15 +301,13 @@ static void log_result(const struct file *f, const struct server *s, bool good,
 	    world.now_ns);
 }
 
-static void leave_server(struct process *p)
-{
+static void leave_server(struct process *p) {
 	if (p->server != WORLD_SERVERS)
 		world.servers[p->server].now--;
 	p->server = WORLD_SERVERS;
 }
 
-static void exits(struct process *p, enum queue_run_end how)
-{
+static void exits(struct process *p, enum queue_run_end how) {
 	uint32_t run = p->run;
 
 	leave_server(p);
@@ -340,8 +320,7 @@ static void exits(struct process *p, enum queue_run_end how)
 	queue_run_ended(world.queue, run, how, world.now_ns);
 }
 
-void world_kill_runs(void)
-{
+void world_kill_runs(void) {
 	for (unsigned i = 0; i < PROCESSES_MOST; i++) {
 		struct process *p = &processes[i];
 
@@ -359,8 +338,7 @@ void world_kill_runs(void)
 }
 
 /* The next file: true. */
-static bool opens(struct process *p)
-{
+static bool opens(struct process *p) {
 	for (; p->file < p->file_count; p->file++) {
 		struct file *f = &files[p->files[p->file]];
 
@@ -387,8 +365,7 @@ static bool opens(struct process *p)
 	return false;
 }
 
-static void closes(struct process *p)
-{
+static void closes(struct process *p) {
 	struct file *f = &files[p->files[p->file]];
 
 	f->in_run = p->open = false;
@@ -401,8 +378,7 @@ static void closes(struct process *p)
 	f->there = left(f) > 0 && !f->removed;
 }
 
-static void deliver(struct file *f, struct recipients *r)
-{
+static void deliver(struct file *f, struct recipients *r) {
 	if (r->server != WORLD_SERVERS)
 		world.servers[r->server].got += r->count;
 	r->got += r->count;
@@ -412,8 +388,7 @@ static void deliver(struct file *f, struct recipients *r)
 }
 
 /* At the end of its time with a group of recipients. */
-static void ends_group(struct process *p)
-{
+static void ends_group(struct process *p) {
 	struct file *f = &files[p->files[p->file]];
 	struct recipients *r = &f->list[p->group];
 	struct server *s = &world.servers[r->server];
@@ -448,8 +423,7 @@ static void ends_group(struct process *p)
 	p->at_ns = world.now_ns + NS_PER_MS;
 }
 
-static void connects(struct process *p, unsigned server)
-{
+static void connects(struct process *p, unsigned server) {
 	struct server *s = &world.servers[server];
 
 	if (p->server != server) {
@@ -463,8 +437,7 @@ static void connects(struct process *p, unsigned server)
 }
 
 /* Asks about the group, and connects: true: there is something to wait for. */
-static bool begins_group(struct process *p)
-{
+static bool begins_group(struct process *p) {
 	struct file *f = &files[p->files[p->file]];
 	struct recipients *r = &f->list[p->group];
 	struct server *s = &world.servers[r->server];
@@ -506,8 +479,7 @@ static bool begins_group(struct process *p)
 	return true;
 }
 
-static void step(struct process *p)
-{
+static void step(struct process *p) {
 	if (p->connected) {
 		p->connected = false;
 		ends_group(p);
@@ -526,8 +498,7 @@ static void step(struct process *p)
 
 /* --- the test's ---------------------------------------------------------------------- */
 
-void world_open(const char *text, uint32_t most)
-{
+void world_open(const char *text, uint32_t most) {
 	static const struct queue_calls calls = { read_again, read_more, room, NULL };
 	char *all = NULL;
 	struct diag diag;
@@ -554,8 +525,7 @@ void world_open(const char *text, uint32_t most)
 	world_journal_open(world.queue, world.now_ns);
 }
 
-void world_restart_role(bool later)
-{
+void world_restart_role(bool later) {
 	static const struct queue_calls calls = { read_again, read_more, room, NULL };
 	struct diag diag;
 
@@ -584,8 +554,7 @@ void world_restart_role(bool later)
 	world_scan();
 }
 
-void world_close(void)
-{
+void world_close(void) {
 	for (unsigned i = 0; i < PROCESSES_MOST; i++)
 		if (processes[i].run != 0)
 			outbound_process_close(&processes[i].asks, world.site.generation,
@@ -601,16 +570,14 @@ void world_close(void)
 	asked_size = asked_count = 0;
 }
 
-struct server *world_find_server(const char *name)
-{
+struct server *world_find_server(const char *name) {
 	for (unsigned i = 0; i < world.server_count; i++)
 		if (strcmp(world.servers[i].name, name) == 0)
 			return &world.servers[i];
 	return NULL;
 }
 
-struct server *world_server(const char *name, int64_t takes_ns)
-{
+struct server *world_server(const char *name, int64_t takes_ns) {
 	struct server *s = world_find_server(name);
 
 	if (s == NULL) {
@@ -622,8 +589,7 @@ struct server *world_server(const char *name, int64_t takes_ns)
 	return s;
 }
 
-static void add_recipients(struct file *f, char *word)
-{
+static void add_recipients(struct file *f, char *word) {
 	char *times = strchr(word, '*');
 	unsigned count = times == NULL ? 1 : (unsigned)strtoul(times + 1, NULL, 10);
 	unsigned server = WORLD_SERVERS;
@@ -642,8 +608,7 @@ static void add_recipients(struct file *f, char *word)
 		.wanted = count };
 }
 
-unsigned world_mail_in(unsigned directory, const char *recipients)
-{
+unsigned world_mail_in(unsigned directory, const char *recipients) {
 	char *copy = strdup(recipients), *rest = copy, *word;
 	struct file *f = &files[file_count];
 
@@ -661,38 +626,32 @@ unsigned world_mail_in(unsigned directory, const char *recipients)
 	return file_count++;
 }
 
-unsigned world_mail(const char *recipients)
-{
+unsigned world_mail(const char *recipients) {
 	return world_mail_in(0, recipients);
 }
 
-void world_remove(unsigned file)
-{
+void world_remove(unsigned file) {
 	files[file].there = false;
 	files[file].removed = true;
 	note_asked(file, false, 0);
 	turn_ns = world.now_ns;
 }
 
-void world_lock(unsigned file, int64_t until_ns)
-{
+void world_lock(unsigned file, int64_t until_ns) {
 	files[file].locked_ns = until_ns;
 }
 
-void world_vanish(unsigned file)
-{
+void world_vanish(unsigned file) {
 	files[file].there = false;
 }
 
-void world_touch(unsigned file)
-{
+void world_touch(unsigned file) {
 	files[file].tries++;
 	files[file].tried_ns = world.now_ns;
 	files[file].stamp++;
 }
 
-unsigned world_delivered(unsigned file)
-{
+unsigned world_delivered(unsigned file) {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < files[file].count; i++)
@@ -700,23 +659,19 @@ unsigned world_delivered(unsigned file)
 	return count;
 }
 
-bool world_is_gone(unsigned file)
-{
+bool world_is_gone(unsigned file) {
 	return !files[file].there;
 }
 
-int64_t world_delivered_ns(unsigned file)
-{
+int64_t world_delivered_ns(unsigned file) {
 	return files[file].delivered_ns;
 }
 
-const char *world_id(unsigned file)
-{
+const char *world_id(unsigned file) {
 	return files[file].id;
 }
 
-static struct process *first_process(void)
-{
+static struct process *first_process(void) {
 	struct process *first = NULL;
 
 	for (unsigned i = 0; i < PROCESSES_MOST; i++)
@@ -726,8 +681,7 @@ static struct process *first_process(void)
 	return first;
 }
 
-static bool go_on(int64_t until_ns, bool until_empty)
-{
+static bool go_on(int64_t until_ns, bool until_empty) {
 	role();
 	for (;;) {
 		struct process *p = first_process();
@@ -751,18 +705,15 @@ static bool go_on(int64_t until_ns, bool until_empty)
 	}
 }
 
-void world_run(int64_t until_ns)
-{
+void world_run(int64_t until_ns) {
 	(void)go_on(until_ns, false);
 }
 
-bool world_drain(int64_t for_ns)
-{
+bool world_drain(int64_t for_ns) {
 	return go_on(world.now_ns + for_ns, true);
 }
 
-unsigned world_files_left(void)
-{
+unsigned world_files_left(void) {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < file_count; i++)
@@ -770,8 +721,7 @@ unsigned world_files_left(void)
 	return count;
 }
 
-void world_check(void)
-{
+void world_check(void) {
 	for (unsigned i = 0; i < file_count; i++)
 		for (unsigned j = 0; j < files[i].count; j++) {
 			const struct recipients *r = &files[i].list[j];
@@ -791,8 +741,7 @@ void world_check(void)
 		assert_int_equal(world.servers[i].now, 0);
 }
 
-static bool tell_row(void *context, const struct queue_row *row)
-{
+static bool tell_row(void *context, const struct queue_row *row) {
 	unsigned *most = context;
 
 	printf("# %s %s: %u recipients, %u unread, %s, due in %lld ms, run %u\n", row->id,
@@ -801,8 +750,7 @@ static bool tell_row(void *context, const struct queue_row *row)
 	return --*most > 0;
 }
 
-void world_tell(void)
-{
+void world_tell(void) {
 	const struct queue *q = world.queue;
 	unsigned most = 40;
 
@@ -820,8 +768,7 @@ struct found {
 	bool is;
 };
 
-static bool find(void *context, const struct queue_row *row)
-{
+static bool find(void *context, const struct queue_row *row) {
 	struct found *found = context;
 
 	if (strcmp(row->id, found->id) != 0)
@@ -832,8 +779,7 @@ static bool find(void *context, const struct queue_row *row)
 	return false;
 }
 
-enum queue_wait world_wait(unsigned file, int64_t *due_ns)
-{
+enum queue_wait world_wait(unsigned file, int64_t *due_ns) {
 	struct found found = { .id = files[file].id };
 
 	queue_each(world.queue, NULL, world.now_ns, find, &found);
@@ -848,8 +794,7 @@ struct proven {
 	bool is, found;
 };
 
-static bool find_proven(void *context, const struct queue_destination_row *row)
-{
+static bool find_proven(void *context, const struct queue_destination_row *row) {
 	struct proven *proven = context;
 
 	if (strcmp(row->destination, proven->destination) != 0)
@@ -859,8 +804,7 @@ static bool find_proven(void *context, const struct queue_destination_row *row)
 	return false;
 }
 
-bool world_is_proven(const char *destination)
-{
+bool world_is_proven(const char *destination) {
 	struct proven proven = { .destination = destination };
 
 	queue_each_destination(world.queue, world.now_ns, find_proven, &proven);

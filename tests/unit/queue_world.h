@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/queue.h"
+#include "engine/queue/queue.h"
 #include "tests/unit/site.h"
 
 #define WORLD_SERVERS	64

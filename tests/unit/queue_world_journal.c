@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/queue_world_journal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <dirent.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
 #include "base/clock.h"
 #include "journal/storage.h"
@@ -28,20 +26,17 @@ static struct journal_storage *disk, faulty;
 
 /* --- a disk that fails ---------------------------------------------------------------- */
 
-static int fault(bool reads)
-{
+static int fault(bool reads) {
 	return reads && !world_disk_is_gone ? 0 : -world_disk_error;
 }
 
-static int list(void *context, void (*each)(void *, const char *), void *each_context)
-{
+static int list(void *context, void (*each)(void *, const char *), void *each_context) {
 	(void)context;
 	return fault(true) != 0 ? fault(true) :
 	    disk->calls->list(disk->context, each, each_context);
 }
 
-static int open_file(void *context, const char *name, enum journal_access access)
-{
+static int open_file(void *context, const char *name, enum journal_access access) {
 	bool reads = access == JOURNAL_READ;
 
 	(void)context;
@@ -49,59 +44,50 @@ static int open_file(void *context, const char *name, enum journal_access access
 	    disk->calls->open(disk->context, name, access);
 }
 
-static void close_file(void *context, int file)
-{
+static void close_file(void *context, int file) {
 	(void)context;
 	disk->calls->close(disk->context, file);
 }
 
-static ssize_t read_file(void *context, int file, void *data, size_t length, uint64_t offset)
-{
+static ssize_t read_file(void *context, int file, void *data, size_t length, uint64_t offset) {
 	(void)context;
 	return fault(true) != 0 ? fault(true) :
 	    disk->calls->read(disk->context, file, data, length, offset);
 }
 
 static int write_file(void *context, int file, const void *data, size_t length,
-    uint64_t offset)
-{
+    uint64_t offset) {
 	(void)context;
 	return fault(false) != 0 ? fault(false) :
 	    disk->calls->write(disk->context, file, data, length, offset);
 }
 
-static int sync_file(void *context, int file)
-{
+static int sync_file(void *context, int file) {
 	(void)context;
 	return fault(false) != 0 ? fault(false) : disk->calls->sync(disk->context, file);
 }
 
-static int sync_directory(void *context)
-{
+static int sync_directory(void *context) {
 	(void)context;
 	return fault(false) != 0 ? fault(false) : disk->calls->sync_directory(disk->context);
 }
 
-static int unlink_file(void *context, const char *name)
-{
+static int unlink_file(void *context, const char *name) {
 	(void)context;
 	return fault(false) != 0 ? fault(false) : disk->calls->unlink(disk->context, name);
 }
 
-static int size_of(void *context, int file, uint64_t *size)
-{
+static int size_of(void *context, int file, uint64_t *size) {
 	(void)context;
 	return disk->calls->size(disk->context, file, size);
 }
 
-static int check_file(void *context, int file, const char *name)
-{
+static int check_file(void *context, int file, const char *name) {
 	(void)context;
 	return disk->calls->check(disk->context, file, name);
 }
 
-static int lock_directory(void *context)
-{
+static int lock_directory(void *context) {
 	(void)context;
 	return fault(true) != 0 ? fault(true) : disk->calls->lock(disk->context);
 }
@@ -112,13 +98,11 @@ static const struct journal_storage_calls calls = { list, open_file, close_file,
 
 /* --- the journal ------------------------------------------------------------------------ */
 
-const char *world_journal_path(void)
-{
+const char *world_journal_path(void) {
 	return path;
 }
 
-void world_journal_open(struct queue *queue, int64_t now_ns)
-{
+void world_journal_open(struct queue *queue, int64_t now_ns) {
 	static const struct queue_journal_directory directories[WORLD_DIRECTORIES] = {
 		{ 0, "s", "/q/0" }, { 0, "s", "/q/1" }, { 0, "s", "/q/2" }, { 0, "s", "/q/3" },
 	};
@@ -142,8 +126,7 @@ void world_journal_open(struct queue *queue, int64_t now_ns)
 		fail_msg("%s", diag.text);
 }
 
-void world_journal_empty(void)
-{
+void world_journal_empty(void) {
 	DIR *directory = path[0] == '\0' ? NULL : opendir(path);
 	const struct dirent *entry;
 
@@ -153,8 +136,7 @@ void world_journal_empty(void)
 		closedir(directory);
 }
 
-void world_journal_remove(void)
-{
+void world_journal_remove(void) {
 	world_journal_empty();
 	if (path[0] != '\0')
 		(void)rmdir(path);
@@ -165,8 +147,7 @@ void world_journal_remove(void)
 	world_disk_is_gone = false;
 }
 
-struct queue_journal_view world_journal(void)
-{
+struct queue_journal_view world_journal(void) {
 	struct queue_journal_view view;
 
 	queue_journal_look(world.queue, &view);

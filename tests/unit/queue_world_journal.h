@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/queue_journal.h"
+#include "engine/queue/queue_journal.h"
 
 /* Worlds that are opened from now on have one; at first as the program was compiled. */
 extern bool world_has_journal;

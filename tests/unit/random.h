@@ -14,8 +14,7 @@ struct random {
 	uint64_t state;
 };
 
-static inline uint64_t random_next(struct random *random)
-{
+static inline uint64_t random_next(struct random *random) {
 	uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -24,13 +23,11 @@ static inline uint64_t random_next(struct random *random)
 }
 
 /* 0 .. below - 1 */
-static inline uint32_t random_below(struct random *random, uint32_t below)
-{
+static inline uint32_t random_below(struct random *random, uint32_t below) {
 	return (uint32_t)(random_next(random) % below);
 }
 
-static inline uint64_t random_seed(void)
-{
+static inline uint64_t random_seed(void) {
 	const char *wanted = getenv("TEST_SEED");
 
 	if (wanted == NULL)
@@ -38,8 +35,7 @@ static inline uint64_t random_seed(void)
 	return wanted != NULL ? strtoull(wanted, NULL, 10) : 20260101;
 }
 
-static inline struct random random_seeded(const char *test)
-{
+static inline struct random random_seeded(const char *test) {
 	uint64_t seed = random_seed();
 
 	printf("# %s: TEST_SEED=%" PRIu64 "\n", test, seed);

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "engine/internal.h"
-#include "engine/requeue.h"
-#include "engine/windows.h"
-#include "segment/internal.h"
+#include "engine/requeue/requeue.h"
+#include "engine/destination/windows.h"
+#include "segment/file/internal.h"
 
 #define MS	NS_PER_MS
 #define S	NS_PER_SECOND
@@ -279,7 +279,5 @@ static inline void counts_are(uint32_t waiting, uint32_t due, uint32_t handed_ou
 	assert_int_equal(counts.due, due);
 	assert_int_equal(counts.out, handed_out);
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 #endif

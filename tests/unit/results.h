@@ -7,15 +7,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/feed.h"
-#include "engine/windows.h"
+#include "engine/feed/feed.h"
+#include "engine/destination/windows.h"
 #include "tests/unit/site.h"
 
 static struct site site;
 static int64_t now_ns;
 
-static inline struct span span_of(const char *text)
-{
+static inline struct span span_of(const char *text) {
 	return (struct span){ text, text == NULL ? 0 : strlen(text) };
 }
 
@@ -40,8 +39,7 @@ static const char refused[] = "host mx.example.net[192.0.2.1] refused to talk to
     "421 4.7.0 too many connections";
 static const char down[] = "connect to mx.example.net[192.0.2.1]:25: Connection refused";
 
-static inline bool feed_line(const struct line *line)
-{
+static inline bool feed_line(const struct line *line) {
 	static unsigned serial;
 	static char recipient[256], queue_id[32];
 	struct delivery d = {
@@ -71,29 +69,25 @@ static inline bool feed_line(const struct line *line)
 }
 
 /* The usual ones. */
-static inline void sent(const char *domain, int64_t took_ms)
-{
+static inline void sent(const char *domain, int64_t took_ms) {
 	(void)feed_line(&(struct line){ .domain = domain, .relay_name = "mx.example.net",
 		.relay = "192.0.2.1", .status = DELIVERY_SENT, .text = accepted,
 		.took_ms = took_ms });
 }
 
-static inline void failed(const char *domain, const char *text)
-{
+static inline void failed(const char *domain, const char *text) {
 	(void)feed_line(&(struct line){ .domain = domain, .status = DELIVERY_DEFERRED,
 		.text = text, .took_ms = 50 });
 }
 
-static inline struct window_owner owner_of(const char *name)
-{
+static inline struct window_owner owner_of(const char *name) {
 	struct window_owner owner;
 
 	windows_owner(site.engine, site.generation, name, strlen(name), &owner);
 	return owner;
 }
 
-static inline struct window_view view_of(const char *name)
-{
+static inline struct window_view view_of(const char *name) {
 	struct window_owner owner = owner_of(name);
 	struct window_view view;
 
@@ -101,8 +95,7 @@ static inline struct window_view view_of(const char *name)
 	return view;
 }
 
-static inline void pass(int64_t seconds)
-{
+static inline void pass(int64_t seconds) {
 	now_ns += seconds * NS_PER_SECOND;
 	engine_feed_turn(site.engine, site.generation, now_ns);
 	windows_turn(site.engine, site.generation, now_ns);

@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/log_line.h"
+#include "wire/mail/log_line.h"
 
 static struct log_line line;		/* the last one */
 
 /* In memory of just that size, so that the sanitizers see every byte too far. */
 static char *scanned;
 
-static const char *copy_for_scan(const char *text, size_t length)
-{
+static const char *copy_for_scan(const char *text, size_t length) {
 	free(scanned);
 	scanned = malloc(length ? length : 1);
 	assert_non_null(scanned);
@@ -23,14 +22,12 @@ static const char *copy_for_scan(const char *text, size_t length)
 	return scanned;
 }
 
-static bool equal(struct span span, const char *expected)
-{
+static bool equal(struct span span, const char *expected) {
 	return span.length == strlen(expected) &&
 	    (span.length == 0 || memcmp(span.text, expected, span.length) == 0);
 }
 
-static void same(struct span span, const char *expected)
-{
+static void same(struct span span, const char *expected) {
 	if (!equal(span, expected))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
 }

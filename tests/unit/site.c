@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/compile.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "config/compile/compile.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 
 const char *site_providers;
 
@@ -33,7 +33,7 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	    "destinations = \"%llu\"; classes = \"64\"; accounts = \"64\"; };\n"
 	    "journal = { path = \"%s/journal\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; },\n"
-	    "  { address = \"unix:%s/l\"; proof = \"lease\"; } );\n"
+	    "  { address = \"unix:%s/l\"; liveness = \"lease\"; } );\n"
 	    "  milter = [ \"unix:%s/m\" ]; socketmap = [ \"unix:%s/s\" ];\n"
 	    "  control = \"unix:%s/c\"; };\n%s",
 	    site->directory, (unsigned long long)sessions,

@@ -4,7 +4,7 @@
 #define TESTS_SITE_H
 
 #include "engine/engine.h"
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 
 struct site {
 	char directory[64];		/* below /dev/shm */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
-/* A destination is gone, as if it had had to make room, for tests of segment/states.h. */
+/* A destination is gone, as if it had had to make room, for tests of segment/destination/states.h. */
 #ifndef TESTS_STATES_FORGET_H
 #define TESTS_STATES_FORGET_H
 
-#include "segment/internal.h"
-#include "segment/states.h"
+#include "segment/file/internal.h"
+#include "segment/destination/states.h"
 
 /* All but what must stay, the deliveries in flight.  False: it was not known. */
 static inline bool forget_destination(struct segment *segment, const char *name, size_t length,

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: ISC */
-/* A site, and states of destinations in it, for the tests of segment/states.h. */
+/* A site, and states of destinations in it, for the tests of segment/destination/states.h. */
 #ifndef TESTS_STATES_SITE_H
 #define TESTS_STATES_SITE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/check.h"
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/flights.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "segment/destination/flights.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "site.h"
 #include "tests/unit/states_forget.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
 

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* While the supervisor was stopped nobody was silent; while it worked he may have been. */
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "role/supervisor.h"
+#include "role/supervise/supervisor.h"
 
 static struct supervisor supervisor;
 
@@ -47,12 +42,11 @@ static pid_t stop_soon(void) {
 	_exit(0);
 }
 
-static void a_stop_while_we_wait_is_an_absence(void **state) {
+TEST(a_stop_while_we_wait_is_an_absence) {
 	struct pollfd none = { .fd = -1 };
 	int64_t before_ns = clock_now_ns();
 	pid_t pid;
 
-	(void)state;
 	supervisor.present_ns = 1;
 	pid = stop_soon();
 	supervisor_wait(&supervisor, &none, 1, 1000);
@@ -61,22 +55,12 @@ static void a_stop_while_we_wait_is_an_absence(void **state) {
 }
 
 /* A role could make each turn so long. */
-static void long_work_of_ours_is_no_absence(void **state) {
+TEST(long_work_of_ours_is_no_absence) {
 	static const struct timespec work = { .tv_sec = 1, .tv_nsec = 200000000 };
 	struct pollfd none = { .fd = -1 };
 
-	(void)state;
 	supervisor.present_ns = 1;
 	(void)nanosleep(&work, NULL); /* LINT-SLEEP: it stands for the work */
 	supervisor_wait(&supervisor, &none, 1, 1);
 	assert_int_equal(supervisor.present_ns, 1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stop_while_we_wait_is_an_absence),
-		cmocka_unit_test(long_work_of_ours_is_no_absence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* Stolen logins: the laws by hand-computed numbers and by chance, and what the engine does. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-#include "engine/account_health.h"
-#include "engine/accounts.h"
-#include "policy/reply_unknown.h"
-#include "segment/decisions.h"
-#include "segment/internal.h"
+#include "tests/unit/test.h"
+#include "engine/account/account_health.h"
+#include "engine/account/accounts.h"
+#include "policy/reply/reply_unknown.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 
@@ -32,15 +27,13 @@
 static unsigned trips;
 static struct account_trip last_trip;
 
-static void note_trip(const struct generation *generation, const struct account_trip *trip)
-{
+static void note_trip(const struct generation *generation, const struct account_trip *trip) {
 	(void)generation;
 	trips++;
 	last_trip = *trip;
 }
 
-static int begin(void **state)
-{
+static int begin(void **state) {
 	(void)state;
 	site_open(&site, 64, SITE);
 	engine_account_listen(site.engine, note_trip);
@@ -49,8 +42,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
-{
+static int end(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
@@ -58,12 +50,10 @@ static int end(void **state)
 
 /* --- distinct ----------------------------------------------------------------------------- */
 
-static void exact_up_to_64(void **state)
-{
+TEST(exact_up_to_64) {
 	struct distinct set = { .period_s = 0 };
 	int64_t now = 100 * HOUR;
 
-	(void)state;
 	for (uint64_t i = 1; i <= 64; i++)
 		for (unsigned twice = 0; twice < 2; twice++) {
 			distinct_add(&set, i * UINT64_C(0x9e3779b97f4a7c15), 3600, now);
@@ -83,12 +73,10 @@ static void exact_up_to_64(void **state)
 }
 
 /* 6.5 % is the standard error: of 200 sets nearly all are within three times that. */
-static void estimates_are_near(void **state)
-{
+TEST(estimates_are_near) {
 	static const unsigned sizes[] = { 65, 100, 300, 1000, 10000 };
 	struct random random = random_seeded("estimates_are_near");
 
-	(void)state;
 	for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 		double squares = 0, sum = 0;
 
@@ -116,21 +104,18 @@ static void estimates_are_near(void **state)
 static const struct health_limits usual = { .unknown = 15, .unknown_period_s = 3600,
 	.failed_percent = 20, .of = 20, .networks = 8, .networks_period_s = 3600 };
 
-static enum health_verdict verdict_of(const struct health *health, int64_t now)
-{
+static enum health_verdict verdict_of(const struct health *health, int64_t now) {
 	struct health_counts counts = health_count(health, &usual, now);
 
 	return health_judge(&counts, &usual);
 }
 
 /* A number alone, and a share alone, are not enough. */
-static void a_number_and_a_share(void **state)
-{
+TEST(a_number_and_a_share) {
 	struct health health = { .at_ns = 0 };
 	struct health_counts counts;
 	int64_t now = 100 * HOUR;
 
-	(void)state;
 	/* 15 of 15: fewer than 20 results */
 	for (uint64_t i = 0; i < 15; i++)
 		health_note_result(&health, &usual, 1, true, true, i, now);
@@ -164,13 +149,11 @@ static void a_number_and_a_share(void **state)
 
 /* A month of honest mail: 1,000 logins of 1 to 40 recipients a day, of which 1.5 % are mistyped;
  * a list of 2,000 each day, 3 % of it dead, always the same; one that is cleaned up, 8 %. */
-static void honest_mail_is_left_alone(void **state)
-{
+TEST(honest_mail_is_left_alone) {
 	struct random random = random_seeded("honest_mail_is_left_alone");
 	static struct health people[1000], lists[2];
 	static const unsigned dead_permille[2] = { 30, 80 };
 
-	(void)state;
 	for (int64_t day = 0; day < 30; day++) {
 		for (unsigned i = 0; i < 1000; i++) {
 			int64_t now = (day + 1) * 24 * HOUR + random_below(&random, 8) * HOUR;
@@ -197,12 +180,10 @@ static void honest_mail_is_left_alone(void **state)
 }
 
 /* 30 % unknown: found at the 15th failure, or at the 20th result. */
-static void a_bad_list_is_found(void **state)
-{
+TEST(a_bad_list_is_found) {
 	struct random random = random_seeded("a_bad_list_is_found");
 	unsigned later = 0;
 
-	(void)state;
 	for (unsigned run = 0; run < 1000; run++) {
 		struct health health = { .at_ns = 0 };
 		unsigned failed = 0, results = 0;
@@ -225,8 +206,7 @@ static void a_bad_list_is_found(void **state)
 
 /* --- replies -------------------------------------------------------------------------------- */
 
-static bool is_unknown(const char *text, uint16_t a, uint16_t b, uint16_t c)
-{
+static bool is_unknown(const char *text, uint16_t a, uint16_t b, uint16_t c) {
 	struct delivery d = { .source = DELIVERY_OF_POSTFIX, .agent = AGENT_SMTP,
 		.status = DELIVERY_BOUNCED, .dsn = { a, b, c }, .text = span_of(text) };
 	struct reply reply;
@@ -235,9 +215,7 @@ static bool is_unknown(const char *text, uint16_t a, uint16_t b, uint16_t c)
 	return reply_is_unknown_recipient(&d, &reply);
 }
 
-static void who_is_unknown(void **state)
-{
-	(void)state;
+TEST(who_is_unknown) {
 	assert_true(is_unknown("host mx.b[192.0.2.1] said: 550 5.1.1 <x@b>: no (in reply to "
 	    "RCPT TO command)", 5, 1, 1));
 	assert_true(is_unknown("host mx.b[192.0.2.1] said: 550 No such user here (in reply to "
@@ -255,8 +233,7 @@ static void who_is_unknown(void **state)
 /* --- the engine ------------------------------------------------------------------------------ */
 
 static struct account_answer ask(const char *login, const char *client, const char *recipient,
-    const char *queue_id)
-{
+    const char *queue_id) {
 	static unsigned serial;
 	struct account_question q = { .login = login, .login_length = strlen(login),
 		.sender = "a@b", .sender_length = 3, .recipient = recipient };
@@ -280,8 +257,7 @@ static struct account_answer ask(const char *login, const char *client, const ch
 }
 
 /* One message to one recipient: what its RCPT was answered. */
-static struct account_answer mail(const char *login, const char *client, const char *queue_id)
-{
+static struct account_answer mail(const char *login, const char *client, const char *queue_id) {
 	struct account_answer answer = ask(login, client, "r@x.example", NULL);
 
 	if (answer.verdict == VERDICT_ADMIT)
@@ -289,8 +265,7 @@ static struct account_answer mail(const char *login, const char *client, const c
 	return answer;
 }
 
-static void result(const char *queue_id, unsigned number, bool unknown)
-{
+static void result(const char *queue_id, unsigned number, bool unknown) {
 	static char to[32];
 	struct line line = { .domain = "x.example", .relay_name = "mx.x.example",
 		.relay = "192.0.2.1", .queue_id = queue_id, .recipient = to,
@@ -302,14 +277,12 @@ static void result(const char *queue_id, unsigned number, bool unknown)
 	(void)feed_line(&line);
 }
 
-static void a_stolen_login_is_held(void **state)
-{
+TEST_IN(begin, end, a_stolen_login_is_held) {
 	struct account_answer answer;
 	struct account account;
 	struct login_key key = login_key("eve@example.org", 15);
 	struct decided decided;
 
-	(void)state;
 	for (unsigned i = 0; i < 40 && trips == 0; i++) {
 		char id[16];
 
@@ -347,9 +320,7 @@ static void a_stolen_login_is_held(void **state)
 
 /* Lines about queue IDs that nobody asked about, or that another message had before, blame
  * nobody. */
-static void forged_lines_blame_nobody(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, forged_lines_blame_nobody) {
 	(void)mail("eve@example.org", "192.0.2.7", "4D0001");
 	for (unsigned i = 0; i < 100; i++) {
 		char id[16];
@@ -368,9 +339,7 @@ static void forged_lines_blame_nobody(void **state)
 	assert_int_equal(mail("eve@example.org", "192.0.2.7", "4D0002").verdict, VERDICT_ADMIT);
 }
 
-static void told_once_and_observed(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, told_once_and_observed) {
 	for (unsigned i = 0; i < 60; i++) {
 		char id[16];
 
@@ -392,11 +361,9 @@ static void told_once_and_observed(void **state)
 	assert_true(last_trip.observed && !last_trip.is_held);
 }
 
-static void too_many_networks(void **state)
-{
+TEST_IN(begin, end, too_many_networks) {
 	char client[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		snprintf(client, sizeof(client), "192.0.%u.7", i);
 		for (unsigned j = 0; j < 2; j++)
@@ -421,15 +388,13 @@ static void too_many_networks(void **state)
 }
 
 /* What a filter on loopback queued again is the login's; what a remote says is not believed. */
-static void filters_are_followed(void **state)
-{
+TEST_IN(begin, end, filters_are_followed) {
 	struct login_key key, eve = login_key("eve@example.org", 15);
 	struct line line = { .domain = "x.example", .relay_name = "filter", .relay = "127.0.0.1",
 		.port = 10024, .queue_id = "530001", .status = DELIVERY_SENT,
 		.text = "250 2.0.0 from MTA(smtp:[127.0.0.1]:10025): 250 2.0.0 Ok: queued as "
 		    "530002", .dsn = 2 };
 
-	(void)state;
 	(void)mail("eve@example.org", "192.0.2.7", "530001");
 	(void)feed_line(&line);
 	assert_true(account_queued_find(site.segment, "530002", 6, &key));
@@ -441,24 +406,4 @@ static void filters_are_followed(void **state)
 	assert_false(account_queued_find(site.segment, "530003", 6, &key));
 	engine_account_removed(site.engine, "530001", 6, now_ns);
 	assert_false(account_queued_find(site.segment, "530001", 6, &key));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exact_up_to_64),
-		cmocka_unit_test(estimates_are_near),
-		cmocka_unit_test(a_number_and_a_share),
-		cmocka_unit_test(honest_mail_is_left_alone),
-		cmocka_unit_test(a_bad_list_is_found),
-		cmocka_unit_test(who_is_unknown),
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-		TEST(a_stolen_login_is_held),
-		TEST(forged_lines_blame_nobody),
-		TEST(told_once_and_observed),
-		TEST(too_many_networks),
-		TEST(filters_are_followed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* Accounts: what is charged, given back and answered, in virtual time; what a death leaves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/accounts.h"
-#include "segment/internal.h"
+#include "engine/account/accounts.h"
+#include "segment/file/internal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 
@@ -31,23 +26,20 @@
 static struct site site;
 static int64_t now_ns;
 
-static int begin(void **state)
-{
+static int begin(void **state) {
 	(void)state;
 	site_open(&site, 64, STAFF);
 	now_ns = clock_now_ns();
 	return 0;
 }
 
-static int end(void **state)
-{
+static int end(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
 }
 
-static struct account_answer ask(struct account_question question)
-{
+static struct account_answer ask(struct account_question question) {
 	struct account_answer answer;
 
 	question.sender = "a@b";
@@ -60,28 +52,24 @@ static struct account_answer ask(struct account_question question)
 }
 
 static struct account_answer rcpt(const char *login, const char *instance,
-    const char *recipient)
-{
+    const char *recipient) {
 	return ask((struct account_question){ .login = login, .instance = instance,
 		.recipient = recipient });
 }
 
 static struct account_answer eom(const char *login, const char *instance, uint32_t count,
-    uint64_t size)
-{
+    uint64_t size) {
 	return ask((struct account_question){ .login = login, .instance = instance,
 		.at_end = true, .recipient_count = count, .size = size });
 }
 
-static void is_yes(struct account_answer answer)
-{
+static void is_yes(struct account_answer answer) {
 	assert_int_equal(answer.verdict, VERDICT_ADMIT);
 	assert_false(answer.observed);
 }
 
 static void is_no(struct account_answer answer, enum reason reason, uint64_t used,
-    uint64_t limit)
-{
+    uint64_t limit) {
 	assert_int_equal(answer.verdict, VERDICT_DEFER);
 	assert_int_equal(answer.reason, reason);
 	assert_int_equal(answer.used, used);
@@ -90,8 +78,7 @@ static void is_no(struct account_answer answer, enum reason reason, uint64_t use
 }
 
 /* So many recipients of the login count in the hour. */
-static uint64_t used(const char *login)
-{
+static uint64_t used(const char *login) {
 	static const struct quota_limit hour = { 3600, 1, QUOTA_RECIPIENTS };
 	struct account_view view;
 	const struct quota_counter *counter;
@@ -102,11 +89,9 @@ static uint64_t used(const char *login)
 	return counter == NULL ? 0 : quota_used(counter, now_ns);
 }
 
-static void a_login_at_its_limit(void **state)
-{
+TEST_IN(begin, end, a_login_at_its_limit) {
 	struct account_answer answer;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		char instance[16], to[16];
 
@@ -127,9 +112,7 @@ static void a_login_at_its_limit(void **state)
 	is_yes(rcpt("alice", "20.1.1.2", "x@x"));
 }
 
-static void what_is_given_back(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, what_is_given_back) {
 	/* another transaction of the same process */
 	is_yes(rcpt("alice", "a1.5.5.0", "x@x"));
 	is_yes(rcpt("alice", "a1.5.5.0", "y@x"));
@@ -159,9 +142,7 @@ static void what_is_given_back(void **state)
 	assert_int_equal(used("alice"), 2);
 }
 
-static void asked_again(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, asked_again) {
 	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
 	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
 	assert_int_equal(used("alice"), 1);
@@ -178,11 +159,9 @@ static void asked_again(void **state)
 	assert_int_equal(used("carol@example.org"), 1);
 }
 
-static void messages_and_bytes(void **state)
-{
+TEST_IN(begin, end, messages_and_bytes) {
 	struct account_answer answer;
 
-	(void)state;
 	is_yes(rcpt("alice", "c1.5.5.0", "x@x"));
 	is_yes(eom("alice", "c1.5.5.0", 1, 60 * 1024 + 1));
 	is_yes(rcpt("alice", "c1.5.5.1", "x@x"));
@@ -197,11 +176,9 @@ static void messages_and_bytes(void **state)
 	is_yes(eom("alice", "c1.5.5.3", 1, 39 * 1024));
 }
 
-static void free_and_many(void **state)
-{
+TEST_IN(begin, end, free_and_many) {
 	struct account_answer answer;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		is_yes(rcpt("alice", "d1.5.5.0", i % 2 == 0 ? "x@local.example" : "postmaster@x"));
 	assert_int_equal(used("alice"), 0);
@@ -212,11 +189,9 @@ static void free_and_many(void **state)
 	assert_int_equal(used("alice"), 0);
 }
 
-static void all_together(void **state)
-{
+TEST_IN(begin, end, all_together) {
 	struct account_answer answer;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++) {
 		char login[32], instance[16];
 
@@ -233,11 +208,9 @@ static void all_together(void **state)
 	is_yes(rcpt("alice", "200.1.1.1", "x@x"));
 }
 
-static void observed_and_rejected(void **state)
-{
+TEST_IN(begin, end, observed_and_rejected) {
 	struct account_answer answer;
 
-	(void)state;
 	is_yes(rcpt("obs1", "e1.5.5.0", "x@x"));
 	answer = rcpt("obs1", "e1.5.5.0", "y@x");
 	assert_int_equal(answer.verdict, VERDICT_ADMIT);
@@ -257,11 +230,9 @@ static void observed_and_rejected(void **state)
 	assert_null(answer.account);
 }
 
-static void strange_logins(void **state)
-{
+TEST_IN(begin, end, strange_logins) {
 	static char long_login[LOGIN_MAX + 2];
 
-	(void)state;
 	memset(long_login, 'L', LOGIN_MAX + 1);
 	for (unsigned i = 0; i < 5; i++)
 		is_yes(rcpt(long_login, "f1.5.5.0", "x@x"));
@@ -275,9 +246,7 @@ static void strange_logins(void **state)
 	assert_int_equal(used("\xc3\xa4@\x01"), 0);
 }
 
-static void counts_survive(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, counts_survive) {
 	for (unsigned i = 0; i < 2; i++)
 		is_yes(eom("alice", i == 0 ? "71.1.1.0" : "71.1.1.1", 2, 10));
 	/* adopted, then rebuilt for another size */
@@ -301,9 +270,7 @@ static void counts_survive(void **state)
 }
 
 /* The state was adopted, which had no tables of accounts: nobody was counted. */
-static void the_first_entry_counts_after_a_restart(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, the_first_entry_counts_after_a_restart) {
 	site_restart(&site, 64, "classes = ();\n");
 	is_yes(rcpt("alice", "74.1.1.0", "x@x"));
 	site_restart(&site, 64, STAFF);
@@ -317,9 +284,7 @@ static void the_first_entry_counts_after_a_restart(void **state)
 }
 
 /* A table of 64 places: whoever is above half of a limit stays. */
-static void who_is_evicted(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, who_is_evicted) {
 	is_yes(rcpt("zoe", "81.1.1.1", "x@x"));
 	is_yes(rcpt("zoe", "82.1.1.1", "x@x"));
 	for (unsigned i = 0; i < 2000; i++) {
@@ -336,8 +301,7 @@ static void who_is_evicted(void **state)
 }
 
 /* Processes that race for the last places, and are killed: never one above. */
-static void race(unsigned number, int64_t until)
-{
+static void race(unsigned number, int64_t until) {
 	struct random random = { number };
 	uint64_t yes = 0;
 
@@ -352,13 +316,11 @@ static void race(unsigned number, int64_t until)
 	_exit(yes > 0 ? 0 : 1);
 }
 
-static void never_one_above(void **state)
-{
+TEST_IN(begin, end, never_one_above) {
 	int64_t until = clock_now_ns() + NS_PER_SECOND;
 	struct random random = random_seeded("never_one_above");
 	pid_t children[8];
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++)
 		if ((children[i] = fork()) == 0)
 			race(100 + i, until + 100 * NS_PER_SECOND);
@@ -383,25 +345,4 @@ static void never_one_above(void **state)
 	}
 	/* nothing is stuck */
 	is_yes(rcpt("late", "91.1.1.1", "x@x"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-		TEST(a_login_at_its_limit),
-		TEST(what_is_given_back),
-		TEST(asked_again),
-		TEST(messages_and_bytes),
-		TEST(free_and_many),
-		TEST(all_together),
-		TEST(observed_and_rejected),
-		TEST(strange_logins),
-		TEST(counts_survive),
-		TEST(the_first_entry_counts_after_a_restart),
-		TEST(who_is_evicted),
-		TEST(never_one_above),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* Accounts of the configuration, and the file of overrides: what becomes of them, and the
  * mistakes in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/account_text.h"
 #include "base/login.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 #define MAIN "version = 1; classes = ();\n"
 #define STAFF "accounts = ( { name = \"staff\"; match = [ \"*@example.org\", \"Alice\" ];\n" \
@@ -25,8 +20,7 @@
 	"  each = { messages = \"10/m\"; }; } );\n"
 
 static struct generation *compile(const char *text, const char *overrides, size_t length,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	struct generation *g = config_compile_accounts(text, "main", overrides, length, messages);
 	struct diag diag;
 
@@ -35,8 +29,7 @@ static struct generation *compile(const char *text, const char *overrides, size_
 	return g;
 }
 
-static struct generation *compile_good(const char *text, const char *overrides)
-{
+static struct generation *compile_good(const char *text, const char *overrides) {
 	struct config_messages messages;
 	struct generation *g = compile(text, overrides, overrides ? strlen(overrides) : 0,
 	    &messages);
@@ -52,8 +45,7 @@ static struct generation *compile_good(const char *text, const char *overrides)
 
 /* The rules of a login; false: it has no entry. */
 static bool rules_of(const struct generation *g, const char *login, bool is_new,
-    struct account_rules *rules)
-{
+    struct account_rules *rules) {
 	char folded[LOGIN_MAX];
 	struct login_key key;
 	size_t length = strlen(login);
@@ -64,8 +56,7 @@ static bool rules_of(const struct generation *g, const char *login, bool is_new,
 }
 
 static void is_limit(const struct account_rules *rules, unsigned i, enum quota_kind kind,
-    uint32_t most, uint32_t period_s, uint32_t line)
-{
+    uint32_t most, uint32_t period_s, uint32_t line) {
 	assert_true(i < rules->count);
 	assert_int_equal(rules->limits[i].kind, kind);
 	assert_int_equal(rules->limits[i].most, most);
@@ -73,12 +64,10 @@ static void is_limit(const struct account_rules *rules, unsigned i, enum quota_k
 	assert_int_equal(rules->lines[i], line);
 }
 
-static void logins_are_of_the_first_entry_that_matches(void **state)
-{
+TEST(logins_are_of_the_first_entry_that_matches) {
 	struct generation *g = compile_good(MAIN STAFF, NULL);
 	struct account_rules rules;
 
-	(void)state;
 	assert_int_equal(g->account_count, 65536);
 	assert_true(rules_of(g, "bob@EXAMPLE.org", false, &rules));
 	assert_string_equal(generation_text(g, rules.account->name), "staff");
@@ -106,12 +95,10 @@ static void logins_are_of_the_first_entry_that_matches(void **state)
 	free(g);
 }
 
-static void free_recipients(void **state)
-{
+TEST(free_recipients) {
 	struct generation *g = compile_good(MAIN STAFF, NULL);
 	struct account_rules rules;
 
-	(void)state;
 	assert_true(rules_of(g, "alice", false, &rules));
 #define FREE(address) \
 	generation_account_is_free(g, rules.account, address, sizeof(address) - 1)
@@ -125,19 +112,16 @@ static void free_recipients(void **state)
 	free(g);
 }
 
-static void without_accounts(void **state)
-{
+TEST(without_accounts) {
 	struct generation *g = compile_good(MAIN, NULL);
 	struct account_rules rules;
 
-	(void)state;
 	assert_int_equal(g->account_count, 0);
 	assert_false(rules_of(g, "alice", false, &rules));
 	free(g);
 }
 
-static void overrides_replace_what_they_name(void **state)
-{
+TEST(overrides_replace_what_they_name) {
 	struct generation *g = compile_good(MAIN STAFF, "# who may more\n"
 	    "alice\trecipients=1000/1d,200/1h\r\n"
 	    "\n"
@@ -145,7 +129,6 @@ static void overrides_replace_what_they_name(void **state)
 	    "carol@example.org recipients=1000/1d,200/1h");
 	struct account_rules rules;
 
-	(void)state;
 	assert_int_equal(g->accounts.override_count, 3);
 	assert_int_equal(g->accounts.set_count, 2);
 	assert_true(rules_of(g, "ALICE", true, &rules));
@@ -168,8 +151,7 @@ static void overrides_replace_what_they_name(void **state)
 }
 
 static void has_message(const struct config_messages *messages, const char *file, int line,
-    const char *text)
-{
+    const char *text) {
 	for (size_t i = 0; i < messages->count; i++)
 		if (strcmp(messages->list[i].file, file) == 0 &&
 		    messages->list[i].line == line &&
@@ -181,8 +163,7 @@ static void has_message(const struct config_messages *messages, const char *file
 	fail_msg("%s:%d has not: %s", file, line, text);
 }
 
-static void a_wrong_override_is_left_out(void **state)
-{
+TEST(a_wrong_override_is_left_out) {
 	static const char text[] = "alice recipients=lots\n"			/* 1 */
 	    "bob@example.org\n"
 	    " carol@example.org recipients=1/1h\n"
@@ -198,7 +179,6 @@ static void a_wrong_override_is_left_out(void **state)
 	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1, &messages);
 	struct account_rules rules;
 
-	(void)state;
 	assert_non_null(g);
 	has_message(&messages, "overrides", 1, "\"lots\" is not a limit such as");
 	has_message(&messages, "overrides", 2, "a login without limits");
@@ -217,14 +197,12 @@ static void a_wrong_override_is_left_out(void **state)
 	free(g);
 }
 
-static void overrides_of_nobody(void **state)
-{
+TEST(overrides_of_nobody) {
 	static const char text[] = "zoe recipients=1/1h\n";
 	struct config_messages messages;
 	struct generation *g = compile(MAIN "accounts = ( { name = \"a\"; match = \"*@a\"; \n"
 	    "each = { messages = \"1/1h\"; }; } );", text, sizeof(text) - 1, &messages);
 
-	(void)state;
 	assert_non_null(g);
 	has_message(&messages, "overrides", 1, "no entry of accounts matches");
 	config_messages_free(&messages);
@@ -232,8 +210,7 @@ static void overrides_of_nobody(void **state)
 }
 
 /* The text in line 2 of a configuration is refused with this message. */
-static void refuses(const char *text, const char *message)
-{
+static void refuses(const char *text, const char *message) {
 	struct config_messages messages;
 	char whole[1024];
 
@@ -243,9 +220,7 @@ static void refuses(const char *text, const char *message)
 	config_messages_free(&messages);
 }
 
-static void mistakes(void **state)
-{
-	(void)state;
+TEST(mistakes) {
 #define ENTRY(more) "accounts = ( { name = \"a\"; match = \"*\"; " more " } );"
 	refuses(ENTRY("each = { recipients = 5; };"), "must be limits in quotes");
 	refuses(ENTRY("each = { recipients = \"5\"; };"), "is not a limit such as");
@@ -266,14 +241,12 @@ static void mistakes(void **state)
 	    "already used at line 2");
 }
 
-static void texts_for_clients(void **state)
-{
+TEST(texts_for_clients) {
 	struct account_values values = { .used = 100, .limit = 100, .what = "recipients",
 		.window_s = 3600, .retry_s = 42, .account = "staff", .id = "abc" };
 	char out[ACCOUNT_TEXT_SIZE], why[128];
 	char window[ACCOUNT_WINDOW_TEXT];
 
-	(void)state;
 	assert_string_equal(account_text_expand(out, "{used} of {limit} {what} in {window}; "
 	    "{retry} s, {account} ({id})", &values),
 	    "100 of 100 recipients in 1h; 42 s, staff (abc)");
@@ -287,20 +260,4 @@ static void texts_for_clients(void **state)
 	assert_string_equal(account_window_text(90, window), "90s");
 	assert_string_equal(account_window_text(120, window), "2m");
 	assert_string_equal(account_window_text(7 * 86400, window), "7d");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(logins_are_of_the_first_entry_that_matches),
-		cmocka_unit_test(free_recipients),
-		cmocka_unit_test(without_accounts),
-		cmocka_unit_test(overrides_replace_what_they_name),
-		cmocka_unit_test(a_wrong_override_is_left_out),
-		cmocka_unit_test(overrides_of_nobody),
-		cmocka_unit_test(mistakes),
-		cmocka_unit_test(texts_for_clients),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

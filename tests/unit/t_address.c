@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* Addresses and prefixes: texts in, texts out, bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
 
-#include <cmocka.h>
-
-#include "policy/address.h"
+#include "tests/unit/test.h"
+#include "policy/limit/address.h"
 #include "tests/unit/random.h"
 
 /* From a block of exactly its length, so that ASan sees a step outside. */
-static bool parse(const char *text, struct address *out)
-{
+static bool parse(const char *text, struct address *out) {
 	size_t length = strlen(text);
 	char *copy = malloc(length ? length : 1);
 	bool good;
@@ -29,8 +23,7 @@ static bool parse(const char *text, struct address *out)
 	return good;
 }
 
-static void good_texts(void **state)
-{
+TEST(good_texts) {
 	static const struct {
 		const char *text;
 		const char *usual;
@@ -61,7 +54,6 @@ static void good_texts(void **state)
 		{ "fe80::", "fe80::" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct address address;
 		char text[ADDRESS_TEXT_MAX];
@@ -73,8 +65,7 @@ static void good_texts(void **state)
 	}
 }
 
-static void bad_texts(void **state)
-{
+TEST(bad_texts) {
 	static const char *const cases[] = {
 		"", " ", "1", "1.2.3", "1.2.3.", ".1.2.3", "1.2.3.4.", "1.2.3.4.5", "1..3.4",
 		"256.1.1.1", "1.1.1.1000", "01.2.3.4", "1.2.3.00", "1.2.3.4 ", " 1.2.3.4",
@@ -86,7 +77,6 @@ static void bad_texts(void **state)
 		"1.2.3.4::", "::256.1.1.1", "1:::2", "unknown", "::/0", "::ffff:1.2.3.4/32",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct address address, before;
 
@@ -103,11 +93,9 @@ static void bad_texts(void **state)
 
 /* Whatever is written is read back, and the C library reads and writes the same
  * (but for ::a.b.c.d, which it prints with dots). */
-static void random_addresses_and_the_c_library(void **state)
-{
+TEST(random_addresses_and_the_c_library) {
 	struct random random = random_seeded("random_addresses_and_the_c_library");
 
-	(void)state;
 	for (int i = 0; i < 200000; i++) {
 		static const uint8_t bytes[] = { 0, 0, 0, 0, 0, 1, 0x10, 0xff };
 		struct address address, again;
@@ -145,12 +133,10 @@ static void random_addresses_and_the_c_library(void **state)
 
 /* Texts of the characters that addresses are made of: we and the C library agree
  * on what is one (RFC 4291 leaves "::" for one group open: both take it). */
-static void random_texts_and_the_c_library(void **state)
-{
+TEST(random_texts_and_the_c_library) {
 	struct random random = random_seeded("random_texts_and_the_c_library");
 	unsigned good = 0;
 
-	(void)state;
 	for (int i = 0; i < 400000; i++) {
 		static const char alphabet[] = "::::....0012aF";
 		char text[32];
@@ -173,15 +159,13 @@ static void random_texts_and_the_c_library(void **state)
 	assert_true(good > 100);
 }
 
-static void equality_and_families(void **state)
-{
+TEST(equality_and_families) {
 	static const char *const texts[] = {
 		"::", "::1", "::fffe:ffff:ffff", "0.0.0.0", "0.0.0.1", "127.255.255.255",
 		"128.0.0.0", "255.255.255.255", "::1:0:0:0", "2001:db8::", "ff00::",
 	};
 	size_t count = sizeof texts / sizeof texts[0];
 
-	(void)state;
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < count; j++) {
 			struct address a, b;
@@ -194,9 +178,7 @@ static void equality_and_families(void **state)
 		}
 }
 
-static void truncate_to_bits(void **state)
-{
-	(void)state;
+TEST(truncate_to_bits) {
 	for (unsigned bits = 0; bits <= 128; bits++) {
 		struct address address;
 
@@ -207,8 +189,7 @@ static void truncate_to_bits(void **state)
 	}
 }
 
-static void prefixes(void **state)
-{
+TEST(prefixes) {
 	static const struct {
 		const char *text;
 		const char *usual;	/* NULL: an error */
@@ -250,7 +231,6 @@ static void prefixes(void **state)
 		{ "192.0.2.0/255.255.255.0", NULL, NULL, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct prefix prefix;
 		struct address address;
@@ -273,29 +253,11 @@ static void prefixes(void **state)
 	}
 }
 
-static void the_longest_text_fits(void **state)
-{
+TEST(the_longest_text_fits) {
 	struct prefix prefix = { .bits = 128 };
 	char text[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	memset(&prefix.base, 0xff, sizeof prefix.base);
 	assert_int_equal(prefix_format(&prefix, text), 43);
 	assert_string_equal(text, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_texts),
-		cmocka_unit_test(bad_texts),
-		cmocka_unit_test(random_addresses_and_the_c_library),
-		cmocka_unit_test(random_texts_and_the_c_library),
-		cmocka_unit_test(equality_and_families),
-		cmocka_unit_test(truncate_to_bits),
-		cmocka_unit_test(prefixes),
-		cmocka_unit_test(the_longest_text_fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

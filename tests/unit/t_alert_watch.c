@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* What people are told of, out of the segment: each once, and no more than happened. */
 #include <errno.h>
-#include <setjmp.h>
 #include <stdatomic.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "role/alert_watch.h"
-#include "role/keeper_orders.h"
-#include "role/supervisor.h"
-#include "segment/decisions.h"
+#include "role/run/alert_watch.h"
+#include "role/run/keeper_orders.h"
+#include "role/supervise/supervisor.h"
+#include "segment/decision/decisions.h"
 #include "site.h"
 
 static struct site site;
@@ -50,7 +45,7 @@ static void watch_begins(uint64_t from) {
 static int begin(void **state) {
 	(void)state;
 	site_open(&site, 64, "alert = { command = \"/bin/true\"; rate = \"1000/1s\"; };\n"
-	    "classes = ( { name = \"all\"; match = \"*\"; sessions = 4; } );");
+	    "classes = ( { name = \"all\"; match = \"*\"; hold_at = 4; } );");
 	supervisor = (struct supervisor){ .generation = (struct generation *)(uintptr_t)site.generation };
 	now_ns = clock_now_ns();
 	alerts_init(&supervisor.alerts, header()->counters);
@@ -94,11 +89,10 @@ static const struct alert *told(void) {
 	return &one;
 }
 
-static void a_suspension(void **state) {
+TEST_IN(begin, end, a_suspension) {
 	struct decided decided = event(DECIDED_SUSPENDED, "x.example\x1b[2J", "421 busy \"x\"\n");
 	const struct alert *alert;
 
-	(void)state;
 	assert_null(told());
 	decided.by = DECIDED_BY_COHORTS;
 	decided.until_ns = now_ns + 300 * NS_PER_SECOND;
@@ -133,11 +127,10 @@ static void a_suspension(void **state) {
 	assert_null(told());
 }
 
-static void a_ceiling_that_falls(void **state) {
+TEST_IN(begin, end, a_ceiling_that_falls) {
 	struct decided decided = event(DECIDED_WINDOW, "x.example", "421 too many");
 	const struct alert *alert;
 
-	(void)state;
 	decided.ceiling = 5;
 	happens(&decided);
 	alert = told();
@@ -167,11 +160,10 @@ static void a_ceiling_that_falls(void **state) {
 	assert_null(told());
 }
 
-static void a_reply_that_a_rule_tells_of(void **state) {
+TEST_IN(begin, end, a_reply_that_a_rule_tells_of) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554 blocked using z");
 	const struct alert *alert;
 
-	(void)state;
 	decided_put(&decided, DECIDED_NOTE, "on a blocklist", strlen("on a blocklist"));
 	decided_put(&decided, DECIDED_RULE, "blocklist", strlen("blocklist"));
 	happens(&decided);
@@ -182,10 +174,9 @@ static void a_reply_that_a_rule_tells_of(void **state) {
 	assert_string_equal(alert->rule, "blocklist");
 }
 
-static void what_was_before_is_not_told(void **state) {
+TEST_IN(begin, end, what_was_before_is_not_told) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
 
-	(void)state;
 	happens(&decided);
 	atomic_store(&header()->counters[COUNTER_FAULTS], 7);
 	atomic_store(&header()->gate_shut, 1);
@@ -195,8 +186,7 @@ static void what_was_before_is_not_told(void **state) {
 	assert_null(told());
 }
 
-static void the_gate_each_time(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_gate_each_time) {
 	atomic_store(&header()->gate_shut, 1);
 	assert_int_equal(told()->kind, ALERT_GATE);
 	assert_null(told());
@@ -212,8 +202,7 @@ static void the_gate_each_time(void **state) {
 	assert_int_equal(told()->kind, ALERT_GATE);
 }
 
-static void faults_in_numbers(void **state) {
-	(void)state;
+TEST_IN(begin, end, faults_in_numbers) {
 	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 1);
 	assert_string_equal(told()->text, "the shared state could not answer 1 question in time; "
 	    "it was answered by the setting fail");
@@ -225,11 +214,10 @@ static void faults_in_numbers(void **state) {
 	assert_int_equal(atomic_load(&header()->counters[COUNTER_ALERTS_LEFT_OUT]), 0);
 }
 
-static void a_journal_and_a_queue(void **state) {
+TEST_IN(begin, end, a_journal_and_a_queue) {
 	struct journal_record *journal = &header()->journals[JOURNAL_ROOM_KEEPER];
 	const struct alert *alert;
 
-	(void)state;
 	atomic_store(&journal->error, ENOSPC);
 	atomic_store(&journal->fares, JOURNAL_FARES_ILL);
 	alert = told();
@@ -245,11 +233,10 @@ static void a_journal_and_a_queue(void **state) {
 	assert_string_equal(alert->subject, "queue");
 }
 
-static void a_process(void **state) {
+TEST_IN(begin, end, a_process) {
 	struct child child = { .name = "policy.1", .started_ns = now_ns - 90 * NS_PER_SECOND };
 	const struct alert *alert;
 
-	(void)state;
 	alerts_tell_death(&supervisor, &child, 9, now_ns);
 	alert = told();
 	assert_non_null(alert);
@@ -262,10 +249,9 @@ static void a_process(void **state) {
 	assert_string_equal(told()->text, "no heartbeat; it was killed and is being restarted");
 }
 
-static void a_full_socket_loses_no_alert(void **state) {
+TEST_IN(begin, end, a_full_socket_loses_no_alert) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
 
-	(void)state;
 	happens(&decided);
 	atomic_store(&header()->gate_shut, 1);
 	socket_is_full = true;
@@ -276,11 +262,10 @@ static void a_full_socket_loses_no_alert(void **state) {
 	assert_int_equal(supervisor.alerts.count, 2);
 }
 
-static void what_happens_while_there_is_no_keeper_is_found_by_the_next(void **state) {
+TEST_IN(begin, end, what_happens_while_there_is_no_keeper_is_found_by_the_next) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
 	uint64_t from;
 
-	(void)state;
 	happens(&decided);
 	assert_non_null(told());
 	from = watch.events.next;
@@ -291,22 +276,4 @@ static void what_happens_while_there_is_no_keeper_is_found_by_the_next(void **st
 	/* what any role could have written there */
 	watch_begins(UINT64_MAX);
 	alert_watch_turn(&watch, supervisor.generation, now_ns);
-}
-
-int main(void) {
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		UNIT(a_suspension),
-		UNIT(a_ceiling_that_falls),
-		UNIT(a_reply_that_a_rule_tells_of),
-		UNIT(what_was_before_is_not_told),
-		UNIT(the_gate_each_time),
-		UNIT(faults_in_numbers),
-		UNIT(a_journal_and_a_queue),
-		UNIT(a_process),
-		UNIT(a_full_socket_loses_no_alert),
-		UNIT(what_happens_while_there_is_no_keeper_is_found_by_the_next),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

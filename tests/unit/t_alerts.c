@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Alerts: which are told, what the command is given, and what becomes of one that hangs or
  * fails. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "role/supervisor.h"
+#include "role/supervise/supervisor.h"
 
 #define BEGUN_NS	(1000 * NS_PER_SECOND)
 #define HOSTILE		"x\";touch${IFS}/tmp/postern-was-here;`id`|$(id)"
@@ -143,10 +139,9 @@ static uint64_t counted(enum counter counter) {
 
 /* --- what it is given -------------------------------------------------------------- */
 
-static void every_fact_is_one_argument_or_variable(void **state) {
+TEST_IN(begin, end, every_fact_is_one_argument_or_variable) {
 	const char *file;
 
-	(void)state;
 	program("{ echo $#; echo \"$1\"; echo \"$2\"; env | grep ^POSTERN | sort; } >told");
 	tell(ALERT_SUSPENDED, HOSTILE, BEGUN_NS);
 	work(BEGUN_NS);
@@ -167,11 +162,10 @@ static void every_fact_is_one_argument_or_variable(void **state) {
 	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 0);
 }
 
-static void the_longest_facts_fit(void **state) {
+TEST_IN(begin, end, the_longest_facts_fit) {
 	char subject[ALERT_SUBJECT_MAX];
 	struct alert alert = { .kind = ALERT_CEILING };
 
-	(void)state;
 	program("printf %s \"$2\" >told");
 	memset(subject, 'x', sizeof(subject));
 	memset(alert.subject, 's', sizeof(alert.subject) - 1);
@@ -187,11 +181,10 @@ static void the_longest_facts_fit(void **state) {
 /* --- which are told ---------------------------------------------------------------- */
 
 /* A keeper that reports all the time uses up alert.rate, and all places. */
-static void a_death_is_told_whatever_the_keeper_reports(void **state) {
+TEST_IN(begin, end, a_death_is_told_whatever_the_keeper_reports) {
 	struct child one = { .name = "policy.0" }, other = { .name = "policy.1" };
 	char subject[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		snprintf(subject, sizeof(subject), "d%u.example", i);
 		tell(ALERT_SUSPENDED, subject, BEGUN_NS);
@@ -211,7 +204,7 @@ static void a_death_is_told_whatever_the_keeper_reports(void **state) {
 
 /* Its 64-bit FNV-1a, with that kind, is that of the death of policy.0: where that was the key
  * of what was told, a keeper that reported it once in the interval had no death told. */
-static void no_alert_of_another_kind_hides_a_death(void **state) {
+TEST_IN(begin, end, no_alert_of_another_kind_hides_a_death) {
 	static const char subject[] =
 	    "hfhdqwsczrnfsguxcfjqcqvwhrbhmvxqitgxrhtqhhqxjmztvicmkuiykbzxludgnbmljl"
 	    "ljhtuokdqokzgkypaqiyfmgehgmrrhrfghjlxebhlmcjtksmnxisseisdahyfrurkcrrcd"
@@ -219,7 +212,6 @@ static void no_alert_of_another_kind_hides_a_death(void **state) {
 	    "sqrhjcalcebftsoqidoksppyxguthhewmfutowvcrotgbwigmvctbnjpuzhb";
 	struct child child = { .name = "policy.0" };
 
-	(void)state;
 	tell(ALERT_CEILING, subject, BEGUN_NS);
 	assert_int_equal(supervisor.alerts.count, 1);
 	alerts_tell_death(&supervisor, &child, SIGKILL, BEGUN_NS);
@@ -232,10 +224,9 @@ static void no_alert_of_another_kind_hides_a_death(void **state) {
 }
 
 /* Strangers choose destinations: none could find two of one hash. */
-static void the_key_of_subjects_is_another_in_each_daemon(void **state) {
+TEST_IN(begin, end, the_key_of_subjects_is_another_in_each_daemon) {
 	static struct alerts other;
 
-	(void)state;
 	alerts_init(&other, counters);
 	assert_memory_not_equal(&other.key, &supervisor.alerts.key, sizeof(other.key));
 	tell(ALERT_CEILING, "a.example", BEGUN_NS);
@@ -243,8 +234,7 @@ static void the_key_of_subjects_is_another_in_each_daemon(void **state) {
 	    siphash13(&supervisor.alerts.key, "a.example", strlen("a.example")));
 }
 
-static void the_same_is_told_once_in_the_interval(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_same_is_told_once_in_the_interval) {
 	program("echo \"$2\" $POSTERN_ALERT_LEFT_OUT >>told");
 	for (unsigned i = 0; i < 4; i++)
 		tell(ALERT_SUSPENDED, "a.example", BEGUN_NS + i * 100 * NS_PER_SECOND);
@@ -270,10 +260,9 @@ static void the_same_is_told_once_in_the_interval(void **state) {
 	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 4);
 }
 
-static void a_storm_is_cut_to_the_rate(void **state) {
+TEST_IN(begin, end, a_storm_is_cut_to_the_rate) {
 	char name[32];
 
-	(void)state;
 	program("echo >>told");
 	for (unsigned i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
@@ -291,10 +280,9 @@ static void a_storm_is_cut_to_the_rate(void **state) {
 	assert_int_equal(supervisor.alerts.count, 1);
 }
 
-static void what_waits_is_bounded(void **state) {
+TEST_IN(begin, end, what_waits_is_bounded) {
 	char name[32];
 
-	(void)state;
 	program("exit 0");
 	block.generation.alert.rate.count = 10000;
 	for (unsigned i = 0; i < ALERTS_REMEMBERED + 100; i++) {
@@ -309,8 +297,7 @@ static void what_waits_is_bounded(void **state) {
 	    "d40.example", BEGUN_NS));
 }
 
-static void what_nobody_asked_for_is_not_told(void **state) {
-	(void)state;
+TEST_IN(begin, end, what_nobody_asked_for_is_not_told) {
 	program("echo >>told");
 	block.generation.alert.on = 1u << ALERT_GATE;
 	tell(ALERT_SUSPENDED, "a.example", BEGUN_NS);
@@ -328,8 +315,7 @@ static void what_nobody_asked_for_is_not_told(void **state) {
 
 /* --- how it ends ---------------------------------------------------------------------- */
 
-static void as_many_at_once_as_may_and_none_hangs(void **state) {
-	(void)state;
+TEST_IN(begin, end, as_many_at_once_as_may_and_none_hangs) {
 	/* LINT-SLEEP: it is to hang */
 	program("case \"$2\" in *hangs*) sleep 1000 & sleep 1000;; *) echo \"$2\" >>told;; esac");
 	tell(ALERT_SUSPENDED, "hangs.example", BEGUN_NS);
@@ -347,8 +333,7 @@ static void as_many_at_once_as_may_and_none_hangs(void **state) {
 	assert_int_equal(alerts_next_ns(&supervisor.alerts), INT64_MAX);
 }
 
-static void what_fails_is_logged_and_counted(void **state) {
-	(void)state;
+TEST_IN(begin, end, what_fails_is_logged_and_counted) {
 	program("echo 'no \"luck\"' >&2; exit 3");
 	tell(ALERT_ROLE, "policy.0", BEGUN_NS);
 	work(BEGUN_NS);
@@ -360,8 +345,7 @@ static void what_fails_is_logged_and_counted(void **state) {
 	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 2);
 }
 
-static void it_runs_as_whom_the_roles_run(void **state) {
-	(void)state;
+TEST_IN(begin, end, it_runs_as_whom_the_roles_run) {
 	if (geteuid() != 0)
 		skip();
 	supervisor.identity = (struct identity){ .drop = true, .uid = 65534, .gid = 65534 };
@@ -373,26 +357,11 @@ static void it_runs_as_whom_the_roles_run(void **state) {
 }
 
 int main(void) {
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		UNIT(every_fact_is_one_argument_or_variable),
-		UNIT(the_longest_facts_fit),
-		UNIT(a_death_is_told_whatever_the_keeper_reports),
-		UNIT(no_alert_of_another_kind_hides_a_death),
-		UNIT(the_key_of_subjects_is_another_in_each_daemon),
-		UNIT(the_same_is_told_once_in_the_interval),
-		UNIT(a_storm_is_cut_to_the_rate),
-		UNIT(what_waits_is_bounded),
-		UNIT(what_nobody_asked_for_is_not_told),
-		UNIT(as_many_at_once_as_may_and_none_hangs),
-		UNIT(what_fails_is_logged_and_counted),
-		UNIT(it_runs_as_whom_the_roles_run),
-	};
 	int failed;
 
 	if (mkdtemp(directory) == NULL)
 		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = test_run();
 	unlink(path_of("tell"));
 	unlink(path_of("told"));
 	rmdir(directory);

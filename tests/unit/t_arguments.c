@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl's command line.  What is complained about goes to stderr, which is
  * caught in a file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "ctl/arguments.h"
+#include "tests/unit/test.h"
+#include "ctl/cli/arguments.h"
 
 #define WORDS_MAX	16
 
@@ -58,10 +53,9 @@ static void wrong(const char *text, const char *complaint) {
 		assert_string_equal(line.complaint, complaint);
 }
 
-static void options_stand_before_and_behind(void **state) {
+TEST(options_stand_before_and_behind) {
 	struct line line;
 
-	(void)state;
 	assert_int_equal(parse(&line, "posternctl -c /f -s /s --json classes"), REQUEST_RUN);
 	assert_int_equal(line.command, COMMAND_CLASSES);
 	assert_true(line.json);
@@ -77,10 +71,9 @@ static void options_stand_before_and_behind(void **state) {
 	assert_string_equal(line.complaint, "");
 }
 
-static void commands_take_their_own(void **state) {
+TEST(commands_take_their_own) {
 	struct line line;
 
-	(void)state;
 	assert_int_equal(parse(&line, "posternctl sessions --class a"), REQUEST_RUN);
 	assert_string_equal(line.ctl.class, "a");
 	assert_false(line.ctl.all);
@@ -111,8 +104,7 @@ static void commands_take_their_own(void **state) {
 	assert_string_equal(line.ctl.arguments[0], "/var/lib/postern");
 }
 
-static void what_does_not_belong_is_told(void **state) {
-	(void)state;
+TEST(what_does_not_belong_is_told) {
 	wrong("posternctl classes --class a", "--class: not an option of classes");
 	wrong("posternctl --port 1 status", "--port: not an option of status");
 	wrong("posternctl classes --al", "--all: not an option of classes");
@@ -124,7 +116,7 @@ static void what_does_not_belong_is_told(void **state) {
 	wrong("posternctl journal stat --id x", "--id: not an option of journal stat");
 	wrong("posternctl journal dump --destinations", "--destinations: not an option of "
 	    "journal dump");
-	wrong("posternctl queue --destination x", "--destination: not an option of queue");
+	wrong("posternctl sendmail queue --destination x", "--destination: not an option of sendmail queue");
 	wrong("posternctl journal", "\"journal check\" or \"journal dump\"");
 	wrong("posternctl --frobnicate status", "frobnicate");
 	wrong("posternctl sessions --class", "option --class needs a value");
@@ -132,8 +124,7 @@ static void what_does_not_belong_is_told(void **state) {
 	wrong("posternctl", "Usage: posternctl");
 }
 
-static void a_wrong_option_leads_to_its_help(void **state) {
-	(void)state;
+TEST(a_wrong_option_leads_to_its_help) {
 	wrong("posternctl --bogus", "unknown option --bogus\nTry: posternctl --help\n");
 	wrong("posternctl -c", "option -c needs a value\nTry: posternctl --help\n");
 	wrong("posternctl -x status", "unknown option -x\nTry: posternctl --help\n");
@@ -142,10 +133,9 @@ static void a_wrong_option_leads_to_its_help(void **state) {
 	wrong("posternctl status --bogus=1", "unknown option --bogus\nTry: posternctl status --help");
 }
 
-static void help_is_a_command_as_well(void **state) {
+TEST(help_is_a_command_as_well) {
 	struct line line;
 
-	(void)state;
 	assert_int_equal(parse(&line, "posternctl help"), REQUEST_HELP);
 	assert_int_equal(line.command, COMMAND_COUNT);
 	assert_int_equal(parse(&line, "posternctl help tail"), REQUEST_HELP);
@@ -157,8 +147,7 @@ static void help_is_a_command_as_well(void **state) {
 	wrong("posternctl help tail me", "help: unexpected argument \"me\"");
 }
 
-static void the_nearest_command_is_named(void **state) {
-	(void)state;
+TEST(the_nearest_command_is_named) {
 	wrong("posternctl stauts", "did you mean \"status\"?");
 	wrong("posternctl class", "did you mean \"classes\"?");
 	wrong("posternctl session", "did you mean \"sessions\"?");
@@ -179,10 +168,9 @@ static void the_nearest_command_is_named(void **state) {
 	    "unknown command");
 }
 
-static void help_and_version(void **state) {
+TEST(help_and_version) {
 	struct line line;
 
-	(void)state;
 	assert_int_equal(parse(&line, "posternctl --help"), REQUEST_HELP);
 	assert_int_equal(line.command, COMMAND_COUNT);
 	assert_int_equal(parse(&line, "posternctl sessions --help"), REQUEST_HELP);
@@ -195,10 +183,9 @@ static void help_and_version(void **state) {
 	assert_int_equal(parse(&line, "posternctl --version"), REQUEST_VERSION);
 }
 
-static void colours_and_what_tail_wants(void **state) {
+TEST(colours_and_what_tail_wants) {
 	struct line line;
 
-	(void)state;
 	assert_int_equal(parse(&line, "posternctl status"), REQUEST_RUN);
 	assert_int_equal(line.ctl.color, COLOR_AUTO);
 	assert_int_equal(parse(&line, "posternctl --color=never status"), REQUEST_RUN);
@@ -219,13 +206,12 @@ static void colours_and_what_tail_wants(void **state) {
 	assert_int_equal(line.command, COMMAND_TOP);
 }
 
-static void the_help_fits_on_a_screen(void **state) {
+TEST(the_help_fits_on_a_screen) {
 	char *text = NULL;
 	unsigned lines = 0;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 
-	(void)state;
 	assert_non_null(out);
 	arguments_help(out, COMMAND_COUNT);
 	fclose(out);
@@ -238,7 +224,7 @@ static void the_help_fits_on_a_screen(void **state) {
 		assert_non_null(strstr(text, last != NULL ? last + 1 : command->words));
 		/* what is done by hand shares lines, too */
 		assert_true(last != NULL || strstr(text, command->brief) != NULL ||
-		    (i >= COMMAND_ACCOUNTS && i <= COMMAND_NEXT) ||
+		    (i >= COMMAND_ACCOUNTS && i <= COMMAND_SENDMAIL_NEXT) ||
 		    (i >= COMMAND_SUSPEND && i <= COMMAND_RELOAD));
 	}
 	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
@@ -251,12 +237,11 @@ static void the_help_fits_on_a_screen(void **state) {
 }
 
 /* "journal --help" told of "journal check" alone, as if there were no other. */
-static void help_of_a_first_word_tells_all_that_begin_so(void **state) {
+TEST(help_of_a_first_word_tells_all_that_begin_so) {
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 
-	(void)state;
 	assert_non_null(out);
 	arguments_help_family(out, COMMAND_JOURNAL_CHECK);
 	fclose(out);
@@ -270,12 +255,11 @@ static void help_of_a_first_word_tells_all_that_begin_so(void **state) {
 }
 
 /* A wall of options in one line was no help. */
-static void options_of_simulate_stand_below_its_usage(void **state) {
+TEST(options_of_simulate_stand_below_its_usage) {
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 
-	(void)state;
 	assert_non_null(out);
 	arguments_help(out, COMMAND_SIMULATE_WINDOW);
 	fclose(out);
@@ -291,10 +275,9 @@ static void options_of_simulate_stand_below_its_usage(void **state) {
 	free(text);
 }
 
-static void commands_by_hand(void **state) {
+TEST(commands_by_hand) {
 	struct line line;
 
-	(void)state;
 	assert_int_equal(parse(&line, "posternctl suspend d.example --for 2h --reason x"),
 	    REQUEST_RUN);
 	assert_int_equal(line.command, COMMAND_SUSPEND);
@@ -305,13 +288,13 @@ static void commands_by_hand(void **state) {
 	assert_int_equal(parse(&line, "posternctl hold --class c"), REQUEST_RUN);
 	assert_int_equal(line.ctl.argument_count, 0);
 	assert_string_equal(line.ctl.class, "c");
-	assert_int_equal(parse(&line, "posternctl set --window 3 d.example --ceiling 4"),
+	assert_int_equal(parse(&line, "posternctl limit --window 3 d.example --ceiling 4"),
 	    REQUEST_RUN);
 	assert_string_equal(line.ctl.window, "3");
 	assert_string_equal(line.ctl.ceiling, "4");
 	assert_int_equal(parse(&line, "posternctl destinations --relays"), REQUEST_RUN);
 	assert_true(line.ctl.relays);
-	wrong("posternctl set", "missing arguments");
+	wrong("posternctl limit", "missing arguments");
 	wrong("posternctl hold d.example --ceiling 4", "--ceiling: not an option of hold");
 	wrong("posternctl forget d.example --reason x", "--reason: not an option of forget");
 	wrong("posternctl classes --relays", "--relays: not an option of classes");
@@ -344,10 +327,9 @@ static bool next_argument(const char **syntax, char *out, size_t size) {
 }
 
 /* The rows of a command, in the order of its arguments. */
-static void every_argument_is_explained_once(void **state) {
+TEST(every_argument_is_explained_once) {
 	size_t row = 0, total = sizeof(explained) / sizeof(explained[0]);
 
-	(void)state;
 	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
 		const char *syntax = command_words((enum command)i)->arguments;
 		bool simulates = strncmp(command_words((enum command)i)->words, "simulate ", 9) == 0;
@@ -366,12 +348,11 @@ static void every_argument_is_explained_once(void **state) {
 	assert_int_equal(row, total);
 }
 
-static void every_example_is_right(void **state) {
+TEST(every_example_is_right) {
 	unsigned count[COMMAND_COUNT] = { 0 };
 	char text[256];
 	struct line line;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
 		snprintf(text, sizeof(text), "posternctl %s", examples[i].text);
 		assert_int_equal(parse(&line, text), REQUEST_RUN);
@@ -383,12 +364,11 @@ static void every_example_is_right(void **state) {
 		    command_words((enum command)i)->arguments[0] == '\0' ? 0 : 2);
 }
 
-static void help_shows_arguments_and_examples(void **state) {
+TEST(help_shows_arguments_and_examples) {
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 
-	(void)state;
 	assert_non_null(out);
 	arguments_help(out, COMMAND_SESSIONS);
 	fclose(out);
@@ -397,26 +377,4 @@ static void help_shows_arguments_and_examples(void **state) {
 	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
 		assert_true(strcspn(line, "\n") < 80);
 	free(text);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_stand_before_and_behind),
-		cmocka_unit_test(commands_take_their_own),
-		cmocka_unit_test(commands_by_hand),
-		cmocka_unit_test(what_does_not_belong_is_told),
-		cmocka_unit_test(a_wrong_option_leads_to_its_help),
-		cmocka_unit_test(help_is_a_command_as_well),
-		cmocka_unit_test(the_nearest_command_is_named),
-		cmocka_unit_test(help_and_version),
-		cmocka_unit_test(the_help_fits_on_a_screen),
-		cmocka_unit_test(help_of_a_first_word_tells_all_that_begin_so),
-		cmocka_unit_test(colours_and_what_tail_wants),
-		cmocka_unit_test(options_of_simulate_stand_below_its_usage),
-		cmocka_unit_test(every_argument_is_explained_once),
-		cmocka_unit_test(every_example_is_right),
-		cmocka_unit_test(help_shows_arguments_and_examples),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

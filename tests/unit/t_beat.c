@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* When a role in an event loop beats: with an engine of the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <event2/event.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "base/nudge.h"
-#include "front/beat.h"
+#include "front/serve/beat.h"
 #include "tests/unit/fake_engine.h"
 
 static struct event_base *base;
@@ -63,8 +59,7 @@ static int64_t due_ms(void) {
 	return (at.tv_sec - now.tv_sec) * 1000 + (at.tv_usec - now.tv_usec) / 1000;
 }
 
-static void a_role_with_nothing_to_do_beats_less_often(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_role_with_nothing_to_do_beats_less_often) {
 	assert_in_range(due_ms() + 100, 1, 1200);
 	event_base_loop(base, EVLOOP_ONCE);
 	assert_int_equal(fake.heartbeats, 1);
@@ -88,8 +83,7 @@ static void a_role_with_nothing_to_do_beats_less_often(void **state) {
 }
 
 /* It took up a new configuration with its next heartbeat, and posternctl waited for it. */
-static void a_nudge_is_answered_at_once(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_nudge_is_answered_at_once) {
 	event_base_loop(base, EVLOOP_NONBLOCK);
 	assert_int_equal(fake.heartbeats, 0);
 	nudge_give(nudge[1]);
@@ -100,23 +94,10 @@ static void a_nudge_is_answered_at_once(void **state) {
 	assert_int_equal(each, 0);
 }
 
-static void a_supervisor_that_is_gone_keeps_nobody_busy(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_supervisor_that_is_gone_keeps_nobody_busy) {
 	close(nudge[1]);
 	nudge[1] = -1;
 	for (int i = 0; i < 5; i++)
 		event_base_loop(base, EVLOOP_NONBLOCK);
 	assert_in_range(fake.heartbeats, 0, 1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_role_with_nothing_to_do_beats_less_often, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_nudge_is_answered_at_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_supervisor_that_is_gone_keeps_nobody_busy, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* What people do to destinations, recipients and classes; that it lasts, and can be
  * undone. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "engine/decided.h"
+#include "tests/unit/test.h"
+#include "engine/decision/decided.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 
@@ -20,14 +15,12 @@ static const char configuration[] = CONFIGURATION;
 static const char providers[] = "version = 1;\n"
     "providers = ( { name = \"big\"; relays = [ \"*.big.example\" ]; } );\n";
 
-static void begin(void)
-{
+static void begin(void) {
 	site_open(&site, 64, configuration);
 	now_ns = clock_now_ns();
 }
 
-static enum by_hand_error act(const struct by_hand *how, struct window_owner *owner)
-{
+static enum by_hand_error act(const struct by_hand *how, struct window_owner *owner) {
 	struct by_hand request = *how;
 
 	request.name_length = strlen(how->name);
@@ -36,19 +29,16 @@ static enum by_hand_error act(const struct by_hand *how, struct window_owner *ow
 	return windows_by_hand(site.engine, site.generation, &request, now_ns, owner);
 }
 
-static enum by_hand_error hand(enum by_hand_verb verb, const char *name, int64_t seconds)
-{
+static enum by_hand_error hand(enum by_hand_verb verb, const char *name, int64_t seconds) {
 	struct window_owner owner;
 
 	return act(&(struct by_hand){ .verb = verb, .name = name,
 		.for_ns = seconds * NS_PER_SECOND, .ceiling = BY_HAND_UNSET }, &owner);
 }
 
-static void suspend_and_resume(void **state)
-{
+TEST(suspend_and_resume) {
 	struct window_view view;
 
-	(void)state;
 	begin();
 	assert_int_equal(hand(BY_HAND_SUSPEND, "D.example.", 0), BY_HAND_DONE);
 	view = view_of("d.example");
@@ -76,14 +66,12 @@ static void suspend_and_resume(void **state)
 }
 
 /* Suspended as its deliveries failed; then `set NAME --window`. */
-static void a_window_set_while_dead_does_not_become_a_rule(void **state)
-{
+TEST(a_window_set_while_dead_does_not_become_a_rule) {
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .window = 3,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 	struct window_view view;
 
-	(void)state;
 	begin();
 	for (unsigned i = 0; i < 20 && view_of("d.example").state != WINDOW_DEAD; i++)
 		failed("d.example", down);
@@ -102,9 +90,7 @@ static void a_window_set_while_dead_does_not_become_a_rule(void **state)
 	site_close(&site);
 }
 
-static void held_until_it_is_resumed(void **state)
-{
-	(void)state;
+TEST(held_until_it_is_resumed) {
 	begin();
 	assert_int_equal(hand(BY_HAND_HOLD, "d.example", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("d.example").state, WINDOW_HELD);
@@ -129,9 +115,7 @@ static void held_until_it_is_resumed(void **state)
 	site_close(&site);
 }
 
-static void the_echo_does_not_bring_it_back(void **state)
-{
-	(void)state;
+TEST(the_echo_does_not_bring_it_back) {
 	begin();
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
@@ -154,14 +138,12 @@ static void the_echo_does_not_bring_it_back(void **state)
 	site_close(&site);
 }
 
-static void set_and_forget(void **state)
-{
+TEST(set_and_forget) {
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .window = 8,
 		.ceiling = 8, .for_ns = 3600 * NS_PER_SECOND };
 	struct window_owner owner;
 	struct window_view view;
 
-	(void)state;
 	begin();
 	assert_int_equal(act(&set, &owner), BY_HAND_DONE);
 	view = view_of("d.example");
@@ -200,15 +182,13 @@ static void set_and_forget(void **state)
 	site_close(&site);
 }
 
-static void one_domain_of_a_provider(void **state)
-{
+TEST(one_domain_of_a_provider) {
 	struct line line = { .domain = "one.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_SENT, .text = accepted };
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "one.example", .window = 3,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	(void)state;
 	site_providers = providers;
 	begin();
 	(void)feed_line(&line);
@@ -233,13 +213,11 @@ static void one_domain_of_a_provider(void **state)
 	site_providers = NULL;
 }
 
-static void recipients(void **state)
-{
+TEST(recipients) {
 	struct window_held held;
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "u@d.example", .window = 3 };
 	struct window_owner owner;
 
-	(void)state;
 	begin();
 	assert_int_equal(hand(BY_HAND_HOLD, "u@d.example", 0), BY_HAND_DONE);
 	assert_true(windows_recipient_held(site.engine, site.generation, "U@D.example", 11,
@@ -261,14 +239,12 @@ static void recipients(void **state)
 	site_close(&site);
 }
 
-static void classes(void **state)
-{
+TEST(classes) {
 	struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "slow", .class = true,
 		.ceiling = BY_HAND_UNSET, .reason = "their line is cut" };
 	struct window_owner owner;
 	struct window_held held;
 
-	(void)state;
 	begin();
 	assert_false(windows_class_held(site.engine, site.generation, 0, now_ns, &held));
 	assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
@@ -298,8 +274,7 @@ static void classes(void **state)
 }
 
 /* All of these may be held, and none of them is another one. */
-static void classes_whose_names_are_nearly_the_same(void **state)
-{
+TEST(classes_whose_names_are_nearly_the_same) {
 #define LONG "a-class-of-a-name-that-is-as-long-as-a-destination-may-be-and-much-the-same-"
 	static const char *const list[] = { "slow", "Slow", "sLow", "^slow", "slow.",
 		LONG "1", LONG "2" };
@@ -309,10 +284,9 @@ static void classes_whose_names_are_nearly_the_same(void **state)
 	struct window_held held;
 	size_t length = strlen(text);
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT; i++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length,
-		    "%s { name = \"%s\"; match = \"*.c%u.example\"; sessions = 1; }",
+		    "%s { name = \"%s\"; match = \"*.c%u.example\"; hold_at = 1; }",
 		    i > 0 ? "," : "", list[i], i);
 	snprintf(text + length, sizeof(text) - length,
 	    " );\nmta = ( { name = \"a\"; log = \"/a\"; } );\n");
@@ -339,8 +313,7 @@ static const char rules[] = "version = 1;\n"
     "    { name = \"one\"; match = \"^450 4\\\\.2\\\\.1\"; action = \"hold-recipient\"; for = \"1h\"; } ); } );\n";
 
 /* A rule would hold it for longer, for another reason. */
-static void a_rule_leaves_what_people_said(void **state)
-{
+TEST(a_rule_leaves_what_people_said) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED, .recipient = "u@d.example",
 		.text = "host mx.big.example[198.51.100.1] said: 451 4.7.1 slow down" };
@@ -350,7 +323,6 @@ static void a_rule_leaves_what_people_said(void **state)
 	struct window_held held;
 	int64_t until_ns;
 
-	(void)state;
 	site_providers = rules;
 	begin();
 	sent("d.example", 100);
@@ -376,11 +348,9 @@ static void a_rule_leaves_what_people_said(void **state)
 	site_providers = NULL;
 }
 
-static void names(void **state)
-{
+TEST(names) {
 	char longest[SEGMENT_NAME_MAX + 2];
 
-	(void)state;
 	begin();
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
@@ -399,13 +369,11 @@ static void names(void **state)
 
 /* Whatever is done and happens: what a hold says stands until it is over or undone, and
  * what is not held is as the law says. */
-static void a_hold_is_a_hold(void **state)
-{
+TEST(a_hold_is_a_hold) {
 	enum { STEPS = 30000 };
 	struct random random = random_seeded("a_hold_is_a_hold");
 	int64_t until_ns = 0;	/* of the model: held up to then */
 
-	(void)state;
 	begin();
 	for (int step = 0; step < STEPS; step++) {
 		int64_t seconds = 1 + (int64_t)random_below(&random, 600);
@@ -451,24 +419,4 @@ static void a_hold_is_a_hold(void **state)
 			assert_int_equal(view.until_ns, until_ns);
 	}
 	site_close(&site);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(suspend_and_resume),
-		cmocka_unit_test(a_window_set_while_dead_does_not_become_a_rule),
-		cmocka_unit_test(held_until_it_is_resumed),
-		cmocka_unit_test(the_echo_does_not_bring_it_back),
-		cmocka_unit_test(set_and_forget),
-		cmocka_unit_test(one_domain_of_a_provider),
-		cmocka_unit_test(recipients),
-		cmocka_unit_test(classes),
-		cmocka_unit_test(classes_whose_names_are_nearly_the_same),
-		cmocka_unit_test(a_rule_leaves_what_people_said),
-		cmocka_unit_test(names),
-		cmocka_unit_test(a_hold_is_a_hold),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

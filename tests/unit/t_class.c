@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* First match and cover, by example. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/class.h"
-#include "policy/name_table.h"
+#include "tests/unit/test.h"
+#include "policy/limit/class.h"
+#include "policy/limit/name_table.h"
 #include "tests/unit/class_set.h"
 #include "tests/unit/naive_class.h"
 #include "tests/unit/random.h"
 
-static struct address parse(const char *text)
-{
+static struct address parse(const char *text) {
 	struct address address = { { 0 } };
 
 	if (text != NULL)
@@ -25,19 +19,16 @@ static struct address parse(const char *text)
 	return address;
 }
 
-static uint32_t match(const struct set *set, const char *address, const char *name)
-{
+static uint32_t match(const struct set *set, const char *address, const char *name) {
 	struct address parsed = parse(address);
 
 	return class_index_match(set->index, &parsed, name,
 	    name != NULL ? strlen(name) : 0);
 }
 
-static void first_match_whatever_the_kind(void **state)
-{
+TEST(first_match_whatever_the_kind) {
 	struct set set = set_new(16);
 
-	(void)state;
 	assert_true(set_add(&set, "mx.example.com"));		/* 0 */
 	assert_true(set_add(&set, "198.51.100.7"));		/* 1 */
 	assert_true(set_add(&set, "*.example.com"));		/* 2 */
@@ -71,11 +62,9 @@ static void first_match_whatever_the_kind(void **state)
 	set_free(&set);
 }
 
-static void a_name_never_enters_an_address_class(void **state)
-{
+TEST(a_name_never_enters_an_address_class) {
 	struct set set = set_new(4);
 
-	(void)state;
 	assert_true(set_add(&set, "192.0.2.*"));
 	assert_true(set_add(&set, "203.0.113.9"));
 	assert_true(set_add(&set, "::/0"));
@@ -90,11 +79,9 @@ static void a_name_never_enters_an_address_class(void **state)
 	set_free(&set);
 }
 
-static void star_takes_even_the_unknown(void **state)
-{
+TEST(star_takes_even_the_unknown) {
 	struct set set = set_new(4);
 
-	(void)state;
 	assert_true(set_add(&set, "a.example"));
 	assert_true(set_add(&set, "*"));
 	assert_true(set_add(&set, "b.example"));
@@ -109,12 +96,10 @@ static void star_takes_even_the_unknown(void **state)
 	set_free(&set);
 }
 
-static void long_and_odd_names(void **state)
-{
+TEST(long_and_odd_names) {
 	struct set set = set_new(8);
 	char name[600];
 
-	(void)state;
 	assert_true(set_add(&set, "*.a-label-of-more-than-19-bytes-1.example"));
 	assert_true(set_add(&set, "*.a-label-of-more-than-19-bytes-2.example"));
 	assert_true(set_add(&set, "*.example"));
@@ -140,11 +125,9 @@ static void long_and_odd_names(void **state)
 	set_free(&set);
 }
 
-static void edges_of_the_address_space(void **state)
-{
+TEST(edges_of_the_address_space) {
 	struct set set = set_new(16);
 
-	(void)state;
 	assert_true(set_add(&set, "255.255.255.255"));
 	assert_true(set_add(&set, "255.255.255.0/24"));
 	assert_true(set_add(&set, "0.0.0.0"));
@@ -173,11 +156,9 @@ static void edges_of_the_address_space(void **state)
 	set_free(&set);
 }
 
-static void rules_left_out(void **state)
-{
+TEST(rules_left_out) {
 	struct set set = set_new(4);
 
-	(void)state;
 	assert_true(set_add(&set, "*"));
 	assert_true(set_add(&set, "a.example"));
 	assert_true(set_add(&set, "192.0.2.0/24"));
@@ -189,13 +170,11 @@ static void rules_left_out(void **state)
 	set_free(&set);
 }
 
-static void no_rules(void **state)
-{
+TEST(no_rules) {
 	struct set set = set_new(0);
 	struct mask mask;
 	const char *why;
 
-	(void)state;
 	set_build(&set);
 	assert_int_equal(match(&set, "192.0.2.1", "a.example"), CLASS_NO_RULE);
 	assert_int_equal(match(&set, "2001:db8::1", NULL), CLASS_NO_RULE);
@@ -208,13 +187,11 @@ static void no_rules(void **state)
 	set_free(&set);
 }
 
-static void too_small_a_block_is_refused(void **state)
-{
+TEST(too_small_a_block_is_refused) {
 	struct set set = set_new(4);
 	size_t most, scratch_bytes;
 	uint64_t *block, scratch[64];
 
-	(void)state;
 	assert_true(set_add(&set, "*.example"));
 	assert_true(set_add(&set, "10.*"));
 	class_index_measure(set.rules, set.count, &most, &scratch_bytes);
@@ -238,8 +215,7 @@ static void too_small_a_block_is_refused(void **state)
 #define MASKS	3000
 
 /* Of names and networks, wide ones too, as many as three levels of a tree have. */
-static struct set many_masks(void)
-{
+static struct set many_masks(void) {
 	struct set set = set_new(3 * MASKS);
 	char text[128];
 
@@ -256,8 +232,7 @@ static struct set many_masks(void)
 	return set;
 }
 
-static void look_everywhere(const struct set *set)
-{
+static void look_everywhere(const struct set *set) {
 	static const char *const names[] = { "example", "7.a-label-of-more-than-19-bytes-7.example",
 		"x.9.a-label-of-more-than-19-bytes-9.example", "mail.7", "." };
 	static const char *const addresses[] = { "10.1.2.3", "0.0.0.0", "255.255.255.255",
@@ -281,15 +256,13 @@ static void look_everywhere(const struct set *set)
 }
 
 /* Without a free slot a name that is not there would be sought for ever. */
-static void a_full_table_of_names_is_not_sound(void **state)
-{
+TEST(a_full_table_of_names_is_not_sound) {
 	struct set set = many_masks();
 	const struct name_table *table = (const struct name_table *)(const void *)
 	    ((const char *)set.index + 16);
 	struct name_slot *slots = (struct name_slot *)(void *)
 	    ((char *)set.index + table->slots);
 
-	(void)state;
 	assert_true(table->slot_count > MASKS && table->slots < set.bytes);
 	look_everywhere(&set);
 	for (uint32_t i = 0; i < table->slot_count; i++)
@@ -303,11 +276,9 @@ static void a_full_table_of_names_is_not_sound(void **state)
 	set_free(&set);
 }
 
-static void an_index_that_is_cut_is_not_sound(void **state)
-{
+TEST(an_index_that_is_cut_is_not_sound) {
 	struct set set = many_masks();
 
-	(void)state;
 	assert_false(class_index_is_sound(set.index, 0));
 	assert_false(class_index_is_sound(set.index, set.bytes / 2));
 	assert_false(class_index_is_sound(set.index, set.bytes - 64));
@@ -315,8 +286,7 @@ static void an_index_that_is_cut_is_not_sound(void **state)
 }
 
 /* Whatever stands in an index that is sound: all lookups end, and stay within it (ASan). */
-static void lookups_in_a_spoiled_index_that_is_sound_end(void **state)
-{
+TEST(lookups_in_a_spoiled_index_that_is_sound_end) {
 	static const uint32_t edges[] = { 0, 1, 2, 0x7fffffff, 0x80000000, UINT32_MAX,
 		UINT32_MAX - 1, 64 };
 	struct random random = { random_seed() };
@@ -324,7 +294,6 @@ static void lookups_in_a_spoiled_index_that_is_sound_end(void **state)
 	unsigned char *pristine = malloc(set.bytes);
 	unsigned sound = 0;
 
-	(void)state;
 	assert_non_null(pristine);
 	memcpy(pristine, set.index, set.bytes);
 	for (unsigned round = 0; round < 4000; round++) {
@@ -348,8 +317,7 @@ static void lookups_in_a_spoiled_index_that_is_sound_end(void **state)
 	set_free(&set);
 }
 
-static void covers(void **state)
-{
+TEST(covers) {
 	static const struct {
 		const char *mask;
 		uint32_t rule;
@@ -377,7 +345,6 @@ static void covers(void **state)
 	};
 	struct set set = set_new(16);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		assert_true(set_add(&set, rules[i]));
 	set_build(&set);
@@ -391,24 +358,4 @@ static void covers(void **state)
 		assert_int_equal(naive_cover(set.rules, set.count, &mask), cases[i].rule);
 	}
 	set_free(&set);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_match_whatever_the_kind),
-		cmocka_unit_test(a_name_never_enters_an_address_class),
-		cmocka_unit_test(star_takes_even_the_unknown),
-		cmocka_unit_test(long_and_odd_names),
-		cmocka_unit_test(edges_of_the_address_space),
-		cmocka_unit_test(rules_left_out),
-		cmocka_unit_test(no_rules),
-		cmocka_unit_test(too_small_a_block_is_refused),
-		cmocka_unit_test(covers),
-		cmocka_unit_test(a_full_table_of_names_is_not_sound),
-		cmocka_unit_test(an_index_that_is_cut_is_not_sound),
-		cmocka_unit_test(lookups_in_a_spoiled_index_that_is_sound_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* First match and cover against a matcher without index: random rules over few
  * labels and bits, so that much collides; and 100,000 rules once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/class.h"
+#include "tests/unit/test.h"
+#include "policy/limit/class.h"
 #include "tests/unit/class_set.h"
 #include "tests/unit/naive_class.h"
 #include "tests/unit/random.h"
@@ -23,8 +18,7 @@ static const char *const labels[] = {
 };
 #define LABELS (sizeof labels / sizeof labels[0])
 
-static size_t random_name(struct random *random, char *out)
-{
+static size_t random_name(struct random *random, char *out) {
 	uint32_t count = 1 + random_below(random, 4);
 	uint32_t alphabet = random_below(random, 3) == 0 ? LABELS : 3;
 	size_t length = 0;
@@ -41,8 +35,7 @@ static size_t random_name(struct random *random, char *out)
 	return length;
 }
 
-static void random_address(struct random *random, struct address *address)
-{
+static void random_address(struct random *random, struct address *address) {
 	static const uint8_t bytes[] = { 0, 0, 0, 0xff, 0xff, 1, 0x80, 0x20 };
 
 	memset(address, 0, sizeof *address);
@@ -55,8 +48,7 @@ static void random_address(struct random *random, struct address *address)
 		address->bytes[i] = bytes[random_below(random, 8)];
 }
 
-static void random_mask(struct random *random, char *out)
-{
+static void random_mask(struct random *random, char *out) {
 	struct prefix prefix;
 
 	switch (random_below(random, 12)) {
@@ -88,8 +80,7 @@ static void random_mask(struct random *random, char *out)
 	}
 }
 
-static void compare_once(struct random *random, const struct set *set)
-{
+static void compare_once(struct random *random, const struct set *set) {
 	struct address address;
 	char name[300];
 	size_t length = random_name(random, name);
@@ -121,11 +112,9 @@ static void compare_once(struct random *random, const struct set *set)
 	    asked != NULL ? length : 0), expected);
 }
 
-static void random_sets_agree_with_naive(void **state)
-{
+TEST(random_sets_agree_with_naive) {
 	struct random random = random_seeded("random_sets_agree_with_naive");
 
-	(void)state;
 	for (int round = 0; round < 3000; round++) {
 		uint32_t room = random_below(&random, 10) == 0 ? 300 : 30;
 		uint32_t wanted = random_below(&random, room);
@@ -154,12 +143,10 @@ static void random_sets_agree_with_naive(void **state)
 	}
 }
 
-static void equal_rules_give_equal_indexes(void **state)
-{
+TEST(equal_rules_give_equal_indexes) {
 	struct random random = random_seeded("equal_rules_give_equal_indexes");
 	struct set one = set_new(500), other = set_new(500);
 
-	(void)state;
 	while (one.count < 500) {
 		char text[300];
 
@@ -176,14 +163,12 @@ static void equal_rules_give_equal_indexes(void **state)
 }
 
 /* 100,000 rules: each is asked by what it names, a sample against the naive. */
-static void hundred_thousand_rules(void **state)
-{
+TEST(hundred_thousand_rules) {
 	struct random random = random_seeded("hundred_thousand_rules");
 	const uint32_t wanted = 100000;
 	struct set set = set_new(wanted);
 	char text[300];
 
-	(void)state;
 	while (set.count < wanted) {
 		uint32_t n = set.count, a = random_below(&random, 1u << 24);
 
@@ -225,15 +210,4 @@ static void hundred_thousand_rules(void **state)
 			assert_int_equal(found, naive_cover(set.rules, set.count, mask));
 	}
 	set_free(&set);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_sets_agree_with_naive),
-		cmocka_unit_test(equal_rules_give_equal_indexes),
-		cmocka_unit_test(hundred_thousand_rules),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* The table of clients against somebody with very many addresses: it is bounded,
  * nobody is refused for want of a place, and no count goes wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 /* A rate that no test outlives: one session uses up half an hour of it. */
-#define RATED "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1000000; " \
+#define RATED "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1000000; " \
 	"client = { sessions = 3; rate = \"2/1h\"; }; } );"
 
 static struct site site;
@@ -50,11 +46,10 @@ static enum verdict open_from(uint32_t n, struct session_ref *ref) {
 	return site_inbound(&site, text, (uint16_t)(1 + n % 60000), NULL, ref);
 }
 
-static void many_addresses_do_not_wash_away_anything(void **state) {
+TEST(many_addresses_do_not_wash_away_anything) {
 	struct session_ref ref, busy, open[3];
 	uint32_t addresses = 50000;
 
-	(void)state;
 	site_open(&site, 64, RATED);
 	/* one who used up his rate, and one with as many open as he may have */
 	for (uint16_t i = 0; i < 2; i++) {
@@ -91,12 +86,11 @@ static void many_addresses_do_not_wash_away_anything(void **state) {
 
 /* More open clients than the table has places for: those without a place are
  * admitted, and their ends take nothing off others. */
-static void a_table_full_of_open_clients_refuses_nobody(void **state) {
+TEST(a_table_full_of_open_clients_refuses_nobody) {
 	enum { SESSIONS = 2000 };
 	static struct session_ref refs[SESSIONS];
 	uint32_t admitted = 0, first, last;
 
-	(void)state;
 	/* sessions for all, but clients of a few: as if most shared a shard */
 	site_open(&site, SESSIONS * 2, RATED);
 	for (uint32_t i = 0; i < site.segment->header->shard_count; i++) {
@@ -132,13 +126,4 @@ static void a_table_full_of_open_clients_refuses_nobody(void **state) {
 	assert_true(site_is_consistent(&site));
 	assert_int_equal(atomic_load(&site_class(&site, "all")->open), 1);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_addresses_do_not_wash_away_anything),
-		cmocka_unit_test(a_table_full_of_open_clients_refuses_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Calls of the lease script, word for word, and what is made of its answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "wire/cluster_call.h"
+#include "tests/unit/test.h"
+#include "wire/cluster/cluster_call.h"
 
 #define POOLS	4
 
@@ -17,15 +12,13 @@ static char text[CLUSTER_CALL_BYTES(POOLS)];
 static struct redis_value list[64];
 static size_t count;
 
-static struct cluster_link joined(void)
-{
+static struct cluster_link joined(void) {
 	return (struct cluster_link){ .node = "mx1", .instance = "i1", .lease_ms = 15000, .nodes = 3,
 		.epoch = "aaaa", .token = 7, .sequence = 41, .event = 120, .heard_ms = 98000,
 		.life = 33 };
 }
 
-static struct cluster_call begun(struct cluster_link *link, enum cluster_operation operation)
-{
+static struct cluster_call begun(struct cluster_link *link, enum cluster_operation operation) {
 	struct cluster_call call = { .words = words, .capacity = CLUSTER_CALL_WORDS(POOLS),
 		.text = text, .size = sizeof(text) };
 
@@ -34,20 +27,17 @@ static struct cluster_call begun(struct cluster_link *link, enum cluster_operati
 	return call;
 }
 
-static void word_is(size_t number, const char *wanted)
-{
+static void word_is(size_t number, const char *wanted) {
 	assert_int_equal(words[number].length, strlen(wanted));
 	assert_memory_equal(words[number].text, wanted, strlen(wanted));
 }
 
-static void a_call_word_for_word(void **state)
-{
+TEST(a_call_word_for_word) {
 	struct cluster_link link = joined();
 	struct cluster_call call = begun(&link, CLUSTER_SHARE);
 	struct cluster_pool pool = { .name = "b:two words", .name_length = 11, .limit = 30,
 		.version = 5, .fixed = 1, .hold = 4, .need = 6, .want = 9, .open = 5 };
 
-	(void)state;
 	assert_true(cluster_call_pool(&call, &pool));
 	pool.need = pool.want = 0;	/* never less than is held */
 	assert_true(cluster_call_pool(&call, &pool));
@@ -70,22 +60,18 @@ static void a_call_word_for_word(void **state)
 	assert_int_equal(call.sent.pools, 2);
 }
 
-static void the_first_call_knows_nothing(void **state)
-{
+TEST(the_first_call_knows_nothing) {
 	struct cluster_link link = { .node = "mx1", .instance = "i1", .lease_ms = 2000, .nodes = 64 };
 
-	(void)state;
 	(void)begun(&link, CLUSTER_HELLO);
 	word_is(6, "hello 1 mx1 i1 0 1 - 0 0 100000 2000 64 000000000000feed -");
 }
 
-static void a_call_ends_where_its_memory_does(void **state)
-{
+TEST(a_call_ends_where_its_memory_does) {
 	struct cluster_link link = joined();
 	struct cluster_call call = begun(&link, CLUSTER_SHARE);
 	struct cluster_pool pool = { .name = "b:x", .name_length = 3 };
 
-	(void)state;
 	for (unsigned i = 0; i < POOLS; i++)
 		assert_true(cluster_call_pool(&call, &pool));
 	assert_false(cluster_call_pool(&call, &pool));
@@ -95,9 +81,7 @@ static void a_call_ends_where_its_memory_does(void **state)
 	assert_false(cluster_call_pool(&call, &pool));
 }
 
-static void names_of_nodes(void **state)
-{
-	(void)state;
+TEST(names_of_nodes) {
 	assert_true(cluster_node_name_is_good("mx-1.example_net"));
 	assert_true(cluster_node_name_is_good("a234567890123456789012345678901"));
 	assert_false(cluster_node_name_is_good("a2345678901234567890123456789012"));
@@ -109,27 +93,23 @@ static void names_of_nodes(void **state)
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-static void say_text(const char *word)
-{
+static void say_text(const char *word) {
 	list[count++] = (struct redis_value){ .kind = REDIS_KIND_TEXT, .text = word,
 		.length = strlen(word) };
 }
 
-static void say(int64_t number)
-{
+static void say(int64_t number) {
 	list[count++] = (struct redis_value){ .kind = REDIS_KIND_NUMBER, .number = number };
 }
 
-static void begin_answer(const char *status, const char *epoch, int64_t event)
-{
+static void begin_answer(const char *status, const char *epoch, int64_t event) {
 	count = 0;
 	say_text(status);
 	say_text(epoch);
 	say(event);
 }
 
-static void say_ok(const char *epoch, int64_t event, int64_t token, int64_t life, int64_t wait_ms)
-{
+static void say_ok(const char *epoch, int64_t event, int64_t token, int64_t life, int64_t wait_ms) {
 	begin_answer("ok", epoch, event);
 	say(token);
 	say(life);
@@ -139,8 +119,7 @@ static void say_ok(const char *epoch, int64_t event, int64_t token, int64_t life
 	say(3);
 }
 
-static void say_share(int64_t granted, int64_t fair)
-{
+static void say_share(int64_t granted, int64_t fair) {
 	say(granted);
 	say(fair);
 	say(4);
@@ -153,8 +132,7 @@ static void say_share(int64_t granted, int64_t fair)
 static struct cluster_share shares[POOLS];
 
 static struct cluster_answer answer_to(struct cluster_link *link,
-    const struct cluster_sent *sent)
-{
+    const struct cluster_sent *sent) {
 	struct redis_value value = { .kind = REDIS_KIND_LIST, .list = list, .count = count };
 	struct cluster_answer answer;
 
@@ -163,8 +141,7 @@ static struct cluster_answer answer_to(struct cluster_link *link,
 }
 
 static struct cluster_sent sent_by(struct cluster_link *link, enum cluster_operation operation,
-    unsigned pools)
-{
+    unsigned pools) {
 	struct cluster_call call = begun(link, operation);
 	struct cluster_pool pool = { .name = "b:x", .name_length = 3 };
 
@@ -173,13 +150,11 @@ static struct cluster_sent sent_by(struct cluster_link *link, enum cluster_opera
 	return call.sent;
 }
 
-static void a_grant_runs_from_when_it_was_asked_for(void **state)
-{
+TEST(a_grant_runs_from_when_it_was_asked_for) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_SHARE, 1);
 	struct cluster_answer answer;
 
-	(void)state;
 	(void)sent_by(&link, CLUSTER_LOOK, 0);	/* whatever is called in between */
 	say_ok("aaaa", 121, 7, 33, 0);
 	say_share(12, 13);
@@ -202,13 +177,11 @@ static void a_grant_runs_from_when_it_was_asked_for(void **state)
 	assert_false(answer_to(&link, &sent).reborn);
 }
 
-static void a_new_epoch_is_waited_for(void **state)
-{
+TEST(a_new_epoch_is_waited_for) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_SHARE, 1);
 	struct cluster_answer answer;
 
-	(void)state;
 	begin_answer("again", "-", 0);
 	answer = answer_to(&link, &sent);
 	assert_int_equal(answer.status, CLUSTER_AGAIN);
@@ -237,13 +210,11 @@ static void a_new_epoch_is_waited_for(void **state)
 	assert_int_equal(answer.until_ms, 112950);
 }
 
-static void who_may_not_join_is_told_why(void **state)
-{
+TEST(who_may_not_join_is_told_why) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_HELLO, 0);
 	struct cluster_answer answer;
 
-	(void)state;
 	begin_answer("taken", "aaaa", 122);
 	say(9000);
 	say_text("i77");
@@ -270,8 +241,7 @@ static void who_may_not_join_is_told_why(void **state)
 	assert_string_equal(answer.text, "lea?ses");
 }
 
-static void nonsense(struct cluster_link *link, const struct cluster_sent *sent, const char *why)
-{
+static void nonsense(struct cluster_link *link, const struct cluster_sent *sent, const char *why) {
 	struct cluster_link before = *link;
 	struct cluster_answer answer = answer_to(link, sent);
 
@@ -280,15 +250,13 @@ static void nonsense(struct cluster_link *link, const struct cluster_sent *sent,
 	assert_memory_equal(link, &before, sizeof(before));
 }
 
-static void nonsense_changes_nothing(void **state)
-{
+TEST(nonsense_changes_nothing) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_SHARE, 1);
 	struct redis_value value = { .kind = REDIS_KIND_ERROR, .text = "NOPERM \033[2J no",
 		.length = 14 };
 	struct cluster_answer answer;
 
-	(void)state;
 	count = 0;
 	nonsense(&link, &sent, "no status");
 	begin_answer("refused", "aaaa", 1);
@@ -320,8 +288,7 @@ static void nonsense_changes_nothing(void **state)
 	assert_string_equal(answer.text, "NOPERM ?[2J no");
 }
 
-static void all_nodes_are_shown(void **state)
-{
+TEST(all_nodes_are_shown) {
 	struct cluster_link link = joined();
 	struct cluster_sent sent = sent_by(&link, CLUSTER_LOOK, 2);
 	struct redis_value node[4], part[7], nodes, parts, value;
@@ -330,7 +297,6 @@ static void all_nodes_are_shown(void **state)
 	struct cluster_answer answer;
 	size_t node_count, share_count;
 
-	(void)state;
 	count = 0;
 	say_text("mx2");
 	say(1);
@@ -366,21 +332,4 @@ static void all_nodes_are_shown(void **state)
 	assert_false(cluster_look_read(&link, &sent, &value, 100400, &answer, read, &node_count, 2,
 	    share, &share_count, 2));
 	assert_string_equal(answer.text, "of no pool or node");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_call_word_for_word),
-		cmocka_unit_test(the_first_call_knows_nothing),
-		cmocka_unit_test(a_call_ends_where_its_memory_does),
-		cmocka_unit_test(names_of_nodes),
-		cmocka_unit_test(a_grant_runs_from_when_it_was_asked_for),
-		cmocka_unit_test(a_new_epoch_is_waited_for),
-		cmocka_unit_test(who_may_not_join_is_told_why),
-		cmocka_unit_test(nonsense_changes_nothing),
-		cmocka_unit_test(all_nodes_are_shown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* What a node asks of Redis and tells it of destinations, in virtual time: calls are noted,
  * and answered here, also as no Redis of ours would. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <stdlib.h>
 
-#include "engine/knowledge.h"
+#include "engine/cluster/knowledge.h"
 #include "front/cluster/knowledge.h"
 #include "tests/unit/results.h"
-#include "wire/knowledge_text.h"
+#include "wire/cluster/knowledge_text.h"
 
 #define CONFIGURATION "classes = ( { name = \"c\"; match = \"*\"; } );\n" \
     "mta = ( { name = \"a\"; kind = \"postfix\"; log = \"/a\"; } );\n" \
@@ -140,8 +136,7 @@ static void suspend(unsigned count) {
 	turn();
 }
 
-static void an_error_is_told_and_asked_again_a_second_later(void **state) {
-	(void)state;
+TEST(an_error_is_told_and_asked_again_a_second_later) {
 	begin();
 	turn();
 	answer_error("NOPERM User postern has no permissions to run the 'zrangebyscore' command");
@@ -161,8 +156,7 @@ static void an_error_is_told_and_asked_again_a_second_later(void **state) {
 }
 
 /* They were asked again as fast as they failed. */
-static void what_is_not_written_is_told_and_does_not_spin(void **state) {
-	(void)state;
+TEST(what_is_not_written_is_told_and_does_not_spin) {
 	begin_read();
 	suspend(40);
 	assert_int_equal(call_count, 4);
@@ -190,10 +184,9 @@ static void what_is_not_written_is_told_and_does_not_spin(void **state) {
 }
 
 /* Names of which nothing was left filled the list until somebody joined anew. */
-static void a_full_list_is_read_whole_now_and_then(void **state) {
+TEST(a_full_list_is_read_whole_now_and_then) {
 	const struct redis_value full[] = { text_of("full") };
 
-	(void)state;
 	begin_read();
 	now_ns += 61 * NS_PER_SECOND;
 	turn();
@@ -221,12 +214,11 @@ static void a_full_list_is_read_whole_now_and_then(void **state) {
 }
 
 /* Else nothing is told or believed as long as it goes on. */
-static void a_list_without_an_end_is_told(void **state) {
+TEST(a_list_without_an_end_is_told) {
 	static struct redis_value list[2 + 2 * PAGE];
 	static char names[PAGE][16];
 	unsigned pages = 0, before;
 
-	(void)state;
 	begin();
 	list[0] = text_of("ok");
 	list[1] = number_of(INT64_C(1) << 50);
@@ -281,12 +273,11 @@ static uint64_t unshared(void) {
 }
 
 /* It was tried once: what came too late was not held when there was room for all of it. */
-static void what_had_no_place_is_tried_at_each_comparison(void **state) {
+TEST(what_had_no_place_is_tried_at_each_comparison) {
 	char name[32], kept[8][32];
 	unsigned held = 0, keeps = 0;
 	uint64_t number = 0, counted;
 
-	(void)state;
 	begin_sized(64);
 	turn();
 	answer_ok(0);
@@ -323,16 +314,4 @@ static void what_had_no_place_is_tried_at_each_comparison(void **state) {
 	for (unsigned i = 0; i < keeps; i++)
 		assert_int_equal(view_of(kept[i]).state, WINDOW_HELD);
 	end();
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_error_is_told_and_asked_again_a_second_later),
-		cmocka_unit_test(what_is_not_written_is_told_and_does_not_spin),
-		cmocka_unit_test(a_full_list_is_read_whole_now_and_then),
-		cmocka_unit_test(a_list_without_an_end_is_told),
-		cmocka_unit_test(what_had_no_place_is_tried_at_each_comparison),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* What the cluster role is asked to do by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
-
-#include "engine/cluster.h"
-#include "segment/internal.h"
+#include "tests/unit/test.h"
+#include "engine/cluster/cluster.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 static struct site site;
@@ -34,10 +29,9 @@ static uint64_t order(const char *node) {
 	return engine_cluster_order(site.engine, full, 1000);
 }
 
-static void the_last_order_is_found(void **state) {
+TEST_IN(begin, end, the_last_order_is_found) {
 	uint64_t first, last;
 
-	(void)state;
 	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), 0);
 	first = order("mx1.example");
 	assert_true(first > 0);
@@ -51,11 +45,10 @@ static void the_last_order_is_found(void **state) {
 }
 
 /* "outer-mx1.example" and "inner-mx2.example" were "inner-mx1.example" for a moment. */
-static void two_orders_are_never_mixed(void **state) {
+TEST_IN(begin, end, two_orders_are_never_mixed) {
 	struct cluster_order *there = &site.segment->header->cluster_order;
 	uint64_t inner, first, last;
 
-	(void)state;
 	(void)order("inner-mx2.example");
 	inner = atomic_load(&there->name[0]);
 	first = order("outer-mx1.example");
@@ -67,13 +60,4 @@ static void two_orders_are_never_mixed(void **state) {
 	assert_true(last > first);
 	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), last);
 	assert_string_equal(name, "inner-mx2.example");
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_last_order_is_found, begin, end),
-		cmocka_unit_test_setup_teardown(two_orders_are_never_mixed, begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

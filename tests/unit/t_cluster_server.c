@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What kind of error the words of a Redis are: those of versions 6 and 7, of Valkey, and of
  * scripts that met them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <string.h>
 
@@ -42,8 +38,7 @@ static const struct {
 	{ "", CLUSTER_ERROR_SERVER },
 };
 
-static void test_errors_are_told_apart(void **state) {
-	(void)state;
+TEST(test_errors_are_told_apart) {
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
 		enum cluster_error error = server_error_of(said[i].text, strlen(said[i].text));
 
@@ -53,20 +48,18 @@ static void test_errors_are_told_apart(void **state) {
 }
 
 /* Nothing behind the length counts: the text is a stranger's. */
-static void test_only_what_was_said_counts(void **state) {
-	(void)state;
+TEST(test_only_what_was_said_counts) {
 	assert_int_equal(server_error_of("NOPERM", 3), CLUSTER_ERROR_SERVER);
 	assert_int_equal(server_error_of("WRONGTYPE", 0), CLUSTER_ERROR_SERVER);
 	assert_int_equal(server_error_of("WRONGTYPE", 9), CLUSTER_ERROR_FOREIGN);
 }
 
 /* The log has room for so much, and a destination may have a long name. */
-static void test_no_key_is_cut_but_the_last(void **state) {
+TEST(test_no_key_is_cut_but_the_last) {
 	const char *keys = "a record was not written: another program uses a key: postern:1:di "
 	    "(expected a zset), postern:1:dv (a string) or the hash postern:1:d:nnn";
 	char name[81], text[192];
 
-	(void)state;
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	server_say_foreign("postern:", "a record was not written", name, text, sizeof(text));
@@ -75,14 +68,4 @@ static void test_no_key_is_cut_but_the_last(void **state) {
 	server_say_foreign("postern:", "a page", NULL, text, sizeof(text));
 	assert_string_equal(text, "a page: another program uses a key: postern:1:di (expected "
 	    "a zset) or postern:1:dv (a string)");
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors_are_told_apart),
-		cmocka_unit_test(test_only_what_was_said_counts),
-		cmocka_unit_test(test_no_key_is_cut_but_the_last),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* What the cluster role tells: read whole, within bounds whoever wrote it, and after a writer
  * that died in the middle. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
 
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 static struct cluster_record record;
 static struct cluster_told told, got;
@@ -23,8 +19,7 @@ static int begin(void **state) {
 	return 0;
 }
 
-static void test_what_was_written_is_read(void **state) {
-	(void)state;
+TEST_IN(begin, NULL, test_what_was_written_is_read) {
 	assert_true(cluster_told_read(&record, &got));
 	assert_int_equal(got.state, CLUSTER_STATE_OFF);
 	told.state = CLUSTER_STATE_JOINED;
@@ -39,8 +34,7 @@ static void test_what_was_written_is_read(void **state) {
 	assert_memory_equal(&got, &told, sizeof(told));
 }
 
-static void test_nothing_leads_out_of_it(void **state) {
-	(void)state;
+TEST_IN(begin, NULL, test_nothing_leads_out_of_it) {
 	memset(&told, 0xff, sizeof(told));
 	cluster_told_write(&record, &told);
 	assert_true(cluster_told_read(&record, &got));
@@ -60,8 +54,7 @@ static void test_nothing_leads_out_of_it(void **state) {
 	assert_int_equal(got.cell_count, 0);
 }
 
-static void test_a_writer_that_died_is_followed_by_another(void **state) {
-	(void)state;
+TEST_IN(begin, NULL, test_a_writer_that_died_is_followed_by_another) {
 	told.state = CLUSTER_STATE_JOINED;
 	atomic_store(&record.seq, 7);
 	assert_false(cluster_told_read(&record, &got));
@@ -78,10 +71,9 @@ static void write_it(int number) {
 }
 
 /* It was told that there is no cluster role, for a moment. */
-static void test_a_writer_that_is_slow_is_waited_for(void **state) {
+TEST_IN(begin, NULL, test_a_writer_that_is_slow_is_waited_for) {
 	const struct itimerval soon = { .it_value = { .tv_usec = 1000 } };
 
-	(void)state;
 	told.state = CLUSTER_STATE_JOINED;
 	atomic_store(&record.seq, 7);
 	assert_true(signal(SIGALRM, write_it) != SIG_ERR);
@@ -90,8 +82,7 @@ static void test_a_writer_that_is_slow_is_waited_for(void **state) {
 	assert_int_equal(got.state, CLUSTER_STATE_JOINED);
 }
 
-static void test_every_error_has_its_words(void **state) {
-	(void)state;
+TEST_IN(begin, NULL, test_every_error_has_its_words) {
 	for (unsigned i = 0; i < CLUSTER_ERRORS; i++)
 		assert_true(cluster_error_word((enum cluster_error)i)[0] != '\0');
 	for (unsigned i = 0; i < CLUSTER_STATE_COUNT; i++)
@@ -100,16 +91,4 @@ static void test_every_error_has_its_words(void **state) {
 	assert_true(cluster_error_refuses(CLUSTER_ERROR_NODE));
 	assert_false(cluster_error_refuses(CLUSTER_ERROR_TIMEOUT));
 	assert_false(cluster_error_refuses(CLUSTER_ERROR_SERVER));
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_what_was_written_is_read, begin),
-		cmocka_unit_test_setup(test_nothing_leads_out_of_it, begin),
-		cmocka_unit_test_setup(test_a_writer_that_died_is_followed_by_another, begin),
-		cmocka_unit_test_setup(test_a_writer_that_is_slow_is_waited_for, begin),
-		cmocka_unit_test_setup(test_every_error_has_its_words, begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,15 @@
 /* The compiler: what is accepted and what it becomes; every kind of mistake with
  * its file and line (t_config_mistakes.c has the table). */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <libconfig.h>
 
 #include "base/clock.h"
-#include "config/compile.h"
-#include "config/setting.h"
+#include "config/compile/compile.h"
+#include "config/read/setting.h"
 
 static const char design[] =
     "version = 1;\n"
@@ -29,16 +25,15 @@ static const char design[] =
     "              clone = \"smtp\"; lanes = [ 1, 2, 3, 5, 10, 20 ]; } );\n"
     "classes = (\n"
     "  { name = \"customer\"; match = [ \"*.customer.example\", \"198.51.100.0/24\" ];\n"
-    "    sessions = 8; inbound = 8; },\n"
-    "  { name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ]; sessions = 100; inbound = 80;\n"
+    "    hold_at = 8; refuse_at = 8; },\n"
+    "  { name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ]; hold_at = 100; refuse_at = 80;\n"
     "    client = { sessions = 50; }; action = \"421\"; } );\n"
     "exempt  = [ \"127.0.0.0/8\", \"::1/128\" ];\n"
     "observe = true;\n"
     "outbound = { observe = true; };\n";
 
 /* Compiles what must be good, and prints what was said if it is not. */
-static struct generation *good(const char *text)
-{
+static struct generation *good(const char *text) {
 	struct config_messages messages;
 	struct generation *g = config_compile_text(text, "t", &messages);
 	struct diag diag;
@@ -54,8 +49,7 @@ static struct generation *good(const char *text)
 }
 
 /* One class by its settings. */
-static struct generation *with_class(const char *settings)
-{
+static struct generation *with_class(const char *settings) {
 	char text[2048];
 
 	snprintf(text, sizeof(text), "version = 1; classes = ( { name = \"c\"; "
@@ -63,12 +57,10 @@ static struct generation *with_class(const char *settings)
 	return good(text);
 }
 
-static void the_design_is_accepted(void **state)
-{
+TEST(the_design_is_accepted) {
 	struct generation *g = good(design);
 	const struct generation_class *class;
 
-	(void)state;
 	assert_int_equal(g->class_count, 2);
 	assert_int_equal(g->rule_count, 3);
 	assert_int_equal(g->session_count, 65536);
@@ -102,11 +94,9 @@ static void the_design_is_accepted(void **state)
 	free(g);
 }
 
-static void everything_else_has_a_default(void **state)
-{
-	struct generation *g = with_class("sessions = 1;");
+TEST(everything_else_has_a_default) {
+	struct generation *g = with_class("hold_at = 1;");
 
-	(void)state;
 	assert_string_equal(generation_text(g, g->user), "postern");
 	assert_string_equal(generation_text(g, g->group), "");
 	assert_string_equal(generation_text(g, g->state_path), POSTERN_RUNSTATEDIR "/shared/state");
@@ -144,18 +134,17 @@ static void everything_else_has_a_default(void **state)
 	free(g);
 }
 
-static void settings_are_kept(void **state)
-{
+TEST(settings_are_kept) {
 	struct generation *g = good(
-	    "version = 1; user = \"u\"; group = \"g\"; adopt = \"never\"; fail = \"closed\";\n"
+	    "version = 1; user = \"u\"; group = \"g\"; count_unannounced = \"never\"; fail_mode = \"closed\";\n"
 	    "state = { path = \"/x/y\"; sessions = \"1M\"; classes = 7; };\n"
 	    "policy = { processes = 3; connections = \"2k\"; }; log = { facility = \"local7\"; };\n"
 	    "witness = { ports = [ 25, 587 ]; netns = [ \"a\", \"/run/netns/b\" ]; };\n"
-	    "lease = { owner = \"90s\"; orphan = \"2d\"; }; proof = \"owner\"; exempt = \"::1\";\n"
+	    "lease = { owner = \"90s\"; orphan = \"2d\"; }; liveness = \"owner\"; exempt = \"::1\";\n"
 	    "listen = { policy = ( \"unix:/a\",\n"
-	    "  { address = \"inet:127.0.0.1:1\"; proof = \"lease\"; mode = 0640; owner = \"o\";\n"
+	    "  { address = \"inet:127.0.0.1:1\"; liveness = \"lease\"; mode = 0640; owner = \"o\";\n"
 	    "    group = \"h\"; } ); milter = []; control = { address = \"unix:/c\"; mode = \"0600\"; }; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; text = \"go away\";\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; text = \"go away\";\n"
 	    "  retry = \"90500ms\"; burst = 3;\n"
 	    "  action = \"defer\"; rate = \"5/s\"; ports = [ 587, 25, 25 ];\n"
 	    "  client = { rate = \"60/1m\"; burst = 70; ipv4 = 24; ipv6 = 48; }; } );");
@@ -163,7 +152,6 @@ static void settings_are_kept(void **state)
 	const uint16_t *ports = (const uint16_t *)(const void *)
 	    generation_text(g, class->ports);
 
-	(void)state;
 	assert_string_equal(generation_text(g, g->user), "u");
 	assert_string_equal(generation_text(g, g->group), "g");
 	assert_string_equal(generation_text(g, g->state_path), "/x/y");
@@ -206,14 +194,12 @@ static void settings_are_kept(void **state)
 	free(g);
 }
 
-static void the_gate_knows_its_words_and_whom_to_spare(void **state)
-{
+TEST(the_gate_knows_its_words_and_whom_to_spare) {
 	struct generation *g = good("version = 1;\n"
 	    "gate = { command = [ \"/bin/sh\", \"-x\" ]; };\n"
 	    "exempt = [ \"127.0.0.0/8\", \"192.0.2.*\", \"::1\", \"2001:db8::/32\" ];\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );");
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );");
 
-	(void)state;
 	assert_int_equal(g->gate_word_count, 2);
 	assert_string_equal(generation_text(g, g->gate_words[0]), "/bin/sh");
 	assert_string_equal(generation_text(g, g->gate_words[1]), "-x");
@@ -222,14 +208,12 @@ static void the_gate_knows_its_words_and_whom_to_spare(void **state)
 	free(g);
 }
 
-static void alerts_are_kept(void **state)
-{
+TEST(alerts_are_kept) {
 	const char *list = setting_find("alert.on")->allowed;
 	struct generation *g = good("version = 1; classes = ();\n"
 	    "alert = { command = [ \"/bin/sh\", \"root\" ]; on = [ \"gate\", \"role\" ];\n"
 	    "  interval = \"1m\"; rate = \"3/1h\"; processes = 4; timeout = \"2s\"; };");
 
-	(void)state;
 	assert_int_equal(g->alert.word_count, 2);
 	assert_string_equal(generation_text(g, g->alert.words[1]), "root");
 	assert_int_equal(g->alert.on, 1u << ALERT_GATE | 1u << ALERT_ROLE);
@@ -255,8 +239,7 @@ static void alerts_are_kept(void **state)
 	}
 }
 
-static void mail_servers_are_kept(void **state)
-{
+TEST(mail_servers_are_kept) {
 	struct generation *g = good(
 	    "version = 1; classes = ();\n"
 	    "mta = ( { name = \"out\"; log = \"/l\"; syslog_name = \"postfix-out\"; clone = \"relay\";\n"
@@ -265,7 +248,6 @@ static void mail_servers_are_kept(void **state)
 	const struct generation_mta *mta = &g->mtas[0];
 	const char *reason;
 
-	(void)state;
 	assert_int_equal(g->mta_count, 2);
 	assert_string_equal(generation_text(g, mta->name), "out");
 	assert_int_equal(mta->kind, MTA_POSTFIX);
@@ -304,8 +286,7 @@ static void mail_servers_are_kept(void **state)
 	free(g);
 }
 
-static void the_transports_of_a_queue_have_their_own(void **state)
-{
+TEST(the_transports_of_a_queue_have_their_own) {
 	struct generation *g = good(
 	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; processes = 4;\n"
@@ -315,7 +296,6 @@ static void the_transports_of_a_queue_have_their_own(void **state)
 	    " { name = \"b\"; kind = \"sendmail\"; processes = 3; queue = \"/r\"; } );");
 	const struct generation_mta *mta = &g->mtas[0];
 
-	(void)state;
 	assert_int_equal(mta->queue_count, 2);
 	assert_string_equal(generation_text(g, mta->queues[0]), "/q/local");
 	assert_string_equal(generation_text(g, mta->queues[1]), "/q/q*");
@@ -335,8 +315,7 @@ static void the_transports_of_a_queue_have_their_own(void **state)
 	free(g);
 }
 
-static void a_driven_queue_is_kept(void **state)
-{
+TEST(a_driven_queue_is_kept) {
 	struct generation *g = good(
 	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
 	    "mta = ( { kind = \"sendmail\"; drive = true; cf = \"/etc/x.cf\"; processes = 4;\n"
@@ -345,7 +324,6 @@ static void a_driven_queue_is_kept(void **state)
 	const struct generation_mta *mta = &g->mtas[0];
 	unsigned queue_listeners = 0;
 
-	(void)state;
 	assert_true(generation_drives(g));
 	assert_int_equal(mta->processes, 4);
 	assert_string_equal(generation_text(g, mta->cf), "/etc/x.cf");
@@ -377,27 +355,24 @@ static void a_driven_queue_is_kept(void **state)
 	free(g);
 }
 
-static void one_limit_stands_for_both(void **state)
-{
-	struct generation *g = with_class("sessions = 9;");
+TEST(one_limit_stands_for_both) {
+	struct generation *g = with_class("hold_at = 9;");
 
-	(void)state;
 	assert_int_equal(generation_class(g, 0)->limits.inbound, 9);
 	free(g);
-	g = with_class("inbound = 7;");
+	g = with_class("refuse_at = 7;");
 	assert_int_equal(generation_class(g, 0)->limits.sessions, 7);
 	free(g);
 	g = with_class("client = { sessions = 3; };");
 	assert_int_equal(generation_class(g, 0)->limits.sessions, LIMIT_NONE);
 	assert_int_equal(generation_class(g, 0)->limits.inbound, LIMIT_NONE);
 	free(g);
-	g = with_class("sessions = 0;");
+	g = with_class("hold_at = 0;");
 	assert_int_equal(generation_class(g, 0)->limits.inbound, 0);
 	free(g);
 }
 
-static void innermost_observe_wins(void **state)
-{
+TEST(innermost_observe_wins) {
 	/* top, class, client, outbound: -1 is left out */
 	static const int rows[][7] = {
 		{ -1, -1, -1, -1, 0, 0, 0 },
@@ -412,14 +387,13 @@ static void innermost_observe_wins(void **state)
 	};
 	static const char *const words[] = { "", "observe = false;", "observe = true;" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct generation_class *class;
 		struct generation *g;
 		char text[512];
 
 		snprintf(text, sizeof(text), "version = 1; %s outbound = { %s }; classes = "
-		    "( { name = \"c\"; match = \"*\"; sessions = 3; %s client = { sessions = 1; %s }; } );",
+		    "( { name = \"c\"; match = \"*\"; hold_at = 3; %s client = { sessions = 1; %s }; } );",
 		    words[rows[i][0] + 1], words[rows[i][3] + 1], words[rows[i][1] + 1],
 		    words[rows[i][2] + 1]);
 		g = good(text);
@@ -431,14 +405,12 @@ static void innermost_observe_wins(void **state)
 	}
 }
 
-static void a_name_in_quotes_of_any_list_keeps_its_line(void **state)
-{
+TEST(a_name_in_quotes_of_any_list_keeps_its_line) {
 	struct generation *g = good("version = 1;\n/* a\n comment */\nclasses = (\n {\n name = \"c\";"
-	    " sessions = 1;\n match = [\n \"a.example\"\n , \"b.example\" # \"x\" ]\n\n,"
+	    " hold_at = 1;\n match = [\n \"a.example\"\n , \"b.example\" # \"x\" ]\n\n,"
 	    "\"*.c.example\"\n\n ]\n }\n ,\n { name = \"d\"\n match = ( \"d.example\"\n );\n"
-	    " inbound = 1 } );");
+	    " refuse_at = 1 } );");
 
-	(void)state;
 	assert_int_equal(generation_class(g, 0)->line, 5);
 	assert_int_equal(generation_rule(g, 0)->line, 8);
 	assert_int_equal(generation_rule(g, 1)->line, 9);
@@ -450,12 +422,10 @@ static void a_name_in_quotes_of_any_list_keeps_its_line(void **state)
 
 /* Why the source looks at bare numbers before libconfig does: 1.5 wraps them, 1.7 makes
  * another type of them. */
-static void libconfig_takes_numbers_that_do_not_fit_in_silence(void **state)
-{
+TEST(libconfig_takes_numbers_that_do_not_fit_in_silence) {
 	config_t config;
 	int value = -1;
 
-	(void)state;
 	config_init(&config);
 	assert_int_equal(config_read_string(&config,
 	    "a = 4294967297; b = 2147483648; c = 0x1ffffffff;"), CONFIG_TRUE);
@@ -475,21 +445,18 @@ struct differences {
 	char text[256];
 };
 
-static void gather(void *context, const char *setting)
-{
+static void gather(void *context, const char *setting) {
 	struct differences *d = context;
 	size_t length = strlen(d->text);
 
 	snprintf(d->text + length, sizeof(d->text) - length, "%s ", setting);
 }
 
-static void the_journal_has_a_directory_for_each_role_or_none(void **state)
-{
+TEST(the_journal_has_a_directory_for_each_role_or_none) {
 	struct generation *some = good("version = 1; classes = ( );\n"
 	    "journal = { path = \"/j\"; file_size = \"64k\"; };"), *none, *other;
 	char path[PATH_MAX];
 
-	(void)state;
 	assert_true(generation_journal_directory(some, JOURNAL_ROOM_FEED, path));
 	assert_string_equal(path, "/j/feed");
 	assert_true(generation_journal_directory(some, JOURNAL_ROOM_KEEPER, path));
@@ -507,15 +474,14 @@ static void the_journal_has_a_directory_for_each_role_or_none(void **state)
 	free(none);
 }
 
-static void differences_that_wait_for_a_restart(void **state)
-{
+TEST(differences_that_wait_for_a_restart) {
 	static const struct {
 		const char *settings, *expected;
 	} rows[] = {
 		{ "", "" },
-		{ "observe = true; adopt = \"never\"; lease = { owner = \"5m\"; };", "" },
+		{ "observe = true; count_unannounced = \"never\"; lease = { owner = \"5m\"; };", "" },
 		{ "witness = { ports = [ 26 ]; };", "" },
-		{ "proof = \"lease\";", "" },
+		{ "liveness = \"lease\";", "" },
 		{ "user = \"x\"; group = \"y\";", "user group " },
 		{ "state = { path = \"/x\"; sessions = \"1k\"; classes = 9; };",
 		    "state.path state.sessions state.classes journal.path " },
@@ -531,16 +497,15 @@ static void differences_that_wait_for_a_restart(void **state)
 		{ "listen = { milter = [ \"unix:" POSTERN_RUNSTATEDIR "/milter\", \"unix:/x\" ]; };",
 		    "listen.policy listen.milter " },
 	};
-	struct generation *base = with_class("sessions = 1;");
+	struct generation *base = with_class("hold_at = 1;");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct differences d = { "" };
 		struct generation *g;
 		char text[1024];
 
 		snprintf(text, sizeof(text), "version = 1; %s classes = ( { name = \"c\"; "
-		    "match = \"*\"; sessions = 2; } );", rows[i].settings);
+		    "match = \"*\"; hold_at = 2; } );", rows[i].settings);
 		g = good(text);
 		config_restart_differences(base, g, gather, &d);
 		assert_string_equal(d.text, rows[i].expected);
@@ -550,16 +515,14 @@ static void differences_that_wait_for_a_restart(void **state)
 }
 
 /* 100,000 masks; all of them are found. */
-static void many_masks(void **state)
-{
+TEST(many_masks) {
 	size_t room = 4 << 20, length = 0;
 	char *text = malloc(room);
 	struct generation *g;
 
-	(void)state;
 	assert_non_null(text);
 	length += (size_t)snprintf(text, room, "version = 1; classes = ( { name = \"c\"; "
-	    "sessions = 1; match = [");
+	    "hold_at = 1; match = [");
 	for (unsigned i = 0; i < 100000; i++)
 		length += (size_t)snprintf(text + length, room - length,
 		    i % 2 ? "%s\"10.%u.%u.0/24\"" : "%s\"*.d%u-%u.example\"", i ? ",\n" : "",
@@ -580,27 +543,4 @@ static void many_masks(void **state)
 	}
 	free(g);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_design_is_accepted),
-		cmocka_unit_test(everything_else_has_a_default),
-		cmocka_unit_test(settings_are_kept),
-		cmocka_unit_test(the_gate_knows_its_words_and_whom_to_spare),
-		cmocka_unit_test(alerts_are_kept),
-		cmocka_unit_test(mail_servers_are_kept),
-		cmocka_unit_test(a_driven_queue_is_kept),
-		cmocka_unit_test(the_transports_of_a_queue_have_their_own),
-		cmocka_unit_test(one_limit_stands_for_both),
-		cmocka_unit_test(innermost_observe_wins),
-		cmocka_unit_test(a_name_in_quotes_of_any_list_keeps_its_line),
-		cmocka_unit_test(libconfig_takes_numbers_that_do_not_fit_in_silence),
-		cmocka_unit_test(the_journal_has_a_directory_for_each_role_or_none),
-		cmocka_unit_test(differences_that_wait_for_a_restart),
-		cmocka_unit_test(many_masks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

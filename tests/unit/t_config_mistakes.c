@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: ISC */
 /* Every kind of mistake: severity, file, line and words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "config/compile.h"
+#include "tests/unit/test.h"
+#include "config/compile/compile.h"
 
 #define V "version = 1;\n"
-#define C "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+#define C "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
 /* Two mail servers that are driven. */
 #define TWO(a, b) V "listen = { socketmap = \"unix:/m\"; syslog = \"unix:/s\"; };\n" \
     "mta = ( { kind = \"sendmail\"; name = \"a\"; drive = true; queue = \"" a "\"; log = \"\"; },\n" \
     "{ kind = \"sendmail\"; name = \"b\"; drive = true; queue = \"" b "\"; log = \"\"; } );\n" C
-#define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; sessions = 2;\n" \
-	settings " },\n { name = \"z\"; match = \"*\"; sessions = 1; } );\n"
+#define CLASS(settings) V "classes = ( { name = \"a\"; match = \"a.example\"; hold_at = 2;\n" \
+	settings " },\n { name = \"z\"; match = \"*\"; hold_at = 1; } );\n"
 
 #define CLUSTER(settings) V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3;\n" \
-	settings " };\nclasses = ( { name = \"c\"; match = \"*\"; sessions = 6;\n" \
+	settings " };\nclasses = ( { name = \"c\"; match = \"*\"; hold_at = 6;\n" \
 	"scope = \"cluster\"; } );\n"
 
 /* The text, then the only message that is expected: "LINE: words" for an
@@ -96,7 +91,7 @@ static const struct {
 	{ V "window = { canary = \"9s\"; destination_concurrency_positive_feedback = \"1/4\"; };\n"
 	    "destinations = ( { match = \"d\"; window = { law = \"postfix\"; }; } );\n" C, "" },
 	{ V "outbound = { observe = true; };\nmta = ( { name = \"a\"; kind = \"sendmail\"; log = \"\"; } );\n"
-	    C, "2: note: classes.sessions holds back no outbound mail: outbound.observe is on" },
+	    C, "2: note: classes.hold_at holds back no outbound mail: outbound.observe is on" },
 	{ V "observe = true; outbound = { observe = true; };\n"
 	    "mta = ( { name = \"a\"; kind = \"sendmail\"; log = \"\"; } );\n" C, "" },
 	{ V "alert = { command = \"/nowhere/alert\"; };\n" C, "2: note: alert.command: "
@@ -126,8 +121,8 @@ static const struct {
 	{ CLUSTER("lease = \"11m\";"), "3: cluster.lease: \"11m\" is not within 2s..10m" },
 	{ CLUSTER("lease = 15;"), "3: cluster.lease: must be a time in quotes" },
 	{ CLUSTER("fraction = 101;"), "3: cluster.fraction: \"101\" is not within 0..100" },
-	{ CLUSTER("without = \"nothing\";"),
-	    "3: cluster.without: \"nothing\" is not one of fraction|alone" },
+	{ CLUSTER("when_unreachable = \"nothing\";"),
+	    "3: cluster.when_unreachable: \"nothing\" is not one of fraction|alone" },
 	{ CLUSTER("prefix = \"p*:\";"), "3: cluster.prefix: p*: may only have letters, digits, "
 	    "colon, point, hyphen and underscore" },
 	{ CLUSTER("prefix = \"123456789012345678901234567890123\";"),
@@ -141,29 +136,29 @@ static const struct {
 	{ CLUSTER("fraction = 0;"), "5: note: class c: cluster.fraction is 0: without the "
 	    "server, all sessions are refused" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 5; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 5; scope = \"cluster\"; } );\n",
 	    "3: note: class c: 5 sessions are too few for one on each of 3 nodes: without the "
 	    "server, all sessions are refused" },
-	{ CLUSTER("fraction = 0; without = \"alone\";"), "" },
+	{ CLUSTER("fraction = 0; when_unreachable = \"alone\";"), "" },
 	{ V "cluster = { node = \"a\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.redis is missing" },
 	{ V "cluster = { redis = \"inet:127.0.0.1:6379\"; node = \"mx 1\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.node: \"mx 1\" may only have printable ASCII characters without spaces" },
 	{ V "cluster = { redis = \"inet:redis.example:6379\"; node = \"a\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.redis:" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"-a\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.node: -a may only have letters, digits, point, hyphen and underscore, "
 	    "and cannot start with point or hyphen" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a:b\"; nodes = 2; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.node: a:b may only have letters, digits, point, hyphen and underscore, "
 	    "and cannot start with point or hyphen" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 65; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 9; scope = \"cluster\"; } );\n",
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 9; scope = \"cluster\"; } );\n",
 	    "2: cluster.nodes: \"65\" is not within 1..64" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n" C, "2: note: no "
 	    "class has scope = \"cluster\": only destination state is shared" },
@@ -175,7 +170,7 @@ static const struct {
 	{ CLASS("scope = \"all\";"), "3: classes.scope: \"all\" is not one of node|cluster" },
 	{ V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 2; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; client = { sessions = 1; };\n"
-	    "scope = \"cluster\"; sessions = 9; } );\n", "4: note: class c: rate and client "
+	    "scope = \"cluster\"; hold_at = 9; } );\n", "4: note: class c: rate and client "
 	    "limits apply to each node separately, whatever scope is" },
 	{ CLUSTER("") "window = { scope = \"cluster\"; };\n", "" },
 	{ CLUSTER("") "destinations = ( { match = [ \"a.example\" ];\n"
@@ -189,8 +184,8 @@ static const struct {
 	{ CLASS("rate = 5;"),
 	    "3: classes.rate: must be a rate in quotes, such as \"60/1m\", not a bare number" },
 	{ CLASS("action = 421;"), "3: classes.action: must be text in quotes, not a bare number" },
-	{ CLASS("inbound = 1.5;"),
-	    "3: classes.inbound: must be a number, not a number with a decimal point" },
+	{ CLASS("refuse_at = 1.5;"),
+	    "3: classes.refuse_at: must be a number, not a number with a decimal point" },
 	{ CLASS("ports = { };"), "3: classes.ports: must be port numbers" },
 	{ V "exempt = [ 1 ];\n" C, "2: exempt: must be masks in quotes" },
 	{ V "listen = { control = 5; };\n" C,
@@ -213,8 +208,8 @@ static const struct {
 	{ V "policy = { processes = 33; };\n" C, "2: policy.processes: \"33\" is not within 1..32" },
 	{ V "lease = { orphan = \"10\"; };\n" C, "2: lease.orphan: \"10\" is not a time such as" },
 	{ V "lease = { orphan = \"31d\"; };\n" C, "2: lease.orphan: \"31d\" is not within 1s..30d" },
-	{ V "adopt = \"sometimes\";\n" C,
-	    "2: adopt: \"sometimes\" is not one of outage|always|never" },
+	{ V "count_unannounced = \"sometimes\";\n" C,
+	    "2: count_unannounced: \"sometimes\" is not one of outage|always|never" },
 	{ V "user = \"\";\n" C, "2: user: must have 1..32 characters, not 0" },
 	{ V "user = \"a b\";\n" C, "2: user: \"a b\" may only have printable ASCII characters" },
 	{ CLASS("ports = [ 0 ];"), "3: classes.ports: \"0\" is not within 1..65535" },
@@ -228,21 +223,21 @@ static const struct {
 	{ CLASS("client = { sessions = 0; };"), "3: classes.client.sessions: \"0\" is not within" },
 	{ CLASS("action = \"550\";"), "3: classes.action: \"550\" is not one of 421|defer" },
 	/* numbers that libconfig would wrap */
-	{ CLASS("inbound = 4294967297;"), "3: the number 4294967297 is too large: bare numbers "
+	{ CLASS("refuse_at = 4294967297;"), "3: the number 4294967297 is too large: bare numbers "
 	    "end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = 2147483648;"), "3: the number 2147483648 is too large: bare numbers "
+	{ CLASS("refuse_at = 2147483648;"), "3: the number 2147483648 is too large: bare numbers "
 	    "end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = -2147483648;"), "3: the number -2147483648 is too large: bare "
+	{ CLASS("refuse_at = -2147483648;"), "3: the number -2147483648 is too large: bare "
 	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = 0x1ffffffff;"), "3: the number 0x1ffffffff is too large: bare "
+	{ CLASS("refuse_at = 0x1ffffffff;"), "3: the number 0x1ffffffff is too large: bare "
 	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = 99999999999999999999999L;"), "3: the number 99999999999999999999999L" },
-	{ CLASS("inbound = 4294967297L;"), "3: classes.inbound: \"4294967297\" is not within" },
+	{ CLASS("refuse_at = 99999999999999999999999L;"), "3: the number 99999999999999999999999L" },
+	{ CLASS("refuse_at = 4294967297L;"), "3: classes.refuse_at: \"4294967297\" is not within" },
 	{ CLASS("ports = [ 25, 4294967321 ];"), "3: the number 4294967321 is too large: bare "
 	    "numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
 	{ V "state = { sessions = 4294967297; };\n" C, "2: the number 4294967297 is too large: "
 	    "bare numbers end at 2147483647; write sizes in quotes, such as \"64k\"" },
-	{ CLASS("inbound = \"4294967297\";"), "3: classes.inbound: \"4294967297\" is not within" },
+	{ CLASS("refuse_at = \"4294967297\";"), "3: classes.refuse_at: \"4294967297\" is not within" },
 	/* addresses to listen on */
 	{ V "listen = { policy = \"/run/x\"; };\n" C,
 	    "2: listen.policy: \"/run/x\" is not an address: it must start with unix:" },
@@ -254,8 +249,8 @@ static const struct {
 	    "2: listen.mode: \"888\" is not a mode such as \"0660\"" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mode = 0x1b0; }; };\n" C,
 	    "2: listen.mode: must be a mode in quotes, such as \"0660\", not a bare number" },
-	{ V "listen = { policy = { address = \"unix:/x\"; proof = \"no\"; }; };\n" C,
-	    "2: listen.proof: \"no\" is not one of auto|witness|owner|lease" },
+	{ V "listen = { policy = { address = \"unix:/x\"; liveness = \"no\"; }; };\n" C,
+	    "2: listen.liveness: \"no\" is not one of auto|witness|owner|lease" },
 	{ V "listen = { policy = [ \"unix:/x\",\n \"unix:/x\" ]; };\n" C,
 	    "3: listen.policy: the address is already used in listen, line 2" },
 	{ V "listen = { policy = { address = \"unix:/x\"; read_group = \"a\"; }; };\n" C,
@@ -268,25 +263,25 @@ static const struct {
 	{ V "listen = { socketmap = \"inet:127.0.0.1:1\"; };\n" C,
 	    "2: listen.socketmap: inet:127.0.0.1:1 is not a unix socket: only these" },
 	/* classes */
-	{ V "classes = (\n{ match = \"*\"; sessions = 1; } );\n", "3: a class has no name" },
-	{ V "classes = ( { name = \"a b\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ match = \"*\"; hold_at = 1; } );\n", "3: a class has no name" },
+	{ V "classes = ( { name = \"a b\"; match = \"*\"; hold_at = 1; } );\n",
 	    "2: classes.name: \"a b\" may only have printable ASCII characters" },
-	{ V "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
-	    "{ name = \"a\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ name = \"a\"; match = \"a\"; hold_at = 1; },\n"
+	    "{ name = \"a\"; match = \"*\"; hold_at = 1; } );\n",
 	    "4: class name a is already used by the class at t:3" },
-	{ V "classes = (\n{ name = \"-\"; match = [ \"*\" ]; sessions = 5; } );",
+	{ V "classes = (\n{ name = \"-\"; match = [ \"*\" ]; hold_at = 5; } );",
 	    "3: class name - is reserved: it means no class" },
-	{ V "classes = ( { name = \"a\";\nmatch = [];\nsessions = 1; },\n"
-	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\";\nmatch = [];\nhold_at = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; hold_at = 1; } );\n",
 	    "3: class a has no masks; set match" },
-	{ V "classes = (\n{ name = \"a\"; sessions = 1; },\n"
-	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ name = \"a\"; hold_at = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; hold_at = 1; } );\n",
 	    "3: class a has no masks; set match" },
-	{ V "classes = ( { name = \"a\"; match = [ \"*\",\n \"192.0.2.1/24\"\n]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\",\n \"192.0.2.1/24\"\n]; hold_at = 1; } );\n",
 	    "3: classes.match: bad mask \"192.0.2.1/24\": " },
-	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"2001:db8::/129\"\n]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"2001:db8::/129\"\n]; hold_at = 1; } );\n",
 	    "2: classes.match: bad mask \"2001:db8::/129\": " },
-	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"a.*.b\" ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\", \"a.*.b\" ]; hold_at = 1; } );\n",
 	    "2: classes.match: bad mask \"a.*.b\": " },
 	{ V "exempt = ( \"10.0.0.0-10.0.0.255\" );\n" C,
 	    "2: exempt: bad mask \"10.0.0.0-10.0.0.255\": a range of addresses is written as prefixes" },
@@ -295,61 +290,61 @@ static const struct {
 	    "all names below it is written *.domain: did you mean \"*.customer.example\"?" },
 	{ V "exempt = ( \"hash:/etc/postfix/customers\" );\n" C,
 	    "2: exempt: bad mask \"hash:/etc/postfix/customers\": files and lookup tables are not read" },
-	{ CLASS("client = { sessions = 3; };"), "3: note: class a: client.sessions (3) is above inbound (2): "
+	{ CLASS("client = { sessions = 3; };"), "3: note: class a: client.sessions (3) is above refuse_at (2): "
 	    "one client can fill the class" },
 	{ V "exempt = [ \"127.0.0.1/8\" ];\n" C, "2: exempt: bad mask \"127.0.0.1/8\": " },
 	{ V "exempt = \"*\";\n" C, "2: note: exempt: \"*\" exempts every client" },
 	{ V "state = { classes = 1; };\n"
-	    "classes = (\n{ name = \"a\"; match = \"a\"; sessions = 1; },\n"
-	    "{ name = \"z\"; match = \"*\"; sessions = 1; } );\n",
+	    "classes = (\n{ name = \"a\"; match = \"a\"; hold_at = 1; },\n"
+	    "{ name = \"z\"; match = \"*\"; hold_at = 1; } );\n",
 	    "3: 2 classes, but state.classes is 1" },
 	/* what can never match */
-	{ V "classes = ( { name = \"a\"; match = [ \"*\" ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = [ \"b.example\", \"192.0.2.0/24\" ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*\" ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = [ \"b.example\", \"192.0.2.0/24\" ]; hold_at = 1; } );\n",
 	    "3: class b can never match: earlier classes match all its masks (\"*\" of class a "
 	    "at t:2 matches \"b.example\")" },
-	{ V "classes = ( { name = \"a\"; match = [ \"*.example\" ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = [ \"b.example\",\n\"*\" ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = [ \"*.example\" ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = [ \"b.example\",\n\"*\" ]; hold_at = 1; } );\n",
 	    "3: note: mask \"b.example\" can never match: \"*.example\" of class a at t:2 "
 	    "matches first" },
 	{ V "classes = ( { name = \"a\"; match = [ \"10.0.0.0/8\",\n\"10.1.0.0/16\", \"*\" ];\n"
-	    "sessions = 1; } );\n",
+	    "hold_at = 1; } );\n",
 	    "3: note: mask \"10.1.0.0/16\" can never match: \"10.0.0.0/8\" of the same class at t:2" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*.x\"; ports = [ 25 ]; sessions = 1; } );\n",
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*.x\"; ports = [ 25 ]; hold_at = 1; } );\n",
 	    "3: class b can never match" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; ports = [ 587 ]; sessions = 1; } );\n", "" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; ports = [ 25, 587 ]; sessions = 1; } );\n", "" },
-	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; sessions = 1; } );\n", "" },
-	{ V "classes = ( { name = \"a\"; match = \"a.example\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"b\"; match = \"*\"; ports = [ 25 ]; sessions = 1; },\n"
-	    "{ name = \"c\"; match = \"*.c\"; sessions = 1; },\n"
-	    "{ name = \"d\"; match = \"*\"; sessions = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 587 ]; hold_at = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 25, 587 ]; hold_at = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; hold_at = 1; } );\n", "" },
+	{ V "classes = ( { name = \"a\"; match = \"a.example\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"b\"; match = \"*\"; ports = [ 25 ]; hold_at = 1; },\n"
+	    "{ name = \"c\"; match = \"*.c\"; hold_at = 1; },\n"
+	    "{ name = \"d\"; match = \"*\"; hold_at = 1; } );\n", "" },
 	/* legal but unusual */
-	{ CLASS("inbound = 3;"), "3: note: class a: inbound (3) is above sessions (2): valid "
+	{ CLASS("refuse_at = 3;"), "3: note: class a: inbound (3) is above hold_at (2): valid "
 	    "but unusual; outbound connections are held first" },
-	{ V "classes = (\n{ name = \"a\"; match = \"a.example\"; sessions = 1; } );\n",
+	{ V "classes = (\n{ name = \"a\"; match = \"a.example\"; hold_at = 1; } );\n",
 	    "2: note: no class matches all hosts (match = \"*\"): hosts that match no class "
 	    "are admitted uncounted" },
 	{ V "classes = (\n{ name = \"a\"; match = \"*\"; } );\n",
-	    "3: note: class a sets no limit (sessions, inbound, rate, client); its sessions "
+	    "3: note: class a sets no limit (hold_at, refuse_at, rate, client); its sessions "
 	    "are only counted" },
 	{ CLASS("action = \"defer\";"), "3: note: class a: action \"defer\" means 421 for "
 	    "sessions reported by milter, because milter asks at connect only" },
-	{ V "listen = { milter = []; };\nclasses = ( { name = \"a\"; match = \"*\"; sessions = 1; "
+	{ V "listen = { milter = []; };\nclasses = ( { name = \"a\"; match = \"*\"; hold_at = 1; "
 	    "action = \"defer\"; } );\n", "" },
 	/* accepted, without effect in this version */
 	{ V "listen = { policy = { address = \"inet:127.0.0.1:1\";\n mode = \"0600\"; }; };\n" C,
 	    "3: note: listen.policy: mode has no effect for inet:127.0.0.1:1" },
 	{ V "listen = { policy = { address = \"inet:127.0.0.1:1\";\n group = \"mail\"; }; };\n" C,
 	    "3: note: listen.policy: group has no effect for inet:127.0.0.1:1" },
-	{ V "listen = { control = { address = \"unix:/c\";\n proof = \"lease\"; }; };\n" C,
-	    "3: note: listen.control: proof has no effect here: this socket has no sessions" },
-	{ V "listen = { metrics = { address = \"inet:127.0.0.1:1\";\n proof = \"lease\"; }; };\n" C,
-	    "3: note: listen.metrics: proof has no effect here: this socket has no sessions" },
+	{ V "listen = { control = { address = \"unix:/c\";\n liveness = \"lease\"; }; };\n" C,
+	    "3: note: listen.control: liveness has no effect here: this socket has no sessions" },
+	{ V "listen = { metrics = { address = \"inet:127.0.0.1:1\";\n liveness = \"lease\"; }; };\n" C,
+	    "3: note: listen.metrics: liveness has no effect here: this socket has no sessions" },
 	{ CLASS("client = { ipv4 = 24; };"), "3: note: class a: client sets no limit; set "
 	    "sessions or rate" },
 	{ V "policy = {\n processes = 32; };\nlisten = { policy = \"unix:/p\"; milter = [ \"unix:/1\", "
@@ -446,18 +441,15 @@ static const struct {
 	    "2: unknown setting mta.pots: did you mean mta.ports?" },
 };
 
-static void render(const struct config_message *message, char *out, size_t size)
-{
+static void render(const struct config_message *message, char *out, size_t size) {
 	snprintf(out, size, "%d: %s%s", message->line,
 	    message->severity == MESSAGE_NOTE ? "note: " : "", message->text);
 	assert_string_equal(message->file, "t");
 }
 
-static void each_mistake_is_named(void **state)
-{
+TEST(each_mistake_is_named) {
 	unsigned failed = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		const char *expected = mistakes[i].expected;
 		struct config_messages messages;
@@ -483,16 +475,14 @@ static void each_mistake_is_named(void **state)
 	assert_int_equal(failed, 0);
 }
 
-static void all_mistakes_in_one_run_and_in_order(void **state)
-{
+TEST(all_mistakes_in_one_run_and_in_order) {
 	static const char text[] = "version = 3;\nuser = \"\";\nstat = 1;\n"
-	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; sessions = 99999999999; },\n"
+	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; hold_at = 99999999999; },\n"
 	    "{ name = \"a\"; match = \"x\"; colour = 1; } );\nexempt = \"1.2.3\";\n";
 	static const int lines[] = { 1, 2, 3, 5, 5, 6, 6, 6, 6, 7 };
 	struct config_messages messages;
 	struct generation *g = config_compile_text(text, "t", &messages);
 
-	(void)state;
 	assert_null(g);
 	for (size_t i = 0; i < messages.count; i++) {
 		char said[512];
@@ -507,13 +497,11 @@ static void all_mistakes_in_one_run_and_in_order(void **state)
 	config_messages_free(&messages);
 }
 
-static void a_thousand_messages_are_kept_and_all_are_counted(void **state)
-{
+TEST(a_thousand_messages_are_kept_and_all_are_counted) {
 	size_t room = 1 << 16, length = 0;
 	char *text = malloc(room);
 	struct config_messages messages;
 
-	(void)state;
 	assert_non_null(text);
 	for (int i = 0; i < 3000; i++)
 		length += (size_t)snprintf(text + length, room - length, "x%d = 1;\n", i);
@@ -528,8 +516,7 @@ static void a_thousand_messages_are_kept_and_all_are_counted(void **state)
 
 static char directory[64];
 
-static const char *file_of(const char *name)
-{
+static const char *file_of(const char *name) {
 	static char path[2][160];
 	static int turn;
 
@@ -538,8 +525,7 @@ static const char *file_of(const char *name)
 	return path[turn];
 }
 
-static void write_file(const char *name, const char *text, size_t length)
-{
+static void write_file(const char *name, const char *text, size_t length) {
 	FILE *file = fopen(file_of(name), "w");
 
 	assert_non_null(file);
@@ -548,8 +534,7 @@ static void write_file(const char *name, const char *text, size_t length)
 }
 
 /* Compiles the file; the first message must be of FILE:LINE with the words. */
-static void expect(const char *name, const char *file, int line, const char *words)
-{
+static void expect(const char *name, const char *file, int line, const char *words) {
 	struct config_messages messages;
 	struct generation *g = config_compile(file_of(name), &messages);
 
@@ -571,15 +556,13 @@ static void expect(const char *name, const char *file, int line, const char *wor
 
 #define WRITE(name, text) write_file(name, text, strlen(text))
 
-static int make_directory(void **state)
-{
+static int make_directory(void **state) {
 	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_config.XXXXXX");
 	return mkdtemp(directory) == NULL;
 }
 
-static int remove_directory(void **state)
-{
+static int remove_directory(void **state) {
 	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
 	    "string", "fifo", "cf", "driven", "none", "ends", "places" };
 
@@ -589,14 +572,12 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-static void included_files_are_named(void **state)
-{
+TEST(included_files_are_named) {
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
-	    " sessions = 1; } );\nobserve = 1;");
+	    " hold_at = 1; } );\nobserve = 1;");
 	WRITE("main", V "  @include \"classes\" \n  oops = 1;\n");
 	g = config_compile(file_of("main"), &messages);
 	assert_null(g);
@@ -608,7 +589,7 @@ static void included_files_are_named(void **state)
 	config_messages_free(&messages);
 
 	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
-	    " sessions = 1; } );");
+	    " hold_at = 1; } );");
 	WRITE("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
 	    "/*\n@include \"none\"\n*/ user = \"nobody\";\n");
 	g = config_compile(file_of("main"), &messages);
@@ -620,9 +601,7 @@ static void included_files_are_named(void **state)
 	free(g);
 }
 
-static void bad_includes(void **state)
-{
-	(void)state;
+TEST(bad_includes) {
 	WRITE("main", V "\n@include \"none\"\n" C);
 	expect("main", "main", 3, "cannot include");
 	WRITE("main", V "@include \".\"\n" C);		/* libconfig would exit here */
@@ -642,9 +621,7 @@ static void bad_includes(void **state)
 	expect("main", "main", 2, "printable");
 }
 
-static void files_that_are_none(void **state)
-{
-	(void)state;
+TEST(files_that_are_none) {
 	expect("missing", "missing", 0, "cannot be read: No such file or directory");
 	WRITE("main", "");
 	expect("main", "main", 0, "version = 1; is missing");
@@ -656,8 +633,7 @@ static void files_that_are_none(void **state)
 }
 
 /* Nobody but its owner and group may read it, and it has to hold one. */
-static void passwords_that_are_none(void **state)
-{
+TEST(passwords_that_are_none) {
 	static const struct {
 		const char *text;
 		mode_t mode;
@@ -675,7 +651,6 @@ static void passwords_that_are_none(void **state)
 	char text[1024], words[512];
 	unsigned i;
 
-	(void)state;
 #ifndef HAVE_HIREDIS
 	skip();
 #endif
@@ -710,8 +685,7 @@ static void passwords_that_are_none(void **state)
 }
 
 /* A directory that only sendmail.cf names would wait for the mail server's slow runs. */
-static void queues_that_are_not_driven(void **state)
-{
+TEST(queues_that_are_not_driven) {
 	char text[1024];
 	size_t i;
 	static const struct {
@@ -726,7 +700,6 @@ static void queues_that_are_not_driven(void **state)
 		{ NULL, "/q/m", "cannot be read, so mta.queue is not checked against it:" },
 	};
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (cases[i].cf != NULL)
 			WRITE("cf", cases[i].cf);
@@ -741,14 +714,12 @@ static void queues_that_are_not_driven(void **state)
 }
 
 /* Without them nothing would be delivered, and nobody told. */
-static void a_program_and_a_queue_that_are_not_there(void **state)
-{
+TEST(a_program_and_a_queue_that_are_not_there) {
 	static const char format[] = V "providers = \"%s\";\nlisten = { socketmap = "
 	    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
 	    "sendmail = \"%s\"; drive = true; } );\n" C;
 	char text[1024];
 
-	(void)state;
 	WRITE("none", "version = 1;\n");
 	WRITE("cf", "# nothing\n");
 	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/usr/b*", "/bin/sh");
@@ -764,11 +735,9 @@ static void a_program_and_a_queue_that_are_not_there(void **state)
 }
 
 /* Nothing was learned, and nothing said why. */
-static void a_log_that_is_not_there_is_noted(void **state)
-{
+TEST(a_log_that_is_not_there_is_noted) {
 	char text[1024];
 
-	(void)state;
 	WRITE("none", "version = 1;\n");
 	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
 	    "mta = ( { name = \"a\"; log = \"/no/such.log\"; } );\n" C, file_of("none"));
@@ -781,8 +750,7 @@ static void a_log_that_is_not_there_is_noted(void **state)
 }
 
 /* A reload went well, and the next start, of a reboot perhaps, did not. */
-static void users_and_groups_that_are_not_here(void **state)
-{
+TEST(users_and_groups_that_are_not_here) {
 	static const struct {
 		const char *text, *words;
 		int line;
@@ -808,7 +776,6 @@ static void users_and_groups_that_are_not_here(void **state)
 	struct config_messages messages;
 	char text[1024];
 
-	(void)state;
 	WRITE("none", "version = 1;\n");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", cases[i].text,
@@ -824,15 +791,13 @@ static void users_and_groups_that_are_not_here(void **state)
 }
 
 /* Who looks for the daemon does not wait for 60,000 classes, nor for what is wrong in them. */
-static void its_places_are_found_whatever_the_classes_are(void **state)
-{
+TEST(its_places_are_found_whatever_the_classes_are) {
 	static const char text[] = "state = { path = \"/run/other/state\"; };\n"
 	    "listen = { control = \"unix:/run/other/control\"; };\n"
 	    "classes = ( { name = 1; match = [ \"300.1.1.1/99\" ]; } );\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	write_file("places", text, sizeof(text) - 1);
 	assert_null(config_compile(file_of("places"), &messages));
 	config_messages_free(&messages);
@@ -846,11 +811,9 @@ static void its_places_are_found_whatever_the_classes_are(void **state)
 	free(g);
 }
 
-static void random_bytes_give_a_clean_error(void **state)
-{
+TEST(random_bytes_give_a_clean_error) {
 	uint64_t seed = 42;
 
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		struct config_messages messages;
 		char bytes[512];
@@ -866,23 +829,4 @@ static void random_bytes_give_a_clean_error(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_mistake_is_named),
-		cmocka_unit_test(all_mistakes_in_one_run_and_in_order),
-		cmocka_unit_test(a_thousand_messages_are_kept_and_all_are_counted),
-		cmocka_unit_test(included_files_are_named),
-		cmocka_unit_test(bad_includes),
-		cmocka_unit_test(files_that_are_none),
-		cmocka_unit_test(passwords_that_are_none),
-		cmocka_unit_test(queues_that_are_not_driven),
-		cmocka_unit_test(a_program_and_a_queue_that_are_not_there),
-		cmocka_unit_test(a_log_that_is_not_there_is_noted),
-		cmocka_unit_test(users_and_groups_that_are_not_here),
-		cmocka_unit_test(its_places_are_found_whatever_the_classes_are),
-		cmocka_unit_test(random_bytes_give_a_clean_error),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_GROUP(make_directory, remove_directory)

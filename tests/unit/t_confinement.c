@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What of the system's files a service hides, by two mountinfo texts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "role/confinement.h"
+#include "tests/unit/test.h"
+#include "role/confine/confinement.h"
 
 #define ROOT	"21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
 #define DEV	"22 21 0:5 / /dev rw,nosuid shared:2 - devtmpfs udev rw\n"
@@ -22,8 +17,7 @@ static void compare(const char *ours, const char *first, const char *wanted) {
 	assert_string_equal(out, wanted);
 }
 
-static void the_same_files_are_no_confinement(void **state) {
-	(void)state;
+TEST(the_same_files_are_no_confinement) {
 	compare(FIRST, FIRST, "");
 	/* the numbers are others, and propagation is */
 	compare("91 90 8:1 / / rw,relatime master:1 - ext4 /dev/sda1 rw\n"
@@ -34,8 +28,7 @@ static void the_same_files_are_no_confinement(void **state) {
 	compare("x\n\n1 2\n", FIRST, "");
 }
 
-static void a_home_that_cannot_be_written_to_is_named(void **state) {
-	(void)state;
+TEST(a_home_that_cannot_be_written_to_is_named) {
 	compare(FIRST "99 21 8:2 /homes /home ro,relatime - ext4 /dev/sda2 rw\n", FIRST,
 	    "read-only /home");
 	compare(ROOT "99 21 8:1 /usr /usr ro - ext4 /dev/sda1 rw\n"
@@ -47,8 +40,7 @@ static void a_home_that_cannot_be_written_to_is_named(void **state) {
 	    "noexec /home/ann");
 }
 
-static void another_tmp_or_dev_is_named(void **state) {
-	(void)state;
+TEST(another_tmp_or_dev_is_named) {
 	compare(FIRST "99 21 8:1 /tmp/systemd-private-x/tmp /tmp rw - ext4 /dev/sda1 rw\n", FIRST,
 	    "other /tmp");
 	compare(FIRST "99 21 0:77 / /dev rw,nosuid - tmpfs tmpfs rw\n", FIRST, "other /dev");
@@ -57,34 +49,18 @@ static void another_tmp_or_dev_is_named(void **state) {
 	compare(FIRST "99 21 8:2 /homesick /home rw - ext4 /dev/sda2 rw\n", FIRST, "other /home");
 }
 
-static void what_no_delivery_needs_is_no_matter(void **state) {
-	(void)state;
+TEST(what_no_delivery_needs_is_no_matter) {
 	compare(FIRST "99 23 0:20 /sys /proc/sys ro - proc proc rw\n"
 	    "98 21 0:31 / /run/credentials/x ro - ramfs ramfs rw\n", FIRST, "");
 }
 
-static void what_is_covered_is_not_seen(void **state) {
-	(void)state;
+TEST(what_is_covered_is_not_seen) {
 	compare(FIRST "99 21 0:78 / /home ro - tmpfs tmpfs rw\n"
 	    "98 21 8:2 /homes /home rw - ext4 /dev/sda2 rw\n", FIRST, "");
 }
 
-static void many_are_cut_short(void **state) {
-	(void)state;
+TEST(many_are_cut_short) {
 	compare(ROOT "9 1 0:1 / /a rw -\n9 1 0:1 / /b rw -\n9 1 0:1 / /c rw -\n9 1 0:1 / /d rw -\n"
 	    "9 1 0:1 / /e rw -\n9 1 0:1 / /f rw -\n", ROOT,
 	    "other /a, other /b, other /c, other /d, ...");
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_files_are_no_confinement),
-		cmocka_unit_test(a_home_that_cannot_be_written_to_is_named),
-		cmocka_unit_test(another_tmp_or_dev_is_named),
-		cmocka_unit_test(what_no_delivery_needs_is_no_matter),
-		cmocka_unit_test(what_is_covered_is_not_seen),
-		cmocka_unit_test(many_are_cut_short),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

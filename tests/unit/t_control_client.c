@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl's end of the control protocol against a server that answers what
  * the test wants, in pieces of any size. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,9 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "ctl/control_client.h"
+#include "tests/unit/test.h"
+#include "ctl/act/control_client.h"
 
 struct server {
 	char directory[64];
@@ -126,13 +121,12 @@ static int ask(size_t piece, bool hold, int timeout_ms, struct rows *rows,
 	    reply, diag);
 }
 
-static void rows_and_end_in_pieces_of_any_size(void **state) {
+TEST(rows_and_end_in_pieces_of_any_size) {
 	static const size_t pieces[] = { 1, 2, 3, 7, 64, 100000 };
 	struct control_reply reply;
 	struct rows rows;
 	struct diag diag;
 
-	(void)state;
 	whole_length = 0;
 	add_frame("protocol=1\nbuild=x\nfuture=thing\n");
 	add_frame("row=1\ntext=one\n");
@@ -150,13 +144,12 @@ static void rows_and_end_in_pieces_of_any_size(void **state) {
 	}
 }
 
-static void many_large_rows(void **state) {
+TEST(many_large_rows) {
 	static char body[60000];
 	struct control_reply reply;
 	struct rows rows;
 	struct diag diag;
 
-	(void)state;
 	whole_length = 0;
 	snprintf(body, sizeof(body), "protocol=1\nbuild=x\nrow=1\ntext=a\nlong=");
 	memset(body + strlen(body), 'x', 59000 - strlen(body));
@@ -183,8 +176,7 @@ static void fails(const char *reply_text, int error, const char *text) {
 		assert_string_equal(diag.text, text);
 }
 
-static void what_is_no_answer_is_told(void **state) {
-	(void)state;
+TEST(what_is_no_answer_is_told) {
 	fails("", ECONNRESET, "closed the connection");
 	fails("", ETIMEDOUT, "no answer for");
 	fails("11\nprotocol=1", ETIMEDOUT, "no answer for");
@@ -197,12 +189,11 @@ static void what_is_no_answer_is_told(void **state) {
 }
 
 /* Each byte comes in time: 3 s of them. */
-static void rows_that_drip_for_ever_end_in_ten_times_the_time(void **state) {
+TEST(rows_that_drip_for_ever_end_in_ten_times_the_time) {
 	struct control_reply reply;
 	struct rows rows;
 	struct diag diag;
 
-	(void)state;
 	whole_length = 0;
 	add_frame("protocol=1\nrow=1\n");
 	assert_int_equal(ask_server((struct server){ .piece = 1, .pause_ms = 10, .again = 14 },
@@ -229,13 +220,12 @@ static void flood(size_t row_bytes, const char *text) {
 	assert_non_null(strstr(diag.text, text));
 }
 
-static void rows_without_end_do_not_fill_the_memory(void **state) {
-	(void)state;
+TEST(rows_without_end_do_not_fill_the_memory) {
 	flood(59000, ": the answer is too long");
 	flood(24, ": the answer has too many rows");
 }
 
-static void a_server_that_accepts_nobody_is_given_up(void **state) {
+TEST(a_server_that_accepts_nobody_is_given_up) {
 	static const struct control_field field = { "command", "queue" };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct server server = { .piece = 1 };
@@ -244,7 +234,6 @@ static void a_server_that_accepts_nobody_is_given_up(void **state) {
 	struct rows rows;
 	struct diag diag;
 
-	(void)state;
 	server_listen(&server);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", server.path);
 	do {
@@ -261,14 +250,13 @@ static void a_server_that_accepts_nobody_is_given_up(void **state) {
 	server_close(&server);
 }
 
-static void nobody_there(void **state) {
+TEST(nobody_there) {
 	static const struct control_field field = { "command", "reload" };
 	struct control_reply reply;
 	struct server server = { .piece = 1 };
 	struct rows rows;
 	struct diag diag;
 
-	(void)state;
 	server_listen(&server);
 	close(server.listener);
 	assert_int_equal(control_ask(server.path, &field, 1, 1000, take_row, &rows, &reply,
@@ -282,18 +270,4 @@ static void nobody_there(void **state) {
 	assert_int_equal(control_ask("nonsense", &field, 1, 1000, take_row, &rows, &reply,
 		&diag), -1);
 	assert_int_equal(diag.error, EINVAL);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_and_end_in_pieces_of_any_size),
-		cmocka_unit_test(many_large_rows),
-		cmocka_unit_test(what_is_no_answer_is_told),
-		cmocka_unit_test(rows_that_drip_for_ever_end_in_ten_times_the_time),
-		cmocka_unit_test(rows_without_end_do_not_fill_the_memory),
-		cmocka_unit_test(a_server_that_accepts_nobody_is_given_up),
-		cmocka_unit_test(nobody_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/control_frame.h"
+#include "wire/link/control_frame.h"
 
 static struct control_frame frame;
 
 /* In a block of exactly its size, which the frame then points into. */
 static char *block;
 
-static long parse(const char *text, size_t length, const char **why)
-{
+static long parse(const char *text, size_t length, const char **why) {
 	free(block);
 	block = malloc(length ? length : 1);
 	assert_non_null(block);
@@ -26,14 +21,12 @@ static long parse(const char *text, size_t length, const char **why)
 	return control_frame_parse(block, length, &frame, why);
 }
 
-static void what_is_written_is_read(void **state)
-{
+TEST(what_is_written_is_read) {
 	struct control_writer writer;
 	const char *why;
 	char out[512];
 	size_t length;
 
-	(void)state;
 	control_writer_begin(&writer, out, sizeof(out));
 	control_writer_add(&writer, "protocol", "%d", CONTROL_PROTOCOL);
 	control_writer_add(&writer, "build", "%s", "a=b \\ \r\n\x01\x7f\xc3\xa9");
@@ -52,19 +45,16 @@ static void what_is_written_is_read(void **state)
 	assert_null(control_frame_get(&frame, "no"));
 }
 
-static void bytes_behind_the_frame_stay(void **state)
-{
+TEST(bytes_behind_the_frame_stay) {
 	static const char text[] = "4\na=b\n5\n";
 	const char *why;
 
-	(void)state;
 	assert_int_equal(parse(text, sizeof(text) - 1, &why), 6);
 	assert_memory_equal(block + 6, "5\n", 2);
 	assert_string_equal(control_frame_get(&frame, "a"), "b");
 }
 
-static void malformed_frames_say_why(void **state)
-{
+TEST(malformed_frames_say_why) {
 	static const struct { const char *text, *why; } rows[] = {
 		{ "x", "the length is not a number" },
 		{ "\n", "the length is out of range" },
@@ -91,7 +81,6 @@ static void malformed_frames_say_why(void **state)
 	};
 	const char *why;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(parse(rows[i].text, strlen(rows[i].text), &why), -1);
 		assert_string_equal(why, rows[i].why);
@@ -100,14 +89,12 @@ static void malformed_frames_say_why(void **state)
 	assert_int_equal(parse("4\n\0=b\n", 6, &why), -1);
 }
 
-static void bounds(void **state)
-{
+TEST(bounds) {
 	static char text[CONTROL_BODY_MAX + 64], body[CONTROL_BODY_MAX];
 	size_t at = 0;
 	const char *why;
 	int n;
 
-	(void)state;
 	/* one field of the largest body */
 	memset(body, 'v', sizeof(body));
 	memcpy(body, "k=", 2);
@@ -132,12 +119,10 @@ static void bounds(void **state)
 	assert_string_equal(why, "too many fields");
 }
 
-static void what_does_not_fit_is_no_frame(void **state)
-{
+TEST(what_does_not_fit_is_no_frame) {
 	struct control_writer writer;
 	char out[16];
 
-	(void)state;
 	control_writer_begin(&writer, out, sizeof(out));
 	control_writer_add(&writer, "abc", "%s", "12345");
 	assert_int_equal(control_writer_finish(&writer), 3 + 10);
@@ -151,23 +136,11 @@ static void what_does_not_fit_is_no_frame(void **state)
 	assert_int_equal(control_writer_finish(&writer), 0);
 }
 
-static int release(void **state)
-{
+static int release(void **state) {
 	(void)state;
 	free(block);
 	block = NULL;
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(bytes_behind_the_frame_stay),
-		cmocka_unit_test(malformed_frames_say_why),
-		cmocka_unit_test(bounds),
-		cmocka_unit_test(what_does_not_fit_is_no_frame),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, release);
-}
+TEST_GROUP(NULL, release)

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/crc32c.h"
 #include "random.h"
 
 /* RFC 3720, appendix B.4 */
-static void test_known_sums(void **state)
-{
+TEST(test_known_sums) {
 	uint8_t bytes[32];
 
-	(void)state;
 	assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283);
 	assert_int_equal(crc32c_portable(0, "123456789", 9), 0xe3069283);
 	memset(bytes, 0, sizeof(bytes));
@@ -31,12 +24,10 @@ static void test_known_sums(void **state)
 }
 
 /* Both ways give the same, at every alignment, length and cut. */
-static void test_both_ways(void **state)
-{
+TEST(test_both_ways) {
 	uint8_t bytes[300];
 	struct random seed = { 1 };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)random_below(&seed, 256);
 	for (unsigned from = 0; from < 9; from++)
@@ -48,14 +39,4 @@ static void test_both_ways(void **state)
 			assert_int_equal(whole, crc32c(crc32c(0, bytes + from, cut),
 			    bytes + from + cut, length - cut));
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_sums),
-		cmocka_unit_test(test_both_ways),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Datagrams, with a descriptor and without; an end that takes no descriptors. */
-#include <setjmp.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/datagram.h"
 
 static int ends[2];
@@ -34,10 +29,9 @@ static void receives(const char *text, int *fd) {
 	assert_memory_equal(data, text, strlen(text));
 }
 
-static void a_descriptor_comes_along(void **state) {
+TEST_IN(connected, closed, a_descriptor_comes_along) {
 	int fd;
 
-	(void)state;
 	assert_true(datagram_send(ends[1], "with", 4, STDIN_FILENO));
 	assert_true(datagram_send(ends[1], "none", 4, -1));
 	receives("with", &fd);
@@ -47,10 +41,9 @@ static void a_descriptor_comes_along(void **state) {
 	assert_int_equal(fd, -1);
 }
 
-static void a_descriptor_is_refused(void **state) {
+TEST_IN(connected, closed, a_descriptor_is_refused) {
 	int fd;
 
-	(void)state;
 	datagram_refuse_descriptors(ends[0]);
 	if (datagram_send(ends[1], "with", 4, STDIN_FILENO)) {
 		print_message("this kernel cannot refuse descriptors\n");
@@ -61,13 +54,4 @@ static void a_descriptor_is_refused(void **state) {
 	receives("none", &fd);
 	/* the other way is as it was */
 	assert_true(datagram_send(ends[0], "back", 4, STDIN_FILENO));
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_descriptor_comes_along, connected, closed),
-		cmocka_unit_test_setup_teardown(a_descriptor_is_refused, connected, closed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

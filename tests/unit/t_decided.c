@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* What the engine notes of its decisions, for posternctl why: who, by which line, what was
  * counted, what led to it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "engine/outbound.h"
-#include "segment/decisions.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/states.h"
+#include "tests/unit/test.h"
+#include "engine/outbound/outbound.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/states.h"
 #include "tests/unit/results.h"
 
 /* Lines are counted from the begin of this text by the tests: see line_of. */
@@ -20,14 +15,14 @@ static const char classes[] =
     "  { name = \"few\";\n"
     "    match = [ \"*.few.example\",\n"
     "      \"192.0.2.0/24\" ];\n"
-    "    sessions = 2;\n"
-    "    inbound = 2;\n"
+    "    hold_at = 2;\n"
+    "    refuse_at = 2;\n"
     "    client = { sessions = 1; }; },\n"
-    "  { name = \"rate\"; match = \"198.51.100.0/24\"; sessions = 50;\n"
+    "  { name = \"rate\"; match = \"198.51.100.0/24\"; hold_at = 50;\n"
     "    rate = \"60/1m\"; burst = 1; },\n"
-    "  { name = \"seen\"; match = \"203.0.113.0/24\"; inbound = 1;\n"
+    "  { name = \"seen\"; match = \"203.0.113.0/24\"; refuse_at = 1;\n"
     "    observe = true; },\n"
-    "  { name = \"late\"; match = \"100.64.0.0/10\"; inbound = 1; action = \"defer\"; },\n"
+    "  { name = \"late\"; match = \"100.64.0.0/10\"; refuse_at = 1; action = \"defer\"; },\n"
     "  { name = \"all\"; match = \"*\"; } );\n"
     "window = { suspend = \"10m\"; };\n"
     "mta = ( { name = \"out\"; log = \"/a\"; } );\n";
@@ -39,16 +34,14 @@ static const char providers[] = "version = 1;\n"
     "    { name = \"one\"; match = \"^450 4\\\\.2\\\\.1\"; action = \"hold-recipient\"; for = \"10m\"; }\n"
     "  ); } );\n";
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open(&site, 1000, classes);
 	now_ns = clock_now_ns();
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	site_close(&site);
 	site_providers = NULL;
@@ -57,8 +50,7 @@ static int tear_down(void **state)
 
 /* The line of the first of these words, in the text above; the site's own lines stand
  * before it. */
-static unsigned line_of(const char *words)
-{
+static unsigned line_of(const char *words) {
 	const struct generation_class *first = generation_class(site.generation, 0);
 	const char *found = strstr(classes, words);
 	unsigned line = first->line - 1;	/* its group begins in the second line */
@@ -69,8 +61,7 @@ static unsigned line_of(const char *words)
 	return line;
 }
 
-static struct decided found(uint64_t id)
-{
+static struct decided found(uint64_t id) {
 	struct decided d;
 
 	assert_true(id != 0);
@@ -84,8 +75,7 @@ static struct decided found(uint64_t id)
 
 /* --- sessions ------------------------------------------------------------------------ */
 
-static struct answer open_session(const char *client, uint16_t port, const char *name)
-{
+static struct answer open_session(const char *client, uint16_t port, const char *name) {
 	struct question question = site_question(client, port, name);
 	struct answer answer;
 
@@ -93,12 +83,10 @@ static struct answer open_session(const char *client, uint16_t port, const char 
 	return answer;
 }
 
-static void a_refusal_tells_rule_limit_and_count(void **state)
-{
+TEST_IN(set_up, tear_down, a_refusal_tells_rule_limit_and_count) {
 	struct answer answer;
 	struct decided d;
 
-	(void)state;
 	answer = open_session("192.0.2.1", 1001, "a.few.example");
 	assert_true(answer.id == 0);
 	(void)open_session("192.0.2.2", 1002, NULL);
@@ -117,7 +105,7 @@ static void a_refusal_tells_rule_limit_and_count(void **state)
 	TEXT(d, NAME, "b.few.example");
 	TEXT(d, RULE, "*.few.example");
 	assert_int_equal(d.line, line_of("\"*.few.example\""));
-	assert_int_equal(d.limit_line, line_of("inbound = 2"));
+	assert_int_equal(d.limit_line, line_of("refuse_at = 2"));
 	assert_int_equal(d.observe_line, 0);
 	answer = open_session("192.0.2.2", 1004, NULL);
 	assert_int_equal(answer.decision.reason, REASON_CLASS_INBOUND);
@@ -127,12 +115,10 @@ static void a_refusal_tells_rule_limit_and_count(void **state)
 	TEXT(d, NAME, "");
 }
 
-static void a_limit_of_one_client_has_its_own_line(void **state)
-{
+TEST_IN(set_up, tear_down, a_limit_of_one_client_has_its_own_line) {
 	struct answer answer;
 	struct decided d;
 
-	(void)state;
 	(void)open_session("192.0.2.1", 1001, NULL);
 	answer = open_session("192.0.2.1", 1002, NULL);
 	d = found(answer.id);
@@ -142,11 +128,9 @@ static void a_limit_of_one_client_has_its_own_line(void **state)
 }
 
 /* 60 in a minute, one at once: the second comes too soon. */
-static void a_rate_is_told_with_its_period(void **state)
-{
+TEST_IN(set_up, tear_down, a_rate_is_told_with_its_period) {
 	struct decided d;
 
-	(void)state;
 	(void)open_session("198.51.100.1", 1001, NULL);
 	d = found(open_session("198.51.100.2", 1002, NULL).id);
 	assert_int_equal(d.reason, REASON_CLASS_RATE);
@@ -155,12 +139,10 @@ static void a_rate_is_told_with_its_period(void **state)
 	assert_int_equal(d.limit_line, line_of("rate = \"60"));
 }
 
-static void observe_mode_says_by_which_line(void **state)
-{
+TEST_IN(set_up, tear_down, observe_mode_says_by_which_line) {
 	struct answer answer;
 	struct decided d;
 
-	(void)state;
 	(void)open_session("203.0.113.1", 1001, NULL);
 	answer = open_session("203.0.113.2", 1002, NULL);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
@@ -171,13 +153,11 @@ static void observe_mode_says_by_which_line(void **state)
 }
 
 /* The session is let in: its recipients are turned away, and each has its id. */
-static void a_deferred_session_has_ids_at_its_recipients(void **state)
-{
+TEST_IN(set_up, tear_down, a_deferred_session_has_ids_at_its_recipients) {
 	struct question question = site_question("100.64.0.2", 1002, NULL);
 	struct answer answer;
 	struct decided d;
 
-	(void)state;
 	(void)open_session("100.64.0.1", 1001, NULL);
 	answer = open_session("100.64.0.2", 1002, NULL);
 	assert_int_equal(answer.decision.verdict, VERDICT_DEFER);
@@ -189,16 +169,13 @@ static void a_deferred_session_has_ids_at_its_recipients(void **state)
 	assert_int_equal(d.action, CLASS_ACTION_DEFER);
 }
 
-static void who_cannot_be_told_apart_is_noted(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, who_cannot_be_told_apart_is_noted) {
 	assert_int_equal(found(open_session("192.0.2.1", 0, NULL).id).kind, DECIDED_UNTRACKED);
 }
 
 /* --- destinations --------------------------------------------------------------------- */
 
-static void fails_with(const char *domain, const char *queue_id, const char *text)
-{
+static void fails_with(const char *domain, const char *queue_id, const char *text) {
 	(void)feed_line(&(struct line){ .domain = domain, .relay_name = "mx.d.example",
 		.relay = "192.0.2.7", .queue_id = queue_id, .status = DELIVERY_DEFERRED,
 		.text = text, .took_ms = 50 });
@@ -206,8 +183,7 @@ static void fails_with(const char *domain, const char *queue_id, const char *tex
 }
 
 /* The ids of the row that ends with this one, the latest first. */
-static unsigned row_of(uint64_t id, struct decided out[], unsigned most)
-{
+static unsigned row_of(uint64_t id, struct decided out[], unsigned most) {
 	unsigned count = 0;
 
 	for (; id != 0 && count < most; count++) {
@@ -218,12 +194,10 @@ static unsigned row_of(uint64_t id, struct decided out[], unsigned most)
 }
 
 /* A window of 5 and one failed cohort: by 1/concurrency each, 5 failures suspend. */
-static void a_suspension_knows_its_failures(void **state)
-{
+TEST_IN(set_up, tear_down, a_suspension_knows_its_failures) {
 	struct decided d, row[10];
 	char queue_id[8];
 
-	(void)state;
 	sent("d.example", 100);
 	now_ns += NS_PER_SECOND;
 	for (int i = 0; i < 5; i++) {
@@ -256,12 +230,10 @@ static void a_suspension_knows_its_failures(void **state)
 	}
 }
 
-static void a_success_begins_another_row(void **state)
-{
+TEST_IN(set_up, tear_down, a_success_begins_another_row) {
 	struct decided row[10];
 	uint64_t first;
 
-	(void)state;
 	fails_with("d.example", "Q1", down);
 	fails_with("d.example", "Q2", down);
 	sent("d.example", 100);
@@ -274,14 +246,12 @@ static void a_success_begins_another_row(void **state)
 }
 
 /* What fails while it is suspended leads to nothing; many at once are not all noted. */
-static void a_destination_that_fails_for_ever_washes_nothing_out(void **state)
-{
+TEST_IN(set_up, tear_down, a_destination_that_fails_for_ever_washes_nothing_out) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	uint64_t lost = 0, other;
 	unsigned failures = 0;
 
-	(void)state;
 	site_reload(&site, "classes = ( { name = \"all\"; match = \"*\"; } );\n"
 	    "window = { destination_concurrency_failed_cohort_limit = \"0\"; };\n"
 	    "mta = ( { name = \"out\"; log = \"/a\"; } );\n");
@@ -302,11 +272,9 @@ static void a_destination_that_fails_for_ever_washes_nothing_out(void **state)
 	assert_true(decisions_find(site.segment, other, &d));
 }
 
-static void a_provider_rule_is_named_by_its_line(void **state)
-{
+TEST_IN(set_up, tear_down, a_provider_rule_is_named_by_its_line) {
 	struct decided d, cause;
 
-	(void)state;
 	site_close(&site);
 	site_providers = providers;
 	(void)set_up(state);
@@ -326,14 +294,12 @@ static void a_provider_rule_is_named_by_its_line(void **state)
 }
 
 /* The one failure that a window of 1 bears is one that the rule knows, too. */
-static void two_suspensions_at_once_have_two_ids(void **state)
-{
+TEST_IN(set_up, tear_down, two_suspensions_at_once_have_two_ids) {
 	struct decisions_cursor cursor = { .begun = false };
 	uint64_t lost = 0, last = 0;
 	unsigned by = 0;
 	struct decided d;
 
-	(void)state;
 	site_close(&site);
 	site_providers = providers;
 	(void)set_up(state);
@@ -353,12 +319,10 @@ static void two_suspensions_at_once_have_two_ids(void **state)
 	assert_true(view_of("provider:big").event == last);
 }
 
-static void a_recipient_that_is_held_knows_by_what(void **state)
-{
+TEST_IN(set_up, tear_down, a_recipient_that_is_held_knows_by_what) {
 	struct recipient_held held;
 	struct decided d;
 
-	(void)state;
 	site_close(&site);
 	site_providers = providers;
 	(void)set_up(state);
@@ -375,8 +339,7 @@ static void a_recipient_that_is_held_knows_by_what(void **state)
 
 /* --- by hand, and what follows ---------------------------------------------------------- */
 
-static void by_hand(enum by_hand_verb verb, const char *name, bool class)
-{
+static void by_hand(enum by_hand_verb verb, const char *name, bool class) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .class = class, .window = BY_HAND_UNSET,
 		.ceiling = verb == BY_HAND_SET ? 7 : BY_HAND_UNSET, .uid = 42 };
@@ -386,8 +349,7 @@ static void by_hand(enum by_hand_verb verb, const char *name, bool class)
 	    &owner), BY_HAND_DONE);
 }
 
-static struct decided latest_event(void)
-{
+static struct decided latest_event(void) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d = { .id = 0 }, next;
 	uint64_t lost = 0;
@@ -398,8 +360,7 @@ static struct decided latest_event(void)
 	return d;
 }
 
-static uint64_t over_rate_again(void)
-{
+static uint64_t over_rate_again(void) {
 	struct recipient_held held;
 
 	now_ns += 60 * NS_PER_SECOND;
@@ -412,11 +373,9 @@ static uint64_t over_rate_again(void)
 }
 
 /* Held for longer, and once more after it was let go, of which nobody is told again. */
-static void a_recipient_that_is_held_again_knows_by_what(void **state)
-{
+TEST_IN(set_up, tear_down, a_recipient_that_is_held_again_knows_by_what) {
 	uint64_t id;
 
-	(void)state;
 	site_close(&site);
 	site_providers = providers;
 	(void)set_up(state);
@@ -428,11 +387,9 @@ static void a_recipient_that_is_held_again_knows_by_what(void **state)
 }
 
 /* window.suspend is 10 minutes here: that ends by itself. */
-static void a_recipient_that_is_suspended_by_hand_is_so_for_a_time(void **state)
-{
+TEST_IN(set_up, tear_down, a_recipient_that_is_suspended_by_hand_is_so_for_a_time) {
 	struct decided d;
 
-	(void)state;
 	by_hand(BY_HAND_SUSPEND, "u@d.example", false);
 	d = latest_event();
 	assert_true(d.until_ns == now_ns + 600 * NS_PER_SECOND);
@@ -442,27 +399,23 @@ static void a_recipient_that_is_suspended_by_hand_is_so_for_a_time(void **state)
 }
 
 /* Nothing is left in the ring for which followers would wait. */
-static void what_is_refused_by_hand_takes_no_id(void **state)
-{
+TEST_IN(set_up, tear_down, what_is_refused_by_hand_takes_no_id) {
 	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "u@d.example",
 		.name_length = 11, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	uint64_t before = atomic_load(&site.segment->header->decided_next[
 	    DECIDED_OF_DESTINATIONS].number);
 	struct window_owner owner;
 
-	(void)state;
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &request, now_ns,
 	    &owner), BY_HAND_NOTHING);
 	assert_true(atomic_load(&site.segment->header->decided_next[
 	    DECIDED_OF_DESTINATIONS].number) == before);
 }
 
-static void what_is_done_by_hand_says_who(void **state)
-{
+TEST_IN(set_up, tear_down, what_is_done_by_hand_says_who) {
 	struct decided d;
 	uint64_t id;
 
-	(void)state;
 	by_hand(BY_HAND_HOLD, "d.example", false);
 	id = view_of("d.example").event;
 	d = found(id);
@@ -484,12 +437,10 @@ static void what_is_done_by_hand_says_who(void **state)
 	assert_true((d.flags & DECIDED_IS_CLASS) != 0);
 }
 
-static void what_comes_back_knows_why_it_was_held(void **state)
-{
+TEST_IN(set_up, tear_down, what_comes_back_knows_why_it_was_held) {
 	uint64_t id;
 	struct decided d;
 
-	(void)state;
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
 	id = view_of("d.example").event;
@@ -502,8 +453,7 @@ static void what_comes_back_knows_why_it_was_held(void **state)
 }
 
 /* Who asks before a connect is told of the suspension. */
-static void a_deferral_knows_the_suspension(void **state)
-{
+TEST_IN(set_up, tear_down, a_deferral_knows_the_suspension) {
 	const struct process_identity identity = { 1, 1 };
 	struct outbound_process *process = outbound_process_open(site.engine, &identity);
 	struct outbound_question question = { .destination = "d.example",
@@ -512,7 +462,6 @@ static void a_deferral_knows_the_suspension(void **state)
 	struct outbound_answer answer;
 	struct decided d;
 
-	(void)state;
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
 	outbound_process_ask(process, site.generation, &question, now_ns, &answer);
@@ -534,12 +483,10 @@ static void a_deferral_knows_the_suspension(void **state)
 /* --- the id that the slot has -------------------------------------------------------- */
 
 /* New reasons do not lose it, nor another layout, which takes the text's way. */
-static void the_slot_keeps_the_id(void **state)
-{
+TEST_IN(set_up, tear_down, the_slot_keeps_the_id) {
 	struct destination_window window;
 	uint64_t id, held;
 
-	(void)state;
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
 	id = view_of("d.example").event;
@@ -565,32 +512,4 @@ static void the_slot_keeps_the_id(void **state)
 		    clock_now_ns(), &recipient));
 		assert_true(recipient.event == held);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_refusal_tells_rule_limit_and_count),
-		TEST(a_limit_of_one_client_has_its_own_line),
-		TEST(a_rate_is_told_with_its_period),
-		TEST(observe_mode_says_by_which_line),
-		TEST(a_deferred_session_has_ids_at_its_recipients),
-		TEST(who_cannot_be_told_apart_is_noted),
-		TEST(a_suspension_knows_its_failures),
-		TEST(a_success_begins_another_row),
-		TEST(a_destination_that_fails_for_ever_washes_nothing_out),
-		TEST(a_provider_rule_is_named_by_its_line),
-		TEST(two_suspensions_at_once_have_two_ids),
-		TEST(a_recipient_that_is_held_knows_by_what),
-		TEST(a_recipient_that_is_held_again_knows_by_what),
-		TEST(a_recipient_that_is_suspended_by_hand_is_so_for_a_time),
-		TEST(what_is_refused_by_hand_takes_no_id),
-		TEST(what_is_done_by_hand_says_who),
-		TEST(what_comes_back_knows_why_it_was_held),
-		TEST(a_deferral_knows_the_suspension),
-		TEST(the_slot_keeps_the_id),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* Decisions on one line: what people read, what programs read, and that nothing of it obeys
  * a stranger. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "policy/decision.h"
+#include "policy/limit/decision.h"
 #include "view/decided_line.h"
 
 #define AT_NS	(5000 * NS_PER_SECOND)
@@ -37,10 +32,9 @@ static void is_line(const struct decided *decided, const char *wanted) {
 	assert_string_equal(both, wanted);
 }
 
-static void a_refused_client(void **state) {
+TEST(a_refused_client) {
 	struct decided decided = made(DECIDED_REFUSED, "mx.a.example");
 
-	(void)state;
 	assert_true(address_parse("192.0.2.7", 9, &decided.client));
 	decided.reason = REASON_CLASS_INBOUND;
 	decided.count = decided.limit = 8;
@@ -51,10 +45,9 @@ static void a_refused_client(void **state) {
 	    "(only observed)");
 }
 
-static void mail_that_is_held(void **state) {
+TEST(mail_that_is_held) {
 	struct decided decided = made(DECIDED_DEFERRED, "x.example");
 
-	(void)state;
 	decided.flags = DECIDED_OUTBOUND;
 	decided.reason = REASON_SUSPENDED;
 	decided.until_ns = AT_NS + 240 * NS_PER_SECOND;
@@ -63,10 +56,9 @@ static void mail_that_is_held(void **state) {
 	is_line(&decided, "x.example | suspended to u@x.example window of provider:big for 240 s");
 }
 
-static void what_becomes_of_a_destination(void **state) {
+TEST(what_becomes_of_a_destination) {
 	struct decided decided = made(DECIDED_SUSPENDED, "x.example");
 
-	(void)state;
 	decided.by = DECIDED_BY_COHORTS;
 	decided.until_ns = AT_NS + 300 * NS_PER_SECOND;
 	decided.before = 5;
@@ -93,19 +85,17 @@ static void what_becomes_of_a_destination(void **state) {
 	is_line(&decided, "class slow | hold by uid 1000 until it is resumed");
 }
 
-static void a_resume_is_not_until_it_is_resumed(void **state) {
+TEST(a_resume_is_not_until_it_is_resumed) {
 	struct decided decided = made(DECIDED_BY_HAND, "x.example");
 
-	(void)state;
 	decided.by = 3;		/* resume */
 	decided.until_ns = INT64_MAX;
 	is_line(&decided, "x.example | resume by uid 0");
 }
 
-static void without_a_name_the_class_is_the_subject(void **state) {
+TEST(without_a_name_the_class_is_the_subject) {
 	struct decided decided = made(DECIDED_DEFERRED, "");
 
-	(void)state;
 	decided.flags = DECIDED_OUTBOUND;
 	decided.count = decided.limit = 2;
 	decided.reason = REASON_CLASS_SESSIONS;
@@ -114,10 +104,9 @@ static void without_a_name_the_class_is_the_subject(void **state) {
 }
 
 /* Every byte in every text, and numbers that nobody counts to. */
-static void nothing_obeys_a_stranger(void **state) {
+TEST(nothing_obeys_a_stranger) {
 	char hostile[40], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
 
-	(void)state;
 	for (unsigned kind = 0; kind < DECIDED_KINDS + 2; kind++) {
 		struct decided decided = { .kind = (uint8_t)kind, .reason = 200, .by = 200,
 			.flags = UINT8_MAX, .stage = 200, .result = 200, .at_ns = INT64_MIN,
@@ -140,7 +129,7 @@ static void nothing_obeys_a_stranger(void **state) {
 	}
 }
 
-static void all_columns_have_values(void **state) {
+TEST(all_columns_have_values) {
 	struct decided decided = made(DECIDED_REFUSED, "a\"b\x1b");
 	struct value values[DECIDED_COLUMNS];
 	struct decided_texts texts;
@@ -149,7 +138,6 @@ static void all_columns_have_values(void **state) {
 	FILE *stream = open_memstream(&out, &length);
 	struct writer writer;
 
-	(void)state;
 	decided.count = 3;
 	memset(values, 0xff, sizeof(values));
 	/* 90 s ago, at 2026-11-22T06:45:00Z */
@@ -172,18 +160,4 @@ static void all_columns_have_values(void **state) {
 	assert_non_null(strstr(out, "\"kind\": \"refused\""));
 	assert_non_null(strstr(out, "\"time\": \"2026-11-22T06:45:00.000Z\""));
 	free(out);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_refused_client),
-		cmocka_unit_test(mail_that_is_held),
-		cmocka_unit_test(what_becomes_of_a_destination),
-		cmocka_unit_test(a_resume_is_not_until_it_is_resumed),
-		cmocka_unit_test(without_a_name_the_class_is_the_subject),
-		cmocka_unit_test(nothing_obeys_a_stranger),
-		cmocka_unit_test(all_columns_have_values),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,39 +3,32 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/decision_id.h"
-#include "segment/decisions.h"
-#include "segment/internal.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
 #include "segment/reader.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 
-#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 9; } );"
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 9; } );"
 #define SLOTS	512	/* of a ring in a small segment */
 
 static struct site site;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open_sized(&site, 64, 64, ALL);
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
@@ -46,8 +39,7 @@ static int tear_down(void **state)
 /* By hand: 1 is ten zeros and "1", and 1 modulo 29 is "1".  2^51 is 2 * 32^10; 32^10 is 3^10
  * = 59049 = 29 * 2036 + 5, so it is 10 modulo 29, "a".  3 * 2^51 + 31: 3 * 10 + 31 = 61 = 2 *
  * 29 + 3. */
-static void an_id_is_twelve_letters_of_which_the_last_checks(void **state)
-{
+TEST(an_id_is_twelve_letters_of_which_the_last_checks) {
 	static const struct {
 		uint64_t id;
 		const char *text;
@@ -60,7 +52,6 @@ static void an_id_is_twelve_letters_of_which_the_last_checks(void **state)
 	char text[DECISION_ID_MAX];
 	uint64_t id;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		assert_string_equal(decision_id_text(known[i].id, text), known[i].text);
 		assert_true(decision_id_parse(text, strlen(text), &id));
@@ -74,15 +65,13 @@ static void an_id_is_twelve_letters_of_which_the_last_checks(void **state)
 	assert_string_equal(decision_id_text(0, text), "-");
 }
 
-static bool reads(const char *text)
-{
+static bool reads(const char *text) {
 	uint64_t id = 0;
 
 	return decision_id_parse(text, strlen(text), &id) && id == UINT64_C(1) << 51;
 }
 
-static void an_id_is_read_as_people_copy_it(void **state)
-{
+TEST(an_id_is_read_as_people_copy_it) {
 	static const char *const good[] = { "20000000000a", "20000000000A", "2OOoo000000a",
 		"id=20000000000a", "(20000000000a)", "id=20000000000a,", "\"20000000000a\".",
 		"(20000000000a):" };
@@ -90,7 +79,6 @@ static void an_id_is_read_as_people_copy_it(void **state)
 		"02000000000a", "2000000000a", "200000000000a", "20000000000u", "-",
 		"2000000 0000a", "20000000000a20000000000a", "zzzzzzzzzzzzzzz" };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		if (!reads(good[i]))
 			fail_msg("\"%s\" is an id", good[i]);
@@ -100,15 +88,13 @@ static void an_id_is_read_as_people_copy_it(void **state)
 }
 
 /* One wrong letter, or two neighbours exchanged: told but where they are 29 apart. */
-static void a_slip_of_a_finger_is_told(void **state)
-{
+TEST(a_slip_of_a_finger_is_told) {
 	static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 	char text[DECISION_ID_MAX], slipped[DECISION_ID_MAX];
 	unsigned missed = 0, tried = 0;
 	struct random random = random_seeded("decisions");
 	uint64_t ignored;
 
-	(void)state;
 	for (unsigned round = 0; round < 2000; round++) {
 		unsigned at = (unsigned)random_below(&random, 11);
 
@@ -133,8 +119,7 @@ static void a_slip_of_a_finger_is_told(void **state)
 
 /* --- texts --------------------------------------------------------------------------- */
 
-static struct decided sample(enum decided_kind kind, uint64_t id, const char *name)
-{
+static struct decided sample(enum decided_kind kind, uint64_t id, const char *name) {
 	struct decided d;
 
 	memset(&d, 0, sizeof(d));
@@ -146,12 +131,10 @@ static struct decided sample(enum decided_kind kind, uint64_t id, const char *na
 	return d;
 }
 
-static void texts_are_cut_and_never_beyond(void **state)
-{
+TEST(texts_are_cut_and_never_beyond) {
 	struct decided d = sample(DECIDED_REFUSED, 2, "a.example");
 	char long_text[400];
 
-	(void)state;
 	memset(long_text, 'x', sizeof(long_text));
 	decided_put(&d, DECIDED_CLASS, "with\0nul", 8);
 	decided_put(&d, DECIDED_REASON, long_text, sizeof(long_text));
@@ -168,12 +151,10 @@ static void texts_are_cut_and_never_beyond(void **state)
 }
 
 /* A part of a name would be the name of somebody else, and commands are made of these. */
-static void a_name_that_does_not_fit_is_left_out(void **state)
-{
+TEST(a_name_that_does_not_fit_is_left_out) {
 	struct decided d = sample(DECIDED_BACK_PRESSURE, 2, "");
 	char long_name[300];
 
-	(void)state;
 	memset(long_name, 'x', sizeof(long_name));
 	decided_put(&d, DECIDED_RECIPIENT, long_name, 256);
 	assert_string_equal(decided_text(&d, DECIDED_RECIPIENT), "");
@@ -187,12 +168,10 @@ static void a_name_that_does_not_fit_is_left_out(void **state)
 	assert_true(decided_is_sound(&d));
 }
 
-static void what_makes_no_sense_is_none(void **state)
-{
+TEST(what_makes_no_sense_is_none) {
 	struct decided good = sample(DECIDED_SUSPENDED, 3, "a.example"), d;
 	struct random random = random_seeded("decisions");
 
-	(void)state;
 	assert_true(decided_is_sound(&good));
 #define WITH(field, value) d = good; d.field = value; assert_false(decided_is_sound(&d))
 	WITH(id, 2);			/* of the other ring */
@@ -224,8 +203,7 @@ static void what_makes_no_sense_is_none(void **state)
 
 /* --- rings --------------------------------------------------------------------------- */
 
-static uint64_t note(enum decided_kind kind, const char *name)
-{
+static uint64_t note(enum decided_kind kind, const char *name) {
 	struct decided d = sample(kind, decisions_claim(site.segment, decided_ring_of(kind)),
 	    name);
 
@@ -235,12 +213,10 @@ static uint64_t note(enum decided_kind kind, const char *name)
 
 /* Ids begin with the second in which the segment was made, 20 bits to the left, and somewhere
  * in the first half of it; the lowest tells the ring. */
-static void ids_begin_with_the_time(void **state)
-{
+TEST_IN(set_up, tear_down, ids_begin_with_the_time) {
 	uint64_t second = (uint64_t)site.segment->header->created_wall_s << 20;
 	uint64_t begin = 2 * atomic_load(&site.segment->header->decided_next[0].number);
 
-	(void)state;
 	assert_in_range(begin, second, second + (1 << 19) - 1);
 	assert_true(note(DECIDED_REFUSED, "a") == begin + 2);
 	assert_true(note(DECIDED_REFUSED, "b") == begin + 4);
@@ -253,12 +229,10 @@ static void ids_begin_with_the_time(void **state)
 	assert_true(note(DECIDED_REFUSED, "e") == begin + 1006);
 }
 
-static void one_is_found_until_it_is_overwritten(void **state)
-{
+TEST_IN(set_up, tear_down, one_is_found_until_it_is_overwritten) {
 	struct decided found;
 	uint64_t id = note(DECIDED_REFUSED, "first.example"), other;
 
-	(void)state;
 	assert_int_equal(decisions_size(site.segment->header, DECIDED_OF_SESSIONS), SLOTS);
 	assert_true(decisions_find(site.segment, id, &found));
 	assert_string_equal(decided_text(&found, DECIDED_NAME), "first.example");
@@ -277,8 +251,7 @@ static void one_is_found_until_it_is_overwritten(void **state)
 	assert_true(decisions_find(site.segment, other, &found));
 }
 
-static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t *lost)
-{
+static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t *lost) {
 	struct decided found;
 	unsigned count = 0;
 
@@ -288,13 +261,11 @@ static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t
 	return count;
 }
 
-static void a_follower_gets_all_and_waits_for_what_is_being_written(void **state)
-{
+TEST_IN(set_up, tear_down, a_follower_gets_all_and_waits_for_what_is_being_written) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	uint64_t lost = 0, claimed;
 
-	(void)state;
 	(void)note(DECIDED_REFUSED, "a");
 	(void)note(DECIDED_OBSERVED, "b");
 	assert_int_equal(follow(&cursor, 0, &lost), 2);
@@ -319,14 +290,12 @@ static void a_follower_gets_all_and_waits_for_what_is_being_written(void **state
 	assert_int_equal(lost, 11);
 }
 
-static void what_is_logged_is_marked(void **state)
-{
+TEST_IN(set_up, tear_down, what_is_logged_is_marked) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided found;
 	uint64_t first = note(DECIDED_REFUSED, "a"), lost = 0;
 	bool logged;
 
-	(void)state;
 	(void)note(DECIDED_REFUSED, "b");
 	decisions_mark_logged(site.segment, first);
 	assert_true(decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor, 0, &found,
@@ -338,13 +307,11 @@ static void what_is_logged_is_marked(void **state)
 }
 
 /* Half of one and half of another has no right check sum. */
-static void two_writers_of_one_place_make_none(void **state)
-{
+TEST_IN(set_up, tear_down, two_writers_of_one_place_make_none) {
 	struct decided_slot *slot;
 	struct decided found;
 	uint64_t id = note(DECIDED_REFUSED, "first.example");
 
-	(void)state;
 	slot = (struct decided_slot *)(void *)((char *)site.segment->header +
 	    site.segment->header->decided_offset[DECIDED_OF_SESSIONS]) +
 	    (id / DECIDED_RINGS & (SLOTS - 1));
@@ -359,15 +326,13 @@ static void two_writers_of_one_place_make_none(void **state)
 	assert_true(decisions_find(site.segment, id, &found));
 }
 
-static void a_reader_finds_and_follows_them(void **state)
-{
+TEST_IN(set_up, tear_down, a_reader_finds_and_follows_them) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct reader *reader;
 	struct decided found;
 	struct diag diag;
 	uint64_t id = note(DECIDED_SUSPENDED, "d.example"), lost = 0;
 
-	(void)state;
 	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
 	assert_true(reader_decision(reader, id, &found));
 	assert_string_equal(decided_text(&found, DECIDED_NAME), "d.example");
@@ -385,8 +350,7 @@ struct moving {
 	uint64_t end;
 };
 
-static void move_the_end(void *context, const struct decided *decided)
-{
+static void move_the_end(void *context, const struct decided *decided) {
 	struct moving *moving = context;
 
 	(void)decided;
@@ -396,14 +360,12 @@ static void move_the_end(void *context, const struct decided *decided)
 }
 
 /* All records of the ring are valid; its end goes back behind whoever has come to it, and forth. */
-static void an_end_that_goes_back_and_forth_keeps_nobody(void **state)
-{
+TEST_IN(set_up, tear_down, an_end_that_goes_back_and_forth_keeps_nobody) {
 	struct moving moving = { .count = 0 };
 	struct reader *reader;
 	struct diag diag;
 	uint64_t lost = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < SLOTS; i++)
 		(void)note(DECIDED_REFUSED, "d.example");
 	moving.end = site.segment->header->decided_next[DECIDED_OF_SESSIONS].number;
@@ -414,23 +376,20 @@ static void an_end_that_goes_back_and_forth_keeps_nobody(void **state)
 	reader_close(&reader);
 }
 
-static void count_one(void *context, const struct decided *decided)
-{
+static void count_one(void *context, const struct decided *decided) {
 	(void)decided;
 	++*(unsigned *)context;
 }
 
 /* Whoever died before it had written one: what came later is listed all the same, and the
  * follower that begins now does not wait for it. */
-static void who_died_hides_nothing_that_came_later(void **state)
-{
+TEST_IN(set_up, tear_down, who_died_hides_nothing_that_came_later) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct reader *reader;
 	struct diag diag;
 	unsigned listed = 0;
 	uint64_t lost = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		(void)note(DECIDED_REFUSED, "a");
 		(void)decisions_claim(site.segment, DECIDED_OF_SESSIONS);
@@ -445,12 +404,10 @@ static void who_died_hides_nothing_that_came_later(void **state)
 }
 
 /* They are there after a restart of the daemon, and ids go on. */
-static void they_outlive_a_restart(void **state)
-{
+TEST_IN(set_up, tear_down, they_outlive_a_restart) {
 	struct decided found;
 	uint64_t id = note(DECIDED_SUSPENDED, "d.example");
 
-	(void)state;
 	site_restart(&site, 64, ALL);
 	assert_true(decisions_find(site.segment, id, &found));
 	assert_true(note(DECIDED_BACK, "d.example") == id + 2);
@@ -461,13 +418,11 @@ static void they_outlive_a_restart(void **state)
 
 #define LIMIT_NS	(60 * NS_PER_SECOND)	/* on a machine that is busy with other things */
 
-static uint64_t claimed(void)
-{
+static uint64_t claimed(void) {
 	return atomic_load(&site.segment->header->decided_next[DECIDED_OF_SESSIONS].number);
 }
 
-static void wait_until_claimed(uint64_t number)
-{
+static void wait_until_claimed(uint64_t number) {
 	int64_t limit_ns = clock_now_ns() + LIMIT_NS;
 
 	while (claimed() < number && clock_now_ns() < limit_ns)
@@ -476,15 +431,13 @@ static void wait_until_claimed(uint64_t number)
 }
 
 /* Killed anywhere: what is found is whole, and others go on. */
-static void a_writer_may_be_killed_at_any_time(void **state)
-{
+TEST_IN(set_up, tear_down, a_writer_may_be_killed_at_any_time) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct random random = random_seeded("decisions");
 	struct decided found;
 	uint64_t lost = 0;
 	unsigned whole = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 50; round++) {
 		uint64_t before = claimed();
 		pid_t child = fork();
@@ -517,8 +470,7 @@ static void a_writer_may_be_killed_at_any_time(void **state)
 #define WRITERS		4
 #define WRITTEN		20000
 
-static uint32_t number_of(uint64_t id)
-{
+static uint32_t number_of(uint64_t id) {
 	return (uint32_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 }
 
@@ -526,14 +478,12 @@ static _Atomic size_t found_by[2];
 static _Atomic bool readers_end;
 
 /* Readers may get no processor as long as writers have them all. */
-static bool readers_wait(int64_t limit_ns)
-{
+static bool readers_wait(int64_t limit_ns) {
 	return (atomic_load(&found_by[0]) == 0 || atomic_load(&found_by[1]) == 0) &&
 	    clock_now_ns() < limit_ns;
 }
 
-static void *write_many(void *argument)
-{
+static void *write_many(void *argument) {
 	int64_t limit_ns = clock_now_ns() + LIMIT_NS;
 	static const char name[] = "a-name-of-some-length.of-a-host.example";
 	struct random random = { (uint64_t)(uintptr_t)argument };
@@ -553,8 +503,7 @@ static void *write_many(void *argument)
 	return NULL;
 }
 
-static void is_whole(const struct decided *d)
-{
+static void is_whole(const struct decided *d) {
 	size_t length = strlen(decided_text(d, DECIDED_NAME));
 
 	assert_true(d->count == number_of(d->id) && d->limit == ~d->count);
@@ -562,8 +511,7 @@ static void is_whole(const struct decided *d)
 	assert_true(strlen(decided_text(d, DECIDED_REASON)) == d->count / 64 % 40);
 }
 
-static void *read_many(void *argument)
-{
+static void *read_many(void *argument) {
 	struct decisions_cursor cursor = { .begun = false };
 	uint64_t lost = 0, last = 0;
 	struct decided d, again;
@@ -585,11 +533,9 @@ static void *read_many(void *argument)
 	return NULL;
 }
 
-static void many_write_and_read_at_once(void **state)
-{
+TEST_IN(set_up, tear_down, many_write_and_read_at_once) {
 	pthread_t writers[WRITERS], readers[2];
 
-	(void)state;
 	atomic_store(&readers_end, false);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&readers[i], NULL, read_many, &found_by[i]),
@@ -610,8 +556,7 @@ static void many_write_and_read_at_once(void **state)
 #define FOLLOWED	100000
 static _Atomic uint64_t seen;
 
-static void *write_in_step(void *argument)
-{
+static void *write_in_step(void *argument) {
 	(void)argument;
 	for (uint64_t i = 0; i < FOLLOWED; i++) {
 		while (i - atomic_load(&seen) > SLOTS / 2)
@@ -621,14 +566,12 @@ static void *write_in_step(void *argument)
 	return NULL;
 }
 
-static void what_is_written_while_it_is_looked_for_is_not_lost(void **state)
-{
+TEST_IN(set_up, tear_down, what_is_written_while_it_is_looked_for_is_not_lost) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	pthread_t writer;
 	uint64_t lost = 0, got = 0;
 
-	(void)state;
 	atomic_store(&seen, 0);
 	assert_int_equal(follow(&cursor, NS_PER_SECOND, &lost), 0);
 	assert_int_equal(pthread_create(&writer, NULL, write_in_step, NULL), 0);
@@ -639,31 +582,4 @@ static void what_is_written_while_it_is_looked_for_is_not_lost(void **state)
 	}
 	pthread_join(writer, NULL);
 	assert_int_equal(lost, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_id_is_twelve_letters_of_which_the_last_checks),
-		cmocka_unit_test(an_id_is_read_as_people_copy_it),
-		cmocka_unit_test(a_slip_of_a_finger_is_told),
-		cmocka_unit_test(texts_are_cut_and_never_beyond),
-		cmocka_unit_test(a_name_that_does_not_fit_is_left_out),
-		cmocka_unit_test(what_makes_no_sense_is_none),
-#define WITH_SITE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-		WITH_SITE(ids_begin_with_the_time),
-		WITH_SITE(one_is_found_until_it_is_overwritten),
-		WITH_SITE(a_follower_gets_all_and_waits_for_what_is_being_written),
-		WITH_SITE(what_is_logged_is_marked),
-		WITH_SITE(two_writers_of_one_place_make_none),
-		WITH_SITE(a_reader_finds_and_follows_them),
-		WITH_SITE(an_end_that_goes_back_and_forth_keeps_nobody),
-		WITH_SITE(who_died_hides_nothing_that_came_later),
-		WITH_SITE(they_outlive_a_restart),
-		WITH_SITE(a_writer_may_be_killed_at_any_time),
-		WITH_SITE(many_write_and_read_at_once),
-		WITH_SITE(what_is_written_while_it_is_looked_for_is_not_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

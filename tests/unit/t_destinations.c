@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /* Destinations and relays that were seen: what is remembered, what is given up,
  * what survives a restart. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/name.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/file/name.h"
 #include "site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
 
@@ -81,12 +77,11 @@ static void assert_relays(const char *name, unsigned count, const char *first,
 	}
 }
 
-static void names_are_folded(void **state) {
+TEST_IN(open_site, close_site, names_are_folded) {
 	struct destination_seen seen;
 	char name[SEGMENT_NAME_MAX + 1];
 	struct address relay = address_of("192.0.2.1");
 
-	(void)state;
 	assert_false(find("example.com", &seen));
 	assert_true(note("Example.COM.", "192.0.2.1", "MX1.Example.COM."));
 	assert_true(find("example.com", &seen));
@@ -104,8 +99,7 @@ static void names_are_folded(void **state) {
 }
 
 /* Each byte at each place, against the plain way. */
-static void each_byte_is_folded_or_refused(void **state) {
-	(void)state;
+TEST(each_byte_is_folded_or_refused) {
 	for (unsigned c = 0; c < 256; c++) {
 		for (size_t at = 0; at < 17; at++) {
 			char name[18] = "abcdefghijklmnopq", folded[SEGMENT_NAME_MAX];
@@ -129,8 +123,7 @@ static void each_byte_is_folded_or_refused(void **state) {
 	}
 }
 
-static void relays_are_most_recent_first(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, relays_are_most_recent_first) {
 	assert_true(note("a.example", NULL, "mx.example"));
 	assert_relays("a.example", 0, NULL, NULL, NULL);
 	note("a.example", "192.0.2.1", NULL);
@@ -151,11 +144,10 @@ static void relays_are_most_recent_first(void **state) {
 	assert_relays("a.example", 3, "192.0.2.1", "192.0.2.4", "2001:db8::3");
 }
 
-static void transports_are_bits_of_each_mta(void **state) {
+TEST_IN(open_site, close_site, transports_are_bits_of_each_mta) {
 	struct destination_seen seen;
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	note_at("a.example", NULL, NULL, 0, true, now_ns);
 	assert_true(find("a.example", &seen));
 	assert_int_equal(seen.cloned_by, 1);
@@ -171,10 +163,9 @@ static void transports_are_bits_of_each_mta(void **state) {
 	    seen.seen_ns > now_ns + 900000000 - 1);
 }
 
-static void the_version_rises_with_what_a_list_would_not_show(void **state) {
+TEST_IN(open_site, close_site, the_version_rises_with_what_a_list_would_not_show) {
 	uint64_t version = destinations_version(site.segment);
 
-	(void)state;
 #define RISES(by, ...) do { \
 	__VA_ARGS__; \
 	assert_int_equal(destinations_version(site.segment), version + (by)); \
@@ -194,11 +185,10 @@ static void the_version_rises_with_what_a_list_would_not_show(void **state) {
 #undef RISES
 }
 
-static void what_is_no_name_is_not_remembered(void **state) {
+TEST_IN(open_site, close_site, what_is_no_name_is_not_remembered) {
 	char name[SEGMENT_NAME_MAX + 3];
 	struct destination_seen seen;
 
-	(void)state;
 	memset(name, 'x', sizeof(name));
 	name[SEGMENT_NAME_MAX] = '\0';
 	assert_true(note(name, "192.0.2.1", name));
@@ -237,14 +227,13 @@ static void list_one(void *context, const struct destination_seen *seen) {
 	memcpy(listing->last, seen->name, sizeof(listing->last));
 }
 
-static void a_full_table_gives_up_the_oldest(void **state) {
+TEST_IN(open_site, close_site, a_full_table_gives_up_the_oldest) {
 	struct listing listing = { 0 };
 	struct destination_seen seen;
 	int64_t now_ns = clock_now_ns();
 	unsigned kept = 0;
 	char name[32], relay[32];
 
-	(void)state;
 	/* 8 shards of 32, and 32 are looked at: the very oldest of its shard */
 	for (unsigned i = 0; i < 2000; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
@@ -271,12 +260,11 @@ static void a_full_table_gives_up_the_oldest(void **state) {
 	assert_int_equal(kept, 255);
 }
 
-static void it_survives_a_restart(void **state) {
+TEST_IN(open_site, close_site, it_survives_a_restart) {
 	struct destination_seen seen;
 	char name[SEGMENT_NAME_MAX + 1];
 	struct address relay = address_of("192.0.2.1");
 
-	(void)state;
 	note("a.example", "192.0.2.1", "mx.example");
 	note("a.example", "192.0.2.2", NULL);
 	site_restart(&site, 64, CLASSES);
@@ -288,11 +276,10 @@ static void it_survives_a_restart(void **state) {
 	assert_true(find("b.example", &seen));
 }
 
-static void it_survives_other_sizes(void **state) {
+TEST_IN(open_site, close_site, it_survives_other_sizes) {
 	char name[SEGMENT_NAME_MAX + 1];
 	struct address relay = address_of("192.0.2.1");
 
-	(void)state;
 	note("a.example", "192.0.2.1", "mx.example");
 	note("a.example", "192.0.2.2", NULL);
 	site.destinations = 1024;
@@ -319,7 +306,7 @@ static _Atomic uint64_t *slot_of(const char *name) {
 }
 
 /* Each row spoils one thing of a slot, and the entry is not believed. */
-static void a_scribbled_slot_is_not_adopted(void **state) {
+TEST_IN(open_site, close_site, a_scribbled_slot_is_not_adopted) {
 	static const struct {
 		size_t at;
 		uint8_t byte;
@@ -332,7 +319,6 @@ static void a_scribbled_slot_is_not_adopted(void **state) {
 	};
 	struct destination_seen seen;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		note("a.example", "192.0.2.1", NULL);
 		note("a.example", "192.0.2.2", NULL);
@@ -360,11 +346,10 @@ static void a_scribbled_slot_is_not_adopted(void **state) {
 	assert_true(seen.seen_ns <= clock_now_ns());
 }
 
-static void another_mta_of_the_same_number_saw_nothing(void **state) {
+TEST_IN(open_site, close_site, another_mta_of_the_same_number_saw_nothing) {
 	struct destination_seen seen;
 	uint64_t version;
 
-	(void)state;
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	note_at("a.example", NULL, NULL, 0, true, clock_now_ns());
 	note_at("a.example", NULL, NULL, 1, false, clock_now_ns());
@@ -378,24 +363,4 @@ static void another_mta_of_the_same_number_saw_nothing(void **state) {
 	assert_int_equal(seen.cloned_by, 1);
 	assert_int_equal(seen.other_by, 0);
 	assert_true(destinations_version(site.segment) > version);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(names_are_folded),
-		cmocka_unit_test(each_byte_is_folded_or_refused),
-		TEST(relays_are_most_recent_first),
-		TEST(transports_are_bits_of_each_mta),
-		TEST(the_version_rises_with_what_a_list_would_not_show),
-		TEST(what_is_no_name_is_not_remembered),
-		TEST(a_full_table_gives_up_the_oldest),
-		TEST(it_survives_a_restart),
-		TEST(it_survives_other_sizes),
-		TEST(a_scribbled_slot_is_not_adopted),
-		TEST(another_mta_of_the_same_number_saw_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

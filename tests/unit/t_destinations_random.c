@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Destinations and relays against a plain model, and readers while others write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +8,11 @@
 
 #include "base/clock.h"
 #include "random.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 10; } );"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 
 static struct site site;
 
@@ -130,11 +126,10 @@ static void assert_is_model(const struct model *model) {
 	}
 }
 
-static void it_does_as_the_model_does(void **state) {
+TEST_IN(open_site, close_site, it_does_as_the_model_does) {
 	struct model model = { 0 };
 	struct random random = random_seeded("it_does_as_the_model_does");
 
-	(void)state;
 	for (unsigned i = 0; i < MODEL_RELAYS; i++)
 		model.relay_names[i] = -1;
 	for (unsigned step = 0; step < 4000; step++) {
@@ -247,11 +242,10 @@ static void *write_all_the_time(void *context) {
 	return NULL;
 }
 
-static void readers_never_see_half_of_a_change(void **state) {
+TEST_IN(open_site, close_site, readers_never_see_half_of_a_change) {
 	struct racing racing = { false, 0, 0 };
 	pthread_t reader, writers[2];
 
-	(void)state;
 	assert_int_equal(pthread_create(&reader, NULL, read_all_the_time,
 	    &racing), 0);
 	for (uintptr_t i = 0; i < 2; i++)
@@ -279,11 +273,10 @@ static void *look_for_one(void *context) {
 	return NULL;
 }
 
-static void what_stays_is_always_found(void **state) {
+TEST_IN(open_site, close_site, what_stays_is_always_found) {
 	struct racing racing = { false, 0, 0 };
 	pthread_t reader, writer;
 
-	(void)state;
 	/* younger than all that come: never given up */
 	assert_true(note_at("stays.example", "192.0.2.1", NULL, 0, true,
 	    clock_now_ns() + INT64_C(1000) * NS_PER_SECOND));
@@ -295,16 +288,4 @@ static void what_stays_is_always_found(void **state) {
 	pthread_join(reader, NULL);
 	assert_true(counted(COUNTER_DESTINATIONS_EVICTED) > 1000);
 	assert_int_equal(atomic_load(&racing.torn), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(it_does_as_the_model_does),
-		TEST(readers_never_see_half_of_a_change),
-		TEST(what_stays_is_always_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

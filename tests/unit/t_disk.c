@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: ISC */
 /* The disk of the crash tests: it keeps what it must, and loses what it may. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <errno.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/crash/disk.h"
 
 static struct random dice = { 42 };
 
-static bool has(struct disk *disk, const char *name, const char *text)
-{
+static bool has(struct disk *disk, const char *name, const char *text) {
 	size_t size;
 	uint8_t *bytes = disk_bytes(disk, name, &size);
 
 	return bytes != NULL && size == strlen(text) && memcmp(bytes, text, size) == 0;
 }
 
-static int with_file(struct disk *disk, const char *name, const char *text)
-{
+static int with_file(struct disk *disk, const char *name, const char *text) {
 	int handle = disk_open(disk, name, true, true);
 
 	assert_true(handle >= 0);
@@ -28,12 +23,10 @@ static int with_file(struct disk *disk, const char *name, const char *text)
 	return handle;
 }
 
-static void test_synced_stays(void **state)
-{
+TEST(test_synced_stays) {
 	struct disk *disk = disk_new();
 	int handle = with_file(disk, "a", "hello");
 
-	(void)state;
 	assert_int_equal(disk_sync(disk, handle), 0);
 	assert_int_equal(disk_sync_names(disk), 0);
 	for (unsigned i = 0; i < 400; i++) {
@@ -45,13 +38,11 @@ static void test_synced_stays(void **state)
 	disk_free(disk);
 }
 
-static void test_name_needs_its_own_sync(void **state)
-{
+TEST(test_name_needs_its_own_sync) {
 	struct disk *disk = disk_new();
 	int handle = with_file(disk, "a", "hello");
 	unsigned there = 0;
 
-	(void)state;
 	assert_int_equal(disk_sync(disk, handle), 0);
 	for (unsigned i = 0; i < 400; i++) {
 		struct disk *left = disk_crash(disk, DISK_CRASH_ANY, &dice);
@@ -64,11 +55,9 @@ static void test_name_needs_its_own_sync(void **state)
 	disk_free(disk);
 }
 
-static void test_removed_comes_back(void **state)
-{
+TEST(test_removed_comes_back) {
 	struct disk *disk = disk_new(), *left;
 
-	(void)state;
 	disk_put(disk, "a", "hello", 5);
 	assert_int_equal(disk_unlink(disk, "a"), 0);
 	assert_int_equal(disk_names(disk), 0);
@@ -83,13 +72,11 @@ static void test_removed_comes_back(void **state)
 }
 
 /* Of two writes without a sync each may stay alone, and be torn. */
-static void test_unsynced_is_anything(void **state)
-{
+TEST(test_unsynced_is_anything) {
 	struct disk *disk = disk_new();
 	unsigned first = 0, second = 0, both = 0, none = 0, torn = 0;
 	int handle;
 
-	(void)state;
 	disk_put(disk, "a", "......", 6);
 	handle = disk_open(disk, "a", false, true);
 	assert_int_equal(disk_write(disk, handle, "abc", 3, 0), 3);
@@ -114,13 +101,11 @@ static void test_unsynced_is_anything(void **state)
 }
 
 /* The last write is cut, all before it is there; a killed process loses nothing. */
-static void test_torn_and_killed(void **state)
-{
+TEST(test_torn_and_killed) {
 	struct disk *disk = disk_new(), *left, *later;
 	size_t size;
 	int handle;
 
-	(void)state;
 	disk_put(disk, "a", "", 0);
 	handle = disk_open(disk, "a", false, true);
 	assert_int_equal(disk_write(disk, handle, "abc", 3, 0), 3);
@@ -141,20 +126,17 @@ static void test_torn_and_killed(void **state)
 	disk_free(disk);
 }
 
-static int no_sync(void *context, const struct disk_step *step)
-{
+static int no_sync(void *context, const struct disk_step *step) {
 	(void)context;
 	return step->act == DISK_SYNC ? EIO : 0;
 }
 
 /* What was dirty when a sync failed is lost, though it can be read, and the next sync
  * says that all is well. */
-static void test_failed_sync_loses(void **state)
-{
+TEST(test_failed_sync_loses) {
 	struct disk *disk = disk_new(), *left;
 	int handle = with_file(disk, "a", "hello");
 
-	(void)state;
 	assert_int_equal(disk_sync_names(disk), 0);
 	disk->fault = no_sync;
 	assert_int_equal(disk_sync(disk, handle), -EIO);
@@ -168,12 +150,10 @@ static void test_failed_sync_loses(void **state)
 	disk_free(disk);
 }
 
-static void test_full(void **state)
-{
+TEST(test_full) {
 	struct disk *disk = disk_new();
 	int handle;
 
-	(void)state;
 	disk->capacity = 7;
 	handle = with_file(disk, "a", "hello");
 	assert_int_equal(disk_write(disk, handle, "hello", 5, 5), 2);
@@ -185,19 +165,4 @@ static void test_full(void **state)
 	disk_close(disk, handle);
 	assert_int_equal(disk_handles(disk), 0);
 	disk_free(disk);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_synced_stays),
-		cmocka_unit_test(test_name_needs_its_own_sync),
-		cmocka_unit_test(test_removed_comes_back),
-		cmocka_unit_test(test_unsynced_is_anything),
-		cmocka_unit_test(test_torn_and_killed),
-		cmocka_unit_test(test_failed_sync_loses),
-		cmocka_unit_test(test_full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* No session is counted for ever, none is ended for what another one did, and
  * none is counted twice. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/told_sessions.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/session/told_sessions.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 5; inbound = 5; } ); exempt = [ \"192.0.2.99\" ];"
+	"hold_at = 5; refuse_at = 5; } ); exempt = [ \"192.0.2.99\" ];"
 
 static struct site site;
 static struct witness *witness;
@@ -72,12 +68,11 @@ static uint64_t counted(enum counter counter) {
 	return atomic_load(&site.segment->header->counters[counter]);
 }
 
-static void a_port_that_is_used_again_is_not_ended_by_an_older_look(void **state) {
+TEST_IN(set_up, tear_down, a_port_that_is_used_again_is_not_ended_by_an_older_look) {
 	struct connection shown;
 	struct answer answer;
 	uint32_t sequence;
 
-	(void)state;
 	returning = site_question("192.0.2.1", 1, NULL);
 	ask(&returning, &answer);
 	shown = (struct connection){ .client = returning.client,
@@ -97,12 +92,11 @@ static void a_port_that_is_used_again_is_not_ended_by_an_older_look(void **state
 
 /* Lines of a log are read late: one of them says nothing of who came later by the same
  * port. */
-static void an_end_that_was_told_ends_none_that_came_later(void **state) {
+TEST_IN(set_up, tear_down, an_end_that_was_told_ends_none_that_came_later) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	int64_t said_ns = now_ns - NS_PER_SECOND;
 	struct answer answer;
 
-	(void)state;
 	question.listener = site.lease_listener;
 	now_ns += 5 * NS_PER_SECOND;
 	ask(&question, &answer);
@@ -113,12 +107,11 @@ static void an_end_that_was_told_ends_none_that_came_later(void **state) {
 }
 
 /* Where the witness has no say, whoever said that it ended has. */
-static void an_end_that_was_noted_is_final_where_nobody_can_look(void **state) {
+TEST_IN(set_up, tear_down, an_end_that_was_noted_is_final_where_nobody_can_look) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct session session;
 	struct answer answer;
 
-	(void)state;
 	question.listener = site.lease_listener;
 	ask(&question, &answer);
 	session_load(site.segment, answer.session.slot - 1, &session);
@@ -128,7 +121,7 @@ static void an_end_that_was_noted_is_final_where_nobody_can_look(void **state) {
 	assert_int_equal(open_sessions(), 0);
 }
 
-static void outbound_sessions_of_a_dead_role_end_with_their_lease(void **state) {
+TEST_IN(set_up, tear_down, outbound_sessions_of_a_dead_role_end_with_their_lease) {
 	struct process_identity identity = { .pid = 7, .start_ticks = 7 };
 	struct outbound_question question = { .destination = "a.example",
 		.destination_length = 9, .mta = UINT8_MAX };
@@ -136,7 +129,6 @@ static void outbound_sessions_of_a_dead_role_end_with_their_lease(void **state) 
 	    outbound_process_open(site.engine, &identity);
 	struct outbound_answer answer;
 
-	(void)state;
 	outbound_process_ask(process, site.generation, &question, now_ns,
 	    &answer);
 	assert_int_equal(open_sessions(), 1);
@@ -155,11 +147,10 @@ static void outbound_sessions_of_a_dead_role_end_with_their_lease(void **state) 
 	outbound_process_close(&process, site.generation, now_ns);
 }
 
-static void policy_and_milter_name_an_uncounted_session_once(void **state) {
+TEST_IN(set_up, tear_down, policy_and_milter_name_an_uncounted_session_once) {
 	struct question question = site_question("192.0.2.99", 1, NULL);
 	struct answer first, second;
 
-	(void)state;
 	ask(&question, &first);
 	assert_int_equal(first.decision.reason, REASON_EXEMPT);
 	question.owner = OWNER_MILTER;
@@ -172,7 +163,7 @@ static void policy_and_milter_name_an_uncounted_session_once(void **state) {
 }
 
 /* The fault of a question that did not tell its port concerns every port. */
-static void a_fault_without_a_port_is_a_gap_of_every_port(void **state) {
+TEST_IN(set_up, tear_down, a_fault_without_a_port_is_a_gap_of_every_port) {
 	struct listener_record *record =
 	    segment_listener(site.segment, site.auto_listener, 0);
 	struct question question = site_question("192.0.2.1", 1, NULL);
@@ -181,7 +172,6 @@ static void a_fault_without_a_port_is_a_gap_of_every_port(void **state) {
 		.server_port = 25, .alive = true };
 	uint32_t sequence;
 
-	(void)state;
 	atomic_store(&record->fault_begin_ns, now_ns);
 	atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
 	(void)segment_listener(site.segment, site.auto_listener, 25);
@@ -195,29 +185,4 @@ static void a_fault_without_a_port_is_a_gap_of_every_port(void **state) {
 	}
 	/* our kernel says "gone" at the last moment: it was looked up */
 	assert_int_equal(counted(COUNTER_WITNESS_LOOKUPS), 1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-		    a_port_that_is_used_again_is_not_ended_by_an_older_look,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-		    an_end_that_was_noted_is_final_where_nobody_can_look,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-		    an_end_that_was_told_ends_none_that_came_later,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-		    outbound_sessions_of_a_dead_role_end_with_their_lease,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-		    policy_and_milter_name_an_uncounted_session_once,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-		    a_fault_without_a_port_is_a_gap_of_every_port,
-		    set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

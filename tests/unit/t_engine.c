@@ -1,30 +1,26 @@
 /* SPDX-License-Identifier: ISC */
 /* The law of classes through the engine: each row of DESIGN section 5, joining,
  * deferring, ending. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/outbound.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/outbound/outbound.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 /* The two examples of the XLA readme, as import-xla writes them. */
 #define CUSTOMER "classes = ( " \
-	"{ name = \"customer\"; match = [ \"*.customer.fr\" ]; sessions = 8; inbound = 8; }, " \
-	"{ name = \"rest\"; match = [ \"*\" ]; sessions = 3; inbound = 3; } );"
+	"{ name = \"customer\"; match = [ \"*.customer.fr\" ]; hold_at = 8; refuse_at = 8; }, " \
+	"{ name = \"rest\"; match = [ \"*\" ]; hold_at = 3; refuse_at = 3; } );"
 #define LYON "classes = ( " \
-	"{ name = \"insa\"; match = [ \"*.insa-lyon.fr\" ]; sessions = 8; inbound = 3; }, " \
-	"{ name = \"univ\"; match = [ \"*.univ-lyon1.fr\" ]; sessions = 6; inbound = 4; }, " \
-	"{ name = \"rest\"; match = [ \"*\" ]; sessions = 15; inbound = 16; } );"
+	"{ name = \"insa\"; match = [ \"*.insa-lyon.fr\" ]; hold_at = 8; refuse_at = 3; }, " \
+	"{ name = \"univ\"; match = [ \"*.univ-lyon1.fr\" ]; hold_at = 6; refuse_at = 4; }, " \
+	"{ name = \"rest\"; match = [ \"*\" ]; hold_at = 15; refuse_at = 16; } );"
 
 static struct outbound_process *processes[16];
 
@@ -53,10 +49,9 @@ static uint32_t open_of(struct site *site, const char *class) {
 	return atomic_load(&site_class(site, class)->open);
 }
 
-static void inbound_is_admitted_below_and_refused_at_its_number(void **state) {
+TEST(inbound_is_admitted_below_and_refused_at_its_number) {
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER);
 	for (uint16_t i = 0; i < 8; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1",
@@ -78,11 +73,10 @@ static void inbound_is_admitted_below_and_refused_at_its_number(void **state) {
 }
 
 /* "When not present, Sendmail behaves the usual way." */
-static void without_classes_nothing_is_limited(void **state) {
+TEST(without_classes_nothing_is_limited) {
 	struct site site;
 	char name[32];
 
-	(void)state;
 	site_open(&site, 1000, "classes = ();");
 	for (uint16_t i = 0; i < 100; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1",
@@ -95,10 +89,9 @@ static void without_classes_nothing_is_limited(void **state) {
 	site_close(&site);
 }
 
-static void outbound_may_go_on_where_inbound_is_refused(void **state) {
+TEST(outbound_may_go_on_where_inbound_is_refused) {
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, LYON);
 	for (uint16_t i = 0; i < 3; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1",
@@ -119,10 +112,9 @@ static void outbound_may_go_on_where_inbound_is_refused(void **state) {
 	site_close(&site);
 }
 
-static void queue_below_reject_blocks_outbound_first(void **state) {
+TEST(queue_below_reject_blocks_outbound_first) {
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, LYON); /* rest: queue 15, reject 16 */
 	for (uint16_t i = 0; i < 15; i++)
 		assert_int_equal(site_inbound(&site, "203.0.113.1",
@@ -136,15 +128,14 @@ static void queue_below_reject_blocks_outbound_first(void **state) {
 	site_close(&site);
 }
 
-static void the_gate_is_shut_when_every_class_is_full(void **state) {
+TEST(the_gate_is_shut_when_every_class_is_full) {
 	struct site site;
 	struct question question;
 	struct answer answer;
 
-	(void)state;
 	site_open(&site, 1000, "classes = ( { name = \"a\"; match = [ \"*.a\" ]; "
-	    "sessions = 1; inbound = 1; }, { name = \"b\"; match = [ \"*.b\" ]; "
-	    "sessions = 1; inbound = 1; } );");
+	    "hold_at = 1; refuse_at = 1; }, { name = \"b\"; match = [ \"*.b\" ]; "
+	    "hold_at = 1; refuse_at = 1; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, "x.a", NULL),
 	    VERDICT_ADMIT);
 	/* no class, and room in b: admitted, uncounted */
@@ -163,10 +154,9 @@ static void the_gate_is_shut_when_every_class_is_full(void **state) {
 	site_close(&site);
 }
 
-static void exempt_addresses_are_never_counted(void **state) {
+TEST(exempt_addresses_are_never_counted) {
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER "exempt = [ \"127.0.0.0/8\" ];");
 	for (uint16_t i = 1; i < 50; i++)
 		assert_int_equal(site_inbound(&site, "127.0.0.9", i, NULL, NULL),
@@ -175,13 +165,12 @@ static void exempt_addresses_are_never_counted(void **state) {
 	site_close(&site);
 }
 
-static void one_client_has_its_own_limit(void **state) {
+TEST(one_client_has_its_own_limit) {
 	struct site site;
 	struct session_ref ref;
 
-	(void)state;
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 10; inbound = 10; client = { sessions = 2; ipv4 = 24; }; } );");
+	    "hold_at = 10; refuse_at = 10; client = { sessions = 2; ipv4 = 24; }; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, &ref),
 	    VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "192.0.2.2", 1, NULL, NULL),
@@ -197,14 +186,13 @@ static void one_client_has_its_own_limit(void **state) {
 	site_close(&site);
 }
 
-static void observe_admits_counts_and_says_so(void **state) {
+TEST(observe_admits_counts_and_says_so) {
 	struct site site;
 	struct question question = site_question("192.0.2.1", 2, NULL);
 	struct answer answer;
 
-	(void)state;
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 1; inbound = 1; } ); observe = true;");
+	    "hold_at = 1; refuse_at = 1; } ); observe = true;");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
@@ -217,13 +205,12 @@ static void observe_admits_counts_and_says_so(void **state) {
 	site_close(&site);
 }
 
-static void policy_and_milter_count_a_session_once(void **state) {
+TEST(policy_and_milter_count_a_session_once) {
 	struct site site;
 	struct question question;
 	struct answer answer;
 	struct session_ref ref;
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER);
 	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, &ref);
 	question = site_question("192.0.2.1", 1000, NULL);
@@ -249,13 +236,12 @@ static void policy_and_milter_count_a_session_once(void **state) {
 
 /* smtpd may hang up after each question (request_limit): that ends no session
  * that the kernel may still show. */
-static void a_policy_connection_that_ends_early_ends_no_session(void **state) {
+TEST(a_policy_connection_that_ends_early_ends_no_session) {
 	struct site site;
 	struct question question;
 	struct session_ref ref;
 	struct answer answer;
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER);
 	question = site_question("192.0.2.1", 1000, NULL);
 	question.listener = site.auto_listener;
@@ -280,11 +266,10 @@ static void a_policy_connection_that_ends_early_ends_no_session(void **state) {
 }
 
 /* One connection holds one session, however fast they follow each other. */
-static void sessions_in_a_row_on_one_policy_connection_are_one(void **state) {
+TEST(sessions_in_a_row_on_one_policy_connection_are_one) {
 	struct site site;
 	struct answer answer = { .id = 0 };
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER); /* rest: 3 */
 	for (uint16_t i = 1; i <= 100; i++) {
 		struct question question = site_question("192.0.2.1", i, NULL);
@@ -301,12 +286,11 @@ static void sessions_in_a_row_on_one_policy_connection_are_one(void **state) {
 	site_close(&site);
 }
 
-static void xclient_replaces_the_session_of_its_connect(void **state) {
+TEST(xclient_replaces_the_session_of_its_connect) {
 	struct site site;
 	struct question question;
 	struct answer answer;
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER);
 	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
 	question = site_question("198.51.100.7", 4711, "mx.customer.fr");
@@ -321,15 +305,14 @@ static void xclient_replaces_the_session_of_its_connect(void **state) {
 	site_close(&site);
 }
 
-static void deferred_sessions_are_decided_at_each_recipient(void **state) {
+TEST(deferred_sessions_are_decided_at_each_recipient) {
 	struct site site;
 	struct question question;
 	struct answer answer;
 	struct session_ref first;
 
-	(void)state;
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 1; inbound = 1; action = \"defer\"; } );");
+	    "hold_at = 1; refuse_at = 1; action = \"defer\"; } );");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &first);
 	question = site_question("192.0.2.2", 2, NULL);
 	engine_session_open(site.engine, site.generation, &question,
@@ -358,13 +341,12 @@ static void deferred_sessions_are_decided_at_each_recipient(void **state) {
 	site_close(&site);
 }
 
-static void a_full_table_admits_untracked(void **state) {
+TEST(a_full_table_admits_untracked) {
 	struct site site;
 	unsigned untracked = 0, admitted = 0;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 100000; inbound = 100000; } );");
+	    "hold_at = 100000; refuse_at = 100000; } );");
 	for (unsigned i = 1; i <= 2000; i++) {
 		struct question question = site_question("192.0.2.1",
 		    (uint16_t)i, NULL);
@@ -385,15 +367,14 @@ static void a_full_table_admits_untracked(void **state) {
 	site_close(&site);
 }
 
-static void rates_are_counted_by_class_and_client(void **state) {
+TEST(rates_are_counted_by_class_and_client) {
 	struct site site;
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct answer answer;
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 100; inbound = 100; rate = \"5/1m\"; "
+	    "hold_at = 100; refuse_at = 100; rate = \"5/1m\"; "
 	    "client = { rate = \"2/1m\"; }; } );");
 	for (unsigned i = 0; i < 2; i++, question.client_port++) {
 		engine_session_open(site.engine, site.generation, &question,
@@ -423,16 +404,15 @@ static void rates_are_counted_by_class_and_client(void **state) {
 	site_close(&site);
 }
 
-static void adopted_sessions_are_decided_without_their_own_count(void **state) {
+TEST(adopted_sessions_are_decided_without_their_own_count) {
 	struct site site;
 	struct connection connection = { .client_port = 7, .server_port = 25,
 		.alive = true };
 	struct question question;
 	struct answer answer;
 
-	(void)state;
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 1; inbound = 1; } );");
+	    "hold_at = 1; refuse_at = 1; } );");
 	(void)address_parse("192.0.2.1", 9, &connection.client);
 	(void)address_parse("192.0.2.25", 10, &connection.server);
 	assert_true(engine_session_adopt(site.engine, site.generation,
@@ -451,13 +431,12 @@ static void adopted_sessions_are_decided_without_their_own_count(void **state) {
 	site_close(&site);
 }
 
-static void explain_changes_nothing(void **state) {
+TEST(explain_changes_nothing) {
 	struct site site;
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct answer answer;
 	uint32_t open, client_open;
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER);
 	(void)site_inbound(&site, "192.0.2.1", 9, NULL, NULL);
 	for (unsigned i = 0; i < 10; i++) {
@@ -476,11 +455,10 @@ static void count_line(void *context, const char *line) {
 }
 
 /* By another role, say: each number is one that there is no file of. */
-static void numbers_written_at_random_do_not_flood_the_log(void **state) {
+TEST(numbers_written_at_random_do_not_flood_the_log) {
 	unsigned lines = 0;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, CUSTOMER);
 	log_redirect(count_line, &lines);
 	for (uint64_t number = 1000; number < 2000; number++) {
@@ -491,29 +469,4 @@ static void numbers_written_at_random_do_not_flood_the_log(void **state) {
 	log_redirect(NULL, NULL);
 	assert_int_equal(lines, 1);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inbound_is_admitted_below_and_refused_at_its_number),
-		cmocka_unit_test(without_classes_nothing_is_limited),
-		cmocka_unit_test(outbound_may_go_on_where_inbound_is_refused),
-		cmocka_unit_test(queue_below_reject_blocks_outbound_first),
-		cmocka_unit_test(the_gate_is_shut_when_every_class_is_full),
-		cmocka_unit_test(exempt_addresses_are_never_counted),
-		cmocka_unit_test(one_client_has_its_own_limit),
-		cmocka_unit_test(observe_admits_counts_and_says_so),
-		cmocka_unit_test(policy_and_milter_count_a_session_once),
-		cmocka_unit_test(a_policy_connection_that_ends_early_ends_no_session),
-		cmocka_unit_test(sessions_in_a_row_on_one_policy_connection_are_one),
-		cmocka_unit_test(xclient_replaces_the_session_of_its_connect),
-		cmocka_unit_test(deferred_sessions_are_decided_at_each_recipient),
-		cmocka_unit_test(a_full_table_admits_untracked),
-		cmocka_unit_test(rates_are_counted_by_class_and_client),
-		cmocka_unit_test(adopted_sessions_are_decided_without_their_own_count),
-		cmocka_unit_test(explain_changes_nothing),
-		cmocka_unit_test(numbers_written_at_random_do_not_flood_the_log),
-	};
-
-	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

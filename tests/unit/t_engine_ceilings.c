@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Ceilings that the nodes of a cluster divide: what one of them uses, wants and gives back. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "segment/shared.h"
-#include "segment/states.h"
+#include "tests/unit/test.h"
+#include "segment/destination/shared.h"
+#include "segment/destination/states.h"
 #include "tests/unit/knowledge_world.h"
 
 static size_t pools(unsigned node, struct knowledge_pool out[KNOWLEDGE_POOLS_MAX], bool *due) {
@@ -65,12 +60,11 @@ static void divide(int64_t seconds, int64_t ago) {
 }
 
 /* Of 6 for three nodes each has 1 whatever comes; 3 more are leased. */
-static void a_node_uses_its_part_and_no_more(void **state) {
+TEST(a_node_uses_its_part_and_no_more) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places[6];
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	for (unsigned i = 0; i < 6; i++)
 		places[i] = places_of(1000 + (int)i);
@@ -122,12 +116,11 @@ static void a_node_uses_its_part_and_no_more(void **state) {
 	end();
 }
 
-static void a_late_question_has_no_place_by_a_lease_that_ended(void **state) {
+TEST(a_late_question_has_no_place_by_a_lease_that_ended) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places, *others;
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	places = places_of(3000);
 	others = places_of(3001);
@@ -144,13 +137,12 @@ static void a_late_question_has_no_place_by_a_lease_that_ended(void **state) {
 }
 
 /* Lowered here, told to nobody: whoever comes then cannot know of it. */
-static void a_call_that_was_lost_with_its_role_loses_no_places(void **state) {
+TEST(a_call_that_was_lost_with_its_role_loses_no_places) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	size_t count;
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	places = places_of(4000);
 	divide(3600, 0);
@@ -187,12 +179,11 @@ static void a_call_that_was_lost_with_its_role_loses_no_places(void **state) {
 }
 
 /* Who would try more than the ceiling asks for its turn first. */
-static void one_canary_at_a_time(void **state) {
+TEST(one_canary_at_a_time) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places[3];
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	for (unsigned i = 0; i < 3; i++)
 		places[i] = places_of(2000 + (int)i);
@@ -223,12 +214,11 @@ static void one_canary_at_a_time(void **state) {
 }
 
 /* Two that have mail waited for one that had none, in turns, for ten minutes. */
-static void what_nobody_uses_goes_to_who_waits(void **state) {
+TEST(what_nobody_uses_goes_to_who_waits) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	places = places_of(5000);
 	divide(3600, 0);
@@ -252,12 +242,11 @@ static void what_nobody_uses_goes_to_who_waits(void **state) {
 }
 
 /* It was refused with each run, half an hour after the one before. */
-static void a_queue_run_that_found_no_place_has_one_when_it_comes_again(void **state) {
+TEST(a_queue_run_that_found_no_place_has_one_when_it_comes_again) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	places = places_of(6000);
 	divide(0, 0);
@@ -283,14 +272,13 @@ static void a_queue_run_that_found_no_place_has_one_when_it_comes_again(void **s
 }
 
 /* It was asked for anew meanwhile: then it was granted for ever, and never sent. */
-static void a_canary_that_was_not_sent_is_given_back_first(void **state) {
+TEST(a_canary_that_was_not_sent_is_given_back_first) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	struct window_owner owner;
 	struct window_view view;
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	places = places_of(5500);
 	divide(0, 700);
@@ -332,13 +320,12 @@ static void a_canary_that_was_not_sent_is_given_back_first(void **state) {
 	"{ match = [ \"two.example\" ]; window = { destination_concurrency_limit = 2; }; } );\n"
 
 /* Of 12 for three nodes: each has 1, and 9 are leased. */
-static void a_configured_limit_is_divided_where_it_is_for_all(void **state) {
+TEST(a_configured_limit_is_divided_where_it_is_for_all) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places, *others;
 	struct window_view view;
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail") SCOPE);
 	places = places_of(7000);
 	others = places_of(7001);
@@ -372,11 +359,10 @@ static void a_configured_limit_is_divided_where_it_is_for_all(void **state) {
 }
 
 /* Each machine that was started without it had all of them for itself. */
-static void ceilings_are_divided_before_redis_was_ever_reached(void **state) {
+TEST(ceilings_are_divided_before_redis_was_ever_reached) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	knowledge_close(&stores[0]);
 	open_store(0);
@@ -403,12 +389,11 @@ static void ceilings_are_divided_before_redis_was_ever_reached(void **state) {
 }
 
 /* A role that begins anew may use what was leased, and no more. */
-static void a_new_role_takes_over_what_was_leased(void **state) {
+TEST(a_new_role_takes_over_what_was_leased) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
 
-	(void)state;
 	begin_with(OF_KIND("sendmail"));
 	places = places_of(8000);
 	hand(0, BY_HAND_SET, "limited.example", 0, 6);
@@ -446,11 +431,10 @@ static void tell_lanes(unsigned node, const char *name, uint32_t used, bool wait
 }
 
 /* It was told only when some of it was kept: a lane of the static part never grew. */
-static void mail_that_waits_in_lanes_has_more_asked_for(void **state) {
+TEST(mail_that_waits_in_lanes_has_more_asked_for) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	bool due;
 
-	(void)state;
 	begin();
 	hand(0, BY_HAND_SET, "limited.example", 0, 12);
 	turn(0);
@@ -479,14 +463,13 @@ static void mail_that_waits_in_lanes_has_more_asked_for(void **state) {
 }
 
 /* Those behind the first 120 were never told. */
-static void of_very_many_each_is_told_in_its_turn(void **state) {
+TEST(of_very_many_each_is_told_in_its_turn) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool told[200], due;
 	unsigned others = 0;
 	char name[32];
 
-	(void)state;
 	begin_sized(OF_KIND("sendmail"), 8192);
 	places = places_of(9000);
 	for (unsigned i = 0; i < 200; i++) {
@@ -521,23 +504,4 @@ static void of_very_many_each_is_told_in_its_turn(void **state) {
 			fail_msg("d%u.example was not told", i);
 	windows_places_close(&places, true, now_ns);
 	end();
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_node_uses_its_part_and_no_more),
-		cmocka_unit_test(a_late_question_has_no_place_by_a_lease_that_ended),
-		cmocka_unit_test(a_call_that_was_lost_with_its_role_loses_no_places),
-		cmocka_unit_test(one_canary_at_a_time),
-		cmocka_unit_test(what_nobody_uses_goes_to_who_waits),
-		cmocka_unit_test(a_queue_run_that_found_no_place_has_one_when_it_comes_again),
-		cmocka_unit_test(a_canary_that_was_not_sent_is_given_back_first),
-		cmocka_unit_test(a_configured_limit_is_divided_where_it_is_for_all),
-		cmocka_unit_test(ceilings_are_divided_before_redis_was_ever_reached),
-		cmocka_unit_test(a_new_role_takes_over_what_was_leased),
-		cmocka_unit_test(mail_that_waits_in_lanes_has_more_asked_for),
-		cmocka_unit_test(of_very_many_each_is_told_in_its_turn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: ISC */
 /* LINT-SIZE: one world for all: a Postfix, its lanes and its hints file */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/compile.h"
-#include "engine/hints.h"
-#include "engine/hints_internal.h"
-#include "engine/windows.h"
-#include "segment/decisions.h"
-#include "segment/hints.h"
-#include "segment/internal.h"
-#include "segment/lane_uses.h"
-#include "segment/states.h"
+#include "config/compile/compile.h"
+#include "engine/hints/hints.h"
+#include "engine/hints/hints_internal.h"
+#include "engine/destination/windows.h"
+#include "segment/decision/decisions.h"
+#include "segment/hints/hints.h"
+#include "segment/file/internal.h"
+#include "segment/hints/lane_uses.h"
+#include "segment/destination/states.h"
 #include "random.h"
 #include "site.h"
 
 #define CLASSES	"classes = ( " \
-	"{ name = \"slow\"; match = [ \"*.slow.example\" ]; sessions = 2; }, " \
-	"{ name = \"seen\"; match = [ \"seen.example\" ]; sessions = 1; observe = true; }, " \
+	"{ name = \"slow\"; match = [ \"*.slow.example\" ]; hold_at = 2; }, " \
+	"{ name = \"seen\"; match = [ \"seen.example\" ]; hold_at = 1; observe = true; }, " \
 	"{ name = \"rate\"; match = [ \"rate.example\" ]; rate = \"9/1m\"; } );\n"
 
 struct place {
@@ -127,7 +122,7 @@ static enum hint_doubt doubt(struct place *place, const char *name) {
 	    found ? &seen : NULL, &detail);
 }
 
-static void whatever_is_in_doubt_is_not_held(void **state) {
+TEST_IN(set_up, tear_down, whatever_is_in_doubt_is_not_held) {
 	struct place *place = *state;
 	const char *detail;
 
@@ -156,7 +151,7 @@ static void whatever_is_in_doubt_is_not_held(void **state) {
 	assert_int_equal(doubt(place, "a.slow.example"), HINT_DOUBT_SITE_UNKNOWN);
 }
 
-static void classes_without_a_limit_hold_nothing(void **state) {
+TEST_IN(set_up, tear_down, classes_without_a_limit_hold_nothing) {
 	struct place *place = *state;
 
 	publish(place, "postern-site 1\nmta out\n");
@@ -218,7 +213,7 @@ static bool is_kept(struct place *place, uint64_t id) {
 	return false;
 }
 
-static void turns_rest_until_something_is_due(void **state) {
+TEST_IN(set_up, tear_down, turns_rest_until_something_is_due) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND, began_ns;
 	unsigned number = 0;
@@ -247,7 +242,7 @@ static void turns_rest_until_something_is_due(void **state) {
 	assert_int_equal(engine_hints_rest_ns(place->hints, now_ns), second);
 }
 
-static void a_full_class_is_held_until_it_has_room(void **state) {
+TEST_IN(set_up, tear_down, a_full_class_is_held_until_it_has_room) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	uint64_t full = 0, again = 0;
@@ -287,7 +282,7 @@ static void a_full_class_is_held_until_it_has_room(void **state) {
 }
 
 /* A doubt may come when the key, and its class, are in the file already. */
-static void a_doubt_frees_from_a_full_class(void **state) {
+TEST_IN(set_up, tear_down, a_doubt_frees_from_a_full_class) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -301,7 +296,7 @@ static void a_doubt_frees_from_a_full_class(void **state) {
 	atomic_store(&site_class(&place->site, "slow")->open, 0);
 }
 
-static void what_cannot_be_written_is_told_once(void **state) {
+TEST_IN(set_up, tear_down, what_cannot_be_written_is_told_once) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	char path[200];
@@ -321,7 +316,7 @@ static void what_cannot_be_written_is_told_once(void **state) {
 }
 
 /* Each try, four times a second, noted the class once more, and washed out the other decisions. */
-static void a_file_that_cannot_be_built_notes_a_full_class_once(void **state) {
+TEST_IN(set_up, tear_down, a_file_that_cannot_be_built_notes_a_full_class_once) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	struct decisions_cursor cursor = { .begun = false };
@@ -413,7 +408,7 @@ static void set_window(struct place *place, const char *name, uint32_t window,
 	by_hand(place, BY_HAND_SET, name, window, window, now_ns);
 }
 
-static void windows_are_carried_by_lanes(void **state) {
+TEST_IN(set_up, tear_down, windows_are_carried_by_lanes) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -438,7 +433,7 @@ static void windows_are_carried_by_lanes(void **state) {
 }
 
 /* A class of 2. */
-static void a_class_bounds_the_lanes_of_all_its_destinations(void **state) {
+TEST_IN(set_up, tear_down, a_class_bounds_the_lanes_of_all_its_destinations) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	struct class_record *record;
@@ -517,7 +512,7 @@ static unsigned lane_place(uint16_t width) {
 /* Mail comes at random, in floods and alone, and takes up to 3 s.  A queue that is full has all
  * its lanes, so that where fewer run a delivery of another one is taken for one of them: then
  * there may be more than the class's 2 (in 120 runs with other seeds: 3). */
-static void lanes_of_a_class_run_at_most_two_more_than_its_places(void **state) {
+TEST_IN(set_up, tear_down, lanes_of_a_class_run_at_most_two_more_than_its_places) {
 	static struct model_lane all[BOUNDED][MOST_LANES];
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns();
@@ -569,7 +564,7 @@ static void lanes_of_a_class_run_at_most_two_more_than_its_places(void **state) 
 	atomic_store(&site_class(&place->site, "slow")->open, 0);
 }
 
-static void who_is_suspended_is_held_for_its_reason(void **state) {
+TEST_IN(set_up, tear_down, who_is_suspended_is_held_for_its_reason) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	struct decided decided;
@@ -595,7 +590,7 @@ static void who_is_suspended_is_held_for_its_reason(void **state) {
 }
 
 /* Wherever there is a doubt about the domain, its recipients are the site's own matter. */
-static void recipients_in_doubt_are_not_held(void **state) {
+TEST_IN(set_up, tear_down, recipients_in_doubt_are_not_held) {
 	static const char *const domains[] = { "x.mine.example", "never.example",
 		"both.example", "sure.example" };
 	struct place *place = *state;
@@ -623,7 +618,7 @@ static void recipients_in_doubt_are_not_held(void **state) {
 	assert_null(ask(place, "sure.example", now_ns += second));
 }
 
-static void a_queue_moves_as_its_lanes_drain(void **state) {
+TEST_IN(set_up, tear_down, a_queue_moves_as_its_lanes_drain) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -646,7 +641,7 @@ static void a_queue_moves_as_its_lanes_drain(void **state) {
 	    "5+2");
 }
 
-static void one_wide_lane_is_waited_for(void **state) {
+TEST_IN(set_up, tear_down, one_wide_lane_is_waited_for) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -666,7 +661,7 @@ static void one_wide_lane_is_waited_for(void **state) {
 	assert_int_equal(reloads, 0);
 }
 
-static void the_transport_itself_drains_first(void **state) {
+TEST_IN(set_up, tear_down, the_transport_itself_drains_first) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -690,7 +685,7 @@ static void the_transport_itself_drains_first(void **state) {
 }
 
 /* From its first message on: what the transport itself had, up to 20 at once, had to drain. */
-static void a_domain_never_seen_goes_by_the_lanes_of_a_new_window(void **state) {
+TEST_IN(set_up, tear_down, a_domain_never_seen_goes_by_the_lanes_of_a_new_window) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -720,7 +715,7 @@ static void a_domain_never_seen_goes_by_the_lanes_of_a_new_window(void **state) 
 }
 
 /* It went by another transport: it is not unknown, in this file and in the next. */
-static void a_domain_of_another_transport_is_no_unknown_one(void **state) {
+TEST_IN(set_up, tear_down, a_domain_of_another_transport_is_no_unknown_one) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -736,7 +731,7 @@ static void a_domain_of_another_transport_is_no_unknown_one(void **state) {
 }
 
 /* Until ten minutes after it: as long as results came its length was forgotten. */
-static void one_long_delivery_does_not_hold_a_silent_queue(void **state) {
+TEST_IN(set_up, tear_down, one_long_delivery_does_not_hold_a_silent_queue) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	struct lane_use use = { .took_ms = 400000, .waited_ms = 900, .width = 10, .mta = 1,
@@ -758,7 +753,7 @@ static void one_long_delivery_does_not_hold_a_silent_queue(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 70 * second), "3");
 }
 
-static void what_is_slow_to_drain_is_filled_up_by_single_messages(void **state) {
+TEST_IN(set_up, tear_down, what_is_slow_to_drain_is_filled_up_by_single_messages) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	unsigned widths[32];
@@ -834,7 +829,7 @@ static unsigned ask_for_singles(struct place *place, int64_t *now_ns) {
 
 /* Three fit beside, and no mail comes for a while: all go.  When one is lost that is found
  * out, though there are always others. */
-static void single_messages_that_wait_for_mail_are_not_lost(void **state) {
+TEST_IN(set_up, tear_down, single_messages_that_wait_for_mail_are_not_lost) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	unsigned out;
@@ -865,7 +860,7 @@ static void single_messages_that_wait_for_mail_are_not_lost(void **state) {
 	assert_int_equal(out, 3);
 }
 
-static void lanes_that_postfix_suspends_are_passed_over(void **state) {
+TEST_IN(set_up, tear_down, lanes_that_postfix_suspends_are_passed_over) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	struct lane_use use = { .took_ms = 10, .width = 3, .mta = 1, .tried = true,
@@ -908,7 +903,7 @@ static void window_fell(struct place *place, const char *name, uint16_t window, 
 /* A burst found the site full: Postfix suspends the lane, and others of it run still, which the
  * log has not told of.  Mail waits until it has, or for 2.5 s and 1.5 times the longest.  (Each
  * round begins without the lanes of the one before: after 600 s.) */
-static void a_lane_that_was_full_counts_until_something_is_heard(void **state) {
+TEST_IN(set_up, tear_down, a_lane_that_was_full_counts_until_something_is_heard) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -934,7 +929,7 @@ static void a_lane_that_was_full_counts_until_something_is_heard(void **state) {
 }
 
 /* Each message that went by it was refused, up to 15 a second, until the window fell. */
-static void a_lane_of_1_that_the_site_refuses_gets_no_more_mail(void **state) {
+TEST_IN(set_up, tear_down, a_lane_of_1_that_the_site_refuses_gets_no_more_mail) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -965,7 +960,7 @@ static void a_lane_of_1_that_the_site_refuses_gets_no_more_mail(void **state) {
 }
 
 /* More failures than we saw, in another order: its own word counts. */
-static void a_suspension_is_told_by_mail_that_was_not_tried(void **state) {
+TEST_IN(set_up, tear_down, a_suspension_is_told_by_mail_that_was_not_tried) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	struct lane_use use = { .took_ms = 10, .width = 5, .mta = 1, .tried = true,
@@ -993,7 +988,7 @@ static void a_suspension_is_told_by_mail_that_was_not_tried(void **state) {
 }
 
 /* A reload ends what Postfix suspended. */
-static void suspended_lanes_that_are_missed_are_worth_a_reload(void **state) {
+TEST_IN(set_up, tear_down, suspended_lanes_that_are_missed_are_worth_a_reload) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	struct lane_use use = { .took_ms = 10, .width = 10, .mta = 1, .tried = true,
@@ -1037,7 +1032,7 @@ static void suspended_lanes_that_are_missed_are_worth_a_reload(void **state) {
 }
 
 /* The supervisor may be gone. */
-static void a_reload_that_nobody_answers_holds_no_mail_for_long(void **state) {
+TEST_IN(set_up, tear_down, a_reload_that_nobody_answers_holds_no_mail_for_long) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -1071,7 +1066,7 @@ static void count_widths(struct place *place, const char *domain, int64_t now_ns
 }
 
 /* Less mail comes than the window takes, and the widest lane is far behind. */
-static void a_narrow_lane_does_not_run_dry_beside_a_full_one(void **state) {
+TEST_IN(set_up, tear_down, a_narrow_lane_does_not_run_dry_beside_a_full_one) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	unsigned widths[32];
@@ -1103,7 +1098,7 @@ static void a_narrow_lane_does_not_run_dry_beside_a_full_one(void **state) {
 	assert_in_range(widths[2], 20, 60);
 }
 
-static void a_canary_goes_by_a_lane_of_its_own(void **state) {
+TEST_IN(set_up, tear_down, a_canary_goes_by_a_lane_of_its_own) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	unsigned widths[32] = { 0 };
@@ -1140,7 +1135,7 @@ static void a_canary_goes_by_a_lane_of_its_own(void **state) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "5+2");
 }
 
-static void a_reload_takes_mail_out_of_a_wide_lane(void **state) {
+TEST_IN(set_up, tear_down, a_reload_takes_mail_out_of_a_wide_lane) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -1186,7 +1181,7 @@ static void a_reload_takes_mail_out_of_a_wide_lane(void **state) {
 	place->may_reload = false;
 }
 
-static void next_hops_share_a_queue(void **state) {
+TEST_IN(set_up, tear_down, next_hops_share_a_queue) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -1204,7 +1199,7 @@ static void next_hops_share_a_queue(void **state) {
 	assert_string_equal(lanes(place, "b.example", now_ns), "10");
 }
 
-static void what_is_gone_from_the_disk_comes_back(void **state) {
+TEST_IN(set_up, tear_down, what_is_gone_from_the_disk_comes_back) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	char path[200];
@@ -1221,7 +1216,7 @@ static void what_is_gone_from_the_disk_comes_back(void **state) {
 	assert_string_equal(lanes(place, "a.example", now_ns), "5");
 }
 
-static void what_is_cut_short_is_made_anew(void **state) {
+TEST_IN(set_up, tear_down, what_is_cut_short_is_made_anew) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	char path[200];
@@ -1240,11 +1235,10 @@ static void what_is_cut_short_is_made_anew(void **state) {
 }
 
 /* Strangers choose domains. */
-static void maps_hold_no_more_than_is_in_use(void **state) {
+TEST(maps_hold_no_more_than_is_in_use) {
 	struct hint_map map = { .size = 0 };
 	uint64_t hash = 1, hashes[100];
 
-	(void)state;
 	for (unsigned i = 0; i < 100000; i++) {
 		uint64_t old = hashes[i % 100];
 
@@ -1266,7 +1260,7 @@ static void maps_hold_no_more_than_is_in_use(void **state) {
 	hint_map_free(&map);
 }
 
-static void observed_is_as_without_us(void **state) {
+TEST_IN(set_up, tear_down, observed_is_as_without_us) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 
@@ -1281,7 +1275,7 @@ static void observed_is_as_without_us(void **state) {
 }
 
 /* Many come and go; what is told is what a new file would tell. */
-static void keys_that_came_are_as_those_of_a_new_file(void **state) {
+TEST_IN(set_up, tear_down, keys_that_came_are_as_those_of_a_new_file) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;
 	char name[32];
@@ -1308,47 +1302,4 @@ static void keys_that_came_are_as_those_of_a_new_file(void **state) {
 		publish(place, LANES "exclude *.no.example\n");
 		turn(place, now_ns += second);
 	}
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(whatever_is_in_doubt_is_not_held),
-		TEST(classes_without_a_limit_hold_nothing),
-		TEST(turns_rest_until_something_is_due),
-		TEST(a_full_class_is_held_until_it_has_room),
-		TEST(a_doubt_frees_from_a_full_class),
-		TEST(what_cannot_be_written_is_told_once),
-		TEST(a_file_that_cannot_be_built_notes_a_full_class_once),
-		TEST(windows_are_carried_by_lanes),
-		TEST(a_class_bounds_the_lanes_of_all_its_destinations),
-		TEST(lanes_of_a_class_run_at_most_two_more_than_its_places),
-		TEST(who_is_suspended_is_held_for_its_reason),
-		TEST(recipients_in_doubt_are_not_held),
-		TEST(a_queue_moves_as_its_lanes_drain),
-		TEST(one_wide_lane_is_waited_for),
-		TEST(the_transport_itself_drains_first),
-		TEST(a_domain_never_seen_goes_by_the_lanes_of_a_new_window),
-		TEST(a_domain_of_another_transport_is_no_unknown_one),
-		TEST(one_long_delivery_does_not_hold_a_silent_queue),
-		TEST(what_is_slow_to_drain_is_filled_up_by_single_messages),
-		TEST(single_messages_that_wait_for_mail_are_not_lost),
-		TEST(lanes_that_postfix_suspends_are_passed_over),
-		TEST(a_lane_that_was_full_counts_until_something_is_heard),
-		TEST(a_lane_of_1_that_the_site_refuses_gets_no_more_mail),
-		TEST(a_suspension_is_told_by_mail_that_was_not_tried),
-		TEST(a_reload_that_nobody_answers_holds_no_mail_for_long),
-		TEST(suspended_lanes_that_are_missed_are_worth_a_reload),
-		TEST(a_narrow_lane_does_not_run_dry_beside_a_full_one),
-		TEST(what_is_cut_short_is_made_anew),
-		cmocka_unit_test(maps_hold_no_more_than_is_in_use),
-		TEST(a_canary_goes_by_a_lane_of_its_own),
-		TEST(a_reload_takes_mail_out_of_a_wide_lane),
-		TEST(next_hops_share_a_queue),
-		TEST(what_is_gone_from_the_disk_comes_back),
-		TEST(observed_is_as_without_us),
-		TEST(keys_that_came_are_as_those_of_a_new_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* What nodes of a cluster know of destinations. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/decision_id.h"
-#include "segment/decisions.h"
+#include "segment/decision/decisions.h"
 #include "tests/unit/knowledge_world.h"
 
 /* What `node` knows of it is what `origin` decided. */
@@ -29,10 +24,9 @@ static void must_be_known(unsigned node, unsigned origin, const char *name, unsi
 	assert_string_equal(decided_text(&d, DECIDED_ORIGIN), decision_id_text(there.event, id));
 }
 
-static void held_here_is_held_there_and_resumed_anywhere(void **state) {
+TEST(held_here_is_held_there_and_resumed_anywhere) {
 	struct window_view view;
 
-	(void)state;
 	begin();
 	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
 	exchange();
@@ -57,10 +51,9 @@ static void held_here_is_held_there_and_resumed_anywhere(void **state) {
 	end();
 }
 
-static void dead_for_one_is_dead_for_all(void **state) {
+TEST(dead_for_one_is_dead_for_all) {
 	struct window_view here, there;
 
-	(void)state;
 	begin();
 	at(1);
 	for (unsigned i = 0; i < 10; i++)
@@ -90,11 +83,10 @@ static void dead_for_one_is_dead_for_all(void **state) {
 }
 
 /* Whoever asks the node is not sent after an id that there is not. */
-static void what_a_node_does_not_tell_is_not_known(void **state) {
+TEST(what_a_node_does_not_tell_is_not_known) {
 	struct message stranger = { .from = 1, .name = "dead.example" };
 	struct window_view view;
 
-	(void)state;
 	begin();
 	stranger.told.record.learned = (struct knowledge_learned){ .stamp = 64,
 		.until_ns = now_ns + 100 * NS_PER_SECOND };
@@ -117,10 +109,9 @@ static void what_a_node_does_not_tell_is_not_known(void **state) {
 }
 
 /* A last word for ever: nobody's resume counted any more. */
-static void a_stamp_far_ahead_of_all_others_is_not_believed(void **state) {
+TEST(a_stamp_far_ahead_of_all_others_is_not_believed) {
 	struct message stranger = { .from = 1, .name = "held.example" };
 
-	(void)state;
 	begin();
 	stranger.told.record.manual = (struct knowledge_manual){ .stamp = KNOWLEDGE_STAMP_MAX,
 		.what = KNOWLEDGE_HOLD, .until_ns = INT64_MAX };
@@ -138,8 +129,7 @@ static void a_stamp_far_ahead_of_all_others_is_not_believed(void **state) {
 }
 
 /* The others held it for ever: the time of the first one is rounded up. */
-static void a_resume_just_behind_another_is_told(void **state) {
-	(void)state;
+TEST(a_resume_just_behind_another_is_told) {
 	begin();
 	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
 	exchange();
@@ -156,8 +146,7 @@ static void a_resume_just_behind_another_is_told(void **state) {
 }
 
 /* It was held again as soon as the role heard of it. */
-static void a_resume_counts_that_nobody_could_tell(void **state) {
-	(void)state;
+TEST(a_resume_counts_that_nobody_could_tell) {
 	begin();
 	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
 	hand(0, BY_HAND_SUSPEND, "dead.example", 3600, BY_HAND_UNSET);
@@ -213,11 +202,10 @@ static void come_back_without_state(unsigned node) {
 }
 
 /* It let all mail go that it had told the others to hold, for ever. */
-static void who_lost_its_state_goes_by_its_own_word_again(void **state) {
+TEST(who_lost_its_state_goes_by_its_own_word_again) {
 	struct window_view view;
 	int64_t until_ns;
 
-	(void)state;
 	begin();
 	hand(2, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
 	hand(2, BY_HAND_SUSPEND, "gone.example", 3600, BY_HAND_UNSET);
@@ -257,8 +245,7 @@ static void who_lost_its_state_goes_by_its_own_word_again(void **state) {
 }
 
 /* What it held came back to life, for all, though another had resumed it meanwhile. */
-static void what_was_resumed_meanwhile_is_not_told_again(void **state) {
-	(void)state;
+TEST(what_was_resumed_meanwhile_is_not_told_again) {
 	begin();
 	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	hand(0, BY_HAND_HOLD, "theirs.example", 0, BY_HAND_UNSET);
@@ -289,8 +276,7 @@ static void what_was_resumed_meanwhile_is_not_told_again(void **state) {
 
 /* A hold came back for all that stood where one had been resumed here before: to this node's
  * role it looked like one that nobody had been told of. */
-static void what_was_held_once_more_and_resumed_elsewhere_is_not_told_again(void **state) {
-	(void)state;
+TEST(what_was_held_once_more_and_resumed_elsewhere_is_not_told_again) {
 	begin();
 	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	exchange();
@@ -310,8 +296,7 @@ static void what_was_held_once_more_and_resumed_elsewhere_is_not_told_again(void
 }
 
 /* "Nothing is known of it", where all others told the operator that it is held. */
-static void a_resume_counts_where_nothing_is_known(void **state) {
-	(void)state;
+TEST(a_resume_counts_where_nothing_is_known) {
 	begin();
 	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
 	(void)tell(0);
@@ -330,11 +315,10 @@ static void a_resume_counts_where_nothing_is_known(void **state) {
 }
 
 /* 64 names that somebody made up, and the machines' own had no place any more. */
-static void names_of_nodes_make_room_at_the_next_start(void **state) {
+TEST(names_of_nodes_make_room_at_the_next_start) {
 	struct message held = { .from = 1, .name = "held.example" };
 	char name[16];
 
-	(void)state;
 	begin();
 	held.told.record.manual = (struct knowledge_manual){ .stamp = 64,
 		.what = KNOWLEDGE_HOLD, .until_ns = INT64_MAX };
@@ -357,8 +341,7 @@ static void names_of_nodes_make_room_at_the_next_start(void **state) {
 }
 
 /* Else two nodes would tell each other for ever. */
-static void what_came_from_others_is_not_told(void **state) {
-	(void)state;
+TEST(what_came_from_others_is_not_told) {
 	begin();
 	hand(0, BY_HAND_SUSPEND, "a.example", 600, BY_HAND_UNSET);
 	hand(0, BY_HAND_SET, "b.example", 0, 4);
@@ -382,8 +365,7 @@ static void what_came_from_others_is_not_told(void **state) {
 	end();
 }
 
-static void told_by_hand_a_ceiling_may_rise(void **state) {
-	(void)state;
+TEST(told_by_hand_a_ceiling_may_rise) {
 	begin();
 	hand(0, BY_HAND_SET, "c.example", 0, 4);
 	exchange();
@@ -398,12 +380,11 @@ static void told_by_hand_a_ceiling_may_rise(void **state) {
 	end();
 }
 
-static void not_everything_is_shared(void **state) {
+TEST(not_everything_is_shared) {
 	static const char *const bad[] = { "class:c", "[127.0.0.1]:10024", "[::1]:25",
 		"provider:nobody", "", "two words", "user@d.example" };
 	struct message message = { .from = 1, .told.record.learned = { 64, INT64_MAX / 2 } };
 
-	(void)state;
 	begin();
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(message.name, sizeof(message.name), "%s", bad[i]);
@@ -483,10 +464,9 @@ static void agree(const char *name) {
 }
 
 /* However it comes, once all has come all say the same. */
-static void order_of_arrival_never_matters(void **state) {
+TEST(order_of_arrival_never_matters) {
 	struct random random = random_seeded("t_engine_knowledge");
 
-	(void)state;
 	for (unsigned round = 0; round < 12; round++) {
 		begin();
 		for (unsigned i = 0; i < 40; i++) {
@@ -509,26 +489,4 @@ static void order_of_arrival_never_matters(void **state) {
 		agree("d.example");
 		end();
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(held_here_is_held_there_and_resumed_anywhere),
-		cmocka_unit_test(dead_for_one_is_dead_for_all),
-		cmocka_unit_test(what_a_node_does_not_tell_is_not_known),
-		cmocka_unit_test(a_stamp_far_ahead_of_all_others_is_not_believed),
-		cmocka_unit_test(a_resume_just_behind_another_is_told),
-		cmocka_unit_test(a_resume_counts_that_nobody_could_tell),
-		cmocka_unit_test(who_lost_its_state_goes_by_its_own_word_again),
-		cmocka_unit_test(what_was_resumed_meanwhile_is_not_told_again),
-		cmocka_unit_test(what_was_held_once_more_and_resumed_elsewhere_is_not_told_again),
-		cmocka_unit_test(a_resume_counts_where_nothing_is_known),
-		cmocka_unit_test(names_of_nodes_make_room_at_the_next_start),
-		cmocka_unit_test(what_came_from_others_is_not_told),
-		cmocka_unit_test(told_by_hand_a_ceiling_may_rise),
-		cmocka_unit_test(not_everything_is_shared),
-		cmocka_unit_test(order_of_arrival_never_matters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,7 @@
  * is above a limit.  World and engine are compared slot by slot.  TEST_SEED=N plays
  * one seed again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdlib.h>
 
 #include "engine_world.h"
@@ -38,19 +34,10 @@ static void one_world(uint64_t seed) {
 	world_close();
 }
 
-static void counters_equal_the_live_set(void **state) {
+TEST(counters_equal_the_live_set) {
 	uint64_t first = random_seeded("t_engine_random").state;
 	unsigned worlds = getenv("TEST_SEED") != NULL ? 1 : SEEDS;
 
-	(void)state;
 	for (unsigned i = 0; i < worlds; i++)
 		one_world(first + i);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counters_equal_the_live_set),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,31 +1,24 @@
 /* SPDX-License-Identifier: ISC */
 /* What a line of the event socket says, and what is wrong with it. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "policy/reply.h"
-#include "wire/event_line.h"
+#include "tests/unit/test.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/event_line.h"
 
 static char text[EVENT_WHOLE_MAX + 1];
 static struct event_error error;
 
-static bool read_line(const char *line, struct event_line *out)
-{
+static bool read_line(const char *line, struct event_line *out) {
 	size_t length = strlen(line);
 
 	memcpy(text, line, length);
 	return event_line_read(text, length, out, &error);
 }
 
-static struct event_line good(const char *line)
-{
+static struct event_line good(const char *line) {
 	struct event_line out;
 
 	if (!read_line(line, &out))
@@ -33,30 +26,26 @@ static struct event_line good(const char *line)
 	return out;
 }
 
-static void check(struct span span, const char *expected)
-{
+static void check(struct span span, const char *expected) {
 	if (span.length != strlen(expected) ||
 	    (span.length > 0 && memcmp(span.text, expected, span.length) != 0))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
 }
 
-static void check_address(const struct address *address, const char *expected)
-{
+static void check_address(const struct address *address, const char *expected) {
 	char shown[ADDRESS_TEXT_MAX];
 
 	address_format(address, shown);
 	assert_string_equal(shown, expected);
 }
 
-static void a_delivery(void **state)
-{
+TEST(a_delivery) {
 	struct event_line line = good("delivery mta=out status=deferred id=4bX7Y1 "
 	    "recipient=a%20b@Example.com relay=mx.example.com. address=192.0.2.7 port=2525 "
 	    "dsn=4.7.0 reply=421%204.7.0%20Try%20later%21 delay=12.5 connect=0.25 send=1.0049 "
 	    "recipients=3 ended=1790000000.5");
 	const struct delivery *d = &line.delivery;
 
-	(void)state;
 	assert_int_equal(line.kind, EVENT_LINE_DELIVERY);
 	check(line.mta, "out");
 	assert_int_equal(d->source, DELIVERY_OF_OTHER);
@@ -80,9 +69,7 @@ static void a_delivery(void **state)
 	assert_true(line.ended_ms == INT64_C(1790000000500));
 }
 
-static void each_phase(void **state)
-{
-	(void)state;
+TEST(each_phase) {
 	for (unsigned phase = PHASE_NONE; phase < PHASE_COUNT; phase++) {
 		char line[80];
 
@@ -92,11 +79,9 @@ static void each_phase(void **state)
 	}
 }
 
-static void the_least_of_one(void **state)
-{
+TEST(the_least_of_one) {
 	struct event_line line = good("delivery status=sent domain=example.org");
 
-	(void)state;
 	check(line.mta, "");
 	check(line.delivery.recipient, "");
 	check(line.delivery.domain, "example.org");
@@ -117,22 +102,18 @@ static void the_least_of_one(void **state)
 	check(good("delivery status=sent recipient=x@y domain=z reply=").delivery.domain, "z");
 }
 
-static void a_start(void **state)
-{
+TEST(a_start) {
 	struct event_line line = good("start id=7 recipient=a@example.com relay=mx address=::1");
 
-	(void)state;
 	assert_int_equal(line.kind, EVENT_LINE_START);
 	check(line.delivery.domain, "example.com");
 	check_address(&line.delivery.relay_address, "::1");
 }
 
-static void a_session(void **state)
-{
+TEST(a_session) {
 	struct event_line line = good("open client=198.51.100.9 client_port=41234 server=192.0.2.1 "
 	    "server_port=25 name=mail.example.net");
 
-	(void)state;
 	assert_int_equal(line.kind, EVENT_LINE_OPEN);
 	check_address(&line.client, "198.51.100.9");
 	assert_int_equal(line.client_port, 41234);
@@ -145,11 +126,9 @@ static void a_session(void **state)
 	assert_true(address_is_unknown(&line.server));
 }
 
-static void other_lines(void **state)
-{
+TEST(other_lines) {
 	struct event_line line = good("log out Nov 21 05:48:22 mx postfix/smtp[1]: x=%41");
 
-	(void)state;
 	assert_int_equal(line.kind, EVENT_LINE_LOG);
 	check(line.mta, "out");
 	check(line.text, "Nov 21 05:48:22 mx postfix/smtp[1]: x=%41");
@@ -166,8 +145,7 @@ static void other_lines(void **state)
 	assert_int_equal(good("source a 1234567").number, 1234567);
 }
 
-static void mistakes(void **state)
-{
+TEST(mistakes) {
 	static const struct {
 		const char *line;
 		size_t offset;
@@ -221,7 +199,6 @@ static void mistakes(void **state)
 		{ "source a 99999999999999999999", 27, "a number must follow a source's name" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct event_line line;
 
@@ -233,12 +210,10 @@ static void mistakes(void **state)
 	}
 }
 
-static void long_ones(void **state)
-{
+TEST(long_ones) {
 	struct event_line out;
 	char *line = malloc(EVENT_LOG_LINE_MAX);
 
-	(void)state;
 	assert_non_null(line);
 	memset(line, 'a', EVENT_LOG_LINE_MAX);
 	memcpy(line, "delivery status=sent domain=", 28);
@@ -253,20 +228,4 @@ static void long_ones(void **state)
 	assert_false(event_line_read(text, EVENT_WHOLE_MAX + 1, &out, &error));
 	assert_string_equal(error.reason, "the line is too long");
 	free(line);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_delivery),
-		cmocka_unit_test(the_least_of_one),
-		cmocka_unit_test(each_phase),
-		cmocka_unit_test(a_start),
-		cmocka_unit_test(a_session),
-		cmocka_unit_test(other_lines),
-		cmocka_unit_test(mistakes),
-		cmocka_unit_test(long_ones),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,21 +3,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/file_lock.h"
 #include "segment/reader.h"
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 
 static char directory[64], path[96], lock[128], other[128];
 
@@ -67,11 +62,10 @@ static mode_t mode_of(const char *file) {
 	return status.st_mode & 07777;
 }
 
-static void roles_share_what_the_supervisor_opened(void **state) {
+TEST_IN(set_up, tear_down, roles_share_what_the_supervisor_opened) {
 	struct diag diag;
 	int fd, one, two;
 
-	(void)state;
 	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	assert_int_equal(mode_of(lock), 0600);
 	one = segment_lock_role(fd, &diag);
@@ -82,11 +76,10 @@ static void roles_share_what_the_supervisor_opened(void **state) {
 	close(fd);
 }
 
-static void the_next_supervisor_waits_for_each_role(void **state) {
+TEST_IN(set_up, tear_down, the_next_supervisor_waits_for_each_role) {
 	struct diag diag;
 	int fd, role;
 
-	(void)state;
 	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	role = segment_lock_role(fd, &diag);
 	assert_true(role >= 0);
@@ -100,11 +93,10 @@ static void the_next_supervisor_waits_for_each_role(void **state) {
 
 /* A role can replace the name in its directory: the others were not started again then, nor
  * was the daemon. */
-static void a_lock_that_a_role_replaced_stops_no_role_and_no_start(void **state) {
+TEST_IN(set_up, tear_down, a_lock_that_a_role_replaced_stops_no_role_and_no_start) {
 	struct diag diag;
 	int fd, role;
 
-	(void)state;
 	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	assert_int_equal(unlink(lock), 0);
 	assert_int_equal(mkdir(lock, 0755), 0);
@@ -127,33 +119,29 @@ static void starts(void) {
 }
 
 /* As root it would change the mode of a file of somebody else's, and lock it. */
-static void a_file_with_a_second_name_is_not_locked(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_file_with_a_second_name_is_not_locked) {
 	assert_int_equal(link(other, lock), 0);
 	starts();
 	assert_int_equal(mode_of(other), 0644);
 }
 
-static void a_link_is_not_followed(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_link_is_not_followed) {
 	assert_int_equal(symlink("other", lock), 0);
 	starts();
 	assert_int_equal(mode_of(other), 0644);
 }
 
-static void a_fifo_hangs_nobody(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_fifo_hangs_nobody) {
 	assert_int_equal(mkfifo(lock, 0600), 0);
 	starts();
 }
 
 /* The message goes to root's terminal. */
-static void the_holder_is_shown_as_a_number(void **state) {
+TEST_IN(set_up, tear_down, the_holder_is_shown_as_a_number) {
 	static const char spoiled[] = "17\x1b]0;owned\x07\x1b[31m";
 	struct diag diag;
 	int fd, taken;
 
-	(void)state;
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0 && file_lock(fd, true) == 0);
 	assert_int_equal(write(fd, spoiled, sizeof(spoiled)), sizeof(spoiled));
@@ -163,11 +151,10 @@ static void the_holder_is_shown_as_a_number(void **state) {
 }
 
 /* A role that could lock all others out: each ended with 75. */
-static void who_has_the_lock_of_a_role_shuts_no_other_out(void **state) {
+TEST_IN(set_up, tear_down, who_has_the_lock_of_a_role_shuts_no_other_out) {
 	struct diag diag;
 	int fd, one, two;
 
-	(void)state;
 	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	one = segment_lock_role(fd, &diag);
 	assert_true(one >= 0);
@@ -181,11 +168,10 @@ static void who_has_the_lock_of_a_role_shuts_no_other_out(void **state) {
 	close(fd);
 }
 
-static void a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked(void **state) {
+TEST_IN(set_up, tear_down, a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked) {
 	struct diag diag;
 	int fd, taken;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -200,11 +186,10 @@ static void a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked(vo
 }
 
 /* For 10 s a daemon that was killed looked healthy. */
-static void a_supervisor_that_has_ended_is_seen_at_once(void **state) {
+TEST_IN(set_up, tear_down, a_supervisor_that_has_ended_is_seen_at_once) {
 	struct diag diag;
 	int fd, role;
 
-	(void)state;
 	assert_int_equal(segment_lock_look(path), SEGMENT_HOLDER_UNKNOWN);
 	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	role = segment_lock_role(fd, &diag);
@@ -216,31 +201,4 @@ static void a_supervisor_that_has_ended_is_seen_at_once(void **state) {
 	/* who looks has taken nothing */
 	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	close(fd);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(roles_share_what_the_supervisor_opened,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_next_supervisor_waits_for_each_role,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_lock_that_a_role_replaced_stops_no_role_and_no_start,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_file_with_a_second_name_is_not_locked,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_link_is_not_followed,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_fifo_hangs_nobody,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_holder_is_shown_as_a_number,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(who_has_the_lock_of_a_role_shuts_no_other_out,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_supervisor_that_has_ended_is_seen_at_once,
-		    set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("exclusive", tests, NULL, NULL);
 }

@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: ISC */
 /* What is learned of a delivery, and of which mail server it is. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/feed.h"
-#include "segment/destinations.h"
+#include "engine/feed/feed.h"
+#include "segment/destination/destinations.h"
 #include "tests/unit/site.h"
 
 static struct site site;
 
-static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
     "mta = ( { name = \"a\"; log = \"/a\"; ports = [ 25, 2525 ]; },\n"
     "{ name = \"b\"; log = \"/a\"; syslog_name = \"postfix/b\"; },\n"
     "{ name = \"c\"; log = \"/c\"; syslog_name = \"postfix-c\"; },\n"
     "{ name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n";
 
-static struct span span_of(const char *text)
-{
+static struct span span_of(const char *text) {
 	return (struct span){ text, strlen(text) };
 }
 
-static bool is_client(const char *program)
-{
+static bool is_client(const char *program) {
 	size_t length = strlen(program);
 
 	return length > 5 && (strcmp(program + length - 5, "/smtp") == 0 ||
@@ -37,8 +30,7 @@ static bool is_client(const char *program)
 
 /* True: a relay of the domain is known then. */
 static bool note(unsigned mtas, const char *program, const char *domain, const char *relay,
-    uint16_t port)
-{
+    uint16_t port) {
 	const struct feed_origin origin = { .log = 0 };
 	struct destination_seen seen;
 	struct delivery d = {
@@ -59,20 +51,17 @@ static bool note(unsigned mtas, const char *program, const char *domain, const c
 	    seen.relay_count > 0;
 }
 
-static struct destination_seen find(const char *domain)
-{
+static struct destination_seen find(const char *domain) {
 	struct destination_seen seen;
 
 	assert_true(destinations_find(site.segment, domain, strlen(domain), &seen));
 	return seen;
 }
 
-static void whose_delivery_it_is(void **state)
-{
+TEST(whose_delivery_it_is) {
 	char name[SEGMENT_NAME_MAX + 1];
 	struct destination_seen seen;
 
-	(void)state;
 	site_open(&site, 64, configuration);
 	assert_true(note(0xf, "postfix/smtp", "A.example", "192.0.2.1", 25));
 	seen = find("a.example");
@@ -100,9 +89,7 @@ static void whose_delivery_it_is(void **state)
 	site_close(&site);
 }
 
-static void what_teaches_nothing(void **state)
-{
-	(void)state;
+TEST(what_teaches_nothing) {
 	site_open(&site, 64, configuration);
 	assert_false(note(0xf, "postfix/smtp", "x.example", "", 0));
 	assert_false(note(0xf, "postfix/smtp", "x.example", "", 25));
@@ -121,8 +108,7 @@ static void what_teaches_nothing(void **state)
 }
 
 /* A Sendmail that only queues says so of each recipient: nobody was held. */
-static void what_sendmail_queues_is_no_result(void **state)
-{
+TEST(what_sendmail_queues_is_no_result) {
 	const struct feed_origin origin = { .log = 0 };
 	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .status = DELIVERY_DEFERRED,
 		.agent = AGENT_SMTP, .program = span_of("sm-mta"),
@@ -132,7 +118,6 @@ static void what_sendmail_queues_is_no_result(void **state)
 		.reply = span_of(""), .recipients = 1, .conn_use = 1 };
 	const _Atomic uint64_t *suspended;
 
-	(void)state;
 	site_open(&site, 1000, configuration);
 	suspended = &segment_header(site.segment)->counters[COUNTER_RESULTS_SUSPENDED];
 	assert_false(engine_feed_delivery(site.engine, site.generation, 8, &d, &origin,
@@ -145,15 +130,4 @@ static void what_sendmail_queues_is_no_result(void **state)
 	    clock_now_ns());
 	assert_non_null(engine_feed_judged(site.engine));
 	site_close(&site);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whose_delivery_it_is),
-		cmocka_unit_test(what_teaches_nothing),
-		cmocka_unit_test(what_sendmail_queues_is_no_result),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* The feed's loop, with an engine of the test's own: its signs of life, and how it
  * ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/feed.h"
-#include "engine/journal_state.h"
-#include "engine/feed_files.h"
-#include "engine/requeue.h"
-#include "engine/told_sessions.h"
-#include "front/feed.h"
+#include "engine/feed/feed.h"
+#include "engine/journal/journal_state.h"
+#include "engine/feed/feed_files.h"
+#include "engine/requeue/requeue.h"
+#include "engine/session/told_sessions.h"
+#include "front/feed/feed.h"
 #include "tests/unit/fake_engine.h"
 
 #define ENDS	3000
@@ -33,8 +29,7 @@ static struct {
 /* --- the engine ------------------------------------------------------------------------ */
 
 void engine_session_gone(struct engine *engine, const struct generation *generation,
-    const struct question *question, int64_t said_ns, int64_t now_ns)
-{
+    const struct question *question, int64_t said_ns, int64_t now_ns) {
 	(void)generation, (void)question, (void)said_ns, (void)now_ns;
 	if (engine->heartbeats != seen.beats) {
 		seen.beats = engine->heartbeats;
@@ -49,190 +44,160 @@ void engine_session_gone(struct engine *engine, const struct generation *generat
 
 bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	(void)engine, (void)generation, (void)mtas, (void)delivery, (void)origin, (void)now_ns;
 	return false;
 }
 
 void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
-    unsigned count)
-{
+    unsigned count) {
 	(void)engine, (void)deliveries, (void)count;
 }
 
-const struct judgement *engine_feed_judged(const struct engine *engine)
-{
+const struct judgement *engine_feed_judged(const struct engine *engine) {
 	(void)engine;
 	return NULL;
 }
 
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
-    struct span program)
-{
+    struct span program) {
 	(void)generation, (void)mtas, (void)program;
 	return GENERATION_MTAS_MAX;
 }
 
 void engine_feed_start(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct delivery *delivery, int64_t now_ns)
-{
+    unsigned mtas, const struct delivery *delivery, int64_t now_ns) {
 	(void)engine, (void)generation, (void)mtas, (void)delivery, (void)now_ns;
 }
 
 int journal_states_open(struct journal_states **states, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
-    int64_t now_ns, struct diag *diag)
-{
+    int64_t now_ns, struct diag *diag) {
 	(void)engine, (void)generation, (void)listener, (void)now_ns, (void)diag;
 	*states = NULL;
 	return 0;
 }
 
-void journal_states_turn(struct journal_states *states, int64_t now_ns, int64_t wall_ns)
-{
+void journal_states_turn(struct journal_states *states, int64_t now_ns, int64_t wall_ns) {
 	(void)states, (void)now_ns, (void)wall_ns;
 }
 
-void journal_states_close(struct journal_states **states)
-{
+void journal_states_close(struct journal_states **states) {
 	(void)states;
 }
 
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	(void)engine, (void)generation, (void)now_ns;
 }
 
 unsigned engine_feed_files(const struct engine *engine, uint64_t log,
-    struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX])
-{
+    struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]) {
 	(void)engine, (void)log, (void)out, (void)records;
 	return 0;
 }
 
-uint32_t engine_feed_file_begin(struct engine *engine, const struct feed_position *position)
-{
+uint32_t engine_feed_file_begin(struct engine *engine, const struct feed_position *position) {
 	(void)engine, (void)position;
 	return FEED_NO_RECORD;
 }
 
 void engine_feed_file_move(struct engine *engine, uint32_t record,
-    const struct feed_spot *spot)
-{
+    const struct feed_spot *spot) {
 	(void)engine, (void)record, (void)spot;
 }
 
-void engine_feed_file_cut(struct engine *engine, uint32_t record)
-{
+void engine_feed_file_cut(struct engine *engine, uint32_t record) {
 	(void)engine, (void)record;
 }
 
-void engine_feed_file_forget(struct engine *engine, uint32_t record)
-{
+void engine_feed_file_forget(struct engine *engine, uint32_t record) {
 	(void)engine, (void)record;
 }
 
-void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count)
-{
+void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count) {
 	(void)engine, (void)logs, (void)count;
 }
 
 void windows_listen(struct engine *engine,
-    bool (*report)(void *context, const struct window_report *), void *context)
-{
+    bool (*report)(void *context, const struct window_report *), void *context) {
 	(void)engine, (void)report, (void)context;
 }
 
-const char *windows_state_word(enum window_state state)
-{
+const char *windows_state_word(enum window_state state) {
 	(void)state;
 	return "";
 }
 
-const char *windows_by_word(unsigned by)
-{
+const char *windows_by_word(unsigned by) {
 	(void)by;
 	return "";
 }
 
-const char *by_hand_word(enum by_hand_verb verb)
-{
+const char *by_hand_word(enum by_hand_verb verb) {
 	(void)verb;
 	return "";
 }
 
 int requeue_open(struct requeue **requeue, struct engine *engine,
-    const struct requeue_calls *calls, struct diag *diag)
-{
+    const struct requeue_calls *calls, struct diag *diag) {
 	(void)engine, (void)calls, (void)diag;
 	*requeue = NULL;
 	return 0;
 }
 
-void requeue_close(struct requeue **requeue)
-{
+void requeue_close(struct requeue **requeue) {
 	(void)requeue;
 }
 
 bool requeue_note(struct requeue *requeue, const struct generation *generation,
-    const struct requeue_result *result, int64_t now_ns)
-{
+    const struct requeue_result *result, int64_t now_ns) {
 	(void)requeue, (void)generation, (void)result, (void)now_ns;
 	return false;
 }
 
 bool requeue_active(struct requeue *requeue, const struct generation *generation, unsigned mta,
-    struct span id, struct span sender)
-{
+    struct span id, struct span sender) {
 	(void)requeue, (void)generation, (void)mta, (void)id, (void)sender;
 	return false;
 }
 
-bool requeue_removed(struct requeue *requeue, unsigned mta, struct span queue_id)
-{
+bool requeue_removed(struct requeue *requeue, unsigned mta, struct span queue_id) {
 	(void)requeue, (void)mta, (void)queue_id;
 	return false;
 }
 
 void requeue_list_recipient(struct requeue *requeue, const struct generation *generation,
     unsigned mta, struct span queue_id, struct span recipient, struct span reason,
-    int64_t arrival_ns, int64_t now_ns)
-{
+    int64_t arrival_ns, int64_t now_ns) {
 	(void)requeue, (void)generation, (void)mta, (void)queue_id, (void)recipient;
 	(void)reason, (void)arrival_ns, (void)now_ns;
 }
 
-void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t now_ns)
-{
+void requeue_listed(struct requeue *requeue, unsigned mta, bool whole, int64_t now_ns) {
 	(void)requeue, (void)mta, (void)whole, (void)now_ns;
 }
 
 void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *queue_id,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	(void)requeue, (void)mta, (void)queue_id, (void)now_ns;
 }
 
 int64_t requeue_turn(struct requeue *requeue, const struct generation *generation,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	(void)requeue, (void)generation, (void)now_ns;
 	return INT64_MAX;
 }
 
 /* --- tests ------------------------------------------------------------------------------- */
 
-static void no_line(void *context, const char *text)
-{
+static void no_line(void *context, const char *text) {
 	(void)context, (void)text;
 }
 
 /* A feed with a link and, where `listening` is not -1, an event socket.  Says why it
  * ended. */
-static const char *run(int listening)
-{
+static const char *run(int listening) {
 	static struct diag diag;
 	const struct feed_socket socket = { .fd = listening, .kind = LISTENER_EVENTS };
 	struct feed_setup setup = { .sockets = &socket, .socket_count = listening >= 0 };
@@ -247,8 +212,7 @@ static const char *run(int listening)
 	return diag.text;
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
 	fake_reset();
@@ -258,16 +222,13 @@ static int set_up(void **state)
 
 /* Who is started in its place has a new one; else mail that waits would never be asked
  * for again. */
-static void a_feed_that_lost_its_link_ends(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, a_feed_that_lost_its_link_ends) {
 	assert_string_equal(run(-1), "the supervisor closed its link");
 	assert_int_equal(fake.pins, 0);
 }
 
 /* One read has thousands of them, each of which may wait for a lock. */
-static void ends_of_sessions_do_not_silence_the_heartbeat(void **state)
-{
+TEST_IN(set_up, NULL, ends_of_sessions_do_not_silence_the_heartbeat) {
 	static const char text[] = "close client=203.0.113.5 client_port=4000\n";
 	struct sockaddr_un place = { .sun_family = AF_UNIX };
 	int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -275,7 +236,6 @@ static void ends_of_sessions_do_not_silence_the_heartbeat(void **state)
 	socklen_t length = sizeof(place);
 	static char all[ENDS * sizeof(text)];
 
-	(void)state;
 	assert_int_equal(bind(listening, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
 	assert_int_equal(listen(listening, 1), 0);
 	assert_int_equal(getsockname(listening, (struct sockaddr *)&place, &length), 0);
@@ -288,14 +248,4 @@ static void ends_of_sessions_do_not_silence_the_heartbeat(void **state)
 	/* of 50 ms each: far from 3 s */
 	assert_true(seen.most <= 20);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_feed_that_lost_its_link_ends, set_up),
-		cmocka_unit_test_setup(ends_of_sessions_do_not_silence_the_heartbeat, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

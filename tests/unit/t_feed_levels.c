@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* The memory in which the feed keeps attempts whose level is not known yet. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "engine/feed_internal.h"
+#include "tests/unit/test.h"
+#include "engine/feed/feed_internal.h"
 #include "tests/unit/results.h"
 
-#define CONFIGURATION	"classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n" \
+#define CONFIGURATION	"classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n" \
 	"mta = ( { name = \"a\"; log = \"/a\"; } );\n"
 #define FIRST	16	/* entries of a new one */
 #define MOST	16384	/* of one */
 #define ALL	(1u << 20)
 #define TABLE	32768	/* destinations */
 
-static struct feed_memory *begin(void)
-{
+static struct feed_memory *begin(void) {
 	struct feed_memory *memory;
 
 	site_open_sized(&site, 64, 1024, CONFIGURATION);
@@ -27,8 +21,7 @@ static struct feed_memory *begin(void)
 	return memory;
 }
 
-static struct feed_destination *destination(struct feed_memory *memory, unsigned number)
-{
+static struct feed_destination *destination(struct feed_memory *memory, unsigned number) {
 	struct feed_destination *found;
 	struct window_owner owner;
 	struct state_key key;
@@ -42,20 +35,17 @@ static struct feed_destination *destination(struct feed_memory *memory, unsigned
 }
 
 /* So many that run at once. */
-static void burst(struct feed_memory *memory, struct feed_destination *to, unsigned count)
-{
+static void burst(struct feed_memory *memory, struct feed_destination *to, unsigned count) {
 	for (unsigned i = 0; i < count; i++)
 		feed_add_attempt(memory, to, &(struct level_attempt){
 		    .start_ns = now_ns - NS_PER_SECOND - count + i, .end_ns = now_ns,
 		    .accepted = true }, now_ns);
 }
 
-static void a_burst_gives_its_memory_back(void **state)
-{
+TEST(a_burst_gives_its_memory_back) {
 	struct feed_memory *memory = begin();
 	struct feed_destination *busy = destination(memory, 0);
 
-	(void)state;
 	burst(memory, busy, MOST);
 	assert_int_equal(feed_table_entries(memory->table), MOST);
 	/* one that goes on, with little */
@@ -75,11 +65,9 @@ static void a_burst_gives_its_memory_back(void **state)
 }
 
 /* With more destinations than have room, each line would look at 64 others in vain. */
-static void a_full_table_is_not_searched_for_each_line(void **state)
-{
+TEST(a_full_table_is_not_searched_for_each_line) {
 	struct feed_memory *memory = begin();
 
-	(void)state;
 	for (unsigned i = 0; i < TABLE; i++)
 		assert_non_null(destination(memory, i));
 	now_ns += 60 * NS_PER_SECOND - NS_PER_MS / 2;
@@ -92,12 +80,10 @@ static void a_full_table_is_not_searched_for_each_line(void **state)
 	site_close(&site);
 }
 
-static void large_destinations_leave_room_for_others(void **state)
-{
+TEST(large_destinations_leave_room_for_others) {
 	struct feed_memory *memory = begin();
 	uint64_t lost = atomic_load(&site.segment->header->counters[COUNTER_LEVELS_LOST]);
 
-	(void)state;
 	for (unsigned i = 0; i < 60; i++)
 		burst(memory, destination(memory, i), MOST);
 	assert_true(feed_table_entries(memory->table) <= ALL);
@@ -111,15 +97,4 @@ static void large_destinations_leave_room_for_others(void **state)
 	assert_int_equal(atomic_load(&site.segment->header->counters[COUNTER_LEVELS_LOST]),
 	    lost);
 	site_close(&site);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_burst_gives_its_memory_back),
-		cmocka_unit_test(a_full_table_is_not_searched_for_each_line),
-		cmocka_unit_test(large_destinations_leave_room_for_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,57 +1,46 @@
 /* SPDX-License-Identifier: ISC */
 /* How far log files were read: whole or unknown, and the same in the next segment. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "segment/feed_position.h"
-#include "segment/internal.h"
+#include "tests/unit/test.h"
+#include "segment/file/feed_position.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 #include "view/status_mtas.h"
 
-#define CLASSES "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n"
+#define CLASSES "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
 
 static struct site site;
 static struct feed_position all[FEED_FILES_MAX];
 static uint32_t records[FEED_FILES_MAX];
 
-static int open_site(void **state)
-{
+static int open_site(void **state) {
 	(void)state;
 	site_open(&site, 64, CLASSES);
 	return 0;
 }
 
-static int close_site(void **state)
-{
+static int close_site(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
 }
 
-static uint32_t begin(uint64_t log, uint64_t inode, uint64_t offset)
-{
+static uint32_t begin(uint64_t log, uint64_t inode, uint64_t offset) {
 	return feed_position_begin(site.segment, &(struct feed_position){ .log = log,
 		.device = 5, .inode = inode, .spot.offset = offset });
 }
 
-static unsigned find(uint64_t log)
-{
+static unsigned find(uint64_t log) {
 	return feed_positions(site.segment, log, all, records);
 }
 
-static void files_come_in_their_order(void **state)
-{
+TEST_IN(open_site, close_site, files_come_in_their_order) {
 	uint32_t a, b;
 
-	(void)state;
 	assert_int_equal(find(1), 0);
 	a = begin(1, 10, 100);
 	b = begin(1, 11, 0);
@@ -75,9 +64,7 @@ static void files_come_in_their_order(void **state)
 	assert_int_equal(find(2), 0);
 }
 
-static void the_oldest_makes_room(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, the_oldest_makes_room) {
 	for (uint64_t i = 0; i < FEED_FILES_MAX + 3; i++)
 		assert_int_not_equal(begin(1, i + 1, 0), FEED_NO_RECORD);
 	assert_int_equal(find(1), FEED_FILES_MAX);
@@ -91,14 +78,12 @@ static void the_oldest_makes_room(void **state)
 	feed_position_forget(site.segment, FEED_NO_RECORD);
 }
 
-static void a_spot_is_one_word(void **state)
-{
+TEST_IN(open_site, close_site, a_spot_is_one_word) {
 	uint32_t record = begin(1, 1, 0);
 	static const struct feed_spot spots[] = { { FEED_OFFSET_MAX, 0, false, 0 },
 		{ 0, (1U << FEED_TAIL_BITS) - 1, false, 0 }, { 0, 0, true, 0 },
 		{ 123456789, 0x12345, true, 0 }, { 1, 0, false, UINT64_MAX } };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(spots) / sizeof(spots[0]); i++) {
 		feed_position_move(site.segment, record, &spots[i]);
 		assert_int_equal(find(1), 1);
@@ -115,12 +100,10 @@ static void a_spot_is_one_word(void **state)
 	assert_false(all[0].spot.skipping);
 }
 
-static void a_file_that_was_cut_is_another_one(void **state)
-{
+TEST_IN(open_site, close_site, a_file_that_was_cut_is_another_one) {
 	uint32_t record = begin(1, 1, 50);
 	uint64_t before;
 
-	(void)state;
 	assert_int_equal(find(1), 1);
 	before = feed_origin_id(&all[0]);
 	feed_position_move(site.segment, record, &(struct feed_spot){ 60, 1, true, 0 });
@@ -136,12 +119,10 @@ static void a_file_that_was_cut_is_another_one(void **state)
 	assert_int_not_equal(feed_log_id("/a"), feed_log_id("/b"));
 }
 
-static void a_record_is_whole_or_unknown(void **state)
-{
+TEST_IN(open_site, close_site, a_record_is_whole_or_unknown) {
 	uint32_t record = begin(7, 8, 9);
 	struct log_record *words = &site.segment->header->logs[record];
 
-	(void)state;
 	site_restart(&site, 64, CLASSES);
 	words = &site.segment->header->logs[record];
 	assert_int_equal(find(7), 1);
@@ -157,9 +138,7 @@ static void a_record_is_whole_or_unknown(void **state)
 	assert_int_equal(find(7), 0);
 }
 
-static void another_size_keeps_them(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, another_size_keeps_them) {
 	(void)begin(7, 8, 9);
 	(void)begin(7, 9, 10);
 	site_restart(&site, 128, CLASSES);
@@ -169,8 +148,7 @@ static void another_size_keeps_them(void **state)
 }
 #define LINKS	140
 
-static void make_links(const char *directory, const char *target)
-{
+static void make_links(const char *directory, const char *target) {
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/%s", site.directory, directory);
@@ -181,8 +159,7 @@ static void make_links(const char *directory, const char *target)
 	}
 }
 
-static struct view_log look(const char *pattern)
-{
+static struct view_log look(const char *pattern) {
 	struct view_log log;
 	struct reader *reader;
 	struct diag diag;
@@ -203,9 +180,7 @@ static struct view_log look(const char *pattern)
 }
 
 /* Whoever writes the published configuration chooses it, and root looks for it. */
-static void a_pattern_that_matches_everything_is_not_walked_through(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, a_pattern_that_matches_everything_is_not_walked_through) {
 	make_links("logs", segment_path(site.segment));
 	make_links("all", "../logs");
 	assert_true(look("logs/*").known);
@@ -214,21 +189,4 @@ static void a_pattern_that_matches_everything_is_not_walked_through(void **state
 	assert_false(look("all/*/*").known);
 	/* none, by the configuration's own rules */
 	assert_false(look("logs/*1*1*1*1*").known);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(files_come_in_their_order),
-		TEST(the_oldest_makes_room),
-		TEST(a_spot_is_one_word),
-		TEST(a_file_that_was_cut_is_another_one),
-		TEST(a_record_is_whole_or_unknown),
-		TEST(another_size_keeps_them),
-		TEST(a_pattern_that_matches_everything_is_not_walked_through),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* Deliveries in flight: what counts, whose it is, at what level a message went. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/attempts.h"
-#include "segment/destination_table.h"
+#include "segment/destination/attempts.h"
+#include "segment/destination/destination_table.h"
 #include "states_site.h"
 
 #define SECONDS	NS_PER_SECOND
@@ -53,10 +49,9 @@ static bool end(const struct flight_ref *ref) {
 	return flights_end(site.segment, ref, clock_now_ns());
 }
 
-static void a_place_counts_until_it_ends(void **state) {
+TEST_IN(open_site, close_site, a_place_counts_until_it_ends) {
 	struct flight_ref refs[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		assert_true(take("a.example", 100 + i, "Q", 1, &refs[i]));
 		assert_int_equal(in_flight("a.example"), i + 1);
@@ -78,7 +73,7 @@ static void count_seen(void *context, const struct flight_seen *seen) {
 }
 
 /* Any role can write any number there. */
-static void a_flight_to_a_place_that_there_is_not_is_left_alone(void **state) {
+TEST_IN(open_site, close_site, a_flight_to_a_place_that_there_is_not_is_left_alone) {
 	static const struct flight_control hostile[] = { { .shard = UINT8_MAX },
 		{ .slot = UINT32_MAX }, { .slot = UINT32_C(1) << 20 } };
 	const struct segment_header *header = segment_header(site.segment);
@@ -87,7 +82,6 @@ static void a_flight_to_a_place_that_there_is_not_is_left_alone(void **state) {
 	struct flight *flight;
 	unsigned shown;
 
-	(void)state;
 	assert_true(take("a.example", 100, "Q", 1, &ref));
 	flight = (struct flight *)(void *)((char *)(uintptr_t)header + header->flights_offset) +
 	    ref.number - 1;
@@ -135,11 +129,10 @@ static unsigned connect_it(const char *name, int32_t pid, const char *queue_id,
 }
 
 /* Three ask at once; of those the last two are let in. */
-static void connections_are_counted(void **state) {
+TEST_IN(open_site, close_site, connections_are_counted) {
 	struct flight_attempt attempt;
 	struct flight_ref refs[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_true(take("a.example", 100 + i, i == 0 ? "A" : i == 1 ? "B" : "C",
 		    1, &refs[i]));
@@ -161,13 +154,12 @@ static void connections_are_counted(void **state) {
 	assert_int_equal(connected("a.example"), 0);
 }
 
-static void who_could_not_connect_has_no_place(void **state) {
+TEST_IN(open_site, close_site, who_could_not_connect_has_no_place) {
 	const struct flight_process process = process_of(100);
 	const struct flight_attempt next = { .queue_hash = hash_of("B"), .level = 1 };
 	struct state_lock lock;
 	struct flight_ref ref, other;
 
-	(void)state;
 	assert_true(take("a.example", 100, "A", 1, &ref));
 	assert_true(take("a.example", 101, "C", 1, &other));
 	assert_false(flights_end_attempt(site.segment, "a.example", 9, hash_of("B"),
@@ -193,13 +185,12 @@ static void who_could_not_connect_has_no_place(void **state) {
 }
 
 /* Whether the state is stored or not, and stored twice. */
-static void it_counts_at_once(void **state) {
+TEST_IN(open_site, close_site, it_counts_at_once) {
 	const struct flight_process process = process_of(7);
 	const struct flight_attempt attempt = { .level = 1 };
 	struct state_lock lock;
 	struct flight_ref ref;
 
-	(void)state;
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	for (unsigned i = 1; i <= 3; i++) {
 		assert_true(flights_take(&lock, &process, &attempt, &ref));
@@ -214,12 +205,11 @@ static void it_counts_at_once(void **state) {
 	assert_int_equal(in_flight("a.example"), 0);
 }
 
-static void the_level_of_a_message_is_known_until_a_minute_after(void **state) {
+TEST_IN(open_site, close_site, the_level_of_a_message_is_known_until_a_minute_after) {
 	int64_t now_ns = clock_now_ns();
 	struct flight_attempt attempt;
 	struct flight_ref ref;
 
-	(void)state;
 	assert_true(take("a.example", 100, "4bXyZ", 5, &ref));
 	assert_true(level_of("A.example.", "4bXyZ", now_ns, &attempt));
 	assert_int_equal(attempt.level, 5);
@@ -243,7 +233,7 @@ static void the_level_of_a_message_is_known_until_a_minute_after(void **state) {
 	    &attempt));
 }
 
-static void a_process_goes_on_with_another_message(void **state) {
+TEST_IN(open_site, close_site, a_process_goes_on_with_another_message) {
 	const struct flight_process process = process_of(100);
 	const struct flight_process other = process_of(101);
 	const struct flight_attempt next = { .queue_hash = hash_of("NEXT"), .level = 4,
@@ -253,7 +243,6 @@ static void a_process_goes_on_with_another_message(void **state) {
 	struct state_lock lock;
 	struct flight_ref ref;
 
-	(void)state;
 	assert_true(take("a.example", 100, "FIRST", 3, &ref));
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	assert_false(flights_again(&lock, &other, &next, &ref));
@@ -287,12 +276,11 @@ static bool is_even(void *context, const struct flight_process *process) {
 	return process->pid % 2 == 0;
 }
 
-static void dead_processes_give_their_places_back(void **state) {
+TEST_IN(open_site, close_site, dead_processes_give_their_places_back) {
 	const struct flight_process reborn = { 101, 1 };
 	struct flight_ref ref;
 	uint32_t next = 0;
 
-	(void)state;
 	for (int32_t pid = 100; pid < 110; pid++) {
 		assert_true(take("a.example", pid, "Q", 1, &ref));
 		assert_true(take("b.example", pid, "Q", 1, &ref));
@@ -319,12 +307,11 @@ static bool count_one(void *context, const struct flight_process *process) {
 	return true;
 }
 
-static void however_many_fly_a_sweep_looks_at_some(void **state) {
+TEST_IN(open_site, close_site, however_many_fly_a_sweep_looks_at_some) {
 	unsigned asked = 0, all = 0;
 	struct flight_ref ref;
 	uint32_t next = 4000000000;
 
-	(void)state;
 	for (int32_t pid = 100; pid < 200; pid++)
 		assert_true(take("a.example", pid, "Q", 1, &ref));
 	for (unsigned i = 0; i < 256 / 8; i++) {
@@ -343,13 +330,12 @@ static void take_down(void *context, const struct flight_seen *seen) {
 	*last = *seen;
 }
 
-static void flights_are_listed(void **state) {
+TEST_IN(open_site, close_site, flights_are_listed) {
 	const struct flight_process process = process_of(4711);
 	struct flight_seen seen = { .started_ns = 0 };
 	uint32_t used, size;
 	struct flight_ref ref;
 
-	(void)state;
 	assert_true(take("a.example", 4711, "Q", 6, &ref));
 	flights_each(site.segment, take_down, &seen);
 	assert_string_equal(seen.destination, "a.example");
@@ -374,11 +360,10 @@ static void flights_are_listed(void **state) {
 	assert_string_equal(seen.destination, "");
 }
 
-static void a_full_table_lets_go_uncounted(void **state) {
+TEST_IN(open_site, close_site, a_full_table_lets_go_uncounted) {
 	struct flight_ref refs[256], ref;
 	struct flight_attempt attempt;
 
-	(void)state;
 	for (unsigned i = 0; i < 256; i++)
 		assert_true(take("a.example", (int32_t)i + 1, "Q", 1, &refs[i]));
 	assert_false(take("a.example", 1000, "LAST", 1, &ref));
@@ -395,12 +380,11 @@ static void a_full_table_lets_go_uncounted(void **state) {
 	assert_int_equal(in_flight("a.example"), 256);
 }
 
-static void they_survive_a_restart(void **state) {
+TEST_IN(open_site, close_site, they_survive_a_restart) {
 	const struct flight_process process = process_of(3);
 	struct flight_attempt attempt;
 	struct flight_ref refs[5];
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		assert_true(take("a.example", i + 1, "Q", (uint16_t)(i + 1),
 		    &refs[i]));
@@ -426,7 +410,7 @@ static struct flight *flight_at(uint32_t number) {
 }
 
 /* Each row spoils a flight of another file: it is not believed. */
-static void scribbled_flights_are_not_adopted(void **state) {
+TEST_IN(open_site, close_site, scribbled_flights_are_not_adopted) {
 	static const struct flight_control rows[] = {
 		{ .slot = 0, .shard = 200, .state = FLIGHT_RUNNING },
 		{ .slot = 1u << 30, .shard = 0, .state = FLIGHT_RUNNING },
@@ -435,7 +419,6 @@ static void scribbled_flights_are_not_adopted(void **state) {
 	};
 	struct flight_ref ref;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t word;
 
@@ -466,11 +449,10 @@ static void scribbled_flights_are_not_adopted(void **state) {
 }
 
 /* Old messages make room for new ones; of those of the last seconds hardly any. */
-static void many_messages_are_known(void **state) {
+TEST_IN(open_site, close_site, many_messages_are_known) {
 	int64_t now_ns = clock_now_ns();
 	unsigned known = 0;
 
-	(void)state;
 	for (uint32_t i = 1; i <= 20000; i++) {
 		const struct flight_attempt attempt = { .level = (uint16_t)i,
 			.canary = i % 2 != 0, .connected = i % 3 == 0 };
@@ -493,27 +475,4 @@ static void many_messages_are_known(void **state) {
 		known += found && i > 20000 - 600;
 	}
 	assert_true(known > 400);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_place_counts_until_it_ends),
-		TEST(connections_are_counted),
-		TEST(who_could_not_connect_has_no_place),
-		TEST(it_counts_at_once),
-		TEST(the_level_of_a_message_is_known_until_a_minute_after),
-		TEST(a_process_goes_on_with_another_message),
-		TEST(dead_processes_give_their_places_back),
-		TEST(however_many_fly_a_sweep_looks_at_some),
-		TEST(a_flight_to_a_place_that_there_is_not_is_left_alone),
-		TEST(flights_are_listed),
-		TEST(a_full_table_lets_go_uncounted),
-		TEST(they_survive_a_restart),
-		TEST(scribbled_flights_are_not_adopted),
-		TEST(many_messages_are_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

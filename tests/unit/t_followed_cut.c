@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Following logs that are copied and cut, or have dates in their names. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +11,7 @@
 
 #include "tests/unit/followed_world.h"
 
-static void copied_and_cut(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, copied_and_cut) {
 	put(path, "");
 	begin();
 	put(path, "one line\n");
@@ -40,11 +34,9 @@ static void copied_and_cut(void **state)
 }
 
 /* Who does not append writes behind a hole. */
-static void cut_under_a_writer_with_a_place(void **state)
-{
+TEST_IN(prepare, clean, cut_under_a_writer_with_a_place) {
 	FILE *out = fopen(path, "w");
 
-	(void)state;
 	begin();
 	for (int i = 0; i < 20000; i++)
 		fputs("a long line\n", out);
@@ -63,11 +55,9 @@ static void cut_under_a_writer_with_a_place(void **state)
 }
 
 /* A new file may get the number of one that is gone. */
-static void the_same_number_again(void **state)
-{
+TEST_IN(prepare, clean, the_same_number_again) {
 	uint64_t before;
 
-	(void)state;
 	put(path, "");
 	begin();
 	put(path, "a first line\n");
@@ -82,8 +72,7 @@ static void the_same_number_again(void **state)
 }
 
 /* Lines of one length that differ only in their number, as those of tests do. */
-static void put_lines(const char *file, int first, int count)
-{
+static void put_lines(const char *file, int first, int count) {
 	char line[200];
 
 	for (int i = first; i < first + count; i++) {
@@ -92,8 +81,7 @@ static void put_lines(const char *file, int first, int count)
 	}
 }
 
-static void expect_count(size_t count, int first)
-{
+static void expect_count(size_t count, int first) {
 	assert_false(second());
 	assert_int_equal(seen_length, count * (6 + 1 + 150 + 1));
 	assert_int_equal(strtol(seen, NULL, 10), first);
@@ -101,9 +89,7 @@ static void expect_count(size_t count, int first)
 	seen[0] = '\0';
 }
 
-static void a_copy_in_its_place_goes_on(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, a_copy_in_its_place_goes_on) {
 	put(path, "");
 	begin();
 	put_lines(path, 0, 20);
@@ -118,9 +104,7 @@ static void a_copy_in_its_place_goes_on(void **state)
 	expect_count(20, 20);
 }
 
-static void cut_and_grown_to_the_same_length(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, cut_and_grown_to_the_same_length) {
 	put(path, "");
 	begin();
 	put_lines(path, 0, 20);
@@ -138,16 +122,14 @@ static void cut_and_grown_to_the_same_length(void **state)
 
 /* --- names with dates ------------------------------------------------------------ */
 
-static const char *dated(int day)
-{
+static const char *dated(int day) {
 	static char name[128];
 
 	snprintf(name, sizeof(name), "%s/mail-202609%02d.log", directory, day);
 	return name;
 }
 
-static void begin_dated(bool from_begin)
-{
+static void begin_dated(bool from_begin) {
 	char pattern[128];
 
 	snprintf(pattern, sizeof(pattern), "%s/mail-%%Y%%m%%d.log", directory);
@@ -155,9 +137,7 @@ static void begin_dated(bool from_begin)
 	begin_with(pattern, from_begin);
 }
 
-static void files_named_by_date(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, files_named_by_date) {
 	put(dated(1), "old\n");
 	put(dated(2), "old\n");
 	begin_dated(false);
@@ -186,9 +166,7 @@ static void files_named_by_date(void **state)
 	assert_int_equal(followed.count, 5);
 }
 
-static void the_newest_by_choice(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, the_newest_by_choice) {
 	for (int day = 1; day <= 20; day++)
 		put(dated(day), day % 2 ? "odd\n" : "even\n");
 	begin_dated(true);
@@ -205,9 +183,7 @@ static void the_newest_by_choice(void **state)
 	expect("kept|");
 }
 
-static void none_yet_by_that_name(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, none_yet_by_that_name) {
 	begin_dated(false);
 	assert_int_equal(followed.error, ENOENT);
 	begin_dated(false);
@@ -220,11 +196,9 @@ static void none_yet_by_that_name(void **state)
 }
 
 /* A pattern that matches the copy, too. */
-static void copied_and_cut_beside_its_copy(void **state)
-{
+TEST_IN(prepare, clean, copied_and_cut_beside_its_copy) {
 	char pattern[128];
 
-	(void)state;
 	snprintf(pattern, sizeof(pattern), "%s/log*", directory);
 	put(path, "");
 	begin_with(pattern, false);
@@ -246,21 +220,4 @@ static void copied_and_cut_beside_its_copy(void **state)
 	put_lines(third, 40, 20);
 	put(third, "unread\n");
 	expect("");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(copied_and_cut),
-		TEST(cut_under_a_writer_with_a_place),
-		TEST(the_same_number_again),
-		TEST(a_copy_in_its_place_goes_on),
-		TEST(cut_and_grown_to_the_same_length),
-		TEST(files_named_by_date),
-		TEST(the_newest_by_choice),
-		TEST(none_yet_by_that_name),
-		TEST(copied_and_cut_beside_its_copy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* systemd's journal, followed: what is read, once, and what is counted.  The real one is in
  * tests/mta/test_feed_journal.py. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "fake_sd_journal.h"
 #include "feed_records.h"
-#include "front/followed_journal.h"
+#include "front/feed/followed_journal.h"
 
 #define S		UINT64_C(1000000)
 #define NOW		(1000 * S)
@@ -36,8 +31,7 @@ static struct world {
 } world;
 
 static bool on_line(void *context, const struct followed_journal *journal,
-    const struct followed_journal_line *line)
-{
+    const struct followed_journal_line *line) {
 	const char *message = memmem(line->text, line->length, "]: ", 3);
 
 	(void)context, (void)journal;
@@ -51,8 +45,7 @@ static bool on_line(void *context, const struct followed_journal *journal,
 	return true;
 }
 
-static void open_it(bool from_begin)
-{
+static void open_it(bool from_begin) {
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t numbers[FEED_FILES_MAX];
 	struct followed_journal_start start = { .known = known, .records = numbers,
@@ -66,8 +59,7 @@ static void open_it(bool from_begin)
 }
 
 /* Reads all there is: what was read? */
-static const char *all_read(void)
-{
+static const char *all_read(void) {
 	static char buffer[70000], read[256];
 	const struct followed_journal_reader reader = { .buffer = buffer,
 		.buffer_size = sizeof(buffer), .each = on_line };
@@ -79,14 +71,12 @@ static const char *all_read(void)
 	return read;
 }
 
-static void open_again(void)
-{
+static void open_again(void) {
 	followed_journal_close(&world.journal);
 	open_it(false);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	memset(&world, 0, sizeof(world));
 	fake_reset();
@@ -98,17 +88,14 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	followed_journal_close(&world.journal);
 	assert_int_equal(fake_journals.open, 0);
 	return 0;
 }
 
-static void a_new_log_is_read_from_its_end_or_begin(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, a_new_log_is_read_from_its_end_or_begin) {
 	open_it(false);
 	assert_string_equal(all_read(), "");
 	fake_add(1, 4, NOW + 1, MAIL("c"));
@@ -120,9 +107,7 @@ static void a_new_log_is_read_from_its_end_or_begin(void **state)
 	assert_string_equal(all_read(), "a b c ");
 }
 
-static void it_is_gone_on_with_behind_the_last_line(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, it_is_gone_on_with_behind_the_last_line) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	open_again();
@@ -133,11 +118,9 @@ static void it_is_gone_on_with_behind_the_last_line(void **state)
 }
 
 /* It was counted, and nobody noted that: it is read once more, from the same place. */
-static void a_line_whose_reader_died_is_read_again(void **state)
-{
+TEST_IN(set_up, tear_down, a_line_whose_reader_died_is_read_again) {
 	uint64_t origin;
 
-	(void)state;
 	open_it(true);
 	world.die_after = 2;
 	assert_string_equal(all_read(), "a b ");
@@ -149,9 +132,7 @@ static void a_line_whose_reader_died_is_read_again(void **state)
 }
 
 /* journald moved what was read to another file, under other numbers. */
-static void what_was_moved_to_disk_is_not_read_again(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, what_was_moved_to_disk_is_not_read_again) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	fake_vacuum(3);
@@ -168,9 +149,7 @@ static void what_was_moved_to_disk_is_not_read_again(void **state)
 }
 
 /* Nothing was read for long; the journal began again meanwhile. */
-static void a_journal_that_began_again_is_read_from_its_begin(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, a_journal_that_began_again_is_read_from_its_begin) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	world.wall_us += 100 * S;
@@ -182,9 +161,7 @@ static void a_journal_that_began_again_is_read_from_its_begin(void **state)
 	assert_string_equal(all_read(), "c d ");
 }
 
-static void entries_that_were_deleted_unread_are_told(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, entries_that_were_deleted_unread_are_told) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	fake_add(1, 4, NOW + S, MAIL("c"));
@@ -196,9 +173,7 @@ static void entries_that_were_deleted_unread_are_told(void **state)
 }
 
 /* Those of others were, and all that was of interest had been read. */
-static void entries_that_were_deleted_long_after_are_not(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, entries_that_were_deleted_long_after_are_not) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	fake_add(1, 4, NOW + S, OTHER);
@@ -211,9 +186,7 @@ static void entries_that_were_deleted_long_after_are_not(void **state)
 	assert_int_equal(world.journal.counts.lost, 0);
 }
 
-static void a_clock_that_was_set_back_hides_nothing(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, a_clock_that_was_set_back_hides_nothing) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	fake_add(1, 4, NOW + 5000 * S, MAIL("future"));
@@ -226,9 +199,7 @@ static void a_clock_that_was_set_back_hides_nothing(void **state)
 	assert_string_equal(all_read(), "d ");
 }
 
-static void what_journald_dropped_is_counted(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, what_journald_dropped_is_counted) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	fake_add(1, 4, NOW + 1, DROPPED("postfix.service"));
@@ -239,9 +210,7 @@ static void what_journald_dropped_is_counted(void **state)
 }
 
 /* Whose it is shows in the line behind it. */
-static void what_journald_dropped_before_the_first_line_is_counted(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, what_journald_dropped_before_the_first_line_is_counted) {
 	open_it(false);
 	fake_add(1, 4, NOW + 1, DROPPED("postfix.service"));
 	assert_string_equal(all_read(), "");
@@ -252,9 +221,7 @@ static void what_journald_dropped_before_the_first_line_is_counted(void **state)
 }
 
 /* A user can write all but the transport. */
-static void dropped_messages_cannot_be_forged(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, dropped_messages_cannot_be_forged) {
 	open_it(true);
 	fake_add(1, 4, NOW + 1, "SYSLOG_FACILITY=2|MESSAGE_ID=a596d6fe7bfa4994828e72309e95d61e|"
 	    "_TRANSPORT=journal|_UID=1000|SYSLOG_PID=2|SYSLOG_IDENTIFIER=systemd-journald|"
@@ -264,9 +231,7 @@ static void dropped_messages_cannot_be_forged(void **state)
 	assert_int_equal(world.uid, 1000);
 }
 
-static void one_that_cannot_be_read_is_opened_again(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, one_that_cannot_be_read_is_opened_again) {
 	open_it(true);
 	assert_string_equal(all_read(), "a b ");
 	fake_add(1, 4, NOW + 1, MAIL("c"));
@@ -279,9 +244,7 @@ static void one_that_cannot_be_read_is_opened_again(void **state)
 	assert_string_equal(all_read(), "c ");
 }
 
-static void one_that_is_not_there_yet_is_read_from_its_begin(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, one_that_is_not_there_yet_is_read_from_its_begin) {
 	fake_journals.without_files = true;
 	open_it(false);
 	assert_int_not_equal(world.journal.error, 0);
@@ -292,26 +255,4 @@ static void one_that_is_not_there_yet_is_read_from_its_begin(void **state)
 	assert_true(followed_journal_look(&world.journal, world.now_ns + 6 * NS_PER_SECOND));
 	assert_int_equal(world.journal.error, 0);
 	assert_string_equal(all_read(), "a ");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(a_new_log_is_read_from_its_end_or_begin),
-		TEST(it_is_gone_on_with_behind_the_last_line),
-		TEST(a_line_whose_reader_died_is_read_again),
-		TEST(what_was_moved_to_disk_is_not_read_again),
-		TEST(a_journal_that_began_again_is_read_from_its_begin),
-		TEST(entries_that_were_deleted_unread_are_told),
-		TEST(entries_that_were_deleted_long_after_are_not),
-		TEST(a_clock_that_was_set_back_hides_nothing),
-		TEST(what_journald_dropped_is_counted),
-		TEST(what_journald_dropped_before_the_first_line_is_counted),
-		TEST(dropped_messages_cannot_be_forged),
-		TEST(one_that_cannot_be_read_is_opened_again),
-		TEST(one_that_is_not_there_yet_is_read_from_its_begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Following a log's files wherever they go: each line once, none twice. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +12,7 @@
 
 #include "tests/unit/followed_world.h"
 
-static void what_is_there_is_old(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, what_is_there_is_old) {
 	put(path, "old\nhal");
 	begin();
 	expect("");
@@ -29,9 +23,7 @@ static void what_is_there_is_old(void **state)
 	assert_int_equal(followed.counts.long_lines, 0);
 }
 
-static void or_not_by_choice(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, or_not_by_choice) {
 	put(path, "old\nhal");
 	begin_with(path, true);
 	expect("old|");
@@ -43,9 +35,7 @@ static void or_not_by_choice(void **state)
 	expect("");
 }
 
-static void what_comes_later_is_new(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, what_comes_later_is_new) {
 	begin();
 	assert_int_equal(followed.error, ENOENT);
 	expect("");
@@ -55,9 +45,7 @@ static void what_comes_later_is_new(void **state)
 	assert_int_equal(followed.counts.replaced, 0);
 }
 
-static void even_while_nobody_looks(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, even_while_nobody_looks) {
 	begin();
 	followed_log_close(&followed);
 	put(path, "a\n");
@@ -68,9 +56,7 @@ static void even_while_nobody_looks(void **state)
 	expect("b|");
 }
 
-static void renamed_and_made_anew(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, renamed_and_made_anew) {
 	put(path, "");
 	begin();
 	put(path, "a\n");
@@ -98,9 +84,7 @@ static void renamed_and_made_anew(void **state)
 }
 
 /* Rotated three times while each writer stays where it is. */
-static void all_renamed_files_are_read_on(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, all_renamed_files_are_read_on) {
 	put(path, "0\n");
 	begin();
 	put(path, "a\n");
@@ -138,11 +122,9 @@ static void all_renamed_files_are_read_on(void **state)
 	expect("");
 }
 
-static void more_files_than_are_kept(void **state)
-{
+TEST_IN(prepare, clean, more_files_than_are_kept) {
 	char name[128], text[16];
 
-	(void)state;
 	put(path, "");
 	begin();
 	for (int i = 0; i < FEED_FILES_MAX + 4; i++) {
@@ -163,8 +145,7 @@ static void more_files_than_are_kept(void **state)
 
 /* Nobody looked while it was renamed more often than files are kept; returns how many
  * are lost. */
-static uint64_t lost_when_renamed(int times)
-{
+static uint64_t lost_when_renamed(int times) {
 	char from[128], to[128];
 
 	put(path, "");
@@ -187,26 +168,20 @@ static uint64_t lost_when_renamed(int times)
 	return followed.counts.lost;
 }
 
-static void too_many_unread_files_are_counted(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, too_many_unread_files_are_counted) {
 	assert_int_equal(lost_when_renamed(FEED_FILES_MAX + 1), 1);
 	expect("2|3|4|5|6|7|8|9|");
 }
 
 /* More than are looked at: the newest are read, in whatever order the directory has
  * them. */
-static void far_too_many_unread_files_are_counted(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, far_too_many_unread_files_are_counted) {
 	assert_int_equal(lost_when_renamed(LOG_FILES_MAX + 14), LOG_FILES_MAX + 14 -
 	    FEED_FILES_MAX);
 	expect("23|24|25|26|27|28|29|30|");
 }
 
-static void renamed_back(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, renamed_back) {
 	put(path, "");
 	begin();
 	put(path, "a\n");
@@ -223,9 +198,7 @@ static void renamed_back(void **state)
 	expect("d|");
 }
 
-static void removed_and_made_again(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, removed_and_made_again) {
 	put(path, "");
 	begin();
 	put(path, "a\n");
@@ -237,9 +210,7 @@ static void removed_and_made_again(void **state)
 	assert_int_equal(followed.error, 0);
 }
 
-static void goes_on_where_the_last_one_was(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, goes_on_where_the_last_one_was) {
 	put(path, "old\n");
 	begin();
 	put(path, "a\n");
@@ -260,11 +231,9 @@ static void goes_on_where_the_last_one_was(void **state)
 	expect("");
 }
 
-static void long_lines_are_passed_over(void **state)
-{
+TEST_IN(prepare, clean, long_lines_are_passed_over) {
 	char *text = malloc(1 << 20);
 
-	(void)state;
 	assert_non_null(text);
 	put(path, "");
 	begin();
@@ -292,9 +261,7 @@ static void long_lines_are_passed_over(void **state)
 	free(text);
 }
 
-static void what_is_no_file_is_told(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, what_is_no_file_is_told) {
 	assert_int_equal(mkdir(path, 0700), 0);
 	begin();
 	assert_int_equal(followed.error, EINVAL);
@@ -319,9 +286,7 @@ static void what_is_no_file_is_told(void **state)
 	assert_int_equal(followed.error, 0);
 }
 
-static void help_is_asked_for(void **state)
-{
-	(void)state;
+TEST_IN(prepare, clean, help_is_asked_for) {
 	if (geteuid() != 0)
 		skip();
 	put(path, "");
@@ -338,27 +303,4 @@ static void help_is_asked_for(void **state)
 	assert_int_equal(seteuid(0), 0);
 	expect("b|");
 	assert_int_equal(followed.error, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_there_is_old),
-		TEST(or_not_by_choice),
-		TEST(what_comes_later_is_new),
-		TEST(even_while_nobody_looks),
-		TEST(renamed_and_made_anew),
-		TEST(all_renamed_files_are_read_on),
-		TEST(more_files_than_are_kept),
-		TEST(too_many_unread_files_are_counted),
-		TEST(far_too_many_unread_files_are_counted),
-		TEST(renamed_back),
-		TEST(removed_and_made_again),
-		TEST(goes_on_where_the_last_one_was),
-		TEST(long_lines_are_passed_over),
-		TEST(what_is_no_file_is_told),
-		TEST(help_is_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,21 +5,17 @@
  * unread comes exactly once to somebody who knows the origin of the last line
  * that he took.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "front/followed_log.h"
+#include "front/feed/followed_log.h"
 #include "tests/unit/feed_records.h"
 #include "tests/unit/random.h"
 
@@ -45,8 +41,7 @@ static uint64_t last_log, last_offset;
 static FILE *writer, *slow_writer;
 static unsigned files;		/* so far */
 
-static void name_of(char *out, size_t size, unsigned number)
-{
+static void name_of(char *out, size_t size, unsigned number) {
 	if (is_dated)
 		snprintf(out, size, "%s/m-2026%02u%02u.log", directory, 1 + number / 28,
 		    1 + number % 28);
@@ -55,8 +50,7 @@ static void name_of(char *out, size_t size, unsigned number)
 }
 
 static bool on_line(void *context, const struct followed_file *file, const char *line,
-    size_t length)
-{
+    size_t length) {
 	unsigned number = 0;
 
 	(void)context;
@@ -76,8 +70,7 @@ static bool on_line(void *context, const struct followed_file *file, const char 
 	return true;
 }
 
-static void start(void)
-{
+static void start(void) {
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t numbers[FEED_FILES_MAX];
 	struct followed_start begin = { .known = known, .records = numbers };
@@ -88,8 +81,7 @@ static void start(void)
 	followed_log_open(&followed, log_text, &begin, &keeper, now_ns);
 }
 
-static void follow(void)
-{
+static void follow(void) {
 	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
 		.each = on_line };
 
@@ -106,8 +98,7 @@ static void follow(void)
 	now_ns += NS_PER_SECOND;
 }
 
-static void write_lines(FILE *out, unsigned count)
-{
+static void write_lines(FILE *out, unsigned count) {
 	static const char rest[] = " nothing but a line of a log that is about as long as they are, "
 	    "so that not all of them end within a few bytes of each other, of course";
 
@@ -117,8 +108,7 @@ static void write_lines(FILE *out, unsigned count)
 	fflush(out);
 }
 
-static void rotate(bool late)
-{
+static void rotate(bool late) {
 	char from[128], to[160];
 
 	name_of(from, sizeof(from), files);
@@ -143,8 +133,7 @@ static void rotate(bool late)
 }
 
 /* As logrotate does, when all was read; so nothing is lost. */
-static void cut(void)
-{
+static void cut(void) {
 	char name[128];
 
 	follow();
@@ -152,8 +141,7 @@ static void cut(void)
 	assert_int_equal(truncate(name, 0), 0);
 }
 
-static void do_something(void)
-{
+static void do_something(void) {
 	switch (random_below(&random_source, 12)) {
 	case 0:
 		rotate(false);
@@ -182,8 +170,7 @@ static void do_something(void)
 	}
 }
 
-static void begin_round(bool dated)
-{
+static void begin_round(bool dated) {
 	char name[128];
 
 	is_dated = dated;
@@ -204,8 +191,7 @@ static void begin_round(bool dated)
 	start();
 }
 
-static void end_round(void)
-{
+static void end_round(void) {
 	const struct dirent *entry;
 	DIR *stream = opendir(directory);
 
@@ -220,9 +206,7 @@ static void end_round(void)
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void each_line_once(void **state)
-{
-	(void)state;
+TEST(each_line_once) {
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned rotations = 0;
 
@@ -249,12 +233,7 @@ static void each_line_once(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_line_once),
-	};
-
+int main(void) {
 	random_source = random_seeded("t_followed_random");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run();
 }

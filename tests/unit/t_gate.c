@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* The gate under virtual time: when it is shut, when that is said, and how often. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/gate.h"
+#include "engine/session/gate.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 
 #define MS NS_PER_MS
 #define TWO_CLASSES "classes = ( " \
-	"{ name = \"a\"; match = [ \"192.0.2.0/24\" ]; sessions = 1; inbound = 1; }, " \
-	"{ name = \"b\"; match = [ \"198.51.100.0/24\" ]; sessions = 3; inbound = 2; } );"
+	"{ name = \"a\"; match = [ \"192.0.2.0/24\" ]; hold_at = 1; refuse_at = 1; }, " \
+	"{ name = \"b\"; match = [ \"198.51.100.0/24\" ]; hold_at = 3; refuse_at = 2; } );"
 
 static struct site site;
 static struct gate_watch watch;
@@ -47,10 +42,9 @@ static void fill(struct session_ref *last) {
 	*last = ask("198.51.100.1", 2).session;
 }
 
-static void it_is_shut_while_every_class_is_full(void **state) {
+TEST(it_is_shut_while_every_class_is_full) {
 	struct session_ref last;
 
-	(void)state;
 	begin(TWO_CLASSES);
 	assert_int_equal(look_after(0), GATE_NO_NEWS);
 	(void)ask("192.0.2.1", 1);
@@ -65,11 +59,10 @@ static void it_is_shut_while_every_class_is_full(void **state) {
 	site_close(&site);
 }
 
-static void it_is_said_again_every_two_seconds(void **state) {
+TEST(it_is_said_again_every_two_seconds) {
 	struct session_ref last;
 	unsigned said = 0;
 
-	(void)state;
 	begin(TWO_CLASSES);
 	fill(&last);
 	assert_int_equal(look_after(0), GATE_SHUTS);
@@ -84,13 +77,12 @@ static void it_is_said_again_every_two_seconds(void **state) {
 	site_close(&site);
 }
 
-static void at_most_one_change_a_second(void **state) {
+TEST(at_most_one_change_a_second) {
 	struct random random = random_seeded("at_most_one_change_a_second");
 	int64_t last_ns = 0;
 	struct session_ref last;
 	bool full = true, shut = false;
 
-	(void)state;
 	begin(TWO_CLASSES);
 	fill(&last);
 	for (unsigned i = 0; i < 20000; i++) {
@@ -117,15 +109,14 @@ static void at_most_one_change_a_second(void **state) {
 	site_close(&site);
 }
 
-static void observed_and_unlimited_classes_have_room(void **state) {
-	(void)state;
-	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; sessions = 1; }, "
-	      "{ name = \"o\"; match = [ \"198.51.100.0/24\" ]; sessions = 1; observe = true; } );");
+TEST(observed_and_unlimited_classes_have_room) {
+	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; hold_at = 1; }, "
+	      "{ name = \"o\"; match = [ \"198.51.100.0/24\" ]; hold_at = 1; observe = true; } );");
 	(void)ask("192.0.2.1", 1);
 	(void)ask("198.51.100.1", 1);
 	assert_int_equal(look_after(200), GATE_NO_NEWS);
 	site_close(&site);
-	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; sessions = 1; }, "
+	begin("classes = ( { name = \"a\"; match = [ \"192.0.2.0/24\" ]; hold_at = 1; }, "
 	      "{ name = \"u\"; match = [ \"198.51.100.0/24\" ]; client = { sessions = 1; }; } );");
 	(void)ask("192.0.2.1", 1);
 	(void)ask("198.51.100.1", 1);
@@ -136,12 +127,11 @@ static void observed_and_unlimited_classes_have_room(void **state) {
 	site_close(&site);
 }
 
-static void refusals_say_that_it_is_shut(void **state) {
+TEST(refusals_say_that_it_is_shut) {
 	struct answer answer;
 	struct session_ref last;
 	struct question exempt = site_question("203.0.113.9", 1, NULL);
 
-	(void)state;
 	begin("exempt = [ \"203.0.113.0/24\" ]; " TWO_CLASSES);
 	(void)ask("192.0.2.1", 1);
 	answer = ask("192.0.2.1", 2);
@@ -160,16 +150,4 @@ static void refusals_say_that_it_is_shut(void **state) {
 	    &answer);
 	assert_int_equal(answer.decision.reason, REASON_EXEMPT);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_shut_while_every_class_is_full),
-		cmocka_unit_test(it_is_said_again_every_two_seconds),
-		cmocka_unit_test(at_most_one_change_a_second),
-		cmocka_unit_test(observed_and_unlimited_classes_have_room),
-		cmocka_unit_test(refusals_say_that_it_is_shut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

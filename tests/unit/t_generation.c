@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* Matching through the views of a generation, and blocks that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
+#include "config/compile/compile.h"
+#include "policy/limit/name_table.h"
 
-#include "config/compile.h"
-#include "policy/name_table.h"
-
-static struct generation *compile(const char *text)
-{
+static struct generation *compile(const char *text) {
 	struct config_messages messages;
 	struct generation *g = config_compile_text(text, "t", &messages);
 
@@ -27,8 +21,7 @@ static struct generation *compile(const char *text)
 
 /* The class that takes an inbound session, "-" for none. */
 static const char *inbound(const struct generation *g, uint16_t port, const char *client,
-    const char *name)
-{
+    const char *name) {
 	struct address address;
 	uint32_t rule;
 
@@ -39,8 +32,7 @@ static const char *inbound(const struct generation *g, uint16_t port, const char
 	return generation_text(g, generation_class(g, generation_rule(g, rule)->class_index)->name);
 }
 
-static const char *outbound(const struct generation *g, const char *server, const char *name)
-{
+static const char *outbound(const struct generation *g, const char *server, const char *name) {
 	struct address address;
 	uint32_t rule;
 
@@ -52,17 +44,15 @@ static const char *outbound(const struct generation *g, const char *server, cons
 }
 
 static const char views[] = "version = 1; classes = (\n"
-    "{ name = \"mx\"; match = [ \"*.example\", \"192.0.2.0/24\" ]; ports = [ 25 ]; sessions = 1; },\n"
-    "{ name = \"submission\"; match = \"*.example\"; ports = [ 587, 465 ]; sessions = 1; },\n"
-    "{ name = \"net\"; match = [ \"192.0.2.0/25\", \"2001:db8::/32\" ]; sessions = 1; },\n"
-    "{ name = \"rest\"; match = \"*\"; ports = 25; sessions = 1; } );\n"
+    "{ name = \"mx\"; match = [ \"*.example\", \"192.0.2.0/24\" ]; ports = [ 25 ]; hold_at = 1; },\n"
+    "{ name = \"submission\"; match = \"*.example\"; ports = [ 587, 465 ]; hold_at = 1; },\n"
+    "{ name = \"net\"; match = [ \"192.0.2.0/25\", \"2001:db8::/32\" ]; hold_at = 1; },\n"
+    "{ name = \"rest\"; match = \"*\"; ports = 25; hold_at = 1; } );\n"
     "exempt = [ \"127.0.0.0/8\", \"trusted.example\" ];";
 
-static void ports_choose_the_classes(void **state)
-{
+TEST(ports_choose_the_classes) {
 	struct generation *g = compile(views);
 
-	(void)state;
 	assert_string_equal(inbound(g, 25, "192.0.2.1", NULL), "mx");
 	assert_string_equal(inbound(g, 25, "203.0.113.1", "a.example"), "mx");
 	assert_string_equal(inbound(g, 25, "203.0.113.1", NULL), "rest");
@@ -79,11 +69,9 @@ static void ports_choose_the_classes(void **state)
 	free(g);
 }
 
-static void outbound_looks_at_all_classes(void **state)
-{
+TEST(outbound_looks_at_all_classes) {
 	struct generation *g = compile(views);
 
-	(void)state;
 	assert_string_equal(outbound(g, "192.0.2.1", NULL), "mx");
 	assert_string_equal(outbound(g, "203.0.113.1", "a.example"), "mx");
 	assert_string_equal(outbound(g, "2001:db8::1", NULL), "net");
@@ -91,12 +79,10 @@ static void outbound_looks_at_all_classes(void **state)
 	free(g);
 }
 
-static void exempt_is_told_by_address_or_name(void **state)
-{
+TEST(exempt_is_told_by_address_or_name) {
 	struct generation *g = compile(views);
 	struct address loopback, other;
 
-	(void)state;
 	assert_true(address_parse("127.1.2.3", 9, &loopback));
 	assert_true(address_parse("192.0.2.1", 9, &other));
 	assert_true(generation_is_exempt(g, &loopback, NULL, 0));
@@ -111,11 +97,9 @@ static void exempt_is_told_by_address_or_name(void **state)
 	free(g);
 }
 
-static void equal_views_share_one_index(void **state)
-{
+TEST(equal_views_share_one_index) {
 	struct generation *g = compile(views);
 
-	(void)state;
 	assert_int_equal(g->port_count, 3);
 	assert_int_equal(g->ports[0], 25);
 	assert_int_equal(g->ports[1], 465);
@@ -124,7 +108,7 @@ static void equal_views_share_one_index(void **state)
 	assert_int_not_equal(g->port_index[0], g->port_index[1]);
 	assert_int_not_equal(g->other_index, g->outbound_index);
 	free(g);
-	g = compile("version = 1; classes = ( { name = \"a\"; match = \"*\"; sessions = 1; } );");
+	g = compile("version = 1; classes = ( { name = \"a\"; match = \"*\"; hold_at = 1; } );");
 	assert_int_equal(g->port_count, 0);
 	assert_int_equal(g->other_index, g->outbound_index);
 	free(g);
@@ -132,8 +116,7 @@ static void equal_views_share_one_index(void **state)
 
 /* An independent reading of the law: classes in file order, the first whose
  * ports and masks fit. */
-static void views_agree_with_a_scan(void **state)
-{
+TEST(views_agree_with_a_scan) {
 	static const char *const masks[] = { "*", "*.example", "a.example", "192.0.2.0/24",
 	    "192.0.2.1", "mail.*" };
 	static const char *const names[] = { "a.example", "b.example", "mail.test", "x.test" };
@@ -150,7 +133,6 @@ static void views_agree_with_a_scan(void **state)
 	uint32_t seed = 7;
 	unsigned compiled = 0;
 
-	(void)state;
 	for (int round = 0; round < 400; round++) {
 		unsigned mask[5], served[5];
 		struct config_messages messages;
@@ -163,7 +145,7 @@ static void views_agree_with_a_scan(void **state)
 			mask[i] = (seed >> 16) % 6;
 			served[i] = (seed >> 24) % 4;	/* 0: all; else bits of 25, 587 */
 			length += (size_t)snprintf(text + length, sizeof(text) - length,
-			    "%s { name = \"%u\"; match = \"%s\"; sessions = 1; %s }", i ? "," : "", i,
+			    "%s { name = \"%u\"; match = \"%s\"; hold_at = 1; %s }", i ? "," : "", i,
 			    masks[mask[i]], served[i] == 0 ? "" : served[i] == 1 ? "ports = 25;" :
 			    served[i] == 2 ? "ports = 587;" : "ports = [ 25, 587 ];");
 		}
@@ -193,8 +175,7 @@ static void views_agree_with_a_scan(void **state)
 	assert_true(compiled > 20);
 }
 
-static void refused(const void *block, size_t bytes, const char *words)
-{
+static void refused(const void *block, size_t bytes, const char *words) {
 	struct diag diag = { .error = 0 };
 
 	assert_int_equal(generation_verify(block, bytes, &diag), -1);
@@ -203,8 +184,7 @@ static void refused(const void *block, size_t bytes, const char *words)
 }
 
 /* Names that are not there would be sought in it for ever. */
-static void fill_names(struct generation *g)
-{
+static void fill_names(struct generation *g) {
 	char *index = (char *)g + g->outbound_index;
 	const struct name_table *table = (const struct name_table *)(const void *)(index + 16);
 	struct name_slot *slots = (struct name_slot *)(void *)(index + table->slots);
@@ -214,12 +194,10 @@ static void fill_names(struct generation *g)
 		slots[i].length = 1;
 }
 
-static void foreign_blocks_are_refused(void **state)
-{
+TEST(foreign_blocks_are_refused) {
 	struct generation *g = compile(views), *copy = malloc((size_t)g->bytes);
 	struct diag diag;
 
-	(void)state;
 	assert_non_null(copy);
 	assert_int_equal(generation_verify(g, (size_t)g->bytes, &diag), 0);
 	refused(g, 0, "0 bytes");
@@ -266,24 +244,7 @@ static void foreign_blocks_are_refused(void **state)
 	free(g);
 }
 
-static void layout_is_one_for_a_build(void **state)
-{
-	(void)state;
+TEST(layout_is_one_for_a_build) {
 	assert_true(generation_layout() == generation_layout());
 	assert_true(generation_layout() != 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ports_choose_the_classes),
-		cmocka_unit_test(outbound_looks_at_all_classes),
-		cmocka_unit_test(exempt_is_told_by_address_or_name),
-		cmocka_unit_test(equal_views_share_one_index),
-		cmocka_unit_test(views_agree_with_a_scan),
-		cmocka_unit_test(foreign_blocks_are_refused),
-		cmocka_unit_test(layout_is_one_for_a_build),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

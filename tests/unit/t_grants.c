@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "segment/grants.h"
-#include "segment/internal.h"
+#include "segment/queue/grants.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 static struct site site;
 static int64_t now_ns;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open(&site, 1024, "classes = ();");
 	now_ns = clock_now_ns();
@@ -26,21 +20,18 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	site_close(&site);
 	return 0;
 }
 
-static uint32_t domain(const char *name)
-{
+static uint32_t domain(const char *name) {
 	return grants_domain(site.segment, name, strlen(name));
 }
 
 static struct grant_ref put(const char *id, enum grant_mode mode, unsigned count,
-    const uint32_t *domains)
-{
+    const uint32_t *domains) {
 	struct grant grant = { .queue_id = id, .queue_id_length = strlen(id), .run = 7,
 		.mode = mode, .domains = domains, .count = count };
 	struct grant_ref ref;
@@ -49,23 +40,19 @@ static struct grant_ref put(const char *id, enum grant_mode mode, unsigned count
 	return ref;
 }
 
-static enum grant_answer ask_as(const char *id, const char *name, struct grant_asked *asked)
-{
+static enum grant_answer ask_as(const char *id, const char *name, struct grant_asked *asked) {
 	return grants_ask(site.segment, id, strlen(id), name, strlen(name), now_ns, asked);
 }
 
-static enum grant_answer ask(const char *id, const char *name)
-{
+static enum grant_answer ask(const char *id, const char *name) {
 	struct grant_asked asked;
 
 	return ask_as(id, name, &asked);
 }
 
-static void only_what_is_listed_goes(void **state)
-{
+TEST_IN(set_up, tear_down, only_what_is_listed_goes) {
 	const uint32_t list[] = { domain("a.example"), domain("b.example") };
 
-	(void)state;
 	(void)put("7AL1", GRANT_ONLY, 2, list);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_GO);
 	assert_int_equal(ask("7AL1", "B.Example."), GRANT_GO);
@@ -76,11 +63,9 @@ static void only_what_is_listed_goes(void **state)
 	assert_int_equal(ask("", "a.example"), GRANT_NONE);
 }
 
-static void all_but_what_is_listed_goes(void **state)
-{
+TEST_IN(set_up, tear_down, all_but_what_is_listed_goes) {
 	const uint32_t list[] = { domain("a.example") };
 
-	(void)state;
 	(void)put("7AL1", GRANT_EXCEPT, 1, list);
 	(void)put("7AL2", GRANT_EXCEPT, 0, list);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_WAIT);
@@ -88,12 +73,10 @@ static void all_but_what_is_listed_goes(void **state)
 	assert_int_equal(ask("7AL2", "a.example"), GRANT_GO);
 }
 
-static void a_grant_can_be_withdrawn(void **state)
-{
+TEST_IN(set_up, tear_down, a_grant_can_be_withdrawn) {
 	const uint32_t list[] = { domain("a.example"), domain("b.example") };
 	struct grant_ref only, except;
 
-	(void)state;
 	only = put("7AL1", GRANT_ONLY, 2, list);
 	except = put("7AL2", GRANT_EXCEPT, 2, list);
 	assert_true(grants_withdraw(site.segment, &only, domain("a.example")));
@@ -109,15 +92,13 @@ static void a_grant_can_be_withdrawn(void **state)
 	assert_false(grants_withdraw(site.segment, &except, 1000));
 }
 
-static void it_ends_with_its_run(void **state)
-{
+TEST_IN(set_up, tear_down, it_ends_with_its_run) {
 	struct grant_seen seen;
 	struct grant_asked asked;
 	struct grant_ref ref, again;
 	struct grant twice = { .queue_id = "7AL1", .queue_id_length = 4, .run = 8,
 		.mode = GRANT_EXCEPT };
 
-	(void)state;
 	ref = put("7AL1", GRANT_EXCEPT, 0, NULL);
 	assert_false(grants_put(site.segment, &twice, &again));
 	assert_int_equal(ask_as("7AL1", "a.example", &asked), GRANT_GO);
@@ -133,14 +114,12 @@ static void it_ends_with_its_run(void **state)
 	assert_int_equal(seen.asked, 0);
 }
 
-static void the_role_sees_what_was_asked(void **state)
-{
+TEST_IN(set_up, tear_down, the_role_sees_what_was_asked) {
 	struct grant_ref ref = put("7AL1", GRANT_EXCEPT, 0, NULL);
 	struct grant_asked asked;
 	struct grant_seen seen;
 	char name[32];
 
-	(void)state;
 	grants_see(site.segment, &ref, &seen);
 	assert_int_equal(seen.progress_ns, 0);
 	(void)ask_as("7AL1", "a.example", &asked);
@@ -175,9 +154,7 @@ static void the_role_sees_what_was_asked(void **state)
 }
 
 /* All of them: nothing can be stuck by a role that died, hangs, or came anew. */
-static void they_end_with_the_role(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, they_end_with_the_role) {
 	(void)put("7AL1", GRANT_ONLY, 0, NULL);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_WAIT);
 	now_ns += 6 * NS_PER_SECOND;
@@ -198,14 +175,12 @@ static void they_end_with_the_role(void **state)
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_NONE);
 }
 
-static void a_full_table_takes_no_more(void **state)
-{
+TEST_IN(set_up, tear_down, a_full_table_takes_no_more) {
 	struct grant grant = { .run = 7, .mode = GRANT_ONLY };
 	struct grant_ref ref, last = { 0, 0 };
 	unsigned taken = 0, refused = 0;
 	char id[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * GRANT_PLACES; i++) {
 		grant.queue_id_length = (size_t)snprintf(id, sizeof(id), "7AL%u", i);
 		grant.queue_id = id;
@@ -228,8 +203,7 @@ static void a_full_table_takes_no_more(void **state)
 }
 
 /* A count that a role made up leads into no other grant's place. */
-static void a_count_beyond_the_domains_leads_nowhere(void **state)
-{
+TEST_IN(set_up, tear_down, a_count_beyond_the_domains_leads_nowhere) {
 	const uint32_t first[] = { 1 }, other = 77;
 	struct grant_ref ref = put("4711", GRANT_EXCEPT, 1, first);
 	struct grant_table *table = (void *)((char *)site.segment->header +
@@ -239,7 +213,6 @@ static void a_count_beyond_the_domains_leads_nowhere(void **state)
 	uint64_t control = atomic_load(&place->control) & ~UINT64_C(0xff00);
 	struct grant_place was;
 
-	(void)state;
 	for (unsigned count = GRANT_DOMAINS; count <= 0xff; count++) {
 		struct grant_asked asked;
 
@@ -255,21 +228,4 @@ static void a_count_beyond_the_domains_leads_nowhere(void **state)
 	assert_false(grants_withdraw(site.segment, &ref, other));
 	if (ref.number < GRANT_PLACES)
 		assert_int_equal(atomic_load(&end->control), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(only_what_is_listed_goes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(all_but_what_is_listed_goes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_grant_can_be_withdrawn, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(it_ends_with_its_run, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_role_sees_what_was_asked, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(they_end_with_the_role, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_full_table_takes_no_more, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_count_beyond_the_domains_leads_nowhere, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

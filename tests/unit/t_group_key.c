@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
+#include "wire/queue/group_key.h"
 
-#include "wire/group_key.h"
-
-static void is(const char *text, uint32_t groups, const char *queue_id, const char *domain)
-{
+static void is(const char *text, uint32_t groups, const char *queue_id, const char *domain) {
 	struct group_key key;
 
 	assert_true(group_key_parse(text, strlen(text), &key));
@@ -24,9 +18,7 @@ static void is(const char *text, uint32_t groups, const char *queue_id, const ch
 }
 
 /* As Sendmail 8.17 makes them out of its tokens. */
-static void keys(void **state)
-{
-	(void)state;
+TEST(keys) {
 	is("group;n=40;i= 6AR1Wdog000038;h= h3.far.example", 40, "6AR1Wdog000038", "h3.far.example");
 	is("group;n=40;i=6AR1Wdog000038;h=[192.0.2.1]", 40, "6AR1Wdog000038", "[192.0.2.1]");
 	is("group;n=1;i=a;h=d.example.", 1, "a", "d.example");
@@ -39,22 +31,10 @@ static void keys(void **state)
 	is("group;n=-1;h=x", 0, "", "x");
 }
 
-static void others(void **state)
-{
+TEST(others) {
 	struct group_key key;
 
-	(void)state;
 	assert_false(group_key_parse("turn;h=x;i=a", 12, &key));
 	assert_false(group_key_parse("groups;h=x", 10, &key));
 	assert_false(group_key_parse("", 0, &key));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keys),
-		cmocka_unit_test(others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* What is sent before exec is received after it, and no other descriptor comes along. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "front/control_access.h"
-#include "role/cluster_role.h"
-#include "role/handover.h"
-#include "role/queue_places.h"
+#include "tests/unit/test.h"
+#include "front/control/control_access.h"
+#include "role/cluster/cluster_role.h"
+#include "role/run/handover.h"
+#include "role/queue/queue_places.h"
 
 static int any_fd(void) {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -50,7 +45,7 @@ static bool holds(int fd, const void *pointer) {
 }
 
 /* Whoever has taken a role over would know where to write in the supervisor's memory. */
-static void no_address_of_ours_goes_along(void **state) {
+TEST(no_address_of_ours_goes_along) {
 	static struct queue_places places;
 	static char name[] = "sm", path[] = "/queue", stale[] = "closed";
 	static const struct control_access access;
@@ -58,7 +53,6 @@ static void no_address_of_ours_goes_along(void **state) {
 	struct diag diag;
 	int fd;
 
-	(void)state;
 	places = (struct queue_places){ .count = 1, .notify_fd = any_fd(), .list = {
 		{ .mta_name = name, .path = path, .fd = any_fd() },
 		{ .mta_name = stale, .path = stale, .fd = -1 } } };
@@ -108,14 +102,13 @@ static void forget(void) {
 	free((void *)(uintptr_t)context->queue_places);
 }
 
-static void logs_and_sockets_arrive(void **state) {
+TEST(logs_and_sockets_arrive) {
 	static const struct control_access access = { .has_readers = true, .readers = 7,
 		.reader_group = "adm" };
 	struct handover handover = empty(ROLE_FEED);
 	struct role_context *context = &handover.context;
 	int stranger = any_fd();
 
-	(void)state;
 	context->socket_count = 1;
 	context->sockets[0] = (struct role_socket){ .fd = any_fd(), .listener = 5,
 		.access = &access };
@@ -140,22 +133,20 @@ static void logs_and_sockets_arrive(void **state) {
 	forget();
 }
 
-static void a_descriptor_that_is_not_named_does_not_survive_exec(void **state) {
+TEST(a_descriptor_that_is_not_named_does_not_survive_exec) {
 	struct handover handover = empty(ROLE_METRICS);
 	int inherited = fcntl(any_fd(), F_DUPFD, 0);	/* as a careless library leaves one */
 
-	(void)state;
 	assert_true(survives(inherited));
 	send_and_receive(&handover);
 	assert_false(survives(inherited));
 	assert_true(survives(STDERR_FILENO));
 }
 
-static void queue_directories_arrive(void **state) {
+TEST(queue_directories_arrive) {
 	static struct queue_places places = { .count = 1, .notify_fd = -1 };
 	struct handover handover = empty(ROLE_QUEUE);
 
-	(void)state;
 	places.list[0] = (struct queue_place){ .mta = 2, .mta_name = (char *)(uintptr_t)"out",
 		.path = (char *)(uintptr_t)"/var/spool/mqueue/q1", .fd = any_fd(), .watch = 9 };
 	handover.context.queue_places = &places;
@@ -170,11 +161,10 @@ static void queue_directories_arrive(void **state) {
 	forget();
 }
 
-static void a_password_arrives_with_any_bytes(void **state) {
+TEST(a_password_arrives_with_any_bytes) {
 	struct handover handover = empty(ROLE_CLUSTER);
 	struct cluster_secret secret = { .password = "a\0b", .length = 3, .stamp = 99 };
 
-	(void)state;
 	handover.context.secret = &secret;
 	send_and_receive(&handover);
 	assert_int_equal(received.context.secret->length, 3);
@@ -182,28 +172,14 @@ static void a_password_arrives_with_any_bytes(void **state) {
 	assert_int_equal(received.context.secret->stamp, 99);
 }
 
-static void what_is_no_handover_is_refused(void **state) {
+TEST(what_is_no_handover_is_refused) {
 	struct diag diag;
 	char text[] = "not one";
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(write(fds[1], text, sizeof(text)), (int)sizeof(text));
 	close(fds[1]);
 	assert_int_equal(handover_receive(fds[0], &received, &diag), -1);
 	assert_int_equal(handover_receive(-1, &received, &diag), -1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_address_of_ours_goes_along),
-		cmocka_unit_test(logs_and_sockets_arrive),
-		cmocka_unit_test(a_descriptor_that_is_not_named_does_not_survive_exec),
-		cmocka_unit_test(queue_directories_arrive),
-		cmocka_unit_test(a_password_arrives_with_any_bytes),
-		cmocka_unit_test(what_is_no_handover_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /* Hints where several windows meet in one queue of the queue manager, and where mail
  * servers reach a domain by different ways. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/compile.h"
-#include "engine/hints.h"
-#include "engine/requeue.h"
-#include "engine/windows.h"
-#include "segment/hints.h"
-#include "segment/internal.h"
-#include "segment/lane_uses.h"
+#include "config/compile/compile.h"
+#include "engine/hints/hints.h"
+#include "engine/requeue/requeue.h"
+#include "engine/destination/windows.h"
+#include "segment/hints/hints.h"
+#include "segment/file/internal.h"
+#include "segment/hints/lane_uses.h"
 #include "site.h"
 
 #define LANES	"clone-limit 20\nlane 1\nlane 2\nlane 3\nlane 5\nlane 10\nlane 20\n"
@@ -172,7 +167,7 @@ static void see_both(struct place *place) {
 	assert_string_equal(told(place, DIRECT, "x.b.example"), "5:[hop.example]");
 }
 
-static void domains_of_one_next_hop_are_suspended_each_by_itself(void **state) {
+TEST_IN(set_up, tear_down, domains_of_one_next_hop_are_suspended_each_by_itself) {
 	static const char *const names[] = { "a.example", "x.b.example" };
 	struct place *place = *state;
 
@@ -201,7 +196,7 @@ static void domains_of_one_next_hop_are_suspended_each_by_itself(void **state) {
 	}
 }
 
-static void held_in_a_queue_that_begins_anew(void **state) {
+TEST_IN(set_up, tear_down, held_in_a_queue_that_begins_anew) {
 	struct place *place = *state;
 
 	see_both(place);
@@ -225,7 +220,7 @@ static void held_in_a_queue_that_begins_anew(void **state) {
 	assert_string_equal(told(place, DIRECT, "x.b.example"), "5:[hop.example]");
 }
 
-static void the_least_window_of_a_next_hop_counts(void **state) {
+TEST_IN(set_up, tear_down, the_least_window_of_a_next_hop_counts) {
 	struct place *place = *state;
 
 	see_both(place);
@@ -239,7 +234,7 @@ static void the_least_window_of_a_next_hop_counts(void **state) {
 	assert_string_equal(told(place, DIRECT, "x.b.example"), "2:[hop.example]");
 }
 
-static void one_domain_of_a_relayhost_is_held_by_hand(void **state) {
+TEST_IN(set_up, tear_down, one_domain_of_a_relayhost_is_held_by_hand) {
 	struct place *place = *state;
 
 	see(place, SMART, "d.example", "smart.example", "192.0.2.2");
@@ -267,7 +262,7 @@ static void one_domain_of_a_relayhost_is_held_by_hand(void **state) {
 }
 
 /* An entry of its own: not the relayhost's window. */
-static void a_route_beside_a_relayhost(void **state) {
+TEST_IN(set_up, tear_down, a_route_beside_a_relayhost) {
 	struct place *place = *state;
 
 	see(place, SMART, "c.example", "hop.example", "192.0.2.1");
@@ -283,7 +278,7 @@ static void a_route_beside_a_relayhost(void **state) {
 }
 
 /* Each instance keeps to the window of the hop that it tries. */
-static void two_instances_one_with_a_relayhost(void **state) {
+TEST_IN(set_up, tear_down, two_instances_one_with_a_relayhost) {
 	struct place *place = *state;
 
 	see(place, DIRECT, "f.example", "mx.f.example", "192.0.2.3");
@@ -320,7 +315,7 @@ static const char *owner(struct place *place, unsigned mta, const char *domain) 
 	return found.kind == DESTINATION_NONE ? "" : found.name;
 }
 
-static void a_dead_relayhost_does_not_stop_a_direct_sendmail(void **state) {
+TEST_IN(set_up, tear_down, a_dead_relayhost_does_not_stop_a_direct_sendmail) {
 	const struct process_identity identity = { .pid = 100, .start_ticks = 7 };
 	struct place *place = *state;
 	struct windows_places *places = windows_places_open(place->site.engine, &identity);
@@ -375,7 +370,7 @@ static void pass(struct place *place, struct requeue *requeue) {
 	}
 }
 
-static void listed_mail_waits_for_the_window_of_its_own_mail_server(void **state) {
+TEST_IN(set_up, tear_down, listed_mail_waits_for_the_window_of_its_own_mail_server) {
 	static const char *const ids[] = { [SMART] = "AAAAAA1", [LATE] = "AAAAAA2" };
 	static const unsigned mtas[] = { SMART, LATE };
 	static const struct requeue_calls calls = { flush, list, returned, NULL };
@@ -409,7 +404,7 @@ static void listed_mail_waits_for_the_window_of_its_own_mail_server(void **state
 	requeue_close(&requeue);
 }
 
-static void a_domain_is_held_by_hand_where_its_relayhost_is_in_doubt(void **state) {
+TEST_IN(set_up, tear_down, a_domain_is_held_by_hand_where_its_relayhost_is_in_doubt) {
 	struct place *place = *state;
 
 	/* four relays, none known for the relayhost, and another instance goes there, too */
@@ -436,22 +431,4 @@ static void a_domain_is_held_by_hand_where_its_relayhost_is_in_doubt(void **stat
 	turn(place);
 	assert_string_equal(told(place, SMART, "h.example"), "-");
 	assert_string_equal(owner(place, SMART, "h.example"), "");
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(domains_of_one_next_hop_are_suspended_each_by_itself),
-		TEST(held_in_a_queue_that_begins_anew),
-		TEST(the_least_window_of_a_next_hop_counts),
-		TEST(one_domain_of_a_relayhost_is_held_by_hand),
-		TEST(a_route_beside_a_relayhost),
-		TEST(two_instances_one_with_a_relayhost),
-		TEST(a_dead_relayhost_does_not_stop_a_direct_sendmail),
-		TEST(listed_mail_waits_for_the_window_of_its_own_mail_server),
-		TEST(a_domain_is_held_by_hand_where_its_relayhost_is_in_doubt),
-#undef TEST
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* Times in the segment that a role which was taken over wrote: those who reckon with them
  * overflow nothing (built with UBSan), and take none of them for a reason to wait. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <string.h>
 
-#include "engine/gate.h"
+#include "engine/session/gate.h"
 #include "engine/internal.h"
-#include "engine/queue_watch.h"
-#include "segment/cluster_told.h"
-#include "segment/flights.h"
-#include "segment/grants.h"
-#include "segment/lane_uses.h"
+#include "engine/queue/queue_watch.h"
+#include "segment/cluster/cluster_told.h"
+#include "segment/destination/flights.h"
+#include "segment/queue/grants.h"
+#include "segment/hints/lane_uses.h"
 #include "segment/reader.h"
-#include "segment/shared.h"
-#include "segment/states.h"
+#include "segment/destination/shared.h"
+#include "segment/destination/states.h"
 #include "tests/unit/witness_world.h"
 
 static const int64_t hostile[] = { INT64_MIN, INT64_MIN + 1, -1, INT64_MAX - 1, INT64_MAX };
@@ -64,10 +60,9 @@ static void spoil_all(int64_t time_ns) {
 	shared_set_until(site.segment, time_ns);
 }
 
-static void a_gap_of_any_time_overflows_nothing(void **state) {
+TEST_IN(set_up, tear_down, a_gap_of_any_time_overflows_nothing) {
 	bool at_once;
 
-	(void)state;
 	open_one("192.0.2.1", 1001);
 	kernel_has("192.0.2.1", 1001);
 	kernel_has("192.0.2.9", 1009);	/* unannounced: gaps are asked about */
@@ -87,8 +82,7 @@ static void a_gap_of_any_time_overflows_nothing(void **state) {
 	}
 }
 
-static void a_keeper_whose_heartbeat_is_no_time_is_away(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_keeper_whose_heartbeat_is_no_time_is_away) {
 	segment_role_starting(site.segment, ROLE_KEEPER, 0, now_ns);
 	assert_false(keeper_is_away(site.segment, now_ns));
 	for (unsigned i = 0; i < HOSTILE; i++) {
@@ -98,11 +92,10 @@ static void a_keeper_whose_heartbeat_is_no_time_is_away(void **state) {
 }
 
 /* An idle keeper was taken for dead: who asked first looked at the kernel himself. */
-static void a_keeper_that_rests_is_not_away(void **state) {
+TEST_IN(set_up, tear_down, a_keeper_that_rests_is_not_away) {
 	struct segment_header *header = site.segment->header;
 	int64_t beat_ns = now_ns;
 
-	(void)state;
 	segment_role_starting(site.segment, ROLE_KEEPER, 0, beat_ns);
 	assert_true(keeper_is_away(site.segment, beat_ns + NS_PER_SECOND));
 	atomic_store(&header->keeper_rest_ns, NS_PER_SECOND);
@@ -116,10 +109,9 @@ static void a_keeper_that_rests_is_not_away(void **state) {
 	}
 }
 
-static void a_role_dies_whatever_its_times_were(void **state) {
+TEST_IN(set_up, tear_down, a_role_dies_whatever_its_times_were) {
 	unsigned place = segment_role_place(ROLE_MILTER, 0);
 
-	(void)state;
 	for (unsigned i = 0; i < HOSTILE; i++) {
 		struct role_record *role = &site.segment->header->roles[place];
 
@@ -131,11 +123,10 @@ static void a_role_dies_whatever_its_times_were(void **state) {
 	}
 }
 
-static void what_watches_the_gate_and_the_queue_goes_on(void **state) {
+TEST_IN(set_up, tear_down, what_watches_the_gate_and_the_queue_goes_on) {
 	struct generation driven = *site.generation;
 	int64_t away_ns;
 
-	(void)state;
 	driven.mta_count = 1;
 	driven.mtas[0].drive = true;
 	segment_role_starting(site.segment, ROLE_QUEUE, 0, now_ns);
@@ -151,7 +142,7 @@ static void what_watches_the_gate_and_the_queue_goes_on(void **state) {
 	}
 }
 
-static void times_of_other_tables_are_bounded(void **state) {
+TEST_IN(set_up, tear_down, times_of_other_tables_are_bounded) {
 	const struct grant grant = { .queue_id = "4ZQ", .queue_id_length = 3,
 		.mode = GRANT_EXCEPT };
 	struct lane_uses_cursor cursor = { .begun = false };
@@ -163,7 +154,6 @@ static void times_of_other_tables_are_bounded(void **state) {
 	struct lane_use use;
 	bool lost = false;
 
-	(void)state;
 	assert_non_null(shared_take(site.segment, 7));
 	grants_begin(site.segment, site.place);
 	assert_true(grants_put(site.segment, &grant, &ref));
@@ -193,10 +183,9 @@ static void times_of_other_tables_are_bounded(void **state) {
 	}
 }
 
-static void a_window_whose_end_is_no_time_is_begun_again(void **state) {
+TEST(a_window_whose_end_is_no_time_is_begun_again) {
 	struct window window;
 
-	(void)state;
 	window_begin(&window, &window_defaults);
 	window_hold(&window, WINDOW_CAUSE_HAND, INT64_MAX);
 	assert_true(window_is_sound(&window));
@@ -218,13 +207,12 @@ static void see_class(void *context, const struct reader_class *class) {
 	assert_in_range(class->share_until_ns, 0, INT64_MAX / 2);
 }
 
-static void a_reader_is_shown_times_alone(void **state) {
+TEST_IN(set_up, tear_down, a_reader_is_shown_times_alone) {
 	struct reader_status status;
 	struct reader_role role;
 	struct reader *reader;
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
 	for (unsigned i = 0; i < HOSTILE; i++) {
 		int64_t bounded_ns = clock_bounded_ns(hostile[i]);
@@ -243,26 +231,4 @@ static void a_reader_is_shown_times_alone(void **state) {
 		(void)reader_classes(reader, see_class, NULL);
 	}
 	reader_close(&reader);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_gap_of_any_time_overflows_nothing, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_keeper_that_rests_is_not_away, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_keeper_whose_heartbeat_is_no_time_is_away,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_role_dies_whatever_its_times_were, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(what_watches_the_gate_and_the_queue_goes_on,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(times_of_other_tables_are_bounded, set_up,
-		    tear_down),
-		cmocka_unit_test(a_window_whose_end_is_no_time_is_begun_again),
-		cmocka_unit_test_setup_teardown(a_reader_is_shown_times_alone, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

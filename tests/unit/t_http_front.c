@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The HTTP front end over real sockets, with a clock of the test's own: its limits.  There
  * is no state file: what needs one says so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -13,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "front/http.h"
+#include "front/http/http.h"
 #include "tests/unit/fake_engine.h"
 #include "tests/unit/front_clients.h"
 
@@ -100,10 +96,9 @@ static void expect(int fd, const char *status, const char *body, bool end) {
 #define SAY(fd, text) say(fd, text, sizeof(text) - 1)
 #define HOST "Host: 127.0.0.1\r\n"
 
-static void answers_follow_requests(void **state) {
+TEST_IN(open_front, close_front, answers_follow_requests) {
 	int fd = client();
 
-	(void)state;
 	SAY(fd, "GET / HTTP/1.1\r\n" HOST);
 	SAY(fd, "\r\n");
 	expect(fd, "HTTP/1.1 200 OK\r\n", "<title>Postern", false);
@@ -121,10 +116,9 @@ static void answers_follow_requests(void **state) {
 	assert_int_equal(fake.counted[COUNTER_BAD_HTTP_REQUESTS], 0);
 }
 
-static void a_bad_request_ends_its_connection(void **state) {
+TEST_IN(open_front, close_front, a_bad_request_ends_its_connection) {
 	int fd = client(), other = client();
 
-	(void)state;
 	SAY(fd, "GET / HTTP/1.1\r\nHost: a\r\nHost: \x1b[2J\r\n\r\n");
 	expect(fd, "HTTP/1.1 400 Bad Request\r\n", "a control character in a header",
 	    true);
@@ -139,12 +133,11 @@ static void a_bad_request_ends_its_connection(void **state) {
 }
 
 /* Two hundred that say nothing: the one who comes last is served all the same. */
-static void slow_clients_keep_nobody_out(void **state) {
+TEST_IN(open_front, close_front, slow_clients_keep_nobody_out) {
 	int slow[200], fd;
 	unsigned open = 0;
 	bool end;
 
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		test_now_ns += NS_PER_MS;
 		slow[i] = client();
@@ -166,12 +159,11 @@ static void slow_clients_keep_nobody_out(void **state) {
 }
 
 /* A byte now and then does not help. */
-static void patience_has_an_end(void **state) {
+TEST_IN(open_front, close_front, patience_has_an_end) {
 	const struct timeval a_second = { .tv_sec = 1, .tv_usec = 100000 };
 	int fd = client();
 	bool end;
 
-	(void)state;
 	SAY(fd, "GET / HTTP/1.1\r\n");
 	test_now_ns += HTTP_PATIENCE_NS / 2;
 	SAY(fd, "x: y\r\n");
@@ -186,13 +178,12 @@ static void patience_has_an_end(void **state) {
 #define REQUEST "GET /page.js HTTP/1.1\r\n" HOST "\r\n"
 
 /* Nothing is read while an answer waits; no more than that is kept. */
-static void a_client_that_does_not_read(void **state) {
+TEST_IN(open_front, close_front, a_client_that_does_not_read) {
 	char requests[64 * (sizeof(REQUEST) - 1)];
 	size_t one, got = 0;
 	int fd = client();
 	bool end;
 
-	(void)state;
 	say(fd, REQUEST, sizeof(REQUEST) - 1);
 	one = strlen(answer(fd, &end));
 	assert_true(one > 500);
@@ -205,19 +196,4 @@ static void a_client_that_does_not_read(void **state) {
 	}
 	assert_int_equal(got, 64 * one);
 	close(fd);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(answers_follow_requests, open_front, close_front),
-		cmocka_unit_test_setup_teardown(a_bad_request_ends_its_connection, open_front,
-		    close_front),
-		cmocka_unit_test_setup_teardown(slow_clients_keep_nobody_out, open_front,
-		    close_front),
-		cmocka_unit_test_setup_teardown(patience_has_an_end, open_front, close_front),
-		cmocka_unit_test_setup_teardown(a_client_that_does_not_read, open_front,
-		    close_front),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

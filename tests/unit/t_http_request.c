@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* Requests of HTTP: what they ask for, and what is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/http_request.h"
+#include "wire/ask/http_request.h"
 
 #define HOST "Host: localhost\r\n"
 
@@ -45,8 +41,7 @@ static void span_is(struct http_span span, const char *text) {
 	assert_true(http_span_is(span, text));
 }
 
-static void what_is_asked_for(void **state) {
-	(void)state;
+TEST(what_is_asked_for) {
 	whole("GET /api/status?limit=5&x HTTP/1.1\r\n" HOST "\r\n");
 	assert_int_equal(request.method, HTTP_GET);
 	span_is(request.path, "/api/status");
@@ -61,8 +56,7 @@ static void what_is_asked_for(void **state) {
 	assert_int_equal(request.method, HTTP_OTHER);
 }
 
-static void whether_the_connection_goes_on(void **state) {
-	(void)state;
+TEST(whether_the_connection_goes_on) {
 	whole("GET / HTTP/1.1\r\n" HOST "Connection: x, Close\r\n\r\n");
 	assert_false(request.keep_alive);
 	whole("GET / HTTP/1.0\r\nconnection:\tKeep-Alive \r\n\r\n");
@@ -78,7 +72,7 @@ static void whether_the_connection_goes_on(void **state) {
 	assert_true(request.keep_alive);
 }
 
-static void for_which_host(void **state) {
+TEST(for_which_host) {
 	static const struct {
 		const char *sent, *host;
 		bool local;
@@ -99,7 +93,6 @@ static void for_which_host(void **state) {
 	};
 	char text[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].sent);
 		whole(text);
@@ -122,8 +115,7 @@ static void none(const char *text, size_t length, unsigned status, const char *r
 
 #define NONE(text, status, reason) none(text, sizeof(text) - 1, status, reason)
 
-static void what_is_none(void **state) {
-	(void)state;
+TEST(what_is_none) {
 	NONE("GET / HTTP/1.1\nHost: a\n\n", 400, "a line that does not end with CR LF");
 	NONE("GET / HTTP/1.1\r\nHost: a\r\r\n\r\n", 400, "a CR within a line");
 	NONE("GET / HTTP/1.1\r\n\0", 400, "a NUL");
@@ -147,11 +139,10 @@ static void what_is_none(void **state) {
 	NONE("\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 400, "a NUL");	/* TLS */
 }
 
-static void what_is_too_long(void **state) {
+TEST(what_is_too_long) {
 	char text[HTTP_REQUEST_MAX];
 	size_t length;
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	memcpy(text, "GET /", 5);
 	assert_int_equal(parse(text, sizeof(text) - 1), 0);
@@ -164,16 +155,4 @@ static void what_is_too_long(void **state) {
 		length += (size_t)snprintf(text + length, sizeof(text) - length, "a: b\r\n");
 	length += (size_t)snprintf(text + length, sizeof(text) - length, "\r\n");
 	none(text, length, 431, "too many headers");
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_asked_for),
-		cmocka_unit_test(whether_the_connection_goes_on),
-		cmocka_unit_test(for_which_host),
-		cmocka_unit_test(what_is_none),
-		cmocka_unit_test(what_is_too_long),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

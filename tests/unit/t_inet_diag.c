@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* inet_diag: requests as the kernel takes them (its bytecode is run here as the
  * kernel runs it), replies recorded from a kernel, and broken ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -15,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "wire/inet_diag.h"
+#include "wire/link/inet_diag.h"
 
 static _Alignas(8) char buffer[INET_DIAG_REQUEST_BYTES];
 
@@ -68,14 +64,13 @@ static bool kernel_takes(uint16_t local, uint16_t remote) {
 	return left == 0;
 }
 
-static void a_dump_takes_the_asked_ports_and_no_others(void **state) {
+TEST(a_dump_takes_the_asked_ports_and_no_others) {
 	static const uint16_t ports[] = { 25, 587, 465, 65535, 1 };
 	const struct inet_diag_ports asked = { .local = ports, .local_count = 5 };
 	const struct nlmsghdr *header = (const void *)buffer;
 	const struct inet_diag_req *request = NLMSG_DATA(header);
 	size_t made;
 
-	(void)state;
 	made = inet_diag_dump(buffer, 77, &asked);
 	assert_int_equal(made, header->nlmsg_len);
 	assert_int_equal(header->nlmsg_seq, 77);
@@ -88,11 +83,10 @@ static void a_dump_takes_the_asked_ports_and_no_others(void **state) {
 		    port == 587 || port == 465 || port == 65535 || port == 1);
 }
 
-static void a_dump_takes_remote_ports_too(void **state) {
+TEST(a_dump_takes_remote_ports_too) {
 	static const uint16_t local[] = { 25, 587 }, remote[] = { 25, 10024 };
 	struct inet_diag_ports asked = { local, 2, remote, 2 };
 
-	(void)state;
 	(void)inet_diag_dump(buffer, 1, &asked);
 	for (uint32_t port = 0; port <= UINT16_MAX; port++) {
 		bool is_local = port == 25 || port == 587;
@@ -110,11 +104,10 @@ static void a_dump_takes_remote_ports_too(void **state) {
 	assert_false(kernel_takes(25, 40000));
 }
 
-static void a_dump_of_no_ports_is_empty_and_one_of_many_is_bounded(void **state) {
+TEST(a_dump_of_no_ports_is_empty_and_one_of_many_is_bounded) {
 	static uint16_t ports[2 * INET_DIAG_PORTS_AT_MOST];
 	struct inet_diag_ports asked = { ports, 0, ports, 0 };
 
-	(void)state;
 	for (size_t i = 0; i < 2 * INET_DIAG_PORTS_AT_MOST; i++)
 		ports[i] = (uint16_t)(1000 + i);
 	(void)inet_diag_dump(buffer, 1, &asked);
@@ -131,7 +124,7 @@ static void a_dump_of_no_ports_is_empty_and_one_of_many_is_bounded(void **state)
 	assert_false(kernel_takes(1, 999));
 }
 
-static void a_lookup_names_both_ends(void **state) {
+TEST(a_lookup_names_both_ends) {
 	struct inet_diag_ends ends = { .local = address("192.0.2.25"),
 		.remote = address("198.51.100.7"), .local_port = 25,
 		.remote_port = 40000, .interface = 3 };
@@ -139,7 +132,6 @@ static void a_lookup_names_both_ends(void **state) {
 	const struct inet_diag_req_v2 *request = NLMSG_DATA(header);
 	size_t made;
 
-	(void)state;
 	made = inet_diag_lookup(buffer, 9, &ends);
 	assert_int_equal(made, header->nlmsg_len);
 	assert_int_equal(header->nlmsg_type, SOCK_DIAG_BY_FAMILY);
@@ -191,7 +183,7 @@ static struct inet_diag_reply next(size_t *offset) {
 	return reply;
 }
 
-static void alive_are_held_connections_in_six_states(void **state) {
+TEST(alive_are_held_connections_in_six_states) {
 	static const struct { uint8_t tcp_state; bool alive; } cases[] = {
 		{ TCP_ESTABLISHED, true }, { TCP_CLOSE_WAIT, true },
 		{ TCP_FIN_WAIT1, true }, { TCP_FIN_WAIT2, true },
@@ -202,7 +194,6 @@ static void alive_are_held_connections_in_six_states(void **state) {
 	};
 	size_t offset = 0;
 
-	(void)state;
 	length = 0;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		(void)put_socket(1, AF_INET, cases[i].tcp_state, 4711);
@@ -213,13 +204,12 @@ static void alive_are_held_connections_in_six_states(void **state) {
 	assert_false(next(&offset).alive);
 }
 
-static void mapped_addresses_are_the_same_host(void **state) {
+TEST(mapped_addresses_are_the_same_host) {
 	struct inet_diag_reply plain, mapped;
 	struct inet_diag_msg *told;
 	struct address client = address("198.51.100.7");
 	size_t offset = 0;
 
-	(void)state;
 	length = 0;
 	(void)put_socket(1, AF_INET, TCP_ESTABLISHED, 1);
 	told = put_socket(1, AF_INET6, TCP_ESTABLISHED, 1);
@@ -237,12 +227,11 @@ static void mapped_addresses_are_the_same_host(void **state) {
 	assert_false(inet_diag_same(&plain.ends, &mapped.ends));
 }
 
-static void an_end_may_lack_its_remote_half(void **state) {
+TEST(an_end_may_lack_its_remote_half) {
 	struct inet_diag_msg *told;
 	struct inet_diag_reply reply;
 	size_t offset = 0;
 
-	(void)state;
 	length = 0;
 	told = put_socket(0, AF_INET, TCP_CLOSE, 0);
 	told->id.idiag_dport = 0;
@@ -261,11 +250,10 @@ static const unsigned char recorded[] = {
 #include "inet_diag_dump.h"
 };
 
-static void a_recorded_dump_is_understood(void **state) {
+TEST(a_recorded_dump_is_understood) {
 	struct inet_diag_reply reply;
 	size_t offset = 0;
 
-	(void)state;
 	assert_true(sizeof(recorded) <= sizeof(buffer));
 	memcpy(buffer, recorded, sizeof(recorded));
 	length = sizeof(recorded);
@@ -298,11 +286,10 @@ static void put_error(uint16_t type, int32_t error) {
 	length += NLMSG_SPACE(sizeof(error));
 }
 
-static void ends_errors_and_losses_are_told_apart(void **state) {
+TEST(ends_errors_and_losses_are_told_apart) {
 	struct inet_diag_reply reply;
 	size_t offset = 0;
 
-	(void)state;
 	length = 0;
 	put_error(NLMSG_DONE, 0);
 	put_error(NLMSG_DONE, -105);
@@ -321,10 +308,9 @@ static void ends_errors_and_losses_are_told_apart(void **state) {
 	assert_int_equal(inet_diag_next(buffer, length, &offset, &reply), 0);
 }
 
-static void every_truncation_is_malformed_or_short(void **state) {
+TEST(every_truncation_is_malformed_or_short) {
 	struct inet_diag_reply reply;
 
-	(void)state;
 	for (size_t cut = 1; cut < sizeof(recorded); cut++) {
 		size_t offset = 0;
 		int more;
@@ -342,21 +328,4 @@ static void every_truncation_is_malformed_or_short(void **state) {
 	((struct nlmsghdr *)(void *)buffer)->nlmsg_len = 60;
 	assert_int_equal(inet_diag_next(buffer, sizeof(recorded),
 	    &(size_t){ 0 }, &reply), -1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_dump_takes_the_asked_ports_and_no_others),
-		cmocka_unit_test(a_dump_takes_remote_ports_too),
-		cmocka_unit_test(a_dump_of_no_ports_is_empty_and_one_of_many_is_bounded),
-		cmocka_unit_test(a_lookup_names_both_ends),
-		cmocka_unit_test(alive_are_held_connections_in_six_states),
-		cmocka_unit_test(mapped_addresses_are_the_same_host),
-		cmocka_unit_test(an_end_may_lack_its_remote_half),
-		cmocka_unit_test(a_recorded_dump_is_understood),
-		cmocka_unit_test(ends_errors_and_losses_are_told_apart),
-		cmocka_unit_test(every_truncation_is_malformed_or_short),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

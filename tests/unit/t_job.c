@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The scheduler's choices, worked out by hand from the document. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/job_bench.h"
 
 static struct job_bench bench;
@@ -20,27 +15,23 @@ static const struct job_settings plain = { .delivery_slot_cost = 2,
 static uint32_t queue[10];		/* of the message with that number */
 
 /* Messages `from` .. `to`, of so many entries, each for a queue of its own. */
-static void arrive(uint32_t from, uint32_t to, const uint32_t *sizes)
-{
+static void arrive(uint32_t from, uint32_t to, const uint32_t *sizes) {
 	for (uint32_t i = from; i <= to; i++) {
 		queue[i] = bench_queue(&bench, 100);
 		bench_mail(&bench, i, queue[i], sizes[i - from]);
 	}
 }
 
-static void open_plain(void)
-{
+static void open_plain(void) {
 	bench_open(&bench, &plain, &pool_defaults);
 }
 
 /* Ten recipients, then twice two.  A slot for two entries: 4 entries pay for a message of
  * two; with half of the price later, 2 entries do. */
-static void the_documents_sequences(void **state)
-{
+TEST(the_documents_sequences) {
 	static const uint32_t sizes[] = { 10, 2, 2 };
 	struct job_settings half = plain;
 
-	(void)state;
 	open_plain();
 	arrive(1, 3, sizes);
 	assert_string_equal(bench_run(&bench, 99), "1*4 2*2 1*4 3*2 1*2");
@@ -53,12 +44,10 @@ static void the_documents_sequences(void **state)
 }
 
 /* No slots are saved below a cost of 2: first come, first served. */
-static void cost_one_preempts_nothing(void **state)
-{
+TEST(cost_one_preempts_nothing) {
 	static const uint32_t sizes[] = { 10, 2, 1 };
 	struct job_settings settings = plain;
 
-	(void)state;
 	for (settings.delivery_slot_cost = 0; settings.delivery_slot_cost < 2;
 	    settings.delivery_slot_cost++) {
 		bench_open(&bench, &settings, &pool_defaults);
@@ -69,12 +58,10 @@ static void cost_one_preempts_nothing(void **state)
 }
 
 /* One slot is lent: 2 entries pay for a message of two; the debt is paid before the next one. */
-static void a_slot_that_is_lent_is_paid_for_later(void **state)
-{
+TEST(a_slot_that_is_lent_is_paid_for_later) {
 	static const uint32_t sizes[] = { 10, 2, 2 };
 	struct job_settings settings = plain;
 
-	(void)state;
 	settings.delivery_slot_loan = 1;
 	bench_open(&bench, &settings, &pool_defaults);
 	arrive(1, 3, sizes);
@@ -83,12 +70,10 @@ static void a_slot_that_is_lent_is_paid_for_later(void **state)
 }
 
 /* 10 entries save 5 slots at most. */
-static void below_the_minimum_of_slots_nothing_preempts(void **state)
-{
+TEST(below_the_minimum_of_slots_nothing_preempts) {
 	static const uint32_t sizes[] = { 10, 2, 2 };
 	struct job_settings settings = plain;
 
-	(void)state;
 	for (settings.minimum_delivery_slots = 5; settings.minimum_delivery_slots < 7;
 	    settings.minimum_delivery_slots++) {
 		bench_open(&bench, &settings, &pool_defaults);
@@ -101,13 +86,11 @@ static void below_the_minimum_of_slots_nothing_preempts(void **state)
 
 /* "Not worse than (k+1)/k if only non-recursive preemption happens": single messages cannot be
  * preempted, and 60 of them wait from the beginning. */
-static void without_recursion_k_entries_pay_for_one(void **state)
-{
+TEST(without_recursion_k_entries_pay_for_one) {
 	struct job_settings settings = plain;
 	struct job_taken taken;
 	uint32_t done, left;
 
-	(void)state;
 	for (settings.delivery_slot_cost = 2; settings.delivery_slot_cost <= 10;
 	    settings.delivery_slot_cost++) {
 		bench_open(&bench, &settings, &pool_defaults);
@@ -125,11 +108,9 @@ static void without_recursion_k_entries_pay_for_one(void **state)
 
 /* 4 of 8 entries costs 8 slots of 2: 16 entries of 1.  7 of 2 costs 2 slots: 4 entries of 4.
  * When 7 is done 4 goes on, then 1. */
-static void stack_of_1_4_7(void **state)
-{
+TEST(stack_of_1_4_7) {
 	static const uint32_t first[] = { 40, 40, 40, 8, 40, 40 }, then[] = { 2, 40 };
 
-	(void)state;
 	open_plain();
 	arrive(1, 6, first);
 	assert_string_equal(bench_run(&bench, 17), "1*16 4");
@@ -148,11 +129,9 @@ static void stack_of_1_4_7(void **state)
 
 /* The same stack; then 7, 4, 1 and 2 are blocked, and 3 becomes the current job.  6, of 6
  * entries, preempts it after 12. */
-static void three_is_preempted_by_six_behind_blockers(void **state)
-{
+TEST(three_is_preempted_by_six_behind_blockers) {
 	static const uint32_t first[] = { 40, 40, 40, 8, 40 }, then[] = { 6, 2, 40 };
 
-	(void)state;
 	open_plain();
 	arrive(1, 5, first);
 	assert_string_equal(bench_run(&bench, 17), "1*16 4");
@@ -177,12 +156,10 @@ static void three_is_preempted_by_six_behind_blockers(void **state)
 }
 
 /* 7 and 8 preempt 4, are blocked, and 4 is done: 1, which 4 has preempted, adopts them. */
-static void list_7_8_1_2_6_3_5(void **state)
-{
+TEST(list_7_8_1_2_6_3_5) {
 	static const uint32_t first[] = { 80, 80, 80, 16, 80 }, then[] = { 10, 2, 2 };
 	int32_t slots;
 
-	(void)state;
 	open_plain();
 	arrive(1, 5, first);
 	assert_string_equal(bench_run(&bench, 33), "1*32 4");
@@ -217,11 +194,9 @@ static void list_7_8_1_2_6_3_5(void **state)
 
 /* The current job's slots: one more with each of its entries, times the cost; taken at
  * once when it is preempted. */
-static void slots_are_saved_and_spent(void **state)
-{
+TEST(slots_are_saved_and_spent) {
 	static const uint32_t sizes[] = { 20, 3 };
 
-	(void)state;
 	open_plain();
 	arrive(1, 2, sizes);
 	(void)bench_run(&bench, 6);
@@ -235,11 +210,9 @@ static void slots_are_saved_and_spent(void **state)
 
 /* 12 entries are expected of it at most, when 4 are read and 8 are not; they turn out to be 5: what
  * it did not use goes back to its parent. */
-static void what_an_unread_job_did_not_use_comes_back(void **state)
-{
+TEST(what_an_unread_job_did_not_use_comes_back) {
 	static const uint32_t sizes[] = { 60 };
 
-	(void)state;
 	open_plain();
 	arrive(1, 1, sizes);
 	queue[2] = bench_queue(&bench, 100);
@@ -258,11 +231,9 @@ static void what_an_unread_job_did_not_use_comes_back(void **state)
 
 /* A job is a candidate by what it has at most, and the current one saves by what it has at
  * least. */
-static void estimates_err_on_the_safe_side(void **state)
-{
+TEST(estimates_err_on_the_safe_side) {
 	struct job_why why;
 
-	(void)state;
 	open_plain();
 	queue[1] = bench_queue(&bench, 100);
 	queue[2] = bench_queue(&bench, 100);
@@ -285,11 +256,9 @@ static void estimates_err_on_the_safe_side(void **state)
 
 /* Age over size: 3 entries that wait for 31 s (10.3 a s) before 1 that waits for 9 (9), but not
  * before 1 that waits for 11. */
-static void older_and_bigger_before_younger_and_smaller(void **state)
-{
+TEST(older_and_bigger_before_younger_and_smaller) {
 	static const uint32_t big[] = { 40 }, three[] = { 3 }, one[] = { 1 };
 
-	(void)state;
 	for (int64_t later = 20; later <= 22; later += 2) {
 		open_plain();
 		arrive(1, 1, big);
@@ -307,11 +276,9 @@ static void older_and_bigger_before_younger_and_smaller(void **state)
  * is blocked; 5 (waits since 1030 s) is put before all, as 2 (since 1020) is 4's child; 6 (since
  * 1025) is put before 5.  6 has slots for one: qmgr's walk meets 5 first, whose age is the best
  * that any behind it on the ground level can have, and ends there; 2 would be better. */
-static void the_walk_for_candidates_ends_early(void **state)
-{
+TEST(the_walk_for_candidates_ends_early) {
 	static const uint32_t ten[] = { 10 }, thirty[] = { 30 }, four[] = { 4 }, one[] = { 1 };
 
-	(void)state;
 	open_plain();
 	arrive(1, 1, ten);
 	bench.now_s = 1020;
@@ -346,12 +313,10 @@ static void the_walk_for_candidates_ends_early(void **state)
 	bench_close(&bench);
 }
 
-static void transports_and_destinations_take_turns(void **state)
-{
+TEST(transports_and_destinations_take_turns) {
 	uint32_t second, other, a, b, c;
 	struct job_taken taken;
 
-	(void)state;
 	open_plain();
 	a = bench_queue(&bench, 10);
 	b = bench_queue(&bench, 10);
@@ -374,13 +339,11 @@ static void transports_and_destinations_take_turns(void **state)
 	bench_close(&bench);
 }
 
-static void recipients_are_batched_in_entries(void **state)
-{
+TEST(recipients_are_batched_in_entries) {
 	struct job_settings settings = plain;
 	struct job_taken taken[4], more;
 	uint32_t to;
 
-	(void)state;
 	settings.destination_recipient_limit = 3;
 	bench_open(&bench, &settings, &pool_defaults);
 	to = bench_queue(&bench, 10);
@@ -414,13 +377,11 @@ static void recipients_are_batched_in_entries(void **state)
 }
 
 /* Two that were put back and are not full make one. */
-static void small_entries_that_come_back_are_merged(void **state)
-{
+TEST(small_entries_that_come_back_are_merged) {
 	struct job_settings settings = plain;
 	struct job_taken taken[3];
 	uint32_t to;
 
-	(void)state;
 	settings.destination_recipient_limit = 3;
 	bench_open(&bench, &settings, &pool_defaults);
 	to = bench_queue(&bench, 10);
@@ -444,13 +405,11 @@ static void small_entries_that_come_back_are_merged(void **state)
 	bench_close(&bench);
 }
 
-static void full_destinations_block_and_unblock(void **state)
-{
+TEST(full_destinations_block_and_unblock) {
 	struct job_taken first, second, third;
 	uint32_t one, many;
 	struct job_why why;
 
-	(void)state;
 	open_plain();
 	one = bench_queue(&bench, 1);
 	many = bench_queue(&bench, 9);
@@ -474,13 +433,11 @@ static void full_destinations_block_and_unblock(void **state)
 	bench_close(&bench);
 }
 
-static void processes_are_limited(void **state)
-{
+TEST(processes_are_limited) {
 	struct job_settings settings = plain;
 	struct job_taken taken[3];
 	struct job_why why;
 
-	(void)state;
 	settings.process_limit = 2;
 	bench_open(&bench, &settings, &pool_defaults);
 	bench_mail(&bench, 1, bench_queue(&bench, 9), 4);
@@ -495,13 +452,11 @@ static void processes_are_limited(void **state)
 }
 
 /* A run takes along what else waits for the destination, and needs one place for it. */
-static void a_run_takes_others_along(void **state)
-{
+TEST(a_run_takes_others_along) {
 	struct job_taken lead, along;
 	struct job_queue_view view;
 	uint32_t to;
 
-	(void)state;
 	open_plain();
 	to = bench_queue(&bench, 1);
 	bench_mail(&bench, 1, to, 2);
@@ -525,14 +480,12 @@ static void a_run_takes_others_along(void **state)
 
 /* 120 recipients in entries of 50: 50, 50, 20.  With 30 less 90 are left, in 2 entries; with 40
  * less 50, in one; the last 50 are one. */
-static void a_part_of_what_waits_is_taken_or_withdrawn(void **state)
-{
+TEST(a_part_of_what_waits_is_taken_or_withdrawn) {
 	struct job_settings settings = plain;
 	struct job_taken taken;
 	struct job_queue_view view;
 	uint32_t to;
 
-	(void)state;
 	settings.destination_recipient_limit = 50;
 	bench_open(&bench, &settings, &pool_defaults);
 	to = bench_queue(&bench, 9);
@@ -561,13 +514,11 @@ static void a_part_of_what_waits_is_taken_or_withdrawn(void **state)
 	bench_close(&bench);
 }
 
-static void withdrawn_and_closed(void **state)
-{
+TEST(withdrawn_and_closed) {
 	struct job_taken taken;
 	struct job_count count;
 	uint32_t a, b;
 
-	(void)state;
 	open_plain();
 	a = bench_queue(&bench, 9);
 	b = bench_queue(&bench, 9);
@@ -588,15 +539,13 @@ static void withdrawn_and_closed(void **state)
 	bench_close(&bench);
 }
 
-static void full_tables_say_so(void **state)
-{
+TEST(full_tables_say_so) {
 	struct job_capacity capacity = { .transports = 1, .queues = 2, .messages = 2, .jobs = 2,
 		.peers = 2 };
 	void *memory = calloc(1, job_board_bytes(&capacity));
 	struct job_board *board = job_board_begin(memory, &capacity, &pool_defaults);
 	uint32_t transport = job_transport_open(board, &plain, 0), a, b, first, second;
 
-	(void)state;
 	assert_int_equal(job_transport_open(board, &plain, 0), JOB_NONE);
 	a = job_queue_open(board, transport, 1, 0);
 	b = job_queue_open(board, transport, 1, 0);
@@ -623,12 +572,10 @@ static void full_tables_say_so(void **state)
 
 /* Many that are put in front of one another and never leave: places are made again and
  * again, and the order is kept. */
-static void hundreds_of_blocked_children(void **state)
-{
+TEST(hundreds_of_blocked_children) {
 	struct job_settings settings = plain;
 	uint32_t hung, free_one, last = JOB_NONE, count = 0;
 
-	(void)state;
 	settings.delivery_slot_loan = 50;
 	bench_open(&bench, &settings, &pool_defaults);
 	hung = bench_queue(&bench, 9);
@@ -652,35 +599,4 @@ static void hundreds_of_blocked_children(void **state)
 	job_queue_window(bench.board, hung, 1);
 	assert_string_equal(bench_run(&bench, 4), "2*2 3*2");
 	bench_close(&bench);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_documents_sequences),
-		cmocka_unit_test(cost_one_preempts_nothing),
-		cmocka_unit_test(a_slot_that_is_lent_is_paid_for_later),
-		cmocka_unit_test(below_the_minimum_of_slots_nothing_preempts),
-		cmocka_unit_test(without_recursion_k_entries_pay_for_one),
-		cmocka_unit_test(stack_of_1_4_7),
-		cmocka_unit_test(three_is_preempted_by_six_behind_blockers),
-		cmocka_unit_test(list_7_8_1_2_6_3_5),
-		cmocka_unit_test(slots_are_saved_and_spent),
-		cmocka_unit_test(what_an_unread_job_did_not_use_comes_back),
-		cmocka_unit_test(estimates_err_on_the_safe_side),
-		cmocka_unit_test(older_and_bigger_before_younger_and_smaller),
-		cmocka_unit_test(the_walk_for_candidates_ends_early),
-		cmocka_unit_test(transports_and_destinations_take_turns),
-		cmocka_unit_test(recipients_are_batched_in_entries),
-		cmocka_unit_test(small_entries_that_come_back_are_merged),
-		cmocka_unit_test(full_destinations_block_and_unblock),
-		cmocka_unit_test(processes_are_limited),
-		cmocka_unit_test(a_run_takes_others_along),
-		cmocka_unit_test(a_part_of_what_waits_is_taken_or_withdrawn),
-		cmocka_unit_test(withdrawn_and_closed),
-		cmocka_unit_test(full_tables_say_so),
-		cmocka_unit_test(hundreds_of_blocked_children),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* Delivery orders of a real qmgr: $POSTERN_SHARED/qmgr-oracle.json, or ../shared beside the
  * sources; skipped without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/job.h"
+#include "tests/unit/test.h"
+#include "policy/schedule/job.h"
 
 #define TEXT_MOST	65536
 #define ORDER_MOST	1000
 
 static char text[TEXT_MOST];
 
-static const char *read_oracle(void)
-{
+static const char *read_oracle(void) {
 	const char *shared = getenv("POSTERN_SHARED"), *top = getenv("top_srcdir");
 	char path[4096];
 	size_t size;
@@ -40,8 +34,7 @@ static const char *read_oracle(void)
 }
 
 /* The numbers behind "name": of a list, or one.  How many. */
-static uint32_t numbers(const char *from, const char *name, uint32_t *out, uint32_t most)
-{
+static uint32_t numbers(const char *from, const char *name, uint32_t *out, uint32_t most) {
 	const char *at = strstr(from, name);
 	uint32_t count = 0;
 	bool list;
@@ -66,8 +59,7 @@ static uint32_t numbers(const char *from, const char *name, uint32_t *out, uint3
 /* One process, one recipient a delivery, each recipient a destination of its own, all
  * messages queued in the same second. */
 static uint32_t deliver(const struct job_settings *settings, const uint32_t *sizes,
-    uint32_t count, uint32_t *order)
-{
+    uint32_t count, uint32_t *order) {
 	struct job_capacity capacity = { .transports = 1, .queues = ORDER_MOST, .messages = 100,
 		.jobs = 100, .peers = ORDER_MOST };
 	void *memory = calloc(1, job_board_bytes(&capacity));
@@ -94,12 +86,10 @@ static uint32_t deliver(const struct job_settings *settings, const uint32_t *siz
 	return delivered;
 }
 
-static void as_a_real_qmgr(void **state)
-{
+TEST(as_a_real_qmgr) {
 	const char *at = read_oracle();
 	uint32_t cases = 0;
 
-	(void)state;
 	if (at == NULL) {
 		printf("there is no ../shared/qmgr-oracle.json, and no POSTERN_SHARED\n");
 		skip();
@@ -121,13 +111,4 @@ static void as_a_real_qmgr(void **state)
 		at++;
 	}
 	assert_true(cases >= 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_a_real_qmgr),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

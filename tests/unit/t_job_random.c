@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* The scheduler against one that walks its lists, on random workloads: the same choices, and
  * all that can be seen is equal after each step. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/job_world.h"
 
 static struct world world;
 
-static void play(const struct world_kind *kind, const char *name, uint32_t rounds, uint32_t steps)
-{
+static void play(const struct world_kind *kind, const char *name, uint32_t rounds, uint32_t steps) {
 	struct random random = random_seeded(name);
 
 	for (uint32_t round = 0; round < rounds; round++) {
@@ -34,90 +28,72 @@ static void play(const struct world_kind *kind, const char *name, uint32_t round
 	}
 }
 
-static uint32_t rounds(uint32_t usual)
-{
+static uint32_t rounds(uint32_t usual) {
 	const char *more = getenv("TEST_ROUNDS");
 
 	return more != NULL ? usual * (uint32_t)strtoul(more, NULL, 10) : usual;
 }
 
-static void windows_and_blockers(void **state)
-{
+TEST(windows_and_blockers) {
 	static const struct world_kind kind = { .messages = 30, .queues = 8, .transports = 1,
 		.most_recipients = 30, .most_window = 2 };
 
-	(void)state;
 	play(&kind, "windows and blockers", rounds(60), 300);
 }
 
-static void many_small_beside_big(void **state)
-{
+TEST(many_small_beside_big) {
 	static const struct world_kind kind = { .messages = 60, .queues = 30, .transports = 1,
 		.most_recipients = 100, .most_window = 3 };
 
-	(void)state;
 	play(&kind, "many small beside big", rounds(25), 500);
 }
 
-static void unread_batches(void **state)
-{
+TEST(unread_batches) {
 	static const struct world_kind kind = { .messages = 20, .queues = 10, .transports = 2,
 		.most_recipients = 60, .most_window = 3, .pool = 30 };
 
-	(void)state;
 	play(&kind, "unread batches", rounds(60), 300);
 }
 
-static void bounds_of_transports(void **state)
-{
+TEST(bounds_of_transports) {
 	static const struct world_kind kind = { .messages = 20, .queues = 12, .transports = 3,
 		.most_recipients = 60, .most_window = 3, .pool = 20, .one_transport = true };
 
-	(void)state;
 	play(&kind, "bounds of transports", rounds(50), 300);
 }
 
-static void batches_that_come_later(void **state)
-{
+TEST(batches_that_come_later) {
 	static const struct world_kind kind = { .messages = 20, .queues = 10, .transports = 3,
 		.most_recipients = 60, .most_window = 2, .pool = 20, .later = true };
 
-	(void)state;
 	play(&kind, "batches that come later", rounds(60), 300);
 }
 
-static void late_comers_by_hand(void **state)
-{
+TEST(late_comers_by_hand) {
 	static const struct world_kind kind = { .messages = 25, .queues = 6, .transports = 2,
 		.most_recipients = 30, .most_window = 2, .late = true, .by_hand = true };
 
-	(void)state;
 	play(&kind, "late comers, by hand", rounds(60), 300);
 }
 
 /* Old mail comes while others stand on the stack: the list is not by age any more. */
-static void a_list_in_disorder(void **state)
-{
+TEST(a_list_in_disorder) {
 	static const struct world_kind kind = { .messages = 40, .queues = 5, .transports = 1,
 		.most_recipients = 12, .most_window = 1, .late = true };
 
-	(void)state;
 	play(&kind, "a list in disorder", rounds(20), 600);
 }
 
-static void all_at_once(void **state)
-{
+TEST(all_at_once) {
 	static const struct world_kind kind = { .messages = 25, .queues = 6, .transports = 2,
 		.most_recipients = 40, .most_window = 2, .pool = 25, .late = true, .by_hand = true,
 		.later = true };
 
-	(void)state;
 	play(&kind, "all at once", rounds(60), 300);
 }
 
 /* Messages that are older than all that is queued: CPU seconds for each. */
-static double late_comers(uint32_t queued)
-{
+static double late_comers(uint32_t queued) {
 	static const uint32_t late = 2000;
 	struct job_capacity capacity = { .transports = 1, .queues = 1, .messages = queued + late,
 		.jobs = queued + late, .peers = queued + late };
@@ -147,25 +123,6 @@ static double late_comers(uint32_t queued)
 }
 
 /* Each walked over all that was younger: 100 times the time. */
-static void old_mail_that_comes_back_does_not_pass_over_all_that_is_queued(void **state)
-{
-	(void)state;
+TEST(old_mail_that_comes_back_does_not_pass_over_all_that_is_queued) {
 	assert_true(late_comers(100000) < 20 * late_comers(1000) + 1e-6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_and_blockers),
-		cmocka_unit_test(many_small_beside_big),
-		cmocka_unit_test(unread_batches),
-		cmocka_unit_test(bounds_of_transports),
-		cmocka_unit_test(batches_that_come_later),
-		cmocka_unit_test(late_comers_by_hand),
-		cmocka_unit_test(a_list_in_disorder),
-		cmocka_unit_test(all_at_once),
-		cmocka_unit_test(old_mail_that_comes_back_does_not_pass_over_all_that_is_queued),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

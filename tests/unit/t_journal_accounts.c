@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* accounts/ of the journal: counters and holds over the loss of the state, of the boot, and with
  * a wall clock that steps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/accounts.h"
-#include "engine/journal_accounts.h"
-#include "engine/journal_restore.h"
-#include "segment/internal.h"
+#include "engine/account/accounts.h"
+#include "engine/journal/journal_accounts.h"
+#include "engine/journal/journal_restore.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define MINUTE	(60 * NS_PER_SECOND)
@@ -33,8 +28,7 @@ static struct journal_accounts *journal;
 static struct journal_news news;
 static unsigned damaged;
 
-static void note_news(void *context, const struct journal_news *one)
-{
+static void note_news(void *context, const struct journal_news *one) {
 	(void)context;
 	if (one->kind == JOURNAL_NEWS_RESTORED)
 		news = *one;
@@ -43,8 +37,7 @@ static void note_news(void *context, const struct journal_news *one)
 
 static const struct journal_listener listener = { note_news, NULL };
 
-static void open_journal(void)
-{
+static void open_journal(void) {
 	struct diag diag;
 
 	assert_int_equal(journal_accounts_open(&journal, site.engine, site.generation, &listener,
@@ -52,8 +45,7 @@ static void open_journal(void)
 	assert_non_null(journal);
 }
 
-static int begin(void **state)
-{
+static int begin(void **state) {
 	char path[160];
 
 	(void)state;
@@ -69,16 +61,14 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
-{
+static int end(void **state) {
 	(void)state;
 	journal_accounts_close(&journal);
 	site_close(&site);
 	return 0;
 }
 
-static void turns(unsigned count)
-{
+static void turns(unsigned count) {
 	while (count-- > 0) {
 		now_ns += NS_PER_SECOND;
 		wall_ns += NS_PER_SECOND;
@@ -88,8 +78,7 @@ static void turns(unsigned count)
 }
 
 /* The state file is lost, and all processes; the boot's clock, too, where it is moved. */
-static void lose_all(int64_t clock_moves_ns, int64_t wall_moves_ns, bool boots)
-{
+static void lose_all(int64_t clock_moves_ns, int64_t wall_moves_ns, bool boots) {
 	static const char *const names[] = { "state", "state.sessions", "state.destinations" };
 	char path[160];
 
@@ -110,8 +99,7 @@ static void lose_all(int64_t clock_moves_ns, int64_t wall_moves_ns, bool boots)
 	open_journal();
 }
 
-static struct account_answer rcpt(const char *login)
-{
+static struct account_answer rcpt(const char *login) {
 	static unsigned serial;
 	struct account_question question = { .login = login, .login_length = strlen(login),
 		.sender = "a@b", .sender_length = 3, .recipient = "r@x", .recipient_length = 3 };
@@ -126,8 +114,7 @@ static struct account_answer rcpt(const char *login)
 	return answer;
 }
 
-static uint64_t used(const char *login, uint32_t period_s)
-{
+static uint64_t used(const char *login, uint32_t period_s) {
 	const struct quota_limit limit = { period_s, 1, QUOTA_RECIPIENTS };
 	const struct quota_counter *counter;
 	struct account_view view;
@@ -138,8 +125,7 @@ static uint64_t used(const char *login, uint32_t period_s)
 	return counter == NULL ? 0 : quota_used(counter, now_ns);
 }
 
-static void hold(const char *login)
-{
+static void hold(const char *login) {
 	const struct login_key key = login_key(login, strlen(login));
 	struct accounts_held held;
 
@@ -149,9 +135,7 @@ static void hold(const char *login)
 	accounts_release(&held);
 }
 
-static void counts_survive_a_reboot(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, counts_survive_a_reboot) {
 	turns(2);
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(rcpt("alice").verdict, VERDICT_ADMIT);
@@ -178,11 +162,9 @@ static void counts_survive_a_reboot(void **state)
 }
 
 /* Within a boot the wall clock may say what it likes. */
-static void steps_open_no_window(void **state)
-{
+TEST_IN(begin, end, steps_open_no_window) {
 	static const int64_t steps[] = { 0, 400 * HOUR, -400 * HOUR };
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(rcpt("alice").verdict, VERDICT_ADMIT);
 	turns(3);
@@ -211,9 +193,7 @@ static void steps_open_no_window(void **state)
 	assert_int_equal(used("alice", 3600), 0);
 }
 
-static void what_was_forgotten_stays_so(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, what_was_forgotten_stays_so) {
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(rcpt("alice").verdict, VERDICT_ADMIT);
 	assert_int_equal(rcpt("bob").verdict, VERDICT_ADMIT);
@@ -228,9 +208,7 @@ static void what_was_forgotten_stays_so(void **state)
 }
 
 /* A login of long ago is not new because the state is. */
-static void who_is_new(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, who_is_new) {
 	now_ns += 8 * 24 * HOUR;
 	wall_ns += 8 * 24 * HOUR;
 	assert_int_equal(rcpt("newcomer").verdict, VERDICT_ADMIT);
@@ -244,9 +222,7 @@ static void who_is_new(void **state)
 	assert_int_equal(rcpt("newcomer").verdict, VERDICT_ADMIT);
 }
 
-static void many_logins_and_checkpoints(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, many_logins_and_checkpoints) {
 	site_reload(&site, "classes = (); accounts = ( { name = \"x\"; match = \"*\";\n"
 	    "each = { recipients = \"50000/1h\"; }; } );");
 	for (unsigned i = 0; i < 40000; i++) {
@@ -265,18 +241,4 @@ static void many_logins_and_checkpoints(void **state)
 		snprintf(login, sizeof(login), "user%u", i);
 		assert_int_equal(used(login, 3600), 4000);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-		TEST(counts_survive_a_reboot),
-		TEST(steps_open_no_window),
-		TEST(what_was_forgotten_stays_so),
-		TEST(who_is_new),
-		TEST(many_logins_and_checkpoints),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

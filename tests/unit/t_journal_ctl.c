@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl journal, on journals that are made here byte by byte: what check finds and what
  * it means, what dump writes of each type, what stat counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "ctl/arguments.h"
-#include "ctl/ctl.h"
-#include "ctl/journal_record.h"
-#include "ctl/why.h"
+#include "tests/unit/test.h"
+#include "ctl/cli/arguments.h"
+#include "ctl/cli/ctl.h"
+#include "ctl/journal/journal_record.h"
+#include "ctl/ask/why.h"
 #include "journal/record.h"
 
 #define SALT	UINT32_C(0x5eed5a17)
@@ -34,8 +29,7 @@ struct made {
 	uint32_t at;			/* where the last record begins */
 };
 
-static void path_of(const struct made *made, uint32_t number, char out[128])
-{
+static void path_of(const struct made *made, uint32_t number, char out[128]) {
 	char name[JOURNAL_NAME_MAX + 1] = JOURNAL_POSITIONS_NAME;
 
 	if (number != 0)
@@ -43,8 +37,7 @@ static void path_of(const struct made *made, uint32_t number, char out[128])
 	snprintf(out, 128, "%s/queue/%s", made->directory, name);
 }
 
-static void begin_file(struct made *made, uint32_t previous, uint32_t previous_end)
-{
+static void begin_file(struct made *made, uint32_t previous, uint32_t previous_end) {
 	const struct journal_head head = { .salt = SALT, .kind = JOURNAL_QUEUE, .journal = 77,
 		.created_ns = NOON, .number = ++made->number, .previous = previous,
 		.previous_end = previous_end };
@@ -56,8 +49,7 @@ static void begin_file(struct made *made, uint32_t previous, uint32_t previous_e
 	made->length = JOURNAL_HEAD_SIZE;
 }
 
-static void begin(struct made *made)
-{
+static void begin(struct made *made) {
 	char below[80];
 
 	memset(made, 0, sizeof(*made));
@@ -71,8 +63,7 @@ static void begin(struct made *made)
 }
 
 static struct journal_place put_record(struct made *made, uint8_t type, uint8_t version,
-    const void *payload, size_t length)
-{
+    const void *payload, size_t length) {
 	const struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = type,
 		.version = version, .length = (uint32_t)length, .sequence = ++made->sequence,
 		.behind = (uint32_t)(made->sequence - made->synced), .payload = payload };
@@ -82,8 +73,7 @@ static struct journal_place put_record(struct made *made, uint8_t type, uint8_t 
 	return (struct journal_place){ made->number, made->at };
 }
 
-static void write_at(const char *path, const void *bytes, size_t length)
-{
+static void write_at(const char *path, const void *bytes, size_t length) {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
@@ -91,16 +81,14 @@ static void write_at(const char *path, const void *bytes, size_t length)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void write_file(const struct made *made, size_t length)
-{
+static void write_file(const struct made *made, size_t length) {
 	char path[128];
 
 	path_of(made, made->number, path);
 	write_at(path, made->bytes, length);
 }
 
-static void forget(struct made *made)
-{
+static void forget(struct made *made) {
 	char command[128];
 
 	snprintf(command, sizeof(command), "%s/queue", made->directory);
@@ -120,8 +108,7 @@ static void forget(struct made *made)
 #define TEXT(text)	{ text, sizeof(text) - 1 }
 
 static struct journal_place put_envelope(struct made *made, uint64_t key,
-    struct journal_text id, uint8_t type)
-{
+    struct journal_text id, uint8_t type) {
 	const struct journal_envelope envelope = { .key = key, .written_ns = NOON,
 		.stamp = 4711, .arrival_ns = NOON - 60 * SECOND, .tries = 2, .recipients = 4,
 		.tried_ns = NOON - SECOND / 4, .mta = TEXT("out"), .directory = TEXT("/q/q1"),
@@ -136,8 +123,7 @@ static struct journal_place put_envelope(struct made *made, uint64_t key,
 	return put_record(made, type, 1, payload, length);
 }
 
-static void put_start(struct made *made, uint64_t key, struct journal_place envelope)
-{
+static void put_start(struct made *made, uint64_t key, struct journal_place envelope) {
 	const struct journal_start start = { .key = key, .envelope = envelope, .sequence = 2,
 		.when_ns = NOON, .run = 9 };
 	uint8_t payload[128];
@@ -146,8 +132,7 @@ static void put_start(struct made *made, uint64_t key, struct journal_place enve
 	    journal_start_write(payload, sizeof(payload), &start));
 }
 
-static void put_delivery(struct made *made, uint64_t key)
-{
+static void put_delivery(struct made *made, uint64_t key) {
 	const struct journal_delivery delivery = { .key = key, .start = 3, .when_ns = NOON,
 		.recipients = 3, .domain = TEXT("far.example") };
 	uint8_t payload[128];
@@ -156,8 +141,7 @@ static void put_delivery(struct made *made, uint64_t key)
 	    journal_delivery_write(payload, sizeof(payload), &delivery));
 }
 
-static void put_finish(struct made *made, uint64_t key)
-{
+static void put_finish(struct made *made, uint64_t key) {
 	const struct journal_finish finish = { .key = key, .start = 3, .when_ns = NOON };
 	uint8_t payload[128];
 
@@ -165,8 +149,7 @@ static void put_finish(struct made *made, uint64_t key)
 	    journal_finish_write(payload, sizeof(payload), &finish));
 }
 
-static void put_manual(struct made *made)
-{
+static void put_manual(struct made *made) {
 	const struct journal_manual manual = { .when_ns = NOON, .until_ns = NOON + 60 * SECOND,
 		.verb = JOURNAL_VERB_SUSPEND, .what = JOURNAL_ON_DESTINATION, .who = 0,
 		.window = UINT32_MAX, .ceiling = 7, .name = TEXT("slow.example"),
@@ -185,8 +168,7 @@ struct said {
 	size_t length;
 };
 
-static struct said run(const struct made *made, const char *options)
-{
+static struct said run(const struct made *made, const char *options) {
 	static char words[256];
 	char *argv[16] = { NULL }, *rest = words;
 	struct ctl ctl = { .config_path = "/nonexistent" };
@@ -213,8 +195,7 @@ static struct said run(const struct made *made, const char *options)
 	return said;
 }
 
-static void expect(const struct made *made, const char *options, int code, const char *part)
-{
+static void expect(const struct made *made, const char *options, int code, const char *part) {
 	struct said said = run(made, options);
 
 	if (said.code != code || strstr(said.text, part) == NULL)
@@ -224,8 +205,7 @@ static void expect(const struct made *made, const char *options, int code, const
 	free(said.text);
 }
 
-static size_t count_lines(const struct made *made, const char *options)
-{
+static size_t count_lines(const struct made *made, const char *options) {
 	struct said said = run(made, options);
 	size_t lines = 0;
 
@@ -236,8 +216,7 @@ static size_t count_lines(const struct made *made, const char *options)
 }
 
 /* A message in work, one that waits, one that is done; all is synced but the last two. */
-static void make_five(struct made *made)
-{
+static void make_five(struct made *made) {
 	struct journal_place envelope;
 
 	begin(made);
@@ -254,11 +233,9 @@ static void make_five(struct made *made)
 
 /* --- check -------------------------------------------------------------------------------- */
 
-static void a_whole_journal_is_whole(void **state)
-{
+TEST(a_whole_journal_is_whole) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	expect(&made, "check", EX_OK, "/queue: 1 file, 7 records: intact\n");
@@ -267,11 +244,9 @@ static void a_whole_journal_is_whole(void **state)
 }
 
 /* Cut anywhere within what was not synced: torn, and never damage. */
-static void what_was_not_synced_is_torn_at_most(void **state)
-{
+TEST(what_was_not_synced_is_torn_at_most) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	for (size_t length = made.at + 1; length < made.length; length++) {
 		char place[64];
@@ -287,12 +262,10 @@ static void what_was_not_synced_is_torn_at_most(void **state)
 }
 
 /* Every byte of it but its mark. */
-static void what_was_synced_is_damage(void **state)
-{
+TEST(what_was_synced_is_damage) {
 	struct made made;
 	uint32_t at = JOURNAL_HEAD_SIZE, end;
 
-	(void)state;
 	make_five(&made);
 	end = at + JOURNAL_HEADER + 40;
 	for (uint32_t i = at; i < end; i++) {
@@ -310,11 +283,9 @@ static void what_was_synced_is_damage(void **state)
 	forget(&made);
 }
 
-static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state)
-{
+TEST(a_bit_of_a_mark_is_damage_that_changes_nothing) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	made.bytes[made.at + JOURNAL_MARK_AT] ^= 0x04;
 	write_file(&made, made.length);
@@ -324,11 +295,9 @@ static void a_bit_of_a_mark_is_damage_that_changes_nothing(void **state)
 	forget(&made);
 }
 
-static void what_a_later_version_wrote_is_told(void **state)
-{
+TEST(what_a_later_version_wrote_is_told) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_record(&made, JOURNAL_START, 2, "new", 3);
 	write_file(&made, made.length);
@@ -343,11 +312,9 @@ static void what_a_later_version_wrote_is_told(void **state)
 	forget(&made);
 }
 
-static void a_right_checksum_over_nonsense_is_damage(void **state)
-{
+TEST(a_right_checksum_over_nonsense_is_damage) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_record(&made, JOURNAL_FINISH, 1, "xyz", 3);
 	write_file(&made, made.length);
@@ -356,11 +323,9 @@ static void a_right_checksum_over_nonsense_is_damage(void **state)
 	forget(&made);
 }
 
-static void where_none_is_a_mistake_is_told(void **state)
-{
+TEST(where_none_is_a_mistake_is_told) {
 	struct made made = { .directory = "/nonexistent/journal" };
 
-	(void)state;
 	expect(&made, "check", EX_NOINPUT, "");
 	expect(&made, "stat", EX_NOINPUT, "");
 	snprintf(made.directory, sizeof(made.directory), "/etc");
@@ -371,11 +336,9 @@ static void where_none_is_a_mistake_is_told(void **state)
 
 /* --- dump --------------------------------------------------------------------------------- */
 
-static void a_record_is_a_line(void **state)
-{
+TEST(a_record_is_a_line) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_manual(&made);
 	write_file(&made, made.length);
@@ -392,11 +355,9 @@ static void a_record_is_a_line(void **state)
 	forget(&made);
 }
 
-static void names_from_outside_harm_no_terminal(void **state)
-{
+TEST(names_from_outside_harm_no_terminal) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	expect(&made, "dump --id 6AM3A2", EX_OK,
@@ -411,11 +372,9 @@ static void names_from_outside_harm_no_terminal(void **state)
 	forget(&made);
 }
 
-static void filters(void **state)
-{
+TEST(filters) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	put_manual(&made);
 	write_file(&made, made.length);
@@ -436,11 +395,9 @@ static void filters(void **state)
 
 /* Live are the head, the envelope that waits, and what stands of the message in work since
  * its envelope, which it needs, too. */
-static void stat_counts_what_is_live(void **state)
-{
+TEST(stat_counts_what_is_live) {
 	struct made made;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	expect(&made, "--json stat", EX_OK, "\"files\": 1,\n");
@@ -454,8 +411,7 @@ static void stat_counts_what_is_live(void **state)
 	forget(&made);
 }
 
-static void positions_are_told(void **state)
-{
+TEST(positions_are_told) {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
 		.first_file = 1, .syncs = 30, .results = 400, .count = 2,
@@ -465,7 +421,6 @@ static void positions_are_told(void **state)
 	uint8_t payload[JOURNAL_SLOT], slots[2 * JOURNAL_SLOT] = { 0 };
 	char path[128];
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length);
 	frame.payload = payload;
@@ -508,8 +463,7 @@ static void positions_are_told(void **state)
 }
 
 /* The first file that counts is gone: only the positions know. */
-static void a_first_file_that_is_gone_is_damage(void **state)
-{
+TEST(a_first_file_that_is_gone_is_damage) {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
 		.first_file = 1 };
@@ -518,7 +472,6 @@ static void a_first_file_that_is_gone_is_damage(void **state)
 	uint8_t payload[JOURNAL_SLOT], slot[JOURNAL_SLOT] = { 0 };
 	char path[128];
 
-	(void)state;
 	make_five(&made);
 	begin_file(&made, 1, (uint32_t)made.length);
 	write_file(&made, made.length);
@@ -540,13 +493,11 @@ static void a_first_file_that_is_gone_is_damage(void **state)
 }
 
 /* Also as a user who may do no more. */
-static void nothing_is_changed(void **state)
-{
+TEST(nothing_is_changed) {
 	struct made made;
 	char below[80], path[128];
 	struct stat before, after;
 
-	(void)state;
 	make_five(&made);
 	write_file(&made, made.length - 3);
 	path_of(&made, 1, path);
@@ -564,25 +515,22 @@ static void nothing_is_changed(void **state)
 	forget(&made);
 }
 
-static uint64_t id_of(uint64_t i)
-{
+static uint64_t id_of(uint64_t i) {
 	return (i + 1) * DECIDED_RINGS + DECIDED_OF_DESTINATIONS;
 }
 
 /* Whoever writes the journal of decisions chooses the times in it. */
-static void why_reckons_with_no_time_that_overflows(void **unused)
-{
+TEST(why_reckons_with_no_time_that_overflows) {
 	static const int64_t times[] = { INT64_MIN, -1, NOON, INT64_MAX - 1, INT64_MAX };
 	static const int64_t untils[] = { 0, 0, NOON, INT64_MAX / 2, INT64_MAX };
 	static const struct ctl plain;
-	struct state state = { .view.reader = NULL };
+	struct state seen = { .view.reader = NULL };
 	struct why_sources sources;
 	struct why_event event;
 	struct why_undo undo;
 	struct made made;
 	char path[128];
 
-	(void)unused;
 	begin(&made);
 	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		const struct journal_decision decision = { .id = id_of(i), .kind = TEXT("by-hand"),
@@ -595,7 +543,7 @@ static void why_reckons_with_no_time_that_overflows(void **unused)
 	}
 	write_file(&made, made.length);
 	snprintf(path, sizeof(path), "%s/queue", made.directory);
-	why_sources_begin(&sources, &state, path);
+	why_sources_begin(&sources, &seen, path);
 	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		assert_true(why_find(&sources, id_of(i), &event));
 		assert_in_range(event.wall_ns, 0, INT64_MAX / 2);
@@ -605,27 +553,4 @@ static void why_reckons_with_no_time_that_overflows(void **unused)
 	}
 	why_sources_end(&sources);
 	forget(&made);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_journal_is_whole),
-		cmocka_unit_test(what_was_not_synced_is_torn_at_most),
-		cmocka_unit_test(what_was_synced_is_damage),
-		cmocka_unit_test(a_bit_of_a_mark_is_damage_that_changes_nothing),
-		cmocka_unit_test(what_a_later_version_wrote_is_told),
-		cmocka_unit_test(a_right_checksum_over_nonsense_is_damage),
-		cmocka_unit_test(where_none_is_a_mistake_is_told),
-		cmocka_unit_test(a_record_is_a_line),
-		cmocka_unit_test(names_from_outside_harm_no_terminal),
-		cmocka_unit_test(filters),
-		cmocka_unit_test(stat_counts_what_is_live),
-		cmocka_unit_test(positions_are_told),
-		cmocka_unit_test(a_first_file_that_is_gone_is_damage),
-		cmocka_unit_test(nothing_is_changed),
-		cmocka_unit_test(why_reckons_with_no_time_that_overflows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,10 @@
  * version, upon a disk that fails: it is opened, says what is wrong, ends what it does, and
  * never tells of a message what was never so.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <errno.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "journal/reader.h"
 #include "tests/crash/journal_world.h"
@@ -41,8 +38,7 @@ struct names {
 	unsigned count;
 };
 
-static bool add_name(void *context, const char *name)
-{
+static bool add_name(void *context, const char *name) {
 	struct names *names = context;
 
 	if (strcmp(name, JOURNAL_LOCK_NAME) != 0 && names->count < NAMES_MAX)
@@ -50,8 +46,7 @@ static bool add_name(void *context, const char *name)
 	return true;
 }
 
-static struct names names_of(struct disk *disk)
-{
+static struct names names_of(struct disk *disk) {
 	struct names names = { .count = 0 };
 
 	(void)disk_list(disk, add_name, &names);
@@ -59,8 +54,7 @@ static struct names names_of(struct disk *disk)
 }
 
 /* Has been used for a while, with messages waiting, held and worked on; some garbage. */
-static int make_journal(void **state)
-{
+static int make_journal(void **state) {
 	struct world world;
 
 	(void)state;
@@ -82,22 +76,19 @@ static int make_journal(void **state)
 	return 0;
 }
 
-static int end_journal(void **state)
-{
+static int end_journal(void **state) {
 	(void)state;
 	disk_free(journal);
 	oracle_close(&known);
 	return 0;
 }
 
-static struct disk *copy_of_journal(void)
-{
+static struct disk *copy_of_journal(void) {
 	return disk_crash(journal, DISK_CRASH_DROP, &dice);
 }
 
 /* Whatever was changed in its bytes is on the disk for good. */
-static void keep(struct disk *disk, const char *name)
-{
+static void keep(struct disk *disk, const char *name) {
 	size_t size = 0;
 	const uint8_t *bytes = disk_bytes(disk, name, &size);
 	uint8_t *copy = malloc(size + 1);
@@ -108,8 +99,7 @@ static void keep(struct disk *disk, const char *name)
 }
 
 /* Bytes and records that it says it could not read. */
-static uint64_t told(const struct world *world)
-{
+static uint64_t told(const struct world *world) {
 	struct messages_totals totals;
 	struct journal_log_counts counts;
 
@@ -119,8 +109,7 @@ static uint64_t told(const struct world *world)
 	    counts.files_lost;
 }
 
-static bool all_newest(const struct world *world)
-{
+static bool all_newest(const struct world *world) {
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {
 		struct oracle_state newest = oracle_newest(&known, i);
 
@@ -132,8 +121,7 @@ static bool all_newest(const struct world *world)
 }
 
 /* Recovers upon `disk', works on, is closed, and recovers once more. */
-static bool use(struct disk *disk, bool *newest, uint64_t *says)
-{
+static bool use(struct disk *disk, bool *newest, uint64_t *says) {
 	struct world world, later;
 	bool good;
 
@@ -160,12 +148,10 @@ static bool use(struct disk *disk, bool *newest, uint64_t *says)
 }
 
 /* One bit at each place of each file, a mark's too. */
-static void test_flipped_bits(void **state)
-{
+TEST(test_flipped_bits) {
 	struct names names = names_of(journal);
 	unsigned harmless = 0, lost = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < names.count; i++) {
 		size_t size = 0;
 
@@ -192,11 +178,9 @@ static void test_flipped_bits(void **state)
 }
 
 /* A row of bytes is overwritten, or what follows it is cut off. */
-static void test_overwritten(void **state)
-{
+TEST(test_overwritten) {
 	struct names names = names_of(journal);
 
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		const char *name = names.name[random_below(&dice, names.count)];
 		struct disk *disk = copy_of_journal();
@@ -227,8 +211,7 @@ static void test_overwritten(void **state)
 }
 
 /* How far the positions say that it was synced; 0: there are none. */
-static uint32_t file_that_positions_know(void)
-{
+static uint32_t file_that_positions_know(void) {
 	struct journal_storage *storage = storage_faulty(journal);
 	struct journal_reader *reader;
 	struct diag diag;
@@ -244,8 +227,7 @@ static uint32_t file_that_positions_know(void)
 
 /* Of the last file no other's head tells, nor do records: each tells what was synced before
  * it.  What positions were recorded for since it was begun is known all the same. */
-static bool is_unheard_of(const struct names *names, const char *name)
-{
+static bool is_unheard_of(const struct names *names, const char *name) {
 	uint32_t number = journal_file_number(name);
 
 	for (unsigned i = 0; i < names->count; i++)
@@ -255,13 +237,11 @@ static bool is_unheard_of(const struct names *names, const char *name)
 }
 
 /* Each file missing, empty, or twice as long; and all of them. */
-static void test_files_missing(void **state)
-{
+TEST(test_files_missing) {
 	struct names names = names_of(journal);
 	bool newest;
 	uint64_t says;
 
-	(void)state;
 	for (unsigned i = 0; i < 3 * names.count; i++) {
 		const char *name = names.name[i / 3];
 		struct disk *disk = copy_of_journal();
@@ -288,8 +268,7 @@ static void test_files_missing(void **state)
 }
 
 /* Other people's files are left alone. */
-static void test_foreign_files(void **state)
-{
+TEST(test_foreign_files) {
 	static const char *const foreign[] = { "README", "0000000001.log.bak", "00000000001.log",
 		".hidden", "1.log", "9999999999.log", "positions~" };
 	struct disk *disk = copy_of_journal();
@@ -297,7 +276,6 @@ static void test_foreign_files(void **state)
 	struct world world;
 	unsigned left = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		disk_put(disk, foreign[i], "something else", 14);
 	world_open(&world, &kind, disk, &known, random_next(&dice), 0);
@@ -318,8 +296,7 @@ static void test_foreign_files(void **state)
 /* --- a file of a later version ------------------------------------------------------------- */
 
 /* The head says version 9, with a checksum that is right. */
-static void make_later(struct disk *disk, const char *name)
-{
+static void make_later(struct disk *disk, const char *name) {
 	size_t size = 0;
 	uint8_t *bytes = disk_bytes(disk, name, &size);
 	struct journal_head head;
@@ -335,8 +312,7 @@ static void make_later(struct disk *disk, const char *name)
 	assert_int_equal(journal_head_read(bytes, size, &head, &frame), JOURNAL_HEAD_LATER);
 }
 
-static bool has_head(const char *name)
-{
+static bool has_head(const char *name) {
 	struct journal_head head;
 	struct journal_frame frame;
 	size_t size;
@@ -346,11 +322,9 @@ static bool has_head(const char *name)
 	    journal_head_read(bytes, size, &head, &frame) == JOURNAL_HEAD_GOOD;
 }
 
-static void test_later_version(void **state)
-{
+TEST(test_later_version) {
 	struct names names = names_of(journal);
 
-	(void)state;
 	for (unsigned i = 0; i < names.count; i++) {
 		struct disk *disk;
 		bool newest, left = false;
@@ -392,8 +366,7 @@ struct failing {
 	bool ended;
 };
 
-static int failing_disk(void *context, const struct disk_step *step)
-{
+static int failing_disk(void *context, const struct disk_step *step) {
 	struct failing *failing = context;
 
 	if (failing->ended || step->act != failing->act)
@@ -404,8 +377,7 @@ static int failing_disk(void *context, const struct disk_step *step)
 }
 
 /* It starts on a bad disk, which is mended: then it works, and what it writes stays. */
-static void start_badly(struct failing *failing)
-{
+static void start_badly(struct failing *failing) {
 	struct disk *disk = copy_of_journal();
 	struct world world, later;
 
@@ -440,15 +412,13 @@ static void start_badly(struct failing *failing)
 	assert_false(world.failed || later.failed);
 }
 
-static void test_starts_on_a_bad_disk(void **state)
-{
+TEST(test_starts_on_a_bad_disk) {
 	static const struct { enum disk_act act; int error; } ways[] = {
 		{ DISK_LIST, EIO }, { DISK_OPEN, EIO }, { DISK_OPEN, EACCES },
 		{ DISK_READ, EIO }, { DISK_CREATE, EROFS }, { DISK_CREATE, ENOSPC },
 		{ DISK_WRITE, ENOSPC }, { DISK_WRITE, EIO }, { DISK_WRITE, EINTR },
 		{ DISK_SYNC, EIO }, { DISK_SYNC_NAMES, EIO }, { DISK_UNLINK, EROFS } };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		for (unsigned from = 0; from < 12; from++)
 			for (unsigned always = 0; always < 2; always++)
@@ -457,16 +427,4 @@ static void test_starts_on_a_bad_disk(void **state)
 					.count = always ? UINT32_MAX : 1 });
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flipped_bits),
-		cmocka_unit_test(test_overwritten),
-		cmocka_unit_test(test_files_missing),
-		cmocka_unit_test(test_foreign_files),
-		cmocka_unit_test(test_later_version),
-		cmocka_unit_test(test_starts_on_a_bad_disk),
-	};
-
-	return cmocka_run_group_tests(tests, make_journal, end_journal);
-}
+TEST_GROUP(make_journal, end_journal)

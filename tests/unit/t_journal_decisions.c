@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* decisions/ of the journal: what is kept of the rings, how much of it, and what comes of it
  * after a restart. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <dirent.h>
 #include <limits.h>
 #include <poll.h>
@@ -13,13 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/journal_decisions.h"
+#include "engine/journal/journal_decisions.h"
 #include "journal/reader.h"
-#include "segment/decisions.h"
-#include "segment/internal.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
 #define CLASSES		"classes = ( { name = \"all\"; match = \"*\"; } );\n"
@@ -32,14 +27,12 @@ static struct generation *small;	/* the site's, with little room for decisions *
 static int64_t now_ns, wall_ns;
 static char room[PATH_MAX];
 
-static void note_news(void *context, const struct journal_news *news)
-{
+static void note_news(void *context, const struct journal_news *news) {
 	(void)context;
 	(void)news;
 }
 
-static void open_journal(void)
-{
+static void open_journal(void) {
 	static const struct journal_listener listener = { note_news, NULL };
 	struct diag diag;
 
@@ -52,14 +45,12 @@ static void open_journal(void)
 	assert_non_null(decisions);
 }
 
-static void close_journal(void)
-{
+static void close_journal(void) {
 	journal_decisions_close(&decisions);
 	free(small);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	site_open_sized(&site, 64, 64, CLASSES);
 	now_ns = clock_now_ns();
@@ -73,8 +64,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	close_journal();
 	site_close(&site);
@@ -82,21 +72,18 @@ static int tear_down(void **state)
 }
 
 /* A fifth of a second of the keeper. */
-static void turn(void)
-{
+static void turn(void) {
 	now_ns += 200 * NS_PER_MS;
 	wall_ns += 200 * NS_PER_MS;
 	journal_decisions_turn(decisions, now_ns, wall_ns);
 }
 
-static uint64_t kept(enum decided_ring ring)
-{
+static uint64_t kept(enum decided_ring ring) {
 	return atomic_load(&site.segment->header->decided_next[ring].kept);
 }
 
 /* Until all that was noted is on the disk. */
-static void settle(void)
-{
+static void settle(void) {
 	for (unsigned i = 0; i < 2000; i++) {
 		bool done = true;
 
@@ -111,8 +98,7 @@ static void settle(void)
 	fail_msg("it is never on the disk");
 }
 
-static uint64_t note(enum decided_kind kind, const char *name, bool logged)
-{
+static uint64_t note(enum decided_kind kind, const char *name, bool logged) {
 	struct decided d;
 
 	memset(&d, 0, sizeof(d));
@@ -140,8 +126,7 @@ struct counts {
 	char kind[32], text[64];
 };
 
-static void take(struct counts *counts, const struct journal_frame *frame, const char *name)
-{
+static void take(struct counts *counts, const struct journal_frame *frame, const char *name) {
 	struct journal_decision d;
 	struct journal_groups notes;
 	struct journal_note note;
@@ -163,8 +148,7 @@ static void take(struct counts *counts, const struct journal_frame *frame, const
 	snprintf(counts->text, sizeof(counts->text), "%.*s", note.text.length, note.text.text);
 }
 
-static struct counts look(const char *name)
-{
+static struct counts look(const char *name) {
 	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
@@ -186,8 +170,7 @@ static struct counts look(const char *name)
 	return counts;
 }
 
-static uint64_t bytes_there(void)
-{
+static uint64_t bytes_there(void) {
 	char path[PATH_MAX + 300];
 	const struct dirent *entry;
 	DIR *directory = opendir(room);
@@ -206,13 +189,11 @@ static uint64_t bytes_there(void)
 
 /* --- the tests ------------------------------------------------------------------------------ */
 
-static void what_was_decided_is_written_with_the_time_of_day(void **state)
-{
+TEST_IN(set_up, tear_down, what_was_decided_is_written_with_the_time_of_day) {
 	uint64_t id = note(DECIDED_SUSPENDED, "d.example", false);
 	int64_t began_wall_ns = wall_ns, later_ns;
 	struct counts counts;
 
-	(void)state;
 	settle();
 	counts = look("d.example");
 	assert_int_equal(counts.all, 1);
@@ -227,11 +208,9 @@ static void what_was_decided_is_written_with_the_time_of_day(void **state)
 
 /* 1,000 at once and 200 a second of what was not logged; all of what was, and of what holds
  * mail. */
-static void a_flood_is_cut_but_for_what_was_logged(void **state)
-{
+TEST_IN(set_up, tear_down, a_flood_is_cut_but_for_what_was_logged) {
 	struct counts counts;
 
-	(void)state;
 	for (unsigned second = 0; second < 6; second++) {
 		for (unsigned i = 0; i < 5; i++) {
 			for (unsigned n = 0; n < 300; n++)
@@ -249,9 +228,7 @@ static void a_flood_is_cut_but_for_what_was_logged(void **state)
 	assert_in_range(counts.named, 1900, 2300);	/* 1000 + 6 * 200 */
 }
 
-static void what_was_written_is_not_written_again(void **state)
-{
-	(void)state;
+TEST_IN(set_up, tear_down, what_was_written_is_not_written_again) {
 	for (unsigned i = 0; i < 10; i++)
 		(void)note(DECIDED_BACK, "d.example", false);
 	settle();
@@ -265,12 +242,10 @@ static void what_was_written_is_not_written_again(void **state)
 }
 
 /* One whose writer died, and behind it one that is so new that its line may still come. */
-static void what_is_lost_is_counted_once(void **state)
-{
+TEST_IN(set_up, tear_down, what_is_lost_is_counted_once) {
 	_Atomic uint64_t *lost = &site.segment->header->counters[COUNTER_DECISIONS_LOST];
 	struct decided d;
 
-	(void)state;
 	(void)note(DECIDED_BACK, "d.example", false);
 	settle();
 	(void)decisions_claim(site.segment, DECIDED_OF_DESTINATIONS);
@@ -287,12 +262,10 @@ static void what_is_lost_is_counted_once(void **state)
 	assert_int_equal(look("e.example").named, 1);
 }
 
-static void the_oldest_go(void **state)
-{
+TEST_IN(set_up, tear_down, the_oldest_go) {
 	struct counts counts;
 	uint64_t last = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		for (unsigned i = 0; i < 100; i++)
 			last = note(DECIDED_BACK, "d.example", false);
@@ -311,12 +284,10 @@ static void the_oldest_go(void **state)
 }
 
 /* The state is lost, and the clock stands where it stood an hour ago. */
-static void no_id_is_given_twice_whatever_the_clock_says(void **state)
-{
+TEST_IN(set_up, tear_down, no_id_is_given_twice_whatever_the_clock_says) {
 	struct decided d;
 	uint64_t id;
 
-	(void)state;
 	decisions_begin_after(site.segment, decisions_claim(site.segment,
 	    DECIDED_OF_DESTINATIONS) + (UINT64_C(3600) << 20));
 	id = note(DECIDED_SUSPENDED, "d.example", false);
@@ -337,11 +308,9 @@ static void no_id_is_given_twice_whatever_the_clock_says(void **state)
 }
 
 /* The directory is gone for a while: what is in the rings then comes when it is back. */
-static void a_fault_of_the_disk_costs_nothing_that_the_ring_has(void **state)
-{
+TEST_IN(set_up, tear_down, a_fault_of_the_disk_costs_nothing_that_the_ring_has) {
 	char away[PATH_MAX + 8];
 
-	(void)state;
 	(void)note(DECIDED_BACK, "before.example", false);
 	settle();
 	snprintf(away, sizeof(away), "%s.away", room);
@@ -363,20 +332,4 @@ static void a_fault_of_the_disk_costs_nothing_that_the_ring_has(void **state)
 	settle();
 	assert_true(look("before.example").named >= 1);
 	assert_true(look("while.example").named >= 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(what_was_decided_is_written_with_the_time_of_day),
-		TEST(a_flood_is_cut_but_for_what_was_logged),
-		TEST(what_was_written_is_not_written_again),
-		TEST(what_is_lost_is_counted_once),
-		TEST(the_oldest_go),
-		TEST(no_id_is_given_twice_whatever_the_clock_says),
-		TEST(a_fault_of_the_disk_costs_nothing_that_the_ring_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Disks that fail: told once, and it goes on by itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <poll.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "journal_place.h"
 
-static void test_a_full_disk_is_told_once_and_tried_again(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_full_disk_is_told_once_and_tried_again) {
 	struct place *place = *state;
 	struct journal_place kept, lost;
 	struct journal_log_counts counts;
@@ -55,8 +49,7 @@ static void test_a_full_disk_is_told_once_and_tried_again(void **state)
 }
 
 /* What was written before a sync that failed may be there or not: nobody reads it. */
-static void test_what_a_failed_sync_left_is_not_read(void **state)
-{
+TEST_IN(set_up, tear_down, test_what_a_failed_sync_left_is_not_read) {
 	struct place *place = *state;
 	struct journal_place at;
 
@@ -84,8 +77,7 @@ static void test_what_a_failed_sync_left_is_not_read(void **state)
 }
 
 /* Or the disk would stay full of it. */
-static void test_what_was_given_up_is_deleted(void **state)
-{
+TEST_IN(set_up, tear_down, test_what_was_given_up_is_deleted) {
 	struct place *place = *state;
 	char text[1000];
 
@@ -111,8 +103,7 @@ static void test_what_was_given_up_is_deleted(void **state)
 	assert_memory_equal(told, "kept <torn:", 11);
 }
 
-static void test_a_probe_that_fails_leaves_nothing(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_probe_that_fails_leaves_nothing) {
 	struct place *place = *state;
 
 	append(place, "kept", NULL);
@@ -142,8 +133,7 @@ static void test_a_probe_that_fails_leaves_nothing(void **state)
 	assert_string_equal(all_of(place), "kept <torn:28> anew ");
 }
 
-static void test_positions_that_a_fault_dropped(void **state)
-{
+TEST_IN(set_up, tear_down, test_positions_that_a_fault_dropped) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 1 };
 
@@ -164,8 +154,7 @@ static void test_positions_that_a_fault_dropped(void **state)
 }
 
 /* The disk has room for a head and nothing more: the waiting time goes on growing. */
-static void test_a_disk_that_comes_and_goes(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_disk_that_comes_and_goes) {
 	struct place *place = *state;
 	int64_t wait = S;
 
@@ -185,8 +174,7 @@ static void test_a_disk_that_comes_and_goes(void **state)
 	assert_int_equal(after(place, 0), S);
 }
 
-static void test_a_read_only_disk_is_read_at_the_start(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_read_only_disk_is_read_at_the_start) {
 	struct place *place = *state;
 
 	append(place, "one", NULL);
@@ -206,8 +194,7 @@ static void test_a_read_only_disk_is_read_at_the_start(void **state)
 	assert_string_equal(all_of(place), "one two ");
 }
 
-static void test_a_directory_that_comes_later(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_directory_that_comes_later) {
 	struct place *place = *state;
 
 	append(place, "one", NULL);
@@ -225,8 +212,7 @@ static void test_a_directory_that_comes_later(void **state)
 	assert_string_equal(all_of(place), "one two ");
 }
 
-static void test_the_directory_is_removed(void **state)
-{
+TEST_IN(set_up, tear_down, test_the_directory_is_removed) {
 	struct place *place = *state;
 	char path[128];
 
@@ -251,8 +237,7 @@ static void test_the_directory_is_removed(void **state)
 	assert_string_equal(seen_of(place), "anew ");
 }
 
-static void test_an_old_file_is_removed(void **state)
-{
+TEST_IN(set_up, tear_down, test_an_old_file_is_removed) {
 	struct place *place = *state;
 	struct journal_place one, two;
 
@@ -270,8 +255,7 @@ static void test_an_old_file_is_removed(void **state)
 	assert_string_equal(all_of(place), "two ");
 }
 
-static void test_faults_in_the_thread(void **state)
-{
+TEST_IN(set_up, tear_down, test_faults_in_the_thread) {
 	struct place *place = *state;
 	struct pollfd fd;
 
@@ -302,8 +286,7 @@ static void test_faults_in_the_thread(void **state)
 }
 
 /* A disk that takes its time: nobody waits for it, nor asks again and again. */
-static void test_a_slow_disk_holds_nobody_up(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_slow_disk_holds_nobody_up) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 1 };
 	struct pollfd fd;
@@ -331,25 +314,4 @@ static void test_a_slow_disk_holds_nobody_up(void **state)
 	}
 	assert_int_equal(journal_log_positions_recorded(place->log), 20);
 	assert_int_equal(journal_log_synced(place->log), journal_log_last(place->log));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_full_disk_is_told_once_and_tried_again),
-		TEST(test_what_a_failed_sync_left_is_not_read),
-		TEST(test_what_was_given_up_is_deleted),
-		TEST(test_a_probe_that_fails_leaves_nothing),
-		TEST(test_positions_that_a_fault_dropped),
-		TEST(test_a_disk_that_comes_and_goes),
-		TEST(test_a_read_only_disk_is_read_at_the_start),
-		TEST(test_a_directory_that_comes_later),
-		TEST(test_the_directory_is_removed),
-		TEST(test_an_old_file_is_removed),
-		TEST(test_faults_in_the_thread),
-		TEST(test_a_slow_disk_holds_nobody_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,18 @@
  * is ever deleted. */
 #include <fcntl.h>
 
+#include "tests/unit/test.h"
 #include "base/file_lock.h"
 #include "tests/unit/journal_site.h"
 #include "tests/crash/sync_log.h"
 
-static bool knows(const char *name)
-{
+static bool knows(const char *name) {
 	struct destination_window is;
 
 	return find_state(name, &is) && is.state.begun;
 }
 
-static void move(const char *from, const char *to)
-{
+static void move(const char *from, const char *to) {
 	char old[160], new[160];
 
 	room_path(from, old);
@@ -24,15 +23,13 @@ static void move(const char *from, const char *to)
 }
 
 /* The journal of a state, in which one destination was learned and another one held. */
-static void write_one(void)
-{
+static void write_one(void) {
 	learn_ceiling("theirs.example", 5, "");
 	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
 	turns(3);
 }
 
-static void check_kept(void)
-{
+static void check_kept(void) {
 	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_FEED), 1);
 	assert_int_equal(news_of(JOURNAL_NEWS_FOREIGN, JOURNAL_ROOM_KEEPER), 1);
 	assert_true(room_has("feed", "0000000001.log") || room_has("feed", "0000000002.log"));
@@ -43,8 +40,7 @@ static void check_kept(void)
 }
 
 /* Of the lives that follow, too; and theirs is not taken for ours. */
-static void check_kept_for_ever(void)
-{
+static void check_kept_for_ever(void) {
 	uint64_t before, after;
 	unsigned kept = room_files("keeper", &before);
 
@@ -67,9 +63,7 @@ static void check_kept_for_ever(void)
 }
 
 /* The file system of journal.path comes when posternd runs. */
-static void one_that_is_mounted_late_is_not_deleted(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, one_that_is_mounted_late_is_not_deleted) {
 	write_one();
 	lose_all();
 	move("feed", "theirs-feed");
@@ -89,9 +83,7 @@ static void one_that_is_mounted_late_is_not_deleted(void **state)
 }
 
 /* It was there at the start, and nobody of this state could read it. */
-static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, one_that_could_not_be_read_at_the_start_is_not_deleted) {
 	write_one();
 	lose_all();
 	segment_has_learned(site.segment, false);
@@ -105,14 +97,12 @@ static void one_that_could_not_be_read_at_the_start_is_not_deleted(void **state)
 
 /* Two posternd: the second neither restores nor writes while the first lives, and deletes
  * nothing of the first's when that has ended. */
-static void one_that_another_posternd_writes_stays_when_that_has_ended(void **state)
-{
+TEST_IN(open_site, close_site, one_that_another_posternd_writes_stays_when_that_has_ended) {
 	static const char *const rooms[] = { "feed", "keeper" };
 	uint64_t before, after;
 	char path[160], name[200];
 	int locks[2];
 
-	(void)state;
 	write_one();
 	lose_all();
 	for (unsigned i = 0; i < 2; i++) {
@@ -141,8 +131,7 @@ static void one_that_another_posternd_writes_stays_when_that_has_ended(void **st
 
 /* --- later versions ----------------------------------------------------------------- */
 
-static void append_unknown(const char *room, enum journal_kind kind)
-{
+static void append_unknown(const char *room, enum journal_kind kind) {
 	const struct journal_log_options options = { .kind = kind, .file_size = 1 << 20 };
 	struct journal_storage *storage;
 	struct journal_log *log;
@@ -159,13 +148,11 @@ static void append_unknown(const char *room, enum journal_kind kind)
 	journal_storage_close(&storage);
 }
 
-static void a_file_with_records_that_are_not_known_is_not_deleted(void **state)
-{
+TEST_IN(open_site, close_site, a_file_with_records_that_are_not_known_is_not_deleted) {
 	uint64_t bytes;
 	char name[32];
 	unsigned number = 0;
 
-	(void)state;
 	learn_ceiling("a.example", 5, "");
 	turns(2);
 	close_journals();
@@ -193,18 +180,4 @@ static void a_file_with_records_that_are_not_known_is_not_deleted(void **state)
 	assert_in_range(news_of(JOURNAL_NEWS_LATER, JOURNAL_ROOM_FEED), 1, 4);
 	assert_true(counted(COUNTER_JOURNAL_DAMAGED) >= 1);
 	open_journals();
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(one_that_is_mounted_late_is_not_deleted),
-		TEST(one_that_could_not_be_read_at_the_start_is_not_deleted),
-		TEST(one_that_another_posternd_writes_stays_when_that_has_ended),
-		TEST(a_file_with_records_that_are_not_known_is_not_deleted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

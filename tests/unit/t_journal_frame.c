@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/crc32c.h"
 #include "journal/frame.h"
 
@@ -14,8 +9,7 @@
 
 static uint8_t bytes[256];
 
-static size_t sample(uint8_t mark)
-{
+static size_t sample(uint8_t mark) {
 	const struct journal_frame frame = { .mark = mark, .type = 3, .version = 1,
 		.length = 5, .sequence = 0x1122334455667788, .behind = 0x0a0b0c0d,
 		.payload = (const uint8_t *)"hello" };
@@ -24,14 +18,12 @@ static size_t sample(uint8_t mark)
 }
 
 /* Every byte as frame.h has it. */
-static void test_the_header_is_as_documented(void **state)
-{
+TEST(test_the_header_is_as_documented) {
 	static const uint8_t header[] = { 0xd6, 0xff, 3, 1, 5, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
 		0x44, 0x33, 0x22, 0x11, 0x0d, 0x0c, 0x0b, 0x0a };
 	uint8_t summed[24];
 	uint32_t sum;
 
-	(void)state;
 	assert_int_equal(sample(JOURNAL_LIVE), 29);
 	assert_memory_equal(bytes, header, sizeof(header));
 	assert_memory_equal(bytes + 24, "hello", 5);
@@ -43,11 +35,9 @@ static void test_the_header_is_as_documented(void **state)
 	    (uint32_t)bytes[23] << 24, sum);
 }
 
-static void test_what_was_written_is_read(void **state)
-{
+TEST(test_what_was_written_is_read) {
 	struct journal_frame frame;
 
-	(void)state;
 	sample(JOURNAL_GARBAGE);
 	assert_int_equal(journal_frame_read(bytes, 29, SALT, &frame), JOURNAL_FRAME_GOOD);
 	assert_int_equal(frame.type, 3);
@@ -63,11 +53,9 @@ static void test_what_was_written_is_read(void **state)
 }
 
 /* A flipped bit anywhere spoils it, but in the mark, where it changes nothing. */
-static void test_each_flipped_bit(void **state)
-{
+TEST(test_each_flipped_bit) {
 	static const uint8_t marks[] = { JOURNAL_LIVE, JOURNAL_GARBAGE };
 
-	(void)state;
 	for (unsigned m = 0; m < 2; m++)
 		for (unsigned bit = 0; bit < 29 * 8; bit++) {
 			struct journal_frame frame;
@@ -85,11 +73,9 @@ static void test_each_flipped_bit(void **state)
 		}
 }
 
-static void test_a_length_field_asks_for_nothing(void **state)
-{
+TEST(test_a_length_field_asks_for_nothing) {
 	struct journal_frame frame;
 
-	(void)state;
 	sample(JOURNAL_LIVE);
 	memset(bytes + 4, 0xff, 4);
 	assert_int_equal(journal_frame_read(bytes, 29, SALT, &frame), JOURNAL_FRAME_NONE);
@@ -98,8 +84,7 @@ static void test_a_length_field_asks_for_nothing(void **state)
 	    JOURNAL_FRAME_NONE);
 }
 
-static void write_head(uint8_t version, uint32_t length)
-{
+static void write_head(uint8_t version, uint32_t length) {
 	const struct journal_head head = { .salt = SALT, .kind = JOURNAL_FEED, .journal = 77,
 		.created_ns = 1700000000123456789, .number = 12, .previous = 10,
 		.previous_end = 4000 };
@@ -115,12 +100,10 @@ static void write_head(uint8_t version, uint32_t length)
 	journal_frame_write(bytes, &frame, 0);
 }
 
-static void test_heads(void **state)
-{
+TEST(test_heads) {
 	struct journal_frame frame;
 	struct journal_head head;
 
-	(void)state;
 	write_head(1, JOURNAL_HEAD_PAYLOAD);
 	assert_int_equal(journal_head_read(bytes, 83, &head, &frame), JOURNAL_HEAD_NONE);
 	assert_int_equal(journal_head_read(bytes, 84, &head, &frame), JOURNAL_HEAD_GOOD);
@@ -145,9 +128,7 @@ static void test_heads(void **state)
 }
 
 /* Whatever bit of a head is flipped, its file's salt is still known. */
-static void test_a_damaged_head_keeps_the_salt(void **state)
-{
-	(void)state;
+TEST(test_a_damaged_head_keeps_the_salt) {
 	for (unsigned bit = 0; bit < JOURNAL_HEAD_SIZE * 8; bit++) {
 		enum journal_head_state found;
 		struct journal_frame frame;
@@ -162,11 +143,9 @@ static void test_a_damaged_head_keeps_the_salt(void **state)
 	}
 }
 
-static void test_names(void **state)
-{
+TEST(test_names) {
 	char name[JOURNAL_NAME_MAX + 1];
 
-	(void)state;
 	journal_file_name(1, name);
 	assert_string_equal(name, "0000000001.log");
 	assert_int_equal(journal_file_number(name), 1);
@@ -182,19 +161,4 @@ static void test_names(void **state)
 	assert_int_equal(journal_file_number("-000000001.log"), 0);
 	assert_int_equal(journal_file_number(""), 0);
 	assert_int_equal(journal_file_number("positions"), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_header_is_as_documented),
-		cmocka_unit_test(test_what_was_written_is_read),
-		cmocka_unit_test(test_each_flipped_bit),
-		cmocka_unit_test(test_a_length_field_asks_for_nothing),
-		cmocka_unit_test(test_heads),
-		cmocka_unit_test(test_a_damaged_head_keeps_the_salt),
-		cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* What was done by hand, in the journal: what is kept of very much of it, and what is in force
  * after a loss. */
-#include "engine/manual_table.h"
+#include "tests/unit/test.h"
+#include "engine/journal/manual_table.h"
 #include "tests/unit/journal_site.h"
 
 static bool add(struct manual_table *table, uint8_t verb, const char *name, int64_t when_ns,
-    int64_t until_ns)
-{
+    int64_t until_ns) {
 	struct journal_manual action = { .when_ns = when_ns, .until_ns = until_ns,
 		.verb = verb, .what = JOURNAL_ON_DESTINATION, .window = UINT32_MAX,
 		.ceiling = UINT32_MAX, .name = { name, (uint16_t)strlen(name) } };
@@ -15,8 +15,7 @@ static bool add(struct manual_table *table, uint8_t verb, const char *name, int6
 }
 
 static void add_many(struct manual_table *table, uint8_t verb, const char *form,
-    unsigned count, int64_t until_ns)
-{
+    unsigned count, int64_t until_ns) {
 	char name[64];
 
 	for (unsigned i = 0; i < count; i++) {
@@ -26,11 +25,9 @@ static void add_many(struct manual_table *table, uint8_t verb, const char *form,
 }
 
 /* A script that resumes all that there is. */
-static void resumes_do_not_push_out_a_hold(void **state)
-{
+TEST(resumes_do_not_push_out_a_hold) {
 	struct manual_table *table = manual_table_open();
 
-	(void)state;
 	assert_true(add(table, JOURNAL_VERB_HOLD, "kept.example", 1, INT64_MAX));
 	add_many(table, JOURNAL_VERB_RESUME, "r", 2 * MANUAL_ACTIONS_MAX, 0);
 	assert_int_equal(manual_table_count(table), MANUAL_ACTIONS_MAX);
@@ -40,11 +37,9 @@ static void resumes_do_not_push_out_a_hold(void **state)
 	manual_table_close(&table);
 }
 
-static void what_is_over_goes_before_what_is_in_force(void **state)
-{
+TEST(what_is_over_goes_before_what_is_in_force) {
 	struct manual_table *table = manual_table_open();
 
-	(void)state;
 	assert_true(add(table, JOURNAL_VERB_HOLD, "kept.example", 1, INT64_MAX));
 	add_many(table, JOURNAL_VERB_SUSPEND, "s", 3000, 500);
 	add_many(table, JOURNAL_VERB_HOLD, "h", MANUAL_ACTIONS_MAX, INT64_MAX);
@@ -56,8 +51,7 @@ static void what_is_over_goes_before_what_is_in_force(void **state)
 	manual_table_close(&table);
 }
 
-static bool check_order(void *context, const struct journal_manual *action)
-{
+static bool check_order(void *context, const struct journal_manual *action) {
 	int64_t *before = context;
 
 	assert_true(action->when_ns > *before);
@@ -65,12 +59,10 @@ static bool check_order(void *context, const struct journal_manual *action)
 	return true;
 }
 
-static void they_are_given_in_their_order(void **state)
-{
+TEST(they_are_given_in_their_order) {
 	struct manual_table *table = manual_table_open();
 	int64_t before = 0;
 
-	(void)state;
 	assert_true(add(table, JOURNAL_VERB_FORGET, "a.example", 1, 0));
 	assert_true(add(table, JOURNAL_VERB_HOLD, "b.example", 2, INT64_MAX));
 	assert_true(add(table, JOURNAL_VERB_RESUME, "c.example", 3, 0));
@@ -81,12 +73,10 @@ static void they_are_given_in_their_order(void **state)
 }
 
 /* The table of its process is lost with it, and the files say that it is held. */
-static void what_was_resumed_while_the_disk_was_full_stays_so(void **state)
-{
+TEST_IN(open_site, close_site, what_was_resumed_while_the_disk_was_full_stays_so) {
 	struct destination_window is;
 	char path[160], aside[160];
 
-	(void)state;
 	segment_has_learned(site.segment, true);
 	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
 	assert_true(by_hand(BY_HAND_HOLD, "i.example", 0, NULL));
@@ -113,11 +103,9 @@ static void what_was_resumed_while_the_disk_was_full_stays_so(void **state)
 }
 
 /* 100 years are as good as for ever. */
-static void a_suspension_for_ever_is_one_after_a_loss(void **state)
-{
+TEST_IN(open_site, close_site, a_suspension_for_ever_is_one_after_a_loss) {
 	struct destination_window is;
 
-	(void)state;
 	assert_true(by_hand(BY_HAND_SUSPEND, "s.example", INT64_C(100) * 365 * 86400, NULL));
 	lose_all();
 	wall_ns = clock_wall_ns();
@@ -129,14 +117,12 @@ static void a_suspension_for_ever_is_one_after_a_loss(void **state)
 }
 
 /* What a rule holds is no deed of anybody's. */
-static void what_a_rule_holds_is_not_written_as_done_by_hand(void **state)
-{
+TEST_IN(open_site, close_site, what_a_rule_holds_is_not_written_as_done_by_hand) {
 	struct recipient_hold hold = { .address = "a@r.example", .length = 11,
 		.mta = RECIPIENT_ANY_MTA, .rule = 3, .until_ns = now_ns + 600 * NS_PER_SECOND,
 		.reason = "452 over quota" };
 	struct recipient_held held;
 
-	(void)state;
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 	turns(2);
 	lose_all();
@@ -151,12 +137,10 @@ static void what_a_rule_holds_is_not_written_as_done_by_hand(void **state)
 }
 
 /* 2000 that are held are 150 kB: a change each second would write that each second. */
-static void a_long_list_of_held_recipients_is_not_written_each_second(void **state)
-{
+TEST_IN(open_site, close_site, a_long_list_of_held_recipients_is_not_written_each_second) {
 	uint64_t before, after;
 	char address[32];
 
-	(void)state;
 	close_site(state);
 	open_site_sized(65536);
 	for (unsigned i = 0; i < 2000; i++) {
@@ -178,21 +162,4 @@ static void a_long_list_of_held_recipients_is_not_written_each_second(void **sta
 	assert_true(before > 128 << 10);
 	assert_true(after - before < 30 * (JOURNAL_STATE_RATE / 64) + 2 * before);
 	assert_true(after - before < 15 * before);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resumes_do_not_push_out_a_hold),
-		cmocka_unit_test(what_is_over_goes_before_what_is_in_force),
-		cmocka_unit_test(they_are_given_in_their_order),
-		TEST(what_was_resumed_while_the_disk_was_full_stays_so),
-		TEST(a_suspension_for_ever_is_one_after_a_loss),
-		TEST(what_a_rule_holds_is_not_written_as_done_by_hand),
-		TEST(a_long_list_of_held_recipients_is_not_written_each_second),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <poll.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "journal_place.h"
 
-static void test_what_was_appended_is_read_again(void **state)
-{
+TEST_IN(set_up, tear_down, test_what_was_appended_is_read_again) {
 	struct place *place = *state;
 	struct journal_place at;
 
@@ -31,8 +25,7 @@ static void test_what_was_appended_is_read_again(void **state)
 	assert_string_equal(all_of(place), "one two three ");
 }
 
-static void test_a_killed_process_leaves_a_torn_tail(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_killed_process_leaves_a_torn_tail) {
 	struct place *place = *state;
 
 	append(place, "one", NULL);
@@ -50,8 +43,7 @@ static void test_a_killed_process_leaves_a_torn_tail(void **state)
 	assert_string_equal(all_of(place), "one <torn:26> three ");
 }
 
-static void test_marks_wait_for_what_allows_them(void **state)
-{
+TEST_IN(set_up, tear_down, test_marks_wait_for_what_allows_them) {
 	struct place *place = *state;
 	struct journal_place one, two;
 	uint64_t allows;
@@ -74,8 +66,7 @@ static void test_marks_wait_for_what_allows_them(void **state)
 }
 
 /* Each may cost a read from the disk: a turn does so many, and comes again at once. */
-static void test_many_marks_take_several_turns(void **state)
-{
+TEST_IN(set_up, tear_down, test_many_marks_take_several_turns) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 1 };
 	struct journal_log_counts counts;
@@ -96,8 +87,7 @@ static void test_many_marks_take_several_turns(void **state)
 	assert_int_equal(counts.marks, 1200);
 }
 
-static void fill_files(struct place *place, uint32_t up_to)
-{
+static void fill_files(struct place *place, uint32_t up_to) {
 	char text[1024];
 	struct journal_place at;
 
@@ -107,8 +97,7 @@ static void fill_files(struct place *place, uint32_t up_to)
 	while (at.file < up_to);
 }
 
-static void test_positions_delete_what_is_below(void **state)
-{
+TEST_IN(set_up, tear_down, test_positions_delete_what_is_below) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 3, .results = 17, .count = 1,
 		.positions = { { { 3, 84 }, "suffix" } } };
@@ -142,8 +131,7 @@ static void test_positions_delete_what_is_below(void **state)
 	assert_int_equal(found->positions[0].place.file, 3);
 }
 
-static void test_files_removed_underneath(void **state)
-{
+TEST_IN(set_up, tear_down, test_files_removed_underneath) {
 	struct place *place = *state;
 	struct journal_place old, new;
 
@@ -164,8 +152,7 @@ static void test_files_removed_underneath(void **state)
 	assert_string_equal(all_of(place), "anew ");
 }
 
-static void test_the_second_writer_waits(void **state)
-{
+TEST_IN(set_up, tear_down, test_the_second_writer_waits) {
 	struct place *place = *state;
 	struct journal_storage *other;
 	struct journal_log *log;
@@ -191,8 +178,7 @@ static void test_the_second_writer_waits(void **state)
 	open_log(place);
 }
 
-static void test_the_thread_tells_by_its_descriptor(void **state)
-{
+TEST_IN(set_up, tear_down, test_the_thread_tells_by_its_descriptor) {
 	struct place *place = *state;
 	struct pollfd fd;
 
@@ -214,21 +200,4 @@ static void test_the_thread_tells_by_its_descriptor(void **state)
 	}
 	append(place, "two", NULL);
 	sync_all(place);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_what_was_appended_is_read_again),
-		TEST(test_a_killed_process_leaves_a_torn_tail),
-		TEST(test_marks_wait_for_what_allows_them),
-		TEST(test_many_marks_take_several_turns),
-		TEST(test_positions_delete_what_is_below),
-		TEST(test_files_removed_underneath),
-		TEST(test_the_second_writer_waits),
-		TEST(test_the_thread_tells_by_its_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

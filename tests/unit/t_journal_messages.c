@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The log of a queue, sentence by sentence (seeds/log-structured-queue.txt): what is written,
  * marked, synced and deleted while it runs.  Restarts: t_journal_messages_restart.c. */
+#include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
 
 #include <stdio.h>
@@ -10,9 +11,7 @@
 
 /* "First write a start record ... Then the envelope is marked as garbage": but only once the
  * start is synced, as a mark that came to the disk alone would lose the message. */
-static void test_the_envelope_is_garbage_after_the_sync_that_covers_its_start(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_the_envelope_is_garbage_after_the_sync_that_covers_its_start) {
 	assert_int_not_equal(put("q1", "a.example*2", 0, !HELD), 0);
 	world_sync();
 	assert_string_equal(records(), "E:q1");
@@ -26,11 +25,9 @@ static void test_the_envelope_is_garbage_after_the_sync_that_covers_its_start(vo
 
 /* "recording the results for each set of recipients as a delivery record, with an fsync for
  * each set": within sync_delay. */
-static void test_a_delivery_is_acknowledged_within_the_delay(void **state)
-{
+TEST_IN(world_begin, world_end, test_a_delivery_is_acknowledged_within_the_delay) {
 	uint64_t sequence;
 
-	(void)state;
 	put("q1", "a.example*2", 0, HELD);
 	start("q1");
 	world_sync();
@@ -46,12 +43,10 @@ static void test_a_delivery_is_acknowledged_within_the_delay(void **state)
 
 /* "Thus we can get less than one fsync per recipient per message": one for the sets of several
  * deliveries that come within sync_delay. */
-static void test_deliveries_of_a_moment_share_a_sync(void **state)
-{
+TEST_IN(world_begin, world_end, test_deliveries_of_a_moment_share_a_sync) {
 	uint64_t before, sequence = 0;
 	char id[8];
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		snprintf(id, sizeof(id), "q%u", i);
 		put(id, "a.example*4", 0, HELD);
@@ -71,11 +66,9 @@ static void test_deliveries_of_a_moment_share_a_sync(void **state)
 
 /* "The envelope of a new message ... if we delay a little we can piggy-back it on a delivery
  * fsync." */
-static void test_a_new_envelope_rides_on_the_sync_of_a_delivery(void **state)
-{
+TEST_IN(world_begin, world_end, test_a_new_envelope_rides_on_the_sync_of_a_delivery) {
 	uint64_t before, sequence;
 
-	(void)state;
 	put("q1", "a.example", 0, HELD);
 	start("q1");
 	world_sync();
@@ -90,11 +83,9 @@ static void test_a_new_envelope_rides_on_the_sync_of_a_delivery(void **state)
 	assert_int_equal(counts().syncs, before + 1);
 }
 
-static void test_a_new_envelope_alone_is_synced_within_its_own_delay(void **state)
-{
+TEST_IN(world_begin, world_end, test_a_new_envelope_alone_is_synced_within_its_own_delay) {
 	uint64_t sequence;
 
-	(void)state;
 	world_sync();
 	sequence = put("q1", "a.example", 0, !HELD);
 	world_pass(0.9);
@@ -105,11 +96,9 @@ static void test_a_new_envelope_alone_is_synced_within_its_own_delay(void **stat
 
 /* "No fsyncs are needed for writing garbage flags, start or finish records, or replacement
  * envelopes." */
-static void test_starts_finishes_and_replacements_need_no_sync(void **state)
-{
+TEST_IN(world_begin, world_end, test_starts_finishes_and_replacements_need_no_sync) {
 	uint64_t before;
 
-	(void)state;
 	put("q1", "a.example", 0, HELD);
 	put("q2", "a.example", 0, HELD);
 	world_sync();
@@ -124,9 +113,7 @@ static void test_starts_finishes_and_replacements_need_no_sync(void **state)
 }
 
 /* "When there's nothing left to do, either write an updated envelope record or a finish." */
-static void test_work_ends_with_a_replacement_or_a_finish(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_work_ends_with_a_replacement_or_a_finish) {
 	put("q1", "a.example b.example", 0, HELD);
 	put("q2", "a.example", 0, HELD);
 	start("q1");
@@ -143,9 +130,7 @@ static void test_work_ends_with_a_replacement_or_a_finish(void **state)
 	assert_string_equal(next(), "");
 }
 
-static void test_what_is_not_known_is_refused(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_what_is_not_known_is_refused) {
 	assert_int_equal(start("q1"), 0);
 	assert_int_equal(delivered("q1", "a.example", 1), 0);
 	assert_int_equal(finish("q1"), 0);
@@ -160,9 +145,7 @@ static void test_what_is_not_known_is_refused(void **state)
 }
 
 /* A file that has changed while it waits: the old envelope is garbage. */
-static void test_a_changed_file_has_one_envelope(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_a_changed_file_has_one_envelope) {
 	put("q1", "a.example*2", 0, !HELD);
 	put("q1", "a.example*5", 0, !HELD);
 	world_sync();
@@ -176,9 +159,7 @@ static void test_a_changed_file_has_one_envelope(void **state)
 
 /* "A queue runner scans the queue until it encounters an envelope which is not marked as
  * garbage, is past its retry time, and is not already being worked on." */
-static void test_runners_come_when_their_interval_has_passed(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_runners_come_when_their_interval_has_passed) {
 	put("q0", "a.example", 0, !HELD);
 	put("q4", "a.example", 4 * MINUTE, !HELD);	/* the shortest runner brings it early */
 	put("q5", "a.example", 5 * MINUTE, !HELD);
@@ -214,9 +195,7 @@ static void test_runners_come_when_their_interval_has_passed(void **state)
 	assert_string_equal(next(), "q70 a.example*1");
 }
 
-static void test_what_is_held_is_not_given_again_until_it_is_put_back(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_what_is_held_is_not_given_again_until_it_is_put_back) {
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 0, HELD);
 	world_turn();
@@ -233,11 +212,9 @@ static void test_what_is_held_is_not_given_again_until_it_is_put_back(void **sta
 
 /* "Postfix has a fairness strategy of adding messages to the active queue alternately from
  * the incoming and deferred queues." */
-static void test_new_and_old_ones_come_by_turns(void **state)
-{
+TEST_IN(world_begin, world_end, test_new_and_old_ones_come_by_turns) {
 	char id[8];
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		snprintf(id, sizeof(id), "old%u", i);
 		put(id, "a.example", 5 * MINUTE, !HELD);
@@ -259,8 +236,7 @@ static void test_new_and_old_ones_come_by_turns(void **state)
 }
 
 /* Fills the log by so many bytes of other mail, which is gone at once. */
-static void traffic(unsigned bytes)
-{
+static void traffic(unsigned bytes) {
 	char domain[256];
 	char id[16];
 
@@ -274,9 +250,7 @@ static void traffic(unsigned bytes)
 }
 
 /* "When old files become entirely garbage they can be deleted." */
-static void test_files_that_are_all_garbage_are_deleted(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_files_that_are_all_garbage_are_deleted) {
 	traffic(300000);
 	world_turn();
 	assert_in_range(files(), 5, 8);
@@ -288,11 +262,9 @@ static void test_files_that_are_all_garbage_are_deleted(void **state)
 
 /* "Envelopes just behind the queue runner are not true garbage until their replacement
  * envelope has been written." */
-static void test_the_file_of_a_working_message_stays(void **state)
-{
+TEST_IN(world_begin, world_end, test_the_file_of_a_working_message_stays) {
 	unsigned before;
 
-	(void)state;
 	put("q1", "a.example", 0, HELD);
 	traffic(200000);
 	start("q1");	/* its envelope is garbage, not truly */
@@ -312,9 +284,7 @@ static void test_the_file_of_a_working_message_stays(void **state)
 }
 
 /* Whatever is held back for how long: the log covers the longest interval. */
-static void test_the_longest_runner_writes_anew_what_still_waits(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_the_longest_runner_writes_anew_what_still_waits) {
 	world.settings.positions_ns = 5 * S;
 	world_kill();
 	world_open();
@@ -342,9 +312,7 @@ static void test_the_longest_runner_writes_anew_what_still_waits(void **state)
 }
 
 /* Its owner has no room: what is due waits for its turn, as long as it takes. */
-static void test_what_is_due_is_not_written_anew(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_what_is_due_is_not_written_anew) {
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 5 * MINUTE, !HELD);
 	world_pass(3 * 3600);
@@ -353,9 +321,7 @@ static void test_what_is_due_is_not_written_anew(void **state)
 	assert_string_equal(next(), "q2 a.example*1");
 }
 
-static void test_a_clock_that_was_set_back_holds_up_nothing(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_a_clock_that_was_set_back_holds_up_nothing) {
 	put("q1", "a.example", 5 * MINUTE, !HELD);
 	world_turn();
 	assert_string_equal(next(), "");
@@ -364,12 +330,10 @@ static void test_a_clock_that_was_set_back_holds_up_nothing(void **state)
 }
 
 /* What was to wait for an hour waits for an hour, not for a year. */
-static void test_what_waits_is_no_later_for_a_clock_that_was_set_back(void **state)
-{
+TEST_IN(world_begin, world_end, test_what_waits_is_no_later_for_a_clock_that_was_set_back) {
 	struct messages_envelope e;
 	int64_t next_ns;
 
-	(void)state;
 	put("q1", "a.example", 60 * MINUTE, !HELD);
 	world_turn();
 	world.wall_ns -= 365 * 86400 * S;
@@ -383,12 +347,10 @@ static void test_what_waits_is_no_later_for_a_clock_that_was_set_back(void **sta
 
 /* What waits in the log alone costs at most 32 bytes of memory, and never much less than its
  * entry of 24. */
-static void test_a_message_that_waits_takes_32_bytes(void **state)
-{
+TEST_IN(world_begin, world_end, test_a_message_that_waits_takes_32_bytes) {
 	struct messages_totals few, many;
 	char id[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 150000; i++) {
 		snprintf(id, sizeof(id), "q%u", i);
 		assert_int_not_equal(put(id, "a.example", 60 * MINUTE, !HELD), 0);
@@ -399,31 +361,4 @@ static void test_a_message_that_waits_takes_32_bytes(void **state)
 	}
 	messages_count(world.m, &many);
 	assert_in_range(many.index_bytes - few.index_bytes, 24 * 120000, 32 * 120000);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(test_the_envelope_is_garbage_after_the_sync_that_covers_its_start),
-		TEST(test_a_delivery_is_acknowledged_within_the_delay),
-		TEST(test_deliveries_of_a_moment_share_a_sync),
-		TEST(test_a_new_envelope_rides_on_the_sync_of_a_delivery),
-		TEST(test_a_new_envelope_alone_is_synced_within_its_own_delay),
-		TEST(test_starts_finishes_and_replacements_need_no_sync),
-		TEST(test_work_ends_with_a_replacement_or_a_finish),
-		TEST(test_what_is_not_known_is_refused),
-		TEST(test_a_changed_file_has_one_envelope),
-		TEST(test_runners_come_when_their_interval_has_passed),
-		TEST(test_what_is_held_is_not_given_again_until_it_is_put_back),
-		TEST(test_new_and_old_ones_come_by_turns),
-		TEST(test_files_that_are_all_garbage_are_deleted),
-		TEST(test_the_file_of_a_working_message_stays),
-		TEST(test_the_longest_runner_writes_anew_what_still_waits),
-		TEST(test_what_is_due_is_not_written_anew),
-		TEST(test_a_message_that_waits_takes_32_bytes),
-		TEST(test_a_clock_that_was_set_back_holds_up_nothing),
-		TEST(test_what_waits_is_no_later_for_a_clock_that_was_set_back),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The log of a queue upon a disk that fails for a while: what was synced stays, work goes on,
  * and files are deleted again. */
+#include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
 
 #include <errno.h>
@@ -20,8 +21,7 @@ static struct {
 	unsigned times;
 } failing;
 
-static int fault(void *context, const struct disk_step *step)
-{
+static int fault(void *context, const struct disk_step *step) {
 	(void)context;
 	if (failing.times == 0 || step->act != failing.act ||
 	    (failing.name != NULL && strstr(step->name, failing.name) == NULL))
@@ -30,21 +30,18 @@ static int fault(void *context, const struct disk_step *step)
 	return failing.error;
 }
 
-static void let_fail(enum disk_act act, const char *name, int error, unsigned times)
-{
+static void let_fail(enum disk_act act, const char *name, int error, unsigned times) {
 	failing.act = act;
 	failing.name = name;
 	failing.error = error;
 	failing.times = times;
 }
 
-static struct journal_storage *open_faulty(void)
-{
+static struct journal_storage *open_faulty(void) {
 	return storage_faulty(disk);
 }
 
-static int begin(void **state)
-{
+static int begin(void **state) {
 	(void)state;
 	disk = disk_new();
 	disk->fault = fault;
@@ -52,16 +49,14 @@ static int begin(void **state)
 	return world_begin_upon(open_faulty, storage_faulty_close);
 }
 
-static int end(void **state)
-{
+static int end(void **state) {
 	int failed = world_end(state);
 
 	disk_free(disk);
 	return failed;
 }
 
-static void traffic(unsigned bytes)
-{
+static void traffic(unsigned bytes) {
 	char domain[256];
 	char id[16];
 
@@ -75,9 +70,7 @@ static void traffic(unsigned bytes)
 }
 
 /* A fault is a crash without a death: nothing that was synced is lost by it. */
-static void test_what_was_synced_outlives_a_fault(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_was_synced_outlives_a_fault) {
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example*3", 0, HELD);
 	put("q3", "a.example", 5 * MINUTE, !HELD);
@@ -111,8 +104,7 @@ static void test_what_was_synced_outlives_a_fault(void **state)
 	assert_string_equal(next(), "q2 a.example*1");
 }
 
-static void open_with(void (*renewed)(void *context))
-{
+static void open_with(void (*renewed)(void *context)) {
 	struct messages_calls calls = { NULL, renewed, NULL };
 	struct diag diag;
 
@@ -123,16 +115,13 @@ static void open_with(void (*renewed)(void *context))
 }
 
 /* Its owner puts all that it has, before recovery is over: that is newer. */
-static void put_all(void *context)
-{
+static void put_all(void *context) {
 	(void)context;
 	world.renewed++;
 	put("q1", "a.example*7", 0, HELD);
 }
 
-static void test_what_is_put_at_the_renewal_is_newer(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_is_put_at_the_renewal_is_newer) {
 	open_with(put_all);
 	put("q1", "a.example*9", 0, HELD);
 	put("q2", "a.example", 0, !HELD);
@@ -156,9 +145,7 @@ static void test_what_is_put_at_the_renewal_is_newer(void **state)
 	assert_string_equal(next(), "");
 }
 
-static void test_files_are_deleted_after_positions_that_failed(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_files_are_deleted_after_positions_that_failed) {
 	traffic(300000);
 	world_sync();
 	let_fail(DISK_SYNC, "positions", EIO, 1);
@@ -171,9 +158,7 @@ static void test_files_are_deleted_after_positions_that_failed(void **state)
 	assert_in_range(files(), 1, 3);
 }
 
-static void test_a_start_upon_a_full_disk_loses_nothing(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_a_start_upon_a_full_disk_loses_nothing) {
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example*2", 0, HELD);
 	start("q2");
@@ -193,9 +178,7 @@ static void test_a_start_upon_a_full_disk_loses_nothing(void **state)
 }
 
 /* A disk that does not answer for some seconds. */
-static void test_what_cannot_be_read_is_read_again(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_cannot_be_read_is_read_again) {
 	let_fail(DISK_READ, "0000", EIO, 1000);
 	put("q1", "a.example", 0, !HELD);
 	world_pass(5);
@@ -216,9 +199,7 @@ static void test_what_cannot_be_read_is_read_again(void **state)
 	assert_string_equal(next(), "q1 a.example*2");
 }
 
-static void test_what_can_never_be_read_is_given_up(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_can_never_be_read_is_given_up) {
 	put("q1", "a.example", 5 * MINUTE, !HELD);
 	world_sync();
 	journal_log_switch(messages_log(world.m));
@@ -237,12 +218,10 @@ static void test_what_can_never_be_read_is_given_up(void **state)
 
 /* Damaged while it is in use: the message is left to the owner's look, and its file is
  * held up by nothing. */
-static void test_what_is_damaged_below_a_living_log_is_known_no_more(void **state)
-{
+TEST_IN(begin, end, test_what_is_damaged_below_a_living_log_is_known_no_more) {
 	uint8_t *bytes;
 	size_t size;
 
-	(void)state;
 	put("q2", "a.example", SUSPENDED, !HELD);
 	traffic(70000);
 	put("q1", "a.example", SUSPENDED, !HELD);
@@ -263,8 +242,7 @@ static void test_what_is_damaged_below_a_living_log_is_known_no_more(void **stat
 	assert_in_range(files(), 1, 2);
 }
 
-static void crash(enum disk_crash how)
-{
+static void crash(enum disk_crash how) {
 	struct random random = { 7 };
 	struct disk *left;
 
@@ -279,11 +257,9 @@ static void crash(enum disk_crash how)
 
 /* A process that was told that its sync had failed dies; memory shows more than the disk has
  * to the next one, which would be told that all is well. */
-static void test_what_a_failed_sync_lost_is_not_known_by_the_next_process(void **state)
-{
+TEST_IN(begin, end, test_what_a_failed_sync_lost_is_not_known_by_the_next_process) {
 	bool known;
 
-	(void)state;
 	put("q1", "a.example", 0, HELD);
 	world_sync();
 	put("q2", "a.example", 0, HELD);
@@ -299,11 +275,9 @@ static void test_what_a_failed_sync_lost_is_not_known_by_the_next_process(void *
 }
 
 /* A process is killed before it has synced, and the next one's first sync fails. */
-static void test_what_the_next_process_could_not_sync_is_not_known_and_lost_later(void **state)
-{
+TEST_IN(begin, end, test_what_the_next_process_could_not_sync_is_not_known_and_lost_later) {
 	bool known;
 
-	(void)state;
 	put("q1", "a.example", 0, HELD);
 	world_sync();
 	put("q2", "a.example", 0, HELD);
@@ -322,8 +296,7 @@ static void test_what_the_next_process_could_not_sync_is_not_known_and_lost_late
 /* --- a mark that can be read, and is not on the disk ------------------------------------ */
 
 /* The next ones follow in a minute at the earliest. */
-static void record_positions(void)
-{
+static void record_positions(void) {
 	world_sync();
 	world_pass(130);
 	put("q4", "a.example", SUSPENDED, HELD);
@@ -331,16 +304,14 @@ static void record_positions(void)
 	assert_false(messages_is_degraded(world.m));
 }
 
-static void let_sync_fail(const char *name)
-{
+static void let_sync_fail(const char *name) {
 	let_fail(DISK_SYNC, name, EIO, 1);
 	for (unsigned i = 0; i < 1300 && failing.times > 0; i++)
 		world_pass(0.1);
 	assert_true(messages_is_degraded(world.m));
 }
 
-static void does_not_come_back(void)
-{
+static void does_not_come_back(void) {
 	record_positions();
 	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
 	crash(DISK_CRASH_DROP);
@@ -349,8 +320,7 @@ static void does_not_come_back(void)
 }
 
 /* The sync that fails has the mark that the start of q1 allowed. */
-static void deliver_and_fail(void)
-{
+static void deliver_and_fail(void) {
 	put("q1", "a.example", 0, HELD);
 	put("q2", "a.example", SUSPENDED, !HELD);
 	record_positions();
@@ -362,24 +332,19 @@ static void deliver_and_fail(void)
 	let_sync_fail(NULL);
 }
 
-static void test_what_was_delivered_does_not_come_back_after_a_failed_sync(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_was_delivered_does_not_come_back_after_a_failed_sync) {
 	deliver_and_fail();
 	world_pass(3);
 	does_not_come_back();
 }
 
-static void test_what_was_delivered_does_not_come_back_after_a_failed_sync_and_a_kill(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_was_delivered_does_not_come_back_after_a_failed_sync_and_a_kill) {
 	deliver_and_fail();
 	crash(DISK_CRASH_KEEP);
 	does_not_come_back();
 }
 
-static void put_again(void *context)
-{
+static void put_again(void *context) {
 	(void)context;
 	world.renewed++;
 	put("q1", "a.example", 0, HELD);
@@ -387,8 +352,7 @@ static void put_again(void *context)
 
 /* It is put again without the envelope before it being known, which is garbage then: the mark
  * is written, and its sync fails. */
-static void put_again_and_fail(void)
-{
+static void put_again_and_fail(void) {
 	let_fail(DISK_WRITE, NULL, ENOSPC, 1);
 	put("q3", "a.example", 0, HELD);
 	world_pass(5);
@@ -402,9 +366,7 @@ static void put_again_and_fail(void)
 	finish("q1");
 }
 
-static void test_what_was_put_twice_does_not_come_back_after_a_failed_sync(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_was_put_twice_does_not_come_back_after_a_failed_sync) {
 	open_with(put_again);
 	put("q2", "a.example", SUSPENDED, !HELD);
 	put("q5", "a.example", 0, HELD);
@@ -415,9 +377,7 @@ static void test_what_was_put_twice_does_not_come_back_after_a_failed_sync(void 
 	does_not_come_back();
 }
 
-static void test_what_was_put_long_before_does_not_come_back_after_a_failed_sync(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, test_what_was_put_long_before_does_not_come_back_after_a_failed_sync) {
 	open_with(put_again);
 	put("q1", "a.example", 0, HELD);
 	put("q2", "a.example", SUSPENDED, !HELD);
@@ -430,12 +390,10 @@ static void test_what_was_put_long_before_does_not_come_back_after_a_failed_sync
 
 /* The first file was deleted, the disk has not heard of it, and the second one is gone: there
  * it says that it was finished. */
-static void test_what_was_finished_does_not_come_back_where_positions_cannot_be_opened(void **state)
-{
+TEST_IN(begin, end, test_what_was_finished_does_not_come_back_where_positions_cannot_be_opened) {
 	uint8_t *bytes, *first;
 	size_t size, none;
 
-	(void)state;
 	put("q1", "a.example", 0, HELD);
 	start("q1");
 	world_sync();
@@ -464,26 +422,4 @@ static void test_what_was_finished_does_not_come_back_where_positions_cannot_be_
 	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
 	assert_true(messages_knows(world.m, "m", "/q", "q2", 1));
 	assert_int_equal(totals().messages, 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	static const struct CMUnitTest tests[] = {
-		TEST(test_what_was_synced_outlives_a_fault),
-		TEST(test_what_is_put_at_the_renewal_is_newer),
-		TEST(test_files_are_deleted_after_positions_that_failed),
-		TEST(test_a_start_upon_a_full_disk_loses_nothing),
-		TEST(test_what_cannot_be_read_is_read_again),
-		TEST(test_what_can_never_be_read_is_given_up),
-		TEST(test_what_a_failed_sync_lost_is_not_known_by_the_next_process),
-		TEST(test_what_the_next_process_could_not_sync_is_not_known_and_lost_later),
-		TEST(test_what_was_delivered_does_not_come_back_after_a_failed_sync),
-		TEST(test_what_was_delivered_does_not_come_back_after_a_failed_sync_and_a_kill),
-		TEST(test_what_was_put_twice_does_not_come_back_after_a_failed_sync),
-		TEST(test_what_was_put_long_before_does_not_come_back_after_a_failed_sync),
-		TEST(test_what_was_finished_does_not_come_back_where_positions_cannot_be_opened),
-		TEST(test_what_is_damaged_below_a_living_log_is_known_no_more),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What the owner of a queue's log may look at, what comes back of what it told, and faults. */
+#include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
-#include "journal/messages_internal.h"
+#include "journal/queue/messages_internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,19 +14,16 @@
 
 static char seen[256];
 
-static bool visit(void *context, const struct messages_envelope *envelope)
-{
+static bool visit(void *context, const struct messages_envelope *envelope) {
 	const char *wanted = context;
 
 	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", envelope->id);
 	return strcmp(envelope->id, wanted) == 0;
 }
 
-static void test_a_look_shows_what_waits_and_takes_what_it_likes(void **state)
-{
+TEST_IN(world_begin, world_end, test_a_look_shows_what_waits_and_takes_what_it_likes) {
 	char wanted[] = "q2";
 
-	(void)state;
 	put("q1", "a.example", SUSPENDED, !HELD);
 	put("q2", "a.example", 300, !HELD);
 	put("q3", "a.example", 0, HELD);
@@ -43,17 +41,14 @@ static void test_a_look_shows_what_waits_and_takes_what_it_likes(void **state)
 	assert_string_equal(next(), "");
 }
 
-static void unseen(void *context, const char *mta, const char *directory, const char *id)
-{
+static void unseen(void *context, const char *mta, const char *directory, const char *id) {
 	(void)context;
 	assert_string_equal(mta, "m");
 	assert_string_equal(directory, "/q");
 	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", id);
 }
 
-static void test_what_is_in_no_directory_is_told(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_what_is_in_no_directory_is_told) {
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 0, !HELD);
 	put("q3", "a.example", 0, HELD);
@@ -83,15 +78,13 @@ static void test_what_is_in_no_directory_is_told(void **state)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-static void test_what_is_too_large_is_to_be_read_from_its_file(void **state)
-{
+TEST_IN(world_begin, world_end, test_what_is_too_large_is_to_be_read_from_its_file) {
 	static struct messages_group groups[MESSAGES_GROUPS_MAX];
 	static char domain[MESSAGES_DOMAIN_MAX];
 	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
 		.recipients = 5000, .groups = groups, .group_count = MESSAGES_GROUPS_MAX };
 	int64_t next_ns;
 
-	(void)state;
 	memset(domain, 'a', sizeof(domain));
 	for (unsigned i = 0; i < MESSAGES_GROUPS_MAX; i++)
 		groups[i] = (struct messages_group){ domain, sizeof(domain), 1, 0 };
@@ -111,8 +104,7 @@ static void test_what_is_too_large_is_to_be_read_from_its_file(void **state)
 	assert_int_equal(e.groups[MESSAGES_GROUPS_MAX - 1].length, 20);
 }
 
-static void test_an_envelope_comes_back_as_it_was_told(void **state)
-{
+TEST_IN(world_begin, world_end, test_an_envelope_comes_back_as_it_was_told) {
 	struct messages_group groups[] = { { "a.example", 9, 3, 0 },
 		{ "", 0, 2, WORLD_EPOCH + 7 }, { "b.example", 9, 1, INT64_MAX } };
 	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = "q1",
@@ -122,7 +114,6 @@ static void test_an_envelope_comes_back_as_it_was_told(void **state)
 	struct messages_envelope out;
 	int64_t next_ns;
 
-	(void)state;
 	messages_put(world.m, &e, !HELD, world.wall_ns);
 	world_turn();
 	assert_int_equal(messages_next(world.m, world.wall_ns, &out, &next_ns), MESSAGES_ONE);
@@ -134,14 +125,12 @@ static void test_an_envelope_comes_back_as_it_was_told(void **state)
 	assert_true(out.groups[2].due_ns == INT64_MAX && out.groups[2].recipients == 1);
 }
 
-static void test_intervals_must_rise(void **state)
-{
+TEST_IN(world_begin, world_end, test_intervals_must_rise) {
 	struct messages_settings settings = world.settings;
 	struct messages_calls calls = { NULL, NULL, NULL };
 	struct messages *m;
 	struct diag diag;
 
-	(void)state;
 	settings.intervals_ns[2] = settings.intervals_ns[1];
 	assert_int_equal(messages_open(&m, world.storage, &settings, &calls, 0, 0, &diag), -1);
 	settings = world.settings;
@@ -151,8 +140,7 @@ static void test_intervals_must_rise(void **state)
 
 /* --- faults ------------------------------------------------------------------------------------ */
 
-static void remove_files(void)
-{
+static void remove_files(void) {
 	DIR *directory = opendir(world.path);
 	struct dirent *entry;
 
@@ -162,9 +150,7 @@ static void remove_files(void)
 }
 
 /* The journal goes on without durability, and its owner puts all anew. */
-static void test_files_that_were_removed_underneath(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_files_that_were_removed_underneath) {
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 0, HELD);
 	world_sync();
@@ -187,18 +173,4 @@ static void test_files_that_were_removed_underneath(void **state)
 	world_turn();
 	assert_string_equal(next(), "q2 a.example*1");
 	assert_string_equal(next(), "");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(test_a_look_shows_what_waits_and_takes_what_it_likes),
-		TEST(test_what_is_in_no_directory_is_told),
-		TEST(test_what_is_too_large_is_to_be_read_from_its_file),
-		TEST(test_an_envelope_comes_back_as_it_was_told),
-		TEST(test_intervals_must_rise),
-		TEST(test_files_that_were_removed_underneath),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The log of a queue after its process died: what is read, what comes back, and what does
  * not.  Power loss at every write: tests/crash/journal_points. */
+#include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
 #include "tests/crash/sync_log.h"
 
@@ -10,21 +11,18 @@
 
 #define MINUTE	60.0
 
-static void restart(void)
-{
+static void restart(void) {
 	world_kill();
 	world_open();
 	world_turn();
 }
 
-static void record_positions(void)
-{
+static void record_positions(void) {
 	world_pass(61);
 }
 
 /* Those of their 64 kB files that were begun by traffic(70000) before it are full. */
-static void traffic(unsigned bytes)
-{
+static void traffic(unsigned bytes) {
 	char domain[256];
 	char id[16];
 
@@ -38,9 +36,7 @@ static void traffic(unsigned bytes)
 }
 
 /* "When we run out of queue, write replacement envelopes for all the working messages." */
-static void test_what_was_working_comes_back_without_what_was_delivered(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_what_was_working_comes_back_without_what_was_delivered) {
 	put("q1", "a.example*3 b.example*2", 0, HELD);
 	put("q2", "a.example", 0, HELD);
 	put("q3", "a.example*2", 0, HELD);
@@ -72,9 +68,7 @@ static void test_what_was_working_comes_back_without_what_was_delivered(void **s
 
 /* "If we encounter a replacement envelope or finish record for a working message ... remove
  * it from the working list." */
-static void test_what_was_replaced_or_finished_is_not_working(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_what_was_replaced_or_finished_is_not_working) {
 	put("q1", "a.example*3", 0, HELD);
 	put("q2", "a.example", 0, HELD);
 	start("q1");
@@ -92,9 +86,7 @@ static void test_what_was_replaced_or_finished_is_not_working(void **state)
 }
 
 /* "For each start record ... ensure that the envelope it refers to is marked as garbage." */
-static void test_marks_that_were_lost_are_made_again(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_marks_that_were_lost_are_made_again) {
 	put("q1", "a.example", 0, HELD);
 	put("q2", "a.example*2", 0, HELD);
 	put("q3", "a.example", 0, !HELD);
@@ -112,9 +104,7 @@ static void test_marks_that_were_lost_are_made_again(void **state)
 }
 
 /* A start that was lost: its envelope had not been marked. */
-static void test_a_start_that_was_not_written_never_was(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_a_start_that_was_not_written_never_was) {
 	put("q1", "a.example", 0, HELD);
 	world_sync();
 	start("q1");
@@ -125,9 +115,7 @@ static void test_a_start_that_was_not_written_never_was(void **state)
 
 /* "When the MTA is restarted it can immediately start receiving messages ... However
  * deliveries have to wait." */
-static void test_mail_can_be_told_before_recovery_ends(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_mail_can_be_told_before_recovery_ends) {
 	put("q1", "a.example*3", 0, HELD);
 	put("q2", "a.example", 0, HELD);
 	start("q1");
@@ -157,12 +145,10 @@ static void test_mail_can_be_told_before_recovery_ends(void **state)
 }
 
 /* Recovery that is interrupted, and recovered, at each of its turns. */
-static void test_recovery_may_be_interrupted_again_and_again(void **state)
-{
+TEST_IN(world_begin, world_end, test_recovery_may_be_interrupted_again_and_again) {
 	char id[8];
 	unsigned count = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		snprintf(id, sizeof(id), "q%u", i);
 		put(id, "a.example*3", 0, HELD);
@@ -189,8 +175,7 @@ static void test_recovery_may_be_interrupted_again_and_again(void **state)
 }
 
 /* "The part of the queue that we can't avoid scanning is the working suffix." */
-static uint64_t read_by_recovery(unsigned queued)
-{
+static uint64_t read_by_recovery(unsigned queued) {
 	char id[16];
 	uint64_t bytes;
 
@@ -219,8 +204,7 @@ static uint64_t read_by_recovery(unsigned queued)
 	return bytes;
 }
 
-static void test_recovery_reads_the_suffix_alone(void **state)
-{
+TEST_IN(world_begin, world_end, test_recovery_reads_the_suffix_alone) {
 	uint64_t small, large;
 
 	small = read_by_recovery(100);
@@ -233,9 +217,7 @@ static void test_recovery_reads_the_suffix_alone(void **state)
 
 /* "This procedure lags slightly behind ... if they are out of date the only harm will be a
  * little more garbage to scan." */
-static void test_positions_are_recorded_after_the_sync_of_the_marks(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_positions_are_recorded_after_the_sync_of_the_marks) {
 	put("q1", "a.example", 0, HELD);
 	start("q1");
 	record_positions();
@@ -251,11 +233,9 @@ static void test_positions_are_recorded_after_the_sync_of_the_marks(void **state
 }
 
 /* Runners go on where they were, but for what their owner had in memory. */
-static void test_runners_go_on_where_they_were(void **state)
-{
+TEST_IN(world_begin, world_end, test_runners_go_on_where_they_were) {
 	char id[16], line[32];
 
-	(void)state;
 	put("first", "a.example", 0, HELD);
 	for (unsigned i = 0; i < 1000; i++) {
 		snprintf(id, sizeof(id), "q%u", i);
@@ -282,11 +262,9 @@ static void test_runners_go_on_where_they_were(void **state)
 }
 
 /* Other intervals than before: an envelope's runner may have passed it as another one's. */
-static void test_other_intervals_miss_nothing(void **state)
-{
+TEST_IN(world_begin, world_end, test_other_intervals_miss_nothing) {
 	char id[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		snprintf(id, sizeof(id), "q%u", i);
 		put(id, "a.example", i % 2 == 0 ? 5 * MINUTE : 12 * MINUTE, !HELD);
@@ -307,9 +285,7 @@ static void test_other_intervals_miss_nothing(void **state)
 /* --- the index ------------------------------------------------------------------------------ */
 
 /* Until all is indexed the log may hold an older envelope than the one that is told. */
-static void test_an_older_envelope_that_is_found_later_does_not_come_back(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_an_older_envelope_that_is_found_later_does_not_come_back) {
 	put("q1", "a.example*5", 0, !HELD);
 	put("q2", "a.example", 0, !HELD);
 	put("q3", "a.example", 5 * MINUTE, !HELD);
@@ -340,9 +316,7 @@ static void test_an_older_envelope_that_is_found_later_does_not_come_back(void *
 
 /* The same, and the process dies before the index is whole: what was told must be read at
  * the next recovery, wherever positions are. */
-static void test_the_same_after_another_death(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_the_same_after_another_death) {
 	put("q1", "a.example*5", 0, !HELD);
 	put("q2", "a.example", 0, !HELD);
 	traffic(70000);
@@ -369,9 +343,7 @@ static void test_the_same_after_another_death(void **state)
 	assert_string_equal(next(), "");
 }
 
-static void test_files_are_deleted_after_a_restart_too(void **state)
-{
-	(void)state;
+TEST_IN(world_begin, world_end, test_files_are_deleted_after_a_restart_too) {
 	put("q1", "a.example", 0, !HELD);
 	traffic(300000);
 	record_positions();
@@ -389,11 +361,9 @@ static void test_files_are_deleted_after_a_restart_too(void **state)
 
 /* An older file that is removed underneath: what stood there is lost; the rest is recovered
  * as at a start, and what its owner puts then is newer. */
-static void test_a_file_that_was_removed_underneath(void **state)
-{
+TEST_IN(world_begin, world_end, test_a_file_that_was_removed_underneath) {
 	char name[128];
 
-	(void)state;
 	put("q1", "a.example", 0, !HELD);
 	traffic(70000);
 	put("q2", "a.example", 0, !HELD);
@@ -422,11 +392,9 @@ static void test_a_file_that_was_removed_underneath(void **state)
 }
 
 /* No positions at all: everything is read. */
-static void test_without_positions_all_is_read(void **state)
-{
+TEST_IN(world_begin, world_end, test_without_positions_all_is_read) {
 	char name[128];
 
-	(void)state;
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example*4", 0, HELD);
 	traffic(70000);
@@ -446,11 +414,9 @@ static void test_without_positions_all_is_read(void **state)
 }
 
 /* What cannot be told apart any more is done with as a sum, and takes nothing off others. */
-static void test_more_domains_than_an_envelope_has_take_off_nobody_elses(void **state)
-{
+TEST_IN(world_begin, world_end, test_more_domains_than_an_envelope_has_take_off_nobody_elses) {
 	char domain[32];
 
-	(void)state;
 	put("q1", "z.example*3 w.example*3 y.example*3000", 0, HELD);
 	start("q1");
 	delivered("q1", "z.example", 1);
@@ -467,28 +433,4 @@ static void test_more_domains_than_an_envelope_has_take_off_nobody_elses(void **
 	world_sync();
 	restart();
 	assert_string_equal(next(), "q1 z.example*1 w.example*3 y.example*3000");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_begin, world_end)
-	static const struct CMUnitTest tests[] = {
-		TEST(test_what_was_working_comes_back_without_what_was_delivered),
-		TEST(test_what_was_replaced_or_finished_is_not_working),
-		TEST(test_marks_that_were_lost_are_made_again),
-		TEST(test_a_start_that_was_not_written_never_was),
-		TEST(test_mail_can_be_told_before_recovery_ends),
-		TEST(test_recovery_may_be_interrupted_again_and_again),
-		TEST(test_recovery_reads_the_suffix_alone),
-		TEST(test_positions_are_recorded_after_the_sync_of_the_marks),
-		TEST(test_runners_go_on_where_they_were),
-		TEST(test_other_intervals_miss_nothing),
-		TEST(test_an_older_envelope_that_is_found_later_does_not_come_back),
-		TEST(test_the_same_after_another_death),
-		TEST(test_files_are_deleted_after_a_restart_too),
-		TEST(test_a_file_that_was_removed_underneath),
-		TEST(test_without_positions_all_is_read),
-		TEST(test_more_domains_than_an_envelope_has_take_off_nobody_elses),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

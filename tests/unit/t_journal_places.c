@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* The directories of the journal. */
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "config/compile.h"
-#include "role/journal_places.h"
+#include "config/compile/compile.h"
+#include "role/run/journal_places.h"
 
 #define NOBODY 65534
 
@@ -56,11 +51,10 @@ static struct stat look(const char *word) {
 	return status;
 }
 
-static void one_is_made_with_all_above_it(void **state) {
+TEST_IN(set_up, tear_down, one_is_made_with_all_above_it) {
 	struct identity identity = ours();
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
 	assert_true(S_ISDIR(look("feed").st_mode));
 	assert_int_equal(look("feed").st_mode & 07777, 0700);
@@ -70,13 +64,12 @@ static void one_is_made_with_all_above_it(void **state) {
 	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
 }
 
-static void another_mode_and_another_owner_are_put_right(void **state) {
+TEST_IN(set_up, tear_down, another_mode_and_another_owner_are_put_right) {
 	struct identity identity = ours();
 	char path[256];
 	struct diag diag;
 	FILE *file;
 
-	(void)state;
 	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
 	snprintf(path, sizeof(path), "%s/feed/0000000001.log", base);
 	file = fopen(path, "w");
@@ -93,13 +86,12 @@ static void another_mode_and_another_owner_are_put_right(void **state) {
 }
 
 /* Mail that lies there by mistake of a path stays its owner's. */
-static void a_directory_that_holds_other_things_is_left_alone(void **state) {
+TEST_IN(set_up, tear_down, a_directory_that_holds_other_things_is_left_alone) {
 	struct identity identity = ours();
 	char path[256];
 	struct diag diag;
 	FILE *file;
 
-	(void)state;
 	if (!identity.drop)
 		return;
 	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
@@ -118,13 +110,12 @@ static void a_directory_that_holds_other_things_is_left_alone(void **state) {
 }
 
 /* Whoever owns the directory above must not have ours given to him. */
-static void a_link_in_its_place_is_not_followed(void **state) {
+TEST_IN(set_up, tear_down, a_link_in_its_place_is_not_followed) {
 	struct identity identity = ours();
 	char path[256], elsewhere[256];
 	struct stat status;
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), 0);
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", root);
 	assert_int_equal(mkdir(elsewhere, 0755), 0);
@@ -137,13 +128,12 @@ static void a_link_in_its_place_is_not_followed(void **state) {
 }
 
 /* STATE.journal stands in the roles' own directory: a link there would have root give /etc away. */
-static void a_link_of_another_user_above_it_is_not_followed(void **state) {
+TEST_IN(set_up, tear_down, a_link_of_another_user_above_it_is_not_followed) {
 	struct identity identity = ours();
 	struct diag diag;
 	struct stat status;
 	char link[128], there[128];
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	snprintf(there, sizeof(there), "%s/etc", root);
@@ -167,13 +157,12 @@ static void a_link_of_another_user_above_it_is_not_followed(void **state) {
 	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), -1);
 }
 
-static void a_file_in_the_way_is_told(void **state) {
+TEST_IN(set_up, tear_down, a_file_in_the_way_is_told) {
 	struct identity identity = ours();
 	char path[256];
 	struct diag diag;
 	FILE *file;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/a", root);
 	file = fopen(path, "w");
 	assert_non_null(file);
@@ -184,17 +173,16 @@ static void a_file_in_the_way_is_told(void **state) {
 
 /* Without a driven queue and a log there is the keeper's alone; what is removed comes
  * back. */
-static void a_site_has_those_that_it_needs(void **state) {
+TEST_IN(set_up, tear_down, a_site_has_those_that_it_needs) {
 	struct identity identity = ours();
 	struct journal_places places = { .looked = false };
 	struct config_messages messages;
 	struct generation *generation;
 	char text[512], path[256];
 
-	(void)state;
 	snprintf(text, sizeof(text), "version = 1; journal = { path = \"%s\"; };\n"
 	    "listen = { milter = \"unix:/m\"; events = \"unix:/e\"; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );", base);
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );", base);
 	generation = config_compile_text(text, "test", &messages);
 	config_messages_free(&messages);
 	assert_non_null(generation);
@@ -219,7 +207,7 @@ static void count_line(void *context, const char *line) {
 }
 
 /* Whatever it is that cannot be made: one line, and one when it could be. */
-static void a_path_that_cannot_be_made_is_told_once(void **state) {
+TEST_IN(set_up, tear_down, a_path_that_cannot_be_made_is_told_once) {
 	struct identity identity = ours();
 	struct journal_places places = { .looked = false };
 	struct config_messages messages;
@@ -227,14 +215,13 @@ static void a_path_that_cannot_be_made_is_told_once(void **state) {
 	char text[512], path[256];
 	FILE *file;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/a", root);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
 	snprintf(text, sizeof(text), "version = 1; journal = { path = \"%s\"; };\n"
 	    "listen = { milter = \"unix:/m\"; events = \"unix:/e\"; };\n"
-	    "classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );", base);
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );", base);
 	generation = config_compile_text(text, "test", &messages);
 	config_messages_free(&messages);
 	assert_non_null(generation);
@@ -250,26 +237,4 @@ static void a_path_that_cannot_be_made_is_told_once(void **state) {
 	assert_int_equal(told, 2);
 	assert_true(S_ISDIR(look("feed").st_mode));
 	free(generation);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(one_is_made_with_all_above_it, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(another_mode_and_another_owner_are_put_right,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-		    a_directory_that_holds_other_things_is_left_alone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_link_of_another_user_above_it_is_not_followed,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_path_that_cannot_be_made_is_told_once, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_site_has_those_that_it_needs, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,13 @@
  * what is given, known, shown and counted is what the model has; whatever is due has been
  * given once the owner has taken all that it is given; and the log stays small.
  */
+#include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "journal/messages_internal.h"
+#include "journal/queue/messages_internal.h"
 #include "tests/unit/random.h"
 
 #define MESSAGES	48
@@ -32,21 +33,18 @@ struct model {
 static struct model model[MESSAGES];
 static struct random chance;
 
-static unsigned below(unsigned n)
-{
+static unsigned below(unsigned n) {
 	return random_below(&chance, n);
 }
 
-static const char *id_of(unsigned i)
-{
+static const char *id_of(unsigned i) {
 	static char id[8];
 
 	snprintf(id, sizeof(id), "q%u", i);
 	return id;
 }
 
-static unsigned index_of(const char *id)
-{
+static unsigned index_of(const char *id) {
 	unsigned i;
 
 	assert_int_equal(sscanf(id, "q%u", &i), 1);
@@ -55,8 +53,7 @@ static unsigned index_of(const char *id)
 }
 
 /* The longest interval that is no longer than what it waits. */
-static int64_t interval_ns(int64_t wait_ns)
-{
+static int64_t interval_ns(int64_t wait_ns) {
 	static const int minutes[] = { 30, 20, 10, 5 };
 
 	for (unsigned i = 0; i < 4; i++)
@@ -65,8 +62,7 @@ static int64_t interval_ns(int64_t wait_ns)
 	return 0;
 }
 
-static int64_t some_due(void)
-{
+static int64_t some_due(void) {
 	switch (below(6)) {
 	case 0:
 	case 1:
@@ -80,8 +76,7 @@ static int64_t some_due(void)
 
 /* --- what the owner does --------------------------------------------------------------- */
 
-static void put_one(unsigned i)
-{
+static void put_one(unsigned i) {
 	struct model *x = &model[i];
 	struct messages_group groups[DOMAINS];
 	struct messages_envelope e = { .mta = "m", .directory = "/q", .id = id_of(i),
@@ -105,8 +100,7 @@ static void put_one(unsigned i)
 	x->seen = true;
 }
 
-static void compare(const struct model *x, const struct messages_envelope *e)
-{
+static void compare(const struct model *x, const struct messages_envelope *e) {
 	uint32_t left[DOMAINS] = { 0 };
 
 	assert_true(e->stamp == x->stamp);
@@ -119,8 +113,7 @@ static void compare(const struct model *x, const struct messages_envelope *e)
 }
 
 /* One that is given; false: none is, for now. */
-static bool take_one(void)
-{
+static bool take_one(void) {
 	struct messages_envelope e;
 	int64_t next_ns;
 	struct model *x;
@@ -141,8 +134,7 @@ static bool take_one(void)
 	return true;
 }
 
-static void take_all(void)
-{
+static void take_all(void) {
 	world_turn();
 	while (take_one())
 		;
@@ -150,8 +142,7 @@ static void take_all(void)
 		assert_false(model[i].status == WAITS && model[i].due_ns <= world.wall_ns);
 }
 
-static void work_on(unsigned i)
-{
+static void work_on(unsigned i) {
 	struct model *x = &model[i];
 	unsigned k = below(DOMAINS);
 	uint32_t recipients;
@@ -171,8 +162,7 @@ static void work_on(unsigned i)
 	x->left[k] -= recipients;
 }
 
-static void finish_one(unsigned i)
-{
+static void finish_one(unsigned i) {
 	if (model[i].status == ABSENT)
 		assert_int_equal(finish(id_of(i)), 0);
 	else
@@ -182,8 +172,7 @@ static void finish_one(unsigned i)
 
 /* --- what is asked ----------------------------------------------------------------------- */
 
-static bool show(void *context, const struct messages_envelope *e)
-{
+static bool show(void *context, const struct messages_envelope *e) {
 	struct model *x = &model[index_of(e->id)];
 
 	(void)context;
@@ -196,8 +185,7 @@ static bool show(void *context, const struct messages_envelope *e)
 	return true;
 }
 
-static void look(void)
-{
+static void look(void) {
 	for (unsigned i = 0; i < MESSAGES; i++)
 		model[i].shown = false;
 	messages_look(world.m, show, NULL);
@@ -207,16 +195,14 @@ static void look(void)
 		assert_true(model[i].shown || model[i].status != WAITS);
 }
 
-static void tell_unseen(void *context, const char *mta, const char *directory, const char *id)
-{
+static void tell_unseen(void *context, const char *mta, const char *directory, const char *id) {
 	(void)context;
 	(void)mta;
 	(void)directory;
 	model[index_of(id)].unseen = true;
 }
 
-static void look_for_unseen(void)
-{
+static void look_for_unseen(void) {
 	world_turn();
 	messages_seen_begin(world.m);
 	for (unsigned i = 0; i < MESSAGES; i++) {
@@ -235,8 +221,7 @@ static void look_for_unseen(void)
 		    (model[i].status == WAITS || model[i].status == IN_MEMORY));
 }
 
-static void check_counts(void)
-{
+static void check_counts(void) {
 	struct messages_totals t = totals();
 	unsigned by[WORKS + 1] = { 0 };
 
@@ -248,8 +233,7 @@ static void check_counts(void)
 }
 
 /* The process dies: what was working comes back at once, less what was delivered. */
-static void die(void)
-{
+static void die(void) {
 	world_turn();
 	world_kill();
 	world_open();
@@ -275,8 +259,7 @@ static void die(void)
 	check_counts();
 }
 
-static void step(void)
-{
+static void step(void) {
 	unsigned i = below(MESSAGES);
 
 	switch (below(40)) {
@@ -316,11 +299,9 @@ static void step(void)
 	}
 }
 
-static void test_the_log_is_as_the_model(void **state)
-{
+TEST_IN(world_begin, world_end, test_the_log_is_as_the_model) {
 	uint64_t most = 0;
 
-	(void)state;
 	chance = random_seeded("t_journal_random");
 	for (unsigned i = 0; i < STEPS; i++) {
 		step();
@@ -345,19 +326,16 @@ static void test_the_log_is_as_the_model(void **state)
 #define KEYS	4000
 
 /* Keys that crowd in a few tables, and at one place of each. */
-static uint64_t key_of(unsigned i)
-{
+static uint64_t key_of(unsigned i) {
 	return (uint64_t)(i % 3) << 56 | (i % 2 == 0 ? (uint64_t)i * UINT64_C(2654435761) :
 	    UINT64_C(0xfffffff0) - i % 7) | (uint64_t)i << 34;
 }
 
-static void test_the_index_is_as_a_list(void **state)
-{
+TEST(test_the_index_is_as_a_list) {
 	static bool there[KEYS];
 	static struct messages m;
 	struct messages_settings settings = messages_defaults;
 
-	(void)state;
 	memset(there, 0, sizeof(there));
 	m.settings = settings;
 	chance = random_seeded("t_journal_random, index");
@@ -383,14 +361,4 @@ static void test_the_index_is_as_a_list(void **state)
 	for (unsigned k = 0; k < KEYS; k++)
 		assert_int_equal(messages_index_find(&m, key_of(k + 1)) != NULL, there[k]);
 	messages_index_close(&m);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_the_log_is_as_the_model, world_begin,
-		    world_end),
-		cmocka_unit_test(test_the_index_is_as_a_list),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

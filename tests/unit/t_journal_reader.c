@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* What cannot be read: told for what it is, and everything else is read all the same. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "journal_place.h"
 
 #define FIRST	JOURNAL_HEAD_SIZE	/* offset of the first record */
 
 /* Three files: one two | three four | five six; all of it synced. */
-static void three_files(struct place *place)
-{
+static void three_files(struct place *place) {
 	static const char *const words[] = { "one", "two", "three", "four", "five", "six" };
 
 	for (unsigned i = 0; i < 6; i++) {
@@ -25,8 +19,7 @@ static void three_files(struct place *place)
 	close_log(place);
 }
 
-static unsigned count_of(const char *needle)
-{
+static unsigned count_of(const char *needle) {
 	unsigned count = 0;
 
 	for (const char *at = told; (at = strstr(at, needle)) != NULL; at++)
@@ -36,8 +29,7 @@ static unsigned count_of(const char *needle)
 
 /* A flipped bit in any byte of any file: at most the record that it hit is lost, it is told
  * once, and a writer goes on behind it. */
-static void test_each_flipped_bit(void **state)
-{
+TEST_IN(set_up, tear_down, test_each_flipped_bit) {
 	struct place *place = *state;
 	static const char *const words[] = { "one ", "two ", "three ", "four ", "five ", "six " };
 
@@ -74,8 +66,7 @@ static void test_each_flipped_bit(void **state)
 }
 
 /* It is not empty: nobody knows what stands in it. */
-static void test_a_file_whose_head_cannot_be_read_is_a_fault(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_file_whose_head_cannot_be_read_is_a_fault) {
 	struct place *place = *state;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
@@ -99,8 +90,7 @@ static void test_a_file_whose_head_cannot_be_read_is_a_fault(void **state)
 }
 
 /* Zeros from anywhere on behind what was synced are a torn tail; within it, damage. */
-static void test_a_tail_of_zeros(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_tail_of_zeros) {
 	struct place *place = *state;
 	uint8_t zeros[300] = { 0 };
 
@@ -122,8 +112,7 @@ static void test_a_tail_of_zeros(void **state)
 }
 
 /* A reader while the writer is in the middle of a record. */
-static void test_half_a_record_is_a_torn_tail(void **state)
-{
+TEST_IN(set_up, tear_down, test_half_a_record_is_a_torn_tail) {
 	struct place *place = *state;
 
 	append(place, "one", NULL);
@@ -143,8 +132,7 @@ static void test_half_a_record_is_a_torn_tail(void **state)
 
 /* A stranger's text that looks like a record is never one, even where the record that
  * holds it cannot be read. */
-static void test_a_record_within_a_text_is_not_believed(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_record_within_a_text_is_not_believed) {
 	struct place *place = *state;
 	uint8_t inner[64], text[128];
 	struct journal_frame fake = { .mark = JOURNAL_LIVE, .type = JOURNAL_GROUP, .version = 1,
@@ -164,8 +152,7 @@ static void test_a_record_within_a_text_is_not_believed(void **state)
 }
 
 static void put_record(struct place *place, long offset, uint8_t version, uint64_t sequence,
-    const char *text)
-{
+    const char *text) {
 	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = 99, .version = version,
 		.length = (uint32_t)strlen(text), .sequence = sequence, .behind = 1,
 		.payload = (const uint8_t *)text };
@@ -183,8 +170,7 @@ static void put_record(struct place *place, long offset, uint8_t version, uint64
 }
 
 /* Types and versions that are not known yet are passed over by their length. */
-static void test_records_of_a_later_version(void **state)
-{
+TEST_IN(set_up, tear_down, test_records_of_a_later_version) {
 	struct place *place = *state;
 
 	append(place, "one", NULL);
@@ -198,8 +184,7 @@ static void test_records_of_a_later_version(void **state)
 }
 
 /* A file whose head is of a later version: read as far as it can be, never deleted. */
-static void test_a_file_of_a_later_version(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_file_of_a_later_version) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 2 };
 	uint8_t bytes[JOURNAL_HEAD_SIZE], payload[JOURNAL_HEAD_PAYLOAD];
@@ -226,8 +211,7 @@ static void test_a_file_of_a_later_version(void **state)
 	assert_int_equal(append(place, "three", NULL), 5);
 }
 
-static void test_a_missing_file_is_told(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_missing_file_is_told) {
 	struct place *place = *state;
 
 	three_files(place);
@@ -237,8 +221,7 @@ static void test_a_missing_file_is_told(void **state)
 	assert_string_equal(all_of(place), "one two <damage:0> five six ");
 }
 
-static void test_a_file_that_was_cut_is_told(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_file_that_was_cut_is_told) {
 	struct place *place = *state;
 
 	three_files(place);
@@ -251,8 +234,7 @@ static void test_a_file_that_was_cut_is_told(void **state)
 }
 
 /* What is none of ours is counted and left alone; a copy under another number is none. */
-static void test_strange_names(void **state)
-{
+TEST_IN(set_up, tear_down, test_strange_names) {
 	struct place *place = *state;
 	struct journal_storage *storage;
 	struct journal_reader *reader;
@@ -289,8 +271,7 @@ static void test_strange_names(void **state)
 }
 
 /* Either slot of positions may be spoiled: the other counts; none of them: all is read. */
-static void test_spoiled_positions(void **state)
-{
+TEST_IN(set_up, tear_down, test_spoiled_positions) {
 	struct place *place = *state;
 	struct journal_positions positions = { .results = 1 };
 	char path[128];
@@ -317,8 +298,7 @@ static void test_spoiled_positions(void **state)
 }
 
 /* Lengths that point anywhere make nobody read or sum up more than a few times the file. */
-static void test_a_file_of_lengths(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_file_of_lengths) {
 	struct place *place = *state;
 	static uint8_t bytes[1 << 20];
 	int64_t began;
@@ -342,8 +322,7 @@ static void test_a_file_of_lengths(void **state)
 
 /* Somebody made a file huge: a hole is passed over quickly, and what is beyond what a file
  * can have is not looked at. */
-static void test_a_huge_file(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_huge_file) {
 	struct place *place = *state;
 	int64_t began;
 
@@ -359,26 +338,4 @@ static void test_a_huge_file(void **state)
 	append(place, "three", NULL);
 	journal_log_flush(place->log);
 	assert_string_equal(all_of(place), "one two <torn:1073741686> three ");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_each_flipped_bit),
-		TEST(test_a_file_whose_head_cannot_be_read_is_a_fault),
-		TEST(test_a_tail_of_zeros),
-		TEST(test_half_a_record_is_a_torn_tail),
-		TEST(test_a_record_within_a_text_is_not_believed),
-		TEST(test_records_of_a_later_version),
-		TEST(test_a_file_of_a_later_version),
-		TEST(test_a_missing_file_is_told),
-		TEST(test_a_file_that_was_cut_is_told),
-		TEST(test_strange_names),
-		TEST(test_spoiled_positions),
-		TEST(test_a_file_of_lengths),
-		TEST(test_a_huge_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,17 +4,12 @@
  * is read for ever, and the same journal written again has the same bytes.  With
  * WRITE_GOLDEN=DIRECTORY in the environment it is written there, for a version to come.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "journal/log.h"
 #include "journal_samples.h"
 
@@ -22,9 +17,7 @@
 
 static uint8_t bytes[JOURNAL_PAYLOAD_MAX], again[JOURNAL_PAYLOAD_MAX];
 
-static void test_each_is_read_as_it_was_written(void **state)
-{
-	(void)state;
+TEST(test_each_is_read_as_it_was_written) {
 	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_ACCOUNT; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
@@ -40,9 +33,7 @@ static void test_each_is_read_as_it_was_written(void **state)
 }
 
 /* Fields that a later version adds are ignored. */
-static void test_what_follows_is_ignored(void **state)
-{
-	(void)state;
+TEST(test_what_follows_is_ignored) {
 	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_ACCOUNT; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
@@ -57,13 +48,11 @@ static void test_what_follows_is_ignored(void **state)
 }
 
 /* Cut at a field's end it is the record of an older writer; within one it is spoiled. */
-static void test_what_ends_early(void **state)
-{
+TEST(test_what_ends_early) {
 	struct journal_finish finish;
 	struct journal_manual manual;
 	size_t length = journal_finish_write(bytes, sizeof(bytes), &sample_finish);
 
-	(void)state;
 	assert_int_equal(length, 33);
 	assert_true(journal_finish_read(bytes, 32, &finish));
 	assert_int_equal(finish.when_ns, sample_finish.when_ns);
@@ -81,12 +70,10 @@ static void test_what_ends_early(void **state)
 }
 
 /* A field that a later version has added. */
-static void test_by_what_a_recipient_is_held(void **state)
-{
+TEST(test_by_what_a_recipient_is_held) {
 	struct journal_held_recipient held = sample_held, was;
 	size_t length = journal_held_recipient_write(bytes, sizeof(bytes), &held);
 
-	(void)state;
 	memset(&was, 0xee, sizeof(was));
 	assert_true(journal_held_recipient_read(bytes, length, &was));
 	assert_true(was.event == 0);
@@ -96,13 +83,11 @@ static void test_by_what_a_recipient_is_held(void **state)
 	assert_true(was.event == held.event);
 }
 
-static void test_lists_that_end_early_are_spoiled(void **state)
-{
+TEST(test_lists_that_end_early_are_spoiled) {
 	size_t length = sample_payload(JOURNAL_ENVELOPE, bytes, sizeof(bytes));
 	struct journal_envelope envelope;
 	struct journal_groups groups;
 
-	(void)state;
 	for (size_t cut = length - 1; cut > length - 40; cut--)
 		assert_false(journal_envelope_read(bytes, cut, &envelope, &groups));
 	/* a count that nothing backs */
@@ -116,8 +101,7 @@ static void test_lists_that_end_early_are_spoiled(void **state)
 }
 
 /* An envelope of one group, byte by byte. */
-static void test_an_envelope_is_as_documented(void **state)
-{
+TEST(test_an_envelope_is_as_documented) {
 	static const struct journal_group group = { .count = 2, .due_ns = 1,
 		.domain = SAMPLE_TEXT("d") };
 	static const struct journal_envelope envelope = { .key = 1, .replaces = 2, .old = { 3, 4 },
@@ -131,7 +115,6 @@ static void test_an_envelope_is_as_documented(void **state)
 		12, 0, 0, 0, 13, 0, 0, 0, 14, 0, 0, 0, 0, 0, 0, 0, 1, 0, 'm', 1, 0, '/', 1, 0, 'i',
 		0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 'd' };
 
-	(void)state;
 	assert_int_equal(journal_envelope_write(bytes, sizeof(bytes), &envelope, &group),
 	    sizeof(wanted));
 	assert_memory_equal(bytes, wanted, sizeof(wanted));
@@ -139,14 +122,12 @@ static void test_an_envelope_is_as_documented(void **state)
 
 /* --- golden files ------------------------------------------------------------------- */
 
-static int64_t wall(void)
-{
+static int64_t wall(void) {
 	return WALL;
 }
 
 /* A journal of two files, one of each type in the first, the first envelope garbage. */
-static void write_journal(const char *path)
-{
+static void write_journal(const char *path) {
 	static const struct journal_log_options options = { .kind = JOURNAL_QUEUE,
 		.file_size = 1 << 20, .random = 1, .wall_ns = wall };
 	struct journal_place envelope = { 0, 0 }, place;
@@ -177,8 +158,7 @@ static void write_journal(const char *path)
 	journal_storage_close(&storage);
 }
 
-static size_t read_file(const char *directory, const char *name, uint8_t *out, size_t size)
-{
+static size_t read_file(const char *directory, const char *name, uint8_t *out, size_t size) {
 	char path[512];
 	ssize_t got;
 	int fd;
@@ -194,8 +174,7 @@ static size_t read_file(const char *directory, const char *name, uint8_t *out, s
 
 static const char *const golden_files[] = { "0000000001.log", "0000000002.log", "positions" };
 
-static const char *golden(void)
-{
+static const char *golden(void) {
 	static char path[512];
 	const char *top = getenv("top_srcdir");
 
@@ -203,12 +182,10 @@ static const char *golden(void)
 	return path;
 }
 
-static void test_golden_files_are_written_the_same(void **state)
-{
+TEST(test_golden_files_are_written_the_same) {
 	char path[64] = "/dev/shm/t_journal_record.XXXXXX", name[128];
 	const char *keep = getenv("WRITE_GOLDEN");
 
-	(void)state;
 	if (keep != NULL) {
 		write_journal(keep);
 		return;
@@ -229,8 +206,7 @@ static void test_golden_files_are_written_the_same(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
-static void check_found(const struct journal_found *found, unsigned type, uint64_t sequence)
-{
+static void check_found(const struct journal_found *found, unsigned type, uint64_t sequence) {
 	size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 	assert_int_equal(found->kind, JOURNAL_FOUND_RECORD);
@@ -241,15 +217,13 @@ static void check_found(const struct journal_found *found, unsigned type, uint64
 	assert_memory_equal(found->frame.payload, bytes, length);
 }
 
-static void test_golden_files_are_read(void **state)
-{
+TEST(test_golden_files_are_read) {
 	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
 	struct journal_found found;
 	struct diag diag;
 
-	(void)state;
 	if (getenv("WRITE_GOLDEN") != NULL)
 		return;
 	storage = journal_storage_posix(golden(), true, &diag);
@@ -285,13 +259,11 @@ static void test_golden_files_are_read(void **state)
 }
 
 /* Of a file it has none, and is as it always was. */
-static void test_a_place_in_systemds_journal_has_a_time(void **state)
-{
+TEST(test_a_place_in_systemds_journal_has_a_time) {
 	struct journal_log_position in = sample_log_position, out;
 	uint8_t payload[128];
 	size_t without = journal_log_position_write(payload, sizeof(payload), &in), with;
 
-	(void)state;
 	in.time_us = UINT64_C(1795652590899127);
 	with = journal_log_position_write(payload, sizeof(payload), &in);
 	assert_int_equal(with, without + 8);
@@ -299,21 +271,4 @@ static void test_a_place_in_systemds_journal_has_a_time(void **state)
 	assert_true(out.time_us == in.time_us);
 	assert_true(journal_log_position_read(payload, without, &out));
 	assert_true(out.time_us == 0 && out.offset == in.offset);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_place_in_systemds_journal_has_a_time),
-		cmocka_unit_test(test_each_is_read_as_it_was_written),
-		cmocka_unit_test(test_what_follows_is_ignored),
-		cmocka_unit_test(test_what_ends_early),
-		cmocka_unit_test(test_by_what_a_recipient_is_held),
-		cmocka_unit_test(test_lists_that_end_early_are_spoiled),
-		cmocka_unit_test(test_an_envelope_is_as_documented),
-		cmocka_unit_test(test_golden_files_are_written_the_same),
-		cmocka_unit_test(test_golden_files_are_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Disks that fail while a log is opened, or in its first second: what stands there already
  * is neither lost nor believed too much. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "journal_place.h"
 
 /* A life that left "one", synced, and "two", which no sync covers. */
-static void live_once(struct place *place)
-{
+static void live_once(struct place *place) {
 	append(place, "one", NULL);
 	sync_all(place);
 	append(place, "two", NULL);
@@ -20,8 +14,7 @@ static void live_once(struct place *place)
 	place->syncs = 0;
 }
 
-static void test_a_lock_that_is_let_go_soon_is_waited_for(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_lock_that_is_let_go_soon_is_waited_for) {
 	struct place *place = *state;
 
 	live_once(place);
@@ -34,8 +27,7 @@ static void test_a_lock_that_is_let_go_soon_is_waited_for(void **state)
 	assert_string_equal(all_of(place), "one two ");
 }
 
-static void check_comes_back(struct place *place, int error)
-{
+static void check_comes_back(struct place *place, int error) {
 	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
 	assert_false(journal_log_is_read(place->log));
 	assert_int_equal(journal_log_files(place->log)->count, 0);
@@ -48,8 +40,7 @@ static void check_comes_back(struct place *place, int error)
 	assert_string_equal(all_of(place), "one two three ");
 }
 
-static void test_a_list_that_ends_half_way(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_list_that_ends_half_way) {
 	struct place *place = *state;
 
 	live_once(place);
@@ -60,8 +51,7 @@ static void test_a_list_that_ends_half_way(void **state)
 }
 
 /* It would be taken for a file without anything in it. */
-static void test_a_head_that_cannot_be_read_now(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_head_that_cannot_be_read_now) {
 	struct place *place = *state;
 
 	live_once(place);
@@ -71,8 +61,7 @@ static void test_a_head_that_cannot_be_read_now(void **state)
 }
 
 /* But not for ever: the rest is of use all the same. */
-static void test_a_head_that_can_never_be_read(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_head_that_can_never_be_read) {
 	struct place *place = *state;
 
 	live_once(place);
@@ -86,8 +75,7 @@ static void test_a_head_that_can_never_be_read(void **state)
 	sync_all(place);
 }
 
-static void test_files_of_random_bytes_are_told(void **state)
-{
+TEST_IN(set_up, tear_down, test_files_of_random_bytes_are_told) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 1 };
 	struct journal_log_counts counts;
@@ -109,8 +97,7 @@ static void test_files_of_random_bytes_are_told(void **state)
 	sync_all(place);
 }
 
-static void test_what_was_read_is_synced_with_the_first_group(void **state)
-{
+TEST_IN(set_up, tear_down, test_what_was_read_is_synced_with_the_first_group) {
 	struct place *place = *state;
 	uint64_t last;
 
@@ -127,8 +114,7 @@ static void test_what_was_read_is_synced_with_the_first_group(void **state)
 
 /* The kernel has forgotten by then what it could not write, and would say that all is well: so
  * what counts is what is on the disk, and what it can write yet. */
-static void test_what_could_not_be_synced_is_read_again(void **state)
-{
+TEST_IN(set_up, tear_down, test_what_could_not_be_synced_is_read_again) {
 	struct place *place = *state;
 
 	live_once(place);
@@ -147,8 +133,7 @@ static void test_what_could_not_be_synced_is_read_again(void **state)
 	assert_string_equal(all_of(place), "one two three ");
 }
 
-static void start_full(struct place *place)
-{
+static void start_full(struct place *place) {
 	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
 	assert_string_equal(all_of(place), "one two ");
 	place->fail_write = place->fail_create = 0;
@@ -162,8 +147,7 @@ static void start_full(struct place *place)
 	assert_string_equal(seen_of(place), "one two three ");
 }
 
-static void test_a_start_upon_a_full_disk(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_start_upon_a_full_disk) {
 	struct place *place = *state;
 
 	live_once(place);
@@ -173,8 +157,7 @@ static void test_a_start_upon_a_full_disk(void **state)
 	start_full(place);
 }
 
-static void test_a_start_where_nothing_can_be_made(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_start_where_nothing_can_be_made) {
 	struct place *place = *state;
 
 	live_once(place);
@@ -184,8 +167,7 @@ static void test_a_start_where_nothing_can_be_made(void **state)
 }
 
 /* Not all of it is read, where positions are gone: heads tell what was synced. */
-static void test_a_start_without_positions_reads_the_end_alone(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_start_without_positions_reads_the_end_alone) {
 	struct place *place = *state;
 	char text[1000];
 
@@ -206,8 +188,7 @@ static void test_a_start_without_positions_reads_the_end_alone(void **state)
 
 /* Between the look at the current file and the list of all: what is appended meanwhile must
  * not pile up in memory. */
-static void test_the_current_file_vanishes_under_the_list(void **state)
-{
+TEST_IN(set_up, tear_down, test_the_current_file_vanishes_under_the_list) {
 	struct place *place = *state;
 	static char text[2000];
 
@@ -227,8 +208,7 @@ static void test_the_current_file_vanishes_under_the_list(void **state)
 	sync_all(place);
 }
 
-static void test_a_lock_that_was_removed_is_made_again(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_lock_that_was_removed_is_made_again) {
 	struct place *place = *state;
 	struct journal_log_options options = place->options;
 	struct journal_storage *other;
@@ -249,8 +229,7 @@ static void test_a_lock_that_was_removed_is_made_again(void **state)
 }
 
 /* The first positions sync the marks of all files; not with all of them open at once. */
-static void test_many_files_take_few_descriptors(void **state)
-{
+TEST_IN(set_up, tear_down, test_many_files_take_few_descriptors) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 1 };
 
@@ -272,8 +251,7 @@ static void test_many_files_take_few_descriptors(void **state)
 }
 
 /* The slot that was good stays, until another one is known to be. */
-static void test_a_slot_that_failed_is_written_again(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_slot_that_failed_is_written_again) {
 	struct place *place = *state;
 	struct journal_positions positions = { .results = 1 };
 
@@ -295,8 +273,7 @@ static void test_a_slot_that_failed_is_written_again(void **state)
 }
 
 /* So many files of one record each, "x", of which the positions say that all was synced. */
-static void live_long(struct place *place, unsigned files)
-{
+static void live_long(struct place *place, unsigned files) {
 	struct journal_positions positions = { .first_file = 1 };
 
 	for (unsigned i = 0; i < files; i++) {
@@ -314,8 +291,7 @@ static void live_long(struct place *place, unsigned files)
 	place->opens = 0;
 }
 
-static void record(struct place *place, uint32_t first_file)
-{
+static void record(struct place *place, uint32_t first_file) {
 	struct journal_positions positions = { .first_file = first_file };
 	uint64_t number = journal_log_positions(place->log, &positions);
 
@@ -325,8 +301,7 @@ static void record(struct place *place, uint32_t first_file)
 }
 
 /* It would be taken for a journal that has none. */
-static void test_positions_that_cannot_be_read_now(void **state)
-{
+TEST_IN(set_up, tear_down, test_positions_that_cannot_be_read_now) {
 	struct place *place = *state;
 
 	record(place, 1);
@@ -339,8 +314,7 @@ static void test_positions_that_cannot_be_read_now(void **state)
 }
 
 /* A life whose positions say that the first three files stay, and another one. */
-static void keep_three(struct place *place)
-{
+static void keep_three(struct place *place) {
 	place->options.kind = JOURNAL_FEED;
 	live_long(place, 3);
 	open_log(place);
@@ -354,8 +328,7 @@ static void keep_three(struct place *place)
 	assert_int_equal(journal_log_state(place->log), JOURNAL_FAILED);
 }
 
-static void check_three_stay(struct place *place)
-{
+static void check_three_stay(struct place *place) {
 	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
 	append(place, "new", NULL);
 	record(place, journal_log_begin(place->log).file);
@@ -363,8 +336,7 @@ static void check_three_stay(struct place *place)
 		assert_int_equal(access(file_path(place, number), F_OK), 0);
 }
 
-static void test_what_stays_does_so_where_positions_cannot_be_read_now(void **state)
-{
+TEST_IN(set_up, tear_down, test_what_stays_does_so_where_positions_cannot_be_read_now) {
 	struct place *place = *state;
 
 	keep_three(place);
@@ -375,8 +347,7 @@ static void test_what_stays_does_so_where_positions_cannot_be_read_now(void **st
 	check_three_stay(place);
 }
 
-static void test_what_stays_does_so_where_positions_can_never_be_read(void **state)
-{
+TEST_IN(set_up, tear_down, test_what_stays_does_so_where_positions_can_never_be_read) {
 	struct place *place = *state;
 
 	keep_three(place);
@@ -387,8 +358,7 @@ static void test_what_stays_does_so_where_positions_can_never_be_read(void **sta
 }
 
 /* Their heads are read by whoever needs them, or by and by. */
-static void test_a_start_with_many_files_opens_few(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_start_with_many_files_opens_few) {
 	struct place *place = *state;
 	const struct journal_files *files;
 	struct journal_log_counts counts;
@@ -421,8 +391,7 @@ static void test_a_start_with_many_files_opens_few(void **state)
 	assert_true(files->files[7].end_known);
 }
 
-static void test_an_old_head_that_cannot_be_read_now(void **state)
-{
+TEST_IN(set_up, tear_down, test_an_old_head_that_cannot_be_read_now) {
 	struct place *place = *state;
 	struct journal_cursor *cursor;
 	struct journal_found found;
@@ -439,8 +408,7 @@ static void test_an_old_head_that_cannot_be_read_now(void **state)
 	assert_string_equal(all_of(place), "x x x y ");
 }
 
-static void test_an_old_head_that_can_never_be_read(void **state)
-{
+TEST_IN(set_up, tear_down, test_an_old_head_that_can_never_be_read) {
 	struct place *place = *state;
 	struct journal_log_counts counts;
 
@@ -455,8 +423,7 @@ static void test_an_old_head_that_can_never_be_read(void **state)
 	assert_int_equal(counts.damages, 2);
 }
 
-static uint64_t damages_found(struct place *place)
-{
+static uint64_t damages_found(struct place *place) {
 	struct journal_log_counts counts;
 
 	open_log(place);
@@ -464,15 +431,13 @@ static uint64_t damages_found(struct place *place)
 	return counts.damages;
 }
 
-static uint64_t damages_without(struct place *place, uint32_t number)
-{
+static uint64_t damages_without(struct place *place, uint32_t number) {
 	assert_int_equal(unlink(file_path(place, number)), 0);
 	return damages_found(place);
 }
 
 /* What was waiting there was lost, and nobody was told. */
-static void test_a_first_file_that_is_missing_is_told(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_first_file_that_is_missing_is_told) {
 	struct place *place = *state;
 
 	live_long(place, 4);
@@ -480,8 +445,7 @@ static void test_a_first_file_that_is_missing_is_told(void **state)
 	assert_string_equal(all_of(place), "x x x y ");
 }
 
-static void test_a_file_between_that_is_missing_is_told_once(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_file_between_that_is_missing_is_told_once) {
 	struct place *place = *state;
 
 	live_long(place, 4);
@@ -490,8 +454,7 @@ static void test_a_file_between_that_is_missing_is_told_once(void **state)
 }
 
 /* The last file begins with "y", of which the positions know nothing: it is gone with it. */
-static void test_a_last_file_that_is_missing_is_told_where_positions_know_it(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_last_file_that_is_missing_is_told_where_positions_know_it) {
 	struct place *place = *state;
 
 	live_long(place, 3);
@@ -505,8 +468,7 @@ static void test_a_last_file_that_is_missing_is_told_where_positions_know_it(voi
 }
 
 /* Deleted as nobody needed them any more. */
-static void test_files_that_were_deleted_are_not_missing(void **state)
-{
+TEST_IN(set_up, tear_down, test_files_that_were_deleted_are_not_missing) {
 	struct place *place = *state;
 	struct journal_positions positions = { .first_file = 3 };
 
@@ -522,8 +484,7 @@ static void test_files_that_were_deleted_are_not_missing(void **state)
 }
 
 /* A mark may be asked for before its file's head was read. */
-static void test_a_mark_in_a_file_whose_head_was_not_read(void **state)
-{
+TEST_IN(set_up, tear_down, test_a_mark_in_a_file_whose_head_was_not_read) {
 	struct place *place = *state;
 
 	live_long(place, 3);
@@ -536,38 +497,4 @@ static void test_a_mark_in_a_file_whose_head_was_not_read(void **state)
 	after(place, 0);
 	assert_string_equal(all_of(place), "[x] x x y z ");
 	assert_false(journal_log_holds(place->log, (struct journal_place){ 1, 5000 }));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_lock_that_is_let_go_soon_is_waited_for),
-		TEST(test_a_list_that_ends_half_way),
-		TEST(test_a_head_that_cannot_be_read_now),
-		TEST(test_a_head_that_can_never_be_read),
-		TEST(test_files_of_random_bytes_are_told),
-		TEST(test_what_was_read_is_synced_with_the_first_group),
-		TEST(test_what_could_not_be_synced_is_read_again),
-		TEST(test_a_start_upon_a_full_disk),
-		TEST(test_a_start_where_nothing_can_be_made),
-		TEST(test_a_start_without_positions_reads_the_end_alone),
-		TEST(test_the_current_file_vanishes_under_the_list),
-		TEST(test_a_lock_that_was_removed_is_made_again),
-		TEST(test_many_files_take_few_descriptors),
-		TEST(test_a_slot_that_failed_is_written_again),
-		TEST(test_positions_that_cannot_be_read_now),
-		TEST(test_what_stays_does_so_where_positions_cannot_be_read_now),
-		TEST(test_what_stays_does_so_where_positions_can_never_be_read),
-		TEST(test_a_start_with_many_files_opens_few),
-		TEST(test_an_old_head_that_cannot_be_read_now),
-		TEST(test_an_old_head_that_can_never_be_read),
-		TEST(test_a_first_file_that_is_missing_is_told),
-		TEST(test_a_file_between_that_is_missing_is_told_once),
-		TEST(test_a_last_file_that_is_missing_is_told_where_positions_know_it),
-		TEST(test_files_that_were_deleted_are_not_missing),
-		TEST(test_a_mark_in_a_file_whose_head_was_not_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

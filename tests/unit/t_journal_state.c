@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* What was learned and done by hand is there again after the segment and its text files are
  * gone. */
+#include "tests/unit/test.h"
 #include "tests/unit/journal_site.h"
 
 /* --- destinations ----------------------------------------------------------------- */
 
-static void learn(const char *name, uint16_t ceiling, const char *reason)
-{
+static void learn(const char *name, uint16_t ceiling, const char *reason) {
 	struct state_lock lock;
 
 	lock_begun(name, &lock);
@@ -22,11 +22,9 @@ static void learn(const char *name, uint16_t ceiling, const char *reason)
 	states_unlock(&lock);
 }
 
-static void a_window_is_as_it_was(void **state)
-{
+TEST_IN(open_site, close_site, a_window_is_as_it_was) {
 	struct destination_window was, is;
 
-	(void)state;
 	learn("limited.example", 7, "421 4.7.0 too many connections");
 	assert_true(find_state("limited.example", &was));
 	turns(2);
@@ -47,11 +45,9 @@ static void a_window_is_as_it_was(void **state)
 }
 
 /* Another process (the keeper, a policy role) changes it, and the feed finds it. */
-static void whoever_changed_it(void **state)
-{
+TEST_IN(open_site, close_site, whoever_changed_it) {
 	struct destination_window is;
 
-	(void)state;
 	turns(3);
 	learn("late.example", 3, NULL);
 	turn();
@@ -62,11 +58,9 @@ static void whoever_changed_it(void **state)
 	assert_int_equal(is.state.window.ceiling, 3);
 }
 
-static void nothing_is_written_while_nothing_changes(void **state)
-{
+TEST_IN(open_site, close_site, nothing_is_written_while_nothing_changes) {
 	uint64_t before, after;
 
-	(void)state;
 	learn("a.example", 3, NULL);
 	turns(4);
 	(void)room_files("feed", &before);
@@ -75,11 +69,9 @@ static void nothing_is_written_while_nothing_changes(void **state)
 	assert_int_equal(before, after);
 }
 
-static void the_last_of_several_counts(void **state)
-{
+TEST_IN(open_site, close_site, the_last_of_several_counts) {
 	struct destination_window is;
 
-	(void)state;
 	for (uint16_t ceiling = 1; ceiling < 9; ceiling++) {
 		learn("a.example", ceiling, NULL);
 		turn();
@@ -99,14 +91,12 @@ static void the_last_of_several_counts(void **state)
 
 /* Without them there would be no hint for it, and a domain would not be known to be its
  * provider's, until the next delivery. */
-static void its_relays_and_transports_too(void **state)
-{
+TEST_IN(open_site, close_site, its_relays_and_transports_too) {
 	struct delivery_seen seen = { .name = "a.example", .name_length = 9, .mta = 0,
 		.cloned = true, .relay_name = "mx1.a.example", .relay_name_length = 13 };
 	struct destination_seen was, is;
 	char relay[SEGMENT_NAME_MAX + 1];
 
-	(void)state;
 	assert_true(address_parse("192.0.2.1", 9, &seen.relay));
 	assert_true(destinations_note(site.segment, &seen, now_ns));
 	assert_true(address_parse("2001:db8::1", 11, &seen.relay));
@@ -132,12 +122,10 @@ static void its_relays_and_transports_too(void **state)
 
 /* --- by hand ---------------------------------------------------------------------- */
 
-static void what_was_done_by_hand_is_in_force(void **state)
-{
+TEST_IN(open_site, close_site, what_was_done_by_hand_is_in_force) {
 	struct destination_window is;
 	struct window_held held;
 
-	(void)state;
 	journal_states_turn(states, now_ns, wall_ns);
 	assert_true(by_hand(BY_HAND_SUSPEND, "s.example", 600, "their wish"));
 	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
@@ -166,11 +154,9 @@ static void what_was_done_by_hand_is_in_force(void **state)
 }
 
 /* Where nobody feeds there is keeper/ alone, however long ago it was done. */
-static void without_a_feed(void **state)
-{
+TEST_IN(open_site, close_site, without_a_feed) {
 	struct destination_window is;
 
-	(void)state;
 	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "closed"));
 	journal_states_close(&states);
 	turns(3);
@@ -186,11 +172,9 @@ static void without_a_feed(void **state)
 	assert_string_equal(is.reason, "closed");
 }
 
-static void a_resume_is_later_than_what_was_written(void **state)
-{
+TEST_IN(open_site, close_site, a_resume_is_later_than_what_was_written) {
 	struct destination_window is;
 
-	(void)state;
 	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
 	assert_true(by_hand(BY_HAND_HOLD, "i.example", 0, NULL));
 	wall_ns = clock_wall_ns();
@@ -206,11 +190,9 @@ static void a_resume_is_later_than_what_was_written(void **state)
 }
 
 /* What a destination learned after it was held by hand is not undone by doing that again. */
-static void what_was_written_later_counts(void **state)
-{
+TEST_IN(open_site, close_site, what_was_written_later_counts) {
 	struct destination_window is;
 
-	(void)state;
 	assert_true(set_ceiling("c.example", 4));
 	poll(NULL, 0, 2);
 	wall_ns = clock_wall_ns();
@@ -224,14 +206,12 @@ static void what_was_written_later_counts(void **state)
 	assert_int_equal(news[0].actions, 0);
 }
 
-static void a_class_is_held_again(void **state)
-{
+TEST_IN(open_site, close_site, a_class_is_held_again) {
 	struct by_hand request = { .verb = BY_HAND_HOLD, .name = "Some", .name_length = 4,
 		.class = true, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner ignored;
 	struct window_held held;
 
-	(void)state;
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &request, now_ns,
 	    &ignored), BY_HAND_DONE);
 	lose_all();
@@ -241,11 +221,9 @@ static void a_class_is_held_again(void **state)
 	assert_false(windows_class_held(site.engine, site.generation, 1, now_ns, &held));
 }
 
-static void what_was_forgotten_stays_so(void **state)
-{
+TEST_IN(open_site, close_site, what_was_forgotten_stays_so) {
 	struct destination_window is;
 
-	(void)state;
 	learn("f.example", 5, "once");
 	turns(2);
 	assert_true(by_hand(BY_HAND_FORGET, "f.example", 0, NULL));
@@ -260,11 +238,9 @@ static void what_was_forgotten_stays_so(void **state)
 }
 
 /* The journal is younger than what was done. */
-static void what_was_done_before_there_was_a_journal(void **state)
-{
+TEST_IN(open_site, close_site, what_was_done_before_there_was_a_journal) {
 	struct destination_window is;
 
-	(void)state;
 	close_journals();
 	assert_true(by_hand(BY_HAND_HOLD, "old.example", 0, "since long"));
 	assert_true(by_hand(BY_HAND_HOLD, "jim@old.example", 0, NULL));
@@ -280,8 +256,7 @@ static void what_was_done_before_there_was_a_journal(void **state)
 
 /* --- recipients ------------------------------------------------------------------- */
 
-static void hold_by_rule(const char *address, int64_t for_s)
-{
+static void hold_by_rule(const char *address, int64_t for_s) {
 	struct recipient_hold hold = { .address = address, .length = strlen(address),
 		.mta = 0, .rule = 3, .until_ns = now_ns + for_s * NS_PER_SECOND,
 		.reason = "452 over quota" };
@@ -289,11 +264,9 @@ static void hold_by_rule(const char *address, int64_t for_s)
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 }
 
-static void recipients_are_held_as_they_were(void **state)
-{
+TEST_IN(open_site, close_site, recipients_are_held_as_they_were) {
 	struct recipient_held held;
 
-	(void)state;
 	hold_by_rule("a@r.example", 600);
 	hold_by_rule("b@r.example", 600);
 	turns(2);
@@ -314,14 +287,12 @@ static void recipients_are_held_as_they_were(void **state)
 	assert_false(recipients_find(site.segment, "c@r.example", 11, 0, now_ns, &held));
 }
 
-static void by_what_a_recipient_is_held_is_known_when_the_state_was_lost(void **state)
-{
+TEST_IN(open_site, close_site, by_what_a_recipient_is_held_is_known_when_the_state_was_lost) {
 	const struct recipient_hold hold = { .address = "a@r.example", .length = 11, .mta = 0,
 		.rule = 3, .until_ns = now_ns + 600 * NS_PER_SECOND, .reason = "452 over quota",
 		.event = UINT64_C(0x0123456789abcdef) };
 	struct recipient_held held;
 
-	(void)state;
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 	hold_by_rule("b@r.example", 600);
 	turns(2);
@@ -336,12 +307,10 @@ static void by_what_a_recipient_is_held_is_known_when_the_state_was_lost(void **
 /* --- another boot ------------------------------------------------------------------- */
 
 /* It was dead for 300 s, the reboot took 100 s, and the clock of the boot begins anew. */
-static void times_are_those_of_the_day(void **state)
-{
+TEST_IN(open_site, close_site, times_are_those_of_the_day) {
 	struct destination_window is;
 	struct state_lock lock;
 
-	(void)state;
 	lock_begun("d.example", &lock);
 	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 302 * NS_PER_SECOND);
 	lock.state.window.accepted[0] = 4;
@@ -361,13 +330,11 @@ static void times_are_those_of_the_day(void **state)
 }
 
 /* A machine without a clock of its own begins in 1970. */
-static void nothing_lasts_longer_where_the_clock_went_back(void **state)
-{
+TEST_IN(open_site, close_site, nothing_lasts_longer_where_the_clock_went_back) {
 	struct destination_window is;
 	struct recipient_held held;
 	struct state_lock lock;
 
-	(void)state;
 	lock_begun("d.example", &lock);
 	lock.state.resumed_ns = now_ns;
 	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 60 * NS_PER_SECOND);
@@ -392,13 +359,11 @@ static void nothing_lasts_longer_where_the_clock_went_back(void **state)
 }
 
 /* It is 1970 until the time is known; what was written by then is dated anew. */
-static void what_was_dated_by_a_wrong_clock(void **state)
-{
+TEST_IN(open_site, close_site, what_was_dated_by_a_wrong_clock) {
 	struct destination_window is;
 	int64_t right_ns = wall_ns;
 	struct state_lock lock;
 
-	(void)state;
 	wall_ns = 1000 * NS_PER_SECOND;
 	lock_begun("d.example", &lock);
 	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, now_ns + 600 * NS_PER_SECOND);
@@ -416,20 +381,16 @@ static void what_was_dated_by_a_wrong_clock(void **state)
 
 /* --- what need not be read ------------------------------------------------------------ */
 
-static void an_empty_journal_is_no_news(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, an_empty_journal_is_no_news) {
 	lose_all();
 	restore();
 	assert_int_equal(counted(COUNTER_JOURNAL_RESTORED), 0);
 }
 
-static void a_text_file_of_this_boot_is_enough(void **state)
-{
+TEST_IN(open_site, close_site, a_text_file_of_this_boot_is_enough) {
 	struct diag diag;
 	char path[160];
 
-	(void)state;
 	learn("a.example", 3, NULL);
 	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(), &diag), 0);
 	close_journals();
@@ -447,43 +408,11 @@ static void a_text_file_of_this_boot_is_enough(void **state)
 }
 
 /* The supervisor died before it had been read. */
-static void one_that_is_adopted_too_early_is_still_to_be_taught(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, one_that_is_adopted_too_early_is_still_to_be_taught) {
 	lose_all();
 	site_restart(&site, 64, JOURNAL_SITE);
 	assert_true(segment_is_unlearned(site.segment));
 	segment_has_learned(site.segment, true);
 	site_restart(&site, 64, JOURNAL_SITE);
 	assert_false(segment_is_unlearned(site.segment));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_window_is_as_it_was),
-		TEST(whoever_changed_it),
-		TEST(nothing_is_written_while_nothing_changes),
-		TEST(the_last_of_several_counts),
-		TEST(its_relays_and_transports_too),
-		TEST(what_was_done_by_hand_is_in_force),
-		TEST(without_a_feed),
-		TEST(a_resume_is_later_than_what_was_written),
-		TEST(what_was_written_later_counts),
-		TEST(a_class_is_held_again),
-		TEST(what_was_forgotten_stays_so),
-		TEST(what_was_done_before_there_was_a_journal),
-		TEST(recipients_are_held_as_they_were),
-		TEST(by_what_a_recipient_is_held_is_known_when_the_state_was_lost),
-		TEST(times_are_those_of_the_day),
-		TEST(nothing_lasts_longer_where_the_clock_went_back),
-		TEST(what_was_dated_by_a_wrong_clock),
-		TEST(an_empty_journal_is_no_news),
-		TEST(a_text_file_of_this_boot_is_enough),
-		TEST(one_that_is_adopted_too_early_is_still_to_be_taught),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

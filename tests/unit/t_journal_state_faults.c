@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "tests/unit/test.h"
 #include "base/file_lock.h"
 #include "tests/unit/journal_site.h"
 #include "tests/unit/random.h"
 
-static void remove_room(const char *room)
-{
+static void remove_room(const char *room) {
 	char path[160], name[420];
 	const struct dirent *entry;
 	DIR *directory;
@@ -25,16 +25,13 @@ static void remove_room(const char *room)
 	assert_int_equal(rmdir(path), 0);
 }
 
-static const struct journal_record *record_of(enum journal_room room)
-{
+static const struct journal_record *record_of(enum journal_room room) {
 	return &site.segment->header->journals[room];
 }
 
-static void a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back(void **state)
-{
+TEST_IN(open_site, close_site, a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back) {
 	struct destination_window is;
 
-	(void)state;
 	learn_ceiling("a.example", 3, "421 too many");
 	turns(3);
 	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->fares), JOURNAL_FARES_WELL);
@@ -67,11 +64,9 @@ static void a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back(vo
 	assert_string_equal(is.reason, "meanwhile");
 }
 
-static void one_that_never_was_there_comes(void **state)
-{
+TEST_IN(open_site, close_site, one_that_never_was_there_comes) {
 	struct destination_window is;
 
-	(void)state;
 	turns(2);
 	close_journals();
 	remove_room("feed");
@@ -91,11 +86,9 @@ static void one_that_never_was_there_comes(void **state)
 	assert_true(find_state("a.example", &is));
 }
 
-static void older_files_go_when_a_checkpoint_is_whole(void **state)
-{
+TEST_IN(open_site, close_site, older_files_go_when_a_checkpoint_is_whole) {
 	uint64_t bytes;
 
-	(void)state;
 	learn_ceiling("a.example", 3, "421 too many");
 	for (unsigned life = 0; life < 10; life++) {
 		turns(4);
@@ -109,12 +102,10 @@ static void older_files_go_when_a_checkpoint_is_whole(void **state)
 }
 
 /* Each second 100 destinations change: 35 kB, 16 MB in 470 s. */
-static void it_does_not_grow(void **state)
-{
+TEST_IN(open_site, close_site, it_does_not_grow) {
 	uint64_t bytes, most = 0;
 	char name[32];
 
-	(void)state;
 	for (unsigned second = 0; second < 1500; second++) {
 		for (unsigned i = 0; i < 100; i++) {
 			snprintf(name, sizeof(name), "d%u.example", i);
@@ -132,8 +123,7 @@ static void it_does_not_grow(void **state)
 
 /* With older files damaged, and the positions, nothing but new ones tells that what follows the
  * damage had been synced: till then it is the end of a crash for a reader. */
-static void until_positions_are_recorded(void)
-{
+static void until_positions_are_recorded(void) {
 	const struct journal_log *log = journal_states_log_of(states);
 
 	for (unsigned i = 0; i < 10 && journal_log_positions_recorded(log) == 0; i++)
@@ -142,12 +132,10 @@ static void until_positions_are_recorded(void)
 }
 
 /* Whatever stands there: nothing dies, and a good one is taken. */
-static void files_full_of_anything(void **state)
-{
+TEST_IN(open_site, close_site, files_full_of_anything) {
 	struct random random = random_seeded("t_journal_state_faults");
 	char path[160], name[420];
 
-	(void)state;
 	for (unsigned i = 0; i < 30; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
 		learn_ceiling(name, (uint16_t)(1 + i), "421 too many");
@@ -197,13 +185,11 @@ static void files_full_of_anything(void **state)
 }
 
 /* Whoever restores says so, and takes nothing. */
-static void one_that_another_process_writes_is_not_read(void **state)
-{
+TEST_IN(open_site, close_site, one_that_another_process_writes_is_not_read) {
 	struct destination_window is;
 	char path[160];
 	int fd;
 
-	(void)state;
 	learn_ceiling("a.example", 3, "421 too many");
 	turns(2);
 	lose_all();
@@ -222,12 +208,10 @@ static void one_that_another_process_writes_is_not_read(void **state)
 }
 
 /* The files can be read only after something was done. */
-static void what_was_done_before_the_files_were_read_is_later(void **state)
-{
+TEST_IN(open_site, close_site, what_was_done_before_the_files_were_read_is_later) {
 	struct destination_window is;
 	char path[160], aside[160];
 
-	(void)state;
 	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
 	turns(2);
 	close_journals();
@@ -248,11 +232,9 @@ static void what_was_done_before_the_files_were_read_is_later(void **state)
 }
 
 /* It stays for ever: nobody has read it. */
-static void what_could_not_be_read_is_not_deleted(void **state)
-{
+TEST_IN(open_site, close_site, what_could_not_be_read_is_not_deleted) {
 	uint64_t bytes;
 
-	(void)state;
 	learn_ceiling("a.example", 3, "421 too many");
 	turns(2);
 	lose_all();
@@ -266,22 +248,4 @@ static void what_could_not_be_read_is_not_deleted(void **state)
 	assert_true(room_has("feed", "0000000001.log"));
 	assert_true(room_has("keeper", "0000000001.log"));
 	assert_in_range(room_files("feed", &bytes), 2, 5);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_directory_that_is_gone_is_told_once_and_goes_on_when_it_is_back),
-		TEST(one_that_never_was_there_comes),
-		TEST(older_files_go_when_a_checkpoint_is_whole),
-		TEST(it_does_not_grow),
-		TEST(one_that_another_process_writes_is_not_read),
-		TEST(what_was_done_before_the_files_were_read_is_later),
-		TEST(what_could_not_be_read_is_not_deleted),
-		TEST(files_full_of_anything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Each result counts once, whenever all is lost: results of two logs for the same
  * destinations, processes that are killed at any time, a journal that is cut anywhere. */
+#include "tests/unit/test.h"
 #include "tests/unit/journal_site.h"
 #include "tests/unit/random.h"
 
@@ -17,13 +18,11 @@ static struct {
 static uint32_t records[LOGS];
 static struct feed_position at[LOGS];
 
-static void name_of(unsigned number, char out[32])
-{
+static void name_of(unsigned number, char out[32]) {
 	snprintf(out, 32, "d%u.example", number);
 }
 
-static void write_logs(struct random *random)
-{
+static void write_logs(struct random *random) {
 	for (unsigned log = 0; log < LOGS; log++)
 		for (unsigned i = 0; i < LINES; i++) {
 			lines[log][i].name = (uint8_t)random_below(random, NAMES);
@@ -32,8 +31,7 @@ static void write_logs(struct random *random)
 }
 
 /* As a feed that starts finds them, or begins them. */
-static void find_places(void)
-{
+static void find_places(void) {
 	for (unsigned log = 0; log < LOGS; log++) {
 		struct feed_position found[FEED_FILES_MAX];
 		uint32_t numbers[FEED_FILES_MAX];
@@ -47,8 +45,7 @@ static void find_places(void)
 	}
 }
 
-static void feed_one(unsigned log)
-{
+static void feed_one(unsigned log) {
 	unsigned i = (unsigned)at[log].spot.offset;
 	struct state_lock lock;
 	struct state_origin origin = { feed_origin_id(&at[log]), i + 1 };
@@ -73,15 +70,13 @@ static void feed_one(unsigned log)
 	feed_position_move(site.segment, records[log], &at[log].spot);
 }
 
-static void feed_some(struct random *random, unsigned most)
-{
+static void feed_some(struct random *random, unsigned most) {
 	for (unsigned i = random_below(random, most); i > 0; i--)
 		feed_one(random_below(random, LOGS));
 }
 
 /* Of the file that is written now, as a crash of the machine may. */
-static void cut_journal(struct random *random)
-{
+static void cut_journal(struct random *random) {
 	char directory[160], path[420], last[420] = "";
 	const struct dirent *entry;
 	struct stat status;
@@ -103,8 +98,7 @@ static void cut_journal(struct random *random)
 	    1 + (uint32_t)(status.st_size < 2000 ? status.st_size : 2000))), 0);
 }
 
-static void lose(struct random *random)
-{
+static void lose(struct random *random) {
 	bool machine = random_below(random, 2) == 0;
 
 	close_journals();
@@ -122,8 +116,7 @@ static void lose(struct random *random)
 	open_journals();
 }
 
-static void assert_counts(void)
-{
+static void assert_counts(void) {
 	unsigned ok[NAMES] = { 0 }, not_ok[NAMES] = { 0 };
 	struct destination_window is;
 	char name[32];
@@ -141,11 +134,9 @@ static void assert_counts(void)
 	}
 }
 
-static void each_result_counts_once(void **state)
-{
+TEST(each_result_counts_once) {
 	struct random random = random_seeded("t_journal_state_once");
 
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		open_site(NULL);
 		write_logs(&random);
@@ -166,8 +157,7 @@ static void each_result_counts_once(void **state)
 	}
 }
 
-static void feed_line_of(unsigned log, const char *name)
-{
+static void feed_line_of(unsigned log, const char *name) {
 	struct state_origin origin = { feed_origin_id(&at[log]), at[log].spot.offset + 1 };
 	struct state_lock lock;
 
@@ -187,13 +177,11 @@ static void feed_line_of(unsigned log, const char *name)
 }
 
 /* More than are written in a turn: meanwhile more comes, of both logs to the same ones. */
-static void a_group_of_several_turns_is_of_one_moment(void **state)
-{
+TEST(a_group_of_several_turns_is_of_one_moment) {
 	struct destination_window is;
 	unsigned counted_before = 0;
 	char name[32];
 
-	(void)state;
 	site_open_sized(&site, 64, 65536, JOURNAL_SITE);
 	now_ns = clock_now_ns();
 	wall_ns = clock_wall_ns();
@@ -227,14 +215,4 @@ static void a_group_of_several_turns_is_of_one_moment(void **state)
 	}
 	assert_int_equal(counted_before, 30000 + 4 * 60);
 	site_close(&site);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_result_counts_once),
-		cmocka_unit_test(a_group_of_several_turns_is_of_one_moment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#include "tests/unit/test.h"
 #include "tests/unit/journal_site.h"
 
 static bool reads_fail, positions_fail;
 
-static bool is_positions(int file)
-{
+static bool is_positions(int file) {
 	char name[64], path[256];
 	ssize_t length;
 
@@ -19,8 +19,7 @@ static bool is_positions(int file)
 	return strstr(path, "/" JOURNAL_POSITIONS_NAME) != NULL;
 }
 
-ssize_t pread(int file, void *data, size_t length, off_t offset)
-{
+ssize_t pread(int file, void *data, size_t length, off_t offset) {
 	if (reads_fail || (positions_fail && is_positions(file))) {
 		errno = EIO;
 		return -1;
@@ -28,16 +27,14 @@ ssize_t pread(int file, void *data, size_t length, off_t offset)
 	return syscall(SYS_pread64, file, data, length, offset);
 }
 
-static bool is_held(const char *name)
-{
+static bool is_held(const char *name) {
 	struct destination_window is;
 
 	return find_state(name, &is) && is.state.window.state == WINDOW_HELD;
 }
 
 /* As the supervisor does it. */
-static bool restored(void)
-{
+static bool restored(void) {
 	bool whole = engine_journal_restore(site.engine, site.generation, &listener, now_ns,
 	    wall_ns);
 
@@ -48,8 +45,7 @@ static bool restored(void)
 /* The first file that was there; a checkpoint may have made room below it by then. */
 static char old_feed[32], old_keeper[32];
 
-static void find_oldest(const char *room, char name[32])
-{
+static void find_oldest(const char *room, char name[32]) {
 	unsigned number = 0;
 
 	do
@@ -59,8 +55,7 @@ static void find_oldest(const char *room, char name[32])
 }
 
 /* A life that learned and held, and the start of the next one. */
-static void lose_all_and_reads(void)
-{
+static void lose_all_and_reads(void) {
 	learn_ceiling("learned.example", 5, "");
 	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
 	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "closed"));
@@ -77,8 +72,7 @@ static void lose_all_and_reads(void)
 }
 
 /* Until its positions are on the disk, which takes as long as it takes. */
-static void turns_until_settled(enum journal_room room)
-{
+static void turns_until_settled(enum journal_room room) {
 	const struct journal_record *record = &site.segment->header->journals[room];
 
 	for (unsigned i = 0; i < 2000 && atomic_load(&record->journal) == JOURNAL_IS_UNREAD; i++)
@@ -86,17 +80,14 @@ static void turns_until_settled(enum journal_room room)
 	assert_true(atomic_load(&record->journal) != JOURNAL_IS_UNREAD);
 }
 
-static void open_again(void)
-{
+static void open_again(void) {
 	close_journals();
 	open_journals();
 }
 
-static void what_was_held_is_so_again_when_reads_go_well(void **state)
-{
+TEST_IN(open_site, close_site, what_was_held_is_so_again_when_reads_go_well) {
 	struct destination_window is;
 
-	(void)state;
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_KEEPER);
@@ -108,9 +99,7 @@ static void what_was_held_is_so_again_when_reads_go_well(void **state)
 }
 
 /* Only its files know of it: two checkpoints later, too, when the older ones have gone. */
-static void what_was_held_is_there_after_another_loss(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_was_held_is_there_after_another_loss) {
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_KEEPER);
@@ -122,9 +111,7 @@ static void what_was_held_is_there_after_another_loss(void **state)
 }
 
 /* Nobody reads it into a state that has learned since, and nobody deletes it. */
-static void what_was_learned_stays_in_its_files(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_was_learned_stays_in_its_files) {
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_FEED);
@@ -135,9 +122,7 @@ static void what_was_learned_stays_in_its_files(void **state)
 }
 
 /* They say that it stays. */
-static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_was_learned_stays_though_positions_cannot_be_read_for_a_while) {
 	lose_all_and_reads();
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_FEED);
@@ -155,9 +140,7 @@ static void what_was_learned_stays_though_positions_cannot_be_read_for_a_while(v
 }
 
 /* Who restores takes them for none, and its writer does not. */
-static void what_is_restored_without_positions_stays(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_is_restored_without_positions_stays) {
 	learn_ceiling("learned.example", 5, "");
 	turns(6);
 	assert_true(room_has("feed", JOURNAL_POSITIONS_NAME));
@@ -173,9 +156,7 @@ static void what_is_restored_without_positions_stays(void **state)
 }
 
 /* Its process is killed before it has recorded that they stay. */
-static void what_was_learned_stays_though_its_process_is_killed(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_was_learned_stays_though_its_process_is_killed) {
 	lose_all_and_reads();
 	reads_fail = false;
 	open_again();
@@ -186,9 +167,7 @@ static void what_was_learned_stays_though_its_process_is_killed(void **state)
 	assert_true(room_has("feed", old_feed));
 }
 
-static void what_was_held_is_so_again_though_its_process_was_killed(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_was_held_is_so_again_though_its_process_was_killed) {
 	lose_all_and_reads();
 	reads_fail = false;
 	open_again();
@@ -201,12 +180,10 @@ static void what_was_held_is_so_again_though_its_process_was_killed(void **state
 }
 
 /* It has begun a file without what it could not read, and is killed before it has given up. */
-static void what_was_held_stays_though_its_process_is_killed(void **state)
-{
+TEST_IN(open_site, close_site, what_was_held_stays_though_its_process_is_killed) {
 	uint64_t bytes;
 	unsigned files;
 
-	(void)state;
 	lose_all_and_reads();
 	files = room_files("keeper", &bytes);
 	for (unsigned i = 0; i < 200 && room_files("keeper", &bytes) == files; i++)
@@ -221,9 +198,7 @@ static void what_was_held_stays_though_its_process_is_killed(void **state)
 }
 
 /* Minutes: by then what is new is written all the same. */
-static void what_cannot_be_read_for_long_stays_in_its_files(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_cannot_be_read_for_long_stays_in_its_files) {
 	lose_all_and_reads();
 	turns(250);
 	turns_until_settled(JOURNAL_ROOM_KEEPER);
@@ -240,9 +215,7 @@ static void what_cannot_be_read_for_long_stays_in_its_files(void **state)
 }
 
 /* The last word is that of whoever did something meanwhile. */
-static void what_was_resumed_meanwhile_is_not_held_again(void **state)
-{
-	(void)state;
+TEST_IN(open_site, close_site, what_was_resumed_meanwhile_is_not_held_again) {
 	/* by_hand() takes the real date, which turns must not overtake: feed/ would seem to have
 	 * written the hold after it was resumed */
 	wall_ns -= 3600 * NS_PER_SECOND;
@@ -257,24 +230,4 @@ static void what_was_resumed_meanwhile_is_not_held_again(void **state)
 	assert_true(restored());
 	assert_true(is_held("held.example"));
 	assert_false(is_held("open.example"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_was_held_is_so_again_when_reads_go_well),
-		TEST(what_was_held_is_there_after_another_loss),
-		TEST(what_was_learned_stays_in_its_files),
-		TEST(what_was_learned_stays_though_positions_cannot_be_read_for_a_while),
-		TEST(what_is_restored_without_positions_stays),
-		TEST(what_was_learned_stays_though_its_process_is_killed),
-		TEST(what_was_held_is_so_again_though_its_process_was_killed),
-		TEST(what_was_held_stays_though_its_process_is_killed),
-		TEST(what_cannot_be_read_for_long_stays_in_its_files),
-		TEST(what_was_resumed_meanwhile_is_not_held_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

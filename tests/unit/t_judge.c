@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* Whose a delivery is, by the lines that mail servers log, and what the rules of
  * providers make of replies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/compile.h"
-#include "judge/judge.h"
-#include "wire/mail_log.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
+#include "wire/mail/mail_log.h"
 
 static const char main_text[] = "version = 1; classes = ();\n"
     "mta = ( { name = \"in\"; site = \"/none\"; },\n"
@@ -34,8 +29,7 @@ struct world {
 	struct judge *judge;
 };
 
-static struct world make_world(const char *text, const char *providers)
-{
+static struct world make_world(const char *text, const char *providers) {
 	struct config_messages messages;
 	struct world w;
 	struct diag diag;
@@ -52,16 +46,14 @@ static struct world make_world(const char *text, const char *providers)
 	return w;
 }
 
-static void end_world(struct world *w)
-{
+static void end_world(struct world *w) {
 	judge_close(&w->judge);
 	assert_null(w->judge);
 	judge_close(&w->judge);
 	free(w->g);
 }
 
-static struct judgement judge_line(const struct world *w, unsigned mtas, const char *line)
-{
+static struct judgement judge_line(const struct world *w, unsigned mtas, const char *line) {
 	struct log_line out;
 	struct judgement judgement;
 
@@ -77,8 +69,7 @@ static struct judgement judge_line(const struct world *w, unsigned mtas, const c
 #define SENDMAIL(mailer, relay, stat) HEAD "sm-mta[2]: 16GAbc01234567: to=<u@d.example>, delay=00:00:01, " \
 	"xdelay=00:00:01, mailer=" mailer ", pri=1, relay=" relay ", dsn=4.0.0, stat=" stat
 
-static void a_delivery_is_of_the_mail_server_that_logs_it(void **state)
-{
+TEST(a_delivery_is_of_the_mail_server_that_logs_it) {
 	static const struct {
 		unsigned mtas;
 		const char *line;
@@ -100,7 +91,6 @@ static void a_delivery_is_of_the_mail_server_that_logs_it(void **state)
 	};
 	struct world w = make_world(main_text, providers_text);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct judgement j = judge_line(&w, cases[i].mtas, cases[i].line);
 
@@ -111,8 +101,7 @@ static void a_delivery_is_of_the_mail_server_that_logs_it(void **state)
 	end_world(&w);
 }
 
-static void a_lane_is_told_by_its_name(void **state)
-{
+TEST(a_lane_is_told_by_its_name) {
 	static const struct {
 		const char *line;
 		bool cloned;
@@ -130,7 +119,6 @@ static void a_lane_is_told_by_its_name(void **state)
 	};
 	struct world w = make_world(main_text, providers_text);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct judgement j = judge_line(&w, 15, cases[i].line);
 
@@ -214,11 +202,9 @@ static const struct {
 	{ SENDMAIL("local", "local", "Sent"), DESTINATION_NONE, "" },
 };
 
-static void a_result_belongs_to_the_next_hop_that_was_tried(void **state)
-{
+TEST(a_result_belongs_to_the_next_hop_that_was_tried) {
 	struct world w = make_world(main_text, providers_text);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
 		struct judgement j = judge_line(&w, 15, owners[i].line);
 
@@ -230,12 +216,10 @@ static void a_result_belongs_to_the_next_hop_that_was_tried(void **state)
 }
 
 /* 80 bytes are kept, more are nobody's. */
-static void a_long_domain_is_nobodys(void **state)
-{
+TEST(a_long_domain_is_nobodys) {
 	struct world w = make_world(main_text, providers_text);
 	char line[512], domain[JUDGE_NAME_MAX + 2];
 
-	(void)state;
 	for (size_t length = JUDGE_NAME_MAX; length <= JUDGE_NAME_MAX + 1; length++) {
 		struct judgement j;
 
@@ -252,8 +236,7 @@ static void a_long_domain_is_nobodys(void **state)
 	end_world(&w);
 }
 
-static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state)
-{
+TEST(the_relay_of_all_mail_is_a_destination_of_its_own) {
 	static const struct {
 		const char *smart_host, *line;
 		const char *destination;
@@ -279,7 +262,6 @@ static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state)
 		    "Deferred: Connection refused by gate.example."), "[gate.example]:25" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct judgement j;
 		struct world w;
@@ -296,8 +278,7 @@ static void the_relay_of_all_mail_is_a_destination_of_its_own(void **state)
 	}
 }
 
-static void a_postfix_relayhost_is_one_too(void **state)
-{
+TEST(a_postfix_relayhost_is_one_too) {
 	static const struct {
 		const char *relayhost, *line, *destination;
 	} cases[] = {
@@ -315,7 +296,6 @@ static void a_postfix_relayhost_is_one_too(void **state)
 		    "Host not found, try again"), "[gate.example]:25" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct world w = make_world(main_text, NULL);
 		struct judgement j;
@@ -341,8 +321,7 @@ static void a_postfix_relayhost_is_one_too(void **state)
 }
 
 /* What is looked for by a domain is what results are of. */
-static void the_port_of_a_relayhost_may_be_a_service(void **state)
-{
+TEST(the_port_of_a_relayhost_may_be_a_service) {
 	static const struct {
 		const char *relayhost;
 		uint16_t port;
@@ -359,7 +338,6 @@ static void the_port_of_a_relayhost_may_be_a_service(void **state)
 		char bytes[sizeof(struct generation) + 64];
 	} g;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		memset(&g, 0, sizeof(g));
 		memcpy(g.bytes + sizeof(g.generation), cases[i].relayhost,
@@ -370,8 +348,7 @@ static void the_port_of_a_relayhost_may_be_a_service(void **state)
 	}
 }
 
-static void another_mail_servers_results_need_no_entry(void **state)
-{
+TEST(another_mail_servers_results_need_no_entry) {
 	static const char domain[] = "D.example", name[] = "m.d.example";
 	struct world w = make_world(main_text, providers_text);
 	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
@@ -379,7 +356,6 @@ static void another_mail_servers_results_need_no_entry(void **state)
 		.relay_name = { name, sizeof(name) - 1 }, .relay_port = 25 };
 	struct judgement j;
 
-	(void)state;
 	assert_true(address_parse("192.0.2.1", 9, &d.relay_address));
 	judge_delivery(w.judge, 0, &d, &j);
 	assert_int_equal(j.mta, GENERATION_MTAS_MAX);
@@ -396,13 +372,11 @@ static void another_mail_servers_results_need_no_entry(void **state)
 
 /* --- rules -------------------------------------------------------------------- */
 
-static void the_providers_rules_go_before_those_of_all(void **state)
-{
+TEST(the_providers_rules_go_before_those_of_all) {
 	struct world w = make_world(main_text, providers_text);
 	struct judge_rule rule;
 	struct judgement j;
 
-	(void)state;
 	j = judge_line(&w, 1, POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "deferred",
 	    "host mx1.big.example[192.0.2.1] said: 421-4.7.28 no (in reply to end of DATA command)"));
 	assert_int_equal(j.reply.class, RESULT_REMOTE_THROTTLE);
@@ -429,13 +403,11 @@ static void the_providers_rules_go_before_those_of_all(void **state)
 	end_world(&w);
 }
 
-static void what_alerts_teaches_nothing(void **state)
-{
+TEST(what_alerts_teaches_nothing) {
 	struct world w = make_world(main_text, providers_text);
 	struct judgement j = judge_line(&w, 1, POSTFIX("postfix/smtp", "none", "deferred",
 	    "host mx1.big.example[192.0.2.1] refused to talk to me: 554 you are blocked"));
 
-	(void)state;
 	assert_string_equal(j.destination, "provider:big");
 	assert_int_equal(j.reply.class, RESULT_SITE_FAILURE);
 	assert_int_equal(j.rule, 1);
@@ -444,8 +416,7 @@ static void what_alerts_teaches_nothing(void **state)
 }
 
 /* By lanes of 3 and more, or where it came by one that was kept. */
-static void connections_that_may_be_kept(void **state)
-{
+TEST(connections_that_may_be_kept) {
 	struct world w = make_world("version = 1; classes = (); mta = ( "
 	    "{ name = \"a\"; site = \"/none\"; cache_from = 3; },"
 	    "{ name = \"b\"; site = \"/none\"; cache_from = 0; } );\n", NULL);
@@ -454,7 +425,6 @@ static void connections_that_may_be_kept(void **state)
 		{ 1, 10, 1, false }, { 1, 10, 2, true }, { 2, 10, 1, false }, { 2, 0, 2, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		struct judgement judgement = { .mta = wanted[i].mta,
 			.lane = wanted[i].lane };
@@ -465,8 +435,7 @@ static void connections_that_may_be_kept(void **state)
 	end_world(&w);
 }
 
-static void no_rule_is_tried_on_what_nobody_said(void **state)
-{
+TEST(no_rule_is_tried_on_what_nobody_said) {
 	static const char *const lines[] = {
 		POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "sent", "250 4.7.28 blocked"),
 		POSTFIX("postfix/retry", "none", "deferred", "delivery temporarily suspended: "
@@ -475,19 +444,16 @@ static void no_rule_is_tried_on_what_nobody_said(void **state)
 	};
 	struct world w = make_world(main_text, providers_text);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		assert_int_equal(judge_line(&w, 1, lines[i]).rule, JUDGE_NONE);
 	end_world(&w);
 }
 
-static void a_pattern_that_gives_up_is_left_out_in_the_end(void **state)
-{
+TEST(a_pattern_that_gives_up_is_left_out_in_the_end) {
 	struct world w = make_world(main_text, providers_text);
 	char words[300];
 	struct reply reply = { .class = RESULT_PERMANENT, .words = { words, sizeof(words) } };
 
-	(void)state;
 	memset(words, 'a', sizeof(words));
 	words[sizeof(words) - 1] = '!';
 	for (int i = 0; i < 100; i++)
@@ -498,8 +464,7 @@ static void a_pattern_that_gives_up_is_left_out_in_the_end(void **state)
 
 /* --- the shipped rules ---------------------------------------------------------- */
 
-static struct world shipped_world(void)
-{
+static struct world shipped_world(void) {
 	const char *top = getenv("top_srcdir");
 	char path[1024], *text;
 	struct world w;
@@ -628,11 +593,9 @@ static const struct {
 	{ "", "421 4.3.2 Too many connections", NULL, RESULT_REMOTE_THROTTLE, REPLY_ACTION_NONE },
 };
 
-static void the_shipped_rules_know_these(void **state)
-{
+TEST(the_shipped_rules_know_these) {
 	struct world w = shipped_world();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(shipped) / sizeof(shipped[0]); i++) {
 		struct span words = { shipped[i].reply, strlen(shipped[i].reply) };
 		uint32_t provider = generation_find_provider(w.g, shipped[i].provider,
@@ -656,8 +619,7 @@ static void the_shipped_rules_know_these(void **state)
 }
 
 /* What these sites say of themselves: so many connections at once. */
-static void the_shipped_ceilings(void **state)
-{
+TEST(the_shipped_ceilings) {
 	static const struct {
 		const char *provider, *reply;
 		uint32_t ceiling;
@@ -668,7 +630,6 @@ static void the_shipped_ceilings(void **state)
 	};
 	struct world w = shipped_world();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct span words = { rows[i].reply, strlen(rows[i].reply) };
 		uint32_t provider = generation_find_provider(w.g, rows[i].provider,
@@ -685,8 +646,7 @@ static void the_shipped_ceilings(void **state)
 	end_world(&w);
 }
 
-static void ionos_is_on_the_platform_of_gmx(void **state)
-{
+TEST(ionos_is_on_the_platform_of_gmx) {
 	static const char *const relays[] = { "mx00.kundenserver.de", "mx01.ionos.de",
 		"mx00.ionos.co.uk", "mx00.1and1.com", "mx01.1and1.co.uk", "mx00.perfora.net",
 		"mx00.gmx.net", "mx-ha03.web.de" };
@@ -695,7 +655,6 @@ static void ionos_is_on_the_platform_of_gmx(void **state)
 	struct world w = shipped_world();
 	uint32_t gmx = generation_find_provider(w.g, "gmx", 3);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(relays) / sizeof(relays[0]); i++)
 		assert_int_equal(judge_provider(w.g, relays[i], strlen(relays[i]), NULL), gmx);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -705,14 +664,12 @@ static void ionos_is_on_the_platform_of_gmx(void **state)
 
 /* Greylisting is nobody's failure even where the phase says so, and what alerts never
  * has another class than it had. */
-static void greylisting_in_the_greeting_is_no_site_failure(void **state)
-{
+TEST(greylisting_in_the_greeting_is_no_site_failure) {
 	struct world w = shipped_world();
 	struct judgement j = judge_line(&w, 1, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25",
 	    "deferred", "host m.d.example[192.0.2.1] refused to talk to me: 451 4.7.1 Greylisted, "
 	    "come again"));
 
-	(void)state;
 	assert_int_equal(j.reply.phase, PHASE_GREETING);
 	assert_int_equal(j.reply.class, RESULT_RCPT_TEMPORARY);
 	for (uint32_t i = 0; i < w.g->reply_rule_count; i++) {
@@ -724,29 +681,4 @@ static void greylisting_in_the_greeting_is_no_site_failure(void **state)
 			assert_int_equal(row->class, RESULT_REMOTE_THROTTLE);
 	}
 	end_world(&w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_delivery_is_of_the_mail_server_that_logs_it),
-		cmocka_unit_test(a_lane_is_told_by_its_name),
-		cmocka_unit_test(a_result_belongs_to_the_next_hop_that_was_tried),
-		cmocka_unit_test(a_long_domain_is_nobodys),
-		cmocka_unit_test(the_relay_of_all_mail_is_a_destination_of_its_own),
-		cmocka_unit_test(a_postfix_relayhost_is_one_too),
-		cmocka_unit_test(the_port_of_a_relayhost_may_be_a_service),
-		cmocka_unit_test(another_mail_servers_results_need_no_entry),
-		cmocka_unit_test(the_providers_rules_go_before_those_of_all),
-		cmocka_unit_test(what_alerts_teaches_nothing),
-		cmocka_unit_test(connections_that_may_be_kept),
-		cmocka_unit_test(no_rule_is_tried_on_what_nobody_said),
-		cmocka_unit_test(a_pattern_that_gives_up_is_left_out_in_the_end),
-		cmocka_unit_test(the_shipped_rules_know_these),
-		cmocka_unit_test(the_shipped_ceilings),
-		cmocka_unit_test(ionos_is_on_the_platform_of_gmx),
-		cmocka_unit_test(greylisting_in_the_greeting_is_no_site_failure),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,19 +4,14 @@
  * shipped rules: they may refine, never lead astray.  Needs the material beside the
  * project (POSTERN_SHARED, or ../shared); skipped without.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "config/compile.h"
-#include "judge/judge.h"
-#include "wire/mail_log.h"
+#include "tests/unit/test.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
+#include "wire/mail/mail_log.h"
 
 #define COLUMNS_MAX 16
 
@@ -24,8 +19,7 @@ static struct generation *generation;
 static struct judge *judge;
 static char directory[1024];
 
-static char *read_text(const char *path)
-{
+static char *read_text(const char *path) {
 	FILE *file = fopen(path, "r");
 	char *text = NULL;
 	size_t room = 0;
@@ -38,8 +32,7 @@ static char *read_text(const char *path)
 	return length < 0 ? NULL : text;
 }
 
-static int open_judge(void **state)
-{
+static int open_judge(void **state) {
 	static const char main_text[] = "version = 1; classes = ();\n"
 	    "mta = ( { name = \"postfix\"; site = \"/none\"; },\n"
 	    "        { name = \"sendmail\"; kind = \"sendmail\"; user = \"root\"; } );\n";
@@ -65,8 +58,7 @@ static int open_judge(void **state)
 	return generation == NULL ? -1 : judge_open(&judge, generation, &diag);
 }
 
-static int close_judge(void **state)
-{
+static int close_judge(void **state) {
 	(void)state;
 	judge_close(&judge);
 	free(generation);
@@ -74,8 +66,7 @@ static int close_judge(void **state)
 }
 
 /* Cuts a line at its tabs. */
-static unsigned cut(char *line, char *columns[COLUMNS_MAX])
-{
+static unsigned cut(char *line, char *columns[COLUMNS_MAX]) {
 	unsigned count = 0;
 
 	line[strcspn(line, "\n")] = '\0';
@@ -92,8 +83,7 @@ static unsigned cut(char *line, char *columns[COLUMNS_MAX])
 }
 
 /* Is `word` among those of a list with "|" between? */
-static bool is_among(const char *word, const char *list)
-{
+static bool is_among(const char *word, const char *list) {
 	size_t length = strlen(word);
 
 	for (const char *at = list; at != NULL && *at != '\0'; at = strchr(at, '|')) {
@@ -109,8 +99,7 @@ struct score {
 };
 
 static void count(struct score *score, enum result_class class, uint32_t rule, char *wanted,
-    const char *sure, const char *alt, const char *what)
-{
+    const char *sure, const char *alt, const char *what) {
 	const char *word = result_class_word(class);
 	bool certain = strcmp(sure, "y") == 0, right = strcmp(word, wanted) == 0;
 
@@ -126,8 +115,7 @@ static void count(struct score *score, enum result_class class, uint32_t rule, c
 }
 
 /* A reply that says what its site is called by itself. */
-static uint32_t provider_of(const char *name)
-{
+static uint32_t provider_of(const char *name) {
 	static const struct {
 		const char *word, *provider;
 	} known[] = {
@@ -147,8 +135,7 @@ static uint32_t provider_of(const char *name)
 	return provider;
 }
 
-static enum delivery_phase phase_of(const char *word)
-{
+static enum delivery_phase phase_of(const char *word) {
 	static const struct {
 		const char *word;
 		enum delivery_phase phase;
@@ -165,8 +152,7 @@ static enum delivery_phase phase_of(const char *word)
 	return PHASE_UNKNOWN;
 }
 
-static FILE *open_table(const char *name)
-{
+static FILE *open_table(const char *name) {
 	char path[2048];
 	FILE *file;
 
@@ -179,14 +165,12 @@ static FILE *open_table(const char *name)
 	return file;
 }
 
-static void replies_keep_their_class(void **state)
-{
+TEST(replies_keep_their_class) {
 	FILE *file = open_table("responses-truth.tsv");
 	struct score score = { .all = 0 };
 	char *line = NULL, *columns[COLUMNS_MAX];
 	size_t room = 0;
 
-	(void)state;
 	while (getline(&line, &room, file) > 0) {
 		struct reply reply;
 		struct span words;
@@ -208,14 +192,12 @@ static void replies_keep_their_class(void **state)
 	assert_true(score.sure_right * 100 >= score.sure * 95);
 }
 
-static void deliveries_keep_their_class(void **state)
-{
+TEST(deliveries_keep_their_class) {
 	FILE *file = open_table("delivery-truth.tsv");
 	struct score score = { .all = 0 };
 	char *line = NULL, *columns[COLUMNS_MAX], whole[8192];
 	size_t room = 0;
 
-	(void)state;
 	while (getline(&line, &room, file) > 0) {
 		struct judgement judgement;
 		struct log_line out;
@@ -247,12 +229,4 @@ static void deliveries_keep_their_class(void **state)
 	assert_true(score.sure_right * 100 >= score.sure * 98);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replies_keep_their_class),
-		cmocka_unit_test(deliveries_keep_their_class),
-	};
-
-	return cmocka_run_group_tests(tests, open_judge, close_judge);
-}
+TEST_GROUP(open_judge, close_judge)

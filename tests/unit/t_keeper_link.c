@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* The supervisor's end of the stream to the keeper: requests in any pieces,
  * answers of any length, and garbage. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "role/keeper_link.h"
-#include "role/reload.h"
-#include "wire/control_frame.h"
+#include "tests/unit/test.h"
+#include "role/supervise/keeper_link.h"
+#include "role/supervise/reload.h"
+#include "wire/link/control_frame.h"
 
 #define ANSWER_MAX (4 * 1024 * 1024)
 
@@ -89,11 +84,10 @@ static size_t answer(int *code, char *error, size_t size) {
 	}
 }
 
-static void a_request_in_pieces(void **state) {
+TEST_IN(connected, closed, a_request_in_pieces) {
 	char frame[256];
 	size_t length = request(frame, sizeof(frame), "reload"), i;
 
-	(void)state;
 	for (i = 0; i < length; i++) {
 		from_keeper(frame + i, 1);
 		assert_int_equal(keeper_link_next(&link_here, &why),
@@ -101,11 +95,10 @@ static void a_request_in_pieces(void **state) {
 	}
 }
 
-static void an_unknown_command(void **state) {
+TEST_IN(connected, closed, an_unknown_command) {
 	char frame[256], error[256];
 	int code;
 
-	(void)state;
 	from_keeper(frame, request(frame, sizeof(frame), "dance"));
 	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_REFUSED);
 	assert_int_equal(answer(&code, error, sizeof(error)), 0);
@@ -115,13 +108,12 @@ static void an_unknown_command(void **state) {
 }
 
 /* Two clients of the keeper at once. */
-static void two_requests_in_one_piece(void **state) {
+TEST_IN(connected, closed, two_requests_in_one_piece) {
 	struct reload_outcome outcome = { .exit_code = 0 };
 	char frames[512], error[256];
 	size_t length = request(frames, sizeof(frames), "reload");
 	int code;
 
-	(void)state;
 	memcpy(frames + length, frames, length);
 	from_keeper(frames, 2 * length);
 	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_RELOAD);
@@ -142,13 +134,12 @@ static size_t gate_request(char *out, size_t size, const char *word) {
 }
 
 /* They are not answered, and a reload behind them is. */
-static void the_gate(void **state) {
+TEST_IN(connected, closed, the_gate) {
 	static const char *const bad[] = { "ajar", "", "shut it", NULL };
 	struct reload_outcome outcome = { .exit_code = 0 };
 	char frame[256], error[256];
 	int code;
 
-	(void)state;
 	from_keeper(frame, gate_request(frame, sizeof(frame), "shut"));
 	from_keeper(frame, gate_request(frame, sizeof(frame), "open"));
 	from_keeper(frame, request(frame, sizeof(frame), "reload"));
@@ -165,18 +156,16 @@ static void the_gate(void **state) {
 	}
 }
 
-static void garbage(void **state) {
-	(void)state;
+TEST_IN(connected, closed, garbage) {
 	from_keeper("GET / HTTP/1.0\r\n", 16);
 	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_BROKEN);
 }
 
-static void a_request_without_an_end(void **state) {
+TEST_IN(connected, closed, a_request_without_an_end) {
 	char body[KEEPER_LINK_REQUEST_MAX];
 	enum keeper_request got = KEEPER_NOTHING;
 	size_t written = 0;
 
-	(void)state;
 	memset(body, 'a', sizeof(body));
 	from_keeper("60000\n", 6);
 	while (written < 60000 && got == KEEPER_NOTHING) {
@@ -187,10 +176,9 @@ static void a_request_without_an_end(void **state) {
 	assert_int_equal(got, KEEPER_BROKEN);
 }
 
-static void a_keeper_that_is_gone(void **state) {
+TEST_IN(connected, closed, a_keeper_that_is_gone) {
 	struct reload_outcome outcome = { .exit_code = 0 };
 
-	(void)state;
 	close(keeper_fd);
 	assert_int_equal(keeper_link_next(&link_here, &why), KEEPER_NOTHING);
 	assert_int_equal(link_here.fd, -1);
@@ -200,14 +188,13 @@ static void a_keeper_that_is_gone(void **state) {
 }
 
 /* As many messages as a compilation keeps, each as long as it can be. */
-static void a_long_answer(void **state) {
+TEST_IN(connected, closed, a_long_answer) {
 	static struct reload_outcome outcome;
 	char error[sizeof(outcome.error)];
 	const size_t count = 1000;
 	int code;
 	size_t i;
 
-	(void)state;
 	outcome = (struct reload_outcome){ .exit_code = 78, .report.needs_count = 2 };
 	outcome.report.messages.list = calloc(count, sizeof(*outcome.report.messages.list));
 	outcome.report.messages.count = count;
@@ -225,20 +212,4 @@ static void a_long_answer(void **state) {
 	assert_string_equal(error, "1000 mistakes");
 	assert_null(link_here.out);
 	free(outcome.report.messages.list);
-}
-
-int main(void) {
-#define LINK_TEST(f) cmocka_unit_test_setup_teardown(f, connected, closed)
-	const struct CMUnitTest tests[] = {
-		LINK_TEST(a_request_in_pieces),
-		LINK_TEST(an_unknown_command),
-		LINK_TEST(two_requests_in_one_piece),
-		LINK_TEST(the_gate),
-		LINK_TEST(garbage),
-		LINK_TEST(a_request_without_an_end),
-		LINK_TEST(a_keeper_that_is_gone),
-		LINK_TEST(a_long_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

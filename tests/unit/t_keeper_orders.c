@@ -3,23 +3,18 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "role/generation_memory.h"
-#include "role/keeper_duties.h"
-#include "role/keeper_orders.h"
+#include "role/link/generation_memory.h"
+#include "role/run/keeper_duties.h"
+#include "role/run/keeper_orders.h"
 #include "site.h"
 
 static struct keeper_orders orders;
@@ -44,8 +39,7 @@ static int closed(void **state) {
 	return 0;
 }
 
-static void orders_arrive(void **state) {
-	(void)state;
+TEST_IN(connected, closed, orders_arrive) {
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 0);
 	assert_true(keeper_orders_died(&orders, 7, 4711));
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
@@ -57,10 +51,9 @@ static void orders_arrive(void **state) {
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), -1);
 }
 
-static void counts_wait_for_a_keeper(void **state) {
+TEST_IN(connected, closed, counts_wait_for_a_keeper) {
 	struct diag diag;
 
-	(void)state;
 	keeper_orders_close(&orders);
 	keeper_orders_count(&orders, COUNTER_RELOADS);
 	keeper_orders_count(&orders, COUNTER_RELOADS);
@@ -76,13 +69,12 @@ static void counts_wait_for_a_keeper(void **state) {
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 0);
 }
 
-static void a_generation_comes_sealed_and_whole(void **state) {
+TEST_IN(connected, closed, a_generation_comes_sealed_and_whole) {
 	struct generation *copy;
 	struct site site;
 	struct diag diag;
 	int fd;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	fd = generation_memory_make(site.generation, &diag);
 	assert_true(fd >= 0);
@@ -103,12 +95,11 @@ static void a_generation_comes_sealed_and_whole(void **state) {
 	site_close(&site);
 }
 
-static void what_is_not_sealed_or_no_generation_is_refused(void **state) {
+TEST_IN(connected, closed, what_is_not_sealed_or_no_generation_is_refused) {
 	int fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	static const char zeros[65536];
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(write(fd, zeros, sizeof(zeros)), (int)sizeof(zeros));
 	assert_null(generation_memory_map(fd, &diag));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS,
@@ -119,13 +110,12 @@ static void what_is_not_sealed_or_no_generation_is_refused(void **state) {
 }
 
 /* The same bytes, which somebody could still change under the reader. */
-static void a_generation_that_is_not_sealed_is_refused(void **state) {
+TEST_IN(connected, closed, a_generation_that_is_not_sealed_is_refused) {
 	int fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct generation *copy;
 	struct site site;
 	struct diag diag;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	assert_int_equal(write(fd, site.generation, (size_t)site.generation->bytes),
 	    (int)site.generation->bytes);
@@ -140,12 +130,11 @@ static void a_generation_that_is_not_sealed_is_refused(void **state) {
 }
 
 /* The supervisor could do nothing else. */
-static void a_flood_of_reports_waits(void **state) {
+TEST_IN(connected, closed, a_flood_of_reports_waits) {
 	const struct keeper_report sent = { .kind = KEEPER_REPORT_STATE };
 	int64_t now_ns = clock_now_ns();
 	struct pollfd polled;
 
-	(void)state;
 	for (unsigned i = 0; i < 256; i++) {
 		assert_true(keeper_report_send(keeper_fd, &sent));
 		keeper_orders_poll(&orders, now_ns, &polled);
@@ -163,13 +152,12 @@ static void a_flood_of_reports_waits(void **state) {
 }
 
 /* Its predecessor published what the supervisor had given up by then, and died. */
-static void a_keeper_puts_the_configuration_in_force_back(void **state) {
+TEST_IN(connected, closed, a_keeper_puts_the_configuration_in_force_back) {
 	struct role_context context = { .orders_fd = keeper_fd };
 	struct diag diag;
 	struct site site;
 	int fd;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	context.segment = site.segment;
 	context.generation_number = site.generation->number;
@@ -190,7 +178,7 @@ static void a_keeper_puts_the_configuration_in_force_back(void **state) {
 }
 
 /* It woke the supervisor each second, to say what it had said before. */
-static void a_keeper_says_what_changed(void **state) {
+TEST_IN(connected, closed, a_keeper_says_what_changed) {
 	struct role_context context = { .orders_fd = keeper_fd };
 	struct event_base *base = event_base_new();
 	static struct keeper_duties *duties;	/* they are as long as the keeper is */
@@ -199,7 +187,6 @@ static void a_keeper_says_what_changed(void **state) {
 	struct site site;
 	int fd;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	fd = open(segment_path(site.segment), O_RDWR | O_CLOEXEC);
 	assert_int_equal(segment_attach(&context.segment, fd, segment_path(site.segment), &diag),
@@ -228,10 +215,9 @@ static struct keeper_report alert_report(void) {
 	return alert;
 }
 
-static void reports_arrive(void **state) {
+TEST_IN(connected, closed, reports_arrive) {
 	struct keeper_report sent = alert_report();
 
-	(void)state;
 	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 0);
 	assert_true(keeper_report_send(keeper_fd, &sent));
 	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 1);
@@ -249,10 +235,9 @@ static void is_refused(const struct keeper_report *sent) {
 	assert_non_null(why);
 }
 
-static void a_report_that_makes_no_sense_is_refused(void **state) {
+TEST_IN(connected, closed, a_report_that_makes_no_sense_is_refused) {
 	struct keeper_report sent = alert_report();
 
-	(void)state;
 	sent.kind = 99;
 	is_refused(&sent);
 	sent = alert_report();
@@ -274,22 +259,4 @@ static void a_report_that_makes_no_sense_is_refused(void **state) {
 	is_refused(&sent);
 	assert_int_equal(send(keeper_fd, "short", 5, 0), 5);
 	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), -1);
-}
-
-int main(void) {
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, connected, closed)
-	const struct CMUnitTest tests[] = {
-		UNIT(orders_arrive),
-		UNIT(counts_wait_for_a_keeper),
-		UNIT(a_keeper_puts_the_configuration_in_force_back),
-		UNIT(a_generation_comes_sealed_and_whole),
-		UNIT(a_generation_that_is_not_sealed_is_refused),
-		UNIT(what_is_not_sealed_or_no_generation_is_refused),
-		UNIT(a_keeper_says_what_changed),
-		UNIT(reports_arrive),
-		UNIT(a_report_that_makes_no_sense_is_refused),
-		UNIT(a_flood_of_reports_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Reading the kernel's table: against a kernel of our own at the other end of a
  * socket pair, and, where that is allowed, against the real one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -18,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "front/kernel_table.h"
+#include "front/witness/kernel_table.h"
 
 static struct kernel_table *table;
 static int kernel[2];			/* our ends, one for each namespace */
@@ -104,11 +100,10 @@ static int dump(size_t *count, struct connection **list) {
 #define ONE	UINT32_C(0xc6336401)	/* 198.51.100.1 */
 #define TWO	UINT32_C(0xc6336402)
 
-static void a_dump_gathers_all_namespaces(void **state) {
+TEST_IN(set_up, tear_down, a_dump_gathers_all_namespaces) {
 	struct connection *list;
 	size_t count;
 
-	(void)state;
 	live(0, 1, ONE);
 	say(0, NLMSG_DONE, 1, 0);
 	live(1, 2, TWO);
@@ -129,11 +124,10 @@ static struct connection outbound(const char *server, uint16_t port) {
 	return which;
 }
 
-static void a_dump_tells_inbound_from_outbound(void **state) {
+TEST_IN(set_up, tear_down, a_dump_tells_inbound_from_outbound) {
 	struct connection *list, wanted = outbound("198.51.100.2", 10025);
 	size_t count;
 
-	(void)state;
 	say_socket(0, 1, ONE, 25, TCP_ESTABLISHED, 0);	/* to our port from port 25 */
 	local_port = 40000;
 	say_socket(0, 1, TWO, 10025, TCP_ESTABLISHED, 0);
@@ -152,12 +146,11 @@ static void a_dump_tells_inbound_from_outbound(void **state) {
 	assert_int_equal(list[1].server_port, 10025);
 }
 
-static void an_outbound_lookup_asks_for_our_half_as_the_local_one(void **state) {
+TEST_IN(set_up, tear_down, an_outbound_lookup_asks_for_our_half_as_the_local_one) {
 	struct connection which = outbound("198.51.100.2", 10025);
 	struct inet_diag_req_v2 request;
 	char asked[INET_DIAG_REQUEST_BYTES];
 
-	(void)state;
 	local_port = 40000;
 	say_socket(0, 1, TWO, 10025, TCP_ESTABLISHED, 0);
 	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_ALIVE);
@@ -174,12 +167,11 @@ static void an_outbound_lookup_asks_for_our_half_as_the_local_one(void **state) 
 	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_GONE);
 }
 
-static void ends_are_chosen_by_the_ports_of_the_last_dump(void **state) {
+TEST_IN(set_up, tear_down, ends_are_chosen_by_the_ports_of_the_last_dump) {
 	struct connection which = tuple("198.51.100.1"), *list, ended;
 	unsigned strangers = 0;
 	size_t count;
 
-	(void)state;
 	say(0, NLMSG_DONE, 1, 0);
 	say(1, NLMSG_DONE, 2, 0);
 	assert_int_equal(dump(&count, &list), 0);
@@ -211,11 +203,10 @@ static void ends_are_chosen_by_the_ports_of_the_last_dump(void **state) {
 	assert_false(kernel_table_lost(table));
 }
 
-static void a_dump_with_an_error_is_none(void **state) {
+TEST_IN(set_up, tear_down, a_dump_with_an_error_is_none) {
 	struct connection *list;
 	size_t count;
 
-	(void)state;
 	live(0, 1, ONE);
 	say(0, NLMSG_DONE, 1, 0);
 	live(1, 2, TWO);
@@ -224,10 +215,9 @@ static void a_dump_with_an_error_is_none(void **state) {
 	assert_int_equal(diag.error, EPERM);
 }
 
-static void announcements_among_answers_are_kept(void **state) {
+TEST_IN(set_up, tear_down, announcements_among_answers_are_kept) {
 	struct connection which = tuple("198.51.100.1"), ended;
 
-	(void)state;
 	live(0, 0, TWO);
 	live(0, 77, ONE);		/* an answer to somebody long gone */
 	live(0, 1, ONE);
@@ -239,10 +229,9 @@ static void announcements_among_answers_are_kept(void **state) {
 	assert_false(kernel_table_lost(table));
 }
 
-static void the_listener_is_no_answer(void **state) {
+TEST_IN(set_up, tear_down, the_listener_is_no_answer) {
 	struct connection which = tuple("198.51.100.1");
 
-	(void)state;
 	say_socket(0, 1, 0, 0, TCP_LISTEN, 0);
 	say(1, NLMSG_ERROR, 2, -ENOENT);
 	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_GONE);
@@ -256,21 +245,19 @@ static void the_listener_is_no_answer(void **state) {
 	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_ALIVE);
 }
 
-static void an_error_is_not_gone(void **state) {
+TEST_IN(set_up, tear_down, an_error_is_not_gone) {
 	struct connection which = tuple("198.51.100.1");
 
-	(void)state;
 	say(0, NLMSG_ERROR, 1, -ENOENT);
 	say(1, NLMSG_ERROR, 2, -EINVAL);
 	assert_int_equal(kernel_table_lookup(table, &which, NULL),
 	    LOOKUP_UNKNOWN);
 }
 
-static void a_silent_kernel_costs_one_wait(void **state) {
+TEST_IN(set_up, tear_down, a_silent_kernel_costs_one_wait) {
 	struct connection which = tuple("198.51.100.1");
 	int64_t began_ns = clock_now_ns();
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(kernel_table_lookup(table, &which, NULL),
 		    LOOKUP_UNKNOWN);
@@ -278,10 +265,9 @@ static void a_silent_kernel_costs_one_wait(void **state) {
 	assert_true(clock_now_ns() - began_ns > 150 * NS_PER_MS);
 }
 
-static void a_lookup_by_client_finds_the_server_half(void **state) {
+TEST_IN(set_up, tear_down, a_lookup_by_client_finds_the_server_half) {
 	struct connection which = tuple("198.51.100.1"), found;
 
-	(void)state;
 	memset(&which.server, 0, sizeof(which.server));
 	which.server_port = 0;
 	live(0, 1, TWO);
@@ -298,11 +284,10 @@ static void a_lookup_by_client_finds_the_server_half(void **state) {
 	    LOOKUP_GONE);
 }
 
-static void a_socket_bound_to_an_interface_is_looked_up_there(void **state) {
+TEST_IN(set_up, tear_down, a_socket_bound_to_an_interface_is_looked_up_there) {
 	struct connection which = tuple("198.51.100.1"), *list;
 	size_t count;
 
-	(void)state;
 	say_socket(0, 1, ONE, 1001, TCP_ESTABLISHED, 5);
 	say(0, NLMSG_DONE, 1, 0);
 	say(1, NLMSG_DONE, 2, 0);
@@ -312,23 +297,21 @@ static void a_socket_bound_to_an_interface_is_looked_up_there(void **state) {
 	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_ALIVE);
 }
 
-static void broken_messages_are_errors(void **state) {
+TEST_IN(set_up, tear_down, broken_messages_are_errors) {
 	struct connection which = tuple("198.51.100.1");
 
-	(void)state;
 	assert_int_equal(send(kernel[0], "\1\0\0\0", 4, 0), 4);
 	say(1, NLMSG_ERROR, 2, -ENOENT);
 	assert_int_equal(kernel_table_lookup(table, &which, NULL),
 	    LOOKUP_UNKNOWN);
 }
 
-static void lost_announcements_are_told(void **state) {
+TEST_IN(set_up, tear_down, lost_announcements_are_told) {
 	struct connection which, *list;
 	unsigned kept = 0;
 	int pair[2];
 	size_t count;
 
-	(void)state;
 	kernel_table_close(&table);
 	close(kernel[0]);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
@@ -480,22 +463,19 @@ static void follow_a_connection(int family) {
 	close(listener);
 }
 
-static void a_real_connection_is_followed(void **state) {
-	(void)state;
+TEST(a_real_connection_is_followed) {
 	follow_a_connection(AF_INET);
 }
 
-static void an_ipv4_client_of_an_ipv6_socket_is_followed(void **state) {
-	(void)state;
+TEST(an_ipv4_client_of_an_ipv6_socket_is_followed) {
 	follow_a_connection(AF_INET6);
 }
 
-static void a_flood_of_ends_is_noticed_as_lost(void **state) {
+TEST(a_flood_of_ends_is_noticed_as_lost) {
 	int netlink = open_netlink(2048), listener;
 	struct connection which;
 	uint16_t port;
 
-	(void)state;
 	listener = listen_somewhere(AF_INET, &port);
 	if (netlink < 0 || listener < 0)
 		skip();
@@ -518,29 +498,4 @@ static void a_flood_of_ends_is_noticed_as_lost(void **state) {
 	assert_int_equal(kernel_table_lookup(table, &which, NULL), LOOKUP_GONE);
 	kernel_table_close(&table);
 	close(listener);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_dump_gathers_all_namespaces),
-		TEST(a_dump_tells_inbound_from_outbound),
-		TEST(an_outbound_lookup_asks_for_our_half_as_the_local_one),
-		TEST(ends_are_chosen_by_the_ports_of_the_last_dump),
-		TEST(a_dump_with_an_error_is_none),
-		TEST(announcements_among_answers_are_kept),
-		TEST(the_listener_is_no_answer),
-		TEST(an_error_is_not_gone),
-		TEST(a_silent_kernel_costs_one_wait),
-		TEST(a_lookup_by_client_finds_the_server_half),
-		TEST(a_socket_bound_to_an_interface_is_looked_up_there),
-		TEST(broken_messages_are_errors),
-		TEST(lost_announcements_are_told),
-		cmocka_unit_test(a_real_connection_is_followed),
-		cmocka_unit_test(an_ipv4_client_of_an_ipv6_socket_is_followed),
-		cmocka_unit_test(a_flood_of_ends_is_noticed_as_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

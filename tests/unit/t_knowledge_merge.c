@@ -1,50 +1,39 @@
 /* SPDX-License-Identifier: ISC */
 /* What several nodes know of a destination: the rules by hand, and that no order matters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/knowledge.h"
+#include "tests/unit/test.h"
+#include "policy/window/knowledge.h"
 #include "tests/unit/random.h"
 
 #define NOW	INT64_C(1000)
 #define NODES	5
 
-static struct knowledge merged(const struct knowledge_record *records, size_t count, int64_t now)
-{
+static struct knowledge merged(const struct knowledge_record *records, size_t count, int64_t now) {
 	struct knowledge out;
 
 	knowledge_merge(records, count, now, &out);
 	return out;
 }
 
-static void stamps_differ(void **state)
-{
-	(void)state;
+TEST(stamps_differ) {
 	assert_int_equal(knowledge_next_stamp(0, 0), 64);
 	assert_int_equal(knowledge_next_stamp(0, 5), 69);
 	assert_int_equal(knowledge_next_stamp(69, 3), 131);
 	assert_true(knowledge_next_stamp(131, 0) > 131);
 }
 
-static void nothing_is_known(void **state)
-{
+TEST(nothing_is_known) {
 	struct knowledge_record none = { .manual.stamp = 0 };
 	struct knowledge out = merged(&none, 1, NOW);
 
-	(void)state;
 	assert_int_equal(out.state, KNOWLEDGE_NONE);
 	assert_int_equal(out.ceiling, 0);
 	out = merged(NULL, 0, NOW);
 	assert_int_equal(out.state, KNOWLEDGE_NONE);
 }
 
-static void the_last_word_by_hand_counts(void **state)
-{
+TEST(the_last_word_by_hand_counts) {
 	struct knowledge_record records[3] = {
 		{ .manual = { 64, KNOWLEDGE_SUSPEND, 5000 } },
 		{ .manual = { 129, KNOWLEDGE_HOLD, INT64_MAX },
@@ -53,7 +42,6 @@ static void the_last_word_by_hand_counts(void **state)
 	};
 	struct knowledge out = merged(records, 3, NOW);
 
-	(void)state;
 	assert_int_equal(out.state, KNOWLEDGE_HELD);
 	assert_true(out.by_hand);
 	assert_int_equal(out.stamp, 129);
@@ -71,14 +59,12 @@ static void the_last_word_by_hand_counts(void **state)
 	assert_int_equal(merged(records, 3, 2000).state, KNOWLEDGE_NONE);
 }
 
-static void what_was_said_by_hand_takes_the_place_of_what_was_learned(void **state)
-{
+TEST(what_was_said_by_hand_takes_the_place_of_what_was_learned) {
 	struct knowledge_record records[2] = {
 		{ .learned = { 64, 90000 } },
 		{ .manual = { 129, KNOWLEDGE_SUSPEND, 1500 }, .learned = { 193, 1200 } },
 	};
 
-	(void)state;
 	assert_int_equal(merged(records, 2, NOW).until_ns, 1500);
 	/* Its end is the end, but for what was learned since. */
 	assert_int_equal(merged(records, 2, 1500).state, KNOWLEDGE_NONE);
@@ -89,22 +75,19 @@ static void what_was_said_by_hand_takes_the_place_of_what_was_learned(void **sta
 	assert_int_equal(merged(records, 2, 1700).state, KNOWLEDGE_NONE);
 }
 
-static void the_longest_learned_suspension_counts(void **state)
-{
+TEST(the_longest_learned_suspension_counts) {
 	struct knowledge_record records[3] = {
 		{ .learned = { 64, 3000 } }, { .learned = { 129, 5000 } },
 		{ .learned = { 66, 5000 } },
 	};
 	struct knowledge out = merged(records, 3, NOW);
 
-	(void)state;
 	assert_int_equal(out.state, KNOWLEDGE_DEAD);
 	assert_int_equal(out.until_ns, 5000);
 	assert_int_equal(out.stamp, 129);
 }
 
-static void the_lowest_ceiling_counts_until_it_is_raised(void **state)
-{
+TEST(the_lowest_ceiling_counts_until_it_is_raised) {
 	struct knowledge_record records[3] = {
 		{ .ceiling = { .stamp = 64, .level = 5 } },
 		{ .ceiling = { .stamp = 65, .level = 3 } },
@@ -112,7 +95,6 @@ static void the_lowest_ceiling_counts_until_it_is_raised(void **state)
 	};
 	struct knowledge out = merged(records, 3, NOW);
 
-	(void)state;
 	assert_int_equal(out.ceiling, 3);
 	assert_int_equal(out.ceiling_stamp, 66);
 	/* A canary at 4 was accepted later: both 3 end. */
@@ -141,14 +123,12 @@ static void the_lowest_ceiling_counts_until_it_is_raised(void **state)
 	assert_int_equal(merged(records, 3, NOW).ceiling, 0);
 }
 
-static void parts_are_joined_by_their_stamps(void **state)
-{
+TEST(parts_are_joined_by_their_stamps) {
 	struct knowledge_record have = { .manual = { 64, KNOWLEDGE_HOLD, 7 },
 		.learned = { 128, 9 } };
 	struct knowledge_record news = { .manual = { 192, KNOWLEDGE_RESUME, 0 },
 		.learned = { 64, 99 }, .raised = { 64, 2 } };
 
-	(void)state;
 	assert_true(knowledge_join(&have, &news));
 	assert_int_equal(have.manual.stamp, 192);
 	assert_int_equal(have.learned.until_ns, 9);
@@ -166,8 +146,7 @@ struct said {
 	struct knowledge_record record;
 };
 
-static void say(struct random *random, struct said *said, unsigned node, uint64_t stamp)
-{
+static void say(struct random *random, struct said *said, unsigned node, uint64_t stamp) {
 	int64_t until = NOW + random_below(random, 4) * 100;
 
 	*said = (struct said){ .node = node };
@@ -190,8 +169,7 @@ static void say(struct random *random, struct said *said, unsigned node, uint64_
 }
 
 /* One node's view of them: heard in any order, some twice; its list in any order, too. */
-static struct knowledge heard(struct random *random, const struct said *all, int64_t now)
-{
+static struct knowledge heard(struct random *random, const struct said *all, int64_t now) {
 	struct knowledge_record records[NODES], shuffled[NODES];
 	unsigned order[2 * SAID], places[NODES];
 
@@ -217,11 +195,9 @@ static struct knowledge heard(struct random *random, const struct said *all, int
 	return merged(shuffled, NODES, now);
 }
 
-static void in_any_order_all_come_to_the_same(void **state)
-{
+TEST(in_any_order_all_come_to_the_same) {
 	struct random random = random_seeded("t_knowledge_merge");
 
-	(void)state;
 	for (unsigned round = 0; round < 300; round++) {
 		uint64_t seen[NODES] = { 0 }, last = 0;
 		struct said all[SAID];
@@ -253,20 +229,4 @@ static void in_any_order_all_come_to_the_same(void **state)
 			}
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stamps_differ),
-		cmocka_unit_test(nothing_is_known),
-		cmocka_unit_test(the_last_word_by_hand_counts),
-		cmocka_unit_test(what_was_said_by_hand_takes_the_place_of_what_was_learned),
-		cmocka_unit_test(the_longest_learned_suspension_counts),
-		cmocka_unit_test(the_lowest_ceiling_counts_until_it_is_raised),
-		cmocka_unit_test(parts_are_joined_by_their_stamps),
-		cmocka_unit_test(in_any_order_all_come_to_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <string.h>
 
-#include "wire/knowledge_text.h"
+#include "wire/cluster/knowledge_text.h"
 
 #define SECOND	INT64_C(1000000000)
 #define NOW	(100 * SECOND)
 
-static bool read_text(const char *text, int64_t age_ms, struct knowledge_told *out)
-{
+static bool read_text(const char *text, int64_t age_ms, struct knowledge_told *out) {
 	return knowledge_text_read(text, strlen(text), age_ms, NOW, out);
 }
 
-static void written_as_it_lies_in_redis(void **state)
-{
+TEST(written_as_it_lies_in_redis) {
 	struct knowledge_told told = {
 		.record = {
 			.manual = { .stamp = 65, .what = KNOWLEDGE_HOLD, .until_ns = INT64_MAX },
@@ -33,20 +27,17 @@ static void written_as_it_lies_in_redis(void **state)
 	char text[KNOWLEDGE_TEXT_MAX];
 	size_t length = knowledge_text_write(&told, NOW, text);
 
-	(void)state;
 	text[length] = '\0';
 	assert_string_equal(text, "m=hold,65,-,they%20move%2C%20100%25%20sure l=130,90000,421 "
 	    "c=195,4,told r=260,5 i=000000000217 j=000000000z8e,cohorts");
 }
 
 /* 1000 is 31 * 32 + 8, z and 8, and 1000 mod 29 is 14, e. */
-static void decisions_are_told_where_they_are_known(void **state)
-{
+TEST(decisions_are_told_where_they_are_known) {
 	char text[KNOWLEDGE_TEXT_MAX];
 	struct knowledge_told told;
 	size_t length;
 
-	(void)state;
 	assert_true(read_text("m=hold,65,-,x j=000000000z8e,rule i=000000000217 l=130,1,x", 0,
 	    &told));
 	assert_int_equal(told.manual_id, 65);
@@ -64,11 +55,9 @@ static void decisions_are_told_where_they_are_known(void **state)
 }
 
 /* 90 s were left 30 s ago. */
-static void read_on_our_clock(void **state)
-{
+TEST(read_on_our_clock) {
 	struct knowledge_told told;
 
-	(void)state;
 	assert_true(read_text("l=130,90000,451%20busy z=what%20comes%20later c=64,7,found", 30000,
 	    &told));
 	assert_int_equal(told.record.learned.until_ns, NOW + 60 * SECOND);
@@ -83,8 +72,7 @@ static void read_on_our_clock(void **state)
 	assert_int_equal(told.record.learned.until_ns, NOW + 90 * SECOND);
 }
 
-static void refused(void **state)
-{
+TEST(refused) {
 	static const char *const texts[] = { "", " ", "l", "l=", "l=1", "l=0,1,x", "l=1,-,x",
 		"l=1,1,%4", "l=1,1,%zz", "l=1,99999999999999,x", "l=9007199254740993,1,x",
 		"l=1,1,x l=2,1,x", "m=stop,1,1,x", "m=hold,1,1x,x", "c=1,65536,told",
@@ -94,7 +82,6 @@ static void refused(void **state)
 	struct knowledge_told told;
 	char longest[2 * KNOWLEDGE_TEXT_MAX + 2];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (read_text(texts[i], 0, &told))
 			fail_msg("\"%s\" was read", texts[i]);
@@ -107,23 +94,19 @@ static void refused(void **state)
 }
 
 /* Bytes that are not printable never reach a log. */
-static void unprintable(void **state)
-{
+TEST(unprintable) {
 	struct knowledge_told told;
 
-	(void)state;
 	assert_true(read_text("l=1,1000,a%0Ab%00c%FF\x01", 0, &told));
 	assert_string_equal(told.learned_reason, "a?b?c??");
 }
 
-static void messages(void **state)
-{
+TEST(messages) {
 	static const char text[] = "17 mx1 example.com c=64,7,found r=64,7";
 	struct knowledge_news news;
 	struct span record;
 	int64_t ms;
 
-	(void)state;
 	assert_true(knowledge_news_read(text, strlen(text), &news));
 	assert_int_equal(news.number, 17);
 	assert_int_equal(news.node.length, 3);
@@ -136,18 +119,4 @@ static void messages(void **state)
 	assert_int_equal(ms, INT64_C(1700000000000));
 	assert_int_equal(record.length, 10);
 	assert_false(knowledge_stored_read("17", 2, &ms, &record));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(written_as_it_lies_in_redis),
-		cmocka_unit_test(decisions_are_told_where_they_are_known),
-		cmocka_unit_test(read_on_our_clock),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(unprintable),
-		cmocka_unit_test(messages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

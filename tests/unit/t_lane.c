@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "policy/lane.h"
+#include "tests/unit/test.h"
+#include "policy/window/lane.h"
 #include "random.h"
 
 #define NS	INT64_C(1000000000)
@@ -53,14 +48,13 @@ static struct lane_choice choose_soon(lane_set given, lane_set used, lane_set sl
 	return choice;
 }
 
-static void each_window_is_a_sum_of_lanes(void **state) {
+TEST(each_window_is_a_sum_of_lanes) {
 	static const unsigned wanted[][5] = {
 		{ 0 }, { 1 }, { 2 }, { 3 }, { 3, 1 }, { 5 }, { 5, 1 }, { 5, 2 }, { 5, 3 },
 		{ 5, 3, 1 }, { 10 }, { 10, 1 }, { 10, 2 }, { 10, 3 }, { 10, 3, 1 },
 		{ 10, 5 }, { 10, 5, 1 }, { 10, 5, 2 }, { 10, 5, 3 }, { 10, 5, 3, 1 }, { 20 },
 	};
 
-	(void)state;
 	for (uint32_t window = 0; window <= 20; window++) {
 		struct lane_choice choice = choose(0, 0, 0, window, false, false);
 
@@ -72,10 +66,9 @@ static void each_window_is_a_sum_of_lanes(void **state) {
 	assert_int_equal(choose(0, 0, 0, 1000, false, false).give, LANES(20, 10, 5, 3));
 }
 
-static void a_window_that_rises_keeps_its_lanes(void **state) {
+TEST(a_window_that_rises_keeps_its_lanes) {
 	lane_set used;
 
-	(void)state;
 	assert_int_equal(choose(LANES(3), LANES(3), 0, 4, false, false).give, LANES(3, 1));
 	/* 5 would be wider than 3 + 2, and is not: what is there stays */
 	assert_int_equal(choose(LANES(3), LANES(3), 0, 5, false, false).give, LANES(3, 2));
@@ -99,11 +92,10 @@ static void a_window_that_rises_keeps_its_lanes(void **state) {
 	assert_int_equal(choose(LANES(1), LANES(1), LANES(1), 2, true, true).give, LANES(1));
 }
 
-static void a_lane_that_was_left_keeps_its_width(void **state) {
+TEST(a_lane_that_was_left_keeps_its_width) {
 	lane_set used = LANES(5, 3);
 	struct lane_choice choice = choose(used, used, used, 7, true, false);
 
-	(void)state;
 	/* 5 stays, 3 drains; 2 comes when it has */
 	assert_int_equal(choice.give, LANES(5));
 	assert_true(choice.reload);
@@ -115,10 +107,9 @@ static void a_lane_that_was_left_keeps_its_width(void **state) {
 	assert_int_equal(choose(LANES(5), used, used, 8, true, false).give, used);
 }
 
-static void a_single_wide_lane_is_held_until_it_drained(void **state) {
+TEST(a_single_wide_lane_is_held_until_it_drained) {
 	struct lane_choice choice = choose(LANES(10), LANES(10), LANES(10), 9, true, false);
 
-	(void)state;
 	assert_int_equal(choice.give, 0);
 	assert_int_equal(choice.wanted, LANES(5, 3, 1));
 	assert_true(choice.reload);
@@ -139,10 +130,9 @@ static void a_single_wide_lane_is_held_until_it_drained(void **state) {
 	    false).give, LANES(5));
 }
 
-static void the_transport_itself_is_a_lane_that_is_left(void **state) {
+TEST(the_transport_itself_is_a_lane_that_is_left) {
 	lane_set origin = LANES(99);
 
-	(void)state;
 	/* the first burst for somebody new: not known to do harm */
 	assert_int_equal(choose(origin, origin, origin, 5, false, true).give, origin);
 	/* refused: held, or taken out by a reload */
@@ -153,21 +143,19 @@ static void the_transport_itself_is_a_lane_that_is_left(void **state) {
 	assert_int_equal(choose(0, origin, 0, 5, false, true).give, 0);
 }
 
-static void suspended_is_held(void **state) {
+TEST(suspended_is_held) {
 	struct lane_choice choice = choose(LANES(5), LANES(5), LANES(5), 0, true, false);
 
-	(void)state;
 	assert_int_equal(choice.give, 0);
 	assert_true(choice.reload);
 	assert_false(choose(LANES(5), LANES(5), 0, 0, true, false).reload);
 }
 
-static void the_narrowest_lane_is_the_least(void **state) {
+TEST(the_narrowest_lane_is_the_least) {
 	static const struct lane_widths wide = { .count = 2, .width = { 4, 9 } };
 	const struct lane_now now = { .allowed = 2, .single = NONE };
 	struct lane_choice choice;
 
-	(void)state;
 	lane_choose(&wide, &now, &choice);
 	assert_int_equal(choice.give, 1);
 	lane_choose(&(struct lane_widths){ .count = 0 }, &now, &choice);
@@ -183,8 +171,7 @@ static uint32_t canary(lane_set used, lane_set waiting, uint32_t allowed,
 	return lane == LANE_WIDTHS_MAX ? 0 : usual.width[lane];
 }
 
-static void a_canary_goes_beside_a_full_window(void **state) {
-	(void)state;
+TEST(a_canary_goes_beside_a_full_window) {
 	assert_int_equal(canary(LANES(5), LANES(5), 5, LANES(5)), 1);
 	assert_int_equal(canary(LANES(5, 1), LANES(5, 1), 6, LANES(5, 1)), 2);
 	assert_int_equal(canary(LANES(1), LANES(1), 1, LANES(1)), 2);
@@ -199,14 +186,13 @@ static void a_canary_goes_beside_a_full_window(void **state) {
 	    &(struct lane_now){ 1, 1, 1, 0, 0, 5, 0, NONE, NONE, true, false, 0, 0 }, 1), LANE_WIDTHS_MAX);
 }
 
-static void what_postfix_suspends_is_passed_over(void **state) {
+TEST(what_postfix_suspends_is_passed_over) {
 	const struct lane_now now = { .allowed = 8, .blocked = LANES(5, 1),
 		.single = NONE };
 	struct lane_now full = { LANES(3), LANES(3), LANES(3), 0, LANES(1), 3, 0, NONE, NONE,
 		true, false, 0, 0 };
 	struct lane_choice choice;
 
-	(void)state;
 	lane_choose(&usual, &now, &choice);
 	assert_int_equal(choice.give, LANES(3, 2));
 	assert_false(choice.reload);	/* 5 of 8: single messages do the rest */
@@ -236,13 +222,12 @@ static void what_postfix_suspends_is_passed_over(void **state) {
 	assert_true(lane_failure(5) == 0.2);
 }
 
-static void single_messages_fill_the_rest(void **state) {
+TEST(single_messages_fill_the_rest) {
 	struct lane_now now = { LANES(3, 2, 1), LANES(3, 2, 1), LANES(3, 2, 1), LANES(3), 0, 7,
 		0, NONE, NONE, true, false, 0, 0 };
 	struct lane_choice choice;
 	uint32_t lane;
 
-	(void)state;
 	/* 5 + 2 would be 7, but mail waits long in 3: one more by the lane of 5 */
 	lane_choose(&usual, &now, &choice);
 	assert_int_equal(choice.give, LANES(3, 2, 1));
@@ -278,13 +263,12 @@ static void single_messages_fill_the_rest(void **state) {
 	assert_int_equal(lane_singles(&usual, &now, 0, &lane), 0);
 }
 
-static void single_messages_leave_no_connection_behind(void **state) {
+TEST(single_messages_leave_no_connection_behind) {
 	struct lane_widths widths = usual;
 	struct lane_now now = { LANES(3), LANES(3), LANES(3), 0, 0, 8, 0, NONE, NONE, true,
 		false, 0, 0 };
 	uint32_t lane;
 
-	(void)state;
 	assert_int_equal(lane_singles(&widths, &now, LANES(3), &lane), 5);
 	assert_int_equal(widths.width[lane], 5);
 	/* lanes of 5 and more keep them for a moment: 2 messages, in the lane of 2 */
@@ -309,16 +293,14 @@ static void single_messages_leave_no_connection_behind(void **state) {
 	assert_int_equal(widths.width[lane], 5);
 }
 
-static void drained_is_a_matter_of_time(void **state) {
-	(void)state;
+TEST(drained_is_a_matter_of_time) {
 	assert_int_equal(lane_drained_ns(10 * NS, 4 * NS, 2 * NS), 31 * NS / 2);
 	assert_int_equal(lane_drained_ns(10 * NS, 12 * NS, 2 * NS), 35 * NS / 2);
 	assert_int_equal(lane_drained_ns(10 * NS, 0, 0), 15 * NS);
 	assert_int_equal(lane_drained_ns(10 * NS, 0, 900 * NS), 610 * NS);
 }
 
-static void queues_share_a_window(void **state) {
-	(void)state;
+TEST(queues_share_a_window) {
 	assert_int_equal(lane_share(20, 0, 1), 20);
 	assert_int_equal(lane_share(20, 3, 2), 8);
 	assert_int_equal(lane_share(20, 30, 1), 1);
@@ -329,13 +311,12 @@ static void queues_share_a_window(void **state) {
 
 /* A window of 8 that was never filled: one message more than was accepted at once, and so on;
  * what was given already is not taken back. */
-static void lanes_come_up_to_what_is_proven(void **state) {
+TEST(lanes_come_up_to_what_is_proven) {
 	struct lane_now now = { .given = LANES(5), .used = LANES(5), .waiting = LANES(5),
 		.allowed = 8, .single = NONE, .canary = NONE, .proven = 5 };
 	struct lane_choice choice;
 	uint32_t lane;
 
-	(void)state;
 	lane_choose(&usual, &now, &choice);
 	assert_int_equal(choice.give, LANES(5));
 	assert_int_equal(lane_singles(&usual, &now, choice.give, &lane), 3);
@@ -367,12 +348,11 @@ static uint32_t least(const struct lane_widths *widths, const struct lane_now *n
 
 /* A lane of 1 is never suspended by Postfix: one place too many cost a message for each that came
  * by it. */
-static void a_lane_that_is_refused_is_left(void **state) {
+TEST(a_lane_that_is_refused_is_left) {
 	struct lane_now now = { .given = LANES(5, 1), .used = LANES(5, 1), .waiting = LANES(5, 1),
 		.allowed = 6, .single = NONE, .canary = NONE, .refused = LANES(1) };
 	struct lane_choice choice;
 
-	(void)state;
 	assert_false(lane_is_refused(1, 1, true));
 	assert_true(lane_is_refused(1, 2, true));
 	assert_false(lane_is_refused(1, 9, false));
@@ -406,11 +386,10 @@ static uint32_t runs(const struct lane_widths *widths, const struct lane_now *no
 /* One queue for a long time: windows that change, lanes that fill and drain.  What is
  * used never comes to more than was allowed, canary included, but by what was there
  * before the window fell. */
-static void never_more_than_is_allowed(void **state) {
+TEST(never_more_than_is_allowed) {
 	struct random random = random_seeded("never_more_than_is_allowed");
 	uint32_t held = 0, moved = 0, single = 0, canaries = 0;
 
-	(void)state;
 	for (unsigned run = 0; run < 300; run++) {
 		struct lane_widths widths = usual;
 		struct lane_now now = { .allowed = 5, .single = NONE, .canary = NONE };
@@ -499,10 +478,9 @@ static void never_more_than_is_allowed(void **state) {
 
 /* When mail goes on and lanes drain, the window is carried whole, though what is slow
  * never drains. */
-static void the_window_is_reached(void **state) {
+TEST(the_window_is_reached) {
 	struct random random = random_seeded("the_window_is_reached");
 
-	(void)state;
 	for (unsigned run = 0; run < 1000; run++) {
 		struct lane_now now = { .single = NONE, .canary = NONE, .limited = true };
 		struct lane_choice choice;
@@ -526,28 +504,4 @@ static void the_window_is_reached(void **state) {
 		more = lane_singles(&usual, &now, now.given, &lane);
 		assert_int_equal(lane_sum(&usual, now.given) + more, now.allowed);
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_window_is_a_sum_of_lanes),
-		cmocka_unit_test(a_window_that_rises_keeps_its_lanes),
-		cmocka_unit_test(a_lane_that_was_left_keeps_its_width),
-		cmocka_unit_test(a_single_wide_lane_is_held_until_it_drained),
-		cmocka_unit_test(the_transport_itself_is_a_lane_that_is_left),
-		cmocka_unit_test(suspended_is_held),
-		cmocka_unit_test(the_narrowest_lane_is_the_least),
-		cmocka_unit_test(a_canary_goes_beside_a_full_window),
-		cmocka_unit_test(what_postfix_suspends_is_passed_over),
-		cmocka_unit_test(single_messages_fill_the_rest),
-		cmocka_unit_test(single_messages_leave_no_connection_behind),
-		cmocka_unit_test(drained_is_a_matter_of_time),
-		cmocka_unit_test(queues_share_a_window),
-		cmocka_unit_test(lanes_come_up_to_what_is_proven),
-		cmocka_unit_test(a_lane_that_is_refused_is_left),
-		cmocka_unit_test(never_more_than_is_allowed),
-		cmocka_unit_test(the_window_is_reached),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "segment/internal.h"
-#include "segment/lane_uses.h"
+#include "tests/unit/test.h"
+#include "segment/file/internal.h"
+#include "segment/hints/lane_uses.h"
 #include "site.h"
 
 static struct site site;
@@ -34,12 +29,11 @@ static void note(uint64_t domain) {
 	lane_uses_note(site.segment, &use);
 }
 
-static void what_was_noted_is_read_in_order(void **state) {
+TEST_IN(set_up, tear_down, what_was_noted_is_read_in_order) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct lane_use use;
 	bool lost = false;
 
-	(void)state;
 	assert_false(lane_uses_next(site.segment, &cursor, &use, &lost));
 	for (uint64_t i = 1; i <= 3; i++)
 		note(i);
@@ -68,12 +62,11 @@ static void what_was_noted_is_read_in_order(void **state) {
 	assert_false(use.failed);
 }
 
-static void who_is_late_is_told(void **state) {
+TEST_IN(set_up, tear_down, who_is_late_is_told) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct lane_use use;
 	bool lost = false;
 
-	(void)state;
 	note(1);
 	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
 	for (uint64_t i = 0; i < SEGMENT_LANE_USES + 5; i++)
@@ -93,14 +86,13 @@ static void who_is_late_is_told(void **state) {
 	assert_false(lost);
 }
 
-static void what_is_half_written_is_lost(void **state) {
+TEST_IN(set_up, tear_down, what_is_half_written_is_lost) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct segment_header *header = site.segment->header;
 	struct lane_use_slot *slots = (void *)((char *)header + header->lane_uses_offset);
 	struct lane_use use;
 	bool lost = false;
 
-	(void)state;
 	note(1);
 	note(2);
 	note(3);
@@ -117,36 +109,21 @@ static void what_is_half_written_is_lost(void **state) {
 	assert_int_equal(use.domain, 1);
 }
 
-static void a_time_before_the_boot_is_none(void **state) {
+TEST_IN(set_up, tear_down, a_time_before_the_boot_is_none) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct lane_use use = some;
 	bool lost = false;
 
-	(void)state;
 	use.ended_ns = INT64_MIN;
 	lane_uses_note(site.segment, &use);
 	assert_true(lane_uses_next(site.segment, &cursor, &use, &lost));
 	assert_int_equal(use.ended_ns, 0);
 }
 
-static void names_are_told_apart(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, names_are_told_apart) {
 	assert_true(lane_uses_hash(site.segment, "A.Example.", 10) ==
 	    lane_uses_hash(site.segment, "a.example", 9));
 	assert_true(lane_uses_hash(site.segment, "b.example", 9) !=
 	    lane_uses_hash(site.segment, "a.example", 9));
 	assert_true(lane_uses_hash(site.segment, "", 0) == 0);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(what_was_noted_is_read_in_order),
-		TEST(who_is_late_is_told),
-		TEST(what_is_half_written_is_lost),
-		TEST(a_time_before_the_boot_is_none),
-		TEST(names_are_told_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Tables that come into large pages under the hands of those who use them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 #ifndef MADV_COLLAPSE
@@ -20,7 +16,7 @@
 #endif
 
 #define MANY "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100000; inbound = 100000; client = { sessions = 50; }; } );"
+	"hold_at = 100000; refuse_at = 100000; client = { sessions = 50; }; } );"
 #define SESSIONS 100000
 #define OPEN 2000
 
@@ -79,7 +75,7 @@ static void open_some(struct site *site, struct session_ref *refs, unsigned from
 	}
 }
 
-static void tables_stay_as_they_are_in_large_pages(void **state) {
+TEST(tables_stay_as_they_are_in_large_pages) {
 	static struct session_ref before[OPEN], later[OPEN];
 	struct segment *keeper, *other;
 	const struct segment_header *header;
@@ -88,7 +84,6 @@ static void tables_stay_as_they_are_in_large_pages(void **state) {
 	struct site site;
 	char *copy;
 
-	(void)state;
 	site_open(&site, SESSIONS, MANY);
 	keeper = attach(&site);
 	other = attach(&site);
@@ -115,13 +110,12 @@ static void tables_stay_as_they_are_in_large_pages(void **state) {
 	site_close(&site);
 }
 
-static void whoever_attached_the_segment_maps_large_pages(void **state) {
+TEST(whoever_attached_the_segment_maps_large_pages) {
 	struct segment *keeper, *other;
 	uint64_t done = 0;
 	struct site site;
 	const volatile char *table;
 
-	(void)state;
 	if (!kernel_can())
 		skip();
 	site_open(&site, SESSIONS, MANY);
@@ -140,26 +134,15 @@ static void whoever_attached_the_segment_maps_large_pages(void **state) {
 	site_close(&site);
 }
 
-static void small_tables_are_left_alone(void **state) {
+TEST(small_tables_are_left_alone) {
 	struct segment *keeper;
 	uint64_t done = 0;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, MANY);
 	keeper = attach(&site);
 	assert_false(segment_enlarge_pages(keeper, &done));
 	assert_int_equal(done, 0);
 	segment_unmap(&keeper);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_stay_as_they_are_in_large_pages),
-		cmocka_unit_test(whoever_attached_the_segment_maps_large_pages),
-		cmocka_unit_test(small_tables_are_left_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

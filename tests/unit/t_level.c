@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Levels rebuilt from a log: by hand, and against the truth of random deliveries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/level.h"
+#include "tests/unit/test.h"
+#include "policy/window/level.h"
 #include "tests/unit/random.h"
 
 #define MS	INT64_C(1000000)
@@ -20,16 +15,14 @@
 static struct level_entry room[ROOM];
 
 static bool add(struct level *level, uint64_t tag, int64_t start_ms, int64_t end_ms,
-    bool accepted, int64_t now_ms)
-{
+    bool accepted, int64_t now_ms) {
 	struct level_attempt attempt = { .start_ns = start_ms * MS, .end_ns = end_ms * MS,
 		.tag = tag, .accepted = accepted };
 
 	return level_add(level, &attempt, now_ms * MS);
 }
 
-static void next(struct level *level, int64_t now_ms, uint64_t tag, uint32_t wanted)
-{
+static void next(struct level *level, int64_t now_ms, uint64_t tag, uint32_t wanted) {
 	struct level_verdict verdict;
 
 	assert_true(level_next(level, now_ms * MS, &verdict));
@@ -37,8 +30,7 @@ static void next(struct level *level, int64_t now_ms, uint64_t tag, uint32_t wan
 	assert_int_equal(verdict.level, wanted);
 }
 
-static void nothing_due(struct level *level, int64_t now_ms)
-{
+static void nothing_due(struct level *level, int64_t now_ms) {
 	struct level_verdict verdict;
 
 	assert_false(level_next(level, now_ms * MS, &verdict));
@@ -47,11 +39,9 @@ static void nothing_due(struct level *level, int64_t now_ms)
 /* Three deliveries of 2 s, a refusal while all three run, one after the first: told in
  * the order of their ends, judged in the order of their starts, 2 s, a quarter of that
  * and 50 ms after each (reports without delay count as 1 ns). */
-static void in_the_order_of_starts(void **state)
-{
+TEST(in_the_order_of_starts) {
 	struct level level;
 
-	(void)state;
 	level_begin(&level, room, ROOM);
 	assert_true(level_due_ns(&level) == INT64_MAX);
 	assert_true(add(&level, 4, 500, 550, false, 550));
@@ -77,11 +67,9 @@ static void in_the_order_of_starts(void **state)
 }
 
 /* Refused attempts take no place, nor do those that have ended. */
-static void who_takes_a_place(void **state)
-{
+TEST(who_takes_a_place) {
 	struct level level;
 
-	(void)state;
 	level_begin(&level, room, ROOM);
 	assert_true(add(&level, 1, 0, 1000, true, 1000));
 	assert_true(add(&level, 2, 10, 900, false, 1000));
@@ -95,8 +83,7 @@ static void who_takes_a_place(void **state)
 
 /* Of two starts in doubt the accepted one was first and the refused one last; an end in
  * doubt was before. */
-static void rounded_starts(void **state)
-{
+TEST(rounded_starts) {
 	struct level_attempt attempts[] = {
 		{ .start_ns = 0, .end_ns = 2000 * MS, .accepted = true },
 		{ .start_ns = 1000 * MS, .end_ns = 3000 * MS, .accepted = true },
@@ -107,7 +94,6 @@ static void rounded_starts(void **state)
 	};
 	struct level level;
 
-	(void)state;
 	level_begin(&level, room, ROOM);
 	for (size_t i = 0; i < 6; i++) {
 		attempts[i].tag = i;
@@ -124,13 +110,11 @@ static void rounded_starts(void **state)
 
 /* Three deliveries by connections that are kept for 2 s: who is refused when they have
  * ended may be the fourth, or the first. */
-static void connections_that_are_kept(void **state)
-{
+TEST(connections_that_are_kept) {
 	struct level_attempt attempt = { .accepted = true, .kept = true };
 	struct level_verdict verdict;
 	struct level level;
 
-	(void)state;
 	for (int kept = 0; kept < 2; kept++) {
 		level_begin(&level, room, ROOM);
 		for (int64_t i = 1; i <= 5; i++) {
@@ -162,9 +146,7 @@ static void connections_that_are_kept(void **state)
 	}
 }
 
-static void slack_of_two_digits(void **state)
-{
-	(void)state;
+TEST(slack_of_two_digits) {
 	assert_true(level_slack(0) == 5 * MS);		/* 0.00 */
 	assert_true(level_slack(990) == 5 * MS);	/* 0.99 */
 	assert_true(level_slack(1000) == 50 * MS);	/* 1.0 */
@@ -177,9 +159,7 @@ static void slack_of_two_digits(void **state)
 
 /* Mail that started at 100 s, give or take 5 ms, had waited 1.5 s: one decimal, half of it is
  * 50 ms; and 20 s, which may be 500 ms more. */
-static void when_it_was_given(void **state)
-{
-	(void)state;
+TEST(when_it_was_given) {
 	assert_true(level_given_ns(100 * SECOND, 5 * MS, 1500) == 98445 * MS);
 	assert_true(level_given_ns(100 * SECOND, 5 * MS, 20000) == 79495 * MS);
 	assert_true(level_given_ns(100 * SECOND, 0, 0) == 99995 * MS);
@@ -189,12 +169,10 @@ static void when_it_was_given(void **state)
 	assert_true(level_given_ns(INT64_MIN, INT64_MAX, INT64_MAX / MS / 4) < 0);
 }
 
-static void memory_that_is_full(void **state)
-{
+TEST(memory_that_is_full) {
 	struct level_entry little[4], more[8];
 	struct level level;
 
-	(void)state;
 	level_begin(&level, little, 4);
 	for (uint64_t i = 0; i < 4; i++)
 		assert_true(add(&level, i, (int64_t)i * 10, 1000 + (int64_t)i, true, 1010));
@@ -223,14 +201,12 @@ static void memory_that_is_full(void **state)
 }
 
 /* All room is of those that have their verdict: nothing new would ever make any. */
-static void a_memory_that_was_full_has_room_again(void **state)
-{
+TEST(a_memory_that_was_full_has_room_again) {
 	struct level_entry memory[8];
 	struct level level;
 	struct level_verdict verdict;
 	struct level_attempt attempt = { .accepted = true };
 
-	(void)state;
 	level_begin(&level, memory, 8);
 	for (unsigned i = 0; i < 8; i++) {
 		attempt.start_ns = i;
@@ -247,14 +223,12 @@ static void a_memory_that_was_full_has_room_again(void **state)
 	assert_int_equal(level.lost, 0);
 }
 
-static void wrong_times(void **state)
-{
+TEST(wrong_times) {
 	struct level_attempt wild = { .start_ns = INT64_MIN, .end_ns = INT64_MAX,
 		.slack_ns = INT64_MAX, .accepted = true };
 	struct level_verdict verdict;
 	struct level level;
 
-	(void)state;
 	level_begin(&level, room, ROOM);
 	assert_true(add(&level, 1, 5000, 4000, true, 6000));
 	assert_true(add(&level, 2, 9000, 9100, true, 6000));
@@ -269,11 +243,9 @@ static void wrong_times(void **state)
 }
 
 /* Read after the verdict of one that began later. */
-static void a_straggler(void **state)
-{
+TEST(a_straggler) {
 	struct level level;
 
-	(void)state;
 	level_begin(&level, room, ROOM);
 	assert_true(add(&level, 1, 0, 2000, true, 2000));
 	assert_true(add(&level, 2, 1500, 3500, true, 3500));
@@ -301,8 +273,7 @@ static struct truth truths[ATTEMPTS];
 
 /* A client that keeps `window` under way at a server that takes `limit`; deliveries of
  * 1.6 to 2 s, read up to 100 ms late. */
-static void deliver(struct random *random, uint32_t window, uint32_t limit)
-{
+static void deliver(struct random *random, uint32_t window, uint32_t limit) {
 	int64_t now = 0;
 
 	for (int i = 0; i < ATTEMPTS; i++) {
@@ -330,20 +301,17 @@ static void deliver(struct random *random, uint32_t window, uint32_t limit)
 	}
 }
 
-static int by_reading(const void *a, const void *b)
-{
+static int by_reading(const void *a, const void *b) {
 	const struct truth *x = &truths[*(const int *)a], *y = &truths[*(const int *)b];
 
 	return (x->read_ns > y->read_ns) - (x->read_ns < y->read_ns);
 }
 
-static void against_the_truth(void **state)
-{
+TEST(against_the_truth) {
 	struct random random = random_seeded("against_the_truth");
 	static struct level_entry entries[2048];
 	static int order[ATTEMPTS];
 
-	(void)state;
 	for (int world = 0; world < 6; world++) {
 		uint32_t limit = 1 + random_below(&random, 30), told = 0, wrong = 0;
 		struct level_verdict verdict;
@@ -391,8 +359,7 @@ struct told {
 	bool is_told;
 };
 
-static bool covers(const struct level_attempt *other, const struct level_attempt *one)
-{
+static bool covers(const struct level_attempt *other, const struct level_attempt *one) {
 	int64_t both = one->slack_ns + other->slack_ns;
 
 	return other->accepted && other->end_ns > one->start_ns + one->slack_ns &&
@@ -400,8 +367,7 @@ static bool covers(const struct level_attempt *other, const struct level_attempt
 }
 
 /* Of those that were added so far. */
-static uint32_t naive_level(const struct told *list, int count, int at)
-{
+static uint32_t naive_level(const struct told *list, int count, int at) {
 	const struct level_attempt *one = &list[at].attempt;
 	uint32_t level = 1;
 
@@ -416,8 +382,7 @@ static uint32_t naive_level(const struct told *list, int count, int at)
 	return level;
 }
 
-static int64_t some_duration(struct random *random, int world)
-{
+static int64_t some_duration(struct random *random, int world) {
 	static const uint32_t most_ms[] = { 40, 900, 3000, 30000, 200000, 12000 };
 
 	return (1 + random_below(random, most_ms[world % 6])) * MS;
@@ -425,13 +390,11 @@ static int64_t some_duration(struct random *random, int world)
 
 /* Any durations, slacks and delays, refusals and stragglers, in little memory that is
  * moved: as counted by looking at all. */
-static void as_looking_at_all(void **state)
-{
+TEST(as_looking_at_all) {
 	struct random random = random_seeded("as_looking_at_all");
 	static struct told list[ATTEMPTS];
 	uint32_t exact = 0;
 
-	(void)state;
 	for (int world = 0; world < 12; world++) {
 		uint32_t capacity = 16, late = random_below(&random, 2) * 3000 + 1;
 		struct level_entry *entries = malloc(capacity * sizeof(*entries));
@@ -477,24 +440,4 @@ static void as_looking_at_all(void **state)
 		free(entries);
 	}
 	assert_true(exact > 10000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_the_order_of_starts),
-		cmocka_unit_test(who_takes_a_place),
-		cmocka_unit_test(rounded_starts),
-		cmocka_unit_test(connections_that_are_kept),
-		cmocka_unit_test(slack_of_two_digits),
-		cmocka_unit_test(when_it_was_given),
-		cmocka_unit_test(memory_that_is_full),
-		cmocka_unit_test(a_memory_that_was_full_has_room_again),
-		cmocka_unit_test(wrong_times),
-		cmocka_unit_test(a_straggler),
-		cmocka_unit_test(against_the_truth),
-		cmocka_unit_test(as_looking_at_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/lifeline.h"
 
 static int fds[2];
@@ -26,10 +21,9 @@ static int tear_down(void **state) {
 	return 0;
 }
 
-static void heartbeats_and_the_last_call_are_read(void **state) {
+TEST_IN(set_up, tear_down, heartbeats_and_the_last_call_are_read) {
 	struct lifeline_news news = lifeline_read(fds[0]);
 
-	(void)state;
 	assert_false(news.beat);
 	assert_int_equal(news.stopped_call, -1);
 	lifeline_beat(fds[1]);
@@ -47,11 +41,10 @@ static void heartbeats_and_the_last_call_are_read(void **state) {
 }
 
 /* A role that writes all the time keeps nobody. */
-static void a_flood_ends_and_garbage_is_no_call(void **state) {
+TEST_IN(set_up, tear_down, a_flood_ends_and_garbage_is_no_call) {
 	static char garbage[65536];
 	struct lifeline_news news;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(garbage); i++)
 		garbage[i] = (char)0xff;
 	assert_int_equal(write(fds[1], garbage, sizeof(garbage)), (int)sizeof(garbage));
@@ -64,10 +57,9 @@ static void a_flood_ends_and_garbage_is_no_call(void **state) {
 }
 
 /* With O_DIRECT each write is a packet, and each takes a read of ours. */
-static void packets_of_a_byte_keep_nobody(void **state) {
+TEST_IN(set_up, tear_down, packets_of_a_byte_keep_nobody) {
 	int left, turns = 0;
 
-	(void)state;
 	assert_true(fcntl(fds[1], F_SETPIPE_SZ, 1 << 19) >= 1 << 19);
 	assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK | O_DIRECT), 0);
 	for (int i = 0; i < 100; i++)
@@ -80,24 +72,9 @@ static void packets_of_a_byte_keep_nobody(void **state) {
 	assert_int_equal(turns, 2);
 }
 
-static void neither_end_survives_exec_or_waits(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, neither_end_survives_exec_or_waits) {
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 		assert_int_equal(fcntl(fds[i], F_GETFL) & O_NONBLOCK, O_NONBLOCK);
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(heartbeats_and_the_last_call_are_read,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_flood_ends_and_garbage_is_no_call, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(packets_of_a_byte_keep_nobody, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(neither_end_survives_exec_or_waits, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

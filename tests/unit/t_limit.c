@@ -5,52 +5,42 @@
  * of XLA's own README: customer.fr (*.customer.fr 8 8, * 3 3) and insa-lyon.fr
  * (*.insa-lyon.fr 8 3, *.univ-lyon1.fr 6 4, * 15 16), queue number first.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/limit.h"
+#include "tests/unit/test.h"
+#include "policy/limit/limit.h"
 #include "tests/unit/random.h"
 
 #define SECOND	INT64_C(1000000000)
 
-static bool takes_slot(const struct decision *decision)
-{
+static bool takes_slot(const struct decision *decision) {
 	return decision->verdict == VERDICT_ADMIT &&
 	    decision->reason == REASON_BELOW_LIMIT;
 }
 
-static struct limits xla(uint32_t queue, uint32_t reject)
-{
+static struct limits xla(uint32_t queue, uint32_t reject) {
 	return (struct limits){
 		.sessions = queue, .inbound = reject, .client_sessions = LIMIT_NONE
 	};
 }
 
-static struct decision inbound(const struct limits *limits, uint32_t open)
-{
+static struct decision inbound(const struct limits *limits, uint32_t open) {
 	struct limit_state state = { .open = open };
 
 	return limit_inbound(limits, &state, 0);
 }
 
 static struct decision outbound(const struct limits *limits, uint32_t open,
-    bool held, bool same_host)
-{
+    bool held, bool same_host) {
 	struct limit_state state = { .open = open };
 
 	return limit_outbound(limits, &state, held, same_host);
 }
 
 static void assert_decision(struct decision got, enum verdict verdict,
-    enum reason reason, uint32_t count, uint32_t limit)
-{
+    enum reason reason, uint32_t count, uint32_t limit) {
 	assert_int_equal(got.verdict, verdict);
 	assert_int_equal(got.reason, reason);
 	assert_int_equal(got.count, count);
@@ -58,8 +48,7 @@ static void assert_decision(struct decision got, enum verdict verdict,
 }
 
 /* Rows 1 and 2: inbound, n < inbound admits; n >= inbound is 421. */
-static void inbound_rows(void **state)
-{
+TEST(inbound_rows) {
 	static const struct {
 		uint32_t queue, reject, open;
 		enum verdict verdict;
@@ -82,7 +71,6 @@ static void inbound_rows(void **state)
 		{ 0, LIMIT_NONE, 4000000000u, VERDICT_ADMIT },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct limits limits = xla(cases[i].queue, cases[i].reject);
 		bool admit = cases[i].verdict == VERDICT_ADMIT;
@@ -96,8 +84,7 @@ static void inbound_rows(void **state)
 
 /* Rows 3 and 4: outbound, n < sessions admits and counts once a process; else
  * the mail stays queued, though one of n is the asking process's own. */
-static void outbound_rows(void **state)
-{
+TEST(outbound_rows) {
 	static const struct {
 		uint32_t queue, reject, open;
 		bool held;
@@ -127,7 +114,6 @@ static void outbound_rows(void **state)
 		{ 0, 8, 0, false, REASON_CLASS_SESSIONS },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct limits limits = xla(cases[i].queue, cases[i].reject);
 		struct decision decision = outbound(&limits, cases[i].open,
@@ -142,11 +128,9 @@ static void outbound_rows(void **state)
 }
 
 /* Row 5: the same process, the same host: no new connection, however full. */
-static void same_host_row(void **state)
-{
+TEST(same_host_row) {
 	struct limits limits = xla(3, 3);
 
-	(void)state;
 	for (uint32_t open = 0; open < 6; open++) {
 		struct decision decision = outbound(&limits, open, true, true);
 
@@ -157,20 +141,17 @@ static void same_host_row(void **state)
 
 /* Row 6: the gate is shut when every class has n >= its inbound, not before. */
 static bool gate_is_shut(const struct limits *classes, const uint32_t *open,
-    size_t count)
-{
+    size_t count) {
 	for (size_t i = 0; i < count; i++)
 		if (limit_has_room(&classes[i], open[i]))
 			return false;
 	return true;
 }
 
-static void gate_row(void **state)
-{
+TEST(gate_row) {
 	const struct limits customer[] = { xla(8, 8), xla(3, 3) };
 	const struct limits lyon[] = { xla(8, 3), xla(6, 4), xla(15, 16) };
 
-	(void)state;
 	assert_true(gate_is_shut(customer, (uint32_t[]){ 8, 3 }, 2));
 	assert_false(gate_is_shut(customer, (uint32_t[]){ 7, 3 }, 2));
 	assert_false(gate_is_shut(customer, (uint32_t[]){ 8, 2 }, 2));
@@ -181,12 +162,10 @@ static void gate_row(void **state)
 }
 
 /* customer.fr as the README tells it, one step after the other. */
-static void customer_example(void **state)
-{
+TEST(customer_example) {
 	struct limits customer = xla(8, 8), others = xla(3, 3);
 	uint32_t n = 0, m = 0;
 
-	(void)state;
 	/* "no more than 8 simultaneous sessions" with the customer, both ways */
 	for (int i = 0; i < 5; i++, n++)
 		assert_int_equal(inbound(&customer, n).verdict, VERDICT_ADMIT);
@@ -203,12 +182,10 @@ static void customer_example(void **state)
 	assert_int_equal(outbound(&others, m, false, false).verdict, VERDICT_ADMIT);
 }
 
-static void client_limits_come_after_the_class(void **state)
-{
+TEST(client_limits_come_after_the_class) {
 	struct limits limits = xla(10, 5);
 	struct limit_state open = { .open = 4, .client_open = 2 };
 
-	(void)state;
 	limits.client_sessions = 3;
 	assert_decision(limit_inbound(&limits, &open, 0), VERDICT_ADMIT,
 	    REASON_BELOW_LIMIT, 4, 5);
@@ -230,13 +207,11 @@ static void client_limits_come_after_the_class(void **state)
 }
 
 /* Class 2/10s: an event takes 5 s of the line, a burst of 2. Client 1/10s. */
-static void rates_come_last(void **state)
-{
+TEST(rates_come_last) {
 	struct limits limits = xla(10, 5);
 	struct limit_state open = { .open = 1, .client_open = 1 };
 	int64_t now = 100 * SECOND;
 
-	(void)state;
 	limits.rate = (struct rate_limit){ .period_ns = 10 * SECOND, .count = 2 };
 	limits.client_rate = (struct rate_limit){ .period_ns = 10 * SECOND, .count = 1 };
 	assert_int_equal(limit_inbound(&limits, &open, now).verdict, VERDICT_ADMIT);
@@ -271,8 +246,7 @@ struct world {
 	uint32_t out[PROCESSES];	/* connections of a process; the first counts */
 };
 
-static uint32_t counted(const struct world *world)
-{
+static uint32_t counted(const struct world *world) {
 	uint32_t open = 0;
 
 	for (int i = 0; i < CLIENTS; i++)
@@ -283,8 +257,7 @@ static uint32_t counted(const struct world *world)
 }
 
 static void step(struct random *random, const struct limits *limits,
-    struct world *world, uint32_t *n)
-{
+    struct world *world, uint32_t *n) {
 	uint32_t client = random_below(random, CLIENTS);
 	uint32_t process = random_below(random, PROCESSES);
 	struct limit_state state = { .open = *n, .client_open = world->in[client] };
@@ -329,11 +302,9 @@ static void step(struct random *random, const struct limits *limits,
 	    limits->inbound));
 }
 
-static void never_above_the_limits(void **state)
-{
+TEST(never_above_the_limits) {
 	struct random random = random_seeded("never_above_the_limits");
 
-	(void)state;
 	for (int round = 0; round < 500; round++) {
 		struct limits limits = xla(random_below(&random, 8), random_below(&random, 8));
 		struct world world = { { 0 }, { 0 } };
@@ -344,20 +315,4 @@ static void never_above_the_limits(void **state)
 		for (int i = 0; i < 500; i++)
 			step(&random, &limits, &world, &n);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inbound_rows),
-		cmocka_unit_test(outbound_rows),
-		cmocka_unit_test(same_host_row),
-		cmocka_unit_test(gate_row),
-		cmocka_unit_test(customer_example),
-		cmocka_unit_test(client_limits_come_after_the_class),
-		cmocka_unit_test(rates_come_last),
-		cmocka_unit_test(never_above_the_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

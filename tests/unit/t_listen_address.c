@@ -1,35 +1,26 @@
 /* SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
+#include "config/read/listen_address.h"
 
-#include "config/listen_address.h"
-
-static void unix_path_is_taken_as_it_is(void **state)
-{
+TEST(unix_path_is_taken_as_it_is) {
 	struct listen_address address;
 	const char *why;
 
-	(void)state;
 	assert_true(listen_address_parse("unix:/run/postern/policy", &address, &why));
 	assert_int_equal(address.socket_address.ss_family, AF_UNIX);
 	assert_string_equal(address.path, "/run/postern/policy");
 	assert_int_equal(address.length, sizeof(struct sockaddr_un));
 }
 
-static void longest_path_has_107_bytes(void **state)
-{
+TEST(longest_path_has_107_bytes) {
 	struct listen_address address;
 	char text[5 + 109];
 	const char *why = NULL;
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	memcpy(text, "unix:/", 6);
 	text[5 + 107] = '\0';
@@ -41,14 +32,12 @@ static void longest_path_has_107_bytes(void **state)
 	assert_non_null(strstr(why, "107"));
 }
 
-static void inet_and_inet6_are_read(void **state)
-{
+TEST(inet_and_inet6_are_read) {
 	struct listen_address address;
 	const struct sockaddr_in *v4 = (const void *)&address.socket_address;
 	const struct sockaddr_in6 *v6 = (const void *)&address.socket_address;
 	const char *why;
 
-	(void)state;
 	assert_true(listen_address_parse("inet:127.0.0.1:9471", &address, &why));
 	assert_int_equal(v4->sin_family, AF_INET);
 	assert_int_equal(ntohs(v4->sin_port), 9471);
@@ -62,8 +51,7 @@ static void inet_and_inet6_are_read(void **state)
 	assert_int_equal(address.length, sizeof(*v6));
 }
 
-static void anything_else_says_why(void **state)
-{
+TEST(anything_else_says_why) {
 	static const char *const bad[] = {
 		"", "/run/x", "unix:", "unix:run/x", "unix:/run/", "unix:/a b", "unix:/a\n",
 		"local:/x", "inet:", "inet:127.0.0.1", "inet:localhost:25", "inet::25",
@@ -75,7 +63,6 @@ static void anything_else_says_why(void **state)
 	};
 	struct listen_address address;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const char *why = NULL;
 
@@ -83,16 +70,4 @@ static void anything_else_says_why(void **state)
 			fail_msg("\"%s\" was taken", bad[i]);
 		assert_non_null(why);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unix_path_is_taken_as_it_is),
-		cmocka_unit_test(longest_path_has_107_bytes),
-		cmocka_unit_test(inet_and_inet6_are_read),
-		cmocka_unit_test(anything_else_says_why),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Locks in shared memory: whose owner dies, and whose words others overwrite. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -15,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/tsan.h"
-#include "segment/lock.h"
+#include "segment/file/lock.h"
 
 #define SECOND	NS_PER_SECOND
 
@@ -52,10 +48,9 @@ static void take_four_and_free_two(struct lock *locks) {
 	lock_release(&locks[3]);
 }
 
-static void what_a_dead_process_held_is_inherited_and_nothing_else(void **state) {
+TEST(what_a_dead_process_held_is_inherited_and_nothing_else) {
 	struct lock *locks = shared_locks();
 
-	(void)state;
 	for (int round = 0; round < 2; round++) {
 		in_a_child_that_dies(take_four_and_free_two, locks);
 		assert_int_equal(acquire(&locks[0]), LOCK_INHERITED);
@@ -75,10 +70,9 @@ static void inherit_and_die(struct lock *locks) {
 		_exit(1);
 }
 
-static void whoever_dies_in_the_middle_of_a_repair_leaves_it_to_the_next(void **state) {
+TEST(whoever_dies_in_the_middle_of_a_repair_leaves_it_to_the_next) {
 	struct lock *locks = shared_locks();
 
-	(void)state;
 	in_a_child_that_dies(take_four_and_free_two, locks);
 	in_a_child_that_dies(inherit_and_die, locks);
 	assert_int_equal(acquire(&locks[0]), LOCK_INHERITED);
@@ -90,11 +84,10 @@ static void nothing(struct lock *locks) {
 	(void)locks;
 }
 
-static void a_child_that_dies_leaves_its_parent_what_that_holds(void **state) {
+TEST(a_child_that_dies_leaves_its_parent_what_that_holds) {
 	struct lock *locks = shared_locks();
 	uint32_t word;
 
-	(void)state;
 	assert_int_equal(acquire(&locks[0]), LOCK_HELD);
 	word = atomic_load(&locks[0].word);
 	in_a_child_that_dies(nothing, locks);
@@ -105,11 +98,10 @@ static void a_child_that_dies_leaves_its_parent_what_that_holds(void **state) {
 }
 
 /* A mutex of the C library's would be unlinked here: a write to where its pointers lead. */
-static void pointers_that_others_write_into_a_lock_lead_its_owner_nowhere(void **state) {
+TEST(pointers_that_others_write_into_a_lock_lead_its_owner_nowhere) {
 	struct lock locks[3];
 	uintptr_t target[16];
 
-	(void)state;
 	memset(locks, 0, sizeof(locks));
 	memset(target, 0, sizeof(target));
 	for (int i = 0; i < 3; i++)
@@ -127,12 +119,11 @@ static void pointers_that_others_write_into_a_lock_lead_its_owner_nowhere(void *
 	}
 }
 
-static void a_lock_that_names_no_owner_is_waited_for_once_a_second_and_had_after_five(void **state) {
+TEST(a_lock_that_names_no_owner_is_waited_for_once_a_second_and_had_after_five) {
 	struct lock lock;
 	int64_t begin_ns = clock_now_ns(), now_ns = begin_ns;
 	unsigned waits = 0;
 
-	(void)state;
 	memset(&lock, 0xff, sizeof(lock));
 	atomic_store(&lock.word, 1);
 	while (lock_acquire(&lock, now_ns) == LOCK_TIMED_OUT) {
@@ -153,10 +144,9 @@ static void a_lock_that_names_no_owner_is_waited_for_once_a_second_and_had_after
 }
 
 /* More than any thread's number can be. */
-static void a_lock_of_random_words_is_had_at_once(void **state) {
+TEST(a_lock_of_random_words_is_had_at_once) {
 	struct lock lock;
 
-	(void)state;
 	memset(&lock, 0xff, sizeof(lock));
 	assert_int_equal(acquire(&lock), LOCK_INHERITED);
 	lock_release(&lock);
@@ -165,11 +155,10 @@ static void a_lock_of_random_words_is_had_at_once(void **state) {
 }
 
 /* A role that waits 50 ms for each would not come to its heartbeat. */
-static void many_locks_without_an_owner_are_not_all_waited_for(void **state) {
+TEST(many_locks_without_an_owner_are_not_all_waited_for) {
 	static struct lock locks[200];
 	int64_t begin_ns = clock_now_ns();
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		atomic_store(&locks[i].word, 1);
 		assert_int_equal(acquire(&locks[i]), LOCK_TIMED_OUT);
@@ -181,11 +170,10 @@ static void many_locks_without_an_owner_are_not_all_waited_for(void **state) {
 	}
 }
 
-static void a_lock_that_changes_hands_is_never_taken_for_one_without_an_owner(void **state) {
+TEST(a_lock_that_changes_hands_is_never_taken_for_one_without_an_owner) {
 	struct lock lock;
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	lock_reset(&lock);
 	for (uint32_t i = 0; i < 13; i++) {
 		atomic_store(&lock.word, 1 + i % 2);
@@ -193,11 +181,10 @@ static void a_lock_that_changes_hands_is_never_taken_for_one_without_an_owner(vo
 	}
 }
 
-static void times_to_come_in_a_lock_keep_nobody_from_it(void **state) {
+TEST(times_to_come_in_a_lock_keep_nobody_from_it) {
 	struct lock lock;
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	lock_reset(&lock);
 	atomic_store(&lock.word, 1);
 	atomic_store(&lock.stuck_word, 1);
@@ -209,10 +196,9 @@ static void times_to_come_in_a_lock_keep_nobody_from_it(void **state) {
 	lock_release(&lock);
 }
 
-static void a_lock_that_was_overwritten_while_it_was_held_is_left_to_others(void **state) {
+TEST(a_lock_that_was_overwritten_while_it_was_held_is_left_to_others) {
 	struct lock lock;
 
-	(void)state;
 	lock_reset(&lock);
 	assert_int_equal(acquire(&lock), LOCK_HELD);
 	atomic_store(&lock.word, 1);
@@ -256,11 +242,10 @@ static void *race_run(void *argument) {
 	return NULL;
 }
 
-static void threads_that_race_and_die_lose_no_turn(void **state) {
+TEST(threads_that_race_and_die_lose_no_turn) {
 	struct race race = { .guarded = 0 };
 	pthread_t threads[6];
 
-	(void)state;
 	for (int i = 0; i < 6; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, race_run, &race), 0);
 	for (int i = 0; i < 6; i++)
@@ -270,23 +255,4 @@ static void threads_that_race_and_die_lose_no_turn(void **state) {
 	assert_int_equal(race.inherited, DIES_WITH_IT ? 5 : 0);
 	assert_int_equal(acquire(&race.lock), DIES_WITH_IT ? LOCK_INHERITED : LOCK_HELD);
 	lock_release(&race.lock);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_dead_process_held_is_inherited_and_nothing_else),
-		cmocka_unit_test(whoever_dies_in_the_middle_of_a_repair_leaves_it_to_the_next),
-		cmocka_unit_test(a_child_that_dies_leaves_its_parent_what_that_holds),
-		cmocka_unit_test(pointers_that_others_write_into_a_lock_lead_its_owner_nowhere),
-		cmocka_unit_test(
-		    a_lock_that_names_no_owner_is_waited_for_once_a_second_and_had_after_five),
-		cmocka_unit_test(a_lock_of_random_words_is_had_at_once),
-		cmocka_unit_test(many_locks_without_an_owner_are_not_all_waited_for),
-		cmocka_unit_test(a_lock_that_changes_hands_is_never_taken_for_one_without_an_owner),
-		cmocka_unit_test(times_to_come_in_a_lock_keep_nobody_from_it),
-		cmocka_unit_test(a_lock_that_was_overwritten_while_it_was_held_is_left_to_others),
-		cmocka_unit_test(threads_that_race_and_die_lose_no_turn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

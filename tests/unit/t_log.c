@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,19 +24,16 @@ struct caught {
 	char last[4096];
 };
 
-static void catch_line(void *context, const char *line)
-{
+static void catch_line(void *context, const char *line) {
 	struct caught *caught = context;
 
 	caught->lines++;
 	snprintf(caught->last, sizeof(caught->last), "%s", line);
 }
 
-static void one_line_an_event(void **state)
-{
+TEST(one_line_an_event) {
 	struct caught caught = { 0, "" };
 
-	(void)state;
 	log_redirect(catch_line, &caught);
 	log_event(EVENT_STARTED, "pid=%d", 17);
 	assert_string_equal(caught.last, "event=started pid=17");
@@ -58,12 +51,10 @@ static void one_line_an_event(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void a_long_line_is_cut(void **state)
-{
+TEST(a_long_line_is_cut) {
 	struct caught caught = { 0, "" };
 	char text[3000];
 
-	(void)state;
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	log_redirect(catch_line, &caught);
@@ -73,13 +64,11 @@ static void a_long_line_is_cut(void **state)
 }
 
 /* refused: 20 a second.  Two windows may be touched while the test runs. */
-static void a_flood_is_cut_and_told(void **state)
-{
+TEST(a_flood_is_cut_and_told) {
 	struct caught caught = { 0, "" };
 	unsigned passed, told;
 	const char *at;
 
-	(void)state;
 	log_redirect(catch_line, &caught);
 	for (int i = 0; i < 1000; i++)
 		log_event(EVENT_REFUSED, "n=%d", i);
@@ -97,13 +86,11 @@ static void a_flood_is_cut_and_told(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void the_next_line_tells_what_was_left_out(void **state)
-{
+TEST(the_next_line_tells_what_was_left_out) {
 	struct caught caught = { 0, "" };
 	int64_t begin;
 	unsigned lines;
 
-	(void)state;
 	log_redirect(catch_line, &caught);
 	for (int i = 0; i < 100; i++)
 		log_event(EVENT_DEFERRED, "n=%d", i);
@@ -120,12 +107,10 @@ static void the_next_line_tells_what_was_left_out(void **state)
 }
 
 /* Asked first, as many pass and as many are told as left out as if none had asked. */
-static void whoever_asks_before_a_flood_loses_no_count(void **state)
-{
+TEST(whoever_asks_before_a_flood_loses_no_count) {
 	struct caught caught = { 0, "" };
 	unsigned passed;
 
-	(void)state;
 	log_flush();
 	log_redirect(catch_line, &caught);
 	for (int i = 0; i < 1000; i++)
@@ -139,11 +124,9 @@ static void whoever_asks_before_a_flood_loses_no_count(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void one_flood_does_not_silence_another_event(void **state)
-{
+TEST(one_flood_does_not_silence_another_event) {
 	struct caught caught = { 0, "" };
 
-	(void)state;
 	log_redirect(catch_line, &caught);
 	for (int i = 0; i < 100; i++)
 		log_event(EVENT_REFUSED, "n=%d", i);
@@ -153,8 +136,7 @@ static void one_flood_does_not_silence_another_event(void **state)
 	log_flush();
 }
 
-static void check_quote(size_t size, const char *text, size_t length, const char *wanted)
-{
+static void check_quote(size_t size, const char *text, size_t length, const char *wanted) {
 	char *out = malloc(size);
 
 	assert_non_null(out);
@@ -163,9 +145,7 @@ static void check_quote(size_t size, const char *text, size_t length, const char
 	free(out);
 }
 
-static void quoted_values_are_one_safe_token(void **state)
-{
-	(void)state;
+TEST(quoted_values_are_one_safe_token) {
 	check_quote(64, "mx.example.com", 14, "mx.example.com");
 	check_quote(64, "", 0, "-");
 	check_quote(64, "a b\"c\\d\n", 8, "a\\x20b\\x22c\\x5cd\\x0a");
@@ -181,11 +161,9 @@ static void quoted_values_are_one_safe_token(void **state)
 	check_quote(4, "\n", 1, "...");
 }
 
-static void a_sentence_does_not_end_its_quotes(void **state)
-{
+TEST(a_sentence_does_not_end_its_quotes) {
 	char out[16];
 
-	(void)state;
 	assert_ptr_equal(log_sentence(out, sizeof(out), "say \"yes\"\n"), out);
 	assert_string_equal(out, "say 'yes'\\x0a");
 	assert_string_equal(log_sentence(out, sizeof(out), "\xff\xff\xff\xff"), "\\xff\\xff\\xff");
@@ -194,11 +172,9 @@ static void a_sentence_does_not_end_its_quotes(void **state)
 }
 
 /* A reader that never reads must not stop us. */
-static void a_full_pipe_does_not_block(void **state)
-{
+TEST(a_full_pipe_does_not_block) {
 	int fds[2], saved;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	saved = dup(STDERR_FILENO);
 	assert_true(saved >= 0);
@@ -217,13 +193,11 @@ static void a_full_pipe_does_not_block(void **state)
 	log_redirect(NULL, NULL);
 }
 
-static void a_line_on_stderr_is_whole(void **state)
-{
+TEST(a_line_on_stderr_is_whole) {
 	char text[512];
 	int fds[2], saved;
 	ssize_t n;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	saved = dup(STDERR_FILENO);
 	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
@@ -241,14 +215,12 @@ static void a_line_on_stderr_is_whole(void **state)
 }
 
 /* JOURNAL_STREAM counts for the very file that it names. */
-static void a_line_in_the_journal_has_its_severity(void **state)
-{
+TEST(a_line_in_the_journal_has_its_severity) {
 	char stream[64], text[512];
 	struct stat status;
 	int fds[2], saved;
 	ssize_t n;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	saved = dup(STDERR_FILENO);
 	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
@@ -274,8 +246,7 @@ static void a_line_in_the_journal_has_its_severity(void **state)
 }
 
 /* With a /dev of its own: 77 where there can be none, or what failed. */
-static int logs_to_a_full_disk(void)
-{
+static int logs_to_a_full_disk(void) {
 	const struct sockaddr_un log = { .sun_family = AF_UNIX, .sun_path = "/dev/log" };
 	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	int daemon = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -295,12 +266,10 @@ static int logs_to_a_full_disk(void)
 	return strstr(text, ": event=state x=3") != NULL ? 0 : 3;
 }
 
-static void a_line_that_a_file_does_not_take_is_in_syslog(void **state)
-{
+TEST(a_line_that_a_file_does_not_take_is_in_syslog) {
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit(logs_to_a_full_disk());
@@ -309,24 +278,4 @@ static void a_line_that_a_file_does_not_take_is_in_syslog(void **state)
 	if (WEXITSTATUS(status) == 77)
 		skip();
 	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_line_an_event),
-		cmocka_unit_test(a_long_line_is_cut),
-		cmocka_unit_test(a_flood_is_cut_and_told),
-		cmocka_unit_test(the_next_line_tells_what_was_left_out),
-		cmocka_unit_test(whoever_asks_before_a_flood_loses_no_count),
-		cmocka_unit_test(one_flood_does_not_silence_another_event),
-		cmocka_unit_test(quoted_values_are_one_safe_token),
-		cmocka_unit_test(a_sentence_does_not_end_its_quotes),
-		cmocka_unit_test(a_full_pipe_does_not_block),
-		cmocka_unit_test(a_line_on_stderr_is_whole),
-		cmocka_unit_test(a_line_in_the_journal_has_its_severity),
-		cmocka_unit_test(a_line_that_a_file_does_not_take_is_in_syslog),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

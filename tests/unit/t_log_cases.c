@@ -3,19 +3,14 @@
  * Our own collection of lines (tests/unit/cases/log_lines) behind every form of head that
  * syslog daemons, journals and collectors write: fields and class are right in each.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "policy/reply.h"
+#include "tests/unit/test.h"
+#include "policy/reply/reply.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/mail_log.h"
+#include "wire/mail/mail_log.h"
 
 #define LINE_MAX_LENGTH	8192
 
@@ -98,8 +93,7 @@ static const char *const foreign_heads[] = {
 static char text[LINE_MAX_LENGTH], row[LINE_MAX_LENGTH];
 static char *fields[FIELDS];
 
-static FILE *open_cases(void)
-{
+static FILE *open_cases(void) {
 	const char *top = getenv("top_srcdir");
 	char path[1024];
 	FILE *file;
@@ -110,8 +104,7 @@ static FILE *open_cases(void)
 	return file;
 }
 
-static bool next_case(FILE *file)
-{
+static bool next_case(FILE *file) {
 	while (fgets(row, sizeof(row), file) != NULL) {
 		char *next = row;
 
@@ -129,8 +122,7 @@ static bool next_case(FILE *file)
 }
 
 /* Writes head, message and tail to `text`. */
-static void write_line(const char *head, const char *tail)
-{
+static void write_line(const char *head, const char *tail) {
 	size_t length = 0;
 
 	for (; *head != '\0'; head++) {
@@ -146,16 +138,14 @@ static void write_line(const char *head, const char *tail)
 	snprintf(text + length, sizeof(text) - length, "%s%s", fields[MESSAGE], tail);
 }
 
-static enum log_line_kind scan(void)
-{
+static enum log_line_kind scan(void) {
 	size_t length = strlen(text);
 
 	return mail_log_scan(copy_for_scan(text, length), length, &line);
 }
 
 /* Is it one of "site-failure,local"? */
-static bool is_listed(const char *word, const char *list)
-{
+static bool is_listed(const char *word, const char *list) {
 	size_t length = strlen(word);
 
 	for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
@@ -165,8 +155,7 @@ static bool is_listed(const char *word, const char *list)
 }
 
 /* NULL, or what is wrong. */
-static const char *check_delivery(void)
-{
+static const char *check_delivery(void) {
 	const struct delivery *d = &line.delivery;
 	static char wrong[256];
 	char dsn[32] = "";
@@ -189,12 +178,10 @@ static const char *check_delivery(void)
 	return is_listed(result_class_word(reply.class), fields[CLASS]) ? NULL : wrong;
 }
 
-static void behind_every_head(void **state)
-{
+TEST(behind_every_head) {
 	FILE *file = open_cases();
 	unsigned rows = 0, wrong = 0;
 
-	(void)state;
 	while (next_case(file)) {
 		bool is_delivery = strcmp(fields[CLASS], "not") != 0;
 
@@ -223,11 +210,9 @@ static void behind_every_head(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void behind_another_program(void **state)
-{
+TEST(behind_another_program) {
 	FILE *file = open_cases();
 
-	(void)state;
 	while (next_case(file))
 		for (size_t i = 0; i < sizeof(foreign_heads) / sizeof(foreign_heads[0]); i++) {
 			write_line(foreign_heads[i], "");
@@ -237,12 +222,10 @@ static void behind_another_program(void **state)
 	fclose(file);
 }
 
-static void dates(void **state)
-{
+TEST(dates) {
 	static char message[] = "x", program[] = "postfix/smtp";
 	unsigned wrong = 0;
 
-	(void)state;
 	fields[PROGRAM] = program;
 	fields[MESSAGE] = message;
 	for (size_t i = 0; i < HEADS; i++) {
@@ -256,15 +239,4 @@ static void dates(void **state)
 		}
 	}
 	assert_int_equal(wrong, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(behind_every_head),
-		cmocka_unit_test(behind_another_program),
-		cmocka_unit_test(dates),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

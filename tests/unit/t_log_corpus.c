@@ -4,18 +4,14 @@
  * hand: $POSTERN_SHARED/corpus, or ../shared/corpus beside the sources.  Every
  * delivery is recognised with its fields; classes are right as far as promised.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "policy/reply.h"
-#include "wire/mail_log.h"
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
+#include "policy/reply/reply.h"
+#include "wire/mail/mail_log.h"
 
 #define ROW_MAX		65536
 #define FIELDS_MAX	14
@@ -23,8 +19,7 @@
 static char row[ROW_MAX];
 static char *fields[FIELDS_MAX];
 
-static FILE *open_table(const char *name)
-{
+static FILE *open_table(const char *name) {
 	const char *shared = getenv("POSTERN_SHARED"), *top = getenv("top_srcdir");
 	char path[1024];
 	FILE *file;
@@ -39,8 +34,7 @@ static FILE *open_table(const char *name)
 	return file;
 }
 
-static bool next_row(FILE *file)
-{
+static bool next_row(FILE *file) {
 	static char nothing[1];
 	char *next = row;
 
@@ -52,15 +46,13 @@ static bool next_row(FILE *file)
 	return true;
 }
 
-static bool equal(struct span span, const char *text)
-{
+static bool equal(struct span span, const char *text) {
 	return span.length == strlen(text) &&
 	    (span.length == 0 || memcmp(span.text, text, span.length) == 0);
 }
 
 /* Is it one of "site-failure|local"? */
-static bool is_listed(const char *word, const char *list)
-{
+static bool is_listed(const char *word, const char *list) {
 	size_t length = strlen(word);
 
 	for (const char *at = list; *at != '\0'; at += strcspn(at, "|"), at += *at == '|')
@@ -70,8 +62,7 @@ static bool is_listed(const char *word, const char *list)
 }
 
 static enum log_line_kind scan(const char *text, bool has_head, const char *program,
-    struct log_line *out)
-{
+    struct log_line *out) {
 	static char line[ROW_MAX + 256];
 
 	if (has_head)
@@ -81,8 +72,7 @@ static enum log_line_kind scan(const char *text, bool has_head, const char *prog
 	return mail_log_scan(line, strlen(line), out);
 }
 
-static bool has_fields(const struct delivery *d, char *const *expected)
-{
+static bool has_fields(const struct delivery *d, char *const *expected) {
 	char dsn[32] = "";
 
 	if (d->dsn[0] != 0)
@@ -93,12 +83,10 @@ static bool has_fields(const struct delivery *d, char *const *expected)
 	    strcmp(dsn, expected[5]) == 0;
 }
 
-static void deliveries(void **state)
-{
+TEST(deliveries) {
 	FILE *file = open_table("delivery-truth.tsv");
 	unsigned rows = 0, missed = 0, sure = 0, sure_right = 0, doubtful_wrong = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_row(file)) {
 		struct log_line line;
@@ -133,14 +121,12 @@ static void deliveries(void **state)
 }
 
 /* Whichever program is put before those that have none. */
-static void no_deliveries(void **state)
-{
+TEST(no_deliveries) {
 	static const char *const programs[] = { NULL, "postfix/smtp", "postfix/smtpd",
 		"postfix/qmgr", "postfix/error", "postfix/bounce", "sendmail", "sm-mta" };
 	FILE *file = open_table("not-a-delivery.tsv");
 	unsigned rows = 0, taken = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_row(file)) {
 		rows++;
@@ -161,8 +147,7 @@ static void no_deliveries(void **state)
 }
 
 /* Of the words that the table tells it in. */
-static enum delivery_phase phase_of(const char *text)
-{
+static enum delivery_phase phase_of(const char *text) {
 	static const struct {
 		const char *text;
 		enum delivery_phase phase;
@@ -180,12 +165,10 @@ static enum delivery_phase phase_of(const char *text)
 	return PHASE_UNKNOWN;
 }
 
-static void responses(void **state)
-{
+TEST(responses) {
 	FILE *file = open_table("responses-truth.tsv");
 	unsigned rows = 0, right = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_row(file)) {
 		struct reply reply;
@@ -206,13 +189,7 @@ static void responses(void **state)
 	assert_true(right * 100 >= rows * 95);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(deliveries),
-		cmocka_unit_test(no_deliveries),
-		cmocka_unit_test(responses),
-	};
+int main(void) {
 	FILE *file = open_table("delivery-truth.tsv");
 
 	if (file == NULL) {
@@ -220,5 +197,5 @@ int main(void)
 		return 77;
 	}
 	fclose(file);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run();
 }

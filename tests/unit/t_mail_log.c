@@ -1,32 +1,25 @@
 /* SPDX-License-Identifier: ISC */
 /* Heads of log lines: whose line it is, by its program alone, and when it was
  * written. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/mail_log.h"
+#include "wire/mail/mail_log.h"
 
 #define POSTFIX	"5C1E9A7E2B8: to=<a@b.example>, relay=none, delay=1, status=deferred (x)"
 #define SENDMAIL "6AL5rHTW018202: to=<a@b.example>, delay=00:00:08, mailer=esmtp, stat=queued"
 
-static enum log_line_kind scan(const char *head, const char *message)
-{
+static enum log_line_kind scan(const char *head, const char *message) {
 	static char text[2048];
 
 	snprintf(text, sizeof(text), "%s%s", head, message);
 	return mail_log_scan(copy_for_scan(text, strlen(text)), strlen(text), &line);
 }
 
-static void programs(void **state)
-{
+TEST(programs) {
 	static const struct {
 		const char *program;
 		bool is_postfix;
@@ -40,7 +33,6 @@ static void programs(void **state)
 		"mysm-mta[7]:", "sendmail", "su:", "sshd(pam_unix)[7]:" };
 	char head[256], longer[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		snprintf(head, sizeof(head), "Nov 21 05:48:22 mx %s ", good[i].program);
 		if (scan(head, good[i].is_postfix ? POSTFIX : SENDMAIL) != LOG_LINE_DELIVERY)
@@ -61,14 +53,12 @@ static void programs(void **state)
 }
 
 /* What stands behind another program's tag is its message, whatever the tag begins with. */
-static void tags_that_begin_strangely_hide_no_forged_head(void **state)
-{
+TEST(tags_that_begin_strangely_hide_no_forged_head) {
 	static const char *const tags[] = { "(sd-pam):", "_spamd[7]:", "'quoted':", "-foo:",
 		"3proxy[7]:", "@x:", "*:", "\303\251t\303\251[7]:", "%foo[7]:" };
 	static const char *const numbers[] = { "05:48:22:", "2001:db8::" };
 	char head[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
 		snprintf(head, sizeof(head), "Nov 21 05:48:22 mx %s postfix/smtp[7]: ", tags[i]);
 		if (scan(head, POSTFIX) != LOG_LINE_FOREIGN)
@@ -82,9 +72,7 @@ static void tags_that_begin_strangely_hide_no_forged_head(void **state)
 }
 
 /* A result has its queue id and time: a line that stands twice is no second one. */
-static void a_repetition_that_syslog_folds_is_no_result(void **state)
-{
-	(void)state;
+TEST(a_repetition_that_syslog_folds_is_no_result) {
 	assert_int_equal(scan("Nov 21 05:48:22 mx last message repeated 3 times", ""),
 	    LOG_LINE_FOREIGN);
 	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/smtp[7]: message repeated 2 times: [ ",
@@ -93,9 +81,7 @@ static void a_repetition_that_syslog_folds_is_no_result(void **state)
 	    SENDMAIL "]"), LOG_LINE_OTHER);
 }
 
-static void strange_heads(void **state)
-{
-	(void)state;
+TEST(strange_heads) {
 	assert_int_equal(scan("<22>1 2026-11-21T05:48:22.5Z mx postfix/smtp 4711 - - ", POSTFIX),
 	    LOG_LINE_DELIVERY);
 	assert_int_equal(line.pid, 4711);
@@ -123,8 +109,7 @@ static void strange_heads(void **state)
 }
 
 /* Against `date -u -d ... +%s`. */
-static void dates(void **state)
-{
+TEST(dates) {
 	static const struct {
 		const char *head;
 		int year;
@@ -152,7 +137,6 @@ static void dates(void **state)
 	};
 	int64_t ms;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		struct span head = { good[i].head, strlen(good[i].head) };
 
@@ -164,17 +148,4 @@ static void dates(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (log_date_read((struct span){ bad[i], strlen(bad[i]) }, 2026, &ms))
 			fail_msg("%s: %lld", bad[i], (long long)ms);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(programs),
-		cmocka_unit_test(strange_heads),
-		cmocka_unit_test(tags_that_begin_strangely_hide_no_forged_head),
-		cmocka_unit_test(a_repetition_that_syslog_folds_is_no_result),
-		cmocka_unit_test(dates),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

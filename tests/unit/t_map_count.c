@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Sendmail asks about a client by socket map, and then by milter: one session, one count,
  * whichever of both is away, and however they end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/witness_world.h"
 
@@ -34,10 +29,9 @@ static void over(const struct answer *answer, enum session_owner word) {
 	engine_session_ended(site.engine, site.generation, &answer->session, word, now_ns);
 }
 
-static void the_milter_takes_over_what_the_map_opened(void **state) {
+TEST_IN(set_up, tear_down, the_milter_takes_over_what_the_map_opened) {
 	struct answer by_map[LIMIT], by_milter[LIMIT], more;
 
-	(void)state;
 	for (uint16_t i = 0; i < LIMIT; i++) {
 		by_map[i] = ask(OWNER_POLICY, "192.0.2.1", (uint16_t)(1001 + i));
 		assert_int_equal(by_map[i].decision.verdict, VERDICT_ADMIT);
@@ -65,11 +59,10 @@ static void the_milter_takes_over_what_the_map_opened(void **state) {
 	assert_int_equal(open_in("all"), LIMIT - 2);
 }
 
-static void without_the_milter_the_kernel_tells_the_end(void **state) {
+TEST_IN(set_up, tear_down, without_the_milter_the_kernel_tells_the_end) {
 	struct answer one = ask(OWNER_POLICY, "192.0.2.1", 1001);
 	struct answer two = ask(OWNER_POLICY, "192.0.2.1", 1002);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	kernel_has("192.0.2.1", 1002);
 	look();
@@ -87,20 +80,18 @@ static void without_the_milter_the_kernel_tells_the_end(void **state) {
 }
 
 /* What no dump has ever shown, too. */
-static void without_the_milter_a_short_session_is_not_counted_for_ever(void **state) {
+TEST_IN(set_up, tear_down, without_the_milter_a_short_session_is_not_counted_for_ever) {
 	struct answer one = ask(OWNER_POLICY, "192.0.2.1", 1001);
 
-	(void)state;
 	over(&one, OWNER_POLICY_GONE);
 	look();
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void a_lost_role_leaves_nothing(void **state) {
+TEST_IN(set_up, tear_down, a_lost_role_leaves_nothing) {
 	struct question question = site_question("192.0.2.1", 1001, NULL);
 	struct answer answer;
 
-	(void)state;
 	question.owner_socket = 71;
 	question.listener = site.map_listener;
 	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
@@ -189,10 +180,9 @@ static void leaves(struct random *random, unsigned number) {
 	*client = (struct client){ .inside = false };
 }
 
-static void clients_at_random(void **state) {
+TEST_IN(set_up, tear_down, clients_at_random) {
 	struct random random = random_seeded("clients_at_random");
 
-	(void)state;
 	memset(clients, 0, sizeof(clients));
 	for (unsigned step = 0; step < 3000; step++) {
 		unsigned number = random_below(&random, CLIENTS);
@@ -210,16 +200,4 @@ static void clients_at_random(void **state) {
 		look();
 		assert_int_equal(open_in("all"), counted());
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(the_milter_takes_over_what_the_map_opened),
-		TEST(without_the_milter_the_kernel_tells_the_end),
-		TEST(without_the_milter_a_short_session_is_not_counted_for_ever),
-		TEST(a_lost_role_leaves_nothing),
-		TEST(clients_at_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What questions of Sendmail about clients mean, and what refused ones read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/log.h"
-#include "front/map_session.h"
+#include "front/outbound/map_session.h"
 #include "tests/unit/fake_engine.h"
 
 static struct map_session session;
@@ -15,15 +10,13 @@ static unsigned lines;
 static char line[4096];
 static char reply[SOCKETMAP_REPLY_MAX + 1];
 
-static void catch_line(void *context, const char *text)
-{
+static void catch_line(void *context, const char *text) {
 	(void)context;
 	lines++;
 	snprintf(line, sizeof(line), "%s", text);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	fake_reset();
 	memset(&session, 0, sizeof(session));
@@ -33,8 +26,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void ask(const char *key)
-{
+static void ask(const char *key) {
 	struct inbound_key parsed;
 	size_t length;
 
@@ -49,11 +41,9 @@ static void ask(const char *key)
 #define CLIENT(port) "connect;ca=192.0.2.7;cp=" port ";da=198.51.100.1;dp=25;cr=OK;" \
 	"n=mx.customer.example"
 
-static void a_connect_asks_with_all_that_is_known(void **state)
-{
+TEST_IN(set_up, NULL, a_connect_asks_with_all_that_is_known) {
 	char text[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	ask(CLIENT("46407"));
 	assert_string_equal(reply, ADMITTED);
 	assert_int_equal(fake.opens, 1);
@@ -75,12 +65,10 @@ static void a_connect_asks_with_all_that_is_known(void **state)
 }
 
 /* "sendmail -bs" has neither. */
-static void nobody_is_asked_about_without_address_and_port(void **state)
-{
+TEST_IN(set_up, NULL, nobody_is_asked_about_without_address_and_port) {
 	static const char *const keys[] = { "connect", "connect;ca=;cp=;n=localhost",
 		"connect;ca=192.0.2.7;cp=0", "connect;ca=0;cp=25" };
 
-	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		ask(keys[i]);
@@ -89,9 +77,7 @@ static void nobody_is_asked_about_without_address_and_port(void **state)
 	assert_int_equal(fake.opens, 0);
 }
 
-static void sessions_follow_each_other(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, sessions_follow_each_other) {
 	ask(CLIENT("1"));
 	ask(CLIENT("1"));
 	assert_int_equal(fake.ended, 0);
@@ -105,9 +91,7 @@ static void sessions_follow_each_other(void **state)
 	assert_int_equal(fake.ended, 2);
 }
 
-static void a_refusal_has_its_text_and_its_line(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, a_refusal_has_its_text_and_its_line) {
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CLIENT("46407"));
 	assert_string_equal(reply,
@@ -124,8 +108,7 @@ static void a_refusal_has_its_text_and_its_line(void **state)
 }
 
 /* The text of the class in a block of the test's own. */
-static void refuse_with(const char *text)
-{
+static void refuse_with(const char *text) {
 	char *place = fake_block.text + FAKE_TEXT_MAX / 2;
 
 	assert_true(strlen(text) < FAKE_TEXT_MAX / 2);
@@ -135,9 +118,7 @@ static void refuse_with(const char *text)
 	ask(CLIENT("1"));
 }
 
-static void what_sendmail_would_read_otherwise(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, what_sendmail_would_read_otherwise) {
 	refuse_with("a \"b\" \\ 100% {id}");
 	assert_string_equal(reply,
 	    "53:OK REFUSE \"421 4.7.0 a \\\"b\\\" \\\\ 100%%%% 0000000000ww\",");
@@ -146,8 +127,7 @@ static void what_sendmail_would_read_otherwise(void **state)
 }
 
 /* The token as Sendmail measures it, without the quotes. */
-static size_t token_length(void)
-{
+static size_t token_length(void) {
 	const char *begin = strchr(reply, '"'), *end = strrchr(reply, '"');
 
 	assert_non_null(begin);
@@ -155,11 +135,9 @@ static size_t token_length(void)
 	return (size_t)(end - begin) - 1;
 }
 
-static void no_token_is_too_long(void **state)
-{
+TEST_IN(set_up, NULL, no_token_is_too_long) {
 	char text[FAKE_TEXT_MAX / 2], after[20];
 
-	(void)state;
 	for (size_t length = 1; length <= 399; length++) {
 		for (unsigned kind = 0; kind < 3; kind++) {
 			memset(text, "x\\%"[kind], length);
@@ -182,19 +160,4 @@ static void no_token_is_too_long(void **state)
 	memcpy(text + 290, "{id}", 5);
 	refuse_with(text);
 	assert_non_null(strstr(reply, "xx (id=0000000000ww)\","));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-	const struct CMUnitTest tests[] = {
-		TEST(a_connect_asks_with_all_that_is_known),
-		TEST(nobody_is_asked_about_without_address_and_port),
-		TEST(sessions_follow_each_other),
-		TEST(a_refusal_has_its_text_and_its_line),
-		TEST(what_sendmail_would_read_otherwise),
-		TEST(no_token_is_too_long),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* Masks from text: every kind, and every mistake with its reason. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
+#include "policy/limit/class.h"
 
-#include "policy/class.h"
-
-static void masks_of_every_kind(void **state)
-{
+TEST(masks_of_every_kind) {
 	static const struct {
 		const char *text;
 		enum mask_kind kind;
@@ -46,7 +40,6 @@ static void masks_of_every_kind(void **state)
 		{ "::ffff:192.0.2.0/120", MASK_ADDRESS, "192.0.2.0/24" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct mask mask;
 		const char *why = NULL;
@@ -66,8 +59,7 @@ static void masks_of_every_kind(void **state)
 	}
 }
 
-static void bad_masks_say_why(void **state)
-{
+TEST(bad_masks_say_why) {
 	static const struct {
 		const char *text;
 		const char *why;	/* a word of the explanation */
@@ -132,7 +124,6 @@ static void bad_masks_say_why(void **state)
 		    "one to three" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct mask mask;
 		const char *why = NULL;
@@ -145,13 +136,11 @@ static void bad_masks_say_why(void **state)
 	}
 }
 
-static void mask_lengths(void **state)
-{
+TEST(mask_lengths) {
 	char text[300];
 	struct mask mask;
 	const char *why = NULL;
 
-	(void)state;
 	memset(text, 'a', sizeof text);
 	assert_true(mask_parse(text, 63, &mask, &why));
 	assert_false(mask_parse(text, 64, &mask, &why));
@@ -164,15 +153,4 @@ static void mask_lengths(void **state)
 	/* A NUL is a control character, not an end. */
 	assert_false(mask_parse("a\0b", 3, &mask, &why));
 	assert_non_null(strstr(why, "control"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(masks_of_every_kind),
-		cmocka_unit_test(bad_masks_say_why),
-		cmocka_unit_test(mask_lengths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

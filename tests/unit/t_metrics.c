@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /* The text format of the metrics: every declared metric once, true numbers, labels that
  * are bounded and escaped. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <unistd.h>
 
-#include "segment/states.h"
-#include "segment/timings.h"
+#include "segment/destination/states.h"
+#include "segment/file/timings.h"
 #include "tests/unit/metrics_site.h"
 #include "view/health.h"
 
 #define CLASSES	"classes = ( { name = \"custo\\\"mer\\\\\"; match = [ \"192.0.2.0/24\" ]; " \
-	"sessions = 3; inbound = 2; },\n" \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 50; inbound = 40; observe = true; } );\n" \
+	"hold_at = 3; refuse_at = 2; },\n" \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 50; refuse_at = 40; observe = true; } );\n" \
 	"destinations = ( { match = [ \"Named.Example.\", \"*.many.example\" ]; " \
 	"window = { destination_concurrency_limit = 7; }; } );\n"
 
@@ -33,7 +29,7 @@ static unsigned count(const char *part) {
 	return found;
 }
 
-static void every_metric_is_there_once(void **state) {
+TEST_IN(open_site, close_site, every_metric_is_there_once) {
 	static const char *const names[] = {
 #define METRIC(symbol, name, type, help) name,
 #include "defs/metrics.def"
@@ -44,7 +40,6 @@ static void every_metric_is_there_once(void **state) {
 	};
 	char line[200];
 
-	(void)state;
 	scrape();
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(line, sizeof(line), "\n# TYPE %s ", names[i]);
@@ -56,8 +51,7 @@ static void every_metric_is_there_once(void **state) {
 	assert_int_equal(text[strlen(text) - 1], '\n');
 }
 
-static void numbers_are_those_of_the_state(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, numbers_are_those_of_the_state) {
 	for (uint16_t port = 1000; port < 1003; port++)
 		(void)site_inbound(&site, "192.0.2.7", port, NULL, NULL);
 	scrape();
@@ -77,13 +71,12 @@ static void numbers_are_those_of_the_state(void **state) {
 	expect("postern_configuration_generation 1");
 }
 
-static void times_are_a_histogram(void **state) {
+TEST_IN(open_site, close_site, times_are_a_histogram) {
 	struct timing_record *record =
 	    &segment_header(site.segment)->timings[5][TIMING_MILTER];
 	struct timing_record *other =
 	    &segment_header(site.segment)->timings[6][TIMING_MILTER];
 
-	(void)state;
 	timing_note(record, 900);
 	timing_note(record, 1000);
 	timing_note(other, 1001);
@@ -114,8 +107,7 @@ static void learn(const char *name, bool dead) {
 }
 
 /* Whoever sends mail can make up names: they are counted, never labels. */
-static void no_free_name_is_a_label(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, no_free_name_is_a_label) {
 	learn("named.example", true);
 	learn("x.many.example", true);
 	learn("free.example", false);
@@ -142,8 +134,7 @@ static void label_is(const char *value, const char *wanted) {
 	free(out);
 }
 
-static void labels_are_escaped(void **state) {
-	(void)state;
+TEST(labels_are_escaped) {
 	label_is("", "");
 	label_is("a\"b\\c", "a\\\"b\\\\c");
 	label_is("a\nb\x1b[2J\x7f", "a\\\\x0ab\\\\x1b[2J\\\\x7f");
@@ -165,12 +156,11 @@ static void health_is(bool healthy, const char *wanted) {
 	free(out);
 }
 
-static void what_is_health(void **state) {
+TEST_IN(open_site, close_site, what_is_health) {
 	struct segment_header *header = segment_header(site.segment);
 	struct role_record *role = &header->roles[site.place];
 	int32_t pid = atomic_load(&role->pid);
 
-	(void)state;
 	health_is(true, "ok\n");
 	atomic_store(&header->gate_shut, 1);
 	health_is(true, "ok\nnote: all classes are full: new sessions are refused\n");
@@ -200,18 +190,4 @@ static void what_is_health(void **state) {
 	expect("postern_healthy 0");
 	expect("postern_role_up{role=\"milter.1\"} 0");
 	atomic_store(&role->pid, pid);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_metric_is_there_once, open_site, close_site),
-		cmocka_unit_test_setup_teardown(numbers_are_those_of_the_state, open_site,
-		    close_site),
-		cmocka_unit_test_setup_teardown(times_are_a_histogram, open_site, close_site),
-		cmocka_unit_test_setup_teardown(no_free_name_is_a_label, open_site, close_site),
-		cmocka_unit_test(labels_are_escaped),
-		cmocka_unit_test_setup_teardown(what_is_health, open_site, close_site),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

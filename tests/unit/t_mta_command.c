@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Commands on a Postfix: orders and outcomes, what the supervisor runs of them and
  * what it refuses, and both ends of the link. */
-#include <setjmp.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/mta_link.h"
-#include "role/supervisor.h"
-#include "wire/mta_order.h"
+#include "front/link/mta_link.h"
+#include "role/supervise/supervisor.h"
+#include "wire/link/mta_order.h"
 
 #define NUMBER	7	/* of the generation */
 
@@ -155,10 +150,9 @@ static const char *told(const char *name) {
 
 /* --- orders -------------------------------------------------------------------------- */
 
-static void orders_are_read_as_written(void **state) {
+TEST(orders_are_read_as_written) {
 	static const enum mta_verb verbs[] = { MTA_REQUEUE, MTA_LIST, MTA_RELOAD };
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct mta_order order = { .verb = verbs[i], .mta = 5,
 			.generation = UINT64_MAX }, read;
@@ -176,11 +170,10 @@ static void orders_are_read_as_written(void **state) {
 	}
 }
 
-static void outcomes_are_read_as_written(void **state) {
+TEST(outcomes_are_read_as_written) {
 	static const int codes[] = { 0, 1, 69, 255, MTA_NOT_RUN, MTA_TOO_SOON,
 		MTA_KILLED };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		struct mta_outcome outcome = { .verb = MTA_REQUEUE, .mta = 7,
 			.code = codes[i], .queue_id = "ABCDEF" }, read;
@@ -195,18 +188,17 @@ static void outcomes_are_read_as_written(void **state) {
 	}
 }
 
-static void queue_ids(void **state) {
+TEST(queue_ids) {
 	static const char *const bad[] = { "", "ABCDE", "ABCDE;", "-iABCDEF", "ALL 123",
 		"../../x", "ABCDEF\n", "0123456789012345678901234567890X" };
 
-	(void)state;
 	assert_true(mta_queue_id_is_sound("3F9A21C04D", 10));
 	assert_true(mta_queue_id_is_sound("4V7xXy0Z1zzzz", 13));
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(mta_queue_id_is_sound(bad[i], strlen(bad[i])));
 }
 
-static void what_is_no_order(void **state) {
+TEST(what_is_no_order) {
 	static const char *const bad[] = {
 		"", "x", "10\ncommand=a\n", "13\ncommand=list\n",
 		"31\ncommand=list\nmta=0\ngeneration=\n",
@@ -218,7 +210,6 @@ static void what_is_no_order(void **state) {
 		"31\ncommand=list\nmta=0\ngeneration=1\nrest",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char data[MTA_ORDER_MAX];
 		struct mta_order order;
@@ -232,8 +223,7 @@ static void what_is_no_order(void **state) {
 
 /* --- what is run ---------------------------------------------------------------------- */
 
-static void an_id_is_requeued(void **state) {
-	(void)state;
+TEST_IN(begin, end, an_id_is_requeued) {
 	write_program("postqueue", "cd `dirname $0`\n"
 	    "{ echo \"$@\"; env | sort; ls -l /proc/$$/fd | wc -l; cat; } >told");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "3F9A21C04D"));
@@ -250,7 +240,7 @@ static void an_id_is_requeued(void **state) {
 	assert_int_equal(logged, 0);
 }
 
-static void what_is_not_run(void **state) {
+TEST_IN(begin, end, what_is_not_run) {
 	static const struct {
 		enum mta_verb verb;
 		unsigned mta;
@@ -265,7 +255,6 @@ static void what_is_not_run(void **state) {
 	struct mta_outcome outcome;
 	int fd;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		assert_true(ask(refused[i].verb, refused[i].mta, refused[i].generation,
 		    refused[i].verb == MTA_REQUEUE ? "ABCDEF" : NULL));
@@ -293,8 +282,7 @@ static void is_refused(enum mta_verb verb) {
 	assert_int_equal(mta_commands_next_ns(&supervisor.mta), INT64_MAX);
 }
 
-static void no_role_has_run_what_is_another_roles(void **state) {
-	(void)state;
+TEST_IN(begin, end, no_role_has_run_what_is_another_roles) {
 	write_program("postqueue", "exit 0");
 	write_program("postfix", "exit 0");
 	block.generation.mtas[0].may_reload = 1;
@@ -306,8 +294,7 @@ static void no_role_has_run_what_is_another_roles(void **state) {
 	is_refused(MTA_RELOAD);
 }
 
-static void a_failure_is_told(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_failure_is_told) {
 	write_program("postqueue", "echo 'fatal: no \"such\" file' >&2; exit 69");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", clock_now_ns()), 69);
@@ -316,18 +303,16 @@ static void a_failure_is_told(void **state) {
 	assert_non_null(strstr(last_line, "exit=69 text=\"fatal: no 'such' file\""));
 }
 
-static void a_program_that_is_not_there(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_program_that_is_not_there) {
 	block.generation.mtas[0].command_directory = text("/nowhere");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", clock_now_ns()), 71);
 	assert_non_null(strstr(last_line, "cannot be run: No such file"));
 }
 
-static void one_that_hangs_is_killed(void **state) {
+TEST_IN(begin, end, one_that_hangs_is_killed) {
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	/* LINT-SLEEP: it is to hang */
 	write_program("postqueue", "sleep 1000 & sleep 1000");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
@@ -351,13 +336,12 @@ static void copy_file(const char *from, const char *to) {
 }
 
 /* Such a program is not killed with us, as others are: it is when its time is over. */
-static void a_set_group_id_program_does_not_outlive_us_for_long(void **state) {
+TEST_IN(begin, end, a_set_group_id_program_does_not_outlive_us_for_long) {
 	char program[256], c;
 	const char *const arguments[] = { program, "1000", NULL };
 	int fds[2], status;
 	pid_t pid;
 
-	(void)state;
 	snprintf(program, sizeof(program), "%s/setgid", directory);
 	if (geteuid() != 0)
 		skip();
@@ -382,10 +366,9 @@ static void a_set_group_id_program_does_not_outlive_us_for_long(void **state) {
 	assert_int_equal(unlink(program), 0);
 }
 
-static void no_faster_than_the_rate(void **state) {
+TEST_IN(begin, end, no_faster_than_the_rate) {
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	write_program("postqueue", "exit 0");
 	block.generation.requeue_rate = (struct rate_limit){ .count = 2,
 		.period_ns = NS_PER_SECOND };
@@ -398,10 +381,9 @@ static void no_faster_than_the_rate(void **state) {
 	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", now_ns + NS_PER_SECOND / 2), 0);
 }
 
-static void as_many_at_once_as_may(void **state) {
+TEST_IN(begin, end, as_many_at_once_as_may) {
 	unsigned running = 0;
 
-	(void)state;
 	/* LINT-SLEEP: it is to hang */
 	write_program("postqueue", "sleep 1000");
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE + 3; i++)
@@ -417,8 +399,7 @@ static void as_many_at_once_as_may(void **state) {
 }
 
 /* Lists that it does not read hold their places for two minutes. */
-static void a_feed_that_has_all_its_places_does_not_starve_the_keeper(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_feed_that_has_all_its_places_does_not_starve_the_keeper) {
 	/* LINT-SLEEP: it is to hang */
 	write_program("postqueue", "sleep 1000");
 	write_program("postfix", "exit 0");
@@ -431,13 +412,12 @@ static void a_feed_that_has_all_its_places_does_not_starve_the_keeper(void **sta
 	assert_int_equal(outcome_at(MTA_RELOAD, NULL, clock_now_ns()), 0);
 }
 
-static void a_list_comes_by_a_pipe(void **state) {
+TEST_IN(begin, end, a_list_comes_by_a_pipe) {
 	struct mta_outcome outcome;
 	char said[64] = "";
 	size_t length = 0;
 	int fd, other;
 
-	(void)state;
 	write_program("postqueue", "echo \"$@\"; echo warning >&2");
 	assert_true(ask(MTA_LIST, 0, NUMBER, NULL));
 	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_OUTPUT);
@@ -470,11 +450,10 @@ static void is_listed(int64_t now_ns) {
 }
 
 /* Who was killed twice in a second has forgotten it twice. */
-static void a_feed_that_is_started_anew_gets_the_list_soon(void **state) {
+TEST_IN(begin, end, a_feed_that_is_started_anew_gets_the_list_soon) {
 	int64_t now_ns = clock_now_ns();
 	struct diag diag;
 
-	(void)state;
 	write_program("postqueue", "exit 0");
 	is_listed(now_ns);
 	for (int i = 1; i <= 3; i++) {
@@ -489,10 +468,9 @@ static void a_feed_that_is_started_anew_gets_the_list_soon(void **state) {
 	assert_int_equal(outcome_at(MTA_LIST, NULL, now_ns + 64 * NS_PER_SECOND), MTA_TOO_SOON);
 }
 
-static void one_reload_a_minute(void **state) {
+TEST_IN(begin, end, one_reload_a_minute) {
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	write_program("postfix", "cd `dirname $0`; echo \"$@\" >>told");
 	block.generation.mtas[0].may_reload = 1;
 	as_the_keeper();
@@ -508,11 +486,10 @@ static void one_reload_a_minute(void **state) {
 
 /* --- links ------------------------------------------------------------------------------ */
 
-static void garbage_costs_the_link(void **state) {
+TEST_IN(begin, end, garbage_costs_the_link) {
 	struct mta_outcome outcome;
 	int fd;
 
-	(void)state;
 	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
 	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_LINK_ENDED);
 	mta_link_close(&role);
@@ -520,12 +497,11 @@ static void garbage_costs_the_link(void **state) {
 	assert_non_null(strstr(last_line, "from=feed"));
 }
 
-static void another_role_hears_nothing(void **state) {
+TEST_IN(begin, end, another_role_hears_nothing) {
 	struct mta_outcome outcome;
 	struct diag diag;
 	int fd, status;
 
-	(void)state;
 	write_program("postqueue", "exit 0");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	mta_commands_turn(&supervisor, clock_now_ns());
@@ -552,29 +528,4 @@ static int remove_directory(void **state) {
 	return rmdir(directory);
 }
 
-int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(orders_are_read_as_written),
-		cmocka_unit_test(outcomes_are_read_as_written),
-		cmocka_unit_test(queue_ids),
-		cmocka_unit_test(what_is_no_order),
-		T(an_id_is_requeued),
-		T(what_is_not_run),
-		T(no_role_has_run_what_is_another_roles),
-		T(a_failure_is_told),
-		T(a_program_that_is_not_there),
-		T(one_that_hangs_is_killed),
-		T(a_set_group_id_program_does_not_outlive_us_for_long),
-		T(no_faster_than_the_rate),
-		T(as_many_at_once_as_may),
-		T(a_feed_that_has_all_its_places_does_not_starve_the_keeper),
-		T(a_list_comes_by_a_pipe),
-		T(a_feed_that_is_started_anew_gets_the_list_soon),
-		T(one_reload_a_minute),
-		T(garbage_costs_the_link),
-		T(another_role_hears_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_GROUP(make_directory, remove_directory)

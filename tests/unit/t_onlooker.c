@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* A role that only looks at the segment: what it can write, and what the keeper makes of it. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "segment/onlooker.h"
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 #include "site.h"
 
 #define PID 4711
@@ -56,14 +51,13 @@ static int tear_down(void **state) {
 }
 
 /* All that the metrics role does with an engine, without a store to the segment. */
-static void what_metrics_does_stores_nothing_in_the_segment(void **state) {
+TEST_IN(set_up, tear_down, what_metrics_does_stores_nothing_in_the_segment) {
 	unsigned place = segment_role_place(ROLE_METRICS, 0);
 	const struct segment_header *header = segment_header(site.segment);
 	uint64_t counted = atomic_load(&header->counters[COUNTER_BAD_HTTP_REQUESTS]);
 	int64_t now_ns = clock_now_ns(), beat_ns = atomic_load(&header->heartbeat_ns);
 	struct engine *engine;
 
-	(void)state;
 	segment_role_starting(looking, ROLE_METRICS, 0, now_ns);
 	assert_int_equal(engine_open(&engine, looking, place, &diag), 0);
 	engine_heartbeat(engine, now_ns + 1);
@@ -81,19 +75,17 @@ static void what_metrics_does_stores_nothing_in_the_segment(void **state) {
 	assert_int_equal(atomic_load(&header->counters[COUNTER_BAD_HTTP_REQUESTS]), counted + 3);
 }
 
-static void its_mapping_cannot_be_made_writable(void **state) {
+TEST_IN(set_up, tear_down, its_mapping_cannot_be_made_writable) {
 	struct segment_header *header = segment_header(looking);
 	char *live = (char *)header + SEGMENT_FIXED_BYTES;
 
-	(void)state;
 	assert_int_equal(mprotect(live, SEGMENT_FIXED_BYTES, PROT_READ | PROT_WRITE), -1);
 }
 
-static void a_start_is_noted_once_and_ends_the_one_before(void **state) {
+TEST_IN(set_up, tear_down, a_start_is_noted_once_and_ends_the_one_before) {
 	int64_t now_ns = clock_now_ns();
 	uint32_t incarnation;
 
-	(void)state;
 	onlooker_started(site.segment, PID, now_ns);
 	incarnation = atomic_load(&row->incarnation);
 	onlooker_started(site.segment, PID, now_ns);
@@ -105,11 +97,10 @@ static void a_start_is_noted_once_and_ends_the_one_before(void **state) {
 }
 
 /* It may write anything into its page. */
-static void what_makes_no_sense_is_not_carried(void **state) {
+TEST_IN(set_up, tear_down, what_makes_no_sense_is_not_carried) {
 	int64_t now_ns = clock_now_ns();
 	const int64_t beats[] = { INT64_MIN, -1, 0, now_ns, now_ns + 10, INT64_MAX };
 
-	(void)state;
 	onlooker_started(site.segment, PID, now_ns);
 	for (size_t i = 0; i < sizeof(beats) / sizeof(beats[0]); i++) {
 		memset(page, 0xff, sizeof(*page));
@@ -124,19 +115,4 @@ static void what_makes_no_sense_is_not_carried(void **state) {
 	atomic_store(&page->role.heartbeat_ns, now_ns + 5);
 	onlooker_carry(site.segment, page, now_ns + 9);
 	assert_int_equal(atomic_load(&row->heartbeat_ns), now_ns);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_metrics_does_stores_nothing_in_the_segment,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(its_mapping_cannot_be_made_writable, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(a_start_is_noted_once_and_ends_the_one_before,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_makes_no_sense_is_not_carried, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

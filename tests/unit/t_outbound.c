@@ -2,25 +2,21 @@
 /* Outbound connections that are asked about: the rows of the XLA table, one
  * process and several hosts, a class that turns out wrong, a lost role, a
  * reload. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/witness.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/outbound/outbound.h"
+#include "engine/session/witness.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define CLASS(name, mask, sessions, more) "{ name = \"" name "\"; match = [ " \
-	mask " ]; sessions = " #sessions "; inbound = 9; " more "}"
+	mask " ]; hold_at = " #sessions "; refuse_at = 9; " more "}"
 #define TWO(slow, rest) "classes = ( " \
 	CLASS("slow", "\"*.slow.example\", \"198.51.100.0/24\"", slow, "") ", " \
 	CLASS("rest", "\"*\"", rest, "") " );"
@@ -104,10 +100,9 @@ static int tear_down(void **state) {
 
 /* --- the table ------------------------------------------------------------ */
 
-static void one_session_is_one_process(void **state) {
+TEST_IN(NULL, tear_down, one_session_is_one_process) {
 	struct outbound_answer answer;
 
-	(void)state;
 	with(TWO(1, 9));
 	answer = ask(1, "a.slow.example.");
 	assert_admitted(answer, BELOW_LIMIT);
@@ -130,8 +125,7 @@ static void one_session_is_one_process(void **state) {
 
 /* "for a given sendmail process, only the first connection in a given class is
  * counted"; but C < Q is asked before, its own counted. */
-static void two_cached_connections_count_once(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, two_cached_connections_count_once) {
 	with(TWO(2, 9));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	assert_admitted(ask(1, "b.slow.example"), SAME_PROCESS);
@@ -175,10 +169,9 @@ static struct outbound_answer ask_for_client(int pid, const char *destination, u
 	return answer;
 }
 
-static void a_session_and_its_own_delivery_count_once(void **state) {
+TEST_IN(NULL, tear_down, a_session_and_its_own_delivery_count_once) {
 	struct session_ref session;
 
-	(void)state;
 	with(TWO(2, 9));
 	session = client_of(1, 40001);
 	assert_admitted(ask_for_client(1, "a.slow.example", 40001), SAME_PROCESS);
@@ -202,8 +195,7 @@ static void a_session_and_its_own_delivery_count_once(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
-static void twenty_recipients_of_one_host_go_in_one_run(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, twenty_recipients_of_one_host_go_in_one_run) {
 	with(TWO(1, 9));
 	for (int i = 0; i < 20; i++) {
 		struct outbound_answer answer = ask(1, "a.slow.example");
@@ -218,8 +210,7 @@ static void twenty_recipients_of_one_host_go_in_one_run(void **state) {
 	assert_deferred(ask(1, "b.slow.example"));
 }
 
-static void inbound_sessions_take_part(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, inbound_sessions_take_part) {
 	with(TWO(2, 9));
 	assert_int_equal(site_inbound(&site, "198.51.100.9", 1, NULL, NULL),
 	    VERDICT_ADMIT);
@@ -230,13 +221,12 @@ static void inbound_sessions_take_part(void **state) {
 	assert_int_equal(open_of("slow"), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "slow")->open_inbound), 2);
 	assert_int_equal(site_inbound(&site, "192.0.2.9", 2, "x.slow.example",
-	    NULL), VERDICT_ADMIT);	/* inbound = 9 */
+	    NULL), VERDICT_ADMIT);	/* refuse_at = 9 */
 }
 
-static void observed_classes_hold_nothing(void **state) {
+TEST_IN(NULL, tear_down, observed_classes_hold_nothing) {
 	struct outbound_answer answer;
 
-	(void)state;
 	with(TWO(1, 9) " outbound = { observe = true; };");
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	answer = ask(2, "a.slow.example");
@@ -250,8 +240,7 @@ static void observed_classes_hold_nothing(void **state) {
 	assert_int_equal(atomic_load(&site_class(&site, "slow")->deferred), 0);
 }
 
-static void what_matches_no_class_is_admitted(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, what_matches_no_class_is_admitted) {
 	with("classes = ( " CLASS("slow", "\"*.slow.example\"", 1, "") " );");
 	assert_admitted(ask(1, "a.example"), NO_CLASS);
 	assert_admitted(ask(1, "a.example"), NO_CLASS);
@@ -260,12 +249,11 @@ static void what_matches_no_class_is_admitted(void **state) {
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 }
 
-static void a_full_table_admits(void **state) {
+TEST_IN(NULL, tear_down, a_full_table_admits) {
 	unsigned untracked = 0;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 4000; inbound = 4000; } );");
+	    "hold_at = 4000; refuse_at = 4000; } );");
 	now_ns = clock_now_ns();
 	for (uint16_t i = 1; i < 2000; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
@@ -277,10 +265,9 @@ static void a_full_table_admits(void **state) {
 
 /* --- by what the class is found --------------------------------------------- */
 
-static void an_address_literal_is_classed_by_its_address(void **state) {
+TEST_IN(NULL, tear_down, an_address_literal_is_classed_by_its_address) {
 	struct outbound_answer answer;
 
-	(void)state;
 	with(TWO(1, 9));
 	answer = ask(1, "[198.51.100.7]");
 	assert_admitted(answer, BELOW_LIMIT);
@@ -291,11 +278,10 @@ static void an_address_literal_is_classed_by_its_address(void **state) {
 	assert_deferred(ask(2, "[mx.slow.example]"));
 }
 
-static void the_relay_last_seen_tells_the_class(void **state) {
+TEST_IN(NULL, tear_down, the_relay_last_seen_tells_the_class) {
 	struct outbound_answer answer;
 	struct session session;
 
-	(void)state;
 	with(TWO(1, 9));
 	/* the MX lies outside of the domain, by name and by address */
 	assert_admitted(ask(1, "far.example"), BELOW_LIMIT);
@@ -322,8 +308,7 @@ static void the_relay_last_seen_tells_the_class(void **state) {
 	assert_int_equal(open_of("slow"), 1);
 }
 
-static void a_wrong_class_that_is_full_defers_at_the_last_moment(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_wrong_class_that_is_full_defers_at_the_last_moment) {
 	with(TWO(1, 9));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	assert_admitted(ask(2, "far.example"), BELOW_LIMIT);
@@ -341,8 +326,7 @@ static void a_wrong_class_that_is_full_defers_at_the_last_moment(void **state) {
 	assert_admitted(ask(2, "far.example"), BELOW_LIMIT);
 }
 
-static void a_connection_may_lead_out_of_every_class(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_connection_may_lead_out_of_every_class) {
 	with("classes = ( " CLASS("slow", "\"*.slow.example\"", 1, "") " );");
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	assert_admitted(connected(1, "a.slow.example", "mx.example",
@@ -353,8 +337,7 @@ static void a_connection_may_lead_out_of_every_class(void **state) {
 
 /* --- what happens meanwhile -------------------------------------------------- */
 
-static void a_reload_moves_what_is_connected(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_reload_moves_what_is_connected) {
 	with(TWO(1, 9));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	assert_admitted(ask(2, "b.example"), BELOW_LIMIT);
@@ -402,8 +385,7 @@ static void lost_ones_are_freed(void) {
 	engine_close(&lost_engine);
 }
 
-static void a_process_goes_on_with_its_slot_after_a_role_died(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_process_goes_on_with_its_slot_after_a_role_died) {
 	with(TWO(1, 9));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	assert_admitted(ask(1, "a.example"), BELOW_LIMIT);
@@ -425,10 +407,9 @@ static void a_process_goes_on_with_its_slot_after_a_role_died(void **state) {
 
 /* The process asks on another connection, of the same role or of another one, before
  * the role of the first one hears that it ended. */
-static void an_older_connection_that_ends_takes_nothing_away(void **state) {
+TEST_IN(NULL, tear_down, an_older_connection_that_ends_takes_nothing_away) {
 	struct outbound_answer answer;
 
-	(void)state;
 	with(TWO(1, 9));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	lost[1] = processes[1];
@@ -471,13 +452,12 @@ static bool lives(void *context, const struct process_identity *process) {
 	return process->pid == living && process->start_ticks == 77;
 }
 
-static void slots_of_a_dead_role_last_as_long_as_the_process(void **state) {
+TEST_IN(NULL, tear_down, slots_of_a_dead_role_last_as_long_as_the_process) {
 	const struct witness_calls calls = { .lookup = nothing,
 		.process_lives = lives };
 	struct witness *witness;
 	struct diag diag;
 
-	(void)state;
 	with(TWO(3, 9));
 	assert_int_equal(witness_open(&witness, site.engine, &calls, 16, &diag), 0);
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
@@ -504,11 +484,10 @@ static void slots_of_a_dead_role_last_as_long_as_the_process(void **state) {
 	lost_ones_are_freed();
 }
 
-static void another_process_of_the_same_number_is_another_one(void **state) {
+TEST_IN(NULL, tear_down, another_process_of_the_same_number_is_another_one) {
 	struct process_identity identity = { .pid = 1,
 		.start_ticks = 77 + (UINT64_C(1) << 32) };
 
-	(void)state;
 	with(TWO(1, 9));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	/* even where the keys are alike, the slot is not its own */
@@ -517,10 +496,9 @@ static void another_process_of_the_same_number_is_another_one(void **state) {
 	assert_int_equal(open_of("slow"), 1);
 }
 
-static void many_hosts_are_forgotten_but_not_their_slot(void **state) {
+TEST_IN(NULL, tear_down, many_hosts_are_forgotten_but_not_their_slot) {
 	char name[32];
 
-	(void)state;
 	with(TWO(2, 1000));
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 	for (int i = 0; i < 600; i++) {
@@ -536,28 +514,26 @@ static void many_hosts_are_forgotten_but_not_their_slot(void **state) {
 	ends(1);
 }
 
-static void an_unusable_state_holds_no_mail(void **state) {
+TEST_IN(NULL, tear_down, an_unusable_state_holds_no_mail) {
 	struct outbound_answer answer;
 
-	(void)state;
 	with(TWO(1, 1));
 	/* the record has another use by now, as for a role far behind */
 	atomic_fetch_add(&site_class(&site, "slow")->uses, 1);
 	answer = ask(1, "a.slow.example");
 	assert_admitted(answer, UNUSABLE);
 	assert_int_not_equal(answer.answer.id, 0);
-	site_reload(&site, TWO(1, 1) " fail = \"closed\";");
+	site_reload(&site, TWO(1, 1) " fail_mode = \"closed\";");
 	atomic_fetch_add(&site_class(&site, "slow")->uses, 1);
 	assert_answer(ask(1, "a.slow.example"), VERDICT_DEFER, REASON_UNUSABLE);
 	assert_int_equal(
 	    atomic_load(&site.segment->header->counters[COUNTER_FAULTS]), 2);
 }
 
-static void explaining_changes_nothing(void **state) {
+TEST_IN(NULL, tear_down, explaining_changes_nothing) {
 	struct outbound_answer answer;
 	uint32_t open;
 
-	(void)state;
 	with(TWO(1, 9));
 	outbound_explain(site.engine, site.generation, "a.slow.example", 14,
 	    &answer, &open);
@@ -575,33 +551,4 @@ static void explaining_changes_nothing(void **state) {
 	    &answer, &open);
 	assert_admitted(answer, CLASS_SESSIONS);
 	assert_true(answer.answer.observed);
-}
-
-#define TEST(function) cmocka_unit_test_teardown(function, tear_down)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(one_session_is_one_process),
-		TEST(two_cached_connections_count_once),
-		TEST(a_session_and_its_own_delivery_count_once),
-		TEST(twenty_recipients_of_one_host_go_in_one_run),
-		TEST(inbound_sessions_take_part),
-		TEST(observed_classes_hold_nothing),
-		TEST(what_matches_no_class_is_admitted),
-		TEST(a_full_table_admits),
-		TEST(an_address_literal_is_classed_by_its_address),
-		TEST(the_relay_last_seen_tells_the_class),
-		TEST(a_wrong_class_that_is_full_defers_at_the_last_moment),
-		TEST(a_connection_may_lead_out_of_every_class),
-		TEST(a_reload_moves_what_is_connected),
-		TEST(a_process_goes_on_with_its_slot_after_a_role_died),
-		TEST(an_older_connection_that_ends_takes_nothing_away),
-		TEST(slots_of_a_dead_role_last_as_long_as_the_process),
-		TEST(another_process_of_the_same_number_is_another_one),
-		TEST(many_hosts_are_forgotten_but_not_their_slot),
-		TEST(an_unusable_state_holds_no_mail),
-		TEST(explaining_changes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <string.h>
 
-#include "wire/outbound_key.h"
+#include "wire/ask/outbound_key.h"
 
-static void text_is(struct map_text text, const char *wanted)
-{
+static void text_is(struct map_text text, const char *wanted) {
 	if (text.length != strlen(wanted) ||
 	    (text.length > 0 && memcmp(text.text, wanted, text.length) != 0))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)text.length, text.text, wanted);
 }
 
-static struct outbound_key parse(const char *key)
-{
+static struct outbound_key parse(const char *key) {
 	struct outbound_key out;
 
 	assert_true(outbound_key_parse(key, strlen(key), &out));
@@ -25,12 +19,10 @@ static struct outbound_key parse(const char *key)
 }
 
 /* As Sendmail 8.17 makes them out of its tokens. */
-static void real_keys(void **state)
-{
+TEST(real_keys) {
 	struct outbound_key k = parse("compat;h= h2.example.org.;i= 6AL5abcd012345");
 	char text[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	assert_int_equal(k.kind, OUTBOUND_KEY_COMPAT);
 	text_is(k.host, "h2.example.org");
 	text_is(k.queue_id, "6AL5abcd012345");
@@ -64,8 +56,7 @@ static void real_keys(void **state)
 	text_is(k.queue_id, "6AL5abcd012345");
 }
 
-static void the_recipient_is_all_the_rest(void **state)
-{
+TEST(the_recipient_is_all_the_rest) {
 	static const struct { const char *key, *recipient; } rows[] = {
 		{ "compat;h=a;i=1", "" },
 		{ "compat;h=a;i=1;t=", "" },
@@ -79,7 +70,6 @@ static void the_recipient_is_all_the_rest(void **state)
 		{ "compat;h=a;i=1;t=\xff\x01@c", "\xff\x01@c" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct outbound_key k = parse(rows[i].key);
 
@@ -89,19 +79,16 @@ static void the_recipient_is_all_the_rest(void **state)
 	}
 }
 
-static void the_first_of_a_field_counts(void **state)
-{
+TEST(the_first_of_a_field_counts) {
 	struct outbound_key k = parse("compat;h=a.example;i=1;f=\"x;h=b.example;i=2\"@c");
 
-	(void)state;
 	text_is(k.host, "a.example");
 	text_is(k.queue_id, "1");
 	k = parse("compat;h=;i=;h=b.example");
 	text_is(k.host, "");
 }
 
-static void hosts(void **state)
-{
+TEST(hosts) {
 	static const struct { const char *key, *host; } rows[] = {
 		{ "compat", "" },
 		{ "compat;", "" },
@@ -124,45 +111,26 @@ static void hosts(void **state)
 		{ "compat;h=a=b", "a=b" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		text_is(parse(rows[i].key).host, rows[i].host);
 }
 
-static void other_keys(void **state)
-{
+TEST(other_keys) {
 	static const char *const keys[] = { "", ";", "x", "compatx;h=a", "compat h=a", "Compat;h=a",
 		"tls;h=a", ";compat;h=a", "h=a;compat" };
 	struct outbound_key k;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_false(outbound_key_parse(keys[i], strlen(keys[i]), &k));
 }
 
-static void what_is_no_address(void **state)
-{
+TEST(what_is_no_address) {
 	static const char *const keys[] = { "tlssrv;h=a;sa=0", "tlssrv;h=a;sa=", "tlssrv;h=a",
 		"tlssrv;h=a;sa=localhost", "tlssrv;h=a;sa=1.2.3.4 x", "tlssrv;h=a;sa=;sa=1.2.3.4" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		struct outbound_key k = parse(keys[i]);
 
 		assert_true(address_is_unknown(&k.server));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(real_keys),
-		cmocka_unit_test(the_recipient_is_all_the_rest),
-		cmocka_unit_test(the_first_of_a_field_counts),
-		cmocka_unit_test(hosts),
-		cmocka_unit_test(other_keys),
-		cmocka_unit_test(what_is_no_address),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: ISC */
 /* Outbound questions of a Sendmail whose queue is driven: what is not granted waits, and
  * takes nothing; what is granted goes by windows and classes as ever. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "engine/outbound.h"
-#include "segment/grants.h"
+#include "tests/unit/test.h"
+#include "engine/outbound/outbound.h"
+#include "segment/queue/grants.h"
 #include "tests/unit/results.h"
 
-#define TEXT "classes = ( { name = \"some\"; match = \"*.example\"; sessions = 9; inbound = 90; } );\n" \
+#define TEXT "classes = ( { name = \"some\"; match = \"*.example\"; hold_at = 9; refuse_at = 90; } );\n" \
 	"mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"\"; } );\n" \
 	"window = { initial_destination_concurrency = 1; destination_concurrency_limit = 1; };\n"
 
 static struct outbound_process *process, *other;
 static struct grant_ref ref;
 
-static struct outbound_process *process_of(int pid)
-{
+static struct outbound_process *process_of(int pid) {
 	struct process_identity identity = { .pid = 4194304 + pid, .start_ticks = 77 };
 
 	return outbound_process_open(site.engine, &identity);
 }
 
-static void begin(const char *more)
-{
+static void begin(const char *more) {
 	char text[1024];
 
 	(void)snprintf(text, sizeof(text), "%s%s", TEXT, more);
@@ -40,8 +33,7 @@ static void begin(const char *more)
 	other = process_of(2);
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	bool consistent;
 
 	(void)state;
@@ -52,8 +44,7 @@ static int tear_down(void **state)
 	return consistent ? 0 : -1;
 }
 
-static void grant(const char *name)
-{
+static void grant(const char *name) {
 	uint32_t domain = grants_domain(site.segment, name, strlen(name));
 	const struct grant one = { .queue_id = "7AL1", .queue_id_length = 4, .run = 1,
 		.mode = GRANT_ONLY, .domains = &domain, .count = 1 };
@@ -62,8 +53,7 @@ static void grant(const char *name)
 }
 
 static struct outbound_answer ask_by(struct outbound_process *who, enum outbound_stage stage,
-    const char *host, const char *recipient, const char *queue_id)
-{
+    const char *host, const char *recipient, const char *queue_id) {
 	struct outbound_question question = { .stage = stage,
 		.destination = host, .destination_length = strlen(host),
 		.recipient = recipient, .recipient_length = strlen(recipient),
@@ -79,25 +69,21 @@ static struct outbound_answer ask_by(struct outbound_process *who, enum outbound
 	return answer;
 }
 
-static struct outbound_answer ask(const char *host, const char *recipient)
-{
+static struct outbound_answer ask(const char *host, const char *recipient) {
 	return ask_by(process, OUTBOUND_BEFORE_CONNECT, host, recipient, "7AL1");
 }
 
-static bool is_turn(const char *domain)
-{
+static bool is_turn(const char *domain) {
 	return outbound_is_its_turn(site.engine, site.generation, "7AL1", 4, domain,
 	    strlen(domain), now_ns);
 }
 
 /* Its turn is asked by the canonical name: before the connect the written one decides. */
-static void a_grant_that_is_asked_at_last_lets_other_names_come_so_far(void **state)
-{
+TEST_IN(NULL, tear_down, a_grant_that_is_asked_at_last_lets_other_names_come_so_far) {
 	uint32_t domain;
 	struct grant one = { .queue_id = "7AL1", .queue_id_length = 4, .run = 1,
 		.mode = GRANT_ONLY_AT_LAST, .domains = &domain, .count = 1 };
 
-	(void)state;
 	begin("");
 	domain = grants_domain(site.segment, "alias.example", 13);
 	assert_true(grants_put(site.segment, &one, &ref));
@@ -111,17 +97,14 @@ static void a_grant_that_is_asked_at_last_lets_other_names_come_so_far(void **st
 	    REASON_NOT_ITS_TURN);
 }
 
-static uint64_t held(void)
-{
+static uint64_t held(void) {
 	return segment_header(site.segment)->counters[COUNTER_TURNS_HELD];
 }
 
-static void what_is_not_granted_waits_and_takes_nothing(void **state)
-{
+TEST_IN(NULL, tear_down, what_is_not_granted_waits_and_takes_nothing) {
 	struct outbound_answer answer;
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	assert_true(is_turn("a.example"));
@@ -150,8 +133,7 @@ static void what_is_not_granted_waits_and_takes_nothing(void **state)
 	    .answer.decision.reason, REASON_NOT_ITS_TURN);
 }
 
-static struct outbound_answer why(const char *domain)
-{
+static struct outbound_answer why(const char *domain) {
 	struct outbound_answer answer;
 
 	outbound_turn_why(site.engine, site.generation, domain, strlen(domain), 0, now_ns,
@@ -159,14 +141,12 @@ static struct outbound_answer why(const char *domain)
 	return answer;
 }
 
-static void whoever_looks_is_told_why_it_waits(void **state)
-{
+TEST_IN(NULL, tear_down, whoever_looks_is_told_why_it_waits) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "b.example",
 		.name_length = 9, .reason = "moving", .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	(void)state;
 	begin("");
 	assert_int_equal(why("b.example").answer.decision.reason, REASON_NOT_ITS_TURN);
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &hold, now_ns, &owner),
@@ -179,12 +159,10 @@ static void whoever_looks_is_told_why_it_waits(void **state)
 	assert_int_equal(why("").answer.decision.reason, REASON_NOT_ITS_TURN);
 }
 
-static void the_window_has_the_last_word(void **state)
-{
+TEST_IN(NULL, tear_down, the_window_has_the_last_word) {
 	struct outbound_answer answer;
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	answer = ask_by(other, OUTBOUND_BEFORE_CONNECT, "a.example", "u@a.example", "9ZZ9");
@@ -197,15 +175,13 @@ static void the_window_has_the_last_word(void **state)
 }
 
 /* It is not put off until there is a place: it waits for its time. */
-static void a_held_recipient_is_told_apart(void **state)
-{
+TEST_IN(NULL, tear_down, a_held_recipient_is_told_apart) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@a.example",
 		.name_length = 11, .for_ns = 60 * NS_PER_SECOND, .reason = "gone",
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &hold, now_ns, &owner),
@@ -218,9 +194,7 @@ static void a_held_recipient_is_told_apart(void **state)
 	assert_int_equal(seen.current, 0);
 }
 
-static void without_a_grant_mail_goes_as_ever(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, without_a_grant_mail_goes_as_ever) {
 	begin("");
 	grant("a.example");
 	assert_int_equal(ask("b.example", "u@b.example").answer.decision.reason,
@@ -230,9 +204,7 @@ static void without_a_grant_mail_goes_as_ever(void **state)
 	assert_int_equal(ask("b.example", "u@b.example").answer.decision.verdict, VERDICT_ADMIT);
 }
 
-static void observe_mode_lets_all_go(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, observe_mode_lets_all_go) {
 	begin("outbound = { observe = true; };\n");
 	grant("a.example");
 	assert_true(is_turn("b.example"));
@@ -242,11 +214,9 @@ static void observe_mode_lets_all_go(void **state)
 
 /* Such a process keeps one connection: what it held elsewhere is free as soon as it is
  * connected to the next. */
-static void a_driven_process_gives_places_back_as_it_goes_on(void **state)
-{
+TEST_IN(NULL, tear_down, a_driven_process_gives_places_back_as_it_goes_on) {
 	struct grant_seen seen;
 
-	(void)state;
 	begin("");
 	grant("a.example");
 	assert_int_equal(ask("a.example", "u@a.example").answer.decision.verdict, VERDICT_ADMIT);
@@ -275,22 +245,4 @@ static void a_driven_process_gives_places_back_as_it_goes_on(void **state)
 	(void)ask_by(other, OUTBOUND_CONNECTED, "d.example", "", "9ZZ9");
 	assert_int_equal(view_of("c.example").in_flight, 1);
 	assert_int_equal(view_of("d.example").in_flight, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(what_is_not_granted_waits_and_takes_nothing, tear_down),
-		cmocka_unit_test_teardown(whoever_looks_is_told_why_it_waits, tear_down),
-		cmocka_unit_test_teardown(the_window_has_the_last_word, tear_down),
-		cmocka_unit_test_teardown(a_held_recipient_is_told_apart, tear_down),
-		cmocka_unit_test_teardown(without_a_grant_mail_goes_as_ever, tear_down),
-		cmocka_unit_test_teardown(
-		    a_grant_that_is_asked_at_last_lets_other_names_come_so_far, tear_down),
-		cmocka_unit_test_teardown(observe_mode_lets_all_go, tear_down),
-		cmocka_unit_test_teardown(a_driven_process_gives_places_back_as_it_goes_on,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

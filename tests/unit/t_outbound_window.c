@@ -2,22 +2,18 @@
 /* Outbound questions and the windows of destinations: what a question takes and gives
  * back when the class says one thing and the window another, what is held by hand, and
  * a destination that turns out to be a provider's. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/process.h"
-#include "engine/outbound.h"
+#include "engine/outbound/outbound.h"
 #include "tests/unit/results.h"
 
-#define CLASSES(sessions) "classes = ( { name = \"some\"; match = \"*.example\"; sessions = " \
-	sessions "; inbound = 90; } );\n"
+#define CLASSES(sessions) "classes = ( { name = \"some\"; match = \"*.example\"; hold_at = " \
+	sessions "; refuse_at = 90; } );\n"
 #define MTA "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"\"; } );\n"
 #define TWO "window = { initial_destination_concurrency = 2; " \
 	"destination_concurrency_limit = 2; };\n"
@@ -115,10 +111,9 @@ static void by_hand(enum by_hand_verb verb, const char *name, int64_t for_ns,
 
 /* --- tests ----------------------------------------------------------------------------- */
 
-static void a_full_window_takes_nothing_of_the_class(void **state) {
+TEST_IN(NULL, tear_down, a_full_window_takes_nothing_of_the_class) {
 	struct outbound_answer answer;
 
-	(void)state;
 	begin_with(CLASSES("9") MTA TWO);
 	is_admitted(ask(0, "d.example"));
 	is_admitted(ask(1, "d.example."));
@@ -143,8 +138,7 @@ static void a_full_window_takes_nothing_of_the_class(void **state) {
 	assert_int_equal(open_sessions(), 2);
 }
 
-static void a_full_class_takes_no_place(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_full_class_takes_no_place) {
 	begin_with(CLASSES("1") MTA TWO);
 	is_admitted(ask(0, "d.example"));
 	is_deferred(ask(1, "d.example"), REASON_CLASS_SESSIONS);
@@ -152,8 +146,7 @@ static void a_full_class_takes_no_place(void **state) {
 	assert_int_equal(open_sessions(), 1);
 }
 
-static void without_a_class(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, without_a_class) {
 	begin_with(CLASSES("1") MTA TWO);
 	is_admitted(ask(0, "d.test"));
 	is_admitted(ask(1, "d.test"));
@@ -161,10 +154,9 @@ static void without_a_class(void **state) {
 	assert_int_equal(view_of("d.test").in_flight, 2);
 }
 
-static void suspended(void **state) {
+TEST_IN(NULL, tear_down, suspended) {
 	struct outbound_answer answer;
 
-	(void)state;
 	begin_with(CLASSES("9") MTA TWO);
 	is_admitted(ask(0, "d.example"));
 	by_hand(BY_HAND_SUSPEND, "d.example", 60 * NS_PER_SECOND, "they \"move\"", false);
@@ -185,10 +177,9 @@ static void suspended(void **state) {
 	is_admitted(ask(1, "d.example"));
 }
 
-static void recipients_and_classes_by_hand(void **state) {
+TEST_IN(NULL, tear_down, recipients_and_classes_by_hand) {
 	struct outbound_answer answer;
 
-	(void)state;
 	begin_with(CLASSES("9") MTA TWO);
 	by_hand(BY_HAND_HOLD, "User@d.example", 60 * NS_PER_SECOND, "full", false);
 	answer = ask_for(0, "d.example", "uSER@D.example", "6AL00000000001");
@@ -207,11 +198,10 @@ static void recipients_and_classes_by_hand(void **state) {
 }
 
 /* What strangers can put there. */
-static void odd_recipients(void **state) {
+TEST_IN(NULL, tear_down, odd_recipients) {
 	static const char *const odd[] = { "", "@", "<>", "a b@c", "\xff\x01@d.example", "a@b@c" };
 	char longest[2000];
 
-	(void)state;
 	begin_with(CLASSES("9") MTA TWO);
 	for (unsigned i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		is_admitted(ask_for(0, "d.example", odd[i], ""));
@@ -222,8 +212,7 @@ static void odd_recipients(void **state) {
 }
 
 /* Sendmail asks about the host of user@provider:big as it stands there. */
-static void a_host_that_looks_like_a_provider_is_none(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_host_that_looks_like_a_provider_is_none) {
 	site_providers = "version = 1; providers = ( { name = \"big\"; "
 	    "relays = [ \"*.big.example\" ]; } );\n";
 	begin_with(CLASSES("9") MTA TWO);
@@ -233,8 +222,7 @@ static void a_host_that_looks_like_a_provider_is_none(void **state) {
 	assert_string_equal(ask(0, ";xample.org").owner, "");
 }
 
-static void a_provider_that_answers(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_provider_that_answers) {
 	site_providers = "version = 1; providers = ( { name = \"big\"; relays = \"*.big.example\"; "
 	    "window = { initial_destination_concurrency = 1; "
 	    "destination_concurrency_limit = 1; }; } );\n";
@@ -255,10 +243,9 @@ static void a_provider_that_answers(void **state) {
 	assert_int_equal(view_of("provider:big").in_flight, 1);
 }
 
-static void observed(void **state) {
+TEST_IN(NULL, tear_down, observed) {
 	struct outbound_answer answer;
 
-	(void)state;
 	begin_with(CLASSES("9") MTA TWO "outbound = { observe = true; };\n");
 	is_admitted(ask(0, "d.example"));
 	is_admitted(ask(1, "d.example"));
@@ -277,10 +264,9 @@ static void observed(void **state) {
 }
 
 /* Its connection to us has ended, it has not. */
-static void a_process_that_stays(void **state) {
+TEST_IN(NULL, tear_down, a_process_that_stays) {
 	struct process_identity self = { .pid = (int32_t)getpid() };
 
-	(void)state;
 	begin_with(CLASSES("9") MTA TWO);
 	assert_true(process_start_ticks(self.pid, &self.start_ticks));
 	processes[0] = outbound_process_open(site.engine, &self);
@@ -297,22 +283,4 @@ static void a_process_that_stays(void **state) {
 	assert_int_equal(view_of("d.example").in_flight, 1);
 	is_admitted(ask(1, "d.example"));
 	is_deferred(ask(2, "d.example"), REASON_WINDOW_FULL);
-}
-
-int main(void) {
-#define T(name) cmocka_unit_test_teardown(name, tear_down)
-	const struct CMUnitTest tests[] = {
-		T(a_full_window_takes_nothing_of_the_class),
-		T(a_full_class_takes_no_place),
-		T(without_a_class),
-		T(suspended),
-		T(recipients_and_classes_by_hand),
-		T(odd_recipients),
-		T(a_host_that_looks_like_a_provider_is_none),
-		T(a_provider_that_answers),
-		T(observed),
-		T(a_process_that_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: ISC */
 /* Outbound connections that the kernel's table shows: which are counted, where,
  * and until when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/session/witness.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define MTAS "mta = ( { name = \"in\"; kind = \"sendmail\"; user = \"root\"; }, " \
-	"{ name = \"out\"; kind = \"postfix\"; ports = [ 25, 587 ]; } ); adopt = \"never\"; "
+	"{ name = \"out\"; kind = \"postfix\"; ports = [ 25, 587 ]; } ); count_unannounced = \"never\"; "
 #define CLASS(name, mask) "{ name = \"" name "\"; match = [ " mask " ]; " \
-	"sessions = 2; inbound = 2; }"
+	"hold_at = 2; refuse_at = 2; }"
 #define THREE "classes = ( " CLASS("net", "\"198.51.100.0/24\"") ", " \
 	CLASS("named", "\"*.example\"") ", " CLASS("rest", "\"*\"") " ); "
 #define SMTP_UID 89
@@ -135,8 +131,7 @@ static void relay_becomes_known(const char *relay, const char *name) {
 	assert_true(destinations_note(site.segment, &seen, now_ns));
 }
 
-static void live_connections_are_counted_and_never_refused(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, live_connections_are_counted_and_never_refused) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000);
 	kernel_has("203.0.113.1", 1001);
@@ -161,8 +156,7 @@ static void live_connections_are_counted_and_never_refused(void **state) {
 	assert_int_equal(open_of("net"), 0);
 }
 
-static void a_dump_that_lacks_one_does_not_end_it(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_dump_that_lacks_one_does_not_end_it) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000);
 	dump();
@@ -177,11 +171,10 @@ static void a_dump_that_lacks_one_does_not_end_it(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
-static void announced_ends_are_looked_up(void **state) {
+TEST_IN(NULL, tear_down, announced_ends_are_looked_up) {
 	struct connection ended;
 	bool at_once;
 
-	(void)state;
 	with(THREE MTAS);
 	ended = *kernel_has("203.0.113.1", 1000);
 	dump();
@@ -206,8 +199,7 @@ static void announced_ends_are_looked_up(void **state) {
 	assert_true(at_once);
 }
 
-static void who_asks_is_not_counted_twice(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, who_asks_is_not_counted_twice) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000)->uid = 0;
 	dump();
@@ -221,10 +213,9 @@ static void who_asks_is_not_counted_twice(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
-static void a_client_of_our_own_server_is_inbound(void **state) {
+TEST_IN(NULL, tear_down, a_client_of_our_own_server_is_inbound) {
 	struct connection *server;
 
-	(void)state;
 	with(THREE MTAS);
 	kernel_has("192.0.2.25", 1000);
 	/* the server's end comes into the list late */
@@ -246,10 +237,9 @@ static void a_client_of_our_own_server_is_inbound(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
-static void what_does_not_leave_the_host_is_never_outbound(void **state) {
+TEST_IN(NULL, tear_down, what_does_not_leave_the_host_is_never_outbound) {
 	uint16_t ports[16];
 
-	(void)state;
 	with(THREE MTAS "witness = { ports = [ 25 ]; };");
 	assert_true(witness_ports(witness, site.generation, ports, 16) > 0);
 	/* of none the server's end is listed */
@@ -269,8 +259,7 @@ static void what_does_not_leave_the_host_is_never_outbound(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
-static void a_name_that_becomes_known_moves_it(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_name_that_becomes_known_moves_it) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000);
 	kernel_has("198.51.100.1", 1001);
@@ -290,8 +279,7 @@ static void a_name_that_becomes_known_moves_it(void **state) {
 	assert_true(session_of(1000).opened_ds < 50);
 }
 
-static void a_reload_moves_what_is_connected(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_reload_moves_what_is_connected) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000);
 	kernel_has("198.51.100.1", 1001);
@@ -318,8 +306,7 @@ static void a_reload_moves_what_is_connected(void **state) {
 	assert_int_equal(counted(COUNTER_ENDED), 2);
 }
 
-static void without_sight_a_lease_runs(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, without_sight_a_lease_runs) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000);
 	dump();
@@ -346,11 +333,10 @@ static void without_sight_a_lease_runs(void **state) {
 	assert_int_equal(open_of("rest"), 0);
 }
 
-static void at_rest_there_is_a_dump_where_an_mta_is_known(void **state) {
+TEST_IN(NULL, tear_down, at_rest_there_is_a_dump_where_an_mta_is_known) {
 	bool at_once;
 
-	(void)state;
-	with(THREE "adopt = \"never\";");
+	with(THREE "count_unannounced = \"never\";");
 	(void)witness_dump_begin(witness);
 	assert_false(witness_wants_dump(witness, site.generation, now_ns,
 	    &at_once));
@@ -359,11 +345,10 @@ static void at_rest_there_is_a_dump_where_an_mta_is_known(void **state) {
 	    &at_once));
 }
 
-static void taken_over_ones_are_confirmed_by_the_first_dump(void **state) {
+TEST_IN(NULL, tear_down, taken_over_ones_are_confirmed_by_the_first_dump) {
 	struct connection *lives;
 	struct diag diag;
 
-	(void)state;
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000);
 	lives = kernel_has("203.0.113.2", 1001);
@@ -379,24 +364,4 @@ static void taken_over_ones_are_confirmed_by_the_first_dump(void **state) {
 	now_ns = clock_now_ns();
 	dump();
 	assert_int_equal(open_of("rest"), 1);
-}
-
-#define TEST(function) cmocka_unit_test_teardown(function, tear_down)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(live_connections_are_counted_and_never_refused),
-		TEST(a_dump_that_lacks_one_does_not_end_it),
-		TEST(announced_ends_are_looked_up),
-		TEST(who_asks_is_not_counted_twice),
-		TEST(a_client_of_our_own_server_is_inbound),
-		TEST(what_does_not_leave_the_host_is_never_outbound),
-		TEST(a_name_that_becomes_known_moves_it),
-		TEST(a_reload_moves_what_is_connected),
-		TEST(without_sight_a_lease_runs),
-		TEST(at_rest_there_is_a_dump_where_an_mta_is_known),
-		TEST(taken_over_ones_are_confirmed_by_the_first_dump),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* A role's own look at real connections of this host, while no keeper is there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <arpa/inet.h>
 #include <linux/netlink.h>
 #include <string.h>
@@ -12,12 +8,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "role/own_look.h"
-#include "segment/internal.h"
+#include "engine/session/witness.h"
+#include "role/run/own_look.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
-#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; inbound = 1; } );"
+#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"
 
 static struct site site;
 static int listening, client, served;
@@ -113,21 +109,12 @@ static void lives_until_it_ends(const char *interface) {
 	close(client);
 }
 
-static void a_living_session_is_not_taken_for_ended(void **state) {
-	(void)state;
+TEST(a_living_session_is_not_taken_for_ended) {
 	lives_until_it_ends(NULL);
 }
 
-static void nor_one_that_is_bound_to_an_interface(void **state) {
-	(void)state;
+TEST(nor_one_that_is_bound_to_an_interface) {
 	lives_until_it_ends("lo");
 }
 
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_living_session_is_not_taken_for_ended),
-		cmocka_unit_test(nor_one_that_is_bound_to_an_interface),
-	};
-
-	return cmocka_run_group_tests(tests, open_site, close_site);
-}
+TEST_GROUP(open_site, close_site)

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Sessions of clients behind a proxy, and roles that are lost: what the mail server's end
  * of their connection proves, and what a proxy's own connections are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,10 +32,9 @@ static void look(void) {
 	witness_expire(witness, site.generation, now_ns);
 }
 
-static void a_session_of_a_lost_milter_ends_with_the_servers_end(void **state) {
+TEST_IN(set_up, tear_down, a_session_of_a_lost_milter_ends_with_the_servers_end) {
 	struct session_ref one = hidden(OWNER_MILTER, "192.0.2.1", 1001, 71);
 
-	(void)state;
 	sockets[0] = 71;
 	socket_count = 1;
 	lose_the_role();
@@ -52,11 +47,10 @@ static void a_session_of_a_lost_milter_ends_with_the_servers_end(void **state) {
 	assert_over(&one);
 }
 
-static void a_session_of_a_lost_policy_role_ends_at_the_second_look(void **state) {
+TEST_IN(set_up, tear_down, a_session_of_a_lost_policy_role_ends_at_the_second_look) {
 	struct session_ref one = hidden(OWNER_POLICY, "192.0.2.1", 1001, 71);
 	bool at_once;
 
-	(void)state;
 	sockets[0] = 71;
 	socket_count = 1;
 	lose_the_role();
@@ -73,10 +67,9 @@ static void a_session_of_a_lost_policy_role_ends_at_the_second_look(void **state
 	assert_over(&one);
 }
 
-static void an_end_that_is_there_again_ends_nothing(void **state) {
+TEST_IN(set_up, tear_down, an_end_that_is_there_again_ends_nothing) {
 	struct session_ref one = hidden(OWNER_POLICY, "192.0.2.1", 1001, 71);
 
-	(void)state;
 	sockets[0] = 71;
 	lose_the_role();
 	for (unsigned i = 0; i < 10; i++) {
@@ -86,11 +79,10 @@ static void an_end_that_is_there_again_ends_nothing(void **state) {
 	assert_lives(&one);
 }
 
-static void a_process_that_asks_again_takes_its_session_over(void **state) {
+TEST_IN(set_up, tear_down, a_process_that_asks_again_takes_its_session_over) {
 	struct session_ref one = hidden(OWNER_POLICY, "192.0.2.1", 1001, 71), kept;
 	struct question question = site_question("192.0.2.1", 1001, NULL);
 
-	(void)state;
 	question.owner_socket = 72;
 	engine_session_kept(site.engine, &question, now_ns, &kept);
 	assert_int_equal(kept.slot, 0);		/* its role lives */
@@ -112,10 +104,9 @@ static void a_process_that_asks_again_takes_its_session_over(void **state) {
 	assert_over(&one);
 }
 
-static void sockets_that_cannot_be_read_leave_the_lease(void **state) {
+TEST_IN(set_up, tear_down, sockets_that_cannot_be_read_leave_the_lease) {
 	struct session_ref one = hidden(OWNER_MILTER, "192.0.2.1", 1001, 71);
 
-	(void)state;
 	kernel_is_silent = true;
 	lose_the_role();
 	for (unsigned i = 0; i < 100; i++)
@@ -142,27 +133,23 @@ static void shown_session_outlives(enum session_owner owner, bool is_proven) {
 	assert_over(&one);
 }
 
-static void a_session_the_kernel_shows_outlives_a_policy_connection(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_session_the_kernel_shows_outlives_a_policy_connection) {
 	shown_session_outlives(OWNER_POLICY, true);
 }
 
 /* Its role could not see it at its begin, and took the server's end of its connection. */
-static void a_session_the_kernel_shows_outlives_its_milter(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_session_the_kernel_shows_outlives_its_milter) {
 	shown_session_outlives(OWNER_MILTER, true);
 }
 
-static void a_session_first_shown_without_its_milter_outlives_it(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_session_first_shown_without_its_milter_outlives_it) {
 	shown_session_outlives(OWNER_MILTER, false);
 }
 
 /* XCLIENT on a port whose other sessions the kernel shows. */
-static void a_hidden_session_outlives_its_milter_role_among_visible_ones(void **state) {
+TEST_IN(set_up, tear_down, a_hidden_session_outlives_its_milter_role_among_visible_ones) {
 	struct session_ref shown = hidden(OWNER_MILTER, "192.0.2.2", 1002, 0), one;
 
-	(void)state;
 	kernel_has("192.0.2.2", 1002);
 	look();
 	assert_int_equal(proof_of(&shown), SESSION_PROOF_WITNESS);
@@ -179,13 +166,12 @@ static void a_hidden_session_outlives_its_milter_role_among_visible_ones(void **
 }
 
 /* Its milter's role lives and says nothing. */
-static void a_session_too_short_for_any_dump_is_not_counted_for_ever(void **state) {
+TEST_IN(set_up, tear_down, a_session_too_short_for_any_dump_is_not_counted_for_ever) {
 	struct question question = site_question("192.0.2.1", 1001, NULL);
 	struct session_ref hidden_one;
 	struct answer answer;
 	int ends[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	question.owner = OWNER_MILTER;
 	question.listener = site.milter_listener;
@@ -204,13 +190,12 @@ static void a_session_too_short_for_any_dump_is_not_counted_for_ever(void **stat
 	close(ends[1]);
 }
 
-static void a_session_that_a_look_has_shown_lives_while_the_kernel_shows_it(void **state) {
+TEST_IN(set_up, tear_down, a_session_that_a_look_has_shown_lives_while_the_kernel_shows_it) {
 	struct question question = site_question("192.0.2.1", 1001, NULL);
 	struct session_ref policys = open_one("192.0.2.1", 1001);
 	struct answer answer;
 	uint32_t sequence;
 
-	(void)state;
 	question.owner = OWNER_MILTER;
 	question.listener = site.milter_listener;
 	question.shown = true;
@@ -236,8 +221,7 @@ static void gap_from_now(void) {
 	atomic_store(&role()->gap_end_ns, now_ns + 2 * NS_PER_SECOND);
 }
 
-static void new_connections_of_a_proxy_are_not_adopted(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, new_connections_of_a_proxy_are_not_adopted) {
 	kernel_has("192.0.2.1", 1001);
 	for (unsigned i = 0; i < 6; i++)
 		look();
@@ -249,8 +233,7 @@ static void new_connections_of_a_proxy_are_not_adopted(void **state) {
 	assert_int_equal(open_in("all"), 1);
 }
 
-static void an_adopted_connection_of_a_proxy_is_given_up(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, an_adopted_connection_of_a_proxy_is_given_up) {
 	gap_from_now();
 	kernel_has("192.0.2.1", 1001);
 	for (unsigned i = 0; i < 8; i++)
@@ -262,10 +245,9 @@ static void an_adopted_connection_of_a_proxy_is_given_up(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void who_is_announced_late_is_no_proxy(void **state) {
+TEST_IN(set_up, tear_down, who_is_announced_late_is_no_proxy) {
 	struct session_ref late;
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	for (unsigned i = 0; i < 6; i++)
 		look();
@@ -277,25 +259,4 @@ static void who_is_announced_late_is_no_proxy(void **state) {
 	for (unsigned i = 0; i < 3; i++)
 		look();
 	assert_int_equal(open_in("all"), 2);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_session_of_a_lost_milter_ends_with_the_servers_end),
-		TEST(a_session_of_a_lost_policy_role_ends_at_the_second_look),
-		TEST(an_end_that_is_there_again_ends_nothing),
-		TEST(a_process_that_asks_again_takes_its_session_over),
-		TEST(sockets_that_cannot_be_read_leave_the_lease),
-		TEST(a_session_the_kernel_shows_outlives_a_policy_connection),
-		TEST(a_session_the_kernel_shows_outlives_its_milter),
-		TEST(a_session_first_shown_without_its_milter_outlives_it),
-		TEST(a_hidden_session_outlives_its_milter_role_among_visible_ones),
-		TEST(a_session_too_short_for_any_dump_is_not_counted_for_ever),
-		TEST(a_session_that_a_look_has_shown_lives_while_the_kernel_shows_it),
-		TEST(new_connections_of_a_proxy_are_not_adopted),
-		TEST(an_adopted_connection_of_a_proxy_is_given_up),
-		TEST(who_is_announced_late_is_no_proxy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

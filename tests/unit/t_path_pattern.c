@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* Which files a log is, by their names, and which of them came later. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/path_pattern.h"
 
-static void plain_ones(void **state)
-{
+TEST(plain_ones) {
 	uint64_t order;
 
-	(void)state;
 	assert_true(path_pattern_is_plain("/var/log/mail.log"));
 	assert_false(path_pattern_is_plain("/var/log/mail%%.log"));
 	assert_false(path_pattern_is_plain("/var/log/mail?"));
@@ -24,8 +17,7 @@ static void plain_ones(void **state)
 	assert_false(path_pattern_match("/ab", "/a", &order));
 }
 
-static void mistakes_are_told(void **state)
-{
+TEST(mistakes_are_told) {
 	static const struct {
 		const char *pattern, *fault;
 	} rows[] = {
@@ -44,7 +36,6 @@ static void mistakes_are_told(void **state)
 		{ "/l/****", NULL }, { "/l/*****", "has more than 4 *" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *fault = path_pattern_fault(rows[i].pattern);
 
@@ -55,11 +46,9 @@ static void mistakes_are_told(void **state)
 	}
 }
 
-static void what_glob_is_given(void **state)
-{
+TEST(what_glob_is_given) {
 	char out[64];
 
-	(void)state;
 	assert_true(path_pattern_glob("/l/m-%y%%*", out, sizeof(out)));
 	assert_string_equal(out, "/l/m-[0-9][0-9]%*");
 	assert_true(path_pattern_glob("%F", out, sizeof(out)));
@@ -71,8 +60,7 @@ static void what_glob_is_given(void **state)
 	assert_false(path_pattern_glob("/l", out, 2));
 }
 
-static void what_matches(void **state)
-{
+TEST(what_matches) {
 	static const struct {
 		const char *pattern, *path;
 		bool matches;
@@ -103,15 +91,13 @@ static void what_matches(void **state)
 	};
 	uint64_t order;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (path_pattern_match(rows[i].pattern, rows[i].path, &order) != rows[i].matches)
 			fail_msg("%s %s", rows[i].pattern, rows[i].path);
 }
 
 /* From the oldest to the newest. */
-static void check_order(const char *pattern, const char *const *paths, unsigned count)
-{
+static void check_order(const char *pattern, const char *const *paths, unsigned count) {
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < count; k++) {
 			uint64_t a, b;
@@ -125,8 +111,7 @@ static void check_order(const char *pattern, const char *const *paths, unsigned 
 		}
 }
 
-static void which_came_later(void **state)
-{
+TEST(which_came_later) {
 	static const char *const days[] = { "/010126", "/020126", "/010226" };
 	static const char *const months[] = { "/30Dec2025", "/01Jan2026", "/01Apr2026",
 		"/31Aug2026" };
@@ -138,7 +123,6 @@ static void which_came_later(void **state)
 	static const char *const names[] = { "/m", "/m.1", "/m.2", "/m.10", "/m.010x", "/n" };
 	static const char *const days99[] = { "/19991231", "/20260101" };
 
-	(void)state;
 	check_order("/%d%m%y", days, 3);
 	check_order("/%d%b%Y", months, 4);
 	check_order("/%F-%H", hours, 3);
@@ -147,17 +131,4 @@ static void which_came_later(void **state)
 	check_order("/m.%s", seconds, 2);
 	check_order("/*", names, 6);
 	check_order("/%Y%m%d", days99, 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_ones),
-		cmocka_unit_test(mistakes_are_told),
-		cmocka_unit_test(what_glob_is_given),
-		cmocka_unit_test(what_matches),
-		cmocka_unit_test(which_came_later),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

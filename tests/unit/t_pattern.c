@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Patterns: what they match, what is wrong with some, and that none can hang. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/pattern.h"
 
-static enum pattern_result match(const char *pattern, const char *text, size_t length, bool fast)
-{
+static enum pattern_result match(const char *pattern, const char *text, size_t length, bool fast) {
 	struct pattern_room *room = pattern_room_open();
 	struct pattern *compiled;
 	enum pattern_result result;
@@ -29,8 +23,7 @@ static enum pattern_result match(const char *pattern, const char *text, size_t l
 	return result;
 }
 
-static void a_pattern_is_found_anywhere(void **state)
-{
+TEST(a_pattern_is_found_anywhere) {
 	static const struct {
 		const char *pattern, *text;
 		enum pattern_result result;
@@ -46,7 +39,6 @@ static void a_pattern_is_found_anywhere(void **state)
 		{ "\xc3\xa9", "caf\xc3\xa9", PATTERN_MATCH },	/* bytes, whatever they mean */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (int fast = 0; fast < 2; fast++)
 			assert_int_equal(match(cases[i].pattern, cases[i].text,
@@ -54,11 +46,9 @@ static void a_pattern_is_found_anywhere(void **state)
 	assert_int_equal(match("b", "a\0b", 3, true), PATTERN_MATCH);
 }
 
-static void the_rest_of_a_long_text_is_not_looked_at(void **state)
-{
+TEST(the_rest_of_a_long_text_is_not_looked_at) {
 	char text[PATTERN_SUBJECT_MAX + 1];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[PATTERN_SUBJECT_MAX - 1] = 'y';
 	text[PATTERN_SUBJECT_MAX] = 'z';
@@ -66,8 +56,7 @@ static void the_rest_of_a_long_text_is_not_looked_at(void **state)
 	assert_int_equal(match("z", text, sizeof(text), true), PATTERN_NO_MATCH);
 }
 
-static void a_mistake_has_a_place_and_a_reason(void **state)
-{
+TEST(a_mistake_has_a_place_and_a_reason) {
 	static const struct {
 		const char *pattern, *why;
 		size_t at;
@@ -85,7 +74,6 @@ static void a_mistake_has_a_place_and_a_reason(void **state)
 	char why[160], big[PATTERN_TEXT_MAX + 2];
 	size_t at;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(pattern_compile(&pattern, cases[i].pattern, false, why,
 		    sizeof(why), &at), -1);
@@ -103,8 +91,7 @@ static void a_mistake_has_a_place_and_a_reason(void **state)
 	pattern_free(&pattern);
 }
 
-static double seconds(void)
-{
+static double seconds(void) {
 	struct timespec now;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -112,8 +99,7 @@ static double seconds(void)
 }
 
 /* Without limits each of these takes years, or all of the stack. */
-static void no_pattern_hangs(void **state)
-{
+TEST(no_pattern_hangs) {
 	static const char *const patterns[] = {
 		"(a+)+$", "(a|aa)+$", "(a|a?)+$", "^(([a-z])+.)+[A-Z]([a-z])+$",
 		"(?:(?:(?:a?){30}){30})+b", "(.*a){20}$x", "(.|.|.|.|.)*y9",
@@ -122,7 +108,6 @@ static void no_pattern_hangs(void **state)
 	};
 	char text[PATTERN_SUBJECT_MAX];
 
-	(void)state;
 	for (int mark = 0; mark < 2; mark++) {
 		memset(text, 'a', sizeof(text));
 		text[sizeof(text) - 1] = mark ? '!' : 'a';
@@ -140,16 +125,4 @@ static void no_pattern_hangs(void **state)
 	for (int fast = 0; fast < 2; fast++)
 		assert_int_equal(match("(a|aa)+$", text, sizeof(text), fast != 0),
 		    PATTERN_GAVE_UP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pattern_is_found_anywhere),
-		cmocka_unit_test(the_rest_of_a_long_text_is_not_looked_at),
-		cmocka_unit_test(a_mistake_has_a_place_and_a_reason),
-		cmocka_unit_test(no_pattern_hangs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The policy front end over real sockets, with an engine and a clock of the
  * test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -16,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "front/policy.h"
+#include "front/policy/policy.h"
 #include "tests/unit/fake_engine.h"
 #include "tests/unit/front_clients.h"
-#include "wire/policy_request.h"
+#include "wire/ask/policy_request.h"
 
 #define HEAD "request=smtpd_access_policy\n"
 #define CONNECT(port) HEAD "protocol_state=CONNECT\nclient_address=192.0.2.7\n" \
@@ -30,8 +26,7 @@
 
 static struct policy_front *front;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	int fd = begin();
 	struct diag diag;
 
@@ -42,8 +37,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	policy_front_close(&front);
 	assert_null(front);
@@ -52,8 +46,7 @@ static int tear_down(void **state)
 }
 
 /* Until the timer of the front end has fired once more. */
-static void turn_for_a_second(void)
-{
+static void turn_for_a_second(void) {
 	unsigned before = fake.heartbeats;
 	time_t limit = time(NULL) + 20;
 
@@ -64,19 +57,16 @@ static void turn_for_a_second(void)
 
 #define SAY(fd, text) say(fd, text, sizeof(text) - 1)
 
-static void hear_nothing(int fd)
-{
+static void hear_nothing(int fd) {
 	char c;
 
 	assert_int_equal(read(fd, &c, 1), -1);
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void requests_are_answered_one_by_one(void **state)
-{
+TEST_IN(set_up, tear_down, requests_are_answered_one_by_one) {
 	int fd = client();
 
-	(void)state;
 	SAY(fd, CONNECT("1"));
 	hear(fd, DUNNO);
 	assert_int_equal(fake.asked.listener, 3);
@@ -91,12 +81,10 @@ static void requests_are_answered_one_by_one(void **state)
 	assert_int_equal(fake.ended, 2);
 }
 
-static void requests_in_pieces(void **state)
-{
+TEST_IN(set_up, tear_down, requests_in_pieces) {
 	static const char text[] = CONNECT("7") OTHER;
 	int fd = client();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text) - 1; i++)
 		say(fd, text + i, 1);
 	hear(fd, DUNNO DUNNO);
@@ -110,14 +98,12 @@ static void requests_in_pieces(void **state)
 	assert_int_equal(lines, 0);
 }
 
-static void pipelined_requests(void **state)
-{
+TEST_IN(set_up, tear_down, pipelined_requests) {
 	int fd = client();
 	char text[60000];
 	size_t length = 0, got = 0;
 	unsigned asked = 0;
 
-	(void)state;
 	while (length + sizeof(OTHER) < sizeof(text)) {
 		memcpy(text + length, OTHER, sizeof(OTHER) - 1);
 		length += sizeof(OTHER) - 1;
@@ -131,15 +117,13 @@ static void pipelined_requests(void **state)
 }
 
 /* The buffer of an unfinished request is small at first. */
-static void requests_behind_an_unfinished_one_are_all_read(void **state)
-{
+TEST_IN(set_up, tear_down, requests_behind_an_unfinished_one_are_all_read) {
 	enum { REQUESTS = 400 };
 	static char text[REQUESTS * sizeof(OTHER)], wanted[REQUESTS * sizeof(DUNNO)];
 	char got[REQUESTS * sizeof(DUNNO)];
 	int fd = client();
 	ssize_t n;
 
-	(void)state;
 	for (size_t i = 0; i < REQUESTS; i++) {
 		memcpy(text + i * (sizeof(OTHER) - 1), OTHER, sizeof(OTHER));
 		memcpy(wanted + i * (sizeof(DUNNO) - 1), DUNNO, sizeof(DUNNO));
@@ -157,25 +141,21 @@ static void requests_behind_an_unfinished_one_are_all_read(void **state)
 }
 
 /* Sends without a turn of the loop. */
-static void put(int fd, const char *text)
-{
+static void put(int fd, const char *text) {
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
 #define TOGETHER 40	/* more than replies that wait for each other */
 
-static void clients(int *fds, size_t count)
-{
+static void clients(int *fds, size_t count) {
 	fake_block.generation.policy_connections = TOGETHER;
 	for (size_t i = 0; i < count; i++)
 		fds[i] = client();
 }
 
-static void clients_that_ask_together_are_answered_together(void **state)
-{
+TEST_IN(set_up, tear_down, clients_that_ask_together_are_answered_together) {
 	int fds[TOGETHER];
 
-	(void)state;
 	clients(fds, TOGETHER);
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	for (int i = 0; i < TOGETHER; i++)
@@ -188,8 +168,7 @@ static void clients_that_ask_together_are_answered_together(void **state)
 	assert_int_equal(lines, 14);
 }
 
-static void repeat(char *out, const char *text, unsigned times)
-{
+static void repeat(char *out, const char *text, unsigned times) {
 	size_t length = strlen(text);
 
 	for (unsigned i = 0; i < times; i++)
@@ -197,14 +176,12 @@ static void repeat(char *out, const char *text, unsigned times)
 }
 
 /* More than one piece, of clients that are ready together. */
-static void pipelined_requests_of_many_clients_keep_to_their_own(void **state)
-{
+TEST_IN(set_up, tear_down, pipelined_requests_of_many_clients_keep_to_their_own) {
 	enum { REQUESTS = 70 };
 	static char asked[2][REQUESTS * sizeof(CONNECT("1"))];
 	static char wanted[2][REQUESTS * sizeof(REFUSAL)];
 	int fds[TOGETHER / 2];
 
-	(void)state;
 	clients(fds, TOGETHER / 2);
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	repeat(asked[0], OTHER, REQUESTS);
@@ -220,11 +197,9 @@ static void pipelined_requests_of_many_clients_keep_to_their_own(void **state)
 	}
 }
 
-static void a_client_that_ends_costs_no_other_its_reply(void **state)
-{
+TEST_IN(set_up, tear_down, a_client_that_ends_costs_no_other_its_reply) {
 	int gone = client(), broken = client(), good = client();
 
-	(void)state;
 	put(gone, CONNECT("1"));
 	put(broken, CONNECT("2") "GET / HTTP/1.0\r\n\r\n");
 	put(good, OTHER);
@@ -239,11 +214,9 @@ static void a_client_that_ends_costs_no_other_its_reply(void **state)
 	close(good);
 }
 
-static void a_half_closed_client_gets_what_it_asked_for(void **state)
-{
+TEST_IN(set_up, tear_down, a_half_closed_client_gets_what_it_asked_for) {
 	int fd = client();
 
-	(void)state;
 	assert_int_equal(send(fd, CONNECT("1"), sizeof(CONNECT("1")) - 1, 0),
 	    sizeof(CONNECT("1")) - 1);
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
@@ -254,11 +227,9 @@ static void a_half_closed_client_gets_what_it_asked_for(void **state)
 	assert_int_equal(fake.ended, 1);
 }
 
-static void an_end_in_the_middle_is_malformed(void **state)
-{
+TEST_IN(set_up, tear_down, an_end_in_the_middle_is_malformed) {
 	int fd = client();
 
-	(void)state;
 	SAY(fd, CONNECT("1") HEAD "proto");
 	hear(fd, DUNNO);
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
@@ -269,11 +240,9 @@ static void an_end_in_the_middle_is_malformed(void **state)
 	    "bytes=request=smtpd_access_policy\\x0aproto action=close"));
 }
 
-static void malformed_requests_end_their_connection_only(void **state)
-{
+TEST_IN(set_up, tear_down, malformed_requests_end_their_connection_only) {
 	int good = client(), bad = client();
 
-	(void)state;
 	SAY(bad, CONNECT("5") "request=smtpd_access_policy\nGET / HTTP/1.0\r\n\r\n");
 	hear(bad, DUNNO);
 	hear_end(bad);
@@ -286,13 +255,11 @@ static void malformed_requests_end_their_connection_only(void **state)
 	close(good);
 }
 
-static void endless_requests_end(void **state)
-{
+TEST_IN(set_up, tear_down, endless_requests_end) {
 	static char text[200000];
 	int fd = client();
 	size_t sent = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = "a=bcdefghijklmn\n"[i % 16];
 	while (sent < sizeof(text)) {
@@ -310,11 +277,9 @@ static void endless_requests_end(void **state)
 	close(fd);
 }
 
-static void an_unfinished_request_has_ten_seconds(void **state)
-{
+TEST_IN(set_up, tear_down, an_unfinished_request_has_ten_seconds) {
 	int slow = client(), idle = client();
 
-	(void)state;
 	SAY(idle, OTHER);
 	hear(idle, DUNNO);
 	SAY(slow, HEAD);
@@ -336,8 +301,7 @@ static void an_unfinished_request_has_ten_seconds(void **state)
 }
 
 /* Asks and never reads, until the front end stops to read, too. */
-static unsigned stuff(int fd)
-{
+static unsigned stuff(int fd) {
 	unsigned asked = 0, turns = 0;
 
 	for (;;) {
@@ -356,14 +320,12 @@ static unsigned stuff(int fd)
 	}
 }
 
-static void a_client_that_reads_late_gets_all(void **state)
-{
+TEST_IN(set_up, tear_down, a_client_that_reads_late_gets_all) {
 	int fd = client();
 	unsigned asked = stuff(fd);
 	size_t wanted = asked * (sizeof(DUNNO) - 1), got = 0;
 	char text[4096];
 
-	(void)state;
 	assert_true(asked > 100);
 	for (int i = 0; i < 100000 && got < wanted; i++) {
 		ssize_t n = read(fd, text, sizeof(text));
@@ -380,11 +342,9 @@ static void a_client_that_reads_late_gets_all(void **state)
 	close(fd);
 }
 
-static void a_client_that_never_reads_has_ten_seconds(void **state)
-{
+TEST_IN(set_up, tear_down, a_client_that_never_reads_has_ten_seconds) {
 	int fd = client(), other = client();
 
-	(void)state;
 	stuff(fd);
 	SAY(other, CONNECT("1"));
 	hear(other, DUNNO);
@@ -399,11 +359,9 @@ static void a_client_that_never_reads_has_ten_seconds(void **state)
 	close(fd);
 }
 
-static void a_client_that_went_away_before_its_reply(void **state)
-{
+TEST_IN(set_up, tear_down, a_client_that_went_away_before_its_reply) {
 	int fd = client();
 
-	(void)state;
 	stuff(fd);
 	close(fd);
 	turn();
@@ -416,11 +374,9 @@ static void a_client_that_went_away_before_its_reply(void **state)
 	assert_int_equal(fake.ended, 1);
 }
 
-static void connections_have_a_cap(void **state)
-{
+TEST_IN(set_up, tear_down, connections_have_a_cap) {
 	int fds[8], more, silent;
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		fds[i] = client();
 		SAY(fds[i], OTHER);
@@ -445,12 +401,10 @@ static void connections_have_a_cap(void **state)
 }
 
 /* No descriptors: accepting pauses, those that are served stay so. */
-static void accepting_pauses_without_descriptors(void **state)
-{
+TEST_IN(set_up, tear_down, accepting_pauses_without_descriptors) {
 	int fd = client(), late = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	struct rlimit before, none;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = (rlim_t)late + 1;
@@ -468,31 +422,4 @@ static void accepting_pauses_without_descriptors(void **state)
 	hear(late, DUNNO);
 	close(late);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(requests_are_answered_one_by_one),
-		TEST(requests_in_pieces),
-		TEST(pipelined_requests),
-		TEST(requests_behind_an_unfinished_one_are_all_read),
-		TEST(clients_that_ask_together_are_answered_together),
-		TEST(pipelined_requests_of_many_clients_keep_to_their_own),
-		TEST(a_client_that_ends_costs_no_other_its_reply),
-		TEST(a_half_closed_client_gets_what_it_asked_for),
-		TEST(an_end_in_the_middle_is_malformed),
-		TEST(malformed_requests_end_their_connection_only),
-		TEST(endless_requests_end),
-		TEST(an_unfinished_request_has_ten_seconds),
-		TEST(a_client_that_reads_late_gets_all),
-		TEST(a_client_that_never_reads_has_ten_seconds),
-		TEST(a_client_that_went_away_before_its_reply),
-		TEST(connections_have_a_cap),
-		TEST(accepting_pauses_without_descriptors),
-#undef TEST
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

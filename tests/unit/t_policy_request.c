@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "wire/policy_request.h"
+#include "wire/ask/policy_request.h"
 
 /* As Postfix 3.7 sends it. */
 static const char connect_request[] =
@@ -26,8 +22,7 @@ static const char connect_request[] =
 
 /* The whole text at once, in a block of exactly its size. */
 static long parse(const char *text, size_t length, struct policy_parser *parser,
-    struct policy_error *error)
-{
+    struct policy_error *error) {
 	char *copy = malloc(length ? length : 1);
 	long used;
 
@@ -41,28 +36,24 @@ static long parse(const char *text, size_t length, struct policy_parser *parser,
 	return used;
 }
 
-static bool span_is(const char *data, struct policy_span span, const char *wanted)
-{
+static bool span_is(const char *data, struct policy_span span, const char *wanted) {
 	return span.length == strlen(wanted) &&
 	    memcmp(policy_text(data, span), wanted, span.length) == 0;
 }
 
-static void address_is(const struct address *address, const char *wanted)
-{
+static void address_is(const struct address *address, const char *wanted) {
 	char text[ADDRESS_TEXT_MAX];
 
 	address_format(address, text);
 	assert_string_equal(text, wanted);
 }
 
-static void a_real_connect(void **state)
-{
+TEST(a_real_connect) {
 	struct policy_parser parser;
 	struct policy_error error;
 	const struct policy_request *r = &parser.request;
 	size_t length = sizeof(connect_request) - 1;
 
-	(void)state;
 	assert_int_equal(parse(connect_request, length, &parser, &error), length);
 	assert_int_equal(r->state, POLICY_STATE_CONNECT);
 	address_is(&r->client, "192.0.2.7");
@@ -76,13 +67,11 @@ static void a_real_connect(void **state)
 	assert_null(r->bad_value);
 }
 
-static void every_cut_gives_the_same(void **state)
-{
+TEST(every_cut_gives_the_same) {
 	size_t length = sizeof(connect_request) - 1;
 	struct policy_parser whole, parser;
 	struct policy_error error;
 
-	(void)state;
 	parse(connect_request, length, &whole, &error);
 	for (size_t cut = 0; cut < length; cut++) {
 		policy_parser_reset(&parser);
@@ -98,15 +87,13 @@ static void every_cut_gives_the_same(void **state)
 	assert_memory_equal(&parser.request, &whole.request, sizeof(whole.request));
 }
 
-static void pipelined_requests_come_one_by_one(void **state)
-{
+TEST(pipelined_requests_come_one_by_one) {
 	static const char text[] = HEAD "protocol_state=RCPT\nsender=a@b\n\n"
 	    HEAD "protocol_state=DATA\n\n" HEAD "proto";
 	struct policy_parser parser;
 	struct policy_error error;
 	long first, second;
 
-	(void)state;
 	first = parse(text, sizeof(text) - 1, &parser, &error);
 	assert_int_equal(first, sizeof(HEAD "protocol_state=RCPT\nsender=a@b\n\n") - 1);
 	assert_int_equal(parser.request.state, POLICY_STATE_RCPT);
@@ -119,8 +106,7 @@ static void pipelined_requests_come_one_by_one(void **state)
 	    (size_t)(first + second), &parser, &error), 0);
 }
 
-static void states_by_name(void **state)
-{
+TEST(states_by_name) {
 	static const struct { const char *name; enum policy_state state; } rows[] = {
 		{ "CONNECT", POLICY_STATE_CONNECT }, { "XCLIENT", POLICY_STATE_XCLIENT },
 		{ "EHLO", POLICY_STATE_EHLO }, { "HELO", POLICY_STATE_EHLO },
@@ -134,7 +120,6 @@ static void states_by_name(void **state)
 	struct policy_error error;
 	char text[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int n = snprintf(text, sizeof(text), HEAD "protocol_state=%s\n\n", rows[i].name);
 
@@ -143,15 +128,13 @@ static void states_by_name(void **state)
 	}
 }
 
-static void unknown_attributes_and_order_do_not_matter(void **state)
-{
+TEST(unknown_attributes_and_order_do_not_matter) {
 	static const char text[] = "zzz=1\nclient_port=5\nclient_nam=x\nclient_names=y\n"
 	    "sender_x=z\nserver_name=q\nrequests=no\npol=a=b==c\nsender==?\n"
 	    "client_address=IPv6:2001:db8::1\nprotocol_state=RCPT\n" HEAD "\n";
 	struct policy_parser parser;
 	struct policy_error error;
 
-	(void)state;
 	assert_int_equal(parse(text, sizeof(text) - 1, &parser, &error), sizeof(text) - 1);
 	assert_int_equal(parser.request.client_port, 5);
 	assert_int_equal(parser.request.client_name.length, 0);
@@ -160,27 +143,23 @@ static void unknown_attributes_and_order_do_not_matter(void **state)
 	assert_null(parser.request.bad_value);
 }
 
-static void the_last_of_two_counts(void **state)
-{
+TEST(the_last_of_two_counts) {
 	static const char text[] = HEAD "client_name=a\nclient_address=192.0.2.1\n"
 	    "client_name=b\nclient_address=unknown\nclient_name=unknown\n\n";
 	struct policy_parser parser;
 	struct policy_error error;
 
-	(void)state;
 	assert_int_equal(parse(text, sizeof(text) - 1, &parser, &error), sizeof(text) - 1);
 	assert_int_equal(parser.request.client_name.length, 0);
 	assert_true(address_is_unknown(&parser.request.client));
 }
 
-static void unknown_and_empty_values_are_not_known(void **state)
-{
+TEST(unknown_and_empty_values_are_not_known) {
 	static const char text[] = HEAD "client_name=unknown\nreverse_client_name=unknown\n"
 	    "client_address=unknown\nclient_port=unknown\nserver_address=\nserver_port=\n\n";
 	struct policy_parser parser;
 	struct policy_error error;
 
-	(void)state;
 	assert_int_equal(parse(text, sizeof(text) - 1, &parser, &error), sizeof(text) - 1);
 	assert_int_equal(parser.request.client_name.length, 0);
 	assert_int_equal(parser.request.reverse_name.length, 0);
@@ -189,8 +168,7 @@ static void unknown_and_empty_values_are_not_known(void **state)
 	assert_null(parser.request.bad_value);
 }
 
-static void bad_values_are_reported(void **state)
-{
+TEST(bad_values_are_reported) {
 	static const struct { const char *line, *name; } rows[] = {
 		{ "client_address=1.2.3", "client_address" },
 		{ "client_address=nonsense", "client_address" },
@@ -205,7 +183,6 @@ static void bad_values_are_reported(void **state)
 	struct policy_error error;
 	char text[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int n = snprintf(text, sizeof(text), HEAD "%s\n\n", rows[i].line);
 
@@ -216,8 +193,7 @@ static void bad_values_are_reported(void **state)
 	}
 }
 
-static void malformed_requests_say_where_and_why(void **state)
-{
+TEST(malformed_requests_say_where_and_why) {
 	static const struct { const char *text; size_t length; const char *reason; size_t at; }
 	rows[] = {
 #define ROW(text, reason, at) { text, sizeof(text) - 1, reason, at }
@@ -238,7 +214,6 @@ static void malformed_requests_say_where_and_why(void **state)
 	struct policy_parser parser;
 	struct policy_error error;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(parse(rows[i].text, rows[i].length, &parser, &error), -1);
 		assert_string_equal(error.reason, rows[i].reason);
@@ -246,19 +221,16 @@ static void malformed_requests_say_where_and_why(void **state)
 	}
 }
 
-static void a_nul_behind_the_request_is_the_next_ones(void **state)
-{
+TEST(a_nul_behind_the_request_is_the_next_ones) {
 	static const char text[] = HEAD "\n\0";
 	struct policy_parser parser;
 	struct policy_error error;
 
-	(void)state;
 	assert_int_equal(parse(text, sizeof(text) - 1, &parser, &error), sizeof(HEAD));
 }
 
 /* Fills with lines of `width` characters; ends the request when it fits. */
-static size_t fill(char *text, size_t total, size_t width)
-{
+static size_t fill(char *text, size_t total, size_t width) {
 	size_t at = sizeof(HEAD) - 1;
 
 	memcpy(text, HEAD, at);
@@ -272,14 +244,12 @@ static size_t fill(char *text, size_t total, size_t width)
 	return at;
 }
 
-static void bounds(void **state)
-{
+TEST(bounds) {
 	static char text[2 * POLICY_REQUEST_MAX];
 	struct policy_parser parser;
 	struct policy_error error;
 	size_t length = fill(text, POLICY_LINE_MAX + sizeof(HEAD) + 10, POLICY_LINE_MAX);
 
-	(void)state;
 	assert_int_equal(parse(text, length, &parser, &error), length);
 	length = fill(text, POLICY_LINE_MAX + sizeof(HEAD) + 10, POLICY_LINE_MAX + 1);
 	assert_int_equal(parse(text, length, &parser, &error), -1);
@@ -303,12 +273,10 @@ static void bounds(void **state)
 	assert_int_equal(parse(text, POLICY_REQUEST_MAX - 1, &parser, &error), 0);
 }
 
-static void replies(void **state)
-{
+TEST(replies) {
 	char out[64], longer[200];
 	size_t n;
 
-	(void)state;
 	n = policy_reply_write(out, sizeof(out), "DUNNO", NULL);
 	assert_int_equal(n, 14);
 	assert_memory_equal(out, "action=DUNNO\n\n", n);
@@ -324,39 +292,16 @@ static void replies(void **state)
 }
 
 /* Not a test of time; it prints what a request costs. */
-static void cost(void **state)
-{
+TEST(cost) {
 	enum { ROUNDS = 20000 };
 	struct policy_parser parser;
 	struct policy_error error;
 	int64_t begin = clock_now_ns();
 
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		policy_parser_reset(&parser);
 		assert_true(policy_parser_feed(&parser, connect_request,
 		    sizeof(connect_request) - 1, &error) > 0);
 	}
 	printf("%lld ns a CONNECT request\n", (long long)((clock_now_ns() - begin) / ROUNDS));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_real_connect),
-		cmocka_unit_test(every_cut_gives_the_same),
-		cmocka_unit_test(pipelined_requests_come_one_by_one),
-		cmocka_unit_test(states_by_name),
-		cmocka_unit_test(unknown_attributes_and_order_do_not_matter),
-		cmocka_unit_test(the_last_of_two_counts),
-		cmocka_unit_test(unknown_and_empty_values_are_not_known),
-		cmocka_unit_test(bad_values_are_reported),
-		cmocka_unit_test(malformed_requests_say_where_and_why),
-		cmocka_unit_test(a_nul_behind_the_request_is_the_next_ones),
-		cmocka_unit_test(bounds),
-		cmocka_unit_test(replies),
-		cmocka_unit_test(cost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What policy requests mean, and the log lines that come of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/log.h"
-#include "front/policy_session.h"
+#include "front/policy/policy_session.h"
 #include "tests/unit/fake_engine.h"
 
 static struct policy_session session;
@@ -15,15 +10,13 @@ static unsigned lines;
 static char line[4096];
 static char reply[POLICY_REPLY_MAX + 1];
 
-static void catch_line(void *context, const char *text)
-{
+static void catch_line(void *context, const char *text) {
 	(void)context;
 	lines++;
 	snprintf(line, sizeof(line), "%s", text);
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	(void)state;
 	fake_reset();
 	memset(&session, 0, sizeof(session));
@@ -34,8 +27,7 @@ static int set_up(void **state)
 }
 
 /* Asks with the lines of a request, and checks the reply. */
-static void ask(const char *attributes, const char *wanted)
-{
+static void ask(const char *attributes, const char *wanted) {
 	struct policy_parser parser;
 	struct policy_error error;
 	char text[2048];
@@ -60,11 +52,9 @@ static void ask(const char *attributes, const char *wanted)
 #define XCLIENT "protocol_state=XCLIENT\n"
 #define RCPT "protocol_state=RCPT\nsender=a@b.example\nrecipient=c@d.example\n"
 
-static void a_connect_asks_with_all_that_is_known(void **state)
-{
+TEST_IN(set_up, NULL, a_connect_asks_with_all_that_is_known) {
 	char text[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	ask(CONNECT CLIENT("46407"), DUNNO);
 	assert_int_equal(fake.opens, 1);
 	address_format(&fake.asked.client, text);
@@ -81,9 +71,7 @@ static void a_connect_asks_with_all_that_is_known(void **state)
 	assert_int_equal(lines, 0);
 }
 
-static void a_refusal_has_its_text_and_its_line(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, a_refusal_has_its_text_and_its_line) {
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
 	assert_int_equal(lines, 1);
@@ -95,9 +83,7 @@ static void a_refusal_has_its_text_and_its_line(void **state)
 	assert_int_equal(lines, 1);
 }
 
-static void a_text_is_filled_in_for_the_client(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, a_text_is_filled_in_for_the_client) {
 	fake_block.classes[0].text = fake_block.classes[1].name;
 	memcpy(fake_block.text + (fake_block.classes[1].name -
 	    offsetof(struct fake_generation, text)), "{id}", 5);
@@ -106,9 +92,7 @@ static void a_text_is_filled_in_for_the_client(void **state)
 	assert_non_null(strstr(line, "event=refused id=0000000000ww "));
 }
 
-static void a_refusal_without_a_class_has_a_text_too(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, a_refusal_without_a_class_has_a_text_too) {
 	fake_answer(VERDICT_REFUSE, REASON_GATE_SHUT, CLASS_NO_RULE);
 	ask(CONNECT CLIENT("1"), "action=421 4.7.0 " USUAL("60") "\n\n");
 	assert_non_null(strstr(line, "class=- client=192.0.2.7[1] "));
@@ -120,9 +104,7 @@ static void a_refusal_without_a_class_has_a_text_too(void **state)
 	assert_non_null(strstr(line, "event=fault "));
 }
 
-static void what_observe_mode_admits_is_logged(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, what_observe_mode_admits_is_logged) {
 	fake_answer(VERDICT_ADMIT, REASON_CLASS_INBOUND, 0);
 	fake.next.observed = true;
 	ask(CONNECT CLIENT("1"), DUNNO);
@@ -133,18 +115,14 @@ static void what_observe_mode_admits_is_logged(void **state)
 	assert_non_null(strstr(line, " action=defer"));
 }
 
-static void names_cannot_forge_log_lines(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, names_cannot_forge_log_lines) {
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\n"
 	    "client_name=x reason=none\x01 %s\n", "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
 	assert_non_null(strstr(line, " name=x\\x20reason=none\\x01\\x20%s count="));
 }
 
-static void the_next_connect_ends_the_session_before(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, the_next_connect_ends_the_session_before) {
 	ask(CONNECT CLIENT("1"), DUNNO);
 	assert_int_equal(fake.ended, 0);
 	ask(CONNECT CLIENT("2"), DUNNO);
@@ -160,11 +138,9 @@ static void the_next_connect_ends_the_session_before(void **state)
 	assert_int_equal(fake.ended, 2);
 }
 
-static void xclient_replaces_and_remembers_the_kernels_tuple(void **state)
-{
+TEST_IN(set_up, NULL, xclient_replaces_and_remembers_the_kernels_tuple) {
 	char text[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	ask(CONNECT CLIENT("1"), DUNNO);
 	for (int i = 0; i < 2; i++) {
 		ask(i == 0 ? XCLIENT "client_address=203.0.113.5\nclient_port=9\n" :
@@ -183,9 +159,7 @@ static void xclient_replaces_and_remembers_the_kernels_tuple(void **state)
 	assert_int_equal(fake.last_ended.client_port, 9);
 }
 
-static void xclient_without_a_port_takes_the_carriers(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, xclient_without_a_port_takes_the_carriers) {
 	ask(CONNECT CLIENT("46407"), DUNNO);
 	ask(XCLIENT "client_address=203.0.113.5\nclient_port=unknown\n", DUNNO);
 	assert_int_equal(fake.asked.client_port, 46407);
@@ -196,18 +170,14 @@ static void xclient_without_a_port_takes_the_carriers(void **state)
 	assert_int_equal(fake.asked.client_port, 46407);
 }
 
-static void xclient_with_the_same_tuple_changes_nothing(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, xclient_with_the_same_tuple_changes_nothing) {
 	ask(CONNECT CLIENT("1"), DUNNO);
 	ask(XCLIENT CLIENT("1"), DUNNO);
 	assert_int_equal(fake.closed, 0);
 	assert_false(fake.asked.carried);
 }
 
-static void a_deferred_session_is_asked_about_at_each_recipient(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, a_deferred_session_is_asked_about_at_each_recipient) {
 	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
 	ask(CONNECT CLIENT("1"), DUNNO);
 	assert_int_equal(lines, 0);
@@ -225,9 +195,7 @@ static void a_deferred_session_is_asked_about_at_each_recipient(void **state)
 	assert_int_equal(fake.last_ended.serial, fake.serial);
 }
 
-static void bulk_for_suspended_destinations_waits(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, bulk_for_suspended_destinations_waits) {
 	fake_answer(VERDICT_ADMIT, REASON_KNOWN_SESSION, 0);
 	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@suspended.example\n" CLIENT("1"),
 	    "action=DEFER_IF_PERMIT 4.4.1 Delivery to suspended.example is suspended; try "
@@ -242,8 +210,7 @@ static void bulk_for_suspended_destinations_waits(void **state)
 	    "recipient=c@suspended.example\n" CLIENT("1"), DUNNO);
 }
 
-static void recipients_that_are_never_deferred(void **state)
-{
+TEST_IN(set_up, NULL, recipients_that_are_never_deferred) {
 	static const char *const spared[] = {
 		"sender=a@b\nrecipient=postmaster\n", "sender=a@b\nrecipient=PostMaster\n",
 		"sender=a@b\nrecipient=postmaster@x.example\n",
@@ -257,7 +224,6 @@ static void recipients_that_are_never_deferred(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
 	for (size_t i = 0; i < sizeof(spared) / sizeof(spared[0]); i++) {
 		snprintf(text, sizeof(text), "protocol_state=RCPT\n%s" CLIENT("1"), spared[i]);
@@ -273,9 +239,7 @@ static void recipients_that_are_never_deferred(void **state)
 
 /* By a connection of its own, and after a reload that let no class defer any
  * more.  Such a connection must not end what another holds. */
-static void recipients_are_asked_about_on_any_connection(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, recipients_are_asked_about_on_any_connection) {
 	fake_block.classes[1].action = CLASS_ACTION_421;
 	ask(RCPT CLIENT("1"), DUNNO);
 	assert_int_equal(fake.recipients, 1);
@@ -286,9 +250,7 @@ static void recipients_are_asked_about_on_any_connection(void **state)
 }
 
 /* The connection that opened it led to a role that is gone. */
-static void a_session_of_a_lost_role_is_ended_by_its_next_connection(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, a_session_of_a_lost_role_is_ended_by_its_next_connection) {
 	fake.orphan = (struct session_ref){ .client_port = 4711, .serial = 9, .slot = 7 };
 	ask("protocol_state=DATA\n" CLIENT("4711"), DUNNO);
 	assert_int_equal(fake.opens, 0);
@@ -298,13 +260,11 @@ static void a_session_of_a_lost_role_is_ended_by_its_next_connection(void **stat
 	assert_int_equal(fake.last_ended.serial, 9);
 }
 
-static void all_other_states_are_none_of_ours(void **state)
-{
+TEST_IN(set_up, NULL, all_other_states_are_none_of_ours) {
 	static const char *const states[] = { "EHLO", "HELO", "MAIL", "DATA", "END-OF-MESSAGE",
 	    "VRFY", "ETRN", "", "NEW-ONE" };
 	char text[512];
 
-	(void)state;
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		snprintf(text, sizeof(text), "protocol_state=%s\n" CLIENT("1"), states[i]);
@@ -313,9 +273,7 @@ static void all_other_states_are_none_of_ours(void **state)
 	assert_int_equal(fake.opens + fake.recipients, 0);
 }
 
-static void bad_addresses_are_counted_and_pass(void **state)
-{
-	(void)state;
+TEST_IN(set_up, NULL, bad_addresses_are_counted_and_pass) {
 	ask(CONNECT CLIENT("1"), DUNNO);
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT "client_address=nonsense\nclient_port=1\n", DUNNO);
@@ -330,31 +288,4 @@ static void bad_addresses_are_counted_and_pass(void **state)
 	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\nserver_address=x\n",
 	    "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
 	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-		TEST(a_connect_asks_with_all_that_is_known),
-		TEST(a_refusal_has_its_text_and_its_line),
-		TEST(a_text_is_filled_in_for_the_client),
-		TEST(a_refusal_without_a_class_has_a_text_too),
-		TEST(what_observe_mode_admits_is_logged),
-		TEST(names_cannot_forge_log_lines),
-		TEST(the_next_connect_ends_the_session_before),
-		TEST(xclient_replaces_and_remembers_the_kernels_tuple),
-		TEST(xclient_without_a_port_takes_the_carriers),
-		TEST(xclient_with_the_same_tuple_changes_nothing),
-		TEST(a_deferred_session_is_asked_about_at_each_recipient),
-		TEST(bulk_for_suspended_destinations_waits),
-		TEST(recipients_that_are_never_deferred),
-		TEST(recipients_are_asked_about_on_any_connection),
-		TEST(a_session_of_a_lost_role_is_ended_by_its_next_connection),
-		TEST(all_other_states_are_none_of_ours),
-		TEST(bad_addresses_are_counted_and_pass),
-#undef TEST
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Recipients in memory: the document's scheme, worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/job_bench.h"
 
 static struct job_bench bench;
@@ -15,23 +10,20 @@ static const struct pool_settings small = { .message_recipient_limit = 8,
 	.message_recipient_minimum = 2, .message_active_limit = 50, .batch_most = 1000 };
 
 /* An entry is a recipient; nothing is preempted. */
-static struct job_settings with_slots(uint32_t slots, uint32_t extra)
-{
+static struct job_settings with_slots(uint32_t slots, uint32_t extra) {
 	return (struct job_settings){ .destination_recipient_limit = 1,
 		.recipient_limit = slots, .extra_recipient_limit = extra,
 		.recipient_refill_limit = 100, .recipient_refill_delay_s = 5 };
 }
 
-static struct pool_view job_slots(uint32_t number, uint32_t transport)
-{
+static struct pool_view job_slots(uint32_t number, uint32_t transport) {
 	struct pool_view view;
 
 	assert_true(pool_job_view(bench.board, bench.message[number], transport, &view));
 	return view;
 }
 
-static int64_t unused(uint32_t transport)
-{
+static int64_t unused(uint32_t transport) {
 	struct pool_view view;
 
 	pool_transport_view(bench.board, transport, &view);
@@ -45,8 +37,7 @@ struct asked {
 	uint32_t unread;
 };
 
-static void note(void *context, uint32_t message, uint32_t most)
-{
+static void note(void *context, uint32_t message, uint32_t most) {
 	struct asked *asked = context;
 
 	asked->message = message;
@@ -57,8 +48,7 @@ static void note(void *context, uint32_t message, uint32_t most)
 		    asked->queue, asked->give < most ? asked->give : most, asked->unread);
 }
 
-static uint32_t take_reading(struct asked *asked, struct job_taken *taken)
-{
+static uint32_t take_reading(struct asked *asked, struct job_taken *taken) {
 	struct job_reader reader = { note, asked };
 
 	return job_next(bench.board, JOB_NONE, &reader, bench.now_s * BENCH_NS, taken) ?
@@ -66,12 +56,10 @@ static uint32_t take_reading(struct asked *asked, struct job_taken *taken)
 }
 
 /* What message_recipient_limit leaves, and message_recipient_minimum at least. */
-static void first_batches(void **state)
-{
+TEST(first_batches) {
 	struct job_settings settings = with_slots(0, 0);
 	uint32_t queue;
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	queue = bench_queue(&bench, 9);
 	(void)bench_message(&bench, 1);
@@ -88,14 +76,12 @@ static void first_batches(void **state)
 /* The document's example.  In memory are 1, 5 and 2 recipients of three jobs, which hold 4, 5
  * and 0 slots.  The document reckons 1 + 5 + 2 = 7 and so reads 2 + minimum; that is a slip, its
  * rule gives 9 - 8 = 1 + minimum.  With 1 of the third job, which makes 7, it is 2. */
-static void the_documents_example(void **state)
-{
+TEST(the_documents_example) {
 	const uint32_t slots[] = { 4, 5, 0 }, in_core[] = { 1, 5, 2 };
 	struct job_settings settings = with_slots(4, 0);
 	uint32_t transport[3], queue[3];
 	struct job_taken taken;
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	for (uint32_t i = 0; i < 3; i++) {
 		settings.recipient_limit = slots[i];
@@ -125,13 +111,11 @@ static void the_documents_example(void **state)
 /* All slots to the oldest unread job; when it is read, what it does not use to the next
  * unread, one more with each of its recipients that is done; in the end back to the
  * transport. */
-static void slots_go_along_the_list(void **state)
-{
+TEST(slots_go_along_the_list) {
 	struct job_settings settings = with_slots(20, 0);
 	struct job_taken taken;
 	uint32_t queue;
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	queue = bench_queue(&bench, 9);
 	for (uint32_t i = 1; i <= 4; i++)
@@ -168,12 +152,10 @@ static void slots_go_along_the_list(void **state)
 }
 
 /* A job that is made late, in front of the first unread one, takes that one's unused slots. */
-static void an_older_job_comes_first(void **state)
-{
+TEST(an_older_job_comes_first) {
 	struct job_settings settings = with_slots(20, 0);
 	uint32_t second, there, here;
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	second = job_transport_open(bench.board, &settings, 0);
 	here = bench_queue(&bench, 9);
@@ -195,12 +177,10 @@ static void an_older_job_comes_first(void **state)
 
 /* Half of the normal pool (nothing is left of it) and the extra pool, rounded up: of 9, 5; of 4
  * that are left, 2. */
-static void an_unread_job_that_preempts_gets_half(void **state)
-{
+TEST(an_unread_job_that_preempts_gets_half) {
 	struct job_settings settings = with_slots(10, 9);
 	uint32_t queue;
 
-	(void)state;
 	settings.delivery_slot_cost = 2;
 	settings.minimum_delivery_slots = 1;
 	bench_open(&bench, &settings, &small);
@@ -230,14 +210,12 @@ static void an_unread_job_that_preempts_gets_half(void **state)
 
 /* More is read when recipient_refill_limit slots are free, when recipient_refill_delay is
  * over, or when there is nothing else to take. */
-static void refill_limit_and_delay(void **state)
-{
+TEST(refill_limit_and_delay) {
 	struct job_settings settings = with_slots(10, 0);
 	struct asked asked = { .times = 0 };
 	struct job_taken taken;
 	uint32_t queue;
 
-	(void)state;
 	settings.recipient_refill_limit = 5;
 	bench_open(&bench, &settings, &small);
 	queue = bench_queue(&bench, 100);
@@ -271,14 +249,12 @@ static void refill_limit_and_delay(void **state)
 
 /* All that is in memory waits for a full destination, and slots are free: read on, for there
  * may be others. */
-static void reads_on_behind_a_slow_destination(void **state)
-{
+TEST(reads_on_behind_a_slow_destination) {
 	struct job_settings settings = with_slots(10, 0);
 	struct asked asked = { .give = 3, .unread = 40 };
 	struct job_taken taken;
 	uint32_t slow, fast;
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	slow = bench_queue(&bench, 1);
 	fast = bench_queue(&bench, 9);
@@ -297,13 +273,11 @@ static void reads_on_behind_a_slow_destination(void **state)
 
 /* All in memory is done: the rest is read, by the slots that it has; without any, at least
  * its minimum. */
-static void goes_on_when_all_in_memory_is_done(void **state)
-{
+TEST(goes_on_when_all_in_memory_is_done) {
 	struct job_settings settings = with_slots(0, 0);
 	struct job_taken taken[8];
 	uint32_t queue;
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	queue = bench_queue(&bench, 9);
 	(void)bench_message(&bench, 1);
@@ -320,15 +294,13 @@ static void goes_on_when_all_in_memory_is_done(void **state)
 }
 
 /* max(2 x 3 + 4 + 1, 8) = 11 in all: a message that would break it is not opened. */
-static void nothing_breaks_the_bound(void **state)
-{
+TEST(nothing_breaks_the_bound) {
 	struct job_settings settings = with_slots(4, 1);
 	struct pool_settings pool = small;
 	struct job_taken taken;
 	struct job_count count;
 	uint32_t queue;
 
-	(void)state;
 	pool.message_active_limit = 3;
 	bench_open(&bench, &settings, &pool);
 	queue = bench_queue(&bench, 9);
@@ -351,13 +323,11 @@ static void nothing_breaks_the_bound(void **state)
 
 /* Another recipient_limit: more goes to the first unread job at once, less is taken back as
  * recipients are done; a smaller extra pool that is given out already gives nothing. */
-static void a_changed_limit_reaches_the_pool(void **state)
-{
+TEST(a_changed_limit_reaches_the_pool) {
 	struct job_settings settings = with_slots(10, 0);
 	struct job_taken taken;
 	uint32_t queue;
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	queue = bench_queue(&bench, 9);
 	(void)bench_message(&bench, 1);
@@ -382,12 +352,10 @@ static void a_changed_limit_reaches_the_pool(void **state)
 
 /* recipient limit 1: each recipient is a destination of its own, so a window of 1 for each
  * lets them run side by side. */
-static void recipient_limit_one(void **state)
-{
+TEST(recipient_limit_one) {
 	struct job_settings settings = with_slots(20, 0);
 	struct job_taken taken[4];
 
-	(void)state;
 	bench_open(&bench, &settings, &small);
 	(void)bench_message(&bench, 1);
 	for (uint32_t i = 0; i < 3; i++)
@@ -402,23 +370,4 @@ static void recipient_limit_one(void **state)
 	assert_int_equal(bench_take(&bench, &taken[3]), 1);
 	assert_int_equal(taken[3].queue, 0);
 	bench_close(&bench);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_batches),
-		cmocka_unit_test(the_documents_example),
-		cmocka_unit_test(slots_go_along_the_list),
-		cmocka_unit_test(an_older_job_comes_first),
-		cmocka_unit_test(an_unread_job_that_preempts_gets_half),
-		cmocka_unit_test(refill_limit_and_delay),
-		cmocka_unit_test(reads_on_behind_a_slow_destination),
-		cmocka_unit_test(goes_on_when_all_in_memory_is_done),
-		cmocka_unit_test(nothing_breaks_the_bound),
-		cmocka_unit_test(a_changed_limit_reaches_the_pool),
-		cmocka_unit_test(recipient_limit_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

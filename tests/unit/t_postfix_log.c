@@ -1,39 +1,31 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines of Postfix's log: every form of head, every field, and what is forged,
  * cut or strange. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/postfix_log.h"
+#include "wire/mail/postfix_log.h"
 
 #define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
 #define TAIL ", delay=1.5, delays=0.03/1/0/0.5, dsn=2.0.0, status=sent (250 ok)"
 #define RELAY ", relay=mx.example.net[192.0.2.7]:25" TAIL
 
-static enum log_line_kind scan_bytes(const char *text, size_t length)
-{
+static enum log_line_kind scan_bytes(const char *text, size_t length) {
 	return postfix_log_scan(copy_for_scan(text, length), length, &line);
 }
 
-static enum log_line_kind scan(const char *text)
-{
+static enum log_line_kind scan(const char *text) {
 	return scan_bytes(text, strlen(text));
 }
 
-static void all_fields(void **state)
-{
+TEST(all_fields) {
 	const struct delivery *d = &line.delivery;
 	char address[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	assert_int_equal(scan("Nov 21 05:44:57 out postfix-B/lane1/smtp[6447]: 714F1A7E1A3: "
 	    "to=<x@q.example.org>, orig_to=<root>, relay=mx.example.org[192.0.2.7]:2525, "
 	    "conn_use=2, delay=1.5, delays=0.03/1/0/0.5, dsn=4.7.1, status=deferred "
@@ -64,8 +56,7 @@ static void all_fields(void **state)
 	same(d->text, "host mx.example.org[192.0.2.7] said: 451 4.7.1 (later)");
 }
 
-static void every_form_of_head(void **state)
-{
+TEST(every_form_of_head) {
 	static const char *const heads[] = {
 		"Nov 21 05:48:22 mx postfix/smtp[7]: ",
 		"Nov  1 05:48:22 mx postfix/smtp[7]: ",
@@ -90,7 +81,6 @@ static void every_form_of_head(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		snprintf(text, sizeof(text), "%s3mPVKl0Mhjz7sXv: to=<a@b.example>%s", heads[i], RELAY);
 		if (scan(text) != LOG_LINE_DELIVERY)
@@ -107,8 +97,7 @@ static void every_form_of_head(void **state)
 	}
 }
 
-static void relays(void **state)
-{
+TEST(relays) {
 	static const struct {
 		const char *relay, *name, *address;
 		uint16_t port;
@@ -127,7 +116,6 @@ static void relays(void **state)
 	};
 	char text[512], address[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=%s%s", forms[i].relay, TAIL);
 		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
@@ -139,8 +127,7 @@ static void relays(void **state)
 	}
 }
 
-static void recipients(void **state)
-{
+TEST(recipients) {
 	static const char *const good[][2] = {
 		{ "a@b.example", "b.example" },
 		{ "a", "" },
@@ -169,7 +156,6 @@ static void recipients(void **state)
 	};
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<%s>%s", good[i][0], RELAY);
 		if (scan(text) != LOG_LINE_DELIVERY)
@@ -198,8 +184,7 @@ static void recipients(void **state)
 }
 
 /* What a server says is text, whatever it looks like. */
-static void replies(void **state)
-{
+TEST(replies) {
 	static const char *const texts[] = {
 		"250 ok, relay=evil[192.0.2.99]:25, status=bounced (no)",
 		"250 to=<a@gmail.example>, status=deferred",
@@ -207,7 +192,6 @@ static void replies(void **state)
 	};
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, "
 		    "delay=1, delays=0/0/0/1, dsn=2.0.0, status=sent (%s)", texts[i]);
@@ -221,8 +205,7 @@ static void replies(void **state)
 	    "delays=0/0/0/1, dsn=2.0.0, status=sent (<a>, relay=x)"), LOG_LINE_BROKEN);
 }
 
-static void statuses(void **state)
-{
+TEST(statuses) {
 	static const struct {
 		const char *word;
 		enum delivery_status status;
@@ -238,7 +221,6 @@ static void statuses(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=none, delay=0, "
 		    "delays=0/0/0/0, dsn=5.4.4, status=%s (x)", words[i].word);
@@ -254,8 +236,7 @@ static void statuses(void **state)
 	    "status=sent (x)"), LOG_LINE_DELIVERY);
 }
 
-static void other_lines(void **state)
-{
+TEST(other_lines) {
 	static const char *const others[] = {
 		HEAD "host mx.example.net[192.0.2.7] said: 451 (in reply to RCPT TO command)",
 		"Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, size=306, "
@@ -280,7 +261,6 @@ static void other_lines(void **state)
 		"5C1E9A7E2B8: to=<a@b.example>" RELAY,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (scan(others[i]) != LOG_LINE_OTHER)
 			fail_msg("%s", others[i]);
@@ -289,9 +269,7 @@ static void other_lines(void **state)
 			fail_msg("%s", foreign[i]);
 }
 
-static void expired_and_removed(void **state)
-{
-	(void)state;
+TEST(expired_and_removed) {
 	assert_int_equal(scan("Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: from=<a@b.example>, "
 	    "status=expired, returned to sender"), LOG_LINE_DELIVERY);
 	assert_int_equal(line.delivery.status, DELIVERY_EXPIRED);
@@ -307,13 +285,11 @@ static void expired_and_removed(void **state)
 	same(line.queue_id, "5C1E9A7E2B8");
 }
 
-static void taken_up(void **state)
-{
+TEST(taken_up) {
 	static const char *const senders[] = { "a@b.example", "", "\"x>, status=expired, y\"@b",
 		"\"x>, size=1, nrcpt=1 (queue active)\"@b", "<a@b>" };
 	char text[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
 		snprintf(text, sizeof(text), "Nov 21 05:48:22 mx postfix/qmgr[7]: 5C1E9A7E2B8: "
 		    "from=<%s>, size=306, nrcpt=1 (queue active)", senders[i]);
@@ -323,8 +299,7 @@ static void taken_up(void **state)
 	}
 }
 
-static void agents(void **state)
-{
+TEST(agents) {
 	static const struct {
 		const char *daemon, *relay, *text;
 		enum delivery_agent agent;
@@ -345,7 +320,6 @@ static void agents(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), "Nov 21 05:48:22 mx postfix/%s[7]: 5C1E9A7E2B8: "
 		    "to=<a@b.example>, relay=%s, delay=0, delays=0/0/0/0, dsn=4.0.0, "
@@ -356,8 +330,7 @@ static void agents(void **state)
 	}
 }
 
-static void sessions(void **state)
-{
+TEST(sessions) {
 #define SMTPD "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: "
 #define POSTSCREEN "Nov 21 05:48:22 mx postfix/postscreen[7]: "
 	static const struct {
@@ -391,7 +364,6 @@ static void sessions(void **state)
 	};
 	char address[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		if (scan(forms[i].text) != LOG_LINE_SESSION)
 			fail_msg("%s", forms[i].text);
@@ -404,13 +376,11 @@ static void sessions(void **state)
 }
 
 /* Cut anywhere, a line is the same delivery with less text, or none at all. */
-static void cut_lines(void **state)
-{
+TEST(cut_lines) {
 	static const char text[] = HEAD "to=<a@b.example>, orig_to=<o@p.example>, "
 	    "relay=mx.example.net[192.0.2.7]:25, conn_use=3, delay=1.5, delays=0.03/1/0/0.5, "
 	    "dsn=4.7.1, status=deferred (host said: 451 later)";
 
-	(void)state;
 	for (size_t length = 0; length < sizeof(text); length++) {
 		const char *status = strstr(text, "status=deferred");
 
@@ -430,8 +400,7 @@ static void cut_lines(void **state)
 	    "postfix/smtp[1]: 5C1E9A7E2B8: to=<c@d.example>" RELAY), LOG_LINE_BROKEN);
 }
 
-static void strange_values(void **state)
-{
+TEST(strange_values) {
 	static const char *const broken[] = {
 		"delay=x, status=sent (x)", "delay=, status=sent (x)", "delay=1e9, status=sent (x)",
 		"delay=-1, status=sent (x)", "delay=99999999999, status=sent (x)",
@@ -443,7 +412,6 @@ static void strange_values(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=none, %s", broken[i]);
 		if (scan(text) != LOG_LINE_BROKEN)
@@ -456,13 +424,11 @@ static void strange_values(void **state)
 	assert_true(address_is_unknown(&line.delivery.relay_address));
 }
 
-static void huge_lines(void **state)
-{
+TEST(huge_lines) {
 	static const char start[] = HEAD "to=<\"";
 	size_t length = 1 << 20;
 	char *text = malloc(length);
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, 'a', length);
 	assert_int_equal(postfix_log_scan(text, length, &line), LOG_LINE_FOREIGN);
@@ -474,25 +440,8 @@ static void huge_lines(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_fields),
-		cmocka_unit_test(every_form_of_head),
-		cmocka_unit_test(relays),
-		cmocka_unit_test(recipients),
-		cmocka_unit_test(replies),
-		cmocka_unit_test(statuses),
-		cmocka_unit_test(other_lines),
-		cmocka_unit_test(expired_and_removed),
-		cmocka_unit_test(taken_up),
-		cmocka_unit_test(agents),
-		cmocka_unit_test(sessions),
-		cmocka_unit_test(cut_lines),
-		cmocka_unit_test(strange_values),
-		cmocka_unit_test(huge_lines),
-	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+int main(void) {
+	int failed = test_run();
 
 	free(scanned);
 	return failed;

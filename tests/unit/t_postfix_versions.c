@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines that Postfix 3.8 to 3.12 log otherwise than 3.7, by their release notes. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/postfix_log.h"
+#include "wire/mail/postfix_log.h"
 
 #define SMTPD "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: "
 #define POSTSCREEN "Nov 21 05:48:22 mx postfix/postscreen[7]: "
 #define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
 
-static enum log_line_kind scan(const char *text)
-{
+static enum log_line_kind scan(const char *text) {
 	return postfix_log_scan(copy_for_scan(text, strlen(text)), strlen(text), &line);
 }
 
 /* Postfix 3.10 names the message, or NOQUEUE, where a session is lost. */
-static void sessions_lost_with_a_queue_id(void **state)
-{
+TEST(sessions_lost_with_a_queue_id) {
 	static const char *const lost[] = {
 		SMTPD "NOQUEUE: lost connection after RCPT from client.example[192.0.2.7]",
 		SMTPD "5C1E9A7E2B8: lost connection after DATA (494133 bytes) from "
@@ -34,7 +27,6 @@ static void sessions_lost_with_a_queue_id(void **state)
 	};
 	char address[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
 		if (scan(lost[i]) != LOG_LINE_SESSION)
 			fail_msg("%s", lost[i]);
@@ -51,8 +43,7 @@ static void sessions_lost_with_a_queue_id(void **state)
 
 /* What smtpd and cleanup of Postfix 3.8 to 3.12 say of a message is no delivery, whoever
  * chose the names in it. */
-static void refusals_and_transactions_of_newer_versions(void **state)
-{
+TEST(refusals_and_transactions_of_newer_versions) {
 	static const char *const others[] = {
 		SMTPD "NOQUEUE: reject: RCPT from client.example[192.0.2.7]: 450 4.7.1 "
 		    "<c@d.example>: Recipient address rejected: Too many concurrent sessions "
@@ -81,15 +72,13 @@ static void refusals_and_transactions_of_newer_versions(void **state)
 		    "<a@b.example>: mail queue is full",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (scan(others[i]) != LOG_LINE_OTHER)
 			fail_msg("%s", others[i]);
 }
 
 /* Postfix 3.11 sums up TLS between the delays and the status. */
-static void deliveries_with_a_summary_of_tls(void **state)
-{
+TEST(deliveries_with_a_summary_of_tls) {
 	static const char *const summaries[] = {
 		"none", "may", "may?", "may:none", "dane:halfdane", "dane?",
 		"encrypt/!requiretls:nostarttls", "may/requiretls:none", "!encrypt:none",
@@ -97,7 +86,6 @@ static void deliveries_with_a_summary_of_tls(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(summaries) / sizeof(summaries[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, "
 		    "conn_use=2, delay=1.5, delays=0.03/1/0/0.5, tls=%s, dsn=4.7.1, status=deferred "
@@ -111,15 +99,4 @@ static void deliveries_with_a_summary_of_tls(void **state)
 		assert_int_equal(line.delivery.status, DELIVERY_DEFERRED);
 		same(line.delivery.text, "host mx.example.net[192.0.2.7] said: 451 4.7.1 later");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sessions_lost_with_a_queue_id),
-		cmocka_unit_test(refusals_and_transactions_of_newer_versions),
-		cmocka_unit_test(deliveries_with_a_summary_of_tls),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /* The supervisor waits for the process that makes the segment; here that is ours. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/log.h"
-#include "role/prepare.h"
-#include "role/prepare_begin.h"
-#include "role/spawn.h"
-#include "segment/segment.h"
+#include "role/supervise/prepare.h"
+#include "role/run/prepare_begin.h"
+#include "role/supervise/spawn.h"
+#include "segment/file/segment.h"
 
 #define LIMIT_S	60	/* there are three tries, of 30 s each where nothing is reported */
 
@@ -57,8 +52,7 @@ pid_t spawn_helper(struct supervisor *unused, bool damaged, bool without_texts, 
 	_exit(0);
 }
 
-static void a_helper_that_reports_byte_by_byte_does_not_hold_us(void **state) {
-	(void)state;
+TEST(a_helper_that_reports_byte_by_byte_does_not_hold_us) {
 	(void)alarm(LIMIT_S);
 	supervisor = (struct supervisor){ .generation = &generation, .state_fd = -1 };
 	log_redirect(on_line, NULL);
@@ -72,8 +66,7 @@ static void a_helper_that_reports_byte_by_byte_does_not_hold_us(void **state) {
 
 /* A role had written the highest number that a state may begin with: no rebuild could succeed
  * any more. */
-static void the_highest_number_of_an_adopted_state_is_no_dead_end(void **state) {
-	(void)state;
+TEST(the_highest_number_of_an_adopted_state_is_no_dead_end) {
 	(void)alarm(LIMIT_S);
 	supervisor = (struct supervisor){ .generation = &generation, .state_fd = -1 };
 	wants_number = SEGMENT_GENERATION_MAX;
@@ -85,13 +78,4 @@ static void the_highest_number_of_an_adopted_state_is_no_dead_end(void **state) 
 	/* and it has the number that was ordered */
 	(void)prepare(&supervisor, true);
 	assert_int_equal(generation.number, SEGMENT_GENERATION_MAX + 1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_helper_that_reports_byte_by_byte_does_not_hold_us),
-		cmocka_unit_test(the_highest_number_of_an_adopted_state_is_no_dead_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,13 @@
 /* Who cannot give up its privileges does not become a role.  Each in a process of its own, as
  * there is no way back; where the tests do not run as root, most have nothing to give up. */
 #include <grp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "role/privileges.h"
+#include "tests/unit/test.h"
+#include "role/confine/privileges.h"
 
 #define SOMEBODY	64999
 
@@ -78,33 +73,20 @@ static int still_root(void) {
 	    strstr(diag.text, "root privileges can still be acquired") != NULL ? 0 : 1;
 }
 
-static void a_role_has_its_user_and_groups_and_no_way_back(void **state) {
-	(void)state;
+TEST(a_role_has_its_user_and_groups_and_no_way_back) {
 	if (in_a_child(becomes) != 0)
 		skip();
 	assert_int_equal(in_a_child(dropped), 0);
 }
 
-static void who_cannot_change_the_user_is_refused(void **state) {
-	(void)state;
+TEST(who_cannot_change_the_user_is_refused) {
 	if (geteuid() == 0 && in_a_child(becomes) != 0)
 		skip();
 	assert_int_equal(in_a_child(powerless), 0);
 }
 
-static void who_is_still_root_is_refused(void **state) {
-	(void)state;
+TEST(who_is_still_root_is_refused) {
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(in_a_child(still_root), 0);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_role_has_its_user_and_groups_and_no_way_back),
-		cmocka_unit_test(who_cannot_change_the_user_is_refused),
-		cmocka_unit_test(who_is_still_root_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("privileges", tests, NULL, NULL);
 }

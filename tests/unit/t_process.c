@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Processes told apart by pid and start time: real ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +13,11 @@
 #include "base/clock.h"
 #include "base/process.h"
 
-static void mine_began_before_now(void **state) {
+TEST(mine_began_before_now) {
 	uint64_t ticks, again;
 	int64_t now_ns = clock_now_ns();
 	int64_t tick_ns = NS_PER_SECOND / sysconf(_SC_CLK_TCK);
 
-	(void)state;
 	assert_true(process_start_ticks(getpid(), &ticks));
 	assert_true(process_start_ticks(getpid(), &again));
 	assert_int_equal(ticks, again);
@@ -54,12 +49,11 @@ static pid_t child(const char *name) {
 	return pid;
 }
 
-static void a_zombie_is_none(void **state) {
+TEST(a_zombie_is_none) {
 	pid_t pid = child("victim");
 	siginfo_t info;
 	uint64_t ticks;
 
-	(void)state;
 	assert_true(process_start_ticks(pid, &ticks));
 	kill(pid, SIGKILL);
 	/* dead, and not yet waited for */
@@ -73,11 +67,10 @@ static void a_zombie_is_none(void **state) {
 }
 
 /* A zombie that something traces, or one in a call that does not end, held up whoever waited. */
-static void one_that_does_not_end_holds_nobody_up(void **state) {
+TEST(one_that_does_not_end_holds_nobody_up) {
 	pid_t pid = child("stays");
 	int64_t began_ns = clock_now_ns();
 
-	(void)state;
 	assert_false(process_await(pid, began_ns + 20 * NS_PER_MS));
 	assert_true(clock_now_ns() - began_ns >= 20 * NS_PER_MS);
 	kill(pid, SIGKILL);
@@ -86,12 +79,11 @@ static void one_that_does_not_end_holds_nobody_up(void **state) {
 }
 
 /* The name stands in the same line, before the time. */
-static void a_name_can_hold_anything(void **state) {
+TEST(a_name_can_hold_anything) {
 	static const char *const names[] = { "a) R 1 2 3", "x) Z 1", ")))) 1",
 		"(", ") ", "1 2 3 4 5 6 7 8", "a\nb) X" };
 	uint64_t mine, its;
 
-	(void)state;
 	assert_true(process_start_ticks(getpid(), &mine));
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		pid_t pid = child(names[i]);
@@ -103,21 +95,19 @@ static void a_name_can_hold_anything(void **state) {
 	}
 }
 
-static void what_is_no_process_is_none(void **state) {
+TEST(what_is_no_process_is_none) {
 	uint64_t ticks;
 
-	(void)state;
 	assert_false(process_start_ticks(0, &ticks));
 	assert_false(process_start_ticks(-1, &ticks));
 	assert_false(process_start_ticks(INT32_MAX, &ticks));
 }
 
-static void in_doubt_it_is_not_over(void **state) {
+TEST(in_doubt_it_is_not_over) {
 	struct rlimit before, none;
 	pid_t pid = child("victim");
 	uint64_t ticks;
 
-	(void)state;
 	assert_true(process_start_ticks(pid, &ticks));
 	assert_false(process_is_over(pid, ticks));
 	assert_true(process_is_over(pid, ticks + 1));
@@ -131,17 +121,4 @@ static void in_doubt_it_is_not_over(void **state) {
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_true(process_is_over(pid, ticks));
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mine_began_before_now),
-		cmocka_unit_test(a_zombie_is_none),
-		cmocka_unit_test(one_that_does_not_end_holds_nobody_up),
-		cmocka_unit_test(a_name_can_hold_anything),
-		cmocka_unit_test(what_is_no_process_is_none),
-		cmocka_unit_test(in_doubt_it_is_not_over),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

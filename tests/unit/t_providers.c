@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* The file of providers and the settings of windows: what becomes of them, and the
  * mistakes in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/compile.h"
+#include "config/compile/compile.h"
 
 #define MAIN "version = 1; classes = ();\n"
 #define V "version = 1;\n"
 
 static struct generation *compile(const char *text, const char *providers,
-    struct config_messages *messages)
-{
+    struct config_messages *messages) {
 	struct generation *g = config_compile_texts(text, "main", providers, "providers", messages);
 	struct diag diag;
 
@@ -28,8 +22,7 @@ static struct generation *compile(const char *text, const char *providers,
 	return g;
 }
 
-static struct generation *compile_good(const char *text, const char *providers)
-{
+static struct generation *compile_good(const char *text, const char *providers) {
 	struct config_messages messages;
 	struct generation *g = compile(text, providers, &messages);
 
@@ -42,8 +35,7 @@ static struct generation *compile_good(const char *text, const char *providers)
 	return g;
 }
 
-static uint32_t provider_of(const struct generation *g, const char *name, const char *address)
-{
+static uint32_t provider_of(const struct generation *g, const char *name, const char *address) {
 	struct address relay;
 
 	if (address != NULL)
@@ -52,14 +44,12 @@ static uint32_t provider_of(const struct generation *g, const char *name, const 
 	    address ? &relay : NULL);
 }
 
-static void relays_are_of_the_first_provider_that_matches(void **state)
-{
+TEST(relays_are_of_the_first_provider_that_matches) {
 	struct generation *g = compile_good(MAIN, V
 	    "providers = (\n"
 	    " { name = \"olc\"; relays = \"*.olc.outlook.com\"; },\n"
 	    " { name = \"365\"; relays = [ \"*.outlook.com\", \"192.0.2.0/24\", \"2001:db8::/32\" ]; } );\n");
 
-	(void)state;
 	assert_int_equal(provider_of(g, "x.olc.outlook.com", NULL), 0);
 	assert_int_equal(provider_of(g, "x.mail.Outlook.com", NULL), 1);
 	assert_int_equal(provider_of(g, "x.example", "192.0.2.7"), 1);
@@ -77,8 +67,7 @@ static void relays_are_of_the_first_provider_that_matches(void **state)
 	free(g);
 }
 
-static void a_rule_is_kept_as_it_is_written(void **state)
-{
+TEST(a_rule_is_kept_as_it_is_written) {
 	struct generation *g = compile_good(MAIN, V
 	    "replies = (\n { match = \"grey\"; class = \"rcpt-temporary\"; } );\n"
 	    "providers = (\n"
@@ -91,7 +80,6 @@ static void a_rule_is_kept_as_it_is_written(void **state)
 	    "   replies = ( { match = \"many\"; action = \"alert\"; threshold = \"1/1h\"; } ); } );\n");
 	const struct generation_reply_rule *rule;
 
-	(void)state;
 	assert_int_equal(g->reply_rule_count, 4);
 	assert_int_equal(g->common_rules, 3);
 	assert_int_equal(generation_provider(g, 0)->rules, 0);
@@ -128,8 +116,7 @@ static void a_rule_is_kept_as_it_is_written(void **state)
 /* --- windows --------------------------------------------------------------------- */
 
 static struct window_settings settings_of(const struct generation *g, unsigned mta,
-    const char *destination, const char *provider)
-{
+    const char *destination, const char *provider) {
 	struct window_settings out;
 
 	memset(&out, 0xff, sizeof(out));
@@ -139,12 +126,10 @@ static struct window_settings settings_of(const struct generation *g, unsigned m
 	return out;
 }
 
-static void without_settings_they_are_the_defaults(void **state)
-{
+TEST(without_settings_they_are_the_defaults) {
 	struct generation *g = compile_good(MAIN, NULL);
 	struct window_settings s = settings_of(g, GENERATION_MTAS_MAX, "a.example", NULL);
 
-	(void)state;
 	assert_int_equal(s.law, window_defaults.law);
 	assert_int_equal(s.initial, window_defaults.initial);
 	assert_int_equal(s.limit, window_defaults.limit);
@@ -163,7 +148,7 @@ static void without_settings_they_are_the_defaults(void **state)
 
 static const char window_text[] = MAIN
     "window = { initial_destination_concurrency = 1; destination_concurrency_limit = 11;\n"
-    "           suspend = \"1m\"; believe_run = 9; };\n"
+    "           suspend = \"1m\"; believe_refusals = 9; };\n"
     "mta = ( { name = \"plain\"; site = \"/none\"; },\n"
     "        { name = \"slow\"; site = \"/none\"; syslog_name = \"slow\";\n"
     "          window = { initial_destination_concurrency = 2; destination_concurrency_limit = 12;\n"
@@ -181,8 +166,7 @@ static const char window_providers[] = V
     "  { name = \"few\"; relays = \"*.few.example\"; ceiling = 7; } );\n";
 
 /* each parameter from the innermost group that gives it */
-static void the_innermost_group_gives_a_parameter(void **state)
-{
+TEST(the_innermost_group_gives_a_parameter) {
 	static const struct {
 		unsigned mta;
 		const char *destination, *provider;
@@ -207,7 +191,6 @@ static void the_innermost_group_gives_a_parameter(void **state)
 	};
 	struct generation *g = compile_good(window_text, window_providers);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct window_settings s = settings_of(g, cases[i].mta, cases[i].destination,
 		    cases[i].provider);
@@ -221,13 +204,11 @@ static void the_innermost_group_gives_a_parameter(void **state)
 	free(g);
 }
 
-static void the_groups_that_give_them_are_told(void **state)
-{
+TEST(the_groups_that_give_them_are_told) {
 	struct generation *g = compile_good(window_text, window_providers);
 	struct generation_window_source from[GENERATION_WINDOW_SOURCES];
 	struct window_settings s;
 
-	(void)state;
 	assert_int_equal(generation_window_sources(g, 1, "provider:big", 12, 0, from), 4);
 	assert_string_equal(from[0].what, "destinations");
 	assert_int_equal(from[0].line, 9);
@@ -248,8 +229,7 @@ static void the_groups_that_give_them_are_told(void **state)
 	free(g);
 }
 
-static void feedback_is_a_number_or_a_text(void **state)
-{
+TEST(feedback_is_a_number_or_a_text) {
 	static const struct {
 		const char *text;
 		enum window_feedback_form form;
@@ -262,7 +242,6 @@ static void feedback_is_a_number_or_a_text(void **state)
 		{ "\"1/sqrt_concurrency\"", FEEDBACK_PER_SQRT_CONCURRENCY, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct window_settings s;
 		struct generation *g;
@@ -280,12 +259,10 @@ static void feedback_is_a_number_or_a_text(void **state)
 	}
 }
 
-static void what_points_outside_is_refused(void **state)
-{
+TEST(what_points_outside_is_refused) {
 	struct generation *g = compile_good(window_text, window_providers), *copy;
 	struct diag diag;
 
-	(void)state;
 	copy = malloc((size_t)g->bytes);
 	assert_non_null(copy);
 #define SPOILED(change) \
@@ -408,9 +385,7 @@ static const struct {
 	    "later rules; set class or action" },
 };
 
-static void every_mistake_has_its_place(void **state)
-{
-	(void)state;
+TEST(every_mistake_has_its_place) {
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		struct config_messages messages;
 		bool found = false;
@@ -437,8 +412,7 @@ static void every_mistake_has_its_place(void **state)
 
 static char directory[64];
 
-static void write_file(const char *name, const char *text)
-{
+static void write_file(const char *name, const char *text) {
 	char path[128];
 	FILE *file;
 
@@ -449,23 +423,20 @@ static void write_file(const char *name, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void remove_file(const char *name)
-{
+static void remove_file(const char *name) {
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	unlink(path);
 }
 
-static int make_directory(void **state)
-{
+static int make_directory(void **state) {
 	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_providers.XXXXXX");
 	return mkdtemp(directory) == NULL ? -1 : 0;
 }
 
-static int remove_directory(void **state)
-{
+static int remove_directory(void **state) {
 	(void)state;
 	remove_file("postern.conf");
 	remove_file("providers.conf");
@@ -474,21 +445,18 @@ static int remove_directory(void **state)
 }
 
 /* The first message that has these words; its line, or -1. */
-static int said(const struct config_messages *messages, const char *words)
-{
+static int said(const struct config_messages *messages, const char *words) {
 	for (size_t i = 0; i < messages->count; i++)
 		if (strstr(messages->list[i].text, words) != NULL)
 			return messages->list[i].line;
 	return -1;
 }
 
-static void the_file_is_found(void **state)
-{
+TEST(the_file_is_found) {
 	struct config_messages messages;
 	struct generation *g;
 	char main_file[128], text[512];
 
-	(void)state;
 	snprintf(main_file, sizeof(main_file), "%s/postern.conf", directory);
 	/* none, and nobody who needs one: nothing to say */
 	write_file("postern.conf", MAIN);
@@ -530,14 +498,12 @@ static void the_file_is_found(void **state)
 	config_messages_free(&messages);
 }
 
-static void the_shipped_file_is_good(void **state)
-{
+TEST(the_shipped_file_is_good) {
 	const char *top = getenv("top_srcdir");
 	char main_file[128], text[4096];
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	if (top == NULL)
 		skip();
 	snprintf(main_file, sizeof(main_file), "%s/postern.conf", directory);
@@ -567,20 +533,4 @@ static void the_shipped_file_is_good(void **state)
 	free(g);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(relays_are_of_the_first_provider_that_matches),
-		cmocka_unit_test(a_rule_is_kept_as_it_is_written),
-		cmocka_unit_test(without_settings_they_are_the_defaults),
-		cmocka_unit_test(the_innermost_group_gives_a_parameter),
-		cmocka_unit_test(the_groups_that_give_them_are_told),
-		cmocka_unit_test(feedback_is_a_number_or_a_text),
-		cmocka_unit_test(what_points_outside_is_refused),
-		cmocka_unit_test(every_mistake_has_its_place),
-		cmocka_unit_test(the_file_is_found),
-		cmocka_unit_test(the_shipped_file_is_good),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_GROUP(make_directory, remove_directory)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue in virtual time: what runs when, with whom, and what is left. */
-#include "engine/queue_internal.h"
+#include "tests/unit/test.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 
-static void a_message_goes_at_once(void **state)
-{
+TEST_IN(NULL, tear_down, a_message_goes_at_once) {
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
 	mail = world_mail("d0.example*2 d1.example -");
@@ -18,9 +17,7 @@ static void a_message_goes_at_once(void **state)
 }
 
 /* Nothing is known of a server yet: one run tries it. */
-static void a_server_that_nobody_knows_is_tried_by_one_run(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_server_that_nobody_knows_is_tried_by_one_run) {
 	world_open("", 8);
 	servers(1, S);
 	for (int i = 0; i < 8; i++)
@@ -31,13 +28,11 @@ static void a_server_that_nobody_knows_is_tried_by_one_run(void **state)
 	assert_in_range(world_find_server("d0.example")->most, 2, 5);
 }
 
-static void small_mail_goes_past_bulk(void **state)
-{
+TEST_IN(NULL, tear_down, small_mail_goes_past_bulk) {
 	char text[4096] = "";
 	unsigned small[4];
 	int64_t begin_ns;
 
-	(void)state;
 	world_open("", 4);
 	servers(50, 200 * MS);
 	for (int i = 0; i < 50; i++) {
@@ -64,11 +59,9 @@ static void small_mail_goes_past_bulk(void **state)
 	assert_true(world.now_ns - begin_ns < 110 * S);
 }
 
-static void first_come_lets_nothing_past(void **state)
-{
+TEST_IN(NULL, tear_down, first_come_lets_nothing_past) {
 	unsigned small;
 
-	(void)state;
 	world_open("", 1);
 	world.settings.discipline = QUEUE_FIRST_COME;
 	assert_true(queue_configure(world.queue, &world.settings));
@@ -84,12 +77,10 @@ static void first_come_lets_nothing_past(void **state)
 }
 
 /* A hanging server holds one process, and not the mail that stands beside it. */
-static void a_server_that_hangs_stops_one_process_only(void **state)
-{
+TEST_IN(NULL, tear_down, a_server_that_hangs_stops_one_process_only) {
 	char text[64];
 	int64_t begin_ns;
 
-	(void)state;
 	world_open("", 4);
 	servers(20, 100 * MS);
 	world_find_server("d7.example")->mode = SERVER_HANGS;
@@ -113,11 +104,9 @@ static void a_server_that_hangs_stops_one_process_only(void **state)
 }
 
 /* Any role can write when its run got on last. */
-static void a_run_that_gets_on_in_times_to_come_stalls_all_the_same(void **state)
-{
+TEST_IN(NULL, tear_down, a_run_that_gets_on_in_times_to_come_stalls_all_the_same) {
 	struct grant_table *table;
 
-	(void)state;
 	world_open("", 1);
 	servers(2, MS);
 	world.servers[0].mode = SERVER_HANGS;
@@ -134,9 +123,7 @@ static void a_run_that_gets_on_in_times_to_come_stalls_all_the_same(void **state
 	all_is_delivered(2000 * S);
 }
 
-static void windows_are_respected(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, windows_are_respected) {
 	world_open("window = { initial_destination_concurrency = 2; "
 	    "destination_concurrency_limit = 2; };\n", 10);
 	servers(3, 200 * MS);
@@ -150,14 +137,12 @@ static void windows_are_respected(void **state)
 	assert_int_equal(world.put_off, 0);
 }
 
-static void classes_are_respected(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, classes_are_respected) {
 	world_open("", 10);
 	servers(4, 200 * MS);
 	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"d0.example\", "
-	    "\"d1.example\" ]; sessions = 2; inbound = 2; }, { name = \"all\"; match = \"*\"; "
-	    "sessions = 1000; inbound = 1000; } );\n"
+	    "\"d1.example\" ]; hold_at = 2; refuse_at = 2; }, { name = \"all\"; match = \"*\"; "
+	    "hold_at = 1000; refuse_at = 1000; } );\n"
 	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
 	for (int i = 0; i < 80; i++)
 		(void)world_mail(i % 2 != 0 ? "d0.example" : "d1.example");
@@ -167,13 +152,11 @@ static void classes_are_respected(void **state)
 }
 
 /* The window says dead: nothing runs; it is back: all is due at once. */
-static void mail_of_a_dead_server_is_due_when_it_is_back(void **state)
-{
+TEST_IN(NULL, tear_down, mail_of_a_dead_server_is_due_when_it_is_back) {
 	struct server *s;
 	unsigned connections;
 	int64_t back_ns;
 
-	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
 	s = world_find_server("d0.example");
@@ -197,15 +180,13 @@ static void mail_of_a_dead_server_is_due_when_it_is_back(void **state)
 	assert_true(world.now_ns - back_ns < 10 * S);
 }
 
-static void what_is_held_by_hand_goes_when_it_is_resumed(void **state)
-{
+TEST_IN(NULL, tear_down, what_is_held_by_hand_goes_when_it_is_resumed) {
 	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
 		.name_length = 10, .reason = "moving" };
 	const struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
 		.name_length = 10, .window = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
 	(void)world_mail("d0.example");
@@ -223,15 +204,13 @@ static void what_is_held_by_hand_goes_when_it_is_resumed(void **state)
 }
 
 /* Whenever that happens between two looks. */
-static void a_resume_is_noticed_at_any_moment(void **state)
-{
+TEST_IN(NULL, tear_down, a_resume_is_noticed_at_any_moment) {
 	struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
 		.name_length = 10, .reason = "moving" };
 	struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
 		.name_length = 10, .window = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
 	(void)world_mail("d0.example d1.example");
@@ -250,13 +229,11 @@ static void a_resume_is_noticed_at_any_moment(void **state)
 }
 
 /* 5 minutes at first, then as long as the message is old, 30 minutes at most. */
-static void what_failed_is_tried_again_by_its_age(void **state)
-{
+TEST_IN(NULL, tear_down, what_failed_is_tried_again_by_its_age) {
 	static const int64_t tries_s[] = { 0, 300, 600, 1200, 2400, 4200, 6000 };
 	int64_t begin_ns, due_ns;
 	struct server *s;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	s = world_find_server("d0.example");
@@ -275,11 +252,9 @@ static void what_failed_is_tried_again_by_its_age(void **state)
 	}
 }
 
-static void a_message_that_somebody_else_has_is_tried_again_soon(void **state)
-{
+TEST_IN(NULL, tear_down, a_message_that_somebody_else_has_is_tried_again_soon) {
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	mail = world_mail("d0.example");
@@ -291,9 +266,7 @@ static void a_message_that_somebody_else_has_is_tried_again_soon(void **state)
 	assert_in_range(world.runs, 3, 4);
 }
 
-static void many_for_one_server_share_processes(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, many_for_one_server_share_processes) {
 	world_open("", 10);
 	servers(1, 10 * MS);
 	(void)world_mail("d0.example");
@@ -308,11 +281,9 @@ static void many_for_one_server_share_processes(void **state)
 }
 
 /* Many small messages to many places: a process for each is too much. */
-static void a_long_queue_takes_few_runs(void **state)
-{
+TEST_IN(NULL, tear_down, a_long_queue_takes_few_runs) {
 	char text[64];
 
-	(void)state;
 	world_open("", 10);
 	servers(64, 2 * MS);
 	for (int i = 0; i < 6400; i++) {
@@ -324,9 +295,7 @@ static void a_long_queue_takes_few_runs(void **state)
 	assert_int_equal(world.processes_most, 10);
 }
 
-static void a_process_table_that_is_full_is_tried_again(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_process_table_that_is_full_is_tried_again) {
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.no_process = true;
@@ -340,11 +309,9 @@ static void a_process_table_that_is_full_is_tried_again(void **state)
 	all_is_delivered(40 * S);
 }
 
-static void a_role_that_is_killed_leaves_nothing_behind(void **state)
-{
+TEST_IN(NULL, tear_down, a_role_that_is_killed_leaves_nothing_behind) {
 	char text[64];
 
-	(void)state;
 	world_open("", 6);
 	servers(10, 50 * MS);
 	for (int i = 0; i < 200; i++) {
@@ -360,11 +327,9 @@ static void a_role_that_is_killed_leaves_nothing_behind(void **state)
 }
 
 /* Its role is gone, and nobody says that it goes on: it changed the file, and left some. */
-static void a_run_that_ends_while_postern_is_away_counts_no_failure(void **state)
-{
+TEST_IN(NULL, tear_down, a_run_that_ends_while_postern_is_away_counts_no_failure) {
 	unsigned mail, locked;
 
-	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
 	world.no_process = true;
@@ -386,11 +351,9 @@ static void a_run_that_ends_while_postern_is_away_counts_no_failure(void **state
 	all_is_delivered(20 * S);
 }
 
-static void what_fails_after_a_restart_waits_for_its_retry_time(void **state)
-{
+TEST_IN(NULL, tear_down, what_fails_after_a_restart_waits_for_its_retry_time) {
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
@@ -406,11 +369,9 @@ static void what_fails_after_a_restart_waits_for_its_retry_time(void **state)
 }
 
 /* It delivers, and cannot write its file: the old role's runs are no excuse for long. */
-static void what_cannot_be_written_after_a_restart_is_not_repeated_for_long(void **state)
-{
+TEST_IN(NULL, tear_down, what_cannot_be_written_after_a_restart_is_not_repeated_for_long) {
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.no_process = true;
@@ -425,11 +386,9 @@ static void what_cannot_be_written_after_a_restart_is_not_repeated_for_long(void
 }
 
 /* What stands beside it in the file is not locked for minutes. */
-static void a_server_that_hangs_goes_last_in_its_message(void **state)
-{
+TEST_IN(NULL, tear_down, a_server_that_hangs_goes_last_in_its_message) {
 	unsigned mail[3];
 
-	(void)state;
 	world_open("", 2);
 	servers(3, 100 * MS);
 	(void)world_mail("d1.example d2.example");
@@ -443,11 +402,9 @@ static void a_server_that_hangs_goes_last_in_its_message(void **state)
 }
 
 /* It answers, after 30 s: tried alone from then on, with the time that the site gives it. */
-static void a_server_that_is_slow_goes_alone_for_an_hour(void **state)
-{
+TEST_IN(NULL, tear_down, a_server_that_is_slow_goes_alone_for_an_hour) {
 	unsigned got;
 
-	(void)state;
 	world_open("", 4);
 	servers(3, 10 * MS);
 	(void)world_mail("d0.example d1.example d2.example");
@@ -467,9 +424,7 @@ static void a_server_that_is_slow_goes_alone_for_an_hour(void **state)
 }
 
 /* From the first time on, when nothing is known of it yet. */
-static void a_server_that_is_new_and_slow_gets_its_time(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_server_that_is_new_and_slow_gets_its_time) {
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.servers[0].mode = SERVER_SLOW;
@@ -479,11 +434,9 @@ static void a_server_that_is_new_and_slow_gets_its_time(void **state)
 }
 
 /* A brief run, then one that waits as long as the site says, then the retry time. */
-static void a_server_that_is_new_and_hangs_is_not_tried_again_at_once(void **state)
-{
+TEST_IN(NULL, tear_down, a_server_that_is_new_and_hangs_is_not_tried_again_at_once) {
 	int64_t due_ns;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.servers[0].mode = SERVER_HANGS;
@@ -498,9 +451,7 @@ static void a_server_that_is_new_and_hangs_is_not_tried_again_at_once(void **sta
 }
 
 /* What was read after the first batch is remembered, too. */
-static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, what_stands_behind_a_batch_that_is_held_has_its_retry_time) {
 	world_open("", 4);
 	world.settings.message_recipient_limit = 20;
 	world_restart_role(true);
@@ -517,9 +468,7 @@ static void what_stands_behind_a_batch_that_is_held_has_its_retry_time(void **st
 	assert_in_range(world.runs, 1, 2);
 }
 
-static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_file_of_which_nothing_can_be_taken_is_read_each_second) {
 	world_open("", 4);
 	world.settings.message_recipient_limit = 20;
 	world_restart_role(true);
@@ -540,15 +489,13 @@ static void a_file_of_which_nothing_can_be_taken_is_read_each_second(void **stat
 }
 
 /* Windows are observed only, and a class is not: no run after the other. */
-static void a_class_that_is_full_is_not_asked_again_at_once(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_class_that_is_full_is_not_asked_again_at_once) {
 	world_open("", 4);
 	servers(2, 10 * MS);
 	world.servers[0].host = "mx.few.example";
 	site_reload(&world.site, "observe = true;\n"
-	    "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; sessions = 0; "
-	    "observe = false; }, { name = \"all\"; match = \"*\"; sessions = 1000; } );\n"
+	    "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; hold_at = 0; "
+	    "observe = false; }, { name = \"all\"; match = \"*\"; hold_at = 1000; } );\n"
 	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
 	(void)world_mail("d0.example");
 	world_run(world.now_ns + 100 * S);
@@ -557,11 +504,9 @@ static void a_class_that_is_full_is_not_asked_again_at_once(void **state)
 }
 
 /* Nobody answered: that its file is gone says nothing. */
-static void a_file_that_is_removed_proves_no_server(void **state)
-{
+TEST_IN(NULL, tear_down, a_file_that_is_removed_proves_no_server) {
 	unsigned first;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.servers[0].mode = SERVER_HANGS;
@@ -577,20 +522,18 @@ static void a_file_that_is_removed_proves_no_server(void **state)
 }
 
 /* Not by what is known of the destination: by the class of the host that takes its mail. */
-static void a_class_that_is_held_is_asked_again_at_retry_times(void **state)
-{
+TEST_IN(NULL, tear_down, a_class_that_is_held_is_asked_again_at_retry_times) {
 	const struct by_hand order = { .verb = BY_HAND_HOLD, .name = "few", .name_length = 3,
 		.class = true, .reason = "moving", .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
 	struct by_hand resume = order;
 	struct window_owner owner;
 
-	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
 	world.servers[0].host = "mx.few.example";
 	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; "
-	    "sessions = 9; }, { name = \"all\"; match = \"*\"; sessions = 1000; } );\n"
+	    "hold_at = 9; }, { name = \"all\"; match = \"*\"; hold_at = 1000; } );\n"
 	    "mta = ( { name = \"s\"; kind = \"sendmail\"; log = \"/a\"; } );\n");
 	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &order,
 	    world.now_ns, &owner), BY_HAND_DONE);
@@ -606,11 +549,9 @@ static void a_class_that_is_held_is_asked_again_at_retry_times(void **state)
 }
 
 /* All processes hang with the role's predecessor: its successor goes on all the same. */
-static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
-{
+TEST_IN(NULL, tear_down, runs_of_an_earlier_role_that_hang_hold_nobody_up) {
 	char text[64];
 
-	(void)state;
 	world_open("", 2);
 	servers(3, 10 * MS);
 	(void)world_mail("d0.example");
@@ -632,11 +573,9 @@ static void runs_of_an_earlier_role_that_hang_hold_nobody_up(void **state)
 }
 
 /* Half of the processes, and as many as may hang besides, are left to the others. */
-static void many_servers_that_hang_leave_processes_to_the_rest(void **state)
-{
+TEST_IN(NULL, tear_down, many_servers_that_hang_leave_processes_to_the_rest) {
 	char text[64];
 
-	(void)state;
 	world_open("", 4);
 	servers(40, 10 * MS);
 	world.hang_timeout_s = 3600;
@@ -657,13 +596,11 @@ static void many_servers_that_hang_leave_processes_to_the_rest(void **state)
 	assert_in_range(world.processes, 1, 4);
 }
 
-static void a_message_of_100000_recipients(void **state)
-{
+TEST_IN(NULL, tear_down, a_message_of_100000_recipients) {
 	static char text[4096];
 	size_t at = 0;
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(60, MS / 50);
 	for (int i = 0; i < 50; i++)
@@ -676,60 +613,4 @@ static void a_message_of_100000_recipients(void **state)
 	world_find_server("d3.example")->mode = SERVER_TAKES;
 	all_is_delivered(2000 * S);
 	assert_in_range(world.runs, 2, 60);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_message_goes_at_once, tear_down),
-		cmocka_unit_test_teardown(a_server_that_nobody_knows_is_tried_by_one_run,
-		    tear_down),
-		cmocka_unit_test_teardown(small_mail_goes_past_bulk, tear_down),
-		cmocka_unit_test_teardown(first_come_lets_nothing_past, tear_down),
-		cmocka_unit_test_teardown(a_server_that_hangs_stops_one_process_only, tear_down),
-		cmocka_unit_test_teardown(a_run_that_gets_on_in_times_to_come_stalls_all_the_same, tear_down),
-		cmocka_unit_test_teardown(windows_are_respected, tear_down),
-		cmocka_unit_test_teardown(classes_are_respected, tear_down),
-		cmocka_unit_test_teardown(mail_of_a_dead_server_is_due_when_it_is_back,
-		    tear_down),
-		cmocka_unit_test_teardown(what_is_held_by_hand_goes_when_it_is_resumed,
-		    tear_down),
-		cmocka_unit_test_teardown(a_resume_is_noticed_at_any_moment, tear_down),
-		cmocka_unit_test_teardown(what_failed_is_tried_again_by_its_age, tear_down),
-		cmocka_unit_test_teardown(a_message_that_somebody_else_has_is_tried_again_soon,
-		    tear_down),
-		cmocka_unit_test_teardown(many_for_one_server_share_processes, tear_down),
-		cmocka_unit_test_teardown(a_long_queue_takes_few_runs, tear_down),
-		cmocka_unit_test_teardown(a_process_table_that_is_full_is_tried_again,
-		    tear_down),
-		cmocka_unit_test_teardown(a_role_that_is_killed_leaves_nothing_behind,
-		    tear_down),
-		cmocka_unit_test_teardown(
-		    a_run_that_ends_while_postern_is_away_counts_no_failure, tear_down),
-		cmocka_unit_test_teardown(
-		    what_fails_after_a_restart_waits_for_its_retry_time, tear_down),
-		cmocka_unit_test_teardown(
-		    what_cannot_be_written_after_a_restart_is_not_repeated_for_long, tear_down),
-		cmocka_unit_test_teardown(a_server_that_hangs_goes_last_in_its_message, tear_down),
-		cmocka_unit_test_teardown(a_server_that_is_slow_goes_alone_for_an_hour, tear_down),
-		cmocka_unit_test_teardown(a_server_that_is_new_and_slow_gets_its_time, tear_down),
-		cmocka_unit_test_teardown(
-		    a_server_that_is_new_and_hangs_is_not_tried_again_at_once, tear_down),
-		cmocka_unit_test_teardown(
-		    what_stands_behind_a_batch_that_is_held_has_its_retry_time, tear_down),
-		cmocka_unit_test_teardown(
-		    a_file_of_which_nothing_can_be_taken_is_read_each_second, tear_down),
-		cmocka_unit_test_teardown(a_class_that_is_full_is_not_asked_again_at_once,
-		    tear_down),
-		cmocka_unit_test_teardown(a_file_that_is_removed_proves_no_server, tear_down),
-		cmocka_unit_test_teardown(a_class_that_is_held_is_asked_again_at_retry_times,
-		    tear_down),
-		cmocka_unit_test_teardown(runs_of_an_earlier_role_that_hang_hold_nobody_up,
-		    tear_down),
-		cmocka_unit_test_teardown(many_servers_that_hang_leave_processes_to_the_rest,
-		    tear_down),
-		cmocka_unit_test_teardown(a_message_of_100000_recipients, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

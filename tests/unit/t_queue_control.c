@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The queue role's control server over a real socket, with a queue of the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -15,13 +11,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/queue.h"
-#include "engine/queue_journal.h"
-#include "front/queue_control.h"
+#include "engine/queue/queue.h"
+#include "engine/queue/queue_journal.h"
+#include "front/queue/queue_control.h"
 #include "tests/unit/site.h"
-#include "wire/control_frame.h"
+#include "wire/link/control_frame.h"
 
-#define CONFIGURATION "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n" \
+#define CONFIGURATION "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n" \
 	"mta = ( { name = \"out\"; kind = \"sendmail\"; user = \"root\"; } );\n"
 #define MANY	600000u
 
@@ -210,10 +206,9 @@ static void must_end(const char *exit_code, const char *error) {
 
 /* --- tests --------------------------------------------------------------------------------- */
 
-static void a_part_tells_all(void **state) {
+TEST(a_part_tells_all) {
 	struct control_frame frame;
 
-	(void)state;
 	begin();
 	queue.row.sender = "x\x1b[2J\n@b";
 	queue.row.arrival_ns = clock_now_ns() - 90 * NS_PER_SECOND;
@@ -240,10 +235,9 @@ static void a_part_tells_all(void **state) {
 	end();
 }
 
-static void what_is_not_known_is_left_out(void **state) {
+TEST(what_is_not_known_is_left_out) {
 	struct control_frame frame;
 
-	(void)state;
 	begin();
 	/* before the clock's start; until somebody resumes it; an mta of an old generation */
 	queue.row.arrival_ns = clock_now_ns() - INT64_C(1) * 1000000 * NS_PER_SECOND;
@@ -260,10 +254,9 @@ static void what_is_not_known_is_left_out(void **state) {
 	end();
 }
 
-static void destinations_and_runs(void **state) {
+TEST(destinations_and_runs) {
 	struct control_frame frame;
 
-	(void)state;
 	begin();
 	ask("command", "queue", "view", "destinations");
 	frame = next_frame();
@@ -291,10 +284,9 @@ static void destinations_and_runs(void **state) {
 	end();
 }
 
-static void next_tells_why(void **state) {
+TEST(next_tells_why) {
 	struct control_frame frame;
 
-	(void)state;
 	begin();
 	queue.parts = 5;
 	ask("command", "next", "most", "3");
@@ -308,8 +300,7 @@ static void next_tells_why(void **state) {
 	end();
 }
 
-static void bad_requests_are_told(void **state) {
-	(void)state;
+TEST(bad_requests_are_told) {
 	begin();
 	ask("command", "next", "most", "0");
 	must_end("64", "most: 1 to 10000");
@@ -323,11 +314,10 @@ static void bad_requests_are_told(void **state) {
 }
 
 /* 64 MB of rows, and an end that says so. */
-static void an_answer_is_bounded(void **state) {
+TEST(an_answer_is_bounded) {
 	struct control_frame frame;
 	uint32_t rows = 0;
 
-	(void)state;
 	begin();
 	queue.parts = MANY;
 	ask("command", "queue", NULL, NULL);
@@ -344,10 +334,9 @@ static void an_answer_is_bounded(void **state) {
 }
 
 /* Not the machine's uptime. */
-static void a_run_that_was_not_heard_of_has_no_progress(void **state) {
+TEST(a_run_that_was_not_heard_of_has_no_progress) {
 	struct control_frame frame;
 
-	(void)state;
 	begin();
 	queue.unheard = true;
 	ask("command", "queue", "view", "runs");
@@ -358,8 +347,7 @@ static void a_run_that_was_not_heard_of_has_no_progress(void **state) {
 }
 
 /* Right after the role began: an empty queue is not taken for one. */
-static void a_queue_that_is_being_read_says_so(void **state) {
-	(void)state;
+TEST(a_queue_that_is_being_read_says_so) {
 	begin();
 	queue.parts = 0;
 	queue_control_reading(control, true);
@@ -371,12 +359,11 @@ static void a_queue_that_is_being_read_says_so(void **state) {
 	end();
 }
 
-static void what_is_in_the_journal_alone_is_counted(void **state) {
+TEST(what_is_in_the_journal_alone_is_counted) {
 	static const char told[] = "the list is incomplete: 7 more messages wait in the "
 	    "journal for room in memory";
 	struct control_frame frame;
 
-	(void)state;
 	begin();
 	queue.parts = 0;
 	queue.more = 7;
@@ -389,20 +376,4 @@ static void what_is_in_the_journal_alone_is_counted(void **state) {
 	assert_null(control_frame_get(&frame, "more"));
 	queue.more = 0;
 	end();
-}
-
-int main(void) {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_part_tells_all),
-		cmocka_unit_test(what_is_not_known_is_left_out),
-		cmocka_unit_test(destinations_and_runs),
-		cmocka_unit_test(next_tells_why),
-		cmocka_unit_test(bad_requests_are_told),
-		cmocka_unit_test(a_run_that_was_not_heard_of_has_no_progress),
-		cmocka_unit_test(a_queue_that_is_being_read_says_so),
-		cmocka_unit_test(what_is_in_the_journal_alone_is_counted),
-		cmocka_unit_test(an_answer_is_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue where Sendmail has cut a message into files: they are one job, and run side
  * by side; local mail is a transport of its own. */
-#include "engine/queue_internal.h"
+#include "tests/unit/test.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 
 /* One message: a file for each of these servers. */
-static void envelope(const char *origin, unsigned first, unsigned end, unsigned recipients)
-{
+static void envelope(const char *origin, unsigned first, unsigned end, unsigned recipients) {
 	char text[64];
 
 	world.envelope = origin;
@@ -17,8 +17,7 @@ static void envelope(const char *origin, unsigned first, unsigned end, unsigned 
 	world.envelope = NULL;
 }
 
-static uint32_t jobs(void)
-{
+static uint32_t jobs(void) {
 	struct job_count count;
 
 	job_count(world.queue->board, &count);
@@ -26,9 +25,7 @@ static uint32_t jobs(void)
 }
 
 /* 40 servers of 500 ms, 22 processes: two rounds, a process each. */
-static void files_of_a_message_run_side_by_side(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, files_of_a_message_run_side_by_side) {
 	world_open("", 22);
 	servers(40, 500 * MS);
 	envelope("7AK00000000001", 0, 40, 1);
@@ -42,12 +39,10 @@ static void files_of_a_message_run_side_by_side(void **state)
 
 /* 50 files of 8, 200 ms each: two processes need 40 s for them.  A file takes 1.6 s, and has
  * saved a slot and more when it goes. */
-static void small_mail_passes_a_message_of_many_files(void **state)
-{
+TEST_IN(NULL, tear_down, small_mail_passes_a_message_of_many_files) {
 	unsigned single;
 	int64_t came_ns;
 
-	(void)state;
 	world_open("", 2);
 	servers(51, 200 * MS);
 	envelope("7AK00000000001", 0, 50, 8);
@@ -61,11 +56,9 @@ static void small_mail_passes_a_message_of_many_files(void **state)
 }
 
 /* The same files without anything in common are 50 jobs of 8, older than it: nothing passes. */
-static void files_of_other_messages_are_other_jobs(void **state)
-{
+TEST_IN(NULL, tear_down, files_of_other_messages_are_other_jobs) {
 	char text[64];
 
-	(void)state;
 	world_open("", 2);
 	servers(51, 200 * MS);
 	for (unsigned i = 0; i < 50; i++) {
@@ -78,9 +71,7 @@ static void files_of_other_messages_are_other_jobs(void **state)
 }
 
 /* One of the servers hangs: the others' recipients do not wait for it. */
-static void one_that_hangs_holds_up_no_other(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, one_that_hangs_holds_up_no_other) {
 	world_open("", 8);
 	servers(20, 200 * MS);
 	world.servers[7].mode = SERVER_HANGS;
@@ -93,9 +84,7 @@ static void one_that_hangs_holds_up_no_other(void **state)
 }
 
 /* What fails of a message comes back to its job, and its files end one by one. */
-static void failures_and_removals_leave_nothing_behind(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, failures_and_removals_leave_nothing_behind) {
 	world_open("", 4);
 	servers(30, 100 * MS);
 	world.servers[3].mode = SERVER_PUTS_OFF;
@@ -116,9 +105,7 @@ static void failures_and_removals_leave_nothing_behind(void **state)
 }
 
 /* Entries of up to 50: files of 3 recipients each are less than one, and yet each is run. */
-static void files_smaller_than_an_entry(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, files_smaller_than_an_entry) {
 	world_open("", 4);
 	world.settings.destination_recipient_limit = 50;
 	assert_true(queue_configure(world.queue, &world.settings));
@@ -133,16 +120,14 @@ static void files_smaller_than_an_entry(void **state)
 	assert_int_equal(jobs(), 0);
 }
 
-static uint32_t envelope_of(const char *id)
-{
+static uint32_t envelope_of(const char *id) {
 	uint32_t message = queue_find_message(world.queue, 0, 0, id);
 
 	assert_int_not_equal(message, NONE);
 	return world.queue->messages[message].envelope;
 }
 
-static uint32_t file(const char *id, const char *sender, int64_t made_s, const char *origin)
-{
+static uint32_t file(const char *id, const char *sender, int64_t made_s, const char *origin) {
 	const struct queue_file facts = { .stamp = 1, .inode = 1, .made_s = made_s,
 		.arrival_ns = world.now_ns, .recipients = 1, .sender = sender,
 		.sender_length = sender == NULL ? 0 : strlen(sender), .origin = origin,
@@ -155,11 +140,9 @@ static uint32_t file(const char *id, const char *sender, int64_t made_s, const c
 	return envelope_of(id);
 }
 
-static void what_makes_files_one_message(void **state)
-{
+TEST_IN(NULL, tear_down, what_makes_files_one_message) {
 	uint32_t first, other;
 
-	(void)state;
 	world_open("", 1);
 	servers(1, S);
 	first = file("7AL000AA000123", "a@example.org", 100, "7AL000AA000123");
@@ -183,11 +166,9 @@ static void what_makes_files_one_message(void **state)
 }
 
 /* Two processes, and as many for local mail: what is local needs 20 s, and others do not wait. */
-static void local_mail_has_processes_of_its_own(void **state)
-{
+TEST_IN(NULL, tear_down, local_mail_has_processes_of_its_own) {
 	unsigned single;
 
-	(void)state;
 	world_open("", 2);
 	world.has_local = true;
 	(void)world_server("slow.example", 2 * S);
@@ -210,12 +191,10 @@ static void local_mail_has_processes_of_its_own(void **state)
 
 /* Bulk that is local, with a cost of 0, lets nothing past; remote bulk does, by the parameters of
  * all.  A file takes 1.6 s, 20 of them 32 s. */
-static void each_transport_has_its_own_parameters(void **state)
-{
+TEST_IN(NULL, tear_down, each_transport_has_its_own_parameters) {
 	struct job_settings job = job_defaults;
 	unsigned remote, local;
 
-	(void)state;
 	job.delivery_slot_cost = 0;
 	job.destination_recipient_limit = 1;
 	world_open("", 1);
@@ -237,21 +216,4 @@ static void each_transport_has_its_own_parameters(void **state)
 	world_run(world.now_ns + 20 * S);
 	assert_int_equal(world_delivered(local), 0);
 	all_is_delivered(100 * S);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(files_of_a_message_run_side_by_side, tear_down),
-		cmocka_unit_test_teardown(small_mail_passes_a_message_of_many_files, tear_down),
-		cmocka_unit_test_teardown(files_of_other_messages_are_other_jobs, tear_down),
-		cmocka_unit_test_teardown(one_that_hangs_holds_up_no_other, tear_down),
-		cmocka_unit_test_teardown(failures_and_removals_leave_nothing_behind, tear_down),
-		cmocka_unit_test_teardown(files_smaller_than_an_entry, tear_down),
-		cmocka_unit_test_teardown(what_makes_files_one_message, tear_down),
-		cmocka_unit_test_teardown(local_mail_has_processes_of_its_own, tear_down),
-		cmocka_unit_test_teardown(each_transport_has_its_own_parameters, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

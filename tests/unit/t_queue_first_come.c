@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue where the discipline is first-come: an envelope's share of the
  * processes, by the numbers of the scheduler notes. */
+#include "tests/unit/test.h"
 #include "tests/unit/queue_steps.h"
 
-static void begin(uint32_t processes)
-{
+static void begin(uint32_t processes) {
 	char name[32];
 
 	world_open("", processes);
@@ -17,8 +17,7 @@ static void begin(uint32_t processes)
 }
 
 /* One envelope that Sendmail has cut: a file for each of these servers. */
-static void envelope(unsigned first, unsigned end, unsigned recipients)
-{
+static void envelope(unsigned first, unsigned end, unsigned recipients) {
 	static unsigned number;
 	char text[64], origin[32];
 
@@ -32,8 +31,7 @@ static void envelope(unsigned first, unsigned end, unsigned recipients)
 }
 
 /* Servers of these that something is delivered to now: so many processes. */
-static unsigned busy(unsigned first, unsigned end)
-{
+static unsigned busy(unsigned first, unsigned end) {
 	unsigned count = 0;
 
 	for (unsigned i = first; i < end; i++)
@@ -41,9 +39,7 @@ static unsigned busy(unsigned first, unsigned end)
 	return count;
 }
 
-static void an_envelope_has_its_share_of_the_processes(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, an_envelope_has_its_share_of_the_processes) {
 	begin(22);
 	envelope(0, 44, 20);
 	world_run(world.now_ns + 5 * S);
@@ -62,18 +58,15 @@ static void an_envelope_has_its_share_of_the_processes(void **state)
 	world_check();
 }
 
-static bool take_first(void *context, const struct queue_next *next)
-{
+static bool take_first(void *context, const struct queue_next *next) {
 	*(struct queue_next *)context = *next;
 	return false;
 }
 
 /* Files of an envelope that has its share are not next, though they are the oldest. */
-static void next_is_what_may_have_a_process(void **state)
-{
+TEST_IN(NULL, tear_down, next_is_what_may_have_a_process) {
 	struct queue_next next = { .why = QUEUE_WHY_COUNT };
 
-	(void)state;
 	begin(2);
 	world.settings.max_message_concurrency = 1;
 	world.settings.scale_max_concurrency = 0;
@@ -96,11 +89,9 @@ static void next_is_what_may_have_a_process(void **state)
 	world_check();
 }
 
-static void whoever_comes_next_finds_a_process(void **state)
-{
+TEST_IN(NULL, tear_down, whoever_comes_next_finds_a_process) {
 	unsigned small;
 
-	(void)state;
 	begin(8);
 	envelope(0, 60, 20);
 	world_run(world.now_ns + 5 * S);
@@ -118,11 +109,9 @@ static void whoever_comes_next_finds_a_process(void **state)
 	world_check();
 }
 
-static void the_oldest_goes_first_among_those_that_may(void **state)
-{
+TEST_IN(NULL, tear_down, the_oldest_goes_first_among_those_that_may) {
 	unsigned first, second;
 
-	(void)state;
 	begin(1);
 	envelope(0, 1, 10);
 	world_run(world.now_ns + 2 * S);
@@ -134,16 +123,4 @@ static void the_oldest_goes_first_among_those_that_may(void **state)
 	assert_true(world_drain(60 * S));
 	assert_true(world_delivered_ns(first) < world_delivered_ns(second));
 	world_check();
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(an_envelope_has_its_share_of_the_processes, tear_down),
-		cmocka_unit_test_teardown(next_is_what_may_have_a_process, tear_down),
-		cmocka_unit_test_teardown(whoever_comes_next_finds_a_process, tear_down),
-		cmocka_unit_test_teardown(the_oldest_goes_first_among_those_that_may, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue in virtual time: what its runs are granted, and the table of that. */
-#include "segment/grants.h"
+#include "tests/unit/test.h"
+#include "segment/queue/grants.h"
 #include "tests/unit/queue_steps.h"
 
-static void lists_that_are_too_long_for_a_grant(void **state)
-{
+TEST_IN(NULL, tear_down, lists_that_are_too_long_for_a_grant) {
 	static char text[4096];
 	size_t at = 0;
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(64, MS);
 	/* 40 of them put it off, 24 take it */
@@ -28,14 +27,12 @@ static void lists_that_are_too_long_for_a_grant(void **state)
 
 /* Whose turn it is Sendmail asks by the name that an alias stands for; the grant has it as
  * it is written. */
-static void an_alias_is_tried_though_its_grant_is_a_short_list(void **state)
-{
+TEST_IN(NULL, tear_down, an_alias_is_tried_though_its_grant_is_a_short_list) {
 	static char text[4096];
 	struct server *alias;
 	size_t at = 0;
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(64, MS);
 	for (int i = 0; i < 64; i++) {
@@ -65,8 +62,7 @@ static void an_alias_is_tried_though_its_grant_is_a_short_list(void **state)
 static struct grant_ref foreign[FOREIGN_MOST];
 static unsigned foreign_count, next_foreign;
 
-static bool put_as(const char *id, struct grant_ref *ref)
-{
+static bool put_as(const char *id, struct grant_ref *ref) {
 	const struct grant grant = { .queue_id = id, .queue_id_length = strlen(id), .run = 9,
 		.mode = GRANT_EXCEPT };
 
@@ -74,8 +70,7 @@ static bool put_as(const char *id, struct grant_ref *ref)
 }
 
 /* Somebody's grant that stands in this very place. */
-static void take_place(uint32_t number)
-{
+static void take_place(uint32_t number) {
 	struct grant_ref *ref = &foreign[foreign_count++];
 	char id[16];
 
@@ -89,8 +84,7 @@ static void take_place(uint32_t number)
 }
 
 /* All places where that message's grant may be are others'. */
-static void leave_no_place(const char *id)
-{
+static void leave_no_place(const char *id) {
 	struct grant_ref ref;
 
 	foreign_count = 0;
@@ -100,8 +94,7 @@ static void leave_no_place(const char *id)
 	}
 }
 
-static void without_a_place(enum queue_discipline discipline)
-{
+static void without_a_place(enum queue_discipline discipline) {
 	char text[32];
 	unsigned first;
 
@@ -125,24 +118,18 @@ static void without_a_place(enum queue_discipline discipline)
 }
 
 /* It waits, and what comes after it goes. */
-static void a_message_without_a_place_for_its_grant_holds_nobody_up(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_message_without_a_place_for_its_grant_holds_nobody_up) {
 	without_a_place(QUEUE_PREEMPTIVE);
 }
 
-static void nor_does_it_where_the_first_come_goes_first(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, nor_does_it_where_the_first_come_goes_first) {
 	without_a_place(QUEUE_FIRST_COME);
 }
 
 /* Many long runs would want more places than there are. */
-static void all_processes_run_though_grants_are_bounded(void **state)
-{
+TEST_IN(NULL, tear_down, all_processes_run_though_grants_are_bounded) {
 	char text[32];
 
-	(void)state;
 	world_open("", 250);
 	servers(60, 500 * MS);
 	for (unsigned i = 0; i < 60; i++) {
@@ -157,20 +144,4 @@ static void all_processes_run_though_grants_are_bounded(void **state)
 	world_run(world.now_ns + S);
 	assert_int_equal(world.processes, 250);
 	all_is_delivered(100 * S);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(lists_that_are_too_long_for_a_grant, tear_down),
-		cmocka_unit_test_teardown(an_alias_is_tried_though_its_grant_is_a_short_list,
-		    tear_down),
-		cmocka_unit_test_teardown(
-		    a_message_without_a_place_for_its_grant_holds_nobody_up, tear_down),
-		cmocka_unit_test_teardown(nor_does_it_where_the_first_come_goes_first, tear_down),
-		cmocka_unit_test_teardown(all_processes_run_though_grants_are_bounded,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

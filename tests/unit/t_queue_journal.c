@@ -4,22 +4,22 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "engine/queue_internal.h"
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 #include "tests/unit/queue_world_journal.h"
 
 #define YEAR	(365 * 86400 * S)
 
 /* Memory for so many messages, and for 4 times as many that wait. */
-static void small(uint32_t active)
-{
+static void small(uint32_t active) {
 	world.settings.message_active_limit = active;
 	world_restart_role(true);
 	world_run(world.now_ns + 100 * MS);
 }
 
-static void mails(unsigned count, unsigned over)
-{
+static void mails(unsigned count, unsigned over) {
 	char name[32];
 
 	for (unsigned i = 0; i < count; i++) {
@@ -29,8 +29,7 @@ static void mails(unsigned count, unsigned over)
 }
 
 /* And nothing is left of it in the journal. */
-static void all_is_gone(int64_t within_ns)
-{
+static void all_is_gone(int64_t within_ns) {
 	all_is_delivered(within_ns);
 	world_run(world.now_ns + 5 * S);
 	world_check();
@@ -39,8 +38,7 @@ static void all_is_gone(int64_t within_ns)
 }
 
 /* So many servers; memory for so many messages (0: as it is). */
-static void begin(unsigned count, int64_t takes_ns, uint32_t active)
-{
+static void begin(unsigned count, int64_t takes_ns, uint32_t active) {
 	world_open("", 4);
 	servers(count, takes_ns);
 	if (active > 0)
@@ -48,23 +46,19 @@ static void begin(unsigned count, int64_t takes_ns, uint32_t active)
 }
 
 /* So many mails are read, and nothing is delivered. */
-static void read_in(unsigned count, unsigned over)
-{
+static void read_in(unsigned count, unsigned over) {
 	world.no_process = true;
 	mails(count, over);
 	world_run(world.now_ns + 3 * S);
 }
 
 /* The next life has seen all there is to see. */
-static void next_life(void)
-{
+static void next_life(void) {
 	world_restart_role(true);
 	world_run(world.now_ns + 3 * S);
 }
 
-static void a_restart_reads_no_file(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_restart_reads_no_file) {
 	begin(4, 50 * MS, 0);
 	read_in(200, 4);
 	assert_int_equal(world.reads, 200);
@@ -76,9 +70,7 @@ static void a_restart_reads_no_file(void **state)
 	all_is_gone(60 * S);
 }
 
-static void runs_begin_before_the_directories_are_looked_through(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, runs_begin_before_the_directories_are_looked_through) {
 	begin(4, 50 * MS, 0);
 	read_in(100, 4);
 	world.no_process = false;
@@ -87,9 +79,7 @@ static void runs_begin_before_the_directories_are_looked_through(void **state)
 	all_is_gone(60 * S);
 }
 
-static void what_has_no_room_in_memory_is_in_the_journal(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, what_has_no_room_in_memory_is_in_the_journal) {
 	begin(4, 50 * MS, 8);
 	read_in(300, 4);
 	assert_int_equal(world.reads, 300);
@@ -103,9 +93,7 @@ static void what_has_no_room_in_memory_is_in_the_journal(void **state)
 	assert_int_equal(world.reads, 300);
 }
 
-static void a_restart_with_more_than_memory_holds(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_restart_with_more_than_memory_holds) {
 	begin(4, 50 * MS, 8);
 	mails(300, 4);
 	world_run(world.now_ns + 2 * S);
@@ -117,9 +105,7 @@ static void a_restart_with_more_than_memory_holds(void **state)
 	all_is_gone(120 * S);
 }
 
-static void what_changed_meanwhile_is_read_again(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, what_changed_meanwhile_is_read_again) {
 	begin(4, 50 * MS, 0);
 	read_in(20, 4);
 	assert_int_equal(world.reads, 20);
@@ -131,9 +117,7 @@ static void what_changed_meanwhile_is_read_again(void **state)
 	all_is_gone(400 * S);
 }
 
-static void what_is_gone_meanwhile_is_forgotten(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, what_is_gone_meanwhile_is_forgotten) {
 	begin(4, 50 * MS, 2);
 	by_hand(BY_HAND_HOLD, "d0.example");
 	mails(20, 1);
@@ -151,9 +135,7 @@ static void what_is_gone_meanwhile_is_forgotten(void **state)
 	assert_int_equal(world_journal().messages, 5);
 }
 
-static void a_run_of_a_file_that_is_gone_is_harmless(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_run_of_a_file_that_is_gone_is_harmless) {
 	begin(4, 50 * MS, 0);
 	read_in(20, 4);
 	for (unsigned i = 0; i < 10; i++)
@@ -166,9 +148,7 @@ static void a_run_of_a_file_that_is_gone_is_harmless(void **state)
 	assert_int_equal(world_journal().messages, 0);
 }
 
-static void mail_in_the_journal_goes_when_its_destination_is_back(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, mail_in_the_journal_goes_when_its_destination_is_back) {
 	begin(2, 10 * MS, 4);
 	by_hand(BY_HAND_HOLD, "d0.example");
 	mails(100, 1);
@@ -182,10 +162,7 @@ static void mail_in_the_journal_goes_when_its_destination_is_back(void **state)
 	all_is_gone(60 * S);
 }
 
-static void mail_in_the_journal_goes_when_its_destination_is_back_after_a_restart(
-    void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, mail_in_the_journal_goes_when_its_destination_is_back_after_a_restart) {
 	begin(2, 10 * MS, 4);
 	by_hand(BY_HAND_HOLD, "d0.example");
 	mails(100, 1);
@@ -197,12 +174,10 @@ static void mail_in_the_journal_goes_when_its_destination_is_back_after_a_restar
 }
 
 /* The least time is 300 s. */
-static void what_failed_keeps_its_time_over_a_restart(void **state)
-{
+TEST_IN(NULL, tear_down, what_failed_keeps_its_time_over_a_restart) {
 	unsigned mail;
 	int64_t due_ns, then_ns;
 
-	(void)state;
 	begin(1, 10 * MS, 0);
 	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
 	mail = world_mail("d0.example");
@@ -219,9 +194,7 @@ static void what_failed_keeps_its_time_over_a_restart(void **state)
 	assert_true(world_delivered_ns(mail) - then_ns < 2 * S);
 }
 
-static void many_that_failed_keep_their_times_in_the_journal(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, many_that_failed_keep_their_times_in_the_journal) {
 	begin(1, 10 * MS, 4);
 	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
 	mails(60, 1);
@@ -232,8 +205,7 @@ static void many_that_failed_keep_their_times_in_the_journal(void **state)
 	all_is_gone(1200 * S);
 }
 
-static void clock_set(int64_t by_ns)
-{
+static void clock_set(int64_t by_ns) {
 	begin(2, 10 * MS, 0);
 	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
 	mails(20, 2);
@@ -244,21 +216,15 @@ static void clock_set(int64_t by_ns)
 	all_is_gone(1801 * S);
 }
 
-static void a_clock_that_was_set_back_holds_nothing_up(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_clock_that_was_set_back_holds_nothing_up) {
 	clock_set(-YEAR);
 }
 
-static void a_clock_that_was_set_forward_holds_nothing_up(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_clock_that_was_set_forward_holds_nothing_up) {
 	clock_set(YEAR);
 }
 
-static void roles_that_are_killed_deliver_once(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, roles_that_are_killed_deliver_once) {
 	begin(4, 200 * MS, 0);
 	mails(100, 4);
 	for (unsigned i = 0; i < 40; i++) {
@@ -269,9 +235,7 @@ static void roles_that_are_killed_deliver_once(void **state)
 	all_is_gone(60 * S);
 }
 
-static void a_big_message_after_a_restart(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_big_message_after_a_restart) {
 	begin(3, MS, 0);
 	world.no_process = true;
 	(void)world_mail("d0.example*30000 d1.example*3 d2.example*20000");
@@ -283,9 +247,7 @@ static void a_big_message_after_a_restart(void **state)
 
 /* There was no memory to read it after a run of the role before: the journal holds it, and
  * nobody has it. */
-static void what_nobody_has_is_found_by_a_scan(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, what_nobody_has_is_found_by_a_scan) {
 	begin(1, 10 * MS, 0);
 	world.hang_timeout_s = 20;
 	world.servers[0].mode = SERVER_HANGS;
@@ -306,9 +268,7 @@ static void what_nobody_has_is_found_by_a_scan(void **state)
 }
 
 /* As without a journal: what finds no room is refused, and read when there is. */
-static void on_a_disk_that_fails_mail_flows(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, on_a_disk_that_fails_mail_flows) {
 	world_disk_error = EIO;
 	world_disk_is_gone = true;
 	begin(4, 50 * MS, 8);
@@ -321,9 +281,7 @@ static void on_a_disk_that_fails_mail_flows(void **state)
 }
 
 /* And what is in the journal alone is read from the queue when nothing can be read there. */
-static void a_disk_that_is_full_for_a_while(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, a_disk_that_is_full_for_a_while) {
 	begin(4, 300 * MS, 8);
 	mails(300, 4);
 	world_run(world.now_ns + 3 * S);
@@ -338,9 +296,7 @@ static void a_disk_that_is_full_for_a_while(void **state)
 	all_is_gone(600 * S);
 }
 
-static void after_a_fault_all_is_written_anew(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, after_a_fault_all_is_written_anew) {
 	begin(4, 50 * MS, 8);
 	read_in(100, 4);
 	world_disk_error = EROFS;
@@ -358,9 +314,7 @@ static void after_a_fault_all_is_written_anew(void **state)
 	all_is_gone(120 * S);
 }
 
-static void files_that_are_removed_underneath(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, files_that_are_removed_underneath) {
 	begin(4, 50 * MS, 8);
 	read_in(100, 4);
 	world_journal_empty();
@@ -374,38 +328,7 @@ static void files_that_are_removed_underneath(void **state)
 	all_is_gone(120 * S);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_restart_reads_no_file, tear_down),
-		cmocka_unit_test_teardown(runs_begin_before_the_directories_are_looked_through,
-		    tear_down),
-		cmocka_unit_test_teardown(what_has_no_room_in_memory_is_in_the_journal,
-		    tear_down),
-		cmocka_unit_test_teardown(a_restart_with_more_than_memory_holds, tear_down),
-		cmocka_unit_test_teardown(what_changed_meanwhile_is_read_again, tear_down),
-		cmocka_unit_test_teardown(what_is_gone_meanwhile_is_forgotten, tear_down),
-		cmocka_unit_test_teardown(a_run_of_a_file_that_is_gone_is_harmless, tear_down),
-		cmocka_unit_test_teardown(mail_in_the_journal_goes_when_its_destination_is_back,
-		    tear_down),
-		cmocka_unit_test_teardown(
-		    mail_in_the_journal_goes_when_its_destination_is_back_after_a_restart,
-		    tear_down),
-		cmocka_unit_test_teardown(what_failed_keeps_its_time_over_a_restart, tear_down),
-		cmocka_unit_test_teardown(many_that_failed_keep_their_times_in_the_journal,
-		    tear_down),
-		cmocka_unit_test_teardown(a_clock_that_was_set_back_holds_nothing_up, tear_down),
-		cmocka_unit_test_teardown(a_clock_that_was_set_forward_holds_nothing_up,
-		    tear_down),
-		cmocka_unit_test_teardown(roles_that_are_killed_deliver_once, tear_down),
-		cmocka_unit_test_teardown(a_big_message_after_a_restart, tear_down),
-		cmocka_unit_test_teardown(what_nobody_has_is_found_by_a_scan, tear_down),
-		cmocka_unit_test_teardown(on_a_disk_that_fails_mail_flows, tear_down),
-		cmocka_unit_test_teardown(a_disk_that_is_full_for_a_while, tear_down),
-		cmocka_unit_test_teardown(after_a_fault_all_is_written_anew, tear_down),
-		cmocka_unit_test_teardown(files_that_are_removed_underneath, tear_down),
-	};
-
+int main(void) {
 	world_has_journal = true;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run();
 }

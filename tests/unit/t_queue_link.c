@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The queue role's link to the supervisor: files that are opened for it, runs of sendmail,
  * and what is refused. */
-#include <setjmp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -9,9 +8,6 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "front/queue_link.h"
-#include "role/supervisor.h"
+#include "front/queue/queue_link.h"
+#include "role/supervise/supervisor.h"
 
 #define NUMBER	7	/* of the generation */
 #define STAYS	"exec sleep 300\n"	/* LINT-SLEEP: until it is killed, and not for ever */
@@ -247,10 +242,9 @@ static void ended_so(enum queue_end how, uint32_t number) {
 
 /* --- directories --------------------------------------------------------------------- */
 
-static void directories_of_driven_mail_servers(void **state) {
+TEST_IN(begin, end, directories_of_driven_mail_servers) {
 	const struct queue_places *places = &supervisor.queue.places;
 
-	(void)state;
 	/* q1, q2, other; a file qfile is no directory, that of the one not driven is not
 	 * its */
 	assert_int_equal(places->count, 3);
@@ -267,21 +261,19 @@ static void directories_of_driven_mail_servers(void **state) {
 }
 
 /* A directory may keep its qf files in a subdirectory of that name. */
-static void a_subdirectory_qf(void **state) {
+TEST_IN(begin, end, a_subdirectory_qf) {
 	int fd;
 
-	(void)state;
 	fd = opened(directory_of("q2"), "INNER1", 0);
 	close(fd);
 	opened(directory_of("q2"), "OUTER1", ENOENT);
 }
 
-static void changes_are_told(void **state) {
+TEST_IN(begin, end, changes_are_told) {
 	char buffer[4096];
 	struct pollfd polled = { .fd = supervisor.queue.places.notify_fd, .events = POLLIN };
 	const struct inotify_event *event = (const void *)buffer;
 
-	(void)state;
 	write_file("q1/qfNEW1", "x", 0600);
 	assert_int_equal(poll(&polled, 1, 2000), 1);
 	assert_true(read(polled.fd, buffer, sizeof(buffer)) > 0);
@@ -292,21 +284,19 @@ static void changes_are_told(void **state) {
 
 /* --- files --------------------------------------------------------------------------- */
 
-static void a_file_is_opened(void **state) {
+TEST_IN(begin, end, a_file_is_opened) {
 	char content[16] = "";
 	int fd = opened(directory_of("q1"), "AA1", 0);
 
-	(void)state;
 	assert_int_equal(read(fd, content, sizeof(content)), 5);
 	assert_string_equal(content, "one\n1");
 	assert_int_equal(write(fd, "x", 1), -1);
 	close(fd);
 }
 
-static void what_is_no_file_is_not_opened(void **state) {
+TEST_IN(begin, end, what_is_no_file_is_not_opened) {
 	unsigned q1 = directory_of("q1");
 
-	(void)state;
 	opened(q1, "NONE1", ENOENT);
 	opened(q1, "LINK1", ELOOP);
 	opened(q1, "PIPE1", EINVAL);
@@ -314,13 +304,12 @@ static void what_is_no_file_is_not_opened(void **state) {
 }
 
 /* Each may be a file on a disk that is slow: roles that hang would be found late. */
-static void a_turn_that_takes_long_takes_no_more_orders(void **state) {
+TEST_IN(begin, end, a_turn_that_takes_long_takes_no_more_orders) {
 	int64_t began_ns = clock_now_ns() - NS_PER_SECOND / 50;
 	unsigned count = 0;
 	bool ended;
 	int fd;
 
-	(void)state;
 	for (uint32_t i = 0; i < 64; i++)
 		ask_open(directory_of("q1"), "NONE1", i);
 	queue_link_turn(&supervisor, began_ns);
@@ -331,10 +320,9 @@ static void a_turn_that_takes_long_takes_no_more_orders(void **state) {
 }
 
 /* Many at a time, each answered, in their order. */
-static void many_at_a_time(void **state) {
+TEST_IN(begin, end, many_at_a_time) {
 	int fd;
 
-	(void)state;
 	for (uint32_t i = 0; i < 64; i++)
 		ask_open(directory_of("q1"), i % 2 == 0 ? "AA1" : "NONE1", i);
 	for (uint32_t i = 0; i < 64; i++) {
@@ -346,11 +334,10 @@ static void many_at_a_time(void **state) {
 	}
 }
 
-static void orders_that_are_none(void **state) {
+TEST_IN(begin, end, orders_that_are_none) {
 	static const char bad[] = "27\nopen=qf../x\ndirectory=0\n\n";
 	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = 99 };
 
-	(void)state;
 	assert_true(send(role.fd, bad, sizeof(bad) - 1, 0) > 0);
 	hears_end();
 	assert_non_null(strstr(last_line, "from=queue"));
@@ -378,14 +365,27 @@ static void refused_so(unsigned directory) {
 	assert_true(LIST_EMPTY(&supervisor.queue.runs.list));
 }
 
+/* One that asks and does not read is cut off, and nobody waits for it. */
+TEST_IN(begin, end, a_role_that_does_not_read) {
+	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
+		.directory = directory_of("q1") };
+
+	assert_true(queue_order_add_id(&order.ids, "NONE1"));
+	for (unsigned i = 0; i < 100000 && supervisor.queue.fd >= 0; i++) {
+		(void)queue_link_ask(&role, &order);
+		queue_link_turn(&supervisor, clock_now_ns());
+	}
+	assert_int_equal(supervisor.queue.fd, -1);
+	assert_non_null(strstr(last_line, "does not read"));
+}
+
 /* A role that does not hear of a reload knows the new generation's number nevertheless: the
  * directory of one mail server is not run as another one's. */
-static void a_directory_is_not_run_for_another_mail_server(void **state) {
+TEST_IN(begin, end, a_directory_is_not_run_for_another_mail_server) {
 	unsigned q1 = directory_of("q1"), other = directory_of("other");
 	struct generation *g = &block.generation;
 	const struct generation_mta own = g->mtas[1];
 
-	(void)state;
 	supervisor.queue.looked_for = ++g->number;
 	g->mtas[1].name = text("another");
 	refused_so(q1);
@@ -414,11 +414,10 @@ static pid_t role_that_stays(void) {
 }
 
 /* Nobody could have it end, and another would not be started. */
-static void a_role_without_a_link_is_ended(void **state) {
+TEST_IN(begin, end, a_role_without_a_link_is_ended) {
 	pid_t pid = role_that_stays();
 	int status;
 
-	(void)state;
 	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
 	queue_link_turn(&supervisor, clock_now_ns());
 	assert_int_equal(supervisor.queue.fd, -1);
@@ -430,12 +429,11 @@ static void a_role_without_a_link_is_ended(void **state) {
 }
 
 /* The process of a role that was told to end has some seconds for it. */
-static void a_role_that_stays_is_ended(void **state) {
+TEST_IN(begin, end, a_role_that_stays_is_ended) {
 	int64_t now_ns = clock_now_ns();
 	pid_t pid = role_that_stays();
 	int status;
 
-	(void)state;
 	block.generation.number++;
 	block.generation.mtas[1].drive = 0;
 	queue_link_turn(&supervisor, now_ns);
@@ -451,10 +449,9 @@ static void a_role_that_stays_is_ended(void **state) {
 }
 
 /* Sendmail would follow it; we say that we do not. */
-static void a_subdirectory_that_is_a_link(void **state) {
+TEST_IN(begin, end, a_subdirectory_that_is_a_link) {
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(mkdir(path_of("q4"), 0700), 0);
 	assert_int_equal(symlink("../q1", path_of("q4/qf")), 0);
 	queue_link_end_close(&role);
@@ -466,27 +463,11 @@ static void a_subdirectory_that_is_a_link(void **state) {
 	assert_int_equal(rmdir(path_of("q4")), 0);
 }
 
-/* One that asks and does not read is cut off, and nobody waits for it. */
-static void a_role_that_does_not_read(void **state) {
-	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
-		.directory = directory_of("q1") };
-
-	(void)state;
-	assert_true(queue_order_add_id(&order.ids, "NONE1"));
-	for (unsigned i = 0; i < 100000 && supervisor.queue.fd >= 0; i++) {
-		(void)queue_link_ask(&role, &order);
-		queue_link_turn(&supervisor, clock_now_ns());
-	}
-	assert_int_equal(supervisor.queue.fd, -1);
-	assert_non_null(strstr(last_line, "does not read"));
-}
-
 /* --- runs ---------------------------------------------------------------------------- */
 
-static void what_is_run(void **state) {
+TEST_IN(begin, end, what_is_run) {
 	char said[4096], last[160];
 
-	(void)state;
 	write_file("sendmail", "#!/bin/sh\n{ echo \"$@\"; env | sort; ls /proc/self/fd | wc -l; "
 	    "id -u; pwd; } > \"${0%/*}/said\"\n", 0755);
 	run("q1", 2, 11, false);
@@ -508,10 +489,9 @@ static void what_is_run(void **state) {
 	assert_int_equal(logged, 0);
 }
 
-static void it_runs_as_its_user(void **state) {
+TEST_IN(begin, end, it_runs_as_its_user) {
 	char said[4096];
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	block.generation.mtas[1].user = text("nobody");
@@ -532,8 +512,7 @@ static void it_runs_as_its_user(void **state) {
 	assert_int_equal(tell.error, EPERM);
 }
 
-static void a_program_that_is_not_there(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_program_that_is_not_there) {
 	block.generation.mtas[1].sendmail = text("%s/none", top);
 	run("q1", 1, 1, false);
 	assert_int_equal(tell.error, 0);
@@ -541,8 +520,7 @@ static void a_program_that_is_not_there(void **state) {
 	assert_non_null(strstr(last_line, "cannot be run: No such file"));
 }
 
-static void our_own_lines_are_no_reason(void **state) {
-	(void)state;
+TEST_IN(begin, end, our_own_lines_are_no_reason) {
 	(void)usleep(1000000); /* LINT-SLEEP: the log takes five lines of a kind a second */
 	write_file("sendmail", "#!/bin/sh\necho 'deferred by Postern: waits'; "
 	    "echo 'no room'; exit 71\n", 0755);
@@ -553,11 +531,10 @@ static void our_own_lines_are_no_reason(void **state) {
 	assert_non_null(strstr(last_line, "text=\"no room\""));
 }
 
-static void a_run_that_says_much_does_not_fill_memory(void **state) {
+TEST_IN(begin, end, a_run_that_says_much_does_not_fill_memory) {
 	const struct queue_run_process *process;
 	struct stat status;
 
-	(void)state;
 	write_file("sendmail", "#!/bin/sh\nyes | head -c 300000\n: > \"${0%/*}/much\"\n"
 	    STAYS, 0755);
 	run("q1", 1, 1, false);
@@ -589,38 +566,12 @@ static void unmount_small(void) {
 	assert_int_equal(rmdir(path_of("q5")), 0);
 }
 
-/* A large file and a small one in turns. */
-static void room_that_comes_and_goes_does_not_flood_the_log(void **state) {
-	int64_t began_ns;
-	int fd;
-
-	(void)state;
-	mount_small();
-	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
-	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
-	began_ns = clock_now_ns();
-	for (uint32_t i = 0; i < 60; i++) {
-		assert_int_equal(ftruncate(fd, 800 << 10), 0);
-		run("q5", 1, i, false);
-		assert_int_equal(tell.error, ENOSPC);
-		assert_int_equal(ftruncate(fd, 0), 0);
-		run("q5", 1, i, false);
-		assert_int_equal(tell.error, 0);
-		ended_so(QUEUE_END_EXIT, 0);
-	}
-	/* five of each kind a second */
-	assert_in_range(logged, 1, 10 * ((clock_now_ns() - began_ns) / NS_PER_SECOND + 2));
-	close(fd);
-	unmount_small();
-}
-
 /* Sendmail delivers, cannot write down what it did, and would deliver all again. */
-static void a_full_disk_starts_no_run(void **state) {
+TEST_IN(begin, end, a_full_disk_starts_no_run) {
 	char filler[65536] = "";
 	unsigned lines;
 	int fd;
 
-	(void)state;
 	mount_small();
 	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
 	run("q5", 1, 1, false);
@@ -663,11 +614,10 @@ static void a_full_disk_starts_no_run(void **state) {
 }
 
 /* Sendmail takes it for a part of an id: its run would be of most of the queue. */
-static void a_part_of_an_id_is_no_order(void **state) {
+TEST_IN(begin, end, a_part_of_an_id_is_no_order) {
 	struct queue_order order = { .verb = QUEUE_ORDER_RUN, .directory = directory_of("q1"),
 		.generation = NUMBER, .checkpoint = 1 };
 
-	(void)state;
 	assert_true(queue_order_add_id(&order.ids, "AA00001"));
 	assert_true(queue_order_add_id(&order.ids, "0"));
 	assert_true(queue_link_ask(&role, &order));
@@ -675,10 +625,9 @@ static void a_part_of_an_id_is_no_order(void **state) {
 	assert_non_null(strstr(last_line, "run has an invalid queue id, or too many"));
 }
 
-static void no_checkpoint_is_no_order(void **state) {
+TEST_IN(begin, end, no_checkpoint_is_no_order) {
 	static const uint32_t bad[] = { 0, 11, 2500 };
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct queue_order order = { .verb = QUEUE_ORDER_RUN,
 			.directory = directory_of("q1"), .generation = NUMBER,
@@ -694,12 +643,11 @@ static void no_checkpoint_is_no_order(void **state) {
 }
 
 /* Its user has as many processes as he may. */
-static void a_full_process_table(void **state) {
+TEST_IN(begin, end, a_full_process_table) {
 	struct rlimit before, small;
 	unsigned started = 0, lines;
 	int fd;
 
-	(void)state;
 	if (geteuid() != 0 || getrlimit(RLIMIT_NPROC, &before) != 0)
 		skip();
 	block.generation.mtas[1].user = text("nobody");
@@ -723,8 +671,7 @@ static void a_full_process_table(void **state) {
 	assert_int_equal(tell.news, QUEUE_STARTED);
 }
 
-static void no_more_than_may_be(void **state) {
-	(void)state;
+TEST_IN(begin, end, no_more_than_may_be) {
 	write_file("sendmail", "#!/bin/sh\n" STAYS, 0755);
 	for (unsigned i = 0; i < 4; i++) {
 		run("q1", 1, i, false);
@@ -735,8 +682,7 @@ static void no_more_than_may_be(void **state) {
 	assert_int_equal(tell.error, EAGAIN);
 }
 
-static void of_another_generation_nothing_is_run(void **state) {
-	(void)state;
+TEST_IN(begin, end, of_another_generation_nothing_is_run) {
 	block.generation.number = NUMBER + 1;
 	run("q1", 1, 1, false);
 	assert_int_equal(tell.error, ESTALE);
@@ -747,11 +693,10 @@ static void of_another_generation_nothing_is_run(void **state) {
 }
 
 /* A run lives on when its role dies, and the next role is told. */
-static void a_new_role_is_told_what_lives(void **state) {
+TEST_IN(begin, end, a_new_role_is_told_what_lives) {
 	uint32_t pid;
 	int fd;
 
-	(void)state;
 	write_file("sendmail", "#!/bin/sh\n" STAYS, 0755);
 	run("q1", 3, 1, false);
 	pid = tell.pid;
@@ -769,12 +714,11 @@ static void a_new_role_is_told_what_lives(void **state) {
 	ended_so(QUEUE_END_SIGNAL, SIGKILL);
 }
 
-static void a_run_that_never_ends(void **state) {
+TEST_IN(begin, end, a_run_that_never_ends) {
 	const struct queue_run_process *process;
 	int64_t now_ns = clock_now_ns();
 	int status;
 
-	(void)state;
 	/* deaf to SIGTERM; it says when it is */
 	write_file("sendmail", "#!/bin/sh\ntrap '' TERM\n: > \"${0%/*}/deaf\"\n"
 	    STAYS, 0755);
@@ -794,7 +738,7 @@ static void a_run_that_never_ends(void **state) {
 /* --- all of it ----------------------------------------------------------------------- */
 
 /* A role that orders as fast as it can, of a Sendmail that ends at once. */
-static void runs_have_a_rate(void **state) {
+TEST_IN(begin, end, runs_have_a_rate) {
 	struct queue_order order = { .verb = QUEUE_ORDER_RUN, .generation = NUMBER + 1,
 		.directory = directory_of("q1"), .checkpoint = 7 };
 	int64_t now_ns = clock_now_ns();
@@ -803,7 +747,6 @@ static void runs_have_a_rate(void **state) {
 	bool ended;
 	int fd;
 
-	(void)state;
 	assert_true(queue_order_add_id(&order.ids, "AA00001"));
 	/* 2 places, 100 at once of each */
 	for (order.ticket = 1; order.ticket <= 250; order.ticket++) {
@@ -859,40 +802,28 @@ static int remove_all(void **state) {
 	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-#define RUN(test)	cmocka_unit_test_setup_teardown(test, begin, end)
+/* A large file and a small one in turns. */
+TEST_IN(begin, end, room_that_comes_and_goes_does_not_flood_the_log) {
+	int64_t began_ns;
+	int fd;
 
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		RUN(directories_of_driven_mail_servers),
-		RUN(a_subdirectory_qf),
-		RUN(changes_are_told),
-		RUN(a_file_is_opened),
-		RUN(what_is_no_file_is_not_opened),
-		RUN(a_turn_that_takes_long_takes_no_more_orders),
-		RUN(many_at_a_time),
-		RUN(orders_that_are_none),
-		RUN(a_role_that_does_not_read),
-		RUN(a_directory_is_not_run_for_another_mail_server),
-		RUN(a_role_without_a_link_is_ended),
-		RUN(a_role_that_stays_is_ended),
-		RUN(a_subdirectory_that_is_a_link),
-		RUN(a_full_disk_starts_no_run),
-		RUN(what_is_run),
-		RUN(it_runs_as_its_user),
-		RUN(a_program_that_is_not_there),
-		RUN(our_own_lines_are_no_reason),
-		RUN(a_run_that_says_much_does_not_fill_memory),
-		RUN(a_part_of_an_id_is_no_order),
-		RUN(no_checkpoint_is_no_order),
-		RUN(a_full_process_table),
-		RUN(no_more_than_may_be),
-		RUN(of_another_generation_nothing_is_run),
-		RUN(a_new_role_is_told_what_lives),
-		RUN(a_run_that_never_ends),
-		RUN(runs_have_a_rate),
-		/* the last: it uses the log's rate up */
-		RUN(room_that_comes_and_goes_does_not_flood_the_log),
-	};
-
-	return cmocka_run_group_tests_name("queue_link", tests, make_all, remove_all);
+	mount_small();
+	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
+	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
+	began_ns = clock_now_ns();
+	for (uint32_t i = 0; i < 60; i++) {
+		assert_int_equal(ftruncate(fd, 800 << 10), 0);
+		run("q5", 1, i, false);
+		assert_int_equal(tell.error, ENOSPC);
+		assert_int_equal(ftruncate(fd, 0), 0);
+		run("q5", 1, i, false);
+		assert_int_equal(tell.error, 0);
+		ended_so(QUEUE_END_EXIT, 0);
+	}
+	/* five of each kind a second */
+	assert_in_range(logged, 1, 10 * ((clock_now_ns() - began_ns) / NS_PER_SECOND + 2));
+	close(fd);
+	unmount_small();
 }
+
+TEST_GROUP(make_all, remove_all)

@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: ISC */
 /* Lists of queues as postqueue -j prints them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <string.h>
 
-#include "wire/queue_list.h"
+#include "wire/queue/queue_list.h"
 
 static char line[4096];
 static struct queue_listed listed;
 
-static bool scan(const char *text)
-{
+static bool scan(const char *text) {
 	assert_true(strlen(text) < sizeof(line));
 	memcpy(line, text, strlen(text) + 1);
 	return queue_list_scan(line, strlen(text), &listed);
 }
 
-static void span_is(struct span span, const char *wanted)
-{
+static void span_is(struct span span, const char *wanted) {
 	if (span.length != strlen(wanted) || memcmp(span.text, wanted, span.length) != 0)
 		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, wanted);
 }
 
-static void next_is(const char *address, const char *reason)
-{
+static void next_is(const char *address, const char *reason) {
 	struct span got, why;
 
 	assert_true(queue_list_recipient(&listed, &got, &why));
@@ -35,17 +28,14 @@ static void next_is(const char *address, const char *reason)
 	span_is(why, reason);
 }
 
-static void no_more(void)
-{
+static void no_more(void) {
 	struct span address, reason;
 
 	assert_false(queue_list_recipient(&listed, &address, &reason));
 }
 
 /* As Postfix 3.7 prints it. */
-static void a_real_line(void **state)
-{
-	(void)state;
+TEST(a_real_line) {
 	assert_true(scan("{\"queue_name\": \"deferred\", \"queue_id\": \"3F9A21C04D\", "
 	    "\"arrival_time\": 1700000000, \"message_size\": 306, \"forced_expire\": false, "
 	    "\"sender\": \"a@example.com\", \"recipients\": [{\"address\": \"b@example.org\", "
@@ -59,9 +49,7 @@ static void a_real_line(void **state)
 	no_more();
 }
 
-static void escapes(void **state)
-{
-	(void)state;
+TEST(escapes) {
 	assert_true(scan("{\"x\":[1,{\"recipients\":[\"]\"]}],\"queue_id\":\"A\\u0042\\/C\","
 	    "\"recipients\":[{\"z\":null,\"address\":\"\\\"a\\\\b\\\"@c\","
 	    "\"delay_reason\":\"\\n\\t\\u00e9\\u20ac\"}]}"));
@@ -71,9 +59,7 @@ static void escapes(void **state)
 }
 
 /* What stands in a text is a text. */
-static void forged(void **state)
-{
-	(void)state;
+TEST(forged) {
 	assert_true(scan("{\"queue_id\": \"AAAAAA\", \"sender\": \"\\\"}, \\\"queue_id\\\": "
 	    "\\\"BBBBBB\\\", \\\"recipients\\\": [{\\\"address\\\": \\\"v@w\\\"}]}\\\"@x\", "
 	    "\"recipients\": [{\"address\": \"b@c\", \"delay_reason\": \"x\\\"}, "
@@ -83,8 +69,7 @@ static void forged(void **state)
 	no_more();
 }
 
-static void what_is_no_line(void **state)
-{
+TEST(what_is_no_line) {
 	static const char *const lines[] = { "", "{", "}", "[]", "{}", "x",
 		"postqueue: fatal: Queue report unavailable - mail system is down",
 		"{\"queue_id\": \"A\"}", "{\"recipients\": []}", "{\"queue_id\": 12, \"recipients\": []}",
@@ -94,27 +79,22 @@ static void what_is_no_line(void **state)
 		"{\"queue_id\": \"A\", \"recipients\": {}", "{\"queue_id\": \"\\q\", \"recipients\": []}",
 		"{\"queue_id\": \"\\u00\", \"recipients\": []}", "{\"queue_id\" \"A\"}" };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (scan(lines[i]))
 			fail_msg("taken: %s", lines[i]);
 }
 
 /* Its age in nanoseconds overflowed. */
-static void an_arrival_in_the_far_future(void **state)
-{
-	(void)state;
+TEST(an_arrival_in_the_far_future) {
 	assert_true(scan("{\"queue_id\": \"A\", \"arrival_time\": 9999999999, \"recipients\": []}"));
 	assert_int_equal(listed.arrival_s, 9999999999);
 	assert_false(scan("{\"queue_id\": \"A\", \"arrival_time\": 99999999999, \"recipients\": []}"));
 }
 
-static void cut_lines(void **state)
-{
+TEST(cut_lines) {
 	static const char whole[] = "{\"queue_id\": \"ABCDEF\", \"recipients\": "
 	    "[{\"address\": \"a@b\", \"delay_reason\": \"r\"}, {\"address\": \"c@d\"}]}";
 
-	(void)state;
 	for (size_t length = 0; length < sizeof(whole); length++) {
 		struct span address, reason;
 		unsigned count = 0;
@@ -126,18 +106,4 @@ static void cut_lines(void **state)
 			span_is(address, count++ == 0 ? "a@b" : "c@d");
 		assert_true(count <= 2);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_real_line),
-		cmocka_unit_test(escapes),
-		cmocka_unit_test(forged),
-		cmocka_unit_test(what_is_no_line),
-		cmocka_unit_test(an_arrival_in_the_far_future),
-		cmocka_unit_test(cut_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

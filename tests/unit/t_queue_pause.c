@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue where runs get nothing done: sendmail cannot be run, does nothing, or
  * cannot write its files; and what the views say of that and of other waits. */
-#include "segment/internal.h"
+#include "tests/unit/test.h"
+#include "segment/file/internal.h"
 #include "tests/unit/queue_steps.h"
 
-static bool is_paused(void)
-{
+static bool is_paused(void) {
 	return atomic_load(&world.site.segment->header->queue_paused) == 1 &&
 	    queue_paused(world.queue, 0) != QUEUE_NOT_PAUSED;
 }
 
 /* Its mail does not seem to be locked by somebody, and it is not run all the time. */
-static void a_sendmail_that_does_nothing_is_paused(void **state)
-{
+TEST_IN(NULL, tear_down, a_sendmail_that_does_nothing_is_paused) {
 	unsigned mail = 0;
 	int64_t due_ns;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.does_nothing = true;
@@ -37,11 +35,9 @@ static void a_sendmail_that_does_nothing_is_paused(void **state)
 	assert_int_equal(atomic_load(&world.site.segment->header->queue_paused), 0);
 }
 
-static void a_sendmail_that_fails_at_once_is_paused_soon(void **state)
-{
+TEST_IN(NULL, tear_down, a_sendmail_that_fails_at_once_is_paused_soon) {
 	unsigned mail;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.does_nothing = true;
@@ -57,12 +53,10 @@ static void a_sendmail_that_fails_at_once_is_paused_soon(void **state)
 }
 
 /* No process: the same word, and it is tried later and later. */
-static void a_sendmail_that_cannot_be_run_is_paused(void **state)
-{
+TEST_IN(NULL, tear_down, a_sendmail_that_cannot_be_run_is_paused) {
 	unsigned mail;
 	int64_t due_ns;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.no_process = true;
@@ -78,11 +72,9 @@ static void a_sendmail_that_cannot_be_run_is_paused(void **state)
 }
 
 /* All but where it was when it was killed: nobody has failed there. */
-static void what_a_killed_run_did_not_come_to_is_due_at_once(void **state)
-{
+TEST_IN(NULL, tear_down, what_a_killed_run_did_not_come_to_is_due_at_once) {
 	unsigned mail;
 
-	(void)state;
 	world_open("", 1);
 	servers(6, 10 * MS);
 	(void)world_mail("d0.example d1.example d2.example d3.example d4.example d5.example");
@@ -102,11 +94,9 @@ static void what_a_killed_run_did_not_come_to_is_due_at_once(void **state)
 }
 
 /* What kills it may be the message. */
-static void a_message_whose_runs_are_killed_each_time_is_tried_later_and_later(void **state)
-{
+TEST_IN(NULL, tear_down, a_message_whose_runs_are_killed_each_time_is_tried_later_and_later) {
 	unsigned mail;
 
-	(void)state;
 	world_open("", 1);
 	servers(2, 1 * S);
 	mail = world_mail("-");
@@ -125,11 +115,9 @@ static void a_message_whose_runs_are_killed_each_time_is_tried_later_and_later(v
 }
 
 /* The queue's disk is full: what was delivered stands in the queue still. */
-static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **state)
-{
+TEST_IN(NULL, tear_down, a_file_that_could_not_be_written_is_not_run_again_at_once) {
 	unsigned mail, other;
 
-	(void)state;
 	world_open("", 4);
 	servers(2, 10 * MS);
 	world.no_disk = true;
@@ -151,23 +139,19 @@ static void a_file_that_could_not_be_written_is_not_run_again_at_once(void **sta
 	assert_int_equal(queue_paused(world.queue, 0), QUEUE_NOT_PAUSED);
 }
 
-static bool take_wait(void *context, const struct queue_destination_row *row)
-{
+static bool take_wait(void *context, const struct queue_destination_row *row) {
 	*(enum queue_wait *)context = row->wait;
 	return true;
 }
 
-static bool take_run(void *context, const struct queue_run_row *row)
-{
+static bool take_run(void *context, const struct queue_run_row *row) {
 	*(int64_t *)context = row->progress_ns;
 	return true;
 }
 
-static void a_destination_whose_mail_waits_for_its_retry_says_so(void **state)
-{
+TEST_IN(NULL, tear_down, a_destination_whose_mail_waits_for_its_retry_says_so) {
 	enum queue_wait wait = QUEUE_WAIT_COUNT;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	world.servers[0].mode = SERVER_PUTS_OFF;
@@ -177,35 +161,13 @@ static void a_destination_whose_mail_waits_for_its_retry_says_so(void **state)
 	assert_int_equal(wait, QUEUE_WAITS_RETRY);
 }
 
-static void a_run_that_was_not_heard_of_has_no_progress(void **state)
-{
+TEST_IN(NULL, tear_down, a_run_that_was_not_heard_of_has_no_progress) {
 	int64_t progress_ns = -1;
 
-	(void)state;
 	world_open("", 4);
 	servers(1, 10 * MS);
 	(void)world_mail("d0.example");
 	world_run(world.now_ns + MS);
 	queue_each_run(world.queue, world.now_ns, take_run, &progress_ns);
 	assert_int_equal(progress_ns, 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_sendmail_that_does_nothing_is_paused, tear_down),
-		cmocka_unit_test_teardown(a_sendmail_that_fails_at_once_is_paused_soon, tear_down),
-		cmocka_unit_test_teardown(a_sendmail_that_cannot_be_run_is_paused, tear_down),
-		cmocka_unit_test_teardown(what_a_killed_run_did_not_come_to_is_due_at_once,
-		    tear_down),
-		cmocka_unit_test_teardown(
-		    a_message_whose_runs_are_killed_each_time_is_tried_later_and_later, tear_down),
-		cmocka_unit_test_teardown(
-		    a_file_that_could_not_be_written_is_not_run_again_at_once, tear_down),
-		cmocka_unit_test_teardown(a_destination_whose_mail_waits_for_its_retry_says_so,
-		    tear_down),
-		cmocka_unit_test_teardown(a_run_that_was_not_heard_of_has_no_progress, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,10 @@
  * started, messages are locked and held; in the end each recipient was delivered once and
  * nothing is stuck. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "tests/unit/queue_world.h"
 #include "tests/unit/queue_world_journal.h"
@@ -23,13 +18,11 @@
 
 static struct random chance;
 
-static unsigned below(unsigned n)
-{
+static unsigned below(unsigned n) {
 	return random_below(&chance, n);
 }
 
-static void file(void)
-{
+static void file(void) {
 	char text[1024] = "";
 	unsigned count = below(3) != 0 ? 1 + below(2) : 1 + below(SERVERS);
 	size_t at = 0;
@@ -43,8 +36,7 @@ static void file(void)
 }
 
 /* One file, or some that Sendmail has cut a message into. */
-static void mail(void)
-{
+static void mail(void) {
 	static unsigned number;
 	char origin[32];
 
@@ -55,8 +47,7 @@ static void mail(void)
 	world.envelope = NULL;
 }
 
-static void something(unsigned files)
-{
+static void something(unsigned files) {
 	struct server *s = &world.servers[below(SERVERS)];
 
 	switch (below(40)) {
@@ -99,8 +90,7 @@ static void something(unsigned files)
 	}
 }
 
-static void run(uint64_t with, enum queue_discipline discipline, uint32_t active)
-{
+static void run(uint64_t with, enum queue_discipline discipline, uint32_t active) {
 	unsigned processes = 1 + (unsigned)(with % 7);
 	char name[32];
 
@@ -144,12 +134,10 @@ static void run(uint64_t with, enum queue_discipline discipline, uint32_t active
 	world_close();
 }
 
-static void each_recipient_gets_it_once(void **state)
-{
+TEST(each_recipient_gets_it_once) {
 	struct random first = random_seeded("t_queue_random");
 	unsigned runs = getenv("TEST_SEED") != NULL ? 1 : 12;
 
-	(void)state;
 	for (unsigned i = 0; i < runs; i++) {
 		uint64_t with = first.state + i;
 
@@ -157,13 +145,4 @@ static void each_recipient_gets_it_once(void **state)
 		run(with, with % 4 == 3 ? QUEUE_FIRST_COME : QUEUE_PREEMPTIVE,
 		    with % 3 == 2 ? 8 : 1000);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_recipient_gets_it_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Which queue files are read, when, and what the engine is told of them; the supervisor
  * and the engine are played here. */
-#include <setjmp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/queue_journal.h"
-#include "front/queue_drive_internal.h"
+#include "engine/queue/queue_journal.h"
+#include "front/queue/queue_drive_internal.h"
 
 #define KNOWN_MAX	4096
 #define MTA		3
@@ -45,24 +40,21 @@ static char last_gone[32];
 
 static void ask_for_more(const char *id, uint64_t place);
 
-static struct known *find(const char *id)
-{
+static struct known *find(const char *id) {
 	for (unsigned i = 0; i < known_count; i++)
 		if (strcmp(known[i].id, id) == 0)
 			return &known[i];
 	return NULL;
 }
 
-bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id)
-{
+bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id) {
 	(void)queue, (void)directory, (void)id;
 	assert_int_equal(mta, MTA);
 	return !full;
 }
 
 bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    uint64_t stamp)
-{
+    uint64_t stamp) {
 	const struct known *there = find(id);
 
 	(void)queue, (void)mta, (void)directory;
@@ -70,33 +62,28 @@ bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, co
 }
 
 bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    uint64_t inode)
-{
+    uint64_t inode) {
 	const struct known *there = find(id);
 
 	(void)queue, (void)mta, (void)directory;
 	return there != NULL && there->file.inode == inode;
 }
 
-bool queue_scan_may_begin(const struct queue *queue)
-{
+bool queue_scan_may_begin(const struct queue *queue) {
 	(void)queue;
 	return true;
 }
 
-void queue_scan_begin(struct queue *queue)
-{
+void queue_scan_begin(struct queue *queue) {
 	(void)queue;
 }
 
-void queue_scan_end(struct queue *queue, bool whole)
-{
+void queue_scan_end(struct queue *queue, bool whole) {
 	(void)queue, (void)whole;
 }
 
 struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, const struct queue_file *file)
-{
+    const char *id, const struct queue_file *file) {
 	(void)queue, (void)mta, (void)directory;
 	assert_null(reading);
 	if (full)
@@ -115,8 +102,7 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 }
 
 struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id)
-{
+    const char *id) {
 	(void)queue, (void)mta, (void)directory;
 	reading = find(id);
 	assert_non_null(reading);
@@ -124,8 +110,7 @@ struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigne
 	return (struct queue_reading *)(void *)reading;
 }
 
-bool queue_read_recipient(struct queue_reading *handle, const char *domain, size_t length)
-{
+bool queue_read_recipient(struct queue_reading *handle, const char *domain, size_t length) {
 	(void)handle;
 	if (reading->taken == most_recipients)
 		return false;
@@ -135,8 +120,7 @@ bool queue_read_recipient(struct queue_reading *handle, const char *domain, size
 	return true;
 }
 
-void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, int64_t now_ns)
-{
+void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, int64_t now_ns) {
 	(void)now_ns;
 	reading->whole = whole;
 	reading->place = place;
@@ -146,8 +130,7 @@ void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, i
 	*handle = NULL;
 }
 
-void queue_read_abandon(struct queue_reading **handle, int64_t now_ns)
-{
+void queue_read_abandon(struct queue_reading **handle, int64_t now_ns) {
 	(void)now_ns;
 	abandoned++;
 	reading = NULL;
@@ -155,8 +138,7 @@ void queue_read_abandon(struct queue_reading **handle, int64_t now_ns)
 }
 
 void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	struct known *there = find(id);
 
 	(void)queue, (void)mta, (void)directory, (void)now_ns;
@@ -167,19 +149,16 @@ void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const cha
 }
 
 void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	dropped_count++;
 	queue_gone(queue, mta, directory, id, now_ns);
 }
 
-void queue_drive_beat(struct queue_drive *of)
-{
+void queue_drive_beat(struct queue_drive *of) {
 	(void)of;
 }
 
-void engine_count(struct engine *engine, enum counter counter, uint64_t amount)
-{
+void engine_count(struct engine *engine, enum counter counter, uint64_t amount) {
 	(void)engine, (void)counter, (void)amount;
 }
 
@@ -194,20 +173,17 @@ static unsigned logged;
 static char last_line[1024];
 static struct diag diag;
 
-static void ask_for_more(const char *id, uint64_t place)
-{
+static void ask_for_more(const char *id, uint64_t place) {
 	queue_reads_add_more(&drive, 0, id, place);
 }
 
-static void on_line(void *context, const char *line)
-{
+static void on_line(void *context, const char *line) {
 	(void)context;
 	logged++;
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
-static void write_text(const char *name, const char *text)
-{
+static void write_text(const char *name, const char *text) {
 	int fd = openat(directory_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	assert_true(fd >= 0);
@@ -219,14 +195,12 @@ static void write_text(const char *name, const char *text)
 static const char one[] = FILE_OF("RPFD:<u@h.example>\n");
 
 /* Another file by the same name, as Sendmail does it. */
-static void replace(const char *name, const char *text)
-{
+static void replace(const char *name, const char *text) {
 	write_text("tfNEW", text);
 	assert_int_equal(renameat(directory_fd, "tfNEW", directory_fd, name), 0);
 }
 
-static int begin(void **state)
-{
+static int begin(void **state) {
 	int fds[2];
 
 	(void)state;
@@ -252,14 +226,12 @@ static int begin(void **state)
 }
 
 static int remove_one(const char *path, const struct stat *status, int type,
-    struct FTW *where)
-{
+    struct FTW *where) {
 	(void)status, (void)type, (void)where;
 	return remove(path);
 }
 
-static int end(void **state)
-{
+static int end(void **state) {
 	(void)state;
 	queue_directory_close(&drive);
 	queue_reads_close(&drive);
@@ -273,8 +245,7 @@ static int end(void **state)
 }
 
 /* The supervisor obeys one order; false: there is none. */
-static bool obey(void)
-{
+static bool obey(void) {
 	struct queue_order order;
 	char data[QUEUE_ORDER_MAX], name[64];
 	const char *why;
@@ -292,8 +263,7 @@ static bool obey(void)
 }
 
 /* Until nothing is left to do but wait. */
-static void settle(void)
-{
+static void settle(void) {
 	do {
 		while (queue_directory_step(&drive) && queue_directory_next_ns(&drive) == 0)
 			;
@@ -301,8 +271,7 @@ static void settle(void)
 	} while (obey());
 }
 
-static void pass_second(void)
-{
+static void pass_second(void) {
 	drive.now_ns += NS_PER_SECOND;
 	drive.wall_s++;
 	queue_reads_second(&drive);
@@ -310,8 +279,7 @@ static void pass_second(void)
 	settle();
 }
 
-static void notify(uint32_t mask, const char *name)
-{
+static void notify(uint32_t mask, const char *name) {
 	char text[32] = "", data[sizeof(struct inotify_event) + sizeof(text)];
 	const struct inotify_event event = { .wd = 1, .mask = mask, .len = sizeof(text) };
 
@@ -325,11 +293,9 @@ static void notify(uint32_t mask, const char *name)
 
 /* --- tests ----------------------------------------------------------------------------- */
 
-static void what_is_there_is_read(void **state)
-{
+TEST_IN(begin, end, what_is_there_is_read) {
 	const struct known *there;
 
-	(void)state;
 	write_text("qfAA1", one);
 	write_text("qfAA2", FILE_OF("RPFD:<u@h.example>\nRPFD:<local>\nRPFD:<v@i.example>\n"));
 	write_text("dfAA1", "data");
@@ -352,9 +318,7 @@ static void what_is_there_is_read(void **state)
 	assert_int_equal(logged, 1);
 }
 
-static void changes(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, changes) {
 	settle();
 	write_text("qfAA1", one);
 	notify(IN_CLOSE_WRITE, "qfAA1");
@@ -375,9 +339,7 @@ static void changes(void **state)
 }
 
 /* The engine asks for a file: it is told of it even if it is as it was. */
-static void the_engine_asks(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, the_engine_asks) {
 	write_text("qfAA1", one);
 	settle();
 	queue_reads_add(&drive, 0, "AA1", true);
@@ -391,9 +353,7 @@ static void the_engine_asks(void **state)
 }
 
 /* It changes between the asking and the answer: it is read once more. */
-static void changed_while_it_is_opened(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, changed_while_it_is_opened) {
 	write_text("qfAA1", one);
 	settle();
 	replace("qfAA1", one);
@@ -409,9 +369,7 @@ static void changed_while_it_is_opened(void **state)
 }
 
 /* One that is being written is looked at again, for a while. */
-static void a_file_that_is_cut(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, a_file_that_is_cut) {
 	write_text("qfAA1", "");
 	write_text("qfAA2", "V8\nT1\nRPFD:<u@h.ex");
 	settle();
@@ -436,9 +394,7 @@ static void a_file_that_is_cut(void **state)
 	assert_int_equal(known_count, 2);
 }
 
-static void bad_files(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, bad_files) {
 	write_text("qfAA1", "V9\nT1\n.\n");
 	settle();
 	assert_non_null(strstr(last_line, "unknown version"));
@@ -459,11 +415,9 @@ static void bad_files(void **state)
 }
 
 /* Nothing of it changes: not a line each minute, of none of them. */
-static void many_that_are_no_files_are_remembered(void **state)
-{
+TEST_IN(begin, end, many_that_are_no_files_are_remembered) {
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name), "qfAA%u", i);
 		assert_int_equal(mkfifoat(directory_fd, name, 0600), 0);
@@ -476,8 +430,7 @@ static void many_that_are_no_files_are_remembered(void **state)
 	}
 }
 
-static const char *a_hundred(void)
-{
+static const char *a_hundred(void) {
 	static char text[8192];
 	int length = snprintf(text, sizeof(text), "V8\nT1\n");
 
@@ -489,11 +442,9 @@ static const char *a_hundred(void)
 }
 
 /* 100 recipients, of which the engine takes 30, then 10 each. */
-static void batches(void **state)
-{
+TEST_IN(begin, end, batches) {
 	const struct known *there;
 
-	(void)state;
 	write_text("qfAA1", a_hundred());
 	most_recipients = 30;
 	settle();
@@ -525,9 +476,7 @@ static void batches(void **state)
 }
 
 /* A file system gives the inode of the old one to the new one. */
-static void a_file_that_is_written_anew_in_an_old_inode(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, a_file_that_is_written_anew_in_an_old_inode) {
 	write_text("qfAA1", a_hundred());
 	settle();
 	assert_int_equal(find("AA1")->taken, 100);
@@ -544,9 +493,7 @@ static void a_file_that_is_written_anew_in_an_old_inode(void **state)
 }
 
 /* Nothing of a batch may go: the engine asks for the next before the file is closed. */
-static void more_that_is_wanted_while_the_file_is_read(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, more_that_is_wanted_while_the_file_is_read) {
 	write_text("qfAA1", a_hundred());
 	most_recipients = 30;
 	wants_more = true;
@@ -558,9 +505,7 @@ static void more_that_is_wanted_while_the_file_is_read(void **state)
 }
 
 /* Somebody has had the file open, and it is as it was. */
-static void more_that_is_wanted_while_the_file_waits(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, more_that_is_wanted_while_the_file_waits) {
 	write_text("qfAA1", a_hundred());
 	most_recipients = 30;
 	settle();
@@ -582,9 +527,7 @@ static void more_that_is_wanted_while_the_file_waits(void **state)
 }
 
 /* Nothing was taken of it, so there is no place to go on from. */
-static void more_from_the_beginning(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, more_from_the_beginning) {
 	write_text("qfAA1", a_hundred());
 	most_recipients = 0;
 	settle();
@@ -595,11 +538,9 @@ static void more_from_the_beginning(void **state)
 	assert_int_equal(find("AA1")->taken, 30);
 }
 
-static void very_many_files(void **state)
-{
+TEST_IN(begin, end, very_many_files) {
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < KNOWN_MAX; i++) {
 		snprintf(name, sizeof(name), "qfAA%05u", i);
 		write_text(name, one);
@@ -617,9 +558,7 @@ static void very_many_files(void **state)
 }
 
 /* A change that nobody told is found by the slow look. */
-static void the_slow_look(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, the_slow_look) {
 	write_text("qfAA1", one);
 	settle();
 	write_text("qfAA2", one);
@@ -633,9 +572,7 @@ static void the_slow_look(void **state)
 }
 
 /* What the engine had no room for is looked for when it has. */
-static void room(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, room) {
 	full = true;
 	write_text("qfAA1", one);
 	settle();
@@ -645,27 +582,4 @@ static void room(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		pass_second();
 	assert_int_equal(known_count, 1);
-}
-
-#define RUN(test)	cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RUN(what_is_there_is_read),
-		RUN(changes),
-		RUN(the_engine_asks),
-		RUN(changed_while_it_is_opened),
-		RUN(a_file_that_is_cut),
-		RUN(bad_files),
-		RUN(batches), RUN(a_file_that_is_written_anew_in_an_old_inode),
-		RUN(more_that_is_wanted_while_the_file_is_read),
-		RUN(more_that_is_wanted_while_the_file_waits), RUN(more_from_the_beginning),
-		RUN(very_many_files),
-		RUN(the_slow_look),
-		RUN(room),
-		RUN(many_that_are_no_files_are_remembered),
-	};
-
-	return cmocka_run_group_tests_name("queue_reads", tests, NULL, NULL);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue with more mail than fits into memory. */
-#include "engine/queue_internal.h"
+#include "tests/unit/test.h"
+#include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
 
 #define ACTIVE	16u
 #define MOST	(4 * ACTIVE)
 
-static void begin(unsigned count)
-{
+static void begin(unsigned count) {
 	world_open("", 4);
 	world.settings.message_active_limit = ACTIVE;
 	world_restart_role(true);
@@ -19,9 +19,7 @@ static void begin(unsigned count)
 
 /* More than memory holds, for one that is held: mail for others goes at once all the same,
  * and so does this when it is resumed. */
-static void mail_of_a_held_destination_does_not_shut_other_mail_out(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, mail_of_a_held_destination_does_not_shut_other_mail_out) {
 	begin(3);
 	by_hand(BY_HAND_HOLD, "d0.example");
 	for (unsigned i = 0; i < MOST + 40; i++) {
@@ -46,11 +44,9 @@ static void mail_of_a_held_destination_does_not_shut_other_mail_out(void **state
 }
 
 /* The crowd makes room, and not the few of another one that is held. */
-static void few_that_are_held_stay_known_beside_a_crowd(void **state)
-{
+TEST_IN(NULL, tear_down, few_that_are_held_stay_known_beside_a_crowd) {
 	unsigned few[4];
 
-	(void)state;
 	begin(3);
 	by_hand(BY_HAND_HOLD, "d0.example");
 	by_hand(BY_HAND_HOLD, "d1.example");
@@ -68,9 +64,7 @@ static void few_that_are_held_stay_known_beside_a_crowd(void **state)
 }
 
 /* The same with mail that waits for its retry time. */
-static void mail_that_failed_does_not_shut_other_mail_out(void **state)
-{
-	(void)state;
+TEST_IN(NULL, tear_down, mail_that_failed_does_not_shut_other_mail_out) {
 	begin(2);
 	world.servers[0].mode = SERVER_PUTS_OFF;
 	for (unsigned i = 0; i < MOST + 40; i++) {
@@ -86,17 +80,4 @@ static void mail_that_failed_does_not_shut_other_mail_out(void **state)
 	}
 	world.servers[0].mode = SERVER_TAKES;
 	all_is_delivered(3600 * S);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(
-		    mail_of_a_held_destination_does_not_shut_other_mail_out, tear_down),
-		cmocka_unit_test_teardown(few_that_are_held_stay_known_beside_a_crowd, tear_down),
-		cmocka_unit_test_teardown(mail_that_failed_does_not_shut_other_mail_out,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* The alarm of a queue role that is away, under virtual time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/queue_watch.h"
-#include "segment/internal.h"
+#include "engine/queue/queue_watch.h"
+#include "segment/file/internal.h"
 #include "tests/unit/site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; sessions = 1; } );\n"
+#define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n"
 #define MTA	"mta = ( { name = \"s\"; kind = \"sendmail\"; user = \"root\"; } );\n"
 
 static struct site site;
@@ -43,8 +38,7 @@ static enum queue_news look_after(int64_t seconds) {
 	return queue_watch_look(&watch, site.engine, &generation, now_ns, &away_ns);
 }
 
-static void told_once_after_a_minute_and_once_when_it_is_back(void **state) {
-	(void)state;
+TEST(told_once_after_a_minute_and_once_when_it_is_back) {
 	begin(true);
 	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
 	assert_int_equal(look_after(59), QUEUE_NO_NEWS);
@@ -66,8 +60,7 @@ static void told_once_after_a_minute_and_once_when_it_is_back(void **state) {
 	site_close(&site);
 }
 
-static void a_role_that_beats_is_there(void **state) {
-	(void)state;
+TEST(a_role_that_beats_is_there) {
 	begin(true);
 	role_starts();
 	for (int i = 0; i < 200; i++) {
@@ -82,10 +75,9 @@ static void a_role_that_beats_is_there(void **state) {
 }
 
 /* Though it beats before. */
-static void a_role_that_dies_again_and_again_is_away(void **state) {
+TEST(a_role_that_dies_again_and_again_is_away) {
 	unsigned told = 0;
 
-	(void)state;
 	begin(true);
 	for (int i = 0; i < 60; i++) {
 		role_starts();
@@ -99,8 +91,7 @@ static void a_role_that_dies_again_and_again_is_away(void **state) {
 	site_close(&site);
 }
 
-static void a_new_keeper_does_not_tell_it_again(void **state) {
-	(void)state;
+TEST(a_new_keeper_does_not_tell_it_again) {
 	begin(true);
 	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
 	assert_int_equal(look_after(60), QUEUE_IS_AWAY);
@@ -115,8 +106,7 @@ static void a_new_keeper_does_not_tell_it_again(void **state) {
 	site_close(&site);
 }
 
-static void where_nothing_is_driven_nobody_is_missed(void **state) {
-	(void)state;
+TEST(where_nothing_is_driven_nobody_is_missed) {
 	begin(false);
 	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
 	assert_int_equal(look_after(1000), QUEUE_NO_NEWS);
@@ -132,11 +122,10 @@ static void where_nothing_is_driven_nobody_is_missed(void **state) {
 }
 
 /* Any role can write them. */
-static void times_that_make_no_sense_neither_end_the_keeper_nor_silence_it(void **state) {
+TEST(times_that_make_no_sense_neither_end_the_keeper_nor_silence_it) {
 	static const int64_t times_ns[] = { INT64_MIN, -1, INT64_MAX };
 	struct segment_header *header;
 
-	(void)state;
 	for (size_t i = 0; i < 3 * 3; i++) {
 		begin(true);
 		header = site.segment->header;
@@ -151,17 +140,4 @@ static void times_that_make_no_sense_neither_end_the_keeper_nor_silence_it(void 
 		assert_int_equal(away_ns, 60 * NS_PER_SECOND);
 		site_close(&site);
 	}
-}
-
-int main(void) {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(told_once_after_a_minute_and_once_when_it_is_back),
-		cmocka_unit_test(a_role_that_beats_is_there),
-		cmocka_unit_test(a_role_that_dies_again_and_again_is_away),
-		cmocka_unit_test(a_new_keeper_does_not_tell_it_again),
-		cmocka_unit_test(where_nothing_is_driven_nobody_is_missed),
-		cmocka_unit_test(times_that_make_no_sense_neither_end_the_keeper_nor_silence_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

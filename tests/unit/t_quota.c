@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /* Quotas: numbers worked out by hand, and the law against an exact model under virtual time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "policy/limit/quota.h"
 #include "tests/unit/random.h"
 
@@ -19,17 +14,14 @@
 
 static const struct quota_limit five_a_minute = { 60, 5, QUOTA_RECIPIENTS };
 
-static struct quota_counter counter_of(const struct quota_limit *limit)
-{
+static struct quota_counter counter_of(const struct quota_limit *limit) {
 	return (struct quota_counter){ .key = quota_key(limit) };
 }
 
 /* A twelfth of a minute is 5 s: what is counted at second 2 counts in 0 ... 65. */
-static void five_a_minute_by_hand(void **state)
-{
+TEST(five_a_minute_by_hand) {
 	struct quota_counter counter = counter_of(&five_a_minute);
 
-	(void)state;
 	quota_add(&counter, 2, 2 * SECOND);
 	quota_add(&counter, 3, 7 * SECOND);
 	assert_int_equal(quota_used(&counter, 7 * SECOND), 5);
@@ -54,13 +46,11 @@ static void five_a_minute_by_hand(void **state)
 }
 
 /* By another clock, at another phase: it counts for as long as it would have. */
-static void restored_by_another_clock(void **state)
-{
+TEST(restored_by_another_clock) {
 	struct random random = random_seeded("restored_by_another_clock");
 	struct quota_counter counter = counter_of(&five_a_minute), restored;
 	uint32_t newest_first[QUOTA_BUCKETS];
 
-	(void)state;
 	for (unsigned run = 0; run < 2000; run++) {
 		int64_t now = 1000 * SECOND + random_below(&random, 1000000) * (SECOND / 1000);
 		/* a boot that is younger than what is counted, too */
@@ -100,11 +90,9 @@ static void restored_by_another_clock(void **state)
 	assert_int_equal(quota_used(&restored, 81 * SECOND), 0);
 }
 
-static void what_is_taken_off(void **state)
-{
+TEST(what_is_taken_off) {
 	struct quota_counter counter = counter_of(&five_a_minute);
 
-	(void)state;
 	/* of a transaction that began at 2 s: 1 then, 2 more at 12 s; beside it 3 at 13 s */
 	quota_add(&counter, 1, 2 * SECOND);
 	quota_add(&counter, 2, 12 * SECOND);
@@ -126,11 +114,9 @@ static void what_is_taken_off(void **state)
 	assert_int_equal(quota_used(&counter, 201 * SECOND), 0);
 }
 
-static void clocks_that_differ(void **state)
-{
+TEST(clocks_that_differ) {
 	struct quota_counter counter = counter_of(&five_a_minute);
 
-	(void)state;
 	/* a second behind: counts as the newest */
 	quota_add(&counter, 1, 100 * SECOND);
 	quota_add(&counter, 1, 99 * SECOND);
@@ -156,13 +142,11 @@ static const struct quota_limit several[] = {
 };
 #define SEVERAL 4
 
-static void all_or_nothing(void **state)
-{
+TEST(all_or_nothing) {
 	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
 	struct quota_amounts one = { { 1, 0, 0 } }, message = { { 0, 1, 60 } };
 	struct quota_refusal refusal;
 
-	(void)state;
 	assert_true(quota_prepare(counters, SEVERAL, several, SEVERAL));
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(quota_allows(counters, SEVERAL, several, SEVERAL, &one,
@@ -203,8 +187,7 @@ static void all_or_nothing(void **state)
 	assert_true(refusal.wait_ns == INT64_MAX);
 }
 
-static void limits_change(void **state)
-{
+TEST(limits_change) {
 	static const struct quota_limit other[] = {
 		{ 60, 1, QUOTA_RECIPIENTS }, { 60, 2, QUOTA_RECIPIENTS },
 		{ 86400, 7, QUOTA_RECIPIENTS },
@@ -212,7 +195,6 @@ static void limits_change(void **state)
 	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
 	struct quota_amounts one = { { 1, 1, 1 } };
 
-	(void)state;
 	assert_true(quota_prepare(counters, SEVERAL, several, SEVERAL));
 	quota_charge(counters, SEVERAL, &one, HOUR);
 	/* two limits of one counter, which keeps its count; another one takes a free place */
@@ -224,12 +206,10 @@ static void limits_change(void **state)
 	assert_false(quota_prepare(counters, 1, several, SEVERAL));
 }
 
-static void half_of_a_limit(void **state)
-{
+TEST(half_of_a_limit) {
 	struct quota_counter counters[SEVERAL] = { { .key = 0 } };
 	struct quota_amounts one = { { 1, 0, 0 } }, four = { { 4, 0, 0 } };
 
-	(void)state;
 	assert_true(quota_prepare(counters, SEVERAL, several, SEVERAL));
 	quota_charge(counters, SEVERAL, &one, HOUR);
 	assert_int_equal(quota_half_ns(counters, SEVERAL, several, SEVERAL, HOUR), 0);
@@ -252,8 +232,7 @@ struct history {
 };
 
 /* What was counted in (from, to]. */
-static uint64_t exact(const struct history *history, int64_t from_ns, int64_t to_ns)
-{
+static uint64_t exact(const struct history *history, int64_t from_ns, int64_t to_ns) {
 	uint64_t sum = 0;
 
 	for (unsigned i = history->count; i-- > 0 && history->times[i] > from_ns;)
@@ -263,8 +242,7 @@ static uint64_t exact(const struct history *history, int64_t from_ns, int64_t to
 }
 
 static void check_refusal(const struct quota_counter *counter, const struct quota_limit *limit,
-    const struct history *history, uint32_t amount, int64_t now_ns)
-{
+    const struct history *history, uint32_t amount, int64_t now_ns) {
 	int64_t period_ns = limit->period_s * SECOND;
 	int64_t wait_ns = quota_wait_ns(counter, limit->most, amount, now_ns);
 
@@ -277,8 +255,7 @@ static void check_refusal(const struct quota_counter *counter, const struct quot
 	assert_true(quota_wait_ns(counter, limit->most, amount, now_ns + wait_ns - 1) > 0);
 }
 
-static int64_t random_step(struct random *random, int64_t period_ns)
-{
+static int64_t random_step(struct random *random, int64_t period_ns) {
 	switch (random_below(random, 4)) {
 	case 0:
 		return 1 + random_below(random, 1000);
@@ -291,14 +268,12 @@ static int64_t random_step(struct random *random, int64_t period_ns)
 	}
 }
 
-static void never_more_in_any_window(void **state)
-{
+TEST(never_more_in_any_window) {
 	static const uint32_t periods[] = { 60, 61, 3600, 86400, 100000 };
 	struct random random = random_seeded("never_more_in_any_window");
 	static struct history history;
 	unsigned refused = 0;
 
-	(void)state;
 	for (unsigned run = 0; run < 40; run++) {
 		struct quota_limit limit = { periods[run % 5], 1 + random_below(&random, 50),
 			QUOTA_RECIPIENTS };
@@ -326,14 +301,12 @@ static void never_more_in_any_window(void **state)
 }
 
 /* Transactions that end otherwise have what they added taken off: others never count less. */
-static void nothing_is_taken_from_others(void **state)
-{
+TEST(nothing_is_taken_from_others) {
 	struct random random = random_seeded("nothing_is_taken_from_others");
 	static struct history history;
 	struct quota_limit limit = { 3600, 40, QUOTA_RECIPIENTS };
 	int64_t period_ns = limit.period_s * SECOND;
 
-	(void)state;
 	for (unsigned run = 0; run < 20; run++) {
 		struct quota_counter counter = counter_of(&limit);
 		struct { int64_t since_ns; uint32_t amount; } open[4] = { { 0, 0 } };
@@ -366,21 +339,4 @@ static void nothing_is_taken_from_others(void **state)
 			    exact(&history, now_ns - period_ns, now_ns));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(five_a_minute_by_hand),
-		cmocka_unit_test(restored_by_another_clock),
-		cmocka_unit_test(what_is_taken_off),
-		cmocka_unit_test(clocks_that_differ),
-		cmocka_unit_test(all_or_nothing),
-		cmocka_unit_test(limits_change),
-		cmocka_unit_test(half_of_a_limit),
-		cmocka_unit_test(never_more_in_any_window),
-		cmocka_unit_test(nothing_is_taken_from_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

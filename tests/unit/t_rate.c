@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: ISC */
 /* Rates: numbers worked out by hand, and properties under virtual time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/rate.h"
+#include "tests/unit/test.h"
+#include "policy/limit/rate.h"
 #include "tests/unit/random.h"
 
 #define MS	INT64_C(1000000)
 #define SECOND	INT64_C(1000000000)
 #define MINUTE	(60 * SECOND)
 
-static struct rate_limit rate(uint32_t count, int64_t period_ns)
-{
+static struct rate_limit rate(uint32_t count, int64_t period_ns) {
 	return (struct rate_limit){ .period_ns = period_ns, .count = count };
 }
 
 /* Admits if it may; returns whether it did. */
-static bool take(const struct rate_limit *limit, int64_t *tat, int64_t now)
-{
+static bool take(const struct rate_limit *limit, int64_t *tat, int64_t now) {
 	bool allowed = rate_allows(limit, *tat, now);
 
 	assert_int_equal(allowed, rate_wait_ns(limit, *tat, now) == 0);
@@ -37,12 +30,10 @@ static bool take(const struct rate_limit *limit, int64_t *tat, int64_t now)
 }
 
 /* 3/1m: 20 s an event. */
-static void three_a_minute(void **state)
-{
+TEST(three_a_minute) {
 	struct rate_limit limit = rate(3, MINUTE);
 	int64_t now = 1000 * SECOND, tat = 0;
 
-	(void)state;
 	assert_int_equal(rate_count(&limit, tat, now), 0);
 	assert_true(take(&limit, &tat, now));
 	assert_int_equal(tat, 1020 * SECOND);
@@ -69,12 +60,10 @@ static void three_a_minute(void **state)
 }
 
 /* "60/1m": a burst of 60, then one a second. */
-static void sixty_a_minute(void **state)
-{
+TEST(sixty_a_minute) {
 	struct rate_limit limit = rate(60, MINUTE);
 	int64_t now = MINUTE, tat = 0;
 
-	(void)state;
 	for (int i = 0; i < 60; i++)
 		assert_true(take(&limit, &tat, now));
 	for (int i = 1; i < 500; i++) {
@@ -84,12 +73,10 @@ static void sixty_a_minute(void **state)
 }
 
 /* 6/1m with a bucket of 2: ten seconds a token. */
-static void a_small_bucket(void **state)
-{
+TEST(a_small_bucket) {
 	struct rate_limit limit = { .period_ns = MINUTE, .count = 6, .burst = 2 };
 	int64_t now = 1000 * SECOND, tat = 0;
 
-	(void)state;
 	assert_true(take(&limit, &tat, now));
 	assert_true(take(&limit, &tat, now));
 	assert_int_equal(tat, 1020 * SECOND);
@@ -108,12 +95,10 @@ static void a_small_bucket(void **state)
 }
 
 /* 6/1m with a bucket of 10: it takes 100 s to fill. */
-static void a_large_bucket(void **state)
-{
+TEST(a_large_bucket) {
 	struct rate_limit limit = { .period_ns = MINUTE, .count = 6, .burst = 10 };
 	int64_t now = 1000 * SECOND, tat = 0;
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_true(take(&limit, &tat, now));
 	assert_int_equal(tat, 1100 * SECOND);
@@ -131,24 +116,20 @@ static void a_large_bucket(void **state)
 }
 
 /* A bucket of one: evenly spread, from the first event on. */
-static void a_bucket_of_one(void **state)
-{
+TEST(a_bucket_of_one) {
 	struct rate_limit limit = { .period_ns = SECOND, .count = 5, .burst = 1 };
 	int64_t tat = 0;
 
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		assert_true(take(&limit, &tat, SECOND + i * 200 * MS));
 		assert_false(take(&limit, &tat, SECOND + i * 200 * MS + 199 * MS));
 	}
 }
 
-static void no_limit(void **state)
-{
+TEST(no_limit) {
 	struct rate_limit none = rate(0, MINUTE), timeless = rate(5, 0);
 	int64_t tat = 7;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		assert_true(take(&none, &tat, 50));
 		assert_int_equal(tat, 7);
@@ -158,12 +139,10 @@ static void no_limit(void **state)
 }
 
 /* Just after boot the clock is small; the first burst is whole all the same. */
-static void at_time_zero(void **state)
-{
+TEST(at_time_zero) {
 	struct rate_limit limit = rate(2, MINUTE);
 	int64_t tat = 0;
 
-	(void)state;
 	assert_true(take(&limit, &tat, 0));
 	assert_true(take(&limit, &tat, 0));
 	assert_false(take(&limit, &tat, 0));
@@ -173,12 +152,10 @@ static void at_time_zero(void **state)
 /* A state that this limit cannot have made counts as never seen: 1/1h became
  * 60/1m by a reload.  One a little ahead (a clock read before a lock was waited
  * for) is taken as it is. */
-static void a_state_out_of_reach(void **state)
-{
+TEST(a_state_out_of_reach) {
 	struct rate_limit limit = rate(60, MINUTE);
 	int64_t now = 10 * MINUTE;
 
-	(void)state;
 	assert_true(rate_allows(&limit, now + 60 * MINUTE, now));
 	assert_int_equal(rate_after(&limit, now + 60 * MINUTE, now), now + SECOND);
 	assert_true(rate_allows(&limit, INT64_MAX, now));
@@ -191,12 +168,10 @@ static void a_state_out_of_reach(void **state)
 }
 
 /* Let in by observe: refusals are as many as they would be if enforced. */
-static void observed_events_change_nothing(void **state)
-{
+TEST(observed_events_change_nothing) {
 	struct rate_limit limit = rate(4, MINUTE);
 	int64_t now = 10 * MINUTE, enforced = 0, observed = 0;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		bool allowed = rate_allows(&limit, observed, now + i * SECOND);
 
@@ -206,8 +181,7 @@ static void observed_events_change_nothing(void **state)
 	}
 }
 
-static void extreme_limits(void **state)
-{
+TEST(extreme_limits) {
 	static const struct {
 		uint32_t count;
 		int64_t period;
@@ -216,7 +190,6 @@ static void extreme_limits(void **state)
 		{ 1, INT64_MAX }, { 1, 1 }, { 2, INT64_MAX }, { 1, 365 * 86400 * SECOND },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct rate_limit limit = rate(cases[i].count, cases[i].period);
 		int64_t tat = 0, now = SECOND;
@@ -233,12 +206,10 @@ static void extreme_limits(void **state)
 
 /* Arrivals of every temper, some hundred of them within the last period kept: the
  * bucket and what flows into it, no more. */
-static void never_more_than_the_bucket_and_its_inflow(void **state)
-{
+TEST(never_more_than_the_bucket_and_its_inflow) {
 	struct random random = random_seeded("never_more_than_the_bucket_and_its_inflow");
 	static int64_t admitted[20000];
 
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		uint32_t count = 1 + random_below(&random, random_below(&random, 2) ? 8 : 300);
 		int64_t period = random_below(&random, 3) == 0 ?
@@ -268,11 +239,9 @@ static void never_more_than_the_bucket_and_its_inflow(void **state)
 
 /* Events at the limit's own rate pass, and so they do after any burst that was
  * admitted or refused before, once the line is free. */
-static void the_steady_rate_is_never_refused(void **state)
-{
+TEST(the_steady_rate_is_never_refused) {
 	struct random random = random_seeded("the_steady_rate_is_never_refused");
 
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		uint32_t count = 1 + random_below(&random, 30000);
 		int64_t period = SECOND + (int64_t)(random_next(&random) % (uint64_t)MINUTE);
@@ -291,35 +260,12 @@ static void the_steady_rate_is_never_refused(void **state)
 }
 
 /* And a flood gets just the limit's rate through, in the long run. */
-static void a_flood_gets_the_rate(void **state)
-{
+TEST(a_flood_gets_the_rate) {
 	struct rate_limit limit = rate(100, 10 * SECOND);
 	int64_t tat = 0, admitted = 0;
 
-	(void)state;
 	for (int64_t now = 0; now < 1000 * SECOND; now += 3 * MS)
 		admitted += take(&limit, &tat, now);
 	/* The burst of 100, then 10 a second, the questions 3 ms apart. */
 	assert_in_range(admitted, 9900, 10100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(three_a_minute),
-		cmocka_unit_test(sixty_a_minute),
-		cmocka_unit_test(a_small_bucket),
-		cmocka_unit_test(a_large_bucket),
-		cmocka_unit_test(a_bucket_of_one),
-		cmocka_unit_test(no_limit),
-		cmocka_unit_test(at_time_zero),
-		cmocka_unit_test(a_state_out_of_reach),
-		cmocka_unit_test(observed_events_change_nothing),
-		cmocka_unit_test(extreme_limits),
-		cmocka_unit_test(never_more_than_the_bucket_and_its_inflow),
-		cmocka_unit_test(the_steady_rate_is_never_refused),
-		cmocka_unit_test(a_flood_gets_the_rate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Reading a segment from outside: what is there, and what is wrong with it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,16 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "segment/reader.h"
 #include "site.h"
 
 #define CLASSES	"classes = ( { name = \"customer\"; match = [ \"192.0.2.0/24\" ]; " \
-	"sessions = 3; inbound = 2; observe = false; },\n" \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 50; inbound = 40; observe = true; } );"
+	"hold_at = 3; refuse_at = 2; observe = false; },\n" \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 50; refuse_at = 40; observe = true; } );"
 
 static struct site site;
 
@@ -52,16 +47,28 @@ static void refused_file(const char *file, int error, const char *text) {
 		assert_string_equal(diag.text, text);
 }
 
+static int open_site(void **state) {
+	(void)state;
+	site_open(&site, 1024, CLASSES);
+	segment_beat(site.segment, clock_now_ns());
+	return 0;
+}
+
+static int close_site(void **state) {
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
 /* A role can write to the file of a configuration, and cut it: root's posternctl went on by
  * what stood there at the moment. */
-static void a_configuration_that_a_role_rewrites_stays_as_it_was_read(void **state) {
+TEST_IN(open_site, close_site, a_configuration_that_a_role_rewrites_stays_as_it_was_read) {
 	char file[PATH_MAX + 32], spoiled[4096];
 	const struct generation *read;
 	struct diag diag;
 	uint64_t bytes;
 	int fd;
 
-	(void)state;
 	segment_config_path(site.segment, site.generation->number, "", file);
 	fd = open(file, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -77,19 +84,6 @@ static void a_configuration_that_a_role_rewrites_stays_as_it_was_read(void **sta
 	reader_generation_close(read);
 	assert_int_equal(reader_generation_open(fd, file, &read, &diag), -1);
 	close(fd);
-}
-
-static int open_site(void **state) {
-	(void)state;
-	site_open(&site, 1024, CLASSES);
-	segment_beat(site.segment, clock_now_ns());
-	return 0;
-}
-
-static int close_site(void **state) {
-	(void)state;
-	site_close(&site);
-	return 0;
 }
 
 struct seen {
@@ -116,7 +110,7 @@ static void see_destination(void *context, const struct destination_seen *seen) 
 	memcpy(context, seen, sizeof(*seen));
 }
 
-static void destinations_are_as_they_were_noted(void **state) {
+TEST_IN(open_site, close_site, destinations_are_as_they_were_noted) {
 	struct delivery_seen delivery = { .name = "Example.COM.",
 		.name_length = 12, .relay_name = "mx.example.com",
 		.relay_name_length = 14, .mta = 2, .cloned = true };
@@ -124,7 +118,6 @@ static void destinations_are_as_they_were_noted(void **state) {
 	struct destination_seen seen = { .name = "" };
 	struct reader_status status;
 
-	(void)state;
 	reader_status(reader, &status);
 	assert_int_equal(status.destinations_size, 256);
 	assert_int_equal(status.relays_size, 256);
@@ -144,13 +137,12 @@ static void destinations_are_as_they_were_noted(void **state) {
 	reader_close(&reader);
 }
 
-static void classes_and_sessions_are_as_the_engine_left_them(void **state) {
+TEST_IN(open_site, close_site, classes_and_sessions_are_as_the_engine_left_them) {
 	struct reader *reader = opened();
 	struct reader_status status;
 	struct seen seen = { .class_count = 0 };
 	char name[SEGMENT_NAME_MAX + 1];
 
-	(void)state;
 	for (uint16_t port = 1000; port < 1003; port++)
 		(void)site_inbound(&site, "192.0.2.7", port, NULL, NULL);
 	(void)site_inbound(&site, "198.51.100.7", 1000, NULL, NULL);
@@ -190,15 +182,14 @@ static void classes_and_sessions_are_as_the_engine_left_them(void **state) {
 	reader_close(&reader);
 }
 
-static void a_removed_class_is_gone_with_its_last_session(void **state) {
+TEST_IN(open_site, close_site, a_removed_class_is_gone_with_its_last_session) {
 	struct reader *reader = opened();
 	struct seen seen = { .class_count = 0 };
 	struct session_ref ref;
 
-	(void)state;
 	(void)site_inbound(&site, "192.0.2.7", 1000, NULL, &ref);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 50; inbound = 40; } );");
+	    "hold_at = 50; refuse_at = 40; } );");
 	assert_int_equal(reader_classes(reader, see_class, &seen), 0);
 	assert_int_equal(seen.class_count, 2);
 	assert_true(seen.classes[0].removed);
@@ -211,13 +202,12 @@ static void a_removed_class_is_gone_with_its_last_session(void **state) {
 	reader_close(&reader);
 }
 
-static void roles_are_listed(void **state) {
+TEST_IN(open_site, close_site, roles_are_listed) {
 	struct reader *reader = opened();
 	struct reader_role role;
 	uint32_t count = 0;
 	bool found = false;
 
-	(void)state;
 	while (reader_role(reader, count, &role)) {
 		count++;
 		if (role.kind == ROLE_POLICY && role.number == 0) {
@@ -229,14 +219,13 @@ static void roles_are_listed(void **state) {
 	reader_close(&reader);
 }
 
-static void health_is_told(void **state) {
+TEST_IN(open_site, close_site, health_is_told) {
 	struct segment_header *header = segment_header(site.segment);
 	struct reader *reader = opened();
 	int64_t now_ns = clock_now_ns();
 	struct reader_status status;
 	char other[400];
 
-	(void)state;
 	reader_status(reader, &status);
 	assert_int_equal(status.health, READER_LIVE);
 	assert_int_equal(status.generation, 1);
@@ -264,7 +253,7 @@ static void health_is_told(void **state) {
 	reader_close(&reader);
 }
 
-static void a_writer_that_died_inside_is_torn_and_costs_little(void **state) {
+TEST_IN(open_site, close_site, a_writer_that_died_inside_is_torn_and_costs_little) {
 	struct segment *segment = site.segment;
 	struct reader *reader = opened();
 	struct seen seen = { .class_count = 0 };
@@ -272,7 +261,6 @@ static void a_writer_that_died_inside_is_torn_and_costs_little(void **state) {
 	int64_t begin_ns;
 	uint32_t shards = segment->header->shard_count;
 
-	(void)state;
 	for (uint16_t port = 1; port <= 40; port++)
 		(void)site_inbound(&site, "198.51.100.7", port, NULL, NULL);
 	for (uint32_t i = 0; i < shards; i++)
@@ -327,13 +315,12 @@ static void check_copy(void *context, const struct reader_class *class) {
 		*bad += class->name[i] != class->name[0];
 }
 
-static void copies_are_consistent_while_a_writer_writes(void **state) {
+TEST_IN(open_site, close_site, copies_are_consistent_while_a_writer_writes) {
 	struct churn churn = { .record = &site.segment->records[0] };
 	struct reader *reader = opened();
 	unsigned torn = 0, bad = 0;
 	pthread_t thread;
 
-	(void)state;
 	memset(churn.record->name, 'a', 20);
 	atomic_store(&churn.record->open, 0);
 	atomic_store(&churn.record->peak, 0);
@@ -347,10 +334,9 @@ static void copies_are_consistent_while_a_writer_writes(void **state) {
 	reader_close(&reader);
 }
 
-static void what_is_no_segment_is_told(void **state) {
+TEST_IN(open_site, close_site, what_is_no_segment_is_told) {
 	char file[400];
 
-	(void)state;
 	snprintf(file, sizeof(file), "%s/file", site.directory);
 	refused_file(file, ENOENT, "is posternd running?");
 	refused_file(site.directory, 0, "not a regular file");
@@ -389,8 +375,7 @@ static void with_bytes(size_t offset, const void *bytes, size_t length, off_t si
 	    -1, text); \
 } while (0)
 
-static void damage_is_told(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, damage_is_told) {
 	with_bytes(0, "", 0, 100, "only 100 bytes");
 	with_bytes(0, "", 0, 1 << 18, "truncated: 262144 bytes");
 	with_bytes(0, "", 0, 1 << 26, "truncated: 67108864 bytes");
@@ -462,7 +447,7 @@ static void see_recipient(void *context, const struct recipient_held *held) {
 }
 
 /* Everything behind the sizes is noise: the reader reads on, within the file. */
-static void noise_behind_the_sizes_is_survived(void **state) {
+TEST_IN(open_site, close_site, noise_behind_the_sizes_is_survived) {
 	struct segment_header *header = segment_header(site.segment);
 	size_t fixed = offsetof(struct segment_header, generation);
 	struct reader *reader = opened();
@@ -470,7 +455,6 @@ static void noise_behind_the_sizes_is_survived(void **state) {
 	struct reader_role role;
 	char name[SEGMENT_NAME_MAX + 1];
 
-	(void)state;
 	for (random_state = 1; random_state <= 8;) {
 		uint64_t seed = random_state;
 		struct seen seen = { .class_count = 0 };
@@ -504,11 +488,10 @@ static void noise_behind_the_sizes_is_survived(void **state) {
 }
 
 /* posternctl, run by root, may be given any path by a role. */
-static void what_is_no_plain_file_is_not_even_opened(void **state) {
+TEST_IN(open_site, close_site, what_is_no_plain_file_is_not_even_opened) {
 	char fifo[128], name[128], event[256];
 	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
-	(void)state;
 	snprintf(fifo, sizeof(fifo), "%s/fifo", site.directory);
 	snprintf(name, sizeof(name), "%s/link", site.directory);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -523,24 +506,4 @@ static void what_is_no_plain_file_is_not_even_opened(void **state) {
 	close(watch);
 	(void)unlink(fifo);
 	(void)unlink(name);
-}
-
-int main(void) {
-#define WITH_SITE(test)	cmocka_unit_test_setup_teardown(test, open_site, close_site)
-	const struct CMUnitTest tests[] = {
-		WITH_SITE(classes_and_sessions_are_as_the_engine_left_them),
-		WITH_SITE(destinations_are_as_they_were_noted),
-		WITH_SITE(a_removed_class_is_gone_with_its_last_session),
-		WITH_SITE(roles_are_listed),
-		WITH_SITE(health_is_told),
-		WITH_SITE(a_writer_that_died_inside_is_torn_and_costs_little),
-		WITH_SITE(copies_are_consistent_while_a_writer_writes),
-		WITH_SITE(what_is_no_segment_is_told),
-		WITH_SITE(what_is_no_plain_file_is_not_even_opened),
-		WITH_SITE(damage_is_told),
-		WITH_SITE(a_configuration_that_a_role_rewrites_stays_as_it_was_read),
-		WITH_SITE(noise_behind_the_sizes_is_survived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

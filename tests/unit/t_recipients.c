@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Recipients that are held. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +29,10 @@ static bool release(const char *address, uint8_t mta) {
 	    clock_now_ns());
 }
 
-static void an_address_is_held_until_its_time(void **state) {
+TEST_IN(open_site, close_site, an_address_is_held_until_its_time) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 
-	(void)state;
 	assert_false(held("joe@example.com", 0, now_ns, &out));
 	assert_true(hold("Joe@Example.COM", 0, now_ns + 10 * SECONDS, "full"));
 	assert_true(held("jOE@example.com.", 0, now_ns, &out));
@@ -56,10 +51,9 @@ static void an_address_is_held_until_its_time(void **state) {
 	assert_false(held("joe@example.com", 0, now_ns, &out));
 }
 
-static void one_may_be_held_for_all(void **state) {
+TEST_IN(open_site, close_site, one_may_be_held_for_all) {
 	struct recipient_held out;
 
-	(void)state;
 	assert_true(hold("a@b", RECIPIENT_ANY_MTA, INT64_MAX, NULL));
 	assert_true(held("a@b", 3, clock_now_ns(), &out));
 	assert_int_equal(out.mta, RECIPIENT_ANY_MTA);
@@ -77,11 +71,10 @@ static void one_may_be_held_for_all(void **state) {
 	assert_false(held("a@b", 3, clock_now_ns(), &out));
 }
 
-static void a_hold_is_changed_in_place(void **state) {
+TEST_IN(open_site, close_site, a_hold_is_changed_in_place) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 
-	(void)state;
 	assert_true(hold("a@b", 0, now_ns + 10 * SECONDS, "one"));
 	assert_true(hold("a@b", 0, now_ns + 5 * SECONDS, "one"));
 	assert_true(held("a@b", 0, now_ns, &out));
@@ -93,11 +86,10 @@ static void a_hold_is_changed_in_place(void **state) {
 	    site.segment->header), 1);
 }
 
-static void what_is_no_address_is_not_held(void **state) {
+TEST_IN(open_site, close_site, what_is_no_address_is_not_held) {
 	char address[RECIPIENT_MAX + 2], reason[SEGMENT_REASON_MAX + 10];
 	struct recipient_held out;
 
-	(void)state;
 	assert_false(hold("", 0, INT64_MAX, NULL));
 	assert_false(hold("a b@c", 0, INT64_MAX, NULL));
 	assert_false(hold("a\n@c", 0, INT64_MAX, NULL));
@@ -114,13 +106,12 @@ static void what_is_no_address_is_not_held(void **state) {
 	assert_int_equal(strlen(out.reason), SEGMENT_REASON_MAX);
 }
 
-static void a_full_table_gives_up_who_ends_first(void **state) {
+TEST_IN(open_site, close_site, a_full_table_gives_up_who_ends_first) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 	char address[32];
 	unsigned known = 0;
 
-	(void)state;
 	/* 64 of them, in 8 shards */
 	for (unsigned i = 0; i < 300; i++) {
 		snprintf(address, sizeof(address), "r%u@example.com", i);
@@ -137,7 +128,7 @@ static void a_full_table_gives_up_who_ends_first(void **state) {
 	assert_int_equal(known, 300 - counted(COUNTER_RECIPIENTS_EVICTED));
 }
 
-static void what_is_held_by_hand_is_given_up_last(void **state) {
+TEST_IN(open_site, close_site, what_is_held_by_hand_is_given_up_last) {
 	int64_t now_ns = clock_now_ns();
 	const struct recipient_hold hand = { .address = "hand@example.com", .length = 16,
 		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
@@ -145,7 +136,6 @@ static void what_is_held_by_hand_is_given_up_last(void **state) {
 	struct recipient_held out;
 	char address[32];
 
-	(void)state;
 	assert_true(recipients_hold(site.segment, &hand, now_ns));
 	for (unsigned i = 0; i < 300; i++) {
 		snprintf(address, sizeof(address), "r%u@example.com", i);
@@ -159,12 +149,11 @@ static void count_one(void *context, const struct recipient_held *one) {
 	++*(unsigned *)context;
 }
 
-static void ends_are_told(void **state) {
+TEST_IN(open_site, close_site, ends_are_told) {
 	uint64_t version = recipients_version(site.segment);
 	int64_t now_ns = clock_now_ns();
 	unsigned listed = 0;
 
-	(void)state;
 #define RISES(by, what) do { \
 	assert_true(what); \
 	assert_int_equal(recipients_version(site.segment), version + (by)); \
@@ -187,7 +176,7 @@ static void ends_are_told(void **state) {
 #undef RISES
 }
 
-static void a_scribbled_recipient_is_not_adopted(void **state) {
+TEST_IN(open_site, close_site, a_scribbled_recipient_is_not_adopted) {
 	static const struct {
 		size_t at;
 		uint8_t byte;
@@ -201,7 +190,6 @@ static void a_scribbled_recipient_is_not_adopted(void **state) {
 	};
 	struct recipient_held out;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct segment_header *header = site.segment->header;
 		struct recipient *slots = (void *)((char *)site.segment->header +
@@ -220,21 +208,4 @@ static void a_scribbled_recipient_is_not_adopted(void **state) {
 		assert_int_equal(recipients_used_in(site.segment->header,
 		    site.segment->header), 0);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(an_address_is_held_until_its_time),
-		TEST(one_may_be_held_for_all),
-		TEST(a_hold_is_changed_in_place),
-		TEST(what_is_no_address_is_not_held),
-		TEST(a_full_table_gives_up_who_ends_first),
-		TEST(what_is_held_by_hand_is_given_up_last),
-		TEST(ends_are_told),
-		TEST(a_scribbled_recipient_is_not_adopted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

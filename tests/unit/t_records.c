@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Class records and clients over reloads and floods; files of another time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +9,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/compile.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "config/compile/compile.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define CLASS(name) "classes = ( { name = \"" name "\"; match = [ \"*\" ]; " \
-	"sessions = 5; inbound = 5; } );"
+	"hold_at = 5; refuse_at = 5; } );"
 
 static struct answer ask(struct site *site, struct engine *engine,
     const struct generation *generation, uint16_t port) {
@@ -41,7 +37,7 @@ static const char *many(const char *name) {
 
 	for (unsigned i = 0; i < MANY; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at,
-		    "{ name = \"%s%u\"; match = \"h%u.example\"; sessions = 5; }%s", name, i, i,
+		    "{ name = \"%s%u\"; match = \"h%u.example\"; hold_at = 5; }%s", name, i, i,
 		    i + 1 < MANY ? ", " : " );");
 	return text;
 }
@@ -58,12 +54,11 @@ static struct answer ask_of(struct site *site, unsigned host) {
 }
 
 /* There are not enough for the old ones and the new ones at once. */
-static void all_classes_renamed_find_records_though_few_are_free(void **state) {
+TEST(all_classes_renamed_find_records_though_few_are_free) {
 	static const char *const names[] = { "second", "third", "first" };
 	struct answer answer;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, many("first"));
 	for (unsigned i = 0; i < 3; i++) {
 		site_reload(&site, many(names[i]));
@@ -78,7 +73,7 @@ static void all_classes_renamed_find_records_though_few_are_free(void **state) {
 }
 
 /* A record is nobody else's while it counts; the configuration before stays in force. */
-static void renamed_classes_are_refused_where_sessions_hold_the_records(void **state) {
+TEST(renamed_classes_are_refused_where_sessions_hold_the_records) {
 	struct config_messages messages;
 	struct answer answers[30];
 	struct generation *wanted;
@@ -86,7 +81,6 @@ static void renamed_classes_are_refused_where_sessions_hold_the_records(void **s
 	struct diag diag;
 	uint64_t number;
 
-	(void)state;
 	site_open(&site, 1000, many("first"));
 	for (unsigned i = 0; i < 30; i++)
 		answers[i] = ask_of(&site, i);
@@ -107,7 +101,7 @@ static void renamed_classes_are_refused_where_sessions_hold_the_records(void **s
 
 /* A role that works with the configuration before: a removed class stays known
  * while it counts. */
-static void a_late_session_keeps_its_removed_class(void **state) {
+TEST(a_late_session_keeps_its_removed_class) {
 	struct site site;
 	struct engine *late;
 	const struct generation *before;
@@ -115,7 +109,6 @@ static void a_late_session_keeps_its_removed_class(void **state) {
 	struct answer answer;
 	struct diag diag;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("first"));
 	record = site_class(&site, "first");
 	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
@@ -134,7 +127,7 @@ static void a_late_session_keeps_its_removed_class(void **state) {
 	site_close(&site);
 }
 
-static void a_reused_record_takes_no_session_of_the_class_before(void **state) {
+TEST(a_reused_record_takes_no_session_of_the_class_before) {
 	struct site site;
 	struct engine *late;
 	const struct generation *before;
@@ -142,7 +135,6 @@ static void a_reused_record_takes_no_session_of_the_class_before(void **state) {
 	struct answer answer;
 	struct diag diag;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("first"));
 	record = site_class(&site, "first");
 	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
@@ -159,11 +151,10 @@ static void a_reused_record_takes_no_session_of_the_class_before(void **state) {
 }
 
 /* Who is refused and stays is remembered, but not in everybody's place. */
-static void refused_sessions_leave_room_for_counted_ones(void **state) {
+TEST(refused_sessions_leave_room_for_counted_ones) {
 	struct site site;
 	struct session_ref ref;
 
-	(void)state;
 	site_open(&site, 100, CLASS("all"));
 	for (uint16_t i = 1; i <= 5; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, &ref);
@@ -183,14 +174,13 @@ static void refused_sessions_leave_room_for_counted_ones(void **state) {
 
 /* A flood of addresses whose rates are remembered must not make room for more
  * sessions of one client than it may have. */
-static void a_full_client_table_still_counts_clients(void **state) {
+TEST(a_full_client_table_still_counts_clients) {
 	struct site site;
 	struct question question;
 	struct answer answer;
 
-	(void)state;
 	site_open(&site, 100, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 90; inbound = 90; "
+	    "hold_at = 90; refuse_at = 90; "
 	    "client = { sessions = 1; rate = \"5/1h\"; }; } );");
 	question = site_question("10.0.0.0", 1, NULL);
 	for (unsigned i = 0; i < 2000; i++) {
@@ -214,12 +204,11 @@ static void a_full_client_table_still_counts_clients(void **state) {
 	site_close(&site);
 }
 
-static void two_outages_in_a_row_are_one_gap(void **state) {
+TEST(two_outages_in_a_row_are_one_gap) {
 	struct site site;
 	struct role_record *role;
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	site_open(&site, 1000, CLASS("all"));
 	role = &site.segment->header->roles[site.place];
 	engine_heartbeat(site.engine, now_ns);
@@ -241,7 +230,7 @@ static void two_outages_in_a_row_are_one_gap(void **state) {
 }
 
 /* What follows it in the segment is not taken for a part of it. */
-static void a_name_without_an_end_is_cut(void **state) {
+TEST(a_name_without_an_end_is_cut) {
 	char path[PATH_MAX], word[256], *at;
 	char names[2][sizeof(word)] = { "", "" };
 	struct class_record *record;
@@ -250,7 +239,6 @@ static void a_name_without_an_end_is_cut(void **state) {
 	struct diag diag;
 	FILE *file;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("all"));
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	record = site_class(&site, "all");
@@ -272,10 +260,9 @@ static void a_name_without_an_end_is_cut(void **state) {
 	site_close(&site);
 }
 
-static void a_file_of_another_time_is_replaced(void **state) {
+TEST(a_file_of_another_time_is_replaced) {
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("all"));
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	site.segment->header->created_ns = INT64_MIN;
@@ -287,12 +274,11 @@ static void a_file_of_another_time_is_replaced(void **state) {
 	site_close(&site);
 }
 
-static void a_session_of_a_later_dump_is_taken_over_as_one_of_today(void **state) {
+TEST(a_session_of_a_later_dump_is_taken_over_as_one_of_today) {
 	struct session_ref ref;
 	struct session session;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("all"));
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &ref);
 	session_load(site.segment, ref.slot - 1, &session);
@@ -307,11 +293,10 @@ static void a_session_of_a_later_dump_is_taken_over_as_one_of_today(void **state
 	site_close(&site);
 }
 
-static void what_was_learned_of_listeners_outlives_another_size(void **state) {
+TEST(what_was_learned_of_listeners_outlives_another_size) {
 	struct listener_record *record;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("all"));
 	record = segment_listener(site.segment, 3, 2525);
 	atomic_store(&record->seen, 7);
@@ -327,7 +312,7 @@ static void what_was_learned_of_listeners_outlives_another_size(void **state) {
 }
 
 /* What lies in slots that were never used is not believed. */
-static void slots_above_the_water_are_empty_when_taken(void **state) {
+TEST(slots_above_the_water_are_empty_when_taken) {
 	struct site site;
 	struct session junk = { .control = { .state = SESSION_OPEN,
 	    .class_record = 0, .client_bits = 255 } };
@@ -336,7 +321,6 @@ static void slots_above_the_water_are_empty_when_taken(void **state) {
 	struct session_key key = { .client_port = 1 };
 	uint32_t slot;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("all"));
 	header = site.segment->header;
 	for (uint32_t i = 0; i < header->shard_count * header->slots_per_shard; i++)
@@ -353,13 +337,12 @@ static void slots_above_the_water_are_empty_when_taken(void **state) {
 	site_close(&site);
 }
 
-static void a_file_with_holes_is_filled_before_it_is_used(void **state) {
+TEST(a_file_with_holes_is_filled_before_it_is_used) {
 	struct site site;
 	char path[128];
 	struct stat status;
 	int fd;
 
-	(void)state;
 	site_open(&site, 10000, CLASS("all"));
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	fd = open(path, O_RDWR);
@@ -374,12 +357,11 @@ static void a_file_with_holes_is_filled_before_it_is_used(void **state) {
 }
 
 /* The record that a class was just given looks like one of a class that was removed. */
-static void classes_that_come_together_get_a_record_each(void **state) {
+TEST(classes_that_come_together_get_a_record_each) {
 	struct class_record *records;
 	uint32_t count;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 64, CLASS("first"));
 	records = site.segment->records;
 	count = segment_header(site.segment)->record_count;
@@ -401,14 +383,13 @@ static void classes_that_come_together_get_a_record_each(void **state) {
 	site_close(&site);
 }
 
-static void a_held_generation_gives_way_to_a_newer_one(void **state) {
+TEST(a_held_generation_gives_way_to_a_newer_one) {
 	struct site site;
 	const struct generation *held;
 	struct engine *late;
 	struct diag diag;
 	uint64_t number;
 
-	(void)state;
 	site_open(&site, 1000, CLASS("first"));
 	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
 	held = engine_pin_newer(late, NULL);
@@ -421,29 +402,4 @@ static void a_held_generation_gives_way_to_a_newer_one(void **state) {
 	engine_unpin(late, held);
 	engine_close(&late);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_classes_renamed_find_records_though_few_are_free),
-		cmocka_unit_test(renamed_classes_are_refused_where_sessions_hold_the_records),
-		cmocka_unit_test(a_late_session_keeps_its_removed_class),
-		cmocka_unit_test(
-		    a_reused_record_takes_no_session_of_the_class_before),
-		cmocka_unit_test(a_held_generation_gives_way_to_a_newer_one),
-		cmocka_unit_test(classes_that_come_together_get_a_record_each),
-		cmocka_unit_test(refused_sessions_leave_room_for_counted_ones),
-		cmocka_unit_test(a_full_client_table_still_counts_clients),
-		cmocka_unit_test(two_outages_in_a_row_are_one_gap),
-		cmocka_unit_test(a_name_without_an_end_is_cut),
-		cmocka_unit_test(a_file_of_another_time_is_replaced),
-		cmocka_unit_test(
-		    a_session_of_a_later_dump_is_taken_over_as_one_of_today),
-		cmocka_unit_test(
-		    what_was_learned_of_listeners_outlives_another_size),
-		cmocka_unit_test(slots_above_the_water_are_empty_when_taken),
-		cmocka_unit_test(a_file_with_holes_is_filled_before_it_is_used),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

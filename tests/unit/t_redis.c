@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* A connection to a Redis that is not trusted: what good answers become, and that each bad
  * one ends the connection, with its word, and nothing else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -150,12 +147,11 @@ static void ask(void) {
 	assert_true(redis_command(redis, words, 2, on_answer, NULL));
 }
 
-static void test_command_is_sent_whole(void **state) {
+TEST_IN(begin, end, test_command_is_sent_whole) {
 	static const char wanted[] = "*2\r\n$3\r\nGET\r\n$3\r\na\0b\r\n";
 	char got[100];
 	ssize_t length = -1;
 
-	(void)state;
 	connect_now();
 	ask();
 	assert_int_equal(redis_waiting(redis), 1);
@@ -180,10 +176,9 @@ static void judge_tree(const struct redis_value *value) {
 	assert_string_equal(value->list[3].list[1].text, "ERR x");
 }
 
-static void test_answer_becomes_a_tree(void **state) {
+TEST_IN(begin, end, test_answer_becomes_a_tree) {
 	static const char tree[] = "*4\r\n:-7\r\n$3\r\na\0b\r\n$-1\r\n*2\r\n+OK\r\n-ERR x\r\n";
 
-	(void)state;
 	connect_now();
 	judge = judge_tree;
 	for (unsigned i = 1; i <= 3; i++) {
@@ -195,12 +190,11 @@ static void test_answer_becomes_a_tree(void **state) {
 	assert_int_equal(ended, 0);
 }
 
-static void test_as_much_as_may_be_is_taken(void **state) {
+TEST_IN(begin, end, test_as_much_as_may_be_is_taken) {
 	const size_t most = 1000 * 1000;
 	char *big = malloc(most + 30);
 	size_t head = (size_t)snprintf(big, 30, "$%zu\r\n", most);
 
-	(void)state;
 	memset(big + head, 'x', most);
 	memcpy(big + head + most, "\r\n", 2);
 	connect_now();
@@ -211,8 +205,7 @@ static void test_as_much_as_may_be_is_taken(void **state) {
 	free(big);
 }
 
-static void test_too_many_at_once_wait(void **state) {
-	(void)state;
+TEST_IN(begin, end, test_too_many_at_once_wait) {
 	connect_now();
 	for (unsigned i = 0; i < REDIS_AT_ONCE; i++)
 		ask();
@@ -228,8 +221,7 @@ static void test_too_many_at_once_wait(void **state) {
 	    NULL));
 }
 
-static void test_nobody_is_there(void **state) {
-	(void)state;
+TEST_IN(begin, end, test_nobody_is_there) {
 	close(listener);
 	listener = -1;
 	(void)unlink(path);
@@ -240,8 +232,7 @@ static void test_nobody_is_there(void **state) {
 	assert_true(text[0] != '\0');
 }
 
-static void test_the_server_ends_it_and_is_back(void **state) {
-	(void)state;
+TEST_IN(begin, end, test_the_server_ends_it_and_is_back) {
 	connect_now();
 	ask();
 	turn();
@@ -264,8 +255,7 @@ static void judge_and_drop(const struct redis_value *value) {
 }
 
 /* An assertion of hiredis failed: its list was empty, ours was not. */
-static void test_more_comes_behind_an_answer_that_ends_it(void **state) {
-	(void)state;
+TEST_IN(begin, end, test_more_comes_behind_an_answer_that_ends_it) {
 	connect_now();
 	judge = judge_and_drop;
 	ask();
@@ -278,10 +268,9 @@ static void test_more_comes_behind_an_answer_that_ends_it(void **state) {
 }
 
 /* Each read was counted as 16 kB: 4096 short answers in a second were a flood. */
-static void test_many_answers_to_many_questions_are_no_flood(void **state) {
+TEST_IN(begin, end, test_many_answers_to_many_questions_are_no_flood) {
 	char words[4096];
 
-	(void)state;
 	connect_now();
 	for (unsigned i = 1; i <= 6000; i++) {
 		ask();
@@ -383,8 +372,7 @@ static void say_again_and_again(const char *piece) {
 		say(block, used);
 }
 
-static void test_bad_answers_end_it(void **state) {
-	(void)state;
+TEST_IN(begin, end, test_bad_answers_end_it) {
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		unsigned before = answers;
 
@@ -416,10 +404,9 @@ static void test_bad_answers_end_it(void **state) {
 
 #define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
 
-static void test_messages_come(void **state) {
+TEST_IN(begin, end, test_messages_come) {
 	static const char words[] = SUBSCRIBED "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$5\r\nhello\r\n";
 
-	(void)state;
 	connect_now();
 	assert_true(redis_subscribe(redis, "c"));
 	assert_false(redis_command(redis, &(const struct redis_word){ "GET", 3 }, 1, on_answer,
@@ -431,8 +418,7 @@ static void test_messages_come(void **state) {
 	assert_int_equal(ended, 0);
 }
 
-static void test_a_flood_of_messages_ends_it(void **state) {
-	(void)state;
+TEST_IN(begin, end, test_a_flood_of_messages_ends_it) {
 	connect_now();
 	assert_true(redis_subscribe(redis, "c"));
 	say(SUBSCRIBED, sizeof(SUBSCRIBED) - 1);
@@ -443,28 +429,13 @@ static void test_a_flood_of_messages_ends_it(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_command_is_sent_whole, begin, end),
-		cmocka_unit_test_setup_teardown(test_answer_becomes_a_tree, begin, end),
-		cmocka_unit_test_setup_teardown(test_as_much_as_may_be_is_taken, begin, end),
-		cmocka_unit_test_setup_teardown(test_too_many_at_once_wait, begin, end),
-		cmocka_unit_test_setup_teardown(test_nobody_is_there, begin, end),
-		cmocka_unit_test_setup_teardown(test_the_server_ends_it_and_is_back, begin, end),
-		cmocka_unit_test_setup_teardown(test_more_comes_behind_an_answer_that_ends_it, begin,
-		    end),
-		cmocka_unit_test_setup_teardown(test_many_answers_to_many_questions_are_no_flood, begin,
-		    end),
-		cmocka_unit_test_setup_teardown(test_bad_answers_end_it, begin, end),
-		cmocka_unit_test_setup_teardown(test_messages_come, begin, end),
-		cmocka_unit_test_setup_teardown(test_a_flood_of_messages_ends_it, begin, end),
-	};
 	int failed;
 
 	if (mkdtemp(directory) == NULL)
 		return 1;
 	snprintf(path, sizeof(path), "%s/redis", directory);
 	snprintf(address, sizeof(address), "unix:%s", path);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = test_run();
 	(void)unlink(path);
 	(void)rmdir(directory);
 	return failed;

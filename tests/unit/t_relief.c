@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: ISC */
 /* A full class: who has gone makes room, who lives does not, whether the keeper is
  * away, has just been stopped, or is at work. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <poll.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/segment.h"
-#include "segment/sessions.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/file/segment.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define LIMIT	3
 #define THREE "classes = ( { name = \"net\"; match = [ \"203.0.113.0/24\" ]; " \
-	"sessions = 1; inbound = 1; }, { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 3; inbound = 3; } );"
+	"hold_at = 1; refuse_at = 1; }, { name = \"all\"; match = [ \"*\" ]; " \
+	"hold_at = 3; refuse_at = 3; } );"
 #define CLIENT	"198.51.100.1"
 
 static struct site site;
@@ -108,30 +104,26 @@ static int tear_down(void **state) {
 }
 
 /* It may have been stopped an instant ago: nobody is to be refused for that. */
-static void test_nobody_knows_yet_that_the_keeper_was_stopped(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, test_nobody_knows_yet_that_the_keeper_was_stopped) {
 	gone = 1002;
 	assert_int_equal(open_one(2001), VERDICT_ADMIT);
 	assert_int_equal(lookups, LIMIT);
 }
 
-static void test_keeper_silent(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, test_keeper_silent) {
 	gone = 1002;
 	now_ns += NS_PER_SECOND;
 	assert_int_equal(open_one(2001), VERDICT_ADMIT);
 	assert_int_equal(lookups, LIMIT);
 }
 
-static void test_keeper_dead(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, test_keeper_dead) {
 	gone = 1003;
 	atomic_store(&keeper_role->incarnation, 0);
 	assert_int_equal(open_one(2001), VERDICT_ADMIT);
 }
 
-static void test_all_alive(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, test_all_alive) {
 	now_ns += NS_PER_SECOND;
 	assert_int_equal(open_one(2001), VERDICT_REFUSE);
 	assert_int_equal(lookups, LIMIT);
@@ -140,11 +132,10 @@ static void test_all_alive(void **state) {
 	assert_int_equal(lookups, LIMIT);
 }
 
-static void test_room_costs_nothing(void **state) {
+TEST_IN(set_up, tear_down, test_room_costs_nothing) {
 	struct question question = site_question(CLIENT, 1001, NULL);
 	struct answer answer;
 
-	(void)state;
 	question.listener = site.auto_listener;
 	engine_session_open(site.engine, site.generation, &question, now_ns,
 	    &answer);
@@ -155,8 +146,7 @@ static void test_room_costs_nothing(void **state) {
 	assert_int_equal(lookups, 0);
 }
 
-static void test_silent_kernel(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, test_silent_kernel) {
 	gone = 1002;
 	kernel_is_silent = true;
 	now_ns += NS_PER_SECOND;
@@ -164,11 +154,10 @@ static void test_silent_kernel(void **state) {
 }
 
 /* Nobody proves anything then: what the owner says is final. */
-static void test_end_is_final(void **state) {
+TEST_IN(set_up, tear_down, test_end_is_final) {
 	struct question question = site_question(CLIENT, 1001, NULL);
 	struct answer answer;
 
-	(void)state;
 	question.listener = site.auto_listener;
 	engine_session_open(site.engine, site.generation, &question, now_ns,
 	    &answer);
@@ -185,11 +174,10 @@ static void test_end_is_final(void **state) {
 }
 
 /* Whoever fills two classes cannot have each question pay for a look. */
-static void test_full_classes_by_turns(void **state) {
+TEST_IN(set_up, tear_down, test_full_classes_by_turns) {
 	struct question question = site_question("203.0.113.1", 1, NULL);
 	struct answer answer;
 
-	(void)state;
 	question.listener = site.auto_listener;
 	engine_session_open(site.engine, site.generation, &question, now_ns,
 	    &answer);
@@ -232,13 +220,12 @@ static enum verdict ask(const char *client, uint16_t port) {
 
 /* A full class of very many: no question waits for more than a step, and whoever has gone
  * is found when as many steps were taken as there are sessions for. */
-static void test_full_class_of_many_sessions(void **state) {
+TEST_IN(NULL, tear_down, test_full_class_of_many_sessions) {
 	unsigned tries = 0, before = 0;
 	enum verdict verdict;
 
-	(void)state;
 	open_world("classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 20000; inbound = 20000; } );");
+	    "hold_at = 20000; refuse_at = 20000; } );");
 	for (uint16_t i = 0; i < 20000; i++)
 		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
 	dump(20000);
@@ -279,14 +266,13 @@ static uint16_t last_port(const char *client) {
 }
 
 /* The table is not walked in one go either, and each class goes on where it was. */
-static void test_full_class_beside_very_many_sessions(void **state) {
+TEST_IN(NULL, tear_down, test_full_class_beside_very_many_sessions) {
 	enum verdict verdict = VERDICT_REFUSE;
 	uint16_t port;
 
-	(void)state;
 	open_world("classes = ( { name = \"net\"; match = [ \"203.0.113.0/24\" ]; "
-	    "sessions = 1; inbound = 1; }, { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 40000; inbound = 40000; } );");
+	    "hold_at = 1; refuse_at = 1; }, { name = \"all\"; match = [ \"*\" ]; "
+	    "hold_at = 40000; refuse_at = 40000; } );");
 	for (uint16_t i = 0; i < MANY; i++)
 		assert_int_equal(open_one((uint16_t)(1001 + i)), VERDICT_ADMIT);
 	port = last_port("203.0.113.1");
@@ -302,23 +288,4 @@ static void test_full_class_beside_very_many_sessions(void **state) {
 	}
 	assert_int_equal(verdict, VERDICT_ADMIT);
 	assert_int_equal(lookups, 1);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-		    test_nobody_knows_yet_that_the_keeper_was_stopped, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_keeper_silent, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_keeper_dead, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_all_alive, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_room_costs_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_silent_kernel, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_end_is_final, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_full_classes_by_turns, set_up, tear_down),
-		cmocka_unit_test_teardown(test_full_class_of_many_sessions, tear_down),
-		cmocka_unit_test_teardown(test_full_class_beside_very_many_sessions,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

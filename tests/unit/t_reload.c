@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* A reload on its way to the keeper, which may die or be late. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "role/generation_memory.h"
-#include "role/reload.h"
-#include "role/supervisor.h"
+#include "role/link/generation_memory.h"
+#include "role/supervise/reload.h"
+#include "role/supervise/supervisor.h"
 
 static struct supervisor supervisor;
 static char path[] = "/tmp/postern-t-reload-XXXXXX";
@@ -137,10 +132,9 @@ static bool is_answered(void) {
 	return recv(link_fd, text, sizeof(text), MSG_DONTWAIT) > 0;
 }
 
-static void who_asked_is_answered_when_it_is_published(void **state) {
+TEST_IN(begin, end, who_asked_is_answered_when_it_is_published) {
 	int64_t number;
 
-	(void)state;
 	supervisor.last_number = 6;
 	begin_and_compile(true);
 	number = ordered();
@@ -154,10 +148,9 @@ static void who_asked_is_answered_when_it_is_published(void **state) {
 }
 
 /* The next keeper would take it for the answer to what it asks itself, or end. */
-static void a_keeper_that_did_not_ask_gets_no_answer(void **state) {
+TEST_IN(begin, end, a_keeper_that_did_not_ask_gets_no_answer) {
 	int64_t first, second;
 
-	(void)state;
 	begin_and_compile(true);
 	first = ordered();
 	end_keeper();
@@ -183,10 +176,9 @@ static void give_up_and_publish(void) {
 	published(number);
 }
 
-static void a_configuration_that_was_given_up_does_not_stay_in_force(void **state) {
+TEST_IN(begin, end, a_configuration_that_was_given_up_does_not_stay_in_force) {
 	int64_t now_ns = clock_now_ns(), again;
 
-	(void)state;
 	give_up_and_publish();
 	reload_turn(&supervisor, now_ns);
 	again = ordered();
@@ -204,8 +196,7 @@ static void a_configuration_that_was_given_up_does_not_stay_in_force(void **stat
 }
 
 /* A compromised keeper says another number than it was told. */
-static void a_number_of_the_keepers_own_is_not_believed(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_number_of_the_keepers_own_is_not_believed) {
 	supervisor.last_number = supervisor.generation->number = supervisor.again_number = 7;
 	supervisor.queue.runs.known = true;
 	supervisor.queue.runs.generation = 7;
@@ -222,11 +213,10 @@ static void a_number_of_the_keepers_own_is_not_believed(void **state) {
 }
 
 /* Orders of queue and mail servers name the later number: they would be refused. */
-static void a_number_never_goes_back(void **state) {
+TEST_IN(begin, end, a_number_never_goes_back) {
 	const struct keeper_report missing = { .kind = KEEPER_REPORT_MISSING };
 	int64_t again;
 
-	(void)state;
 	supervisor.last_number = supervisor.generation->number = 6;
 	assert_true(reload_hear(&supervisor, &missing));
 	reload_turn(&supervisor, clock_now_ns());
@@ -241,11 +231,10 @@ static void a_number_never_goes_back(void **state) {
 }
 
 /* Each would be a line of log in root's name. */
-static void what_was_never_ordered_is_no_report(void **state) {
+TEST_IN(begin, end, what_was_never_ordered_is_no_report) {
 	const struct keeper_report given_up = { .kind = KEEPER_REPORT_REFUSED, .number = 5,
 		.text = "x" };
 
-	(void)state;
 	supervisor.last_number = supervisor.generation->number = 6;
 	reports_nonsense(KEEPER_REPORT_REFUSED, 0);
 	reports_nonsense(KEEPER_REPORT_REFUSED, 7);
@@ -258,10 +247,9 @@ static void what_was_never_ordered_is_no_report(void **state) {
 
 /* A configuration that takes long to compile would take all of our time: six seconds at once
  * (60 s of debt, at a tenth), then a tenth. */
-static void reloads_of_the_keepers_take_a_tenth_of_the_time(void **state) {
+TEST_IN(begin, end, reloads_of_the_keepers_take_a_tenth_of_the_time) {
 	int64_t before_ns = clock_now_ns(), debt_ns;
 
-	(void)state;
 	begin_and_compile(true);
 	debt_ns = supervisor.compile_tat_ns - before_ns;
 	published(ordered());
@@ -278,8 +266,7 @@ static void reloads_of_the_keepers_take_a_tenth_of_the_time(void **state) {
 }
 
 /* The supervisor compiled itself, and started no role for a second. */
-static void while_it_is_compiled_the_supervisor_goes_on(void **state) {
-	(void)state;
+TEST_IN(begin, end, while_it_is_compiled_the_supervisor_goes_on) {
 	reload_begin(&supervisor, false);
 	assert_true(reload_is_busy(&supervisor.reload));
 	reload_turn(&supervisor, clock_now_ns());
@@ -302,8 +289,7 @@ static void configure_much(void) {
 	assert_int_equal(fclose(file), 0);
 }
 
-static void a_compilation_that_takes_too_long_is_given_up(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_compilation_that_takes_too_long_is_given_up) {
 	configure_much();
 	reload_begin(&supervisor, true);
 	assert_int_equal(kill(supervisor.reload.compiler.pid, SIGSTOP), 0);
@@ -318,10 +304,9 @@ static void a_compilation_that_takes_too_long_is_given_up(void **state) {
 	published(1);
 }
 
-static void mistakes_come_back_from_who_compiled(void **state) {
+TEST_IN(begin, end, mistakes_come_back_from_who_compiled) {
 	FILE *file = fopen(path, "w");
 
-	(void)state;
 	assert_true(file != NULL && fputs("version = 1;\nno = 1;\nneither = 1;\n"
 	    "classes = ( { name = \"all\"; match = \"*\"; } );\n", file) >= 0);
 	assert_int_equal(fclose(file), 0);
@@ -330,38 +315,12 @@ static void mistakes_come_back_from_who_compiled(void **state) {
 	assert_true(is_answered());
 }
 
-static void what_a_keeper_says_stays_within_its_quotes(void **state) {
+TEST_IN(begin, end, what_a_keeper_says_stays_within_its_quotes) {
 	const struct keeper_report report = { .kind = KEEPER_REPORT_REFUSED, .number = 7,
 		.text = "x\" event=started pid=1 text=\"y" };
 
-	(void)state;
 	supervisor.last_number = supervisor.again_number = 7;
 	assert_true(reload_hear(&supervisor, &report));
 	assert_string_equal(last_line,
 	    "event=bad-request from=keeper text=\"x' event=started pid=1 text='y\"");
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_asked_is_answered_when_it_is_published,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(while_it_is_compiled_the_supervisor_goes_on, begin,
-		    end),
-		cmocka_unit_test_setup_teardown(a_compilation_that_takes_too_long_is_given_up,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(mistakes_come_back_from_who_compiled, begin, end),
-		cmocka_unit_test_setup_teardown(a_keeper_that_did_not_ask_gets_no_answer, begin,
-		    end),
-		cmocka_unit_test_setup_teardown(
-		    a_configuration_that_was_given_up_does_not_stay_in_force, begin, end),
-		cmocka_unit_test_setup_teardown(a_number_of_the_keepers_own_is_not_believed,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(a_number_never_goes_back, begin, end),
-		cmocka_unit_test_setup_teardown(what_was_never_ordered_is_no_report, begin, end),
-		cmocka_unit_test_setup_teardown(reloads_of_the_keepers_take_a_tenth_of_the_time, begin, end),
-		cmocka_unit_test_setup_teardown(what_a_keeper_says_stays_within_its_quotes,
-		    begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: ISC */
-/* posternctl replay, on invented logs: rows, what is learned, sessions and the classes
+/* posternctl analyze, on invented logs: rows, what is learned, sessions and the classes
  * that fit them, and files that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "ctl/replay.h"
+#include "tests/unit/test.h"
+#include "ctl/replay/replay.h"
 
 static char directory[] = "/tmp/t_replay.XXXXXX";
 static char path[2][64];
@@ -22,12 +17,11 @@ static char *output;
 static const char config[] = "version = 1;\n"
     "mta = ( { name = \"out\"; kind = \"postfix\"; log = \"\"; ports = [ 25, 587 ]; },\n"
     "        { name = \"sendmail\"; kind = \"sendmail\"; log = \"\"; } );\n"
-    "classes = ( { name = \"friends\"; match = [ \"*.friend.example\" ]; sessions = 9;\n"
-    "              inbound = 9; },\n"
-    "            { name = \"everyone\"; match = [ \"*\" ]; sessions = 9; inbound = 9; } );\n";
+    "classes = ( { name = \"friends\"; match = [ \"*.friend.example\" ]; hold_at = 9;\n"
+    "              refuse_at = 9; },\n"
+    "            { name = \"everyone\"; match = [ \"*\" ]; hold_at = 9; refuse_at = 9; } );\n";
 
-static int make_directory(void **state)
-{
+static int make_directory(void **state) {
 	(void)state;
 	if (mkdtemp(directory) == NULL)
 		return -1;
@@ -36,8 +30,7 @@ static int make_directory(void **state)
 	return 0;
 }
 
-static int remove_directory(void **state)
-{
+static int remove_directory(void **state) {
 	char file[80];
 
 	(void)state;
@@ -49,24 +42,21 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-static FILE *create(const char *name)
-{
+static FILE *create(const char *name) {
 	FILE *file = fopen(name, "w");
 
 	assert_non_null(file);
 	return file;
 }
 
-static void write_bytes(const char *name, const char *text, size_t length)
-{
+static void write_bytes(const char *name, const char *text, size_t length) {
 	FILE *file = create(name);
 
 	assert_int_equal(fwrite(text, 1, length, file), length);
 	assert_int_equal(fclose(file), 0);
 }
 
-static void write_text(const char *name, const char *text)
-{
+static void write_text(const char *name, const char *text) {
 	write_bytes(name, text, strlen(text));
 }
 
@@ -78,8 +68,7 @@ struct asked {
 };
 
 /* Its output is in `output`. */
-static int replay(struct asked asked)
-{
+static int replay(struct asked asked) {
 	static char conf[80];
 	char *words[2] = { path[0], path[1] };
 	struct ctl ctl = { .config_path = conf, .config_given = true, .words = words,
@@ -95,28 +84,24 @@ static int replay(struct asked asked)
 	out = open_memstream(&output, &length);
 	assert_non_null(out);
 	writer_init(&ctl.writer, out, asked.json);
-	result = command_REPLAY(&ctl);
+	result = command_ANALYZE(&ctl);
 	assert_int_equal(fclose(out), 0);
 	return result;
 }
 
-static void has(const char *text)
-{
+static void has(const char *text) {
 	if (strstr(output, text) == NULL)
 		fail_msg("\"%s\" is missing in:\n%s", text, output);
 }
 
-static void has_not(const char *text)
-{
+static void has_not(const char *text) {
 	if (strstr(output, text) != NULL)
 		fail_msg("\"%s\" is in:\n%s", text, output);
 }
 
 #define POSTFIX "Nov 21 05:48:22 mx postfix/smtp[7]: 5C1E9A7E2B8: "
 
-static void rows(void **state)
-{
-	(void)state;
+TEST(rows) {
 	write_text(path[0], "a line of somebody else\n"
 	    POSTFIX "to=<a@b.example>, orig_to=<r>, relay=mx.example.net[192.0.2.7]:25, delay=1.5, "
 	    "delays=0.03/1/0/0.5, dsn=4.7.1, status=deferred (host mx.example.net[192.0.2.7] said: "
@@ -163,9 +148,7 @@ static void rows(void **state)
 }
 
 /* As with the configuration that is installed. */
-static void a_configuration_without_mail_servers_learns_all_the_same(void **state)
-{
-	(void)state;
+TEST(a_configuration_without_mail_servers_learns_all_the_same) {
 	write_text(path[0], POSTFIX "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
 	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n"
 	    "Nov 21 05:48:23 mx sm-mta[9]: 6AL5rHTW018202: to=<c@d.example>, delay=00:00:08, "
@@ -174,7 +157,7 @@ static void a_configuration_without_mail_servers_learns_all_the_same(void **stat
 	    POSTFIX "to=<a@b.example>, relay=127.0.0.1[127.0.0.1]:10025, delay=1, "
 	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n");
 	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .config =
-	    "version = 1; classes = ( { name = \"c\"; match = \"*\"; sessions = 1; } );\n" }),
+	    "version = 1; classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n" }),
 	    EX_OK);
 	has("\"destination\": \"b.example\"");
 	has("\"destination\": \"d.example\"");
@@ -183,8 +166,7 @@ static void a_configuration_without_mail_servers_learns_all_the_same(void **stat
 }
 
 /* n deliveries that begin together and take a second, as their lines tell it. */
-static void burst(FILE *file, unsigned second, unsigned n, unsigned limit)
-{
+static void burst(FILE *file, unsigned second, unsigned n, unsigned limit) {
 	/* who is refused is told first */
 	for (unsigned at = 0; at < n; at++) {
 		unsigned i = (at + limit) % n;
@@ -201,11 +183,9 @@ static void burst(FILE *file, unsigned second, unsigned n, unsigned limit)
 }
 
 /* A server that takes five at once, and another that is away. */
-static void learning(void **state)
-{
+TEST(learning) {
 	FILE *file = create(path[0]);
 
-	(void)state;
 	for (unsigned i = 0; i < 400; i += 2)
 		burst(file, i, i < 20 ? 5 : 8, 5);
 	for (unsigned i = 0; i < 30; i++)
@@ -226,12 +206,10 @@ static void learning(void **state)
 
 /* A log that tells whole seconds, of a server that takes four, a second each: its lines,
  * others between them, are in order, and that is enough. */
-static void whole_seconds(void **state)
-{
+TEST(whole_seconds) {
 	FILE *file = create(path[0]);
 	unsigned ends_ms[4] = { 0, 250, 500, 750 }, id = 0;
 
-	(void)state;
 	for (unsigned ms = 10; ms < 200000; ms += 10) {
 		for (unsigned i = 0; i < 4; i++) {
 			if (ends_ms[i] > ms)
@@ -260,13 +238,11 @@ static void whole_seconds(void **state)
 	has("\"ceiling\": 4, \"ok\":");
 }
 
-static void dates(void **state)
-{
+TEST(dates) {
 	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
 	    "delay=0, status=sent (x)\n";
 	FILE *file = create(path[0]);
 
-	(void)state;
 	fprintf(file, "Dec 31 23:59:59 %sJan  1 00:00:01 %sDec 31 23:59:59 %smx postfix/smtp[7]: x\n",
 	    end, end, end);
 	assert_int_equal(fclose(file), 0);
@@ -279,13 +255,11 @@ static void dates(void **state)
 }
 
 /* One line stopped the time of all behind it, and its nanoseconds overflowed. */
-static void a_date_of_the_far_future(void **state)
-{
+TEST(a_date_of_the_far_future) {
 	static const char end[] = "mx postfix/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, "
 	    "delay=0, status=sent (x)\n";
 	FILE *file = create(path[0]);
 
-	(void)state;
 	fprintf(file, "2023-12-31T23:59:59Z %s9999-12-31T23:59:59Z %s2024-01-01T00:00:01Z %s", end,
 	    end, end);
 	assert_int_equal(fclose(file), 0);
@@ -300,14 +274,12 @@ static void a_date_of_the_far_future(void **state)
 }
 
 static void smtpd(FILE *file, unsigned minute, unsigned second, unsigned pid, const char *what,
-    const char *client)
-{
+    const char *client) {
 	fprintf(file, "Nov 21 06:%02u:%02u mx postfix/smtpd[%u]: %s from %s%s\n", minute, second,
 	    pid, what, client, what[0] == 'd' ? " ehlo=1 quit=1 commands=2" : "");
 }
 
-static void write_sessions(void)
-{
+static void write_sessions(void) {
 	FILE *file = create(path[0]);
 
 	/* twelve at once of one domain, three times in a minute */
@@ -347,9 +319,7 @@ static void write_sessions(void)
 }
 
 /* Nothing was seen, so that nothing can be recommended. */
-static void no_limits_of_no_sessions(void **state)
-{
-	(void)state;
+TEST(no_limits_of_no_sessions) {
 	for (unsigned json = 0; json < 2; json++) {
 		const struct asked asked = { .files = 1, .sessions = true, .json = json != 0 };
 
@@ -372,13 +342,11 @@ static void no_limits_of_no_sessions(void **state)
 	has_not("classes = (");
 }
 
-static void sessions(void **state)
-{
+TEST(sessions) {
 	struct config_messages messages;
 	struct generation *generation;
 	char text[4096];
 
-	(void)state;
 	write_sessions();
 	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .sessions = true }), EX_OK);
 	has("{\"event\": \"class\", \"line\": null, \"class\": \"friends\", \"sessions\": 2, "
@@ -396,9 +364,9 @@ static void sessions(void **state)
 	/* the block is for postern.conf */
 	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
 	has("\n\t{ name = \"big.example\"; match = [ \"*.big.example\" ]; ports = [ 25 ];\n"
-	    "\t  sessions = 24; inbound = 24; },\n");
+	    "\t  hold_at = 24; refuse_at = 24; },\n");
 	has("\t{ name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ];\n"
-	    "\t  sessions = 20; inbound = 20;\n"
+	    "\t  hold_at = 20; refuse_at = 20;\n"
 	    "\t  client = { sessions = 5; rate = \"10/1m\"; }; }\n);\n");
 	snprintf(text, sizeof(text), "version = 1;\n%s", strstr(output, "classes = ("));
 	generation = config_compile_text(text, "proposal", &messages);
@@ -410,8 +378,7 @@ static void sessions(void **state)
 }
 
 /* Who has an address may name it as he likes. */
-static void names_of_clients(void **state)
-{
+TEST(names_of_clients) {
 	static const char *const names[] = { "\"; };evil.example", "a.b", "..", "x.1", "-", "a",
 		"mx.sub.example.co.uk", "MX.Example.COM", "mx.x_y.example", "*.example.net" };
 	struct config_messages messages;
@@ -419,7 +386,6 @@ static void names_of_clients(void **state)
 	char text[16384];
 	FILE *file = create(path[0]);
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		for (unsigned j = 0; j < 40; j++) {
 			char client[128];
@@ -439,12 +405,10 @@ static void names_of_clients(void **state)
 	free(generation);
 }
 
-static void bad_files(void **state)
-{
+TEST(bad_files) {
 	size_t length = 5u << 20;
 	char *text = malloc(length);
 
-	(void)state;
 	assert_non_null(text);
 	unlink(path[0]);
 	assert_int_equal(replay((struct asked){ .files = 1 }), EX_NOINPUT);
@@ -487,20 +451,4 @@ static void bad_files(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows),
-		cmocka_unit_test(a_configuration_without_mail_servers_learns_all_the_same),
-		cmocka_unit_test(learning),
-		cmocka_unit_test(whole_seconds),
-		cmocka_unit_test(dates),
-		cmocka_unit_test(a_date_of_the_far_future),
-		cmocka_unit_test(no_limits_of_no_sessions),
-		cmocka_unit_test(sessions),
-		cmocka_unit_test(names_of_clients),
-		cmocka_unit_test(bad_files),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_GROUP(make_directory, remove_directory)

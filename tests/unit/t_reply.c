@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /* What results mean: the phase first, then the reply; the mail server's own words; and
  * what nobody tried. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
+#include "policy/reply/reply.h"
 
-#include "policy/reply.h"
-
-static struct span span(const char *text)
-{
+static struct span span(const char *text) {
 	return (struct span){ text, strlen(text) };
 }
 
-static void same(struct span got, const char *expected)
-{
+static void same(struct span got, const char *expected) {
 	if (got.length != strlen(expected) || memcmp(got.text, expected, got.length) != 0)
 		fail_msg("\"%.*s\" is not \"%s\"", (int)got.length, got.text, expected);
 }
@@ -31,16 +24,14 @@ struct example {
 	uint16_t code;
 };
 
-static void check(const char *text, const struct reply *got, const struct example *expected)
-{
+static void check(const char *text, const struct reply *got, const struct example *expected) {
 	if (got->class != expected->class || got->phase != expected->phase ||
 	    got->code != expected->code)
 		fail_msg("%s: %s in \"%s\", %u", text, result_class_word(got->class),
 		    delivery_phase_word(got->phase), got->code);
 }
 
-static void check_all(const struct example *examples, size_t count, struct delivery delivery)
-{
+static void check_all(const struct example *examples, size_t count, struct delivery delivery) {
 	for (size_t i = 0; i < count; i++) {
 		struct reply reply;
 
@@ -52,8 +43,7 @@ static void check_all(const struct example *examples, size_t count, struct deliv
 #define CHECK_ALL(list, ...) \
 	check_all(list, sizeof(list) / sizeof(list[0]), (struct delivery){ __VA_ARGS__ })
 
-static void before_the_session(void **state)
-{
+TEST(before_the_session) {
 	static const struct example examples[] = {
 		{ "connect to mx.example.net[192.0.2.7]:25: Connection refused",
 		    RESULT_SITE_FAILURE, PHASE_CONNECT, 0 },
@@ -81,12 +71,10 @@ static void before_the_session(void **state)
 		{ "Server certificate not verified", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
 	};
 
-	(void)state;
 	CHECK_ALL(examples, .status = DELIVERY_DEFERRED, .dsn = { 4, 4, 2 });
 }
 
-static void within_the_session(void **state)
-{
+TEST(within_the_session) {
 	static const struct example examples[] = {
 		{ "host mx.example.net[192.0.2.7] said: 451 4.7.1 try later (in reply to MAIL FROM "
 		    "command)", RESULT_RCPT_TEMPORARY, PHASE_MAIL, 451 },
@@ -113,12 +101,10 @@ static void within_the_session(void **state)
 		{ "", RESULT_RCPT_TEMPORARY, PHASE_UNKNOWN, 0 },
 	};
 
-	(void)state;
 	CHECK_ALL(examples, .status = DELIVERY_DEFERRED, .dsn = { 4, 0, 0 });
 }
 
-static void bounced(void **state)
-{
+TEST(bounced) {
 	static const struct example examples[] = {
 		{ "host mx.example.net[192.0.2.7] said: 550 5.1.1 no such user (in reply to RCPT TO "
 		    "command)", RESULT_PERMANENT, PHASE_RCPT, 550 },
@@ -134,7 +120,6 @@ static void bounced(void **state)
 	struct delivery probe = { .status = DELIVERY_UNDELIVERABLE, .dsn = { 5, 0, 0 } };
 	struct reply reply;
 
-	(void)state;
 	CHECK_ALL(examples, .status = DELIVERY_BOUNCED, .dsn = { 5, 0, 0 });
 	CHECK_ALL(examples, .status = DELIVERY_BOUNCED);
 	probe.text = span(examples[2].text);
@@ -145,8 +130,7 @@ static void bounced(void **state)
 	assert_int_equal(reply.class, RESULT_PERMANENT);
 }
 
-static void nobody_tried(void **state)
-{
+TEST(nobody_tried) {
 	static const struct example held[] = {
 		{ "delivery temporarily suspended: connect to mx.example.net[192.0.2.7]:25: "
 		    "Connection refused", RESULT_SUSPENDED, PHASE_NONE, 0 },
@@ -160,7 +144,6 @@ static void nobody_tried(void **state)
 	struct delivery delivery = { .agent = AGENT_ERROR, .status = DELIVERY_DEFERRED };
 	struct reply reply;
 
-	(void)state;
 	CHECK_ALL(held, .agent = AGENT_ERROR, .status = DELIVERY_DEFERRED);
 	CHECK_ALL(held, .agent = AGENT_QUEUE, .status = DELIVERY_DEFERRED);
 	CHECK_ALL(refused, .agent = AGENT_ERROR, .status = DELIVERY_BOUNCED);
@@ -175,8 +158,7 @@ static void nobody_tried(void **state)
 	assert_int_equal(reply.class, RESULT_LOCAL);
 }
 
-static void on_this_host(void **state)
-{
+TEST(on_this_host) {
 	static const struct example examples[] = {
 		{ "unknown user: \"x\"", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
 		{ "Command died with status 8: \"/bin/x\"", RESULT_LOCAL, PHASE_UNKNOWN, 0 },
@@ -188,14 +170,12 @@ static void on_this_host(void **state)
 		.text = span("delivered to mailbox") };
 	struct reply reply;
 
-	(void)state;
 	CHECK_ALL(examples, .agent = AGENT_LOCAL, .status = DELIVERY_DEFERRED);
 	reply_judge(&delivery, &reply);
 	assert_int_equal(reply.class, RESULT_OK);
 }
 
-static void sendmail(void **state)
-{
+TEST(sendmail) {
 	static const struct {
 		struct example expected;	/* text: stat= */
 		const char *reply;
@@ -243,7 +223,6 @@ static void sendmail(void **state)
 		    PHASE_UNKNOWN, 0 }, "", DELIVERY_DEFERRED, { 4, 0, 0 }, false, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
 		struct delivery delivery = { .source = DELIVERY_OF_SENDMAIL,
 			.status = examples[i].status, .text = span(examples[i].expected.text),
@@ -259,13 +238,11 @@ static void sendmail(void **state)
 	}
 }
 
-static void told(void **state)
-{
+TEST(told) {
 	struct delivery delivery = { .source = DELIVERY_OF_OTHER, .status = DELIVERY_DEFERRED,
 		.phase = PHASE_GREETING, .text = span("421 4.7.0 too many connections") };
 	struct reply reply;
 
-	(void)state;
 	reply_judge(&delivery, &reply);
 	assert_int_equal(reply.class, RESULT_SITE_FAILURE);
 	assert_int_equal(reply.phase, PHASE_GREETING);
@@ -283,8 +260,7 @@ static void told(void **state)
 }
 
 /* After the handshake, or where no phase is known. */
-static void who_asks_for_less(void **state)
-{
+TEST(who_asks_for_less) {
 	static const char *const less[] = {
 		"450 too many connections from your address", "452 4.3.2 Connection rate limit exceeded",
 		"421 4.7.28 unusual rate of 421-4.7.28 mail", "421 slow down, please",
@@ -301,7 +277,6 @@ static void who_asks_for_less(void **state)
 		"450 cannot find your hostname", "451 rat", "450 the toomany", "450 too", "450 too ",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(less) / sizeof(less[0]); i++) {
 		struct reply reply;
 
@@ -318,8 +293,7 @@ static void who_asks_for_less(void **state)
 	}
 }
 
-static void texts_alone(void **state)
-{
+TEST(texts_alone) {
 	static const struct {
 		struct example expected;
 		enum delivery_phase told;
@@ -343,7 +317,6 @@ static void texts_alone(void **state)
 		{ { "", RESULT_RCPT_TEMPORARY, PHASE_UNKNOWN, 0 }, PHASE_UNKNOWN },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
 		struct reply reply;
 
@@ -352,8 +325,7 @@ static void texts_alone(void **state)
 	}
 }
 
-static void codes(void **state)
-{
+TEST(codes) {
 	static const struct {
 		const char *text, *words;
 		uint16_t code, enhanced[3];
@@ -371,7 +343,6 @@ static void codes(void **state)
 		{ "192.0.2.7 x", "192.0.2.7 x", 0, { 0, 0, 0 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
 		struct reply reply;
 
@@ -382,9 +353,7 @@ static void codes(void **state)
 	}
 }
 
-static void words(void **state)
-{
-	(void)state;
+TEST(words) {
 	assert_string_equal(result_class_word(RESULT_OK), "ok");
 	assert_string_equal(result_class_word(RESULT_REMOTE_THROTTLE), "remote-throttle");
 	assert_string_equal(result_class_word(RESULT_CLASS_COUNT), "");
@@ -393,8 +362,7 @@ static void words(void **state)
 		assert_true(delivery_phase_word((enum delivery_phase)phase)[0] != '\0');
 }
 
-static enum result_class class_of_stat(const char *text)
-{
+static enum result_class class_of_stat(const char *text) {
 	struct delivery delivery = { .source = DELIVERY_OF_SENDMAIL, .status = DELIVERY_DEFERRED,
 		.text = span(text), .delays_ms = { -1, -1, -1, 1000 }, .dsn = { 4, 0, 0 } };
 	struct reply reply;
@@ -406,8 +374,7 @@ static enum result_class class_of_stat(const char *text)
 
 /* Sendmail's giveresponse() puts the host first where the network is at fault; each system
  * has its own words for one errno. */
-static void no_route_to_host_behind_a_hosts_name_is_the_sites(void **state)
-{
+TEST(no_route_to_host_behind_a_hosts_name_is_the_sites) {
 	static const char *const sites[] = {
 		"No route to host", "Network is unreachable", "Network is down",
 		"Host mx.example.net. is down", "Network dropped connection on reset",
@@ -433,7 +400,6 @@ static void no_route_to_host_behind_a_hosts_name_is_the_sites(void **state)
 		"[192.0.2.7]: ", "IPv6:2001:db8::7: ", "mailhub: " };
 	char text[256];
 
-	(void)state;
 	for (size_t h = 0; h < sizeof(hosts) / sizeof(hosts[0]); h++) {
 		for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++) {
 			snprintf(text, sizeof(text), "Deferred: %s%s", hosts[h], sites[i]);
@@ -451,8 +417,7 @@ static void no_route_to_host_behind_a_hosts_name_is_the_sites(void **state)
 	    RESULT_RCPT_TEMPORARY);
 }
 
-static void check_in_session(const char *const *texts, size_t count, enum result_class class)
-{
+static void check_in_session(const char *const *texts, size_t count, enum result_class class) {
 	for (size_t i = 0; i < count; i++) {
 		struct reply reply;
 
@@ -463,8 +428,7 @@ static void check_in_session(const char *const *texts, size_t count, enum result
 }
 
 /* The next session takes as many: neither is the site ill, nor does it want less. */
-static void a_session_that_took_its_messages_is_no_site_failure(void **state)
-{
+TEST(a_session_that_took_its_messages_is_no_site_failure) {
 	static const char *const used_up[] = {
 		"421 4.7.0 Maximum number of messages per connection exceeded",
 		"421 Max message per connection reached, closing transmission channel",
@@ -481,13 +445,11 @@ static void a_session_that_took_its_messages_is_no_site_failure(void **state)
 		"421 4.3.2 this session is over",
 	};
 
-	(void)state;
 	check_in_session(used_up, sizeof(used_up) / sizeof(used_up[0]), RESULT_RCPT_TEMPORARY);
 	check_in_session(others, sizeof(others) / sizeof(others[0]), RESULT_SITE_FAILURE);
 }
 
-static void a_limit_of_a_time_asks_for_less(void **state)
-{
+TEST(a_limit_of_a_time_asks_for_less) {
 	static const char *const less[] = {
 		"450 4.7.1 limit exceeded", "421 4.7.0 Limit has been reached for your address",
 		"451 You have exceeded 100 e-mails", "450 no more than 20 messages per 10 minutes",
@@ -508,14 +470,12 @@ static void a_limit_of_a_time_asks_for_less(void **state)
 		"432 4.3.2 recipient thread limit exceeded", "450 mailbox is in the last stage",
 	};
 
-	(void)state;
 	check_in_session(less, sizeof(less) / sizeof(less[0]), RESULT_REMOTE_THROTTLE);
 	check_in_session(others, sizeof(others) / sizeof(others[0]), RESULT_RCPT_TEMPORARY);
 }
 
 /* Whoever defers may say anything. */
-static void a_deferral_that_begins_with_250_is_not_ok(void **state)
-{
+TEST(a_deferral_that_begins_with_250_is_not_ok) {
 	static const struct {
 		const char *text;
 		enum result_class class;
@@ -528,7 +488,6 @@ static void a_deferral_that_begins_with_250_is_not_ok(void **state)
 		{ "200 messages per hour are enough", RESULT_REMOTE_THROTTLE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (unsigned source = DELIVERY_OF_SENDMAIL; source <= DELIVERY_OF_OTHER; source++) {
 			struct delivery delivery = { .source = (enum delivery_source)source,
@@ -543,8 +502,7 @@ static void a_deferral_that_begins_with_250_is_not_ok(void **state)
 }
 
 /* smtp_tls_policy.c, smtp_proto.c, smtp_connect.c, smtp_addr.c, dns_lookup.c */
-static void what_postfix_says_once_a_year(void **state)
-{
+TEST(what_postfix_says_once_a_year) {
 	static const struct example deferred[] = {
 		{ "TLSA records unusable", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
 		{ "TLSA lookup error for mx.example.net:25", RESULT_SITE_FAILURE, PHASE_STARTTLS, 0 },
@@ -568,31 +526,6 @@ static void what_postfix_says_once_a_year(void **state)
 		    RESULT_PERMANENT, PHASE_DNS, 0 },
 	};
 
-	(void)state;
 	CHECK_ALL(deferred, .status = DELIVERY_DEFERRED, .dsn = { 4, 4, 4 });
 	CHECK_ALL(bounced, .status = DELIVERY_BOUNCED, .dsn = { 5, 4, 4 });
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(before_the_session),
-		cmocka_unit_test(within_the_session),
-		cmocka_unit_test(bounced),
-		cmocka_unit_test(nobody_tried),
-		cmocka_unit_test(on_this_host),
-		cmocka_unit_test(sendmail),
-		cmocka_unit_test(told),
-		cmocka_unit_test(who_asks_for_less),
-		cmocka_unit_test(texts_alone),
-		cmocka_unit_test(codes),
-		cmocka_unit_test(words),
-		cmocka_unit_test(no_route_to_host_behind_a_hosts_name_is_the_sites),
-		cmocka_unit_test(a_session_that_took_its_messages_is_no_site_failure),
-		cmocka_unit_test(a_limit_of_a_time_asks_for_less),
-		cmocka_unit_test(a_deferral_that_begins_with_250_is_not_ok),
-		cmocka_unit_test(what_postfix_says_once_a_year),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

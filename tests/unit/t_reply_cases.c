@@ -3,18 +3,13 @@
  * Our own collection of replies (tests/unit/cases/replies), judged by themselves and with
  * the shipped rules: the class is right in both ways, and the rule does what it should.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "config/compile.h"
-#include "judge/judge.h"
+#include "tests/unit/test.h"
+#include "config/compile/compile.h"
+#include "engine/feed/judge.h"
 
 enum { PROVIDER, PHASE, CLASS, ACTION, TEXT, FIELDS };
 
@@ -22,8 +17,7 @@ static struct generation *generation;
 static struct judge *judge;
 static char row[8192], *fields[FIELDS];
 
-static FILE *open_source(const char *name)
-{
+static FILE *open_source(const char *name) {
 	const char *top = getenv("top_srcdir");
 	char path[1024];
 
@@ -31,8 +25,7 @@ static FILE *open_source(const char *name)
 	return fopen(path, "r");
 }
 
-static int open_judge(void **state)
-{
+static int open_judge(void **state) {
 	static const char main_text[] = "version = 1; classes = ();\n"
 	    "mta = ( { name = \"postfix\"; site = \"/none\"; } );\n";
 	FILE *file = open_source("conf/providers.conf");
@@ -51,16 +44,14 @@ static int open_judge(void **state)
 	return generation == NULL ? -1 : judge_open(&judge, generation, &diag);
 }
 
-static int close_judge(void **state)
-{
+static int close_judge(void **state) {
 	(void)state;
 	judge_close(&judge);
 	free(generation);
 	return 0;
 }
 
-static bool next_case(FILE *file)
-{
+static bool next_case(FILE *file) {
 	while (fgets(row, sizeof(row), file) != NULL) {
 		char *next = row;
 
@@ -77,8 +68,7 @@ static bool next_case(FILE *file)
 	return false;
 }
 
-static enum delivery_phase phase_of(const char *word)
-{
+static enum delivery_phase phase_of(const char *word) {
 	for (unsigned phase = 0; phase < PHASE_COUNT; phase++)
 		if (strcmp(delivery_phase_word((enum delivery_phase)phase), word) == 0)
 			return (enum delivery_phase)phase;
@@ -86,8 +76,7 @@ static enum delivery_phase phase_of(const char *word)
 	return PHASE_UNKNOWN;
 }
 
-static bool is_listed(enum result_class class)
-{
+static bool is_listed(enum result_class class) {
 	const char *word = result_class_word(class);
 	size_t length = strlen(word);
 
@@ -97,8 +86,7 @@ static bool is_listed(enum result_class class)
 	return false;
 }
 
-static const char *action_of(uint32_t rule)
-{
+static const char *action_of(uint32_t rule) {
 	struct judge_rule told;
 
 	if (rule == JUDGE_NONE)
@@ -118,8 +106,7 @@ static const char *action_of(uint32_t rule)
 	}
 }
 
-static bool check(void)
-{
+static bool check(void) {
 	struct span words = { fields[TEXT], strlen(fields[TEXT]) };
 	uint32_t provider = JUDGE_NONE, rule;
 	enum result_class alone;
@@ -148,12 +135,10 @@ static bool check(void)
 	return right;
 }
 
-static void replies(void **state)
-{
+TEST(replies) {
 	FILE *file = open_source("tests/unit/cases/replies");
 	unsigned rows = 0, wrong = 0;
 
-	(void)state;
 	assert_non_null(file);
 	while (next_case(file)) {
 		rows++;
@@ -166,8 +151,7 @@ static void replies(void **state)
 }
 
 /* Class and rule of a text, as the case has provider and phase. */
-static uint32_t judge_words(const char *text, size_t length, enum result_class *class)
-{
+static uint32_t judge_words(const char *text, size_t length, enum result_class *class) {
 	struct reply reply;
 	uint32_t rule, provider = generation_find_provider(generation, fields[PROVIDER],
 	    strlen(fields[PROVIDER]));
@@ -182,8 +166,7 @@ static uint32_t judge_words(const char *text, size_t length, enum result_class *
 
 /* Breaks a reply of one line before the blank at `at`, and puts its code before each
  * part.  The length. */
-static size_t break_line(char *out, size_t size, const char *text, size_t at)
-{
+static size_t break_line(char *out, size_t size, const char *text, size_t at) {
 	int code = 3, length;
 
 	if (strspn(text + 4, "0123456789.") >= 5 && text[4] == text[0] && text[5] == '.')
@@ -195,13 +178,11 @@ static size_t break_line(char *out, size_t size, const char *text, size_t at)
 }
 
 /* A server breaks its reply wherever it wants to. */
-static void a_line_break_changes_no_verdict(void **state)
-{
+TEST(a_line_break_changes_no_verdict) {
 	FILE *file = open_source("tests/unit/cases/replies");
 	unsigned broken = 0, wrong = 0;
 	char text[sizeof(row) + 64];
 
-	(void)state;
 	assert_non_null(file);
 	while (next_case(file)) {
 		const char *whole = fields[TEXT];
@@ -227,12 +208,4 @@ static void a_line_break_changes_no_verdict(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replies),
-		cmocka_unit_test(a_line_break_changes_no_verdict),
-	};
-
-	return cmocka_run_group_tests(tests, open_judge, close_judge);
-}
+TEST_GROUP(open_judge, close_judge)

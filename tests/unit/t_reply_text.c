@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* Texts for clients: what may stand in them, and what comes out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/reply_text.h"
 
 static char out[REPLY_TEXT_SIZE];
@@ -19,8 +14,7 @@ static const char *expand(const char *text, const char *class_name) {
 	return reply_text_expand(out, text, &values);
 }
 
-static void each_placeholder(void **state) {
-	(void)state;
+TEST(each_placeholder) {
 	assert_string_equal(expand("{client} of {class}: {retry} s, {id}", "c"),
 	    "2001:db8::7 of c: 90 s, 5f3a-1c");
 	assert_string_equal(expand("{id}{id}", "c"), "5f3a-1c5f3a-1c");
@@ -33,26 +27,23 @@ static void each_placeholder(void **state) {
 }
 
 /* A value is no text: nothing in it is expanded again. */
-static void values_are_taken_as_they_are(void **state) {
-	(void)state;
+TEST(values_are_taken_as_they_are) {
 	assert_string_equal(expand("{class}", "{id}%s%n"), "{id}%s%n");
 	assert_string_equal(expand("<{class}>", "a\r\nb\xc3\xa4\x7f"),
 	    "<a?" "?b?" "?" "?>");
 }
 
-static void an_empty_text_is_replaced(void **state) {
+TEST(an_empty_text_is_replaced) {
 	static const char usual[] =
 	    "Too many sessions; try again in 90 seconds (id=5f3a-1c)";
 
-	(void)state;
 	assert_string_equal(expand("", "c"), usual);
 	assert_string_equal(expand(" \t ", "c"), usual);
 }
 
-static void what_does_not_fit_is_cut(void **state) {
+TEST(what_does_not_fit_is_cut) {
 	char name[81], text[201];
 
-	(void)state;
 	memset(name, 'n', 80);
 	name[80] = '\0';
 	text[0] = '\0';
@@ -62,20 +53,18 @@ static void what_does_not_fit_is_cut(void **state) {
 	assert_int_equal(strlen(expand(text, name)), REPLY_TEXT_SIZE - 1);
 }
 
-static void the_longest_is_never_shorter(void **state) {
+TEST(the_longest_is_never_shorter) {
 	static const char text[] = "a{retry}b{id}c{class}d{client}{x";
 	const struct reply_values values = { .retry_s = UINT32_MAX,
 		.id = "fzzzzzzzzzzzzz", .class_name = "class",
 		.client = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255" };
 
-	(void)state;
 	reply_text_expand(out, text, &values);
 	assert_true(strlen(out) <= reply_text_longest(text, 5));
 	assert_int_equal(reply_text_longest(text, 5), 4 + 10 + 14 + 5 + 45 + 2);
 }
 
-static void what_a_text_has(void **state) {
-	(void)state;
+TEST(what_a_text_has) {
 	assert_int_equal(reply_text_has("x {client} {id}"),
 	    REPLY_TEXT_HAS_CLIENT | REPLY_TEXT_HAS_ID);
 	assert_int_equal(reply_text_has("{class} {retry} {cl"), 0);
@@ -84,7 +73,7 @@ static void what_a_text_has(void **state) {
 	assert_int_equal(reply_text_has("{ID} {clients} {idx} {"), 0);
 }
 
-static void what_is_checked(void **state) {
+TEST(what_is_checked) {
 	static const struct {
 		const char *text, *why;
 	} bad[] = {
@@ -98,7 +87,6 @@ static void what_is_checked(void **state) {
 	};
 	char why[256];
 
-	(void)state;
 	assert_true(reply_text_check("", why, sizeof(why)));
 	assert_true(reply_text_check("{retry}{id}{class}{client} }", why,
 	    sizeof(why)));
@@ -106,18 +94,4 @@ static void what_is_checked(void **state) {
 		assert_false(reply_text_check(bad[i].text, why, sizeof(why)));
 		assert_memory_equal(why, bad[i].why, strlen(bad[i].why));
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_placeholder),
-		cmocka_unit_test(values_are_taken_as_they_are),
-		cmocka_unit_test(an_empty_text_is_replaced),
-		cmocka_unit_test(what_does_not_fit_is_cut),
-		cmocka_unit_test(the_longest_is_never_shorter),
-		cmocka_unit_test(what_a_text_has),
-		cmocka_unit_test(what_is_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

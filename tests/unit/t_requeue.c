@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Mail that waits for destinations: what is handed out, in which order, how fast, and what
  * is forgotten. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/requeue_world.h"
 
-static void oldest_first_and_no_more_than_the_window(void **state) {
-	(void)state;
+TEST_IN(begin, end, oldest_first_and_no_more_than_the_window) {
 	window_is("b.example", 0);
 	failed("AAAAAA3", "b.example", 30 * S);
 	failed("AAAAAA5", "b.example", 50 * S);
@@ -45,8 +39,7 @@ static void oldest_first_and_no_more_than_the_window(void **state) {
 	counts_are(1, 0, 0);
 }
 
-static void a_moment_for_the_hints(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_moment_for_the_hints) {
 	window_is("b.example", 0);
 	failed("AAAAAA1", "b.example", 0);
 	pass(S);
@@ -58,8 +51,7 @@ static void a_moment_for_the_hints(void **state) {
 }
 
 /* What fails again waits for the next return. */
-static void once_for_each_return(void **state) {
-	(void)state;
+TEST_IN(begin, end, once_for_each_return) {
 	window_is("b.example", 0);
 	failed("AAAAAA1", "b.example", 0);
 	pass(S);
@@ -76,8 +68,7 @@ static void once_for_each_return(void **state) {
 	}
 }
 
-static void other_reasons_wait_for_postfix(void **state) {
-	(void)state;
+TEST_IN(begin, end, other_reasons_wait_for_postfix) {
 	window_is("b.example", 0);
 	note("AAAAAA1", "b.example", DELIVERY_DEFERRED, RESULT_RCPT_TEMPORARY,
 	    "450 4.2.0 greylisted", 0);
@@ -94,8 +85,7 @@ static void other_reasons_wait_for_postfix(void **state) {
 }
 
 /* Several that were held together make one pause. */
-static void held_together(void **state) {
-	(void)state;
+TEST_IN(begin, end, held_together) {
 	window_is("b.example", 0);
 	held("AAAAAA1", "b.example");
 	held("AAAAAA2", "b.example");
@@ -112,10 +102,9 @@ static void held_together(void **state) {
 }
 
 /* An answer of before its return: again, with pauses that grow to 31 s. */
-static void held_by_an_old_answer(void **state) {
+TEST_IN(begin, end, held_by_an_old_answer) {
 	static const int64_t pauses[] = { 1, 2, 4, 8, 16, 31, 31 };
 
-	(void)state;
 	window_is("b.example", 0);
 	held("AAAAAA1", "b.example");
 	pass(S);
@@ -145,8 +134,7 @@ static void held_by_an_old_answer(void **state) {
 
 /* The queue manager remembers the answer about the address of before for 30 s: a message that
  * it held was handed out six times, and deferred five times. */
-static void one_message_is_not_deferred_again_after_resume(void **state) {
-	(void)state;
+TEST_IN(begin, end, one_message_is_not_deferred_again_after_resume) {
 	window_is("b.example", 0);
 	(void)taken_up("AAAAAA1", "s@x.example");
 	held_for("AAAAAA1", "u@b.example", SUSPENDED);
@@ -169,8 +157,7 @@ static void one_message_is_not_deferred_again_after_resume(void **state) {
 }
 
 /* Any other mail has it forget. */
-static void other_mail_that_is_taken_up_lets_it_go(void **state) {
-	(void)state;
+TEST_IN(begin, end, other_mail_that_is_taken_up_lets_it_go) {
 	window_is("b.example", 0);
 	(void)taken_up("AAAAAA1", "s@x.example");
 	held_for("AAAAAA1", "u@b.example", SUSPENDED);
@@ -185,8 +172,7 @@ static void other_mail_that_is_taken_up_lets_it_go(void **state) {
 
 /* Of the same sender to the same recipient all are remembered by one answer, which is not
  * renewed; one of another sender is not, and has that answer forgotten. */
-static void the_same_address_is_one_answer(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_same_address_is_one_answer) {
 	window_is("b.example", 0);
 	(void)taken_up("AAAAAA1", "s@x.example");
 	held_for("AAAAAA1", "u@b.example", SUSPENDED);
@@ -214,8 +200,7 @@ static void the_same_address_is_one_answer(void **state) {
 }
 
 /* Each of several recipients is asked about once more. */
-static void of_several_recipients_none_is_remembered(void **state) {
-	(void)state;
+TEST_IN(begin, end, of_several_recipients_none_is_remembered) {
 	window_is("b.example", 0);
 	(void)taken_up("AAAAAA1", "s@x.example");
 	held_for("AAAAAA1", "u@b.example", SUSPENDED);
@@ -225,10 +210,9 @@ static void of_several_recipients_none_is_remembered(void **state) {
 	assert_int_equal(out_count, 1);
 }
 
-static void a_resumed_recipient_s_mail_is_handed_out(void **state) {
+TEST_IN(begin, end, a_resumed_recipient_s_mail_is_handed_out) {
 	static const char words[] = "Postern: recipient held: he asked for it";
 
-	(void)state;
 	held_recipient = "u@b.example";
 	held_for("AAAAAA1", "U@b.example", words);
 	held_for("AAAAAA2", "v@b.example", SUSPENDED);
@@ -252,10 +236,9 @@ static void a_resumed_recipient_s_mail_is_handed_out(void **state) {
 	counts_are(0, 0, 0);
 }
 
-static void a_resumed_class_s_mail_is_handed_out(void **state) {
+TEST_IN(begin, end, a_resumed_class_s_mail_is_handed_out) {
 	static const char words[] = "Postern: class x is held until 2026-11-23T10:00:00Z: holds";
 
-	(void)state;
 	class_held = true;
 	held_for("AAAAAA1", "U@b.example", words);
 	held_for("AAAAAA2", "v@b.example", words);
@@ -284,8 +267,7 @@ static void a_resumed_class_s_mail_is_handed_out(void **state) {
 }
 
 /* Places that a cluster divides are asked for while there is mail for them. */
-static void what_waits_is_told(void **state) {
-	(void)state;
+TEST_IN(begin, end, what_waits_is_told) {
 	window_is("b.example", 0);
 	for (unsigned i = 0; i < 3; i++) {
 		static const char *const ids[] = { "AAAAAA1", "AAAAAA2", "AAAAAA3" };
@@ -312,10 +294,9 @@ static void what_waits_is_told(void **state) {
 
 /* The window is open, but the queue manager gave up a lane after a few refusals, and
  * deferred all that waited there: it goes by other lanes, no more than the window. */
-static void a_lane_that_postfix_suspended(void **state) {
+TEST_IN(begin, end, a_lane_that_postfix_suspended) {
 	static const char *const ids[] = { "AAAAAA1", "AAAAAA2", "AAAAAA3" };
 
-	(void)state;
 	window_is("b.example", 2);
 	for (unsigned i = 0; i < 3; i++)
 		note(ids[i], "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
@@ -335,8 +316,7 @@ static void a_lane_that_postfix_suspended(void **state) {
 
 /* So it did, as the site took no more than it has: connections that took mail may be kept for
  * 2 s, each in a place. */
-static void what_a_full_lane_keeps(void **state) {
-	(void)state;
+TEST_IN(begin, end, what_a_full_lane_keeps) {
 	window_is("b.example", 2);
 	note("AAAAAA1", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 	    "421 too many connections", 0);
@@ -352,10 +332,9 @@ static void what_a_full_lane_keeps(void **state) {
 }
 
 /* Where one at a time is tried, and refused: after 1 s, 2 s, 4 s. */
-static void one_by_one_in_vain(void **state) {
+TEST_IN(begin, end, one_by_one_in_vain) {
 	static const char *const ids[] = { "AAAAAA1", "AAAAAA2", "AAAAAA3", "AAAAAA4" };
 
-	(void)state;
 	window_is("b.example", 1);
 	for (unsigned i = 0; i < 4; i++)
 		note(ids[i], "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
@@ -371,8 +350,7 @@ static void one_by_one_in_vain(void **state) {
 	assert_int_equal(out_count, 4);
 }
 
-static void a_window_that_doubles(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_window_that_doubles) {
 	window_is("b.example", 2);
 	failed("AAAAAA1", "b.example", 0);
 	pass(10 * S);
@@ -393,8 +371,7 @@ static void a_window_that_doubles(void **state) {
 	assert_int_equal(out_count, 2);
 }
 
-static void no_faster_than_the_rate(void **state) {
-	(void)state;
+TEST_IN(begin, end, no_faster_than_the_rate) {
 	block.generation.requeue_rate = (struct rate_limit){ .count = 10, .period_ns = S };
 	window_is("b.example", 0);
 	for (unsigned i = 0; i < 100; i++) {
@@ -414,8 +391,7 @@ static void no_faster_than_the_rate(void **state) {
 		assert_int_equal(strtol(out[i] + 4, NULL, 10), i);
 }
 
-static void observed_ones_are_left_alone(void **state) {
-	(void)state;
+TEST_IN(begin, end, observed_ones_are_left_alone) {
 	window_is("b.example", 0);
 	failed("AAAAAA1", "b.example", 0);
 	find("b.example", 9)->observed = true;
@@ -428,8 +404,7 @@ static void observed_ones_are_left_alone(void **state) {
 	assert_int_equal(out_count, 1);
 }
 
-static void what_has_left_is_forgotten(void **state) {
-	(void)state;
+TEST_IN(begin, end, what_has_left_is_forgotten) {
 	window_is("b.example", 0);
 	window_is("c.example", 0);
 	failed("AAAAAA1", "b.example", 0);
@@ -447,8 +422,7 @@ static void what_has_left_is_forgotten(void **state) {
 }
 
 /* One of two recipients: the line of the other may stand before or behind it. */
-static void several_recipients(void **state) {
-	(void)state;
+TEST_IN(begin, end, several_recipients) {
 	window_is("b.example", 0);
 	failed("AAAAAA1", "b.example", 0);
 	window_is("b.example", 1);
@@ -458,32 +432,4 @@ static void several_recipients(void **state) {
 	counts_are(1, 0, 0);
 	sent("AAAAAA1", "b.example");
 	counts_are(1, 0, 0);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		T(oldest_first_and_no_more_than_the_window),
-		T(a_moment_for_the_hints),
-		T(once_for_each_return),
-		T(other_reasons_wait_for_postfix),
-		T(held_by_an_old_answer),
-		T(one_message_is_not_deferred_again_after_resume),
-		T(other_mail_that_is_taken_up_lets_it_go),
-		T(the_same_address_is_one_answer),
-		T(of_several_recipients_none_is_remembered),
-		T(a_resumed_recipient_s_mail_is_handed_out),
-		T(a_resumed_class_s_mail_is_handed_out),
-		T(what_waits_is_told),
-		T(held_together),
-		T(a_lane_that_postfix_suspended),
-		T(what_a_full_lane_keeps),
-		T(one_by_one_in_vain),
-		T(a_window_that_doubles),
-		T(no_faster_than_the_rate),
-		T(observed_ones_are_left_alone),
-		T(what_has_left_is_forgotten),
-		T(several_recipients),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* Mail that waits for destinations: lists of queues, what fails, too much of it, and
  * whatever may happen. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/requeue_world.h"
 
-static void a_flush_that_failed(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_flush_that_failed) {
 	window_is("b.example", 0);
 	failed("AAAAAA1", "b.example", 0);
 	pass(S);
@@ -37,8 +31,7 @@ static void a_flush_that_failed(void **state) {
 	counts_are(0, 0, 0);
 }
 
-static void the_list(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_list) {
 	refuses = true;
 	pass(S);
 	refuses = false;
@@ -73,8 +66,7 @@ static void the_list(void **state) {
 }
 
 /* Neither is logged by Postfix: their places were taken for ever. */
-static void deleted_or_put_on_hold(void **state) {
-	(void)state;
+TEST_IN(begin, end, deleted_or_put_on_hold) {
 	requeue_turn(requeue, &block.generation, now_ns);
 	requeue_listed(requeue, 0, true, now_ns);
 	window_is("b.example", 0);
@@ -108,8 +100,7 @@ static void deleted_or_put_on_hold(void **state) {
 }
 
 /* Five tries in half a second were all it had. */
-static void a_doubt_does_not_hurry_the_first_list(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_doubt_does_not_hurry_the_first_list) {
 	requeue_turn(requeue, &block.generation, now_ns);
 	assert_int_equal(lists, 1);
 	window_is("b.example", 0);
@@ -125,8 +116,7 @@ static void a_doubt_does_not_hurry_the_first_list(void **state) {
 }
 
 /* Slow deliveries: the queue is not read each minute for them. */
-static void doubts_that_were_wrong(void **state) {
-	(void)state;
+TEST_IN(begin, end, doubts_that_were_wrong) {
 	requeue_turn(requeue, &block.generation, now_ns);
 	requeue_listed(requeue, 0, true, now_ns);
 	window_is("b.example", 0);
@@ -154,8 +144,7 @@ static void doubts_that_were_wrong(void **state) {
 	assert_in_range(lists, 4, 8);
 }
 
-static void a_list_that_fails_is_asked_for_again(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_list_that_fails_is_asked_for_again) {
 	for (unsigned i = 1; i < 10; i++) {
 		requeue_turn(requeue, &block.generation, now_ns);
 		assert_int_equal(lists, i < 5 ? i : 5);
@@ -165,16 +154,14 @@ static void a_list_that_fails_is_asked_for_again(void **state) {
 	}
 }
 
-static void no_list_in_observe_mode(void **state) {
-	(void)state;
+TEST_IN(begin, end, no_list_in_observe_mode) {
 	block.generation.outbound_observe = 1;
 	pass(10 * S);
 	requeue_turn(requeue, &block.generation, now_ns);
 	assert_int_equal(lists, 0);
 }
 
-static void another_server_of_that_number(void **state) {
-	(void)state;
+TEST_IN(begin, end, another_server_of_that_number) {
 	window_is("b.example", 0);
 	failed("AAAAAA1", "b.example", 0);
 	block.generation.number++;
@@ -187,8 +174,7 @@ static void another_server_of_that_number(void **state) {
 	assert_int_equal(lists, 2);
 }
 
-static void what_is_no_queue_id(void **state) {
-	(void)state;
+TEST_IN(begin, end, what_is_no_queue_id) {
 	window_is("b.example", 0);
 	failed("", "b.example", 0);
 	failed("AAAA;AA", "b.example", 0);
@@ -201,11 +187,10 @@ static void what_is_no_queue_id(void **state) {
 }
 
 /* More than can be remembered: the rest is found in the list. */
-static void too_many(void **state) {
+TEST_IN(begin, end, too_many) {
 	uint32_t seen = 0;
 	struct requeue_counts counts;
 
-	(void)state;
 	block.generation.requeue_rate = (struct rate_limit){ .count = 100000000,
 		.period_ns = S };
 	requeue_turn(requeue, &block.generation, now_ns);
@@ -234,13 +219,12 @@ static void too_many(void **state) {
 
 /* Whatever happens: never more out than the window, each message once at a time, and
  * all goes when all is well at last. */
-static void chance(void **state) {
+TEST_IN(begin, end, chance) {
 	struct random random = random_seeded("chance");
 	char name[4][16];
 	struct { unsigned destination; bool queued, out; int64_t out_ns; } messages[200] =
 	    { { 0 } };
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		snprintf(name[i], sizeof(name[i]), "d%u.example", i);
 		window_is(name[i], 0);
@@ -301,8 +285,7 @@ static void chance(void **state) {
 
 /* Held by its class at the start, or until a moment before it; a class that is full is left to
  * Postfix. */
-static void what_a_class_held_is_handed_out(void **state) {
-	(void)state;
+TEST_IN(begin, end, what_a_class_held_is_handed_out) {
 	pass(0);
 	class_held = true;
 	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
@@ -318,23 +301,4 @@ static void what_a_class_held_is_handed_out(void **state) {
 	pass(S);
 	assert_int_equal(out_count, 2);
 	counts_are(1, 0, 2);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		T(a_flush_that_failed),
-		T(the_list),
-		T(deleted_or_put_on_hold),
-		T(doubts_that_were_wrong),
-		T(a_doubt_does_not_hurry_the_first_list),
-		T(a_list_that_fails_is_asked_for_again),
-		T(no_list_in_observe_mode),
-		T(another_server_of_that_number),
-		T(what_is_no_queue_id),
-		T(too_many),
-		T(chance),
-		T(what_a_class_held_is_handed_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Threads that rest: for how long, and what ends it; and what wakes a role. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -30,11 +26,10 @@ static void *take_a_long_rest(void *argument) {
 	return NULL;
 }
 
-static void a_stir_ends_the_rest_of_all(void **state) {
+TEST(a_stir_ends_the_rest_of_all) {
 	int64_t began_ns = clock_now_ns();
 	pthread_t threads[THREADS];
 
-	(void)state;
 	begin(REST_LIVELY_NS);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, take_a_long_rest, NULL), 0);
@@ -44,20 +39,18 @@ static void a_stir_ends_the_rest_of_all(void **state) {
 	assert_true(clock_now_ns() - began_ns < LONG_NS);
 }
 
-static void what_is_due_ends_it_too(void **state) {
+TEST(what_is_due_ends_it_too) {
 	int64_t began_ns = clock_now_ns(), took_ns;
 
-	(void)state;
 	begin(REST_LIVELY_NS);
 	rest_take(&rest, LONG_NS, SHORT_NS);
 	took_ns = clock_now_ns() - began_ns;
 	assert_true(took_ns >= SHORT_NS && took_ns < LONG_NS);
 }
 
-static void turns_are_short_while_something_happens(void **state) {
+TEST(turns_are_short_while_something_happens) {
 	int64_t began_ns, took_ns;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		begin(i == 0 ? 0 : REST_LIVELY_NS);
 		if (i == 1)
@@ -69,10 +62,9 @@ static void turns_are_short_while_something_happens(void **state) {
 	}
 }
 
-static void it_is_lively_for_a_while(void **state) {
+TEST(it_is_lively_for_a_while) {
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	rest_init(&rest, now_ns);
 	assert_true(rest_is_lively(&rest, now_ns));
 	assert_true(rest_is_lively(&rest, now_ns + REST_LIVELY_NS - 1));
@@ -81,11 +73,10 @@ static void it_is_lively_for_a_while(void **state) {
 	assert_true(rest_is_lively(&rest, now_ns + REST_LIVELY_NS));
 }
 
-static void nudges_are_taken_and_their_end_is_told(void **state) {
+TEST(nudges_are_taken_and_their_end_is_told) {
 	struct diag diag;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(nudge_open(fds, &diag), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -105,16 +96,4 @@ static void nudges_are_taken_and_their_end_is_told(void **state) {
 		;
 	assert_false(nudge_take(fds[0]));
 	close(fds[0]);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stir_ends_the_rest_of_all),
-		cmocka_unit_test(what_is_due_ends_it_too),
-		cmocka_unit_test(turns_are_short_while_something_happens),
-		cmocka_unit_test(it_is_lively_for_a_while),
-		cmocka_unit_test(nudges_are_taken_and_their_end_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

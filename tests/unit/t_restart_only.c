@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: ISC */
 /* What waits for a restart is carried over by a reload, all of it and nothing
  * else. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "config/compile.h"
-#include "config/restart_only.h"
-#include "config/setting.h"
+#include "tests/unit/test.h"
+#include "config/compile/compile.h"
+#include "config/read/restart_only.h"
+#include "config/read/setting.h"
 
 static const char first_text[] =
     "version = 1;\n"
     "user = \"daemon\"; group = \"mail\";\n"
     "state = { path = \"/run/a/state\"; sessions = \"1k\"; classes = 10; };\n"
     "listen = { policy = ( \"unix:/run/a/p\", { address = \"inet:127.0.0.1:10040\";\n"
-    "    proof = \"owner\"; } );\n"
+    "    liveness = \"owner\"; } );\n"
     "  milter = \"unix:/run/a/m\"; control = \"unix:/run/a/c\"; };\n"
     "journal = { path = \"/j/a\"; file_size = \"1M\"; sync_delay = \"10ms\"; "
     "envelope_delay = \"2s\"; };\n"
@@ -28,18 +23,18 @@ static const char first_text[] =
     "log = { facility = \"local3\"; };\n"
     "hints = { group = \"mail\"; };\n"
     "witness = { netns = [ \"blue\", \"green\" ]; };\n"
-    "classes = ( { name = \"all\"; match = [ \"*\" ]; inbound = 5; } );\n";
+    "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 5; } );\n";
 
 static const char second_text[] =
     "version = 1;\n"
     "user = \"bin\";\n"
     "state = { path = \"/run/another/state\"; sessions = \"2k\"; classes = 20; };\n"
-    "listen = { policy = ( { address = \"inet:127.0.0.1:10040\"; proof = \"lease\"; } );\n"
+    "listen = { policy = ( { address = \"inet:127.0.0.1:10040\"; liveness = \"lease\"; } );\n"
     "  milter = ( { address = \"unix:/run/a/m2\"; owner = \"daemon\"; } );\n"
     "  control = \"unix:/run/a/c\"; };\n"
     "policy = { processes = 1; };\n"
-    "classes = ( { name = \"some\"; match = [ \"*.example\" ]; inbound = 7; },\n"
-    "  { name = \"all\"; match = [ \"*\" ]; inbound = 6; } );\n";
+    "classes = ( { name = \"some\"; match = [ \"*.example\" ]; refuse_at = 7; },\n"
+    "  { name = \"all\"; match = [ \"*\" ]; refuse_at = 6; } );\n";
 
 static struct generation *compile(const char *text) {
 	struct config_messages messages;
@@ -65,13 +60,12 @@ static void print_one(void *context, const char *setting) {
 	print_message("still another: %s\n", setting);
 }
 
-static void nothing_that_waits_is_taken(void **state) {
+TEST(nothing_that_waits_is_taken) {
 	struct generation *running = compile(first_text);
 	struct generation *wanted = compile(second_text), *kept;
 	size_t count = 0;
 	struct diag diag;
 
-	(void)state;
 	config_restart_differences(running, wanted, count_one, &count);
 	assert_true(count >= 10);
 	kept = restart_only_keep(wanted, running);
@@ -85,11 +79,10 @@ static void nothing_that_waits_is_taken(void **state) {
 }
 
 /* Where each kind of setting is kept, so that it is compared and carried. */
-static void every_setting_that_waits_has_a_place(void **state) {
+TEST(every_setting_that_waits_has_a_place) {
 	size_t count;
 	const struct setting *rows = settings(&count);
 
-	(void)state;
 	for (size_t i = 0; i < count; i++) {
 		bool known = rows[i].place != PLACE_NONE ||
 		    strcmp(rows[i].path, "witness.netns") == 0 ||
@@ -104,10 +97,9 @@ static void is_it_hints_group(void *context, const char *setting) {
 	*(bool *)context |= strcmp(setting, "hints.group") == 0;
 }
 
-static void hints_group_is_named_at_each_reload(void **state) {
+TEST(hints_group_is_named_at_each_reload) {
 	struct generation *running = compile(first_text);
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct generation *wanted = compile(second_text);
 		bool named = false;
@@ -121,11 +113,10 @@ static void hints_group_is_named_at_each_reload(void **state) {
 	free(running);
 }
 
-static void the_rest_is_new(void **state) {
+TEST(the_rest_is_new) {
 	struct generation *running = compile(first_text);
 	struct generation *kept = restart_only_keep(compile(second_text), running);
 
-	(void)state;
 	assert_non_null(kept);
 	assert_int_equal(kept->class_count, 2);
 	assert_string_equal(generation_text(kept, generation_class(kept, 0)->name),
@@ -141,12 +132,11 @@ static void the_rest_is_new(void **state) {
 }
 
 /* Many reloads: the block does not grow from one to the next. */
-static void repeated(void **state) {
+TEST(repeated) {
 	struct generation *running = compile(first_text);
 	uint64_t bytes = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 5; i++) {
 		struct generation *kept =
 		    restart_only_keep(compile(second_text), running);
@@ -167,18 +157,17 @@ static void repeated(void **state) {
 
 #ifdef HAVE_HIREDIS
 #define SHARED(sessions) "version = 1;\nclasses = ( { name = \"a\"; match = \"*\"; " \
-	"sessions = " #sessions "; scope = \"cluster\"; } );\n"
+	"hold_at = " #sessions "; scope = \"cluster\"; } );\n"
 #define OF(node, nodes, more) "cluster = { redis = \"unix:/r\"; node = \"" node "\"; nodes = " \
 	#nodes "; " more "};\n"
 
 /* Name and number of machines wait, limits and who asks do not: what is fixed is of both. */
-static void a_cluster_waits_but_its_limits_do_not(void **state) {
+TEST(a_cluster_waits_but_its_limits_do_not) {
 	struct generation *running = compile(OF("a", 3, "user = \"x\"; ") SHARED(30)), *kept;
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(generation_class(running, 0)->fixed_base, 1);
-	kept = restart_only_keep(compile(OF("b", 2, "user = \"y\"; without = \"alone\"; ")
+	kept = restart_only_keep(compile(OF("b", 2, "user = \"y\"; when_unreachable = \"alone\"; ")
 	    SHARED(90)), running);
 	assert_string_equal(generation_text(kept, kept->cluster.node), "a");
 	assert_string_equal(generation_text(kept, kept->cluster.user), "y");
@@ -190,19 +179,18 @@ static void a_cluster_waits_but_its_limits_do_not(void **state) {
 	free(kept);
 }
 
-static void a_cluster_begins_and_ends_with_a_restart(void **state) {
+TEST(a_cluster_begins_and_ends_with_a_restart) {
 	struct generation *alone = compile("version = 1;\nclasses = ( { name = \"a\"; "
-	    "match = \"*\"; sessions = 30; } );\n");
+	    "match = \"*\"; hold_at = 30; } );\n");
 	struct generation *many = compile(OF("a", 3, "user = \"x\"; ") SHARED(30)), *kept;
 
-	(void)state;
 	kept = restart_only_keep(compile(OF("a", 3, "") SHARED(30)), alone);
 	assert_false(generation_has_cluster(kept));
 	assert_false(generation_class(kept, 0)->shared);
 	assert_int_equal(generation_class(kept, 0)->fixed_base, 0);
 	free(kept);
 	kept = restart_only_keep(compile("version = 1;\nclasses = ( { name = \"a\"; "
-	    "match = \"*\"; sessions = 30; } );\n"), many);
+	    "match = \"*\"; hold_at = 30; } );\n"), many);
 	assert_true(generation_has_cluster(kept));
 	assert_string_equal(generation_text(kept, kept->cluster.user), "x");
 	assert_false(generation_class(kept, 0)->shared);
@@ -211,19 +199,3 @@ static void a_cluster_begins_and_ends_with_a_restart(void **state) {
 	free(many);
 }
 #endif
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_that_waits_is_taken),
-		cmocka_unit_test(every_setting_that_waits_has_a_place),
-		cmocka_unit_test(hints_group_is_named_at_each_reload),
-		cmocka_unit_test(the_rest_is_new),
-		cmocka_unit_test(repeated),
-#ifdef HAVE_HIREDIS
-		cmocka_unit_test(a_cluster_waits_but_its_limits_do_not),
-		cmocka_unit_test(a_cluster_begins_and_ends_with_a_restart),
-#endif
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -3,11 +3,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
@@ -19,12 +15,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "role/sandbox.h"
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
+#include "role/confine/sandbox.h"
 #include "tests/unit/site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; sessions = 9; } );\n"
+#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"
 
 static struct site site;
 static char made[128];
@@ -89,8 +85,7 @@ static void handles_another_signal(void) {
 }
 
 /* The kernel looks at half of the number. */
-static void sigsys_is_not_handled_by_a_number_of_64_bits(void **state) {
-	(void)state;
+TEST_IN(begin, end, sigsys_is_not_handled_by_a_number_of_64_bits) {
 	assert_int_equal(signal_of(ROLE_KEEPER, handles_sigsys), SIGSYS);
 	assert_int_equal(signal_of(ROLE_KEEPER, handles_another_signal), 0);
 }
@@ -112,10 +107,9 @@ static void makes_a_file(void) {
 	(void)syscall(SYS_openat, AT_FDCWD, made, O_RDONLY, -1L);
 }
 
-static void no_file_gives_its_user_away(void **state) {
+TEST_IN(begin, end, no_file_gives_its_user_away) {
 	struct stat status;
 
-	(void)state;
 	assert_int_equal(signal_of(ROLE_KEEPER, makes_set_user_id), SIGSYS);
 	assert_int_equal(signal_of(ROLE_KEEPER, turns_set_user_id), SIGSYS);
 	assert_int_equal(signal_of(ROLE_KEEPER, makes_a_file), 0);
@@ -159,8 +153,7 @@ static void sets_keepalive(void) {
 }
 
 /* It has the socket from the supervisor, for all that come after it. */
-static void a_listener_is_not_spoiled(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_listener_is_not_spoiled) {
 	assert_int_equal(signal_of(ROLE_POLICY, shuts_down), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, listens_again), SIGSYS);
 #ifndef __i386__
@@ -183,11 +176,10 @@ static void sends_many(void) {
 }
 
 /* To a process outside, by which a lock or a listener would outlive the role. */
-static void no_role_sends_a_descriptor(void **state) {
+TEST_IN(begin, end, no_role_sends_a_descriptor) {
 	static const enum role_kind kinds[] = { ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER, ROLE_FEED,
 		ROLE_QUEUE, ROLE_METRICS, ROLE_CLUSTER };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		assert_int_equal(signal_of(kinds[i], sends_a_descriptor), SIGSYS);
 		assert_int_equal(signal_of(kinds[i], sends_many), SIGSYS);
@@ -199,8 +191,7 @@ static void watches(void) {
 }
 
 /* What watches it has is root's, and so would be those that it added. */
-static void the_queue_role_uses_up_no_watches_of_root(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_queue_role_uses_up_no_watches_of_root) {
 	assert_int_equal(signal_of(ROLE_QUEUE, watches), SIGSYS);
 	assert_int_equal(signal_of(ROLE_FEED, watches), 0);
 }
@@ -238,15 +229,13 @@ static void writes_directly(void) {
 	(void)fcntl(own_file, F_SETFL, O_RDWR | O_DIRECT);
 }
 
-static void a_role_changes_no_flag_but_to_wait(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_role_changes_no_flag_but_to_wait) {
 	assert_int_equal(signal_of(ROLE_POLICY, writes_directly), SIGSYS);
 	assert_int_equal(signal_of(ROLE_POLICY, does_not_block), 0);
 }
 
 /* Before Linux 6.12 Landlock does not see signals of a descriptor. */
-static void a_descriptor_signals_and_locks_nobody(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_descriptor_signals_and_locks_nobody) {
 	assert_int_equal(signal_of(ROLE_QUEUE, signals_another), SIGSYS);
 	assert_int_equal(signal_of(ROLE_QUEUE, locks_by_fcntl), SIGSYS);
 	assert_int_equal(signal_of(ROLE_QUEUE, locks_what_it_reads), SIGSYS);
@@ -256,21 +245,9 @@ static void a_descriptor_signals_and_locks_nobody(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sigsys_is_not_handled_by_a_number_of_64_bits,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(no_file_gives_its_user_away, begin, end),
-		cmocka_unit_test_setup_teardown(a_listener_is_not_spoiled, begin, end),
-		cmocka_unit_test_setup_teardown(a_descriptor_signals_and_locks_nobody, begin, end),
-		cmocka_unit_test_setup_teardown(no_role_sends_a_descriptor, begin, end),
-		cmocka_unit_test_setup_teardown(the_queue_role_uses_up_no_watches_of_root, begin,
-		    end),
-		cmocka_unit_test_setup_teardown(a_role_changes_no_flag_but_to_wait, begin, end),
-	};
-
 	if (sandbox_lacks_calls() != NULL) {
 		printf("no sandbox here: %s\n", sandbox_lacks_calls());
 		return 77;
 	}
-	return cmocka_run_group_tests_name("sandbox_calls", tests, NULL, NULL);
+	return test_run();
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What files and ports Landlock leaves to a role, whatever its other restrictions are: the
  * cluster role reaches Redis's port, and no other one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "role/sandbox_files.h"
+#include "role/confine/sandbox_files.h"
 #include "tests/unit/site.h"
 
-#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; sessions = 9; } );\n"
+#define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"
 #define PORTS_VERSION	4	/* from which on Landlock knows ports */
 
 static struct site site;
@@ -132,39 +129,28 @@ static void becomes(enum role_kind kind, int redis, int other) {
 	assert_int_equal(status, 0);
 }
 
-static void all_is_there_without_it(void **state) {
-	(void)state;
+TEST_IN(begin_far, end, all_is_there_without_it) {
 	assert_int_equal(opened("/etc/passwd", O_RDONLY), 0);
 	assert_int_equal(connected(0), 0);
 	assert_int_equal(connected(1), 0);
 	assert_int_equal(bound(), 0);
 }
 
-static void the_cluster_role_reaches_redis_alone(void **state) {
-	(void)state;
+TEST_IN(begin_far, end, the_cluster_role_reaches_redis_alone) {
 	becomes(ROLE_CLUSTER, 0, EACCES);
 	becomes(ROLE_POLICY, EACCES, EACCES);
 	becomes(ROLE_METRICS, EACCES, EACCES);
 	becomes(ROLE_KEEPER, EACCES, EACCES);
 }
 
-static void a_redis_of_this_host_needs_no_port(void **state) {
-	(void)state;
+TEST_IN(begin_near, end, a_redis_of_this_host_needs_no_port) {
 	becomes(ROLE_CLUSTER, EACCES, EACCES);
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(all_is_there_without_it, begin_far, end),
-		cmocka_unit_test_setup_teardown(the_cluster_role_reaches_redis_alone, begin_far,
-		    end),
-		cmocka_unit_test_setup_teardown(a_redis_of_this_host_needs_no_port, begin_near,
-		    end),
-	};
-
 	if (!sandbox_files_can()) {
 		puts("skipped: the kernel has no Landlock");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run();
 }

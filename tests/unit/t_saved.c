@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* When the text files of the state are written again, and what an old one means. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
 static ino_t inode_of(const struct site *site, const char *name) {
 	char path[200];
@@ -44,14 +40,13 @@ static unsigned renewed(const struct site *site) {
 }
 
 /* A million sessions at rest cost a tenth of a processor. */
-static void text_files_are_written_again_only_after_a_change(void **state) {
+TEST(text_files_are_written_again_only_after_a_change) {
 	const struct delivery_seen seen = { .name = "a.example", .name_length = 9,
 		.mta = UINT8_MAX };
 	struct session_ref ref;
 	struct site site;
 	char path[200];
 
-	(void)state;
 	memset(&saved_sessions, 0, sizeof(saved_sessions));
 	memset(&saved_destinations, 0, sizeof(saved_destinations));
 	site_open(&site, 1000, ALL);
@@ -85,7 +80,7 @@ static void text_files_are_written_again_only_after_a_change(void **state) {
 
 /* What nobody counted began when the state was last heard of, not when the file was written;
  * ages and leases are as if it had been written then. */
-static void an_old_text_file_holds_up_to_when_it_was_heard_of(void **state) {
+TEST(an_old_text_file_holds_up_to_when_it_was_heard_of) {
 	int64_t now_ns = clock_now_ns();
 	/* a machine that booted a minute ago has no ten minutes to go back */
 	int64_t old_s = now_ns / 2 < 600 * NS_PER_SECOND ? now_ns / 2 / NS_PER_SECOND : 600;
@@ -98,7 +93,6 @@ static void an_old_text_file_holds_up_to_when_it_was_heard_of(void **state) {
 	struct diag diag;
 	char path[200];
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	for (uint32_t i = 0; i < 8 * site.segment->header->slots_per_shard; i++) {
@@ -124,13 +118,4 @@ static void an_old_text_file_holds_up_to_when_it_was_heard_of(void **state) {
 		assert_in_range(session.until_ds, left_ds - 10, left_ds + 10);
 	}
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_files_are_written_again_only_after_a_change),
-		cmocka_unit_test(an_old_text_file_holds_up_to_when_it_was_heard_of),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

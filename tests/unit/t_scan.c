@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Settings found in configuration files that do not parse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "ctl/scan.h"
+#include "tests/unit/test.h"
+#include "ctl/cli/scan.h"
 
 static void expect(const char *text, const char *group, const char *name,
     const char *expected) {
@@ -19,8 +14,7 @@ static void expect(const char *text, const char *group, const char *name,
 	assert_string_equal(out, expected != NULL ? expected : "before");
 }
 
-static void a_plain_value(void **state) {
-	(void)state;
+TEST(a_plain_value) {
 	expect("version = 1;\nstate = { path = \"/s\"; sessions = \"64k\"; };",
 	    "state", "path", "/s");
 	expect("state : { path : \"/s\" };", "state", "path", "/s");
@@ -28,8 +22,7 @@ static void a_plain_value(void **state) {
 	    "control", "unix:/c");
 }
 
-static void arrays_lists_and_groups(void **state) {
-	(void)state;
+TEST(arrays_lists_and_groups) {
 	expect("listen = { control = [ \"unix:/a\", \"unix:/b\" ]; };", "listen",
 	    "control", "unix:/a");
 	expect("listen = { control = ( \"unix:/a\" ); };", "listen", "control",
@@ -42,23 +35,20 @@ static void arrays_lists_and_groups(void **state) {
 	    "control", NULL);
 }
 
-static void only_in_its_group(void **state) {
-	(void)state;
+TEST(only_in_its_group) {
 	expect("path = \"/no\"; other = { path = \"/no\"; }; state = { "
 	    "inner = { path = \"/no\"; }; path = \"/yes\"; };", "state", "path", "/yes");
 	expect("x = { state = { path = \"/no\"; }; };", "state", "path", NULL);
 	expect("state = \"path = \\\"/no\\\"\";", "state", "path", NULL);
 }
 
-static void comments_are_left_out(void **state) {
-	(void)state;
+TEST(comments_are_left_out) {
 	expect("# state = { path = \"/no\"; };\n// state = { path = \"/no\"; };\n"
 	    "/* state = { path = \"/no\"; }; */ state = { # {\n path = \"/#//\"; };",
 	    "state", "path", "/#//");
 }
 
-static void whatever_is_wrong_around_it(void **state) {
-	(void)state;
+TEST(whatever_is_wrong_around_it) {
 	expect("classes = ( { name = \"x;\n } ;;; state = { path = \"/s\"; };",
 	    "state", "path", "/s");
 	expect("nonsense \x01\xff ) ] state = { path = \"/s\" } } }", "state", "path", "/s");
@@ -71,21 +61,7 @@ static void whatever_is_wrong_around_it(void **state) {
 	expect("\"\\", "state", "path", NULL);
 }
 
-static void a_value_that_does_not_fit_is_none(void **state) {
-	(void)state;
+TEST(a_value_that_does_not_fit_is_none) {
 	expect("state = { path = \"/0123456789012345678901234567890123456789\"; };",
 	    "state", "path", NULL);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_plain_value),
-		cmocka_unit_test(arrays_lists_and_groups),
-		cmocka_unit_test(only_in_its_group),
-		cmocka_unit_test(comments_are_left_out),
-		cmocka_unit_test(whatever_is_wrong_around_it),
-		cmocka_unit_test(a_value_that_does_not_fit_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

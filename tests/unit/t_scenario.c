@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* Scenarios: what becomes of a file, and the mistakes in it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/scenario.h"
+#include "lab/scenario.h"
 
-static struct scenario *read_good(const char *text)
-{
+static struct scenario *read_good(const char *text) {
 	struct config_messages messages;
 	struct scenario *s = scenario_read_text(text, "x", &messages);
 
@@ -26,12 +20,10 @@ static struct scenario *read_good(const char *text)
 	return s;
 }
 
-static void without_settings_all_is_as_postfix_has_it(void **state)
-{
+TEST(without_settings_all_is_as_postfix_has_it) {
 	struct scenario *s = read_good("messages = ( { recipients = \"a\"; } );");
 	const struct scenario_transport *t = &s->transports[0];
 
-	(void)state;
 	assert_int_equal(s->message_active_limit, 20000);
 	assert_int_equal(s->message_recipient_limit, 20000);
 	assert_int_equal(s->message_recipient_minimum, 10);
@@ -57,8 +49,7 @@ static void without_settings_all_is_as_postfix_has_it(void **state)
 	scenario_free(s);
 }
 
-static void a_transport_has_its_own_and_else_what_the_top_says(void **state)
-{
+TEST(a_transport_has_its_own_and_else_what_the_top_says) {
 	struct scenario *s = read_good("default_delivery_slot_cost = 7; service = \"3s\";\n"
 	    "initial_destination_concurrency = 9; default_process_limit = 2;\n"
 	    "transports = ( { name = \"x\"; delivery_slot_cost = 8; },\n"
@@ -69,7 +60,6 @@ static void a_transport_has_its_own_and_else_what_the_top_says(void **state)
 	    "messages = ( { recipients = [ \"a:3\", \"b\" ]; arrive = \"90s\"; count = 2; },\n"
 	    " { recipients = \"b:7\"; service = \"4s\"; } );");
 
-	(void)state;
 	assert_int_equal(s->transports[0].delivery_slot_cost, 8);
 	assert_int_equal(s->transports[1].delivery_slot_cost, 7);
 	assert_int_equal(s->transports[0].window.initial, 9);
@@ -96,14 +86,12 @@ static void a_transport_has_its_own_and_else_what_the_top_says(void **state)
 	scenario_free(s);
 }
 
-static void with_one_recipient_a_delivery_each_is_a_destination(void **state)
-{
+TEST(with_one_recipient_a_delivery_each_is_a_destination) {
 	struct scenario *s = read_good("default_destination_recipient_limit = 1;\n"
 	    "destinations = ( { name = \"a\"; window = \"2\"; } );\n"
 	    "messages = ( { recipients = [ \"joe@a\", \"a:2\" ]; }, { recipients = \"joe@a\"; } );\n"
 	    "completions = [ \"2:joe@a@5s\", \"1:1.3@a\", \"1\" ];");
 
-	(void)state;
 	assert_int_equal(s->destination_count, 4);
 	assert_string_equal(scenario_name(s, 1), "joe@a");
 	assert_string_equal(scenario_name(s, 2), "1.2@a");
@@ -123,8 +111,7 @@ static void with_one_recipient_a_delivery_each_is_a_destination(void **state)
 #define M "messages = ( { recipients = \"a\"; } );\n"
 
 /* LINT-SIZE: a table */
-static void every_mistake_has_its_place(void **state)
-{
+TEST(every_mistake_has_its_place) {
 	static const struct {
 		const char *text;
 		int line;
@@ -181,7 +168,6 @@ static void every_mistake_has_its_place(void **state)
 		{ M "qmgr_message_recipient_minimum = 0;", 2, "is not within 1..1000000" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct config_messages messages;
 		struct scenario *s = scenario_read_text(cases[i].text, "x", &messages);
@@ -198,24 +184,20 @@ static void every_mistake_has_its_place(void **state)
 	}
 }
 
-static void what_is_wrong_with_copies_is_said_once(void **state)
-{
+TEST(what_is_wrong_with_copies_is_said_once) {
 	struct config_messages messages;
 
-	(void)state;
 	assert_null(scenario_read_text("messages = ( { recipients = \"a:x\"; count = 100; } );",
 	    "x", &messages));
 	assert_int_equal(messages.errors, 1);
 	config_messages_free(&messages);
 }
 
-static void many_destinations_are_found_and_ranked(void **state)
-{
+TEST(many_destinations_are_found_and_ranked) {
 	static char text[64 * 3000];
 	size_t length = 0;
 	struct scenario *s;
 
-	(void)state;
 	length += (size_t)snprintf(text, sizeof(text), "messages = ( { recipients = [ \"a\"");
 	for (int i = 0; i < 3000; i++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length, ", \"d%d:2\"",
@@ -229,18 +211,4 @@ static void many_destinations_are_found_and_ranked(void **state)
 			assert_int_equal(s->destinations[i].rank < s->destinations[j].rank,
 			    strcmp(scenario_name(s, i), scenario_name(s, j)) < 0);
 	scenario_free(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_settings_all_is_as_postfix_has_it),
-		cmocka_unit_test(a_transport_has_its_own_and_else_what_the_top_says),
-		cmocka_unit_test(with_one_recipient_a_delivery_each_is_a_destination),
-		cmocka_unit_test(every_mistake_has_its_place),
-		cmocka_unit_test(what_is_wrong_with_copies_is_said_once),
-		cmocka_unit_test(many_destinations_are_found_and_ranked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

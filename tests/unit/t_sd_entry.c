@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* Entries of systemd's journal as lines, and places out of cursors. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "wire/mail_log.h"
-#include "wire/sd_entry.h"
+#include "tests/unit/test.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sd_entry.h"
 
 #define SPAN(text)	{ text, sizeof(text) - 1 }
 #define TIME_US		UINT64_C(1795652590899127)
 
-static void lines(void **state)
-{
+TEST(lines) {
 	static const struct {
 		struct span identifier, pid, message;
 		const char *line;
@@ -35,7 +29,6 @@ static void lines(void **state)
 	};
 	char out[SD_ENTRY_HEAD_MAX + 64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct sd_entry entry = { TIME_US, rows[i].identifier, rows[i].pid,
 			rows[i].message };
@@ -46,20 +39,17 @@ static void lines(void **state)
 	}
 }
 
-static void a_line_that_is_too_long(void **state)
-{
+TEST(a_line_that_is_too_long) {
 	char message[65] = "", out[SD_ENTRY_HEAD_MAX + 64];
 	struct sd_entry entry = { TIME_US, SPAN("a"), SPAN("1"), { message, 64 } };
 
-	(void)state;
 	memset(message, 'x', 64);
 	assert_int_not_equal(sd_entry_line(&entry, out, sizeof(out)), 0);
 	assert_int_equal(sd_entry_line(&entry, out, sizeof(out) - 1), 0);
 }
 
 /* The readers of lines understand it, its date too. */
-static void a_delivery(void **state)
-{
+TEST(a_delivery) {
 	const struct sd_entry entry = { TIME_US, SPAN("postfix/smtp"), SPAN("123"),
 		SPAN("3FA2C1: to=<u@d.example>, relay=mx.d.example[192.0.2.1]:25, delay=1.2, "
 		    "delays=0.1/0/0.6/0.5, dsn=2.0.0, status=sent (250 ok)") };
@@ -67,7 +57,6 @@ static void a_delivery(void **state)
 	char out[1024];
 	int64_t ms;
 
-	(void)state;
 	assert_int_equal(mail_log_scan(out, sd_entry_line(&entry, out, sizeof(out)), &line),
 	    LOG_LINE_DELIVERY);
 	assert_true(log_date_read(line.head, 0, &ms));
@@ -75,8 +64,7 @@ static void a_delivery(void **state)
 	assert_int_equal(line.delivery.domain.length, strlen("d.example"));
 }
 
-static void cursors(void **state)
-{
+TEST(cursors) {
 	static const char good[] = "s=330fe35247414a25a578a0a36498945e;i=162;"
 	    "b=0c3ba2c5419c45238d46e93c2550d7fd;m=a4b049bb;t=66122f2d21c90;x=303531123ebe2517";
 	static const char *const bad[] = { "", "s=", "i=162;s=330fe35247414a25a578a0a36498945e",
@@ -87,7 +75,6 @@ static void cursors(void **state)
 	uint64_t id[2], number;
 	char out[SD_CURSOR_MAX];
 
-	(void)state;
 	assert_true(sd_cursor_read(good, id, &number));
 	assert_true(id[0] == UINT64_C(0x330fe35247414a25) && id[1] == UINT64_C(0xa578a0a36498945e));
 	assert_int_equal(number, 0x162);
@@ -99,16 +86,4 @@ static void cursors(void **state)
 	assert_string_equal(out, "s=0000000000000001ffffffffffffffff;i=162;t=66122f2d20fb7");
 	assert_true(sd_cursor_read(out, id, &number));
 	assert_true(id[0] == 1 && id[1] == UINT64_MAX && number == 0x162);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines),
-		cmocka_unit_test(a_line_that_is_too_long),
-		cmocka_unit_test(a_delivery),
-		cmocka_unit_test(cursors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

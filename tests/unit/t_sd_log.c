@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* How mta[].log names systemd's journal. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/sd_log.h"
 
-static void what_is_a_journal(void **state)
-{
-	(void)state;
+TEST(what_is_a_journal) {
 	assert_true(sd_log_is("journal:"));
 	assert_true(sd_log_is("journal:unit=a"));
 	assert_false(sd_log_is("journal"));
@@ -21,12 +14,10 @@ static void what_is_a_journal(void **state)
 	assert_false(sd_log_is(""));
 }
 
-static void parts(void **state)
-{
+TEST(parts) {
 	struct sd_log log;
 	const char *why;
 
-	(void)state;
 	assert_true(sd_log_parse("journal:", &log, &why));
 	assert_string_equal(log.unit, "");
 	assert_string_equal(log.directory, "");
@@ -39,8 +30,7 @@ static void parts(void **state)
 	assert_string_equal(log.directory, "/srv/a=b");
 }
 
-static void mistakes(void **state)
-{
+TEST(mistakes) {
 	static const char *const rows[][2] = {
 		{ "journal:postfix", "must be \"journal:\", or that and unit=, identifier=, user= or "
 		    "directory=, with commas between" },
@@ -57,7 +47,6 @@ static void mistakes(void **state)
 	struct sd_log log;
 	const char *why;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_false(sd_log_parse(rows[i][0], &log, &why));
 		assert_string_equal(why, rows[i][1]);
@@ -65,15 +54,4 @@ static void mistakes(void **state)
 	snprintf(text, sizeof(text), "journal:unit=%0300d", 1);
 	assert_false(sd_log_parse(text, &log, &why));
 	assert_string_equal(why, "has a value that is too long");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_a_journal),
-		cmocka_unit_test(parts),
-		cmocka_unit_test(mistakes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

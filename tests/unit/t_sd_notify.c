@@ -1,58 +1,35 @@
 /* SPDX-License-Identifier: ISC */
 /* What the service manager asks for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/sd_notify.h"
 
-static int64_t wanted(const char *usec, const char *pid)
-{
+static int64_t wanted(const char *usec, const char *pid) {
 	assert_int_equal(usec ? setenv("WATCHDOG_USEC", usec, 1) : unsetenv("WATCHDOG_USEC"), 0);
 	assert_int_equal(pid ? setenv("WATCHDOG_PID", pid, 1) : unsetenv("WATCHDOG_PID"), 0);
 	return sd_notify_watchdog_ns();
 }
 
-static void a_sign_of_life_comes_twice_as_often_as_it_must(void **state)
-{
+TEST(a_sign_of_life_comes_twice_as_often_as_it_must) {
 	char own[32];
 
-	(void)state;
 	snprintf(own, sizeof(own), "%ld", (long)getpid());
 	assert_true(wanted("3000000", NULL) == 1500 * NS_PER_MS);
 	assert_true(wanted("3000000", own) == 1500 * NS_PER_MS);
 }
 
-static void a_watchdog_of_hours_is_heeded(void **state)
-{
-	(void)state;
+TEST(a_watchdog_of_hours_is_heeded) {
 	assert_true(wanted("7200000000", NULL) == 3600 * NS_PER_SECOND);
 }
 
-static void nobody_watches(void **state)
-{
-	(void)state;
+TEST(nobody_watches) {
 	assert_true(wanted(NULL, NULL) == 0);
 	assert_true(wanted("3000000", "1") == 0);
 	assert_true(wanted("", NULL) == 0);
 	assert_true(wanted("soon", NULL) == 0);
 	assert_true(wanted("18446744073709551615", NULL) == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sign_of_life_comes_twice_as_often_as_it_must),
-		cmocka_unit_test(a_watchdog_of_hours_is_heeded),
-		cmocka_unit_test(nobody_watches),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

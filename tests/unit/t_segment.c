@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The segment's life: made, adopted, rebuilt, refused; reload of classes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,18 +12,18 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/compile.h"
-#include "segment/feed_position.h"
+#include "config/compile/compile.h"
+#include "segment/file/feed_position.h"
 #include "segment/geometry.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 #define TWO "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \
-	"sessions = 5; inbound = 5; }, { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 7; inbound = 7; } );"
+	"hold_at = 5; refuse_at = 5; }, { name = \"all\"; match = [ \"*\" ]; " \
+	"hold_at = 7; refuse_at = 7; } );"
 
 static uint32_t open_of(struct site *site, const char *class) {
 	return atomic_load(&site_class(site, class)->open);
@@ -37,10 +33,9 @@ static uint64_t learned_bytes(const struct segment_header *header) {
 	return header->bytes - header->destinations.shards_offset;
 }
 
-static void a_session_costs_at_most_128_bytes(void **state) {
+TEST(a_session_costs_at_most_128_bytes) {
 	struct segment_header header = { 0 };
 
-	(void)state;
 	assert_true(segment_geometry(&header, 1024, 1000000, 1000, 0));
 	assert_true(header.bytes - learned_bytes(&header) <=
 	    128 * UINT64_C(1000000));
@@ -58,11 +53,10 @@ static void a_session_costs_at_most_128_bytes(void **state) {
 	assert_false(segment_geometry(&header, 10, UINT64_C(1) << 40, 100, 0));
 }
 
-static void a_destination_costs_256_bytes_with_its_tag(void **state) {
+TEST(a_destination_costs_256_bytes_with_its_tag) {
 	struct segment_header header = { 0 };
 	uint64_t slots;
 
-	(void)state;
 	assert_true(segment_geometry(&header, 1024, 1000, 1000000, 0));
 	slots = (uint64_t)header.destinations.shards *
 	    header.destinations.per_shard;
@@ -91,11 +85,10 @@ static void a_destination_costs_256_bytes_with_its_tag(void **state) {
 	assert_false(segment_geometry(&header, 10, 100, UINT64_C(1) << 40, 0));
 }
 
-static void the_same_layout_is_adopted_with_its_sessions(void **state) {
+TEST(the_same_layout_is_adopted_with_its_sessions) {
 	struct site site;
 	struct class_record *class;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	for (uint16_t i = 1; i <= 20; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
@@ -114,12 +107,11 @@ static void the_same_layout_is_adopted_with_its_sessions(void **state) {
 	site_close(&site);
 }
 
-static void another_size_is_rebuilt_from_the_text_file(void **state) {
+TEST(another_size_is_rebuilt_from_the_text_file) {
 	struct site site;
 	struct session_ref ref;
 	struct diag diag;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	for (uint16_t i = 1; i <= 20; i++)
 		(void)site_inbound(&site, i % 2 ? "192.0.2.1" : "2001:db8::7", i,
@@ -138,11 +130,10 @@ static void another_size_is_rebuilt_from_the_text_file(void **state) {
 }
 
 /* The text is renewed each second: nothing of the last second may be lost. */
-static void another_size_keeps_what_the_text_file_does_not_know_yet(void **state) {
+TEST(another_size_keeps_what_the_text_file_does_not_know_yet) {
 	struct site site;
 	struct diag diag;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	(void)site_inbound(&site, "192.0.2.9", 9, NULL, NULL);
 	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
@@ -157,7 +148,7 @@ static void another_size_keeps_what_the_text_file_does_not_know_yet(void **state
 	site_close(&site);
 }
 
-#define GONE "classes = ( { name = \"gone\"; match = [ \"*\" ]; sessions = 7; } );"
+#define GONE "classes = ( { name = \"gone\"; match = [ \"*\" ]; hold_at = 7; } );"
 
 static const struct session witnessed = {
 	.control = { .state = SESSION_OPEN, .direction = SESSION_OUTBOUND,
@@ -237,7 +228,7 @@ static uint16_t record_of(struct site *site, const char *class) {
 	return (uint16_t)(site_class(site, class) - site->segment->records);
 }
 
-static void outbound_sessions_outlive_another_layout(void **state) {
+TEST(outbound_sessions_outlive_another_layout) {
 	struct feed_position written = { .log = 9, .device = 64769, .inode = 12345,
 		.spot = { FEED_OFFSET_MAX, 77, true, UINT64_C(1795652590899127) } };
 	struct feed_position positions[FEED_FILES_MAX];
@@ -247,7 +238,6 @@ static void outbound_sessions_outlive_another_layout(void **state) {
 	char path[200];
 	uint16_t before;
 
-	(void)state;
 	site_open(&site, 1000, GONE);
 	site_reload(&site, ALL "mta = ( { name = \"out\"; } );");
 	before = record_of(&site, "all");
@@ -307,7 +297,7 @@ static void write_text(const struct site *site, const char *form,
 	" 0 all 0 0 0 255 5 0\n"
 #define ASKED(proof) "session 1 1 100::1 1 unknown 0 " proof " 0 all 0 32 255 255 5 0\n"
 
-static void each_form_of_the_text_is_read(void **state) {
+TEST(each_form_of_the_text_is_read) {
 	static const struct {
 		const char *form, *lines;
 		unsigned count;
@@ -343,7 +333,6 @@ static void each_form_of_the_text_is_read(void **state) {
 	};
 	struct site site;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		site_open(&site, 64, ALL);
 		write_text(&site, rows[i].form, rows[i].lines, rows[i].count);
@@ -355,13 +344,12 @@ static void each_form_of_the_text_is_read(void **state) {
 	}
 }
 
-static void a_torn_text_file_gives_nothing(void **state) {
+TEST(a_torn_text_file_gives_nothing) {
 	struct site site;
 	struct diag diag;
 	char path[200];
 	struct stat status;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	for (uint16_t i = 1; i <= 20; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
@@ -457,8 +445,7 @@ static void spoil_random(const char *path) {
 	overwrite(path, 0, bytes, sizeof(bytes));
 }
 
-static void files_that_make_no_sense_are_replaced(void **state) {
-	(void)state;
+TEST(files_that_make_no_sense_are_replaced) {
 	expect_rebuilt(spoil_truncate);
 	expect_rebuilt(spoil_empty);
 	expect_rebuilt(spoil_version);
@@ -468,12 +455,11 @@ static void files_that_make_no_sense_are_replaced(void **state) {
 }
 
 /* A valid header over random tables: adopted, and every number right. */
-static void random_slots_are_scrubbed_at_adoption(void **state) {
+TEST(random_slots_are_scrubbed_at_adoption) {
 	struct site site;
 	uint32_t random = 99;
 	unsigned char *from, *to;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	from = (unsigned char *)site.segment->session_shards;
 	to = (unsigned char *)site.segment->header + site.segment->header->bytes;
@@ -496,11 +482,10 @@ static void random_slots_are_scrubbed_at_adoption(void **state) {
 }
 
 /* Who knew it could choose addresses that all fall into one place. */
-static void the_key_of_hashes_is_another_in_each_segment(void **state) {
+TEST(the_key_of_hashes_is_another_in_each_segment) {
 	struct site site;
 	unsigned char first[sizeof(((struct segment_header *)NULL)->key)];
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	memcpy(first, &site.segment->header->key, sizeof(first));
 	site_close(&site);
@@ -516,14 +501,13 @@ static void is_not_opened(const char *path, uid_t uid) {
 }
 
 /* Root opens it for the roles, where they can have put anything. */
-static void what_is_no_plain_file_of_the_roles_is_not_opened(void **state) {
+TEST(what_is_no_plain_file_of_the_roles_is_not_opened) {
 	char link_path[120];
 	const char *path;
 	struct diag diag;
 	struct site site;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	path = segment_path(site.segment);
 	snprintf(link_path, sizeof(link_path), "%s.link", path);
@@ -543,13 +527,12 @@ static void what_is_no_plain_file_of_the_roles_is_not_opened(void **state) {
 	site_close(&site);
 }
 
-static void a_second_supervisor_is_told_who_holds_the_lock(void **state) {
+TEST(a_second_supervisor_is_told_who_holds_the_lock) {
 	struct site site;
 	struct diag diag;
 	char path[100], pid[32];
 	int fd, other;
 
-	(void)state;
 	site_open(&site, 100, ALL);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
@@ -563,14 +546,13 @@ static void a_second_supervisor_is_told_who_holds_the_lock(void **state) {
 }
 
 /* Whoever can open a lock's file can keep the daemon from starting. */
-static void nobody_else_can_hold_the_lock(void **state) {
+TEST(nobody_else_can_hold_the_lock) {
 	struct stat status;
 	struct site site;
 	struct diag diag;
 	char lock[120], path[100];
 	int fd;
 
-	(void)state;
 	site_open(&site, 100, ALL);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	snprintf(lock, sizeof(lock), "%s.lock", path);
@@ -585,11 +567,10 @@ static void nobody_else_can_hold_the_lock(void **state) {
 	site_close(&site);
 }
 
-static void classes_keep_their_records_through_reloads(void **state) {
+TEST(classes_keep_their_records_through_reloads) {
 	struct site site;
 	struct session_ref refs[3];
 
-	(void)state;
 	site_open(&site, 1000, TWO);
 	for (uint16_t i = 0; i < 3; i++)
 		(void)site_inbound(&site, "192.0.2.1", (uint16_t)(i + 1),
@@ -612,20 +593,19 @@ static void classes_keep_their_records_through_reloads(void **state) {
 	site_close(&site);
 }
 
-static void lowered_limits_bind_at_once_and_raised_ones_too(void **state) {
+TEST(lowered_limits_bind_at_once_and_raised_ones_too) {
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, TWO);
 	for (uint16_t i = 1; i <= 5; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 2; inbound = 2; } );");
+	    "hold_at = 2; refuse_at = 2; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 50, NULL, NULL),
 	    VERDICT_REFUSE);
 	assert_int_equal(open_of(&site, "all"), 5);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 6; inbound = 6; } );");
+	    "hold_at = 6; refuse_at = 6; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 51, NULL, NULL),
 	    VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 52, NULL, NULL),
@@ -633,11 +613,10 @@ static void lowered_limits_bind_at_once_and_raised_ones_too(void **state) {
 	site_close(&site);
 }
 
-static void a_pinned_generation_outlives_reloads(void **state) {
+TEST(a_pinned_generation_outlives_reloads) {
 	struct site site;
 	const struct generation *old;
 
-	(void)state;
 	site_open(&site, 1000, TWO);
 	old = engine_pin(site.engine);
 	for (unsigned i = 0; i < 40; i++)
@@ -651,13 +630,12 @@ static void a_pinned_generation_outlives_reloads(void **state) {
 
 /* A list of free slots that one role spoiled leads no other outside of the segment.  The page
  * beyond stands for any memory of its own. */
-static void a_spoiled_free_list_writes_nothing_outside(void **state) {
+TEST(a_spoiled_free_list_writes_nothing_outside) {
 	static const size_t beyond = 64 << 20, bytes = 1 << 16;
 	struct session_slot *slots;
 	unsigned char *own;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	slots = site.segment->session_slots;
 	own = mmap((char *)site.segment->header + site.segment->header->bytes + beyond, bytes,
@@ -673,12 +651,11 @@ static void a_spoiled_free_list_writes_nothing_outside(void **state) {
 	site_close(&site);
 }
 
-static void a_session_of_a_class_that_there_is_not_ends(void **state) {
+TEST(a_session_of_a_class_that_there_is_not_ends) {
 	struct session_control *control;
 	struct session_ref ref;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 4711, NULL, &ref), VERDICT_ADMIT);
 	control = (void *)&site.segment->session_slots[ref.slot - 1];
@@ -690,7 +667,7 @@ static void a_session_of_a_class_that_there_is_not_ends(void **state) {
 	site_close(&site);
 }
 
-static void a_generation_of_records_that_there_are_not_is_not_mapped(void **state) {
+TEST(a_generation_of_records_that_there_are_not_is_not_mapped) {
 	const struct generation *mapped;
 	struct generation_class class;
 	struct site site;
@@ -700,7 +677,6 @@ static void a_generation_of_records_that_there_are_not_is_not_mapped(void **stat
 	off_t at;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	number = site.generation->number;
 	at = (const char *)generation_class(site.generation, 0) - (const char *)site.generation;
@@ -717,7 +693,7 @@ static void a_generation_of_records_that_there_are_not_is_not_mapped(void **stat
 }
 
 /* A role that was taken over writes into the file, and cuts it. */
-static void a_configuration_overwritten_after_it_was_checked_changes_nothing(void **state) {
+TEST(a_configuration_overwritten_after_it_was_checked_changes_nothing) {
 	const struct generation *mapped;
 	struct generation *before;
 	struct site site;
@@ -726,7 +702,6 @@ static void a_configuration_overwritten_after_it_was_checked_changes_nothing(voi
 	size_t bytes;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	bytes = (size_t)site.generation->bytes;
 	segment_config_path(site.segment, site.generation->number, "", path);
@@ -748,13 +723,12 @@ static void a_configuration_overwritten_after_it_was_checked_changes_nothing(voi
 }
 
 /* Sparse, it costs who makes it nothing. */
-static void a_configuration_too_large_for_any_is_not_mapped(void **state) {
+TEST(a_configuration_too_large_for_any_is_not_mapped) {
 	const struct generation *mapped;
 	struct site site;
 	struct diag diag;
 	char path[PATH_MAX + 32];
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	segment_config_path(site.segment, site.generation->number, "", path);
 	assert_int_equal(truncate(path, (off_t)GENERATION_BYTES_MAX + 1), 0);
@@ -764,14 +738,13 @@ static void a_configuration_too_large_for_any_is_not_mapped(void **state) {
 	site_close(&site);
 }
 
-static void what_is_in_force_cannot_be_written_to(void **state) {
+TEST(what_is_in_force_cannot_be_written_to) {
 	const struct generation *mapped;
 	struct site site;
 	struct diag diag;
 	int status;
 	pid_t pid;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
 	    &diag), 0);
@@ -799,11 +772,10 @@ static void publish_as(struct site *site, uint64_t number) {
 }
 
 /* Numbers that were not used lie between them; a role may be about to map the one before. */
-static void the_generation_before_stays_and_older_ones_go(void **state) {
+TEST(the_generation_before_stays_and_older_ones_go) {
 	struct segment_header *header;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	header = segment_header(site.segment);
 	publish_as(&site, 100);
@@ -820,35 +792,4 @@ static void the_generation_before_stays_and_older_ones_go(void **state) {
 	assert_int_equal(atomic_load(&header->generation), 1);
 	assert_true(segment_generation_is_there(site.segment, 1));
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_session_costs_at_most_128_bytes),
-		cmocka_unit_test(a_destination_costs_256_bytes_with_its_tag),
-		cmocka_unit_test(the_same_layout_is_adopted_with_its_sessions),
-		cmocka_unit_test(another_size_is_rebuilt_from_the_text_file),
-		cmocka_unit_test(another_size_keeps_what_the_text_file_does_not_know_yet),
-		cmocka_unit_test(outbound_sessions_outlive_another_layout),
-		cmocka_unit_test(each_form_of_the_text_is_read),
-		cmocka_unit_test(a_torn_text_file_gives_nothing),
-		cmocka_unit_test(files_that_make_no_sense_are_replaced),
-		cmocka_unit_test(random_slots_are_scrubbed_at_adoption),
-		cmocka_unit_test(the_key_of_hashes_is_another_in_each_segment),
-		cmocka_unit_test(what_is_no_plain_file_of_the_roles_is_not_opened),
-		cmocka_unit_test(a_second_supervisor_is_told_who_holds_the_lock),
-		cmocka_unit_test(nobody_else_can_hold_the_lock),
-		cmocka_unit_test(classes_keep_their_records_through_reloads),
-		cmocka_unit_test(lowered_limits_bind_at_once_and_raised_ones_too),
-		cmocka_unit_test(a_pinned_generation_outlives_reloads),
-		cmocka_unit_test(a_session_of_a_class_that_there_is_not_ends),
-		cmocka_unit_test(a_generation_of_records_that_there_are_not_is_not_mapped),
-		cmocka_unit_test(a_configuration_overwritten_after_it_was_checked_changes_nothing),
-		cmocka_unit_test(a_configuration_too_large_for_any_is_not_mapped),
-		cmocka_unit_test(what_is_in_force_cannot_be_written_to),
-		cmocka_unit_test(the_generation_before_stays_and_older_ones_go),
-		cmocka_unit_test(a_spoiled_free_list_writes_nothing_outside),
-	};
-
-	return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
 }

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: ISC */
 /* The head of a segment, and records of roles, that another process overwrites. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
 /* Whoever has attached it goes on with the sizes and places that it checked. */
-static void sizes_that_one_role_spoils_lead_no_other_astray(void **state) {
+TEST(sizes_that_one_role_spoils_lead_no_other_astray) {
 	static unsigned char before[SEGMENT_FIXED_BYTES];
 	struct segment *other;
 	struct session_ref ref;
@@ -26,7 +22,6 @@ static void sizes_that_one_role_spoils_lead_no_other_astray(void **state) {
 	struct diag diag;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 4711, NULL, &ref), VERDICT_ADMIT);
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
@@ -43,13 +38,12 @@ static void sizes_that_one_role_spoils_lead_no_other_astray(void **state) {
 	site_close(&site);
 }
 
-static void sizes_that_were_overwritten_are_restored_for_those_who_come_later(void **state) {
+TEST(sizes_that_were_overwritten_are_restored_for_those_who_come_later) {
 	struct segment *keeper, *later;
 	struct site site;
 	struct diag diag;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
 	assert_int_equal(segment_attach(&keeper, fd, segment_path(site.segment), &diag), 0);
@@ -66,14 +60,13 @@ static void sizes_that_were_overwritten_are_restored_for_those_who_come_later(vo
 	site_close(&site);
 }
 
-static void a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place(void **state) {
+TEST(a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place) {
 	struct segment_header *header;
 	struct segment *keeper;
 	struct site site;
 	struct diag diag;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	header = site.segment->header;
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
@@ -92,11 +85,10 @@ static void a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place(vo
 	site_close(&site);
 }
 
-static void a_role_restores_what_its_record_says_of_it(void **state) {
+TEST(a_role_restores_what_its_record_says_of_it) {
 	struct role_record before, *role;
 	struct site site;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	segment_role_starting(site.segment, ROLE_FEED, 0, clock_now_ns());
 	role = segment_role(site.segment, segment_role_place(ROLE_FEED, 0));
@@ -115,7 +107,7 @@ static void a_role_restores_what_its_record_says_of_it(void **state) {
 }
 
 /* A file that is cut gives up the private pages of it too: those must not be the copy. */
-static void sizes_outlast_a_file_that_is_cut_and_extended(void **state) {
+TEST(sizes_outlast_a_file_that_is_cut_and_extended) {
 	static unsigned char before[SEGMENT_FIXED_BYTES];
 	struct segment *other;
 	struct site site;
@@ -124,7 +116,6 @@ static void sizes_outlast_a_file_that_is_cut_and_extended(void **state) {
 	void *whole;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	bytes = (size_t)site.segment->header->bytes;
 	whole = malloc(bytes);
@@ -145,13 +136,12 @@ static void sizes_outlast_a_file_that_is_cut_and_extended(void **state) {
 
 /* A role of before may live on: what it writes to the file after that was looked at is not
  * believed either. */
-static void sizes_that_change_after_adoption_are_not_believed(void **state) {
+TEST(sizes_that_change_after_adoption_are_not_believed) {
 	static unsigned char before[SEGMENT_FIXED_BYTES], spoiled[SEGMENT_FIXED_BYTES];
 	struct site site;
 	struct diag diag;
 	int fd;
 
-	(void)state;
 	site_open(&site, 1000, ALL);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL), VERDICT_ADMIT);
 	site_restart(&site, 1000, ALL);
@@ -167,18 +157,4 @@ static void sizes_that_change_after_adoption_are_not_believed(void **state) {
 	assert_int_equal(atomic_load(&site_class(&site, "all")->open), 2);
 	close(fd);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_that_one_role_spoils_lead_no_other_astray),
-		cmocka_unit_test(
-		    sizes_that_were_overwritten_are_restored_for_those_who_come_later),
-		cmocka_unit_test(a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place),
-		cmocka_unit_test(a_role_restores_what_its_record_says_of_it),
-		cmocka_unit_test(sizes_outlast_a_file_that_is_cut_and_extended),
-		cmocka_unit_test(sizes_that_change_after_adoption_are_not_believed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,40 +1,32 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines of Sendmail's log: every field, lists of recipients, replies before states,
  * and what is forged, cut or strange. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include "tests/unit/scanned_lines.h"
-#include "wire/sendmail_log.h"
+#include "wire/mail/sendmail_log.h"
 
 #define HEAD "Nov 21 05:53:25 mx sendmail[18225]: 6AL5rHTW018202: "
 #define MIDDLE ", delay=00:00:08, xdelay=00:00:01, mailer=esmtp, pri=120017"
 #define RELAY MIDDLE ", relay=mx.example.net. [192.0.2.7]"
 #define TAIL RELAY ", dsn=2.0.0, stat=Sent (ok)"
 
-static enum log_line_kind scan_bytes(const char *text, size_t length)
-{
+static enum log_line_kind scan_bytes(const char *text, size_t length) {
 	return sendmail_log_scan(copy_for_scan(text, length), length, &line);
 }
 
-static enum log_line_kind scan(const char *text)
-{
+static enum log_line_kind scan(const char *text) {
 	return scan_bytes(text, strlen(text));
 }
 
-static void all_fields(void **state)
-{
+TEST(all_fields) {
 	const struct delivery *d = &line.delivery;
 	char address[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	assert_int_equal(scan("Nov 21 05:53:25 mx sm-mta[18225]: 6AL5rHTW018202: "
 	    "to=<a@b.example>,<c@d.example>, ctladdr=<www@example.com> (33/33), "
 	    "delay=1+02:03:04, xdelay=00:01:02, mailer=esmtp, pri=210017, "
@@ -68,8 +60,7 @@ static void all_fields(void **state)
 	same(line.status_word, "Deferred");
 }
 
-static void relays(void **state)
-{
+TEST(relays) {
 	static const struct {
 		const char *relay, *name, *address;
 	} forms[] = {
@@ -85,7 +76,6 @@ static void relays(void **state)
 	};
 	char text[512], address[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>" MIDDLE ", relay=%s, dsn=2.0.0, "
 		    "stat=Sent", forms[i].relay);
@@ -97,8 +87,7 @@ static void relays(void **state)
 	}
 }
 
-static void recipients(void **state)
-{
+TEST(recipients) {
 	static const struct {
 		const char *list, *first, *domain;
 		uint32_t count;
@@ -126,7 +115,6 @@ static void recipients(void **state)
 	};
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=%s" TAIL, good[i].list);
 		if (scan(text) != LOG_LINE_DELIVERY)
@@ -154,8 +142,7 @@ static void recipients(void **state)
 	assert_int_equal(scan(HEAD "to=<a@b.example>, ctladdr=<x" TAIL), LOG_LINE_BROKEN);
 }
 
-static void states(void **state)
-{
+TEST(states) {
 	static const struct {
 		const char *end;
 		enum delivery_status status;
@@ -176,7 +163,6 @@ static void states(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>" RELAY ", %s", forms[i].end);
 		if (scan(text) != LOG_LINE_DELIVERY)
@@ -186,8 +172,7 @@ static void states(void **state)
 	}
 }
 
-static void agents(void **state)
-{
+TEST(agents) {
 	static const struct {
 		const char *middle;
 		enum delivery_agent agent;
@@ -202,7 +187,6 @@ static void agents(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, delay=00:00:00, %s, stat=Deferred",
 		    forms[i].middle);
@@ -213,8 +197,7 @@ static void agents(void **state)
 }
 
 /* What a server says is text, and whoever wants to be read twice is not read. */
-static void forged(void **state)
-{
+TEST(forged) {
 	static const char *const broken[] = {
 		"dsn=4.0.0, reply=421 x, stat=Sent (ok), stat=Deferred: 421 x",
 		"dsn=5.0.0, reply=550 x, dsn=2.0.0, stat=Sent (ok), stat=Service unavailable",
@@ -228,7 +211,6 @@ static void forged(void **state)
 	};
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>" RELAY ", %s", broken[i]);
 		if (scan(text) != LOG_LINE_BROKEN)
@@ -248,8 +230,7 @@ static void forged(void **state)
 	    "to=<a@b.example>" TAIL), LOG_LINE_BROKEN);
 }
 
-static void other_lines(void **state)
-{
+TEST(other_lines) {
 	static const char *const others[] = {
 		HEAD "from=<a@b.example>, size=38, class=0, nrcpts=2, proto=ESMTP, daemon=MTA, "
 		    "relay=localhost [127.0.0.1]",
@@ -263,14 +244,12 @@ static void other_lines(void **state)
 		"Nov 21 05:53:25 mx sendmail[1]: starting daemon (8.17.1.9): SMTP",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (scan(others[i]) != LOG_LINE_OTHER)
 			fail_msg("%s", others[i]);
 }
 
-static void sessions(void **state)
-{
+TEST(sessions) {
 	static const struct {
 		const char *text, *name, *address;
 		enum log_session_event event;
@@ -287,7 +266,6 @@ static void sessions(void **state)
 	};
 	char address[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		if (scan(forms[i].text) != LOG_LINE_SESSION)
 			fail_msg("%s", forms[i].text);
@@ -299,13 +277,11 @@ static void sessions(void **state)
 }
 
 /* Cut anywhere, a line is the same delivery with less text, or none at all. */
-static void cut_lines(void **state)
-{
+TEST(cut_lines) {
 	static const char text[] = HEAD "to=<a@b.example>,<c@d.example>" RELAY ", dsn=4.0.0, "
 	    "reply=421 4.7.0 later, closing, stat=Deferred: 421 4.7.0 later, closing";
 	size_t stat = (size_t)(strstr(text, "stat=") - text) + strlen("stat=");
 
-	(void)state;
 	for (size_t length = 0; length < sizeof(text); length++) {
 		scan_bytes(text, length);
 		if (length > stat) {
@@ -318,8 +294,7 @@ static void cut_lines(void **state)
 	}
 }
 
-static void strange_values(void **state)
-{
+TEST(strange_values) {
 	static const char *const broken[] = {
 		"delay=1:2:3, stat=Sent", "delay=x, stat=Sent", "delay=, stat=Sent",
 		"delay=9999999+00:00:00, stat=Sent", "dsn=2.0, stat=Sent", "dsn=2.0.0.0, stat=Sent",
@@ -327,7 +302,6 @@ static void strange_values(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, %s", broken[i]);
 		if (scan(text) != LOG_LINE_BROKEN)
@@ -337,14 +311,12 @@ static void strange_values(void **state)
 	    sizeof(HEAD "to=<a\0@b.example>" TAIL) - 1), LOG_LINE_BROKEN);
 }
 
-static void huge_lines(void **state)
-{
+TEST(huge_lines) {
 	static const char start[] = HEAD "to=<a@b.example>";
 	static const char *const fillers[] = { "x", ",", ", ", ", stat", "(", "\"", "<a>," };
 	size_t length = 1 << 20;
 	char *text = malloc(length);
 
-	(void)state;
 	assert_non_null(text);
 	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++) {
 		size_t filler = strlen(fillers[i]);
@@ -357,22 +329,8 @@ static void huge_lines(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_fields),
-		cmocka_unit_test(relays),
-		cmocka_unit_test(recipients),
-		cmocka_unit_test(states),
-		cmocka_unit_test(agents),
-		cmocka_unit_test(forged),
-		cmocka_unit_test(other_lines),
-		cmocka_unit_test(sessions),
-		cmocka_unit_test(cut_lines),
-		cmocka_unit_test(strange_values),
-		cmocka_unit_test(huge_lines),
-	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+int main(void) {
+	int failed = test_run();
 
 	free(scanned);
 	return failed;

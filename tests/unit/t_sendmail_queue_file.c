@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* Queue files of Sendmail: those that a real one wrote (tests/fuzz/corpus), and bad ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "wire/sendmail_queue_file.h"
+#include "wire/queue/sendmail_queue_file.h"
 
 #define FILE_MAX	(8 << 20)
 #define RECIPIENTS_MAX	32
@@ -25,8 +22,7 @@ static struct seen {
 static unsigned seen_count;
 static char *bytes;		/* of FILE_MAX */
 
-static void note(const struct sendmail_recipient *recipient)
-{
+static void note(const struct sendmail_recipient *recipient) {
 	struct seen *out = &seen[seen_count % RECIPIENTS_MAX];
 
 	(void)text_copy(out->address, sizeof(out->address), recipient->address.text,
@@ -38,8 +34,7 @@ static void note(const struct sendmail_recipient *recipient)
 }
 
 /* In pieces of `piece` bytes, each in a place of its own. */
-static enum sendmail_queue_step read_rest(const char *data, size_t length, size_t piece)
-{
+static enum sendmail_queue_step read_rest(const char *data, size_t length, size_t piece) {
 	struct sendmail_recipient recipient;
 	enum sendmail_queue_step step = SENDMAIL_QUEUE_MORE;
 
@@ -62,19 +57,16 @@ static enum sendmail_queue_step read_rest(const char *data, size_t length, size_
 	return step == SENDMAIL_QUEUE_BAD ? step : sendmail_queue_finish(&reader);
 }
 
-static enum sendmail_queue_step read_pieces(const char *data, size_t length, size_t piece)
-{
+static enum sendmail_queue_step read_pieces(const char *data, size_t length, size_t piece) {
 	sendmail_queue_begin(&reader);
 	return read_rest(data, length, piece);
 }
 
-static enum sendmail_queue_step read_text(const char *text)
-{
+static enum sendmail_queue_step read_text(const char *text) {
 	return read_pieces(text, strlen(text), SIZE_MAX);
 }
 
-static size_t load(const char *name)
-{
+static size_t load(const char *name) {
 	const char *top = getenv("top_srcdir");
 	char path[1024];
 	size_t length;
@@ -90,15 +82,13 @@ static size_t load(const char *name)
 	return length;
 }
 
-static void is_recipient(unsigned number, const char *address, const char *domain)
-{
+static void is_recipient(unsigned number, const char *address, const char *domain) {
 	assert_true(number < seen_count);
 	assert_string_equal(seen[number].address, address);
 	assert_string_equal(seen[number].domain, domain);
 }
 
-static void is_bad(enum sendmail_queue_step step, const char *fault, unsigned line)
-{
+static void is_bad(enum sendmail_queue_step step, const char *fault, unsigned line) {
 	assert_int_equal(step, SENDMAIL_QUEUE_BAD);
 	assert_string_equal(reader.fault, fault);
 	assert_int_equal(reader.line, line);
@@ -106,11 +96,9 @@ static void is_bad(enum sendmail_queue_step step, const char *fault, unsigned li
 
 /* --- as Sendmail 8.17 writes them -------------------------------------------------- */
 
-static void a_fresh_message(void **state)
-{
+TEST(a_fresh_message) {
 	size_t length = load("fresh");
 
-	(void)state;
 	for (size_t piece = 1; piece <= length; piece++) {
 		assert_int_equal(read_pieces(bytes, length, piece), SENDMAIL_QUEUE_END);
 		assert_int_equal(reader.message.version, 8);
@@ -128,22 +116,18 @@ static void a_fresh_message(void **state)
 	}
 }
 
-static void one_that_was_tried(void **state)
-{
+TEST(one_that_was_tried) {
 	size_t length = load("tried");
 
-	(void)state;
 	assert_int_equal(read_pieces(bytes, length, 7), SENDMAIL_QUEUE_END);
 	assert_int_equal(reader.message.tried_s, 1795304484);
 	assert_int_equal(reader.message.tries, 1);
 	assert_int_equal(reader.message.priority, 120030);
 }
 
-static void forms_of_addresses(void **state)
-{
+TEST(forms_of_addresses) {
 	size_t length = load("addresses");
 
-	(void)state;
 	assert_int_equal(read_pieces(bytes, length, 100), SENDMAIL_QUEUE_END);
 	assert_int_equal(seen_count, 9);
 	is_recipient(0, "u@[127.0.0.2]", "[127.0.0.2]");
@@ -156,44 +140,36 @@ static void forms_of_addresses(void **state)
 	is_recipient(8, "u@h9.example.org.", "h9.example.org.");
 }
 
-static void a_bounce_and_a_local_recipient(void **state)
-{
+TEST(a_bounce_and_a_local_recipient) {
 	size_t length = load("bounce");
 
-	(void)state;
 	assert_int_equal(read_pieces(bytes, length, 1), SENDMAIL_QUEUE_END);
 	assert_int_equal(reader.sender.length, 0);
 	is_recipient(0, "root", "");
 	is_recipient(1, "b@h2.example.org", "h2.example.org");
 }
 
-static void an_alias_that_was_expanded(void **state)
-{
+TEST(an_alias_that_was_expanded) {
 	size_t length = load("alias");
 
-	(void)state;
 	assert_int_equal(read_pieces(bytes, length, 1000), SENDMAIL_QUEUE_END);
 	assert_int_equal(seen_count, 1);
 	is_recipient(0, "a@x.example", "x.example");
 }
 
-static void a_quarantined_one(void **state)
-{
+TEST(a_quarantined_one) {
 	size_t length = load("quarantined");
 
-	(void)state;
 	assert_int_equal(read_pieces(bytes, length, 64), SENDMAIL_QUEUE_END);
 	assert_true(reader.message.is_quarantined);
 	assert_int_equal(reader.message.recipient_count, 20);
 }
 
 /* The place behind each recipient leads to the next one, and on to the end. */
-static void a_place_to_go_on_from(void **state)
-{
+TEST(a_place_to_go_on_from) {
 	size_t length = load("many");
 	struct seen all[RECIPIENTS_MAX];
 
-	(void)state;
 	assert_int_equal(read_pieces(bytes, length, 33), SENDMAIL_QUEUE_END);
 	assert_int_equal(seen_count, 20);
 	memcpy(all, seen, sizeof(all));
@@ -213,11 +189,9 @@ static void a_place_to_go_on_from(void **state)
 }
 
 /* Wherever it is cut, it is cut: no half of it counts as whole. */
-static void a_truncated_file(void **state)
-{
+TEST(a_truncated_file) {
 	size_t length = load("addresses");
 
-	(void)state;
 	for (size_t cut = 0; cut < length; cut++) {
 		assert_int_equal(read_pieces(bytes, cut, 50), SENDMAIL_QUEUE_BAD);
 		assert_true(reader.cut);
@@ -227,9 +201,7 @@ static void a_truncated_file(void **state)
 
 /* --- bad ones ---------------------------------------------------------------------- */
 
-static void unknown_versions(void **state)
-{
-	(void)state;
+TEST(unknown_versions) {
 	assert_int_equal(read_text("V1\nT1\nRP:<a@b>\n.\n"), SENDMAIL_QUEUE_END);
 	is_bad(read_text("V9\nT1\nRP:<a@b>\n.\n"), "unknown version", 1);
 	is_bad(read_text("V0\nT1\nR<a@b>\n.\n"), "unknown version", 1);
@@ -240,9 +212,7 @@ static void unknown_versions(void **state)
 	assert_false(reader.cut);
 }
 
-static void bad_lines(void **state)
-{
-	(void)state;
+TEST(bad_lines) {
 	is_bad(read_text("V8\nT\n.\n"), "the time in line T is invalid", 2);
 	is_bad(read_text("V8\nT-1\n.\n"), "the time in line T is invalid", 2);
 	is_bad(read_text("V8\nT1x\n.\n"), "the time in line T is invalid", 2);
@@ -255,9 +225,7 @@ static void bad_lines(void **state)
 	assert_int_equal(reader.message.priority, -5);
 }
 
-static void something_behind_the_end(void **state)
-{
-	(void)state;
+TEST(something_behind_the_end) {
 	is_bad(read_text("V8\nT1\n.\nRP:<evil@example.org>\n.\n"),
 	    "data follows the end", 3);
 	is_bad(read_text("V8\nT1\n.\n\n"), "data follows the end", 3);
@@ -265,9 +233,7 @@ static void something_behind_the_end(void **state)
 }
 
 /* What cannot be used does no harm to the others. */
-static void recipients_that_cannot_be_used(void **state)
-{
-	(void)state;
+TEST(recipients_that_cannot_be_used) {
 	assert_int_equal(read_text("V8\nT1\nR\nRP\nRP:\nRP:<>\nRP:<a\x01@b>\nRP:<a@b>\n.\n"),
 	    SENDMAIL_QUEUE_END);
 	assert_int_equal(reader.message.recipient_count, 6);
@@ -276,9 +242,7 @@ static void recipients_that_cannot_be_used(void **state)
 	is_recipient(0, "a@b", "b");
 }
 
-static void programs_and_files(void **state)
-{
-	(void)state;
+TEST(programs_and_files) {
 	assert_int_equal(read_text("V8\nT1\nCroot:0:0:<list>\nRFDA:\"|/bin/prog -f a@b\"\n"
 	    "RFDA:/var/spool/file\nRFDA::include:/etc/list@x\nC\nRP:<a@b>\n.\n"),
 	    SENDMAIL_QUEUE_END);
@@ -288,9 +252,7 @@ static void programs_and_files(void **state)
 	is_recipient(3, "a@b", "b");
 }
 
-static void lines_that_go_on(void **state)
-{
-	(void)state;
+TEST(lines_that_go_on) {
 	assert_int_equal(read_text("V8\nT1\nH??Received: x\n\tRP:<no@example.org>\n"
 	    " RP:<no@example.org>\nRP:<a@b>\n \nMtext\n\tRP:<no@c>\nRP:<d@e>\n.\n"),
 	    SENDMAIL_QUEUE_END);
@@ -300,12 +262,10 @@ static void lines_that_go_on(void **state)
 }
 
 /* A line of 1 MB: of a header no matter, of a recipient he alone is left out. */
-static void lines_of_a_megabyte(void **state)
-{
+TEST(lines_of_a_megabyte) {
 	static const char start[] = "V8\nT1\nRP:<a@b>\n", behind[] = "\nRP:<c@d>\n.\n";
 	static const char *const kinds[] = { "H??X: ", "$", "RP:<", "M" };
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		size_t length = 0;
 
@@ -321,11 +281,9 @@ static void lines_of_a_megabyte(void **state)
 	}
 }
 
-static void a_hundred_thousand_recipients(void **state)
-{
+TEST(a_hundred_thousand_recipients) {
 	size_t length = text_append(bytes, FILE_MAX, 0, "V8\nT1\n");
 
-	(void)state;
 	for (unsigned i = 0; i < 100000; i++)
 		length = text_append(bytes, FILE_MAX, length,
 		    "rRFC822; u%u@d%u.example.net\nRPFD:<u%u@d%u.example.net>\n", i, i % 50, i,
@@ -337,9 +295,7 @@ static void a_hundred_thousand_recipients(void **state)
 	assert_int_equal(seen_count, 100000);
 }
 
-static void names(void **state)
-{
-	(void)state;
+TEST(names) {
 	assert_true(sendmail_queue_is_name("qf6ALNfOCn000037"));
 	assert_true(sendmail_queue_is_name("qfAA12345"));
 	assert_false(sendmail_queue_is_name("qf"));
@@ -351,8 +307,7 @@ static void names(void **state)
 }
 
 /* The id that stands in the first Received header, wherever a line is folded. */
-static void the_id_before_it_was_cut_up(void **state)
-{
+TEST(the_id_before_it_was_cut_up) {
 	static const struct {
 		const char *headers, *id;
 	} rows[] = {
@@ -373,7 +328,6 @@ static void the_id_before_it_was_cut_up(void **state)
 	};
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		snprintf(text, sizeof(text), "V8\nT1\nS<a@example.org>\nRP:<b@example.org>\n%s.\n",
 		    rows[i].headers);
@@ -385,34 +339,13 @@ static void the_id_before_it_was_cut_up(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_id_before_it_was_cut_up),
-		cmocka_unit_test(a_fresh_message),
-		cmocka_unit_test(one_that_was_tried),
-		cmocka_unit_test(forms_of_addresses),
-		cmocka_unit_test(a_bounce_and_a_local_recipient),
-		cmocka_unit_test(an_alias_that_was_expanded),
-		cmocka_unit_test(a_quarantined_one),
-		cmocka_unit_test(a_place_to_go_on_from),
-		cmocka_unit_test(a_truncated_file),
-		cmocka_unit_test(unknown_versions),
-		cmocka_unit_test(bad_lines),
-		cmocka_unit_test(something_behind_the_end),
-		cmocka_unit_test(recipients_that_cannot_be_used),
-		cmocka_unit_test(programs_and_files),
-		cmocka_unit_test(lines_that_go_on),
-		cmocka_unit_test(lines_of_a_megabyte),
-		cmocka_unit_test(a_hundred_thousand_recipients),
-		cmocka_unit_test(names),
-	};
+int main(void) {
 	int failed;
 
 	bytes = malloc(FILE_MAX);
 	if (bytes == NULL)
 		return 1;
-	failed = cmocka_run_group_tests_name("sendmail_queue_file", tests, NULL, NULL);
+	failed = test_run();
 	free(bytes);
 	return failed;
 }

@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* Parts of shared limits, with numbers worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
+#include "policy/window/share.h"
 
-#include "policy/share.h"
-
-static void is(struct share_pools got, uint32_t base, uint32_t extra)
-{
+static void is(struct share_pools got, uint32_t base, uint32_t extra) {
 	assert_int_equal(got.base, base);
 	assert_int_equal(got.extra, extra);
 }
 
-static struct share_pools of(uint32_t base, uint32_t extra)
-{
+static struct share_pools of(uint32_t base, uint32_t extra) {
 	return (struct share_pools){ base, extra };
 }
 
-static void pools_are_nested(void **state)
-{
-	(void)state;
+TEST(pools_are_nested) {
 	is(share_pools_of(100, 80), 80, 20);
 	is(share_pools_of(80, 100), 80, 20);
 	is(share_pools_of(8, 8), 8, 0);
@@ -32,9 +23,7 @@ static void pools_are_nested(void **state)
 	is(share_pools_of(LIMIT_NONE, LIMIT_NONE), LIMIT_NONE, 0);
 }
 
-static void static_parts(void **state)
-{
-	(void)state;
+TEST(static_parts) {
 	/* 10 % of 30 is 3, 1 each; of 80 it is 8, 2.67 each; of 20 it is 2, and 20 >= 2 * 3 */
 	is(share_static(of(30, 0), 3, 10), 1, 0);
 	is(share_static(of(80, 20), 3, 10), 2, 1);
@@ -49,11 +38,9 @@ static void static_parts(void **state)
 	is(share_leasable(of(1, 0), 3, of(1, 1)), 0, 0);
 }
 
-static void limits_of_a_node(void **state)
-{
+TEST(limits_of_a_node) {
 	struct limits limits = { .sessions = 100, .inbound = 80, .client_sessions = 7 }, out;
 
-	(void)state;
 	share_limits(&limits, of(10, 4), &out);
 	assert_int_equal(out.inbound, 10);
 	assert_int_equal(out.sessions, 14);
@@ -81,9 +68,7 @@ static void limits_of_a_node(void **state)
 	assert_int_equal(out.inbound, LIMIT_NONE - 1);
 }
 
-static void open_sessions_keep_their_places(void **state)
-{
-	(void)state;
+TEST(open_sessions_keep_their_places) {
 	/* 9 inbound of a class whose inbound is the smaller: 1 is static, 8 keep base */
 	is(share_least(of(1, 0), of(10, 5), 9, 9, of(0, 0)), 8, 0);
 	/* 12 of which 3 inbound: base 2 for those; 9 more, 5 of them fit in extra */
@@ -99,9 +84,7 @@ static void open_sessions_keep_their_places(void **state)
 	is(share_least(of(1, 0), of(10, 5), 0, 0, of(3, 1)), 3, 1);
 }
 
-static void times_of_a_lease(void **state)
-{
-	(void)state;
+TEST(times_of_a_lease) {
 	assert_int_equal(share_drift_ms(15000), 1550);
 	assert_int_equal(share_use_ms(15000), 12950);
 	assert_int_equal(share_gone_ms(15000), 14500);
@@ -115,36 +98,31 @@ static void times_of_a_lease(void **state)
 }
 
 /* 30 for three nodes, 1 of it static each; inbound and sessions alike. */
-static struct share_seen node(uint32_t leased, uint32_t open)
-{
+static struct share_seen node(uint32_t leased, uint32_t open) {
 	return (struct share_seen){ .whole = { 30, 0 }, .fixed = { 1, 0 }, .leased = { leased, 0 },
 		.most = { UINT32_MAX, UINT32_MAX }, .open = open, .open_small = open, .nodes = 3, .alive = 3 };
 }
 
 /* `ago` ms after the last call, of a lease of 15 s. */
 static enum share_due due(const struct share_memory *memory, const struct share_seen *seen,
-    int64_t ago, int64_t now_ms)
-{
+    int64_t ago, int64_t now_ms) {
 	return share_due(memory, seen, SHARE_NEWS_NONE, now_ms - ago, 15000, now_ms);
 }
 
 /* `turns` of 100 ms with what is seen, from now_ms on. */
 static int64_t turns(struct share_memory *memory, const struct share_seen *seen, unsigned count,
-    int64_t now_ms)
-{
+    int64_t now_ms) {
 	for (unsigned i = 0; i < count; i++, now_ms += SHARE_TURN_MS)
 		share_turn(memory, seen, now_ms);
 	return now_ms;
 }
 
-static void an_idle_node_only_renews_an_equal_part(void **state)
-{
+TEST(an_idle_node_only_renews_an_equal_part) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(0, 0);
 	int64_t now_ms = turns(&memory, &seen, 300, 1000);
 	struct share_ask ask = share_asks(&memory, &seen);
 
-	(void)state;
 	/* 30 - 3 * 1 by three, or by as many as are there */
 	is(ask.claim, 0, 0);
 	is(ask.want, 9, 0);
@@ -166,14 +144,12 @@ static void an_idle_node_only_renews_an_equal_part(void **state)
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, 0, 15000, now_ms), SHARE_DUE_MORE);
 }
 
-static void an_equal_part_is_given_back_when_others_lack_places(void **state)
-{
+TEST(an_equal_part_is_given_back_when_others_lack_places) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 0);
 	int64_t now_ms = turns(&memory, &seen, 100, 1000);
 	struct share_ask ask = share_asks(&memory, &seen);
 
-	(void)state;
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 250, 15000, now_ms),
 	    SHARE_DUE_LOOK);
 	share_answered(&memory, &seen, &ask, of(9, 0), 1, of(0, 0));
@@ -188,14 +164,12 @@ static void an_equal_part_is_given_back_when_others_lack_places(void **state)
 }
 
 /* Killed and started: what came meanwhile is not counted yet. */
-static void who_begins_with_a_share_keeps_it_for_three_seconds(void **state)
-{
+TEST(who_begins_with_a_share_keeps_it_for_three_seconds) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 0);
 	int64_t now_ms = turns(&memory, &seen, 1, 1000);
 	struct share_ask ask = share_asks(&memory, &seen);
 
-	(void)state;
 	is(ask.need, 9, 0);
 	share_answered(&memory, &seen, &ask, of(9, 0), 5, of(0, 0));
 	now_ms = turns(&memory, &seen, 28, now_ms);
@@ -206,14 +180,12 @@ static void who_begins_with_a_share_keeps_it_for_three_seconds(void **state)
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
 }
 
-static void it_asks_before_it_runs_out(void **state)
-{
+TEST(it_asks_before_it_runs_out) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(6, 5);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
 	struct share_ask ask;
 
-	(void)state;
 	/* 7 places, 5 open, headroom 2: enough */
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_NOT_DUE);
 	seen.open = seen.open_small = 6;
@@ -239,14 +211,12 @@ static void it_asks_before_it_runs_out(void **state)
 	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_MORE);
 }
 
-static void what_it_refuses_it_needs(void **state)
-{
+TEST(what_it_refuses_it_needs) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(4, 5);
 	int64_t now_ms = turns(&memory, &seen, 3, 1000);
 	struct share_ask ask;
 
-	(void)state;
 	seen.refused_small = 12;
 	now_ms = turns(&memory, &seen, 1, now_ms);
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
@@ -270,14 +240,12 @@ static void what_it_refuses_it_needs(void **state)
 }
 
 /* 11 came at once and one was refused, as others have the rest of 27: they will give it back. */
-static void what_it_lacks_itself_does_not_make_it_give_back(void **state)
-{
+TEST(what_it_lacks_itself_does_not_make_it_give_back) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 10);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
 	struct share_ask ask;
 
-	(void)state;
 	seen.refused_small = 1;
 	now_ms = turns(&memory, &seen, 1, now_ms);
 	ask = share_asks(&memory, &seen);
@@ -300,14 +268,12 @@ static void what_it_lacks_itself_does_not_make_it_give_back(void **state)
 	    SHARE_NOT_DUE);
 }
 
-static void who_was_refused_and_has_gone_is_not_claimed_for_on(void **state)
-{
+TEST(who_was_refused_and_has_gone_is_not_claimed_for_on) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 10);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
 	struct share_ask ask;
 
-	(void)state;
 	seen.refused_small = 1;
 	now_ms = turns(&memory, &seen, 1, now_ms);
 	ask = share_asks(&memory, &seen);
@@ -322,14 +288,12 @@ static void who_was_refused_and_has_gone_is_not_claimed_for_on(void **state)
 	    SHARE_DUE_RETURN);
 }
 
-static void others_lack_none_once_an_equal_part_is_free(void **state)
-{
+TEST(others_lack_none_once_an_equal_part_is_free) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(1, 1);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
 	struct share_ask ask = share_asks(&memory, &seen);
 
-	(void)state;
 	share_answered(&memory, &seen, &ask, of(1, 0), 1, of(0, 0));
 	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
 	ask = share_asks(&memory, &seen);
@@ -342,14 +306,12 @@ static void others_lack_none_once_an_equal_part_is_free(void **state)
 }
 
 /* Idle places for mail that leaves were taken for free ones of mail that comes. */
-static void an_equal_part_is_free_only_if_it_is_of_each_pool(void **state)
-{
+TEST(an_equal_part_is_free_only_if_it_is_of_each_pool) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(1, 1);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
 	struct share_ask ask = share_asks(&memory, &seen);
 
-	(void)state;
 	seen.whole.extra = 15;
 	share_answered(&memory, &seen, &ask, of(1, 0), 1, of(0, 15));
 	ask = share_asks(&memory, &seen);
@@ -362,14 +324,12 @@ static void an_equal_part_is_free_only_if_it_is_of_each_pool(void **state)
 }
 
 /* Others have a fair part only of what it does not need. */
-static void who_needs_less_than_he_told_says_so(void **state)
-{
+TEST(who_needs_less_than_he_told_says_so) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 10);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
 	struct share_ask ask;
 
-	(void)state;
 	seen.refused_small = 100;
 	ask = share_asks(&memory, &seen);
 	is(ask.claim, 27, 0);
@@ -392,14 +352,12 @@ static void who_needs_less_than_he_told_says_so(void **state)
 	    SHARE_NOT_DUE);
 }
 
-static void it_keeps_places_only_while_nobody_lacks_any(void **state)
-{
+TEST(it_keeps_places_only_while_nobody_lacks_any) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 8);
 	struct share_ask ask;
 	int64_t now_ms = turns(&memory, &seen, 20, 1000);
 
-	(void)state;
 	seen.open = seen.open_small = 2;
 	now_ms = turns(&memory, &seen, 20, now_ms);
 	/* 8 were open two seconds ago: the 10 that there are may stay. */
@@ -424,14 +382,12 @@ static void it_keeps_places_only_while_nobody_lacks_any(void **state)
 	is(share_asks(&memory, &seen).keep, 2, 0);	/* 1 + 2 - 1 */
 }
 
-static void who_can_hear_the_others_looks_when_they_lack_places(void **state)
-{
+TEST(who_can_hear_the_others_looks_when_they_lack_places) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(9, 4);
 	int64_t now_ms = turns(&memory, &seen, 200, 1000);
 	struct share_ask ask = share_asks(&memory, &seen);
 
-	(void)state;
 	/* 5 leased would do for 4 and 2 more: it has spare ones; nobody lacks any */
 	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
 	    SHARE_NOT_DUE);
@@ -460,14 +416,12 @@ static void who_can_hear_the_others_looks_when_they_lack_places(void **state)
 	    SHARE_NOT_DUE);
 }
 
-static void above_the_fair_part_it_shrinks(void **state)
-{
+TEST(above_the_fair_part_it_shrinks) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = node(20, 21);
 	int64_t now_ms = turns(&memory, &seen, 40, 1000);
 	struct share_ask ask = share_asks(&memory, &seen);
 
-	(void)state;
 	share_answered(&memory, &seen, &ask, of(20, 0), 3, of(0, 0));
 	seen.most = of(13, 0);
 	is(share_asks(&memory, &seen).keep, 13, 0);
@@ -478,13 +432,11 @@ static void above_the_fair_part_it_shrinks(void **state)
 	is(share_least(seen.fixed, seen.leased, seen.open, seen.open_small, of(13, 0)), 19, 0);
 }
 
-static void each_direction_asks_for_its_pool(void **state)
-{
+TEST(each_direction_asks_for_its_pool) {
 	struct share_memory memory = { .begun = false };
 	struct share_seen seen = { .whole = { 30, 30 }, .fixed = { 1, 1 }, .leased = { 4, 4 },
 		.most = { UINT32_MAX, UINT32_MAX }, .open = 8, .open_small = 0, .nodes = 3 };
 
-	(void)state;
 	turns(&memory, &seen, 40, 1000);
 	/* Of the direction that may use both: extra alone, 8 - 1 - 1. */
 	is(share_asks(&memory, &seen).need, 0, 6);
@@ -500,31 +452,4 @@ static void each_direction_asks_for_its_pool(void **state)
 	share_answered(&memory, &seen, &(struct share_ask){ .need = { 0, 6 } }, of(4, 4), 0,
 	    of(0, 0));
 	is(share_asks(&memory, &seen).need, 2, 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pools_are_nested),
-		cmocka_unit_test(static_parts),
-		cmocka_unit_test(limits_of_a_node),
-		cmocka_unit_test(open_sessions_keep_their_places),
-		cmocka_unit_test(times_of_a_lease),
-		cmocka_unit_test(an_idle_node_only_renews_an_equal_part),
-		cmocka_unit_test(an_equal_part_is_given_back_when_others_lack_places),
-		cmocka_unit_test(who_begins_with_a_share_keeps_it_for_three_seconds),
-		cmocka_unit_test(it_asks_before_it_runs_out),
-		cmocka_unit_test(what_it_refuses_it_needs),
-		cmocka_unit_test(what_it_lacks_itself_does_not_make_it_give_back),
-		cmocka_unit_test(who_was_refused_and_has_gone_is_not_claimed_for_on),
-		cmocka_unit_test(others_lack_none_once_an_equal_part_is_free),
-		cmocka_unit_test(an_equal_part_is_free_only_if_it_is_of_each_pool),
-		cmocka_unit_test(who_needs_less_than_he_told_says_so),
-		cmocka_unit_test(it_keeps_places_only_while_nobody_lacks_any),
-		cmocka_unit_test(who_can_hear_the_others_looks_when_they_lack_places),
-		cmocka_unit_test(above_the_fair_part_it_shrinks),
-		cmocka_unit_test(each_direction_asks_for_its_pool),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* LINT-SIZE: one world for all: three nodes, their clients and the server */
 /*
- * Three nodes that ask for a limit of 30 as policy/share.h says, in virtual time, with clients
+ * Three nodes that ask for a limit of 30 as policy/window/share.h says, in virtual time, with clients
  * that change from node to node: never more than 30 are open (nor more than the smaller limit
  * of its direction), nearly all are used while more are asked for, nobody is starved, a burst
  * at an idle node is let in, and few
  * calls are made.  The server is a small one of the
  * test's own, with a delay; the real one is in tests/mta/test_cluster_lease.py.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/share.h"
+#include "tests/unit/test.h"
+#include "policy/window/share.h"
 #include "tests/unit/random.h"
 
 #define NODES		3
@@ -53,16 +48,14 @@ struct world {
 	bool sure;			/* what they say is never lost */
 };
 
-static uint32_t least_of(uint32_t a, uint32_t b)
-{
+static uint32_t least_of(uint32_t a, uint32_t b) {
 	return a < b ? a : b;
 }
 
 /* --- the server ---------------------------------------------------------------------------- */
 
 /* One place after another to whoever has least and needs more. */
-static uint32_t fair_part(const struct pool *pool, unsigned number)
-{
+static uint32_t fair_part(const struct pool *pool, unsigned number) {
 	uint32_t parts[NODES] = { 0 }, rest = pool->all, odd = 0;
 
 	for (;;) {
@@ -91,8 +84,7 @@ static uint32_t fair_part(const struct pool *pool, unsigned number)
 	return parts[number] + (odd < rest ? 1 : 0);
 }
 
-static void serve(struct pool *pool, struct node *node, unsigned number, unsigned which)
-{
+static void serve(struct pool *pool, struct node *node, unsigned number, unsigned which) {
 	uint32_t need = which == 0 ? node->asked.claim.base : node->asked.claim.extra;
 	uint32_t want = which == 0 ? node->asked.want.base : node->asked.want.extra;
 	uint32_t hold = node->hold[which], others = 0, lacking = 0, room;
@@ -120,8 +112,7 @@ static void serve(struct pool *pool, struct node *node, unsigned number, unsigne
 
 /* --- a node ------------------------------------------------------------------------------- */
 
-static void call(struct world *world, struct node *node)
-{
+static void call(struct world *world, struct node *node) {
 	node->asked = share_asks(&node->memory, &node->seen);
 	node->seen.leased = share_least(node->seen.fixed, node->seen.leased, node->seen.open,
 	    node->seen.open_small, node->asked.keep);
@@ -136,16 +127,14 @@ static void call(struct world *world, struct node *node)
 }
 
 /* (The server does it a little earlier.) */
-static void tell(struct world *world, struct node *node)
-{
+static void tell(struct world *world, struct node *node) {
 	node->told_ms = world->now_ms;
 	for (unsigned i = 0; i < NODES; i++)
 		if (world->sure || random_below(&world->random, 10) != 0)
 			world->nodes[i].short_ms = world->now_ms + random_below(&world->random, 20);
 }
 
-static enum share_news news(const struct world *world, const struct node *node)
-{
+static enum share_news news(const struct world *world, const struct node *node) {
 	int64_t ago = world->now_ms - node->short_ms;
 
 	if (world->deaf)
@@ -154,8 +143,7 @@ static enum share_news news(const struct world *world, const struct node *node)
 	    SHARE_NEWS_SHORT : SHARE_NEWS_QUIET;
 }
 
-static void role(struct world *world, unsigned number)
-{
+static void role(struct world *world, unsigned number) {
 	struct node *node = &world->nodes[number];
 	bool out = node->answered_ms != 0;
 
@@ -183,16 +171,14 @@ static void role(struct world *world, unsigned number)
 		call(world, node);
 }
 
-static uint32_t places(const struct share_seen *seen, bool small)
-{
+static uint32_t places(const struct share_seen *seen, bool small) {
 	uint32_t base = seen->fixed.base + least_of(seen->leased.base, seen->most.base);
 
 	return small ? base : base + seen->fixed.extra + least_of(seen->leased.extra,
 	    seen->most.extra);
 }
 
-static uint32_t some_end(struct world *world, uint32_t open, uint32_t demand)
-{
+static uint32_t some_end(struct world *world, uint32_t open, uint32_t demand) {
 	uint32_t ended = open > demand ? open - demand : 0;
 
 	for (uint32_t i = 0; i < open; i++)
@@ -201,8 +187,7 @@ static uint32_t some_end(struct world *world, uint32_t open, uint32_t demand)
 }
 
 /* Sessions end by chance; as many as would have one try, a few a step. */
-static void clients(struct world *world, struct node *node)
-{
+static void clients(struct world *world, struct node *node) {
 	struct share_seen *seen = &node->seen;
 	uint32_t small = seen->open_small, other = seen->open - small;
 
@@ -226,8 +211,7 @@ static void clients(struct world *world, struct node *node)
 	seen->open = small + other;
 }
 
-static void begin(struct world *world, struct share_pools whole, unsigned often)
-{
+static void begin(struct world *world, struct share_pools whole, unsigned often) {
 	struct share_pools fixed = share_static(whole, NODES, 10);
 	struct share_pools leasable = share_leasable(whole, NODES, fixed);
 
@@ -254,8 +238,7 @@ struct run {
 	unsigned calls;
 };
 
-static struct run run_for(struct world *world, int64_t ms)
-{
+static struct run run_for(struct world *world, int64_t ms) {
 	struct run run = { .least = UINT32_MAX };
 	unsigned before = 0;
 
@@ -285,8 +268,7 @@ static struct run run_for(struct world *world, int64_t ms)
 	return run;
 }
 
-static void use_up(bool deaf)
-{
+static void use_up(bool deaf) {
 	struct world world = { .random = random_seeded("t_share_random"), .deaf = deaf };
 	unsigned low = 0, steps = 0, calls = 0;
 	uint64_t used = 0;
@@ -321,27 +303,21 @@ static void use_up(bool deaf)
 	assert_true(low * 200 <= steps);
 }
 
-static void a_limit_is_used_up_while_more_is_asked_for(void **state)
-{
-	(void)state;
+TEST(a_limit_is_used_up_while_more_is_asked_for) {
 	use_up(false);
 }
 
-static void and_so_it_is_by_nodes_that_do_not_hear_each_other(void **state)
-{
-	(void)state;
+TEST(and_so_it_is_by_nodes_that_do_not_hear_each_other) {
 	use_up(true);
 }
 
 /* 20 inbound, 30 in all. */
-static void each_direction_keeps_to_its_limit(void **state)
-{
+TEST(each_direction_keeps_to_its_limit) {
 	struct world world = { .random = random_seeded("t_share_random") };
 	unsigned steps = 0;
 	uint64_t used = 0;
 	uint32_t small = 0;
 
-	(void)state;
 	begin(&world, share_pools_of(LIMIT, 20), 100);
 	for (unsigned round = 0; round < 200; round++) {
 		struct run run;
@@ -371,13 +347,11 @@ static void each_direction_keeps_to_its_limit(void **state)
 	assert_true(small >= 18);
 }
 
-static void steady_load_costs_few_calls(void **state)
-{
+TEST(steady_load_costs_few_calls) {
 	struct world world = { .random = random_seeded("t_share_random") };
 	struct run run;
 	unsigned refused = 0;
 
-	(void)state;
 	begin(&world, (struct share_pools){ LIMIT, 0 }, 50);	/* two sessions a second for each that is open */
 	for (unsigned i = 0; i < NODES; i++)
 		world.nodes[i].demand = 6;
@@ -394,17 +368,14 @@ static void steady_load_costs_few_calls(void **state)
 	assert_true(run.calls <= 150);
 }
 
-static unsigned refused_by(const struct world *world, unsigned number)
-{
+static unsigned refused_by(const struct world *world, unsigned number) {
 	return (unsigned)world->nodes[number].seen.refused_small;
 }
 
-static void an_idle_node_lets_in_a_burst_and_grows_on(void **state)
-{
+TEST(an_idle_node_lets_in_a_burst_and_grows_on) {
 	struct world world = { .random = random_seeded("t_share_random") };
 	struct run run;
 
-	(void)state;
 	begin(&world, (struct share_pools){ LIMIT, 0 }, 100000);
 	(void)run_for(&world, 20000);
 	run = run_for(&world, 100000);
@@ -435,8 +406,7 @@ static void an_idle_node_lets_in_a_burst_and_grows_on(void **state)
 }
 
 /* `count` at once, who stay and, if refused, do not come again: how many were let in. */
-static uint32_t come(struct world *world, unsigned number, uint32_t count)
-{
+static uint32_t come(struct world *world, unsigned number, uint32_t count) {
 	struct node *node = &world->nodes[number];
 	uint32_t before = node->seen.open;
 
@@ -451,18 +421,15 @@ static uint32_t come(struct world *world, unsigned number, uint32_t count)
 }
 
 /* `count` at once at one of three idle machines, of whom so many are let in. */
-static void idle_till_a_burst(struct world *world, uint32_t count, uint32_t let_in)
-{
+static void idle_till_a_burst(struct world *world, uint32_t count, uint32_t let_in) {
 	begin(world, (struct share_pools){ LIMIT, 0 }, UINT32_MAX);
 	(void)run_for(world, 30000 + random_below(&world->random, 5000));
 	assert_int_equal(come(world, 0, count), let_in);
 }
 
-static void after_one_refusal_free_places_are_asked_for_ahead(void **state)
-{
+TEST(after_one_refusal_free_places_are_asked_for_ahead) {
 	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		idle_till_a_burst(&world, 11, 10);
 		/* of the 20 that are free */
@@ -474,11 +441,9 @@ static void after_one_refusal_free_places_are_asked_for_ahead(void **state)
 }
 
 /* It has just given back all that it could spare. */
-static void and_so_they_are_at_the_other_machines(void **state)
-{
+TEST(and_so_they_are_at_the_other_machines) {
 	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		unsigned let_in = 0;
 
@@ -492,12 +457,10 @@ static void and_so_they_are_at_the_other_machines(void **state)
 }
 
 /* Each time more than are kept ahead, but never for longer than a share takes to grow. */
-static void bursts_let_a_share_grow_to_the_limit(void **state)
-{
+TEST(bursts_let_a_share_grow_to_the_limit) {
 	struct world world = { .random = random_seeded("t_share_random"), .sure = true };
 	unsigned refused = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		idle_till_a_burst(&world, 4, 4);
 		for (unsigned i = 0; i < 8 && world.nodes[0].seen.open < 27; i++) {
@@ -509,20 +472,4 @@ static void bursts_let_a_share_grow_to_the_limit(void **state)
 	}
 	printf("# four each 1.5 s up to 28: %.1f refused\n", refused / 100.0);
 	assert_true(refused <= 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_limit_is_used_up_while_more_is_asked_for),
-		cmocka_unit_test(and_so_it_is_by_nodes_that_do_not_hear_each_other),
-		cmocka_unit_test(each_direction_keeps_to_its_limit),
-		cmocka_unit_test(steady_load_costs_few_calls),
-		cmocka_unit_test(an_idle_node_lets_in_a_burst_and_grows_on),
-		cmocka_unit_test(after_one_refusal_free_places_are_asked_for_ahead),
-		cmocka_unit_test(and_so_they_are_at_the_other_machines),
-		cmocka_unit_test(bursts_let_a_share_grow_to_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* Limits that hold for all nodes of a cluster: what this node may use of them, in both
  * directions; what becomes of a lease. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/gate.h"
-#include "engine/hints.h"
-#include "engine/outbound.h"
-#include "engine/shares.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
-#include "segment/shared.h"
+#include "engine/session/gate.h"
+#include "engine/hints/hints.h"
+#include "engine/outbound/outbound.h"
+#include "engine/cluster/shares.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
+#include "segment/destination/shared.h"
 #include "tests/unit/site.h"
 
 /* 10 % of 30 by 3: 1 is fixed, 27 are to be leased. */
@@ -26,11 +21,11 @@
 	"\"; nodes = " nodes "; " more "};\n"
 #define CLUSTER CLUSTER_OF("a", "3", "")
 #define SHARED(sessions, inbound, more) "{ name = \"c\"; match = [ \"192.0.2.0/24\", " \
-	"\"d.example\" ]; sessions = " #sessions "; inbound = " #inbound "; " \
+	"\"d.example\" ]; hold_at = " #sessions "; refuse_at = " #inbound "; " \
 	"scope = \"cluster\"; " more "}"
 /* with another class, so that the gate is open */
 #define CLASS(sessions, inbound, more) "classes = ( " SHARED(sessions, inbound, more) \
-	", { name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
+	", { name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 #define ALL	((struct share_pools){ UINT32_MAX, UINT32_MAX })
 #define HOUR	(3600 * NS_PER_SECOND)
 
@@ -101,10 +96,9 @@ static struct share_pools lower(uint32_t base, uint32_t extra) {
 
 /* --- inbound ------------------------------------------------------------------------- */
 
-static void without_a_lease_the_fixed_part_counts(void **state) {
+TEST_IN(NULL, tear_down, without_a_lease_the_fixed_part_counts) {
 	struct share_class class;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	takes(1, REASON_CLASS_SHARE, 1, 1);
 	class = look();
@@ -120,10 +114,9 @@ static void without_a_lease_the_fixed_part_counts(void **state) {
 	assert_int_equal(class.overhang, 0);
 }
 
-static void what_is_leased_counts_until_its_end(void **state) {
+TEST_IN(NULL, tear_down, what_is_leased_counts_until_its_end) {
 	struct share_class class;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	lease(4, 0, ALL, 10 * NS_PER_SECOND);
 	takes(5, REASON_CLASS_SHARE, 5, 5);
@@ -142,8 +135,7 @@ static void what_is_leased_counts_until_its_end(void **state) {
 	takes(0, REASON_CLASS_SHARE, 5, 4);
 }
 
-static void the_last_instant_of_a_lease_admits_and_the_next_does_not(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, the_last_instant_of_a_lease_admits_and_the_next_does_not) {
 	with(CLUSTER CLASS(30, 30, ""));
 	lease(4, 0, ALL, 10 * NS_PER_SECOND);
 	now_ns += 10 * NS_PER_SECOND - 1;
@@ -153,16 +145,14 @@ static void the_last_instant_of_a_lease_admits_and_the_next_does_not(void **stat
 	takes(0, REASON_CLASS_SHARE, 2, 1);
 }
 
-static void a_late_question_does_not_bring_back_an_old_lease(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_late_question_does_not_bring_back_an_old_lease) {
 	with(CLUSTER CLASS(30, 30, ""));
 	now_ns = clock_now_ns() - HOUR;
 	lease(20, 0, ALL, HOUR);	/* it ends as it is granted */
 	takes(1, REASON_CLASS_SHARE, 1, 1);
 }
 
-static void nothing_new_comes_in_above_what_is_fair(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, nothing_new_comes_in_above_what_is_fair) {
 	with(CLUSTER CLASS(30, 30, ""));
 	lease(9, 0, (struct share_pools){ 2, 0 }, 10 * NS_PER_SECOND);
 	takes(3, REASON_CLASS_SHARE, 3, 3);
@@ -171,8 +161,7 @@ static void nothing_new_comes_in_above_what_is_fair(void **state) {
 	assert_int_equal(look().overhang, 0);
 }
 
-static void the_limit_itself_says_so(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, the_limit_itself_says_so) {
 	with(CLUSTER CLASS(3, 3, ""));
 	/* more than there is, from a server that is not to be trusted */
 	lease(300, 300, ALL, 10 * NS_PER_SECOND);
@@ -181,10 +170,9 @@ static void the_limit_itself_says_so(void **state) {
 	assert_int_equal(look().refused_small, 0);
 }
 
-static void other_limits_hold_as_ever(void **state) {
+TEST_IN(NULL, tear_down, other_limits_hold_as_ever) {
 	struct answer answer;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, "client = { sessions = 2; }; "));
 	lease(9, 0, ALL, 10 * NS_PER_SECOND);
 	ask();
@@ -195,10 +183,9 @@ static void other_limits_hold_as_ever(void **state) {
 	assert_int_equal(look().refused_small, 0);
 }
 
-static void what_is_observed_is_counted_as_wanted(void **state) {
+TEST_IN(NULL, tear_down, what_is_observed_is_counted_as_wanted) {
 	struct answer answer;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, "observe = true; "));
 	ask();
 	answer = ask();
@@ -209,12 +196,11 @@ static void what_is_observed_is_counted_as_wanted(void **state) {
 	assert_int_equal(look().overhang, 1);
 }
 
-static void it_is_explained_as_it_would_be_answered(void **state) {
+TEST_IN(NULL, tear_down, it_is_explained_as_it_would_be_answered) {
 	struct question question = site_question("192.0.2.9", 1, NULL);
 	uint32_t open, client_open;
 	struct answer answer;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	engine_explain(site.engine, site.generation, &question, now_ns, &answer, &open,
 	    &client_open);
@@ -253,10 +239,9 @@ static void end_all(void) {
 		outbound_process_close(&held[pid], site.generation, now_ns);
 }
 
-static void the_smaller_limit_is_of_outbound_connections(void **state) {
+TEST_IN(NULL, tear_down, the_smaller_limit_is_of_outbound_connections) {
 	enum reason reason;
 
-	(void)state;
 	/* base 10, extra 10; of each 1 is fixed, as 10 is 2 for each of 3 and more */
 	with(CLUSTER CLASS(10, 20, ""));
 	lease(2, 3, ALL, 10 * NS_PER_SECOND);
@@ -277,10 +262,9 @@ static void the_smaller_limit_is_of_outbound_connections(void **state) {
 	end_all();
 }
 
-static void the_smaller_limit_is_of_inbound_sessions(void **state) {
+TEST_IN(NULL, tear_down, the_smaller_limit_is_of_inbound_sessions) {
 	enum reason reason;
 
-	(void)state;
 	with(CLUSTER CLASS(20, 10, ""));
 	lease(2, 3, ALL, 10 * NS_PER_SECOND);
 	takes(3, REASON_CLASS_SHARE, 3, 3);
@@ -294,10 +278,9 @@ static void the_smaller_limit_is_of_inbound_sessions(void **state) {
 	end_all();
 }
 
-static void a_connection_that_lives_is_not_asked_for_its_share(void **state) {
+TEST_IN(NULL, tear_down, a_connection_that_lives_is_not_asked_for_its_share) {
 	enum reason reason;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	assert_true(goes_out(1, &reason));
 	assert_true(goes_out(1, &reason));
@@ -307,8 +290,7 @@ static void a_connection_that_lives_is_not_asked_for_its_share(void **state) {
 
 /* --- lowering -------------------------------------------------------------------------- */
 
-static void it_is_lowered_to_what_is_open(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, it_is_lowered_to_what_is_open) {
 	with(CLUSTER CLASS(30, 30, ""));
 	lease(9, 0, ALL, 10 * NS_PER_SECOND);
 	for (unsigned i = 0; i < 5; i++)
@@ -326,9 +308,8 @@ static void it_is_lowered_to_what_is_open(void **state) {
 
 /* --- alone ----------------------------------------------------------------------------- */
 
-static void alone_is_only_who_heard_nothing_for_a_lease(void **state) {
-	(void)state;
-	with(CLUSTER_OF("a", "3", "without = \"alone\"; lease = \"15s\"; ") CLASS(3, 3, ""));
+TEST_IN(NULL, tear_down, alone_is_only_who_heard_nothing_for_a_lease) {
+	with(CLUSTER_OF("a", "3", "when_unreachable = \"alone\"; lease = \"15s\"; ") CLASS(3, 3, ""));
 	/* 3 are fewer than 2 for each of 3: nothing is fixed */
 	takes(0, REASON_CLASS_SHARE, 0, 0);
 	assert_int_equal(look().state, SHARE_ENDED);
@@ -342,11 +323,10 @@ static void alone_is_only_who_heard_nothing_for_a_lease(void **state) {
 	takes(0, REASON_CLASS_INBOUND, 3, 3);
 }
 
-static void who_is_turned_away_by_others_is_not_alone(void **state) {
-	const char *configuration = CLUSTER_OF("a", "3", "without = \"alone\"; lease = \"15s\"; ")
+TEST_IN(NULL, tear_down, who_is_turned_away_by_others_is_not_alone) {
+	const char *configuration = CLUSTER_OF("a", "3", "when_unreachable = \"alone\"; lease = \"15s\"; ")
 	    CLASS(30, 30, "");
 
-	(void)state;
 	with(configuration);
 	for (unsigned i = 0; i < 60; i++, now_ns += NS_PER_SECOND) {
 		shares_not_alone(site.engine, site.generation, now_ns);
@@ -365,17 +345,15 @@ static void who_is_turned_away_by_others_is_not_alone(void **state) {
 	assert_int_equal(look().state, SHARE_ENDED);
 }
 
-
 /* --- the gate -------------------------------------------------------------------------- */
 
-static void the_gate_follows_the_share(void **state) {
+TEST_IN(NULL, tear_down, the_gate_follows_the_share) {
 	static const char with_command[] = "gate = { command = [ \"/bin/true\" ]; };\n" CLUSTER
 	    "classes = ( " SHARED(30, 30, "") " );";
 	struct gate_watch watch = { .told = false };
 	struct question stranger = site_question("203.0.113.1", 1, NULL);
 	struct answer answer;
 
-	(void)state;
 	with(CLUSTER "classes = ( " SHARED(30, 30, "") " );");
 	assert_int_equal(gate_watch_look(&watch, site.engine, site.generation, now_ns),
 	    GATE_NO_NEWS);
@@ -401,11 +379,10 @@ static void the_gate_follows_the_share(void **state) {
 
 /* --- mail that is held ------------------------------------------------------------------ */
 
-static void a_queue_that_is_told_to_hold_asks_for_more(void **state) {
+TEST_IN(NULL, tear_down, a_queue_that_is_told_to_hold_asks_for_more) {
 	char text[HINT_TEXT_MAX + 1];
 	uint64_t full = 0;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	assert_false(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
 	ask();
@@ -419,10 +396,9 @@ static void a_queue_that_is_told_to_hold_asks_for_more(void **state) {
 
 /* --- what a lease outlives ------------------------------------------------------------- */
 
-static void a_restarted_daemon_keeps_what_is_leased(void **state) {
+TEST_IN(NULL, tear_down, a_restarted_daemon_keeps_what_is_leased) {
 	char before[SHARES_INSTANCE_MAX], after[SHARES_INSTANCE_MAX];
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	lease(4, 0, (struct share_pools){ 3, 0 }, HOUR / 10);
 	ask();
@@ -438,10 +414,9 @@ static void a_restarted_daemon_keeps_what_is_leased(void **state) {
 	takes(3, REASON_CLASS_SHARE, 4, 4);
 }
 
-static void a_rebuilt_state_leases_anew(void **state) {
+TEST_IN(NULL, tear_down, a_rebuilt_state_leases_anew) {
 	char before[SHARES_INSTANCE_MAX], after[SHARES_INSTANCE_MAX];
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	lease(4, 0, ALL, HOUR / 10);
 	for (unsigned i = 0; i < 3; i++)
@@ -460,8 +435,7 @@ static void a_rebuilt_state_leases_anew(void **state) {
 	takes(0, REASON_CLASS_SHARE, 3, 1);
 }
 
-static void a_lease_without_end_is_not_believed(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_lease_without_end_is_not_believed) {
 	with(CLUSTER CLASS(30, 30, ""));
 	lease(4, 0, ALL, HOUR);
 	site_restart(&site, 1000, CLUSTER CLASS(30, 30, ""));
@@ -475,8 +449,7 @@ static void ends_with(const char *configuration) {
 	site_reload(&site, configuration);
 }
 
-static void it_ends_with_another_name_or_size_of_the_cluster(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, it_ends_with_another_name_or_size_of_the_cluster) {
 	with(CLUSTER CLASS(30, 30, ""));
 	ends_with(CLUSTER CLASS(30, 30, "observe = true; "));
 	assert_pools(look().leased, 4, 0);	/* what is not of the lease */
@@ -489,8 +462,7 @@ static void it_ends_with_another_name_or_size_of_the_cluster(void **state) {
 }
 
 /* The server would reckon with the shorter one as soon as it hears of it. */
-static void a_shorter_lease_leaves_nothing_in_use_of_a_longer_one(void **state) {
-	(void)state;
+TEST_IN(NULL, tear_down, a_shorter_lease_leaves_nothing_in_use_of_a_longer_one) {
 	with(CLUSTER CLASS(30, 30, ""));
 	shared_set_until(site.segment, now_ns + HOUR / 10);
 	ends_with(CLUSTER_OF("a", "3", "lease = \"2s\"; ") CLASS(30, 30, ""));
@@ -499,14 +471,13 @@ static void a_shorter_lease_leaves_nothing_in_use_of_a_longer_one(void **state) 
 	assert_int_equal(shared_until(site.segment), 0);
 }
 
-static void a_class_may_come_into_scope_and_leave_it(void **state) {
+TEST_IN(NULL, tear_down, a_class_may_come_into_scope_and_leave_it) {
 	static const char local[] = CLUSTER
-	    "classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; sessions = 5; }, "
-	    "{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );";
+	    "classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; hold_at = 5; }, "
+	    "{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );";
 	struct share_class class;
 	struct share_pools pools;
 
-	(void)state;
 	with(local);
 	assert_false(shares_look(site.engine, site.generation, 0, now_ns, &class));
 	assert_false(shares_lower(site.engine, site.generation, 0, ALL, now_ns, &pools));
@@ -589,11 +560,10 @@ static void grants_and_ends(void) {
 	}
 }
 
-static void nobody_is_let_in_by_a_lease_that_has_ended(void **state) {
+TEST_IN(NULL, tear_down, nobody_is_let_in_by_a_lease_that_has_ended) {
 	pthread_t askers[ASKERS];
 	void *wrong;
 
-	(void)state;
 	with(CLUSTER CLASS(30, 30, ""));
 	atomic_store(&over, false);
 	atomic_store(&latest_end_ns, 0);
@@ -618,48 +588,13 @@ static void count_name(void *context, const struct share_class *class) {
 	(void)snprintf((char *)context + strlen(context), 16, "%s ", class->name);
 }
 
-static void those_in_scope_are_listed_in_order(void **state) {
+TEST_IN(NULL, tear_down, those_in_scope_are_listed_in_order) {
 	char names[64] = "";
 
-	(void)state;
-	with(CLUSTER "classes = ( { name = \"z\"; match = [ \"192.0.2.0/24\" ]; sessions = 9; "
-	    "scope = \"cluster\"; }, { name = \"n\"; match = [ \"10.0.0.0/8\" ]; sessions = 9; "
-	    "scope = \"node\"; }, { name = \"b\"; match = [ \"*\" ]; inbound = 9; "
+	with(CLUSTER "classes = ( { name = \"z\"; match = [ \"192.0.2.0/24\" ]; hold_at = 9; "
+	    "scope = \"cluster\"; }, { name = \"n\"; match = [ \"10.0.0.0/8\" ]; hold_at = 9; "
+	    "scope = \"node\"; }, { name = \"b\"; match = [ \"*\" ]; refuse_at = 9; "
 	    "scope = \"cluster\"; } );");
 	assert_int_equal(shares_each(site.engine, site.generation, now_ns, count_name, names), 2);
 	assert_string_equal(names, "z b ");
-}
-
-#define TEST(name) cmocka_unit_test_teardown(name, tear_down)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(without_a_lease_the_fixed_part_counts),
-		TEST(what_is_leased_counts_until_its_end),
-		TEST(the_last_instant_of_a_lease_admits_and_the_next_does_not),
-		TEST(a_late_question_does_not_bring_back_an_old_lease),
-		TEST(nothing_new_comes_in_above_what_is_fair),
-		TEST(the_limit_itself_says_so),
-		TEST(other_limits_hold_as_ever),
-		TEST(what_is_observed_is_counted_as_wanted),
-		TEST(it_is_explained_as_it_would_be_answered),
-		TEST(the_smaller_limit_is_of_outbound_connections),
-		TEST(the_smaller_limit_is_of_inbound_sessions),
-		TEST(a_connection_that_lives_is_not_asked_for_its_share),
-		TEST(it_is_lowered_to_what_is_open),
-		TEST(alone_is_only_who_heard_nothing_for_a_lease),
-		TEST(who_is_turned_away_by_others_is_not_alone),
-		TEST(the_gate_follows_the_share),
-		TEST(a_queue_that_is_told_to_hold_asks_for_more),
-		TEST(a_restarted_daemon_keeps_what_is_leased),
-		TEST(a_rebuilt_state_leases_anew),
-		TEST(a_lease_without_end_is_not_believed),
-		TEST(it_ends_with_another_name_or_size_of_the_cluster),
-		TEST(a_shorter_lease_leaves_nothing_in_use_of_a_longer_one),
-		TEST(a_class_may_come_into_scope_and_leave_it),
-		TEST(nobody_is_let_in_by_a_lease_that_has_ended),
-		TEST(those_in_scope_are_listed_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* A share of a limit against its law, by chance, in virtual time: who is let in, in either
  * direction, what is kept when it is lowered, and what is overhang. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/outbound.h"
-#include "engine/shares.h"
-#include "segment/internal.h"
+#include "engine/outbound/outbound.h"
+#include "engine/cluster/shares.h"
+#include "segment/file/internal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/site.h"
 
@@ -206,25 +201,14 @@ static void it_follows_its_law(const char *configuration, bool small_is_inbound)
 
 #define SITE(sessions, inbound) \
 	"cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
-	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\", \"*.d.example\" ]; sessions = " \
-	#sessions "; inbound = " #inbound "; scope = \"cluster\"; }, " \
-	"{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
+	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\", \"*.d.example\" ]; hold_at = " \
+	#sessions "; refuse_at = " #inbound "; scope = \"cluster\"; }, " \
+	"{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 
-static void with_more_inbound(void **state) {
-	(void)state;
+TEST(with_more_inbound) {
 	it_follows_its_law(SITE(10, 20), false);
 }
 
-static void with_more_outbound(void **state) {
-	(void)state;
+TEST(with_more_outbound) {
 	it_follows_its_law(SITE(20, 10), true);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(with_more_inbound),
-		cmocka_unit_test(with_more_outbound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /* Shares of a limit in what people see: decisions, the table of classes, metrics. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "engine/decided.h"
-#include "engine/shares.h"
-#include "front/decision_log.h"
-#include "segment/decisions.h"
+#include "tests/unit/test.h"
+#include "engine/decision/decided.h"
+#include "engine/cluster/shares.h"
+#include "front/decision/decision_log.h"
+#include "segment/decision/decisions.h"
 #include "tests/unit/metrics_site.h"
 #include "view/classes.h"
 #include "view/decided.h"
@@ -17,9 +12,9 @@
 
 /* 1 of 30 is fixed for each of 3. */
 #define SITE "cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n" \
-	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; sessions = 30;\n" \
-	"inbound = 30;\nscope = \"cluster\"; },\n" \
-	"{ name = \"room\"; match = [ \"*\" ]; sessions = 9; } );\n"
+	"classes = ( { name = \"c\"; match = [ \"192.0.2.0/24\" ]; hold_at = 30;\n" \
+	"refuse_at = 30;\nscope = \"cluster\"; },\n" \
+	"{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 
 static int open_site(void **state) {
 	(void)state;
@@ -48,12 +43,11 @@ static struct answer refused(void) {
 	return answer;
 }
 
-static void a_refusal_tells_the_share_and_the_limit(void **state) {
+TEST_IN(open_site, close_site, a_refusal_tells_the_share_and_the_limit) {
 	char said[VIEW_DECIDED_MAX], line[DECIDED_LINE_MAX], share[DECISION_SHARE_SHOWN];
 	struct answer answer = refused();
 	struct decided d;
 
-	(void)state;
 	assert_string_equal(decision_reason_word(answer.decision.reason), "class-share");
 	assert_string_equal(decision_share_words(&answer, share),
 	    " cluster_limit=30 lease=held");
@@ -73,13 +67,12 @@ static void a_refusal_tells_the_share_and_the_limit(void **state) {
 	    "class c");
 }
 
-static void a_refusal_tells_that_no_lease_was_held(void **state) {
+TEST_IN(open_site, close_site, a_refusal_tells_that_no_lease_was_held) {
 	char said[VIEW_DECIDED_MAX], line[DECIDED_LINE_MAX], share[DECISION_SHARE_SHOWN];
 	struct question question = site_question("192.0.2.1", 5, "h.example");
 	struct answer answer;
 	struct decided d;
 
-	(void)state;
 	(void)refused();
 	atomic_store(&site_class(&site, "c")->share_until_ns, clock_now_ns());
 	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
@@ -102,13 +95,12 @@ static void a_refusal_tells_that_no_lease_was_held(void **state) {
 }
 
 /* Another machine's file says 20: all that was shown went on to say 30. */
-static void the_lowest_limit_of_all_machines_is_shown(void **state) {
+TEST_IN(open_site, close_site, the_lowest_limit_of_all_machines_is_shown) {
 	char share[DECISION_SHARE_SHOWN];
 	struct limits whole;
 	struct answer answer;
 	struct decided d;
 
-	(void)state;
 	shares_told(site.engine, site.generation, 0, (struct share_pools){ 20, 0 },
 	    clock_now_ns());
 	answer = refused();
@@ -147,10 +139,9 @@ static void shown(const char *lease_word, unsigned share, unsigned overhang,
 	assert_int_equal(limits.inbound, in_force);
 }
 
-static void the_table_tells_lease_share_and_overhang(void **state) {
+TEST_IN(open_site, close_site, the_table_tells_lease_share_and_overhang) {
 	struct class_record *record = site_class(&site, "c");
 
-	(void)state;
 	shown("ended", 1, 0, 30);
 	(void)refused();
 	shown("held", 3, 0, 30);
@@ -165,8 +156,7 @@ static void the_table_tells_lease_share_and_overhang(void **state) {
 	shown("alone", 30, 0, 30);
 }
 
-static void metrics_are_of_shared_classes(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, metrics_are_of_shared_classes) {
 	(void)refused();
 	atomic_store(&site_class(&site, "c")->share_until_ns, clock_now_ns());
 	scrape();
@@ -177,18 +167,4 @@ static void metrics_are_of_shared_classes(void **state) {
 	expect("postern_class_share_refused_total{class=\"c\",direction=\"inbound\"} 1");
 	expect("postern_class_share_refused_total{class=\"c\",direction=\"outbound\"} 0");
 	assert_null(strstr(text, "postern_class_share_sessions{class=\"room\"}"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_refusal_tells_the_share_and_the_limit),
-		TEST(the_lowest_limit_of_all_machines_is_shown),
-		TEST(a_refusal_tells_that_no_lease_was_held),
-		TEST(the_table_tells_lease_share_and_overhang),
-		TEST(metrics_are_of_shared_classes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

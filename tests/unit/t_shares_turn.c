@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* What a node asks the others for, from turn to turn, in virtual time: when, what it gives back
  * before it says so, what becomes of answers and of classes that leave the scope. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/shares_turn.h"
+#include "engine/cluster/shares_turn.h"
 #include "tests/unit/site.h"
 
 /* Of 30 by 3, 1 is fixed, of 12 too (12 >= 2 * 3). */
 #define CLUSTER	"cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n"
 #define CLASS(name, net, limit, more) "{ name = \"" name "\"; match = [ \"" net \
-	"\" ]; sessions = " #limit "; inbound = " #limit "; " more "}"
+	"\" ]; hold_at = " #limit "; refuse_at = " #limit "; " more "}"
 #define ONE(more)	CLASS("one", "192.0.2.0/24", 30, more)
 #define TWO(more)	CLASS("two", "198.51.100.0/24", 12, more)
 #define SHARED	"scope = \"cluster\"; "
@@ -63,11 +58,10 @@ static int64_t due_after(int64_t sent_ns, int64_t wait_until_ns, int64_t limit_n
 	return -1;
 }
 
-static void who_waits_for_a_new_epoch_asks_when_it_is_over(void **state) {
+TEST_IN(NULL, tear_down, who_waits_for_a_new_epoch_asks_when_it_is_over) {
 	int64_t begin_ns, until_ns;
 	unsigned calls = 0;
 
-	(void)state;
 	with(BOTH);
 	begin_ns = now_ns;
 	until_ns = now_ns + 15200 * NS_PER_MS;	/* as the server said */
@@ -93,10 +87,9 @@ static void answered(unsigned member, uint32_t base, bool differs) {
 	shares_answered(&turns, site.generation, member, &answer, now_ns + LEASE_NS, now_ns);
 }
 
-static void what_is_given_back_is_lowered_before_it_is_told(void **state) {
+TEST_IN(NULL, tear_down, what_is_given_back_is_lowered_before_it_is_told) {
 	struct shares_call calls[SHARES_CLASSES_MAX];
 
-	(void)state;
 	with(BOTH);
 	turn();
 	assert_int_equal(turns.member_count, 2);
@@ -136,10 +129,9 @@ static unsigned parted(struct share_parted list[4]) {
 	return shares_parted(site.engine, now_ns, list, 4);
 }
 
-static void a_class_that_left_the_scope_is_given_back(void **state) {
+TEST_IN(NULL, tear_down, a_class_that_left_the_scope_is_given_back) {
 	struct share_parted list[4], later[4];
 
-	(void)state;
 	with(BOTH);
 	turn();
 	assert_int_equal(parted(list), 0);
@@ -170,10 +162,9 @@ static void a_class_that_left_the_scope_is_given_back(void **state) {
 }
 
 /* Nobody who saw the configuration before is there any more. */
-static void by_a_restart_too(void **state) {
+TEST_IN(NULL, tear_down, by_a_restart_too) {
 	struct share_parted list[4];
 
-	(void)state;
 	with(BOTH);
 	site_reload(&site, CLUSTER "classes = ( " ONE(SHARED) ", "
 	    TWO("") " );\n");
@@ -185,10 +176,9 @@ static void by_a_restart_too(void **state) {
 }
 
 /* The answer to a call that was made before. */
-static void nothing_is_granted_to_a_class_that_left_the_scope(void **state) {
+TEST_IN(NULL, tear_down, nothing_is_granted_to_a_class_that_left_the_scope) {
 	const struct generation *before;
 
-	(void)state;
 	with(BOTH);
 	turn();
 	before = engine_pin(site.engine);
@@ -199,11 +189,10 @@ static void nothing_is_granted_to_a_class_that_left_the_scope(void **state) {
 	engine_unpin(site.engine, before);
 }
 
-static void who_lacks_places_tells_it_twice_a_second(void **state) {
+TEST_IN(NULL, tear_down, who_lacks_places_tells_it_twice_a_second) {
 	struct shares_call calls[SHARES_CLASSES_MAX];
 	unsigned told = 0;
 
-	(void)state;
 	with(BOTH);
 	turn();
 	for (unsigned i = 0; i < 40; i++, now_ns += 250 * NS_PER_MS) {
@@ -223,19 +212,4 @@ static void who_lacks_places_tells_it_twice_a_second(void **state) {
 	turns.short_ns = now_ns;
 	assert_true(shares_are_due(&turns, now_ns - NS_PER_SECOND, 0, now_ns));
 	assert_false(shares_are_due(&turns, now_ns + 1, 0, now_ns + NS_PER_SECOND / 2));
-}
-
-#define TEST(name)	cmocka_unit_test_teardown(name, tear_down)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(who_waits_for_a_new_epoch_asks_when_it_is_over),
-		TEST(what_is_given_back_is_lowered_before_it_is_told),
-		TEST(a_class_that_left_the_scope_is_given_back),
-		TEST(by_a_restart_too),
-		TEST(nothing_is_granted_to_a_class_that_left_the_scope),
-		TEST(who_lacks_places_tells_it_twice_a_second),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

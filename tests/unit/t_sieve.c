@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* The sieve of patterns: it spares much, and never one that matches. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/pattern.h"
 #include "base/text.h"
-#include "judge/sieve.h"
+#include "engine/feed/sieve.h"
 #include "tests/unit/random.h"
 
-static bool may_match(const char *pattern, const char *text)
-{
+static bool may_match(const char *pattern, const char *text) {
 	struct sieve *sieve = sieve_open(&pattern, 1);
 	bool result;
 
@@ -27,8 +21,7 @@ static bool may_match(const char *pattern, const char *text)
 	return result;
 }
 
-static void what_a_pattern_needs_is_found(void **state)
-{
+TEST(what_a_pattern_needs_is_found) {
 	static const struct {
 		const char *pattern, *text;
 		bool may;
@@ -56,18 +49,15 @@ static void what_a_pattern_needs_is_found(void **state)
 		{ "[[:alpha:]]def", "-", true }, { "[\\]abc]def", "-", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (may_match(cases[i].pattern, cases[i].text) != cases[i].may)
 			fail_msg("%s: %s", cases[i].pattern, cases[i].text);
 }
 
-static void the_next_of_many_is_told(void **state)
-{
+TEST(the_next_of_many_is_told) {
 	const char *patterns[200];
 	struct sieve *sieve;
 
-	(void)state;
 	for (size_t i = 0; i < 200; i++)
 		patterns[i] = i % 70 == 5 ? "needle" : i == 199 ? "." : "other";
 	sieve = sieve_open(patterns, 200);
@@ -91,8 +81,7 @@ static void the_next_of_many_is_told(void **state)
 }
 
 /* Patterns and texts by chance, out of the same few pieces, so that many match. */
-static void no_match_is_lost(void **state)
-{
+TEST(no_match_is_lost) {
 	static const char *const pieces[] = { "abc", "bcd", "cda", "a", "b", "d", "(", ")", "(?:", "|",
 		"?", "*", "+", "{2}", "{0,1}", "{1,}", "+?", "?+", ".", "[ab]", "[^c]", "[]d]", "^", "$",
 		"\\.", "\\b", "\\w", "\\d", "abcd", "4.7", "-", "(?i)", "{", "}" };
@@ -100,7 +89,6 @@ static void no_match_is_lost(void **state)
 	struct pattern_room *room = pattern_room_open();
 	unsigned compiled = 0, matched = 0, spared = 0;
 
-	(void)state;
 	assert_non_null(room);
 	for (int round = 0; round < 60000; round++) {
 		struct pattern *pattern;
@@ -133,15 +121,4 @@ static void no_match_is_lost(void **state)
 	}
 	pattern_room_close(&room);
 	assert_true(compiled > 1000 && matched > 1000 && spared > 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_pattern_needs_is_found),
-		cmocka_unit_test(the_next_of_many_is_told),
-		cmocka_unit_test(no_match_is_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

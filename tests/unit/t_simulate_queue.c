@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* A simulated queue: what is counted by hand, what is the same however it is stored, and that
  * what a restart reads does not grow with what waits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "ctl/simulate_queue.h"
+#include "lab/simulate_queue.h"
 
-static struct queue_result run(const struct queue_simulation *simulation, unsigned logs)
-{
+static struct queue_result run(const struct queue_simulation *simulation, unsigned logs) {
 	struct journal_storage *storages[QUEUED_LOGS_MAX] = { NULL };
 	struct queue_result result;
 
@@ -28,12 +23,10 @@ static struct queue_result run(const struct queue_simulation *simulation, unsign
 
 /* Of 10 messages to 2 recipients each: written and synced twice when they come, read once, and
  * written and synced for each recipient. */
-static void what_is_delivered_at_once(void **state)
-{
+TEST(what_is_delivered_at_once) {
 	struct queue_simulation simulation;
 	struct queue_result result;
 
-	(void)state;
 	simulate_queue_defaults(&simulation);
 	simulation.messages = 10;
 	simulation.deferred = 0;
@@ -49,11 +42,9 @@ static void what_is_delivered_at_once(void **state)
 }
 
 /* Attempts at 0, 5, 15, 35, 65 and 95 minutes, after which all is returned. */
-static void what_is_never_delivered(void **state)
-{
+TEST(what_is_never_delivered) {
 	struct queue_simulation simulation;
 
-	(void)state;
 	simulate_queue_defaults(&simulation);
 	simulation.messages = 1;
 	simulation.deferred = 1;
@@ -70,12 +61,10 @@ static void what_is_never_delivered(void **state)
 	}
 }
 
-static void what_it_costs_depends_on_how_it_is_stored_and_nothing_else(void **state)
-{
+TEST(what_it_costs_depends_on_how_it_is_stored_and_nothing_else) {
 	struct queue_simulation simulation;
 	struct queue_result one, several;
 
-	(void)state;
 	simulate_queue_defaults(&simulation);
 	simulation.messages = 3000;
 	simulation.deferred = 0.5;
@@ -90,12 +79,10 @@ static void what_it_costs_depends_on_how_it_is_stored_and_nothing_else(void **st
 	assert_true(several.logs.disk.syncs > one.logs.disk.syncs);
 }
 
-static void what_a_restart_reads_does_not_grow_with_the_queue(void **state)
-{
+TEST(what_a_restart_reads_does_not_grow_with_the_queue) {
 	struct queue_simulation simulation;
 	uint64_t few, many;
 
-	(void)state;
 	simulate_queue_defaults(&simulation);
 	simulation.deferred = 1;	/* nearly all wait */
 	simulation.attempts = 2;
@@ -108,14 +95,12 @@ static void what_a_restart_reads_does_not_grow_with_the_queue(void **state)
 
 static unsigned names;
 
-static void count_name(void *context, const char *name)
-{
+static void count_name(void *context, const char *name) {
 	(void)context, (void)name;
 	names++;
 }
 
-static void files_in_memory_are_as_on_a_disk(void **state)
-{
+TEST(files_in_memory_are_as_on_a_disk) {
 	struct journal_storage *storage = journal_storage_memory(), *copy;
 	const struct journal_storage_calls *calls = storage->calls;
 	struct storage_counts counts;
@@ -123,7 +108,6 @@ static void files_in_memory_are_as_on_a_disk(void **state)
 	uint64_t size;
 	char text[8];
 
-	(void)state;
 	assert_int_equal(calls->open(storage->context, "a", JOURNAL_READ), -ENOENT);
 	a = calls->open(storage->context, "a", JOURNAL_CREATE);
 	assert_true(a >= 0);
@@ -154,17 +138,4 @@ static void files_in_memory_are_as_on_a_disk(void **state)
 	assert_int_equal(names, 1);
 	journal_storage_memory_close(&copy);
 	journal_storage_memory_close(&storage);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_delivered_at_once),
-		cmocka_unit_test(what_is_never_delivered),
-		cmocka_unit_test(what_it_costs_depends_on_how_it_is_stored_and_nothing_else),
-		cmocka_unit_test(what_a_restart_reads_does_not_grow_with_the_queue),
-		cmocka_unit_test(files_in_memory_are_as_on_a_disk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* siphash13 against a second implementation written for any number of rounds,
  * which itself is checked by the vector of the SipHash paper. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/siphash.h"
 
-static uint64_t rotl(uint64_t x, int b)
-{
+static uint64_t rotl(uint64_t x, int b) {
 	return (x << b) | (x >> (64 - b));
 }
 
-static uint64_t read_le(const uint8_t *p, size_t n)
-{
+static uint64_t read_le(const uint8_t *p, size_t n) {
 	uint64_t word = 0;
 
 	for (size_t i = n; i-- > 0;)
@@ -26,8 +19,7 @@ static uint64_t read_le(const uint8_t *p, size_t n)
 
 /* Straight from the figures of the paper: an array of four, any rounds. */
 static uint64_t plain(const struct siphash_key *key, const uint8_t *in, size_t length,
-    int compress, int finish)
-{
+    int compress, int finish) {
 	static const char nothing_up[] = "somepseudorandomlygeneratedbytes";
 	uint64_t v[4], words = length / 8 + 1;
 
@@ -59,12 +51,10 @@ static uint64_t plain(const struct siphash_key *key, const uint8_t *in, size_t l
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-static void the_second_implementation_is_right(void **state)
-{
+TEST(the_second_implementation_is_right) {
 	uint8_t bytes[16];
 	struct siphash_key key;
 
-	(void)state;
 	for (uint8_t i = 0; i < 16; i++)
 		bytes[i] = i;
 	key.k0 = read_le(bytes, 8);
@@ -73,12 +63,10 @@ static void the_second_implementation_is_right(void **state)
 	assert_true(plain(&key, bytes, 15, 2, 4) == UINT64_C(0xa129ca6149be45e5));
 }
 
-static void both_agree_at_every_length(void **state)
-{
+TEST(both_agree_at_every_length) {
 	uint8_t bytes[130];
 	struct siphash_key key = { UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210) };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 37 + 11);
 	for (size_t length = 0; length < sizeof(bytes); length++) {
@@ -88,13 +76,11 @@ static void both_agree_at_every_length(void **state)
 	}
 }
 
-static void every_bit_matters(void **state)
-{
+TEST(every_bit_matters) {
 	struct siphash_key key = { 1, 2 }, other = { 1, 3 };
 	uint8_t bytes[24] = { 0 };
 	uint64_t first = siphash13(&key, bytes, sizeof(bytes));
 
-	(void)state;
 	for (size_t bit = 0; bit < sizeof(bytes) * 8; bit++) {
 		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_true(siphash13(&key, bytes, sizeof(bytes)) != first);
@@ -102,15 +88,4 @@ static void every_bit_matters(void **state)
 	}
 	assert_true(siphash13(&other, bytes, sizeof(bytes)) != first);
 	assert_true(siphash13(&key, bytes, 23) != first);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_second_implementation_is_right),
-		cmocka_unit_test(both_agree_at_every_length),
-		cmocka_unit_test(every_bit_matters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: ISC */
 /* The site's file: what becomes of it, and every mistake in it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/file_stamp.h"
-#include "config/compile.h"
-#include "config/site_routes.h"
+#include "config/compile/compile.h"
+#include "config/generation/site_routes.h"
 
 #define HEAD "postern-site 1\nmta out\n"
 
 static char directory[64], config_file[96], site_file[96], providers_file[96];
 
-static void write_file(const char *path, const char *text, size_t length)
-{
+static void write_file(const char *path, const char *text, size_t length) {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
@@ -28,8 +22,7 @@ static void write_file(const char *path, const char *text, size_t length)
 	assert_int_equal(fclose(file), 0);
 }
 
-static int make_files(void **state)
-{
+static int make_files(void **state) {
 	char text[512];
 
 	(void)state;
@@ -46,8 +39,7 @@ static int make_files(void **state)
 	return 0;
 }
 
-static int remove_files(void **state)
-{
+static int remove_files(void **state) {
 	(void)state;
 	unlink(config_file);
 	unlink(site_file);
@@ -55,8 +47,7 @@ static int remove_files(void **state)
 	return rmdir(directory);
 }
 
-static struct generation *compile(struct config_messages *messages)
-{
+static struct generation *compile(struct config_messages *messages) {
 	struct generation *g = config_compile(config_file, messages);
 	struct diag diag;
 
@@ -67,8 +58,7 @@ static struct generation *compile(struct config_messages *messages)
 }
 
 /* What the file says, without complaint. */
-static struct generation *good(const char *text)
-{
+static struct generation *good(const char *text) {
 	struct config_messages messages;
 	struct generation *g;
 
@@ -83,8 +73,7 @@ static struct generation *good(const char *text)
 	return g;
 }
 
-static bool excluded(const struct generation *g, const char *domain, const char *reason)
-{
+static bool excluded(const struct generation *g, const char *domain, const char *reason) {
 	const char *said = NULL;
 	bool found = generation_site_excludes(g, &g->mtas[0], domain, strlen(domain), &said);
 
@@ -93,18 +82,15 @@ static bool excluded(const struct generation *g, const char *domain, const char 
 	return found;
 }
 
-static bool listed(const struct generation *g, const char *domain)
-{
+static bool listed(const struct generation *g, const char *domain) {
 	return generation_site_lists(g, &g->mtas[0], domain, strlen(domain));
 }
 
-static void the_facts_are_kept(void **state)
-{
+TEST(the_facts_are_kept) {
 	struct generation *g = good(HEAD "made 2026-11-21T12:00:00Z\n\n# a remark\n"
 	    "clone-program postfix/out/relay\n"
 	    "exclude *.a.example transport_maps names it\nexclude B.example.   \n");
 
-	(void)state;
 	assert_string_equal(generation_text(g, g->mtas[0].clone_program), "postfix/out/relay");
 	assert_int_equal(g->mtas[0].site_refusal, 0);
 	assert_int_equal(g->mtas[0].site_excluded_count, 2);
@@ -117,14 +103,12 @@ static void the_facts_are_kept(void **state)
 	free(g);
 }
 
-static const char *next_hop(const struct generation *g, const char *domain)
-{
+static const char *next_hop(const struct generation *g, const char *domain) {
 	return generation_site_next_hop(g, &g->mtas[0], domain, strlen(domain));
 }
 
 /* Nothing is learned there, and nobody would know why there are no hints. */
-static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
-{
+TEST(a_relayhost_on_a_port_that_is_not_named_is_told) {
 	static const struct {
 		const char *relayhost, *told;
 	} rows[] = {
@@ -136,7 +120,6 @@ static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
 	};
 	char text[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct config_messages messages;
 		struct generation *g;
@@ -156,14 +139,12 @@ static void a_relayhost_on_a_port_that_is_not_named_is_told(void **state)
 	}
 }
 
-static void lanes_and_next_hops_are_kept(void **state)
-{
+TEST(lanes_and_next_hops_are_kept) {
 	struct generation *g = good(HEAD "clone-limit 20\nclone-cohorts 2500\n"
 	    "clone-backoff 60\nlane 1\nlane 5\nlane 7\nprobes 2\n"
 	    "route a.example [Relay.Example]:587\nroute *.b.example mx.b.example\n"
 	    "relayhost [smart.example]\n");
 
-	(void)state;
 	assert_int_equal(g->mtas[0].lane_count, 6);
 	assert_int_equal(g->mtas[0].lanes[3], 5);
 	/* 7 is not configured; 2, 3, 10 and 20 are not there */
@@ -185,8 +166,7 @@ static void lanes_and_next_hops_are_kept(void **state)
 static int64_t look_ns;
 
 /* Where postern-lookup sends it by lane 5, or "-": by no lane. */
-static const char *by_lane(struct site_routes *routes, const char *domain)
-{
+static const char *by_lane(struct site_routes *routes, const char *domain) {
 	const char *to;
 
 	look_ns += SITE_ROUTES_LOOK_NS;
@@ -195,8 +175,7 @@ static const char *by_lane(struct site_routes *routes, const char *domain)
 	return to == NULL ? "-" : to;
 }
 
-static void write_site(const char *text)
-{
+static void write_site(const char *text) {
 	char other[sizeof(site_file) + 4];
 
 	snprintf(other, sizeof(other), "%s.new", site_file);
@@ -205,8 +184,7 @@ static void write_site(const char *text)
 	assert_int_equal(rename(other, site_file), 0);
 }
 
-static void without_the_daemon_next_hops_are_the_same(void **state)
-{
+TEST(without_the_daemon_next_hops_are_the_same) {
 	static const char *const domains[] = { "a.example", "x.a.example", "b.example",
 		"x.b.example", "c.example", "y.x.b.example" };
 	static const char text[] = HEAD "# made so\nclone-limit 20\nlane 5\nprobes 2\n"
@@ -215,7 +193,6 @@ static void without_the_daemon_next_hops_are_the_same(void **state)
 	struct site_routes *routes = site_routes_open(site_file, "out");
 	struct generation *g = good(text);
 
-	(void)state;
 	write_site(text);
 	for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
 		assert_string_equal(by_lane(routes, domains[i]), next_hop(g, domains[i]));
@@ -237,8 +214,7 @@ static void without_the_daemon_next_hops_are_the_same(void **state)
 }
 
 /* Where the lane of probes leads by the site's entry, or "-": the resolver's settings tell. */
-static const char *probe_to(struct site_routes *routes, const char *domain)
-{
+static const char *probe_to(struct site_routes *routes, const char *domain) {
 	const char *to;
 
 	look_ns += SITE_ROUTES_LOOK_NS;
@@ -246,11 +222,9 @@ static const char *probe_to(struct site_routes *routes, const char *domain)
 	return to == NULL ? "-" : to;
 }
 
-static void probes_go_by_their_lane_where_the_site_names_a_next_hop(void **state)
-{
+TEST(probes_go_by_their_lane_where_the_site_names_a_next_hop) {
 	struct site_routes *routes = site_routes_open(site_file, "out");
 
-	(void)state;
 	write_site(HEAD "lane 5\nprobes 2\nroute a.example [a]:26\nroute *.b.example mx.b.example\n"
 	    "exclude x.b.example transport_maps\nrelayhost [smart.example]\n");
 	assert_string_equal(probe_to(routes, "a.example"), "[a]:26");
@@ -269,8 +243,7 @@ static void probes_go_by_their_lane_where_the_site_names_a_next_hop(void **state
 	site_routes_close(&routes);
 }
 
-static void probes_without_a_lane_are_noted(void **state)
-{
+TEST(probes_without_a_lane_are_noted) {
 	static const struct {
 		const char *text, *note;
 	} cases[] = {
@@ -287,7 +260,6 @@ static void probes_without_a_lane_are_noted(void **state)
 		{ HEAD, NULL },		/* no lines of ours are there */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct config_messages messages;
 		struct generation *g;
@@ -302,8 +274,7 @@ static void probes_without_a_lane_are_noted(void **state)
 	}
 }
 
-static void a_site_file_in_doubt_has_no_lanes(void **state)
-{
+TEST(a_site_file_in_doubt_has_no_lanes) {
 	static const char *const bad[] = { "", "lane 5\n", "postern-site 2\nmta out\nlane 5\n",
 		"postern-site 1\nlane 5\n", "postern-site 1\nmta other\nlane 5\n",
 		HEAD "lane 5\nrefuse all-mail it goes elsewhere\n", HEAD "lane x\n",
@@ -312,7 +283,6 @@ static void a_site_file_in_doubt_has_no_lanes(void **state)
 	static const char well[] = HEAD "lane 5\n";
 	struct site_routes *routes = site_routes_open(site_file, "out");
 
-	(void)state;
 	unlink(site_file);
 	assert_string_equal(by_lane(routes, "a.example"), "-");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -337,12 +307,10 @@ static void a_site_file_in_doubt_has_no_lanes(void **state)
 	unlink(site_file);
 }
 
-static void a_list_leaves_out_the_rest(void **state)
-{
+TEST(a_list_leaves_out_the_rest) {
 	struct generation *g = good(HEAD "only-listed\nlist a.example\nlist b.example\n"
 	    "clone-program postfix/x/smtp");
 
-	(void)state;
 	assert_true(listed(g, "a.example"));
 	assert_false(listed(g, "c.example"));
 	free(g);
@@ -356,12 +324,10 @@ static void a_list_leaves_out_the_rest(void **state)
 	free(g);
 }
 
-static void deliveries_that_are_logged_under_another_name_are_noted(void **state)
-{
+TEST(deliveries_that_are_logged_under_another_name_are_noted) {
 	static const char *const programs[] = { "other/smtp", "postfix-x/smtp", "postfix" };
 	struct config_messages messages;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		char text[256];
 
@@ -377,13 +343,11 @@ static void deliveries_that_are_logged_under_another_name_are_noted(void **state
 	}
 }
 
-static void the_first_refusal_counts(void **state)
-{
+TEST(the_first_refusal_counts) {
 	static const char text[] = HEAD "refuse relayhost depends on the sender\nrefuse other\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	write_file(site_file, text, strlen(text));
 	g = compile(&messages);
 	assert_string_equal(generation_text(g, g->mtas[0].site_refusal),
@@ -398,15 +362,13 @@ static void the_first_refusal_counts(void **state)
 	free(g);
 }
 
-static void a_site_that_has_changed_is_noted(void **state)
-{
+TEST(a_site_that_has_changed_is_noted) {
 	const char *watched = providers_file;
 	struct config_messages messages;
 	struct generation *g;
 	char text[1024];
 	uint64_t stamp;
 
-	(void)state;
 	snprintf(text, sizeof(text), HEAD "watch %016llx %s\nwatch 0000000000000000 /not/there\n",
 	    (unsigned long long)file_stamp(watched), watched);
 	g = good(text);
@@ -429,8 +391,7 @@ static void a_site_that_has_changed_is_noted(void **state)
 	free(g);
 }
 
-static void nothing_is_taken_of_a_bad_file(void **state)
-{
+TEST(nothing_is_taken_of_a_bad_file) {
 	static const struct {
 		const char *text;
 		int line;
@@ -464,7 +425,6 @@ static void nothing_is_taken_of_a_bad_file(void **state)
 	};
 	struct config_messages messages;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		struct generation *g;
 
@@ -485,13 +445,11 @@ static void nothing_is_taken_of_a_bad_file(void **state)
 	}
 }
 
-static void a_flood_of_mistakes_is_cut(void **state)
-{
+TEST(a_flood_of_mistakes_is_cut) {
 	size_t room = 40000;
 	char *text = malloc(room);
 	struct config_messages messages;
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, '\n', room);
 	memcpy(text, HEAD, strlen(HEAD));
@@ -504,12 +462,10 @@ static void a_flood_of_mistakes_is_cut(void **state)
 	free(text);
 }
 
-static void no_file_is_a_note(void **state)
-{
+TEST(no_file_is_a_note) {
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	unlink(site_file);
 	g = compile(&messages);
 	assert_false(g->mtas[0].site_known);
@@ -521,8 +477,7 @@ static void no_file_is_a_note(void **state)
 	free(g);
 }
 
-static void what_points_outside_is_refused(void **state)
-{
+TEST(what_points_outside_is_refused) {
 	struct generation *g = good(HEAD "exclude a.example x\nlist b.example\n"
 	    "route c.example d\n");
 	struct diag diag;
@@ -532,7 +487,6 @@ static void what_points_outside_is_refused(void **state)
 	    &g->mtas[0].site_routes, &g->mtas[0].site_route_count, &g->mtas[0].lane_count, &g->mtas[0].clone_program, &g->mtas[0].port_count,
 	    &g->mta_count, &g->remote_port_count, &g->mtas[0].site_excluded_count };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		uint32_t before = *fields[i];
 
@@ -544,25 +498,4 @@ static void what_points_outside_is_refused(void **state)
 	free(g);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_facts_are_kept),
-		cmocka_unit_test(a_relayhost_on_a_port_that_is_not_named_is_told),
-		cmocka_unit_test(lanes_and_next_hops_are_kept),
-		cmocka_unit_test(without_the_daemon_next_hops_are_the_same),
-		cmocka_unit_test(probes_go_by_their_lane_where_the_site_names_a_next_hop),
-		cmocka_unit_test(probes_without_a_lane_are_noted),
-		cmocka_unit_test(a_site_file_in_doubt_has_no_lanes),
-		cmocka_unit_test(a_list_leaves_out_the_rest),
-		cmocka_unit_test(deliveries_that_are_logged_under_another_name_are_noted),
-		cmocka_unit_test(the_first_refusal_counts),
-		cmocka_unit_test(a_site_that_has_changed_is_noted),
-		cmocka_unit_test(nothing_is_taken_of_a_bad_file),
-		cmocka_unit_test(a_flood_of_mistakes_is_cut),
-		cmocka_unit_test(no_file_is_a_note),
-		cmocka_unit_test(what_points_outside_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, make_files, remove_files);
-}
+TEST_GROUP(make_files, remove_files)

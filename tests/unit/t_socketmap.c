@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/socketmap.h"
+#include "wire/ask/socketmap.h"
 
 /* In a block of exactly its size. */
 static long parse(const char *text, size_t length, struct socketmap_request *request,
-    struct socketmap_error *error, char **copy)
-{
+    struct socketmap_error *error, char **copy) {
 	*copy = malloc(length ? length : 1);
 	assert_non_null(*copy);
 	memcpy(*copy, text, length);
 	return socketmap_parse(*copy, length, request, error);
 }
 
-static void spans_are(const char *text, size_t length, const char *map, const char *key)
-{
+static void spans_are(const char *text, size_t length, const char *map, const char *key) {
 	struct socketmap_request r;
 	struct socketmap_error error;
 	char *copy;
@@ -37,9 +31,7 @@ static void spans_are(const char *text, size_t length, const char *map, const ch
 
 #define IS(text, map, key) spans_are(text, sizeof(text) - 1, map, key)
 
-static void requests(void **state)
-{
-	(void)state;
+TEST(requests) {
 	IS("26:mailertable h2.example.org,", "mailertable", "h2.example.org");
 	IS("11:postern a,b,", "postern", "a,b");
 	IS("8:postern ,", "postern", "");
@@ -48,14 +40,12 @@ static void requests(void **state)
 	IS("7:m k: 1\n,", "m", "k: 1\n");
 }
 
-static void every_cut_waits(void **state)
-{
+TEST(every_cut_waits) {
 	static const char text[] = "37:postern compat;i= 6AL5;h= a.example.;,";
 	struct socketmap_request r;
 	struct socketmap_error error;
 	char *copy;
 
-	(void)state;
 	for (size_t cut = 0; cut < sizeof(text) - 1; cut++) {
 		assert_int_equal(parse(text, cut, &r, &error, &copy), 0);
 		free(copy);
@@ -63,13 +53,11 @@ static void every_cut_waits(void **state)
 	IS(text, "postern", "compat;i= 6AL5;h= a.example.;");
 }
 
-static void pipelined_requests_come_one_by_one(void **state)
-{
+TEST(pipelined_requests_come_one_by_one) {
 	static const char text[] = "3:m a,3:m b,3:m";
 	struct socketmap_request r;
 	struct socketmap_error error;
 
-	(void)state;
 	assert_int_equal(socketmap_parse(text, sizeof(text) - 1, &r, &error), 6);
 	assert_int_equal(r.key[0], 'a');
 	assert_int_equal(socketmap_parse(text + 6, sizeof(text) - 7, &r, &error), 6);
@@ -77,8 +65,7 @@ static void pipelined_requests_come_one_by_one(void **state)
 	assert_int_equal(socketmap_parse(text + 12, sizeof(text) - 13, &r, &error), 0);
 }
 
-static void mistakes(void **state)
-{
+TEST(mistakes) {
 	static const struct { const char *text; size_t length; const char *reason; size_t offset; } rows[] = {
 #define ROW(text, reason, offset) { text, sizeof(text) - 1, reason, offset }
 		ROW("x", "the request does not start with its length", 0),
@@ -106,7 +93,6 @@ static void mistakes(void **state)
 #undef ROW
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct socketmap_request r;
 		struct socketmap_error error = { "", 99 };
@@ -120,15 +106,13 @@ static void mistakes(void **state)
 	}
 }
 
-static void the_longest(void **state)
-{
+TEST(the_longest) {
 	char text[SOCKETMAP_REQUEST_MAX + 10];
 	struct socketmap_request r;
 	struct socketmap_error error;
 	int head = snprintf(text, sizeof(text), "%d:m ", SOCKETMAP_REQUEST_MAX);
 	size_t whole = (size_t)head - 2 + SOCKETMAP_REQUEST_MAX + 1;
 
-	(void)state;
 	memset(text + head, 'k', sizeof(text) - (size_t)head);
 	text[whole - 1] = ',';
 	assert_int_equal(socketmap_parse(text, whole - 1, &r, &error), 0);
@@ -136,28 +120,23 @@ static void the_longest(void **state)
 	assert_int_equal(r.key_length, SOCKETMAP_REQUEST_MAX - 2);
 }
 
-static void reply_is(enum socketmap_status status, const char *text, const char *wanted)
-{
+static void reply_is(enum socketmap_status status, const char *text, const char *wanted) {
 	char out[SOCKETMAP_REPLY_MAX];
 
 	assert_int_equal(socketmap_reply(out, status, text), strlen(wanted));
 	assert_memory_equal(out, wanted, strlen(wanted));
 }
 
-static void replies(void **state)
-{
-	(void)state;
+TEST(replies) {
 	reply_is(SOCKETMAP_OK, "OK", "5:OK OK,");
 	reply_is(SOCKETMAP_OK, "DEFER class a is full", "24:OK DEFER class a is full,");
 	reply_is(SOCKETMAP_NOTFOUND, "", "9:NOTFOUND ,");
 	reply_is(SOCKETMAP_OK, "a\nb\tc\x7f\xc3\xa9~", "12:OK a?b?c???~,");
 }
 
-static void a_long_reply_is_cut(void **state)
-{
+TEST(a_long_reply_is_cut) {
 	char text[2 * SOCKETMAP_REPLY_MAX], out[SOCKETMAP_REPLY_MAX];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	for (size_t keep = SOCKETMAP_REPLY_MAX - 20; keep < sizeof(text) - 1; keep++) {
@@ -169,19 +148,4 @@ static void a_long_reply_is_cut(void **state)
 		assert_int_equal(strtoul(out, NULL, 10), (size_t)(out + length - 1 -
 		    ((char *)memchr(out, ':', length) + 1)));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests),
-		cmocka_unit_test(every_cut_waits),
-		cmocka_unit_test(pipelined_requests_come_one_by_one),
-		cmocka_unit_test(mistakes),
-		cmocka_unit_test(the_longest),
-		cmocka_unit_test(replies),
-		cmocka_unit_test(a_long_reply_is_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

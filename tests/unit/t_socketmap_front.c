@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The socketmap front end over real sockets, with an engine and a clock of the
  * test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -15,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/outbound.h"
-#include "front/socketmap.h"
+#include "engine/outbound/outbound.h"
+#include "front/outbound/socketmap.h"
 #include "tests/unit/fake_engine.h"
 #include "tests/unit/front_clients.h"
-#include "wire/socketmap.h"
+#include "wire/ask/socketmap.h"
 
 /* The engine's outbound part */
 
@@ -36,8 +32,7 @@ static bool still_there;		/* the processes go on without their connections */
 static struct process_identity last_opened;
 
 struct outbound_process *outbound_process_open(struct engine *engine,
-    const struct process_identity *identity)
-{
+    const struct process_identity *identity) {
 	struct outbound_process *process = calloc(1, sizeof(*process));
 
 	(void)engine;
@@ -49,8 +44,7 @@ struct outbound_process *outbound_process_open(struct engine *engine,
 
 bool outbound_is_its_turn(struct engine *engine, const struct generation *generation,
     const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
-    int64_t now_ns)
-{
+    int64_t now_ns) {
 	(void)engine;
 	(void)generation;
 	(void)now_ns;
@@ -61,8 +55,7 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
 
 void outbound_turn_why(struct engine *engine, const struct generation *generation,
     const char *domain, size_t length, uint8_t mta, int64_t now_ns,
-    struct outbound_answer *out)
-{
+    struct outbound_answer *out) {
 	(void)engine;
 	(void)generation;
 	(void)mta;
@@ -79,8 +72,7 @@ void outbound_turn_why(struct engine *engine, const struct generation *generatio
 
 void outbound_process_ask(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
-    int64_t now_ns, struct outbound_answer *answer)
-{
+    int64_t now_ns, struct outbound_answer *answer) {
 	(void)generation, (void)now_ns;
 	assert_non_null(process);
 	asks++;
@@ -98,30 +90,26 @@ void outbound_process_ask(struct outbound_process *process,
 }
 
 void outbound_process_leave(struct outbound_process *process,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	(void)process, (void)generation, (void)now_ns;
 	left++;
 }
 
-bool outbound_process_is_over(const struct outbound_process *process)
-{
+bool outbound_process_is_over(const struct outbound_process *process) {
 	(void)process;
 	looks++;
 	return !still_there;
 }
 
 void outbound_process_close(struct outbound_process **process,
-    const struct generation *generation, int64_t now_ns)
-{
+    const struct generation *generation, int64_t now_ns) {
 	(void)generation, (void)now_ns;
 	closed += *process != NULL;
 	free(*process);
 	*process = NULL;
 }
 
-const char *class_source_word(enum class_source source)
-{
+const char *class_source_word(enum class_source source) {
 	return source == CLASS_SOURCE_DOMAIN ? "domain" : "relay";
 }
 
@@ -129,16 +117,14 @@ const char *class_source_word(enum class_source source)
 
 static struct socketmap_front *front;
 
-static void engine_answers(enum verdict verdict, enum reason reason)
-{
+static void engine_answers(enum verdict verdict, enum reason reason) {
 	fake_answer(verdict, reason, 0);
 	next_answer = (struct outbound_answer){ .answer = fake.next,
 		.found = { .class_index = 0, .rule = 0, .source = CLASS_SOURCE_DOMAIN } };
 	next_answer.answer.newly_decided = true;
 }
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
 	int fd = begin();
 	struct diag diag;
 
@@ -152,8 +138,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
+static int tear_down(void **state) {
 	(void)state;
 	if (front != NULL)
 		socketmap_front_close(&front);
@@ -164,8 +149,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void request(int fd, const char *content)
-{
+static void request(int fd, const char *content) {
 	char text[400];
 
 	say(fd, text, (size_t)snprintf(text, sizeof(text), "%zu:%s,", strlen(content), content));
@@ -174,8 +158,7 @@ static void request(int fd, const char *content)
 #define COMPAT "postern compat;h=a.example"
 
 /* One that has asked about mail. */
-static int asking(void)
-{
+static int asking(void) {
 	int fd = client();
 
 	request(fd, COMPAT);
@@ -183,11 +166,9 @@ static int asking(void)
 	return fd;
 }
 
-static void the_process_is_known(void **state)
-{
+TEST_IN(set_up, tear_down, the_process_is_known) {
 	int fd = client(), other;
 
-	(void)state;
 	assert_int_equal(opened, 0);
 	request(fd, COMPAT);
 	request(fd, COMPAT);
@@ -205,12 +186,10 @@ static void the_process_is_known(void **state)
 }
 
 /* What it was admitted to in a class is free at once, its places in windows later. */
-static void a_process_outlives_its_connection(void **state)
-{
+TEST_IN(set_up, tear_down, a_process_outlives_its_connection) {
 	time_t limit = time(NULL) + 20;
 	int fd = asking(), other = asking();
 
-	(void)state;
 	still_there = true;
 	close(fd);
 	turn();
@@ -233,12 +212,10 @@ static void a_process_outlives_its_connection(void **state)
 	assert_int_equal(closed, 2);	/* and at our own end */
 }
 
-static void a_process_that_is_gone_counts_nothing(void **state)
-{
+TEST_IN(set_up, tear_down, a_process_that_is_gone_counts_nothing) {
 	int fd, status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		try_connect(fd);
@@ -253,11 +230,9 @@ static void a_process_that_is_gone_counts_nothing(void **state)
 	assert_non_null(strstr(line, "event=untracked"));
 }
 
-static void questions_before_a_connect(void **state)
-{
+TEST_IN(set_up, tear_down, questions_before_a_connect) {
 	int fd = client();
 
-	(void)state;
 	request(fd, "postern compat;h= a.example.;i= 6AL5abcd");
 	hear(fd, "5:OK OK,");
 	assert_int_equal(asked.stage, OUTBOUND_BEFORE_CONNECT);
@@ -291,12 +266,10 @@ static void questions_before_a_connect(void **state)
 	close(fd);
 }
 
-static void questions_when_connected(void **state)
-{
+TEST_IN(set_up, tear_down, questions_when_connected) {
 	int fd = client();
 	char text[ADDRESS_TEXT_MAX];
 
-	(void)state;
 	request(fd, "postern tlssrv;h= a.example.;i= 6AL5;sn= mx.example.net.;sa= 192.0.2.1");
 	hear(fd, "5:OK OK,");
 	assert_int_equal(asked.stage, OUTBOUND_CONNECTED);
@@ -311,11 +284,9 @@ static void questions_when_connected(void **state)
 	close(fd);
 }
 
-static void windows_are_told(void **state)
-{
+TEST_IN(set_up, tear_down, windows_are_told) {
 	int fd = client();
 
-	(void)state;
 	engine_answers(VERDICT_DEFER, REASON_WINDOW_FULL);
 	snprintf(next_answer.owner, sizeof(next_answer.owner), "provider:big");
 	request(fd, "postern compat;h=a.example");
@@ -362,11 +333,9 @@ static void windows_are_told(void **state)
 	turn();
 }
 
-static void what_observe_mode_admits_is_logged(void **state)
-{
+TEST_IN(set_up, tear_down, what_observe_mode_admits_is_logged) {
 	int fd = client();
 
-	(void)state;
 	engine_answers(VERDICT_ADMIT, REASON_CLASS_SESSIONS);
 	next_answer.answer.observed = true;
 	request(fd, "postern compat;h=a.example");
@@ -380,11 +349,9 @@ static void what_observe_mode_admits_is_logged(void **state)
 	close(fd);
 }
 
-static void an_unusable_state_is_told(void **state)
-{
+TEST_IN(set_up, tear_down, an_unusable_state_is_told) {
 	int fd = client();
 
-	(void)state;
 	engine_answers(VERDICT_DEFER, REASON_UNUSABLE);
 	request(fd, "postern compat;h=a.example");
 	hear(fd, "58:OK DEFER the shared state is not available id 0000000000ww,");
@@ -392,12 +359,10 @@ static void an_unusable_state_is_told(void **state)
 	close(fd);
 }
 
-static void class_names_in_the_text_are_plain(void **state)
-{
+TEST_IN(set_up, tear_down, class_names_in_the_text_are_plain) {
 	int fd = client();
 	char *name = (char *)&fake_block + fake_block.classes[0].name;
 
-	(void)state;
 	memcpy(name, "p<\")$", 6);
 	engine_answers(VERDICT_DEFER, REASON_CLASS_SESSIONS);
 	request(fd, "postern compat;h=a.example");
@@ -405,13 +370,11 @@ static void class_names_in_the_text_are_plain(void **state)
 	close(fd);
 }
 
-static void other_maps_and_keys_are_not_found(void **state)
-{
+TEST_IN(set_up, tear_down, other_maps_and_keys_are_not_found) {
 	static const char *const requests[] = { "mailertable a.example", "postern a.example",
 		"poster compat;h=a", "posterns compat;h=a", "postern ", "postern check;h=a" };
 	int fd = client();
 
-	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		request(fd, requests[i]);
 		hear(fd, "9:NOTFOUND ,");
@@ -422,12 +385,10 @@ static void other_maps_and_keys_are_not_found(void **state)
 	close(fd);
 }
 
-static void requests_in_pieces(void **state)
-{
+TEST_IN(set_up, tear_down, requests_in_pieces) {
 	static const char text[] = "19:postern compat;h=ab,19:postern compat;h=cd,";
 	int fd = client();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text) - 1; i++)
 		say(fd, text + i, 1);
 	hear(fd, "5:OK OK,5:OK OK,");
@@ -443,8 +404,7 @@ static void requests_in_pieces(void **state)
 }
 
 /* Sends as much as goes without reading a reply; then reads all of them. */
-static void a_slow_reader_costs_nothing(void **state)
-{
+TEST_IN(set_up, tear_down, a_slow_reader_costs_nothing) {
 	static const char text[] = "19:postern compat;h=ab,";
 	const size_t length = sizeof(text) - 1;
 	int fd = client();
@@ -453,7 +413,6 @@ static void a_slow_reader_costs_nothing(void **state)
 	char bytes[4096];
 	ssize_t n;
 
-	(void)state;
 	for (;;) {
 		n = send(fd, text + sent % length, length - sent % length,
 		    MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -482,12 +441,10 @@ static void a_slow_reader_costs_nothing(void **state)
 	close(fd);
 }
 
-static void stalled(void **state)
-{
+TEST_IN(set_up, tear_down, stalled) {
 	int fd = client(), quiet = client();
 	time_t limit = time(NULL) + 20;
 
-	(void)state;
 	request(quiet, "postern compat;h=a");
 	hear(quiet, "5:OK OK,");
 	say(fd, "19:postern comp", 15);
@@ -503,8 +460,7 @@ static void stalled(void **state)
 	close(quiet);
 }
 
-static void mistakes_cost_the_connection(void **state)
-{
+TEST_IN(set_up, tear_down, mistakes_cost_the_connection) {
 	static const struct { const char *text, *reason; } rows[] = {
 		{ "postern a,", "the request does not start with its length" },
 		{ "03:p a,", "leading zeros" },
@@ -513,7 +469,6 @@ static void mistakes_cost_the_connection(void **state)
 		{ "3:pab,", "no map name" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		int fd = asking();
 
@@ -525,11 +480,9 @@ static void mistakes_cost_the_connection(void **state)
 	}
 }
 
-static void cut_short(void **state)
-{
+TEST_IN(set_up, tear_down, cut_short) {
 	int fd = client();
 
-	(void)state;
 	say(fd, "19:postern", 10);
 	close(fd);
 	turn();
@@ -538,11 +491,9 @@ static void cut_short(void **state)
 
 /* A thousand that closed their connections and lived on hung the role: each of them had
  * all others looked at. */
-static void many_that_leave_stall_nobody(void **state)
-{
+TEST_IN(set_up, tear_down, many_that_leave_stall_nobody) {
 	const unsigned many = 400;
 
-	(void)state;
 	still_there = true;
 	for (unsigned i = 0; i < many; i++) {
 		close(asking());
@@ -555,11 +506,9 @@ static void many_that_leave_stall_nobody(void **state)
 #define CONNECT(port) "posternconnect connect;ca= 192.0.2.7;cp= " port ";da= 198.51.100.1;" \
 	"ia=;dp= 25;cr= OK;n= mx.customer.example"
 
-static void questions_about_a_client(void **state)
-{
+TEST_IN(set_up, tear_down, questions_about_a_client) {
 	int fd = client();
 
-	(void)state;
 	request(fd, CONNECT("46407"));
 	hear(fd, "5:OK OK,");
 	assert_int_equal(fake.opens, 1);
@@ -579,8 +528,7 @@ static void questions_about_a_client(void **state)
 }
 
 /* Tells of a client, closes its connection, and ends when it is sent a byte. */
-static pid_t one_that_told(int *to, bool closes)
-{
+static pid_t one_that_told(int *to, bool closes) {
 	int pair[2], fd;
 	pid_t pid;
 	char byte;
@@ -603,8 +551,7 @@ static pid_t one_that_told(int *to, bool closes)
 	return pid;
 }
 
-static void await(const unsigned *count, unsigned wanted)
-{
+static void await(const unsigned *count, unsigned wanted) {
 	time_t limit = time(NULL) + 20;
 
 	while (*count < wanted && time(NULL) < limit)
@@ -612,8 +559,7 @@ static void await(const unsigned *count, unsigned wanted)
 	assert_int_equal(*count, wanted);
 }
 
-static bool waits_for_a_process(void)
-{
+static bool waits_for_a_process(void) {
 	char path[40], name[40] = "";
 
 	for (int fd = 0; fd < 64; fd++) {
@@ -625,13 +571,11 @@ static bool waits_for_a_process(void)
 }
 
 /* Sendmail closes its maps when it forks to deliver, and goes on with its client. */
-static void a_session_lasts_as_its_process(void **state)
-{
+TEST_IN(set_up, tear_down, a_session_lasts_as_its_process) {
 	time_t limit = time(NULL) + 20;
 	int to, status;
 	pid_t pid;
 
-	(void)state;
 	for (int closes = 0; closes < 2; closes++) {
 		pid = one_that_told(&to, closes == 1);
 		await(&fake.opens, (unsigned)closes + 1);
@@ -655,11 +599,9 @@ static void a_session_lasts_as_its_process(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
-static void connections_are_bounded(void **state)
-{
+TEST_IN(set_up, tear_down, connections_are_bounded) {
 	int fds[9];
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		fds[i] = client();
 		request(fds[i], "postern compat;h=a");
@@ -678,32 +620,4 @@ static void connections_are_bounded(void **state)
 	hear(fds[0], "5:OK OK,");
 	for (unsigned i = 0; i < 8; i++)
 		close(fds[i]);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(the_process_is_known),
-		TEST(a_process_outlives_its_connection),
-		TEST(a_process_that_is_gone_counts_nothing),
-		TEST(many_that_leave_stall_nobody),
-		TEST(questions_before_a_connect),
-		TEST(questions_when_connected),
-		TEST(windows_are_told),
-		TEST(what_observe_mode_admits_is_logged),
-		TEST(an_unusable_state_is_told),
-		TEST(class_names_in_the_text_are_plain),
-		TEST(other_maps_and_keys_are_not_found),
-		TEST(requests_in_pieces),
-		TEST(a_slow_reader_costs_nothing),
-		TEST(stalled),
-		TEST(mistakes_cost_the_connection),
-		TEST(cut_short),
-		TEST(questions_about_a_client),
-		TEST(a_session_lasts_as_its_process),
-		TEST(connections_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,53 +3,44 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/datagram.h"
 #include "base/log.h"
-#include "role/sockets.h"
+#include "role/supervise/sockets.h"
 #include "tests/unit/site.h"
 
 static struct site site;
 static struct sockets sockets;
 static struct diag diag;
 
-static int begin(void **state)
-{
+static int begin(void **state) {
 	(void)state;
 	site_open(&site, 64, "classes = ();");
 	return 0;
 }
 
-static int end(void **state)
-{
+static int end(void **state) {
 	(void)state;
 	sockets_remove(&sockets);
 	site_close(&site);
 	return 0;
 }
 
-static int open_all(void)
-{
+static int open_all(void) {
 	const struct identity identity = { .uid = geteuid(), .gid = getegid() };
 
 	return sockets_open(&sockets, site.generation, &identity, &diag);
 }
 
 /* On the control socket's path, as an earlier daemon. */
-static int listen_there(void)
-{
+static int listen_there(void) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
@@ -60,20 +51,16 @@ static int listen_there(void)
 	return fd;
 }
 
-static void a_dead_socket_goes(void **state)
-{
-	(void)state;
+TEST_IN(begin, end, a_dead_socket_goes) {
 	close(listen_there());
 	assert_int_equal(open_all(), 0);
 }
 
 /* It was killed, and lets go of its socket after somebody has asked. */
-static void a_process_that_is_about_to_end_is_waited_for(void **state)
-{
+TEST_IN(begin, end, a_process_that_is_about_to_end_is_waited_for) {
 	int fd = listen_there(), status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		(void)accept(fd, NULL, NULL);
 		_exit(0);
@@ -84,11 +71,9 @@ static void a_process_that_is_about_to_end_is_waited_for(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
-static void a_socket_of_somebody_else_is_not_taken(void **state)
-{
+TEST_IN(begin, end, a_socket_of_somebody_else_is_not_taken) {
 	int fd = listen_there();
 
-	(void)state;
 	assert_int_equal(open_all(), -1);
 	assert_non_null(strstr(diag.text, "another process listens there"));
 	close(fd);
@@ -96,12 +81,10 @@ static void a_socket_of_somebody_else_is_not_taken(void **state)
 }
 
 /* A socket that lingers, in a connection that nobody accepted, held up who closed it last. */
-static void a_client_attaches_no_descriptor(void **state)
-{
+TEST_IN(begin, end, a_client_attaches_no_descriptor) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	(void)state;
 	assert_int_equal(open_all(), 0);
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/c", site.directory);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
@@ -123,15 +106,13 @@ static struct sockaddr_storage place;
 static socklen_t place_length;
 static char said[512];
 
-static void hear(void *context, const char *line)
-{
+static void hear(void *context, const char *line) {
 	(void)context;
 	(void)snprintf(said, sizeof(said), "%s", line);
 }
 
 /* Bound to `place`: a port of this host, or (AF_UNIX) a name that is no file. */
-static int bound(int family, int type)
-{
+static int bound(int family, int type) {
 	const struct sockaddr_in host = { .sin_family = AF_INET,
 		.sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -151,8 +132,7 @@ static int bound(int family, int type)
 	return fd;
 }
 
-static int listener(uint8_t kind, int family, int type)
-{
+static int listener(uint8_t kind, int family, int type) {
 	int fd = bound(family, type);
 
 	generation = (struct generation){ .listener_count = 1,
@@ -165,16 +145,14 @@ static int listener(uint8_t kind, int family, int type)
 	return fd;
 }
 
-static void disconnect(int fd)
-{
+static void disconnect(int fd) {
 	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 
 	assert_int_equal(connect(fd, &nobody, sizeof(nobody)), 0);
 }
 
 /* Whoever finds nothing to mend says nothing. */
-static void mend_and_end(int fd)
-{
+static void mend_and_end(int fd) {
 	said[0] = '\0';
 	sockets_mend(&one, &generation);
 	assert_string_equal(said, "");
@@ -182,8 +160,7 @@ static void mend_and_end(int fd)
 	close(fd);
 }
 
-static bool accepts(int fd)
-{
+static bool accepts(int fd) {
 	int client = socket(place.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), got = -1;
 
 	if (connect(client, (const struct sockaddr *)&place, place_length) == 0)
@@ -194,11 +171,9 @@ static bool accepts(int fd)
 	return got >= 0;
 }
 
-static void a_listener_that_a_role_disconnected_accepts_again(void **state)
-{
+TEST(a_listener_that_a_role_disconnected_accepts_again) {
 	int fd = listener(LISTENER_POLICY, AF_INET, SOCK_STREAM);
 
-	(void)state;
 	assert_true(accepts(fd));
 	disconnect(fd);
 	assert_false(accepts(fd));
@@ -209,12 +184,10 @@ static void a_listener_that_a_role_disconnected_accepts_again(void **state)
 	mend_and_end(fd);
 }
 
-static void a_listener_that_a_role_connected_accepts_again(void **state)
-{
+TEST(a_listener_that_a_role_connected_accepts_again) {
 	int other = listener(LISTENER_POLICY, AF_INET, SOCK_STREAM), fd;
 	struct sockaddr_storage there = place;
 
-	(void)state;
 	fd = listener(LISTENER_POLICY, AF_INET, SOCK_STREAM);
 	disconnect(fd);
 	(void)connect(fd, (const struct sockaddr *)&there, place_length);
@@ -224,11 +197,9 @@ static void a_listener_that_a_role_connected_accepts_again(void **state)
 	mend_and_end(fd);
 }
 
-static void a_listener_that_a_role_had_wait_waits_no_more(void **state)
-{
+TEST(a_listener_that_a_role_had_wait_waits_no_more) {
 	int fd = listener(LISTENER_POLICY, AF_UNIX, SOCK_STREAM);
 
-	(void)state;
 	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
 	sockets_mend(&one, &generation);
 	assert_non_null(strstr(said, "was in blocking mode"));
@@ -238,11 +209,9 @@ static void a_listener_that_a_role_had_wait_waits_no_more(void **state)
 }
 
 /* A milter may listen, and so leave room for one that waits. */
-static void a_backlog_that_a_role_cut_is_as_long_as_before(void **state)
-{
+TEST(a_backlog_that_a_role_cut_is_as_long_as_before) {
 	int fd = listener(LISTENER_MILTER, AF_UNIX, SOCK_STREAM), clients[8];
 
-	(void)state;
 	assert_int_equal(listen(fd, 0), 0);
 	sockets_mend(&one, &generation);
 	for (unsigned i = 0; i < 8; i++) {
@@ -255,8 +224,7 @@ static void a_backlog_that_a_role_cut_is_as_long_as_before(void **state)
 	mend_and_end(fd);
 }
 
-static bool hears_everybody(int fd)
-{
+static bool hears_everybody(int fd) {
 	int sender = socket(place.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	char byte;
 
@@ -265,8 +233,7 @@ static bool hears_everybody(int fd)
 	return recv(fd, &byte, 1, 0) == 1;
 }
 
-static void check_deafened(int family)
-{
+static void check_deafened(int family) {
 	int peer = listener(LISTENER_SYSLOG, family, SOCK_DGRAM), fd;
 	struct sockaddr_storage there = place;
 	socklen_t there_length = place_length;
@@ -282,45 +249,20 @@ static void check_deafened(int family)
 	mend_and_end(fd);
 }
 
-static void a_datagram_socket_that_a_role_connected_hears_others_again(void **state)
-{
-	(void)state;
+TEST(a_datagram_socket_that_a_role_connected_hears_others_again) {
 	check_deafened(AF_INET);
 	check_deafened(AF_UNIX);
 }
 
 /* It has no peer by name. */
-static void a_datagram_socket_that_is_connected_to_port_0_hears_others_again(void **state)
-{
+TEST(a_datagram_socket_that_is_connected_to_port_0_hears_others_again) {
 	const struct sockaddr_in nowhere = { .sin_family = AF_INET,
 		.sin_addr = { htonl(INADDR_LOOPBACK + 1) } };
 	int fd = listener(LISTENER_SYSLOG, AF_INET, SOCK_DGRAM);
 
-	(void)state;
 	assert_int_equal(connect(fd, (const struct sockaddr *)&nowhere, sizeof(nowhere)), 0);
 	assert_false(hears_everybody(fd));
 	sockets_mend(&one, &generation);
 	assert_true(hears_everybody(fd));
 	mend_and_end(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_dead_socket_goes, begin, end),
-		cmocka_unit_test_setup_teardown(a_process_that_is_about_to_end_is_waited_for,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(a_socket_of_somebody_else_is_not_taken, begin,
-		    end),
-		cmocka_unit_test_setup_teardown(a_client_attaches_no_descriptor, begin, end),
-		cmocka_unit_test(a_listener_that_a_role_disconnected_accepts_again),
-		cmocka_unit_test(a_listener_that_a_role_connected_accepts_again),
-		cmocka_unit_test(a_listener_that_a_role_had_wait_waits_no_more),
-		cmocka_unit_test(a_backlog_that_a_role_cut_is_as_long_as_before),
-		cmocka_unit_test(a_datagram_socket_that_a_role_connected_hears_others_again),
-		cmocka_unit_test(
-		    a_datagram_socket_that_is_connected_to_port_0_hears_others_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

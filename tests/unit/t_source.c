@@ -1,32 +1,25 @@
 /* SPDX-License-Identifier: ISC */
 /* The text that libconfig gets: what its versions would read differently is not in it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <libconfig.h>
 
-#include "config/compile.h"
-#include "config/source.h"
+#include "config/compile/compile.h"
+#include "config/read/source.h"
 
 /* What a reader of bare integers makes of them: libconfig 1.5 (base 10) and 1.7 (base 0). */
-static long long read_as(const char *text, int base)
-{
+static long long read_as(const char *text, int base) {
 	return strtoll(text + strlen("a = "), NULL, base);
 }
 
-static void zeros_before_a_number_are_no_octal_to_any_libconfig(void **state)
-{
+TEST(zeros_before_a_number_are_no_octal_to_any_libconfig) {
 	static const struct { const char *written, *passed; } numbers[] = {
 		{ "0660", "660" }, { "00660L", "660L" }, { "-007", "-7" }, { "+09", "+9" },
 		{ "0", "0" }, { "000", "0" }, { "-0", "-0" }, { "100", "100" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		struct config_messages messages = { 0 };
 		struct report report;
@@ -48,14 +41,12 @@ static void zeros_before_a_number_are_no_octal_to_any_libconfig(void **state)
 	}
 }
 
-static void other_numbers_and_texts_keep_their_zeros(void **state)
-{
+TEST(other_numbers_and_texts_keep_their_zeros) {
 	static const char kept[] = "a = 0x0660; b = 007.5; c = 01e5; d = \"0660\"; # 010\n e01 = 1;";
 	struct config_messages messages = { 0 };
 	struct report report;
 	struct source source;
 
-	(void)state;
 	report_begin(&report, &messages);
 	source_read_text(&source, kept, "text", &report);
 	report_end(&report);
@@ -64,29 +55,16 @@ static void other_numbers_and_texts_keep_their_zeros(void **state)
 	config_messages_free(&messages);
 }
 
-static void a_bare_mode_0660_makes_no_socket_0432(void **state)
-{
+TEST(a_bare_mode_0660_makes_no_socket_0432) {
 	struct config_messages messages;
 	struct generation *g = config_compile_text("version = 1; state = { classes = 010; };\n"
 	    "listen = { policy = ( { address = \"unix:/a\"; mode = 0660; },\n"
 	    "    { address = \"unix:/b\"; mode = 640; } ); };\nclasses = ( );", "t", &messages);
 
-	(void)state;
 	config_messages_free(&messages);
 	assert_non_null(g);
 	assert_int_equal(g->listeners[0].mode, 0660);
 	assert_int_equal(g->listeners[1].mode, 0640);
 	assert_int_equal(g->record_count, 10);
 	free(g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(zeros_before_a_number_are_no_octal_to_any_libconfig),
-		cmocka_unit_test(other_numbers_and_texts_keep_their_zeros),
-		cmocka_unit_test(a_bare_mode_0660_makes_no_socket_0432),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

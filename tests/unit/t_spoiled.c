@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* Words of the segment that a role which was taken over wrote: what they cover is mended, and
  * no other role ends by them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <string.h>
 
 #include "base/clock.h"
-#include "segment/flights.h"
-#include "segment/internal.h"
-#include "segment/recipients.h"
-#include "segment/sessions.h"
-#include "segment/states.h"
+#include "segment/destination/flights.h"
+#include "segment/file/internal.h"
+#include "segment/destination/recipients.h"
+#include "segment/session/sessions.h"
+#include "segment/destination/states.h"
 #include "tests/unit/witness_world.h"
 
 #define CLIENTS "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 100; inbound = 100; client = { sessions = 50; }; } );"
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
 static uint64_t repairs(void) {
 	return atomic_load(&site.segment->header->counters[COUNTER_REPAIRS]);
@@ -46,10 +42,9 @@ static void move_key(const struct session_ref *ref, bool to_another_shard) {
 	slot_of(ref)->client_port = key.client_port;
 }
 
-static void a_key_of_another_shard_does_not_end_the_keeper(void **state) {
+TEST_IN(set_up, tear_down, a_key_of_another_shard_does_not_end_the_keeper) {
 	struct session_ref one = open_one("192.0.2.1", 1001), two;
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	move_key(&one, true);
@@ -65,10 +60,9 @@ static void a_key_of_another_shard_does_not_end_the_keeper(void **state) {
 	assert_int_equal(repairs(), 2);	/* the shard's, the class's */
 }
 
-static void a_key_that_the_index_does_not_know_does_not_end_the_keeper(void **state) {
+TEST_IN(set_up, tear_down, a_key_that_the_index_does_not_know_does_not_end_the_keeper) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	move_key(&one, false);
@@ -96,10 +90,9 @@ static void fill_client_lines(int byte) {
 	    header->client_lines_per_shard * sizeof(struct index_line), byte);
 }
 
-static void sessions_that_the_index_lost_end(void **state) {
+TEST_IN(set_up, tear_down, sessions_that_the_index_lost_end) {
 	struct session_ref refs[8];
 
-	(void)state;
 	site_reload(&site, CLIENTS);
 	for (uint16_t i = 0; i < 8; i++)
 		refs[i] = open_one("192.0.2.1", (uint16_t)(1000 + i));
@@ -113,10 +106,9 @@ static void sessions_that_the_index_lost_end(void **state) {
 	assert_true(repairs() > 0);
 }
 
-static void a_full_index_takes_sessions(void **state) {
+TEST_IN(set_up, tear_down, a_full_index_takes_sessions) {
 	struct session_ref one, same;
 
-	(void)state;
 	site_reload(&site, CLIENTS);
 	fill_session_lines(0xff);
 	fill_client_lines(0xff);
@@ -131,13 +123,12 @@ static void a_full_index_takes_sessions(void **state) {
 }
 
 /* Numbers that there are not, and those of slots that are used. */
-static void a_spoiled_free_list_gives_no_used_slot(void **state) {
+TEST_IN(set_up, tear_down, a_spoiled_free_list_gives_no_used_slot) {
 	static const uint32_t heads[] = { 1u << 30, SEGMENT_NO_SLOT - 1, 0 };
 	struct segment *segment = site.segment;
 	struct session_ref refs[64];
 	unsigned count = 0;
 
-	(void)state;
 	site_reload(&site, CLIENTS);
 	for (; count < 32; count++)
 		refs[count] = open_one("192.0.2.1", (uint16_t)(1000 + count));
@@ -158,13 +149,12 @@ static void a_spoiled_free_list_gives_no_used_slot(void **state) {
 }
 
 /* Slots above the high water would be lost when the shard is mended. */
-static void a_free_list_of_slots_never_used_loses_no_session(void **state) {
+TEST_IN(set_up, tear_down, a_free_list_of_slots_never_used_loses_no_session) {
 	struct segment *segment = site.segment;
 	uint32_t all = segment->header->slots_per_shard;
 	struct session_ref refs[8];
 	unsigned count = 0;
 
-	(void)state;
 	site_reload(&site, CLIENTS);
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
 		segment->session_shards[i].free_head = i * all + all - 1;
@@ -184,10 +174,9 @@ static void a_free_list_of_slots_never_used_loses_no_session(void **state) {
 	assert_int_equal(open_of("all"), count);
 }
 
-static void a_count_below_none_is_counted_again(void **state) {
+TEST_IN(set_up, tear_down, a_count_below_none_is_counted_again) {
 	struct session_ref one = open_one("192.0.2.1", 1001), two = open_one("192.0.2.1", 1002);
 
-	(void)state;
 	atomic_store(&site_class(&site, "all")->open, 0);
 	engine_session_close(site.engine, &one, now_ns);
 	assert_lives(&two);
@@ -196,12 +185,11 @@ static void a_count_below_none_is_counted_again(void **state) {
 }
 
 /* An odd one says that it is being written. */
-static void a_spoiled_sequence_lasts_until_the_next_change(void **state) {
+TEST_IN(set_up, tear_down, a_spoiled_sequence_lasts_until_the_next_change) {
 	struct session session;
 	struct session_ref one;
 	uint32_t shard;
 
-	(void)state;
 	for (uint32_t i = 0; i < site.segment->header->shard_count; i++)
 		atomic_store(&site.segment->session_shards[i].seq, 7);
 	one = open_one("192.0.2.1", 1001);
@@ -240,10 +228,9 @@ static bool hold(unsigned number) {
 	return hold_once(number) || hold_once(number);
 }
 
-static void spoiled_counts_of_recipients_keep_none_from_being_held(void **state) {
+TEST_IN(set_up, tear_down, spoiled_counts_of_recipients_keep_none_from_being_held) {
 	const struct table_place *place = &site.segment->header->recipients;
 
-	(void)state;
 	spoil_used(place, UINT32_MAX);
 	for (unsigned i = 0; i < 8; i++)
 		assert_true(hold(i));
@@ -272,22 +259,20 @@ static bool note(unsigned number) {
 	    relays_find(site.segment, &seen.relay, found) && strcmp(found, name) == 0;
 }
 
-static void spoiled_tags_keep_no_relay_from_being_noted(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, spoiled_tags_keep_no_relay_from_being_noted) {
 	spoil_tags(&site.segment->header->relays, 0xff);
 	for (unsigned i = 0; i < 300; i++)
 		assert_true(note(i));
 	assert_true(repairs() > 0);
 }
 
-static void spoiled_tags_of_destinations_are_made_again(void **state) {
+TEST_IN(set_up, tear_down, spoiled_tags_of_destinations_are_made_again) {
 	static const int bytes[] = { 0, 0xff };
 	const struct table_place *place = &site.segment->header->destinations;
 	struct destination_window found;
 	struct state_lock lock;
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		size_t length = (size_t)snprintf(name, sizeof(name), "d%u.example", i);
 
@@ -311,7 +296,7 @@ static void aim(const char *name, struct state_lock *lock) {
 }
 
 /* Whoever mends the tags counts deliveries of those that had lost theirs, too. */
-static void spoiled_tags_lose_no_delivery_in_flight(void **state) {
+TEST_IN(set_up, tear_down, spoiled_tags_lose_no_delivery_in_flight) {
 	const struct flight_process process = { .pid = 4711, .start_ticks = 1 };
 	const struct flight_attempt attempt = { .level = 1 };
 	struct destination_window found;
@@ -319,7 +304,6 @@ static void spoiled_tags_lose_no_delivery_in_flight(void **state) {
 	struct state_lock lock;
 	char name[32];
 
-	(void)state;
 	aim("busy.example", &lock);
 	assert_int_equal(states_lock(&lock, now_ns, STATES_CREATE), STATES_HELD);
 	assert_true(flights_take(&lock, &process, &attempt, &ref));
@@ -338,25 +322,4 @@ static void spoiled_tags_lose_no_delivery_in_flight(void **state) {
 	assert_true(flights_end(site.segment, &ref, now_ns));
 	assert_true(states_find(site.segment, "busy.example", 12, &found));
 	assert_int_equal(found.state.in_flight, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_key_of_another_shard_does_not_end_the_keeper),
-		TEST(a_key_that_the_index_does_not_know_does_not_end_the_keeper),
-		TEST(sessions_that_the_index_lost_end),
-		TEST(a_full_index_takes_sessions),
-		TEST(a_spoiled_free_list_gives_no_used_slot),
-		TEST(a_free_list_of_slots_never_used_loses_no_session),
-		TEST(a_count_below_none_is_counted_again),
-		TEST(a_spoiled_sequence_lasts_until_the_next_change),
-		TEST(spoiled_counts_of_recipients_keep_none_from_being_held),
-		TEST(spoiled_tags_keep_no_relay_from_being_noted),
-		TEST(spoiled_tags_of_destinations_are_made_again),
-		TEST(spoiled_tags_lose_no_delivery_in_flight),
-	};
-
-	return cmocka_run_group_tests_name("spoiled", tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* The directory of the state: what a role could replace in it, and whom it keeps out. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include "base/log.h"
-#include "config/compile.h"
-#include "role/state_directory.h"
+#include "config/compile/compile.h"
+#include "role/supervise/state_directory.h"
 
 #define ROLES	65533	/* user and group */
 
@@ -51,7 +47,7 @@ static int make(const char *sockets) {
 
 	snprintf(text, sizeof(text), "version = 1;\nstate = { path = \"%s/state\"; };\n"
 	    "listen = { milter = \"unix:%s/milter\"; };\n"
-	    "classes = ( { name = \"all\"; match = \"*\"; sessions = 9; } );\n", directory, sockets);
+	    "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n", directory, sockets);
 	generation = config_compile_texts(text, "test", NULL, NULL, &messages);
 	assert_non_null(generation);
 	assert_true(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
@@ -86,16 +82,14 @@ static void is(const char *path, uid_t uid, gid_t gid, mode_t mode) {
 }
 
 /* Members of the roles' group may look. */
-static void a_new_one_is_of_the_roles_and_the_one_above_of_root(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_new_one_is_of_the_roles_and_the_one_above_of_root) {
 	assert_int_equal(make(above), 0);
 	is(above, 0, 0, 0755);
 	is(directory, ROLES, ROLES, 0755);
 	assert_false(is_logged("event="));
 }
 
-static void one_of_root_is_shared(void **state) {
-	(void)state;
+TEST_IN(begin, end, one_of_root_is_shared) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(mkdir(directory, 0755), 0);
 	assert_int_equal(make(above), 0);
@@ -105,16 +99,14 @@ static void one_of_root_is_shared(void **state) {
 	assert_false(is_logged("event="));
 }
 
-static void sockets_in_a_new_one_are_noted(void **state) {
-	(void)state;
+TEST_IN(begin, end, sockets_in_a_new_one_are_noted) {
 	assert_int_equal(make(directory), 0);
 	is(directory, ROLES, ROLES, 0755);
 	assert_true(is_logged("could replace the sockets"));
 }
 
 /* Sendmail refuses a socket below a directory that a group may write. */
-static void sockets_in_one_of_root_that_is_shared_are_noted(void **state) {
-	(void)state;
+TEST_IN(begin, end, sockets_in_one_of_root_that_is_shared_are_noted) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(mkdir(directory, 0755), 0);
 	assert_int_equal(make(directory), 0);
@@ -122,8 +114,7 @@ static void sockets_in_one_of_root_that_is_shared_are_noted(void **state) {
 	assert_true(is_logged("Sendmail will refuse"));
 }
 
-static void sockets_in_one_of_the_roles_are_noted(void **state) {
-	(void)state;
+TEST_IN(begin, end, sockets_in_one_of_the_roles_are_noted) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(mkdir(directory, 0750), 0);
 	assert_int_equal(chown(directory, ROLES, 0), 0);
@@ -134,8 +125,7 @@ static void sockets_in_one_of_the_roles_are_noted(void **state) {
 	assert_false(is_logged("event="));
 }
 
-static void a_link_leads_nowhere(void **state) {
-	(void)state;
+TEST_IN(begin, end, a_link_leads_nowhere) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(symlink("..", directory), 0);
 	assert_int_equal(make(above), 0);
@@ -144,21 +134,9 @@ static void a_link_leads_nowhere(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_new_one_is_of_the_roles_and_the_one_above_of_root,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(one_of_root_is_shared, begin, end),
-		cmocka_unit_test_setup_teardown(sockets_in_a_new_one_are_noted,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(sockets_in_one_of_root_that_is_shared_are_noted,
-		    begin, end),
-		cmocka_unit_test_setup_teardown(sockets_in_one_of_the_roles_are_noted, begin, end),
-		cmocka_unit_test_setup_teardown(a_link_leads_nowhere, begin, end),
-	};
-
 	if (geteuid() != 0)
 		return 77;
 	umask(022);
 	log_open(LOG_TO_STDERR, "t_state_directory", 0);
-	return cmocka_run_group_tests_name("state_directory", tests, NULL, NULL);
+	return test_run();
 }

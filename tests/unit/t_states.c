@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /* States of destinations: what is stored as one, what is told to followers, what is
  * given up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "states_site.h"
 
-static void a_state_is_stored_whole(void **state) {
+TEST_IN(open_site, close_site, a_state_is_stored_whole) {
 	struct destination_window found;
 	struct state_lock lock;
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	assert_false(find("a.example", &found));
 	assert_int_equal(lock_it("a.example", STATES_KNOWN_ONLY, &lock),
 	    STATES_UNKNOWN);
@@ -61,11 +56,10 @@ static void a_state_is_stored_whole(void **state) {
 	states_unlock(&lock);
 }
 
-static void what_was_not_stored_did_not_happen(void **state) {
+TEST_IN(open_site, close_site, what_was_not_stored_did_not_happen) {
 	struct destination_window found;
 	struct state_lock lock;
 
-	(void)state;
 	begin("a.example", 5, "once");
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	lock.state.window.ceiling = 9;
@@ -76,14 +70,13 @@ static void what_was_not_stored_did_not_happen(void **state) {
 	assert_string_equal(found.reason, "once");
 }
 
-static void names_are_domains_providers_and_relays(void **state) {
+TEST_IN(open_site, close_site, names_are_domains_providers_and_relays) {
 	static const char *const good[] = { "example.com", "provider:google",
 		"[127.0.0.1]:10024", "[2001:db8::1]:25", "class:bulk" };
 	struct destination_window found;
 	struct state_lock lock;
 	char longest[SEGMENT_NAME_MAX + 2];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		begin(good[i], (uint16_t)(i + 1), NULL);
 		assert_true(find(good[i], &found));
@@ -106,10 +99,9 @@ static void names_are_domains_providers_and_relays(void **state) {
 		    found.state.begun);
 }
 
-static void an_event_is_applied_once(void **state) {
+TEST_IN(open_site, close_site, an_event_is_applied_once) {
 	struct state_lock lock;
 
-	(void)state;
 #define APPLIED(log, offset) \
 	states_was_applied(&lock, &(struct state_origin){ log, offset })
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
@@ -142,11 +134,10 @@ static void an_event_is_applied_once(void **state) {
 #undef APPLIED
 }
 
-static void a_senseless_window_is_begun_anew(void **state) {
+TEST_IN(open_site, close_site, a_senseless_window_is_begun_anew) {
 	struct destination_window found;
 	struct state_lock lock;
 
-	(void)state;
 	begin("a.example", 5, "why");
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	lock.state.ok = 3;
@@ -192,11 +183,10 @@ static unsigned follow(void) {
 	return changed;
 }
 
-static void changes_that_matter_are_told_once(void **state) {
+TEST_IN(open_site, close_site, changes_that_matter_are_told_once) {
 	uint64_t version = states_version(site.segment);
 	struct state_lock lock;
 
-	(void)state;
 	begin("b.example", 0, NULL);
 	(void)follow();
 	version = states_version(site.segment);
@@ -248,10 +238,9 @@ static void changes_that_matter_are_told_once(void **state) {
 #undef NOT_TOLD
 }
 
-static void those_that_time_will_change_are_found(void **state) {
+TEST_IN(open_site, close_site, those_that_time_will_change_are_found) {
 	struct state_lock lock;
 
-	(void)state;
 #define TIMED(count, ...) do { \
 	assert_int_equal(lock_it("b.example", STATES_CREATE, &lock), STATES_HELD); \
 	__VA_ARGS__; \
@@ -283,11 +272,10 @@ static void those_that_time_will_change_are_found(void **state) {
 
 /* --- reasons --------------------------------------------------------------------- */
 
-static void reasons_are_cut_kept_and_given_back(void **state) {
+TEST_IN(open_site, close_site, reasons_are_cut_kept_and_given_back) {
 	char text[SEGMENT_REASON_MAX + 40], name[32];
 	struct destination_window found;
 
-	(void)state;
 	site.destinations = 2048;	/* 8 shards, 32 reasons in each */
 	site_restart(&site, 64, CLASSES);
 	memset(text, 'r', sizeof(text));
@@ -323,12 +311,11 @@ static void reasons_are_cut_kept_and_given_back(void **state) {
 	}
 }
 
-static void reasons_of_the_dead_stay_longest(void **state) {
+TEST_IN(open_site, close_site, reasons_of_the_dead_stay_longest) {
 	struct destination_window found;
 	struct state_lock lock;
 	char name[32];
 
-	(void)state;
 	site.destinations = 2048;
 	site_restart(&site, 64, CLASSES);
 	assert_int_equal(lock_it("dead.example", STATES_CREATE, &lock),
@@ -350,7 +337,7 @@ static void reasons_of_the_dead_stay_longest(void **state) {
 
 /* --- room ------------------------------------------------------------------------ */
 
-static void a_full_table_keeps_what_is_worth_most(void **state) {
+TEST_IN(open_site, close_site, a_full_table_keeps_what_is_worth_most) {
 	static const char *const names[] = { "held.example", "flies.example",
 		"dead.example", "limit.example" };
 	const struct flight_process process = { 4711, 1 };
@@ -360,7 +347,6 @@ static void a_full_table_keeps_what_is_worth_most(void **state) {
 	struct state_lock lock;
 	char name[32];
 
-	(void)state;
 	set_flags(names[0], DESTINATION_CEILING);
 	assert_int_equal(lock_it(names[1], STATES_CREATE, &lock), STATES_HELD);
 	assert_true(flights_take(&lock, &process, &attempt, &ref));
@@ -400,12 +386,11 @@ static void hold(struct state_lock *lock) {
 }
 
 /* What says by which lane a canary went is no hold: nobody may look there again. */
-static void a_canary_s_lane_keeps_nobody(void **state) {
+TEST_IN(open_site, close_site, a_canary_s_lane_keeps_nobody) {
 	struct destination_window found;
 	struct state_lock lock;
 	char name[32];
 
-	(void)state;
 	set_flags("lane.example", (uint8_t)(uint8_t)~DESTINATION_BY_HAND);
 	assert_int_equal(lock_it("hand.example", STATES_CREATE, &lock), STATES_HELD);
 	hold(&lock);
@@ -418,13 +403,12 @@ static void a_canary_s_lane_keeps_nobody(void **state) {
 	assert_true(find("hand.example", &found));
 }
 
-static void what_is_held_by_hand_is_never_given_up(void **state) {
+TEST_IN(open_site, close_site, what_is_held_by_hand_is_never_given_up) {
 	struct destination_window found;
 	struct state_lock lock;
 	unsigned held = 0, full = 0;
 	char name[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 600; i++) {
 		enum states_locked locked;
 
@@ -457,14 +441,13 @@ static void what_is_held_by_hand_is_never_given_up(void **state) {
 	assert_true(find("new.example", &found));
 }
 
-static void to_forget_leaves_what_is_in_flight(void **state) {
+TEST_IN(open_site, close_site, to_forget_leaves_what_is_in_flight) {
 	const struct flight_process process = { 4711, 1 };
 	const struct flight_attempt attempt = { .level = 1 };
 	struct destination_window found;
 	struct flight_ref ref;
 	struct state_lock lock;
 
-	(void)state;
 	begin("a.example", 3, "why");
 	set_flags("a.example", DESTINATION_CEILING);
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
@@ -480,26 +463,4 @@ static void to_forget_leaves_what_is_in_flight(void **state) {
 	assert_true(forget_destination(site.segment, "a.example", 9, clock_now_ns()));
 	assert_false(find("a.example", &found));
 	assert_false(forget_destination(site.segment, "a.example", 9, clock_now_ns()));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_state_is_stored_whole),
-		TEST(what_was_not_stored_did_not_happen),
-		TEST(names_are_domains_providers_and_relays),
-		TEST(an_event_is_applied_once),
-		TEST(a_senseless_window_is_begun_anew),
-		TEST(changes_that_matter_are_told_once),
-		TEST(those_that_time_will_change_are_found),
-		TEST(reasons_are_cut_kept_and_given_back),
-		TEST(reasons_of_the_dead_stay_longest),
-		TEST(a_full_table_keeps_what_is_worth_most),
-		TEST(a_canary_s_lane_keeps_nobody),
-		TEST(what_is_held_by_hand_is_never_given_up),
-		TEST(to_forget_leaves_what_is_in_flight),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* States of destinations over restarts, other layouts and other boots, and as readers
  * see them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/destination_table.h"
+#include "segment/destination/destination_table.h"
 #include "segment/reader.h"
 #include "states_site.h"
 
@@ -126,10 +122,9 @@ static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
 	assert_true(held.until_ns == INT64_MAX);
 }
 
-static void it_survives_a_restart(void **state) {
+TEST_IN(open_site, close_site, it_survives_a_restart) {
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	fill(now_ns);
 	site_restart(&site, 64, CLASSES MTAS("one", "two"));
@@ -172,11 +167,10 @@ static void relay_is(const struct destination_seen *seen, unsigned number,
 
 /* Else no lane would carry a window after a reboot, and a domain of a provider that is
  * suspended would go on, until each was delivered to once. */
-static void relays_survive_another_layout(void **state) {
+TEST_IN(open_site, close_site, relays_survive_another_layout) {
 	struct destination_seen seen;
 	struct diag diag;
 
-	(void)state;
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	note_relay("d.example", "192.0.2.1", "mx1.big.example", 0, true);
 	note_relay("d.example", "2001:db8::2", NULL, 1, false);
@@ -212,11 +206,10 @@ static void path_of(const char *suffix, char out[256]) {
 	snprintf(out, 256, "%s/state%s", site.directory, suffix);
 }
 
-static void it_survives_another_layout(void **state) {
+TEST_IN(open_site, close_site, it_survives_another_layout) {
 	int64_t now_ns = clock_now_ns();
 	struct diag diag;
 
-	(void)state;
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	fill(now_ns);
 	assert_int_equal(segment_save_sessions(site.segment, now_ns, &diag), 0);
@@ -263,11 +256,10 @@ static bool as_of_another_boot(char *line, size_t size) {
 	return true;
 }
 
-static void it_survives_another_boot(void **state) {
+TEST_IN(open_site, close_site, it_survives_another_boot) {
 	int64_t now_ns = clock_now_ns();
 	struct diag diag;
 
-	(void)state;
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	fill(now_ns);
 	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
@@ -295,11 +287,10 @@ static bool with_senseless_lines(char *line, size_t size) {
 	return strncmp(line, "end", 3) != 0;
 }
 
-static void senseless_lines_are_passed_over(void **state) {
+TEST_IN(open_site, close_site, senseless_lines_are_passed_over) {
 	struct destination_window found;
 	struct diag diag;
 
-	(void)state;
 	fill(clock_now_ns());
 	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
 	    &diag), 0);
@@ -328,7 +319,7 @@ static void write_lines(const char *lines) {
 	fclose(file);
 }
 
-static void each_line_is_read_or_passed_over(void **state) {
+TEST_IN(open_site, close_site, each_line_is_read_or_passed_over) {
 	static const struct {
 		const char *line;
 		int64_t read;
@@ -380,7 +371,6 @@ static void each_line_is_read_or_passed_over(void **state) {
 	struct diag diag;
 	char lines[256];
 
-	(void)state;
 	begin("known.example", 0, NULL);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		snprintf(lines, sizeof(lines), "%s\n", rows[i].line);
@@ -391,13 +381,12 @@ static void each_line_is_read_or_passed_over(void **state) {
 	}
 }
 
-static void another_form_is_not_read(void **state) {
+TEST_IN(open_site, close_site, another_form_is_not_read) {
 	static const char *const heads[] = { "", "postern-destinations 2\n",
 		"postern-sessions 1\n", "postern-destinations 1\nboot x\n" };
 	struct diag diag;
 	char path[256];
 
-	(void)state;
 	path_of(".destinations", path);
 	assert_int_equal(segment_restore_destinations(site.segment,
 	    clock_now_ns(), &diag), -1);
@@ -426,11 +415,10 @@ static _Atomic uint64_t *slot_of(const char *name) {
 	return slot;
 }
 
-static void a_scribbled_state_is_not_believed(void **state) {
+TEST_IN(open_site, close_site, a_scribbled_state_is_not_believed) {
 	struct destination_window found;
 	_Atomic uint64_t *slot;
 
-	(void)state;
 	begin("a.example", 5, "why");
 	slot = slot_of("a.example");
 	/* 4 in flight, 5 running, resumed in the future; a reason that is not there */
@@ -463,14 +451,13 @@ static void count_held(void *context, const struct recipient_held *held) {
 	++*(unsigned *)context;
 }
 
-static void a_reader_sees_it(void **state) {
+TEST_IN(open_site, close_site, a_reader_sees_it) {
 	struct reader_status status;
 	struct reader *reader;
 	unsigned windows = 0, held = 0;
 	struct diag diag;
 	char path[256];
 
-	(void)state;
 	fill(clock_now_ns());
 	path_of("", path);
 	assert_int_equal(reader_open(&reader, path, &diag), 0);
@@ -484,22 +471,4 @@ static void a_reader_sees_it(void **state) {
 	assert_int_equal(status.flights_size, 256);
 	assert_int_equal(status.recipients_used, 2);
 	assert_int_equal(status.recipients_size, 64);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(it_survives_a_restart),
-		TEST(it_survives_another_layout),
-		TEST(it_survives_another_boot),
-		TEST(relays_survive_another_layout),
-		TEST(senseless_lines_are_passed_over),
-		TEST(each_line_is_read_or_passed_over),
-		TEST(another_form_is_not_read),
-		TEST(a_scribbled_state_is_not_believed),
-		TEST(a_reader_sees_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* States, flights and recipients held against a plain model, and readers while
  * others write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,8 +213,7 @@ static void assert_applied(void) {
 	}
 }
 
-static void it_does_as_the_model_does(void **state) {
-	(void)state;
+TEST_IN(open_site, close_site, it_does_as_the_model_does) {
 	memset(&model, 0, sizeof(model));
 	dice = random_seeded("it_does_as_the_model_does");
 	for (unsigned step = 0; step < 4000; step++) {
@@ -360,13 +355,12 @@ static void count_flights(void *context, const struct destination_window *window
 	*(unsigned *)context += window->state.in_flight;
 }
 
-static void readers_never_see_half_of_a_change(void **state) {
+TEST_IN(open_site, close_site, readers_never_see_half_of_a_change) {
 	struct racing racing = { false, 0, 0 };
 	pthread_t reader, writers[3];
 	unsigned in_flight = 0;
 	uint32_t used, size;
 
-	(void)state;
 	assert_int_equal(pthread_create(&reader, NULL, read_all_the_time,
 	    &racing), 0);
 	for (uintptr_t i = 0; i < 3; i++)
@@ -404,12 +398,11 @@ static void *change_eight(void *context) {
 	return NULL;
 }
 
-static void no_change_is_missed(void **state) {
+TEST_IN(open_site, close_site, no_change_is_missed) {
 	struct destination_window found;
 	pthread_t writers[2];
 	char name[32];
 
-	(void)state;
 	for (uintptr_t i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&writers[i], NULL, change_eight,
 		    (void *)i), 0);
@@ -424,16 +417,4 @@ static void no_change_is_missed(void **state) {
 		assert_int_equal(atomic_load(&seen_last[i]), found.state.ok);
 	}
 	assert_int_equal(states_changed(site.segment, remember, NULL), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(it_does_as_the_model_does),
-		TEST(readers_never_see_half_of_a_change),
-		TEST(no_change_is_missed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: ISC */
 /* What ends the keeper's rest, and that only the first of many changes does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "segment/decisions.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/lane_uses.h"
-#include "segment/recipients.h"
-#include "segment/stir.h"
+#include "engine/session/witness.h"
+#include "segment/decision/decisions.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/hints/lane_uses.h"
+#include "segment/destination/recipients.h"
+#include "segment/file/stir.h"
 #include "site.h"
 
-#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; inbound = 1; } );"
+#define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"
 
 static struct site site;
 
@@ -45,11 +41,10 @@ static void begin_rest(void) {
 	assert_true(segment_is_at_rest(header()));
 }
 
-static void another_process_ends_the_rest(void **state) {
+TEST_IN(set_up, tear_down, another_process_ends_the_rest) {
 	int status;
 	pid_t child;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		child = fork();
 		assert_true(child >= 0);
@@ -65,8 +60,7 @@ static void another_process_ends_the_rest(void **state) {
 	}
 }
 
-static void a_change_while_nobody_rests_is_nobodys(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_change_while_nobody_rests_is_nobodys) {
 	atomic_store(&header()->stir, 0);
 	segment_stir(header());
 	assert_int_equal(atomic_load(&header()->stir), 0);
@@ -76,10 +70,9 @@ static void a_change_while_nobody_rests_is_nobodys(void **state) {
 	assert_int_equal(atomic_load(&header()->stir), 77);
 }
 
-static void sessions_stir(void **state) {
+TEST_IN(set_up, tear_down, sessions_stir) {
 	struct session_ref ref;
 
-	(void)state;
 	begin_rest();
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, &ref), VERDICT_ADMIT);
 	assert_false(segment_is_at_rest(header()));
@@ -92,14 +85,13 @@ static void sessions_stir(void **state) {
 	assert_false(segment_is_at_rest(header()));
 }
 
-static void what_is_learned_stirs(void **state) {
+TEST_IN(set_up, tear_down, what_is_learned_stirs) {
 	const struct delivery_seen seen = { .name = "a.example", .name_length = 9 };
 	const struct lane_use use = { .domain = 1 };
 	struct recipient_hold hold = { .address = "u@a.example", .length = 11,
 		.reason = "x", .rule = RECIPIENT_NO_RULE };
 	int64_t now_ns = clock_now_ns();
 
-	(void)state;
 	begin_rest();
 	assert_true(destinations_note(site.segment, &seen, now_ns));
 	assert_false(segment_is_at_rest(header()));
@@ -112,11 +104,10 @@ static void what_is_learned_stirs(void **state) {
 	assert_false(segment_is_at_rest(header()));
 }
 
-static void decisions_and_the_life_of_roles_stir(void **state) {
+TEST_IN(set_up, tear_down, decisions_and_the_life_of_roles_stir) {
 	struct decided decided = { .kind = DECIDED_SUSPENDED };
 	unsigned place = segment_role_place(ROLE_MILTER, 1);
 
-	(void)state;
 	decided.id = decisions_claim(site.segment, DECIDED_OF_DESTINATIONS);
 	begin_rest();
 	decisions_write(site.segment, &decided);
@@ -133,18 +124,4 @@ static void decisions_and_the_life_of_roles_stir(void **state) {
 	begin_rest();
 	engine_heartbeat(site.engine, clock_now_ns());
 	assert_true(segment_is_at_rest(header()));
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(another_process_ends_the_rest, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_change_while_nobody_rests_is_nobodys, set_up,
-		    tear_down),
-		cmocka_unit_test_setup_teardown(sessions_stir, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_learned_stirs, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(decisions_and_the_life_of_roles_stir, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

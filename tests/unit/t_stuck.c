@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: ISC */
 /* Locks that another process holds on to, or died with: what cannot be done is
  * done later, and nothing is lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "segment/internal.h"
-#include "segment/lock.h"
-#include "segment/sessions.h"
+#include "segment/file/internal.h"
+#include "segment/file/lock.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 1; inbound = 1; action = \"defer\"; } );"
+	"hold_at = 1; refuse_at = 1; action = \"defer\"; } );"
 #define CLIENTS "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
-	"sessions = 50; inbound = 50; client = { sessions = 9; }; } );"
+	"hold_at = 50; refuse_at = 50; client = { sessions = 9; }; } );"
 
 /* Another thread's locks; thread 1 is always there. */
 struct holder {
@@ -86,13 +82,12 @@ static void end_while_stuck(uint8_t how) {
 	site_close(&site);
 }
 
-static void an_end_that_a_lock_stood_in_the_way_of_comes_later(void **state) {
-	(void)state;
+TEST(an_end_that_a_lock_stood_in_the_way_of_comes_later) {
 	for (uint8_t how = 0; how < 4; how++)
 		end_while_stuck(how);
 }
 
-static void a_deferred_session_outlives_a_stuck_class(void **state) {
+TEST(a_deferred_session_outlives_a_stuck_class) {
 	struct holder holder = { 0 };
 	struct site site;
 	struct question question;
@@ -100,7 +95,6 @@ static void a_deferred_session_outlives_a_stuck_class(void **state) {
 	struct class_record *class;
 	uint64_t ended;
 
-	(void)state;
 	site_open(&site, 1000, ONE);
 	class = site_class(&site, "all");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
@@ -137,13 +131,12 @@ static void spoil_clients(const struct site *site) {
 }
 
 /* The class's owner died, and a client shard is not to be had. */
-static void a_repair_that_cannot_be_finished_is_left_to_the_next(void **state) {
+TEST(a_repair_that_cannot_be_finished_is_left_to_the_next) {
 	struct holder holder = { 0 };
 	struct site site;
 	pthread_t victim;
 	struct class_record *class;
 
-	(void)state;
 	site_open(&site, 100, CLIENTS);
 	class = site_class(&site, "all");
 	for (uint16_t i = 1; i <= 9; i++)
@@ -170,7 +163,7 @@ static void a_repair_that_cannot_be_finished_is_left_to_the_next(void **state) {
 	site_close(&site);
 }
 
-static void faults_in_a_row_are_one_gap(void **state) {
+TEST(faults_in_a_row_are_one_gap) {
 	struct holder holder = { 0 };
 	struct site site;
 	struct listener_record *record;
@@ -178,7 +171,6 @@ static void faults_in_a_row_are_one_gap(void **state) {
 	struct question question;
 	struct answer answer;
 
-	(void)state;
 	site_open(&site, 1000, ONE);
 	question = site_question("192.0.2.1", 1, NULL);
 	add_session_shards(&holder, &site);
@@ -192,17 +184,4 @@ static void faults_in_a_row_are_one_gap(void **state) {
 	assert_int_equal(atomic_load(&record->fault_until_ns),
 	    now_ns + 2100 * NS_PER_MS + NS_PER_SECOND);
 	site_close(&site);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-		    an_end_that_a_lock_stood_in_the_way_of_comes_later),
-		cmocka_unit_test(a_deferred_session_outlives_a_stuck_class),
-		cmocka_unit_test(
-		    a_repair_that_cannot_be_finished_is_left_to_the_next),
-		cmocka_unit_test(faults_in_a_row_are_one_gap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

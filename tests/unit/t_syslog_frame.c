@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* What line a datagram of syslog holds. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "wire/log_line.h"
-#include "wire/syslog_frame.h"
+#include "tests/unit/test.h"
+#include "wire/mail/log_line.h"
+#include "wire/mail/syslog_frame.h"
 
 #define DATAGRAM(text)	text, sizeof(text) - 1
 
-static void what_it_holds(void **state)
-{
+TEST(what_it_holds) {
 	static const struct {
 		const char *datagram;
 		size_t length;
@@ -51,7 +45,6 @@ static void what_it_holds(void **state)
 	};
 	char scratch[4096];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *why;
 		struct span line;
@@ -68,8 +61,7 @@ static void what_it_holds(void **state)
 }
 
 /* The readers of log lines find the program in each of them. */
-static void the_readers_know_it(void **state)
-{
+TEST(the_readers_know_it) {
 	static const char *const datagrams[] = {
 		"<22>Nov 21 05:48:22 mx postfix/smtp[7]: x",
 		"<22>Nov  1 05:48:22 postfix/smtp[7]: x",
@@ -79,7 +71,6 @@ static void the_readers_know_it(void **state)
 	};
 	char scratch[4096];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(datagrams) / sizeof(datagrams[0]); i++) {
 		struct log_line line;
 		struct span span;
@@ -93,14 +84,4 @@ static void the_readers_know_it(void **state)
 		assert_memory_equal(line.program.text, "postfix/smtp", 12);
 		assert_int_equal(line.message.length, 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_it_holds),
-		cmocka_unit_test(the_readers_know_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* Buckets of what was learned: which places fit, where a key may lie, and how full a table
  * becomes before it forgets anything. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#define TEST_OWN_MAIN
+#include "tests/unit/test.h"
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "random.h"
-#include "segment/destinations.h"
-#include "segment/internal.h"
-#include "segment/tags.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/destination/tags.h"
 #include "site.h"
 
 static struct random rnd;
@@ -29,8 +26,7 @@ static uint32_t fitting_one_by_one(const struct tag_line *line, uint16_t tag) {
 	return bits;
 }
 
-static void all_places_that_fit_are_found_at_once(void **state) {
-	(void)state;
+TEST(all_places_that_fit_are_found_at_once) {
 	for (unsigned i = 0; i < 20000; i++) {
 		_Alignas(64) struct tag_line line;
 		uint16_t tag = (uint16_t)random_below(&rnd, 3);
@@ -42,14 +38,12 @@ static void all_places_that_fit_are_found_at_once(void **state) {
 	}
 }
 
-static void no_hash_has_the_tag_of_a_free_place(void **state) {
-	(void)state;
+TEST(no_hash_has_the_tag_of_a_free_place) {
 	assert_int_equal(tags_of_hash(UINT64_C(0x1234567890abcdef)), 0x1234);
 	assert_int_equal(tags_of_hash(UINT64_C(0x0000ffffffffffff)), 1);
 }
 
-static void a_key_lies_within_its_table(void **state) {
-	(void)state;
+TEST(a_key_lies_within_its_table) {
 	for (unsigned i = 0; i < 20000; i++) {
 		uint64_t hash = random_next(&rnd);
 		uint32_t buckets = 1 + random_below(&rnd, 1000);
@@ -67,13 +61,12 @@ static void a_key_lies_within_its_table(void **state) {
 
 /* Two buckets a key and one slot of 21 for room: in a model of it 2 of 10,000 keys find both
  * full; one bucket a key would lose 6 of 100. */
-static void a_table_holds_nearly_as_many_as_it_is_configured_for(void **state) {
+TEST(a_table_holds_nearly_as_many_as_it_is_configured_for) {
 	struct destination_seen found;
 	unsigned known = 0;
 
-	(void)state;
 	site_open_sized(&site, 64, KNOWN, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
-	    "sessions = 10; } );");
+	    "hold_at = 10; } );");
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (unsigned i = 0; i < KNOWN; i++) {
 			char name[32];
@@ -95,13 +88,6 @@ static void a_table_holds_nearly_as_many_as_it_is_configured_for(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_places_that_fit_are_found_at_once),
-		cmocka_unit_test(no_hash_has_the_tag_of_a_free_place),
-		cmocka_unit_test(a_key_lies_within_its_table),
-		cmocka_unit_test(a_table_holds_nearly_as_many_as_it_is_configured_for),
-	};
-
 	rnd = random_seeded("tags");
-	return cmocka_run_group_tests_name("tags", tests, NULL, NULL);
+	return test_run();
 }

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: ISC */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/text.h"
 
-static void append_cuts_and_stays_terminated(void **state)
-{
+TEST(append_cuts_and_stays_terminated) {
 	char buffer[8] = "";
 	size_t length = text_append(buffer, sizeof(buffer), 0, "%s", "abc");
 
-	(void)state;
 	assert_int_equal(length, 3);
 	length = text_append(buffer, sizeof(buffer), length, "%d", 12345678);
 	assert_int_equal(length, 7);
@@ -26,11 +19,9 @@ static void append_cuts_and_stays_terminated(void **state)
 	assert_int_equal(text_append(buffer, 0, 0, "x"), 0);
 }
 
-static void copy_tells_when_it_cut(void **state)
-{
+TEST(copy_tells_when_it_cut) {
 	char out[4];
 
-	(void)state;
 	assert_true(text_copy(out, sizeof(out), "abc", 3));
 	assert_string_equal(out, "abc");
 	assert_false(text_copy(out, sizeof(out), "abcd", 4));
@@ -39,16 +30,13 @@ static void copy_tells_when_it_cut(void **state)
 	assert_string_equal(out, "");
 }
 
-static bool u32(const char *text, uint32_t max, uint32_t *out)
-{
+static bool u32(const char *text, uint32_t max, uint32_t *out) {
 	return text_to_u32(text, strlen(text), max, out);
 }
 
-static void numbers(void **state)
-{
+TEST(numbers) {
 	uint32_t value = 7;
 
-	(void)state;
 	assert_true(u32("0", 10, &value));
 	assert_int_equal(value, 0);
 	assert_true(u32("4294967295", UINT32_MAX, &value));
@@ -68,13 +56,11 @@ static void numbers(void **state)
 	assert_int_equal(value, 7);
 }
 
-static void numbers_of_64_bits(void **state)
-{
+TEST(numbers_of_64_bits) {
 	static const char *const bad[] = { "", "18446744073709551616", "99999999999999999999",
 	    "-1", "+1", " 1", "1 ", "0x1", "1k" };
 	uint64_t value = 7;
 
-	(void)state;
 	assert_true(text_to_u64("0", &value));
 	assert_true(value == 0);
 	assert_true(text_to_u64("007", &value));
@@ -87,13 +73,11 @@ static void numbers_of_64_bits(void **state)
 	assert_true(value == 7);
 }
 
-static void sizes(void **state)
-{
+TEST(sizes) {
 	static const char *const bad[] = { "", "k", "1kb", "1t", "-1", "1.5k", " 1", "1 k",
 	    "18446744073709551616", "18014398509481984k" };
 	uint64_t value = 3;
 
-	(void)state;
 	assert_true(text_to_size("300", &value));
 	assert_true(value == 300);
 	assert_true(text_to_size("64k", &value));
@@ -110,8 +94,7 @@ static void sizes(void **state)
 	assert_true(value == 3);
 }
 
-static void durations_and_rates(void **state)
-{
+TEST(durations_and_rates) {
 	static const char *const bad[] = { "", "s", "90", "1.5s", "1w", "-1s", "90 s",
 	    "9223372036854775807s", "99999999999999999999ms" };
 	static const char *const bad_rates[] = { "", "60", "60/", "/1m", "0/1m", "60/0s",
@@ -119,7 +102,6 @@ static void durations_and_rates(void **state)
 	int64_t ns = 5;
 	uint32_t count = 6;
 
-	(void)state;
 	assert_true(text_to_duration_ns("500ms", &ns));
 	assert_true(ns == 500 * NS_PER_MS);
 	assert_true(text_to_duration_ns("90s", &ns));
@@ -144,21 +126,17 @@ static void durations_and_rates(void **state)
 	assert_true(count == 5 && ns == NS_PER_SECOND);
 }
 
-static void case_is_folded_in_ascii_only(void **state)
-{
-	(void)state;
+TEST(case_is_folded_in_ascii_only) {
 	assert_true(text_equal_nocase("PostMaster", "postmaster", 10));
 	assert_false(text_equal_nocase("postmaster", "postmastes", 10));
 	assert_false(text_equal_nocase("[", "{", 1));
 	assert_false(text_equal_nocase("\xc4", "\xe4", 1));
 }
 
-static void diag_keeps_the_error_and_says_it(void **state)
-{
+TEST(diag_keeps_the_error_and_says_it) {
 	struct diag diag;
 	char longer[600];
 
-	(void)state;
 	assert_int_equal(diag_set(&diag, 0, "no %s", "luck"), -1);
 	assert_int_equal(diag.error, 0);
 	assert_string_equal(diag.text, "no luck");
@@ -171,8 +149,7 @@ static void diag_keeps_the_error_and_says_it(void **state)
 	assert_int_equal(strlen(diag.text), sizeof(diag.text) - 1);
 }
 
-static void distances_count_edits(void **state)
-{
+TEST(distances_count_edits) {
 	static const struct {
 		const char *a, *b;
 		unsigned distance;
@@ -183,20 +160,17 @@ static void distances_count_edits(void **state)
 		{ "123456789012345678901234567890123", "1", UINT32_MAX },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(text_distance(rows[i].a, rows[i].b), rows[i].distance);
 }
 
-static void hosts_are_bared(void **state)
-{
+TEST(hosts_are_bared) {
 	static const char *const rows[][2] = {
 		{ "a.example", "a.example" }, { "a.example.", "a.example" },
 		{ "[192.0.2.1]", "192.0.2.1" }, { "[mx.example].", "mx.example" },
 		{ "", "" }, { ".", "" }, { "[]", "[]" }, { "[a", "[a" }, { "a..", "a." },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *text = rows[i][0];
 		size_t length = text_bare_host(&text, strlen(text));
@@ -207,11 +181,9 @@ static void hosts_are_bared(void **state)
 }
 
 /* Each value at each of eight places, beside each other place's least and highest. */
-static void eight_bytes_are_printable_when_each_is(void **state)
-{
+TEST(eight_bytes_are_printable_when_each_is) {
 	static const char others[] = " ~a";
 
-	(void)state;
 	for (unsigned other = 0; other < 3; other++)
 		for (unsigned place = 0; place < 8; place++)
 			for (unsigned value = 0; value < 256; value++) {
@@ -225,32 +197,10 @@ static void eight_bytes_are_printable_when_each_is(void **state)
 	assert_false(text_eight_printable("a\x1f bcde\xff"));
 }
 
-static void the_clock_goes_on(void **state)
-{
+TEST(the_clock_goes_on) {
 	int64_t before = clock_now_ns();
 
-	(void)state;
 	assert_true(before > 0);
 	assert_true(clock_now_ns() >= before);
 	assert_true(clock_wall_s() > 1600000000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(append_cuts_and_stays_terminated),
-		cmocka_unit_test(copy_tells_when_it_cut),
-		cmocka_unit_test(numbers),
-		cmocka_unit_test(numbers_of_64_bits),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(durations_and_rates),
-		cmocka_unit_test(case_is_folded_in_ascii_only),
-		cmocka_unit_test(diag_keeps_the_error_and_says_it),
-		cmocka_unit_test(distances_count_edits),
-		cmocka_unit_test(hosts_are_bared),
-		cmocka_unit_test(eight_bytes_are_printable_when_each_is),
-		cmocka_unit_test(the_clock_goes_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

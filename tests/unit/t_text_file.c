@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* The text files of sessions and destinations as a role that was taken over leaves them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "segment/text_file.h"
+#include "segment/file/text_file.h"
 #include "states_site.h"
 
 #define SPARSE	((off_t)1 << 42)	/* 4 TB */
@@ -38,11 +34,10 @@ static void write_file(const char *suffix, const char *boot, const char *saved,
 }
 
 /* Far within the 30 s that the supervisor waits for it. */
-static void a_sparse_file_of_4_TB_does_not_keep_the_daemon_from_its_start(void **state) {
+TEST_IN(open_site, close_site, a_sparse_file_of_4_TB_does_not_keep_the_daemon_from_its_start) {
 	int64_t began_ns = clock_now_ns();
 	struct diag diag;
 
-	(void)state;
 	write_file(".destinations", NULL, "1 1",
 	    "mta 0 out\nrecipient a@b.example 1 5 5 why\n", SPARSE);
 	alarm(20);
@@ -58,10 +53,9 @@ static void a_sparse_file_of_4_TB_does_not_keep_the_daemon_from_its_start(void *
 }
 
 /* The state is made all the same, with what was read, and says what was not. */
-static void a_state_is_built_beside_an_absurd_file(void **state) {
+TEST_IN(open_site, close_site, a_state_is_built_beside_an_absurd_file) {
 	char path[256];
 
-	(void)state;
 	write_file(".destinations", NULL, "1 1", "mta 0 out\n", SPARSE);
 	path_of("", path);
 	assert_int_equal(unlink(path), 0);
@@ -70,10 +64,9 @@ static void a_state_is_built_beside_an_absurd_file(void **state) {
 	assert_non_null(strstr(site.report.unread, "not read beyond line 1"));
 }
 
-static void a_file_that_is_whole_is_read_to_its_end(void **state) {
+TEST_IN(open_site, close_site, a_file_that_is_whole_is_read_to_its_end) {
 	struct diag diag;
 
-	(void)state;
 	write_file(".destinations", NULL, "1 1", "mta 0 out\n\nmta 1 in", 0);
 	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), 2);
 	assert_int_equal(diag.error, 0);
@@ -81,11 +74,10 @@ static void a_file_that_is_whole_is_read_to_its_end(void **state) {
 	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), 0);
 }
 
-static void what_is_no_plain_file_is_not_read(void **state) {
+TEST_IN(open_site, close_site, what_is_no_plain_file_is_not_read) {
 	struct diag diag;
 	char path[256];
 
-	(void)state;
 	path_of(".destinations", path);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), -1);
@@ -94,10 +86,9 @@ static void what_is_no_plain_file_is_not_read(void **state) {
 }
 
 /* -9223372036854775808: what was reckoned from it overflowed. */
-static void a_time_of_saving_that_is_none_is_not_reckoned_with(void **state) {
+TEST_IN(open_site, close_site, a_time_of_saving_that_is_none_is_not_reckoned_with) {
 	struct diag diag;
 
-	(void)state;
 	write_file(".destinations", NULL, "-9223372036854775808 1",
 	    "recipient a@b.example 1 -5 5 why\n", 0);
 	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), -1);
@@ -106,11 +97,10 @@ static void a_time_of_saving_that_is_none_is_not_reckoned_with(void **state) {
 	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), 1);
 }
 
-static void files_that_were_put_aside_are_not_read(void **state) {
+TEST_IN(open_site, close_site, files_that_were_put_aside_are_not_read) {
 	struct diag diag;
 	char path[256];
 
-	(void)state;
 	assert_false(text_files_put_aside(segment_path(site.segment)));
 	write_file(".destinations", NULL, "1 1", "mta 0 out\n", 0);
 	assert_true(text_files_put_aside(segment_path(site.segment)));
@@ -118,19 +108,4 @@ static void files_that_were_put_aside_are_not_read(void **state) {
 	assert_int_equal(diag.error, ENOENT);
 	path_of(".destinations.unread", path);
 	assert_int_equal(unlink(path), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_site, close_site)
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_sparse_file_of_4_TB_does_not_keep_the_daemon_from_its_start),
-		TEST(a_state_is_built_beside_an_absurd_file),
-		TEST(a_file_that_is_whole_is_read_to_its_end),
-		TEST(what_is_no_plain_file_is_not_read),
-		TEST(a_time_of_saving_that_is_none_is_not_reckoned_with),
-		TEST(files_that_were_put_aside_are_not_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

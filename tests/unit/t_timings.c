@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Histograms of times: the bucket of each time, and what one costs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "segment/timings.h"
+#include "segment/file/timings.h"
 
 /* The first bound that is not below. */
 static unsigned by_hand(int64_t ns) {
@@ -20,8 +16,7 @@ static unsigned by_hand(int64_t ns) {
 	return i;
 }
 
-static void buckets_are_those_of_the_bounds(void **state) {
-	(void)state;
+TEST(buckets_are_those_of_the_bounds) {
 	assert_int_equal(timing_bounds_ns[0], 1000);
 	assert_int_equal(timing_bounds_ns[TIMING_BUCKETS - 2], NS_PER_SECOND);
 	assert_int_equal(timing_bucket(-5), 0);
@@ -49,11 +44,10 @@ static void *note_many(void *record) {
 }
 
 /* The threads of a milter share a role's place. */
-static void none_is_lost_between_threads(void **state) {
+TEST(none_is_lost_between_threads) {
 	struct timing_record record = { .sum_ns = 0 };
 	pthread_t threads[4];
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, note_many, &record), 0);
 	for (unsigned i = 0; i < 4; i++)
@@ -63,13 +57,4 @@ static void none_is_lost_between_threads(void **state) {
 	timing_note(&record, -1);
 	assert_int_equal(atomic_load(&record.buckets[0]), 1);
 	assert_int_equal(atomic_load(&record.sum_ns), 4 * EACH * 1500);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(buckets_are_those_of_the_bounds),
-		cmocka_unit_test(none_is_lost_between_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

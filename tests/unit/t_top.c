@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl top without a terminal: what is gathered, in which order, how rows read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "ctl/top.h"
-#include "engine/shares.h"
-#include "engine/windows.h"
-#include "segment/cluster_told.h"
-#include "segment/internal.h"
+#include "ctl/show/top.h"
+#include "engine/cluster/shares.h"
+#include "engine/destination/windows.h"
+#include "segment/cluster/cluster_told.h"
+#include "segment/file/internal.h"
 #include "site.h"
 
 static struct site site;
@@ -36,16 +31,16 @@ static int begin_with(const char *configuration) {
 static int begin(void **state) {
 	(void)state;
 	return begin_with("classes = (\n"
-	    "{ name = \"few\"; match = \"192.0.2.0/24\"; sessions = 4; inbound = 2; },\n"
-	    "{ name = \"many\"; match = \"*\"; sessions = 100; } );");
+	    "{ name = \"few\"; match = \"192.0.2.0/24\"; hold_at = 4; refuse_at = 2; },\n"
+	    "{ name = \"many\"; match = \"*\"; hold_at = 100; } );");
 }
 
 static int begin_cluster(void **state) {
 	(void)state;
 	return begin_with("cluster = { redis = \"unix:/nowhere\"; node = \"mx1\"; nodes = 3; };\n"
-	    "classes = (\n{ name = \"ours\"; match = \"192.0.2.0/24\"; sessions = 30; "
-	    "inbound = 20; scope = \"cluster\"; },\n"
-	    "{ name = \"mine\"; match = \"*\"; sessions = 100; } );");
+	    "classes = (\n{ name = \"ours\"; match = \"192.0.2.0/24\"; hold_at = 30; "
+	    "refuse_at = 20; scope = \"cluster\"; },\n"
+	    "{ name = \"mine\"; match = \"*\"; hold_at = 100; } );");
 }
 
 static int end(void **state) {
@@ -80,8 +75,7 @@ static const char *row(enum top_pane pane, size_t number, int width) {
 	return text;
 }
 
-static void the_filter(void **state) {
-	(void)state;
+TEST_IN(begin, end, the_filter) {
 	assert_true(top_fits("", "x"));
 	assert_true(top_fits("EXAM", "mx.example.org"));
 	assert_true(top_fits("org", "mx.example.org"));
@@ -89,8 +83,7 @@ static void the_filter(void **state) {
 	assert_false(top_fits("x", ""));
 }
 
-static void classes_and_their_rates(void **state) {
-	(void)state;
+TEST_IN(begin, end, classes_and_their_rates) {
 	look(0);
 	assert_int_equal(top.class_count, 2);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL), VERDICT_ADMIT);
@@ -112,8 +105,7 @@ static void classes_and_their_rates(void **state) {
 	assert_true(top.classes[0].refused < 0.001);
 }
 
-static void destinations_in_order_and_by_filter(void **state) {
-	(void)state;
+TEST_IN(begin, end, destinations_in_order_and_by_filter) {
 	by_hand(BY_HAND_SET, "b.example");
 	by_hand(BY_HAND_SUSPEND, "z.example");
 	by_hand(BY_HAND_HOLD, "u@a.example");
@@ -151,10 +143,9 @@ static void destinations_in_order_and_by_filter(void **state) {
 		    "z.example");
 }
 
-static void rows_fit_any_width(void **state) {
+TEST_IN(begin, end, rows_fit_any_width) {
 	char text[TOP_TEXT_MAX];
 
-	(void)state;
 	by_hand(BY_HAND_SUSPEND, "a-very-long-name-of-a-destination-that-takes-all-it-can.example");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	look(0);
@@ -169,8 +160,7 @@ static void rows_fit_any_width(void **state) {
 		(void)top_header(&top, i, text);
 }
 
-static void panes_share_the_room(void **state) {
-	(void)state;
+TEST_IN(begin, end, panes_share_the_room) {
 	look(0);	/* two classes, no destination */
 	for (int rows = 0; rows < 60; rows++) {
 		unsigned sum = 0;
@@ -202,11 +192,10 @@ static void lease(uint32_t base, uint32_t extra, int64_t until_ns) {
 	    until_ns, clock_now_ns()));
 }
 
-static void the_cluster_and_shares_of_it(void **state) {
+TEST_IN(begin_cluster, end, the_cluster_and_shares_of_it) {
 	struct cluster_told told = { .state = CLUSTER_STATE_JOINED, .nodes_alive = 2 };
 	char text[TOP_TEXT_MAX];
 
-	(void)state;
 	assert_int_equal(cluster_header(text), SCREEN_BAD);
 	assert_string_equal(text, "cluster away  node mx1  overhang 0");
 	told.told_ns = clock_now_ns();
@@ -238,10 +227,9 @@ static void the_cluster_and_shares_of_it(void **state) {
 	rows_fit_any_width(NULL);
 }
 
-static void a_state_that_is_gone(void **state) {
+TEST_IN(begin, end, a_state_that_is_gone) {
 	char path[128], text[TOP_TEXT_MAX];
 
-	(void)state;
 	look(0);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	reader_close(&top.view.reader);
@@ -254,19 +242,4 @@ static void a_state_that_is_gone(void **state) {
 	(void)row(TOP_CLASSES, 0, 80);
 	snprintf(top.view.path, sizeof(top.view.path), "%s", path);
 	look(0);
-}
-
-int main(void) {
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		UNIT(the_filter),
-		UNIT(classes_and_their_rates),
-		UNIT(destinations_in_order_and_by_filter),
-		UNIT(rows_fit_any_width),
-		UNIT(panes_share_the_room),
-		UNIT(a_state_that_is_gone),
-		cmocka_unit_test_setup_teardown(the_cluster_and_shares_of_it, begin_cluster, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

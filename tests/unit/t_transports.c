@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: ISC */
 /* Further transports of one Postfix: their rows, whose mail is theirs, and that what is
  * learned of a destination by one is not another's. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "config/compile.h"
-#include "config/site_routes.h"
-#include "engine/hints.h"
-#include "engine/windows_internal.h"
-#include "judge/judge.h"
+#include "tests/unit/test.h"
+#include "config/compile/compile.h"
+#include "config/generation/site_routes.h"
+#include "engine/hints/hints.h"
+#include "engine/destination/windows_internal.h"
+#include "engine/feed/judge.h"
 #include "tests/unit/results.h"
 #include "view/name_pattern.h"
-#include "wire/mail_log.h"
+#include "wire/mail/mail_log.h"
 
 #define MTAS(more) "mta = ( { name = \"out\"; log = \"\"; " more "\n" \
     "    window = { destination_concurrency_limit = 9; initial_destination_concurrency = 2; };\n" \
@@ -39,8 +34,7 @@ static const char site_text[] = "postern-site 1\nmta out\nclone-program postfix/
 
 static char directory[64], config_file[96], site_file[96], providers_file[96];
 
-static void write_file(const char *path, const char *text)
-{
+static void write_file(const char *path, const char *text) {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
@@ -48,8 +42,7 @@ static void write_file(const char *path, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-static int make_files(void **state)
-{
+static int make_files(void **state) {
 	char text[1500];
 
 	(void)state;
@@ -66,8 +59,7 @@ static int make_files(void **state)
 	return 0;
 }
 
-static int remove_files(void **state)
-{
+static int remove_files(void **state) {
 	(void)state;
 	unlink(config_file);
 	unlink(site_file);
@@ -76,8 +68,7 @@ static int remove_files(void **state)
 }
 
 /* Its messages: `wanted` notes besides that on the classes. */
-static struct generation *compile(const char *text, unsigned wanted)
-{
+static struct generation *compile(const char *text, unsigned wanted) {
 	struct config_messages messages;
 	struct generation *g;
 	struct diag diag;
@@ -95,12 +86,10 @@ static struct generation *compile(const char *text, unsigned wanted)
 	return g;
 }
 
-static void rows_stand_behind_the_mail_servers(void **state)
-{
+TEST(rows_stand_behind_the_mail_servers) {
 	struct generation *g = compile(site_text, 0);
 	static const char *const names[] = { "out", "old", "out/relay", "out/slow" };
 
-	(void)state;
 	assert_int_equal(g->mta_count, 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_string_equal(generation_text(g, g->mtas[i].name), names[i]);
@@ -136,15 +125,13 @@ static void rows_stand_behind_the_mail_servers(void **state)
 	free(g);
 }
 
-static void a_mistake_in_one_part_spoils_the_file(void **state)
-{
+TEST(a_mistake_in_one_part_spoils_the_file) {
 	static const char *const parts[] = { "transport\n", "transport a b\n",
 		"transport slow\nrelayhost x\n", "transport slow\nonly-listed\n",
 		"transport slow\nown a b\n", "transport slow\nown\n", "transport slow\nlane x\n",
 		"transport other\nroute a\n", "own a.example\n" };
 	char text[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		struct generation *g;
 
@@ -157,8 +144,7 @@ static void a_mistake_in_one_part_spoils_the_file(void **state)
 	}
 }
 
-static void whose_mail_a_domain_is(void **state)
-{
+TEST(whose_mail_a_domain_is) {
 	static const struct {
 		const char *domain;
 		unsigned row;
@@ -172,7 +158,6 @@ static void whose_mail_a_domain_is(void **state)
 	struct generation *g = compile(site_text, 0);
 	struct site_routes *routes = site_routes_open(site_file, "out");
 
-	(void)state;
 	assert_int_equal(chmod(site_file, 0644), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *domain = cases[i].domain, *hop;
@@ -208,8 +193,7 @@ static void whose_mail_a_domain_is(void **state)
 	free(g);
 }
 
-static uint32_t limit_of(const struct generation *g, unsigned mta, const char *name)
-{
+static uint32_t limit_of(const struct generation *g, unsigned mta, const char *name) {
 	struct window_settings settings;
 
 	(void)generation_window_settings(g, mta, name, strlen(name), GENERATION_NO_PROVIDER,
@@ -218,12 +202,10 @@ static uint32_t limit_of(const struct generation *g, unsigned mta, const char *n
 	return settings.limit;
 }
 
-static void parameters_of_a_transport(void **state)
-{
+TEST(parameters_of_a_transport) {
 	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
 	struct generation *g = compile(site_text, 0);
 
-	(void)state;
 	assert_int_equal(limit_of(g, 1, "a.example"), 20);
 	assert_int_equal(limit_of(g, 0, "a.example"), 9);
 	assert_int_equal(limit_of(g, 2, "relay:a.example"), 5);
@@ -244,8 +226,7 @@ static void parameters_of_a_transport(void **state)
 	free(g);
 }
 
-static void a_name_tells_its_transport(void **state)
-{
+TEST(a_name_tells_its_transport) {
 	static const struct {
 		const char *name;
 		size_t prefix;
@@ -258,7 +239,6 @@ static void a_name_tells_its_transport(void **state)
 	struct mask pattern;
 	const char *why;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(generation_transport_prefix(cases[i].name,
 		    strlen(cases[i].name)), cases[i].prefix);
@@ -273,8 +253,7 @@ static void a_name_tells_its_transport(void **state)
 	assert_false(name_fits("a.example", &pattern));
 }
 
-static struct judgement judge_line(struct judge *judge, const char *program, const char *domain)
-{
+static struct judgement judge_line(struct judge *judge, const char *program, const char *domain) {
 	struct judgement judgement;
 	struct log_line out;
 	char line[300];
@@ -287,8 +266,7 @@ static struct judgement judge_line(struct judge *judge, const char *program, con
 	return judgement;
 }
 
-static void the_log_tells_the_transport(void **state)
-{
+TEST(the_log_tells_the_transport) {
 	static const struct {
 		const char *program, *domain;
 		unsigned mta;
@@ -317,7 +295,6 @@ static void the_log_tells_the_transport(void **state)
 	struct judge *judge;
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(judge_open(&judge, g, &diag), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct judgement j = judge_line(judge, cases[i].program, cases[i].domain);
@@ -339,8 +316,7 @@ static const char providers[] = "version = 1;\n"
     "providers = ( { name = \"big\"; relays = [ \"*.big.example\" ]; } );\n";
 static const char engine_text[] = "classes = ( { name = \"c\"; match = \"*\"; } );\n" MTAS("");
 
-static void deliver(const char *domain, const char *program, enum delivery_status status)
-{
+static void deliver(const char *domain, const char *program, enum delivery_status status) {
 	static const char text[] = "connect to mx.big.example[192.0.2.1]:25: Connection refused";
 	bool taken = status == DELIVERY_SENT;
 
@@ -350,8 +326,7 @@ static void deliver(const char *domain, const char *program, enum delivery_statu
 		.took_ms = 50 });
 }
 
-static struct window_view view_named(const char *name)
-{
+static struct window_view view_named(const char *name) {
 	struct window_owner owner;
 	struct window_view view;
 
@@ -360,9 +335,7 @@ static struct window_view view_named(const char *name)
 	return view;
 }
 
-static void windows_are_not_mixed(void **state)
-{
-	(void)state;
+TEST(windows_are_not_mixed) {
 	site_providers = providers;
 	site_open(&site, 64, engine_text);
 	now_ns = clock_now_ns();
@@ -390,8 +363,7 @@ static void windows_are_not_mixed(void **state)
 	site_providers = NULL;
 }
 
-static enum by_hand_error do_by_hand(enum by_hand_verb verb, const char *name)
-{
+static enum by_hand_error do_by_hand(enum by_hand_verb verb, const char *name) {
 	const struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET,
 		.for_ns = verb == BY_HAND_RESUME ? 0 : 3600 * NS_PER_SECOND };
@@ -400,8 +372,7 @@ static enum by_hand_error do_by_hand(enum by_hand_verb verb, const char *name)
 	return windows_by_hand(site.engine, site.generation, &request, now_ns, &owner);
 }
 
-static const char *owner_by(const char *domain, unsigned mta)
-{
+static const char *owner_by(const char *domain, unsigned mta) {
 	static struct window_owner owner;
 	struct destination_seen seen;
 
@@ -410,9 +381,7 @@ static const char *owner_by(const char *domain, unsigned mta)
 	return owner.name;
 }
 
-static void by_hand_for_one_transport_or_for_all(void **state)
-{
-	(void)state;
+TEST(by_hand_for_one_transport_or_for_all) {
 	site_providers = providers;
 	site_open(&site, 64, engine_text);
 	now_ns = clock_now_ns();
@@ -440,20 +409,17 @@ static void by_hand_for_one_transport_or_for_all(void **state)
 }
 
 static enum hint_doubt doubt_of(const struct generation *g, uint8_t mta, const char *domain,
-    uint8_t cloned_by, uint8_t other_by)
-{
+    uint8_t cloned_by, uint8_t other_by) {
 	struct destination_seen seen = { .cloned_by = cloned_by, .other_by = other_by };
 	const char *detail;
 
 	return hint_destination_doubt(g, mta, domain, strlen(domain), &seen, &detail);
 }
 
-static void who_else_delivered_leaves_doubt(void **state)
-{
+TEST(who_else_delivered_leaves_doubt) {
 	enum { OUT = 1 << 0, RELAY = 1 << 2, SLOW = 1 << 3 };
 	struct generation *g = compile(site_text, 0);
 
-	(void)state;
 	assert_int_equal(doubt_of(g, 0, "a.example", OUT, 0), HINT_DOUBT_NONE);
 	/* by a FILTER, or the site named the transport before */
 	assert_int_equal(doubt_of(g, 0, "a.example", OUT | SLOW, 0), HINT_DOUBT_OTHER_TRANSPORT);
@@ -469,8 +435,7 @@ static void who_else_delivered_leaves_doubt(void **state)
 	free(g);
 }
 
-static void bad_configurations(void **state)
-{
+TEST(bad_configurations) {
 	static const struct {
 		const char *transports, *error;
 	} cases[] = {
@@ -488,7 +453,6 @@ static void bad_configurations(void **state)
 	};
 	char text[700];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct config_messages messages;
 		bool found = false;
@@ -505,20 +469,4 @@ static void bad_configurations(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_stand_behind_the_mail_servers),
-		cmocka_unit_test(a_mistake_in_one_part_spoils_the_file),
-		cmocka_unit_test(whose_mail_a_domain_is),
-		cmocka_unit_test(parameters_of_a_transport),
-		cmocka_unit_test(a_name_tells_its_transport),
-		cmocka_unit_test(the_log_tells_the_transport),
-		cmocka_unit_test(windows_are_not_mixed),
-		cmocka_unit_test(by_hand_for_one_transport_or_for_all),
-		cmocka_unit_test(who_else_delivered_leaves_doubt),
-		cmocka_unit_test(bad_configurations),
-	};
-
-	return cmocka_run_group_tests(tests, make_files, remove_files);
-}
+TEST_GROUP(make_files, remove_files)

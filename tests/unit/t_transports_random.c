@@ -2,20 +2,15 @@
 /* Any site's file with several transports: the daemon and postern-lookup, which read it each
  * for itself, send mail for every domain by the same transport to the same next hop; and that
  * is what its lines say, looked at one by one. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "config/compile.h"
-#include "config/site_routes.h"
+#include "tests/unit/test.h"
+#include "config/compile/compile.h"
+#include "config/generation/site_routes.h"
 #include "tests/unit/random.h"
 
 #define FILES	150
@@ -42,8 +37,7 @@ struct part {
 
 static struct part parts[PARTS];
 
-static void write_site(const char *path)
-{
+static void write_site(const char *path) {
 	static const char *const words[] = { "route", "own", "exclude" };
 	FILE *file = fopen(path, "w");
 
@@ -69,8 +63,7 @@ static void write_site(const char *path)
 	assert_int_equal(chmod(path, 0644), 0);
 }
 
-static void make_parts(struct random *random)
-{
+static void make_parts(struct random *random) {
 	for (unsigned i = 0; i < PARTS; i++) {
 		parts[i].count = random_below(random, LINES_MAX);
 		parts[i].refused = i > 0 && random_below(random, 8) == 0;
@@ -86,8 +79,7 @@ static void make_parts(struct random *random)
 	}
 }
 
-static bool means(const struct line *line, const char *domain)
-{
+static bool means(const struct line *line, const char *domain) {
 	const char *mask = domains[line->domain];
 	size_t length = strlen(domain), tail = strlen(mask);
 
@@ -98,8 +90,7 @@ static bool means(const struct line *line, const char *domain)
 }
 
 /* The first line of that kind that means the domain, or NULL. */
-static const struct line *find(const struct part *part, const char *domain, bool excludes)
-{
+static const struct line *find(const struct part *part, const char *domain, bool excludes) {
 	for (unsigned k = 0; k < part->count; k++)
 		if ((part->lines[k].what == EXCLUDE) == excludes &&
 		    means(&part->lines[k], domain))
@@ -108,8 +99,7 @@ static const struct line *find(const struct part *part, const char *domain, bool
 }
 
 /* What the lines say: the part, and the next hop; NULL: no lane. */
-static unsigned by_lines(const char *domain, char hop[16], bool *none)
-{
+static unsigned by_lines(const char *domain, char hop[16], bool *none) {
 	const struct line *line;
 	unsigned part = 0;
 
@@ -127,8 +117,7 @@ static unsigned by_lines(const char *domain, char hop[16], bool *none)
 	return part;
 }
 
-static void compare(const struct generation *g, struct site_routes *routes, const char *domain)
-{
+static void compare(const struct generation *g, struct site_routes *routes, const char *domain) {
 	static const unsigned rows[PARTS] = { 0, 1, 2 };
 	size_t length = strlen(domain);
 	unsigned row = generation_site_transport(g, 0, domain, length), part;
@@ -155,13 +144,11 @@ static void compare(const struct generation *g, struct site_routes *routes, cons
 	assert_null(site_routes_next_hop(routes, domain, length, 4, 1));
 }
 
-static void both_readers_say_what_the_lines_say(void **state)
-{
+TEST(both_readers_say_what_the_lines_say) {
 	struct random random = { random_seed() };
 	char directory[] = "/tmp/t_transports_random.XXXXXX", config[96], site[96];
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(config, sizeof(config), "%s/conf", directory);
 	snprintf(site, sizeof(site), "%s/site", directory);
@@ -188,13 +175,4 @@ static void both_readers_say_what_the_lines_say(void **state)
 	unlink(site);
 	unlink(config);
 	assert_int_equal(rmdir(directory), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_readers_say_what_the_lines_say),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,11 @@
 /* Is what was opened by a name the only file of that name?  In a directory where another user may
  * put and take away names at each moment. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/trusted_path.h"
 
 static char directory[64];
@@ -53,42 +48,25 @@ static bool is_only(const char *name) {
 	return trusted_path_is_only_name(fd, directory_fd, name, &status);
 }
 
-static void a_file_of_one_name_is_taken(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_file_of_one_name_is_taken) {
 	assert_int_equal(unlinkat(directory_fd, "other", 0), 0);
 	assert_true(is_only("lock"));
 }
 
-static void a_second_name_is_seen(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_second_name_is_seen) {
 	assert_false(is_only("lock"));
 }
 
 /* Between open and fstat: the file has one name again, and it is not this one. */
-static void a_second_name_that_was_removed_meanwhile_is_seen(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_second_name_that_was_removed_meanwhile_is_seen) {
 	assert_int_equal(unlinkat(directory_fd, "lock", 0), 0);
 	assert_false(is_only("lock"));
 	make("lock");
 	assert_false(is_only("lock"));
 }
 
-static void a_link_to_the_file_is_not_its_name(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_link_to_the_file_is_not_its_name) {
 	assert_int_equal(unlinkat(directory_fd, "lock", 0), 0);
 	assert_int_equal(symlinkat("other", directory_fd, "lock"), 0);
 	assert_false(is_only("lock"));
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_file_of_one_name_is_taken, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_second_name_is_seen, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_second_name_that_was_removed_meanwhile_is_seen,
-		    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_link_to_the_file_is_not_its_name, set_up,
-		    tear_down),
-	};
-
-	return cmocka_run_group_tests_name("trusted_path", tests, NULL, NULL);
 }

@@ -1,34 +1,26 @@
 /* SPDX-License-Identifier: ISC */
 /* What undoes a decision, as a shell takes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/clock.h"
-#include "ctl/why.h"
-#include "policy/decision.h"
+#include "ctl/ask/why.h"
+#include "policy/limit/decision.h"
 
 #define FILE_NAME	"/etc/postern/postern.conf"
 
 static const struct ctl plain;
 
-static const char *quoted(const char *word)
-{
+static const char *quoted(const char *word) {
 	static char out[256];
 
 	assert_true(why_quote(word, out, sizeof(out)));
 	return out;
 }
 
-static void words_are_quoted_where_a_shell_would_read_them(void **state)
-{
+TEST(words_are_quoted_where_a_shell_would_read_them) {
 	char small[16];
 
-	(void)state;
 	assert_string_equal(quoted("d.example"), "d.example");
 	assert_string_equal(quoted("user+tag@d.example"), "user+tag@d.example");
 	assert_string_equal(quoted("provider:big"), "provider:big");
@@ -42,8 +34,7 @@ static void words_are_quoted_where_a_shell_would_read_them(void **state)
 	assert_false(why_quote("much-too-long.example", small, sizeof(small)));
 }
 
-static struct why_event event_of(enum decided_kind kind, unsigned reason, const char *name)
-{
+static struct why_event event_of(enum decided_kind kind, unsigned reason, const char *name) {
 	struct why_event event;
 
 	memset(&event, 0, sizeof(event));
@@ -56,23 +47,20 @@ static struct why_event event_of(enum decided_kind kind, unsigned reason, const 
 #define WALL_NS	(1000 * NS_PER_SECOND)	/* now */
 
 static const struct why_undo *undo(const struct ctl *ctl, const struct why_event *event,
-    const struct why_event *held)
-{
+    const struct why_event *held) {
 	static struct why_undo out;
 
 	why_undo(ctl, event, held, WALL_NS, &out);
 	return &out;
 }
 
-static void what_holds_mail_is_resumed(void **state)
-{
+TEST(what_holds_mail_is_resumed) {
 	static const struct ctl named = { .config_path = "/tmp/my conf", .config_given = true,
 		.socket = "unix:/s" };
 	struct why_event suspended = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON, "d.example");
 	struct why_event deferred = event_of(DECIDED_DEFERRED, REASON_SUSPENDED, "mx.d.example");
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "Some class");
 
-	(void)state;
 	assert_string_equal(undo(&plain, &suspended, &suspended)->command,
 	    "posternctl resume d.example");
 	assert_string_equal(undo(&named, &suspended, &suspended)->command,
@@ -93,13 +81,11 @@ static void what_holds_mail_is_resumed(void **state)
 }
 
 /* dash and others do not know $'...': there the ' in it would end the word. */
-static void no_shell_runs_what_is_in_an_unprintable_name(void **state)
-{
+TEST(no_shell_runs_what_is_in_an_unprintable_name) {
 	struct why_event event = event_of(DECIDED_SUSPENDED, DECIDED_NO_REASON,
 	    "\xff'$(reboot)'.example");
 	const struct why_undo *out = undo(&plain, &event, &event);
 
-	(void)state;
 	assert_string_equal(out->command, "");
 	assert_non_null(strstr(out->none, "no command"));
 	event = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "a\nb");
@@ -107,21 +93,19 @@ static void no_shell_runs_what_is_in_an_unprintable_name(void **state)
 	assert_string_equal(undo(&plain, &event, NULL)->command, "");
 }
 
-static void numbers_get_back_what_they_were(void **state)
-{
+TEST(numbers_get_back_what_they_were) {
 	struct why_event window = event_of(DECIDED_WINDOW, DECIDED_NO_REASON, "d.example");
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
 
-	(void)state;
 	window.d.before = 20;
 	window.d.window = 3;
 	window.d.ceiling = 3;
 	assert_string_equal(undo(&plain, &window, NULL)->command,
-	    "posternctl set d.example --window 20 --ceiling 0");
+	    "posternctl limit d.example --window 20 --ceiling 0");
 	window.d.before = 3;
 	window.d.ceiling_before = 9;
 	assert_string_equal(undo(&plain, &window, NULL)->command,
-	    "posternctl set d.example --ceiling 9");
+	    "posternctl limit d.example --ceiling 9");
 	window.d.ceiling = 9;
 	assert_string_equal(undo(&plain, &window, NULL)->command, "");
 	assert_string_equal(undo(&plain, &window, NULL)->none, "nothing was changed");
@@ -129,25 +113,23 @@ static void numbers_get_back_what_they_were(void **state)
 	hand.d.before = hand.d.window = 5;
 	hand.d.ceiling = 7;
 	assert_string_equal(undo(&plain, &hand, NULL)->command,
-	    "posternctl set d.example --ceiling 0");
+	    "posternctl limit d.example --ceiling 0");
 	hand.d.by = 3;
 	assert_string_equal(undo(&plain, &hand, NULL)->command, "posternctl suspend d.example");
 	hand.d.by = 4;
 	assert_string_equal(undo(&plain, &hand, NULL)->command, "");
 }
 
-static void a_limit_is_a_line_and_a_reload(void **state)
-{
+TEST(a_limit_is_a_line_and_a_reload) {
 	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_INBOUND, "h.example");
 
-	(void)state;
 	decided_put(&refused.d, DECIDED_CLASS, "few", 3);
 	decided_put(&refused.d, DECIDED_FILE, FILE_NAME, strlen(FILE_NAME));
 	refused.d.line = 12;
 	refused.d.limit_line = 14;
 	assert_string_equal(undo(&plain, &refused, NULL)->command, "posternctl reload");
 	assert_string_equal(undo(&plain, &refused, NULL)->edit,
-	    "raise inbound of class few in " FILE_NAME ":14");
+	    "raise refuse_at of class few in " FILE_NAME ":14");
 	refused.d.limit_line = 0;
 	refused.d.reason = REASON_CLIENT_RATE;
 	assert_string_equal(undo(&plain, &refused, NULL)->edit,
@@ -158,12 +140,10 @@ static void a_limit_is_a_line_and_a_reload(void **state)
 	    "nothing to undo: observe mode");
 }
 
-/* Redis was away: then "raise inbound" is no help at 3 a.m. */
-static void a_share_without_a_lease_is_no_limit_to_raise(void **state)
-{
+/* Redis was away: then "raise refuse_at" is no help at 3 a.m. */
+TEST(a_share_without_a_lease_is_no_limit_to_raise) {
 	struct why_event refused = event_of(DECIDED_REFUSED, REASON_CLASS_SHARE, "h.example");
 
-	(void)state;
 	decided_put(&refused.d, DECIDED_CLASS, "few", 3);
 	decided_put(&refused.d, DECIDED_FILE, FILE_NAME, strlen(FILE_NAME));
 	refused.d.line = 12;
@@ -173,15 +153,13 @@ static void a_share_without_a_lease_is_no_limit_to_raise(void **state)
 	assert_non_null(strstr(undo(&plain, &refused, NULL)->none, "posternctl cluster"));
 	refused.d.by = LEASE_HELD;
 	assert_string_equal(undo(&plain, &refused, NULL)->command, "posternctl reload");
-	assert_non_null(strstr(undo(&plain, &refused, NULL)->edit, "inbound of class few"));
+	assert_non_null(strstr(undo(&plain, &refused, NULL)->edit, "refuse_at of class few"));
 }
 
 /* Not "posternctl resume ''", nor a part of a name. */
-static void what_is_not_known_any_more_is_in_no_command(void **state)
-{
+TEST(what_is_not_known_any_more_is_in_no_command) {
 	struct why_event deferred = event_of(DECIDED_DEFERRED, REASON_SUSPENDED, "mx.d.example");
 
-	(void)state;
 	for (unsigned reason = REASON_SUSPENDED; reason <= REASON_CLASS_HELD; reason++) {
 		deferred.d.reason = (uint8_t)reason;
 		assert_string_equal(undo(&plain, &deferred, NULL)->command, "");
@@ -190,22 +168,18 @@ static void what_is_not_known_any_more_is_in_no_command(void **state)
 }
 
 /* In observe mode it holds no mail, but it would as soon as that is over. */
-static void what_was_held_by_hand_in_observe_mode_is_undone(void **state)
-{
+TEST(what_was_held_by_hand_in_observe_mode_is_undone) {
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "d.example");
 
-	(void)state;
 	hand.d.by = 2;
 	hand.d.flags = DECIDED_OBSERVED_ONLY;
 	assert_string_equal(undo(&plain, &hand, &hand)->command, "posternctl resume d.example");
 }
 
 /* It was offered without an end, and "suspend" for a recipient. */
-static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state)
-{
+TEST(a_resumed_hold_is_held_again_for_the_time_that_is_left) {
 	struct why_event hand = event_of(DECIDED_BY_HAND, DECIDED_NO_REASON, "-u@d.example");
 
-	(void)state;
 	hand.d.by = 3;
 	hand.d.flags = DECIDED_WAS_HELD;
 	hand.until_wall_ns = WALL_NS + 90 * NS_PER_SECOND - 1;
@@ -219,9 +193,7 @@ static void a_resumed_hold_is_held_again_for_the_time_that_is_left(void **state)
 }
 
 /* No kind, reason or verb leaves it without an answer. */
-static void there_is_always_an_answer(void **state)
-{
-	(void)state;
+TEST(there_is_always_an_answer) {
 	for (unsigned kind = 0; kind < DECIDED_KINDS; kind++)
 		for (unsigned reason = 0; reason <= REASON_COUNT; reason++)
 			for (unsigned by = 0; by < 8; by++) {
@@ -233,22 +205,4 @@ static void there_is_always_an_answer(void **state)
 				out = undo(&plain, &event, NULL);
 				assert_true((out->command[0] != '\0') != (out->none != NULL));
 			}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_quoted_where_a_shell_would_read_them),
-		cmocka_unit_test(what_holds_mail_is_resumed),
-		cmocka_unit_test(no_shell_runs_what_is_in_an_unprintable_name),
-		cmocka_unit_test(a_resumed_hold_is_held_again_for_the_time_that_is_left),
-		cmocka_unit_test(numbers_get_back_what_they_were),
-		cmocka_unit_test(a_limit_is_a_line_and_a_reload),
-		cmocka_unit_test(a_share_without_a_lease_is_no_limit_to_raise),
-		cmocka_unit_test(what_is_not_known_any_more_is_in_no_command),
-		cmocka_unit_test(what_was_held_by_hand_in_observe_mode_is_undone),
-		cmocka_unit_test(there_is_always_an_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

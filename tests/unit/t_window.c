@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /* The laws of windows, with numbers worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/window_bench.h"
 
 /* --- document and postfix ------------------------------------------------------ */
 
 /* Five fifths make 6; one failure there takes 1/6 of -1 at once. */
-static void document_per_concurrency(void **state)
-{
+TEST(document_per_concurrency) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_DOCUMENT, "1/concurrency");
 	stands(&b, 5, 0, 0, 0);
 	good(&b, 4);
@@ -38,11 +31,9 @@ static void document_per_concurrency(void **state)
 	stands(&b, 4, 0, 5.0 / 6, 0.2);
 }
 
-static void the_laws_differ_at_feedback_1(void **state)
-{
+TEST(the_laws_differ_at_feedback_1) {
 	struct bench d, p;
 
-	(void)state;
 	begin(&d, WINDOW_LAW_DOCUMENT, "1");
 	begin(&p, WINDOW_LAW_POSTFIX, "1");
 	good(&d, 1);
@@ -61,11 +52,9 @@ static void the_laws_differ_at_feedback_1(void **state)
 }
 
 /* 5-10-20: +1 a good delivery doubles the window with each pseudo-cohort. */
-static void overshoot(void **state)
-{
+TEST(overshoot) {
 	struct bench b;
 
-	(void)state;
 	for (int law = WINDOW_LAW_POSTFIX; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "1");
 		good(&b, 5);
@@ -77,11 +66,9 @@ static void overshoot(void **state)
 	}
 }
 
-static void sqrt_and_fractions(void **state)
-{
+TEST(sqrt_and_fractions) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_DOCUMENT, "1/sqrt_concurrency");
 	b.settings.initial = 4;
 	window_begin(&b.window, &b.settings);
@@ -107,11 +94,9 @@ static void sqrt_and_fractions(void **state)
 
 /* "You might just as well use zero per-delivery feedback and stay with the initial
  * concurrency." */
-static void without_feedback_the_window_stays(void **state)
-{
+TEST(without_feedback_the_window_stays) {
 	struct bench b;
 
-	(void)state;
 	for (int law = WINDOW_LAW_POSTFIX; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "0");
 		good(&b, 500);
@@ -123,11 +108,9 @@ static void without_feedback_the_window_stays(void **state)
 }
 
 /* Only while window < busy + initial, busy with the one that has just ended. */
-static void positive_feedback_only_in_use(void **state)
-{
+TEST(positive_feedback_only_in_use) {
 	struct bench b;
 
-	(void)state;
 	for (int law = WINDOW_LAW_PROBE; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "1");
 		for (int i = 0; i < 5; i++)
@@ -144,11 +127,9 @@ static void positive_feedback_only_in_use(void **state)
 
 /* At 5 with feedback 1/concurrency: five failures are 1/5 + 1/4 + 1/4 + 1/4 = 0.95
  * and then 1/4 more in the document's law, 1/3 more in Postfix's. */
-static void dead_after_a_cohort(void **state)
-{
+TEST(dead_after_a_cohort) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_DOCUMENT, "1/concurrency");
 	bad(&b, 4);
 	stands(&b, 4, 0, 0.05, 0.95);
@@ -181,11 +162,9 @@ static void dead_after_a_cohort(void **state)
 	assert_int_equal(b.window.concurrency, 1);
 }
 
-static void back_from_the_dead(void **state)
-{
+TEST(back_from_the_dead) {
 	struct bench b;
 
-	(void)state;
 	for (int law = WINDOW_LAW_PROBE; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "0");
 		nothing_but_bad(&b, 6);
@@ -218,11 +197,9 @@ static void back_from_the_dead(void **state)
 	}
 }
 
-static void who_listens_to_throttling(void **state)
-{
+TEST(who_listens_to_throttling) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	tell(&b, RESULT_REMOTE_THROTTLE, 4, 3, SECOND);
 	assert_int_equal(b.window.ceiling, 3);
@@ -242,11 +219,9 @@ static void who_listens_to_throttling(void **state)
 /* --- by rule and by hand ---------------------------------------------------------- */
 
 /* `set NAME --window` is no new reason to be suspended. */
-static void another_concurrency_keeps_the_cause(void **state)
-{
+TEST(another_concurrency_keeps_the_cause) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_POSTFIX, "1");
 	for (unsigned i = 0; b.window.state != WINDOW_DEAD && i < 100; i++)
 		tell(&b, RESULT_SITE_FAILURE, 1, 0, SECOND);
@@ -274,11 +249,9 @@ static void another_concurrency_keeps_the_cause(void **state)
 	assert_int_equal(b.window.state, WINDOW_HELD);
 }
 
-static void by_rule_and_by_hand(void **state)
-{
+TEST(by_rule_and_by_hand) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	good(&b, 11);
 	assert_int_equal(b.window.concurrency, 7);
@@ -315,8 +288,7 @@ static void by_rule_and_by_hand(void **state)
 	assert_int_equal(b.window.law, WINDOW_LAW_POSTFIX);
 }
 
-static void feedback_forms(void **state)
-{
+TEST(feedback_forms) {
 	static const char *const wrong[] = { "", " ", "x", "-1", "2", "1.5", "1/", "/2",
 		"1/0", "3/2", "1/concurrenc", "1/concurrencyx", "1/sqrt", "1 2", "1e0", "1..0",
 		".", "1/.", "0.1234567890123456", "nan", "1/4 x" };
@@ -337,7 +309,6 @@ static void feedback_forms(void **state)
 	};
 	struct window_feedback feedback;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_false(window_feedback_parse(wrong[i], strlen(wrong[i]), &feedback));
 	for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
@@ -348,12 +319,10 @@ static void feedback_forms(void **state)
 	}
 }
 
-static void what_is_no_window(void **state)
-{
+TEST(what_is_no_window) {
 	struct window zeros = { .concurrency = 0 };
 	struct bench b;
 
-	(void)state;
 	assert_false(window_is_sound(&zeros));
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	assert_true(window_is_sound(&b.window));
@@ -376,8 +345,7 @@ static void what_is_no_window(void **state)
 }
 
 /* Nothing would ever raise it. */
-static void a_ceiling_that_probe_found_does_not_bind_other_laws(void **state)
-{
+TEST(a_ceiling_that_probe_found_does_not_bind_other_laws) {
 	struct window_settings probe = window_defaults, postfix = window_defaults;
 	struct window_result refused = { .class = RESULT_SITE_FAILURE, .level = 3,
 		.in_flight = 2, .start_ns = 1 };
@@ -385,7 +353,6 @@ static void a_ceiling_that_probe_found_does_not_bind_other_laws(void **state)
 	struct window_change change;
 	struct window window;
 
-	(void)state;
 	postfix.law = WINDOW_LAW_POSTFIX;
 	window_begin(&window, &probe);
 	window_result(&window, &probe, &refused, 2, &change);
@@ -400,26 +367,4 @@ static void a_ceiling_that_probe_found_does_not_bind_other_laws(void **state)
 	window_adjust(&window, &probe);
 	window_adjust(&window, &postfix);
 	assert_int_equal(window_now(&window, &postfix, 1000), 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(document_per_concurrency),
-		cmocka_unit_test(the_laws_differ_at_feedback_1),
-		cmocka_unit_test(overshoot),
-		cmocka_unit_test(sqrt_and_fractions),
-		cmocka_unit_test(without_feedback_the_window_stays),
-		cmocka_unit_test(positive_feedback_only_in_use),
-		cmocka_unit_test(dead_after_a_cohort),
-		cmocka_unit_test(back_from_the_dead),
-		cmocka_unit_test(who_listens_to_throttling),
-		cmocka_unit_test(another_concurrency_keeps_the_cause),
-		cmocka_unit_test(by_rule_and_by_hand),
-		cmocka_unit_test(feedback_forms),
-		cmocka_unit_test(what_is_no_window),
-		cmocka_unit_test(a_ceiling_that_probe_found_does_not_bind_other_laws),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* The canaries of the law probe, with numbers worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "random.h"
 #include "tests/unit/window_bench.h"
 
 /* A limiter of 2, found, that takes any number by now. */
-static void begin_climb(struct bench *bench)
-{
+static void begin_climb(struct bench *bench) {
 	begin(bench, WINDOW_LAW_PROBE, "1");
 	bench->settings.limit = 0;
 	tell(bench, RESULT_SITE_FAILURE, 3, 2, SECOND / 20);
@@ -24,13 +18,11 @@ static void begin_climb(struct bench *bench)
 
 /* Once one is accepted the next goes at once; the ceiling rises by one, and by an eighth
  * from 16 on. */
-static void canaries_climb(void **state)
-{
+TEST(canaries_climb) {
 	static const uint16_t ceilings[] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 		18, 20, 22, 24, 27, 30, 33, 37, 41, 46 };
 	struct bench b;
 
-	(void)state;
 	begin_climb(&b);
 	for (size_t i = 0; i < sizeof(ceilings) / sizeof(ceilings[0]); i++) {
 		send_canary(&b, RESULT_OK, b.window.ceiling + 1u);
@@ -63,11 +55,9 @@ static void canaries_climb(void **state)
 
 /* The step was too wide: what was accepted is the ceiling at once, and those that were
  * tried beside it are explained. */
-static void a_climb_that_goes_too_far(void **state)
-{
+TEST(a_climb_that_goes_too_far) {
 	struct bench b;
 
-	(void)state;
 	begin_climb(&b);
 	while (b.window.ceiling < 37)
 		send_canary(&b, RESULT_OK, b.window.ceiling + 1u);
@@ -111,11 +101,9 @@ static void a_climb_that_goes_too_far(void **state)
 }
 
 /* Nobody learned that they are refused for ten minutes, but 2000 went well since. */
-static void canaries_that_cost_little(void **state)
-{
+TEST(canaries_that_cost_little) {
 	struct bench b;
 
-	(void)state;
 	begin_climb(&b);
 	for (int64_t interval = 20 * SECOND; interval <= 600 * SECOND; interval *= 2) {
 		send_canary(&b, RESULT_SITE_FAILURE, 3);
@@ -141,8 +129,7 @@ static void canaries_that_cost_little(void **state)
 }
 
 /* A limiter of 5, just found. */
-static void begin_at_five(struct bench *b)
-{
+static void begin_at_five(struct bench *b) {
 	begin(b, WINDOW_LAW_PROBE, "1");
 	tell(b, RESULT_SITE_FAILURE, 6, 5, SECOND / 20);
 	assert_int_equal(b->window.ceiling, 5);
@@ -151,8 +138,7 @@ static void begin_at_five(struct bench *b)
 
 /* How many are accepted, at so many a second, until the next canary is due; the last one
  * was refused just now. */
-static unsigned until_due(struct bench *b, unsigned each_second)
-{
+static unsigned until_due(struct bench *b, unsigned each_second) {
 	int64_t since = b->now;
 	unsigned count = 0;
 
@@ -166,12 +152,10 @@ static unsigned until_due(struct bench *b, unsigned each_second)
 /* With a ceiling of 5, the number accepted since, times the number a second, is to be 6400: 20 a
  * second for 16 s, 16 for 25 s, 5 for 256 s; 320 at least, so 25 for 12.8 s; but never before
  * 10 s.  At 2 a second that would be 3200 in 1600 s: after 600 s the canary goes anyhow. */
-static void canaries_go_sooner_where_deliveries_are_quick(void **state)
-{
+TEST(canaries_go_sooner_where_deliveries_are_quick) {
 	static const unsigned wanted[][2] = { { 20, 320 }, { 25, 320 }, { 16, 400 },
 		{ 40, 400 }, { 5, 1280 }, { 2, 1200 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		struct bench b;
 
@@ -188,11 +172,9 @@ static void canaries_go_sooner_where_deliveries_are_quick(void **state)
 
 /* Whatever the pace, for an hour: never twice within 10 s; at 18 and more a second within 20 s,
  * and no more than one of 300 is lost that way once the first few have gone. */
-static void canaries_cost_few_and_come_soon(void **state)
-{
+TEST(canaries_cost_few_and_come_soon) {
 	struct random random = random_seeded("canaries_cost_few_and_come_soon");
 
-	(void)state;
 	for (unsigned run = 0; run < 40; run++) {
 		unsigned each_second = 1 + random_below(&random, 60), canaries = 0, all = 0;
 		struct bench b;
@@ -215,17 +197,4 @@ static void canaries_cost_few_and_come_soon(void **state)
 		}
 		assert_true(canaries <= 8 + all / 300);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(canaries_climb),
-		cmocka_unit_test(a_climb_that_goes_too_far),
-		cmocka_unit_test(canaries_that_cost_little),
-		cmocka_unit_test(canaries_go_sooner_where_deliveries_are_quick),
-		cmocka_unit_test(canaries_cost_few_and_come_soon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Refusals of one flight, for the law probe: by hand, and by property in virtual time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/window_bench.h"
 
@@ -14,8 +9,7 @@
 #define RUNS	400
 
 /* A no, or silence, of which no level is known; the log knows of nothing in flight. */
-static void blind(struct bench *b, bool answered, int64_t given, int64_t start)
-{
+static void blind(struct bench *b, bool answered, int64_t given, int64_t start) {
 	struct window_result result = { .class = RESULT_SITE_FAILURE, .answered = answered,
 		.given_ns = given, .start_ns = start };
 
@@ -28,13 +22,11 @@ static void blind(struct bench *b, bool answered, int64_t given, int64_t start)
  * takes one from the window until it is 1, and all together count as one of a cohort of 5.  Then
  * the three are heard of: 1/1, 1/2 and 1/2 make the window 3, and the levels that the log tells
  * late are 1, 2, 3 of these, and 4 of the refused. */
-static void sixty_at_once_to_a_site_that_takes_three_do_not_suspend_it(void **state)
-{
+TEST(sixty_at_once_to_a_site_that_takes_three_do_not_suspend_it) {
 	static const uint32_t windows[] = { 4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1 };
 	struct bench b;
 	int64_t given;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	given = b.now;
 	b.now += 50 * MS;
@@ -59,13 +51,11 @@ static void sixty_at_once_to_a_site_that_takes_three_do_not_suspend_it(void **st
 
 /* What was given up to 0.4 s after the first no was heard is of its flight, if it starts within
  * 1 s of that; else it is the first of another. */
-static void a_flight_has_an_end(void **state)
-{
+TEST(a_flight_has_an_end) {
 	static const int64_t given[] = { -1, 0, SECOND, 400 * MS, 400 * MS + 1, 0, 0 };
 	static const int64_t started[] = { 0, 0, SECOND, 400 * MS, 400 * MS + 1, SECOND, SECOND + 1 };
 	static const double counted[] = { 0, 0, 0.2, 0, 0.2, 0, 0.2 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
 		struct bench b;
 		int64_t first;
@@ -83,11 +73,9 @@ static void a_flight_has_an_end(void **state)
 }
 
 /* Five flights, each of three, with nothing accepted: as many as are a cohort. */
-static void a_site_that_says_no_to_all_is_dead_after_five_flights(void **state)
-{
+TEST(a_site_that_says_no_to_all_is_dead_after_five_flights) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	for (int i = 1; i <= 5; i++) {
 		b.now += SECOND;
@@ -112,9 +100,7 @@ static void a_site_that_says_no_to_all_is_dead_after_five_flights(void **state)
 }
 
 /* Nobody answers, or it is not known when it started: five are five, as ever. */
-static void a_dead_site_is_suspended_as_before(void **state)
-{
-	(void)state;
+TEST(a_dead_site_is_suspended_as_before) {
 	for (int known = 0; known < 2; known++) {
 		struct bench b;
 
@@ -128,13 +114,11 @@ static void a_dead_site_is_suspended_as_before(void **state)
 }
 
 /* One that was accepted lately may have its place still: 1/32 each, flight or not. */
-static void what_is_refused_beside_others_counts_little(void **state)
-{
+TEST(what_is_refused_beside_others_counts_little) {
 	struct window_result result = { .class = RESULT_SITE_FAILURE, .answered = true,
 		.in_flight = 1 };
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	result.start_ns = b.now;
 	for (int i = 1; i <= 10; i++) {
@@ -165,16 +149,14 @@ struct burst {
 	int64_t service, refusal, lag, spread;
 };
 
-static int64_t some_ms(struct random *random, uint32_t least, uint32_t most)
-{
+static int64_t some_ms(struct random *random, uint32_t least, uint32_t most) {
 	return (least + random_below(random, most - least + 1)) * MS;
 }
 
 /* Each message starts when it has come and one of the mail server's places is free; that of a
  * refused one is free again soon.  In the order of starts; returns how many were refused. */
 static unsigned fly(struct random *random, const struct burst *burst, int64_t now,
-    struct attempt out[MAIL_MOST])
-{
+    struct attempt out[MAIL_MOST]) {
 	int64_t place[PLACES_MOST] = { 0 }, server[PLACES_MOST] = { 0 };
 	unsigned refused = 0;
 
@@ -200,8 +182,7 @@ static unsigned fly(struct random *random, const struct burst *burst, int64_t no
 	return refused;
 }
 
-static void hear_all(struct bench *b, struct attempt all[], uint32_t count)
-{
+static void hear_all(struct bench *b, struct attempt all[], uint32_t count) {
 	for (uint32_t heard = 0; heard < count; heard++) {
 		struct attempt *next = NULL;
 
@@ -222,12 +203,10 @@ static void hear_all(struct bench *b, struct attempt all[], uint32_t count)
 /* A burst in a queue that no window reaches any more, to a site that takes some at once, of
  * which the log knows nothing before they have ended: it is never suspended, and no more than
  * two flights in a row are refused.  Before, `initial` refusals were enough. */
-static void bursts_never_suspend_a_site_that_lives(void **state)
-{
+TEST(bursts_never_suspend_a_site_that_lives) {
 	struct random random = random_seeded("bursts_never_suspend_a_site_that_lives");
 	unsigned deadly = 0;
 
-	(void)state;
 	for (unsigned run = 0; run < RUNS; run++) {
 		struct attempt all[MAIL_MOST];
 		struct burst burst = { .limit = 1 + random_below(&random, 8),
@@ -249,11 +228,9 @@ static void bursts_never_suspend_a_site_that_lives(void **state)
 /* A site that says no to all, message after message, for as long as it takes: dead at the first
  * of the initial-th flight; each flight lasts 0.4 s or little more where mail keeps coming, and
  * 1 s at most where all was given at once. */
-static void a_site_that_says_no_to_all_is_dead_soon(void **state)
-{
+TEST(a_site_that_says_no_to_all_is_dead_soon) {
 	struct random random = random_seeded("a_site_that_says_no_to_all_is_dead_soon");
 
-	(void)state;
 	for (unsigned run = 0; run < RUNS; run++) {
 		/* so many parts of 1 are 1 with this arithmetic */
 		static const uint32_t initials[] = { 2, 3, 4, 5, 8 };
@@ -275,19 +252,4 @@ static void a_site_that_says_no_to_all_is_dead_soon(void **state)
 		assert_true(b.now - first <= (b.settings.initial - 1) *
 		    ((at_once ? SECOND : 400 * MS) + gap + 2 * MS));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sixty_at_once_to_a_site_that_takes_three_do_not_suspend_it),
-		cmocka_unit_test(a_flight_has_an_end),
-		cmocka_unit_test(a_site_that_says_no_to_all_is_dead_after_five_flights),
-		cmocka_unit_test(a_dead_site_is_suspended_as_before),
-		cmocka_unit_test(what_is_refused_beside_others_counts_little),
-		cmocka_unit_test(bursts_never_suspend_a_site_that_lives),
-		cmocka_unit_test(a_site_that_says_no_to_all_is_dead_soon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* The law probe, with numbers worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/window_bench.h"
 
 /* A limiter of 5: level 6 is refused, believed at once, and one canary goes after 10,
  * 20, 40 s ... */
-static void probe_remembers(void **state)
-{
+TEST(probe_remembers) {
 	static const int intervals[] = { 10, 20, 40, 80, 160, 320, 600, 600 };
 	struct bench b;
 	struct window_result canary = { .class = RESULT_SITE_FAILURE, .level = 6,
 		.in_flight = 5, .canary = true };
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	for (uint32_t level = 1; level <= 5; level++)
 		tell(&b, RESULT_OK, level, 4, 2 * SECOND);
@@ -44,12 +37,10 @@ static void probe_remembers(void **state)
 	assert_int_equal(b.window.concurrency, 5);
 }
 
-static void probe_goes_up_by_canaries(void **state)
-{
+TEST(probe_goes_up_by_canaries) {
 	struct bench b;
 	struct window_result canary = { .class = RESULT_OK, .in_flight = 5, .canary = true };
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	window_set_ceiling(&b.window, &b.settings, 5, b.now);
 	assert_int_equal(b.window.state, WINDOW_LIMITED);
@@ -90,11 +81,9 @@ static void probe_goes_up_by_canaries(void **state)
 }
 
 /* What ran at once while no ceiling was known. */
-static void a_window_is_proven_by_what_was_accepted(void **state)
-{
+TEST(a_window_is_proven_by_what_was_accepted) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	assert_int_equal(window_proven(&b.window, &b.settings), 5);
 	tell(&b, RESULT_OK, 3, 5, SECOND);
@@ -115,11 +104,9 @@ static void a_window_is_proven_by_what_was_accepted(void **state)
 
 /* Accepted at 8 a moment ago: three refusals at 8 and less are doubted, each takes one from
  * the window; four in a row are not, and then every one that follows is believed. */
-static void probe_doubts(void **state)
-{
+TEST(probe_doubts) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	b.settings.initial = 10;
 	window_begin(&b.window, &b.settings);
@@ -146,11 +133,9 @@ static void probe_doubts(void **state)
 }
 
 /* Between two refusals at level 8 one delivery ended: somebody was accepted there. */
-static void probe_knows_chance(void **state)
-{
+TEST(probe_knows_chance) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	b.settings.initial = 10;
 	window_begin(&b.window, &b.settings);
@@ -168,11 +153,9 @@ static void probe_knows_chance(void **state)
 }
 
 /* The first refusal is believed; then the burst that it was of is accepted. */
-static void probe_corrects_itself(void **state)
-{
+TEST(probe_corrects_itself) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	tell(&b, RESULT_SITE_FAILURE, 2, 4, SECOND / 20);
 	assert_int_equal(b.window.ceiling, 1);
@@ -189,11 +172,9 @@ static void probe_corrects_itself(void **state)
 
 /* Refused with nothing else in flight: a matter of cohorts, of five here as in
  * postfix, whatever the ceiling was; when it is back the ceiling is not believed. */
-static void probe_dies_by_cohorts(void **state)
-{
+TEST(probe_dies_by_cohorts) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	tell(&b, RESULT_SITE_FAILURE, 3, 2, SECOND / 20);
 	assert_int_equal(b.window.concurrency, 2);
@@ -218,11 +199,9 @@ static void probe_dies_by_cohorts(void **state)
 
 /* A log tells the level later: until then each failure takes one from the window, then the
  * ceiling is found, or what was taken is given back. */
-static void levels_that_come_late(void **state)
-{
+TEST(levels_that_come_late) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	good(&b, 5);
 	assert_int_equal(b.window.concurrency, 6);
@@ -261,11 +240,9 @@ static void levels_that_come_late(void **state)
 
 /* A limit fell from 12 to 7, and somebody told; lanes of 12 drain still, and are refused
  * what is too much: the window stays, and the site is not dead. */
-static void what_drains_above_a_known_ceiling(void **state)
-{
+TEST(what_drains_above_a_known_ceiling) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	window_set_ceiling(&b.window, &b.settings, 7, b.now);
 	window_resume(&b.window, &b.settings, 7);
@@ -288,11 +265,9 @@ static void what_drains_above_a_known_ceiling(void **state)
 
 /* The same, and nobody told: what a log knows is that 12 were accepted a moment ago.  The
  * window falls until levels are known, is then what is accepted, and stays. */
-static void a_limit_that_fell(void **state)
-{
+TEST(a_limit_that_fell) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	b.settings.initial = 12;
 	window_begin(&b.window, &b.settings);
@@ -329,11 +304,9 @@ static void a_limit_that_fell(void **state)
 }
 
 /* What was accepted in this span of time is not forgotten for a log that lags behind. */
-static void two_logs_one_of_them_late(void **state)
-{
+TEST(two_logs_one_of_them_late) {
 	struct bench b;
 
-	(void)state;
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	b.settings.initial = 10;
 	window_begin(&b.window, &b.settings);
@@ -348,12 +321,10 @@ static void two_logs_one_of_them_late(void **state)
 
 /* A log may give any time.  A refusal that seems to start in the year 2262, or before
  * all time, lowers the ceiling as one that starts now; the canary follows as soon. */
-static void a_refusal_from_another_century_puts_no_canary_off(void **state)
-{
+TEST(a_refusal_from_another_century_puts_no_canary_off) {
 	static const int64_t starts[] = { INT64_MAX, INT64_MAX / 2, 1, -1, INT64_MIN + 1,
 		INT64_MIN };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct bench b;
 		struct window_result result = { .class = RESULT_SITE_FAILURE, .level = 6,
@@ -366,24 +337,4 @@ static void a_refusal_from_another_century_puts_no_canary_off(void **state)
 		assert_true(window_canary_due(&b.window, &b.settings, b.now +
 		    b.settings.canary_least_ns));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(probe_remembers),
-		cmocka_unit_test(probe_goes_up_by_canaries),
-		cmocka_unit_test(a_window_is_proven_by_what_was_accepted),
-		cmocka_unit_test(probe_doubts),
-		cmocka_unit_test(probe_knows_chance),
-		cmocka_unit_test(probe_corrects_itself),
-		cmocka_unit_test(probe_dies_by_cohorts),
-		cmocka_unit_test(levels_that_come_late),
-		cmocka_unit_test(what_drains_above_a_known_ceiling),
-		cmocka_unit_test(a_limit_that_fell),
-		cmocka_unit_test(two_logs_one_of_them_late),
-		cmocka_unit_test(a_refusal_from_another_century_puts_no_canary_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

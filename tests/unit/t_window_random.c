@@ -4,25 +4,19 @@
  * sound and within its bounds; document and postfix are, number by number, what their
  * sources say, written here once more as they stand there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "policy/window.h"
+#include "tests/unit/test.h"
+#include "policy/window/window.h"
 #include "tests/unit/random.h"
 
 #define SECOND	INT64_C(1000000000)
 #define WORLDS	400
 #define STEPS	1500
 
-static struct window_feedback some_feedback(struct random *random)
-{
+static struct window_feedback some_feedback(struct random *random) {
 	struct window_feedback feedback = {
 		.form = (enum window_feedback_form)random_below(random, 3),
 		.amount = random_below(random, 9) / 8.0,
@@ -31,8 +25,7 @@ static struct window_feedback some_feedback(struct random *random)
 	return feedback;
 }
 
-static struct window_settings some_settings(struct random *random)
-{
+static struct window_settings some_settings(struct random *random) {
 	struct window_settings settings = window_defaults;
 
 	settings.law = (enum window_law)random_below(random, WINDOW_LAW_COUNT);
@@ -54,8 +47,7 @@ struct source {
 };
 
 static double amount(const struct window_settings *p,
-    const struct window_feedback *feedback, int n)
-{
+    const struct window_feedback *feedback, int n) {
 	double root = n;
 
 	if (feedback->form == FEEDBACK_PER_CONCURRENCY)
@@ -70,8 +62,7 @@ static double amount(const struct window_settings *p,
 }
 
 /* The seed document, "Pseudocode for the Postfix 2.5 concurrency scheduler". */
-static void document_success(struct source *s, const struct window_settings *p, int busy)
-{
+static void document_success(struct source *s, const struct window_settings *p, int busy) {
 	s->fail_cohorts = 0;
 	if (s->concurrency >= busy + (int)p->initial)
 		return;
@@ -85,8 +76,7 @@ static void document_success(struct source *s, const struct window_settings *p, 
 		s->concurrency = (int)p->limit;
 }
 
-static void document_failure(struct source *s, const struct window_settings *p)
-{
+static void document_failure(struct source *s, const struct window_settings *p) {
 	double f;
 
 	s->fail_cohorts += 1.0 / s->concurrency;
@@ -106,8 +96,7 @@ static void document_failure(struct source *s, const struct window_settings *p)
 }
 
 /* qmgr_queue_unthrottle and qmgr_queue_throttle of Postfix 3.7, for a queue that lives. */
-static void postfix_success(struct source *s, const struct window_settings *p, int busy)
-{
+static void postfix_success(struct source *s, const struct window_settings *p, int busy) {
 	double feedback;
 
 	s->fail_cohorts = 0;
@@ -126,8 +115,7 @@ static void postfix_success(struct source *s, const struct window_settings *p, i
 		s->concurrency = (int)p->limit;
 }
 
-static void postfix_failure(struct source *s, const struct window_settings *p)
-{
+static void postfix_failure(struct source *s, const struct window_settings *p) {
 	double feedback;
 
 	s->fail_cohorts += 1.0 / s->concurrency;
@@ -146,11 +134,9 @@ static void postfix_failure(struct source *s, const struct window_settings *p)
 		s->concurrency = 1;
 }
 
-static void as_the_sources(void **state)
-{
+TEST(as_the_sources) {
 	struct random random = random_seeded("as_the_sources");
 
-	(void)state;
 	for (int world = 0; world < WORLDS; world++) {
 		struct window_settings p = some_settings(&random);
 		struct window_change change;
@@ -190,8 +176,7 @@ static void as_the_sources(void **state)
 /* --- anything at all ------------------------------------------------------------------- */
 
 static void do_something(struct random *random, struct window *window,
-    const struct window_settings *settings, int64_t now, struct window_change *change)
-{
+    const struct window_settings *settings, int64_t now, struct window_change *change) {
 	struct window_result result = {
 		.class = (enum result_class)random_below(random, RESULT_CLASS_COUNT),
 		.level = random_below(random, 30),
@@ -242,11 +227,9 @@ static void do_something(struct random *random, struct window *window,
 	}
 }
 
-static void bounds_hold(void **state)
-{
+TEST(bounds_hold) {
 	struct random random = random_seeded("bounds_hold");
 
-	(void)state;
 	for (int world = 0; world < WORLDS; world++) {
 		struct window_settings settings = some_settings(&random);
 		struct window_change change;
@@ -284,14 +267,4 @@ static void bounds_hold(void **state)
 			    !shut && window.ceiling != 0);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_the_sources),
-		cmocka_unit_test(bounds_hold),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* What windows learn from results, whose they are, and what is told of it. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "engine/decided.h"
-#include "engine/feed_internal.h"
+#include "tests/unit/test.h"
+#include "engine/decision/decided.h"
+#include "engine/feed/feed_internal.h"
 #include "tests/unit/results.h"
 
 #define CONFIGURATION "classes = ( { name = \"c\"; match = \"*\"; } );\n" \
@@ -35,8 +30,7 @@ static struct {
 	bool observed;
 } told;
 
-static bool listen(void *context, const struct window_report *report)
-{
+static bool listen(void *context, const struct window_report *report) {
 	(void)context;
 	told.count[report->what]++;
 	snprintf(told.name, sizeof(told.name), "%.*s", (int)report->name_length, report->name);
@@ -46,31 +40,26 @@ static bool listen(void *context, const struct window_report *report)
 	return false;
 }
 
-static void begin(const char *text)
-{
+static void begin(const char *text) {
 	memset(&told, 0, sizeof(told));
 	site_open(&site, 64, text);
 	now_ns = clock_now_ns();
 	windows_listen(site.engine, listen, NULL);
 }
 
-static void end(void)
-{
+static void end(void) {
 	site_close(&site);
 }
 
-static uint64_t counter(enum counter which)
-{
+static uint64_t counter(enum counter which) {
 	return atomic_load(&segment_header(site.segment)->counters[which]);
 }
 
 /* --- the tests ------------------------------------------------------------------------ */
 
-static void cohorts_suspend_and_time_brings_back(void **state)
-{
+TEST(cohorts_suspend_and_time_brings_back) {
 	struct window_view view;
 
-	(void)state;
 	begin(configuration);
 	assert_false(view_of("d.example").known);
 	assert_int_equal(view_of("d.example").window, 5);
@@ -108,13 +97,11 @@ static void cohorts_suspend_and_time_brings_back(void **state)
 	end();
 }
 
-static void who_is_held_is_told_why(void **state)
-{
+TEST(who_is_held_is_told_why) {
 	struct window_owner owner;
 	struct window_view view;
 	char text[WINDOW_TEXT_MAX + 1], wanted[WINDOW_TEXT_MAX + 1], id[DECISION_ID_MAX];
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 8; i++)
 		failed("d.example", "connect to a[192.0.2.1]:25: no\n\x1b[2Jroute \xff%s");
@@ -128,12 +115,10 @@ static void who_is_held_is_told_why(void **state)
 	end();
 }
 
-static void a_line_counts_once(void **state)
-{
+TEST(a_line_counts_once) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down,
 		.origin = { .log = 77, .offset = 1000 } };
 
-	(void)state;
 	begin(configuration);
 	assert_true(feed_line(&line));
 	assert_int_equal(view_of("d.example").failed, 1);
@@ -151,14 +136,12 @@ static void a_line_counts_once(void **state)
 	end();
 }
 
-static void many_recipients_are_one_delivery(void **state)
-{
+TEST(many_recipients_are_one_delivery) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.example.net",
 		.relay = "192.0.2.1", .status = DELIVERY_SENT, .text = accepted,
 		.queue_id = "4ABC", .took_ms = 800 };
 	struct window_view view;
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 50; i++)
 		(void)feed_line(&line);
@@ -178,12 +161,10 @@ static void many_recipients_are_one_delivery(void **state)
 	end();
 }
 
-static void domains_share_a_provider(void **state)
-{
+TEST(domains_share_a_provider) {
 	struct line line = { .domain = "one.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_SENT, .text = accepted };
 
-	(void)state;
 	site_providers = providers;
 	begin(configuration);
 	(void)feed_line(&line);
@@ -204,14 +185,12 @@ static void domains_share_a_provider(void **state)
 }
 
 /* The feed died behind the result, before the place in the log had moved on. */
-static void a_result_of_no_destination_counts_once(void **state)
-{
+TEST(a_result_of_no_destination_counts_once) {
 	struct line line = { .domain = "d.example", .relay_name = "local",
 		.status = DELIVERY_SENT, .text = "delivered to mailbox",
 		.program = "postfix/local", .origin = { .log = 7, .offset = 1000 } };
 	uint64_t counted;
 
-	(void)state;
 	begin(configuration);
 	(void)feed_line(&line);
 	counted = counter(COUNTER_RESULTS_OK) + counter(COUNTER_RESULTS_LOCAL);
@@ -225,13 +204,11 @@ static void a_result_of_no_destination_counts_once(void **state)
 	end();
 }
 
-static void a_relay_is_its_own(void **state)
-{
+TEST(a_relay_is_its_own) {
 	struct line line = { .domain = "d.example", .relay_name = "127.0.0.1",
 		.relay = "127.0.0.1", .port = 10024, .status = DELIVERY_DEFERRED,
 		.text = "connect to 127.0.0.1[127.0.0.1]:10024: Connection refused" };
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 10; i++)
 		(void)feed_line(&line);
@@ -240,15 +217,13 @@ static void a_relay_is_its_own(void **state)
 	end();
 }
 
-static void rules_act(void **state)
-{
+TEST(rules_act) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED,
 		.text = "host mx.big.example[198.51.100.1] said: 451 4.7.1 slow down "
 		    "(in reply to MAIL FROM command)", .took_ms = 50 };
 	struct window_held held;
 
-	(void)state;
 	site_providers = providers;
 	begin(configuration);
 	(void)feed_line(&line);
@@ -293,14 +268,12 @@ static void rules_act(void **state)
 	site_providers = NULL;
 }
 
-static void an_alert_throttles_nobody(void **state)
-{
+TEST(an_alert_throttles_nobody) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED,
 		.text = "host mx.big.example[198.51.100.1] refused to talk to me: "
 		    "421 4.7.0 on a blocklist" };
 
-	(void)state;
 	site_providers = providers;
 	begin(configuration);
 	for (int i = 0; i < 30; i++)
@@ -315,13 +288,11 @@ static void an_alert_throttles_nobody(void **state)
 	site_providers = NULL;
 }
 
-static void our_own_holds_teach_nothing(void **state)
-{
+TEST(our_own_holds_teach_nothing) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED,
 		.text = "Postern: d.example is suspended for 290 s: 421 4.7.0 too many",
 		.program = "postfix/retry" };
 
-	(void)state;
 	begin(configuration);
 	sent("d.example", 100);
 	for (int i = 0; i < 100; i++)
@@ -334,12 +305,10 @@ static void our_own_holds_teach_nothing(void **state)
 
 /* Postfix with a window of 10 at a server that takes 4: the log tells each delivery when
  * it has ended, and of a refusal at once. */
-static void a_ceiling_is_found_in_a_log(void **state)
-{
+TEST(a_ceiling_is_found_in_a_log) {
 	int64_t ends[4] = { 0 };
 	struct window_view view;
 
-	(void)state;
 	begin(configuration);
 	for (int step = 0; step < 4000; step++) {
 		now_ns += 10 * NS_PER_MS;
@@ -373,8 +342,7 @@ static void a_ceiling_is_found_in_a_log(void **state)
 /* A limit fell from 12 to 7, and somebody told.  Postfix has suspended the lane that carried
  * ten of them; its connections idle in the cache for 2 s, so that all else is refused
  * though nothing runs. */
-static void a_site_full_of_kept_connections_is_not_dead(void **state)
-{
+TEST(a_site_full_of_kept_connections_is_not_dead) {
 	const struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .name_length = 9,
 		.window = BY_HAND_UNSET, .ceiling = 7 };
 	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
@@ -384,7 +352,6 @@ static void a_site_full_of_kept_connections_is_not_dead(void **state)
 	struct window_owner owner;
 	int i;
 
-	(void)state;
 	begin(configuration);
 	for (int round = 0; round < 20; round++) {
 		now_ns += 900 * NS_PER_MS;
@@ -418,14 +385,12 @@ static void a_site_full_of_kept_connections_is_not_dead(void **state)
 }
 
 /* A server that took mail over kept connections is stopped: it was tried for seconds. */
-static void a_stopped_server_is_dead_at_once(void **state)
-{
+TEST(a_stopped_server_is_dead_at_once) {
 	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
 		.text = accepted, .took_ms = 10, .conn_use = 2 };
 	const struct line nobody = { .domain = "d.example", .status = DELIVERY_DEFERRED,
 		.text = down };
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 12; i++) {
 		now_ns += 100 * NS_PER_MS;
@@ -442,9 +407,7 @@ static void a_stopped_server_is_dead_at_once(void **state)
 }
 
 /* All is decided and told, and whoever asks may go. */
-static void observed_means_let_go(void **state)
-{
-	(void)state;
+TEST(observed_means_let_go) {
 	begin(CONFIGURATION "outbound = { observe = true; };\n");
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
@@ -459,11 +422,9 @@ static void observed_means_let_go(void **state)
 	end();
 }
 
-static void what_is_read_late_is_long_past(void **state)
-{
+TEST(what_is_read_late_is_long_past) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down };
 
-	(void)state;
 	begin(configuration);
 	now_ns += 7200 * NS_PER_SECOND;
 	line.origin.ended_ns = now_ns - 3600 * NS_PER_SECOND;
@@ -475,8 +436,7 @@ static void what_is_read_late_is_long_past(void **state)
 	end();
 }
 
-static void starts_that_are_told_give_exact_levels(void **state)
-{
+TEST(starts_that_are_told_give_exact_levels) {
 	char id[16];
 	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
 		.domain = span_of("d.example"), .recipient = span_of("u@d.example"),
@@ -485,7 +445,6 @@ static void starts_that_are_told_give_exact_levels(void **state)
 		.delays_ms = { -1, -1, -1, -1 }, .recipients = 1 };
 	const struct feed_origin origin = { .log = 0 };
 
-	(void)state;
 	begin(configuration);
 	assert_true(address_parse("192.0.2.1", 9, &d.relay_address));
 	for (int i = 0; i < 6; i++) {
@@ -508,9 +467,7 @@ static void starts_that_are_told_give_exact_levels(void **state)
 	end();
 }
 
-static void settings_may_change(void **state)
-{
-	(void)state;
+TEST(settings_may_change) {
 	begin(configuration);
 	for (int i = 0; i < 30; i++)
 		sent("d.example", 100);
@@ -527,9 +484,7 @@ static void settings_may_change(void **state)
 }
 
 /* Each change is logged where it is asked for, and otherwise none. */
-static void feedback_debug_reports_each_change(void **state)
-{
-	(void)state;
+TEST(feedback_debug_reports_each_change) {
 	for (unsigned debug = 0; debug <= 1; debug++) {
 		begin(debug == 0 ? CONFIGURATION "window = { law = \"postfix\"; };\n" :
 		    CONFIGURATION "window = { law = \"postfix\"; "
@@ -542,13 +497,11 @@ static void feedback_debug_reports_each_change(void **state)
 	}
 }
 
-static void a_reason_comes_back_after_a_resume(void **state)
-{
+TEST(a_reason_comes_back_after_a_resume) {
 	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "a.example",
 		.name_length = 9, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 5; i++)
 		failed("a.example", down);
@@ -564,9 +517,7 @@ static void a_reason_comes_back_after_a_resume(void **state)
 	end();
 }
 
-static void what_ran_by_a_feed_that_died_is_forgotten(void **state)
-{
-	(void)state;
+TEST(what_ran_by_a_feed_that_died_is_forgotten) {
 	begin(configuration);
 	for (int i = 0; i < 200; i++) {
 		now_ns += 100 * NS_PER_MS;
@@ -579,32 +530,4 @@ static void what_ran_by_a_feed_that_died_is_forgotten(void **state)
 	pass(1);
 	assert_int_equal(view_of("a.example").in_flight, 0);
 	end();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cohorts_suspend_and_time_brings_back),
-		cmocka_unit_test(who_is_held_is_told_why),
-		cmocka_unit_test(a_line_counts_once),
-		cmocka_unit_test(many_recipients_are_one_delivery),
-		cmocka_unit_test(domains_share_a_provider),
-		cmocka_unit_test(a_result_of_no_destination_counts_once),
-		cmocka_unit_test(a_relay_is_its_own),
-		cmocka_unit_test(rules_act),
-		cmocka_unit_test(an_alert_throttles_nobody),
-		cmocka_unit_test(our_own_holds_teach_nothing),
-		cmocka_unit_test(a_ceiling_is_found_in_a_log),
-		cmocka_unit_test(a_site_full_of_kept_connections_is_not_dead),
-		cmocka_unit_test(a_stopped_server_is_dead_at_once),
-		cmocka_unit_test(observed_means_let_go),
-		cmocka_unit_test(what_is_read_late_is_long_past),
-		cmocka_unit_test(starts_that_are_told_give_exact_levels),
-		cmocka_unit_test(settings_may_change),
-		cmocka_unit_test(feedback_debug_reports_each_change),
-		cmocka_unit_test(a_reason_comes_back_after_a_resume),
-		cmocka_unit_test(what_ran_by_a_feed_that_died_is_forgotten),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

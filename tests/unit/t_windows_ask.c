@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* Windows of a mail server that asks before each connect: places, canaries, processes
  * that come and go; and bulk mail at the door. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "base/process.h"
-#include "segment/segment.h"
+#include "segment/file/segment.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 
@@ -21,14 +16,12 @@
 
 static const char configuration[] = CONFIGURATION;
 
-static void begin(const char *text)
-{
+static void begin(const char *text) {
 	site_open(&site, 64, text);
 	now_ns = clock_now_ns();
 }
 
-static struct windows_places *process(int32_t pid)
-{
+static struct windows_places *process(int32_t pid) {
 	const struct process_identity identity = { .pid = pid, .start_ticks = 7 };
 	struct windows_places *places = windows_places_open(site.engine, &identity);
 
@@ -37,8 +30,7 @@ static struct windows_places *process(int32_t pid)
 }
 
 static struct window_asked ask(struct windows_places *places, const char *name,
-    const char *queue_id)
-{
+    const char *queue_id) {
 	struct window_owner owner = owner_of(name);
 	const struct window_question question = { .owner = &owner, .places = places,
 		.queue_id = queue_id, .queue_id_length = strlen(queue_id), .mta = 0 };
@@ -49,8 +41,7 @@ static struct window_asked ask(struct windows_places *places, const char *name,
 }
 
 /* The server has let it in. */
-static void connects(struct windows_places *places, const char *name, const char *queue_id)
-{
+static void connects(struct windows_places *places, const char *name, const char *queue_id) {
 	struct window_owner owner = owner_of(name);
 	const struct window_question question = { .owner = &owner, .places = places,
 		.queue_id = queue_id, .queue_id_length = strlen(queue_id), .mta = 0 };
@@ -58,8 +49,7 @@ static void connects(struct windows_places *places, const char *name, const char
 	windows_connected(site.engine, site.generation, &question, now_ns);
 }
 
-static void result(const char *domain, const char *queue_id, bool good)
-{
+static void result(const char *domain, const char *queue_id, bool good) {
 	struct delivery d = { .source = DELIVERY_OF_SENDMAIL, .agent = AGENT_SMTP,
 		.status = good ? DELIVERY_SENT : DELIVERY_DEFERRED,
 		.program = span_of("sendmail"), .mailer = span_of("esmtp"),
@@ -75,12 +65,10 @@ static void result(const char *domain, const char *queue_id, bool good)
 	(void)engine_feed_delivery(site.engine, site.generation, 1, &d, &origin, now_ns);
 }
 
-static void places_are_kept_until_the_end(void **state)
-{
+TEST(places_are_kept_until_the_end) {
 	struct windows_places *p[6];
 	struct window_asked asked;
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 5; i++) {
 		p[i] = process(100 + i);
@@ -110,12 +98,10 @@ static void places_are_kept_until_the_end(void **state)
 	site_close(&site);
 }
 
-static void another_connection_goes_on_with_them(void **state)
-{
+TEST(another_connection_goes_on_with_them) {
 	struct process_identity own = { .pid = getpid() };
 	struct windows_places *old, *new;
 
-	(void)state;
 	begin(configuration);
 	old = process(100);
 	assert_int_equal(ask(old, "d.example", "q1").answer, WINDOW_GO);
@@ -143,12 +129,10 @@ static void another_connection_goes_on_with_them(void **state)
 }
 
 /* Who goes on when the window has shrunk: never more than it says. */
-static void a_smaller_window_lets_fewer_go_on(void **state)
-{
+TEST(a_smaller_window_lets_fewer_go_on) {
 	struct windows_places *p[5];
 	unsigned go = 0;
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 5; i++) {
 		p[i] = process(100 + i);
@@ -163,12 +147,10 @@ static void a_smaller_window_lets_fewer_go_on(void **state)
 	site_close(&site);
 }
 
-static void levels_are_exact(void **state)
-{
+TEST(levels_are_exact) {
 	struct windows_places *p[5];
 	char id[16];
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 5; i++) {
 		p[i] = process(100 + i);
@@ -188,13 +170,11 @@ static void levels_are_exact(void **state)
 }
 
 /* Five ask before anybody has connected; the server takes two, in an order of its own. */
-static void levels_of_those_that_ask_at_once(void **state)
-{
+TEST(levels_of_those_that_ask_at_once) {
 	static const int let_in[] = { 3, 1 };
 	struct windows_places *p[5];
 	char id[16];
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 5; i++) {
 		p[i] = process(100 + i);
@@ -221,14 +201,12 @@ static void levels_of_those_that_ask_at_once(void **state)
 	site_close(&site);
 }
 
-static void a_canary_goes_above(void **state)
-{
+TEST(a_canary_goes_above) {
 	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .name_length = 9,
 		.window = 2, .ceiling = 2 };
 	struct windows_places *p[4];
 	struct window_owner owner;
 
-	(void)state;
 	begin(configuration);
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &set, now_ns, &owner),
 	    BY_HAND_DONE);
@@ -254,12 +232,10 @@ static void a_canary_goes_above(void **state)
 	site_close(&site);
 }
 
-static void the_suspended_are_told_why(void **state)
-{
+TEST(the_suspended_are_told_why) {
 	struct windows_places *p;
 	struct window_asked asked;
 
-	(void)state;
 	begin(configuration);
 	p = process(100);
 	for (int i = 0; i < 8; i++)
@@ -281,8 +257,7 @@ static void the_suspended_are_told_why(void **state)
 
 /* Many processes, one destination that takes seven connections, any order: never more
  * within the window than it holds, and what is counted is what is there. */
-static void never_more_than_the_window(void **state)
-{
+TEST(never_more_than_the_window) {
 	enum { PROCESSES = 40, STEPS = 20000 };
 	struct windows_places *p[PROCESSES] = { NULL };
 	bool sends[PROCESSES] = { false }, canary[PROCESSES] = { false };
@@ -290,7 +265,6 @@ static void never_more_than_the_window(void **state)
 	unsigned sending = 0, canaries = 0;
 	char id[16];
 
-	(void)state;
 	begin(configuration);
 	for (int step = 0; step < STEPS; step++) {
 		unsigned i = random_below(&random, PROCESSES);
@@ -337,8 +311,7 @@ static void never_more_than_the_window(void **state)
 	site_close(&site);
 }
 
-static bool presses(const char *recipient, uint32_t class_index)
-{
+static bool presses(const char *recipient, uint32_t class_index) {
 	const struct question question = { .client_port = 0 };
 	struct window_pressure pressure;
 
@@ -346,9 +319,7 @@ static bool presses(const char *recipient, uint32_t class_index)
 	    strlen(recipient), now_ns, &pressure) && !pressure.observed;
 }
 
-static void bulk_waits_at_the_door(void **state)
-{
-	(void)state;
+TEST(bulk_waits_at_the_door) {
 	begin(CONFIGURATION "outbound = { back_pressure = true; };\n");
 	assert_false(presses("u@d.example", 0));
 	for (int i = 0; i < 8; i++)
@@ -373,11 +344,9 @@ static void bulk_waits_at_the_door(void **state)
 }
 
 /* Anybody can send mail to such a domain: what is held within is not his to name. */
-static void a_recipient_names_no_provider_class_or_relay(void **state)
-{
+TEST(a_recipient_names_no_provider_class_or_relay) {
 	static const char *const names[] = { "provider:big", "class:c", "[192.0.2.1]:25" };
 
-	(void)state;
 	site_providers = "version = 1; providers = ( { name = \"big\"; "
 	    "relays = [ \"*.big.example\" ]; } );\n";
 	begin(CONFIGURATION "outbound = { back_pressure = true; };\n");
@@ -401,8 +370,7 @@ static void a_recipient_names_no_provider_class_or_relay(void **state)
 	site_providers = NULL;
 }
 
-static void odd_names_are_no_destinations(void **state)
-{
+TEST(odd_names_are_no_destinations) {
 	static const char *const odd[] = { "", ".", ";xample.org", "a b", "a/b", "a:25", "<a>",
 		"\"a\"", "x\001y", "[a", "a]", "[]", "[a;b]", "[192.0.2.1]:25", "*" };
 	static const struct {
@@ -413,7 +381,6 @@ static void odd_names_are_no_destinations(void **state)
 		"b\303\274cher.example" } };
 	struct window_owner owner;
 
-	(void)state;
 	begin(CONFIGURATION);
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		windows_owner_of_host(site.engine, site.generation, odd[i], strlen(odd[i]),
@@ -430,15 +397,13 @@ static void odd_names_are_no_destinations(void **state)
 }
 
 /* A process that comes again after a role's death keeps its rank. */
-static void a_rank_is_kept_on_another_connection(void **state)
-{
+TEST(a_rank_is_kept_on_another_connection) {
 	const struct by_hand request = { .verb = BY_HAND_SET, .name = "d.example",
 		.name_length = 9, .window = 2, .ceiling = BY_HAND_UNSET };
 	struct windows_places *p[5];
 	struct window_owner owner;
 	unsigned gone = 0;
 
-	(void)state;
 	begin(configuration);
 	for (int i = 0; i < 5; i++) {
 		char id[16];
@@ -462,24 +427,4 @@ static void a_rank_is_kept_on_another_connection(void **state)
 	for (int i = 0; i < 5; i++)
 		windows_places_close(&p[i], true, now_ns);
 	site_close(&site);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_are_kept_until_the_end),
-		cmocka_unit_test(another_connection_goes_on_with_them),
-		cmocka_unit_test(a_smaller_window_lets_fewer_go_on),
-		cmocka_unit_test(a_rank_is_kept_on_another_connection),
-		cmocka_unit_test(levels_are_exact),
-		cmocka_unit_test(levels_of_those_that_ask_at_once),
-		cmocka_unit_test(a_canary_goes_above),
-		cmocka_unit_test(the_suspended_are_told_why),
-		cmocka_unit_test(never_more_than_the_window),
-		cmocka_unit_test(bulk_waits_at_the_door),
-		cmocka_unit_test(a_recipient_names_no_provider_class_or_relay),
-		cmocka_unit_test(odd_names_are_no_destinations),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,9 @@
 /* Results of many destinations in any order, read again after any death, under another
  * configuration now and then: what stands in the segment is what the law alone makes
  * of them, each once. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "segment/states.h"
+#include "tests/unit/test.h"
+#include "segment/destination/states.h"
 #include "tests/unit/random.h"
 #include "tests/unit/results.h"
 
@@ -38,8 +33,7 @@ static struct model models[DESTINATIONS];
 static struct line read_last[LINES_AGAIN];
 static char names[DESTINATIONS][24];
 
-static char *configuration(unsigned which)
-{
+static char *configuration(unsigned which) {
 	static char text[512];
 
 	snprintf(text, sizeof(text), "classes = ( { name = \"c\"; match = \"*\"; } );\n"
@@ -47,8 +41,7 @@ static char *configuration(unsigned which)
 	return text;
 }
 
-static struct window_settings settings_of(unsigned i)
-{
+static struct window_settings settings_of(unsigned i) {
 	struct window_settings settings;
 
 	(void)generation_window_settings(site.generation, 0, names[i], strlen(names[i]),
@@ -57,8 +50,7 @@ static struct window_settings settings_of(unsigned i)
 }
 
 /* As windows_lock does. */
-static void time_passes(struct model *model, const struct window_settings *settings)
-{
+static void time_passes(struct model *model, const struct window_settings *settings) {
 	struct window_change ignored;
 
 	if (!model->begun) {
@@ -70,8 +62,7 @@ static void time_passes(struct model *model, const struct window_settings *setti
 	window_turn(&model->window, settings, 0, now_ns, &ignored);
 }
 
-static void learn(unsigned i, bool good)
-{
+static void learn(unsigned i, bool good) {
 	struct model *model = &models[i];
 	struct window_settings settings = settings_of(i);
 	struct window_result result = { .class = good ? RESULT_OK : RESULT_SITE_FAILURE };
@@ -85,8 +76,7 @@ static void learn(unsigned i, bool good)
 	window_result(&model->window, &settings, &result, now_ns, &ignored);
 }
 
-static void check(unsigned i)
-{
+static void check(unsigned i) {
 	struct window_settings settings = settings_of(i);
 	struct model copy = models[i];
 	struct window_view view = view_of(names[i]);
@@ -106,8 +96,7 @@ static void check(unsigned i)
 }
 
 /* A delivery of which the log does not tell how long it took: no level is known. */
-static void one_line(struct random *random, uint64_t offset)
-{
+static void one_line(struct random *random, uint64_t offset) {
 	unsigned i = random_below(random, DESTINATIONS);
 	bool good = random_below(random, 3) > 0;
 	struct line line = { .domain = names[i], .took_ms = DELIVERY_MS_UNKNOWN,
@@ -123,8 +112,7 @@ static void one_line(struct random *random, uint64_t offset)
 }
 
 /* Who read it died before it had noted how far it was. */
-static void read_again(struct random *random, uint64_t offset)
-{
+static void read_again(struct random *random, uint64_t offset) {
 	uint64_t first = offset > LINES_AGAIN ? offset - LINES_AGAIN + 1 : 1;
 
 	first += random_below(random, (uint32_t)(offset - first + 1));
@@ -139,8 +127,7 @@ static void read_again(struct random *random, uint64_t offset)
 	}
 }
 
-static void by_hand(struct random *random)
-{
+static void by_hand(struct random *random) {
 	unsigned i = random_below(random, DESTINATIONS);
 	struct window_settings settings = settings_of(i);
 	const struct by_hand resume = { .verb = BY_HAND_RESUME, .name = names[i],
@@ -158,8 +145,7 @@ static void by_hand(struct random *random)
 }
 
 /* The keeper writes down whose time has come. */
-static void turn(void)
-{
+static void turn(void) {
 	windows_turn(site.engine, site.generation, now_ns);
 	for (unsigned i = 0; i < DESTINATIONS; i++) {
 		const struct window *window = &models[i].window;
@@ -171,13 +157,11 @@ static void turn(void)
 	}
 }
 
-static void each_result_counts_once_by_the_law(void **state)
-{
+TEST(each_result_counts_once_by_the_law) {
 	struct random random = random_seeded("each_result_counts_once_by_the_law");
 	uint64_t offset = 0;
 	unsigned which = 0;
 
-	(void)state;
 	site_open(&site, 64, configuration(which));
 	now_ns = clock_now_ns();
 	for (unsigned i = 0; i < DESTINATIONS; i++)
@@ -212,13 +196,4 @@ static void each_result_counts_once_by_the_law(void **state)
 	for (unsigned i = 0; i < DESTINATIONS; i++)
 		check(i);
 	site_close(&site);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_result_counts_once_by_the_law),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

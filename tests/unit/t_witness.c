@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /* The witness against a real segment and a kernel of our own: what closes a session, and
  * what leaves it alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/witness_world.h"
 
 /* --- dumps ------------------------------------------------------------- */
 
-static void a_shown_session_ends_when_its_connection_is_gone(void **state) {
+TEST_IN(set_up, tear_down, a_shown_session_ends_when_its_connection_is_gone) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	assert_int_equal(proof_of(&one), SESSION_PROOF_WITNESS);
@@ -24,10 +18,9 @@ static void a_shown_session_ends_when_its_connection_is_gone(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void a_connection_that_no_process_holds_is_no_session(void **state) {
+TEST_IN(set_up, tear_down, a_connection_that_no_process_holds_is_no_session) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	kernel[0].alive = false;
@@ -35,10 +28,9 @@ static void a_connection_that_no_process_holds_is_no_session(void **state) {
 	assert_over(&one);
 }
 
-static void a_session_never_shown_is_left_on_an_unknown_listener(void **state) {
+TEST_IN(set_up, tear_down, a_session_never_shown_is_left_on_an_unknown_listener) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	dump();
 	pass(600);
 	dump();
@@ -52,11 +44,9 @@ static void a_session_never_shown_is_left_on_an_unknown_listener(void **state) {
 	assert_over(&one);
 }
 
-static void a_listener_whose_sessions_were_visible_closes_unseen_ones(
-    void **state) {
+TEST_IN(set_up, tear_down, a_listener_whose_sessions_were_visible_closes_unseen_ones) {
 	struct session_ref one = open_one("192.0.2.1", 1001), two;
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	two = open_one("192.0.2.2", 1002);
@@ -65,11 +55,10 @@ static void a_listener_whose_sessions_were_visible_closes_unseen_ones(
 	assert_over(&two);
 }
 
-static void a_dump_ends_only_what_was_opened_before_it(void **state) {
+TEST_IN(set_up, tear_down, a_dump_ends_only_what_was_opened_before_it) {
 	struct session_ref one = open_one("192.0.2.1", 1001), two;
 	uint32_t sequence;
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	sequence = witness_dump_begin(witness);
@@ -81,10 +70,9 @@ static void a_dump_ends_only_what_was_opened_before_it(void **state) {
 	assert_lives(&one);
 }
 
-static void one_lookup_before_closing_can_save_a_session(void **state) {
+TEST_IN(set_up, tear_down, one_lookup_before_closing_can_save_a_session) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	lookups = 0;
@@ -100,10 +88,9 @@ static void one_lookup_before_closing_can_save_a_session(void **state) {
 	assert_over(&one);
 }
 
-static void a_hint_of_an_end_is_believed_when_the_kernel_agrees(void **state) {
+TEST_IN(set_up, tear_down, a_hint_of_an_end_is_believed_when_the_kernel_agrees) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	engine_session_ended(site.engine, site.generation, &one, OWNER_POLICY, now_ns);
@@ -115,11 +102,10 @@ static void a_hint_of_an_end_is_believed_when_the_kernel_agrees(void **state) {
 	assert_over(&one);
 }
 
-static void sessions_in_no_count_end_likewise(void **state) {
+TEST_IN(set_up, tear_down, sessions_in_no_count_end_likewise) {
 	struct session_ref refused, kept[4];
 	struct session session;
 
-	(void)state;
 	for (uint16_t i = 0; i < 4; i++) {
 		kept[i] = open_one("192.0.2.1", (uint16_t)(1001 + i));
 		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
@@ -136,12 +122,11 @@ static void sessions_in_no_count_end_likewise(void **state) {
 	assert_int_equal(open_in("all"), 4);
 }
 
-static void an_unknown_server_half_is_found_and_filled_in(void **state) {
+TEST_IN(set_up, tear_down, an_unknown_server_half_is_found_and_filled_in) {
 	struct question question = site_question("192.0.2.1", 1001, NULL);
 	struct answer answer;
 	struct session session;
 
-	(void)state;
 	memset(&question.server, 0, sizeof(question.server));
 	question.server_port = 0;
 	question.listener = site.auto_listener;
@@ -160,13 +145,12 @@ static void an_unknown_server_half_is_found_and_filled_in(void **state) {
 
 /* --- what the listeners teach -------------------------------------------- */
 
-static void a_session_of_a_proxy_is_held_by_its_milter(void **state) {
+TEST_IN(set_up, tear_down, a_session_of_a_proxy_is_held_by_its_milter) {
 	struct session_ref held = open_as(OWNER_MILTER, site.milter_listener,
 	    "192.0.2.1", 1001), direct;
 	const struct listener_record *record = segment_listener(site.segment,
 	    site.milter_listener, 25);
 
-	(void)state;
 	dump();
 	assert_int_equal(atomic_load(&record->unseen), 0);
 	pass(2500);
@@ -188,13 +172,12 @@ static void a_session_of_a_proxy_is_held_by_its_milter(void **state) {
 }
 
 /* A keeper that was away did not see it; its milter was just about to tell its end. */
-static void a_session_that_ends_as_it_is_missed_teaches_nothing(void **state) {
+TEST_IN(set_up, tear_down, a_session_that_ends_as_it_is_missed_teaches_nothing) {
 	struct session_ref ending = open_as(OWNER_MILTER, site.milter_listener,
 	    "192.0.2.1", 1001), next;
 	const struct listener_record *record = segment_listener(site.segment,
 	    site.milter_listener, 25);
 
-	(void)state;
 	pass(2500);
 	dump();
 	engine_session_ended(site.engine, site.generation, &ending, OWNER_MILTER, now_ns);
@@ -209,21 +192,19 @@ static void a_session_that_ends_as_it_is_missed_teaches_nothing(void **state) {
 	assert_int_equal(atomic_load(&record->unseen), 0);
 }
 
-static void a_stopped_milter_teaches_nothing(void **state) {
+TEST_IN(set_up, tear_down, a_stopped_milter_teaches_nothing) {
 	const struct listener_record *record = segment_listener(site.segment,
 	    site.milter_listener, 25);
 
-	(void)state;
 	(void)open_as(OWNER_MILTER, site.milter_listener, "192.0.2.1", 1001);
 	now_ns += 2500 * MS;	/* no heartbeat */
 	dump();
 	assert_int_equal(atomic_load(&record->unseen), 0);
 }
 
-static void an_announced_end_teaches_that_the_listener_is_visible(void **state) {
+TEST_IN(set_up, tear_down, an_announced_end_teaches_that_the_listener_is_visible) {
 	struct session_ref one = open_one("192.0.2.1", 1001), two;
 
-	(void)state;
 	destroyed("192.0.2.1", 1001);
 	assert_over(&one);
 	two = open_one("192.0.2.2", 1002);
@@ -233,11 +214,10 @@ static void an_announced_end_teaches_that_the_listener_is_visible(void **state) 
 
 /* --- announcements --------------------------------------------------------- */
 
-static void an_announced_end_closes_at_once(void **state) {
+TEST_IN(set_up, tear_down, an_announced_end_closes_at_once) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 	struct session_ref two = open_one("192.0.2.1", 1002);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	kernel_has("192.0.2.1", 1002);
 	dump();
@@ -248,11 +228,10 @@ static void an_announced_end_closes_at_once(void **state) {
 	assert_int_equal(open_in("all"), 1);
 }
 
-static void an_announced_end_of_a_live_tuple_closes_nothing(void **state) {
+TEST_IN(set_up, tear_down, an_announced_end_of_a_live_tuple_closes_nothing) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 	bool at_once;
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	assert_true(wants(&at_once));
@@ -263,12 +242,11 @@ static void an_announced_end_of_a_live_tuple_closes_nothing(void **state) {
 	assert_true(at_once);
 }
 
-static void an_announcement_without_the_remote_half_asks_for_a_dump(void **state) {
+TEST_IN(set_up, tear_down, an_announcement_without_the_remote_half_asks_for_a_dump) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 	struct connection which = tuple("192.0.2.1", 0);
 	bool at_once;
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	memset(&which.client, 0, sizeof(which.client));
@@ -284,12 +262,11 @@ static void an_announcement_without_the_remote_half_asks_for_a_dump(void **state
 	assert_false(at_once);
 }
 
-static void xclient_lives_by_the_tuple_of_the_connect_before(void **state) {
+TEST_IN(set_up, tear_down, xclient_lives_by_the_tuple_of_the_connect_before) {
 	struct question question = site_question("203.0.113.9", 4444, NULL);
 	struct connection carrier = tuple("192.0.2.1", 1001);
 	struct answer answer;
 
-	(void)state;
 	question.listener = site.auto_listener;
 	question.carried = true;
 	question.carrier_client = carrier.client;
@@ -312,12 +289,11 @@ static void xclient_lives_by_the_tuple_of_the_connect_before(void **state) {
 
 /* The kernel gives one port to connections to several servers.  HAProxy's, from the port of a
  * client that came by XCLIENT, ended that client's session: "some: 7 of 6" in a storm. */
-static void another_connection_from_the_port_of_an_xclient_ends_nothing(void **state) {
+TEST_IN(set_up, tear_down, another_connection_from_the_port_of_an_xclient_ends_nothing) {
 	struct question question = site_question("203.0.113.9", 4444, NULL);
 	struct connection other = tuple("127.0.0.1", 1001);
 	struct answer answer;
 
-	(void)state;
 	question.listener = site.auto_listener;
 	question.carried = true;
 	question.carrier_client = other.client;
@@ -336,11 +312,10 @@ static void another_connection_from_the_port_of_an_xclient_ends_nothing(void **s
 
 /* --- leases ------------------------------------------------------------------ */
 
-static void a_lease_listener_is_not_witnessed(void **state) {
+TEST_IN(set_up, tear_down, a_lease_listener_is_not_witnessed) {
 	struct session_ref one = open_as(OWNER_POLICY, site.lease_listener,
 	    "192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	assert_int_equal(proof_of(&one), SESSION_PROOF_LEASE);
@@ -357,10 +332,9 @@ static void a_lease_listener_is_not_witnessed(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void an_owner_that_lives_renews_its_lease(void **state) {
+TEST_IN(set_up, tear_down, an_owner_that_lives_renews_its_lease) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	for (unsigned hour = 0; hour < 30; hour++) {
 		pass(1000 * 1000);
 		witness_expire(witness, site.generation, now_ns);
@@ -378,10 +352,9 @@ static void an_owner_that_lives_renews_its_lease(void **state) {
 	assert_over(&one);
 }
 
-static void a_witnessed_session_has_no_lease(void **state) {
+TEST_IN(set_up, tear_down, a_witnessed_session_has_no_lease) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	atomic_store(&role()->incarnation, 0);
@@ -393,10 +366,9 @@ static void a_witnessed_session_has_no_lease(void **state) {
 	assert_over(&one);
 }
 
-static void a_refused_session_that_cannot_be_seen_is_forgotten(void **state) {
+TEST_IN(set_up, tear_down, a_refused_session_that_cannot_be_seen_is_forgotten) {
 	struct session_ref refused;
 
-	(void)state;
 	for (uint16_t i = 0; i < 4; i++)
 		(void)open_one("192.0.2.1", (uint16_t)(1001 + i));
 	refused = open_one("192.0.2.1", 1005);
@@ -409,11 +381,10 @@ static void a_refused_session_that_cannot_be_seen_is_forgotten(void **state) {
 	assert_int_equal(open_in("all"), 4);
 }
 
-static void without_a_readable_table_owners_decide(void **state) {
+TEST_IN(set_up, tear_down, without_a_readable_table_owners_decide) {
 	struct session_ref one = open_one("192.0.2.1", 1001);
 	struct session_ref two = open_one("192.0.2.2", 1002);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	kernel_has("192.0.2.2", 1002);
 	dump();
@@ -428,34 +399,4 @@ static void without_a_readable_table_owners_decide(void **state) {
 	assert_lives(&two);
 	dump();
 	assert_int_equal(proof_of(&two), SESSION_PROOF_WITNESS);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(a_shown_session_ends_when_its_connection_is_gone),
-		TEST(a_connection_that_no_process_holds_is_no_session),
-		TEST(a_session_never_shown_is_left_on_an_unknown_listener),
-		TEST(a_listener_whose_sessions_were_visible_closes_unseen_ones),
-		TEST(a_dump_ends_only_what_was_opened_before_it),
-		TEST(one_lookup_before_closing_can_save_a_session),
-		TEST(a_hint_of_an_end_is_believed_when_the_kernel_agrees),
-		TEST(sessions_in_no_count_end_likewise),
-		TEST(an_unknown_server_half_is_found_and_filled_in),
-		TEST(a_session_of_a_proxy_is_held_by_its_milter),
-		TEST(a_session_that_ends_as_it_is_missed_teaches_nothing),
-		TEST(a_stopped_milter_teaches_nothing),
-		TEST(an_announced_end_teaches_that_the_listener_is_visible),
-		TEST(an_announced_end_closes_at_once),
-		TEST(an_announced_end_of_a_live_tuple_closes_nothing),
-		TEST(an_announcement_without_the_remote_half_asks_for_a_dump),
-		TEST(xclient_lives_by_the_tuple_of_the_connect_before),
-		TEST(another_connection_from_the_port_of_an_xclient_ends_nothing),
-		TEST(a_lease_listener_is_not_witnessed),
-		TEST(an_owner_that_lives_renews_its_lease),
-		TEST(a_witnessed_session_has_no_lease),
-		TEST(a_refused_session_that_cannot_be_seen_is_forgotten),
-		TEST(without_a_readable_table_owners_decide),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Sessions that nobody announced, and when the witness wants to look. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "tests/unit/witness_world.h"
 
 /* --- adoption ------------------------------------------------------------------ */
@@ -15,8 +10,7 @@ static void gap(int64_t begin_ms, int64_t end_ms) {
 	atomic_store(&role()->gap_end_ns, now_ns + end_ms * MS);
 }
 
-static void what_began_in_a_gap_is_adopted_by_address(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, what_began_in_a_gap_is_adopted_by_address) {
 	gap(-3000, -100);
 	kernel_has("198.51.100.1", 1001);
 	kernel_has("198.51.100.2", 1002);
@@ -37,10 +31,9 @@ static void what_began_in_a_gap_is_adopted_by_address(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void an_adopted_session_is_decided_without_its_own_count(void **state) {
+TEST_IN(set_up, tear_down, an_adopted_session_is_decided_without_its_own_count) {
 	struct session_ref ref;
 
-	(void)state;
 	gap(-3000, -100);
 	kernel_has("198.51.100.1", 1001);
 	dump();
@@ -52,8 +45,7 @@ static void an_adopted_session_is_decided_without_its_own_count(void **state) {
 	assert_int_equal(open_in("net"), 1);
 }
 
-static void what_was_there_before_the_gap_is_not_adopted(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, what_was_there_before_the_gap_is_not_adopted) {
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	pass(100);
@@ -65,8 +57,7 @@ static void what_was_there_before_the_gap_is_not_adopted(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void what_begins_long_after_the_gap_is_not_adopted(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, what_begins_long_after_the_gap_is_not_adopted) {
 	gap(-3000, -1001);
 	kernel_has("192.0.2.1", 1001);
 	for (unsigned i = 0; i < 4; i++) {
@@ -76,8 +67,7 @@ static void what_begins_long_after_the_gap_is_not_adopted(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void what_was_answered_is_not_adopted(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, what_was_answered_is_not_adopted) {
 	gap(-3000, 5000);
 	for (uint16_t i = 0; i < 6; i++) {	/* two are refused */
 		(void)open_one("192.0.2.1", (uint16_t)(1001 + i));
@@ -91,11 +81,10 @@ static void what_was_answered_is_not_adopted(void **state) {
 	assert_int_equal(atomic_load(&site_class(&site, "all")->adopted), 0);
 }
 
-static void what_carries_an_xclient_session_is_not_adopted(void **state) {
+TEST_IN(set_up, tear_down, what_carries_an_xclient_session_is_not_adopted) {
 	struct question question = site_question("203.0.113.9", 4444, NULL);
 	struct answer answer;
 
-	(void)state;
 	gap(-3000, 5000);
 	question.carried = true;
 	question.carrier_client = tuple("192.0.2.1", 1001).client;
@@ -111,8 +100,7 @@ static void what_carries_an_xclient_session_is_not_adopted(void **state) {
 	assert_int_equal(open_in("all"), 1);
 }
 
-static void a_backlog_is_not_adopted(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, a_backlog_is_not_adopted) {
 	gap(-3000, 5000);
 	kernel_has("192.0.2.1", 1001);
 	kernel[0].alive = false;	/* inode 0: not accepted yet */
@@ -123,11 +111,10 @@ static void a_backlog_is_not_adopted(void **state) {
 	assert_int_equal(open_in("all"), 0);
 }
 
-static void a_gap_of_a_role_that_serves_another_port_adopts_nothing(void **state) {
+TEST_IN(set_up, tear_down, a_gap_of_a_role_that_serves_another_port_adopts_nothing) {
 	struct session_ref one = open_as(OWNER_MILTER, site.milter_listener,
 	    "192.0.2.1", 1001);
 
-	(void)state;
 	/* port 25 is known to be the milter's; the gap is the policy role's */
 	kernel_has("192.0.2.1", 1001);
 	dump();
@@ -142,10 +129,9 @@ static void a_gap_of_a_role_that_serves_another_port_adopts_nothing(void **state
 }
 
 /* The role that answers socket maps, which a session of the port came by. */
-static void a_gap_of_the_socket_map_adopts(void **state) {
+TEST_IN(set_up, tear_down, a_gap_of_the_socket_map_adopts) {
 	struct session_ref one = open_as(OWNER_POLICY, site.map_listener, "192.0.2.1", 1001);
 
-	(void)state;
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	gap(-100, 5000);
@@ -158,12 +144,11 @@ static void a_gap_of_the_socket_map_adopts(void **state) {
 	assert_lives(&one);
 }
 
-static void connections_of_a_proxy_are_not_adopted(void **state) {
+TEST_IN(set_up, tear_down, connections_of_a_proxy_are_not_adopted) {
 	const struct listener_record *record = segment_listener(site.segment,
 	    site.auto_listener, 25);
 	struct session_ref one = open_one("192.0.2.1", 1001);
 
-	(void)state;
 	pass(2500);
 	dump();
 	pass(2500);
@@ -179,11 +164,10 @@ static void connections_of_a_proxy_are_not_adopted(void **state) {
 	assert_int_equal(open_in("all"), 1);
 }
 
-static void a_lock_that_timed_out_is_a_gap_of_its_listener(void **state) {
+TEST_IN(set_up, tear_down, a_lock_that_timed_out_is_a_gap_of_its_listener) {
 	struct listener_record *record = segment_listener(site.segment,
 	    site.auto_listener, 25);
 
-	(void)state;
 	atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
 	kernel_has("192.0.2.1", 1001);
 	dump();
@@ -192,24 +176,22 @@ static void a_lock_that_timed_out_is_a_gap_of_its_listener(void **state) {
 	assert_int_equal(open_in("all"), 1);
 }
 
-static void adopt_always_and_never(void **state) {
-	(void)state;
+TEST_IN(set_up, tear_down, adopt_always_and_never) {
 	kernel_has("192.0.2.1", 1001);
-	site_reload(&site, "adopt = \"never\"; " FOUR);
+	site_reload(&site, "count_unannounced = \"never\"; " FOUR);
 	gap(-3000, 100000);
 	dump();
 	pass(500);
 	dump();
 	assert_int_equal(open_in("all"), 0);
 	gap(-3000, -2000);
-	site_reload(&site, "adopt = \"always\"; " FOUR);
+	site_reload(&site, "count_unannounced = \"always\"; " FOUR);
 	dump();
 	assert_int_equal(open_in("all"), 1);
 }
 
-static void too_many_unannounced_connections_are_left_alone(void **state) {
-	(void)state;
-	site_reload(&site, "adopt = \"always\"; " FOUR);
+TEST_IN(set_up, tear_down, too_many_unannounced_connections_are_left_alone) {
+	site_reload(&site, "count_unannounced = \"always\"; " FOUR);
 	for (uint16_t i = 0; i < 40; i++)	/* the memory holds 16 */
 		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
 	for (unsigned i = 0; i < 2; i++) {
@@ -221,24 +203,22 @@ static void too_many_unannounced_connections_are_left_alone(void **state) {
 
 /* --- when to look ------------------------------------------------------------ */
 
-static void without_adoption_there_is_no_dump_at_rest(void **state) {
+TEST_IN(set_up, tear_down, without_adoption_there_is_no_dump_at_rest) {
 	bool at_once;
 
-	(void)state;
 	dump();
 	assert_true(wants(&at_once));
 	assert_false(at_once);
-	site_reload(&site, "adopt = \"never\"; " FOUR);
+	site_reload(&site, "count_unannounced = \"never\"; " FOUR);
 	assert_false(wants(&at_once));
 	(void)open_one("192.0.2.1", 1001);
 	assert_true(wants(&at_once));
 	assert_false(at_once);
 }
 
-static void begin_and_end_of_a_gap_ask_for_a_dump_at_once(void **state) {
+TEST_IN(set_up, tear_down, begin_and_end_of_a_gap_ask_for_a_dump_at_once) {
 	bool at_once;
 
-	(void)state;
 	dump();
 	(void)wants(&at_once);
 	assert_false(at_once);
@@ -262,13 +242,12 @@ static void begin_and_end_of_a_gap_ask_for_a_dump_at_once(void **state) {
 	assert_false(at_once);
 }
 
-static void ports_of_sessions_are_watched_too(void **state) {
+TEST_IN(set_up, tear_down, ports_of_sessions_are_watched_too) {
 	struct question question = site_question("192.0.2.1", 1001, NULL);
 	struct answer answer;
 	uint16_t ports[64];
 	bool at_once;
 
-	(void)state;
 	assert_int_equal(witness_ports(witness, site.generation, ports, 64), 1);
 	assert_int_equal(ports[0], 25);
 	question.server_port = 587;
@@ -286,10 +265,9 @@ static void ports_of_sessions_are_watched_too(void **state) {
 	assert_false(at_once);
 }
 
-static void sessions_taken_over_are_confirmed_by_the_first_dump(void **state) {
+TEST_IN(set_up, tear_down, sessions_taken_over_are_confirmed_by_the_first_dump) {
 	bool at_once;
 
-	(void)state;
 	atomic_store(&segment_header(site.segment)->unconfirmed, 1);
 	assert_true(wants(&at_once));
 	assert_true(at_once);
@@ -300,10 +278,9 @@ static void sessions_taken_over_are_confirmed_by_the_first_dump(void **state) {
 	assert_int_equal(atomic_load(&segment_header(site.segment)->unconfirmed), 0);
 }
 
-static void news_are_told_once(void **state) {
+TEST_IN(set_up, tear_down, news_are_told_once) {
 	struct witness_news news;
 
-	(void)state;
 	gap(-3000, -100);
 	kernel_has("192.0.2.1", 1001);
 	dump();
@@ -313,29 +290,4 @@ static void news_are_told_once(void **state) {
 	assert_int_equal(news.adopted, 1);
 	witness_news(witness, &news);
 	assert_int_equal(news.adopted, 0);
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		TEST(what_began_in_a_gap_is_adopted_by_address),
-		TEST(an_adopted_session_is_decided_without_its_own_count),
-		TEST(what_was_there_before_the_gap_is_not_adopted),
-		TEST(what_begins_long_after_the_gap_is_not_adopted),
-		TEST(what_was_answered_is_not_adopted),
-		TEST(what_carries_an_xclient_session_is_not_adopted),
-		TEST(a_backlog_is_not_adopted),
-		TEST(a_gap_of_a_role_that_serves_another_port_adopts_nothing),
-		TEST(a_gap_of_the_socket_map_adopts),
-		TEST(connections_of_a_proxy_are_not_adopted),
-		TEST(a_lock_that_timed_out_is_a_gap_of_its_listener),
-		TEST(adopt_always_and_never),
-		TEST(too_many_unannounced_connections_are_left_alone),
-		TEST(without_adoption_there_is_no_dump_at_rest),
-		TEST(begin_and_end_of_a_gap_ask_for_a_dump_at_once),
-		TEST(ports_of_sessions_are_watched_too),
-		TEST(sessions_taken_over_are_confirmed_by_the_first_dump),
-		TEST(news_are_told_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: ISC */
-/* The rules of choice, each by itself, with numbers by hand (policy/worker.h;
+/* The rules of choice, each by itself, with numbers by hand (policy/schedule/worker.h;
  * seeds/mta-scheduler-notes.txt). */
+#include "tests/unit/test.h"
 #include "tests/unit/worker_world.h"
 
 /* --- allowed_new_worker, next_router_job ---------------------------------------------- */
 
-static void allowed_below_the_maximum_whatever_is_free(void **state)
-{
+TEST(allowed_below_the_maximum_whatever_is_free) {
 	struct worker_settings settings = worker_defaults;	/* 5, 10 */
 
-	(void)state;
 	assert_true(worker_allowed(&settings, false, 0, 0));
 	assert_true(worker_allowed(&settings, false, 4, 0));
 	assert_false(worker_allowed(&settings, false, 5, 0));
 }
 
-static void allowed_above_the_maximum_by_free_workers(void **state)
-{
+TEST(allowed_above_the_maximum_by_free_workers) {
 	struct worker_settings settings = worker_defaults;
 
-	(void)state;
 	assert_true(worker_allowed(&settings, false, 9, 1));
 	assert_false(worker_allowed(&settings, false, 10, 1));
 	assert_true(worker_allowed(&settings, false, 19, 2));
@@ -32,12 +29,10 @@ static void allowed_above_the_maximum_by_free_workers(void **state)
 	assert_true(worker_allowed(&settings, false, UINT32_C(1) << 31, UINT32_C(1) << 31));
 }
 
-static void router_takes_the_first_job_that_is_allowed(void **state)
-{
+TEST(router_takes_the_first_job_that_is_allowed) {
 	struct worker_settings settings = worker_defaults;
 	uint32_t jobs[] = { 1, 1, 2, 3 }, concurrency[] = { 0, 50, 20, 0 };
 
-	(void)state;
 	/* 6 free: message 1 has 50 < 60 */
 	assert_int_equal(worker_next_router_job(&settings, jobs, 4, concurrency, 6), 0);
 	/* 5 free: 50 are too many, 20 < 50 */
@@ -49,12 +44,10 @@ static void router_takes_the_first_job_that_is_allowed(void **state)
 	    WORKER_NONE);
 }
 
-static void router_without_a_free_worker_takes_none(void **state)
-{
+TEST(router_without_a_free_worker_takes_none) {
 	struct worker_settings settings = worker_defaults;
 	uint32_t jobs[] = { 1 }, concurrency[] = { 0, 0 };
 
-	(void)state;
 	assert_int_equal(worker_next_router_job(&settings, jobs, 1, concurrency, 0),
 	    WORKER_NONE);
 	assert_int_equal(worker_next_router_job(&settings, jobs, 0, concurrency, 9),
@@ -63,12 +56,10 @@ static void router_without_a_free_worker_takes_none(void **state)
 
 /* --- active connections ---------------------------------------------------------------- */
 
-static void most_recent_active_below_the_backlog(void **state)
-{
+TEST(most_recent_active_below_the_backlog) {
 	struct world w;
 	struct worker_place a, b, c;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.backlog = 1;
 	world_set(&w);
@@ -86,12 +77,10 @@ static void most_recent_active_below_the_backlog(void **state)
 	world_close(&w);
 }
 
-static void two_connections_to_one_destination_are_sorted_by_time_too(void **state)
-{
+TEST(two_connections_to_one_destination_are_sorted_by_time_too) {
 	struct world w;
 	struct worker_place old, new;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.backlog = 1;
 	world_set(&w);
@@ -107,11 +96,9 @@ static void two_connections_to_one_destination_are_sorted_by_time_too(void **sta
 	world_close(&w);
 }
 
-static void below_the_backlog_it_is_not_asked_whether_it_is_allowed(void **state)
-{
+TEST(below_the_backlog_it_is_not_asked_whether_it_is_allowed) {
 	struct world w;
 
-	(void)state;
 	world_open(&w, 10);
 	w.settings.max_message_concurrency = 0;
 	w.settings.scale_max_concurrency = 1;
@@ -129,8 +116,7 @@ static void below_the_backlog_it_is_not_asked_whether_it_is_allowed(void **state
 /* Connections to a, b, c in this order with so many jobs each of message 1, and message 2
  * allowed nothing. */
 static void three_connections(struct world *w, const uint32_t jobs[3],
-    struct worker_place places[3])
-{
+    struct worker_place places[3]) {
 	world_open(w, 20);
 	w->settings.backlog = 1;
 	world_set(w);
@@ -150,12 +136,10 @@ static void three_connections(struct world *w, const uint32_t jobs[3],
 	world_set(w);
 }
 
-static void free_ride_on_the_first_that_has_fewer_jobs_than_the_newest(void **state)
-{
+TEST(free_ride_on_the_first_that_has_fewer_jobs_than_the_newest) {
 	struct worker_place places[3];
 	struct world w;
 
-	(void)state;
 	/* newest c has 3; b has 3: no; a has 2: yes */
 	three_connections(&w, (const uint32_t[3]){ 2, 3, 3 }, places);
 	assert_int_equal(world_must(&w, 2, "abc", WORKER_RIDE, 'a').connection,
@@ -175,12 +159,10 @@ static void free_ride_on_the_first_that_has_fewer_jobs_than_the_newest(void **st
 	world_close(&w);
 }
 
-static void free_ride_on_the_newest_where_all_have_as_many(void **state)
-{
+TEST(free_ride_on_the_newest_where_all_have_as_many) {
 	struct worker_place places[3];
 	struct world w;
 
-	(void)state;
 	three_connections(&w, (const uint32_t[3]){ 2, 2, 2 }, places);
 	world_must(&w, 2, "abc", WORKER_RIDE, 'c');
 	world_close(&w);
@@ -190,12 +172,10 @@ static void free_ride_on_the_newest_where_all_have_as_many(void **state)
 	world_close(&w);
 }
 
-static void free_ride_goes_above_the_maximum(void **state)
-{
+TEST(free_ride_goes_above_the_maximum) {
 	struct worker_place places[3];
 	struct world w;
 
-	(void)state;
 	three_connections(&w, (const uint32_t[3]){ 1, 1, 1 }, places);
 	w.settings.max_message_concurrency = 1;
 	world_set(&w);
@@ -207,12 +187,10 @@ static void free_ride_goes_above_the_maximum(void **state)
 	world_close(&w);
 }
 
-static void not_allowed_and_nothing_active_waits(void **state)
-{
+TEST(not_allowed_and_nothing_active_waits) {
 	struct worker_place places[3], first;
 	struct world w;
 
-	(void)state;
 	three_connections(&w, (const uint32_t[3]){ 1, 1, 1 }, places);
 	world_must(&w, 2, "xyz", WORKER_WAIT, 0);
 	/* an idle connection is a worker as well */
@@ -228,12 +206,10 @@ static void not_allowed_and_nothing_active_waits(void **state)
 
 /* --- a new worker ---------------------------------------------------------------------- */
 
-static void most_recent_idle_connection(void **state)
-{
+TEST(most_recent_idle_connection) {
 	struct worker_place a, b, c;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
 	b = world_must(&w, 1, "b", WORKER_UNUSED, 'b');
@@ -249,12 +225,10 @@ static void most_recent_idle_connection(void **state)
 	world_close(&w);
 }
 
-static void backlogged_goes_idle_before_unused(void **state)
-{
+TEST(backlogged_goes_idle_before_unused) {
 	struct worker_place b;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	b = world_must(&w, 1, "b", WORKER_UNUSED, 'b');
 	for (int i = 0; i < 10; i++)
@@ -264,11 +238,9 @@ static void backlogged_goes_idle_before_unused(void **state)
 	world_close(&w);
 }
 
-static void no_worker_free_rides_on_an_active_connection(void **state)
-{
+TEST(no_worker_free_rides_on_an_active_connection) {
 	struct world w;
 
-	(void)state;
 	world_open(&w, 2);
 	w.settings.backlog = 1;
 	world_set(&w);
@@ -281,12 +253,10 @@ static void no_worker_free_rides_on_an_active_connection(void **state)
 	world_close(&w);
 }
 
-static void an_idle_connection_is_closed_for_a_new_one(void **state)
-{
+TEST(an_idle_connection_is_closed_for_a_new_one) {
 	struct worker_place a, b, c;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 2);
 	a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
 	b = world_must(&w, 2, "b", WORKER_UNUSED, 'b');
@@ -305,12 +275,10 @@ static void an_idle_connection_is_closed_for_a_new_one(void **state)
 	world_close(&w);
 }
 
-static void unused_at_random_before_closed(void **state)
-{
+TEST(unused_at_random_before_closed) {
 	struct worker_place a;
 	struct world w;
 
-	(void)state;
 	for (uint64_t random = 0; random < 6; random++) {
 		world_open(&w, 20);
 		a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
@@ -321,13 +289,11 @@ static void unused_at_random_before_closed(void **state)
 	}
 }
 
-static void oldest_closed_in_turn(void **state)
-{
+TEST(oldest_closed_in_turn) {
 	static const char order[] = "bcabca";
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	/* made in the order b, c, a; closed in the order a, b, c */
 	for (int i = 0; i < 3; i++)
@@ -342,12 +308,10 @@ static void oldest_closed_in_turn(void **state)
 	world_close(&w);
 }
 
-static void retry_at_random_after_its_time(void **state)
-{
+TEST(retry_at_random_after_its_time) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	for (const char *name = "abc"; *name != '\0'; name++)
 		worker_set_retry(w.workers, (uint64_t)*name, w.now_ns + 60 * SECOND, w.now_ns);
@@ -364,11 +328,9 @@ static void retry_at_random_after_its_time(void **state)
 	world_close(&w);
 }
 
-static void one_more_to_one_of_those_with_the_fewest_connections(void **state)
-{
+TEST(one_more_to_one_of_those_with_the_fewest_connections) {
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.backlog = 1;
 	world_set(&w);
@@ -386,12 +348,10 @@ static void one_more_to_one_of_those_with_the_fewest_connections(void **state)
 	world_close(&w);
 }
 
-static void at_the_destinations_limit_rides_on_an_active_connection(void **state)
-{
+TEST(at_the_destinations_limit_rides_on_an_active_connection) {
 	struct world w;
 	struct worker_place place;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.backlog = 1;
 	w.settings.destination_limit = 2;
@@ -410,12 +370,10 @@ static void at_the_destinations_limit_rides_on_an_active_connection(void **state
 
 /* --- fallback -------------------------------------------------------------------------- */
 
-static void secondary_and_tertiary_only_where_none_works(void **state)
-{
+TEST(secondary_and_tertiary_only_where_none_works) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	worker_set_retry(w.workers, 'a', w.now_ns + 60 * SECOND, w.now_ns);
 	place = world_must(&w, 1, "ab|c|d", WORKER_UNUSED, 'b');
@@ -436,11 +394,9 @@ static void secondary_and_tertiary_only_where_none_works(void **state)
 	world_close(&w);
 }
 
-static void waits_for_primaries_that_work_rather_than_go_to_the_secondary(void **state)
-{
+TEST(waits_for_primaries_that_work_rather_than_go_to_the_secondary) {
 	struct world w;
 
-	(void)state;
 	world_open(&w, 2);
 	world_must(&w, 1, "x", WORKER_UNUSED, 'x');
 	world_must(&w, 2, "c", WORKER_UNUSED, 'c');
@@ -451,23 +407,19 @@ static void waits_for_primaries_that_work_rather_than_go_to_the_secondary(void *
 	world_close(&w);
 }
 
-static void a_list_may_be_empty(void **state)
-{
+TEST(a_list_may_be_empty) {
 	struct world w;
 
-	(void)state;
 	world_open(&w, 2);
 	assert_int_equal(world_must(&w, 1, "|a", WORKER_UNUSED, 'a').list, 1);
 	assert_int_equal(world_must(&w, 1, "|", WORKER_DEFER, 0).retry_ns, INT64_MAX);
 	world_close(&w);
 }
 
-static void a_destination_that_refuses_more_is_used_by_what_is_open(void **state)
-{
+TEST(a_destination_that_refuses_more_is_used_by_what_is_open) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.backlog = 1;
 	world_set(&w);
@@ -480,36 +432,4 @@ static void a_destination_that_refuses_more_is_used_by_what_is_open(void **state
 	w.now_ns += 60 * SECOND;
 	world_must(&w, 1, "a|b", WORKER_ONE_MORE, 'a');
 	world_close(&w);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allowed_below_the_maximum_whatever_is_free),
-		cmocka_unit_test(allowed_above_the_maximum_by_free_workers),
-		cmocka_unit_test(router_takes_the_first_job_that_is_allowed),
-		cmocka_unit_test(router_without_a_free_worker_takes_none),
-		cmocka_unit_test(most_recent_active_below_the_backlog),
-		cmocka_unit_test(two_connections_to_one_destination_are_sorted_by_time_too),
-		cmocka_unit_test(below_the_backlog_it_is_not_asked_whether_it_is_allowed),
-		cmocka_unit_test(free_ride_on_the_first_that_has_fewer_jobs_than_the_newest),
-		cmocka_unit_test(free_ride_on_the_newest_where_all_have_as_many),
-		cmocka_unit_test(free_ride_goes_above_the_maximum),
-		cmocka_unit_test(not_allowed_and_nothing_active_waits),
-		cmocka_unit_test(most_recent_idle_connection),
-		cmocka_unit_test(backlogged_goes_idle_before_unused),
-		cmocka_unit_test(no_worker_free_rides_on_an_active_connection),
-		cmocka_unit_test(an_idle_connection_is_closed_for_a_new_one),
-		cmocka_unit_test(unused_at_random_before_closed),
-		cmocka_unit_test(oldest_closed_in_turn),
-		cmocka_unit_test(retry_at_random_after_its_time),
-		cmocka_unit_test(one_more_to_one_of_those_with_the_fewest_connections),
-		cmocka_unit_test(at_the_destinations_limit_rides_on_an_active_connection),
-		cmocka_unit_test(secondary_and_tertiary_only_where_none_works),
-		cmocka_unit_test(waits_for_primaries_that_work_rather_than_go_to_the_secondary),
-		cmocka_unit_test(a_list_may_be_empty),
-		cmocka_unit_test(a_destination_that_refuses_more_is_used_by_what_is_open),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

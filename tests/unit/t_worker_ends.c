@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
-/* What becomes of jobs, connections and records (policy/worker.h), with numbers by hand. */
+/* What becomes of jobs, connections and records (policy/schedule/worker.h), with numbers by hand. */
+#include "tests/unit/test.h"
 #include "tests/unit/worker_world.h"
 
-static void must_lose(struct world *w, uint32_t message, bool first)
-{
+static void must_lose(struct world *w, uint32_t message, bool first) {
 	struct worker_lost_job lost;
 
 	assert_true(worker_next_lost(w->workers, &lost));
@@ -14,12 +14,10 @@ static void must_lose(struct world *w, uint32_t message, bool first)
 
 /* --- the end of a job ------------------------------------------------------------------ */
 
-static void concurrency_is_workers_not_jobs(void **state)
-{
+TEST(concurrency_is_workers_not_jobs) {
 	struct worker_place a, b, c;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
 	b = world_must(&w, 1, "a", WORKER_RECENT, 'a');
@@ -35,12 +33,10 @@ static void concurrency_is_workers_not_jobs(void **state)
 	world_close(&w);
 }
 
-static void jobs_end_in_any_order(void **state)
-{
+TEST(jobs_end_in_any_order) {
 	struct worker_place jobs[3];
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	for (uint32_t i = 0; i < 3; i++)
 		jobs[i] = world_place(&w, 1 + i, "a");
@@ -52,13 +48,11 @@ static void jobs_end_in_any_order(void **state)
 	world_close(&w);
 }
 
-static void an_idle_connection_is_a_free_worker(void **state)
-{
+TEST(an_idle_connection_is_a_free_worker) {
 	struct worker_place place;
 	struct worker_counts counts;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 3);
 	place = world_place(&w, 1, "a");
 	worker_count(w.workers, &counts);
@@ -72,8 +66,7 @@ static void an_idle_connection_is_a_free_worker(void **state)
 	world_close(&w);
 }
 
-static void as_many_jobs_as_there_is_room_for(void **state)
-{
+TEST(as_many_jobs_as_there_is_room_for) {
 	struct worker_sizes sizes = { 2, 3, 2, 3 };
 	uint64_t key = 1;
 	uint32_t list = 1;
@@ -82,7 +75,6 @@ static void as_many_jobs_as_there_is_room_for(void **state)
 	struct workers *workers = worker_begin(malloc(worker_bytes(&sizes)), &sizes,
 	    &worker_defaults);
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		worker_place(workers, &request, 0, 0, &place);
 		assert_int_equal(place.rule, i == 0 ? WORKER_UNUSED : i < 3 ? WORKER_RECENT :
@@ -94,13 +86,11 @@ static void as_many_jobs_as_there_is_room_for(void **state)
 
 /* --- a connection is lost -------------------------------------------------------------- */
 
-static void pending_jobs_of_a_closed_connection_are_rescheduled(void **state)
-{
+TEST(pending_jobs_of_a_closed_connection_are_rescheduled) {
 	struct worker_lost_job lost;
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	for (uint32_t message = 1; message <= 4; message++)
 		place = world_place(&w, message, "a");
@@ -115,12 +105,10 @@ static void pending_jobs_of_a_closed_connection_are_rescheduled(void **state)
 	world_close(&w);
 }
 
-static void a_connection_that_cannot_be_made_is_broken_until_its_time(void **state)
-{
+TEST(a_connection_that_cannot_be_made_is_broken_until_its_time) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	place = world_place(&w, 1, "a");
 	worker_lost(w.workers, place.connection, w.now_ns + 60 * SECOND, w.now_ns);
@@ -137,11 +125,9 @@ static void a_connection_that_cannot_be_made_is_broken_until_its_time(void **sta
 	world_close(&w);
 }
 
-static void retry_told_and_forgotten_by_somebody_else(void **state)
-{
+TEST(retry_told_and_forgotten_by_somebody_else) {
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	worker_set_retry(w.workers, 'a', 0, w.now_ns);
 	assert_int_equal(worker_see_destination(w.workers, 'a', w.now_ns), WORKER_RECORD_NONE);
@@ -156,12 +142,10 @@ static void retry_told_and_forgotten_by_somebody_else(void **state)
 
 /* --- ageing ---------------------------------------------------------------------------- */
 
-static void idle_connections_close_after_their_age(void **state)
-{
+TEST(idle_connections_close_after_their_age) {
 	struct worker_place a, b;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	a = world_place(&w, 1, "a");
 	b = world_place(&w, 1, "b");
@@ -183,12 +167,10 @@ static void idle_connections_close_after_their_age(void **state)
 	world_close(&w);
 }
 
-static void active_connections_take_no_jobs_past_their_age_and_close(void **state)
-{
+TEST(active_connections_take_no_jobs_past_their_age_and_close) {
 	struct worker_place one, two, other;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	one = world_place(&w, 1, "a");
 	w.now_ns += 299 * SECOND;
@@ -207,11 +189,9 @@ static void active_connections_take_no_jobs_past_their_age_and_close(void **stat
 	world_close(&w);
 }
 
-static void a_connection_past_its_age_counts_for_the_limit(void **state)
-{
+TEST(a_connection_past_its_age_counts_for_the_limit) {
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.destination_limit = 1;
 	world_set(&w);
@@ -223,12 +203,10 @@ static void a_connection_past_its_age_counts_for_the_limit(void **state)
 	world_close(&w);
 }
 
-static void idle_and_too_old_closes_at_once(void **state)
-{
+TEST(idle_and_too_old_closes_at_once) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	place = world_place(&w, 1, "a");
 	w.now_ns += 295 * SECOND;
@@ -239,12 +217,10 @@ static void idle_and_too_old_closes_at_once(void **state)
 	world_close(&w);
 }
 
-static void without_ages_nothing_closes(void **state)
-{
+TEST(without_ages_nothing_closes) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.active_age_ns = w.settings.idle_age_ns = 0;
 	world_set(&w);
@@ -257,12 +233,10 @@ static void without_ages_nothing_closes(void **state)
 }
 
 /* As the load goes down, the older connections become idle and close. */
-static void older_connections_become_idle_first(void **state)
-{
+TEST(older_connections_become_idle_first) {
 	struct worker_place jobs[3], place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.backlog = 1;
 	world_set(&w);
@@ -285,13 +259,11 @@ static void older_connections_become_idle_first(void **state)
 
 /* --- records --------------------------------------------------------------------------- */
 
-static void stale_records_are_collected(void **state)
-{
+TEST(stale_records_are_collected) {
 	struct worker_counts counts;
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	place = world_place(&w, 1, "a");
 	worker_lost(w.workers, place.connection, 0, w.now_ns);
@@ -319,12 +291,10 @@ static void stale_records_are_collected(void **state)
 
 /* "Since this is the last option, we will normally not retry a destination until its record
  * is garbage-collected, unless we are under load." */
-static void a_broken_destination_is_retried_when_its_record_is_collected(void **state)
-{
+TEST(a_broken_destination_is_retried_when_its_record_is_collected) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	place = world_place(&w, 1, "b");
 	worker_lost(w.workers, place.connection, 0, w.now_ns);
@@ -351,12 +321,10 @@ static void a_broken_destination_is_retried_when_its_record_is_collected(void **
 
 /* The notes' simplification: without records of closed connections and of retries that are
  * over, all is a matter of the collector. */
-static void nothing_is_kept_where_settings_say_so(void **state)
-{
+TEST(nothing_is_kept_where_settings_say_so) {
 	struct worker_place place;
 	struct world w;
 
-	(void)state;
 	world_open(&w, 20);
 	w.settings.closed_keep_ns = w.settings.retry_keep_ns = 0;
 	world_set(&w);
@@ -370,14 +338,12 @@ static void nothing_is_kept_where_settings_say_so(void **state)
 	world_close(&w);
 }
 
-static void where_records_run_out_closed_ones_go_before_retries(void **state)
-{
+TEST(where_records_run_out_closed_ones_go_before_retries) {
 	struct worker_sizes sizes = { 2, 8, 2, 4 };
 	struct worker_place place;
 	struct worker_counts counts;
 	struct world w = { .now_ns = SECOND };
 
-	(void)state;
 	w.workers = worker_begin(malloc(worker_bytes(&sizes)), &sizes, &worker_defaults);
 	for (const char *name = "abc"; *name != '\0'; name++) {
 		place = world_must(&w, 1, (char[2]){ *name, '\0' }, WORKER_UNUSED, *name);
@@ -402,11 +368,9 @@ static void where_records_run_out_closed_ones_go_before_retries(void **state)
 	world_close(&w);
 }
 
-static void sizes_that_cannot_be(void **state)
-{
+TEST(sizes_that_cannot_be) {
 	struct worker_sizes sizes = { 2, 8, 2, 3 };
 
-	(void)state;
 	assert_true(worker_bytes(&sizes) > 0);
 	sizes.destinations = 2;
 	assert_int_equal(worker_bytes(&sizes), 0);
@@ -418,12 +382,10 @@ static void sizes_that_cannot_be(void **state)
 
 /* --- verification ---------------------------------------------------------------------- */
 
-static void verification_probes_are_a_message_with_settings_of_its_own(void **state)
-{
+TEST(verification_probes_are_a_message_with_settings_of_its_own) {
 	struct worker_place first;
 	struct world w;
 
-	(void)state;
 	/* 2 at most, or as many as are free */
 	world_open(&w, 6);
 	w.settings.backlog = 1;
@@ -443,31 +405,4 @@ static void verification_probes_are_a_message_with_settings_of_its_own(void **st
 	assert_true(worker_allowed(&worker_defaults, true, 1, 0));
 	assert_false(worker_allowed(&worker_defaults, true, 2, 2));
 	assert_true(worker_allowed(&worker_defaults, true, 2, 3));
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(concurrency_is_workers_not_jobs),
-		cmocka_unit_test(jobs_end_in_any_order),
-		cmocka_unit_test(an_idle_connection_is_a_free_worker),
-		cmocka_unit_test(as_many_jobs_as_there_is_room_for),
-		cmocka_unit_test(pending_jobs_of_a_closed_connection_are_rescheduled),
-		cmocka_unit_test(a_connection_that_cannot_be_made_is_broken_until_its_time),
-		cmocka_unit_test(retry_told_and_forgotten_by_somebody_else),
-		cmocka_unit_test(idle_connections_close_after_their_age),
-		cmocka_unit_test(active_connections_take_no_jobs_past_their_age_and_close),
-		cmocka_unit_test(a_connection_past_its_age_counts_for_the_limit),
-		cmocka_unit_test(idle_and_too_old_closes_at_once),
-		cmocka_unit_test(without_ages_nothing_closes),
-		cmocka_unit_test(older_connections_become_idle_first),
-		cmocka_unit_test(stale_records_are_collected),
-		cmocka_unit_test(a_broken_destination_is_retried_when_its_record_is_collected),
-		cmocka_unit_test(nothing_is_kept_where_settings_say_so),
-		cmocka_unit_test(where_records_run_out_closed_ones_go_before_retries),
-		cmocka_unit_test(sizes_that_cannot_be),
-		cmocka_unit_test(verification_probes_are_a_message_with_settings_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/worker_world.h"
 
@@ -47,8 +48,7 @@ struct plain {
 	uint32_t *chosen;		/* by rule, in all worlds */
 };
 
-static uint32_t jobs_on(const struct plain *p, uint32_t connection)
-{
+static uint32_t jobs_on(const struct plain *p, uint32_t connection) {
 	uint32_t jobs = 0;
 
 	for (uint32_t i = 0; i < JOBS_MOST; i++)
@@ -56,8 +56,7 @@ static uint32_t jobs_on(const struct plain *p, uint32_t connection)
 	return jobs;
 }
 
-static uint32_t connections_to(const struct plain *p, uint32_t destination)
-{
+static uint32_t connections_to(const struct plain *p, uint32_t destination) {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < p->workers; i++)
@@ -65,8 +64,7 @@ static uint32_t connections_to(const struct plain *p, uint32_t destination)
 	return count;
 }
 
-static uint32_t workers_of(const struct plain *p, uint32_t message)
-{
+static uint32_t workers_of(const struct plain *p, uint32_t message) {
 	bool on[WORKERS_MOST] = { false };
 	uint32_t count = 0;
 
@@ -80,8 +78,7 @@ static uint32_t workers_of(const struct plain *p, uint32_t message)
 
 enum plain_class { ACTIVE_OR_IDLE, CLOSED, UNUSED, RETRY, FAILED_CHECK };
 
-static enum plain_class class_of(const struct plain *p, uint32_t d)
-{
+static enum plain_class class_of(const struct plain *p, uint32_t d) {
 	const struct worker_settings *s = &p->world.settings;
 	int64_t now_ns = p->world.now_ns, retry_ns = p->destinations[d].retry_ns;
 	uint32_t count = connections_to(p, d);
@@ -112,8 +109,7 @@ struct plain_choice {
 	uint32_t list;
 };
 
-static bool is_in(const uint64_t *keys, uint32_t count, uint64_t key)
-{
+static bool is_in(const uint64_t *keys, uint32_t count, uint64_t key) {
 	for (uint32_t i = 0; i < count; i++)
 		if (keys[i] == key)
 			return true;
@@ -122,8 +118,7 @@ static bool is_in(const uint64_t *keys, uint32_t count, uint64_t key)
 
 /* Most recent first. */
 static uint32_t sorted(const struct plain *p, const uint64_t *keys, uint32_t count,
-    bool active, uint32_t out[WORKERS_MOST])
-{
+    bool active, uint32_t out[WORKERS_MOST]) {
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < p->workers; i++) {
@@ -141,8 +136,7 @@ static uint32_t sorted(const struct plain *p, const uint64_t *keys, uint32_t cou
 	return found;
 }
 
-static uint32_t free_of(const struct plain *p)
-{
+static uint32_t free_of(const struct plain *p) {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < p->workers; i++)
@@ -151,8 +145,7 @@ static uint32_t free_of(const struct plain *p)
 }
 
 static void plain_ride(const struct plain *p, const uint32_t *active, uint32_t count,
-    enum worker_rule rule, struct plain_choice *out)
-{
+    enum worker_rule rule, struct plain_choice *out) {
 	out->rule = count > 0 ? rule : WORKER_WAIT;
 	if (count == 0)
 		return;
@@ -165,8 +158,7 @@ static void plain_ride(const struct plain *p, const uint32_t *active, uint32_t c
 }
 
 static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t count,
-    struct plain_choice *out)
-{
+    struct plain_choice *out) {
 	const struct worker_settings *s = &p->world.settings;
 	uint32_t fewest = UINT32_MAX;
 	uint64_t oldest = UINT64_MAX;
@@ -203,8 +195,7 @@ static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t coun
 }
 
 static struct plain_choice plain_place(const struct plain *p,
-    const struct worker_request *request)
-{
+    const struct worker_request *request) {
 	const struct worker_settings *s = &p->world.settings;
 	const uint64_t *keys = request->destinations;
 	struct plain_choice choice = { .rule = WORKER_DEFER, .connection = WORKER_NONE };
@@ -248,14 +239,12 @@ static struct plain_choice plain_place(const struct plain *p,
 
 /* --- the same things happen to both ---------------------------------------------------- */
 
-static void plain_close(struct plain *p, uint32_t connection)
-{
+static void plain_close(struct plain *p, uint32_t connection) {
 	p->destinations[p->connections[connection].destination].closed_ns = p->world.now_ns;
 	p->connections[connection].open = false;
 }
 
-static void random_place(struct plain *p)
-{
+static void random_place(struct plain *p) {
 	uint64_t keys[DESTINATIONS];
 	uint32_t lists[3], used = 0;
 	struct worker_request request = { random_below(&p->random, MESSAGES), 7, keys, lists,
@@ -315,8 +304,7 @@ static void random_place(struct plain *p)
 	p->job_count++;
 }
 
-static void random_done(struct plain *p)
-{
+static void random_done(struct plain *p) {
 	uint32_t job = random_below(&p->random, JOBS_MOST), connection;
 	bool closes;
 
@@ -332,8 +320,7 @@ static void random_done(struct plain *p)
 		plain_close(p, connection);
 }
 
-static void random_end(struct plain *p)
-{
+static void random_end(struct plain *p) {
 	uint32_t connection = random_below(&p->random, p->workers), jobs, d, first = 0;
 	int64_t retry_ns = 0;
 	struct worker_lost_job lost;
@@ -366,8 +353,7 @@ static void random_end(struct plain *p)
 	plain_close(p, connection);
 }
 
-static void time_passes(struct plain *p)
-{
+static void time_passes(struct plain *p) {
 	const struct worker_settings *s = &p->world.settings;
 	uint32_t at;
 
@@ -390,8 +376,7 @@ static void time_passes(struct plain *p)
 	assert_true(worker_due_ns(p->world.workers) > p->world.now_ns);
 }
 
-static void counts_agree(const struct plain *p)
-{
+static void counts_agree(const struct plain *p) {
 	struct worker_counts counts;
 
 	worker_count(p->world.workers, &counts);
@@ -405,13 +390,11 @@ static void counts_agree(const struct plain *p)
 	assert_true(worker_is_sound(p->world.workers));
 }
 
-static void chooses_as_the_notes_say(void **state)
-{
+TEST(chooses_as_the_notes_say) {
 	struct random random = random_seeded("chooses_as_the_notes_say");
 	uint32_t chosen[WORKER_RULE_COUNT] = { 0 };
 	struct plain *p = malloc(sizeof(*p));
 
-	(void)state;
 	assert_non_null(p);
 	for (int world = 0; world < WORLDS; world++) {
 		memset(p, 0, sizeof(*p));
@@ -468,8 +451,7 @@ struct big {
 	uint64_t key;
 };
 
-static void fill(struct big *big)
-{
+static void fill(struct big *big) {
 	for (uint32_t message = 1; message <= big->messages;) {
 		uint64_t key = ++big->key;
 		uint32_t list = 1;
@@ -490,8 +472,7 @@ static void fill(struct big *big)
 	}
 }
 
-static void end_one(struct big *big)
-{
+static void end_one(struct big *big) {
 	uint32_t next = 0;
 
 	for (uint32_t i = 1; i < big->count; i++)
@@ -503,17 +484,14 @@ static void end_one(struct big *big)
 	big->running[next] = big->running[--big->count];
 }
 
-static uint32_t has(const struct big *big, uint32_t message)
-{
+static uint32_t has(const struct big *big, uint32_t message) {
 	return worker_concurrency(big->world.workers, message);
 }
 
-static void figures_of_the_notes(void **state)
-{
+TEST(figures_of_the_notes) {
 	struct big *big = calloc(1, sizeof(*big));
 	uint32_t before;
 
-	(void)state;
 	assert_non_null(big);
 	big->random = random_seeded("figures_of_the_notes");
 	world_open(&big->world, BIG);
@@ -554,13 +532,11 @@ static void figures_of_the_notes(void **state)
 }
 
 /* The same by next_router_job, over workers that are all equal. */
-static void figures_of_the_notes_for_routing(void **state)
-{
+TEST(figures_of_the_notes_for_routing) {
 	struct random random = random_seeded("figures_of_the_notes_for_routing");
 	struct worker_settings settings = worker_defaults;
 	uint32_t concurrency[4] = { 0 }, free = BIG, done, job;
 
-	(void)state;
 	settings.max_message_concurrency = 100;
 	for (uint32_t messages = 1; messages <= 3; messages++) {
 		static const uint32_t jobs[] = { 1, 2, 3 };
@@ -587,15 +563,4 @@ static void figures_of_the_notes_for_routing(void **state)
 			free++;
 		}
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chooses_as_the_notes_say),
-		cmocka_unit_test(figures_of_the_notes),
-		cmocka_unit_test(figures_of_the_notes_for_routing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

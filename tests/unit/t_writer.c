@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Text and JSON out of one description, whatever the strings hold. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/test.h"
 #include "view/writer.h"
 
 static const struct column COLUMNS[] = {
@@ -55,10 +50,9 @@ static void no_rows(void *context, struct writer *writer) {
 	(void)writer;
 }
 
-static void a_table_is_aligned_text(void **state) {
+TEST(a_table_is_aligned_text) {
 	struct paper paper;
 
-	(void)state;
 	begin(&paper, false);
 	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
 	expect(&paper,
@@ -67,10 +61,9 @@ static void a_table_is_aligned_text(void **state) {
 	    "all       12345      -  true     -\n");
 }
 
-static void a_table_is_a_json_list(void **state) {
+TEST(a_table_is_a_json_list) {
 	struct paper paper;
 
-	(void)state;
 	begin(&paper, true);
 	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
 	expect(&paper, "[\n"
@@ -81,10 +74,9 @@ static void a_table_is_a_json_list(void **state) {
 	    "]\n");
 }
 
-static void an_empty_table(void **state) {
+TEST(an_empty_table) {
 	struct paper paper;
 
-	(void)state;
 	begin(&paper, true);
 	writer_table(&paper.writer, NULL, COLUMNS, 5, no_rows, NULL);
 	expect(&paper, "[]\n");
@@ -119,10 +111,9 @@ static void write_object(struct writer *writer) {
 	writer_object_end(writer);
 }
 
-static void an_object_with_lists_and_tables(void **state) {
+TEST(an_object_with_lists_and_tables) {
 	struct paper paper;
 
-	(void)state;
 	begin(&paper, true);
 	write_object(&paper.writer);
 	expect(&paper, "{\n"
@@ -166,8 +157,7 @@ static void one_text(bool json, const char *text, const char *expected) {
 	expect(&paper, whole);
 }
 
-static void json_escapes_what_it_must(void **state) {
-	(void)state;
+TEST(json_escapes_what_it_must) {
 	one_text(true, "", "\"\"");
 	one_text(true, "a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
 	one_text(true, "\n\r\t\b\f\x01\x1b[2J\x7f",
@@ -176,14 +166,12 @@ static void json_escapes_what_it_must(void **state) {
 	    "\"soci\xc3\xa9t\xc3\xa9 \xe2\x82\xac \xf0\x9f\x93\xac\"");
 }
 
-static void json_never_holds_control_characters_of_terminals(void **state) {
-	(void)state;
+TEST(json_never_holds_control_characters_of_terminals) {
 	one_text(true, "\xc2\x9b" "2J\xc2\x80\xc2\x9f", "\"\\u009b2J\\u0080\\u009f\"");
 	one_text(true, "\xc2\xa0", "\"\xc2\xa0\"");
 }
 
-static void json_makes_bad_utf8_visible(void **state) {
-	(void)state;
+TEST(json_makes_bad_utf8_visible) {
 	one_text(true, "\xff" "a", "\"\\\\xffa\"");
 	one_text(true, "\xc3", "\"\\\\xc3\"");			/* cut */
 	one_text(true, "\xe2\x82", "\"\\\\xe2\\\\x82\"");	/* cut */
@@ -195,11 +183,10 @@ static void json_makes_bad_utf8_visible(void **state) {
 	one_text(true, "\x80", "\"\\\\x80\"");
 }
 
-static void text_never_holds_control_bytes(void **state) {
+TEST(text_never_holds_control_bytes) {
 	char all[256], expected[4 * 256] = "", one[8];
 	struct paper paper;
 
-	(void)state;
 	one_text(false, "", "-");
 	one_text(false, "\x1b[2Jx\n", "\\x1b[2Jx\\x0a");
 	for (unsigned i = 1; i < 256; i++) {
@@ -226,8 +213,7 @@ static void a_time(uint64_t seconds, const char *expected) {
 	expect(&paper, whole);
 }
 
-static void times_read_well(void **state) {
-	(void)state;
+TEST(times_read_well) {
 	a_time(0, "0s");
 	a_time(59, "59s");
 	a_time(60, "1m00s");
@@ -238,11 +224,10 @@ static void times_read_well(void **state) {
 	a_time(UINT64_MAX, "213503982334601d07h");
 }
 
-static void a_full_disk_is_told(void **state) {
+TEST(a_full_disk_is_told) {
 	FILE *full = fopen("/dev/full", "w");
 	struct writer writer;
 
-	(void)state;
 	if (full == NULL)
 		skip();
 	writer_init(&writer, full, true);
@@ -251,7 +236,7 @@ static void a_full_disk_is_told(void **state) {
 	fclose(full);
 }
 
-static void decimals_have_three_digits(void **state) {
+TEST(decimals_have_three_digits) {
 	static const struct column column = { "d", COLUMN_DECIMAL };
 	static const struct {
 		double number;
@@ -262,7 +247,6 @@ static void decimals_have_three_digits(void **state) {
 		{ -0.0001, "0.000" }, { 1234567.5, "1234567.500" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct value value = value_decimal(cases[i].number);
 		struct paper paper;
@@ -281,7 +265,7 @@ static void decimals_have_three_digits(void **state) {
 }
 
 /* One that has what a shell or a parser would stumble over stands in quotes. */
-static void lines_have_members_of_their_own(void **state) {
+TEST(lines_have_members_of_their_own) {
 	for (int json = 0; json < 2; json++) {
 		struct paper paper;
 		struct writer *writer = &paper.writer;
@@ -311,23 +295,4 @@ static void lines_have_members_of_their_own(void **state) {
 		    "type=start sender=\"a b\\\"\\\\\\x1b\" empty=\"\" "
 		    "groups=[d=x.example n=2; d=\"$(y)\"] nothing=[] garbage=true\n");
 	}
-}
-
-int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_table_is_aligned_text),
-		cmocka_unit_test(a_table_is_a_json_list),
-		cmocka_unit_test(an_empty_table),
-		cmocka_unit_test(an_object_with_lists_and_tables),
-		cmocka_unit_test(json_escapes_what_it_must),
-		cmocka_unit_test(json_never_holds_control_characters_of_terminals),
-		cmocka_unit_test(json_makes_bad_utf8_visible),
-		cmocka_unit_test(text_never_holds_control_bytes),
-		cmocka_unit_test(times_read_well),
-		cmocka_unit_test(a_full_disk_is_told),
-		cmocka_unit_test(decimals_have_three_digits),
-		cmocka_unit_test(lines_have_members_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /* The read-me's examples, every kind of wrong line, and that what comes out
  * compiles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "config/xla_import.h"
+#include "tests/unit/test.h"
+#include "config/compile/xla_import.h"
 
 static char output[1 << 20];
 
 /* Imports a text: the classes are in `output` then. */
-static int import(const char *text, size_t length, struct config_messages *messages)
-{
+static int import(const char *text, size_t length, struct config_messages *messages) {
 	FILE *in = fmemopen((void *)(uintptr_t)text, length, "r");
 	FILE *out = fmemopen(output, sizeof(output), "w");
 	int result;
@@ -31,8 +25,7 @@ static int import(const char *text, size_t length, struct config_messages *messa
 }
 
 static bool said(const struct config_messages *messages, enum message_severity severity,
-    int line, const char *part)
-{
+    int line, const char *part) {
 	for (size_t i = 0; i < messages->count; i++)
 		if (messages->list[i].severity == severity && messages->list[i].line == line &&
 		    strstr(messages->list[i].text, part) != NULL &&
@@ -44,8 +37,7 @@ static bool said(const struct config_messages *messages, enum message_severity s
 	return false;
 }
 
-static struct generation *compile_output(void)
-{
+static struct generation *compile_output(void) {
 	static char text[sizeof(output) + 32];
 	struct config_messages messages;
 	struct generation *g;
@@ -60,8 +52,7 @@ static struct generation *compile_output(void)
 }
 
 static void check_class(const struct generation *g, uint32_t index, const char *name,
-    const char *mask, uint32_t sessions, uint32_t inbound)
-{
+    const char *mask, uint32_t sessions, uint32_t inbound) {
 	const struct generation_class *class = generation_class(g, index);
 
 	assert_string_equal(generation_text(g, class->name), name);
@@ -71,8 +62,7 @@ static void check_class(const struct generation *g, uint32_t index, const char *
 	assert_true(class->any_port);
 }
 
-static void readme_lyon(void **state)
-{
+TEST(readme_lyon) {
 	static const char text[] =
 	    "# File name used to store the counters\n"
 	    "L/etc/sendmail.la\n"
@@ -84,7 +74,6 @@ static void readme_lyon(void **state)
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), 0);
 	assert_int_equal(messages.notes, 1);
 	assert_true(said(&messages, MESSAGE_NOTE, 7, "queue (15) is below reject (16)"));
@@ -98,14 +87,12 @@ static void readme_lyon(void **state)
 	free(g);
 }
 
-static void readme_customer(void **state)
-{
+TEST(readme_customer) {
 	static const char text[] =
 	    "L/etc/sendmail.la\nL*.customer.fr          8       8\nL*                      3       3\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), 0);
 	assert_int_equal(messages.notes, 0);
 	config_messages_free(&messages);
@@ -116,13 +103,11 @@ static void readme_customer(void **state)
 	free(g);
 }
 
-static void names_are_unique(void **state)
-{
+TEST(names_are_unique) {
 	static const char text[] = "L/x\nLa.fr 1 1\nL*.a.fr 2 2\nLeveryone 3 3\nL* 4 4\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), 0);
 	config_messages_free(&messages);
 	g = compile_output();
@@ -133,14 +118,12 @@ static void names_are_unique(void **state)
 	free(g);
 }
 
-static void other_lines_and_continuations(void **state)
-{
+TEST(other_lines_and_continuations) {
 	static const char text[] = "V8/Debian\nR$*\t$@ L\n\tL*.not.this 1 1\nLmail.a.fr\n\t5\n  4\r\n"
 	    "O L=3\nL/x\nL*\t\t 9 9 # rest\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), 0);
 	assert_int_equal(messages.notes, 0);
 	config_messages_free(&messages);
@@ -150,13 +133,11 @@ static void other_lines_and_continuations(void **state)
 	free(g);
 }
 
-static void unreachable_rules_become_comments(void **state)
-{
+TEST(unreachable_rules_become_comments) {
 	static const char text[] = "L/x\nL*.a.fr 1 1\nLb.a.fr 2 2\nL* 4 4\nLlate.fr 5 5\nL*.a.fr 6 6\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), 0);
 	assert_int_equal(messages.notes, 3);
 	assert_true(said(&messages, MESSAGE_NOTE, 3, "*.a.fr in line 2 matches first"));
@@ -169,13 +150,11 @@ static void unreachable_rules_become_comments(void **state)
 	free(g);
 }
 
-static void notes(void **state)
-{
+TEST(notes) {
 	struct config_messages messages;
 	char text[4096] = "";
 	size_t length = 0;
 
-	(void)state;
 	for (int i = 1; i <= 25; i++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length, "Lh%d.fr 1 1\n", i);
 	assert_int_equal(import(text, length, &messages), 0);
@@ -189,13 +168,11 @@ static void notes(void **state)
 	free(compile_output());
 }
 
-static void every_wrong_line_is_named(void **state)
-{
+TEST(every_wrong_line_is_named) {
 	static const char text[] = "L/x\nL\nL*.a.fr\nL*.a.fr 1\nL*.a.fr 1 2 3\nL*.a.fr x 2\n"
 	    "L*.a.fr 1 -2\nL*.a.fr 99999999999 2\nL*.*.fr 1 1\nL*x 1 1\nLa\x01 1 1\n";
 	struct config_messages messages;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), -1);
 	assert_int_equal(messages.errors, 11);
 	for (int line = 2; line <= 5; line++)
@@ -210,13 +187,11 @@ static void every_wrong_line_is_named(void **state)
 	assert_string_equal(output, "");
 }
 
-static void one_wrong_line_leaves_the_rest(void **state)
-{
+TEST(one_wrong_line_leaves_the_rest) {
 	static const char text[] = "L/x\nL*.a.fr 1 1\nL*.*.fr 2 2\nL* 3 3\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), -1);
 	assert_int_equal(messages.errors, 1);
 	config_messages_free(&messages);
@@ -229,13 +204,11 @@ static void one_wrong_line_leaves_the_rest(void **state)
 }
 
 /* The read-me does not name them, its code takes them. */
-static void prefixes_and_bracketed_addresses_are_taken(void **state)
-{
+TEST(prefixes_and_bracketed_addresses_are_taken) {
 	static const char text[] = "L/x\nL193.55.* 2 2\nL[192.0.2.1] 3 3\nLmail.* 4 4\nL* 9 9\n";
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	assert_int_equal(import(text, strlen(text), &messages), 0);
 	assert_int_equal(messages.notes, 3);
 	assert_true(said(&messages, MESSAGE_NOTE, 2, "193.55.* takes addresses"));
@@ -250,11 +223,9 @@ static void prefixes_and_bracketed_addresses_are_taken(void **state)
 	free(g);
 }
 
-static void nothing_to_import(void **state)
-{
+TEST(nothing_to_import) {
 	struct config_messages messages;
 
-	(void)state;
 	assert_int_equal(import("V8\n", 3, &messages), -1);
 	assert_true(said(&messages, MESSAGE_ERROR, 0, "no L line defines a class"));
 	config_messages_free(&messages);
@@ -263,13 +234,11 @@ static void nothing_to_import(void **state)
 	config_messages_free(&messages);
 }
 
-static void long_masks_get_short_unique_names(void **state)
-{
+TEST(long_masks_get_short_unique_names) {
 	char text[1024], label[64];
 	struct config_messages messages;
 	struct generation *g;
 
-	(void)state;
 	memset(label, 'a', sizeof(label));
 	label[60] = '\0';
 	snprintf(text, sizeof(text), "L/x\nL%s.%s.one 1 1\nL%s.%s.two 1 1\nL* 2 2\n", label, label,
@@ -281,14 +250,12 @@ static void long_masks_get_short_unique_names(void **state)
 	free(g);
 }
 
-static void a_hostile_file_name_stays_in_the_comment(void **state)
-{
+TEST(a_hostile_file_name_stays_in_the_comment) {
 	static char line[] = "L* 5 5\n";
 	struct config_messages messages;
 	FILE *in = fmemopen(line, sizeof(line) - 1, "r");
 	FILE *out = fmemopen(output, sizeof(output), "w");
 
-	(void)state;
 	memset(output, 0, sizeof(output));
 	assert_int_equal(xla_import(in, "my own\nobserve = true; .cf", out, &messages), 0);
 	fclose(in);
@@ -296,24 +263,4 @@ static void a_hostile_file_name_stays_in_the_comment(void **state)
 	config_messages_free(&messages);
 	assert_non_null(strstr(output, "# From the L lines of my own?observe = true; .cf, "
 	    "by "));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readme_lyon),
-		cmocka_unit_test(readme_customer),
-		cmocka_unit_test(names_are_unique),
-		cmocka_unit_test(other_lines_and_continuations),
-		cmocka_unit_test(unreachable_rules_become_comments),
-		cmocka_unit_test(notes),
-		cmocka_unit_test(every_wrong_line_is_named),
-		cmocka_unit_test(one_wrong_line_leaves_the_rest),
-		cmocka_unit_test(prefixes_and_bracketed_addresses_are_taken),
-		cmocka_unit_test(nothing_to_import),
-		cmocka_unit_test(long_masks_get_short_unique_names),
-		cmocka_unit_test(a_hostile_file_name_stays_in_the_comment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

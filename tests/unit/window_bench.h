@@ -3,15 +3,11 @@
 #ifndef TESTS_UNIT_WINDOW_BENCH_H
 #define TESTS_UNIT_WINDOW_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
-#include "policy/window.h"
+#include "policy/window/window.h"
 
 #define SECOND	INT64_C(1000000000)
 #define NEAR	1e-12
@@ -23,8 +19,7 @@ struct bench {
 	int64_t now;
 };
 
-static inline void begin(struct bench *bench, enum window_law law, const char *feedback)
-{
+static inline void begin(struct bench *bench, enum window_law law, const char *feedback) {
 	bench->settings = window_defaults;
 	bench->settings.law = law;
 	assert_true(window_feedback_parse(feedback, strlen(feedback),
@@ -35,8 +30,7 @@ static inline void begin(struct bench *bench, enum window_law law, const char *f
 }
 
 static inline void tell(struct bench *bench, enum result_class class, uint32_t level,
-    uint32_t in_flight, int64_t took)
-{
+    uint32_t in_flight, int64_t took) {
 	struct window_result result = { .class = class, .level = level,
 		.in_flight = in_flight, .start_ns = took > 0 ? bench->now - took : 0 };
 
@@ -45,28 +39,24 @@ static inline void tell(struct bench *bench, enum result_class class, uint32_t l
 }
 
 /* `count` results, with the window full. */
-static inline void good(struct bench *bench, unsigned count)
-{
+static inline void good(struct bench *bench, unsigned count) {
 	while (count-- > 0)
 		tell(bench, RESULT_OK, 0, bench->window.concurrency - 1u, 0);
 }
 
-static inline void bad(struct bench *bench, unsigned count)
-{
+static inline void bad(struct bench *bench, unsigned count) {
 	while (count-- > 0)
 		tell(bench, RESULT_SITE_FAILURE, 0, bench->window.concurrency - 1u, 0);
 }
 
 /* The same with nothing else in flight. */
-static inline void nothing_but_bad(struct bench *bench, unsigned count)
-{
+static inline void nothing_but_bad(struct bench *bench, unsigned count) {
 	while (count-- > 0)
 		tell(bench, RESULT_SITE_FAILURE, 0, 0, 0);
 }
 
 static inline void stands(const struct bench *bench, uint32_t window, double success,
-    double failure, double cohorts)
-{
+    double failure, double cohorts) {
 	assert_int_equal(bench->window.concurrency, window);
 	assert_true(bench->window.success > success - NEAR);
 	assert_true(bench->window.success < success + NEAR);
@@ -76,8 +66,7 @@ static inline void stands(const struct bench *bench, uint32_t window, double suc
 	assert_true(bench->window.fail_cohorts < cohorts + NEAR);
 }
 
-static inline void send_canary(struct bench *bench, enum result_class class, uint32_t level)
-{
+static inline void send_canary(struct bench *bench, enum result_class class, uint32_t level) {
 	struct window_result result = { .class = class, .level = level, .canary = true,
 		.in_flight = bench->window.ceiling };
 

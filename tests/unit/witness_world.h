@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/witness.h"
-#include "segment/internal.h"
-#include "segment/sessions.h"
+#include "engine/session/witness.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "site.h"
 
 #define FOUR "classes = ( { name = \"net\"; match = [ \"198.51.100.0/24\" ]; " \
-	"sessions = 1; inbound = 1; }, " \
-	"{ name = \"named\"; match = [ \"*.example\" ]; sessions = 9; inbound = 9; }, " \
-	"{ name = \"all\"; match = [ \"*\" ]; sessions = 4; inbound = 4; } );"
+	"hold_at = 1; refuse_at = 1; }, " \
+	"{ name = \"named\"; match = [ \"*.example\" ]; hold_at = 9; refuse_at = 9; }, " \
+	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 4; refuse_at = 4; } );"
 #define MS NS_PER_MS
 
 static struct site site;
@@ -186,7 +186,5 @@ static inline struct role_record *role(void) {
 static inline bool wants(bool *at_once) {
 	return witness_wants_dump(witness, site.generation, now_ns, at_once);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 #endif

@@ -4,16 +4,12 @@
 #ifndef TESTS_UNIT_WORKER_WORLD_H
 #define TESTS_UNIT_WORKER_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/check.h"
 
-#include "policy/worker.h"
+#include "policy/schedule/worker.h"
 
 #define SECOND	INT64_C(1000000000)
 
@@ -24,8 +20,7 @@ struct world {
 	uint64_t random;
 };
 
-static inline void world_open_for(struct world *world, uint32_t workers, uint32_t jobs)
-{
+static inline void world_open_for(struct world *world, uint32_t workers, uint32_t jobs) {
 	struct worker_sizes sizes = { workers, jobs, 8, 2 * workers + 64 };
 	void *memory = malloc(worker_bytes(&sizes));
 
@@ -36,26 +31,22 @@ static inline void world_open_for(struct world *world, uint32_t workers, uint32_
 	world->workers = worker_begin(memory, &sizes, &world->settings);
 }
 
-static inline void world_open(struct world *world, uint32_t workers)
-{
+static inline void world_open(struct world *world, uint32_t workers) {
 	world_open_for(world, workers, 1024);
 }
 
-static inline void world_set(struct world *world)
-{
+static inline void world_set(struct world *world) {
 	worker_set(world->workers, &world->settings);
 }
 
-static inline void world_close(struct world *world)
-{
+static inline void world_close(struct world *world) {
 	assert_true(worker_is_sound(world->workers));
 	free(world->workers);
 	world->workers = NULL;
 }
 
 static inline struct worker_place world_place(struct world *world, uint32_t message,
-    const char *lists)
-{
+    const char *lists) {
 	uint64_t keys[64];
 	uint32_t counts[8] = { 0 }, list = 0, key = 0;
 	struct worker_request request = { message, message, keys, counts, 0 };
@@ -76,8 +67,7 @@ static inline struct worker_place world_place(struct world *world, uint32_t mess
 
 /* Must come to this rule and destination (0: none). */
 static inline struct worker_place world_must(struct world *world, uint32_t message,
-    const char *lists, enum worker_rule rule, char destination)
-{
+    const char *lists, enum worker_rule rule, char destination) {
 	struct worker_place place = world_place(world, message, lists);
 
 	assert_string_equal(worker_rule_word(place.rule), worker_rule_word(rule));
@@ -86,13 +76,11 @@ static inline struct worker_place world_must(struct world *world, uint32_t messa
 	return place;
 }
 
-static inline void world_done(struct world *world, const struct worker_place *place)
-{
+static inline void world_done(struct world *world, const struct worker_place *place) {
 	assert_false(worker_done(world->workers, place->job, world->now_ns));
 }
 
-static inline uint32_t world_jobs(const struct world *world, uint32_t connection)
-{
+static inline uint32_t world_jobs(const struct world *world, uint32_t connection) {
 	struct worker_connection_view view;
 
 	return worker_see_connection(world->workers, connection, &view) ? view.jobs : 0;

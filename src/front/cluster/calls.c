@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Calls of the lease script, one at a time.
- * MODEL    engine/shares_turn.h says whether a call is due for the shared classes and what it
+ * MODEL    engine/cluster/shares_turn.h says whether a call is due for the shared classes and what it
  *          is to say of each; one call says all of them, and what there is of ceilings.
  * ERRORS   An answer that refuses ends the connection, which is tried again later; what was
  *          leased runs on until its end.
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "front/cluster/internal.h"
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 #define GREET_AGAIN_NS	(250 * NS_PER_MS)
 #define AGAINS_MOST	20

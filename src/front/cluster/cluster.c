@@ -18,9 +18,9 @@
 #include "base/file_stamp.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/cluster.h"
+#include "engine/cluster/cluster.h"
 #include "front/cluster/internal.h"
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 #define TURN_US		95000	/* SHARE_TURN_MS, or a little less */
 #define BEAT_NS		(500 * NS_PER_MS)

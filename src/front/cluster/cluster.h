@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The cluster role's loop: asks for shares of the limits that hold for all machines
- * (engine/shares.h) and shares what is known of destinations, by way of Redis.  No decision
+ * (engine/cluster/shares.h) and shares what is known of destinations, by way of Redis.  No decision
  * waits for it: it turns every 100 ms and writes what it got into the segment.
  */
 #ifndef FRONT_CLUSTER_CLUSTER_H

@@ -5,15 +5,15 @@
 
 #include <sys/types.h>
 
-#include "config/generation.h"
+#include "config/generation/generation.h"
 #include "engine/engine.h"
-#include "engine/knowledge.h"
-#include "engine/shares_turn.h"
+#include "engine/cluster/knowledge.h"
+#include "engine/cluster/shares_turn.h"
 #include "front/cluster/cluster.h"
 #include "front/cluster/knowledge.h"
 #include "front/cluster/server.h"
-#include "segment/layout.h"
-#include "wire/cluster_call.h"
+#include "segment/file/layout.h"
+#include "wire/cluster/cluster_call.h"
 
 #define ROUNDS		256	/* the last calls, for their median */
 #define PARTED_MAX	128	/* of a call; others come with the next one */

@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "engine/knowledge.h"
+#include "engine/cluster/knowledge.h"
 #include "front/cluster/server.h"
-#include "segment/layout.h"
-#include "wire/knowledge_text.h"
+#include "segment/file/layout.h"
+#include "wire/cluster/knowledge_text.h"
 
 #define CALLS_MOST	8
 #define PUTS_MOST	4		/* of them */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * What the nodes of a cluster tell each other of destinations, by way of Redis: writes what
- * this node finds out (engine/knowledge.h), and reads what the others do.
+ * this node finds out (engine/cluster/knowledge.h), and reads what the others do.
  *
  * Keys (the prefix and "1:" before each; all have a time to live):
- *	d:NAME		hash: node to "MS RECORD", by Redis's clock (wire/knowledge_text.h)
+ *	d:NAME		hash: node to "MS RECORD", by Redis's clock (wire/cluster/knowledge_text.h)
  *	di		sorted set: names by the number of their last change
  *	dv		that number
  *	dn		channel: "NUMBER NODE NAME RECORD" of each change
@@ -21,9 +21,9 @@
 #include <stdint.h>
 
 #include "front/cluster/script.h"
-#include "segment/layout.h"
-#include "wire/cluster_call.h"
-#include "wire/redis_value.h"
+#include "segment/file/layout.h"
+#include "wire/cluster/cluster_call.h"
+#include "wire/cluster/redis_value.h"
 
 struct engine;
 struct generation;
@@ -72,7 +72,7 @@ void knowledge_front_answer(struct knowledge_front *front, const struct generati
 void knowledge_front_turn(struct knowledge_front *front, const struct generation *generation,
     int64_t now_ns);
 
-/* For what of it concerns shares: engine/knowledge.h, knowledge_pools and what follows. */
+/* For what of it concerns shares: engine/cluster/knowledge.h, knowledge_pools and what follows. */
 struct knowledge_store *knowledge_front_store(struct knowledge_front *front);
 
 /* --- for status ------------------------------------------------------------------------ */

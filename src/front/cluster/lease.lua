@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: ISC
 -- The server's half of shared limits: who holds how much of which pool, until when.  Calls and
--- answers: src/wire/cluster_call.h; the law: policy/share.h; tests/model/ proves it.
+-- answers: src/wire/cluster/cluster_call.h; the law: policy/window/share.h; tests/model/ proves it.
 --
 -- All is in one hash, so that what evicts or expires it takes the epoch with it:
 --   is           'postern 1': the key is ours

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/cluster.h"
+#include "engine/cluster/cluster.h"
 #include "front/cluster/internal.h"
 
 void cluster_look(struct cluster *cluster, const struct generation *generation,

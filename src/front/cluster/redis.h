@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "segment/layout.h"
-#include "wire/redis_value.h"
+#include "segment/file/layout.h"
+#include "wire/cluster/redis_value.h"
 
 struct event_base;
 struct redis;

@@ -7,8 +7,7 @@
 
 #define SCRIPT(name)	{ (const char *)name##_lua, sizeof(name##_lua) }
 
-const char *cluster_script_text(enum cluster_script script, size_t *length)
-{
+const char *cluster_script_text(enum cluster_script script, size_t *length) {
 	static const struct { const char *text; size_t length; } scripts[] = {
 		[CLUSTER_SCRIPT_LEASE] = SCRIPT(lease),
 		[CLUSTER_SCRIPT_PUT] = SCRIPT(know_put),

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum cluster_script {
-	CLUSTER_SCRIPT_LEASE,		/* wire/cluster_call.h */
+	CLUSTER_SCRIPT_LEASE,		/* wire/cluster/cluster_call.h */
 	CLUSTER_SCRIPT_PUT,		/* front/cluster/knowledge.h: one record, and it is told */
 	CLUSTER_SCRIPT_CHANGED,		/* names that changed since a number */
 	CLUSTER_SCRIPT_GET,		/* records of some names */

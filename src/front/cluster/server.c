@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "front/cluster/redis.h"
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 #define DELAY_FIRST_NS	(100 * NS_PER_MS)
 #define DELAY_LAST_NS	(5 * NS_PER_SECOND)

@@ -15,8 +15,8 @@
 
 #include "base/diag.h"
 #include "front/cluster/script.h"
-#include "segment/layout.h"
-#include "wire/redis_value.h"
+#include "segment/file/layout.h"
+#include "wire/cluster/redis_value.h"
 
 struct event_base;
 struct server;

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "front/cluster/server.h"
-#include "wire/cluster_call.h"
+#include "wire/cluster/cluster_call.h"
 
 /* The first one that fits counts.  Versions before 7 wrap what a script met in an error of
  * their own: then it stands anywhere. */

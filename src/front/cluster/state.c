@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/cluster.h"
+#include "engine/cluster/cluster.h"
 #include "front/cluster/internal.h"
-#include "segment/cluster_told.h"
+#include "segment/cluster/cluster_told.h"
 
 #define TELL_NS		NS_PER_SECOND
 /* The same kind of error, for another reason. */

@@ -293,21 +293,21 @@ const buildClass = c => {
 };
 
 const updateClass = (element, c) => {
-	const limits = [c.inbound, c.sessions].filter(limit => limit !== null);
+	const limits = [c.refuse_at, c.hold_at].filter(limit => limit !== null);
 	const most = Math.max(1, ...limits, limits.length === 0 ? c.peak : 0);
 	const shared = c.scope === "cluster";
 	const full = shared ? c.share : limits.length === 0 ? null : Math.min(...limits);
 	for (const name of ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused",
 		"deferred", "observed", "refused_share", "overhang"])
 		put(part(element, name), c[name]);
-	part(element, "limit").dataset.sessions = c.sessions ?? "";
-	part(element, "limit").dataset.inbound = c.inbound ?? "";
+	part(element, "limit").dataset.sessions = c.hold_at ?? "";
+	part(element, "limit").dataset.inbound = c.refuse_at ?? "";
 	write(part(element, "limit"), limits.length === 0 ? "no limit" :
 		shared ? `${number(c.share)}, share of ${number(most)}` :
-		c.inbound === c.sessions || c.inbound === null || c.sessions === null ?
-		number(limits[0]) : `${number(c.inbound)} inbound (${number(c.sessions)} total)`);
+		c.refuse_at === c.hold_at || c.refuse_at === null || c.hold_at === null ?
+		number(limits[0]) : `${number(c.refuse_at)} inbound (${number(c.hold_at)} total)`);
 	remeter(part(element, "bar"), { inside: c.open_inbound, outside: c.open_outbound,
-		mark: shared ? c.share : c.inbound, peak: c.peak, most, full });
+		mark: shared ? c.share : c.refuse_at, peak: c.peak, most, full });
 	part(element, "bar").setAttribute("aria-label", `open sessions of class ${c.name}`);
 	const modes = part(element, "modes"), mode = c.removed ? "removed" :
 		c.observe ? "observe mode" : !shared || c.lease === "held" ? "" :

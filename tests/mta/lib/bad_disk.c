@@ -26,8 +26,7 @@ struct told {
 
 static struct told *told;
 
-__attribute__((constructor)) static void begin(void)
-{
+__attribute__((constructor)) static void begin(void) {
 	const char *path = getenv("BAD_DISK");
 	int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
 
@@ -39,8 +38,7 @@ __attribute__((constructor)) static void begin(void)
 	close(fd);
 }
 
-static int fails(int fd, uint64_t what)
-{
+static int fails(int fd, uint64_t what) {
 	struct stat status;
 
 	if (told == NULL || (atomic_load(&told->fail) & what) == 0 ||
@@ -53,36 +51,30 @@ static int fails(int fd, uint64_t what)
 
 #define NEXT(type, name, ...) ((type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
 
-ssize_t pread(int fd, void *to, size_t length, off_t offset)
-{
+ssize_t pread(int fd, void *to, size_t length, off_t offset) {
 	return fails(fd, READS) ? -1 :
 	    NEXT(ssize_t, pread, int, void *, size_t, off_t)(fd, to, length, offset);
 }
 
-ssize_t pread64(int fd, void *to, size_t length, off64_t offset)
-{
+ssize_t pread64(int fd, void *to, size_t length, off64_t offset) {
 	return fails(fd, READS) ? -1 :
 	    NEXT(ssize_t, pread64, int, void *, size_t, off64_t)(fd, to, length, offset);
 }
 
-ssize_t pwrite(int fd, const void *from, size_t length, off_t offset)
-{
+ssize_t pwrite(int fd, const void *from, size_t length, off_t offset) {
 	return fails(fd, WRITES) ? -1 :
 	    NEXT(ssize_t, pwrite, int, const void *, size_t, off_t)(fd, from, length, offset);
 }
 
-ssize_t pwrite64(int fd, const void *from, size_t length, off64_t offset)
-{
+ssize_t pwrite64(int fd, const void *from, size_t length, off64_t offset) {
 	return fails(fd, WRITES) ? -1 :
 	    NEXT(ssize_t, pwrite64, int, const void *, size_t, off64_t)(fd, from, length, offset);
 }
 
-int fdatasync(int fd)
-{
+int fdatasync(int fd) {
 	return fails(fd, SYNCS) ? -1 : NEXT(int, fdatasync, int)(fd);
 }
 
-int fsync(int fd)
-{
+int fsync(int fd) {
 	return fails(fd, SYNCS) ? -1 : NEXT(int, fsync, int)(fd);
 }

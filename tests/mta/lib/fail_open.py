@@ -151,7 +151,7 @@ class Both:
         first_too = self.by_sendmail("lane.example", "held.example", "localhost")
         self.all_there(first, 10, "first mail goes")
         self.sendmail_delivers(first_too, 10, "first mail goes")
-        self.postern.ask("set", "lane.example", "--window", 5, "--ceiling", 5, "--for", "1h")
+        self.postern.ask("limit", "lane.example", "--window", 5, "--ceiling", 5, "--for", "1h")
         self.postern.ask("suspend", "held.example", "--for", "1h", "--reason", "a test")
         self.obeyed("before")
 

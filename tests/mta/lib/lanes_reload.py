@@ -24,7 +24,7 @@ def fill(test, routing, site, sink, domain):
 
     def wide():
         """Other lanes come to one that has mail: asked for again when that has drained."""
-        routing.postern.ask("set", domain, "--window", 10, "--ceiling", 10, "--for", "1h")
+        routing.postern.ask("limit", domain, "--window", 10, "--ceiling", 10, "--for", "1h")
         return test.poll(lambda: routing.ask(site, f"u@{domain}") == "OK lane10:", 0.5)
     test.wait_for(wide, "a lane of 10")
     sink.clear()
@@ -36,7 +36,7 @@ def falls(test, routing, site, sink):
     """From 10 to 2."""
     fill(test, routing, site, sink, "falls.example")
     before = reloads(site)
-    routing.postern.ask("set", "falls.example", "--window", 2, "--ceiling", 2, "--for", "1h")
+    routing.postern.ask("limit", "falls.example", "--window", 2, "--ceiling", 2, "--for", "1h")
     test.within(4, lambda: reloads(site) == before + 1, "falls.example: Postfix reloads")
     test.wait_for(lambda: sink.open <= 2, "what was being delivered ends")
     sink.clear()
@@ -52,7 +52,7 @@ def again(test, routing, site, sink):
     test.wait_for(lambda: routing.ask(site, "u@falls.example").startswith("OK retry:"),
                   "suspended by hand while mail waits")
     routing.postern.ask("resume", "falls.example")
-    routing.postern.ask("set", "falls.example", "--window", 1, "--ceiling", 1, "--for", "1h")
+    routing.postern.ask("limit", "falls.example", "--window", 1, "--ceiling", 1, "--for", "1h")
     test.throughout(2, lambda: reloads(site) == before,
                     "no other reload in the same minute")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 """What lease.lua must answer, worked out in another way: nothing is kept but the list of what
 happened, and each answer is found by looking through it.  And nodes with clocks of their own
-that use what they are granted as policy/share.h says."""
+that use what they are granted as policy/window/share.h says."""
 
 SEEN, SLICE = 500, 5000
 
@@ -201,7 +201,7 @@ class Node:
 
 
 def words(call):
-    """HEAD and POOLs, as wire/cluster_call.h has them."""
+    """HEAD and POOLs, as wire/cluster/cluster_call.h has them."""
     head = "{op} 1 {node} {instance} {token} {sequence} {epoch} {event} {heard} {sent} {lease} " \
         "{nodes} {nonce} -".format(**call)
     return [head] + [f"{limit} 0 {fixed} {hold} {need} {want} 0 {pool}"

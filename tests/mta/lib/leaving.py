@@ -28,7 +28,7 @@ def leaving(classes, settings="", observe=False, mta=""):
 
 
 def outbound_class(name, match, sessions, more=""):
-    return f'  {{ name = "{name}"; match = [ {match} ]; sessions = {sessions}; {more} }}'
+    return f'  {{ name = "{name}"; match = [ {match} ]; hold_at = {sessions}; {more} }}'
 
 
 class Site:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: ISC
-"""Logs of submission, made by chance, and what each login sent in them: for replay --accounts.
+"""Logs of submission, made by chance, and what each login sent in them: for analyze --accounts.
 Written from the manual, without a look at the C."""
 import math
 from datetime import datetime, timedelta, timezone

@@ -46,7 +46,7 @@ def shipped():
 def one_class(name, limit, ports=(), match='"*"', more=""):
     where = f" ports = [ {', '.join(map(str, ports))} ];" if ports else ""
     return (f'  {{ name = "{name}"; match = [ {match} ];{where}\n'
-            f"    sessions = {limit}; inbound = {limit}; {more} }}")
+            f"    hold_at = {limit}; refuse_at = {limit}; {more} }}")
 
 
 class Postern:

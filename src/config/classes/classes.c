@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Classes, their masks, and the exempt list.  What the indexes need is made
+ * here; coverage.c builds them and finds masks that can never match.
+ */
+#include "config/classes/classes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/reply_text.h"
+#include "config/classes/mask_set.h"
+
+#define UNLIMITED LIMIT_NONE
+
+static bool has(const config_setting_t *group, const char *path) {
+	return compilation_member(group, path) != NULL;
+}
+
+/* Reads masks out of one setting and adds them to the rules. */
+static void add_masks(struct class_work *w, const config_setting_t *masks, const char *what,
+    uint32_t class_index) {
+	struct compilation *c = w->c;
+
+	for (unsigned i = 0; i < setting_element_count(masks); i++) {
+		const config_setting_t *element = setting_element(masks, i);
+		struct generation_rule *rule;
+		const char *text, *why;
+
+		if (config_setting_type(element) != CONFIG_TYPE_STRING)
+			continue;	/* check.c has said so */
+		text = config_setting_get_string(element);
+		if (w->rule_count == w->rule_room)
+			return;		/* counted before: cannot be */
+		if (!mask_parse(text, strlen(text), &w->masks[w->rule_count].mask, &why)) {
+			mask_complain(c, element, what, text, why);
+			continue;
+		}
+		w->masks[w->rule_count].left_out = false;
+		w->places[w->rule_count] = element;
+		rule = &w->rules[w->rule_count++];
+		rule->class_index = class_index;
+		rule->file = compilation_place(c, element, &rule->line);
+		rule->text = block_text(&c->block, text);
+	}
+}
+
+static uint32_t number_or(const config_setting_t *group, const char *path, uint32_t otherwise) {
+	struct setting_value value;
+
+	return compilation_value(group, path, &value) ? (uint32_t)value.number : otherwise;
+}
+
+static struct rate_limit rate(struct class_work *w, const config_setting_t *group,
+    const char *path, const char *burst_path, const char *name) {
+	struct setting_value value;
+	struct rate_limit limit = { .count = 0 };
+
+	if (compilation_value(group, path, &value)) {
+		limit.count = (uint32_t)value.number;
+		limit.period_ns = value.period_ns;
+		limit.burst = number_or(group, burst_path, 0);
+	} else if (has(group, burst_path) && !has(group, path)) {
+		complain(w->c, compilation_member(group, burst_path),
+		    "class %s: burst needs a rate", name);
+	}
+	return limit;
+}
+
+static void compile_text(struct class_work *w, const config_setting_t *group,
+    struct generation_class *class, const char *name) {
+	const config_setting_t *text = compilation_member(group, "classes[].text");
+	struct setting_value value;
+	char why[256];
+
+	compilation_value(group, "classes[].retry", &value);
+	class->retry_s = (uint32_t)((value.number + NS_PER_SECOND - 1) / NS_PER_SECOND);
+	compilation_value(group, "classes[].text", &value);
+	class->text = block_text(&w->c->block, value.text);
+	/* most have the same text; equal ones have equal offsets */
+	if (class->text != 0 && class->text == w->good_text && strlen(name) <= w->good_name)
+		return;
+	if (!reply_text_check(value.text, why, sizeof(why))) {
+		complain(w->c, text, "class %s: text: %s", name, why);
+	} else if (reply_text_longest(value.text, strlen(name)) > REPLY_TEXT_SIZE - 1) {
+		complain(w->c, text, "class %s: text can exceed %d characters after "
+		    "substitution of its placeholders", name, REPLY_TEXT_SIZE - 1);
+	} else {
+		w->good_text = class->text;
+		w->good_name = strlen(name);
+	}
+}
+
+static void note_place(struct class_work *w, struct generation_class *class,
+    enum generation_class_place which, const config_setting_t *setting) {
+	if (setting != NULL)
+		class->places[which].file = compilation_place(w->c, setting,
+		    &class->places[which].line);
+}
+
+/* Of sessions and inbound each stands for the other where that is not given. */
+static void note_places(struct class_work *w, const config_setting_t *group,
+    const config_setting_t *client, struct generation_class *class) {
+	const config_setting_t *sessions = compilation_member(group, "classes[].hold_at");
+	const config_setting_t *inbound = compilation_member(group, "classes[].refuse_at");
+
+	note_place(w, class, CLASS_AT_SESSIONS, sessions != NULL ? sessions : inbound);
+	note_place(w, class, CLASS_AT_INBOUND, inbound != NULL ? inbound : sessions);
+	note_place(w, class, CLASS_AT_RATE, compilation_member(group, "classes[].rate"));
+	note_place(w, class, CLASS_AT_CLIENT_SESSIONS,
+	    compilation_member(client, "classes[].client.sessions"));
+	note_place(w, class, CLASS_AT_CLIENT_RATE,
+	    compilation_member(client, "classes[].client.rate"));
+}
+
+/* Of recipients, messages or bytes (accounts.c). */
+static bool class_has_quotas(const config_setting_t *group, const config_setting_t *client) {
+	static const char *const paths[] = { "classes[].recipients", "classes[].messages",
+		"classes[].bytes" };
+	static const char *const of_client[] = { "classes[].client.recipients",
+		"classes[].client.messages", "classes[].client.bytes" };
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if ((group != NULL && has(group, paths[i])) ||
+		    (client != NULL && has(client, of_client[i])))
+			return true;
+	return false;
+}
+
+static void compile_limits(struct class_work *w, const config_setting_t *group,
+    const config_setting_t *client, struct generation_class *class, const char *name) {
+	struct limits *limits = &class->limits;
+	struct setting_value bits;
+
+	limits->sessions = number_or(group, "classes[].hold_at", UNLIMITED);
+	limits->inbound = number_or(group, "classes[].refuse_at", UNLIMITED);
+	if (!has(group, "classes[].hold_at"))
+		limits->sessions = limits->inbound;
+	if (!has(group, "classes[].refuse_at"))
+		limits->inbound = limits->sessions;
+	limits->client_sessions = number_or(client, "classes[].client.sessions", UNLIMITED);
+	limits->rate = rate(w, group, "classes[].rate", "classes[].burst", name);
+	limits->client_rate = rate(w, client, "classes[].client.rate",
+	    "classes[].client.burst", name);
+	class->has_client_limit = limits->client_sessions != UNLIMITED ||
+	    limits->client_rate.count > 0;
+	compilation_value(client, "classes[].client.ipv4", &bits);
+	class->client_bits_v4 = (uint8_t)bits.number;
+	compilation_value(client, "classes[].client.ipv6", &bits);
+	class->client_bits_v6 = (uint8_t)bits.number;
+	class->has_quotas = class_has_quotas(group, client);
+
+	if (client != NULL && !has(client, "classes[].client.sessions") &&
+	    !has(client, "classes[].client.rate") && !class_has_quotas(NULL, client))
+		note(w->c, client, "class %s: client sets no limit; set sessions or rate",
+		    name);
+	if (limits->sessions != UNLIMITED && limits->inbound != UNLIMITED &&
+	    limits->inbound > limits->sessions)
+		note(w->c, compilation_member(group, "classes[].refuse_at"),
+		    "class %s: inbound (%u) is above hold_at (%u): valid but unusual; "
+		    "outbound connections are held first",
+		    name, limits->inbound, limits->sessions);
+	if (limits->client_sessions != UNLIMITED && limits->inbound != UNLIMITED &&
+	    limits->client_sessions > limits->inbound)
+		note(w->c, compilation_member(client, "classes[].client.sessions"),
+		    "class %s: client.sessions (%u) is above refuse_at (%u): one client can fill "
+		    "the class", name, limits->client_sessions, limits->inbound);
+	if (!has(group, "classes[].hold_at") && !has(group, "classes[].refuse_at") &&
+	    !has(group, "classes[].rate") && !has(client, "classes[].client.sessions") &&
+	    !has(client, "classes[].client.rate"))
+		note(w->c, group, "class %s sets no limit (hold_at, refuse_at, rate, client); "
+		    "its sessions are only counted", name);
+}
+
+static void note_observe(struct class_work *w, const config_setting_t *group,
+    const config_setting_t *client, struct generation_class *class) {
+	const config_t *config = &w->c->config;
+	const config_setting_t *own = compilation_member(group, "classes[].observe");
+	const config_setting_t *of_client =
+	    compilation_member(client, "classes[].client.observe");
+	const config_setting_t *outbound = config_lookup(config, "outbound.observe");
+
+	if (own == NULL)
+		own = config_lookup(config, "observe");
+	note_place(w, class, CLASS_AT_OBSERVE, own);
+	note_place(w, class, CLASS_AT_CLIENT_OBSERVE, of_client != NULL ? of_client : own);
+	note_place(w, class, CLASS_AT_OUTBOUND_OBSERVE, outbound != NULL ? outbound : own);
+}
+
+/* The switches of the class: the innermost one that is given wins. */
+static void compile_observe(struct class_work *w, const config_setting_t *group,
+    const config_setting_t *client, struct generation_class *class) {
+	const struct generation *header = compilation_header(w->c);
+	struct setting_value value;
+
+	class->observe = compilation_value(group, "classes[].observe", &value) ?
+	    (uint8_t)value.number : header->observe;
+	class->client_observe = compilation_value(client, "classes[].client.observe", &value) ?
+	    (uint8_t)value.number : class->observe;
+	class->outbound_observe = config_lookup(&w->c->config, "outbound.observe") ?
+	    header->outbound_observe : class->observe;
+	note_observe(w, group, client, class);
+	compilation_value(group, "classes[].bulk", &value);
+	class->bulk = (uint8_t)value.number;
+}
+
+static int by_port(const void *a, const void *b) {
+	return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+static void compile_ports(struct class_work *w, const config_setting_t *group,
+    struct generation_class *class, const char *name) {
+	const config_setting_t *ports = compilation_member(group, "classes[].ports");
+	unsigned count = ports ? setting_element_count(ports) : 0, kept = 0;
+	uint16_t *list;
+
+	class->any_port = ports == NULL;
+	if (ports == NULL)
+		return;
+	if (count == 0)
+		complain(w->c, ports, "class %s: ports is empty; omit it for all ports", name);
+	class->ports = block_reserve(&w->c->block, count * sizeof(*list));
+	if (class->ports == 0)
+		return;
+	list = block_at(&w->c->block, class->ports);
+	for (unsigned i = 0; i < count; i++) {
+		struct setting_value value;
+		char why[256];
+
+		if (setting_parse(setting_find("classes[].ports"), setting_element(ports, i),
+		    &value, why, sizeof(why)))
+			list[kept++] = (uint16_t)value.number;
+	}
+	qsort(list, kept, sizeof(*list), by_port);
+	for (unsigned i = 0; i < kept; i++)
+		if (class->port_count == 0 || list[class->port_count - 1] != list[i])
+			list[class->port_count++] = list[i];
+}
+
+static bool has_milter(const struct generation *header) {
+	for (uint32_t i = 0; i < header->listener_count; i++)
+		if (header->listeners[i].kind == LISTENER_MILTER)
+			return true;
+	return false;
+}
+
+static void compile_class(struct class_work *w, uint32_t index, const config_setting_t *group) {
+	struct compilation *c = w->c;
+	struct generation_class *class = &w->classes[index];
+	const config_setting_t *client = compilation_member(group, "classes[].client");
+	const config_setting_t *match = compilation_member(group, "classes[].match");
+	struct setting_value value;
+	char name[2 * GENERATION_CLASS_NAME_MAX];
+
+	if (client != NULL && !config_setting_is_group(client))
+		client = NULL;
+	w->groups[index] = group;
+	class->record = GENERATION_NO_RECORD;
+	class->file = compilation_place(c, group, &class->line);
+	if (compilation_value(group, "classes[].name", &value)) {
+		class->name = block_text(&c->block, value.text);
+		log_quote(name, sizeof(name), value.text, strlen(value.text));
+		if (strcmp(value.text, "-") == 0)
+			complain(c, group, "class name - is reserved: it means no class");
+	} else {
+		memcpy(name, "?", 2);
+		if (!has(group, "classes[].name"))
+			complain(c, group, "a class has no name");
+	}
+	compile_text(w, group, class, name);
+	compilation_value(group, "classes[].action", &value);
+	class->action = value.number == 1 ? CLASS_ACTION_DEFER : CLASS_ACTION_421;
+	if (class->action == CLASS_ACTION_DEFER && has_milter(compilation_header(c)))
+		note(c, compilation_member(group, "classes[].action"),
+		    "class %s: action \"defer\" means 421 for sessions reported by milter, "
+		    "because milter asks at connect only", name);
+	compile_limits(w, group, client, class, name);
+	note_places(w, group, client, class);
+	compile_cluster_scope(c, group, class, name);
+	compile_observe(w, group, client, class);
+	compile_ports(w, group, class, name);
+	if (match == NULL || setting_element_count(match) == 0)
+		complain(c, match ? match : group, "class %s has no masks; set match", name);
+	else
+		add_masks(w, match, "classes.match", index);
+}
+
+struct named {
+	uint32_t name;
+	uint32_t index;
+};
+
+static int by_name(const void *a, const void *b) {
+	const struct named *left = a, *right = b;
+
+	if (left->name != right->name)
+		return left->name < right->name ? -1 : 1;
+	return left->index < right->index ? -1 : left->index > right->index;
+}
+
+/* Equal texts have equal offsets. */
+static void check_names(struct class_work *w) {
+	struct named *names = calloc(w->class_count + 1, sizeof(*names));
+
+	if (names == NULL) {
+		w->c->block.failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < w->class_count; i++)
+		names[i] = (struct named){ w->classes[i].name, i };
+	qsort(names, w->class_count, sizeof(*names), by_name);
+	for (uint32_t i = 1; i < w->class_count; i++) {
+		const struct generation_class *first = &w->classes[names[i - 1].index];
+		char quoted[128];
+		const char *name = block_at(&w->c->block, names[i].name);
+
+		if (names[i].name == 0 || names[i].name != names[i - 1].name)
+			continue;
+		complain(w->c, w->groups[names[i].index],
+		    "class name %s is already used by the class at %s:%u",
+		    log_quote(quoted, sizeof(quoted), name, strlen(name)),
+		    (const char *)block_at(&w->c->block, first->file), first->line);
+	}
+	free(names);
+}
+
+static bool make_room(struct class_work *w, uint32_t classes, uint32_t rules) {
+	w->rule_room = rules;
+	w->classes = calloc((size_t)classes + 1, sizeof(*w->classes));
+	w->groups = calloc((size_t)classes + 1, sizeof(*w->groups));
+	w->rules = calloc((size_t)rules + 1, sizeof(*w->rules));
+	w->masks = calloc((size_t)rules + 1, sizeof(*w->masks));
+	w->places = calloc((size_t)rules + 1, sizeof(*w->places));
+	if (w->classes != NULL && w->groups != NULL && w->rules != NULL && w->masks != NULL &&
+	    w->places != NULL)
+		return true;
+	w->c->block.failed = true;
+	return false;
+}
+
+static void free_work(struct class_work *w) {
+	free(w->classes);
+	free(w->groups);
+	free(w->rules);
+	free(w->masks);
+	free(w->places);
+	memset(w, 0, sizeof(*w));
+}
+
+static uint32_t count_masks(const config_setting_t *list) {
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < (unsigned)config_setting_length(list); i++) {
+		const config_setting_t *match = compilation_member(
+		    config_setting_get_elem(list, i), "classes[].match");
+
+		if (match != NULL)
+			count += setting_element_count(match);
+	}
+	return count;
+}
+
+static void compile_list(struct compilation *c, const config_setting_t *list) {
+	struct class_work w = { .c = c };
+	uint32_t length = (uint32_t)config_setting_length(list);
+
+	if (!make_room(&w, length, count_masks(list))) {
+		free_work(&w);
+		return;
+	}
+	for (uint32_t i = 0; i < length; i++) {
+		const config_setting_t *group = config_setting_get_elem(list, i);
+
+		if (config_setting_is_group(group))
+			compile_class(&w, w.class_count++, group);
+	}
+	if (w.class_count > compilation_header(c)->record_count)
+		complain(c, list, "%u classes, but state.classes is %u", w.class_count,
+		    compilation_header(c)->record_count);
+	check_names(&w);
+	if (!c->block.failed)
+		build_indexes(&w);
+	free_work(&w);
+}
+
+static void compile_exempt(struct compilation *c) {
+	const config_setting_t *exempt = config_lookup(&c->config, "exempt");
+	struct class_work w = { .c = c };
+	uint32_t index;
+
+	if (exempt == NULL || config_setting_is_group(exempt))
+		return;
+	if (make_room(&w, 0, setting_element_count(exempt))) {
+		add_masks(&w, exempt, "exempt", 0);
+		compile_gate_exempt(&w);
+		for (uint32_t i = 0; i < w.rule_count; i++)
+			if (w.masks[i].mask.kind == MASK_ALL)
+				note(c, w.places[i], "exempt: \"*\" exempts every client");
+		index = build_index(&w);
+		if (!c->block.failed)
+			compilation_header(c)->exempt_index = index;
+	}
+	free_work(&w);
+}
+
+void compile_classes(struct compilation *c) {
+	const config_setting_t *list = config_lookup(&c->config, "classes");
+
+	compile_exempt(c);
+	compile_gate_command(c);
+	if (c->block.failed)
+		return;
+	if (list == NULL)
+		complain(c, NULL, "classes is missing: no sessions are counted");
+	else if (config_setting_is_list(list) && config_setting_length(list) > 0)
+		compile_list(c, list);
+	else if (config_setting_is_list(list) || config_setting_is_array(list))
+		note(c, list, "classes is empty: no sessions are counted");
+}

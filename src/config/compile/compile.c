@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The compiler's passes: source (includes, line map), libconfig (syntax), check
+ * (every setting against its row), then listeners, mail servers and classes.  A pass goes on
+ * after mistakes, so that one run shows them all; only a broken syntax ends it.
+ */
+#include "config/compile/compile.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "config/read/compilation.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAKS_ARE_SOUGHT
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define LEAKS_ARE_SOUGHT
+#endif
+
+#ifdef LEAKS_ARE_SOUGHT
+const char *__lsan_default_suppressions(void);
+
+/* libconfig 1.5 loses the text that it was reading when it meets a syntax error:
+ * some bytes for each such file, nothing that we could free. */
+const char *__lsan_default_suppressions(void) {
+	return "leak:strbuf_append\nleak:strbuf_ensure_capacity\nleak:libconfig.so\n";
+}
+#endif
+
+void compilation_say(struct compilation *c, enum message_severity severity,
+    const config_setting_t *where, const char *format, ...) {
+	unsigned line = where ? config_setting_source_line(where) : 0, file_line;
+	const char *file = source_place(&c->source, line, &file_line);
+	char text[384];
+	va_list args;
+
+	va_start(args, format);
+	if (vsnprintf(text, sizeof(text), format, args) < 0)
+		text[0] = '\0';
+	va_end(args);
+	report_add(&c->report, severity, file, file_line, line, "%s", text);
+}
+
+uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
+    uint32_t *line) {
+	unsigned file_line;
+	const char *file = source_place(&c->source, config_setting_source_line(where),
+	    &file_line);
+
+	*line = file_line;
+	if (c->last_file == 0 || strcmp(block_at(&c->block, c->last_file), file) != 0)
+		c->last_file = block_text(&c->block, file);
+	return c->last_file;
+}
+
+const config_setting_t *compilation_member(const config_setting_t *group, const char *path) {
+	const char *point = strrchr(path, '.');
+
+	if (group == NULL)
+		return NULL;
+	return config_setting_get_member((config_setting_t *)(uintptr_t)group,
+	    point ? point + 1 : path);
+}
+
+bool compilation_value_of(const struct setting *row, const config_setting_t *group,
+    struct setting_value *out) {
+	const config_setting_t *value = compilation_member(group, row->path);
+	char why[256];
+
+	memset(out, 0, sizeof(*out));
+	if (value != NULL && setting_parse(row, value, out, why, sizeof(why)))
+		return true;
+	memset(out, 0, sizeof(*out));
+	if (*row->fallback != '\0')
+		(void)setting_parse_text(row, row->fallback, out, why, sizeof(why));
+	return false;
+}
+
+bool compilation_value(const config_setting_t *group, const char *path,
+    struct setting_value *out) {
+	return compilation_value_of(setting_find(path), group, out);
+}
+
+/* Stores a number of `bytes` at `offset` of the header. */
+static void store_number(struct compilation *c, const struct setting *row, int64_t number) {
+	char *at = (char *)compilation_header(c) + row->offset;
+	uint32_t four = (uint32_t)number;
+	uint8_t one = (uint8_t)number;
+
+	if (row->bytes == sizeof(number))
+		memcpy(at, &number, sizeof(number));
+	else if (row->bytes == sizeof(four))
+		memcpy(at, &four, sizeof(four));
+	else
+		*at = (char)one;
+}
+
+/* Every setting whose row says where it is kept. */
+static void compile_plain_settings(struct compilation *c) {
+	size_t count;
+	const struct setting *rows = settings(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		const config_setting_t *value;
+		struct setting_value parsed;
+		char why[256];
+
+		if (rows[i].place != PLACE_TEXT && rows[i].place != PLACE_NUMBER)
+			continue;
+		value = config_lookup(&c->config, rows[i].path);
+		if (value == NULL || !setting_parse(&rows[i], value, &parsed, why, sizeof(why))) {
+			memset(&parsed, 0, sizeof(parsed));
+			if (*rows[i].fallback != '\0' && !setting_parse_text(&rows[i],
+			    rows[i].fallback, &parsed, why, sizeof(why)))
+				complain(c, NULL, "%s: its default %s", rows[i].path, why);
+		}
+		if (rows[i].place == PLACE_NUMBER) {
+			store_number(c, &rows[i], parsed.number);
+		} else {
+			uint32_t text = parsed.text ? block_text(&c->block, parsed.text) : 0;
+
+			store_number(c, &rows[i], text);
+		}
+	}
+}
+
+/* Another state file is another Postern: it does not take the journal of the first. */
+static void compile_journal(struct compilation *c) {
+	const struct setting *state = setting_find("state.path");
+	char state_path[PATH_MAX], path[PATH_MAX];
+	uint32_t text;
+
+	if (config_lookup(&c->config, "journal.path") != NULL)
+		return;
+	snprintf(state_path, sizeof(state_path), "%s",
+	    generation_text(compilation_header(c), compilation_header(c)->state_path));
+	if (strcmp(state_path, state->fallback) == 0 ||
+	    snprintf(path, sizeof(path), "%s.journal", state_path) >= (int)sizeof(path))
+		return;
+	text = block_text(&c->block, path);	/* may move the header */
+	compilation_header(c)->journal.path = text;
+}
+
+static void compile_version(struct compilation *c) {
+	if (config_lookup(&c->config, "version") == NULL)
+		note(c, NULL, "version = 1; is missing: assuming version 1");
+}
+
+static void compile_observe(struct compilation *c) {
+	struct generation *header = compilation_header(c);
+
+	if (config_lookup(&c->config, "outbound.observe") == NULL)
+		header->outbound_observe = header->observe;
+}
+
+static void compile_requeue_rate(struct compilation *c) {
+	struct generation *header = compilation_header(c);
+	struct setting_value value;
+
+	compilation_value(config_lookup(&c->config, "outbound"), "outbound.requeue_rate", &value);
+	header->requeue_rate = (struct rate_limit){ .count = (uint32_t)value.number,
+		.period_ns = value.period_ns };
+}
+
+static void compile_witness(struct compilation *c) {
+	const config_setting_t *ports = config_lookup(&c->config, "witness.ports");
+	const config_setting_t *netns = config_lookup(&c->config, "witness.netns");
+	struct generation *header = compilation_header(c);
+	struct setting_value value;
+	char why[256];
+
+	if (ports == NULL) {
+		header->witness_ports[header->witness_port_count++] = 25;
+	} else {
+		for (unsigned i = 0; i < setting_element_count(ports); i++) {
+			if (!setting_parse(setting_find("witness.ports"), setting_element(ports, i),
+			    &value, why, sizeof(why)))
+				continue;
+			if (header->witness_port_count == GENERATION_PORTS_MAX) {
+				complain(c, ports, "witness.ports: more than %d ports",
+				    GENERATION_PORTS_MAX);
+				break;
+			}
+			header->witness_ports[header->witness_port_count++] =
+			    (uint16_t)value.number;
+		}
+	}
+	if (netns == NULL)
+		return;
+	for (unsigned i = 0; i < setting_element_count(netns); i++) {
+		uint32_t text;
+
+		if (!setting_parse(setting_find("witness.netns"), setting_element(netns, i),
+		    &value, why, sizeof(why)))
+			continue;
+		text = block_text(&c->block, value.text);
+		header = compilation_header(c);
+		if (header->netns_count == sizeof(header->netns) / sizeof(header->netns[0])) {
+			complain(c, netns, "witness.netns: more than 8 namespaces");
+			break;
+		}
+		header->netns[header->netns_count++] = text;
+	}
+}
+
+/* A limit of both directions that holds no mail back, where clients are refused.  Without a mail
+ * server there is no mail to hold, as far as the file tells. */
+static void note_outbound(struct compilation *c) {
+	const config_setting_t *classes = config_lookup(&c->config, "classes");
+	const config_setting_t *where = config_lookup(&c->config, "outbound.observe");
+	const struct generation *header = compilation_header(c);
+	unsigned count = classes != NULL ? setting_element_count(classes) : 0, at = 0;
+
+	while (at < count && compilation_member(setting_element(classes, at), "hold_at") == NULL)
+		at++;
+	if (at < count && !header->observe && header->outbound_observe && header->mta_count > 0)
+		note(c, where, "classes.hold_at holds back no outbound mail: outbound.observe is "
+		    "on");
+}
+
+static void compile_accounts_or_complain(struct compilation *c) {
+#ifdef WITH_ACCOUNTS
+	compile_accounts(c);
+#else
+	const config_setting_t *list = config_lookup(&c->config, "accounts");
+
+	compilation_header(c)->account_count = 0;
+	for (uint32_t i = 0; i < compilation_header(c)->class_count; i++)
+		if (((struct generation_class *)block_at(&c->block,
+		    compilation_header(c)->classes))[i].has_quotas)
+			complain(c, config_lookup(&c->config, "classes"), "classes: this build has "
+			    "no limits of recipients, messages and bytes (configure "
+			    "--disable-accounts)");
+	if (list != NULL && setting_element_count(list) > 0)
+		complain(c, list, "accounts: this build has no accounts (configure "
+		    "--disable-accounts)");
+#endif
+}
+
+static void compile_all(struct compilation *c, const char *name) {
+	struct generation *header;
+	struct setting_value proof;
+	uint32_t file;
+
+	block_begin(&c->block, sizeof(*header));
+	file = block_text(&c->block, name);
+	if (c->block.failed)
+		return;
+	header = compilation_header(c);
+	header->magic = GENERATION_MAGIC;
+	header->layout = generation_layout();
+	header->loaded_wall_s = clock_wall_s();
+	header->file = file;
+	compilation_value(config_root_setting(&c->config), "liveness", &proof);
+	c->proof = proof.number;
+	compile_version(c);
+	compile_plain_settings(c);
+	if (c->block.failed)
+		return;
+	compile_journal(c);
+	compile_observe(c);
+	compile_requeue_rate(c);
+	compile_witness(c);
+	check_identity(c);
+	compile_listeners(c);
+	if (c->places_only)
+		return;
+	if (!c->block.failed)
+		compile_alert(c);
+	if (!c->block.failed)
+		compile_cluster(c);
+	if (!c->block.failed)
+		compile_windows(c);
+	if (!c->block.failed)
+		compile_mtas(c);
+	if (!c->block.failed)
+		compile_providers(c);
+	if (!c->block.failed)
+		compile_destinations(c);
+	if (!c->block.failed)
+		compile_classes(c);
+	if (!c->block.failed)
+		compile_accounts_or_complain(c);
+	if (!c->block.failed)
+		note_outbound(c);
+	if (!c->block.failed)
+		compile_cluster_end(c);
+}
+
+/* Hands the block over, or says why there is none. */
+static struct generation *finish(struct compilation *c, const char *name) {
+	struct generation *result = NULL;
+
+	/* the block ends with a NUL: no text in it runs over */
+	(void)block_reserve(&c->block, 8);
+	if (c->block.failed) {
+		report_add(&c->report, MESSAGE_ERROR, name, 0, 0, "out of memory, or larger "
+		    "than %zu MiB", GENERATION_BYTES_MAX >> 20);
+	} else if (c->report.messages->errors == 0) {
+		result = compilation_header(c);
+		result->bytes = c->block.used;
+		c->block.data = NULL;
+	}
+	block_free(&c->block);
+	return result;
+}
+
+/* libconfig says where it stopped, not why. */
+static const char *syntax_hint(const char *error) {
+	if (strcmp(error, "syntax error") != 0)
+		return "";
+	return " here or just before: a bracket, quote or comma is missing, or there is a "
+	    "comma before a closing bracket";
+}
+
+/* The name that is set in this line, where it is one alone; its length, or 0. */
+static size_t name_in_line(const char *text, unsigned line, const char **name) {
+	static const char of_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	    "0123456789_*-";
+	size_t length = 0, at_length;
+
+	while (line > 1 && text != NULL && (text = strchr(text, '\n')) != NULL) {
+		text++;
+		line--;
+	}
+	for (; text != NULL && *text != '\0' && *text != '\n' && *text != '"' && *text != '#';
+	     text += at_length == 0 ? 1 : at_length) {
+		const char *behind;
+
+		at_length = strspn(text, of_names);
+		behind = text + at_length + strspn(text + at_length, " \t");
+		if (at_length == 0 || (*behind != '=' && *behind != ':'))
+			continue;
+		if (length > 0)
+			return 0;
+		length = at_length;
+		*name = text;
+	}
+	return length;
+}
+
+void compilation_syntax_error(struct compilation *c) {
+	unsigned line = (unsigned)config_error_line(&c->config), file_line;
+	const char *file = source_place(&c->source, line, &file_line), *name = "";
+	const char *error = config_error_text(&c->config);
+	size_t length = strcmp(error, "duplicate setting name") == 0 ?
+	    name_in_line(c->source.text, line, &name) : 0;
+
+	if (length > 0)
+		report_add(&c->report, MESSAGE_ERROR, file, file_line, line,
+		    "%.*s is set twice in this group", (int)length, name);
+	else
+		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s", error,
+		    syntax_hint(error));
+}
+
+static struct generation *compile_source(struct compilation *c, const char *name) {
+	struct generation *result = NULL;
+
+	if (!c->source.usable)
+		return NULL;
+	/* No include directive is left in the text; were there one, it would
+	 * find nothing below a device. */
+	config_set_include_dir(&c->config, "/dev/null");
+	if (config_read_string(&c->config, c->source.text) == CONFIG_TRUE) {
+		if (!c->places_only)
+			check_settings(c, BOOK_MAIN);
+		compile_all(c, name);
+		result = finish(c, name);
+	} else {
+		compilation_syntax_error(c);
+	}
+	return result;
+}
+
+static struct generation *compile_file(struct compilation *c, const char *path,
+    struct config_messages *messages) {
+	struct generation *result;
+
+	c->reads_files = true;
+	report_begin(&c->report, messages);
+	source_read_file(&c->source, path, &c->report);
+	config_init(&c->config);
+	result = compile_source(c, path);
+	report_end(&c->report);
+	return result;
+}
+
+static void compilation_free(struct compilation *c) {
+	config_destroy(&c->config);
+	source_free(&c->source);
+}
+
+struct generation *config_compile(const char *path, struct config_messages *messages) {
+	struct compilation c = { .places_only = false };
+	struct generation *result = compile_file(&c, path, messages);
+
+	compilation_free(&c);
+	return result;
+}
+
+struct generation *config_compile_at_last(const char *path, struct config_messages *messages) {
+	struct compilation c = { .places_only = false };
+
+	return compile_file(&c, path, messages);
+}
+
+struct generation *config_compile_places(const char *path, struct config_messages *messages) {
+	struct compilation c = { .places_only = true };
+	struct generation *result = compile_file(&c, path, messages);
+
+	compilation_free(&c);
+	return result;
+}
+
+char *config_expanded_text(const char *path) {
+	struct config_messages messages;
+	struct report report;
+	struct source source;
+	int error;
+	char *text;
+
+	report_begin(&report, &messages);
+	source_read_file(&source, path, &report);
+	error = errno;
+	text = source.text;
+	source.text = NULL;
+	source_free(&source);
+	report_end(&report);
+	config_messages_free(&messages);
+	errno = error;
+	return text;
+}
+
+struct generation *config_compile_text(const char *text, const char *name,
+    struct config_messages *messages) {
+	return config_compile_texts(text, name, NULL, NULL, messages);
+}
+
+static struct generation *compile_text(struct compilation *c, const char *text, const char *name,
+    struct config_messages *messages) {
+	struct generation *result;
+
+	report_begin(&c->report, messages);
+	source_read_text(&c->source, text, name, &c->report);
+	config_init(&c->config);
+	result = compile_source(c, name);
+	compilation_free(c);
+	report_end(&c->report);
+	return result;
+}
+
+struct generation *config_compile_texts(const char *text, const char *name,
+    const char *providers, const char *providers_name, struct config_messages *messages) {
+	struct compilation c;
+
+	memset(&c, 0, sizeof(c));
+	c.providers_text = providers;
+	c.providers_name = providers_name;
+	return compile_text(&c, text, name, messages);
+}
+
+struct generation *config_compile_accounts(const char *text, const char *name,
+    const char *overrides, size_t overrides_length, struct config_messages *messages) {
+	struct compilation c;
+
+	memset(&c, 0, sizeof(c));
+	c.overrides_text = overrides;
+	c.overrides_length = overrides_length;
+	return compile_text(&c, text, name, messages);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Windows and providers out of a generation: the innermost group that gives a
+ * parameter wins.  Called for each delivery result, so nothing is copied but what
+ * is given.  Nothing here allocates, locks or changes anything: any thread.
+ */
+#include <string.h>
+
+#include "config/generation/generation.h"
+#include "config/generation/window_settings.h"
+#include "policy/limit/class.h"
+
+static const struct generation_window *window_at(const struct generation *g, uint32_t offset) {
+	return (const struct generation_window *)(const void *)((const char *)g + offset);
+}
+
+static uint32_t number_at(const struct generation *g, uint32_t array, uint32_t place) {
+	return ((const uint32_t *)(const void *)((const char *)g + array))[place];
+}
+
+/* The first element of destinations[] that has this name, by whatever transport, or NULL. */
+static const struct generation_destinations *find_destinations(const struct generation *g,
+    const char *full, size_t full_length) {
+	size_t prefix = generation_transport_prefix(full, full_length);
+	const char *name = full + prefix;
+	size_t length = full_length - prefix;
+	const char *end = length > 0 && *name == '[' ? memchr(name, ']', length) : NULL;
+	struct address address;
+	bool known = end != NULL && address_parse(name, (size_t)(end - name) + 1, &address);
+	uint32_t mask;
+
+	if (g->destinations_index == 0)
+		return NULL;
+	mask = class_index_match((const char *)g + g->destinations_index,
+	    known ? &address : NULL, name, length);
+	if (mask >= g->destinations_mask_count)
+		return NULL;
+	return (const struct generation_destinations *)(const void *)
+	    ((const char *)g + g->destinations) + number_at(g, g->destinations_masks, mask);
+}
+
+const char *generation_destination_name(const struct generation *g, uint32_t number) {
+	return number >= g->destinations_mask_count ? "" :
+	    generation_text(g, number_at(g, g->destinations_names, number));
+}
+
+/* What the group at `offset` gives. */
+static void apply(const struct generation *g, uint32_t offset, struct window_settings *out,
+    bool *debug) {
+	const struct generation_window *window;
+
+	if (offset == 0)
+		return;
+	window = window_at(g, offset);
+#define X(symbol, name, field, read) \
+	if ((window->given >> WINDOW_PARAMETER_##symbol & 1) != 0) \
+		out->field = window->settings.field;
+	WINDOW_PARAMETERS(X)
+#undef X
+	if ((window->given >> WINDOW_PARAMETER_DEBUG & 1) != 0)
+		*debug = window->debug;
+}
+
+bool generation_window_is_sound(const struct generation *g, uint32_t offset) {
+	struct window_settings settings = window_defaults;
+	bool debug;
+
+	apply(g, offset, &settings, &debug);
+	return window_settings_are_sound(&settings);
+}
+
+bool generation_window_settings(const struct generation *g, unsigned mta,
+    const char *destination, size_t length, uint32_t provider, struct window_settings *out) {
+	const struct generation_destinations *own = find_destinations(g, destination, length);
+	bool debug = g->window.debug;
+
+	*out = g->window.settings;
+	if (mta < g->mta_count && g->mtas[mta].transport != 0)
+		apply(g, g->mtas[g->mtas[mta].parent].window, out, &debug);
+	if (mta < g->mta_count)
+		apply(g, g->mtas[mta].window, out, &debug);
+	if (provider < g->provider_count) {
+		const struct generation_provider *site = generation_provider(g, provider);
+
+		apply(g, site->window, out, &debug);
+		if (site->ceiling != 0 && (out->limit == 0 || out->limit > site->ceiling))
+			out->limit = site->ceiling;
+	}
+	if (own != NULL)
+		apply(g, own->window, out, &debug);
+	return debug;
+}
+
+static void add_source(const struct generation *g, const char *what, uint32_t offset,
+    struct generation_window_source *out, unsigned *count) {
+	const struct generation_window *window = window_at(g, offset);
+
+	if (offset != 0)
+		out[(*count)++] = (struct generation_window_source){ what,
+		    generation_text(g, window->file), window->line };
+}
+
+unsigned generation_window_sources(const struct generation *g, unsigned mta,
+    const char *destination, size_t length, uint32_t provider,
+    struct generation_window_source out[GENERATION_WINDOW_SOURCES]) {
+	const struct generation_destinations *own = find_destinations(g, destination, length);
+	unsigned count = 0;
+
+	if (own != NULL)
+		out[count++] = (struct generation_window_source){ "destinations",
+		    generation_text(g, own->file), own->line };
+	if (provider < g->provider_count) {
+		const struct generation_provider *site = generation_provider(g, provider);
+
+		if (site->window != 0 || site->ceiling != 0)
+			out[count++] = (struct generation_window_source){ "provider",
+			    generation_text(g, site->file), site->line };
+	}
+	if (mta < g->mta_count && g->mtas[mta].transport != 0) {
+		add_source(g, "transport", g->mtas[mta].window, out, &count);
+		mta = g->mtas[mta].parent;
+	}
+	if (mta < g->mta_count)
+		add_source(g, "mta", g->mtas[mta].window, out, &count);
+	out[count++] = (struct generation_window_source){ "window",
+	    generation_text(g, g->window.file), g->window.line };
+	return count;
+}
+
+uint32_t generation_match_provider(const struct generation *g,
+    const char *relay_name, size_t length, const struct address *relay) {
+	uint32_t mask;
+
+	if (g->provider_index == 0)
+		return GENERATION_NO_PROVIDER;
+	mask = class_index_match((const char *)g + g->provider_index, relay, relay_name, length);
+	return mask < g->provider_mask_count ? number_at(g, g->provider_masks, mask) :
+	    GENERATION_NO_PROVIDER;
+}
+
+uint32_t generation_find_provider(const struct generation *g, const char *name,
+    size_t length) {
+	for (uint32_t i = 0; i < g->provider_count; i++) {
+		const char *own = generation_text(g, generation_provider(g, i)->name);
+
+		if (strlen(own) == length && memcmp(own, name, length) == 0)
+			return i;
+	}
+	return GENERATION_NO_PROVIDER;
+}
+
+const struct generation_provider *generation_provider(const struct generation *g,
+    uint32_t index) {
+	return (const struct generation_provider *)(const void *)
+	    ((const char *)g + g->providers) + index;
+}
+
+const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
+    uint32_t index) {
+	return (const struct generation_reply_rule *)(const void *)
+	    ((const char *)g + g->reply_rules) + index;
+}

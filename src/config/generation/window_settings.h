@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: ISC */
+/* The parameters of a window, as its groups in the configuration give them. */
+#ifndef CONFIG_WINDOW_SETTINGS_H
+#define CONFIG_WINDOW_SETTINGS_H
+
+#include "config/generation/generation.h"
+
+/* symbol, last word of its path, field of struct window_settings, how it is read
+ * out of a struct setting_value */
+#define WINDOW_PARAMETERS(X) \
+	X(LAW, "law", law, (enum window_law)value.number) \
+	X(INITIAL, "initial_destination_concurrency", initial, (uint32_t)value.number) \
+	X(LIMIT, "destination_concurrency_limit", limit, (uint32_t)value.number) \
+	X(POSITIVE, "destination_concurrency_positive_feedback", positive, value.feedback) \
+	X(NEGATIVE, "destination_concurrency_negative_feedback", negative, value.feedback) \
+	X(COHORTS, "destination_concurrency_failed_cohort_limit", failed_cohort_limit, \
+	    (double)value.number) \
+	X(SUSPEND, "suspend", suspend_ns, value.number) \
+	X(CANARY, "canary", canary_least_ns, value.number) \
+	X(CANARY_MOST, "canary_most", canary_most_ns, value.number) \
+	X(BELIEVE, "believe", believe_ns, value.number) \
+	X(BELIEVE_RUN, "believe_refusals", believe_run, (uint32_t)value.number) \
+	X(SCOPE, "scope", shared, value.number != 0)
+#define WINDOW_DEBUG_NAME "destination_concurrency_feedback_debug"
+
+/* Bits of generation_window.given. */
+enum window_parameter {
+#define X(symbol, name, field, read) WINDOW_PARAMETER_##symbol,
+	WINDOW_PARAMETERS(X)
+#undef X
+	WINDOW_PARAMETER_DEBUG,
+	WINDOW_PARAMETER_COUNT
+};
+
+#endif

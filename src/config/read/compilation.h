@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: ISC */
+/* What the parts of the compiler share while one file is compiled. */
+#ifndef CONFIG_COMPILATION_H
+#define CONFIG_COMPILATION_H
+
+#include <libconfig.h>
+#include <stdbool.h>
+
+#include "config/generation/block.h"
+#include "config/generation/generation.h"
+#include "config/read/report.h"
+#include "config/read/setting.h"
+#include "config/read/source.h"
+
+struct compilation {
+	struct source source;
+	struct report report;
+	config_t config;
+	struct block block;	/* begins with the struct generation */
+	uint32_t last_file;	/* that compilation_place found: a text of the block, or 0 */
+	int64_t proof;		/* of the top level */
+	bool reads_files;	/* false: a text alone, nothing else is looked at */
+	bool places_only;	/* the state's, journal's and listeners' settings alone */
+	const char *providers_text;	/* instead of the file of providers, or NULL */
+	const char *providers_name;
+	const char *overrides_text;	/* instead of the file of account_overrides, or NULL */
+	size_t overrides_length;
+};
+
+/* The header of the block: valid until the block grows. */
+static inline struct generation *compilation_header(const struct compilation *c) {
+	return (struct generation *)(void *)c->block.data;
+}
+
+/* A message about the place of `where` (NULL: the file as a whole). */
+#define complain(c, where, ...) \
+	compilation_say(c, MESSAGE_ERROR, where, __VA_ARGS__)
+#define note(c, where, ...) \
+	compilation_say(c, MESSAGE_NOTE, where, __VA_ARGS__)
+void compilation_say(struct compilation *c, enum message_severity severity,
+    const config_setting_t *where, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* File (as an offset) and line of a setting. */
+uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
+    uint32_t *line);
+
+/* The member of `group` (NULL: nothing) that the last word of the path names. */
+const config_setting_t *compilation_member(const config_setting_t *group, const char *path);
+
+/* Its value, or the default of the row.  True: it was given and is good.  Where
+ * it is bad check.c has said so. */
+bool compilation_value(const config_setting_t *group, const char *path,
+    struct setting_value *out);
+
+/* The same of a row of any table. */
+bool compilation_value_of(const struct setting *row, const config_setting_t *group,
+    struct setting_value *out);
+
+/* Says what libconfig had against the text. */
+void compilation_syntax_error(struct compilation *c);
+
+/* check.c: every setting is known, of its type and within its bounds. */
+void check_settings(struct compilation *c, enum setting_book book);
+
+/* windows.c: window, and (after the providers) destinations. */
+void compile_windows(struct compilation *c);
+void compile_destinations(struct compilation *c);
+/* A group as `window`: its offset, or 0 where it is NULL or sets nothing. */
+uint32_t compile_window_group(struct compilation *c, const config_setting_t *group);
+
+/* providers.c: the file that `providers` names. */
+void compile_providers(struct compilation *c);
+
+/* listeners.c: fills the table of listeners. */
+void compile_listeners(struct compilation *c);
+
+/* names.c: where the system knows no such user or group, an error, or a note of what comes of
+ * it (`consequence`, or NULL); and of user, group and hints.group. */
+void check_name_is_known(struct compilation *c, const config_setting_t *where, const char *path,
+    bool is_group, const char *name, const char *consequence);
+void check_identity(struct compilation *c);
+
+/* mta.c: the mail servers, and all their remote ports. */
+void compile_mtas(struct compilation *c);
+
+/* A list of lanes, for what the message calls `what`; false: there are too many. */
+bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, const char *what,
+    struct generation_mta *mta);
+
+/* mta_transports.c: rows for mta[].transports[], behind those of the mail servers. */
+void compile_mta_transports(struct compilation *c);
+
+/* mta_log.c: the log of one, and, once its users are known, who may write there for it. */
+void compile_mta_log(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta);
+void compile_mta_log_users(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta);
+
+/* mta_queue.c: the queue of a Sendmail; is one of them to be driven? */
+/* mta[].schedule and mta[].local_schedule. */
+void compile_mta_schedule(const config_setting_t *group, struct generation_mta *mta);
+void compile_mta_queue(struct compilation *c, const config_setting_t *group,
+    struct generation_mta *mta);
+/* Both driven: no directory may be that of two. */
+void compile_mta_queue_beside(struct compilation *c, const config_setting_t *group,
+    const struct generation_mta *mta, const struct generation_mta *other);
+bool compilation_drives(const struct compilation *c);
+
+/* alert.c: whom to tell, and of what. */
+void compile_alert(struct compilation *c);
+/* The words of a command that is run as a program: how many, 0 where there is none or it is
+ * wrong.  `without`: what becomes of it where it cannot be run.  There is room for one word
+ * more. */
+unsigned compile_command_words(struct compilation *c, const char *path, const char *without,
+    uint32_t words[GENERATION_COMMAND_WORDS]);
+
+/* cluster.c: the other machines; before the classes. */
+void compile_cluster(struct compilation *c);
+/* What it means for one class, whose limits stand. */
+void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
+    struct generation_class *class, const char *name);
+/* After the classes. */
+void compile_cluster_end(struct compilation *c);
+
+/* accounts.c: quotas per login. */
+void compile_accounts(struct compilation *c);
+
+/* classes.c: classes, rules, indexes, and the exempt list. */
+void compile_classes(struct compilation *c);
+
+#endif

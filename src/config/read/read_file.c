@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: ISC */
+/* Opens without waiting, as what is named may be a pipe; a file that shrinks
+ * meanwhile is read as far as it goes. */
+#include "config/read/read_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *read_file(const char *path, size_t most, size_t *length) {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat status;
+	char *text = NULL;
+	size_t size;
+	ssize_t n = 0;
+	int error = 0;
+
+	*length = 0;
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &status) != 0) {
+		error = errno;
+	} else if (S_ISREG(status.st_mode)) {
+		size = status.st_size > (off_t)most ? most + 1 : (size_t)status.st_size;
+		text = malloc(size + 1);
+		error = text == NULL ? ENOMEM : 0;
+		while (text != NULL && *length < size) {
+			n = read(fd, text + *length, size - *length);
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				break;
+			*length += (size_t)n;
+		}
+		if (n < 0) {
+			error = errno;
+			free(text);
+			text = NULL;
+		}
+		if (text != NULL)
+			text[*length] = '\0';
+	}
+	close(fd);
+	errno = error;
+	return text;
+}
+
+const char *read_file_error(void) {
+	return errno == 0 ? "not a regular file" : strerror(errno);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Messages about a configuration.  Without memory for one it is still counted,
+ * so that a file with mistakes is never taken for a good one.
+ */
+#include "config/read/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+void report_begin(struct report *report, struct config_messages *messages) {
+	memset(messages, 0, sizeof(*messages));
+	memset(report, 0, sizeof(*report));
+	report->messages = messages;
+}
+
+static bool make_room(struct report *report) {
+	size_t room = report->room == 0 ? 16 : report->room * 2;
+	struct config_message *list;
+	unsigned *orders;
+
+	if (report->messages->count >= REPORT_KEPT)
+		return false;
+	if (report->messages->count < report->room)
+		return true;
+	list = realloc(report->messages->list, room * sizeof(*list));
+	if (list == NULL)
+		return false;
+	report->messages->list = list;
+	orders = realloc(report->orders, room * sizeof(*orders));
+	if (orders == NULL)
+		return false;
+	report->orders = orders;
+	report->room = room;
+	return true;
+}
+
+/* File names are printed as they are where that does no harm. */
+static void copy_name(char *out, size_t size, const char *name) {
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < length; i++)
+		if (name[i] < ' ' || name[i] > '~') {
+			log_quote(out, size, name, length);
+			return;
+		}
+	text_copy(out, size, name, length);
+}
+
+void report_add(struct report *report, enum message_severity severity,
+    const char *file, unsigned line, unsigned order, const char *format, ...) {
+	struct config_messages *messages = report->messages;
+	struct config_message *message;
+	va_list args;
+
+	if (severity == MESSAGE_ERROR)
+		messages->errors++;
+	else
+		messages->notes++;
+	if (!make_room(report))
+		return;
+	report->orders[messages->count] = order;
+	message = &messages->list[messages->count++];
+	message->severity = severity;
+	message->line = (int)line;
+	copy_name(message->file, sizeof(message->file), file);
+	va_start(args, format);
+	if (vsnprintf(message->text, sizeof(message->text), format, args) < 0)
+		message->text[0] = '\0';
+	va_end(args);
+}
+
+struct ranked {
+	unsigned order;
+	size_t place;
+};
+
+static int by_order(const void *a, const void *b) {
+	const struct ranked *left = a, *right = b;
+
+	if (left->order != right->order)
+		return left->order < right->order ? -1 : 1;
+	return left->place < right->place ? -1 : left->place > right->place;
+}
+
+void report_end(struct report *report) {
+	struct config_messages *messages = report->messages;
+	size_t count = messages->count;
+	struct config_message *sorted = NULL;
+	struct ranked *ranks = NULL;
+
+	if (count > 1) {
+		sorted = malloc(count * sizeof(*sorted));
+		ranks = malloc(count * sizeof(*ranks));
+	}
+	if (sorted != NULL && ranks != NULL) {
+		for (size_t i = 0; i < count; i++)
+			ranks[i] = (struct ranked){ report->orders[i], i };
+		qsort(ranks, count, sizeof(*ranks), by_order);
+		for (size_t i = 0; i < count; i++)
+			sorted[i] = messages->list[ranks[i].place];
+		free(messages->list);
+		messages->list = sorted;
+		sorted = NULL;
+	}
+	free(sorted);
+	free(ranks);
+	free(report->orders);
+	report->orders = NULL;
+}
+
+void config_messages_free(struct config_messages *messages) {
+	free(messages->list);
+	memset(messages, 0, sizeof(*messages));
+}

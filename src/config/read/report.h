@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: ISC */
+/* Gathers messages while a file is compiled, and puts them in file order. */
+#ifndef CONFIG_REPORT_H
+#define CONFIG_REPORT_H
+
+#include <stddef.h>
+
+enum message_severity { MESSAGE_ERROR, MESSAGE_NOTE };
+
+struct config_message {
+	enum message_severity severity;
+	char file[256];
+	int line;		/* 0: the file as a whole */
+	char text[384];		/* one line, escaped */
+};
+
+/* What a compilation said, in file order.  At most 1,000 are kept; `errors`
+ * and `notes` count all. */
+struct config_messages {
+	struct config_message *list;
+	size_t count;
+	size_t errors;
+	size_t notes;
+};
+
+void config_messages_free(struct config_messages *messages);
+
+#define REPORT_KEPT 1000	/* messages; the rest is counted only */
+
+struct report {
+	struct config_messages *messages;
+	unsigned *orders;	/* of each message kept: where it belongs */
+	size_t room;
+};
+
+/* `messages` is emptied. */
+void report_begin(struct report *report, struct config_messages *messages);
+
+/* Adds one; `order` is its place in the text with all its included files. */
+void report_add(struct report *report, enum message_severity severity,
+    const char *file, unsigned line, unsigned order, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* Sorts what was kept and frees everything but the messages. */
+void report_end(struct report *report);
+
+#endif

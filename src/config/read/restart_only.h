@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: ISC */
+/* Settings that a reload cannot change. */
+#ifndef CONFIG_RESTART_ONLY_H
+#define CONFIG_RESTART_ONLY_H
+
+#include "config/generation/generation.h"
+
+/* Gives `wanted` the sizes, sockets, users, number of processes and so on of
+ * `running`; a listener of the same address takes its new proof.  Returns the
+ * block, which may have moved (free()), or NULL without memory: then `wanted`
+ * is unchanged. */
+struct generation *restart_only_keep(struct generation *wanted,
+    const struct generation *running);
+
+#endif

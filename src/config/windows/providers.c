@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The file of providers: which relays are one site, and what its replies mean.
+ *
+ * Model: a file of its own with its own table of settings (defs/providers.def),
+ * compiled into the same block, with the same report.  Patterns are compiled here
+ * only to see whether they are some.  Errors: messages with file and line, sorted
+ * behind those of the main file.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/pattern.h"
+#include "base/text.h"
+#include "config/classes/mask_set.h"
+
+#define RULES_MAX	10000
+#define COUNT_MAX	1000	/* of a threshold */
+#define BEHIND_MAIN	(1u << 30)
+#define PROVIDERS_FILE	"providers.conf"
+
+struct providers_work {
+	struct compilation *c;
+	struct mask_set relays;
+	struct generation_provider *providers;
+	const config_setting_t **groups;	/* of each provider */
+	uint32_t provider_count;
+	struct generation_reply_rule *rules;
+	uint32_t rule_count;
+	uint32_t rule_room;
+};
+
+static const struct setting *row_of(const char *path) {
+	return setting_find_in(BOOK_PROVIDERS, path);
+}
+
+static bool value_of(const config_setting_t *group, const char *path,
+    struct setting_value *out) {
+	return compilation_value_of(row_of(path), group, out);
+}
+
+static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path) {
+	struct setting_value value;
+
+	value_of(group, path, &value);
+	return value.text ? block_text(&c->block, value.text) : 0;
+}
+
+/* --- replies ----------------------------------------------------------------- */
+
+/* "site-failure|..." of the row: the class whose word it is. */
+static uint8_t class_of(int64_t place) {
+	static const char *const words[] = {
+#define RESULT(symbol, word, text) [RESULT_##symbol] = word,
+#include "defs/results.def"
+#undef RESULT
+	};
+	const char *word = row_of("replies[].class")->allowed;
+
+	while (place-- > 0)
+		word = strchr(word, '|') + 1;
+	for (uint8_t i = 0; i < RESULT_CLASS_COUNT; i++)
+		if (strcspn(word, "|") == strlen(words[i]) &&
+		    memcmp(word, words[i], strlen(words[i])) == 0)
+			return i;
+	return RESULT_RCPT_TEMPORARY;
+}
+
+static uint64_t identity_of(const char *provider, const char *pattern) {
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (const char *p = provider; *p != '\0'; p++)
+		hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+	hash = (hash ^ '\n') * UINT64_C(0x100000001b3);
+	for (const char *p = pattern; *p != '\0'; p++)
+		hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static void check_pattern(struct compilation *c, const config_setting_t *group,
+    const char *pattern) {
+	struct pattern *compiled;
+	char why[160], quoted[128];
+	size_t at;
+
+	if (pattern_compile(&compiled, pattern, false, why, sizeof(why), &at) == 0) {
+		pattern_free(&compiled);
+		return;
+	}
+	complain(c, compilation_member(group, "match"), "replies.match: \"%s\" is not a valid "
+	    "pattern: %s, at character %zu", log_sentence(quoted, sizeof(quoted), pattern),
+	    why, at + 1);
+}
+
+/* What an action takes, and what it does not. */
+static void check_action(struct compilation *c, const config_setting_t *group,
+    const struct generation_reply_rule *rule) {
+	const config_setting_t *ceiling = compilation_member(group, "ceiling");
+	const config_setting_t *time = compilation_member(group, "for");
+	const config_setting_t *threshold = compilation_member(group, "threshold");
+
+	if (rule->action == REPLY_ACTION_CEILING && ceiling == NULL)
+		complain(c, group, "replies: action \"ceiling\" needs ceiling = NUMBER");
+	if (rule->action != REPLY_ACTION_CEILING && ceiling != NULL)
+		complain(c, ceiling, "replies.ceiling is for action \"ceiling\" only");
+	if (time != NULL && (rule->action == REPLY_ACTION_NONE ||
+	    rule->action == REPLY_ACTION_ALERT))
+		complain(c, time, "replies.for is for the actions ceiling, suspend and "
+		    "hold-recipient only");
+	if (threshold != NULL && rule->action == REPLY_ACTION_NONE)
+		complain(c, threshold, "replies.threshold needs an action");
+	if (threshold != NULL && rule->count > COUNT_MAX)
+		complain(c, threshold, "replies.threshold: more than %d replies", COUNT_MAX);
+	if (compilation_member(group, "class") == NULL &&
+	    compilation_member(group, "action") == NULL)
+		note(c, group, "replies: this rule only exempts its matches from later rules; "
+		    "set class or action");
+}
+
+static void read_rule(struct providers_work *w, const config_setting_t *group,
+    uint32_t provider, const char *provider_name) {
+	struct compilation *c = w->c;
+	struct generation_reply_rule *rule = &w->rules[w->rule_count];
+	struct setting_value value;
+
+	memset(rule, 0, sizeof(*rule));
+	rule->provider = provider;
+	rule->file = compilation_place(c, group, &rule->line);
+	rule->name = text_of(c, group, "replies[].name");
+	rule->note = text_of(c, group, "replies[].note");
+	rule->has_class = value_of(group, "replies[].class", &value);
+	if (rule->has_class)
+		rule->class = class_of(value.number);
+	value_of(group, "replies[].action", &value);
+	rule->action = (uint8_t)value.number;
+	if (value_of(group, "replies[].ceiling", &value))
+		rule->ceiling = (uint32_t)value.number;
+	if (value_of(group, "replies[].for", &value))
+		rule->for_ns = value.number;
+	rule->count = 1;
+	if (value_of(group, "replies[].threshold", &value) && value.number > 1) {
+		rule->count = (uint32_t)value.number;
+		rule->period_ns = value.period_ns;
+	}
+	check_action(c, group, rule);
+	if (value_of(group, "replies[].match", &value)) {
+		check_pattern(c, group, value.text);
+		rule->pattern = block_text(&c->block, value.text);
+		rule->identity = identity_of(provider_name, value.text);
+		w->rule_count++;
+	} else if (compilation_member(group, "match") == NULL) {
+		complain(c, group, "replies: a rule has no pattern; set match");
+	}
+}
+
+static uint32_t list_length(const config_setting_t *list) {
+	return list != NULL && config_setting_is_list(list) ?
+	    (uint32_t)config_setting_length(list) : 0;
+}
+
+static bool make_room(struct providers_work *w, uint32_t more) {
+	struct generation_reply_rule *rules;
+
+	if (more <= w->rule_room - w->rule_count)
+		return true;
+	if (more > RULES_MAX || w->rule_count + more > RULES_MAX)
+		return false;
+	rules = reallocarray(w->rules, w->rule_count + more, sizeof(*rules));
+	if (rules == NULL) {
+		w->c->block.failed = true;
+		return false;
+	}
+	w->rules = rules;
+	w->rule_room = w->rule_count + more;
+	return true;
+}
+
+static void read_rules(struct providers_work *w, const config_setting_t *list,
+    uint32_t provider, const char *provider_name) {
+	uint32_t length = list_length(list);
+
+	if (!make_room(w, length)) {
+		if (!w->c->block.failed)
+			complain(w->c, list, "replies: more than %d rules in all", RULES_MAX);
+		return;
+	}
+	for (uint32_t i = 0; i < length && !w->c->block.failed; i++) {
+		const config_setting_t *group = config_setting_get_elem(list, i);
+
+		if (config_setting_is_group(group))
+			read_rule(w, group, provider, provider_name);
+	}
+}
+
+/* --- providers ------------------------------------------------------------- */
+
+static void read_relays(struct providers_work *w, const config_setting_t *group,
+    uint32_t provider) {
+	const config_setting_t *relays = compilation_member(group, "relays");
+	struct mask mask;
+	const char *why;
+
+	if (relays == NULL || setting_element_count(relays) == 0) {
+		complain(w->c, relays ? relays : group, "providers: a provider has no relays, "
+		    "so it never matches; set relays");
+		return;
+	}
+	for (unsigned i = 0; i < setting_element_count(relays); i++) {
+		const config_setting_t *element = setting_element(relays, i);
+		const char *text;
+
+		if (config_setting_type(element) != CONFIG_TYPE_STRING)
+			continue;
+		text = config_setting_get_string(element);
+		if (!mask_parse(text, strlen(text), &mask, &why))
+			mask_complain(w->c, element, "providers.relays", text, why);
+		else if (mask.kind == MASK_ALL)
+			complain(w->c, element, "providers.relays: \"*\" would make all sites "
+			    "one provider");
+		else
+			mask_set_add(w->c, &w->relays, &mask, provider, element);
+	}
+}
+
+static bool is_name(const char *name) {
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_";
+
+	return name[strspn(name, letters)] == '\0' && *name != '.' && *name != '-';
+}
+
+static void read_name(struct providers_work *w, const config_setting_t *group,
+    struct generation_provider *provider) {
+	struct compilation *c = w->c;
+	struct setting_value value;
+	char quoted[128];
+
+	if (!value_of(group, "providers[].name", &value)) {
+		if (compilation_member(group, "name") == NULL)
+			complain(c, group, "providers: a provider has no name");
+		return;
+	}
+	log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
+	if (!is_name(value.text))
+		complain(c, compilation_member(group, "name"), "providers.name: %s may only "
+		    "have lower-case letters, digits, point, hyphen and underscore, and cannot "
+		    "start with point or hyphen", quoted);
+	provider->name = block_text(&c->block, value.text);
+	for (uint32_t i = 0; i < w->provider_count; i++)
+		if (w->providers[i].name == provider->name)
+			complain(c, group, "providers: the name %s is already used in line %u",
+			    quoted, w->providers[i].line);
+}
+
+static void read_provider(struct providers_work *w, const config_setting_t *group) {
+	struct compilation *c = w->c;
+	uint32_t number = w->provider_count;
+	struct generation_provider *provider = &w->providers[number];
+	char name[64 + 1] = "";
+	struct setting_value value;
+
+	memset(provider, 0, sizeof(*provider));
+	provider->file = compilation_place(c, group, &provider->line);
+	read_name(w, group, provider);
+	if (provider->name != 0)
+		text_copy(name, sizeof(name), block_at(&c->block, provider->name),
+		    strlen(block_at(&c->block, provider->name)));
+	w->groups[number] = group;
+	w->provider_count++;
+	read_relays(w, group, number);
+	if (value_of(group, "providers[].ceiling", &value))
+		provider->ceiling = (uint32_t)value.number;
+	provider->window = compile_window_group(c, compilation_member(group, "window"));
+	provider->rules = w->rule_count;
+	read_rules(w, compilation_member(group, "replies"), number, name);
+	provider->rule_count = w->rule_count - provider->rules;
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+static void note_taken(struct providers_work *w, uint32_t index) {
+	for (uint32_t i = 0; i < w->relays.count; i++) {
+		uint32_t first = mask_set_taken(w->c, &w->relays, index, i);
+		uint32_t owner = first == CLASS_NO_RULE ? 0 : w->relays.owners[first];
+
+		if (first != CLASS_NO_RULE && owner != w->relays.owners[i])
+			note(w->c, w->relays.places[i], "providers.relays: this mask can never "
+			    "match: the provider in line %u matches first",
+			    w->providers[owner].line);
+	}
+}
+
+static uint32_t keep(struct compilation *c, const void *array, size_t bytes) {
+	uint32_t offset = bytes == 0 ? 0 : block_reserve(&c->block, bytes);
+
+	if (offset != 0)
+		memcpy(block_at(&c->block, offset), array, bytes);
+	return offset;
+}
+
+static void keep_all(struct providers_work *w, uint32_t common_rules) {
+	struct compilation *c = w->c;
+	uint32_t index, masks, providers, rules;
+	struct generation *header;
+
+	mask_set_keep(c, &w->relays, &index, &masks);
+	providers = keep(c, w->providers, w->provider_count * sizeof(*w->providers));
+	rules = keep(c, w->rules, w->rule_count * sizeof(*w->rules));
+	if (c->block.failed)
+		return;
+	header = compilation_header(c);
+	header->providers = providers;
+	header->provider_count = w->provider_count;
+	header->provider_index = index;
+	header->provider_masks = masks;
+	header->provider_mask_count = w->relays.count;
+	header->reply_rules = rules;
+	header->reply_rule_count = w->rule_count;
+	header->common_rules = common_rules;
+	if (index != 0)
+		note_taken(w, index);
+}
+
+static void compile_file(struct compilation *c) {
+	const config_setting_t *list = config_lookup(&c->config, "providers");
+	struct providers_work w = { .c = c };
+	uint32_t length = list_length(list), common;
+
+	if (config_lookup(&c->config, "version") == NULL)
+		note(c, NULL, "version = 1; is missing: assuming version 1");
+	w.providers = calloc((size_t)length + 1, sizeof(*w.providers));
+	w.groups = calloc((size_t)length + 1, sizeof(*w.groups));
+	if (w.providers == NULL || w.groups == NULL)
+		c->block.failed = true;
+	for (uint32_t i = 0; i < length && !c->block.failed; i++) {
+		const config_setting_t *group = config_setting_get_elem(list, i);
+
+		if (config_setting_is_group(group))
+			read_provider(&w, group);
+	}
+	common = w.rule_count;
+	if (!c->block.failed)
+		read_rules(&w, config_lookup(&c->config, "replies"), GENERATION_NO_PROVIDER, "");
+	if (!c->block.failed)
+		keep_all(&w, common);
+	mask_set_free(&w.relays);
+	free(w.providers);
+	free(w.groups);
+	free(w.rules);
+}
+
+/* Parses and compiles what source_read_* read; the block and the report are lent. */
+static void compile_source(struct compilation *c, struct source *source) {
+	struct compilation own = { .source = *source, .report = c->report, .block = c->block };
+
+	config_init(&own.config);
+	config_set_include_dir(&own.config, "/dev/null");
+	if (config_read_string(&own.config, own.source.text) == CONFIG_TRUE) {
+		check_settings(&own, BOOK_PROVIDERS);
+		compile_file(&own);
+	} else {
+		compilation_syntax_error(&own);
+	}
+	config_destroy(&own.config);
+	c->report = own.report;
+	c->block = own.block;
+}
+
+static void read_source(struct compilation *c, const char *path) {
+	size_t before = c->report.messages->count;
+	struct source source;
+	uint32_t name;
+
+	if (c->providers_text != NULL)
+		source_read_text(&source, c->providers_text, path, &c->report);
+	else
+		source_read_file(&source, path, &c->report);
+	if (source.usable)
+		compile_source(c, &source);
+	source_free(&source);
+	for (size_t i = before; i < c->report.messages->count; i++)
+		c->report.orders[i] += BEHIND_MAIN;
+	name = block_text(&c->block, path);
+	if (!c->block.failed)
+		compilation_header(c)->providers_file = name;
+}
+
+void compile_providers(struct compilation *c) {
+	const config_setting_t *setting = config_lookup(&c->config, "providers");
+	const char *main_file = c->source.file_count > 0 ? c->source.files[0] : "";
+	const char *slash = strrchr(main_file, '/');
+	struct setting_value value;
+	char path[4096 + sizeof(PROVIDERS_FILE)];
+	char quoted[256];
+
+	if (c->providers_text != NULL) {
+		read_source(c, c->providers_name);
+		return;
+	}
+	if (!c->reads_files)
+		return;
+	if (compilation_value(config_root_setting(&c->config), "providers", &value)) {
+		text_copy(path, sizeof(path), value.text, strlen(value.text));
+	} else if (setting != NULL) {
+		return;		/* check.c has said so */
+	} else {
+		text_append(path, sizeof(path), 0, "%.*s" PROVIDERS_FILE,
+		    slash == NULL ? 0 : (int)(slash - main_file) + 1, main_file);
+	}
+	log_quote(quoted, sizeof(quoted), path, strlen(path));
+	if (access(path, F_OK) == 0)
+		read_source(c, path);
+	else if (setting != NULL)
+		complain(c, setting, "providers: %s cannot be read: %s", quoted, strerror(errno));
+	else if (compilation_header(c)->mta_count > 0)
+		note(c, NULL, "%s does not exist: there are no providers and no reply rules",
+		    quoted);
+}

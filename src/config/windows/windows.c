@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The parameters of windows: for all (window), for a mail server (mta[].window), a
+ * provider, and single destinations (destinations[]).  Each group keeps which of
+ * them it gives; generation_windows.c puts them together.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "config/classes/mask_set.h"
+#include "config/generation/window_settings.h"
+
+/* Which are given in `group`; the others get their defaults. */
+static void read_window(const config_setting_t *group, struct generation_window *out) {
+	struct setting_value value;
+
+	memset(out, 0, sizeof(*out));
+#define X(symbol, name, field, read) \
+	if (compilation_value(group, "window." name, &value)) \
+		out->given |= 1u << WINDOW_PARAMETER_##symbol; \
+	out->settings.field = read;
+	WINDOW_PARAMETERS(X)
+#undef X
+	if (compilation_value(group, "window." WINDOW_DEBUG_NAME, &value))
+		out->given |= 1u << WINDOW_PARAMETER_DEBUG;
+	out->debug = (uint8_t)value.number;
+}
+
+static bool gives(const struct generation_window *window, enum window_parameter parameter) {
+	return (window->given >> parameter & 1) != 0;
+}
+
+static void check_scope(struct compilation *c, const config_setting_t *group,
+    const struct generation_window *window) {
+	const config_setting_t *where = compilation_member(group, "window.scope");
+
+	if (!gives(window, WINDOW_PARAMETER_SCOPE) || !window->settings.shared ||
+	    c->block.failed)
+		return;
+	/* the group may stand in a file of providers */
+	if (compilation_header(c)->cluster.line == 0)
+		complain(c, where, "window: scope \"cluster\" needs the group cluster");
+	else if (gives(window, WINDOW_PARAMETER_LIMIT) && window->settings.limit == 0)
+		note(c, where, "window.scope: destination_concurrency_limit is 0: only learned "
+		    "ceilings are divided");
+}
+
+static bool has_transport_laws(const config_setting_t *group) {
+	const config_setting_t *list = compilation_member(group, "mta[].transports");
+	unsigned count = list != NULL && config_setting_is_list(list) ?
+	    setting_element_count(list) : 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (compilation_member(compilation_member(setting_element(list, i), "window"),
+		    "law") != NULL)
+			return true;
+	return false;
+}
+
+/* Does a group of one of these lists give a law of its own? */
+static bool has_other_laws(const struct compilation *c) {
+	static const char *const lists[] = { "mta", "destinations" };
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		const config_setting_t *list = config_lookup(&c->config, lists[i]);
+		unsigned count = list != NULL ? setting_element_count(list) : 0;
+
+		for (unsigned k = 0; k < count; k++) {
+			const config_setting_t *window = compilation_member(
+			    setting_element(list, k), "window");
+
+			if (compilation_member(window, "law") != NULL ||
+			    has_transport_laws(setting_element(list, k)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What the law of the group, where it is certain, makes no use of. */
+static void note_ignored(struct compilation *c, const config_setting_t *group,
+    const struct generation_window *window) {
+	static const struct {
+		enum window_parameter parameter;
+		bool of_probe;
+		const char *name;
+	} parameters[] = {
+		{ WINDOW_PARAMETER_POSITIVE, false, "destination_concurrency_positive_feedback" },
+		{ WINDOW_PARAMETER_NEGATIVE, false, "destination_concurrency_negative_feedback" },
+		{ WINDOW_PARAMETER_CANARY, true, "canary" },
+		{ WINDOW_PARAMETER_CANARY_MOST, true, "canary_most" },
+		{ WINDOW_PARAMETER_BELIEVE, true, "believe" },
+		{ WINDOW_PARAMETER_BELIEVE_RUN, true, "believe_refusals" },
+	};
+	bool of_probe = window->settings.law == WINDOW_LAW_PROBE;
+
+	if (!gives(window, WINDOW_PARAMETER_LAW) && (has_other_laws(c) ||
+	    group != config_lookup(&c->config, "window")))
+		return;
+	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+		if (parameters[i].of_probe != of_probe && gives(window, parameters[i].parameter))
+			note(c, compilation_member(group, parameters[i].name), "window.%s has no "
+			    "effect: law %s does not use it", parameters[i].name,
+			    window_law_word(window->settings.law));
+}
+
+/* What one group says against itself. */
+static void check_window(struct compilation *c, const config_setting_t *group,
+    const struct generation_window *window) {
+	const struct window_settings *s = &window->settings;
+
+	if ((gives(window, WINDOW_PARAMETER_CANARY) ||
+	    gives(window, WINDOW_PARAMETER_CANARY_MOST)) &&
+	    s->canary_least_ns > s->canary_most_ns)
+		complain(c, group, "window.canary is longer than window.canary_most");
+	if (gives(window, WINDOW_PARAMETER_INITIAL) && gives(window, WINDOW_PARAMETER_LIMIT) &&
+	    s->limit != 0 && s->initial > s->limit)
+		note(c, group, "window.initial_destination_concurrency (%u) is above "
+		    "destination_concurrency_limit (%u), which takes precedence",
+		    s->initial, s->limit);
+	note_ignored(c, group, window);
+	check_scope(c, group, window);
+}
+
+void compile_windows(struct compilation *c) {
+	const config_setting_t *group = config_lookup(&c->config, "window");
+	struct generation_window window;
+
+	if (group != NULL && !config_setting_is_group(group))
+		group = NULL;
+	read_window(group, &window);
+	if (group != NULL) {
+		check_window(c, group, &window);
+		window.file = compilation_place(c, group, &window.line);
+	}
+	if (!c->block.failed)
+		compilation_header(c)->window = window;
+}
+
+uint32_t compile_window_group(struct compilation *c, const config_setting_t *group) {
+	struct generation_window window;
+	uint32_t offset;
+
+	if (group == NULL || !config_setting_is_group(group))
+		return 0;
+	read_window(group, &window);
+	check_window(c, group, &window);
+	if (window.given == 0)
+		return 0;
+	window.file = compilation_place(c, group, &window.line);
+	offset = block_reserve(&c->block, sizeof(window));
+	if (offset != 0)
+		memcpy(block_at(&c->block, offset), &window, sizeof(window));
+	return offset;
+}
+
+/* --- destinations[] ------------------------------------------------------- */
+
+static const char provider_word[] = "provider:";
+
+/* "provider:NAME": a name like any other, of a provider that exists. */
+static bool provider_mask(struct compilation *c, const config_setting_t *place,
+    const char *text, struct mask *mask) {
+	const struct generation *header = compilation_header(c);
+	const char *name = text + sizeof(provider_word) - 1;
+	char quoted[128];
+
+	if (generation_find_provider(header, name, strlen(name)) == GENERATION_NO_PROVIDER) {
+		complain(c, place, "destinations.match: unknown provider %s%s%s",
+		    log_quote(quoted, sizeof(quoted), name, strlen(name)),
+		    header->providers_file ? " in " : ": no providers file was read",
+		    generation_text(header, header->providers_file));
+		return false;
+	}
+	*mask = (struct mask){ .kind = MASK_NAME, .name = text, .name_length = strlen(text) };
+	return true;
+}
+
+/* "[ADDRESS]:PORT", spelled as the judge spells a fixed relay. */
+static bool relay_mask(struct compilation *c, const config_setting_t *place,
+    const char *text, const char *end, struct mask *mask) {
+	struct address address;
+	char spelled[ADDRESS_TEXT_MAX];
+	char quoted[128];
+	uint32_t port;
+	size_t length;
+
+	log_quote(quoted, sizeof(quoted), text, strlen(text));
+	if (!address_parse(text, (size_t)(end - text) + 1, &address) ||
+	    !text_to_u32(end + 2, strlen(end + 2), 65535, &port) || port == 0) {
+		complain(c, place, "destinations.match: \"%s\" is not a relay such as "
+		    "\"[192.0.2.1]:10024\"", quoted);
+		return false;
+	}
+	length = address_format(&address, spelled);
+	if ((size_t)(end - text) != length + 1 || memcmp(text + 1, spelled, length) != 0 ||
+	    end[2] == '0') {
+		complain(c, place, "destinations.match: \"%s\" must be written [%s]:%u", quoted,
+		    spelled, port);
+		return false;
+	}
+	*mask = (struct mask){ .kind = MASK_NAME, .name = text, .name_length = strlen(text) };
+	return true;
+}
+
+static bool destination_mask(struct compilation *c, const config_setting_t *place,
+    const char *text, struct mask *mask) {
+	const char *end = *text == '[' ? strstr(text, "]:") : NULL, *why;
+
+	if (strncmp(text, provider_word, sizeof(provider_word) - 1) == 0)
+		return provider_mask(c, place, text, mask);
+	if (end != NULL)
+		return relay_mask(c, place, text, end, mask);
+	if (mask_parse(text, strlen(text), mask, &why))
+		return true;
+	mask_complain(c, place, "destinations.match", text, why);
+	return false;
+}
+
+static void add_destinations(struct compilation *c, struct mask_set *set,
+    const config_setting_t *group, uint32_t owner) {
+	const config_setting_t *match = compilation_member(group, "destinations[].match");
+	struct mask mask;
+
+	if (match == NULL || setting_element_count(match) == 0) {
+		complain(c, match ? match : group, "destinations: a group has no masks; set "
+		    "match");
+		return;
+	}
+	for (unsigned i = 0; i < setting_element_count(match); i++) {
+		const config_setting_t *element = setting_element(match, i);
+
+		if (config_setting_type(element) == CONFIG_TYPE_STRING &&
+		    destination_mask(c, element, config_setting_get_string(element), &mask))
+			mask_set_add(c, set, &mask, owner, element);
+	}
+}
+
+static struct generation_destinations compile_group(struct compilation *c,
+    const config_setting_t *group) {
+	struct generation_destinations out;
+
+	out.file = compilation_place(c, group, &out.line);
+	out.window = compile_window_group(c, compilation_member(group, "destinations[].window"));
+	if (out.window == 0 && !c->block.failed)
+		note(c, group, "destinations: a group sets nothing; set window");
+	return out;
+}
+
+static void note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,
+    const struct generation_destinations *list) {
+	for (uint32_t i = 0; i < set->count; i++) {
+		uint32_t first = mask_set_taken(c, set, index, i);
+
+		if (first != CLASS_NO_RULE && set->owners[first] != set->owners[i])
+			note(c, set->places[i], "destinations.match: this mask can never "
+			    "match: the group in line %u matches first",
+			    list[set->owners[first]].line);
+	}
+}
+
+/* Of masks that are one name: that. */
+static uint32_t keep_names(struct compilation *c, const struct mask_set *set) {
+	uint32_t names = set->count == 0 ? 0 :
+	    block_reserve(&c->block, set->count * sizeof(uint32_t));
+
+	for (uint32_t i = 0; i < set->count && !c->block.failed; i++) {
+		const struct mask *mask = &set->masks[i].mask;
+		char name[GENERATION_DESTINATION_MAX + 1];
+		uint32_t text;
+
+		if (mask->kind != MASK_NAME || mask->name_length >= sizeof(name))
+			continue;
+		for (size_t k = 0; k < mask->name_length; k++)
+			name[k] = (char)(mask->name[k] >= 'A' && mask->name[k] <= 'Z' ?
+			    mask->name[k] + 'a' - 'A' : mask->name[k]);
+		name[mask->name_length] = '\0';
+		text = block_text(&c->block, name);
+		if (!c->block.failed)
+			((uint32_t *)block_at(&c->block, names))[i] = text;
+	}
+	return names;
+}
+
+static void keep_destinations(struct compilation *c, const struct mask_set *set,
+    const struct generation_destinations *list, uint32_t count) {
+	uint32_t index, masks, names, offset = block_reserve(&c->block, count * sizeof(*list));
+	struct generation *header;
+
+	mask_set_keep(c, set, &index, &masks);
+	names = keep_names(c, set);
+	if (c->block.failed)
+		return;
+	memcpy(block_at(&c->block, offset), list, count * sizeof(*list));
+	header = compilation_header(c);
+	header->destinations = offset;
+	header->destinations_count = count;
+	header->destinations_index = index;
+	header->destinations_masks = masks;
+	header->destinations_names = names;
+	header->destinations_mask_count = set->count;
+	if (index != 0)
+		note_taken(c, set, index, list);
+}
+
+void compile_destinations(struct compilation *c) {
+	const config_setting_t *setting = config_lookup(&c->config, "destinations");
+	uint32_t count = 0, length;
+	struct generation_destinations *list;
+	struct mask_set set = { .count = 0 };
+
+	if (setting == NULL || !config_setting_is_list(setting) ||
+	    config_setting_length(setting) == 0)
+		return;
+	length = (uint32_t)config_setting_length(setting);
+	list = calloc(length, sizeof(*list));
+	if (list == NULL)
+		c->block.failed = true;
+	for (uint32_t i = 0; i < length && !c->block.failed; i++) {
+		const config_setting_t *group = config_setting_get_elem(setting, i);
+
+		if (!config_setting_is_group(group))
+			continue;
+		add_destinations(c, &set, group, count);
+		list[count++] = compile_group(c, group);
+	}
+	if (count > 0 && !c->block.failed)
+		keep_destinations(c, &set, list, count);
+	mask_set_free(&set);
+	free(list);
+}

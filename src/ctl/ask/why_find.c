@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Where posternctl why finds decisions.
+ * MODEL    The segment's rings first; what they have lost stands in the journal, of which
+ *          the places are listed once, by id; lists merge both by time.  Of two records of one id the later counts.
+ * ERRORS   A journal that cannot be read is complained about once; then only the rings
+ *          are looked at.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "ctl/ask/why.h"
+#include "journal/reader.h"
+#include "journal/record.h"
+#include "policy/limit/decision.h"
+#include "policy/reply/reply.h"
+
+struct listed {
+	uint64_t id;
+	int64_t when_ns;	/* by the wall clock */
+	struct journal_place place;
+};
+
+struct why_journal {
+	struct journal_storage *storage;
+	struct journal_reader *reader;
+	struct journal_cursor *cursor;
+	struct listed *list;
+	size_t count, room;
+};
+
+void why_sources_begin(struct why_sources *sources, struct state *state,
+    const char *journal_path) {
+	*sources = (struct why_sources){ .state = state, .journal_path = journal_path };
+	clock_pair(&sources->now_ns, &sources->wall_ns);
+}
+
+static void close_journal(struct why_journal *journal) {
+	if (journal->cursor != NULL)
+		journal_cursor_close(&journal->cursor);
+	if (journal->reader != NULL)
+		journal_reader_close(&journal->reader);
+	if (journal->storage != NULL)
+		journal_storage_close(&journal->storage);
+	free(journal->list);
+	free(journal);
+}
+
+void why_sources_end(struct why_sources *sources) {
+	if (sources->journal != NULL)
+		close_journal(sources->journal);
+	sources->journal = NULL;
+}
+
+/* --- the journal ---------------------------------------------------------------------- */
+
+static bool text_is(const struct journal_text *text, const char *word) {
+	return text->length == strlen(word) && memcmp(text->text, word, text->length) == 0;
+}
+
+/* The number of a word; `count`: it is of another build. */
+static unsigned find_word(const struct journal_text *text, unsigned count,
+    const char *(*word_of)(unsigned number)) {
+	for (unsigned i = 0; i < count; i++)
+		if (text_is(text, word_of(i)))
+			return i;
+	return count;
+}
+
+static const char *result_word_of(unsigned number) {
+	return result_class_word((enum result_class)number);
+}
+
+static float float_of(uint32_t bits) {
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static bool decode_words(const struct journal_decision *in, struct decided *d) {
+	unsigned kind = find_word(&in->kind, DECIDED_KINDS, decided_word);
+	unsigned stage = find_word(&in->stage, DECIDED_STAGES, decided_stage_word);
+	unsigned reason = find_word(&in->reason, REASON_COUNT, decided_reason_word);
+	unsigned result = find_word(&in->result, RESULT_CLASS_COUNT, result_word_of);
+
+	if (kind == DECIDED_KINDS)
+		return false;
+	d->kind = (uint8_t)kind;
+	d->stage = stage < DECIDED_STAGES ? (uint8_t)stage : 0;
+	d->reason = reason < REASON_COUNT ? (uint8_t)reason : DECIDED_NO_REASON;
+	d->result = result < RESULT_CLASS_COUNT ? (uint8_t)result : 0;
+	return true;
+}
+
+static void decode_numbers(const struct journal_decision *in, struct decided *d) {
+	d->id = in->id;
+	d->cause = in->cause;
+	memcpy(d->client.bytes, in->client, sizeof(in->client));
+	d->verdict = in->verdict;
+	d->by = in->by;
+	d->action = in->action;
+	d->flags = in->flags;
+	d->client_port = (uint16_t)in->client_port;
+	d->server_port = (uint16_t)in->server_port;
+	d->line = in->line;
+	d->limit_line = in->limit_line;
+	d->observe_line = in->observe_line;
+	d->count = in->count;
+	d->limit = in->limit;
+	d->before = in->before;
+	d->window = in->window;
+	d->ceiling_before = in->ceiling_before;
+	d->ceiling = in->ceiling;
+	d->uid = in->uid;
+	d->pid = (int32_t)in->pid;
+	d->code = (uint16_t)in->code;
+	d->success = float_of(in->success);
+	d->failure = float_of(in->failure);
+	d->fail_cohorts = float_of(in->fail_cohorts);
+}
+
+static bool decode(const struct journal_frame *frame, struct why_event *out) {
+	struct journal_decision decision;
+	struct journal_groups notes;
+	struct journal_note note;
+
+	memset(out, 0, sizeof(*out));
+	if (!journal_decision_read(frame->payload, frame->length, &decision, &notes) ||
+	    !decode_words(&decision, &out->d))
+		return false;
+	decode_numbers(&decision, &out->d);
+	while (journal_note_next(&notes, &note))
+		if (note.which > 0 && note.which < DECIDED_TEXTS)
+			decided_put(&out->d, (enum decided_text)note.which, note.text.text,
+			    note.text.length);
+	out->wall_ns = clock_bounded_ns(decision.when_ns);
+	out->until_wall_ns = decision.until_ns == INT64_MAX ? INT64_MAX :
+	    clock_bounded_ns(decision.until_ns);
+	out->source = "journal";
+	return decided_is_sound(&out->d);
+}
+
+static bool list(struct why_journal *journal, const struct journal_decision *decision,
+    struct journal_place place) {
+	if (journal->count == journal->room) {
+		size_t room = journal->room == 0 ? 4096 : 2 * journal->room;
+		struct listed *grown = reallocarray(journal->list, room, sizeof(*grown));
+
+		if (grown == NULL)
+			return false;
+		journal->list = grown;
+		journal->room = room;
+	}
+	journal->list[journal->count++] = (struct listed){ decision->id,
+	    decision->when_ns, place };
+	return true;
+}
+
+static int by_id(const void *a, const void *b) {
+	const struct listed *x = a, *y = b;
+	uint64_t px = journal_place_pack(x->place), py = journal_place_pack(y->place);
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return px < py ? -1 : px > py;
+}
+
+static void list_all(struct why_journal *journal) {
+	struct journal_decision decision;
+	struct journal_groups ignored;
+	struct journal_found found;
+	bool more = true;
+
+	journal_cursor_seek(journal->cursor, journal_reader_begin(journal->reader));
+	while (more && journal_cursor_next(journal->cursor, &found) != JOURNAL_FOUND_END)
+		if (found.kind == JOURNAL_FOUND_RECORD &&
+		    found.frame.type == JOURNAL_DECISION &&
+		    journal_decision_read(found.frame.payload, found.frame.length, &decision,
+			&ignored))
+			more = list(journal, &decision, found.place);
+	if (journal->count > 0)
+		qsort(journal->list, journal->count, sizeof(journal->list[0]), by_id);
+}
+
+static struct why_journal *open_journal(const char *path) {
+	struct why_journal *journal = calloc(1, sizeof(*journal));
+	struct diag diag = { .error = 0 };
+
+	if (journal == NULL)
+		return NULL;
+	journal->storage = journal_storage_posix(path, true, &diag);
+	if (journal->storage == NULL ||
+	    journal_reader_open(&journal->reader, journal->storage, &diag) != 0) {
+		if (diag.error == EACCES || diag.error == EPERM)
+			ctl_complain("%s: only root and the daemon's user may read the "
+			    "journal; older decisions are not searched", path);
+		else if (diag.error != ENOENT)
+			ctl_complain("%s", diag.text);
+		close_journal(journal);
+		return NULL;
+	}
+	journal->cursor = journal_cursor_open(&journal->reader->files);
+	if (journal->cursor == NULL) {
+		close_journal(journal);
+		return NULL;
+	}
+	list_all(journal);
+	return journal;
+}
+
+static struct why_journal *journal_of(struct why_sources *sources) {
+	if (!sources->journal_tried && sources->journal_path[0] != '\0')
+		sources->journal = open_journal(sources->journal_path);
+	sources->journal_tried = true;
+	return sources->journal;
+}
+
+static bool read_at(struct why_journal *journal, struct journal_place place,
+    struct why_event *out) {
+	struct journal_found found;
+
+	journal_cursor_seek(journal->cursor, place);
+	return journal_cursor_next(journal->cursor, &found) == JOURNAL_FOUND_RECORD &&
+	    journal_place_pack(found.place) == journal_place_pack(place) &&
+	    found.frame.type == JOURNAL_DECISION && decode(&found.frame, out);
+}
+
+static bool find_in_journal(struct why_sources *sources, uint64_t id, struct why_event *out) {
+	struct why_journal *journal = journal_of(sources);
+	size_t low = 0, high = journal == NULL ? 0 : journal->count;
+
+	/* behind the last one of that id */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (journal->list[middle].id <= id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && journal->list[low - 1].id == id &&
+	    read_at(journal, journal->list[low - 1].place, out);
+}
+
+/* --- the segment --------------------------------------------------------------------------- */
+
+int64_t why_wall_ns(const struct why_sources *sources, int64_t time_ns) {
+	if (time_ns == 0 || time_ns == INT64_MAX)
+		return time_ns;
+	return sources->wall_ns - sources->now_ns + time_ns;
+}
+
+static void take(const struct why_sources *sources, const struct decided *d,
+    struct why_event *out) {
+	out->d = *d;
+	out->wall_ns = why_wall_ns(sources, d->at_ns);
+	out->until_wall_ns = why_wall_ns(sources, d->until_ns);
+	out->source = "state";
+}
+
+bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out) {
+	struct decided d;
+
+	if (sources->state->view.reader != NULL && reader_decision(sources->state->view.reader, id, &d)) {
+		take(sources, &d, out);
+		return true;
+	}
+	return find_in_journal(sources, id, out);
+}
+
+/* --- the latest ------------------------------------------------------------------------------ */
+
+struct gathered {
+	struct decided *list;
+	size_t count, room;
+};
+
+static void gather(void *context, const struct decided *d) {
+	struct gathered *gathered = context;
+
+	if (gathered->count == gathered->room) {
+		size_t room = gathered->room == 0 ? 1024 : 2 * gathered->room;
+		struct decided *grown = reallocarray(gathered->list, room, sizeof(*grown));
+
+		if (grown == NULL)
+			return;
+		gathered->list = grown;
+		gathered->room = room;
+	}
+	gathered->list[gathered->count++] = *d;
+}
+
+static int newest_first(const void *a, const void *b) {
+	const struct decided *x = a, *y = b;
+
+	if (x->at_ns != y->at_ns)
+		return x->at_ns > y->at_ns ? -1 : 1;
+	return x->id > y->id ? -1 : x->id < y->id;
+}
+
+static int by_number(const void *a, const void *b) {
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The events of the journal that the rings have lost, the newest first. */
+struct older {
+	struct listed *list;
+	size_t count, next;
+	struct why_event event;
+	bool has;
+};
+
+static int latest_first(const void *a, const void *b) {
+	const struct listed *x = a, *y = b;
+
+	if (x->when_ns != y->when_ns)
+		return x->when_ns > y->when_ns ? -1 : 1;
+	return x->id > y->id ? -1 : x->id < y->id;
+}
+
+static void older_next(struct older *older, struct why_journal *journal) {
+	older->has = false;
+	while (!older->has && older->next < older->count)
+		older->has = read_at(journal, older->list[older->next++].place, &older->event);
+}
+
+/* Without memory, or a journal, there are none. */
+static void older_begin(struct older *older, struct why_journal *journal,
+    const struct gathered *gathered) {
+	size_t most = journal == NULL ? 0 : journal->count;
+	uint64_t *known = calloc(gathered->count + 1, sizeof(*known));
+
+	older->list = calloc(most + 1, sizeof(*older->list));
+	if (known == NULL || older->list == NULL)
+		most = 0;
+	for (size_t i = 0; most > 0 && i < gathered->count; i++)
+		known[i] = gathered->list[i].id;
+	if (most > 0)
+		qsort(known, gathered->count, sizeof(*known), by_number);
+	for (size_t i = 0; i < most; i++) {
+		const struct listed *one = &journal->list[i];
+
+		/* of two records of one id the later counts */
+		if ((i + 1 == most || journal->list[i + 1].id != one->id) &&
+		    bsearch(&one->id, known, gathered->count, sizeof(*known), by_number) == NULL)
+			older->list[older->count++] = *one;
+	}
+	free(known);
+	if (older->count > 0)
+		qsort(older->list, older->count, sizeof(*older->list), latest_first);
+	older_next(older, journal);
+}
+
+/* From when on the rings have everything: each has lost what is older than its oldest. */
+static int64_t complete_from_ns(const struct view *view, const struct gathered *gathered) {
+	int64_t oldest_ns[DECIDED_RINGS], from_ns = INT64_MIN;
+	bool any[DECIDED_RINGS] = { false };
+
+	for (size_t i = 0; i < gathered->count; i++) {
+		const struct decided *d = &gathered->list[i];
+		enum decided_ring ring = decided_ring_of((enum decided_kind)d->kind);
+
+		if (!any[ring] || d->at_ns < oldest_ns[ring])
+			oldest_ns[ring] = d->at_ns;
+		any[ring] = true;
+	}
+	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
+		int64_t ns = any[ring] ? oldest_ns[ring] : view->status.created_ns;
+
+		if (ns > from_ns)
+			from_ns = ns;
+	}
+	return from_ns;
+}
+
+void why_each(struct why_sources *sources,
+    bool (*each)(void *context, const struct why_event *), void *context) {
+	const struct view *view = &sources->state->view;
+	struct gathered gathered = { .list = NULL };
+	struct older older = { .list = NULL };
+	struct why_event event;
+	bool more = true, begun = false;
+	int64_t from_ns;
+	size_t i = 0;
+
+	for (unsigned ring = 0; view->reader != NULL && ring < DECIDED_RINGS; ring++)
+		reader_decisions(view->reader, (enum decided_ring)ring, gather, &gathered);
+	if (gathered.count > 0)
+		qsort(gathered.list, gathered.count, sizeof(gathered.list[0]), newest_first);
+	from_ns = complete_from_ns(view, &gathered);
+	while (more && (i < gathered.count || older.has || !begun)) {
+		if (!begun && (i == gathered.count || gathered.list[i].at_ns < from_ns)) {
+			begun = true;
+			older_begin(&older, journal_of(sources), &gathered);
+			continue;
+		}
+		if (i < gathered.count)
+			take(sources, &gathered.list[i], &event);
+		if (older.has && (i == gathered.count || older.event.wall_ns > event.wall_ns)) {
+			more = each(context, &older.event);
+			older_next(&older, sources->journal);
+		} else {
+			more = each(context, &event);
+			i++;
+		}
+	}
+	free(older.list);
+	free(gathered.list);
+}

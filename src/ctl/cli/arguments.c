@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl's command line.
+ * MODEL    What a command takes stands in its row of commands.def and nowhere else:
+ *          "NAME" must be there, "[NAME]" and "[--option V]" may, of "NAME..." there
+ *          may be more.  Options of all
+ *          commands may stand before or behind the command's words.
+ * ERRORS   Complained about here, with the nearest command where a word is wrong.
+ * THREADS  One (getopt).
+ */
+#include "ctl/cli/arguments.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static const struct command_words commands[COMMAND_COUNT] = {
+#define COMMAND(symbol, words, arguments, brief, permission, where, text) \
+	[COMMAND_##symbol] = { words, arguments, brief, text },
+#include "defs/commands.def"
+#undef COMMAND
+};
+
+const struct command_words *command_words(enum command command) {
+	return &commands[command];
+}
+
+enum {
+	OPTION_JSON = 256, OPTION_COLOR, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
+	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS, OPTION_OVER, OPTION_SORT,
+	OPTION_SESSIONS, OPTION_ACCOUNTS, OPTION_YEAR,
+	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
+	OPTION_DESTINATIONS, OPTION_RUNS,
+	OPTION_ID, OPTION_TYPE, OPTION_DESTINATION,
+	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE, OPTION_DRY_RUN,
+	OPTION_SIMULATED,	/* and those of simulations.def */
+	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
+	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT,	/* and those of schedules.def */
+	OPTION_QUEUED = OPTION_SCHEDULED + SCHEDULE_OPTION_COUNT	/* and those of queues.def */
+};
+
+static const struct option options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "socket", required_argument, NULL, 's' },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "color", required_argument, NULL, OPTION_COLOR },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ "class", required_argument, NULL, OPTION_CLASS },
+	{ "all", no_argument, NULL, OPTION_ALL },
+	{ "port", required_argument, NULL, OPTION_PORT },
+	{ "for", required_argument, NULL, OPTION_FOR },
+	{ "reason", required_argument, NULL, OPTION_REASON },
+	{ "window", required_argument, NULL, OPTION_WINDOW },
+	{ "ceiling", required_argument, NULL, OPTION_CEILING },
+	{ "relays", no_argument, NULL, OPTION_RELAYS },
+	{ "over", no_argument, NULL, OPTION_OVER },
+	{ "sort", required_argument, NULL, OPTION_SORT },
+	{ "sessions", no_argument, NULL, OPTION_SESSIONS },
+	{ "accounts", no_argument, NULL, OPTION_ACCOUNTS },
+	{ "year", required_argument, NULL, OPTION_YEAR },
+	{ "mta", required_argument, NULL, OPTION_MTA },
+	{ "events", no_argument, NULL, OPTION_EVENTS },
+	{ "trace", no_argument, NULL, OPTION_TRACE },
+#define SCHEDULE(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_SCHEDULED + SCHEDULE_OPTION_##symbol },
+#include "defs/schedules.def"
+#undef SCHEDULE
+	{ "destinations", no_argument, NULL, OPTION_DESTINATIONS },
+	{ "runs", no_argument, NULL, OPTION_RUNS },
+	{ "id", required_argument, NULL, OPTION_ID },
+	{ "type", required_argument, NULL, OPTION_TYPE },
+	{ "destination", required_argument, NULL, OPTION_DESTINATION },
+	{ "address", required_argument, NULL, OPTION_ADDRESS },
+	{ "kind", required_argument, NULL, OPTION_KIND },
+	{ "since", required_argument, NULL, OPTION_SINCE },
+	{ "lines", required_argument, NULL, OPTION_LINES },
+	{ "once", no_argument, NULL, OPTION_ONCE },
+	{ "dry-run", no_argument, NULL, OPTION_DRY_RUN },
+	/* One that stands above, too, is that one. */
+#define SIMULATION(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
+#include "defs/simulations.def"
+#undef SIMULATION
+#define WORKED(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_WORKED + WORKED_##symbol },
+#include "defs/workers.def"
+#undef WORKED
+#define QUEUED(symbol, option, argument, text) \
+	{ &(option)[2], required_argument, NULL, OPTION_QUEUED + QUEUED_##symbol },
+#include "defs/queues.def"
+#undef QUEUED
+	{ NULL, 0, NULL, 0 },
+};
+
+/* As in the syntax of commands. */
+static const char *const simulated_names[SIMULATION_COUNT] = {
+#define SIMULATION(symbol, option, argument, text) [SIMULATION_##symbol] = option,
+#include "defs/simulations.def"
+#undef SIMULATION
+};
+
+static const char *const worked_names[WORKED_COUNT] = {
+#define WORKED(symbol, option, argument, text) [WORKED_##symbol] = option,
+#include "defs/workers.def"
+#undef WORKED
+};
+
+static const char *const scheduled_names[SCHEDULE_OPTION_COUNT] = {
+#define SCHEDULE(symbol, option, argument, text) [SCHEDULE_OPTION_##symbol] = option,
+#include "defs/schedules.def"
+#undef SCHEDULE
+};
+
+static const char *const queued_names[QUEUED_COUNT] = {
+#define QUEUED(symbol, option, argument, text) [QUEUED_##symbol] = option,
+#include "defs/queues.def"
+#undef QUEUED
+};
+
+struct parse {
+	struct ctl *ctl;
+	bool *json;
+	bool help, version, wrong;
+	/* options that belong to one command */
+	const char *own[(size_t)SIMULATION_COUNT + WORKED_COUNT];
+	size_t own_count;
+};
+
+static void take_own(struct parse *parse, const char *option) {
+	if (parse->own_count < sizeof(parse->own) / sizeof(parse->own[0]))
+		parse->own[parse->own_count++] = option;
+}
+
+/* False: it is no option of a command's own. */
+static bool take_own_option(struct parse *parse, int option) {
+	struct ctl *ctl = parse->ctl;
+	const struct {
+		int option;
+		const char *name;
+		const char **value;
+		bool *flag;
+	} own[] = {
+		{ OPTION_CLASS, "--class", &ctl->class, NULL },
+		{ OPTION_ALL, "--all", NULL, &ctl->all },
+		{ OPTION_PORT, "--port", &ctl->port, NULL },
+		{ OPTION_FOR, "--for", &ctl->duration, NULL },
+		{ OPTION_REASON, "--reason", &ctl->reason, NULL },
+		{ OPTION_WINDOW, "--window", &ctl->window, NULL },
+		{ OPTION_CEILING, "--ceiling", &ctl->ceiling, NULL },
+		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
+		{ OPTION_OVER, "--over", NULL, &ctl->over },
+		{ OPTION_SORT, "--sort", &ctl->sort, NULL },
+		{ OPTION_SESSIONS, "--sessions", NULL, &ctl->sessions },
+		{ OPTION_ACCOUNTS, "--accounts", NULL, &ctl->accounts },
+		{ OPTION_YEAR, "--year", &ctl->year, NULL },
+		{ OPTION_MTA, "--mta", &ctl->mta, NULL },
+		{ OPTION_EVENTS, "--events", NULL, &ctl->events },
+		{ OPTION_TRACE, "--trace", NULL, &ctl->trace },
+		{ OPTION_DESTINATIONS, "--destinations", NULL, &ctl->destinations },
+		{ OPTION_RUNS, "--runs", NULL, &ctl->runs },
+		{ OPTION_ID, "--id", &ctl->id, NULL },
+		{ OPTION_TYPE, "--type", &ctl->type, NULL },
+		{ OPTION_DESTINATION, "--destination", &ctl->destination, NULL },
+		{ OPTION_ADDRESS, "--address", &ctl->address, NULL },
+		{ OPTION_KIND, "--kind", &ctl->kind, NULL },
+		{ OPTION_SINCE, "--since", &ctl->since, NULL },
+		{ OPTION_LINES, "--lines", &ctl->lines, NULL },
+		{ OPTION_ONCE, "--once", NULL, &ctl->once },
+		{ OPTION_DRY_RUN, "--dry-run", NULL, &ctl->dry_run },
+	};
+
+	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {
+		ctl->simulated[option - OPTION_SIMULATED] = optarg;
+		take_own(parse, simulated_names[option - OPTION_SIMULATED]);
+		return true;
+	}
+	if (option >= OPTION_WORKED && option < OPTION_WORKED + WORKED_COUNT) {
+		ctl->worked[option - OPTION_WORKED] = optarg;
+		take_own(parse, worked_names[option - OPTION_WORKED]);
+		return true;
+	}
+	if (option >= OPTION_QUEUED && option < OPTION_QUEUED + QUEUED_COUNT) {
+		ctl->queued[option - OPTION_QUEUED] = optarg;
+		take_own(parse, queued_names[option - OPTION_QUEUED]);
+		return true;
+	}
+	if (option >= OPTION_SCHEDULED &&
+	    option < OPTION_SCHEDULED + SCHEDULE_OPTION_COUNT) {
+		ctl->scheduled[option - OPTION_SCHEDULED] = optarg;
+		take_own(parse, scheduled_names[option - OPTION_SCHEDULED]);
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		if (own[i].option != option)
+			continue;
+		if (own[i].flag != NULL)
+			*own[i].flag = true;
+		else
+			*own[i].value = optarg;
+		take_own(parse, own[i].name);
+		return true;
+	}
+	return false;
+}
+
+static void take_option(struct parse *parse, int option) {
+	switch (option) {
+	case 'c':
+		parse->ctl->config_path = optarg;
+		parse->ctl->config_given = true;
+		break;
+	case 's':
+		parse->ctl->socket = optarg;
+		break;
+	case OPTION_JSON:
+		*parse->json = true;
+		break;
+	case OPTION_COLOR:
+		if (color_parse(optarg, &parse->ctl->color))
+			break;
+		ctl_complain("--color=%s: must be never, auto or always", optarg);
+		parse->wrong = true;
+		break;
+	case 'h':
+		parse->help = true;
+		break;
+	case 'V':
+		parse->version = true;
+		break;
+	default:
+		if (!take_own_option(parse, option))
+			parse->wrong = true;
+	}
+}
+
+/* getopt's own complaint of an abbreviation lists options of every command. */
+static void complain_option(char **argv, int option) {
+	const char *word = argv[optind - 1];
+	size_t length = strcspn(word, "=");
+	bool begins = false;
+
+	if (optopt > 0 && optopt < OPTION_JSON) {
+		ctl_complain(option == ':' ? "option -%c needs a value" : "unknown option -%c",
+		    optopt);
+		return;
+	}
+	for (const struct option *at = options; at->name != NULL && length > 2; at++)
+		begins |= strncmp(at->name, word + 2, length - 2) == 0;
+	ctl_complain(option == ':' ? "option %.*s needs a value" : optopt != 0 ?
+	    "option %.*s takes no value" : begins ? "option %.*s is ambiguous" :
+	    "unknown option %.*s", (int)length, word);
+}
+
+/* The options from optind on; stops at the first word when `first` says so. */
+static void take_options(struct parse *parse, int argc, char **argv, bool first) {
+	int option;
+
+	opterr = 0;
+	while (!parse->wrong && (option = getopt_long(argc, argv,
+				     first ? "+:c:s:hV" : ":c:s:hV", options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			complain_option(argv, option);
+		take_option(parse, option);
+	}
+}
+
+/* After what was wrong with the options; COMMAND_COUNT: those before the command. */
+static enum request try_help(enum command command) {
+	fprintf(stderr, "Try: posternctl %s%s--help\n",
+	    command == COMMAND_COUNT ? "" : commands[command].words,
+	    command == COMMAND_COUNT ? "" : " ");
+	return REQUEST_WRONG;
+}
+
+/* How many of argv's words are the command's words (all of them, or 0); when
+ * argv ends too early, *partial. */
+static int match_words(const char *words, int argc, char **argv, bool *partial) {
+	int matched = 0;
+
+	while (*words != '\0') {
+		size_t length = strcspn(words, " ");
+
+		if (matched == argc) {
+			*partial = matched > 0;
+			return 0;
+		}
+		if (strlen(argv[matched]) != length ||
+		    memcmp(argv[matched], words, length) != 0) {
+			*partial = matched > 0;
+			return 0;
+		}
+		matched++;
+		words += length;
+		words += strspn(words, " ");
+	}
+	return matched;
+}
+
+static void complain_unknown(int argc, char **argv) {
+	unsigned best = UINT32_MAX;
+	const char *nearest = NULL;
+	char given[64];
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		bool two = strchr(commands[i].words, ' ') != NULL && argc > 1;
+		unsigned d;
+
+		given[0] = '\0';
+		text_append(given, sizeof(given), 0, "%s%s%s", argv[0], two ? " " : "",
+		    two ? argv[1] : "");
+		d = text_distance(given, commands[i].words);
+		if (d < best && d <= (strlen(given) + 1) / 3) {
+			best = d;
+			nearest = commands[i].words;
+		}
+	}
+	if (nearest != NULL)
+		ctl_complain("unknown command \"%s\"; did you mean \"%s\"?", argv[0], nearest);
+	else
+		ctl_complain("unknown command \"%s\"; see posternctl --help",
+		    argv[0]);
+}
+
+static bool asks_for_help(const char *word) {
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* Lists every command that begins so. */
+static void complain_unfinished(int argc, char **argv) {
+	char list[256] = "";
+	size_t length = 0;
+
+	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+		bool partial = false;
+
+		(void)match_words(commands[i].words, argc, argv, &partial);
+		if (partial)
+			length = text_append(list, sizeof(list), length,
+			    "%s\"%s\"", length > 0 ? " or " : "",
+			    commands[i].words);
+	}
+	ctl_complain("%s: missing subcommand: use %s", argv[0], list);
+}
+
+/* Finds the command and steps over its words, or COMMAND_COUNT. */
+static enum command find_command(int argc, char **argv, int *used) {
+	enum command begun = COMMAND_COUNT;
+
+	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
+		bool partial = false;
+
+		*used = match_words(commands[i].words, argc, argv, &partial);
+		if (*used > 0)
+			return (enum command)i;
+		if (partial && begun == COMMAND_COUNT)
+			begun = (enum command)i;
+	}
+	if (begun == COMMAND_COUNT) {
+		complain_unknown(argc, argv);
+	} else if (argc > 1 && asks_for_help(argv[1])) {
+		*used = 1;
+		return begun;
+	} else {
+		complain_unfinished(argc, argv);
+	}
+	return COMMAND_COUNT;
+}
+
+/* What a row's argument column asks for. */
+static void count_arguments(const char *syntax, size_t *least, size_t *most) {
+	*least = *most = 0;
+	while (*syntax != '\0') {
+		if (*syntax == '[') {
+			if (syntax[1] != '-')
+				(*most)++;
+			syntax += strcspn(syntax, "]");
+			syntax += *syntax == ']';
+		} else {
+			size_t length = strcspn(syntax, " ");
+
+			(*least)++;
+			*most = length > 3 && memcmp(syntax + length - 3, "...", 3) == 0 ?
+			    SIZE_MAX : *most + 1;
+			syntax += length;
+		}
+		syntax += strspn(syntax, " ");
+	}
+}
+
+static bool fits(const struct parse *parse, enum command command, int argc, char **argv) {
+	const char *syntax = commands[command].arguments;
+	size_t least, most, count = (size_t)argc;
+
+	for (size_t i = 0; i < parse->own_count; i++) {
+		const char *at = strstr(syntax, parse->own[i]);
+
+		if (at == NULL || strchr(" ]", at[strlen(parse->own[i])]) == NULL) {
+			ctl_usage(command, "%s: not an option of %s", parse->own[i],
+			    commands[command].words);
+			return false;
+		}
+	}
+	count_arguments(syntax, &least, &most);
+	if (count < least || count > most) {
+		if (count > most)
+			ctl_usage(command, "%s: unexpected argument \"%s\"",
+			    commands[command].words, argv[most]);
+		else
+			ctl_usage(command, "%s: missing arguments: %s",
+			    commands[command].words, syntax);
+		return false;
+	}
+	return true;
+}
+
+/* "help" and the words of a command: as --help behind them. */
+static enum request parse_help(int argc, char **argv, enum command *command) {
+	static char option[] = "--help";
+	char *words[] = { argc > 1 ? argv[1] : option, argc > 2 ? argv[2] : option, option };
+	int count = argc > 2 ? 3 : argc, used = 0;
+
+	if (argc == 1)
+		return REQUEST_HELP;
+	*command = find_command(count, words, &used);
+	if (*command == COMMAND_COUNT)
+		return REQUEST_WRONG;
+	if (used < argc - 1) {
+		ctl_complain("help: unexpected argument \"%s\"", argv[1 + used]);
+		return try_help(*command);
+	}
+	return used == 1 && strchr(commands[*command].words, ' ') != NULL ?
+	    REQUEST_HELP_FAMILY : REQUEST_HELP;
+}
+
+enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
+    enum command *command) {
+	static char name[] = "posternctl";	/* in getopt's complaints */
+	struct parse parse = { .ctl = ctl, .json = json };
+	int used = 0;
+
+	*command = COMMAND_COUNT;
+	optind = 0;	/* glibc: begin anew */
+	take_options(&parse, argc, argv, true);
+	if (parse.wrong || parse.help || parse.version)
+		return parse.wrong ? try_help(*command) :
+		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
+	if (optind == argc) {
+		arguments_help(stderr, COMMAND_COUNT);
+		return REQUEST_WRONG;
+	}
+	if (strcmp(argv[optind], "help") == 0)
+		return parse_help(argc - optind, argv + optind, command);
+	*command = find_command(argc - optind, argv + optind, &used);
+	if (*command == COMMAND_COUNT)
+		return REQUEST_WRONG;
+	if (used == 1 && strchr(commands[*command].words, ' ') != NULL)
+		return REQUEST_HELP_FAMILY;
+	/* getopt takes up where the command's words end, as if they were argv[0] */
+	argc -= optind + used - 1;
+	argv += optind + used - 1;
+	argv[0] = name;
+	optind = 0;
+	take_options(&parse, argc, argv, false);
+	if (parse.wrong || parse.help || parse.version)
+		return parse.wrong ? try_help(*command) :
+		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
+	argc -= optind;
+	argv += optind;
+	if (!fits(&parse, *command, argc, argv))
+		return REQUEST_WRONG;
+	ctl->words = argv;
+	ctl->word_count = (size_t)argc;
+	for (int i = 0; i < argc && i < CTL_ARGUMENTS_MAX; i++)
+		ctl->arguments[ctl->argument_count++] = argv[i];
+	return REQUEST_RUN;
+}
+
+/* getopt knows an option of several tables by the first. */
+const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
+    const char **name) {
+	*name = worked_names[option];
+	for (unsigned i = 0; i < SIMULATION_COUNT; i++)
+		if (strcmp(simulated_names[i], *name) == 0)
+			return ctl->simulated[i];
+	return ctl->worked[option];
+}
+
+const char *arguments_queued(const struct ctl *ctl, enum queued_option option,
+    const char **name) {
+	*name = queued_names[option];
+	for (unsigned i = 0; i < SIMULATION_COUNT; i++)
+		if (strcmp(simulated_names[i], *name) == 0)
+			return ctl->simulated[i];
+	for (unsigned i = 0; i < WORKED_COUNT; i++)
+		if (strcmp(worked_names[i], *name) == 0)
+			return ctl->worked[i];
+	return ctl->queued[option];
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * posternctl's commands.  Each is declared in defs/commands.def and is one
+ * function here: it writes to ctl->writer, complains with ctl_complain, and
+ * returns an exit code of sysexits(3).
+ */
+#ifndef CTL_CTL_H
+#define CTL_CTL_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/diag.h"
+#include "config/compile/compile.h"
+#include "ctl/cli/color.h"
+#include "view/writer.h"
+
+#define CTL_ARGUMENTS_MAX	4
+
+enum command {
+#define COMMAND(symbol, words, arguments, brief, permission, where, text) COMMAND_##symbol,
+#include "defs/commands.def"
+#undef COMMAND
+	COMMAND_COUNT
+};
+
+enum simulation_option {
+#define SIMULATION(symbol, option, argument, text) SIMULATION_##symbol,
+#include "defs/simulations.def"
+#undef SIMULATION
+	SIMULATION_COUNT
+};
+
+enum worked_option {
+#define WORKED(symbol, option, argument, text) WORKED_##symbol,
+#include "defs/workers.def"
+#undef WORKED
+	WORKED_COUNT
+};
+
+enum schedule_option {
+#define SCHEDULE(symbol, option, argument, text) SCHEDULE_OPTION_##symbol,
+#include "defs/schedules.def"
+#undef SCHEDULE
+	SCHEDULE_OPTION_COUNT
+};
+
+enum queued_option {
+#define QUEUED(symbol, option, argument, text) QUEUED_##symbol,
+#include "defs/queues.def"
+#undef QUEUED
+	QUEUED_COUNT
+};
+
+struct ctl {
+	const char *config_path;
+	bool config_given;		/* by -c */
+	const char *socket;		/* by -s, or NULL */
+	enum color_choice color;	/* --color */
+	struct writer writer;
+
+	/* the command's own */
+	const char *arguments[CTL_ARGUMENTS_MAX];
+	size_t argument_count;
+	char *const *words;		/* all of them, where there may be any number */
+	size_t word_count;
+	const char *class;		/* --class, or NULL */
+	const char *port;		/* --port, or NULL */
+	const char *mta;		/* --mta, or NULL */
+	bool events;			/* --events */
+	bool all;			/* --all */
+	bool relays;			/* --relays */
+	bool over;			/* --over */
+	const char *sort;		/* --sort, or NULL */
+	bool sessions;			/* --sessions */
+	bool accounts;			/* --accounts */
+	bool destinations;		/* --destinations */
+	bool runs;			/* --runs */
+	const char *year;		/* --year, or NULL */
+	const char *id;			/* --id, or NULL */
+	const char *type;		/* --type, or NULL */
+	const char *destination;	/* --destination, or NULL */
+	const char *address;		/* --address, or NULL */
+	const char *kind;		/* --kind, or NULL */
+	const char *since;		/* --since, or NULL */
+	const char *lines;		/* --lines, or NULL */
+	bool once;			/* --once */
+	bool dry_run;			/* --dry-run */
+	const char *duration;		/* --for, or NULL */
+	const char *reason;		/* --reason, or NULL */
+	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
+	const char *simulated[SIMULATION_COUNT];	/* or NULL; but for --ceiling */
+	const char *worked[WORKED_COUNT];	/* or NULL; arguments_worked() */
+	const char *scheduled[SCHEDULE_OPTION_COUNT];	/* or NULL */
+	const char *queued[QUEUED_COUNT];	/* or NULL; arguments_queued() */
+	bool trace;			/* --trace */
+};
+
+/* Where a daemon's files are, by its configuration. */
+struct places {
+	char state[PATH_MAX];
+	char control[PATH_MAX];
+	char queue[PATH_MAX];		/* the queue role's control socket, or "" */
+	char events[PATH_MAX];		/* the first event socket, or "" */
+	char journal[PATH_MAX];		/* "": there is none */
+	const char *config_path;
+	struct generation *generation;	/* NULL until places_compile */
+};
+
+/* Finds the files of the daemon that uses ctl's configuration.  A file with
+ * mistakes still tells where they are, as far as it can be read; what it does
+ * not tell is as by default.  0, or an exit code after a complaint: the file
+ * that was asked for is not there.  places_free it. */
+int places_find(const struct ctl *ctl, struct places *places);
+
+/* Compiles the whole of it.  False: it has mistakes. */
+bool places_compile(struct places *places);
+void places_free(struct places *places);
+
+/* "posternctl: TEXT" on stderr, made printable. */
+void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The configuration that names the daemon's places: where nobody is there, ctl_fail says so if
+ * it has errors.  The path must outlive the command. */
+void ctl_places_are_from(const char *config_path);
+
+/* Complains with diag's text and returns the exit code that its error means. */
+int ctl_fail(const struct diag *diag);
+
+/* Complains about usage: EX_USAGE. */
+int ctl_usage(enum command command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define COMMAND(symbol, words, arguments, brief, permission, where, text) \
+	int command_##symbol(struct ctl *ctl);
+#include "defs/commands.def"
+#undef COMMAND
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Reads records of a journal into structs, and joins those of one message.
+ * MODEL    Only envelopes have the queue id; the others have the message's key, a hash
+ *          with a key of its own: a table by it, open addressing.
+ * ERRORS   A payload that is not as its type says is `spoiled`; without memory `no_memory`.
+ * THREADS  One.
+ */
+#include "ctl/journal/journal_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM_MIN	1024
+
+/* --- payloads ----------------------------------------------------------------------------- */
+
+static bool read_payload(const struct journal_frame *frame, struct decoded *out) {
+	const uint8_t *payload = frame->payload;
+	size_t length = frame->length;
+
+	switch (out->type) {
+	case JOURNAL_ENVELOPE:
+	case JOURNAL_REPLACEMENT:
+		return journal_envelope_read(payload, length, &out->envelope, &out->groups);
+	case JOURNAL_START:
+		return journal_start_read(payload, length, &out->start);
+	case JOURNAL_DELIVERY:
+		return journal_delivery_read(payload, length, &out->delivery);
+	case JOURNAL_FINISH:
+		return journal_finish_read(payload, length, &out->finish);
+	case JOURNAL_DESTINATION:
+		return journal_destination_read(payload, length, &out->destination);
+	case JOURNAL_LOG_POSITION:
+		return journal_log_position_read(payload, length, &out->log_position);
+	case JOURNAL_HELD_RECIPIENT:
+		return journal_held_recipient_read(payload, length, &out->held_recipient);
+	case JOURNAL_MANUAL:
+		return journal_manual_read(payload, length, &out->manual);
+	case JOURNAL_DECISION:
+		return journal_decision_read(payload, length, &out->decision, &out->groups);
+	case JOURNAL_ACCOUNT:
+		return journal_account_read(payload, length, &out->account);
+	case JOURNAL_GROUP:
+	case JOURNAL_CHECKPOINT_BEGIN:
+	case JOURNAL_CHECKPOINT_END:
+		return journal_checkpoint_read(payload, length, &out->checkpoint);
+	case JOURNAL_POSITIONS:
+		return journal_positions_read(payload, length, &out->positions);
+	case JOURNAL_HEAD:	/* the reader reads it */
+		return true;
+	}
+	return true;
+}
+
+void journal_decode(const struct journal_frame *frame, struct decoded *out) {
+	memset(out, 0, sizeof(*out));
+	out->type = (enum journal_type)frame->type;
+	out->known = journal_type_word(frame->type) != NULL &&
+	    frame->version <= JOURNAL_VERSION;
+	if (out->known)
+		out->spoiled = !read_payload(frame, out);
+}
+
+bool decoded_is_of_message(const struct decoded *decoded) {
+	return decoded->known && !decoded->spoiled &&
+	    (decoded->type == JOURNAL_ENVELOPE || decoded->type == JOURNAL_REPLACEMENT ||
+	     decoded->type == JOURNAL_START || decoded->type == JOURNAL_DELIVERY ||
+	     decoded->type == JOURNAL_FINISH);
+}
+
+static uint64_t key_of(const struct decoded *decoded) {
+	switch (decoded->type) {
+	case JOURNAL_START:
+		return decoded->start.key;
+	case JOURNAL_DELIVERY:
+		return decoded->delivery.key;
+	case JOURNAL_FINISH:
+		return decoded->finish.key;
+	default:
+		return decoded->envelope.key;
+	}
+}
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+/* Where it is, or where it would be.  There is a free place. */
+static struct known_message *place_of(const struct known_messages *known, uint64_t key) {
+	size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (known->room - 1);
+
+	while (known->list[at].key != 0 && known->list[at].key != key)
+		at = (at + 1) & (known->room - 1);
+	return &known->list[at];
+}
+
+struct known_message *known_find(const struct known_messages *known, uint64_t key) {
+	struct known_message *found = known->room == 0 || key == 0 ? NULL :
+	    place_of(known, key);
+
+	return found == NULL || found->key == 0 ? NULL : found;
+}
+
+static bool grow(struct known_messages *known) {
+	struct known_messages larger = *known;
+
+	if (known->count < known->room / 4 * 3)
+		return true;
+	larger.room = known->room == 0 ? ROOM_MIN : 2 * known->room;
+	larger.list = calloc(larger.room, sizeof(*larger.list));
+	if (larger.list == NULL)
+		return false;
+	for (size_t i = 0; i < known->room; i++)
+		if (known->list[i].key != 0)
+			*place_of(&larger, known->list[i].key) = known->list[i];
+	free(known->list);
+	*known = larger;
+	return true;
+}
+
+/* Where the id stands from then on; 0: no memory. */
+static uint32_t keep_id(struct known_messages *known, struct journal_text id) {
+	size_t wanted = known->ids_length + id.length + 2, at;
+
+	if (wanted > known->ids_room) {
+		size_t room = known->ids_room == 0 ? 16 * ROOM_MIN : 2 * known->ids_room;
+		char *ids;
+
+		room = room < wanted ? wanted : room;
+		ids = room > UINT32_MAX ? NULL : realloc(known->ids, room);
+		if (ids == NULL)
+			return 0;
+		known->ids = ids;
+		known->ids_room = room;
+	}
+	if (known->ids_length == 0)
+		known->ids[known->ids_length++] = '\0';		/* no id stands at 0 */
+	at = known->ids_length;
+	for (size_t i = 0; i < id.length; i++)
+		if (id.text[i] != '\0')
+			known->ids[known->ids_length++] = id.text[i];
+	known->ids[known->ids_length++] = '\0';
+	return (uint32_t)at;
+}
+
+static struct known_message *find_or_add(struct known_messages *known, uint64_t key) {
+	struct known_message *found = known_find(known, key);
+
+	if (found != NULL)
+		return found;
+	if (key == 0 || !grow(known)) {
+		known->no_memory = known->no_memory || key != 0;
+		return NULL;
+	}
+	found = place_of(known, key);
+	found->key = key;
+	found->state = KNOWN_DONE;
+	known->count++;
+	return found;
+}
+
+struct known_message *known_take(struct known_messages *known, const struct decoded *decoded,
+    const struct journal_frame *frame, uint32_t bytes) {
+	struct known_message *message = decoded_is_of_message(decoded) ?
+	    find_or_add(known, key_of(decoded)) : NULL;
+	bool envelope = decoded->type == JOURNAL_ENVELOPE || decoded->type == JOURNAL_REPLACEMENT;
+
+	if (message == NULL)
+		return NULL;
+	if (envelope && message->id == 0) {
+		message->id = keep_id(known, decoded->envelope.id);
+		known->no_memory = known->no_memory || message->id == 0;
+	}
+	if (frame->sequence < message->sequence)
+		return message;
+	message->sequence = frame->sequence;
+	if (decoded->type == JOURNAL_FINISH)
+		message->state = KNOWN_DONE;
+	else if (decoded->type == JOURNAL_START)
+		message->state = KNOWN_WORKS;
+	else if (envelope)
+		/* garbage, and the start that made it so is not there: it cannot be used */
+		message->state = journal_mark_is_live(frame->mark) ? KNOWN_WAITS : KNOWN_DONE;
+	if (envelope)
+		message->bytes = 0;
+	message->bytes += bytes;
+	return message;
+}
+
+const char *known_id(const struct known_messages *known, const struct known_message *message) {
+	return message == NULL || message->id == 0 ? NULL : known->ids + message->id;
+}
+
+void known_free(struct known_messages *known) {
+	free(known->list);
+	free(known->ids);
+	memset(known, 0, sizeof(*known));
+}

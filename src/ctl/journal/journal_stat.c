@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl journal stat: how large a journal is, and how much of it is garbage.
+ * MODEL    All files are walked once.  Of messages what counts is the envelope of the
+ *          highest sequence, and what a run has written since; of what was learned and done
+ *          by hand all from the last whole checkpoint on.  The rest is garbage, whether it
+ *          is marked so or not, as are the files below the first one that counts.
+ * ERRORS   As journal check, which tells the places: here they are only counted.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "ctl/journal/journal.h"
+#include "ctl/journal/journal_record.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define SUFFIX		"suffix"
+
+struct summing {
+	const struct opened_journal *journal;
+	struct known_messages known;
+	struct journal_place begin, suffix;	/* {0, 0}: not said */
+	uint64_t bytes, records, damaged, later;
+	uint64_t heads;				/* bytes of them */
+	uint64_t state;				/* of snapshots and the like that count */
+	uint64_t begun;				/* of those since a checkpoint's begin */
+	bool in_checkpoint;			/* it is not whole yet: those before it count, too */
+	uint64_t checkpoint, void_before;	/* sequences: of its begin; of the last whole one */
+	uint64_t suffix_bytes, suffix_records;
+	uint64_t first, last;			/* sequences */
+	int code;
+};
+
+/* --- walking ------------------------------------------------------------------------------ */
+
+static bool is_before(struct journal_place a, struct journal_place b) {
+	return journal_place_pack(a) < journal_place_pack(b);
+}
+
+/* What stands before a checkpoint's begin is garbage once its end is there. */
+static void sum_state(struct summing *sum, const struct decoded *decoded,
+    const struct journal_found *found) {
+	uint32_t length = found->length;
+
+	if (decoded->known && decoded->type == JOURNAL_CHECKPOINT_BEGIN) {
+		sum->begun = 0;
+		sum->checkpoint = found->frame.sequence;
+		sum->in_checkpoint = true;
+	}
+	sum->state += length;
+	sum->begun += length;
+	if (decoded->known && decoded->type == JOURNAL_CHECKPOINT_END && sum->in_checkpoint) {
+		sum->state = sum->begun;
+		sum->void_before = sum->checkpoint;
+		sum->in_checkpoint = false;
+	}
+}
+
+static void sum_record(struct summing *sum, const struct journal_found *found) {
+	const struct journal_frame *frame = &found->frame;
+	struct decoded decoded;
+
+	sum->records++;
+	if (sum->first == 0 || frame->sequence < sum->first)
+		sum->first = frame->sequence;
+	if (frame->sequence > sum->last)
+		sum->last = frame->sequence;
+	if (!is_before(found->place, sum->suffix) && sum->suffix.file != 0) {
+		sum->suffix_bytes += found->length;
+		sum->suffix_records++;
+	}
+	if (found->kind == JOURNAL_FOUND_LATER || journal_type_word(frame->type) == NULL)
+		sum->later++;
+	if (is_before(found->place, sum->begin))
+		return;
+	journal_decode(frame, &decoded);
+	if (decoded.known && decoded.type == JOURNAL_HEAD)
+		sum->heads += found->length;
+	else if (decoded_is_of_message(&decoded))
+		(void)known_take(&sum->known, &decoded, frame, found->length);
+	else
+		sum_state(sum, &decoded, found);
+}
+
+static void walk(struct summing *sum) {
+	struct journal_files *files = &sum->journal->reader->files;
+	struct journal_cursor *cursor = journal_cursor_open(files);
+	struct journal_found found;
+
+	if (cursor == NULL) {
+		sum->known.no_memory = true;
+		return;
+	}
+	if (files->count > 0)
+		journal_cursor_seek(cursor, (struct journal_place){ files->files[0].number, 0 });
+	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		if (found.kind == JOURNAL_FOUND_RECORD || found.kind == JOURNAL_FOUND_LATER)
+			sum_record(sum, &found);
+		else if ((found.kind == JOURNAL_FOUND_DAMAGE &&
+		    !journal_needs_it_not(sum->journal, &found)) ||
+		    (found.kind == JOURNAL_FOUND_FAULT && found.error != ENOENT))
+			sum->damaged++;
+	}
+	journal_cursor_close(&cursor);
+}
+
+/* --- what is told ------------------------------------------------------------------------- */
+
+struct messages_found {
+	uint64_t bytes, waiting, working;
+};
+
+static struct messages_found count_messages(const struct summing *sum) {
+	struct messages_found found = { .bytes = 0 };
+
+	for (size_t i = 0; i < sum->known.room; i++) {
+		const struct known_message *message = &sum->known.list[i];
+
+		if (message->key == 0 || message->state == KNOWN_DONE ||
+		    message->sequence < sum->void_before)
+			continue;
+		found.bytes += message->bytes;
+		found.waiting += message->state == KNOWN_WAITS;
+		found.working += message->state == KNOWN_WORKS;
+	}
+	return found;
+}
+
+static void position_rows(void *context, struct writer *writer) {
+	const struct summing *sum = context;
+	const struct journal_positions *positions = journal_positions_of(sum->journal);
+
+	for (uint32_t i = 0; positions != NULL && i < positions->count &&
+	     i < JOURNAL_POSITIONS_MAX; i++) {
+		const struct journal_position *one = &positions->positions[i];
+		bool known = one->place.file != 0;
+		const struct value values[] = {
+			value_text(one->name),
+			known ? value_number(one->place.file) : value_unknown(),
+			known ? value_number(one->place.offset) : value_unknown(),
+		};
+
+		writer_row(writer, values);
+	}
+}
+
+static void write_positions(struct summing *sum, struct writer *writer) {
+	static const struct column columns[] = {
+		{ "position", COLUMN_TEXT },
+		{ "file", COLUMN_NUMBER },
+		{ "offset", COLUMN_NUMBER },
+	};
+	static const struct column members[] = {
+		{ "recorded", COLUMN_TEXT },
+		{ "synced", COLUMN_NUMBER },
+		{ "syncs", COLUMN_NUMBER },
+		{ "deliveries", COLUMN_NUMBER },
+		{ "syncs_per_delivery", COLUMN_DECIMAL },
+	};
+	const struct journal_positions *positions = journal_positions_of(sum->journal);
+	bool known = positions != NULL;
+	char time[JOURNAL_TIME_MAX];
+	const struct value values[COUNT_OF(members)] = {
+		known ? journal_time_value(positions->when_ns, time) : value_unknown(),
+		known ? value_number(positions->synced) : value_unknown(),
+		known ? value_number(positions->syncs) : value_unknown(),
+		known ? value_number(positions->results) : value_unknown(),
+		known && positions->results > 0 ? value_decimal((double)positions->syncs /
+		    (double)positions->results) : value_unknown(),
+	};
+
+	writer_members(writer, members, values, COUNT_OF(members));
+	writer_table(writer, "positions", columns, COUNT_OF(columns), position_rows, sum);
+}
+
+static void write_one(struct summing *sum, const char *name, struct writer *writer) {
+	static const struct column columns[] = {
+		{ "directory", COLUMN_TEXT },
+		{ "kind", COLUMN_TEXT },
+		{ "files", COLUMN_NUMBER },
+		{ "bytes", COLUMN_BYTES },
+		{ "garbage_bytes", COLUMN_BYTES },
+		{ "garbage_percent", COLUMN_DECIMAL },
+		{ "records", COLUMN_NUMBER },
+		{ "first_sequence", COLUMN_NUMBER },
+		{ "last_sequence", COLUMN_NUMBER },
+		{ "damaged", COLUMN_NUMBER },
+		{ "later", COLUMN_NUMBER },
+		{ "queued", COLUMN_NUMBER },
+		{ "working", COLUMN_NUMBER },
+		{ "suffix_bytes", COLUMN_BYTES },
+		{ "suffix_records", COLUMN_NUMBER },
+	};
+	struct messages_found messages = count_messages(sum);
+	bool of_messages = strcmp(journal_what_for(sum->journal), "queue") == 0;
+	bool suffix = sum->suffix.file != 0;
+	uint64_t live = messages.bytes + sum->state + sum->heads;
+	uint64_t garbage = sum->bytes > live ? sum->bytes - live : 0;
+	const struct value values[COUNT_OF(columns)] = {
+		value_text(sum->journal->path), value_text(journal_what_for(sum->journal)),
+		value_number(sum->journal->reader->files.count), value_number(sum->bytes),
+		value_number(garbage), sum->bytes == 0 ? value_unknown() :
+		    value_decimal(100.0 * (double)garbage / (double)sum->bytes),
+		value_number(sum->records),
+		sum->records > 0 ? value_number(sum->first) : value_unknown(),
+		sum->records > 0 ? value_number(sum->last) : value_unknown(),
+		value_number(sum->damaged), value_number(sum->later),
+		of_messages ? value_number(messages.waiting + messages.working) : value_unknown(),
+		of_messages ? value_number(messages.working) : value_unknown(),
+		suffix ? value_number(sum->suffix_bytes) : value_unknown(),
+		suffix ? value_number(sum->suffix_records) : value_unknown(),
+	};
+
+	writer_object_begin(writer, name);
+	writer_members(writer, columns, values, COUNT_OF(columns));
+	write_positions(sum, writer);
+	writer_object_end(writer);
+}
+
+static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
+	const char *name = journal->name != NULL ? journal->name : journal_what_for(journal);
+	struct summing sum = { .journal = journal };
+	const struct journal_positions *positions = journal_positions_of(journal);
+	const struct journal_files *files = &journal->reader->files;
+	int code = EX_OK;
+
+	sum.begin = journal_reader_begin(journal->reader);
+	for (uint32_t i = 0; positions != NULL && i < positions->count; i++)
+		if (strcmp(positions->positions[i].name, SUFFIX) == 0)
+			sum.suffix = positions->positions[i].place;
+	walk(&sum);
+	if (positions != NULL && positions->synced > sum.last && sum.damaged == 0)
+		sum.damaged++;		/* the last files are gone */
+	sum.damaged += journal_lacks_first(journal);
+	for (uint32_t i = 0; i < files->count; i++)
+		sum.bytes += files->files[i].size;
+	if (sum.known.no_memory) {
+		ctl_complain("%s", strerror(ENOMEM));
+		code = EX_OSERR;
+	} else {
+		write_one(&sum, name, &ctl->writer);
+	}
+	if (sum.damaged > 0) {
+		ctl_complain("%s: %" PRIu64 " place%s cannot be read; run \"posternctl journal "
+		    "check\" to list them",
+		    journal->path, sum.damaged, sum.damaged == 1 ? "" : "s");
+		code = journal_worse(code, EX_DATAERR);
+	}
+	known_free(&sum.known);
+	return code;
+}
+
+int command_JOURNAL_STAT(struct ctl *ctl) {
+	struct opened_journals journals;
+	int code = journals_open(ctl, &journals);
+
+	if (code != EX_OK)
+		return code;
+	code = journals.code;
+	writer_object_begin(&ctl->writer, NULL);
+	for (size_t i = 0; i < journals.count; i++)
+		code = journal_worse(code, stat_one(ctl, &journals.list[i]));
+	writer_object_end(&ctl->writer);
+	journals_close(&journals);
+	return code;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Lanes: full clones of a Postfix transport with a fixed concurrency each, laneN (DESIGN
+ * section 11).  What the original has, master.cf's options and main.cf's settings of
+ * the transport, each of them has; then its own:
+ *
+ * The lanes of a further transport (mta[].transports[]) are laneN-TRANSPORT.
+ *
+ *	syslog_name			SYSLOG_NAME/laneN: tells the lane in the log
+ *	initial and limit		N, and no feedback: it stays at N
+ *	failed_cohort_limit		0 for the lane of 1: else one refusal would suspend it
+ *	connection cache		for all mail, and not on demand: so a delivery always
+ *					takes what is cached, and those that are idle never
+ *					come on top of the width (on demand, a burst after
+ *					a pause does not: measured, 12 for a window of 7).
+ *					A lane that keeps none loses its place to a canary
+ *					or to an idle connection of another one between two
+ *					messages (measured: the lane of 1 was refused 58
+ *					times in a second).  None below mta.cache_from;
+ *					where the original has none, none
+ *
+ * The settings of the lanes are options of the queue manager, which alone reads them.
+ */
+#ifndef CTL_POSTFIX_CLONES_H
+#define CTL_POSTFIX_CLONES_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/postfix/postfix_site.h"
+
+struct postfix_lanes {
+	const struct postfix_site *site;
+	const uint16_t *widths;
+	uint32_t count;
+	const char *syslog_name;	/* of the mta */
+	const char *transport;		/* whose lanes are laneN-TRANSPORT; "": laneN */
+	uint32_t cache_from;		/* lanes as wide as this cache connections; 0: none */
+};
+
+/* Why the site's transport cannot have lanes, or NULL. */
+const char *postfix_clones_doubt(const struct postfix_site *site);
+
+/* Is this a setting of one of the lanes? */
+bool postfix_clones_has(const struct postfix_lanes *lanes, const char *name);
+
+/* "  -o NAME=VALUE" lines for the queue manager, and the services. */
+void postfix_clones_write_options(FILE *out, const struct postfix_lanes *lanes);
+void postfix_clones_write_services(FILE *out, const struct postfix_lanes *lanes);
+
+/* How the site has a lane now. */
+enum clone_state {
+	CLONE_ABSENT,
+	CLONE_OUTDATED,		/* there, and not as it would be written */
+	CLONE_TWICE,		/* there more than once: which one counts? */
+	CLONE_WAITS,		/* Postfix has not been reloaded since */
+	CLONE_THERE,
+};
+enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t width);
+
+/* --- for postfix_probes.c only ------------------------------------------------- */
+
+/* Are two lines of services the same, but for name, options, and word `but`? */
+bool postfix_clones_same_service(const char *line, const char *other, unsigned but);
+/* Does Postfix serve it already? */
+bool postfix_clones_is_served(const struct postfix_site *site, const char *name);
+
+#endif

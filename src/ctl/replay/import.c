@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl import-xla.
+ * MODEL    Text is the block as the importer writes it, comments included, to be
+ *          pasted into postern.conf.  JSON is what that very text means: it is
+ *          compiled, and the classes are listed.  Messages go to stderr, so that
+ *          the output can be redirected.
+ * THREADS  One (libconfig).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "config/compile/xla_import.h"
+#include "ctl/cli/ctl.h"
+
+static void complain_messages(const struct config_messages *messages) {
+	for (size_t i = 0; i < messages->count; i++) {
+		const struct config_message *message = &messages->list[i];
+		const char *severity =
+		    message->severity == MESSAGE_ERROR ? "error" : "note";
+
+		if (message->line > 0)
+			ctl_complain("%s:%d: %s: %s", message->file, message->line,
+			    severity, message->text);
+		else
+			ctl_complain("%s: %s: %s", message->file, severity,
+			    message->text);
+	}
+}
+
+struct masks {
+	const struct generation *generation;
+	uint32_t class_index;
+	uint32_t next;
+};
+
+static const char *next_mask(void *context) {
+	struct masks *masks = context;
+	const struct generation_rule *rule;
+
+	if (masks->next == masks->generation->rule_count)
+		return NULL;
+	rule = generation_rule(masks->generation, masks->next);
+	if (rule->class_index != masks->class_index)
+		return NULL;
+	masks->next++;
+	return generation_text(masks->generation, rule->text);
+}
+
+static void write_classes(struct writer *writer, const struct generation *g) {
+	static const struct column columns[] = {
+		{ "name", COLUMN_TEXT },
+		{ "hold_at", COLUMN_NUMBER },
+		{ "refuse_at", COLUMN_NUMBER },
+	};
+	struct masks masks = { .generation = g };
+
+	writer_table_begin(writer, NULL, columns, 3);
+	for (uint32_t i = 0; i < g->class_count; i++) {
+		const struct generation_class *class = generation_class(g, i);
+		const struct value values[] = {
+			value_text(generation_text(g, class->name)),
+			value_number(class->limits.sessions),
+			value_number(class->limits.inbound),
+		};
+
+		masks.class_index = i;
+		writer_object_begin(writer, NULL);
+		writer_members(writer, columns, values, 1);
+		writer_strings(writer, "match", next_mask, &masks);
+		writer_members(writer, columns + 1, values + 1, 2);
+		writer_object_end(writer);
+	}
+	writer_table_end(writer);
+}
+
+/* The importer's text as JSON. */
+static int write_meaning(struct writer *writer, const char *classes) {
+	static const char head[] = "version = 1;\n";
+	size_t size = sizeof(head) + strlen(classes);
+	struct config_messages messages;
+	struct generation *generation;
+	char *text = malloc(size);
+
+	if (text == NULL) {
+		ctl_complain("%s", strerror(errno));
+		return EX_OSERR;
+	}
+	snprintf(text, size, "%s%s", head, classes);
+	generation = config_compile_text(text, "import-xla", &messages);
+	free(text);
+	if (generation != NULL)
+		write_classes(writer, generation);
+	else
+		complain_messages(&messages);
+	config_messages_free(&messages);
+	free(generation);
+	return generation != NULL ? EX_OK : EX_SOFTWARE;
+}
+
+static int import(struct ctl *ctl, FILE *in, const char *name) {
+	struct config_messages messages;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = ctl->writer.json ? open_memstream(&text, &length) : ctl->writer.out;
+	int result;
+
+	if (out == NULL) {
+		ctl_complain("%s", strerror(errno));
+		return EX_OSERR;
+	}
+	result = xla_import(in, name, out, &messages) == 0 ? EX_OK : EX_DATAERR;
+	complain_messages(&messages);
+	config_messages_free(&messages);
+	if (!ctl->writer.json)
+		return result;
+	if (fclose(out) != 0 || text == NULL) {
+		ctl_complain("%s", strerror(errno));
+		result = EX_OSERR;
+	}
+	if (result == EX_OK)
+		result = write_meaning(&ctl->writer, text);
+	else if (length > 0)
+		(void)write_meaning(&ctl->writer, text);	/* what could be taken */
+	free(text);
+	return result;
+}
+
+int command_IMPORT_XLA(struct ctl *ctl) {
+	const char *path = ctl->arguments[0];
+	int result, error;
+	FILE *in;
+
+	if (strcmp(path, "-") == 0)
+		return import(ctl, stdin, "standard input");
+	in = fopen(path, "re");
+	if (in == NULL) {
+		error = errno;
+		ctl_complain("%s: %s", path, strerror(error));
+		return error == EACCES ? EX_NOPERM : EX_NOINPUT;
+	}
+	result = import(ctl, in, path);
+	fclose(in);
+	return result;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What windows would have learned from a log, and what they would have held.
+ * MODEL    For each destination the window of policy/window/window.h and the levels of
+ *          policy/window/level.h, fed as the daemon feeds them; what was held is told by the
+ *          window as it stood when an attempt's level became known: above it, or
+ *          begun while it was dead.  The attempts were made all the same, and teach.
+ *          A domain whose result tells no relay belongs to the provider that its last
+ *          relay was of.
+ * ERRORS   Without memory a destination is left out, and a level is not known.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/siphash.h"
+#include "base/text.h"
+#include "ctl/replay/replay_learned.h"
+
+#define ENTRIES_FIRST	8u
+#define ENTRIES_MAX	16384u
+#define RUNNING_NS	(50 * NS_PER_MS)
+#define TAG_HELD	0x100		/* beside the class: counted already */
+
+/* --- whose ------------------------------------------------------------------------- */
+
+/* A domain in lower case, as a destination is named. */
+static bool fold_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]) {
+	if (domain.length == 0 || domain.length > JUDGE_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < domain.length; i++) {
+		char c = domain.text[i];
+
+		out[i] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+	}
+	out[domain.length] = '\0';
+	return true;
+}
+
+/* The domain's entry knows its provider, where a relay told it once. */
+static uint32_t rolled_up(struct replay_learning *learning, const struct delivery *delivery,
+    const struct judgement *judgement) {
+	bool tried = judgement->tried.name.length > 0 ||
+	    !address_is_unknown(&judgement->tried.address);
+	char domain[JUDGE_NAME_MAX + 1];
+	struct learned *own;
+
+	if (judgement->kind == DESTINATION_RELAY || !fold_domain(delivery->domain, domain))
+		return JUDGE_NONE;
+	if (!tried) {
+		own = replay_learned_find(learning, domain);
+		return own == NULL ? JUDGE_NONE : own->rolls_up;
+	}
+	own = judgement->provider == JUDGE_NONE ? replay_learned_find(learning, domain) :
+	    replay_learned_get(learning, domain);
+	if (own != NULL)
+		own->rolls_up = judgement->provider;
+	return judgement->provider;
+}
+
+static struct learned *owner(struct replay_learning *learning, const struct delivery *delivery,
+    const struct judgement *judgement) {
+	uint32_t provider = rolled_up(learning, delivery, judgement);
+	char name[JUDGE_NAME_MAX + 1];
+	struct learned *own;
+
+	if (provider == JUDGE_NONE ||
+	    !judge_provider_destination(learning->generation, provider, name) ||
+	    !judge_transport_name(learning->generation, judgement->mta <
+		learning->generation->mta_count ? &learning->generation->mtas[judgement->mta] :
+		NULL, name))
+		memcpy(name, judgement->destination, sizeof(name));
+	own = replay_learned_get(learning, name);
+	if (own == NULL)
+		return NULL;
+	own->provider = provider;
+	own->mta = judgement->mta;
+	(void)generation_window_settings(learning->generation, own->mta, name, strlen(name),
+	    provider, &own->shown.settings);
+	if (own->has_window) {
+		window_adjust(&own->shown.window, &own->shown.settings);
+	} else {
+		window_begin(&own->shown.window, &own->shown.settings);
+		own->has_window = true;
+	}
+	return own;
+}
+
+/* --- an attempt --------------------------------------------------------------------- */
+
+enum weight { NEUTRAL, POSITIVE, NEGATIVE };
+
+static enum weight weight_of(enum result_class class) {
+	switch (class) {
+	case RESULT_OK:
+	case RESULT_RCPT_TEMPORARY:
+	case RESULT_PERMANENT:
+		return POSITIVE;
+	case RESULT_SITE_FAILURE:
+	case RESULT_REMOTE_THROTTLE:
+		return NEGATIVE;
+	default:
+		return NEUTRAL;
+	}
+}
+
+struct attempt {
+	struct learned *own;
+	const struct judgement *judgement;
+	enum result_class class;	/* as the window hears of it */
+	enum weight weight;
+	int64_t end_ns, start_ns;	/* start_ns 0: not known */
+	int64_t given_ns;	/* to the mail server, past recall; 0: not known */
+	int64_t slack_ns;
+	bool kept;		/* its connection may be */
+};
+
+/* What was bounced before anybody was asked says nothing of the site. */
+static enum result_class heard_class(const struct replay_learning *learning,
+    const struct judgement *judgement) {
+	const struct reply *reply = &judgement->reply;
+
+	if (reply->class == RESULT_SUSPENDED)
+		return RESULT_SUSPENDED;
+	if (!judge_teaches(learning->generation, judgement) ||
+	    ((reply->phase == PHASE_NONE || reply->phase == PHASE_DNS) &&
+	    weight_of(reply->class) == POSITIVE && reply->class != RESULT_OK))
+		return RESULT_LOCAL;
+	return reply->class;
+}
+
+static void find_start(const struct delivery *d, struct attempt *out) {
+	int64_t connecting = d->delays_ms[2], sending = d->delays_ms[3];
+
+	if (sending == DELIVERY_MS_UNKNOWN)
+		return;
+	out->slack_ns += d->source == DELIVERY_OF_SENDMAIL ? NS_PER_SECOND : level_slack(sending);
+	if (connecting > 0) {
+		out->slack_ns += level_slack(connecting);
+		sending += connecting;
+	}
+	if (sending < INT64_MAX / NS_PER_MS / 2)
+		out->start_ns = out->end_ns - sending * NS_PER_MS;
+	if (out->start_ns > 0 && d->source != DELIVERY_OF_SENDMAIL)
+		out->given_ns = level_given_ns(out->start_ns, out->slack_ns, d->delays_ms[1]);
+}
+
+/* Did another line tell of this delivery? */
+static bool was_told(struct replay_learning *learning, const struct attempt *attempt,
+    struct span queue_id) {
+	struct learned *own = attempt->own;
+	uint64_t queue = siphash13(&learning->key, queue_id.text, queue_id.length);
+	int64_t start_ns = attempt->start_ns != 0 ? attempt->start_ns : attempt->end_ns;
+	struct recent *recent;
+
+	for (unsigned i = 0; i < LEARNED_RECENT && queue_id.length > 0; i++) {
+		int64_t apart_ns = own->recent[i].start_ns - start_ns;
+
+		recent = &own->recent[i];
+		if (recent->queue != queue || recent->weight < (int)attempt->weight ||
+		    (apart_ns < 0 ? -apart_ns : apart_ns) > 2 * attempt->slack_ns + NS_PER_MS)
+			continue;
+		return true;
+	}
+	recent = &own->recent[own->recent_at++ % LEARNED_RECENT];
+	*recent = (struct recent){ queue, start_ns, (int)attempt->weight };
+	return false;
+}
+
+static void count_held(struct replay_destination *shown, enum weight weight) {
+	shown->held++;
+	shown->saved += weight == NEGATIVE;
+	shown->delayed += weight == POSITIVE;
+}
+
+static void note_change(struct learned *own, const struct window_change *change,
+    int64_t now_ns) {
+	if (!change->died)
+		return;
+	own->shown.deaths++;
+	own->died_ns = now_ns;
+}
+
+static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
+	struct replay_destination *shown = &own->shown;
+	struct level_verdict verdict;
+	struct window_change change;
+
+	while (own->level.entries != NULL && level_next(&own->level, due_ns, &verdict)) {
+		enum result_class class = (enum result_class)(verdict.tag & 0xff);
+
+		if ((verdict.tag & TAG_HELD) == 0 && verdict.level > 0 &&
+		    shown->window.state != WINDOW_DEAD &&
+		    verdict.level > window_now(&shown->window, &shown->settings, now_ns))
+			count_held(shown, weight_of(class));
+		window_late_level(&shown->window, &shown->settings, class,
+		    level_heard(&verdict, shown->window.ceiling), now_ns, &change);
+		note_change(own, &change, now_ns);
+	}
+}
+
+static void add_attempt(struct attempt *attempt, bool held, int64_t now_ns) {
+	struct level *level = &attempt->own->level;
+	const struct level_attempt one = { .start_ns = attempt->start_ns,
+		.end_ns = attempt->end_ns,
+		.slack_ns = attempt->slack_ns, .accepted = attempt->weight == POSITIVE,
+		.kept = attempt->kept,
+		.tag = (uint64_t)attempt->class | (held ? TAG_HELD : 0) };
+
+	if (attempt->start_ns == 0 || attempt->weight == NEUTRAL)
+		return;
+	if (level->entries == NULL || level_count(level) == level->capacity) {
+		uint32_t capacity = level->entries == NULL ? ENTRIES_FIRST : 4 * level->capacity;
+		struct level_entry *old = level->entries;
+		struct level_entry *entries = capacity > ENTRIES_MAX ? NULL :
+		    calloc(capacity, sizeof(*entries));
+
+		if (entries == NULL && old == NULL)
+			return;
+		if (entries != NULL && old == NULL)
+			level_begin(level, entries, capacity);
+		else if (entries != NULL) {
+			level_move(level, entries, capacity);
+			free(old);
+		}
+	}
+	(void)level_add(level, &one, now_ns);
+}
+
+/* What was in flight when all that began then has been told of. */
+static uint32_t running(struct learned *own, int64_t now_ns) {
+	const struct level *level = &own->level;
+	int64_t at_ns;
+
+	if (level->entries == NULL || now_ns - own->running_ns < RUNNING_NS)
+		return own->running;
+	at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
+	own->running = level_in_flight(level, at_ns > level->swept_ns ? at_ns :
+	    level->swept_ns);
+	own->running_ns = now_ns;
+	return own->running;
+}
+
+/* --- rules -------------------------------------------------------------------------- */
+
+/* So many within the period, which begins with the first; a rule beyond those that are
+ * remembered acts at once. */
+static bool rule_fires(struct learned *own, const struct judge_rule *rule, int64_t now_ns) {
+	struct rule_count *count = NULL;
+
+	for (unsigned i = 0; i < LEARNED_RULES && count == NULL && rule->count > 1; i++)
+		if (own->rules[i].identity == rule->identity || own->rules[i].identity == 0)
+			count = &own->rules[i];
+	if (count == NULL)
+		return true;
+	if (count->identity == 0 || now_ns - count->since_ns > rule->period_ns)
+		*count = (struct rule_count){ rule->identity, 0, now_ns };
+	if (++count->count < rule->count)
+		return false;
+	count->count = 0;
+	return true;
+}
+
+static void act(struct replay_learning *learning, struct learned *own,
+    const struct judgement *judgement, int64_t now_ns) {
+	struct window *window = &own->shown.window;
+	struct judge_rule rule;
+	int64_t for_ns;
+
+	if (judgement->rule == JUDGE_NONE)
+		return;
+	judge_rule(learning->generation, judgement->rule, &rule);
+	for_ns = rule.for_ns > 0 ? rule.for_ns : own->shown.settings.suspend_ns;
+	if (rule.action == REPLY_ACTION_NONE || !rule_fires(own, &rule, now_ns))
+		return;
+	if (rule.action == REPLY_ACTION_SUSPEND) {
+		if (window->state != WINDOW_DEAD)
+			note_change(own, &(struct window_change){ .died = true }, now_ns);
+		learning->actions.suspensions++;
+		window_suspend(window, WINDOW_CAUSE_RULE, now_ns + for_ns);
+	} else if (rule.action == REPLY_ACTION_CEILING) {
+		if (window->ceiling == 0 || window->ceiling > rule.ceiling) {
+			learning->actions.ceilings++;
+			window_set_ceiling(window, &own->shown.settings, rule.ceiling, now_ns);
+		}
+	} else if (rule.action == REPLY_ACTION_HOLD_RECIPIENT) {
+		learning->actions.recipients_held++;
+	} else if (rule.action == REPLY_ACTION_ALERT) {
+		learning->actions.alerts++;
+	}
+}
+
+/* --- all of it ------------------------------------------------------------------------ */
+
+static void count_result(struct replay_destination *shown, const struct reply *reply) {
+	if (reply->class == RESULT_OK) {
+		shown->ok++;
+	} else if (reply->class == RESULT_SUSPENDED) {
+		shown->suspended++;
+	} else if (reply->class != RESULT_LOCAL) {
+		shown->failed++;
+		text_copy(shown->reason, sizeof(shown->reason), reply->words.text,
+		    reply->words.length);
+	}
+}
+
+void replay_learn(struct replay_learning *learning, const struct delivery *delivery,
+    const struct judgement *judgement, const struct replay_moment *moment) {
+	struct attempt attempt = { .judgement = judgement, .end_ns = moment->end_ns,
+		.slack_ns = moment->slack_ns };
+	int64_t now_ns = moment->now_ns;
+	struct window_change change;
+	struct learned *own;
+	bool held;
+
+	learning->now_ns = now_ns;
+	if (judgement->kind == DESTINATION_NONE ||
+	    (own = owner(learning, delivery, judgement)) == NULL)
+		return;
+	attempt.own = own;
+	attempt.class = heard_class(learning, judgement);
+	attempt.weight = weight_of(attempt.class);
+	find_start(delivery, &attempt);
+	attempt.kept = judge_keeps(learning->generation, judgement, delivery);
+	window_turn(&own->shown.window, &own->shown.settings, 0, now_ns, &change);
+	take_verdicts(own, now_ns, now_ns);
+	if (was_told(learning, &attempt, delivery->queue_id))
+		return;
+	count_result(&own->shown, &judgement->reply);
+	held = attempt.weight != NEUTRAL && own->shown.window.state == WINDOW_DEAD &&
+	    (attempt.start_ns == 0 ? attempt.end_ns : attempt.start_ns) > own->died_ns;
+	if (held)
+		count_held(&own->shown, attempt.weight);
+	window_result(&own->shown.window, &own->shown.settings, &(struct window_result){
+		.class = attempt.class, .start_ns = attempt.start_ns,
+		.given_ns = attempt.given_ns, .answered = judgement->reply.code != 0,
+		.in_flight = running(own, now_ns) }, now_ns, &change);
+	note_change(own, &change, now_ns);
+	add_attempt(&attempt, held, now_ns);
+	act(learning, own, judgement, now_ns);
+}
+
+void replay_learn_end(struct replay_learning *learning) {
+	struct window_change change;
+
+	for (size_t i = 0; i < learning->bucket_count; i++) {
+		struct learned *own = learning->buckets[i];
+
+		if (own == NULL || !own->has_window)
+			continue;
+		take_verdicts(own, INT64_MAX, learning->now_ns);
+		window_turn(&own->shown.window, &own->shown.settings, 0, learning->now_ns,
+		    &change);
+	}
+}

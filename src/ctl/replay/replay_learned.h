@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: ISC */
+/* Destinations of a replay by name, with what is known of each. */
+#ifndef CTL_REPLAY_LEARNED_H
+#define CTL_REPLAY_LEARNED_H
+
+#include "base/siphash.h"
+#include "ctl/replay/replay.h"
+#include "policy/window/level.h"
+
+#define LEARNED_RECENT	8
+#define LEARNED_RULES	4	/* with a count, of one destination */
+
+/* One delivery, which may have a line for each recipient. */
+struct recent {
+	uint64_t queue;
+	int64_t start_ns;
+	int weight;
+};
+
+struct rule_count {
+	uint64_t identity;
+	uint32_t count;
+	int64_t since_ns;
+};
+
+struct learned {
+	struct replay_destination shown;
+	bool has_window;
+	uint32_t rolls_up;	/* provider of the domain's last relay, or JUDGE_NONE */
+	uint32_t provider;
+	unsigned mta;
+	int64_t died_ns;
+	struct level level;
+	uint32_t running;	/* deliveries, as far as the log tells */
+	int64_t running_ns;	/* when that was looked at */
+	struct recent recent[LEARNED_RECENT];
+	unsigned recent_at;
+	struct rule_count rules[LEARNED_RULES];
+};
+
+struct replay_learning {
+	const struct generation *generation;
+	struct siphash_key key;
+	struct learned **buckets;	/* linear probing */
+	size_t bucket_count, count;
+	const struct replay_destination **list;
+	struct replay_actions actions;
+	int64_t now_ns;
+};
+
+/* NULL: it is not known. */
+struct learned *replay_learned_find(const struct replay_learning *learning, const char *name);
+/* Made if need be; NULL: no memory. */
+struct learned *replay_learned_get(struct replay_learning *learning, const char *name);
+
+#endif

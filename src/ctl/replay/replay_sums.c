@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What the sessions of a log come to.
+ * MODEL    All of them in order of time are summed up by class, by client and by domain:
+ *          how many at once, how many in a minute.
+ * ERRORS   Sessions whose end is missing last to the end of the log, but no longer than an
+ *          hour; without memory nothing is shown.
+ * THREADS  One (qsort's order stands beside it).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/replay/replay_sessions.h"
+
+#define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
+#define TOP_CLIENTS		20
+
+static const struct replay_session *sorted_sessions;
+
+static int by_time(const void *a, const void *b) {
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+	const struct replay_session *left = &sorted_sessions[one / 2];
+	const struct replay_session *right = &sorted_sessions[other / 2];
+	int64_t left_ms = one % 2 == 0 ? left->start_ms : left->end_ms;
+	int64_t right_ms = other % 2 == 0 ? right->start_ms : right->end_ms;
+	uint64_t left_line = one % 2 == 0 ? left->start_line : left->end_line;
+	uint64_t right_line = other % 2 == 0 ? right->start_line : right->end_line;
+
+	if (left_ms != right_ms)
+		return left_ms < right_ms ? -1 : 1;
+	if (left_line != right_line)
+		return left_line < right_line ? -1 : 1;
+	return one < other ? -1 : one > other;
+}
+
+/* False: no memory. */
+static bool finish(struct replay_read *s) {
+	struct replay_seen *seen = &s->seen;
+
+	for (size_t i = 0; i < seen->session_count; i++) {
+		struct replay_session *session = &seen->sessions[i];
+
+		if (session->end_ms != INT64_MIN)
+			continue;
+		session->end_line = UINT64_MAX;
+		session->end_ms = session->start_ms;
+		if (session->of_sendmail)
+			continue;
+		seen->unended++;
+		session->end_ms = s->clock.now_ms - session->start_ms > REPLAY_UNENDED_MS ?
+		    session->start_ms + REPLAY_UNENDED_MS : s->clock.now_ms;
+	}
+	seen->first_ms = s->clock.first_ms;
+	seen->last_ms = s->clock.now_ms;
+	seen->order = calloc(2 * seen->session_count + 1, sizeof(*seen->order));
+	if (seen->order == NULL)
+		return false;
+	for (uint32_t i = 0; i < 2 * seen->session_count; i++)
+		seen->order[i] = i;
+	sorted_sessions = seen->sessions;
+	qsort(seen->order, 2 * seen->session_count, sizeof(*seen->order), by_time);
+	return true;
+}
+
+static void begin_one(struct replay_load *load, int64_t now_ms) {
+	load->sessions++;
+	if (++load->open > load->peak)
+		load->peak = load->open;
+	if (load->minute != now_ms / 60000 || load->this_minute == 0) {
+		load->minute = now_ms / 60000;
+		load->this_minute = 0;
+	}
+	if (++load->this_minute > load->per_minute)
+		load->per_minute = load->this_minute;
+}
+
+void replay_sum(const struct replay_seen *seen, const uint32_t *keys,
+    struct replay_load *out, size_t count) {
+	memset(out, 0, count * sizeof(*out));
+	for (size_t i = 0; i < 2 * seen->session_count; i++) {
+		const struct replay_session *session = &seen->sessions[seen->order[i] / 2];
+		uint32_t key = keys[seen->order[i] / 2];
+
+		if (key >= count)
+			continue;
+		if (seen->order[i] % 2 == 0) {
+			begin_one(&out[key], session->start_ms);
+		} else {
+			out[key].open--;
+			out[key].open_ms += (uint64_t)(session->end_ms - session->start_ms);
+		}
+	}
+}
+
+/* --- output --------------------------------------------------------------------------- */
+
+/* By class or by client. */
+struct sums {
+	struct replay_read *s;
+	uint32_t *keys;
+	struct replay_load *loads;
+	uint32_t *order;	/* numbers of loads, most first */
+	size_t count;
+};
+
+static void sums_free(struct sums *sums) {
+	free(sums->keys);
+	free(sums->loads);
+	free(sums->order);
+}
+
+static const struct replay_load *sorted_loads;
+
+static int by_load(const void *a, const void *b) {
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+	const struct replay_load *left = &sorted_loads[one], *right = &sorted_loads[other];
+
+	if (left->peak != right->peak)
+		return left->peak < right->peak ? 1 : -1;
+	if (left->sessions != right->sessions)
+		return left->sessions < right->sessions ? 1 : -1;
+	return one < other ? -1 : one > other;
+}
+
+/* of_clients: else of classes, and those in none behind them.  False: no memory. */
+static bool sum_up(struct replay_read *s, bool of_clients, struct sums *out) {
+	const struct replay_seen *seen = &s->seen;
+	uint32_t classes = s->site.generation->class_count;
+
+	*out = (struct sums){ .s = s,
+		.count = of_clients ? seen->client_count : (size_t)classes + 1 };
+	out->keys = calloc(seen->session_count + 1, sizeof(*out->keys));
+	out->loads = calloc(out->count + 1, sizeof(*out->loads));
+	out->order = calloc(out->count + 1, sizeof(*out->order));
+	if (out->keys == NULL || out->loads == NULL || out->order == NULL)
+		return false;
+	for (size_t i = 0; i < seen->session_count; i++)
+		out->keys[i] = of_clients ? seen->sessions[i].client :
+		    seen->sessions[i].class < classes ? seen->sessions[i].class : classes;
+	replay_sum(seen, out->keys, out->loads, out->count);
+	for (uint32_t i = 0; i < out->count; i++)
+		out->order[i] = i;
+	sorted_loads = out->loads;
+	if (of_clients && out->count > 0)
+		qsort(out->order, out->count, sizeof(*out->order), by_load);
+	return true;
+}
+
+static const char *class_name(const struct replay_read *s, uint32_t class) {
+	const struct generation *g = s->site.generation;
+
+	return class >= g->class_count ? NULL :
+	    generation_text(g, generation_class(g, class)->name);
+}
+
+static const struct column class_columns[] = {
+	{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER },
+	{ "class", COLUMN_TEXT }, { "sessions", COLUMN_NUMBER }, { "peak", COLUMN_NUMBER },
+	{ "mean", COLUMN_DECIMAL }, { "per_minute", COLUMN_NUMBER },
+	{ "seconds", COLUMN_DECIMAL },
+};
+static const struct column client_columns[] = {
+	{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER },
+	{ "client", COLUMN_TEXT }, { "name", COLUMN_TEXT }, { "class", COLUMN_TEXT },
+	{ "sessions", COLUMN_NUMBER }, { "peak", COLUMN_NUMBER },
+	{ "per_minute", COLUMN_NUMBER }, { "seconds", COLUMN_DECIMAL },
+	{ "refused", COLUMN_NUMBER },
+};
+#define TEXT_FROM	2	/* event and line are for JSON */
+
+static struct value mean_seconds(const struct replay_load *load) {
+	return load->sessions == 0 ? value_unknown() :
+	    value_decimal((double)load->open_ms / 1000 / (double)load->sessions);
+}
+
+static void write_class(const struct sums *sums, struct writer *writer, uint32_t number) {
+	const struct replay_load *load = &sums->loads[number];
+	const struct replay_seen *seen = &sums->s->seen;
+	double span_ms = (double)(seen->last_ms - seen->first_ms);
+	const struct value values[COUNT_OF(class_columns)] = {
+		value_text("class"), value_unknown(),
+		value_text(class_name(sums->s, number)),
+		value_number(load->sessions), value_number(load->peak),
+		span_ms <= 0 ? value_unknown() : value_decimal((double)load->open_ms / span_ms),
+		value_number(load->per_minute), mean_seconds(load),
+	};
+
+	/* who is in no class is told where there is somebody */
+	if (number + 1 < sums->count || load->sessions > 0)
+		writer_row(writer, writer->json ? values : values + TEXT_FROM);
+}
+
+static void write_client(const struct sums *sums, struct writer *writer, uint32_t number) {
+	const struct replay_load *load = &sums->loads[number];
+	const struct replay_client *client = &sums->s->seen.clients[number];
+	char address[ADDRESS_TEXT_MAX];
+
+	address_format(&client->address, address);
+	const struct value values[COUNT_OF(client_columns)] = {
+		value_text("client"), value_unknown(),
+		value_text(address), value_text(client->name),
+		value_text(class_name(sums->s, client->class)),
+		value_number(load->sessions), value_number(load->peak),
+		value_number(load->per_minute), mean_seconds(load),
+		value_number(client->refused),
+	};
+
+	writer_row(writer, writer->json ? values : values + TEXT_FROM);
+}
+
+static void write_classes(void *context, struct writer *writer) {
+	const struct sums *sums = context;
+
+	for (size_t i = 0; i < sums->count; i++)
+		write_class(sums, writer, sums->order[i]);
+}
+
+static void write_clients(void *context, struct writer *writer) {
+	const struct sums *sums = context;
+
+	for (size_t i = 0; i < sums->count && i < TOP_CLIENTS; i++)
+		write_client(sums, writer, sums->order[i]);
+}
+
+static void write_table(struct sums *sums, const char *name, const struct column *columns,
+    size_t count, void (*rows)(void *context, struct writer *writer)) {
+	struct writer *writer = &sums->s->ctl->writer;
+
+	if (writer->json) {
+		writer_stream(writer, columns, NULL, count);
+		rows(sums, writer);
+		writer_stream_end(writer);
+	} else {
+		writer_table(writer, name, columns + TEXT_FROM, count - TEXT_FROM, rows, sums);
+	}
+}
+
+static void write_summary(struct replay_read *s, const char *block) {
+	static const struct column columns[] = {
+		{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER },
+		{ "lines", COLUMN_NUMBER }, { "from", COLUMN_TEXT }, { "until", COLUMN_TEXT },
+		{ "sessions", COLUMN_NUMBER }, { "clients", COLUMN_NUMBER },
+		{ "refused", COLUMN_NUMBER }, { "unended", COLUMN_NUMBER },
+		{ "classes", COLUMN_TEXT },	/* JSON alone */
+	};
+	struct writer *writer = &s->ctl->writer;
+	char times[2][REPLAY_TIME_MAX];
+	bool any = s->clock.started;
+	const struct value values[COUNT_OF(columns)] = {
+		value_text("summary"), value_unknown(), value_number(s->lines.lines),
+		any ? value_text(replay_time(s->clock.first_ms, times[0])) : value_unknown(),
+		any ? value_text(replay_time(s->clock.now_ms, times[1])) : value_unknown(),
+		value_number(s->seen.session_count), value_number(s->seen.client_count),
+		value_number(s->seen.refused), value_number(s->seen.unended), value_text(block),
+	};
+
+	if (writer->json) {
+		writer_stream(writer, columns, NULL, COUNT_OF(columns));
+		writer_row(writer, values);
+		return;
+	}
+	writer_object_begin(writer, "summary");
+	writer_members(writer, columns + TEXT_FROM, values + TEXT_FROM,
+	    COUNT_OF(columns) - TEXT_FROM - 1);
+	writer_object_end(writer);
+	fprintf(writer->out, "\n%s", block);
+}
+
+bool replay_write_sessions(struct replay_read *s) {
+	struct sums classes = { .s = s }, clients = { .s = s };
+	char *block = NULL;
+	bool good = finish(s) && sum_up(s, false, &classes) && sum_up(s, true, &clients) &&
+	    (block = replay_propose_classes(&s->seen)) != NULL;
+
+	if (good) {
+		write_table(&classes, "classes", class_columns, COUNT_OF(class_columns),
+		    write_classes);
+		write_table(&clients, "clients", client_columns, COUNT_OF(client_columns),
+		    write_clients);
+		write_summary(s, block);
+	}
+	free(block);
+	sums_free(&classes);
+	sums_free(&clients);
+	return good;
+}

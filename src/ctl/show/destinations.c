@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: ISC */
+/* posternctl destinations: those whose name fits the pattern (a mask, as in classes). */
+#include <errno.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "ctl/cli/ctl.h"
+#include "ctl/act/state.h"
+#include "view/destinations.h"
+#include "view/name_pattern.h"
+
+/* The state says what would be done. */
+static void tell_observed(const struct ctl *ctl, const struct view_destinations *all) {
+	if (all->stopped && !ctl->writer.json && all->view->generation != NULL &&
+	    all->view->generation->outbound_observe)
+		ctl_complain("no mail is held: outbound mail is in observe mode "
+		    "(outbound.observe)");
+}
+
+static bool fits(const void *pattern, const char *name) {
+	return name_fits(name, pattern);
+}
+
+static int list(struct ctl *ctl, const struct mask *pattern) {
+	const struct view_choice choice = { .wants = pattern == NULL ? NULL : fits,
+		.context = pattern, .no_recipients = ctl->relays };
+	struct view_destinations all;
+	struct state state;
+	int result = state_open(ctl, &state);
+
+	if (result != EX_OK)
+		return state_close(&state, result);
+	if (view_destinations_gather(&state.view, &choice, &all) != 0) {
+		ctl_complain("%s", strerror(errno));
+		result = EX_OSERR;
+	} else {
+		state_torn(all.torn_seen, "destinations");
+		state_torn(all.torn_windows, "windows");
+		state_torn(all.torn_recipients, "recipients");
+		if (ctl->relays) {
+			view_relays_write(&all, &ctl->writer, NULL);
+		} else {
+			view_destinations_write(&all, &ctl->writer, NULL);
+			tell_observed(ctl, &all);
+		}
+	}
+	view_destinations_free(&all);
+	return state_close(&state, result);
+}
+
+int command_DESTINATIONS(struct ctl *ctl) {
+	struct mask pattern;
+	const char *why;
+
+	if (ctl->argument_count == 0)
+		return list(ctl, NULL);
+	if (!name_pattern(ctl->arguments[0], &pattern, &why))
+		return ctl_usage(COMMAND_DESTINATIONS, "bad pattern %s: %s",
+		    ctl->arguments[0], why);
+	return list(ctl, &pattern);
+}

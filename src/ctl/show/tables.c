@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  posternctl classes and posternctl sessions.
+ * MODEL    Sessions are read slot by slot, twice where the text wants aligning.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "ctl/cli/ctl.h"
+#include "ctl/act/state.h"
+#include "view/classes.h"
+
+#define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
+#define NS_PER_DS		(NS_PER_SECOND / 10)
+#define MTA_TEXT_MAX		(ADDRESS_TEXT_MAX + 16)
+
+int command_CLASSES(struct ctl *ctl) {
+	struct state state;
+	unsigned torn = 0;
+	int result = state_open(ctl, &state);
+
+	if (result == EX_OK && view_classes_write(&state.view, &ctl->writer, NULL, &torn) != 0) {
+		ctl_complain("%s", strerror(errno));
+		result = EX_OSERR;
+	}
+	state_torn(torn, "classes");
+	return state_close(&state, result);
+}
+
+struct session_listing {
+	const struct ctl *ctl;
+	const struct state *state;
+	struct writer *writer;
+	unsigned torn;
+};
+
+/* "192.0.2.1:25", "[2001:db8::1]:25", "*:25", or not known. */
+static struct value mta_value(const struct session *session, char out[MTA_TEXT_MAX]) {
+	unsigned port = session->server_port;
+	char address[ADDRESS_TEXT_MAX];
+
+	if (address_is_unknown(&session->server)) {
+		if (port == 0)
+			return value_unknown();
+		text_append(out, MTA_TEXT_MAX, 0, "*:%u", port);
+		return value_text(out);
+	}
+	address_format(&session->server, address);
+	if (address_is_v4(&session->server))
+		text_append(out, MTA_TEXT_MAX, 0, "%s:%u", address, port);
+	else
+		text_append(out, MTA_TEXT_MAX, 0, "[%s]:%u", address, port);
+	return value_text(out);
+}
+
+/* Of an outbound session: by its number in the configuration. */
+static struct value mta_name(const struct generation *generation, uint8_t number) {
+	if (generation == NULL || number >= generation->mta_count)
+		return value_unknown();
+	return value_text(generation_text(generation, generation->mtas[number].name));
+}
+
+static struct value age_value(const struct reader_status *status,
+    const struct session *session) {
+	int64_t opened_ns = status->created_ns + session->opened_ds * NS_PER_DS;
+
+	if (opened_ns > status->now_ns)
+		return value_number(0);
+	return value_number((uint64_t)((status->now_ns - opened_ns) / NS_PER_SECOND));
+}
+
+static void session_row(void *context, const struct session *session) {
+	static const char *const states[SESSION_STATES] = {
+		"free", "open", "deferred", "uncounted", "refused",
+	};
+	static const char *const proofs[] = { "owner", "witness", "lease" };
+	const struct session_listing *listing = context;
+	const struct session_control *control = &session->control;
+	char class[SEGMENT_NAME_MAX + 1], client[ADDRESS_TEXT_MAX], mta[MTA_TEXT_MAX];
+	bool inbound = control->direction == SESSION_INBOUND;
+	/* the other end, in both directions */
+	const struct address *host = inbound ? &session->client : &session->server;
+	uint16_t client_port = inbound ? session->client_port : 0;
+	bool classless = control->class_record == SEGMENT_NO_CLASS;
+
+	if (control->state == SESSION_REFUSED && !listing->ctl->all)
+		return;
+	if (!classless)
+		reader_class_name(listing->state->view.reader, control->class_record, class);
+	if (listing->ctl->class != NULL &&
+	    (classless || strcmp(class, listing->ctl->class) != 0))
+		return;
+	address_format(host, client);
+	const struct value values[] = {
+		classless ? value_unknown() : value_text(class),
+		value_text(inbound ? "inbound" : "outbound"),
+		address_is_unknown(host) ? value_unknown() : value_text(client),
+		client_port == 0 ? value_unknown() : value_number(client_port),
+		session->server_port == 0 ? value_unknown() :
+		    value_number(session->server_port),
+		inbound ? mta_value(session, mta) :
+		    mta_name(listing->state->view.generation, control->listener),
+		age_value(&listing->state->view.status, session),
+		value_text(proofs[control->proof]),
+		value_text(states[control->state]),
+	};
+	writer_row(listing->writer, values);
+}
+
+static void session_rows(void *context, struct writer *writer) {
+	struct session_listing *listing = context;
+
+	listing->writer = writer;
+	listing->torn = reader_sessions(listing->state->view.reader, session_row, listing);
+}
+
+struct name_search {
+	const char *name;
+	bool found;
+};
+
+static void compare_name(void *context, const struct reader_class *class) {
+	struct name_search *search = context;
+
+	if (strcmp(class->name, search->name) == 0)
+		search->found = true;
+}
+
+static bool class_exists(const struct reader *reader, const char *name) {
+	struct name_search search = { name, false };
+
+	reader_classes(reader, compare_name, &search);
+	return search.found;
+}
+
+int command_SESSIONS(struct ctl *ctl) {
+	static const struct column columns[] = {
+		{ "class", COLUMN_TEXT },
+		{ "direction", COLUMN_TEXT },
+		{ "client", COLUMN_TEXT },
+		{ "client_port", COLUMN_NUMBER },
+		{ "port", COLUMN_NUMBER },
+		{ "mta", COLUMN_TEXT },
+		{ "age", COLUMN_SECONDS },
+		{ "liveness", COLUMN_TEXT },
+		{ "state", COLUMN_TEXT },
+	};
+	struct state state;
+	struct session_listing listing = { ctl, &state, NULL, 0 };
+	int result = state_open(ctl, &state);
+
+	if (result == EX_OK && ctl->class != NULL &&
+	    !class_exists(state.view.reader, ctl->class)) {
+		ctl_complain("unknown class %s", ctl->class);
+		result = EX_DATAERR;
+	}
+	if (result == EX_OK) {
+		writer_table(&ctl->writer, NULL, columns, COUNT_OF(columns),
+		    session_rows, &listing);
+		state_torn(listing.torn, "sessions");
+	}
+	return state_close(&state, result);
+}

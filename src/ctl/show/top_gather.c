@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What posternctl top shows, copied out of the state file.
+ * MODEL    Each look takes classes and destinations anew and adds the decisions that came
+ *          since the last one.  What is counted becomes a rate over the time between two looks.
+ * ERRORS   A state file that is gone leaves what was seen last, and says so.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "ctl/act/state.h"
+#include "ctl/show/top.h"
+#include "view/cluster.h"
+#include "view/destinations.h"
+#include "view/health.h"
+#include "view/status.h"
+
+#define ROLE_OLD_NS	(3 * NS_PER_SECOND)
+#define AGAIN_AT_ONCE	4096	/* decisions of a ring in one look */
+
+/* --- the filter ------------------------------------------------------------------------- */
+
+bool top_fits(const char *filter, const char *text) {
+	size_t length = strlen(filter);
+
+	if (length == 0)
+		return true;
+	for (; *text != '\0'; text++)
+		if (strnlen(text, length) == length && text_equal_nocase(text, filter, length))
+			return true;
+	return false;
+}
+
+bool top_decision_fits(const char *filter, const struct decided *decided) {
+	char client[ADDRESS_TEXT_MAX] = "";
+
+	if (!address_is_unknown(&decided->client))
+		address_format(&decided->client, client);
+	return top_fits(filter, client) || top_fits(filter, decided_word(decided->kind)) ||
+	    top_fits(filter, decided_text(decided, DECIDED_NAME)) ||
+	    top_fits(filter, decided_text(decided, DECIDED_CLASS)) ||
+	    top_fits(filter, decided_text(decided, DECIDED_RECIPIENT)) ||
+	    top_fits(filter, decided_text(decided, DECIDED_REASON));
+}
+
+static bool wants(const void *context, const char *name) {
+	return top_fits(context, name);
+}
+
+/* --- classes ------------------------------------------------------------------------------ */
+
+#define RECORDS		(UINT16_MAX + 1)
+
+/* The classes of the last look, to tell rates from; and those of this one. */
+struct class_work {
+	struct top *top;
+	const struct top_class *before;
+	uint32_t *before_of;	/* a class's record: 1 + its place in that; 0: none */
+	uint32_t *place_of;	/* 1 + its place in the configuration */
+	double seconds;		/* since then; 0: there was none */
+	struct top_class *list;
+	size_t count, size;
+	bool no_memory;
+};
+
+/* A count that fell is of another segment. */
+static double rate_of(uint64_t now, uint64_t before, double seconds) {
+	return seconds <= 0 || now < before ? 0 : (double)(now - before) / seconds;
+}
+
+static void take_class(void *context, const struct reader_class *class) {
+	struct class_work *work = context;
+	const struct top_class *before;
+	struct view_share share = { .share = 0 };
+	struct top_class *taken;
+	uint32_t was;
+
+	if (view_class_share(&work->top->view, class, &share))
+		work->top->cluster.overhang += share.overhang;
+	if (work->no_memory || !top_fits(work->top->filter, class->name))
+		return;
+	if (work->count == work->size) {
+		size_t size = work->size == 0 ? 64 : 2 * work->size;
+		struct top_class *list = reallocarray(work->list, size, sizeof(*list));
+
+		work->no_memory = list == NULL;
+		if (list == NULL)
+			return;
+		work->list = list;
+		work->size = size;
+	}
+	taken = &work->list[work->count++];
+	was = work->before_of[class->record];
+	before = was == 0 ? NULL : &work->before[was - 1];
+	work->top->shares |= class->shared;
+	*taken = (struct top_class){ .class = *class, .share = share,
+		.place = work->place_of[class->record] - 1 };	/* none: the last */
+	if (before != NULL && strcmp(before->class.name, class->name) == 0) {
+		taken->admitted = rate_of(class->admitted, before->class.admitted, work->seconds);
+		taken->refused = rate_of(class->refused, before->class.refused, work->seconds);
+	}
+}
+
+static void index_classes(struct class_work *work, size_t before_count) {
+	const struct generation *g = work->top->view.generation;
+
+	for (size_t i = 0; i < before_count; i++)
+		work->before_of[work->before[i].class.record] = (uint32_t)i + 1;
+	for (uint32_t i = 0; g != NULL && i < g->class_count; i++)
+		work->place_of[generation_class(g, i)->record % RECORDS] = i + 1;
+}
+
+static bool gather_classes(struct top *top, double seconds) {
+	struct class_work work = { .top = top, .before = top->classes, .seconds = seconds,
+		.before_of = calloc(2 * (size_t)RECORDS, sizeof(uint32_t)) };
+
+	if (work.before_of == NULL)
+		return false;
+	work.place_of = work.before_of + RECORDS;
+	index_classes(&work, top->class_count);
+	top->cluster.overhang = 0;
+	top->shares = false;
+	(void)reader_classes(top->view.reader, take_class, &work);
+	free(work.before_of);
+	if (work.no_memory) {
+		free(work.list);
+		errno = ENOMEM;
+		return false;
+	}
+	free(top->classes);
+	top->classes = work.list;
+	top->class_count = work.count;
+	return true;
+}
+
+/* --- destinations -------------------------------------------------------------------------- */
+
+static void take_destination(void *context, const struct view_destination *seen) {
+	struct top *top = context;
+	struct top_destination *taken;
+
+	if (top->destination_count == 2 * TOP_DESTINATIONS_MAX)
+		return;
+	taken = &top->destinations[top->destination_count++];
+	*taken = (struct top_destination){ .begun = seen->begun, .has_window = seen->has_window };
+	text_copy(taken->name, sizeof(taken->name), seen->name, strlen(seen->name));
+	if (!seen->begun)
+		return;
+	text_copy(taken->reason, sizeof(taken->reason), seen->reason, strlen(seen->reason));
+	taken->state = seen->state;
+	taken->until_ns = seen->until_ns;
+	if (!seen->has_window)
+		return;
+	taken->window = seen->window;
+	taken->ceiling = seen->ceiling;
+	taken->in_flight = seen->in_flight;
+}
+
+/* Windows and recipients: so many of each. */
+static bool gather_destinations(struct top *top) {
+	const struct view_choice choice = { .wants = wants, .context = top->filter,
+		.most = TOP_DESTINATIONS_MAX };
+	struct view_destinations all;
+	bool ok = view_destinations_gather(&top->view, &choice, &all) == 0;
+
+	if (ok && top->destinations == NULL)
+		top->destinations = calloc(2 * (size_t)TOP_DESTINATIONS_MAX,
+		    sizeof(*top->destinations));
+	ok = ok && top->destinations != NULL;
+	if (ok) {
+		top->destination_count = 0;
+		top->destinations_known = all.known;
+		view_destinations_each(&all, take_destination, top);
+	}
+	view_destinations_free(&all);
+	return ok;
+}
+
+/* --- decisions ---------------------------------------------------------------------------- */
+
+static int compare_times(const void *a, const void *b) {
+	const struct decided *one = a, *other = b;
+
+	if (one->at_ns != other->at_ns)
+		return one->at_ns > other->at_ns ? -1 : 1;
+	return one->id > other->id ? -1 : one->id < other->id;
+}
+
+/* Room for what is shown and, behind it, for what came in one look. */
+static bool gather_decisions(struct top *top, int64_t now_ns) {
+	size_t size = TOP_DECISIONS_MAX + DECIDED_RINGS * (size_t)TOP_DECISIONS_MAX;
+
+	if (top->decisions == NULL)
+		top->decisions = calloc(size, sizeof(*top->decisions));
+	if (top->decisions == NULL)
+		return false;
+	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
+		size_t first = top->decision_count, taken = 0;
+		struct decided next;
+
+		/* of a flood the last ones count */
+		for (unsigned i = 0; i < AGAIN_AT_ONCE && reader_decisions_next(top->view.reader,
+		     (enum decided_ring)ring, &top->cursors[ring], now_ns, &next,
+		     &top->decisions_lost); i++)
+			top->decisions[first + taken++ % TOP_DECISIONS_MAX] = next;
+		top->decision_count += taken < TOP_DECISIONS_MAX ? taken : TOP_DECISIONS_MAX;
+	}
+	qsort(top->decisions, top->decision_count, sizeof(*top->decisions), compare_times);
+	if (top->decision_count > TOP_DECISIONS_MAX)
+		top->decision_count = TOP_DECISIONS_MAX;
+	return true;
+}
+
+/* --- the header ------------------------------------------------------------------------------ */
+
+static void gather_rates(struct top *top, double seconds) {
+	const uint64_t *counters = top->view.status.counters;
+	const uint64_t now[TOP_RATES] = {
+		[TOP_QUESTIONS] = counters[COUNTER_QUESTIONS] +
+		    counters[COUNTER_OUTBOUND_QUESTIONS],
+		[TOP_REFUSED] = counters[COUNTER_REFUSED],
+		[TOP_DEFERRED] = counters[COUNTER_DEFERRED],
+		[TOP_OBSERVED] = counters[COUNTER_OBSERVED],
+		[TOP_RESULTS] = counters[COUNTER_FEED_DELIVERIES],
+	};
+
+	for (unsigned i = 0; i < TOP_RATES; i++) {
+		top->rates[i] = rate_of(now[i], top->counted[i], seconds);
+		top->counted[i] = now[i];
+	}
+}
+
+static void gather_roles(struct top *top) {
+	const struct reader_status *status = &top->view.status;
+	struct reader_role role;
+
+	top->roles = top->roles_away = top->roles_old = top->roles_behind = 0;
+	for (uint32_t i = 0; reader_role(top->view.reader, i, &role); i++) {
+		top->roles++;
+		if (role.pid <= 0)
+			top->roles_away++;
+		else if (status->now_ns - role.heartbeat_ns > ROLE_OLD_NS)
+			top->roles_old++;
+		else if (health_role_is_behind(&top->view, &role))
+			top->roles_behind++;
+	}
+	top->journal_ill = false;
+	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++)
+		top->journal_ill |= status->journals[i].fares == JOURNAL_FARES_ILL;
+}
+
+static void gather_cluster(struct top *top) {
+	const struct generation *g = top->view.generation;
+	struct cluster_told told;
+	struct value state;
+
+	top->cluster = (struct top_cluster){ .is_there = g != NULL && generation_has_cluster(g) };
+	if (!top->cluster.is_there)
+		return;
+	(void)reader_cluster(top->view.reader, &told);
+	state = view_cluster_state(&top->view, &told);
+	top->cluster.state = state.text;
+	top->cluster.tone = (enum tone)state.tone;
+	text_append(top->cluster.node, sizeof(top->cluster.node), 0, "%s",
+	    generation_text(g, g->cluster.node));
+	top->cluster.joined = state.tone == TONE_GOOD;
+	if (!top->cluster.joined)
+		text_append(top->cluster.trouble, sizeof(top->cluster.trouble), 0, "%s", told.why);
+	top->cluster.alive = told.nodes_alive;
+	top->cluster.most = g->cluster.nodes;
+	top->cluster.alone = told.alone != 0;
+}
+
+static void gather_stopped(struct top *top) {
+	struct view_stopped stopped = view_stopped(&top->view);
+
+	top->suspended = stopped.suspended;
+	top->held = stopped.held + stopped.classes + stopped.recipients;
+}
+
+bool top_gather(struct top *top, int64_t now_ns) {
+	double seconds = top->looked_ns == 0 ? 0 :
+	    (double)(now_ns - top->looked_ns) / (double)NS_PER_SECOND;
+	int64_t created_ns = top->view.status.created_ns;
+	struct diag diag;
+
+	if (view_refresh(&top->view, &diag) != 0) {
+		top->is_there = false;
+		text_copy(top->trouble, sizeof(top->trouble), diag.text, strlen(diag.text));
+		return true;
+	}
+	state_look_for_daemon(&top->view);
+	top->is_there = true;
+	top->trouble[0] = '\0';
+	if (created_ns != top->view.status.created_ns) {	/* another segment */
+		memset(top->cursors, 0, sizeof(top->cursors));
+		seconds = 0;
+	}
+	top->looked_ns = now_ns;
+	gather_rates(top, seconds);
+	gather_roles(top);
+	gather_stopped(top);
+	gather_cluster(top);
+	if (!gather_classes(top, seconds) || !gather_destinations(top) ||
+	    !gather_decisions(top, now_ns))
+		return false;
+	top_order(top);
+	return true;
+}
+
+void top_free(struct top *top) {
+	free(top->classes);
+	free(top->destinations);
+	free(top->decisions);
+	top->classes = NULL;
+	top->destinations = NULL;
+	top->decisions = NULL;
+	view_close(&top->view);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What keys do in posternctl top.
+ * MODEL    What is done to the daemon is done by posternctl itself, run once more with the
+ *          same configuration and socket: its answer is shown as it stands.  Nothing is done
+ *          before somebody said yes to the very name.
+ * ERRORS   They are shown.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decision_id.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "ctl/cli/program.h"
+#include "ctl/show/top.h"
+
+#define CLASS_PREFIX	"class:"
+#define WORDS_MAX	16
+#define DURATION_MAX	16
+
+static const char help[] =
+    "Tab          next pane: classes, destinations, decisions\n1 2 3        show this pane "
+    "only, or all panes again\nup down      move (also k, j); PgUp, PgDn, Home, End\ns S       "
+    "   next sort order; reverse the order\n/            show only rows that contain a text; "
+    "Esc clears it\nu            suspend: stop mail for this destination or recipient, or to "
+    "the\n             hosts of this class, for a time; asks for the time and for\n            "
+    " confirmation\nr            resume: end the hold or suspension\nw Enter      why: the "
+    "basis of a decision; for a destination its latest\n             decision and its state; "
+    "for a class its latest decision\nq            quit\n\nThe values are those of posternctl "
+    "classes, destinations and status; /s is\nthe rate since the previous update, about a "
+    "second ago.  At most 1000\ndestinations are shown; the filter finds the others.  A + "
+    "marks a truncated\ntext; \\xNN is a byte that is not printable.\n";
+
+static void say(struct top *top, bool is_bad, const char *before, const char *name) {
+	char quoted[TOP_MESSAGE_MAX];
+
+	text_append(top->message, sizeof(top->message), 0, "%s%s", before,
+	    name == NULL ? "" : log_quote(quoted, sizeof(quoted), name, strlen(name)));
+	top->message_is_bad = is_bad;
+}
+
+/* --- what somebody types ------------------------------------------------------------------ */
+
+/* In the last row.  False: given up. */
+static bool ask_for(struct top *top, const char *question, char *answer, size_t size) {
+	size_t length = strlen(answer);
+
+	for (;;) {
+		int rows, columns, key, column;
+
+		top_draw(top);
+		screen_size(&rows, &columns);
+		screen_fill(rows - 1, 0, SCREEN_PLAIN);
+		screen_put(rows - 1, 0, SCREEN_BOLD, question);
+		column = (int)strlen(question);
+		screen_put(rows - 1, column, SCREEN_PLAIN, answer);
+		screen_cursor(rows - 1, column + (int)length);
+		screen_show();
+		key = screen_key(1000);
+		if (key == SCREEN_KEY_ENTER)
+			return true;
+		if (key == SCREEN_KEY_ESCAPE || key == SCREEN_KEY_CLOSED)
+			return false;
+		if (key == SCREEN_KEY_ERASE && length > 0)
+			answer[--length] = '\0';
+		else if (key >= ' ' && key <= '~' && length + 1 < size) {
+			answer[length++] = (char)key;
+			answer[length] = '\0';
+		}
+	}
+}
+
+static bool is_meant(struct top *top, const char *question) {
+	char answer[4] = "";
+
+	return ask_for(top, question, answer, sizeof(answer)) &&
+	    (strcmp(answer, "y") == 0 || strcmp(answer, "yes") == 0);
+}
+
+/* --- posternctl once more ------------------------------------------------------------------- */
+
+struct order {
+	const char *words[WORDS_MAX];
+	size_t count;
+};
+
+static void add(struct order *order, const char *word) {
+	if (order->count + 1 < WORDS_MAX)
+		order->words[order->count++] = word;
+	order->words[order->count] = NULL;
+}
+
+static void begin(const struct top *top, struct order *order) {
+	order->count = 0;
+	add(order, "/proc/self/exe");
+	if (top->ctl->config_given) {
+		add(order, "-c");
+		add(order, top->ctl->config_path);
+	}
+	if (top->ctl->socket != NULL) {
+		add(order, "-s");
+		add(order, top->ctl->socket);
+	}
+}
+
+/* What it says, behind what `text` (malloc'ed, or NULL) has. */
+static char *run(const struct order *order, char *text) {
+	static const char failed[] = "cannot run posternctl";
+	struct program_output output;
+	struct diag diag;
+	size_t length, size;
+	char *grown;
+	bool ran = program_run(order->words, NULL, "", 0, &output, &diag) == 0;
+	const char *out = ran ? output.out : diag.text, *error = ran ? output.error : failed;
+
+	length = text == NULL ? 0 : strlen(text);
+	size = length + strlen(out) + strlen(error) + 3;
+	grown = realloc(text, size);
+	if (grown != NULL) {
+		grown[length] = '\0';
+		(void)text_append(grown, size, length, "%s%s%s", out, error,
+		    *error != '\0' ? "\n" : "");
+	} else {
+		free(text);
+	}
+	if (ran)
+		program_free(&output);
+	return grown;
+}
+
+static void show(const char *title, char *text) {
+	top_page(title, text == NULL ? "no memory" : text);
+	free(text);
+}
+
+/* --- whom a row is about --------------------------------------------------------------------- */
+
+struct target {
+	char name[TOP_NAME_MAX + 1];
+	bool is_class;
+	uint64_t id;		/* of a decision, or 0 */
+};
+
+static void take_name(struct target *target, const char *name) {
+	if (strncmp(name, CLASS_PREFIX, sizeof(CLASS_PREFIX) - 1) == 0) {
+		target->is_class = true;
+		name += sizeof(CLASS_PREFIX) - 1;
+	}
+	text_copy(target->name, sizeof(target->name), name, strlen(name));
+}
+
+/* The last decision that was about it. */
+static uint64_t find_decision(const struct top *top, const struct target *target) {
+	for (size_t i = 0; i < top->decision_count; i++) {
+		const struct decided *decided = &top->decisions[i];
+
+		if (strcmp(decided_text(decided, target->is_class ? DECIDED_CLASS : DECIDED_NAME),
+			target->name) == 0)
+			return decided->id;
+	}
+	return 0;
+}
+
+/* False: there is no row. */
+static bool find_target(const struct top *top, struct target *target) {
+	size_t row = top->lists[top->pane].chosen;
+
+	*target = (struct target){ .is_class = top->pane == TOP_CLASSES };
+	if (row >= top_count(top, top->pane))
+		return false;
+	if (top->pane == TOP_DECISIONS) {
+		const struct decided *decided = &top->decisions[top->shown[row]];
+		bool of_client = decided_ring_of((enum decided_kind)decided->kind) ==
+		    DECIDED_OF_SESSIONS && (decided->flags & DECIDED_OUTBOUND) == 0;
+
+		target->id = decided->id;
+		target->is_class = of_client || (decided->flags & DECIDED_IS_CLASS) != 0;
+		take_name(target, decided_text(decided, of_client ? DECIDED_CLASS : DECIDED_NAME));
+		return true;
+	}
+	take_name(target, top->pane == TOP_CLASSES ? top->classes[row].class.name :
+	    top->destinations[row].name);
+	target->id = find_decision(top, target);
+	return true;
+}
+
+static void add_target(struct order *order, const struct target *target) {
+	if (target->is_class)
+		add(order, "--class");
+	else
+		add(order, "--");
+	add(order, target->name);
+}
+
+static const char *what_is(const struct target *target, const char *before, const char *after,
+    char out[TOP_MESSAGE_MAX]) {
+	char name[TOP_MESSAGE_MAX / 2];
+
+	text_append(out, TOP_MESSAGE_MAX, 0, "%s%s%s%s", before,
+	    target->is_class ? "outbound mail of class " : "",
+	    log_quote(name, sizeof(name), target->name, strlen(target->name)), after);
+	return out;
+}
+
+/* --- the keys ------------------------------------------------------------------------------------ */
+
+static void suspend(struct top *top) {
+	char question[TOP_MESSAGE_MAX], duration[DURATION_MAX] = "", tail[64];
+	struct target target;
+	struct order order;
+	int64_t ns;
+
+	if (!find_target(top, &target) || target.name[0] == '\0') {
+		say(top, true, "this row has nothing to suspend", NULL);
+		return;
+	}
+	if (!ask_for(top, "suspend for how long (90s, 15m, 2h; empty: window.suspend)? ", duration,
+		sizeof(duration)))
+		return;
+	if (duration[0] != '\0' && !text_to_duration_ns(duration, &ns)) {
+		say(top, true, "not a time such as 90s, 15m or 2h: ", duration);
+		return;
+	}
+	text_append(tail, sizeof(tail), 0, "%s%s? (y/n) ", duration[0] == '\0' ? "" : " for ",
+	    duration);
+	if (!is_meant(top, what_is(&target, "suspend ", tail, question)))
+		return;
+	begin(top, &order);
+	add(&order, "suspend");
+	if (duration[0] != '\0') {
+		add(&order, "--for");
+		add(&order, duration);
+	}
+	add_target(&order, &target);
+	show(what_is(&target, "posternctl suspend: ", "", question), run(&order, NULL));
+}
+
+static void resume(struct top *top) {
+	char question[TOP_MESSAGE_MAX];
+	struct target target;
+	struct order order;
+
+	if (!find_target(top, &target) || target.name[0] == '\0') {
+		say(top, true, "this row has nothing to resume", NULL);
+		return;
+	}
+	if (!is_meant(top, what_is(&target, "resume ", "? (y/n) ", question)))
+		return;
+	begin(top, &order);
+	add(&order, "resume");
+	add_target(&order, &target);
+	show(what_is(&target, "posternctl resume: ", "", question), run(&order, NULL));
+}
+
+static void why(struct top *top) {
+	char title[TOP_MESSAGE_MAX], id[DECISION_ID_MAX];
+	struct target target;
+	struct order order;
+	char *text = NULL;
+
+	if (!find_target(top, &target))
+		return;
+	if (target.id != 0) {
+		begin(top, &order);
+		add(&order, "why");
+		add(&order, decision_id_text(target.id, id));
+		text = run(&order, text);
+	}
+	if (top->pane == TOP_DESTINATIONS && !target.is_class &&
+	    strchr(target.name, '@') == NULL) {
+		begin(top, &order);
+		add(&order, "explain");
+		add(&order, "destination");
+		add(&order, "--");
+		add(&order, target.name);
+		if (text != NULL) {
+			char *longer = realloc(text, strlen(text) + 2);
+
+			if (longer != NULL) {
+				text = longer;
+				(void)text_append(text, strlen(text) + 2, strlen(text), "\n");
+			}
+		}
+		text = run(&order, text);
+	}
+	if (text == NULL) {
+		say(top, false, "no recent decision about ", target.name);
+		return;
+	}
+	target.is_class = false;	/* its name says enough */
+	show(what_is(&target, "why: ", "", title), text);
+}
+
+static void set_filter(struct top *top) {
+	char filter[sizeof(top->filter)];
+
+	memcpy(filter, top->filter, sizeof(filter));
+	if (!ask_for(top, "show only rows with: ", filter, sizeof(filter)))
+		return;
+	memcpy(top->filter, filter, sizeof(top->filter));
+	top->look_again = true;
+}
+
+static void move(struct top *top, int key) {
+	long row = (long)top->lists[top->pane].chosen;
+	int rows, columns;
+	long page;
+
+	screen_size(&rows, &columns);
+	page = (long)top_room(top, top->pane, rows);
+	if (key == SCREEN_KEY_UP || key == 'k')
+		row--;
+	else if (key == SCREEN_KEY_DOWN || key == 'j')
+		row++;
+	else if (key == SCREEN_KEY_PAGE_UP)
+		row -= page;
+	else if (key == SCREEN_KEY_PAGE_DOWN)
+		row += page;
+	else
+		row = key == SCREEN_KEY_HOME ? 0 : (long)top_count(top, top->pane) - 1;
+	top_choose(top, row);
+	if (key == SCREEN_KEY_HOME)
+		top->lists[top->pane].is_chosen = false;
+}
+
+static void sort(struct top *top, bool reverse) {
+	struct top_list *list = &top->lists[top->pane];
+
+	if (reverse)
+		list->reversed = !list->reversed && top->pane != TOP_DECISIONS;
+	else
+		list->sort = (list->sort + 1) % top_sorts(top->pane);
+	top_order(top);
+}
+
+static void take_pane(struct top *top, enum top_pane pane) {
+	top->alone = !(top->alone && top->pane == pane);
+	top->pane = pane;
+}
+
+void top_take_key(struct top *top, int key) {
+	top->message[0] = '\0';
+	switch (key) {
+	case 'q': case SCREEN_KEY_CLOSED:
+		top->ends = true;
+		break;
+	case '\t':
+		top->pane = (enum top_pane)((top->pane + 1) % TOP_PANES);
+		break;
+	case '1': case '2': case '3':
+		take_pane(top, (enum top_pane)(key - '1'));
+		break;
+	case SCREEN_KEY_UP: case SCREEN_KEY_DOWN: case SCREEN_KEY_PAGE_UP:
+	case SCREEN_KEY_PAGE_DOWN: case SCREEN_KEY_HOME: case SCREEN_KEY_END: case 'k': case 'j':
+		move(top, key);
+		break;
+	case 's': case 'S':
+		sort(top, key == 'S');
+		break;
+	case '/':
+		set_filter(top);
+		break;
+	case SCREEN_KEY_ESCAPE:
+		top->filter[0] = '\0';
+		top->look_again = true;
+		break;
+	case 'u':
+		suspend(top);
+		break;
+	case 'r':
+		resume(top);
+		break;
+	case 'w': case SCREEN_KEY_ENTER:
+		why(top);
+		break;
+	case '?': case 'h':
+		top_page("posternctl top", help);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The order of the rows of posternctl top, which of them keys act on, and how many
+ *          there is room for.
+ * MODEL    The chosen row is known by what it is about: it stays chosen where it goes.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/show/top.h"
+
+enum class_sort { CLASS_AS_CONFIGURED, CLASS_BY_LOAD, CLASS_BY_OPEN, CLASS_BY_REFUSED,
+	CLASS_BY_NAME, CLASS_SORTS };
+enum destination_sort { DESTINATION_BY_TROUBLE, DESTINATION_BY_FLIGHT, DESTINATION_BY_WINDOW,
+	DESTINATION_BY_END, DESTINATION_BY_NAME, DESTINATION_SORTS };
+
+static const char *const class_words[CLASS_SORTS] = { "configured", "load", "open",
+	"refused/s", "name" };
+static const char *const destination_words[DESTINATION_SORTS] = { "trouble", "in flight",
+	"window", "until", "name" };
+
+unsigned top_sorts(enum top_pane pane) {
+	return pane == TOP_CLASSES ? CLASS_SORTS : pane == TOP_DESTINATIONS ? DESTINATION_SORTS : 1;
+}
+
+const char *top_sort_word(enum top_pane pane, unsigned sort) {
+	return pane == TOP_CLASSES ? class_words[sort] :
+	    pane == TOP_DESTINATIONS ? destination_words[sort] : "time";
+}
+
+/* Numbers: the greater ones first. */
+static int down(double one, double other) {
+	return one > other ? -1 : one < other;
+}
+
+/* How near the first of its limits it is. */
+static double load_of(const struct top_class *class) {
+	double limit = class->class.shared ? (double)class->share.share :
+	    class->class.inbound < class->class.sessions ? class->class.inbound :
+	    class->class.sessions;
+
+	return class->class.open / (limit > 0 ? limit : 0.5);
+}
+
+static int compare_classes(const struct top_class *one, const struct top_class *other,
+    unsigned sort) {
+	int order = 0;
+
+	switch (sort) {
+	case CLASS_BY_LOAD:
+		order = down(load_of(one), load_of(other));
+		break;
+	case CLASS_BY_OPEN:
+		order = down(one->class.open, other->class.open);
+		break;
+	case CLASS_BY_REFUSED:
+		order = down(one->refused, other->refused);
+		break;
+	case CLASS_AS_CONFIGURED:
+		order = -down(one->place, other->place);
+		break;
+	default:
+		break;
+	}
+	return order != 0 ? order : strcmp(one->class.name, other->class.name);
+}
+
+static int trouble_of(const struct top_destination *one) {
+	return !one->begun ? 0 : one->state == WINDOW_DEAD ? 3 : one->state == WINDOW_HELD ? 2 :
+	    one->ceiling != 0;
+}
+
+static int compare_destinations(const struct top_destination *one,
+    const struct top_destination *other, unsigned sort) {
+	int order = 0;
+
+	switch (sort) {
+	case DESTINATION_BY_TROUBLE:
+		order = trouble_of(other) - trouble_of(one);
+		if (order == 0)
+			order = down(one->in_flight, other->in_flight);
+		break;
+	case DESTINATION_BY_FLIGHT:
+		order = down(one->in_flight, other->in_flight);
+		break;
+	case DESTINATION_BY_WINDOW:
+		order = down(one->window, other->window);
+		break;
+	case DESTINATION_BY_END:
+		order = down((double)one->until_ns, (double)other->until_ns);
+		break;
+	default:
+		break;
+	}
+	return order != 0 ? order : strcmp(one->name, other->name);
+}
+
+static int by_class(const void *a, const void *b, void *context) {
+	const struct top_list *list = context;
+	int order = compare_classes(a, b, list->sort);
+
+	return list->reversed ? -order : order;
+}
+
+static int by_destination(const void *a, const void *b, void *context) {
+	const struct top_list *list = context;
+	int order = compare_destinations(a, b, list->sort);
+
+	return list->reversed ? -order : order;
+}
+
+/* --- the choice ---------------------------------------------------------------------------- */
+
+static uint64_t hash(const char *text) {
+	uint64_t key = UINT64_C(0xcbf29ce484222325);
+
+	for (; *text != '\0'; text++)
+		key = (key ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return key;
+}
+
+size_t top_count(const struct top *top, enum top_pane pane) {
+	return pane == TOP_CLASSES ? top->class_count :
+	    pane == TOP_DESTINATIONS ? top->destination_count : top->shown_count;
+}
+
+uint64_t top_key(const struct top *top, enum top_pane pane, size_t row) {
+	return pane == TOP_CLASSES ? hash(top->classes[row].class.name) :
+	    pane == TOP_DESTINATIONS ? hash(top->destinations[row].name) :
+	    top->decisions[top->shown[row]].id;
+}
+
+void top_choose(struct top *top, long row) {
+	struct top_list *list = &top->lists[top->pane];
+	size_t count = top_count(top, top->pane);
+
+	if (row >= (long)count)
+		row = (long)count - 1;
+	list->chosen = row < 0 ? 0 : (size_t)row;
+	list->is_chosen = top->pane != TOP_DECISIONS || row > 0;
+	list->chosen_key = count == 0 ? 0 : top_key(top, top->pane, list->chosen);
+}
+
+/* The first row is, as long as nobody chose another one. */
+static void find_chosen(struct top *top, enum top_pane pane) {
+	struct top_list *list = &top->lists[pane];
+	size_t count = top_count(top, pane);
+
+	if (!list->is_chosen)
+		list->chosen = 0;
+	for (size_t i = 0; i < count && list->is_chosen; i++)
+		if (top_key(top, pane, i) == list->chosen_key) {
+			list->chosen = i;
+			return;
+		}
+	if (list->chosen >= count)
+		list->chosen = count > 0 ? count - 1 : 0;
+	list->chosen_key = count > 0 ? top_key(top, pane, list->chosen) : 0;
+}
+
+void top_order(struct top *top) {
+	if (top->class_count > 1)
+		qsort_r(top->classes, top->class_count, sizeof(*top->classes), by_class,
+		    &top->lists[TOP_CLASSES]);
+	if (top->destination_count > 1)
+		qsort_r(top->destinations, top->destination_count, sizeof(*top->destinations),
+		    by_destination, &top->lists[TOP_DESTINATIONS]);
+	top->shown_count = 0;
+	for (size_t i = 0; i < top->decision_count; i++)
+		if (top_decision_fits(top->filter, &top->decisions[i]))
+			top->shown[top->shown_count++] = i;
+	for (unsigned pane = 0; pane < TOP_PANES; pane++)
+		find_chosen(top, (enum top_pane)pane);
+}
+
+/* --- room ---------------------------------------------------------------------------- */
+
+unsigned top_room(const struct top *top, enum top_pane pane, int rows) {
+	int left = rows - (int)top_header_rows(top) - 1 - (top->alone ? 1 : (int)TOP_PANES);
+	size_t share[TOP_PANES], spare = 0;
+
+	if (left <= 0)
+		return 0;
+	if (top->alone)
+		return pane == top->pane ? (unsigned)left : 0;
+	share[TOP_CLASSES] = (size_t)left / 4;
+	share[TOP_DECISIONS] = (size_t)left / 3;
+	share[TOP_DESTINATIONS] = (size_t)left - share[TOP_CLASSES] - share[TOP_DECISIONS];
+	for (unsigned i = 0; i < TOP_PANES; i++)
+		if (top_count(top, (enum top_pane)i) < share[i]) {
+			spare += share[i] - top_count(top, (enum top_pane)i);
+			share[i] = top_count(top, (enum top_pane)i);
+		}
+	for (unsigned i = 0; i < TOP_PANES && spare > 0; i++) {
+		size_t wants = top_count(top, (enum top_pane)i) - share[i];
+		size_t given = wants < spare ? wants : spare;
+
+		share[i] += given;
+		spare -= given;
+	}
+	return (unsigned)share[pane];
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  How the rows of posternctl top read.
+ * MODEL    Columns of fixed width, and a last one that takes what is left.  A narrow screen
+ *          has fewer columns.  Numbers are those of posternctl --json.
+ * THREADS  One.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/decision_id.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "ctl/show/top.h"
+#include "view/decided_line.h"
+
+#define NAME_LEAST	15
+#define NAME_MOST	40
+#define BAR_WIDTH	10
+#define NUMBER_MAX	24
+#define ESCAPED_MAX	(4 * TOP_NAME_MAX + 4)
+
+/* --- pieces -------------------------------------------------------------------------- */
+
+/* Exactly so wide; what is cut ends with "+". */
+static size_t cell(char *out, size_t length, int width, const char *text) {
+	int has = (int)strlen(text);
+
+	if (width <= 0)
+		return length;
+	if (has <= width)
+		return text_append(out, TOP_TEXT_MAX, length, "%-*s", width, text);
+	return text_append(out, TOP_TEXT_MAX, length, "%.*s+", width - 1, text);
+}
+
+static size_t gap(char *out, size_t length) {
+	return text_append(out, TOP_TEXT_MAX, length, "  ");
+}
+
+static size_t number(char *out, size_t length, int width, uint64_t value) {
+	length = gap(out, length);
+	return text_append(out, TOP_TEXT_MAX, length, "%*" PRIu64, width, value);
+}
+
+static size_t words(char *out, size_t length, int width, const char *text) {
+	length = gap(out, length);
+	return text_append(out, TOP_TEXT_MAX, length, "%*s", width, text);
+}
+
+static size_t rate(char *out, size_t length, double a_second) {
+	char text[NUMBER_MAX];
+
+	snprintf(text, sizeof(text), a_second > 0 && a_second < 9.95 ? "%.1f" : "%.0f", a_second);
+	return words(out, length, 7, text);
+}
+
+static void seconds(int64_t s, char out[NUMBER_MAX]) {
+	long long left = s < 0 ? 0 : (long long)s;
+
+	if (left < 60)
+		snprintf(out, NUMBER_MAX, "%llds", left);
+	else if (left < 3600)
+		snprintf(out, NUMBER_MAX, "%lldm%02llds", left / 60, left % 60);
+	else if (left < 86400)
+		snprintf(out, NUMBER_MAX, "%lldh%02lldm", left / 3600, left / 60 % 60);
+	else
+		snprintf(out, NUMBER_MAX, "%lldd%02lldh", left / 86400, left / 3600 % 24);
+}
+
+/* Names take what a wide screen has to spare. */
+static int name_width(int width, int others) {
+	int left = width - others;
+
+	return left < NAME_LEAST ? NAME_LEAST : left > NAME_MOST ? NAME_MOST : left;
+}
+
+/* --- the header ------------------------------------------------------------------------ */
+
+static void uptime(const struct top *top, char out[NUMBER_MAX]) {
+	const struct reader_status *status = &top->view.status;
+
+	seconds((status->now_ns - status->started_ns) / NS_PER_SECOND, out);
+}
+
+static enum screen_style health_row(const struct top *top, char out[TOP_TEXT_MAX]) {
+	const struct reader_status *status = &top->view.status;
+	const struct generation *g = top->view.generation;
+	char text[NUMBER_MAX];
+
+	if (!top->is_there) {
+		text_append(out, TOP_TEXT_MAX, 0, "postern is not running: %s", top->trouble);
+		return SCREEN_BAD;
+	}
+	if (status->health != READER_LIVE) {
+		seconds((status->now_ns - status->heartbeat_ns) / NS_PER_SECOND, text);
+		text_append(out, TOP_TEXT_MAX, 0, "postern is not running (last heartbeat %s "
+		    "ago); showing stale data", status->heartbeat_ns <= 0 ? "long" : text);
+		return SCREEN_BAD;
+	}
+	uptime(top, text);
+	text_append(out, TOP_TEXT_MAX, 0, "postern live  up %s  generation %" PRIu64 "  "
+	    "sessions %" PRIu64 " of %" PRIu64 "  gate %s%s", text, status->generation,
+	    status->sessions_used, status->sessions_size, status->gate_shut ? "SHUT" : "open",
+	    g == NULL ? "" : g->observe && g->outbound_observe ? "  OBSERVE MODE: nothing is "
+	        "refused or held" :
+	    g->observe ? "  OBSERVE MODE: no session is refused" :
+	    g->outbound_observe ? "  OBSERVE MODE: no mail is held" : "");
+	return status->gate_shut ? SCREEN_BAD :
+	    g != NULL && (g->observe || g->outbound_observe) ? SCREEN_WARN : SCREEN_GOOD;
+}
+
+static void rates_row(const struct top *top, char out[TOP_TEXT_MAX]) {
+	static const struct {
+		enum top_rate rate;
+		const char *word;
+	} shown[] = {
+		{ TOP_QUESTIONS, "questions" }, { TOP_REFUSED, "refused" },
+		{ TOP_DEFERRED, "deferred" }, { TOP_OBSERVED, "observed" },
+		{ TOP_RESULTS, "deliveries" },
+	};
+	size_t length = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		double value = top->rates[shown[i].rate];
+
+		length = text_append(out, TOP_TEXT_MAX, length,
+		    value > 0 && value < 9.95 ? "%s%s %.1f/s" : "%s%s %.0f/s",
+		    i > 0 ? "  " : "", shown[i].word, value);
+	}
+}
+
+static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX]) {
+	const uint64_t *counters = top->view.status.counters;
+	size_t length = text_append(out, TOP_TEXT_MAX, 0, "suspended %" PRIu64 "  held "
+	    "%" PRIu64 "  faults %" PRIu64 "  untracked %" PRIu64 "  workers %u of %u",
+	    top->suspended,
+	    top->held, counters[COUNTER_FAULTS], counters[COUNTER_UNTRACKED],
+	    top->roles - top->roles_away, top->roles);
+
+	if (top->roles_old > 0)
+		length = text_append(out, TOP_TEXT_MAX, length, " (%u not responding)",
+		    top->roles_old);
+	if (top->roles_behind > 0)
+		length = text_append(out, TOP_TEXT_MAX, length, " (%u behind)",
+		    top->roles_behind);
+	if (top->journal_ill)
+		length = text_append(out, TOP_TEXT_MAX, length, "  journal FAILED");
+	if (counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT] > 0)
+		text_append(out, TOP_TEXT_MAX, length, "  alerts %" PRIu64,
+		    counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT]);
+	return top->roles_away + top->roles_old + top->roles_behind > 0 || top->journal_ill ? SCREEN_BAD :
+	    counters[COUNTER_FAULTS] > 0 || top->suspended > 0 ? SCREEN_WARN : SCREEN_PLAIN;
+}
+
+static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MAX]) {
+	const struct top_cluster *cluster = &top->cluster;
+	char node[4 * CLUSTER_TOLD_NAME], trouble[4 * TOP_MESSAGE_MAX];
+	size_t length;
+
+	log_quote(node, sizeof(node), cluster->node, strlen(cluster->node));
+	length = text_append(out, TOP_TEXT_MAX, 0, "cluster %s  node %s", cluster->state, node);
+	if (cluster->joined)
+		length = text_append(out, TOP_TEXT_MAX, length, "  %" PRIu32 " of %" PRIu32
+		    " alive", cluster->alive, cluster->most);
+	length = text_append(out, TOP_TEXT_MAX, length, "  overhang %" PRIu64,
+	    cluster->overhang);
+	if (cluster->alone)
+		length = text_append(out, TOP_TEXT_MAX, length, "  ALONE, with whole limits");
+	if (cluster->trouble[0] != '\0')
+		(void)text_append(out, TOP_TEXT_MAX, length, "  %s",
+		    log_sentence(trouble, sizeof(trouble), cluster->trouble));
+	return cluster->tone == TONE_BAD || cluster->alone ? SCREEN_BAD :
+	    cluster->tone == TONE_WARN || cluster->overhang > 0 ? SCREEN_WARN : SCREEN_PLAIN;
+}
+
+unsigned top_header_rows(const struct top *top) {
+	return top->cluster.is_there ? 4 : 3;
+}
+
+enum screen_style top_header(const struct top *top, unsigned row, char out[TOP_TEXT_MAX]) {
+	out[0] = '\0';
+	if (row == 0)
+		return health_row(top, out);
+	if (top->looked_ns == 0)
+		return SCREEN_PLAIN;
+	if (row == 1) {
+		rates_row(top, out);
+		return SCREEN_PLAIN;
+	}
+	return row == 2 ? faults_row(top, out) : cluster_row(top, out);
+}
+
+/* --- classes ----------------------------------------------------------------------------- */
+
+#define CLASS_OTHERS	(2 + BAR_WIDTH + 2 + 2 * 9 + 2 * 9 + 10 + 10)
+#define CLASS_MORE	(8 + 11 + 11)
+#define CLASS_WIDE	124	/* from so many columns on all of them are shown */
+
+/* A share takes the place of what was refused in all, where not all has room. */
+static bool shows_refused(const struct top *top, int width) {
+	return !top->shares || width >= 90;
+}
+
+static int class_others(const struct top *top, int width) {
+	return CLASS_OTHERS + (top->shares ? 8 : 0) - (shows_refused(top, width) ? 0 : 11) +
+	    (width >= CLASS_WIDE ? CLASS_MORE : 0);
+}
+
+static void class_heading(const struct top *top, int width, char out[TOP_TEXT_MAX]) {
+	size_t length = cell(out, 0, name_width(width, class_others(top, width)), "CLASS");
+
+	length = gap(out, length);
+	length = cell(out, length, BAR_WIDTH + 2, "");
+	length = words(out, length, 6, "OPEN");
+	if (top->shares)
+		length = words(out, length, 6, "SHARE");
+	length = words(out, length, 6, "LIMIT");
+	length = words(out, length, 7, "IN/s");
+	length = words(out, length, 7, "REF/s");
+	if (shows_refused(top, width))
+		length = words(out, length, 9, "REFUSED");
+	if (width >= CLASS_WIDE) {
+		length = words(out, length, 6, "PEAK");
+		length = words(out, length, 9, "ADMITTED");
+		length = words(out, length, 9, "OBSERVED");
+	}
+	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", "MODE");
+}
+
+/* "[#####.....]" of the limit that is nearest. */
+static size_t bar(char *out, size_t length, uint32_t open, uint32_t limit) {
+	char text[BAR_WIDTH + 1];
+	uint64_t full = limit == LIMIT_NONE || limit == 0 ? (limit == 0 ? BAR_WIDTH : 0) :
+	    ((uint64_t)open * BAR_WIDTH + limit - 1) / limit;
+
+	for (uint64_t i = 0; i < BAR_WIDTH; i++)
+		text[i] = i < full ? '#' : '.';
+	text[BAR_WIDTH] = '\0';
+	return text_append(out, TOP_TEXT_MAX, length, "[%s]", text);
+}
+
+/* The nearest one; of a class that is shared all that its share can come to. */
+static uint32_t limit_of(const struct reader_class *class) {
+	return (class->inbound < class->sessions) != class->shared ? class->inbound :
+	    class->sessions;
+}
+
+static const char *mode_of(const struct top_class *shown, bool is_wide) {
+	const struct reader_class *class = &shown->class;
+
+	if (class->removed)
+		return "gone";
+	if (class->observe)
+		return is_wide ? "observe" : "obs";
+	if (!class->shared || strcmp(shown->share.lease, "held") == 0)
+		return "";
+	return strcmp(shown->share.lease, "alone") == 0 ? "alone" : is_wide ? "no lease" : "none";
+}
+
+static size_t number_or_none(char *out, size_t length, bool known, uint64_t value) {
+	return known ? number(out, length, 6, value) : words(out, length, 6, "-");
+}
+
+static enum screen_style class_row(const struct top *top, const struct top_class *shown,
+    int width, char out[TOP_TEXT_MAX]) {
+	const struct reader_class *class = &shown->class;
+	uint32_t limit = limit_of(class);
+	uint32_t most = class->shared ? (uint32_t)shown->share.share : limit;
+	char name[ESCAPED_MAX];
+	size_t length;
+
+	log_quote(name, sizeof(name), class->name, strlen(class->name));
+	length = cell(out, 0, name_width(width, class_others(top, width)), name);
+	length = gap(out, length);
+	length = bar(out, length, class->open, most);
+	length = number(out, length, 6, class->open);
+	if (top->shares)
+		length = number_or_none(out, length, class->shared, most);
+	length = number_or_none(out, length, limit != LIMIT_NONE, limit);
+	length = rate(out, length, shown->admitted);
+	length = rate(out, length, shown->refused);
+	if (shows_refused(top, width))
+		length = number(out, length, 9, class->refused);
+	if (width >= CLASS_WIDE) {
+		length = number(out, length, 6, class->peak);
+		length = number(out, length, 9, class->admitted);
+		length = number(out, length, 9, class->observed);
+	}
+	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", mode_of(shown, width >= CLASS_WIDE));
+	if (most == LIMIT_NONE)
+		return SCREEN_PLAIN;
+	return class->open >= most ? SCREEN_BAD :
+	    (uint64_t)class->open * 10 >= (uint64_t)most * 8 ? SCREEN_WARN : SCREEN_PLAIN;
+}
+
+/* --- destinations -------------------------------------------------------------------------- */
+
+#define DESTINATION_OTHERS	(9 + 8 + 9 + 8 + 9 + 2 + 20)
+
+static void destination_heading(int width, char out[TOP_TEXT_MAX]) {
+	size_t length = cell(out, 0, name_width(width, DESTINATION_OTHERS), "DESTINATION");
+
+	length = gap(out, length);
+	length = cell(out, length, 7, "STATE");
+	length = words(out, length, 6, "WINDOW");
+	length = words(out, length, 7, "CEILING");
+	length = words(out, length, 6, "FLIGHT");
+	length = words(out, length, 7, "UNTIL");
+	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", "REASON");
+}
+
+static void number_or_dash(bool known, uint32_t value, char out[NUMBER_MAX]) {
+	snprintf(out, NUMBER_MAX, known ? "%" PRIu32 : "-", value);
+}
+
+static enum screen_style destination_row(const struct top *top,
+    const struct top_destination *shown, int width, char out[TOP_TEXT_MAX]) {
+	static const char *const states[] = {
+		[WINDOW_OPEN] = "open", [WINDOW_LIMITED] = "limited", [WINDOW_DEAD] = "dead",
+		[WINDOW_HELD] = "held",
+	};
+	char name[ESCAPED_MAX], text[NUMBER_MAX], reason[TOP_TEXT_MAX];
+	bool stopped = shown->begun && (shown->state == WINDOW_DEAD || shown->state == WINDOW_HELD);
+	size_t length;
+
+	log_quote(name, sizeof(name), shown->name, strlen(shown->name));
+	length = cell(out, 0, name_width(width, DESTINATION_OTHERS), name);
+	length = gap(out, length);
+	length = cell(out, length, 7, shown->begun ? states[shown->state] : "-");
+	number_or_dash(shown->has_window, shown->window, text);
+	length = words(out, length, 6, text);
+	number_or_dash(shown->has_window && shown->ceiling != 0, shown->ceiling, text);
+	length = words(out, length, 7, text);
+	number_or_dash(shown->has_window, shown->in_flight, text);
+	length = words(out, length, 6, text);
+	snprintf(text, sizeof(text), "-");
+	if (stopped && shown->until_ns != INT64_MAX)
+		seconds((shown->until_ns - top->view.status.now_ns) / NS_PER_SECOND, text);
+	length = words(out, length, 7, text);
+	log_sentence(reason, sizeof(reason), shown->reason);
+	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", reason);
+	return !shown->begun ? SCREEN_DIM : shown->state == WINDOW_DEAD ? SCREEN_BAD :
+	    shown->state == WINDOW_HELD ? SCREEN_WARN : SCREEN_PLAIN;
+}
+
+/* --- decisions --------------------------------------------------------------------------- */
+
+static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
+	time_t then = (time_t)((clock_wall_ns() - (now_ns - at_ns)) / NS_PER_SECOND);
+	struct tm tm;
+
+	if (gmtime_r(&then, &tm) == NULL || strftime(out, NUMBER_MAX, "%H:%M:%SZ", &tm) == 0)
+		snprintf(out, NUMBER_MAX, "-");
+}
+
+static enum screen_style decision_row(const struct top *top, const struct decided *decided,
+    int width, char out[TOP_TEXT_MAX]) {
+	char time[NUMBER_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
+	char id[DECISION_ID_MAX];
+	size_t length;
+
+	utc_time(decided->at_ns, top->view.status.now_ns, time);
+	length = cell(out, 0, 9, time);
+	length = gap(out, length);
+	length = cell(out, length, 12, decision_id_text(decided->id, id));
+	length = gap(out, length);
+	length = cell(out, length, 10, decided_word(decided->kind));
+	length = gap(out, length);
+	length = cell(out, length, name_width(width, 2 * NAME_MOST),
+	    decided_line_subject(decided, subject));
+	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", decided_line_text(decided, text));
+	return decided->flags & DECIDED_OBSERVED_ONLY ? SCREEN_DIM :
+	    decided->kind == DECIDED_SUSPENDED || decided->kind == DECIDED_FAULT ||
+	    decided->kind == DECIDED_ALERT || decided->kind == DECIDED_ACCOUNT_HELD ? SCREEN_BAD :
+	    decided->kind == DECIDED_BACK ? SCREEN_GOOD :
+	    decided->kind == DECIDED_REFUSED || decided->kind == DECIDED_RECIPIENT_HELD ?
+	    SCREEN_WARN : SCREEN_PLAIN;
+}
+
+static void decision_heading(int width, char out[TOP_TEXT_MAX]) {
+	size_t length = cell(out, 0, 8, "TIME");
+
+	length = gap(out, length);
+	length = cell(out, length, 12, "ID");
+	length = gap(out, length);
+	length = cell(out, length, 10, "DECISION");
+	length = gap(out, length);
+	length = cell(out, length, name_width(width, 2 * NAME_MOST), "WHOSE");
+	(void)text_append(out, TOP_TEXT_MAX, length, "  WHY");
+}
+
+/* --- all ------------------------------------------------------------------------------------ */
+
+void top_heading(const struct top *top, enum top_pane pane, int width,
+    char out[TOP_TEXT_MAX]) {
+	if (pane == TOP_CLASSES)
+		class_heading(top, width, out);
+	else if (pane == TOP_DESTINATIONS)
+		destination_heading(width, out);
+	else
+		decision_heading(width, out);
+}
+
+enum screen_style top_row(const struct top *top, enum top_pane pane, size_t row, int width,
+    char out[TOP_TEXT_MAX]) {
+	if (pane == TOP_CLASSES)
+		return class_row(top, &top->classes[row], width, out);
+	if (pane == TOP_DESTINATIONS)
+		return destination_row(top, &top->destinations[row], width, out);
+	return decision_row(top, &top->decisions[top->shown[row]], width, out);
+}

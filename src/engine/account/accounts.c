@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Accounts: what is asked, charged and given back.
+ * MODEL    A transaction is known by the smtpd process that has it, which has one at a time,
+ *          and by its instance.  It is looked at before its login and written after it, never
+ *          under the login's lock.  A recipient that is asked about again at once (smtpd asks
+ *          twice: two lists of restrictions, or a lost answer) is charged once.
+ * ERRORS   What cannot be counted is let in, and counted as that.
+ * THREADS  Any.
+ */
+#include "engine/account/accounts.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/siphash.h"
+#include "base/text.h"
+#include "engine/account/account_health.h"
+#include "engine/internal.h"
+#include "engine/journal/journal_accounts.h"
+#include "segment/decision/decisions.h"
+
+#define LEASE_NS	(3600 * NS_PER_SECOND)
+#define INSTANCE_MAX	128
+#define KIB		1024
+#define OLD_MOST	64
+#define FILE_SHOWN	96	/* the end of a path says more than its begin */
+
+/* One question while it is answered. */
+struct asking {
+	struct engine *engine;
+	const struct generation *generation;
+	const struct account_question *question;
+	struct account_answer *answer;
+	int64_t now_ns;
+	char login[LOGIN_MAX];	/* folded */
+	struct login_key key;
+	uint64_t process, instance, recipient;	/* hashes; 0: none */
+	struct account_rules rules;
+};
+
+static uint64_t hash_of(const struct engine *engine, const char *text, size_t length,
+    uint8_t listener) {
+	char bytes[INSTANCE_MAX + 1];
+
+	if (length == 0)
+		return 0;
+	length = length < INSTANCE_MAX ? length : INSTANCE_MAX;
+	memcpy(bytes, text, length);
+	bytes[length] = (char)listener;
+	return siphash13(&engine->segment->header->key, bytes, length + 1) | 1;
+}
+
+static void identify(struct asking *a) {
+	const struct account_question *q = a->question;
+	const char *point = q->instance_length == 0 ? NULL :
+	    memchr(q->instance, '.', q->instance_length);
+
+	a->process = hash_of(a->engine, q->instance, point == NULL ? q->instance_length :
+	    (size_t)(point - q->instance), q->listener);
+	a->instance = hash_of(a->engine, q->instance, q->instance_length, q->listener);
+	a->recipient = q->recipient_length == 0 ? 0 :
+	    siphash13(&a->engine->segment->header->key, q->recipient, q->recipient_length) | 1;
+	a->answer->process = a->process;
+}
+
+/* --- giving back ---------------------------------------------------------------------- */
+
+static void give_back(struct engine *engine, const struct account_mail *mail,
+    uint32_t recipients, int64_t now_ns) {
+	const struct quota_amounts amounts = { { recipients, 0, 0 } };
+	struct login_key key = { { mail->login[0], mail->login[1] } };
+	struct accounts_held held;
+
+	if (recipients == 0 || accounts_take(engine->segment, &key, NULL, 0, now_ns, &held) !=
+	    ACCOUNTS_HELD)
+		return;
+	quota_give_back(held.account.counters, GENERATION_QUOTA_COUNTERS, &amounts,
+	    mail->since_ns, now_ns);
+	held.account.accepted -= recipients < held.account.accepted ? recipients :
+	    held.account.accepted;
+	if (mail->pool != 0 && accounts_take_pool(engine->segment, mail->pool, now_ns, &held))
+		quota_give_back(held.pool_counters, GENERATION_QUOTA_COUNTERS, &amounts,
+		    mail->since_ns, now_ns);
+	accounts_put(engine->segment, &held, -1, now_ns);
+	accounts_release(&held);
+	engine_count(engine, COUNTER_ACCOUNT_GIVEN_BACK, recipients);
+}
+
+/* Its note goes first: whoever dies in between has counted too much. */
+static void end_mail(struct engine *engine, uint64_t process, int64_t before_ns,
+    int64_t now_ns) {
+	struct account_mail_held held;
+	struct account_mail mail;
+
+	if (process == 0 || account_mail_take(engine->segment, process, false, now_ns,
+	    &held) != ACCOUNTS_HELD)
+		return;
+	mail = held.mail;
+	if (before_ns != 0 && SEEN_DS(mail.seen) >= segment_ds(engine->segment, before_ns)) {
+		account_mail_release(&held);
+		return;
+	}
+	account_mail_forget(&held);
+	account_mail_release(&held);
+	if (mail.state == ACCOUNT_MAIL_OPEN)
+		give_back(engine, &mail, mail.recipients, now_ns);
+}
+
+void engine_account_process_over(struct engine *engine, uint64_t process, int64_t now_ns) {
+	end_mail(engine, process, 0, now_ns);
+}
+
+void engine_accounts_turn(struct engine *engine, int64_t now_ns) {
+	uint64_t processes[OLD_MOST];
+	unsigned count = account_mails_before(engine->segment, now_ns - LEASE_NS, processes,
+	    OLD_MOST);
+
+	for (unsigned i = 0; i < count; i++)
+		end_mail(engine, processes[i], now_ns - LEASE_NS, now_ns);
+}
+
+/* --- the transaction -------------------------------------------------------------------- */
+
+/* Of this question, as it is known; whatever the process had before is given back. */
+static struct account_mail open_mail(struct asking *a) {
+	struct account_mail old = { .key = 0 }, mail;
+	struct account_mail_held held;
+
+	memset(&mail, 0, sizeof(mail));
+	if (a->process == 0 || account_mail_take(a->engine->segment, a->process, true, a->now_ns,
+	    &held) != ACCOUNTS_HELD)
+		return mail;
+	if (held.mail.instance != a->instance) {
+		old = held.mail;
+		held.mail.instance = a->instance;
+		held.mail.login[0] = a->key.words[0];
+		held.mail.login[1] = a->key.words[1];
+		held.mail.since_ns = 0;
+		held.mail.recipients = held.mail.passed = 0;
+		held.mail.last = held.mail.pool = 0;
+		held.mail.state = ACCOUNT_MAIL_OPEN;
+		account_mail_put(a->engine->segment, &held, a->now_ns);
+	}
+	mail = held.mail;
+	account_mail_release(&held);
+	if (old.state == ACCOUNT_MAIL_OPEN)
+		give_back(a->engine, &old, old.recipients, a->now_ns);
+	return mail;
+}
+
+/* Notes what this question changed, if the transaction is still there. */
+static void note_mail(struct asking *a, uint32_t recipients, uint32_t passed,
+    enum account_mail_state state, uint64_t pool) {
+	struct account_mail_held held;
+
+	if (a->process == 0 || account_mail_take(a->engine->segment, a->process, false,
+	    a->now_ns, &held) != ACCOUNTS_HELD)
+		return;
+	if (held.mail.instance == a->instance) {
+		if (recipients > 0 && held.mail.recipients == 0)
+			held.mail.since_ns = a->now_ns;
+		held.mail.recipients += recipients;
+		held.mail.passed += passed;
+		held.mail.state = state;
+		if (pool != 0)
+			held.mail.pool = pool;
+		if (a->recipient != 0)
+			held.mail.last = a->recipient;
+		account_mail_put(a->engine->segment, &held, a->now_ns);
+	}
+	account_mail_release(&held);
+}
+
+/* --- limits ------------------------------------------------------------------------------- */
+
+static bool login_is_new(const struct segment *segment, const struct account *account,
+    const struct generation_account *entry, int64_t now_ns) {
+	return generation_account_is_new(entry, account->first_s, accounts_since_s(segment),
+	    now_ns / NS_PER_SECOND);
+}
+
+static enum reason reason_of(enum quota_kind kind) {
+	static const enum reason reasons[QUOTA_KINDS] = {
+		[QUOTA_RECIPIENTS] = REASON_ACCOUNT_RECIPIENTS,
+		[QUOTA_MESSAGES] = REASON_ACCOUNT_MESSAGES,
+		[QUOTA_KIB] = REASON_ACCOUNT_BYTES,
+	};
+
+	return reasons[kind];
+}
+
+static void tell_limit(struct account_answer *answer, const struct quota_limit *limit,
+    const struct quota_refusal *refusal) {
+	answer->reason = reason_of((enum quota_kind)limit->kind);
+	answer->what = (enum quota_kind)limit->kind;
+	answer->used = refusal->used;
+	answer->limit = limit->most;
+	answer->window_s = limit->period_s;
+	answer->wait_ns = refusal->wait_ns;
+}
+
+static const char *text_at(const struct asking *a, uint32_t offset) {
+	return generation_text(a->generation, offset);
+}
+
+/* The login's own limits. */
+static bool own_allows(struct asking *a, struct accounts_held *held,
+    const struct quota_amounts *wanted) {
+	struct quota_refusal refusal;
+
+	(void)quota_prepare(held->account.counters, GENERATION_QUOTA_COUNTERS, a->rules.limits,
+	    a->rules.count);
+	if (quota_allows(held->account.counters, GENERATION_QUOTA_COUNTERS, a->rules.limits,
+	    a->rules.count, wanted, a->now_ns, &refusal))
+		return true;
+	tell_limit(a->answer, &a->rules.limits[refusal.limit], &refusal);
+	a->answer->line = a->rules.lines[refusal.limit];
+	if (a->rules.is_override[refusal.limit])
+		a->answer->file = text_at(a, a->generation->accounts.overrides_file);
+	return false;
+}
+
+static bool pool_allows(struct asking *a, struct accounts_held *held,
+    const struct quota_amounts *wanted) {
+	const struct generation_account *entry = a->rules.account;
+	struct quota_limit limits[GENERATION_QUOTAS_MAX];
+	unsigned count = generation_account_pool(a->generation, entry, limits);
+	const struct generation_quota *written = (const struct generation_quota *)(const void *)
+	    ((const char *)a->generation + entry->all.at);
+	struct quota_refusal refusal;
+
+	if (count == 0 || !accounts_take_pool(a->engine->segment,
+	    accounts_pool_name(text_at(a, entry->name)), a->now_ns, held))
+		return true;
+	(void)quota_prepare(held->pool_counters, GENERATION_QUOTA_COUNTERS, limits, count);
+	if (quota_allows(held->pool_counters, GENERATION_QUOTA_COUNTERS, limits, count, wanted,
+	    a->now_ns, &refusal))
+		return true;
+	if (a->answer->reason == REASON_BELOW_LIMIT || refusal.wait_ns > a->answer->wait_ns) {
+		tell_limit(a->answer, &limits[refusal.limit], &refusal);
+		a->answer->reason = REASON_ACCOUNT_POOL;
+		a->answer->file = text_at(a, entry->file);
+		a->answer->line = written[refusal.limit].line;
+	}
+	return false;
+}
+
+static bool is_held(struct asking *a, const struct account *account) {
+	if (account->held_by == 0)
+		return false;
+	a->answer->reason = REASON_ACCOUNT_HELD;
+	a->answer->wait_ns = INT64_MAX;
+	a->answer->held_by = account->held_by;
+	a->answer->line = a->rules.account->health_line;
+	return true;
+}
+
+/* Whoever comes from another network than before is looked at. */
+static bool networks_allow(struct asking *a) {
+	const struct generation_account *entry = a->rules.account;
+	const struct segment_header *header = a->engine->segment->header;
+	uint32_t network = entry->health.networks == 0 ? 0 :
+	    engine_account_network_of(a->engine, &a->question->client), count;
+	struct account account;
+
+	if (network == 0 || !accounts_find_in(header, header, &a->key, &account) ||
+	    account.network == network)
+		return true;
+	account.name[ACCOUNT_NAME_MAX - 1] = '\0';
+	count = engine_account_network(a->engine, a->generation, entry, &a->key, account.name,
+	    account.network, network, a->now_ns);
+	if (count <= entry->health.networks || entry->health_action != ACCOUNT_HEALTH_NONE)
+		return true;
+	a->answer->reason = REASON_ACCOUNT_NETWORKS;
+	a->answer->used = count;
+	a->answer->limit = entry->health.networks;
+	a->answer->window_s = entry->health.networks_period_s;
+	a->answer->wait_ns = entry->health.networks_period_s * NS_PER_SECOND;
+	a->answer->line = entry->networks_line;
+	return false;
+}
+
+/* All or nothing, under the login's lock and the pool's: is there room for what is `wanted`?
+ * Then `charged` is.  ACCOUNTS_HELD: answer->is_charged says which. */
+static enum accounts_taken charge(struct asking *a, const struct quota_amounts *wanted,
+    const struct quota_amounts *charged, uint64_t *pool) {
+	struct accounts_held held;
+	enum accounts_taken taken = accounts_take(a->engine->segment, &a->key, a->login,
+	    a->question->login_length, a->now_ns, &held);
+	bool own, all;
+
+	if (taken != ACCOUNTS_HELD)
+		return taken;
+	if (a->rules.account->health.networks > 0)
+		held.account.network = engine_account_network_of(a->engine,
+		    &a->question->client);
+	if (is_held(a, &held.account)) {
+		held.account.refused++;
+		accounts_put(a->engine->segment, &held, -1, a->now_ns);
+		accounts_release(&held);
+		*pool = 0;
+		return taken;
+	}
+	if (!login_is_new(a->engine->segment, &held.account, a->rules.account, a->now_ns))
+		account_rules_leave_out_new(&a->rules);
+	own = own_allows(a, &held, wanted);
+	all = pool_allows(a, &held, wanted);
+	a->answer->is_charged = own && all;
+	if (a->answer->is_charged) {
+		quota_charge(held.account.counters, GENERATION_QUOTA_COUNTERS, charged, a->now_ns);
+		held.account.accepted += charged->of[QUOTA_RECIPIENTS];
+		if (held.pool != NULL)
+			quota_charge(held.pool_counters, GENERATION_QUOTA_COUNTERS, charged,
+			    a->now_ns);
+	} else {
+		held.account.refused++;
+	}
+	*pool = held.pool == NULL ? 0 : atomic_load(&held.pool->name);
+	accounts_put(a->engine->segment, &held, quota_half_ns(held.account.counters,
+	    GENERATION_QUOTA_COUNTERS, a->rules.limits, a->rules.count, a->now_ns), a->now_ns);
+	accounts_release(&held);
+	return taken;
+}
+
+/* --- answers -------------------------------------------------------------------------------- */
+
+static void put_text(struct decided *d, enum decided_text which, const char *text) {
+	decided_put(d, which, text, strlen(text));
+}
+
+static void note_decision(struct asking *a) {
+	const struct account_answer *answer = a->answer;
+	const struct account_question *q = a->question;
+	size_t length = strlen(answer->file);
+	struct decided d;
+
+	memset(&d, 0, offsetof(struct decided, texts));
+	a->answer->id = d.id = decisions_claim(a->engine->segment, DECIDED_OF_SESSIONS);
+	d.kind = DECIDED_ACCOUNT;
+	d.stage = DECIDED_AT_RECIPIENT;
+	d.at_ns = a->now_ns;
+	d.reason = (uint8_t)answer->reason;
+	d.verdict = (uint8_t)answer->verdict;
+	d.flags = answer->observed ? DECIDED_OBSERVED_ONLY : 0;
+	d.count = answer->used > UINT32_MAX ? UINT32_MAX : (uint32_t)answer->used;
+	d.limit = (uint32_t)answer->limit;
+	d.before = (uint32_t)answer->limit;
+	d.window = answer->window_s * 1000;
+	d.until_ns = answer->wait_ns == INT64_MAX ? 0 : a->now_ns + answer->wait_ns;
+	d.client = q->client;
+	d.client_port = q->client_port;
+	d.line = answer->line;
+	d.cause = answer->held_by;
+	put_text(&d, DECIDED_CLASS, text_at(a, answer->account->name));
+	decided_put(&d, DECIDED_NAME, q->login, q->login_length);
+	put_text(&d, DECIDED_FILE, length > FILE_SHOWN ? answer->file + length - FILE_SHOWN :
+	    answer->file);
+	decided_put(&d, DECIDED_RECIPIENT, q->recipient, q->recipient_length);
+	decisions_write(a->engine->segment, &d);
+}
+
+/* Over a limit: a refusal, or what would be one. */
+static void refuse(struct asking *a) {
+	const struct generation_account *entry = a->rules.account;
+
+	a->answer->observed = entry->observe != 0;
+	a->answer->verdict = entry->observe != 0 ? VERDICT_ADMIT :
+	    entry->action == ACCOUNT_ACTION_REJECT ? VERDICT_REFUSE : VERDICT_DEFER;
+	engine_count(a->engine, entry->observe != 0 ? COUNTER_ACCOUNT_OBSERVED :
+	    COUNTER_ACCOUNT_REFUSED, 1);
+	note_decision(a);
+}
+
+static bool is_local_part(const char *address, size_t length, const char *local) {
+	size_t local_length = strlen(local);
+
+	return length >= local_length && text_equal_nocase(address, local, local_length) &&
+	    (length == local_length || address[local_length] == '@');
+}
+
+/* Its administrators can always be reached. */
+static bool is_role_address(const struct asking *a) {
+	const char *to = a->question->recipient;
+	size_t length = a->question->recipient_length;
+
+	return is_local_part(to, length, "postmaster") || is_local_part(to, length, "abuse");
+}
+
+static bool is_free(const struct asking *a) {
+	return is_role_address(a) || generation_account_is_free(a->generation,
+	    a->rules.account, a->question->recipient, a->question->recipient_length);
+}
+
+/* Without a lock: of a question that charges nothing. */
+static bool is_held_now(struct asking *a) {
+	const struct segment_header *header = a->engine->segment->header;
+	struct account account;
+
+	return a->rules.account->health_action == ACCOUNT_HEALTH_HOLD &&
+	    accounts_find_in(header, header, &a->key, &account) && is_held(a, &account);
+}
+
+static uint32_t kib_of(uint64_t size) {
+	uint64_t kib = size / KIB + (size % KIB != 0);
+
+	return kib == 0 ? 1 : kib > QUOTA_MOST ? QUOTA_MOST : (uint32_t)kib;
+}
+
+static bool message_is_full(struct asking *a, const struct account_mail *mail) {
+	uint64_t recipients = (uint64_t)mail->recipients + mail->passed;
+
+	if (a->rules.per_message == 0 || recipients < a->rules.per_message)
+		return false;
+	a->answer->reason = REASON_ACCOUNT_PER_MESSAGE;
+	a->answer->what = QUOTA_RECIPIENTS;
+	a->answer->used = recipients;
+	a->answer->limit = a->rules.per_message;
+	a->answer->wait_ns = INT64_MAX;
+	a->answer->line = a->rules.account->per_message_line;
+	return true;
+}
+
+static void ask_recipient(struct asking *a) {
+	/* a message that could not be accepted at its end is not begun */
+	const struct quota_amounts wanted = { { 1, 1, kib_of(a->question->size) } };
+	const struct quota_amounts charged = { { 1, 0, 0 } };
+	struct account_mail mail = open_mail(a);
+	uint64_t pool = 0;
+
+	if (mail.last != 0 && mail.last == a->recipient)
+		return;		/* asked again */
+	if (is_free(a) && !is_role_address(a) && is_held_now(a)) {
+		refuse(a);
+		return;
+	}
+	if (message_is_full(a, &mail) || (!is_free(a) && !networks_allow(a))) {
+		refuse(a);
+		return;
+	}
+	if (is_free(a)) {
+		note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
+		return;
+	}
+	if (charge(a, &wanted, &charged, &pool) != ACCOUNTS_HELD) {
+		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
+		note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
+	} else if (a->answer->is_charged) {
+		note_mail(a, 1, 0, ACCOUNT_MAIL_OPEN, pool);
+	} else {
+		refuse(a);
+		if (a->answer->observed)
+			note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
+	}
+}
+
+static void ask_end(struct asking *a) {
+	struct account_mail mail = open_mail(a);
+	uint64_t counted = (uint64_t)mail.recipients + mail.passed;
+	uint32_t count = a->question->recipient_count, missing = 0;
+	struct quota_amounts all;
+	uint64_t pool = 0;
+
+	if (mail.state == ACCOUNT_MAIL_DONE)
+		return;		/* asked again */
+	/* recipients that nobody asked about, or whose charge was given back meanwhile */
+	if (mail.instance != 0 && count > counted)
+		missing = (uint32_t)(count - counted);
+	all = (struct quota_amounts){ { missing, 1, kib_of(a->question->size) } };
+	if (charge(a, &all, &all, &pool) != ACCOUNTS_HELD) {
+		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
+	} else if (!a->answer->is_charged) {
+		refuse(a);
+		if (!a->answer->observed) {
+			end_mail(a->engine, a->process, 0, a->now_ns);
+			return;
+		}
+	}
+	note_mail(a, 0, 0, ACCOUNT_MAIL_DONE, 0);
+	if (a->rules.account->health_action != ACCOUNT_HEALTH_NONE)
+		account_queued_note(a->engine->segment, a->question->queue_id,
+		    a->question->queue_id_length, &a->key, count, a->now_ns);
+	/* those that other restrictions turned away */
+	if (mail.recipients > count)
+		give_back(a->engine, &mail, mail.recipients - count, a->now_ns);
+}
+
+void engine_account_ask(struct engine *engine, const struct generation *generation,
+    const struct account_question *question, int64_t now_ns, struct account_answer *answer) {
+	struct asking a;
+
+	/* the rest is large, and filled where it is needed */
+	a.engine = engine;
+	a.generation = generation;
+	a.question = question;
+	a.answer = answer;
+	a.now_ns = now_ns;
+	*answer = (struct account_answer){ .verdict = VERDICT_ADMIT,
+		.reason = REASON_BELOW_LIMIT, .file = "" };
+	if (question->sender_length == 0 || generation->accounts.count == 0)
+		return;
+	if (!login_fold(question->login, question->login_length, a.login)) {
+		if (question->login_length > 0)
+			engine_count(engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
+		return;
+	}
+	a.key = login_key(a.login, question->login_length);
+	if (!generation_account_rules(generation, a.login, question->login_length, &a.key, true,
+	    &a.rules))
+		return;
+	answer->account = a.rules.account;
+	answer->file = generation_text(generation, a.rules.account->file);
+	engine_count(engine, COUNTER_ACCOUNT_QUESTIONS, 1);
+	identify(&a);
+	if (question->at_end)
+		ask_end(&a);
+	else if (question->recipient_length > 0)
+		ask_recipient(&a);
+}
+
+/* --- looking ------------------------------------------------------------------------------ */
+
+bool engine_account_view(const struct engine *engine, const struct generation *generation,
+    const char *login, size_t length, int64_t now_ns, struct account_view *out) {
+	const struct segment_header *header = engine->segment->header;
+	char folded[LOGIN_MAX];
+	struct login_key key;
+
+	memset(out, 0, sizeof(*out));
+	if (!login_fold(login, length, folded))
+		return false;
+	key = login_key(folded, length);
+	if (!generation_account_rules(generation, folded, length, &key, true, &out->rules))
+		return false;
+	out->is_known = accounts_find_in(header, header, &key, &out->account);
+	out->is_new = out->is_known && login_is_new(engine->segment, &out->account,
+	    out->rules.account, now_ns);
+	if (!out->is_new)
+		account_rules_leave_out_new(&out->rules);
+	out->pool_count = generation_account_pool(generation, out->rules.account,
+	    out->pool_limits);
+	(void)accounts_pool_in(header, header, accounts_pool_name(generation_text(generation,
+	    out->rules.account->name)), out->pool);
+	return true;
+}
+
+bool engine_account_forget(struct engine *engine, const char *login, size_t length,
+    int64_t now_ns) {
+	char folded[LOGIN_MAX];
+	struct accounts_held held;
+	struct login_key key;
+
+	if (!login_fold(login, length, folded))
+		return false;
+	key = login_key(folded, length);
+	if (accounts_take(engine->segment, &key, NULL, 0, now_ns, &held) != ACCOUNTS_HELD)
+		return false;
+	accounts_forget(&held);
+	accounts_release(&held);
+	account_health_forget(engine->segment, &key, now_ns);
+	journal_accounts_forgotten(engine->accounts, &key, now_ns);
+	return true;
+}

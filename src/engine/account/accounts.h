@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Accounts: quotas per login.  A recipient is charged at its RCPT, the message and its bytes at
+ * its end; what a transaction was charged is given back when it ends otherwise: another one of
+ * the same smtpd process begins, its connection ends, or nothing is heard of it for an hour.
+ *
+ * Any thread; nothing blocks longer than 50 ms a lock.  Where the shared state is unusable, or
+ * the table is full, the answer is yes, uncounted.
+ */
+#ifndef ENGINE_ACCOUNTS_H
+#define ENGINE_ACCOUNTS_H
+
+#include "engine/engine.h"
+#include "segment/account/accounts.h"
+
+struct account_question {
+	const char *login;
+	size_t login_length;
+	const char *sender;		/* length 0: a bounce, which is free */
+	size_t sender_length;
+	const char *recipient;		/* at RCPT */
+	size_t recipient_length;
+	const char *instance;		/* of the transaction, "PID.TIME.TIME.NUMBER"; length 0: not
+					 * known, then nothing is given back */
+	size_t instance_length;
+	uint64_t size;			/* at the end: of the message; before: as announced, or 0 */
+	uint32_t recipient_count;	/* at the end: that were accepted */
+	const char *queue_id;		/* at the end: whose results count for the login (health);
+					 * length 0: not known */
+	size_t queue_id_length;
+	bool at_end;
+	uint8_t listener;
+	struct address client;		/* for the record */
+	uint16_t client_port;
+};
+
+struct account_answer {
+	enum verdict verdict;		/* ADMIT, DEFER (450) or REFUSE (550) */
+	bool observed;			/* would have been refused: ADMIT, and all below is told */
+	bool is_charged;		/* it counts */
+	enum reason reason;
+	uint64_t used, limit;
+	uint32_t window_s;		/* 0: of one message */
+	enum quota_kind what;
+	int64_t wait_ns;		/* until there is room; INT64_MAX: never, for this one */
+	const struct generation_account *account;	/* NULL: no entry matches */
+	const char *file;		/* where the limit is written */
+	uint32_t line;
+	uint64_t id;			/* of the decision; 0: none */
+	uint64_t held_by;		/* id of what holds the login; 0: nothing does */
+	uint64_t process;		/* whose transaction it is; 0: not known */
+};
+
+void engine_account_ask(struct engine *engine, const struct generation *generation,
+    const struct account_question *question, int64_t now_ns, struct account_answer *answer);
+
+/* The connection of a process ended (account_answer.process): its transaction is over. */
+void engine_account_process_over(struct engine *engine, uint64_t process, int64_t now_ns);
+
+/* Gives back what transactions were charged that nothing was heard of for an hour; the keeper,
+ * now and then. */
+void engine_accounts_turn(struct engine *engine, int64_t now_ns);
+
+/* One login: its rules, and the counters as they are; `is_known`: it is in the table.  False: no
+ * entry matches. */
+struct account_view {
+	bool is_known, is_new;
+	struct account account;
+	struct account_rules rules;
+	unsigned pool_count;
+	struct quota_limit pool_limits[GENERATION_QUOTAS_MAX];
+	struct quota_counter pool[GENERATION_QUOTA_COUNTERS];
+};
+bool engine_account_view(const struct engine *engine, const struct generation *generation,
+    const char *login, size_t length, int64_t now_ns, struct account_view *out);
+
+/* Its counts start from 0.  False: not known, or not to be had. */
+bool engine_account_forget(struct engine *engine, const char *login, size_t length,
+    int64_t now_ns);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: ISC */
+/* What the files of the windows share: windows*.c, by_hand.c, feed*.c. */
+#ifndef ENGINE_WINDOWS_INTERNAL_H
+#define ENGINE_WINDOWS_INTERNAL_H
+
+#include "engine/internal.h"
+#include "engine/destination/windows.h"
+#include "segment/destination/states.h"
+
+/* Settings of one destination, and whether each change of its window is logged. */
+struct window_rules {
+	struct window_settings settings;
+	bool debug;
+};
+/* `mta`: whose results count for it, or GENERATION_MTAS_MAX. */
+void windows_rules(const struct generation *generation, unsigned mta,
+    const struct window_owner *owner, struct window_rules *out);
+
+/* The mail server, or the transport's row, whose settings count for the owner's window;
+ * GENERATION_MTAS_MAX: none. */
+unsigned windows_mta(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner);
+
+/* The bits of a destination, as far as it was seen. */
+unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner);
+
+/* One transaction on the owner's window, made if need be.  Only with STATES_HELD anything
+ * is held: the window is begun then, of the law and the limits of *rules, and the time
+ * up to now_ns has passed for it (*change). */
+enum states_locked windows_lock(struct state_lock *lock, struct engine *engine,
+    const struct window_owner *owner, const struct window_rules *rules, int64_t now_ns,
+    enum states_create create, struct window_change *change);
+/* The same of an owner that *lock was aimed at. */
+enum states_locked windows_lock_aimed(struct state_lock *lock, const struct window_rules *rules,
+    int64_t now_ns, enum states_create create, struct window_change *change);
+
+/* Bits of destination_state.flags. */
+#define WINDOW_LANE_SHIFT	3
+#define WINDOW_LANE_FLAGS	0xf8
+
+/* Is a result from this lane (0: none) that of the canary that is out? */
+bool windows_is_canary_lane(const struct generation *generation, unsigned mta, uint32_t lane,
+    const struct destination_state *state);
+
+/* How many deliveries may run here at once of a window that a cluster divides, whatever the
+ * window itself says; UINT32_MAX: it does not.  *shared: as it was found, or not. */
+uint32_t windows_share(const struct generation *generation, const struct window_owner *owner,
+    const struct window_settings *settings, const struct shared_seen *shared,
+    int64_t now_ns);
+/* The same for *out, which says by now what the window itself says. */
+void windows_view_shared(const struct generation *generation, const struct window_owner *owner,
+    const struct window_settings *settings, const struct shared_seen *shared, int64_t now_ns,
+    struct window_view *out);
+
+/* Is it this node's turn to try more than a ceiling that nodes share?  If not, it has asked
+ * for it.  Inside a state_lock. */
+bool windows_may_send_canary(const struct state_lock *lock, int64_t now_ns);
+
+/* When a canary that is issued now is given up. */
+int64_t windows_canary_end_ns(int64_t now_ns);
+
+/* All that runs there, as far as anybody knows. */
+static inline uint32_t windows_running(const struct destination_state *state) {
+	return (uint32_t)state->in_flight + state->running;
+}
+
+/* Notes it (engine/decision/decided.h) and tells whoever listens.  No lock may be held. */
+void windows_report(struct engine *engine, struct window_report *report);
+
+/* A report of what a transaction made of the state. */
+struct window_report windows_report_of(const struct generation *generation,
+    const struct window_owner *owner, const struct destination_state *state,
+    const struct window_settings *settings, enum window_happened what, int64_t now_ns);
+
+/* The same at once, if time brought it back. */
+void windows_report_back(struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, const struct destination_state *state,
+    const struct window_settings *settings, const struct window_change *change,
+    int64_t now_ns);
+
+/* Printable ASCII, one line, cut at WINDOW_REASON_MAX; returns `out`. */
+const char *windows_reason(const char *text, size_t length, char out[WINDOW_REASON_MAX + 1]);
+
+#define WINDOW_CLASS_PREFIX	"class:"
+#define WINDOW_PROVIDER_PREFIX	"provider:"
+
+/* The name under which a class is held: of each class another one, though names of
+ * destinations have no capitals ("^" stands before what was one), and are shorter (then
+ * a hash stands at the end). */
+void windows_class_name(const char *name, char out[SEGMENT_NAME_MAX + 1]);
+
+/* The provider's or the relay's that a mail server reaches the domain *out by, if there is
+ * one.  False: it may be another relay. */
+bool windows_roll_up(const struct engine *engine, const struct generation *generation,
+    const struct destination_seen *seen, unsigned mta, struct window_owner *out);
+
+/* Of what *out is for all mail: for mail of this row, where that is a transport's.  False: its
+ * name would be too long. */
+bool windows_owner_by_transport(const struct generation *generation, unsigned mta,
+    struct window_owner *out);
+
+/* An owner of this very name. */
+bool windows_owner_named(const struct generation *generation, const char *name,
+    size_t length, struct window_owner *out);
+
+#endif

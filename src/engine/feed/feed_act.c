@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What a provider rule does about the reply that it matched.
+ * MODEL    The rule is found before the transaction, its count rises inside, where it is
+ *          known that the result is a new one; what concerns the window is done there,
+ *          the rest after it.  What was told is not told again while it lasts.
+ * ERRORS   Without memory for a count nothing is done.
+ * THREADS  One.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/decision/decided.h"
+#include "engine/feed/feed_internal.h"
+#include "segment/destination/recipients.h"
+
+#define QUIET_NS	(3600 * NS_PER_SECOND)
+
+void feed_find_rule(struct feed_learning *l) {
+	const struct feed_result *result = l->result;
+	uint64_t key;
+
+	l->has_rule = result->judgement->rule != JUDGE_NONE;
+	if (!l->has_rule)
+		return;
+	judge_rule(result->generation, result->judgement->rule, &l->rule);
+	if (l->rule.action == REPLY_ACTION_NONE)
+		return;
+	key = l->rule.action == REPLY_ACTION_HOLD_RECIPIENT ?
+	    feed_hash_of(result->memory, result->delivery->recipient) :
+	    feed_hash(result->memory, result->owner.name, strlen(result->owner.name));
+	l->match = feed_match(result->memory->matches, &l->rule, key, result->now_ns);
+}
+
+int64_t feed_rule_end_ns(const struct feed_learning *l) {
+	return l->result->now_ns + (l->rule.for_ns > 0 ? l->rule.for_ns :
+	    l->rules.settings.suspend_ns);
+}
+
+static void set_ceiling(struct feed_learning *l) {
+	struct destination_state *state = &l->lock.state;
+	struct window *window = &state->window;
+
+	if ((state->flags & DESTINATION_CEILING) != 0 ||
+	    (window->ceiling != 0 && window->ceiling <= l->rule.ceiling))
+		return;
+	window_set_ceiling(window, &l->rules.settings, l->rule.ceiling, l->result->now_ns);
+	if (l->rule.for_ns > 0)
+		window->canary_ns = feed_rule_end_ns(l);
+	l->told.ruled = true;
+}
+
+static void suspend(struct feed_learning *l) {
+	struct window *window = &l->lock.state.window;
+	bool was_stopped = window_is_shut(window) && window->cause != WINDOW_CAUSE_COHORTS;
+
+	/* what people say stands: its end, and their reason */
+	if (window_is_by_hand(window))
+		return;
+	window_suspend(window, WINDOW_CAUSE_RULE, feed_rule_end_ns(l));
+	l->told.ruled = !was_stopped;
+}
+
+void feed_act(struct feed_learning *l) {
+	/* a delivery to many recipients is one that was refused */
+	l->fires = l->match != NULL &&
+	    (l->counts || l->rule.action == REPLY_ACTION_HOLD_RECIPIENT) &&
+	    feed_match_counts(l->match, &l->rule, l->result->now_ns);
+	if (l->fires && l->rule.action == REPLY_ACTION_CEILING)
+		set_ceiling(l);
+	else if (l->fires && l->rule.action == REPLY_ACTION_SUSPEND)
+		suspend(l);
+}
+
+static void hold_recipient(struct feed_learning *l) {
+	const struct feed_result *result = l->result;
+	struct recipient_hold hold = {
+		.address = result->delivery->recipient.text,
+		.length = result->delivery->recipient.length,
+		.mta = RECIPIENT_ANY_MTA,
+		.rule = (uint16_t)(result->judgement->rule < RECIPIENT_A_RULE ?
+		    result->judgement->rule : RECIPIENT_A_RULE),
+		.until_ns = feed_rule_end_ns(l), .reason = l->reason,
+	};
+	struct recipient_held held;
+	struct engine *engine = result->memory->engine;
+	bool is_held, tells;
+
+	if (hold.length == 0)
+		return;
+	is_held = recipients_find(engine->segment, hold.address, hold.length, hold.mta,
+	    result->now_ns, &held);
+	if (is_held && (held.rule == RECIPIENT_NO_RULE || held.until_ns >= hold.until_ns))
+		return;
+	tells = !feed_match_is_quiet(l->match, result->now_ns, hold.until_ns);
+	/* for longer, of which nobody is told: by what it is held already */
+	if (tells || !is_held)
+		hold.event = l->told.held_by = decided_claim_event(engine);
+	if (!recipients_hold(engine->segment, &hold, result->now_ns) || hold.event == 0)
+		return;
+	l->told.quiet = !tells;
+	engine_count(engine, COUNTER_RULE_ACTIONS, tells);
+	feed_report(l, WINDOW_RULE_HELD);
+}
+
+static void alert(const struct feed_learning *l) {
+	const struct feed_result *result = l->result;
+	int64_t quiet_ns = l->rule.for_ns > 0 ? l->rule.for_ns : QUIET_NS;
+
+	engine_count(result->memory->engine, COUNTER_RULE_ALERTS, 1);
+	if (!feed_match_is_quiet(l->match, result->now_ns, result->now_ns + quiet_ns))
+		feed_report(l, WINDOW_RULE_ALERT);
+}
+
+void feed_tell_action(struct feed_learning *l) {
+	struct engine *engine = l->result->memory->engine;
+
+	switch (l->rule.action) {
+	case REPLY_ACTION_CEILING:
+		if (l->told.ruled)
+			engine_count(engine, COUNTER_RULE_ACTIONS, 1);
+		if (l->told.ruled)
+			feed_report(l, WINDOW_RULE_CEILING);
+		break;
+	case REPLY_ACTION_SUSPEND:
+		if (l->told.ruled)
+			engine_count(engine, COUNTER_SUSPENSIONS, 1);
+		if (l->told.ruled)
+			feed_report(l, WINDOW_RULE_SUSPENDED);
+		break;
+	case REPLY_ACTION_HOLD_RECIPIENT:
+		hold_recipient(l);
+		break;
+	case REPLY_ACTION_ALERT:
+		alert(l);
+		break;
+	case REPLY_ACTION_NONE:
+		break;
+	}
+}
+

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: ISC */
+/* How far log files were read, as the segment keeps it for the next feed process
+ * (segment/file/feed_position.h, whose contracts these are).  One process writes. */
+#ifndef ENGINE_FEED_FILES_H
+#define ENGINE_FEED_FILES_H
+
+#include "engine/engine.h"
+#include "segment/file/feed_position.h"
+
+unsigned engine_feed_files(const struct engine *engine, uint64_t log,
+    struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]);
+uint32_t engine_feed_file_begin(struct engine *engine, const struct feed_position *position);
+void engine_feed_file_move(struct engine *engine, uint32_t record,
+    const struct feed_spot *spot);
+void engine_feed_file_cut(struct engine *engine, uint32_t record);
+void engine_feed_file_forget(struct engine *engine, uint32_t record);
+void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the process that feeds keeps in its own memory, bounded: the judge, the levels
+ * of each destination's attempts (policy/window/level.h), how often a rule matched.  Its loss
+ * costs what waits for a verdict, and the counts of thresholds; nothing that a window
+ * has learned.  One thread.
+ */
+#ifndef ENGINE_FEED_INTERNAL_H
+#define ENGINE_FEED_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "engine/feed/feed.h"
+#include "engine/destination/windows_internal.h"
+#include "policy/window/level.h"
+
+/* --- levels ------------------------------------------------------------------------ */
+
+#define FEED_RECENT	8
+
+/* One delivery to a destination, which may have a line for each recipient. */
+struct feed_recent {
+	uint64_t queue;		/* hash of the queue id; 0: none */
+	int64_t start_ns;
+	uint8_t weight;		/* enum feed_weight of what was told of it so far */
+};
+enum feed_weight { FEED_NEUTRAL, FEED_POSITIVE, FEED_NEGATIVE };
+
+struct feed_destination {
+	uint64_t hash;			/* of its state_key */
+	uint32_t place;			/* the same's */
+	unsigned mta;
+	struct window_owner owner;
+	struct level level;
+	struct feed_recent recent[FEED_RECENT];	/* a ring */
+	uint8_t recent_at;
+	bool waiting;			/* is in the list of those with levels to come */
+	TAILQ_ENTRY(feed_destination) entry;
+	uint32_t running;		/* as level_in_flight told last */
+	uint32_t told_running;		/* as it stands in the slot */
+	int64_t running_ns;		/* when that was */
+	int64_t used_ns;
+	int64_t kept_ns;		/* until then the connection of the last one that was accepted
+					 * may be kept */
+	uint64_t failure;		/* id of the last one that was noted */
+	int64_t failure_tat_ns;		/* of how many are noted (policy/limit/rate.h) */
+};
+TAILQ_HEAD(feed_waiting, feed_destination);
+
+/* --- rules -------------------------------------------------------------------------- */
+
+/* How often a rule matched for one destination or recipient. */
+struct feed_match;
+
+/* --- all ------------------------------------------------------------------------------ */
+
+struct feed_starts;
+struct feed_table;
+struct feed_matches;
+
+/* That a delivery to a domain went by a relay, or the relay's name, and when that was
+ * noted. */
+#define FEED_NOTED	16384
+struct feed_noted {
+	uint64_t key;
+	int64_t at_ns;
+};
+
+/* A domain that somebody announced, where its text stands. */
+struct feed_expected {
+	const char *text;
+	struct state_key key;
+	struct address relay;
+	struct relay_key relay_key;	/* zeros: its relay is not expected */
+};
+
+struct feed_memory {
+	struct engine *engine;
+	struct judge *judge;
+	const struct generation *generation;	/* that the judge is of: pinned */
+	struct judgement judged;
+	bool has_judged;
+	uint64_t given_up;		/* patterns, as the judge counted when we looked last */
+	int64_t turned_ns;		/* the last engine_feed_turn that did something */
+	struct feed_table *table;
+	struct feed_waiting waiting;
+	struct feed_matches *matches;
+	struct feed_starts *starts;
+	struct feed_noted noted[FEED_NOTED];
+	struct feed_expected expected[ENGINE_FEED_EXPECTED];
+	unsigned expected_count, expected_at;	/* those before it have come */
+	bool notes_relays;		/* some of those that were expected last were not noted yet */
+};
+
+/* The engine's, with a judge for this generation; NULL: no memory. */
+struct feed_memory *feed_memory(struct engine *engine, const struct generation *generation);
+void feed_memory_close(struct feed_memory **memory);
+
+/* The same in all this process, not 0. */
+uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length);
+
+/* Where it stands that a relay's name was noted: known of a result that is to come, too. */
+struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct address *relay);
+
+/* What was announced of the domain that stands there; or NULL. */
+const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text);
+/* Its key, if it is that of `name`; or NULL. */
+const struct state_key *feed_expected_key(const struct feed_expected *expected,
+    const char *name);
+
+/* Hash of a text, 0: it is empty. */
+uint64_t feed_hash_of(const struct feed_memory *memory, struct span span);
+
+/* feed_learn.c */
+
+/* A result that is somebody's, on its way. */
+struct feed_result {
+	struct feed_memory *memory;
+	const struct generation *generation;
+	const struct delivery *delivery;
+	const struct judgement *judgement;
+	const struct delivery_seen *seen;	/* to be noted with it, or NULL */
+	struct window_owner owner;
+	const struct state_key *expected;	/* the owner's, or NULL */
+	struct state_key key;	/* of the owner, once it was learned */
+	struct state_origin origin;
+	int64_t now_ns;		/* by the clock */
+	int64_t end_ns;		/* of the delivery: what is long past does what it did then */
+	int64_t start_ns;
+	int64_t slack_ns;	/* of start_ns */
+	bool has_start;		/* else start_ns is end_ns */
+	bool repeated;		/* it was learned before: nothing was done */
+};
+
+/* Lets the owner's window learn, and the rule act.  False: nothing was learned. */
+bool feed_learn(struct feed_result *result);
+
+/* Levels that are known by now.  True: there is more to come. */
+bool feed_learn_levels(struct feed_memory *memory, const struct generation *generation,
+    struct feed_destination *destination, int64_t now_ns);
+
+/* What happened in a transaction, to be told after it. */
+struct feed_told {
+	bool died, back, changed;
+	bool ruled;			/* the rule's action changed something */
+	bool would_hold;		/* it would have been held, but for observe mode */
+	bool fell;			/* the ceiling, or one was found */
+	bool quiet;			/* people were told lately that the recipient is held */
+	uint32_t before;		/* the window */
+	uint32_t ceiling_before;
+	uint64_t failure;		/* ids, claimed inside; 0: it is not noted */
+	uint64_t died_by;
+	uint64_t held_by;		/* by a rule */
+	uint64_t cause;			/* of the failure: the one before */
+};
+
+struct feed_learning {
+	struct feed_result *result;
+	struct feed_destination *destination;	/* or NULL */
+	struct window_rules rules;
+	struct judge_rule rule;		/* where has_rule */
+	struct feed_match *match;	/* of the rule, or NULL: it does nothing */
+	bool has_rule, fires;
+	enum result_class class;	/* as the window hears of it */
+	enum feed_weight weight;
+	bool counts;			/* no other line told of the delivery before */
+	bool canary;
+	bool asked;			/* a mail server that asks: its level is exact */
+	bool connected;			/* and told that it was, for this message */
+	uint32_t level;			/* 0: not known yet */
+	uint64_t queue;
+	bool has_reason;
+	char reason[WINDOW_REASON_MAX + 1];
+	struct state_lock lock;
+	struct feed_told told;
+};
+
+/* feed_hear.c: what the window's law is told, while the state is locked */
+
+#define FEED_TAG_CANARY	0x100	/* of a level's attempt, beside the class */
+
+/* Adds to what is told of the window: *told starts as nothing. */
+void feed_note_change(struct feed_told *told, const struct window_change *change);
+/* A failure of what was begun before somebody resumed the destination is an echo. */
+void feed_hear_echo(struct feed_learning *learning);
+/* Tells the law of the result, and notes what changed. */
+void feed_hear(struct feed_learning *learning);
+/* The same of levels that are known only now; not of canaries, and not of echoes. */
+void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
+    const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
+    struct feed_told *told);
+
+/* feed_act.c: what a rule does about the reply that it matched */
+
+/* Before the lock: the rule, and its count. */
+void feed_find_rule(struct feed_learning *learning);
+/* Inside: counts, and does what concerns the window. */
+void feed_act(struct feed_learning *learning);
+/* After: does the rest, and tells. */
+void feed_tell_action(struct feed_learning *learning);
+
+/* When the action that is taken now ends. */
+int64_t feed_rule_end_ns(const struct feed_learning *learning);
+
+/* Reports what the transaction made of the window. */
+void feed_report(const struct feed_learning *learning, enum window_happened what);
+
+/* feed_levels.c */
+
+struct feed_table *feed_table_open(void);
+void feed_table_close(struct feed_table **table);
+
+/* The owner's entry, made if need be.  NULL: there is no room, or no memory. */
+struct feed_destination *feed_destination(struct feed_memory *memory,
+    const struct window_owner *owner, const struct state_key *key, int64_t now_ns);
+
+/* The same if it is there; it is being fetched.  Has the bucket of the key fetched before,
+ * and its levels after. */
+void feed_destination_near(const struct feed_table *table, uint64_t hash);
+const struct feed_destination *feed_destination_likely(const struct feed_table *table,
+    uint64_t hash);
+
+/* Was this delivery told of already, with the same or more weight?  Notes it. */
+bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
+    int64_t slack_ns, enum feed_weight weight);
+
+/* Adds an attempt, with more room for levels where that is needed (counted where there is
+ * none). */
+void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
+    const struct level_attempt *attempt, int64_t now_ns);
+
+/* Places that the remote may have counted by then: in flight, and connections kept. */
+uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns);
+
+/* Gives back what it does not need any more: each turn, for those that wait. */
+void feed_shrink(struct feed_memory *memory, struct feed_destination *destination);
+
+/* Gives up some that are idle: each turn. */
+void feed_table_sweep(struct feed_table *table, int64_t now_ns);
+
+/* How many entries all have room for. */
+uint32_t feed_table_entries(const struct feed_table *table);
+
+/* Deliveries in flight, as far as the log tells; looked at anew 20 times a second. */
+uint32_t feed_running(struct feed_destination *destination, int64_t now_ns);
+
+/* Nothing is known of it that another one would not need more. */
+bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns);
+
+/* feed_rules.c */
+
+struct feed_matches *feed_matches_open(void);
+void feed_matches_close(struct feed_matches **matches);
+
+/* The count of a rule for `key` (feed_hash of what it is counted for), made if need be;
+ * NULL: no memory. */
+struct feed_match *feed_match(struct feed_matches *matches, const struct judge_rule *rule,
+    uint64_t key, int64_t now_ns);
+
+/* It matched once more: true when the action is to be taken. */
+bool feed_match_counts(struct feed_match *match, const struct judge_rule *rule,
+    int64_t now_ns);
+
+/* Was the action told lately?  Notes that it is told now, and that it is quiet until
+ * then. */
+bool feed_match_is_quiet(struct feed_match *match, int64_t now_ns, int64_t until_ns);
+
+/* feed_starts.c */
+
+struct feed_starts *feed_starts_open(void);
+void feed_starts_close(struct feed_starts **starts);
+
+/* A delivery of `queue` to the destination of `hash` began.  Returns its level. */
+uint32_t feed_starts_begin(struct feed_starts *starts, uint64_t hash, uint64_t queue,
+    int64_t now_ns);
+
+/* It ended: its level, or 0 where no start was told.  *running: those that are still
+ * under way there. */
+uint32_t feed_starts_end(struct feed_starts *starts, uint64_t hash, uint64_t queue,
+    int64_t now_ns, uint32_t *running);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Levels of attempts that a log tells of only when they have ended.
+ * MODEL    One struct level for each destination that mail goes to these days: a table
+ *          by hash, which gives up what is idle.  Room for attempts grows by fours, within
+ *          a bound for one destination, and by a quarter of what is left for all: however
+ *          many are large, others find room.  It shrinks again when it is not used.
+ * ERRORS   Without room levels are not known: results count for cohorts alone.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/feed/feed_internal.h"
+
+#define DESTINATIONS_MAX	32768
+#define BUCKETS			(2 * DESTINATIONS_MAX)
+#define ENTRIES_FIRST		16
+#define ENTRIES_MAX		16384		/* of one destination: 512 KB */
+/* 32 MB for all, half of it for what each has from the start */
+#define ENTRIES_GROWN_MAX	(1u << 19)
+_Static_assert(ENTRIES_FIRST * DESTINATIONS_MAX == ENTRIES_GROWN_MAX, "halves");
+#define IDLE_NS			(60 * NS_PER_SECOND)
+#define RUNNING_NS		(50 * NS_PER_MS)
+#define LOOKS_MAX		64
+#define LOOK_AGAIN_NS		NS_PER_MS	/* after a look that found nobody idle */
+#define SWEEP			256	/* buckets that a turn looks at */
+#define SHRINK			16	/* of so many entries less than one is in use */
+
+/* With its hash, so that a search touches no destination but the one that it finds. */
+struct bucket {
+	uint64_t hash;
+	struct feed_destination *destination;	/* NULL: free */
+};
+
+struct feed_table {
+	struct bucket buckets[BUCKETS];	/* linear probing, no gaps */
+	uint32_t count;
+	uint32_t entries;
+	uint32_t hand;
+	int64_t in_vain_ns;		/* when nobody was found idle */
+};
+
+struct feed_table *feed_table_open(void) {
+	return calloc(1, sizeof(struct feed_table));
+}
+
+static void destination_free(struct feed_table *table, struct feed_destination *destination) {
+	table->entries -= destination->level.capacity;
+	table->count--;
+	free(destination->level.entries);
+	free(destination);
+}
+
+void feed_table_close(struct feed_table **table) {
+	if (*table == NULL)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		if ((*table)->buckets[i].destination != NULL)
+			destination_free(*table, (*table)->buckets[i].destination);
+	free(*table);
+	*table = NULL;
+}
+
+uint32_t feed_table_entries(const struct feed_table *table) {
+	return table->entries;
+}
+
+static uint32_t bucket_of(uint64_t hash) {
+	return (uint32_t)(hash % BUCKETS);
+}
+
+/* The bucket of the owner, or the free one where it belongs. */
+static uint32_t find(const struct feed_table *table, uint64_t hash,
+    const struct window_owner *owner) {
+	uint32_t at = bucket_of(hash);
+
+	for (; table->buckets[at].destination != NULL; at = (at + 1) % BUCKETS)
+		if (table->buckets[at].hash == hash &&
+		    strcmp(table->buckets[at].destination->owner.name, owner->name) == 0)
+			break;
+	return at;
+}
+
+/* Closes the gap: whoever may move into it does. */
+static void take_out(struct feed_table *table, uint32_t gap) {
+	for (uint32_t at = (gap + 1) % BUCKETS; table->buckets[at].destination != NULL;
+	     at = (at + 1) % BUCKETS) {
+		uint32_t home = bucket_of(table->buckets[at].hash);
+
+		/* is its home at or before the gap, going round? */
+		if ((at + BUCKETS - home) % BUCKETS < (at + BUCKETS - gap) % BUCKETS)
+			continue;
+		table->buckets[gap] = table->buckets[at];
+		gap = at;
+	}
+	table->buckets[gap] = (struct bucket){ 0, NULL };
+}
+
+bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns) {
+	return !destination->waiting && now_ns - destination->used_ns >= IDLE_NS;
+}
+
+/* Gives up the idle of the next few, `most` at most.  False: none of them is. */
+static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int64_t now_ns) {
+	unsigned given_up = 0;
+
+	for (unsigned i = 0; i < looks && given_up < most; i++) {
+		uint32_t at = table->hand;
+		struct feed_destination *destination = table->buckets[at].destination;
+
+		if (destination != NULL && feed_is_idle(destination, now_ns)) {
+			destination_free(table, destination);
+			take_out(table, at);	/* somebody may stand there now */
+			given_up++;
+		} else {
+			table->hand = (table->hand + 1) % BUCKETS;
+		}
+	}
+	return given_up > 0;
+}
+
+/* Room for one more, from what is idle.  Where nobody is, each line that needs room would
+ * look at as many in vain. */
+static bool make_room(struct feed_table *table, int64_t now_ns) {
+	if (now_ns >= table->in_vain_ns && now_ns - table->in_vain_ns < LOOK_AGAIN_NS)
+		return false;
+	if (give_up(table, LOOKS_MAX, 1, now_ns))
+		return true;
+	table->in_vain_ns = now_ns;
+	return false;
+}
+
+void feed_table_sweep(struct feed_table *table, int64_t now_ns) {
+	(void)give_up(table, SWEEP, SWEEP, now_ns);
+}
+
+static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
+    const struct window_owner *owner) {
+	struct feed_destination *new = calloc(1, sizeof(*new));
+	struct level_entry *entries = calloc(ENTRIES_FIRST, sizeof(*entries));
+
+	if (new == NULL || entries == NULL) {
+		free(new);
+		free(entries);
+		return NULL;
+	}
+	new->hash = hash;
+	new->owner = *owner;
+	level_begin(&new->level, entries, ENTRIES_FIRST);
+	memory->table->count++;
+	memory->table->entries += ENTRIES_FIRST;
+	return new;
+}
+
+struct feed_destination *feed_destination(struct feed_memory *memory,
+    const struct window_owner *owner, const struct state_key *key, int64_t now_ns) {
+	struct feed_table *table = memory->table;
+	struct feed_destination *found;
+	uint64_t hash = key->hash;
+	uint32_t at = find(table, hash, owner);
+
+	if (table->buckets[at].destination == NULL) {
+		if (table->count >= DESTINATIONS_MAX) {
+			if (!make_room(table, now_ns))
+				return NULL;
+			at = find(table, hash, owner);
+		}
+		table->buckets[at] = (struct bucket){ hash, make(memory, hash, owner) };
+	}
+	found = table->buckets[at].destination;
+	if (found != NULL) {
+		found->owner.provider = owner->provider; /* it may change */
+		found->used_ns = now_ns;
+	}
+	return found;
+}
+
+void feed_destination_near(const struct feed_table *table, uint64_t hash) {
+	__builtin_prefetch(&table->buckets[bucket_of(hash)]);
+}
+
+const struct feed_destination *feed_destination_likely(const struct feed_table *table,
+    uint64_t hash) {
+	const struct bucket *bucket = &table->buckets[bucket_of(hash)];
+	const struct feed_destination *found = bucket->hash == hash ? bucket->destination : NULL;
+
+	for (size_t at = 0; found != NULL && at < sizeof(*found); at += 64)
+		__builtin_prefetch((const char *)found + at);
+	return found;
+}
+
+bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
+    int64_t slack_ns, enum feed_weight weight) {
+	struct feed_recent *recent;
+
+	for (unsigned i = 0; i < FEED_RECENT && queue != 0; i++) {
+		int64_t apart_ns;
+
+		recent = &destination->recent[i];
+		if (recent->queue != queue)
+			continue;
+		apart_ns = recent->start_ns - start_ns;
+		if ((apart_ns < 0 ? -apart_ns : apart_ns) > slack_ns)
+			continue;
+		if (recent->weight >= weight)
+			return true;
+		recent->weight = (uint8_t)weight;
+		return false;
+	}
+	recent = &destination->recent[destination->recent_at++ % FEED_RECENT];
+	*recent = (struct feed_recent){ queue, start_ns, (uint8_t)weight };
+	return false;
+}
+
+static bool move(struct feed_table *table, struct level *level, uint32_t capacity) {
+	struct level_entry *old = level->entries;
+	struct level_entry *entries = calloc(capacity, sizeof(*entries));
+
+	if (entries == NULL)
+		return false;
+	table->entries += capacity - level->capacity;
+	level_move(level, entries, capacity);
+	free(old);
+	return true;
+}
+
+static void grow(struct feed_table *table, struct level *level) {
+	uint32_t capacity = 4 * level->capacity;
+	uint32_t grown = table->entries - ENTRIES_FIRST * table->count;
+
+	if (capacity <= ENTRIES_MAX &&
+	    capacity - level->capacity <= (ENTRIES_GROWN_MAX - grown) / 4)
+		(void)move(table, level, capacity);
+}
+
+void feed_shrink(struct feed_memory *memory, struct feed_destination *destination) {
+	struct level *level = &destination->level;
+
+	if (level->capacity > ENTRIES_FIRST && level_count(level) < level->capacity / SHRINK)
+		(void)move(memory->table, level, level->capacity / 4);
+}
+
+void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
+    const struct level_attempt *attempt, int64_t now_ns) {
+	struct level *level = &destination->level;
+
+	if (level_count(level) == level->capacity)
+		grow(memory->table, level);
+	if (!level_add(level, attempt, now_ns)) {
+		engine_count(memory->engine, COUNTER_LEVELS_LOST, 1);
+		return;
+	}
+	if (!destination->waiting)
+		TAILQ_INSERT_TAIL(&memory->waiting, destination, entry);
+	destination->waiting = true;
+}
+
+static int64_t known_ns(const struct feed_destination *destination, int64_t now_ns) {
+	const struct level *level = &destination->level;
+	/* what was in flight then has ended by now, or is no usual delivery */
+	int64_t at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
+
+	return at_ns > level->swept_ns ? at_ns : level->swept_ns;
+}
+
+uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns) {
+	uint32_t places = level_places(&destination->level, known_ns(destination, now_ns));
+
+	/* how many there were is known later */
+	return places == 0 && now_ns < destination->kept_ns ? 1 : places;
+}
+
+uint32_t feed_running(struct feed_destination *destination, int64_t now_ns) {
+	if (now_ns - destination->running_ns < RUNNING_NS)
+		return destination->running;
+	destination->running = level_in_flight(&destination->level,
+	    known_ns(destination, now_ns));
+	destination->running_ns = now_ns;
+	return destination->running;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: ISC */
+/* The life of what the process that feeds keeps (feed_internal.h).  One thread. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/feed/feed_internal.h"
+
+uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length) {
+	uint64_t hash = siphash13(&memory->engine->segment->header->key, data, length);
+
+	return hash == 0 ? 1 : hash;
+}
+
+uint64_t feed_hash_of(const struct feed_memory *memory, struct span span) {
+	return span.length == 0 ? 0 : feed_hash(memory, span.text, span.length);
+}
+
+/* A judge for a generation that the old one is not of.  Where it cannot be had the old one
+ * goes on. */
+static bool take_up(struct feed_memory *memory, const struct generation *generation) {
+	struct judge *judge;
+	struct diag ignored;
+
+	if (memory->generation == generation)
+		return true;
+	if (judge_open(&judge, generation, &ignored) != 0)
+		return false;
+	engine_pin_again(memory->engine, generation);
+	if (memory->judge != NULL) {
+		judge_close(&memory->judge);
+		engine_unpin(memory->engine, memory->generation);
+	}
+	memory->judge = judge;
+	memory->generation = generation;
+	memory->given_up = 0;
+	return true;
+}
+
+static void forget_running(void *context, const struct destination_window *window) {
+	struct engine *engine = context;
+	struct state_lock lock;
+
+	if (window->state.running == 0 ||
+	    !states_aim(engine->segment, window->name, strlen(window->name), &lock) ||
+	    states_lock(&lock, window->state.seen_ns, STATES_KNOWN_ONLY) != STATES_HELD)
+		return;
+	lock.state.running = 0;
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+static struct feed_memory *open_memory(struct engine *engine) {
+	struct feed_memory *memory = calloc(1, sizeof(*memory));
+
+	if (memory == NULL)
+		return NULL;
+	memory->engine = engine;
+	TAILQ_INIT(&memory->waiting);
+	memory->table = feed_table_open();
+	memory->matches = feed_matches_open();
+	if (memory->table == NULL || memory->matches == NULL)
+		feed_memory_close(&memory);
+	else
+		/* what ran when our predecessor looked last is not known to run */
+		(void)states_each(engine->segment, forget_running, engine);
+	return memory;
+}
+
+struct feed_memory *feed_memory(struct engine *engine, const struct generation *generation) {
+	if (engine->feed == NULL)
+		engine->feed = open_memory(engine);
+	if (engine->feed == NULL || !take_up(engine->feed, generation))
+		return NULL;
+	return engine->feed;
+}
+
+void feed_memory_close(struct feed_memory **memory) {
+	struct feed_memory *old = *memory;
+
+	if (old == NULL)
+		return;
+	if (old->judge != NULL) {
+		judge_close(&old->judge);
+		engine_unpin(old->engine, old->generation);
+	}
+	feed_table_close(&old->table);
+	feed_matches_close(&old->matches);
+	feed_starts_close(&old->starts);
+	free(old);
+	*memory = NULL;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the files of the hints share: hints.c (questions), hints_turn.c (the turns),
+ * hints_keys.c (keys of the file), hints_queue.c and hints_results.c (lanes that carry mail),
+ * hints_classes.c (bounds of classes on these),
+ * hints_map.c.
+ * All of it but hints.c belongs to one thread.
+ */
+#ifndef ENGINE_HINTS_INTERNAL_H
+#define ENGINE_HINTS_INTERNAL_H
+
+#include "base/clock.h"
+#include "engine/hints/hints.h"
+#include "engine/internal.h"
+#include "engine/destination/windows.h"
+#include "policy/window/lane.h"
+#include "segment/hints/hints.h"
+#include "segment/hints/lane_uses.h"
+
+#define NO_INDEX	UINT32_MAX
+
+/* --- hints_map.c: 64-bit hashes to indexes --------------------------------------- */
+
+struct hint_map {
+	uint64_t *hashes;		/* 0: free */
+	uint32_t *values;
+	uint32_t size, count;
+};
+/* False: no memory, nothing changed. */
+bool hint_map_put(struct hint_map *map, uint64_t hash, uint32_t value);
+uint32_t hint_map_get(const struct hint_map *map, uint64_t hash);
+void hint_map_remove(struct hint_map *map, uint64_t hash);
+void hint_map_free(struct hint_map *map);
+
+/* --- keys and queues ---------------------------------------------------------------- */
+
+/* Mail of one mail server for one recipient domain. */
+struct hint_key {
+	uint64_t domain;		/* lane_uses_hash */
+	uint64_t owner;			/* of the name of the window that it runs by */
+	uint64_t queue;			/* of the mail server and the next hop */
+	uint32_t place;			/* in the file */
+	uint32_t group;
+	uint32_t next_of_owner, next_of_queue;	/* other keys, or NO_INDEX */
+	uint32_t scan;			/* that saw it last */
+	uint8_t mta;
+	bool live;			/* it may have hints */
+	/* Its window takes nothing now, and is not the one that its queue runs by: it is held,
+	 * whatever the queue is told. */
+	bool stopped;
+};
+
+/* What mail of a key is told. */
+struct hint_say {
+	enum hints_kind kind;
+	struct hint_lanes lanes;	/* HINTS_LANE */
+	char text[HINTS_TEXT_MAX + 1];	/* HINTS_HELD */
+	bool passing;			/* HINTS_HELD: until there is room */
+};
+
+struct queue_lane {
+	/* Its last result; when mail was given to it, or no more; 0: never. */
+	int64_t last_ns, moved_ns;
+	int64_t blocked_ns;		/* until then Postfix itself suspends it */
+	int64_t failed_ns;		/* its last failure */
+	double failed_cohorts;		/* what it counts for that */
+	/* Its last delivery that was accepted; the first of those that failed in a row, and how
+	 * many there are; until then the site is taken to refuse it (lane_is_refused). */
+	int64_t accepted_ns, row_ns, refused_ns;
+	uint32_t row;
+	uint32_t waited_ms;		/* in it, of late */
+	uint16_t lift;			/* of its part of the mail, times LIFT_NONE */
+};
+
+/* A queue of the queue manager of which mail was delivered of late: all mail of one mail
+ * server for one next hop. */
+struct hint_queue {
+	uint64_t hash;			/* 0: this place is free */
+	uint64_t owner_hash;
+	uint32_t share_serial;		/* of the share that it was looked at with last */
+	struct window_owner owner;
+	uint32_t owner_key;		/* one that ran by it, when it was looked for last */
+	uint32_t group;			/* class of all its mail, or HINTS_NO_GROUP */
+	uint8_t mta;
+	bool dirty;			/* to be looked at in this turn */
+	lane_set given, used, waiting;	/* policy/window/lane.h */
+	struct queue_lane lanes[LANE_WIDTHS_MAX + 1];	/* the last: the transport itself */
+	int64_t last_ns;		/* the last result of all */
+	int64_t span;			/* number of a minute, and of a second, that what follows */
+	int64_t longest_ns[2];		/* is of: deliveries in that minute and the one before */
+	int64_t second;
+	uint32_t took_ms[2];		/* all of them in that second and the one before */
+	int64_t wide_ns;		/* since when its lanes are too wide; 0: they are not */
+	int64_t reload_ns;		/* since when only a reload would help */
+	bool reloading;			/* it was asked for: all mail is held until what was being
+					 * delivered then has ended */
+	int64_t due_ns;			/* when there is something to do */
+	int64_t balanced_ns;		/* when the lanes' parts were last set right */
+	int64_t blocked_ns;		/* when Postfix suspended one of its lanes */
+	uint32_t canary;		/* its lane, or LANE_WIDTHS_MAX: none is out */
+	int64_t issued_ns;		/* the last canary */
+	int64_t offered_ns, canary_ns;	/* until when it is offered, and awaited */
+	uint8_t serial;			/* of the last canary */
+	uint32_t single;		/* lane of single messages (lane_singles) */
+	uint32_t singles;		/* that are out */
+	int64_t single_ns, singles_ns;	/* the last one; all are given up then */
+	int64_t single_from_ns;		/* no other one before that */
+	uint32_t single_row;		/* so many failed in a row */
+	int64_t single_result_ns;	/* of the last one that ended */
+	int64_t counted_ns;		/* since when there was always one out */
+	uint16_t single_serial;
+	struct hint_say said;
+	uint32_t next_of_owner;		/* another queue, or NO_INDEX */
+};
+
+/* Queues that share a window. */
+struct hint_share {
+	uint32_t first;			/* queue; of a free one: the next free one, or NO_INDEX */
+	int64_t made_ns;		/* when the numbers were */
+	uint32_t rest, waiting;		/* see lane_share */
+};
+
+/* What a class leaves to lanes: hints_classes.c. */
+struct hint_class {
+	uint32_t limit;			/* HINTS_ANY_ROOM: there is none; so for the rest */
+	uint32_t places;		/* that incoming sessions leave */
+	uint32_t room;			/* for mail that begins */
+	uint32_t told;			/* of it, to the file */
+	uint32_t used;			/* widths of lanes of queues that are full, */
+	uint32_t waiting;		/* and how many these are */
+	uint32_t other;			/* connections that leave, beside those */
+	uint32_t before[3];		/* places, used, waiting in the last turn */
+	bool changed;
+	int64_t quiet_ns;		/* since when no connection of it leaves; 0: some do */
+	uint32_t quiet_dump;		/* the kernel's table was read so often by then */
+	bool quiet;			/* for long enough: nothing is on its way */
+};
+
+struct hint_mta {
+	uint64_t name;			/* hashed: whom the number meant last */
+	unsigned server;		/* that it is, or is a transport of: it is reloaded */
+	struct lane_widths widths;
+	/* Mail for domains that are no key is given to these, unless the site names its next
+	 * hop; 0: to none. */
+	lane_set unknown;
+	double cohort_limit;		/* of its queues: see policy/window/lane.h; 0: none */
+	int64_t backoff_ns;
+	bool may_reload;
+	bool wants_reload;
+	bool reloading;			/* asked for, not answered yet */
+	int64_t reload_next_ns;
+	int64_t answer_ns;		/* an answer that comes later is not waited for */
+};
+
+struct engine_hints {
+	struct engine *engine;
+	struct hints_writer *writer;
+	struct hints_calls calls;
+	uint64_t generation;		/* that the table was made from */
+	uint64_t version;		/* of the destinations, at the last look at all */
+	uint64_t recipients_version;
+	bool published;
+	bool crowded;			/* another file is needed */
+	bool failed;			/* the last table could not be written; it was told */
+	int64_t looked_ns, next_ns;	/* at all destinations: when, and when again */
+	int64_t look_spent_ns;		/* what that took */
+	uint64_t mark;			/* segment_destinations_mark then */
+	int64_t checked_ns;		/* that the file is there */
+	int64_t classes_ns, turned_ns;
+	uint32_t scan;
+	bool leased;			/* shares of ceilings stood on a lease, when last looked at */
+	struct hint_mta mtas[GENERATION_MTAS_MAX];
+
+	struct hint_key *keys;
+	uint32_t key_count, key_size;
+	struct hint_map by_domain, by_owner, by_queue;
+
+	struct hint_queue *queues;
+	uint32_t queue_count, queue_size, queue_free;
+	struct hint_map active;		/* hash of a queue to its place */
+	struct hint_share *shares;
+	uint32_t share_count, share_size, share_free;
+	struct hint_map share_of;	/* hash of an owner to its share */
+	struct lane_uses_cursor cursor;
+
+	uint32_t class_count;
+	char (*class_texts)[HINT_TEXT_MAX + 1];	/* as the file says; "": free */
+	uint64_t *class_full;	/* id of the decision by which each is full; 0: it is not */
+	uint64_t class_generation;	/* that the classes are of */
+	struct hint_class *bounds;	/* of each class */
+	struct recipient_said *recipients;
+	size_t recipient_count;
+};
+
+/* --- hints.c ------------------------------------------------------------------------- */
+
+/* " (ID)", or "" for 0. */
+#define HINT_ID_MAX	(DECISION_ID_MAX + 6)
+const char *hint_id(uint64_t id, char out[HINT_ID_MAX]);
+
+/* "2026-11-21T12:34:56Z"; "" for INT64_MAX. */
+#define HINT_TIME_MAX	24
+const char *hint_time(int64_t at_ns, int64_t now_ns, char out[HINT_TIME_MAX]);
+
+/* --- hints_turn.c -------------------------------------------------------------------- */
+
+/* The states of the classes, and that we live. */
+void hint_classes_renew(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* Those that a new file begins with: NULL or a text, for each.  False: no memory. */
+bool hint_classes_begin(struct engine_hints *hints, const struct generation *generation,
+    const char **texts);
+
+/* --- hints_keys.c -------------------------------------------------------------------- */
+
+/* Makes the file anew.  -1 with *diag: the one before stays. */
+int hint_keys_build(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns, struct diag *diag);
+/* Looks at all destinations, and changes what is in the file. */
+void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* Looks at one destination; then at all keys that run by the window of that name. */
+void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
+    const char *name, int64_t now_ns);
+/* The class of all mail of the key's queue, or HINTS_NO_GROUP: others share it, or none is
+ * known. */
+uint32_t hint_key_class(const struct hint_key *key);
+/* The key of a domain, or NULL. */
+struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
+    uint64_t domain);
+void hint_keys_free(struct engine_hints *hints);
+
+/* --- hints_listed.c ------------------------------------------------------------------ */
+
+/* Every domain that the site lists with a next hop for a transport's row, and to which nothing was
+ * delivered yet. */
+void hint_each_listed(const struct engine_hints *hints, const struct generation *generation,
+    void (*each)(void *context, uint8_t mta, const struct destination_seen *), void *context);
+
+/* --- hints_tell.c -------------------------------------------------------------------- */
+
+/* Whose window its mail runs by.  False: it is not in the file. */
+bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
+    const struct hint_key *key, struct window_owner *out);
+/* What mail of a mail server for a domain that is no key is told: *lanes, with count 0 if
+ * nothing. */
+lane_set hint_unknown_lanes(const struct engine_hints *hints,
+    const struct generation *generation, uint8_t mta, int64_t now_ns,
+    struct hint_lanes *lanes);
+/* Tells all keys of a queue but those that are stopped. */
+void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
+    const struct hint_say *say);
+/* Tells a key what its queue is told, if that is in use, else what its own window says; the
+ * second one is given that. */
+void hint_key_tell(struct engine_hints *hints, const struct generation *generation,
+    struct hint_key *key, const struct window_owner *owner, int64_t now_ns);
+void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
+    const struct hint_say *own);
+/* The window of a key has changed: what it says by itself is *own. */
+void hint_key_changed(struct engine_hints *hints, const struct generation *generation,
+    struct hint_key *key, const struct window_owner *owner, const struct window_view *view,
+    const struct hint_say *own, int64_t now_ns);
+/* A key runs by another window; where no other mail of its queue runs by the one before,
+ * the queue follows. */
+void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner);
+/* The window that a queue runs by takes nothing: it runs by that of other mail in it, if any
+ * is to be had. */
+bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, int64_t now_ns);
+
+/* --- hints_queue.c ------------------------------------------------------------------- */
+
+#define HINT_ORIGIN_LANE LANE_WIDTHS_MAX	/* place in hint_queue.lanes */
+#define HINT_IDLE_NS	(600 * NS_PER_SECOND)	/* nothing was heard: it is not in use */
+#define HINT_LONG_NS	(60 * NS_PER_SECOND)	/* deliveries of such a span tell the longest, */
+#define HINT_LONG_SPANS	2	/* and for so many spans more, whether any result comes or not */
+
+/* Lanes and rights of each mail server, of this generation. */
+void hint_queues_configure(struct engine_hints *hints,
+    const struct generation *generation);
+/* Mail of the key is delivered, by these lanes, or the cloned transport itself: seen at
+ * seen_ns. */
+void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner, lane_set given, int64_t seen_ns);
+/* The key's queue, if it is in use, runs by this window from now on. */
+void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner);
+/* The queue of this hash, if it is in use. */
+struct hint_queue *hint_queue_find(const struct engine_hints *hints, uint64_t hash);
+/* All queues that run by this window are to be looked at. */
+void hint_queues_touch(struct engine_hints *hints, uint64_t owner);
+/* The queues of an owner; NULL: there are none. */
+struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
+/* The same for a key of which a result was heard: it was told what an idle one is.  NULL: it
+ * cannot be followed. */
+struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,
+    const struct generation *generation, const struct hint_key *key, int64_t now_ns);
+void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
+void hint_queues_free(struct engine_hints *hints);
+
+/* --- hints_results.c ----------------------------------------------------------------- */
+
+/* Reads what was delivered since. */
+void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* Its longest delivery of late; 0: none was heard of. */
+int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns);
+
+/* --- hints_shares.c ------------------------------------------------------------------ */
+
+/* After all queues were looked at: what lanes use of ceilings that a cluster divides.  Where
+ * the lease has just ended, or begun, the mail of these is told anew. */
+void hint_shares_turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+
+/* --- hints_classes.c ----------------------------------------------------------------- */
+
+/* Counts what all queues use of their classes' places; those of classes where that has changed
+ * are to be looked at. */
+void hint_classes_count(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+/* A queue of the class has lanes of another sum by now. */
+void hint_class_used(struct engine_hints *hints, uint32_t group, uint32_t before,
+    uint32_t now);
+/* Mail waits in it for a place, so that all its lanes count: their widths, or 0. */
+bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns);
+uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns);
+bool hint_class_bounds(const struct engine_hints *hints, const struct hint_queue *queue);
+/* So much of its class the queue may have; HINTS_ANY_ROOM: no class bounds it. */
+uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_queue *queue,
+    int64_t now_ns);
+/* Sessions that the class may have in all; HINTS_ANY_ROOM: any number. */
+uint32_t hint_class_limit(const struct engine_hints *hints,
+    const struct generation *generation, uint32_t class_index, int64_t now_ns);
+/* Is any queue full?  Then turns are due to see when they are not any more. */
+bool hint_classes_watch(const struct engine_hints *hints);
+/* To the file, if it has changed. */
+void hint_class_tell_room(struct engine_hints *hints, const struct generation *generation,
+    uint32_t index);
+/* For so many classes, of a file that says nothing of them yet.  False: no memory. */
+bool hint_classes_begin_bounds(struct engine_hints *hints, uint32_t count);
+
+/* --- hints_lanes.c ------------------------------------------------------------------- */
+
+/* Deliveries of a queue at once, of late: what it takes of a window though nothing waits in
+ * it. */
+uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns);
+/* What mail of a queue that nobody uses now is told; `most`: hint_class_limit of its class. */
+void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
+    const struct window_owner *owner, const struct window_view *view, uint32_t most,
+    int64_t now_ns, struct hint_say *say);
+/* Mail of the queue is given to these from now on. */
+void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns);
+/* It is looked at then at the latest. */
+static inline void hint_queue_wait(struct hint_queue *queue, int64_t at_ns) {
+	if (at_ns < queue->due_ns)
+		queue->due_ns = at_ns;
+}
+/* Reads what was delivered, and looks at each queue that there is something to do for. */
+void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+
+/* --- hints_reload.c ------------------------------------------------------------------ */
+
+/* A choice of lanes that only a reload would carry out whole: asks for it after a moment.
+ * Holds the queue's mail while one is under way. */
+void hint_queue_want_reload(struct hint_mta *mta, struct hint_queue *queue,
+    struct lane_choice *choice, int64_t now_ns);
+/* Asks the supervisor for those that are wanted. */
+void hint_queues_reload(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns);
+
+#endif

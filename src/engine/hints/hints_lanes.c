@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Carries windows by lanes: what mail of each queue that is in use is told.
+ * MODEL    policy/window/lane.h chooses.  A queue is looked at when a result
+ *          came, its window changed, or a time came that it waits for.  A queue of which
+ *          nothing was heard for long is given up: nothing of it can be in any lane.
+ * ERRORS   None.
+ * THREADS  One.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/hints/hints_internal.h"
+#include "segment/destination/states.h"
+
+#define PATIENCE_NS	(10 * NS_PER_SECOND)
+#define HARMFUL_NS	NS_PER_SECOND
+#define SINGLE_NS	(40 * NS_PER_MS)	/* between two of them: a turn */
+#define SINGLES_NS	(10 * NS_PER_SECOND)	/* and three deliveries: they are lost */
+#define COUNTED_NS	(60 * NS_PER_SECOND)
+#define TURN_ASKED_NS	(200 * NS_PER_MS)
+#define OFFER_NS	(5 * NS_PER_SECOND)
+#define CANARY_NS	(120 * NS_PER_SECOND)
+/* Of a provider's window an idle queue is told this part: others may be about to begin,
+ * too. */
+#define IDLE_PART	4
+/* Of lanes beside the widest: mail waits for so long in them, and a delivery more, where
+ * their part is right; their part changes by these factors (of 100) every BALANCE_NS. */
+#define SHORT_MS	9000
+#define WAITS_LONG_MS	1000	/* in the widest lane: the others are to be full */
+#define SLOW_MS		5000	/* a lane in which mail waits longer is slow to drain */
+#define BALANCE_NS	(500 * NS_PER_MS)
+#define LIFT_UP		120
+#define LIFT_DOWN	95
+#define LIFT_NONE	256
+#define LIFT_LEAST	(LIFT_NONE / 8)
+#define LIFT_MOST	(4 * LIFT_NONE)
+
+/* --- what is told -------------------------------------------------------------------- */
+
+/* The part of the mail that a lane gets, times LIFT_NONE: its width, times its lift. */
+static uint64_t part_of_mail(uint32_t width, const struct queue_lane *lane,
+    uint32_t most_ms) {
+	uint64_t part = (uint64_t)width * (lane->lift == 0 ? LIFT_NONE : lane->lift);
+
+	return lane->waited_ms > 3 * most_ms ? (part + 3) / 4 : part;
+}
+
+/* `lanes`: how they do, or NULL. */
+static void say_lanes(const struct lane_widths *widths, lane_set set,
+    const struct queue_lane *lanes, uint32_t most_ms, struct hint_say *say) {
+	uint64_t most = 1, parts[HINTS_SET_MAX];
+	struct hint_lanes *told = &say->lanes;
+
+	*say = (struct hint_say){ .kind = HINTS_LANE,
+		.lanes = { .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
+	for (uint32_t i = 0; i < widths->count && told->count < HINTS_SET_MAX; i++) {
+		if ((set >> i & 1) == 0)
+			continue;
+		parts[told->count] = lanes == NULL || set >> i == 1 ?
+		    (uint64_t)widths->width[i] * LIFT_NONE :
+		    part_of_mail(widths->width[i], &lanes[i], most_ms);
+		if (parts[told->count] > most)
+			most = parts[told->count];
+		told->lane[told->count++] = (uint8_t)i;
+	}
+	for (uint32_t i = 0; i < told->count; i++) {
+		uint64_t share = parts[i] * 255 / most;
+
+		told->share[i] = (uint8_t)(share == 0 ? 1 : share);
+	}
+}
+
+static void say_stopped(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
+
+	say->kind = HINTS_HELD;
+	(void)text_append(say->text, sizeof(say->text), 0, "Postern: %s is %s%s%s%s%s%s",
+	    log_sentence(name, sizeof(name), owner->name),
+	    view->state == WINDOW_HELD ? "held" : "suspended",
+	    view->until_ns == INT64_MAX ? "" : " until ",
+	    hint_time(view->until_ns, now_ns, until), hint_id(view->event, id),
+	    view->reason[0] == '\0' ? "" : ": ", view->reason);
+}
+
+static void say_crowded(const struct window_owner *owner, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1];
+
+	say->kind = HINTS_HELD;
+	say->passing = true;
+	snprintf(say->text, sizeof(say->text), "Postern: %s: other nodes use its window",
+	    log_sentence(name, sizeof(name), owner->name));
+}
+
+/* Nothing may run there now. */
+static void say_closed(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say) {
+	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
+		say_stopped(owner, view, now_ns, say);
+	else
+		say_crowded(owner, say);
+}
+
+static void say_draining(const struct window_owner *owner, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1];
+
+	say->kind = HINTS_HELD;
+	say->passing = true;
+	snprintf(say->text, sizeof(say->text), "Postern: %s: deliveries in flight go first",
+	    log_sentence(name, sizeof(name), owner->name));
+}
+
+void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
+    const struct window_owner *owner, const struct window_view *view, uint32_t most,
+    int64_t now_ns, struct hint_say *say) {
+	const struct lane_widths *widths = &hints->mtas[mta].widths;
+	struct lane_now now = { .allowed = view->window };
+	struct lane_choice choice;
+
+	*say = (struct hint_say){ .kind = HINTS_NOTHING };
+	if (view->observed || owner->kind == DESTINATION_NONE)
+		return;
+	if (view->window == 0) {
+		say_closed(owner, view, now_ns, say);
+		return;
+	}
+	if (owner->kind == DESTINATION_PROVIDER)
+		now.allowed = view->window <= IDLE_PART ? 1 : view->window / IDLE_PART;
+	if (now.allowed > most)
+		now.allowed = most;
+	lane_choose(widths, &now, &choice);
+	if (choice.give != 0)
+		say_lanes(widths, choice.give, NULL, SHORT_MS, say);
+	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
+}
+
+/* --- one queue ----------------------------------------------------------------------------- */
+
+static int64_t drained_ns(const struct hint_queue *queue, uint32_t lane, int64_t now_ns) {
+	return lane_drained_ns(queue->lanes[lane].moved_ns, queue->lanes[lane].last_ns,
+	    hint_queue_longest_ns(queue, now_ns));
+}
+
+/* Lanes of which nothing was heard for so long that they are empty; those that mail is
+ * given to, too: as long as none comes they are in nobody's way. */
+static void drain(struct hint_queue *queue, int64_t now_ns) {
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++) {
+		lane_set bit = UINT32_C(1) << i;
+
+		if ((queue->used & bit) == 0 || drained_ns(queue, i, now_ns) > now_ns)
+			continue;
+		queue->waiting &= ~bit;
+		queue->lanes[i].waited_ms = 0;
+		queue->used &= ~bit;
+		/* the transport itself is left whenever that can be */
+		queue->given &= ~(bit & LANE_ORIGIN);
+	}
+}
+
+/* Lanes that Postfix suspends by itself now: nothing waits there.  While nothing is known to be
+ * accepted since, others of the lane may run, for whom these were too many: they count until
+ * they have been silent for long enough. */
+static lane_set blocked(struct hint_queue *queue, const struct window_view *view,
+    int64_t now_ns) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
+		if (queue->lanes[i].blocked_ns > now_ns) {
+			set |= UINT32_C(1) << i;
+			hint_queue_wait(queue, queue->lanes[i].blocked_ns);
+		}
+	if (view->fail_cohorts <= 0)
+		queue->used &= ~set;
+	queue->waiting &= ~set;
+	queue->given &= ~set;
+	return set;
+}
+
+/* Lanes that the site refuses while it takes mail of others. */
+static lane_set refused(struct hint_queue *queue, int64_t now_ns) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
+		if (queue->lanes[i].refused_ns > now_ns) {
+			set |= UINT32_C(1) << i;
+			hint_queue_wait(queue, queue->lanes[i].refused_ns);
+		}
+	return set;
+}
+
+static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
+	/* then the longest delivery may be of before */
+	int64_t span_ns = (now_ns / HINT_LONG_NS + 1) * HINT_LONG_NS;
+
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++) {
+		int64_t at_ns = drained_ns(queue, i, now_ns);
+
+		if ((queue->used >> i & 1) != 0 && ((queue->given >> i & 1) == 0 ||
+			(queue->waiting >> i & 1) != 0 || i == HINT_ORIGIN_LANE) &&
+		    at_ns > now_ns)
+			hint_queue_wait(queue, at_ns < span_ns ? at_ns : span_ns);
+	}
+}
+
+static void end_canary(struct hint_queue *queue, const struct window_view *view,
+    int64_t now_ns) {
+	if (queue->canary == LANE_WIDTHS_MAX)
+		return;
+	if (view->canary_out && now_ns < queue->canary_ns) {
+		hint_queue_wait(queue, queue->canary_ns);
+		if (now_ns < queue->offered_ns)
+			hint_queue_wait(queue, queue->offered_ns);
+	} else {
+		queue->canary = LANE_WIDTHS_MAX;
+	}
+}
+
+/* So long may mail wait in a lane that is not the widest. */
+static uint32_t short_ms(const struct hint_queue *queue, int64_t now_ns) {
+	return SHORT_MS + (uint32_t)(hint_queue_longest_ns(queue, now_ns) / NS_PER_MS);
+}
+
+/* Where mail waits in the widest lane no other one is to run dry: when less mail comes
+ * than the window takes, their parts grow until they are full, and the widest one
+ * drains. */
+static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
+	lane_set set = queue->given & ~LANE_ORIGIN;
+	uint32_t widest = count, most = short_ms(queue, now_ns);
+
+	while (widest > 0 && (set >> (widest - 1) & 1) == 0)
+		widest--;
+	if (widest == 0 || (set & (set - 1)) == 0 ||
+	    queue->lanes[widest - 1].waited_ms < WAITS_LONG_MS)
+		return;
+	hint_queue_wait(queue, queue->balanced_ns + BALANCE_NS);
+	if (now_ns < queue->balanced_ns + BALANCE_NS)
+		return;
+	queue->balanced_ns = now_ns;
+	hint_queue_wait(queue, now_ns + BALANCE_NS);
+	for (uint32_t i = 0; i + 1 < widest; i++) {
+		struct queue_lane *lane = &queue->lanes[i];
+		bool is_dry = lane->waited_ms < most / 6 ||
+		    now_ns - lane->last_ns > hint_queue_longest_ns(queue, now_ns) +
+			NS_PER_SECOND;
+		uint32_t lift = lane->lift;
+
+		if ((set >> i & 1) == 0 || lift == 0)
+			lift = LIFT_NONE;
+		else if (is_dry)
+			lift = (lift * LIFT_UP + 99) / 100;
+		else if (lane->waited_ms > most)
+			lift = lift * LIFT_DOWN / 100;
+		lane->lift = (uint16_t)(lift < LIFT_LEAST ? LIFT_LEAST :
+		    lift > LIFT_MOST ? LIFT_MOST : lift);
+	}
+}
+
+uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns) {
+	uint32_t all_ms = queue->took_ms[0] + queue->took_ms[1];
+
+	if (now_ns - queue->last_ns > 2 * NS_PER_SECOND)
+		return 0;
+	return (all_ms + 1999) / 2000 == 0 ? 1 : (all_ms + 1999) / 2000;
+}
+
+/* What this queue alone may take of the window that it shares. */
+static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue,
+    uint32_t window, int64_t now_ns) {
+	struct hint_share *shared = hint_share_of(hints, queue->owner_hash);
+	struct destination_window state;
+	uint32_t rest, waiting;
+
+	if (shared == NULL)
+		return window;
+	if (shared->made_ns != now_ns) {
+		shared->made_ns = now_ns;
+		shared->rest = shared->waiting = 0;
+		for (uint32_t at = shared->first; at != NO_INDEX;
+		     at = hints->queues[at].next_of_owner) {
+			if (hints->queues[at].waiting != 0)
+				shared->waiting++;
+			else
+				shared->rest += hint_queue_busy(&hints->queues[at], now_ns);
+		}
+		/* places of processes that ask for themselves */
+		if (states_find(hints->engine->segment, queue->owner.name,
+			strlen(queue->owner.name), &state))
+			shared->rest += state.state.in_flight;
+	}
+	rest = shared->rest;
+	waiting = shared->waiting;
+	if (queue->waiting == 0) {
+		rest -= hint_queue_busy(queue, now_ns) < rest ? hint_queue_busy(queue, now_ns) : rest;
+		waiting++;
+	}
+	return lane_share(window, rest, waiting);
+}
+
+/* Others have what is above it, or wait for it. */
+static bool is_share(const struct window_view *view) {
+	return view->divided && view->window >= view->share;
+}
+
+static bool is_limited(const struct window_view *view) {
+	return is_share(view) || view->law != WINDOW_LAW_PROBE || view->ceiling != 0 ||
+	    view->fail_cohorts > 0;
+}
+
+/* More than is allowed is known to do harm, and not for a moment only: windows also
+ * fall on suspicion, until a log tells more. */
+static bool is_harmful(struct hint_queue *queue, const struct hint_mta *mta,
+    const struct window_view *view, uint32_t allowed, int64_t now_ns) {
+	if (lane_sum(&mta->widths, queue->given) <= allowed) {
+		queue->wide_ns = 0;
+		return is_limited(view);
+	}
+	if (queue->wide_ns == 0)
+		queue->wide_ns = now_ns;
+	if (now_ns - queue->wide_ns < HARMFUL_NS)
+		hint_queue_wait(queue, queue->wide_ns + HARMFUL_NS);
+	return is_share(view) ||
+	    (is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS);
+}
+
+void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
+	lane_set moved = queue->given ^ set;
+
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+		if ((moved >> i & 1) != 0)
+			queue->lanes[i].moved_ns = now_ns;
+	/* one of which nothing was heard for long may have got some just now */
+	queue->used |= set | queue->given;
+	queue->given = set;
+}
+
+/* Where mail may be.  A lane that is silent for long may get some right now, and of a share
+ * other machines have the rest. */
+static lane_set in_use(const struct hint_queue *queue, const struct window_view *view) {
+	return is_share(view) ? queue->used | queue->given : queue->used;
+}
+
+static lane_set slow(const struct hint_queue *queue) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+		if ((queue->waiting >> i & 1) != 0 && queue->lanes[i].waited_ms >= SLOW_MS)
+			set |= UINT32_C(1) << i;
+	return set;
+}
+
+/* False: its class leaves it less than its window. */
+static bool choose(struct engine_hints *hints, struct hint_queue *queue,
+    const struct window_view *view, struct lane_now *now, int64_t now_ns) {
+	struct hint_mta *mta = &hints->mtas[queue->mta];
+	lane_set suspended = blocked(queue, view, now_ns);
+	uint32_t allowed = view->window == 0 ? 0 :
+	    share(hints, queue, view->window, now_ns);
+	uint32_t part = hint_class_part(hints, queue, now_ns);
+	bool bound = part < allowed, harmful;
+	struct lane_choice choice;
+
+	if (bound)
+		allowed = part;
+	harmful = is_harmful(queue, mta, view, allowed, now_ns) ||
+	    (bound && lane_sum(&mta->widths, queue->given) > allowed);
+	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, now_ns),
+		.given = queue->given,
+		.used = in_use(queue, view), .waiting = queue->waiting,
+		.slow = slow(queue),
+		.allowed = allowed, .proven = view->proven,
+		.singles = queue->singles, .canary = queue->canary,
+		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
+		.limited = harmful,
+		.patient = queue->wide_ns != 0 && (is_share(view) || bound ||
+		    now_ns - queue->wide_ns >= PATIENCE_NS) };
+	if (queue->wide_ns != 0 && !now->patient)
+		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
+	lane_choose(&mta->widths, now, &choice);
+	hint_queue_want_reload(&hints->mtas[mta->server], queue, &choice, now_ns);
+	hint_queue_give(queue, choice.give, now_ns);
+	now->used = queue->used;
+	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
+		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
+	return !bound;
+}
+
+/* One that nobody took, as a process of postern-lookup went, would be counted for ever
+ * where there is always another one out: now and then they are let end, and counted from
+ * none.  False: they are ending. */
+static bool count_singles(struct hint_queue *queue, int64_t now_ns) {
+	int64_t last_ns = queue->single_ns > queue->single_result_ns ? queue->single_ns :
+	    queue->single_result_ns;
+	int64_t ended_ns = last_ns + NS_PER_SECOND +
+	    hint_queue_longest_ns(queue, now_ns) / 2 * 3;
+
+	if (queue->singles > 0 && now_ns >= queue->singles_ns)
+		queue->singles = 0;
+	if (queue->singles == 0) {
+		queue->counted_ns = now_ns;
+		return true;
+	}
+	if (now_ns < queue->counted_ns + COUNTED_NS)
+		return true;
+	hint_queue_wait(queue, ended_ns);
+	if (now_ns < ended_ns)
+		return false;
+	queue->singles = 0;
+	queue->counted_ns = now_ns;
+	return true;
+}
+
+/* The next of the single messages that fill the window where no lanes do. */
+static void send_single(const struct engine_hints *hints, struct hint_queue *queue,
+    struct lane_now *now, int64_t now_ns) {
+	int64_t longest = hint_queue_longest_ns(queue, now_ns);
+	int64_t from_ns = queue->single_ns + SINGLE_NS;
+	uint32_t lane;
+
+	if (!count_singles(queue, now_ns))
+		return;
+	now->singles = queue->singles;
+	if (lane_singles(&hints->mtas[queue->mta].widths, now, queue->given, &lane) == 0)
+		return;
+	if (from_ns < queue->single_from_ns)
+		from_ns = queue->single_from_ns;
+	hint_queue_wait(queue, from_ns);
+	if (now_ns < from_ns)
+		return;
+	queue->single = now->single = lane;
+	queue->singles = ++now->singles;
+	queue->single_serial++;
+	queue->single_ns = now_ns;
+	queue->singles_ns = now_ns + SINGLES_NS + 3 * longest;
+	queue->due_ns = now_ns;		/* and the next one in the next turn */
+}
+
+/* A canary, if the window waits for one and it would be one. */
+static void send_canary(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, const struct window_view *view, const struct lane_now *now,
+    int64_t now_ns) {
+	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
+	uint32_t lane;
+
+	if (queue->canary != LANE_WIDTHS_MAX || view->canary_out ||
+	    (!view->canary_due && !view->canary_waits))
+		return;
+	/* single messages need not be on their way: the log tells, if late */
+	if (now->singles > 0 && view->in_flight < now->allowed)
+		return;
+	lane = lane_canary(widths, now, queue->given);
+	if (lane != LANE_WIDTHS_MAX && view->canary_waits) {
+		shared_ask_canary(hints->engine->segment, queue->owner_hash, now_ns);
+		hint_queue_wait(queue, now_ns + TURN_ASKED_NS);
+		return;
+	}
+	if (lane == LANE_WIDTHS_MAX || !windows_issue_canary(hints->engine, generation,
+		&queue->owner, queue->mta, widths->width[lane], now_ns))
+		return;
+	queue->canary = lane;
+	queue->issued_ns = now_ns;
+	queue->serial = (queue->serial + 1) & 127;
+	queue->offered_ns = now_ns + OFFER_NS;
+	queue->canary_ns = now_ns + CANARY_NS;
+	hint_queue_wait(queue, queue->offered_ns);
+}
+
+static void say(struct engine_hints *hints, const struct hint_queue *queue,
+    const struct window_view *view, int64_t now_ns, struct hint_say *out) {
+	lane_set lanes = queue->given & ~LANE_ORIGIN;
+
+	*out = (struct hint_say){ .kind = HINTS_NOTHING };
+	if (view->observed || queue->owner.kind == DESTINATION_NONE)
+		return;
+	if (view->window == 0) {
+		say_closed(&queue->owner, view, now_ns, out);
+	} else if (lanes != 0 && !queue->reloading) {
+		say_lanes(&hints->mtas[queue->mta].widths, lanes, queue->lanes,
+		    short_ms(queue, now_ns), out);
+		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
+			out->lanes.canary = (uint8_t)queue->canary;
+			out->lanes.serial = queue->serial;
+			out->lanes.canary_ns = queue->issued_ns;
+		}
+		out->lanes.begins = hint_class_bounds(hints, queue) &&
+		    !hint_queue_is_full(hints, queue, now_ns);
+		out->lanes.single_serial = queue->single_serial;
+		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
+			out->lanes.single = (uint8_t)queue->single;
+			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
+			    queue->singles);
+			out->lanes.single_ns = queue->single_ns;
+		}
+	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
+		say_draining(&queue->owner, out);
+	}
+}
+
+static bool is_same(const struct hint_say *a, const struct hint_say *b) {
+	return a->kind == b->kind && (a->kind != HINTS_HELD || strcmp(a->text, b->text) == 0) &&
+	    (a->kind != HINTS_LANE || memcmp(&a->lanes, &b->lanes, sizeof(a->lanes)) == 0);
+}
+
+/* Nothing was heard of it for long.  Its keys are told what idle ones are. */
+static void retire(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, const struct window_view *view, int64_t now_ns) {
+	uint32_t most = hint_class_limit(hints, generation, queue->group, now_ns);
+	struct hint_say idle;
+
+	hint_queue_idle(hints, queue->mta, &queue->owner, view, most, now_ns, &idle);
+	if (!is_same(&idle, &queue->said))
+		hint_keys_tell_queue(hints, queue->hash, &idle);
+	hint_queue_end(hints, queue);
+}
+
+static void look_at(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, int64_t now_ns) {
+	struct window_view view;
+	struct hint_say new;
+	struct lane_now now;
+	bool whole;
+
+	queue->dirty = false;
+	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
+	(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
+	if (view.window == 0 && !view.observed &&
+	    hint_queue_elsewhere(hints, generation, queue, now_ns))
+		(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
+	queue->share_serial = view.share_serial;
+	if (queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0) {
+		retire(hints, generation, queue, &view, now_ns);
+		return;
+	}
+	drain(queue, now_ns);
+	end_canary(queue, &view, now_ns);
+	if (view.observed) {
+		hint_queue_give(queue, LANE_ORIGIN, now_ns);
+	} else if (hints->mtas[queue->mta].widths.count > 0) {
+		whole = choose(hints, queue, &view, &now, now_ns);
+		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
+		send_single(hints, queue, &now, now_ns);
+		if (whole)	/* its class bounds all that goes */
+			send_canary(hints, generation, queue, &view, &now, now_ns);
+	}
+	wait_for_drains(queue, now_ns);
+	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue, now_ns))
+		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
+		    hint_queue_longest_ns(queue, now_ns)));
+	say(hints, queue, &view, now_ns, &new);
+	if (is_same(&new, &queue->said))
+		return;
+	queue->said = new;
+	hint_keys_tell_queue(hints, queue->hash, &queue->said);
+}
+
+void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns) {
+	hint_queues_read(hints, generation, now_ns);
+	hint_classes_count(hints, generation, now_ns);
+	for (uint32_t i = 0; i < hints->queue_count; i++) {
+		struct hint_queue *queue = &hints->queues[i];
+		uint32_t group = queue->group, before;
+
+		if (queue->hash == 0 || !(queue->dirty || queue->due_ns <= now_ns))
+			continue;
+		before = hint_class_use(hints, queue, now_ns);
+		look_at(hints, generation, queue, now_ns);
+		hint_class_used(hints, group, before, queue->hash == 0 ? 0 :
+		    hint_class_use(hints, queue, now_ns));
+	}
+	hint_queues_reload(hints, generation, now_ns);
+	hint_shares_turn(hints, generation, now_ns);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Reloads of mail servers, where nothing else takes mail out of a lane.
+ * MODEL    A reload is asked for a moment after it would help, so that one is enough for a
+ *          window that falls in steps.  The queue manager that comes then knows nothing of
+ *          what is being delivered: mail of the queue is held from just before until that
+ *          has ended (it would be refused, and its lanes suspended by Postfix itself).
+ * BUGS     Other queues of the mail server are not held; for one delivery's time they may
+ *          run twice their lanes.
+ * ERRORS   One that is refused, fails or is never answered leaves all as it was.
+ * THREADS  One.
+ */
+#include "base/clock.h"
+#include "engine/hints/hints_internal.h"
+
+#define RELOAD_AFTER_NS	NS_PER_SECOND
+#define ANSWER_NS	(20 * NS_PER_SECOND)
+#define RELOAD_EACH_NS	(62 * NS_PER_SECOND)	/* the supervisor allows one a minute */
+
+void hint_queue_want_reload(struct hint_mta *mta, struct hint_queue *queue,
+    struct lane_choice *choice, int64_t now_ns) {
+	int64_t at_ns;
+
+	if (queue->reloading) {
+		if (mta->wants_reload || mta->reloading)
+			choice->give = queue->given;
+		else if (queue->used != 0)
+			choice->give = 0;
+		else
+			queue->reloading = false;
+		return;
+	}
+	if (!choice->reload || !mta->may_reload || mta->reloading) {
+		queue->reload_ns = 0;
+		return;
+	}
+	if (queue->reload_ns == 0)
+		queue->reload_ns = now_ns;
+	at_ns = queue->reload_ns + RELOAD_AFTER_NS;
+	if (at_ns < mta->reload_next_ns)
+		at_ns = mta->reload_next_ns;
+	if (now_ns < at_ns) {
+		hint_queue_wait(queue, at_ns);
+		return;
+	}
+	mta->wants_reload = queue->reloading = true;
+}
+
+static unsigned server_of(const struct engine_hints *hints, const struct hint_queue *queue) {
+	return hints->mtas[queue->mta].server;
+}
+
+static void end_reloading(struct engine_hints *hints, unsigned mta) {
+	for (uint32_t i = 0; i < hints->queue_count; i++)
+		if (server_of(hints, &hints->queues[i]) == mta && hints->queues[i].reloading) {
+			hints->queues[i].reloading = false;
+			hints->queues[i].dirty = true;
+		}
+}
+
+void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
+    int64_t now_ns) {
+	if (mta >= GENERATION_MTAS_MAX)
+		return;
+	hints->mtas[mta].reloading = false;
+	if (!done)
+		end_reloading(hints, mta);
+	for (uint32_t i = 0; i < hints->queue_count; i++) {
+		struct hint_queue *queue = &hints->queues[i];
+
+		if (queue->hash == 0 || server_of(hints, queue) != mta)
+			continue;
+		queue->dirty = true;
+		queue->reload_ns = 0;
+		if (!done)
+			continue;
+		/* all that waited is on its new way; what was being delivered goes on; no
+		 * lane is suspended any more */
+		for (uint32_t j = 0; j < HINT_ORIGIN_LANE; j++)
+			queue->lanes[j].blocked_ns = 0;
+		if (queue->reloading)
+			hint_queue_give(queue, 0, now_ns);
+		queue->waiting &= queue->given;
+		queue->canary = LANE_WIDTHS_MAX;
+		queue->singles = 0;
+		for (uint32_t j = 0; j <= HINT_ORIGIN_LANE; j++)
+			if (((queue->used & ~queue->given) >> j & 1) != 0)
+				queue->lanes[j].moved_ns = now_ns;
+	}
+}
+
+void hint_queues_reload(struct engine_hints *hints,
+    const struct generation *generation, int64_t now_ns) {
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		struct hint_mta *mta = &hints->mtas[i];
+
+		if (mta->reloading && now_ns >= mta->answer_ns)
+			engine_hints_reloaded(hints, i, false, now_ns);
+		if (!mta->wants_reload)
+			continue;
+		mta->wants_reload = false;
+		mta->answer_ns = now_ns + ANSWER_NS;
+		mta->reloading = hints->calls.reload != NULL &&
+		    hints->calls.reload(hints->calls.context, i, generation->number);
+		mta->reload_next_ns = now_ns + (mta->reloading ? RELOAD_EACH_NS :
+		    RELOAD_AFTER_NS);
+		if (!mta->reloading)
+			end_reloading(hints, i);
+	}
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Ceilings that a cluster divides, as far as lanes use them.
+ * MODEL    The share binds as a window does (windows_view).  The cluster role has to know how
+ *          much of it may be in use: lanes that mail is given to, those that are left and not
+ *          empty, and single messages; all of it as of a share that this thread has seen.
+ * ERRORS   None.
+ * THREADS  One.
+ */
+#include "engine/hints/hints_internal.h"
+#include "segment/destination/shared.h"
+
+struct telling {
+	struct engine_hints *hints;
+	const struct generation *generation;
+	int64_t now_ns;
+	bool anew;		/* the lease has ended, or begun */
+};
+
+static uint32_t lanes_of(const struct engine_hints *hints, const struct hint_queue *queue,
+    lane_set set, int64_t now_ns) {
+	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
+	uint32_t sum = lane_sum(widths, set & ~LANE_ORIGIN);
+
+	if ((set & LANE_ORIGIN) != 0)
+		sum += widths->origin != 0 ? widths->origin : hint_queue_busy(queue, now_ns);
+	return sum;
+}
+
+/* Mail of keys that run by this window, and of their queues, is told anew. */
+static void renew(const struct telling *telling, uint64_t owner) {
+	struct engine_hints *hints = telling->hints;
+	uint32_t at = hint_map_get(&hints->by_owner, owner);
+	struct window_owner found;
+
+	if (at != NO_INDEX && hint_key_owner(hints, telling->generation, &hints->keys[at],
+	    &found))
+		hint_keys_renew(hints, telling->generation, found.name, telling->now_ns);
+}
+
+static void tell_share(void *context, uint64_t owner, const struct shared_seen *seen) {
+	const struct telling *telling = context;
+	struct engine_hints *hints = telling->hints;
+	const struct hint_share *share = hint_share_of(hints, owner);
+	uint32_t used = 0, given = 0, wanted = 0, serial = seen->serial;
+
+	if (telling->anew)
+		renew(telling, owner);
+	for (uint32_t at = share == NULL ? NO_INDEX : share->first; at != NO_INDEX;
+	     at = hints->queues[at].next_of_owner) {
+		const struct hint_queue *queue = &hints->queues[at];
+
+		used += lanes_of(hints, queue, queue->given | queue->used, telling->now_ns) +
+		    queue->singles;
+		given += lanes_of(hints, queue, queue->given, telling->now_ns);
+		wanted += queue->waiting != 0 ? UINT16_MAX :
+		    hint_queue_busy(queue, telling->now_ns);
+		if ((int32_t)(queue->share_serial - serial) < 0)
+			serial = queue->share_serial;
+	}
+	if (given > shared_most(seen, telling->now_ns))
+		hint_queues_touch(hints, owner);
+	if (wanted > UINT16_MAX)
+		wanted = UINT16_MAX;
+	if (used != seen->lanes || wanted != seen->wanted || serial != seen->lanes_serial)
+		shared_tell_lanes(hints->engine->segment, owner, used, wanted, serial);
+}
+
+void hint_shares_turn(struct engine_hints *hints, const struct generation *generation,
+    int64_t now_ns) {
+	const struct segment *segment = hints->engine->segment;
+	struct telling telling = { .hints = hints, .generation = generation,
+		.now_ns = now_ns };
+	bool leased;
+
+	if (!shared_is_used_in(segment->header, segment->header))
+		return;
+	leased = now_ns < shared_until(segment);
+	telling.anew = leased != hints->leased;
+	hints->leased = leased;
+	shared_each(segment, tell_share, &telling);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What the keys of the hints file are told: by their own windows, or by the
+ *          queue that carries their mail.
+ * MODEL    Domains that a site sends to one next hop share a queue of the queue manager,
+ *          and have windows of their own.  A queue in use runs by the least of those
+ *          that changed last, never by one that takes nothing while another one does;
+ *          keys whose own window takes nothing are held for themselves.
+ * ERRORS   None.
+ * THREADS  One.
+ */
+#include <string.h>
+
+#include "engine/hints/hints_internal.h"
+#include "engine/destination/windows_internal.h"
+
+static void tell(struct engine_hints *hints, const struct hint_key *key,
+    const struct hint_say *say) {
+	switch (key->live ? say->kind : HINTS_NOTHING) {
+	case HINTS_LANE:
+		hints_writer_set_lanes(hints->writer, key->place, &say->lanes);
+		break;
+	case HINTS_HELD:
+		hints_writer_set_held(hints->writer, key->place, say->text, say->passing);
+		break;
+	case HINTS_NOTHING:
+		hints_writer_set_nothing(hints->writer, key->place);
+		break;
+	}
+}
+
+void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
+    const struct hint_say *say) {
+	const struct hint_queue *in_use = hint_queue_find(hints, queue);
+
+	for (uint32_t at = hint_map_get(&hints->by_queue, queue); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue) {
+		struct hint_key *key = &hints->keys[at];
+
+		if (key->stopped && (in_use == NULL || key->owner != in_use->owner_hash))
+			continue;
+		key->stopped = false;
+		tell(hints, key, say);
+	}
+}
+
+lane_set hint_unknown_lanes(const struct engine_hints *hints,
+    const struct generation *generation, uint8_t mta, int64_t now_ns,
+    struct hint_lanes *lanes) {
+	uint32_t origin = hints->mtas[mta].widths.origin;
+	static const struct window_owner anybody = { .kind = DESTINATION_DOMAIN };
+	struct window_view view;
+	struct hint_say say;
+	lane_set set = 0;
+	const char *detail;
+
+	*lanes = (struct hint_lanes){ .count = 0 };
+	if (hint_site_doubt(generation, mta, &detail) != HINT_DOUBT_NONE)
+		return 0;
+	windows_view_new(generation, mta, now_ns, &view);
+	/* what the site allows its transport is not exceeded unseen */
+	if (origin != 0 && view.window > origin)
+		view.window = origin;
+	hint_queue_idle(hints, mta, &anybody, &view, HINTS_ANY_ROOM, now_ns, &say);
+	if (view.observed || say.kind != HINTS_LANE)
+		return 0;
+	*lanes = say.lanes;
+	for (uint32_t i = 0; i < lanes->count; i++)
+		set |= UINT32_C(1) << lanes->lane[i];
+	return set;
+}
+
+bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
+    const struct hint_key *key, struct window_owner *out) {
+	char domain[HINTS_NAME_MAX + 1];
+	struct destination_seen seen;
+
+	if (!hints_writer_domain(hints->writer, key->place, domain))
+		return false;
+	if (destinations_find(hints->engine->segment, domain, strlen(domain), &seen))
+		return windows_owner_of_mta(hints->engine, generation, &seen, key->mta, out);
+	return windows_owner_named(generation, domain, strlen(domain), out) &&
+	    windows_owner_by_transport(generation, key->mta, out);
+}
+
+/* What a window says by itself, as if no queue were in use. */
+static void say_own(const struct engine_hints *hints, const struct generation *generation,
+    uint8_t mta, uint32_t group, const struct window_owner *owner, int64_t now_ns,
+    struct hint_say *say) {
+	struct window_view view;
+
+	(void)windows_view(hints->engine, generation, owner, now_ns, &view);
+	hint_queue_idle(hints, mta, owner, &view, hint_class_limit(hints, generation, group,
+	    now_ns), now_ns, say);
+}
+
+void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
+    const struct hint_say *own) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+
+	if (queue != NULL)
+		queue->group = hint_key_class(key);
+	key->stopped = own->kind == HINTS_HELD &&
+	    (queue == NULL || queue->owner_hash != key->owner);
+	tell(hints, key, queue == NULL || key->stopped ? own : &queue->said);
+}
+
+void hint_key_tell(struct engine_hints *hints, const struct generation *generation,
+    struct hint_key *key, const struct window_owner *owner, int64_t now_ns) {
+	struct hint_say own;
+
+	say_own(hints, generation, key->mta, hint_key_class(key), owner, now_ns, &own);
+	hint_key_tell_own(hints, key, &own);
+}
+
+/* --- queues that several windows share ------------------------------------------------ */
+
+static bool runs_by_owner(const struct engine_hints *hints, const struct hint_queue *queue,
+    uint32_t at) {
+	const struct hint_key *key = &hints->keys[at];
+
+	return key->live && key->queue == queue->hash && key->owner == queue->owner_hash;
+}
+
+/* Does any mail of the queue run by its window? */
+static bool has_owner(const struct engine_hints *hints, struct hint_queue *queue) {
+	/* each of very many keys may ask */
+	if (queue->owner_key < hints->key_count && runs_by_owner(hints, queue, queue->owner_key))
+		return true;
+	for (uint32_t at = hint_map_get(&hints->by_queue, queue->hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue)
+		if (runs_by_owner(hints, queue, at)) {
+			queue->owner_key = at;
+			return true;
+		}
+	return false;
+}
+
+/* The queue runs by the key's window from now on; mail of the one before stays held, if that
+ * takes nothing. */
+static void change_owner(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, const struct hint_key *key, const struct window_owner *owner,
+    int64_t now_ns) {
+	uint64_t before = queue->owner_hash;
+	struct hint_say own;
+
+	say_own(hints, generation, queue->mta, queue->group, &queue->owner, now_ns, &own);
+	hint_queue_adopt(hints, key, owner);
+	if (own.kind != HINTS_HELD)
+		return;
+	for (uint32_t at = hint_map_get(&hints->by_queue, queue->hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue)
+		if (hints->keys[at].owner == before)
+			hint_key_tell_own(hints, &hints->keys[at], &own);
+}
+
+bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *generation,
+    struct hint_queue *queue, int64_t now_ns) {
+	for (uint32_t at = hint_map_get(&hints->by_queue, queue->hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue) {
+		const struct hint_key *key = &hints->keys[at];
+		struct window_owner owner;
+		struct hint_say own;
+
+		if (!key->live || key->stopped || key->owner == queue->owner_hash ||
+		    !hint_key_owner(hints, generation, key, &owner))
+			continue;
+		say_own(hints, generation, key->mta, hint_key_class(key), &owner, now_ns, &own);
+		if (own.kind == HINTS_HELD)
+			continue;
+		change_owner(hints, generation, queue, key, &owner, now_ns);
+		return true;
+	}
+	return false;
+}
+
+void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+
+	if (queue != NULL && (queue->owner_hash == key->owner || !has_owner(hints, queue)))
+		hint_queue_adopt(hints, key, owner);
+}
+
+void hint_key_changed(struct engine_hints *hints, const struct generation *generation,
+    struct hint_key *key, const struct window_owner *owner, const struct window_view *view,
+    const struct hint_say *own, int64_t now_ns) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+	struct window_view other;
+
+	if (queue != NULL && queue->owner_hash == key->owner)
+		return;			/* it is looked at, as it was touched */
+	if (queue != NULL && own->kind != HINTS_HELD) {
+		(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &other);
+		if (other.window == 0 || view->window < other.window)
+			change_owner(hints, generation, queue, key, owner, now_ns);
+	}
+	if (queue == NULL || key->stopped || own->kind == HINTS_HELD)
+		hint_key_tell_own(hints, key, own);
+}

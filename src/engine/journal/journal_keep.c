@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: ISC */
+/* A directory of the journal that is written by one role: its log, and how it fares.  What
+ * fails is tried again by the log.  One thread. */
+#include "engine/journal/journal_keep.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/internal.h"
+
+#define TELL_NS		NS_PER_SECOND
+#define DECISIONS_PARTS	8
+
+static void on_renew(void *context) {
+	struct journal_keep *keep = context;
+
+	keep->renew = true;
+	keep->whole = 0;
+}
+
+static enum journal_kind kind_of(enum journal_room room) {
+	switch (room) {
+	case JOURNAL_ROOM_FEED:
+		return JOURNAL_FEED;
+	case JOURNAL_ROOM_QUEUE:
+		return JOURNAL_QUEUE;
+	case JOURNAL_ROOM_DECISIONS:
+		return JOURNAL_DECISIONS;
+	case JOURNAL_ROOM_ACCOUNTS:
+		return JOURNAL_ACCOUNTS;
+	case JOURNAL_ROOM_KEEPER:
+	case JOURNAL_ROOMS:
+		break;
+	}
+	return JOURNAL_KEEPER;
+}
+
+int64_t journal_keep_wall_ns(int64_t time_ns, int64_t now_ns, int64_t wall_ns) {
+	if (time_ns == 0)
+		return 0;
+	return time_ns - now_ns > INT64_MAX / 4 ? INT64_MAX : time_ns - now_ns + wall_ns;
+}
+
+/* --- whose it is ---------------------------------------------------------------------- */
+
+/* A journal that was moved here, mounted over ours, or written by another state's processes. */
+static bool is_anothers(const struct journal_keep *keep) {
+	const struct segment_header *header = keep->engine->segment->header;
+	const struct journal_record *record = &header->journals[keep->room];
+	uint64_t known = atomic_load(&record->journal), found;
+	uint32_t last;
+
+	journal_log_found_there(keep->log, &found, &last);
+	if (last == 0 || found == 0)	/* nothing that can be read */
+		return false;
+	/* what people did can be taken into this state yet: journal_manual.c */
+	if (known == JOURNAL_IS_UNREAD)
+		return keep->room != JOURNAL_ROOM_KEEPER;
+	/* a state that never had one: it was restored from it, or is older than this */
+	if (known == 0)
+		return atomic_load(&header->unlearned) == 2;
+	return known != found || last > atomic_load(&record->last_file);
+}
+
+static void tell_foreign(const struct journal_keep *keep) {
+	const struct generation *generation = engine_pin(keep->engine);
+	struct journal_news news = { .kind = JOURNAL_NEWS_FOREIGN, .room = keep->room,
+		.what = "" };
+	char path[PATH_MAX];
+	uint64_t ignored;
+	uint32_t last;
+
+	journal_log_found_there(keep->log, &ignored, &last);
+	news.lost = last;
+	(void)generation_journal_directory(generation, keep->room, path);
+	engine_unpin(keep->engine, generation);
+	news.path = path;
+	keep->listener.tell(keep->listener.context, &news);
+}
+
+/* Until positions say on the disk what stays, whoever opens it next has to find out again. */
+static bool is_settled(const struct journal_keep *keep) {
+	return !(keep->is_foreign || keep->was_unread) ||
+	    journal_log_positions_recorded(keep->log) > keep->recorded;
+}
+
+static void look_at_origin(struct journal_keep *keep) {
+	struct journal_record *record =
+	    &keep->engine->segment->header->journals[keep->room];
+	const struct journal_files *files = journal_log_files(keep->log);
+	uint32_t begin = journal_log_begin(keep->log).file;
+	const struct journal_file *newest;
+
+	/* decisions of another state are ids that nobody asks for, until they make room */
+	if (begin == 0 || files->count == 0 || keep->room == JOURNAL_ROOM_DECISIONS)
+		return;
+	if (begin != keep->known_begin) {
+		keep->known_begin = begin;
+		keep->recorded = journal_log_positions_recorded(keep->log);
+		keep->was_unread = atomic_load(&record->journal) == JOURNAL_IS_UNREAD;
+		keep->is_foreign = is_anothers(keep);
+		if (keep->is_foreign || (keep->was_unread && keep->room != JOURNAL_ROOM_KEEPER))
+			journal_log_keep(keep->log);
+		if (keep->is_foreign)
+			tell_foreign(keep);
+	}
+	newest = &files->files[files->count - 1];
+	if (newest->number == keep->known_file || newest->number < begin || !is_settled(keep))
+		return;
+	keep->known_file = newest->number;
+	atomic_store(&record->journal, newest->head.journal);
+	atomic_store(&record->last_file, newest->number);
+}
+
+bool journal_keep_is_foreign(struct journal_keep *keep) {
+	look_at_origin(keep);
+	return keep->is_foreign;
+}
+
+/* --- life ----------------------------------------------------------------------------- */
+
+/* Files of decisions are deleted one by one. */
+static uint32_t file_size(const struct generation *generation, enum journal_room room) {
+	uint64_t part = generation->journal.decisions_size / DECISIONS_PARTS;
+
+	return (uint32_t)(room == JOURNAL_ROOM_DECISIONS && part <
+	    generation->journal.file_size ? part : generation->journal.file_size);
+}
+
+int journal_keep_open(struct journal_keep *keep, struct engine *engine,
+    const struct generation *generation, enum journal_room room,
+    const struct journal_listener *listener, int64_t now_ns, struct diag *diag) {
+	struct journal_log_options options = { .kind = kind_of(room),
+		.file_size = file_size(generation, room), .threaded = true,
+		.calls = { .renew = on_renew, .context = keep } };
+	char path[PATH_MAX];
+
+	*keep = (struct journal_keep){ .engine = engine, .room = room,
+		.listener = *listener, .renew = true };
+	journal_status_none(engine, room);
+	if (!generation_journal_directory(generation, room, path))
+		return 0;
+	keep->storage = journal_storage_posix(path, false, diag);
+	if (keep->storage == NULL)
+		return -1;
+	if (journal_log_open(&keep->log, keep->storage, &options, now_ns, diag) != 0) {
+		journal_storage_close(&keep->storage);
+		return -1;
+	}
+	look_at_origin(keep);
+	journal_status_tell(engine, room, &keep->told, keep->log, listener, now_ns);
+	keep->told_ns = now_ns;
+	return 0;
+}
+
+void journal_keep_close(struct journal_keep *keep) {
+	if (keep->log != NULL)
+		journal_log_close(&keep->log);
+	if (keep->storage != NULL)
+		journal_storage_close(&keep->storage);
+}
+
+bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns) {
+	bool failed;
+
+	if (keep->log == NULL)
+		return false;
+	(void)journal_log_turn(keep->log, now_ns);
+	look_at_origin(keep);
+	failed = journal_log_state(keep->log) == JOURNAL_FAILED;
+	keep->told.behind = keep->renew || keep->whole == 0 ||
+	    journal_log_synced(keep->log) < keep->whole;
+	if (now_ns - keep->told_ns >= TELL_NS || failed != keep->told.failed ||
+	    (keep->told.failed && !keep->told.behind)) {
+		journal_status_tell(keep->engine, keep->room, &keep->told, keep->log,
+		    &keep->listener, now_ns);
+		keep->told_ns = now_ns;
+	}
+	return !failed;
+}
+
+void journal_keep_append(struct journal_keep *keep, enum journal_type type,
+    const void *payload, size_t length) {
+	struct journal_place place = { 0, 0 };
+
+	if (journal_log_append(keep->log, (uint8_t)type, payload, length, &place) == 0)
+		keep->failed = true;
+	else if (place.file != keep->known_file)
+		look_at_origin(keep);
+	keep->bytes += length + JOURNAL_HEADER;
+}
+
+void journal_keep_checkpoint(struct journal_keep *keep, int64_t wall_ns) {
+	struct journal_checkpoint checkpoint = { .number = ++keep->checkpoint,
+		.when_ns = wall_ns };
+	struct journal_place place = { 0, 0 };
+	uint8_t payload[64];
+	size_t length = journal_checkpoint_write(payload, sizeof(payload), &checkpoint);
+
+	journal_log_switch(keep->log);
+	if (journal_log_append(keep->log, JOURNAL_CHECKPOINT_BEGIN, payload, length,
+	    &place) == 0)
+		keep->failed = true;
+	keep->first_file = place.file;
+}
+
+void journal_keep_checkpoint_end(struct journal_keep *keep, uint32_t records,
+    int64_t wall_ns) {
+	struct journal_checkpoint checkpoint = { .number = keep->checkpoint,
+		.when_ns = wall_ns, .records = records };
+	struct journal_positions positions = { .first_file = keep->first_file };
+	uint8_t payload[64];
+
+	journal_keep_append(keep, JOURNAL_CHECKPOINT_END, payload,
+	    journal_checkpoint_write(payload, sizeof(payload), &checkpoint));
+	if (keep->failed || keep->first_file == 0)
+		return;
+	keep->whole = journal_log_last(keep->log);
+	(void)journal_log_positions(keep->log, &positions);
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The journal's feed/ and keeper/ into a new segment.
+ * MODEL    keeper/ is read into memory, then feed/ twice: to find the last checkpoint and
+ *          the last whole group, and to take what stands between them, in its order.  When a destination was written
+ *          is noted beside the actions of its name; what is later is done again.
+ * ERRORS   See journal_restore.h.
+ * THREADS  One.
+ */
+#include "engine/journal/journal_restore.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/internal.h"
+#include "engine/journal/journal_accounts.h"
+#include "engine/journal/journal_manual.h"
+#include "engine/journal/journal_state.h"
+#include "engine/journal/journal_restore_logs.h"
+#include "engine/journal/journal_room.h"
+#include "engine/destination/windows.h"
+#include "segment/destination/recipients.h"
+#include "segment/destination/seen_text.h"
+#include "segment/destination/state_text.h"
+#include "segment/destination/states.h"
+
+/* A boot's begin is known about so well. */
+#define BOOT_SLACK_NS	(5 * NS_PER_SECOND)
+#define DEADLINE_NS	(20 * NS_PER_SECOND)
+#define FOR_EVER_NS	(INT64_MAX / 2)
+
+/* An action, and when what it was done to was written. */
+struct done {
+	const struct journal_manual *action;
+	int64_t written_ns;
+};
+
+struct restore {
+	struct engine *engine;
+	const struct generation *generation;
+	int64_t now_ns, wall_ns;
+	struct manual_table *table;
+	struct done *done;	/* by kind and name */
+	unsigned done_count;
+	struct restored_logs logs;
+	int64_t recipients_ns;	/* when the last list of them was written */
+	int64_t newest_ns;
+	struct journal_news news;
+	const struct journal_listener *listener;
+	struct journal_bad bad[JOURNAL_ROOMS];
+	uint64_t records;
+	int64_t deadline_ns;	/* by the clock */
+	bool late;
+	bool whole;		/* all was read that was there */
+};
+
+/* By the clock of now.  A wall clock that went back tells nothing: then it was just now. */
+static int64_t then_of(const struct restore *r, int64_t wall_ns) {
+	if (wall_ns > r->wall_ns)
+		return r->now_ns;
+	return r->now_ns - (r->wall_ns - (wall_ns < 0 ? 0 : wall_ns));
+}
+
+/* The same of an end that was told at `when`: never longer than it was to be then. */
+static int64_t end_of(const struct restore *r, int64_t until_ns, int64_t when_ns) {
+	int64_t left_ns;
+
+	if (until_ns == INT64_MAX)
+		return INT64_MAX;
+	if (until_ns <= 0 || until_ns <= r->wall_ns)
+		return r->now_ns;
+	left_ns = until_ns - r->wall_ns;
+	if (when_ns >= 0 && left_ns > until_ns - when_ns)
+		left_ns = until_ns - when_ns;
+	return r->now_ns + (left_ns > INT64_MAX / 4 ? INT64_MAX / 4 : left_ns);
+}
+
+/* --- actions by name ---------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b) {
+	const struct journal_manual *x = ((const struct done *)a)->action;
+	const struct journal_manual *y = ((const struct done *)b)->action;
+	size_t length = x->name.length < y->name.length ? x->name.length : y->name.length;
+	int order = (int)x->what - (int)y->what;
+
+	if (order == 0)
+		order = memcmp(x->name.text, y->name.text, length);
+	return order != 0 ? order : (int)x->name.length - (int)y->name.length;
+}
+
+static bool list_one(void *context, const struct journal_manual *action) {
+	struct restore *r = context;
+
+	r->done[r->done_count++] = (struct done){ action, INT64_MIN };
+	return true;
+}
+
+static void list_actions(struct restore *r) {
+	r->done = calloc(manual_table_count(r->table) + 1, sizeof(r->done[0]));
+	if (r->done == NULL)
+		return;
+	manual_table_each(r->table, list_one, r);
+	qsort(r->done, r->done_count, sizeof(r->done[0]), compare);
+}
+
+/* Notes when a destination was written, with its actions. */
+static void note_written(struct restore *r, const struct journal_destination *d) {
+	struct journal_manual wanted = { .what = JOURNAL_ON_DESTINATION, .name = d->name };
+	const struct done key = { &wanted, 0 };
+	struct done *found = r->done_count == 0 ? NULL :
+	    bsearch(&key, r->done, r->done_count, sizeof(key), compare);
+
+	if (found == NULL)
+		return;
+	while (found > r->done && compare(found - 1, &key) == 0)
+		found--;
+	for (; found < r->done + r->done_count && compare(found, &key) == 0; found++)
+		found->written_ns = d->when_ns;
+}
+
+/* --- feed/ ---------------------------------------------------------------------------- */
+
+static bool copy_text(const struct journal_text *text, char *out, size_t size) {
+	if (text->length >= size)
+		return false;
+	if (text->length > 0)
+		memcpy(out, text->text, text->length);
+	out[text->length] = '\0';
+	return strlen(out) == text->length;
+}
+
+static bool of_this_boot(const struct restore *r, int64_t when_ns) {
+	return when_ns > r->wall_ns - r->now_ns + BOOT_SLACK_NS && when_ns <= r->wall_ns;
+}
+
+static bool take_destination(struct restore *r, const struct journal_frame *frame) {
+	struct destination_window window = { .number = 0 };
+	char text[JOURNAL_STATE_TEXT_MAX], seen[JOURNAL_STATE_TEXT_MAX], name[SEGMENT_NAME_MAX + 1], reason[SEGMENT_REASON_MAX + 1];
+	struct segment *segment = r->engine->segment;
+	struct journal_destination d;
+	struct state_lock lock;
+
+	if (!journal_destination_read(frame->payload, frame->length, &d) ||
+	    !copy_text(&d.state, text, sizeof(text)) ||
+	    !copy_text(&d.state, seen, sizeof(seen)) ||
+	    !copy_text(&d.name, name, sizeof(name)) ||
+	    !copy_text(&d.reason, reason, sizeof(reason)) ||
+	    !state_text_read(text, then_of(r, d.when_ns), of_this_boot(r, d.when_ns),
+		&window) || !states_aim(segment, name, strlen(name), &lock))
+		return false;
+	note_written(r, &d);
+	if (d.when_ns > r->newest_ns)
+		r->newest_ns = d.when_ns;
+	if (states_lock(&lock, r->now_ns, d.state.length == 0 ? STATES_KNOWN_ONLY :
+	    STATES_CREATE) != STATES_HELD)
+		return true;
+	lock.state = window.state;
+	lock.raw_origin = d.origin;
+	lock.reason = reason;
+	lock.event = window.event;
+	states_store(&lock);
+	states_unlock(&lock);
+	r->news.destinations += lock.is_new;
+	seen_keys_restore(segment, name, seen, then_of(r, d.when_ns));
+	return true;
+}
+
+static uint8_t mta_of(const struct restore *r, const char *name) {
+	const struct segment_header *header = r->engine->segment->header;
+
+	for (uint8_t i = 0; i < SEGMENT_MTAS; i++)
+		if (strncmp(header->mtas[i].name, name, sizeof(header->mtas[i].name)) == 0)
+			return i;
+	return RECIPIENT_ANY_MTA;
+}
+
+static void release_one(void *context, const struct recipient_held *held) {
+	struct restore *r = context;
+
+	(void)recipients_release(r->engine->segment, held->address, strlen(held->address),
+	    held->mta, r->now_ns);
+}
+
+static bool take_recipient(struct restore *r, const struct journal_frame *frame) {
+	char address[RECIPIENT_MAX + 1], mta[SEGMENT_NAME_MAX + 1],
+	    reason[SEGMENT_REASON_MAX + 1];
+	struct recipient_hold hold = { .address = address, .rule = RECIPIENT_NO_RULE,
+		.mta = RECIPIENT_ANY_MTA, .reason = reason };
+	struct journal_held_recipient held;
+
+	if (!journal_held_recipient_read(frame->payload, frame->length, &held) ||
+	    !copy_text(&held.address, address, sizeof(address)) ||
+	    !copy_text(&held.mta, mta, sizeof(mta)) ||
+	    !copy_text(&held.reason, reason, sizeof(reason)))
+		return false;
+	if (held.address.length == 0) {
+		recipients_each(r->engine->segment, r->now_ns, release_one, r);
+		r->recipients_ns = held.when_ns;
+		r->news.recipients = 0;
+		return true;
+	}
+	if (end_of(r, held.until_ns, held.when_ns) <= r->now_ns)
+		return true;
+	/* of one that is configured no more */
+	if (mta[0] != '\0' && (hold.mta = mta_of(r, mta)) == RECIPIENT_ANY_MTA)
+		return true;
+	hold.length = held.address.length;
+	if ((held.flags & JOURNAL_HELD_BY_RULE) != 0)
+		hold.rule = RECIPIENT_A_RULE;
+	hold.until_ns = end_of(r, held.until_ns, held.when_ns);
+	hold.event = held.event;
+	r->news.recipients += recipients_hold(r->engine->segment, &hold,
+	    then_of(r, held.since_ns));
+	return true;
+}
+
+static bool take(struct restore *r, const struct journal_frame *frame) {
+	struct journal_log_position position;
+	struct journal_checkpoint group;
+
+	switch (frame->type) {
+	case JOURNAL_DESTINATION:
+		return take_destination(r, frame);
+	case JOURNAL_HELD_RECIPIENT:
+		return take_recipient(r, frame);
+	case JOURNAL_LOG_POSITION:
+		if (!journal_log_position_read(frame->payload, frame->length, &position))
+			return false;
+		restored_logs_add(&r->logs, &position);
+		return true;
+	case JOURNAL_GROUP:
+		if (!journal_checkpoint_read(frame->payload, frame->length, &group))
+			return false;
+		restored_logs_end(&r->logs);
+		if (group.when_ns > r->newest_ns)
+			r->newest_ns = group.when_ns;
+		return true;
+	case JOURNAL_CHECKPOINT_BEGIN:
+		/* what was cut off before it is no part of a group */
+		restored_logs_begin(&r->logs);
+		return true;
+	default:
+		return true;
+	}
+}
+
+/* What counts. */
+struct range {
+	struct journal_place begin;	/* of the last checkpoint of which the group is whole */
+	uint64_t last;			/* sequence of the last whole group's end; 0: none */
+};
+
+/* Then what is left of feed/ is not read: actions are to be in force before anybody
+ * answers. */
+static bool is_late(struct restore *r) {
+	if (++r->records % 1024 == 0 && clock_now_ns() > r->deadline_ns) {
+		r->late = true;
+		r->whole = false;
+	}
+	return r->late;
+}
+
+/* A group that was cut off stands before a checkpoint or at the end: never between. */
+static struct range find_range(struct restore *r, struct journal_cursor *cursor) {
+	struct range range = { { 0, 0 }, 0 };
+	struct journal_place begun = { 0, 0 };
+	struct journal_found found;
+
+	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		journal_bad_note(&r->bad[JOURNAL_ROOM_FEED], &found);
+		if (found.kind != JOURNAL_FOUND_RECORD)
+			continue;
+		if (found.frame.type == JOURNAL_CHECKPOINT_BEGIN)
+			begun = found.place;
+		if (found.frame.type != JOURNAL_GROUP)
+			continue;
+		range.last = found.frame.sequence;
+		if (begun.file != 0)
+			range.begin = begun;
+		begun.file = 0;
+	}
+	return range;
+}
+
+static void take_range(struct restore *r, struct journal_cursor *cursor,
+    const struct range *range) {
+	struct journal_found found;
+
+	journal_cursor_seek(cursor, range->begin);
+	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
+		r->bad[JOURNAL_ROOM_FEED].faults += found.kind == JOURNAL_FOUND_FAULT;
+		if (found.kind != JOURNAL_FOUND_RECORD)
+			continue;
+		if (found.frame.sequence > range->last)
+			break;
+		r->bad[JOURNAL_ROOM_FEED].places += !take(r, &found.frame);
+	}
+}
+
+/* False: there is nothing to be read, or it cannot be: that is told. */
+static bool open_room(struct restore *r, enum journal_room room,
+    struct journal_room_reader *out) {
+	struct journal_news news = { .kind = JOURNAL_NEWS_UNREAD, .room = room, .what = "" };
+	struct diag diag = { .error = 0 };
+	char path[PATH_MAX];
+
+	switch (journal_room_open(r->generation, room, out, &diag)) {
+	case JOURNAL_ROOM_OPENED:
+		return true;
+	case JOURNAL_ROOM_NONE:
+		journal_room_is_none(r->engine, room);
+		return false;
+	case JOURNAL_ROOM_BUSY:
+		news.what = "another process has the journal open";
+		break;
+	case JOURNAL_ROOM_FAULT:
+		journal_room_is_unread(r->engine, room);
+		news.what = diag.text;
+		break;
+	}
+	(void)generation_journal_directory(r->generation, room, path);
+	news.path = path;
+	r->whole = false;
+	r->listener->tell(r->listener->context, &news);
+	return false;
+}
+
+/* Where its disk failed, what could be read is in force all the same. */
+static void was_read(struct restore *r, enum journal_room room,
+    const struct journal_room_reader *opened) {
+	if (r->bad[room].faults > 0 || opened->reader->files.slots_unread) {
+		journal_room_is_unread(r->engine, room);
+		r->whole = false;
+	} else if (!r->late) {
+		journal_room_is_known(r->engine, room, &opened->reader->files);
+	}
+}
+
+static void restore_feed(struct restore *r) {
+	struct journal_room_reader room;
+	struct journal_cursor *cursor;
+	struct range range;
+
+	if (!open_room(r, JOURNAL_ROOM_FEED, &room))
+		return;
+	cursor = journal_cursor_open(&room.reader->files);
+	if (cursor != NULL) {
+		journal_cursor_seek(cursor, journal_reader_begin(room.reader));
+		range = find_range(r, cursor);
+		if (range.last != 0)
+			take_range(r, cursor, &range);
+		journal_cursor_close(&cursor);
+		r->news.logs = restored_logs_put(&r->logs, r->engine, r->generation,
+		    r->wall_ns - r->now_ns + BOOT_SLACK_NS);
+	} else {
+		r->bad[JOURNAL_ROOM_FEED].faults++;
+	}
+	was_read(r, JOURNAL_ROOM_FEED, &room);
+	journal_room_close(&room);
+}
+
+/* --- accounts/ ------------------------------------------------------------------------ */
+
+#ifdef WITH_ACCOUNTS
+static void restore_accounts(struct restore *r) {
+	struct journal_room_reader room;
+
+	if (r->engine->segment->header->accounts.shards == 0 ||
+	    !open_room(r, JOURNAL_ROOM_ACCOUNTS, &room))
+		return;
+	r->news.logins = journal_accounts_restore(r->engine, &room.reader->files,
+	    journal_reader_begin(room.reader), r->now_ns, r->wall_ns, r->deadline_ns,
+	    &r->bad[JOURNAL_ROOM_ACCOUNTS]);
+	was_read(r, JOURNAL_ROOM_ACCOUNTS, &room);
+	journal_room_close(&room);
+}
+#endif
+
+/* --- keeper/ -------------------------------------------------------------------------- */
+
+static void read_actions(struct restore *r) {
+	struct journal_room_reader room;
+
+	if (open_room(r, JOURNAL_ROOM_KEEPER, &room)) {
+		journal_manual_read_all(&room.reader->files, journal_reader_begin(room.reader),
+		    r->table, &r->bad[JOURNAL_ROOM_KEEPER]);
+		was_read(r, JOURNAL_ROOM_KEEPER, &room);
+		journal_room_close(&room);
+	}
+	list_actions(r);
+}
+
+static bool find_verb(uint8_t verb, enum by_hand_verb *out) {
+	static const enum by_hand_verb verbs[] = {
+		[JOURNAL_VERB_SUSPEND] = BY_HAND_SUSPEND, [JOURNAL_VERB_HOLD] = BY_HAND_HOLD,
+		[JOURNAL_VERB_RESUME] = BY_HAND_RESUME, [JOURNAL_VERB_FORGET] = BY_HAND_FORGET,
+		[JOURNAL_VERB_SET] = BY_HAND_SET,
+	};
+
+	if (verb < JOURNAL_VERB_SUSPEND || verb > JOURNAL_VERB_SET)
+		return false;
+	*out = verbs[verb];
+	return true;
+}
+
+static bool is_over(const struct restore *r, const struct journal_manual *action) {
+	return (action->verb == JOURNAL_VERB_SUSPEND || action->verb == JOURNAL_VERB_HOLD) &&
+	    end_of(r, action->until_ns, action->when_ns) <= r->now_ns;
+}
+
+static void do_again(struct restore *r, const struct journal_manual *action) {
+	char name[1024], reason[SEGMENT_REASON_MAX + 1];
+	struct by_hand request = { .name = name, .name_length = action->name.length,
+		.class = action->what == JOURNAL_ON_CLASS, .reason = reason,
+		.window = action->window, .ceiling = action->ceiling,
+		.uid = (uid_t)action->who, .again = true };
+	struct window_owner ignored;
+
+	if (!find_verb(action->verb, &request.verb) || action->what < JOURNAL_ON_DESTINATION ||
+	    action->what > JOURNAL_ON_CLASS || !copy_text(&action->name, name, sizeof(name)) ||
+	    !copy_text(&action->reason, reason, sizeof(reason))) {
+		r->bad[JOURNAL_ROOM_KEEPER].places++;
+		return;
+	}
+	if (is_over(r, action))
+		return;
+	if (reason[0] == '\0')
+		request.reason = NULL;
+	if (action->until_ns == INT64_MAX && action->verb == JOURNAL_VERB_SUSPEND)
+		request.for_ns = FOR_EVER_NS;
+	else if (action->until_ns > r->wall_ns && action->until_ns != INT64_MAX)
+		request.for_ns = end_of(r, action->until_ns, action->when_ns) - r->now_ns;
+	r->news.actions += windows_by_hand(r->engine, r->generation, &request, r->now_ns,
+	    &ignored) == BY_HAND_DONE;
+}
+
+static int compare_age(const void *a, const void *b) {
+	int64_t x = ((const struct done *)a)->action->when_ns;
+	int64_t y = ((const struct done *)b)->action->when_ns;
+
+	return x < y ? -1 : x > y;
+}
+
+static void restore_actions(struct restore *r) {
+	qsort(r->done, r->done_count, sizeof(r->done[0]), compare_age);
+	for (unsigned i = 0; i < r->done_count; i++) {
+		const struct done *done = &r->done[i];
+
+		if (done->action->when_ns > r->newest_ns)
+			r->newest_ns = done->action->when_ns;
+		if (done->action->when_ns > (done->action->what == JOURNAL_ON_RECIPIENT ?
+		    r->recipients_ns : done->written_ns))
+			do_again(r, done->action);
+	}
+}
+
+static void tell_bad(const struct restore *r, enum journal_room room) {
+	const struct journal_bad *bad = &r->bad[room];
+	struct journal_news news = { .room = room, .what = "" };
+	char path[PATH_MAX];
+
+	(void)generation_journal_directory(r->generation, room, path);
+	news.path = path;
+	engine_count(r->engine, COUNTER_JOURNAL_DAMAGED, bad->places + bad->later);
+	news.kind = JOURNAL_NEWS_DAMAGED;
+	news.bytes = bad->bytes;
+	news.lost = bad->places;
+	if (bad->places > 0)
+		r->listener->tell(r->listener->context, &news);
+	news.kind = JOURNAL_NEWS_LATER;
+	news.lost = bad->later;
+	if (bad->later > 0)
+		r->listener->tell(r->listener->context, &news);
+}
+
+bool engine_journal_restore(struct engine *engine, const struct generation *generation,
+    const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns) {
+	struct restore r = { .engine = engine, .generation = generation, .now_ns = now_ns,
+		.wall_ns = wall_ns, .table = manual_table_open(), .listener = listener,
+		.deadline_ns = clock_now_ns() + DEADLINE_NS, .whole = true,
+		.recipients_ns = INT64_MIN,
+		.news = { .kind = JOURNAL_NEWS_RESTORED, .what = "", .path = "" } };
+
+	if (r.table != NULL)
+		read_actions(&r);
+#ifdef WITH_ACCOUNTS
+	restore_accounts(&r);
+#endif
+	restore_feed(&r);
+	if (r.done != NULL)
+		restore_actions(&r);
+	engine_count(engine, COUNTER_JOURNAL_RESTORED, r.news.destinations +
+	    r.news.recipients + r.news.actions + r.news.logins);
+	r.news.age_ns = r.newest_ns > 0 && r.newest_ns < wall_ns ? wall_ns - r.newest_ns : 0;
+	if (r.newest_ns > 0 || r.news.logins > 0)
+		listener->tell(listener->context, &r.news);
+	for (enum journal_room room = 0; room < JOURNAL_ROOMS; room++)
+		tell_bad(&r, room);
+	free(r.done);
+	manual_table_close(&r.table);
+	return r.whole;
+}
+
+void engine_journal_do_again(struct engine *engine, const struct generation *generation,
+    struct manual_table *table, const struct journal_listener *listener, int64_t now_ns,
+    int64_t wall_ns) {
+	struct restore r = { .engine = engine, .generation = generation, .now_ns = now_ns,
+		.wall_ns = wall_ns, .table = table, .recipients_ns = INT64_MIN,
+		.news = { .kind = JOURNAL_NEWS_RESTORED, .room = JOURNAL_ROOM_KEEPER,
+			.what = "", .path = "" } };
+
+	list_actions(&r);
+	if (r.done != NULL)
+		restore_actions(&r);
+	free(r.done);
+	engine_count(engine, COUNTER_JOURNAL_RESTORED, r.news.actions);
+	r.news.age_ns = r.newest_ns < wall_ns ? wall_ns - r.newest_ns : 0;
+	if (r.news.actions > 0)
+		listener->tell(listener->context, &r.news);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The driven queue's life, its settings, and the passing of time.
+ * MODEL    Every call pins the configuration in force; where that has changed, each domain's
+ *          window is found anew.
+ * ERRORS   No memory at the start is told; later mail is left to the next scan.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/queue/queue_internal.h"
+
+#define TICK_NS		NS_PER_SECOND
+#define SWEEP_NS	(600 * NS_PER_SECOND)
+
+const struct queue_settings queue_defaults = {
+	.discipline = QUEUE_PREEMPTIVE,
+	.delivery_slot_cost = 5, .delivery_slot_discount = 50, .delivery_slot_loan = 3,
+	.minimum_delivery_slots = 3, .destination_recipient_limit = 1,
+	.message_active_limit = 20000, .message_recipient_limit = 20000,
+	.message_recipient_minimum = 10, .recipient_limit = 20000,
+	.extra_recipient_limit = 1000, .recipient_refill_limit = 100,
+	.recipient_refill_delay_ns = 5 * NS_PER_SECOND, .backlog = 10,
+	.max_message_concurrency = 5, .scale_max_concurrency = 10,
+};
+
+const char *queue_wait_word(enum queue_wait wait) {
+	static const char *const words[] = {
+#define WAIT(symbol, word, text) word,
+#include "defs/waits.def"
+#undef WAIT
+	};
+	_Static_assert(sizeof(words) / sizeof(words[0]) == QUEUE_WAIT_COUNT, "all waits");
+
+	return words[wait];
+}
+
+const char *queue_why_word(enum queue_why why) {
+	static const char *const words[] = {
+#define WHY(symbol, word, text) word,
+#include "defs/whys.def"
+#undef WHY
+	};
+	_Static_assert(sizeof(words) / sizeof(words[0]) == QUEUE_WHY_COUNT, "all whys");
+
+	return words[why];
+}
+
+/* --- life ------------------------------------------------------------------------ */
+
+/* One process is one place; how many there may be is not the board's business. */
+struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
+    unsigned mailer) {
+	const struct queue_transport_settings *own = &settings->mtas[mta].transports[mailer];
+	struct job_settings out = job_defaults;
+
+	out.delivery_slot_cost = settings->delivery_slot_cost;
+	out.minimum_delivery_slots = settings->minimum_delivery_slots;
+	out.delivery_slot_discount = settings->delivery_slot_discount;
+	out.delivery_slot_loan = settings->delivery_slot_loan;
+	out.destination_recipient_limit = settings->destination_recipient_limit;
+	out.recipient_limit = settings->recipient_limit;
+	out.extra_recipient_limit = settings->extra_recipient_limit;
+	out.recipient_refill_limit = settings->recipient_refill_limit;
+	out.recipient_refill_delay_s =
+	    (uint32_t)(settings->recipient_refill_delay_ns / NS_PER_SECOND);
+	if (own->given)
+		out = own->job;
+	out.process_limit = 0;
+	if (settings->discipline == QUEUE_FIRST_COME)
+		out.delivery_slot_cost = 0;
+	return out;
+}
+
+int queue_open(struct queue **queue, struct engine *engine,
+    const struct queue_settings *settings, const struct queue_calls *calls,
+    struct diag *diag) {
+	struct queue *new = calloc(1, sizeof(*new));
+
+	*queue = NULL;
+	if (new == NULL)
+		return diag_set(diag, 0, "no memory for a queue");
+	new->engine = engine;
+	new->settings = *settings;
+	new->calls = *calls;
+	if (!queue_store_open(new, diag)) {
+		queue_store_close(new);
+		free(new);
+		return -1;
+	}
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
+		for (unsigned k = 0; k < QUEUE_MAILERS; k++) {
+			struct queue_mailer *mailer = queue_mailer_of(new, i, k);
+			struct job_settings job = queue_job_settings(settings, i, k);
+
+			mailer->transport = job_transport_open(new->board, &job, i);
+			mailer->primed.message = NONE;
+		}
+	}
+	atomic_store(&engine->segment->header->queue_paused, 0);
+	grants_begin(engine->segment,
+	    (unsigned)(engine->role - engine->segment->header->roles));
+	*queue = new;
+	return 0;
+}
+
+void queue_close(struct queue **queue) {
+	if (*queue == NULL)
+		return;
+	grants_scrub((*queue)->engine->segment);
+	queue_journal_close(*queue);
+	queue_store_close(*queue);
+	free(*queue);
+	*queue = NULL;
+}
+
+bool queue_configure(struct queue *queue, const struct queue_settings *settings) {
+	const struct queue_settings before = queue->settings;
+
+	queue->settings = *settings;
+	queue->settings.message_active_limit = before.message_active_limit;
+	queue->settings.message_recipient_limit = before.message_recipient_limit;
+	queue->settings.message_recipient_minimum = before.message_recipient_minimum;
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++) {
+		unsigned mta = i / QUEUE_MAILERS, mailer = i % QUEUE_MAILERS;
+		struct job_settings job = queue_job_settings(settings, mta, mailer);
+
+		job_transport_adjust(queue->board, queue_mailer_of(queue, mta,
+		    mailer)->transport, &job);
+	}
+	for (uint32_t i = 0; i < queue->message_end; i++) {
+		const struct message *m = &queue->messages[i];
+
+		if (m->state == MESSAGE_FREE || settings->mtas[m->mta].driven)
+			continue;
+		queue_journal_finish(queue, m->mta, m->directory, m->id);
+		queue_forget_message(queue, i);
+	}
+	return settings->message_active_limit == before.message_active_limit &&
+	    settings->message_recipient_limit == before.message_recipient_limit &&
+	    settings->message_recipient_minimum == before.message_recipient_minimum;
+}
+
+/* --- configuration ------------------------------------------------------------------ */
+
+const struct generation *queue_pin(struct queue *queue, int64_t now_ns) {
+	const struct generation *pinned;
+
+	queue->now_ns = now_ns;
+	if (queue->generation != NULL)
+		return NULL;
+	pinned = engine_pin(queue->engine);
+	queue->generation = pinned;
+	if (queue->generation_number != pinned->number && queue->generation_number != 0)
+		queue_remap_all(queue, now_ns);
+	queue->generation_number = pinned->number;
+	return pinned;
+}
+
+void queue_unpin(struct queue *queue, const struct generation *pinned) {
+	if (pinned == NULL)
+		return;
+	queue->generation = NULL;
+	engine_unpin(queue->engine, pinned);
+}
+
+/* --- time ------------------------------------------------------------------------------ */
+
+static void take_due(struct queue *queue, int64_t now_ns) {
+	while (queue->timer_count > 0 &&
+	    queue->messages[queue->timers[0]].due_ns <= now_ns) {
+		uint32_t message = queue->timers[0], at;
+
+		for (at = queue->messages[message].first_part; at != NONE;
+		     at = queue->parts[at].next_of_message) {
+			struct part *p = &queue->parts[at];
+
+			if ((p->state == PART_RETRY || p->state == PART_LOCKED) &&
+			    p->due_ns <= now_ns)
+				p->state = PART_DUE;
+		}
+		queue_clear_timer(queue, message);
+		queue_settle(queue, message, now_ns);
+	}
+}
+
+static void tell_room(struct queue *queue) {
+	uint32_t most = queue->settings.message_active_limit;
+	/* not for each single one */
+	bool in_memory = queue->message_count <= queue->message_most - queue->message_most / 8;
+
+	if (queue->refused == 0 && (queue->forgotten == 0 || !in_memory))
+		return;
+	if (queue->placed > most - most / 8 && queue->placed > 0)
+		return;
+	queue->refused = 0;
+	if (in_memory)
+		queue->forgotten = 0;
+	queue->calls.room(queue->calls.context, most - queue->placed);
+}
+
+static int64_t earlier(int64_t a, int64_t b) {
+	return a < b ? a : b;
+}
+
+int64_t queue_turn(struct queue *queue, int64_t now_ns) {
+	const struct generation *pinned = queue_pin(queue, now_ns);
+	int64_t next_ns = INT64_MAX;
+
+	if (now_ns >= queue->sweep_ns) {
+		queue_sweep_dests(queue);
+		queue->sweep_ns = now_ns + SWEEP_NS;
+	}
+	take_due(queue, now_ns);
+	queue_look_at_stalls(queue, now_ns);
+	queue_look_at_watched(queue, now_ns);
+	queue_settle_changed(queue, now_ns);
+	tell_room(queue);
+	next_ns = queue_journal_turn(queue, now_ns);
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
+		const struct queue_mta *mta = &queue->mtas[i];
+
+		for (unsigned k = 0; k < QUEUE_MAILERS; k++)
+			if (mta->mailers[k].running + mta->mailers[k].stalled > 0)
+				next_ns = earlier(next_ns, now_ns + TICK_NS);
+		if (mta->hold_ns > now_ns)
+			next_ns = earlier(next_ns, mta->hold_ns);
+	}
+	if (queue->watched_count > 0)
+		next_ns = earlier(next_ns, queue->watch_ns);
+	if (queue->timer_count > 0)
+		next_ns = earlier(next_ns, queue->messages[queue->timers[0]].due_ns);
+	queue_unpin(queue, pinned);
+	return next_ns;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Messages whose files are there no more, or cannot be used.
+ * THREADS  One.
+ */
+#include "engine/queue/queue_internal.h"
+
+/* What ran was delivered, or bounced: by somebody who answers there, if there was a connection
+ * to it. */
+static void note_gone(struct queue *queue, uint32_t message, int64_t now_ns) {
+	const struct message *m = &queue->messages[message];
+	bool was_connected = m->was_connected;
+	struct grant_seen seen;
+
+	if (m->state == MESSAGE_RUNS) {
+		grants_see(queue->engine->segment, &m->grant, &seen);
+		was_connected = seen.connected > 0;
+	}
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
+		const struct part *p = &queue->parts[at];
+
+		if (!p->ran && p->state != PART_RUNNING)
+			continue;
+		queue_note_works(queue, m->mta);
+		if (was_connected && !p->put_off && !p->unanswered)
+			queue->dests[p->dest].good_ns = now_ns;
+	}
+}
+
+static void forget(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    bool gone, int64_t now_ns) {
+	uint32_t message = queue_find_message(queue, mta, directory, id);
+	const struct generation *pinned;
+
+	if (message == NONE) {
+		queue_journal_finish(queue, mta, directory, id);
+		return;
+	}
+	pinned = queue_pin(queue, now_ns);
+	if (gone) {
+		queue_journal_results(queue, message);
+		note_gone(queue, message, now_ns);
+	}
+	queue_journal_finish(queue, mta, directory, id);
+	queue_forget_message(queue, message);
+	queue_unpin(queue, pinned);
+}
+
+void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    int64_t now_ns) {
+	forget(queue, mta, directory, id, true, now_ns);
+}
+
+void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+    int64_t now_ns) {
+	forget(queue, mta, directory, id, false, now_ns);
+}

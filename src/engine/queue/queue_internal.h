@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the files of the driven queue share.
+ *
+ * A *message* is a queue file.  The files that Sendmail made of one message are an *envelope*,
+ * which is one job.  A file's recipients are counted by *domain*: a part each.  What has one
+ * window (a domain, a provider, a relay) is a *dest*, of one mail server, and of one *mailer*:
+ * what goes to other hosts, or what is local.  What may go stands on the *board* (policy/job:
+ * one transport for each mailer, one queue for each dest, one message for each envelope); what
+ * runs, or waits for a time or for its dest's return, does not.
+ * All are places of arrays, named by their numbers; NONE is none.
+ */
+#ifndef ENGINE_QUEUE_INTERNAL_H
+#define ENGINE_QUEUE_INTERNAL_H
+
+#include "base/clock.h"
+#include "engine/internal.h"
+#include "engine/outbound/outbound.h"
+#include "engine/queue/queue.h"
+#include "engine/destination/windows.h"
+#include "policy/schedule/job.h"
+#include "policy/schedule/pool.h"
+#include "segment/queue/grants.h"
+
+#define NONE		UINT32_MAX
+#define SENDER_SHOWN	63
+/* Of recipients in directories that are for local mail; no domain is called so. */
+#define QUEUE_LOCAL_DOMAIN "<local>"
+#define RUN_DESTS_MAX	256	/* of one run that are remembered */
+
+enum part_state {
+	PART_DUE,		/* it may go as far as time tells; on the board, if placed */
+	PART_RUNNING,		/* granted in the run of its message */
+	PART_RETRY,		/* until due_ns */
+	PART_LOCKED,		/* the same: somebody else had the message */
+	PART_SUSPENDED,		/* until its dest is back */
+};
+
+struct part {
+	uint32_t message, domain, dest;
+	uint32_t next_of_message;
+	uint32_t next_of_dest, prev_of_dest;
+	uint32_t next_of_peer, prev_of_peer;	/* while placed */
+	uint32_t recipients;
+	uint32_t primed;		/* of these that were taken for its run to come */
+	uint8_t state;			/* enum part_state */
+	bool placed;			/* on the board */
+	bool chosen;			/* for the run that is being built */
+	bool ran;			/* in the run that is over, until the file is read */
+	bool put_off;			/* and then a window or a class put it off */
+	bool held;			/* and that for long */
+	bool timed_out;			/* or nobody answered for long */
+	bool was_last;			/* or its dest was the last one that was asked about */
+	bool unanswered;		/* or nobody did before the run's end */
+	uint32_t left;			/* recipients that the file has still, read after it */
+	int64_t due_ns;			/* RETRY, LOCKED */
+};
+
+enum message_state {
+	MESSAGE_FREE,
+	MESSAGE_WAITS,
+	MESSAGE_RUNS,
+	MESSAGE_AWAITED,		/* its run is over; the file is to be read */
+};
+
+struct message {
+	char id[QUEUE_ID_MAX + 1];
+	char sender[SENDER_SHOWN + 1];
+	uint8_t state;			/* enum message_state */
+	uint8_t mta;
+	uint16_t directory;
+	bool is_local;			/* in a directory for local mail */
+	bool reading;			/* a queue_reading is open */
+	bool more_asked;		/* queue_calls.read_more was called */
+	bool was_brief, touched;	/* the run that is over: and its file was written anew */
+	bool was_asked;			/* and there was a question about it */
+	bool was_connected;		/* and a connection */
+	bool by_turn;			/* its grant is one that the turn of other names fails */
+	bool not_reached;		/* and so nobody came to ask for what was granted */
+	bool at_last;			/* its next one is to be none of these */
+	bool left_running;		/* an earlier role may have left it to a run that lives */
+	bool was_locked;		/* and a run of ours found it taken */
+	bool was_theirs;		/* what changed in its file is that run's work */
+	uint8_t ended;			/* enum queue_run_end of it */
+	uint32_t serial;		/* rises with each use of the place */
+	uint32_t next_of_hash;
+	uint32_t envelope;		/* NONE: not known yet */
+	uint32_t next_of_envelope, prev_of_envelope;
+	uint32_t placed[QUEUE_MAILERS];	/* parts on the board */
+	uint32_t unread_placed;		/* unread recipients that the board counts for it */
+	bool queued;			/* it counts in its envelope's queued */
+	uint32_t run;			/* RUNS: its place */
+	uint32_t first_part, part_count;
+	uint32_t in_core, unread;	/* recipients */
+	uint32_t recipients;		/* of the file */
+	uint32_t tries, lock_tries;
+	uint32_t timer;			/* place in the heap + 1; 0: not in it */
+	int64_t due_ns;			/* first of its times: in the heap */
+	int64_t more_ns;		/* no more is read until then; 0: no such time */
+	uint64_t place, stamp, inode;	/* stamp 0: of the journal, not known */
+	int64_t arrival_ns, tried_ns;
+	struct grant_ref grant;
+};
+
+/* What Sendmail took as one message, whatever number of files it made of it. */
+struct envelope {
+	uint64_t key, origin, process;	/* of queue_envelope.c; 0: not known */
+	uint32_t next_of_hash;		/* or of the free ones */
+	uint32_t first_message, last_message, messages;
+	uint32_t job;			/* of the board, or JOB_NONE */
+	uint32_t placed;		/* parts on the board */
+	uint32_t unread;		/* recipients of those that have some there */
+	uint32_t queued;		/* messages that are due, or run, since ... */
+	int64_t queued_ns;		/* ... then: its place in the order; 0: none */
+};
+
+/* An envelope's parts on the board for one dest, in the order in which they came. */
+struct peer {
+	uint32_t envelope, dest;
+	uint32_t first_part, last_part;
+	uint32_t next_of_hash;		/* or of the free ones */
+};
+
+struct domain {
+	char *name;			/* lower case, no dot behind; NULL: free */
+	uint32_t hash;			/* grants_domain */
+	uint32_t dest;
+	uint32_t uses;
+	uint32_t next_of_hash;		/* or of the free ones */
+	uint32_t part;			/* while parts are compared: of the message */
+	uint8_t mta;
+	bool has_other_name;		/* by which Sendmail asks whose turn it is (CNAME) */
+};
+
+struct dest {
+	struct window_owner owner;
+	bool used;
+	uint8_t mta, mailer;
+	uint8_t wait;			/* enum queue_wait: TURN, WINDOW ...; as last looked at */
+	bool seen, suspended, known;
+	uint32_t next_of_hash;
+	uint32_t queue;			/* of the board */
+	uint32_t first_part, part_count, recipients;
+	uint32_t placed;		/* parts on the board */
+	uint32_t domains;		/* that name it */
+	uint32_t watch;			/* place among the watched + 1; 0: not */
+	uint32_t class_index;
+	uint32_t window, in_flight;
+	uint32_t claims;		/* of live runs, 64ths of a place */
+	uint32_t runs, stalls;		/* live ones that may go there; and that stall there */
+	uint32_t tries;			/* runs, but for those that stall elsewhere */
+	uint32_t put_offs;		/* in a row */
+	bool canary;			/* one may go above the window */
+	bool open;			/* on the board */
+	bool changed;
+	bool in_journal;		/* mail that waits for its return is there alone */
+	uint64_t ok, failed;		/* as last looked at */
+	int64_t good_ns, bad_ns;	/* when these rose; 0: never */
+	int64_t looked_ns, until_ns, blocked_ns, resumed_ns;
+	int64_t slow_ns;		/* until then it goes alone, with the site's time limits */
+};
+
+struct run {
+	uint32_t number;		/* 0: free */
+	uint8_t mta, mailer;
+	uint16_t directory;
+	bool started, stalls, adopted, brief;
+	bool doubtful;			/* tries a doubtful dest */
+	pid_t pid;
+	unsigned count;
+	uint32_t messages[QUEUE_RUN_IDS_MAX];	/* NONE: gone, or not known yet */
+	char (*ids)[QUEUE_ID_MAX + 1];	/* adopted: all of them */
+	uint32_t dests[RUN_DESTS_MAX];
+	unsigned dest_count;
+	uint32_t weight;		/* of its claim on each of them */
+	uint32_t recipients;
+	uint32_t current;		/* dest it stalls at, or NONE */
+	uint32_t current_domain;
+	int64_t started_ns, progress_ns;
+};
+
+/* A big message whose turn it is, with all of its entries but one taken for it already: so
+ * the slots that these save up can be used before its run, which takes all at once. */
+#define PRIMED_MOST	64
+struct primed {
+	uint32_t message;		/* or NONE */
+	uint32_t dest;			/* where the last entry waits */
+	uint32_t parts[PRIMED_MOST];	/* that these are of */
+	struct job_taken taken[PRIMED_MOST];
+	unsigned count;
+};
+
+/* A transport of the scheduler documents: none waits for the processes of another. */
+struct queue_mailer {
+	uint32_t transport;		/* of the board, or JOB_NONE */
+	struct primed primed;
+	uint32_t messages;		/* on the board */
+	uint32_t running, stalled;	/* runs */
+	uint32_t doubtful;		/* those among them that try a doubtful dest */
+};
+
+struct queue_mta {
+	struct queue_mailer mailers[QUEUE_MAILERS];
+	int64_t hold_ns, hold_pause_ns;	/* no run until then: nothing came of the last ones */
+	uint8_t pause;			/* enum queue_pause: why */
+	uint32_t fruitless;		/* files that were left as they were, in a row */
+};
+
+struct queue {
+	struct engine *engine;
+	struct queue_settings settings;
+	struct queue_calls calls;
+	const struct generation *generation;	/* pinned, while a function runs */
+	uint64_t generation_number;
+	int64_t now_ns;			/* of the last call that told it */
+	struct job_board *board;
+	struct queue_mta mtas[GENERATION_MTAS_MAX];
+	unsigned turn;			/* mailer of all that is first asked next */
+
+	struct message *messages;
+	uint32_t message_size, message_end, message_count, message_most, message_free;
+	uint32_t *message_hash;		/* first of each */
+	struct envelope *envelopes;
+	uint32_t envelope_size, envelope_end, envelope_free;
+	uint32_t *envelope_hash;
+	struct peer *peers;
+	uint32_t peer_size, peer_end, peer_free;
+	uint32_t *peer_hash;
+	uint32_t placed;		/* messages on the board */
+	struct part *parts;
+	uint32_t part_size, part_end, part_free, part_count;
+	struct domain *domains;
+	uint32_t domain_size, domain_end, domain_free, domain_count;
+	uint32_t *domain_hash;
+	struct dest *dests;
+	uint32_t dest_size, dest_end, dest_free, dest_count;
+	uint32_t *dest_hash;
+	uint32_t hash_mask;		/* of all of them */
+	uint32_t *timers;		/* heap of messages by due_ns */
+	uint32_t timer_count;
+	uint32_t *watched;		/* dests that are looked at each second */
+	uint32_t watched_count, watched_size;
+	uint32_t *changed;		/* dests whose messages are to be settled */
+	uint32_t changed_count, changed_size;
+	struct run *runs;
+	uint32_t run_size;
+	uint32_t next_run;
+	uint32_t building;		/* number of the run that is being built, or 0 */
+	/* since the role was told of room: */
+	uint32_t refused;		/* files, as the board was full */
+	uint32_t forgotten;		/* messages, as memory was */
+	uint32_t hand;			/* where those are looked for */
+	uint32_t granted;		/* grants in force */
+	int64_t watch_ns, stalls_ns;	/* when those are looked at next */
+	int64_t sweep_ns;		/* when dests that were slow are forgotten next */
+	uint64_t states_version;	/* of the segment, when they were looked at last */
+	uint64_t in_core;
+	struct queue_journal *journal;	/* NULL: none */
+};
+
+/* --- queue_store.c -------------------------------------------------------------- */
+
+bool queue_store_open(struct queue *queue, struct diag *diag);
+void queue_store_close(struct queue *queue);
+
+/* Twice as large, or some at first.  False: no memory. */
+bool queue_grow(void **array, uint32_t *size, size_t each);
+uint32_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
+    unsigned salt);
+/* Out of the list of its hash, which begins at *from. */
+void queue_unlink_hash(uint32_t *from, uint32_t what,
+    uint32_t *(*next)(struct queue *, uint32_t), struct queue *queue);
+
+uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+/* NONE: no room. */
+uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+/* There is room for one more, or was made: what waits longest for its time is forgotten. */
+bool queue_make_room(struct queue *queue);
+/* Off the board, out of its run, its parts gone, and forgotten. */
+void queue_forget_message(struct queue *queue, uint32_t message);
+
+/* --- queue_envelope.c ------------------------------------------------------------ */
+
+/* Which envelope the message belongs to: of that sender and second (wall clock), and `origin`,
+ * the queue id that Sendmail gave it first ("": not known).  False: no memory. */
+bool queue_join_envelope(struct queue *queue, uint32_t message, int64_t made_s,
+    const char *origin);
+void queue_leave_envelope(struct queue *queue, uint32_t message);
+/* It has something to do (or no longer): the envelope's place in the order is kept. */
+void queue_set_queued(struct queue *queue, uint32_t message, bool queued, int64_t now_ns);
+
+/* Part `part` is on the board from now on, or no longer.  False: no memory. */
+bool queue_enter_peer(struct queue *queue, uint32_t part);
+void queue_leave_peer(struct queue *queue, uint32_t part);
+/* The first part of the envelope on the board for the dest, or NONE; further ones by
+ * next_of_peer. */
+uint32_t queue_first_of_peer(const struct queue *queue, uint32_t envelope, uint32_t dest);
+
+static inline struct queue_mailer *queue_mailer_of(struct queue *queue, unsigned mta,
+    unsigned mailer) {
+	return &queue->mtas[mta].mailers[mailer];
+}
+static inline bool queue_is_placed(const struct message *m) {
+	return m->placed[QUEUE_REMOTE] + m->placed[QUEUE_LOCAL] > 0;
+}
+static inline bool queue_board_has_room(const struct queue *queue) {
+	return queue->placed < queue->settings.message_active_limit;
+}
+
+/* --- queue_dests.c --------------------------------------------------------------- */
+
+/* One use more of the domain (made, with its dest, if need be).  NONE: no memory. */
+uint32_t queue_use_domain(struct queue *queue, unsigned mta, const char *name,
+    size_t length);
+void queue_unuse_domain(struct queue *queue, uint32_t domain);
+/* Its mail may run by another window by now: its parts move. */
+void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns);
+void queue_remap_all(struct queue *queue, int64_t now_ns);
+
+/* Another dest's from now on, or one that is new. */
+void queue_link_part(struct queue *queue, uint32_t part, uint32_t dest);
+void queue_unlink_part(struct queue *queue, uint32_t part);
+
+/* A part for so many recipients, linked; takes over the use of the domain.  NONE: no
+ * memory. */
+uint32_t queue_make_part(struct queue *queue, uint32_t message, uint32_t domain,
+    uint32_t recipients);
+/* All of the message's, which are not placed. */
+void queue_drop_parts(struct queue *queue, uint32_t message);
+
+/* --- queue_timers.c -------------------------------------------------------------- */
+
+/* The message's time is the first of its parts' and of more_ns, or none. */
+void queue_set_timer(struct queue *queue, uint32_t message);
+void queue_clear_timer(struct queue *queue, uint32_t message);
+
+/* Forgotten, unless domains name it, live runs may go there, or it was slow of late. */
+void queue_leave_dest(struct queue *queue, uint32_t dest);
+void queue_sweep_dests(struct queue *queue);
+
+void queue_watch(struct queue *queue, uint32_t dest);
+void queue_unwatch(struct queue *queue, uint32_t dest);
+
+/* Its messages are to be settled. */
+void queue_note_changed(struct queue *queue, uint32_t dest);
+
+/* --- queue_place.c: on the board and off ------------------------------------------ */
+
+/* Places what is due, or sets it aside; asks for more where nothing else is left. */
+void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns);
+/* All of the message leaves the board. */
+void queue_unplace(struct queue *queue, uint32_t message);
+/* One part of it does; taken for a run (then it is served), or not. */
+void queue_unplace_part(struct queue *queue, uint32_t part, bool taken);
+/* Takes the entries of the message, in the mailer of `dest`, but one of `dest`'s; and gives
+ * them back. */
+void queue_prime(struct queue *queue, uint32_t message, uint32_t dest);
+void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer);
+
+/* --- queue_look.c: what a dest says ------------------------------------------------ */
+
+/* Looks at window and class, and draws the conclusions: what is due there is placed or
+ * set aside.  Returns what mail for it waits for (TURN: nothing). */
+enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns);
+/* The same, by what is known since a moment ago. */
+enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now_ns);
+/* Settles the messages of those that died or came back: at the end of each call. */
+void queue_settle_changed(struct queue *queue, int64_t now_ns);
+bool queue_is_doubtful(const struct dest *dest);
+bool queue_is_unknown(const struct dest *dest);
+/* How many further runs may go there, by its window. */
+uint32_t queue_room(const struct dest *dest);
+void queue_look_at_watched(struct queue *queue, int64_t now_ns);
+
+/* --- queue_first_come.c ------------------------------------------------------------- */
+
+/* May the envelope have one more run of the mailer? */
+bool queue_may_start(const struct queue *queue, uint32_t envelope, unsigned mta,
+    unsigned mailer);
+/* What is next of the oldest envelope that may go.  False: nothing. */
+bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+    uint32_t *message, uint32_t *dest);
+
+/* --- queue_pause.c ------------------------------------------------------------------ */
+
+/* Nothing comes of its runs: none for a while, longer each time. */
+void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns);
+/* A run has got something done. */
+void queue_note_works(struct queue *queue, unsigned mta);
+/* What became of the message that ran: its file is as it was. */
+void queue_note_untouched(struct queue *queue, const struct message *m, int64_t now_ns);
+
+/* --- queue_grant.c ------------------------------------------------------------------- */
+
+#define GRANTS_MOST	(GRANT_PLACES / 16 * 15)	/* then no run is started */
+
+/* What is chosen of the message is granted, or as much of it as a grant has room for: the
+ * rest is chosen no more.  False: there is no place for it. */
+bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run);
+/* *seen, or NULL: what became of it. */
+void queue_end_grant(struct queue *queue, uint32_t message, struct grant_seen *seen);
+/* Did anybody come to ask for what was granted?  `ended` of the message tells how its run
+ * did. */
+void queue_note_not_reached(struct queue *queue, uint32_t message,
+    const struct grant_seen *seen);
+
+/* --- queue_runs.c -------------------------------------------------------------------- */
+
+struct run *queue_find_run(struct queue *queue, uint32_t number);
+/* A free place; NULL: no memory. */
+struct run *queue_make_run(struct queue *queue);
+void queue_look_at_stalls(struct queue *queue, int64_t now_ns);
+/* The adopted run that has the message in hand, or NULL. */
+struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+/* Was it there before this role, so that a run that nobody is told of may have it? */
+bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns);
+
+/* --- queue_journal.c: what is written; without a journal none of it does anything ------ */
+
+struct queue_journal;
+void queue_journal_close(struct queue *queue);
+
+/* A scan found it.  Does it wait there, of that inode? */
+bool queue_journal_found(struct queue *queue, unsigned directory, const char *id,
+    uint64_t inode);
+/* Domains may have other dests by now: what waits for one is looked at. */
+void queue_journal_remapped(struct queue *queue);
+/* May what has no room in memory be read for it? */
+bool queue_journal_takes(const struct queue *queue);
+
+/* The message as its file told it.  True: there is no room for it in memory, and it may be
+ * forgotten here. */
+bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room);
+/* It is to be forgotten for want of room.  False: then a scan has to find it again. */
+bool queue_journal_evict(struct queue *queue, uint32_t message);
+/* A run has begun with it. */
+void queue_journal_start(struct queue *queue, uint32_t message);
+/* What was delivered by its run, by part.left. */
+void queue_journal_results(struct queue *queue, uint32_t message);
+/* There is no such file, or none that can be used. */
+void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id);
+/* The dest is back: its mail is due. */
+void queue_journal_recall(struct queue *queue, uint32_t dest);
+/* Fills memory.  Returns when to come again. */
+int64_t queue_journal_turn(struct queue *queue, int64_t now_ns);
+
+/* --- queue.c -------------------------------------------------------------------------- */
+
+/* Pins the generation, unless it is. */
+const struct generation *queue_pin(struct queue *queue, int64_t now_ns);
+void queue_unpin(struct queue *queue, const struct generation *pinned);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What the driven queue writes into its journal.
+ * MODEL    A message that was read is put there as its parts stand; a run of it is a start,
+ *          what it delivered are deliveries, and what the file tells after it the replacement.
+ *          One that leaves memory for want of room is put once more, as waiting there.
+ * ERRORS   A journal that fails writes nothing (journal/queue/messages.h): memory goes on.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/queue/queue_journal_internal.h"
+
+#define SOON_NS		(2 * NS_PER_SECOND)
+
+static int64_t wall_of(const struct queue_journal *j, int64_t ns) {
+	return ns == 0 || ns == INT64_MAX ? ns : ns + j->wall_ns;
+}
+
+/* --- envelopes ---------------------------------------------------------------------- */
+
+/* When the part may go: 0 at once, INT64_MAX when its dest is back. */
+static int64_t due_of(const struct queue *queue, const struct part *p) {
+	bool waits = p->state == PART_RETRY || p->state == PART_LOCKED;
+
+	if (p->state == PART_SUSPENDED || (waits && queue->dests[p->dest].suspended))
+		return INT64_MAX;
+	return waits ? p->due_ns : 0;
+}
+
+/* Its runner is not to bring it too early, as it was let go for want of room: so the next
+ * longer interval. */
+static int64_t late(const struct queue_journal *j, int64_t due_ns) {
+	int64_t now_ns = queue_journal_now(j);
+	unsigned i = 0;
+
+	if (due_ns == INT64_MAX || due_ns <= now_ns)
+		return due_ns;
+	while (i + 1 < j->intervals && j->intervals_ns[i] < due_ns - now_ns)
+		i++;
+	return now_ns + j->intervals_ns[i];
+}
+
+/* True: nothing of it can go now. */
+static bool waits(const struct queue *queue, const struct message *m) {
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
+		if (due_of(queue, &queue->parts[at]) == 0)
+			return false;
+	return m->part_count > 0;
+}
+
+static unsigned gather(const struct queue_journal *j, const struct message *m,
+    bool held, struct messages_group *groups, int64_t *first_ns) {
+	const struct queue *queue = j->queue;
+	unsigned count = 0;
+
+	*first_ns = m->part_count == 0 ? 0 : INT64_MAX;
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
+		const struct part *p = &queue->parts[at];
+		const char *name = queue->domains[p->domain].name;
+		int64_t due_ns = wall_of(j, due_of(queue, p));
+
+		/* the board was full, or so: as good as due */
+		if (!held && due_ns <= queue_journal_now(j) + SOON_NS)
+			due_ns = 0;
+		if (due_ns < *first_ns)
+			*first_ns = due_ns;
+		if (m->part_count <= QUEUE_JOURNAL_GROUPS)
+			groups[count++] = (struct messages_group){ .domain = name,
+				.length = strlen(name), .recipients = p->recipients,
+				.due_ns = due_ns };
+	}
+	return count;
+}
+
+bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held) {
+	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
+	const struct message *m = &j->queue->messages[message];
+	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
+		.sender = m->sender[0] == '\0' ? NULL : m->sender,
+		.arrival_ns = wall_of(j, m->arrival_ns), .tried_ns = wall_of(j, m->tried_ns),
+		.tries = m->tries, .recipients = m->recipients, .groups = groups };
+
+	if (m->directory >= j->directory_count)
+		return false;
+	envelope.mta = j->directories[m->directory].mta_name;
+	envelope.directory = j->directories[m->directory].path;
+	envelope.group_count = gather(j, m, held, groups, &envelope.due_ns);
+	envelope.rest = envelope.group_count == 0 || m->unread == 0 ? 0 : m->place;
+	if (!held)
+		envelope.due_ns = late(j, envelope.due_ns);
+	return messages_put(j->messages, &envelope, held, queue_journal_now(j)) != 0;
+}
+
+bool queue_journal_takes(const struct queue *queue) {
+	return queue->journal != NULL && !messages_is_degraded(queue->journal->messages);
+}
+
+/* Somebody has to see that the dest is back. */
+static void note_dests(struct queue *queue, uint32_t message) {
+	uint32_t at = queue->messages[message].first_part;
+
+	for (; at != NONE; at = queue->parts[at].next_of_message) {
+		struct dest *d = &queue->dests[queue->parts[at].dest];
+
+		d->in_journal = d->in_journal || d->suspended;
+	}
+}
+
+bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room) {
+	struct queue_journal *j = queue->journal;
+	const struct message *m = &queue->messages[message];
+	bool held;
+
+	if (j == NULL)
+		return false;
+	held = has_room || waits(queue, m) || m->more_ns != 0;
+	if (!queue_journal_put(j, message, held) || held)
+		return false;
+	note_dests(queue, message);
+	return true;
+}
+
+bool queue_journal_evict(struct queue *queue, uint32_t message) {
+	if (queue->journal == NULL || !queue_journal_put(queue->journal, message, false))
+		return false;
+	note_dests(queue, message);
+	return true;
+}
+
+/* --- runs ------------------------------------------------------------------------------ */
+
+void queue_journal_start(struct queue *queue, uint32_t message) {
+	struct queue_journal *j = queue->journal;
+	const struct message *m = &queue->messages[message];
+
+	if (j != NULL && m->directory < j->directory_count)
+		(void)messages_start(j->messages, j->directories[m->directory].mta_name,
+		    j->directories[m->directory].path, m->id, queue_journal_now(j));
+}
+
+void queue_journal_results(struct queue *queue, uint32_t message) {
+	struct queue_journal *j = queue->journal;
+	const struct message *m = &queue->messages[message];
+	uint32_t at;
+
+	if (j == NULL || m->directory >= j->directory_count)
+		return;
+	for (at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
+		const struct part *p = &queue->parts[at];
+		const char *name = queue->domains[p->domain].name;
+
+		if ((p->ran || p->state == PART_RUNNING) && p->recipients > p->left)
+			(void)messages_delivered(j->messages,
+			    j->directories[m->directory].mta_name,
+			    j->directories[m->directory].path, m->id, name, strlen(name),
+			    p->recipients - p->left, p->left, queue_journal_now(j));
+	}
+}
+
+void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id) {
+	struct queue_journal *j = queue->journal;
+
+	(void)mta;
+	if (j != NULL && directory < j->directory_count)
+		(void)messages_finish(j->messages, j->directories[directory].mta_name,
+		    j->directories[directory].path, id, queue_journal_now(j));
+}
+
+/* --- scans ----------------------------------------------------------------------------- */
+
+bool queue_journal_found(struct queue *queue, unsigned directory, const char *id,
+    uint64_t inode) {
+	const struct queue_journal *j = queue->journal;
+
+	if (j == NULL || directory >= j->directory_count)
+		return false;
+	if (messages_waits(j->messages, j->directories[directory].mta_name,
+	    j->directories[directory].path, id, inode))
+		return true;
+	/* it has changed, or is in memory: not gone */
+	messages_seen(j->messages, j->directories[directory].mta_name,
+	    j->directories[directory].path, id);
+	return false;
+}
+
+bool queue_scan_may_begin(const struct queue *queue) {
+	const struct queue_journal *j = queue->journal;
+
+	return j == NULL || messages_is_indexed(j->messages) ||
+	    messages_is_degraded(j->messages);
+}
+
+void queue_scan_begin(struct queue *queue) {
+	struct queue_journal *j = queue->journal;
+
+	if (j == NULL)
+		return;
+	j->scans = messages_is_indexed(j->messages) && !messages_is_degraded(j->messages);
+	if (j->scans)
+		messages_seen_begin(j->messages);
+}
+
+static void ask_for_unseen(void *context, const char *mta, const char *directory,
+    const char *id) {
+	struct queue_journal *j = context;
+
+	(void)mta;
+	for (unsigned i = 0; i < j->directory_count; i++)
+		if (strcmp(j->directories[i].path, directory) == 0 &&
+		    strcmp(j->directories[i].mta_name, mta) == 0)
+			j->queue->calls.read(j->queue->calls.context,
+			    j->directories[i].mta, i, id);
+}
+
+void queue_scan_end(struct queue *queue, bool whole) {
+	struct queue_journal *j = queue->journal;
+
+	if (j != NULL && j->scans && whole)
+		messages_seen_end(j->messages, ask_for_unseen, j);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: ISC */
+/* What the files of the driven queue's journal share. */
+#ifndef ENGINE_QUEUE_JOURNAL_INTERNAL_H
+#define ENGINE_QUEUE_JOURNAL_INTERNAL_H
+
+#include "engine/journal/journal_status.h"
+#include "engine/queue/queue_internal.h"
+#include "engine/queue/queue_journal.h"
+#include "journal/queue/messages.h"
+#include "journal/storage.h"
+
+/* Of more domains the file is read again; so an envelope is small. */
+#define QUEUE_JOURNAL_GROUPS	512u
+
+/* Taken while all was looked through: copies, until they can be loaded. */
+struct queue_journal_taken {
+	struct messages_envelope envelope;	/* points into bytes */
+	struct queue_journal_taken *next;
+	bool is_due;			/* else it is remembered only */
+	struct messages_group groups[];		/* then the texts */
+};
+
+struct queue_journal {
+	struct queue *queue;
+	struct journal_storage *storage;	/* ours, or NULL */
+	struct messages *messages;
+	struct journal_told told;
+	struct queue_journal_directory *directories;	/* texts are ours */
+	unsigned directory_count;
+	int64_t wall_ns;		/* to be added to a time of the queue */
+	int64_t intervals_ns[MESSAGES_INTERVALS_MAX];
+	unsigned intervals;
+	bool looked;			/* at all of it since the start: which dests have mail there */
+	bool recall;			/* a dest has come back since the last look began */
+	bool looks;			/* a look goes on */
+	int64_t look_began_ns;
+	int64_t look_again_ns;		/* no further one before that */
+	int64_t look_anyway_ns;		/* one then, whatever is known */
+	bool scans;			/* all directories are looked through */
+	uint32_t renewing;		/* messages from that on are to be written anew; NONE */
+	struct queue_journal_taken *taken, *taken_last;
+	uint32_t taken_count;
+	bool fills;			/* the look is the first one: memory is filled, too */
+};
+
+/* --- queue_journal.c ----------------------------------------------------------------- */
+
+static inline int64_t queue_journal_now(const struct queue_journal *j) {
+	return j->queue->now_ns + j->wall_ns;
+}
+/* Writes it as it is in memory. */
+bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held);
+
+/* --- queue_journal_load.c -------------------------------------------------------------- */
+
+/* Fills memory with what is due, as far as there is room; returns when to come again. */
+int64_t queue_journal_load(struct queue_journal *j);
+/* What was taken is loaded, or written again: as due, if it is.  True: all was loaded. */
+bool queue_journal_drain(struct queue_journal *j);
+void queue_journal_free_taken(struct queue_journal *j);
+/* messages_look's: takes what waits for a dest that is back; and notes where mail waits. */
+bool queue_journal_visit(void *context, const struct messages_envelope *envelope);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The life of the driven queue's journal, and its share of the queue's turns.
+ * MODEL    Each turn does a bounded piece: recovery and all that the journal does by itself,
+ *          then what was taken, then memory is filled.  A journal that begins anew after a
+ *          fault is told all that is in memory, in pieces, and the directories are looked
+ *          through for the rest.
+ * ERRORS   Without a journal the queue works on; `queue_journal_look` says why.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/queue/queue_journal_internal.h"
+
+#define RENEWED_A_TURN	256
+#define LOOK_SHARE	10	/* a look takes that part of the time at most */
+#define LOOK_ANYWAY_NS	(3600 * NS_PER_SECOND)
+
+/* --- open and close -------------------------------------------------------------------- */
+
+static void renewed(void *context) {
+	struct queue_journal *j = context;
+
+	j->renewing = 0;
+}
+
+static bool copy_directories(struct queue_journal *j, const struct queue_journal_setup *setup) {
+	j->directories = calloc(setup->directory_count + 1, sizeof(*j->directories));
+	if (j->directories == NULL)
+		return false;
+	for (unsigned i = 0; i < setup->directory_count; i++) {
+		const char *name = strdup(setup->directories[i].mta_name);
+		const char *path = strdup(setup->directories[i].path);
+
+		j->directories[i] = (struct queue_journal_directory){
+			.mta = setup->directories[i].mta, .mta_name = name, .path = path };
+		j->directory_count++;
+		if (name == NULL || path == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* What failed is tried after retry .. retry_most: a runner for each doubling between. */
+static void choose_intervals(struct queue_journal *j) {
+	int64_t least_ns = INT64_MAX, most_ns = 0;
+
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
+		const struct queue_mta_settings *mta = &j->queue->settings.mtas[i];
+
+		if (!mta->driven)
+			continue;
+		if (mta->retry_ns < least_ns)
+			least_ns = mta->retry_ns;
+		if (mta->retry_most_ns > most_ns)
+			most_ns = mta->retry_most_ns;
+	}
+	if (least_ns < NS_PER_SECOND)
+		least_ns = NS_PER_SECOND;
+	j->intervals = 1;
+	while (least_ns < most_ns && j->intervals < MESSAGES_INTERVALS_MAX - 1) {
+		j->intervals_ns[j->intervals++] = least_ns;
+		least_ns *= 2;
+	}
+	j->intervals_ns[j->intervals++] = most_ns > NS_PER_SECOND ? most_ns : NS_PER_SECOND;
+}
+
+static int open_messages(struct queue_journal *j, const struct queue_journal_setup *setup,
+    int64_t now_ns, struct diag *diag) {
+	const struct messages_calls calls = { .renewed = renewed, .context = j };
+	struct messages_settings settings = messages_defaults;
+
+	const struct journal_storage *storage = setup->storage;
+
+	if (storage == NULL)
+		storage = j->storage = journal_storage_posix(setup->path, false, diag);
+	if (storage == NULL)
+		return -1;
+	choose_intervals(j);
+	memcpy(settings.intervals_ns, j->intervals_ns, sizeof(settings.intervals_ns));
+	settings.intervals = j->intervals;
+	settings.sync_delay_ns = setup->sync_delay_ns;
+	settings.envelope_delay_ns = setup->envelope_delay_ns;
+	settings.log.file_size = (uint32_t)setup->file_size;
+	settings.log.threaded = setup->threaded;
+	return messages_open(&j->messages, storage, &settings, &calls, now_ns + j->wall_ns,
+	    now_ns, diag);
+}
+
+int queue_journal_open(struct queue *queue, const struct queue_journal_setup *setup,
+    int64_t now_ns, int64_t wall_ns, struct diag *diag) {
+	struct queue_journal *j = calloc(1, sizeof(*j));
+
+	if (j == NULL)
+		return diag_set(diag, 0, "no memory for the queue's journal");
+	j->queue = queue;
+	j->wall_ns = wall_ns - now_ns;
+	j->renewing = NONE;
+	queue->journal = j;
+	queue->now_ns = now_ns;
+	if (!copy_directories(j, setup)) {
+		queue_journal_close(queue);
+		return diag_set(diag, 0, "no memory for the queue's journal");
+	}
+	if (open_messages(j, setup, now_ns, diag) != 0) {
+		queue_journal_close(queue);
+		return -1;
+	}
+	return 0;
+}
+
+void queue_journal_close(struct queue *queue) {
+	struct queue_journal *j = queue->journal;
+
+	if (j == NULL)
+		return;
+	queue->journal = NULL;
+	queue_journal_free_taken(j);
+	if (j->messages != NULL)
+		messages_close(&j->messages);
+	if (j->storage != NULL)
+		journal_storage_close(&j->storage);
+	for (unsigned i = 0; i < j->directory_count; i++) {
+		free((char *)(uintptr_t)j->directories[i].mta_name);
+		free((char *)(uintptr_t)j->directories[i].path);
+	}
+	free(j->directories);
+	free(j);
+}
+
+void queue_journal_wall(struct queue *queue, int64_t now_ns, int64_t wall_ns) {
+	if (queue->journal != NULL)
+		queue->journal->wall_ns = wall_ns - now_ns;
+}
+
+int queue_journal_fd(const struct queue *queue) {
+	return queue->journal == NULL ? -1 :
+	    journal_log_event_fd(messages_log(queue->journal->messages));
+}
+
+/* --- turns ------------------------------------------------------------------------------ */
+
+static void renew(struct queue_journal *j) {
+	struct queue *queue = j->queue;
+
+	if (j->renewing == NONE)
+		return;
+	for (unsigned i = 0; i < RENEWED_A_TURN && j->renewing < queue->message_end; i++) {
+		const struct message *m = &queue->messages[j->renewing];
+
+		if (m->state != MESSAGE_FREE && !m->reading) {
+			(void)queue_journal_put(j, j->renewing, true);
+			if (m->state == MESSAGE_RUNS)
+				queue_journal_start(queue, j->renewing);
+		}
+		j->renewing++;
+	}
+	if (j->renewing < queue->message_end)
+		return;
+	j->renewing = NONE;
+	/* all others are to be read again */
+	queue->calls.room(queue->calls.context, queue->settings.message_active_limit);
+}
+
+/* Once after the start, to learn which dests mail waits for; when one came back; and now and
+ * then, as mail that nobody calls waits for ever.  Returns when to come again. */
+static int64_t look(struct queue_journal *j) {
+	int64_t now_ns = j->queue->now_ns;
+
+	if (!messages_is_indexed(j->messages) || messages_is_looking(j->messages))
+		return INT64_MAX;
+	if (j->looks)
+		j->look_again_ns = now_ns + (now_ns - j->look_began_ns) * LOOK_SHARE;
+	j->looks = false;
+	if (j->looked && !j->recall && now_ns < j->look_anyway_ns)
+		return INT64_MAX;
+	if (now_ns < j->look_again_ns)
+		return j->look_again_ns;
+	j->fills = !j->looked;
+	j->looked = j->looks = true;
+	j->recall = false;
+	j->look_began_ns = now_ns;
+	j->look_anyway_ns = now_ns + LOOK_ANYWAY_NS;
+	messages_look(j->messages, queue_journal_visit, j);
+	return INT64_MAX;
+}
+
+void queue_journal_remapped(struct queue *queue) {
+	if (queue->journal != NULL)
+		queue->journal->recall = true;
+}
+
+void queue_journal_recall(struct queue *queue, uint32_t dest) {
+	if (!queue->dests[dest].in_journal)
+		return;
+	queue->dests[dest].in_journal = false;
+	if (queue->journal != NULL)
+		queue->journal->recall = true;
+}
+
+int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
+	struct queue_journal *j = queue->journal;
+	int64_t next_ns, load_ns, look_ns;
+	bool was_recovered, was_indexed, was_taken;
+
+	if (j == NULL)
+		return INT64_MAX;
+	was_recovered = messages_is_recovered(j->messages);
+	was_indexed = messages_is_indexed(j->messages);
+	renew(j);
+	look_ns = look(j);
+	load_ns = queue_journal_load(j);
+	next_ns = messages_turn(j->messages, queue_journal_now(j), now_ns);
+	was_taken = j->taken != NULL;
+	(void)queue_journal_drain(j);
+	if (was_taken || j->renewing != NONE ||
+	    (j->looks && !messages_is_looking(j->messages)) ||
+	    was_recovered != messages_is_recovered(j->messages) ||
+	    was_indexed != messages_is_indexed(j->messages))
+		return now_ns;
+	if (look_ns < load_ns)
+		load_ns = look_ns;
+	return load_ns < next_ns ? load_ns : next_ns;
+}
+
+/* --- to look at ---------------------------------------------------------------------------- */
+
+void queue_journal_look(const struct queue *queue, struct queue_journal_view *out) {
+	const struct queue_journal *j = queue->journal;
+	struct messages_totals totals;
+
+	*out = (struct queue_journal_view){ .is_there = j != NULL };
+	if (j == NULL)
+		return;
+	messages_count(j->messages, &totals);
+	out->is_degraded = messages_is_degraded(j->messages);
+	out->is_known = messages_is_indexed(j->messages);
+	out->messages = totals.messages;
+	out->more = totals.waiting;
+}
+
+void queue_journal_tell(struct queue *queue, const struct journal_listener *listener,
+    int64_t now_ns) {
+	struct queue_journal *j = queue->journal;
+	struct messages_totals totals;
+
+	if (j == NULL) {
+		journal_status_none(queue->engine, JOURNAL_ROOM_QUEUE);
+		return;
+	}
+	j->told.behind = j->renewing != NONE;
+	messages_count(j->messages, &totals);
+	journal_status_messages(queue->engine, totals.messages, totals.waiting);
+	journal_status_tell(queue->engine, JOURNAL_ROOM_QUEUE, &j->told,
+	    messages_log(j->messages), listener, now_ns);
+}

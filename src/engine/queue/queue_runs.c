@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Runs of the driven queue: those that live, stall, and end.
+ * MODEL    A run claims a part of a place at each destination that it may go to, as it is at
+ *          one at a time.  What Sendmail asks is seen in the grants: without a sign for a
+ *          while, the run stalls at the destination that was asked about last, which then
+ *          is granted to nobody else.  After the end the files tell what is left.
+ * ERRORS   A run that could not be started puts all of its mail server off (queue_pause.c).
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/queue/queue_internal.h"
+
+#define LOOK_NS		NS_PER_SECOND
+#define A_RECIPIENT_NS	(500 * NS_PER_MS)	/* may take so long, without a sign */
+#define NO_ANSWER_NS	(5 * NS_PER_SECOND)
+#define PUT_OFF_NS	(200 * NS_PER_MS)
+#define PUT_OFF_DOUBLINGS 7
+#define PUT_OFF_KNOWN_NS (60 * NS_PER_SECOND)	/* without one: from the beginning */
+/* Of an earlier role nothing is seen: after so many times the limit it holds nobody up. */
+#define ADOPTED_STALLS	3
+
+struct run *queue_find_run(struct queue *queue, uint32_t number) {
+	for (uint32_t i = 0; i < queue->run_size; i++)
+		if (queue->runs[i].number == number && number != 0)
+			return &queue->runs[i];
+	return NULL;
+}
+
+struct run *queue_make_run(struct queue *queue) {
+	uint32_t at = 0, size = queue->run_size == 0 ? 16 : 2 * queue->run_size;
+
+	while (at < queue->run_size && queue->runs[at].number != 0)
+		at++;
+	if (at == queue->run_size) {
+		struct run *more = reallocarray(queue->runs, size, sizeof(*more));
+
+		if (more == NULL)
+			return NULL;
+		memset(more + queue->run_size, 0,
+		    (size - queue->run_size) * sizeof(*more));
+		queue->runs = more;
+		queue->run_size = size;
+	}
+	if (++queue->next_run == 0)
+		queue->next_run = 1;
+	queue->runs[at] = (struct run){ .number = queue->next_run, .current = NONE };
+	return &queue->runs[at];
+}
+
+/* --- stalls ------------------------------------------------------------------------ */
+
+/* The part of the message that bears the domain of this hash, or NULL. */
+static struct part *part_of_hash(struct queue *queue, const struct message *m, uint32_t hash) {
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
+		if (queue->domains[queue->parts[at].domain].hash == hash)
+			return &queue->parts[at];
+	return NULL;
+}
+
+/* Nothing else is to get stuck there: what has it granted yet, but for the message that is
+ * there, is told otherwise. */
+static void withdraw(struct queue *queue, uint32_t but, uint32_t dest) {
+	for (uint32_t i = 0; i < queue->run_size; i++) {
+		const struct run *run = &queue->runs[i];
+
+		if (run->number == 0)
+			continue;
+		for (unsigned j = 0; j < run->count; j++) {
+			const struct message *m = run->messages[j] == NONE ||
+			    run->messages[j] == but ? NULL :
+			    &queue->messages[run->messages[j]];
+
+			for (uint32_t at = m == NULL ? NONE : m->first_part; at != NONE;
+			     at = queue->parts[at].next_of_message) {
+				struct part *p = &queue->parts[at];
+
+				if (p->dest != dest || p->state != PART_RUNNING ||
+				    !grants_withdraw(queue->engine->segment, &m->grant,
+					queue->domains[p->domain].hash))
+					continue;
+				p->put_off = true;
+			}
+		}
+	}
+}
+
+/* It is at one of its destinations, so that the others are as free as without it (or not). */
+static void free_others(struct queue *queue, const struct run *run, bool are_free) {
+	for (unsigned i = 0; i < run->dest_count; i++) {
+		struct dest *d = &queue->dests[run->dests[i]];
+
+		if (run->dests[i] == run->current)
+			continue;
+		if (are_free) {
+			d->tries--;
+			d->claims -= run->weight;
+		} else {
+			d->tries++;
+			d->claims += run->weight;
+		}
+		d->looked_ns = 0;
+		if (d->watch != 0)
+			queue->watch_ns = 0;
+	}
+}
+
+static void begin_stall(struct queue *queue, struct run *run, const struct part *part,
+    int64_t now_ns) {
+	uint32_t dest = part == NULL ? NONE : part->dest;
+
+	run->stalls = true;
+	queue_mailer_of(queue, run->mta, run->mailer)->running--;
+	queue_mailer_of(queue, run->mta, run->mailer)->stalled++;
+	run->current = dest;
+	free_others(queue, run, true);
+	if (dest == NONE)
+		return;
+	queue->dests[dest].stalls++;
+	queue->dests[dest].bad_ns = now_ns;
+	withdraw(queue, part->message, dest);
+	(void)queue_look(queue, dest, now_ns);
+}
+
+static void end_stall(struct queue *queue, struct run *run) {
+	uint32_t dest;
+
+	if (!run->stalls)
+		return;
+	run->stalls = false;
+	queue_mailer_of(queue, run->mta, run->mailer)->stalled--;
+	queue_mailer_of(queue, run->mta, run->mailer)->running++;
+	dest = run->current;
+	free_others(queue, run, false);
+	run->current = NONE;
+	if (dest == NONE)
+		return;
+	queue->dests[dest].stalls--;
+	/* of a run that does not name it nobody else would */
+	queue_leave_dest(queue, dest);
+}
+
+/* A time to come, but for the moment since the clock was read, some role made up: the run would
+ * never be seen to stall. */
+static int64_t run_progress_ns(const struct run *run, const struct grant_seen *seen, int64_t now_ns) {
+	return seen->progress_ns > now_ns + LOOK_NS ? run->started_ns : seen->progress_ns;
+}
+
+static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns) {
+	const struct segment *segment = queue->engine->segment;
+	int64_t limit_ns = queue->settings.mtas[run->mta].stall_ns;
+	int64_t latest_ns = 0, since_ns;
+	struct part *part = NULL;
+	bool is_connected = false;
+
+	for (unsigned i = 0; i < run->count; i++) {
+		const struct message *m;
+		struct grant_seen seen;
+		int64_t progress_ns;
+
+		if (run->messages[i] == NONE)
+			continue;
+		m = &queue->messages[run->messages[i]];
+		grants_see(segment, &m->grant, &seen);
+		progress_ns = run_progress_ns(run, &seen, now_ns);
+		if (progress_ns <= latest_ns)
+			continue;
+		latest_ns = progress_ns;
+		part = seen.current == 0 ? NULL : part_of_hash(queue, m, seen.current);
+		is_connected = seen.is_connected;
+	}
+	if (latest_ns > run->progress_ns) {
+		run->progress_ns = latest_ns;
+		run->current_domain = part == NULL ? NONE : part->domain;
+		end_stall(queue, run);
+	}
+	since_ns = run->progress_ns > run->started_ns ? run->progress_ns : run->started_ns;
+	if (part != NULL && !is_connected && now_ns - since_ns >= NO_ANSWER_NS)
+		part->timed_out = true;
+	if (part != NULL)
+		limit_ns += part->recipients * A_RECIPIENT_NS;
+	if (!run->stalls && run->started && now_ns - since_ns >= limit_ns)
+		begin_stall(queue, run, part, now_ns);
+}
+
+void queue_look_at_stalls(struct queue *queue, int64_t now_ns) {
+	if (now_ns < queue->stalls_ns)
+		return;
+	queue->stalls_ns = now_ns + LOOK_NS;
+	for (uint32_t i = 0; i < queue->run_size; i++) {
+		struct run *run = &queue->runs[i];
+
+		if (run->number != 0 && !run->adopted)
+			look_at_run(queue, run, now_ns);
+		else if (run->number != 0 && !run->stalls && now_ns - run->started_ns >=
+		    ADOPTED_STALLS * queue->settings.mtas[run->mta].stall_ns)
+			begin_stall(queue, run, NULL, now_ns);
+	}
+}
+
+/* --- ends -------------------------------------------------------------------------- */
+
+static void put_off(struct queue *queue, uint32_t dest, int64_t now_ns) {
+	struct dest *d = &queue->dests[dest];
+	unsigned doublings = d->put_offs < PUT_OFF_DOUBLINGS ? d->put_offs :
+	    PUT_OFF_DOUBLINGS;
+
+	if (d->blocked_ns > now_ns)
+		return;
+	if (now_ns - d->blocked_ns >= PUT_OFF_KNOWN_NS)
+		d->put_offs = 0;
+	d->blocked_ns = now_ns + (PUT_OFF_NS << doublings);
+	d->put_offs++;
+}
+
+static void note_part(struct queue *queue, struct part *p, const struct grant_seen *seen,
+    int64_t now_ns) {
+	uint32_t hash = queue->domains[p->domain].hash;
+
+	p->ran = true;
+	for (unsigned i = 0; i < seen->deferred_count && !p->put_off; i++)
+		if (seen->deferred[i] == hash) {
+			p->put_off = true;
+			p->held = seen->lasting[i];
+			/* a class of one of its hosts, which says nothing of the others */
+			if (!p->held)
+				put_off(queue, p->dest, now_ns);
+		}
+	/* asked about last, and nobody answered */
+	p->unanswered = seen->current == hash && !seen->is_connected && !p->put_off;
+	if (p->unanswered)
+		queue->dests[p->dest].bad_ns = now_ns;
+}
+
+static void end_message(struct queue *queue, const struct run *run, uint32_t message,
+    enum queue_run_end how, int64_t now_ns) {
+	struct message *m = &queue->messages[message];
+	const struct part *last;
+	struct grant_seen seen;
+
+	queue_end_grant(queue, message, &seen);
+	m->run = NONE;
+	m->was_brief = run->brief;
+	m->was_asked = seen.progress_ns != 0;
+	m->was_connected = seen.connected > 0;
+	m->ended = (uint8_t)how;
+	queue_note_not_reached(queue, message, &seen);
+	m->state = how == QUEUE_RUN_NOT_STARTED ? MESSAGE_WAITS : MESSAGE_AWAITED;
+	last = part_of_hash(queue, m, seen.current);
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
+		struct part *p = &queue->parts[at];
+
+		if (p->state != PART_RUNNING)
+			continue;
+		/* all that has one server may be asked about before it is connected to */
+		p->was_last = last != NULL && p->dest == last->dest;
+		if (how == QUEUE_RUN_NOT_STARTED) {
+			p->state = PART_DUE;
+			p->put_off = false;
+		} else {
+			note_part(queue, p, &seen, now_ns);
+		}
+	}
+	if (how == QUEUE_RUN_NOT_STARTED)
+		queue_settle(queue, message, now_ns);
+}
+
+/* Where its mail went may be known better by now. */
+static void remap(struct queue *queue, const struct run *run, int64_t now_ns) {
+	for (unsigned i = 0; i < run->count; i++) {
+		uint32_t at = run->messages[i] == NONE ? NONE :
+		    queue->messages[run->messages[i]].first_part;
+
+		for (; at != NONE; at = queue->parts[at].next_of_message)
+			if (queue->parts[at].ran)
+				queue_remap_domain(queue, queue->parts[at].domain, now_ns);
+	}
+}
+
+static void release(struct queue *queue, struct run *run, int64_t now_ns) {
+	end_stall(queue, run);
+	queue_mailer_of(queue, run->mta, run->mailer)->running--;
+	queue_mailer_of(queue, run->mta, run->mailer)->doubtful -= run->doubtful;
+	for (unsigned i = 0; i < run->dest_count; i++) {
+		struct dest *d = &queue->dests[run->dests[i]];
+
+		d->claims -= run->weight;
+		d->runs--;
+		d->tries--;
+	}
+	for (unsigned i = 0; i < run->dest_count; i++) {
+		uint32_t dest = run->dests[i];
+
+		if (queue->dests[dest].watch != 0 && queue->dests[dest].runs == 0 &&
+		    queue->dests[dest].part_count > 0)
+			(void)queue_look(queue, dest, now_ns);
+		else
+			queue->dests[dest].looked_ns = 0;
+		queue_leave_dest(queue, dest);
+	}
+}
+
+static void ask_for_files(struct queue *queue, const struct run *run) {
+	for (unsigned i = 0; i < run->count; i++) {
+		const char *id = run->ids != NULL ? run->ids[i] :
+		    run->messages[i] != NONE ? queue->messages[run->messages[i]].id : NULL;
+
+		if (id != NULL)
+			queue->calls.read(queue->calls.context, run->mta, run->directory, id);
+	}
+}
+
+void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t now_ns) {
+	struct run *run = queue_find_run(queue, number);
+
+	if (run == NULL)
+		return;
+	run->started = true;
+	run->started_ns = now_ns;
+	run->pid = pid;
+	queue->now_ns = now_ns;
+	for (unsigned i = 0; i < run->count; i++)
+		if (run->messages[i] != NONE)
+			queue_journal_start(queue, run->messages[i]);
+}
+
+void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
+    int64_t now_ns) {
+	struct run *run = queue_find_run(queue, number), over;
+	const struct generation *pinned;
+
+	if (run == NULL)
+		return;
+	pinned = queue_pin(queue, now_ns);
+	for (unsigned i = 0; i < run->count; i++)
+		if (run->messages[i] != NONE)
+			end_message(queue, run, run->messages[i], how, now_ns);
+	if (how == QUEUE_RUN_NOT_STARTED)
+		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_STARTED, now_ns);
+	else if (how == QUEUE_RUN_NOT_WRITTEN)
+		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_WRITTEN, now_ns);
+	if (how != QUEUE_RUN_NOT_STARTED)
+		remap(queue, run, now_ns);
+	release(queue, run, now_ns);
+	over = *run;
+	run->number = 0;
+	run->ids = NULL;
+	if (how != QUEUE_RUN_NOT_STARTED)
+		ask_for_files(queue, &over);
+	free(over.ids);
+	queue_settle_changed(queue, now_ns);
+	queue_unpin(queue, pinned);
+}
+
+/* --- of an earlier role --------------------------------------------------------------- */
+
+struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
+    const char *id) {
+	for (uint32_t i = 0; i < queue->run_size; i++) {
+		struct run *run = &queue->runs[i];
+
+		if (run->number == 0 || !run->adopted || run->mta != mta ||
+		    run->directory != directory)
+			continue;
+		for (unsigned j = 0; j < run->count; j++)
+			if (strcmp(run->ids[j], id) == 0)
+				return run;
+	}
+	return NULL;
+}
+
+bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns) {
+	return arrival_ns < atomic_load(&queue->engine->role->started_ns);
+}
+
+uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, bool is_local,
+    const char *const ids[], unsigned count, pid_t pid, int64_t now_ns) {
+	struct run *run = mta < GENERATION_MTAS_MAX ? queue_make_run(queue) : NULL;
+
+	if (run == NULL)
+		return 0;
+	run->ids = calloc(count == 0 ? 1 : count, sizeof(*run->ids));
+	if (run->ids == NULL || count > QUEUE_RUN_IDS_MAX) {
+		free(run->ids);
+		run->ids = NULL;
+		run->number = 0;
+		return 0;
+	}
+	run->adopted = run->started = true;
+	run->mta = (uint8_t)mta;
+	run->mailer = is_local ? QUEUE_LOCAL : QUEUE_REMOTE;
+	run->directory = (uint16_t)directory;
+	run->pid = pid;
+	run->started_ns = now_ns;
+	run->count = count;
+	queue_mailer_of(queue, mta, run->mailer)->running++;
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t message = queue_find_message(queue, mta, directory, ids[i]);
+
+		text_copy(run->ids[i], sizeof(run->ids[i]), ids[i], strlen(ids[i]));
+		run->messages[i] = NONE;
+		if (message == NONE || queue->messages[message].state != MESSAGE_WAITS)
+			continue;
+		queue_unplace(queue, message);
+		queue_clear_timer(queue, message);
+		queue->messages[message].state = MESSAGE_RUNS;
+		queue->messages[message].run = (uint32_t)(run - queue->runs);
+		queue->messages[message].grant = (struct grant_ref){ 0, 0 };
+		run->messages[i] = message;
+	}
+	return run->number;
+}

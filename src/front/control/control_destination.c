@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The control server's answer to "explain destination".
+ * ERRORS   All are answers.
+ * THREADS  The keeper's one.
+ */
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/decision_id.h"
+#include "base/text.h"
+#include "engine/hints/hints.h"
+#include "engine/outbound/outbound.h"
+#include "engine/destination/windows.h"
+#include "front/control/control_answer.h"
+#include "front/control/control_row.h"
+
+static void add_relay(struct control_writer *writer,
+    const struct outbound_class *found) {
+	char address[ADDRESS_TEXT_MAX];
+
+	if (address_is_unknown(&found->relay))
+		return;
+	address_format(&found->relay, address);
+	control_writer_add(writer, "relay", "%s", address);
+	if (found->relay_name[0] != '\0')
+		control_writer_add(writer, "relay_name", "%s",
+		    found->relay_name);
+}
+
+static void add_counts(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const struct answer *answer,
+    uint32_t open) {
+	const struct limits *limits =
+	    &generation_class(generation, answer->class_index)->limits;
+
+	control_writer_add(writer, "count", "%u", answer->decision.count);
+	control_answer_limit(writer, "limit", answer->decision.limit);
+	control_writer_add(writer, "open", "%u", open);
+	control_answer_limit(writer, "hold_at", limits->sessions);
+	control_answer_limit(writer, "refuse_at", limits->inbound);
+	control_answer_in_force(writer, engine, generation, answer->class_index);
+}
+
+/* What a Postfix's queue manager is told about mail for it. */
+static void add_hint(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const char *destination, size_t length,
+    uint32_t class_index) {
+	struct hint_explained hint;
+
+	hint_explain(engine, generation, destination, length, class_index, clock_now_ns(), &hint);
+	if (hint.mta == UINT8_MAX)
+		return;
+	control_writer_add(writer, "hint_mta", "%s", generation_text(generation,
+	    generation->mtas[hint.mta].name));
+	control_writer_add(writer, "hint", "%s", hint.kind);
+	control_writer_add(writer, "hint_answer", "%s", hint.answer);
+	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint.doubt));
+	control_writer_add(writer, "doubt_text", "%s", hint.why);
+}
+
+/* Which groups of the configuration give its window's parameters, innermost first. */
+static void add_settings(struct control_writer *writer,
+    const struct generation *generation, const struct window_owner *owner, unsigned mta) {
+	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
+	unsigned count = generation_window_sources(generation, mta, owner->name,
+	    strlen(owner->name), owner->provider, sources);
+	char text[2048] = "";
+	size_t length = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct generation_window_source *source = &sources[i];
+
+		length = text_append(text, sizeof(text), length, "%s%s",
+		    i > 0 ? ", " : "", source->line != 0 ? source->what : "defaults");
+		if (source->line != 0)
+			length = text_append(text, sizeof(text), length, " %s:%u",
+			    source->file, source->line);
+	}
+	control_writer_add(writer, "settings", "%s", text);
+}
+
+/* What a mail server that asks before it connects would be answered. */
+static const char *window_answer(const struct window_view *view) {
+	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
+		return "suspended";
+	if (view->in_flight < view->window)
+		return "go";
+	return view->canary_due ? "go-canary" : "full";
+}
+
+static void add_why(struct control_writer *writer, uint64_t id) {
+	char text[DECISION_ID_MAX];
+
+	control_answer_id(writer, id);
+	if (id != 0)
+		control_writer_add(writer, "why", "posternctl why %s",
+		    decision_id_text(id, text));
+}
+
+static bool is_stopped(const struct window_view *view) {
+	return view->state == WINDOW_DEAD || view->state == WINDOW_HELD;
+}
+
+/* What stopped it, here or at the node that said so. */
+static const char *stopped_by(const struct window_view *view) {
+	if (!is_stopped(view))
+		return "nothing";
+	if (view->hold_node != SHARED_OURS)
+		return windows_by_word(view->hold_by);
+	return windows_by_word(view->by);
+}
+
+/* What the nodes of a cluster make of it. */
+static void add_shared(struct control_writer *writer, const struct engine *engine,
+    const struct window_view *view) {
+	bool stopped = is_stopped(view);
+	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX];
+	unsigned number = stopped ? view->hold_node : view->ceiling != 0 ?
+	    view->ceiling_node : SHARED_OURS;
+
+	if (view->divided)
+		control_writer_add(writer, "share", "%u", view->share);
+	if (number != SHARED_OURS)
+		control_writer_add(writer, "node", "%s", windows_node_name(engine, number, node));
+	if (stopped && number != SHARED_OURS && view->hold_id != 0)
+		control_writer_add(writer, "origin_id", "%s",
+		    decision_id_text(view->hold_id, origin));
+}
+
+/* Whose window mail for it runs by, and what that says. */
+static void add_window(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const char *destination, size_t length) {
+	struct window_owner owner;
+	struct window_view view;
+	int64_t now_ns = clock_now_ns();
+
+	windows_owner(engine, generation, destination, length, &owner);
+	if (owner.kind == DESTINATION_NONE)
+		return;
+	(void)windows_view(engine, generation, &owner, now_ns, &view);
+	control_writer_add(writer, "owner", "%s", owner.name);
+	control_writer_add(writer, "law", "%s", windows_law_word(view.law));
+	add_settings(writer, generation, &owner, view.mta);
+	control_answer_window(writer, &view, now_ns);
+	control_writer_add(writer, "success", "%.3f", view.success);
+	control_writer_add(writer, "failure", "%.3f", view.failure);
+	control_writer_add(writer, "fail_cohorts", "%.3f", view.fail_cohorts);
+	control_writer_add(writer, "stopped_by", "%s", stopped_by(&view));
+	control_writer_add(writer, "canary", "%s", view.canary_out ? "out" :
+	    view.canary_due ? "due" : view.canary_waits ? "waits" : "none");
+	add_shared(writer, engine, &view);
+	add_why(writer, view.event);
+	if (view.reason[0] != '\0')
+		control_writer_add(writer, "last_reason", "%s", view.reason);
+	control_writer_add(writer, "window_answer", "%s", window_answer(&view));
+	control_writer_add(writer, "window_observed", "%d", view.observed);
+}
+
+/* What holds mail whatever the class says. */
+static void add_suspension(struct answer *answer, const struct engine *engine,
+    const struct generation *generation, const char *destination, size_t length) {
+	struct window_owner owner;
+	struct window_view view;
+
+	windows_owner(engine, generation, destination, length, &owner);
+	if (answer->decision.verdict != VERDICT_ADMIT || owner.kind == DESTINATION_NONE ||
+	    !windows_view(engine, generation, &owner, clock_now_ns(), &view) ||
+	    view.window != 0)
+		return;
+	answer->decision.reason = REASON_SUSPENDED;
+	answer->observed = view.observed;
+	if (!view.observed)
+		answer->decision.verdict = VERDICT_DEFER;
+}
+
+static size_t explain(struct engine *engine, const struct generation *generation,
+    const char *destination, size_t length, char *out) {
+	struct control_writer writer;
+	struct outbound_answer explained;
+	struct answer *answer = &explained.answer;
+	uint32_t open;
+
+	outbound_explain(engine, generation, destination, length, &explained,
+	    &open);
+	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
+	control_writer_add(&writer, "row", "1");
+	control_writer_add(&writer, "destination", "%.*s", (int)length,
+	    destination);
+	if (answer->rule != CLASS_NO_RULE)
+		control_answer_class(&writer, generation, answer);
+	control_writer_add(&writer, "found_by", "%s",
+	    class_source_word(explained.found.source));
+	add_relay(&writer, &explained.found);
+	if (answer->rule != CLASS_NO_RULE)
+		add_counts(&writer, engine, generation, answer, open);
+	add_suspension(answer, engine, generation, destination, length);
+	control_answer_decision(&writer, answer);
+	add_window(&writer, engine, generation, destination, length);
+	add_hint(&writer, engine, generation, destination, length,
+	    answer->class_index);
+	return control_writer_finish(&writer);
+}
+
+size_t control_answer_destination(struct engine *engine,
+    const struct control_frame *request, char *out) {
+	const char *destination = control_frame_get(request, "destination");
+	const struct generation *generation;
+	size_t length = destination == NULL ? 0 :
+	    text_bare_host(&destination, strlen(destination));
+
+	if (length == 0 || length > MASK_NAME_MAX)
+		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
+		    "destination: must be a name of 1 to 255 characters, or an address");
+	generation = engine_pin(engine);
+	length = explain(engine, generation, destination, length, out);
+	engine_unpin(engine, generation);
+	return length + control_answer_end(out + length,
+	    CONTROL_ANSWER_BYTES - length, EX_OK, "");
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: ISC */
+/* What the parts of the control server share. */
+#ifndef FRONT_CONTROL_INTERNAL_H
+#define FRONT_CONTROL_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "config/generation/generation.h"
+#include "front/control/control.h"
+#include "front/control/control_access.h"
+#include "front/control/control_answer.h"
+
+#define CONTROL_REQUEST_BYTES	8192	/* a request, its length line included */
+#define CONTROL_PENDING_MAX	256	/* reloads that the supervisor was asked for */
+#define CONTROL_FRAME_BYTES	(CONTROL_BODY_MAX + 16)
+
+struct event;
+struct client;
+
+/* Answers a request by client_put, or makes the client wait.  False: the connection is
+ * over. */
+typedef bool control_serve_fn(struct client *client, const struct control_frame *frame);
+
+struct client {
+	TAILQ_ENTRY(client) all;
+	struct control *control;
+	struct event *readable;
+	struct event *writable;
+	int fd;
+	const struct control_access *access;
+	enum control_permission permission;
+	uid_t uid;		/* of the peer; -1: not known */
+	bool waits;			/* for the supervisor */
+	bool last;			/* close when all is sent */
+	int64_t since_ns;		/* last progress, or when it began to wait */
+	size_t in_length;
+	char in[CONTROL_REQUEST_BYTES];
+	char *out;
+	size_t out_length, out_sent, out_size;
+};
+TAILQ_HEAD(client_list, client);
+
+/* A listening socket. */
+struct control_door {
+	struct control *control;
+	struct event *event;
+	const struct control_access *access;
+};
+
+struct control {
+	struct engine *engine;
+	control_serve_fn *serve;
+	void *context;			/* serve's own */
+	size_t out_most;		/* bytes of answers that wait for one client */
+	struct event_base *base;
+	struct client_list clients;	/* oldest first */
+	unsigned count;
+	struct control_door doors[GENERATION_LISTENERS_MAX];
+	unsigned door_count;
+	bool pausing;			/* no descriptors: nobody is let in */
+	struct event *supervisor;	/* NULL: it cannot be asked */
+	int supervisor_fd;
+	struct client *pending[CONTROL_PENDING_MAX]; /* NULL: it gave up waiting */
+	unsigned pending_first, pending_count;
+	size_t in_length;
+	char in[CONTROL_FRAME_BYTES];	/* from the supervisor */
+	char answer[CONTROL_ANSWER_BYTES];
+};
+
+/* control.c */
+
+/* A server without listeners.  0, or -1 with *diag. */
+int control_begin(struct control **control, struct event_base *base,
+    struct engine *engine, control_serve_fn *serve, struct diag *diag);
+
+void client_free(struct client *client);
+
+/* Adds to what is to be sent; false: it would be too much, or there is no memory. */
+bool client_put(struct client *client, const char *data, size_t length);
+bool client_end(struct client *client, int exit_code, const char *error);
+
+/* Logs who asked for what he may not. */
+void control_log_forbidden(const struct client *client, const char *command);
+
+/* Sends what waits.  False: the connection is over (and still allocated). */
+bool client_flush(struct client *client);
+
+/* Goes on with what came meanwhile, when nothing waits any more; may free it. */
+void client_resume(struct client *client);
+
+/* Is there room for so many bytes more? */
+bool client_has_room(const struct client *client, size_t length);
+
+/* control_reload.c */
+
+/* Listens to the supervisor; 0, or -1 with *diag. */
+int reload_open(struct control *control, struct diag *diag);
+
+/* Asks for a reload in the client's name, or tells it why not. */
+void reload_ask(struct client *client);
+
+/* The client waits no longer; its place in the queue stays. */
+void reload_give_up(struct client *client);
+
+#endif

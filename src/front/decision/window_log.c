@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What happened to windows, in words.  Names and reasons came from outside: they are
+ * quoted.  The log cuts floods.  Any thread.
+ */
+#include "front/decision/window_log.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/account/account_health.h"
+#include "engine/destination/windows.h"
+#include "front/policy/account_policy.h"
+
+#define NAME_SHOWN	(4 * 80 + 4)
+#define TEXT_SHOWN	(4 * WINDOW_REASON_MAX + 4)
+#define RULE_SHOWN	256
+
+struct words {
+	char name[NAME_SHOWN];
+	char rule[RULE_SHOWN];		/* its name, or FILE:LINE, or "-" */
+	char note[TEXT_SHOWN];
+	char text[TEXT_SHOWN];
+	long long for_s;
+	const char *observed;
+	char id[DECISION_ID_MAX];
+	char node[NAME_SHOWN];		/* TOLD_...: which one said so, or "-" */
+};
+
+static void find_rule_words(const struct window_report *report, struct words *out) {
+	const struct judge_rule *rule = report->rule;
+	char plain[RULE_SHOWN / 4];
+
+	log_quote(out->rule, sizeof(out->rule), "", 0);
+	out->note[0] = plain[0] = '\0';
+	if (rule == NULL)
+		return;
+	if (rule->name[0] != '\0')
+		text_append(plain, sizeof(plain), 0, "%s", rule->name);
+	else
+		text_append(plain, sizeof(plain), 0, "%s:%u", rule->file, rule->line);
+	log_quote(out->rule, sizeof(out->rule), plain, strlen(plain));
+	log_sentence(out->note, sizeof(out->note), rule->note);
+}
+
+static void find_words(const struct window_report *report, struct words *out) {
+	log_quote(out->name, sizeof(out->name), report->name, report->name_length);
+	log_sentence(out->text, sizeof(out->text), report->reason);
+	find_rule_words(report, out);
+	decision_id_text(report->id, out->id);
+	log_quote(out->node, sizeof(out->node), report->node == NULL ? "" : report->node,
+	    report->node == NULL ? 0 : strlen(report->node));
+	out->for_s = (long long)((report->for_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
+	out->observed = report->observed ? "yes" : "no";
+}
+
+static bool log_suspended(const struct window_report *report, const struct words *w) {
+	return log_event(EVENT_SUSPENDED, "id=%s destination=%s for=%llds by=%s rule=%s window=%u "
+	    "ceiling=%u observed=%s text=\"%s\"", w->id, w->name, w->for_s,
+	    report->what == WINDOW_DIED ? "cohorts" : "rule", w->rule, report->before,
+	    report->ceiling, w->observed, w->text);
+}
+
+/* It may be looked up there. */
+static bool log_told(const struct window_report *report, const struct words *w) {
+	char origin[DECISION_ID_MAX];
+
+	return log_event(EVENT_SUSPENDED, "id=%s destination=%s state=%s for=%llds by=node node=%s "
+	    "origin=%s there=%s window=%u ceiling=%u observed=%s text=\"%s\"", w->id, w->name,
+	    windows_state_word(report->state), w->for_s, w->node,
+	    decision_id_text(report->origin, origin), windows_by_word(report->by),
+	    report->before, report->ceiling, w->observed, w->text);
+}
+
+static bool log_told_ceiling(const struct window_report *report, const struct words *w) {
+	return log_event(EVENT_WINDOW, "id=%s destination=%s by=node node=%s window=%u before=%u "
+	    "ceiling=%u ceiling_before=%u observed=%s", w->id, w->name, w->node, report->window,
+	    report->before, report->ceiling, report->ceiling_before, w->observed);
+}
+
+static bool log_window(const struct window_report *report, const struct words *w) {
+	return log_event(EVENT_WINDOW, "id=%s destination=%s window=%u before=%u ceiling=%u success=%.4g "
+	    "failure=%.4g fail_cohorts=%.4g by=%s rule=%s observed=%s text=\"%s\"", w->id, w->name,
+	    report->window, report->before, report->ceiling, report->success, report->failure,
+	    report->fail_cohorts, report->what == WINDOW_CHANGED ? "feedback" : "rule",
+	    w->rule, w->observed, w->text);
+}
+
+static bool report(void *context, const struct window_report *report) {
+	struct words w;
+
+	(void)context;
+	find_words(report, &w);
+	switch (report->what) {
+	case WINDOW_DIED:
+	case WINDOW_RULE_SUSPENDED:
+		return log_suspended(report, &w);
+	case WINDOW_TOLD_STOP:
+		return log_told(report, &w);
+	case WINDOW_CHANGED:
+	case WINDOW_RULE_CEILING:
+		return log_window(report, &w);
+	case WINDOW_TOLD_CEILING:
+		return log_told_ceiling(report, &w);
+	case WINDOW_TOLD_BACK:
+		return log_event(EVENT_BACK, "id=%s destination=%s by=node node=%s window=%u "
+		    "ceiling=%u text=\"%s\"", w.id, w.name, w.node, report->window,
+		    report->ceiling, w.text);
+	case WINDOW_BACK:
+		return log_event(EVENT_BACK, "id=%s destination=%s window=%u ceiling=%u",
+		    w.id, w.name, report->window, report->ceiling);
+	case WINDOW_RULE_HELD:
+		return log_event(EVENT_RECIPIENT_HELD, "id=%s recipient=%s for=%llds rule=%s "
+		    "observed=%s text=\"%s\"", w.id, w.name, w.for_s, w.rule, w.observed,
+		    w.text);
+	case WINDOW_RULE_ALERT:
+		return log_event(EVENT_ALERT, "id=%s destination=%s rule=%s note=\"%s\" "
+		    "text=\"%s\"", w.id, w.name, w.rule, w.note, w.text);
+	case WINDOW_BY_HAND:
+		return log_event(EVENT_BY_HAND, "id=%s command=%s name=%s state=%s for=%llds window=%u "
+		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", w.id, by_hand_word(report->verb), w.name,
+		    windows_state_word(report->state), w.for_s, report->window,
+		    report->ceiling, w.observed, (long)(int32_t)report->uid, w.text);
+	case WINDOW_FAILED:
+		break;
+	}
+	return false;
+}
+
+void window_log_listen(struct engine *engine) {
+	windows_listen(engine, report, NULL);
+#ifdef WITH_ACCOUNTS
+	engine_account_listen(engine, account_log_trip);
+#endif
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: ISC */
+/* What the feed's sources share: each has its file, and hands lines and deliveries to
+ * feed_lines.c. */
+#ifndef FRONT_FEED_INTERNAL_H
+#define FRONT_FEED_INTERNAL_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+#include "engine/feed/feed.h"
+#include "engine/journal/journal_state.h"
+#include "front/serve/beat.h"
+#include "front/feed/feed.h"
+#include "front/feed/followed_log.h"
+#include "front/requeue/requeue.h"
+#include "front/feed/followed_file.h"
+#include "front/serve/stream.h"
+#include "wire/mail/log_line.h"
+
+struct feed_tally {
+	uint64_t lines;
+	uint64_t deliveries;
+	uint64_t broken;
+	uint64_t wrong_clocks;
+	uint64_t events;	/* lines of the event socket */
+};
+
+/* Lines of a log that were read already, as they were found. */
+struct feed_ahead {
+	const char *text[FOLLOWED_AHEAD];
+	struct log_line lines[FOLLOWED_AHEAD];
+	unsigned count, at;	/* those before it were used */
+};
+
+/* Lines of one second begin alike: what such a head says. */
+struct feed_date {
+	char head[48];
+	size_t length;		/* 0: none */
+	int64_t ms;
+	bool is_date;
+};
+
+struct feed {
+	struct engine *engine;
+	const struct generation *generation;	/* pinned between feed_begin and feed_end */
+	struct event_base *base;
+	struct beat beat;
+	struct feed_logs *logs;
+	struct feed_journals *journals;
+	struct feed_syslog *syslog;
+	struct feed_events *events;
+	struct front_requeue *requeue;
+	struct journal_states *journal;	/* NULL: there is none */
+	int64_t began_ns;
+	int64_t now_ns;		/* as of feed_begin, or newer */
+	int64_t wall_ms;	/* since 1970, at now_ns */
+	int64_t zone_ms;	/* local time is ahead of UTC by this */
+	int year;
+	int64_t zone_until_ns;	/* zone and year are looked up again then */
+	struct feed_date date;	/* that was read last */
+	int64_t beat_ns;
+	unsigned unbeaten;	/* what took locks since the last sign of life */
+	struct feed_tally tally;
+	struct feed_ahead ahead;
+	bool wants_help;	/* a log has to be opened by root: the loop ends */
+};
+
+/* Around all work: the time, and the generation. */
+void feed_begin(struct feed *feed);
+void feed_end(struct feed *feed);
+/* Before whatever takes a lock of the shared state, which may take 50 ms: a sign of life
+ * now and then, as after 3 s without one we count as hung. */
+void feed_beat(struct feed *feed);
+/* Before what may take a second or more. */
+void feed_beat_now(struct feed *feed);
+
+/* --- feed_lines.c ----------------------------------------------------------------- */
+
+/* One line of a log of these mail servers (bit i: number i of the generation).  Its
+ * `origin` says where it was read; `behind`: it may be old.  True: something came of
+ * it. */
+bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
+    struct feed_origin *origin, bool behind);
+
+/* These lines are the next ones: reads them, and has what is known of their destinations
+ * fetched.  They stay where they are until then. */
+void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count);
+
+/* One delivery result, however it was told. */
+void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
+    const struct feed_origin *origin);
+
+/* Counts what was tallied. */
+void feed_count(struct feed *feed);
+
+/* --- feed_logs.c -------------------------------------------------------------------- */
+
+/* Keeps the places of logs where the next feed finds them. */
+struct followed_keeper feed_keeper(struct engine *engine);
+
+/* 0, or -1 with *diag.  `setup` lives until feed_logs_begin returns. */
+int feed_logs_open(struct feed *feed, struct diag *diag);
+/* The first turn, with what was opened for us. */
+void feed_logs_begin(struct feed *feed, const struct feed_setup *setup);
+/* Reads what has come, and sees to it that the rest is read soon. */
+void feed_logs_turn(struct feed *feed);
+void feed_logs_close(struct feed *feed);
+
+/* --- feed_journals.c ------------------------------------------------------------------ */
+
+/* systemd's journal; as feed_logs.c.  0, or -1 with *diag. */
+int feed_journals_open(struct feed *feed, struct diag *diag);
+void feed_journals_turn(struct feed *feed);
+void feed_journals_close(struct feed *feed);
+
+/* --- feed_syslog.c, feed_events.c --------------------------------------------------- */
+
+int feed_syslog_open(struct feed *feed, struct diag *diag);
+int feed_syslog_listen(struct feed *feed, const struct feed_socket *socket,
+    struct diag *diag);
+void feed_syslog_close(struct feed *feed);
+
+int feed_events_open(struct feed *feed, struct diag *diag);
+int feed_events_listen(struct feed *feed, const struct feed_socket *socket,
+    struct diag *diag);
+/* Each second: closes connections that keep us waiting. */
+void feed_events_second(struct feed *feed);
+void feed_events_close(struct feed *feed);
+
+#endif

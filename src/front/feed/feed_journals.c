@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The mail servers whose log is systemd's journal.
+ * MODEL    As of log files: an event says that entries came, and a look each second finds the
+ *          rest.  Anybody on this host can write there under any name; so a line counts only for
+ *          those mail servers whose users' processes wrote it, as the kernel told journald.
+ * ERRORS   A journal that cannot be read is told once, and once when it can be again.  One that
+ *          came with a new configuration ends us, as the right to read it is given at a start.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sd_log.h"
+#include "engine/feed/feed_files.h"
+#include "front/feed/feed_internal.h"
+#include "front/feed/followed_journal.h"
+#include "wire/mail/mail_log.h"
+#include "wire/mail/sd_entry.h"
+
+#define ENTRIES_AT_ONCE	256	/* in one turn of the loop */
+#define LINE_BYTES	(FOLLOWED_LINE_MAX + SD_ENTRY_HEAD_MAX)
+#define TELL_FORGED_NS	(600 * NS_PER_SECOND)
+#define ASK_AGAIN_NS	(600 * NS_PER_SECOND)
+
+struct feed_journal {
+	struct followed_journal journal;
+	struct feed *feed;
+	unsigned mtas;		/* bit i: mail server i of the generation */
+	struct event *changed;
+	int told;		/* the error that was logged last; -1: nothing yet */
+	bool is_granted;	/* this process was started with the right to read it */
+	bool behind;		/* there was more than one turn's to read */
+	uint64_t forged;	/* lines since the last time that this was told */
+	uint32_t forger;
+	int64_t forged_told_ns;
+};
+
+struct feed_journals {
+	uint64_t taken_up;	/* number of the generation that they are of */
+	bool is_first;		/* what is taken up now was there when we were started */
+	struct feed_journal *list[GENERATION_MTAS_MAX];
+	unsigned count;
+	struct followed_keeper keeper;
+	struct event *soon;
+	const struct sd_calls *calls;	/* NULL: there are none */
+	struct diag why;
+	char line[LINE_BYTES];
+};
+
+/* --- lines -------------------------------------------------------------------------- */
+
+/* Those of its mail servers that this user may write for. */
+static unsigned mtas_of(const struct feed_journal *j, uint32_t uid) {
+	const struct generation *g = j->feed->generation;
+	unsigned mtas = 0;
+
+	for (unsigned i = 0; i < g->mta_count; i++)
+		if ((j->mtas >> i & 1) != 0 && generation_logs_as(&g->mtas[i], uid))
+			mtas |= 1U << i;
+	return mtas;
+}
+
+static void tell_forged(struct feed_journal *j) {
+	struct feed *feed = j->feed;
+	char log[256];
+
+	if (j->forged == 0 || (j->forged_told_ns != 0 &&
+	    feed->now_ns - j->forged_told_ns < TELL_FORGED_NS))
+		return;
+	log_event(EVENT_FEED_FORGED, "log=%s lines=%llu uid=%lld text=\"lines in the name of a mail "
+	    "server were written by another user, and are ignored\"", log_quote(log, sizeof(log),
+	    j->journal.log, strlen(j->journal.log)), (unsigned long long)j->forged,
+	    j->forger == UINT32_MAX ? -1LL : (long long)j->forger);
+	j->forged = 0;
+	j->forged_told_ns = feed->now_ns;
+}
+
+/* Other programs log as facility mail, too: what a delivery would have come of is forged. */
+static void take_foreign(struct feed_journal *j, const struct followed_journal_line *line) {
+	struct log_line scanned;
+	enum log_line_kind kind = mail_log_scan(line->text, line->length, &scanned);
+
+	/* what users submit to a Sendmail is logged by their own processes */
+	if ((kind != LOG_LINE_DELIVERY && kind != LOG_LINE_BROKEN) ||
+	    engine_feed_postfix(j->feed->generation, j->mtas, scanned.program) ==
+	    GENERATION_MTAS_MAX)
+		return;
+	engine_count(j->feed->engine, COUNTER_FEED_FORGED, 1);
+	j->forged++;
+	j->forger = line->uid;
+}
+
+static bool on_line(void *context, const struct followed_journal *journal,
+    const struct followed_journal_line *line) {
+	struct feed_journal *j = context;
+	struct feed_origin origin = { .log = journal->origin,
+		.offset = journal->position.spot.offset };
+	unsigned mtas = mtas_of(j, line->uid);
+
+	if (mtas != 0)
+		return feed_line(j->feed, mtas, line->text, line->length, &origin, j->behind);
+	take_foreign(j, line);
+	return false;
+}
+
+/* --- telling ------------------------------------------------------------------------ */
+
+static void count(struct feed_journal *j) {
+	struct engine *engine = j->feed->engine;
+	struct followed_journal_counts *counts = &j->journal.counts;
+	char log[256], unit[256];
+
+	log_quote(log, sizeof(log), j->journal.log, strlen(j->journal.log));
+	if (counts->lost > 0)
+		log_event(EVENT_FEED_FAILED, "log=%s text=\"entries were deleted before they were "
+		    "read: results among them are lost\"", log);
+	if (counts->suppressed > 0)
+		log_event(EVENT_FEED_FAILED, "log=%s unit=%s messages=%llu text=\"journald dropped "
+		    "messages of this unit, by its rate limit: their results are lost; set "
+		    "LogRateLimitIntervalSec=0 for the unit\"", log, log_quote(unit, sizeof(unit),
+		    j->journal.suppressed_unit, strlen(j->journal.suppressed_unit)),
+		    (unsigned long long)counts->suppressed);
+	engine_count(engine, COUNTER_FEED_LOST, counts->lost);
+	engine_count(engine, COUNTER_FEED_SUPPRESSED, counts->suppressed);
+	j->feed->tally.broken += counts->long_lines;
+	*counts = (struct followed_journal_counts){ 0 };
+	tell_forged(j);
+}
+
+static const char *remedy(int error) {
+	switch (error) {
+	case ENOENT:
+		return "no journal of systemd in this directory";
+	case EACCES:
+	case EPERM:
+		return "only root and group " SD_LOG_GROUP " can read it";
+	default:
+		return strerror(error);
+	}
+}
+
+static void tell(struct feed_journal *j) {
+	int error = j->journal.error;
+	char log[256], why[256];
+
+	if (error == j->told)
+		return;
+	log_quote(log, sizeof(log), j->journal.log, strlen(j->journal.log));
+	if (error == 0)
+		log_event(EVENT_FEED, "log=%s text=\"is read\"", log);
+	else
+		log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"", log,
+		    log_sentence(why, sizeof(why), remedy(error)));
+	j->told = error;
+}
+
+/* Our successor gets what a start gives: group, library, files. */
+static void ask_for_help(struct feed *feed, const char *text) {
+	char log[256];
+
+	log_event(EVENT_FEED, "log=%s text=\"needs rights that are given at a start: our successor "
+	    "reads it\"", log_quote(log, sizeof(log), text, strlen(text)));
+	feed->wants_help = true;
+}
+
+/* --- the journals of the configuration ------------------------------------------------ */
+
+static void on_changed(evutil_socket_t fd, short what, void *argument) {
+	static const struct timeval at_once;
+	struct feed_journal *j = argument;
+
+	(void)fd, (void)what;
+	followed_journal_changed(&j->journal);
+	(void)event_add(j->feed->journals->soon, &at_once);
+}
+
+static void watch(struct feed_journal *j) {
+	int fd = followed_journal_fd(&j->journal);
+
+	if (j->changed != NULL)
+		event_free(j->changed);
+	j->changed = fd < 0 ? NULL : event_new(j->feed->base, fd, EV_READ | EV_PERSIST, on_changed, j);
+	/* who has no event has the look each second */
+	if (j->changed != NULL)
+		(void)event_add(j->changed, NULL);
+}
+
+static void close_journal(struct feed_journal *j) {
+	if (j == NULL)
+		return;
+	if (j->changed != NULL)
+		event_free(j->changed);
+	followed_journal_close(&j->journal);
+	free(j);
+}
+
+/* In a sandbox nothing is loaded any more. */
+static void tell_no_library(struct feed *feed, const char *text) {
+	char log[256], why[512];
+
+	if (!feed->journals->is_first) {
+		ask_for_help(feed, text);
+		return;
+	}
+	log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"",
+	    log_quote(log, sizeof(log), text, strlen(text)),
+	    log_sentence(why, sizeof(why), feed->journals->why.text));
+}
+
+static struct feed_journal *open_journal(struct feed *feed, const char *text, bool from_begin) {
+	struct feed_journals *journals = feed->journals;
+	struct feed_position known[FEED_FILES_MAX];
+	uint32_t records[FEED_FILES_MAX];
+	struct followed_journal_start start = { .known = known, .records = records,
+		.from_begin = from_begin, .wall_us = feed->wall_ms * 1000 };
+	struct feed_journal *j = calloc(1, sizeof(*j));
+
+	if (j == NULL)
+		return NULL;
+	j->feed = feed;
+	j->told = -1;
+	j->is_granted = journals->is_first;
+	start.known_count = engine_feed_files(feed->engine, feed_log_id(text), known, records);
+	/* what was written while nobody read is old */
+	j->behind = start.known_count > 0 || from_begin;
+	feed_beat_now(feed);	/* many files, perhaps, on a slow disk */
+	followed_journal_open(&j->journal, text, &start, journals->calls, &journals->keeper,
+	    feed->now_ns);
+	watch(j);
+	return j;
+}
+
+static unsigned find_journal(struct feed_journal *const *list, unsigned count, const char *text) {
+	unsigned i = 0;
+
+	while (i < count && (list[i] == NULL || strcmp(list[i]->journal.log, text) != 0))
+		i++;
+	return i;
+}
+
+/* The journal of that text, from before or new; NULL: no memory. */
+static struct feed_journal *take(struct feed *feed, struct feed_journal **old, unsigned old_count,
+    const struct generation_mta *mta) {
+	const char *text = generation_text(feed->generation, mta->log);
+	unsigned kept = find_journal(old, old_count, text);
+	struct feed_journal *j;
+
+	if (kept == old_count)
+		return open_journal(feed, text, mta->log_from_begin != 0);
+	j = old[kept];
+	old[kept] = NULL;
+	return j;
+}
+
+static void take_up(struct feed *feed) {
+	struct feed_journals *journals = feed->journals;
+	const struct generation *g = feed->generation;
+	struct feed_journal *old[GENERATION_MTAS_MAX];
+	unsigned old_count = journals->count;
+	bool whole = true;
+
+	memcpy(old, journals->list, sizeof(old));
+	journals->count = 0;
+	for (unsigned i = 0; i < g->mta_count; i++) {
+		const char *text = generation_text(g, g->mtas[i].log);
+		unsigned at = find_journal(journals->list, journals->count, text);
+
+		if (!sd_log_is(text))
+			continue;
+		if (journals->calls == NULL && (journals->calls =
+		    sd_library(&journals->why)) == NULL) {
+			tell_no_library(feed, text);
+			continue;
+		}
+		if (at == journals->count) {
+			struct feed_journal *j = take(feed, old, old_count, &g->mtas[i]);
+
+			if (j == NULL) {
+				whole = false;	/* the next turn tries again */
+				continue;
+			}
+			j->mtas = 0;
+			journals->list[journals->count++] = j;
+		}
+		journals->list[at]->mtas |= 1U << i;
+	}
+	for (unsigned i = 0; i < old_count; i++)
+		close_journal(old[i]);
+	if (whole)
+		journals->taken_up = g->number;
+	journals->is_first = false;
+}
+
+/* --- turns -------------------------------------------------------------------------- */
+
+/* True: there is more. */
+static bool read_journal(struct feed_journal *j) {
+	const struct followed_journal_reader reader = { .buffer = j->feed->journals->line,
+		.buffer_size = LINE_BYTES, .each = on_line, .context = j };
+
+	j->behind = followed_journal_read(&j->journal, &reader, ENTRIES_AT_ONCE,
+	    clock_wall_ns() / 1000);
+	return j->behind;
+}
+
+static bool lacks_rights(const struct feed_journal *j) {
+	int64_t age_ns = j->feed->now_ns - j->feed->began_ns;
+
+	return (j->journal.error == EACCES || j->journal.error == ENOENT) &&
+	    (j->is_granted ? age_ns > ASK_AGAIN_NS : age_ns > NS_PER_SECOND);
+}
+
+void feed_journals_turn(struct feed *feed) {
+	static const struct timeval at_once;
+	struct feed_journals *journals = feed->journals;
+	bool more = false;
+
+	if (feed->generation->number != journals->taken_up)
+		take_up(feed);
+	for (unsigned i = 0; i < journals->count; i++) {
+		struct feed_journal *j = journals->list[i];
+
+		if (read_journal(j))
+			more = true;
+		else if (followed_journal_look(&j->journal, feed->now_ns))
+			watch(j);
+		count(j);
+		tell(j);
+		if (lacks_rights(j))
+			ask_for_help(feed, j->journal.log);
+	}
+	if (more)
+		(void)event_add(journals->soon, &at_once);
+}
+
+static void on_soon(evutil_socket_t fd, short what, void *argument) {
+	struct feed *feed = argument;
+
+	(void)fd, (void)what;
+	feed_begin(feed);
+	feed_journals_turn(feed);
+	feed_end(feed);
+}
+
+int feed_journals_open(struct feed *feed, struct diag *diag) {
+	struct feed_journals *journals = calloc(1, sizeof(*journals));
+
+	if (journals == NULL)
+		return diag_set(diag, 0, "no memory for journals");
+	feed->journals = journals;
+	journals->is_first = true;
+	journals->keeper = feed_keeper(feed->engine);
+	journals->soon = event_new(feed->base, -1, 0, on_soon, feed);
+	return journals->soon != NULL ? 0 : diag_set(diag, 0, "no memory for journals");
+}
+
+void feed_journals_close(struct feed *feed) {
+	struct feed_journals *journals = feed->journals;
+
+	if (journals == NULL)
+		return;
+	for (unsigned i = 0; i < journals->count; i++)
+		close_journal(journals->list[i]);
+	if (journals->soon != NULL)
+		event_free(journals->soon);
+	free(journals);
+	feed->journals = NULL;
+}

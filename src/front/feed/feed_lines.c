@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: ISC */
+/* Lines and deliveries on their way to the engine.  Anything may stand in a line; the
+ * readers of wire/ say what it is. */
+#include "front/feed/feed_internal.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/account/account_health.h"
+#include "engine/session/told_sessions.h"
+#include "wire/mail/mail_log.h"
+
+/* Dates further from now than this are of a clock that is wrong, or of another zone. */
+#define WRONG_MS	(INT64_C(300) * 1000)
+#define DAY_MS		(INT64_C(86400) * 1000)
+/* What was written just now is not told by a date in whole seconds. */
+#define JUST_NOW_MS	2000
+/* From the end to the line, where the date tells parts of seconds. */
+#define EXACT_NS	(5 * NS_PER_MS)
+
+/* Without a zone of its own. */
+static bool is_local(struct span head) {
+	size_t at = 0;
+
+	if (head.length > 0 && head.text[0] == '<')
+		while (at < head.length && head.text[at++] != '>')
+			;
+	return at < head.length && (head.text[at] < '0' || head.text[at] > '9');
+}
+
+static bool read_date(const struct feed *feed, struct span head, int64_t *ms) {
+	int64_t zone_ms = is_local(head) ? feed->zone_ms : 0;
+
+	if (!log_date_read(head, feed->year, ms))
+		return false;
+	*ms -= zone_ms;
+	/* December's lines, read in January */
+	if (*ms - feed->wall_ms > DAY_MS && is_local(head) &&
+	    log_date_read(head, feed->year - 1, ms))
+		*ms -= zone_ms;
+	return true;
+}
+
+/* When the line says that it was written, in ms since 1970. */
+static bool told_ms(struct feed *feed, struct span head, int64_t *ms) {
+	struct feed_date *last = &feed->date;
+
+	if (head.length == 0 || head.length > sizeof(last->head))
+		return read_date(feed, head, ms);
+	if (head.length != last->length || memcmp(head.text, last->head, head.length) != 0) {
+		last->is_date = read_date(feed, head, &last->ms);
+		last->length = head.length;
+		memcpy(last->head, head.text, head.length);
+	}
+	*ms = last->ms;
+	return last->is_date;
+}
+
+/* When the delivery ended, if that was not just now: what is read as it is written ended
+ * now, unless its date tells parts of seconds and is as good as now. */
+static void date(struct feed *feed, struct span head, bool behind, struct feed_origin *origin) {
+	int64_t ms, ago_ms;
+	bool exact;
+
+	if (!told_ms(feed, head, &ms))
+		return;
+	exact = ms % 1000 != 0;
+	ago_ms = feed->wall_ms - ms - (exact ? 0 : 500);
+	if (ago_ms < -WRONG_MS || (!behind && ago_ms > WRONG_MS)) {
+		feed->tally.wrong_clocks++;
+		return;
+	}
+	if (ago_ms < 0 || ago_ms > feed->now_ns / NS_PER_MS ||
+	    (behind ? ago_ms < JUST_NOW_MS && !exact : ago_ms > JUST_NOW_MS || !exact))
+		return;
+	origin->ended_ns = feed->now_ns - ago_ms * NS_PER_MS;
+	origin->slack_ns = exact ? EXACT_NS : NS_PER_SECOND / 2;
+}
+
+/* Messages that wait in a Postfix's queue are handed out when their destination is back. */
+static void tell_requeue(struct feed *feed, const struct delivery *delivery,
+    const struct feed_origin *origin) {
+	const struct judgement *judgement = engine_feed_judged(feed->engine);
+	int64_t ended = origin->ended_ns == 0 ? feed->now_ns : origin->ended_ns;
+	struct requeue_result result;
+
+	if (judgement == NULL || judgement->mta >= feed->generation->mta_count ||
+	    feed->generation->mtas[judgement->mta].kind != MTA_POSTFIX)
+		return;
+	result = (struct requeue_result){
+		.mta = generation_parent(feed->generation, judgement->mta),
+		.queue_id = delivery->queue_id, .recipient = delivery->recipient,
+		.ended_ns = ended, .destination = judgement->destination,
+		.status = delivery->status, .class = judgement->reply.class,
+		.words = judgement->reply.words, .arrival_ns = ended };
+	if (delivery->delay_ms > 0 && delivery->delay_ms < ended / NS_PER_MS)
+		result.arrival_ns -= delivery->delay_ms * NS_PER_MS;
+	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
+}
+
+void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
+    const struct feed_origin *origin) {
+	feed->tally.deliveries++;
+	feed_beat(feed);
+	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
+	    feed->now_ns);
+	tell_requeue(feed, delivery, origin);
+}
+
+/* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */
+static int64_t written_ns(struct feed *feed, struct span head, bool behind) {
+	int64_t ms, ago_ms;
+
+	if (!told_ms(feed, head, &ms))
+		return behind ? INT64_MIN : feed->now_ns;
+	if (ms % 1000 == 0)
+		ms += 999;	/* it tells whole seconds */
+	ago_ms = feed->wall_ms - ms;
+	if (ago_ms > feed->now_ns / NS_PER_MS)
+		return INT64_MIN;
+	return ago_ms > 0 ? feed->now_ns - ago_ms * NS_PER_MS : feed->now_ns;
+}
+
+/* What smtpd says of an end is a hint (DESIGN section 6).  Only with the client's port
+ * (smtpd_client_port_logging) does it tell which session that was.  What postscreen has
+ * is none yet, and Sendmail tells no port. */
+static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *line, bool behind) {
+	const struct log_session *session = &line->session;
+	const struct question question = { .client = session->address,
+		.client_port = session->port, .owner = OWNER_POLICY };
+	int64_t said_ns;
+
+	if (session->event != LOG_SESSION_DISCONNECT || session->postscreen ||
+	    session->port == 0 ||
+	    engine_feed_postfix(feed->generation, mtas, line->program) == GENERATION_MTAS_MAX)
+		return;
+	said_ns = written_ns(feed, line->head, behind);
+	if (said_ns == INT64_MIN)
+		return;
+	feed_beat(feed);
+	engine_session_gone(feed->engine, feed->generation, &question, said_ns, feed->now_ns);
+}
+
+void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count) {
+	struct feed_ahead *ahead = &feed->ahead;
+	const struct delivery *coming[FOLLOWED_AHEAD];
+	unsigned deliveries = 0;
+
+	ahead->at = 0;
+	ahead->count = count;
+	for (unsigned i = 0; i < count; i++) {
+		struct log_line *line = &ahead->lines[i];
+
+		ahead->text[i] = lines[i].text;
+		if (mail_log_scan(lines[i].text, lines[i].length, line) ==
+		    LOG_LINE_DELIVERY)
+			coming[deliveries++] = &line->delivery;
+	}
+	engine_feed_expect(feed->engine, coming, deliveries);
+}
+
+/* What the line says, which may have been read before. */
+static const struct log_line *read_line(struct feed *feed, const char *line, size_t length,
+    struct log_line *own) {
+	struct feed_ahead *ahead = &feed->ahead;
+
+	if (ahead->at < ahead->count && ahead->text[ahead->at] == line)
+		return &ahead->lines[ahead->at++];
+	(void)mail_log_scan(line, length, own);
+	return own;
+}
+
+bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
+    struct feed_origin *origin, bool behind) {
+	struct log_line own;
+	const struct log_line *out = read_line(feed, line, length, &own);
+	unsigned mta;
+
+	feed->tally.lines++;
+	switch (out->kind) {
+	case LOG_LINE_FOREIGN:
+	case LOG_LINE_OTHER:
+		break;
+	case LOG_LINE_SESSION:
+		tell_end(feed, mtas, out, behind);
+		break;
+	case LOG_LINE_ACTIVE:
+		mta = engine_feed_postfix(feed->generation, mtas, out->program);
+		if (mta < GENERATION_MTAS_MAX)
+			front_requeue_active(feed->requeue, feed->generation, mta, out->queue_id,
+			    out->sender);
+		break;
+	case LOG_LINE_REMOVED:
+		mta = engine_feed_postfix(feed->generation, mtas, out->program);
+		if (mta < GENERATION_MTAS_MAX)
+			front_requeue_removed(feed->requeue, mta, out->queue_id);
+#ifdef WITH_ACCOUNTS
+		if (mta < GENERATION_MTAS_MAX && feed->generation->accounts.count > 0)
+			engine_account_removed(feed->engine, out->queue_id.text,
+			    out->queue_id.length, feed->now_ns);
+#endif
+		break;
+	case LOG_LINE_BROKEN:
+		feed->tally.broken++;
+		break;
+	case LOG_LINE_DELIVERY:
+		date(feed, out->head, behind, origin);
+		feed_delivery(feed, mtas, &out->delivery, origin);
+		return true;
+	}
+	return false;
+}
+
+void feed_count(struct feed *feed) {
+	engine_count(feed->engine, COUNTER_FEED_LINES, feed->tally.lines);
+	engine_count(feed->engine, COUNTER_FEED_DELIVERIES, feed->tally.deliveries);
+	engine_count(feed->engine, COUNTER_FEED_BAD_LINES, feed->tally.broken);
+	engine_count(feed->engine, COUNTER_FEED_WRONG_CLOCKS, feed->tally.wrong_clocks);
+	engine_count(feed->engine, COUNTER_FEED_EVENTS, feed->tally.events);
+	feed->tally = (struct feed_tally){ 0 };
+}

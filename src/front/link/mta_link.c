@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * A role's end of its link to the supervisor.
+ *
+ * MODEL: a datagram is an order or an outcome, whole or not at all; what the list
+ * says comes as a descriptor that is sent along.
+ * ERRORS: whatever the supervisor says that makes no sense is counted as nothing: it
+ * is trusted, and of the same build.
+ * THREADS: one.
+ */
+#include "front/link/mta_link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/datagram.h"
+#include "base/text.h"
+
+bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
+    uint64_t generation, const char *queue_id) {
+	struct mta_order order = { .verb = verb, .mta = mta, .generation = generation };
+	char data[MTA_ORDER_MAX];
+	size_t length;
+
+	if (link->fd < 0 || (queue_id != NULL && !text_copy(order.queue_id,
+	    sizeof(order.queue_id), queue_id, strlen(queue_id))))
+		return false;
+	length = mta_order_write(&order, data);
+	return length > 0 && datagram_send(link->fd, data, length, -1);
+}
+
+void mta_link_close(struct mta_link *link) {
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+}
+
+static void drop(int fd) {
+	if (fd >= 0)
+		close(fd);
+}
+
+enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
+    int *output_fd) {
+	char data[MTA_ORDER_MAX];
+	bool is_output = false;
+	const char *why;
+	ssize_t length;
+
+	*output_fd = -1;
+	if (link->fd < 0)
+		return MTA_NO_NEWS;
+	length = datagram_receive(link->fd, data, sizeof(data), output_fd);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return MTA_NO_NEWS;
+	if (length <= 0)
+		return MTA_LINK_ENDED;
+	if (!mta_outcome_parse(data, (size_t)length, outcome, &is_output, &why) ||
+	    is_output != (*output_fd >= 0)) {
+		drop(*output_fd);
+		*output_fd = -1;
+		return MTA_NO_NEWS;
+	}
+	return is_output ? MTA_OUTPUT : MTA_OUTCOME;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Questions of a Sendmail that accepts mail: which queue group a recipient goes to
+ * (conf/sendmail-queue.mc; wire/queue/group_key.h).  No I/O.
+ */
+#ifndef FRONT_MAP_GROUP_H
+#define FRONT_MAP_GROUP_H
+
+#include "engine/outbound/outbound.h"
+#include "wire/queue/group_key.h"
+#include "wire/ask/socketmap.h"
+
+#define MAP_GROUP_ID_MAX	31
+
+/* The message that a connection asks about: a process takes one after the other.  Zeros: none. */
+struct map_group {
+	char queue_id[MAP_GROUP_ID_MAX + 1];
+	struct spread spread;
+};
+
+/* "OK mqueue", or "OK postern" and a number.  Returns the reply's length in `out`. */
+size_t map_group_answer(struct map_group *group, const struct engine *engine,
+    const struct generation *generation, uint8_t mta, const struct group_key *key,
+    char out[SOCKETMAP_REPLY_MAX]);
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The queue's loop.
+ * MODEL    Every event reads a bounded piece, tells the engine, and then starts whatever
+ *          that lets run.  Long work is cut into parts of a timer that is due at once, so
+ *          that there is a sign of life in between: with it the grants stay in force.
+ * ERRORS   A run that the system refuses is told to the engine, which tries again later and
+ *          later.
+ * THREADS  One.
+ */
+#include "front/queue/queue_drive_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "front/queue/queue_control.h"
+
+#define BEAT_EVERY_NS	(NS_PER_SECOND / 5)
+#define NEWS_A_TURN	256
+#define RUNS_A_TURN	64
+/* A file is written so often while it is delivered; a large one more often. */
+#define CHECKPOINTS	40u
+
+/* --- a reload ------------------------------------------------------------------------ */
+
+static void take_reload(struct queue_drive *drive) {
+	const struct generation *generation = engine_pin(drive->engine);
+	struct queue_settings settings;
+
+	if (generation->number != drive->generation) {
+		drive->generation = generation->number;
+		if (queue_settings_shape(generation) != drive->shape) {
+			log_event(EVENT_QUEUE, "text=\"the set of managed queues changed\"");
+			drive->is_over = true;
+		} else {
+			queue_settings_of(generation, &settings);
+			(void)queue_configure(drive->queue, &settings);
+		}
+	}
+	engine_unpin(drive->engine, generation);
+}
+
+/* --- around all work ------------------------------------------------------------------- */
+
+void queue_drive_begin(struct queue_drive *drive) {
+	drive->now_ns = clock_now_ns();
+	drive->wall_s = clock_wall_s();
+}
+
+void queue_drive_beat(struct queue_drive *drive) {
+	int64_t now_ns = clock_now_ns();
+
+	if (now_ns - drive->beat_ns < BEAT_EVERY_NS)
+		return;
+	drive->beat_ns = now_ns;
+	engine_heartbeat(drive->engine, now_ns);
+}
+
+static void sleep_until(struct queue_drive *drive, int64_t next_ns) {
+	int64_t wait_ns = next_ns - clock_now_ns();
+	struct timeval wait;
+
+	if (next_ns == INT64_MAX) {
+		(void)event_del(drive->turn);
+		return;
+	}
+	if (wait_ns < 0)
+		wait_ns = 0;
+	wait.tv_sec = (time_t)(wait_ns / NS_PER_SECOND);
+	wait.tv_usec = (suseconds_t)(wait_ns % NS_PER_SECOND / 1000 + (wait_ns > 0));
+	(void)event_add(drive->turn, &wait);
+}
+
+static struct queue_drive_run *new_run(struct queue_drive *drive) {
+	if (drive->run_count == drive->run_room) {
+		unsigned room = drive->run_room == 0 ? 64 : 2 * drive->run_room;
+		struct queue_drive_run *runs = realloc(drive->runs, room * sizeof(*runs));
+
+		if (runs == NULL)
+			return NULL;
+		drive->runs = runs;
+		drive->run_room = room;
+	}
+	return &drive->runs[drive->run_count++];
+}
+
+static uint32_t checkpoint_of(const struct queue_run *run) {
+	uint32_t interval = run->recipients / CHECKPOINTS;
+
+	return interval < 1 ? 1 : interval > QUEUE_CHECKPOINT_MOST ? QUEUE_CHECKPOINT_MOST :
+	    interval;
+}
+
+static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run) {
+	static struct queue_order order;
+	struct queue_drive_run *place = new_run(drive);
+
+	order = (struct queue_order){ .verb = QUEUE_ORDER_RUN, .directory = run->directory,
+		.ticket = run->run, .generation = drive->generation, .brief = run->brief,
+		.checkpoint = checkpoint_of(run) };
+	for (unsigned i = 0; i < run->count; i++)
+		(void)queue_order_add_id(&order.ids, run->ids[i]);
+	if (place == NULL)
+		return false;
+	*place = (struct queue_drive_run){ .run = run->run };
+	if (order.ids.count == run->count && queue_link_ask(&drive->link, &order))
+		return true;
+	drive->run_count--;
+	return false;
+}
+
+static void start_runs(struct queue_drive *drive) {
+	struct queue_run run;
+
+	for (unsigned i = 0; i < RUNS_A_TURN &&
+	     queue_next_run(drive->queue, drive->now_ns, &run); i++)
+		if (!ask_for_run(drive, &run))
+			queue_run_ended(drive->queue, run.run, QUEUE_RUN_NOT_STARTED,
+			    drive->now_ns);
+}
+
+void queue_drive_end(struct queue_drive *drive) {
+	int64_t next_ns, other_ns;
+
+	if (drive->is_over || drive->broken != NULL) {
+		(void)event_base_loopbreak(drive->base);
+		return;
+	}
+	(void)queue_directory_step(drive);
+	if (!drive->is_read && queue_directory_is_known(drive) && queue_reads_count(drive) == 0) {
+		drive->is_read = true;
+		queue_control_reading(drive->control, false);
+	}
+	next_ns = queue_turn(drive->queue, drive->now_ns);
+	start_runs(drive);
+	other_ns = queue_turn(drive->queue, drive->now_ns);
+	if (other_ns < next_ns)
+		next_ns = other_ns;
+	queue_reads_ask(drive);
+	other_ns = queue_directory_next_ns(drive);
+	sleep_until(drive, other_ns < next_ns ? other_ns : next_ns);
+	queue_drive_beat(drive);
+}
+
+/* --- what the supervisor says ------------------------------------------------------------ */
+
+static struct queue_drive_run *find_run(struct queue_drive *drive, uint32_t run, uint32_t pid) {
+	for (unsigned i = 0; i < drive->run_count; i++)
+		if (pid == 0 ? drive->runs[i].run == run : drive->runs[i].pid == pid)
+			return &drive->runs[i];
+	return NULL;
+}
+
+static void drop_run(struct queue_drive *drive, struct queue_drive_run *run) {
+	*run = drive->runs[--drive->run_count];
+}
+
+static void take_started(struct queue_drive *drive, const struct queue_tell *tell) {
+	struct queue_drive_run *run = find_run(drive, tell->ticket, 0);
+
+	if (run == NULL)
+		return;
+	if (tell->error == 0) {
+		run->pid = tell->pid;
+		queue_run_started(drive->queue, run->run, (pid_t)tell->pid, drive->now_ns);
+		return;
+	}
+	drop_run(drive, run);
+	queue_run_ended(drive->queue, tell->ticket, QUEUE_RUN_NOT_STARTED, drive->now_ns);
+}
+
+static enum queue_run_end end_of(const struct queue_tell *tell) {
+	if (tell->how != QUEUE_END_EXIT)
+		return tell->how == QUEUE_END_SIGNAL ? QUEUE_RUN_KILLED : QUEUE_RUN_NOT_STARTED;
+	switch (tell->number) {
+	case EX_OK:
+		return QUEUE_RUN_OVER;
+	case EX_OSERR:
+	case EX_CANTCREAT:
+	case EX_IOERR:
+		return QUEUE_RUN_NOT_WRITTEN;
+	default:
+		return QUEUE_RUN_FAILED;
+	}
+}
+
+static void take_ended(struct queue_drive *drive, const struct queue_tell *tell) {
+	struct queue_drive_run *run = tell->pid == 0 ? NULL : find_run(drive, 0, tell->pid);
+	uint32_t number;
+
+	if (run == NULL)
+		return;
+	number = run->run;
+	drop_run(drive, run);
+	queue_run_ended(drive->queue, number, end_of(tell), drive->now_ns);
+}
+
+static void take_lives(struct queue_drive *drive, const struct queue_tell *tell) {
+	const char *ids[QUEUE_ORDER_IDS_MAX];
+	struct queue_drive_run *place;
+	uint32_t run;
+
+	if (tell->directory >= drive->setup->directory_count)
+		return;
+	for (unsigned i = 0; i < tell->ids.count; i++)
+		ids[i] = tell->ids.list[i];
+	run = queue_run_adopt(drive->queue, drive->setup->directories[tell->directory].mta,
+	    tell->directory, drive->setup->directories[tell->directory].is_local, ids,
+	    tell->ids.count, (pid_t)tell->pid, drive->now_ns);
+	if (run == 0)
+		return;
+	place = new_run(drive);
+	if (place == NULL)
+		drive->broken = "no memory";
+	else
+		*place = (struct queue_drive_run){ .run = run, .pid = tell->pid };
+}
+
+/* False: there is no more. */
+static bool take_news(struct queue_drive *drive) {
+	static struct queue_tell tell;
+	bool ended;
+	int fd;
+
+	if (!queue_link_next(&drive->link, &tell, &fd, &ended)) {
+		if (ended)
+			drive->broken = "the supervisor closed its link";
+		return false;
+	}
+	switch (tell.news) {
+	case QUEUE_OPENED:
+		queue_reads_opened(drive, tell.ticket, fd, tell.error);
+		break;
+	case QUEUE_STARTED:
+		take_started(drive, &tell);
+		break;
+	case QUEUE_ENDED:
+		take_ended(drive, &tell);
+		break;
+	case QUEUE_LIVES:
+		take_lives(drive, &tell);
+		break;
+	case QUEUE_AGAIN:
+		log_event(EVENT_QUEUE, "text=\"the set of queue directories changed; "
+		    "restarting to open them\"");
+		drive->is_over = true;
+		return false;
+	}
+	return true;
+}
+
+/* --- events ------------------------------------------------------------------------------ */
+
+static void on_link(evutil_socket_t fd, short what, void *argument) {
+	struct queue_drive *drive = argument;
+
+	(void)fd, (void)what;
+	queue_drive_begin(drive);
+	for (unsigned i = 0; i < NEWS_A_TURN && take_news(drive); i++)
+		queue_drive_beat(drive);
+	queue_drive_end(drive);
+}
+
+static void on_notify(evutil_socket_t fd, short what, void *argument) {
+	struct queue_drive *drive = argument;
+
+	(void)fd, (void)what;
+	queue_drive_begin(drive);
+	queue_directory_notified(drive);
+	queue_drive_end(drive);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *argument) {
+	struct queue_drive *drive = argument;
+
+	(void)fd, (void)what;
+	queue_drive_begin(drive);
+	queue_drive_end(drive);
+}
+
+static void on_beat(evutil_socket_t fd, short what, void *argument) {
+	(void)fd, (void)what;
+	queue_drive_beat(argument);
+}
+
+/* Logged once, when it begins and when it ends; the supervisor tells what a run said. */
+static void tell_pauses(struct queue_drive *drive) {
+	static const char *const texts[] = {
+		[QUEUE_NOT_PAUSED] = "works again",
+		[QUEUE_PAUSE_NOT_STARTED] = "cannot be run; retrying at increasing intervals",
+		[QUEUE_PAUSE_FRUITLESS] =
+		    ("its runs leave all queue files unchanged, as above its QueueLA; retrying at "
+			"increasing intervals"),
+		[QUEUE_PAUSE_NOT_WRITTEN] =
+		    "cannot write its queue files; retrying at increasing intervals",
+	};
+	const struct generation *generation = engine_pin(drive->engine);
+
+	for (unsigned i = 0; i < generation->mta_count; i++) {
+		enum queue_pause pause = queue_paused(drive->queue, i);
+
+		if (pause == drive->told_pause[i])
+			continue;
+		drive->told_pause[i] = (uint8_t)pause;
+		log_event(pause == QUEUE_NOT_PAUSED ? EVENT_STARTED : EVENT_MTA_COMMAND,
+		    "command=sendmail mta=%s text=\"%s\"",
+		    generation_text(generation, generation->mtas[i].name), texts[pause]);
+	}
+	engine_unpin(drive->engine, generation);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *argument) {
+	struct queue_drive *drive = argument;
+
+	(void)fd, (void)what;
+	queue_drive_begin(drive);
+	take_reload(drive);
+	queue_keep_second(drive);
+	queue_reads_second(drive);
+	queue_directory_second(drive);
+	queue_control_second(drive->control, drive->now_ns);
+	tell_pauses(drive);
+	queue_drive_end(drive);
+	log_flush();
+}
+
+/* --- what the engine wants ---------------------------------------------------------------- */
+
+static void want_read(void *context, unsigned mta, unsigned directory, const char *id) {
+	(void)mta;
+	queue_reads_add(context, directory, id, true);
+}
+
+static void want_more(void *context, unsigned mta, unsigned directory, const char *id,
+    uint64_t place) {
+	(void)mta;
+	queue_reads_add_more(context, directory, id, place);
+}
+
+static void has_room(void *context, uint32_t most) {
+	(void)most;
+	queue_directory_room(context);
+}
+
+/* --- life -------------------------------------------------------------------------------- */
+
+static int add_event(struct event **event, struct queue_drive *drive, int fd, short what,
+    event_callback_fn call, const struct timeval *time, struct diag *diag) {
+	*event = event_new(drive->base, fd, what, call, drive);
+	if (*event == NULL || event_add(*event, time) != 0)
+		return diag_set(diag, 0, "no memory for an event");
+	return 0;
+}
+
+static int open_queue(struct queue_drive *drive, struct diag *diag) {
+	const struct queue_calls calls = { .read = want_read, .read_more = want_more,
+		.room = has_room, .context = drive };
+	const struct generation *generation = engine_pin(drive->engine);
+	struct queue_settings settings;
+
+	queue_settings_of(generation, &settings);
+	drive->generation = generation->number;
+	drive->shape = queue_settings_shape(generation);
+	engine_unpin(drive->engine, generation);
+	return queue_open(&drive->queue, drive->engine, &settings, &calls, diag);
+}
+
+static int open_control(struct queue_drive *drive, struct diag *diag) {
+	if (queue_control_open(&drive->control, drive->base, drive->engine, drive->queue,
+	    diag) != 0)
+		return -1;
+	queue_control_reading(drive->control, true);
+	for (unsigned i = 0; i < drive->setup->control_count; i++)
+		if (queue_control_listen(drive->control, drive->setup->control_fds[i],
+		    drive->setup->control_access == NULL ? NULL :
+		    drive->setup->control_access[i], diag) != 0)
+			return -1;
+	return 0;
+}
+
+static int prepare(struct queue_drive *drive, struct diag *diag) {
+	static const struct timeval second = { .tv_sec = 1 }, fifth = { .tv_usec = 200000 },
+	    now = { 0 };
+
+	drive->base = event_base_new();
+	if (drive->base == NULL)
+		return diag_set(diag, 0, "cannot create an event loop");
+	if (open_queue(drive, diag) != 0 || queue_keep_open(drive, diag) != 0 ||
+	    queue_reads_open(drive, diag) != 0 ||
+	    queue_directory_open(drive, diag) != 0 || open_control(drive, diag) != 0)
+		return -1;
+	if (add_event(&drive->beat, drive, -1, EV_PERSIST, on_beat, &fifth, diag) != 0 ||
+	    add_event(&drive->second, drive, -1, EV_PERSIST, on_second, &second, diag) != 0 ||
+	    add_event(&drive->turn, drive, -1, 0, on_turn, &now, diag) != 0 ||
+	    add_event(&drive->link_event, drive, drive->link.fd, EV_READ | EV_PERSIST, on_link,
+	    NULL, diag) != 0)
+		return -1;
+	return drive->setup->notify_fd < 0 ? 0 : add_event(&drive->notify_event, drive,
+	    drive->setup->notify_fd, EV_READ | EV_PERSIST, on_notify, NULL, diag);
+}
+
+static void free_event(struct event *event) {
+	if (event != NULL)
+		event_free(event);
+}
+
+static void release(struct queue_drive *drive) {
+	free_event(drive->beat);
+	free_event(drive->second);
+	free_event(drive->turn);
+	free_event(drive->link_event);
+	free_event(drive->notify_event);
+	queue_keep_close(drive);
+	queue_control_close(&drive->control);
+	queue_directory_close(drive);
+	queue_reads_close(drive);
+	if (drive->queue != NULL)
+		queue_close(&drive->queue);
+	if (drive->base != NULL)
+		event_base_free(drive->base);
+	queue_link_end_close(&drive->link);
+	free(drive->runs);
+}
+
+/* The runs that live come first: before anything is started. */
+static void hear_of_runs(struct queue_drive *drive) {
+	queue_drive_begin(drive);
+	while (take_news(drive))
+		queue_drive_beat(drive);
+}
+
+int queue_drive_run(struct engine *engine, const struct queue_drive_setup *setup,
+    struct diag *diag) {
+	struct queue_drive drive = { .engine = engine, .setup = setup,
+		.link = { .fd = setup->link_fd } };
+	int result;
+
+	queue_drive_begin(&drive);
+	queue_drive_beat(&drive);
+	result = prepare(&drive, diag);
+	if (result == 0)
+		hear_of_runs(&drive);
+	if (result == 0 && !drive.is_over && drive.broken == NULL)
+		(void)event_base_dispatch(drive.base);
+	if (result == 0 && !drive.is_over)
+		result = diag_set(diag, 0, "%s",
+		    drive.broken != NULL ? drive.broken : "the event loop ended");
+	release(&drive);
+	return result;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The journal of the queue that is driven: which directory, which clock, what is
+ *          told of it.
+ * MODEL    The engine does the work in its turns; when a sync is over its turn is due.
+ * ERRORS   A journal that cannot be opened is logged, and one that fails is told of once: all
+ *          works without.
+ * THREADS  The loop's.
+ */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/queue/queue_journal.h"
+#include "front/decision/journal_news.h"
+#include "front/queue/queue_drive_internal.h"
+
+static void on_sync(evutil_socket_t fd, short what, void *argument) {
+	(void)fd, (void)what;
+	queue_drive_begin(argument);
+	queue_drive_end(argument);
+}
+
+static int watch(struct queue_drive *drive, struct diag *diag) {
+	int fd = queue_journal_fd(drive->queue);
+
+	if (fd < 0)
+		return 0;
+	drive->sync_event = event_new(drive->base, fd, EV_READ | EV_PERSIST, on_sync, drive);
+	if (drive->sync_event == NULL || event_add(drive->sync_event, NULL) != 0)
+		return diag_set(diag, 0, "no memory for an event");
+	return 0;
+}
+
+static int open_at(struct queue_drive *drive, const struct generation *generation,
+    const char *path, struct diag *diag) {
+	const struct queue_drive_setup *from = drive->setup;
+	struct queue_journal_directory *list = calloc(from->directory_count + 1,
+	    sizeof(*list));
+	struct queue_journal_setup setup = { .path = path,
+		.file_size = generation->journal.file_size,
+		.sync_delay_ns = generation->journal.sync_delay_ns,
+		.envelope_delay_ns = generation->journal.envelope_delay_ns, .threaded = true,
+		.directories = list, .directory_count = from->directory_count };
+	int result;
+
+	if (list == NULL)
+		return diag_set(diag, 0, "no memory");
+	for (unsigned i = 0; i < from->directory_count; i++)
+		list[i] = (struct queue_journal_directory){ .mta = from->directories[i].mta,
+			.path = from->directories[i].path, .mta_name =
+			    generation_text(generation,
+				generation->mtas[from->directories[i].mta].name) };
+	result = queue_journal_open(drive->queue, &setup, drive->now_ns, clock_wall_ns(), diag);
+	free(list);
+	return result;
+}
+
+int queue_keep_open(struct queue_drive *drive, struct diag *diag) {
+	const struct generation *generation = engine_pin(drive->engine);
+	char path[PATH_MAX], text[256];
+	struct diag why;
+
+	if (generation_journal_directory(generation, JOURNAL_ROOM_QUEUE, path) &&
+	    open_at(drive, generation, path, &why) != 0)
+		log_event(EVENT_JOURNAL_FAILED, "room=queue text=\"%s\"",
+		    log_sentence(text, sizeof(text), why.text));
+	engine_unpin(drive->engine, generation);
+	return watch(drive, diag);
+}
+
+void queue_keep_close(struct queue_drive *drive) {
+	if (drive->sync_event != NULL)
+		event_free(drive->sync_event);
+	drive->sync_event = NULL;
+}
+
+void queue_keep_second(struct queue_drive *drive) {
+	queue_journal_wall(drive->queue, drive->now_ns, clock_wall_ns());
+	queue_journal_tell(drive->queue, &journal_news_log, drive->now_ns);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The queue role's end of its link.
+ *
+ * MODEL: a datagram is an order or an answer, whole or not at all; an opened file comes as
+ * a descriptor that is sent along.
+ * ERRORS: whatever the supervisor says that makes no sense counts as the link's end: it is
+ * trusted, and of the same build.
+ * THREADS: one.
+ */
+#include "front/queue/queue_link.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/datagram.h"
+
+bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order) {
+	char data[QUEUE_ORDER_MAX];
+	size_t length;
+
+	if (link->fd < 0)
+		return false;
+	length = queue_order_write(order, data);
+	return length > 0 && datagram_send(link->fd, data, length, -1);
+}
+
+void queue_link_end_close(struct queue_link_end *link) {
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+}
+
+bool queue_link_next(struct queue_link_end *link, struct queue_tell *tell, int *fd,
+    bool *ended) {
+	char data[QUEUE_ORDER_MAX];
+	const char *why;
+	ssize_t length;
+
+	*fd = -1;
+	*ended = link->fd < 0;
+	if (*ended)
+		return false;
+	length = datagram_receive(link->fd, data, sizeof(data), fd);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (length > 0 && queue_tell_parse(data, (size_t)length, tell, &why) &&
+	    (*fd >= 0) == (tell->news == QUEUE_OPENED && tell->error == 0))
+		return true;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	*ended = true;
+	return false;
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Read queue files into the engine.
+ * MODEL    A file that is to be read has an entry until it was: it waits, then it is asked
+ *          for, then it comes open.  It is read twice: whole, to its final point, so that
+ *          nothing of a file counts that is cut or bad; then recipients are handed over
+ *          until the engine has enough of them.
+ * ERRORS   One that is cut may be being written: it is read again each second for some
+ *          seconds.  One that is bad is logged once, and left to Sendmail's own runs.
+ * THREADS  The loop's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file_stamp.h"
+#include "base/log.h"
+#include "front/queue/queue_drive_internal.h"
+#include "wire/queue/sendmail_queue_file.h"
+
+#define ASKED_MOST	64	/* at a time: what the link takes at once */
+#define BUCKETS		8192	/* a power of two */
+#define BAD_KEPT	1024	/* a power of two */
+#define BAD_PROBES	16u	/* places where one may stand */
+#define CUT_TRIES	10
+#define FILE_MOST	(256 << 20)
+#define PIECE		65536
+
+enum entry_state { ENTRY_WAITS, ENTRY_ASKED, ENTRY_RESTS };
+
+struct entry {
+	LIST_ENTRY(entry) in_bucket;
+	TAILQ_ENTRY(entry) in_list;
+	unsigned directory;
+	char id[SENDMAIL_QUEUE_ID_MAX + 1];
+	enum entry_state state;
+	bool again;		/* it changed after it was asked for */
+	bool must;		/* it is to be told of even if it has not changed */
+	bool is_more;
+	uint64_t place;		/* is_more */
+	unsigned cut_tries;
+	uint32_t ticket;
+};
+TAILQ_HEAD(entry_list, entry);
+
+struct queue_reads {
+	LIST_HEAD(, entry) buckets[BUCKETS];
+	struct entry_list waiting, resting;
+	struct entry *asked[ASKED_MOST];
+	unsigned asked_count;
+	unsigned count;
+	uint32_t next_ticket;
+	uint64_t bad[BAD_KEPT];	/* hashes of files that were found bad */
+	struct sendmail_queue_reader reader;
+	char piece[PIECE];
+};
+
+int queue_reads_open(struct queue_drive *drive, struct diag *diag) {
+	struct queue_reads *reads = calloc(1, sizeof(*reads));
+
+	if (reads == NULL)
+		return diag_set(diag, 0, "no memory for queue files");
+	TAILQ_INIT(&reads->waiting);
+	TAILQ_INIT(&reads->resting);
+	drive->reads = reads;
+	return 0;
+}
+
+static void drop_all(struct entry_list *list) {
+	struct entry *entry;
+
+	while ((entry = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, entry, in_list);
+		free(entry);
+	}
+}
+
+void queue_reads_close(struct queue_drive *drive) {
+	struct queue_reads *reads = drive->reads;
+
+	if (reads == NULL)
+		return;
+	drop_all(&reads->waiting);
+	drop_all(&reads->resting);
+	for (unsigned i = 0; i < ASKED_MOST; i++)
+		free(reads->asked[i]);
+	free(reads);
+	drive->reads = NULL;
+}
+
+unsigned queue_reads_count(const struct queue_drive *drive) {
+	return drive->reads->count;
+}
+
+/* --- entries ----------------------------------------------------------------------- */
+
+static uint64_t hash_of(unsigned directory, const char *id, uint64_t inode) {
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ directory;
+
+	for (; *id != '\0'; id++)
+		hash = (hash ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
+	return (hash ^ inode) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+}
+
+static unsigned bucket_of(unsigned directory, const char *id) {
+	return (unsigned)(hash_of(directory, id, 0) >> 40) & (BUCKETS - 1);
+}
+
+static struct entry *find(const struct queue_reads *reads, unsigned directory, const char *id) {
+	struct entry *entry;
+
+	LIST_FOREACH(entry, &reads->buckets[bucket_of(directory, id)], in_bucket)
+		if (entry->directory == directory && strcmp(entry->id, id) == 0)
+			return entry;
+	return NULL;
+}
+
+static struct entry *make(struct queue_reads *reads, unsigned directory, const char *id,
+    bool soon) {
+	struct entry *entry = calloc(1, sizeof(*entry));
+
+	if (entry == NULL || !sendmail_queue_id_is_sound(id, strlen(id))) {
+		free(entry);
+		return NULL;	/* the next rescan finds it */
+	}
+	entry->directory = directory;
+	memcpy(entry->id, id, strlen(id) + 1);
+	LIST_INSERT_HEAD(&reads->buckets[bucket_of(directory, id)], entry, in_bucket);
+	if (soon)
+		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
+	else
+		TAILQ_INSERT_TAIL(&reads->waiting, entry, in_list);
+	reads->count++;
+	return entry;
+}
+
+/* While it is served: whoever wants the file meanwhile makes another one.  It is in no list,
+ * nor asked for. */
+static void hide(struct queue_reads *reads, struct entry *entry) {
+	LIST_REMOVE(entry, in_bucket);
+	reads->count--;
+}
+
+static void wait_on(struct queue_reads *reads, struct entry *entry) {
+	struct entry *other = find(reads, entry->directory, entry->id);
+
+	if (other != NULL) {
+		other->must |= entry->must;
+		free(entry);
+		return;
+	}
+	LIST_INSERT_HEAD(&reads->buckets[bucket_of(entry->directory, entry->id)], entry,
+	    in_bucket);
+	reads->count++;
+	entry->state = entry->again ? ENTRY_WAITS : ENTRY_RESTS;
+	if (entry->again)
+		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
+	else
+		TAILQ_INSERT_TAIL(&reads->resting, entry, in_list);
+	entry->again = entry->is_more = false;
+}
+
+void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *id,
+    bool must) {
+	struct queue_reads *reads = drive->reads;
+	struct entry *entry = find(reads, directory, id);
+	bool soon = must;
+
+	if (entry == NULL) {
+		entry = make(reads, directory, id, soon);
+		if (entry != NULL)
+			entry->must = must;
+		return;
+	}
+	entry->must |= must;
+	entry->again = entry->state == ENTRY_ASKED;
+	if (entry->state == ENTRY_ASKED)
+		return;
+	TAILQ_REMOVE(entry->state == ENTRY_RESTS ? &reads->resting : &reads->waiting, entry,
+	    in_list);
+	entry->state = ENTRY_WAITS;
+	if (soon)
+		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
+	else
+		TAILQ_INSERT_TAIL(&reads->waiting, entry, in_list);
+}
+
+void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const char *id,
+    uint64_t place) {
+	struct entry *entry = find(drive->reads, directory, id);
+
+	/* one that waits may find the file as it was, and then goes on from there */
+	if (entry == NULL)
+		entry = make(drive->reads, directory, id, true);
+	if (entry == NULL)
+		return;
+	entry->is_more = place > 0;
+	entry->must |= place == 0;
+	entry->place = place;
+}
+
+static bool ask(struct queue_drive *drive, struct entry *entry) {
+	struct queue_reads *reads = drive->reads;
+	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = entry->directory };
+	unsigned at = 0;
+
+	(void)queue_order_add_id(&order.ids, entry->id);
+	order.ticket = reads->next_ticket;
+	if (!queue_link_ask(&drive->link, &order))
+		return false;
+	while (reads->asked[at] != NULL)
+		at++;
+	reads->next_ticket++;
+	entry->ticket = order.ticket;
+	entry->state = ENTRY_ASKED;
+	reads->asked[at] = entry;
+	reads->asked_count++;
+	return true;
+}
+
+void queue_reads_ask(struct queue_drive *drive) {
+	struct queue_reads *reads = drive->reads;
+	struct entry *entry;
+
+	while (reads->asked_count < ASKED_MOST &&
+	    (entry = TAILQ_FIRST(&reads->waiting)) != NULL && ask(drive, entry))
+		TAILQ_REMOVE(&reads->waiting, entry, in_list);
+}
+
+/* --- files that are not what they should be ------------------------------------------ */
+
+/* Where it stands, or may; NULL: all of its places are others'. */
+static uint64_t *place_of(struct queue_reads *reads, uint64_t hash) {
+	uint64_t *empty = NULL;
+
+	for (unsigned i = BAD_PROBES; i-- > 0;) {
+		uint64_t *place = &reads->bad[((unsigned)(hash >> 32) + i) & (BAD_KEPT - 1)];
+
+		if (*place == hash)
+			return place;
+		if (*place == 0)
+			empty = place;
+	}
+	return empty;
+}
+
+bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
+    const char *id, uint64_t inode) {
+	uint64_t hash = hash_of(directory, id, inode);
+	const uint64_t *place = place_of(drive->reads, hash);
+
+	return place != NULL && *place == hash;
+}
+
+/* Known no more; logged once while it stays as it is. */
+static void give_up(struct queue_drive *drive, const struct entry *entry, uint64_t inode,
+    const char *why, unsigned line) {
+	const struct queue_drive_directory *place =
+	    &drive->setup->directories[entry->directory];
+	uint64_t hash = hash_of(entry->directory, entry->id, inode);
+	uint64_t *known = place_of(drive->reads, hash);
+	char path[512];
+
+	if (!queue_reads_is_bad(drive, entry->directory, entry->id, inode))
+		log_event(EVENT_QUEUE_FILE, "directory=%s id=%s line=%u text=\"queue file is "
+		    "not managed: %s\"",
+		    log_quote(path, sizeof(path), place->path, strlen(place->path)), entry->id,
+		    line, why);
+	if (known == NULL)
+		known = &drive->reads->bad[(unsigned)(hash >> 32) & (BAD_KEPT - 1)];
+	*known = hash;
+	engine_count(drive->engine, COUNTER_QUEUE_FILES_BAD, 1);
+	queue_drop(drive->queue, place->mta, entry->directory, entry->id, drive->now_ns);
+}
+
+/* --- reading ------------------------------------------------------------------------- */
+
+/* The next step of the file; at its end what became of it.  `data`, `length`: what is left
+ * of the piece that was read last. */
+static enum sendmail_queue_step step(struct queue_reads *reads, int fd, const char **data,
+    size_t *length, struct sendmail_recipient *recipient) {
+	for (;;) {
+		enum sendmail_queue_step there = sendmail_queue_next(&reads->reader, data,
+		    length, recipient);
+		ssize_t got;
+
+		if (there != SENDMAIL_QUEUE_MORE)
+			return there;
+		got = read(fd, reads->piece, sizeof(reads->piece));
+		if (got <= 0)
+			return sendmail_queue_finish(&reads->reader);
+		*data = reads->piece;
+		*length = (size_t)got;
+	}
+}
+
+/* Is the whole file sound?  Counts its recipients. */
+static bool check(struct queue_drive *drive, int fd) {
+	struct queue_reads *reads = drive->reads;
+	struct sendmail_recipient recipient;
+	enum sendmail_queue_step there;
+	const char *data = reads->piece;
+	size_t length = 0;
+	unsigned steps = 0;
+
+	sendmail_queue_begin(&reads->reader);
+	while ((there = step(reads, fd, &data, &length, &recipient)) ==
+	    SENDMAIL_QUEUE_RECIPIENT)
+		if (++steps % 4096 == 0)
+			queue_drive_beat(drive);
+	return there == SENDMAIL_QUEUE_END;
+}
+
+/* From where the reader stands until the engine has enough. */
+static void hand_over(struct queue_drive *drive, int fd, struct queue_reading *reading,
+    uint64_t place) {
+	struct queue_reads *reads = drive->reads;
+	struct sendmail_recipient recipient;
+	enum sendmail_queue_step there;
+	const char *data = reads->piece;
+	size_t length = 0;
+	bool enough = false;
+
+	while (!enough && (there = step(reads, fd, &data, &length, &recipient)) ==
+	    SENDMAIL_QUEUE_RECIPIENT) {
+		enough = !queue_read_recipient(reading, recipient.domain.text,
+		    recipient.domain.length);
+		if (!enough)
+			place = recipient.place;
+	}
+	if (enough || there == SENDMAIL_QUEUE_END)
+		queue_read_end(&reading, !enough, place, drive->now_ns);
+	else
+		queue_read_abandon(&reading, drive->now_ns);
+}
+
+static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s) {
+	int64_t ago_s = drive->wall_s - wall_s;
+
+	/* a clock that was set, or nonsense */
+	if (ago_s < 0)
+		ago_s = 0;
+	if (ago_s > INT64_C(10000000000) / 2)
+		ago_s = INT64_C(10000000000) / 2;
+	return drive->now_ns - ago_s * NS_PER_SECOND;
+}
+
+static void read_anew(struct queue_drive *drive, const struct entry *entry, int fd,
+    const struct stat *status) {
+	const struct sendmail_queue_reader *reader = &drive->reads->reader;
+	unsigned mta = drive->setup->directories[entry->directory].mta;
+	struct queue_file file;
+	struct queue_reading *reading;
+	char sender[256], origin[sizeof(reader->origin)];
+
+	memcpy(sender, reader->sender.text, reader->sender.length);
+	memcpy(origin, reader->origin, sizeof(origin));
+	file = (struct queue_file){ .stamp = file_stamp_of(status),
+	    .inode = status->st_ino,
+	    .arrival_ns = clock_of(drive, reader->message.made_s),
+	    .tried_ns = reader->message.tried_s == 0 ? 0 :
+		clock_of(drive, reader->message.tried_s),
+	    .tries = reader->message.tries,
+	    .recipients = reader->message.recipient_count - reader->message.left_out,
+	    .is_local = drive->setup->directories[entry->directory].is_local,
+	    .made_s = reader->message.made_s,
+	    .origin = reader->origin[0] != '\0' ? origin : NULL,
+	    .origin_length = strlen(reader->origin),
+	    .sender = reader->sender.length > 0 ? sender : NULL,
+	    .sender_length = reader->sender.length };
+	reading = queue_read_begin(drive->queue, mta, entry->directory, entry->id, &file);
+	if (reading == NULL)
+		return;
+	if (lseek(fd, 0, SEEK_SET) != 0) {
+		queue_read_abandon(&reading, drive->now_ns);
+		return;
+	}
+	sendmail_queue_begin(&drive->reads->reader);
+	hand_over(drive, fd, reading, 0);
+}
+
+/* False: it is another file by now. */
+static bool read_more(struct queue_drive *drive, const struct entry *entry, int fd,
+    uint64_t stamp) {
+	static const struct sendmail_message no_message = {
+		.version = SENDMAIL_QUEUE_VERSION };
+	unsigned mta = drive->setup->directories[entry->directory].mta;
+	struct queue_reading *reading;
+
+	if (!queue_knows(drive->queue, mta, entry->directory, entry->id, stamp) ||
+	    lseek(fd, (off_t)entry->place, SEEK_SET) != (off_t)entry->place)
+		return false;
+	reading = queue_read_more(drive->queue, mta, entry->directory, entry->id);
+	if (reading == NULL)
+		return true;
+	sendmail_queue_resume(&drive->reads->reader, &no_message, entry->place, 1);
+	hand_over(drive, fd, reading, entry->place);
+	return true;
+}
+
+/* True: done with it.  False: it is to be looked at again, as it may be being written. */
+static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
+	const struct sendmail_queue_reader *reader = &drive->reads->reader;
+	struct stat status;
+
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+		give_up(drive, entry, 0, "not a regular file", 0);
+		return true;
+	}
+	if (status.st_size > FILE_MOST) {
+		give_up(drive, entry, status.st_ino, "too long", 0);
+		return true;
+	}
+	if (entry->is_more && !entry->must &&
+	    read_more(drive, entry, fd, file_stamp_of(&status)))
+		return true;
+	if (!entry->must && queue_knows(drive->queue,
+	    drive->setup->directories[entry->directory].mta, entry->directory, entry->id,
+	    file_stamp_of(&status)))
+		return true;
+	if (check(drive, fd)) {
+		if (reader->message.is_quarantined)
+			queue_drop(drive->queue, drive->setup->directories[entry->directory].mta,
+			    entry->directory, entry->id, drive->now_ns);
+		else
+			read_anew(drive, entry, fd, &status);
+		return true;
+	}
+	if (reader->cut && ++entry->cut_tries < CUT_TRIES)
+		return false;
+	give_up(drive, entry, status.st_ino, reader->fault, reader->line);
+	return true;
+}
+
+static void not_opened(struct queue_drive *drive, const struct entry *entry, uint32_t error) {
+	if (error == ESTALE)
+		return;		/* not ours any more: we are about to end */
+	if (error == ENOENT)
+		queue_gone(drive->queue, drive->setup->directories[entry->directory].mta,
+		    entry->directory, entry->id, drive->now_ns);
+	else
+		give_up(drive, entry, 0, error == EINVAL ? "not a regular file" :
+		    error == ELOOP ? "a symbolic link" : strerror((int)error), 0);
+}
+
+/* What was asked for by this ticket, or NULL. */
+static struct entry *take_asked(struct queue_reads *reads, uint32_t ticket) {
+	for (unsigned i = 0; i < ASKED_MOST; i++) {
+		struct entry *entry = reads->asked[i];
+
+		if (entry != NULL && entry->ticket == ticket) {
+			reads->asked[i] = NULL;
+			reads->asked_count--;
+			return entry;
+		}
+	}
+	return NULL;
+}
+
+void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint32_t error) {
+	struct queue_reads *reads = drive->reads;
+	struct entry *entry = take_asked(reads, ticket);
+	bool done = true;
+
+	if (entry != NULL)
+		hide(reads, entry);
+	if (entry != NULL && fd < 0)
+		not_opened(drive, entry, error);
+	else if (entry != NULL)
+		done = read_file(drive, entry, fd);
+	if (fd >= 0)
+		close(fd);
+	if (entry == NULL)
+		return;
+	if (done && !entry->again)
+		free(entry);
+	else
+		wait_on(reads, entry);
+}
+
+void queue_reads_second(struct queue_drive *drive) {
+	struct queue_reads *reads = drive->reads;
+	struct entry *entry;
+
+	while ((entry = TAILQ_FIRST(&reads->resting)) != NULL) {
+		TAILQ_REMOVE(&reads->resting, entry, in_list);
+		entry->state = ENTRY_WAITS;
+		TAILQ_INSERT_TAIL(&reads->waiting, entry, in_list);
+	}
+}

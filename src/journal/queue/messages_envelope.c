@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Envelopes to records and back.
+ * ERRORS   What is too large for a record goes without its groups, or with its sender cut.
+ *          A record with names that are too long is none of ours: as if it were damaged.
+ * THREADS  One.
+ */
+#include <string.h>
+
+#include "journal/queue/messages_internal.h"
+
+static struct journal_text text_of(const char *text, size_t most) {
+	struct journal_text out = { .text = text != NULL ? text : "" };
+
+	out.length = (uint16_t)strnlen(out.text, most);
+	return out;
+}
+
+/* False: too many, or a domain that is too long. */
+static bool take_groups(struct messages *m, const struct messages_envelope *envelope) {
+	if (envelope->group_count > MESSAGES_GROUPS_MAX)
+		return false;
+	for (unsigned i = 0; i < envelope->group_count; i++) {
+		const struct messages_group *group = &envelope->groups[i];
+
+		if (group->length > MESSAGES_DOMAIN_MAX)
+			return false;
+		m->groups[i] = (struct journal_group){ .count = group->recipients,
+			.due_ns = group->due_ns,
+			.domain = { group->domain, (uint16_t)group->length } };
+	}
+	return true;
+}
+
+size_t messages_write_envelope(struct messages *m, const struct messages_envelope *envelope,
+    uint64_t key, uint64_t replaces, struct journal_place old) {
+	struct journal_envelope e = { .key = key, .replaces = replaces, .old = old,
+		.written_ns = m->wall_ns, .due_ns = envelope->due_ns,
+		.stamp = envelope->stamp, .arrival_ns = envelope->arrival_ns,
+		.tried_ns = envelope->tried_ns, .tries = envelope->tries,
+		.recipients = envelope->recipients, .rest = envelope->rest,
+		.mta = text_of(envelope->mta, MESSAGES_DOMAIN_MAX),
+		.directory = text_of(envelope->directory, MESSAGES_DIRECTORY_MAX),
+		.id = text_of(envelope->id, MESSAGES_DOMAIN_MAX),
+		.sender = text_of(envelope->sender, MESSAGES_SENDER_MAX),
+		.group_count = envelope->group_count };
+	size_t length = 0;
+
+	e.interval = (uint8_t)messages_interval_of(m, e.due_ns, e.written_ns);
+	if (e.due_ns == INT64_MAX)
+		e.flags |= JOURNAL_ENVELOPE_SUSPENDED;
+	if (take_groups(m, envelope)) {
+		if (e.group_count == 0 && e.rest == 0 && e.recipients > 0)
+			e.flags |= JOURNAL_ENVELOPE_UNREAD;
+		length = journal_envelope_write(m->payload, sizeof(m->payload), &e, m->groups);
+	}
+	if (length == 0) {
+		e.flags |= JOURNAL_ENVELOPE_UNREAD;
+		e.group_count = 0;
+		e.rest = 0;
+		length = journal_envelope_write(m->payload, sizeof(m->payload), &e, m->groups);
+	}
+	MUST(length > 0);
+	return length;
+}
+
+bool messages_is_envelope(struct messages *m, const struct journal_found *found,
+    struct journal_envelope *out) {
+	const struct journal_frame *frame = &found->frame;
+	struct journal_groups groups;
+
+	if (found->kind != JOURNAL_FOUND_RECORD ||
+	    (frame->type != JOURNAL_ENVELOPE && frame->type != JOURNAL_REPLACEMENT))
+		return false;
+	if (journal_envelope_read(frame->payload, frame->length, out, &groups) &&
+	    out->written_ns >= 0 && out->mta.length <= MESSAGES_DOMAIN_MAX &&
+	    out->directory.length <= MESSAGES_DIRECTORY_MAX &&
+	    out->id.length <= MESSAGES_DOMAIN_MAX && out->sender.length <= MESSAGES_SENDER_MAX &&
+	    out->key == messages_key_of((const struct journal_text[])
+		{ out->mta, out->directory, out->id }))
+		return true;
+	m->totals.unreadable++;
+	return false;
+}
+
+static const char *copy(char *out, struct journal_text text) {
+	memcpy(out, text.text, text.length);
+	out[text.length] = '\0';
+	return out;
+}
+
+int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_ns) {
+	return due_ns == 0 || due_ns == INT64_MAX || written_ns <= m->wall_ns ? due_ns :
+	    due_ns <= written_ns ? m->wall_ns : due_ns - (written_ns - m->wall_ns);
+}
+
+void messages_read_envelope(struct messages *m, const struct journal_found *found,
+    struct messages_envelope *out) {
+	struct parts *parts = &m->parts;
+	struct journal_envelope e;
+	struct journal_groups list;
+	struct journal_group group;
+
+	MUST(journal_envelope_read(found->frame.payload, found->frame.length, &e, &list));
+	*out = (struct messages_envelope){ .mta = copy(parts->mta, e.mta),
+		.directory = copy(parts->directory, e.directory), .id = copy(parts->id, e.id),
+		.stamp = e.stamp, .sender = copy(parts->sender, e.sender),
+		.arrival_ns = e.arrival_ns, .tried_ns = e.tried_ns,
+		.due_ns = messages_due(m, e.due_ns, e.written_ns),
+		.tries = e.tries, .recipients = e.recipients, .rest = e.rest,
+		.groups = parts->groups, .written_ns = e.written_ns };
+	while (journal_group_next(&list, &group)) {
+		if (out->group_count == MESSAGES_GROUPS_MAX) {
+			/* not written by us: its file tells */
+			out->group_count = 0;
+			out->rest = 0;
+			return;
+		}
+		parts->groups[out->group_count++] = (struct messages_group){
+			.domain = group.domain.text, .length = group.domain.length,
+			.recipients = group.count,
+			.due_ns = messages_due(m, group.due_ns, e.written_ns) };
+	}
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What its owner wants to see of all that waits; and of what it has not seen in its
+ *          directory.
+ * MODEL    A look reads the log from its begin to its end, some in each turn.  What was not
+ *          seen is found in the index, and read one by one.
+ * THREADS  One.
+ */
+#include "journal/queue/messages_internal.h"
+
+#define UNSEEN_MOST	64u	/* of a step */
+#define SLOTS_MOST	65536u	/* of the index, looked at in a step */
+
+/* --- all that waits ------------------------------------------------------------------------ */
+
+void messages_looks_forget(struct messages *m) {
+	journal_cursor_close(&m->look_cursor);
+	m->telling = false;
+}
+
+void messages_look(struct messages *m,
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
+	if (!messages_enter(m))
+		return;
+	if (m->look_cursor == NULL)
+		m->look_cursor = journal_cursor_open(journal_log_files(m->log));
+	if (m->look_cursor == NULL)
+		return;
+	m->visit = visit;
+	m->visit_context = context;
+	journal_cursor_seek(m->look_cursor, m->begin);
+}
+
+bool messages_is_looking(const struct messages *m) {
+	return m->look_cursor != NULL;
+}
+
+bool messages_look_step(struct messages *m) {
+	struct journal_found found = { .length = 0 };
+	struct messages_envelope envelope;
+	struct journal_envelope e;
+
+	if (m->look_cursor == NULL)
+		return false;
+	journal_log_flush(m->log);
+	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
+		struct journal_place before = journal_cursor_place(m->look_cursor);
+		struct entry *entry;
+
+		if (journal_cursor_next(m->look_cursor, &found) == JOURNAL_FOUND_END) {
+			journal_cursor_close(&m->look_cursor);
+			return false;
+		}
+		if (found.kind == JOURNAL_FOUND_FAULT &&
+		    messages_try_again(m, found.place.file)) {
+			journal_cursor_seek(m->look_cursor, before);
+			return false;	/* the next turn, whenever that is */
+		}
+		if (!messages_is_envelope(m, &found, &e) ||
+		    !journal_mark_is_live(found.frame.mark))
+			continue;
+		entry = messages_learn(m, &found, &e);
+		if (entry == NULL || entry->state != ENTRY_WAITS)
+			continue;
+		messages_read_envelope(m, &found, &envelope);
+		if (m->visit(m->visit_context, &envelope))
+			messages_hold(m, messages_index_find(m, e.key));
+	}
+	return true;
+}
+
+/* --- what is known, and what was seen --------------------------------------------------------- */
+
+static struct entry *find_known(struct messages *m, const char *mta, const char *directory,
+    const char *id, uint64_t stamp) {
+	struct entry *entry;
+
+	if (!messages_enter(m))
+		return NULL;
+	entry = messages_index_find(m, messages_key(mta, directory, id));
+	if (entry == NULL || entry->state == ENTRY_GONE || entry->stamp != messages_fold(stamp))
+		return NULL;
+	entry->seen = m->epoch;
+	return entry;
+}
+
+bool messages_knows(struct messages *m, const char *mta, const char *directory,
+    const char *id, uint64_t stamp) {
+	return find_known(m, mta, directory, id, stamp) != NULL;
+}
+
+bool messages_waits(struct messages *m, const char *mta, const char *directory,
+    const char *id, uint64_t stamp) {
+	const struct entry *entry = find_known(m, mta, directory, id, stamp);
+
+	return entry != NULL && entry->state == ENTRY_WAITS;
+}
+
+void messages_seen(struct messages *m, const char *mta, const char *directory, const char *id) {
+	struct entry *entry;
+
+	if (!messages_enter(m))
+		return;
+	entry = messages_index_find(m, messages_key(mta, directory, id));
+	if (entry != NULL)
+		entry->seen = m->epoch;
+}
+
+void messages_seen_begin(struct messages *m) {
+	m->epoch++;
+	m->telling = false;
+}
+
+void messages_seen_end(struct messages *m,
+    void (*each)(void *context, const char *mta, const char *directory, const char *id),
+    void *context) {
+	if (!messages_enter(m))
+		return;
+	m->unseen = each;
+	m->unseen_context = context;
+	m->told_epoch = m->epoch;
+	m->telling = true;
+	m->tell_shard = m->tell_slot = 0;
+}
+
+/* Its envelope may not be readable: then nobody can say which message it was. */
+static void tell(struct messages *m, const struct entry *entry) {
+	struct messages_envelope envelope;
+	struct journal_envelope e;
+	struct journal_found found;
+
+	if (messages_read_at(m, messages_place(m, entry), &found) != JOURNAL_FOUND_RECORD ||
+	    !messages_is_envelope(m, &found, &e) || e.key != entry->key)
+		return;
+	messages_read_envelope(m, &found, &envelope);
+	m->unseen(m->unseen_context, envelope.mta, envelope.directory, envelope.id);
+}
+
+bool messages_unseen_step(struct messages *m) {
+	unsigned told = 0;
+
+	if (!m->telling || !messages_is_indexed(m))
+		return false;
+	journal_log_flush(m->log);
+	for (uint32_t i = 0; i < SLOTS_MOST && told < UNSEEN_MOST; i++) {
+		const struct shard *shard = &m->shards[m->tell_shard];
+		const struct entry *entry;
+
+		if (m->tell_slot >= shard->size) {
+			m->tell_slot = 0;
+			if (++m->tell_shard == SHARDS) {
+				m->telling = false;
+				journal_cursor_seek(m->spare, NOWHERE);
+				return false;
+			}
+			continue;
+		}
+		entry = &shard->entries[m->tell_slot++];
+		if (entry->key == 0 || entry->seen == m->told_epoch ||
+		    (entry->state != ENTRY_WAITS && entry->state != ENTRY_HELD))
+			continue;
+		told++;
+		tell(m, entry);
+	}
+	return true;
+}

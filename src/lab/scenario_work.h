@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: ISC */
+/* What the parts of the reader of scenarios share while one is read. */
+#ifndef CONFIG_SCENARIO_WORK_H
+#define CONFIG_SCENARIO_WORK_H
+
+#include "config/read/compilation.h"
+#include "lab/scenario.h"
+
+#define SCENARIO_NAME_MAX	64
+#define SCENARIO_TEXT_MAX	150	/* of an element of recipients or completions */
+
+struct scenario_work {
+	struct compilation c;		/* its block is not used */
+	struct scenario *scenario;
+	uint32_t destination_room, change_room, run_room;
+	size_t names_used, names_room;
+	uint32_t *index;		/* destinations by name, + 1; open addressing */
+	uint32_t index_room;
+	int64_t refusal_ns;		/* of those without their own */
+	bool failed;			/* no memory */
+	bool full;			/* too much of something: said so */
+};
+
+const struct setting *scenario_row(const char *path);
+bool scenario_value(struct scenario_work *w, const config_setting_t *group, const char *path,
+    struct setting_value *out);
+
+/* `count` elements of `size` bytes have room behind `used`; false: no memory. */
+bool scenario_room(struct scenario_work *w, void *array, uint32_t used, uint32_t more,
+    uint32_t *room, size_t size);
+
+/* The destination of a name, or SCENARIO_NONE. */
+uint32_t scenario_find(const struct scenario_work *w, const char *name, size_t length);
+/* A new one, of a name that there is none of; SCENARIO_NONE: no memory. */
+uint32_t scenario_add(struct scenario_work *w, const char *name, size_t length,
+    uint32_t transport);
+/* A part of a name that people give. */
+bool scenario_good_name(const char *name, size_t length);
+
+/* scenario_messages.c: messages and completions, once the destinations are known. */
+void scenario_read_messages(struct scenario_work *w);
+void scenario_read_completions(struct scenario_work *w);
+
+#endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Runs a scenario in virtual time.
+ * MODEL    A world (schedule_world.h), and events of four kinds, each in an order of its
+ *          own: arrivals and changes of windows are sorted arrays, ends and returns a heap,
+ *          steered completions a list.  Nothing is random.  Recipients are read where the message's
+ *          cursor stands, and sorted as Postfix sorts them.
+ * ERRORS   schedule_end.
+ * THREADS  One.
+ */
+#include "lab/schedule.h"
+
+#include <stdlib.h>
+
+#include "lab/schedule_world.h"
+#include "policy/schedule/pool.h"
+
+const char *schedule_event_word(enum schedule_event event) {
+	static const char *const words[SCHEDULE_EVENT_COUNT] = {
+		[SCHEDULE_ARRIVE] = "arrive", [SCHEDULE_READ] = "read",
+		[SCHEDULE_WINDOW] = "window", [SCHEDULE_START] = "start",
+		[SCHEDULE_END] = "end", [SCHEDULE_DEFER] = "defer", [SCHEDULE_BOUNCE] = "bounce",
+	};
+
+	return words[event];
+}
+
+void schedule_show(struct world *w, const struct schedule_step *step) {
+	if (w->show != NULL && !w->show(w->context, step, &w->look))
+		w->stopped = true;
+}
+
+static void show(struct world *w, enum schedule_event event, uint32_t transport,
+    uint32_t message, uint32_t destination, uint32_t recipients) {
+	struct schedule_step step = { .at_ns = w->now_ns, .event = event,
+		.transport = transport, .message = message, .destination = destination,
+		.recipients = recipients };
+
+	schedule_show(w, &step);
+}
+
+static uint32_t transport_of(const struct world *w, uint32_t destination) {
+	return w->scenario->destinations[destination].transport;
+}
+
+/* --- recipients ------------------------------------------------------------------- */
+
+static int by_rank(const void *a, const void *b, void *context) {
+	const struct scenario *s = context;
+	uint32_t first = s->destinations[((const struct part *)a)->destination].rank;
+	uint32_t second = s->destinations[((const struct part *)b)->destination].rank;
+
+	return first < second ? -1 : first > second;
+}
+
+/* Those of places that are dead are deferred at once: how many parts are left. */
+static size_t drop_dead_parts(struct world *w, uint32_t number, size_t count) {
+	size_t left = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (schedule_is_dead(w, w->parts[i].destination))
+			schedule_defer(w, number, w->parts[i].destination, w->parts[i].count);
+		else
+			w->parts[left++] = w->parts[i];
+	}
+	return left;
+}
+
+/* Reads at most `most` recipients into parts[]: how many parts. */
+static size_t read_parts(struct world *w, uint32_t number, uint32_t most, uint32_t *read) {
+	const struct scenario *s = w->scenario;
+	struct message *m = &w->messages[number];
+	size_t count = 0;
+
+	*read = 0;
+	while (m->unread > 0 && *read < most) {
+		const struct scenario_recipients *run = &m->runs[m->run];
+		uint32_t n = run->count - m->offset;
+
+		if (n > most - *read)
+			n = most - *read;
+		w->parts[count++] = (struct part){ run->destination, n };
+		m->offset += n;
+		m->unread -= n;
+		*read += n;
+		if (m->offset == run->count) {
+			m->run++;
+			m->offset = 0;
+		}
+	}
+	qsort_r(w->parts, count, sizeof(w->parts[0]), by_rank, (void *)(uintptr_t)s);
+	return count;
+}
+
+bool schedule_read(struct world *w, uint32_t number, uint32_t most, bool first) {
+	uint32_t read, unread, on_board = w->boards[number];
+	size_t count;
+	bool any;
+
+	if (most > BATCH_MOST)
+		most = BATCH_MOST;
+	do
+		count = drop_dead_parts(w, number, read_parts(w, number, most, &read));
+	while (count == 0 && w->messages[number].unread > 0 && w->scenario->fails);
+	unread = w->messages[number].unread;
+	/* Postfix stops where it may not read more, and does not look whether there is any */
+	if (unread == 0 && read == most && count > 0)
+		unread = JOB_UNREAD_MAYBE;
+	job_batch_begin(w->board, on_board, unread, w->now_ns);
+	for (size_t i = 0; i < count; i++) {
+		const struct part *part = &w->parts[i];
+
+		if (!job_batch_add(w->board, on_board,
+				w->destinations[part->destination].queue, part->count))
+			w->failed = true;
+	}
+	any = job_batch_end(w->board, on_board);
+	/* once for each transport: the parts are sorted by it */
+	for (size_t i = 0; i < count; i++) {
+		uint32_t transport = transport_of(w, w->parts[i].destination), own = 0;
+
+		if (i > 0 && transport == transport_of(w, w->parts[i - 1].destination))
+			continue;
+		for (size_t j = i; j < count &&
+		     transport_of(w, w->parts[j].destination) == transport; j++)
+			own += w->parts[j].count;
+		show(w, first ? SCHEDULE_ARRIVE : SCHEDULE_READ, transport, number,
+		    SCENARIO_NONE, own);
+	}
+	return any;
+}
+
+static void read_more(void *context, uint32_t on_board, uint32_t most) {
+	struct world *w = context;
+
+	uint32_t number = (uint32_t)job_message_word(w->board, on_board);
+
+	/* the scheduler, which asks, is not to be disturbed */
+	if (!schedule_read(w, number, most, false) && !w->messages[number].emptied) {
+		w->messages[number].emptied = true;
+		schedule_wait(w, &w->emptied, number);
+	}
+}
+
+/* Those that have come are taken in while there is room. */
+static void open_messages(struct world *w) {
+	while (!w->failed && !w->stopped) {
+		struct waiting *from = w->incoming.count > 0 ? &w->incoming : &w->back;
+		uint32_t number = from->list[from->first], on_board;
+
+		if (from->count == 0)
+			return;
+		on_board = job_message_open(w->board, number, w->now_ns);
+		if (on_board == JOB_NONE)
+			return;
+		(void)schedule_wait_ends(w, from);
+		w->boards[number] = on_board;
+		if (!schedule_read(w, number, pool_first(w->board, on_board), true))
+			schedule_close(w, number);
+	}
+}
+
+/* --- deliveries ------------------------------------------------------------------- */
+
+static uint32_t new_delivery(struct world *w) {
+	uint32_t number = w->delivery_free;
+
+	if (number != SCENARIO_NONE) {
+		w->delivery_free = w->deliveries[number].next;
+		return number;
+	}
+	if (w->delivery_count == w->delivery_room) {
+		uint32_t room = w->delivery_room == 0 ? 256 : 2 * w->delivery_room;
+		struct under_way *grown = reallocarray(w->deliveries, room, sizeof(*grown));
+
+		if (grown == NULL) {
+			w->failed = true;
+			return SCENARIO_NONE;
+		}
+		w->deliveries = grown;
+		w->delivery_room = room;
+	}
+	return w->delivery_count++;
+}
+
+static int64_t service_ns(const struct world *w, uint32_t message, uint32_t destination) {
+	const struct scenario *s = w->scenario;
+	const struct scenario_destination *d = &s->destinations[destination];
+
+	return s->messages[message].service_ns >= 0 ? s->messages[message].service_ns :
+	    d->service_ns >= 0 ? d->service_ns : s->transports[d->transport].service_ns;
+}
+
+static bool is_steered(const struct world *w) {
+	return w->completed < w->scenario->completion_count;
+}
+
+/* It will end by itself. */
+static void await_end(struct world *w, uint32_t number) {
+	const struct under_way *delivery = &w->deliveries[number];
+	int64_t at_ns = delivery->start_ns + (delivery->accepted ?
+	    service_ns(w, delivery->message, delivery->destination) :
+	    w->scenario->destinations[delivery->destination].refusal_ns);
+	struct simulated_event event = { .kind = EVENT_END, .level = number,
+		.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns };
+
+	if (!simulate_push(&w->ends, &event))
+		w->failed = true;
+}
+
+static void start(struct world *w, const struct job_taken *taken) {
+	uint32_t number = new_delivery(w);
+	struct under_way *delivery;
+	struct message *m;
+
+	if (number == SCENARIO_NONE)
+		return;
+	delivery = &w->deliveries[number];
+	*delivery = (struct under_way){ .taken = *taken, .start_ns = w->now_ns, .running = true,
+		.message = (uint32_t)job_message_word(w->board, taken->message),
+		.destination = (uint32_t)job_queue_word(w->board, taken->queue),
+		.next = SCENARIO_NONE };
+	m = &w->messages[delivery->message];
+	if (m->first == SCENARIO_NONE)
+		m->first = number;
+	else
+		w->deliveries[m->last].next = number;
+	delivery->before = m->last;
+	m->last = number;
+	w->result->deliveries++;
+	schedule_try(w, delivery);
+	if (!is_steered(w))
+		await_end(w, number);
+	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = SCHEDULE_START,
+		.transport = transport_of(w, delivery->destination), .message = delivery->message,
+		.destination = delivery->destination, .recipients = taken->recipients,
+		.fails = !delivery->accepted });
+}
+
+static void start_all(struct world *w) {
+	struct job_reader reader = { read_more, w };
+	struct job_taken taken;
+
+	do {
+		open_messages(w);
+		while (!w->failed && !w->stopped &&
+		    job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
+			start(w, &taken);
+	} while (schedule_settle_emptied(w) && !w->failed && !w->stopped);
+}
+
+static void forget_delivery(struct world *w, uint32_t number) {
+	struct under_way *delivery = &w->deliveries[number];
+	struct message *m = &w->messages[delivery->message];
+
+	if (delivery->before == SCENARIO_NONE)
+		m->first = delivery->next;
+	else
+		w->deliveries[delivery->before].next = delivery->next;
+	if (delivery->next == SCENARIO_NONE)
+		m->last = delivery->before;
+	else
+		w->deliveries[delivery->next].before = delivery->before;
+	delivery->next = w->delivery_free;
+	delivery->running = false;
+	w->delivery_free = number;
+}
+
+/* The window goes by the law, where the scenario does not say what it is.  True: the destination
+ * is dead now. */
+static bool teach_window(struct world *w, uint32_t destination, bool accepted) {
+	const struct scenario_destination *d = &w->scenario->destinations[destination];
+	const struct window_settings *settings = &w->scenario->transports[d->transport].window;
+	struct destination *own = &w->destinations[destination];
+	struct window_result result = { .class = accepted ? RESULT_OK : RESULT_SITE_FAILURE };
+	struct window_change change;
+	struct job_queue_view view;
+
+	if (d->change_count > 0 || own->dead_until_ns > w->now_ns)
+		return false;
+	job_queue_view(w->board, own->queue, &view);
+	result.in_flight = view.busy - 1;
+	window_result(&own->window, settings, &result, w->now_ns, &change);
+	if (change.window)
+		job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
+	return change.died;
+}
+
+/* Postfix forgets a destination of which nothing is in core: its window begins anew. */
+static void forget_window(struct world *w, uint32_t destination) {
+	const struct scenario_destination *d = &w->scenario->destinations[destination];
+	const struct window_settings *settings = &w->scenario->transports[d->transport].window;
+	struct destination *own = &w->destinations[destination];
+	struct job_queue_view view;
+
+	job_queue_view(w->board, own->queue, &view);
+	if (d->change_count > 0 || view.waiting_recipients > 0 || view.running_entries > 0)
+		return;
+	window_begin(&own->window, settings);
+	job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
+}
+
+static void end(struct world *w, uint32_t number) {
+	struct under_way delivery = w->deliveries[number];
+	uint32_t on_board = delivery.taken.message;
+	enum job_left left;
+	bool died;
+
+	forget_delivery(w, number);
+	w->destinations[delivery.destination].accepted -= delivery.accepted;
+	died = !delivery.program_fails &&
+	    teach_window(w, delivery.destination, delivery.accepted);
+	left = job_done(w->board, &delivery.taken);
+	if (!delivery.accepted)
+		schedule_defer(w, delivery.message, delivery.destination, delivery.taken.recipients);
+	forget_window(w, delivery.destination);
+	if (left == JOB_LEFT_UNREAD &&
+	    !schedule_read(w, delivery.message, pool_room(w->board, on_board), false))
+		left = JOB_LEFT_NONE;
+	if (left == JOB_LEFT_NONE)
+		schedule_close(w, delivery.message);
+	if (died)
+		schedule_kill_destination(w, delivery.destination);
+	if (delivery.program_fails)
+		schedule_kill_transport(w, transport_of(w, delivery.destination));
+	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = SCHEDULE_END,
+		.transport = transport_of(w, delivery.destination), .message = delivery.message,
+		.destination = delivery.destination, .recipients = delivery.taken.recipients,
+		.fails = !delivery.accepted });
+	open_messages(w);
+}
+
+/* The delivery that a completion means, or SCENARIO_NONE. */
+static uint32_t meant(const struct world *w, const struct scenario_completion *completion) {
+	uint32_t number = w->messages[completion->message].first;
+
+	while (number != SCENARIO_NONE && completion->destination != SCENARIO_NONE &&
+	    w->deliveries[number].destination != completion->destination)
+		number = w->deliveries[number].next;
+	return number;
+}
+
+/* The last was told: those that are under way end by themselves. */
+static void free_all(struct world *w) {
+	for (uint32_t i = 0; i < w->delivery_count; i++)
+		if (w->deliveries[i].running)
+			await_end(w, i);
+}
+
+/* --- time --------------------------------------------------------------------------- */
+
+static int64_t arrival_ns(const struct world *w) {
+	return w->arrived < w->scenario->message_count ?
+	    w->scenario->messages[w->arrivals[w->arrived]].arrive_ns : INT64_MAX;
+}
+
+static int64_t change_ns(const struct world *w) {
+	return w->changed < w->change_count ? w->changes[w->changed].at_ns : INT64_MAX;
+}
+
+/* Of the next steered completion: INT64_MAX while its delivery is not under way. */
+static int64_t completion_ns(const struct world *w) {
+	const struct scenario_completion *completion;
+
+	if (!is_steered(w))
+		return INT64_MAX;
+	completion = &w->scenario->completions[w->completed];
+	if (meant(w, completion) == SCENARIO_NONE)
+		return INT64_MAX;
+	return completion->at_ns > w->now_ns ? completion->at_ns : w->now_ns;
+}
+
+static void arrive_all(struct world *w) {
+	while (arrival_ns(w) == w->now_ns) {
+		uint32_t number = w->arrivals[w->arrived++];
+
+		schedule_wait(w, w->scenario->messages[number].deferred ? &w->back : &w->incoming,
+		    number);
+	}
+	open_messages(w);
+}
+
+static void change_all(struct world *w) {
+	for (; change_ns(w) == w->now_ns; w->changed++) {
+		const struct change_event *change = &w->changes[w->changed];
+
+		job_queue_window(w->board, w->destinations[change->destination].queue,
+		    change->window);
+		show(w, SCHEDULE_WINDOW, transport_of(w, change->destination), SCENARIO_NONE,
+		    change->destination, change->window);
+	}
+}
+
+/* One event, or all arrivals and changes of one time.  False: there is none. */
+static bool step(struct world *w) {
+	int64_t come = arrival_ns(w), change = change_ns(w), steered = completion_ns(w);
+	int64_t ended = w->ends.count > 0 ? w->ends.heap[0].at_ns : INT64_MAX;
+	int64_t next = come < change ? come : change;
+
+	if (next == INT64_MAX && steered == INT64_MAX && ended == INT64_MAX)
+		return false;
+	if (next <= steered && next <= ended) {
+		w->now_ns = next;
+		arrive_all(w);
+		change_all(w);
+	} else if (steered <= ended) {
+		uint32_t number = meant(w, &w->scenario->completions[w->completed]);
+
+		w->now_ns = steered;
+		if (++w->completed == w->scenario->completion_count) {
+			w->deliveries[number].running = false;
+			free_all(w);
+		}
+		end(w, number);
+	} else {
+		struct simulated_event event = simulate_pop(&w->ends);
+
+		w->now_ns = ended;
+		if (event.kind == EVENT_END) {
+			end(w, event.level);
+		} else {
+			schedule_wait(w, &w->back, event.level);
+			open_messages(w);
+		}
+	}
+	start_all(w);
+	return !w->failed && !w->stopped;
+}
+
+/* --- all ------------------------------------------------------------------------------ */
+
+static void finish(struct world *w) {
+	struct schedule_result *result = w->result;
+
+	result->at_ns = w->now_ns;
+	result->left = w->left;
+	if (w->failed) {
+		result->end = SCHEDULE_NO_MEMORY;
+	} else if (w->stopped) {
+		result->end = SCHEDULE_STOPPED;
+	} else if (is_steered(w)) {
+		result->end = SCHEDULE_NOT_RUNNING;
+		result->line = w->scenario->completions[w->completed].line;
+	} else if (w->left > 0) {
+		result->end = SCHEDULE_STUCK;
+	}
+}
+
+void schedule_run(const struct scenario *scenario, schedule_show_fn *show_fn, void *context,
+    struct schedule_result *result) {
+	struct world *w = calloc(1, sizeof(*w));
+
+	*result = (struct schedule_result){ .end = SCHEDULE_DONE };
+	if (w == NULL) {
+		result->end = SCHEDULE_NO_MEMORY;
+		return;
+	}
+	w->scenario = scenario;
+	w->result = result;
+	w->show = show_fn;
+	w->context = context;
+	schedule_world_begin(w);
+	while (!w->failed && step(w))
+		;
+	finish(w);
+	schedule_world_free(w);
+}

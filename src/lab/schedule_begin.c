@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The world of a scenario before anything has happened in it.
+ * MODEL    Everything of the scenario has its place on the scheduler's board; what comes by
+ *          time is sorted.
+ * ERRORS   failed: no memory.
+ * THREADS  One.
+ */
+#include "lab/schedule_world.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static int by_arrival(const void *a, const void *b, void *context) {
+	const struct scenario *s = context;
+	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+	int64_t one = s->messages[first].arrive_ns, other = s->messages[second].arrive_ns;
+
+	return one != other ? (one < other ? -1 : 1) : first < second ? -1 : first > second;
+}
+
+static int by_time(const void *a, const void *b) {
+	const struct change_event *first = a, *second = b;
+
+	if (first->at_ns != second->at_ns)
+		return first->at_ns < second->at_ns ? -1 : 1;
+	return first->destination < second->destination ? -1 : 1;
+}
+
+static bool take_memory(struct world *w) {
+	const struct scenario *s = w->scenario;
+	size_t changes = 0;
+
+	for (uint32_t i = 0; i < s->destination_count; i++)
+		changes += s->destinations[i].change_count;
+	w->boards = calloc(s->message_count, sizeof(*w->boards));
+	w->transports = calloc(s->transport_count, sizeof(*w->transports));
+	w->messages = calloc(s->message_count, sizeof(*w->messages));
+	w->destinations = calloc(s->destination_count, sizeof(*w->destinations));
+	w->arrivals = calloc(s->message_count, sizeof(*w->arrivals));
+	w->changes = calloc(changes + 1, sizeof(*w->changes));
+	w->incoming.list = calloc(s->message_count, sizeof(*w->incoming.list));
+	w->back.list = calloc(s->message_count, sizeof(*w->back.list));
+	w->emptied.list = calloc(s->message_count, sizeof(*w->emptied.list));
+	w->dead_until_ns = calloc(s->transport_count, sizeof(*w->dead_until_ns));
+	return w->incoming.list != NULL && w->back.list != NULL && w->emptied.list != NULL &&
+	    w->dead_until_ns != NULL &&
+	    w->boards != NULL && w->transports != NULL && w->messages != NULL &&
+	    w->destinations != NULL && w->arrivals != NULL && w->changes != NULL;
+}
+
+static bool begin_board(struct world *w) {
+	const struct scenario *s = w->scenario;
+	uint32_t active = s->message_count < s->message_active_limit ? s->message_count :
+	    s->message_active_limit;
+	uint64_t jobs = (uint64_t)active * s->transport_count;
+	struct job_capacity capacity = {
+		.transports = s->transport_count, .queues = s->destination_count,
+		.messages = active, .peers = s->run_count,
+		.jobs = jobs < s->run_count ? (uint32_t)jobs : s->run_count,
+	};
+	struct pool_settings pool = {
+		.message_recipient_limit = s->message_recipient_limit,
+		.message_recipient_minimum = s->message_recipient_minimum,
+		.message_active_limit = s->message_active_limit,
+		.batch_most = BATCH_MOST,
+	};
+	void *memory = calloc(1, job_board_bytes(&capacity));
+
+	if (memory != NULL)
+		w->board = job_board_begin(memory, &capacity, &pool);
+	return memory != NULL;
+}
+
+/* The first of the file has the first turn. */
+static void open_transports(struct world *w) {
+	for (uint32_t i = w->scenario->transport_count; i-- > 0;) {
+		const struct scenario_transport *t = &w->scenario->transports[i];
+		struct job_settings settings = {
+			.delivery_slot_cost = t->delivery_slot_cost,
+			.minimum_delivery_slots = t->minimum_delivery_slots,
+			.delivery_slot_discount = t->delivery_slot_discount,
+			.delivery_slot_loan = t->delivery_slot_loan,
+			.destination_recipient_limit = t->destination_recipient_limit,
+			.process_limit = t->process_limit,
+			.recipient_limit = t->recipient_limit,
+			.extra_recipient_limit = t->extra_recipient_limit,
+			.recipient_refill_limit = t->recipient_refill_limit,
+			.recipient_refill_delay_s =
+			    (uint32_t)(t->recipient_refill_delay_ns / NS_PER_SECOND),
+		};
+
+		w->transports[i] = job_transport_open(w->board, &settings, i);
+		w->failed |= w->transports[i] == JOB_NONE;
+	}
+}
+
+static void open_destinations(struct world *w) {
+	const struct scenario *s = w->scenario;
+
+	for (uint32_t i = 0; i < s->destination_count && !w->failed; i++) {
+		const struct scenario_destination *d = &s->destinations[i];
+		const struct window_settings *settings = &s->transports[d->transport].window;
+		struct destination *own = &w->destinations[i];
+		uint32_t window;
+
+		window_begin(&own->window, settings);
+		window = d->change_count > 0 ? s->changes[d->changes].window :
+		    window_now(&own->window, settings, 0);
+		own->queue = job_queue_open(w->board, w->transports[d->transport], window, i);
+		w->failed |= own->queue == JOB_NONE;
+		for (uint32_t j = 1; j < d->change_count; j++)
+			w->changes[w->change_count++] = (struct change_event){
+				s->changes[d->changes + j].at_ns, i,
+				s->changes[d->changes + j].window };
+	}
+	qsort(w->changes, w->change_count, sizeof(w->changes[0]), by_time);
+}
+
+void schedule_world_begin(struct world *w) {
+	const struct scenario *s = w->scenario;
+
+	w->delivery_free = SCENARIO_NONE;
+	if (!take_memory(w) || !begin_board(w)) {
+		w->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < s->message_count; i++) {
+		w->boards[i] = JOB_NONE;
+		w->arrivals[i] = i;
+		w->messages[i] = (struct message){
+			.runs = s->runs + s->messages[i].runs, .unread = s->messages[i].recipients, .first = SCENARIO_NONE,
+			.last = SCENARIO_NONE };
+	}
+	w->left = s->message_count;
+	qsort_r(w->arrivals, s->message_count, sizeof(w->arrivals[0]), by_arrival,
+	    (void *)(uintptr_t)s);
+	open_transports(w);
+	open_destinations(w);
+	w->look = (struct schedule_look){ s, w->board, w->boards, w->transports };
+}
+
+void schedule_world_free(struct world *w) {
+	for (uint32_t i = 0; w->messages != NULL && i < w->scenario->message_count; i++) {
+		free(w->messages[i].own);
+		free(w->messages[i].deferred);
+	}
+	free(w->incoming.list);
+	free(w->back.list);
+	free(w->emptied.list);
+	free(w->dead_until_ns);
+	free(w->board);
+	free(w->boards);
+	free(w->transports);
+	free(w->messages);
+	free(w->destinations);
+	free(w->arrivals);
+	free(w->changes);
+	free(w->deliveries);
+	simulate_events_free(&w->ends);
+	free(w);
+}

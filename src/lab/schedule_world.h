@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: ISC */
+/* A scenario while it runs; ctl/schedule*.c alone. */
+#ifndef CTL_SCHEDULE_WORLD_H
+#define CTL_SCHEDULE_WORLD_H
+
+#include "lab/schedule.h"
+#include "lab/simulate_events.h"
+
+#define BATCH_MOST	5000u		/* recipients that are read at once */
+
+struct under_way {
+	struct job_taken taken;
+	uint32_t message, destination;
+	uint32_t next, before;		/* of the message's deliveries under way, or of the free */
+	int64_t start_ns;
+	bool running;
+	bool accepted;			/* else it fails */
+	bool program_fails;		/* the transport's, not the destination */
+};
+
+struct message {
+	const struct scenario_recipients *runs;	/* the scenario's, or `own` */
+	uint32_t run, offset;		/* where the next recipient is read */
+	uint32_t unread;
+	struct scenario_recipients *own, *deferred;	/* of the last round; of this one */
+	uint32_t deferred_count, deferred_room;
+	bool emptied;
+	uint32_t first, last;		/* deliveries under way, the oldest first; SCENARIO_NONE */
+};
+
+struct destination {
+	struct window window;
+	uint32_t queue;			/* on the board */
+	uint32_t accepted;		/* deliveries that its server works on */
+	int64_t dead_until_ns;
+};
+
+struct change_event {
+	int64_t at_ns;
+	uint32_t destination, window;
+};
+
+struct part {
+	uint32_t destination, count;
+};
+
+/* Messages that wait for room in memory: a ring of all there are. */
+struct waiting {
+	uint32_t *list, first, count;
+};
+
+struct world {
+	const struct scenario *scenario;
+	struct schedule_result *result;
+	schedule_show_fn *show;
+	void *context;
+	struct schedule_look look;
+	struct job_board *board;
+	uint32_t *boards;		/* messages on the board */
+	uint32_t *transports;
+	struct message *messages;
+	struct destination *destinations;
+	uint32_t *arrivals;		/* messages by time */
+	uint32_t arrived;		/* how many have come */
+	struct waiting incoming, back;	/* the second: from the deferred queue */
+	struct waiting emptied;		/* all that was read of them last was deferred at once */
+	int64_t *dead_until_ns;		/* transports */
+	struct change_event *changes;
+	uint32_t change_count, changed;
+	uint32_t completed;		/* steered ones */
+	struct under_way *deliveries;
+	uint32_t delivery_count, delivery_room, delivery_free;
+	uint32_t left;			/* messages that are not done */
+	struct simulated_events ends;
+	struct part parts[BATCH_MOST];
+	int64_t now_ns;
+	bool failed, stopped;
+};
+
+/* A step is shown; schedule.c. */
+void schedule_show(struct world *w, const struct schedule_step *step);
+/* Reads a batch of a message on the board.  False: nothing is left of it; schedule.c. */
+bool schedule_read(struct world *w, uint32_t message, uint32_t most, bool first);
+
+/* --- schedule_defer.c: what fails ---- */
+
+/* Will a delivery that begins now be accepted?  If so it has its place at the server. */
+void schedule_try(struct world *w, struct under_way *delivery);
+/* Is nothing to be sent there now? */
+bool schedule_is_dead(struct world *w, uint32_t destination);
+/* These recipients are not delivered in this round. */
+void schedule_defer(struct world *w, uint32_t message, uint32_t destination, uint32_t recipients);
+/* What waits for it is deferred; messages of which nothing else is left are done. */
+void schedule_kill_destination(struct world *w, uint32_t destination);
+void schedule_kill_transport(struct world *w, uint32_t transport);
+/* The emptied are done, where nothing else of them is left.  False: there were none. */
+bool schedule_settle_emptied(struct world *w);
+/* Nothing of the message is on the board any more: it is done, or comes back. */
+void schedule_close(struct world *w, uint32_t message);
+
+void schedule_wait(const struct world *w, struct waiting *waiting, uint32_t message);
+uint32_t schedule_wait_ends(const struct world *w, struct waiting *waiting);
+
+/* `scenario', `result', `show' and `context' are set; failed: no memory. */
+void schedule_world_begin(struct world *w);
+void schedule_world_free(struct world *w);
+
+#endif

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The allocator of workers in virtual time.
+ * MODEL    Jobs wait in a list of their message, and in one of their site.  After each
+ *          event they are placed: of each message from the first on, until one has to wait
+ *          for a worker; then those of sites that a connection was opened to since, which
+ *          may ride on it.  A connection does one job after the other.  For routing there
+ *          are no sites, and a job takes a worker for as long as it lasts.
+ * ERRORS   No memory.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+
+#include "lab/simulate_events.h"
+#include "lab/simulate_workers.h"
+
+#define NONE		WORKER_NONE
+#define HOSTS		WORKED_HOSTS_MAX
+
+struct list {
+	uint32_t first, last;
+};
+struct link {
+	uint32_t next, previous;
+};
+
+struct job {
+	uint32_t message, site;
+	struct link waiting, at_site;	/* of its message, of its site; by number */
+	uint32_t next;			/* on its connection */
+	uint32_t handle;		/* the allocator's */
+};
+
+struct connection {
+	struct list jobs;
+	uint64_t destination;
+	uint32_t done;
+	bool made;
+};
+
+struct message {
+	struct list waiting;
+	uint32_t first, left;	/* its jobs' first number; not ended */
+	uint32_t concurrency;
+	bool here;
+	int64_t changed_ns;	/* of concurrency */
+	double area;		/* of it over the time */
+};
+
+struct world {
+	const struct workers_simulation *s;
+	struct workers_result *result;
+	struct workers *workers;
+	struct job *jobs;
+	uint32_t job_count, site_count, left;
+	struct message messages[WORKED_MESSAGES_MAX + 1];
+	struct connection *connections;
+	struct list *at_site;
+	uint32_t *fresh, fresh_count;	/* sites with a new connection */
+	bool *is_fresh;
+	uint32_t routing_free;
+	struct simulated_events events;
+	uint64_t random;
+	int64_t now_ns, shown_ns;
+	bool failed;
+};
+
+static uint64_t random_bits(struct world *w) {
+	uint64_t z = w->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+uint32_t simulated_site(uint64_t destination) {
+	return (uint32_t)(destination / HOSTS) + 1;
+}
+
+uint32_t simulated_host(uint64_t destination) {
+	return (uint32_t)(destination % HOSTS) + 1;
+}
+
+static bool is_broken(const struct world *w, uint64_t destination) {
+	const struct workers_simulation *s = w->s;
+
+	for (uint32_t i = 0; i < s->broken_count && w->now_ns < s->broken_until_ns; i++)
+		if (s->broken[i].host == simulated_host(destination) &&
+		    (s->broken[i].site == 0 ||
+		    s->broken[i].site == simulated_site(destination)))
+			return true;
+	return false;
+}
+
+/* --- jobs that wait ------------------------------------------------------------------ */
+
+#define APPEND(w, list, member, number) do {						\
+	(w)->jobs[number].member = (struct link){ NONE, (list)->last };			\
+	if ((list)->last != NONE)							\
+		(w)->jobs[(list)->last].member.next = (number);				\
+	else										\
+		(list)->first = (number);						\
+	(list)->last = (number);							\
+} while (0)
+#define PREPEND(w, list, member, number) do {						\
+	(w)->jobs[number].member = (struct link){ (list)->first, NONE };		\
+	if ((list)->first != NONE)							\
+		(w)->jobs[(list)->first].member.previous = (number);			\
+	else										\
+		(list)->last = (number);						\
+	(list)->first = (number);							\
+} while (0)
+#define REMOVE(w, list, member, number) do {						\
+	struct link there = (w)->jobs[number].member;					\
+	if (there.previous != NONE)							\
+		(w)->jobs[there.previous].member.next = there.next;			\
+	else										\
+		(list)->first = there.next;						\
+	if (there.next != NONE)								\
+		(w)->jobs[there.next].member.previous = there.previous;			\
+	else										\
+		(list)->last = there.previous;						\
+} while (0)
+
+static void wait_first(struct world *w, uint32_t job) {
+	PREPEND(w, &w->messages[w->jobs[job].message].waiting, waiting, job);
+	PREPEND(w, &w->at_site[w->jobs[job].site], at_site, job);
+}
+
+static void wait_last(struct world *w, uint32_t job) {
+	APPEND(w, &w->messages[w->jobs[job].message].waiting, waiting, job);
+	APPEND(w, &w->at_site[w->jobs[job].site], at_site, job);
+}
+
+static void wait_no_more(struct world *w, uint32_t job) {
+	REMOVE(w, &w->messages[w->jobs[job].message].waiting, waiting, job);
+	REMOVE(w, &w->at_site[w->jobs[job].site], at_site, job);
+}
+
+/* --- what is told --------------------------------------------------------------------- */
+
+static uint32_t free_workers(const struct world *w) {
+	struct worker_counts counts;
+
+	if (w->s->routing)
+		return w->routing_free;
+	worker_count(w->workers, &counts);
+	return counts.free;
+}
+
+static void show_until(struct world *w, int64_t until_ns) {
+	uint32_t concurrency[WORKED_MESSAGES_MAX + 1];
+
+	for (; w->s->every_ns > 0 && w->shown_ns < until_ns; w->shown_ns += w->s->every_ns) {
+		for (uint32_t m = 0; m < w->s->message_count; m++)
+			concurrency[m] = w->messages[m].concurrency;
+		w->s->show(w->s->context, w->shown_ns, free_workers(w), concurrency);
+	}
+}
+
+/* The workers of a message have changed, or not. */
+static void recount(struct world *w, uint32_t message) {
+	struct message *m = &w->messages[message];
+	struct worked_result *result = &w->result->messages[message];
+	uint32_t busy = w->s->workers - free_workers(w);
+
+	m->area += (double)m->concurrency * (double)(w->now_ns - m->changed_ns);
+	m->changed_ns = w->now_ns;
+	if (!w->s->routing)
+		m->concurrency = worker_concurrency(w->workers, message);
+	if (m->concurrency > result->most)
+		result->most = m->concurrency;
+	if (busy > w->result->most)
+		w->result->most = busy;
+}
+
+static void ended(struct world *w, uint32_t job, bool deferred) {
+	uint32_t message = w->jobs[job].message;
+	struct worked_result *result = &w->result->messages[message];
+
+	result->done += !deferred;
+	result->deferred += deferred;
+	result->last_ns = w->now_ns;
+	w->messages[message].left--;
+	w->left--;
+	recount(w, message);
+}
+
+/* --- connections ----------------------------------------------------------------------- */
+
+static void push(struct world *w, enum simulated_event_kind kind, uint32_t what,
+    int64_t after_ns) {
+	struct simulated_event event = { .at_ns = w->now_ns + after_ns, .kind = kind,
+		.what = what };
+
+	if (!simulate_push(&w->events, &event))
+		w->failed = true;
+}
+
+static int64_t service_ns(struct world *w) {
+	double chance = (double)(random_bits(w) >> 11) * 0x1p-53;
+
+	return (int64_t)((double)w->s->service_ns * (1 + w->s->jitter * (2 * chance - 1)));
+}
+
+/* What waits for the site may ride from now on. */
+static void refresh(struct world *w, uint64_t destination) {
+	uint32_t site = simulated_site(destination) - 1;
+
+	if (!w->is_fresh[site])
+		w->fresh[w->fresh_count++] = site;
+	w->is_fresh[site] = true;
+}
+
+static void opened(struct world *w, const struct worker_place *place) {
+	w->connections[place->connection] = (struct connection){ { NONE, NONE },
+		place->destination, 0, false };
+	push(w, EVENT_CONNECT, place->connection, w->s->connect_ns);
+}
+
+/* The job is the connection's; it begins at once if there is none before it. */
+static void queue_job(struct world *w, uint32_t connection, uint32_t job) {
+	struct connection *c = &w->connections[connection];
+
+	w->jobs[job].next = NONE;
+	if (c->jobs.first == NONE) {
+		c->jobs.first = job;
+		if (c->made)
+			push(w, EVENT_END, connection, service_ns(w));
+	} else {
+		w->jobs[c->jobs.last].next = job;
+	}
+	c->jobs.last = job;
+}
+
+/* The jobs of a connection that is no more wait again, before the others. */
+static void reschedule(struct world *w) {
+	struct worker_lost_job lost;
+	uint32_t first = NONE, job;
+
+	while (worker_next_lost(w->workers, &lost)) {
+		w->jobs[lost.tag].next = first;
+		first = (uint32_t)lost.tag;
+		w->result->rescheduled++;
+	}
+	for (; first != NONE; first = job) {
+		job = w->jobs[first].next;
+		wait_first(w, first);
+		recount(w, w->jobs[first].message);
+	}
+}
+
+static void connected(struct world *w, uint32_t connection) {
+	struct connection *c = &w->connections[connection];
+
+	if (is_broken(w, c->destination)) {
+		w->result->failed++;
+		worker_lost(w->workers, connection, w->now_ns + w->s->retry_ns, w->now_ns);
+		reschedule(w);
+		return;
+	}
+	w->result->connections++;
+	worker_connected(w->workers, connection);
+	c->made = true;
+	push(w, EVENT_END, connection, service_ns(w));
+}
+
+static void job_ended(struct world *w, uint32_t connection) {
+	struct connection *c = &w->connections[connection];
+	uint32_t job = c->jobs.first;
+
+	c->jobs.first = w->jobs[job].next;
+	c->done++;
+	if (worker_done(w->workers, w->jobs[job].handle, w->now_ns)) {
+		w->result->aged++;
+	} else if (w->s->close_after > 0 && c->done >= w->s->close_after) {
+		w->result->closed_by_remote++;
+		worker_lost(w->workers, connection, 0, w->now_ns);
+		reschedule(w);
+	} else if (c->jobs.first != NONE) {
+		push(w, EVENT_END, connection, service_ns(w));
+	}
+	ended(w, job, false);
+}
+
+/* --- placing --------------------------------------------------------------------------- */
+
+static uint32_t hosts_of(const struct workers_simulation *s) {
+	uint32_t hosts = 0;
+
+	for (uint32_t i = 0; i < s->list_count; i++)
+		hosts += s->lists[i];
+	return hosts;
+}
+
+static void take_request(const struct world *w, uint32_t job, uint64_t keys[HOSTS],
+    struct worker_request *request) {
+	const struct workers_simulation *s = w->s;
+	for (uint32_t i = 0; i < hosts_of(s); i++)
+		keys[i] = (uint64_t)w->jobs[job].site * HOSTS + i;
+	*request = (struct worker_request){ w->jobs[job].message, job, keys, s->lists,
+		s->list_count };
+}
+
+/* False: it waits. */
+static bool place(struct world *w, uint32_t job) {
+	uint32_t message = w->jobs[job].message;
+	struct worked_result *result = &w->result->messages[message];
+	struct worker_request request;
+	struct worker_place place;
+	uint64_t keys[HOSTS];
+
+	take_request(w, job, keys, &request);
+	worker_place(w->workers, &request, w->now_ns, random_bits(w), &place);
+	w->result->by_rule[place.rule]++;
+	if (w->s->trace != NULL)
+		w->s->trace(w->s->context, w->now_ns, message,
+		    job - w->messages[message].first + 1, &place);
+	if (place.rule == WORKER_WAIT)
+		return false;
+	wait_no_more(w, job);
+	if (place.rule == WORKER_DEFER) {
+		ended(w, job, true);
+		return true;
+	}
+	w->result->closed_for_new += place.closed != NONE;
+	if (place.opened)
+		opened(w, &place);
+	if (place.opened || place.rule == WORKER_IDLE)
+		refresh(w, place.destination);
+	w->jobs[job].handle = place.job;
+	queue_job(w, place.connection, job);
+	if (result->first_ns < 0)
+		result->first_ns = w->now_ns;
+	recount(w, message);
+	return true;
+}
+
+/* May a job of it be placed that is not given a ride? */
+static bool may_start(const struct world *w, uint32_t message) {
+	uint32_t free = free_workers(w);
+
+	return free > 0 && worker_allowed(&w->s->settings, message == WORKER_VERIFICATION,
+	    w->messages[message].concurrency, free);
+}
+
+static void place_message(struct world *w, uint32_t message, bool all) {
+	uint32_t job = w->messages[message].waiting.first, next;
+
+	for (; job != NONE && !w->failed; job = next) {
+		next = w->jobs[job].waiting.next;
+		if (!all && !may_start(w, message))
+			return;
+		(void)place(w, job);
+	}
+}
+
+static void place_rides(struct world *w) {
+	while (w->fresh_count > 0 && !w->failed) {
+		uint32_t site = w->fresh[--w->fresh_count], job = w->at_site[site].first, next;
+
+		w->is_fresh[site] = false;
+		for (; job != NONE && !w->failed; job = next) {
+			next = w->jobs[job].at_site.next;
+			(void)place(w, job);
+		}
+	}
+}
+
+static void route_all(struct world *w) {
+	uint32_t waiting[WORKED_MESSAGES_MAX + 1], concurrency[WORKED_MESSAGES_MAX + 1];
+
+	for (;;) {
+		uint32_t count = 0, chosen, job;
+
+		for (uint32_t m = 0; m < w->s->message_count; m++) {
+			concurrency[m] = w->messages[m].concurrency;
+			if (w->messages[m].waiting.first != NONE)
+				waiting[count++] = m;
+		}
+		chosen = worker_next_router_job(&w->s->settings, waiting, count, concurrency,
+		    w->routing_free);
+		if (chosen == NONE || w->failed)
+			return;
+		job = w->messages[waiting[chosen]].waiting.first;
+		wait_no_more(w, job);
+		w->routing_free--;
+		recount(w, waiting[chosen]);
+		w->messages[waiting[chosen]].concurrency++;
+		recount(w, waiting[chosen]);
+		if (w->result->messages[waiting[chosen]].first_ns < 0)
+			w->result->messages[waiting[chosen]].first_ns = w->now_ns;
+		push(w, EVENT_END, job, service_ns(w));
+	}
+}
+
+static void place_all(struct world *w) {
+	if (w->s->routing) {
+		route_all(w);
+		return;
+	}
+	for (uint32_t m = 0; m < w->s->message_count; m++)
+		place_message(w, m, false);
+	place_rides(w);
+}
+
+static void arrive(struct world *w, uint32_t message) {
+	struct message *m = &w->messages[message];
+
+	m->here = true;
+	m->changed_ns = w->now_ns;
+	for (uint32_t i = 0; i < w->s->messages[message].jobs; i++)
+		wait_last(w, m->first + i);
+	if (!w->s->routing)
+		place_message(w, message, true);
+}
+
+/* --- the whole --------------------------------------------------------------------------- */
+
+/* When the next message comes: INT64_MAX if none. */
+static uint32_t next_message(const struct world *w, int64_t *at_ns) {
+	uint32_t next = NONE;
+
+	*at_ns = INT64_MAX;
+	for (uint32_t m = 0; m < w->s->message_count; m++)
+		if (!w->messages[m].here && w->s->messages[m].at_ns < *at_ns) {
+			*at_ns = w->s->messages[m].at_ns;
+			next = m;
+		}
+	return next;
+}
+
+static void pass_time(struct world *w, int64_t to_ns) {
+	show_until(w, to_ns);
+	w->now_ns = to_ns;
+}
+
+static void age(struct world *w) {
+	while (worker_turn(w->workers, w->now_ns) != NONE)
+		w->result->aged++;
+}
+
+static void routing_ended(struct world *w, uint32_t job) {
+	uint32_t message = w->jobs[job].message;
+
+	recount(w, message);
+	w->messages[message].concurrency--;
+	w->routing_free++;
+	ended(w, job, false);
+}
+
+/* False: nothing is to come any more. */
+static bool step(struct world *w) {
+	int64_t arrival_ns, aged_ns = w->s->routing ? INT64_MAX : worker_due_ns(w->workers);
+	int64_t event_ns = w->events.count > 0 ? w->events.heap[0].at_ns : INT64_MAX;
+	uint32_t message = next_message(w, &arrival_ns);
+	struct simulated_event event;
+
+	if (arrival_ns == INT64_MAX && event_ns == INT64_MAX && aged_ns == INT64_MAX)
+		return false;
+	if (arrival_ns <= event_ns && arrival_ns <= aged_ns) {
+		pass_time(w, arrival_ns);
+		arrive(w, message);
+	} else if (aged_ns <= event_ns) {
+		pass_time(w, aged_ns);
+		age(w);
+	} else {
+		event = simulate_pop(&w->events);
+		pass_time(w, event.at_ns);
+		if (w->s->routing)
+			routing_ended(w, event.what);
+		else if (event.kind == EVENT_END)
+			job_ended(w, event.what);
+		else
+			connected(w, event.what);
+	}
+	place_all(w);
+	return true;
+}
+
+static bool begin(struct world *w) {
+	const struct workers_simulation *s = w->s;
+	struct worker_sizes sizes = { .workers = s->workers };
+	void *memory = NULL;
+
+	for (uint32_t m = 0; m < s->message_count; m++)
+		w->job_count += s->messages[m].jobs;
+	w->site_count = s->sites == 0 ? w->job_count : s->sites;
+	w->left = w->job_count;
+	w->jobs = calloc((size_t)w->job_count + 1, sizeof(*w->jobs));
+	w->connections = calloc(s->workers, sizeof(*w->connections));
+	w->at_site = calloc((size_t)w->site_count + 1, sizeof(*w->at_site));
+	w->fresh = calloc((size_t)w->site_count + 1, sizeof(*w->fresh));
+	w->is_fresh = calloc((size_t)w->site_count + 1, sizeof(*w->is_fresh));
+	sizes.jobs = w->job_count + 1;
+	sizes.messages = s->message_count;
+	sizes.destinations = s->workers + w->site_count * hosts_of(s) + 1;
+	memory = malloc(worker_bytes(&sizes));
+	if (memory != NULL)
+		w->workers = worker_begin(memory, &sizes, &s->settings);
+	return w->jobs != NULL && w->connections != NULL && w->at_site != NULL &&
+	    w->fresh != NULL && w->is_fresh != NULL && memory != NULL;
+}
+
+static void lay_out(struct world *w) {
+	const struct workers_simulation *s = w->s;
+	uint32_t job = 0;
+
+	for (uint32_t i = 0; i < w->site_count; i++)
+		w->at_site[i] = (struct list){ NONE, NONE };
+	for (uint32_t m = 0; m < s->message_count; m++) {
+		struct message *message = &w->messages[m];
+
+		*message = (struct message){ .waiting = { NONE, NONE }, .first = job,
+			.left = s->messages[m].jobs, .here = s->messages[m].jobs == 0 };
+		w->result->messages[m] = (struct worked_result){ .first_ns = -1,
+			.jobs = s->messages[m].jobs, .last_ns = -1 };
+		for (uint32_t i = 0; i < s->messages[m].jobs; i++, job++)
+			w->jobs[job] = (struct job){ .message = m,
+				.site = s->sites == 0 ? job : i % s->sites };
+	}
+	w->routing_free = s->workers;
+}
+
+static void sum_up(struct world *w) {
+	w->result->duration_ns = 0;
+	for (uint32_t m = 0; m < w->s->message_count; m++) {
+		struct worked_result *result = &w->result->messages[m];
+		int64_t there_ns = result->last_ns - w->s->messages[m].at_ns;
+
+		result->mean = there_ns > 0 ? w->messages[m].area / (double)there_ns : 0;
+		if (result->last_ns > w->result->duration_ns)
+			w->result->duration_ns = result->last_ns;
+	}
+	show_until(w, w->result->duration_ns + 1);
+}
+
+bool simulate_workers(const struct workers_simulation *simulation,
+    struct workers_result *result) {
+	struct world *w = calloc(1, sizeof(*w));
+	bool ok;
+
+	*result = (struct workers_result){ .duration_ns = 0 };
+	if (w == NULL)
+		return false;
+	w->s = simulation;
+	w->result = result;
+	w->random = simulation->seed;
+	ok = begin(w);
+	if (ok) {
+		lay_out(w);
+		while (w->left > 0 && !w->failed && step(w))
+			;
+		sum_up(w);
+		ok = !w->failed;
+	}
+	simulate_events_free(&w->events);
+	free(w->jobs);
+	free(w->connections);
+	free(w->at_site);
+	free(w->fresh);
+	free(w->is_fresh);
+	free(w->workers);
+	free(w);
+	return ok;
+}

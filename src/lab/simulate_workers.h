@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The allocator of workers (policy/schedule/worker.h) in virtual time: messages whose jobs go to
+ * sites, each a list of hosts or more of them; connections that take time to be made, do
+ * one job after the other, and may be closed by the remote.  A job that is deferred does
+ * not come back.  Nothing is random but by the seed.
+ */
+#ifndef CTL_SIMULATE_WORKERS_H
+#define CTL_SIMULATE_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/cli/ctl.h"
+#include "policy/schedule/worker.h"
+
+#define WORKED_MESSAGES_MAX	64
+#define WORKED_LISTS_MAX	8
+#define WORKED_HOSTS_MAX	32	/* of one site, all lists */
+#define WORKED_BROKEN_MAX	32
+#define WORKED_JOBS_MAX		1000000u
+
+struct worked_message {
+	uint32_t jobs;
+	int64_t at_ns;
+};
+
+struct worked_broken {
+	uint32_t site;		/* from 1; 0: each */
+	uint32_t host;		/* from 1 */
+};
+
+struct workers_simulation {
+	struct worker_settings settings;
+	uint32_t workers;
+	/* [0] is that of the verification probes */
+	struct worked_message messages[WORKED_MESSAGES_MAX + 1];
+	uint32_t message_count;	/* with [0] */
+	uint32_t sites;		/* 0: as many as jobs */
+	uint32_t lists[WORKED_LISTS_MAX], list_count;
+	struct worked_broken broken[WORKED_BROKEN_MAX];
+	uint32_t broken_count;
+	int64_t broken_until_ns;	/* INT64_MAX: for good */
+	bool routing;
+	int64_t connect_ns, service_ns, retry_ns;
+	double jitter;
+	uint32_t close_after;	/* 0: never */
+	uint64_t seed;
+	int64_t every_ns;	/* 0: never */
+	/* Workers of each message. */
+	void (*show)(void *context, int64_t at_ns, uint32_t free,
+	    const uint32_t *concurrency);
+	/* A decision; the job's number in its message, from 1. */
+	void (*trace)(void *context, int64_t at_ns, uint32_t message, uint32_t job,
+	    const struct worker_place *place);
+	void *context;
+};
+
+struct worked_result {
+	uint32_t jobs, done, deferred;
+	uint32_t most;		/* workers at a time */
+	double mean;		/* workers, from its coming to its last end */
+	int64_t first_ns, last_ns;	/* its first job placed, its last one ended */
+};
+
+struct workers_result {
+	int64_t duration_ns;
+	uint64_t by_rule[WORKER_RULE_COUNT];	/* WAIT: decisions, not jobs */
+	uint64_t connections, failed;	/* made, not made */
+	uint64_t rescheduled;		/* jobs */
+	uint64_t closed_for_new, aged, closed_by_remote;	/* connections */
+	uint32_t most;			/* workers with jobs at a time */
+	struct worked_result messages[WORKED_MESSAGES_MAX + 1];
+};
+
+void simulate_workers_defaults(struct workers_simulation *simulation);
+/* Reads one option; false: it is no such value, and *should tells what it should be. */
+bool simulate_workers_take(struct workers_simulation *simulation, enum worked_option option,
+    const char *text, const char **should);
+/* What the options must be together; NULL: they are. */
+const char *simulate_workers_wrong(const struct workers_simulation *simulation);
+
+/* "1.2": the destination of site 1, host 2. */
+uint32_t simulated_site(uint64_t destination);
+uint32_t simulated_host(uint64_t destination);
+
+/* False: no memory. */
+bool simulate_workers(const struct workers_simulation *simulation,
+    struct workers_result *result);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Roles: the processes that the supervisor executes.  Each gets its sockets open
+ * and its privileges gone, maps the segment, and has its place there; it runs
+ * until it is killed (crash-only: there is no other end).
+ */
+#ifndef ROLE_ROLE_H
+#define ROLE_ROLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/diag.h"
+#include "config/generation/generation.h"
+#include "front/feed/feed.h"
+#include "segment/file/layout.h"
+
+struct control_access;
+struct cluster_secret;
+struct onlooker;
+struct queue_places;
+struct segment;
+
+struct role_socket {
+	int fd;			/* listening, non-blocking, close-on-exec */
+	uint8_t listener;	/* number in the generation */
+	uint8_t kind;		/* enum listener_kind */
+	const struct control_access *access;	/* control, queue: who may ask */
+};
+
+/* What a name of witness.netns stands for; all zero: nothing. */
+struct namespace_file {
+	uint64_t device;
+	uint64_t inode;
+};
+
+struct role_context {
+	enum role_kind kind;
+	unsigned number;		/* policy.0 ... */
+	unsigned role_slot;		/* place in the segment's roles */
+	struct segment *segment;
+	struct role_socket sockets[GENERATION_LISTENERS_MAX];
+	unsigned socket_count;		/* those of this role only */
+	/* the supervisor's configuration (generation_memory.h): what a role takes its sandbox from,
+	 * and what is to be published; -1: not any more */
+	int generation_fd;
+	uint64_t generation_number;	/* as which it is, or was, to be published */
+	int orders_fd;			/* keeper_orders.h; or -1 */
+	uint64_t alerts_from;		/* alert_watch_begin */
+	bool planned[SEGMENT_ROLES_MAX];	/* places of roles that there are to be */
+	int state_fd;			/* the segment's file, to be mapped */
+	int onlooker_fd;		/* metrics, keeper: segment/onlooker.h; or -1 */
+	struct onlooker *onlooker;	/* the same, mapped */
+	int roles_lock_fd;		/* held as long as the process lives */
+	int lifeline_fd;		/* what the supervisor hears of it: base/lifeline.h */
+	int nudge_fd;			/* and what it hears of the supervisor: base/nudge.h; or -1 */
+	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
+	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/link/mta_link.h);
+					 * or -1 */
+	gid_t hints_group;		/* keeper: hints.group, or (gid_t)-1 */
+	int queue_fd;			/* queue: for files and runs (front/queue/queue_link.h); or -1 */
+	const struct queue_places *queue_places; /* queue: its directories */
+	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
+	unsigned netlink_count;
+	struct namespace_file netns[8];	/* witness.netns, as they were opened */
+	struct log_candidates logs[GENERATION_MTAS_MAX];	/* feed: of the mail servers */
+	unsigned log_count;
+	const struct cluster_secret *secret;	/* cluster: what it says to Redis; its own page */
+};
+
+struct engine;
+
+/* Its engine, whose heartbeats reach the supervisor.  0, or -1 with *diag. */
+int role_open_engine(const struct role_context *context, struct engine **engine,
+    struct diag *diag);
+
+/* The mains of the roles: they return only when they cannot go on (exit code). */
+int policy_role_main(const struct role_context *context);
+int milter_role_main(const struct role_context *context);
+/* Ends with EX_OK when another namespace has to be opened by root. */
+int keeper_role_main(const struct role_context *context);
+/* Ends with EX_OK when a log has to be opened by root. */
+int feed_role_main(const struct role_context *context);
+/* Ends with EX_OK when directories have to be opened by root, or there are none. */
+int queue_role_main(const struct role_context *context);
+int metrics_role_main(const struct role_context *context);
+/* Ends with EX_OK when its password has to be read by root once more. */
+int cluster_role_main(const struct role_context *context);
+
+#endif

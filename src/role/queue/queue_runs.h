@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Runs of sendmail for the queue role: an argument list, the user of the configuration, a
+ * clean environment, no descriptors of ours.  They are Sendmail's own: they outlive the
+ * role that asked for them and the supervisor itself, and are ended only when they take
+ * longer than mta[].run_limit (SIGTERM, a minute later SIGKILL).
+ */
+#ifndef ROLE_QUEUE_RUNS_H
+#define ROLE_QUEUE_RUNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "config/generation/generation.h"
+#include "role/queue/queue_places.h"
+#include "wire/queue/queue_order.h"
+
+struct queue_run_process {
+	LIST_ENTRY(queue_run_process) next;
+	pid_t pid;
+	char *mta;		/* its name */
+	char *path;		/* of the directory */
+	struct queue_order_ids ids;
+	int64_t started_ns;
+	int64_t ends_ns;	/* when it is ended */
+	bool terminated;	/* SIGTERM was sent */
+	unsigned place;		/* of its mail server in the generation */
+	uint64_t generation;
+	int error_fd;		/* an errno comes by it if it could not be executed */
+	int output_fd;		/* what it said, in memory; or -1 */
+};
+
+struct queue_user {
+	char name[64];		/* "": it is not known */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* A mail server of the generation. */
+struct queue_program {
+	struct queue_user user;
+	int exec_error;		/* of the last one that could not be executed; 0: it could */
+};
+
+struct queue_runs {
+	LIST_HEAD(, queue_run_process) list;
+	bool fork_fails;	/* as it was last tried: logged once */
+	bool known;		/* the programs are those of `generation` */
+	uint64_t generation;
+	struct queue_program programs[GENERATION_MTAS_MAX];
+};
+
+/* There is another configuration.  Its number does not tell: the keeper chooses that. */
+void queue_runs_forget(struct queue_runs *runs);
+
+/* Starts one: its pid, or -1 with errno (EAGAIN: it has as many as it may, or the
+ * process table is full; ENOSPC: Sendmail could not write what it
+ * delivered, and would deliver it again). */
+pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
+    const struct generation_mta *mta, struct queue_place *place,
+    const struct queue_order *order, int64_t now_ns);
+
+/* A child ended.  False: it is none of these.  *tell (its news is QUEUE_ENDED) is for the
+ * role. */
+bool queue_runs_bury(struct queue_runs *runs, pid_t pid, int status,
+    struct queue_tell *tell);
+
+/* Ends those that take too long. */
+void queue_runs_turn(struct queue_runs *runs, int64_t now_ns);
+/* When there is something to do by itself, or INT64_MAX. */
+int64_t queue_runs_next_ns(const struct queue_runs *runs);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Telling people (alert.command): which alerts are told, when, and the commands that tell
+ * them.  No shell sees anything; every fact is one argument or one variable, of printable
+ * ASCII.  They run as the daemon's user, a few at a time, each killed when its time is over.
+ */
+#ifndef ROLE_ALERTS_H
+#define ROLE_ALERTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/siphash.h"
+#include "config/generation/generation.h"
+#include "role/link/command.h"
+
+#define ALERTS_WAITING_MAX	32
+#define ALERTS_OWN_MAX	8	/* more, for those of the supervisor */
+#define ALERTS_AT_ONCE_MAX	16	/* as alert.processes allows */
+#define ALERTS_REMEMBERED	512
+#define ALERT_SUBJECT_MAX	324	/* a name of 80 bytes, quoted */
+#define ALERT_TEXT_MAX		400
+
+struct child;
+struct supervisor;
+
+struct alert {
+	enum alert_kind kind;
+	char subject[ALERT_SUBJECT_MAX + 1];	/* log_quote has made it one word */
+	char text[ALERT_TEXT_MAX + 1];	/* printable ASCII (log_sentence) */
+	char rule[ALERT_SUBJECT_MAX + 1];	/* of a provider, or "" */
+	char id[24];			/* of the decision, or "" */
+	int64_t for_s;			/* so long it is held; 0: that does not apply */
+	bool observed;			/* it would be */
+	int64_t wall_s;			/* when */
+};
+
+struct alerts {
+	_Atomic uint64_t *counters;	/* the caller's: enum counter */
+	struct alert waiting[ALERTS_WAITING_MAX + ALERTS_OWN_MAX];	/* a ring */
+	unsigned first, count;
+	struct alert_run {
+		struct command command;
+		enum alert_kind kind;
+	} running[ALERTS_AT_ONCE_MAX];
+	struct siphash_key key;
+	struct alert_told {
+		enum alert_kind kind;
+		uint64_t hash;		/* of the subject */
+		int64_t told_ns;	/* 0: a free place */
+	} remembered[ALERTS_REMEMBERED];
+	int64_t rate_tat_ns, own_tat_ns;	/* of the keeper's, and of ours */
+	uint64_t left_out;		/* since the last one that was told */
+};
+
+void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters);
+
+/* One with a subject, of now. */
+void alert_begin(struct alert *alert, enum alert_kind kind, const char *subject);
+
+/* Would this one be told now as far as alert.interval goes?  For whoever can wait. */
+bool alerts_due(const struct alerts *alerts, const struct generation *generation,
+    enum alert_kind kind, const char *subject, int64_t now_ns);
+
+/* One of the keeper's.  It is told as soon as there is a place, or left out and counted.  Nothing waits. */
+void alerts_tell(struct alerts *alerts, const struct generation *generation,
+    const struct alert *alert, int64_t now_ns);
+
+/* A role died by itself, or as we killed it: no number of the keeper's alerts leaves it out. */
+void alerts_tell_death(struct supervisor *supervisor, const struct child *child, int status,
+    int64_t now_ns);
+
+/* Starts what waits, kills what takes too long; never waits. */
+void alerts_turn(struct supervisor *supervisor, int64_t now_ns);
+/* When alerts_turn has something to do by itself, or INT64_MAX. */
+int64_t alerts_next_ns(const struct alerts *alerts);
+
+/* A child ended.  False: it is none of ours. */
+bool alerts_bury(struct alerts *alerts, pid_t pid, int status);
+
+/* Kills those that run. */
+void alerts_end(struct alerts *alerts);
+
+#endif

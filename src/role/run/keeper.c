@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The keeper role: the witness, leases, the saved sessions and destinations,
+ *          the hints file, windows whose time has come, the control socket.
+ * MODEL    One event loop, with a turn of housekeeping each second.  All threads rest while
+ *          nobody changes anything (base/rest.h): one waits for a change (segment/file/stir.h), and
+ *          the loop's turns find one that it was not told of.  Saving the
+ *          sessions is put off where it took long, so that it never takes more
+ *          than a twentieth of the time; a million take more than a second, and a
+ *          disk may take any time, so it has a thread, as the destinations and the
+ *          hints have: nobody is to take the keeper for hung.
+ * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
+ * THREADS  Six: the loop; two that save, which share nothing with it but the
+ *          segment; one for the hints and one for windows, which share the engine; one that
+ *          is stirred.  And one at the beginning, for large pages.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/nudge.h"
+#include "base/rest.h"
+#include "engine/engine.h"
+#include "engine/session/gate.h"
+#include "engine/journal/journal_accounts.h"
+#include "engine/journal/journal_decisions.h"
+#include "engine/journal/journal_manual.h"
+#include "engine/queue/queue_watch.h"
+#include "engine/destination/windows.h"
+#include "front/control/control.h"
+#include "front/hints/hints.h"
+#include "front/decision/journal_news.h"
+#include "front/decision/window_log.h"
+#include "front/witness/witness.h"
+#include "role/run/keeper_duties.h"
+#include "role/link/netlink.h"
+#include "role/link/role.h"
+#include "segment/file/segment.h"
+#include "segment/file/stir.h"
+
+#define SAVING_SHARE	20
+#define WINDOWS_TURN_NS	(500 * NS_PER_MS)
+#define LEAST_REST_NS	(20 * NS_PER_MS)
+#define BEAT_NS		(200 * NS_PER_MS)
+#define TURN_NS		(BEAT_NS / 2)
+#define EARLY_NS	(TURN_NS / 2)	/* what is due with the next turn but one is so now */
+#define SESSIONS_REST_NS	(10 * NS_PER_SECOND)
+#define DESTINATIONS_REST_NS	(30 * NS_PER_SECOND)	/* somebody may set the wall clock */
+/* After a stir: until all have seen what came while nobody waited for another one. */
+#define DEAF_NS		(REST_LIVELY_NS / 2)
+#define ENLARGE_APART_NS	(5 * NS_PER_MS)
+
+/* What a text file is for: the segment does not outlive another layout. */
+struct saver {
+	const struct segment *segment;
+	int (*renew)(const struct segment *, struct segment_saved *, int64_t now_ns,
+	    struct diag *);
+	struct segment_saved saved;
+	struct rest *rest;
+	int64_t most_rest_ns;
+};
+
+struct keeper {
+	const struct role_context *context;
+	struct event_base *base;
+	struct engine *engine;
+	struct front_witness *witness;
+	struct front_hints *hints;
+	struct control *control;
+	struct gate_watch gate;
+	struct queue_watch queue;
+	struct keeper_duties *duties;
+	struct journal_manual_log *journal;	/* NULL: there is none */
+	struct journal_decisions *decisions;	/* NULL: the same */
+#ifdef WITH_ACCOUNTS
+	struct journal_accounts *accounts;	/* NULL: the same */
+#endif
+	struct rest rest;
+	int stirred_fd;		/* an eventfd */
+	struct event *stirred;
+	struct event *turn;
+	struct event *nudged;
+	int64_t beat_ns, second_ns;	/* when these were done last */
+	struct saver savers[2];
+	bool stale;		/* a namespace of witness.netns was made anew */
+};
+
+static int give_up(const struct diag *diag) {
+	log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag->text);
+	return EX_OSERR;
+}
+
+static int64_t longer(int64_t a_ns, int64_t b_ns) {
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+static void *save_again_and_again(void *argument) {
+	struct saver *saver = argument;
+	bool had_failed = false;
+
+	for (;;) {
+		int64_t began_ns = clock_now_ns(), rest_ns;
+		struct diag diag;
+		bool failed = saver->renew(saver->segment, &saver->saved,
+		    began_ns, &diag) != 0;
+
+		if (failed && !had_failed)
+			log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag.text);
+		had_failed = failed;
+		rest_ns = longer(NS_PER_SECOND,
+		    (SAVING_SHARE - 1) * (clock_now_ns() - began_ns));
+		rest_take(saver->rest, rest_ns, failed ? rest_ns :
+		    longer(rest_ns, saver->most_rest_ns));
+	}
+	return NULL;
+}
+
+/* What time does to windows: looks through all destinations. */
+static void *turn_windows(void *argument) {
+	struct keeper *keeper = argument;
+
+	for (;;) {
+		const struct generation *generation = engine_pin(keeper->engine);
+		int64_t next_ns = windows_turn(keeper->engine, generation, clock_now_ns());
+
+		engine_unpin(keeper->engine, generation);
+		rest_take(&keeper->rest, WINDOWS_TURN_NS,
+		    longer(LEAST_REST_NS, next_ns - clock_now_ns()));
+	}
+	return NULL;
+}
+
+/* Somebody changes something: all look for it. */
+static void stir(struct keeper *keeper) {
+	const uint64_t one = 1;
+
+	rest_stir(&keeper->rest, clock_now_ns());
+	(void)!write(keeper->stirred_fd, &one, sizeof(one));
+}
+
+static void *await_stirs(void *argument) {
+	static const struct timespec deaf = { .tv_sec = DEAF_NS / NS_PER_SECOND,
+		.tv_nsec = DEAF_NS % NS_PER_SECOND };
+	struct keeper *keeper = argument;
+
+	for (;;) {
+		segment_await_stir(segment_header(keeper->context->segment));
+		stir(keeper);
+		(void)nanosleep(&deaf, NULL);
+	}
+	return NULL;
+}
+
+/* Others wait for a page that is made larger: each of them is done by itself. */
+static void *enlarge_pages(void *argument) {
+	const struct timespec apart = { .tv_nsec = ENLARGE_APART_NS };
+	const struct segment *segment = argument;
+	uint64_t done = 0;
+
+	while (segment_enlarge_pages(segment, &done))
+		(void)nanosleep(&apart, NULL);
+	return NULL;
+}
+
+static int start_thread(void *(*run)(void *), void *argument, struct diag *diag) {
+	sigset_t all, before;
+	pthread_t thread;
+	int error;
+
+	/* signals are for the loop's thread */
+	sigfillset(&all);
+	sigdelset(&all, SIGSYS);	/* tells what its sandbox stopped */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, NULL, run, argument);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error != 0)
+		return diag_set(diag, error, "cannot start a thread");
+	pthread_detach(thread);
+	return 0;
+}
+
+static void watch_gate(struct keeper *keeper, int64_t now_ns) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	enum gate_news news = gate_watch_look(&keeper->gate, keeper->engine,
+	    generation, now_ns);
+	bool has_command = generation->gate_word_count > 0;
+
+	if (news == GATE_SHUTS || news == GATE_OPENS)
+		log_event(news == GATE_SHUTS ? EVENT_GATE_SHUT : EVENT_GATE_OPEN,
+		    "classes=%u command=%s", generation->class_count,
+		    has_command ? "yes" : "no");
+	engine_unpin(keeper->engine, generation);
+	if (has_command && news != GATE_NO_NEWS)
+		control_tell_gate(keeper->control, news != GATE_OPENS);
+}
+
+static void do_duties(struct keeper *keeper, int64_t now_ns) {
+	const struct generation *generation = engine_pin(keeper->engine);
+
+	keeper_duties_beat(keeper->duties, generation, now_ns);
+	engine_unpin(keeper->engine, generation);
+}
+
+/* Others take note when nobody can ask the kernel: more often than each second. */
+static void beat(struct keeper *keeper, int64_t next_ns) {
+	engine_keeper_heartbeat(keeper->engine, clock_now_ns(), longer(BEAT_NS, next_ns));
+	watch_gate(keeper, clock_now_ns());
+	do_duties(keeper, clock_now_ns());
+	journal_decisions_turn(keeper->decisions, clock_now_ns(), clock_wall_ns());
+}
+
+static void watch_queue(struct keeper *keeper) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	int64_t away_ns = 0;
+	enum queue_news news = queue_watch_look(&keeper->queue, keeper->engine, generation,
+	    clock_now_ns(), &away_ns);
+
+	engine_unpin(keeper->engine, generation);
+	if (news != QUEUE_NO_NEWS)
+		log_event(news == QUEUE_IS_AWAY ? EVENT_QUEUE_AWAY : EVENT_QUEUE_BACK,
+		    "away=%llds", (long long)(away_ns / NS_PER_SECOND));
+}
+
+/* The successor is given sockets in the namespaces that are there now. */
+static void end_when_stale(struct keeper *keeper) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	bool stale = netlink_is_stale(generation, keeper->context);
+
+	engine_unpin(keeper->engine, generation);
+	if (!stale)
+		return;
+	log_event(EVENT_WITNESS,
+	    "text=\"a network namespace was recreated; restarting to open it\"");
+	keeper->stale = true;
+	(void)event_base_loopbreak(keeper->base);
+}
+
+static void once_a_second(struct keeper *keeper) {
+	front_witness_second(keeper->witness, clock_now_ns());
+	control_second(keeper->control, clock_now_ns());
+	journal_manual_turn(keeper->journal, clock_now_ns(), clock_wall_ns());
+#ifdef WITH_ACCOUNTS
+	journal_accounts_turn(keeper->accounts, clock_now_ns(), clock_wall_ns());
+#endif
+	watch_queue(keeper);
+	keeper_duties_second(keeper->duties);
+	end_when_stale(keeper);
+	log_flush();
+}
+
+static bool is_due(int64_t *done_ns, int64_t every_ns, int64_t now_ns) {
+	if (now_ns - *done_ns < every_ns - EARLY_NS)
+		return false;
+	*done_ns = now_ns;
+	return true;
+}
+
+/* All that time brings.  While nobody stirs, turns are far apart. */
+static void turn(struct keeper *keeper) {
+	const struct segment_header *header = segment_header(keeper->context->segment);
+	int64_t now_ns = clock_now_ns(), next_ns, duties_ns;
+	struct timeval next;
+
+	/* the word may have been changed by one that died then, or by whoever likes to */
+	if (!rest_is_lively(&keeper->rest, now_ns) && !segment_is_at_rest(header))
+		stir(keeper);
+	duties_ns = keeper_duties_turn(keeper->duties, now_ns);
+	next_ns = front_witness_turn(keeper->witness, !rest_is_lively(&keeper->rest, now_ns));
+	if (duties_ns < next_ns)
+		next_ns = duties_ns;
+	if (rest_is_lively(&keeper->rest, now_ns))
+		next_ns = TURN_NS;
+	if (next_ns > TURN_NS || is_due(&keeper->beat_ns, BEAT_NS, now_ns))
+		beat(keeper, next_ns);
+	if (is_due(&keeper->second_ns, NS_PER_SECOND, now_ns))
+		once_a_second(keeper);
+	next = (struct timeval){ .tv_sec = (time_t)(next_ns / NS_PER_SECOND),
+		.tv_usec = (suseconds_t)(next_ns % NS_PER_SECOND / 1000) };
+	(void)evtimer_add(keeper->turn, &next);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *argument) {
+	(void)fd;
+	(void)what;
+	turn(argument);
+}
+
+static void on_stirred(evutil_socket_t fd, short what, void *argument) {
+	uint64_t times;
+
+	(void)what;
+	(void)!read(fd, &times, sizeof(times));
+	turn(argument);
+}
+
+/* What it has published is in force, here too. */
+static void on_nudge(evutil_socket_t fd, short what, void *argument) {
+	struct keeper *keeper = argument;
+
+	(void)what;
+	if (!nudge_take(fd))
+		(void)event_del(keeper->nudged);
+	keeper->beat_ns = 0;
+	turn(keeper);
+}
+
+static int open_turns(struct keeper *keeper, struct diag *diag) {
+	rest_init(&keeper->rest, clock_now_ns());
+	keeper->stirred_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (keeper->stirred_fd < 0)
+		return diag_set(diag, errno, "cannot make an eventfd");
+	keeper->stirred = event_new(keeper->base, keeper->stirred_fd, EV_READ | EV_PERSIST,
+	    on_stirred, keeper);
+	keeper->turn = evtimer_new(keeper->base, on_turn, keeper);
+	if (keeper->stirred == NULL || keeper->turn == NULL ||
+	    event_add(keeper->stirred, NULL) != 0)
+		return diag_set(diag, 0, "no memory for a timer");
+	keeper->nudged = event_new(keeper->base, keeper->context->nudge_fd,
+	    EV_READ | EV_PERSIST, on_nudge, keeper);
+	if (keeper->nudged == NULL || event_add(keeper->nudged, NULL) != 0)
+		return diag_set(diag, 0, "no memory for an event");
+	return 0;
+}
+
+static int start_threads(struct keeper *keeper, struct diag *diag) {
+	const struct segment *segment = keeper->context->segment;
+
+	keeper->savers[0] = (struct saver){ segment, segment_renew_sessions,
+		{ .written = false }, &keeper->rest, SESSIONS_REST_NS };
+	keeper->savers[1] = (struct saver){ segment, segment_renew_destinations,
+		{ .written = false }, &keeper->rest, DESTINATIONS_REST_NS };
+	for (unsigned i = 0; i < 2; i++) {
+		if (start_thread(save_again_and_again, &keeper->savers[i], diag) != 0)
+			return -1;
+	}
+	if (start_thread(front_hints_run, keeper->hints, diag) != 0 ||
+	    start_thread(turn_windows, keeper, diag) != 0 ||
+	    start_thread(await_stirs, keeper, diag) != 0 ||
+	    start_thread(enlarge_pages, keeper->context->segment, diag) != 0)
+		return -1;
+	return 0;
+}
+
+static int open_journal(struct keeper *keeper, struct diag *diag) {
+	const struct generation *generation = engine_pin(keeper->engine);
+	int result = journal_manual_open(&keeper->journal, keeper->engine, generation,
+	    &journal_news_log, clock_now_ns(), diag);
+
+	if (result == 0)
+		result = journal_decisions_open(&keeper->decisions, keeper->engine, generation,
+		    &journal_news_log, clock_now_ns(), diag);
+#ifdef WITH_ACCOUNTS
+	if (result == 0)
+		result = journal_accounts_open(&keeper->accounts, keeper->engine, generation,
+		    &journal_news_log, clock_now_ns(), diag);
+#endif
+	engine_unpin(keeper->engine, generation);
+	return result;
+}
+
+static int open_all(struct keeper *keeper, struct diag *diag) {
+	const struct role_context *context = keeper->context;
+
+	if (role_open_engine(context, &keeper->engine, diag) != 0)
+		return -1;
+	window_log_listen(keeper->engine);
+	if (open_journal(keeper, diag) != 0)
+		return -1;
+	engine_keeper_heartbeat(keeper->engine, clock_now_ns(), BEAT_NS);
+	keeper->base = event_base_new();
+	if (keeper->base == NULL)
+		return diag_set(diag, 0, "cannot create an event loop");
+	if (open_turns(keeper, diag) != 0 ||
+	    front_witness_open(&keeper->witness, keeper->base, keeper->engine,
+		context->netlink_fds, context->netlink_count, diag) != 0 ||
+	    control_open(&keeper->control, keeper->base, keeper->engine,
+		context->supervisor_fd, diag) != 0 ||
+	    keeper_duties_open(&keeper->duties, context, keeper->base, diag) != 0)
+		return -1;
+	for (unsigned i = 0; i < context->socket_count; i++) {
+		if (control_listen(keeper->control, context->sockets[i].fd,
+			context->sockets[i].access, diag) != 0)
+			return -1;
+	}
+	if (front_hints_open(&keeper->hints, keeper->engine, context->mta_fd,
+		context->hints_group, &keeper->rest, diag) != 0)
+		return -1;
+	turn(keeper);
+	return start_threads(keeper, diag);
+}
+
+int keeper_role_main(const struct role_context *context) {
+	struct keeper keeper = { .context = context };
+	struct diag diag;
+
+	if (open_all(&keeper, &diag) != 0)
+		return give_up(&diag);
+	(void)event_base_dispatch(keeper.base);
+	if (keeper.stale)
+		return EX_OK;
+	diag_set(&diag, 0, "the event loop ended");
+	return give_up(&diag);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Orders to the keeper, reports from it.
+ * MODEL    A pair of sequenced-packet sockets, made for each keeper.  Nothing waits: what does
+ *          not fit into the socket is not sent, and the caller sends it again later or ends
+ *          the keeper.
+ * ERRORS   Of the keeper: static text.
+ * THREADS  One at each end.
+ */
+#include "role/run/keeper_orders.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/datagram.h"
+#include "policy/limit/rate.h"
+
+/* More wait in the socket: the keeper could go on for ever. */
+static const struct rate_limit reports = { .period_ns = NS_PER_SECOND, .count = 500,
+	.burst = 256 };
+
+void keeper_orders_init(struct keeper_orders *orders) {
+	memset(orders, 0, sizeof(*orders));
+	orders->fd = -1;
+}
+
+int keeper_orders_open(struct keeper_orders *orders, struct diag *diag) {
+	int fds[2];
+
+	keeper_orders_close(orders);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
+		return diag_set(diag, errno, "cannot create a socket pair");
+	datagram_refuse_descriptors(fds[0]);
+	orders->fd = fds[0];
+	return fds[1];
+}
+
+void keeper_orders_close(struct keeper_orders *orders) {
+	if (orders->fd >= 0)
+		close(orders->fd);
+	orders->fd = -1;
+}
+
+static bool order_send(const struct keeper_orders *orders, struct keeper_order order,
+    int generation_fd) {
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .bytes = { 0 } };
+	struct iovec data = { &order, sizeof(order) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
+
+	if (orders->fd < 0)
+		return false;
+	if (generation_fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) };
+		memcpy(CMSG_DATA(&control.head), &generation_fd, sizeof(int));
+	}
+	return sendmsg(orders->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	    (ssize_t)sizeof(order);
+}
+
+bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t number) {
+	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_PUBLISH,
+		.number = number }, generation_fd);
+}
+
+bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid) {
+	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_DIED,
+		.place = place, .pid = pid }, -1);
+}
+
+bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns) {
+	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_STARTED,
+		.pid = pid, .amount = (uint64_t)started_ns }, -1);
+}
+
+bool keeper_orders_end(struct keeper_orders *orders) {
+	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_END }, -1);
+}
+
+void keeper_orders_count(struct keeper_orders *orders, enum counter counter) {
+	atomic_fetch_add(&orders->counts[counter], 1);
+}
+
+void keeper_orders_turn(struct keeper_orders *orders) {
+	for (uint32_t i = 0; i < COUNTER_COUNT && orders->fd >= 0; i++) {
+		uint64_t amount = atomic_load(&orders->counts[i]);
+
+		if (amount != 0 && order_send(orders, (struct keeper_order){
+			.kind = KEEPER_ORDER_COUNT, .counter = i, .amount = amount }, -1))
+			atomic_fetch_sub(&orders->counts[i], amount);
+	}
+}
+
+static bool is_text(const char *text, size_t size) {
+	size_t length = strnlen(text, size);
+
+	for (size_t i = 0; i < length; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	return length < size;
+}
+
+static bool is_alert(const struct alert *alert) {
+	uint8_t observed;
+
+	memcpy(&observed, &alert->observed, sizeof(observed));
+	return (unsigned)alert->kind < ALERT_KINDS && observed <= 1 &&
+	    is_text(alert->subject, sizeof(alert->subject)) && alert->subject[0] != '\0' &&
+	    /* deaths are reported here: it could have the real one left out as a repetition */
+	    (alert->kind != ALERT_ROLE || strcmp(alert->subject, "queue") == 0) &&
+	    is_text(alert->text, sizeof(alert->text)) &&
+	    is_text(alert->rule, sizeof(alert->rule)) && is_text(alert->id, sizeof(alert->id));
+}
+
+bool keeper_report_is_sound(const struct keeper_report *report, const char **why) {
+	*why = "invalid text";
+	if (!is_text(report->text, sizeof(report->text)))
+		return false;
+	switch (report->kind) {
+	case KEEPER_REPORT_PUBLISHED:
+	case KEEPER_REPORT_REFUSED:
+	case KEEPER_REPORT_MISSING:
+	case KEEPER_REPORT_STATE:
+		return true;
+	case KEEPER_REPORT_ALERT:
+		*why = "invalid alert";
+		return is_alert(&report->alert);
+	default:
+		*why = "unknown kind of report";
+		return false;
+	}
+}
+
+void keeper_orders_poll(const struct keeper_orders *orders, int64_t now_ns,
+    struct pollfd *polled) {
+	*polled = (struct pollfd){ .events = POLLIN,
+		.fd = rate_allows(&reports, orders->report_tat_ns, now_ns) ? orders->fd : -1 };
+}
+
+int keeper_orders_read(struct keeper_orders *orders, int64_t now_ns,
+    struct keeper_report *report, const char **why) {
+	ssize_t length;
+
+	if (orders->fd < 0 || !rate_allows(&reports, orders->report_tat_ns, now_ns))
+		return 0;
+	length = recv(orders->fd, report, sizeof(*report), MSG_DONTWAIT | MSG_TRUNC);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (length <= 0) {
+		/* it has died: whoever buries it starts another */
+		keeper_orders_close(orders);
+		return 0;
+	}
+	orders->report_tat_ns = rate_after(&reports, orders->report_tat_ns, now_ns);
+	*why = "a report has the wrong size";
+	if (length != (ssize_t)sizeof(*report))
+		return -1;
+	return keeper_report_is_sound(report, why) ? 1 : -1;
+}
+
+int keeper_order_receive(int fd, struct keeper_order *order, int *generation_fd) {
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .bytes = { 0 } };
+	struct iovec data = { order, sizeof(*order) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1,
+		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
+	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+	*generation_fd = -1;
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (length != (ssize_t)sizeof(*order))
+		return -1;
+	if (head != NULL && head->cmsg_type == SCM_RIGHTS &&
+	    head->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(generation_fd, CMSG_DATA(head), sizeof(int));
+	return 1;
+}
+
+bool keeper_report_send(int fd, const struct keeper_report *report) {
+	return send(fd, report, sizeof(*report), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	    (ssize_t)sizeof(*report);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The first steps of a role's process after exec.
+ * MODEL    It has its descriptors and is root still: exec makes a process readable for all of
+ *          its user, a change of user ends that.  So it reads what the supervisor hands over,
+ *          nothing else, drops its privileges, enters its sandbox, and then maps the segment, in which
+ *          others can have written anything.
+ * ERRORS   Any: the process ends, the supervisor starts another.
+ * THREADS  One.
+ */
+#include "role/run/role_begin.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "role/run/feed_role.h"
+#include "role/link/generation_memory.h"
+#include "role/run/handover.h"
+#include "role/run/keeper_duties.h"
+#include "role/confine/misdeed.h"
+#include "role/run/prepare_begin.h"
+#include "role/confine/privileges.h"
+#include "role/link/role.h"
+#include "role/confine/sandbox.h"
+#include "segment/onlooker.h"
+#include "segment/file/segment.h"
+
+static int role_failed(const char *what, const struct diag *diag, int code) {
+	log_event(EVENT_SYSTEM, "text=\"%s: %s\"", what, diag->text);
+	return code;
+}
+
+void role_die_with(pid_t parent) {
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
+	    getppid() != parent)
+		_exit(EX_TEMPFAIL);
+}
+
+/* The kernel keeps 15 characters. */
+static void role_set_title(const struct handover *handover) {
+	char title[16];
+	unsigned number = handover->context.number;
+	int word = (int)strcspn(handover->name, "."), room = number < 10 ? 6 : 5;
+
+	text_append(title, sizeof(title), 0, "postern-%.*s%u",
+	    word < room ? word : room, handover->name, number);
+	(void)prctl(PR_SET_NAME, title, 0, 0, 0);
+}
+
+/* By the supervisor's own configuration: any role could have written what is published. */
+static int role_enter_sandbox(struct role_context *context, uint32_t *what,
+    struct diag *diag) {
+	struct generation *generation = generation_memory_map(context->generation_fd, diag);
+	int result;
+
+	if (generation == NULL)
+		return -1;
+	close(context->generation_fd);
+	context->generation_fd = -1;
+	tzset();	/* its file is read once */
+	if (context->kind == ROLE_FEED)
+		feed_role_load(generation);
+	misdeed_listen();
+	result = sandbox_enter(generation, context->kind, context->lifeline_fd, what, diag);
+	generation_memory_unmap(generation);
+	return result;
+}
+
+int role_open_engine(const struct role_context *context, struct engine **engine,
+    struct diag *diag) {
+	if (engine_open(engine, context->segment, context->role_slot, diag) != 0)
+		return -1;
+	engine_beat_on(*engine, context->lifeline_fd, context->nudge_fd);
+	return 0;
+}
+
+static int role_main(const struct role_context *context) {
+	switch (context->kind) {
+	case ROLE_POLICY:
+		return policy_role_main(context);
+	case ROLE_MILTER:
+		return milter_role_main(context);
+	case ROLE_KEEPER:
+		return keeper_role_main(context);
+	case ROLE_FEED:
+		return feed_role_main(context);
+	case ROLE_QUEUE:
+		return queue_role_main(context);
+	case ROLE_METRICS:
+		return metrics_role_main(context);
+	case ROLE_CLUSTER:
+		return cluster_role_main(context);
+	case ROLE_NONE:
+	case ROLE_SUPERVISOR:
+		break;
+	}
+	return EX_SOFTWARE;
+}
+
+static int role_attach(struct role_context *context, const char *path, struct diag *diag) {
+	context->onlooker = NULL;
+	if (context->onlooker_fd >= 0 &&
+	    (context->onlooker = onlooker_map(context->onlooker_fd, diag)) == NULL)
+		return -1;
+	if (context->kind == ROLE_METRICS)
+		return segment_attach_to_look(&context->segment, context->state_fd, path,
+		    context->onlooker, diag);
+	return segment_attach(&context->segment, context->state_fd, path, diag);
+}
+
+int role_begin(const char *descriptor) {
+	static struct handover handover;
+	struct role_context *context = &handover.context;
+	struct diag diag;
+	uint32_t fd, what;
+
+	/* started by another user than root, it has nothing to drop that would do this */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return EX_NOPERM;
+	if (!text_to_u32(descriptor, strlen(descriptor), INT32_MAX, &fd) ||
+	    handover_receive((int)fd, &handover, &diag) != 0) {
+		fputs("posternd: " ROLE_BEGIN_OPTION " is for posternd only\n", stderr);
+		return EX_USAGE;
+	}
+	log_open(handover.log_target, "posternd", handover.log_facility);
+	log_set_role(handover.name);
+	if (privileges_drop(&handover.identity, &diag) != 0)
+		return role_failed("cannot drop privileges", &diag, EX_NOPERM);
+	role_die_with(handover.supervisor_pid);
+	role_set_title(&handover);
+	process_reset_signals();
+	if (handover.duty != HANDOVER_SERVE)
+		return prepare_begin(&handover);
+	if (role_enter_sandbox(context, &what, &diag) != 0)
+		return role_failed("cannot enter the sandbox", &diag, EX_NOPERM);
+	if (role_attach(context, handover.state_path, &diag) != 0)
+		return role_failed("cannot map the state", &diag, EX_DATAERR);
+	segment_role_starting(context->segment, context->kind, context->number,
+	    clock_now_ns());
+	atomic_store(&segment_role(context->segment, context->role_slot)->sandbox, what);
+	if (context->kind == ROLE_KEEPER && keeper_duties_prepare(context, &diag) != 0)
+		return role_failed("cannot publish the configuration", &diag, EX_CANTCREAT);
+	return role_main(context);
+}

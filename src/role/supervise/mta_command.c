@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Run commands on a Postfix for roles.
+ * MODEL    An order is refused, or started at once; its outcome is told when it has
+ *          ended.  What a list says goes by a pipe to the role itself, which may be
+ *          as slow as the time allows.
+ * ERRORS   A command that fails is logged and told.  A role that sends what is no
+ *          order loses its link until it is started again.
+ * THREADS  The supervisor's.
+ */
+#include "role/supervise/mta_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/datagram.h"
+#include "base/log.h"
+#include "role/supervise/supervisor.h"
+
+#define OUTPUT_SHOWN	400
+#define WORDS_MAX	6
+/* Both of a second Postfix instance's would be asked once a minute. */
+#define LIST_APART_NS	(60 * NS_PER_SECOND)
+/* A role that was started anew has forgotten what the list told. */
+#define LIST_ANEW_NS	(5 * NS_PER_SECOND)
+#define RELOAD_APART_NS	(60 * NS_PER_SECOND)
+
+static const struct {
+	const char *program;
+	int64_t life_ns;
+} commands_of[MTA_VERB_COUNT] = {
+	[MTA_REQUEUE] = { "postqueue", 10 * NS_PER_SECOND },
+	[MTA_LIST] = { "postqueue", 120 * NS_PER_SECOND },
+	[MTA_RELOAD] = { "postfix", 30 * NS_PER_SECOND },
+};
+
+static const struct {
+	const char *word;
+	unsigned verbs;		/* that it may ask for, a bit each */
+	unsigned from, end;	/* its places */
+} askers[MTA_ASKER_COUNT] = {
+	[MTA_ASKER_FEED] = { "feed", 1u << MTA_REQUEUE | 1u << MTA_LIST, MTA_KEEPER_AT_ONCE,
+	    MTA_COMMANDS_AT_ONCE },
+	[MTA_ASKER_KEEPER] = { "keeper", 1u << MTA_RELOAD, 0, MTA_KEEPER_AT_ONCE },
+};
+
+void mta_commands_init(struct mta_commands *commands) {
+	*commands = (struct mta_commands){ .link_fds = { -1, -1 } };
+}
+
+int mta_commands_link(struct mta_commands *commands, enum mta_asker asker,
+    struct diag *diag) {
+	int fds[2];
+
+	mta_commands_unlink(commands, asker);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+		fds) != 0)
+		return diag_set(diag, errno, "cannot create a socket pair");
+	datagram_refuse_descriptors(fds[0]);
+	commands->link_fds[asker] = fds[0];
+	commands->links[asker]++;
+	return fds[1];
+}
+
+void mta_commands_unlink(struct mta_commands *commands, enum mta_asker asker) {
+	if (commands->link_fds[asker] >= 0)
+		close(commands->link_fds[asker]);
+	commands->link_fds[asker] = -1;
+}
+
+/* -1: there is none. */
+static int free_place(const struct mta_commands *commands, unsigned asker) {
+	for (unsigned i = askers[asker].from; i < askers[asker].end; i++)
+		if (commands->running[i].command.pid == 0)
+			return (int)i;
+	return -1;
+}
+
+void mta_commands_poll(const struct mta_commands *commands,
+    struct pollfd *polled) {
+	for (unsigned i = 0; i < MTA_ASKER_COUNT; i++)
+		polled[i] = (struct pollfd){ .events = POLLIN,
+			.fd = free_place(commands, i) >= 0 ? commands->link_fds[i] : -1 };
+}
+
+/* --- what is said to roles ------------------------------------------------------ */
+
+static void tell(const struct mta_commands *commands,
+    const struct mta_command *command, int code) {
+	struct mta_outcome outcome = { .verb = command->order.verb,
+		.mta = command->order.mta, .code = code };
+	int fd = commands->link_fds[command->asker];
+	char data[MTA_ORDER_MAX];
+
+	memcpy(outcome.queue_id, command->order.queue_id,
+	    sizeof(outcome.queue_id));
+	if (fd >= 0 && command->link == commands->links[command->asker])
+		(void)datagram_send(fd, data, mta_outcome_write(&outcome, data), -1);
+}
+
+/* --- one order -------------------------------------------------------------------- */
+
+static int allow_list(struct mta_commands *commands, unsigned mta, int64_t now_ns) {
+	unsigned link = commands->links[MTA_ASKER_FEED];
+	int64_t apart_ns = commands->list_link[mta] == link ? LIST_APART_NS : LIST_ANEW_NS;
+
+	if (commands->listed_ns[mta] != 0 && now_ns < commands->listed_ns[mta] + apart_ns)
+		return MTA_TOO_SOON;
+	commands->listed_ns[mta] = now_ns;
+	commands->list_link[mta] = link;
+	return 0;
+}
+
+/* 0, or MTA_NOT_RUN, MTA_TOO_SOON.  What is allowed counts as run. */
+static int allow(struct mta_commands *commands, const struct generation *generation,
+    const struct mta_command *command, int64_t now_ns) {
+	const struct rate_limit *rate = &generation->requeue_rate;
+	const struct mta_order *order = &command->order;
+	int64_t *tat_ns;
+
+	if ((askers[command->asker].verbs >> order->verb & 1) == 0 ||
+	    order->generation != generation->number ||
+	    order->mta >= generation->mta_count ||
+	    generation->mtas[order->mta].kind != MTA_POSTFIX ||
+	    generation->mtas[order->mta].transport != 0)
+		return MTA_NOT_RUN;
+	if (order->verb == MTA_REQUEUE) {
+		tat_ns = &commands->requeue_tat_ns[order->mta];
+		if (!rate_allows(rate, *tat_ns, now_ns))
+			return MTA_TOO_SOON;
+		*tat_ns = rate_after(rate, *tat_ns, now_ns);
+		return 0;
+	}
+	if (order->verb == MTA_RELOAD && !generation->mtas[order->mta].may_reload)
+		return MTA_NOT_RUN;
+	if (order->verb == MTA_LIST)
+		return allow_list(commands, order->mta, now_ns);
+	if (now_ns < commands->next_reload_ns[order->mta])
+		return MTA_TOO_SOON;
+	commands->next_reload_ns[order->mta] = now_ns + RELOAD_APART_NS;
+	return 0;
+}
+
+static int run(struct mta_command *command, const struct generation *generation,
+    int stdout_fd, int64_t now_ns) {
+	const struct mta_order *order = &command->order;
+	const struct generation_mta *mta = &generation->mtas[order->mta];
+	const char *arguments[WORDS_MAX] = { NULL, "-c",
+		generation_text(generation, mta->config_directory) };
+	const struct command_line line = { .arguments = arguments,
+		.life_ns = commands_of[order->verb].life_ns,
+		.stdout_fd = stdout_fd };
+	char program[PATH_MAX];
+	int length = snprintf(program, sizeof(program), "%s/%s",
+	    generation_text(generation, mta->command_directory),
+	    commands_of[order->verb].program);
+
+	errno = ENAMETOOLONG;
+	if (length < 0 || (size_t)length >= sizeof(program))
+		return -1;
+	arguments[0] = program;
+	switch (order->verb) {
+	case MTA_REQUEUE:
+		arguments[3] = "-i";
+		arguments[4] = order->queue_id;
+		break;
+	case MTA_LIST:
+		arguments[3] = "-j";
+		break;
+	case MTA_RELOAD:
+	case MTA_VERB_COUNT:
+		arguments[3] = "reload";
+		break;
+	}
+	return command_start(&command->command, &line, now_ns);
+}
+
+/* With a pipe to the role for what it says. */
+static int run_list(const struct mta_commands *commands, struct mta_command *command,
+    const struct generation *generation, int64_t now_ns) {
+	char data[MTA_ORDER_MAX];
+	int fds[2], result;
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return -1;
+	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	errno = EAGAIN;
+	result = datagram_send(commands->link_fds[command->asker], data,
+	    mta_output_write(command->order.mta, data), fds[0]) ?
+	    run(command, generation, fds[1], now_ns) : -1;
+	close(fds[0]);
+	close(fds[1]);
+	return result;
+}
+
+static void obey(struct supervisor *supervisor, struct mta_command *command,
+    int64_t now_ns) {
+	struct mta_commands *commands = &supervisor->mta;
+	const struct generation *generation = supervisor->generation;
+	int code = allow(commands, generation, command, now_ns);
+
+	if (code == 0 && (command->order.verb == MTA_LIST ?
+	    run_list(commands, command, generation, now_ns) :
+	    run(command, generation, -1, now_ns)) != 0) {
+		log_event(EVENT_MTA_COMMAND, "command=%s mta=%s text=\"cannot start: %s\"",
+		    mta_verb_word(command->order.verb),
+		    generation_text(generation,
+			generation->mtas[command->order.mta].name),
+		    strerror(errno));
+		code = MTA_NOT_RUN;
+	}
+	if (code != 0)
+		tell(commands, command, code);
+}
+
+/* False: there is none, or no room. */
+static bool serve(struct supervisor *supervisor, enum mta_asker asker,
+    int64_t now_ns) {
+	struct mta_commands *commands = &supervisor->mta;
+	int place = free_place(commands, asker);
+	struct mta_command *command;
+	char data[MTA_ORDER_MAX];
+	const char *why = "";
+	ssize_t length;
+
+	if (place < 0 || commands->link_fds[asker] < 0)
+		return false;
+	length = recv(commands->link_fds[asker], data, sizeof(data), MSG_DONTWAIT);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (length <= 0) {
+		mta_commands_unlink(commands, asker);
+		return false;
+	}
+	command = &commands->running[place];
+	command->asker = asker;
+	command->link = commands->links[asker];
+	if (!mta_order_parse(data, (size_t)length, &command->order, &why)) {
+		log_event(EVENT_BAD_REQUEST, "from=%s text=\"%s\" action=close",
+		    askers[asker].word, why);
+		mta_commands_unlink(commands, asker);
+		return false;
+	}
+	obey(supervisor, command, now_ns);
+	return true;
+}
+
+/* As there may always be a next one, no more than there are places in a turn. */
+void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns) {
+	struct mta_commands *commands = &supervisor->mta;
+
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
+		command_turn(&commands->running[i].command, now_ns);
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
+		bool any = false;
+
+		for (unsigned asker = 0; asker < MTA_ASKER_COUNT; asker++)
+			any |= serve(supervisor, (enum mta_asker)asker, now_ns);
+		if (!any)
+			break;
+	}
+}
+
+static void report(const struct supervisor *supervisor,
+    const struct mta_command *command, pid_t pid, int status, const char *said) {
+	const struct generation *generation = supervisor->generation;
+	const struct mta_order *order = &command->order;
+	char text[OUTPUT_SHOWN];
+
+	log_event(EVENT_MTA_COMMAND, "command=%s mta=%s%s%s pid=%ld %s=%d%s "
+	    "text=\"%s\"", mta_verb_word(order->verb),
+	    order->mta < generation->mta_count ? generation_text(generation,
+		generation->mtas[order->mta].name) : "-",
+	    order->verb == MTA_REQUEUE ? " queue_id=" : "", order->queue_id,
+	    (long)pid, WIFEXITED(status) ? "exit" : "signal",
+	    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
+	    command->command.killed ? " killed=yes" : "",
+	    log_sentence(text, sizeof(text), said));
+}
+
+bool mta_commands_bury(struct supervisor *supervisor, pid_t pid, int status) {
+	struct mta_commands *commands = &supervisor->mta;
+	char said[OUTPUT_SHOWN];
+
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
+		struct mta_command *command = &commands->running[i];
+
+		if (command->command.pid == 0 || command->command.pid != pid)
+			continue;
+		command_bury(&command->command, said, sizeof(said));
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+			report(supervisor, command, pid, status, said);
+		tell(commands, command, WIFEXITED(status) ? WEXITSTATUS(status) :
+		    MTA_KILLED);
+		return true;
+	}
+	return false;
+}
+
+int64_t mta_commands_next_ns(const struct mta_commands *commands) {
+	int64_t first_ns = INT64_MAX;
+
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
+		int64_t next_ns = command_next_ns(&commands->running[i].command);
+
+		if (next_ns < first_ns)
+			first_ns = next_ns;
+	}
+	return first_ns;
+}
+
+void mta_commands_end(struct mta_commands *commands) {
+	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
+		command_end(&commands->running[i].command);
+	for (unsigned i = 0; i < MTA_ASKER_COUNT; i++)
+		mta_commands_unlink(commands, (enum mta_asker)i);
+}

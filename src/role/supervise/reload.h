@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: ISC */
+/* Putting a new configuration in force while the daemon runs. */
+#ifndef ROLE_RELOAD_H
+#define ROLE_RELOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/compile/compile.h"
+#include "role/run/compiler.h"
+
+struct keeper_report;
+struct supervisor;
+
+struct reload_outcome {
+	int exit_code;		/* 0, or why not: EX_CONFIG, EX_TEMPFAIL */
+	uint64_t generation;	/* in force now */
+	struct compiler_report report;
+	char error[600];	/* when exit_code is not 0 */
+};
+
+/* A configuration on its way: it is compiled, then the keeper publishes it. */
+struct reload {
+	struct compiler compiler;	/* as long as one runs there is no block */
+	struct generation *block;	/* NULL: there is none */
+	int fd;				/* of the memory that it is; with block */
+	uint64_t number;		/* as which it was ordered to be published */
+	int64_t began_ns;
+	bool sent;			/* to the keeper that there is */
+	bool is_reload;			/* else: a mail server's site has changed */
+	bool answer;			/* the keeper waits for the outcome */
+	struct reload_outcome outcome;
+};
+
+/* Has the file compiled and published; the old configuration stays where that fails.  Logs
+ * and counts, and answers the keeper if it asked.  Not while one is on its way. */
+void reload_begin(struct supervisor *supervisor, bool answer);
+
+/* May the keeper ask for something now?  Not while one is on its way, nor after those that it
+ * asked for took a tenth of the time to compile, and six seconds besides. */
+bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns);
+
+/* Has `block` published: the one in force, but for what was found of sites.  Not while one is on its way. */
+void reload_site(struct supervisor *supervisor, const struct generation *block);
+
+/* Sends what is to be sent, and gives up what takes too long. */
+void reload_turn(struct supervisor *supervisor, int64_t now_ns);
+
+/* The keeper reports that it published one, could not, or needs the one in force again.
+ * False: it was never ordered that. */
+bool reload_hear(struct supervisor *supervisor, const struct keeper_report *report);
+
+/* True: the process that ended was the one that compiles. */
+bool reload_bury(struct supervisor *supervisor, pid_t pid, int status);
+
+/* There is another keeper. */
+void reload_send_again(struct reload *reload);
+
+bool reload_is_busy(const struct reload *reload);
+void reload_end(struct reload *reload);
+
+#endif

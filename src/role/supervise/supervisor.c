@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The daemon's parent process: start, loop, stop.
+ * MODEL    One poll for signals, what roles ask for, and the next thing that is
+ *          due.  Each turn looks at everything (the dead, the silent, those to
+ *          start), so that no lost wake-up matters.  Its death takes all roles
+ *          with it; the next supervisor adopts the segment.  There is no orderly
+ *          stop of a role: it is killed.
+ * ERRORS   After the start nothing stops it but a signal.
+ * THREADS  One.
+ */
+#include "role/supervise/supervisor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "role/link/background.h"
+#include "role/supervise/children.h"
+#include "role/link/generation_memory.h"
+#include "role/supervise/reload.h"
+#include "role/supervise/site_watch.h"
+#include "role/supervise/startup.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+#define TURN_NS		NS_PER_SECOND
+#define BUSY_TURN_NS	(TURN_NS / 4)	/* while something of no known end is under way */
+#define START_TURN_NS	(TURN_NS / 200)	/* while somebody waits for our start */
+#define ABSENCE_NS	NS_PER_SECOND
+#define READY_LIMIT_NS	(5 * NS_PER_SECOND)
+#define FILES		65536
+
+/* By posternctl, and whatever else the keeper asks for. */
+static const struct rate_limit requests = { .period_ns = NS_PER_SECOND, .count = 4,
+	.burst = 10 };
+
+enum polled {
+	POLLED_SIGNALS,
+	POLLED_LINK,
+	POLLED_ORDERS,
+	POLLED_QUEUE,
+	POLLED_OUTPUTS,
+	POLLED_MTAS,	/* each asker's */
+	POLLED_COUNT = POLLED_MTAS + MTA_ASKER_COUNT
+};
+
+/* When the things of the loop were last done. */
+struct rhythm {
+	int64_t beat_ns;
+	int64_t watchdog_ns;
+	int64_t watchdog_every_ns;	/* 0: nobody watches */
+};
+
+void supervisor_log_messages(const struct config_messages *messages) {
+	size_t i;
+
+	for (i = 0; i < messages->count; i++) {
+		const struct config_message *message = &messages->list[i];
+		char file[512], text[sizeof(message->text)];
+
+		log_event(message->severity == MESSAGE_ERROR ? EVENT_CONFIG :
+			EVENT_CONFIG_NOTE,
+		    "place=%s:%d text=\"%s\"",
+		    log_quote(file, sizeof(file), message->file,
+			strlen(message->file)),
+		    message->line,
+		    log_sentence(text, sizeof(text), message->text));
+	}
+}
+
+/* Returns false when we are to stop. */
+static bool take_signals(struct supervisor *supervisor) {
+	struct signalfd_siginfo info;
+
+	while (read(supervisor->signal_fd, &info, sizeof(info)) ==
+	    (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
+			log_event(EVENT_STOPPING, "signal=%u from_pid=%u",
+			    info.ssi_signo, info.ssi_pid);
+			return false;
+		}
+		supervisor->is_to_reload |= info.ssi_signo == SIGHUP;
+	}
+	return true;
+}
+
+/* SIGHUP waits for the reload that is under way: that one is not given up. */
+static void reload_if_asked(struct supervisor *supervisor) {
+	if (!supervisor->is_to_reload || reload_is_busy(&supervisor->reload))
+		return;
+	supervisor->is_to_reload = false;
+	reload_begin(supervisor, false);
+}
+
+static void kill_keeper(struct supervisor *supervisor) {
+	unsigned i;
+
+	keeper_link_close(&supervisor->link);
+	keeper_orders_close(&supervisor->orders);
+	for (i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].kind == ROLE_KEEPER &&
+		    supervisor->children[i].pid != 0)
+			(void)kill(supervisor->children[i].pid, SIGKILL);
+}
+
+static void keeper_is_broken(struct supervisor *supervisor, const char *why) {
+	log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"", why);
+	kill_keeper(supervisor);
+}
+
+/* Each is work for root, and some lines of log: one that is not ours any more could order
+ * thousands a second.  Who asks too soon, or while a configuration is being published,
+ * waits. */
+static bool may_ask(const struct supervisor *supervisor, int64_t now_ns) {
+	return reload_may_be_asked(supervisor, now_ns) &&
+	    rate_allows(&requests, supervisor->request_tat_ns, now_ns);
+}
+
+/* One request a turn, as there may always be a next one.  True: perhaps there is
+ * one more, that was read already. */
+static bool serve_keeper(struct supervisor *supervisor) {
+	int64_t now_ns = clock_now_ns();
+	enum keeper_request request;
+	const char *why = "";
+
+	keeper_link_write(&supervisor->link);
+	if (!may_ask(supervisor, now_ns))
+		return false;
+	request = keeper_link_next(&supervisor->link, &why);
+	if (request != KEEPER_NOTHING)
+		supervisor->request_tat_ns = rate_after(&requests, supervisor->request_tat_ns,
+		    now_ns);
+	switch (request) {
+	case KEEPER_RELOAD:
+		reload_begin(supervisor, true);
+		break;
+	case KEEPER_GATE_SHUT:
+		gate_command_want(supervisor, GATE_WORD_SHUT);
+		break;
+	case KEEPER_GATE_OPEN:
+		gate_command_want(supervisor, GATE_WORD_OPEN);
+		break;
+	case KEEPER_REFUSED:
+		break;
+	case KEEPER_BROKEN:
+		keeper_is_broken(supervisor, why);
+		return false;
+	case KEEPER_NOTHING:
+		return false;
+	}
+	keeper_link_write(&supervisor->link);
+	return true;
+}
+
+static void hear_keeper(struct supervisor *supervisor, int64_t now_ns) {
+	static struct keeper_report report;
+	const char *why = "";
+	int got;
+
+	while ((got = keeper_orders_read(&supervisor->orders, now_ns, &report, &why)) > 0) {
+		switch ((enum keeper_report_kind)report.kind) {
+		case KEEPER_REPORT_PUBLISHED:
+		case KEEPER_REPORT_REFUSED:
+		case KEEPER_REPORT_MISSING:
+			if (!reload_hear(supervisor, &report)) {
+				keeper_is_broken(supervisor, "unexpected report");
+				return;
+			}
+			break;
+		case KEEPER_REPORT_STATE:
+			supervisor->journal_failed = report.journal_failed != 0;
+			supervisor->alerts_from = report.alerts_from;
+			break;
+		case KEEPER_REPORT_ALERT:
+			alerts_tell(&supervisor->alerts, supervisor->generation, &report.alert,
+			    now_ns);
+			break;
+		}
+	}
+	if (got < 0)
+		keeper_is_broken(supervisor, why);
+}
+
+static void announce(struct supervisor *supervisor, int64_t now_ns) {
+	if (supervisor->ready || (!children_ready(supervisor) &&
+	    now_ns - supervisor->began_ns < READY_LIMIT_NS))
+		return;
+	supervisor->ready = true;
+	log_event(EVENT_STARTED,
+	    "version=%s generation=%" PRIu64 " roles=%u classes=%u",
+	    PACKAGE_VERSION, supervisor->generation->number,
+	    supervisor->child_count, supervisor->generation->class_count);
+	background_tell(supervisor->ready_fd, EX_OK);
+	supervisor->ready_fd = -1;
+	sd_notify_send("READY=1");
+}
+
+/* Somebody removed the state file, or put another there: roles go on with the one that they have,
+ * and posternctl does not find it. */
+static void look_at_state_file(struct supervisor *supervisor) {
+	const char *path = generation_text(supervisor->generation,
+	    supervisor->generation->state_path);
+	struct stat named, own;
+	char quoted[PATH_MAX];
+	bool is_gone;
+
+	if (supervisor->state_fd < 0 || fstat(supervisor->state_fd, &own) != 0)
+		return;
+	/* no link of a role's leads us anywhere */
+	is_gone = lstat(path, &named) != 0 ? errno == ENOENT :
+	    named.st_ino != own.st_ino || named.st_dev != own.st_dev;
+	if (is_gone && !supervisor->state_is_gone)
+		log_event(EVENT_SYSTEM, "path=%s text=\"the state file was removed or replaced: "
+		    "posternctl cannot read the state until posternd is restarted\"",
+		    log_quote(quoted, sizeof(quoted), path, strlen(path)));
+	supervisor->state_is_gone = is_gone;
+}
+
+static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
+    int64_t now_ns) {
+	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
+		rhythm->beat_ns = now_ns;
+		site_watch_turn(supervisor);
+		sockets_mend(&supervisor->sockets, supervisor->generation);
+		look_at_state_file(supervisor);
+		journal_places_turn(&supervisor->journal, supervisor->generation,
+		    &supervisor->identity, supervisor->journal_failed, now_ns);
+		if (supervisor->journal_failed)
+			children_check_journal(supervisor);
+		log_flush();
+	}
+	if (rhythm->watchdog_every_ns > 0 &&
+	    now_ns - rhythm->watchdog_ns >= rhythm->watchdog_every_ns) {
+		rhythm->watchdog_ns = now_ns;
+		sd_notify_send("WATCHDOG=1");
+	}
+}
+
+static int64_t turn_ns(const struct supervisor *supervisor, int64_t now_ns) {
+	if (!supervisor->ready)
+		return START_TURN_NS;
+	return reload_is_busy(&supervisor->reload) || !may_ask(supervisor, now_ns) ?
+	    BUSY_TURN_NS : TURN_NS;
+}
+
+static int wait_ms(const struct supervisor *supervisor, const struct rhythm *rhythm,
+    int64_t now_ns) {
+	int64_t next_ns = children_next_ns(supervisor, now_ns), wait_ns;
+	int64_t gate_ns = gate_command_next_ns(supervisor);
+	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
+	int64_t queue_ns = queue_link_next_ns(&supervisor->queue);
+	int64_t alert_ns = alerts_next_ns(&supervisor->alerts);
+	int64_t most_ns = turn_ns(supervisor, now_ns);
+
+	if (rhythm->watchdog_every_ns > 0 &&
+	    rhythm->watchdog_ns + rhythm->watchdog_every_ns < next_ns)
+		next_ns = rhythm->watchdog_ns + rhythm->watchdog_every_ns;
+	if (gate_ns < next_ns)
+		next_ns = gate_ns;
+	if (mta_ns < next_ns)
+		next_ns = mta_ns;
+	if (queue_ns < next_ns)
+		next_ns = queue_ns;
+	if (alert_ns < next_ns)
+		next_ns = alert_ns;
+	wait_ns = next_ns - now_ns < most_ns ? next_ns - now_ns : most_ns;
+	if (wait_ns < 0)
+		wait_ns = 0;
+	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+void supervisor_wait(struct supervisor *supervisor, struct pollfd *polled, nfds_t count,
+    int wait_ms) {
+	int64_t end_ns = clock_now_ns() + wait_ms * NS_PER_MS, now_ns;
+
+	(void)poll(polled, count, wait_ms);
+	now_ns = clock_now_ns();
+	if (now_ns - end_ns > ABSENCE_NS)
+		supervisor->present_ns = now_ns;
+}
+
+static void loop(struct supervisor *supervisor) {
+	int64_t now_ns = clock_now_ns();
+	struct rhythm rhythm = { .watchdog_ns = now_ns,
+		.watchdog_every_ns = sd_notify_watchdog_ns() };
+	bool go_on = true, more = false;
+
+	supervisor->began_ns = supervisor->present_ns = now_ns;
+	while (go_on) {
+		struct pollfd polled[POLLED_COUNT] = {
+			[POLLED_SIGNALS] = { supervisor->signal_fd, POLLIN, 0 },
+			[POLLED_OUTPUTS] = { .events = POLLIN },
+		};
+
+		children_reap(supervisor, now_ns);
+		if (damage_is_found(&supervisor->damage, now_ns)) {
+			children_rebuild(supervisor, now_ns);
+			/* who is started now has not been silent meanwhile */
+			now_ns = clock_now_ns();
+		}
+		children_check(supervisor, now_ns);
+		children_start(supervisor, now_ns);
+		gate_command_turn(supervisor, now_ns);
+		keeper_orders_turn(&supervisor->orders);
+		reload_turn(supervisor, now_ns);
+		alerts_turn(supervisor, now_ns);
+		mta_commands_turn(supervisor, now_ns);
+		queue_link_turn(supervisor, now_ns);
+		announce(supervisor, now_ns);
+		polled[POLLED_LINK].fd = supervisor->link.fd;
+		polled[POLLED_LINK].events = keeper_link_events(&supervisor->link);
+		if (!may_ask(supervisor, now_ns))
+			polled[POLLED_LINK].events &= POLLOUT;
+		keeper_orders_poll(&supervisor->orders, now_ns, &polled[POLLED_ORDERS]);
+		polled[POLLED_OUTPUTS].fd = command_outputs_fd();
+		queue_link_poll(&supervisor->queue, &polled[POLLED_QUEUE]);
+		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
+		supervisor_wait(supervisor, polled, POLLED_COUNT,
+		    more ? 0 : wait_ms(supervisor, &rhythm, now_ns));
+		if (polled[POLLED_OUTPUTS].revents != 0)
+			command_read_outputs();
+		hear_keeper(supervisor, now_ns);
+		if (polled[POLLED_SIGNALS].revents != 0)
+			go_on = take_signals(supervisor);
+		/* before the keeper, which could ask for one all the time */
+		reload_if_asked(supervisor);
+		/* in each turn: one may have been read while another was worked on */
+		more = serve_keeper(supervisor);
+		now_ns = clock_now_ns();
+		keep_rhythm(supervisor, &rhythm, now_ns);
+	}
+}
+
+int supervisor_run(const char *config_file, struct generation *generation,
+    const struct config_messages *messages, int ready_fd) {
+	static struct supervisor supervisor;
+	int code;
+
+	supervisor = (struct supervisor){ .config_file = config_file,
+		.generation = generation, .pid = getpid(), .lock_fd = -1, .state_fd = -1,
+		.onlooker_fd = -1, .signal_fd = -1, .exe_fd = -1, .generation_fd = -1,
+		.ready_fd = ready_fd };
+	/* a queue of many directories, runs, links: each has some */
+	privileges_raise_files(FILES);
+	keeper_link_init(&supervisor.link);
+	keeper_orders_init(&supervisor.orders);
+	alerts_init(&supervisor.alerts, supervisor.orders.counts);
+	mta_commands_init(&supervisor.mta);
+	queue_link_init(&supervisor.queue);
+	code = startup(&supervisor, messages);
+	if (code == 0) {
+		loop(&supervisor);
+		sd_notify_send("STOPPING=1");
+		children_end(&supervisor);
+		gate_command_end(&supervisor);
+		alerts_end(&supervisor.alerts);
+		mta_commands_end(&supervisor.mta);
+		queue_link_close(&supervisor.queue);
+		sockets_remove(&supervisor.sockets);
+		if (!supervisor.ready)
+			code = EX_TEMPFAIL;
+	}
+	background_tell(supervisor.ready_fd, code);
+	keeper_link_close(&supervisor.link);
+	reload_end(&supervisor.reload);
+	generation_memory_unmap(supervisor.generation);
+	return code;
+}

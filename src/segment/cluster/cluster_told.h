@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What the cluster role tells (layout_cluster.h), written whole and read whole: a seqlock
+ * with one writer, that may die in the middle.
+ */
+#ifndef SEGMENT_CLUSTER_TOLD_H
+#define SEGMENT_CLUSTER_TOLD_H
+
+#include <stdbool.h>
+
+#include "segment/file/layout_cluster.h"
+
+/* The cluster role's thread alone. */
+void cluster_told_write(struct cluster_record *record, const struct cluster_told *told);
+
+/* A consistent copy, its numbers and texts within their bounds whoever wrote them.  May wait
+ * some ms for a writer.  False: there is none, as one died in the middle; *told is zero then. */
+bool cluster_told_read(const struct cluster_record *record, struct cluster_told *told);
+
+/* "off", "connecting" ...; and "password" ... */
+const char *cluster_state_word(enum cluster_state state);
+const char *cluster_error_word(enum cluster_error error);
+/* Have people to mend it? */
+bool cluster_error_refuses(enum cluster_error error);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The tables of what was learned, read without locks; adopted and carried.
+ * MODEL    A copy is whole when its control word did not change meanwhile, nor, for
+ *          kinds that are sequenced, the sequence in word 1.
+ * ERRORS   What changes all the time is told as torn, and left to the caller.
+ * THREADS  Readers: any, of any process.  The rest: who prepares the segment.
+ */
+#include "segment/destination/learned.h"
+
+#include <string.h>
+
+#include "segment/file/lock.h"
+
+#define READ_TRIES	100
+
+#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
+
+static void copy_words(const _Atomic uint64_t *slot, uint64_t *copy, uint32_t from,
+    uint32_t to) {
+	for (uint32_t i = from; i < to; i++)
+		copy[i] = RELAXED(slot[i]);
+}
+
+/* key: what it is to have, which need not be copied then; NULL: any. */
+static enum learned_copied copy_slot(const struct learned *table,
+    const _Atomic uint64_t *slot, const uint64_t *key, uint64_t *copy) {
+	const struct learned_kind *kind = table->kind;
+	uint32_t key_end = kind->key_at + kind->key_words;
+
+	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
+		struct learned_control control = learned_load_control(slot);
+		bool is_it = true;
+
+		if (!control.used)
+			return LEARNED_NOTHING;
+		memcpy(copy, &control, sizeof(control));
+		copy[1] = atomic_load_explicit(&slot[1], memory_order_acquire);
+		copy_words(slot, copy, 2, kind->key_at);
+		if (key == NULL)
+			copy_words(slot, copy, kind->key_at, key_end);
+		else
+			is_it = learned_has_key(table, slot, key);
+		copy_words(slot, copy, key_end, kind->copied_words);
+		atomic_thread_fence(memory_order_acquire);
+		if (RELAXED(slot[0]) != copy[0])
+			continue;
+		if (!is_it)
+			return LEARNED_NOTHING;
+		if (!kind->is_sequenced || (SEEN_SEQUENCE(copy[1]) % 2 == 0 &&
+			SEEN_SEQUENCE(RELAXED(slot[1])) == SEEN_SEQUENCE(copy[1])))
+			return LEARNED_COPIED;
+	}
+	return LEARNED_TORN;
+}
+
+enum learned_copied learned_copy(const struct learned *table, uint32_t shard,
+    uint32_t number, uint64_t *copy) {
+	return copy_slot(table, learned_slot(table, shard, number), NULL, copy);
+}
+
+static enum learned_copied look_once(const struct learned *table,
+    const struct learned_key *key, uint64_t *copy, uint32_t *number) {
+	const struct learned_kind *kind = table->kind;
+	enum learned_copied result = LEARNED_NOTHING;
+	struct learned_walk walk;
+	uint32_t found;
+
+	learned_walk_begin(key->hash, &walk);
+	while ((found = learned_walk_next(table, key->shard, key->hash, &walk)) !=
+	    SEGMENT_NO_SLOT) {
+		enum learned_copied copied = copy_slot(table,
+		    learned_slot(table, key->shard, found), key->words, copy);
+
+		if (copied == LEARNED_COPIED) {
+			memcpy(copy + kind->key_at, key->words,
+			    kind->key_words * sizeof(key->words[0]));
+			*number = found;
+			return LEARNED_COPIED;
+		}
+		/* another one whose tag is the same, or the very one */
+		if (copied == LEARNED_TORN)
+			result = LEARNED_TORN;
+	}
+	return result;
+}
+
+enum learned_copied learned_look(const struct learned *table,
+    const struct learned_key *key, uint64_t *copy, uint32_t *number) {
+	const struct shard *shard = &table->shards[key->shard];
+
+	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
+		uint32_t before = atomic_load_explicit(&shard->seq,
+		    memory_order_acquire);
+		enum learned_copied result = look_once(table, key, copy, number);
+
+		if (result != LEARNED_NOTHING)
+			return result;
+		atomic_thread_fence(memory_order_acquire);
+		if (before % 2 == 0 && before == RELAXED(shard->seq))
+			return LEARNED_NOTHING;
+	}
+	return LEARNED_TORN;
+}
+
+unsigned learned_each(const struct learned *table, void (*each)(void *context,
+    uint32_t shard, uint32_t number, const uint64_t *copy), void *context) {
+	unsigned torn = 0;
+
+	for (uint32_t shard = 0; shard < table->place->shards; shard++) {
+		for (uint32_t i = learned_next(table, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(table, shard, i + 1)) {
+			uint64_t copy[LEARNED_WORDS_MAX];
+
+			switch (learned_copy(table, shard, i, copy)) {
+			case LEARNED_COPIED:
+				each(context, shard, i, copy);
+				break;
+			case LEARNED_NOTHING:
+				break;
+			case LEARNED_TORN:
+				torn++;
+				break;
+			}
+		}
+	}
+	return torn;
+}
+
+static void scrub_shard(const struct learned *table, uint32_t number,
+    uint32_t now_ds) {
+	struct shard *shard = &table->shards[number];
+	uint32_t used = 0;
+
+	lock_reset(&shard->lock);
+	atomic_store(&shard->seq, 0);
+	shard->hand = 0;
+	for (uint32_t i = learned_next(table, number, 0); i != SEGMENT_NO_SLOT;
+	     i = learned_next(table, number, i + 1)) {
+		_Atomic uint64_t *slot = learned_slot(table, number, i);
+
+		if (!learned_retag(table, number, i))
+			continue;
+		used++;
+		if (SEEN_DS(RELAXED(slot[1])) > now_ds)
+			atomic_store(&slot[1], SEEN_WORD(
+			    SEEN_SEQUENCE(RELAXED(slot[1])), now_ds));
+	}
+	atomic_store(&shard->used, used);
+}
+
+void learned_scrub(const struct learned *table, uint32_t now_ds) {
+	for (uint32_t i = 0; i < table->place->shards; i++)
+		scrub_shard(table, i, now_ds);
+}
+
+static void carry_one(const struct learned *to, uint64_t *words) {
+	struct learned_control control;
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	memcpy(key.words, words + to->kind->key_at,
+	    to->kind->key_words * sizeof(key.words[0]));
+	learned_aim(to, to->kind->key_words, &key);
+	if (!learned_lock(to, &key, 0))
+		return;
+	if (learned_find(to, &key) == NULL) {
+		slot = learned_take(to, &key, 0);
+		memcpy(&control, words, sizeof(control));
+		words[1] = 0;
+		if (slot != NULL) {
+			learned_store(slot, words, 1, to->kind->slot_words);
+			learned_store_control(slot, control);
+		}
+	}
+	learned_unlock(to, &key);
+}
+
+void learned_carry(const struct learned *from, const struct learned *to,
+    void (*change)(void *context, uint64_t *words), void *context) {
+	for (uint32_t shard = 0; shard < from->place->shards; shard++) {
+		for (uint32_t i = learned_next(from, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(from, shard, i + 1)) {
+			const _Atomic uint64_t *slot = learned_slot(from, shard, i);
+			uint64_t words[LEARNED_WORDS_MAX];
+
+			if (!learned_load_control(slot).used)
+				continue;
+			for (uint32_t w = 0; w < from->kind->slot_words; w++)
+				words[w] = RELAXED(slot[w]);
+			if (change != NULL)
+				change(context, words);
+			carry_one(to, words);
+		}
+	}
+}
+
+uint64_t learned_used(const struct learned *table) {
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < table->place->shards; i++)
+		used += RELAXED(table->shards[i].used);
+	return used;
+}

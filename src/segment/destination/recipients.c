@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Single recipients that are held.
+ * MODEL    A table of segment/destination/learned.h, keyed by mail server and address.  A new end
+ *          alone is one store; else there are two entries until the old one is given
+ *          up.
+ * ERRORS   What could not be held is counted; whoever dies while it changes an entry
+ *          leaves the old one, the new one, or none.
+ * THREADS  Any, of any process.
+ */
+#include "segment/destination/recipients.h"
+
+#include <string.h>
+
+#include "segment/destination/learned.h"
+#include "segment/file/name.h"
+
+#define WORD_OF(member)	(offsetof(struct recipient, member) / 8)
+#define DS_NS		INT64_C(100000000)
+
+_Static_assert(WORD_OF(mta) + 1 == WORD_OF(address), "the key is one piece");
+
+static bool recipient_is_sound(const uint64_t *words) {
+	struct recipient r;
+
+	memcpy(&r, words, sizeof(r));
+	return r.control.used == 1 && r.mta <= UINT8_MAX && r.rule <= UINT16_MAX &&
+	    r.until_ns >= 0 && recipient_is_folded(r.address) &&
+	    text_is_harmless(r.reason, sizeof(r.reason));
+}
+
+/* A rule's before what is held by hand; of these the one whose time ends first. */
+static uint64_t worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
+	bool by_hand = atomic_load_explicit(&slot[WORD_OF(rule)],
+	    memory_order_relaxed) == RECIPIENT_NO_RULE;
+
+	(void)now_ds;
+	return atomic_load_explicit(&slot[WORD_OF(until_ns)],
+	    memory_order_relaxed) >> 1 | (uint64_t)by_hand << 62;
+}
+
+static const struct learned_kind recipient_kind = {
+	.slot_words = sizeof(struct recipient) / 8,
+	.key_at = WORD_OF(mta),
+	.key_words = 1 + RECIPIENT_WORDS,
+	.text_at = 1,
+	.copied_words = sizeof(struct recipient) / 8,
+	.evicted = COUNTER_RECIPIENTS_EVICTED,
+	.is_sound = recipient_is_sound,
+	.worth = worth,
+	.has_spare = true,
+};
+
+static struct learned bind(const struct segment_header *sizes,
+    const void *mapping) {
+	struct learned table;
+
+	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
+	    (void *)(uintptr_t)mapping, &sizes->recipients, &recipient_kind);
+	return table;
+}
+
+static struct learned recipient_table(const struct segment *segment) {
+	return bind(segment->header, segment->header);
+}
+
+static bool aim(const struct learned *table, const char *address, size_t length,
+    uint8_t mta, struct learned_key *key) {
+	key->words[0] = mta;
+	if (!recipient_fold(address, length, key->words + 1))
+		return false;
+	learned_aim(table, table->kind->key_words, key);
+	return true;
+}
+
+static void raise_version(struct segment *segment) {
+	atomic_fetch_add_explicit(&segment->header->recipients_version, 1,
+	    memory_order_release);
+}
+
+static struct recipient load(const _Atomic uint64_t *slot) {
+	uint64_t words[sizeof(struct recipient) / 8];
+	struct recipient r;
+
+	for (unsigned i = 0; i < sizeof(words) / 8; i++)
+		words[i] = atomic_load_explicit(&slot[i], memory_order_relaxed);
+	memcpy(&r, words, sizeof(r));
+	return r;
+}
+
+static bool differs_in_more_than_time(const struct recipient *a,
+    const struct recipient *b) {
+	return a->rule != b->rule ||
+	    memcmp(a->reason, b->reason, sizeof(a->reason)) != 0;
+}
+
+static void write_slot(_Atomic uint64_t *slot, const struct recipient *r) {
+	uint64_t words[sizeof(*r) / 8];
+
+	memcpy(words, r, sizeof(*r));
+	learned_store(slot, words, 1, sizeof(words) / 8);
+	learned_store_control(slot, r->control);
+}
+
+/* In the entry's place, which is free meanwhile: readers look again. */
+static void overwrite(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot, const struct recipient *r) {
+	static const struct learned_control free_slot;
+
+	learned_change_begin(table, key);
+	learned_store_control(slot, free_slot);
+	write_slot(slot, r);
+	learned_change_end(table, key);
+}
+
+/* Never is nobody held. */
+static void replace(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *old, const struct recipient *r) {
+	_Atomic uint64_t *slot = learned_take_spare(table, key, old);
+
+	/* only a table whose buckets have a single place */
+	if (slot == NULL) {
+		overwrite(table, key, old, r);
+		return;
+	}
+	write_slot(slot, r);
+	/* who looked at the new one's place before, and at the old one's after this, looks again */
+	learned_change_begin(table, key);
+	learned_change_end(table, key);
+	learned_forget(table, key, old);
+}
+
+static void hold_again(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot, struct recipient *r) {
+	struct recipient was = load(slot);
+
+	if (r->event == 0)
+		r->event = was.event;
+	if (differs_in_more_than_time(&was, r)) {
+		replace(table, key, slot, r);
+		return;
+	}
+	atomic_store_explicit(&slot[WORD_OF(until_ns)], (uint64_t)r->until_ns,
+	    memory_order_relaxed);
+	atomic_store_explicit(&slot[WORD_OF(event)], r->event, memory_order_relaxed);
+}
+
+void recipients_set_event(struct segment *segment, const char *address, size_t length,
+    uint8_t mta, uint64_t event, int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	if (!aim(&table, address, length, mta, &key) ||
+	    !learned_lock(&table, &key, now_ns))
+		return;
+	slot = learned_find(&table, &key);
+	if (slot != NULL)
+		atomic_store_explicit(&slot[WORD_OF(event)], event, memory_order_relaxed);
+	learned_unlock(&table, &key);
+}
+
+bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
+    int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+	struct recipient r = { .control = { .used = 1 },
+		.seen = segment_ds(segment, now_ns), .until_ns = hold->until_ns,
+		.rule = hold->rule, .mta = hold->mta, .event = hold->event };
+	struct learned_key key;
+	_Atomic uint64_t *slot;
+
+	if (!aim(&table, hold->address, hold->length, hold->mta, &key)) {
+		segment_count(segment, COUNTER_RECIPIENTS_UNUSABLE, 1);
+		return false;
+	}
+	memcpy(r.address, key.words + 1, sizeof(r.address));
+	if (hold->reason != NULL)
+		text_harmless(hold->reason, r.reason, sizeof(r.reason));
+	if (!learned_lock(&table, &key, now_ns)) {
+		segment_count(segment, COUNTER_NOTES_LOST, 1);
+		return false;
+	}
+	slot = learned_find(&table, &key);
+	if (slot != NULL)
+		hold_again(&table, &key, slot, &r);
+	else if ((slot = learned_take(&table, &key, SEEN_DS(r.seen))) != NULL)
+		write_slot(slot, &r);
+	learned_unlock(&table, &key);
+	if (slot == NULL) {
+		segment_count(segment, COUNTER_NOTES_LOST, 1);
+		return false;
+	}
+	raise_version(segment);
+	return true;
+}
+
+/* Frees the entry of the key; `until_ns`: only if it has ended by then. */
+static bool release(struct segment *segment, const struct learned_key *key,
+    int64_t until_ns, int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+	_Atomic uint64_t *slot;
+	bool known;
+
+	if (!learned_lock(&table, key, now_ns))
+		return false;
+	slot = learned_find(&table, key);
+	known = slot != NULL && load(slot).until_ns <= until_ns;
+	if (known)
+		learned_forget(&table, key, slot);
+	learned_unlock(&table, key);
+	if (known)
+		raise_version(segment);
+	return known;
+}
+
+bool recipients_release(struct segment *segment, const char *address, size_t length,
+    uint8_t mta, int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+	struct learned_key key;
+
+	return aim(&table, address, length, mta, &key) &&
+	    release(segment, &key, INT64_MAX, now_ns);
+}
+
+/* --- reading -------------------------------------------------------------------- */
+
+static void decode(const struct segment_header *sizes, const uint64_t *copy,
+    struct recipient_held *out) {
+	struct recipient r = { .until_ns = 0 };
+
+	memcpy(&r, copy, sizeof(r));
+	memcpy(out->address, r.address, sizeof(r.address));
+	out->address[RECIPIENT_MAX] = '\0';
+	out->mta = (uint8_t)r.mta;
+	out->rule = (uint16_t)r.rule;
+	out->until_ns = r.until_ns == INT64_MAX ? INT64_MAX : clock_bounded_ns(r.until_ns);
+	out->event = r.event;
+	out->since_ns = sizes->created_ns + SEEN_DS(r.seen) * DS_NS;
+	memcpy(out->reason, r.reason, sizeof(r.reason));
+	out->reason[SEGMENT_REASON_MAX] = '\0';
+}
+
+bool recipients_find(const struct segment *segment, const char *address,
+    size_t length, uint8_t mta, int64_t now_ns, struct recipient_held *out) {
+	struct learned table = recipient_table(segment);
+	const uint8_t mtas[2] = { mta, RECIPIENT_ANY_MTA };
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned_key key;
+	uint32_t number;
+
+	/* mostly nobody is held */
+	if (learned_used(&table) == 0)
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (!aim(&table, address, length, mtas[i], &key))
+			return false;
+		if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
+			continue;
+		decode(segment->header, copy, out);
+		if (out->until_ns > now_ns)
+			return true;
+	}
+	return false;
+}
+
+struct visit {
+	void (*each)(void *context, const struct recipient_held *);
+	void *context;
+	const struct segment_header *sizes;
+	int64_t now_ns;
+};
+
+static void visit_one(void *context, uint32_t shard, uint32_t number,
+    const uint64_t *copy) {
+	const struct visit *visit = context;
+	struct recipient_held held;
+
+	(void)shard;
+	(void)number;
+	decode(visit->sizes, copy, &held);
+	if (held.until_ns > visit->now_ns)
+		visit->each(visit->context, &held);
+}
+
+unsigned recipients_each_in(const struct segment_header *sizes, const void *mapping,
+    int64_t now_ns, void (*each)(void *context, const struct recipient_held *),
+    void *context) {
+	struct learned table = bind(sizes, mapping);
+	struct visit visit = { each, context, sizes, now_ns };
+
+	return learned_each(&table, visit_one, &visit);
+}
+
+void recipients_each(const struct segment *segment, int64_t now_ns,
+    void (*each)(void *context, const struct recipient_held *), void *context) {
+	(void)recipients_each_in(segment->header, segment->header, now_ns, each,
+	    context);
+}
+
+uint64_t recipients_used_in(const struct segment_header *sizes,
+    const void *mapping) {
+	struct learned table = bind(sizes, mapping);
+
+	return learned_used(&table);
+}
+
+uint64_t recipients_version(const struct segment *segment) {
+	return atomic_load_explicit(&segment->header->recipients_version,
+	    memory_order_acquire);
+}
+
+/* --- keeping -------------------------------------------------------------------- */
+
+struct clearing {
+	struct segment *segment;
+	int64_t now_ns;
+	int64_t until_ns;	/* what has ended by then */
+	unsigned mta;		/* of this one alone, or UINT_MAX */
+	unsigned cleared;
+};
+
+static void clear_one(void *context, uint32_t shard, uint32_t number,
+    const uint64_t *copy) {
+	struct clearing *clearing = context;
+	struct learned table = recipient_table(clearing->segment);
+	struct learned_key key;
+
+	(void)shard;
+	(void)number;
+	if ((int64_t)copy[WORD_OF(until_ns)] > clearing->until_ns ||
+	    (clearing->mta != UINT_MAX && copy[WORD_OF(mta)] != clearing->mta))
+		return;
+	memcpy(key.words, copy + WORD_OF(mta),
+	    recipient_kind.key_words * sizeof(key.words[0]));
+	learned_aim(&table, table.kind->key_words, &key);
+	clearing->cleared += release(clearing->segment, &key, clearing->until_ns,
+	    clearing->now_ns);
+}
+
+unsigned recipients_expire(struct segment *segment, int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+	struct clearing clearing = { segment, now_ns, now_ns, UINT_MAX, 0 };
+
+	if (learned_used(&table) != 0)
+		(void)learned_each(&table, clear_one, &clearing);
+	return clearing.cleared;
+}
+
+void recipients_forget_mta(struct segment *segment, unsigned mta, int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+	struct clearing clearing = { segment, now_ns, INT64_MAX, mta, 0 };
+
+	(void)learned_each(&table, clear_one, &clearing);
+}
+
+void recipients_scrub(struct segment *segment, int64_t now_ns) {
+	struct learned table = recipient_table(segment);
+
+	learned_scrub(&table, segment_ds(segment, now_ns));
+}
+
+void recipients_carry(const struct segment *from, struct segment *to) {
+	struct learned old = recipient_table(from), new = recipient_table(to);
+
+	learned_carry(&old, &new, NULL, NULL);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  The window of each destination, and what is kept beside it.
+ * MODEL    Twelve words of the slot (kept and window) change as one: what they were
+ *          is written to the shard's undo record, then its mark, then the
+ *          sequence in `seen` becomes odd, the words, the sequence even again, and
+ *          last the mark is taken away.  Readers go by the sequence.
+ * ERRORS   Whoever inherits a shard's mutex puts back what an undo record with a
+ *          mark says (states_keep.c).
+ * THREADS  Any, of any process.
+ */
+#include "segment/destination/states.h"
+
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "segment/destination/destination_table.h"
+#include "segment/file/name.h"
+#include "segment/destination/reasons.h"
+
+#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
+#define STORE(word, value) \
+	atomic_store_explicit(&(word), value, memory_order_relaxed)
+
+#define OFFSET_BITS	40
+#define OFFSET_MOST	((UINT64_C(1) << OFFSET_BITS) - 1)
+
+const struct learned_kind destination_state_kind = {
+	.slot_words = sizeof(struct destination) / 8,
+	.key_at = offsetof(struct destination, name) / 8,
+	.key_words = NAME_WORDS,
+	.text_at = 0,
+	.copied_words = sizeof(struct destination) / 8,
+	.is_sequenced = true,
+	.evicted = COUNTER_DESTINATIONS_EVICTED,
+	.is_sound = destination_is_sound,
+	.worth = destination_worth,
+	.fetch = destination_fetch,
+	.fetch_beside = states_fetch_bits,
+	.repair = destination_repair,
+	.forgotten = destination_forgotten,
+};
+
+struct learned destination_state_table(const struct segment *segment) {
+	struct learned table;
+
+	learned_bind(&table, segment->header, segment->header,
+	    &segment->header->destinations, &destination_state_kind);
+	return table;
+}
+
+static struct state_shard *shard_of(const struct learned *table, uint32_t shard) {
+	return (struct state_shard *)(void *)((char *)table->header +
+	    table->header->states_offset) + shard;
+}
+
+/* --- changing ---------------------------------------------------------------- */
+
+bool states_aim(struct segment *segment, const char *name, size_t length,
+    struct state_lock *lock) {
+	uint32_t count;
+
+	lock->segment = segment;
+	lock->table = destination_state_table(segment);
+	lock->slot = lock->likely = NULL;
+	lock->is_expected = false;
+	count = name_fold(name, length, lock->key.words);
+	if (count == 0) {
+		segment_count(segment, COUNTER_NAMES_UNUSABLE, 1);
+		return false;
+	}
+	learned_aim(&lock->table, count, &lock->key);
+	return true;
+}
+
+bool states_key(struct segment *segment, const char *name, size_t length,
+    struct state_key *out) {
+	uint32_t count = name_fold(name, length, out->name);
+
+	if (count == 0) {
+		segment_count(segment, COUNTER_NAMES_UNUSABLE, 1);
+		return false;
+	}
+	out->hash = name_hash(&segment->header->key, out->name, count);
+	out->place = 0;
+	out->is_expected = false;
+	return true;
+}
+
+static inline bool is_place(const struct learned *table, uint32_t place) {
+	return place > 0 && place <= table->place->per_shard;
+}
+
+void states_aim_at(struct segment *segment, const struct state_key *key,
+    struct state_lock *lock) {
+	lock->segment = segment;
+	lock->table = destination_state_table(segment);
+	lock->slot = lock->likely = NULL;
+	lock->is_expected = key->is_expected;
+	memcpy(lock->key.words, key->name, sizeof(key->name));
+	lock->key.hash = key->hash;
+	lock->key.shard = learned_shard(&lock->table, key->hash);
+	if (is_place(&lock->table, key->place))
+		lock->likely = learned_slot(&lock->table, lock->key.shard,
+		    key->place - 1);
+	if (key->is_expected)
+		return;
+	if (lock->likely != NULL)
+		learned_fetch(&lock->table, lock->likely);
+	else
+		learned_aim_hash(&lock->table, key->hash, &lock->key);
+}
+
+void states_expect(const struct segment *segment, struct state_key keys[], size_t count) {
+	struct learned table = destination_state_table(segment);
+	uint64_t hashes[STATES_EXPECTED] = { 0 };
+	uint32_t places[STATES_EXPECTED];
+
+	if (count > STATES_EXPECTED)
+		count = STATES_EXPECTED;
+	for (size_t i = 0; i < count; i++) {
+		hashes[i] = keys[i].hash;
+		places[i] = is_place(&table, keys[i].place) ? keys[i].place : 0;
+	}
+	learned_expect(&table, hashes, places, count);
+	for (size_t i = 0; i < count; i++) {
+		keys[i].place = places[i];
+		keys[i].is_expected = true;
+	}
+}
+
+uint32_t states_place(const struct state_lock *lock) {
+	return destination_number(&lock->table, lock->key.shard, lock->slot) + 1;
+}
+
+static void raise_versions(struct segment_header *header) {
+	atomic_fetch_add_explicit(&header->destinations_version, 1,
+	    memory_order_release);
+	atomic_fetch_add_explicit(&header->states_version, 1,
+	    memory_order_release);
+}
+
+/* Nothing is known of it but its name. */
+static bool make_slot(struct state_lock *lock) {
+	struct destination d = { .control = { .used = 1,
+		.relay_order = DESTINATION_NEW_ORDER },
+		.seen = segment_ds(lock->segment, lock->now_ns) };
+	uint64_t words[sizeof(d) / 8];
+
+	lock->slot = learned_take(&lock->table, &lock->key, SEEN_DS(d.seen));
+	if (lock->slot == NULL) {
+		segment_count(lock->segment, COUNTER_DESTINATIONS_FULL, 1);
+		return false;
+	}
+	memcpy(d.name, lock->key.words, sizeof(d.name));
+	memcpy(words, &d, sizeof(d));
+	learned_store(lock->slot, words, 1, sizeof(d) / 8);
+	learned_store_control(lock->slot, d.control);
+	raise_versions(lock->segment->header);
+	return true;
+}
+
+static void load(struct state_lock *lock) {
+	for (unsigned i = 0; i < STATE_WORDS; i++)
+		lock->words[i] = RELAXED(lock->slot[KEPT_AT + i]);
+	state_decode(lock->words, RELAXED(lock->slot[1]),
+	    lock->segment->header->created_ns, &lock->state);
+	if (state_make_sound(&lock->state))
+		segment_count(lock->segment, COUNTER_WINDOWS_BEGUN_ANEW, 1);
+	lock->reason = NULL;
+	lock->event = 0;
+	lock->origin = (struct state_origin){ 0, 0 };
+	lock->raw_origin = 0;
+}
+
+enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
+    enum states_create create) {
+	_Atomic uint64_t *likely = lock->likely;
+
+	if (likely == NULL && !lock->is_expected)
+		likely = learned_approach(&lock->table, &lock->key);
+	lock->now_ns = now_ns;
+	if (!learned_lock(&lock->table, &lock->key, now_ns)) {
+		segment_count(lock->segment, COUNTER_NOTES_LOST, 1);
+		return STATES_BUSY;
+	}
+	lock->slot = learned_find_at(&lock->table, &lock->key, likely);
+	lock->is_new = lock->slot == NULL;
+	if (lock->is_new && (create == STATES_KNOWN_ONLY || !make_slot(lock))) {
+		learned_unlock(&lock->table, &lock->key);
+		return create == STATES_KNOWN_ONLY ? STATES_UNKNOWN : STATES_FULL;
+	}
+	load(lock);
+	return STATES_HELD;
+}
+
+/* Which of the logs: two of a host hardly share it. */
+static uint64_t log_bits(uint64_t log) {
+	uint64_t bits = (log * UINT64_C(0x9e3779b97f4a7c15)) >> OFFSET_BITS;
+
+	return log == 0 ? 0 : bits == 0 ? 1 : bits;
+}
+
+bool states_was_applied(const struct state_lock *lock,
+    const struct state_origin *origin) {
+	uint64_t word = lock->words[KEPT_WORDS - 1];
+
+	return origin->log != 0 && word >> OFFSET_BITS == log_bits(origin->log) &&
+	    origin->offset <= (word & OFFSET_MOST) &&
+	    origin->offset < OFFSET_MOST;
+}
+
+static uint64_t origin_word(const struct state_lock *lock) {
+	if (lock->raw_origin != 0)
+		return lock->raw_origin;
+	if (lock->origin.log == 0 || lock->origin.offset >= OFFSET_MOST)
+		return lock->words[KEPT_WORDS - 1];
+	return log_bits(lock->origin.log) << OFFSET_BITS | lock->origin.offset;
+}
+
+/* Would a hint be another one? */
+static bool matters(const uint64_t was[STATE_WORDS],
+    const uint64_t now[STATE_WORDS]) {
+	struct window a, b;
+
+	memcpy(&a, was + KEPT_WORDS, sizeof(a));
+	memcpy(&b, now + KEPT_WORDS, sizeof(b));
+	return was[1] >> 32 != now[1] >> 32 || a.state != b.state ||
+	    a.concurrency != b.concurrency || a.ceiling != b.ceiling ||
+	    a.until_ns != b.until_ns || a.canary_ns != b.canary_ns ||
+	    a.canary_out != b.canary_out || RESUMED_OF(was) != RESUMED_OF(now);
+}
+
+static void set_seen(struct state_lock *lock, uint32_t sequence) {
+	/* seq_begin and seq_end of segment/file/internal.h, for half a word */
+	if (sequence % 2 == 0)
+		atomic_thread_fence(memory_order_release);
+	STORE(lock->slot[1], SEEN_WORD(sequence,
+	    segment_ds(lock->segment, lock->now_ns)));
+	if (sequence % 2 != 0)
+		atomic_thread_fence(memory_order_release);
+	FAILPOINT();
+}
+
+/* All of it, or nothing. */
+static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
+	struct state_shard *shard = shard_of(&lock->table, lock->key.shard);
+	/* odd from here on, also where any role wrote another number */
+	uint32_t sequence = (SEEN_SEQUENCE(RELAXED(lock->slot[1])) + 1) | 1;
+	uint32_t number = destination_number(&lock->table,
+	    lock->key.shard, lock->slot);
+
+	for (unsigned i = 0; i < STATE_WORDS; i++) {
+		STORE(shard->undo[i], lock->words[i]);
+		FAILPOINT();
+	}
+	atomic_store_explicit(&shard->undo_slot, 1 + (uint64_t)number,
+	    memory_order_release);
+	FAILPOINT();
+	set_seen(lock, sequence);
+	for (unsigned i = 0; i < STATE_WORDS; i++) {
+		if (words[i] == lock->words[i])
+			continue;
+		STORE(lock->slot[KEPT_AT + i], words[i]);
+		FAILPOINT();
+	}
+	set_seen(lock, sequence + 1);
+	states_mark_unkept(&lock->table, lock->key.shard, number);
+	if (matters(lock->words, words)) {
+		states_mark_timed(&lock->table, lock->key.shard, number,
+		    states_is_timed(words + KEPT_WORDS));
+		states_tell(&lock->table, lock->key.shard, number);
+	}
+	atomic_store_explicit(&shard->undo_slot, 0, memory_order_release);
+	FAILPOINT();
+}
+
+void states_store(struct state_lock *lock) {
+	uint32_t number = destination_number(&lock->table,
+	    lock->key.shard, lock->slot);
+	uint32_t reason = REASON_OF(lock->words), was = reason;
+	uint64_t words[STATE_WORDS];
+
+	memcpy(words, lock->words, sizeof(words));
+	state_encode(&lock->state, lock->segment->header->created_ns, words);
+	/* flights.c alone counts */
+	words[FLIGHTS_AT] = (words[FLIGHTS_AT] & ~FLIGHTS_MASK) |
+	    (lock->words[FLIGHTS_AT] & FLIGHTS_MASK);
+	words[KEPT_WORDS - 1] = origin_word(lock);
+	if (lock->reason != NULL || lock->event != 0)
+		reason = reasons_put(&lock->table, lock->key.shard, number, was,
+		    lock->reason, lock->event);
+	words[1] = (words[1] & ~UINT64_C(0x00ffffff00000000)) |
+	    (uint64_t)reason << 32;
+	if (memcmp(words, lock->words, sizeof(words)) != 0)
+		commit(lock, words);
+	if (was != reason && was != 0)
+		reasons_free(&lock->table, lock->key.shard, number, was);
+	memcpy(lock->words, words, sizeof(words));
+	lock->reason = NULL;
+	lock->event = 0;
+}
+
+void states_touch(struct state_lock *lock) {
+	states_tell(&lock->table, lock->key.shard,
+	    destination_number(&lock->table, lock->key.shard, lock->slot));
+}
+
+void states_unlock(struct state_lock *lock) {
+	learned_unlock(&lock->table, &lock->key);
+}
+
+void states_set_flights(_Atomic uint64_t *slot, uint16_t in_flight,
+    uint16_t connected) {
+	_Atomic uint64_t *word = &slot[KEPT_AT + FLIGHTS_AT];
+
+	/* one word: whole, whoever reads it */
+	STORE(*word, (RELAXED(*word) & ~FLIGHTS_MASK) | in_flight |
+	    (uint64_t)connected << 12);
+	FAILPOINT();
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The window of each destination, and what is kept beside it: counts, deliveries in
+ * flight, what was done by hand, the last reason (DESIGN sections 4, 7 and 10).  It
+ * stands in the destination's slot; destinations are named as destinations.h says
+ * ("example.com", "provider:google", "[127.0.0.1]:10024").
+ *
+ * A change is a transaction under the shard's robust mutex:
+ *
+ *	struct state_lock lock;
+ *
+ *	if (states_aim(segment, name, length, &lock) &&
+ *	    states_lock(&lock, now_ns, STATES_CREATE) == STATES_HELD) {
+ *		... look at lock.state and change it: nothing but policy/ ...
+ *		states_store(&lock);		or not: then nothing happened
+ *		states_unlock(&lock);
+ *	}
+ *
+ * Inside: no system call, no log, no second state_lock.  Whoever dies in the
+ * middle leaves the old state or the new one.  Readers take no lock.  Times are those
+ * of base/clock.h (ns of CLOCK_BOOTTIME).
+ */
+#ifndef SEGMENT_STATES_H
+#define SEGMENT_STATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "segment/destination/destinations.h"
+#include "segment/destination/learned.h"
+
+struct segment;
+
+/* Where an event stood: what log (any number that tells one from another, 0: it has
+ * no place) and the offset of its line's end. */
+struct state_origin {
+	uint64_t log;
+	uint64_t offset;
+};
+
+/* --- changing ---------------------------------------------------------------- */
+
+/* A destination's name as the segment looks for it, worked out once for whoever comes
+ * again. */
+struct state_key {
+	uint64_t name[SEGMENT_NAME_MAX / 8];	/* lower case, zeros behind */
+	uint64_t hash;		/* of it: the same in all processes, for one segment's life */
+	uint32_t place;		/* where it was last (states_place), 0: not known */
+	bool is_expected;	/* states_expect had it fetched */
+};
+
+struct state_lock {
+	struct segment *segment;
+	struct learned table;
+	struct learned_key key;
+	int64_t now_ns;
+	_Atomic uint64_t *likely;	/* where it probably is, or NULL */
+	bool is_expected;		/* and that was fetched, if there is any */
+	_Atomic uint64_t *slot;
+	uint64_t words[STATE_WORDS];	/* what stands in it */
+	bool is_new;			/* nothing was known of it but by CREATE */
+	struct destination_state state;	/* for the caller to change */
+	struct state_origin origin;	/* of the event: stored with it, unless log is 0 */
+	uint64_t raw_origin;		/* for segment/: as destination_window has it */
+	const char *reason;		/* NULL: as it was; "": none; else the new one */
+	uint64_t event;			/* 0: as it was; else the id of what it is held by now */
+};
+
+/* Works out where the destination lies and has memory fetched meanwhile; nothing is
+ * held.  False: no name that can be remembered (counted). */
+bool states_aim(struct segment *segment, const char *name, size_t length,
+    struct state_lock *lock);
+
+/* The same in two steps; of a place that is known the slot is fetched at once.  False: as
+ * above. */
+bool states_key(struct segment *segment, const char *name, size_t length,
+    struct state_key *out);
+void states_aim_at(struct segment *segment, const struct state_key *key,
+    struct state_lock *lock);
+
+/* These are going to be locked, noted or found soon: has them fetched, as many at once as
+ * the processor can, where each alone would wait for memory twice.  Of use where there
+ * are many destinations, for whoever knows the next few lines of a log.  STATES_EXPECTED
+ * of them at most are looked at; their keys tell it. */
+#define STATES_EXPECTED	LEARNED_EXPECTED
+void states_expect(const struct segment *segment, struct state_key keys[], size_t count);
+
+/* Of what is held: for state_key.place. */
+uint32_t states_place(const struct state_lock *lock);
+
+enum states_create { STATES_KNOWN_ONLY, STATES_CREATE };
+enum states_locked {
+	STATES_HELD,
+	STATES_UNKNOWN,		/* KNOWN_ONLY, and it is not known */
+	STATES_FULL,		/* CREATE, and no room: all that were looked at are held by
+				 * hand or have deliveries in flight (counted) */
+	STATES_BUSY,		/* not to be had within 50 ms (counted) */
+};
+/* Held only where it says STATES_HELD; state is filled then, reason is NULL, event and
+ * origin are zero.  A window that makes no sense is shown as none (counted: window_begin it). */
+enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
+    enum states_create create);
+
+/* Was an event at or behind this place of the same log applied?  Then this one was, too. */
+bool states_was_applied(const struct state_lock *lock,
+    const struct state_origin *origin);
+
+/* Inside: what is seen of a delivery there, as destinations_note but for the name of the
+ * relay (relays_note).  It stands at once. */
+void states_note(struct state_lock *lock, const struct delivery_seen *seen);
+
+/* Stores state, origin, reason and event as one (the event has room where the reason has).
+ * Reasons are cut at SEGMENT_REASON_MAX bytes; '?' stands for what is not printable ASCII. */
+void states_store(struct state_lock *lock);
+void states_unlock(struct state_lock *lock);
+
+/* --- reading: any thread, no lock --------------------------------------------- */
+
+/* False: not known, or it changes all the time.  It waits for the shard's lock only where
+ * a copy stays torn, as its writer sleeps or died: so never inside a state_lock. */
+bool states_find(const struct segment *segment, const char *name, size_t length,
+    struct destination_window *out);
+
+/* Every destination; those that change all the time are missed: returns how many. */
+unsigned states_each(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context);
+
+/* --- following changes --------------------------------------------------------- */
+
+/* Rises with each change of a state, a window's size or ceiling, an end of a suspension,
+ * a canary, a flag, or a reason: of whatever a hint is made from (not with counts and
+ * deliveries in flight). */
+uint64_t states_version(const struct segment *segment);
+
+/* Calls `each` for every destination of which that happened since this was called
+ * last, by whatever process.  For one follower a host (the keeper's thread that makes
+ * hints; at its start it goes through all of them).  Returns how many; one that
+ * changes all the time comes next time.  Costs about 10 us at 1,000,000 destinations
+ * where nothing changed. */
+unsigned states_changed(struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context);
+
+/* The same for one other follower, who keeps all that is known of them elsewhere (the
+ * journal's writer): calls `each` for every destination of which anything was stored since
+ * it was called last, some `most` of them (64 more at most).  True: they were all of them;
+ * else it goes on from *at (zeros at the begin) when it is called again.  Whatever was
+ * stored before a pass began was told at its end. */
+struct states_unkept {
+	uint32_t word;
+	uint32_t torn;
+};
+bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned most,
+    void (*each)(void *context, const struct destination_window *), void *context);
+/* All of them are to be told again. */
+void states_unkeep_all(struct segment *segment);
+
+/* As states_changed, for a third follower: the cluster role. */
+unsigned states_unshared(struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context);
+/* All of them are to be told again. */
+void states_unshare_all(struct segment *segment);
+
+/* What is held tells followers that it changed, though nothing in its own words did: its
+ * share.  Inside a state_lock. */
+void states_touch(struct state_lock *lock);
+
+/* Calls `each` for every destination that is dead or held, or has a canary out: of which
+ * time may change the state.  Costs as much as states_changed besides them.  Those that
+ * change all the time are missed: returns how many. */
+unsigned states_each_timed(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context);
+
+/* --- for segment/ only ----------------------------------------------------- */
+
+/* As states_each, in any mapping whose sizes were checked. */
+unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
+    void (*each)(void *context, const struct destination_window *), void *context);
+
+#endif

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Reads the hints file, without the daemon.
+ * MODEL    The file is looked for again at each question that finds none which is
+ *          alive; so a writer that came back, or another file, is seen at once.
+ *          The header is copied, the copy checked, and only that is used; of the file
+ *          itself the beat is read, and what lies in the tables: each word once, where a
+ *          table has its place and its size from the copy, and each number in it checked
+ *          before it leads anywhere.  What is kept for a bucket is only touched where
+ *          something was ever offered: else each question would touch another page.
+ * ERRORS   None: each doubt means that nothing is held.  A file that somebody cuts short,
+ *          as our writer never does, is let go of 10 ms later; what is read behind its
+ *          end before that is hints_guard.c's.
+ * THREADS  One.
+ */
+#include "segment/hints/hints_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "segment/hints/hints_guard.h"
+
+#define READ_TRIES	100
+
+/* Canary and single message that a key's mail was given last: serials + 1; 0: not known. */
+struct given {
+	uint32_t canary, single;
+};
+
+/* A message that began lately. */
+#define BEGUN_MAX	512
+struct begun {
+	int64_t at_ns;
+	uint32_t group, place;		/* group and 1; 0: free */
+};
+
+struct hints_reader {
+	char path[PATH_MAX];
+	char boot_id[CLOCK_BOOT_ID];	/* "": unknown, nothing is believed */
+	const struct hints_header *live;	/* mapped; or NULL */
+	size_t bytes;
+	struct hints_header header;	/* the copy, checked, where live is set */
+	dev_t device;
+	ino_t inode;
+	int fd;				/* of it, where live is set */
+	int64_t looked_ns;		/* whether it is whole */
+	uint16_t since;			/* HINTS_MOMENT when it was mapped */
+	uint32_t turn;			/* of lanes that share a key's mail */
+	int64_t now_ns;			/* of the question */
+	bool only_held;			/* hints_reader_ask_held */
+	struct begun begun[BEGUN_MAX];	/* in a ring; of the file that is mapped */
+	uint32_t begun_next;
+	struct given *given;		/* for each bucket */
+};
+
+struct hints_reader *hints_reader_open(const char *path) {
+	struct hints_reader *reader = calloc(1, sizeof(*reader));
+
+	if (reader == NULL)
+		return NULL;
+	if (!text_copy(reader->path, sizeof(reader->path), path, strlen(path)))
+		reader->path[0] = '\0';
+	if (!clock_boot_id(reader->boot_id))
+		reader->boot_id[0] = '\0';
+	/* each process that is started for a while begins somewhere else */
+	reader->turn = (uint32_t)clock_now_ns();
+	return reader;
+}
+
+static void forget(struct hints_reader *reader) {
+	hints_guard(NULL, 0);
+	if (reader->live != NULL) {
+		munmap((void *)(uintptr_t)reader->live, reader->bytes);
+		close(reader->fd);
+	}
+	reader->live = NULL;
+	free(reader->given);
+	reader->given = NULL;
+	memset(reader->begun, 0, sizeof(reader->begun));
+}
+
+void hints_reader_close(struct hints_reader **reader) {
+	if (*reader != NULL)
+		forget(*reader);
+	free(*reader);
+	*reader = NULL;
+}
+
+static bool lies_within(uint64_t offset, uint64_t count, uint64_t each,
+    uint64_t bytes) {
+	return offset >= sizeof(struct hints_header) && offset <= bytes &&
+	    count <= (bytes - offset) / each;
+}
+
+static bool is_power_of_two(uint32_t count) {
+	return count != 0 && (count & (count - 1)) == 0;
+}
+
+static bool has_its_tables(const struct hints_header *header, uint64_t bytes) {
+	return header->mta_count <= HINTS_MTAS_MAX &&
+	    header->bucket_count <= HINTS_BUCKETS_MOST &&
+	    is_power_of_two(header->bucket_count) &&
+	    is_power_of_two(header->recipient_count) &&
+	    header->groups_offset % _Alignof(struct hints_text) == 0 &&
+	    header->buckets_offset % _Alignof(struct hints_bucket) == 0 &&
+	    header->reasons_offset % _Alignof(struct hints_text) == 0 &&
+	    header->recipients_offset % _Alignof(struct hints_recipient) == 0 &&
+	    lies_within(header->groups_offset, header->group_count,
+		HINTS_GROUP_TEXTS * sizeof(struct hints_text), bytes) &&
+	    lies_within(header->buckets_offset, header->bucket_count,
+		sizeof(struct hints_bucket), bytes) &&
+	    lies_within(header->names_offset, header->names_bytes, 1, bytes) &&
+	    lies_within(header->reasons_offset, header->reason_count,
+		sizeof(struct hints_text), bytes) &&
+	    lies_within(header->recipients_offset, header->recipient_count,
+		sizeof(struct hints_recipient), bytes);
+}
+
+static bool is_ours(const struct hints_reader *reader,
+    const struct hints_header *header, uint64_t bytes) {
+	return atomic_load_explicit(&header->magic, memory_order_acquire) ==
+		HINTS_MAGIC &&
+	    header->version == HINTS_VERSION &&
+	    header->header_bytes == sizeof(*header) && header->bytes == bytes &&
+	    reader->boot_id[0] != '\0' &&
+	    memcmp(header->boot_id, reader->boot_id, sizeof(header->boot_id)) == 0 &&
+	    has_its_tables(header, bytes);
+}
+
+/* True: the file is mapped, and fd is ours. */
+static bool take(struct hints_reader *reader, int fd, int64_t now_ns) {
+	struct hints_header header;
+	struct stat status;
+	size_t bytes;
+	void *live;
+
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+	    (uint64_t)status.st_size < sizeof(header) ||
+	    (uint64_t)status.st_size > SIZE_MAX / 2)
+		return false;
+	if (reader->live != NULL && status.st_dev == reader->device &&
+	    status.st_ino == reader->inode)
+		return false;
+	bytes = (size_t)status.st_size;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    !is_ours(reader, &header, bytes))
+		return false;
+	live = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (live == MAP_FAILED)
+		return false;
+	forget(reader);
+	memcpy(&reader->header, &header, sizeof(header));
+	reader->live = live;
+	reader->bytes = bytes;
+	reader->device = status.st_dev;
+	reader->inode = status.st_ino;
+	reader->fd = fd;
+	reader->looked_ns = now_ns;
+	reader->since = HINTS_MOMENT(now_ns);
+	reader->given = calloc(header.bucket_count, sizeof(*reader->given));
+	hints_guard(live, bytes);
+	return true;
+}
+
+static bool is_whole(struct hints_reader *reader, int64_t now_ns) {
+	struct stat status;
+
+	if (now_ns >= reader->looked_ns && now_ns - reader->looked_ns < HINTS_LOOK_NS)
+		return true;
+	reader->looked_ns = now_ns;
+	return fstat(reader->fd, &status) == 0 &&
+	    (uint64_t)status.st_size >= reader->bytes;
+}
+
+static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
+	int64_t beat_ns;
+
+	if (reader->live == NULL ||
+	    atomic_load_explicit(&reader->live->replaced, memory_order_acquire) != 0)
+		return false;
+	beat_ns = atomic_load_explicit(&reader->live->beat_ns, memory_order_relaxed);
+	/* a beat may be later than a clock that was read before it, but not by much */
+	return beat_ns > 0 && beat_ns - NS_PER_SECOND <= now_ns &&
+	    now_ns - beat_ns <= HINTS_STALE_NS;
+}
+
+static bool find_file(struct hints_reader *reader, int64_t now_ns) {
+	int fd;
+
+	if (reader->live != NULL && !is_whole(reader, now_ns))
+		forget(reader);
+	if (is_alive(reader, now_ns))
+		return true;
+	fd = open(reader->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (!take(reader, fd, now_ns))
+		close(fd);
+	return is_alive(reader, now_ns);
+}
+
+/* What is asked for: a domain or an address of an mta, in lower case. */
+struct key {
+	uint8_t mta;
+	const char *text;
+	size_t length;
+};
+
+static bool find_mta(const struct hints_header *header, const char *name,
+    uint8_t *number) {
+	size_t length = strlen(name);
+
+	for (uint8_t i = 0; i < header->mta_count; i++)
+		if (length < sizeof(header->mtas[i].name) &&
+		    memcmp(header->mtas[i].name, name, length + 1) == 0) {
+			*number = i;
+			return true;
+		}
+	return false;
+}
+
+/* A table of the file, of which the copied header says how much there is of it. */
+static const void *table_at(const struct hints_reader *reader, uint64_t offset) {
+	return (const char *)reader->live + offset;
+}
+
+/* Is the name at this place one, and the one that is asked for? */
+static bool name_equals(const struct hints_reader *reader, uint32_t place,
+    const struct key *key) {
+	const char *name = (const char *)table_at(reader, reader->header.names_offset) + place;
+	uint32_t room = reader->header.names_bytes;
+
+	return place < room && room - place >= HINTS_NAME_HEAD + key->length &&
+	    (uint8_t)name[0] == key->length && (uint8_t)name[1] == key->mta &&
+	    memcmp(name + HINTS_NAME_HEAD, key->text, key->length) == 0;
+}
+
+/* HINTS_NO_PLACE: not there. */
+static uint32_t find_key(const struct hints_reader *reader, const struct key *key) {
+	const struct hints_bucket *buckets = table_at(reader, reader->header.buckets_offset);
+	uint64_t hash = hints_hash(&reader->header.key, key->mta, key->text, key->length);
+
+	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
+		uint32_t place = (uint32_t)(hash + probe) & (reader->header.bucket_count - 1);
+		uint32_t name = atomic_load_explicit(&buckets[place].name,
+		    memory_order_acquire);
+
+		if (name == 0)
+			return HINTS_NO_PLACE;
+		if (name_equals(reader, name - 1, key))
+			return place;
+	}
+	return HINTS_NO_PLACE;
+}
+
+/* False: none, or it changes all the time. */
+static bool load_text(const struct hints_text *group, char text[HINTS_TEXT_MAX + 1]) {
+	uint64_t words[HINTS_TEXT_WORDS];
+
+	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
+		uint32_t before = atomic_load_explicit(&group->seq,
+		    memory_order_acquire);
+
+		for (size_t i = 0; i < HINTS_TEXT_WORDS; i++)
+			words[i] = atomic_load_explicit(&group->text[i],
+			    memory_order_relaxed);
+		atomic_thread_fence(memory_order_acquire);
+		if (before % 2 == 0 && before == atomic_load_explicit(&group->seq,
+		    memory_order_relaxed)) {
+			memcpy(text, words, HINTS_TEXT_MAX);
+			text[HINTS_TEXT_MAX] = '\0';
+			return text[0] != '\0';
+		}
+	}
+	return false;
+}
+
+/* The reason that a word names; false: it is somebody else's by now, or makes no
+ * sense. */
+static bool load_reason(const struct hints_reader *reader, uint64_t word,
+    char text[HINTS_TEXT_MAX + 1]) {
+	const struct hints_text *reasons = table_at(reader, reader->header.reasons_offset);
+	uint32_t number = (uint32_t)(word >> 32);
+	uint32_t stamp = (uint32_t)(word >> 8) & HINTS_STAMP_MASK;
+
+	return number < reader->header.reason_count && load_text(&reasons[number], text) &&
+	    (atomic_load_explicit(&reasons[number].stamp, memory_order_acquire) &
+		HINTS_STAMP_MASK) == stamp;
+}
+
+static bool group_holds(const struct hints_reader *reader, uint32_t group,
+    char text[HINTS_TEXT_MAX + 1]) {
+	const struct hints_text *groups = table_at(reader, reader->header.groups_offset);
+
+	return group < reader->header.group_count &&
+	    load_text(&groups[(size_t)HINTS_GROUP_TEXTS * group], text);
+}
+
+static bool recipient_is_held(const struct hints_reader *reader, const struct key *key,
+    int64_t now_ns, char text[HINTS_TEXT_MAX + 1]) {
+	const struct hints_recipient *slots = table_at(reader,
+	    reader->header.recipients_offset);
+	uint64_t hash = hints_hash(&reader->header.key, key->mta, key->text, key->length);
+
+	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
+		const struct hints_recipient *slot =
+		    &slots[(hash + probe) & (reader->header.recipient_count - 1)];
+		uint64_t found = atomic_load_explicit(&slot->hash, memory_order_acquire);
+
+		if (found == 0)
+			return false;
+		if (found == hash)
+			return atomic_load_explicit(&slot->until_ns,
+				memory_order_acquire) > now_ns &&
+			    load_reason(reader, atomic_load_explicit(&slot->reason,
+				memory_order_relaxed), text) &&
+			    atomic_load_explicit(&slot->hash, memory_order_relaxed) ==
+				hash;
+	}
+	return false;
+}
+
+/* Of as many as were offered since the last one. */
+static bool take_single(struct given *given, uint16_t issued, uint16_t since,
+    const struct hint_lanes *lanes) {
+	uint16_t owed = (uint16_t)(lanes->single_serial + 1u - given->single);
+	uint16_t most = lanes->single_count == 0 ? 1 : lanes->single_count;
+
+	if (lanes->single == HINTS_NO_LANE) {
+		given->single = lanes->single_serial + 1u;
+		return false;
+	}
+	/* of the first ones that were ever offered each is ours, if the last is */
+	if (given->single == 0)
+		owed = !hints_is_since(issued, since) ? 0 :
+		    lanes->single_serial <= most ? lanes->single_serial : 1;
+	if (owed > most)
+		owed = most;
+	/* 1 to 65536: 0 is kept for what is not known */
+	given->single = (uint16_t)(lanes->single_serial + (owed == 0 ? 0 : 1 - owed)) + 1u;
+	return owed > 0;
+}
+
+static bool was_never_offered(const struct hint_lanes *lanes) {
+	return lanes->canary == HINTS_NO_LANE && lanes->single == HINTS_NO_LANE &&
+	    lanes->single_serial == 0;
+}
+
+/* The lane of one message that this key's mail was not given yet, or HINTS_NO_LANE.  What
+ * was offered before we came was taken by the process before us, or will be offered again:
+ * Postfix starts another one every 100 s. */
+static uint8_t take_one(struct hints_reader *reader, uint32_t place, uint32_t issued,
+    const struct hint_lanes *lanes) {
+	struct given *given;
+	bool fresh;
+
+	if (reader->given == NULL || was_never_offered(lanes))
+		return HINTS_NO_LANE;
+	given = &reader->given[place];
+	if (lanes->canary != HINTS_NO_LANE && given->canary != lanes->serial + 1u) {
+		fresh = given->canary == 0;
+		given->canary = lanes->serial + 1u;
+		if (!fresh || hints_is_since((uint16_t)issued, reader->since))
+			return lanes->canary;
+	}
+	return take_single(given, (uint16_t)(issued >> 16), reader->since, lanes) ?
+	    lanes->single : HINTS_NO_LANE;
+}
+
+/* By turns that deal evenly, however few questions there are: multiples of the golden
+ * ratio. */
+static uint8_t take_turn(struct hints_reader *reader, const struct hint_lanes *lanes) {
+	uint32_t all = 0, at;
+
+	for (unsigned i = 0; i < lanes->count; i++)
+		all += lanes->share[i];
+	at = (uint32_t)((uint64_t)(reader->turn++ * UINT32_C(2654435769)) * all >> 32);
+	for (unsigned i = 0; i + 1 < lanes->count; i++) {
+		if (at < lanes->share[i])
+			return lanes->lane[i];
+		at -= lanes->share[i];
+	}
+	return lanes->lane[lanes->count - 1];
+}
+
+/* Of all lanes that a key's mail goes by. */
+static uint32_t width_of(const struct hints_reader *reader, uint8_t mta,
+    const struct hint_lanes *lanes) {
+	const struct hints_file_mta *file_mta = &reader->header.mtas[mta];
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < lanes->count; i++)
+		if (lanes->lane[i] < HINTS_WIDTHS_MAX)
+			sum += file_mta->widths[lanes->lane[i]];
+	return sum;
+}
+
+/* May one message more of a key begin, beside what began lately in its group?  Where as many did
+ * as its lanes are wide, it waits there for a place. */
+static bool may_begin(struct hints_reader *reader, uint32_t group, uint32_t place,
+    uint32_t width, char text[HINTS_TEXT_MAX + 1]) {
+	const struct hints_text *second;
+	uint32_t room, all = 0, own = 0;
+
+	if (group >= reader->header.group_count)
+		return true;
+	second = (const struct hints_text *)table_at(reader, reader->header.groups_offset) +
+	    (size_t)HINTS_GROUP_TEXTS * group + 1;
+	room = atomic_load_explicit(&second->stamp, memory_order_acquire);
+	if (room == 0)
+		return true;
+	/* from the last one on */
+	for (uint32_t i = 1; i <= BEGUN_MAX; i++) {
+		const struct begun *begun = &reader->begun[(reader->begun_next - i) % BEGUN_MAX];
+
+		if (begun->group == 0 || reader->now_ns - begun->at_ns >= HINTS_BEGINS_NS)
+			break;
+		all += begun->group == group + 1;
+		own += begun->group == group + 1 && begun->place == place;
+	}
+	if (own >= width)
+		return true;
+	if (all >= room - 1)
+		return !load_text(second, text);
+	reader->begun[reader->begun_next++ % BEGUN_MAX] = (struct begun){ reader->now_ns,
+		group + 1, place };
+	return true;
+}
+
+/* Is there such a lane? */
+static void answer_width(const struct hints_reader *reader, uint8_t mta, uint8_t lane,
+    struct hints_answer *answer) {
+	const struct hints_file_mta *file_mta = &reader->header.mtas[mta];
+
+	if (lane < file_mta->width_count && lane < HINTS_WIDTHS_MAX &&
+	    file_mta->widths[lane] != 0) {
+		answer->width = file_mta->widths[lane];
+		answer->kind = HINTS_LANE;
+	}
+}
+
+static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place,
+    uint64_t word, const struct hints_bucket *bucket, struct hints_answer *answer) {
+	struct hint_lanes lanes;
+	uint8_t lane;
+
+	hints_word_read(word, &lanes);
+	hints_single_read(atomic_load_explicit(&bucket->single, memory_order_relaxed), &lanes);
+	if (lanes.begins && !may_begin(reader, atomic_load_explicit(&bucket->group,
+	    memory_order_relaxed), place, width_of(reader, mta, &lanes), answer->text)) {
+		answer->kind = HINTS_HELD;
+		return;
+	}
+	lane = take_one(reader, place, atomic_load_explicit(&bucket->issued,
+	    memory_order_relaxed), &lanes);
+	if (lane == HINTS_NO_LANE)
+		lane = take_turn(reader, &lanes);
+	answer_width(reader, mta, lane, answer);
+}
+
+/* The domain is no key. */
+static void answer_unknown(struct hints_reader *reader, uint8_t mta,
+    struct hints_answer *answer) {
+	uint64_t word = reader->header.mtas[mta].unknown;
+	struct hint_lanes lanes;
+
+	if ((word & 3) != HINTS_WORD_LANES)
+		return;
+	hints_word_read(word, &lanes);
+	answer_width(reader, mta, take_turn(reader, &lanes), answer);
+	answer->unknown = true;
+}
+
+/* What the key's own word says; the word may change while it is read. */
+static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place,
+    struct hints_answer *answer) {
+	const struct hints_bucket *bucket = (const struct hints_bucket *)table_at(reader,
+	    reader->header.buckets_offset) + place;
+
+	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
+		uint64_t word = atomic_load_explicit(&bucket->word,
+		    memory_order_acquire);
+
+		switch (word & 3) {
+		case HINTS_WORD_LANES:
+			if (reader->only_held)
+				return;
+			answer_lane(reader, mta, place, word, bucket, answer);
+			return;
+		case HINTS_WORD_HELD:
+			if (reader->only_held && (word & HINTS_WORD_PASSING) != 0)
+				return;
+			if (!load_reason(reader, word, answer->text))
+				continue;
+			answer->kind = HINTS_HELD;
+			return;
+		default:
+			return;
+		}
+	}
+}
+
+static void answer_key(struct hints_reader *reader, const struct key *domain,
+    struct hints_answer *answer) {
+	const struct hints_bucket *buckets = table_at(reader, reader->header.buckets_offset);
+	uint32_t place = find_key(reader, domain);
+
+	if (place == HINTS_NO_PLACE) {
+		if (!reader->only_held)
+			answer_unknown(reader, domain->mta, answer);
+	} else if (group_holds(reader, atomic_load_explicit(&buckets[place].group,
+		memory_order_relaxed), answer->text))
+		answer->kind = HINTS_HELD;
+	else
+		answer_word(reader, domain->mta, place, answer);
+	if (answer->kind == HINTS_LANE) {
+		memcpy(answer->domain, domain->text, domain->length);
+		answer->domain[domain->length] = '\0';
+	}
+}
+
+static void ask(struct hints_reader *reader, const char *mta, const char *address,
+    size_t length, int64_t now_ns, struct hints_answer *answer) {
+	struct key whole = { .text = NULL }, domain;
+	char lower[HINTS_ADDRESS_MAX];
+	const char *at;
+
+	/* an answer names the domain as text: it would end at a NUL */
+	if (length == 0 || length > sizeof(lower) || memchr(address, '\0', length) != NULL ||
+	    !find_file(reader, now_ns) || !find_mta(&reader->header, mta, &whole.mta))
+		return;
+	for (size_t i = 0; i < length; i++)
+		lower[i] = address[i] >= 'A' && address[i] <= 'Z' ?
+		    (char)(address[i] | 0x20) : address[i];
+	if (lower[length - 1] == '.')
+		length--;
+	at = memrchr(lower, '@', length);
+	if (at == NULL || at == lower)
+		return;
+	whole.text = lower;
+	whole.length = length;
+	domain = (struct key){ whole.mta, at + 1, length - (size_t)(at + 1 - lower) };
+	if (domain.length == 0 || domain.length > HINTS_NAME_MAX)
+		return;
+	if (recipient_is_held(reader, &whole, now_ns, answer->text))
+		answer->kind = HINTS_HELD;
+	else
+		answer_key(reader, &domain, answer);
+	if (answer->kind != HINTS_HELD)
+		answer->text[0] = '\0';
+}
+
+static void ask_guarded(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	reader->now_ns = now_ns;
+	*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
+	hints_guard((void *)(uintptr_t)reader->live, reader->bytes);
+	ask(reader, mta, address, length, now_ns, answer);
+	if (hints_guard_was_cut()) {
+		forget(reader);
+		*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
+	}
+	hints_guard(NULL, 0);
+}
+
+void hints_reader_ask(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	reader->only_held = false;
+	ask_guarded(reader, mta, address, length, now_ns, answer);
+}
+
+void hints_reader_ask_held(struct hints_reader *reader, const char *mta,
+    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+	reader->only_held = true;
+	ask_guarded(reader, mta, address, length, now_ns, answer);
+}
