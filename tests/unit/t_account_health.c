@@ -9,6 +9,15 @@
 #include "segment/decision/decisions.h"
 #include "segment/file/internal.h"
 #include "tests/unit/random.h"
+
+/* What the log reader does with each result besides. */
+#define RESULTS_ALSO(delivery) \
+	do { \
+		if (engine_feed_judged(site.engine) != NULL && \
+		    !engine_feed_was_repeated(site.engine)) \
+			engine_account_result(site.engine, site.generation, delivery, \
+			    engine_feed_judged(site.engine), now_ns); \
+	} while (0)
 #include "tests/unit/results.h"
 
 #define MINUTE	(60 * NS_PER_SECOND)

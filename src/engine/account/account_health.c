@@ -40,7 +40,7 @@ uint32_t engine_account_network_of(const struct engine *engine, const struct add
 /* --- what is done -------------------------------------------------------------------------- */
 
 static void note_trip(struct engine *engine, const struct generation *generation,
-    const struct account_trip *trip, int64_t now_ns) {
+    struct account_trip *trip, int64_t now_ns) {
 	const struct health_limits *limits = &trip->account->health;
 	const char *file = generation_text(generation, trip->account->file);
 	bool networks = trip->verdict == HEALTH_NETWORKS;
@@ -53,6 +53,7 @@ static void note_trip(struct engine *engine, const struct generation *generation
 	d.at_ns = now_ns;
 	d.until_ns = trip->is_held ? INT64_MAX : 0;
 	d.reason = networks ? REASON_ACCOUNT_NETWORKS : REASON_ACCOUNT_UNKNOWN;
+	trip->reason = decided_reason_word(d.reason);
 	d.flags = (trip->observed ? DECIDED_OBSERVED_ONLY : 0) |
 	    (trip->is_held ? DECIDED_HELD : 0);
 	d.count = networks ? trip->counts.networks : trip->counts.unknown;

@@ -24,6 +24,7 @@ struct account_trip {
 	bool observed;
 	enum health_verdict verdict;
 	struct health_counts counts;
+	const char *reason;	/* "account-unknown" ...: static */
 	const struct generation_account *account;
 	const char *login;	/* of the caller's */
 };

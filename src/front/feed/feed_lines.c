@@ -98,6 +98,17 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
 }
 
+#ifdef WITH_ACCOUNTS
+static void tell_account(struct feed *feed, const struct delivery *delivery) {
+	const struct judgement *judgement = engine_feed_judged(feed->engine);
+
+	if (judgement != NULL && feed->generation->accounts.count > 0 &&
+	    !engine_feed_was_repeated(feed->engine))
+		engine_account_result(feed->engine, feed->generation, delivery, judgement,
+		    feed->now_ns);
+}
+#endif
+
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
     const struct feed_origin *origin) {
 	feed->tally.deliveries++;
@@ -105,6 +116,9 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
 	    feed->now_ns);
 	tell_requeue(feed, delivery, origin);
+#ifdef WITH_ACCOUNTS
+	tell_account(feed, delivery);
+#endif
 }
 
 /* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/login.h"
 #include "base/text.h"
-#include "engine/account/account_health.h"
 #include "engine/account/accounts.h"
 #include "front/decision/decision_log.h"
 #include "front/policy/policy_session.h"
@@ -177,27 +176,6 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 	code[0] = '\0';
 	text_append(code, sizeof(code), 0, "%s %s", reply.code, reply.enhanced);
 	return policy_reply_write(out, POLICY_REPLY_MAX, code, reply.text);
-}
-
-void account_log_trip(const struct generation *generation, const struct account_trip *trip) {
-	const struct health_limits *limits = &trip->account->health;
-	const char *name = generation_text(generation, trip->account->name);
-	char id[DECISION_ID_MAX], login[DECISION_NAME_SHOWN], window[ACCOUNT_WINDOW_TEXT];
-	char entry[4 * GENERATION_CLASS_NAME_MAX + 4];
-	bool networks = trip->verdict == HEALTH_NETWORKS;
-
-	log_quote(login, sizeof(login), trip->login, strlen(trip->login));
-	log_quote(entry, sizeof(entry), name, strlen(name));
-	log_event(EVENT_ACCOUNT_HELD, "id=%s account=%s login=%s reason=%s count=%u limit=%u "
-	    "window=%s failed=%.0f results=%.0f action=%s observed=%s",
-	    decision_id_text(trip->id, id), entry, login,
-	    decision_reason_word(networks ? REASON_ACCOUNT_NETWORKS : REASON_ACCOUNT_UNKNOWN),
-	    networks ? trip->counts.networks : trip->counts.unknown,
-	    networks ? limits->networks : limits->unknown,
-	    account_window_text(networks ? limits->networks_period_s :
-		limits->unknown_period_s, window), trip->counts.failed, trip->counts.results,
-	    trip->account->health_action == ACCOUNT_HEALTH_HOLD ? "hold" : "alert",
-	    trip->observed ? "yes" : "no");
 }
 
 void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns) {

@@ -7,8 +7,6 @@
 #include "engine/engine.h"
 #include "wire/ask/policy_request.h"
 
-struct account_trip;
-
 /* Is it about an account: RCPT or END-OF-MESSAGE, where there are any? */
 bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request);
@@ -31,9 +29,6 @@ struct account_question;
 bool account_ask(struct engine *engine, const struct generation *generation,
     const struct account_question *question, int64_t now_ns, uint64_t *process,
     struct account_reply *reply);
-
-/* Logs that a login is held: for engine_account_listen. */
-void account_log_trip(const struct generation *generation, const struct account_trip *trip);
 
 /* The policy connection of this process ended. */
 void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns);
