@@ -191,7 +191,8 @@ void accounts_put(struct segment *segment, struct accounts_held *held, int64_t g
 		    now_ds_of(segment, now_ns + guard_ns) + 1;
 	accounts_store_changed(held->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
 	accounts_mark_unkept(&held->table, held->key.shard,
-	    learned_number(&held->table, &held->key, held->slot));
+	    (uint32_t)((size_t)(held->slot - learned_slot(&held->table, held->key.shard, 0)) /
+		ACCOUNT_WORDS));
 	if (held->pool != NULL)
 		put_pool(held);
 }
