@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 from lib.journal import Journal
@@ -83,7 +84,7 @@ class Site:
                                        'client = { recipients = "3/1h"; };')], PORTS,
             main=f"transport_maps = inline:{{list.example=smtp:[127.0.0.1]:{SINK}}}\n"
                  "relay_transport = discard:\ndefault_transport = discard:\n",
-            edit=lambda text: text + ACCOUNTS.replace("OVERRIDES", str(overrides)) +
+            edit=lambda text: text.replace("listen = {", 'listen = { metrics = "inet:127.0.0.1:9471";') + ACCOUNTS.replace("OVERRIDES", str(overrides)) +
             f'mta = ( {{ name = "a"; log = "{test.logs}/postfix-A"; log_start = "begin"; '
             'syslog_name = "postfix-A"; } );\n')
 
@@ -252,6 +253,12 @@ def by_class(test, it):
     test.check("450" not in ask("198.51.100.9", "postmaster@x.example", 4), "never postmaster")
     test.check("450" not in ask("198.51.100.9", "q@x.example", 5, sender=""), "nor a bounce")
     rows = {row["login"]: row for row in it.postern.ask("accounts", "class:")}
+    with urllib.request.urlopen("http://127.0.0.1:9471/metrics") as answer:
+        metrics = answer.read().decode()
+    group = 'account="class:mtas",what="recipients",window="1h"'
+    test.check(f"postern_account_group_limit{{{group}}} 4\n" in metrics and
+               f"postern_account_group_used{{{group}}} 1\n" in metrics and
+               re.search(r"^postern_accounts [1-9]", metrics, re.M), "metrics tell of groups")
     row = rows["class:mtas:198.51.100.9"]
     test.equal((row["used"], row["limit"], row["refused"]), (0, 3, 1),
                "accounts lists them; what was begun and not ended is given back")
