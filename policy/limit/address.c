@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-#define V4_FIRST	12	/* where the four bytes of an IPv4 address stand */
+#define V4_FIRST	sizeof address_v4_head	/* where the four bytes of an IPv4 address stand */
 #define V4_BITS		96
 
-static const uint8_t v4_head[V4_FIRST] = {
+const uint8_t address_v4_head[12] = {
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff
 };
 
@@ -171,7 +171,7 @@ static bool parse_either(const char *text, size_t length, struct address *out,
 	struct address parsed;
 	bool tagged;
 
-	memcpy(parsed.bytes, v4_head, sizeof v4_head);
+	memcpy(parsed.bytes, address_v4_head, sizeof address_v4_head);
 	*colons = !parse_quad(text, length, parsed.bytes + V4_FIRST);
 	if (*colons) {
 		if (!unwrap(&text, &length, &tagged))
@@ -191,25 +191,11 @@ bool address_parse(const char *text, size_t length, struct address *out) {
 	return parse_either(text, length, out, &colons);
 }
 
-bool address_is_v4(const struct address *address) {
-	return memcmp(address->bytes, v4_head, sizeof v4_head) == 0;
-}
-
-bool address_is_unknown(const struct address *address) {
-	static const struct address unknown;
-
-	return address_equal(address, &unknown);
-}
-
 bool address_is_loopback(const struct address *address) {
 	static const struct address six = { { [15] = 1 } };
 
 	return (address_is_v4(address) && address->bytes[12] == 127) ||
 	    address_equal(address, &six);
-}
-
-bool address_equal(const struct address *a, const struct address *b) {
-	return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
 void address_truncate(struct address *address, unsigned bits) {

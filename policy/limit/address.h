@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Longest text with its NUL: "xxxx:...:xxxx/128". */
 #define ADDRESS_TEXT_MAX	48
@@ -35,10 +36,22 @@ bool address_parse(const char *text, size_t length, struct address *out);
 size_t address_format(const struct address *address,
     char text[ADDRESS_TEXT_MAX]);
 
-bool address_is_v4(const struct address *address);
-bool address_is_unknown(const struct address *address);
+/* What an IPv4 address begins with; its four bytes follow. */
+extern const uint8_t address_v4_head[12];
+
+static inline bool address_equal(const struct address *a, const struct address *b) {
+	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+static inline bool address_is_unknown(const struct address *address) {
+	return address_equal(address, &(const struct address){ .bytes = { 0 } });
+}
+
+static inline bool address_is_v4(const struct address *address) {
+	return memcmp(address->bytes, address_v4_head, sizeof(address_v4_head)) == 0;
+}
+
 bool address_is_loopback(const struct address *address);
-bool address_equal(const struct address *a, const struct address *b);
 
 /* Zeroes all but the first `bits` (0..128, of the 128-bit form). */
 void address_truncate(struct address *address, unsigned bits);

@@ -12,24 +12,25 @@
 #include <string.h>
 
 #define DIGITS_LEAST	11
+#define DIGITS_MOST	13	/* of 64 bits */
 #define CHECK		29
 
 static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 const char *decision_id_text(uint64_t id, char out[DECISION_ID_MAX]) {
-	char turned[DECISION_ID_MAX];
-	size_t count = 0, at = 0;
+	size_t count = DIGITS_LEAST;
+	uint64_t rest = id;
 
 	if (id == 0) {
 		memcpy(out, "-", 2);
 		return out;
 	}
-	for (uint64_t rest = id; rest > 0 || count < DIGITS_LEAST; rest >>= 5)
-		turned[count++] = digits[rest & 31];
-	while (count > 0)
-		out[at++] = turned[--count];
-	out[at++] = digits[id % CHECK];
-	out[at] = '\0';
+	while (count < DIGITS_MOST && id >> 5 * count != 0)
+		count++;
+	for (size_t at = count; at-- > 0; rest >>= 5)
+		out[at] = digits[rest & 31];
+	out[count] = digits[id % CHECK];
+	out[count + 1] = '\0';
 	return out;
 }
 

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,7 +63,9 @@ static struct {
 	struct {
 		int64_t window_ns;	/* when it began */
 		uint32_t passed;
-		uint64_t left_out;
+		/* without the mutex, too: */
+		_Atomic int64_t full_until_ns;	/* no line passes before */
+		_Atomic uint64_t left_out;
 	} flood[EVENT_COUNT];
 } state = {
 	.mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -205,6 +208,10 @@ static size_t begin_line(enum event_kind event, char *line) {
 	return length;
 }
 
+static void leave_out(enum event_kind event, uint64_t lines) {
+	atomic_fetch_add_explicit(&state.flood[event].left_out, lines, memory_order_relaxed);
+}
+
 /* With the mutex held.  False: the line is left out, and counted. */
 static bool within_rate(enum event_kind event, int64_t now_ns) {
 	if (events[event].per_second == 0)
@@ -215,15 +222,23 @@ static bool within_rate(enum event_kind event, int64_t now_ns) {
 	}
 	if (state.flood[event].passed < events[event].per_second)
 		return true;
-	state.flood[event].left_out++;
+	atomic_store_explicit(&state.flood[event].full_until_ns,
+	    state.flood[event].window_ns + NS_PER_SECOND, memory_order_relaxed);
+	leave_out(event, 1);
 	return false;
 }
 
 bool log_wants(enum event_kind event) {
+	int64_t now_ns = clock_coarse_ns();
 	bool wants;
 
+	if (now_ns < atomic_load_explicit(&state.flood[event].full_until_ns,
+		memory_order_relaxed)) {
+		leave_out(event, 1);
+		return false;
+	}
 	pthread_mutex_lock(&state.mutex);
-	wants = within_rate(event, clock_coarse_ns());
+	wants = within_rate(event, now_ns);
 	pthread_mutex_unlock(&state.mutex);
 	return wants;
 }
@@ -239,21 +254,21 @@ static void tame(char *line, size_t length) {
 bool log_event(enum event_kind event, const char *format, ...) {
 	char line[LINE_MAX_BYTES];
 	int saved_errno = errno;
-	uint64_t *left_out;
+	uint64_t left_out;
 	bool written = false;
 	size_t length;
 	va_list args;
 	int n;
 
 	pthread_mutex_lock(&state.mutex);
-	left_out = &state.flood[event].left_out;
 	if (!within_rate(event, clock_coarse_ns()))
 		goto out;
 	state.flood[event].passed++;
 	length = begin_line(event, line);
-	if (*left_out > 0)
+	left_out = atomic_exchange(&state.flood[event].left_out, 0);
+	if (left_out > 0)
 		length = text_append(line, sizeof(line), length,
-		    " left_out=%llu", (unsigned long long)*left_out);
+		    " left_out=%llu", (unsigned long long)left_out);
 	length = text_append(line, sizeof(line), length, " ");
 	va_start(args, format);
 	n = vsnprintf(line + length, sizeof(line) - length, format, args);
@@ -263,7 +278,8 @@ bool log_event(enum event_kind event, const char *format, ...) {
 		    length + (size_t)n : sizeof(line) - 1;
 	tame(line, length);
 	written = write_line(event, line, length);
-	*left_out = written ? 0 : *left_out + 1;
+	if (!written)
+		leave_out(event, left_out + 1);
 out:
 	pthread_mutex_unlock(&state.mutex);
 	errno = saved_errno;
@@ -276,16 +292,17 @@ void log_flush(void) {
 
 	pthread_mutex_lock(&state.mutex);
 	for (unsigned i = 0; i < EVENT_COUNT; i++) {
+		uint64_t left_out = atomic_exchange(&state.flood[i].left_out, 0);
 		size_t length;
 
-		if (state.flood[i].left_out == 0)
+		if (left_out == 0)
 			continue;
 		length = begin_line((enum event_kind)i, line);
 		length = text_append(line, sizeof(line), length,
 		    " left_out=%llu",
-		    (unsigned long long)state.flood[i].left_out);
-		if (write_line((enum event_kind)i, line, length))
-			state.flood[i].left_out = 0;
+		    (unsigned long long)left_out);
+		if (!write_line((enum event_kind)i, line, length))
+			leave_out((enum event_kind)i, left_out);
 	}
 	pthread_mutex_unlock(&state.mutex);
 	errno = saved_errno;

@@ -21,8 +21,14 @@
 
 enum placeholder { PLACE_RETRY, PLACE_ID, PLACE_CLASS, PLACE_CLIENT, PLACES };
 
-static const char *const words[PLACES] = { "{retry}", "{id}", "{class}",
-	"{client}" };
+static const struct {
+	const char *text;
+	size_t length;
+} words[PLACES] = {
+#define WORD(text) { text, sizeof(text) - 1 }
+	WORD("{retry}"), WORD("{id}"), WORD("{class}"), WORD("{client}"),
+#undef WORD
+};
 
 /* The placeholder that begins here, or PLACES.  Each refusal looks for them: most is told by
  * one letter. */
@@ -35,7 +41,7 @@ static enum placeholder placeholder_at(const char *text) {
 		which = text[2] == 'l' && text[3] == 'a' ? PLACE_CLASS : PLACE_CLIENT;
 	else
 		which = text[1] == 'i' ? PLACE_ID : PLACE_RETRY;
-	return strncmp(text, words[which], strlen(words[which])) == 0 ? which : PLACES;
+	return strncmp(text, words[which].text, words[which].length) == 0 ? which : PLACES;
 }
 
 static const char *visible(const char *text) {
@@ -44,19 +50,6 @@ static const char *visible(const char *text) {
 	while (*at == ' ' || *at == '\t')
 		at++;
 	return *at == '\0' ? USUAL_TEXT : text;
-}
-
-unsigned reply_text_has(const char *text) {
-	unsigned has = 0;
-
-	text = visible(text);
-	while ((text = strchr(text, '{')) != NULL) {
-		enum placeholder which = placeholder_at(text++);
-
-		has |= which == PLACE_ID ? REPLY_TEXT_HAS_ID :
-		    which == PLACE_CLIENT ? REPLY_TEXT_HAS_CLIENT : 0;
-	}
-	return has;
 }
 
 bool reply_text_check(const char *text, char *why, size_t why_size) {
@@ -74,7 +67,7 @@ bool reply_text_check(const char *text, char *why, size_t why_size) {
 				strlen(at) : (size_t)(end - at) + 1));
 			return false;
 		}
-		at += strlen(words[which]);
+		at += words[which].length;
 	}
 	return true;
 }
@@ -88,62 +81,82 @@ size_t reply_text_longest(const char *text, size_t class_name_length) {
 		enum placeholder which = placeholder_at(text);
 
 		length += which == PLACES ? 1 : longest[which];
-		text += which == PLACES ? 1 : strlen(words[which]);
+		text += which == PLACES ? 1 : words[which].length;
 	}
 	return length;
 }
 
 static size_t add(char *out, size_t length, const char *text, size_t count) {
-	size_t end = count < REPLY_TEXT_SIZE - 1 - length ? length + count :
-	    REPLY_TEXT_SIZE - 1;
+	size_t room = REPLY_TEXT_SIZE - 1 - length;
 
-	while (length < end) {
-		if (end - length >= 8 && text_eight_printable(text)) {
-			memcpy(out + length, text, 8);
-			length += 8;
-			text += 8;
-			continue;
-		}
-		out[length++] = *text >= ' ' && *text <= '~' ? *text : '?';
-		text++;
-	}
-	return length;
+	if (count > room)
+		count = room;
+	memcpy(out + length, text, count);
+	return length + count;
+}
+
+static size_t add_retry(char *out, size_t length, uint32_t seconds) {
+	char digits[RETRY_LONGEST], *first = digits + sizeof(digits);
+
+	do
+		*--first = (char)('0' + seconds % 10);
+	while ((seconds /= 10) > 0);
+	return add(out, length, first, (size_t)(digits + sizeof(digits) - first));
 }
 
 static size_t add_value(char *out, size_t length, enum placeholder which,
     const struct reply_values *values) {
 	const char *value = which == PLACE_ID ? values->id :
 	    which == PLACE_CLASS ? values->class_name : values->client;
-	char retry[RETRY_LONGEST + 1], *digit = retry + RETRY_LONGEST;
-	uint32_t left = values->retry_s;
 
-	if (which == PLACE_RETRY) {
-		*digit = '\0';
-		do
-			*--digit = (char)('0' + left % 10);
-		while ((left /= 10) > 0);
-		value = digit;
-	}
+	if (which == PLACE_RETRY)
+		return add_retry(out, length, values->retry_s);
 	if (value == NULL || value[0] == '\0')
 		value = "-";
 	return add(out, length, value, strlen(value));
 }
 
-const char *reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
+static size_t add_id_behind(char *out, size_t length, const char *id) {
+	size_t id_length = strlen(id);
+
+	if (length + strlen(" (id=)") + id_length > REPLY_TEXT_SIZE - 1)
+		return length;
+	length = add(out, length, " (id=", strlen(" (id="));
+	length = add(out, length, id, id_length);
+	return add(out, length, ")", 1);
+}
+
+static void tame(char *text, size_t length) {
+	for (size_t at = 0; at < length; at++) {
+		if (length - at >= 8 && text_eight_printable(text + at))
+			at += 7;
+		else if (text[at] < ' ' || text[at] > '~')
+			text[at] = '?';
+	}
+}
+
+size_t reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct reply_values *values) {
+	bool has_id = !values->needs_id;
 	size_t length = 0;
 
 	text = visible(text);
-	while (*text != '\0') {
-		enum placeholder which = placeholder_at(text);
-		size_t plain = which == PLACES ? (size_t)(strchrnul(text + 1, '{') - text) : 0;
+	for (;;) {
+		const char *brace = strchrnul(text, '{');
+		enum placeholder which;
 
-		if (plain > 0)
-			length = add(out, length, text, plain);
-		else
-			length = add_value(out, length, which, values);
-		text += plain > 0 ? plain : strlen(words[which]);
+		length = add(out, length, text, (size_t)(brace - text));
+		if (*brace == '\0')
+			break;
+		which = placeholder_at(brace);
+		has_id |= which == PLACE_ID;
+		length = which == PLACES ? add(out, length, brace, 1) :
+		    add_value(out, length, which, values);
+		text = brace + (which == PLACES ? 1 : words[which].length);
 	}
+	if (!has_id)
+		length = add_id_behind(out, length, values->id);
+	tame(out, length);
 	out[length] = '\0';
-	return out;
+	return length;
 }

@@ -22,6 +22,7 @@ struct reply_values {
 	const char *id;		/* "" or NULL: none, then "-" stands there */
 	const char *class_name;
 	const char *client;
+	bool needs_id;		/* a text without {id} gets " (id=ID)" behind it, where that fits */
 };
 
 /* Is every { the begin of a placeholder that there is?  False: `why` (of
@@ -32,16 +33,10 @@ bool reply_text_check(const char *text, char *why, size_t why_size);
  * other values. */
 size_t reply_text_longest(const char *text, size_t class_name_length);
 
-/* Which placeholders does the text have?  One without a visible character: those of the usual
- * one. */
-#define REPLY_TEXT_HAS_ID	0x01
-#define REPLY_TEXT_HAS_CLIENT	0x02
-unsigned reply_text_has(const char *text);
-
 /* Expands into `out`, cut to fit; what is not printable ASCII becomes '?', so
  * that the result is one line whatever the values are.  Never empty: a text
- * without a visible character is replaced by the usual one.  Returns `out`. */
-const char *reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
+ * without a visible character is replaced by the usual one.  Returns the length. */
+size_t reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct reply_values *values);
 
 #endif

@@ -187,10 +187,11 @@ void engine_count(struct engine *engine, enum counter counter, uint64_t amount) 
 	segment_count(engine->segment, counter, amount);
 }
 
-int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began_ns) {
+int64_t engine_timed(struct engine *engine, enum timing_kind kind, unsigned count,
+    int64_t began_ns) {
 	int64_t now_ns = clock_now_ns();
 
-	timing_note(&engine->timings[kind], now_ns - began_ns);
+	timing_note(&engine->timings[kind], now_ns - began_ns, count);
 	return now_ns;
 }
 

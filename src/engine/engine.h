@@ -62,6 +62,9 @@ struct question {
 	/* This owner will not be told the difference between 421 and a later
 	 * defer: action "defer" means 421 (milter). */
 	bool connect_only;
+	/* engine_session_open: the session that this one follows, as its owner says; it is ended
+	 * first.  NULL: none. */
+	const struct session_ref *over;
 };
 
 struct answer {
@@ -141,9 +144,11 @@ void engine_decision_logged(struct engine *engine, uint64_t id);
 /* Adds to a counter of counters.def. */
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount);
 
-/* A question of this kind was there to be read at `began_ns` and is answered now: returns
- * the time.  For the histograms of the metrics; some 35 ns, most of them for the clock. */
-int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began_ns);
+/* `count` questions of this kind (at least one) were answered, one after the other, since
+ * `began_ns`, when the first was there to be read: returns the time.  For the histograms of the
+ * metrics; some 35 ns, most of them for the clock. */
+int64_t engine_timed(struct engine *engine, enum timing_kind kind, unsigned count,
+    int64_t began_ns);
 
 /* The state file in use, which a changed configuration may name no more. */
 const char *engine_state_path(const struct engine *engine);

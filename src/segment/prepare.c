@@ -368,8 +368,8 @@ static int init_header(struct segment_header *header,
 
 static void init_locks(struct segment *segment) {
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
-		segment->session_shards[i].free_head = SEGMENT_NO_SLOT;
-		segment->client_shards[i].free_head = SEGMENT_NO_SLOT;
+		guarded_set(&segment->session_shards[i].free_head, SEGMENT_NO_SLOT);
+		guarded_set(&segment->client_shards[i].free_head, SEGMENT_NO_SLOT);
 	}
 	destinations_begin(segment);
 	recipients_scrub(segment, segment->header->created_ns);

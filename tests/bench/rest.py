@@ -30,7 +30,7 @@ user = "nobody";
 state = {{ path = "{place}/state"; {state} }};
 journal = {{ path = "none"; }};
 """
-SESSIONS = """listen = {{ policy = ( {{ address = "unix:{place}/policy"; liveness = "lease"; }} );
+SESSIONS = """listen = {{ policy = ( {{ address = "unix:{place}/policy"; session_proof = "lease"; }} );
            control = "unix:{place}/control"; }};
 lease = {{ orphan = "1d"; }};
 classes = ( {{ name = "everyone"; match = [ "*" ]; hold_at = 4000000; refuse_at = 4000000; }} );

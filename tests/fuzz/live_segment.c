@@ -116,7 +116,7 @@ static void beat(struct live *live, uint8_t number) {
 	segment_beat(live->site.segment, time_of(number));
 	(void)gate_watch_look(&watch, live->site.engine, live->site.generation, time_of(number));
 	(void)engine_timed(live->site.engine, (enum timing_kind)(number % TIMING_KINDS),
-	    clock_now_ns() - number);
+	    1u + number, clock_now_ns() - number);
 	(void)segment_listener(live->site.segment, number, 25);
 }
 

@@ -253,7 +253,7 @@ def names(test, postern, judge):
 
 def body(test):
     def edit(text):
-        return (text.replace("version = 1;", 'version = 1;\nproof = "lease";', 1)
+        return (text.replace("version = 1;", 'version = 1;\nsession_proof = "lease";', 1)
                 .replace("ports = [ 25 ]; match = [ \"*\" ]", "match = [ \"198.51.100.1\" ]"))
     postern = Postern(test, [one_class("ten", LIMIT, match='"10.0.0.0/24"',
                                        more='text = "100% full, %s too";'),

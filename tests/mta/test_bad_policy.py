@@ -260,7 +260,7 @@ def too_many(test, postern, place, judge):
 
 def body(test):
     def edit(text):
-        return (text.replace("version = 1;", 'version = 1;\nproof = "lease";\n'
+        return (text.replace("version = 1;", 'version = 1;\nsession_proof = "lease";\n'
                              f"policy = {{ connections = {CAP}; }};", 1)
                 .replace('"*.google.com"', '"none.example"')
                 .replace("ports = [ 25 ]; match = [ \"*\" ]", "match = [ \"198.51.100.1\" ]"))

@@ -114,7 +114,7 @@ def by_milter(test, postern, port, what):
     held = come(test, postern, port, LIMIT + 2, what)
     test.throughout(ORPHAN + 1.0, lambda: postern.open("limited") == LIMIT,
                     f"{what}: none is dropped while it lives")
-    test.check("witness" not in {row["liveness"] for row in postern.sessions()},
+    test.check("witness" not in {row["proof"] for row in postern.sessions()},
                f"{what}: the kernel's table proves nothing of them")
     herd = Herd(test, (THERE, port), SOURCES[:1])
     test.equal(herd.codes, [421], f"{what}: and the class is full")

@@ -116,7 +116,7 @@ def in_a_container(test):
     postfix = Contained(test, [lines], name="contained")
 
     def over_tcp(text):
-        policy = re.search(r"policy = \(.*\);", from_guide("liveness"))[0]
+        policy = re.search(r"policy = \(.*\);", from_guide("session_proof"))[0]
         text, count = re.subn(r"policy *= *\[[^]]*\];", policy, text)
         test.equal(count, 1, "the guide's listener takes the place of the shipped one")
         return text + f'\nlease = {{ owner = "1h"; orphan = "{ORPHAN}s"; }};\n'
@@ -127,7 +127,7 @@ def in_a_container(test):
     to = (THERE, CONTAINER)
     sessions = open_sessions(to, DISTANT[:LIMIT + 2])
     test.equal(len(admitted(sessions)), LIMIT, f"container: {LIMIT} of {LIMIT + 2} are let in")
-    test.equal({row["liveness"] for row in postern.sessions()}, {"lease"}, "nothing proves them")
+    test.equal({row["proof"] for row in postern.sessions()}, {"lease"}, "nothing proves them")
     leave(test, postern, admitted(sessions), "outside", "container, max_idle=1s", 5.0)
     held = open_sessions(to, DISTANT[:LIMIT])
     test.equal(postern.open("outside"), LIMIT, "container: it fills again")

@@ -24,7 +24,7 @@ NAMES = ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused",
 def edit(root, redis):
     def change(text):
         text = web.listening()(text)
-        text = text.replace('policy = [ "unix:', 'policy = ( { liveness = "owner"; address = "unix:')
+        text = text.replace('policy = [ "unix:', 'policy = ( { session_proof = "owner"; address = "unix:')
         text = text.replace('private/postern" ];', 'private/postern"; } );')
         return text.replace("\tcontrol =", f'\tevents = "unix:{root}/events";\n\tcontrol =') + \
             'mta = ( { name = "out"; kind = "postfix"; } );\n' + redis.block()

@@ -32,7 +32,7 @@ def services():
 
 def own_sockets(text):
     groups = "".join(f', {{ address = "unix:/run/t/A/spool/private/postern-{proof}"; '
-                     f'liveness = "{proof}"; }}' for proof in OWN)
+                     f'session_proof = "{proof}"; }}' for proof in OWN)
     return substitute(text, r"policy *= *\[ *(\"[^\"]*\") *\];",
                       'policy = ( "unix:/run/t/A/spool/private/postern"' + groups + " );")
 

@@ -14,7 +14,7 @@ from lib.testing import main
 LIMIT = 2
 CLASS_NAMES = ["name", "open", "open_inbound", "open_outbound", "hold_at", "refuse_at", "peak",
                "admitted", "refused", "observed"]
-SESSION_NAMES = ["class", "direction", "client", "client_port", "port", "mta", "age", "liveness"]
+SESSION_NAMES = ["class", "direction", "client", "client_port", "port", "mta", "age", "proof"]
 XLA = "L/etc/sendmail.la\nL*.insa-lyon.fr\t8\t3\nL*\t15\t16\n"
 HOSTILE = b"a\x1b[2J\xff\xc3\xa9\"\\\n\x7f"
 
@@ -78,7 +78,7 @@ def ask(postern, client, port, name="unknown"):
 
 def owner_proof(text):
     return re.sub(r'policy = \[ ("[^"]*") \];',
-                  r'policy = ( { address = \1; liveness = "owner"; } );', text, count=1)
+                  r'policy = ( { address = \1; session_proof = "owner"; } );', text, count=1)
 
 
 def without_daemon(test, ctl):
@@ -173,7 +173,7 @@ def tables(test, ctl):
     sessions = ctl.json("sessions", "--class", "little")
     test.equal(len(sessions), LIMIT, "open sessions are listed")
     test.equal(list(sessions[0])[:len(SESSION_NAMES)], SESSION_NAMES, "columns of sessions")
-    test.equal({(one["client"], one["client_port"], one["port"], one["mta"], one["liveness"],
+    test.equal({(one["client"], one["client_port"], one["port"], one["mta"], one["proof"],
                  one["direction"]) for one in sessions},
                {("192.0.2.7", 1000 + number, 25, "192.0.2.25:25", "owner", "inbound")
                 for number in range(LIMIT)}, "and what is in them")

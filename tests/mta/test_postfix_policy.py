@@ -16,7 +16,7 @@ def body(test):
     whole(test, postern, ("127.0.0.1", PORT), "limited", LIMIT)
     test.check(postfix.policy_connections() > 0, "smtpd keeps "
                f"{postfix.policy_connections()} policy connections, and 0 are counted")
-    proofs = {row["liveness"] for row in postern.sessions()}
+    proofs = {row["proof"] for row in postern.sessions()}
     test.equal(proofs, set(), "no session is left in the table")
 
 

@@ -32,7 +32,7 @@ def two_at_most(test, site, name, recipients):
     site.finish_held(runs, 2)
     test.equal(site.open(name), 2, f"{name}: 2 counted")
     rows = [row for row in site.postern.sessions() if row["class"] == name]
-    test.equal([(row["direction"], row["liveness"]) for row in rows],
+    test.equal([(row["direction"], row["proof"]) for row in rows],
                [("outbound", "owner")] * 2, f"{name}: posternctl sessions shows them")
     text = f"451 4.7.1 deferred by Postern: class {name} has 2 of 2 sessions id "
     log = site.syslog()

@@ -31,7 +31,7 @@ class Site:
         text = re.sub(r"^classes = \(.*?^\);", lambda _: f"classes = (\n{full},\n" +
                       one_class("everyone", 100) + " );", text, flags=re.M | re.S)
         text = re.sub(r'policy = \[ ("[^"]*") \];',
-                      r'policy = ( { address = \1; liveness = "owner"; } );', text)
+                      r'policy = ( { address = \1; session_proof = "owner"; } );', text)
         return text + (f'mta = ( {{ name = "a"; log = "{self.log}"; log_start = "begin"; }} );\n')
 
     def fails(self, domain, count, text):

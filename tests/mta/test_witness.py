@@ -113,7 +113,7 @@ def all_at_once(test, postern, server):
     refused = [one for one in sessions if "421" in one[3]]
     test.equal(len(refused), 5, f"{LIMIT} are admitted, 5 refused")
     test.equal(postern.open("limited"), LIMIT, "and counted")
-    test.wait_for(lambda: {one["liveness"] for one in postern.sessions()} == {"witness"},
+    test.wait_for(lambda: {one["proof"] for one in postern.sessions()} == {"witness"},
                   "the kernel's table has shown all")
     start = time.monotonic()
     for client, end, *_ in sessions:
@@ -184,7 +184,7 @@ def outage(test, postern, server):
 def keeper_away(test, postern, server):
     for number, name in ((signal.SIGKILL, "killed"), (signal.SIGSTOP, "stopped")):
         sessions = server.sessions(20)
-        test.wait_for(lambda: {one["liveness"] for one in postern.sessions()} == {"witness"},
+        test.wait_for(lambda: {one["proof"] for one in postern.sessions()} == {"witness"},
                       "the kernel's table has shown all")
         os.kill(postern.roles()["keeper.0"], number)
         for client, end, *_ in sessions[:15]:
@@ -203,7 +203,7 @@ def mapped(test, postern):
     client, end = server.accept()
     asker = Asker(postern)
     asker.connect(client.getsockname(), ("127.0.0.1", PORT + 10))
-    test.wait_for(lambda: [one["liveness"] for one in postern.sessions()] == ["witness"],
+    test.wait_for(lambda: [one["proof"] for one in postern.sessions()] == ["witness"],
                   "an IPv4 client of an IPv6 socket is seen")
     client_closes(client, end)
     test.within(1.0, zero(postern), "and its end")
@@ -238,7 +238,7 @@ def namespace(test, postern):
     port = int(inside.stdout.readline())
     asker = Asker(postern)
     asker.connect(("127.0.0.1", port), ("127.0.0.1", OTHER_PORT))
-    test.wait_for(lambda: [one["liveness"] for one in postern.sessions()] == ["witness"],
+    test.wait_for(lambda: [one["proof"] for one in postern.sessions()] == ["witness"],
                   "a session in another namespace is seen")
     inside.stdin.write("\n")
     inside.stdin.flush()

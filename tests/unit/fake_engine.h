@@ -110,7 +110,9 @@ const struct generation *engine_pin_newer(struct engine *engine,
 
 void engine_session_open(struct engine *engine, const struct generation *generation,
     const struct question *question, int64_t now_ns, struct answer *answer) {
-	(void)generation, (void)now_ns;
+	(void)now_ns;
+	if (question->over != NULL && question->over->slot != 0)
+		engine_session_ended(engine, generation, question->over, question->owner, now_ns);
 	engine->opens++;
 	fake_question(engine, question, answer);
 }
@@ -173,9 +175,10 @@ void engine_count(struct engine *engine, enum counter counter, uint64_t amount) 
 	engine->counted[counter] += amount;
 }
 
-int64_t engine_timed(struct engine *engine, enum timing_kind kind, int64_t began_ns) {
+int64_t engine_timed(struct engine *engine, enum timing_kind kind, unsigned count,
+    int64_t began_ns) {
 	(void)began_ns;
-	engine->timed[kind]++;
+	engine->timed[kind] += count;
 	return clock_now_ns();
 }
 

@@ -651,6 +651,10 @@ void world_touch(unsigned file) {
 	files[file].stamp++;
 }
 
+unsigned world_tries(unsigned file) {
+	return files[file].tries;
+}
+
 unsigned world_delivered(unsigned file) {
 	unsigned count = 0;
 
@@ -783,6 +787,8 @@ enum queue_wait world_wait(unsigned file, int64_t *due_ns) {
 	struct found found = { .id = files[file].id };
 
 	queue_each(world.queue, NULL, world.now_ns, find, &found);
+	if (!found.is)
+		world_each_in_journal(find, &found);
 	assert_true(found.is);
 	if (due_ns != NULL)
 		*due_ns = found.due_ns;
@@ -807,7 +813,7 @@ static bool find_proven(void *context, const struct queue_destination_row *row) 
 bool world_is_proven(const char *destination) {
 	struct proven proven = { .destination = destination };
 
-	queue_each_destination(world.queue, world.now_ns, find_proven, &proven);
+	world_each_destination(find_proven, &proven);
 	assert_true(proven.found);
 	return proven.is;
 }

@@ -92,6 +92,8 @@ bool world_is_gone(unsigned file);
 /* When the last of them did. */
 int64_t world_delivered_ns(unsigned file);
 const char *world_id(unsigned file);
+/* How often it was tried, as its file says. */
+unsigned world_tries(unsigned file);
 
 /* Time goes by until then, or (world_drain: true) until all is delivered. */
 void world_run(int64_t until_ns);

@@ -153,3 +153,22 @@ struct queue_journal_view world_journal(void) {
 	queue_journal_look(world.queue, &view);
 	return view;
 }
+
+void world_each_in_journal(bool (*each)(void *context, const struct queue_row *row),
+    void *context) {
+	struct queue_journal_list *list = queue_journal_list_open(world.queue, false);
+
+	while (list != NULL && queue_journal_list_step(list, world.now_ns, each, context))
+		;
+	queue_journal_list_close(&list);
+}
+
+void world_each_destination(bool (*each)(void *context,
+    const struct queue_destination_row *row), void *context) {
+	struct queue_journal_list *list = queue_journal_list_open(world.queue, true);
+
+	while (list != NULL && queue_journal_list_step(list, world.now_ns, NULL, NULL))
+		;
+	queue_each_destination(world.queue, list, world.now_ns, each, context);
+	queue_journal_list_close(&list);
+}

@@ -26,5 +26,11 @@ void world_journal_empty(void);
 const char *world_journal_path(void);
 
 struct queue_journal_view world_journal(void);
+/* What waits there and not in memory. */
+void world_each_in_journal(bool (*each)(void *context, const struct queue_row *row),
+    void *context);
+/* As posternctl lists them: of memory and journal. */
+void world_each_destination(bool (*each)(void *context,
+    const struct queue_destination_row *row), void *context);
 
 #endif

@@ -33,7 +33,7 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	    "destinations = \"%llu\"; classes = \"64\"; accounts = \"64\"; };\n"
 	    "journal = { path = \"%s/journal\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; },\n"
-	    "  { address = \"unix:%s/l\"; liveness = \"lease\"; } );\n"
+	    "  { address = \"unix:%s/l\"; session_proof = \"lease\"; } );\n"
 	    "  milter = [ \"unix:%s/m\" ]; socketmap = [ \"unix:%s/s\" ];\n"
 	    "  control = \"unix:%s/c\"; };\n%s",
 	    site->directory, (unsigned long long)sessions,

@@ -300,6 +300,20 @@ TEST(commands_by_hand) {
 	wrong("posternctl classes --relays", "--relays: not an option of classes");
 }
 
+TEST(commands_of_the_previews_are_still_taken) {
+	struct line line;
+
+	assert_int_equal(parse(&line, "posternctl set d.example --window 3"), REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_LIMIT);
+	assert_string_equal(line.ctl.arguments[0], "d.example");
+	assert_int_equal(parse(&line, "posternctl queue *.example --destinations"), REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_SENDMAIL_QUEUE);
+	assert_string_equal(line.ctl.arguments[0], "*.example");
+	assert_int_equal(parse(&line, "posternctl replay a.log"), REQUEST_RUN);
+	assert_int_equal(line.command, COMMAND_ANALYZE);
+	wrong("posternctl sendmail", "\"sendmail queue\" or \"sendmail next\"");
+}
+
 static const struct {
 	enum command command;
 	const char *text;

@@ -140,9 +140,9 @@ TEST(settings_are_kept) {
 	    "state = { path = \"/x/y\"; sessions = \"1M\"; classes = 7; };\n"
 	    "policy = { processes = 3; connections = \"2k\"; }; log = { facility = \"local7\"; };\n"
 	    "witness = { ports = [ 25, 587 ]; netns = [ \"a\", \"/run/netns/b\" ]; };\n"
-	    "lease = { owner = \"90s\"; orphan = \"2d\"; }; liveness = \"owner\"; exempt = \"::1\";\n"
+	    "lease = { owner = \"90s\"; orphan = \"2d\"; }; session_proof = \"owner\"; exempt = \"::1\";\n"
 	    "listen = { policy = ( \"unix:/a\",\n"
-	    "  { address = \"inet:127.0.0.1:1\"; liveness = \"lease\"; mode = 0640; owner = \"o\";\n"
+	    "  { address = \"inet:127.0.0.1:1\"; session_proof = \"lease\"; mode = 0640; owner = \"o\";\n"
 	    "    group = \"h\"; } ); milter = []; control = { address = \"unix:/c\"; mode = \"0600\"; }; };\n"
 	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; text = \"go away\";\n"
 	    "  retry = \"90500ms\"; burst = 3;\n"
@@ -481,7 +481,7 @@ TEST(differences_that_wait_for_a_restart) {
 		{ "", "" },
 		{ "observe = true; count_unannounced = \"never\"; lease = { owner = \"5m\"; };", "" },
 		{ "witness = { ports = [ 26 ]; };", "" },
-		{ "liveness = \"lease\";", "" },
+		{ "session_proof = \"lease\";", "" },
 		{ "user = \"x\"; group = \"y\";", "user group " },
 		{ "state = { path = \"/x\"; sessions = \"1k\"; classes = 9; };",
 		    "state.path state.sessions state.classes journal.path " },

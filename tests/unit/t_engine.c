@@ -265,6 +265,30 @@ TEST(a_policy_connection_that_ends_early_ends_no_session) {
 	site_close(&site);
 }
 
+/* The session that a question says is over makes room for the one it is about. */
+TEST(a_session_that_is_over_is_ended_before_the_next_is_decided) {
+	struct site site;
+	struct question question;
+	struct session_ref ref;
+	struct answer answer;
+
+	site_open(&site, 1000, CUSTOMER); /* rest: 3 */
+	for (uint16_t i = 1; i <= 3; i++)
+		(void)site_inbound(&site, "192.0.2.1", i, NULL, &ref);
+	question = site_question("192.0.2.1", 4, NULL);
+	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
+	question.over = &ref;
+	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(open_of(&site, "rest"), 3);
+	/* once: it names no session any more */
+	question.client_port = 5;
+	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
+	site_close(&site);
+}
+
 /* One connection holds one session, however fast they follow each other. */
 TEST(sessions_in_a_row_on_one_policy_connection_are_one) {
 	struct site site;

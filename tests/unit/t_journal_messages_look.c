@@ -41,6 +41,45 @@ TEST_IN(world_begin, world_end, test_a_look_shows_what_waits_and_takes_what_it_l
 	assert_string_equal(next(), "");
 }
 
+/* And takes nothing; what is put meanwhile comes, too. */
+TEST_IN(world_begin, world_end, test_a_walk_shows_what_waits) {
+	char wanted[] = "q2";
+	struct messages_walk *walk;
+
+	put("q1", "a.example", SUSPENDED, !HELD);
+	put("q2", "a.example", 300, !HELD);
+	put("q3", "a.example", 0, HELD);
+	walk = messages_walk_open(world.m);
+	assert_non_null(walk);
+	put("q4", "a.example", 0, !HELD);
+	seen[0] = '\0';
+	while (messages_walk_on(world.m, walk, visit, wanted))
+		;
+	messages_walk_close(&walk);
+	assert_null(walk);
+	assert_string_equal(seen, "q1 q2 q4 ");
+	assert_int_equal(totals().held, 1);
+}
+
+TEST_IN(world_begin, world_end, test_one_that_waits_can_be_taken) {
+	struct messages_envelope e;
+
+	put("q1", "a.example*3", 300, !HELD);
+	put("q2", "a.example", 0, HELD);
+	assert_false(messages_take(world.m, "m", "/q", "q0", &e));
+	assert_false(messages_take(world.m, "m", "/q", "q2", &e));
+	assert_true(messages_take(world.m, "m", "/q", "q1", &e));
+	assert_string_equal(e.id, "q1");
+	assert_int_equal(e.groups[0].recipients, 3);
+	assert_int_equal(e.due_ns, WORLD_EPOCH + 300 * S);
+	assert_false(messages_take(world.m, "m", "/q", "q1", &e));
+	world_pass(400);
+	assert_string_equal(next(), "");
+	put("q1", "a.example", 0, !HELD);
+	world_turn();
+	assert_string_equal(next(), "q1 a.example*1");
+}
+
 static void unseen(void *context, const char *mta, const char *directory, const char *id) {
 	(void)context;
 	assert_string_equal(mta, "m");

@@ -77,10 +77,10 @@ TEST_IN(open_site, close_site, times_are_a_histogram) {
 	struct timing_record *other =
 	    &segment_header(site.segment)->timings[6][TIMING_MILTER];
 
-	timing_note(record, 900);
-	timing_note(record, 1000);
-	timing_note(other, 1001);
-	timing_note(other, 3 * NS_PER_SECOND);
+	timing_note(record, 900, 1);
+	timing_note(record, 1000, 1);
+	timing_note(other, 1001, 1);
+	timing_note(other, 3 * NS_PER_SECOND, 1);
 	scrape();
 	expect("postern_decision_duration_seconds_bucket{kind=\"milter\",le=\"1e-06\"} 2");
 	expect("postern_decision_duration_seconds_bucket{kind=\"milter\",le=\"2e-06\"} 3");

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_journal.h"
 #include "front/queue/queue_control.h"
@@ -30,6 +31,8 @@ struct queue {
 	uint32_t asked_most, told;
 	bool unheard;		/* its run was not heard of yet */
 	uint64_t more;		/* in the journal */
+	bool unreadable, slow;	/* it is */
+	unsigned lists;		/* that are open */
 };
 
 static struct queue queue;
@@ -90,7 +93,46 @@ void queue_each_run(struct queue *q, int64_t now_ns,
 	(void)each(context, &row);
 }
 
-void queue_each_destination(struct queue *q, int64_t now_ns,
+/* Rows of the journal, in pieces of one. */
+struct queue_journal_list {
+	uint32_t told;
+	bool sums_up, cut;
+};
+
+struct queue_journal_list *queue_journal_list_open(struct queue *q, bool sums_up) {
+	struct queue_journal_list *list = q->more == 0 || q->unreadable ? NULL :
+	    calloc(1, sizeof(*list));
+
+	q->lists += list != NULL;
+	if (list != NULL)
+		list->sums_up = sums_up;
+	return list;
+}
+
+bool queue_journal_list_step(struct queue_journal_list *list, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
+	struct queue_row row = queue.row;
+
+	(void)now_ns;
+	row.id = "7AL9";
+	if (queue.slow)
+		usleep(1000);
+	if (!list->sums_up)
+		(void)each(context, &row);
+	return ++list->told < queue.more;
+}
+
+bool queue_journal_list_is_cut(const struct queue_journal_list *list) {
+	return list->cut;
+}
+
+void queue_journal_list_close(struct queue_journal_list **list) {
+	queue.lists -= *list != NULL;
+	free(*list);
+	*list = NULL;
+}
+
+void queue_each_destination(struct queue *q, const struct queue_journal_list *list, int64_t now_ns,
     bool (*each)(void *context, const struct queue_destination_row *row), void *context) {
 	struct queue_destination_row row = { .destination = "d.example", .messages = 3,
 		.recipients = 40, .running = 1, .window = 0, .wait = QUEUE_WAITS_SUSPENDED,
@@ -98,6 +140,7 @@ void queue_each_destination(struct queue *q, int64_t now_ns,
 		.due_ns = now_ns + 5 * NS_PER_SECOND };
 
 	(void)q;
+	row.messages += list != NULL ? list->told : 0;
 	(void)each(context, &row);
 }
 
@@ -208,6 +251,8 @@ static void must_end(const char *exit_code, const char *error) {
 
 TEST(a_part_tells_all) {
 	struct control_frame frame;
+	const char *since;
+	uint32_t since_ms;
 
 	begin();
 	queue.row.sender = "x\x1b[2J\n@b";
@@ -226,6 +271,9 @@ TEST(a_part_tells_all) {
 	must_be(&frame, "recipients", "3");
 	must_be(&frame, "unread", "4");
 	must_be(&frame, "age", "90");
+	since = control_frame_get(&frame, "since_ms");
+	assert_true(text_to_u32(since, strlen(since), UINT32_MAX, &since_ms));
+	assert_in_range(since_ms, 90000, 150000);
 	must_be(&frame, "tried", "30");
 	must_be(&frame, "tries", "2");
 	must_be(&frame, "wait", "retry");
@@ -243,8 +291,7 @@ TEST(what_is_not_known_is_left_out) {
 	queue.row.arrival_ns = clock_now_ns() - INT64_C(1) * 1000000 * NS_PER_SECOND;
 	queue.row.due_ns = INT64_MAX;
 	queue.row.mta = 200;
-	ask("command", "queue", "destination", "d.example");
-	assert_string_equal(queue.asked, "d.example");
+	ask("command", "queue", "pattern", "*.example");
 	frame = next_frame();
 	must_be(&frame, "age", "1000000");
 	must_be(&frame, "until", NULL);
@@ -359,21 +406,84 @@ TEST(a_queue_that_is_being_read_says_so) {
 	end();
 }
 
-TEST(what_is_in_the_journal_alone_is_counted) {
-	static const char told[] = "the list is incomplete: 7 more messages wait in the "
-	    "journal for room in memory";
+TEST(what_cannot_be_read_of_the_journal_is_counted) {
 	struct control_frame frame;
 
 	begin();
 	queue.parts = 0;
 	queue.more = 7;
+	queue.unreadable = true;
 	ask("command", "queue", NULL, NULL);
 	frame = next_frame();
 	must_be(&frame, "more", "7");
-	must_be(&frame, "error", told);
+	must_be(&frame, "error", "the list is incomplete: 7 more messages are in the journal");
 	ask("command", "queue", "view", "runs");
 	frame = next_frame();
 	assert_null(control_frame_get(&frame, "more"));
-	queue.more = 0;
+	end();
+}
+
+static void must_be_rows(const char *id, unsigned count) {
+	for (unsigned i = 0; i < count; i++) {
+		struct control_frame frame = next_frame();
+
+		must_be(&frame, "id", id);
+	}
+}
+
+/* At once, and where it is much in pieces. */
+TEST(what_is_in_the_journal_alone_is_listed) {
+	struct control_frame frame;
+
+	begin();
+	queue.more = 7;
+	ask("command", "queue", NULL, NULL);
+	must_be_rows("7AL9", 7);
+	must_be_rows("7AL1", 1);
+	must_end("0", NULL);
+	ask("command", "queue", "view", "destinations");
+	frame = next_frame();
+	must_be(&frame, "messages", "10");
+	must_end("0", NULL);
+	queue.slow = true;
+	queue.more = 200;
+	ask("command", "queue", NULL, NULL);
+	must_be_rows("7AL9", 200);
+	must_be_rows("7AL1", 1);
+	must_end("0", NULL);
+	assert_int_equal(queue.lists, 0);
+	end();
+}
+
+TEST(a_pattern_counts_for_both) {
+	begin();
+	queue.more = 2;
+	ask("command", "queue", "pattern", "D.example");
+	must_be_rows("7AL9", 2);
+	must_be_rows("7AL1", 1);
+	must_end("0", NULL);
+	ask("command", "queue", "pattern", "other.example");
+	must_end("0", NULL);
+	ask("command", "queue", "pattern", "a..b");
+	must_end("64", "pattern: must be a mask or a name");
+	end();
+}
+
+/* Nothing is left of its list. */
+TEST(a_client_that_leaves_is_forgotten) {
+	static const char request[] = "25\nprotocol=1\ncommand=queue\n";
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	begin();
+	queue.more = 100000;
+	queue.slow = true;
+	assert_int_equal(connect(fd, (struct sockaddr *)&place, place_length), 0);
+	assert_int_equal(send(fd, request, sizeof(request) - 1, 0), sizeof(request) - 1);
+	while (queue.lists == 0)
+		event_base_loop(base, EVLOOP_NONBLOCK);
+	close(fd);
+	for (unsigned i = 0; i < 100000 && queue.lists > 0; i++)
+		event_base_loop(base, EVLOOP_NONBLOCK);
+	assert_int_equal(queue.lists, 0);
 	end();
 }

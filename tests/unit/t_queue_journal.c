@@ -6,7 +6,8 @@
 
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
-#include "engine/queue/queue_internal.h"
+#include "engine/queue/queue_journal_internal.h"
+#include "journal/reader.h"
 #include "tests/unit/queue_steps.h"
 #include "tests/unit/queue_world_journal.h"
 
@@ -203,6 +204,203 @@ TEST_IN(NULL, tear_down, many_that_failed_keep_their_times_in_the_journal) {
 	world_find_server("d0.example")->mode = SERVER_TAKES;
 	/* all were tried: 300 s after that, or an interval later */
 	all_is_gone(1200 * S);
+}
+
+/* --- retries -------------------------------------------------------------------------- */
+
+#define MESSAGES	200u
+#define RETRIES		700u
+
+/* All are put off, and tried again after 3 to 6 s. */
+static void begin_retries(unsigned count, unsigned over) {
+	begin(over, 10 * MS, 0);
+	world.settings.mtas[0].retry_ns = 3 * S;
+	world.settings.mtas[0].retry_most_ns = 6 * S;
+	world_restart_role(true);
+	for (unsigned i = 0; i < over; i++)
+		world.servers[i].mode = SERVER_PUTS_OFF;
+	mails(count, over);
+}
+
+static unsigned all_tries(unsigned count) {
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		sum += world_tries(i);
+	return sum;
+}
+
+static void must_be_due_soon(void) {
+	const struct queue *queue = world.queue;
+	int64_t most_ns = world.now_ns + queue->journal->intervals_ns[1];
+
+	for (uint32_t i = 0; i < queue->timer_count; i++)
+		assert_true(queue->messages[queue->timers[i]].due_ns <= most_ns);
+}
+
+/* Where the runner is, as it was recorded last; 0: nowhere. */
+static uint64_t runner(const char *name) {
+	struct journal_reader *reader;
+	struct journal_storage *storage;
+	uint64_t place = 0;
+	struct diag diag;
+
+	storage = journal_storage_posix(world_journal_path(), true, &diag);
+	assert_non_null(storage);
+	assert_int_equal(journal_reader_open(&reader, storage, &diag), 0);
+	for (uint32_t i = 0; reader->slot >= 0 &&
+	     i < reader->slots[reader->slot].positions.count; i++) {
+		const struct journal_position *one =
+		    &reader->slots[reader->slot].positions.positions[i];
+
+		if (strcmp(one->name, name) == 0)
+			place = journal_place_pack(one->place);
+	}
+	journal_reader_close(&reader);
+	journal_storage_close(&storage);
+	return place;
+}
+
+TEST_IN(NULL, tear_down, retries_are_brought_by_runners) {
+	uint64_t of_3s = 0, of_6s = 0;
+	uint32_t least = UINT32_MAX;
+
+	begin_retries(MESSAGES, 4);
+	while (all_tries(MESSAGES) < MESSAGES + RETRIES) {
+		world_run(world.now_ns + 100 * MS);
+		must_be_due_soon();
+		of_3s = of_3s == 0 ? runner("runner-3s") : of_3s;
+		of_6s = of_6s == 0 ? runner("runner-6s") : of_6s;
+		if (all_tries(MESSAGES) >= MESSAGES && world.queue->message_count < least)
+			least = world.queue->message_count;
+	}
+	/* between two tries of all there was nothing in memory */
+	assert_int_equal(least, 0);
+	world_run(world.now_ns + 6 * S);
+	assert_in_range(of_3s, 1, runner("runner-3s") - 1);
+	assert_in_range(of_6s, 1, runner("runner-6s") - 1);
+	for (unsigned i = 0; i < MESSAGES; i++)
+		assert_in_range(world_tries(i), (MESSAGES + RETRIES) / MESSAGES - 1, 8);
+	for (unsigned i = 0; i < 4; i++)
+		world.servers[i].mode = SERVER_TAKES;
+	all_is_gone(12 * S);
+}
+
+/* Each at its time, none before another that was due before. */
+TEST_IN(NULL, tear_down, what_comes_back_does_so_in_its_order) {
+	int64_t due_ns[6], last_ns = 0;
+	unsigned mail[6];
+
+	begin_retries(0, 1);
+	for (unsigned i = 0; i < 6; i++) {
+		mail[i] = world_mail("d0.example");
+		world_run(world.now_ns + 400 * MS);
+		assert_int_equal(world_wait(mail[i], &due_ns[i]), QUEUE_WAITS_RETRY);
+	}
+	assert_int_equal(world.queue->message_count, 0);
+	world.servers[0].mode = SERVER_TAKES;
+	world_run(due_ns[0] - MS);
+	assert_int_equal(world_files_left(), 6);
+	all_is_gone(10 * S);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_in_range(world_delivered_ns(mail[i]), due_ns[i], due_ns[i] + S);
+		assert_true(world_delivered_ns(mail[i]) > last_ns);
+		last_ns = world_delivered_ns(mail[i]);
+	}
+}
+
+/* Of a time between two intervals the rest is waited for, in the journal as well. */
+TEST_IN(NULL, tear_down, a_time_between_two_intervals_is_kept) {
+	unsigned mail;
+	int64_t due_ns;
+
+	begin(1, 10 * MS, 0);
+	world.servers[0].mode = SERVER_PUTS_OFF;
+	mail = world_mail("d0.example");
+	/* tried at 0, 300 and 600 s: then after 600, and then after 1200 s */
+	world_run(world.now_ns + 1250 * S);
+	assert_int_equal(world_tries(mail), 4);
+	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_RETRY);
+	/* a reload with other times: between the intervals, which stay */
+	world.settings.mtas[0].retry_ns = world.settings.mtas[0].retry_most_ns = 1000 * S;
+	(void)queue_configure(world.queue, &world.settings);
+	world_run(due_ns + 2 * S);
+	assert_int_equal(world_tries(mail), 5);
+	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_RETRY);
+	assert_in_range(due_ns - world.now_ns, 990 * S, 1000 * S);
+	world_run(due_ns - 310 * S);
+	assert_int_equal(world.queue->message_count, 0);
+	assert_int_equal(world_tries(mail), 5);
+	world.servers[0].mode = SERVER_TAKES;
+	all_is_gone(400 * S);
+	assert_in_range(world_delivered_ns(mail), due_ns, due_ns + S);
+}
+
+/* A try of somebody else counts, also of what is not in memory. */
+TEST_IN(NULL, tear_down, what_somebody_else_has_tried_waits_again) {
+	unsigned mail, connections;
+	int64_t due_ns;
+
+	begin(1, 10 * MS, 0);
+	world.servers[0].mode = SERVER_PUTS_OFF;
+	mail = world_mail("d0.example");
+	world_run(world.now_ns + 200 * S);
+	connections = world.servers[0].connections;
+	assert_int_equal(world.queue->message_count, 0);
+	world_touch(mail);
+	world_scan();
+	world_run(world.now_ns + 10 * S);
+	assert_int_equal(world.servers[0].connections, connections);
+	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_RETRY);
+	assert_in_range(due_ns - world.now_ns, 280 * S, 300 * S);
+	world.servers[0].mode = SERVER_TAKES;
+	all_is_gone(301 * S);
+}
+
+TEST_IN(NULL, tear_down, retries_are_not_missed_by_roles_that_are_killed) {
+	unsigned tries[50];
+
+	begin_retries(50, 4);
+	for (unsigned i = 0; i < 60; i++) {
+		world_run(world.now_ns + (130 + 70 * (i % 7)) * MS);
+		world_restart_role(i % 2 == 0);
+	}
+	world_restart_role(true);
+	for (unsigned i = 0; i < 50; i++)
+		tries[i] = world_tries(i);
+	world_run(world.now_ns + 12 * S);
+	for (unsigned i = 0; i < 50; i++)
+		assert_true(world_tries(i) > tries[i]);
+	for (unsigned i = 0; i < 4; i++)
+		world.servers[i].mode = SERVER_TAKES;
+	all_is_gone(12 * S);
+}
+
+/* What was written while there was no journal, and what is held, leaves memory, too. */
+TEST_IN(NULL, tear_down, what_came_to_wait_otherwise_leaves_memory) {
+	world_disk_error = EIO;
+	begin_retries(50, 4);
+	world_run(world.now_ns + S);
+	assert_int_equal(world.queue->message_count, 50);
+	world_disk_error = 0;
+	world_run(world.now_ns + 60 * S);
+	for (unsigned i = 0; i < 4; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "d%u.example", i);
+		by_hand(BY_HAND_HOLD, name);
+	}
+	world_run(world.now_ns + 20 * S);
+	assert_int_equal(world.queue->message_count, 0);
+	assert_int_equal(world_journal().more, 50);
+	for (unsigned i = 0; i < 4; i++) {
+		char name[16];
+
+		world.servers[i].mode = SERVER_TAKES;
+		(void)snprintf(name, sizeof(name), "d%u.example", i);
+		by_hand(BY_HAND_RESUME, name);
+	}
+	all_is_gone(5 * S);
 }
 
 static void clock_set(int64_t by_ns) {

@@ -4,6 +4,7 @@
 #include "tests/unit/test.h"
 #include "segment/file/internal.h"
 #include "tests/unit/queue_steps.h"
+#include "tests/unit/queue_world_journal.h"
 
 static bool is_paused(void) {
 	return atomic_load(&world.site.segment->header->queue_paused) == 1 &&
@@ -157,7 +158,7 @@ TEST_IN(NULL, tear_down, a_destination_whose_mail_waits_for_its_retry_says_so) {
 	world.servers[0].mode = SERVER_PUTS_OFF;
 	(void)world_mail("d0.example");
 	world_run(world.now_ns + 5 * S);
-	queue_each_destination(world.queue, world.now_ns, take_wait, &wait);
+	world_each_destination(take_wait, &wait);
 	assert_int_equal(wait, QUEUE_WAITS_RETRY);
 }
 

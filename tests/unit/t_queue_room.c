@@ -3,6 +3,7 @@
 #include "tests/unit/test.h"
 #include "engine/queue/queue_internal.h"
 #include "tests/unit/queue_steps.h"
+#include "tests/unit/queue_world_journal.h"
 
 #define ACTIVE	16u
 #define MOST	(4 * ACTIVE)
@@ -28,7 +29,7 @@ TEST_IN(NULL, tear_down, mail_of_a_held_destination_does_not_shut_other_mail_out
 			world_run(world.now_ns + 10 * MS);
 	}
 	world_run(world.now_ns + S);
-	assert_int_equal(world.queue->message_count, MOST);
+	assert_int_equal(world.queue->message_count, world_has_journal ? 0 : MOST);
 	for (unsigned i = 0; i < 20; i++) {
 		unsigned mail = world_mail("d1.example d2.example");
 

@@ -11,7 +11,10 @@ static const char *expand(const char *text, const char *class_name) {
 	const struct reply_values values = { .retry_s = 90, .id = "5f3a-1c",
 		.class_name = class_name, .client = "2001:db8::7" };
 
-	return reply_text_expand(out, text, &values);
+	size_t length = reply_text_expand(out, text, &values);
+
+	assert_int_equal(length, strlen(out));
+	return out;
 }
 
 TEST(each_placeholder) {
@@ -64,13 +67,27 @@ TEST(the_longest_is_never_shorter) {
 	assert_int_equal(reply_text_longest(text, 5), 4 + 10 + 14 + 5 + 45 + 2);
 }
 
-TEST(what_a_text_has) {
-	assert_int_equal(reply_text_has("x {client} {id}"),
-	    REPLY_TEXT_HAS_CLIENT | REPLY_TEXT_HAS_ID);
-	assert_int_equal(reply_text_has("{class} {retry} {cl"), 0);
-	assert_int_equal(reply_text_has("{{id}"), REPLY_TEXT_HAS_ID);
-	assert_int_equal(reply_text_has(" \t"), REPLY_TEXT_HAS_ID);
-	assert_int_equal(reply_text_has("{ID} {clients} {idx} {"), 0);
+static const char *expand_with_id(const char *text) {
+	const struct reply_values values = { .id = "5f3a-1c", .needs_id = true };
+
+	(void)reply_text_expand(out, text, &values);
+	return out;
+}
+
+TEST(an_id_that_is_not_there_is_put_behind) {
+	char text[REPLY_TEXT_SIZE];
+
+	assert_string_equal(expand_with_id("no"), "no (id=5f3a-1c)");
+	assert_string_equal(expand_with_id("no: {id}"), "no: 5f3a-1c");
+	assert_string_equal(expand_with_id("no {ID} {idx} {"), "no {ID} {idx} { (id=5f3a-1c)");
+	/* whole, or not at all: 13 characters */
+	memset(text, 'x', sizeof(text));
+	text[REPLY_TEXT_SIZE - 1 - 13] = '\0';
+	assert_int_equal(strlen(expand_with_id(text)), REPLY_TEXT_SIZE - 1);
+	assert_memory_equal(out + REPLY_TEXT_SIZE - 1 - 13, " (id=5f3a-1c)", 14);
+	text[REPLY_TEXT_SIZE - 1 - 13] = 'x';
+	text[REPLY_TEXT_SIZE - 13] = '\0';
+	assert_string_equal(expand_with_id(text), text);
 }
 
 TEST(what_is_checked) {

@@ -39,7 +39,7 @@ TEST(buckets_are_those_of_the_bounds) {
 
 static void *note_many(void *record) {
 	for (int64_t i = 0; i < EACH; i++)
-		timing_note(record, 1500);
+		timing_note(record, 1500, 1);
 	return NULL;
 }
 
@@ -54,7 +54,16 @@ TEST(none_is_lost_between_threads) {
 		pthread_join(threads[i], NULL);
 	assert_int_equal(atomic_load(&record.buckets[1]), 4 * EACH);
 	assert_int_equal(atomic_load(&record.sum_ns), 4 * EACH * 1500);
-	timing_note(&record, -1);
+	timing_note(&record, -1, 1);
 	assert_int_equal(atomic_load(&record.buckets[0]), 1);
 	assert_int_equal(atomic_load(&record.sum_ns), 4 * EACH * 1500);
 }
+
+TEST(several_count_as_their_mean) {
+	struct timing_record record = { .sum_ns = 0 };
+
+	timing_note(&record, 16 * 1500 + 7, 16);
+	assert_int_equal(atomic_load(&record.buckets[1]), 16);
+	assert_int_equal(atomic_load(&record.sum_ns), 16 * 1500 + 7);
+}
+

@@ -128,6 +128,19 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 	}
 }
 
+/* Its row, where it has the name of a preview. */
+static const struct setting *renamed(struct compilation *c, const config_setting_t *value,
+    struct shelf shelf) {
+	const struct setting *row = shelf.book != BOOK_MAIN ? NULL :
+	    setting_renamed(shelf.path, config_setting_name(value));
+	char spoken[SETTING_PATH_MAX];
+
+	if (row != NULL)
+		note(c, value, "%s is the new name of %s", setting_spoken(row->path, spoken),
+		    config_setting_name(value));
+	return row;
+}
+
 static void check_group(struct compilation *c, const config_setting_t *group,
     struct shelf shelf) {
 	for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
@@ -137,8 +150,10 @@ static void check_group(struct compilation *c, const config_setting_t *group,
 		int length = snprintf(full, sizeof(full), "%s%s%s", shelf.path,
 		    *shelf.path ? "." : "", config_setting_name(value));
 
-		row = length > 0 && (size_t)length < sizeof(full) ? 
+		row = length > 0 && (size_t)length < sizeof(full) ?
 		    setting_find_in(shelf.book, full) : NULL;
+		if (row == NULL)
+			row = renamed(c, value, shelf);
 		if (row == NULL)
 			unknown(c, value, shelf);
 		else

@@ -61,12 +61,16 @@ uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
 }
 
 const config_setting_t *compilation_member(const config_setting_t *group, const char *path) {
-	const char *point = strrchr(path, '.');
+	config_setting_t *in = (config_setting_t *)(uintptr_t)group;
+	const char *point = strrchr(path, '.'), *old_name;
+	const config_setting_t *member;
 
 	if (group == NULL)
 		return NULL;
-	return config_setting_get_member((config_setting_t *)(uintptr_t)group,
-	    point ? point + 1 : path);
+	member = config_setting_get_member(in, point ? point + 1 : path);
+	if (member == NULL && (old_name = setting_old_name(path)) != NULL)
+		member = config_setting_get_member(in, old_name);
+	return member;
 }
 
 bool compilation_value_of(const struct setting *row, const config_setting_t *group,
@@ -258,7 +262,7 @@ static void compile_all(struct compilation *c, const char *name) {
 	header->layout = generation_layout();
 	header->loaded_wall_s = clock_wall_s();
 	header->file = file;
-	compilation_value(config_root_setting(&c->config), "liveness", &proof);
+	compilation_value(config_root_setting(&c->config), "session_proof", &proof);
 	c->proof = proof.number;
 	compile_version(c);
 	compile_plain_settings(c);

@@ -35,12 +35,12 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 			    "one",
 			    row->path, of_files[i], address);
 	}
-	setting = compilation_member(group, "liveness");
+	setting = compilation_member(group, "session_proof");
 	if (setting != NULL &&
 	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SYSLOG ||
 	    row->offset == LISTENER_QUEUE || row->offset == LISTENER_METRICS ||
 	    row->offset == LISTENER_MILTER_ACCOUNTS))
-		note(c, setting, "%s: liveness has no effect here: this socket has no sessions",
+		note(c, setting, "%s: session_proof has no effect here: this socket has no sessions",
 		    row->path);
 }
 
@@ -179,7 +179,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 		listener.mode = listener.read_group != 0 || listener.write_group != 0 ?
 		    0666 : 0660;
 	note_open_to_all(c, where, row, address.text, listener.mode);
-	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].liveness", &proof) ?
+	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].session_proof", &proof) ?
 	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);
 	if (compilation_value(group, "listen.*[].owner", &owner))

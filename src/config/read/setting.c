@@ -100,6 +100,37 @@ const struct setting *setting_find(const char *path) {
 	return setting_find_in(BOOK_MAIN, path);
 }
 
+static const struct {
+	const char *path, *old_name;
+} renamed[] = {
+#define RENAMED_SETTING(path, old_name) { path, old_name },
+#define RENAMED_COMMAND(symbol, words)
+#include "defs/renamed.def"
+#undef RENAMED_COMMAND
+#undef RENAMED_SETTING
+};
+
+const char *setting_old_name(const char *path) {
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
+		if (strcmp(renamed[i].path, path) == 0)
+			return renamed[i].old_name;
+	return NULL;
+}
+
+const struct setting *setting_renamed(const char *group, const char *old_name) {
+	size_t length = strlen(group);
+
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+		const char *path = renamed[i].path, *point = strrchr(path, '.');
+
+		if (strcmp(renamed[i].old_name, old_name) == 0 &&
+		    (point == NULL ? 0 : (size_t)(point - path)) == length &&
+		    strncmp(path, group, length) == 0)
+			return setting_find(path);
+	}
+	return NULL;
+}
+
 const char *setting_nearest(enum setting_book book, const char *group, const char *name) {
 	const struct setting *table = books[book].rows;
 	size_t group_length = strlen(group), length = strlen(name);

@@ -87,6 +87,13 @@ const struct setting *settings(size_t *count);
 const struct setting *setting_find(const char *path);	/* of postern.conf */
 const struct setting *setting_find_in(enum setting_book book, const char *path);
 
+/* The last word that a setting of postern.conf had in the previews (renamed.def), or NULL.
+ * Static text. */
+const char *setting_old_name(const char *path);
+
+/* The row of postern.conf that had this name in the group then, or NULL. */
+const struct setting *setting_renamed(const char *group, const char *old_name);
+
 /* The known name that is most like `name` in the group `group` ("" is the top
  * level), or NULL when none is near. Static text. */
 const char *setting_nearest(enum setting_book book, const char *group, const char *name);

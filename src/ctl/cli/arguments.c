@@ -344,6 +344,37 @@ static void complain_unfinished(int argc, char **argv) {
 	ctl_complain("%s: missing subcommand: use %s", argv[0], list);
 }
 
+/* The command that had this word in the previews, or COMMAND_COUNT. */
+static enum command find_renamed(const char *word) {
+	static const struct {
+		enum command command;
+		const char *word;
+	} renamed[] = {
+#define RENAMED_SETTING(path, old_name)
+#define RENAMED_COMMAND(symbol, word) { COMMAND_##symbol, word },
+#include "defs/renamed.def"
+#undef RENAMED_COMMAND
+#undef RENAMED_SETTING
+	};
+
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
+		if (strcmp(renamed[i].word, word) == 0) {
+			ctl_complain("\"%s\" is the new name of \"%s\"",
+			    commands[renamed[i].command].words, word);
+			return renamed[i].command;
+		}
+	return COMMAND_COUNT;
+}
+
+/* Was only the first of its two words given? */
+static bool is_unfinished(enum command command, const char *word, int used) {
+	const char *words = commands[command].words;
+	size_t length = strcspn(words, " ");
+
+	return used == 1 && words[length] != '\0' && strlen(word) == length &&
+	    memcmp(word, words, length) == 0;
+}
+
 /* Finds the command and steps over its words, or COMMAND_COUNT. */
 static enum command find_command(int argc, char **argv, int *used) {
 	enum command begun = COMMAND_COUNT;
@@ -358,6 +389,10 @@ static enum command find_command(int argc, char **argv, int *used) {
 			begun = (enum command)i;
 	}
 	if (begun == COMMAND_COUNT) {
+		*used = 1;
+		begun = find_renamed(argv[0]);
+		if (begun != COMMAND_COUNT)
+			return begun;
 		complain_unknown(argc, argv);
 	} else if (argc > 1 && asks_for_help(argv[1])) {
 		*used = 1;
@@ -430,8 +465,7 @@ static enum request parse_help(int argc, char **argv, enum command *command) {
 		ctl_complain("help: unexpected argument \"%s\"", argv[1 + used]);
 		return try_help(*command);
 	}
-	return used == 1 && strchr(commands[*command].words, ' ') != NULL ?
-	    REQUEST_HELP_FAMILY : REQUEST_HELP;
+	return is_unfinished(*command, words[0], used) ? REQUEST_HELP_FAMILY : REQUEST_HELP;
 }
 
 enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
@@ -455,7 +489,7 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	*command = find_command(argc - optind, argv + optind, &used);
 	if (*command == COMMAND_COUNT)
 		return REQUEST_WRONG;
-	if (used == 1 && strchr(commands[*command].words, ' ') != NULL)
+	if (is_unfinished(*command, argv[optind], used))
 		return REQUEST_HELP_FAMILY;
 	/* getopt takes up where the command's words end, as if they were argv[0] */
 	argc -= optind + used - 1;

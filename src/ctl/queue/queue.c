@@ -2,7 +2,7 @@
 /*
  * PURPOSE  posternctl sendmail queue and posternctl sendmail next.
  * MODEL    The queue role answers; rows are copied, as aligned text is written in two
- *          passes.  Names in them come from mail: they are printed as the writer prints
+ *          passes, and sorted.  Names in them come from mail: they are printed as the writer prints
  *          whatever it is given.
  * ERRORS   Complained about; a role that is away is EX_UNAVAILABLE.
  * THREADS  One.
@@ -26,7 +26,8 @@ struct rows {
 	const struct column *columns;
 	size_t column_count;
 	const struct mask *pattern;	/* of the destination; NULL: all */
-	struct value *list;		/* column_count each; texts are ours */
+	bool by_age;			/* rows of parts: by destination, the oldest first */
+	struct value *list;		/* column_count each, and by_age; texts are ours */
 	size_t count, size;
 	uint64_t number;		/* of rows so far */
 	bool json;
@@ -72,13 +73,17 @@ static struct value value_of(const struct rows *rows, const struct control_frame
 	return explain_value(frame, column);
 }
 
+static size_t width_of(const struct rows *rows) {
+	return rows->column_count + rows->by_age;
+}
+
 static bool make_room(struct rows *rows) {
 	size_t size = rows->size == 0 ? 256 : 2 * rows->size;
 	struct value *list;
 
 	if (rows->count < rows->size)
 		return true;
-	list = reallocarray(rows->list, size * rows->column_count, sizeof(*list));
+	list = reallocarray(rows->list, size * width_of(rows), sizeof(*list));
 	if (list == NULL)
 		return false;
 	rows->list = list;
@@ -87,6 +92,7 @@ static bool make_room(struct rows *rows) {
 }
 
 static void keep_row(void *context, const struct control_frame *frame) {
+	static const struct column since = { "since_ms", COLUMN_NUMBER };
 	struct rows *rows = context;
 	const char *destination = control_frame_get(frame, "destination");
 	struct value *values;
@@ -99,7 +105,9 @@ static void keep_row(void *context, const struct control_frame *frame) {
 		rows->no_memory = true;
 		return;
 	}
-	values = rows->list + rows->count++ * rows->column_count;
+	values = rows->list + rows->count++ * width_of(rows);
+	if (rows->by_age)
+		values[rows->column_count] = explain_value(frame, &since);
 	for (size_t i = 0; i < rows->column_count; i++) {
 		values[i] = value_of(rows, frame, &rows->columns[i]);
 		if (rows->columns[i].kind != COLUMN_TEXT || values[i].text == NULL)
@@ -110,17 +118,34 @@ static void keep_row(void *context, const struct control_frame *frame) {
 }
 
 static void free_rows(struct rows *rows) {
-	for (size_t i = 0; i < rows->count * rows->column_count; i++)
-		if (rows->columns[i % rows->column_count].kind == COLUMN_TEXT)
-			free((char *)(uintptr_t)rows->list[i].text);
+	for (size_t i = 0; i < rows->count; i++)
+		for (size_t k = 0; k < rows->column_count; k++)
+			if (rows->columns[k].kind == COLUMN_TEXT)
+				free((char *)(uintptr_t)rows->list[i * width_of(rows) + k].text);
 	free(rows->list);
+}
+
+/* Places of list_parts' values; the last is by_age's. */
+enum { PART_DESTINATION, PART_ID, PART_SINCE = 13 };
+
+static int compare_parts(const void *a, const void *b) {
+	const struct value *x = a, *y = b;
+	int order = strcmp(x[PART_DESTINATION].text != NULL ? x[PART_DESTINATION].text : "",
+	    y[PART_DESTINATION].text != NULL ? y[PART_DESTINATION].text : "");
+
+	if (order != 0)
+		return order;
+	if (x[PART_SINCE].number != y[PART_SINCE].number)
+		return x[PART_SINCE].number > y[PART_SINCE].number ? -1 : 1;
+	return x[PART_ID].text == NULL || y[PART_ID].text == NULL ? 0 :
+	    strcmp(x[PART_ID].text, y[PART_ID].text);
 }
 
 static void write_rows(void *context, struct writer *writer) {
 	const struct rows *rows = context;
 
 	for (size_t i = 0; i < rows->count; i++)
-		writer_row(writer, rows->list + i * rows->column_count);
+		writer_row(writer, rows->list + i * width_of(rows));
 }
 
 /* --- asking ------------------------------------------------------------------------------ */
@@ -171,6 +196,9 @@ static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *f
 		ctl_complain("%s", strerror(ENOMEM));
 		result = EX_OSERR;
 	} else if (result == EX_OK) {
+		if (rows->by_age && rows->count > 1)
+			qsort(rows->list, rows->count,
+			    width_of(rows) * sizeof(*rows->list), compare_parts);
 		writer_table(&ctl->writer, NULL, rows->columns, rows->column_count,
 		    write_rows, rows);
 	}
@@ -200,11 +228,13 @@ static int list_parts(struct ctl *ctl, const struct mask *pattern) {
 		PART_COLUMNS,
 		{ "waits_for", COLUMN_TEXT },
 	};
+	_Static_assert(COUNT_OF(columns) == PART_SINCE, "the next one is by_age's");
 	struct rows rows = { .columns = columns, .column_count = COUNT_OF(columns),
-		.pattern = pattern };
-	const struct control_field fields[] = { { "command", "queue" }, { "view", "parts" } };
+		.pattern = pattern, .by_age = true };
+	const struct control_field fields[] = { { "command", "queue" }, { "view", "parts" },
+		{ "pattern", pattern != NULL ? ctl->arguments[0] : NULL } };
 
-	return ask(ctl, &rows, fields, COUNT_OF(fields));
+	return ask(ctl, &rows, fields, COUNT_OF(fields) - (pattern == NULL));
 }
 
 static int list_destinations(struct ctl *ctl, const struct mask *pattern) {
@@ -224,9 +254,10 @@ static int list_destinations(struct ctl *ctl, const struct mask *pattern) {
 	struct rows rows = { .columns = columns, .column_count = COUNT_OF(columns),
 		.pattern = pattern };
 	const struct control_field fields[] = { { "command", "queue" },
-		{ "view", "destinations" } };
+		{ "view", "destinations" },
+		{ "pattern", pattern != NULL ? ctl->arguments[0] : NULL } };
 
-	return ask(ctl, &rows, fields, COUNT_OF(fields));
+	return ask(ctl, &rows, fields, COUNT_OF(fields) - (pattern == NULL));
 }
 
 static int list_runs(struct ctl *ctl, const struct mask *pattern) {

@@ -146,7 +146,7 @@ int command_SESSIONS(struct ctl *ctl) {
 		{ "port", COLUMN_NUMBER },
 		{ "mta", COLUMN_TEXT },
 		{ "age", COLUMN_SECONDS },
-		{ "liveness", COLUMN_TEXT },
+		{ "proof", COLUMN_TEXT },
 		{ "state", COLUMN_TEXT },
 	};
 	struct state state;

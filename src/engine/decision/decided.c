@@ -19,29 +19,22 @@
 /* The end of a path says more than its begin. */
 #define FILE_SHOWN	96
 
-static void put_text(struct decided *d, enum decided_text which, const char *text) {
-	decided_put(d, which, text, strlen(text));
-}
-
 static void put_file(struct decided *d, const char *file, uint32_t line) {
 	size_t length = strlen(file);
 
-	put_text(d, DECIDED_FILE, length > FILE_SHOWN ? file + length - FILE_SHOWN : file);
+	decided_put_string(d, DECIDED_FILE, length > FILE_SHOWN ? file + length - FILE_SHOWN : file);
 	d->line = line;
 }
 
-static struct decided begin(uint64_t id, enum decided_kind kind, enum decided_stage stage,
-    int64_t now_ns) {
+static void begin(struct decided *d, uint64_t id, enum decided_kind kind,
+    enum decided_stage stage, int64_t now_ns) {
 	/* without its texts, which need no zeros */
-	struct decided d;
-
-	memset(&d, 0, offsetof(struct decided, texts));
-	d.id = id;
-	d.kind = (uint8_t)kind;
-	d.stage = (uint8_t)stage;
-	d.at_ns = now_ns;
-	d.reason = DECIDED_NO_REASON;
-	return d;
+	memset(d, 0, offsetof(struct decided, texts));
+	d->id = id;
+	d->kind = (uint8_t)kind;
+	d->stage = (uint8_t)stage;
+	d->at_ns = now_ns;
+	d->reason = DECIDED_NO_REASON;
 }
 
 /* --- classes ---------------------------------------------------------------------- */
@@ -89,13 +82,13 @@ static void put_class(struct decided *d, const struct generation *generation,
 	if (class_index == CLASS_NO_RULE)
 		return;
 	class = generation_class(generation, class_index);
-	put_text(d, DECIDED_CLASS, generation_text(generation, class->name));
+	decided_put_string(d, DECIDED_CLASS, generation_text(generation, class->name));
 	if (rule_index != CLASS_NO_RULE)
 		rule = generation_rule(generation, rule_index);
 	file = rule != NULL ? rule->file : class->file;
 	put_file(d, generation_text(generation, file), rule != NULL ? rule->line : class->line);
 	if (rule != NULL)
-		put_text(d, DECIDED_RULE, generation_text(generation, rule->text));
+		decided_put_string(d, DECIDED_RULE, generation_text(generation, rule->text));
 	d->action = class->action;
 	d->limit_line = line_of(class, place_of(reason, outbound), file);
 	d->observe_line = line_of(class, outbound ? CLASS_AT_OUTBOUND_OBSERVE :
@@ -155,7 +148,7 @@ void decided_note_session(struct engine *engine, const struct generation *genera
 	    answer->decision.verdict == VERDICT_DEFER))
 		return;
 	answer->id = decisions_claim(engine->segment, DECIDED_OF_SESSIONS);
-	d = begin(answer->id, kind_of(answer), stage, now_ns);
+	begin(&d, answer->id, kind_of(answer), stage, now_ns);
 	put_answer(&d, answer);
 	put_client(&d, question);
 	put_class(&d, generation, answer->class_index, answer->rule, false);
@@ -175,7 +168,7 @@ void decided_note_outbound(struct engine *engine, const struct generation *gener
 	    out->answer.decision.reason == REASON_NOT_ITS_TURN)
 		return;
 	out->answer.id = decisions_claim(engine->segment, DECIDED_OF_SESSIONS);
-	d = begin(out->answer.id, kind_of(&out->answer),
+	begin(&d, out->answer.id, kind_of(&out->answer),
 	    connected ? DECIDED_CONNECTED : DECIDED_BEFORE_CONNECT, now_ns);
 	put_answer(&d, &out->answer);
 	d.flags |= DECIDED_OUTBOUND;
@@ -183,28 +176,29 @@ void decided_note_outbound(struct engine *engine, const struct generation *gener
 	d.until_ns = out->until_ns;
 	d.pid = pid;
 	d.client = connected ? question->server : out->found.relay;
-	put_text(&d, DECIDED_WINDOW_OF, out->owner);
+	decided_put_string(&d, DECIDED_WINDOW_OF, out->owner);
 	decided_put(&d, DECIDED_NAME, question->destination, question->destination_length);
 	put_class(&d, generation, out->answer.class_index, out->answer.rule, true);
 	decided_put(&d, DECIDED_RECIPIENT, question->recipient, question->recipient_length);
 	decided_put(&d, DECIDED_QUEUE_ID, question->queue_id, question->queue_id_length);
-	put_text(&d, DECIDED_REASON, out->why);
+	decided_put_string(&d, DECIDED_REASON, out->why);
 	decisions_write(engine->segment, &d);
 }
 
 uint64_t decided_note_pressure(struct engine *engine, const struct generation *generation,
     const struct question *question, uint32_t class_index, const char *recipient,
     size_t length, int64_t now_ns, const struct window_pressure *pressure, uint64_t cause) {
-	struct decided d = begin(decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
-	    DECIDED_BACK_PRESSURE, DECIDED_AT_RECIPIENT, now_ns);
+	struct decided d;
 
+	begin(&d, decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
+	    DECIDED_BACK_PRESSURE, DECIDED_AT_RECIPIENT, now_ns);
 	d.reason = REASON_SUSPENDED;
 	d.verdict = pressure->observed ? VERDICT_ADMIT : VERDICT_DEFER;
 	d.flags = pressure->observed ? DECIDED_OBSERVED_ONLY : 0;
 	d.cause = cause;
 	d.until_ns = pressure->for_ns == 0 ? INT64_MAX : now_ns + pressure->for_ns;
 	put_client(&d, question);
-	put_text(&d, DECIDED_WINDOW_OF, pressure->owner.name);
+	decided_put_string(&d, DECIDED_WINDOW_OF, pressure->owner.name);
 	put_class(&d, generation, class_index, CLASS_NO_RULE, false);
 	decided_put(&d, DECIDED_RECIPIENT, recipient, length);
 	decided_put(&d, DECIDED_NAME, question->name,
@@ -216,11 +210,12 @@ uint64_t decided_note_pressure(struct engine *engine, const struct generation *g
 uint64_t decided_note_class_full(struct engine *engine, const struct generation *generation,
     uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns) {
 	const struct generation_class *class = generation_class(generation, class_index);
-	struct decided d = begin(decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
-	    DECIDED_DEFERRED, DECIDED_IN_QUEUE, now_ns);
 	struct share_class share;
 	struct limits whole;
+	struct decided d;
 
+	begin(&d, decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
+	    DECIDED_DEFERRED, DECIDED_IN_QUEUE, now_ns);
 	d.reason = limit < class->limits.sessions ? REASON_CLASS_SHARE : REASON_CLASS_SESSIONS;
 	d.verdict = VERDICT_DEFER;
 	d.flags = DECIDED_OUTBOUND;
@@ -255,7 +250,7 @@ uint64_t decided_claim_event(struct engine *engine) {
 /* A provider rule by its name, and its place. */
 static void put_reply_rule(struct decided *d, const struct judge_rule *rule) {
 	put_file(d, rule->file, rule->line);
-	put_text(d, DECIDED_RULE, rule->name);
+	decided_put_string(d, DECIDED_RULE, rule->name);
 }
 
 /* The innermost group of settings that counts for the destination. */
@@ -271,7 +266,7 @@ static void put_settings(struct decided *d, const struct window_report *report) 
 	    sources) == 0 || sources[0].line == 0)
 		return;
 	put_file(d, sources[0].file, sources[0].line);
-	put_text(d, DECIDED_RULE, sources[0].what);
+	decided_put_string(d, DECIDED_RULE, sources[0].what);
 }
 
 static void put_relay(struct decided *d, const struct delivery *delivery) {
@@ -291,7 +286,7 @@ static void put_result(struct decided *d, const struct window_report *report) {
 	d->code = judgement->reply.code;
 	d->result = (uint8_t)judgement->reply.class;
 	if (judgement->mta < report->generation->mta_count)
-		put_text(d, DECIDED_MTA, generation_text(report->generation,
+		decided_put_string(d, DECIDED_MTA, generation_text(report->generation,
 		    report->generation->mtas[judgement->mta].name));
 	if (delivery == NULL)
 		return;
@@ -349,7 +344,7 @@ void decided_note_window(struct engine *engine, struct window_report *report) {
 
 	if (report->id == 0)
 		report->id = decided_claim_event(engine);
-	d = begin(report->id, (enum decided_kind)kinds_of_windows[report->what],
+	begin(&d, report->id, (enum decided_kind)kinds_of_windows[report->what],
 	    stage_of(report), report->at_ns);
 	d.cause = report->cause;
 	d.flags = flags_of(report);
@@ -373,12 +368,12 @@ void decided_note_window(struct engine *engine, struct window_report *report) {
 		d.uid = (uint32_t)report->uid;
 	}
 	if (report->node != NULL)
-		put_text(&d, DECIDED_NODE, report->node);
+		decided_put_string(&d, DECIDED_NODE, report->node);
 	if (report->origin != 0)
-		put_text(&d, DECIDED_ORIGIN, decision_id_text(report->origin, origin));
+		decided_put_string(&d, DECIDED_ORIGIN, decision_id_text(report->origin, origin));
 	put_result(&d, report);
-	put_text(&d, DECIDED_REASON, report->reason);
+	decided_put_string(&d, DECIDED_REASON, report->reason);
 	if (report->rule != NULL)
-		put_text(&d, DECIDED_NOTE, report->rule->note);
+		decided_put_string(&d, DECIDED_NOTE, report->rule->note);
 	decisions_write(engine->segment, &d);
 }

@@ -28,8 +28,9 @@
  * failed: tried again after clamp(age, retry, retry_most).  Mail of a destination that
  * comes back is due at once.  A run that stalls takes no place of `processes`.
  *
- * In the queue role's own memory, bounded; the queue files are the truth about mail, and
- * are read again after each run.  No I/O: the role reads files and starts processes as it
+ * What is due soon is in the queue role's own memory, bounded; the rest waits in the journal
+ * (queue_journal.h).  The queue files are the truth about mail, and are read again after each
+ * run.  No I/O: the role reads files and starts processes as it
  * is told, and tells what became of them.  One thread.  Times are of base/clock.h.
  */
 #ifndef ENGINE_QUEUE_H
@@ -314,7 +315,10 @@ struct queue_destination_row {
 	int64_t oldest_ns;	/* arrival of its oldest message */
 	int64_t due_ns;		/* the first try */
 };
-void queue_each_destination(struct queue *queue, int64_t now_ns,
+/* `list`: what the journal has besides (queue_journal.h), or NULL. */
+struct queue_journal_list;
+void queue_each_destination(struct queue *queue, const struct queue_journal_list *list,
+    int64_t now_ns,
     bool (*each)(void *context, const struct queue_destination_row *row), void *context);
 
 #endif

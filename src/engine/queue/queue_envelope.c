@@ -24,11 +24,11 @@ static uint64_t hash_of(const struct queue *queue, const char *text, size_t leng
 	return siphash13(&queue->engine->segment->header->key, text, length) | 1;
 }
 
-static uint64_t key_of(const struct queue *queue, const struct message *m, int64_t made_s) {
+static uint64_t key_of(const struct queue *queue, const struct message *m) {
 	char text[KEY_SIZE];
 
 	text[0] = '\0';
-	text_append(text, sizeof(text), 0, "%u %lld %s", (unsigned)m->mta, (long long)made_s,
+	text_append(text, sizeof(text), 0, "%u %lld %s", (unsigned)m->mta, (long long)m->made_s,
 	    m->sender);
 	return hash_of(queue, text, strlen(text));
 }
@@ -75,11 +75,10 @@ static uint32_t make(struct queue *queue, uint64_t key) {
 	return at;
 }
 
-bool queue_join_envelope(struct queue *queue, uint32_t message, int64_t made_s,
-    const char *origin) {
+bool queue_join_envelope(struct queue *queue, uint32_t message, const char *origin) {
 	struct message *m = &queue->messages[message];
 	uint64_t from = *origin == '\0' ? 0 : hash_of(queue, origin, strlen(origin));
-	uint64_t key = key_of(queue, m, made_s), process = process_of(queue, m);
+	uint64_t key = key_of(queue, m), process = process_of(queue, m);
 	uint32_t at = find(queue, key, from, process);
 	struct envelope *e;
 

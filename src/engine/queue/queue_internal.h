@@ -98,6 +98,7 @@ struct message {
 	int64_t due_ns;			/* first of its times: in the heap */
 	int64_t more_ns;		/* no more is read until then; 0: no such time */
 	uint64_t place, stamp, inode;	/* stamp 0: of the journal, not known */
+	int64_t made_s;			/* wall clock: with it its envelope is found */
 	int64_t arrival_ns, tried_ns;
 	struct grant_ref grant;
 };
@@ -153,10 +154,11 @@ struct dest {
 	bool canary;			/* one may go above the window */
 	bool open;			/* on the board */
 	bool changed;
-	bool in_journal;		/* mail that waits for its return is there alone */
+	bool in_journal;		/* mail that waits for its return may be there alone */
 	uint64_t ok, failed;		/* as last looked at */
 	int64_t good_ns, bad_ns;	/* when these rose; 0: never */
 	int64_t looked_ns, until_ns, blocked_ns, resumed_ns;
+	int64_t back_ns;		/* when it came back; 0: never */
 	int64_t slow_ns;		/* until then it goes alone, with the site's time limits */
 };
 
@@ -283,10 +285,8 @@ void queue_forget_message(struct queue *queue, uint32_t message);
 
 /* --- queue_envelope.c ------------------------------------------------------------ */
 
-/* Which envelope the message belongs to: of that sender and second (wall clock), and `origin`,
- * the queue id that Sendmail gave it first ("": not known).  False: no memory. */
-bool queue_join_envelope(struct queue *queue, uint32_t message, int64_t made_s,
-    const char *origin);
+/* Which envelope the message belongs to: of its sender and second, and `origin`, the queue id that Sendmail gave it first ("": not known).  False: no memory. */
+bool queue_join_envelope(struct queue *queue, uint32_t message, const char *origin);
 void queue_leave_envelope(struct queue *queue, uint32_t message);
 /* It has something to do (or no longer): the envelope's place in the order is kept. */
 void queue_set_queued(struct queue *queue, uint32_t message, bool queued, int64_t now_ns);
@@ -431,8 +431,12 @@ void queue_journal_remapped(struct queue *queue);
 /* May what has no room in memory be read for it? */
 bool queue_journal_takes(const struct queue *queue);
 
-/* The message as its file told it.  True: there is no room for it in memory, and it may be
- * forgotten here. */
+/* The second in which a message came, where its file does not say so. */
+int64_t queue_journal_made_s(const struct queue *queue, int64_t arrival_ns);
+/* It is not in memory: if it waits there, it is from now on. */
+bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id);
+/* The message as its file told it.  True: it may be forgotten here, as nothing of it is due
+ * soon, or as there is no room. */
 bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room);
 /* It is to be forgotten for want of room.  False: then a scan has to find it again. */
 bool queue_journal_evict(struct queue *queue, uint32_t message);
@@ -443,8 +447,15 @@ void queue_journal_results(struct queue *queue, uint32_t message);
 /* There is no such file, or none that can be used. */
 void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
-/* The dest is back: its mail is due. */
+/* The dest is dead or held from now on: somebody has to see when it is back.  It is back: its
+ * mail is due. */
+void queue_journal_suspended(struct queue *queue, uint32_t dest);
 void queue_journal_recall(struct queue *queue, uint32_t dest);
+/* What a list that sums up has for that dest. */
+struct queue_journal_list;
+bool queue_journal_list_has(const struct queue_journal_list *list, uint32_t dest);
+void queue_journal_list_add(const struct queue_journal_list *list, uint32_t dest,
+    struct queue_destination_row *row);
 /* Fills memory.  Returns when to come again. */
 int64_t queue_journal_turn(struct queue *queue, int64_t now_ns);
 

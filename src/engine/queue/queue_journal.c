@@ -3,7 +3,8 @@
  * PURPOSE  What the driven queue writes into its journal.
  * MODEL    A message that was read is put there as its parts stand; a run of it is a start,
  *          what it delivered are deliveries, and what the file tells after it the replacement.
- *          One that leaves memory for want of room is put once more, as waiting there.
+ *          One of which nothing may go before the shortest interval leaves memory then: its
+ *          runner brings it.  One that leaves memory for want of room is put as waiting, too.
  * ERRORS   A journal that fails writes nothing (journal/queue/messages.h): memory goes on.
  * THREADS  One.
  */
@@ -13,6 +14,13 @@
 #include "engine/queue/queue_journal_internal.h"
 
 #define SOON_NS		(2 * NS_PER_SECOND)
+#define SWEPT_A_TURN	8192u
+
+enum put_as {
+	PUT_HELD,		/* memory has it */
+	PUT_RUNNERS,		/* a runner brings it when it is due */
+	PUT_EVICTED,		/* the same, and there is no room for it */
+};
 
 static int64_t wall_of(const struct queue_journal *j, int64_t ns) {
 	return ns == 0 || ns == INT64_MAX ? ns : ns + j->wall_ns;
@@ -51,7 +59,7 @@ static bool waits(const struct queue *queue, const struct message *m) {
 }
 
 static unsigned gather(const struct queue_journal *j, const struct message *m,
-    bool held, struct messages_group *groups, int64_t *first_ns) {
+    enum put_as as, struct messages_group *groups, int64_t *first_ns) {
 	const struct queue *queue = j->queue;
 	unsigned count = 0;
 
@@ -62,7 +70,7 @@ static unsigned gather(const struct queue_journal *j, const struct message *m,
 		int64_t due_ns = wall_of(j, due_of(queue, p));
 
 		/* the board was full, or so: as good as due */
-		if (!held && due_ns <= queue_journal_now(j) + SOON_NS)
+		if (as == PUT_EVICTED && due_ns <= queue_journal_now(j) + SOON_NS)
 			due_ns = 0;
 		if (due_ns < *first_ns)
 			*first_ns = due_ns;
@@ -74,23 +82,40 @@ static unsigned gather(const struct queue_journal *j, const struct message *m,
 	return count;
 }
 
-bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held) {
+int64_t queue_journal_made_s(const struct queue *queue, int64_t arrival_ns) {
+	return (queue->journal == NULL ? arrival_ns : wall_of(queue->journal, arrival_ns)) /
+	    NS_PER_SECOND;
+}
+
+/* Of the second that its file says, by which its envelope is found again: the clocks may have
+ * moved. */
+static int64_t arrival_of(const struct queue_journal *j, const struct message *m) {
+	int64_t wall_ns = wall_of(j, m->arrival_ns);
+
+	return wall_ns / NS_PER_SECOND == m->made_s ? wall_ns : m->made_s * NS_PER_SECOND;
+}
+
+static bool put(struct queue_journal *j, uint32_t message, enum put_as as) {
 	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
 	const struct message *m = &j->queue->messages[message];
 	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
 		.sender = m->sender[0] == '\0' ? NULL : m->sender,
-		.arrival_ns = wall_of(j, m->arrival_ns), .tried_ns = wall_of(j, m->tried_ns),
+		.arrival_ns = arrival_of(j, m), .tried_ns = wall_of(j, m->tried_ns),
 		.tries = m->tries, .recipients = m->recipients, .groups = groups };
 
 	if (m->directory >= j->directory_count)
 		return false;
 	envelope.mta = j->directories[m->directory].mta_name;
 	envelope.directory = j->directories[m->directory].path;
-	envelope.group_count = gather(j, m, held, groups, &envelope.due_ns);
+	envelope.group_count = gather(j, m, as, groups, &envelope.due_ns);
 	envelope.rest = envelope.group_count == 0 || m->unread == 0 ? 0 : m->place;
-	if (!held)
+	if (as == PUT_EVICTED)
 		envelope.due_ns = late(j, envelope.due_ns);
-	return messages_put(j->messages, &envelope, held, queue_journal_now(j)) != 0;
+	return messages_put(j->messages, &envelope, as == PUT_HELD, queue_journal_now(j)) != 0;
+}
+
+bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held) {
+	return put(j, message, held ? PUT_HELD : PUT_EVICTED);
 }
 
 bool queue_journal_takes(const struct queue *queue) {
@@ -108,18 +133,57 @@ static void note_dests(struct queue *queue, uint32_t message) {
 	}
 }
 
+/* Nothing of it may go before the shortest interval has passed.  What somebody else has locked
+ * is remembered: how often that was. */
+static bool is_for_runners(const struct queue_journal *j, const struct message *m) {
+	const struct queue *queue = j->queue;
+
+	if (m->state != MESSAGE_WAITS || m->reading || m->unread > 0 || m->part_count == 0 ||
+	    m->part_count > QUEUE_JOURNAL_GROUPS)
+		return false;
+	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
+		if (queue->parts[at].state == PART_LOCKED ||
+		    due_of(queue, &queue->parts[at]) < queue->now_ns + j->intervals_ns[1])
+			return false;
+	return true;
+}
+
 bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room) {
 	struct queue_journal *j = queue->journal;
 	const struct message *m = &queue->messages[message];
-	bool held;
+	enum put_as as = PUT_HELD;
 
 	if (j == NULL)
 		return false;
-	held = has_room || waits(queue, m) || m->more_ns != 0;
-	if (!queue_journal_put(j, message, held) || held)
+	if (is_for_runners(j, m))
+		as = PUT_RUNNERS;
+	else if (!has_room && !waits(queue, m) && m->more_ns == 0)
+		as = PUT_EVICTED;
+	if (!put(j, message, as) || as == PUT_HELD)
 		return false;
 	note_dests(queue, message);
 	return true;
+}
+
+/* Those that came to wait for long in another way: their dest is dead or held, or there was no
+ * journal. */
+void queue_journal_sweep(struct queue_journal *j) {
+	struct queue *queue = j->queue;
+	int64_t now_ns = queue->now_ns;
+
+	if (now_ns < j->sweep_ns || !messages_is_recovered(j->messages) ||
+	    messages_is_degraded(j->messages) || j->renewing != NONE)
+		return;
+	j->sweep_ns = now_ns + NS_PER_SECOND;
+	for (uint32_t i = 0; i < SWEPT_A_TURN && i < queue->message_end; i++) {
+		uint32_t at = j->swept = (j->swept + 1) % queue->message_end;
+
+		if (!queue_is_placed(&queue->messages[at]) &&
+		    is_for_runners(j, &queue->messages[at]) && put(j, at, PUT_RUNNERS)) {
+			note_dests(queue, at);
+			queue_forget_message(queue, at);
+		}
+	}
 }
 
 bool queue_journal_evict(struct queue *queue, uint32_t message) {

@@ -2,9 +2,10 @@
 /*
  * The journal of the driven queue (DESIGN section 10; journal/queue/messages.h).
  *
- * Each queue file that was read is an envelope there, and message_active_limit's memory a
- * cache of it: what finds no room is loaded when there is, and a role that starts has its
- * queue back without reading a file of it.  A scan of the directories then tells what has
+ * Each queue file that was read is an envelope there.  Memory has what is due soon: a message
+ * of which nothing may go before the shortest retry interval is there alone, and a runner
+ * brings it when it is due; so is what finds no room, until there is.  A role that starts has
+ * its queue back without reading a file of it.  A scan of the directories then tells what has
  * come, changed or gone meanwhile: Sendmail's queue is right, always.
  *
  * Without a journal, or while its disk fails, all is as engine/queue/queue.h says: what finds no
@@ -67,9 +68,22 @@ struct queue_journal_view {
 	bool is_degraded;	/* its disk fails: nothing is written */
 	bool is_known;		/* all of it was read since the start */
 	uint64_t messages;	/* in it */
-	uint64_t more;		/* those that are in no memory: they come when there is room */
+	uint64_t more;		/* those that are in no memory: they come when they are due */
 };
 void queue_journal_look(const struct queue *queue, struct queue_journal_view *out);
+
+/* What waits there and not in memory, in pieces.  What moves while it is listed may come
+ * twice.  `sums_up`: for queue_each_destination, which adds it up, else rows.  NULL: there is
+ * nothing, or no memory.  The list is closed before the queue. */
+struct queue_journal_list;
+struct queue_journal_list *queue_journal_list_open(struct queue *queue, bool sums_up);
+/* `each` as of queue_each, in the order of the journal; not called for sums.  False: that was
+ * all. */
+bool queue_journal_list_step(struct queue_journal_list *list, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_row *row), void *context);
+/* Something was left out: no memory, too many destinations, or another configuration. */
+bool queue_journal_list_is_cut(const struct queue_journal_list *list);
+void queue_journal_list_close(struct queue_journal_list **list);
 
 /* How it fares, to the segment and who listens (engine/journal/journal_status.h): each second. */
 void queue_journal_tell(struct queue *queue, const struct journal_listener *listener,

@@ -16,7 +16,6 @@
 struct queue_journal_taken {
 	struct messages_envelope envelope;	/* points into bytes */
 	struct queue_journal_taken *next;
-	bool is_due;			/* else it is remembered only */
 	struct messages_group groups[];		/* then the texts */
 };
 
@@ -32,6 +31,7 @@ struct queue_journal {
 	unsigned intervals;
 	bool looked;			/* at all of it since the start: which dests have mail there */
 	bool recall;			/* a dest has come back since the last look began */
+	bool returned;			/* and mail for one may stand there with a time of its own */
 	bool looks;			/* a look goes on */
 	int64_t look_began_ns;
 	int64_t look_again_ns;		/* no further one before that */
@@ -39,8 +39,8 @@ struct queue_journal {
 	bool scans;			/* all directories are looked through */
 	uint32_t renewing;		/* messages from that on are to be written anew; NONE */
 	struct queue_journal_taken *taken, *taken_last;
-	uint32_t taken_count;
-	bool fills;			/* the look is the first one: memory is filled, too */
+	uint32_t swept;			/* messages that wait for long: looked at up to there, */
+	int64_t sweep_ns;		/* and further then */
 };
 
 /* --- queue_journal.c ----------------------------------------------------------------- */
@@ -48,14 +48,19 @@ struct queue_journal {
 static inline int64_t queue_journal_now(const struct queue_journal *j) {
 	return j->queue->now_ns + j->wall_ns;
 }
-/* Writes it as it is in memory. */
+/* Writes it as it is in memory; not `held`: there is no room for it. */
 bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held);
+/* Some of memory is looked at: what is not due soon leaves it. */
+void queue_journal_sweep(struct queue_journal *j);
 
 /* --- queue_journal_load.c -------------------------------------------------------------- */
 
+/* NONE: it is driven no more. */
+uint32_t queue_journal_directory(const struct queue_journal *j,
+    const struct messages_envelope *envelope);
 /* Fills memory with what is due, as far as there is room; returns when to come again. */
 int64_t queue_journal_load(struct queue_journal *j);
-/* What was taken is loaded, or written again: as due, if it is.  True: all was loaded. */
+/* What was taken is loaded, or written again as due.  True: all was loaded. */
 bool queue_journal_drain(struct queue_journal *j);
 void queue_journal_free_taken(struct queue_journal *j);
 /* messages_look's: takes what waits for a dest that is back; and notes where mail waits. */

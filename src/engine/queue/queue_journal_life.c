@@ -42,9 +42,10 @@ static bool copy_directories(struct queue_journal *j, const struct queue_journal
 	return true;
 }
 
-/* What failed is tried after retry .. retry_most: a runner for each doubling between. */
+/* What failed is tried after retry .. retry_most: a runner for each doubling between; where
+ * these are too many, for each tripling, or so. */
 static void choose_intervals(struct queue_journal *j) {
-	int64_t least_ns = INT64_MAX, most_ns = 0;
+	int64_t least_ns = INT64_MAX, most_ns = 0, longest_ns;
 
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		const struct queue_mta_settings *mta = &j->queue->settings.mtas[i];
@@ -58,12 +59,17 @@ static void choose_intervals(struct queue_journal *j) {
 	}
 	if (least_ns < NS_PER_SECOND)
 		least_ns = NS_PER_SECOND;
-	j->intervals = 1;
-	while (least_ns < most_ns && j->intervals < MESSAGES_INTERVALS_MAX - 1) {
-		j->intervals_ns[j->intervals++] = least_ns;
-		least_ns *= 2;
+	if (most_ns < least_ns)
+		most_ns = least_ns;
+	for (int64_t factor = 2;; factor++) {
+		j->intervals = 1;
+		for (longest_ns = least_ns; longest_ns < most_ns &&
+		     j->intervals < MESSAGES_INTERVALS_MAX - 1; longest_ns *= factor)
+			j->intervals_ns[j->intervals++] = longest_ns;
+		if (longest_ns >= most_ns)
+			break;
 	}
-	j->intervals_ns[j->intervals++] = most_ns > NS_PER_SECOND ? most_ns : NS_PER_SECOND;
+	j->intervals_ns[j->intervals++] = most_ns;
 }
 
 static int open_messages(struct queue_journal *j, const struct queue_journal_setup *setup,
@@ -163,6 +169,20 @@ static void renew(struct queue_journal *j) {
 	queue->calls.room(queue->calls.context, queue->settings.message_active_limit);
 }
 
+/* All of their mail was seen since they came back. */
+static void forget_returns(struct queue_journal *j) {
+	struct queue *queue = j->queue;
+
+	for (uint32_t i = 0; i < queue->dest_end; i++) {
+		struct dest *d = &queue->dests[i];
+
+		if (!d->used || !d->in_journal || d->suspended || d->back_ns > j->look_began_ns)
+			continue;
+		d->in_journal = false;
+		queue_leave_dest(queue, i);
+	}
+}
+
 /* Once after the start, to learn which dests mail waits for; when one came back; and now and
  * then, as mail that nobody calls waits for ever.  Returns when to come again. */
 static int64_t look(struct queue_journal *j) {
@@ -170,14 +190,16 @@ static int64_t look(struct queue_journal *j) {
 
 	if (!messages_is_indexed(j->messages) || messages_is_looking(j->messages))
 		return INT64_MAX;
-	if (j->looks)
+	if (j->looks) {
 		j->look_again_ns = now_ns + (now_ns - j->look_began_ns) * LOOK_SHARE;
+		forget_returns(j);
+	}
 	j->looks = false;
 	if (j->looked && !j->recall && now_ns < j->look_anyway_ns)
 		return INT64_MAX;
 	if (now_ns < j->look_again_ns)
 		return j->look_again_ns;
-	j->fills = !j->looked;
+	j->returned = j->looked && j->recall;
 	j->looked = j->looks = true;
 	j->recall = false;
 	j->look_began_ns = now_ns;
@@ -191,11 +213,18 @@ void queue_journal_remapped(struct queue *queue) {
 		queue->journal->recall = true;
 }
 
-void queue_journal_recall(struct queue *queue, uint32_t dest) {
-	if (!queue->dests[dest].in_journal)
+void queue_journal_suspended(struct queue *queue, uint32_t dest) {
+	struct messages_totals totals;
+
+	if (queue->journal == NULL)
 		return;
-	queue->dests[dest].in_journal = false;
-	if (queue->journal != NULL)
+	messages_count(queue->journal->messages, &totals);
+	if (totals.waiting > 0)
+		queue->dests[dest].in_journal = true;
+}
+
+void queue_journal_recall(struct queue *queue, uint32_t dest) {
+	if (queue->journal != NULL && queue->dests[dest].in_journal)
 		queue->journal->recall = true;
 }
 
@@ -209,6 +238,7 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 	was_recovered = messages_is_recovered(j->messages);
 	was_indexed = messages_is_indexed(j->messages);
 	renew(j);
+	queue_journal_sweep(j);
 	look_ns = look(j);
 	load_ns = queue_journal_load(j);
 	next_ns = messages_turn(j->messages, queue_journal_now(j), now_ns);

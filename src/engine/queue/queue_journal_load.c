@@ -19,8 +19,7 @@
 
 /* --- one message --------------------------------------------------------------------- */
 
-/* NONE: it is driven no more. */
-static uint32_t directory_of(const struct queue_journal *j,
+uint32_t queue_journal_directory(const struct queue_journal *j,
     const struct messages_envelope *envelope) {
 	for (unsigned i = 0; i < j->directory_count; i++)
 		if (strcmp(j->directories[i].path, envelope->directory) == 0 &&
@@ -107,7 +106,7 @@ static void give_up(struct queue_journal *j, const struct messages_envelope *env
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
 static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
-	uint32_t directory = directory_of(j, envelope), message;
+	uint32_t directory = queue_journal_directory(j, envelope), message;
 	uint64_t taken = sum_of_groups(envelope);
 	struct message *m;
 	unsigned mta;
@@ -127,16 +126,19 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	}
 	m = &queue->messages[message];
 	m->inode = envelope->stamp;
+	m->made_s = envelope->arrival_ns / NS_PER_SECOND;
 	m->arrival_ns = past_of(j, envelope->arrival_ns);
-	m->left_running = queue_is_of_before(queue, m->arrival_ns);
 	m->tried_ns = past_of(j, envelope->tried_ns);
+	/* no run of an earlier role has it that was tried since */
+	m->left_running = queue_is_of_before(queue, m->arrival_ns) &&
+	    (m->tried_ns == 0 || queue_is_of_before(queue, m->tried_ns));
 	m->tries = envelope->tries;
 	m->recipients = m->unread = envelope->recipients;
 	m->is_local = is_local(envelope);
 	if (envelope->sender != NULL)
 		text_copy(m->sender, sizeof(m->sender), envelope->sender,
 		    strlen(envelope->sender));
-	if (!queue_join_envelope(queue, message, envelope->arrival_ns / NS_PER_SECOND, "")) {
+	if (!queue_join_envelope(queue, message, "")) {
 		(void)queue_journal_put(j, message, false);
 		queue_forget_message(queue, message);
 		return;
@@ -158,7 +160,42 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 
 /* --- those that are taken ------------------------------------------------------------------ */
 
-static bool keep(struct queue_journal *j, const struct messages_envelope *from, bool is_due) {
+/* It is back: due.  Of those that wait for a time of their own only what was written before its
+ * dest came back; where that is dead or held still, somebody is to see when it is not. */
+static bool is_back(struct queue_journal *j, uint32_t directory,
+    const struct messages_envelope *envelope, const struct messages_group *group) {
+	struct queue *queue = j->queue;
+	bool waits_for_dest = group->due_ns == INT64_MAX, is_back;
+	uint32_t domain;
+	struct dest *d;
+
+	if (!waits_for_dest && (!j->returned || group->due_ns <= queue_journal_now(j)))
+		return false;
+	domain = queue_use_domain(queue, j->directories[directory].mta, group->domain,
+	    group->length);
+	if (domain == NONE)
+		return false;
+	d = &queue->dests[queue->domains[domain].dest];
+	if (waits_for_dest) {
+		is_back = queue_look_again(queue, queue->domains[domain].dest,
+		    queue->now_ns) != QUEUE_WAITS_SUSPENDED;
+		d->in_journal = d->in_journal || !is_back;
+	} else {
+		is_back = !d->suspended && d->back_ns != 0 &&
+		    envelope->written_ns - j->wall_ns <= d->back_ns;
+	}
+	queue_unuse_domain(queue, domain);
+	return is_back;
+}
+
+static char *keep_text(const char **text, char *at, const char *from) {
+	*text = at;
+	return stpcpy(at, from) + 1;
+}
+
+/* What is back of it is due in the copy. */
+static bool keep(struct queue_journal *j, const struct messages_envelope *from) {
+	uint32_t directory = queue_journal_directory(j, from);
 	size_t texts = strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
 	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
 	struct queue_journal_taken *taken;
@@ -169,30 +206,26 @@ static bool keep(struct queue_journal *j, const struct messages_envelope *from, 
 	taken = malloc(sizeof(*taken) + from->group_count * sizeof(*taken->groups) + texts);
 	if (taken == NULL)
 		return false;
-	at = (char *)&taken->groups[from->group_count];
 	taken->envelope = *from;
-	taken->is_due = is_due;
+	taken->envelope.due_ns = 0;
 	taken->envelope.groups = taken->groups;
-	taken->envelope.mta = at;
-	at = stpcpy(at, from->mta) + 1;
-	taken->envelope.directory = at;
-	at = stpcpy(at, from->directory) + 1;
-	taken->envelope.id = at;
-	at = stpcpy(at, from->id) + 1;
-	if (from->sender != NULL) {
-		taken->envelope.sender = at;
-		at = stpcpy(at, from->sender) + 1;
-	}
+	at = keep_text(&taken->envelope.mta, (char *)&taken->groups[from->group_count],
+	    from->mta);
+	at = keep_text(&taken->envelope.directory, at, from->directory);
+	at = keep_text(&taken->envelope.id, at, from->id);
+	if (from->sender != NULL)
+		at = keep_text(&taken->envelope.sender, at, from->sender);
 	for (unsigned i = 0; i < from->group_count; i++) {
 		taken->groups[i] = from->groups[i];
 		taken->groups[i].domain = at;
+		if (directory != NONE && is_back(j, directory, from, &from->groups[i]))
+			taken->groups[i].due_ns = 0;
 		memcpy(at, from->groups[i].domain, from->groups[i].length);
 		at += from->groups[i].length;
 	}
 	taken->next = NULL;
 	*(j->taken == NULL ? &j->taken : &j->taken_last->next) = taken;
 	j->taken_last = taken;
-	j->taken_count++;
 	return true;
 }
 
@@ -203,10 +236,7 @@ bool queue_journal_drain(struct queue_journal *j) {
 		struct queue_journal_taken *taken = j->taken;
 
 		j->taken = taken->next;
-		if (taken->is_due)
-			taken->envelope.due_ns = 0;
-		if (taken->is_due ? queue_board_has_room(j->queue) && queue_make_room(j->queue) :
-		    j->queue->message_count < j->queue->message_most) {
+		if (queue_board_has_room(j->queue) && queue_make_room(j->queue)) {
 			load(j, &taken->envelope);
 		} else {
 			all = false;
@@ -215,7 +245,6 @@ bool queue_journal_drain(struct queue_journal *j) {
 		}
 		free(taken);
 	}
-	j->taken_count = 0;
 	return all;
 }
 
@@ -229,6 +258,33 @@ void queue_journal_free_taken(struct queue_journal *j) {
 }
 
 /* --- the runners ------------------------------------------------------------------------ */
+
+/* Its interval is shorter than it is to wait: there is another one for what is left of that. */
+static bool is_early(const struct queue_journal *j, const struct messages_envelope *envelope) {
+	return envelope->due_ns >= queue_journal_now(j) + j->intervals_ns[1];
+}
+
+/* False: there is no room. */
+static bool take(struct queue_journal *j, const struct messages_envelope *envelope) {
+	struct messages_envelope later = *envelope;
+	struct queue *queue = j->queue;
+
+	/* without its parts the times of these would be lost */
+	if (later.due_ns > queue_journal_now(j) && !is_early(j, &later) && !fits(queue, &later))
+		later.due_ns = queue_journal_now(j) + j->intervals_ns[1];
+	if (is_early(j, &later)) {
+		(void)messages_put(j->messages, &later, false, queue_journal_now(j));
+		return true;
+	}
+	/* of a copy, where room is to be made: that writes */
+	if (queue->message_count < queue->message_most) {
+		load(j, envelope);
+		return true;
+	}
+	if (!keep(j, envelope))
+		give_up(j, envelope);
+	return queue_journal_drain(j);
+}
 
 int64_t queue_journal_load(struct queue_journal *j) {
 	struct queue *queue = j->queue;
@@ -247,15 +303,8 @@ int64_t queue_journal_load(struct queue_journal *j) {
 		case MESSAGES_MORE:
 			return queue->now_ns;
 		case MESSAGES_ONE:
-			/* of a copy, where room is to be made: that writes */
-			if (queue->message_count < queue->message_most) {
-				load(j, &envelope);
-				break;
-			}
-			if (!keep(j, &envelope, true))
-				give_up(j, &envelope);
 			/* all of memory is being read: not again at once */
-			if (!queue_journal_drain(j))
+			if (!take(j, &envelope))
 				return queue->now_ns + FULL_NS;
 			break;
 		}
@@ -263,47 +312,30 @@ int64_t queue_journal_load(struct queue_journal *j) {
 	return queue->now_ns;
 }
 
+bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id) {
+	struct queue_journal *j = queue->journal;
+	struct messages_envelope envelope;
+	const struct generation *pinned;
+
+	if (j == NULL || directory >= j->directory_count || !queue_make_room(queue) ||
+	    !messages_take(j->messages, j->directories[directory].mta_name,
+		j->directories[directory].path, id, &envelope))
+		return false;
+	pinned = queue_pin(queue, queue->now_ns);
+	load(j, &envelope);
+	queue_unpin(queue, pinned);
+	return true;
+}
+
 /* --- looks at all of it ------------------------------------------------------------------ */
-
-/* Does any of it wait for a dest that is back?  Where it is not, somebody is to see when. */
-static bool has_come_back(struct queue_journal *j, const struct messages_envelope *envelope) {
-	struct queue *queue = j->queue;
-	uint32_t directory = directory_of(j, envelope);
-	bool is_back = false;
-
-	for (unsigned i = 0; directory != NONE && i < envelope->group_count && !is_back; i++) {
-		const struct messages_group *group = &envelope->groups[i];
-		uint32_t domain;
-
-		if (group->due_ns != INT64_MAX)
-			continue;
-		domain = queue_use_domain(queue, j->directories[directory].mta, group->domain,
-		    group->length);
-		if (domain == NONE)
-			continue;
-		is_back = queue_look_again(queue, queue->domains[domain].dest,
-		    queue->now_ns) != QUEUE_WAITS_SUSPENDED;
-		if (!is_back)
-			queue->dests[queue->domains[domain].dest].in_journal = true;
-		queue_unuse_domain(queue, domain);
-	}
-	return is_back;
-}
-
-/* At the start what waits for its time is remembered as far as there is room, too: what is
- * due comes by itself. */
-static bool is_remembered(const struct queue_journal *j,
-    const struct messages_envelope *envelope) {
-	const struct queue *queue = j->queue;
-
-	return j->fills && envelope->due_ns > queue_journal_now(j) &&
-	    queue->message_count + j->taken_count < queue->message_most -
-	    queue->message_most / 4;
-}
 
 bool queue_journal_visit(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal *j = context;
-	bool is_due = has_come_back(j, envelope);
+	uint32_t directory = queue_journal_directory(j, envelope);
 
-	return (is_due || is_remembered(j, envelope)) && keep(j, envelope, is_due);
+	/* all of them: each dest that is not back is noted */
+	for (unsigned i = 0; directory != NONE && i < envelope->group_count; i++)
+		if (is_back(j, directory, envelope, &envelope->groups[i]))
+			return keep(j, envelope);
+	return false;
 }

@@ -142,6 +142,7 @@ static void suspend(struct queue *queue, uint32_t dest) {
 	struct dest *d = &queue->dests[dest];
 	uint32_t next;
 
+	queue_journal_suspended(queue, dest);
 	for (uint32_t at = d->first_part; at != NONE; at = next) {
 		struct part *p = &queue->parts[at];
 
@@ -156,6 +157,7 @@ static void suspend(struct queue *queue, uint32_t dest) {
 
 /* It is back: all of its mail is due. */
 static void release(struct queue *queue, uint32_t dest) {
+	queue->dests[dest].back_ns = queue->now_ns;
 	queue_journal_recall(queue, dest);
 	for (uint32_t at = queue->dests[dest].first_part; at != NONE;
 	     at = queue->parts[at].next_of_dest) {

@@ -130,6 +130,9 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 	if (!is_driven(queue, mta))
 		return NULL;
 	message = queue_find_message(queue, mta, directory, id);
+	/* what is known of its times counts */
+	if (message == NONE && queue_journal_fetch(queue, directory, id))
+		message = queue_find_message(queue, mta, directory, id);
 	known = message != NONE;
 	if (!queue_wants(queue, mta, directory, id))
 		return NULL;
@@ -360,6 +363,8 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns) {
 	}
 	if (!reading->was_known) {
 		m->arrival_ns = file->arrival_ns;
+		m->made_s = file->made_s != 0 ? file->made_s :
+		    queue_journal_made_s(reading->queue, file->arrival_ns);
 		m->left_running = queue_is_of_before(reading->queue, m->arrival_ns);
 	}
 	memcpy(m->sender, reading->sender, sizeof(m->sender));
@@ -367,11 +372,8 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns) {
 
 /* False: no memory. */
 static bool join(const struct queue_reading *reading) {
-	const struct queue_file *file = &reading->file;
-
 	return reading->queue->messages[reading->message].envelope != NONE ||
-	    queue_join_envelope(reading->queue, reading->message, file->made_s != 0 ?
-		file->made_s : file->arrival_ns / NS_PER_SECOND, reading->origin);
+	    queue_join_envelope(reading->queue, reading->message, reading->origin);
 }
 
 /* The parts are linked from the last to the first. */

@@ -129,14 +129,14 @@ static int compare_name(const void *a, const void *b) {
 }
 
 static struct by_name *dests_by_name(const struct queue *queue, const char *destination,
-    size_t *count) {
+    const struct queue_journal_list *journal, size_t *count) {
 	struct by_name *list = malloc((queue->dest_count + 1) * sizeof(*list));
 
 	*count = 0;
 	for (uint32_t i = 0; list != NULL && i < queue->dest_end; i++) {
 		const struct dest *d = &queue->dests[i];
 
-		if (d->used && d->part_count > 0 &&
+		if (d->used && (d->part_count > 0 || queue_journal_list_has(journal, i)) &&
 		    (destination == NULL || strcmp(destination, d->owner.name) == 0))
 			list[(*count)++] = (struct by_name){ d->owner.name, i };
 	}
@@ -151,7 +151,7 @@ void queue_each(struct queue *queue, const char *destination, int64_t now_ns,
 	size_t count;
 
 	(void)now_ns;
-	list = dests_by_name(queue, destination, &count);
+	list = dests_by_name(queue, destination, NULL, &count);
 	for (size_t i = 0; i < count; i++)
 		if (!each_of(queue, &queue->dests[list[i].dest], each, context))
 			break;
@@ -194,20 +194,27 @@ static void fill_destination(const struct queue *queue, const struct dest *d,
 	}
 }
 
-void queue_each_destination(struct queue *queue, int64_t now_ns,
-    bool (*each)(void *context, const struct queue_destination_row *row), void *context) {
+void queue_each_destination(struct queue *queue, const struct queue_journal_list *journal,
+    int64_t now_ns, bool (*each)(void *context, const struct queue_destination_row *row),
+    void *context) {
+	const struct generation *pinned = queue_pin(queue, now_ns);
 	struct queue_destination_row row;
 	struct by_name *list;
 	size_t count;
 
-	(void)now_ns;
-	list = dests_by_name(queue, NULL, &count);
+	list = dests_by_name(queue, NULL, journal, &count);
 	for (size_t i = 0; i < count; i++) {
+		/* mail of the journal alone: nobody has looked */
+		if (!queue->dests[list[i].dest].seen)
+			(void)queue_look(queue, list[i].dest, now_ns);
 		fill_destination(queue, &queue->dests[list[i].dest], &row);
+		if (queue_journal_list_has(journal, list[i].dest))
+			queue_journal_list_add(journal, list[i].dest, &row);
 		if (!each(context, &row))
 			break;
 	}
 	free(list);
+	queue_unpin(queue, pinned);
 }
 
 /* --- next ------------------------------------------------------------------------------ */

@@ -17,6 +17,7 @@ void engine_explain(struct engine *engine, const struct generation *generation,
 	uint16_t record;
 
 	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
+	inquiry_look_at_gate(&inquiry);
 	*open = *client_open = 0;
 	if (inquiry.class == NULL) {
 		inquiry_decide_unclassed(&inquiry);

@@ -27,9 +27,10 @@ bool gate_is_shut(const struct segment *segment,
     const struct generation *generation) {
 	uint32_t hint = atomic_load_explicit(&segment->header->room_hint,
 	    memory_order_relaxed);
+	/* any role can write another number */
+	uint32_t at = hint < generation->class_count ? hint : 0;
 
 	for (uint32_t i = 0; i < generation->class_count; i++) {
-		uint32_t at = (hint + i) % generation->class_count;
 		const struct generation_class *class =
 		    generation_class(generation, at);
 
@@ -40,6 +41,7 @@ bool gate_is_shut(const struct segment *segment,
 				    memory_order_relaxed);
 			return false;
 		}
+		at = at + 1 < generation->class_count ? at + 1 : 0;
 	}
 	return generation->class_count > 0;
 }

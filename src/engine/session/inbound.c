@@ -48,9 +48,7 @@ static void fill_session(const struct inquiry *inquiry, uint32_t slot,
 	const struct generation *generation = inquiry->generation;
 	const struct segment *segment = inquiry->engine->segment;
 	int64_t now_ns = inquiry->lock.now_ns;
-	struct session before;
 
-	session_load(segment, slot, &before);
 	*session = (struct session){
 		.control = { .class_record = SEGMENT_NO_CLASS,
 		    .state = (uint8_t)state, .direction = SESSION_INBOUND,
@@ -59,7 +57,7 @@ static void fill_session(const struct inquiry *inquiry, uint32_t slot,
 		.client = question->client, .server = question->server,
 		.client_port = question->client_port,
 		.server_port = question->server_port,
-		.serial = (uint16_t)(before.serial + 1),
+		.serial = (uint16_t)(session_load_serial(segment, slot) + 1),
 		.opened_ds = segment_ds(segment, now_ns),
 		.until_ds = segment_ds(segment,
 		    now_ns + generation->lease_owner_ns),
@@ -315,6 +313,11 @@ static void open_session(struct engine *engine, const struct generation *generat
 	enum earlier earlier;
 
 	inquiry_begin(&inquiry, engine, generation, question, now_ns, answer);
+	/* the memory of this one comes meanwhile */
+	if (question->over != NULL)
+		engine_session_ended(engine, generation, question->over, question->owner, now_ns);
+	inquiry_expect(&inquiry);
+	inquiry_look_at_gate(&inquiry);
 	segment_count(engine->segment, COUNTER_QUESTIONS, 1);
 	if (address_is_unknown(&question->client) || question->client_port == 0) {
 		inquiry_decide(&inquiry, VERDICT_ADMIT, REASON_UNTRACKED);

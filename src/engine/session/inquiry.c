@@ -7,10 +7,29 @@
 
 #include <string.h>
 
+static void find_class(struct inquiry *inquiry) {
+	const struct question *question = inquiry->question;
+	const struct generation *generation = inquiry->generation;
+	struct answer *answer = inquiry->answer;
+
+	inquiry->exempt = generation_is_exempt(generation, &question->client,
+	    question->name, question->name_length);
+	if (inquiry->exempt)
+		return;
+	answer->rule = generation_match_inbound(generation,
+	    question->server_port, &question->client, question->name,
+	    question->name_length);
+	if (answer->rule == CLASS_NO_RULE)
+		return;
+	answer->class_index =
+	    generation_rule(generation, answer->rule)->class_index;
+	inquiry->class = generation_class(generation, answer->class_index);
+}
+
 void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
     const struct generation *generation, const struct question *question,
     int64_t now_ns, struct answer *answer) {
-	struct session_key key = { question->client, question->client_port,
+	const struct session_key key = { question->client, question->client_port,
 		SESSION_INBOUND };
 
 	inquiry->engine = engine;
@@ -20,32 +39,30 @@ void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
 	inquiry->class = NULL;
 	inquiry->gate_shut = false;
 	inquiry->again_slot = SEGMENT_NO_SLOT;
-	/* the table's memory is fetched while the class is looked for */
-	sessions_aim(engine->segment, &key, now_ns, &inquiry->lock);
 	/* read before anything is stored: the connection existed by then */
 	inquiry->dump_sequence = atomic_load_explicit(
 	    &engine->segment->header->dump_sequence, memory_order_acquire);
 	memset(answer, 0, sizeof(*answer));
 	answer->rule = answer->class_index = CLASS_NO_RULE;
 	answer->newly_decided = true;
-	inquiry->exempt = generation_is_exempt(generation, &question->client,
-	    question->name, question->name_length);
-	if (inquiry->exempt)
-		return;
-	answer->rule = generation_match_inbound(generation,
-	    question->server_port, &question->client, question->name,
-	    question->name_length);
-	if (answer->rule == CLASS_NO_RULE) {
-		inquiry->gate_shut = gate_is_shut(engine->segment, generation);
-		return;
-	}
-	answer->class_index =
-	    generation_rule(generation, answer->rule)->class_index;
-	inquiry->class = generation_class(generation, answer->class_index);
-	if (inquiry->class->has_client_limit)
+	find_class(inquiry);
+	/* the memory of both tables is fetched at once */
+	sessions_aim(engine->segment, &key, now_ns, &inquiry->lock);
+	if (inquiry->class != NULL && inquiry->class->has_client_limit)
 		client_aim(engine->segment, (uint16_t)inquiry->class->record,
 		    &question->client, client_bits(inquiry->class, &question->client),
 		    now_ns, &inquiry->client);
+}
+
+void inquiry_expect(const struct inquiry *inquiry) {
+	sessions_expect(&inquiry->lock);
+	if (inquiry->class != NULL && inquiry->class->has_client_limit)
+		client_expect(&inquiry->client);
+}
+
+void inquiry_look_at_gate(struct inquiry *inquiry) {
+	inquiry->gate_shut = inquiry->class == NULL && !inquiry->exempt &&
+	    gate_is_shut(inquiry->engine->segment, inquiry->generation);
 }
 
 void inquiry_note_gate(struct inquiry *inquiry) {

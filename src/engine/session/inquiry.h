@@ -12,7 +12,7 @@ struct inquiry {
 	struct answer *answer;
 	const struct generation_class *class;	/* NULL: none, or exempt */
 	bool exempt;
-	bool gate_shut;		/* where there is no class */
+	bool gate_shut;		/* where there is no class, after inquiry_look_at_gate */
 	uint32_t dump_sequence;
 	struct session_lock lock;
 	struct client_lock client;	/* where the class limits its clients */
@@ -32,6 +32,12 @@ static inline void inquiry_decide(struct inquiry *inquiry, enum verdict verdict,
 	inquiry->answer->decision =
 	    (struct decision){ .verdict = verdict, .reason = reason };
 }
+
+/* Some time after inquiry_begin: has the slots fetched that a new session would take. */
+void inquiry_expect(const struct inquiry *inquiry);
+
+/* Is there room in any class, where none takes the client?  No lock. */
+void inquiry_look_at_gate(struct inquiry *inquiry);
 
 /* A refusal for a full class says so where no other class has room either: it
  * is the same for every client then. */

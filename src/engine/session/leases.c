@@ -3,7 +3,7 @@
  * PURPOSE  Ends of sessions that no kernel table proves: by time.
  * MODEL    A session whose owner (its policy or milter connection, of a role that
  *          lives) holds it is kept: its lease is renewed.  When the owner's role
- *          is gone, the lease of orphans runs.  With liveness = "lease" time alone
+ *          is gone, the lease of orphans runs.  With session_proof = "lease" time alone
  *          counts.  Refused ones are forgotten after a minute where their
  *          connection cannot be seen.  A slot of a delivering process whose owner's
  *          role is gone lasts as long as the process does.

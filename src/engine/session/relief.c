@@ -29,9 +29,10 @@
 struct relief {
 	struct witness *witness;
 	pthread_mutex_t mutex;
-	uint32_t record;		/* the class of the last look */
-	int64_t next_ns;		/* no other look at it before */
-	int64_t rest_until_ns;		/* nor at any class */
+	/* Changed under the mutex, and read before it is taken, too: */
+	_Atomic uint32_t record;	/* the class of the last look */
+	_Atomic int64_t next_ns;	/* no other look at it before */
+	_Atomic int64_t rest_until_ns;	/* nor at any class */
 	uint32_t *next;			/* for each class record: the slot to go on with */
 };
 
@@ -150,18 +151,24 @@ static bool is_short(const struct engine *engine, const struct generation *gener
 	    (class->has_client_limit && keeper_is_away(engine->segment, now_ns));
 }
 
+static bool look_is_due(const struct relief *relief, uint32_t record, int64_t now_ns) {
+	return now_ns >= atomic_load_explicit(&relief->rest_until_ns, memory_order_relaxed) &&
+	    (record != atomic_load_explicit(&relief->record, memory_order_relaxed) ||
+		now_ns >= atomic_load_explicit(&relief->next_ns, memory_order_relaxed));
+}
+
 void relief_seek(struct engine *engine, const struct generation *generation,
     const struct generation_class *class, enum session_direction direction,
     int64_t now_ns) {
 	struct relief *relief = engine->relief;
-	int64_t begun_ns, over_ns;
+	int64_t begun_ns, over_ns, next_ns;
 
-	if (relief == NULL || !is_short(engine, generation, class, direction, now_ns))
+	if (relief == NULL || !is_short(engine, generation, class, direction, now_ns) ||
+	    !look_is_due(relief, class->record, now_ns))
 		return;
 	pthread_mutex_lock(&relief->mutex);
 	begun_ns = clock_now_ns();
-	if (begun_ns >= relief->rest_until_ns &&
-	    (relief->record != class->record || begun_ns >= relief->next_ns)) {
+	if (look_is_due(relief, class->record, begun_ns)) {
 		struct look look = { .witness = relief->witness,
 			.generation = generation, .record = class->record,
 			.slots_left = SLOTS_AT_ONCE, .lookups_left = LOOKUPS_AT_ONCE,
@@ -169,12 +176,13 @@ void relief_seek(struct engine *engine, const struct generation *generation,
 		bool round = look_on(&look, &relief->next[class->record]);
 
 		over_ns = clock_now_ns();
+		next_ns = over_ns + (over_ns - begun_ns) * PAUSE_TIMES;
+		if (round && next_ns < over_ns + PAUSE_NS)
+			next_ns = over_ns + PAUSE_NS;
 		relief->record = class->record;
 		relief->rest_until_ns =
 		    over_ns + (over_ns - begun_ns) * REST_TIMES;
-		relief->next_ns = over_ns + (over_ns - begun_ns) * PAUSE_TIMES;
-		if (round && relief->next_ns < over_ns + PAUSE_NS)
-			relief->next_ns = over_ns + PAUSE_NS;
+		relief->next_ns = next_ns;
 	}
 	pthread_mutex_unlock(&relief->mutex);
 }

@@ -34,6 +34,8 @@ void client_free(struct client *client) {
 	struct control *control = client->control;
 
 	reload_give_up(client);
+	if (control->gone != NULL)
+		control->gone(client);
 	TAILQ_REMOVE(&control->clients, client, all);
 	control->count--;
 	if (client->readable != NULL)
@@ -159,7 +161,7 @@ static bool serve_keeper(struct client *client, const struct control_frame *fram
 		reload_ask(client);
 		break;
 	case CONTROL_REQUEST_ANSWERED:
-		(void)engine_timed(control->engine, TIMING_CONTROL, began_ns);
+		(void)engine_timed(control->engine, TIMING_CONTROL, 1, began_ns);
 		return client_put(client, control->answer, length);
 	}
 	return true;

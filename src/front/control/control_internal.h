@@ -34,7 +34,7 @@ struct client {
 	const struct control_access *access;
 	enum control_permission permission;
 	uid_t uid;		/* of the peer; -1: not known */
-	bool waits;			/* for the supervisor */
+	bool waits;			/* for the supervisor, or for more of its answer */
 	bool last;			/* close when all is sent */
 	int64_t since_ns;		/* last progress, or when it began to wait */
 	size_t in_length;
@@ -55,6 +55,7 @@ struct control {
 	struct engine *engine;
 	control_serve_fn *serve;
 	void *context;			/* serve's own */
+	void (*gone)(struct client *client);	/* it is freed; NULL: nobody wants to know */
 	size_t out_most;		/* bytes of answers that wait for one client */
 	struct event_base *base;
 	struct client_list clients;	/* oldest first */

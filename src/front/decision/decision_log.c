@@ -133,25 +133,15 @@ void decision_log(struct engine *engine, const struct generation *generation,
 	write_event(engine, generation, question, answer);
 }
 
-static void put_id_behind(char out[REPLY_TEXT_SIZE], const char *id) {
-	static const char before[] = " (id=";
-	size_t length = strlen(out), id_length = strlen(id);
-
-	if (length + id_length + sizeof(before) + 1 > REPLY_TEXT_SIZE)
-		return;
-	memcpy(out + length, before, sizeof(before) - 1);
-	length += sizeof(before) - 1;
-	memcpy(out + length, id, id_length);
-	memcpy(out + length + id_length, ")", 2);
-}
-
-const char *decision_client_text(const struct generation *generation,
+size_t decision_client_text(const struct generation *generation,
     const struct question *question, const struct answer *answer,
     char out[REPLY_TEXT_SIZE]) {
-	char id[DECISION_ID_MAX], client[ADDRESS_TEXT_MAX];
-	struct reply_values values = { .retry_s = RETRY_S };
+	char id[DECISION_ID_MAX] = "ID", client[ADDRESS_TEXT_MAX];
+	/* whoever is refused can tell which refusal it was, whatever the text; explain, which
+	 * records nothing, has no id */
+	struct reply_values values = { .retry_s = RETRY_S, .id = id, .client = client,
+	    .needs_id = answer->id != 0 };
 	const char *text = "";
-	unsigned has;
 
 	if (answer->decision.reason == REASON_UNUSABLE)
 		text = "Service temporarily unavailable; try again later";
@@ -163,16 +153,8 @@ const char *decision_client_text(const struct generation *generation,
 		values.class_name = generation_text(generation, class->name);
 		values.retry_s = class->retry_s;
 	}
-	/* explain records nothing */
-	values.id = answer->id != 0 ? decision_id_text(answer->id, id) : "ID";
-	has = reply_text_has(text);
-	if ((has & REPLY_TEXT_HAS_CLIENT) != 0) {
-		address_format(&question->client, client);
-		values.client = client;
-	}
-	(void)reply_text_expand(out, text, &values);
-	/* whoever is refused can tell which refusal it was, whatever the text */
-	if (answer->id != 0 && (has & REPLY_TEXT_HAS_ID) == 0)
-		put_id_behind(out, id);
-	return out;
+	if (answer->id != 0)
+		(void)decision_id_text(answer->id, id);
+	address_format(&question->client, client);
+	return reply_text_expand(out, text, &values);
 }

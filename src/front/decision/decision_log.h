@@ -18,8 +18,8 @@ void decision_log(struct engine *engine, const struct generation *generation,
     enum decision_stage stage);
 
 /* What the client is told after "421 4.7.0 ": the class's text with its
- * placeholders replaced, or one of ours.  Never empty, one line.  Returns `out`. */
-const char *decision_client_text(const struct generation *generation,
+ * placeholders replaced, or one of ours.  Never empty, one printable line.  Returns its length. */
+size_t decision_client_text(const struct generation *generation,
     const struct question *question, const struct answer *answer,
     char out[REPLY_TEXT_SIZE]);
 

@@ -250,8 +250,8 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	decision_log(front.engine, generation, &question, &answer,
 	    DECISION_AT_CONNECT);
 	if (answer.decision.verdict != VERDICT_ADMIT) {
-		refuse(ctx, decision_client_text(generation, &question, &answer,
-		    text));
+		(void)decision_client_text(generation, &question, &answer, text);
+		refuse(ctx, text);
 		verdict = SMFIS_TEMPFAIL;
 	}
 	engine_unpin(front.engine, generation);
@@ -277,7 +277,7 @@ static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 	}
 	place = callback_enter(now_ns);
 	verdict = ask(ctx, name, from, session, now_ns);
-	(void)engine_timed(front.engine, TIMING_MILTER, now_ns);
+	(void)engine_timed(front.engine, TIMING_MILTER, 1, now_ns);
 	callback_leave(place);
 	return verdict;
 }

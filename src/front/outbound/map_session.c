@@ -72,8 +72,8 @@ static size_t refuse(const struct generation *generation, const struct question 
     const struct answer *answer, char *out) {
 	char client_text[REPLY_TEXT_SIZE], token[TOKEN_MAX + 1], text[TOKEN_MAX + 16];
 
-	write_token(token, decision_client_text(generation, question, answer, client_text),
-	    answer->id);
+	(void)decision_client_text(generation, question, answer, client_text);
+	write_token(token, client_text, answer->id);
 	text[0] = '\0';
 	text_append(text, sizeof(text), 0, "REFUSE \"%s\"", token);
 	return socketmap_reply(out, SOCKETMAP_OK, text);

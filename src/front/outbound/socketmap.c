@@ -271,7 +271,7 @@ static enum outcome answer_all(struct connection *c,
 			know_process(c);
 		reply_length = map_question_answer(&c->client, c->front->engine, generation,
 		    &request, now_ns, reply);
-		began_ns = engine_timed(c->front->engine, TIMING_MAP, began_ns);
+		began_ns = engine_timed(c->front->engine, TIMING_MAP, 1, began_ns);
 		if (stream_send(&c->stream, reply, reply_length, now_ns) != GOES_ON)
 			return MUST_CLOSE;
 	}

@@ -71,7 +71,9 @@ struct policy_front {
 	struct event turn_end;		/* active while there are ready replies */
 	struct ready_reply ready[REPLIES_MOST];
 	unsigned ready_count;
-	int64_t answered_ns;		/* when the last request was */
+	/* Since the loop's turn began, whose time is read once: what is answered now */
+	int64_t turn_ns;
+	unsigned answers;
 	char replies[REPLIES_BYTES];
 	size_t replies_length;
 	char bytes[READ_BYTES];
@@ -136,6 +138,15 @@ static enum outcome keep_rest(struct connection *c, const char *data, size_t len
 	return GOES_ON;
 }
 
+/* The answers of this turn stand: counts them, with their time. */
+static void turn_over(struct policy_front *front) {
+	if (front->answers == 0)
+		return;
+	front->turn_ns = engine_timed(front->engine, TIMING_POLICY, front->answers,
+	    front->turn_ns);
+	front->answers = 0;
+}
+
 /* Sends the replies from replies[from] to the end, which are this connection's. */
 static enum outcome send_now(struct connection *c, size_t from, int64_t now_ns) {
 	struct policy_front *front = c->front;
@@ -154,8 +165,10 @@ static enum outcome send_later(struct connection *c, size_t from, int64_t now_ns
 	if (length == 0)
 		return GOES_ON;
 	if (front->ready_count == 0) {
-		if (event_base_get_num_events(front->base, EVENT_BASE_COUNT_ACTIVE) == 0)
+		if (event_base_get_num_events(front->base, EVENT_BASE_COUNT_ACTIVE) == 0) {
+			turn_over(front);
 			return send_now(c, from, now_ns);
+		}
 		event_active(&front->turn_end, EV_TIMEOUT, 0);
 	}
 	front->ready[front->ready_count++] = (struct ready_reply){ c, from, length };
@@ -163,7 +176,8 @@ static enum outcome send_later(struct connection *c, size_t from, int64_t now_ns
 	return GOES_ON;
 }
 
-static void send_ready(struct policy_front *front, int64_t now_ns) {
+static void send_ready(struct policy_front *front) {
+	turn_over(front);
 	for (unsigned i = 0; i < front->ready_count; i++) {
 		const struct ready_reply *reply = &front->ready[i];
 		struct connection *c = reply->connection;
@@ -172,8 +186,8 @@ static void send_ready(struct policy_front *front, int64_t now_ns) {
 			continue;
 		c->has_reply = false;
 		if (stream_send(&c->stream, front->replies + reply->from, reply->length,
-			now_ns) != GOES_ON)
-			connection_free(c, generation_of(front), now_ns);
+			front->turn_ns) != GOES_ON)
+			connection_free(c, generation_of(front), front->turn_ns);
 	}
 	front->ready_count = 0;
 	front->replies_length = 0;
@@ -181,7 +195,7 @@ static void send_ready(struct policy_front *front, int64_t now_ns) {
 
 static void on_turn_end(evutil_socket_t fd, short what, void *argument) {
 	(void)fd, (void)what;
-	send_ready(argument, clock_now_ns());
+	send_ready(argument);
 }
 
 /* Answers one whole request; its reply stands behind the others. */
@@ -196,6 +210,7 @@ static void answer_one(struct connection *c, const struct generation *generation
 	front->replies_length += policy_session_answer(&c->session, front->engine, generation,
 	    c->listener, request, &c->parser.request, now_ns,
 	    front->replies + front->replies_length);
+	front->answers++;
 	policy_parser_reset(&c->parser);
 	stream_wait_end(&c->stream);
 	stream_has_asked(&c->stream);
@@ -214,17 +229,14 @@ static enum outcome answer_all(struct connection *c,
 	struct policy_error error;
 	long used = 1;
 
-	front->answered_ns = now_ns;
 	if (!has_room(front))
-		send_ready(front, now_ns);
+		send_ready(front);
 	from = front->replies_length;
 	while (at < length && c->stream.out == NULL) {
 		used = policy_parser_feed(&c->parser, data + at, length - at, &error);
 		if (used <= 0)
 			break;
 		answer_one(c, generation, data + at, now_ns);
-		front->answered_ns = engine_timed(front->engine, TIMING_POLICY,
-		    front->answered_ns);
 		at += (size_t)used;
 		if (!has_room(front) && send_now(c, from, now_ns) != GOES_ON)
 			return MUST_CLOSE;
@@ -298,16 +310,19 @@ static void on_event(evutil_socket_t fd, short what, void *argument) {
 	struct connection *c = argument;
 	struct policy_front *front = c->front;
 	const struct generation *generation = generation_of(front);
-	/* the time of the answer before this one, in the same turn, is as good */
-	int64_t now_ns = front->ready_count > 0 ? front->answered_ns : clock_now_ns();
-	enum outcome outcome = c->stream.writing ? write_replies(c, generation, now_ns) :
-	    read_requests(c, generation, what, now_ns);
+	enum outcome outcome;
 
 	(void)fd;
+	if (front->answers == 0)
+		front->turn_ns = clock_now_ns();
+	outcome = c->stream.writing ? write_replies(c, generation, front->turn_ns) :
+	    read_requests(c, generation, what, front->turn_ns);
 	if (outcome == MUST_CLOSE)
-		connection_free(c, generation, now_ns);
+		connection_free(c, generation, front->turn_ns);
 	if (front->ready_count == REPLIES_MOST)
-		send_ready(front, now_ns);
+		send_ready(front);
+	else if (front->ready_count == 0)
+		turn_over(front);
 }
 
 static bool connection_new(void *context, int fd, uint8_t listener) {

@@ -31,6 +31,15 @@ static size_t dunno(char *out) {
 	return sizeof(reply) - 1;
 }
 
+static size_t reply_with_text(const struct generation *generation,
+    const struct question *question, const struct answer *answer, const char *action,
+    char *out) {
+	size_t length = policy_reply_begin(out, action);
+
+	length += decision_client_text(generation, question, answer, out + length);
+	return policy_reply_end(out, length);
+}
+
 static bool same_tuple(const struct address *client, uint16_t port,
     const struct address *other, uint16_t other_port) {
 	return port == other_port && address_equal(client, other);
@@ -88,7 +97,6 @@ static size_t open_session(struct policy_session *session,
     struct engine *engine, const struct generation *generation,
     const struct question *question, int64_t now_ns, char *out) {
 	struct answer answer;
-	char text[REPLY_TEXT_SIZE];
 
 	session->client = question->client;
 	session->client_port = question->client_port;
@@ -98,8 +106,7 @@ static size_t open_session(struct policy_session *session,
 	if (answer.decision.verdict != VERDICT_REFUSE)
 		return dunno(out);
 	/* without a text Postfix would take 421 for OK */
-	return policy_reply_write(out, POLICY_REPLY_MAX, "421 4.7.0",
-	    decision_client_text(generation, question, &answer, text));
+	return reply_with_text(generation, question, &answer, "421 4.7.0 ", out);
 }
 
 static size_t on_connect(struct policy_session *session, struct engine *engine,
@@ -107,7 +114,7 @@ static size_t on_connect(struct policy_session *session, struct engine *engine,
     int64_t now_ns, char *out) {
 	if (!same_tuple(&question->client, question->client_port,
 	    &session->client, session->client_port))
-		end_session(session, engine, generation, OWNER_POLICY, now_ns);
+		question->over = &session->ref;
 	session->connected = question->client;
 	session->connected_port = question->client_port;
 	return open_session(session, engine, generation, question, now_ns, out);
@@ -188,7 +195,6 @@ static size_t on_recipient(struct policy_session *session,
 	size_t pressed;
 	bool ours;
 	struct answer answer;
-	char text[REPLY_TEXT_SIZE];
 
 	if (question->client_port == 0 &&
 	    address_equal(&question->client, &session->client))
@@ -206,8 +212,7 @@ static size_t on_recipient(struct policy_session *session,
 		    recipient.text, recipient.length, now_ns, out);
 		return pressed > 0 ? pressed : dunno(out);
 	}
-	return policy_reply_write(out, POLICY_REPLY_MAX, "DEFER_IF_PERMIT 4.7.0",
-	    decision_client_text(generation, question, &answer, text));
+	return reply_with_text(generation, question, &answer, "DEFER_IF_PERMIT 4.7.0 ", out);
 }
 
 /* The role that the session's own connection led to is gone: this may be its next one. */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * The control server of the queue role (wire/link/control_frame.h): posternctl's queue and
- * next, out of what the queue has in memory (engine/queue/queue.h).  Lives in the role's event
+ * next, out of what the queue has in memory (engine/queue/queue.h) and in its journal.  Lives in the role's event
  * loop; one thread.
  *
- *	queue	request: view (parts, destinations, runs; none: parts), destination (of
- *		that name alone; parts)
- *		rows of parts: destination id mta sender recipients unread age tried
+ *	queue	request: view (parts, destinations, runs; none: parts), pattern (of
+ *		destinations that match it alone; parts, destinations)
+ *		rows of parts, in no order; one that moved meanwhile may come twice, and the
+ *		later one counts: destination id mta sender recipients unread age tried
  *		(seconds ago, may be missing) tries wait (a word of waits.def) until
- *		(seconds left, may be missing) run (0: none)
+ *		(seconds left, may be missing) run (0: none) since_ms (to sort by: age when the
+ *		list began)
  *		of destinations: destination messages recipients running window wait
  *		doubtful proven (0, 1) age (of its oldest message) until
  *		of runs: run pid mta messages recipients destination age progress (seconds
@@ -17,7 +19,7 @@
  *		rows: as of parts, and why (a word of whys.def)
  *	both	the end has error where there was no room for all rows, or while the queue is
  *		read for the first time, and exit 0; for queue also more, with an error that
- *		tells it: messages that are in the journal and not in memory
+ *		tells it: messages of the journal, which cannot be read now
  */
 #ifndef FRONT_QUEUE_CONTROL_H
 #define FRONT_QUEUE_CONTROL_H

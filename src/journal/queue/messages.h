@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The messages of a queue in a log (seeds/log-structured-queue.txt; DESIGN section 10).
+ * The messages of a queue in a log (contrib/documents.md; DESIGN section 10).
  *
  * A *message* is a queue file: mail server, directory, queue id.  What the log says of it:
  *  - an *envelope* when it is new, when its file has changed, and when work on it is over for
@@ -172,6 +172,19 @@ enum messages_answer messages_next(struct messages *messages, int64_t wall_ns,
 void messages_look(struct messages *messages,
     bool (*visit)(void *context, const struct messages_envelope *envelope), void *context);
 bool messages_is_looking(const struct messages *messages);
+
+/* For whoever lists what waits, beside that: the same in pieces, and nothing is held, whatever
+ * `visit` returns.  NULL: degraded, before recovery, or no memory.  False: that was all; or the
+ * journal was renewed meanwhile. */
+struct messages_walk;
+struct messages_walk *messages_walk_open(struct messages *messages);
+bool messages_walk_on(struct messages *messages, struct messages_walk *walk,
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context);
+void messages_walk_close(struct messages_walk **walk);
+
+/* As messages_next, of that message.  False: it does not wait here, or cannot be read. */
+bool messages_take(struct messages *messages, const char *mta, const char *directory,
+    const char *id, struct messages_envelope *envelope);
 
 /* Is it known, with this stamp?  It is seen then. */
 bool messages_knows(struct messages *messages, const char *mta, const char *directory,

@@ -70,7 +70,8 @@ struct use {
 	uint32_t file;
 	uint32_t unmarked;	/* envelopes that wait or are held */
 	uint32_t working;	/* envelopes of what is working */
-	uint32_t held[MESSAGES_INTERVALS_MAX];	/* of the unmarked, by interval */
+	uint32_t held[MESSAGES_INTERVALS_MAX];	/* of the unmarked, by interval, */
+	uint32_t low[MESSAGES_INTERVALS_MAX];	/* none of which stands before that */
 };
 
 struct runner {
@@ -170,9 +171,11 @@ void messages_begin_work(struct messages *m, struct entry *entry,
 /* Its replacement or finish was appended.  The entry is NEW then. */
 void messages_end_work(struct messages *m, struct entry *entry);
 void messages_mark(struct messages *m, struct journal_place place, uint64_t allowed_by);
-/* The first file that is needed, `limit` at most; for held ones of an interval alone. */
+/* The first file that is needed, `limit` at most; and a place before which no held one of that
+ * interval stands. */
 uint32_t messages_first_use(const struct messages *m, uint32_t limit);
-uint32_t messages_first_held(const struct messages *m, unsigned interval, uint32_t limit);
+struct journal_place messages_first_held(const struct messages *m, unsigned interval,
+    struct journal_place limit);
 void messages_forget_uses(struct messages *m, uint32_t below);
 /* Index, work and uses as if nothing had ever been. */
 void messages_forget_all(struct messages *m);

@@ -6,6 +6,8 @@
  *          seen is found in the index, and read one by one.
  * THREADS  One.
  */
+#include <stdlib.h>
+
 #include "journal/queue/messages_internal.h"
 
 #define UNSEEN_MOST	64u	/* of a step */
@@ -35,26 +37,26 @@ bool messages_is_looking(const struct messages *m) {
 	return m->look_cursor != NULL;
 }
 
-bool messages_look_step(struct messages *m) {
+enum pace { PACE_MORE, PACE_LATER, PACE_OVER };
+
+/* Some records further; `takes`: what `visit` says yes to is held. */
+static enum pace walk_on(struct messages *m, struct journal_cursor *cursor, bool takes,
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
 	struct journal_found found = { .length = 0 };
 	struct messages_envelope envelope;
 	struct journal_envelope e;
 
-	if (m->look_cursor == NULL)
-		return false;
 	journal_log_flush(m->log);
 	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
-		struct journal_place before = journal_cursor_place(m->look_cursor);
+		struct journal_place before = journal_cursor_place(cursor);
 		struct entry *entry;
 
-		if (journal_cursor_next(m->look_cursor, &found) == JOURNAL_FOUND_END) {
-			journal_cursor_close(&m->look_cursor);
-			return false;
-		}
+		if (journal_cursor_next(cursor, &found) == JOURNAL_FOUND_END)
+			return PACE_OVER;
 		if (found.kind == JOURNAL_FOUND_FAULT &&
 		    messages_try_again(m, found.place.file)) {
-			journal_cursor_seek(m->look_cursor, before);
-			return false;	/* the next turn, whenever that is */
+			journal_cursor_seek(cursor, before);
+			return PACE_LATER;
 		}
 		if (!messages_is_envelope(m, &found, &e) ||
 		    !journal_mark_is_live(found.frame.mark))
@@ -63,9 +65,80 @@ bool messages_look_step(struct messages *m) {
 		if (entry == NULL || entry->state != ENTRY_WAITS)
 			continue;
 		messages_read_envelope(m, &found, &envelope);
-		if (m->visit(m->visit_context, &envelope))
+		if (visit(context, &envelope) && takes)
 			messages_hold(m, messages_index_find(m, e.key));
 	}
+	return PACE_MORE;
+}
+
+bool messages_look_step(struct messages *m) {
+	enum pace pace;
+
+	if (m->look_cursor == NULL)
+		return false;
+	pace = walk_on(m, m->look_cursor, true, m->visit, m->visit_context);
+	if (pace == PACE_OVER)
+		journal_cursor_close(&m->look_cursor);
+	return pace == PACE_MORE;	/* LATER: the next turn, whenever that is */
+}
+
+struct messages_walk {
+	struct journal_cursor *cursor;
+	uint64_t renewals;
+};
+
+struct messages_walk *messages_walk_open(struct messages *m) {
+	struct messages_walk *walk;
+
+	if (!messages_enter(m) || !messages_is_recovered(m))
+		return NULL;
+	walk = calloc(1, sizeof(*walk));
+	if (walk == NULL)
+		return NULL;
+	walk->renewals = m->totals.renewals;
+	walk->cursor = journal_cursor_open(journal_log_files(m->log));
+	if (walk->cursor == NULL)
+		messages_walk_close(&walk);
+	else
+		journal_cursor_seek(walk->cursor, m->begin);
+	return walk;
+}
+
+bool messages_walk_on(struct messages *m, struct messages_walk *walk,
+    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
+	if (!messages_enter(m) || walk->renewals != m->totals.renewals)
+		return false;
+	return walk_on(m, walk->cursor, false, visit, context) != PACE_OVER;
+}
+
+void messages_walk_close(struct messages_walk **walk) {
+	if (*walk == NULL)
+		return;
+	journal_cursor_close(&(*walk)->cursor);
+	free(*walk);
+	*walk = NULL;
+}
+
+/* --- one of them --------------------------------------------------------------------------- */
+
+bool messages_take(struct messages *m, const char *mta, const char *directory, const char *id,
+    struct messages_envelope *envelope) {
+	uint64_t key = messages_key(mta, directory, id);
+	const struct entry *entry;
+	struct journal_found found;
+	struct journal_envelope e;
+
+	if (!messages_enter(m) || !messages_is_recovered(m))
+		return false;
+	entry = messages_index_find(m, key);
+	if (entry == NULL || entry->state != ENTRY_WAITS)
+		return false;
+	journal_log_flush(m->log);
+	if (messages_read_at(m, messages_place(m, entry), &found) != JOURNAL_FOUND_RECORD ||
+	    !messages_is_envelope(m, &found, &e) || e.key != key)
+		return false;
+	messages_read_envelope(m, &found, envelope);
+	messages_hold(m, messages_index_find(m, key));
 	return true;
 }
 

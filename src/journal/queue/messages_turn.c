@@ -63,11 +63,9 @@ static struct journal_place suffix_of(const struct messages *m) {
 
 /* No later than the first that its owner holds: it is to come again. */
 static struct journal_place runner_position(const struct messages *m, unsigned interval) {
-	struct journal_place place = messages_runner_place(m, interval);
-	uint32_t held = messages_first_held(m, interval, place.file + 1);
+	struct journal_place place = messages_first_held(m, interval,
+	    messages_runner_place(m, interval));
 
-	if (held <= place.file)
-		place = (struct journal_place){ held, 0 };
 	return messages_before(place, m->begin) ? m->begin : place;
 }
 

@@ -72,6 +72,14 @@ static void count(uint32_t *what, int change) {
 		--*what;
 }
 
+static void count_held(struct use *use, const struct entry *entry, int change) {
+	uint32_t *held = &use->held[entry->interval], *low = &use->low[entry->interval];
+
+	if (change > 0 && (*held == 0 || entry->offset < *low))
+		*low = entry->offset;
+	count(held, change);
+}
+
 static void count_unmarked(struct messages *m, const struct entry *entry, int change) {
 	struct use *use = use_of(m, entry->file);
 
@@ -79,7 +87,7 @@ static void count_unmarked(struct messages *m, const struct entry *entry, int ch
 		return;
 	count(&use->unmarked, change);
 	if (entry->state == ENTRY_HELD)
-		count(&use->held[entry->interval], change);
+		count_held(use, entry, change);
 }
 
 static void count_working(struct messages *m, uint32_t file, int change) {
@@ -96,10 +104,15 @@ uint32_t messages_first_use(const struct messages *m, uint32_t limit) {
 	return limit;
 }
 
-uint32_t messages_first_held(const struct messages *m, unsigned interval, uint32_t limit) {
-	for (uint32_t i = 0; i < m->use_count && m->uses[i].file < limit; i++)
-		if (m->uses[i].held[interval] > 0)
-			return m->uses[i].file;
+struct journal_place messages_first_held(const struct messages *m, unsigned interval,
+    struct journal_place limit) {
+	for (uint32_t i = 0; i < m->use_count && m->uses[i].file <= limit.file; i++) {
+		const struct use *use = &m->uses[i];
+		struct journal_place place = { use->file, use->low[interval] };
+
+		if (use->held[interval] > 0)
+			return messages_before(place, limit) ? place : limit;
+	}
 	return limit;
 }
 
@@ -150,7 +163,7 @@ void messages_hold(struct messages *m, struct entry *entry) {
 		return;
 	messages_set_state(m, entry, ENTRY_HELD);
 	if (use != NULL)
-		count(&use->held[entry->interval], 1);
+		count_held(use, entry, 1);
 }
 
 /* --- work --------------------------------------------------------------------------------- */

@@ -122,27 +122,42 @@ static bool is_whole_or_none(enum decided_text which) {
 	    which == DECIDED_RECIPIENT || which == DECIDED_NODE || which == DECIDED_ORIGIN;
 }
 
-void decided_put(struct decided *decided, enum decided_text which, const char *text,
+/* Returns the length of what was taken, which is the last of the texts then. */
+static size_t put(struct decided *decided, enum decided_text which, const char *text,
     size_t length) {
 	size_t used = decided->text_bytes, room = DECIDED_TEXT_BYTES - used;
 	char *to = decided->texts + used;
 
-	if (text == NULL || length == 0 || room <= TEXT_HEAD + 1)
-		return;
+	if (length == 0 || room <= TEXT_HEAD + 1)
+		return 0;
 	room -= TEXT_HEAD + 1;
 	if (room > UINT8_MAX)
 		room = UINT8_MAX;
 	if (length > room && is_whole_or_none(which))
-		return;
+		return 0;
 	if (length > room)
 		length = room;
 	to[0] = (char)which;
 	to[1] = (char)(unsigned char)length;
 	memcpy(to + TEXT_HEAD, text, length);
 	to[TEXT_HEAD + length] = '\0';
-	for (char *nul; (nul = memchr(to + TEXT_HEAD, '\0', length)) != NULL; )
-		*nul = '?';
 	decided->text_bytes = (uint16_t)(used + TEXT_HEAD + length + 1);
+	return length;
+}
+
+void decided_put(struct decided *decided, enum decided_text which, const char *text,
+    size_t length) {
+	char *taken = decided->texts + decided->text_bytes + TEXT_HEAD, *nul;
+
+	if (text == NULL)
+		return;
+	length = put(decided, which, text, length);
+	while (length > 0 && (nul = memchr(taken, '\0', length)) != NULL)
+		*nul = '?';
+}
+
+void decided_put_string(struct decided *decided, enum decided_text which, const char *text) {
+	(void)put(decided, which, text, strlen(text));
 }
 
 const char *decided_text(const struct decided *decided, enum decided_text which) {
@@ -218,17 +233,26 @@ static unsigned words_of(const struct decided *decided) {
 	return (unsigned)((FIXED_BYTES + decided->text_bytes + 7) / 8);
 }
 
+static uint64_t check_add(uint64_t sum, uint64_t word, unsigned number) {
+	return ((sum << 7 | sum >> 57) ^ word) + number;
+}
+
 /* Rotated, so that words which changed places are seen; three at a time, as each waits
  * for the one before. */
 static uint64_t check_of(const uint64_t *words, unsigned count) {
-	uint64_t sums[3] = { UINT64_C(0x9e3779b97f4a7c15), count, 1 };
+	uint64_t a = UINT64_C(0x9e3779b97f4a7c15), b = count, c = 1;
+	unsigned i = 0;
 
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t sum = sums[i % 3];
-
-		sums[i % 3] = ((sum << 7 | sum >> 57) ^ words[i]) + i;
+	for (; i + 3 <= count; i += 3) {
+		a = check_add(a, words[i], i);
+		b = check_add(b, words[i + 1], i + 1);
+		c = check_add(c, words[i + 2], i + 2);
 	}
-	return sums[0] ^ (sums[1] << 21 | sums[1] >> 43) ^ (sums[2] << 42 | sums[2] >> 22);
+	if (i < count)
+		a = check_add(a, words[i], i);
+	if (i + 1 < count)
+		b = check_add(b, words[i + 1], i + 1);
+	return a ^ (b << 21 | b >> 43) ^ (c << 42 | c >> 22);
 }
 
 /* --- writing -------------------------------------------------------------------- */

@@ -138,6 +138,8 @@ struct decided {
  * where a part of it would be somebody else: a class, a window, a recipient.  Those first. */
 void decided_put(struct decided *decided, enum decided_text which, const char *text,
     size_t length);
+/* The same of a string. */
+void decided_put_string(struct decided *decided, enum decided_text which, const char *text);
 /* "" where there is none. */
 const char *decided_text(const struct decided *decided, enum decided_text which);
 /* "held", "ended" of a share of a class's limit, and what it means (defs/leases.def); NULL: it

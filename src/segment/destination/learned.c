@@ -172,6 +172,14 @@ static const _Atomic uint64_t *expected_slot(const struct learned *table, uint64
 	return learned_slot(table, shard, number);
 }
 
+/* What is only prefetched the processor may leave out where it does not have the page's address
+ * at hand; and of what is read, in a loop of nothing else, many lines are waited for at once. */
+static inline void read_lines(const _Atomic uint64_t *words, uint32_t count) {
+	for (uint32_t i = 0; i < count; i += LINE_WORDS)
+		(void)RELAXED(words[i]);
+	(void)RELAXED(words[count - 1]);
+}
+
 /* Step by step for all, so that nothing but the next step waits for a step. */
 void learned_expect(const struct learned *table, const uint64_t hashes[],
     uint32_t places[], size_t count) {
@@ -182,15 +190,11 @@ void learned_expect(const struct learned *table, const uint64_t hashes[],
 		if (places[i] == 0)
 			learned_aim_hash(table, hashes[i], &key);
 	}
-	/* a page's address first, where that is not known either */
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		slots[i] = expected_slot(table, hashes[i], &places[i]);
-		if (slots[i] != NULL)
-			__builtin_prefetch(slots[i]);
-	}
 	for (size_t i = 0; i < count; i++) {
 		if (slots[i] != NULL)
-			learned_fetch(table, slots[i]);
+			read_lines(slots[i], table->kind->copied_words);
 	}
 }
 

@@ -39,10 +39,10 @@ bool index_remove(struct index *index, uint64_t hash, uint32_t slot) {
 	for (uint32_t tries = 0; tries < index->line_count; tries++) {
 		struct index_line *line = &index->lines[at];
 
-		for (unsigned i = 0; i < INDEX_PLACES; i++) {
-			if (line->place[i] != wanted)
-				continue;
-			line->place[i] = 0;
+		uint32_t found = index_places(line, UINT32_MAX, wanted);
+
+		if (found != 0) {
+			line->place[__builtin_ctz(found)] = 0;
 			FAILPOINT();
 			for (; home != at; home = index_next_line(index, home)) {
 				index->lines[home].passed--;

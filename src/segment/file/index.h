@@ -48,9 +48,10 @@ static inline void index_prefetch(const struct index *index, uint64_t hash) {
 	__builtin_prefetch(&index->lines[index_home(index, hash)]);
 }
 
-/* Which places fit, as bits: all at once, as which of them does is anybody's guess, and a
- * branch for each would cost more.  An empty one has no slot, and may have the tag 0. */
-static inline uint32_t index_fitting(const struct index_line *line, uint32_t tag) {
+/* Which places have `value` in the bits of `mask`, as bits: all at once, as which of them does
+ * is anybody's guess, and a branch for each would cost more. */
+static inline uint32_t index_places(const struct index_line *line, uint32_t mask,
+    uint32_t value) {
 	typedef uint32_t four __attribute__((vector_size(16)));
 	four bit = { 1, 2, 4, 8 }, found = { 0 };
 
@@ -59,11 +60,16 @@ static inline uint32_t index_fitting(const struct index_line *line, uint32_t tag
 
 		__builtin_memcpy(&place, (const char *)line + i * sizeof(place),
 		    sizeof(place));
-		found |= (four)((place & ~INDEX_SLOT_MASK) == tag) &
-		    (four)((place & INDEX_SLOT_MASK) != 0) & bit;
+		found |= (four)((place & mask) == value) & bit;
 	}
 	return (found[0] | found[1] | found[2] | found[3]) &
 	    ((1u << INDEX_PLACES) - 1);
+}
+
+/* An empty place has no slot, and may have the tag 0. */
+static inline uint32_t index_fitting(const struct index_line *line, uint32_t tag) {
+	return index_places(line, ~INDEX_SLOT_MASK, tag) &
+	    ~(tag == 0 ? index_places(line, INDEX_SLOT_MASK, 0) : 0);
 }
 
 static inline void index_walk_begin(const struct index *index, uint64_t hash,

@@ -107,11 +107,17 @@ static inline uint32_t segment_ds(const struct segment *segment, int64_t now_ns)
 	return age_ns <= 0 ? 0 : (uint32_t)(age_ns / 100000000);
 }
 
-/* Adds to what only the holder of a mutex changes, and readers look at: no need
- * for an atomic addition. */
+/* What only the holder of a mutex changes, and others look at: no need for an atomic addition. */
+static inline uint32_t guarded_get(const _Atomic uint32_t *value) {
+	return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static inline void guarded_set(_Atomic uint32_t *value, uint32_t to) {
+	atomic_store_explicit(value, to, memory_order_relaxed);
+}
+
 static inline void guarded_add(_Atomic uint32_t *value, uint32_t change) {
-	atomic_store_explicit(value, change + atomic_load_explicit(value,
-	    memory_order_relaxed), memory_order_relaxed);
+	guarded_set(value, guarded_get(value) + change);
 }
 
 /* Seqlock, writer's side, under the mutex: odd from begin to end, also where it was odd before:

@@ -186,7 +186,7 @@ _Static_assert(offsetof(struct { char c; _Atomic uint64_t word; }, word) == 8,
 struct shard {
 	_Alignas(CACHE_LINE) struct lock lock;
 	_Atomic uint32_t seq;		/* odd while a slot changes */
-	uint32_t free_head;		/* slot number or SEGMENT_NO_SLOT */
+	_Atomic uint32_t free_head;	/* slot number or SEGMENT_NO_SLOT */
 	_Atomic uint32_t high_water;	/* slots below it were used once */
 	_Atomic uint32_t used;
 	uint32_t hand;			/* where the search for one to give up goes on */

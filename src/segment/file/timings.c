@@ -56,8 +56,8 @@ unsigned timing_bucket(int64_t ns) {
 	return bucket + (ns > timing_bounds_ns[bucket]);
 }
 
-void timing_note(struct timing_record *record, int64_t ns) {
-	atomic_fetch_add_explicit(&record->buckets[timing_bucket(ns)], 1,
+void timing_note(struct timing_record *record, int64_t ns, unsigned count) {
+	atomic_fetch_add_explicit(&record->buckets[timing_bucket(ns / count)], count,
 	    memory_order_relaxed);
 	atomic_fetch_add_explicit(&record->sum_ns, ns > 0 ? (uint64_t)ns : 0,
 	    memory_order_relaxed);

@@ -18,8 +18,8 @@ extern const int64_t timing_bounds_ns[TIMING_BUCKETS - 1];
 /* The bucket of a time; below 0 is 0. */
 unsigned timing_bucket(int64_t ns);
 
-/* One more of this length.  Any thread. */
-void timing_note(struct timing_record *record, int64_t ns);
+/* So many more, which took `ns` together: each counts as their mean.  Any thread. */
+void timing_note(struct timing_record *record, int64_t ns, unsigned count);
 
 /* "policy" ... */
 const char *timing_word(enum timing_kind kind);

@@ -58,10 +58,10 @@ static void client_free_push(struct segment *segment, uint32_t shard_number,
 
 	client->used = 0;
 	FAILPOINT();
-	atomic_store_explicit(&client->open, shard->free_head,
+	atomic_store_explicit(&client->open, guarded_get(&shard->free_head),
 	    memory_order_relaxed);
 	FAILPOINT();
-	shard->free_head = slot;
+	guarded_set(&shard->free_head, slot);
 	FAILPOINT();
 }
 
@@ -73,7 +73,7 @@ static void client_shard_rebuild(struct segment *segment, uint32_t number) {
 	uint32_t used = 0;
 
 	index_clear(&index);
-	shard->free_head = SEGMENT_NO_SLOT;
+	guarded_set(&shard->free_head, SEGMENT_NO_SLOT);
 	for (uint32_t i = high; i-- > 0;) {
 		struct client_slot *client = client_at(segment, number, i);
 
@@ -143,6 +143,13 @@ void client_aim(struct segment *segment, uint16_t record,
 	__builtin_prefetch(lock->shard, 1);
 	index = client_index(segment, lock->shard_number);
 	index_prefetch(&index, lock->hash);
+}
+
+void client_expect(const struct client_lock *lock) {
+	/* any number may stand there: nothing is read of what it leads to */
+	uint32_t slot = guarded_get(&lock->shard->free_head);
+
+	__builtin_prefetch(client_at(lock->segment, lock->shard_number, slot), 1);
 }
 
 bool client_lock(struct client_lock *lock) {
@@ -233,7 +240,7 @@ static void client_evict(struct client_lock *lock) {
 /* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that was in use once and
  * is free. */
 static bool client_first_free(const struct client_lock *lock, uint32_t *slot) {
-	*slot = __atomic_load_n(&lock->shard->free_head, __ATOMIC_RELAXED);
+	*slot = guarded_get(&lock->shard->free_head);
 	return *slot == SEGMENT_NO_SLOT ||
 	    (*slot < lock->segment->header->clients_per_shard &&
 		*slot < atomic_load_explicit(&lock->shard->high_water, memory_order_relaxed) &&
@@ -245,7 +252,7 @@ static uint32_t client_take(struct client_lock *lock) {
 	uint32_t slot, high;
 
 	high = atomic_load_explicit(&shard->high_water, memory_order_relaxed);
-	if (shard->free_head == SEGMENT_NO_SLOT &&
+	if (guarded_get(&shard->free_head) == SEGMENT_NO_SLOT &&
 	    high >= lock->segment->header->clients_per_shard)
 		client_evict(lock);
 	if (!client_first_free(lock, &slot)) {
@@ -254,9 +261,8 @@ static uint32_t client_take(struct client_lock *lock) {
 			return SEGMENT_NO_SLOT;
 	}
 	if (slot != SEGMENT_NO_SLOT) {
-		shard->free_head = atomic_load_explicit(
-		    &client_at(lock->segment, lock->shard_number, slot)->open,
-		    memory_order_relaxed);
+		guarded_set(&shard->free_head, guarded_get(
+		    &client_at(lock->segment, lock->shard_number, slot)->open));
 		FAILPOINT();
 		return slot;
 	}

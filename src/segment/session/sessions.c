@@ -76,6 +76,16 @@ struct session_control session_load_control(const struct segment *segment,
 	return control;
 }
 
+uint16_t session_load_serial(const struct segment *segment, uint32_t slot) {
+	const size_t place = offsetof(struct session, serial);
+	uint64_t word = atomic_load_explicit(
+	    &segment->session_slots[slot].words[place / sizeof(word)], memory_order_relaxed);
+	uint16_t serial;
+
+	memcpy(&serial, (const char *)&word + place % sizeof(word), sizeof(serial));
+	return serial;
+}
+
 bool session_read(const struct segment *segment, uint32_t shard_number,
     uint32_t slot, struct session *session) {
 	const struct shard *shard = &segment->session_shards[shard_number];
@@ -134,9 +144,9 @@ void sessions_range(const struct segment *segment, uint32_t shard,
 static void free_push(struct segment *segment, struct shard *shard,
     uint32_t slot) {
 	atomic_store_explicit(&segment->session_slots[slot].words[1],
-	    shard->free_head, memory_order_relaxed);
+	    guarded_get(&shard->free_head), memory_order_relaxed);
 	FAILPOINT();
-	shard->free_head = slot;
+	guarded_set(&shard->free_head, slot);
 }
 
 static uint32_t shard_of(const struct segment *segment, uint64_t hash) {
@@ -160,7 +170,7 @@ static void shard_rebuild(struct segment *segment, uint32_t number, uint32_t hel
 
 	sessions_range(segment, number, &first, &count);
 	index_clear(&index);
-	shard->free_head = SEGMENT_NO_SLOT;
+	guarded_set(&shard->free_head, SEGMENT_NO_SLOT);
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t slot = first + i;
 		struct session session;
@@ -203,8 +213,18 @@ void sessions_aim(struct segment *segment, const struct session_key *key,
 	lock->now_ns = now_ns;
 	lock->shard_number = shard_of(segment, lock->hash);
 	lock->shard = &segment->session_shards[lock->shard_number];
+	__builtin_prefetch(lock->shard, 1);
 	index = shard_index(segment, lock->shard_number);
 	index_prefetch(&index, lock->hash);
+}
+
+void sessions_expect(const struct session_lock *lock) {
+	/* any number may stand there: nothing is read of what it leads to */
+	uint32_t slot = guarded_get(&lock->shard->free_head);
+	const struct session_slot *expected = lock->segment->session_slots + slot;
+
+	__builtin_prefetch(&expected->words[0], 1);
+	__builtin_prefetch(&expected->words[SESSION_WORDS - 1], 1);
 }
 
 bool sessions_lock(struct session_lock *lock) {
@@ -281,7 +301,7 @@ static bool first_free(const struct session_lock *lock, uint32_t *slot) {
 	uint32_t first, count;
 
 	sessions_range(lock->segment, lock->shard_number, &first, &count);
-	*slot = __atomic_load_n(&lock->shard->free_head, __ATOMIC_RELAXED);
+	*slot = guarded_get(&lock->shard->free_head);
 	return *slot == SEGMENT_NO_SLOT || (*slot - first < count &&
 	    session_load_control(lock->segment, *slot).state == SESSION_FREE);
 }
@@ -297,9 +317,9 @@ uint32_t sessions_take(struct session_lock *lock) {
 			return SEGMENT_NO_SLOT;
 	}
 	if (slot != SEGMENT_NO_SLOT) {
-		shard->free_head = (uint32_t)atomic_load_explicit(
+		guarded_set(&shard->free_head, (uint32_t)atomic_load_explicit(
 		    &segment->session_slots[slot].words[1],
-		    memory_order_relaxed);
+		    memory_order_relaxed));
 		FAILPOINT();
 	} else {
 		high = atomic_load_explicit(&shard->high_water,

@@ -38,6 +38,9 @@ struct session_lock {
  * held yet. */
 void sessions_aim(struct segment *segment, const struct session_key *key,
     int64_t now_ns, struct session_lock *lock);
+/* Has the slot fetched that is the next to be taken, once the memory is there that sessions_aim
+ * asked for. */
+void sessions_expect(const struct session_lock *lock);
 /* False: not to be had within 50 ms; nothing is held. */
 bool sessions_lock(struct session_lock *lock);
 /* The last of all locks: where slots changed, the keeper is told (stir.h). */
@@ -76,6 +79,8 @@ bool session_read(const struct segment *segment, uint32_t shard, uint32_t slot,
     struct session *session);
 struct session_control session_load_control(const struct segment *segment,
     uint32_t slot);
+/* Of the session that the slot has, or had last.  Under the shard's mutex. */
+uint16_t session_load_serial(const struct segment *segment, uint32_t slot);
 /* All but the control word, then the control word (release). */
 void session_store(struct segment *segment, uint32_t slot,
     const struct session *session);
@@ -113,6 +118,8 @@ struct client_lock {
 void client_aim(struct segment *segment, uint16_t record,
     const struct address *client, unsigned bits, int64_t now_ns,
     struct client_lock *lock);
+/* As sessions_expect. */
+void client_expect(const struct client_lock *lock);
 /* False: not to be had within 50 ms. */
 bool client_lock(struct client_lock *lock);
 void client_counts(const struct client_lock *lock, uint32_t *open,

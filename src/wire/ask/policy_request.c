@@ -282,16 +282,27 @@ static size_t add(char *out, size_t size, size_t at, const char *text) {
 	return at;
 }
 
+size_t policy_reply_begin(char *out, const char *action) {
+	static const char name[] = "action=";
+	size_t length = strlen(action);
+
+	memcpy(out, name, sizeof(name) - 1);
+	memcpy(out + sizeof(name) - 1, action, length);
+	return sizeof(name) - 1 + length;
+}
+
+size_t policy_reply_end(char *out, size_t length) {
+	memcpy(out + length, "\n\n", 2);
+	return length + 2;
+}
+
 size_t policy_reply_write(char *out, size_t size, const char *action,
     const char *text) {
-	size_t length = add(out, size, 0, "action=");
+	size_t length = policy_reply_begin(out, action);
 
-	length = add(out, size, length, action);
 	if (text != NULL && text[0] != '\0') {
-		length = add(out, size, length, " ");
+		out[length++] = ' ';
 		length = add(out, size, length, text);
 	}
-	out[length++] = '\n';
-	out[length++] = '\n';
-	return length;
+	return policy_reply_end(out, length);
 }

@@ -84,9 +84,14 @@ static inline const char *policy_text(const char *data, struct policy_span span)
 	return data + span.offset;
 }
 
+/* Of a reply whose text is one printable line: begin writes "action=ACTION", end the two line
+ * ends behind out[length].  Both return the length of all. */
+size_t policy_reply_begin(char *out, const char *action);
+size_t policy_reply_end(char *out, size_t length);
+
 /* Writes "action=ACTION TEXT\n\n" (text NULL: no text) and returns its length.
  * Control characters in text become spaces; what does not fit is cut, never the
- * end of the reply.  `size` is at least 64. */
+ * end of the reply.  `size` is at least 64 and 16 more than the action. */
 size_t policy_reply_write(char *out, size_t size, const char *action,
     const char *text);
 

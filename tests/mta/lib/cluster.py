@@ -211,7 +211,7 @@ class Node(Postern):
 
     def change(self, text):
         text = substitute(text, r"policy *= *\[ *(\"[^\"]*\") *\];",
-                          f'policy = ( {{ address = "unix:{self.root}/policy"; liveness = "owner"; }}'
+                          f'policy = ( {{ address = "unix:{self.root}/policy"; session_proof = "owner"; }}'
                           f',\n    "unix:{self.spool}/private/postern" );')
         text = substitute(text, r"^classes *= *\(.*\);\s*\Z",
                           f"classes = (\n{self.class_text()} );\n")

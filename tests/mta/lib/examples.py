@@ -21,7 +21,7 @@ LEFT_OUT = (
     (r"make install", "done at the start, by the same command", None),
     (r"systemd-sysusers|systemctl ", "no systemd here; tests/service runs the unit", None),
     (r"tail -F /jail", "it never ends; test_feed_sources runs posternctl inject", None),
-    (r"posternctl sendmail next|posternctl (--json )?queue", "they need a driven queue; "
+    (r"posternctl (--json )?sendmail (queue|next)", "they need a driven queue; "
      "test_sendmail_queue_ctl has one", None),
     (r"postern-sendmail-setup", "there is a Postfix here; test_guides_sendmail runs it", None),
     (r"posternctl top", "it needs a terminal; test_top has one", None),

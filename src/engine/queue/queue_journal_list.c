@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Lists what waits in the queue's journal and not in memory.
+ * MODEL    The journal is walked in pieces.  A row is a message's part for a destination; or
+ *          all are summed by destination, each of which is used until the list is closed.
+ * ERRORS   What there is no memory for is left out, and told.
+ * THREADS  One.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/queue/queue_journal_internal.h"
+
+#define DESTS_MOST	100000u	/* that are summed */
+
+struct sum {
+	uint32_t domain;	/* that is used; NONE: nothing waits for this dest */
+	uint32_t messages, recipients;
+	int64_t oldest_ns, due_ns;
+};
+
+struct queue_journal_list {
+	struct queue_journal *j;
+	struct messages_walk *walk;
+	uint64_t generation;
+	struct sum *sums;	/* by dest */
+	uint32_t sum_size, sum_count;
+	bool sums_up, cut;
+	bool (*each)(void *context, const struct queue_row *row);
+	void *context;
+	bool enough;		/* `each` wants no more */
+};
+
+struct queue_journal_list *queue_journal_list_open(struct queue *queue, bool sums_up) {
+	struct queue_journal *j = queue->journal;
+	struct queue_journal_list *list;
+	struct messages_totals totals;
+
+	if (j == NULL)
+		return NULL;
+	messages_count(j->messages, &totals);
+	if (totals.waiting == 0)
+		return NULL;
+	list = calloc(1, sizeof(*list));
+	if (list == NULL)
+		return NULL;
+	list->j = j;
+	list->sums_up = sums_up;
+	list->generation = queue->generation_number;
+	list->walk = messages_walk_open(j->messages);
+	if (list->walk == NULL)
+		queue_journal_list_close(&list);
+	return list;
+}
+
+void queue_journal_list_close(struct queue_journal_list **list) {
+	struct queue_journal_list *l = *list;
+
+	if (l == NULL)
+		return;
+	for (uint32_t i = 0; i < l->sum_size; i++)
+		if (l->sums[i].domain != NONE)
+			queue_unuse_domain(l->j->queue, l->sums[i].domain);
+	messages_walk_close(&l->walk);
+	free(l->sums);
+	free(l);
+	*list = NULL;
+}
+
+bool queue_journal_list_is_cut(const struct queue_journal_list *list) {
+	return list->cut;
+}
+
+/* --- sums ------------------------------------------------------------------------------ */
+
+/* False: no memory, or there are too many. */
+static bool make_sum(struct queue_journal_list *l, uint32_t dest) {
+	while (dest >= l->sum_size) {
+		uint32_t before = l->sum_size;
+
+		if (!queue_grow((void **)&l->sums, &l->sum_size, sizeof(*l->sums)))
+			return false;
+		for (uint32_t i = before; i < l->sum_size; i++)
+			l->sums[i].domain = NONE;
+	}
+	return l->sums[dest].domain != NONE || l->sum_count < DESTS_MOST;
+}
+
+/* Takes over the use of the domain. */
+static void add_up(struct queue_journal_list *l, uint32_t domain, uint32_t recipients,
+    int64_t arrival_ns, int64_t due_ns) {
+	struct queue *queue = l->j->queue;
+	uint32_t dest = queue->domains[domain].dest;
+	struct sum *sum;
+
+	if (!make_sum(l, dest)) {
+		l->cut = true;
+		queue_unuse_domain(queue, domain);
+		return;
+	}
+	sum = &l->sums[dest];
+	if (sum->domain != NONE) {
+		queue_unuse_domain(queue, domain);
+	} else {
+		*sum = (struct sum){ .domain = domain, .oldest_ns = INT64_MAX,
+			.due_ns = INT64_MAX };
+		l->sum_count++;
+	}
+	sum->messages++;
+	sum->recipients += recipients;
+	sum->oldest_ns = arrival_ns < sum->oldest_ns ? arrival_ns : sum->oldest_ns;
+	sum->due_ns = due_ns < sum->due_ns ? due_ns : sum->due_ns;
+}
+
+bool queue_journal_list_has(const struct queue_journal_list *l, uint32_t dest) {
+	return l != NULL && dest < l->sum_size && l->sums[dest].domain != NONE;
+}
+
+void queue_journal_list_add(const struct queue_journal_list *l, uint32_t dest,
+    struct queue_destination_row *row) {
+	const struct dest *d = &l->j->queue->dests[dest];
+	const struct sum *sum = &l->sums[dest];
+	int64_t due_ns = sum->due_ns == INT64_MAX && d->suspended ? d->until_ns : sum->due_ns;
+
+	if (d->wait == QUEUE_WAITS_FOR_TURN && row->messages == 0)
+		row->wait = due_ns == 0 ? QUEUE_WAITS_FOR_TURN : QUEUE_WAITS_RETRY;
+	row->messages += sum->messages;
+	row->recipients += sum->recipients;
+	row->oldest_ns = sum->oldest_ns < row->oldest_ns ? sum->oldest_ns : row->oldest_ns;
+	row->due_ns = due_ns < row->due_ns ? due_ns : row->due_ns;
+}
+
+/* --- rows ------------------------------------------------------------------------------ */
+
+/* Times of the queue; 0: it waits for room alone. */
+static int64_t due_of(const struct queue_journal_list *l, int64_t wall_ns) {
+	int64_t ns = wall_ns - l->j->wall_ns;
+
+	return wall_ns == INT64_MAX ? INT64_MAX : ns <= l->j->queue->now_ns ? 0 : ns;
+}
+
+static void set_wait(struct queue_row *row, const struct dest *d, int64_t due_ns) {
+	row->wait = due_ns == 0 ? QUEUE_WAITS_FOR_TURN : due_ns == INT64_MAX ?
+	    QUEUE_WAITS_SUSPENDED : QUEUE_WAITS_RETRY;
+	row->due_ns = due_ns == INT64_MAX && d != NULL && d->suspended ? d->until_ns : due_ns;
+}
+
+static void tell(struct queue_journal_list *l, const struct queue_row *row) {
+	if (row->domains > 0 && !l->enough)
+		l->enough = !l->each(l->context, row);
+}
+
+/* A row for those that stand one after another, and wait for the same. */
+static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
+    const struct messages_envelope *envelope) {
+	struct queue *queue = l->j->queue;
+	uint32_t last = NONE;
+
+	for (unsigned i = 0; i < envelope->group_count; i++) {
+		const struct messages_group *group = &envelope->groups[i];
+		uint32_t domain = queue_use_domain(queue, row->mta, group->domain, group->length);
+		int64_t due_ns = due_of(l, group->due_ns);
+		const struct dest *d;
+		struct queue_row next = *row;
+
+		if (domain == NONE) {
+			l->cut = true;
+			continue;
+		}
+		if (l->sums_up) {
+			add_up(l, domain, group->recipients, row->arrival_ns, due_ns);
+			continue;
+		}
+		d = &queue->dests[queue->domains[domain].dest];
+		next.destination = d->owner.name;
+		next.domains = 1;
+		next.recipients = group->recipients;
+		set_wait(&next, d, due_ns);
+		if (last != NONE && queue->domains[last].dest == queue->domains[domain].dest &&
+		    next.wait == row->wait && next.due_ns == row->due_ns) {
+			next.domains += row->domains;
+			next.recipients += row->recipients;
+		} else {
+			tell(l, row);
+		}
+		*row = next;
+		if (last != NONE)
+			queue_unuse_domain(queue, last);
+		last = domain;
+	}
+	tell(l, row);
+	if (last != NONE)
+		queue_unuse_domain(queue, last);
+}
+
+static bool visit(void *context, const struct messages_envelope *envelope) {
+	struct queue_journal_list *l = context;
+	uint32_t directory = queue_journal_directory(l->j, envelope);
+	struct queue_row row = { .id = envelope->id, .destination = "",
+		.sender = envelope->sender == NULL ? "" : envelope->sender,
+		.unread = envelope->recipients, .tries = envelope->tries };
+
+	if (directory == NONE || l->enough)
+		return false;
+	row.mta = l->j->directories[directory].mta;
+	row.directory = directory;
+	row.arrival_ns = envelope->arrival_ns - l->j->wall_ns;
+	row.tried_ns = envelope->tried_ns == 0 ? 0 : envelope->tried_ns - l->j->wall_ns;
+	for (unsigned i = 0; i < envelope->group_count; i++)
+		row.unread -= envelope->groups[i].recipients < row.unread ?
+		    envelope->groups[i].recipients : row.unread;
+	if (envelope->group_count > 0) {
+		tell_groups(l, &row, envelope);
+	} else if (!l->sums_up) {
+		/* its file tells where it goes */
+		row.domains = 1;
+		set_wait(&row, NULL, due_of(l, envelope->due_ns));
+		tell(l, &row);
+	}
+	return false;
+}
+
+bool queue_journal_list_step(struct queue_journal_list *l, int64_t now_ns,
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
+	struct queue *queue = l->j->queue;
+	const struct generation *pinned = queue_pin(queue, now_ns);
+	bool more = false;
+
+	l->each = each;
+	l->context = context;
+	/* else mail may be of other destinations by now */
+	if (l->generation != queue->generation_number)
+		l->cut = true;
+	else
+		more = messages_walk_on(l->j->messages, l->walk, visit, l) && !l->enough;
+	queue_unpin(queue, pinned);
+	return more;
+}
