@@ -144,7 +144,7 @@ def unsent(world):
 
 def tell_what_waits(test, world):
     test.say(f"unsent: {unsent(world)}; far sites: {world.far.state()}")
-    for words in (("queue",), ("queue", "--destinations"), ("queue", "--runs"), ("destinations",)):
+    for words in (("sendmail", "queue"), ("sendmail", "queue", "--destinations"), ("sendmail", "queue", "--runs"), ("destinations",)):
         test.say(world.postern.command(*words, json_output=False).stdout)
     for file in world.sendmail.queue_files():
         test.say(f"{file}\n{file.read_text(errors='replace')}" + world.postern.command(
