@@ -10,6 +10,7 @@
  *          program takes: the daemon cuts none, a role that was taken over can.
  * THREADS  One thread a reader.
  */
+#include "segment/account/account_health.h"
 #include "segment/account/accounts.h"
 #include "segment/reader_internal.h"
 
@@ -395,7 +396,17 @@ bool reader_account_pool(const struct reader *reader, const char *name,
 	return accounts_pool_in(&reader->sizes, reader->map, accounts_pool_name(name), counters);
 }
 
+bool reader_account_health(const struct reader *reader, const struct login_key *login,
+    struct account_health *out) {
+	return account_health_in(&reader->sizes, reader->map, login, out);
+}
+
+unsigned reader_account_queued(const struct reader *reader,
+    void (*each)(void *context, const struct account_queued *queued), void *context) {
+	return account_queued_each_in(&reader->sizes, reader->map, each, context);
+}
+
 int64_t reader_accounts_since_s(const struct reader *reader) {
-	return segment_time_ns(&reader->live->accounts_since_ns) / NS_PER_SECOND;
+	return segment_accounts_since_ns(reader->live) / NS_PER_SECOND;
 }
 #endif

@@ -196,6 +196,14 @@ bool reader_account(const struct reader *reader, const struct login_key *login,
 /* What all logins of the entry of this name were charged; false: nothing. */
 bool reader_account_pool(const struct reader *reader, const char *name,
     struct quota_counter counters[GENERATION_QUOTA_COUNTERS]);
+/* What its mail does; false: nothing is known. */
+struct account_health;
+bool reader_account_health(const struct reader *reader, const struct login_key *login,
+    struct account_health *out);
+/* Calls `each` for every message of a login that is in a queue; returns how many were torn. */
+struct account_queued;
+unsigned reader_account_queued(const struct reader *reader,
+    void (*each)(void *context, const struct account_queued *queued), void *context);
 /* Seconds of the monotonic clock: logins are known since then. */
 int64_t reader_accounts_since_s(const struct reader *reader);
 

@@ -192,6 +192,20 @@ static void say_suspended(const struct decided *d, char *out, size_t size) {
 	say_node(d, out, size);
 }
 
+static void say_account_held(const struct decided *d, char *out, size_t size) {
+	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+
+	(void)text_append(out, size, 0, "login %s (account %s)%s: %s: %u (limit %u) in %u s",
+	    decided_text(d, DECIDED_NAME), decided_text(d, DECIDED_CLASS),
+	    (d->flags & DECIDED_HELD) != 0 ? " is held" : observed ?
+	    " would be held (observe mode)" : "",
+	    d->reason < REASON_COUNT ? reason_texts[d->reason] : "", d->count, d->limit,
+	    d->window / 1000);
+	if (d->reason == REASON_ACCOUNT_UNKNOWN)
+		(void)text_append(out, size, strlen(out), ", %.0f of %.0f results failed",
+		    (double)d->failure, (double)d->failure + (double)d->success);
+}
+
 static void say_destination(const struct decided *d, char *out, size_t size) {
 	static const char *const verbs[] = { "changed", "suspended", "held",
 		"resumed", "reset", "set the window or ceiling of" };
@@ -225,6 +239,8 @@ void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	out[0] = '\0';
 	if (d->kind == DECIDED_ACCOUNT)
 		say_account(d, out, VIEW_DECIDED_MAX);
+	else if (d->kind == DECIDED_ACCOUNT_HELD)
+		say_account_held(d, out, VIEW_DECIDED_MAX);
 	else if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
 		say_session(d, out, VIEW_DECIDED_MAX);
 	else

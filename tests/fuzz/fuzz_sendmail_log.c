@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/plain_recipient.h"
 #include "policy/reply/reply.h"
+#include "wire/mail/login_line.h"
 #include "wire/mail/mail_log.h"
 #include "wire/mail/sendmail_log.h"
 #include "wire/mail/sendmail_sent.h"
@@ -60,6 +61,7 @@ static void check_sent(const struct log_line *out) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct log_line out, same;
+	struct login_line login;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */
 	int64_t ms;
 
@@ -80,6 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		inside(out.program, line, size);
 		inside(out.queue_id, line, size);
 		inside(out.message, line, size);
+		(void)login_line_read(&out, &login);
+		inside(login.login, line, size);
 		(void)log_date_read(out.head, 2026, &ms);
 	}
 	/* who reads it is the program's matter alone */

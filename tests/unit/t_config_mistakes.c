@@ -103,7 +103,7 @@ static const struct {
 	    "2: note: alert.command is missing: no alerts will be sent" },
 	{ V "alert = { command = \"/bin/sh\"; on = [ \"gate\", \"suspend\" ]; };\n" C,
 	    "2: alert.on: \"suspend\" is not one of "
-	    "suspended|ceiling|reply|gate|fault|role|cluster|journal" },
+	    "suspended|ceiling|reply|gate|fault|role|cluster|journal|account" },
 	{ V "alert = { command = \"/bin/sh\"; processes = 17; };\n" C,
 	    "2: alert.processes: \"17\" is not within 1..16" },
 	{ V "gate = { command = \"/nowhere/gate\"; };\n" C, "2: note: gate.command: "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "engine/account/account_health.h"
 #include "engine/feed/feed.h"
 #include "engine/journal/journal_state.h"
 #include "engine/feed/feed_files.h"
@@ -57,6 +58,26 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
 const struct judgement *engine_feed_judged(const struct engine *engine) {
 	(void)engine;
 	return NULL;
+}
+
+bool engine_feed_was_repeated(const struct engine *engine) {
+	(void)engine;
+	return false;
+}
+
+void engine_account_result(struct engine *engine, const struct generation *generation,
+    const struct delivery *delivery, const struct judgement *judgement, int64_t at_ns) {
+	(void)engine, (void)generation, (void)delivery, (void)judgement, (void)at_ns;
+}
+
+void engine_account_removed(struct engine *engine, const char *queue_id, size_t length,
+    int64_t at_ns) {
+	(void)engine, (void)queue_id, (void)length, (void)at_ns;
+}
+
+void engine_account_listen(struct engine *engine, void (*tell)(
+    const struct generation *generation, const struct account_trip *trip)) {
+	(void)engine, (void)tell;
 }
 
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,

@@ -37,7 +37,7 @@ static uint64_t mix_name(uint64_t hash, const char *name) {
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
 	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, record_use) \
-	X(s, retry_s) X(s, bulk) X(s, shared) X(s, wants_shared) X(s, reserved) \
+	X(s, retry_s) X(s, bulk) X(s, shared) X(s, wants_shared) X(s, has_quotas) \
 	X(s, fixed_base) X(s, fixed_extra) X(s, limits) X(s, places)
 #define LIMITS_FIELDS(X, s) \
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
@@ -107,10 +107,11 @@ static uint64_t mix_name(uint64_t hash, const char *name) {
 	X(s, fraction) X(s, without) X(s, line) X(s, reserved) X(s, lease_ns)
 
 #define ACCOUNTS_FIELDS(X, s) \
-	X(s, count) X(s, accounts) X(s, pattern_count) X(s, patterns) X(s, overrides_file) \
+	X(s, count) X(s, class_entries) X(s, accounts) X(s, pattern_count) X(s, patterns) X(s, overrides_file) \
 	X(s, override_count) X(s, override_places) X(s, overrides) X(s, set_count) X(s, sets)
 #define ACCOUNT_FIELDS(X, s) \
-	X(s, name) X(s, text) X(s, file) X(s, line) X(s, action) X(s, observe) X(s, reserved) \
+	X(s, name) X(s, text) X(s, file) X(s, line) X(s, action) X(s, observe) \
+	X(s, health_action) X(s, reserved) X(s, health) X(s, health_line) X(s, networks_line) \
 	X(s, new_for_s) X(s, each) X(s, all) X(s, fresh) X(s, per_message) \
 	X(s, per_message_line) X(s, free) X(s, free_count)
 
@@ -527,6 +528,7 @@ const char *generation_journal_word(enum journal_room room) {
 	static const char *const words[JOURNAL_ROOMS] = {
 		[JOURNAL_ROOM_FEED] = "feed", [JOURNAL_ROOM_KEEPER] = "keeper",
 		[JOURNAL_ROOM_QUEUE] = "queue", [JOURNAL_ROOM_DECISIONS] = "decisions",
+		[JOURNAL_ROOM_ACCOUNTS] = "accounts",
 	};
 
 	return words[room];

@@ -37,7 +37,8 @@
 #define GENERATION_NO_REPLY_RULE UINT32_MAX
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
-	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS, LISTENER_QUEUE };
+	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS, LISTENER_QUEUE,
+	LISTENER_MILTER_ACCOUNTS };
 enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
 /* What becomes of a role that asks the kernel for what it has no need of (sandbox). */
 enum sandbox_setting { SANDBOX_ON, SANDBOX_REQUIRED, SANDBOX_LOG, SANDBOX_OFF };
@@ -101,7 +102,7 @@ struct generation_class {
 	uint8_t bulk;		/* its clients' mail may be deferred for suspended destinations */
 	uint8_t shared;		/* sessions and inbound hold for all nodes of the cluster */
 	uint8_t wants_shared;	/* scope says so; shared follows where there is a cluster */
-	uint8_t reserved[1];
+	uint8_t has_quotas;	/* an entry of accounts stands for it (account_settings.h) */
 	/* shared: the part that is always this node's (policy/window/share.h) */
 	uint32_t fixed_base;
 	uint32_t fixed_extra;
@@ -577,6 +578,7 @@ enum journal_room {
 	JOURNAL_ROOM_KEEPER,		/* what was done by hand: the keeper role */
 	JOURNAL_ROOM_QUEUE,		/* messages of queues that are driven: the queue role */
 	JOURNAL_ROOM_DECISIONS,		/* what posternctl why tells of: the keeper role */
+	JOURNAL_ROOM_ACCOUNTS,		/* counters of logins: the keeper role */
 	JOURNAL_ROOMS
 };
 /* "feed" and so on. Static. */

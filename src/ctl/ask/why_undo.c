@@ -205,7 +205,7 @@ static void undo_account(const struct ctl *ctl, const struct decided *d, struct 
 		begin(ctl, out, "reload");
 		return;
 	}
-	begin(ctl, out, "forget");
+	begin(ctl, out, d->reason == REASON_ACCOUNT_HELD ? "resume" : "forget");
 	add_word(out, "account");
 	add_name(out, decided_text(d, DECIDED_NAME));
 }
@@ -260,6 +260,11 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	case DECIDED_DEFERRED:
 	case DECIDED_BACK_PRESSURE:
 		undo_unknown(ctl, d, out);
+		break;
+	case DECIDED_ACCOUNT_HELD:
+		begin(ctl, out, "resume");
+		add_word(out, "account");
+		add_name(out, decided_text(d, DECIDED_NAME));
 		break;
 	case DECIDED_ACCOUNT:
 		undo_account(ctl, d, out);

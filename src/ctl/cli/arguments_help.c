@@ -188,7 +188,7 @@ static bool help_group(FILE *out, unsigned command) {
 		    "show all of it live; show decisions as they happen" },
 		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
 		    "stop mail for a time, or until it is resumed" },
-		{ COMMAND_RESUME, COMMAND_LIMIT, "resume, forget, limit",
+		{ COMMAND_RESUME_ACCOUNT, COMMAND_LIMIT, "resume, forget, limit",
 		    "resume mail; reset what was learned; set a window" },
 		{ COMMAND_CLUSTER_FORGET, COMMAND_CLUSTER, "cluster [forget]",
 		    "show the nodes of the cluster; remove a node" },

@@ -258,6 +258,36 @@ static void write_notes(struct writer *writer, const struct decoded *decoded) {
 			text(writer, names[note.which], note.text);
 }
 
+static void write_account(struct writer *writer, const struct journal_account *a) {
+	static const char *const words[] = { [JOURNAL_ACCOUNT_LOGIN] = "login",
+		[JOURNAL_ACCOUNT_POOL] = "pool", [JOURNAL_ACCOUNT_TABLE] = "table",
+		[JOURNAL_ACCOUNT_FORGOTTEN] = "forgotten" };
+	char id[DECISION_ID_MAX];
+
+	word(writer, "what", a->what < sizeof(words) / sizeof(words[0]) &&
+	    words[a->what] != NULL ? words[a->what] : "unknown");
+	text(writer, "name", a->name);
+	when(writer, "when", a->when_ns);
+	when(writer, "first", a->first_ns);
+	number(writer, "accepted", a->accepted);
+	number(writer, "refused", a->refused);
+	if (a->held_by != 0)
+		word(writer, "held_by", decision_id_text(a->held_by, id));
+	writer_line_list_begin(writer, "counters");
+	for (uint32_t i = 0; i < a->counter_count; i++) {
+		uint64_t sum = 0;
+
+		for (unsigned n = 0; n < JOURNAL_BUCKETS; n++)
+			sum += a->counters[i].buckets[n];
+		writer_line_item(writer);
+		number(writer, "kind", (a->counters[i].key >> 28) - 1);
+		number(writer, "period", a->counters[i].key & 0xfffffff);
+		number(writer, "count", sum);
+		when(writer, "end", a->counters[i].end_ns);
+	}
+	writer_line_list_end(writer);
+}
+
 static void write_checkpoint(struct writer *writer, const struct decoded *decoded) {
 	number(writer, "number", decoded->checkpoint.number);
 	when(writer, "when", decoded->checkpoint.when_ns);
@@ -308,6 +338,9 @@ void decoded_write(const struct decoded *decoded, const char *id, struct writer 
 	case JOURNAL_DECISION:
 		write_decision(writer, &decoded->decision);
 		write_notes(writer, decoded);
+		break;
+	case JOURNAL_ACCOUNT:
+		write_account(writer, &decoded->account);
 		break;
 	case JOURNAL_GROUP:
 	case JOURNAL_CHECKPOINT_BEGIN:

@@ -160,7 +160,7 @@ static enum tone tone_of(const struct decided *decided) {
 	if (decided->flags & DECIDED_OBSERVED_ONLY)
 		return TONE_NONE;
 	switch (decided->kind) {
-	case DECIDED_SUSPENDED: case DECIDED_ALERT: case DECIDED_FAULT: case DECIDED_UNTRACKED:
+	case DECIDED_SUSPENDED: case DECIDED_ALERT: case DECIDED_ACCOUNT_HELD: case DECIDED_FAULT: case DECIDED_UNTRACKED:
 		return TONE_BAD;
 	case DECIDED_REFUSED: case DECIDED_DEFERRED: case DECIDED_RECIPIENT_HELD:
 	case DECIDED_BACK_PRESSURE: case DECIDED_ACCOUNT:

@@ -397,7 +397,7 @@ static enum screen_style decision_row(const struct top *top, const struct decide
 	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", decided_line_text(decided, text));
 	return decided->flags & DECIDED_OBSERVED_ONLY ? SCREEN_DIM :
 	    decided->kind == DECIDED_SUSPENDED || decided->kind == DECIDED_FAULT ||
-	    decided->kind == DECIDED_ALERT ? SCREEN_BAD :
+	    decided->kind == DECIDED_ALERT || decided->kind == DECIDED_ACCOUNT_HELD ? SCREEN_BAD :
 	    decided->kind == DECIDED_BACK ? SCREEN_GOOD :
 	    decided->kind == DECIDED_REFUSED || decided->kind == DECIDED_RECIPIENT_HELD ?
 	    SCREEN_WARN : SCREEN_PLAIN;

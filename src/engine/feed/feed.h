@@ -48,6 +48,9 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
  * counted for, after roll-up. */
 const struct judgement *engine_feed_judged(const struct engine *engine);
 
+/* Had that result been learned before? */
+bool engine_feed_was_repeated(const struct engine *engine);
+
 /* The Postfix of `mtas` (bits as above) whose log names a program so, or
  * GENERATION_MTAS_MAX.  Any thread. */
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,

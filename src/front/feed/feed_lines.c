@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/account/account_health.h"
 #include "engine/session/told_sessions.h"
 #include "wire/mail/mail_log.h"
 #include "wire/mail/sendmail_sent.h"
@@ -98,6 +99,17 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
 }
 
+#ifdef WITH_ACCOUNTS
+static void tell_account(struct feed *feed, const struct delivery *delivery) {
+	const struct judgement *judgement = engine_feed_judged(feed->engine);
+
+	if (judgement != NULL && feed->generation->accounts.count > 0 &&
+	    !engine_feed_was_repeated(feed->engine))
+		engine_account_result(feed->engine, feed->generation, delivery, judgement,
+		    feed->now_ns);
+}
+#endif
+
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
     const struct feed_origin *origin) {
 	feed->tally.deliveries++;
@@ -105,6 +117,9 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
 	    feed->now_ns);
 	tell_requeue(feed, delivery, origin);
+#ifdef WITH_ACCOUNTS
+	tell_account(feed, delivery);
+#endif
 }
 
 /* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */
@@ -214,6 +229,11 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 		mta = engine_feed_postfix(feed->generation, mtas, out->program);
 		if (mta < GENERATION_MTAS_MAX)
 			front_requeue_removed(feed->requeue, mta, out->queue_id);
+#ifdef WITH_ACCOUNTS
+		if (mta < GENERATION_MTAS_MAX && feed->generation->accounts.count > 0)
+			engine_account_removed(feed->engine, out->queue_id.text,
+			    out->queue_id.length, feed->now_ns);
+#endif
 		break;
 	case LOG_LINE_BROKEN:
 		feed->tally.broken++;

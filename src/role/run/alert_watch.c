@@ -101,6 +101,19 @@ static bool alert_reply(struct alert_watch *watch, const struct decided *event) 
 	return alert_found(watch, &alert);
 }
 
+static bool alert_account(struct alert_watch *watch, const struct decided *event) {
+	bool networks = event->reason == REASON_ACCOUNT_NETWORKS;
+	struct alert alert;
+
+	begin_event(&alert, ALERT_ACCOUNT, event);
+	text_append(alert.text, sizeof(alert.text), 0, "%s: %u %s in %u s%s", networks ?
+	    "used from too many networks" : "many deliveries failed", event->count, networks ?
+	    "networks" : "different unknown recipients", event->window / 1000,
+	    alert.observed ? "; it would be held" : (event->flags & DECIDED_HELD) != 0 ?
+	    "; it is held until posternctl resume account" : "");
+	return alert_found(watch, &alert);
+}
+
 static void watch_events(struct alert_watch *watch, int64_t now_ns) {
 	struct decided event;
 	uint64_t lost = 0;
@@ -116,6 +129,8 @@ static void watch_events(struct alert_watch *watch, int64_t now_ns) {
 			done = alert_ceiling(watch, &event);
 		else if (event.kind == DECIDED_ALERT)
 			done = alert_reply(watch, &event);
+		else if (event.kind == DECIDED_ACCOUNT_HELD)
+			done = alert_account(watch, &event);
 		if (!done) {
 			watch->events.next--;
 			return;

@@ -42,7 +42,7 @@
 #define SEGMENT_RECORDS_MAX	65000
 #define SEGMENT_MTAS		8
 #define SEGMENT_LOG_FILES	80
-#define SEGMENT_JOURNALS	4	/* enum journal_room of config/generation/generation.h */
+#define SEGMENT_JOURNALS	5	/* enum journal_room of config/generation/generation.h */
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
@@ -442,7 +442,12 @@ struct segment_header {
 	uint64_t account_count;		/* as configured; 0: there are no tables of accounts */
 	struct table_place accounts;
 	struct table_place account_mails;
+	struct table_place account_healths;
+	struct table_place account_queued;
 	uint64_t pools_offset;		/* struct account_pool[ACCOUNT_POOLS] */
+	uint64_t accounts_unkept_offset;	/* a bit for each login: the journal does not have it
+						 * as it is */
+	uint64_t account_words;		/* 64-bit words of them, for a shard */
 	};
 	unsigned char fixed[SEGMENT_FIXED_BYTES];
 	};
