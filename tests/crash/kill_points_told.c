@@ -12,7 +12,7 @@
 /* All parts of a line tell one number. */
 static void line_of(uint32_t number, struct told_line *line) {
 	*line = (struct told_line){ .pid = number, .written_s = number, .delay_s = number,
-		.log = number, .offset = number, .what = number % 3, .goes_on = number % 2 != 0,
+		.log = number, .offset = number, .what = (uint8_t)(number % 3), .goes_on = number % 2 != 0,
 		.list_length = (uint16_t)(number % 300) };
 	line->id_length = (uint16_t)snprintf(line->id, sizeof(line->id), "%u", number);
 	memset(line->list, 'a' + (int)(number % 26), line->list_length);
