@@ -395,6 +395,7 @@ static void make_hints(struct live *live, uint8_t number) {
 
 /* --- rings, grants, positions ------------------------------------------------------------- */
 
+#ifdef WITH_QUEUE
 static void grant(struct live *live, uint8_t number) {
 	struct segment *segment = live->site.segment;
 	char name[32];
@@ -425,6 +426,15 @@ static void ask_grant(struct live *live, uint8_t number) {
 		abort();
 	(void)grants_withdraw(segment, ref, 7u + number);
 }
+#else
+static void grant(struct live *live, uint8_t number) {
+	(void)live, (void)number;
+}
+
+static void ask_grant(struct live *live, uint8_t number) {
+	(void)live, (void)number;
+}
+#endif
 
 static void decide(struct live *live, uint8_t number) {
 	struct decided found;
