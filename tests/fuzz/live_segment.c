@@ -482,7 +482,9 @@ static void tell_cluster(struct live *live, uint8_t number) {
 	struct cluster_record *record = &live->site.segment->header->cluster;
 	struct cluster_told told = { .node_count = number % CLUSTER_TOLD_NODES };
 
+#ifdef WITH_CLUSTER
 	cluster_told_write(record, &told);
+#endif
 	(void)cluster_told_read(record, &told);
 }
 

@@ -112,7 +112,11 @@ static const struct {
 	    "4: note: exempt: gate.command in the kernel cannot use host names; only addresses "
 	    "and prefixes are exempt there" },
 	/* other machines */
-#ifndef HAVE_HIREDIS
+#ifndef WITH_CLUSTER
+	{ CLUSTER(""), "2: cluster: this posternd was built without clusters" },
+	{ CLASS("scope = \"cluster\";"), "3: class a: scope \"cluster\": this posternd was built "
+	    "without clusters" },
+#elif !defined(HAVE_HIREDIS)
 	{ CLUSTER(""), "2: cluster: this build has no hiredis" },
 #else
 	{ CLUSTER(""), "" },

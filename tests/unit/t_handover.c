@@ -165,6 +165,7 @@ TEST(queue_directories_arrive) {
 }
 #endif
 
+#ifdef WITH_CLUSTER
 TEST(a_password_arrives_with_any_bytes) {
 	struct handover handover = empty(ROLE_CLUSTER);
 	struct cluster_secret secret = { .password = "a\0b", .length = 3, .stamp = 99 };
@@ -175,6 +176,7 @@ TEST(a_password_arrives_with_any_bytes) {
 	assert_memory_equal(received.context.secret->password, "a\0b", 3);
 	assert_int_equal(received.context.secret->stamp, 99);
 }
+#endif
 
 TEST(what_is_no_handover_is_refused) {
 	struct diag diag;

@@ -10,7 +10,9 @@ const struct role_row *const role_rows[] = {
 #ifdef WITH_QUEUE
 	&queue_row,
 #endif
+#ifdef WITH_CLUSTER
 	&cluster_row,
+#endif
 	NULL,
 };
 _Static_assert(sizeof(role_rows) / sizeof(role_rows[0]) <= ROLE_ROWS_MAX + 1, "no more");
