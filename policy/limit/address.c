@@ -191,6 +191,13 @@ bool address_parse(const char *text, size_t length, struct address *out) {
 	return parse_either(text, length, out, &colons);
 }
 
+bool address_is_loopback(const struct address *address) {
+	static const struct address six = { { [15] = 1 } };
+
+	return (address_is_v4(address) && address->bytes[12] == 127) ||
+	    address_equal(address, &six);
+}
+
 void address_truncate(struct address *address, unsigned bits) {
 	size_t whole = bits / 8;
 

@@ -51,6 +51,8 @@ static inline bool address_is_v4(const struct address *address) {
 	return memcmp(address->bytes, address_v4_head, sizeof(address_v4_head)) == 0;
 }
 
+bool address_is_loopback(const struct address *address);
+
 /* Zeroes all but the first `bits` (0..128, of the 128-bit form). */
 void address_truncate(struct address *address, unsigned bits);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Host masks, and first match over many of them (DESIGN section 5; seeds/
- * xla-readme.txt "CONFIGURATION").
+ * Host masks, and first match over many of them (DESIGN section 5;
+ * contrib/documents.md).
  *
  * A mask is
  *	host.name	this name

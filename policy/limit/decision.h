@@ -9,6 +9,7 @@ enum verdict {
 	VERDICT_ADMIT,
 	VERDICT_REFUSE,		/* inbound: 421 */
 	VERDICT_DEFER,		/* inbound: DEFER_IF_PERMIT at RCPT; outbound: stays queued */
+	VERDICT_DISCARD,	/* outbound: taken out of the queue, as it was delivered already */
 };
 
 enum reason {

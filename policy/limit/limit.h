@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Admission: the law of classes (DESIGN section 5; seeds/xla-readme.txt
- * "DESIGN"), one pure function a question.  The caller holds whatever makes
+ * Admission: the law of classes (DESIGN section 5; contrib/documents.md,
+ * XLA), one pure function a question.  The caller holds whatever makes
  * the counts stand still, and does the counting.
  */
 #ifndef POLICY_LIMIT_H

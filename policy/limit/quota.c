@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define NS		INT64_C(1000000000)
+#define NS_PER_MS	INT64_C(1000000)
 #define PERIOD_MASK	((UINT32_C(1) << 28) - 1)
 /* Two processes read the clock before they wait for the same lock. */
 #define AHEAD_NS	(2 * NS)
@@ -25,7 +26,8 @@ static int64_t part_ns_of(const struct quota_counter *counter) {
 }
 
 static uint32_t part_at(const struct quota_counter *counter, int64_t time_ns) {
-	int64_t part = time_ns <= 0 ? 0 : time_ns / part_ns_of(counter);
+	int64_t part = time_ns <= 0 ? 0 :
+	    (time_ns + counter->phase_ms * NS_PER_MS) / part_ns_of(counter);
 
 	return part > UINT32_MAX ? UINT32_MAX : (uint32_t)part;
 }
@@ -53,8 +55,14 @@ static void begin_anew(struct quota_counter *counter, uint32_t part) {
 
 /* Empties the buckets of twelfths that are over; mostly there are none. */
 static void roll(struct quota_counter *counter, int64_t now_ns) {
-	uint32_t part = part_at(counter, now_ns);
+	int64_t part_ns = part_ns_of(counter), within_ns = now_ns +
+	    counter->phase_ms * NS_PER_MS - (int64_t)counter->part * part_ns;
+	uint32_t part;
 
+	/* without a division, mostly */
+	if (within_ns >= 0 && within_ns < part_ns)
+		return;
+	part = part_at(counter, now_ns);
 	if (part == counter->part)
 		return;
 	if (part < counter->part) {
@@ -99,7 +107,7 @@ int64_t quota_wait_ns(const struct quota_counter *counter, uint32_t most, uint32
 		if (used + amount <= most)
 			break;
 	}
-	return (int64_t)part * part_ns_of(counter) - now_ns;
+	return (int64_t)part * part_ns_of(counter) - counter->phase_ms * NS_PER_MS - now_ns;
 }
 
 void quota_add(struct quota_counter *counter, uint32_t amount, int64_t now_ns) {
@@ -126,6 +134,31 @@ void quota_take_off(struct quota_counter *counter, uint32_t amount, int64_t sinc
 		*bucket -= taken;
 		amount -= taken;
 	}
+}
+
+int64_t quota_end_ns(const struct quota_counter *counter) {
+	return ((int64_t)counter->part + 1) * part_ns_of(counter) -
+	    counter->phase_ms * NS_PER_MS;
+}
+
+void quota_restore(struct quota_counter *counter, uint32_t key,
+    const uint32_t buckets[QUOTA_BUCKETS], int64_t end_ns, int64_t now_ns) {
+	int64_t part_ns, passed = 0;
+
+	*counter = (struct quota_counter){ .key = key };
+	part_ns = part_ns_of(counter);
+	if (end_ns <= now_ns)
+		passed = (now_ns - end_ns) / part_ns + 1;
+	if (end_ns > now_ns + part_ns)
+		end_ns = now_ns + part_ns;
+	end_ns += passed * part_ns;
+	/* rounded down: what counts does so for a part of a ms longer */
+	counter->phase_ms = (uint32_t)((part_ns - end_ns % part_ns) % part_ns / NS_PER_MS);
+	counter->part = part_at(counter, now_ns);
+	/* that of a twelfth before the clock began, too, is emptied when its time has come */
+	for (int64_t age = passed; age < QUOTA_BUCKETS; age++)
+		counter->buckets[(counter->part + QUOTA_BUCKETS - (uint32_t)age) %
+		    QUOTA_BUCKETS] = buckets[age - passed];
 }
 
 struct quota_counter *quota_find(struct quota_counter counters[], unsigned counter_count,

@@ -37,7 +37,7 @@ struct quota_counter {
 	uint32_t key;		/* quota_key of its limits; 0: free */
 	uint32_t part;		/* number of the newest twelfth, since the clock began */
 	uint32_t buckets[QUOTA_BUCKETS];	/* of twelfth n at n % QUOTA_BUCKETS */
-	uint32_t reserved;
+	uint32_t phase_ms;	/* twelfths begin so much earlier than the clock says: below one */
 };
 _Static_assert(sizeof(struct quota_counter) == 64, "a cache line");
 
@@ -62,6 +62,15 @@ void quota_add(struct quota_counter *counter, uint32_t amount, int64_t now_ns);
  * long ago that some of it may not count any more. */
 void quota_take_off(struct quota_counter *counter, uint32_t amount, int64_t since_ns,
     int64_t now_ns);
+
+/* When its newest twelfth ends: what the numbers of twelfths say, for another clock. */
+int64_t quota_end_ns(const struct quota_counter *counter);
+
+/* Makes a counter of these buckets, the newest first, whose newest twelfth ends at end_ns: what
+ * was counted by another clock goes on to count for as long as it would have.  An end further
+ * ahead than a twelfth is none of ours: then it ends a twelfth from now. */
+void quota_restore(struct quota_counter *counter, uint32_t key,
+    const uint32_t buckets[QUOTA_BUCKETS], int64_t end_ns, int64_t now_ns);
 
 /* --- all counters of one account ----------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * Which mail is delivered next: the preemptive scheduler (DESIGN section 9;
- * seeds/postfix-scheduler.txt, "Preemptive scheduling").  Transports in turn; within one,
+ * contrib/documents.md).  Transports in turn; within one,
  * jobs first come, first served, but small ones slip past big ones in slots that the big
  * ones save up; within a job, destinations in turn.  The choices are those of Postfix's
  * qmgr, to the entry; their cost does not grow with the number of jobs.

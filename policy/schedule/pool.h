@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * How many recipients are in memory (DESIGN section 9; seeds/postfix-scheduler.txt,
- * "Dealing with memory resource limits").  At first a message gets
+ * How many recipients are in memory (DESIGN section 9; contrib/documents.md,
+ * rows P31 to P39).  At first a message gets
  * message_recipient_minimum slots, and what message_recipient_limit leaves; then each
  * transport gives its recipient_limit slots to the oldest job whose message has unread
  * recipients, and passes on what becomes free; an unread job that preempts another gets half

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Which worker a job goes to (seeds/mta-scheduler-notes.txt; which job is next is
+ * Which worker a job goes to (contrib/documents.md; which job is next is
  * policy/job's business).  In delivery a worker is a connection, a job the recipients of one
  * message that go to the same place.  Jobs queue on connections.
  *

@@ -6,7 +6,7 @@
  * has a queue of its own in the queue manager, their widths add up.
  *
  * Law: mail that was given to a lane stays there until it was tried once
- * (postfix-facts.md 3.4).  So a lane that is left counts as used until its mail has
+ *.  So a lane that is left counts as used until its mail has
  * drained or the mail server was reloaded, and another lane comes to it only where
  * the sum of all that are used stays within what is allowed.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * How many deliveries may run at once to one destination, learned from how they
- * went: three laws over one state (DESIGN section 7; seeds/postfix-scheduler.txt,
- * "Pseudocode for the Postfix 2.5 concurrency scheduler").
+ * went: three laws over one state (DESIGN section 7; contrib/documents.md,
+ * rows C1 on).
  *
  *	document	the pseudo-code of that document, to the letter
  *	postfix		what Postfix ships today

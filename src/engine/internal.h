@@ -20,6 +20,8 @@ struct mapped_generation {
 struct relief;
 struct feed_memory;
 struct window_report;
+struct account_trip;
+struct journal_accounts;
 struct journal_manual_log;
 
 /* An end that is still to be carried out. */
@@ -59,6 +61,8 @@ struct engine {
 	struct windows_time windows_time;
 	struct feed_memory *feed;	/* NULL: no result was fed yet */
 	struct journal_manual_log *manual;	/* NULL: what is done by hand is not written down */
+	struct journal_accounts *accounts;	/* NULL: so with logins that are forgotten */
+	void (*account_listener)(const struct generation *, const struct account_trip *);
 	bool (*window_listener)(void *context, const struct window_report *);
 	void *window_context;
 };

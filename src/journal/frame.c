@@ -22,9 +22,9 @@
 const char *journal_kind_word(unsigned kind) {
 	static const char *const words[] = { [JOURNAL_FEED] = "feed",
 		[JOURNAL_QUEUE] = "queue", [JOURNAL_KEEPER] = "keeper",
-		[JOURNAL_DECISIONS] = "decisions" };
+		[JOURNAL_DECISIONS] = "decisions", [JOURNAL_ACCOUNTS] = "accounts" };
 
-	return kind >= JOURNAL_FEED && kind <= JOURNAL_DECISIONS ? words[kind] : "unknown";
+	return kind >= JOURNAL_FEED && kind <= JOURNAL_ACCOUNTS ? words[kind] : "unknown";
 }
 
 /* Over bytes 0, 2 to 19, and the payload. */

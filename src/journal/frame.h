@@ -66,8 +66,8 @@
 #define JOURNAL_SLOTS		2
 
 enum journal_kind { JOURNAL_FEED = 1, JOURNAL_QUEUE = 2, JOURNAL_KEEPER = 3,
-	JOURNAL_DECISIONS = 4 };
-/* "feed", "queue", "keeper", "decisions"; others: "unknown" */
+	JOURNAL_DECISIONS = 4, JOURNAL_ACCOUNTS = 5 };
+/* "feed", "queue", "keeper", "decisions", "accounts"; others: "unknown" */
 const char *journal_kind_word(unsigned kind);
 
 /* Where a record begins.  {0, 0}: nowhere. */

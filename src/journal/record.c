@@ -65,6 +65,10 @@ size_t journal_envelope_write(uint8_t *out, size_t size, const struct journal_en
 		w_time(&w, groups[i].due_ns);
 		w_text(&w, groups[i].domain);
 	}
+	if (in->pid != 0 || in->delivered.length > 0) {
+		w32(&w, in->pid);
+		w_text(&w, in->delivered);
+	}
 	return written(&w);
 }
 
@@ -80,11 +84,11 @@ static bool next_group(struct reader *r, struct journal_group *out) {
 
 /* What a later version may have put behind the list is ignored; a list that ends early is
  * spoiled.  The loop ends with the bytes, whatever the count says. */
-static bool list_is_whole(struct reader reader, uint32_t count) {
+static bool pass_groups(struct reader *reader, uint32_t count) {
 	struct journal_group group;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (!next_group(&reader, &group))
+		if (!next_group(reader, &group))
 			return false;
 	return true;
 }
@@ -112,7 +116,11 @@ bool journal_envelope_read(const uint8_t *payload, size_t length,
 	out->sender = r_text(&r);
 	out->group_count = r32(&r);
 	*groups = (struct journal_groups){ r.at, r.end, out->group_count };
-	return !r.spoiled && list_is_whole(r, out->group_count);
+	if (r.spoiled || !pass_groups(&r, out->group_count))
+		return false;
+	out->pid = r32(&r);
+	out->delivered = r_text(&r);
+	return !r.spoiled;
 }
 
 bool journal_group_next(struct journal_groups *groups, struct journal_group *out) {
@@ -157,6 +165,13 @@ size_t journal_delivery_write(uint8_t *out, size_t size, const struct journal_de
 	w32(&w, in->recipients);
 	w32(&w, in->left);
 	w_text(&w, in->domain);
+	if (in->id.length > 0) {
+		w_text(&w, in->id);
+		w_text(&w, in->to);
+		w32(&w, in->pid);
+		w64(&w, in->log);
+		w64(&w, in->offset);
+	}
 	return written(&w);
 }
 
@@ -171,6 +186,11 @@ bool journal_delivery_read(const uint8_t *payload, size_t length,
 	out->recipients = r32(&r);
 	out->left = r32(&r);
 	out->domain = r_text(&r);
+	out->id = r_text(&r);
+	out->to = r_text(&r);
+	out->pid = r32(&r);
+	out->log = r64(&r);
+	out->offset = r64(&r);
 	return !r.spoiled;
 }
 

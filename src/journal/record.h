@@ -57,7 +57,9 @@ struct journal_envelope {
 	struct journal_text directory;	/* path of its queue directory */
 	struct journal_text id;
 	struct journal_text sender;
-	uint32_t group_count;	/* the list of groups (journal_group_*) is the last field */
+	uint32_t group_count;	/* the list of groups (journal_group_*) follows here, then: */
+	uint32_t pid;		/* of a run that did not end in an orderly way; 0: none */
+	struct journal_text delivered;	/* recipients that were, and stand in the file: "A,B" */
 };
 #define JOURNAL_ENVELOPE_SUSPENDED	0x01	/* waits for no time: its destinations are held */
 #define JOURNAL_ENVELOPE_UNREAD		0x02	/* its recipients are not here: read the file */
@@ -74,7 +76,7 @@ struct journal_start {
 	struct journal_place envelope;
 	uint64_t sequence;	/* of that envelope; 0: not told, as always in version 1 */
 	int64_t when_ns;
-	uint32_t run;		/* number of the run; 0: not told, as always in version 1 */
+	uint32_t run;		/* pid of the run's process; 0: not told */
 };
 
 struct journal_delivery {
@@ -85,9 +87,16 @@ struct journal_delivery {
 	uint32_t recipients;	/* the set: so many of that domain */
 	uint32_t left;		/* of that domain, that are still queued */
 	struct journal_text domain;
+	/* Of what a line of Sendmail's log told; else empty, and 0.  `left` is not known then, and
+	 * recipients are 0 where another record has counted them. */
+	struct journal_text id;
+	struct journal_text to;	/* "A,B" */
+	uint32_t pid;
+	uint64_t log;		/* which one, and the place behind the line there */
+	uint64_t offset;
 };
 #define JOURNAL_RESULT_GONE	0	/* delivered, or bounced: no more in the queue file */
-#define JOURNAL_RESULT_WAITS	1	/* tried, and put off by the remote or by a failure */
+#define JOURNAL_RESULT_WAITS	1	/* what lines told of this run is void: they disagree */
 
 struct journal_finish {
 	uint64_t key;
@@ -184,6 +193,33 @@ struct journal_note {
 	struct journal_text text;
 };
 
+/* --- accounts (accounts/) -------------------------------------------------------------- */
+
+#define JOURNAL_COUNTERS_MAX	8
+#define JOURNAL_BUCKETS		13
+struct journal_counter {
+	uint32_t key;		/* policy/limit/quota.h */
+	int64_t end_ns;		/* of the newest twelfth: wall clock */
+	uint32_t buckets[JOURNAL_BUCKETS];	/* the newest first */
+};
+struct journal_account {
+	int64_t when_ns;
+	uint64_t boot;		/* a hash of the boot that it was written in */
+	int64_t clock_ns;	/* that boot's clock then: within it no step of the wall clock counts */
+	uint8_t what;		/* JOURNAL_ACCOUNT_* */
+	uint64_t key[2];	/* of the login; POOL: of the entry, and 0 */
+	struct journal_text name;
+	int64_t first_ns;	/* first seen; TABLE: since when logins are known */
+	int64_t guard_ns;	/* not to be evicted before */
+	uint64_t accepted;
+	uint32_t refused;
+	uint64_t held_by;	/* id of the decision; 0: it is not held */
+	uint32_t counter_count;	/* on disk a list */
+	struct journal_counter counters[JOURNAL_COUNTERS_MAX];
+};
+enum { JOURNAL_ACCOUNT_LOGIN = 1, JOURNAL_ACCOUNT_POOL, JOURNAL_ACCOUNT_TABLE,
+	JOURNAL_ACCOUNT_FORGOTTEN };
+
 /* CHECKPOINT_BEGIN, CHECKPOINT_END, GROUP. */
 struct journal_checkpoint {
 	uint64_t number;	/* the same in BEGIN and END */
@@ -230,6 +266,7 @@ size_t journal_held_recipient_write(uint8_t *out, size_t size,
 size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manual *in);
 size_t journal_decision_write(uint8_t *out, size_t size, const struct journal_decision *in,
     const struct journal_note *notes);
+size_t journal_account_write(uint8_t *out, size_t size, const struct journal_account *in);
 size_t journal_checkpoint_write(uint8_t *out, size_t size,
     const struct journal_checkpoint *in);
 size_t journal_positions_write(uint8_t *out, size_t size, const struct journal_positions *in);
@@ -259,6 +296,8 @@ bool journal_log_position_read(const uint8_t *payload, size_t length,
 bool journal_held_recipient_read(const uint8_t *payload, size_t length,
     struct journal_held_recipient *out);
 bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_manual *out);
+/* More counters than there may be spoil it. */
+bool journal_account_read(const uint8_t *payload, size_t length, struct journal_account *out);
 bool journal_checkpoint_read(const uint8_t *payload, size_t length,
     struct journal_checkpoint *out);
 bool journal_positions_read(const uint8_t *payload, size_t length,

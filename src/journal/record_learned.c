@@ -135,6 +135,60 @@ bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_m
 	return !r.spoiled;
 }
 
+size_t journal_account_write(uint8_t *out, size_t size, const struct journal_account *in) {
+	struct writer w = write_to(out, size);
+
+	w_time(&w, in->when_ns);
+	w64(&w, in->boot);
+	w_time(&w, in->clock_ns);
+	w8(&w, in->what);
+	w64(&w, in->key[0]);
+	w64(&w, in->key[1]);
+	w_text(&w, in->name);
+	w_time(&w, in->first_ns);
+	w_time(&w, in->guard_ns);
+	w64(&w, in->accepted);
+	w32(&w, in->refused);
+	w64(&w, in->held_by);
+	w32(&w, in->counter_count);
+	for (uint32_t i = 0; i < in->counter_count && i < JOURNAL_COUNTERS_MAX; i++) {
+		w32(&w, in->counters[i].key);
+		w_time(&w, in->counters[i].end_ns);
+		for (unsigned n = 0; n < JOURNAL_BUCKETS; n++)
+			w32(&w, in->counters[i].buckets[n]);
+	}
+	return written(&w);
+}
+
+bool journal_account_read(const uint8_t *payload, size_t length, struct journal_account *out) {
+	struct reader r = read_from(payload, length);
+
+	out->when_ns = r_time(&r);
+	out->boot = r64(&r);
+	out->clock_ns = r_time(&r);
+	out->what = r8(&r);
+	out->key[0] = r64(&r);
+	out->key[1] = r64(&r);
+	out->name = r_text(&r);
+	out->first_ns = r_time(&r);
+	out->guard_ns = r_time(&r);
+	out->accepted = r64(&r);
+	out->refused = r32(&r);
+	out->held_by = r64(&r);
+	out->counter_count = r32(&r);
+	if (r.spoiled || out->counter_count > JOURNAL_COUNTERS_MAX)
+		return false;
+	for (uint32_t i = 0; i < out->counter_count; i++) {
+		out->counters[i].key = r32(&r);
+		out->counters[i].end_ns = r_time(&r);
+		for (unsigned n = 0; n < JOURNAL_BUCKETS; n++) {
+			r.spoiled = r.spoiled || r.at == r.end;
+			out->counters[i].buckets[n] = r32(&r);
+		}
+	}
+	return !r.spoiled;
+}
+
 size_t journal_checkpoint_write(uint8_t *out, size_t size,
     const struct journal_checkpoint *in) {
 	struct writer w = write_to(out, size);

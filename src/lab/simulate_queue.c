@@ -125,7 +125,7 @@ static void queue_begin(struct queue_world *w, unsigned log, const char *id) {
 	/* unlike each other by half, so that they end in another order */
 	end.at_ns = w->now_ns + (int64_t)((0.75 + queue_draw(w) / 2) *
 		(double)w->simulation->delivery_ns);
-	if (messages_start(w->logs[log], mta, directory, id, queue_wall(w)) == 0 ||
+	if (messages_start(w->logs[log], mta, directory, id, 0, queue_wall(w)) == 0 ||
 	    !simulate_push(&w->events, &end))
 		w->failed = true;
 	w->running++;

@@ -2,7 +2,7 @@
 /*
  * A queue in virtual time, kept three ways: as a file for each message, as one log with a
  * runner for each retry interval, and as a log for each interval
- * (seeds/log-structured-queue.txt).  The logs are those of journal/queue/messages.h.  What a file
+ * (contrib/documents.md).  The logs are those of journal/queue/messages.h.  What a file
  * for each message costs is counted by rule: a message that comes is written and synced, with
  * its directory; each attempt reads it; each delivery is written and synced; what is deferred
  * is written.  Files of the messages' text are the same in all, and left out.

@@ -30,6 +30,12 @@
 #define ACCOUNTS_PER_MAIL	4
 #define MAILS_LEAST		1024	/* processes of smtpd that have a transaction */
 #define MAILS_MOST		65536
+#define ACCOUNTS_PER_HEALTH	32	/* as most logins do nothing that is worth a note */
+#define HEALTHS_LEAST		256
+#define HEALTHS_MOST		32768
+#define ACCOUNTS_PER_QUEUED	4
+#define QUEUED_LEAST		4096
+#define QUEUED_MOST		262144
 #define SLOTS_PER_DECISION	8
 #define DECISIONS_LEAST		512
 #define DECISIONS_MOST		8192
@@ -79,6 +85,8 @@ static const size_t declarations[] = {
 	offsetof(struct flight, level), sizeof(struct attempt),
 	ATTEMPT_PLACES, sizeof(struct grant_place),
 	offsetof(struct grant_place, domains), sizeof(struct grant_table),
+	offsetof(struct grant_place, once), sizeof(struct told_table),
+	offsetof(struct told_table, keys), offsetof(struct segment_header, told_offset),
 	sizeof(struct learned_control),
 	offsetof(struct learned_control, relay_order),
 	offsetof(struct learned_control, cloned_by),
@@ -98,6 +106,7 @@ static const size_t declarations[] = {
 	offsetof(struct class_record, share_parted),
 	offsetof(struct class_record, share_alone),
 	offsetof(struct class_record, share_whole),
+	offsetof(struct class_record, refusing),
 	offsetof(struct segment_header, cluster_instance),
 	sizeof(struct role_record),
 	offsetof(struct role_record, heartbeat_ns),
@@ -113,6 +122,8 @@ static const size_t declarations[] = {
 	sizeof(struct account), offsetof(struct account, counters),
 	offsetof(struct account, guard_ds), sizeof(struct account_mail),
 	offsetof(struct account_mail, recipients), sizeof(struct account_pool),
+	offsetof(struct account, held_by), sizeof(struct account_health),
+	sizeof(struct account_queued), SEGMENT_JOURNALS,
 	offsetof(struct segment_header, accounts),
 	offsetof(struct segment_header, accounts_since_ns),
 	offsetof(struct segment_header, states_offset),
@@ -274,22 +285,35 @@ static uint32_t buckets_for(uint64_t destination_count) {
 
 static bool place_accounts(struct segment_header *header, uint64_t account_count,
     uint64_t *offset) {
-	struct share accounts, mails;
+	struct share accounts, mails, healths, queued;
 
 	header->account_count = account_count;
 	memset(&header->accounts, 0, sizeof(header->accounts));
 	memset(&header->account_mails, 0, sizeof(header->account_mails));
-	header->pools_offset = 0;
+	memset(&header->account_healths, 0, sizeof(header->account_healths));
+	memset(&header->account_queued, 0, sizeof(header->account_queued));
+	header->pools_offset = header->accounts_unkept_offset = header->account_words = 0;
 	if (account_count == 0)
 		return true;
 	if (!deal(account_count, &accounts) || accounts.each > SLOTS_PER_SHARD_MAX ||
-	    !deal(within(account_count / ACCOUNTS_PER_MAIL, MAILS_LEAST, MAILS_MOST), &mails))
+	    !deal(within(account_count / ACCOUNTS_PER_MAIL, MAILS_LEAST, MAILS_MOST), &mails) ||
+	    !deal(within(account_count / ACCOUNTS_PER_HEALTH, HEALTHS_LEAST, HEALTHS_MOST),
+		&healths) ||
+	    !deal(within(account_count / ACCOUNTS_PER_QUEUED, QUEUED_LEAST, QUEUED_MOST),
+		&queued))
 		return false;
 	*offset = place_learned(&header->accounts, &accounts, sizeof(struct account), *offset);
 	*offset = place_learned(&header->account_mails, &mails, sizeof(struct account_mail),
 	    *offset);
 	header->pools_offset = *offset = round_up(*offset, PAGE_BYTES);
 	*offset += ACCOUNT_POOLS * sizeof(struct account_pool);
+	header->account_words = (header->accounts.per_shard + 63) / 64;
+	header->accounts_unkept_offset = *offset;
+	*offset += header->accounts.shards * header->account_words * 8;
+	*offset = place_learned(&header->account_healths, &healths,
+	    sizeof(struct account_health), *offset);
+	*offset = place_learned(&header->account_queued, &queued, sizeof(struct account_queued),
+	    *offset);
 	return true;
 }
 
@@ -324,6 +348,8 @@ static uint64_t place_states(struct segment_header *header, uint64_t offset) {
 	    sizeof(struct attempt);
 	header->grants_offset = offset = round_up(offset, PAGE_BYTES);
 	offset += sizeof(struct grant_table);
+	header->told_offset = offset = round_up(offset, PAGE_BYTES);
+	offset += sizeof(struct told_table);
 	header->shared_buckets = buckets_for(header->destination_count);
 	header->shared_offset = offset = round_up(offset, PAGE_BYTES);
 	return offset + shared_bytes(header->shared_buckets);
@@ -431,7 +457,11 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    same_place(&header->recipients, &right.recipients) &&
 	    same_place(&header->accounts, &right.accounts) &&
 	    same_place(&header->account_mails, &right.account_mails) &&
+	    same_place(&header->account_healths, &right.account_healths) &&
+	    same_place(&header->account_queued, &right.account_queued) &&
 	    header->pools_offset == right.pools_offset &&
+	    header->accounts_unkept_offset == right.accounts_unkept_offset &&
+	    header->account_words == right.account_words &&
 	    header->states_offset == right.states_offset &&
 	    header->changed_offset == right.changed_offset &&
 	    header->timed_offset == right.timed_offset &&
@@ -440,6 +470,7 @@ bool segment_geometry_valid(const struct segment_header *header,
 	    header->flights_offset == right.flights_offset &&
 	    header->attempts_offset == right.attempts_offset &&
 	    header->grants_offset == right.grants_offset &&
+	    header->told_offset == right.told_offset &&
 	    header->unshared_offset == right.unshared_offset &&
 	    header->shared_offset == right.shared_offset &&
 	    header->shared_buckets == right.shared_buckets &&

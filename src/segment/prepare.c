@@ -58,7 +58,8 @@ static const char *check_header(const struct segment_header *header,
 		return "its creation time is invalid";
 	if (header->record_count != generation->record_count ||
 	    header->session_count != generation->session_count ||
-	    header->destination_count != generation->destination_count)
+	    header->destination_count != generation->destination_count ||
+	    header->account_count != generation->account_count)
 		return other_sizes;
 	return NULL;
 }

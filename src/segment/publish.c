@@ -68,6 +68,7 @@ static bool record_name(struct segment *segment, uint16_t number,
 	atomic_store(&record->refused, 0);
 	atomic_store(&record->deferred, 0);
 	atomic_store(&record->observed, 0);
+	atomic_store(&record->refusing, 0);
 	atomic_store(&record->adopted, 0);
 	atomic_store(&record->rate_tat_ns, 0);
 	forget_share(record, 0);

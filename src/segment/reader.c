@@ -10,6 +10,7 @@
  *          program takes: the daemon cuts none, a role that was taken over can.
  * THREADS  One thread a reader.
  */
+#include "segment/account/account_health.h"
 #include "segment/account/accounts.h"
 #include "segment/reader_internal.h"
 
@@ -312,6 +313,11 @@ unsigned reader_windows(const struct reader *reader,
 	return states_each_in(&reader->sizes, reader->map, each, context);
 }
 
+bool reader_window(const struct reader *reader, uint32_t number,
+    struct destination_window *out) {
+	return states_at_in(&reader->sizes, reader->map, number, out);
+}
+
 const char *reader_node_name(const struct reader *reader, unsigned node,
     char out[SHARED_NODE_NAME_MAX + 1]) {
 	return shared_node_name_in(&reader->sizes, reader->map, node, out);
@@ -390,7 +396,17 @@ bool reader_account_pool(const struct reader *reader, const char *name,
 	return accounts_pool_in(&reader->sizes, reader->map, accounts_pool_name(name), counters);
 }
 
+bool reader_account_health(const struct reader *reader, const struct login_key *login,
+    struct account_health *out) {
+	return account_health_in(&reader->sizes, reader->map, login, out);
+}
+
+unsigned reader_account_queued(const struct reader *reader,
+    void (*each)(void *context, const struct account_queued *queued), void *context) {
+	return account_queued_each_in(&reader->sizes, reader->map, each, context);
+}
+
 int64_t reader_accounts_since_s(const struct reader *reader) {
-	return segment_time_ns(&reader->live->accounts_since_ns) / NS_PER_SECOND;
+	return segment_accounts_since_ns(reader->live) / NS_PER_SECOND;
 }
 #endif

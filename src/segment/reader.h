@@ -101,6 +101,7 @@ struct reader_class {
 	bool observe;
 	uint32_t open, open_inbound, peak, sessions, inbound;
 	uint64_t admitted, refused, deferred, observed, adopted;
+	uint32_t refusing;		/* refused, deferred or observed in 1000 s, now */
 	bool shared;			/* sessions and inbound hold for all nodes of a cluster */
 	bool share_alone;		/* the whole limit counts without a share */
 	int64_t share_until_ns, share_since_ns;
@@ -147,6 +148,10 @@ unsigned reader_destinations(const struct reader *reader,
 unsigned reader_windows(const struct reader *reader,
     void (*each)(void *context, const struct destination_window *), void *context);
 
+/* The one of this number (destination_window.number); false: it is none, or changes all the
+ * time. */
+bool reader_window(const struct reader *reader, uint32_t number, struct destination_window *out);
+
 /* How far the files of a log (a path or a pattern, as mta[].log has it) were read, the
  * newest last; returns how many there are. */
 unsigned reader_log(const struct reader *reader, const char *log,
@@ -191,6 +196,14 @@ bool reader_account(const struct reader *reader, const struct login_key *login,
 /* What all logins of the entry of this name were charged; false: nothing. */
 bool reader_account_pool(const struct reader *reader, const char *name,
     struct quota_counter counters[GENERATION_QUOTA_COUNTERS]);
+/* What its mail does; false: nothing is known. */
+struct account_health;
+bool reader_account_health(const struct reader *reader, const struct login_key *login,
+    struct account_health *out);
+/* Calls `each` for every message of a login that is in a queue; returns how many were torn. */
+struct account_queued;
+unsigned reader_account_queued(const struct reader *reader,
+    void (*each)(void *context, const struct account_queued *queued), void *context);
 /* Seconds of the monotonic clock: logins are known since then. */
 int64_t reader_accounts_since_s(const struct reader *reader);
 

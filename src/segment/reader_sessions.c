@@ -85,6 +85,7 @@ static uint32_t copy_record(const struct class_record *record,
 	out->inbound = RELAXED(record->inbound);
 	out->admitted = RELAXED(record->admitted);
 	out->refused = RELAXED(record->refused);
+	out->refusing = RELAXED(record->refusing);
 	out->deferred = RELAXED(record->deferred);
 	out->observed = RELAXED(record->observed);
 	out->adopted = RELAXED(record->adopted);

@@ -13,6 +13,7 @@
 
 #include "base/account_text.h"
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "base/login.h"
 #include "base/text.h"
 
@@ -76,7 +77,7 @@ static const struct column list_columns[] = {
 	{ "login", COLUMN_TEXT }, { "account", COLUMN_TEXT }, { "used", COLUMN_NUMBER },
 	{ "limit", COLUMN_NUMBER }, { "what", COLUMN_TEXT }, { "window", COLUMN_TEXT },
 	{ "free_in", COLUMN_SECONDS }, { "accepted", COLUMN_NUMBER },
-	{ "refused", COLUMN_NUMBER }, { "seen", COLUMN_SECONDS },
+	{ "refused", COLUMN_NUMBER }, { "held", COLUMN_TRUTH }, { "seen", COLUMN_SECONDS },
 };
 
 struct listed {
@@ -84,6 +85,7 @@ struct listed {
 	uint32_t entry;		/* name, in the generation; 0: no entry */
 	struct quota_limit limit;	/* of which most is used; most 0: there is none */
 	uint64_t used, free_s, accepted, refused, seen_s;
+	bool is_held;
 };
 
 struct listing {
@@ -134,7 +136,8 @@ static void take(void *context, const struct account *account) {
 		.now_ns = listing->view->status.now_ns };
 	int64_t seen_ns = listing->view->status.created_ns +
 	    (int64_t)SEEN_DS(account->seen) * (NS_PER_SECOND / 10);
-	struct listed one = { .accepted = account->accepted, .refused = account->refused };
+	struct listed one = { .accepted = account->accepted, .refused = account->refused,
+		.is_held = account->held_by != 0 };
 	struct listed *place;
 
 	text_copy(one.login, sizeof(one.login), account->name,
@@ -143,13 +146,18 @@ static void take(void *context, const struct account *account) {
 	one.entry = looked.has_rules ? looked.rules.account->name : 0;
 	one.seen_s = value_since(looked.now_ns, seen_ns).number;
 	find_tightest(&looked, &one);
-	if ((listing->choice->over && (one.limit.most == 0 || one.used < one.limit.most)) ||
+	if ((listing->choice->over && !one.is_held &&
+	    (one.limit.most == 0 || one.used < one.limit.most)) ||
 	    (listing->choice->pattern != NULL &&
 		strstr(one.login, listing->choice->pattern) == NULL))
 		return;
 	place = add(listing);
 	if (place != NULL)
 		*place = one;
+}
+
+static int by_number(uint64_t left, uint64_t right) {
+	return left > right ? -1 : left < right;
 }
 
 static int by_use(const void *a, const void *b) {
@@ -162,6 +170,50 @@ static int by_use(const void *a, const void *b) {
 	    is_more(right->used, right->limit.most, left->used, left->limit.most))
 		return 1;
 	return strcmp(left->login, right->login);
+}
+
+static int by_refused(const void *a, const void *b) {
+	int order = by_number(((const struct listed *)a)->refused,
+	    ((const struct listed *)b)->refused);
+
+	return order != 0 ? order : by_use(a, b);
+}
+
+static int by_accepted(const void *a, const void *b) {
+	int order = by_number(((const struct listed *)a)->accepted,
+	    ((const struct listed *)b)->accepted);
+
+	return order != 0 ? order : by_use(a, b);
+}
+
+/* The last one first. */
+static int by_seen(const void *a, const void *b) {
+	int order = by_number(((const struct listed *)b)->seen_s,
+	    ((const struct listed *)a)->seen_s);
+
+	return order != 0 ? order : by_use(a, b);
+}
+
+static int by_login(const void *a, const void *b) {
+	return strcmp(((const struct listed *)a)->login, ((const struct listed *)b)->login);
+}
+
+static const struct {
+	const char *word;
+	int (*compare)(const void *a, const void *b);
+} orders[] = {
+	[ACCOUNTS_BY_USE] = { "used", by_use }, [ACCOUNTS_BY_REFUSED] = { "refused", by_refused },
+	[ACCOUNTS_BY_ACCEPTED] = { "accepted", by_accepted },
+	[ACCOUNTS_BY_SEEN] = { "seen", by_seen }, [ACCOUNTS_BY_LOGIN] = { "login", by_login },
+};
+
+bool view_accounts_order(const char *word, enum view_accounts_order *out) {
+	for (unsigned i = 0; i < COUNT_OF(orders); i++)
+		if (strcmp(word, orders[i].word) == 0) {
+			*out = (enum view_accounts_order)i;
+			return true;
+		}
+	return false;
 }
 
 static void write_list(void *context, struct writer *writer) {
@@ -184,6 +236,7 @@ static void write_list(void *context, struct writer *writer) {
 			    value_unknown(),
 			limited ? value_number(one->free_s) : value_unknown(),
 			value_number(one->accepted), value_number(one->refused),
+			value_toned_if(value_truth(one->is_held), one->is_held, TONE_BAD),
 			value_number(one->seen_s) });
 	}
 }
@@ -194,7 +247,8 @@ int view_accounts_write(const struct view *view, struct writer *writer,
 
 	*torn = reader_accounts(view->reader, take, &listing);
 	if (listing.count > 1)
-		qsort(listing.list, listing.count, sizeof(*listing.list), by_use);
+		qsort(listing.list, listing.count, sizeof(*listing.list),
+		    orders[choice->order].compare);
 	if (!listing.no_memory)
 		writer_table(writer, NULL, list_columns, COUNT_OF(list_columns), write_list,
 		    &listing);
@@ -252,6 +306,7 @@ static void write_limits(void *context, struct writer *writer) {
 enum told {
 	TOLD_LOGIN, TOLD_ACCOUNT, TOLD_PATTERN, TOLD_FILE, TOLD_LINE, TOLD_OVERRIDE, TOLD_NEW,
 	TOLD_KNOWN, TOLD_PER_MESSAGE, TOLD_ACTION, TOLD_OBSERVE, TOLD_ACCEPTED, TOLD_REFUSED,
+	TOLD_HELD_BY,
 	TOLD_VALUES
 };
 
@@ -269,6 +324,7 @@ static const struct column told_columns[TOLD_VALUES] = {
 	[TOLD_OBSERVE] = { "observe", COLUMN_TRUTH },
 	[TOLD_ACCEPTED] = { "accepted", COLUMN_NUMBER },
 	[TOLD_REFUSED] = { "refused", COLUMN_NUMBER },
+	[TOLD_HELD_BY] = { "held_by", COLUMN_TEXT },
 };
 
 static void write_account(const struct view *view, struct writer *writer, const char *login,
@@ -276,6 +332,7 @@ static void write_account(const struct view *view, struct writer *writer, const 
 	const struct generation *g = view->generation;
 	const struct account_rules *rules = &looked->rules;
 	const struct generation_account *entry = rules->account;
+	char id[DECISION_ID_MAX];
 	const struct value values[TOLD_VALUES] = {
 		[TOLD_LOGIN] = value_text(login),
 		[TOLD_ACCOUNT] = value_text(generation_text(g, entry->name)),
@@ -293,6 +350,9 @@ static void write_account(const struct view *view, struct writer *writer, const 
 		[TOLD_OBSERVE] = value_truth(entry->observe != 0),
 		[TOLD_ACCEPTED] = value_number(looked->account.accepted),
 		[TOLD_REFUSED] = value_number(looked->account.refused),
+		[TOLD_HELD_BY] = looked->account.held_by == 0 ? value_unknown() :
+		    value_toned_if(value_text(decision_id_text(looked->account.held_by, id)),
+			true, TONE_BAD),
 	};
 
 	writer_members(writer, told_columns, values, TOLD_VALUES);
@@ -314,23 +374,26 @@ static void write_answer(const struct view *view, struct writer *writer,
 	struct quota_refusal own, all;
 	char window[ACCOUNT_WINDOW_TEXT];
 	const struct quota_limit *limit;
+	bool held = looked->account.held_by != 0;
 	bool good = quota_allows(looked->account.counters, GENERATION_QUOTA_COUNTERS,
 	    looked->rules.limits, looked->rules.count, &next, looked->now_ns, &own);
 	const struct quota_refusal *worse = &own;
 
 	good = quota_allows(shown->pool, GENERATION_QUOTA_COUNTERS, pool, count, &next,
-	    looked->now_ns, &all) && good;
+	    looked->now_ns, &all) && good && !held;
 	if (all.wait_ns > own.wait_ns)
 		worse = &all;
 	limit = worse == &all ? &pool[all.limit] : &looked->rules.limits[own.limit];
 	writer_members(writer, answer_columns, (const struct value[]){
 		value_text(good ? "accept" : entry->observe != 0 ? "accept (observe mode)" :
 		    entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
-		good ? value_unknown() : value_number(worse->used),
-		good ? value_unknown() : value_number(limit->most),
-		good ? value_unknown() : value_text(kind_words[limit->kind]),
-		good ? value_unknown() : value_text(account_window_text(limit->period_s, window)),
-		good ? value_unknown() : value_number((uint64_t)((worse->wait_ns +
+		good || held ? value_unknown() : value_number(worse->used),
+		good || held ? value_unknown() : value_number(limit->most),
+		held ? value_text("held") : good ? value_unknown() :
+		    value_text(kind_words[limit->kind]),
+		good || held ? value_unknown() :
+		    value_text(account_window_text(limit->period_s, window)),
+		good || held ? value_unknown() : value_number((uint64_t)((worse->wait_ns +
 		    NS_PER_SECOND - 1) / NS_PER_SECOND)) }, COUNT_OF(answer_columns));
 }
 
@@ -340,7 +403,7 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	struct limits_shown shown = { .view = view, .looked = &looked };
 	size_t length = strlen(login);
 	char folded[LOGIN_MAX];
-	struct login_key key;
+	struct login_key key = { { 0, 0 } };
 
 	if (login_fold(login, length, folded)) {
 		key = login_key(folded, length);
@@ -358,6 +421,8 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	else
 		writer_table(writer, "limits", limit_columns, COUNT_OF(limit_columns),
 		    write_limits, &shown);
+	if (!explain)
+		view_account_health_write(view, writer, looked.rules.account, &key);
 	writer_object_end(writer);
 	return true;
 }

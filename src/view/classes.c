@@ -9,6 +9,10 @@
 #include "view/classes.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "view/destination_page.h"
 
 struct placed_class {
 	uint32_t place;
@@ -106,7 +110,7 @@ struct view_limits view_class_limits(const struct view *view,
 
 /* Behind the others where any class is shared. */
 #define SHARE_COLUMNS	8
-#define CLASS_COLUMNS	(14 + SHARE_COLUMNS)
+#define CLASS_COLUMNS	(15 + SHARE_COLUMNS)
 
 struct value view_in_force(uint32_t limit, uint32_t own) {
 	return value_toned_if(value_limit(limit), limit != own, TONE_WARN);
@@ -147,6 +151,7 @@ static void class_rows(void *context, struct writer *writer) {
 			value_number(c->refused), value_number(c->observed),
 			value_number(c->deferred), value_number(c->adopted),
 			value_truth(c->observe), value_truth(c->removed),
+			(struct value){ .known = true, .number = c->refusing },
 		};
 
 		share_values(classes->view, c, values + CLASS_COLUMNS - SHARE_COLUMNS);
@@ -154,8 +159,8 @@ static void class_rows(void *context, struct writer *writer) {
 	}
 }
 
-int view_classes_write(const struct view *view, struct writer *writer, const char *name,
-    unsigned *torn) {
+static void write_table(const struct class_list *classes, bool shared,
+    struct writer *writer, const char *name) {
 	static const struct column columns[CLASS_COLUMNS] = {
 		{ "name", COLUMN_TEXT },
 		{ "open", COLUMN_NUMBER },
@@ -171,6 +176,7 @@ int view_classes_write(const struct view *view, struct writer *writer, const cha
 		{ "adopted", COLUMN_NUMBER },
 		{ "observe", COLUMN_TRUTH },
 		{ "removed", COLUMN_TRUTH },
+		{ "refusing", COLUMN_DECIMAL },
 		{ "scope", COLUMN_TEXT },
 		{ "lease", COLUMN_TEXT },
 		{ "share", COLUMN_NUMBER },
@@ -180,18 +186,122 @@ int view_classes_write(const struct view *view, struct writer *writer, const cha
 		{ "sessions_in_force", COLUMN_NUMBER },
 		{ "inbound_in_force", COLUMN_NUMBER },
 	};
-	struct class_list classes = { .size = view->status.records_size, .view = view };
-	bool shared = false;
 
-	classes.list = calloc(classes.size, sizeof(*classes.list));
-	if (classes.list == NULL)
-		return -1;
-	*torn = reader_classes(view->reader, keep_class, &classes);
-	place_classes(&classes, view->generation);
-	for (size_t i = 0; i < classes.count; i++)
-		shared |= classes.list[i].class.shared;
 	writer_table(writer, name, columns, shared ? CLASS_COLUMNS :
-	    CLASS_COLUMNS - SHARE_COLUMNS, class_rows, &classes);
+	    CLASS_COLUMNS - SHARE_COLUMNS, class_rows, (void *)(uintptr_t)classes);
+}
+
+/* In the order of the configuration.  False: no memory. */
+static bool gather(const struct view *view, struct class_list *classes, bool *shared,
+    unsigned *torn) {
+	*classes = (struct class_list){ .size = view->status.records_used, .view = view };
+	*shared = false;
+	classes->list = calloc(classes->size + 1, sizeof(*classes->list));
+	if (classes->list == NULL)
+		return false;
+	*torn = reader_classes(view->reader, keep_class, classes);
+	place_classes(classes, view->generation);
+	for (size_t i = 0; i < classes->count; i++)
+		*shared |= classes->list[i].class.shared;
+	return true;
+}
+
+int view_classes_write(const struct view *view, struct writer *writer, const char *name,
+    unsigned *torn) {
+	struct class_list classes;
+	bool shared;
+
+	if (!gather(view, &classes, &shared, torn))
+		return -1;
+	write_table(&classes, shared, writer, name);
 	free(classes.list);
+	return 0;
+}
+
+/* --- pages ------------------------------------------------------------------------ */
+
+double view_class_trouble(const struct view *view, const struct reader_class *class) {
+	struct view_share share = { .share = 0 };
+	double limit = class->inbound < class->sessions ? class->inbound : class->sessions;
+	double load;
+
+	if (view_class_share(view, class, &share))
+		limit = (double)share.share;
+	load = class->open / (limit > 0 ? limit : 0.5);
+	if (class->refusing == 0)
+		return load < 100 ? load : 100;
+	return class->observe ? 1000 + class->refusing : 1e10 + class->refusing;
+}
+
+struct class_order {
+	const struct view *view;
+	const struct page_choice *choice;
+};
+
+static int compare_choice(const void *a, const void *b, void *context) {
+	const struct class_order *order = context;
+	const struct reader_class *one = &((const struct placed_class *)a)->class;
+	const struct reader_class *other = &((const struct placed_class *)b)->class;
+	double x = 0, y = 0;
+	int result;
+
+	if (order->choice->sort == PAGE_BY_TROUBLE) {
+		x = view_class_trouble(order->view, one);
+		y = view_class_trouble(order->view, other);
+	} else if (order->choice->sort == PAGE_BY_LOAD) {
+		x = one->open;
+		y = other->open;
+	}
+	result = x != y ? (x > y ? -1 : 1) : strcmp(one->name, other->name);
+	return order->choice->reversed ? -result : result;
+}
+
+static bool has(const char *text, const char *find) {
+	size_t length = strlen(find);
+
+	if (length == 0)
+		return true;
+	for (; *text != '\0'; text++)
+		if (strnlen(text, length) == length && text_equal_nocase(text, find, length))
+			return true;
+	return false;
+}
+
+/* Those that are found, in their order. */
+static void choose(struct class_list *classes, const struct page_choice *choice) {
+	struct class_order order = { classes->view, choice };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < classes->count; i++)
+		if (choice->exact ? strcmp(classes->list[i].class.name, choice->find) == 0 :
+		    has(classes->list[i].class.name, choice->find))
+			classes->list[kept++] = classes->list[i];
+	classes->count = kept;
+	qsort_r(classes->list, classes->count, sizeof(*classes->list), compare_choice, &order);
+}
+
+int view_classes_page(const struct view *view, const struct page_choice *choice,
+    struct writer *writer) {
+	struct class_list classes;
+	struct placed_class *list;
+	size_t total, found;
+	unsigned torn;
+	bool shared;
+
+	if (!gather(view, &classes, &shared, &torn))
+		return -1;
+	list = classes.list;
+	total = classes.count;
+	choose(&classes, choice);
+	found = classes.count;
+	classes.list += choice->offset < found ? choice->offset : found;
+	classes.count -= choice->offset < found ? choice->offset : found;
+	if (classes.count > choice->limit)
+		classes.count = choice->limit;
+	writer_object_begin(writer, NULL);
+	page_counts_write(writer, total, found, choice->offset);
+	write_table(&classes, shared, writer, "rows");
+	writer_object_end(writer);
+	free(list);
 	return 0;
 }

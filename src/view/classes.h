@@ -26,6 +26,17 @@ struct view_limits view_class_limits(const struct view *view, const struct reade
 
 struct value view_in_force(uint32_t limit, uint32_t own);
 
+/* How much it asks to be looked at: one that refuses comes before one that is near its limit, and
+ * that before one that would refuse. */
+double view_class_trouble(const struct view *view, const struct reader_class *class);
+
+/* A page of them (view/destination_page.h), as an object: total, found, offset, and the table
+ * "rows" as of view_classes_write.  Sorts: trouble, name, load (open sessions).  A class that is
+ named whole is a page of one.  -1: no memory (errno). */
+struct page_choice;
+int view_classes_page(const struct view *view, const struct page_choice *choice,
+    struct writer *writer);
+
 /* The table of posternctl classes; `name` as of writer_table.  *torn: how many could not be
  * read consistently.  -1: no memory (errno). */
 int view_classes_write(const struct view *view, struct writer *writer, const char *name,

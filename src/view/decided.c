@@ -76,9 +76,32 @@ static void say_limit(const struct decided *d, char *out, size_t size) {
 		(void)text_append(out, size, strlen(out), ": %s", decided_lease_meaning(d));
 }
 
+/* " (observe mode)", " (not enforced: no lanes on mx1)", or "". */
+static void say_not_applied(const struct decided *d, char *out, size_t size) {
+	char why[ENFORCEMENT_TEXT_MAX];
+
+	if ((d->flags & DECIDED_OBSERVED_ONLY) != 0)
+		(void)text_append(out, size, strlen(out), " (%s)", decided_not_applied(d, why));
+}
+
+const char *decided_not_applied(const struct decided *d, char out[ENFORCEMENT_TEXT_MAX]) {
+	bool of_sessions = decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
+
+	return enforcement_text(of_sessions || d->action == ENFORCEMENT_APPLIED ?
+	    ENFORCEMENT_OBSERVED : d->action, decided_text(d, DECIDED_MTA), out);
+}
+
+const char *decided_shown_word(const struct decided *d) {
+	return d->kind == DECIDED_SUSPENDED && (d->flags & DECIDED_OBSERVED_ONLY) != 0 ?
+	    "would-suspend" : decided_word(d->kind);
+}
+
 static const char *say_verdict(const struct decided *d) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
+	if (d->reason == REASON_DELIVERED)
+		return observed ? "would be removed from its queue file (observe mode)" :
+		    "removed from its queue file";
 	if ((d->flags & DECIDED_OUTBOUND) != 0)
 		return observed ? "mail would be deferred (observe mode)" : "mail is deferred";
 	if (d->stage == DECIDED_AT_RECIPIENT)
@@ -161,10 +184,26 @@ static void say_suspended(const struct decided *d, char *out, size_t size) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 	bool held = (d->flags & DECIDED_HELD) != 0;
 
-	(void)text_append(out, size, 0, "%s %s%s: %s", observed ?
+	(void)text_append(out, size, 0, "%s %s", observed ?
 	    held ? "would hold" : "would suspend" : held ? "held" : "suspended",
-	    decided_text(d, DECIDED_NAME), observed ? " (observe mode)" : "", suspended_by(d));
+	    decided_text(d, DECIDED_NAME));
+	say_not_applied(d, out, size);
+	(void)text_append(out, size, strlen(out), ": %s", suspended_by(d));
 	say_node(d, out, size);
+}
+
+static void say_account_held(const struct decided *d, char *out, size_t size) {
+	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+
+	(void)text_append(out, size, 0, "login %s (account %s)%s: %s: %u (limit %u) in %u s",
+	    decided_text(d, DECIDED_NAME), decided_text(d, DECIDED_CLASS),
+	    (d->flags & DECIDED_HELD) != 0 ? " is held" : observed ?
+	    " would be held (observe mode)" : "",
+	    d->reason < REASON_COUNT ? reason_texts[d->reason] : "", d->count, d->limit,
+	    d->window / 1000);
+	if (d->reason == REASON_ACCOUNT_UNKNOWN)
+		(void)text_append(out, size, strlen(out), ", %.0f of %.0f results failed",
+		    (double)d->failure, (double)d->failure + (double)d->success);
 }
 
 static void say_destination(const struct decided *d, char *out, size_t size) {
@@ -180,6 +219,8 @@ static void say_destination(const struct decided *d, char *out, size_t size) {
 		(void)text_append(out, size, 0, "an administrator %s %s%s",
 		    verbs[d->by < COUNT_OF(verbs) ? d->by : 0],
 		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
+		if (d->action != ENFORCEMENT_APPLIED)
+			say_not_applied(d, out, size);
 		return;
 	case DECIDED_WINDOW:
 		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
@@ -198,6 +239,8 @@ void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	out[0] = '\0';
 	if (d->kind == DECIDED_ACCOUNT)
 		say_account(d, out, VIEW_DECIDED_MAX);
+	else if (d->kind == DECIDED_ACCOUNT_HELD)
+		say_account_held(d, out, VIEW_DECIDED_MAX);
 	else if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
 		say_session(d, out, VIEW_DECIDED_MAX);
 	else
@@ -224,7 +267,8 @@ void view_decided_row(struct writer *writer, const struct decided *decided, int6
 	writer_row(writer, (const struct value[]){
 		value_text(decision_id_text(decided->id, id)),
 		value_text(view_time(wall_ns, time)),
-		value_text(decided_word(decided->kind)),
+		value_text(writer->json ? decided_word(decided->kind) :
+		    decided_shown_word(decided)),
 		value_text(what),
 		value_text(text[0] == '\0' ? NULL : text) });
 }

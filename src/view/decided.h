@@ -3,11 +3,17 @@
 #ifndef VIEW_DECIDED_H
 #define VIEW_DECIDED_H
 
+#include "config/generation/enforcement.h"
 #include "view/view.h"
 
 /* What was decided, in a sentence without an end.  Names in it are strangers'. */
 #define VIEW_DECIDED_MAX 1024
 void view_decided_say(const struct decided *decided, char out[VIEW_DECIDED_MAX]);
+
+/* The kind, as people read it: "would-suspend" of a suspension that had no effect. */
+const char *decided_shown_word(const struct decided *decided);
+/* Of one that had no effect, why: "observe mode", "not enforced: no lanes on mx1". */
+const char *decided_not_applied(const struct decided *decided, char out[ENFORCEMENT_TEXT_MAX]);
 
 /* "2026-11-22T06:38:20.123Z".  Returns `out`. */
 #define VIEW_TIME_MAX 32

@@ -170,13 +170,14 @@ static size_t describe_destination(char *out, const struct decided *decided) {
 	length = add_name(out, length, "rule ", decided, DECIDED_RULE);
 	if (decided->kind == DECIDED_FAILURE)
 		length = add_name(out, length, "by ", decided, DECIDED_RELAY);
-	else if (decided->kind != DECIDED_ALERT)
+	else if (decided->kind != DECIDED_ALERT && decided->kind != DECIDED_ACCOUNT_HELD)
 		length = add_changes(out, length, decided);
 	length = add_sentence(out, length, decided, DECIDED_NOTE);
 	return add_sentence(out, length, decided, DECIDED_REASON);
 }
 
 const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]) {
+	char why[ENFORCEMENT_TEXT_MAX];
 	size_t length;
 
 	out[0] = '\0';
@@ -185,7 +186,8 @@ const char *decided_line_text(const struct decided *decided, char out[DECIDED_LI
 	else
 		length = describe_destination(out, decided);
 	if ((decided->flags & DECIDED_OBSERVED_ONLY) != 0)
-		add(out, length, " ", "(only observed)");
+		(void)text_append(out, DECIDED_LINE_MAX, length, "%s(%s)", length > 0 ? " " : "",
+		    decided_not_applied(decided, why));
 	return out;
 }
 
@@ -249,7 +251,7 @@ void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_
 	bool compared = decided->count != 0 || decided->limit != 0;
 	bool windowed = decided_ring_of((enum decided_kind)decided->kind) ==
 	    DECIDED_OF_DESTINATIONS && decided->kind != DECIDED_FAILURE &&
-	    decided->kind != DECIDED_ALERT;
+	    decided->kind != DECIDED_ALERT && decided->kind != DECIDED_ACCOUNT_HELD;
 
 	address_format(&decided->client, texts->client);
 	values[0] = id_value(decided->id, texts->id);

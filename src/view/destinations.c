@@ -107,13 +107,32 @@ static void cut(struct view_copies *copies, size_t most) {
 		copies->count = most;
 }
 
+static void note_stopped(struct view_destinations *all) {
+	const struct enforcement recipients = view_enforcement(all->view, "", 0);
+
+	all->stopped = all->recipients.count > 0;
+	all->lacking = (struct enforcement){ ENFORCEMENT_APPLIED, "" };
+	if (all->stopped)
+		all->lacking = recipients;
+	for (size_t i = 0; i < all->windows.count; i++) {
+		const struct destination_window *one = at(&all->windows, i);
+
+		if (!is_stopped(one))
+			continue;
+		all->stopped = true;
+		if (all->lacking.kind == ENFORCEMENT_APPLIED)
+			all->lacking = view_enforcement(all->view, one->name, one->mta_bits);
+	}
+}
+
 int view_destinations_gather(const struct view *view, const struct view_choice *choice,
     struct view_destinations *all) {
 	*all = (struct view_destinations){ .view = view,
 		.seen = { .each = sizeof(struct destination_seen), .choice = choice },
 		.windows = { .each = sizeof(struct destination_window), .choice = choice },
 		.recipients = { .each = sizeof(struct recipient_held), .choice = choice } };
-	all->torn_seen = reader_destinations(view->reader, copy_seen, &all->seen);
+	if (choice->relays)
+		all->torn_seen = reader_destinations(view->reader, copy_seen, &all->seen);
 	all->torn_windows = reader_windows(view->reader, copy_window, &all->windows);
 	if (!choice->no_recipients)
 		all->torn_recipients = reader_recipients(view->reader, copy_recipient,
@@ -126,9 +145,7 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 	sort(&all->windows, choice->most == 0 ? compare_names : compare_weights);
 	sort(&all->recipients, compare_names);
 	all->known = all->windows.count + all->recipients.count;
-	all->stopped = all->recipients.count > 0;
-	for (size_t i = 0; i < all->windows.count && !all->stopped; i++)
-		all->stopped = is_stopped(at(&all->windows, i));
+	note_stopped(all);
 	if (choice->most != 0) {
 		cut(&all->windows, choice->most);
 		cut(&all->recipients, choice->most);
@@ -262,33 +279,28 @@ void view_relays_write(const struct view_destinations *all, struct writer *write
 
 /* --- windows ------------------------------------------------------------------------ */
 
-/* The mail server, or its transport, whose settings count. */
-static unsigned mta_of(const struct view_destinations *all, const char *name) {
-	const struct generation *g = all->view->generation;
-	const struct destination_seen *seen = find(&all->seen, name);
-
-	return generation_window_mta(g, name, strlen(name), seen == NULL ? 0 :
-	    (unsigned)(seen->cloned_by | seen->other_by));
-}
-
+/* Those of the mail server, or of its transport, that count. */
 static void find_settings(const struct view_destinations *all, const char *name,
-    struct window_settings *out) {
+    unsigned mta_bits, struct window_settings *out) {
 	const struct generation *g = all->view->generation;
+	unsigned mta = generation_window_mta(g, name, strlen(name), mta_bits);
 	const char *bare = name + generation_transport_prefix(name, strlen(name));
 	size_t prefix = sizeof(PROVIDER_PREFIX) - 1;
 	uint32_t provider = GENERATION_NO_PROVIDER;
 
 	if (strncmp(bare, PROVIDER_PREFIX, prefix) == 0)
 		provider = generation_find_provider(g, bare + prefix, strlen(bare) - prefix);
-	(void)generation_window_settings(g, mta_of(all, name), name, strlen(name), provider,
+	(void)generation_window_settings(g, mta, name, strlen(name), provider,
 	    out);
 }
 
 /* What stopped it. */
-static void find_origin(const struct destination_window *one, const struct window *window,
+static void find_origin(const struct view_destinations *all,
+    const struct destination_window *one, const struct window *window,
     struct view_destination *out) {
 	if (out->state != WINDOW_DEAD && out->state != WINDOW_HELD)
 		return;
+	out->enforcement = view_enforcement(all->view, one->name, one->mta_bits);
 	out->by = decided_by_of(window);
 	if (out->node == SHARED_OURS)
 		return;
@@ -310,7 +322,7 @@ static struct view_destination look_at(const struct view_destinations *all,
 	if (!state->begun)
 		return out;
 	if (all->view->generation != NULL)
-		find_settings(all, one->name, &settings);
+		find_settings(all, one->name, one->mta_bits, &settings);
 	window_adjust(&window, &settings);
 	window_turn(&window, &settings, out.in_flight, now_ns, &ignored);
 	out.state = (enum window_state)window.state;
@@ -318,7 +330,7 @@ static struct view_destination look_at(const struct view_destinations *all,
 	out.share = shared_most(&one->shared, now_ns);
 	out.node = out.state == WINDOW_DEAD || out.state == WINDOW_HELD ?
 	    one->shared.hold_node : window.ceiling != 0 ? one->shared.ceiling_node : SHARED_OURS;
-	find_origin(one, &window, &out);
+	find_origin(all, one, &window, &out);
 	out.has_window = strncmp(one->name, CLASS_PREFIX, sizeof(CLASS_PREFIX) - 1) != 0;
 	out.law = settings.law;
 	out.window = window_now(&window, &settings, now_ns);
@@ -342,7 +354,8 @@ void view_destinations_each(const struct view_destinations *all,
 		const struct recipient_held *held = at(&all->recipients, i);
 		const struct view_destination one = { .name = held->address,
 			.reason = held->reason, .begun = true, .state = WINDOW_HELD,
-			.until_ns = held->until_ns, .share = UINT32_MAX };
+			.until_ns = held->until_ns, .share = UINT32_MAX,
+			.enforcement = view_enforcement(all->view, "", 0) };
 
 		each(context, &one);
 	}
@@ -351,7 +364,8 @@ void view_destinations_each(const struct view_destinations *all,
 /* Order of the columns and values. */
 enum shown_column { SHOWN_NAME, SHOWN_LAW, SHOWN_STATE, SHOWN_WINDOW, SHOWN_CEILING,
 	SHOWN_IN_FLIGHT, SHOWN_SUCCESS, SHOWN_FAILURE, SHOWN_FAIL_COHORTS, SHOWN_UNTIL,
-	SHOWN_SHARE, SHOWN_BY, SHOWN_NODE, SHOWN_ORIGIN, SHOWN_REASON, SHOWN_COLUMNS };
+	SHOWN_SHARE, SHOWN_BY, SHOWN_NODE, SHOWN_ORIGIN, SHOWN_ENFORCED, SHOWN_LACKING,
+	SHOWN_REASON, SHOWN_COLUMNS };
 
 struct listing {
 	const struct view_destinations *all;
@@ -364,16 +378,40 @@ static struct value until_value(int64_t until_ns, int64_t now_ns) {
 	return value_number((uint64_t)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
 }
 
+static bool stops(const struct view_destination *one) {
+	return one->begun && (one->state == WINDOW_DEAD || one->state == WINDOW_HELD);
+}
+
+const char *view_destination_effect(const struct view_destination *one) {
+	return enforcement_effect(one->state, one->enforcement.kind == ENFORCEMENT_APPLIED);
+}
+
+/* For programs the state is the window's own, and whether that is enforced stands beside it. */
+static void state_values(const struct listing *listing, const struct view_destination *one,
+    struct value *values, char text[ENFORCEMENT_TEXT_MAX]) {
+	bool applied = one->enforcement.kind == ENFORCEMENT_APPLIED;
+	const char *word = listing->writer->json ? window_state_word(one->state) :
+	    view_destination_effect(one);
+
+	values[SHOWN_STATE] = value_toned_if(value_text(word), stops(one), !applied ||
+	    one->state == WINDOW_HELD ? TONE_WARN : TONE_BAD);
+	if (!stops(one))
+		return;
+	values[SHOWN_ENFORCED] = value_truth(applied);
+	if (!applied)
+		values[SHOWN_LACKING] = value_text(enforcement_text(one->enforcement.kind,
+		    one->enforcement.mta, text));
+}
+
 static void window_row(void *context, const struct view_destination *one) {
 	const struct listing *listing = context;
 	struct value values[SHOWN_COLUMNS] = { { .known = false } };
+	char text[ENFORCEMENT_TEXT_MAX];
 	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX];
 
 	values[SHOWN_NAME] = value_text(one->name);
 	if (one->begun) {
-		values[SHOWN_STATE] = value_toned_if(value_text(window_state_word(one->state)),
-		    one->state == WINDOW_DEAD || one->state == WINDOW_HELD,
-		    one->state == WINDOW_DEAD ? TONE_BAD : TONE_WARN);
+		state_values(listing, one, values, text);
 		values[SHOWN_UNTIL] = until_value(one->until_ns,
 		    listing->all->view->status.now_ns);
 		values[SHOWN_BY] = value_text(decided_by_word(one->by));
@@ -423,6 +461,8 @@ void view_destinations_write(const struct view_destinations *all, struct writer 
 		[SHOWN_BY] = { "stopped_by", COLUMN_TEXT },
 		[SHOWN_NODE] = { "node", COLUMN_TEXT },
 		[SHOWN_ORIGIN] = { "origin_id", COLUMN_TEXT },
+		[SHOWN_ENFORCED] = { "enforced", COLUMN_TRUTH },
+		[SHOWN_LACKING] = { "not_enforced", COLUMN_TEXT },
 		[SHOWN_REASON] = { "reason", COLUMN_TEXT },
 	};
 	struct listing listing = { all, writer };

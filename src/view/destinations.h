@@ -5,6 +5,7 @@
 #ifndef VIEW_DESTINATIONS_H
 #define VIEW_DESTINATIONS_H
 
+#include "config/generation/enforcement.h"
 #include "view/view.h"
 
 /* Which of them, and how many. */
@@ -12,6 +13,7 @@ struct view_choice {
 	bool (*wants)(const void *context, const char *name);	/* NULL: all */
 	const void *context;
 	bool no_recipients;
+	bool relays;		/* what was seen of them, too: for view_relays_write */
 	/* So many at most, those that matter most: stopped ones, then those with deliveries
 	 * in flight, then those seen last.  0: all, in the order of their names. */
 	size_t most;
@@ -31,6 +33,7 @@ struct view_destinations {
 	size_t known;			/* windows and recipients before `most` cut */
 	unsigned torn_seen, torn_windows, torn_recipients;
 	bool stopped;			/* one is suspended or held */
+	struct enforcement lacking;	/* of one that would be, why it is not; else APPLIED */
 };
 
 /* -1: no memory (errno).  view_destinations_free it in both cases.  `view` and `choice`
@@ -52,12 +55,16 @@ struct view_destination {
 	uint32_t share;			/* of a ceiling that nodes share; UINT32_MAX: it is not */
 	uint8_t node;			/* whose suspension, or ceiling, it is: reader_node_name */
 	unsigned by;			/* enum decided_by: what stopped it, there or here */
+	struct enforcement enforcement;	/* of DEAD and HELD: does its mail wait? */
 	uint64_t origin;		/* of a node's suspension: its id there; 0: not known */
 	double success, failure, fail_cohorts;
 };
 
 void view_destinations_each(const struct view_destinations *all,
     void (*each)(void *context, const struct view_destination *), void *context);
+
+/* "suspended", "would suspend" ... */
+const char *view_destination_effect(const struct view_destination *one);
 
 /* The table of posternctl destinations; `name` as of writer_table. */
 void view_destinations_write(const struct view_destinations *all, struct writer *writer,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "view/verdict.h"
 
 static bool has_nothing_to_do(const struct view *view, const struct reader_role *role) {
 	return role->kind == ROLE_QUEUE && view->generation != NULL &&
@@ -72,18 +73,14 @@ static bool check_state(const struct view *view, FILE *out) {
 	return false;
 }
 
-static void write_notes(const struct view *view, FILE *out) {
-	const struct reader_status *status = &view->status;
+/* The verdict's, but for what was said above. */
+static void write_notes(struct view *view, FILE *out) {
+	struct view_verdict verdict;
 
-	if (status->gate_shut)
-		fputs("note: all classes are full: new sessions are refused\n", out);
-	for (unsigned i = 0; i < JOURNAL_ROOMS; i++)
-		if (status->journals[i].fares == JOURNAL_FARES_ILL)
-			fprintf(out, "note: journal %s cannot be written: %s\n",
-			    generation_journal_word((enum journal_room)i),
-			    strerror(status->journals[i].error));
-	if (view->generation == NULL)
-		fputs("note: the active configuration cannot be read\n", out);
+	view_verdict(view, &verdict);
+	for (unsigned i = 0; i < verdict.count; i++)
+		if (strcmp(verdict.parts[i].about, "workers") != 0 && !verdict.parts[i].is_mode)
+			fprintf(out, "note: %s\n", verdict.parts[i].text);
 }
 
 static bool check_drive(const struct view *view, FILE *out) {
@@ -96,7 +93,7 @@ static bool check_drive(const struct view *view, FILE *out) {
 	return false;
 }
 
-bool health_check(const struct view *view, FILE *out) {
+bool health_check(struct view *view, FILE *out) {
 	bool healthy = check_state(view, out);
 	struct reader_role role;
 

@@ -11,7 +11,7 @@
 
 /* Every metric of counters.def and metrics.def, those without a value by their names
  * alone.  -1: no memory (errno). */
-int metrics_write(const struct view *view, FILE *out);
+int metrics_write(struct view *view, FILE *out);
 
 /* A label's value between its quotes: what is not UTF-8, and control characters, as \xNN
  * (that is, "\\xNN" once escaped). */

@@ -13,7 +13,7 @@
 struct scrape {
 	FILE *out;
 	const char *metric;		/* that is being written */
-	const struct view *view;
+	struct view *view;
 	int64_t wall_ns;
 	struct reader_class *classes;
 	size_t class_count, class_size;

@@ -211,6 +211,8 @@ void metric_DESTINATIONS(struct scrape *s) {
 	metrics_number_of(s, "state", window_state_word(WINDOW_LIMITED), s->stopped.limited);
 	metrics_number_of(s, "state", window_state_word(WINDOW_DEAD), s->stopped.suspended);
 	metrics_number_of(s, "state", window_state_word(WINDOW_HELD), s->stopped.held);
+	metrics_number_of(s, "state", "would_suspend", s->stopped.would_suspend);
+	metrics_number_of(s, "state", "would_hold", s->stopped.would_hold);
 }
 
 void metric_CLASSES_HELD(struct scrape *s) {
@@ -242,7 +244,7 @@ static void write_stopped(void *context, const struct view_destination *one) {
 	if (one->has_window)
 		metrics_number_of(context, "destination", one->name,
 		    (one->state == WINDOW_DEAD || one->state == WINDOW_HELD) &&
-		    one->until_ns > scrape_status(s)->now_ns);
+		    one->enforcement.kind == ENFORCEMENT_APPLIED && one->until_ns > scrape_status(s)->now_ns);
 }
 
 void metric_DESTINATION_WINDOW(struct scrape *s) {

@@ -14,6 +14,7 @@
 #include "view/cluster.h"
 #include "view/health.h"
 #include "view/status_mtas.h"
+#include "view/verdict.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
@@ -108,12 +109,22 @@ static void count_stopped(void *context, const struct destination_window *one) {
 	static const char prefix[] = "class:";
 	struct view_stopped *stopped = context;
 	const struct window *window = &one->state.window;
+	struct enforcement enforcement;
 	bool stops = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
 	bool is_class = strncmp(one->name, prefix, sizeof(prefix) - 1) == 0;
 
 	if (!one->state.begun)
 		return;
 	stops = stops && window->until_ns > stopped->now_ns;
+	if (stops) {
+		enforcement = view_enforcement(stopped->view, one->name, one->mta_bits);
+		if (enforcement.kind != ENFORCEMENT_APPLIED) {
+			*(window->state == WINDOW_DEAD ? &stopped->would_suspend :
+			    &stopped->would_hold) += 1;
+			stopped->lacking = enforcement;
+			return;
+		}
+	}
 	if (is_class)
 		stopped->classes += stops;
 	else if (stops && window->state == WINDOW_DEAD)
@@ -127,9 +138,15 @@ static void count_stopped(void *context, const struct destination_window *one) {
 }
 
 struct view_stopped view_stopped(const struct view *view) {
-	struct view_stopped stopped = { .now_ns = view->status.now_ns,
-		.recipients = view->status.recipients_used };
+	struct view_stopped stopped = { .now_ns = view->status.now_ns, .view = view,
+		.lacking = view_enforcement(view, "", 0) };
 
+	if (stopped.lacking.kind == ENFORCEMENT_APPLIED)
+		stopped.recipients = view->status.recipients_used;
+	else
+		stopped.would_hold = view->status.recipients_used;
+	if (stopped.would_hold == 0)
+		stopped.lacking = (struct enforcement){ ENFORCEMENT_APPLIED, "" };
 	(void)reader_windows(view->reader, count_stopped, &stopped);
 	return stopped;
 }
@@ -144,12 +161,19 @@ static void write_stopped(struct writer *writer, const struct view *view) {
 		{ "destinations_held", COLUMN_NUMBER },
 		{ "classes_held", COLUMN_NUMBER },
 		{ "recipients_held", COLUMN_NUMBER },
+		{ "would_suspend", COLUMN_NUMBER },
+		{ "would_hold", COLUMN_NUMBER },
+		{ "not_enforced", COLUMN_TEXT },
 	};
+	char text[ENFORCEMENT_TEXT_MAX];
 	struct view_stopped stopped = view_stopped(view);
 
 	writer_members(writer, columns, (const struct value[]){
 		stopped_value(stopped.suspended), stopped_value(stopped.held),
-		stopped_value(stopped.classes), stopped_value(stopped.recipients) },
+		stopped_value(stopped.classes), stopped_value(stopped.recipients),
+		value_number(stopped.would_suspend), value_number(stopped.would_hold),
+		value_text(stopped.lacking.kind == ENFORCEMENT_APPLIED ? NULL : enforcement_text(
+		    stopped.lacking.kind, stopped.lacking.mta, text)) },
 	    COUNT_OF(columns));
 }
 
@@ -381,8 +405,12 @@ static void write_counters(struct writer *writer, const struct reader_status *st
 	writer_object_end(writer);
 }
 
-void view_status_write(const struct view *view, struct writer *writer, bool all) {
+void view_status_write(struct view *view, struct writer *writer, bool all) {
+	struct view_verdict verdict;
+
+	view_verdict(view, &verdict);
 	writer_object_begin(writer, NULL);
+	view_verdict_write(&verdict, writer);
 	write_summary(writer, view);
 	write_observing(writer, view);
 	write_stopped(writer, view);

@@ -62,6 +62,7 @@ static void take_file(struct view_log *use, const struct stat *st, uint64_t read
 	uint64_t size = (uint64_t)st->st_size;
 
 	use->unread += size > read ? size - read : 0;
+	use->read += read < size ? read : size;
 	if (st->st_mtim.tv_sec > use->written_s)
 		use->written_s = st->st_mtim.tv_sec;
 	use->known = true;
@@ -227,6 +228,13 @@ static const char *log_note(const struct view *view, const char *text,
 	if (counters[COUNTER_FEED_LINES] >= SILENT_LINES && counters[COUNTER_FEED_DELIVERIES] == 0)
 		return "no deliveries are read: no line of the log reports one";
 	return NULL;
+}
+
+bool status_mta_is_unread(const struct view *view, unsigned mta) {
+	const char *text = generation_text(view->generation, view->generation->mtas[mta].log);
+	struct view_log log = view_log(view->reader, text);
+
+	return log_note(view, text, &log) != NULL;
 }
 
 size_t status_mtas_unread(const struct view *view, char *out, size_t size) {

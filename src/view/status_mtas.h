@@ -12,7 +12,7 @@ const char *status_queue_word(const struct view *view);
 /* What is to be read of a log (path or pattern). */
 struct view_log {
 	bool known;
-	uint64_t unread;	/* bytes */
+	uint64_t unread, read;	/* bytes */
 	int64_t written_s;	/* wall time of its last change */
 };
 struct view_log view_log(const struct reader *reader, const char *log);
@@ -20,6 +20,9 @@ struct view_log view_log(const struct reader *reader, const char *log);
 /* Of each mail server whose deliveries are not read, its name and why: "out: no deliveries are
  * read: ...".  Returns the length; empty where all is well or nothing is known. */
 size_t status_mtas_unread(const struct view *view, char *out, size_t size);
+
+/* Are deliveries of the mail server of this number not read, though they should be? */
+bool status_mta_is_unread(const struct view *view, unsigned mta);
 
 /* A table "mtas" of the open object; view->generation may be NULL. */
 void status_mtas_write(struct writer *writer, const struct view *view);

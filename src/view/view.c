@@ -81,6 +81,16 @@ void view_close(struct view *view) {
 	close_generation(view);
 }
 
+struct enforcement view_enforcement(const struct view *view, const char *name,
+    unsigned mta_bits) {
+	static const char class[] = "class:";
+	bool asked = view->status.counters[COUNTER_OUTBOUND_QUESTIONS] > 0;
+
+	return strncmp(name, class, sizeof(class) - 1) == 0 ?
+	    enforcement_of_class(view->generation, name + sizeof(class) - 1, asked) :
+	    enforcement_of(view->generation, mta_bits, asked);
+}
+
 const char *view_health(enum reader_health health) {
 	static const char *const words[] = {
 		[READER_LIVE] = "live",

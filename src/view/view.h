@@ -11,9 +11,17 @@
 #include <limits.h>
 
 #include "base/diag.h"
+#include "config/generation/enforcement.h"
 #include "config/generation/generation.h"
 #include "segment/reader.h"
 #include "view/writer.h"
+
+/* The end of a log at an earlier look, until it is read. */
+struct view_log_look {
+	uint64_t end, read;		/* bytes */
+	int64_t end_ns;			/* 0: none yet */
+};
+#define VIEW_LOGS	GENERATION_MTAS_MAX
 
 struct view {
 	char path[PATH_MAX];		/* of the state file */
@@ -22,6 +30,7 @@ struct view {
 	const struct generation *generation;
 	struct diag no_generation;
 	struct reader_status status;	/* as of view_open or view_refresh */
+	struct view_log_look logs[VIEW_LOGS];
 };
 
 /* Opens the state that is in force now; also the last one of a daemon that is away.  0, or
@@ -33,6 +42,11 @@ int view_open(struct view *view, const char *state_path, struct diag *diag);
 int view_refresh(struct view *view, struct diag *diag);
 
 void view_close(struct view *view);
+
+/* Does mail wait for this window, while it is shut?  `name` as in the state file
+ * ("class:NAME"); mta_bits: of the destination. */
+struct enforcement view_enforcement(const struct view *view, const char *name,
+    unsigned mta_bits);
 
 /* The name of a health: "live" ... */
 const char *view_health(enum reader_health health);

@@ -141,7 +141,7 @@ static void work_on(struct messages *messages, unsigned number, int64_t wall_ns)
 	    number % 50000);
 
 	snprintf(id, sizeof(id), "1AM2xK%07u", number);
-	if (messages_start(messages, "sendmail", "/var/spool/mqueue", id, wall_ns) == 0)
+	if (messages_start(messages, "sendmail", "/var/spool/mqueue", id, 0, wall_ns) == 0)
 		give_up("start");
 	if (number % 2 == 0 && messages_delivered(messages, "sendmail", "/var/spool/mqueue",
 		id, domain, length, 1, 0, wall_ns) == 0)

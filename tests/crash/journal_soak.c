@@ -87,7 +87,7 @@ static void work_on(const struct messages_envelope *envelope) {
 	}
 	snprintf(id, sizeof(id), "%s", envelope->id);
 	memcpy(domain, envelope->groups[0].domain, length);
-	if (messages_start(messages, "sendmail", "/var/spool/mqueue", id, wall_ns) == 0)
+	if (messages_start(messages, "sendmail", "/var/spool/mqueue", id, 0, wall_ns) == 0)
 		fail("it cannot be started", number);
 	if (drawn < 100 && put_count < wanted) {
 		static const int minutes[] = { 5, 10, 20, 30 };

@@ -219,7 +219,7 @@ static void start(struct world *world, unsigned number) {
 	identify(number, id);
 	oracle_begin(&world->oracle, number, &state);
 	trace(world, "start %u", number);
-	sequence = messages_start(world->messages, mta, directory, id, world->wall_ns);
+	sequence = messages_start(world->messages, mta, directory, id, 0, world->wall_ns);
 	told(world, number, sequence);
 	/* while the disk fails, or is read again, it is run all the same, and not told of */
 	world->status[number] = sequence != 0 ? WORLD_WORKING : WORLD_HELD;

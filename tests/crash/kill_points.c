@@ -109,6 +109,7 @@ static void learn_something(uint64_t *random) {
 		return;
 	for (unsigned turns = draw(random) % 8; turns > 0; turns--)
 		shares_step(random);
+	told_step(random);
 	/* whatever comes back is of one file */
 	position.inode = ~position.device;
 	position.spot.offset = position.device & FEED_OFFSET_MAX;
@@ -259,7 +260,8 @@ static bool learned_is_whole(unsigned *listed) {
 
 	destinations_each(site.segment, check_destination, &check);
 	*listed = check.count;
-	return check.whole && decisions_are_whole() && states_are_whole() && relays_are_whole() && positions_are_whole();
+	return check.whole && decisions_are_whole() && states_are_whole() && told_is_whole() &&
+	    relays_are_whole() && positions_are_whole();
 }
 
 /* The slots in use are those that have a tag, and as many as are counted. */

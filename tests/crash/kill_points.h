@@ -31,4 +31,8 @@ void shares_begin(void);
 void shares_step(uint64_t *random);
 bool shares_are_covered(void);
 
+/* A line about deliveries; after a death, of all that came: is each whole? */
+void told_step(uint64_t *random);
+bool told_is_whole(void);
+
 #endif

@@ -28,6 +28,17 @@ static void check_local(struct http_span host) {
 	    text[0] == 'l' || text[0] == 'L');
 }
 
+/* What comes out is a text that fits. */
+static void check_query(struct http_span query) {
+	char value[8], longer[HTTP_REQUEST_MAX];
+
+	if (http_query_get(query, "find", value, sizeof(value))) {
+		MUST(strlen(value) < sizeof(value));
+		MUST(http_query_get(query, "find", longer, sizeof(longer)));
+		MUST(strcmp(value, longer) == 0);
+	}
+}
+
 /* In a block of exactly its size. */
 static long parse(const char *text, size_t length, struct http_error *error) {
 	char *copy = malloc(length ? length : 1);
@@ -44,6 +55,8 @@ static long parse(const char *text, size_t length, struct http_error *error) {
 		MUST((size_t)used <= length && used <= HTTP_REQUEST_MAX);
 		check_span(request.path, copy, end);
 		check_span(request.host, copy, end);
+		check_span(request.query, copy, end);
+		check_query(request.query);
 		MUST(request.path.length > 0);
 		MUST(request.method == HTTP_OTHER || request.path.text[0] == '/' ||
 		    http_span_is(request.path, "*"));

@@ -137,6 +137,11 @@ static void add_work(struct input *input, struct file *file, uint64_t sequence) 
 			.start = byte(input), .recipients = byte(input),
 			.left = byte(input), .domain = { "a.example", 9 } };
 
+		if (delivery.left % 2 == 1) {
+			delivery.id = (struct journal_text){ "AA", 2 };
+			delivery.to = (struct journal_text){ "a@b,c@d", delivery.left % 8 };
+			delivery.result = delivery.left % 16 == 15;
+		}
 		length = journal_delivery_write(payload, sizeof(payload), &delivery);
 		add_record(input, file, JOURNAL_DELIVERY, payload, length, sequence);
 	} else {
@@ -277,6 +282,9 @@ static void work(struct messages *messages, int64_t *now_ns) {
 	char mta[256], directory[1024], id[256];
 	int64_t next_ns;
 
+	const struct messages_line line = { .to = "u@a.example", .length = 11,
+		.domain = "a.example", .domain_length = 9, .recipients = 1, .pid = 7 };
+
 	for (unsigned i = 0; i < 64; i++) {
 		*now_ns += 400 * NS_PER_SECOND;
 		(void)messages_turn(messages, *now_ns, *now_ns);
@@ -287,7 +295,8 @@ static void work(struct messages *messages, int64_t *now_ns) {
 		snprintf(id, sizeof(id), "%s", envelope.id);
 		if (i % 3 == 0)
 			(void)messages_put(messages, &envelope, i % 2 == 0, *now_ns);
-		(void)messages_start(messages, mta, directory, id, *now_ns);
+		(void)messages_start(messages, mta, directory, id, 0, *now_ns);
+		(void)messages_told(messages, mta, directory, id, &line, *now_ns);
 		(void)messages_delivered(messages, mta, directory, id, "a.example", 9, 1,
 		    i & 3, *now_ns);
 		if (i % 2 == 0)

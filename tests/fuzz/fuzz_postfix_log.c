@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "policy/reply/reply.h"
+#include "wire/mail/login_line.h"
 #include "wire/mail/postfix_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,6 +41,7 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	struct login_line login;
 	struct log_line out;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */
 
@@ -70,6 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		free(line);
 		return 0;
 	}
+	(void)login_line_read(&out, &login);
+	inside(login.login, line, size);
 	inside(out.program, line, size);
 	inside(out.daemon, line, size);
 	inside(out.queue_id, line, size);

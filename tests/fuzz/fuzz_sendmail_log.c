@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/plain_recipient.h"
 #include "policy/reply/reply.h"
+#include "wire/mail/login_line.h"
 #include "wire/mail/mail_log.h"
 #include "wire/mail/sendmail_log.h"
+#include "wire/mail/sendmail_sent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,8 +42,26 @@ static void check_delivery(const struct log_line *out, const char *line, size_t 
 	inside(reply.words, line, size);
 }
 
+/* What is certain is of one form, and names nobody in doubt. */
+static void check_sent(const struct log_line *out) {
+	const struct delivery *d = &out->delivery;
+	const char *at = d->list.text, *end = at + d->list.length, *one;
+	size_t length;
+
+	(void)sendmail_list_goes_on(out);
+	if (out->kind != LOG_LINE_DELIVERY || !sendmail_line_is_sent(out))
+		return;
+	MUST(out->pid != 0 && d->queue_id.length > 0 && d->status == DELIVERY_SENT &&
+	    d->dsn[0] == 2 && d->delay_ms >= 0 && d->text.length > 6 &&
+	    memcmp(d->text.text, "Sent (", 6) == 0 && d->text.text[d->text.length - 1] == ')');
+	while (at < end)
+		MUST(plain_recipient_take(&at, end, &one, &length) &&
+		    memchr(one, '"', length) == NULL && memchr(one, ' ', length) == NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct log_line out, same;
+	struct login_line login;
 	char *line = malloc(size ? size : 1);	/* no NUL behind it */
 	int64_t ms;
 
@@ -51,6 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	sendmail_log_scan(line, size, &out);
 	if (out.kind == LOG_LINE_DELIVERY)
 		check_delivery(&out, line, size);
+	if (out.kind == LOG_LINE_DELIVERY || out.kind == LOG_LINE_BROKEN)
+		check_sent(&out);
 	MUST(out.kind != LOG_LINE_BROKEN || out.why != NULL);
 	if (out.kind == LOG_LINE_SESSION)
 		inside(out.session.name, line, size);
@@ -59,6 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		inside(out.program, line, size);
 		inside(out.queue_id, line, size);
 		inside(out.message, line, size);
+		(void)login_line_read(&out, &login);
+		inside(login.login, line, size);
 		(void)log_date_read(out.head, 2026, &ms);
 	}
 	/* who reads it is the program's matter alone */

@@ -20,6 +20,7 @@
 #include "segment/destination/recipients.h"
 #include "segment/destination/shared.h"
 #include "segment/file/timings.h"
+#include "segment/queue/told.h"
 
 static enum lookup_result answers;	/* of the kernel, for now */
 
@@ -407,6 +408,7 @@ static void grant(struct live *live, uint8_t number) {
 
 	if (number % 8 == 0)
 		grants_begin(segment, live->site.place);
+	told_publish(segment, told_key(segment, name, length, number, "u@a.example", 11));
 	if (!grants_put(segment, &grant, &live->grants[number % LIVE_KEPT]))
 		grants_remove(segment, &live->grants[(number + 1) % LIVE_KEPT], NULL);
 }
@@ -416,9 +418,18 @@ static void ask_grant(struct live *live, uint8_t number) {
 	const struct grant_ref *ref = &live->grants[number % LIVE_KEPT];
 	struct grant_asked asked;
 	struct grant_seen seen;
+	struct told_line line = { .pid = number, .what = number % 4 };
 	char name[32];
 	size_t length = name_of(number, name);
 
+	line.id_length = (uint16_t)length;
+	line.list_length = number;
+	memcpy(line.id, name, length);
+	(void)told_put(segment, &line);
+	while (told_take(segment, &line))
+		if (line.id_length > TOLD_ID_MAX || line.list_length > TOLD_LIST_MAX)
+			abort();
+	told_withdraw(segment, told_key(segment, name, length, number, "u@a.example", 11));
 	(void)grants_ask(segment, name, length, "a.example", 9, time_of(number), &asked);
 	grants_mark(segment, &asked, (enum grant_mark)(number % 6), time_of(number));
 	grants_see(segment, ref, &seen);

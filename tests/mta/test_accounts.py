@@ -1,19 +1,28 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """Quotas per login on two real Postfix submission services (XCLIENT LOGIN stands for a login):
-what is accepted, refused and given back, and that the counts are what Postfix delivered."""
+what is accepted, refused and given back, and that the counts are what Postfix delivered; a login
+that is held for what its mail does."""
 import json
 import os
 import re
 import signal
+import socket
+import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
+from lib.journal import Journal
+from lib.limiter import Limiter
+from lib.login_log import LoginLog
+from lib.postern import one_class
 from lib.postfix import conf_service
 from lib.site import site
 from lib.smtp import Session
 from lib.testing import Skipped, main
 
 PORTS = (2087, 2088)
+SINK = 2599
 LIMIT = 20
 EXTRA = ["smtpd_authorized_xclient_hosts=127.0.0.0/8", "smtpd_sasl_auth_enable=yes",
          "smtpd_sasl_security_options=noanonymous", "smtpd_relay_restrictions=permit_mynetworks,"
@@ -26,6 +35,7 @@ accounts = (
     free = [ "example.org" ];
     text = "{{used}} of {{limit}} {{what}} in {{window}}, again in {{retry}} s ({{id}})"; }},
   {{ name = "many"; match = "bulk"; action = "reject"; each = {{ recipients = "1000/1h"; }}; }},
+  {{ name = "thieves"; match = [ "eve*", "bob" ]; health = {{ unknown = "15/1h"; of = 20; }}; }},
   {{ name = "seen"; match = "seen*"; observe = true; each = {{ recipients = "2/1h"; }}; }} );
 account_overrides = "OVERRIDES";
 """
@@ -54,6 +64,13 @@ def send(session, *recipients, body="test"):
     return codes + [session.command(f"Subject: t\r\n\r\n{body}\r\n.")[0]]
 
 
+class Unclean(Limiter):
+    """Knows 7 of 10 recipients."""
+
+    def is_unknown(self, recipient):
+        return hash(recipient) % 10 < 3 and not recipient.startswith("friend")
+
+
 class Site:
     def __init__(self, test):
         overrides = test.directory / "overrides"
@@ -63,8 +80,13 @@ class Site:
                     for port in PORTS]
         self.test = test
         self.postfix, self.postern = site(
-            test, services, [], PORTS,
-            edit=lambda text: text + ACCOUNTS.replace("OVERRIDES", str(overrides)))
+            test, services, [one_class("mtas", 100, match='"198.51.100.0/24"', more='recipients = "4/1h"; '
+                                       'client = { recipients = "3/1h"; };')], PORTS,
+            main=f"transport_maps = inline:{{list.example=smtp:[127.0.0.1]:{SINK}}}\n"
+                 "relay_transport = discard:\ndefault_transport = discard:\n",
+            edit=lambda text: text.replace("listen = {", 'listen = { metrics = "inet:127.0.0.1:9471";') + ACCOUNTS.replace("OVERRIDES", str(overrides)) +
+            f'mta = ( {{ name = "a"; log = "{test.logs}/postfix-A"; log_start = "begin"; '
+            'syslog_name = "postfix-A"; } );\n')
 
     def used(self, name, what="recipients", window="1h"):
         limits = self.postern.ask("account", name)["limits"]
@@ -159,6 +181,109 @@ def pipelined(test, it):
     test.wait_for(lambda: it.sent("pipe") == 8 * 4 * 12, "as many recipients as were delivered")
 
 
+def stolen(test, it):
+    """A list of which the site does not know 3 of 10; bob sends to friends meanwhile."""
+    Unclean(test, ["127.0.0.1"], SINK, seconds=0)
+    eve, bob, answers, friends, fifteenth = login("Eve"), login("bob"), [], [], None
+
+    def bounces():
+        return len(re.findall(r"to=<victim.*status=bounced", it.postfix.log_text()))
+
+    def asks():
+        nonlocal fifteenth
+        answers.append(send(eve, f"victim{len(answers)}@list.example")[0])
+        friends.append(send(bob, f"friend{len(answers)}@list.example"))
+        if fifteenth is None and bounces() >= 15:
+            fifteenth = time.monotonic()
+        return answers[-1] == 450
+    test.wait_for(asks, "a login with a bad list is held", limit=40)
+    test.equal(set(map(tuple, friends)), {(250, 250)}, "another login is left alone")
+    test.check(fifteenth and time.monotonic() - fifteenth < 30, "within 30 s of the 15th bounce")
+    test.say(f"{len(answers) - 1} recipients, {bounces()} bounced")
+    session = login("eve")
+    text = begin(session, "victim@list.example")[0][1]
+    test.say(f"450 {text}")
+    test.check("This login is held" in text, "with a text of its own")
+    session.command("RSET")
+    test.equal(begin(session, "postmaster@list.example")[0][0], 250, "postmaster can be asked")
+    session.command("RSET")
+    shown = it.postern.ask("account", "eve")
+    test.equal((shown["unknown_recipients"] >= 15, shown["failed_percent"] >= 20), (True, True),
+               "account shows what led to it")
+    why = it.postern.ask("why", shown["held_by"])
+    test.equal((why["kind"], why["name"], why["reason"]),
+               ("account-held", "eve", "account-unknown"), "and why")
+    test.check(why["undo"].endswith("resume account eve"), "and how to end it")
+    it.postfix.set(f"transport_maps = inline:{{list.example=smtp:[127.0.0.1]:{SINK}}}\n"
+                   "defer_transports = smtp\n")
+    it.postfix.reload()
+    waiting = login("eve2")
+    send(waiting, "waits@list.example")
+    test.wait_for(lambda: len(it.postern.ask("account", "eve2")["queued"]) == 1 and
+                  it.postern.ask("account", "eve")["queued"] == [],
+                  "a message that waits is listed, and none that left")
+    row = it.postern.ask("account", "eve2")["queued"][0]
+    test.check(row["queue_id"] in row["hold"] and "postsuper -h" in row["hold"], "with its command")
+    test.run(row["remove"].replace("postsuper", f"postsuper -c {it.postfix.etc}").split())
+    test.equal(it.postern.command("resume", "account", "eve").returncode, 0, "resume account")
+    test.equal(it.postern.command("resume", "account", "eve").returncode, 68, "which it is no more")
+    test.equal(send(session, "victim@list.example"), [250, 250], "it may send again")
+    session.quit()
+
+
+def by_class(test, it):
+    """A client that has not logged in, by its class: what smtpd would ask."""
+    def ask(client, recipient, number, **more):
+        fields = {"request": "smtpd_access_policy", "protocol_state": "RCPT", "sender": "a@b.example",
+                  "recipient": recipient, "client_address": client, "client_name": "unknown",
+                  "server_port": "2587", "instance": f"{client.replace(chr(46), str())}.{number}", **more}
+        # each client has an smtpd, which keeps its connection
+        asking = sockets.setdefault(client, socket.socket(socket.AF_UNIX))
+        if asking.fileno() not in connected:
+            asking.connect(str(it.postfix.private / "postern"))
+            connected.add(asking.fileno())
+        asking.sendall("".join(f"{name}={value}\n" for name, value in fields.items()).encode() + b"\n")
+        return asking.recv(4096).decode()
+    sockets, connected = {}, set()
+    answers = [ask("198.51.100.9", f"r{i}@x.example", 1) for i in range(4)]
+    test.check(["450" in answer for answer in answers] == [False, False, False, True],
+               f"3 recipients of a client an hour: {answers[-1]}")
+    test.check("450" not in ask("198.51.100.10", "r@x.example", 2), "another client")
+    test.check("450" in ask("198.51.100.11", "r@x.example", 3), "4 of the class")
+    test.check("450" not in ask("198.51.100.9", "postmaster@x.example", 4), "never postmaster")
+    test.check("450" not in ask("198.51.100.9", "q@x.example", 5, sender=""), "nor a bounce")
+    rows = {row["login"]: row for row in it.postern.ask("accounts", "class:")}
+    with urllib.request.urlopen("http://127.0.0.1:9471/metrics") as answer:
+        metrics = answer.read().decode()
+    group = 'account="class:mtas",what="recipients",window="1h"'
+    test.check(f"postern_account_group_limit{{{group}}} 4\n" in metrics and
+               f"postern_account_group_used{{{group}}} 1\n" in metrics and
+               re.search(r"^postern_accounts [1-9]", metrics, re.M), "metrics tell of groups")
+    row = rows["class:mtas:198.51.100.9"]
+    test.equal((row["used"], row["limit"], row["refused"]), (0, 3, 1),
+               "accounts lists them; what was begun and not ended is given back")
+
+
+def replayed(test, it):
+    made = LoginLog(test.random)
+    log = test.directory / "old.log"
+    log.write_text(made.text())
+    rows = [json.loads(line) for line in it.postern.command("analyze", "--accounts", log).stdout.splitlines()]
+    found = {(row["login"], row["what"], row["window"]):
+             (row["p50"], row["p99"], row["max"], row["messages"])
+             for row in rows if row["event"] == "login"}
+    wanted = made.uses()
+    wrong = {key: (found.get(key), wanted[key]) for key in wanted if found.get(key) != wanted[key]}
+    test.equal((wrong, len(found)), ({}, len(wanted)), f"replay: {len(wanted)} rows as generated")
+    block = rows[-1]["accounts"]
+    test.check("user30@example.org recipients=" in block, "who sent far more gets a line of its own")
+    file = test.directory / "proposed.conf"
+    file.write_text("version = 1; classes = ();\n" + block)
+    test.equal(it.postern.command("check", file).returncode, 0, "the block can be pasted")
+    log.write_text("no log\n")
+    test.equal(it.postern.command("analyze", "--accounts", log).returncode, 65, "nothing to say")
+
+
 def killed(test, it, name):
     for role, pid in it.postern.roles().items():
         if role.startswith("policy"):
@@ -172,6 +297,13 @@ def killed(test, it, name):
     it.postern.start_again()
     test.equal((it.used(name), it.used("c@staff.example")), (18, 1),
                "and kill -9 of the whole daemon")
+    test.wait_for(lambda: '"c@staff.example"' in it.postern.command(
+        "journal", "dump", "--type", "account").stdout, "the journal has it a second later")
+    it.postern.kill()
+    Journal(test, it.postern).lose_state()
+    it.postern.start_again()
+    test.equal((it.used(name), it.used("c@staff.example")), (18, 1),
+               "and the loss of the state, as by a reboot")
 
 
 def seen(test, it, name):
@@ -181,6 +313,9 @@ def seen(test, it, name):
     test.equal(it.postern.ask("explain", "account", name)["verdict"], "accept", "explain account")
     test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["seen1"],
                "--over: those at a limit")
+    found = [row["accepted"] for row in it.postern.ask("accounts", "--sort", "accepted")]
+    test.equal(found, sorted(found, reverse=True), "--sort accepted")
+    test.equal(it.postern.command("accounts", "--sort", "luck").returncode, 64, "--sort luck")
     notes = json.loads(it.postern.command("check", it.postern.file).stdout)
     test.check([note["line"] for note in notes if note["file"].endswith("overrides")] == [3],
                "check names the bad line of overrides")
@@ -199,6 +334,9 @@ def body(test):
     name = to_the_limit(test, it)
     per_message_and_free(test, it)
     pipelined(test, it)
+    stolen(test, it)
+    by_class(test, it)
+    replayed(test, it)
     killed(test, it, name)
     seen(test, it, name)
 

@@ -19,8 +19,7 @@ RAISED = {
     "PosternWorkerDies": ({'postern_role_deaths_total{role="policy.0"}': "0x4 0+2x20"}, 7),
     "PosternGateShut": ({"postern_gate_shut": "0x4 1x20"}, 7),
     "PosternClassRefuses": ({'postern_class_refused_total{class="c"}': "0x4 0+300x30"}, 12),
-    "PosternDestinationStopped": ({'postern_destination_stopped{destination="d"}': "0x4 1x60",
-                                   'postern_observe{direction="outbound"}': "0x70"}, 35),
+    "PosternDestinationStopped": ({'postern_destination_stopped{destination="d"}': "0x4 1x60"}, 35),
     "PosternLogBehind": ({'postern_mta_log_unread_bytes{mta="m"}': "0x4 2000000x20"}, 7),
     "PosternLogSilent": ({'postern_mta_log_age_seconds{mta="m"}': "0x4 7200x30"}, 15),
     "PosternSiteChanged": ({"postern_sites_changed": "0x4 1x30"}, 15),
@@ -30,8 +29,6 @@ RAISED = {
     "PosternJournalNotWritable": ({'postern_journal_writable{directory="feed"}': "1x4 0x20"}, 6),
     "PosternSessionsFull": ({'postern_table_used{table="sessions"}': "10x4 99x30",
                              'postern_table_size{table="sessions"}': "100x40"}, 15)}
-OBSERVED = {'postern_destination_stopped{destination="d"}': "1x90",
-            'postern_observe{direction="outbound"}': "1x90"}
 
 
 def firing(alert, minute, count):
@@ -61,7 +58,6 @@ def body(test):
                "promtool check rules")
     cases = [case(series, firing(alert, minute - 1, 0), firing(alert, minute + 1, 1))
              for alert, (series, minute) in RAISED.items()]
-    cases.append(case(OBSERVED, firing("PosternDestinationStopped", 80, 0)))
     trial = test.directory / "trial.yml"        # JSON is YAML
     trial.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m",
                                  "tests": cases}))

@@ -83,12 +83,12 @@ def hostile(test, site):
     site.fails(NAME, 8, REFUSED.format(NAME, EVIL.format(test.directory)))
     words, facts = site.comes("suspended", "a suspension is told of")
     test.equal(len(words), 2, "in one argument")
-    test.check(words[1].startswith(f"suspended {SHOWN}: mail is suspended for 300 s "
-                                   "because its deliveries fail: "), words[1])
+    test.check(words[1].startswith(f"suspended {SHOWN}: mail would be suspended for 300 s "
+                                   "because its deliveries fail (not enforced: no hints for a): "), words[1])
     test.check("421 4.7.0 x'; touch" in facts["POSTERN_ALERT_TEXT"], "with what was said")
     test.equal(facts["POSTERN_ALERT_SUBJECT"], SHOWN, "whom it is about")
     test.equal((facts["POSTERN_ALERT_FOR"], facts["POSTERN_ALERT_OBSERVED"], facts["uid"] != "0"),
-               ("300", "no", True), "for how long, in earnest, and not as root")
+               ("300", "yes", True), "for how long, that nothing enforces it, and not as root")
     test.wait_for(lambda: "event=suspended " in site.postern.log_text(), "it is logged")
     line = re.search(r"event=suspended .*", site.postern.log_text()).group(0)
     test.check(f"id={facts['POSTERN_ALERT_ID']} " in line + " ", "its id is that of the log")

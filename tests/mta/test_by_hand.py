@@ -13,7 +13,7 @@ from lib.postern import Postern, one_class, substitute
 from lib.testing import main
 
 COLUMNS = ["name", "law", "state", "window", "ceiling", "in_flight", "success", "failure",
-           "fail_cohorts", "until", "share", "stopped_by", "node", "origin_id", "reason"]
+           "fail_cohorts", "until", "share", "stopped_by", "node", "origin_id", "enforced", "not_enforced", "reason"]
 DOWN = "connect to mx.{0}[192.0.2.1]:25: Connection refused"
 BULK_PORT = 2025
 CLASSES = [one_class("bulk", 100, ports=[BULK_PORT], more="bulk = true;"),
@@ -121,8 +121,15 @@ def by_hand(test, site):
                 explained["last_reason"]),
                ("d.example", "dead", "hand", "suspended", False, "they asked"), "explained")
     test.equal(explained["settings"], "defaults", "by which settings")
-    test.equal((explained["verdict"], explained["reason"]), ("defer", "suspended"),
-               "its mail stays queued, whatever room its class has")
+    test.equal((explained["verdict"], explained["reason"], explained["enforced"],
+                explained["not_enforced"]), ("admit", "suspended", False, "not enforced: no hints for a"),
+               "its mail would stay queued, but this Postfix has no hints")
+    told = site.postern.command("explain", "destination", "d.example", json_output=False).stdout
+    test.check(re.search(r"(?m)^state +would suspend$", told), "nothing says suspended")
+    test.check(re.search(r"(?m)^d\.example +probe +would suspend ", text), "in no list")
+    test.check("would suspend d.example" in site.postern.command("why", "d.example",
+               json_output=False).stdout or "suspended d.example (not enforced: no hints for a)" in
+               site.postern.command("why", "d.example", json_output=False).stdout, "nor why")
     test.equal(site.postern.ask("resume", "d.example")["window"], 5, "resume")
     test.equal(site.postern.ask("resume", "d.example", "--window", "3")["window"], 3,
                "resume with a window")
@@ -297,8 +304,10 @@ def observed(test, site):
     test.check("no mail is held" in done.stderr, "and so it is where it is listed")
     status = site.postern.status()
     test.equal(status["outbound_observe"], True, "status says so")
-    test.equal((status["destinations_held"], status["destinations_suspended"]), (2, 1),
-               "and how many are held and suspended")
+    test.equal([status[name] for name in ("destinations_held", "destinations_suspended",
+               "recipients_held", "classes_held", "not_enforced")], [0, 0, 0, 0, "observe mode"],
+               "nothing is held or suspended")
+    test.check(status["would_hold"] >= 2 and status["would_suspend"] == 1, "but would be")
     explained = site.postern.ask("explain", "destination", "seen.example")
     test.equal(explained["window_observed"], True, "so does explain")
     test.equal(ask_policy(site, recipient="u@seen.example"), "DUNNO", "nobody is deferred")

@@ -8,7 +8,8 @@ from pathlib import Path
 from lib.document import Reader, put
 from lib.limiter import Limiter
 from lib.machine import HERE, LOG, Machine
-from lib.smtp import open_sessions
+from lib.postfix import listening
+from lib.smtp import Session, open_sessions
 from lib.testing import SOURCE, main
 
 GUIDES = SOURCE / "contrib/guides"
@@ -137,7 +138,46 @@ def what_happens_when(world):
     return {}
 
 
-DOCUMENTS = {"limits-on-postfix.md": limits_on_postfix, "moving.md": moving,
+def accounts(world):
+    """A submission service; XCLIENT stands for a login."""
+    master = Path("/etc/postfix/master.cf")
+    master.write_text(master.read_text() + f"""submission inet n - y - - smtpd
+  -o smtpd_sasl_auth_enable=yes
+  -o smtpd_relay_restrictions=permit_sasl_authenticated,reject
+  -o smtpd_authorized_xclient_hosts={HERE}
+""")
+    world.test.run(["postfix", "reload"])
+    world.test.wait_for(lambda: listening(587), "submission listens")
+
+    def submit(login, recipients, count):
+        session = Session((HERE, 587), HERE)
+        session.command("EHLO x")
+        session.command(f"XCLIENT LOGIN={login}")
+        codes = [session.send([f"{recipient}{number}@{domain}" for recipient, domain in recipients],
+                              sender="ann@example.com")[0] for number in range(count)]
+        session.quit()
+        return codes
+
+    def traffic():
+        world.test.equal(submit("ann@example.com", [("u", "example.com")], 6), [250] * 6, "ann sends")
+        world.test.wait_for(lambda: LOG.read_text().count("sasl_username=ann@example.com") >= 6,
+                            "Postfix logs it")
+
+    def counted():
+        world.test.equal(submit("ann@example.com", [(f"u{i}", "example.com") for i in range(3)], 12),
+                         [250] * 12, "observe mode: 36 of 30 are accepted")
+
+    def stolen():
+        world.sink.is_unknown = lambda recipient: recipient.startswith("dead")
+        submit("eve@example.com", [(name, "d.example") for name in ("deada", "deadb", "deadc", "good")], 7)
+        world.test.wait_for(lambda: world.asked("account", "eve@example.com")["held_by"],
+                            "a login with a bad list is held")
+    started = iter((traffic, lambda: None))
+    return {r"posternctl analyze --accounts": lambda: next(started)(),
+            r"posternctl accounts$": counted, r"posternctl account eve": stolen}
+
+
+DOCUMENTS = {"accounts.md": accounts, "limits-on-postfix.md": limits_on_postfix, "moving.md": moving,
              "outbound-lanes.md": outbound_lanes,
              "what-happens-when.md": what_happens_when, "which-limits.md": which_limits}
 

@@ -6,18 +6,14 @@ file deleted as by a reboot, or while it starts.  Every recipient gets its mail 
 more at most for each kill that came between a delivery and Sendmail's own record of it;
 what was learned and what was told by hand is there afterwards; no result counts twice.
 --rounds N: so many kills."""
-import os
 import re
 import shutil
-import signal
-import threading
-import time
 from collections import Counter
 from pathlib import Path
 
-from lib.driven import PORT, Driven, hosts
+from lib.driven import Driven, hosts
+from lib.killed import Load, kill_everything, left_in_queue
 from lib.sendmail import find_root
-from lib.smtp import Session
 from lib.testing import main
 
 SITES = hosts(12)
@@ -29,88 +25,11 @@ QUEUED = 120                            # messages that wait, more or less
 SETTINGS = "schedule = { qmgr_message_active_limit = \"40\"; };\n"
 
 
-class Load(threading.Thread):
-    """Hands mail to Sendmail until it is stopped, whatever dies meanwhile."""
-
-    def __init__(self, world, rng):
-        super().__init__(daemon=True)
-        self.world, self.random = world, rng
-        self.number = 0
-        self.taken = []                 # recipients of messages that Sendmail took
-        self.doubtful = []              # the dot was sent, and no answer came
-        self.going = True
-
-    def recipients(self):
-        """Small mail, and bulk now and then; some for the sites that get nothing."""
-        self.number += 1
-        many = 40 if self.number % 10 == 0 else self.random.choice((1, 1, 2, 5))
-        names = OPEN + [HELD, SUSPENDED] if self.number % 7 == 0 and self.number < 200 else OPEN
-        return [f"m{self.number}-{n}@{self.random.choice(names)}" for n in range(many)]
-
-    def submit(self, recipients):
-        """True: taken; False: not; None: nobody knows."""
-        session = Session(("127.0.0.1", PORT), limit=10.0)
-        try:
-            if session.code != 220 or session.data(recipients)[0] != 354:
-                return False
-            code = session.command("Subject: test\r\n\r\ntest\r\n.")[0]
-            return None if code == 0 else code == 250
-        finally:
-            session.close()
-
-    def one(self):
-        recipients = self.recipients()
-        while self.going:
-            done = self.submit(recipients)
-            if done is not False:
-                (self.doubtful if done is None else self.taken).extend(recipients)
-                return
-            time.sleep(0.05)            # Sendmail is away
-
-    def run(self):
-        while self.going:
-            if self.world.sendmail.queued() < QUEUED:
-                self.one()
-            else:
-                time.sleep(0.02)
-
-    def stop(self):
-        self.going = False
-        self.join(15)
-
-
-def all_processes(world):
-    """A run of the queue that was just being started is Postern's until it is Sendmail's."""
-    programs = (str(world.sendmail.binary), str(world.postern.build / "posternd"))
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/exe") in programs:
-                found.append(int(pid))
-        except OSError:
-            continue
-    return found
-
-
-def kill_everything(test, world):
-    """Nobody has the time to write anything down; then again, for those that were just
-    being started."""
-    pids = all_processes(world)
-    test.random.shuffle(pids)
-    while pids:
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        pids = all_processes(world)
-    world.postern.process.wait(15)
-    world.sendmail.process.wait(15)
-
-
-def left_in_queue(world):
-    """Recipients that the queue files have."""
-    return Counter(re.findall(r"(?m)^R\w*:<?([^<>\s]+)>?$", world.sendmail.queue_text()))
+def recipients_of(number, rng):
+    """Small mail, and bulk now and then; some for the sites that get nothing."""
+    many = 40 if number % 10 == 0 else rng.choice((1, 1, 2, 5))
+    names = OPEN + [HELD, SUSPENDED] if number % 7 == 0 and number < 200 else OPEN
+    return [f"m{number}-{n}@{rng.choice(names)}" for n in range(many)]
 
 
 def may_come_again(test, world, record):
@@ -144,7 +63,7 @@ def unsent(world):
 
 def tell_what_waits(test, world):
     test.say(f"unsent: {unsent(world)}; far sites: {world.far.state()}")
-    for words in (("queue",), ("queue", "--destinations"), ("queue", "--runs"), ("destinations",)):
+    for words in (("sendmail", "queue"), ("sendmail", "queue", "--destinations"), ("sendmail", "queue", "--runs"), ("destinations",)):
         test.say(world.postern.command(*words, json_output=False).stdout)
     for file in world.sendmail.queue_files():
         test.say(f"{file}\n{file.read_text(errors='replace')}" + world.postern.command(
@@ -182,7 +101,7 @@ def one_round(test, world, load, number, known, record):
     test.wait_for(lambda: world.far.count() >= before + test.random.randrange(60, 160),
                   "mail goes on", 30)
     world.postern.ask("hold", JUST, "--reason", f"just before kill {number + 1}")
-    kill_everything(test, world)
+    kill_everything(world, test.random)
     test.equal(world.postern.command("journal", "check").returncode, 0, f"kill {number + 1}: the journal is whole")
     again = may_come_again(test, world, record)
     reboot = number % 2 == 1
@@ -192,7 +111,7 @@ def one_round(test, world, load, number, known, record):
     start_again(world, ready=not hurry)
     if hurry:                           # and once more, while it recovers
         test.throughout(test.random.random(), lambda: True, "it starts")
-        kill_everything(test, world)
+        kill_everything(world, test.random)
         again += may_come_again(test, world, record)
         if reboot:
             forget_state(world)
@@ -223,7 +142,7 @@ def body(test):
                    settings=SETTINGS)
     early = prepare(test, world)
     known = told_by_hand(world)
-    load, record = Load(world, test.random), Counter()
+    load, record = Load(world, test.random, QUEUED, recipients_of), Counter()
     load.start()
     rounds = test.rounds or 2
     again = [one_round(test, world, load, number, known, record) for number in range(rounds)]

@@ -37,7 +37,7 @@ def learned(test, site, journal, limited, gone):
                   "one is suspended by its failures")
     for words in (("suspend", "open.example", "--for", "1h", "--reason", "their wish"),
                   ("hold", "held.example", "--reason", "until they call"),
-                  ("set", "set.example", "--window", "4", "--ceiling", "6"),
+                  ("limit", "set.example", "--window", "4", "--ceiling", "6"),
                   ("hold", "joe@open.example", "--reason", "over quota"),
                   ("hold", "again.example"), ("resume", "again.example")):
         site.postern.ask(*words)

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: ISC
 """The status page in a real browser: the numbers of posternctl --json while traffic runs,
 names that are markup stay text, light and dark, as narrow as a phone, nothing from
-elsewhere; a cluster, and its Redis that is gone."""
+elsewhere; the verdict, details and search; contrast and names; a cluster, and its Redis that is
+gone; a daemon that is gone."""
+import json
 import re
 import socket
 import threading
+from pathlib import Path
 
 from lib import browser, web
 from lib.near_redis import NearRedis
@@ -18,6 +21,38 @@ URL = f"http://localhost:{web.PORT}/"
 ROW = """(selector, names) => Object.fromEntries([...document.querySelectorAll(selector)].map(
     row => [row.dataset.key, Object.fromEntries(names.map(name => [name,
         row.querySelector(`[data-field="${name}"]`).dataset.value]))]))"""
+# How many texts were looked at; those of less than 4.5:1 on what lies behind them; and links,
+# buttons, fields, meters and plots without a name.
+ACCESS = """() => {
+    const parts = color => color.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c =>
+        c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4).reduce((sum, c, i) =>
+        sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = element => {
+        for (let one = element; one !== null; one = one.parentElement) {
+            const color = parts(getComputedStyle(one).backgroundColor);
+            if (color.length === 3 || color[3] === 1)
+                return color;
+        }
+        return [255, 255, 255];
+    };
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), faint = [];
+    let looked = 0;
+    for (let node; (node = walk.nextNode()) !== null;) {
+        const element = node.parentElement, box = element.getBoundingClientRect();
+        if (node.data.trim() === "" || box.width === 0 || box.right < 0 || element.closest("svg, noscript, option"))
+            continue;
+        const pair = [light(parts(getComputedStyle(element).color)), light(behind(element))].sort((a, b) => b - a);
+        const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+        looked++;
+        if (ratio < 4.5 && !element.disabled)
+            faint.push(`${node.data.slice(0, 30)} ${ratio.toFixed(2)}`);
+    }
+    const nameless = [...document.querySelectorAll("a, button, input, select, [role=meter], [role=img], section")]
+        .filter(e => e.getBoundingClientRect().width > 0 && !(e.innerText?.trim() || e.ariaLabel ||
+            e.labels?.length || e.getAttribute("aria-labelledby"))).map(e => e.outerHTML.slice(0, 90));
+    return [looked, faint, nameless];
+}"""
 NAMES = ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused", "observed"]
 
 
@@ -134,12 +169,104 @@ def at_rest(test, postern, page):
         "[...document.querySelectorAll('#faults li')].filter("
         "li => li.dataset.counter.startsWith('results_')).length"),
         "what remote sites answered is none of the faults")
-    ids = page.ask("[...document.querySelectorAll('.decision')].map(d => d.dataset.decision)")
-    # of those that are refused at rest: the page has the newest ones
-    logged = set(re.findall(r"event=(?:refused .*?|suspended .*?)\bid=(\w+)(?= class=\S+ "
-                            r"client=198\.51\.100\.9\[| destination=)", postern.log_text()))
-    test.check(len(logged) >= 3 and logged <= set(ids),
-               f"{len(ids)} decisions, with the {len(logged)} ids of the log")
+    decided(test, postern, page)
+
+
+def decided(test, postern, page):
+    """Those that are alike are one group; a suspension stands apart."""
+    logged = set(re.findall(r"event=suspended .*?\bid=(\w+) destination=", postern.log_text()))
+    shown_ids = set(page.ask("[...document.querySelectorAll('#changes .decision')].map("
+                             "d => d.dataset.decision)"))
+    test.check(len(logged) >= 1 and logged <= shown_ids, f"suspensions of the log: {logged}")
+    refused = re.findall(r"event=refused .*?\bid=(\w+)(?= class=\S+ client=198\.51\.100\.9\[)",
+                         postern.log_text())
+    group = page.ask("[...document.querySelectorAll('#decisions .decision')].map(d => [d.dataset"
+                     ".decision, d.querySelector('[data-field=said]').textContent]).find(d => "
+                     f"{refused!r}.includes(d[0])) ?? null")
+    test.check(len(refused) == 2 and group and group[0] == refused[-1] and
+               re.match(r"\d+ like this in", group[1]), f"a group of refusals: {group}")
+
+
+def verdict(test, postern, page):
+    """One line for page, title, status and /healthz."""
+    status = postern.status()
+    said = page.ask("[...document.querySelectorAll('#problems li')].map(li => li.textContent)")
+    plain = [re.sub(r"\([\d.]+/s\)", "", text) for text in said]
+    told = [re.sub(r"\([\d.]+/s\)", "", row["text"]) for row in status["problems"]]
+    test.equal(plain, told, "the problems are those of posternctl status")
+    test.check(any(text.startswith("would suspend") and "(observe mode)" in text
+                   for text in told), "what nothing enforces would be done")
+    test.check("would suspend" in page.ask("document.title"), "the title has them")
+    notes = web.get("/healthz").text()
+    test.check(any(text in notes for text in told), "and /healthz")
+
+
+def details(test, postern, page):
+    """By keyboard: Enter on a name, Escape."""
+    page.ask("document.querySelector('#classes a').focus()")
+    page.press("Enter")
+    test.check(page.wait("!document.getElementById('detail').hidden && document.getElementById("
+                         f"'detail-title').textContent === 'Class ' + {HOSTILE!r}"),
+               "Enter opens the class")
+    text = page.ask("document.getElementById('detail').innerText")
+    for part in (f"refuse_at: {LIMIT} of {LIMIT} sessions are open", "postern.conf:",
+                 "posternctl sessions --class '<img/src=x/onerror=alert(1)>'"):
+        test.check(part in text, f"with {part}")
+    page.press("Escape")
+    test.check(page.wait("document.getElementById('detail').hidden"), "Escape closes it")
+    id = page.ask("document.querySelector('#changes .decision').dataset.decision")
+    page.ask(f"location.hash = '#decision/{id}'")
+    test.check(page.wait("document.getElementById('detail-body').innerText.includes("
+                         f"'posternctl why {id}')"), "a decision has its command")
+    causes = page.ask("document.querySelectorAll('#detail table tbody tr').length")
+    test.check(causes >= 1, f"and {causes} that led to it")
+    page.ask("location.hash = ''")
+
+
+def search(test, page):
+    page.ask("(e => { e.value = 'down.'; e.dispatchEvent(new Event('input')); })("
+             "document.getElementById('find'))")
+    test.check(page.wait("[...document.querySelectorAll('.destination')].map(r => r.dataset."
+                         "destination).join() === 'down.example'"), "the daemon finds by a name")
+    page.ask("(e => { e.value = ''; e.dispatchEvent(new Event('input')); })("
+             "document.getElementById('find'))")
+    answer = web.api("destinations?limit=1&offset=1&sort=name")
+    names = sorted(row["name"] for row in web.api("destinations") if row["state"])
+    test.equal((answer["found"], [row["name"] for row in answer["rows"]]), (len(names), names[1:2]),
+               "a page of one, by name")
+    test.equal([web.get(f"/api/{path}").code for path in (
+        "destinations?limit=100000", "classes?sort=what", "destinations?offset=-1", "class?name=x",
+        "decision?id=1", "client?name=%zz")], [400, 400, 400, 404, 404, 404], "errors are answers")
+
+
+def accessible(test, page):
+    """Contrast of each text (WCAG AA: 4.5:1) and names of what can be used, in both themes and
+    on a phone; with --axe, also what axe-core says."""
+    page.ask("void (document.getElementById('classes-title').style.color = '#999')")
+    test.equal(len(page.ask(f"({ACCESS})()")[1]), 1, "a heading in grey is found")
+    page.ask("void (document.getElementById('classes-title').style.color = '')")
+    for name, width, dark, phone in (("light", 1280, False, False), ("dark", 1280, True, False),
+                                     ("phone", 360, False, True)):
+        page.look(width, 1700, dark=dark, phone=phone)
+        looked, faint, nameless = page.ask(f"({ACCESS})()")
+        test.check(looked > 100 and faint == [], f"{name}: {looked} texts can be read: {faint}")
+        test.equal(nameless, [], f"{name}: all that can be used has a name")
+        if test.arguments.axe:
+            page.ask(Path(test.arguments.axe).read_text() + "\n;0")
+            found = json.loads(page.ask(
+                "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', "
+                "'best-practice'] }).then(r => JSON.stringify([r.passes.length, r.violations.map(v => "
+                "[v.id, v.nodes.map(n => n.html.slice(0, 120))])]))"))
+            test.check(found[0] > 30 and found[1] == [], f"{name}: axe-core: {found}")
+
+
+def gone(test, postern, page):
+    postern.kill()
+    test.check(page.wait("/Connection to posternd lost. Last update \\d+:\\d+:\\d+ /.test(document."
+                         "getElementById('trouble').textContent)"), "a daemon that is gone: since when")
+    test.check("connection lost" in page.ask("document.title"), "the title says so")
+    test.equal(page.ask("getComputedStyle(document.querySelector('main')).opacity"), "1",
+               "what is shown can be read")
 
 
 def share_of(postern):
@@ -165,7 +292,7 @@ def cluster(test, postern, page):
 
 def without_redis(test, page, redis):
     redis.kill()
-    for where, word in (("#modes", "cluster: without"),
+    for where, word in (("#problems", "cluster without Redis"),
                         (".class[data-class=shared] [data-field=modes]", "no lease")):
         test.check(page.wait(f"document.querySelector('{where}').textContent.includes('{word}')"),
                    f"Redis is gone: {word}")
@@ -222,7 +349,11 @@ def body(test):
         at_rest(test, postern, page)
         if redis.socket:
             cluster(test, postern, page)
+        verdict(test, postern, page)
         markup(test, page)
+        details(test, postern, page)
+        search(test, page)
+        accessible(test, page)
         looks(test, page)
         if test.arguments.shots:
             for name, width, dark, phone in (("light", 1280, False, False),
@@ -236,6 +367,8 @@ def body(test):
             if test.arguments.shots:
                 page.screenshot(f"{test.arguments.shots}/page-without-redis.png")
         silence(test, page)
+        gone(test, postern, page)
 
 
-main(body, options=(("--shots", {"help": "a directory for pictures of it"}),))
+main(body, options=(("--shots", {"help": "a directory for pictures of it"}),
+                    ("--axe", {"help": "axe-core's axe.min.js, for its judgement, too"})))

@@ -132,7 +132,7 @@ def status(test, ctl):
     test.equal(found["state_bytes"], (ctl.postern.shared / "state").stat().st_size,
                "bytes of the state file")
     names = member_names(text)
-    wanted = [name for name in found if name not in ("mtas", "tables", "roles", "journal",
+    wanted = [name for name in found if name not in ("problems", "mtas", "tables", "roles", "journal",
                                                      "counters")]
     test.equal(names[:len(wanted)], wanted, "the same names in text and JSON")
     names = member_names(ctl.text("status", "--all"))

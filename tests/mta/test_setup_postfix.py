@@ -68,6 +68,22 @@ def no_access(test, site):
     shutil.chown(socket, group=group)
 
 
+def accounts(test, site, before):
+    with site.postfix.renewed():
+        code, told = site.setup("make", "--no-inbound", "--accounts")
+    test.equal((code, told["accounts"] if code == 0 else told, told["services"]),
+               (0, ["submission/inet"], []), "make --accounts: the submission service")
+    line = next(line for line in (site.postfix.etc / "master.cf").read_text().splitlines()
+                if "smtpd_recipient_restrictions = check_policy" in line)
+    test.check("}, reject_unauth_destination," in line and "sasl_authenticated" not in line,
+               "the site's own restrictions follow")
+    test.equal([site.submission()[1] for _ in range(3)], [250, 250, 450], "2 recipients an hour")
+    test.equal(site.outside()[1], 250, "mail from outside is not asked about")
+    with site.postfix.renewed():
+        test.equal(site.setup("undo")[1]["result"], "undone", "undo")
+    test.equal((site.submission()[1], tree(site.postfix.etc)), (250, before), "byte-identical")
+
+
 def body(test):
     site = Site(test)
     site.postern.start()
@@ -105,6 +121,7 @@ def body(test):
     test.equal([session.code for session in sessions], [220] * len(OUTSIDE), "and no limit")
     for session in sessions:
         session.quit()
+    accounts(test, site, before)
 
 
 main(body)

@@ -69,6 +69,15 @@ def by_milter_alone(test, site, made):
     test.equal(tree(site.etc)["sendmail.mc"][0], made["sendmail.mc"][0], "and all is as before")
 
 
+def accounts(test, site):
+    code, told = site.setup("make", "--accounts", "--no-reload")
+    cf = (site.etc / "sendmail.cf").read_text()
+    test.check(code == 0 and "O InputMailFilters=postern, opendkim, postern-accounts" in cf,
+               f"make --accounts: below all other milters: {told if code else ''}")
+    test.equal(site.setup("make", "--no-accounts", "--no-reload")[1]["result"], "made",
+               "and --no-accounts takes it away")
+
+
 def body(test):
     site = Site(test)
     before, as_before = tree(site.etc), site.every_way()
@@ -87,6 +96,7 @@ def body(test):
     test.equal(site.every_way(), as_before, "mail goes every way as before")
     in_force(test, site)
     by_milter_alone(test, site, made)
+    accounts(test, site)
     code, told = site.setup("undo")
     test.equal((code, told["result"] if code == 0 else told), (0, "undone"), "undo")
     test.equal(tree(site.etc), before, "undo: byte-identical, with mode, owner and time")

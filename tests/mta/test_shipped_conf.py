@@ -55,7 +55,7 @@ def with_postfix(test, postern, postfix, way):
     test.equal(total(postern), len(sessions), f"{way}: all are counted")
     everyone = postern.classes()["everyone"]
     test.check(everyone["observed"] > observed, f"{way}: {everyone['observed'] - observed} of "
-               f"them would have been refused (inbound {everyone['inbound']})")
+               f"them would have been refused (refuse_at {everyone['refuse_at']})")
     test.equal([session.send()[0] for session in sessions[:3]], [250] * 3,
                f"{way}: their mail is taken")
     leave_all(sessions)

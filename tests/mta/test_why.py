@@ -146,7 +146,7 @@ def refused(test, site):
     test.equal((told["place"], told["limit_place"]),
                (line_of(site, '"127.0.7.0/24"'), line_of(site, "hold_at = 2;")),
                "the rule and the limit, with their lines")
-    test.check(f"inbound of class door in {told['limit_place']}" in told["undo_before"],
+    test.check(f"refuse_at of class door in {told['limit_place']}" in told["undo_before"],
                f"what is to be changed: {told['undo_before']}")
     text = site.postern.file.read_text()
     site.postern.file.write_text(text.replace("refuse_at = 2;", "refuse_at = 3;").replace(

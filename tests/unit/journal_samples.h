@@ -42,6 +42,11 @@ static const struct journal_log_position sample_log_position = {
 	.when_ns = 1700000000000000071, .log = 0x7273747576777879, .device = 0x7a, .inode = 0x7b,
 	.epoch = 0x7c, .rank = 0x7d, .offset = 0x7e7f808182, .tail = 0x83, .skipping = true,
 	.forgotten = false };
+static const struct journal_account sample_account = { .when_ns = 1700000000000000101,
+	.boot = 102, .clock_ns = 103, .what = JOURNAL_ACCOUNT_LOGIN, .key = { 104, 105 },
+	.name = { "alice@example.org", 17 }, .first_ns = 106, .guard_ns = 107, .accepted = 108,
+	.refused = 109, .held_by = 110, .counter_count = 2,
+	.counters = { { 1u << 28 | 3600, 111, { 1, 2, 3 } }, { 2u << 28 | 86400, 112, { 4 } } } };
 static const struct journal_manual sample_manual = { .when_ns = 1700000000000000091,
 	.until_ns = INT64_MAX, .verb = JOURNAL_VERB_HOLD, .what = JOURNAL_ON_RECIPIENT,
 	.who = 1000, .window = UINT32_MAX, .ceiling = 92, .name = SAMPLE_TEXT("u@a.example"),
@@ -96,6 +101,7 @@ static inline size_t sample_payload(unsigned type, uint8_t *out, size_t size) {
 		return journal_held_recipient_write(out, size, &sample_held);
 	case JOURNAL_DECISION:
 		return journal_decision_write(out, size, &sample_decision, sample_notes);
+	case JOURNAL_ACCOUNT: return journal_account_write(out, size, &sample_account);
 	case JOURNAL_CHECKPOINT_BEGIN: return journal_checkpoint_write(out, size, &sample_begin);
 	case JOURNAL_CHECKPOINT_END: return journal_checkpoint_write(out, size, &sample_end);
 	case JOURNAL_GROUP: return journal_checkpoint_write(out, size, &sample_group);
@@ -120,6 +126,7 @@ static inline long sample_rewrite(unsigned type, const uint8_t *in, size_t lengt
 		struct journal_manual manual;
 		struct journal_held_recipient held;
 		struct journal_decision decision;
+		struct journal_account account;
 		struct journal_checkpoint checkpoint;
 		struct journal_positions positions;
 	} u;
@@ -167,6 +174,9 @@ static inline long sample_rewrite(unsigned type, const uint8_t *in, size_t lengt
 			if (!journal_note_next(&list, &notes[i]))
 				return -1;
 		return (long)journal_decision_write(out, size, &u.decision, notes);
+	case JOURNAL_ACCOUNT:
+		return !journal_account_read(in, length, &u.account) ? -1 :
+		    (long)journal_account_write(out, size, &u.account);
 	case JOURNAL_CHECKPOINT_BEGIN:
 	case JOURNAL_CHECKPOINT_END:
 	case JOURNAL_GROUP:

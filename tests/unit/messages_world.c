@@ -30,7 +30,7 @@ static void renewed(void *context) {
 }
 
 void world_open(void) {
-	struct messages_calls calls = { changed, renewed, NULL };
+	struct messages_calls calls = { changed, renewed, world.recovered, NULL };
 	struct diag diag;
 
 	world.storage = world.open_storage != NULL ? world.open_storage() :
@@ -142,7 +142,7 @@ uint64_t put(const char *id, const char *recipients, double after, bool held) {
 }
 
 uint64_t start(const char *id) {
-	return messages_start(world.m, "m", "/q", id, world.wall_ns);
+	return messages_start(world.m, "m", "/q", id, 0, world.wall_ns);
 }
 
 uint64_t delivered(const char *id, const char *domain, uint32_t recipients) {

@@ -23,6 +23,7 @@ struct messages_world {
 	struct messages *m;
 	int64_t wall_ns, now_ns;
 	unsigned renewed, failed, good;
+	void (*recovered)(void *context, const struct messages_envelope *envelope);
 	char text[1 << 16];
 };
 extern struct messages_world world;

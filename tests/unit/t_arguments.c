@@ -225,6 +225,7 @@ TEST(the_help_fits_on_a_screen) {
 		/* what is done by hand shares lines, too */
 		assert_true(last != NULL || strstr(text, command->brief) != NULL ||
 		    (i >= COMMAND_ACCOUNTS && i <= COMMAND_SENDMAIL_NEXT) ||
+		    (i >= COMMAND_TOP && i <= COMMAND_TAIL) ||
 		    (i >= COMMAND_SUSPEND && i <= COMMAND_RELOAD));
 	}
 	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {

@@ -103,7 +103,7 @@ static const struct {
 	    "2: note: alert.command is missing: no alerts will be sent" },
 	{ V "alert = { command = \"/bin/sh\"; on = [ \"gate\", \"suspend\" ]; };\n" C,
 	    "2: alert.on: \"suspend\" is not one of "
-	    "suspended|ceiling|reply|gate|fault|role|cluster|journal" },
+	    "suspended|ceiling|reply|gate|fault|role|cluster|journal|account" },
 	{ V "alert = { command = \"/bin/sh\"; processes = 17; };\n" C,
 	    "2: alert.processes: \"17\" is not within 1..16" },
 	{ V "gate = { command = \"/nowhere/gate\"; };\n" C, "2: note: gate.command: "
@@ -705,15 +705,18 @@ TEST(queues_that_are_not_driven) {
 	char text[1024];
 	size_t i;
 	static const struct {
-		const char *cf, *queue, *words;
+		const char *cf, *queue, *words, *once;
 	} cases[] = {
-		{ "O QueueDirectory=/q/m*\n#O QueueDirectory=/no\n", "/q/m*", NULL },
+		{ "O QueueDirectory=/q/m\nR$*\t$@ OK\n", "/q/m", "has no line RDISCARD "
+		    "(sendmail-outbound.mc), so recipients that were delivered", "enforce" },
+		{ "O QueueDirectory=/q/m\nRDISCARD $*\t$#discard $: $1\n", "/q/m", NULL, "enforce" },
+		{ "O QueueDirectory=/q/m*\n#O QueueDirectory=/no\n", "/q/m*", NULL, NULL },
 		{ "O QueueDirectory=/q/m*\n", "/q/m",
-		    "mta.queue does not list /q/m*, which is a queue of" },
+		    "mta.queue does not list /q/m*, which is a queue of", NULL },
 		{ "Qmqueue, P=/q/a, F=f\nO QueueDirectory=/q/m\n", "/q/m",
-		    "mta.queue does not list /q/a, which is a queue of" },
-		{ "Qmqueue, F=f, r=40\nO QueueDirectory=/q/m \n", "/q/m", NULL },
-		{ NULL, "/q/m", "cannot be read, so mta.queue is not checked against it:" },
+		    "mta.queue does not list /q/a, which is a queue of", NULL },
+		{ "Qmqueue, F=f, r=40\nO QueueDirectory=/q/m \n", "/q/m", NULL, NULL },
+		{ NULL, "/q/m", "cannot be read, so mta.queue is not checked against it:", NULL },
 	};
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -721,8 +724,9 @@ TEST(queues_that_are_not_driven) {
 			WRITE("cf", cases[i].cf);
 		snprintf(text, sizeof(text), V "providers = \"%s\";\nlisten = { socketmap = "
 		    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
-		    "drive = true; } );\n" C, file_of("none"), file_of(cases[i].cf != NULL ? "cf" :
-		    "no-cf"), cases[i].queue);
+		    "drive = true; exactly_once = \"%s\"; } );\n" C, file_of("none"),
+		    file_of(cases[i].cf != NULL ? "cf" : "no-cf"), cases[i].queue,
+		    cases[i].once != NULL ? cases[i].once : "observe");
 		WRITE("driven", text);
 		WRITE("none", "version = 1;\n");
 		expect("driven", "driven", 5, cases[i].words);

@@ -42,7 +42,7 @@ TEST(a_refused_client) {
 	is_line(&decided, "192.0.2.7 mx.a.example | class-inbound 8 of 8 class customer");
 	decided.flags = DECIDED_OBSERVED_ONLY;
 	is_line(&decided, "192.0.2.7 mx.a.example | class-inbound 8 of 8 class customer "
-	    "(only observed)");
+	    "(observe mode)");
 }
 
 TEST(mail_that_is_held) {

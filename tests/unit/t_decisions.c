@@ -143,8 +143,10 @@ TEST(texts_are_cut_and_never_beyond) {
 	assert_string_equal(decided_text(&d, DECIDED_NAME), "a.example");
 	assert_string_equal(decided_text(&d, DECIDED_CLASS), "with?nul");
 	assert_int_equal(strlen(decided_text(&d, DECIDED_REASON)), 255);
-	/* 312 bytes: 9 + 3, 8 + 3, 255 + 3, and 3 of the last */
-	assert_int_equal(strlen(decided_text(&d, DECIDED_NOTE)), 28);
+	assert_string_equal(decided_text(&d, DECIDED_REASON) + 250, "xx...");
+	/* 376 bytes: 9 + 3, 8 + 3, 255 + 3, and 3 of the last */
+	assert_int_equal(strlen(decided_text(&d, DECIDED_NOTE)), 92);
+	assert_string_equal(decided_text(&d, DECIDED_NOTE) + 87, "xx...");
 	assert_string_equal(decided_text(&d, DECIDED_MTA), "");
 	assert_string_equal(decided_text(&d, DECIDED_FILE), "");
 	assert_true(decided_is_sound(&d));
@@ -160,11 +162,36 @@ TEST(a_name_that_does_not_fit_is_left_out) {
 	assert_string_equal(decided_text(&d, DECIDED_RECIPIENT), "");
 	decided_put(&d, DECIDED_NAME, long_name, 256);
 	assert_int_equal(strlen(decided_text(&d, DECIDED_NAME)), 255);
-	/* 312 bytes less 255 + 3, and 3 of its own */
-	decided_put(&d, DECIDED_CLASS, long_name, 52);
+	/* 376 bytes less 255 + 3, and 3 of its own */
+	decided_put(&d, DECIDED_CLASS, long_name, 116);
 	assert_string_equal(decided_text(&d, DECIDED_CLASS), "");
-	decided_put(&d, DECIDED_WINDOW_OF, long_name, 51);
-	assert_int_equal(strlen(decided_text(&d, DECIDED_WINDOW_OF)), 51);
+	decided_put(&d, DECIDED_WINDOW_OF, long_name, 115);
+	assert_int_equal(strlen(decided_text(&d, DECIDED_WINDOW_OF)), 115);
+	assert_true(decided_is_sound(&d));
+}
+
+/* It was "m" for "more mail than usual, or complaints". */
+TEST(a_note_of_one_letter) {
+	struct decided d = sample(DECIDED_FAILURE, 3, "a.example");
+	char long_text[400];
+
+	memset(long_text, 'x', sizeof(long_text));
+	decided_put(&d, DECIDED_RELAY, long_text, 255);
+	decided_put(&d, DECIDED_FILE, long_text, 88);
+	/* 376 - 12 - 258 - 91: room for 12 bytes, of which 3 are its own */
+	decided_put(&d, DECIDED_NOTE, "more mail than usual, or complaints", 35);
+	assert_string_equal(decided_text(&d, DECIDED_NOTE), "more mail...");
+	d = sample(DECIDED_FAILURE, 3, "a.example");
+	decided_put(&d, DECIDED_RELAY, long_text, 255);
+	decided_put(&d, DECIDED_FILE, long_text, 100);
+	decided_put(&d, DECIDED_NOTE, "more mail than usual, or complaints", 35);
+	assert_string_equal(decided_text(&d, DECIDED_NOTE), "");
+	/* no half of a character: the last one that fits is of two bytes */
+	d = sample(DECIDED_FAILURE, 3, "a.example");
+	for (size_t i = 0; i + 1 < sizeof(long_text); i += 2)
+		memcpy(long_text + i, "\xc3\xa9", 2);
+	decided_put(&d, DECIDED_REASON, long_text + 1, sizeof(long_text) - 1);
+	assert_int_equal(strlen(decided_text(&d, DECIDED_REASON)) % 2, 0);
 	assert_true(decided_is_sound(&d));
 }
 
@@ -177,7 +204,7 @@ TEST(what_makes_no_sense_is_none) {
 	WITH(id, 2);			/* of the other ring */
 	WITH(kind, DECIDED_KINDS);
 	WITH(reason, REASON_COUNT);
-	WITH(verdict, 3);
+	WITH(verdict, 4);
 	WITH(stage, DECIDED_STAGES);
 	WITH(at_ns, -1);
 	WITH(until_ns, -1);

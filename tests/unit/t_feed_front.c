@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "engine/account/account_health.h"
 #include "engine/feed/feed.h"
 #include "engine/journal/journal_state.h"
 #include "engine/feed/feed_files.h"
@@ -59,6 +60,26 @@ const struct judgement *engine_feed_judged(const struct engine *engine) {
 	return NULL;
 }
 
+bool engine_feed_was_repeated(const struct engine *engine) {
+	(void)engine;
+	return false;
+}
+
+void engine_account_result(struct engine *engine, const struct generation *generation,
+    const struct delivery *delivery, const struct judgement *judgement, int64_t at_ns) {
+	(void)engine, (void)generation, (void)delivery, (void)judgement, (void)at_ns;
+}
+
+void engine_account_removed(struct engine *engine, const char *queue_id, size_t length,
+    int64_t at_ns) {
+	(void)engine, (void)queue_id, (void)length, (void)at_ns;
+}
+
+void engine_account_listen(struct engine *engine, void (*tell)(
+    const struct generation *generation, const struct account_trip *trip)) {
+	(void)engine, (void)tell;
+}
+
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
     struct span program) {
 	(void)generation, (void)mtas, (void)program;
@@ -84,6 +105,20 @@ void journal_states_turn(struct journal_states *states, int64_t now_ns, int64_t 
 
 void journal_states_close(struct journal_states **states) {
 	(void)states;
+}
+
+bool engine_feed_wants_told(const struct generation *generation, unsigned mtas) {
+	(void)generation, (void)mtas;
+	return false;
+}
+
+void engine_feed_told(struct engine *engine, const struct delivery *delivery,
+    const struct feed_told_line *line, const struct feed_origin *origin) {
+	(void)engine, (void)delivery, (void)line, (void)origin;
+}
+
+void engine_feed_reached(struct engine *engine, int64_t ns) {
+	(void)engine, (void)ns;
 }
 
 void engine_feed_turn(struct engine *engine, const struct generation *generation,

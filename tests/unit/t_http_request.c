@@ -156,3 +156,37 @@ TEST(what_is_too_long) {
 	length += (size_t)snprintf(text + length, sizeof(text) - length, "\r\n");
 	none(text, length, 431, "too many headers");
 }
+
+static void value_is(const char *query, const char *key, const char *wanted) {
+	char out[16] = "before";
+	bool there = http_query_get((struct http_span){ query, strlen(query) }, key, out,
+	    sizeof(out));
+
+	assert_int_equal(there, wanted != NULL);
+	if (there)
+		assert_string_equal(out, wanted);
+}
+
+TEST(parameters_of_a_question) {
+	const char *text = "GET /api/x?find=a%20b&limit=10 HTTP/1.1\r\n" HOST "\r\n";
+
+	assert_true(http_request_parse(text, strlen(text), &request, &error) > 0);
+	assert_true(http_span_is(request.path, "/api/x"));
+	assert_true(http_span_is(request.query, "find=a%20b&limit=10"));
+	value_is("find=a%20b&limit=10", "find", "a b");
+	value_is("find=a%20b&limit=10", "limit", "10");
+	value_is("find=a+b%2B", "find", "a b+");
+	value_is("find=", "find", "");
+	value_is("&&a=b", "a", "b");
+	value_is("a=1&a=2", "a", "1");
+	value_is("xfind=1", "find", NULL);
+	value_is("find", "find", NULL);
+	value_is("", "find", NULL);
+	/* halves of escapes, a NUL, and what does not fit */
+	value_is("a=%", "a", NULL);
+	value_is("a=%2", "a", NULL);
+	value_is("a=%zz", "a", NULL);
+	value_is("a=%00", "a", NULL);
+	value_is("a=123456789012345", "a", "123456789012345");
+	value_is("a=1234567890123456", "a", NULL);
+}

@@ -345,7 +345,7 @@ TEST(a_record_is_a_line) {
 	assert_int_equal(count_lines(&made, "dump"), 8);
 	expect(&made, "dump --type start", EX_OK, " sequence=3 type=start version=1 bytes=60 "
 	    "garbage=false synced=0 id=6AM3A1 key=0000000000000abc envelope=1:84 "
-	    "envelope_sequence=2 when=2026-11-22T12:00:00.000Z run=9\n");
+	    "envelope_sequence=2 when=2026-11-22T12:00:00.000Z pid=9\n");
 	expect(&made, "--json dump --type delivery", EX_OK, "\"id\": \"6AM3A1\", "
 	    "\"key\": \"0000000000000abc\", \"start\": 3, \"when\": \"2026-11-22T12:00:00.000Z\", "
 	    "\"domain\": \"far.example\", \"result\": \"gone\", \"recipients\": 3, \"left\": 0}\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* The log of a queue, sentence by sentence (seeds/log-structured-queue.txt): what is written,
+/* The log of a queue, sentence by sentence (contrib/documents.md): what is written,
  * marked, synced and deleted while it runs.  Restarts: t_journal_messages_restart.c. */
 #include "tests/unit/test.h"
 #include "tests/unit/messages_world.h"

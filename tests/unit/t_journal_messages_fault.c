@@ -105,7 +105,7 @@ TEST_IN(begin, end, test_what_was_synced_outlives_a_fault) {
 }
 
 static void open_with(void (*renewed)(void *context)) {
-	struct messages_calls calls = { NULL, renewed, NULL };
+	struct messages_calls calls = { NULL, renewed, NULL, NULL };
 	struct diag diag;
 
 	messages_close(&world.m);

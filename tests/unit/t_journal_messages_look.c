@@ -166,7 +166,7 @@ TEST_IN(world_begin, world_end, test_an_envelope_comes_back_as_it_was_told) {
 
 TEST_IN(world_begin, world_end, test_intervals_must_rise) {
 	struct messages_settings settings = world.settings;
-	struct messages_calls calls = { NULL, NULL, NULL };
+	struct messages_calls calls = { NULL, NULL, NULL, NULL };
 	struct messages *m;
 	struct diag diag;
 

@@ -67,6 +67,89 @@ TEST_IN(world_begin, world_end, test_what_was_working_comes_back_without_what_wa
 	assert_string_equal(next(), "q1 a.example*1");
 }
 
+static char came_back[256];
+
+static void on_recovered(void *context, const struct messages_envelope *e) {
+	(void)context;
+	(void)snprintf(came_back, sizeof(came_back), "%s %u %.*s", e->id, e->pid,
+	    (int)e->delivered_length, e->delivered);
+}
+
+static void told(const char *id, const char *to, const char *domain, uint32_t recipients) {
+	const struct messages_line line = { .to = to, .length = strlen(to), .domain = domain,
+		.domain_length = strlen(domain), .recipients = recipients, .pid = 77,
+		.is_void = recipients == 0 };
+
+	assert_int_not_equal(messages_told(world.m, "m", "/q", id, &line, world.wall_ns), 0);
+}
+
+/* What lines of the log have told stands in the queue file still: it comes back with them, as
+ * often as the process dies, until the file was written anew. */
+TEST_IN(world_begin, world_end, test_what_lines_told_comes_back_with_the_message) {
+	world.recovered = on_recovered;
+	put("q1", "a.example*3 b.example*1", 0, HELD);
+	assert_int_not_equal(messages_start(world.m, "m", "/q", "q1", 77, world.wall_ns), 0);
+	told("q1", "x@a.example,y@a.example", "a.example", 2);
+	told("q1", "z@b.example", "b.example", 1);
+	world_sync();
+	restart();
+	assert_string_equal(came_back, "q1 77 x@a.example,y@a.example,z@b.example");
+	assert_string_equal(next(), "q1 a.example*3 b.example*1");
+	/* once more, by another process, before anything was written */
+	assert_int_not_equal(messages_start(world.m, "m", "/q", "q1", 78, world.wall_ns), 0);
+	told("q1", "w@a.example", "a.example", 1);
+	world_sync();
+	restart();
+	assert_string_equal(came_back, "q1 78 x@a.example,y@a.example,z@b.example,w@a.example");
+	/* and lines of this run disagree */
+	assert_string_equal(next(), "q1 a.example*3 b.example*1");
+	start("q1");
+	told("q1", "", "", 0);
+	told("q1", "v@a.example", "a.example", 1);
+	world_sync();
+	restart();
+	assert_string_equal(came_back, "q1 0 ");
+	/* of one that is gone it says no more than that */
+	finish("q1");
+	told("q1", "u@a.example", "a.example", 1);
+	world_sync();
+	came_back[0] = '\0';
+	restart();
+	assert_string_equal(came_back, "");
+	assert_string_equal(next(), "");
+}
+
+static unsigned recovered;
+
+static void count_recovered(void *context, const struct messages_envelope *e) {
+	(void)context;
+	recovered += e->pid == 77;
+}
+
+/* What is read of the log at once after a start speaks of what was in a run: of all of it. */
+TEST_IN(world_begin, world_end, test_all_that_was_working_is_told_before_it_counts_as_replaced) {
+	char id[16];
+	bool was_between = false;
+
+	world.recovered = count_recovered;
+	for (unsigned i = 0; i < 300; i++) {
+		(void)snprintf(id, sizeof(id), "q%u", i);
+		put(id, "a.example", 0, HELD);
+		assert_int_not_equal(messages_start(world.m, "m", "/q", id, 77, world.wall_ns), 0);
+	}
+	world_sync();
+	world_kill();
+	world_open();
+	recovered = 0;
+	for (unsigned i = 0; !messages_is_replaced(world.m); i++) {
+		was_between = was_between || messages_is_recovered(world.m);
+		(void)messages_turn(world.m, world.wall_ns, world.now_ns);
+		assert_in_range(i, 0, 1000);
+	}
+	assert_true(was_between);
+	assert_int_equal(recovered, 300);
+}
+
 /* "If we encounter a replacement envelope or finish record for a working message ... remove
  * it from the working list." */
 TEST_IN(world_begin, world_end, test_what_was_replaced_or_finished_is_not_working) {

@@ -18,7 +18,7 @@
 static uint8_t bytes[JOURNAL_PAYLOAD_MAX], again[JOURNAL_PAYLOAD_MAX];
 
 TEST(test_each_is_read_as_it_was_written) {
-	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_DECISION; type++) {
+	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_ACCOUNT; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 		assert_true(length > 0);
@@ -29,18 +29,20 @@ TEST(test_each_is_read_as_it_was_written) {
 		assert_int_equal(sample_payload(type, again, length - 1), 0);
 	}
 	assert_null(journal_type_word(0));
-	assert_null(journal_type_word(16));
+	assert_null(journal_type_word(17));
 }
 
 /* Fields that a later version adds are ignored. */
 TEST(test_what_follows_is_ignored) {
-	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_DECISION; type++) {
+	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_ACCOUNT; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 		memset(bytes + length, 0xee, 40);
-		/* their last field, which the sample does not have */
-		if (type == JOURNAL_HELD_RECIPIENT || type == JOURNAL_LOG_POSITION)
-			memset(bytes + length, 0, 8);
+		/* their last fields, which the samples do not have: 24 bytes at most */
+		if (type == JOURNAL_HELD_RECIPIENT || type == JOURNAL_LOG_POSITION ||
+		    type == JOURNAL_ENVELOPE || type == JOURNAL_REPLACEMENT ||
+		    type == JOURNAL_DELIVERY)
+			memset(bytes + length, 0, type == JOURNAL_DELIVERY ? 24 : 8);
 		assert_int_equal(sample_rewrite(type, bytes, length + 40, again, sizeof(again)),
 		    length);
 		assert_memory_equal(bytes, again, length);
@@ -81,6 +83,42 @@ TEST(test_by_what_a_recipient_is_held) {
 	assert_int_equal(journal_held_recipient_write(bytes, sizeof(bytes), &held), length + 8);
 	assert_true(journal_held_recipient_read(bytes, length + 8, &was));
 	assert_true(was.event == held.event);
+}
+
+/* What a line of the log told: written only where it is there, as by earlier versions. */
+TEST(test_who_was_delivered) {
+	static const struct journal_group group = { .count = 2, .domain = SAMPLE_TEXT("d") };
+	struct journal_delivery delivery = sample_delivery, was;
+	struct journal_envelope envelope = { .key = 1, .mta = SAMPLE_TEXT("m"),
+		.directory = SAMPLE_TEXT("/"), .id = SAMPLE_TEXT("i"), .group_count = 1 }, told;
+	struct journal_groups groups;
+	size_t length = journal_delivery_write(bytes, sizeof(bytes), &delivery);
+
+	memset(&was, 0xee, sizeof(was));
+	assert_true(journal_delivery_read(bytes, length, &was));
+	assert_int_equal(was.id.length + was.to.length, 0);
+	delivery.id = (struct journal_text)SAMPLE_TEXT("6AR6");
+	delivery.to = (struct journal_text)SAMPLE_TEXT("a@d,b@d");
+	delivery.pid = 7;
+	delivery.log = 8;
+	delivery.offset = 9;
+	assert_int_equal(journal_delivery_write(bytes, sizeof(bytes), &delivery),
+	    length + 6 + 9 + 4 + 16);
+	assert_true(journal_delivery_read(bytes, length + 35, &was));
+	assert_memory_equal(was.to.text, "a@d,b@d", 7);
+	assert_int_equal(was.pid, 7);
+	assert_true(was.log == 8 && was.offset == 9);
+	assert_false(journal_delivery_read(bytes, length + 8, &was));
+	length = journal_envelope_write(bytes, sizeof(bytes), &envelope, &group);
+	envelope.pid = 77;
+	envelope.delivered = (struct journal_text)SAMPLE_TEXT("c@d");
+	assert_int_equal(journal_envelope_write(bytes, sizeof(bytes), &envelope, &group),
+	    length + 9);
+	assert_true(journal_envelope_read(bytes, length + 9, &told, &groups));
+	assert_int_equal(told.pid, 77);
+	assert_memory_equal(told.delivered.text, "c@d", 3);
+	assert_int_equal(groups.left, 1);
+	assert_false(journal_envelope_read(bytes, length + 8, &told, &groups));
 }
 
 TEST(test_lists_that_end_early_are_spoiled) {

@@ -45,6 +45,51 @@ TEST(five_a_minute_by_hand) {
 	assert_int_equal(quota_wait_ns(&counter, 5, 5, 100 * HOUR), 0);
 }
 
+/* By another clock, at another phase: it counts for as long as it would have. */
+TEST(restored_by_another_clock) {
+	struct random random = random_seeded("restored_by_another_clock");
+	struct quota_counter counter = counter_of(&five_a_minute), restored;
+	uint32_t newest_first[QUOTA_BUCKETS];
+
+	for (unsigned run = 0; run < 2000; run++) {
+		int64_t now = 1000 * SECOND + random_below(&random, 1000000) * (SECOND / 1000);
+		/* a boot that is younger than what is counted, too */
+		int64_t other = random_below(&random, 200) * SECOND / 3, step = now - other;
+		struct quota_counter before;
+
+		counter = counter_of(&five_a_minute);
+		for (unsigned i = 0; i < 20; i++)
+			quota_add(&counter, 1 + random_below(&random, 9),
+			    now - (20 - i) * 4 * SECOND);
+		before = counter;
+		for (uint32_t i = 0; i < QUOTA_BUCKETS; i++)
+			newest_first[i] = counter.buckets[(counter.part + QUOTA_BUCKETS - i) %
+			    QUOTA_BUCKETS];
+		quota_restore(&restored, counter.key, newest_first,
+		    quota_end_ns(&counter) - step, other);
+		assert_true(restored.phase_ms < 5000);
+		for (int64_t later = 0; later < 90 * SECOND; later += 70 * SECOND / 100) {
+			uint64_t was = quota_used(&before, now + later);
+
+			assert_true(quota_used(&restored, other + later) >= was);
+			/* at most a ms longer */
+			assert_true(quota_used(&restored, other + later + SECOND / 1000) <= was ||
+			    quota_used(&before, now + later + SECOND / 1000) < was);
+		}
+		/* and goes on as ever */
+		quota_add(&restored, 3, other + 30 * SECOND);
+		quota_add(&before, 3, now + 30 * SECOND);
+		assert_true(quota_used(&restored, other + 89 * SECOND) >=
+		    quota_used(&before, now + 89 * SECOND));
+		assert_true(quota_used(&restored, other + 89 * SECOND) >= 3);
+		assert_int_equal(quota_used(&restored, other + 96 * SECOND), 0);
+	}
+	/* an end that lies ahead is none of ours: it counts from now */
+	quota_restore(&restored, counter.key, newest_first, 1000000 * SECOND, 10 * SECOND);
+	assert_true(quota_used(&restored, 69 * SECOND) >= newest_first[0]);
+	assert_int_equal(quota_used(&restored, 81 * SECOND), 0);
+}
+
 TEST(what_is_taken_off) {
 	struct quota_counter counter = counter_of(&five_a_minute);
 

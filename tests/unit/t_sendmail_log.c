@@ -132,6 +132,10 @@ TEST(recipients) {
 		assert_non_null(line.why);
 	}
 	/* a list too long for one line */
+	/* as Sendmail cuts one */
+	assert_int_equal(scan(HEAD "to=<a@b.example>,<c@d.example>, [more]" TAIL),
+	    LOG_LINE_DELIVERY);
+	assert_int_equal(line.delivery.recipients, 2);
 	assert_int_equal(scan(HEAD "to=<a@b.example>,<c@d.example> [more]" TAIL),
 	    LOG_LINE_DELIVERY);
 	same(line.delivery.list, "<a@b.example>,<c@d.example>");

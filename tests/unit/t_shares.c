@@ -11,6 +11,7 @@
 #include "engine/hints/hints.h"
 #include "engine/outbound/outbound.h"
 #include "engine/cluster/shares.h"
+#include "segment/decision/decisions.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
 #include "segment/destination/shared.h"
@@ -381,7 +382,7 @@ TEST_IN(NULL, tear_down, the_gate_follows_the_share) {
 
 TEST_IN(NULL, tear_down, a_queue_that_is_told_to_hold_asks_for_more) {
 	char text[HINT_TEXT_MAX + 1];
-	uint64_t full = 0;
+	struct hint_full full = { .id = 0 };
 
 	with(CLUSTER CLASS(30, 30, ""));
 	assert_false(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
@@ -392,6 +393,25 @@ TEST_IN(NULL, tear_down, a_queue_that_is_told_to_hold_asks_for_more) {
 	assert_int_equal(look().refused_other, 1);
 	lease(1, 0, ALL, HOUR);
 	assert_false(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
+}
+
+/* 36 a minute stood in the list of a site whose Postfix has no hints: no mail waited. */
+TEST_IN(NULL, tear_down, no_decision_where_no_postfix_has_hints) {
+	struct decisions_cursor cursor = { .begun = false };
+	char text[HINT_TEXT_MAX + 1];
+	struct hint_full full = { .id = 0 };
+	unsigned deferred = 0;
+	uint64_t lost = 0;
+	struct decided next;
+
+	with(CLUSTER CLASS(30, 30, ""));
+	ask();
+	assert_true(hint_class_holds(site.engine, site.generation, 0, now_ns, &full, text));
+	assert_int_equal(full.id, 0);
+	while (decisions_next(site.segment, DECIDED_OF_SESSIONS, &cursor, now_ns, &next, NULL,
+	    &lost))
+		deferred += next.kind == DECIDED_DEFERRED;
+	assert_int_equal(deferred, 0);
 }
 
 /* --- what a lease outlives ------------------------------------------------------------- */

@@ -118,9 +118,9 @@ TEST_IN(begin, end, destinations_in_order_and_by_filter) {
 	assert_string_equal(top.destinations[1].name, "u@a.example");
 	assert_string_equal(top.destinations[2].name, "b.example");
 	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "z.example"));
-	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "dead"));
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "suspended"));
 	assert_non_null(strstr(row(TOP_DESTINATIONS, 0, 100), "a 'test'"));
-	assert_non_null(strstr(row(TOP_DESTINATIONS, 2, 100), "limited       3        3"));
+	assert_non_null(strstr(row(TOP_DESTINATIONS, 2, 100), "limited             3        3"));
 	assert_int_equal(top.lists[TOP_DESTINATIONS].chosen, 0);
 	/* the chosen one stays chosen */
 	top.pane = TOP_DESTINATIONS;
@@ -138,7 +138,7 @@ TEST_IN(begin, end, destinations_in_order_and_by_filter) {
 	look(0);
 	assert_int_equal(top.destination_count, 1);
 	assert_int_equal(top.class_count, 0);
-	assert_int_equal(top.suspended, 1);	/* but not for the header */
+	assert_string_equal(top.verdict.parts[0].text, "1 destination suspended");	/* but not for the header */
 	assert_true(top.shown_count >= 1);
 	for (size_t i = 0; i < top.shown_count; i++)
 		assert_string_equal(decided_text(&top.decisions[top.shown[i]], DECIDED_NAME),
@@ -159,7 +159,7 @@ TEST_IN(begin, end, rows_fit_any_width) {
 		}
 	}
 	for (unsigned i = 0; i < top_header_rows(&top); i++)
-		(void)top_header(&top, i, text);
+		(void)top_header(&top, i, 80, text);
 }
 
 TEST_IN(begin, end, panes_share_the_room) {
@@ -185,8 +185,8 @@ TEST_IN(begin, end, panes_share_the_room) {
 #ifdef WITH_CLUSTER
 static enum screen_style cluster_header(char out[TOP_TEXT_MAX]) {
 	look(0);
-	assert_int_equal(top_header_rows(&top), 4);
-	return top_header(&top, 3, out);
+	assert_int_equal(top_header_rows(&top), 5);
+	return top_header(&top, 4, 80, out);
 }
 
 static void lease(uint32_t base, uint32_t extra, int64_t until_ns) {
@@ -240,7 +240,7 @@ TEST_IN(begin, end, a_state_that_is_gone) {
 	snprintf(top.view.path, sizeof(top.view.path), "%s/nowhere", site.directory);
 	assert_true(top_gather(&top, clock_now_ns()));
 	assert_false(top.is_there);
-	assert_int_equal(top_header(&top, 0, text), SCREEN_BAD);
+	assert_int_equal(top_header(&top, 0, 80, text), SCREEN_BAD);
 	assert_non_null(strstr(text, "postern is not running"));
 	assert_int_equal(top.class_count, 2);	/* as they were seen last */
 	(void)row(TOP_CLASSES, 0, 80);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "ctl/ask/why.h"
 #include "policy/limit/decision.h"
+#include "view/shell_word.h"
 
 #define FILE_NAME	"/etc/postern/postern.conf"
 
@@ -14,7 +15,7 @@ static const struct ctl plain;
 static const char *quoted(const char *word) {
 	static char out[256];
 
-	assert_true(why_quote(word, out, sizeof(out)));
+	assert_true(shell_word(word, out, sizeof(out)));
 	return out;
 }
 
@@ -31,7 +32,7 @@ TEST(words_are_quoted_where_a_shell_would_read_them) {
 	assert_string_equal(quoted("`x`;&|<>*?~#!"), "'`x`;&|<>*?~#!'");
 	assert_string_equal(quoted("it's"), "'it'\\''s'");
 	assert_string_equal(quoted("a\\b"), "'a\\b'");
-	assert_false(why_quote("much-too-long.example", small, sizeof(small)));
+	assert_false(shell_word("much-too-long.example", small, sizeof(small)));
 }
 
 static struct why_event event_of(enum decided_kind kind, unsigned reason, const char *name) {

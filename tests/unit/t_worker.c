@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The rules of choice, each by itself, with numbers by hand (policy/schedule/worker.h;
- * seeds/mta-scheduler-notes.txt). */
+ * contrib/documents.md). */
 #include "tests/unit/test.h"
 #include "tests/unit/worker_world.h"
 

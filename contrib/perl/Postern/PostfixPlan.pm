@@ -10,7 +10,7 @@ use warnings;
 use Postern::Tool;
 
 our %ways = (policy => 'postfix-policy.master.cf', milter => 'postfix-milter.master.cf',
-	both => 'postfix-both.master.cf');
+	both => 'postfix-both.master.cf', accounts => 'postfix-accounts.master.cf');
 
 # new(SITE, FINDINGS, EXAMPLES): EXAMPLES is where the lines of conf/ are.
 sub new {
@@ -77,6 +77,30 @@ sub choose {
 	$self->tell_of_others(@services);
 }
 
+# Those where the site's own users log in.
+sub choose_accounts {
+	my ($self) = @_;
+	my $site = $self->{site};
+	my @found = grep { !$_->{fault} && runs($_, 'smtpd') && is_submission($_) &&
+		$site->is_on($_, 'smtpd_sasl_auth_enable') } @{$site->{services}};
+	$self->{submission} = \@found;
+	$self->obstacle('no-service', 'master.cf', 'no submission service (submission, submissions, '
+		. 'smtps) has smtpd_sasl_auth_enable=yes: there is no login to count') if !@found;
+	for my $service (@found) {
+		$self->look_at_choice($service);
+		my $name = 'smtpd_proxy_filter';
+		$self->note('proxy-filter', $site->where($service, $name), "$service->{key}: with "
+			. 'smtpd_proxy_filter Postfix tells no queue ID, so accounts[].health sees no '
+			. 'results of its mail') if $site->effective($service, $name) ne '';
+	}
+}
+
+sub is_submission {
+	my ($service) = @_;
+	my (undef, $port) = Postern::PostfixFiles::place_of($service);
+	return $service->{type} eq 'inet' && $port =~ /\A(?:submissions?|smtps|587|465)\z/;
+}
+
 sub look_at_choice {
 	my ($self, $service) = @_;
 	my ($site, $where) = ($self->{site}, line_of($service));
@@ -102,14 +126,14 @@ sub look_at_choice {
 sub tell_of_others {
 	my ($self, @services) = @_;
 	my $site = $self->{site};
-	my %chosen = map { $_->{key} => 1 } @{$self->{chosen}};
+	my %chosen = map { $_->{key} => 1 } @{$self->{chosen}}, @{$self->{submission} || []};
 	for my $service (grep { runs($_, 'smtpd') && !$chosen{$_->{key}} } @services) {
 		my (undef, $port) = Postern::PostfixFiles::place_of($service);
 		my ($word, $why) = ('other-port', 'it is not on port 25; '
 			. "--service $service->{key} selects it");
-		if ($port =~ /\A(?:submissions?|smtps|587|465)\z/) {
+		if (is_submission($service)) {
 			($word, $why) = ('submission', 'your own users submit mail there, and limits '
-				. 'for strangers would delay them');
+				. 'for strangers would delay them; --accounts adds quotas per login');
 		} elsif (is_local($service) ||
 		    defined $site->{override}{$service->{key}}{content_filter}) {
 			($word, $why) = ('re-injection', 'it takes mail from this host only, or from a '
@@ -246,11 +270,11 @@ sub look_at_stages {
 
 # The -o lines of conf/, as shipped.
 sub shipped {
-	my ($self) = @_;
-	my $file = "$self->{examples}/$ways{$self->{by}}";
+	my ($self, $way) = @_;
+	my $file = "$self->{examples}/$ways{$way}";
 	my ($first, @lines) = grep { !/\A(?:#|\s*\z)/ } split /\n/, read_file($file);
 	fail(EX_SOFTWARE, "$file has no lines of a service")
-	    if ($first // '') !~ /\Asmtp\s+inet\s/ || grep { !/\A\s+-o / } @lines;
+	    if ($first // '') !~ /\A(?:smtp|submission)\s+inet\s/ || grep { !/\A\s+-o / } @lines;
 	return @lines;
 }
 
@@ -260,6 +284,9 @@ sub joined {
 	my $site = $self->{site};
 	return $line if $line !~ /\A(\s+-o \{ )(\w+)( = )(.*)( \})\z/s;
 	my ($open, $name, $is, $ours, $close) = ($1, $2, $3, $4, $5);
+	# what follows there is the site's own
+	$ours =~ s/, permit_sasl_authenticated, reject\z//;
+	$line = "$open$name$is$ours$close";
 	my $theirs = Postern::PostfixSite::plain($site->effective($service, $name, 1));
 	$theirs =~ s/\A[\s,]+|[\s,]+\z//g;
 	if ($name eq 'milter_connect_macros') {
@@ -277,9 +304,13 @@ sub joined {
 sub insertions {
 	my ($self) = @_;
 	my @found;
-	for my $service (@{$self->{chosen}}) {
+	my %ways;
+	push @{$ways{$_->{key}}}, $self->{by} for @{$self->{chosen} || []};
+	push @{$ways{$_->{key}}}, 'accounts' for @{$self->{submission} || []};
+	for my $service (grep { !$_->{fault} && $ways{$_->{key}} } @{$self->{site}{services}}) {
 		push @found, { at => $service->{last} + 1, key => $service->{key},
-			lines => [map { $self->joined($service, $_) } $self->shipped] };
+			lines => [map { $self->joined($service, $_) } map { $self->shipped($_) }
+				@{$ways{$service->{key}}}] };
 	}
 	return @found;
 }

@@ -43,14 +43,14 @@ sub take_options {
 	$self->{kept} = 1;
 	# who says how, or where, wants it
 	$options->{inbound} //= 1 if defined $options->{by} || defined $options->{service};
-	$options->{$_} //= $kept->{$_} for grep { defined $kept->{$_} } qw(by lanes inbound mta);
+	$options->{$_} //= $kept->{$_} for grep { defined $kept->{$_} } qw(by lanes inbound accounts mta);
 	$options->{service} //= [split ' ', $kept->{services}] if defined $kept->{services};
 }
 
 sub options_to_keep {
 	my ($self) = @_;
 	my $options = $self->{options};
-	my %kept = (lanes => $self->has('lanes') ? 1 : 0, inbound => $self->has('inbound') ? 1 : 0);
+	my %kept = map { $_ => $self->has($_) ? 1 : 0 } qw(lanes inbound accounts);
 	for my $name (qw(by mta)) {
 		$kept{$name} = $options->{$name} if defined $options->{$name};
 	}
@@ -58,7 +58,7 @@ sub options_to_keep {
 	return \%kept;
 }
 
-# Parts: limits for who comes in, unless told otherwise, and lanes if told.
+# Parts: limits for who comes in, unless told otherwise; lanes, and quotas per login, if told.
 sub has {
 	my ($self, $part) = @_;
 	return $self->{options}{$part} // ($part eq 'inbound');
@@ -94,19 +94,21 @@ sub insertions {
 	my ($self, $findings, $making) = @_;
 	my ($site, @found) = ($self->{site});
 	fail(EX_USAGE, 'all parts are switched off; use "undo" to remove Postern\'s lines')
-	    if !$self->has('inbound') && !$self->has('lanes');
+	    if !grep { $self->has($_) } qw(inbound accounts lanes);
 	my @faults = $site->disagreements;
 	$findings->add('obstacle', 'reads-otherwise', 'master.cf', 'Postfix reads it differently from '
 		. 'this program: ' . join('; ', @faults)) if @faults;
 	$findings->add('note', 'main-twice', 'main.cf', $_) for sort keys %{$site->{told_twice}};
 	my $plan = $self->{plan} = Postern::PostfixPlan->new($site, $findings,
 		$self->{places}{examples});
+	$plan->{accounts} = $self->has('accounts');
+	$plan->choose_accounts if $self->has('accounts');
 	if ($self->has('inbound')) {
 		$plan->choose(@{$self->{options}{service} || []});
 		$plan->choose_way($self->{options}{by});
-		push @found, $plan->insertions if !grep { $_->{word} =~ /\A(?:twice|by-hand)\z/ }
-		    $findings->obstacles;
 	}
+	push @found, $plan->insertions if !grep { $_->{word} =~ /\A(?:twice|by-hand)\z/ }
+	    $findings->obstacles;
 	if ($self->has('lanes')) {
 		push @found, Postern::PostfixLanes::insertion($site, $self->{own}, $findings,
 			$self->{options}{mta});
@@ -149,7 +151,8 @@ sub look_at_own {
 	my $private = "$self->{site}{value}{queue_directory}/private";
 	my $by = $self->has('inbound') ? $self->{plan}{by} : '';
 	my %sockets;
-	$sockets{"$private/postern"} = 'listen.policy' if $by eq 'policy' || $by eq 'both';
+	$sockets{"$private/postern"} = 'listen.policy' if $by eq 'policy' || $by eq 'both' ||
+	    $self->has('accounts');
 	$sockets{"$private/postern-milter"} = 'listen.milter' if $by eq 'milter' || $by eq 'both';
 	$self->{own}->look($findings, %sockets);
 	my $owner = (stat $private)[4];		# mail_owner, as whom smtpd connects
@@ -213,6 +216,8 @@ sub title {
 		    . { policy => 'policy', milter => 'milter', both => 'policy and milter' }->{$plan->{by}}
 		    . ($service->{chroot} eq 'n' ? '' : ', chrooted') . "\n";
 	}
+	push @lines, map { "Quotas per login: $_->{key} (master.cf, line " . ($_->{first} + 1) . ")\n" }
+	    @{$plan && $plan->{submission} || []};
 	push @lines, "Outbound mail: lanes and hints for qmgr\n" if $self->has('lanes');
 	return @lines;
 }
@@ -226,6 +231,7 @@ sub facts {
 		queue_directory => $value->{queue_directory},
 		by => $plan ? $plan->{by} : undef,
 		lanes => $self->has('lanes') ? \1 : \0,
+		accounts => [map { $_->{key} } @{$plan && $plan->{submission} || []}],
 		services => [map { { service => $_->{key}, line => number($_->{first} + 1),
 			chroot => $_->{chroot} eq 'n' ? \0 : \1, order => [qw(service line chroot)] } }
 			@{$plan && $plan->{chosen} || []}]);

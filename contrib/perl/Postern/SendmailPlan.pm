@@ -11,7 +11,7 @@ use Postern::SendmailSite;
 use Postern::Tool;
 
 my %files = (milter => 'sendmail-postern.mc', connect => 'sendmail-connect.mc', outbound => 'sendmail-outbound.mc',
-	queue => 'sendmail-queue.mc');
+	accounts => 'sendmail-accounts.mc', queue => 'sendmail-queue.mc');
 
 # new(SITE, FINDINGS, EXAMPLES, TEXT): TEXT of sendmail.mc without us.
 sub new {
@@ -51,7 +51,8 @@ sub sockets {
 	my %found;
 	for my $part (@parts) {
 		for ($self->shipped($part)) {
-			$found{$1} = 'listen.milter' if /`S=unix:([^,']+)/;
+			$found{$1} = $part eq 'accounts' ? 'listen.milter_accounts' : 'listen.milter'
+			    if /`S=unix:([^,']+)/;
 			$found{$1} = 'listen.socketmap' if /\AK\S+ socket .*unix:(\S+)/;
 		}
 	}
@@ -63,7 +64,7 @@ sub sockets {
 sub look {
 	my ($self, @parts) = @_;
 	for my $one ($self->all('filter', 'include', 'map')) {
-		next if $one->{text} !~ /\A(?:Kpostern|postern\z)|sendmail-(?:postern|connect|outbound|queue)\.mc\z/;
+		next if $one->{text} !~ /\A(?:Kpostern|postern(?:-accounts)?\z)|sendmail-(?:postern|accounts|connect|outbound|queue)\.mc\z/;
 		$self->obstacle('by-hand', where($one), 'Sendmail already asks Postern, by lines that '
 			. 'this program did not add: remove them first');
 		last;
@@ -134,6 +135,19 @@ sub milter {
 		push @lines, "define(`confINPUT_MAIL_FILTERS', `postern, $list')dnl" if defined $list;
 	}
 	return (@found, { at => $at, lines => \@lines });
+}
+
+# Below all milters of the site: what they refuse is not charged.
+sub accounts {
+	my ($self) = @_;
+	my ($last) = reverse $self->all('filter');
+	my ($first) = $self->all('mailer', 'local', 'compat', 'rules');
+	my ($list) = reverse $self->all('filters');
+	$self->obstacle('input-mail-filters', where($list), 'your own list of milters decides which '
+		. 'are asked: add postern-accounts at its end, and the lines of '
+		. 'conf/sendmail-accounts.mc manually') if $list;
+	return { at => $last ? $last->{line} + 1 : $first ? $first->{line} : $self->{count},
+		lines => [$self->shipped('accounts')] };
 }
 
 # The site sets the macros of connections itself: ours come to them.

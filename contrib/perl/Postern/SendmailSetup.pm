@@ -38,7 +38,7 @@ sub files {
 	return @$self{qw(mc cf)};
 }
 
-my %unless_told = (milter => 1, connect => 1, outbound => 1, queue => 0);
+my %unless_told = (milter => 1, connect => 1, outbound => 1, accounts => 0, queue => 0);
 
 sub has {
 	my ($self, $part) = @_;
@@ -48,7 +48,7 @@ sub has {
 
 sub parts {
 	my ($self) = @_;
-	return grep { $self->has($_) } qw(milter connect outbound queue);
+	return grep { $self->has($_) } qw(milter accounts connect outbound queue);
 }
 
 sub take_options {
@@ -131,7 +131,7 @@ sub insertions {
 	fail(EX_USAGE, 'all parts are switched off; use "undo" to remove Postern\'s lines') if !$self->parts;
 	my %compiled = $site->compiled;
 	$findings->add('obstacle', 'version', '', 'this Sendmail is compiled without MILTER')
-	    if $self->has('milter') && !$compiled{MILTER};
+	    if ($self->has('milter') || $self->has('accounts')) && !$compiled{MILTER};
 	$findings->add('obstacle', 'version', '', 'this Sendmail is compiled without SOCKETMAP')
 	    if ($self->has('outbound') || $self->has('connect')) && !$compiled{SOCKETMAP};
 	$plan->look($self->parts);
@@ -140,7 +140,8 @@ sub insertions {
 		$self->look_at_service($findings);
 	}
 	return (($self->has('milter') ? $plan->milter : ()),
-		$plan->rules(grep { $_ ne 'milter' } $self->parts));
+		($self->has('accounts') ? $plan->accounts : ()),
+		$plan->rules(grep { !/\A(?:milter|accounts)\z/ } $self->parts));
 }
 
 # Postern starts Sendmail's deliveries, which need what its service may lack.
@@ -195,6 +196,11 @@ sub missing {
 		push @found, 'the milter is missing' if $cf !~ /^Xpostern,/m;
 		my $macros = Postern::SendmailSite::option($cf, 'Milter.macros.connect') // '';
 		push @found, 'Milter.macros.connect lacks {daemon_port}' if $macros !~ /\{daemon_port\}/;
+	}
+	if ($self->has('accounts')) {
+		my $list = Postern::SendmailSite::option($cf, 'InputMailFilters') // '';
+		push @found, "postern-accounts is not the last of InputMailFilters ($list)"
+		    if $list !~ /\bpostern-accounts\s*\z/ || $cf !~ /^Xpostern-accounts,/m;
 	}
 	if ($self->has('connect')) {
 		my ($first) = Postern::SendmailSite::rules($cf, 'Local_check_relay');

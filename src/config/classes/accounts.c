@@ -149,8 +149,57 @@ static void compile_limits(struct compilation *c, const config_setting_t *entry,
 	if (fresh != NULL && of_new.count == 0)
 		note(c, fresh, "account %s: new sets no limit; set recipients, messages or "
 		    "bytes", name);
-	if (of_each.count + of_all.count + of_new.count + account->per_message == 0)
+	if (of_each.count + of_all.count + of_new.count + account->per_message == 0 &&
+	    compilation_member(entry, "accounts[].health") == NULL &&
+	    compilation_member(each, "accounts[].each.networks") == NULL)
 		note(c, entry, "account %s sets no limit; its logins are only counted", name);
+}
+
+/* One "N/TIME"; left alone where there is none. */
+static bool read_one(struct compilation *c, const config_setting_t *group, const char *path,
+    uint32_t *most, uint32_t *period_s) {
+	const config_setting_t *setting = compilation_member(group, path);
+	const config_setting_t *element = setting == NULL ? NULL : setting_element(setting, 0);
+	struct setting_value value;
+	char why[256];
+
+	if (element == NULL)
+		return false;
+	if (setting_element_count(setting) > 1)
+		complain(c, setting, "%s: only one value is supported", path);
+	if (!setting_parse(setting_find(path), element, &value, why, sizeof(why)))
+		return false;	/* check.c has said so */
+	*most = (uint32_t)value.number;
+	*period_s = (uint32_t)(value.period_ns / NS_PER_SECOND);
+	return true;
+}
+
+static void compile_health(struct compilation *c, const config_setting_t *entry,
+    struct generation_account *account, const char *name) {
+	const config_setting_t *each = group_of(entry, "accounts[].each");
+	const config_setting_t *health = group_of(entry, "accounts[].health");
+	struct health_limits *limits = &account->health;
+	struct setting_value value;
+
+	if (read_one(c, each, "accounts[].each.networks", &limits->networks,
+	    &limits->networks_period_s))
+		(void)compilation_place(c, compilation_member(each,
+		    "accounts[].each.networks"), &account->networks_line);
+	if (health == NULL)
+		return;
+	(void)compilation_place(c, health, &account->health_line);
+	limits->unknown = 15;
+	limits->unknown_period_s = 3600;
+	(void)read_one(c, health, "accounts[].health.unknown", &limits->unknown,
+	    &limits->unknown_period_s);
+	compilation_value(health, "accounts[].health.failed_percent", &value);
+	limits->failed_percent = (uint32_t)value.number;
+	compilation_value(health, "accounts[].health.of", &value);
+	limits->of = (uint32_t)value.number;
+	compilation_value(health, "accounts[].health.action", &value);
+	account->health_action = value.number == 1 ? ACCOUNT_HEALTH_ALERT : ACCOUNT_HEALTH_HOLD;
+	if (compilation_header(c)->mta_count == 0)
+		note(c, health, "account %s: health needs delivery results; configure mta", name);
 }
 
 static void compile_text(struct compilation *c, const config_setting_t *entry,
@@ -277,46 +326,123 @@ static void compile_entry(struct compilation *c, const config_setting_t *entry, 
 	check_name(c, entry, index, account.name);
 	compile_text(c, entry, &account, name);
 	compile_limits(c, entry, &account, name);
+	compile_health(c, entry, &account, name);
 	compile_free(c, entry, &account);
 	compile_match(c, entry, index, name);
 	if (!c->block.failed)
 		*account_at(c, index) = account;
 }
 
-static bool make_room(struct compilation *c, const config_setting_t *list, unsigned count) {
-	unsigned patterns = 0;
+/* `more`: entries for classes. */
+static bool make_room(struct compilation *c, const config_setting_t *list, unsigned count,
+    unsigned more) {
+	unsigned patterns = more;
 	uint32_t accounts_at, patterns_at;
 
 	for (unsigned i = 0; i < count; i++)
 		patterns += pattern_count(config_setting_get_elem(list, i));
-	accounts_at = block_reserve(&c->block, count * sizeof(struct generation_account));
+	accounts_at = block_reserve(&c->block, (count + more) *
+	    sizeof(struct generation_account));
 	patterns_at = block_reserve(&c->block, (patterns + 1) *
 	    sizeof(struct generation_login_pattern));
 	if (c->block.failed)
 		return false;
 	compilation_header(c)->accounts.accounts = accounts_at;
 	compilation_header(c)->accounts.patterns = patterns_at;
-	compilation_header(c)->accounts.count = count;
+	compilation_header(c)->accounts.count = count + more;
+	compilation_header(c)->accounts.class_entries = more;
 	return true;
+}
+
+/* --- classes ---------------------------------------------------------------------- */
+
+static const char *const class_paths[QUOTA_KINDS] = {
+	[QUOTA_RECIPIENTS] = "classes[].recipients", [QUOTA_MESSAGES] = "classes[].messages",
+	[QUOTA_KIB] = "classes[].bytes",
+};
+static const char *const client_paths[QUOTA_KINDS] = {
+	[QUOTA_RECIPIENTS] = "classes[].client.recipients",
+	[QUOTA_MESSAGES] = "classes[].client.messages", [QUOTA_KIB] = "classes[].client.bytes",
+};
+
+static const struct generation_class *class_at(struct compilation *c, uint32_t index) {
+	return (const struct generation_class *)block_at(&c->block,
+	    compilation_header(c)->classes) + index;
+}
+
+static unsigned class_quotas_count(struct compilation *c) {
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < compilation_header(c)->class_count; i++)
+		count += class_at(c, i)->has_quotas != 0;
+	return count;
+}
+
+/* A class with quotas: an entry for its clients. */
+static void compile_class_quota(struct compilation *c, const config_setting_t *group,
+    uint32_t class_index, uint32_t index) {
+	const config_setting_t *client = group_of(group, "classes[].client");
+	struct quota_list of_client = read_group(c, client, client_paths);
+	struct quota_list of_class = read_group(c, group, class_paths);
+	const struct generation_class *class = class_at(c, class_index);
+	struct generation_account account = { .action = ACCOUNT_ACTION_DEFER };
+	char name[LOGIN_MAX], folded[LOGIN_MAX + 2];
+	struct generation_login_pattern pattern = { .account = index };
+	struct generation_accounts *a;
+
+	account.file = compilation_place(c, group, &account.line);
+	snprintf(name, sizeof(name), GENERATION_CLASS_LOGIN "%s",
+	    (const char *)block_at(&c->block, class->name));
+	check_counters(c, client != NULL ? client : group, &of_client, NULL, name);
+	check_counters(c, group, &of_class, NULL, name);
+	account.name = block_text(&c->block, name);
+	account.each = account_store(c, of_client.quotas, of_client.count);
+	account.all = account_store(c, of_class.quotas, of_class.count);
+	compile_text(c, NULL, &account, name);
+	class = class_at(c, class_index);
+	account.observe = client != NULL ? class->client_observe : class->observe;
+	snprintf(folded, sizeof(folded), "%s:", name);
+	pattern.before = (uint32_t)strlen(folded);
+	(void)login_fold(folded, pattern.before, folded);
+	folded[pattern.before] = '*';
+	folded[pattern.before + 1] = '\0';
+	pattern.text = block_text(&c->block, folded);
+	if (c->block.failed)
+		return;
+	*account_at(c, index) = account;
+	a = &compilation_header(c)->accounts;
+	((struct generation_login_pattern *)block_at(&c->block,
+	    a->patterns))[a->pattern_count++] = pattern;
+}
+
+static void compile_class_quotas(struct compilation *c, uint32_t index) {
+	const config_setting_t *classes = config_lookup(&c->config, "classes");
+
+	for (uint32_t i = 0; i < compilation_header(c)->class_count && !c->block.failed; i++)
+		if (class_at(c, i)->has_quotas != 0)
+			compile_class_quota(c, setting_element(classes, i), i, index++);
 }
 
 void compile_accounts(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "accounts");
 	unsigned count = list == NULL || !config_setting_is_list(list) ? 0 :
-	    (unsigned)config_setting_length(list);
+	    (unsigned)config_setting_length(list), more = class_quotas_count(c);
 
 	/* nobody pays for what is not used; a reload that adds the first says so */
-	if (count == 0)
+	if (count + more == 0)
 		compilation_header(c)->account_count = 0;
-	if (list != NULL && count > GENERATION_ACCOUNTS_MAX)
-		complain(c, list, "accounts: more than %d entries", GENERATION_ACCOUNTS_MAX);
-	else if (count > 0 && make_room(c, list, count))
+	if (count + more > GENERATION_ACCOUNTS_MAX) {
+		complain(c, list, "accounts: more than %d entries, with classes that limit "
+		    "recipients, messages or bytes", GENERATION_ACCOUNTS_MAX);
+	} else if (count + more > 0 && make_room(c, list, count, more)) {
+		compile_class_quotas(c, count);
 		for (unsigned i = 0; i < count && !c->block.failed; i++) {
 			const config_setting_t *entry = config_setting_get_elem(list, i);
 
 			if (config_setting_is_group(entry))
 				compile_entry(c, entry, i);
 		}
+	}
 	if (!c->block.failed)
 		compile_account_overrides(c);
 }

@@ -115,6 +115,20 @@ static void note_places(struct class_work *w, const config_setting_t *group,
 	    compilation_member(client, "classes[].client.rate"));
 }
 
+/* Of recipients, messages or bytes (accounts.c). */
+static bool class_has_quotas(const config_setting_t *group, const config_setting_t *client) {
+	static const char *const paths[] = { "classes[].recipients", "classes[].messages",
+		"classes[].bytes" };
+	static const char *const of_client[] = { "classes[].client.recipients",
+		"classes[].client.messages", "classes[].client.bytes" };
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if ((group != NULL && has(group, paths[i])) ||
+		    (client != NULL && has(client, of_client[i])))
+			return true;
+	return false;
+}
+
 static void compile_limits(struct class_work *w, const config_setting_t *group,
     const config_setting_t *client, struct generation_class *class, const char *name) {
 	struct limits *limits = &class->limits;
@@ -136,9 +150,10 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 	class->client_bits_v4 = (uint8_t)bits.number;
 	compilation_value(client, "classes[].client.ipv6", &bits);
 	class->client_bits_v6 = (uint8_t)bits.number;
+	class->has_quotas = class_has_quotas(group, client);
 
 	if (client != NULL && !has(client, "classes[].client.sessions") &&
-	    !has(client, "classes[].client.rate"))
+	    !has(client, "classes[].client.rate") && !class_has_quotas(NULL, client))
 		note(w->c, client, "class %s: client sets no limit; set sessions or rate",
 		    name);
 	if (limits->sessions != UNLIMITED && limits->inbound != UNLIMITED &&

@@ -236,6 +236,12 @@ static void compile_accounts_or_complain(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "accounts");
 
 	compilation_header(c)->account_count = 0;
+	for (uint32_t i = 0; i < compilation_header(c)->class_count; i++)
+		if (((struct generation_class *)block_at(&c->block,
+		    compilation_header(c)->classes))[i].has_quotas)
+			complain(c, config_lookup(&c->config, "classes"), "classes: this build has "
+			    "no limits of recipients, messages and bytes (configure "
+			    "--disable-accounts)");
 	if (list != NULL && setting_element_count(list) > 0)
 		complain(c, list, "accounts: this build has no accounts (configure "
 		    "--disable-accounts)");

@@ -38,7 +38,8 @@ static void note_idle_settings(struct compilation *c, const config_setting_t *gr
 	setting = compilation_member(group, "session_proof");
 	if (setting != NULL &&
 	    (row->offset == LISTENER_CONTROL || row->offset == LISTENER_SYSLOG ||
-	    row->offset == LISTENER_QUEUE || row->offset == LISTENER_METRICS))
+	    row->offset == LISTENER_QUEUE || row->offset == LISTENER_METRICS ||
+	    row->offset == LISTENER_MILTER_ACCOUNTS))
 		note(c, setting, "%s: session_proof has no effect here: this socket has no sessions",
 		    row->path);
 }
@@ -109,7 +110,7 @@ static bool everybody_can_reach(const char *path) {
 static void note_open_to_all(struct compilation *c, const config_setting_t *where,
     const struct setting *row, const char *address, uint16_t mode) {
 	if ((row->offset == LISTENER_POLICY || row->offset == LISTENER_MILTER ||
-	    row->offset == LISTENER_SOCKETMAP) && strncmp(address, "unix:", 5) == 0 &&
+	    row->offset == LISTENER_MILTER_ACCOUNTS || row->offset == LISTENER_SOCKETMAP) && strncmp(address, "unix:", 5) == 0 &&
 	    (mode & S_IWOTH) != 0 && everybody_can_reach(address + 5))
 		note(c, where, "%s: every user of this host can connect to %s and fill the "
 		    "classes; use mode \"0660\" and the group of the mail server", row->path,
@@ -222,7 +223,8 @@ static void check_roles(struct compilation *c) {
 	unsigned milters = 0, policies = 0;
 
 	for (uint32_t i = 0; i < header->listener_count; i++) {
-		milters += header->listeners[i].kind == LISTENER_MILTER;
+		milters += header->listeners[i].kind == LISTENER_MILTER ||
+		    header->listeners[i].kind == LISTENER_MILTER_ACCOUNTS;
 		if (header->listeners[i].kind == LISTENER_POLICY ||
 		    header->listeners[i].kind == LISTENER_SOCKETMAP)
 			policies = header->policy_processes;

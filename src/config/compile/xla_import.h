@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The L lines of a sendmail.cf with the extended load average, to classes
- * (seeds/xla-readme.txt, "CONFIGURATION"). */
+ * (contrib/documents.md). */
 #ifndef CONFIG_XLA_IMPORT_H
 #define CONFIG_XLA_IMPORT_H
 

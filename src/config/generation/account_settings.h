@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policy/limit/health.h"
 #include "policy/limit/quota.h"
 
 struct generation;
@@ -21,6 +22,8 @@ struct login_key;
 #define GENERATION_NO_ACCOUNT	UINT32_MAX
 
 enum account_action { ACCOUNT_ACTION_DEFER, ACCOUNT_ACTION_REJECT };
+/* NONE: only networks limits, as another limit. */
+enum account_health_action { ACCOUNT_HEALTH_NONE, ACCOUNT_HEALTH_HOLD, ACCOUNT_HEALTH_ALERT };
 
 /* One limit, as written. */
 struct generation_quota {
@@ -41,7 +44,8 @@ struct generation_account {
 	uint32_t line;
 	uint8_t action;		/* enum account_action */
 	uint8_t observe;
-	uint8_t reserved[2];
+	uint8_t health_action;	/* enum account_health_action */
+	uint8_t reserved;
 	uint32_t new_for_s;
 	struct generation_quotas each;	/* of each login */
 	struct generation_quotas all;	/* of all its logins together */
@@ -50,6 +54,8 @@ struct generation_account {
 	uint32_t per_message_line;
 	uint32_t free;		/* uint32_t[free_count]: domains whose recipients do not count */
 	uint32_t free_count;
+	struct health_limits health;
+	uint32_t health_line, networks_line;
 };
 
 /* One pattern of one entry, in file order: what stands before its '*', and behind it. */
@@ -74,8 +80,12 @@ struct generation_override {
 	uint32_t line;
 };
 
+/* Entries for classes stand behind those of accounts: of each class with has_quotas, in order.
+ * Their clients are logins, "class:NAME:ADDRESS", whose patterns come first. */
+#define GENERATION_CLASS_LOGIN	"class:"
 struct generation_accounts {
 	uint32_t count;
+	uint32_t class_entries;	/* of them, the last ones */
 	uint32_t accounts;	/* struct generation_account[] */
 	uint32_t pattern_count;
 	uint32_t patterns;	/* struct generation_login_pattern[] */
@@ -104,6 +114,9 @@ struct account_rules {
 /* The entry of a folded login, or GENERATION_NO_ACCOUNT. */
 uint32_t generation_account_of(const struct generation *g, const char *folded, size_t length,
     uint32_t *pattern);
+
+/* Entry number `index`, which is below accounts.count. */
+const struct generation_account *generation_account(const struct generation *g, uint32_t index);
 
 /* Fills the rules; `is_new`: the login is.  False: no entry matches. */
 bool generation_account_rules(const struct generation *g, const char *folded, size_t length,

@@ -37,7 +37,7 @@ static uint64_t mix_name(uint64_t hash, const char *name) {
 	X(s, name) X(s, text) X(s, file) X(s, line) X(s, record) X(s, action) X(s, observe) \
 	X(s, client_observe) X(s, outbound_observe) X(s, client_bits_v4) X(s, client_bits_v6) \
 	X(s, has_client_limit) X(s, any_port) X(s, ports) X(s, port_count) X(s, record_use) \
-	X(s, retry_s) X(s, bulk) X(s, shared) X(s, wants_shared) X(s, reserved) \
+	X(s, retry_s) X(s, bulk) X(s, shared) X(s, wants_shared) X(s, has_quotas) \
 	X(s, fixed_base) X(s, fixed_extra) X(s, limits) X(s, places)
 #define LIMITS_FIELDS(X, s) \
 	X(s, sessions) X(s, inbound) X(s, client_sessions) X(s, rate) X(s, client_rate)
@@ -53,7 +53,7 @@ static uint64_t mix_name(uint64_t hash, const char *name) {
 	X(s, site_route_index) X(s, site_route_count) X(s, site_routes) X(s, site_route_names) X(s, reserved) X(s, site_watches) X(s, site_watch_count) X(s, site_changed) \
 	X(s, window) X(s, drive) X(s, processes) X(s, local_processes) X(s, cf) X(s, sendmail) X(s, user) \
 	X(s, queue_count) X(s, queues) X(s, local_queues) X(s, port_count) X(s, ports) X(s, site_by_setup) X(s, probes) X(s, probes_total) X(s, site_probes) X(s, retry_ns) \
-	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns) X(s, transports)
+	X(s, retry_most_ns) X(s, stall_ns) X(s, run_limit_ns) X(s, exactly_once) X(s, queue_reserved) X(s, transports)
 #define SCHEDULE_FIELDS(X, s) \
 	X(s, discipline) X(s, delivery_slot_cost) X(s, minimum_delivery_slots) \
 	X(s, delivery_slot_discount) X(s, delivery_slot_loan) X(s, message_active_limit) \
@@ -94,7 +94,8 @@ static uint64_t mix_name(uint64_t hash, const char *name) {
 	X(s, provider_count) X(s, providers) X(s, provider_index) X(s, provider_mask_count) \
 	X(s, provider_masks) X(s, reply_rule_count) X(s, reply_rules) X(s, common_rules) \
 	X(s, state_path) X(s, user) X(s, group) X(s, hints_group) X(s, record_count) X(s, session_count) \
-	X(s, destination_count) X(s, journal) X(s, cluster) X(s, account_count) X(s, accounts)
+	X(s, destination_count) X(s, journal) X(s, cluster) X(s, account_count) X(s, accounts) \
+	X(s, history_bytes)
 #define ALERT_FIELDS(X, s) \
 	X(s, rate) X(s, interval_ns) X(s, timeout_ns) X(s, word_count) X(s, words) X(s, on) \
 	X(s, processes) X(s, reserved)
@@ -106,10 +107,11 @@ static uint64_t mix_name(uint64_t hash, const char *name) {
 	X(s, fraction) X(s, without) X(s, line) X(s, reserved) X(s, lease_ns)
 
 #define ACCOUNTS_FIELDS(X, s) \
-	X(s, count) X(s, accounts) X(s, pattern_count) X(s, patterns) X(s, overrides_file) \
+	X(s, count) X(s, class_entries) X(s, accounts) X(s, pattern_count) X(s, patterns) X(s, overrides_file) \
 	X(s, override_count) X(s, override_places) X(s, overrides) X(s, set_count) X(s, sets)
 #define ACCOUNT_FIELDS(X, s) \
-	X(s, name) X(s, text) X(s, file) X(s, line) X(s, action) X(s, observe) X(s, reserved) \
+	X(s, name) X(s, text) X(s, file) X(s, line) X(s, action) X(s, observe) \
+	X(s, health_action) X(s, reserved) X(s, health) X(s, health_line) X(s, networks_line) \
 	X(s, new_for_s) X(s, each) X(s, all) X(s, fresh) X(s, per_message) \
 	X(s, per_message_line) X(s, free) X(s, free_count)
 
@@ -526,6 +528,7 @@ const char *generation_journal_word(enum journal_room room) {
 	static const char *const words[JOURNAL_ROOMS] = {
 		[JOURNAL_ROOM_FEED] = "feed", [JOURNAL_ROOM_KEEPER] = "keeper",
 		[JOURNAL_ROOM_QUEUE] = "queue", [JOURNAL_ROOM_DECISIONS] = "decisions",
+		[JOURNAL_ROOM_ACCOUNTS] = "accounts",
 	};
 
 	return words[room];

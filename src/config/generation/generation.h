@@ -37,13 +37,16 @@
 #define GENERATION_NO_REPLY_RULE UINT32_MAX
 
 enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
-	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS, LISTENER_QUEUE };
+	LISTENER_CONTROL, LISTENER_METRICS, LISTENER_SYSLOG, LISTENER_EVENTS, LISTENER_QUEUE,
+	LISTENER_MILTER_ACCOUNTS };
 enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
 /* What becomes of a role that asks the kernel for what it has no need of (sandbox). */
 enum sandbox_setting { SANDBOX_ON, SANDBOX_REQUIRED, SANDBOX_LOG, SANDBOX_OFF };
 enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 enum mta_kind { MTA_POSTFIX, MTA_SENDMAIL };
+/* Recipients that the log says were delivered, and whose queue file lists them still. */
+enum exactly_once { EXACTLY_ONCE_OFF, EXACTLY_ONCE_OBSERVE, EXACTLY_ONCE_ENFORCE };
 enum schedule_discipline { DISCIPLINE_PREEMPTIVE, DISCIPLINE_FIRST_COME };
 /* What a node goes on with when its shares cannot be renewed. */
 enum cluster_without { CLUSTER_FRACTION, CLUSTER_ALONE };
@@ -99,7 +102,7 @@ struct generation_class {
 	uint8_t bulk;		/* its clients' mail may be deferred for suspended destinations */
 	uint8_t shared;		/* sessions and inbound hold for all nodes of the cluster */
 	uint8_t wants_shared;	/* scope says so; shared follows where there is a cluster */
-	uint8_t reserved[1];
+	uint8_t has_quotas;	/* an entry of accounts stands for it (account_settings.h) */
 	/* shared: the part that is always this node's (policy/window/share.h) */
 	uint32_t fixed_base;
 	uint32_t fixed_extra;
@@ -268,6 +271,8 @@ struct generation_mta {
 	int64_t retry_most_ns;
 	int64_t stall_ns;
 	int64_t run_limit_ns;
+	uint32_t exactly_once;	/* enum exactly_once */
+	uint32_t queue_reserved;
 	struct generation_transport transports[GENERATION_TRANSPORTS]; /* to other hosts; local */
 };
 
@@ -431,6 +436,7 @@ struct generation {
 	struct generation_cluster cluster;
 	uint64_t account_count;	/* places for logins in the segment; 0: there are no accounts */
 	struct generation_accounts accounts;
+	uint64_t history_bytes;		/* 0: none is kept */
 };
 
 /* A hash over the declarations above, so that a block of another build is
@@ -572,6 +578,7 @@ enum journal_room {
 	JOURNAL_ROOM_KEEPER,		/* what was done by hand: the keeper role */
 	JOURNAL_ROOM_QUEUE,		/* messages of queues that are driven: the queue role */
 	JOURNAL_ROOM_DECISIONS,		/* what posternctl why tells of: the keeper role */
+	JOURNAL_ROOM_ACCOUNTS,		/* counters of logins: the keeper role */
 	JOURNAL_ROOMS
 };
 /* "feed" and so on. Static. */

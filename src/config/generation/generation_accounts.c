@@ -15,7 +15,7 @@ static const void *at(const struct generation *g, uint32_t offset) {
 	return (const char *)g + offset;
 }
 
-static const struct generation_account *account_at(const struct generation *g, uint32_t index) {
+const struct generation_account *generation_account(const struct generation *g, uint32_t index) {
 	return (const struct generation_account *)at(g, g->accounts.accounts) + index;
 }
 
@@ -94,7 +94,7 @@ bool generation_account_rules(const struct generation *g, const char *folded, si
 
 	if (index == GENERATION_NO_ACCOUNT)
 		return false;
-	account = account_at(g, index);
+	account = generation_account(g, index);
 	rules->account = account;
 	rules->index = index;
 	rules->override_line = 0;
@@ -208,13 +208,19 @@ static bool quotas_fit(const struct generation *g, const struct generation_quota
 	return true;
 }
 
+static bool period_fits(uint32_t most, uint32_t period_s) {
+	return most == 0 || (period_s >= QUOTA_PERIOD_LEAST_S && period_s <= QUOTA_PERIOD_MOST_S);
+}
+
 static bool account_fits(const struct generation *g, const struct generation_account *account) {
 	const uint32_t *free = at(g, account->free);
 
 	if (!text_fits(g, account->name) || !text_fits(g, account->text) ||
 	    !text_fits(g, account->file) || !quotas_fit(g, &account->each) ||
 	    !quotas_fit(g, &account->all) || !quotas_fit(g, &account->fresh) ||
-	    !array_fits(g, account->free, account->free_count, sizeof(*free), 4))
+	    !array_fits(g, account->free, account->free_count, sizeof(*free), 4) ||
+	    !period_fits(account->health.unknown, account->health.unknown_period_s) ||
+	    !period_fits(account->health.networks, account->health.networks_period_s))
 		return false;
 	for (uint32_t i = 0; i < account->free_count; i++)
 		if (!text_fits(g, free[i]))
@@ -262,7 +268,7 @@ bool generation_accounts_fit(const struct generation *g) {
 	    sizeof(struct generation_login_pattern), 4))
 		return false;
 	for (uint32_t i = 0; i < a->count; i++)
-		if (!account_fits(g, account_at(g, i)))
+		if (!account_fits(g, generation_account(g, i)))
 			return false;
 	for (uint32_t i = 0; i < a->pattern_count; i++)
 		if (!pattern_fits(g, pattern_at(g, i)))

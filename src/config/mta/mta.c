@@ -111,7 +111,8 @@ static void note_idle(struct compilation *c, const config_setting_t *group,
 		"transports", NULL };
 	static const char *const of_sendmail[] = { "user", "smart_host", "cf", "queue",
 		"sendmail", "processes", "retry", "retry_most", "stall", "run_limit",
-		"local_queue", "local_processes", "schedule", "local_schedule", NULL };
+		"local_queue", "local_processes", "schedule", "local_schedule", "exactly_once",
+		NULL };
 	const char *const *names = mta->kind == MTA_POSTFIX ? of_sendmail : of_postfix;
 
 	for (; *names != NULL; names++) {

@@ -133,7 +133,8 @@ static char *queue_of_line(char *line) {
 	return *path == '/' ? path : NULL;
 }
 
-/* Mail in a directory that was forgotten would wait for Sendmail's own slow runs. */
+/* Mail in a directory that was forgotten would wait for Sendmail's own slow runs; an answer
+ * that the rules do not know is none. */
 static void compare_cf(struct compilation *c, const config_setting_t *where,
     const struct generation_mta *mta) {
 	const char *name = block_at(&c->block, mta->cf);
@@ -147,6 +148,9 @@ static void compare_cf(struct compilation *c, const config_setting_t *where,
 		    "it: %s", shown, read_file_error());
 		return;
 	}
+	if (mta->exactly_once == EXACTLY_ONCE_ENFORCE && strstr(text, "\nRDISCARD") == NULL)
+		note(c, where, "mta.exactly_once: %s has no line RDISCARD (sendmail-outbound.mc), so "
+		    "recipients that were delivered get their mail again", shown);
 	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
 		const char *path = queue_of_line(line);
 
@@ -258,6 +262,7 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 	mta->retry_most_ns = number_of(group, "mta[].retry_most");
 	mta->stall_ns = number_of(group, "mta[].stall");
 	mta->run_limit_ns = number_of(group, "mta[].run_limit");
+	mta->exactly_once = (uint32_t)number_of(group, "mta[].exactly_once");
 	mta->cf = path_of(c, group, "mta[].cf");
 	mta->sendmail = path_of(c, group, "mta[].sendmail");
 	mta->user = path_of(c, group, "mta[].user");

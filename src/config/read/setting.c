@@ -34,12 +34,15 @@
 
 static const struct setting main_table[] = {
 #include "defs/settings.def"
+
 };
 static const struct setting providers_table[] = {
 #include "defs/providers.def"
+
 };
 static const struct setting scenario_table[] = {
 #include "defs/scenario.def"
+
 };
 
 static const struct {

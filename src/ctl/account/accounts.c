@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl accounts, account, explain account, forget account.
- * MODEL    The state file and the configuration in force tell all but the last, which the
- *          daemon does.
+ * PURPOSE  posternctl accounts, account, explain account, forget account, resume account.
+ * MODEL    The state file and the configuration in force tell all but the last two, which
+ *          the daemon does.
  * ERRORS   No accounts in the configuration, or in this build: EX_UNAVAILABLE.
  * THREADS  One.
  */
@@ -31,12 +31,17 @@ static int check_there(const struct ctl *ctl, const struct state *state) {
 }
 
 int command_ACCOUNTS(struct ctl *ctl) {
-	const struct view_accounts_choice choice = { .over = ctl->over,
+	struct view_accounts_choice choice = { .over = ctl->over,
 		.pattern = ctl->argument_count > 0 ? ctl->arguments[0] : NULL };
 	unsigned torn = 0;
 	struct state state;
-	int result = state_open(ctl, &state);
+	int result;
 
+	if (ctl->sort != NULL && !view_accounts_order(ctl->sort, &choice.order)) {
+		ctl_complain("accounts: --sort: use used, refused, accepted, seen or login");
+		return EX_USAGE;
+	}
+	result = state_open(ctl, &state);
 	if (result == EX_OK)
 		result = check_there(ctl, &state);
 	if (result == EX_OK &&
@@ -76,8 +81,8 @@ static void no_row(void *context, const struct control_frame *frame) {
 	(void)frame;
 }
 
-int command_FORGET_ACCOUNT(struct ctl *ctl) {
-	const struct control_field fields[] = { { "command", "forget account" },
+static int order(struct ctl *ctl, const char *words) {
+	const struct control_field fields[] = { { "command", words },
 		{ "login", ctl->arguments[0] } };
 	struct control_reply reply;
 	struct places places;
@@ -91,6 +96,13 @@ int command_FORGET_ACCOUNT(struct ctl *ctl) {
 		ctl_complain("%s", reply.error);
 	places_free(&places);
 	return result;
+}
+int command_FORGET_ACCOUNT(struct ctl *ctl) {
+	return order(ctl, "forget account");
+}
+
+int command_RESUME_ACCOUNT(struct ctl *ctl) {
+	return order(ctl, "resume account");
 }
 #else
 static int not_built(void) {
@@ -109,6 +121,11 @@ int command_ACCOUNT(struct ctl *ctl) {
 }
 
 int command_EXPLAIN_ACCOUNT(struct ctl *ctl) {
+	(void)ctl;
+	return not_built();
+}
+
+int command_RESUME_ACCOUNT(struct ctl *ctl) {
 	(void)ctl;
 	return not_built();
 }

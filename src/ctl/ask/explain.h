@@ -9,7 +9,7 @@
 #include "ctl/cli/ctl.h"
 #include "policy/limit/decision.h"
 
-#define EXPLAIN_VALUES_MAX	48
+#define EXPLAIN_VALUES_MAX	52
 #define EXPLAIN_AWAY		(-1)
 
 /* One object, out of the one row that the daemon answers.  Columns are named as

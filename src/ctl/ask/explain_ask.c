@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/generation/enforcement.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define TIMEOUT_MS	10000
@@ -78,10 +79,34 @@ struct value explain_value(const struct control_frame *frame,
 	    value_number(number);
 }
 
+/* People read what becomes of the mail. */
+static struct value shown_value(const struct control_frame *frame, const char *name,
+    struct value value, char said[ENFORCEMENT_TEXT_MAX + 32]) {
+	const char *enforced = control_frame_get(frame, "enforced");
+	bool applied = enforced == NULL || strcmp(enforced, "1") == 0;
+
+	if (enforced == NULL || !value.known)
+		return value;
+	if (strcmp(name, "state") == 0)
+		return value_text(enforcement_effect(strcmp(value.text, "held") == 0 ?
+		    WINDOW_HELD : WINDOW_DEAD, applied));
+	if (applied)
+		return value;
+	if (strcmp(name, "window_answer") == 0)
+		return value_text("would suspend");
+	if (strcmp(name, "text") == 0) {
+		said[0] = '\0';
+		(void)text_append(said, ENFORCEMENT_TEXT_MAX + 32, 0, "its mail flows: %s",
+		    control_frame_get(frame, "not_enforced"));
+		return value_text(said);
+	}
+	return value;
+}
+
 static void explain_row(void *context, const struct control_frame *frame) {
 	struct explanation *explanation = context;
 	struct value values[EXPLAIN_VALUES_MAX];
-	char shared[512];
+	char shared[512], said[ENFORCEMENT_TEXT_MAX + 32];
 
 	if (explanation->answered)
 		return;
@@ -98,6 +123,8 @@ static void explain_row(void *context, const struct control_frame *frame) {
 			    sizeof(shared)));
 		else
 			values[i] = explain_value(frame, column);
+		if (!explanation->writer->json)
+			values[i] = shown_value(frame, column->name, values[i], said);
 	}
 	explain_write(explanation, values);
 	explanation->answered = true;

@@ -176,10 +176,11 @@ static void set_who(const struct decided *d, struct texts *t, struct value *v) {
 
 static void set_numbers(const struct decided *d, struct texts *t, struct value *v) {
 	bool of_window = decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_DESTINATIONS &&
-	    d->kind != DECIDED_ALERT && d->kind != DECIDED_RECIPIENT_HELD;
+	    d->kind != DECIDED_ALERT && d->kind != DECIDED_RECIPIENT_HELD &&
+	    d->kind != DECIDED_ACCOUNT_HELD;
 	bool of_share = !of_window && d->reason == REASON_CLASS_SHARE;
 	bool of_rate = d->reason == REASON_CLASS_RATE ||
-	    d->reason == REASON_CLIENT_RATE || (d->kind == DECIDED_ACCOUNT && d->window != 0);
+	    d->reason == REASON_CLIENT_RATE || ((d->kind == DECIDED_ACCOUNT || d->kind == DECIDED_ACCOUNT_HELD) && d->window != 0);
 
 	v[TOLD_COUNT] = number_if(d->count, (d->limit != 0 || of_share) && !of_window);
 	v[TOLD_LIMIT] = number_if(d->limit, d->limit != 0 || of_share);
@@ -270,7 +271,8 @@ static void set_values(const struct why *why, struct texts *t, struct value *v) 
 	view_decided_say(d, t->what);
 	v[TOLD_ID] = value_text(decision_id_text(d->id, t->id));
 	v[TOLD_WHAT] = value_text(t->what);
-	v[TOLD_KIND] = value_text(decided_word(d->kind));
+	v[TOLD_KIND] = value_text(why->ctl->writer.json ? decided_word(d->kind) :
+	    decided_shown_word(d));
 	v[TOLD_TIME] = value_text(view_time(why->event.wall_ns, t->time));
 	v[TOLD_AGE] = number_if((uint64_t)(age_ns / NS_PER_SECOND), age_ns >= 0);
 	v[TOLD_SOURCE] = value_text(why->event.source);

@@ -56,10 +56,6 @@ void why_undo(const struct ctl *ctl, const struct why_event *event,
 /* By a share of which nothing was leased: no limit is to be raised. */
 bool why_is_unleased(const struct decided *decided);
 
-/* A word for any shell: quoted where it has to be.  False: it does not fit, or has a byte that
- * is not printable ASCII. */
-bool why_quote(const char *word, char *out, size_t size);
-
 /* "FILE:LINE", or "" where the line is 0.  Returns `out`. */
 const char *why_place(const char *file, uint32_t line, char out[WHY_PLACE_MAX]);
 

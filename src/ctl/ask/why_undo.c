@@ -14,41 +14,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/generation/enforcement.h"
 #include "ctl/ask/why.h"
 #include "policy/limit/decision.h"
+#include "view/shell_word.h"
 
 /* enum by_hand_verb + 1, as decisions have it. */
 enum { VERB_SUSPEND = 1, VERB_HOLD, VERB_RESUME, VERB_FORGET, VERB_SET };
-
-static bool is_plain(char c) {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	    (c != '\0' && strchr("@%_+=:,./-", c) != NULL);
-}
-
-bool why_quote(const char *word, char *out, size_t size) {
-	bool plain = *word != '\0';
-	size_t length = 0;
-
-	for (const char *c = word; *c != '\0'; c++) {
-		plain = plain && is_plain(*c);
-		if (*c < ' ' || *c > '~')
-			return false;
-	}
-	out[0] = '\0';
-	if (!plain)
-		length = text_append(out, size, length, "'");
-	for (const char *c = word; *c != '\0'; c++) {
-		if (length + 8 >= size)
-			return false;
-		if (*c == '\'')
-			length = text_append(out, size, length, "'\\''");
-		else
-			length = text_append(out, size, length, "%c", *c);
-	}
-	if (!plain)
-		length = text_append(out, size, length, "'");
-	return length + 1 < size;
-}
 
 const char *why_place(const char *file, uint32_t line, char out[WHY_PLACE_MAX]) {
 	out[0] = '\0';
@@ -61,7 +33,7 @@ static void add_word(struct why_undo *out, const char *word) {
 	char quoted[WHY_COMMAND_MAX];
 	size_t length = strlen(out->command);
 
-	if (!why_quote(word, quoted, sizeof(quoted)))
+	if (!shell_word(word, quoted, sizeof(quoted)))
 		out->none = "no command: a name in it is too long or not printable, so a shell "
 		    "could misread it";
 	else
@@ -233,7 +205,7 @@ static void undo_account(const struct ctl *ctl, const struct decided *d, struct 
 		begin(ctl, out, "reload");
 		return;
 	}
-	begin(ctl, out, "forget");
+	begin(ctl, out, d->reason == REASON_ACCOUNT_HELD ? "resume" : "forget");
 	add_word(out, "account");
 	add_name(out, decided_text(d, DECIDED_NAME));
 }
@@ -268,7 +240,9 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	/* what is done by hand stands, and counts when nothing is observed any more */
 	if ((event->d.flags & DECIDED_OBSERVED_ONLY) != 0 && event->d.kind != DECIDED_BY_HAND &&
 	    !(event->d.kind == DECIDED_SUSPENDED && event->d.by == DECIDED_BY_HAND_OF)) {
-		out->none = "nothing to undo: observe mode";
+		out->none = event->d.action == ENFORCEMENT_APPLIED ||
+		    decided_ring_of((enum decided_kind)event->d.kind) == DECIDED_OF_SESSIONS ?
+		    "nothing to undo: observe mode" : "nothing to undo: not enforced";
 		return;
 	}
 	switch ((enum decided_kind)d->kind) {
@@ -287,11 +261,19 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	case DECIDED_BACK_PRESSURE:
 		undo_unknown(ctl, d, out);
 		break;
+	case DECIDED_ACCOUNT_HELD:
+		begin(ctl, out, "resume");
+		add_word(out, "account");
+		add_name(out, decided_text(d, DECIDED_NAME));
+		break;
 	case DECIDED_ACCOUNT:
 		undo_account(ctl, d, out);
 		break;
 	case DECIDED_UNTRACKED:
 		undo_limit(ctl, d, out);
+		break;
+	case DECIDED_DISCARDED:
+		out->none = "nothing to undo: the mail log shows that it was delivered";
 		break;
 	case DECIDED_FAULT:
 		out->none = "no command; see posternctl status and the log";

@@ -71,7 +71,9 @@ struct ctl {
 	bool all;			/* --all */
 	bool relays;			/* --relays */
 	bool over;			/* --over */
+	const char *sort;		/* --sort, or NULL */
 	bool sessions;			/* --sessions */
+	bool accounts;			/* --accounts */
 	bool destinations;		/* --destinations */
 	bool runs;			/* --runs */
 	const char *year;		/* --year, or NULL */

@@ -17,7 +17,8 @@
 
 #include "base/text.h"
 
-static const char *const kinds[JOURNALS_MAX] = { "feed", "queue", "keeper", "decisions" };
+static const char *const kinds[JOURNALS_MAX] = { "feed", "queue", "keeper", "decisions",
+	"accounts" };
 
 /* --- of one ------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "ctl/cli/ctl.h"
 #include "journal/reader.h"
 
-#define JOURNALS_MAX	4
+#define JOURNALS_MAX	5
 
 struct journal_place_text {
 	char text[PATH_MAX + JOURNAL_NAME_MAX + 2];
@@ -20,7 +20,7 @@ struct journal_place_text {
 
 struct opened_journal {
 	char path[PATH_MAX];
-	const char *name;	/* "feed", "queue", "keeper", "decisions"; NULL: it was named by itself */
+	const char *name;	/* "feed", "queue", "keeper", "decisions", "accounts"; NULL: it was named by itself */
 	struct journal_storage *storage;
 	struct journal_reader *reader;
 };
@@ -41,7 +41,7 @@ void journals_close(struct opened_journals *journals);
 const char *journal_file_path(const struct opened_journal *journal, uint32_t number,
     struct journal_place_text *out);
 
-/* What it is for: "feed", "queue", "keeper", "decisions", "unknown". */
+/* What it is for: "feed", "queue", "keeper", "decisions", "accounts", "unknown". */
 const char *journal_what_for(const struct opened_journal *journal);
 
 /* Those that count; NULL: there are none. */

@@ -123,6 +123,10 @@ static void write_envelope(struct writer *writer, const struct decoded *decoded)
 	number_if(writer, "replaces", e->replaces, e->replaces != 0);
 	place(writer, "old", e->old);
 	write_groups(writer, decoded->groups);
+	if (e->delivered.length > 0)
+		text(writer, "delivered", e->delivered);
+	if (e->pid != 0)
+		number(writer, "pid", e->pid);
 }
 
 static void write_delivery(struct writer *writer, const struct journal_delivery *d) {
@@ -133,13 +137,19 @@ static void write_delivery(struct writer *writer, const struct journal_delivery 
 	    d->result == JOURNAL_RESULT_WAITS ? "waits" : "unknown");
 	number(writer, "recipients", d->recipients);
 	number(writer, "left", d->left);
+	if (d->id.length == 0)
+		return;
+	text(writer, "to", d->to);
+	number(writer, "pid", d->pid);
+	number(writer, "log", d->log);
+	number(writer, "read", d->offset);
 }
 
 static void write_start(struct writer *writer, const struct journal_start *s) {
 	place(writer, "envelope", s->envelope);
 	number_if(writer, "envelope_sequence", s->sequence, s->sequence != 0);
 	when(writer, "when", s->when_ns);
-	number_if(writer, "run", s->run, s->run != 0);
+	number_if(writer, "pid", s->run, s->run != 0);
 }
 
 static void write_finish(struct writer *writer, const struct journal_finish *f) {
@@ -248,6 +258,36 @@ static void write_notes(struct writer *writer, const struct decoded *decoded) {
 			text(writer, names[note.which], note.text);
 }
 
+static void write_account(struct writer *writer, const struct journal_account *a) {
+	static const char *const words[] = { [JOURNAL_ACCOUNT_LOGIN] = "login",
+		[JOURNAL_ACCOUNT_POOL] = "pool", [JOURNAL_ACCOUNT_TABLE] = "table",
+		[JOURNAL_ACCOUNT_FORGOTTEN] = "forgotten" };
+	char id[DECISION_ID_MAX];
+
+	word(writer, "what", a->what < sizeof(words) / sizeof(words[0]) &&
+	    words[a->what] != NULL ? words[a->what] : "unknown");
+	text(writer, "name", a->name);
+	when(writer, "when", a->when_ns);
+	when(writer, "first", a->first_ns);
+	number(writer, "accepted", a->accepted);
+	number(writer, "refused", a->refused);
+	if (a->held_by != 0)
+		word(writer, "held_by", decision_id_text(a->held_by, id));
+	writer_line_list_begin(writer, "counters");
+	for (uint32_t i = 0; i < a->counter_count; i++) {
+		uint64_t sum = 0;
+
+		for (unsigned n = 0; n < JOURNAL_BUCKETS; n++)
+			sum += a->counters[i].buckets[n];
+		writer_line_item(writer);
+		number(writer, "kind", (a->counters[i].key >> 28) - 1);
+		number(writer, "period", a->counters[i].key & 0xfffffff);
+		number(writer, "count", sum);
+		when(writer, "end", a->counters[i].end_ns);
+	}
+	writer_line_list_end(writer);
+}
+
 static void write_checkpoint(struct writer *writer, const struct decoded *decoded) {
 	number(writer, "number", decoded->checkpoint.number);
 	when(writer, "when", decoded->checkpoint.when_ns);
@@ -272,7 +312,11 @@ void decoded_write(const struct decoded *decoded, const char *id, struct writer 
 		write_start(writer, &decoded->start);
 		break;
 	case JOURNAL_DELIVERY:
-		write_joined(writer, id, decoded->delivery.key);
+		if (decoded->delivery.id.length > 0)
+			text(writer, "id", decoded->delivery.id);
+		else
+			word(writer, "id", id);
+		key(writer, decoded->delivery.key);
 		write_delivery(writer, &decoded->delivery);
 		break;
 	case JOURNAL_FINISH:
@@ -294,6 +338,9 @@ void decoded_write(const struct decoded *decoded, const char *id, struct writer 
 	case JOURNAL_DECISION:
 		write_decision(writer, &decoded->decision);
 		write_notes(writer, decoded);
+		break;
+	case JOURNAL_ACCOUNT:
+		write_account(writer, &decoded->account);
 		break;
 	case JOURNAL_GROUP:
 	case JOURNAL_CHECKPOINT_BEGIN:

@@ -39,6 +39,8 @@ static bool read_payload(const struct journal_frame *frame, struct decoded *out)
 		return journal_manual_read(payload, length, &out->manual);
 	case JOURNAL_DECISION:
 		return journal_decision_read(payload, length, &out->decision, &out->groups);
+	case JOURNAL_ACCOUNT:
+		return journal_account_read(payload, length, &out->account);
 	case JOURNAL_GROUP:
 	case JOURNAL_CHECKPOINT_BEGIN:
 	case JOURNAL_CHECKPOINT_END:

@@ -21,6 +21,7 @@ struct decoded {
 		struct journal_held_recipient held_recipient;
 		struct journal_manual manual;
 		struct journal_decision decision;
+		struct journal_account account;
 		struct journal_checkpoint checkpoint;
 		struct journal_positions positions;
 	};

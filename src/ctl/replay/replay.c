@@ -389,6 +389,10 @@ int command_ANALYZE(struct ctl *ctl) {
 		return result;
 	if (ctl->sessions)
 		return replay_sessions(ctl);
+#ifdef WITH_ACCOUNTS
+	if (ctl->accounts)
+		return replay_accounts(ctl);
+#endif
 	result = replay_clock_begin(ctl, &state.clock);
 	if (result == EX_OK)
 		result = replay_site_open(ctl, &state.site);

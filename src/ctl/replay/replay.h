@@ -120,4 +120,8 @@ void replay_learned_actions(const struct replay_learning *learning, struct repla
 
 int replay_sessions(struct ctl *ctl);
 
+/* --- logins (replay_accounts.c), where the build has accounts ----------------------- */
+
+int replay_accounts(struct ctl *ctl);
+
 #endif

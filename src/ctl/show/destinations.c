@@ -11,10 +11,16 @@
 
 /* The state says what would be done. */
 static void tell_observed(const struct ctl *ctl, const struct view_destinations *all) {
-	if (all->stopped && !ctl->writer.json && all->view->generation != NULL &&
-	    all->view->generation->outbound_observe)
+	char text[ENFORCEMENT_TEXT_MAX];
+
+	if (ctl->writer.json || all->lacking.kind == ENFORCEMENT_APPLIED)
+		return;
+	if (all->lacking.kind == ENFORCEMENT_OBSERVED)
 		ctl_complain("no mail is held: outbound mail is in observe mode "
 		    "(outbound.observe)");
+	else
+		ctl_complain("%s: mail flows", enforcement_text(all->lacking.kind,
+		    all->lacking.mta, text));
 }
 
 static bool fits(const void *pattern, const char *name) {
@@ -23,7 +29,8 @@ static bool fits(const void *pattern, const char *name) {
 
 static int list(struct ctl *ctl, const struct mask *pattern) {
 	const struct view_choice choice = { .wants = pattern == NULL ? NULL : fits,
-		.context = pattern, .no_recipients = ctl->relays };
+		.context = pattern, .no_recipients = ctl->relays,
+		.relays = ctl->relays };
 	struct view_destinations all;
 	struct state state;
 	int result = state_open(ctl, &state);

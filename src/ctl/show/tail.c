@@ -160,7 +160,7 @@ static enum tone tone_of(const struct decided *decided) {
 	if (decided->flags & DECIDED_OBSERVED_ONLY)
 		return TONE_NONE;
 	switch (decided->kind) {
-	case DECIDED_SUSPENDED: case DECIDED_ALERT: case DECIDED_FAULT: case DECIDED_UNTRACKED:
+	case DECIDED_SUSPENDED: case DECIDED_ALERT: case DECIDED_ACCOUNT_HELD: case DECIDED_FAULT: case DECIDED_UNTRACKED:
 		return TONE_BAD;
 	case DECIDED_REFUSED: case DECIDED_DEFERRED: case DECIDED_RECIPIENT_HELD:
 	case DECIDED_BACK_PRESSURE: case DECIDED_ACCOUNT:
@@ -188,7 +188,7 @@ static void write_one(struct tailing *tailing, const struct decided *decided,
 	fprintf(writer->out, "%s  %s  ", view_time(wall_ns - (now_ns - decided->at_ns), time),
 	    decision_id_text(decided->id, id));
 	writer_tone(writer, tone_of(decided));
-	fprintf(writer->out, "%-13s", decided_word(decided->kind));
+	fprintf(writer->out, "%-13s", decided_shown_word(decided));
 	writer_tone(writer, TONE_NONE);
 	fprintf(writer->out, "  %s", decided_line_subject(decided, subject));
 	if (*decided_line_text(decided, text) != '\0')

@@ -14,6 +14,7 @@
 #include "ctl/show/screen.h"
 #include "segment/decision/decisions.h"
 #include "view/classes.h"
+#include "view/verdict.h"
 #include "view/view.h"
 
 #define TOP_NAME_MAX		160	/* of a recipient, the longest */
@@ -53,11 +54,12 @@ struct top_destination {
 	enum window_state state;
 	uint32_t window, ceiling, in_flight;
 	int64_t until_ns;
+	struct enforcement enforcement;
 };
 
 /* Which rows there are, and which of them keys act on. */
 struct top_list {
-	unsigned sort;		/* 0: as it comes */
+	unsigned sort;		/* 0: what is in trouble first */
 	bool reversed;
 	bool is_chosen;		/* by somebody; else it is the first one, whichever that is */
 	size_t chosen;		/* index of the row */
@@ -86,7 +88,7 @@ struct top {
 	size_t shown_count;
 	uint64_t decisions_lost;
 	struct decisions_cursor cursors[2];	/* enum decided_ring */
-	uint64_t suspended, held;	/* destinations that are */
+	struct view_verdict verdict;
 	double rates[TOP_RATES];
 	uint64_t counted[TOP_RATES];	/* at the last look */
 	unsigned roles, roles_away, roles_old, roles_behind;
@@ -128,9 +130,11 @@ void top_choose(struct top *top, long row);
 
 /* --- how it reads --------------------------------------------------------------------- */
 
-/* The first rows; printable ASCII, as all that follows.  Three, and one of the cluster. */
+/* The first rows; printable ASCII, as all that follows.  Four, the second of which says what is
+ * wrong, and one of the cluster. */
 unsigned top_header_rows(const struct top *top);
-enum screen_style top_header(const struct top *top, unsigned row, char out[TOP_TEXT_MAX]);
+enum screen_style top_header(const struct top *top, unsigned row, int width,
+    char out[TOP_TEXT_MAX]);
 /* The heading of a pane's columns, for a screen so wide. */
 void top_heading(const struct top *top, enum top_pane pane, int width, char out[TOP_TEXT_MAX]);
 enum screen_style top_row(const struct top *top, enum top_pane pane, size_t row, int width,

@@ -26,6 +26,17 @@ static void scroll(struct top_list *list, size_t count, unsigned room) {
 		list->first = count > room ? count - room : 0;
 }
 
+/* The last row of a pane that has more than it shows says so. */
+static unsigned draw_more(size_t count, size_t next, int row) {
+	char text[64];
+
+	if (next >= count)
+		return 0;
+	snprintf(text, sizeof(text), "+%zu more", count - next);
+	screen_put(row, 0, SCREEN_DIM, text);
+	return 1;
+}
+
 static int draw_pane(struct top *top, enum top_pane pane, int row, int rows, int columns) {
 	struct top_list *list = &top->lists[pane];
 	enum screen_style heading = pane == top->pane ? SCREEN_HEADING : SCREEN_BOLD;
@@ -35,6 +46,8 @@ static int draw_pane(struct top *top, enum top_pane pane, int row, int rows, int
 
 	if (top->alone && pane != top->pane)
 		return row;
+	if (pane != TOP_DECISIONS && count > room && room > 1)
+		room--;
 	scroll(list, count, room);
 	top_heading(top, pane, columns, text);
 	if (pane == top->pane)
@@ -49,16 +62,18 @@ static int draw_pane(struct top *top, enum top_pane pane, int row, int rows, int
 		}
 		screen_put(row, 0, style, text);
 	}
+	if (pane != TOP_DECISIONS && top_room(top, pane, rows) > room)
+		row += (int)draw_more(count, list->first + room, row);
 	return row;
 }
 
 /* --- all of it ------------------------------------------------------------------------- */
 
-static void draw_header(const struct top *top) {
+static void draw_header(const struct top *top, int columns) {
 	char text[TOP_TEXT_MAX];
 
 	for (unsigned row = 0; row < top_header_rows(top); row++) {
-		enum screen_style style = top_header(top, row, text);
+		enum screen_style style = top_header(top, row, columns, text);
 
 		screen_put((int)row, 0, style, text);
 	}
@@ -96,7 +111,7 @@ void top_draw(struct top *top) {
 		screen_show();
 		return;
 	}
-	draw_header(top);
+	draw_header(top, columns);
 	for (unsigned pane = 0; pane < TOP_PANES; pane++)
 		row = draw_pane(top, (enum top_pane)pane, row, rows, columns);
 	draw_footer(top, rows - 1);

@@ -17,7 +17,6 @@
 #include "view/cluster.h"
 #include "view/destinations.h"
 #include "view/health.h"
-#include "view/status.h"
 
 #define ROLE_OLD_NS	(3 * NS_PER_SECOND)
 #define AGAIN_AT_ONCE	4096	/* decisions of a ring in one look */
@@ -153,6 +152,7 @@ static void take_destination(void *context, const struct view_destination *seen)
 	text_copy(taken->reason, sizeof(taken->reason), seen->reason, strlen(seen->reason));
 	taken->state = seen->state;
 	taken->until_ns = seen->until_ns;
+	taken->enforcement = seen->enforcement;
 	if (!seen->has_window)
 		return;
 	taken->window = seen->window;
@@ -275,13 +275,6 @@ static void gather_cluster(struct top *top) {
 	top->cluster.alone = told.alone != 0;
 }
 
-static void gather_stopped(struct top *top) {
-	struct view_stopped stopped = view_stopped(&top->view);
-
-	top->suspended = stopped.suspended;
-	top->held = stopped.held + stopped.classes + stopped.recipients;
-}
-
 bool top_gather(struct top *top, int64_t now_ns) {
 	double seconds = top->looked_ns == 0 ? 0 :
 	    (double)(now_ns - top->looked_ns) / (double)NS_PER_SECOND;
@@ -303,7 +296,7 @@ bool top_gather(struct top *top, int64_t now_ns) {
 	top->looked_ns = now_ns;
 	gather_rates(top, seconds);
 	gather_roles(top);
-	gather_stopped(top);
+	view_verdict(&top->view, &top->verdict);
 	gather_cluster(top);
 	if (!gather_classes(top, seconds) || !gather_destinations(top) ||
 	    !gather_decisions(top, now_ns))

@@ -10,13 +10,13 @@
 
 #include "ctl/show/top.h"
 
-enum class_sort { CLASS_AS_CONFIGURED, CLASS_BY_LOAD, CLASS_BY_OPEN, CLASS_BY_REFUSED,
-	CLASS_BY_NAME, CLASS_SORTS };
+enum class_sort { CLASS_BY_TROUBLE, CLASS_BY_LOAD, CLASS_BY_OPEN, CLASS_BY_REFUSED,
+	CLASS_BY_NAME, CLASS_AS_CONFIGURED, CLASS_SORTS };
 enum destination_sort { DESTINATION_BY_TROUBLE, DESTINATION_BY_FLIGHT, DESTINATION_BY_WINDOW,
 	DESTINATION_BY_END, DESTINATION_BY_NAME, DESTINATION_SORTS };
 
-static const char *const class_words[CLASS_SORTS] = { "configured", "load", "open",
-	"refused/s", "name" };
+static const char *const class_words[CLASS_SORTS] = { "trouble", "load", "open", "refused/s",
+	"name", "configured" };
 static const char *const destination_words[DESTINATION_SORTS] = { "trouble", "in flight",
 	"window", "until", "name" };
 
@@ -43,11 +43,23 @@ static double load_of(const struct top_class *class) {
 	return class->class.open / (limit > 0 ? limit : 0.5);
 }
 
+/* One that refuses comes first, the more the sooner; one that only would, after the full ones. */
+static double trouble_of_class(const struct top_class *class) {
+	double load = load_of(class);
+
+	if (class->refused > 0 || (class->class.refusing > 0 && !class->class.observe))
+		return 1e6 + class->refused + class->class.refusing / 1000.0;
+	return class->class.observe ? load / 1000 : load;
+}
+
 static int compare_classes(const struct top_class *one, const struct top_class *other,
     unsigned sort) {
 	int order = 0;
 
 	switch (sort) {
+	case CLASS_BY_TROUBLE:
+		order = down(trouble_of_class(one), trouble_of_class(other));
+		break;
 	case CLASS_BY_LOAD:
 		order = down(load_of(one), load_of(other));
 		break;
@@ -67,7 +79,10 @@ static int compare_classes(const struct top_class *one, const struct top_class *
 }
 
 static int trouble_of(const struct top_destination *one) {
-	return !one->begun ? 0 : one->state == WINDOW_DEAD ? 3 : one->state == WINDOW_HELD ? 2 :
+	bool applied = one->enforcement.kind == ENFORCEMENT_APPLIED;
+
+	return !one->begun ? 0 : one->state == WINDOW_DEAD ? applied ? 5 : 3 :
+	    one->state == WINDOW_HELD ? applied ? 4 : 2 :
 	    one->ceiling != 0;
 }
 

@@ -135,10 +135,8 @@ static void rates_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 
 static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 	const uint64_t *counters = top->view.status.counters;
-	size_t length = text_append(out, TOP_TEXT_MAX, 0, "suspended %" PRIu64 "  held "
-	    "%" PRIu64 "  faults %" PRIu64 "  untracked %" PRIu64 "  workers %u of %u",
-	    top->suspended,
-	    top->held, counters[COUNTER_FAULTS], counters[COUNTER_UNTRACKED],
+	size_t length = text_append(out, TOP_TEXT_MAX, 0, "faults %" PRIu64 "  untracked %" PRIu64
+	    "  workers %u of %u", counters[COUNTER_FAULTS], counters[COUNTER_UNTRACKED],
 	    top->roles - top->roles_away, top->roles);
 
 	if (top->roles_old > 0)
@@ -153,7 +151,7 @@ static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX
 		text_append(out, TOP_TEXT_MAX, length, "  alerts %" PRIu64,
 		    counters[COUNTER_ALERTS_TOLD] + counters[COUNTER_ALERTS_LEFT_OUT]);
 	return top->roles_away + top->roles_old + top->roles_behind > 0 || top->journal_ill ? SCREEN_BAD :
-	    counters[COUNTER_FAULTS] > 0 || top->suspended > 0 ? SCREEN_WARN : SCREEN_PLAIN;
+	    counters[COUNTER_FAULTS] > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
 static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MAX]) {
@@ -178,20 +176,45 @@ static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MA
 }
 
 unsigned top_header_rows(const struct top *top) {
-	return top->cluster.is_there ? 4 : 3;
+	return top->cluster.is_there ? 5 : 4;
 }
 
-enum screen_style top_header(const struct top *top, unsigned row, char out[TOP_TEXT_MAX]) {
+/* As many parts as there is room for: the worst come first. */
+static enum screen_style verdict_row(const struct top *top, int width, char out[TOP_TEXT_MAX]) {
+	const struct view_verdict *verdict = &top->verdict;
+	size_t length = 0, most = width < 60 ? 60 : (size_t)width;
+
+	if (verdict->count == 0)
+		(void)text_append(out, TOP_TEXT_MAX, 0, "no problems");
+	for (unsigned i = 0; i < verdict->count; i++) {
+		const char *text = verdict->parts[i].text;
+
+		/* the first one in any case; behind others there may be "  +2 more" */
+		if (i > 0 && length + 2 + strlen(text) + (i + 1 < verdict->count ? 10 : 0) > most) {
+			(void)text_append(out, TOP_TEXT_MAX, length, "  +%u more",
+			    verdict->count - i);
+			break;
+		}
+		length = text_append(out, TOP_TEXT_MAX, length, "%s%s", i > 0 ? "; " : "", text);
+	}
+	return verdict->tone == TONE_BAD ? SCREEN_BAD :
+	    verdict->tone == TONE_WARN ? SCREEN_WARN : SCREEN_GOOD;
+}
+
+enum screen_style top_header(const struct top *top, unsigned row, int width,
+    char out[TOP_TEXT_MAX]) {
 	out[0] = '\0';
 	if (row == 0)
 		return health_row(top, out);
 	if (top->looked_ns == 0)
 		return SCREEN_PLAIN;
-	if (row == 1) {
+	if (row == 1)
+		return verdict_row(top, width, out);
+	if (row == 2) {
 		rates_row(top, out);
 		return SCREEN_PLAIN;
 	}
-	return row == 2 ? faults_row(top, out) : cluster_row(top, out);
+	return row == 3 ? faults_row(top, out) : cluster_row(top, out);
 }
 
 /* --- classes ----------------------------------------------------------------------------- */
@@ -299,13 +322,14 @@ static enum screen_style class_row(const struct top *top, const struct top_class
 
 /* --- destinations -------------------------------------------------------------------------- */
 
-#define DESTINATION_OTHERS	(9 + 8 + 9 + 8 + 9 + 2 + 20)
+#define STATE_WIDTH	13
+#define DESTINATION_OTHERS	(STATE_WIDTH + 2 + 8 + 9 + 8 + 9 + 2 + 20)
 
 static void destination_heading(int width, char out[TOP_TEXT_MAX]) {
 	size_t length = cell(out, 0, name_width(width, DESTINATION_OTHERS), "DESTINATION");
 
 	length = gap(out, length);
-	length = cell(out, length, 7, "STATE");
+	length = cell(out, length, STATE_WIDTH, "STATE");
 	length = words(out, length, 6, "WINDOW");
 	length = words(out, length, 7, "CEILING");
 	length = words(out, length, 6, "FLIGHT");
@@ -319,18 +343,16 @@ static void number_or_dash(bool known, uint32_t value, char out[NUMBER_MAX]) {
 
 static enum screen_style destination_row(const struct top *top,
     const struct top_destination *shown, int width, char out[TOP_TEXT_MAX]) {
-	static const char *const states[] = {
-		[WINDOW_OPEN] = "open", [WINDOW_LIMITED] = "limited", [WINDOW_DEAD] = "dead",
-		[WINDOW_HELD] = "held",
-	};
 	char name[ESCAPED_MAX], text[NUMBER_MAX], reason[TOP_TEXT_MAX];
 	bool stopped = shown->begun && (shown->state == WINDOW_DEAD || shown->state == WINDOW_HELD);
+	bool applied = shown->enforcement.kind == ENFORCEMENT_APPLIED;
 	size_t length;
 
 	log_quote(name, sizeof(name), shown->name, strlen(shown->name));
 	length = cell(out, 0, name_width(width, DESTINATION_OTHERS), name);
 	length = gap(out, length);
-	length = cell(out, length, 7, shown->begun ? states[shown->state] : "-");
+	length = cell(out, length, STATE_WIDTH, !shown->begun ? "-" :
+	    enforcement_effect(shown->state, applied));
 	number_or_dash(shown->has_window, shown->window, text);
 	length = words(out, length, 6, text);
 	number_or_dash(shown->has_window && shown->ceiling != 0, shown->ceiling, text);
@@ -343,8 +365,8 @@ static enum screen_style destination_row(const struct top *top,
 	length = words(out, length, 7, text);
 	log_sentence(reason, sizeof(reason), shown->reason);
 	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", reason);
-	return !shown->begun ? SCREEN_DIM : shown->state == WINDOW_DEAD ? SCREEN_BAD :
-	    shown->state == WINDOW_HELD ? SCREEN_WARN : SCREEN_PLAIN;
+	return !shown->begun ? SCREEN_DIM : shown->state == WINDOW_DEAD && applied ? SCREEN_BAD :
+	    stopped ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
 /* --- decisions --------------------------------------------------------------------------- */
@@ -368,14 +390,14 @@ static enum screen_style decision_row(const struct top *top, const struct decide
 	length = gap(out, length);
 	length = cell(out, length, 12, decision_id_text(decided->id, id));
 	length = gap(out, length);
-	length = cell(out, length, 10, decided_word(decided->kind));
+	length = cell(out, length, 13, decided_shown_word(decided));
 	length = gap(out, length);
 	length = cell(out, length, name_width(width, 2 * NAME_MOST),
 	    decided_line_subject(decided, subject));
 	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", decided_line_text(decided, text));
 	return decided->flags & DECIDED_OBSERVED_ONLY ? SCREEN_DIM :
 	    decided->kind == DECIDED_SUSPENDED || decided->kind == DECIDED_FAULT ||
-	    decided->kind == DECIDED_ALERT ? SCREEN_BAD :
+	    decided->kind == DECIDED_ALERT || decided->kind == DECIDED_ACCOUNT_HELD ? SCREEN_BAD :
 	    decided->kind == DECIDED_BACK ? SCREEN_GOOD :
 	    decided->kind == DECIDED_REFUSED || decided->kind == DECIDED_RECIPIENT_HELD ?
 	    SCREEN_WARN : SCREEN_PLAIN;
@@ -387,7 +409,7 @@ static void decision_heading(int width, char out[TOP_TEXT_MAX]) {
 	length = gap(out, length);
 	length = cell(out, length, 12, "ID");
 	length = gap(out, length);
-	length = cell(out, length, 10, "DECISION");
+	length = cell(out, length, 13, "DECISION");
 	length = gap(out, length);
 	length = cell(out, length, name_width(width, 2 * NAME_MOST), "WHOSE");
 	(void)text_append(out, TOP_TEXT_MAX, length, "  WHY");

@@ -15,7 +15,9 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "base/text.h"
+#include "engine/account/account_health.h"
 #include "engine/internal.h"
+#include "engine/journal/journal_accounts.h"
 #include "segment/decision/decisions.h"
 
 #define LEASE_NS	(3600 * NS_PER_SECOND)
@@ -244,6 +246,41 @@ static bool pool_allows(struct asking *a, struct accounts_held *held,
 	return false;
 }
 
+static bool is_held(struct asking *a, const struct account *account) {
+	if (account->held_by == 0)
+		return false;
+	a->answer->reason = REASON_ACCOUNT_HELD;
+	a->answer->wait_ns = INT64_MAX;
+	a->answer->held_by = account->held_by;
+	a->answer->line = a->rules.account->health_line;
+	return true;
+}
+
+/* Whoever comes from another network than before is looked at. */
+static bool networks_allow(struct asking *a) {
+	const struct generation_account *entry = a->rules.account;
+	const struct segment_header *header = a->engine->segment->header;
+	uint32_t network = entry->health.networks == 0 ? 0 :
+	    engine_account_network_of(a->engine, &a->question->client), count;
+	struct account account;
+
+	if (network == 0 || !accounts_find_in(header, header, &a->key, &account) ||
+	    account.network == network)
+		return true;
+	account.name[ACCOUNT_NAME_MAX - 1] = '\0';
+	count = engine_account_network(a->engine, a->generation, entry, &a->key, account.name,
+	    account.network, network, a->now_ns);
+	if (count <= entry->health.networks || entry->health_action != ACCOUNT_HEALTH_NONE)
+		return true;
+	a->answer->reason = REASON_ACCOUNT_NETWORKS;
+	a->answer->used = count;
+	a->answer->limit = entry->health.networks;
+	a->answer->window_s = entry->health.networks_period_s;
+	a->answer->wait_ns = entry->health.networks_period_s * NS_PER_SECOND;
+	a->answer->line = entry->networks_line;
+	return false;
+}
+
 /* All or nothing, under the login's lock and the pool's: is there room for what is `wanted`?
  * Then `charged` is.  ACCOUNTS_HELD: answer->is_charged says which. */
 static enum accounts_taken charge(struct asking *a, const struct quota_amounts *wanted,
@@ -255,6 +292,16 @@ static enum accounts_taken charge(struct asking *a, const struct quota_amounts *
 
 	if (taken != ACCOUNTS_HELD)
 		return taken;
+	if (a->rules.account->health.networks > 0)
+		held.account.network = engine_account_network_of(a->engine,
+		    &a->question->client);
+	if (is_held(a, &held.account)) {
+		held.account.refused++;
+		accounts_put(a->engine->segment, &held, -1, a->now_ns);
+		accounts_release(&held);
+		*pool = 0;
+		return taken;
+	}
 	if (!login_is_new(a->engine->segment, &held.account, a->rules.account, a->now_ns))
 		account_rules_leave_out_new(&a->rules);
 	own = own_allows(a, &held, wanted);
@@ -304,6 +351,7 @@ static void note_decision(struct asking *a) {
 	d.client = q->client;
 	d.client_port = q->client_port;
 	d.line = answer->line;
+	d.cause = answer->held_by;
 	put_text(&d, DECIDED_CLASS, text_at(a, answer->account->name));
 	decided_put(&d, DECIDED_NAME, q->login, q->login_length);
 	put_text(&d, DECIDED_FILE, length > FILE_SHOWN ? answer->file + length - FILE_SHOWN :
@@ -331,12 +379,26 @@ static bool is_local_part(const char *address, size_t length, const char *local)
 	    (length == local_length || address[local_length] == '@');
 }
 
-static bool is_free(const struct asking *a) {
+/* Its administrators can always be reached. */
+static bool is_role_address(const struct asking *a) {
 	const char *to = a->question->recipient;
 	size_t length = a->question->recipient_length;
 
-	return is_local_part(to, length, "postmaster") || is_local_part(to, length, "abuse") ||
-	    generation_account_is_free(a->generation, a->rules.account, to, length);
+	return is_local_part(to, length, "postmaster") || is_local_part(to, length, "abuse");
+}
+
+static bool is_free(const struct asking *a) {
+	return is_role_address(a) || generation_account_is_free(a->generation,
+	    a->rules.account, a->question->recipient, a->question->recipient_length);
+}
+
+/* Without a lock: of a question that charges nothing. */
+static bool is_held_now(struct asking *a) {
+	const struct segment_header *header = a->engine->segment->header;
+	struct account account;
+
+	return a->rules.account->health_action == ACCOUNT_HEALTH_HOLD &&
+	    accounts_find_in(header, header, &a->key, &account) && is_held(a, &account);
 }
 
 static uint32_t kib_of(uint64_t size) {
@@ -368,7 +430,11 @@ static void ask_recipient(struct asking *a) {
 
 	if (mail.last != 0 && mail.last == a->recipient)
 		return;		/* asked again */
-	if (message_is_full(a, &mail)) {
+	if (is_free(a) && !is_role_address(a) && is_held_now(a)) {
+		refuse(a);
+		return;
+	}
+	if (message_is_full(a, &mail) || (!is_free(a) && !networks_allow(a))) {
 		refuse(a);
 		return;
 	}
@@ -411,6 +477,9 @@ static void ask_end(struct asking *a) {
 		}
 	}
 	note_mail(a, 0, 0, ACCOUNT_MAIL_DONE, 0);
+	if (a->rules.account->health_action != ACCOUNT_HEALTH_NONE)
+		account_queued_note(a->engine->segment, a->question->queue_id,
+		    a->question->queue_id_length, &a->key, count, a->now_ns);
 	/* those that other restrictions turned away */
 	if (mail.recipients > count)
 		give_back(a->engine, &mail, mail.recipients - count, a->now_ns);
@@ -488,5 +557,7 @@ bool engine_account_forget(struct engine *engine, const char *login, size_t leng
 		return false;
 	accounts_forget(&held);
 	accounts_release(&held);
+	account_health_forget(engine->segment, &key, now_ns);
+	journal_accounts_forgotten(engine->accounts, &key, now_ns);
 	return true;
 }

@@ -25,6 +25,9 @@ struct account_question {
 	size_t instance_length;
 	uint64_t size;			/* at the end: of the message; before: as announced, or 0 */
 	uint32_t recipient_count;	/* at the end: that were accepted */
+	const char *queue_id;		/* at the end: whose results count for the login (health);
+					 * length 0: not known */
+	size_t queue_id_length;
 	bool at_end;
 	uint8_t listener;
 	struct address client;		/* for the record */
@@ -44,6 +47,7 @@ struct account_answer {
 	const char *file;		/* where the limit is written */
 	uint32_t line;
 	uint64_t id;			/* of the decision; 0: none */
+	uint64_t held_by;		/* id of what holds the login; 0: nothing does */
 	uint64_t process;		/* whose transaction it is; 0: not known */
 };
 

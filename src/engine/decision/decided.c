@@ -115,6 +115,8 @@ static enum decided_kind kind_of(const struct answer *answer) {
 		return DECIDED_UNTRACKED;
 	if (answer->observed)
 		return DECIDED_OBSERVED;
+	if (answer->decision.verdict == VERDICT_DISCARD)
+		return DECIDED_DISCARDED;
 	return answer->decision.verdict == VERDICT_REFUSE ? DECIDED_REFUSED :
 	    DECIDED_DEFERRED;
 }
@@ -285,7 +287,8 @@ static void put_result(struct decided *d, const struct window_report *report) {
 		return;
 	d->code = judgement->reply.code;
 	d->result = (uint8_t)judgement->reply.class;
-	if (judgement->mta < report->generation->mta_count)
+	if (judgement->mta < report->generation->mta_count &&
+	    decided_text(d, DECIDED_MTA)[0] == '\0')
 		decided_put_string(d, DECIDED_MTA, generation_text(report->generation,
 		    report->generation->mtas[judgement->mta].name));
 	if (delivery == NULL)
@@ -371,9 +374,14 @@ void decided_note_window(struct engine *engine, struct window_report *report) {
 		decided_put_string(&d, DECIDED_NODE, report->node);
 	if (report->origin != 0)
 		decided_put_string(&d, DECIDED_ORIGIN, decision_id_text(report->origin, origin));
-	put_result(&d, report);
-	decided_put_string(&d, DECIDED_REASON, report->reason);
+	/* what an administrator wrote is kept whole: before what strangers did */
 	if (report->rule != NULL)
 		decided_put_string(&d, DECIDED_NOTE, report->rule->note);
+	d.action = (uint8_t)report->enforcement.kind;
+	if (report->enforcement.kind != ENFORCEMENT_APPLIED &&
+	    report->enforcement.mta[0] != '\0')
+		decided_put_string(&d, DECIDED_MTA, report->enforcement.mta);
+	put_result(&d, report);
+	decided_put_string(&d, DECIDED_REASON, report->reason);
 	decisions_write(engine->segment, &d);
 }

@@ -325,7 +325,56 @@ static uint64_t cause_of_back(const struct engine *engine, const struct window_r
 	    found.event : 0;
 }
 
+static bool stops_mail(const struct window_report *report) {
+	switch (report->what) {
+	case WINDOW_DIED:
+	case WINDOW_RULE_SUSPENDED:
+	case WINDOW_RULE_HELD:
+	case WINDOW_TOLD_STOP:
+		return true;
+	case WINDOW_BY_HAND:
+		return report->verb == BY_HAND_SUSPEND || report->verb == BY_HAND_HOLD;
+	default:
+		return false;
+	}
+}
+
+static bool has_asked(const struct engine *engine) {
+	return atomic_load_explicit(&engine->segment->header->counters[
+	    COUNTER_OUTBOUND_QUESTIONS], memory_order_relaxed) > 0;
+}
+
+struct enforcement windows_enforcement(const struct engine *engine,
+    const struct generation *generation, const char *name, size_t length) {
+	struct destination_seen seen;
+	unsigned bits = 0;
+
+	if (destinations_find(engine->segment, name, length, &seen))
+		bits = (unsigned)(seen.cloned_by | seen.other_by);
+	return enforcement_of(generation, bits, has_asked(engine));
+}
+
+/* Does any mail wait for it? */
+static void find_enforcement(const struct engine *engine, struct window_report *report) {
+	const struct judgement *judgement = report->judgement;
+
+	if (!stops_mail(report))
+		return;
+	if (report->class_name != NULL)
+		report->enforcement = enforcement_of_class(report->generation,
+		    report->class_name, has_asked(engine));
+	else if (judgement != NULL && judgement->mta < GENERATION_MTAS_MAX)
+		report->enforcement = enforcement_of(report->generation, 1U << judgement->mta,
+		    has_asked(engine));
+	else
+		report->enforcement = windows_enforcement(engine, report->generation,
+		    report->name, report->name_length);
+	if (report->enforcement.kind != ENFORCEMENT_APPLIED)
+		report->observed = true;
+}
+
 void windows_report(struct engine *engine, struct window_report *report) {
+	find_enforcement(engine, report);
 	if (report->what == WINDOW_BACK && report->cause == 0)
 		report->cause = cause_of_back(engine, report);
 	decided_note_window(engine, report);

@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include "config/generation/enforcement.h"
 #include "engine/engine.h"
 #include "engine/outbound/outbound.h"
 #include "engine/feed/judge.h"
@@ -292,6 +293,7 @@ struct window_report {
 	double success, failure, fail_cohorts;
 	int64_t for_ns;			/* DIED, SUSPENDED, HELD: how long; 0: not told */
 	bool observed;			/* decided, not applied */
+	struct enforcement enforcement;	/* why not; by windows_report */
 	const char *reason;		/* printable; never NULL */
 	enum by_hand_verb verb;		/* BY_HAND */
 	uid_t uid;			/* BY_HAND: who asked */
@@ -308,7 +310,11 @@ struct window_report {
 	uint64_t origin;		/* TOLD_STOP: the decision's id there; 0: not known */
 	uint8_t by;			/* and enum decided_by */
 };
-/* Who hears of it, once for this engine; front/decision/window_log.h has one that logs.  It says
+/* Does mail for a destination wait while its window is shut?  `name` as its owner has it. */
+struct enforcement windows_enforcement(const struct engine *engine,
+    const struct generation *generation, const char *name, size_t length);
+
+/* Who hears of it, once for this engine; front/window_log.h has one that logs.  It says
  * whether its line stands in the log. */
 void windows_listen(struct engine *engine,
     bool (*report)(void *context, const struct window_report *), void *context);

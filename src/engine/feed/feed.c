@@ -287,6 +287,7 @@ bool engine_feed_delivery(struct engine *engine, const struct generation *genera
 	else if (!result.repeated && !feed_position_counts(engine->segment, origin->log,
 	    origin->offset))
 		result.repeated = true;
+	memory->was_repeated = result.repeated;
 	if (result.repeated) {
 		engine_count(engine, COUNTER_RESULTS_REPEATED, 1);
 	} else {
@@ -301,6 +302,10 @@ unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
 	size_t rest;
 
 	return judge_postfix(generation, mtas, program, &rest);
+}
+
+bool engine_feed_was_repeated(const struct engine *engine) {
+	return engine->feed != NULL && engine->feed->was_repeated;
 }
 
 const struct judgement *engine_feed_judged(const struct engine *engine) {

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/feed/judge.h"
 #include "policy/reply/delivery.h"
+#include "segment/queue/told.h"
 
 /* Where a result was read, so that it counts once: a slot does not take what is at or
  * below the place in the same log that it took last. */
@@ -47,6 +48,9 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
  * counted for, after roll-up. */
 const struct judgement *engine_feed_judged(const struct engine *engine);
 
+/* Had that result been learned before? */
+bool engine_feed_was_repeated(const struct engine *engine);
+
 /* The Postfix of `mtas` (bits as above) whose log names a program so, or
  * GENERATION_MTAS_MAX.  Any thread. */
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
@@ -57,6 +61,20 @@ unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
  * far as they are known) are looked at. */
 void engine_feed_start(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, int64_t now_ns);
+
+/* Does the queue role want the lines of these Sendmails about deliveries? */
+bool engine_feed_wants_told(const struct generation *generation, unsigned mtas);
+struct feed_told_line {
+	enum told_what what;
+	uint32_t pid;
+	bool goes_on;		/* its list, in the next line */
+	int64_t written_s;	/* wall clock */
+};
+/* Such a line; of `delivery` queue_id, list and delay_ms count. */
+void engine_feed_told(struct engine *engine, const struct delivery *delivery,
+    const struct feed_told_line *line, const struct feed_origin *origin);
+/* All logs were read to their ends, as they were at `ns` (segment/told.h). */
+void engine_feed_reached(struct engine *engine, int64_t ns);
 
 /* Results that wait for others to end are judged when those did, or when they have
  * waited long enough: each second, and before the process ends. */

@@ -80,6 +80,7 @@ struct feed_memory {
 	const struct generation *generation;	/* that the judge is of: pinned */
 	struct judgement judged;
 	bool has_judged;
+	bool was_repeated;	/* what was judged last */
 	uint64_t given_up;		/* patterns, as the judge counted when we looked last */
 	int64_t turned_ns;		/* the last engine_feed_turn that did something */
 	struct feed_table *table;

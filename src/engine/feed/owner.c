@@ -85,13 +85,6 @@ void find_tried(const struct delivery *d, struct tried_relay *out) {
 		read_text(d->text, out);
 }
 
-static bool is_loopback(const struct address *address) {
-	static const struct address six = { { [15] = 1 } };
-
-	return (address_is_v4(address) && address->bytes[12] == 127) ||
-	    address_equal(address, &six);
-}
-
 /* --- relayhost ----------------------------------------------------------------- */
 
 uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta) {
@@ -214,7 +207,7 @@ static void find_name(const struct generation *g, const struct generation_mta *m
 	const struct tried_relay *tried = &out->tried;
 	bool addressed = !address_is_unknown(&tried->address);
 
-	if ((addressed && is_loopback(&tried->address)) ||
+	if ((addressed && address_is_loopback(&tried->address)) ||
 	    (tried->port != 0 && !mta_has_port(mta, tried->port)) || by_relayhost) {
 		if (name_relay(g, mta, tried, by_relayhost, out->destination))
 			out->kind = DESTINATION_RELAY;

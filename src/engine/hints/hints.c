@@ -19,6 +19,9 @@
 #include "engine/decision/decided.h"
 #include "engine/hints/hints_internal.h"
 
+/* A class that is at its limit comes and goes many times a minute. */
+#define FULL_AGAIN_NS	(60 * NS_PER_SECOND)
+
 _Static_assert(HINT_TEXT_MAX == HINTS_TEXT_MAX, "texts fit the file");
 
 static const char *const doubt_words[] = {
@@ -133,8 +136,32 @@ const char *hint_id(uint64_t id, char out[HINT_ID_MAX]) {
 	return out;
 }
 
+/* Where no Postfix has hints no mail waits, and nothing is decided. */
+static bool takes_hints(const struct generation *generation) {
+	const char *detail;
+
+	for (unsigned i = 0; i < generation->mta_count; i++)
+		if (hint_site_doubt(generation, (uint8_t)i, &detail) == HINT_DOUBT_NONE)
+			return true;
+	return false;
+}
+
+/* The decision that mail of a full class is told; a class that fills again within a minute has
+ * the one before. */
+static void note_full(struct engine *engine, const struct generation *generation,
+    uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns,
+    struct hint_full *full) {
+	if (full->id != 0 || !takes_hints(generation))
+		return;
+	full->id = decided_note_class_full(engine, generation, class_index, open, limit, now_ns);
+	full->noted_ns = now_ns;
+	/* by the mail server, with each message that waits */
+	engine_decision_logged(engine, full->id);
+}
+
 bool hint_class_holds(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, uint64_t *full, char text[HINT_TEXT_MAX + 1]) {
+    uint32_t class_index, int64_t now_ns, struct hint_full *full,
+    char text[HINT_TEXT_MAX + 1]) {
 	char quoted[GENERATION_CLASS_NAME_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
 	const struct generation_class *class;
 	struct window_held held;
@@ -156,21 +183,17 @@ bool hint_class_holds(struct engine *engine, const struct generation *generation
 		    hint_time(held.until_ns, now_ns, until), hint_id(held.event, id),
 		    held.reason[0] == '\0' ? "" : ": ", held.reason);
 	else if (is_full(engine, generation, class_index, now_ns, &open, &limit)) {
-		if (*full == 0) {
-			*full = decided_note_class_full(engine, generation, class_index, open,
-			    limit, now_ns);
-			/* by the mail server, with each message that waits */
-			engine_decision_logged(engine, *full);
-		}
+		note_full(engine, generation, class_index, open, limit, now_ns, full);
 		if (limit < class->limits.sessions)
 			(void)text_append(share, sizeof(share), 0, ", its share of %u",
 			    class->limits.sessions);
 		(void)text_append(text, HINT_TEXT_MAX + 1, 0,
 		    "Postern: class %s has %u of %u sessions%s%s", quoted, open, limit,
-		    share, hint_id(*full, id));
+		    share, hint_id(full->id, id));
 		return true;
 	}
-	*full = 0;
+	if (now_ns - full->noted_ns >= FULL_AGAIN_NS)
+		full->id = 0;
 	return text[0] != '\0';
 }
 

@@ -41,12 +41,19 @@ enum hint_doubt hint_destination_doubt(const struct generation *generation,
 enum hint_doubt hint_class_doubt(const struct generation *generation,
     uint32_t class_index);
 
+/* The decision by which a class is full. */
+struct hint_full {
+	uint64_t id;			/* 0: none */
+	int64_t noted_ns;
+};
+
 /* Is mail of the class held now, as it is full or by hand?  Then `text` says why, and by which
- * decision.  *full: the one that it is full by; it is noted when it becomes so, and 0 while it
- * is not. */
+ * decision.  *full: the one that it is full by, or was within a minute; it is noted when it
+ * becomes so. */
 #define HINT_TEXT_MAX	160
 bool hint_class_holds(struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, uint64_t *full, char text[HINT_TEXT_MAX + 1]);
+    uint32_t class_index, int64_t now_ns, struct hint_full *full,
+    char text[HINT_TEXT_MAX + 1]);
 
 /* All of it about one destination, for the Postfix whose mail for it may have hints, else
  * for the first one. */

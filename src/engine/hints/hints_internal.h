@@ -185,7 +185,7 @@ struct engine_hints {
 
 	uint32_t class_count;
 	char (*class_texts)[HINT_TEXT_MAX + 1];	/* as the file says; "": free */
-	uint64_t *class_full;	/* id of the decision by which each is full; 0: it is not */
+	struct hint_full *class_full;
 	uint64_t class_generation;	/* that the classes are of */
 	struct hint_class *bounds;	/* of each class */
 	struct recipient_said *recipients;

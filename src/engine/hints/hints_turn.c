@@ -101,7 +101,7 @@ bool hint_classes_begin(struct engine_hints *hints, const struct generation *gen
     const char **texts) {
 	uint32_t count = generation->class_count;
 	char (*grown)[HINT_TEXT_MAX + 1] = calloc(count + 1, sizeof(*grown));
-	uint64_t *full = calloc(count + 1, sizeof(*full));
+	struct hint_full *full = calloc(count + 1, sizeof(*full));
 
 	if (grown == NULL || full == NULL || !hint_classes_begin_bounds(hints, count)) {
 		free(grown);

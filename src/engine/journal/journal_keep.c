@@ -27,6 +27,8 @@ static enum journal_kind kind_of(enum journal_room room) {
 		return JOURNAL_QUEUE;
 	case JOURNAL_ROOM_DECISIONS:
 		return JOURNAL_DECISIONS;
+	case JOURNAL_ROOM_ACCOUNTS:
+		return JOURNAL_ACCOUNTS;
 	case JOURNAL_ROOM_KEEPER:
 	case JOURNAL_ROOMS:
 		break;

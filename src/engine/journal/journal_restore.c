@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "engine/internal.h"
+#include "engine/journal/journal_accounts.h"
 #include "engine/journal/journal_manual.h"
 #include "engine/journal/journal_state.h"
 #include "engine/journal/journal_restore_logs.h"
@@ -360,6 +361,23 @@ static void restore_feed(struct restore *r) {
 	journal_room_close(&room);
 }
 
+/* --- accounts/ ------------------------------------------------------------------------ */
+
+#ifdef WITH_ACCOUNTS
+static void restore_accounts(struct restore *r) {
+	struct journal_room_reader room;
+
+	if (r->engine->segment->header->accounts.shards == 0 ||
+	    !open_room(r, JOURNAL_ROOM_ACCOUNTS, &room))
+		return;
+	r->news.logins = journal_accounts_restore(r->engine, &room.reader->files,
+	    journal_reader_begin(room.reader), r->now_ns, r->wall_ns, r->deadline_ns,
+	    &r->bad[JOURNAL_ROOM_ACCOUNTS]);
+	was_read(r, JOURNAL_ROOM_ACCOUNTS, &room);
+	journal_room_close(&room);
+}
+#endif
+
 /* --- keeper/ -------------------------------------------------------------------------- */
 
 static void read_actions(struct restore *r) {
@@ -467,13 +485,16 @@ bool engine_journal_restore(struct engine *engine, const struct generation *gene
 
 	if (r.table != NULL)
 		read_actions(&r);
+#ifdef WITH_ACCOUNTS
+	restore_accounts(&r);
+#endif
 	restore_feed(&r);
 	if (r.done != NULL)
 		restore_actions(&r);
 	engine_count(engine, COUNTER_JOURNAL_RESTORED, r.news.destinations +
-	    r.news.recipients + r.news.actions);
+	    r.news.recipients + r.news.actions + r.news.logins);
 	r.news.age_ns = r.newest_ns > 0 && r.newest_ns < wall_ns ? wall_ns - r.newest_ns : 0;
-	if (r.newest_ns > 0)
+	if (r.newest_ns > 0 || r.news.logins > 0)
 		listener->tell(listener->context, &r.news);
 	for (enum journal_room room = 0; room < JOURNAL_ROOMS; room++)
 		tell_bad(&r, room);

@@ -32,7 +32,7 @@ struct journal_news {
 	const char *path;	/* of the directory; "": not of one */
 	uint64_t lost;		/* records that were not kept meanwhile */
 	uint64_t bytes;		/* that could not be read */
-	uint64_t destinations, recipients, logs, actions;
+	uint64_t destinations, recipients, logs, actions, logins;
 	int64_t age_ns;		/* of the newest of it */
 };
 /* Who hears of it: front/decision/journal_news.h has one that logs. */

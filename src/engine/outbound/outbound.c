@@ -435,17 +435,30 @@ void outbound_process_ask(struct outbound_process *process,
 		.name_hash = hash_of(process, question),
 		.lock = { .now_ns = now_ns }, .slot = SEGMENT_NO_SLOT };
 	struct outbound_turn turn;
+	enum grant_once once;
 
 	memset(out, 0, sizeof(*out));
 	engine_count(process->engine, COUNTER_OUTBOUND_QUESTIONS, 1);
 	outbound_turn_look(process->engine, question, now_ns, &turn);
 	if (outbound_turn_holds(process->engine, generation, question, &turn, out))
 		return;
+	once = outbound_turn_knows(process->engine, generation, question, &turn);
+	if (once == GRANT_ONCE_ENFORCE) {
+		outbound_turn_discard(process->engine, &turn, now_ns, out);
+		decided_note_outbound(process->engine, generation, question,
+		    process->identity.pid, now_ns, out);
+		return;
+	}
 	if (question->stage == OUTBOUND_CONNECTED)
 		teach(&asking);
 	ask_all(&asking, outbound_host(process, asking.name_hash));
 	outbound_turn_settle(process, generation, question, &turn,
 	    asking.name_hash, now_ns, out);
+	if (once == GRANT_ONCE_OBSERVE && out->answer.decision.verdict == VERDICT_ADMIT) {
+		out->answer.decision.reason = REASON_DELIVERED;
+		out->answer.observed = out->answer.newly_decided = true;
+		engine_count(process->engine, COUNTER_DISCARDS_OBSERVED, 1);
+	}
 	decided_note_outbound(process->engine, generation, question, process->identity.pid,
 	    now_ns, out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * Outbound connections in the counts of their classes (DESIGN section 5, rows 3
- * to 5; seeds/xla-readme.txt).  Each MTA by one source: *asked* (Sendmail, for
+ * to 5; contrib/documents.md).  Each MTA by one source: *asked* (Sendmail, for
  * each delivering process) or *witnessed* (everything else, in the kernel's
  * table).  Whoever asks is held by the windows of destinations (windows.h), too.
  * As all of the engine: any thread, never blocks longer than 50 ms, fails open.
@@ -85,7 +85,7 @@ struct outbound_question {
 #define OUTBOUND_WHY_MAX	160
 
 struct outbound_answer {
-	/* VERDICT_ADMIT or VERDICT_DEFER; count and limit are of the class or, with
+	/* VERDICT_ADMIT, VERDICT_DEFER or (BEFORE_CONNECT) VERDICT_DISCARD; count and limit are of the class or, with
 	 * REASON_WINDOW_FULL, of the window. */
 	struct answer answer;
 	struct outbound_class found;

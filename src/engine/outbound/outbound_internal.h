@@ -80,6 +80,13 @@ bool outbound_turn_holds(struct engine *engine, const struct generation *generat
     const struct outbound_question *question, const struct outbound_turn *turn,
     struct outbound_answer *out);
 
+/* Is it known that the recipient was delivered by this message, and what is to come of that? */
+enum grant_once outbound_turn_knows(const struct engine *engine,
+    const struct generation *generation, const struct outbound_question *question,
+    const struct outbound_turn *turn);
+void outbound_turn_discard(struct engine *engine, const struct outbound_turn *turn,
+    int64_t now_ns, struct outbound_answer *out);
+
 /* The rest was asked: the role is told what came out, and of a process with one
  * connection alone the rest is given back. */
 void outbound_turn_settle(struct outbound_process *process,

@@ -14,6 +14,7 @@
 
 #include "engine/outbound/outbound_internal.h"
 #include "engine/destination/windows.h"
+#include "segment/queue/told.h"
 
 /* What stands behind the last @ of an address. */
 static const char *domain_of(const char *address, size_t length, size_t *out) {
@@ -53,6 +54,34 @@ bool outbound_turn_holds(struct engine *engine, const struct generation *generat
 	out->answer.decision.reason = REASON_NOT_ITS_TURN;
 	engine_count(engine, COUNTER_TURNS_HELD, 1);
 	return true;
+}
+
+/* Observe mode of all that is outbound holds for this, too. */
+enum grant_once outbound_turn_knows(const struct engine *engine,
+    const struct generation *generation, const struct outbound_question *question,
+    const struct outbound_turn *turn) {
+	const struct grant_asked *asked = &turn->asked;
+
+	if (turn->answer != GRANT_GO || question->stage != OUTBOUND_BEFORE_CONNECT ||
+	    (asked->once != GRANT_ONCE_OBSERVE && asked->once != GRANT_ONCE_ENFORCE) ||
+	    question->recipient_length == 0 ||
+	    !told_is_delivered(engine->segment, told_key(engine->segment, question->queue_id,
+		question->queue_id_length, asked->made_s, question->recipient,
+		question->recipient_length)))
+		return GRANT_ONCE_OFF;
+	return generation->outbound_observe ? GRANT_ONCE_OBSERVE : (enum grant_once)asked->once;
+}
+
+void outbound_turn_discard(struct engine *engine, const struct outbound_turn *turn,
+    int64_t now_ns, struct outbound_answer *out) {
+	out->found.rule = out->found.class_index = CLASS_NO_RULE;
+	out->answer.rule = out->answer.class_index = CLASS_NO_RULE;
+	out->answer.decision.verdict = VERDICT_DISCARD;
+	out->answer.decision.reason = REASON_DELIVERED;
+	out->answer.newly_decided = true;
+	engine_count(engine, COUNTER_DISCARDED, 1);
+	/* as one that is held: nothing is connected for it */
+	grants_mark(engine->segment, &turn->asked, GRANT_HELD, now_ns);
 }
 
 void outbound_turn_settle(struct outbound_process *process,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/queue/queue_internal.h"
+#include "segment/queue/told.h"
 
 #define TICK_NS		NS_PER_SECOND
 #define SWEEP_NS	(600 * NS_PER_SECOND)
@@ -99,6 +100,7 @@ int queue_open(struct queue **queue, struct engine *engine,
 		}
 	}
 	atomic_store(&engine->segment->header->queue_paused, 0);
+	told_begin(engine->segment);
 	grants_begin(engine->segment,
 	    (unsigned)(engine->role - engine->segment->header->roles));
 	*queue = new;
@@ -110,6 +112,7 @@ void queue_close(struct queue **queue) {
 		return;
 	grants_scrub((*queue)->engine->segment);
 	queue_journal_close(*queue);
+	queue_told_close(*queue);
 	queue_store_close(*queue);
 	free(*queue);
 	*queue = NULL;
@@ -217,7 +220,7 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns) {
 	queue_look_at_watched(queue, now_ns);
 	queue_settle_changed(queue, now_ns);
 	tell_room(queue);
-	next_ns = queue_journal_turn(queue, now_ns);
+	next_ns = earlier(queue_told_turn(queue), queue_journal_turn(queue, now_ns));
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		const struct queue_mta *mta = &queue->mtas[i];
 

@@ -65,6 +65,7 @@ struct queue_mta_settings {
 	int64_t retry_ns;	/* least and most between two tries of what failed */
 	int64_t retry_most_ns;
 	int64_t stall_ns;	/* without a sign of progress: it stalls */
+	uint8_t once;		/* enum exactly_once */
 	/* The scheduler document's parameters of each, where they are not those below. */
 	struct queue_transport_settings {
 		bool given;
@@ -190,6 +191,8 @@ struct queue_run {
 				 * time limits for connect, greeting and EHLO are to be short,
 				 * what fails so is tried again alone, with those of the site */
 	uint32_t recipients;	/* of its biggest file, all of it */
+	bool is_told;		/* the log tells at once who has got it, and that holds after a
+				 * crash: the file need not be written as often */
 };
 
 /* What is to be started now; its grants are in force.  False: nothing.  Call until it

@@ -32,6 +32,7 @@ static void forget(struct queue *queue, unsigned mta, unsigned directory, const 
 	uint32_t message = queue_find_message(queue, mta, directory, id);
 	const struct generation *pinned;
 
+	queue_told_gone(queue, mta, directory, id);
 	if (message == NONE) {
 		queue_journal_finish(queue, mta, directory, id);
 		return;

@@ -29,13 +29,18 @@ static enum grant_mode mode_of(const struct queue *queue, const struct message *
 	return m->at_last || has_other_name(queue, m) ? GRANT_ONLY_AT_LAST : GRANT_ONLY;
 }
 
+_Static_assert((int)GRANT_ONCE_ENFORCE == (int)EXACTLY_ONCE_ENFORCE &&
+    (int)GRANT_ONCE_OBSERVE == (int)EXACTLY_ONCE_OBSERVE, "as it is configured");
+
 /* Neither list fits: as many as do, the others' turn comes. */
 bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run) {
 	struct message *m = &queue->messages[message];
 	uint32_t domains[GRANT_DOMAINS];
 	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
 		.run = run, .domains = domains,
-		.mode = mode_of(queue, m, m->part_count - chosen) };
+		.mode = mode_of(queue, m, m->part_count - chosen),
+		.once = (enum grant_once)queue->settings.mtas[m->mta].once,
+		.made_s = (uint32_t)m->made_s };
 
 	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
 		struct part *p = &queue->parts[at];

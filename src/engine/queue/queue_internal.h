@@ -42,6 +42,7 @@ struct part {
 	uint32_t next_of_dest, prev_of_dest;
 	uint32_t next_of_peer, prev_of_peer;	/* while placed */
 	uint32_t recipients;
+	uint32_t told;			/* of these that the log has told of, in its run */
 	uint32_t primed;		/* of these that were taken for its run to come */
 	uint8_t state;			/* enum part_state */
 	bool placed;			/* on the board */
@@ -258,6 +259,7 @@ struct queue {
 	uint64_t states_version;	/* of the segment, when they were looked at last */
 	uint64_t in_core;
 	struct queue_journal *journal;	/* NULL: none */
+	struct queue_told *told;	/* NULL: nothing is known (queue_told.h) */
 };
 
 /* --- queue_store.c -------------------------------------------------------------- */
@@ -418,6 +420,31 @@ struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned direc
 /* Was it there before this role, so that a run that nobody is told of may have it? */
 bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns);
 
+/* --- queue_told.c: who has got the mail, by Sendmail's log -------------------------------- */
+
+struct queue_told;
+struct messages_envelope;
+void queue_told_close(struct queue *queue);
+/* A run of that process has begun with it. */
+void queue_told_started(struct queue *queue, uint32_t message, pid_t pid);
+/* A run was killed: none is started until the log was read. */
+void queue_told_killed(struct queue *queue);
+/* Its file was read after its run, which has ended as it should and written it anew, or not. */
+void queue_told_read(struct queue *queue, uint32_t message, bool is_orderly);
+void queue_told_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id);
+/* An envelope that an earlier life wrote. */
+void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
+    const struct messages_envelope *envelope);
+/* What the message's envelope is to say of it. */
+void queue_told_envelope(const struct queue *queue, uint32_t message,
+    struct messages_envelope *out);
+/* Does the log of that mail server tell of deliveries, and is it enforced? */
+bool queue_told_works(const struct queue *queue, unsigned mta);
+/* No run is to be started yet. */
+bool queue_told_waits(const struct queue *queue);
+/* Judges lines; returns when to come again. */
+int64_t queue_told_turn(struct queue *queue);
+
 /* --- queue_journal.c: what is written; without a journal none of it does anything ------ */
 
 struct queue_journal;
@@ -428,6 +455,8 @@ bool queue_journal_found(struct queue *queue, unsigned directory, const char *id
     uint64_t inode);
 /* Domains may have other dests by now: what waits for one is looked at. */
 void queue_journal_remapped(struct queue *queue);
+/* Is there one, and not read yet as far as what was in a run? */
+bool queue_journal_is_unread(const struct queue *queue);
 /* May what has no room in memory be read for it? */
 bool queue_journal_takes(const struct queue *queue);
 

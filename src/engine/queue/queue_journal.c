@@ -105,6 +105,7 @@ static bool put(struct queue_journal *j, uint32_t message, enum put_as as) {
 
 	if (m->directory >= j->directory_count)
 		return false;
+	queue_told_envelope(j->queue, message, &envelope);
 	envelope.mta = j->directories[m->directory].mta_name;
 	envelope.directory = j->directories[m->directory].path;
 	envelope.group_count = gather(j, m, as, groups, &envelope.due_ns);
@@ -116,6 +117,13 @@ static bool put(struct queue_journal *j, uint32_t message, enum put_as as) {
 
 bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held) {
 	return put(j, message, held ? PUT_HELD : PUT_EVICTED);
+}
+
+bool queue_journal_is_unread(const struct queue *queue) {
+	const struct queue_journal *j = queue->journal;
+
+	return j != NULL && !messages_is_replaced(j->messages) &&
+	    !messages_is_degraded(j->messages);
 }
 
 bool queue_journal_takes(const struct queue *queue) {
@@ -201,7 +209,8 @@ void queue_journal_start(struct queue *queue, uint32_t message) {
 
 	if (j != NULL && m->directory < j->directory_count)
 		(void)messages_start(j->messages, j->directories[m->directory].mta_name,
-		    j->directories[m->directory].path, m->id, queue_journal_now(j));
+		    j->directories[m->directory].path, m->id, m->run == NONE ? 0 :
+		    (uint32_t)queue->runs[m->run].pid, queue_journal_now(j));
 }
 
 void queue_journal_results(struct queue *queue, uint32_t message) {
@@ -215,11 +224,11 @@ void queue_journal_results(struct queue *queue, uint32_t message) {
 		const struct part *p = &queue->parts[at];
 		const char *name = queue->domains[p->domain].name;
 
-		if ((p->ran || p->state == PART_RUNNING) && p->recipients > p->left)
+		if ((p->ran || p->state == PART_RUNNING) && p->recipients > p->left + p->told)
 			(void)messages_delivered(j->messages,
 			    j->directories[m->directory].mta_name,
 			    j->directories[m->directory].path, m->id, name, strlen(name),
-			    p->recipients - p->left, p->left, queue_journal_now(j));
+			    p->recipients - p->left - p->told, p->left, queue_journal_now(j));
 	}
 }
 

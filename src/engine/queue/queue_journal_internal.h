@@ -63,6 +63,8 @@ int64_t queue_journal_load(struct queue_journal *j);
 /* What was taken is loaded, or written again as due.  True: all was loaded. */
 bool queue_journal_drain(struct queue_journal *j);
 void queue_journal_free_taken(struct queue_journal *j);
+/* messages_calls.recovered */
+void queue_journal_recovered(void *context, const struct messages_envelope *envelope);
 /* messages_look's: takes what waits for a dest that is back; and notes where mail waits. */
 bool queue_journal_visit(void *context, const struct messages_envelope *envelope);
 

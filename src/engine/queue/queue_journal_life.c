@@ -74,7 +74,8 @@ static void choose_intervals(struct queue_journal *j) {
 
 static int open_messages(struct queue_journal *j, const struct queue_journal_setup *setup,
     int64_t now_ns, struct diag *diag) {
-	const struct messages_calls calls = { .renewed = renewed, .context = j };
+	const struct messages_calls calls = { .renewed = renewed,
+		.recovered = queue_journal_recovered, .context = j };
 	struct messages_settings settings = messages_defaults;
 
 	const struct journal_storage *storage = setup->storage;

@@ -116,6 +116,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 		return;
 	}
 	mta = j->directories[directory].mta;
+	queue_told_restore(queue, mta, directory, envelope);
 	if (queue_find_message(queue, mta, directory, envelope->id) != NONE ||
 	    queue_adopted_with(queue, mta, directory, envelope->id) != NULL)
 		return;
@@ -158,6 +159,15 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	queue_settle(queue, message, queue->now_ns);
 }
 
+/* It may be loaded much later; what is read of the log speaks of it at once. */
+void queue_journal_recovered(void *context, const struct messages_envelope *envelope) {
+	struct queue_journal *j = context;
+	uint32_t directory = queue_journal_directory(j, envelope);
+
+	if (directory != NONE)
+		queue_told_restore(j->queue, j->directories[directory].mta, directory, envelope);
+}
+
 /* --- those that are taken ------------------------------------------------------------------ */
 
 /* It is back: due.  Of those that wait for a time of their own only what was written before its
@@ -196,7 +206,8 @@ static char *keep_text(const char **text, char *at, const char *from) {
 /* What is back of it is due in the copy. */
 static bool keep(struct queue_journal *j, const struct messages_envelope *from) {
 	uint32_t directory = queue_journal_directory(j, from);
-	size_t texts = strlen(from->mta) + strlen(from->directory) + strlen(from->id) +
+	size_t texts = from->delivered_length + strlen(from->mta) + strlen(from->directory) +
+	    strlen(from->id) +
 	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
 	struct queue_journal_taken *taken;
 	char *at;
@@ -215,6 +226,10 @@ static bool keep(struct queue_journal *j, const struct messages_envelope *from) 
 	at = keep_text(&taken->envelope.id, at, from->id);
 	if (from->sender != NULL)
 		at = keep_text(&taken->envelope.sender, at, from->sender);
+	taken->envelope.delivered = at;
+	if (from->delivered_length > 0)
+		memcpy(at, from->delivered, from->delivered_length);
+	at += from->delivered_length;
 	for (unsigned i = 0; i < from->group_count; i++) {
 		taken->groups[i] = from->groups[i];
 		taken->groups[i].domain = at;

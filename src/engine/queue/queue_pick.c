@@ -428,7 +428,8 @@ static bool make(struct queue *queue, unsigned mta, unsigned mailer, uint32_t me
 	m->running++;
 	*out = (struct queue_run){ .run = b.run->number, .mta = mta,
 		.directory = b.run->directory, .count = b.run->count,
-		.brief = b.run->brief, .recipients = b.most };
+		.brief = b.run->brief, .recipients = b.most,
+		.is_told = mailer == QUEUE_REMOTE && queue_told_works(queue, mta) };
 	for (unsigned i = 0; i < b.run->count; i++)
 		out->ids[i] = queue->messages[b.run->messages[i]].id;
 	return true;
@@ -460,7 +461,7 @@ bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out) 
 	bool found = false;
 
 	queue_settle_changed(queue, now_ns);
-	for (unsigned i = 0; i < all && !found; i++) {
+	for (unsigned i = 0; i < all && !found && !queue_told_waits(queue); i++) {
 		unsigned at = (queue->turn + i) % all;
 
 		found = next_of(queue, at / QUEUE_MAILERS, at % QUEUE_MAILERS, now_ns, out);

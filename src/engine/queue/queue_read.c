@@ -353,6 +353,8 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns) {
 	if (reading->was_known)
 		note_theirs(m, file);
 	if (m->state == MESSAGE_AWAITED) {
+		queue_told_read(reading->queue, reading->message,
+		    m->ended == QUEUE_RUN_OVER && m->touched);
 		/* those that are killed each time are tried later and later */
 		m->lock_tries = m->touched && m->ended != QUEUE_RUN_KILLED ? 0 :
 		    m->lock_tries + 1;

@@ -323,8 +323,10 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 	run->pid = pid;
 	queue->now_ns = now_ns;
 	for (unsigned i = 0; i < run->count; i++)
-		if (run->messages[i] != NONE)
+		if (run->messages[i] != NONE) {
+			queue_told_started(queue, run->messages[i], pid);
 			queue_journal_start(queue, run->messages[i]);
+		}
 }
 
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
@@ -338,6 +340,8 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 	for (unsigned i = 0; i < run->count; i++)
 		if (run->messages[i] != NONE)
 			end_message(queue, run, run->messages[i], how, now_ns);
+	if (how == QUEUE_RUN_KILLED)
+		queue_told_killed(queue);
 	if (how == QUEUE_RUN_NOT_STARTED)
 		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_STARTED, now_ns);
 	else if (how == QUEUE_RUN_NOT_WRITTEN)

@@ -43,7 +43,7 @@ static const struct command {
 
 static const char *const verdict_words[] = {
 	[VERDICT_ADMIT] = "admit", [VERDICT_REFUSE] = "refuse",
-	[VERDICT_DEFER] = "defer",
+	[VERDICT_DEFER] = "defer", [VERDICT_DISCARD] = "discard",
 };
 
 size_t control_answer_hello(char *out, size_t size) {
@@ -288,8 +288,8 @@ enum control_request control_answer(struct engine *engine,
 		*length = control_answer_by_hand(engine, request, client->uid, out);
 	else if (strcmp(words, "cluster forget") == 0)
 		*length = control_answer_cluster(engine, request, client->uid, out);
-	else if (strcmp(words, "forget account") == 0)
-		*length = control_answer_account(engine, request, client->uid, out);
+	else if (strcmp(words, "forget account") == 0 || strcmp(words, "resume account") == 0)
+		*length = control_answer_account(engine, request, *words == 'r', client->uid, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */

@@ -134,6 +134,8 @@ static void add_window(struct control_writer *writer, const struct engine *engin
     const struct generation *generation, const char *destination, size_t length) {
 	struct window_owner owner;
 	struct window_view view;
+	struct enforcement enforcement;
+	char text[ENFORCEMENT_TEXT_MAX];
 	int64_t now_ns = clock_now_ns();
 
 	windows_owner(engine, generation, destination, length, &owner);
@@ -156,6 +158,13 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 		control_writer_add(writer, "last_reason", "%s", view.reason);
 	control_writer_add(writer, "window_answer", "%s", window_answer(&view));
 	control_writer_add(writer, "window_observed", "%d", view.observed);
+	if (!is_stopped(&view))
+		return;
+	enforcement = windows_enforcement(engine, generation, destination, length);
+	control_writer_add(writer, "enforced", "%d", enforcement.kind == ENFORCEMENT_APPLIED);
+	if (enforcement.kind != ENFORCEMENT_APPLIED)
+		control_writer_add(writer, "not_enforced", "%s", enforcement_text(
+		    enforcement.kind, enforcement.mta, text));
 }
 
 /* What holds mail whatever the class says. */
@@ -170,8 +179,9 @@ static void add_suspension(struct answer *answer, const struct engine *engine,
 	    view.window != 0)
 		return;
 	answer->decision.reason = REASON_SUSPENDED;
-	answer->observed = view.observed;
-	if (!view.observed)
+	answer->observed = windows_enforcement(engine, generation, destination, length).kind !=
+	    ENFORCEMENT_APPLIED;
+	if (!answer->observed)
 		answer->decision.verdict = VERDICT_DEFER;
 }
 

@@ -40,9 +40,9 @@ size_t control_answer_by_hand(struct engine *engine,
 size_t control_answer_cluster(struct engine *engine, const struct control_frame *request,
     uid_t uid, char *out);
 
-/* The whole answer to forget account. */
+/* The whole answer to forget account, or to resume account. */
 size_t control_answer_account(struct engine *engine, const struct control_frame *request,
-    uid_t uid, char *out);
+    bool resumes, uid_t uid, char *out);
 
 /* untold: why the other machines cannot be told of this destination now, if there are any and
  * they cannot. */

@@ -40,6 +40,8 @@ enum event_kind decision_event(const struct answer *answer) {
 		return EVENT_UNTRACKED;
 	if (answer->observed)
 		return EVENT_OBSERVED;
+	if (answer->decision.verdict == VERDICT_DISCARD)
+		return EVENT_DISCARDED;
 	return answer->decision.verdict == VERDICT_REFUSE ? EVENT_REFUSED :
 	    EVENT_DEFERRED;
 }

@@ -65,10 +65,10 @@ static void tell(void *context, const struct journal_news *news) {
 		break;
 	case JOURNAL_NEWS_RESTORED:
 		log_event(EVENT_JOURNAL, "destinations=%" PRIu64 " recipients=%" PRIu64 " "
-		    "actions=%" PRIu64 " logs=%" PRIu64 " age=%" PRId64 "s text=\"restored "
+		    "actions=%" PRIu64 " logs=%" PRIu64 " logins=%" PRIu64 " age=%" PRId64 "s text=\"restored "
 		    "learned state and manual actions\"",
 		    news->destinations, news->recipients, news->actions, news->logs,
-		    news->age_ns / NS_PER_SECOND);
+		    news->logins, news->age_ns / NS_PER_SECOND);
 		break;
 	}
 }

@@ -7,9 +7,12 @@
 
 #include <string.h>
 
+#include "base/account_text.h"
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/account/account_health.h"
 #include "engine/destination/windows.h"
 
 #define NAME_SHOWN	(4 * 80 + 4)
@@ -127,6 +130,32 @@ static bool report(void *context, const struct window_report *report) {
 	return false;
 }
 
+#ifdef WITH_ACCOUNTS
+static void report_trip(const struct generation *generation, const struct account_trip *trip) {
+	const struct health_limits *limits = &trip->account->health;
+	const char *name = generation_text(generation, trip->account->name);
+	char id[DECISION_ID_MAX], login[NAME_SHOWN], window[ACCOUNT_WINDOW_TEXT];
+	char entry[4 * GENERATION_CLASS_NAME_MAX + 4];
+	bool networks = trip->verdict == HEALTH_NETWORKS;
+
+	log_quote(login, sizeof(login), trip->login, strlen(trip->login));
+	log_quote(entry, sizeof(entry), name, strlen(name));
+	log_event(EVENT_ACCOUNT_HELD, "id=%s account=%s login=%s reason=%s count=%u limit=%u "
+	    "window=%s failed=%.0f results=%.0f action=%s observed=%s",
+	    decision_id_text(trip->id, id), entry, login,
+	    trip->reason,
+	    networks ? trip->counts.networks : trip->counts.unknown,
+	    networks ? limits->networks : limits->unknown,
+	    account_window_text(networks ? limits->networks_period_s :
+		limits->unknown_period_s, window), trip->counts.failed, trip->counts.results,
+	    trip->account->health_action == ACCOUNT_HEALTH_HOLD ? "hold" : "alert",
+	    trip->observed ? "yes" : "no");
+}
+#endif
+
 void window_log_listen(struct engine *engine) {
 	windows_listen(engine, report, NULL);
+#ifdef WITH_ACCOUNTS
+	engine_account_listen(engine, report_trip);
+#endif
 }

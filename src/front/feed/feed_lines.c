@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/account/account_health.h"
 #include "engine/session/told_sessions.h"
 #include "wire/mail/mail_log.h"
+#include "wire/mail/sendmail_sent.h"
 
 /* Dates further from now than this are of a clock that is wrong, or of another zone. */
 #define WRONG_MS	(INT64_C(300) * 1000)
@@ -97,6 +99,17 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
 }
 
+#ifdef WITH_ACCOUNTS
+static void tell_account(struct feed *feed, const struct delivery *delivery) {
+	const struct judgement *judgement = engine_feed_judged(feed->engine);
+
+	if (judgement != NULL && feed->generation->accounts.count > 0 &&
+	    !engine_feed_was_repeated(feed->engine))
+		engine_account_result(feed->engine, feed->generation, delivery, judgement,
+		    feed->now_ns);
+}
+#endif
+
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
     const struct feed_origin *origin) {
 	feed->tally.deliveries++;
@@ -104,6 +117,9 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
 	    feed->now_ns);
 	tell_requeue(feed, delivery, origin);
+#ifdef WITH_ACCOUNTS
+	tell_account(feed, delivery);
+#endif
 }
 
 /* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */
@@ -169,6 +185,26 @@ static const struct log_line *read_line(struct feed *feed, const char *line, siz
 	return own;
 }
 
+/* A line of a Sendmail that is driven: the queue role may learn who has got the mail. */
+static void tell_queue(struct feed *feed, unsigned mtas, const struct log_line *line,
+    const struct feed_origin *origin) {
+	struct feed_told_line told = { .pid = line->pid };
+	int64_t ms;
+
+	if (line->delivery.source != DELIVERY_OF_SENDMAIL ||
+	    !engine_feed_wants_told(feed->generation, mtas))
+		return;
+	told.goes_on = sendmail_list_goes_on(line);
+	if (line->kind == LOG_LINE_DELIVERY && line->delivery.status != DELIVERY_SENT)
+		told.what = TOLD_NOT;
+	else if (line->kind == LOG_LINE_DELIVERY && sendmail_line_is_sent(line) &&
+	    told_ms(feed, line->head, &ms)) {
+		told.what = TOLD_SENT;
+		told.written_s = ms / 1000;
+	}
+	engine_feed_told(feed->engine, &line->delivery, &told, origin);
+}
+
 bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
     struct feed_origin *origin, bool behind) {
 	struct log_line own;
@@ -193,13 +229,20 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 		mta = engine_feed_postfix(feed->generation, mtas, out->program);
 		if (mta < GENERATION_MTAS_MAX)
 			front_requeue_removed(feed->requeue, mta, out->queue_id);
+#ifdef WITH_ACCOUNTS
+		if (mta < GENERATION_MTAS_MAX && feed->generation->accounts.count > 0)
+			engine_account_removed(feed->engine, out->queue_id.text,
+			    out->queue_id.length, feed->now_ns);
+#endif
 		break;
 	case LOG_LINE_BROKEN:
 		feed->tally.broken++;
+		tell_queue(feed, mtas, out, origin);
 		break;
 	case LOG_LINE_DELIVERY:
 		date(feed, out->head, behind, origin);
 		feed_delivery(feed, mtas, &out->delivery, origin);
+		tell_queue(feed, mtas, out, origin);
 		return true;
 	}
 	return false;

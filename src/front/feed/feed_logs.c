@@ -318,6 +318,8 @@ void feed_logs_turn(struct feed *feed) {
 	}
 	if (more)
 		(void)event_add(logs->soon, &at_once);
+	else
+		engine_feed_reached(feed->engine, feed->now_ns);
 }
 
 static void on_soon(evutil_socket_t fd, short what, void *argument) {

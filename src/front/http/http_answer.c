@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "front/http/http_query.h"
 #include "front/http/page.h"
 #include "view/classes.h"
 #include "view/cluster.h"
 #include "view/decided.h"
-#include "view/destinations.h"
 #include "view/health.h"
 #include "view/metrics.h"
 #include "view/status.h"
@@ -61,6 +61,8 @@ struct http_answers {
 	int64_t looked_ns;
 	struct diag why;	/* it is not */
 	struct made made[COUNT_OF(routes)];
+	struct http_sources sources;
+	char *asked;		/* the answer to a question with parameters */
 	char error[sizeof(((struct diag *)0)->text) + 2];
 };
 
@@ -97,18 +99,13 @@ static bool make_classes(struct http_answers *answers, FILE *out, unsigned *stat
 
 /* Addresses of recipients are for those alone who may read the state file. */
 static bool make_destinations(struct http_answers *answers, FILE *out, unsigned *status) {
-	static const struct view_choice choice = { .no_recipients = true,
-		.most = HTTP_DESTINATIONS };
-	struct view_destinations all;
+	static const struct page_choice choice = { .limit = HTTP_DESTINATIONS };
 	struct writer writer;
-	bool made = view_destinations_gather(&answers->view, &choice, &all) == 0;
 
 	(void)status;
 	writer_init(&writer, out, true);
-	if (made)
-		view_destinations_write(&all, &writer, NULL);
-	view_destinations_free(&all);
-	return made;
+	return destination_page_write(answers->sources.index, &answers->view, &choice, false,
+	    &writer) == 0;
 }
 
 static bool make_decisions(struct http_answers *answers, FILE *out, unsigned *status) {
@@ -159,6 +156,41 @@ static bool make(struct http_answers *answers, const struct route *route, struct
 	return true;
 }
 
+static void answer_error(struct http_answers *answers, struct http_answer *out) {
+	snprintf(answers->error, sizeof(answers->error), "%s\n", answers->why.text);
+	*out = (struct http_answer){ .status = 503, .type = TEXT_TYPE, .body = answers->error,
+		.length = strlen(answers->error) };
+}
+
+static void answer_query(struct http_answers *answers, const struct http_request *request,
+    int64_t now_ns, struct http_answer *out) {
+	size_t length = 0;
+	FILE *body;
+
+	free(answers->asked);
+	answers->asked = NULL;
+	look(answers, now_ns);
+	if (!answers->is_open) {
+		answer_error(answers, out);
+		return;
+	}
+	*out = (struct http_answer){ .status = 500, .type = JSON_TYPE };
+	body = open_memstream(&answers->asked, &length);
+	if (body != NULL) {
+		out->status = http_query_answer(&answers->sources, request, now_ns, body);
+		if (ferror(body) != 0)
+			out->status = 500;
+	}
+	if (body == NULL || fclose(body) != 0 || out->status == 500) {
+		http_answer_error(500, strerror(ENOMEM), out);
+		return;
+	}
+	if (out->status != 200)
+		out->type = TEXT_TYPE;
+	out->body = answers->asked;
+	out->length = length;
+}
+
 static void answer_route(struct http_answers *answers, const struct route *route,
     int64_t now_ns, struct http_answer *out) {
 	struct made *made = &answers->made[route - routes];
@@ -167,10 +199,7 @@ static void answer_route(struct http_answers *answers, const struct route *route
 		look(answers, now_ns);
 		made->made_ns = 0;
 		if (!answers->is_open) {
-			snprintf(answers->error, sizeof(answers->error), "%s\n",
-			    answers->why.text);
-			*out = (struct http_answer){ .status = 503, .type = TEXT_TYPE,
-				.body = answers->error, .length = strlen(answers->error) };
+			answer_error(answers, out);
 			return;
 		}
 		if (!make(answers, route, made)) {
@@ -210,6 +239,10 @@ void http_answer(struct http_answers *answers, const struct http_request *reques
 		    "read-only\n",
 		    out);
 		out->allow = METHODS;
+		return;
+	}
+	if (http_query_is(request)) {
+		answer_query(answers, request, now_ns, out);
 		return;
 	}
 	for (size_t i = 0; i < COUNT_OF(routes); i++)
@@ -254,6 +287,12 @@ struct http_answers *http_answers_open(const char *state_path) {
 
 	if (answers == NULL)
 		return NULL;
+	answers->sources = (struct http_sources){ .view = &answers->view,
+		.index = destination_index_new() };
+	if (answers->sources.index == NULL) {
+		free(answers);
+		return NULL;
+	}
 	answers->is_open = view_open(&answers->view, state_path, &answers->why) == 0;
 	return answers;
 }
@@ -265,6 +304,9 @@ void http_answers_close(struct http_answers **result) {
 		return;
 	for (size_t i = 0; i < COUNT_OF(answers->made); i++)
 		free(answers->made[i].body);
+	free(answers->asked);
+	history_close(&answers->sources.history);
+	destination_index_free(&answers->sources.index);
 	view_close(&answers->view);
 	free(answers);
 	*result = NULL;

@@ -13,7 +13,15 @@ const struct page_file *page_file(size_t i) {
 		    sizeof(page_css) },
 		{ "/page.js", "text/javascript; charset=utf-8", (const char *)page_js,
 		    sizeof(page_js) },
+		{ "/parts.js", "text/javascript; charset=utf-8", (const char *)parts_js,
+		    sizeof(parts_js) },
+		{ "/detail.js", "text/javascript; charset=utf-8", (const char *)detail_js,
+		    sizeof(detail_js) },
 		{ "/icon.svg", "image/svg+xml", (const char *)icon_svg, sizeof(icon_svg) },
+		{ "/icon-warn.svg", "image/svg+xml", (const char *)icon_warn_svg,
+		    sizeof(icon_warn_svg) },
+		{ "/icon-bad.svg", "image/svg+xml", (const char *)icon_bad_svg,
+		    sizeof(icon_bad_svg) },
 	};
 
 	return i < sizeof(files) / sizeof(files[0]) ? &files[i] : NULL;

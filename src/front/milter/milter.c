@@ -29,6 +29,7 @@
 #include "base/log.h"
 #include "base/nudge.h"
 #include "config/generation/generation.h"
+#include "front/policy/account_mail.h"
 #include "front/decision/decision_log.h"
 #include "front/milter/milter_gate.h"
 #include "wire/ask/client_macros.h"
@@ -49,6 +50,7 @@ static struct {
 	struct engine *engine;
 	uint8_t listener;
 	bool gated;
+	_Atomic bool skips;	/* the mail server lets us skip the rest of a body */
 	_Atomic bool rests;	/* the last heartbeat may be old */
 	/* when callbacks that run now were entered; 0: free */
 	_Atomic int64_t running_since_ns[RUNNING_MAX];
@@ -202,12 +204,10 @@ static void end_session(const struct milter_session *session, int64_t now_ns) {
 }
 
 /* smfi_setreply takes '%' for the start of a format. */
-static void refuse(SMFICTX *ctx, const char *text) {
-	char code[] = "421", dsn[] = "4.7.0", other[] = "Too many sessions";
-	char escaped[REPLY_TEXT_MAX + 2];
+static void escape_percent(const char *text, char *escaped, size_t size) {
 	size_t length = 0;
 
-	for (; *text != '\0' && length < REPLY_TEXT_MAX; text++) {
+	for (; *text != '\0' && length + 3 < size; text++) {
 		unsigned char c = (unsigned char)*text;
 
 		if (c == '%')
@@ -215,6 +215,13 @@ static void refuse(SMFICTX *ctx, const char *text) {
 		escaped[length++] = c < 0x20 || c == 0x7f ? ' ' : *text;
 	}
 	escaped[length] = '\0';
+}
+
+static void refuse(SMFICTX *ctx, const char *text) {
+	char code[] = "421", dsn[] = "4.7.0", other[] = "Too many sessions";
+	char escaped[REPLY_TEXT_MAX + 3];
+
+	escape_percent(text, escaped, sizeof(escaped));
 	if (smfi_setreply(ctx, code, dsn, escaped) != MI_SUCCESS)
 		(void)smfi_setreply(ctx, code, dsn, other);
 }
@@ -344,17 +351,165 @@ static void on_too_many(unsigned waiting, unsigned inside) {
 
 static const struct milter_gate_calls gate_calls = { on_stalled, on_too_many };
 
-int milter_front_run(struct engine *engine, int fd, uint8_t listener,
+static char filter_name[] = "postern";
+
+#ifdef WITH_ACCOUNTS
+/* --- accounts ------------------------------------------------------------------------ */
+
+static sfsistat on_mail_negotiate(SMFICTX *ctx, unsigned long actions, unsigned long steps,
+    unsigned long f2, unsigned long f3, unsigned long *wanted_actions,
+    unsigned long *unwanted_steps, unsigned long *wanted_f2, unsigned long *wanted_f3) {
+	static char at_connect[] = "{client_addr} {client_port}",
+	    at_mail[] = "i {auth_authen}";
+
+	(void)f2, (void)f3;
+	*wanted_actions = 0;
+	if ((actions & SMFIF_SETSYMLIST) != 0 &&
+	    smfi_setsymlist(ctx, SMFIM_CONNECT, at_connect) == MI_SUCCESS &&
+	    smfi_setsymlist(ctx, SMFIM_ENVFROM, at_mail) == MI_SUCCESS)
+		*wanted_actions = SMFIF_SETSYMLIST;
+	front.skips = (steps & SMFIP_SKIP) != 0;
+	*unwanted_steps = steps & (SMFIP_NOHELO | SMFIP_NODATA | SMFIP_NOHDRS | SMFIP_NOEOH |
+	    SMFIP_NOUNKNOWN | SMFIP_SKIP);
+	*wanted_f2 = *wanted_f3 = 0;
+	return SMFIS_CONTINUE;
+}
+
+static sfsistat on_mail_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
+	struct account_mail_session *session = smfi_getpriv(ctx);
+	struct question question = { .listener = front.listener };
+
+	(void)name;
+	if (session == NULL)
+		session = calloc(1, sizeof(*session));
+	if (session == NULL || smfi_setpriv(ctx, session) != MI_SUCCESS) {
+		free(session);
+		return SMFIS_ACCEPT;
+	}
+	account_mail_over(session, front.engine, clock_now_ns());
+	if (take_client(from, &question)) {
+		session->client = question.client;
+		session->client_port = question.client_port;
+	}
+	return SMFIS_CONTINUE;
+}
+
+static sfsistat mail_refused(SMFICTX *ctx, const struct account_reply *reply) {
+	char code[4], enhanced[8], text[2 * ACCOUNT_TEXT_SIZE];
+
+	snprintf(code, sizeof(code), "%s", reply->code);
+	snprintf(enhanced, sizeof(enhanced), "%s", reply->enhanced);
+	escape_percent(reply->text, text, sizeof(text));
+	(void)smfi_setreply(ctx, code, enhanced, text);
+	return reply->code[0] == '5' ? SMFIS_REJECT : SMFIS_TEMPFAIL;
+}
+
+static sfsistat on_mail_from(SMFICTX *ctx, char **words) {
+	static char auth_authen[] = "{auth_authen}";
+	struct account_mail_session *session = smfi_getpriv(ctx);
+
+	if (session != NULL)
+		account_mail_from(session, front.engine, smfi_getsymval(ctx, auth_authen),
+		    words[0], clock_now_ns());
+	return SMFIS_CONTINUE;
+}
+
+static sfsistat on_mail_recipient(SMFICTX *ctx, char **words) {
+	struct account_mail_session *session = smfi_getpriv(ctx);
+	int64_t now_ns = clock_now_ns();
+	struct account_reply reply;
+	bool good = true;
+	unsigned place;
+
+	if (session == NULL)
+		return SMFIS_CONTINUE;
+	place = callback_enter(now_ns);
+	good = account_mail_recipient(session, front.engine, front.listener, words[0], now_ns,
+	    &reply);
+	callback_leave(place);
+	return good ? SMFIS_CONTINUE : mail_refused(ctx, &reply);
+}
+
+/* Sendmail says at no step how large a message is.  Of others nothing is read. */
+static sfsistat on_mail_body(SMFICTX *ctx, unsigned char *bytes, size_t length) {
+	struct account_mail_session *session = smfi_getpriv(ctx);
+
+	(void)bytes;
+	if (session == NULL || session->login_length == 0)
+		return atomic_load(&front.skips) ? SMFIS_SKIP : SMFIS_CONTINUE;
+	session->bytes += length;
+	return SMFIS_CONTINUE;
+}
+
+static sfsistat on_mail_end(SMFICTX *ctx) {
+	static char i[] = "i";
+	struct account_mail_session *session = smfi_getpriv(ctx);
+	int64_t now_ns = clock_now_ns();
+	struct account_reply reply;
+	bool good = true;
+	unsigned place;
+
+	if (session == NULL)
+		return SMFIS_CONTINUE;
+	place = callback_enter(now_ns);
+	good = account_mail_end(session, front.engine, front.listener, smfi_getsymval(ctx, i),
+	    now_ns, &reply);
+	callback_leave(place);
+	return good ? SMFIS_CONTINUE : mail_refused(ctx, &reply);
+}
+
+static sfsistat on_mail_abort(SMFICTX *ctx) {
+	struct account_mail_session *session = smfi_getpriv(ctx);
+
+	if (session != NULL)
+		account_mail_over(session, front.engine, clock_now_ns());
+	return SMFIS_CONTINUE;
+}
+
+static sfsistat on_mail_close(SMFICTX *ctx) {
+	if (front.gated)
+		milter_gate_left();
+	(void)on_mail_abort(ctx);
+	free(smfi_getpriv(ctx));
+	(void)smfi_setpriv(ctx, NULL);
+	return SMFIS_CONTINUE;
+}
+
+static const struct smfiDesc accounts_description = {
+	.xxfi_name = filter_name,
+	.xxfi_version = SMFI_VERSION,
+	.xxfi_flags = SMFIF_SETSYMLIST,
+	.xxfi_connect = on_mail_connect,
+	.xxfi_envfrom = on_mail_from,
+	.xxfi_envrcpt = on_mail_recipient,
+	.xxfi_body = on_mail_body,
+	.xxfi_eom = on_mail_end,
+	.xxfi_abort = on_mail_abort,
+	.xxfi_close = on_mail_close,
+	.xxfi_negotiate = on_mail_negotiate,
+};
+#endif
+
+static const struct smfiDesc sessions_description = {
+	.xxfi_name = filter_name,
+	.xxfi_version = SMFI_VERSION,
+	.xxfi_flags = SMFIF_SETSYMLIST,
+	.xxfi_connect = on_connect,
+	.xxfi_close = on_close,
+	.xxfi_negotiate = on_negotiate,
+};
+
+static struct smfiDesc description_of(bool for_accounts) {
+#ifdef WITH_ACCOUNTS
+	if (for_accounts)
+		return accounts_description;
+#endif
+	(void)for_accounts;
+	return sessions_description;
+}
+
+int milter_front_run(struct engine *engine, int fd, uint8_t listener, bool for_accounts,
     struct diag *diag) {
-	static char name[] = "postern";
-	struct smfiDesc description = {
-		.xxfi_name = name,
-		.xxfi_version = SMFI_VERSION,
-		.xxfi_flags = SMFIF_SETSYMLIST,
-		.xxfi_connect = on_connect,
-		.xxfi_close = on_close,
-		.xxfi_negotiate = on_negotiate,
-	};
 	int gate;
 
 	front.engine = engine;
@@ -364,7 +519,7 @@ int milter_front_run(struct engine *engine, int fd, uint8_t listener,
 		return -1;
 	if (smfi_setbacklog(BACKLOG) != MI_SUCCESS ||
 	    smfi_settimeout(TIMEOUT_S) != MI_SUCCESS ||
-	    smfi_register(description) != MI_SUCCESS)
+	    smfi_register(description_of(for_accounts)) != MI_SUCCESS)
 		return diag_set(diag, 0, "libmilter refuses the configuration");
 	front.gated = open_socket(gate) && milter_gate_is_used();
 	if (!front.gated) {

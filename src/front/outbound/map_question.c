@@ -75,6 +75,7 @@ static void write_event(struct engine *engine,
 	    answer->answer.decision.count, answer->answer.decision.limit,
 	    decision_share_words(&answer->answer, share),
 	    decision_reason_word(answer->answer.decision.reason), rule.place, rule.mask,
+	    answer->answer.decision.reason == REASON_DELIVERED ? "discard" :
 	    answer->answer.decision.verdict == VERDICT_ADMIT && !answer->answer.observed ?
 	    "admit" : "defer"))
 		engine_decision_logged(engine, answer->answer.id);
@@ -192,6 +193,13 @@ static size_t deferral(const struct generation *generation,
 	return socketmap_reply(out, SOCKETMAP_OK, text);
 }
 
+static size_t discard(const struct answer *answer, char *out) {
+	char id[DECISION_ID_MAX], text[64] = "DISCARD ";
+
+	text_append(text, sizeof(text), strlen(text), "%s", decision_id_text(answer->id, id));
+	return socketmap_reply(out, SOCKETMAP_OK, text);
+}
+
 static size_t answer_turn(struct engine *engine, const struct generation *generation,
     const struct outbound_key *key, int64_t now_ns, char *out) {
 	struct outbound_answer why;
@@ -244,6 +252,8 @@ static size_t ask(const struct map_client *client, struct engine *engine,
 		write_event(engine, generation, client, key, &answer);
 	if (answer.answer.decision.verdict == VERDICT_ADMIT)
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
+	if (answer.answer.decision.verdict == VERDICT_DISCARD)
+		return discard(&answer.answer, out);
 	return deferral(generation, &answer, now_ns, out);
 }
 

@@ -32,7 +32,7 @@ bool map_question_is_outbound(const struct socketmap_request *request);
 
 /* Answers one request.  Returns the reply's length in `out`.  Every answer to a
  * key of ours is "OK OK", "OK WAIT TEXT", "OK DEFER TEXT", "OK REFUSE TEXT" or "OK GROUP": what else
- * Sendmail would read it takes for no entry, and goes on (sendmail-facts 2.1). */
+ * Sendmail would read it takes for no entry, and goes on. */
 size_t map_question_answer(struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct socketmap_request *request,
     int64_t now_ns, char out[SOCKETMAP_REPLY_MAX]);

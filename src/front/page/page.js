@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: ISC
-// The status page: asks /api/... every two seconds and draws what they tell, with the names
-// of posternctl --json.  Whatever comes from there becomes text nodes and attributes made
-// here, never markup: names are strangers'.
+// The status page: asks /api/... every two seconds and draws what they answer, with the names
+// of posternctl --json.  Lists are searched, sorted and cut by the daemon.
 "use strict";
-(() => {
+import { at, make, write, link, number, put, duration, bytes, clock, keep, part, field, cells,
+	meter, remeter, spark, respark, plot } from "./parts.js";
+import { showDetail, wanted, LINES } from "./detail.js";
 
-const EVERY_MS = 2000, HIDDEN_MS = 10000, PATIENCE_MS = 8000, KEPT = 150, LEAST = 14,
-	SHOWN = 25;
-const SVG = "http://www.w3.org/2000/svg";
+const EVERY_MS = 2000, HIDDEN_MS = 10000, PATIENCE_MS = 8000, SLOW_MS = 60000, DETAIL_MS = 10000,
+	CLASSES = 12, DESTINATIONS = 25, KEPT = 150;
 const FAULTS = ["faults", "expired", "repairs", "untracked", "notes_lost", "levels_lost",
 	"journal_failures", "journal_lost", "journal_damaged", "witness_errors",
 	"reloads_refused", "role_restarts", "feed_wrong_clocks", "patterns_given_up",
@@ -16,159 +16,51 @@ const FAULTS = ["faults", "expired", "repairs", "untracked", "notes_lost", "leve
 const FAULTY = /^(bad|stalled)_|_(evicted|full|uncounted|untracked|unusable|failures?|lost|bad|truncated)$/;
 const isFault = name => FAULTS.includes(name) ||
 	(FAULTY.test(name) && !name.startsWith("results_"));
+const KINDS = ["refused", "deferred", "observed", "suspended", "failure", "back", "by-hand", "alert",
+	"back-pressure", "window", "account", "untracked", "fault"];
 
-const at = id => document.getElementById(id);
-const history = new Map();	// of each destination: samples, the newest last
 const tiles = new Map();
-let last = null;		// { time, counters } of the turn before
-let paused = false, busy = false, all = false, timer = 0, turns = 0;
+const lists = { classes: { offset: 0, limit: CLASSES }, destinations: { offset: 0, limit: DESTINATIONS } };
+let last = null;		// { time, wall, counters } of the turn before
+let sparks = { classes: {}, destinations: {} };
+let paused = false, busy = false, again = false, timer = 0, turns = 0, slow = -Infinity, detailed = 0;
+let lost = false;
 
-// --- elements ---------------------------------------------------------------------
+// --- the verdict ---------------------------------------------------------------------------
 
-const make = (tag, name, text) => {
-	const element = document.createElement(tag);
-	if (name)
-		element.className = name;
-	if (text !== undefined)
-		element.textContent = text;
-	return element;
+const SECTIONS = { classes: "classes-card", destinations: "destinations-card", mail: "mail",
+	cluster: "cluster", workers: "workers", faults: "faults-card" };
+
+const icon = mood => {
+	const name = mood === "bad" ? "/icon-bad.svg" : mood === "warn" ? "/icon-warn.svg" : "/icon.svg";
+	if (at("icon").getAttribute("href") !== name)
+		at("icon").setAttribute("href", name);
 };
 
-const draw = (tag, attributes) => {
-	const element = document.createElementNS(SVG, tag);
-	for (const [name, value] of Object.entries(attributes))
-		element.setAttribute(name, value);
-	return element;
+const showVerdict = status => {
+	const problems = status.problems;
+	const mood = problems.some(one => one.severity === "bad") ? "bad" : problems.length > 0 ? "warn" : "good";
+	const rows = problems.length > 0 ? problems :
+		[{ severity: "good", text: "no problems", about: null, command: null }];
+	keep(at("problems"), rows, (one) => `${one.severity} ${one.about} ${one.text.replace(/\d+/g, "")}`,
+		one => {
+			const element = make("li"), words = one.about === null ? make("span") : make("a");
+			if (one.about !== null)
+				words.href = `#${SECTIONS[one.about]}`;
+			words.dataset.field = "text";
+			element.append(words);
+			return element;
+		}, (element, one) => {
+			element.className = `pill ${one.severity}`;
+			write(part(element, "text"), one.text);
+			element.title = one.command ?? "";
+		});
+	const count = problems.filter(one => one.severity === "bad").length;
+	document.title = `${count > 0 ? `(${count}) ` : ""}Postern ${location.hostname}: ${status.verdict}`;
+	icon(mood);
 };
 
-const write = (element, text) => {
-	if (element.textContent !== text)
-		element.textContent = text;
-};
-
-const number = value => value === null || value === undefined ? "–" :
-	value.toLocaleString("en-US", { maximumFractionDigits: value < 10 ? 1 : 0 });
-
-// The number itself stays in the element, for whoever compares.
-const put = (element, value) => {
-	element.dataset.value = value === null || value === undefined ? "" : String(value);
-	write(element, number(value));
-};
-
-const duration = s => {
-	if (s === null || s === undefined)
-		return "–";
-	if (s < 60)
-		return `${s} s`;
-	if (s < 3600)
-		return `${Math.floor(s / 60)} min`;
-	if (s < 86400)
-		return `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
-	return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
-};
-
-const bytes = n => {
-	const units = ["B", "kB", "MB", "GB", "TB"];
-	let unit = 0;
-	if (n === null || n === undefined)
-		return "–";
-	while (n >= 1024 && unit + 1 < units.length) {
-		n /= 1024;
-		unit++;
-	}
-	return `${number(n)} ${units[unit]}`;
-};
-
-// Children of `list`, one for each row, kept by their keys and in the rows' order.
-const keep = (list, rows, key, build, update) => {
-	const there = new Map();
-	for (const child of [...list.children])
-		if (there.has(child.dataset.key))
-			child.remove();
-		else
-			there.set(child.dataset.key, child);
-	let before = null;
-	for (const row of rows) {
-		let child = there.get(key(row));
-		if (child === undefined) {
-			child = build(row);
-			child.dataset.key = key(row);
-		} else {
-			there.delete(key(row));
-		}
-		update(child, row);
-		const place = before === null ? list.firstElementChild : before.nextElementSibling;
-		if (place !== child)
-			list.insertBefore(child, place);
-		before = child;
-	}
-	for (const child of there.values())
-		child.remove();
-};
-
-// Parts of an element by their data-field.
-const part = (element, name) => {
-	element.parts ??= new Map();
-	if (!element.parts.has(name))
-		element.parts.set(name, element.querySelector(`[data-field="${name}"]`));
-	return element.parts.get(name);
-};
-
-const field = (tag, name, style) => {
-	const element = make(tag, style);
-	element.dataset.field = name;
-	return element;
-};
-
-const percent = (value, most) => `${Math.min(100, Math.max(0, 100 * value / most))}%`;
-
-// --- plots --------------------------------------------------------------------------
-
-// Newest at the right edge; what is there fills the width, once it is half a minute.
-const place = (i, count) => 100 - (count - 1 - i) * 100 / Math.max(LEAST, count - 1);
-
-const path = (values, most, step) => {
-	let text = "", drawn = false;
-	values.forEach((value, i) => {
-		if (value === null || value === undefined) {
-			drawn = false;
-			return;
-		}
-		const x = place(i, values.length), y = 100 - 100 * value / most;
-		text += !drawn ? `M${x.toFixed(2)} ${y.toFixed(2)}` :
-			step ? `H${x.toFixed(2)}V${y.toFixed(2)}` : `L${x.toFixed(2)} ${y.toFixed(2)}`;
-		drawn = true;
-	});
-	return text;
-};
-
-const spark = () => {
-	const svg = draw("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none",
-		"aria-hidden": "true" });
-	svg.append(draw("path", { class: "spark" }));
-	return svg;
-};
-
-const plot = () => {
-	const svg = draw("svg", { viewBox: "0 -4 100 108", preserveAspectRatio: "none",
-		role: "img" });
-	for (const name of ["area", "top", "line"])
-		svg.append(draw("path", { class: name }));
-	return svg;
-};
-
-const replot = (svg, samples) => {
-	const most = 1.1 * Math.max(1, ...samples.map(s =>
-		Math.max(s.window ?? 0, s.ceiling ?? 0, s.in_flight ?? 0)));
-	const flights = samples.map(s => s.in_flight ?? 0);
-	const begin = place(0, samples.length);
-	const [area, top, line] = svg.children;
-	area.setAttribute("d", `${path(flights, most, true)}V100H${begin.toFixed(2)}Z`);
-	top.setAttribute("d", path(samples.map(s => s.ceiling), most, true));
-	line.setAttribute("d", path(samples.map(s => s.window), most, true));
-};
-
-// --- at a glance -----------------------------------------------------------------------
+// --- at a glance -----------------------------------------------------------------------------
 
 const tile = (name, value, unit, mood) => {
 	let one = tiles.get(name);
@@ -179,7 +71,7 @@ const tile = (name, value, unit, mood) => {
 		element.append(make("span", "name", name), big, spark());
 		element.dataset.tile = name;
 		at("tiles").append(element);
-		one = { element, digits, units, line: element.querySelector("path"), samples: [] };
+		one = { element, digits, units, line: element.querySelector("svg"), samples: [] };
 		tiles.set(name, one);
 	}
 	one.samples.push(value);
@@ -188,7 +80,7 @@ const tile = (name, value, unit, mood) => {
 	put(one.digits, value);
 	write(one.units, unit ? ` ${unit}` : "");
 	one.element.className = `tile ${value > 0 && mood || ""}`;
-	one.line.setAttribute("d", path(one.samples, 1.15 * Math.max(1, ...one.samples), false));
+	respark(one.line, one.samples);
 };
 
 const rate = (counters, seconds, ...names) => {
@@ -199,15 +91,16 @@ const rate = (counters, seconds, ...names) => {
 	return Math.max(0, sum / seconds);
 };
 
-const glance = (status, classes, destinations, seconds) => {
-	const counters = status.counters;
-	tile("open sessions", classes.reduce((sum, c) => sum + c.open, 0), "");
+const glance = (status, seconds) => {
+	const counters = status.counters, tables = Object.fromEntries(status.tables.map(t => [t.table, t.used]));
+	const would = status.would_suspend + status.would_hold;
+	tile("sessions", tables.sessions, "");
 	tile("admitted", rate(counters, seconds, "admitted", "uncounted"), "/s");
-	tile("refused or deferred", rate(counters, seconds, "refused", "deferred"), "/s", "warn");
-	tile("observed only", rate(counters, seconds, "observed",
-		"window_holds_observed"), "/s");
-	tile("deliveries in flight", destinations.reduce((sum, d) =>
-		sum + (d.in_flight ?? 0), 0), "");
+	tile("refused or deferred", rate(counters, seconds, "refused", "deferred"), "/s", "bad");
+	tile("would refuse or defer", rate(counters, seconds, "observed", "window_holds_observed"), "/s", "warn");
+	tile("deliveries in flight", tables.flights, "");
+	if (would > 0)
+		tile("would suspend", would, "", "warn");
 	tile("suspended or held", status.destinations_suspended + status.destinations_held +
 		status.recipients_held + status.classes_held, "", "bad");
 };
@@ -218,229 +111,216 @@ const CLUSTER = { joined: "good", connecting: "warn", waiting: "warn" };
 const isAway = role => role.pid === null || role.heartbeat_age >= 3;
 
 const head = status => {
-	const modes = at("modes"), health = at("health");
+	const health = at("health");
 	const live = status.health === "live" || status.health === "behind", away = status.roles.filter(isAway);
 	const idle = away.every(role => role.role.startsWith("queue.") && ["none", "refused"].includes(status.queue));
 	write(health, live && !idle ? "a worker is not running" : status.health);
 	health.className = `pill ${status.health === "live" && idle ? "good" : "bad"}`;
-	const shown = [];
-	if (status.gate === "shut")
-		shown.push(["all classes full", "bad"]);
-	if (status.observe)
-		shown.push(["observe mode", "warn"]);
-	if (status.outbound_observe)
-		shown.push(["observe mode (outbound)", "warn"]);
-	if (["away", "refused"].includes(status.queue))
-		shown.push(["queue not managed", "bad"]);
-	if (!["none", "joined"].includes(status.cluster))
-		shown.push([`cluster: ${status.cluster}`, CLUSTER[status.cluster] ?? "bad"]);
-	if (status.sites_changed > 0)
-		shown.push(["Postfix settings changed", "warn"]);
-	for (const journal of status.journal)
-		if (journal.state === "failed")
-			shown.push([`journal ${journal.directory}: ${journal.error}`, "bad"]);
-	keep(modes, shown, mode => mode[0], () => make("span"), (element, mode) => {
-		element.className = `pill ${mode[1]}`;
-		write(element, mode[0]);
-	});
-	write(at("facts"), `up ${duration(status.uptime)} · configuration ${status.generation}` +
-		` · ${location.host}`);
+	write(at("facts"), `up ${duration(status.uptime)} · configuration ${status.generation}`);
+	write(at("faults-since"), status.state_age === null ? "" :
+		`since ${new Date(Date.now() - status.state_age * 1000).toLocaleString([], { hour12: false })}`);
 };
 
-// --- classes ------------------------------------------------------------------------------
-
-const meter = () => {
-	const element = make("div", "meter");
-	element.setAttribute("role", "meter");
-	for (const name of ["in", "out", "mark", "peak"])
-		element.append(field("i", `bar-${name}`, name));
-	return element;
+// What to do next, where nothing is there to see.
+const showSteps = status => {
+	const counters = status.counters, steps = [];
+	if (counters.questions === 0 && counters.admitted === 0 && counters.uncounted === 0)
+		steps.push(["No mail server has asked Postern yet. Attach it:",
+			"postern-postfix-setup make", "postern-sendmail-setup make"]);
+	if (status.mtas.length === 0)
+		steps.push(["No mail log is read, so nothing is learned of outbound mail. In postern.conf: " +
+			"mta = ( { name = \"postfix\"; } ); then", "posternctl reload"]);
+	for (const mta of status.mtas.filter(one => /^(no hints|windows are not enforced)/.test(one.note ?? "")))
+		steps.push([`${mta.mta}: ${mta.note}`]);
+	if (status.observe && counters.questions > 0 && counters.observed === 0)
+		steps.push(["Observe mode: nothing would have been refused so far. When that is right for some " +
+			"days, set observe = false; in postern.conf, then", "posternctl reload"]);
+	at("start").hidden = steps.length === 0;
+	keep(at("steps"), steps, step => step.join(), step => {
+		const element = make("li", "", `${step[0]} `);
+		for (const command of step.slice(1))
+			element.append(make("code", "", command), " ");
+		return element;
+	}, () => {});
 };
 
-const remeter = (element, { inside, outside, mark, peak, most, full }) => {
-	const used = inside + outside;
-	part(element, "bar-in").style.width = percent(inside, most);
-	part(element, "bar-out").style.left = percent(inside, most);
-	part(element, "bar-out").style.width = percent(outside, most);
-	part(element, "bar-mark").hidden = mark === null || mark >= most;
-	part(element, "bar-mark").style.left = percent(mark ?? 0, most);
-	part(element, "bar-peak").hidden = !peak || peak >= most;
-	part(element, "bar-peak").style.left = percent(peak ?? 0, most);
-	element.className = `meter ${full !== null && used >= full ? "bad" :
-		full !== null && used >= 0.8 * full ? "warn" : ""}`;
-	element.setAttribute("aria-valuemin", "0");
-	element.setAttribute("aria-valuemax", String(most));
-	element.setAttribute("aria-valuenow", String(used));
+// --- lists ------------------------------------------------------------------------------------
+
+const pager = (name, answer) => {
+	const box = at(`${name}-pager`), list = lists[name];
+	if (box.children.length === 0) {
+		for (const [step, word] of [[-1, "Previous"], [1, "Next"]]) {
+			const button = make("button", "", word);
+			button.type = "button";
+			button.dataset.field = word;
+			button.addEventListener("click", () => {
+				list.offset = Math.max(0, list.offset + step * list.limit);
+				go();
+			});
+			box.append(button);
+		}
+		box.insertBefore(field("span", "where", "legend"), box.lastElementChild);
+	}
+	if (list.offset > 0 && list.offset >= answer.found) {
+		list.offset = 0;
+		again = true;
+	}
+	box.hidden = answer.found <= list.limit && list.offset === 0;
+	part(box, "Previous").disabled = list.offset === 0;
+	part(box, "Next").disabled = list.offset + list.limit >= answer.found;
+	write(part(box, "where"), `${number(answer.offset + 1)} to ${number(answer.offset + answer.rows.length)}` +
+		` of ${number(answer.found)}`);
+	write(at(`${name}-count`), answer.found === answer.total ? number(answer.total) :
+		`${number(answer.found)} of ${number(answer.total)}`);
 };
 
 const buildClass = c => {
-	const element = make("li", "class"), name = make("span", "name"), side = make("span", "side");
-	const numbers = make("span", "numbers"), bar = meter();
-	name.append(make("span", "", c.name), field("span", "modes"));
-	numbers.append(field("b", "open"), " of ", field("span", "limit"));
-	bar.dataset.field = "bar";
-	for (const [which, word] of [["open_inbound", "in"], ["open_outbound", "out"],
-		["peak", "peak"], ["admitted", "admitted"], ["refused", "refused"],
-		["deferred", "deferred"], ["observed", "observed"],
-		["refused_share", "refused because of the share"], ["overhang", "overhang"]]) {
-		const fact = make("span");
-		fact.append(`${word} `, field("b", which));
-		side.append(fact);
-	}
-	element.append(name, bar, numbers, side);
+	const element = make("tr", "class"), name = make("th"), bar = make("td", "bar");
+	name.scope = "row";
+	name.append(link("class", c.name), " ", field("span", "modes"));
+	bar.append(meter());
+	bar.firstElementChild.dataset.field = "bar";
+	element.append(name, bar);
+	for (const [which, style] of [["open", "n"], ["open_inbound", "n more"], ["open_outbound", "n more"],
+		["limit", "n"], ["peak", "n more"], ["admitted", "n more"], ["refusing", "n"], ["refused", "n mid"],
+		["deferred", "n more"], ["observed", "n more"]])
+		element.append(field("td", which, style));
+	const trend = make("td", "more trend");
+	trend.append(spark());
+	element.append(trend);
 	element.dataset.class = c.name;
 	return element;
 };
 
 const updateClass = (element, c) => {
 	const limits = [c.refuse_at, c.hold_at].filter(limit => limit !== null);
-	const most = Math.max(1, ...limits, limits.length === 0 ? c.peak : 0);
-	const shared = c.scope === "cluster";
+	const most = Math.max(1, ...limits, limits.length === 0 ? c.peak : 0), shared = c.scope === "cluster";
 	const full = shared ? c.share : limits.length === 0 ? null : Math.min(...limits);
 	for (const name of ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused",
-		"deferred", "observed", "refused_share", "overhang"])
+		"deferred", "observed", "refusing"])
 		put(part(element, name), c[name]);
-	part(element, "limit").dataset.sessions = c.hold_at ?? "";
-	part(element, "limit").dataset.inbound = c.refuse_at ?? "";
-	write(part(element, "limit"), limits.length === 0 ? "no limit" :
-		shared ? `${number(c.share)}, share of ${number(most)}` :
-		c.refuse_at === c.hold_at || c.refuse_at === null || c.hold_at === null ?
-		number(limits[0]) : `${number(c.refuse_at)} inbound (${number(c.hold_at)} total)`);
+	const words = limits.length === 0 ? "no limit" : shared ? `${number(c.share)}, share of ${number(most)}` :
+		c.refuse_at === c.hold_at || c.refuse_at === null || c.hold_at === null ? number(limits[0]) :
+		`${number(c.refuse_at)} in, ${number(c.hold_at)} total`;
+	write(part(element, "limit"), words);
+	const used = c.open, over = full !== null && used >= full;
 	remeter(part(element, "bar"), { inside: c.open_inbound, outside: c.open_outbound,
-		mark: shared ? c.share : c.refuse_at, peak: c.peak, most, full });
+		mark: shared ? c.share : c.refuse_at, peak: c.peak, most,
+		mood: over && c.observe ? "observe" : over ? "bad" : full !== null && used >= 0.8 * full ? "warn" : "",
+		text: `${number(used)} of ${words}` });
 	part(element, "bar").setAttribute("aria-label", `open sessions of class ${c.name}`);
 	const modes = part(element, "modes"), mode = c.removed ? "removed" :
 		c.observe ? "observe mode" : !shared || c.lease === "held" ? "" :
 		c.lease === "alone" ? "alone" : "no lease";
 	modes.className = mode === "" ? "" : "pill warn";
 	write(modes, mode);
-	element.classList.toggle("removed", c.removed);
-	for (const name of ["open_outbound", "refused", "deferred", "observed", "refused_share",
-		"overhang"]) {
-		const fact = part(element, name).parentNode;
-		fact.hidden = !c[name];
-		fact.className = name === "overhang" || (name === "refused" &&
-			(element.refused ?? c.refused) < c.refused) ? "hot" : "";
-	}
-	element.refused = c.refused;
+	if (c.observe && c.refusing > 0)
+		write(part(element, "refusing"), `would: ${number(c.refusing)}`);
+	part(element, "refusing").classList.toggle("hot", c.refusing > 0 && !c.observe);
+	respark(element.querySelector(".trend svg"), sparks.classes[c.name] ?? []);
 };
 
-// --- destinations ----------------------------------------------------------------------------
+const showClasses = (answer, status) => {
+	// a name that was taken away may be configured anew while sessions of the first live
+	keep(at("classes"), answer.rows, c => c.removed ? `${c.name} removed` : c.name, buildClass, updateClass);
+	at("no-classes").hidden = answer.rows.length > 0;
+	write(at("no-classes"), answer.total === 0 ?
+		"No class is configured: add one to classes in postern.conf." : "No class matches.");
+	pager("classes", answer);
+};
 
-const MOODS = { dead: "bad", held: "bad", limited: "", open: "good" };
-const WORDS = { dead: "suspended", held: "held", limited: "limited", open: "open" };
+const STOPS = { dead: ["suspended", "would suspend"], held: ["held", "would hold"] };
+const effect = d => STOPS[d.state]?.[d.enforced === false ? 1 : 0] ?? d.state ?? "";
 
 const buildDestination = d => {
-	const element = make("li", "destination"), who = make("div"), states = make("div", "states");
-	const numbers = make("div", "numbers"), svg = plot();
-	states.append(field("span", "state", "pill"), field("span", "law"), field("span", "until"));
-	who.append(make("div", "name", d.name), states);
-	for (const [which, word] of [["in_flight", "in flight"], ["window", "window"],
-		["ceiling", "ceiling"]]) {
-		const cell = make("span");
-		cell.append(field("b", which), word);
-		numbers.append(cell);
-	}
-	svg.dataset.field = "plot";
-	element.append(who, svg, numbers, field("p", "reason", "reason"));
+	const element = make("tr", "destination"), name = make("th"), state = make("td"), bar = make("td", "bar");
+	name.scope = "row";
+	name.append(link("destination", d.name));
+	state.append(field("span", "state", "pill"));
+	bar.append(meter());
+	bar.firstElementChild.dataset.field = "bar";
+	element.append(name, state, bar);
+	for (const [which, style] of [["in_flight", "n"], ["window", "n"], ["ceiling", "n more"], ["until", "n"]])
+		element.append(field("td", which, style));
+	const trend = make("td", "more trend");
+	trend.append(spark());
+	element.append(trend, field("td", "reason", "more reason"));
 	element.dataset.destination = d.name;
 	return element;
 };
 
 const updateDestination = (element, d) => {
-	const samples = history.get(d.name), state = part(element, "state");
-	state.className = `pill ${MOODS[d.state] ?? ""}`;
+	const state = part(element, "state"), word = effect(d);
+	state.className = `pill ${word === "suspended" ? "bad" : STOPS[d.state] ? "warn" :
+		d.state === "open" ? "good" : ""}`;
 	state.hidden = d.state === null;
-	write(state, WORDS[d.state] ?? d.state ?? "");
+	write(state, word);
 	state.dataset.value = d.state ?? "";
-	write(part(element, "law"), d.law ?? "");
-	write(part(element, "until"), d.until === null ? "" : `${duration(d.until)} left`);
+	state.title = d.not_enforced ?? "";
 	for (const name of ["in_flight", "window", "ceiling"])
 		put(part(element, name), d[name]);
-	part(element, "plot").setAttribute("aria-label",
-		`${d.name}: window ${d.window}, ceiling ${d.ceiling ?? "unknown"}, ` +
-		`${d.in_flight} in flight`);
-	replot(part(element, "plot"), samples);
-	part(element, "reason").hidden = d.reason === null;
-	write(part(element, "reason"), d.reason ?? "");
+	write(part(element, "until"), d.until === null ? "" : duration(d.until));
+	remeter(part(element, "bar"), { inside: d.in_flight ?? 0, outside: 0, mark: d.ceiling, peak: 0,
+		most: Math.max(1, d.window ?? 1), mood: "", text: `${number(d.in_flight)} of ${number(d.window)}` });
+	part(element, "bar").setAttribute("aria-label", `deliveries in flight to ${d.name}`);
+	const reason = [d.not_enforced, d.reason].filter(text => text).join(": ");
+	write(part(element, "reason"), reason);
+	part(element, "reason").title = reason;
+	respark(element.querySelector(".trend svg"), sparks.destinations[d.name] ?? []);
 };
 
-const remember = destinations => {
-	for (const d of destinations) {
-		let samples = history.get(d.name);
-		if (samples === undefined)
-			history.set(d.name, samples = []);
-		samples.push({ turn: turns, window: d.window, ceiling: d.ceiling,
-			in_flight: d.in_flight });
-		if (samples.length > KEPT)
-			samples.shift();
-	}
-	for (const [name, samples] of history)
-		if (turns - samples[samples.length - 1].turn > KEPT)
-			history.delete(name);
+const showDestinations = (answer, status) => {
+	keep(at("destinations"), answer.rows, d => d.name, buildDestination, updateDestination);
+	at("no-destinations").hidden = answer.rows.length > 0;
+	write(at("no-destinations"), answer.total > 0 ? "No destination matches." : status.mtas.length === 0 ?
+		"No mail log is read: set mta in postern.conf." : "No delivery was read from the logs yet.");
+	pager("destinations", answer);
 };
 
-const WEIGHTS = { dead: 0, held: 0 };
-const showDestinations = destinations => {
-	const wanted = at("find").value.trim().toLowerCase();
-	// domains of a provider have no window of their own
-	let rows = destinations.filter(d => wanted === "" ? d.state !== null :
-		d.name.toLowerCase().includes(wanted) ||
-		(d.reason ?? "").toLowerCase().includes(wanted));
-	// what is stopped comes first; the rest by name, so that rows do not jump
-	rows.sort((a, b) => (WEIGHTS[a.state] ?? 1) - (WEIGHTS[b.state] ?? 1));
-	const found = rows.length;
-	if (!all && wanted === "")
-		rows = rows.slice(0, SHOWN);
-	const stopped = rows.filter(d => WEIGHTS[d.state] === 0);
-	const going = rows.filter(d => WEIGHTS[d.state] !== 0)
-		.sort((a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
-	keep(at("destinations"), stopped.concat(going), d => d.name, buildDestination,
-		updateDestination);
-	at("no-destinations").hidden = found > 0;
-	write(at("no-destinations"), wanted === "" ? "No deliveries yet." :
-		"No destination matches.");
-	at("more").hidden = found <= SHOWN || wanted !== "";
-	write(at("more"), all ? `Show ${SHOWN}` : `Show all ${found}`);
-};
+// --- decisions -----------------------------------------------------------------------------------
 
-// --- decisions ---------------------------------------------------------------------------------
-
-const DECIDED = { refused: "bad", deferred: "warn", observed: "", suspended: "bad",
-	failure: "warn", back: "good", "by-hand": "", alert: "warn", fault: "bad",
-	"back-pressure": "warn", "recipient-held": "warn", window: "" };
+const MOODS = { refused: "bad", deferred: "warn", observed: "", suspended: "bad", failure: "warn",
+	back: "good", "by-hand": "", alert: "warn", fault: "bad", "back-pressure": "warn", window: "" };
 
 const buildDecision = d => {
-	const element = make("li", "decision"), time = make("time");
-	const when = new Date(d.time);
-	time.dateTime = d.time;
-	time.textContent = isNaN(when) ? d.time : when.toLocaleTimeString([], { hour12: false });
-	const kind = make("span");
-	kind.append(make("span", `pill ${DECIDED[d.kind] ?? ""}`, d.kind));
-	const what = make("span", "what", d.what);
-	if (d.text !== null)
-		what.append(" ", make("span", "said", d.text));
-	element.append(time, kind, what, make("span", "id", d.id));
-	element.dataset.decision = d.id;
+	const element = make("li", "decision"), what = make("span", "what");
+	element.append(field("time", "time"), field("span", "kind", "pill"), what, link("decision", d.id));
+	what.append(field("span", "about"), field("span", "said"), field("span", "text", "said quoted"));
+	element.lastElementChild.className = "id";
+	element.lastElementChild.dataset.field = "id";
 	return element;
+};
+
+const updateDecision = (element, d) => {
+	const when = new Date(d.time), time = part(element, "time"), id = part(element, "id");
+	time.dateTime = d.time;
+	write(time, isNaN(when) ? d.time : clock(when, true));
+	write(part(element, "kind"), d.observed && d.kind === "suspended" ? "would suspend" : d.kind);
+	part(element, "kind").className = `pill ${d.observed ? "" : MOODS[d.kind] ?? ""}`;
+	if (element.dataset.decision !== d.id) {
+		element.dataset.decision = d.id;
+		id.href = `#decision/${d.id}`;
+		write(id, d.id);
+		part(element, "about").replaceChildren(...d.about === null ? [] : [link(d.subject, d.about), ": "]);
+	}
+	write(part(element, "said"), d.count === 1 ? d.what :
+		`${number(d.count)} like this in ${duration(Math.max(d.first, 1))}; the last: ${d.what}`);
+	write(part(element, "text"), d.text ?? "");
+	part(element, "text").hidden = d.text === null;
 };
 
 const showDecisions = decisions => {
-	at("decided").hidden = decisions === null;
-	if (decisions === null)
-		return;
-	keep(at("decisions"), decisions.reverse(), d => d.id, buildDecision, () => {});
-	at("no-decisions").hidden = decisions.length > 0;
+	keep(at("changes"), decisions.changes, d => d.id, buildDecision, updateDecision);
+	at("no-changes").hidden = decisions.changes.length > 0;
+	keep(at("decisions"), decisions.groups, d => `${d.kind} ${d.subject} ${d.about} ${d.count === 1 ? d.id : ""}`,
+		buildDecision, updateDecision);
+	at("no-decisions").hidden = decisions.groups.length > 0;
+	write(at("no-decisions"), at("kind").value !== "" || at("decision-find").value !== "" ?
+		"No decision of the last 10 minutes matches." :
+		"Nothing was refused, deferred or suspended in the last 10 minutes.");
 };
 
-// --- the rest ------------------------------------------------------------------------------------
-
-const cells = names => row => {
-	const element = make("tr");
-	for (const name of names)
-		element.append(field("td", name.replace("#", ""), name.startsWith("#") ? "n" : ""));
-	return element;
-};
+// --- the rest ---------------------------------------------------------------------------------------
 
 const showRoles = status => {
 	keep(at("roles"), status.roles, role => role.role, cells(["role", "#uptime", "#heartbeat_age",
@@ -466,17 +346,14 @@ const showCluster = cluster => {
 	write(at("cluster-facts"), [`${cluster.node} by ${cluster.server ?? "–"}`,
 		joined ? `${cluster.nodes_alive} of ${cluster.nodes_most} alive` : "",
 		`lease ${duration(cluster.lease)}`,
-		cluster.leased_for === null ? "no lease" :
-			`leased for ${duration(cluster.leased_for)}`,
+		cluster.leased_for === null ? "no lease" : `leased for ${duration(cluster.leased_for)}`,
 		!joined || cluster.round_trip_median_ms === null ? "" :
 			`response time ${cluster.round_trip_median_ms} ms`,
 		cluster.overhang > 0 ? `${number(cluster.overhang)} sessions over the share` : ""]
 		.filter(fact => fact !== "").join(" · "));
-	const trouble = [joined || cluster.error === null ? "" :
-		`${cluster.error}: ${cluster.error_text ?? ""}`,
+	const trouble = [joined || cluster.error === null ? "" : `${cluster.error}: ${cluster.error_text ?? ""}`,
 		cluster.alone ? "This node uses whole limits alone." : "",
-		cluster.differs === null ? "" :
-			`Other nodes have different limits for class ${cluster.differs}.`]
+		cluster.differs === null ? "" : `Other nodes have different limits for class ${cluster.differs}.`]
 		.filter(text => text !== "").join(" ");
 	at("cluster-trouble").hidden = trouble === "";
 	write(at("cluster-trouble"), trouble);
@@ -488,7 +365,7 @@ const showCluster = cluster => {
 		write(part(element, "last_word"), duration(node.last_word));
 		put(part(element, "leased"), node.leased);
 		put(part(element, "open"), node.open);
-		element.className = !joined ? "removed" : node.alive ? "" : "bad";
+		element.className = !joined ? "" : node.alive ? "" : "bad";
 	});
 };
 
@@ -500,8 +377,7 @@ const showCounters = (list, counters, names) => {
 		return element;
 	}, (element, name) => {
 		put(part(element, "value"), counters[name]);
-		element.classList.toggle("moved",
-			last !== null && counters[name] > (last.counters[name] ?? 0));
+		element.classList.toggle("moved", last !== null && counters[name] > (last.counters[name] ?? 0));
 	});
 };
 
@@ -510,8 +386,7 @@ const showRest = status => {
 	const faults = names.filter(name => status.counters[name] > 0 && isFault(name));
 	showCounters(at("faults"), status.counters, faults);
 	at("no-faults").hidden = faults.length > 0;
-	showCounters(at("counters"), status.counters, names.filter(name =>
-		status.counters[name] > 0));
+	showCounters(at("counters"), status.counters, names.filter(name => status.counters[name] > 0));
 	at("mail").hidden = status.mtas.length === 0;
 	keep(at("mtas"), status.mtas, mta => mta.mta, cells(["mta", "kind", "#log_unread", "#lanes",
 		"note"]), (element, mta) => {
@@ -523,25 +398,28 @@ const showRest = status => {
 		write(part(element, "note"), mta.note ?? "");
 	});
 	keep(at("tables"), status.tables, table => table.table, table => {
-		const element = make("li", "class"), numbers = make("span", "numbers"), bar = meter();
+		const element = make("li"), numbers = make("span", "n"), bar = meter();
 		numbers.append(field("b", "used"), " of ", field("span", "size"));
 		bar.dataset.field = "bar";
-		element.append(make("span", "name", table.table), bar, numbers);
+		element.append(make("span", "", table.table), bar, numbers);
 		element.dataset.table = table.table;
 		return element;
 	}, (element, table) => {
 		put(part(element, "used"), table.used);
 		put(part(element, "size"), table.size);
 		remeter(part(element, "bar"), { inside: table.used, outside: 0, mark: null, peak: 0,
-			most: Math.max(1, table.size), full: table.size });
+			most: Math.max(1, table.size), text: `${table.used} of ${table.size}`,
+			mood: table.used >= table.size ? "bad" : table.used >= 0.9 * table.size ? "warn" : "" });
 		part(element, "bar").setAttribute("aria-label", `use of table ${table.table}`);
 	});
 };
 
-// --- turns -----------------------------------------------------------------------------------------
+// --- turns ---------------------------------------------------------------------------------------------
 
-const ask = async (name, signal) => {
-	const answer = await fetch(`/api/${name}`, { signal, cache: "no-store" });
+const patient = () => AbortSignal.timeout(PATIENCE_MS);
+
+const ask = async name => {
+	const answer = await fetch(`/api/${name}`, { signal: patient(), cache: "no-store" });
 	if (answer.status === 404)
 		return null;
 	if (!answer.ok)
@@ -549,57 +427,95 @@ const ask = async (name, signal) => {
 	return answer.json();
 };
 
-let shown = { destinations: [] };
+const query = (name, find, sort, more) => {
+	const list = lists[name];
+	return `${name}?limit=${list.limit}&offset=${list.offset}&sort=${at(sort).value}` +
+		`&find=${encodeURIComponent(at(find).value.trim())}${more}`;
+};
+
+const showHistory = async () => {
+	slow = performance.now();
+	const minutes = at("span").value, step = Math.max(1, minutes / 360);
+	const [past, classes, destinations] = await Promise.all([`history?minutes=${minutes}&step=${step}`,
+		"sparks?kind=classes", "sparks?kind=destinations"].map(ask));
+	sparks = { classes: classes ?? {}, destinations: destinations ?? {} };
+	at("no-history").hidden = past !== null && past.rows.some(row => row !== null);
+	const unit = step > 1 ? `per ${step} minutes` : "per minute";
+	at("plots").replaceChildren(...past === null ? [] : [
+		plot(`Sessions ${unit}`, past, LINES.sessions), plot(`Deliveries ${unit}`, past, LINES.outbound)]);
+};
+
+const lose = error => {
+	lost = true;
+	const gone = ["TimeoutError", "AbortError", "TypeError"].includes(error.name);
+	write(at("trouble"), !gone ? error.message : last === null ? "Connection lost. No data yet." :
+		`Connection to posternd lost. Last update ${clock(new Date(last.wall), true)} ` +
+		`(${duration(Math.round((Date.now() - last.wall) / 1000))} ago).`);
+	at("trouble").hidden = false;
+	at("health").className = "pill bad";
+	write(at("health"), "connection lost");
+	document.body.classList.add("lost");
+	document.title = `(!) Postern ${location.hostname}: connection lost`;
+	icon("bad");
+};
 
 const turn = async () => {
-	const give_up = new AbortController();
-	const patience = setTimeout(() => give_up.abort(), PATIENCE_MS);
 	try {
-		const [status, classes, destinations, decisions, cluster] = await Promise.all(
-			["status", "classes", "destinations", "decisions", "cluster"].map(name =>
-				ask(name, give_up.signal)));
+		const [status, classes, destinations, decisions, cluster] = await Promise.all([ask("status"),
+			ask(query("classes", "class-find", "class-sort", "")),
+			ask(query("destinations", "find", "destination-sort", `&show=${at("destination-show").value}`)),
+			ask(`decisions?limit=40&kind=${at("kind").value}` +
+				`&find=${encodeURIComponent(at("decision-find").value.trim())}`),
+			ask("cluster")]);
 		const time = performance.now();
+		if (time - slow >= SLOW_MS)
+			await showHistory();
 		turns++;
-		remember(destinations);
-		shown = { destinations };
 		head(status);
-		glance(status, classes, destinations, last === null ? 0 : (time - last.time) / 1000);
-		// a name that was taken away may be configured anew while sessions of the first live
-		keep(at("classes"), classes, c => c.removed ? `${c.name} removed` : c.name,
-			buildClass, updateClass);
-		at("no-classes").hidden = classes.length > 0;
-		showDestinations(destinations);
+		showVerdict(status);
+		showSteps(status);
+		glance(status, last === null ? 0 : (time - last.time) / 1000);
+		showClasses(classes, status);
+		showDestinations(destinations, status);
 		showDecisions(decisions);
 		showCluster(cluster);
 		showRoles(status);
 		showRest(status);
 		last = { time, wall: Date.now(), counters: status.counters };
+		lost = false;
 		at("trouble").hidden = true;
 		document.body.classList.remove("lost");
 		document.body.dataset.turns = String(turns);
+		if (wanted() !== null && time - detailed >= DETAIL_MS && !at("detail").contains(document.activeElement)) {
+			detailed = time;
+			await showDetail(ask);
+		}
 	} catch (error) {
-		write(at("trouble"), error.name === "AbortError" || error.name === "TypeError" ?
-			last === null ? "Connection lost. No data yet." : `Connection lost. Last update ${
-				new Date(last.wall).toLocaleTimeString([], { hour12: false })}.` : error.message);
-		at("trouble").hidden = false;
-		at("health").className = "pill bad";
-		write(at("health"), "connection lost");
-		document.body.classList.add("lost");
-	} finally {
-		clearTimeout(patience);
+		lose(error);
 	}
 };
 
 const go = async () => {
-	if (busy)
+	if (busy) {
+		again = true;
 		return;
+	}
 	clearTimeout(timer);
 	busy = true;
-	if (!paused)
-		await turn();
+	do {
+		again = false;
+		if (!paused)
+			await turn();
+	} while (again && !paused && !lost);
 	busy = false;
 	clearTimeout(timer);
 	timer = setTimeout(go, document.hidden ? HIDDEN_MS : EVERY_MS);
+};
+
+const changed = name => () => {
+	if (name !== null)
+		lists[name].offset = 0;
+	go();
 };
 
 at("pause").addEventListener("click", () => {
@@ -609,15 +525,31 @@ at("pause").addEventListener("click", () => {
 	if (!paused)
 		go();
 });
-at("more").addEventListener("click", () => {
-	all = !all;
-	showDestinations(shown.destinations);
+for (const [id, what, name] of [["class-find", "input", "classes"], ["class-sort", "change", "classes"],
+	["find", "input", "destinations"], ["destination-sort", "change", "destinations"],
+	["destination-show", "change", "destinations"], ["kind", "change", null],
+	["decision-find", "input", null]])
+	at(id).addEventListener(what, changed(name));
+at("span").addEventListener("change", () => showHistory().catch(lose));
+for (const kind of KINDS) {
+	const option = make("option", "", kind);
+	option.value = kind;
+	at("kind").append(option);
+}
+const detail = () => {
+	detailed = performance.now();
+	return showDetail(ask).catch(lose);
+};
+addEventListener("hashchange", detail);
+document.addEventListener("keydown", event => {
+	if (event.key === "Escape" && wanted() !== null)
+		location.hash = "";
 });
-at("find").addEventListener("input", () => showDestinations(shown.destinations));
 document.addEventListener("visibilitychange", () => {
 	if (!document.hidden)
 		go();
 });
+write(at("host"), location.hostname);
 go();
-
-})();
+if (wanted() !== null)
+	detail();

@@ -11,6 +11,7 @@
 #include "base/account_text.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/login.h"
 #include "base/text.h"
 #include "engine/account/accounts.h"
 #include "front/decision/decision_log.h"
@@ -18,8 +19,32 @@
 
 bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request) {
-	return generation->accounts.count > 0 && request->sasl_username.length > 0 &&
+	return generation->accounts.count > 0 && (request->sasl_username.length > 0 ||
+	    generation->accounts.class_entries > 0) &&
 	    (request->state == POLICY_STATE_RCPT || request->state == POLICY_STATE_END);
+}
+
+/* "class:NAME:ADDRESS", of a client whose class limits what it sends: its length, or 0. */
+static size_t class_login(const struct generation *generation, const char *data,
+    const struct policy_request *request, char out[LOGIN_MAX]) {
+	uint32_t rule = address_is_unknown(&request->client) ||
+	    generation_is_exempt(generation, &request->client,
+		policy_text(data, request->client_name), request->client_name.length) ?
+	    UINT32_MAX : generation_match_inbound(generation, request->server_port,
+		&request->client, policy_text(data, request->client_name),
+		request->client_name.length);
+	const struct generation_class *class = rule >= generation->rule_count ? NULL :
+	    generation_class(generation, generation_rule(generation, rule)->class_index);
+	struct address client = request->client;
+	char address[ADDRESS_TEXT_MAX];
+
+	if (class == NULL || !class->has_quotas)
+		return 0;
+	address_truncate(&client, address_is_v4(&client) ? 96u + class->client_bits_v4 :
+	    class->client_bits_v6);
+	address_format(&client, address);
+	return text_append(out, LOGIN_MAX, 0, GENERATION_CLASS_LOGIN "%s:%s",
+	    generation_text(generation, class->name), address);
 }
 
 static const char *what_word(const struct account_answer *answer) {
@@ -28,7 +53,7 @@ static const char *what_word(const struct account_answer *answer) {
 		[QUOTA_KIB] = "KiB",
 	};
 
-	return words[answer->what];
+	return answer->reason == REASON_ACCOUNT_NETWORKS ? "networks" : words[answer->what];
 }
 
 /* Rounded up: after so many there is room. */
@@ -54,6 +79,18 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 	log_quote(login, sizeof(login), question->login, question->login_length);
 	log_quote(entry, sizeof(entry), name, strlen(name));
 	log_quote(file, sizeof(file), answer->file, strlen(answer->file));
+	if (answer->reason == REASON_ACCOUNT_HELD) {
+		char held_by[DECISION_ID_MAX];
+
+		if (log_event(EVENT_ACCOUNT, "id=%s account=%s login=%s client=%s[%u] at=%s "
+		    "reason=account-held held_by=%s rule=%s:%u observed=%s",
+		    decision_id_text(answer->id, id), entry, login, client,
+		    question->client_port, question->at_end ? "end" : "recipient",
+		    decision_id_text(answer->held_by, held_by), file, answer->line,
+		    answer->observed ? "yes" : "no"))
+			engine_decision_logged(engine, answer->id);
+		return;
+	}
 	if (log_event(EVENT_ACCOUNT, "id=%s account=%s login=%s client=%s[%u] at=%s what=%s "
 	    "count=%llu limit=%llu window=%s retry=%s reason=%s rule=%s:%u action=%s "
 	    "observed=%s", decision_id_text(answer->id, id), entry, login, client,
@@ -66,17 +103,19 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 		engine_decision_logged(engine, answer->id);
 }
 
-static const char *code_of(const struct account_answer *answer) {
+static void find_code(const struct account_answer *answer, struct account_reply *reply) {
 	bool rejects = answer->verdict == VERDICT_REFUSE;
+	bool full = answer->reason == REASON_ACCOUNT_PER_MESSAGE;
 
-	if (answer->reason == REASON_ACCOUNT_PER_MESSAGE)
-		return rejects ? "550 5.5.3" : "452 4.5.3";
-	return rejects ? "550 5.7.1" : "450 4.7.1";
+	reply->code = rejects ? "550" : full ? "452" : "450";
+	reply->enhanced = rejects ? full ? "5.5.3" : "5.7.1" : full ? "4.5.3" : "4.7.1";
 }
 
-static size_t write_answer(const struct generation *generation,
-    const struct account_answer *answer, char *out) {
-	char text[ACCOUNT_TEXT_SIZE], id[DECISION_ID_MAX];
+static void write_reply(const struct generation *generation,
+    const struct account_answer *answer, struct account_reply *reply) {
+	static const char held[] = "This login is held because of the mail that was sent with "
+	    "it; contact your administrator (id={id})";
+	char id[DECISION_ID_MAX];
 	const struct account_values values = {
 		.used = answer->used, .limit = answer->limit, .what = what_word(answer),
 		.window_s = answer->window_s, .retry_s = retry_s(answer),
@@ -84,15 +123,32 @@ static size_t write_answer(const struct generation *generation,
 		.id = decision_id_text(answer->id, id),
 	};
 
-	return policy_reply_write(out, POLICY_REPLY_MAX, code_of(answer),
-	    account_text_expand(text, generation_text(generation, answer->account->text),
-	    &values));
+	find_code(answer, reply);
+	(void)account_text_expand(reply->text, answer->reason == REASON_ACCOUNT_HELD ? held :
+	    generation_text(generation, answer->account->text), &values);
+}
+
+bool account_ask(struct engine *engine, const struct generation *generation,
+    const struct account_question *question, int64_t now_ns, uint64_t *process,
+    struct account_reply *reply) {
+	struct account_answer answer;
+
+	engine_account_ask(engine, generation, question, now_ns, &answer);
+	if (answer.process != 0)
+		*process = answer.process;
+	if (answer.verdict == VERDICT_ADMIT && !answer.observed)
+		return true;
+	log_answer(engine, generation, question, &answer);
+	if (answer.observed)
+		return true;
+	write_reply(generation, &answer, reply);
+	return false;
 }
 
 size_t account_policy_answer(struct engine *engine, const struct generation *generation,
     uint8_t listener, const char *data, const struct policy_request *request, int64_t now_ns,
     uint64_t *process, char *out) {
-	const struct account_question question = {
+	struct account_question question = {
 		.login = policy_text(data, request->sasl_username),
 		.login_length = request->sasl_username.length,
 		.sender = policy_text(data, request->sender),
@@ -102,19 +158,24 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 		    request->recipient.length : 0,
 		.instance = policy_text(data, request->instance),
 		.instance_length = request->instance.length,
+		.queue_id = policy_text(data, request->queue_id),
+		.queue_id_length = request->queue_id.length,
 		.size = request->size, .recipient_count = request->recipient_count,
 		.at_end = request->state == POLICY_STATE_END, .listener = listener,
 		.client = request->client, .client_port = request->client_port,
 	};
-	struct account_answer answer;
+	struct account_reply reply;
+	char code[16], of_class[LOGIN_MAX];
 
-	engine_account_ask(engine, generation, &question, now_ns, &answer);
-	if (answer.process != 0)
-		*process = answer.process;
-	if (answer.verdict == VERDICT_ADMIT && !answer.observed)
+	if (question.login_length == 0) {
+		question.login = of_class;
+		question.login_length = class_login(generation, data, request, of_class);
+	}
+	if (question.login_length == 0 || account_ask(engine, generation, &question, now_ns, process, &reply))
 		return 0;
-	log_answer(engine, generation, &question, &answer);
-	return answer.observed ? 0 : write_answer(generation, &answer, out);
+	code[0] = '\0';
+	text_append(code, sizeof(code), 0, "%s %s", reply.code, reply.enhanced);
+	return policy_reply_write(out, POLICY_REPLY_MAX, code, reply.text);
 }
 
 void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns) {

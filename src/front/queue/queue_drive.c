@@ -24,6 +24,7 @@
 #define RUNS_A_TURN	64
 /* A file is written so often while it is delivered; a large one more often. */
 #define CHECKPOINTS	40u
+#define CHECKPOINT_MOST	10u
 
 /* --- a reload ------------------------------------------------------------------------ */
 
@@ -91,8 +92,10 @@ static struct queue_drive_run *new_run(struct queue_drive *drive) {
 static uint32_t checkpoint_of(const struct queue_run *run) {
 	uint32_t interval = run->recipients / CHECKPOINTS;
 
-	return interval < 1 ? 1 : interval > QUEUE_CHECKPOINT_MOST ? QUEUE_CHECKPOINT_MOST :
-	    interval;
+	/* Sendmail logs a delivery only after it has written the file for it */
+	if (run->is_told)
+		return QUEUE_CHECKPOINT_MOST;
+	return interval < 1 ? 1 : interval > CHECKPOINT_MOST ? CHECKPOINT_MOST : interval;
 }
 
 static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run) {

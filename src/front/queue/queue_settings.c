@@ -79,12 +79,18 @@ void queue_settings_of(const struct generation *g, struct queue_settings *out) {
 		.max_message_concurrency = s->max_message_concurrency,
 		.scale_max_concurrency = s->scale_max_concurrency,
 	};
-	for (uint32_t i = 0; i < g->mta_count; i++)
+	for (uint32_t i = 0; i < g->mta_count; i++) {
+		uint32_t once = g->mtas[i].exactly_once;
+
+		if (once == EXACTLY_ONCE_ENFORCE && g->outbound_observe)
+			once = EXACTLY_ONCE_OBSERVE;
 		out->mtas[i] = (struct queue_mta_settings){ .driven = g->mtas[i].drive != 0,
 			.processes = { g->mtas[i].processes, g->mtas[i].local_processes },
 			.retry_ns = g->mtas[i].retry_ns,
 			.retry_most_ns = g->mtas[i].retry_most_ns,
-			.stall_ns = g->mtas[i].stall_ns };
+			.stall_ns = g->mtas[i].stall_ns,
+			.once = (uint8_t)once };
+	}
 	_Static_assert(QUEUE_MAILERS == GENERATION_TRANSPORTS, "each has settings");
 	for (uint32_t i = 0; i < g->mta_count * QUEUE_MAILERS; i++)
 		transport_of(&g->mtas[i / QUEUE_MAILERS].transports[i % QUEUE_MAILERS], out,

@@ -209,7 +209,7 @@ uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
 	return sequence;
 }
 
-static void sync_within(struct messages *m, int64_t delay_ns) {
+void messages_sync_within(struct messages *m, int64_t delay_ns) {
 	if (delay_ns < m->sync_within_ns)
 		m->sync_within_ns = delay_ns;
 }
@@ -251,7 +251,7 @@ uint64_t messages_put_entry(struct messages *m, const struct messages_envelope *
 	entry->seen = m->epoch;
 	/* a replacement that is lost is written again by recovery */
 	if (!works)
-		sync_within(m, m->settings.envelope_delay_ns);
+		messages_sync_within(m, m->settings.envelope_delay_ns);
 	return sequence;
 }
 
@@ -267,9 +267,9 @@ uint64_t messages_put(struct messages *m, const struct messages_envelope *envelo
 }
 
 uint64_t messages_start(struct messages *m, const char *mta, const char *directory,
-    const char *id, int64_t wall_ns) {
+    const char *id, uint32_t pid, int64_t wall_ns) {
 	struct journal_start start = { .key = messages_key(mta, directory, id),
-		.when_ns = wall_ns };
+		.when_ns = wall_ns, .run = pid };
 	struct journal_place place;
 	struct entry *entry;
 	uint64_t sequence;
@@ -314,7 +314,7 @@ uint64_t messages_delivered(struct messages *m, const char *mta, const char *dir
 	    journal_delivery_write(m->payload, sizeof(m->payload), &delivery), &place);
 	if (sequence != 0) {
 		m->totals.deliveries += recipients;
-		sync_within(m, m->settings.sync_delay_ns);
+		messages_sync_within(m, m->settings.sync_delay_ns);
 	}
 	return sequence;
 }

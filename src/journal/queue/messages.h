@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The messages of a queue in a log (seeds/log-structured-queue.txt; DESIGN section 10).
+ * The messages of a queue in a log (contrib/documents.md; DESIGN section 10).
  *
  * A *message* is a queue file: mail server, directory, queue id.  What the log says of it:
  *  - an *envelope* when it is new, when its file has changed, and when work on it is over for
@@ -50,6 +50,7 @@ struct messages;
 #define MESSAGES_DOMAIN_MAX	255	/* bytes of a domain; mta, id alike */
 #define MESSAGES_DIRECTORY_MAX	1023
 #define MESSAGES_SENDER_MAX	511	/* longer ones are cut */
+#define MESSAGES_DELIVERED_MAX	32767	/* bytes of the recipients that an envelope names */
 #define MESSAGES_STEP_BYTES	(1u << 20) /* of the log, read by one call */
 
 /* --- life ---------------------------------------------------------------------------- */
@@ -66,7 +67,9 @@ struct messages_settings {
 /* 0, 5, 10, 20 and 30 minutes; 100 ms, 1 s; 5 s; files of JOURNAL_FILE_SIZE, a thread. */
 extern const struct messages_settings messages_defaults;
 
-/* Both come out of messages_turn, or of what tells something; `changed` may call nothing. */
+struct messages_envelope;
+
+/* All come out of messages_turn, or of what tells something; `changed` may call nothing. */
 struct messages_calls {
 	/* The disk failed, or is good again (journal_log_calls.changed); may be NULL. */
 	void (*changed)(void *context, enum journal_state state, int error, const char *what);
@@ -74,6 +77,9 @@ struct messages_calls {
 	 * more, and is to be put again; messages_is_recovered and messages_is_indexed are false
 	 * for a while.  Out of messages_turn alone. */
 	void (*renewed)(void *context);
+	/* It was working when the last life ended, and this is its replacement; out of
+	 * messages_turn; may call nothing; may be NULL. */
+	void (*recovered)(void *context, const struct messages_envelope *envelope);
 	void *context;
 };
 
@@ -99,6 +105,8 @@ int64_t messages_turn(struct messages *messages, int64_t wall_ns, int64_t now_ns
 /* The working suffix was read: until then no start, delivery or next.  What was working is
  * replaced in the turns that follow, and can be started after that. */
 bool messages_is_recovered(const struct messages *messages);
+/* And all of what was working is replaced: `recovered` was told of each. */
+bool messages_is_replaced(const struct messages *messages);
 /* All of the log was seen: until then messages_knows may say no of what it will know. */
 bool messages_is_indexed(const struct messages *messages);
 /* Nothing is written or remembered (journal_log_error says why). */
@@ -128,6 +136,11 @@ struct messages_envelope {
 					 * groups, or with no group at all: none was read */
 	const struct messages_group *groups;
 	unsigned group_count;
+	const char *delivered;		/* recipients that were, and stand in the file: "A,B"; not
+					 * NUL-terminated; cut at MESSAGES_DELIVERED_MAX */
+	size_t delivered_length;
+	uint32_t pid;			/* of the last run, where it was not seen to end as it
+					 * should; 0: none */
 	int64_t written_ns;		/* out only: when it was put */
 };
 
@@ -137,15 +150,32 @@ struct messages_envelope {
 uint64_t messages_put(struct messages *messages, const struct messages_envelope *envelope,
     bool held, int64_t wall_ns);
 
-/* A run of it begins.  0: not known (or working already, or before recovery). */
+/* A run of it begins, by the process `pid` (0: not told).  0: not known (or working already, or
+ * before recovery). */
 uint64_t messages_start(struct messages *messages, const char *mta, const char *directory,
-    const char *id, int64_t wall_ns);
+    const char *id, uint32_t pid, int64_t wall_ns);
 
 /* Of that domain so many recipients are done with in this run, delivered or returned, and
  * so many are left.  0: it is not working. */
 uint64_t messages_delivered(struct messages *messages, const char *mta,
     const char *directory, const char *id, const char *domain, size_t length,
     uint32_t recipients, uint32_t left, int64_t wall_ns);
+
+/* What a line of the mail server's log said of it, known or not: these recipients of one domain
+ * were delivered by the process.  They stand in its file until that is written anew: so they
+ * come back by the envelope's `delivered`, and its groups have them still. */
+struct messages_line {
+	const char *to;			/* "A,B" */
+	size_t length;			/* MESSAGES_DELIVERED_MAX at most */
+	const char *domain;
+	size_t domain_length;
+	uint32_t recipients;		/* 0: messages_delivered has counted them */
+	uint32_t pid;
+	uint64_t log, offset;
+	bool is_void;			/* what such lines told of this run is not so */
+};
+uint64_t messages_told(struct messages *messages, const char *mta, const char *directory,
+    const char *id, const struct messages_line *line, int64_t wall_ns);
 
 /* Its file is gone.  0: not known. */
 uint64_t messages_finish(struct messages *messages, const char *mta,

@@ -16,6 +16,16 @@ static struct journal_text text_of(const char *text, size_t most) {
 	return out;
 }
 
+/* As many of "A,B" as there is room for: those that are left out come twice at worst. */
+static size_t messages_whole(const char *delivered, size_t length) {
+	if (length <= MESSAGES_DELIVERED_MAX)
+		return length;
+	length = MESSAGES_DELIVERED_MAX;
+	while (length > 0 && delivered[length] != ',')
+		length--;
+	return length;
+}
+
 /* False: too many, or a domain that is too long. */
 static bool take_groups(struct messages *m, const struct messages_envelope *envelope) {
 	if (envelope->group_count > MESSAGES_GROUPS_MAX)
@@ -43,7 +53,9 @@ size_t messages_write_envelope(struct messages *m, const struct messages_envelop
 		.directory = text_of(envelope->directory, MESSAGES_DIRECTORY_MAX),
 		.id = text_of(envelope->id, MESSAGES_DOMAIN_MAX),
 		.sender = text_of(envelope->sender, MESSAGES_SENDER_MAX),
-		.group_count = envelope->group_count };
+		.group_count = envelope->group_count, .pid = envelope->pid,
+		.delivered = { envelope->delivered,
+		    (uint16_t)messages_whole(envelope->delivered, envelope->delivered_length) } };
 	size_t length = 0;
 
 	e.interval = (uint8_t)messages_interval_of(m, e.due_ns, e.written_ns);
@@ -108,7 +120,9 @@ void messages_read_envelope(struct messages *m, const struct journal_found *foun
 		.arrival_ns = e.arrival_ns, .tried_ns = e.tried_ns,
 		.due_ns = messages_due(m, e.due_ns, e.written_ns),
 		.tries = e.tries, .recipients = e.recipients, .rest = e.rest,
-		.groups = parts->groups, .written_ns = e.written_ns };
+		.groups = parts->groups, .delivered = e.delivered.text,
+		.delivered_length = e.delivered.length, .pid = e.pid,
+		.written_ns = e.written_ns };
 	while (journal_group_next(&list, &group)) {
 		if (out->group_count == MESSAGES_GROUPS_MAX) {
 			/* not written by us: its file tells */

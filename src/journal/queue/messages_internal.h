@@ -56,8 +56,13 @@ struct working {
 	struct journal_place start, envelope;
 	bool unmarked;		/* recovery: its mark is yet to be asked for */
 	uint64_t start_sequence;
-	struct done *done;	/* recovery alone: what was delivered */
+	/* recovery alone: what was delivered, and what lines told of that */
+	struct done *done;
 	uint32_t done_count;
+	uint32_t pid;
+	char *told;		/* "A,B" */
+	size_t told_length;
+	bool is_void;		/* no line is believed */
 };
 
 struct done {
@@ -204,6 +209,17 @@ uint64_t messages_put_entry(struct messages *m, const struct messages_envelope *
     uint64_t key, bool held);
 uint64_t messages_finish_entry(struct messages *m, struct entry *entry);
 uint32_t messages_fold(uint64_t stamp);
+
+/* What was told is to be synced within that time. */
+void messages_sync_within(struct messages *m, int64_t delay_ns);
+
+/* --- messages_told.c ---------------------------------------------------------------------- */
+
+/* Behind what lines have told so far of its run. */
+void messages_take_line(struct working *w, const struct journal_delivery *delivery);
+/* The envelope says what lines told of this run, and of those before it whose files list them
+ * still: in memory that is the caller's. */
+char *messages_add_lines(const struct working *w, struct messages_envelope *envelope);
 
 /* --- messages_envelope.c ------------------------------------------------------------------ */
 

@@ -131,6 +131,7 @@ static void apply_start(struct messages *m, const struct journal_found *found) {
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);	/* its end was damaged */
 	messages_begin_work(m, entry, start.envelope, found->place, found->frame.sequence);
+	messages_work(m, entry)->pid = start.run;
 }
 
 static bool is_done(const struct working *w, uint64_t domain) {
@@ -152,14 +153,23 @@ static void apply_delivery(struct messages *m, const struct journal_found *found
 		return;
 	}
 	entry = messages_index_find(m, delivery.key);
-	if (entry == NULL || entry->state != ENTRY_WORKING ||
-	    delivery.result != JOURNAL_RESULT_GONE)
+	if (entry == NULL || entry->state != ENTRY_WORKING)
 		return;
 	w = messages_work(m, entry);
 	if (delivery.start != w->start_sequence)
 		return;
+	if (delivery.result != JOURNAL_RESULT_GONE) {
+		w->pid = 0;
+		w->told_length = 0;
+		w->is_void = true;
+		return;
+	}
 	if (m->totals.renewals == 0 && found->frame.sequence > m->positions.synced)
 		m->totals.deliveries += delivery.recipients;
+	if (delivery.id.length > 0) {
+		messages_take_line(w, &delivery);
+		return;
+	}
 	domain = messages_domain_key(delivery.domain.text, delivery.domain.length);
 	/* more domains than an envelope has count for the sum of recipients alone */
 	if (w->done_count >= DOMAINS_MOST - 1 && !is_done(w, domain))
@@ -306,6 +316,7 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 	struct journal_found found;
 	enum journal_found_kind kind = messages_read_at(m, w->envelope, &found);
 	uint64_t sequence;
+	char *delivered;
 
 	if (kind == JOURNAL_FOUND_FAULT && messages_try_again(m, w->envelope.file))
 		return NOT_READ;
@@ -317,8 +328,12 @@ static enum replaced replace(struct messages *m, struct working *w, struct entry
 	}
 	messages_read_envelope(m, &found, &envelope);
 	envelope.due_ns = 0;
+	delivered = messages_add_lines(w, &envelope);
 	sequence = take_off(m, w, &envelope) ? messages_put_entry(m, &envelope, w->key, false) :
 	    messages_finish_entry(m, entry);
+	if (sequence != 0 && m->calls.recovered != NULL)
+		m->calls.recovered(m->calls.context, &envelope);
+	free(delivered);
 	return sequence != 0 ? REPLACED : NOT_WRITTEN;
 }
 

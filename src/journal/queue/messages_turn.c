@@ -186,6 +186,10 @@ bool messages_is_recovered(const struct messages *m) {
 	return m->phase >= PHASE_REPLACE;
 }
 
+bool messages_is_replaced(const struct messages *m) {
+	return m->phase > PHASE_REPLACE;
+}
+
 bool messages_is_indexed(const struct messages *m) {
 	return m->phase >= PHASE_TOMBS;
 }

@@ -230,6 +230,7 @@ void messages_end_work(struct messages *m, struct entry *entry) {
 	else
 		m->working_last = w->prev;
 	free(w->done);
+	free(w->told);
 	*w = (struct working){ .next = m->working_free };
 	m->working_free = place;
 	entry->offset = 0;
@@ -238,8 +239,10 @@ void messages_end_work(struct messages *m, struct entry *entry) {
 }
 
 void messages_forget_all(struct messages *m) {
-	for (uint32_t i = 0; i < m->working_size; i++)
+	for (uint32_t i = 0; i < m->working_size; i++) {
 		free(m->working[i].done);
+		free(m->working[i].told);
+	}
 	free(m->working);
 	m->working = NULL;
 	m->working_size = 0;

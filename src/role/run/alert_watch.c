@@ -17,6 +17,7 @@
 #include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/generation/enforcement.h"
 #include "segment/cluster/cluster_told.h"
 #include "segment/file/segment.h"
 
@@ -51,6 +52,7 @@ static void begin_event(struct alert *alert, enum alert_kind kind,
 }
 
 static bool alert_suspended(struct alert_watch *watch, const struct decided *event) {
+	char why[ENFORCEMENT_TEXT_MAX];
 	struct alert alert;
 	size_t length;
 
@@ -64,6 +66,9 @@ static bool alert_suspended(struct alert_watch *watch, const struct decided *eve
 	    "%" PRId64 " s%s%s", alert.observed ? "would be" : "is", alert.for_s,
 	    event->by == DECIDED_BY_RULE ? " by rule " : " because its deliveries fail",
 	    event->by == DECIDED_BY_RULE ? alert.rule : "");
+	if (event->action != ENFORCEMENT_APPLIED)
+		length = text_append(alert.text, sizeof(alert.text), length, " (%s)",
+		    enforcement_text(event->action, decided_text(event, DECIDED_MTA), why));
 	(void)add_sentence(&alert, length, ": ", decided_text(event, DECIDED_REASON));
 	return alert_found(watch, &alert);
 }
@@ -96,6 +101,19 @@ static bool alert_reply(struct alert_watch *watch, const struct decided *event) 
 	return alert_found(watch, &alert);
 }
 
+static bool alert_account(struct alert_watch *watch, const struct decided *event) {
+	bool networks = event->reason == REASON_ACCOUNT_NETWORKS;
+	struct alert alert;
+
+	begin_event(&alert, ALERT_ACCOUNT, event);
+	text_append(alert.text, sizeof(alert.text), 0, "%s: %u %s in %u s%s", networks ?
+	    "used from too many networks" : "many deliveries failed", event->count, networks ?
+	    "networks" : "different unknown recipients", event->window / 1000,
+	    alert.observed ? "; it would be held" : (event->flags & DECIDED_HELD) != 0 ?
+	    "; it is held until posternctl resume account" : "");
+	return alert_found(watch, &alert);
+}
+
 static void watch_events(struct alert_watch *watch, int64_t now_ns) {
 	struct decided event;
 	uint64_t lost = 0;
@@ -111,6 +129,8 @@ static void watch_events(struct alert_watch *watch, int64_t now_ns) {
 			done = alert_ceiling(watch, &event);
 		else if (event.kind == DECIDED_ALERT)
 			done = alert_reply(watch, &event);
+		else if (event.kind == DECIDED_ACCOUNT_HELD)
+			done = alert_account(watch, &event);
 		if (!done) {
 			watch->events.next--;
 			return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The journal's directories: decisions/, feed/, keeper/, queue/ below journal.path.
+ * PURPOSE  The journal's directories: accounts/, decisions/, feed/, keeper/, queue/ below journal.path.
  * MODEL    Looked at at the start, and every 2 s while a role cannot write, so that one that
  *          somebody removed comes back and its role goes on in it.  The path itself may hold links of
  *          root's, as the administrator made it; no other is followed, as a part of it may
@@ -37,6 +37,8 @@ static bool is_needed(const struct generation *generation, enum journal_room roo
 		return feed_role_needed(generation);
 	case JOURNAL_ROOM_QUEUE:
 		return generation_drives(generation);
+	case JOURNAL_ROOM_ACCOUNTS:
+		return generation->accounts.count > 0;
 	case JOURNAL_ROOM_KEEPER:
 	case JOURNAL_ROOM_DECISIONS:
 	case JOURNAL_ROOMS:

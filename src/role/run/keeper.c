@@ -29,6 +29,7 @@
 #include "base/rest.h"
 #include "engine/engine.h"
 #include "engine/session/gate.h"
+#include "engine/journal/journal_accounts.h"
 #include "engine/journal/journal_decisions.h"
 #include "engine/journal/journal_manual.h"
 #include "engine/destination/windows.h"
@@ -77,6 +78,9 @@ struct keeper {
 	struct keeper_duties *duties;
 	struct journal_manual_log *journal;	/* NULL: there is none */
 	struct journal_decisions *decisions;	/* NULL: the same */
+#ifdef WITH_ACCOUNTS
+	struct journal_accounts *accounts;	/* NULL: the same */
+#endif
 	struct rest rest;
 	int stirred_fd;		/* an eventfd */
 	struct event *stirred;
@@ -235,6 +239,9 @@ static void once_a_second(struct keeper *keeper) {
 	front_witness_second(keeper->witness, clock_now_ns());
 	control_second(keeper->control, clock_now_ns());
 	journal_manual_turn(keeper->journal, clock_now_ns(), clock_wall_ns());
+#ifdef WITH_ACCOUNTS
+	journal_accounts_turn(keeper->accounts, clock_now_ns(), clock_wall_ns());
+#endif
 	watch_rows(keeper);
 	keeper_duties_second(keeper->duties);
 	end_when_stale(keeper);
@@ -342,6 +349,11 @@ static int open_journal(struct keeper *keeper, struct diag *diag) {
 	if (result == 0)
 		result = journal_decisions_open(&keeper->decisions, keeper->engine, generation,
 		    &journal_news_log, clock_now_ns(), diag);
+#ifdef WITH_ACCOUNTS
+	if (result == 0)
+		result = journal_accounts_open(&keeper->accounts, keeper->engine, generation,
+		    &journal_news_log, clock_now_ns(), diag);
+#endif
 	engine_unpin(keeper->engine, generation);
 	return result;
 }

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/decision/history.h"
 #include "role/run/alert_watch.h"
 #include "role/link/generation_memory.h"
 #include "role/run/keeper_orders.h"
@@ -38,6 +39,8 @@ struct keeper_duties {
 	struct event *event;
 	uint64_t published;		/* how many generations */
 	struct alert_watch watch;
+	struct engine_history *history;
+	int history_error;		/* as was logged last */
 	bool journal_failed;		/* as the supervisor was told last */
 	uint64_t alerts_from;
 	bool told;			/* and that it was */
@@ -199,6 +202,9 @@ int keeper_duties_open(struct keeper_duties **result, const struct role_context 
 	duties->onlooker = context->onlooker;
 	duties->fd = context->orders_fd;
 	duties->base = base;
+	duties->history = engine_history_new(context->segment);
+	if (duties->history == NULL)
+		return diag_set(diag, 0, "no memory for the history");
 	duties->watch.found = report_alert;
 	duties->watch.context = duties;
 	alert_watch_begin(&duties->watch, context->segment, context->alerts_from);
@@ -218,7 +224,15 @@ int64_t keeper_duties_turn(struct keeper_duties *duties, int64_t now_ns) {
 
 void keeper_duties_beat(struct keeper_duties *duties, const struct generation *generation,
     int64_t now_ns) {
+	const char *what;
+	int error;
+
 	alert_watch_turn(&duties->watch, generation, now_ns);
+	error = engine_history_turn(duties->history, generation, now_ns, clock_wall_ns(), &what);
+	if (error != 0 && error != duties->history_error)
+		log_event(EVENT_SYSTEM, "from=keeper text=\"cannot %s: %s\"", what,
+		    strerror(error));
+	duties->history_error = error;
 }
 
 static bool journal_failed(const struct segment_header *header) {

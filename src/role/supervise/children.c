@@ -92,7 +92,8 @@ void children_plan(struct supervisor *supervisor) {
 	for (i = 1; i < policies; i++)
 		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
 	for (i = 0; i < generation->listener_count; i++)
-		if (generation->listeners[i].kind == LISTENER_MILTER &&
+		if ((generation->listeners[i].kind == LISTENER_MILTER ||
+		    generation->listeners[i].kind == LISTENER_MILTER_ACCOUNTS) &&
 		    supervisor->sockets.list[i].fd >= 0)
 			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
 	if (feed_role_needed(generation))

@@ -41,7 +41,8 @@ static bool is_served(uint8_t kind) {
 	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
 	    kind == LISTENER_SOCKETMAP || kind == LISTENER_CONTROL ||
 	    kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS ||
-	    kind == LISTENER_QUEUE || kind == LISTENER_METRICS;
+	    kind == LISTENER_QUEUE || kind == LISTENER_METRICS ||
+	    kind == LISTENER_MILTER_ACCOUNTS;
 }
 
 /* Datagrams, or connections. */
@@ -141,7 +142,8 @@ static int find_owner(const struct generation *generation,
 	if (group[0] != '\0')
 		return identity_group(group, gid, diag);
 	if (identity->drop &&
-	    (listener->kind == LISTENER_POLICY || listener->kind == LISTENER_MILTER))
+	    (listener->kind == LISTENER_POLICY || listener->kind == LISTENER_MILTER ||
+	    listener->kind == LISTENER_MILTER_ACCOUNTS))
 		*gid = mail_server_group(address, identity);
 	return 0;
 }

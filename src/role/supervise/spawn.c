@@ -53,7 +53,8 @@ static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
 	case ROLE_POLICY:
 		return kind == LISTENER_POLICY || kind == LISTENER_SOCKETMAP;
 	case ROLE_MILTER:
-		return kind == LISTENER_MILTER && listener == child->listener;
+		return (kind == LISTENER_MILTER || kind == LISTENER_MILTER_ACCOUNTS) &&
+		    listener == child->listener;
 	case ROLE_KEEPER:
 		return kind == LISTENER_CONTROL;
 	case ROLE_FEED:

@@ -14,15 +14,10 @@
 #include <string.h>
 
 #include "base/failpoint.h"
-#include "segment/file/internal.h"
+#include "segment/account/accounts_table.h"
 #include "segment/file/name.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
-#define ACCOUNT_WORDS	(sizeof(struct account) / 8)
 #define MAIL_WORDS	(sizeof(struct account_mail) / 8)
-#define DS_NS		INT64_C(100000000)
-_Static_assert(ACCOUNT_WORDS <= LEARNED_WORDS_MAX, "it fits a copy");
 
 static bool account_is_sound(const uint64_t *words) {
 	struct account account;
@@ -36,14 +31,15 @@ static bool mail_is_sound(const uint64_t *words) {
 	return (words[0] & 0xff) == 1 && words[WORD_OF(account_mail, key)] != 0;
 }
 
-/* The one that was seen longest ago, of those that are below half of their limits. */
+/* The one that was seen longest ago, of those that are below half of their limits and not held. */
 static uint64_t account_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	uint32_t guard_ds = (uint32_t)RELAXED(slot[WORD_OF(account, guard_ds)]);
 
-	return guard_ds > now_ds ? LEARNED_NEVER : SEEN_DS(RELAXED(slot[1]));
+	return guard_ds > now_ds || RELAXED(slot[WORD_OF(account, held_by)]) != 0 ?
+	    LEARNED_NEVER : SEEN_DS(RELAXED(slot[1]));
 }
 
-static const struct learned_kind account_kind = {
+const struct learned_kind account_kind = {
 	.slot_words = ACCOUNT_WORDS,
 	.key_at = WORD_OF(account, key),
 	.key_words = 2,
@@ -54,7 +50,7 @@ static const struct learned_kind account_kind = {
 	.is_sound = account_is_sound,
 };
 
-static const struct learned_kind mail_kind = {
+const struct learned_kind account_mail_kind = {
 	.slot_words = MAIL_WORDS,
 	.key_at = WORD_OF(account_mail, key),
 	.key_words = 1,
@@ -64,26 +60,7 @@ static const struct learned_kind mail_kind = {
 	.is_sound = mail_is_sound,
 };
 
-static bool bind(const struct segment_header *sizes, const void *mapping,
-    const struct table_place *place, const struct learned_kind *kind, struct learned *table) {
-	if (place->shards == 0)
-		return false;
-	learned_bind(table, (struct segment_header *)(uintptr_t)sizes,
-	    (void *)(uintptr_t)mapping, place, kind);
-	return true;
-}
-
-static bool bind_accounts(const struct segment_header *sizes, const void *mapping,
-    struct learned *table) {
-	return bind(sizes, mapping, &sizes->accounts, &account_kind, table);
-}
-
-static bool bind_mails(const struct segment_header *sizes, const void *mapping,
-    struct learned *table) {
-	return bind(sizes, mapping, &sizes->account_mails, &mail_kind, table);
-}
-
-static void load_words(const _Atomic uint64_t *slot, void *out, size_t words) {
+void accounts_load(const _Atomic uint64_t *slot, void *out, size_t words) {
 	unsigned char *bytes = out;
 
 	for (size_t i = 0; i < words; i++) {
@@ -94,7 +71,7 @@ static void load_words(const _Atomic uint64_t *slot, void *out, size_t words) {
 }
 
 /* Words from `from` on that differ, one by one, in this order. */
-static void store_changed(_Atomic uint64_t *slot, const void *now, const void *was,
+void accounts_store_changed(_Atomic uint64_t *slot, const void *now, const void *was,
     size_t from, size_t to) {
 	for (size_t i = from; i < to; i++) {
 		uint64_t word, old;
@@ -121,7 +98,7 @@ static void begin_account(struct accounts_held *held, const struct login_key *lo
 	memset(&held->account, 0, sizeof(held->account));
 	held->account.control.used = 1;
 	memcpy(held->account.key, login->words, sizeof(held->account.key));
-	held->account.first_s = (uint32_t)(now_ns / NS_PER_SECOND);
+	held->account.first_s = (int32_t)(now_ns / NS_PER_SECOND);
 	memcpy(shown, name, length < ACCOUNT_NAME_MAX ? length : ACCOUNT_NAME_MAX);
 	text_harmless(shown, held->account.name, sizeof(held->account.name));
 }
@@ -143,7 +120,7 @@ static bool make_account(struct accounts_held *held, uint32_t now_ds) {
 enum accounts_taken accounts_take(struct segment *segment, const struct login_key *login,
     const char *name, size_t length, int64_t now_ns, struct accounts_held *held) {
 	held->pool = NULL;
-	if (!bind_accounts(segment->header, segment->header, &held->table))
+	if (!accounts_bind(segment->header, segment->header, &held->table))
 		return name == NULL ? ACCOUNTS_UNKNOWN : ACCOUNTS_FULL;
 	memcpy(held->key.words, login->words, sizeof(login->words));
 	learned_aim(&held->table, account_kind.key_words, &held->key);
@@ -161,18 +138,18 @@ enum accounts_taken accounts_take(struct segment *segment, const struct login_ke
 		learned_unlock(&held->table, &held->key);
 		return ACCOUNTS_UNKNOWN;
 	}
-	load_words(held->slot, &held->account, ACCOUNT_WORDS);
+	accounts_load(held->slot, &held->account, ACCOUNT_WORDS);
 	held->was = held->account;
 	return ACCOUNTS_HELD;
 }
 
-static struct account_pool *pools_of(const struct segment_header *sizes, const void *mapping) {
+struct account_pool *account_pools(const struct segment_header *sizes, const void *mapping) {
 	return (struct account_pool *)(uintptr_t)((const char *)mapping + sizes->pools_offset);
 }
 
 /* The place of a name, taken where it is free; NULL: all have others. */
 static struct account_pool *find_pool(const struct segment *segment, uint64_t name) {
-	struct account_pool *pools = pools_of(segment->header, segment->header);
+	struct account_pool *pools = account_pools(segment->header, segment->header);
 
 	for (unsigned i = 0; i < ACCOUNT_POOLS; i++) {
 		struct account_pool *pool = &pools[(name + i) % ACCOUNT_POOLS];
@@ -192,15 +169,16 @@ bool accounts_take_pool(struct segment *segment, uint64_t name, int64_t now_ns,
 	if (pool == NULL || lock_acquire(&pool->lock, now_ns) == LOCK_TIMED_OUT)
 		return false;
 	held->pool = pool;
-	load_words(pool->counters, held->pool_counters, sizeof(held->pool_counters) / 8);
+	accounts_load(pool->counters, held->pool_counters, sizeof(held->pool_counters) / 8);
 	return true;
 }
 
 static void put_pool(struct accounts_held *held) {
 	struct quota_counter was[GENERATION_QUOTA_COUNTERS];
 
-	load_words(held->pool->counters, was, sizeof(was) / 8);
-	store_changed(held->pool->counters, held->pool_counters, was, 0, sizeof(was) / 8);
+	accounts_load(held->pool->counters, was, sizeof(was) / 8);
+	accounts_store_changed(held->pool->counters, held->pool_counters, was, 0, sizeof(was) / 8);
+	atomic_store(&held->pool->unkept, 1);
 }
 
 void accounts_put(struct segment *segment, struct accounts_held *held, int64_t guard_ns,
@@ -211,7 +189,10 @@ void accounts_put(struct segment *segment, struct accounts_held *held, int64_t g
 	if (guard_ns >= 0)
 		held->account.guard_ds = guard_ns == 0 ? 0 :
 		    now_ds_of(segment, now_ns + guard_ns) + 1;
-	store_changed(held->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
+	accounts_store_changed(held->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
+	accounts_mark_unkept(&held->table, held->key.shard,
+	    (uint32_t)((size_t)(held->slot - learned_slot(&held->table, held->key.shard, 0)) /
+		ACCOUNT_WORDS));
 	if (held->pool != NULL)
 		put_pool(held);
 }
@@ -226,24 +207,24 @@ void accounts_forget(struct accounts_held *held) {
 	learned_forget(&held->table, &held->key, held->slot);
 }
 
-uint32_t accounts_since_s(const struct segment *segment) {
-	return (uint32_t)(segment_time_ns(&segment->header->accounts_since_ns) / NS_PER_SECOND);
+int64_t accounts_since_s(const struct segment *segment) {
+	return segment_accounts_since_ns(segment->header) / NS_PER_SECOND;
 }
 
 /* --- transactions --------------------------------------------------------------------- */
 
 enum accounts_taken account_mail_take(struct segment *segment, uint64_t process, bool make,
     int64_t now_ns, struct account_mail_held *held) {
-	if (!bind_mails(segment->header, segment->header, &held->table))
+	if (!account_mails_bind(segment->header, segment->header, &held->table))
 		return ACCOUNTS_UNKNOWN;
 	held->key.words[0] = process;
-	learned_aim(&held->table, mail_kind.key_words, &held->key);
+	learned_aim(&held->table, account_mail_kind.key_words, &held->key);
 	if (!learned_lock(&held->table, &held->key, now_ns))
 		return ACCOUNTS_BUSY;
 	held->slot = learned_find(&held->table, &held->key);
 	memset(&held->mail, 0, sizeof(held->mail));
 	if (held->slot != NULL) {
-		load_words(held->slot, &held->mail, MAIL_WORDS);
+		accounts_load(held->slot, &held->mail, MAIL_WORDS);
 		return ACCOUNTS_HELD;
 	}
 	held->mail.control.used = 1;
@@ -270,12 +251,12 @@ void account_mail_put(struct segment *segment, struct account_mail_held *held, i
 	struct account_mail was;
 	_Atomic uint64_t *word = &held->slot[charged];
 
-	load_words(held->slot, &was, MAIL_WORDS);
+	accounts_load(held->slot, &was, MAIL_WORDS);
 	held->mail.seen = SEEN_WORD(0, now_ds_of(segment, now_ns));
 	if (was.instance != held->mail.instance || was.login[0] != held->mail.login[0])
 		atomic_store_explicit(word, 0, memory_order_release);
-	store_changed(held->slot, &held->mail, &was, 1, charged);
-	store_changed(held->slot, &held->mail, &was, charged + 1, MAIL_WORDS);
+	accounts_store_changed(held->slot, &held->mail, &was, 1, charged);
+	accounts_store_changed(held->slot, &held->mail, &was, charged + 1, MAIL_WORDS);
 	FAILPOINT();
 	atomic_store_explicit(word, (uint64_t)held->mail.passed << 32 | held->mail.recipients,
 	    memory_order_release);
@@ -309,7 +290,7 @@ unsigned account_mails_before(const struct segment *segment, int64_t before_ns,
 	struct old_mails old = { segment_ds(segment, before_ns), processes, 0, most };
 	struct learned table;
 
-	if (!bind_mails(segment->header, segment->header, &table) || learned_used(&table) == 0)
+	if (!account_mails_bind(segment->header, segment->header, &table) || learned_used(&table) == 0)
 		return 0;
 	(void)learned_each(&table, note_old, &old);
 	return old.count;
@@ -337,7 +318,7 @@ unsigned accounts_each_in(const struct segment_header *sizes, const void *mappin
 	struct visit visit = { each, context };
 	struct learned table;
 
-	if (!bind_accounts(sizes, mapping, &table))
+	if (!accounts_bind(sizes, mapping, &table))
 		return 0;
 	return learned_each(&table, visit_one, &visit);
 }
@@ -349,7 +330,7 @@ bool accounts_find_in(const struct segment_header *sizes, const void *mapping,
 	struct learned table;
 	uint32_t number;
 
-	if (!bind_accounts(sizes, mapping, &table))
+	if (!accounts_bind(sizes, mapping, &table))
 		return false;
 	memcpy(key.words, login->words, sizeof(login->words));
 	learned_aim(&table, account_kind.key_words, &key);
@@ -362,19 +343,19 @@ bool accounts_find_in(const struct segment_header *sizes, const void *mapping,
 uint64_t accounts_used_in(const struct segment_header *sizes, const void *mapping) {
 	struct learned table;
 
-	return bind_accounts(sizes, mapping, &table) ? learned_used(&table) : 0;
+	return accounts_bind(sizes, mapping, &table) ? learned_used(&table) : 0;
 }
 
 bool accounts_pool_in(const struct segment_header *sizes, const void *mapping, uint64_t name,
     struct quota_counter counters[GENERATION_QUOTA_COUNTERS]) {
-	const struct account_pool *pools = pools_of(sizes, mapping);
+	const struct account_pool *pools = account_pools(sizes, mapping);
 
 	for (unsigned i = 0; sizes->accounts.shards != 0 && i < ACCOUNT_POOLS; i++) {
 		const struct account_pool *pool = &pools[(name + i) % ACCOUNT_POOLS];
 
 		if (RELAXED(pool->name) != name)
 			continue;
-		load_words(pool->counters, counters, sizeof(pool->counters) / 8);
+		accounts_load(pool->counters, counters, sizeof(pool->counters) / 8);
 		return true;
 	}
 	return false;
@@ -382,57 +363,4 @@ bool accounts_pool_in(const struct segment_header *sizes, const void *mapping, u
 
 uint64_t accounts_pool_name(const char *name) {
 	return login_key(name, strlen(name)).words[0];
-}
-
-/* --- keeping ------------------------------------------------------------------------------ */
-
-void accounts_scrub(struct segment *segment, int64_t now_ns) {
-	struct segment_header *header = segment->header;
-	struct account_pool *pools = pools_of(header, header);
-	int64_t since_ns = segment_time_ns(&header->accounts_since_ns);
-	struct learned table;
-
-	if (!bind_accounts(header, header, &table))
-		return;
-	learned_scrub(&table, segment_ds(segment, now_ns));
-	if (bind_mails(header, header, &table))
-		learned_scrub(&table, segment_ds(segment, now_ns));
-	for (unsigned i = 0; i < ACCOUNT_POOLS; i++)
-		lock_reset(&pools[i].lock);
-	if (since_ns <= 0 || since_ns > now_ns)
-		atomic_store(&header->accounts_since_ns, now_ns);
-}
-
-/* Tenths of seconds since the new segment was made, which are fewer. */
-static void change_guard(void *context, uint64_t *words) {
-	const int64_t *later_ds = context;
-	struct account account;
-
-	memcpy(&account, words, sizeof(account));
-	account.guard_ds = account.guard_ds > *later_ds ?
-	    account.guard_ds - (uint32_t)*later_ds : 0;
-	memcpy(words, &account, sizeof(account));
-}
-
-void accounts_carry(const struct segment *from, struct segment *to) {
-	int64_t later_ds = (to->header->created_ns - from->header->created_ns) / DS_NS;
-	struct learned old, new;
-
-	if (!bind_accounts(from->header, from->header, &old) ||
-	    !bind_accounts(to->header, to->header, &new))
-		return;
-	learned_carry(&old, &new, change_guard, &later_ds);
-	atomic_store(&to->header->accounts_since_ns,
-	    atomic_load(&from->header->accounts_since_ns));
-	if (bind_mails(from->header, from->header, &old) &&
-	    bind_mails(to->header, to->header, &new))
-		learned_carry(&old, &new, NULL, NULL);
-	for (unsigned i = 0; i < ACCOUNT_POOLS; i++) {
-		struct account_pool *source = &pools_of(from->header, from->header)[i];
-		struct account_pool *target = &pools_of(to->header, to->header)[i];
-
-		atomic_store(&target->name, RELAXED(source->name));
-		for (size_t word = 0; word < sizeof(source->counters) / 8; word++)
-			atomic_store(&target->counters[word], RELAXED(source->counters[word]));
-	}
 }

@@ -52,8 +52,8 @@ void accounts_release(struct accounts_held *held);
 /* Gives up the login that is held: its counts start from 0. */
 void accounts_forget(struct accounts_held *held);
 
-/* Seconds of the monotonic clock at which the table was made. */
-uint32_t accounts_since_s(const struct segment *segment);
+/* Seconds of the monotonic clock since when logins are known; before it began, too. */
+int64_t accounts_since_s(const struct segment *segment);
 
 /* --- transactions ------------------------------------------------------------------ */
 
@@ -76,6 +76,24 @@ void account_mail_forget(struct account_mail_held *held);
  * No lock. */
 unsigned account_mails_before(const struct segment *segment, int64_t before_ns,
     uint64_t processes[], unsigned most);
+
+/* --- the journal (accounts_keep.c) --------------------------------------------------- */
+
+/* Calls `each` for logins that changed since they were last told here, about `most` at once;
+ * true: those were all, and *at is 0 again (as it is at the begin). */
+bool accounts_unkept(struct segment *segment, uint64_t *at, unsigned most,
+    void (*each)(void *context, const struct account *account), void *context);
+void account_pools_unkept(struct segment *segment, void (*each)(void *context, uint64_t name,
+    const struct quota_counter counters[]), void *context);
+/* All of them are to be told again. */
+void accounts_unkeep_all(struct segment *segment);
+
+/* As the journal has it, by this clock.  False: no room, or there are no tables. */
+bool accounts_restore(struct segment *segment, const struct account *account,
+    int64_t guard_ns, int64_t now_ns);
+bool account_pool_restore(struct segment *segment, uint64_t name,
+    const struct quota_counter counters[GENERATION_QUOTA_COUNTERS], int64_t now_ns);
+void accounts_restore_since(struct segment *segment, int64_t since_ns);
 
 /* --- reading, in any mapping whose sizes were checked ------------------------------ */
 

@@ -115,6 +115,8 @@ const char *decided_by_word(unsigned by) {
 /* --- texts: which one (a byte), its length (a byte), the text, a NUL ------------- */
 
 #define TEXT_HEAD	2
+#define CUT_MARK	"..."
+#define CUT_LEAST	12
 
 /* Commands are made of these. */
 static bool is_whole_or_none(enum decided_text which) {
@@ -122,10 +124,19 @@ static bool is_whole_or_none(enum decided_text which) {
 	    which == DECIDED_RECIPIENT || which == DECIDED_NODE || which == DECIDED_ORIGIN;
 }
 
+/* Where a text of `length` is cut so that the mark fits behind it and no character is halved. */
+static size_t cut_at(const char *text, size_t room) {
+	size_t at = room - (sizeof(CUT_MARK) - 1);
+
+	while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
+		at--;
+	return at;
+}
+
 /* Returns the length of what was taken, which is the last of the texts then. */
 static size_t put(struct decided *decided, enum decided_text which, const char *text,
     size_t length) {
-	size_t used = decided->text_bytes, room = DECIDED_TEXT_BYTES - used;
+	size_t used = decided->text_bytes, room = DECIDED_TEXT_BYTES - used, kept = length;
 	char *to = decided->texts + used;
 
 	if (length == 0 || room <= TEXT_HEAD + 1)
@@ -133,13 +144,17 @@ static size_t put(struct decided *decided, enum decided_text which, const char *
 	room -= TEXT_HEAD + 1;
 	if (room > UINT8_MAX)
 		room = UINT8_MAX;
-	if (length > room && is_whole_or_none(which))
-		return 0;
-	if (length > room)
-		length = room;
+	if (length > room) {
+		/* a few letters of it say nothing */
+		if (is_whole_or_none(which) || room < CUT_LEAST)
+			return 0;
+		kept = cut_at(text, room);
+		length = kept + sizeof(CUT_MARK) - 1;
+		memcpy(to + TEXT_HEAD + kept, CUT_MARK, sizeof(CUT_MARK) - 1);
+	}
 	to[0] = (char)which;
 	to[1] = (char)(unsigned char)length;
-	memcpy(to + TEXT_HEAD, text, length);
+	memcpy(to + TEXT_HEAD, text, kept);
 	to[TEXT_HEAD + length] = '\0';
 	decided->text_bytes = (uint16_t)(used + TEXT_HEAD + length + 1);
 	return length;
@@ -209,7 +224,7 @@ bool decided_is_sound(const struct decided *decided) {
 	return decided->kind < DECIDED_KINDS &&
 	    (decided->id & 1) == (uint64_t)kinds[decided->kind].ring &&
 	    (decided->reason < REASON_COUNT || decided->reason == DECIDED_NO_REASON) &&
-	    decided->verdict <= VERDICT_DEFER && decided->stage < DECIDED_STAGES &&
+	    decided->verdict <= VERDICT_DISCARD && decided->stage < DECIDED_STAGES &&
 	    decided->result < RESULT_CLASS_COUNT && numbers_are_sound(decided) &&
 	    texts_are_sound(decided);
 }

@@ -90,7 +90,7 @@ enum decided_text {
 	DECIDED_TEXTS
 };
 
-#define DECIDED_OBSERVED_ONLY	0x01	/* observe mode: nothing was done */
+#define DECIDED_OBSERVED_ONLY	0x01	/* observe mode, or not enforced: nothing was done */
 #define DECIDED_OUTBOUND	0x02
 #define DECIDED_IS_CLASS	0x04	/* NAME is of a class */
 #define DECIDED_IS_RECIPIENT	0x08	/* NAME is an address */
@@ -114,7 +114,8 @@ struct decided {
 	uint8_t result;		/* FAILURE: enum result_class of policy/reply/reply.h */
 	uint8_t by;		/* SUSPENDED: enum decided_by; BY_HAND: enum by_hand_verb + 1; of a
 				 * share: enum lease */
-	uint8_t action;		/* class's: enum class_action of config/generation/generation.h */
+	uint8_t action;		/* class's: enum class_action of config/generation.h; of a
+				 * destination: enum enforcement_kind of config/enforcement.h */
 	uint8_t flags;		/* DECIDED_* */
 	uint16_t client_port;	/* 0: not known */
 	uint16_t server_port;
@@ -134,8 +135,9 @@ struct decided {
 };
 #define DECIDED_NO_REASON	UINT8_MAX
 
-/* Adds a text; nothing of an empty one.  Each once.  What does not fit is cut, or left out
- * where a part of it would be somebody else: a class, a window, a recipient.  Those first. */
+/* Adds a text; nothing of an empty one.  Each once.  What does not fit is cut, and ends in
+ * "..." then; or left out where a part of it would be somebody else (a class, a window, a
+ * recipient) or would say nothing.  Those first. */
 void decided_put(struct decided *decided, enum decided_text which, const char *text,
     size_t length);
 /* The same of a string. */

@@ -71,6 +71,7 @@ struct destination_window {
 	uint64_t origin;		/* of the event applied last; for segment/ only */
 	struct destination_state state;
 	uint64_t event;			/* id of what it was held by last (decisions.h); 0: not known */
+	uint8_t mta_bits;		/* bit i: a delivery was seen from mta i */
 	struct shared_seen shared;	/* what a cluster says of it */
 	char reason[SEGMENT_REASON_MAX + 1];	/* "": none, or it had to make room */
 };

@@ -19,10 +19,11 @@
 #include "segment/file/internal.h"
 #include "segment/destination/tags.h"
 
-#define LEARNED_WORDS_MAX	(sizeof(struct account) / 8)
+#define LEARNED_WORDS_MAX	(sizeof(struct account_health) / 8)
 #define LEARNED_KEY_MAX		(RECIPIENT_MAX / 8 + 1)
 #define LEARNED_NEVER		UINT64_MAX
-_Static_assert(sizeof(struct account) >= sizeof(struct recipient) &&
+_Static_assert(sizeof(struct account_health) >= sizeof(struct account) &&
+    sizeof(struct account) >= sizeof(struct recipient) &&
     sizeof(struct recipient) >= sizeof(struct destination), "the largest");
 
 struct learned;

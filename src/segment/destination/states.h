@@ -173,6 +173,10 @@ unsigned states_each_timed(const struct segment *segment,
 
 /* --- for segment/ only ----------------------------------------------------- */
 
+/* The one of this number; false: it is none. */
+bool states_at_in(const struct segment_header *sizes, const void *mapping, uint32_t number,
+    struct destination_window *out);
+
 /* As states_each, in any mapping whose sizes were checked. */
 unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
     void (*each)(void *context, const struct destination_window *), void *context);

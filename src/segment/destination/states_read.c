@@ -43,6 +43,7 @@ static void decode_slot(const struct learned *table, const void *mapping,
     uint32_t shard, uint32_t number, const uint64_t *copy,
     struct destination_window *out) {
 	const uint64_t *words = copy + KEPT_AT;
+	struct learned_control control;
 
 	memcpy(out->name, copy + offsetof(struct destination, name) / 8,
 	    SEGMENT_NAME_MAX);
@@ -52,6 +53,8 @@ static void decode_slot(const struct learned *table, const void *mapping,
 	state_decode(words, copy[1], table->header->created_ns, &out->state);
 	(void)state_make_sound(&out->state);
 	decode_reason(table, mapping, shard, number, copy, out->reason, &out->event);
+	memcpy(&control, copy, sizeof(control));
+	out->mta_bits = (uint8_t)(control.cloned_by | control.other_by);
 	out->shared = (struct shared_seen){ .known = false };
 	if (shared_is_used_in(table->header, mapping))
 		(void)shared_find_in(table->header, mapping, name_hash(&table->header->key,
@@ -123,6 +126,22 @@ unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
 	    (void *)(uintptr_t)mapping, &sizes->destinations,
 	    &destination_state_kind);
 	return learned_each(&table, visit_one, &visit);
+}
+
+bool states_at_in(const struct segment_header *sizes, const void *mapping, uint32_t number,
+    struct destination_window *out) {
+	uint32_t shard = number / sizes->destinations.per_shard;
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned table;
+
+	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
+	    (void *)(uintptr_t)mapping, &sizes->destinations, &destination_state_kind);
+	number %= sizes->destinations.per_shard;
+	if (shard >= sizes->destinations.shards ||
+	    learned_copy(&table, shard, number, copy) != LEARNED_COPIED)
+		return false;
+	decode_slot(&table, mapping, shard, number, copy, out);
+	return true;
 }
 
 unsigned states_each(const struct segment *segment,

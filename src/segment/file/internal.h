@@ -92,6 +92,14 @@ static inline int64_t segment_time_ns(const _Atomic int64_t *time_ns) {
 	return clock_bounded_ns(atomic_load(time_ns));
 }
 
+/* Since when logins are known, of a header: before the boot, too.  0: never. */
+static inline int64_t segment_accounts_since_ns(const struct segment_header *header) {
+	int64_t since_ns = atomic_load(&header->accounts_since_ns);
+
+	return since_ns < INT64_MIN / 4 ? INT64_MIN / 4 : since_ns > INT64_MAX / 4 ?
+	    INT64_MAX / 4 : since_ns;
+}
+
 /* Tenths of seconds since the segment was made. */
 static inline uint32_t segment_ds(const struct segment *segment, int64_t now_ns) {
 	int64_t age_ns = now_ns - segment->header->created_ns;

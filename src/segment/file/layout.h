@@ -5,7 +5,7 @@
  *
  *	header | roles | listeners | class records | ring of lane uses | session shards
  *	| client shards | destinations | relays | recipients held | accounts | what stands beside
- *	the destinations' shards | reasons | flights | attempts | grants | decisions
+ *	the destinations' shards | reasons | flights | attempts | grants | told | decisions
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
  * and the class of any slot that belongs to it, change only under that class's
@@ -32,7 +32,7 @@
 #include "segment/file/lock.h"
 
 #define SEGMENT_MAGIC		UINT64_C(0x31304e5245545350)
-#define SEGMENT_VERSION		11
+#define SEGMENT_VERSION		12
 #define SEGMENT_ROLES_MAX	48
 #define SEGMENT_ROLES_SINGLE	5	/* places of kinds that have one process */
 #define SEGMENT_LISTENERS	256
@@ -42,7 +42,7 @@
 #define SEGMENT_RECORDS_MAX	65000
 #define SEGMENT_MTAS		8
 #define SEGMENT_LOG_FILES	80
-#define SEGMENT_JOURNALS	4	/* enum journal_room of config/generation/generation.h */
+#define SEGMENT_JOURNALS	5	/* enum journal_room of config/generation/generation.h */
 
 enum role_kind {
 	ROLE_NONE, ROLE_SUPERVISOR, ROLE_POLICY, ROLE_MILTER, ROLE_KEEPER,
@@ -231,6 +231,8 @@ struct class_record {
 	/* for display: inbound, sessions that count for all nodes together (the lowest of all),
 	 * until share_until_ns; UINT32_MAX: none lower than this one's are known */
 	_Atomic uint32_t share_whole[2];
+	/* for display, by the keeper: refused, deferred or observed in 1000 seconds, of late */
+	_Atomic uint32_t refusing;
 };
 
 struct role_record {
@@ -344,7 +346,9 @@ struct grant_place {
 	_Atomic uint32_t domains[GRANT_DOMAINS];
 	_Atomic uint32_t deferred[GRANT_PUT_OFF];
 	_Atomic uint32_t lasting;	/* bits of those that are put off for long */
-	uint32_t reserved[5];
+	_Atomic uint32_t once;		/* what is known as delivered: enum grant_once */
+	_Atomic uint32_t made_s;	/* when the message was made; the low bits of its wall clock */
+	uint32_t reserved[3];
 };
 _Static_assert(sizeof(struct grant_place) == 320, "five cache lines");
 struct grant_table {
@@ -352,6 +356,22 @@ struct grant_table {
 	uint64_t reserved[7];
 	_Atomic uint64_t keys[GRANT_PLACES];
 	struct grant_place places[GRANT_PLACES];
+};
+
+/* What lines of a driven Sendmail's log told of deliveries (told.h): a ring of bytes from the
+ * feed role to the queue role, and which recipients that one knows as delivered. */
+#define TOLD_RING_BYTES		(UINT32_C(1) << 18)
+#define TOLD_SETS		8192u	/* powers of two */
+#define TOLD_PLACES		8u
+struct told_table {
+	_Atomic uint64_t head;		/* words written ever; the feed's */
+	_Atomic int64_t reached_ns;	/* all logs were read to their ends, then */
+	uint64_t reserved[6];
+	_Atomic uint64_t tail;		/* words read ever; the queue role's */
+	_Atomic uint64_t works;		/* bit i: a line of mail server i was believed */
+	uint64_t reserved_too[6];
+	_Atomic uint64_t keys[TOLD_SETS][TOLD_PLACES];
+	_Atomic uint64_t ring[TOLD_RING_BYTES / 8];
 };
 
 /* Where a table of what was learned lies. */
@@ -408,6 +428,7 @@ struct segment_header {
 	uint64_t flights_offset;
 	uint64_t attempts_offset;
 	uint64_t grants_offset;		/* struct grant_table */
+	uint64_t told_offset;		/* struct told_table */
 	uint64_t unshared_offset;	/* a bit for each destination: the cluster was not told */
 	uint64_t shared_offset;		/* struct shared_head, and buckets */
 	uint32_t shared_buckets;	/* a power of two */
@@ -421,7 +442,12 @@ struct segment_header {
 	uint64_t account_count;		/* as configured; 0: there are no tables of accounts */
 	struct table_place accounts;
 	struct table_place account_mails;
+	struct table_place account_healths;
+	struct table_place account_queued;
 	uint64_t pools_offset;		/* struct account_pool[ACCOUNT_POOLS] */
+	uint64_t accounts_unkept_offset;	/* a bit for each login: the journal does not have it
+						 * as it is */
+	uint64_t account_words;		/* 64-bit words of them, for a shard */
 	};
 	unsigned char fixed[SEGMENT_FIXED_BYTES];
 	};

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "config/generation/generation.h"
+#include "policy/limit/health.h"
 #include "segment/file/layout_destinations.h"
 #include "segment/file/lock.h"
 
@@ -24,10 +25,12 @@ struct account {
 	uint64_t seen;
 	uint64_t key[2];		/* base/login.h */
 	uint32_t guard_ds;		/* above half of a limit until then (as SEEN_DS) */
-	uint32_t first_s;		/* first seen: seconds of the monotonic clock */
+	int32_t first_s;		/* first seen: seconds of the monotonic clock; before it began,
+					 * too */
 	uint64_t accepted;		/* recipients that were charged, ever */
-	uint64_t refused;		/* answers over a limit, or that would have been */
-	uint64_t reserved;
+	uint32_t refused;		/* answers over a limit, or that would have been */
+	uint32_t network;		/* hash of the one that was counted last; 0: none */
+	uint64_t held_by;		/* id of the decision that holds it; 0: it is not held */
 	char name[ACCOUNT_NAME_MAX];	/* printable ASCII; NULs behind it */
 	struct quota_counter counters[GENERATION_QUOTA_COUNTERS];
 };
@@ -51,11 +54,35 @@ struct account_mail {
 };
 _Static_assert(sizeof(struct account_mail) == 88, "whole words");
 
+/* What the mail of a login does.  Of those alone of which there is something to tell.  1,120
+ * bytes. */
+struct account_health {
+	struct learned_control control;
+	uint64_t seen;
+	uint64_t key[2];		/* the login's */
+	uint64_t alerted_ds;		/* an alert was given: not again before */
+	struct health health;
+};
+_Static_assert(sizeof(struct account_health) == 1120, "whole words");
+
+#define ACCOUNT_QUEUE_ID	24	/* bytes; a longer id is not followed */
+
+/* A message of a login that is in the queue.  64 bytes. */
+struct account_queued {
+	struct learned_control control;
+	uint64_t seen;
+	char queue_id[ACCOUNT_QUEUE_ID];	/* the key; NULs behind it */
+	uint64_t login[2];
+	uint64_t recipients;		/* that are left; 0: not known */
+};
+_Static_assert(sizeof(struct account_queued) == 64, "a cache line");
+
 /* All logins of one entry of accounts together. */
 struct account_pool {
 	_Alignas(64) struct lock lock;
 	_Atomic uint64_t name;		/* hash of the entry's; 0: free */
-	uint64_t reserved[3];
+	_Atomic uint64_t unkept;	/* 1: the journal does not have it as it is */
+	uint64_t reserved[2];
 	_Atomic uint64_t counters[GENERATION_QUOTA_COUNTERS * sizeof(struct quota_counter) / 8];
 };
 _Static_assert(sizeof(struct account_pool) == 64 + 256, "five cache lines");

@@ -9,8 +9,8 @@
 enum decided_ring { DECIDED_OF_SESSIONS, DECIDED_OF_DESTINATIONS };
 #define DECIDED_RINGS		2	/* the lowest bit of an id */
 
-#define DECIDED_TEXT_BYTES	312
-#define DECIDED_WORDS		54	/* of struct decided; the first is the id */
+#define DECIDED_TEXT_BYTES	376
+#define DECIDED_WORDS		62	/* of struct decided; the first is the id */
 
 /* A place of a ring.  The id is stored last, and taken away first; `check` is of all
  * other words that are used. */
@@ -19,7 +19,7 @@ struct decided_slot {
 	_Atomic uint64_t check;
 	_Atomic uint64_t marks;		/* the id, once it was logged */
 };
-_Static_assert(sizeof(struct decided_slot) == 448, "seven cache lines");
+_Static_assert(sizeof(struct decided_slot) == 512, "eight cache lines");
 
 /* Begun with the seconds of the day on which the segment was made. */
 #define DECIDED_BEGIN_SHIFT	19

@@ -122,6 +122,8 @@ bool grants_put(struct segment *segment, const struct grant *grant, struct grant
 	for (unsigned i = 0; i < grant->count; i++)
 		STORE(place->domains[i], grant->domains[i]);
 	STORE(place->run, grant->run);
+	STORE(place->once, (uint32_t)grant->once);
+	STORE(place->made_s, grant->made_s);
 	STORE(place->progress_ns, 0);
 	STORE(place->asked, 0);
 	STORE(place->connected, 0);
@@ -267,6 +269,8 @@ enum grant_answer grants_ask(const struct segment *segment, const char *queue_id
 			return GRANT_NONE;
 		asked->domain = grants_domain(segment, domain, length);
 		asked->run = RELAXED(place->run);
+		asked->once = RELAXED(place->once);
+		asked->made_s = RELAXED(place->made_s);
 		asked->ref = (struct grant_ref){ at + 1, SERIAL_OF(control) };
 		asked->at_last = MODE_OF(control) == GRANT_ONLY_AT_LAST;
 		granted = is_granted(place, control, asked->domain, &torn);

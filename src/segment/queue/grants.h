@@ -39,6 +39,8 @@ enum grant_mode {
 	GRANT_ONLY_AT_LAST,	/* as ONLY, but who asks by another name may go on to ask
 				 * before its connect, by the recipient as written */
 };
+/* What becomes of a recipient that is known as delivered, and stands in the file still. */
+enum grant_once { GRANT_ONCE_OFF, GRANT_ONCE_OBSERVE, GRANT_ONCE_ENFORCE };
 struct grant {
 	const char *queue_id;
 	size_t queue_id_length;
@@ -46,6 +48,8 @@ struct grant {
 	enum grant_mode mode;
 	const uint32_t *domains;	/* grants_domain; at most GRANT_DOMAINS */
 	unsigned count;
+	enum grant_once once;
+	uint32_t made_s;		/* of the message: told_key */
 };
 struct grant_ref {
 	uint32_t number;	/* 0: none */
@@ -101,6 +105,7 @@ struct grant_asked {
 	uint32_t domain;
 	uint32_t run;
 	bool at_last;		/* WAIT: only before a connect it is final */
+	uint32_t once, made_s;	/* of the grant */
 };
 #ifdef WITH_QUEUE
 enum grant_answer grants_ask(const struct segment *segment, const char *queue_id,

@@ -79,6 +79,9 @@ static bool take_target(struct http_span target, struct http_request *request) {
 	}
 	request->path = (struct http_span){ target.text,
 		skip(target.text, target.length, '?') };
+	if (request->path.length < target.length)
+		request->query = (struct http_span){ target.text + request->path.length + 1,
+			target.length - request->path.length - 1 };
 	return true;
 }
 
@@ -239,6 +242,45 @@ long http_request_parse(const char *data, size_t length, struct http_request *re
 	request->keep_alive = !headers.close && !request->has_body &&
 	    (request->keep_alive || headers.keep_alive);
 	return end;
+}
+
+static int hex(char c) {
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	    c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool decode(const char *text, size_t length, char *out, size_t size) {
+	size_t used = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		char c = text[i] == '+' ? ' ' : text[i];
+
+		if (c == '%') {
+			if (length - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
+				return false;
+			c = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+			i += 2;
+		}
+		if (c == '\0' || used + 1 >= size)
+			return false;
+		out[used++] = c;
+	}
+	out[used] = '\0';
+	return true;
+}
+
+bool http_query_get(struct http_span query, const char *key, char *out, size_t size) {
+	size_t wanted = strlen(key);
+
+	for (size_t at = 0; at < query.length; ) {
+		const char *pair = query.text + at;
+		size_t length = skip(pair, query.length - at, '&');
+
+		if (length > wanted && pair[wanted] == '=' && memcmp(pair, key, wanted) == 0)
+			return decode(pair + wanted + 1, length - wanted - 1, out, size);
+		at += length + 1;
+	}
+	return false;
 }
 
 /* "127.1.2.3", of digits and points alone. */

@@ -26,6 +26,7 @@ struct http_span {
 struct http_request {
 	enum http_method method;
 	struct http_span path;	/* as sent, nothing decoded, up to a "?": begins with "/", or is "*" */
+	struct http_span query;	/* behind the "?", as sent */
 	struct http_span host;	/* without port; of the target where that names one, else Host */
 	bool has_host;
 	bool keep_alive;	/* the client can send another request on this connection */
@@ -45,6 +46,10 @@ long http_request_parse(const char *data, size_t length, struct http_request *re
 
 /* Is the span this text? */
 bool http_span_is(struct http_span span, const char *text);
+
+/* The value of a key of a query ("find=a%20b&limit=10"), decoded; false: it is not there, is too
+ * long for `out`, or has a NUL or a wrong escape.  The first one counts. */
+bool http_query_get(struct http_span query, const char *key, char *out, size_t size);
 
 /* Does the host name this machine itself, as only somebody on it means it: localhost,
  * 127.0.0.0/8 or [::1]?  A name that an attacker's DNS leads here is none of them. */

@@ -109,6 +109,8 @@ static void take(struct policy_request *r, const char *start, const char *name,
 	case LENGTH_OF("instance"):
 		if (IS("instance"))
 			r->instance = span_of(start, value, length);
+		else if (IS("queue_id"))
+			r->queue_id = span_of(start, value, length);
 		break;
 	case LENGTH_OF("recipient_count"):
 		if (IS("recipient_count"))

@@ -50,6 +50,7 @@ struct policy_request {
 	struct policy_span sender;
 	struct policy_span recipient;
 	struct policy_span sasl_username;
+	struct policy_span queue_id;	/* where there is a queue file yet */
 	struct policy_span instance;	/* of the mail transaction; none before its first RCPT */
 	uint64_t size;			/* at END-OF-MESSAGE of the message, before as announced */
 	uint32_t recipient_count;	/* at END-OF-MESSAGE: that were accepted */

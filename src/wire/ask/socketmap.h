@@ -32,7 +32,7 @@ long socketmap_parse(const char *data, size_t length,
 enum socketmap_status { SOCKETMAP_OK, SOCKETMAP_NOTFOUND };
 
 /* Writes a reply with a text (OK's must not be empty: Sendmail leaves mail
- * undelivered then, sendmail-facts 2.1); bytes that are not printable ASCII
+ * undelivered then); bytes that are not printable ASCII
  * become '?', what is too long is cut.  Returns the length. */
 size_t socketmap_reply(char out[SOCKETMAP_REPLY_MAX],
     enum socketmap_status status, const char *text);

@@ -91,7 +91,8 @@ static bool take_recipients(struct cursor *c, struct delivery *d) {
 		}
 		if (left(c) > 1 && c->at[1] == ' ') {
 			d->list = span_of(start, c->at);
-			c->at += 2;
+			if (!TAKE(c, ", [more], "))
+				c->at += 2;
 			break;
 		}
 		c->at++;

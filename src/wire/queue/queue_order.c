@@ -148,7 +148,7 @@ static bool take_run(const struct control_frame *frame, const char *ids,
 	order->brief = brief == 1;
 	if (!take_number(frame, "checkpoint", &order->checkpoint) || order->checkpoint == 0 ||
 	    order->checkpoint > QUEUE_CHECKPOINT_MOST)
-		return bad(why, "checkpoint must be from 1 to 10");
+		return bad(why, "checkpoint must be from 1 to 1000");
 	return true;
 }
 

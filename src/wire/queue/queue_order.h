@@ -30,7 +30,7 @@
 #define QUEUE_ORDER_IDS_MAX	64	/* of one run */
 /* Sendmail's own CheckpointInterval: with a larger one more is delivered twice when a run is
  * killed than Sendmail itself would. */
-#define QUEUE_CHECKPOINT_MOST	10
+#define QUEUE_CHECKPOINT_MOST	1000
 
 struct queue_order_ids {
 	unsigned count;

@@ -161,6 +161,13 @@ class Page:
                                details.get("text"))
         return answer["result"].get("value")
 
+    def press(self, key):
+        code = {"Enter": 13, "Escape": 27, "Tab": 9}[key]
+        for what in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=what, key=key, code=key,
+                      windowsVirtualKeyCode=code, text="\r" if key == "Enter" and
+                      what == "keyDown" else "")
+
     def wait(self, expression, patience=20):
         """Waits until it is true; its value."""
         until = time.monotonic() + patience

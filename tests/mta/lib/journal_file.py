@@ -6,7 +6,7 @@ import struct
 
 HEAD, POSITIONS, ENVELOPE, START, DELIVERY, FINISH, REPLACEMENT, DESTINATION = range(1, 9)
 LOG_POSITION, MANUAL, HELD_RECIPIENT, CHECKPOINT_BEGIN, CHECKPOINT_END, GROUP = range(9, 15)
-KINDS = {"feed": 1, "queue": 2, "keeper": 3, "decisions": 4}
+KINDS = {"feed": 1, "queue": 2, "keeper": 3, "decisions": 4, "accounts": 5}
 HEADER, SLOT = 24, 4096
 LIVE, GARBAGE = 0xff, 0x00
 

@@ -103,6 +103,9 @@ class Limiter:
         """May a session that was let in send no more messages?"""
         return False
 
+    def is_unknown(self, recipient):
+        return False
+
     def talk(self, sock):
         lines = sock.makefile("rb")
         recipients = []
@@ -129,6 +132,10 @@ class Limiter:
             else:
                 if verb == b"RCPT":
                     recipients.append(line.split(b"<")[1].split(b">")[0].decode())
+                    if self.is_unknown(recipients[-1]):
+                        recipients.pop()
+                        sock.sendall(b"550 5.1.1 no such user\r\n")
+                        continue
                 sock.sendall(b"250 2.0.0 ok\r\n")
 
     def count(self, domain):

@@ -63,7 +63,8 @@ class Sendmail:
     leaves for; `before`, `after`: the site's own lines around ours."""
 
     def __init__(self, test, port, milter=None, name="sendmail", change=("", ""),
-                 socketmap=None, connect=None, outbound=None, before="", after="", driven=False):
+                 socketmap=None, connect=None, outbound=None, before="", after="", driven=False,
+                 accounts=None):
         test.need("m4")
         self.test, self.port = test, port
         self.unpacked = Path(os.environ["POSTERN_SENDMAIL_ROOT"])
@@ -79,6 +80,7 @@ class Sendmail:
             text += OUTBOUND.format(port=outbound)
         for file, path, shipped in (
                 ("sendmail-postern.mc", milter, "/run/postern/milter"),
+                ("sendmail-accounts.mc", accounts, "/run/postern/accounts"),
                 ("sendmail-connect.mc", connect, "/run/postern/map"),
                 ("sendmail-outbound.mc", socketmap, "/run/postern/map"),
                 ("sendmail-queue.mc", socketmap if driven else None, "/run/postern/map")):

@@ -52,7 +52,8 @@ class Site:
         shipped = ("/run/postern/", f"{test.directory}/postern/")
         self.postern = Postern(test, edit=lambda text: leaving(
             [one_class("limited", LIMIT, [PORT], '"127.0.5.0/24"'),
-             one_class("all", 100, [], '"*"')])(text).replace(*reversed(shipped)))
+             one_class("all", 100, [], '"*"')])(text).replace(*reversed(shipped)).replace(
+                "listen = {", 'listen = { milter_accounts = "unix:/run/postern/accounts";'))
         self.postern.start()
         self.sendmail = Sendmail(test, PORT, outbound=OUT, after=RULES,
                                  before=MILTER.format(dkim=self.dkim))

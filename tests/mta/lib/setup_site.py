@@ -15,6 +15,8 @@ from lib.testing import SOURCE
 
 FILTER, BACK, BOX = 10024, 10025, 2600
 LIMIT = 3
+ACCOUNTS = ('accounts = ( { name = "all"; match = "*"; '
+            'each = { recipients = "2/1h"; }; } );\n')
 OUTSIDE = [f"127.0.5.{n}" for n in range(1, 9)]
 
 SERVICES = """# Mail from outside: postscreen, then smtpd.
@@ -72,7 +74,7 @@ class Site:
         os.chmod(self.postfix.etc / "master.cf", 0o640)
         limited = one_class("limited", LIMIT, [25], '"127.0.5.0/24"')
         self.postern = Postern(test, spool=self.postfix.spool, edit=lambda text: text.replace(
-            "\nclasses = (", f"\nclasses = (\n{limited},"))
+            "\nclasses = (", f"\nclasses = (\n{limited},") + ACCOUNTS)
         self.box, self.filter = Mailbox(test, BOX), Mailbox(test, FILTER, BACK)
         self.number = 0
 

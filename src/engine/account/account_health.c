@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Health of logins: what is noted, judged and done (account_health.h).
+ * MODEL    Health stands in a slot of its own, made when there is something to tell.  What
+ *          holds a login stands beside its counters, where each question looks.  No two locks
+ *          are held at once.
+ * ERRORS   What cannot be noted is not: nobody is held for it.
+ * THREADS  Any.
+ */
+#include "engine/account/account_health.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/siphash.h"
+#include "base/text.h"
+#include "engine/decision/decided.h"
+#include "engine/internal.h"
+#include "policy/reply/reply_unknown.h"
+
+#define NETWORK_BYTES_4	15	/* of the mapped address: /24 */
+#define NETWORK_BYTES_6	6	/* /48 */
+#define FILE_SHOWN	96
+
+void engine_account_listen(struct engine *engine, void (*tell)(
+    const struct generation *generation, const struct account_trip *trip)) {
+	engine->account_listener = tell;
+}
+
+uint32_t engine_account_network_of(const struct engine *engine, const struct address *client) {
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	size_t length = memcmp(client->bytes, mapped, sizeof(mapped)) == 0 ? NETWORK_BYTES_4 :
+	    NETWORK_BYTES_6;
+
+	if (address_is_unknown(client))
+		return 0;
+	return (uint32_t)siphash13(&engine->segment->header->key, client->bytes, length) | 1;
+}
+
+/* --- what is done -------------------------------------------------------------------------- */
+
+static void note_trip(struct engine *engine, const struct generation *generation,
+    struct account_trip *trip, int64_t now_ns) {
+	const struct health_limits *limits = &trip->account->health;
+	const char *file = generation_text(generation, trip->account->file);
+	bool networks = trip->verdict == HEALTH_NETWORKS;
+	struct decided d;
+
+	memset(&d, 0, offsetof(struct decided, texts));
+	d.id = trip->id;
+	d.kind = DECIDED_ACCOUNT_HELD;
+	d.stage = networks ? DECIDED_AT_RECIPIENT : DECIDED_BY_RESULT;
+	d.at_ns = now_ns;
+	d.until_ns = trip->is_held ? INT64_MAX : 0;
+	d.reason = networks ? REASON_ACCOUNT_NETWORKS : REASON_ACCOUNT_UNKNOWN;
+	trip->reason = decided_reason_word(d.reason);
+	d.flags = (trip->observed ? DECIDED_OBSERVED_ONLY : 0) |
+	    (trip->is_held ? DECIDED_HELD : 0);
+	d.count = networks ? trip->counts.networks : trip->counts.unknown;
+	d.limit = networks ? limits->networks : limits->unknown;
+	d.window = 1000 * (networks ? limits->networks_period_s : limits->unknown_period_s);
+	d.success = (float)(trip->counts.results - trip->counts.failed);
+	d.failure = (float)trip->counts.failed;
+	d.line = networks ? trip->account->networks_line : trip->account->health_line;
+	decided_put(&d, DECIDED_NAME, trip->login, strlen(trip->login));
+	decided_put(&d, DECIDED_CLASS, generation_text(generation, trip->account->name),
+	    strlen(generation_text(generation, trip->account->name)));
+	if (strlen(file) > FILE_SHOWN)
+		file += strlen(file) - FILE_SHOWN;
+	decided_put(&d, DECIDED_FILE, file, strlen(file));
+	decisions_write(engine->segment, &d);
+	if (engine->account_listener != NULL)
+		engine->account_listener(generation, trip);
+}
+
+/* Once: what is held already, or was told of a short time ago, is not held again. */
+static void trip(struct engine *engine, const struct generation *generation,
+    struct account_trip *t, const struct login_key *login, int64_t now_ns) {
+	struct accounts_held held;
+
+	t->observed = t->account->observe != 0;
+	t->is_held = !t->observed && t->account->health_action == ACCOUNT_HEALTH_HOLD;
+	if (accounts_take(engine->segment, login, NULL, 0, now_ns, &held) != ACCOUNTS_HELD)
+		return;
+	if (held.account.held_by == 0)
+		t->id = decided_claim_event(engine);
+	if (t->id != 0 && t->is_held) {
+		held.account.held_by = t->id;
+		accounts_put(engine->segment, &held, -1, now_ns);
+	}
+	accounts_release(&held);
+	if (t->id == 0)
+		return;
+	engine_count(engine, COUNTER_ACCOUNTS_HELD, t->is_held);
+	note_trip(engine, generation, t, now_ns);
+}
+
+/* Is it time to act?  Under the health's lock; an alert is given once in the time of its limit. */
+static bool is_due(struct engine *engine, struct account_health *health,
+    const struct generation_account *entry, struct account_trip *t, int64_t now_ns) {
+	uint32_t period_s;
+
+	t->counts = health_count(&health->health, &entry->health, now_ns);
+	t->verdict = health_judge(&t->counts, &entry->health);
+	t->account = entry;
+	if (t->verdict == HEALTH_GOOD || entry->health_action == ACCOUNT_HEALTH_NONE ||
+	    health->alerted_ds > segment_ds(engine->segment, now_ns))
+		return false;
+	period_s = t->verdict == HEALTH_NETWORKS ? entry->health.networks_period_s :
+	    entry->health.unknown_period_s;
+	health->alerted_ds = segment_ds(engine->segment, now_ns +
+	    period_s * NS_PER_SECOND);
+	return true;
+}
+
+/* --- networks ------------------------------------------------------------------------------ */
+
+uint32_t engine_account_network(struct engine *engine, const struct generation *generation,
+    const struct generation_account *entry, const struct login_key *login, const char *name,
+    uint32_t before, uint32_t network, int64_t now_ns) {
+	struct account_trip t = { .login = name };
+	struct account_health_held held;
+	bool due;
+
+	if (!account_health_take(engine->segment, login, true, now_ns, &held))
+		return 0;
+	if (before != 0)
+		health_note_network(&held.health.health, &entry->health, before, now_ns);
+	health_note_network(&held.health.health, &entry->health, network, now_ns);
+	due = is_due(engine, &held.health, entry, &t, now_ns);
+	account_health_put(engine->segment, &held, now_ns);
+	account_health_release(&held);
+	if (due)
+		trip(engine, generation, &t, login, now_ns);
+	return t.counts.networks;
+}
+
+/* --- results ------------------------------------------------------------------------------- */
+
+/* A filter beside the mail server has put it into the queue again. */
+static void follow_filter(struct engine *engine, const struct delivery *delivery,
+    const struct judgement *judgement, const struct login_key *login, int64_t now_ns) {
+	static const char words[] = "queued as ";
+	const struct span text = delivery->source == DELIVERY_OF_SENDMAIL ?
+	    delivery->reply : delivery->text;
+	const char *found = memmem(text.text, text.length, words, sizeof(words) - 1);
+	size_t length = 0, left;
+
+	if (found == NULL || !address_is_loopback(&judgement->tried.address))
+		return;
+	found += sizeof(words) - 1;
+	left = text.length - (size_t)(found - text.text);
+	while (length < left && ((found[length] >= '0' && found[length] <= '9') ||
+	    (found[length] >= 'A' && found[length] <= 'Z') ||
+	    (found[length] >= 'a' && found[length] <= 'z')))
+		length++;
+	account_queued_note(engine->segment, found, length, login, 0, now_ns);
+}
+
+/* The entry of a login that is known; its name, too. */
+static const struct generation_account *entry_of(struct engine *engine,
+    const struct generation *generation, const struct login_key *login,
+    char name[ACCOUNT_NAME_MAX + 1]) {
+	const struct segment_header *header = engine->segment->header;
+	struct account_rules rules;
+	struct account account;
+	char folded[LOGIN_MAX];
+	struct login_key key;
+	size_t length;
+
+	if (!accounts_find_in(header, header, login, &account))
+		return NULL;
+	length = strnlen(account.name, ACCOUNT_NAME_MAX);
+	text_copy(name, ACCOUNT_NAME_MAX + 1, account.name, length);
+	if (!login_fold(name, length, folded))
+		return NULL;
+	/* one that is longer than its place, or has other bytes: what matches it is not known */
+	key = login_key(folded, length);
+	if (memcmp(key.words, login->words, sizeof(key.words)) != 0 ||
+	    !generation_account_rules(generation, folded, length, &key, false, &rules))
+		return NULL;
+	return rules.account;
+}
+
+static void note_result(struct engine *engine, const struct generation *generation,
+    const struct generation_account *entry, const struct login_key *login, const char *name,
+    const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns) {
+	bool is_failed = judgement->reply.class == RESULT_PERMANENT;
+	struct account_trip t = { .login = name };
+	struct account_health_held held;
+	uint64_t recipient = siphash13(&engine->segment->header->key, delivery->recipient.text,
+	    delivery->recipient.length);
+	bool due;
+
+	/* who has no failures needs no note */
+	if (!account_health_take(engine->segment, login, is_failed, now_ns, &held))
+		return;
+	health_note_result(&held.health.health, &entry->health, delivery->recipients, is_failed,
+	    reply_is_unknown_recipient(delivery, &judgement->reply), recipient, now_ns);
+	due = is_failed && is_due(engine, &held.health, entry, &t, now_ns);
+	account_health_put(engine->segment, &held, now_ns);
+	account_health_release(&held);
+	if (due)
+		trip(engine, generation, &t, login, now_ns);
+}
+
+void engine_account_result(struct engine *engine, const struct generation *generation,
+    const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns) {
+	const struct generation_account *entry;
+	enum result_class class = judgement->reply.class;
+	bool probe = delivery->status == DELIVERY_DELIVERABLE ||
+	    delivery->status == DELIVERY_UNDELIVERABLE;
+	char name[ACCOUNT_NAME_MAX + 1];
+	struct login_key login;
+
+	if ((class != RESULT_OK && class != RESULT_PERMANENT) || probe ||
+	    !account_queued_find(engine->segment, delivery->queue_id.text,
+		delivery->queue_id.length, &login))
+		return;
+	engine_count(engine, COUNTER_ACCOUNT_RESULTS, delivery->recipients);
+	if (class == RESULT_OK)
+		follow_filter(engine, delivery, judgement, &login, now_ns);
+	entry = entry_of(engine, generation, &login, name);
+	if (entry != NULL && entry->health.unknown > 0)
+		note_result(engine, generation, entry, &login, name, delivery, judgement,
+		    now_ns);
+	/* Postfix says when a message has left, Sendmail does not */
+	if (delivery->source == DELIVERY_OF_SENDMAIL)
+		account_queued_done(engine->segment, delivery->queue_id.text,
+		    delivery->queue_id.length, delivery->recipients, now_ns);
+}
+
+void engine_account_removed(struct engine *engine, const char *queue_id, size_t length,
+    int64_t now_ns) {
+	account_queued_done(engine->segment, queue_id, length, UINT64_MAX, now_ns);
+}
+
+/* --- resuming ------------------------------------------------------------------------------ */
+
+bool engine_account_resume(struct engine *engine, const char *login, size_t length,
+    int64_t now_ns) {
+	char folded[LOGIN_MAX];
+	struct accounts_held held;
+	struct login_key key;
+	bool was_held;
+
+	if (!login_fold(login, length, folded))
+		return false;
+	key = login_key(folded, length);
+	/* what led to it is over, or the next result would hold it again */
+	account_health_forget(engine->segment, &key, now_ns);
+	if (accounts_take(engine->segment, &key, NULL, 0, now_ns, &held) != ACCOUNTS_HELD)
+		return false;
+	was_held = held.account.held_by != 0;
+	held.account.held_by = 0;
+	accounts_put(engine->segment, &held, -1, now_ns);
+	accounts_release(&held);
+	return was_held;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: ISC */
+/* Health of logins, and their messages, in the segment (account_health.h). */
+#include "segment/account/account_health.h"
+
+#include <string.h>
+
+#include "segment/account/accounts_table.h"
+#include "segment/file/name.h"
+
+#define HEALTH_WORDS	(sizeof(struct account_health) / 8)
+#define QUEUED_WORDS	(sizeof(struct account_queued) / 8)
+#define QUEUE_ID_WORDS	(ACCOUNT_QUEUE_ID / 8)
+
+static bool health_is_sound(const uint64_t *words) {
+	return (words[0] & 0xff) == 1 && words[WORD_OF(account_health, key)] != 0;
+}
+
+static bool queued_is_sound(const uint64_t *words) {
+	struct account_queued queued;
+
+	memcpy(&queued, words, sizeof(queued));
+	return queued.control.used == 1 && queued.login[0] != 0 && queued.queue_id[0] != '\0' &&
+	    text_is_harmless(queued.queue_id, sizeof(queued.queue_id));
+}
+
+const struct learned_kind account_health_kind = {
+	.slot_words = HEALTH_WORDS,
+	.key_at = WORD_OF(account_health, key),
+	.key_words = 2,
+	.text_at = 2,
+	.copied_words = HEALTH_WORDS,
+	.evicted = COUNTER_ACCOUNT_HEALTHS_EVICTED,
+	.is_sound = health_is_sound,
+};
+
+const struct learned_kind account_queued_kind = {
+	.slot_words = QUEUED_WORDS,
+	.key_at = WORD_OF(account_queued, queue_id),
+	.key_words = QUEUE_ID_WORDS,
+	.text_at = 0,
+	.copied_words = QUEUED_WORDS,
+	.evicted = COUNTER_ACCOUNT_QUEUED_EVICTED,
+	.is_sound = queued_is_sound,
+};
+
+/* --- health -------------------------------------------------------------------------- */
+
+bool account_health_take(struct segment *segment, const struct login_key *login, bool make,
+    int64_t now_ns, struct account_health_held *held) {
+	uint64_t words[HEALTH_WORDS];
+
+	if (!account_healths_bind(segment->header, segment->header, &held->table))
+		return false;
+	memcpy(held->key.words, login->words, sizeof(login->words));
+	learned_aim(&held->table, account_health_kind.key_words, &held->key);
+	if (!learned_lock(&held->table, &held->key, now_ns))
+		return false;
+	held->slot = learned_find(&held->table, &held->key);
+	if (held->slot == NULL && make) {
+		held->slot = learned_take(&held->table, &held->key,
+		    segment_ds(segment, now_ns));
+		if (held->slot != NULL) {
+			memset(&held->health, 0, sizeof(held->health));
+			held->health.control.used = 1;
+			memcpy(held->health.key, login->words, sizeof(login->words));
+			held->health.seen = SEEN_WORD(0, segment_ds(segment, now_ns));
+			memcpy(words, &held->health, sizeof(words));
+			learned_store(held->slot, words, 1, HEALTH_WORDS);
+			learned_store_control(held->slot, held->health.control);
+		}
+	}
+	if (held->slot == NULL) {
+		learned_unlock(&held->table, &held->key);
+		return false;
+	}
+	accounts_load(held->slot, &held->health, HEALTH_WORDS);
+	held->was = held->health;
+	return true;
+}
+
+void account_health_put(struct segment *segment, struct account_health_held *held,
+    int64_t now_ns) {
+	held->health.seen = SEEN_WORD(0, segment_ds(segment, now_ns));
+	accounts_store_changed(held->slot, &held->health, &held->was, 1, HEALTH_WORDS);
+}
+
+void account_health_release(struct account_health_held *held) {
+	learned_unlock(&held->table, &held->key);
+}
+
+void account_health_forget(struct segment *segment, const struct login_key *login,
+    int64_t now_ns) {
+	struct account_health_held held;
+
+	if (!account_health_take(segment, login, false, now_ns, &held))
+		return;
+	learned_forget(&held.table, &held.key, held.slot);
+	account_health_release(&held);
+}
+
+bool account_health_in(const struct segment_header *sizes, const void *mapping,
+    const struct login_key *login, struct account_health *out) {
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned_key key;
+	struct learned table;
+	uint32_t number;
+
+	if (!account_healths_bind(sizes, mapping, &table))
+		return false;
+	memcpy(key.words, login->words, sizeof(login->words));
+	learned_aim(&table, account_health_kind.key_words, &key);
+	if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
+		return false;
+	memcpy(out, copy, sizeof(*out));
+	return true;
+}
+
+/* --- messages ------------------------------------------------------------------------ */
+
+static bool aim_queued(const struct segment *segment, const char *queue_id, size_t length,
+    struct learned *table, struct learned_key *key) {
+	char text[ACCOUNT_QUEUE_ID] = "";
+
+	if (length == 0 || length > sizeof(text) ||
+	    !account_queued_bind(segment->header, segment->header, table))
+		return false;
+	memcpy(text, queue_id, length);
+	if (!text_is_harmless(text, sizeof(text)))
+		return false;
+	memcpy(key->words, text, sizeof(text));
+	learned_aim(table, account_queued_kind.key_words, key);
+	return true;
+}
+
+void account_queued_note(struct segment *segment, const char *queue_id, size_t length,
+    const struct login_key *login, uint64_t recipients, int64_t now_ns) {
+	uint32_t now_ds = segment_ds(segment, now_ns);
+	struct account_queued queued = { .control = { .used = 1 },
+		.seen = SEEN_WORD(0, now_ds), .recipients = recipients };
+	uint64_t words[QUEUED_WORDS];
+	_Atomic uint64_t *slot;
+	struct learned_key key;
+	struct learned table;
+
+	if (!aim_queued(segment, queue_id, length, &table, &key) ||
+	    !learned_lock(&table, &key, now_ns))
+		return;
+	/* the id of another message that has left the queue */
+	slot = learned_find(&table, &key);
+	if (slot != NULL)
+		learned_forget(&table, &key, slot);
+	slot = learned_take(&table, &key, now_ds);
+	if (slot != NULL) {
+		memcpy(queued.queue_id, key.words, sizeof(queued.queue_id));
+		memcpy(queued.login, login->words, sizeof(queued.login));
+		memcpy(words, &queued, sizeof(words));
+		learned_store(slot, words, 1, QUEUED_WORDS);
+		learned_store_control(slot, queued.control);
+	}
+	learned_unlock(&table, &key);
+}
+
+bool account_queued_find(struct segment *segment, const char *queue_id, size_t length,
+    struct login_key *login) {
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned_key key;
+	struct learned table;
+	uint32_t number;
+
+	if (!aim_queued(segment, queue_id, length, &table, &key) || learned_used(&table) == 0 ||
+	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
+		return false;
+	memcpy(login->words, &copy[WORD_OF(account_queued, login)], sizeof(login->words));
+	return true;
+}
+
+void account_queued_done(struct segment *segment, const char *queue_id, size_t length,
+    uint64_t recipients, int64_t now_ns) {
+	const size_t at = WORD_OF(account_queued, recipients);
+	_Atomic uint64_t *slot;
+	struct learned_key key;
+	struct learned table;
+
+	if (!aim_queued(segment, queue_id, length, &table, &key) || learned_used(&table) == 0 ||
+	    !learned_lock(&table, &key, now_ns))
+		return;
+	slot = learned_find(&table, &key);
+	if (slot != NULL && (recipients == UINT64_MAX ||
+	    (RELAXED(slot[at]) != 0 && RELAXED(slot[at]) <= recipients)))
+		learned_forget(&table, &key, slot);
+	else if (slot != NULL && RELAXED(slot[at]) > recipients)
+		atomic_store(&slot[at], RELAXED(slot[at]) - recipients);
+	learned_unlock(&table, &key);
+}
+
+struct queued_visit {
+	void (*each)(void *context, const struct account_queued *queued);
+	void *context;
+};
+
+static void visit_queued(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
+	const struct queued_visit *visit = context;
+	struct account_queued queued;
+
+	(void)shard;
+	(void)number;
+	memcpy(&queued, copy, sizeof(queued));
+	visit->each(visit->context, &queued);
+}
+
+unsigned account_queued_each_in(const struct segment_header *sizes, const void *mapping,
+    void (*each)(void *context, const struct account_queued *queued), void *context) {
+	struct queued_visit visit = { each, context };
+	struct learned table;
+
+	if (!account_queued_bind(sizes, mapping, &table))
+		return 0;
+	return learned_each(&table, visit_queued, &visit);
+}

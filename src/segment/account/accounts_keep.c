@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Accounts on their way to the journal and back, and into another segment.
+ * MODEL    Who changes a login marks it afterwards; who writes the journal takes the mark away
+ *          before it copies: what changes meanwhile is marked again.
+ * THREADS  Marks: any.  The rest: who writes the journal, or prepares the segment.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "segment/account/accounts_table.h"
+
+#define DS_NS		INT64_C(100000000)
+
+/* --- what the journal has not ------------------------------------------------------------ */
+
+static _Atomic uint64_t *unkept_word(const struct segment_header *header, uint32_t shard,
+    uint32_t number) {
+	return (_Atomic uint64_t *)(uintptr_t)((const char *)header +
+	    header->accounts_unkept_offset) + shard * header->account_words + number / 64;
+}
+
+/* As a full barrier it is what keeps the change before it. */
+void accounts_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number) {
+	atomic_fetch_or_explicit(unkept_word(table->header, shard, number),
+	    UINT64_C(1) << number % 64, memory_order_seq_cst);
+	FAILPOINT();
+}
+
+static unsigned follow(const struct learned *table, uint32_t shard, uint32_t first,
+    uint64_t bits, void (*each)(void *context, const struct account *account),
+    void *context) {
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct account account;
+	unsigned told = 0;
+
+	for (; bits != 0; bits &= bits - 1) {
+		uint32_t number = first + (uint32_t)__builtin_ctzll(bits);
+		enum learned_copied copied = number >= table->place->per_shard ?
+		    LEARNED_NOTHING : learned_copy(table, shard, number, copy);
+
+		if (copied == LEARNED_TORN)
+			accounts_mark_unkept(table, shard, number);
+		if (copied != LEARNED_COPIED)
+			continue;
+		memcpy(&account, copy, sizeof(account));
+		each(context, &account);
+		told++;
+	}
+	return told;
+}
+
+bool accounts_unkept(struct segment *segment, uint64_t *at, unsigned most,
+    void (*each)(void *context, const struct account *account), void *context) {
+	const struct segment_header *header = segment->header;
+	uint64_t words = header->accounts.shards * header->account_words;
+	struct learned table;
+	unsigned told = 0;
+
+	if (!accounts_bind(header, header, &table))
+		return true;
+	for (; *at < words && told < most; ++*at) {
+		uint32_t shard = (uint32_t)(*at / header->account_words);
+		uint32_t first = (uint32_t)(*at % header->account_words) * 64;
+		_Atomic uint64_t *word = unkept_word(header, shard, first);
+
+		if (RELAXED(*word) != 0)
+			told += follow(&table, shard, first, atomic_exchange_explicit(word, 0,
+			    memory_order_seq_cst), each, context);
+	}
+	if (*at < words)
+		return false;
+	*at = 0;
+	return true;
+}
+
+void accounts_unkeep_all(struct segment *segment) {
+	const struct segment_header *header = segment->header;
+	struct learned table;
+
+	if (!accounts_bind(header, header, &table))
+		return;
+	for (uint32_t shard = 0; shard < table.place->shards; shard++)
+		for (uint32_t i = learned_next(&table, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(&table, shard, i + 1))
+			accounts_mark_unkept(&table, shard, i);
+	for (unsigned i = 0; i < ACCOUNT_POOLS; i++)
+		atomic_store(&account_pools(header, header)[i].unkept, 1);
+}
+
+void account_pools_unkept(struct segment *segment, void (*each)(void *context, uint64_t name,
+    const struct quota_counter counters[]), void *context) {
+	const struct segment_header *header = segment->header;
+	struct account_pool *pools = account_pools(header, header);
+	struct quota_counter counters[GENERATION_QUOTA_COUNTERS];
+
+	for (unsigned i = 0; header->accounts.shards != 0 && i < ACCOUNT_POOLS; i++) {
+		uint64_t name = RELAXED(pools[i].name);
+
+		if (RELAXED(pools[i].unkept) == 0 || name == 0)
+			continue;
+		atomic_store(&pools[i].unkept, 0);
+		accounts_load(pools[i].counters, counters, sizeof(counters) / 8);
+		each(context, name, counters);
+	}
+}
+
+/* --- restoring --------------------------------------------------------------------------- */
+
+bool accounts_restore(struct segment *segment, const struct account *account,
+    int64_t guard_ns, int64_t now_ns) {
+	const struct login_key key = { { account->key[0], account->key[1] } };
+	struct accounts_held held;
+
+	if (accounts_take(segment, &key, account->name,
+	    strnlen(account->name, sizeof(account->name)), now_ns, &held) != ACCOUNTS_HELD)
+		return false;
+	held.account.first_s = account->first_s;
+	held.account.accepted = account->accepted;
+	held.account.refused = account->refused;
+	held.account.held_by = account->held_by;
+	memcpy(held.account.counters, account->counters, sizeof(account->counters));
+	accounts_put(segment, &held, guard_ns > now_ns ? guard_ns - now_ns : 0, now_ns);
+	accounts_release(&held);
+	return true;
+}
+
+bool account_pool_restore(struct segment *segment, uint64_t name,
+    const struct quota_counter counters[GENERATION_QUOTA_COUNTERS], int64_t now_ns) {
+	struct accounts_held held = { .slot = NULL };
+
+	if (name == 0 || !accounts_take_pool(segment, name, now_ns, &held))
+		return false;
+	for (size_t i = 0; i < sizeof(held.pool->counters) / 8; i++) {
+		uint64_t word;
+
+		memcpy(&word, (const char *)counters + 8 * i, sizeof(word));
+		atomic_store(&held.pool->counters[i], word);
+	}
+	atomic_store(&held.pool->unkept, 1);
+	lock_release(&held.pool->lock);
+	return true;
+}
+
+void accounts_restore_since(struct segment *segment, int64_t since_ns) {
+	if (segment->header->accounts.shards != 0 && since_ns != 0)
+		atomic_store(&segment->header->accounts_since_ns, since_ns);
+}
+
+/* --- another segment ---------------------------------------------------------------------- */
+
+void accounts_scrub(struct segment *segment, int64_t now_ns) {
+	struct segment_header *header = segment->header;
+	struct account_pool *pools = account_pools(header, header);
+	int64_t since_ns = segment_accounts_since_ns(header);
+	struct learned table;
+
+	if (!accounts_bind(header, header, &table))
+		return;
+	learned_scrub(&table, segment_ds(segment, now_ns));
+	if (account_mails_bind(header, header, &table))
+		learned_scrub(&table, segment_ds(segment, now_ns));
+	if (account_healths_bind(header, header, &table))
+		learned_scrub(&table, segment_ds(segment, now_ns));
+	if (account_queued_bind(header, header, &table))
+		learned_scrub(&table, segment_ds(segment, now_ns));
+	for (unsigned i = 0; i < ACCOUNT_POOLS; i++)
+		lock_reset(&pools[i].lock);
+	if (since_ns == 0 || since_ns > now_ns)
+		atomic_store(&header->accounts_since_ns, now_ns);
+}
+
+/* Tenths of seconds since the new segment was made, which are fewer. */
+static void change_guard(void *context, uint64_t *words) {
+	const int64_t *later_ds = context;
+	struct account account;
+
+	memcpy(&account, words, sizeof(account));
+	account.guard_ds = account.guard_ds > *later_ds ?
+	    account.guard_ds - (uint32_t)*later_ds : 0;
+	memcpy(words, &account, sizeof(account));
+}
+
+void accounts_carry(const struct segment *from, struct segment *to) {
+	int64_t later_ds = (to->header->created_ns - from->header->created_ns) / DS_NS;
+	struct learned old, new;
+
+	if (!accounts_bind(from->header, from->header, &old) ||
+	    !accounts_bind(to->header, to->header, &new))
+		return;
+	learned_carry(&old, &new, change_guard, &later_ds);
+	atomic_store(&to->header->accounts_since_ns,
+	    atomic_load(&from->header->accounts_since_ns));
+	if (account_mails_bind(from->header, from->header, &old) &&
+	    account_mails_bind(to->header, to->header, &new))
+		learned_carry(&old, &new, NULL, NULL);
+	if (account_healths_bind(from->header, from->header, &old) &&
+	    account_healths_bind(to->header, to->header, &new))
+		learned_carry(&old, &new, NULL, NULL);
+	if (account_queued_bind(from->header, from->header, &old) &&
+	    account_queued_bind(to->header, to->header, &new))
+		learned_carry(&old, &new, NULL, NULL);
+	for (unsigned i = 0; i < ACCOUNT_POOLS; i++) {
+		struct account_pool *source = &account_pools(from->header, from->header)[i];
+		struct account_pool *target = &account_pools(to->header, to->header)[i];
+
+		atomic_store(&target->name, RELAXED(source->name));
+		for (size_t word = 0; word < sizeof(source->counters) / 8; word++)
+			atomic_store(&target->counters[word], RELAXED(source->counters[word]));
+	}
+}

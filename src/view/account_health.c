@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  What the mail of a login does, as posternctl account shows it.
+ * MODEL    Out of the state, held against the settings in force.  Queue IDs do not tell their
+ *          mail server: the commands are those of the first one that is configured.
+ * ERRORS   None.
+ * THREADS  One.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/login.h"
+#include "base/text.h"
+#include "view/accounts.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define QUEUED_SHOWN	1000
+#define COMMAND_MAX	512
+
+static const struct column health_columns[] = {
+	{ "unknown_recipients", COLUMN_NUMBER }, { "unknown_limit", COLUMN_NUMBER },
+	{ "results", COLUMN_NUMBER }, { "failed", COLUMN_NUMBER },
+	{ "failed_percent", COLUMN_NUMBER }, { "failed_percent_limit", COLUMN_NUMBER },
+	{ "networks", COLUMN_NUMBER }, { "networks_limit", COLUMN_NUMBER },
+};
+
+static struct value of_limit(uint32_t value, uint32_t limit) {
+	return limit == 0 ? value_unknown() : value_number(value);
+}
+
+static void write_health(const struct view *view, struct writer *writer,
+    const struct generation_account *entry, const struct login_key *login) {
+	const struct health_limits *limits = &entry->health;
+	struct health_counts counts = { .unknown = 0 };
+	struct account_health health;
+	uint32_t percent = 0;
+
+	if (reader_account_health(view->reader, login, &health))
+		counts = health_count(&health.health, limits, view->status.now_ns);
+	if (counts.results > 0)
+		percent = (uint32_t)(counts.failed * 100 / counts.results + 0.5);
+	writer_members(writer, health_columns, (const struct value[]){
+		of_limit(counts.unknown, limits->unknown), of_limit(limits->unknown, limits->unknown),
+		of_limit((uint32_t)(counts.results + 0.5), limits->unknown),
+		of_limit((uint32_t)(counts.failed + 0.5), limits->unknown),
+		of_limit(percent, limits->unknown),
+		of_limit(limits->failed_percent, limits->unknown),
+		/* nothing is noted of who always comes from one */
+		of_limit(counts.networks, limits->networks),
+		of_limit(limits->networks, limits->networks) }, COUNT_OF(health_columns));
+}
+
+/* --- messages ------------------------------------------------------------------------ */
+
+static const struct column queued_columns[] = {
+	{ "queue_id", COLUMN_TEXT }, { "age", COLUMN_SECONDS }, { "recipients", COLUMN_NUMBER },
+	{ "hold", COLUMN_TEXT }, { "remove", COLUMN_TEXT },
+};
+
+struct queued_shown {
+	const struct view *view;
+	struct writer *writer;
+	const struct login_key *login;
+	unsigned count;
+};
+
+/* "postsuper -c DIRECTORY -h ID". */
+static const char *command_for(const struct view *view, const char *id, bool removes,
+    char out[COMMAND_MAX]) {
+	const struct generation *g = view->generation;
+	const struct generation_mta *mta = g->mta_count == 0 ? NULL : &g->mtas[0];
+	const char *directory;
+	size_t length = 0;
+
+	if (mta != NULL && mta->kind != MTA_POSTFIX) {
+		if (removes)
+			return NULL;
+		(void)text_append(out, COMMAND_MAX, 0, "sendmail -Qpostern -qI%s", id);
+		return out;
+	}
+	directory = mta == NULL ? "" : generation_text(g, mta->config_directory);
+	length = text_append(out, COMMAND_MAX, length, "postsuper ");
+	if (*directory != '\0' && strcmp(directory, "/etc/postfix") != 0)
+		length = text_append(out, COMMAND_MAX, length, "-c %s ", directory);
+	(void)text_append(out, COMMAND_MAX, length, "%s %s", removes ? "-d" : "-h", id);
+	return out;
+}
+
+static void write_queued(void *context, const struct account_queued *queued) {
+	struct queued_shown *shown = context;
+	char id[ACCOUNT_QUEUE_ID + 1], hold[COMMAND_MAX], removal[COMMAND_MAX];
+	int64_t seen_ns = shown->view->status.created_ns +
+	    (int64_t)SEEN_DS(queued->seen) * (NS_PER_SECOND / 10);
+	const char *removes;
+
+	if (memcmp(queued->login, shown->login->words, sizeof(queued->login)) != 0 ||
+	    shown->count++ >= QUEUED_SHOWN)
+		return;
+	text_copy(id, sizeof(id), queued->queue_id, strnlen(queued->queue_id, ACCOUNT_QUEUE_ID));
+	removes = command_for(shown->view, id, true, removal);
+	writer_row(shown->writer, (const struct value[]){
+		value_text(id), value_since(shown->view->status.now_ns, seen_ns),
+		queued->recipients == 0 ? value_unknown() : value_number(queued->recipients),
+		value_text(command_for(shown->view, id, false, hold)),
+		removes == NULL ? value_unknown() : value_text(removes) });
+}
+
+static void write_all_queued(void *context, struct writer *writer) {
+	struct queued_shown *shown = context;
+
+	(void)writer;
+	(void)reader_account_queued(shown->view->reader, write_queued, shown);
+}
+
+void view_account_health_write(const struct view *view, struct writer *writer,
+    const struct generation_account *entry, const struct login_key *login) {
+	struct queued_shown shown = { .view = view, .writer = writer, .login = login };
+
+	if (entry->health.unknown == 0 && entry->health.networks == 0)
+		return;
+	write_health(view, writer, entry, login);
+	if (entry->health_action != ACCOUNT_HEALTH_NONE)
+		writer_table(writer, "queued", queued_columns, COUNT_OF(queued_columns),
+		    write_all_queued, &shown);
+}

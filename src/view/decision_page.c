@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Many decisions in few rows.
+ * MODEL    Alike are those of one kind and reason about the same class, destination or client
+ *          network (a client's own class counts, not its address: a flood has many).
+ *          A group keeps its latest.  Of more groups than there is room for the oldest go.
+ * ERRORS   No memory.
+ * THREADS  One.
+ */
+#include "view/decision_page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/decision_id.h"
+#include "base/text.h"
+#include "view/decided.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define LATELY_NS	(600 * NS_PER_SECOND)
+#define MAP_SIZE	2048u	/* a power of two, some times the groups */
+
+struct group {
+	uint64_t hash;
+	uint64_t count;
+	int64_t first_ns, last_wall_ns;
+	struct decided last;
+};
+
+struct groups {
+	const struct decision_choice *choice;
+	struct group *list;
+	size_t count;
+	uint16_t map[MAP_SIZE];		/* 1 + group */
+	int64_t now_ns, wall_ns;
+};
+
+/* --- who it is about ---------------------------------------------------------------------- */
+
+static bool of_sessions(const struct decided *d) {
+	return decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
+}
+
+/* "class", "destination" or "client"; and its name. */
+static const char *subject_of(const struct decided *d, char out[SEGMENT_NAME_MAX + 1]) {
+	const char *class = decided_text(d, DECIDED_CLASS), *name = decided_text(d, DECIDED_NAME);
+	const char *window = decided_text(d, DECIDED_WINDOW_OF);
+	bool is_class = (d->flags & DECIDED_IS_CLASS) != 0;
+	char address[ADDRESS_TEXT_MAX];
+	const char *text;
+
+	if (of_sessions(d) && *window != '\0')
+		text = window;
+	else if (of_sessions(d) && *class != '\0')
+		text = class, is_class = true;
+	else
+		text = name;
+	if (of_sessions(d) && *window == '\0' && *class == '\0' &&
+	    !address_is_unknown(&d->client)) {
+		address_format(&d->client, address);
+		(void)text_append(out, SEGMENT_NAME_MAX + 1, 0, "%s", address);
+		return "client";
+	}
+	(void)text_append(out, SEGMENT_NAME_MAX + 1, 0, "%s", text);
+	return is_class ? "class" : "destination";
+}
+
+static bool has(const char *text, const char *find) {
+	size_t length = strlen(find);
+
+	for (; *text != '\0'; text++)
+		if (strnlen(text, length) == length && text_equal_nocase(text, find, length))
+			return true;
+	return false;
+}
+
+static bool is_text(const char *text, const char *wanted) {
+	size_t length = strlen(wanted);
+
+	return strlen(text) == length && text_equal_nocase(text, wanted, length);
+}
+
+static bool is_wanted(const struct decision_choice *choice, const struct decided *d) {
+	static const enum decided_text names[] = { DECIDED_NAME, DECIDED_CLASS,
+		DECIDED_WINDOW_OF }, all[] = { DECIDED_NAME, DECIDED_CLASS, DECIDED_WINDOW_OF,
+		DECIDED_REASON, DECIDED_NOTE, DECIDED_RULE, DECIDED_RELAY };
+	bool about = choice->about[0] == '\0', found = choice->find[0] == '\0';
+	char client[ADDRESS_TEXT_MAX] = "", id[DECISION_ID_MAX];
+
+	if ((d->flags & DECIDED_IS_RECIPIENT) != 0 ||
+	    (choice->kind[0] != '\0' && strcmp(choice->kind, decided_word(d->kind)) != 0))
+		return false;
+	if (!address_is_unknown(&d->client))
+		address_format(&d->client, client);
+	for (size_t i = 0; !about && i < COUNT_OF(names); i++)
+		about = is_text(decided_text(d, names[i]), choice->about);
+	for (size_t i = 0; !found && i < COUNT_OF(all); i++)
+		found = has(decided_text(d, all[i]), choice->find);
+	return (about || strcmp(client, choice->about) == 0) && (found ||
+	    has(client, choice->find) || has(decision_id_text(d->id, id), choice->find));
+}
+
+static bool is_change(const struct decided *d) {
+	return d->kind == DECIDED_SUSPENDED || d->kind == DECIDED_BACK ||
+	    d->kind == DECIDED_BY_HAND || d->kind == DECIDED_ALERT;
+}
+
+/* --- rows --------------------------------------------------------------------------------- */
+
+static const struct column columns[] = {
+	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
+	{ "what", COLUMN_TEXT }, { "text", COLUMN_TEXT }, { "count", COLUMN_NUMBER },
+	{ "first", COLUMN_SECONDS }, { "subject", COLUMN_TEXT }, { "about", COLUMN_TEXT },
+	{ "observed", COLUMN_TRUTH },
+};
+
+static void write_group(struct writer *writer, const struct groups *groups,
+    const struct group *group) {
+	const struct decided *d = &group->last;
+	const char *text = decided_text(d, DECIDED_REASON);
+	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], what[VIEW_DECIDED_MAX];
+	char about[SEGMENT_NAME_MAX + 1];
+	const char *subject = subject_of(d, about);
+	int64_t ago_ns = groups->now_ns - group->first_ns;
+
+	view_decided_say(d, what);
+	writer_row(writer, (const struct value[COUNT_OF(columns)]){
+		value_text(decision_id_text(d->id, id)),
+		value_text(view_time(group->last_wall_ns, time)),
+		value_text(decided_word(d->kind)), value_text(what),
+		value_text(text[0] == '\0' ? NULL : text), value_number(group->count),
+		value_number(ago_ns < 0 ? 0 : (uint64_t)(ago_ns / NS_PER_SECOND)),
+		value_text(subject), value_text(about[0] == '\0' ? NULL : about),
+		value_truth((d->flags & DECIDED_OBSERVED_ONLY) != 0) });
+}
+
+static int compare_groups(const void *a, const void *b) {
+	const struct group *one = a, *other = b;
+
+	if (one->last_wall_ns != other->last_wall_ns)
+		return one->last_wall_ns > other->last_wall_ns ? -1 : 1;
+	return one->last.id > other->last.id ? -1 : one->last.id < other->last.id;
+}
+
+static void group_rows(void *context, struct writer *writer) {
+	const struct groups *groups = context;
+
+	for (size_t i = 0; i < groups->count && i < groups->choice->limit; i++)
+		write_group(writer, groups, &groups->list[i]);
+}
+
+static bool begin(struct groups *groups, const struct decision_choice *choice, size_t most) {
+	memset(groups, 0, sizeof(*groups));
+	groups->choice = choice;
+	groups->list = calloc(most, sizeof(*groups->list));
+	clock_pair(&groups->now_ns, &groups->wall_ns);
+	return groups->list != NULL;
+}
+
+static void end(struct groups *groups, struct writer *writer, const char *name) {
+	qsort(groups->list, groups->count, sizeof(*groups->list), compare_groups);
+	writer_table(writer, name, columns, COUNT_OF(columns), group_rows, groups);
+	free(groups->list);
+}
+
+/* --- groups --------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const struct decided *d) {
+	char about[SEGMENT_NAME_MAX + 1];
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ ((uint64_t)d->kind << 8 | d->reason) ^
+	    (uint64_t)d->flags << 16;
+
+	(void)subject_of(d, about);
+	for (const char *c = about; *c != '\0'; c++)
+		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static struct group *oldest_of(struct groups *groups) {
+	struct group *oldest = &groups->list[0];
+
+	for (size_t i = 1; i < groups->count; i++)
+		if (groups->list[i].last_wall_ns < oldest->last_wall_ns)
+			oldest = &groups->list[i];
+	return oldest;
+}
+
+/* Decisions come with the oldest first. */
+static void add(void *context, const struct decided *d) {
+	struct groups *groups = context;
+	uint64_t hash = hash_of(d);
+	uint32_t at = (uint32_t)(hash >> 20) & (MAP_SIZE - 1);
+	struct group *group = NULL;
+
+	if (groups->now_ns - d->at_ns > LATELY_NS || !is_wanted(groups->choice, d))
+		return;
+	while (groups->map[at] != 0 && groups->list[groups->map[at] - 1].hash != hash)
+		at = (at + 1) & (MAP_SIZE - 1);
+	if (groups->map[at] != 0) {
+		group = &groups->list[groups->map[at] - 1];
+	} else if (groups->count < DECISION_GROUPS) {
+		group = &groups->list[groups->count++];
+		groups->map[at] = (uint16_t)groups->count;
+	} else {
+		/* its hash is looked for no more: one that comes again is a new one */
+		group = oldest_of(groups);
+	}
+	if (group->hash != hash)
+		*group = (struct group){ .hash = hash, .first_ns = d->at_ns };
+	group->count++;
+	group->last = *d;
+	group->last_wall_ns = groups->wall_ns - (groups->now_ns - d->at_ns);
+}
+
+int decision_groups_write(const struct view *view, const struct decision_choice *choice,
+    struct writer *writer, const char *name) {
+	struct groups *groups = malloc(sizeof(*groups));
+
+	if (groups == NULL || !begin(groups, choice, DECISION_GROUPS)) {
+		free(groups);
+		return -1;
+	}
+	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
+		reader_decisions(view->reader, (enum decided_ring)ring, add, groups);
+	end(groups, writer, name);
+	free(groups);
+	return 0;
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+/* The last ones: a ring. */
+static void add_change(void *context, const struct history_change *change) {
+	struct groups *groups = context;
+	size_t most = groups->choice->limit;
+	struct group *group;
+
+	if (!is_change(&change->decided) || !is_wanted(groups->choice, &change->decided) ||
+	    most == 0)
+		return;
+	group = groups->count < most ? &groups->list[groups->count++] : oldest_of(groups);
+	*group = (struct group){ .count = 1, .last = change->decided,
+		.last_wall_ns = change->wall_ns,
+		.first_ns = groups->now_ns - (groups->wall_ns - change->wall_ns) };
+}
+
+static void add_from_ring(void *context, const struct decided *d) {
+	struct groups *groups = context;
+
+	add_change(groups, &(const struct history_change){
+	    groups->wall_ns - (groups->now_ns - d->at_ns), *d });
+}
+
+int decision_changes_write(const struct view *view, struct history *history,
+    const struct decision_choice *choice, struct writer *writer, const char *name) {
+	struct groups *groups = malloc(sizeof(*groups));
+
+	if (groups == NULL || !begin(groups, choice, choice->limit + 1)) {
+		free(groups);
+		return -1;
+	}
+	if (history != NULL)
+		history_changes(history, add_change, groups);
+	else
+		reader_decisions(view->reader, DECIDED_OF_DESTINATIONS, add_from_ring, groups);
+	end(groups, writer, name);
+	free(groups);
+	return 0;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  Rows of a page of destinations.
+ * MODEL    The index has what is sought and sorted by; what is shown is read anew, by the
+ *          number of the slot.  Sorted are numbers of entries, of those that were found.
+ * ERRORS   No memory.
+ * THREADS  One.
+ */
+#include "view/destination_page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "policy/window/window.h"
+
+#define BUILD_SHARE	10		/* a tenth of the time at most */
+#define BUILD_LEAST_NS	(250 * NS_PER_MS)
+
+struct entry {
+	char name[SEGMENT_NAME_MAX + 1];
+	uint8_t rank;			/* 4: suspended, 3: held, 2: would be, 1: limited, 0 */
+	bool begun;
+	uint32_t number, in_flight, window, reason;	/* reason: 1 + place in reasons; 0 */
+	int64_t seen_ns, until_ns;
+};
+
+struct destination_index {
+	struct entry *entries;
+	size_t count, size;
+	char (*reasons)[SEGMENT_REASON_MAX + 1];
+	size_t reason_count, reason_size;
+	bool no_memory;
+	int64_t built_ns, took_ns;
+	uint32_t *found;		/* numbers of entries, in their order */
+	size_t found_size;
+	uint64_t reader_created;	/* of the state that it is of */
+	const struct view *view;
+};
+
+enum page_sort page_sort_of(const char *word) {
+	static const char *const words[PAGE_SORTS] = { "trouble", "name", "load", "window",
+		"until" };
+	unsigned i = 0;
+
+	while (i < PAGE_SORTS && strcmp(words[i], word) != 0)
+		i++;
+	return (enum page_sort)i;
+}
+
+struct destination_index *destination_index_new(void) {
+	return calloc(1, sizeof(struct destination_index));
+}
+
+void destination_index_free(struct destination_index **index) {
+	if (*index == NULL)
+		return;
+	free((*index)->entries);
+	free((*index)->reasons);
+	free((*index)->found);
+	free(*index);
+	*index = NULL;
+}
+
+/* --- making the index -------------------------------------------------------------------- */
+
+static bool grow(void **list, size_t *size, size_t count, size_t each) {
+	size_t wanted = *size == 0 ? 1024 : *size * 2;
+	void *grown;
+
+	if (count < *size)
+		return true;
+	grown = reallocarray(*list, wanted, each);
+	if (grown == NULL)
+		return false;
+	*list = grown;
+	*size = wanted;
+	return true;
+}
+
+static uint8_t rank_of(const struct view *view, const struct destination_window *one) {
+	const struct window *window = &one->state.window;
+
+	if (!one->state.begun)
+		return 0;
+	if ((window->state != WINDOW_DEAD && window->state != WINDOW_HELD) ||
+	    window->until_ns <= view->status.now_ns)
+		return window->ceiling != 0;
+	if (view_enforcement(view, one->name, one->mta_bits).kind != ENFORCEMENT_APPLIED)
+		return 2;
+	return window->state == WINDOW_DEAD ? 4 : 3;
+}
+
+static uint32_t keep_reason(struct destination_index *index, const char *reason) {
+	if (reason[0] == '\0' || !grow((void **)&index->reasons, &index->reason_size,
+		index->reason_count, sizeof(*index->reasons)))
+		return 0;
+	memcpy(index->reasons[index->reason_count], reason, sizeof(*index->reasons));
+	return (uint32_t)++index->reason_count;
+}
+
+static void take(void *context, const struct destination_window *one) {
+	struct destination_index *index = context;
+	struct entry *entry;
+
+	if (!grow((void **)&index->entries, &index->size, index->count, sizeof(*entry))) {
+		index->no_memory = true;
+		return;
+	}
+	entry = &index->entries[index->count++];
+	*entry = (struct entry){ .rank = rank_of(index->view, one), .begun = one->state.begun,
+		.number = one->number, .in_flight = (uint32_t)one->state.in_flight +
+		    one->state.running, .window = one->state.window.concurrency,
+		.seen_ns = one->state.seen_ns, .until_ns = one->state.window.until_ns };
+	memcpy(entry->name, one->name, sizeof(entry->name));
+	entry->reason = keep_reason(index, one->reason);
+}
+
+static int build(struct destination_index *index, const struct view *view) {
+	int64_t now_ns = clock_now_ns();
+
+	if (index->built_ns != 0 && index->reader_created == (uint64_t)view->status.created_ns &&
+	    now_ns - index->built_ns < BUILD_LEAST_NS + index->took_ns * BUILD_SHARE)
+		return 0;
+	index->count = index->reason_count = 0;
+	index->view = view;
+	index->no_memory = false;
+	(void)reader_windows(view->reader, take, index);
+	index->built_ns = clock_now_ns();
+	index->took_ns = index->built_ns - now_ns;
+	index->reader_created = (uint64_t)view->status.created_ns;
+	if (!index->no_memory)
+		return 0;
+	errno = ENOMEM;
+	return -1;
+}
+
+/* --- finding and sorting ------------------------------------------------------------------- */
+
+static bool contains(const char *text, const char *find, size_t length) {
+	for (; *text != '\0'; text++)
+		if ((*text | 0x20) == (*find | 0x20) && strnlen(text, length) == length &&
+		    text_equal_nocase(text, find, length))
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct destination_index *index, const struct entry *entry,
+    const struct page_choice *choice, size_t length) {
+	if (choice->exact)
+		return strcmp(entry->name, choice->find) == 0;
+	if (choice->trouble && entry->rank < 2)
+		return false;
+	if (length == 0)
+		return entry->begun;	/* a domain of a provider has no window of its own */
+	return contains(entry->name, choice->find, length) || (entry->reason != 0 &&
+	    contains(index->reasons[entry->reason - 1], choice->find, length));
+}
+
+struct order {
+	const struct entry *entries;
+	const struct page_choice *choice;
+};
+
+static int down(int64_t one, int64_t other) {
+	return one > other ? -1 : one < other;
+}
+
+static int by_trouble(const struct entry *one, const struct entry *other) {
+	int order = down(one->rank, other->rank);
+
+	if (order == 0)
+		order = down(one->in_flight, other->in_flight);
+	return order != 0 ? order : down(one->seen_ns, other->seen_ns);
+}
+
+static int compare(const void *a, const void *b, void *context) {
+	const struct order *order = context;
+	const struct entry *one = &order->entries[*(const uint32_t *)a];
+	const struct entry *other = &order->entries[*(const uint32_t *)b];
+	int result = 0;
+
+	switch (order->choice->sort) {
+	case PAGE_BY_LOAD:
+		result = down(one->in_flight, other->in_flight);
+		break;
+	case PAGE_BY_WINDOW:
+		result = down(one->window, other->window);
+		break;
+	case PAGE_BY_END:
+		result = down(one->rank >= 2 ? one->until_ns : 0, other->rank >= 2 ?
+		    other->until_ns : 0);
+		break;
+	case PAGE_BY_TROUBLE:
+		result = by_trouble(one, other);
+		break;
+	default:
+		break;
+	}
+	if (result == 0)
+		result = strcmp(one->name, other->name);
+	return order->choice->reversed ? -result : result;
+}
+
+/* A heap of the first `most`, the last of them on top: no need to sort all of them. */
+static void sift(uint32_t *heap, size_t count, size_t at, struct order *order) {
+	for (;;) {
+		size_t child = 2 * at + 1;
+		uint32_t moved = heap[at];
+
+		if (child >= count)
+			return;
+		if (child + 1 < count && compare(&heap[child + 1], &heap[child], order) > 0)
+			child++;
+		if (compare(&heap[child], &moved, order) <= 0)
+			return;
+		heap[at] = heap[child];
+		heap[child] = moved;
+		at = child;
+	}
+}
+
+static void keep_first(uint32_t *heap, size_t *kept, size_t most, uint32_t entry,
+    struct order *order) {
+	if (*kept < most) {
+		heap[(*kept)++] = entry;
+		for (size_t i = *kept == most ? most / 2 : 0; i-- > 0;)
+			sift(heap, most, i, order);
+	} else if (compare(&entry, &heap[0], order) < 0) {
+		heap[0] = entry;
+		sift(heap, most, 0, order);
+	}
+}
+
+/* The first ones of those that are wanted, sorted, in index->found; -1: no memory. */
+static int find(struct destination_index *index, const struct page_choice *choice,
+    size_t *kept, uint64_t *found) {
+	struct order order = { index->entries, choice };
+	size_t most = (size_t)choice->offset + choice->limit, length = strlen(choice->find);
+
+	if (most > index->count)
+		most = index->count;
+	if (most > index->found_size || index->found == NULL) {
+		uint32_t *grown = reallocarray(index->found, most + 1, sizeof(*grown));
+
+		if (grown == NULL)
+			return -1;
+		index->found = grown;
+		index->found_size = most + 1;
+	}
+	*kept = 0;
+	*found = 0;
+	for (size_t i = 0; i < index->count; i++) {
+		if (!is_wanted(index, &index->entries[i], choice, length))
+			continue;
+		++*found;
+		if (most > 0)
+			keep_first(index->found, kept, most, (uint32_t)i, &order);
+	}
+	qsort_r(index->found, *kept, sizeof(*index->found), compare, &order);
+	return 0;
+}
+
+/* --- what is shown ------------------------------------------------------------------------- */
+
+void page_counts_write(struct writer *writer, uint64_t total, uint64_t found, unsigned offset) {
+	static const struct column columns[] = { { "total", COLUMN_NUMBER },
+		{ "found", COLUMN_NUMBER }, { "offset", COLUMN_NUMBER } };
+
+	writer_members(writer, columns, (const struct value[]){ value_number(total),
+		value_number(found), value_number(offset) }, 3);
+}
+
+int destination_page_write(struct destination_index *index, const struct view *view,
+    const struct page_choice *choice, bool counts, struct writer *writer) {
+	const struct view_choice none = { .no_recipients = true };
+	struct destination_window *rows = calloc(PAGE_ROWS_MOST, sizeof(*rows));
+	struct view_destinations all = { .view = view, .windows = { .list = (char *)rows,
+		.each = sizeof(*rows), .choice = &none } };
+	uint64_t total = 0, found;
+	size_t kept;
+
+	if (rows == NULL || build(index, view) != 0 || find(index, choice, &kept, &found) != 0) {
+		free(rows);
+		return -1;
+	}
+	for (size_t i = choice->offset; i < kept && all.windows.count < PAGE_ROWS_MOST; i++) {
+		const struct entry *entry = &index->entries[index->found[i]];
+		struct destination_window *row = &rows[all.windows.count];
+
+		if (reader_window(view->reader, entry->number, row) &&
+		    strcmp(row->name, entry->name) == 0)
+			all.windows.count++;
+	}
+	for (size_t i = 0; i < index->count; i++)
+		total += index->entries[i].begun;
+	if (counts) {
+		writer_object_begin(writer, NULL);
+		page_counts_write(writer, total, found, choice->offset);
+	}
+	view_destinations_write(&all, writer, counts ? "rows" : NULL);
+	if (counts)
+		writer_object_end(writer);
+	free(rows);
+	return 0;
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  All about one thing.
+ * MODEL    Rows are those of the lists; what binds is the limit that the next session or
+ *          delivery would meet first.
+ * ERRORS   What is not there: false.
+ * THREADS  One.
+ */
+#include "view/detail.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/decision_id.h"
+#include "base/text.h"
+#include "view/classes.h"
+#include "view/decided_line.h"
+#include "view/destination_page.h"
+#include "view/shell_word.h"
+
+#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#define COMMANDS_MOST	6
+#define COMMAND_MAX	512
+#define SESSIONS_SHOWN	50
+#define CAUSES_SHOWN	30
+
+/* --- commands ------------------------------------------------------------------------------ */
+
+struct commands {
+	char list[COMMANDS_MOST][COMMAND_MAX];
+	unsigned count, next;
+};
+
+/* A name that no shell takes as it is has no command. */
+static void add_command(struct commands *commands, const char *verb, const char *name,
+    const char *options) {
+	char word[COMMAND_MAX / 2];
+
+	if (commands->count == COMMANDS_MOST || !shell_word(name, word, sizeof(word)))
+		return;
+	(void)text_append(commands->list[commands->count++], COMMAND_MAX, 0,
+	    "posternctl %s%s%s%s", verb, *name == '-' ? " -- " : " ", word, options);
+}
+
+static const char *next_command(void *context) {
+	struct commands *commands = context;
+
+	return commands->next < commands->count ? commands->list[commands->next++] : NULL;
+}
+
+static void write_commands(struct writer *writer, struct commands *commands) {
+	writer_strings(writer, "commands", next_command, commands);
+}
+
+static void write_text(struct writer *writer, const char *name, const char *text) {
+	const struct column column = { name, COLUMN_TEXT };
+	const struct value value = value_text(text);
+
+	writer_members(writer, &column, &value, 1);
+}
+
+/* --- limits ----------------------------------------------------------------------------------- */
+
+struct limit_row {
+	const char *limit;
+	char value[96];
+	const char *file;
+	uint32_t line;
+};
+
+struct limit_list {
+	struct limit_row rows[16];
+	unsigned count;
+};
+
+static void limit_rows(void *context, struct writer *writer) {
+	const struct limit_list *list = context;
+
+	for (unsigned i = 0; i < list->count; i++)
+		writer_row(writer, (const struct value[]){ value_text(list->rows[i].limit),
+			value_text(list->rows[i].value),
+			value_text(list->rows[i].line == 0 ? NULL : list->rows[i].file),
+			list->rows[i].line == 0 ? value_unknown() :
+			    value_number(list->rows[i].line) });
+}
+
+static void write_limits(struct writer *writer, const struct limit_list *list) {
+	static const struct column columns[] = { { "limit", COLUMN_TEXT },
+		{ "value", COLUMN_TEXT }, { "file", COLUMN_TEXT }, { "line", COLUMN_NUMBER } };
+
+	writer_table(writer, "limits", columns, COUNT_OF(columns), limit_rows,
+	    (void *)(uintptr_t)list);
+}
+
+static struct limit_row *add_limit(struct limit_list *list, const char *limit,
+    const char *file, uint32_t line) {
+	struct limit_row *row = &list->rows[list->count < COUNT_OF(list->rows) ? list->count++ :
+	    COUNT_OF(list->rows) - 1];
+
+	*row = (struct limit_row){ .limit = limit, .file = file, .line = line };
+	return row;
+}
+
+/* --- a class ------------------------------------------------------------------------------------ */
+
+static const struct generation_class *class_named(const struct generation *g,
+    const char *name) {
+	for (uint32_t i = 0; g != NULL && i < g->class_count; i++)
+		if (strcmp(generation_text(g, generation_class(g, i)->name), name) == 0)
+			return generation_class(g, i);
+	return NULL;
+}
+
+static void add_number(struct limit_list *list, const struct generation *g,
+    const struct generation_class *class, const char *limit,
+    enum generation_class_place place, uint32_t value) {
+	if (value != LIMIT_NONE)
+		(void)text_append(add_limit(list, limit, generation_text(g,
+		    class->places[place].file), class->places[place].line)->value, 96, 0, "%u",
+		    value);
+}
+
+static void add_rate(struct limit_list *list, const struct generation *g,
+    const struct generation_class *class, const char *limit,
+    enum generation_class_place place, const struct rate_limit *rate) {
+	if (rate->period_ns > 0)
+		(void)text_append(add_limit(list, limit, generation_text(g,
+		    class->places[place].file), class->places[place].line)->value, 96, 0,
+		    "%u in %" PRId64 " s", (unsigned)rate->count,
+		    rate->period_ns / NS_PER_SECOND);
+}
+
+static void class_limits_write(const struct generation *g,
+    const struct generation_class *class, struct writer *writer) {
+	struct limit_list list = { .count = 0 };
+	const struct limits *limits = &class->limits;
+
+	add_number(&list, g, class, "hold_at", CLASS_AT_SESSIONS, limits->sessions);
+	add_number(&list, g, class, "refuse_at", CLASS_AT_INBOUND, limits->inbound);
+	add_rate(&list, g, class, "rate", CLASS_AT_RATE, &limits->rate);
+	add_number(&list, g, class, "client.sessions", CLASS_AT_CLIENT_SESSIONS,
+	    limits->client_sessions);
+	add_rate(&list, g, class, "client.rate", CLASS_AT_CLIENT_RATE, &limits->client_rate);
+	if (class->observe)
+		(void)text_append(add_limit(&list, "observe", generation_text(g,
+		    class->places[CLASS_AT_OBSERVE].file),
+		    class->places[CLASS_AT_OBSERVE].line)->value, 96, 0, "true");
+	(void)text_append(add_limit(&list, "(class)", generation_text(g, class->file),
+	    class->line)->value, 96, 0, "written here");
+	write_limits(writer, &list);
+}
+
+struct class_search {
+	const char *name;
+	struct reader_class class;
+	bool found;
+};
+
+static void look_at_class(void *context, const struct reader_class *class) {
+	struct class_search *search = context;
+
+	if (!class->removed && strcmp(class->name, search->name) == 0) {
+		search->class = *class;
+		search->found = true;
+	}
+}
+
+static void say_class_binds(const struct reader_class *class, char *out, size_t size) {
+	const char *would = class->observe ? " (observe mode: it is let in)" : "";
+
+	if (class->inbound != LIMIT_NONE && class->open >= class->inbound)
+		(void)text_append(out, size, 0, "refuse_at: %u of %u sessions are open; the next "
+		    "client is refused%s", class->open, class->inbound, would);
+	else if (class->sessions != LIMIT_NONE && class->open >= class->sessions)
+		(void)text_append(out, size, 0, "hold_at: %u of %u sessions are open; outbound mail "
+		    "waits", class->open, class->sessions);
+	else if (class->refusing > 0)
+		(void)text_append(out, size, 0, "a rate or a limit of single clients: see the "
+		    "decisions");
+	else if (class->inbound != LIMIT_NONE)
+		(void)text_append(out, size, 0, "nothing: %u more inbound sessions fit",
+		    class->inbound - class->open);
+	else
+		(void)text_append(out, size, 0, "nothing");
+}
+
+bool detail_class_write(const struct view *view, const char *name, struct writer *writer) {
+	const struct generation_class *class = class_named(view->generation, name);
+	struct class_search search = { .name = name };
+	struct commands commands = { .count = 0 };
+	char binds[160];
+
+	(void)reader_classes(view->reader, look_at_class, &search);
+	if (class == NULL || !search.found)
+		return false;
+	say_class_binds(&search.class, binds, sizeof(binds));
+	add_command(&commands, "sessions --class", name, "");
+	add_command(&commands, "tail --class", name, "");
+	add_command(&commands, "history --class", name, " --since 24h");
+	add_command(&commands, "hold --class", name, " --for 1h");
+	writer_object_begin(writer, NULL);
+	write_text(writer, "name", name);
+	write_text(writer, "binds", binds);
+	class_limits_write(view->generation, class, writer);
+	write_commands(writer, &commands);
+	writer_object_end(writer);
+	return true;
+}
+
+/* --- a destination ------------------------------------------------------------------------------- */
+
+struct destination_search {
+	const char *name;
+	struct destination_window window;
+	bool found;
+};
+
+static void look_at_window(void *context, const struct destination_window *one) {
+	struct destination_search *search = context;
+
+	if (strcmp(one->name, search->name) == 0) {
+		search->window = *one;
+		search->found = true;
+	}
+}
+
+static void take_shown(void *context, const struct view_destination *one) {
+	*(struct view_destination *)context = *one;
+}
+
+static void say_destination_binds(const struct view_destination *one, char *out,
+    size_t size) {
+	bool stops = one->begun && (one->state == WINDOW_DEAD || one->state == WINDOW_HELD);
+	char why[ENFORCEMENT_TEXT_MAX];
+
+	if (stops && one->enforcement.kind != ENFORCEMENT_APPLIED)
+		(void)text_append(out, size, 0, "nothing: %s (%s)", view_destination_effect(one),
+		    enforcement_text(one->enforcement.kind, one->enforcement.mta, why));
+	else if (stops)
+		(void)text_append(out, size, 0, "%s%s%s", view_destination_effect(one),
+		    one->by == DECIDED_BY_NOBODY ? "" : " by ", one->by == DECIDED_BY_RULE ?
+		    "a provider rule" : one->by == DECIDED_BY_HAND_OF ? "an administrator" :
+		    one->by == DECIDED_BY_OTHERS ? "another node" :
+		    one->by == DECIDED_BY_COHORTS ? "too many failures in a row" : "");
+	else if (!one->has_window)
+		(void)text_append(out, size, 0, "nothing");
+	else if (one->in_flight < one->window)
+		(void)text_append(out, size, 0, "nothing: %u more deliveries may start",
+		    one->window - one->in_flight);
+	else
+		(void)text_append(out, size, 0, "%s: %u of %u deliveries run",
+		    one->share != UINT32_MAX && one->share <= one->window ?
+		    "this node's share" : one->ceiling != 0 && one->ceiling <= one->window ?
+		    "the ceiling" : "the window", one->in_flight, one->window);
+}
+
+static void add_settings(const struct generation *g, const struct destination_window *one,
+    struct limit_list *list) {
+	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
+	unsigned mta = generation_window_mta(g, one->name, strlen(one->name), one->mta_bits);
+	uint32_t provider = strncmp(one->name, "provider:", 9) == 0 ?
+	    generation_find_provider(g, one->name + 9, strlen(one->name) - 9) :
+	    GENERATION_NO_PROVIDER;
+	unsigned count = generation_window_sources(g, mta, one->name, strlen(one->name),
+	    provider, sources);
+	struct window_settings settings;
+
+	(void)generation_window_settings(g, mta, one->name, strlen(one->name), provider,
+	    &settings);
+	(void)text_append(add_limit(list, "window.law", "", 0)->value, 96, 0, "%s",
+	    window_law_word(settings.law));
+	(void)text_append(add_limit(list, "window.initial", "", 0)->value, 96, 0, "%u",
+	    settings.initial);
+	if (settings.limit != 0)
+		(void)text_append(add_limit(list, "window.limit", "", 0)->value, 96, 0, "%u",
+		    settings.limit);
+	for (unsigned i = 0; i < count; i++)
+		(void)text_append(add_limit(list, "(settings)", sources[i].file,
+		    sources[i].line)->value, 96, 0, "%s", sources[i].line == 0 ? "defaults" :
+		    sources[i].what);
+}
+
+/* Its row is on the page already. */
+static void destination_write(const struct view *view, const struct destination_window *one,
+    struct writer *writer) {
+	const struct view_choice none = { .no_recipients = true };
+	struct view_destinations all = { .view = view, .windows = {
+		.list = (char *)(uintptr_t)one, .each = sizeof(*one), .count = 1,
+		.choice = &none } };
+	struct view_destination shown = { .name = "" };
+	struct commands commands = { .count = 0 };
+	struct limit_list list = { .count = 0 };
+	char binds[256], id[DECISION_ID_MAX];
+	bool stops;
+
+	view_destinations_each(&all, take_shown, &shown);
+	stops = shown.begun && (shown.state == WINDOW_DEAD || shown.state == WINDOW_HELD);
+	say_destination_binds(&shown, binds, sizeof(binds));
+	if (view->generation != NULL)
+		add_settings(view->generation, one, &list);
+	if (stops && one->event != 0)
+		add_command(&commands, "why", decision_id_text(one->event, id), "");
+	add_command(&commands, "explain destination", one->name, "");
+	if (stops)
+		add_command(&commands, "resume", one->name, "");
+	else
+		add_command(&commands, "suspend", one->name, " --for 1h");
+	add_command(&commands, "history", one->name, " --since 24h");
+	writer_object_begin(writer, NULL);
+	write_text(writer, "name", one->name);
+	write_text(writer, "effect", shown.begun ? view_destination_effect(&shown) : NULL);
+	write_text(writer, "binds", binds);
+	write_text(writer, "id", stops && one->event != 0 ? decision_id_text(one->event, id) :
+	    NULL);
+	write_limits(writer, &list);
+	write_commands(writer, &commands);
+	writer_object_end(writer);
+}
+
+bool detail_destination_write(const struct view *view, const char *name,
+    struct writer *writer) {
+	struct destination_search *search = calloc(1, sizeof(*search));
+	bool found;
+
+	if (search == NULL)
+		return false;
+	search->name = name;
+	(void)reader_windows(view->reader, look_at_window, search);
+	found = search->found && strncmp(name, "class:", 6) != 0;
+	if (found)
+		destination_write(view, &search->window, writer);
+	free(search);
+	return found;
+}
+
+/* --- a client ------------------------------------------------------------------------------------- */
+
+struct client_search {
+	const struct view *view;
+	struct address address;
+	struct session list[SESSIONS_SHOWN];
+	size_t count;
+	uint64_t found;
+};
+
+static void look_at_session(void *context, const struct session *session) {
+	struct client_search *search = context;
+
+	if (session->control.direction != SESSION_INBOUND ||
+	    memcmp(&session->client, &search->address, sizeof(search->address)) != 0)
+		return;
+	search->found++;
+	if (search->count < SESSIONS_SHOWN)
+		search->list[search->count++] = *session;
+}
+
+static void session_rows(void *context, struct writer *writer) {
+	static const char *const states[SESSION_STATES] = { "free", "open", "deferred",
+		"uncounted", "refused" };
+	const struct client_search *search = context;
+	char name[SEGMENT_NAME_MAX + 1];
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct session *one = &search->list[i];
+		int64_t opened_ns = search->view->status.created_ns +
+		    one->opened_ds * (NS_PER_SECOND / 10);
+
+		writer_row(writer, (const struct value[]){ value_text(reader_class_name(
+			search->view->reader, one->control.class_record, name)),
+			value_text(one->control.state < SESSION_STATES ?
+			    states[one->control.state] : NULL),
+			value_number(one->client_port), value_number(one->server_port),
+			value_since(search->view->status.now_ns, opened_ns) });
+	}
+}
+
+bool detail_client_write(const struct view *view, const char *address,
+    struct writer *writer) {
+	static const struct column columns[] = { { "class", COLUMN_TEXT },
+		{ "state", COLUMN_TEXT }, { "client_port", COLUMN_NUMBER },
+		{ "port", COLUMN_NUMBER }, { "age", COLUMN_SECONDS } };
+	static const struct column count = { "sessions_found", COLUMN_NUMBER };
+	struct client_search *search = calloc(1, sizeof(*search));
+	struct commands commands = { .count = 0 };
+	struct value found;
+
+	if (search == NULL || !address_parse(address, strlen(address), &search->address)) {
+		free(search);
+		return false;
+	}
+	search->view = view;
+	(void)reader_sessions(view->reader, look_at_session, search);
+	add_command(&commands, "explain session", address, "");
+	add_command(&commands, "tail --address", address, "");
+	found = value_number(search->found);
+	writer_object_begin(writer, NULL);
+	write_text(writer, "name", address);
+	writer_members(writer, &count, &found, 1);
+	writer_table(writer, "sessions", columns, COUNT_OF(columns), session_rows, search);
+	write_commands(writer, &commands);
+	writer_object_end(writer);
+	free(search);
+	return true;
+}
+
+/* --- a decision ---------------------------------------------------------------------------------- */
+
+struct decision_search {
+	uint64_t id;
+	int64_t wall_ns;
+	struct decided found;
+	bool is_found;
+};
+
+static void look_at_change(void *context, const struct history_change *change) {
+	struct decision_search *search = context;
+
+	if (change->decided.id != search->id)
+		return;
+	search->found = change->decided;
+	search->wall_ns = change->wall_ns;
+	search->is_found = true;
+}
+
+static bool find_decision(const struct view *view, struct history *history, uint64_t id,
+    struct decision_search *out) {
+	int64_t now_ns, wall_ns;
+
+	*out = (struct decision_search){ .id = id };
+	clock_pair(&now_ns, &wall_ns);
+	out->is_found = reader_decision(view->reader, id, &out->found);
+	if (out->is_found)
+		out->wall_ns = wall_ns - (now_ns - out->found.at_ns);
+	else if (history != NULL)
+		history_changes(history, look_at_change, out);
+	return out->is_found && (out->found.flags & DECIDED_IS_RECIPIENT) == 0;
+}
+
+struct causes {
+	const struct view *view;
+	struct history *history;
+	uint64_t first;
+};
+
+/* The last one first. */
+static void cause_rows(void *context, struct writer *writer) {
+	const struct causes *causes = context;
+	struct decision_search search;
+	uint64_t id = causes->first;
+
+	for (unsigned i = 0; i < CAUSES_SHOWN && id != 0 &&
+	     find_decision(causes->view, causes->history, id, &search); i++) {
+		view_decided_row(writer, &search.found, search.wall_ns);
+		/* each is older: no ring of them, whoever wrote them */
+		if (search.found.cause >= id && search.found.cause % DECIDED_RINGS ==
+		    id % DECIDED_RINGS)
+			break;
+		id = search.found.cause;
+	}
+}
+
+static void decision_commands(const struct decided *d, const char *id,
+    struct commands *commands) {
+	const char *name = decided_text(d, DECIDED_NAME);
+	bool is_class = (d->flags & DECIDED_IS_CLASS) != 0;
+
+	add_command(commands, "why", id, "");
+	if (d->kind == DECIDED_SUSPENDED)
+		add_command(commands, "resume", name, "");
+	if (d->kind == DECIDED_BY_HAND && *name != '\0')
+		add_command(commands, is_class ? "resume --class" : "resume", name, "");
+	if (decided_text(d, DECIDED_WINDOW_OF)[0] != '\0')
+		add_command(commands, "explain destination", decided_text(d, DECIDED_WINDOW_OF),
+		    "");
+	if (decided_text(d, DECIDED_CLASS)[0] != '\0')
+		add_command(commands, "sessions --class", decided_text(d, DECIDED_CLASS), "");
+}
+
+bool detail_decision_write(const struct view *view, struct history *history, const char *id,
+    struct writer *writer) {
+	struct decision_search search;
+	struct commands commands = { .count = 0 };
+	struct value values[DECIDED_COLUMNS];
+	struct decided_texts texts;
+	struct causes causes = { view, history, 0 };
+	uint64_t number;
+
+	if (!decision_id_parse(id, strlen(id), &number) ||
+	    !find_decision(view, history, number, &search))
+		return false;
+	causes.first = search.found.cause;
+	decided_values(&search.found, search.found.at_ns, search.wall_ns, &texts, values);
+	/* recipients' addresses are for those alone who may read the state file */
+	values[10] = value_unknown();
+	decision_commands(&search.found, id, &commands);
+	writer_object_begin(writer, NULL);
+	writer_members(writer, decided_columns, values, DECIDED_COLUMNS);
+	view_decided_table(writer, "because", cause_rows, &causes);
+	write_commands(writer, &commands);
+	writer_object_end(writer);
+	return true;
+}
