@@ -37,6 +37,22 @@
 #define FAILPOINTS_NOTE	""
 #endif
 
+#ifdef WITH_ACCOUNTS
+#define ACCOUNTS_NOTE	""
+#else
+#define ACCOUNTS_NOTE	" --disable-accounts"
+#endif
+#ifdef WITH_QUEUE
+#define QUEUE_NOTE	""
+#else
+#define QUEUE_NOTE	" --disable-queue"
+#endif
+#ifdef WITH_CLUSTER
+#define CLUSTER_NOTE	""
+#else
+#define CLUSTER_NOTE	" --disable-cluster"
+#endif
+
 struct options {
 	const char *config_file;
 	bool foreground;
@@ -85,7 +101,8 @@ static int parse_options(int argc, char **argv, struct options *options) {
 			options->only_test = true;
 			break;
 		case 'V':
-			puts("posternd " PACKAGE_VERSION FAILPOINTS_NOTE);
+			puts("posternd " PACKAGE_VERSION FAILPOINTS_NOTE ACCOUNTS_NOTE QUEUE_NOTE
+			    CLUSTER_NOTE);
 			return finish(EX_OK);
 		case 'h':
 			fputs(usage_text, stdout);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
+#include "policy/limit/limit.h"
 #include "segment/session/sessions.h"
 
 /* A mapped generation of this process. */
@@ -162,6 +163,7 @@ void limit_state_read(const struct segment *segment, uint16_t record,
 /* The laws for a class whose limits hold for all nodes: by what this node may use of them
  * now, the clock read anew.  Under the class's mutex; a refusal for want of a share is
  * counted.  (shares.c) */
+#ifdef WITH_CLUSTER
 struct decision shares_inbound(const struct segment *segment,
     const struct generation *generation, const struct generation_class *class,
     const struct limit_state *state, int64_t now_ns);
@@ -184,6 +186,37 @@ enum lease shares_limits(const struct segment *segment, const struct generation 
 /* Somebody would need more of a share than the node has, of whom no decision tells. */
 void shares_wanted(const struct segment *segment, const struct generation_class *class,
     bool inbound);
+#else
+/* No class is shared in a build without clusters (config/compile/cluster_none.c). */
+static inline struct decision shares_look_inbound(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class,
+    const struct limit_state *state, int64_t now_ns) {
+	(void)segment, (void)generation;
+	return limit_inbound(&class->limits, state, now_ns);
+}
+
+static inline struct decision shares_look_outbound(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class,
+    const struct limit_state *state, bool held, bool same_host, int64_t now_ns) {
+	(void)segment, (void)generation, (void)now_ns;
+	return limit_outbound(&class->limits, state, held, same_host);
+}
+#define shares_inbound	shares_look_inbound
+#define shares_outbound	shares_look_outbound
+
+static inline enum lease shares_limits(const struct segment *segment,
+    const struct generation *generation, const struct generation_class *class, int64_t now_ns,
+    struct limits *out) {
+	(void)segment, (void)generation, (void)now_ns;
+	*out = class->limits;
+	return LEASE_NONE;
+}
+
+static inline void shares_wanted(const struct segment *segment,
+    const struct generation_class *class, bool inbound) {
+	(void)segment, (void)class, (void)inbound;
+}
+#endif
 
 /* The limits that count on this node now, `own` being a place for them. */
 static inline const struct limits *class_limits(const struct segment *segment,

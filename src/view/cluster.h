@@ -5,10 +5,29 @@
 
 #include "view/view.h"
 
+#ifdef WITH_CLUSTER
 /* What posternctl cluster shows.  -1: no memory (errno). */
 int view_cluster_write(const struct view *view, struct writer *writer);
 
 /* The state's word, toned; "none" where there is no cluster. */
 struct value view_cluster_state(const struct view *view, const struct cluster_told *told);
+#else
+static inline int view_cluster_write(const struct view *view, struct writer *writer) {
+	static const struct column state = { "state", COLUMN_TEXT };
+	const struct value none = value_text("none");
+
+	(void)view;
+	writer_object_begin(writer, NULL);
+	writer_members(writer, &state, &none, 1);
+	writer_object_end(writer);
+	return 0;
+}
+
+static inline struct value view_cluster_state(const struct view *view,
+    const struct cluster_told *told) {
+	(void)view, (void)told;
+	return value_text("none");
+}
+#endif
 
 #endif

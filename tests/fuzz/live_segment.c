@@ -396,6 +396,7 @@ static void make_hints(struct live *live, uint8_t number) {
 
 /* --- rings, grants, positions ------------------------------------------------------------- */
 
+#ifdef WITH_QUEUE
 static void grant(struct live *live, uint8_t number) {
 	struct segment *segment = live->site.segment;
 	char name[32];
@@ -436,6 +437,15 @@ static void ask_grant(struct live *live, uint8_t number) {
 		abort();
 	(void)grants_withdraw(segment, ref, 7u + number);
 }
+#else
+static void grant(struct live *live, uint8_t number) {
+	(void)live, (void)number;
+}
+
+static void ask_grant(struct live *live, uint8_t number) {
+	(void)live, (void)number;
+}
+#endif
 
 static void decide(struct live *live, uint8_t number) {
 	struct decided found;
@@ -483,7 +493,9 @@ static void tell_cluster(struct live *live, uint8_t number) {
 	struct cluster_record *record = &live->site.segment->header->cluster;
 	struct cluster_told told = { .node_count = number % CLUSTER_TOLD_NODES };
 
+#ifdef WITH_CLUSTER
 	cluster_told_write(record, &told);
+#endif
 	(void)cluster_told_read(record, &told);
 }
 

@@ -123,6 +123,7 @@ bool windows_class_held(const struct engine *engine, const struct generation *ge
 
 static unsigned wanted;		/* most places, since it was set to 0 */
 
+#ifdef WITH_CLUSTER
 void windows_want(const struct engine *engine, const struct window_owner *owner,
     const struct window_view *view, uint32_t places, int64_t now_ns) {
 	(void)engine;
@@ -132,6 +133,7 @@ void windows_want(const struct engine *engine, const struct window_owner *owner,
 	if (places > wanted)
 		wanted = places;
 }
+#endif
 
 static uint64_t requeued;
 

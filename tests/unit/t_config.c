@@ -286,6 +286,7 @@ TEST(mail_servers_are_kept) {
 	free(g);
 }
 
+#ifdef WITH_QUEUE
 TEST(the_transports_of_a_queue_have_their_own) {
 	struct generation *g = good(
 	    "version = 1; classes = (); listen = { socketmap = \"unix:/m\"; };\n"
@@ -355,6 +356,7 @@ TEST(a_driven_queue_is_kept) {
 		assert_int_not_equal(g->listeners[i].kind, LISTENER_QUEUE);
 	free(g);
 }
+#endif
 
 TEST(one_limit_stands_for_both) {
 	struct generation *g = with_class("hold_at = 9;");

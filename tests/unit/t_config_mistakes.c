@@ -112,7 +112,11 @@ static const struct {
 	    "4: note: exempt: gate.command in the kernel cannot use host names; only addresses "
 	    "and prefixes are exempt there" },
 	/* other machines */
-#ifndef HAVE_HIREDIS
+#ifndef WITH_CLUSTER
+	{ CLUSTER(""), "2: cluster: this posternd was built without clusters" },
+	{ CLASS("scope = \"cluster\";"), "3: class a: scope \"cluster\": this posternd was built "
+	    "without clusters" },
+#elif !defined(HAVE_HIREDIS)
 	{ CLUSTER(""), "2: cluster: this build has no hiredis" },
 #else
 	{ CLUSTER(""), "" },
@@ -365,6 +369,13 @@ static const struct {
 	{ V "mta = ( { lanes = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 ]; "
 	    "} );\n" C, "2: mta.lanes: more than 16 lanes" },
 	/* queues that are driven */
+#ifndef WITH_QUEUE
+	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( { kind = \"sendmail\";\n drive = true; "
+	    "} );\n" C, "4: mta.drive: this posternd was built without the managed queue" },
+	{ V "mta = ( { kind = \"sendmail\";\n drive = false; } );\n" C, "" },
+	{ V "listen = { queue = \"unix:/q\"; };\n" C, "2: listen.queue: unix:/q cannot be used: this "
+	    "posternd was built without the managed queue" },
+#else
 	{ V "mta = ( { kind = \"sendmail\";\n drive = true; } );\n" C,
 	    "3: mta.drive needs listen.socketmap" },
 	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( { kind = \"sendmail\";\n drive = true; "
@@ -381,10 +392,6 @@ static const struct {
 	{ TWO("/q/m", "/q/m1"), "" },
 	{ V "mta = ( { kind = \"sendmail\"; stall = \"20s\";\n run_limit = \"10s\"; } );\n" C,
 	    "3: note: mta.run_limit is shorter than mta.stall" },
-	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( {\n drive = true; } );\n" C,
-	    "4: mta.drive: only kind sendmail can be managed; Postfix has its own scheduler" },
-	{ V "mta = ( {\n processes = 4; } );\n" C,
-	    "3: note: mta.processes has no effect for kind postfix" },
 	{ V "mta = ( { kind = \"sendmail\";\n queue = \"mqueue\"; } );\n" C,
 	    "3: mta.queue: mqueue must be an absolute path" },
 	{ V "mta = ( { kind = \"sendmail\";\n queue = [ \"/q/a*b\", \"/q/x*\" ]; } );\n" C,
@@ -395,6 +402,11 @@ static const struct {
 	    "3: mta.retry is longer than mta.retry_most" },
 	{ V "listen = { queue = \"inet:127.0.0.1:1\"; };\n" C,
 	    "2: listen.queue: inet:127.0.0.1:1 is not a unix socket: only these" },
+#endif
+	{ V "listen = { socketmap = \"unix:/m\"; };\nmta = ( {\n drive = true; } );\n" C,
+	    "4: mta.drive: only kind sendmail can be managed; Postfix has its own scheduler" },
+	{ V "mta = ( {\n processes = 4; } );\n" C,
+	    "3: note: mta.processes has no effect for kind postfix" },
 	{ V "schedule = {\n discipline = \"lifo\"; };\n" C,
 	    "3: schedule.discipline: \"lifo\" is not one of preemptive|first-come" },
 	{ V "schedule = {\n delivery_slot_discount = 101; };\n" C, "3: schedule.delivery_slot_discount" },
@@ -687,6 +699,7 @@ TEST(passwords_that_are_none) {
 	assert_int_equal(rmdir(file_of("password")), 0);
 }
 
+#ifdef WITH_QUEUE
 /* A directory that only sendmail.cf names would wait for the mail server's slow runs. */
 TEST(queues_that_are_not_driven) {
 	char text[1024];
@@ -740,6 +753,7 @@ TEST(a_program_and_a_queue_that_are_not_there) {
 	WRITE("driven", text);
 	expect("driven", "driven", 5, "mta.queue: /no/ is not a directory: it is not managed");
 }
+#endif
 
 /* Nothing was learned, and nothing said why. */
 TEST(a_log_that_is_not_there_is_noted) {

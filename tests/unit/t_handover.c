@@ -36,6 +36,7 @@ static struct handover empty(enum role_kind kind) {
 
 static struct handover received;
 
+#ifdef WITH_QUEUE
 static bool holds(int fd, const void *pointer) {
 	static char bytes[1 << 20];
 	ssize_t length = pread(fd, bytes, sizeof(bytes), 0);
@@ -68,6 +69,7 @@ TEST(no_address_of_ours_goes_along) {
 	assert_false(holds(fd, stale));
 	close(fd);
 }
+#endif
 
 static void send_and_receive(const struct handover *handover) {
 	struct diag diag;
@@ -93,7 +95,7 @@ static void forget(void) {
 		for (unsigned f = 0; f < context->logs[i].count; f++)
 			free(context->logs[i].list[f].path);
 	}
-	if (context->kind != ROLE_QUEUE)
+	if (context->queue_places == NULL)
 		return;
 	for (unsigned i = 0; i < context->queue_places->count; i++) {
 		free(context->queue_places->list[i].mta_name);
@@ -143,6 +145,7 @@ TEST(a_descriptor_that_is_not_named_does_not_survive_exec) {
 	assert_true(survives(STDERR_FILENO));
 }
 
+#ifdef WITH_QUEUE
 TEST(queue_directories_arrive) {
 	static struct queue_places places = { .count = 1, .notify_fd = -1 };
 	struct handover handover = empty(ROLE_QUEUE);
@@ -160,7 +163,9 @@ TEST(queue_directories_arrive) {
 	assert_true(survives(places.list[0].fd));
 	forget();
 }
+#endif
 
+#ifdef WITH_CLUSTER
 TEST(a_password_arrives_with_any_bytes) {
 	struct handover handover = empty(ROLE_CLUSTER);
 	struct cluster_secret secret = { .password = "a\0b", .length = 3, .stamp = 99 };
@@ -171,6 +176,7 @@ TEST(a_password_arrives_with_any_bytes) {
 	assert_memory_equal(received.context.secret->password, "a\0b", 3);
 	assert_int_equal(received.context.secret->stamp, 99);
 }
+#endif
 
 TEST(what_is_no_handover_is_refused) {
 	struct diag diag;

@@ -123,7 +123,17 @@ TEST_IN(set_up, tear_down, a_role_dies_whatever_its_times_were) {
 	}
 }
 
-TEST_IN(set_up, tear_down, what_watches_the_gate_and_the_queue_goes_on) {
+TEST_IN(set_up, tear_down, what_watches_the_gate_goes_on) {
+	for (unsigned i = 0; i < HOSTILE; i++) {
+		struct gate_watch gate = { .told = false };
+
+		spoil_all(hostile[i]);
+		(void)gate_watch_look(&gate, site.engine, site.generation, now_ns);
+	}
+}
+
+#ifdef WITH_QUEUE
+TEST_IN(set_up, tear_down, what_watches_the_queue_goes_on) {
 	struct generation driven = *site.generation;
 	int64_t away_ns;
 
@@ -132,31 +142,40 @@ TEST_IN(set_up, tear_down, what_watches_the_gate_and_the_queue_goes_on) {
 	segment_role_starting(site.segment, ROLE_QUEUE, 0, now_ns);
 	for (unsigned i = 0; i < HOSTILE; i++) {
 		struct queue_watch watch = { 0 };
-		struct gate_watch gate = { .told = false };
 
-		spoil_all(hostile[i]);
-		(void)gate_watch_look(&gate, site.engine, site.generation, now_ns);
 		spoil_all(hostile[i]);
 		(void)queue_watch_look(&watch, site.engine, &driven, now_ns, &away_ns);
 		assert_in_range(away_ns, 0, now_ns);
 	}
 }
 
-TEST_IN(set_up, tear_down, times_of_other_tables_are_bounded) {
+TEST_IN(set_up, tear_down, times_of_grants_are_bounded) {
 	const struct grant grant = { .queue_id = "4ZQ", .queue_id_length = 3,
 		.mode = GRANT_EXCEPT };
-	struct lane_uses_cursor cursor = { .begun = false };
-	struct cluster_told told = { .node_count = 1 };
-	struct shared_seen shared;
 	struct grant_asked asked;
 	struct grant_seen granted;
 	struct grant_ref ref;
+
+	grants_begin(site.segment, site.place);
+	assert_true(grants_put(site.segment, &grant, &ref));
+	for (unsigned i = 0; i < HOSTILE; i++) {
+		spoil_all(hostile[i]);
+		(void)grants_ask(site.segment, "4ZQ", 3, "a", 1, now_ns, &asked);
+		asked.ref = ref;
+		grants_mark(site.segment, &asked, GRANT_TURN, hostile[i]);
+		grants_see(site.segment, &ref, &granted);
+		assert_true(granted.progress_ns == clock_bounded_ns(hostile[i]));
+	}
+}
+#endif
+
+TEST_IN(set_up, tear_down, times_of_other_tables_are_bounded) {
+	struct lane_uses_cursor cursor = { .begun = false };
+	struct shared_seen shared;
 	struct lane_use use;
 	bool lost = false;
 
 	assert_non_null(shared_take(site.segment, 7));
-	grants_begin(site.segment, site.place);
-	assert_true(grants_put(site.segment, &grant, &ref));
 	for (unsigned i = 0; i < HOSTILE; i++) {
 		spoil_all(hostile[i]);
 		use = (struct lane_use){ .ended_ns = hostile[i] };
@@ -169,17 +188,6 @@ TEST_IN(set_up, tear_down, times_of_other_tables_are_bounded) {
 		assert_true(shared.asked_ns == clock_bounded_ns(hostile[i]));
 		assert_true(shared.canary_asked_ns == clock_bounded_ns(hostile[i]));
 		assert_true(shared.until_ns == clock_bounded_ns(hostile[i]));
-		(void)grants_ask(site.segment, "4ZQ", 3, "a", 1, now_ns, &asked);
-		asked.ref = ref;
-		grants_mark(site.segment, &asked, GRANT_TURN, hostile[i]);
-		grants_see(site.segment, &ref, &granted);
-		assert_true(granted.progress_ns == clock_bounded_ns(hostile[i]));
-		told.told_ns = told.error_ns = told.renewed_ns = told.nodes[0].word_ns =
-		    hostile[i];
-		cluster_told_write(&site.segment->header->cluster, &told);
-		assert_true(cluster_told_read(&site.segment->header->cluster, &told));
-		assert_true(told.told_ns == clock_bounded_ns(hostile[i]));
-		assert_true(told.nodes[0].word_ns == clock_bounded_ns(hostile[i]));
 	}
 }
 
@@ -232,3 +240,18 @@ TEST_IN(set_up, tear_down, a_reader_is_shown_times_alone) {
 	}
 	reader_close(&reader);
 }
+
+#ifdef WITH_CLUSTER
+TEST_IN(set_up, tear_down, times_of_the_cluster_are_bounded) {
+	struct cluster_told told = { .node_count = 1 };
+
+	for (unsigned i = 0; i < HOSTILE; i++) {
+		told.told_ns = told.error_ns = told.renewed_ns = told.nodes[0].word_ns =
+		    hostile[i];
+		cluster_told_write(&site.segment->header->cluster, &told);
+		assert_true(cluster_told_read(&site.segment->header->cluster, &told));
+		assert_true(told.told_ns == clock_bounded_ns(hostile[i]));
+		assert_true(told.nodes[0].word_ns == clock_bounded_ns(hostile[i]));
+	}
+}
+#endif

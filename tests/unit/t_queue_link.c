@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/queue/queue_link.h"
+#include "role/queue/queue_link.h"
 #include "role/supervise/supervisor.h"
 
 #define NUMBER	7	/* of the generation */
@@ -108,7 +109,7 @@ static int begin(void **state) {
 		.queues = { text("%s/q*", top), text("%s/other", top) },
 		.run_limit_ns = 3600 * NS_PER_SECOND };
 	supervisor = (struct supervisor){ .generation = g };
-	queue_link_init(&supervisor.queue);
+	queue_link_init(&supervisor);
 	logged = 0;
 	log_redirect(on_line, NULL);
 	role.fd = queue_link_open(&supervisor, &diag);
@@ -120,9 +121,9 @@ static int end(void **state) {
 
 	(void)state;
 	queue_link_end_close(&role);
-	queue_link_close(&supervisor.queue);
-	while (!LIST_EMPTY(&supervisor.queue.runs.list)) {
-		pid_t pid = LIST_FIRST(&supervisor.queue.runs.list)->pid;
+	queue_link_close(&supervisor);
+	while (!LIST_EMPTY(&supervisor.queue->runs.list)) {
+		pid_t pid = LIST_FIRST(&supervisor.queue->runs.list)->pid;
 
 		(void)kill(-pid, SIGKILL);	/* no session yet: itself */
 		(void)kill(pid, SIGKILL);
@@ -178,8 +179,8 @@ static void hears_end(void) {
 }
 
 static unsigned directory_of(const char *name) {
-	for (unsigned i = 0; i < supervisor.queue.places.count; i++)
-		if (strcmp(supervisor.queue.places.list[i].path, path_of(name)) == 0)
+	for (unsigned i = 0; i < supervisor.queue->places.count; i++)
+		if (strcmp(supervisor.queue->places.list[i].path, path_of(name)) == 0)
 			return i;
 	fail_msg("%s is not open", name);
 	return 0;
@@ -243,7 +244,7 @@ static void ended_so(enum queue_end how, uint32_t number) {
 /* --- directories --------------------------------------------------------------------- */
 
 TEST_IN(begin, end, directories_of_driven_mail_servers) {
-	const struct queue_places *places = &supervisor.queue.places;
+	const struct queue_places *places = &supervisor.queue->places;
 
 	/* q1, q2, other; a file qfile is no directory, that of the one not driven is not
 	 * its */
@@ -271,13 +272,13 @@ TEST_IN(begin, end, a_subdirectory_qf) {
 
 TEST_IN(begin, end, changes_are_told) {
 	char buffer[4096];
-	struct pollfd polled = { .fd = supervisor.queue.places.notify_fd, .events = POLLIN };
+	struct pollfd polled = { .fd = supervisor.queue->places.notify_fd, .events = POLLIN };
 	const struct inotify_event *event = (const void *)buffer;
 
 	write_file("q1/qfNEW1", "x", 0600);
 	assert_int_equal(poll(&polled, 1, 2000), 1);
 	assert_true(read(polled.fd, buffer, sizeof(buffer)) > 0);
-	assert_int_equal(event->wd, supervisor.queue.places.list[directory_of("q1")].watch);
+	assert_int_equal(event->wd, supervisor.queue->places.list[directory_of("q1")].watch);
 	assert_string_equal(event->name, "qfNEW1");
 	assert_int_equal(unlink(path_of("q1/qfNEW1")), 0);
 }
@@ -316,7 +317,7 @@ TEST_IN(begin, end, a_turn_that_takes_long_takes_no_more_orders) {
 	while (queue_link_next(&role, &tell, &fd, &ended))
 		count++;
 	assert_int_equal(count, 1);
-	assert_int_equal(queue_link_next_ns(&supervisor.queue), 0);
+	assert_int_equal(queue_link_next_ns(&supervisor), 0);
 }
 
 /* Many at a time, each answered, in their order. */
@@ -362,7 +363,7 @@ static void refused_so(unsigned directory) {
 	while (tell.news == QUEUE_AGAIN);
 	assert_int_equal(tell.news, QUEUE_STARTED);
 	assert_int_equal(tell.error, ESTALE);
-	assert_true(LIST_EMPTY(&supervisor.queue.runs.list));
+	assert_true(LIST_EMPTY(&supervisor.queue->runs.list));
 }
 
 /* One that asks and does not read is cut off, and nobody waits for it. */
@@ -371,11 +372,11 @@ TEST_IN(begin, end, a_role_that_does_not_read) {
 		.directory = directory_of("q1") };
 
 	assert_true(queue_order_add_id(&order.ids, "NONE1"));
-	for (unsigned i = 0; i < 100000 && supervisor.queue.fd >= 0; i++) {
+	for (unsigned i = 0; i < 100000 && supervisor.queue->fd >= 0; i++) {
 		(void)queue_link_ask(&role, &order);
 		queue_link_turn(&supervisor, clock_now_ns());
 	}
-	assert_int_equal(supervisor.queue.fd, -1);
+	assert_int_equal(supervisor.queue->fd, -1);
 	assert_non_null(strstr(last_line, "does not read"));
 }
 
@@ -386,7 +387,7 @@ TEST_IN(begin, end, a_directory_is_not_run_for_another_mail_server) {
 	struct generation *g = &block.generation;
 	const struct generation_mta own = g->mtas[1];
 
-	supervisor.queue.looked_for = ++g->number;
+	supervisor.queue->looked_for = ++g->number;
 	g->mtas[1].name = text("another");
 	refused_so(q1);
 	g->mtas[1] = own;
@@ -420,7 +421,7 @@ TEST_IN(begin, end, a_role_without_a_link_is_ended) {
 
 	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
 	queue_link_turn(&supervisor, clock_now_ns());
-	assert_int_equal(supervisor.queue.fd, -1);
+	assert_int_equal(supervisor.queue->fd, -1);
 	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
 	queue_link_turn(&supervisor, clock_now_ns() + 5 * NS_PER_SECOND);
 	assert_non_null(supervisor.children[0].killed);
@@ -439,12 +440,12 @@ TEST_IN(begin, end, a_role_that_stays_is_ended) {
 	queue_link_turn(&supervisor, now_ns);
 	queue_link_turn(&supervisor, now_ns + 4 * NS_PER_SECOND);
 	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
-	assert_true(supervisor.queue.fd >= 0);
+	assert_true(supervisor.queue->fd >= 0);
 	queue_link_turn(&supervisor, now_ns + 5 * NS_PER_SECOND);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_true(supervisor.children[0].killed);
-	assert_int_equal(supervisor.queue.fd, -1);
+	assert_int_equal(supervisor.queue->fd, -1);
 	assert_non_null(strstr(last_line, "asked to end"));
 }
 
@@ -456,9 +457,9 @@ TEST_IN(begin, end, a_subdirectory_that_is_a_link) {
 	assert_int_equal(symlink("../q1", path_of("q4/qf")), 0);
 	queue_link_end_close(&role);
 	role.fd = queue_link_open(&supervisor, &diag);
-	assert_int_equal(supervisor.queue.places.count, 3);
+	assert_int_equal(supervisor.queue->places.count, 3);
 	assert_non_null(strstr(last_line, "its subdirectory qf is a symbolic link"));
-	assert_false(queue_places_changed(&supervisor.queue.places, &block.generation));
+	assert_false(queue_places_changed(&supervisor.queue->places, &block.generation));
 	assert_int_equal(unlink(path_of("q4/qf")), 0);
 	assert_int_equal(rmdir(path_of("q4")), 0);
 }
@@ -503,11 +504,11 @@ TEST_IN(begin, end, it_runs_as_its_user) {
 	assert_non_null(strstr(last_line, said));
 	/* names are looked up once a reload, not by the number, which a keeper can raise */
 	block.generation.mtas[1].user = text("no-such-user");
-	supervisor.queue.runs.generation = NUMBER - 1;
+	supervisor.queue->runs.generation = NUMBER - 1;
 	run("q1", 1, 2, false);
 	assert_int_equal(tell.error, 0);
 	ended_so(QUEUE_END_EXIT, 3);
-	queue_runs_forget(&supervisor.queue.runs);
+	queue_runs_forget(&supervisor.queue->runs);
 	run("q1", 1, 2, false);
 	assert_int_equal(tell.error, EPERM);
 }
@@ -538,7 +539,7 @@ TEST_IN(begin, end, a_run_that_says_much_does_not_fill_memory) {
 	write_file("sendmail", "#!/bin/sh\nyes | head -c 300000\n: > \"${0%/*}/much\"\n"
 	    STAYS, 0755);
 	run("q1", 1, 1, false);
-	process = LIST_FIRST(&supervisor.queue.runs.list);
+	process = LIST_FIRST(&supervisor.queue->runs.list);
 	wait_for_file("much");
 	assert_int_equal(fstat(process->output_fd, &status), 0);
 	assert_int_equal(status.st_size, 65536);
@@ -547,7 +548,7 @@ TEST_IN(begin, end, a_run_that_says_much_does_not_fill_memory) {
 
 /* A disk of 3 MB as q5; what is mounted is gone with this process. */
 static void mount_small(void) {
-	unsigned was = supervisor.queue.places.count;
+	unsigned was = supervisor.queue->places.count;
 
 	if (mkdir(path_of("q5"), 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -557,11 +558,11 @@ static void mount_small(void) {
 	}
 	queue_link_end_close(&role);
 	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
-	assert_int_equal(supervisor.queue.places.count, was + 1);
+	assert_int_equal(supervisor.queue->places.count, was + 1);
 }
 
 static void unmount_small(void) {
-	queue_link_close(&supervisor.queue);
+	queue_link_close(&supervisor);
 	assert_int_equal(umount(path_of("q5")), 0);
 	assert_int_equal(rmdir(path_of("q5")), 0);
 }
@@ -702,7 +703,7 @@ TEST_IN(begin, end, a_new_role_is_told_what_lives) {
 	pid = tell.pid;
 	queue_link_end_close(&role);
 	queue_link_turn(&supervisor, clock_now_ns());
-	queue_link_close(&supervisor.queue);
+	queue_link_close(&supervisor);
 	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
 	hear(&fd);
 	assert_int_equal(tell.news, QUEUE_LIVES);
@@ -723,11 +724,11 @@ TEST_IN(begin, end, a_run_that_never_ends) {
 	write_file("sendmail", "#!/bin/sh\ntrap '' TERM\n: > \"${0%/*}/deaf\"\n"
 	    STAYS, 0755);
 	run("q1", 1, 1, false);
-	process = LIST_FIRST(&supervisor.queue.runs.list);
+	process = LIST_FIRST(&supervisor.queue->runs.list);
 	wait_for_file("deaf");
 	queue_link_turn(&supervisor, now_ns + 3599 * NS_PER_SECOND);
 	assert_false(process->terminated);
-	assert_true(queue_link_next_ns(&supervisor.queue) <= now_ns + 3601 * NS_PER_SECOND);
+	assert_true(queue_link_next_ns(&supervisor) <= now_ns + 3601 * NS_PER_SECOND);
 	queue_link_turn(&supervisor, now_ns + 3601 * NS_PER_SECOND);
 	assert_true(process->terminated);
 	assert_int_equal(waitpid(process->pid, &status, WNOHANG), 0);
@@ -756,9 +757,9 @@ TEST_IN(begin, end, runs_have_a_rate) {
 			answers++;
 	}
 	assert_int_equal(answers, 200);
-	queue_link_poll(&supervisor.queue, &polled);
+	queue_link_poll(&supervisor, &polled);
 	assert_int_equal(polled.fd, -1);
-	assert_int_equal(queue_link_next_ns(&supervisor.queue) - now_ns, NS_PER_SECOND / 40);
+	assert_int_equal(queue_link_next_ns(&supervisor) - now_ns, NS_PER_SECOND / 40);
 	/* 40 a second, none is lost */
 	for (unsigned i = 1; i <= 50; i++) {
 		queue_link_turn(&supervisor, now_ns + i * NS_PER_SECOND / 40);
@@ -766,8 +767,8 @@ TEST_IN(begin, end, runs_have_a_rate) {
 		assert_int_equal(tell.ticket, 200 + i);
 		assert_false(queue_link_next(&role, &tell, &fd, &ended));
 	}
-	queue_link_poll(&supervisor.queue, &polled);
-	assert_int_equal(polled.fd, supervisor.queue.fd);
+	queue_link_poll(&supervisor, &polled);
+	assert_int_equal(polled.fd, supervisor.queue->fd);
 }
 
 static int make_all(void **state) {

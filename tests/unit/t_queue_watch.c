@@ -33,7 +33,7 @@ static void role_beats(void) {
 	atomic_store(&site.segment->header->roles[place].heartbeat_ns, now_ns);
 }
 
-static enum queue_news look_after(int64_t seconds) {
+static enum queue_watch_news look_after(int64_t seconds) {
 	now_ns += seconds * NS_PER_SECOND;
 	return queue_watch_look(&watch, site.engine, &generation, now_ns, &away_ns);
 }

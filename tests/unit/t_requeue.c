@@ -266,6 +266,7 @@ TEST_IN(begin, end, a_resumed_class_s_mail_is_handed_out) {
 	counts_are(0, 0, 0);
 }
 
+#ifdef WITH_CLUSTER
 /* Places that a cluster divides are asked for while there is mail for them. */
 TEST_IN(begin, end, what_waits_is_told) {
 	window_is("b.example", 0);
@@ -291,6 +292,7 @@ TEST_IN(begin, end, what_waits_is_told) {
 	pass(100 * S);
 	assert_int_equal(wanted, 0);
 }
+#endif
 
 /* The window is open, but the queue manager gave up a lane after a few refusals, and
  * deferred all that waited there: it goes by other lanes, no more than the window. */

@@ -35,6 +35,7 @@ static int begin(void **state) {
 	    "{ name = \"many\"; match = \"*\"; hold_at = 100; } );");
 }
 
+#ifdef WITH_CLUSTER
 static int begin_cluster(void **state) {
 	(void)state;
 	return begin_with("cluster = { redis = \"unix:/nowhere\"; node = \"mx1\"; nodes = 3; };\n"
@@ -42,6 +43,7 @@ static int begin_cluster(void **state) {
 	    "refuse_at = 20; scope = \"cluster\"; },\n"
 	    "{ name = \"mine\"; match = \"*\"; hold_at = 100; } );");
 }
+#endif
 
 static int end(void **state) {
 	(void)state;
@@ -180,6 +182,7 @@ TEST_IN(begin, end, panes_share_the_room) {
 	assert_int_equal(top_room(&top, TOP_DECISIONS, 24), 0);
 }
 
+#ifdef WITH_CLUSTER
 static enum screen_style cluster_header(char out[TOP_TEXT_MAX]) {
 	look(0);
 	assert_int_equal(top_header_rows(&top), 5);
@@ -226,6 +229,7 @@ TEST_IN(begin_cluster, end, the_cluster_and_shares_of_it) {
 	assert_true(strlen(text) <= 124);	/* all columns, and none cut off */
 	rows_fit_any_width(NULL);
 }
+#endif
 
 TEST_IN(begin, end, a_state_that_is_gone) {
 	char path[128], text[TOP_TEXT_MAX];

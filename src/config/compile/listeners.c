@@ -69,6 +69,10 @@ static const char *refusal(uint8_t kind, const char *text) {
 	struct listen_address address;
 	const char *why;
 
+#ifndef WITH_QUEUE
+	if (kind == LISTENER_QUEUE)
+		return "cannot be used: this posternd was built without the managed queue";
+#endif
 	if (kind == LISTENER_SOCKETMAP && !is_unix)
 		return "is not a unix socket: only these identify the process that asks";
 	if ((kind == LISTENER_EVENTS || kind == LISTENER_QUEUE) && !is_unix)

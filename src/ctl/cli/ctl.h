@@ -131,6 +131,16 @@ int ctl_fail(const struct diag *diag);
 int ctl_usage(enum command command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What stands for the commands of a row that this build is without: EX_UNAVAILABLE. */
+#ifndef WITH_QUEUE
+#define command_SENDMAIL_QUEUE	command_without_queue
+#define command_SENDMAIL_NEXT	command_without_queue
+#define command_SIMULATE_QUEUE	command_without_queue
+#endif
+#ifndef WITH_CLUSTER
+#define command_CLUSTER		command_without_cluster
+#define command_CLUSTER_FORGET	command_without_cluster
+#endif
 #define COMMAND(symbol, words, arguments, brief, permission, where, text) \
 	int command_##symbol(struct ctl *ctl);
 #include "defs/commands.def"

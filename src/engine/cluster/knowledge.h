@@ -31,7 +31,15 @@
 struct knowledge_store;
 
 /* Is it a destination that nodes tell each other of?  Any thread. */
+#ifdef WITH_CLUSTER
 bool knowledge_tells_of(const struct generation *generation, const char *name, size_t length);
+#else
+static inline bool knowledge_tells_of(const struct generation *generation, const char *name,
+    size_t length) {
+	(void)generation, (void)name, (void)length;
+	return false;
+}
+#endif
 
 /* 0, or -1 with *diag: no memory.  `node`: this node's name. */
 int knowledge_open(struct knowledge_store **store, struct engine *engine, const char *node,

@@ -54,10 +54,6 @@ struct share_class {
 unsigned shares_each(const struct engine *engine, const struct generation *generation,
     int64_t now_ns, void (*each)(void *context, const struct share_class *), void *context);
 
-/* One of them; false: the class is not shared. */
-bool shares_look(const struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, struct share_class *out);
-
 /* Lowers what is leased to `to`, but not below what is open (policy/window/share.h: share_least), and
  * never raises it; *held: what the node keeps, which is what may be told to the server:
  * 0, 0 where the lease has ended.  False: the class's lock was not to be had in time, or its
@@ -80,11 +76,6 @@ bool shares_grant(struct engine *engine, const struct generation *generation,
  * As shares_grant. */
 void shares_told(struct engine *engine, const struct generation *generation,
     uint32_t class_index, struct share_pools whole, int64_t now_ns);
-
-/* The class's limits, sessions and inbound as they count for all nodes together, as far as this
- * one was told: not below what the lowest configuration says.  Any thread. */
-void shares_whole(const struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, struct limits *out);
 
 /* A class that left the scope, of which the server was not told yet: by a reload or a restart,
  * maybe in an earlier life of the role. */
@@ -114,5 +105,28 @@ bool shares_are_leased(const struct engine *engine, int64_t now_ns);
  * on the same boot; to be told to the server as the node's instance. */
 #define SHARES_INSTANCE_MAX	17
 const char *shares_instance(const struct engine *engine, char out[SHARES_INSTANCE_MAX]);
+
+#ifdef WITH_CLUSTER
+/* One of them; false: the class is not shared. */
+bool shares_look(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct share_class *out);
+
+/* The class's limits, sessions and inbound as they count for all nodes together, as far as this
+ * one was told: not below what the lowest configuration says.  Any thread. */
+void shares_whole(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct limits *out);
+#else
+static inline bool shares_look(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct share_class *out) {
+	(void)engine, (void)generation, (void)class_index, (void)now_ns, (void)out;
+	return false;
+}
+
+static inline void shares_whole(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct limits *out) {
+	(void)engine, (void)now_ns;
+	*out = generation_class(generation, class_index)->limits;
+}
+#endif
 
 #endif

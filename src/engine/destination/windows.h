@@ -107,11 +107,23 @@ const char *windows_law_word(enum window_law law);
 
 /* So many deliveries run, or would: asks for what other nodes may have of it, where that is
  * what they wait for.  Any thread, no lock. */
+#ifdef WITH_CLUSTER
 void windows_want(const struct engine *engine, const struct window_owner *owner,
     const struct window_view *view, uint32_t places, int64_t now_ns);
 /* A canary would go: asks for this node's turn, where that is what it waits for. */
 void windows_want_canary(const struct engine *engine, const struct window_owner *owner,
     const struct window_view *view, int64_t now_ns);
+#else
+static inline void windows_want(const struct engine *engine, const struct window_owner *owner,
+    const struct window_view *view, uint32_t places, int64_t now_ns) {
+	(void)engine, (void)owner, (void)view, (void)places, (void)now_ns;
+}
+
+static inline void windows_want_canary(const struct engine *engine,
+    const struct window_owner *owner, const struct window_view *view, int64_t now_ns) {
+	(void)engine, (void)owner, (void)view, (void)now_ns;
+}
+#endif
 
 /* The name of a node of the cluster, by its number in a view; "": none. */
 const char *windows_node_name(const struct engine *engine, unsigned node,

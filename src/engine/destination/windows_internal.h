@@ -44,6 +44,7 @@ bool windows_is_canary_lane(const struct generation *generation, unsigned mta, u
 
 /* How many deliveries may run here at once of a window that a cluster divides, whatever the
  * window itself says; UINT32_MAX: it does not.  *shared: as it was found, or not. */
+#ifdef WITH_CLUSTER
 uint32_t windows_share(const struct generation *generation, const struct window_owner *owner,
     const struct window_settings *settings, const struct shared_seen *shared,
     int64_t now_ns);
@@ -55,6 +56,26 @@ void windows_view_shared(const struct generation *generation, const struct windo
 /* Is it this node's turn to try more than a ceiling that nodes share?  If not, it has asked
  * for it.  Inside a state_lock. */
 bool windows_may_send_canary(const struct state_lock *lock, int64_t now_ns);
+#else
+static inline uint32_t windows_share(const struct generation *generation,
+    const struct window_owner *owner, const struct window_settings *settings,
+    const struct shared_seen *shared, int64_t now_ns) {
+	(void)generation, (void)owner, (void)settings, (void)shared, (void)now_ns;
+	return UINT32_MAX;
+}
+
+static inline void windows_view_shared(const struct generation *generation,
+    const struct window_owner *owner, const struct window_settings *settings,
+    const struct shared_seen *shared, int64_t now_ns, struct window_view *out) {
+	(void)generation, (void)owner, (void)settings, (void)shared, (void)now_ns;
+	out->share = UINT32_MAX;
+}
+
+static inline bool windows_may_send_canary(const struct state_lock *lock, int64_t now_ns) {
+	(void)lock, (void)now_ns;
+	return true;
+}
+#endif
 
 /* When a canary that is issued now is given up. */
 int64_t windows_canary_end_ns(int64_t now_ns);

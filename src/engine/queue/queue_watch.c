@@ -25,7 +25,7 @@ static int64_t last_sign_ns(const struct segment_header *header) {
 	return last_ns;
 }
 
-enum queue_news queue_watch_look(struct queue_watch *watch, struct engine *engine,
+enum queue_watch_news queue_watch_look(struct queue_watch *watch, struct engine *engine,
     const struct generation *generation, int64_t now_ns, int64_t *away_ns) {
 	struct segment_header *header = engine->segment->header;
 	int64_t sign_ns = last_sign_ns(header), told_ns = segment_time_ns(&header->queue_away_ns);

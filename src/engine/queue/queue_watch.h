@@ -18,11 +18,11 @@ struct queue_watch {
 	int64_t last_ns;	/* last sign of life, or when there was nothing to drive */
 };
 
-enum queue_news { QUEUE_NO_NEWS, QUEUE_IS_AWAY, QUEUE_IS_BACK };
+enum queue_watch_news { QUEUE_NO_NEWS, QUEUE_IS_AWAY, QUEUE_IS_BACK };
 
 /* What is to be told now; *away_ns: for how long it has been away, or was.  No lock; the
  * keeper's thread, each second. */
-enum queue_news queue_watch_look(struct queue_watch *watch, struct engine *engine,
+enum queue_watch_news queue_watch_look(struct queue_watch *watch, struct engine *engine,
     const struct generation *generation, int64_t now_ns, int64_t *away_ns);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "wire/queue/group_key.h"
 
 static bool is_another(const struct map_group *group, struct map_text queue_id) {
 	return strlen(group->queue_id) != queue_id.length ||
@@ -19,21 +20,24 @@ static bool is_another(const struct map_group *group, struct map_text queue_id) 
 }
 
 size_t map_group_answer(struct map_group *group, const struct engine *engine,
-    const struct generation *generation, uint8_t mta, const struct group_key *key,
+    const struct generation *generation, uint8_t mta, const struct socketmap_request *request,
     char out[SOCKETMAP_REPLY_MAX]) {
 	char name[32] = "mqueue";
+	struct group_key key;
 	uint32_t place;
 
-	if (key->queue_id.length == 0 || key->queue_id.length > MAP_GROUP_ID_MAX ||
-	    key->domain.length == 0 || key->groups == 0)
+	if (!group_key_parse(request->key, request->key_length, &key))
+		return 0;
+	if (key.queue_id.length == 0 || key.queue_id.length > MAP_GROUP_ID_MAX ||
+	    key.domain.length == 0 || key.groups == 0)
 		return socketmap_reply(out, SOCKETMAP_OK, name);
-	if (is_another(group, key->queue_id)) {
+	if (is_another(group, key.queue_id)) {
 		memset(group, 0, sizeof(*group));
-		(void)text_copy(group->queue_id, sizeof(group->queue_id), key->queue_id.text,
-		    key->queue_id.length);
+		(void)text_copy(group->queue_id, sizeof(group->queue_id), key.queue_id.text,
+		    key.queue_id.length);
 	}
-	place = outbound_group(engine, generation, key->domain.text, key->domain.length, mta,
-	    key->groups, &group->spread);
+	place = outbound_group(engine, generation, key.domain.text, key.domain.length, mta,
+	    key.groups, &group->spread);
 	if (place != 0) {
 		name[0] = '\0';
 		text_append(name, sizeof(name), 0, "postern%u", place);

@@ -7,7 +7,6 @@
 #define FRONT_MAP_GROUP_H
 
 #include "engine/outbound/outbound.h"
-#include "wire/queue/group_key.h"
 #include "wire/ask/socketmap.h"
 
 #define MAP_GROUP_ID_MAX	31
@@ -18,9 +17,14 @@ struct map_group {
 	struct spread spread;
 };
 
-/* "OK mqueue", or "OK postern" and a number.  Returns the reply's length in `out`. */
+/* "OK mqueue", or "OK postern" and a number.  Returns the reply's length in `out`; 0: the key is
+ * no such question, or this build has no managed queue. */
+#ifdef WITH_QUEUE
 size_t map_group_answer(struct map_group *group, const struct engine *engine,
-    const struct generation *generation, uint8_t mta, const struct group_key *key,
+    const struct generation *generation, uint8_t mta, const struct socketmap_request *request,
     char out[SOCKETMAP_REPLY_MAX]);
+#else
+#define map_group_answer(group, engine, generation, mta, request, out)	((size_t)0)
+#endif
 
 #endif

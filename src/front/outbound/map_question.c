@@ -290,11 +290,11 @@ size_t map_question_answer(struct map_client *client, struct engine *engine,
 	bool inbound = is_map(request, connect_map), groups = is_map(request, group_map);
 	struct outbound_key outbound_key;
 	struct inbound_key inbound_key;
-	struct group_key group_key;
+	size_t length = !groups ? 0 : map_group_answer(&client->group, engine, generation,
+	    mta_number(generation), request, out);
 
-	if (groups && group_key_parse(request->key, request->key_length, &group_key))
-		return map_group_answer(&client->group, engine, generation,
-		    mta_number(generation), &group_key, out);
+	if (length != 0)
+		return length;
 	if (!inbound && !groups && !map_question_is_outbound(request))
 		return not_ours(engine, client, "unknown map", request->map,
 		    request->map_length, out);

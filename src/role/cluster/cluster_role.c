@@ -20,6 +20,8 @@
 #include "engine/engine.h"
 #include "front/cluster/cluster.h"
 #include "front/decision/window_log.h"
+#include "role/link/row.h"
+#include "role/run/handover.h"
 
 struct cluster_secret *cluster_secret_page(struct diag *diag) {
 	const size_t bytes = sizeof(struct cluster_secret);
@@ -65,8 +67,6 @@ int cluster_role_open(const struct generation *generation, struct role_context *
 	const char *wrong;
 	int fd;
 
-	if (context->kind != ROLE_CLUSTER)
-		return 0;
 	secret = cluster_secret_page(diag);
 	context->secret = secret;
 	if (secret == NULL)
@@ -84,7 +84,8 @@ int cluster_role_open(const struct generation *generation, struct role_context *
 	return 0;
 }
 
-int cluster_role_main(const struct role_context *context) {
+/* Ends with EX_OK when its password has to be read by root once more. */
+static int cluster_role_main(const struct role_context *context) {
 	const struct cluster_secret *secret = context->secret;
 	struct cluster_setup setup = { .password = secret->password,
 		.password_length = secret->length, .password_stamp = secret->stamp,
@@ -100,3 +101,20 @@ int cluster_role_main(const struct role_context *context) {
 	log_event(EVENT_SYSTEM, "from=cluster text=\"%s\"", diag.text);
 	return EX_OSERR;
 }
+
+static bool cluster_role_put(FILE *out, const struct role_context *context) {
+	return handover_put(out, context->secret, sizeof(*context->secret));
+}
+
+static bool cluster_role_get(FILE *in, struct role_context *context, struct diag *diag) {
+	struct cluster_secret *secret = cluster_secret_page(diag);
+
+	context->secret = secret;
+	return secret != NULL && handover_get(in, secret, sizeof(*secret));
+}
+
+extern const struct role_row cluster_row;
+const struct role_row cluster_row = {
+	.kind = ROLE_CLUSTER, .main = cluster_role_main, .open = cluster_role_open,
+	.put = cluster_role_put, .get = cluster_role_get,
+};

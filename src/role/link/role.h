@@ -75,17 +75,14 @@ struct engine;
 int role_open_engine(const struct role_context *context, struct engine **engine,
     struct diag *diag);
 
-/* The mains of the roles: they return only when they cannot go on (exit code). */
+/* The mains of the roles: they return only when they cannot go on (exit code).
+ * Those of optional rows: row.h. */
 int policy_role_main(const struct role_context *context);
 int milter_role_main(const struct role_context *context);
 /* Ends with EX_OK when another namespace has to be opened by root. */
 int keeper_role_main(const struct role_context *context);
 /* Ends with EX_OK when a log has to be opened by root. */
 int feed_role_main(const struct role_context *context);
-/* Ends with EX_OK when directories have to be opened by root, or there are none. */
-int queue_role_main(const struct role_context *context);
 int metrics_role_main(const struct role_context *context);
-/* Ends with EX_OK when its password has to be read by root once more. */
-int cluster_role_main(const struct role_context *context);
 
 #endif

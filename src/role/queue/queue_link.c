@@ -36,8 +36,15 @@
 #define RUNS_A_SECOND	20
 #define RUNS_AT_ONCE	100
 
-void queue_link_init(struct queue_link *link) {
-	*link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 } };
+static struct queue_link supervisors_link;
+
+void queue_link_init(struct supervisor *supervisor) {
+	supervisors_link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 } };
+	supervisor->queue = &supervisors_link;
+}
+
+const struct queue_places *queue_link_places(void) {
+	return &supervisors_link.places;
 }
 
 /* The role ends when it finds its link ended, or is ended. */
@@ -52,7 +59,9 @@ static void hang_up(struct queue_link *link) {
 	link->waits_until_ns = 0;
 }
 
-void queue_link_close(struct queue_link *link) {
+void queue_link_close(struct supervisor *supervisor) {
+	struct queue_link *link = supervisor->queue;
+
 	hang_up(link);
 	link->stale_ns = 0;
 	queue_places_close(&link->places);
@@ -90,10 +99,10 @@ static void tell_of_runs(struct queue_link *link) {
 
 int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 	static const int room = SEND_ROOM;
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 	int fds[2];
 
-	queue_link_close(link);
+	queue_link_close(supervisor);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
 		return diag_set(diag, errno, "cannot create a socket pair");
 	if (setsockopt(fds[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) != 0)
@@ -107,7 +116,9 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 	return fds[1];
 }
 
-void queue_link_poll(const struct queue_link *link, struct pollfd *polled) {
+void queue_link_poll(const struct supervisor *supervisor, struct pollfd *polled) {
+	const struct queue_link *link = supervisor->queue;
+
 	*polled = (struct pollfd){ .fd = link->waits_until_ns == 0 ? link->fd : -1,
 		.events = POLLIN };
 }
@@ -140,7 +151,7 @@ static int open_file(const struct queue_place *place, const char *id) {
 }
 
 static void obey_open(struct supervisor *supervisor, const struct queue_order *order) {
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 	const struct queue_place *place = &link->places.list[order->directory];
 	struct queue_tell news = { .news = QUEUE_OPENED, .ticket = order->ticket };
 	int fd = -1;
@@ -157,7 +168,7 @@ static void obey_open(struct supervisor *supervisor, const struct queue_order *o
 /* Limits how often the role can have root start Sendmail. */
 static bool run_may_start(struct supervisor *supervisor, const struct queue_order *order,
     int64_t now_ns) {
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 	const struct generation_mta *mta = queue_place_owner(
 	    &link->places.list[order->directory], supervisor->generation);
 	uint32_t processes = mta == NULL || mta->processes == 0 ? 1 :
@@ -177,7 +188,7 @@ static bool run_may_start(struct supervisor *supervisor, const struct queue_orde
 static void obey_run(struct supervisor *supervisor, const struct queue_order *order,
     int64_t now_ns) {
 	const struct generation *generation = supervisor->generation;
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 	struct queue_place *place = &link->places.list[order->directory];
 	struct queue_tell news = { .news = QUEUE_STARTED, .ticket = order->ticket };
 	const struct generation_mta *mta = queue_place_owner(place, generation);
@@ -219,7 +230,7 @@ static bool read_order(struct queue_link *link, struct queue_order *order) {
 
 /* False: there is no order, or its time has not come. */
 static bool serve(struct supervisor *supervisor, int64_t now_ns) {
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 	struct queue_order *order = &link->waiting;
 
 	if (link->fd < 0 || now_ns < link->waits_until_ns ||
@@ -238,7 +249,7 @@ static bool serve(struct supervisor *supervisor, int64_t now_ns) {
 /* It was told to end, or lost its link, and goes on with directories that are perhaps not
  * driven any more. */
 static void end_stale(struct supervisor *supervisor, int64_t now_ns) {
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 
 	if (link->stale_ns == 0 || now_ns < link->stale_ns + STALE_MOST_NS)
 		return;
@@ -257,7 +268,7 @@ static void end_stale(struct supervisor *supervisor, int64_t now_ns) {
 
 static void look_for_others(struct supervisor *supervisor, int64_t now_ns) {
 	static const struct queue_tell again = { .news = QUEUE_AGAIN };
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 
 	/* a reload looks at once */
 	if (link->fd < 0 || link->stale_ns != 0 || (now_ns < link->looked_ns + LOOK_EVERY_NS &&
@@ -272,7 +283,7 @@ static void look_for_others(struct supervisor *supervisor, int64_t now_ns) {
 }
 
 void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
-	struct queue_link *link = &supervisor->queue;
+	struct queue_link *link = supervisor->queue;
 
 	queue_runs_turn(&link->runs, now_ns);
 	link->more = true;
@@ -286,13 +297,14 @@ void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
 bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	struct queue_tell news;
 
-	if (!queue_runs_bury(&supervisor->queue.runs, pid, status, &news))
+	if (!queue_runs_bury(&supervisor->queue->runs, pid, status, &news))
 		return false;
-	tell(&supervisor->queue, &news, -1);
+	tell(supervisor->queue, &news, -1);
 	return true;
 }
 
-int64_t queue_link_next_ns(const struct queue_link *link) {
+int64_t queue_link_next_ns(const struct supervisor *supervisor) {
+	const struct queue_link *link = supervisor->queue;
 	int64_t next_ns = queue_runs_next_ns(&link->runs);
 
 	if (link->more)
@@ -301,3 +313,7 @@ int64_t queue_link_next_ns(const struct queue_link *link) {
 	    link->waits_until_ns : next_ns;
 }
 
+void queue_link_reloaded(struct supervisor *supervisor) {
+	if (supervisor->queue != NULL)
+		queue_runs_forget(&supervisor->queue->runs);
+}

@@ -31,16 +31,19 @@ struct queue_link {
 	struct queue_runs runs;
 };
 
-void queue_link_init(struct queue_link *link);
+/* Its memory is the row's: there is one supervisor in a process. */
+void queue_link_init(struct supervisor *supervisor);
 
 /* For a new role: opens the directories, and tells it of the runs that live.  Returns its
  * end, or -1 with *diag. */
 int queue_link_open(struct supervisor *supervisor, struct diag *diag);
+/* The directories that were opened for it. */
+const struct queue_places *queue_link_places(void);
 /* The role is gone. */
-void queue_link_close(struct queue_link *link);
+void queue_link_close(struct supervisor *supervisor);
 
 /* What to wait for; nothing while an order waits for its time. */
-void queue_link_poll(const struct queue_link *link, struct pollfd *polled);
+void queue_link_poll(const struct supervisor *supervisor, struct pollfd *polled);
 
 /* Does what was asked, a bounded part of it; never waits. */
 void queue_link_turn(struct supervisor *supervisor, int64_t now_ns);
@@ -49,6 +52,9 @@ void queue_link_turn(struct supervisor *supervisor, int64_t now_ns);
 bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status);
 
 /* When queue_link_turn has something to do by itself, or INT64_MAX. */
-int64_t queue_link_next_ns(const struct queue_link *link);
+int64_t queue_link_next_ns(const struct supervisor *supervisor);
+
+/* Another configuration is active. */
+void queue_link_reloaded(struct supervisor *supervisor);
 
 #endif

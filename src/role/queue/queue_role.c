@@ -4,16 +4,23 @@
  * privileges were gone, and nothing else of them; for files and for processes it asks the
  * supervisor.
  */
+#include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/queue/queue_watch.h"
 #include "front/queue/queue_drive.h"
 #include "front/decision/window_log.h"
+#include "role/link/row.h"
+#include "role/queue/queue_link.h"
 #include "role/queue/queue_places.h"
-#include "role/link/role.h"
+#include "role/run/handover.h"
 
-int queue_role_main(const struct role_context *context) {
+/* Ends with EX_OK when directories have to be opened by root, or there are none. */
+static int queue_role_main(const struct role_context *context) {
 	static struct queue_drive_directory directories[QUEUE_PLACES_MAX];
 	const struct queue_places *places = context->queue_places;
 	const struct control_access *control_access[GENERATION_LISTENERS_MAX];
@@ -42,3 +49,77 @@ int queue_role_main(const struct role_context *context) {
 	log_event(EVENT_SYSTEM, "from=queue text=\"%s\"", diag.text);
 	return EX_OSERR;
 }
+
+static int queue_role_open(const struct generation *generation, struct role_context *context,
+    struct diag *diag) {
+	(void)generation, (void)diag;
+	context->queue_places = queue_link_places();
+	return 0;
+}
+
+/* An address of ours is of no use there, but to an attacker. */
+static bool queue_role_put(FILE *out, const struct role_context *context) {
+	const struct queue_places *places = context->queue_places;
+	static struct queue_places copy;
+
+	memset(&copy, 0, sizeof(copy));
+	copy.count = places->count;
+	copy.notify_fd = places->notify_fd;
+	for (unsigned i = 0; i < places->count; i++) {
+		copy.list[i] = places->list[i];
+		copy.list[i].mta_name = copy.list[i].path = NULL;
+	}
+	if (!handover_put(out, &copy, sizeof(copy)))
+		return false;
+	for (unsigned i = 0; i < places->count; i++)
+		if (!handover_put_text(out, places->list[i].mta_name) ||
+		    !handover_put_text(out, places->list[i].path))
+			return false;
+	return true;
+}
+
+static bool queue_role_get(FILE *in, struct role_context *context, struct diag *diag) {
+	struct queue_places *places = malloc(sizeof(*places));
+
+	(void)diag;
+	context->queue_places = places;
+	if (places == NULL || !handover_get(in, places, sizeof(*places)) ||
+	    places->count > QUEUE_PLACES_MAX)
+		return false;
+	for (unsigned i = 0; i < places->count; i++)
+		if ((places->list[i].mta_name = handover_get_text(in)) == NULL ||
+		    (places->list[i].path = handover_get_text(in)) == NULL)
+			return false;
+	return true;
+}
+
+static void queue_role_keep(const struct role_context *context, void (*keep_fd)(int fd)) {
+	keep_fd(context->queue_places->notify_fd);
+	for (unsigned i = 0; i < context->queue_places->count; i++)
+		keep_fd(context->queue_places->list[i].fd);
+}
+
+/* There is one keeper in a process. */
+static void queue_role_watch(struct engine *engine, int64_t now_ns) {
+	static struct queue_watch watch;
+	const struct generation *generation = engine_pin(engine);
+	int64_t away_ns = 0;
+	enum queue_watch_news news = queue_watch_look(&watch, engine, generation, now_ns, &away_ns);
+
+	engine_unpin(engine, generation);
+	if (news != QUEUE_NO_NEWS)
+		log_event(news == QUEUE_IS_AWAY ? EVENT_QUEUE_AWAY : EVENT_QUEUE_BACK,
+		    "away=%llds", (long long)(away_ns / NS_PER_SECOND));
+}
+
+static const struct role_row_link queue_row_link = {
+	.init = queue_link_init, .open = queue_link_open, .close = queue_link_close,
+	.poll = queue_link_poll, .turn = queue_link_turn, .bury = queue_link_bury,
+	.next_ns = queue_link_next_ns, .reloaded = queue_link_reloaded,
+};
+extern const struct role_row queue_row;
+const struct role_row queue_row = {
+	.kind = ROLE_QUEUE, .main = queue_role_main, .open = queue_role_open, .put = queue_role_put,
+	.get = queue_role_get, .keep = queue_role_keep, .watch = queue_role_watch,
+	.link = &queue_row_link,
+};

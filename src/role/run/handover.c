@@ -20,33 +20,32 @@
 #include <unistd.h>
 
 #include "front/control/control_access.h"
-#include "role/cluster/cluster_role.h"
-#include "role/queue/queue_places.h"
+#include "role/link/row.h"
 
 #define TEXT_MAX	(2 * PATH_MAX)
 
-static bool put(FILE *out, const void *bytes, size_t size) {
+bool handover_put(FILE *out, const void *bytes, size_t size) {
 	return fwrite(bytes, size, 1, out) == 1;
 }
 
-static bool get(FILE *in, void *bytes, size_t size) {
+bool handover_get(FILE *in, void *bytes, size_t size) {
 	return fread(bytes, size, 1, in) == 1;
 }
 
-static bool put_text(FILE *out, const char *text) {
+bool handover_put_text(FILE *out, const char *text) {
 	uint32_t length = (uint32_t)strlen(text);
 
-	return put(out, &length, sizeof(length)) && (length == 0 || put(out, text, length));
+	return handover_put(out, &length, sizeof(length)) && (length == 0 || handover_put(out, text, length));
 }
 
-static char *get_text(FILE *in) {
+char *handover_get_text(FILE *in) {
 	uint32_t length;
 	char *text;
 
-	if (!get(in, &length, sizeof(length)) || length > TEXT_MAX)
+	if (!handover_get(in, &length, sizeof(length)) || length > TEXT_MAX)
 		return NULL;
 	text = calloc(length + 1, 1);
-	if (text == NULL || length == 0 || get(in, text, length))
+	if (text == NULL || length == 0 || handover_get(in, text, length))
 		return text;
 	free(text);
 	return NULL;
@@ -56,10 +55,10 @@ static bool put_logs(FILE *out, const struct role_context *context) {
 	for (unsigned i = 0; i < context->log_count; i++) {
 		const struct log_candidates *files = &context->logs[i];
 
-		if (!put_text(out, files->log))
+		if (!handover_put_text(out, files->log))
 			return false;
 		for (unsigned f = 0; f < files->count; f++)
-			if (!put_text(out, files->list[f].path))
+			if (!handover_put_text(out, files->list[f].path))
 				return false;
 	}
 	return true;
@@ -69,52 +68,18 @@ static bool get_logs(FILE *in, struct role_context *context) {
 	for (unsigned i = 0; i < context->log_count; i++) {
 		struct log_candidates *files = &context->logs[i];
 
-		if ((files->log = get_text(in)) == NULL)
+		if ((files->log = handover_get_text(in)) == NULL)
 			return false;
 		for (unsigned f = 0; f < files->count; f++)
-			if ((files->list[f].path = get_text(in)) == NULL)
+			if ((files->list[f].path = handover_get_text(in)) == NULL)
 				return false;
 	}
 	return true;
 }
 
-/* An address of ours is of no use there, but to an attacker. */
-static bool put_places(FILE *out, const struct queue_places *places) {
-	static struct queue_places copy;
-
-	memset(&copy, 0, sizeof(copy));
-	copy.count = places->count;
-	copy.notify_fd = places->notify_fd;
-	for (unsigned i = 0; i < places->count; i++) {
-		copy.list[i] = places->list[i];
-		copy.list[i].mta_name = copy.list[i].path = NULL;
-	}
-	if (!put(out, &copy, sizeof(copy)))
-		return false;
-	for (unsigned i = 0; i < places->count; i++)
-		if (!put_text(out, places->list[i].mta_name) ||
-		    !put_text(out, places->list[i].path))
-			return false;
-	return true;
-}
-
-static bool get_places(FILE *in, struct role_context *context) {
-	struct queue_places *places = malloc(sizeof(*places));
-
-	context->queue_places = places;
-	if (places == NULL || !get(in, places, sizeof(*places)) ||
-	    places->count > QUEUE_PLACES_MAX)
-		return false;
-	for (unsigned i = 0; i < places->count; i++)
-		if ((places->list[i].mta_name = get_text(in)) == NULL ||
-		    (places->list[i].path = get_text(in)) == NULL)
-			return false;
-	return true;
-}
-
 static bool put_accesses(FILE *out, const struct role_context *context) {
 	for (unsigned i = 0; i < context->socket_count; i++)
-		if (!put(out, context->sockets[i].access, sizeof(struct control_access)))
+		if (!handover_put(out, context->sockets[i].access, sizeof(struct control_access)))
 			return false;
 	return true;
 }
@@ -124,7 +89,7 @@ static bool get_accesses(FILE *in, struct role_context *context) {
 		struct control_access *access = malloc(sizeof(*access));
 
 		context->sockets[i].access = access;
-		if (access == NULL || !get(in, access, sizeof(*access)))
+		if (access == NULL || !handover_get(in, access, sizeof(*access)))
 			return false;
 	}
 	return true;
@@ -147,17 +112,16 @@ static bool put_handover(FILE *out, const struct handover *handover) {
 		for (unsigned f = 0; f < context->logs[i].count; f++)
 			context->logs[i].list[f].path = NULL;
 	}
-	return put(out, &copy, sizeof(copy));
+	return handover_put(out, &copy, sizeof(copy));
 }
 
 static bool put_all(FILE *out, const struct handover *handover) {
 	const struct role_context *context = &handover->context;
+	const struct role_row *row = role_row_of(context->kind);
 
 	return put_handover(out, handover) && put_accesses(out, context) &&
 	    put_logs(out, context) &&
-	    (context->kind != ROLE_QUEUE || put_places(out, context->queue_places)) &&
-	    (context->kind != ROLE_CLUSTER ||
-		put(out, context->secret, sizeof(*context->secret)));
+	    (row == NULL || row->put == NULL || row->put(out, context));
 }
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
@@ -175,19 +139,14 @@ static bool is_sound(const struct role_context *context) {
 
 static bool get_all(FILE *in, struct handover *handover, struct diag *diag) {
 	struct role_context *context = &handover->context;
-	struct cluster_secret *secret;
+	const struct role_row *row;
 
 	diag_set(diag, 0, "it is incomplete");
-	if (!get(in, handover, sizeof(*handover)) || !is_sound(context) ||
-	    !get_accesses(in, context) ||
-	    !get_logs(in, context) ||
-	    (context->kind == ROLE_QUEUE && !get_places(in, context)))
+	if (!handover_get(in, handover, sizeof(*handover)) || !is_sound(context) ||
+	    !get_accesses(in, context) || !get_logs(in, context))
 		return false;
-	if (context->kind != ROLE_CLUSTER)
-		return true;
-	secret = cluster_secret_page(diag);
-	context->secret = secret;
-	return secret != NULL && get(in, secret, sizeof(*secret));
+	row = role_row_of(context->kind);
+	return row == NULL || row->get == NULL || row->get(in, context, diag);
 }
 
 static void keep(int fd) {
@@ -198,6 +157,7 @@ static void keep(int fd) {
 /* Every other one is close-on-exec where it is opened; this is for one that was not. */
 static void keep_descriptors(const struct handover *handover) {
 	const struct role_context *context = &handover->context;
+	const struct role_row *row = role_row_of(context->kind);
 
 	(void)syscall(SYS_close_range, (unsigned)STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	keep(handover->result_fd);
@@ -218,11 +178,8 @@ static void keep_descriptors(const struct handover *handover) {
 	for (unsigned i = 0; i < context->log_count; i++)
 		for (unsigned f = 0; f < context->logs[i].count; f++)
 			keep(context->logs[i].list[f].fd);
-	if (context->kind != ROLE_QUEUE)
-		return;
-	keep(context->queue_places->notify_fd);
-	for (unsigned i = 0; i < context->queue_places->count; i++)
-		keep(context->queue_places->list[i].fd);
+	if (row != NULL && row->keep != NULL)
+		row->keep(context, keep);
 }
 
 int handover_send(const struct handover *handover, struct diag *diag) {

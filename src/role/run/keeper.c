@@ -32,7 +32,6 @@
 #include "engine/journal/journal_accounts.h"
 #include "engine/journal/journal_decisions.h"
 #include "engine/journal/journal_manual.h"
-#include "engine/queue/queue_watch.h"
 #include "engine/destination/windows.h"
 #include "front/control/control.h"
 #include "front/hints/hints.h"
@@ -42,6 +41,7 @@
 #include "role/run/keeper_duties.h"
 #include "role/link/netlink.h"
 #include "role/link/role.h"
+#include "role/link/row.h"
 #include "segment/file/segment.h"
 #include "segment/file/stir.h"
 
@@ -75,7 +75,6 @@ struct keeper {
 	struct front_hints *hints;
 	struct control *control;
 	struct gate_watch gate;
-	struct queue_watch queue;
 	struct keeper_duties *duties;
 	struct journal_manual_log *journal;	/* NULL: there is none */
 	struct journal_decisions *decisions;	/* NULL: the same */
@@ -216,16 +215,10 @@ static void beat(struct keeper *keeper, int64_t next_ns) {
 	journal_decisions_turn(keeper->decisions, clock_now_ns(), clock_wall_ns());
 }
 
-static void watch_queue(struct keeper *keeper) {
-	const struct generation *generation = engine_pin(keeper->engine);
-	int64_t away_ns = 0;
-	enum queue_news news = queue_watch_look(&keeper->queue, keeper->engine, generation,
-	    clock_now_ns(), &away_ns);
-
-	engine_unpin(keeper->engine, generation);
-	if (news != QUEUE_NO_NEWS)
-		log_event(news == QUEUE_IS_AWAY ? EVENT_QUEUE_AWAY : EVENT_QUEUE_BACK,
-		    "away=%llds", (long long)(away_ns / NS_PER_SECOND));
+static void watch_rows(struct keeper *keeper) {
+	for (const struct role_row *const *row = role_rows; *row != NULL; row++)
+		if ((*row)->watch != NULL)
+			(*row)->watch(keeper->engine, clock_now_ns());
 }
 
 /* The successor is given sockets in the namespaces that are there now. */
@@ -249,7 +242,7 @@ static void once_a_second(struct keeper *keeper) {
 #ifdef WITH_ACCOUNTS
 	journal_accounts_turn(keeper->accounts, clock_now_ns(), clock_wall_ns());
 #endif
-	watch_queue(keeper);
+	watch_rows(keeper);
 	keeper_duties_second(keeper->duties);
 	end_when_stale(keeper);
 	log_flush();

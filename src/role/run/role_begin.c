@@ -34,6 +34,7 @@
 #include "role/run/prepare_begin.h"
 #include "role/confine/privileges.h"
 #include "role/link/role.h"
+#include "role/link/row.h"
 #include "role/confine/sandbox.h"
 #include "segment/onlooker.h"
 #include "segment/file/segment.h"
@@ -88,6 +89,10 @@ int role_open_engine(const struct role_context *context, struct engine **engine,
 }
 
 static int role_main(const struct role_context *context) {
+	const struct role_row *row = role_row_of(context->kind);
+
+	if (row != NULL)
+		return row->main(context);
 	switch (context->kind) {
 	case ROLE_POLICY:
 		return policy_role_main(context);
@@ -97,14 +102,12 @@ static int role_main(const struct role_context *context) {
 		return keeper_role_main(context);
 	case ROLE_FEED:
 		return feed_role_main(context);
-	case ROLE_QUEUE:
-		return queue_role_main(context);
 	case ROLE_METRICS:
 		return metrics_role_main(context);
-	case ROLE_CLUSTER:
-		return cluster_role_main(context);
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
+	case ROLE_QUEUE:
+	case ROLE_CLUSTER:
 		break;
 	}
 	return EX_SOFTWARE;

@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "role/run/feed_role.h"
 #include "role/supervise/prepare.h"
+#include "role/supervise/row_links.h"
 #include "role/supervise/spawn.h"
 #include "segment/file/segment.h"
 
@@ -309,7 +310,7 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 		if (gate_command_bury(supervisor, pid, status) ||
 		    alerts_bury(&supervisor->alerts, pid, status) ||
 		    mta_commands_bury(supervisor, pid, status) ||
-		    queue_link_bury(supervisor, pid, status) ||
+		    row_links_bury(supervisor, pid, status) ||
 		    reload_bury(supervisor, pid, status))
 			continue;
 		for (i = 0; i < supervisor->child_count; i++)

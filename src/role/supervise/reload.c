@@ -26,6 +26,7 @@
 #include "role/confine/confinement.h"
 #include "role/link/generation_memory.h"
 #include "role/run/keeper_orders.h"
+#include "role/supervise/row_links.h"
 #include "role/supervise/site_watch.h"
 #include "role/supervise/supervisor.h"
 
@@ -211,7 +212,7 @@ static void reload_published(struct supervisor *supervisor) {
 	supervisor->generation = block;
 	supervisor->generation_fd = reload->fd;
 	reload->block = NULL;
-	queue_runs_forget(&supervisor->queue.runs);
+	row_links_reloaded(supervisor);
 	if (reload->is_reload) {
 		children_replan(supervisor);
 		keeper_orders_count(&supervisor->orders, COUNTER_RELOADS);

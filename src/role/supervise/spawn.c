@@ -27,10 +27,10 @@
 #include "base/nudge.h"
 #include "base/text.h"
 #include "role/link/background.h"
-#include "role/cluster/cluster_role.h"
 #include "role/run/feed_role.h"
 #include "role/run/handover.h"
 #include "role/link/netlink.h"
+#include "role/link/row.h"
 #include "role/run/role_begin.h"
 #include "segment/file/segment.h"
 
@@ -94,7 +94,7 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
 struct links {
 	int control_fd;		/* keeper, or -1 */
 	int mta_fd;		/* keeper and feed, or -1 */
-	int queue_fd;		/* queue, or -1 */
+	int row_fd;		/* of an optional row (role/link/row.h), or -1 */
 	int lifeline_fd;
 	int nudge_fd;
 	int orders_fd;		/* keeper, or -1 */
@@ -103,13 +103,14 @@ struct links {
 /* What only root can open, opened. */
 static void open_for_role(const struct supervisor *supervisor, struct role_context *context) {
 	const struct generation *generation = supervisor->generation;
+	const struct role_row *row = role_row_of(context->kind);
 	struct diag diag;
 
 	if (!netlink_open(generation, context))
 		_exit(EX_OSERR);
 	feed_role_open(generation, context);
-	if (cluster_role_open(generation, context, &diag) != 0)
-		give_up("cannot keep its password", &diag, EX_OSERR);
+	if (row != NULL && row->open != NULL && row->open(generation, context, &diag) != 0)
+		give_up("cannot open what its worker needs", &diag, EX_OSERR);
 	/* the other descriptor stays behind at exec */
 	if (context->kind == ROLE_METRICS && (context->state_fd = segment_open_to_look(
 		supervisor->state_fd, &diag)) < 0)
@@ -230,15 +231,12 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 			    supervisor->onlooker_fd : -1,
 			.supervisor_fd = links->control_fd,
 			.orders_fd = links->orders_fd, .mta_fd = links->mta_fd,
-			.queue_fd = links->queue_fd, .lifeline_fd = links->lifeline_fd,
+			.queue_fd = links->row_fd, .lifeline_fd = links->lifeline_fd,
 			.nudge_fd = links->nudge_fd,
 			.generation_fd = supervisor->generation_fd,
 			.generation_number = supervisor->generation->number,
 			.alerts_from = supervisor->alerts_from,
-			.hints_group = supervisor->identity.hints_group,
-			/* to others it would tell an address of ours */
-			.queue_places = child->kind == ROLE_QUEUE ? &supervisor->queue.places :
-			    NULL } };
+			.hints_group = supervisor->identity.hints_group } };
 	begin_process(supervisor, child->name, &handover);
 	background_leave(supervisor->ready_fd);
 	take_sockets(supervisor, child, context);
@@ -282,8 +280,8 @@ static void close_links(const struct links *links) {
 		close(links->orders_fd);
 	if (links->mta_fd >= 0)
 		close(links->mta_fd);
-	if (links->queue_fd >= 0)
-		close(links->queue_fd);
+	if (links->row_fd >= 0)
+		close(links->row_fd);
 }
 
 static enum mta_asker asker_of(const struct child *child) {
@@ -292,12 +290,14 @@ static enum mta_asker asker_of(const struct child *child) {
 }
 
 void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
+	const struct role_row *row = role_row_of(child->kind);
+
 	if (child->kind == ROLE_KEEPER) {
 		keeper_link_close(&supervisor->link);
 		keeper_orders_close(&supervisor->orders);
 	}
-	if (child->kind == ROLE_QUEUE)
-		queue_link_close(&supervisor->queue);
+	if (row != NULL && row->link != NULL)
+		row->link->close(supervisor);
 	if (asker_of(child) != MTA_ASKER_COUNT)
 		mta_commands_unlink(&supervisor->mta, asker_of(child));
 }
@@ -305,10 +305,12 @@ void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
 /* -1 with *diag: there are none. */
 static int open_links(struct supervisor *supervisor, const struct child *child,
     struct links *links, struct diag *diag) {
+	const struct role_row *row = role_row_of(child->kind);
+
 	*links = (struct links){ -1, -1, -1, -1, -1, -1 };
-	if (child->kind == ROLE_QUEUE) {
-		links->queue_fd = queue_link_open(supervisor, diag);
-		return links->queue_fd >= 0 ? 0 : -1;
+	if (row != NULL && row->link != NULL) {
+		links->row_fd = row->link->open(supervisor, diag);
+		return links->row_fd >= 0 ? 0 : -1;
 	}
 	if (child->kind == ROLE_KEEPER) {
 		links->control_fd = keeper_link_open(&supervisor->link, diag);

@@ -30,6 +30,7 @@
 #include "role/supervise/children.h"
 #include "role/link/generation_memory.h"
 #include "role/supervise/reload.h"
+#include "role/supervise/row_links.h"
 #include "role/supervise/site_watch.h"
 #include "role/supervise/startup.h"
 
@@ -52,10 +53,10 @@ enum polled {
 	POLLED_SIGNALS,
 	POLLED_LINK,
 	POLLED_ORDERS,
-	POLLED_QUEUE,
 	POLLED_OUTPUTS,
 	POLLED_MTAS,	/* each asker's */
-	POLLED_COUNT = POLLED_MTAS + MTA_ASKER_COUNT
+	POLLED_ROWS = POLLED_MTAS + MTA_ASKER_COUNT,
+	POLLED_COUNT = POLLED_ROWS + ROLE_ROWS_MAX
 };
 
 /* When the things of the loop were last done. */
@@ -262,7 +263,7 @@ static int wait_ms(const struct supervisor *supervisor, const struct rhythm *rhy
 	int64_t next_ns = children_next_ns(supervisor, now_ns), wait_ns;
 	int64_t gate_ns = gate_command_next_ns(supervisor);
 	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
-	int64_t queue_ns = queue_link_next_ns(&supervisor->queue);
+	int64_t rows_ns = row_links_next_ns(supervisor);
 	int64_t alert_ns = alerts_next_ns(&supervisor->alerts);
 	int64_t most_ns = turn_ns(supervisor, now_ns);
 
@@ -273,8 +274,8 @@ static int wait_ms(const struct supervisor *supervisor, const struct rhythm *rhy
 		next_ns = gate_ns;
 	if (mta_ns < next_ns)
 		next_ns = mta_ns;
-	if (queue_ns < next_ns)
-		next_ns = queue_ns;
+	if (rows_ns < next_ns)
+		next_ns = rows_ns;
 	if (alert_ns < next_ns)
 		next_ns = alert_ns;
 	wait_ns = next_ns - now_ns < most_ns ? next_ns - now_ns : most_ns;
@@ -319,7 +320,7 @@ static void loop(struct supervisor *supervisor) {
 		reload_turn(supervisor, now_ns);
 		alerts_turn(supervisor, now_ns);
 		mta_commands_turn(supervisor, now_ns);
-		queue_link_turn(supervisor, now_ns);
+		row_links_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
 		polled[POLLED_LINK].fd = supervisor->link.fd;
 		polled[POLLED_LINK].events = keeper_link_events(&supervisor->link);
@@ -327,7 +328,7 @@ static void loop(struct supervisor *supervisor) {
 			polled[POLLED_LINK].events &= POLLOUT;
 		keeper_orders_poll(&supervisor->orders, now_ns, &polled[POLLED_ORDERS]);
 		polled[POLLED_OUTPUTS].fd = command_outputs_fd();
-		queue_link_poll(&supervisor->queue, &polled[POLLED_QUEUE]);
+		row_links_poll(supervisor, polled + POLLED_ROWS);
 		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
 		supervisor_wait(supervisor, polled, POLLED_COUNT,
 		    more ? 0 : wait_ms(supervisor, &rhythm, now_ns));
@@ -360,7 +361,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	keeper_orders_init(&supervisor.orders);
 	alerts_init(&supervisor.alerts, supervisor.orders.counts);
 	mta_commands_init(&supervisor.mta);
-	queue_link_init(&supervisor.queue);
+	row_links_init(&supervisor);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
 		loop(&supervisor);
@@ -369,7 +370,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		gate_command_end(&supervisor);
 		alerts_end(&supervisor.alerts);
 		mta_commands_end(&supervisor.mta);
-		queue_link_close(&supervisor.queue);
+		row_links_close(&supervisor);
 		sockets_remove(&supervisor.sockets);
 		if (!supervisor.ready)
 			code = EX_TEMPFAIL;

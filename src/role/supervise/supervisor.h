@@ -24,11 +24,12 @@
 #include "role/run/keeper_orders.h"
 #include "role/supervise/mta_command.h"
 #include "role/confine/privileges.h"
-#include "role/queue/queue_link.h"
 #include "role/supervise/reload.h"
 #include "role/confine/sandbox.h"
 #include "role/supervise/sockets.h"
 #include "segment/file/layout.h"
+
+struct queue_link;
 
 /* One role that should run. */
 struct child {
@@ -73,7 +74,7 @@ struct supervisor {
 	bool journal_failed;	/* as the keeper reported */
 	uint64_t alerts_from;	/* for the next keeper */
 	struct mta_commands mta;
-	struct queue_link queue;
+	struct queue_link *queue;	/* role/queue/queue_link.h; NULL: this build has none */
 	struct journal_places journal;
 	pid_t pid;
 	int lock_fd;
