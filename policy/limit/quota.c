@@ -55,12 +55,11 @@ static void begin_anew(struct quota_counter *counter, uint32_t part) {
 
 /* Empties the buckets of twelfths that are over; mostly there are none. */
 static void roll(struct quota_counter *counter, int64_t now_ns) {
-	int64_t part_ns = part_ns_of(counter), within_ns = now_ns +
-	    counter->phase_ms * NS_PER_MS - (int64_t)counter->part * part_ns;
+	uint64_t part_ns = (uint64_t)part_ns_of(counter);
 	uint32_t part;
 
-	/* without a division, mostly */
-	if (within_ns >= 0 && within_ns < part_ns)
+	/* without a division, mostly; a part of another clock may be any number */
+	if ((uint64_t)(now_ns + counter->phase_ms * NS_PER_MS) - counter->part * part_ns < part_ns)
 		return;
 	part = part_at(counter, now_ns);
 	if (part == counter->part)

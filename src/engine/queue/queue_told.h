@@ -56,9 +56,12 @@ struct queue_told {
 
 /* The next recipient of a list (base/plain_recipient.h). */
 static inline bool queue_told_next(struct span *list, struct span *one) {
-	const char *at = list->text, *end = list->text + list->length;
+	const char *at = list->text, *end;
 
-	if (list->length == 0 || !plain_recipient_take(&at, end, &one->text, &one->length))
+	if (list->length == 0)
+		return false;
+	end = at + list->length;
+	if (!plain_recipient_take(&at, end, &one->text, &one->length))
 		return false;
 	*list = (struct span){ at, (size_t)(end - at) };
 	return true;
