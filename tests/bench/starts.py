@@ -145,6 +145,9 @@ def reload_figures(daemon):
     report(f"reload_renamed_ms_{CLASSES}", reloads(daemon, lambda n: many("bcdef"[n], 8)))
     away = []
     for number in range(KILLS):
+        # one that dies again and again is started later and later
+        daemon.end()
+        daemon.start()
         daemon.configure(many("f", 20 + number))
         away.append(daemon.killed_during_reload(number))
     report("role_killed_during_reload_ms", away)
