@@ -215,6 +215,8 @@ static const struct {
 	{ V "adopt = \"never\";\n" C, "2: note: count_unannounced is the new name of adopt" },
 	{ V "classes = ( { name = \"a\"; match = \"*\";\nsessions = 3; } );",
 	    "3: note: classes.hold_at is the new name of sessions" },
+	{ V "classes = ( { name = \"a\"; match = \"*\";\nsessions = 3; hold_at = 2; } );",
+	    "3: classes.hold_at is set too, which is the new name of sessions" },
 	{ V "count_unannounced = \"sometimes\";\n" C,
 	    "2: count_unannounced: \"sometimes\" is not one of outage|always|never" },
 	{ V "user = \"\";\n" C, "2: user: must have 1..32 characters, not 0" },

@@ -129,13 +129,19 @@ static void check_setting(struct compilation *c, const config_setting_t *value,
 }
 
 /* Its row, where it has the name of a preview. */
-static const struct setting *renamed(struct compilation *c, const config_setting_t *value,
-    struct shelf shelf) {
+static const struct setting *renamed(struct compilation *c, const config_setting_t *group,
+    const config_setting_t *value, struct shelf shelf) {
 	const struct setting *row = shelf.book != BOOK_MAIN ? NULL :
 	    setting_renamed(shelf.path, config_setting_name(value));
+	const char *point = row == NULL ? NULL : strrchr(row->path, '.');
 	char spoken[SETTING_PATH_MAX];
 
-	if (row != NULL)
+	if (row == NULL)
+		return NULL;
+	if (config_setting_get_member(group, point == NULL ? row->path : point + 1) != NULL)
+		complain(c, value, "%s is set too, which is the new name of %s",
+		    setting_spoken(row->path, spoken), config_setting_name(value));
+	else
 		note(c, value, "%s is the new name of %s", setting_spoken(row->path, spoken),
 		    config_setting_name(value));
 	return row;
@@ -153,7 +159,7 @@ static void check_group(struct compilation *c, const config_setting_t *group,
 		row = length > 0 && (size_t)length < sizeof(full) ?
 		    setting_find_in(shelf.book, full) : NULL;
 		if (row == NULL)
-			row = renamed(c, value, shelf);
+			row = renamed(c, group, value, shelf);
 		if (row == NULL)
 			unknown(c, value, shelf);
 		else

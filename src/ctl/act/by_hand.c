@@ -124,7 +124,7 @@ static int make_request(const struct ctl *ctl, enum command command, const char 
 	if ((name != NULL ? name : ctl->class)[0] == '\0')
 		return ctl_usage(command, "%s: the name is empty", word);
 	if (command == COMMAND_LIMIT && ctl->window == NULL && ctl->ceiling == NULL)
-		return ctl_usage(command, "set: needs --window, --ceiling or both");
+		return ctl_usage(command, "limit: needs --window, --ceiling or both");
 	if ((result = check_count(command, "--window", ctl->window, 1)) != EX_OK ||
 	    (result = check_count(command, "--ceiling", ctl->ceiling, 0)) != EX_OK ||
 	    (result = check_reason(command, ctl->reason)) != EX_OK ||
