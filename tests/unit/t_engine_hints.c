@@ -1234,32 +1234,6 @@ TEST_IN(set_up, tear_down, what_is_cut_short_is_made_anew) {
 	assert_string_equal(lanes_after(place, "a.example", now_ns += 3 * second), "5+3");
 }
 
-/* Strangers choose domains. */
-TEST(maps_hold_no_more_than_is_in_use) {
-	struct hint_map map = { .size = 0 };
-	uint64_t hash = 1, hashes[100];
-
-	for (unsigned i = 0; i < 100000; i++) {
-		uint64_t old = hashes[i % 100];
-
-		if (i >= 100) {
-			assert_int_equal(hint_map_get(&map, old), i - 100);
-			hint_map_remove(&map, old);
-			assert_int_equal(hint_map_get(&map, old), NO_INDEX);
-		}
-		hint_map_remove(&map, hash ^ 77);
-		/* many have the same place */
-		hash = hash * UINT64_C(6364136223846793005) + 1;
-		hashes[i % 100] = hash = (hash & ~UINT64_C(0xf8)) | 1;
-		assert_true(hint_map_put(&map, hash, i));
-		for (unsigned j = 0; j < 100 && i >= 100; j += 7)
-			assert_true(hint_map_get(&map, hashes[j]) + 100 > i);
-	}
-	assert_int_equal(map.count, 100);
-	assert_int_equal(map.size, 256);
-	hint_map_free(&map);
-}
-
 TEST_IN(set_up, tear_down, observed_is_as_without_us) {
 	struct place *place = *state;
 	int64_t now_ns = clock_now_ns(), second = NS_PER_SECOND;

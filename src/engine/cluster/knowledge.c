@@ -61,7 +61,7 @@ void knowledge_close(struct knowledge_store **result) {
 		return;
 	for (uint32_t i = 0; i < store->count; i++)
 		free(store->entries[i].told);
-	hint_map_free(&store->places);
+	map_free(&store->places);
 	free(store->entries);
 	free(store);
 	*result = NULL;
@@ -174,7 +174,7 @@ static bool is_idle(const struct knowledge_store *store, const struct knowledge_
 }
 
 static void give_up(struct knowledge_store *store, struct knowledge_entry *entry) {
-	hint_map_remove(&store->places, entry->hash);
+	map_remove_hash(&store->places, entry->hash);
 	shared_drop(store->engine->segment, entry->hash);
 	free(entry->told);
 	store->records -= entry->count;
@@ -224,13 +224,13 @@ struct knowledge_entry *knowledge_entry(struct knowledge_store *store, const cha
 
 	if (!states_key(store->engine->segment, name, strlen(name), &key))
 		return NULL;
-	index = hint_map_get(&store->places, key.hash);
+	index = map_index(&store->places, key.hash);
 	if (index != NO_INDEX)
 		return &store->entries[index];
 	if (!make)
 		return NULL;
 	entry = new_place(store);
-	if (entry == NULL || !hint_map_put(&store->places, key.hash,
+	if (entry == NULL || !map_set_index(&store->places, key.hash,
 	    (uint32_t)(entry - store->entries))) {
 		engine_count(store->engine, COUNTER_KNOWLEDGE_UNSHARED, 1);
 		return NULL;

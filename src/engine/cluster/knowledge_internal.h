@@ -67,7 +67,7 @@ struct knowledge_store {
 	char node[SHARED_NODE_NAME_MAX + 1];
 	unsigned own;			/* number of this node */
 	unsigned stamp_node;		/* what its stamps end with */
-	struct hint_map places;		/* hash to index */
+	struct map places;		/* hash to index */
 	struct knowledge_entry *entries;
 	uint32_t count, size;		/* used from the begin on; places of free ones among them */
 	uint32_t used, records;

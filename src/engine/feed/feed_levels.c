@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "engine/feed/feed_internal.h"
 
 #define DESTINATIONS_MAX	32768
-#define BUCKETS			(2 * DESTINATIONS_MAX)
 #define ENTRIES_FIRST		16
 #define ENTRIES_MAX		16384		/* of one destination: 512 KB */
 /* 32 MB for all, half of it for what each has from the start */
@@ -25,30 +25,26 @@ _Static_assert(ENTRIES_FIRST * DESTINATIONS_MAX == ENTRIES_GROWN_MAX, "halves");
 #define RUNNING_NS		(50 * NS_PER_MS)
 #define LOOKS_MAX		64
 #define LOOK_AGAIN_NS		NS_PER_MS	/* after a look that found nobody idle */
-#define SWEEP			256	/* buckets that a turn looks at */
+#define SWEEP			256	/* cells that a turn looks at */
 #define SHRINK			16	/* of so many entries less than one is in use */
 
-/* With its hash, so that a search touches no destination but the one that it finds. */
-struct bucket {
-	uint64_t hash;
-	struct feed_destination *destination;	/* NULL: free */
-};
-
 struct feed_table {
-	struct bucket buckets[BUCKETS];	/* linear probing, no gaps */
-	uint32_t count;
+	struct map by_hash;		/* of constant size */
 	uint32_t entries;
 	uint32_t hand;
 	int64_t in_vain_ns;		/* when nobody was found idle */
 };
 
 struct feed_table *feed_table_open(void) {
-	return calloc(1, sizeof(struct feed_table));
+	struct feed_table *table = calloc(1, sizeof(*table));
+
+	if (table != NULL && !map_reserve(&table->by_hash, DESTINATIONS_MAX))
+		feed_table_close(&table);
+	return table;
 }
 
 static void destination_free(struct feed_table *table, struct feed_destination *destination) {
 	table->entries -= destination->level.capacity;
-	table->count--;
 	free(destination->level.entries);
 	free(destination);
 }
@@ -56,46 +52,16 @@ static void destination_free(struct feed_table *table, struct feed_destination *
 void feed_table_close(struct feed_table **table) {
 	if (*table == NULL)
 		return;
-	for (uint32_t i = 0; i < BUCKETS; i++)
-		if ((*table)->buckets[i].destination != NULL)
-			destination_free(*table, (*table)->buckets[i].destination);
+	for (uint32_t i = 0; i < (*table)->by_hash.size; i++)
+		if ((*table)->by_hash.cells[i].hash != 0)
+			destination_free(*table, (*table)->by_hash.cells[i].item);
+	map_free(&(*table)->by_hash);
 	free(*table);
 	*table = NULL;
 }
 
 uint32_t feed_table_entries(const struct feed_table *table) {
 	return table->entries;
-}
-
-static uint32_t bucket_of(uint64_t hash) {
-	return (uint32_t)(hash % BUCKETS);
-}
-
-/* The bucket of the owner, or the free one where it belongs. */
-static uint32_t find(const struct feed_table *table, uint64_t hash,
-    const struct window_owner *owner) {
-	uint32_t at = bucket_of(hash);
-
-	for (; table->buckets[at].destination != NULL; at = (at + 1) % BUCKETS)
-		if (table->buckets[at].hash == hash &&
-		    strcmp(table->buckets[at].destination->owner.name, owner->name) == 0)
-			break;
-	return at;
-}
-
-/* Closes the gap: whoever may move into it does. */
-static void take_out(struct feed_table *table, uint32_t gap) {
-	for (uint32_t at = (gap + 1) % BUCKETS; table->buckets[at].destination != NULL;
-	     at = (at + 1) % BUCKETS) {
-		uint32_t home = bucket_of(table->buckets[at].hash);
-
-		/* is its home at or before the gap, going round? */
-		if ((at + BUCKETS - home) % BUCKETS < (at + BUCKETS - gap) % BUCKETS)
-			continue;
-		table->buckets[gap] = table->buckets[at];
-		gap = at;
-	}
-	table->buckets[gap] = (struct bucket){ 0, NULL };
 }
 
 bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns) {
@@ -107,15 +73,14 @@ static bool give_up(struct feed_table *table, unsigned looks, unsigned most, int
 	unsigned given_up = 0;
 
 	for (unsigned i = 0; i < looks && given_up < most; i++) {
-		uint32_t at = table->hand;
-		struct feed_destination *destination = table->buckets[at].destination;
+		struct map_cell *cell = &table->by_hash.cells[table->hand];
 
-		if (destination != NULL && feed_is_idle(destination, now_ns)) {
-			destination_free(table, destination);
-			take_out(table, at);	/* somebody may stand there now */
+		if (cell->hash != 0 && feed_is_idle(cell->item, now_ns)) {
+			destination_free(table, cell->item);
+			map_remove(&table->by_hash, cell);	/* another may stand there now */
 			given_up++;
 		} else {
-			table->hand = (table->hand + 1) % BUCKETS;
+			table->hand = (table->hand + 1) % table->by_hash.size;
 		}
 	}
 	return given_up > 0;
@@ -136,7 +101,7 @@ void feed_table_sweep(struct feed_table *table, int64_t now_ns) {
 	(void)give_up(table, SWEEP, SWEEP, now_ns);
 }
 
-static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
+static struct feed_destination *make(struct feed_table *table, uint64_t hash,
     const struct window_owner *owner) {
 	struct feed_destination *new = calloc(1, sizeof(*new));
 	struct level_entry *entries = calloc(ENTRIES_FIRST, sizeof(*entries));
@@ -149,27 +114,23 @@ static struct feed_destination *make(struct feed_memory *memory, uint64_t hash,
 	new->hash = hash;
 	new->owner = *owner;
 	level_begin(&new->level, entries, ENTRIES_FIRST);
-	memory->table->count++;
-	memory->table->entries += ENTRIES_FIRST;
+	map_add(&table->by_hash, hash)->item = new;
+	table->entries += ENTRIES_FIRST;
 	return new;
 }
 
 struct feed_destination *feed_destination(struct feed_memory *memory,
     const struct window_owner *owner, const struct state_key *key, int64_t now_ns) {
 	struct feed_table *table = memory->table;
-	struct feed_destination *found;
-	uint64_t hash = key->hash;
-	uint32_t at = find(table, hash, owner);
+	const struct map_cell *cell = map_find(&table->by_hash, key->hash);
+	struct feed_destination *found = cell == NULL ? NULL : cell->item;
 
-	if (table->buckets[at].destination == NULL) {
-		if (table->count >= DESTINATIONS_MAX) {
-			if (!make_room(table, now_ns))
-				return NULL;
-			at = find(table, hash, owner);
-		}
-		table->buckets[at] = (struct bucket){ hash, make(memory, hash, owner) };
+	while (cell != NULL && strcmp(found->owner.name, owner->name) != 0) {
+		cell = map_next(&table->by_hash, cell);
+		found = cell == NULL ? NULL : cell->item;
 	}
-	found = table->buckets[at].destination;
+	if (found == NULL && (table->by_hash.count < DESTINATIONS_MAX || make_room(table, now_ns)))
+		found = make(table, key->hash, owner);
 	if (found != NULL) {
 		found->owner.provider = owner->provider; /* it may change */
 		found->used_ns = now_ns;
@@ -178,13 +139,13 @@ struct feed_destination *feed_destination(struct feed_memory *memory,
 }
 
 void feed_destination_near(const struct feed_table *table, uint64_t hash) {
-	__builtin_prefetch(&table->buckets[bucket_of(hash)]);
+	__builtin_prefetch(map_home(&table->by_hash, hash));
 }
 
 const struct feed_destination *feed_destination_likely(const struct feed_table *table,
     uint64_t hash) {
-	const struct bucket *bucket = &table->buckets[bucket_of(hash)];
-	const struct feed_destination *found = bucket->hash == hash ? bucket->destination : NULL;
+	const struct map_cell *cell = map_home(&table->by_hash, hash);
+	const struct feed_destination *found = cell->hash == hash ? cell->item : NULL;
 
 	for (size_t at = 0; found != NULL && at < sizeof(*found); at += 64)
 		__builtin_prefetch((const char *)found + at);
@@ -228,7 +189,7 @@ static bool move(struct feed_table *table, struct level *level, uint32_t capacit
 
 static void grow(struct feed_table *table, struct level *level) {
 	uint32_t capacity = 4 * level->capacity;
-	uint32_t grown = table->entries - ENTRIES_FIRST * table->count;
+	uint32_t grown = table->entries - ENTRIES_FIRST * table->by_hash.count;
 
 	if (capacity <= ENTRIES_MAX &&
 	    capacity - level->capacity <= (ENTRIES_GROWN_MAX - grown) / 4)

@@ -10,6 +10,7 @@
 #define ENGINE_HINTS_INTERNAL_H
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "engine/hints/hints.h"
 #include "engine/internal.h"
 #include "engine/destination/windows.h"
@@ -17,20 +18,7 @@
 #include "segment/hints/hints.h"
 #include "segment/hints/lane_uses.h"
 
-#define NO_INDEX	UINT32_MAX
-
-/* --- hints_map.c: 64-bit hashes to indexes --------------------------------------- */
-
-struct hint_map {
-	uint64_t *hashes;		/* 0: free */
-	uint32_t *values;
-	uint32_t size, count;
-};
-/* False: no memory, nothing changed. */
-bool hint_map_put(struct hint_map *map, uint64_t hash, uint32_t value);
-uint32_t hint_map_get(const struct hint_map *map, uint64_t hash);
-void hint_map_remove(struct hint_map *map, uint64_t hash);
-void hint_map_free(struct hint_map *map);
+#define NO_INDEX	MAP_NONE
 
 /* --- keys and queues ---------------------------------------------------------------- */
 
@@ -173,14 +161,14 @@ struct engine_hints {
 
 	struct hint_key *keys;
 	uint32_t key_count, key_size;
-	struct hint_map by_domain, by_owner, by_queue;
+	struct map by_domain, by_owner, by_queue;
 
 	struct hint_queue *queues;
 	uint32_t queue_count, queue_size, queue_free;
-	struct hint_map active;		/* hash of a queue to its place */
+	struct map active;		/* hash of a queue to its place */
 	struct hint_share *shares;
 	uint32_t share_count, share_size, share_free;
-	struct hint_map share_of;	/* hash of an owner to its share */
+	struct map share_of;	/* hash of an owner to its share */
 	struct lane_uses_cursor cursor;
 
 	uint32_t class_count;

@@ -101,14 +101,14 @@ static bool is_seen(const struct destination_seen *seen) {
 
 struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
     uint64_t domain) {
-	uint32_t at = hint_map_get(&hints->by_domain, key_hash(domain, mta));
+	uint32_t at = map_index(&hints->by_domain, key_hash(domain, mta));
 
 	return at == NO_INDEX ? NULL : &hints->keys[at];
 }
 
-static bool chain(struct hint_map *map, uint64_t hash, uint32_t at, uint32_t *next) {
-	*next = hint_map_get(map, hash);
-	return hint_map_put(map, hash, at);
+static bool chain(struct map *map, uint64_t hash, uint32_t at, uint32_t *next) {
+	*next = map_index(map, hash);
+	return map_set_index(map, hash, at);
 }
 
 /* Another key; NULL: no memory. */
@@ -131,7 +131,7 @@ static struct hint_key *add_key(struct engine_hints *hints,
 		.queue = queue_hash(hints, candidate->mta, domain, candidate->next_hop),
 		.place = HINTS_NO_PLACE, .group = candidate->group,
 		.scan = hints->scan, .mta = candidate->mta, .live = !candidate->barred };
-	if (!hint_map_put(&hints->by_domain, key_hash(domain, candidate->mta), at) ||
+	if (!map_set_index(&hints->by_domain, key_hash(domain, candidate->mta), at) ||
 	    !chain(&hints->by_owner, owner, at, &key->next_of_owner) ||
 	    !chain(&hints->by_queue, key->queue, at, &key->next_of_queue))
 		return NULL;
@@ -142,13 +142,13 @@ static struct hint_key *add_key(struct engine_hints *hints,
 static void move_to_owner(struct engine_hints *hints, struct hint_key *key,
     uint64_t owner) {
 	uint32_t at = (uint32_t)(key - hints->keys);
-	uint32_t first = hint_map_get(&hints->by_owner, key->owner), *link = &first;
+	uint32_t first = map_index(&hints->by_owner, key->owner), *link = &first;
 
 	while (*link != NO_INDEX && *link != at)
 		link = &hints->keys[*link].next_of_owner;
 	if (*link == at)
 		*link = key->next_of_owner;
-	(void)hint_map_put(&hints->by_owner, key->owner, first);
+	(void)map_set_index(&hints->by_owner, key->owner, first);
 	key->owner = owner;
 	if (!chain(&hints->by_owner, owner, at, &key->next_of_owner))
 		key->next_of_owner = NO_INDEX;
@@ -158,9 +158,9 @@ void hint_keys_free(struct engine_hints *hints) {
 	free(hints->keys);
 	hints->keys = NULL;
 	hints->key_count = hints->key_size = 0;
-	hint_map_free(&hints->by_domain);
-	hint_map_free(&hints->by_owner);
-	hint_map_free(&hints->by_queue);
+	map_free(&hints->by_domain);
+	map_free(&hints->by_owner);
+	map_free(&hints->by_queue);
 }
 
 /* --- a look in place ----------------------------------------------------------------- */
@@ -332,11 +332,11 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 		look_at(&look, &seen);
 	hint_queues_touch(hints, hash);
 	look_soon(hints, generation, name, now_ns);
-	if (hint_map_get(&hints->by_owner, hash) == NO_INDEX ||
+	if (map_index(&hints->by_owner, hash) == NO_INDEX ||
 	    !windows_owner_named(generation, name, strlen(name), &owner))
 		return;
 	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
-	for (uint32_t at = hint_map_get(&hints->by_owner, hash); at != NO_INDEX;
+	for (uint32_t at = map_index(&hints->by_owner, hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_owner) {
 		struct hint_key *key = &hints->keys[at];
 

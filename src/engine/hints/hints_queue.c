@@ -21,7 +21,7 @@
 /* --- queues in use --------------------------------------------------------------------- */
 
 struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner) {
-	uint32_t at = hint_map_get(&hints->share_of, owner);
+	uint32_t at = map_index(&hints->share_of, owner);
 
 	return at == NO_INDEX ? NULL : &hints->shares[at];
 }
@@ -47,7 +47,7 @@ static struct hint_share *make_share(struct engine_hints *hints, uint64_t owner)
 		return NULL;
 	if (at == NO_INDEX)
 		at = hints->share_count;
-	if (!hint_map_put(&hints->share_of, owner, at))
+	if (!map_set_index(&hints->share_of, owner, at))
 		return NULL;
 	if (at == hints->share_count)
 		hints->share_count++;
@@ -81,13 +81,13 @@ static void leave_share(struct engine_hints *hints, const struct hint_queue *que
 		*link = queue->next_of_owner;
 	if (share->first != NO_INDEX)
 		return;
-	hint_map_remove(&hints->share_of, queue->owner_hash);
+	map_remove_hash(&hints->share_of, queue->owner_hash);
 	share->first = hints->share_free;
 	hints->share_free = (uint32_t)(share - hints->shares);
 }
 
 struct hint_queue *hint_queue_find(const struct engine_hints *hints, uint64_t hash) {
-	uint32_t at = hint_map_get(&hints->active, hash);
+	uint32_t at = map_index(&hints->active, hash);
 
 	return at == NO_INDEX ? NULL : &hints->queues[at];
 }
@@ -121,7 +121,7 @@ static void give_place(struct engine_hints *hints, struct hint_queue *queue) {
 }
 
 void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue) {
-	hint_map_remove(&hints->active, queue->hash);
+	map_remove_hash(&hints->active, queue->hash);
 	leave_share(hints, queue);
 	give_place(hints, queue);
 }
@@ -140,7 +140,7 @@ static struct hint_queue *begin(struct engine_hints *hints, const struct hint_ke
 		give_place(hints, queue);
 		return NULL;
 	}
-	if (!hint_map_put(&hints->active, key->queue, (uint32_t)(queue - hints->queues))) {
+	if (!map_set_index(&hints->active, key->queue, (uint32_t)(queue - hints->queues))) {
 		leave_share(hints, queue);
 		give_place(hints, queue);
 		return NULL;
@@ -191,8 +191,8 @@ void hint_queues_touch(struct engine_hints *hints, uint64_t owner) {
 void hint_queues_free(struct engine_hints *hints) {
 	free(hints->queues);
 	free(hints->shares);
-	hint_map_free(&hints->active);
-	hint_map_free(&hints->share_of);
+	map_free(&hints->active);
+	map_free(&hints->share_of);
 }
 
 struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,

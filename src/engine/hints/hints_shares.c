@@ -30,7 +30,7 @@ static uint32_t lanes_of(const struct engine_hints *hints, const struct hint_que
 /* Mail of keys that run by this window, and of their queues, is told anew. */
 static void renew(const struct telling *telling, uint64_t owner) {
 	struct engine_hints *hints = telling->hints;
-	uint32_t at = hint_map_get(&hints->by_owner, owner);
+	uint32_t at = map_index(&hints->by_owner, owner);
 	struct window_owner found;
 
 	if (at != NO_INDEX && hint_key_owner(hints, telling->generation, &hints->keys[at],

@@ -33,7 +33,7 @@ void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
     const struct hint_say *say) {
 	const struct hint_queue *in_use = hint_queue_find(hints, queue);
 
-	for (uint32_t at = hint_map_get(&hints->by_queue, queue); at != NO_INDEX;
+	for (uint32_t at = map_index(&hints->by_queue, queue); at != NO_INDEX;
 	     at = hints->keys[at].next_of_queue) {
 		struct hint_key *key = &hints->keys[at];
 
@@ -127,7 +127,7 @@ static bool has_owner(const struct engine_hints *hints, struct hint_queue *queue
 	/* each of very many keys may ask */
 	if (queue->owner_key < hints->key_count && runs_by_owner(hints, queue, queue->owner_key))
 		return true;
-	for (uint32_t at = hint_map_get(&hints->by_queue, queue->hash); at != NO_INDEX;
+	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_queue)
 		if (runs_by_owner(hints, queue, at)) {
 			queue->owner_key = at;
@@ -148,7 +148,7 @@ static void change_owner(struct engine_hints *hints, const struct generation *ge
 	hint_queue_adopt(hints, key, owner);
 	if (own.kind != HINTS_HELD)
 		return;
-	for (uint32_t at = hint_map_get(&hints->by_queue, queue->hash); at != NO_INDEX;
+	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_queue)
 		if (hints->keys[at].owner == before)
 			hint_key_tell_own(hints, &hints->keys[at], &own);
@@ -156,7 +156,7 @@ static void change_owner(struct engine_hints *hints, const struct generation *ge
 
 bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *generation,
     struct hint_queue *queue, int64_t now_ns) {
-	for (uint32_t at = hint_map_get(&hints->by_queue, queue->hash); at != NO_INDEX;
+	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_queue) {
 		const struct hint_key *key = &hints->keys[at];
 		struct window_owner owner;

@@ -2,8 +2,8 @@
 /*
  * PURPOSE  Which messages wait for which destinations.
  * MODEL    Entries and destinations stand in arrays that grow to a limit, each found by
- *          a hash table of fixed size; an entry knows its position in the list of its
- *          place.  Due ones are a heap by the time of arrival.
+ *          a map; an entry knows its position in the list of its place.  Due ones are a
+ *          heap by the time of arrival.
  * ERRORS   No room, no memory: the entry is not made, or stays where it is.
  * THREADS  One.
  */
@@ -14,7 +14,6 @@
 
 #include "base/siphash.h"
 
-#define HASH_SLOTS	(64U << 10)
 #define FIRST_SIZE	64U
 
 /* --- lists ------------------------------------------------------------------------- */
@@ -102,41 +101,47 @@ static void take_out(struct requeue_store *store, uint32_t entry) {
 
 /* --- hashes ------------------------------------------------------------------------ */
 
-static uint32_t hash_of(const struct requeue_store *store, const char *text,
+static uint64_t hash_of(const struct requeue_store *store, const char *text,
     size_t length, unsigned mta) {
 	const struct siphash_key key = { store->salt, mta };
 
-	return (uint32_t)siphash13(&key, text, length) % HASH_SLOTS;
+	return siphash13(&key, text, length);
 }
 
 static bool is_name(const char *name, const char *text, size_t length) {
 	return strncmp(name, text, length) == 0 && name[length] == '\0';
 }
 
+static uint64_t id_hash(const struct requeue_store *store, const struct requeue_entry *entry) {
+	return hash_of(store, entry->id, strlen(entry->id), entry->mta);
+}
+
 uint32_t requeue_find_destination(const struct requeue_store *store, const char *name,
     size_t length) {
-	uint32_t at;
+	const struct map_cell *cell;
 
 	if (length > SEGMENT_NAME_MAX)
 		return REQUEUE_NONE;
-	at = store->by_name[hash_of(store, name, length, 0)];
-	while (at != REQUEUE_NONE && !is_name(store->destinations[at].name, name, length))
-		at = store->destinations[at].next;
-	return at;
+	cell = map_find(&store->by_name, hash_of(store, name, length, 0));
+	while (cell != NULL && !is_name(store->destinations[cell->index].name, name, length))
+		cell = map_next(&store->by_name, cell);
+	return cell == NULL ? REQUEUE_NONE : cell->index;
 }
 
 uint32_t requeue_find_any(const struct requeue_store *store, unsigned mta, const char *id,
     size_t length, uint32_t after) {
-	uint32_t at;
+	const struct map_cell *cell;
+	uint64_t hash;
 
 	if (length > REQUEUE_ID_MAX)
 		return REQUEUE_NONE;
-	at = after != REQUEUE_NONE ? store->entries[after].next :
-	    store->by_id[hash_of(store, id, length, mta)];
-	while (at != REQUEUE_NONE && (store->entries[at].mta != mta ||
-		!is_name(store->entries[at].id, id, length)))
-		at = store->entries[at].next;
-	return at;
+	hash = hash_of(store, id, length, mta);
+	cell = after == REQUEUE_NONE ? map_find(&store->by_id, hash) :
+	    map_next(&store->by_id, map_find_index(&store->by_id, hash, after));
+	while (cell != NULL && (store->entries[cell->index].mta != mta ||
+		!is_name(store->entries[cell->index].id, id, length)))
+		cell = map_next(&store->by_id, cell);
+	return cell == NULL ? REQUEUE_NONE : cell->index;
 }
 
 uint32_t requeue_find(const struct requeue_store *store, unsigned mta, const char *id,
@@ -156,7 +161,7 @@ static uint32_t spare_destination(struct requeue_store *store) {
 	struct requeue_destination *larger;
 
 	if (at != REQUEUE_NONE) {
-		store->free_destination = store->destinations[at].next;
+		store->free_destination = store->destinations[at].next_free;
 		return at;
 	}
 	if (store->destination_end == REQUEUE_DESTINATIONS_MAX)
@@ -173,34 +178,32 @@ static uint32_t spare_destination(struct requeue_store *store) {
 
 uint32_t requeue_make_destination(struct requeue_store *store, const char *name,
     size_t length) {
-	uint32_t at = requeue_find_destination(store, name, length), *chain;
+	uint32_t at = requeue_find_destination(store, name, length);
 
 	if (at != REQUEUE_NONE || length == 0 || length > SEGMENT_NAME_MAX)
 		return at;
+	if (!map_reserve(&store->by_name, store->destination_count + 1))
+		return REQUEUE_NONE;
 	at = spare_destination(store);
 	if (at == REQUEUE_NONE)
 		return at;
-	chain = &store->by_name[hash_of(store, name, length, 0)];
-	store->destinations[at] = (struct requeue_destination){ .used = true,
-		.next = *chain };
+	map_add(&store->by_name, hash_of(store, name, length, 0))->index = at;
+	store->destinations[at] = (struct requeue_destination){ .used = true };
 	memcpy(store->destinations[at].name, name, length);
-	*chain = at;
 	store->destination_count++;
 	return at;
 }
 
 void requeue_drop_destination(struct requeue_store *store, uint32_t destination) {
 	struct requeue_destination *d = &store->destinations[destination];
-	uint32_t *link = &store->by_name[hash_of(store, d->name, strlen(d->name), 0)];
 
 	if (requeue_held(d) > 0)
 		return;
-	while (*link != destination)
-		link = &store->destinations[*link].next;
-	*link = d->next;
+	map_remove(&store->by_name, map_find_index(&store->by_name,
+	    hash_of(store, d->name, strlen(d->name), 0), destination));
 	for (unsigned i = 0; i < REQUEUE_PLACES; i++)
 		free(d->places[i].entries);
-	*d = (struct requeue_destination){ .next = store->free_destination };
+	*d = (struct requeue_destination){ .next_free = store->free_destination };
 	store->free_destination = destination;
 	store->destination_count--;
 }
@@ -212,7 +215,7 @@ static uint32_t spare_entry(struct requeue_store *store) {
 	struct requeue_entry *larger;
 
 	if (at != REQUEUE_NONE) {
-		store->free_entry = store->entries[at].next;
+		store->free_entry = store->entries[at].next_free;
 		return at;
 	}
 	if (store->entry_end == REQUEUE_ENTRIES_MAX)
@@ -230,18 +233,18 @@ static uint32_t spare_entry(struct requeue_store *store) {
 uint32_t requeue_add(struct requeue_store *store, unsigned mta, const char *id,
     size_t length, uint32_t destination, int64_t arrival_ns) {
 	struct requeue_list *list = &store->destinations[destination].places[REQUEUE_WAITING];
-	uint32_t at, *chain;
+	uint32_t at;
 
-	if (length == 0 || length > REQUEUE_ID_MAX || !reserve(list))
+	if (length == 0 || length > REQUEUE_ID_MAX || !reserve(list) ||
+	    !map_reserve(&store->by_id, store->entry_count + 1))
 		return REQUEUE_NONE;
 	at = spare_entry(store);
 	if (at == REQUEUE_NONE)
 		return at;
-	chain = &store->by_id[hash_of(store, id, length, mta)];
 	store->entries[at] = (struct requeue_entry){ .mta = mta & 0x1f,
-		.destination = destination, .arrival_ns = arrival_ns, .next = *chain };
+		.destination = destination, .arrival_ns = arrival_ns };
 	memcpy(store->entries[at].id, id, length);
-	*chain = at;
+	map_add(&store->by_id, id_hash(store, &store->entries[at]))->index = at;
 	store->entry_count++;
 	insert(store, at);
 	return at;
@@ -249,13 +252,10 @@ uint32_t requeue_add(struct requeue_store *store, unsigned mta, const char *id,
 
 void requeue_remove(struct requeue_store *store, uint32_t entry) {
 	struct requeue_entry *e = &store->entries[entry];
-	uint32_t *link = &store->by_id[hash_of(store, e->id, strlen(e->id), e->mta)];
 
 	take_out(store, entry);
-	while (*link != entry)
-		link = &store->entries[*link].next;
-	*link = e->next;
-	e->next = store->free_entry;
+	map_remove(&store->by_id, map_find_index(&store->by_id, id_hash(store, e), entry));
+	e->next_free = store->free_entry;
 	e->id[0] = '\0';
 	store->free_entry = entry;
 	store->entry_count--;
@@ -280,16 +280,10 @@ bool requeue_store_open(struct requeue_store *store, uint64_t salt) {
 		.destination_size = FIRST_SIZE };
 	store->entries = calloc(FIRST_SIZE, sizeof(*store->entries));
 	store->destinations = calloc(FIRST_SIZE, sizeof(*store->destinations));
-	store->by_id = malloc(HASH_SLOTS * sizeof(*store->by_id));
-	store->by_name = malloc(HASH_SLOTS * sizeof(*store->by_name));
-	if (store->entries == NULL || store->destinations == NULL || store->by_id == NULL ||
-	    store->by_name == NULL) {
-		requeue_store_close(store);
-		return false;
-	}
-	memset(store->by_id, 0xff, HASH_SLOTS * sizeof(*store->by_id));
-	memset(store->by_name, 0xff, HASH_SLOTS * sizeof(*store->by_name));
-	return true;
+	if (store->entries != NULL && store->destinations != NULL)
+		return true;
+	requeue_store_close(store);
+	return false;
 }
 
 void requeue_store_close(struct requeue_store *store) {
@@ -298,7 +292,7 @@ void requeue_store_close(struct requeue_store *store) {
 			free(store->destinations[i].places[place].entries);
 	free(store->entries);
 	free(store->destinations);
-	free(store->by_id);
-	free(store->by_name);
-	*store = (struct requeue_store){ .by_id = NULL };
+	map_free(&store->by_id);
+	map_free(&store->by_name);
+	*store = (struct requeue_store){ .entries = NULL };
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "engine/requeue/requeue.h"
 #include "segment/file/layout.h"
 
@@ -32,7 +33,7 @@ struct requeue_entry {
 	char id[REQUEUE_ID_MAX + 1];
 	int64_t arrival_ns;	/* of the message */
 	int64_t out_ns;		/* OUT: when it was handed out */
-	uint32_t next;		/* of the same hash, or of the free ones */
+	uint32_t next_free;
 	uint32_t destination;
 	uint32_t position;	/* in its place */
 	uint16_t address;	/* sender and recipient, hashed; 0: not known */
@@ -55,7 +56,7 @@ struct requeue_destination {
 	uint32_t window;	/* when its mail was called up last */
 	int64_t until_ns;	/* nothing is handed out before */
 	int64_t pause_ns;	/* how long the last pause was; 0: none */
-	uint32_t next;		/* of the same hash, or of the free ones */
+	uint32_t next_free;
 	struct requeue_list places[REQUEUE_PLACES];
 };
 
@@ -64,11 +65,11 @@ struct requeue_store {
 	uint32_t entry_count, entry_size;	/* used, and room */
 	uint32_t entry_end;			/* those behind it were never used */
 	uint32_t free_entry;
-	uint32_t *by_id;
+	struct map by_id;
 	struct requeue_destination *destinations;
 	uint32_t destination_count, destination_size, destination_end;
 	uint32_t free_destination;
-	uint32_t *by_name;
+	struct map by_name;
 	uint64_t salt;
 };
 
