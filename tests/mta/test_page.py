@@ -18,6 +18,7 @@ from lib.testing import Skipped, main
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 LIMIT, SHARED = 6, 10
 URL = f"http://localhost:{web.PORT}/"
+AXE = Path(__file__).parent / "axe-core/axe.min.js"
 ROW = """(selector, names) => Object.fromEntries([...document.querySelectorAll(selector)].map(
     row => [row.dataset.key, Object.fromEntries(names.map(name => [name,
         row.querySelector(`[data-field="${name}"]`).dataset.value]))]))"""
@@ -240,8 +241,8 @@ def search(test, page):
 
 
 def accessible(test, page):
-    """Contrast of each text (WCAG AA: 4.5:1) and names of what can be used, in both themes and
-    on a phone; with --axe, also what axe-core says."""
+    """Contrast of each text (WCAG AA: 4.5:1), names of what can be used, and what axe-core
+    finds, in both themes and on a phone."""
     page.ask("void (document.getElementById('classes-title').style.color = '#999')")
     test.equal(len(page.ask(f"({ACCESS})()")[1]), 1, "a heading in grey is found")
     page.ask("void (document.getElementById('classes-title').style.color = '')")
@@ -251,13 +252,12 @@ def accessible(test, page):
         looked, faint, nameless = page.ask(f"({ACCESS})()")
         test.check(looked > 100 and faint == [], f"{name}: {looked} texts can be read: {faint}")
         test.equal(nameless, [], f"{name}: all that can be used has a name")
-        if test.arguments.axe:
-            page.ask(Path(test.arguments.axe).read_text() + "\n;0")
-            found = json.loads(page.ask(
-                "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', "
-                "'best-practice'] }).then(r => JSON.stringify([r.passes.length, r.violations.map(v => "
-                "[v.id, v.nodes.map(n => n.html.slice(0, 120))])]))"))
-            test.check(found[0] > 30 and found[1] == [], f"{name}: axe-core: {found}")
+        page.ask(AXE.read_text() + "\n;0")
+        passed, violations = json.loads(page.ask(
+            "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', "
+            "'best-practice'] }).then(r => JSON.stringify([r.passes.length, r.violations.map(v => "
+            "[v.id, v.nodes.map(n => n.html.slice(0, 120))])]))"))
+        test.check(passed > 30 and violations == [], f"{name}: axe-core: {passed} rules pass: {violations}")
 
 
 def gone(test, postern, page):
@@ -370,5 +370,4 @@ def body(test):
         gone(test, postern, page)
 
 
-main(body, options=(("--shots", {"help": "a directory for pictures of it"}),
-                    ("--axe", {"help": "axe-core's axe.min.js, for its judgement, too"})))
+main(body, options=(("--shots", {"help": "a directory for pictures of it"}),))
