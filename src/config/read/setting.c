@@ -120,42 +120,48 @@ const char *setting_old_name(const char *path) {
 	return NULL;
 }
 
-const struct setting *setting_renamed(const char *group, const char *old_name) {
+/* The last word of the path, if it stands in this group; else NULL. */
+static const char *word_in_group(const char *path, const char *group) {
+	const char *point = strrchr(path, '.');
 	size_t length = strlen(group);
 
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
-		const char *path = renamed[i].path, *point = strrchr(path, '.');
+	if ((point == NULL ? 0 : (size_t)(point - path)) != length ||
+	    strncmp(path, group, length) != 0)
+		return NULL;
+	return point == NULL ? path : point + 1;
+}
 
+const struct setting *setting_renamed(const char *group, const char *old_name) {
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
 		if (strcmp(renamed[i].old_name, old_name) == 0 &&
-		    (point == NULL ? 0 : (size_t)(point - path)) == length &&
-		    strncmp(path, group, length) == 0)
-			return setting_find(path);
-	}
+		    word_in_group(renamed[i].path, group) != NULL)
+			return setting_find(renamed[i].path);
 	return NULL;
 }
 
 const char *setting_nearest(enum setting_book book, const char *group, const char *name) {
 	const struct setting *table = books[book].rows;
-	size_t group_length = strlen(group), length = strlen(name);
+	size_t length = strlen(name);
 	unsigned nearest = length < 4 ? 2 : length < 8 ? 3 : 4;
 	const char *found = NULL;
 
 	for (size_t i = 0; i < books[book].count; i++) {
-		const char *path = table[i].path;
-		unsigned distance;
+		const char *word = word_in_group(table[i].path, group);
+		unsigned distance = word == NULL ? nearest : text_distance(name, word);
 
-		if (group_length > 0) {
-			if (strncmp(path, group, group_length) != 0 ||
-			    path[group_length] != '.')
-				continue;
-			path += group_length + 1;
-		}
-		if (strchr(path, '.') != NULL)
-			continue;
-		distance = text_distance(name, path);
 		if (distance < nearest) {
 			nearest = distance;
-			found = path;
+			found = word;
+		}
+	}
+	for (size_t i = 0; book == BOOK_MAIN && i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+		const char *word = word_in_group(renamed[i].path, group);
+		unsigned distance = word == NULL ? nearest :
+		    text_distance(name, renamed[i].old_name);
+
+		if (distance < nearest) {
+			nearest = distance;
+			found = word;
 		}
 	}
 	return found;

@@ -95,7 +95,7 @@ const char *setting_old_name(const char *path);
 const struct setting *setting_renamed(const char *group, const char *old_name);
 
 /* The known name that is most like `name` in the group `group` ("" is the top
- * level), or NULL when none is near. Static text. */
+ * level), or NULL when none is near.  For a name of a preview, the new one.  Static text. */
 const char *setting_nearest(enum setting_book book, const char *group, const char *name);
 
 /* The row whose last word is `name`, or nearly so, wherever it stands, or NULL. */

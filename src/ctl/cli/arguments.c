@@ -327,8 +327,10 @@ static bool asks_for_help(const char *word) {
 	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* Lists every command that begins so. */
+/* Lists every command that begins so, or names the one that was meant. */
 static void complain_unfinished(int argc, char **argv) {
+	size_t first = strlen(argv[0]);
+	const char *nearest = NULL;
 	char list[256] = "";
 	size_t length = 0;
 
@@ -336,12 +338,19 @@ static void complain_unfinished(int argc, char **argv) {
 		bool partial = false;
 
 		(void)match_words(commands[i].words, argc, argv, &partial);
-		if (partial)
-			length = text_append(list, sizeof(list), length,
-			    "%s\"%s\"", length > 0 ? " or " : "",
-			    commands[i].words);
+		if (!partial)
+			continue;
+		length = text_append(list, sizeof(list), length, "%s\"%s\"",
+		    length > 0 ? " or " : "", commands[i].words);
+		if (argc > 1 && text_distance(argv[1], commands[i].words + first + 1) <=
+		    (strlen(argv[1]) + 1) / 3)
+			nearest = commands[i].words;
 	}
-	ctl_complain("%s: missing subcommand: use %s", argv[0], list);
+	if (nearest != NULL)
+		ctl_complain("unknown command \"%s %s\"; did you mean \"%s\"?", argv[0],
+		    argv[1], nearest);
+	else
+		ctl_complain("%s: missing subcommand: use %s", argv[0], list);
 }
 
 /* The command that had this word in the previews, or COMMAND_COUNT. */
