@@ -50,6 +50,8 @@ static const struct {
 	{ V "processes = 2;\n" C,
 	    "2: unknown setting processes: did you mean policy.processes?" },
 	{ V "somethingelse = 2;\n" C, "2: unknown setting somethingelse" },
+	/* by the name that it had in the previews */
+	{ CLASS("sesions = 3;"), "3: unknown setting classes.sesions: did you mean classes.hold_at?" },
 	{ CLASS("client = { sessions = 1; ipv5 = 3; };"),
 	    "3: unknown setting classes.client.ipv5: did you mean classes.client.ipv4?" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mod = 1; }; };\n" C,
