@@ -303,8 +303,10 @@ const updateDecision = (element, d) => {
 		write(id, d.id);
 		part(element, "about").replaceChildren(...d.about === null ? [] : [link(d.subject, d.about), ": "]);
 	}
-	write(part(element, "said"), d.count === 1 ? d.what :
-		`${number(d.count)} like this in ${duration(Math.max(d.first, 1))}; the last: ${d.what}`);
+	/* its name stands before it already */
+	const what = d.what.startsWith(`${d.about}: `) ? d.what.slice(d.about.length + 2) : d.what;
+	write(part(element, "said"), d.count === 1 ? what :
+		`${number(d.count)} like this in ${duration(Math.max(d.first, 1))}; the last: ${what}`);
 	write(part(element, "text"), d.text ?? "");
 	part(element, "text").hidden = d.text === null;
 };
