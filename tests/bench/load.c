@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The load generators' common part; see load.h. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +21,13 @@
 
 static struct {
 	const struct load_protocol *protocol;
-	struct sockaddr_un address;
+	union {
+		struct sockaddr any;
+		struct sockaddr_un local;
+		struct sockaddr_in inet;
+	} address;
+	socklen_t address_length;
+	const char *place;		/* as it was given */
 	unsigned connections;
 	uint64_t units, warm_up;
 	uint32_t clients;
@@ -115,11 +122,11 @@ static void send_out(struct load_connection *connection) {
 static void open_connection(struct load_connection *connection) {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = connection };
 
-	connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	connection->fd = socket(load.address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (connection->fd < 0)
 		fail("socket");
-	if (connect(connection->fd, (struct sockaddr *)&load.address, sizeof load.address) != 0)
-		fail(load.address.sun_path);
+	if (connect(connection->fd, &load.address.any, load.address_length) != 0)
+		fail(load.place);
 	connection->in_length = 0;
 	if (epoll_ctl(load.poll, EPOLL_CTL_ADD, connection->fd, &event) != 0)
 		fail("epoll_ctl");
@@ -164,12 +171,14 @@ static void readable(struct load_connection *connection) {
 
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (length <= 0)
+	connection->hung_up = length <= 0;
+	if (connection->hung_up && !load.protocol->connection_each)
 		fail("the server closed a connection");
-	connection->in_length += (size_t)length;
+	connection->in_length += length > 0 ? (size_t)length : 0;
 	result = load.protocol->input(connection, &used, &answer);
 	errno = 0;
-	if (result == LOAD_BAD || used > connection->in_length)
+	if (result == LOAD_BAD || used > connection->in_length ||
+	    (result == LOAD_MORE && connection->hung_up))
 		fail("malformed reply");
 	if (result == LOAD_MORE)
 		return;
@@ -222,7 +231,7 @@ static void summary(void) {
 }
 
 static void usage(void) {
-	fprintf(stderr, "usage: %s unix:/path [-c connections] [-n units] [-w warm-up] "
+	fprintf(stderr, "usage: %s unix:/path|inet:address:port [-c connections] [-n units] [-w warm-up] "
 	    "[-K clients]\n", load.protocol->name);
 	exit(64);
 }
@@ -234,6 +243,35 @@ static uint64_t number(const char *text) {
 	if (*end != '\0' || value == 0 || value > UINT32_MAX)
 		usage();
 	return value;
+}
+
+uint32_t load_clients(void) {
+	return load.clients;
+}
+
+/* "unix:/path" or "inet:127.0.0.1:25" */
+static void set_address(const char *place) {
+	const char *port = strrchr(place, ':');
+	char host[INET_ADDRSTRLEN];
+
+	load.place = place;
+	if (strncmp(place, "unix:", 5) == 0 &&
+	    strlen(place + 5) < sizeof load.address.local.sun_path) {
+		load.address.local.sun_family = AF_UNIX;
+		memcpy(load.address.local.sun_path, place + 5, strlen(place + 5));
+		load.address_length = sizeof load.address.local;
+		return;
+	}
+	if (strncmp(place, "inet:", 5) != 0 || port == place + 4 ||
+	    (size_t)(port - place - 5) >= sizeof host)
+		usage();
+	memcpy(host, place + 5, (size_t)(port - place - 5));
+	host[port - place - 5] = '\0';
+	load.address.inet.sin_family = AF_INET;
+	load.address.inet.sin_port = htons((uint16_t)number(port + 1));
+	load.address_length = sizeof load.address.inet;
+	if (inet_pton(AF_INET, host, &load.address.inet.sin_addr) != 1)
+		usage();
 }
 
 int load_main(int argc, char **argv, const struct load_protocol *protocol) {
@@ -259,11 +297,9 @@ int load_main(int argc, char **argv, const struct load_protocol *protocol) {
 			usage();
 		}
 	}
-	if (optind != argc - 1 || strncmp(argv[optind], "unix:", 5) != 0 ||
-	    strlen(argv[optind] + 5) >= sizeof load.address.sun_path)
+	if (optind != argc - 1)
 		usage();
-	load.address.sun_family = AF_UNIX;
-	memcpy(load.address.sun_path, argv[optind] + 5, strlen(argv[optind] + 5));
+	set_address(argv[optind]);
 	connections = calloc(load.connections, sizeof *connections);
 	if (connections == NULL)
 		fail("memory");

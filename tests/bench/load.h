@@ -20,6 +20,7 @@ struct load_connection {
 	unsigned step;			/* the protocol's own */
 	uint64_t serial;		/* number of the unit, from 0 */
 	int64_t sent_ns;
+	bool hung_up;			/* by the server: an answer, where each unit has a connection */
 	size_t in_length, out_length;
 	uint8_t in[LOAD_BUFFER], out[LOAD_BUFFER];
 };
@@ -48,6 +49,8 @@ void load_put(struct load_connection *connection, const void *data, size_t lengt
 /* The client of a unit: a host of 16.0.0.0/4, out of those asked for, and a port. */
 uint32_t load_client(uint64_t serial);
 uint16_t load_port(uint64_t serial);
+/* How many were asked for (-K). */
+uint32_t load_clients(void);
 
 int load_main(int argc, char **argv, const struct load_protocol *protocol);
 

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * Load for the policy protocol by clients that logged in: a RCPT and the END-OF-MESSAGE of its
- * transaction in turn, each connection being one smtpd process; 1,000,000 logins.  A unit is
- * one request.
+ * transaction in turn, each connection being one smtpd process; -K says how many logins.  A
+ * unit is one request.
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tests/bench/load.h"
-
-#define LOGINS	1000000u
 
 static void begin(struct load_connection *connection) {
 	static unsigned turns[1024];	/* of each connection */
 	unsigned turn = turns[connection->fd % 1024]++, message = turn / 2;
 	bool at_end = turn % 2 != 0;
-	unsigned login = (message * 50 + (unsigned)connection->fd) * 2654435761u % LOGINS;
+	unsigned login = (message * 50 + (unsigned)connection->fd) * 2654435761u % load_clients();
 	char text[2048];
 	int length = snprintf(text, sizeof text,
 	    "request=smtpd_access_policy\nprotocol_state=%s\nprotocol_name=ESMTP\n"
@@ -45,7 +44,7 @@ static enum load_result input(struct load_connection *connection, size_t *used,
 	*used = (size_t)(end - in) + 2;
 	if (strncmp(in, "action=", 7) != 0 || memchr(in, '\n', (size_t)(end - in)) != NULL)
 		return LOAD_BAD;
-	*answer = strncmp(in + 7, "DUNNO", 5) == 0 ? "DUNNO" : "other";
+	*answer = strncasecmp(in + 7, "DUNNO", 5) == 0 ? "DUNNO" : "refused";
 	return LOAD_DONE;
 }
 
