@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "view/cluster.h"
 #include "view/health.h"
 #include "view/status_mtas.h"
@@ -125,6 +126,9 @@ static void count_stopped(void *context, const struct destination_window *one) {
 			return;
 		}
 	}
+	if (!is_class && stops && window->state == WINDOW_DEAD)
+		(void)text_append(stopped->suspended_name, sizeof(stopped->suspended_name), 0,
+		    "%s", one->name);
 	if (is_class)
 		stopped->classes += stops;
 	else if (stops && window->state == WINDOW_DEAD)

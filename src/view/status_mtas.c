@@ -230,11 +230,11 @@ static const char *log_note(const struct view *view, const char *text,
 	return NULL;
 }
 
-bool status_mta_is_unread(const struct view *view, unsigned mta) {
+const char *status_mta_unread(const struct view *view, unsigned mta) {
 	const char *text = generation_text(view->generation, view->generation->mtas[mta].log);
 	struct view_log log = view_log(view->reader, text);
 
-	return log_note(view, text, &log) != NULL;
+	return log_note(view, text, &log);
 }
 
 size_t status_mtas_unread(const struct view *view, char *out, size_t size) {

@@ -21,8 +21,8 @@ struct view_log view_log(const struct reader *reader, const char *log);
  * read: ...".  Returns the length; empty where all is well or nothing is known. */
 size_t status_mtas_unread(const struct view *view, char *out, size_t size);
 
-/* Are deliveries of the mail server of this number not read, though they should be? */
-bool status_mta_is_unread(const struct view *view, unsigned mta);
+/* Why deliveries of the mail server of this number are not read, or NULL. */
+const char *status_mta_unread(const struct view *view, unsigned mta);
 
 /* A table "mtas" of the open object; view->generation may be NULL. */
 void status_mtas_write(struct writer *writer, const struct view *view);

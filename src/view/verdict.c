@@ -10,6 +10,7 @@
 #include "view/verdict.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,19 +24,29 @@
 #define BEHIND_BYTES	(UINT64_C(1) << 20)	/* for who looks once */
 #define NAME_SHOWN	100
 
+#define SAY_IN(text, ...) (void)text_append(text, sizeof(text), 0, __VA_ARGS__)
+
 static struct verdict_part *verdict_add(struct view_verdict *out, enum tone tone,
     const char *about, const char *command) {
 	/* the last one is written over: what comes first counts */
 	struct verdict_part *part = &out->parts[out->count < VERDICT_PARTS ? out->count++ :
 	    VERDICT_PARTS - 1];
 
-	*part = (struct verdict_part){ .tone = tone, .about = about, .command = command };
+	*part = (struct verdict_part){ .tone = tone, .about = about };
+	SAY_IN(part->command, "%s", command);
 	if (tone > out->tone)
 		out->tone = tone;
 	return part;
 }
 
-#define SAY(part, ...) (void)text_append((part)->text, sizeof((part)->text), 0, __VA_ARGS__)
+#define SAY(part, ...) SAY_IN((part)->text, __VA_ARGS__)
+
+/* Adds a name to the command, where a shell takes it as it is. */
+static void name_in_command(struct verdict_part *part, const char *command, const char *name) {
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_/@-") ==
+	    strlen(name) && name[0] != '-')
+		SAY_IN(part->command, "%s %s", command, name);
+}
 
 static const char *shown(const char *name, char out[NAME_SHOWN]) {
 	return log_quote(out, NAME_SHOWN, name, strlen(name));
@@ -57,21 +68,44 @@ static void look_at_daemon(const struct view *view, struct view_verdict *out) {
 		    "posternd is not running (last heartbeat %" PRId64 " s ago)", silent_s);
 }
 
+/* Why it died is in the log. */
+#define ROLE_COMMAND	"journalctl -u posternd"
+
+static const char *what_stops(enum role_kind kind) {
+	switch (kind) {
+	case ROLE_POLICY:
+	case ROLE_MILTER:
+		return "its clients wait";
+	case ROLE_FEED:
+		return "no log is read";
+	case ROLE_QUEUE:
+		return "only Sendmail runs its queue";
+	case ROLE_CLUSTER:
+		return "the fixed share counts";
+	case ROLE_METRICS:
+		return "no metrics, no status page";
+	default:
+		return "ended sessions still count";
+	}
+}
+
 static void look_at_roles(const struct view *view, struct view_verdict *out) {
 	char down_name[VIEW_ROLE_NAME_MAX], behind_name[VIEW_ROLE_NAME_MAX];
 	unsigned down = 0, behind = 0;
+	enum role_kind down_kind = ROLE_KEEPER;
 	struct reader_role role;
 
 	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++)
-		if (!health_role_is_up(view, &role) && down++ == 0)
+		if (!health_role_is_up(view, &role) && down++ == 0) {
 			(void)view_role_name(&role, down_name);
-		else if (health_role_is_behind(view, &role) && behind++ == 0)
+			down_kind = (enum role_kind)role.kind;
+		} else if (health_role_is_behind(view, &role) && behind++ == 0)
 			(void)view_role_name(&role, behind_name);
 	if (down == 1)
-		SAY(verdict_add(out, TONE_BAD, "workers", "posternctl status"),
-		    "worker %s is not running", down_name);
+		SAY(verdict_add(out, TONE_BAD, "workers", ROLE_COMMAND),
+		    "worker %s is not running: %s", down_name, what_stops(down_kind));
 	else if (down > 1)
-		SAY(verdict_add(out, TONE_BAD, "workers", "posternctl status"),
+		SAY(verdict_add(out, TONE_BAD, "workers", ROLE_COMMAND),
 		    "%u workers are not running", down);
 	if (behind > 0)
 		SAY(verdict_add(out, TONE_BAD, "workers", "posternctl status"),
@@ -79,12 +113,26 @@ static void look_at_roles(const struct view *view, struct view_verdict *out) {
 }
 
 static void look_at_journal(const struct view *view, struct view_verdict *out) {
+	char path[PATH_MAX] = "";
+	struct verdict_part *part;
+	unsigned count = 0, first = 0;
+
 	for (unsigned i = 0; i < JOURNAL_ROOMS; i++)
-		if (view->status.journals[i].fares == JOURNAL_FARES_ILL)
-			SAY(verdict_add(out, TONE_BAD, "faults", "posternctl status"),
-			    "journal %s cannot be written: %s",
-			    generation_journal_word((enum journal_room)i),
-			    strerror(view->status.journals[i].error));
+		if (view->status.journals[i].fares == JOURNAL_FARES_ILL && count++ == 0)
+			first = i;
+	if (count == 0)
+		return;
+	part = verdict_add(out, TONE_BAD, "faults", "posternctl status");
+	if (view->generation != NULL &&
+	    generation_journal_directory(view->generation, (enum journal_room)first, path))
+		name_in_command(part, "df", path);
+	if (count == 1)
+		SAY(part, "journal %s cannot be written: %s",
+		    generation_journal_word((enum journal_room)first),
+		    strerror(view->status.journals[first].error));
+	else
+		SAY(part, "%u journals cannot be written: %s", count,
+		    strerror(view->status.journals[first].error));
 }
 
 static void look_at_queue(const struct view *view, struct view_verdict *out) {
@@ -122,18 +170,22 @@ struct refusing {
 	char name[2][SEGMENT_NAME_MAX + 1];
 };
 
+static uint64_t per_minute(uint64_t rate) {
+	return (rate * 60 + 500) / 1000;
+}
+
 static void take_class(void *context, const struct reader_class *class) {
 	struct refusing *refusing = context;
 	bool observe = class->observe;
 
-	if (class->refusing == 0)
+	if (per_minute(class->refusing) == 0)
 		return;
 	if (refusing->count[observe]++ == 0)
 		memcpy(refusing->name[observe], class->name, sizeof(refusing->name[0]));
 	refusing->rate[observe] += class->refusing;
 }
 
-/* "(30/s)", "(0.4/s)". */
+/* "(30/s)", "(1.4/s)", "(20/min)". */
 static void say_refusing(const struct refusing *refusing, bool observe, struct view_verdict *out) {
 	uint64_t rate = refusing->rate[observe];
 	const char *word = observe ? "would refuse" : "refusing";
@@ -143,13 +195,17 @@ static void say_refusing(const struct refusing *refusing, bool observe, struct v
 	if (refusing->count[observe] == 0)
 		return;
 	part = verdict_add(out, observe ? TONE_WARN : TONE_BAD, "classes", "posternctl classes");
-	(void)text_append(speed, sizeof(speed), 0, rate >= 9950 ? "%" PRIu64 :
-	    "%" PRIu64 ".%" PRIu64, rate >= 9950 ? (rate + 500) / 1000 : rate / 1000,
-	    rate % 1000 / 100);
-	if (refusing->count[observe] == 1)
-		SAY(part, "class %s %s (%s/s)", shown(refusing->name[observe], name), word, speed);
+	if (rate < 1000)
+		SAY_IN(speed, "%" PRIu64 "/min", per_minute(rate));
+	else if (rate < 9950)
+		SAY_IN(speed, "%" PRIu64 ".%" PRIu64 "/s", rate / 1000, rate % 1000 / 100);
 	else
-		SAY(part, "%u classes %s (%s/s)", refusing->count[observe], word, speed);
+		SAY_IN(speed, "%" PRIu64 "/s", (rate + 500) / 1000);
+	if (refusing->count[observe] == 1) {
+		SAY(part, "class %s %s (%s)", shown(refusing->name[observe], name), word, speed);
+		name_in_command(part, "posternctl sessions --class", refusing->name[observe]);
+	} else
+		SAY(part, "%u classes %s (%s)", refusing->count[observe], word, speed);
 }
 
 static void look_at_classes(const struct view *view, struct view_verdict *out, bool observe) {
@@ -169,7 +225,17 @@ static void say_count(struct view_verdict *out, enum tone tone, uint64_t count, 
 }
 
 static void look_at_stopped(const struct view_stopped *stopped, struct view_verdict *out) {
-	say_count(out, TONE_BAD, stopped->suspended, "destination", "destinations", "suspended");
+	char name[NAME_SHOWN];
+	struct verdict_part *part;
+
+	if (stopped->suspended == 1) {
+		part = verdict_add(out, TONE_BAD, "destinations", "posternctl destinations");
+		SAY(part, "%s suspended", shown(stopped->suspended_name, name));
+		name_in_command(part, "posternctl why", stopped->suspended_name);
+	} else {
+		say_count(out, TONE_BAD, stopped->suspended, "destination", "destinations",
+		    "suspended");
+	}
 	say_count(out, TONE_WARN, stopped->held, "destination", "destinations", "held");
 	say_count(out, TONE_WARN, stopped->classes, "class", "classes", "held");
 	say_count(out, TONE_WARN, stopped->recipients, "recipient", "recipients", "held");
@@ -181,8 +247,8 @@ static void look_at_lacking(const struct view_stopped *stopped, struct view_verd
 
 	if (would > 0)
 		SAY(verdict_add(out, TONE_WARN, "destinations", "posternctl destinations"),
-		    "would suspend %" PRIu64 " %s (%s)", would, would == 1 ? "destination" :
-		    "destinations", enforcement_text(stopped->lacking.kind, stopped->lacking.mta,
+		    "would %s %" PRIu64 " %s (%s)", stopped->would_suspend == 0 ? "hold" :
+		    "suspend", would, would == 1 ? "destination" : "destinations", enforcement_text(stopped->lacking.kind, stopped->lacking.mta,
 		    why));
 }
 
@@ -203,6 +269,7 @@ static int64_t behind_s(struct view_log_look *look, const struct view_log *log,
 static void look_at_logs(struct view *view, struct view_verdict *out) {
 	const struct generation *g = view->generation;
 	char name[NAME_SHOWN];
+	const char *note;
 
 	for (unsigned i = 0; g != NULL && i < g->mta_count; i++) {
 		const struct generation_mta *mta = &g->mtas[i];
@@ -218,12 +285,12 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 		else if (log.known && log.unread >= BEHIND_BYTES)
 			SAY(verdict_add(out, TONE_WARN, "mail", "posternctl status"),
 			    "log of %s %" PRIu64 " MB behind", name, log.unread >> 20);
-		else if (status_mta_is_unread(view, i))
-			SAY(verdict_add(out, TONE_WARN, "mail", "posternctl status"),
-			    "no deliveries of %s are read", name);
+		else if ((note = status_mta_unread(view, i)) != NULL)
+			SAY(verdict_add(out, TONE_WARN, "mail", "posternctl check"),
+			    "%s: %.*s", name, (int)strcspn(note, ";"), note);
 		if (mta->kind == MTA_POSTFIX && mta->site_known != 0 && mta->site_changed != 0)
 			SAY(verdict_add(out, TONE_BAD, "mail", generation_site_reader(mta)),
-			    "settings of %s changed: its lanes are out of date", name);
+			    "settings of %s changed: lanes out of date", name);
 	}
 }
 
@@ -281,7 +348,7 @@ const char *view_verdict_line(const struct view_verdict *verdict, const char *be
 	return out;
 }
 
-/* --- for programs -------------------------------------------------------------------------- */
+/* --- as rows -------------------------------------------------------------------------------- */
 
 static void problem_rows(void *context, struct writer *writer) {
 	const struct view_verdict *verdict = context;
@@ -291,21 +358,26 @@ static void problem_rows(void *context, struct writer *writer) {
 
 		writer_row(writer, (const struct value[]){
 			value_text(part->tone == TONE_BAD ? "bad" : "warn"),
-			value_text(part->text), value_text(part->about),
-			value_text(part->command) });
+			value_text(part->text), value_text(part->command),
+			value_text(part->about) });
 	}
 }
 
 void view_verdict_write(const struct view_verdict *verdict, struct writer *writer) {
+	/* the last one is the page's */
 	static const struct column columns[] = { { "severity", COLUMN_TEXT },
-		{ "text", COLUMN_TEXT }, { "about", COLUMN_TEXT }, { "command", COLUMN_TEXT } };
+		{ "text", COLUMN_TEXT }, { "command", COLUMN_TEXT }, { "about", COLUMN_TEXT } };
 	static const struct column member = { "verdict", COLUMN_TEXT };
 	char line[VERDICT_LINE_MAX];
 	const struct value value = value_toned(value_text(view_verdict_line(verdict, "; ", line)),
 	    verdict->tone);
 
+	bool wrong = verdict->count > 1 || (verdict->count == 1 && !verdict->parts[0].is_mode);
+
 	writer_members(writer, &member, &value, 1);
-	if (writer->json)
-		writer_table(writer, "problems", columns, 4, problem_rows,
+	if (writer->json || wrong)
+		writer_table(writer, "problems", columns, writer->json ? 4 : 3, problem_rows,
 		    (void *)(uintptr_t)verdict);
+	if (!writer->json && wrong)
+		putc('\n', writer->out);
 }

@@ -12,6 +12,7 @@
 
 #define VERDICT_PARTS		14
 #define VERDICT_TEXT_MAX	200
+#define VERDICT_COMMAND_MAX	400
 #define VERDICT_LINE_MAX	1024
 
 struct verdict_part {
@@ -20,7 +21,7 @@ struct verdict_part {
 	char text[VERDICT_TEXT_MAX];	/* of printable ASCII */
 	const char *about;		/* where the page tells more: "classes", "destinations",
 					 * "mail", "cluster", "workers", "faults" */
-	const char *command;		/* and which command: "posternctl classes" */
+	char command[VERDICT_COMMAND_MAX];	/* and which command: "posternctl classes" */
 };
 
 struct view_verdict {
@@ -37,7 +38,7 @@ void view_verdict(struct view *view, struct view_verdict *out);
 const char *view_verdict_line(const struct view_verdict *verdict, const char *between,
     char out[VERDICT_LINE_MAX]);
 
-/* Members "verdict" and (JSON) "problems" of the open object. */
+/* Members "verdict" and "problems" of the open object. */
 void view_verdict_write(const struct view_verdict *verdict, struct writer *writer);
 
 #endif

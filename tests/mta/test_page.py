@@ -192,14 +192,15 @@ def verdict(test, postern, page):
     """One line for page, title, status and /healthz."""
     status = postern.status()
     said = page.ask("[...document.querySelectorAll('#problems li')].map(li => li.textContent)")
-    plain = [re.sub(r"\([\d.]+/s\)", "", text) for text in said]
-    told = [re.sub(r"\([\d.]+/s\)", "", row["text"]) for row in status["problems"]]
+    plain = [re.sub(r"\([\d.]+/(s|min)\)", "", text) for text in said]
+    told = [re.sub(r"\([\d.]+/(s|min)\)", "", f"{row['text']} {row['command']}")
+            for row in status["problems"]]
     test.equal(plain, told, "the problems are those of posternctl status")
     test.check(any(text.startswith("would suspend") and "(observe mode)" in text
                    for text in told), "what nothing enforces would be done")
     test.check("would suspend" in page.ask("document.title"), "the title has them")
     notes = web.get("/healthz").text()
-    test.check(any(text in notes for text in told), "and /healthz")
+    test.check(any(row["text"] in notes for row in status["problems"]), "and /healthz")
 
 
 def details(test, postern, page):

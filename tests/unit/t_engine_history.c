@@ -183,7 +183,7 @@ TEST_IN(begin, end, changes_are_kept_once) {
 	    HISTORY_STOPPED);
 }
 
-static void line_is(const char *wanted) {
+static void line_is(const char *wanted, const char *command) {
 	struct view_verdict verdict;
 	char path[160], line[VERDICT_LINE_MAX];
 	struct diag diag;
@@ -194,18 +194,27 @@ static void line_is(const char *wanted) {
 	view.status.health = READER_LIVE;
 	view_verdict(&view, &verdict);
 	assert_string_equal(view_verdict_line(&verdict, "; ", line), wanted);
+	if (command != NULL)
+		assert_string_equal(verdict.parts[0].command, command);
 	view_close(&view);
 }
 
 TEST_IN(begin, end, the_verdict) {
-	line_is("no problems");
+	line_is("no problems", NULL);
+	site_class(&site, "few")->refusing = 8;		/* less than one in two minutes */
+	line_is("no problems", NULL);
+	site_class(&site, "few")->refusing = 400;
+	line_is("class few refusing (24/min)", "posternctl sessions --class few");
 	site_class(&site, "few")->refusing = 29600;
-	line_is("class few refusing (30/s)");
+	line_is("class few refusing (30/s)", "posternctl sessions --class few");
 	site_class(&site, "many")->refusing = 400;
 	site_class(&site, "seen")->refusing = 2049;
 	suspend("z.example");
-	line_is("2 classes refusing (30/s); 1 destination suspended; class seen would refuse "
-	    "(2.0/s)");
+	line_is("2 classes refusing (30/s); z.example suspended; class seen would refuse "
+	    "(2.0/s)", "posternctl classes");
+	suspend("z'.example");
+	line_is("2 classes refusing (30/s); 2 destinations suspended; class seen would refuse "
+	    "(2.0/s)", "posternctl classes");
 }
 
 /* What stood in the log at one look is not read 40 s later. */

@@ -175,46 +175,58 @@ static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MA
 	    cluster->tone == TONE_WARN || cluster->overhang > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
-unsigned top_header_rows(const struct top *top) {
-	return top->cluster.is_there ? 5 : 4;
+#define PROBLEM_ROWS	3	/* the worst; posternctl status lists all */
+
+static unsigned problem_rows(const struct top *top) {
+	return top->verdict.count == 0 || top->looked_ns == 0 ? 1 :
+	    top->verdict.count < PROBLEM_ROWS ? top->verdict.count : PROBLEM_ROWS;
 }
 
-/* As many parts as there is room for: the worst come first. */
-static enum screen_style verdict_row(const struct top *top, int width, char out[TOP_TEXT_MAX]) {
+unsigned top_header_rows(const struct top *top) {
+	return 3 + problem_rows(top) + (top->cluster.is_there ? 1 : 0);
+}
+
+/* A problem, and behind it the command that shows more, where there is room for both. */
+static enum screen_style problem_row(const struct top *top, unsigned row, int width,
+    char out[TOP_TEXT_MAX]) {
 	const struct view_verdict *verdict = &top->verdict;
-	size_t length = 0, most = width < 60 ? 60 : (size_t)width;
+	const struct verdict_part *part = &verdict->parts[row];
+	char behind[100] = "";
+	size_t length, text_length;
 
-	if (verdict->count == 0)
+	if (verdict->count == 0) {
 		(void)text_append(out, TOP_TEXT_MAX, 0, "no problems");
-	for (unsigned i = 0; i < verdict->count; i++) {
-		const char *text = verdict->parts[i].text;
-
-		/* the first one in any case; behind others there may be "  +2 more" */
-		if (i > 0 && length + 2 + strlen(text) + (i + 1 < verdict->count ? 10 : 0) > most) {
-			(void)text_append(out, TOP_TEXT_MAX, length, "  +%u more",
-			    verdict->count - i);
-			break;
-		}
-		length = text_append(out, TOP_TEXT_MAX, length, "%s%s", i > 0 ? "; " : "", text);
+		return SCREEN_GOOD;
 	}
-	return verdict->tone == TONE_BAD ? SCREEN_BAD :
-	    verdict->tone == TONE_WARN ? SCREEN_WARN : SCREEN_GOOD;
+	text_length = strlen(part->text);
+	if (text_length + 2 + strlen(part->command) <= (size_t)width)
+		(void)text_append(behind, sizeof(behind), 0, "  %s", part->command);
+	if (row + 1 == PROBLEM_ROWS && verdict->count > PROBLEM_ROWS)
+		(void)text_append(behind, sizeof(behind), 0, "  +%u more: posternctl status",
+		    verdict->count - PROBLEM_ROWS);
+	length = strlen(behind);
+	if (text_length + length > (size_t)width && (size_t)width > length)
+		text_length = (size_t)width - length;
+	(void)text_append(out, TOP_TEXT_MAX, 0, "%.*s%s", (int)text_length, part->text, behind);
+	return part->tone == TONE_BAD ? SCREEN_BAD : SCREEN_WARN;
 }
 
 enum screen_style top_header(const struct top *top, unsigned row, int width,
     char out[TOP_TEXT_MAX]) {
+	unsigned problems = problem_rows(top);
+
 	out[0] = '\0';
 	if (row == 0)
 		return health_row(top, out);
 	if (top->looked_ns == 0)
 		return SCREEN_PLAIN;
-	if (row == 1)
-		return verdict_row(top, width, out);
-	if (row == 2) {
+	if (row <= problems)
+		return problem_row(top, row - 1, width, out);
+	if (row == problems + 1) {
 		rates_row(top, out);
 		return SCREEN_PLAIN;
 	}
-	return row == 3 ? faults_row(top, out) : cluster_row(top, out);
+	return row == problems + 2 ? faults_row(top, out) : cluster_row(top, out);
 }
 
 /* --- classes ----------------------------------------------------------------------------- */

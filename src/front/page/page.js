@@ -49,11 +49,14 @@ const showVerdict = status => {
 				words.href = `#${SECTIONS[one.about]}`;
 			words.dataset.field = "text";
 			element.append(words);
+			if (one.command !== null)
+				element.append(" ", field("code", "command"));
 			return element;
 		}, (element, one) => {
 			element.className = `pill ${one.severity}`;
 			write(part(element, "text"), one.text);
-			element.title = one.command ?? "";
+			if (one.command !== null)
+				write(part(element, "command"), one.command);
 		});
 	const count = problems.filter(one => one.severity === "bad").length;
 	document.title = `${count > 0 ? `(${count}) ` : ""}Postern ${location.hostname}: ${status.verdict}`;
