@@ -212,7 +212,7 @@ TEST_IN(begin, end, the_verdict) {
 	suspend("z.example");
 	line_is("2 classes refusing (30/s); z.example suspended; class seen would refuse "
 	    "(2.0/s)", "posternctl classes");
-	suspend("z'.example");
+	suspend("y.example");
 	line_is("2 classes refusing (30/s); 2 destinations suspended; class seen would refuse "
 	    "(2.0/s)", "posternctl classes");
 }

@@ -138,7 +138,7 @@ TEST_IN(begin, end, destinations_in_order_and_by_filter) {
 	look(0);
 	assert_int_equal(top.destination_count, 1);
 	assert_int_equal(top.class_count, 0);
-	assert_string_equal(top.verdict.parts[0].text, "1 destination suspended");	/* but not for the header */
+	assert_string_equal(top.verdict.parts[0].text, "z.example suspended");	/* but not for the header */
 	assert_true(top.shown_count >= 1);
 	for (size_t i = 0; i < top.shown_count; i++)
 		assert_string_equal(decided_text(&top.decisions[top.shown[i]], DECIDED_NAME),
