@@ -126,9 +126,11 @@ static void count_stopped(void *context, const struct destination_window *one) {
 			return;
 		}
 	}
-	if (!is_class && stops && window->state == WINDOW_DEAD)
+	if (!is_class && stops && window->state == WINDOW_DEAD) {
 		(void)text_append(stopped->suspended_name, sizeof(stopped->suspended_name), 0,
 		    "%s", one->name);
+		stopped->suspended_event = one->event;
+	}
 	if (is_class)
 		stopped->classes += stops;
 	else if (stops && window->state == WINDOW_DEAD)

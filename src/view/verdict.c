@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "view/cluster.h"
@@ -225,13 +226,15 @@ static void say_count(struct view_verdict *out, enum tone tone, uint64_t count, 
 }
 
 static void look_at_stopped(const struct view_stopped *stopped, struct view_verdict *out) {
-	char name[NAME_SHOWN];
+	char name[NAME_SHOWN], id[DECISION_ID_MAX];
 	struct verdict_part *part;
 
 	if (stopped->suspended == 1) {
 		part = verdict_add(out, TONE_BAD, "destinations", "posternctl destinations");
 		SAY(part, "%s suspended", shown(stopped->suspended_name, name));
-		name_in_command(part, "posternctl why", stopped->suspended_name);
+		if (stopped->suspended_event != 0)
+			name_in_command(part, "posternctl why",
+			    decision_id_text(stopped->suspended_event, id));
 	} else {
 		say_count(out, TONE_BAD, stopped->suspended, "destination", "destinations",
 		    "suspended");
