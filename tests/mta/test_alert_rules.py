@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """contrib/prometheus-alerts.yml, by promtool: its rules are well-formed, each fires when it
-should and not before, and the metrics that they name exist."""
+should and not before, and the metrics that they name exist.  And the dashboard of Grafana: each
+panel has a title and an explanation, and asks what Prometheus understands."""
 import json
 import re
 import shutil
@@ -31,6 +32,29 @@ RAISED = {
                              'postern_table_size{table="sessions"}': "100x40"}, 15)}
 
 
+def dashboard(test, promtool):
+    panels = json.loads((SOURCE / "contrib/grafana-postern.json").read_text())["panels"]
+    rows = [panel["title"] for panel in panels if panel["type"] == "row"]
+    test.check({"Cluster", "Managed queue of Sendmail", "Alerts", "Accounts"} <= set(rows),
+               f"rows: {rows}")
+    panels = [panel for panel in panels if panel["type"] != "row"]
+    test.equal([panel["title"] for panel in panels if not panel.get("description")], [],
+               f"each of the {len(panels)} panels is explained")
+    titles = [panel["title"] for panel in panels]
+    test.equal(len(set(titles)), len(titles), "no title stands there twice")
+    rules = []
+    for panel in panels:
+        for target in panel["targets"]:
+            asked = re.sub(r"\$__(rate_)?interval", "5m", target["expr"])
+            rules.append({"record": f"panel:{panel['id']}:{target['refId']}",
+                          "expr": re.sub(r"\$\w+", ".*", asked)})
+    trial = test.directory / "board.yml"
+    trial.write_text(json.dumps({"groups": [{"name": "board", "rules": rules}]}))
+    done = subprocess.run([promtool, "check", "rules", trial], capture_output=True, text=True)
+    test.check(done.returncode == 0, f"Prometheus understands all {len(rules)} of the dashboard"
+               if done.returncode == 0 else done.stdout + done.stderr)
+
+
 def firing(alert, minute, count):
     return {"expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
             "eval_time": f"{minute}m", "exp_samples": [{"labels": "{}", "value": count}]}
@@ -56,6 +80,7 @@ def body(test):
     done = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True)
     test.equal((done.returncode, f"{len(alerts)} rules found" in done.stdout), (0, True),
                "promtool check rules")
+    dashboard(test, promtool)
     cases = [case(series, firing(alert, minute - 1, 0), firing(alert, minute + 1, 1))
              for alert, (series, minute) in RAISED.items()]
     trial = test.directory / "trial.yml"        # JSON is YAML
