@@ -74,7 +74,7 @@ install_packages() {
 apt_without_services() {
 	(
 		trap '' INT TERM HUP
-		flock -w 1800 9 || { echo "another installation of Postern's tests goes on"; exit 1; }
+		flock -w 1800 9 || { echo "another installation of Postern's tests is running"; exit 1; }
 		without_services "$@"
 	) 9</var/cache
 }

@@ -90,7 +90,7 @@ sub choose_accounts {
 		$self->look_at_choice($service);
 		my $name = 'smtpd_proxy_filter';
 		$self->note('proxy-filter', $site->where($service, $name), "$service->{key}: with "
-			. 'smtpd_proxy_filter Postfix tells no queue ID, so accounts[].health sees no '
+			. 'smtpd_proxy_filter Postfix reports no queue ID, so accounts[].health sees no '
 			. 'results of its mail') if $site->effective($service, $name) ne '';
 	}
 }
