@@ -215,7 +215,7 @@ int main(int argc, char **argv) {
 	config_file = options.only_test ? strdup(options.config_file) :
 	    absolute(options.config_file);
 	if (config_file == NULL) {
-		fprintf(stderr, "posternd: cannot find the way to %s: %s\n",
+		fprintf(stderr, "posternd: cannot resolve the path %s: %s\n",
 		    options.config_file, strerror(errno));
 		return EX_OSERR;
 	}

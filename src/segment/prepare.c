@@ -239,7 +239,7 @@ static int give(int fd, uid_t uid, gid_t gid) {
 	return fchown(fd, root ? uid : (uid_t)-1, gid) == 0 ? 0 : errno;
 }
 
-static const char died_of_it[] = "it made workers die";
+static const char died_of_it[] = "workers died because of it";
 
 static bool on_tmpfs(const char *path) {
 	struct statfs status;

@@ -319,7 +319,7 @@ static void write_roles(struct writer *writer, const struct view *view) {
 /* The supervisor makes the directories, and logs why one cannot be made. */
 static const char *journal_error(int error) {
 	return error == ENOENT || error == ENOTDIR ?
-	    "its directory cannot be made or is missing: see the log" : strerror(error);
+	    "its directory is missing or cannot be created: see the log" : strerror(error);
 }
 
 static void journal_rows(void *context, struct writer *writer) {

@@ -173,7 +173,7 @@ def sizes(test, terminal):
 
 def goes_away(test, site, terminal):
     site.postern.stop()
-    terminal.shows("postern is not running", "few", "dead.example")     # what was last is there
+    terminal.shows("posternd is not running", "few", "dead.example")     # what was last is there
     site.postern.start()
     terminal.shows("postern live")
     terminal.keys("q")

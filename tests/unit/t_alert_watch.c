@@ -205,12 +205,12 @@ TEST_IN(begin, end, the_gate_each_time) {
 TEST_IN(begin, end, faults_in_numbers) {
 	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 1);
 	assert_string_equal(told()->text, "the shared state could not answer 1 question in time; "
-	    "it was answered by the setting fail");
+	    "it was answered by the setting fail_mode");
 	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 2);
 	assert_null(told());		/* it waits, and is not left out */
 	now_ns += 600 * NS_PER_SECOND;
 	assert_string_equal(told()->text, "the shared state could not answer 2 questions in "
-	    "time; they were answered by the setting fail");
+	    "time; they were answered by the setting fail_mode");
 	assert_int_equal(atomic_load(&header()->counters[COUNTER_ALERTS_LEFT_OUT]), 0);
 }
 

@@ -335,7 +335,7 @@ static const struct {
 	    "{ name = \"c\"; match = \"*.c\"; hold_at = 1; },\n"
 	    "{ name = \"d\"; match = \"*\"; hold_at = 1; } );\n", "" },
 	/* legal but unusual */
-	{ CLASS("refuse_at = 3;"), "3: note: class a: inbound (3) is above hold_at (2): valid "
+	{ CLASS("refuse_at = 3;"), "3: note: class a: refuse_at (3) is above hold_at (2): valid "
 	    "but unusual; outbound connections are held first" },
 	{ V "classes = (\n{ name = \"a\"; match = \"a.example\"; hold_at = 1; } );\n",
 	    "2: note: no class matches all hosts (match = \"*\"): hosts that match no class "
@@ -782,8 +782,8 @@ TEST(users_and_groups_that_are_not_here) {
 	} cases[] = {
 		{ V "user = \"no-such\";\n" C, "user: there is no user no-such on this host: posternd "
 		    "would not start", 2 },
-		{ V "user = \"root\";\n" C, "user: the roles must not run as root", 2 },
-		{ V "user = \"0\";\n" C, "user: the roles must not run as root", 2 },
+		{ V "user = \"root\";\n" C, "user: the workers must not run as root", 2 },
+		{ V "user = \"0\";\n" C, "user: the workers must not run as root", 2 },
 		{ V "group = \"no-such\";\n" C, "group: there is no group no-such on this host", 2 },
 		{ V "hints = { group = \"no-such\"; };\n" C, "hints.group: there is no group", 2 },
 		{ V "listen = { control = { address = \"unix:/x\";\nread_group = \"no-such\"; }; };\n"

@@ -241,7 +241,7 @@ TEST_IN(begin, end, a_state_that_is_gone) {
 	assert_true(top_gather(&top, clock_now_ns()));
 	assert_false(top.is_there);
 	assert_int_equal(top_header(&top, 0, 80, text), SCREEN_BAD);
-	assert_non_null(strstr(text, "postern is not running"));
+	assert_non_null(strstr(text, "posternd is not running"));
 	assert_int_equal(top.class_count, 2);	/* as they were seen last */
 	(void)row(TOP_CLASSES, 0, 80);
 	snprintf(top.view.path, sizeof(top.view.path), "%s", path);

@@ -159,7 +159,7 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 	if (limits->sessions != UNLIMITED && limits->inbound != UNLIMITED &&
 	    limits->inbound > limits->sessions)
 		note(w->c, compilation_member(group, "classes[].refuse_at"),
-		    "class %s: inbound (%u) is above hold_at (%u): valid but unusual; "
+		    "class %s: refuse_at (%u) is above hold_at (%u): valid but unusual; "
 		    "outbound connections are held first",
 		    name, limits->inbound, limits->sessions);
 	if (limits->client_sessions != UNLIMITED && limits->inbound != UNLIMITED &&

@@ -166,7 +166,7 @@ void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
 	if (config_lookup(&c->config, "cluster") == NULL)
 		complain(c, where, "class %s: scope \"cluster\" needs the group cluster", name);
 	else if (limits->sessions == LIMIT_NONE)
-		complain(c, where, "class %s: scope \"cluster\" needs sessions or inbound", name);
+		complain(c, where, "class %s: scope \"cluster\" needs hold_at or refuse_at", name);
 	else
 		note_fixed(c, where, limits, name);
 	if (limits->rate.count != 0 || class->has_client_limit)

@@ -56,7 +56,7 @@ void check_identity(struct compilation *c) {
 			continue;
 		check_name_is_known(c, where, names[i].path, names[i].is_group, value.text, NULL);
 		if (i == 0 && c->reads_files && is_root(value.text))
-			complain(c, where, "user: the roles must not run as root: posternd would "
+			complain(c, where, "user: the workers must not run as root: posternd would "
 			    "not start");
 	}
 }

@@ -71,7 +71,7 @@ static void compile_file(struct compilation *c, const config_setting_t *where, b
 	if (fault != NULL)
 		complain(c, where, "mta.log %s", fault);
 	else if (is_in_journal_alone(c, path))
-		note(c, where, "mta.log: %s does not exist, so no delivery is learned from: with no "
+		note(c, where, "mta.log: %s does not exist, so Postern learns nothing: with no "
 		    "syslog daemon, the log is in systemd's journal%s", path, CAN_READ_JOURNAL ?
 		    ": set log = \"journal:\"" : ", which this build cannot read");
 	else if (is_set)

@@ -91,12 +91,12 @@ static enum screen_style health_row(const struct top *top, char out[TOP_TEXT_MAX
 	char text[NUMBER_MAX];
 
 	if (!top->is_there) {
-		text_append(out, TOP_TEXT_MAX, 0, "postern is not running: %s", top->trouble);
+		text_append(out, TOP_TEXT_MAX, 0, "posternd is not running: %s", top->trouble);
 		return SCREEN_BAD;
 	}
 	if (status->health != READER_LIVE) {
 		seconds((status->now_ns - status->heartbeat_ns) / NS_PER_SECOND, text);
-		text_append(out, TOP_TEXT_MAX, 0, "postern is not running (last heartbeat %s "
+		text_append(out, TOP_TEXT_MAX, 0, "posternd is not running (last heartbeat %s "
 		    "ago); showing stale data", status->heartbeat_ns <= 0 ? "long" : text);
 		return SCREEN_BAD;
 	}
@@ -167,7 +167,7 @@ static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MA
 	length = text_append(out, TOP_TEXT_MAX, length, "  overhang %" PRIu64,
 	    cluster->overhang);
 	if (cluster->alone)
-		length = text_append(out, TOP_TEXT_MAX, length, "  ALONE, with whole limits");
+		length = text_append(out, TOP_TEXT_MAX, length, "  ALONE: uses the whole limits");
 	if (cluster->trouble[0] != '\0')
 		(void)text_append(out, TOP_TEXT_MAX, length, "  %s",
 		    log_sentence(trouble, sizeof(trouble), cluster->trouble));

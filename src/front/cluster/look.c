@@ -141,7 +141,7 @@ static bool pool_differs(struct cluster *cluster, const struct cluster_look_shar
 	uint32_t fixed = extra ? member->now.fixed.extra : member->now.fixed.base;
 
 	if (share->limit != limit && extra)
-		say_difference(cluster, node, "%u between sessions and inbound, this node %u: "
+		say_difference(cluster, node, "%u between hold_at and refuse_at, this node %u: "
 		    "the lowest limit of all nodes applies", share->limit, limit);
 	else if (share->limit != limit)
 		say_difference(cluster, node, "the limit %u, this node %u: the lowest limit of "

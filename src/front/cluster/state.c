@@ -115,7 +115,7 @@ static void change_state(struct cluster *cluster, enum cluster_state state, int6
 		told->lost = 0;
 	if (state == CLUSTER_STATE_WITHOUT)
 		log_event(EVENT_CLUSTER_FAILED, "node=%s state=without text=\"all leases of "
-		    "this node have ended; cluster.without applies\"", cluster->link.node);
+		    "this node have ended; cluster.when_unreachable applies\"", cluster->link.node);
 	else if (state == CLUSTER_STATE_WAITING)
 		log_event(EVENT_CLUSTER, "node=%s state=waiting nodes=%u text=\"the server %s: "
 		    "no leases for %llu s\"", cluster->link.node,

@@ -162,8 +162,8 @@ static void tell(struct feed_journal *j) {
 static void ask_for_help(struct feed *feed, const char *text) {
 	char log[256];
 
-	log_event(EVENT_FEED, "log=%s text=\"needs rights that are given at a start: our successor "
-	    "reads it\"", log_quote(log, sizeof(log), text, strlen(text)));
+	log_event(EVENT_FEED, "log=%s text=\"needs rights that only a new process has; "
+	    "restarting to read it\"", log_quote(log, sizeof(log), text, strlen(text)));
 	feed->wants_help = true;
 }
 

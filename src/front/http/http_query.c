@@ -148,7 +148,7 @@ static unsigned answer_class(struct asked *asked) {
 	char name[SEGMENT_NAME_MAX + 1];
 
 	return detail_class_write(asked->sources->view, text(asked, "name", name, sizeof(name)),
-	    &asked->writer) ? 200 : refuse(asked, 404, "there is no such class");
+	    &asked->writer) ? 200 : refuse(asked, 404, "unknown class");
 }
 
 static unsigned answer_destination(struct asked *asked) {
@@ -163,7 +163,7 @@ static unsigned answer_client(struct asked *asked) {
 	char name[ADDRESS_TEXT_MAX];
 
 	return detail_client_write(asked->sources->view, text(asked, "name", name, sizeof(name)),
-	    &asked->writer) ? 200 : refuse(asked, 404, "this is not an address");
+	    &asked->writer) ? 200 : refuse(asked, 404, "not an IP address");
 }
 
 static unsigned answer_decision(struct asked *asked) {

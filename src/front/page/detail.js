@@ -158,7 +158,7 @@ export const showDetail = async ask => {
 		/would|held/.test(state) ? "warn" : ""}`;
 	const parts = data === null ? [make("p", "empty", want.kind === "decision" ?
 		`No longer in memory: posternctl why ${want.name} shows it from the journal.` :
-		"Nothing is known of it.")] : bodies[want.kind](data);
+		"Unknown to Postern.")] : bodies[want.kind](data);
 	if (data !== null)
 		parts.push(...commands(data));
 	if (past !== null)

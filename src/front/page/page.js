@@ -357,7 +357,7 @@ const showCluster = cluster => {
 		cluster.overhang > 0 ? `${number(cluster.overhang)} sessions over the share` : ""]
 		.filter(fact => fact !== "").join(" · "));
 	const trouble = [joined || cluster.error === null ? "" : `${cluster.error}: ${cluster.error_text ?? ""}`,
-		cluster.alone ? "This node uses whole limits alone." : "",
+		cluster.alone ? "Not connected: this node enforces the whole limits on its own." : "",
 		cluster.differs === null ? "" : `Other nodes have different limits for class ${cluster.differs}.`]
 		.filter(text => text !== "").join(" ");
 	at("cluster-trouble").hidden = trouble === "";

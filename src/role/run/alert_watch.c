@@ -168,7 +168,7 @@ static void watch_faults(struct alert_watch *watch, const struct generation *gen
 		return;
 	alert_begin(&alert, ALERT_FAULT, "state");
 	text_append(alert.text, sizeof(alert.text), 0, "the shared state could not answer "
-	    "%" PRIu64 " question%s in time; %s by the setting fail", more,
+	    "%" PRIu64 " question%s in time; %s by the setting fail_mode", more,
 	    more == 1 ? "" : "s", more == 1 ? "it was answered" : "they were answered");
 	if (!alert_found(watch, &alert))
 		return;
