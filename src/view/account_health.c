@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What the mail of a login does, as posternctl account shows it.
- * MODEL    Out of the state, held against the settings in force.  Queue IDs do not tell their
- *          mail server: the commands are those of the first one that is configured.
+ * MODEL    Out of the state, held against the settings in force.  Until a log tells of a message,
+ *          the commands are those of the first mail server that is configured.
  * ERRORS   None.
  * THREADS  One.
  */
@@ -64,11 +64,16 @@ struct queued_shown {
 	unsigned count;
 };
 
+static const struct generation_mta *mta_of(const struct generation *g, uint32_t mta) {
+	for (unsigned i = 0; i < g->mta_count; i++)
+		if (account_queued_mta(generation_text(g, g->mtas[i].name)) == mta)
+			return &g->mtas[i];
+	return g->mta_count == 0 ? NULL : &g->mtas[0];
+}
+
 /* "postsuper -c DIRECTORY -h ID". */
-static const char *command_for(const struct view *view, const char *id, bool removes,
-    char out[COMMAND_MAX]) {
-	const struct generation *g = view->generation;
-	const struct generation_mta *mta = g->mta_count == 0 ? NULL : &g->mtas[0];
+static const char *command_for(const struct generation *g, const struct generation_mta *mta,
+    const char *id, bool removes, char out[COMMAND_MAX]) {
 	const char *directory;
 	size_t length = 0;
 
@@ -91,17 +96,19 @@ static void write_queued(void *context, const struct account_queued *queued) {
 	char id[ACCOUNT_QUEUE_ID + 1], hold[COMMAND_MAX], removal[COMMAND_MAX];
 	int64_t seen_ns = shown->view->status.created_ns +
 	    (int64_t)SEEN_DS(queued->seen) * (NS_PER_SECOND / 10);
+	const struct generation_mta *mta;
 	const char *removes;
 
 	if (memcmp(queued->login, shown->login->words, sizeof(queued->login)) != 0 ||
 	    shown->count++ >= QUEUED_SHOWN)
 		return;
 	text_copy(id, sizeof(id), queued->queue_id, strnlen(queued->queue_id, ACCOUNT_QUEUE_ID));
-	removes = command_for(shown->view, id, true, removal);
+	mta = mta_of(shown->view->generation, queued->mta);
+	removes = command_for(shown->view->generation, mta, id, true, removal);
 	writer_row(shown->writer, (const struct value[]){
 		value_text(id), value_since(shown->view->status.now_ns, seen_ns),
 		queued->recipients == 0 ? value_unknown() : value_number(queued->recipients),
-		value_text(command_for(shown->view, id, false, hold)),
+		value_text(command_for(shown->view->generation, mta, id, false, hold)),
 		removes == NULL ? value_unknown() : value_text(removes) });
 }
 

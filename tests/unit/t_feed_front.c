@@ -70,9 +70,9 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	(void)engine, (void)generation, (void)delivery, (void)judgement, (void)at_ns;
 }
 
-void engine_account_removed(struct engine *engine, const char *queue_id, size_t length,
-    int64_t at_ns) {
-	(void)engine, (void)queue_id, (void)length, (void)at_ns;
+void engine_account_removed(struct engine *engine, const struct generation *generation,
+    unsigned mta, const char *queue_id, size_t length, int64_t at_ns) {
+	(void)engine, (void)generation, (void)mta, (void)queue_id, (void)length, (void)at_ns;
 }
 
 void engine_account_listen(struct engine *engine, void (*tell)(

@@ -204,18 +204,26 @@ static void note_result(struct engine *engine, const struct generation *generati
 		trip(engine, generation, &t, login, now_ns);
 }
 
+/* What was told over the event socket has a mail server of its own: none. */
+static uint32_t mta_of(const struct generation *generation, unsigned mta) {
+	return account_queued_mta(mta >= generation->mta_count ? "" : generation_text(generation,
+	    generation->mtas[generation_parent(generation, mta)].name));
+}
+
 void engine_account_result(struct engine *engine, const struct generation *generation,
     const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns) {
 	const struct generation_account *entry;
 	enum result_class class = judgement->reply.class;
 	bool probe = delivery->status == DELIVERY_DELIVERABLE ||
 	    delivery->status == DELIVERY_UNDELIVERABLE;
+	uint32_t mta = mta_of(generation, judgement->mta);
 	char name[ACCOUNT_NAME_MAX + 1];
 	struct login_key login;
 
-	if ((class != RESULT_OK && class != RESULT_PERMANENT) || probe ||
-	    !account_queued_find(engine->segment, delivery->queue_id.text,
-		delivery->queue_id.length, &login))
+	/* what was put off tells, too, whose queue the message is in */
+	if (probe || !account_queued_find(engine->segment, delivery->queue_id.text,
+		delivery->queue_id.length, mta, &login, now_ns) ||
+	    (class != RESULT_OK && class != RESULT_PERMANENT))
 		return;
 	engine_count(engine, COUNTER_ACCOUNT_RESULTS, delivery->recipients);
 	if (class == RESULT_OK)
@@ -227,12 +235,13 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	/* Postfix says when a message has left, Sendmail does not */
 	if (delivery->source == DELIVERY_OF_SENDMAIL)
 		account_queued_done(engine->segment, delivery->queue_id.text,
-		    delivery->queue_id.length, delivery->recipients, now_ns);
+		    delivery->queue_id.length, mta, delivery->recipients, now_ns);
 }
 
-void engine_account_removed(struct engine *engine, const char *queue_id, size_t length,
-    int64_t now_ns) {
-	account_queued_done(engine->segment, queue_id, length, UINT64_MAX, now_ns);
+void engine_account_removed(struct engine *engine, const struct generation *generation,
+    unsigned mta, const char *queue_id, size_t length, int64_t now_ns) {
+	account_queued_done(engine->segment, queue_id, length, mta_of(generation, mta), UINT32_MAX,
+	    now_ns);
 }
 
 /* --- resuming ------------------------------------------------------------------------------ */

@@ -44,8 +44,8 @@ uint32_t engine_account_network_of(const struct engine *engine, const struct add
 void engine_account_result(struct engine *engine, const struct generation *generation,
     const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns);
 /* A message has left the queue. */
-void engine_account_removed(struct engine *engine, const char *queue_id, size_t length,
-    int64_t now_ns);
+void engine_account_removed(struct engine *engine, const struct generation *generation,
+    unsigned mta, const char *queue_id, size_t length, int64_t now_ns);
 
 /* False: it is not known, or not held. */
 bool engine_account_resume(struct engine *engine, const char *login, size_t length,

@@ -231,8 +231,8 @@ bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length
 			front_requeue_removed(feed->requeue, mta, out->queue_id);
 #ifdef WITH_ACCOUNTS
 		if (mta < GENERATION_MTAS_MAX && feed->generation->accounts.count > 0)
-			engine_account_removed(feed->engine, out->queue_id.text,
-			    out->queue_id.length, feed->now_ns);
+			engine_account_removed(feed->engine, feed->generation, mta,
+			    out->queue_id.text, out->queue_id.length, feed->now_ns);
 #endif
 		break;
 	case LOG_LINE_BROKEN:

@@ -4,12 +4,16 @@
 
 #include <string.h>
 
+#include "base/siphash.h"
 #include "segment/account/accounts_table.h"
 #include "segment/file/name.h"
 
 #define HEALTH_WORDS	(sizeof(struct account_health) / 8)
 #define QUEUED_WORDS	(sizeof(struct account_queued) / 8)
 #define QUEUE_ID_WORDS	(ACCOUNT_QUEUE_ID / 8)
+#define LEFT_WORD	WORD_OF(account_queued, recipients)
+
+_Static_assert(offsetof(struct account_queued, mta) == 8 * LEFT_WORD + 4, "in one word");
 
 static bool health_is_sound(const uint64_t *words) {
 	return (words[0] & 0xff) == 1 && words[WORD_OF(account_health, key)] != 0;
@@ -133,7 +137,7 @@ static bool aim_queued(const struct segment *segment, const char *queue_id, size
 }
 
 void account_queued_note(struct segment *segment, const char *queue_id, size_t length,
-    const struct login_key *login, uint64_t recipients, int64_t now_ns) {
+    const struct login_key *login, uint32_t recipients, int64_t now_ns) {
 	uint32_t now_ds = segment_ds(segment, now_ns);
 	struct account_queued queued = { .control = { .used = 1 },
 		.seen = SEEN_WORD(0, now_ds), .recipients = recipients };
@@ -160,9 +164,48 @@ void account_queued_note(struct segment *segment, const char *queue_id, size_t l
 	learned_unlock(&table, &key);
 }
 
+/* The word of recipients and mail server. */
+static struct account_queued load_left(const _Atomic uint64_t *slot) {
+	uint64_t word = RELAXED(slot[LEFT_WORD]);
+	struct account_queued left;
+
+	memcpy(&left.recipients, &word, sizeof(word));
+	return left;
+}
+
+static void store_left(_Atomic uint64_t *slot, struct account_queued left) {
+	uint64_t word;
+
+	memcpy(&word, &left.recipients, sizeof(word));
+	atomic_store(&slot[LEFT_WORD], word);
+}
+
+/* Its message, whose lock is held then; NULL: there is none, or another mail server has it. */
+static _Atomic uint64_t *queued_lock(const struct learned *table, const struct learned_key *key,
+    uint32_t mta, int64_t now_ns) {
+	_Atomic uint64_t *slot;
+	struct account_queued left;
+
+	if (!learned_lock(table, key, now_ns))
+		return NULL;
+	slot = learned_find(table, key);
+	if (slot != NULL) {
+		left = load_left(slot);
+		if (left.mta == 0) {
+			left.mta = mta;
+			store_left(slot, left);
+		}
+		if (left.mta == mta)
+			return slot;
+	}
+	learned_unlock(table, key);
+	return NULL;
+}
+
 bool account_queued_find(struct segment *segment, const char *queue_id, size_t length,
-    struct login_key *login) {
+    uint32_t mta, struct login_key *login, int64_t now_ns) {
 	uint64_t copy[LEARNED_WORDS_MAX];
+	struct account_queued queued;
 	struct learned_key key;
 	struct learned table;
 	uint32_t number;
@@ -170,27 +213,45 @@ bool account_queued_find(struct segment *segment, const char *queue_id, size_t l
 	if (!aim_queued(segment, queue_id, length, &table, &key) || learned_used(&table) == 0 ||
 	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
-	memcpy(login->words, &copy[WORD_OF(account_queued, login)], sizeof(login->words));
-	return true;
+	memcpy(&queued, copy, sizeof(queued));
+	memcpy(login->words, queued.login, sizeof(login->words));
+	if (queued.mta == 0) {
+		if (queued_lock(&table, &key, mta, now_ns) == NULL)
+			return false;
+		learned_unlock(&table, &key);
+		return true;
+	}
+	return queued.mta == mta;
 }
 
 void account_queued_done(struct segment *segment, const char *queue_id, size_t length,
-    uint64_t recipients, int64_t now_ns) {
-	const size_t at = WORD_OF(account_queued, recipients);
+    uint32_t mta, uint32_t recipients, int64_t now_ns) {
+	struct account_queued left;
 	_Atomic uint64_t *slot;
 	struct learned_key key;
 	struct learned table;
 
-	if (!aim_queued(segment, queue_id, length, &table, &key) || learned_used(&table) == 0 ||
-	    !learned_lock(&table, &key, now_ns))
+	if (!aim_queued(segment, queue_id, length, &table, &key) || learned_used(&table) == 0)
 		return;
-	slot = learned_find(&table, &key);
-	if (slot != NULL && (recipients == UINT64_MAX ||
-	    (RELAXED(slot[at]) != 0 && RELAXED(slot[at]) <= recipients)))
+	slot = queued_lock(&table, &key, mta, now_ns);
+	if (slot == NULL)
+		return;
+	left = load_left(slot);
+	if (recipients == UINT32_MAX ||
+	    (left.recipients != 0 && left.recipients <= recipients)) {
 		learned_forget(&table, &key, slot);
-	else if (slot != NULL && RELAXED(slot[at]) > recipients)
-		atomic_store(&slot[at], RELAXED(slot[at]) - recipients);
+	} else if (left.recipients > recipients) {
+		left.recipients -= recipients;
+		store_left(slot, left);
+	}
 	learned_unlock(&table, &key);
+}
+
+uint32_t account_queued_mta(const char *name) {
+	/* no secret: the administrator's names */
+	static const struct siphash_key key;
+
+	return (uint32_t)siphash13(&key, name, strlen(name)) | 1;
 }
 
 struct queued_visit {

@@ -73,9 +73,12 @@ struct account_queued {
 	uint64_t seen;
 	char queue_id[ACCOUNT_QUEUE_ID];	/* the key; NULs behind it */
 	uint64_t login[2];
-	uint64_t recipients;		/* that are left; 0: not known */
+	uint32_t recipients;		/* that are left; 0: not known */
+	uint32_t mta;			/* account_queued_mta; 0: no log has told of it yet */
 };
 _Static_assert(sizeof(struct account_queued) == 64, "a cache line");
+/* A mail server by its name, over reloads; never 0. */
+uint32_t account_queued_mta(const char *name);
 
 /* All logins of one entry of accounts together. */
 struct account_pool {
