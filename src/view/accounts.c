@@ -80,18 +80,10 @@ static const struct column list_columns[] = {
 	{ "refused", COLUMN_NUMBER }, { "held", COLUMN_TRUTH }, { "seen", COLUMN_SECONDS },
 };
 
-struct listed {
-	char login[ACCOUNT_NAME_MAX + 1];
-	uint32_t entry;		/* name, in the generation; 0: no entry */
-	struct quota_limit limit;	/* of which most is used; most 0: there is none */
-	uint64_t used, free_s, accepted, refused, seen_s;
-	bool is_held;
-};
-
 struct listing {
 	const struct view *view;
 	const struct view_accounts_choice *choice;
-	struct listed *list;
+	struct view_account_row *list;
 	size_t count, size;
 	bool no_memory;
 };
@@ -101,7 +93,7 @@ static bool is_more(uint64_t used, uint32_t most, uint64_t other_used, uint32_t 
 	return other_most == 0 || used * other_most > other_used * most;
 }
 
-static void find_tightest(struct looked *looked, struct listed *out) {
+static void find_tightest(struct looked *looked, struct view_account_row *out) {
 	for (unsigned i = 0; looked->has_rules && i < looked->rules.count; i++) {
 		const struct quota_limit *limit = &looked->rules.limits[i];
 		uint64_t used = used_of(looked->account.counters, limit, looked->now_ns);
@@ -115,10 +107,10 @@ static void find_tightest(struct looked *looked, struct listed *out) {
 	}
 }
 
-static struct listed *add(struct listing *listing) {
+static struct view_account_row *add(struct listing *listing) {
 	if (listing->count == listing->size) {
 		size_t size = listing->size == 0 ? 256 : 2 * listing->size;
-		struct listed *list = realloc(listing->list, size * sizeof(*list));
+		struct view_account_row *list = realloc(listing->list, size * sizeof(*list));
 
 		if (list == NULL) {
 			listing->no_memory = true;
@@ -130,22 +122,28 @@ static struct listed *add(struct listing *listing) {
 	return &listing->list[listing->count++];
 }
 
-static void take(void *context, const struct account *account) {
-	struct listing *listing = context;
+static void make_row(const struct view *view, const struct account *account,
+    struct view_account_row *row) {
 	struct looked looked = { .account = *account, .is_known = true,
-		.now_ns = listing->view->status.now_ns };
-	int64_t seen_ns = listing->view->status.created_ns +
+		.now_ns = view->status.now_ns };
+	int64_t seen_ns = view->status.created_ns +
 	    (int64_t)SEEN_DS(account->seen) * (NS_PER_SECOND / 10);
-	struct listed one = { .accepted = account->accepted, .refused = account->refused,
-		.is_held = account->held_by != 0 };
-	struct listed *place;
 
-	text_copy(one.login, sizeof(one.login), account->name,
+	*row = (struct view_account_row){ .accepted = account->accepted,
+		.refused = account->refused, .is_held = account->held_by != 0 };
+	text_copy(row->login, sizeof(row->login), account->name,
 	    strnlen(account->name, ACCOUNT_NAME_MAX));
-	find_rules(listing->view, one.login, &looked);
-	one.entry = looked.has_rules ? looked.rules.account->name : 0;
-	one.seen_s = value_since(looked.now_ns, seen_ns).number;
-	find_tightest(&looked, &one);
+	find_rules(view, row->login, &looked);
+	row->entry = looked.has_rules ? looked.rules.account->name : 0;
+	row->seen_s = value_since(looked.now_ns, seen_ns).number;
+	find_tightest(&looked, row);
+}
+
+static void list_account(void *context, const struct account *account) {
+	struct listing *listing = context;
+	struct view_account_row one, *place;
+
+	make_row(listing->view, account, &one);
 	if ((listing->choice->over && !one.is_held &&
 	    (one.limit.most == 0 || one.used < one.limit.most)) ||
 	    (listing->choice->pattern != NULL &&
@@ -161,7 +159,7 @@ static int by_number(uint64_t left, uint64_t right) {
 }
 
 static int by_use(const void *a, const void *b) {
-	const struct listed *left = a, *right = b;
+	const struct view_account_row *left = a, *right = b;
 
 	if (left->limit.most != 0 &&
 	    is_more(left->used, left->limit.most, right->used, right->limit.most))
@@ -173,29 +171,29 @@ static int by_use(const void *a, const void *b) {
 }
 
 static int by_refused(const void *a, const void *b) {
-	int order = by_number(((const struct listed *)a)->refused,
-	    ((const struct listed *)b)->refused);
+	int order = by_number(((const struct view_account_row *)a)->refused,
+	    ((const struct view_account_row *)b)->refused);
 
 	return order != 0 ? order : by_use(a, b);
 }
 
 static int by_accepted(const void *a, const void *b) {
-	int order = by_number(((const struct listed *)a)->accepted,
-	    ((const struct listed *)b)->accepted);
+	int order = by_number(((const struct view_account_row *)a)->accepted,
+	    ((const struct view_account_row *)b)->accepted);
 
 	return order != 0 ? order : by_use(a, b);
 }
 
 /* The last one first. */
 static int by_seen(const void *a, const void *b) {
-	int order = by_number(((const struct listed *)b)->seen_s,
-	    ((const struct listed *)a)->seen_s);
+	int order = by_number(((const struct view_account_row *)b)->seen_s,
+	    ((const struct view_account_row *)a)->seen_s);
 
 	return order != 0 ? order : by_use(a, b);
 }
 
 static int by_login(const void *a, const void *b) {
-	return strcmp(((const struct listed *)a)->login, ((const struct listed *)b)->login);
+	return strcmp(((const struct view_account_row *)a)->login, ((const struct view_account_row *)b)->login);
 }
 
 static const struct {
@@ -216,36 +214,39 @@ bool view_accounts_order(const char *word, enum view_accounts_order *out) {
 	return false;
 }
 
+static void write_row(const struct view *view, struct writer *writer,
+    const struct view_account_row *one) {
+	char window[ACCOUNT_WINDOW_TEXT];
+	bool limited = one->limit.most != 0;
+
+	writer_row(writer, (const struct value[]){
+		value_text(one->login),
+		one->entry == 0 ? value_unknown() :
+		    value_text(generation_text(view->generation, one->entry)),
+		limited ? value_toned_if(value_number(one->used),
+		    one->used >= one->limit.most, TONE_WARN) : value_unknown(),
+		limited ? value_number(one->limit.most) : value_unknown(),
+		limited ? value_text(kind_words[one->limit.kind]) : value_unknown(),
+		limited ? value_text(account_window_text(one->limit.period_s, window)) :
+		    value_unknown(),
+		limited ? value_number(one->free_s) : value_unknown(),
+		value_number(one->accepted), value_number(one->refused),
+		value_toned_if(value_truth(one->is_held), one->is_held, TONE_BAD),
+		value_number(one->seen_s) });
+}
+
 static void write_list(void *context, struct writer *writer) {
 	const struct listing *listing = context;
 
-	for (size_t i = 0; i < listing->count; i++) {
-		const struct listed *one = &listing->list[i];
-		char window[ACCOUNT_WINDOW_TEXT];
-		bool limited = one->limit.most != 0;
-
-		writer_row(writer, (const struct value[]){
-			value_text(one->login),
-			one->entry == 0 ? value_unknown() :
-			    value_text(generation_text(listing->view->generation, one->entry)),
-			limited ? value_toned_if(value_number(one->used),
-			    one->used >= one->limit.most, TONE_WARN) : value_unknown(),
-			limited ? value_number(one->limit.most) : value_unknown(),
-			limited ? value_text(kind_words[one->limit.kind]) : value_unknown(),
-			limited ? value_text(account_window_text(one->limit.period_s, window)) :
-			    value_unknown(),
-			limited ? value_number(one->free_s) : value_unknown(),
-			value_number(one->accepted), value_number(one->refused),
-			value_toned_if(value_truth(one->is_held), one->is_held, TONE_BAD),
-			value_number(one->seen_s) });
-	}
+	for (size_t i = 0; i < listing->count; i++)
+		write_row(listing->view, writer, &listing->list[i]);
 }
 
 int view_accounts_write(const struct view *view, struct writer *writer,
     const struct view_accounts_choice *choice, unsigned *torn) {
 	struct listing listing = { .view = view, .choice = choice };
 
-	*torn = reader_accounts(view->reader, take, &listing);
+	*torn = reader_accounts(view->reader, list_account, &listing);
 	if (listing.count > 1)
 		qsort(listing.list, listing.count, sizeof(*listing.list),
 		    orders[choice->order].compare);
@@ -254,6 +255,76 @@ int view_accounts_write(const struct view *view, struct writer *writer,
 		    &listing);
 	free(listing.list);
 	return listing.no_memory ? -1 : 0;
+}
+
+/* --- those that matter most ---------------------------------------------------------- */
+
+#define TOP_SHARE	10	/* a tenth of the time at most */
+#define TOP_AGAIN_NS	NS_PER_SECOND
+
+static int by_trouble(const struct view_account_row *left, const struct view_account_row *right) {
+	return left->is_held != right->is_held ? right->is_held - left->is_held :
+	    by_use(left, right);
+}
+
+static void rank_account(void *context, const struct account *account) {
+	struct view *view = context;
+	struct view_accounts_top *top = view->accounts;
+	int64_t guard_ns = view->status.created_ns + account->guard_ds * (NS_PER_SECOND / 10);
+	struct view_account_row row;
+	unsigned at;
+
+	/* most are neither: their rules need not be looked for */
+	if (account->held_by == 0 && guard_ns <= view->status.now_ns)
+		return;
+	make_row(view, account, &row);
+	top->held += row.is_held;
+	top->full += !row.is_held && row.limit.most != 0 && row.used >= row.limit.most;
+	if (top->count == COUNT_OF(top->rows) &&
+	    by_trouble(&row, &top->rows[top->count - 1]) >= 0)
+		return;
+	at = top->count < COUNT_OF(top->rows) ? top->count++ : top->count - 1;
+	for (; at > 0 && by_trouble(&row, &top->rows[at - 1]) < 0; at--)
+		top->rows[at] = top->rows[at - 1];
+	top->rows[at] = row;
+}
+
+const struct view_accounts_top *view_accounts_top(struct view *view) {
+	int64_t now_ns = clock_now_ns();
+	struct view_accounts_top *top;
+
+	if (view->generation == NULL || view->generation->accounts.count == 0)
+		return NULL;
+	if (view->accounts == NULL)
+		view->accounts = calloc(1, sizeof(*view->accounts));
+	top = view->accounts;
+	if (top == NULL || (top->made_ns != 0 &&
+	    now_ns - top->made_ns < TOP_AGAIN_NS + TOP_SHARE * top->took_ns))
+		return top;
+	*top = (struct view_accounts_top){ .made_ns = now_ns };
+	(void)reader_accounts(view->reader, rank_account, view);
+	top->took_ns = clock_now_ns() - now_ns;
+	return top;
+}
+
+struct top_rows {
+	const struct view *view;
+	const struct view_accounts_top *top;
+	unsigned most;
+};
+
+static void write_top(void *context, struct writer *writer) {
+	const struct top_rows *rows = context;
+
+	for (unsigned i = 0; i < rows->top->count && i < rows->most; i++)
+		write_row(rows->view, writer, &rows->top->rows[i]);
+}
+
+void view_accounts_top_write(const struct view *view, const struct view_accounts_top *top,
+    unsigned most, struct writer *writer, const char *name) {
+	struct top_rows rows = { view, top, most };
+
+	writer_table(writer, name, list_columns, COUNT_OF(list_columns), write_top, &rows);
 }
 
 /* --- one of them ------------------------------------------------------------------------ */

@@ -10,6 +10,29 @@ enum view_accounts_order { ACCOUNTS_BY_USE, ACCOUNTS_BY_REFUSED, ACCOUNTS_BY_ACC
 /* By its word; false: there is none. */
 bool view_accounts_order(const char *word, enum view_accounts_order *out);
 
+/* A login and the limit of which it used the largest part. */
+struct view_account_row {
+	char login[ACCOUNT_NAME_MAX + 1];
+	uint32_t entry;			/* name, in the generation; 0: no entry matches it */
+	struct quota_limit limit;	/* most 0: there is none */
+	uint64_t used, free_s, accepted, refused, seen_s;
+	bool is_held;
+};
+
+/* Those that are held, and those above half of a limit. */
+struct view_accounts_top {
+	int64_t made_ns, took_ns;
+	uint64_t held, full;		/* of all; full: at a limit, not held */
+	unsigned count;
+	struct view_account_row rows[100];	/* held ones first; then the fullest */
+};
+/* As of now, or a little earlier where there are many: making it takes a tenth of the time at
+ * most.  NULL: no accounts, or no memory. */
+const struct view_accounts_top *view_accounts_top(struct view *view);
+/* The first `most` rows, as a table of posternctl accounts. */
+void view_accounts_top_write(const struct view *view, const struct view_accounts_top *top,
+    unsigned most, struct writer *writer, const char *name);
+
 struct view_accounts_choice {
 	enum view_accounts_order order;
 	const char *pattern;	/* part of the login, or NULL */

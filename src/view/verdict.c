@@ -17,6 +17,7 @@
 #include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "view/accounts.h"
 #include "view/cluster.h"
 #include "view/health.h"
 #include "view/status_mtas.h"
@@ -297,6 +298,31 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 	}
 }
 
+static void look_at_accounts(struct view *view, struct view_verdict *out) {
+#ifdef WITH_ACCOUNTS
+	const struct view_accounts_top *top = view_accounts_top(view);
+	char name[NAME_SHOWN];
+
+	if (top == NULL)
+		return;
+	if (top->held == 1 && view->generation->accounts_named > 0) {
+		struct verdict_part *part = verdict_add(out, TONE_BAD, "accounts", "");
+
+		SAY(part, "login %s is held", shown(top->rows[0].login, name));
+		name_in_command(part, "posternctl account", top->rows[0].login);
+	} else if (top->held > 0) {
+		SAY(verdict_add(out, TONE_BAD, "accounts", "posternctl accounts --over"),
+		    "%" PRIu64 " login%s held", top->held, top->held == 1 ? " is" : "s are");
+	}
+	if (top->full > 0)
+		SAY(verdict_add(out, TONE_WARN, "accounts", "posternctl accounts --over"),
+		    "%" PRIu64 " login%s at a limit", top->full, top->full == 1 ? "" : "s");
+#else
+	(void)view;
+	(void)out;
+#endif
+}
+
 static void look_at_modes(const struct view *view, struct view_verdict *out) {
 	const struct generation *g = view->generation;
 	struct verdict_part *part;
@@ -333,6 +359,7 @@ void view_verdict(struct view *view, struct view_verdict *out) {
 	look_at_queue(view, out);
 	look_at_cluster(view, out);
 	look_at_logs(view, out);
+	look_at_accounts(view, out);
 	look_at_classes(view, out, true);
 	look_at_lacking(&stopped, out);
 	look_at_modes(view, out);

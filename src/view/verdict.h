@@ -20,7 +20,7 @@ struct verdict_part {
 	bool is_mode;			/* as somebody wants it: observe mode */
 	char text[VERDICT_TEXT_MAX];	/* of printable ASCII */
 	const char *about;		/* where the page tells more: "classes", "destinations",
-					 * "mail", "cluster", "workers", "faults" */
+					 * "mail", "cluster", "accounts", "workers", "faults" */
 	char command[VERDICT_COMMAND_MAX];	/* and which command: "posternctl classes" */
 };
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +37,9 @@ static void close_generation(struct view *view) {
 	if (view->generation != NULL)
 		reader_generation_close(view->generation);
 	view->generation = NULL;
+	/* it has places in that */
+	free(view->accounts);
+	view->accounts = NULL;
 }
 
 /* The number tells one from another within the life of a state file alone. */

@@ -31,6 +31,7 @@ struct view {
 	struct diag no_generation;
 	struct reader_status status;	/* as of view_open or view_refresh */
 	struct view_log_look logs[VIEW_LOGS];
+	struct view_accounts_top *accounts;	/* view/accounts.h; NULL: none yet */
 };
 
 /* Opens the state that is in force now; also the last one of a daemon that is away.  0, or

@@ -256,6 +256,8 @@ def by_class(test, it):
     with urllib.request.urlopen("http://127.0.0.1:9471/metrics") as answer:
         metrics = answer.read().decode()
     group = 'account="class:mtas",what="recipients",window="1h"'
+    test.check("postern_accounts_held 0\n" in metrics and
+               'postern_account_used_ratio{login="' in metrics, "and of the logins that matter most")
     test.check(f"postern_account_group_limit{{{group}}} 4\n" in metrics and
                f"postern_account_group_used{{{group}}} 1\n" in metrics and
                re.search(r"^postern_accounts [1-9]", metrics, re.M), "metrics tell of groups")

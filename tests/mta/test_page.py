@@ -17,6 +17,8 @@ from lib.testing import Skipped, main
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 LIMIT, SHARED = 6, 10
+ACCOUNTS = """accounts = ( { name = "staff"; match = [ "*" ]; each = { recipients = [ "4/1h" ]; }; } );
+"""
 URL = f"http://localhost:{web.PORT}/"
 AXE = Path(__file__).parent / "axe-core/axe.min.js"
 ROW = """(selector, names) => Object.fromEntries([...document.querySelectorAll(selector)].map(
@@ -57,13 +59,13 @@ ACCESS = """() => {
 NAMES = ["open", "open_inbound", "open_outbound", "peak", "admitted", "refused", "observed"]
 
 
-def edit(root, redis):
+def edit(root, redis, accounts):
     def change(text):
         text = web.listening()(text)
         text = text.replace('policy = [ "unix:', 'policy = ( { session_proof = "owner"; address = "unix:')
         text = text.replace('private/postern" ];', 'private/postern"; } );')
         return text.replace("\tcontrol =", f'\tevents = "unix:{root}/events";\n\tcontrol =') + \
-            'mta = ( { name = "out"; kind = "postfix"; } );\n' + redis.block()
+            'mta = ( { name = "out"; kind = "postfix"; } );\n' + accounts + redis.block()
     return change
 
 
@@ -225,6 +227,28 @@ def details(test, postern, page):
     page.ask("location.hash = ''")
 
 
+def logins(test, postern, page):
+    """Those above half of a limit, and none below it."""
+    postern.asking = []
+    for login, count in (("<i>eve</i>", 6), ("idle", 1)):
+        one = socket.socket(socket.AF_UNIX)
+        one.connect(str(postern.spool / "private/postern"))
+        for number in range(count):
+            one.sendall(f"request=smtpd_access_policy\nprotocol_state=RCPT\nsender=a@b.example\n"
+                        f"recipient=r{number}@x.example\nclient_address=192.0.2.9\ninstance={login}\n"
+                        f"sasl_username={login}\n\n".encode())
+            one.recv(4096)
+        postern.asking.append(one)      # what was begun and not ended would be given back
+    test.check(page.wait("document.querySelector('#logins tr') !== null"), "a login is shown")
+    test.equal(page.ask("[...document.querySelectorAll('#logins tr')].map(r => [r.dataset.login, ...["
+                        "'used', 'limit', 'refused'].map(f => r.querySelector(`[data-field=${f}]`)"
+                        ".dataset.value)])"), [["<i>eve</i>", "4", "4", "2"]], "the one that is at its limit")
+    test.equal(web.api("accounts"), [row for row in postern.ask("accounts") if row["used"] > 2],
+               "as posternctl accounts has it")
+    test.check(page.wait("document.getElementById('problems').textContent.includes("
+                         "'1 login at a limit')"), "the verdict says so")
+
+
 def search(test, page):
     page.ask("(e => { e.value = 'down.'; e.dispatchEvent(new Event('input')); })("
              "document.getElementById('find'))")
@@ -330,6 +354,11 @@ def silence(test, page):
     test.equal(errors, [], "no error, no refusal by the policy, no dialog")
 
 
+def has_accounts(postern):
+    """Is it a build with them?"""
+    return "build has no accounts" not in postern.command("accounts").stderr
+
+
 def body(test):
     if browser.find() is None:
         raise Skipped("there is no chromium")
@@ -337,7 +366,7 @@ def body(test):
     scope = 'scope = "cluster";' if redis.socket else ""
     postern.configure([one_class(HOSTILE, LIMIT, [2525], '"*.hostile.example"'),
                        one_class("shared", SHARED, [2626], more=scope)],
-                      edit(postern.root, redis))
+                      edit(postern.root, redis, ACCOUNTS if has_accounts(postern) else ""))
     postern.kinds = postern.kinds | ({"cluster"} if redis.socket else set())
     postern.start()
     traffic = Traffic(postern)
@@ -353,6 +382,8 @@ def body(test):
         verdict(test, postern, page)
         markup(test, page)
         details(test, postern, page)
+        if ACCOUNTS in postern.file.read_text():
+            logins(test, postern, page)
         search(test, page)
         accessible(test, page)
         looks(test, page)

@@ -436,6 +436,7 @@ struct generation {
 	struct generation_cluster cluster;
 	uint64_t account_count;	/* places for logins in the segment; 0: there are no accounts */
 	struct generation_accounts accounts;
+	uint32_t accounts_named;	/* by metrics and the status page */
 	uint64_t history_bytes;		/* 0: none is kept */
 };
 

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "front/http/http_query.h"
 #include "front/http/page.h"
+#include "view/accounts.h"
 #include "view/classes.h"
 #include "view/cluster.h"
 #include "view/decided.h"
@@ -39,7 +40,7 @@ struct made {
 };
 
 static make_body make_metrics, make_health, make_status, make_classes, make_destinations,
-    make_decisions, make_cluster;
+    make_decisions, make_cluster, make_accounts;
 
 static const struct route {
 	const char *path;
@@ -53,6 +54,7 @@ static const struct route {
 	{ "/api/destinations", JSON_TYPE, make_destinations },
 	{ "/api/decisions", JSON_TYPE, make_decisions },
 	{ "/api/cluster", JSON_TYPE, make_cluster },
+	{ "/api/accounts", JSON_TYPE, make_accounts },
 };
 
 struct http_answers {
@@ -122,6 +124,24 @@ static bool make_cluster(struct http_answers *answers, FILE *out, unsigned *stat
 	(void)status;
 	writer_init(&writer, out, true);
 	return view_cluster_write(&answers->view, &writer) == 0;
+}
+
+/* "null" where there are none. */
+static bool make_accounts(struct http_answers *answers, FILE *out, unsigned *status) {
+#ifdef WITH_ACCOUNTS
+	const struct view_accounts_top *top = view_accounts_top(&answers->view);
+	struct writer writer;
+
+	if (top != NULL) {
+		writer_init(&writer, out, true);
+		view_accounts_top_write(&answers->view, top,
+		    answers->view.generation->accounts_named, &writer, NULL);
+		return true;
+	}
+#endif
+	(void)answers;
+	(void)status;
+	return fputs("null\n", out) >= 0;
 }
 
 /* --- what is kept ---------------------------------------------------------------- */

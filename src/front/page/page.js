@@ -374,6 +374,26 @@ const showCluster = cluster => {
 	});
 };
 
+const showAccounts = accounts => {
+	at("accounts").hidden = accounts === null;
+	if (accounts === null)
+		return;
+	at("no-logins").hidden = accounts.length > 0;
+	keep(at("logins"), accounts, row => row.login, cells(["login", "~account", "state", "#used", "#limit",
+		"~of", "~#free_in", "~#refused"]), (element, row) => {
+		const full = row.limit !== null && row.used >= row.limit;
+		element.dataset.login = row.login;
+		write(part(element, "login"), row.login);
+		write(part(element, "account"), row.account ?? "–");
+		write(part(element, "state"), row.held ? "held" : full ? "at a limit" : "below it");
+		for (const name of ["used", "limit", "refused"])
+			put(part(element, name), row[name]);
+		write(part(element, "of"), row.what === null ? "–" : `${row.what} in ${row.window}`);
+		write(part(element, "free_in"), full ? duration(row.free_in) : "–");
+		element.className = row.held ? "bad" : full ? "warn" : "";
+	});
+};
+
 const showCounters = (list, counters, names) => {
 	keep(list, names, name => name, name => {
 		const element = make("li");
@@ -466,12 +486,12 @@ const lose = error => {
 
 const turn = async () => {
 	try {
-		const [status, classes, destinations, decisions, cluster] = await Promise.all([ask("status"),
+		const [status, classes, destinations, decisions, cluster, accounts] = await Promise.all([ask("status"),
 			ask(query("classes", "class-find", "class-sort", "")),
 			ask(query("destinations", "find", "destination-sort", `&show=${at("destination-show").value}`)),
 			ask(`decisions?limit=40&kind=${at("kind").value}` +
 				`&find=${encodeURIComponent(at("decision-find").value.trim())}`),
-			ask("cluster")]);
+			ask("cluster"), ask("accounts")]);
 		const time = performance.now();
 		if (time - slow >= SLOW_MS)
 			await showHistory();
@@ -484,6 +504,7 @@ const turn = async () => {
 		showDestinations(destinations, status);
 		showDecisions(decisions);
 		showCluster(cluster);
+		showAccounts(accounts);
 		showRoles(status);
 		showRest(status);
 		last = { time, wall: Date.now(), counters: status.counters };

@@ -115,7 +115,8 @@ export const field = (tag, name, style) => {
 export const cells = names => row => {
 	const element = make("tr");
 	for (const name of names)
-		element.append(field("td", name.replace("#", ""), name.startsWith("#") ? "n" : ""));
+		element.append(field("td", name.replace(/[#~]/g, ""), [name.includes("#") ? "n" : "",
+			name.includes("~") ? "more" : ""].join(" ").trim()));
 	return element;
 };
 
