@@ -34,7 +34,7 @@ accounts = (
              recipients_per_message = 8; }};
     free = [ "example.org" ];
     text = "{{used}} of {{limit}} {{what}} in {{window}}, again in {{retry}} s ({{id}})"; }},
-  {{ name = "many"; match = "bulk"; action = "reject"; each = {{ recipients = "1000/1h"; }}; }},
+  {{ name = "many"; match = "bulk*"; action = "reject"; each = {{ recipients = "1000/1h"; }}; }},
   {{ name = "thieves"; match = [ "eve*", "bob" ]; health = {{ unknown = "15/1h"; of = 20; }}; }},
   {{ name = "seen"; match = "seen*"; observe = true; each = {{ recipients = "2/1h"; }}; }} );
 account_overrides = "OVERRIDES";
@@ -181,6 +181,29 @@ def pipelined(test, it):
     test.wait_for(lambda: it.sent("pipe") == 8 * 4 * 12, "as many recipients as were delivered")
 
 
+def large(test, it):
+    """A message that is given up in its text, then 1,000 recipients at once, by BDAT."""
+    session = login("bulk2")
+    begin(session, *(f"given{i}@example.com" for i in range(10)))
+    session.command("DATA")
+    session.socket.sendall(b"Subject: t\r\n\r\nhalf of")
+    session.drop()
+    session = login("bulk3")
+    recipients = [f"chunk{i}@example.com" for i in range(1000)]
+    commands = ["MAIL FROM:<sender@example.com>", *(f"RCPT TO:<{to}>" for to in recipients)]
+    session.socket.sendall("".join(f"{line}\r\n" for line in commands).encode())
+    codes = {session.reply()[0] for _ in commands}
+    text = b"Subject: t\r\n\r\nin chunks\r\n"
+    session.socket.sendall(b"BDAT %d\r\n%sBDAT %d LAST\r\n%s" % (len(text), text, 4, b"end\n"))
+    test.equal((codes, session.reply()[0], session.reply()[0]), ({250}, 250, 250), "1,000 recipients in chunks")
+    it.is_used("bulk3", 1000, "all of them")
+    test.wait_for(lambda: it.sent("chunk") == 1000, "as many as were delivered", limit=40)
+    test.equal(begin(session, "more@example.com")[0][0], 550, "and no more")
+    session.drop()
+    it.postfix.reload()
+    it.is_used("bulk2", 0, "what was given up in its text, when its smtpd has ended")
+
+
 def stolen(test, it):
     """A list of which the site does not know 3 of 10; bob sends to friends meanwhile."""
     Unclean(test, ["127.0.0.1"], SINK, seconds=0)
@@ -313,7 +336,7 @@ def seen(test, it, name):
     test.equal((rows[name]["used"], rows[name]["limit"], rows[name]["account"]),
                (18, 20, "staff"), "accounts lists the login with its tightest limit")
     test.equal(it.postern.ask("explain", "account", name)["verdict"], "accept", "explain account")
-    test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["seen1"],
+    test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["bulk3", "seen1"],
                "--over: those at a limit")
     found = [row["accepted"] for row in it.postern.ask("accounts", "--sort", "accepted")]
     test.equal(found, sorted(found, reverse=True), "--sort accepted")
@@ -336,6 +359,7 @@ def body(test):
     name = to_the_limit(test, it)
     per_message_and_free(test, it)
     pipelined(test, it)
+    large(test, it)
     stolen(test, it)
     by_class(test, it)
     replayed(test, it)
