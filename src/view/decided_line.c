@@ -10,6 +10,8 @@
 #include "base/decision_id.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "policy/limit/decision.h"
+#include "policy/reply/reply.h"
 
 #define QUOTED_MAX	340	/* a name, escaped */
 
@@ -191,106 +193,97 @@ const char *decided_line_text(const struct decided *decided, char out[DECIDED_LI
 	return out;
 }
 
-/* --- for programs ----------------------------------------------------------------------- */
+/* --- each value ------------------------------------------------------------------------- */
 
-const struct column decided_columns[DECIDED_COLUMNS] = {
-	{ "id", COLUMN_TEXT },
-	{ "time", COLUMN_TEXT },
-	{ "kind", COLUMN_TEXT },
-	{ "stage", COLUMN_TEXT },
-	{ "observed", COLUMN_TRUTH },
-	{ "outbound", COLUMN_TRUTH },
-	{ "class", COLUMN_TEXT },
-	{ "client", COLUMN_TEXT },
-	{ "client_port", COLUMN_NUMBER },
-	{ "name", COLUMN_TEXT },
-	{ "recipient", COLUMN_TEXT },
-	{ "queue_id", COLUMN_TEXT },
-	{ "mta", COLUMN_TEXT },
-	{ "relay", COLUMN_TEXT },
-	{ "reason", COLUMN_TEXT },
-	{ "count", COLUMN_NUMBER },
-	{ "limit", COLUMN_NUMBER },
-	{ "rule", COLUMN_TEXT },
-	{ "file", COLUMN_TEXT },
-	{ "line", COLUMN_NUMBER },
-	{ "by", COLUMN_TEXT },
-	{ "for", COLUMN_SECONDS },
-	{ "window_before", COLUMN_NUMBER },
-	{ "window", COLUMN_NUMBER },
-	{ "ceiling_before", COLUMN_NUMBER },
-	{ "ceiling", COLUMN_NUMBER },
-	{ "code", COLUMN_NUMBER },
-	{ "uid", COLUMN_NUMBER },
-	{ "text", COLUMN_TEXT },
-	{ "note", COLUMN_TEXT },
-	{ "cause", COLUMN_TEXT },
-	{ "what", COLUMN_TEXT },
-	{ "lease", COLUMN_TEXT },
-	{ "node", COLUMN_TEXT },
-	{ "origin_id", COLUMN_TEXT },
-	{ "port", COLUMN_NUMBER },
+/* The texts that values point at, each until the next value of its kind. */
+struct decided_texts {
+	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], client[ADDRESS_TEXT_MAX], rate[64];
+	char what[VIEW_DECIDED_MAX], place[DECIDED_PLACE_MAX];
 };
 
-static struct value text_or_unknown(const struct decided *decided, enum decided_text which) {
+static struct value text_value(const struct decided *decided, enum decided_text which) {
 	const char *text = decided_text(decided, which);
 
-	return *text == '\0' ? value_unknown() : value_text(text);
+	return value_text(*text == '\0' ? NULL : text);
 }
 
-static struct value number_or_unknown(uint64_t number) {
-	return number == 0 ? value_unknown() : value_number(number);
+static struct value number_if(uint64_t number, bool known) {
+	return known ? value_number(number) : value_unknown();
 }
 
-static struct value id_value(uint64_t id, char out[24]) {
+static struct value number_value(uint64_t number) {
+	return number_if(number, number != 0);
+}
+
+static struct value decimal_if(float number, bool known) {
+	return known ? value_decimal((double)number) : value_unknown();
+}
+
+static struct value id_value(uint64_t id, char out[DECISION_ID_MAX]) {
 	return id == 0 ? value_unknown() : value_text(decision_id_text(id, out));
 }
 
-void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_ns,
-    struct decided_texts *texts, struct value values[DECIDED_COLUMNS]) {
-	bool compared = decided->count != 0 || decided->limit != 0;
-	bool windowed = decided_ring_of((enum decided_kind)decided->kind) ==
-	    DECIDED_OF_DESTINATIONS && decided->kind != DECIDED_FAILURE &&
-	    decided->kind != DECIDED_ALERT && decided->kind != DECIDED_ACCOUNT_HELD;
+static struct value relay_value(const struct decided *decided, const char *address) {
+	struct value relay = text_value(decided, DECIDED_RELAY);
 
-	address_format(&decided->client, texts->client);
-	values[0] = id_value(decided->id, texts->id);
-	values[1] = value_text(view_time(wall_ns - (now_ns - decided->at_ns), texts->time));
-	values[2] = value_text(decided_word(decided->kind));
-	values[3] = value_text(decided_stage_word(decided->stage));
-	values[4] = value_truth((decided->flags & DECIDED_OBSERVED_ONLY) != 0);
-	values[5] = value_truth((decided->flags & DECIDED_OUTBOUND) != 0);
-	values[6] = text_or_unknown(decided, DECIDED_CLASS);
-	values[7] = address_is_unknown(&decided->client) ? value_unknown() :
-	    value_text(texts->client);
-	values[8] = number_or_unknown(decided->client_port);
-	values[9] = text_or_unknown(decided, DECIDED_NAME);
-	values[10] = text_or_unknown(decided, DECIDED_RECIPIENT);
-	values[11] = text_or_unknown(decided, DECIDED_QUEUE_ID);
-	values[12] = text_or_unknown(decided, DECIDED_MTA);
-	values[13] = text_or_unknown(decided, DECIDED_RELAY);
-	values[14] = value_text(decided_reason_word(decided->reason));
-	values[15] = compared ? value_number(decided->count) : value_unknown();
-	values[16] = compared ? value_number(decided->limit) : value_unknown();
-	values[17] = text_or_unknown(decided, DECIDED_RULE);
-	values[18] = text_or_unknown(decided, DECIDED_FILE);
-	values[19] = number_or_unknown(decided->line);
-	values[20] = value_text(decided_by(decided));
-	values[21] = number_or_unknown(held_s(decided));
-	values[22] = windowed ? value_number(decided->before) : value_unknown();
-	values[23] = windowed ? value_number(decided->window) : value_unknown();
-	values[24] = number_or_unknown(decided->ceiling_before);
-	values[25] = number_or_unknown(decided->ceiling);
-	values[26] = number_or_unknown(decided->code);
-	values[27] = decided->kind == DECIDED_BY_HAND ? value_number(decided->uid) :
-	    value_unknown();
-	values[28] = text_or_unknown(decided, DECIDED_REASON);
-	values[29] = text_or_unknown(decided, DECIDED_NOTE);
-	values[30] = id_value(decided->cause, texts->cause);
-	view_decided_say(decided, texts->what);
-	values[31] = value_text(texts->what);
-	values[32] = value_text(decided_lease_word(decided));
-	values[33] = text_or_unknown(decided, DECIDED_NODE);
-	values[34] = text_or_unknown(decided, DECIDED_ORIGIN);
-	values[35] = number_or_unknown(decided->server_port);
+	return relay.known ? relay : value_text(address);
+}
+
+/* Of a limit per time. */
+static struct value rate_value(const struct decided *decided, char out[64]) {
+	bool of_account = decided->kind == DECIDED_ACCOUNT || decided->kind == DECIDED_ACCOUNT_HELD;
+
+	if (decided->reason != REASON_CLASS_RATE && decided->reason != REASON_CLIENT_RATE &&
+	    (!of_account || decided->window == 0))
+		return value_unknown();
+	(void)text_append(out, 64, 0, "%u/%ums", decided->before, decided->window);
+	return value_text(out);
+}
+
+const char *decided_place(const struct decided *decided, uint32_t line,
+    char out[DECIDED_PLACE_MAX]) {
+	const char *file = decided_text(decided, DECIDED_FILE);
+
+	out[0] = '\0';
+	if (line != 0 && *file != '\0')
+		(void)text_append(out, DECIDED_PLACE_MAX, 0, "%s:%u", file, line);
+	return out;
+}
+
+static struct value place_value(const struct decided *decided, uint32_t line,
+    char out[DECIDED_PLACE_MAX]) {
+	(void)decided_place(decided, line, out);
+	return value_text(out[0] == '\0' ? NULL : out);
+}
+
+#define TAIL	DECIDED_FOR_TAIL
+#define WHY	DECIDED_FOR_WHY
+#define BOTH	(TAIL | WHY)
+#define JSON	(TAIL | (writer->json ? WHY : 0))
+
+void decided_write(const struct decided_shown *shown, enum decided_list list,
+    struct writer *writer, decided_put_value *put) {
+	const struct decided *d = shown->d, *origin = shown->origin == NULL ? d : shown->origin;
+	const struct decided_now *now = &shown->now;
+	bool of_destinations = decided_ring_of((enum decided_kind)d->kind) ==
+	    DECIDED_OF_DESTINATIONS;
+	bool is_outbound = (d->flags & DECIDED_OUTBOUND) != 0;
+	bool is_observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
+	bool is_of_window = of_destinations && d->kind != DECIDED_ALERT &&
+	    d->kind != DECIDED_RECIPIENT_HELD && d->kind != DECIDED_ACCOUNT_HELD;
+	bool is_of_share = !of_destinations && d->reason == REASON_CLASS_SHARE;
+	bool is_compared = d->count != 0 || d->limit != 0 || is_of_share;
+	bool is_by_defaults = d->kind == DECIDED_SUSPENDED && d->by == DECIDED_BY_COHORTS &&
+	    d->line == 0;
+	struct decided_texts texts;
+	const char *address = address_is_unknown(&d->client) ? NULL : texts.client;
+
+	address_format(&d->client, texts.client);
+	view_decided_say(d, texts.what);
+	(void)view_time(shown->wall_ns, texts.time);
+#define FIELD(where, name, kind, value) \
+	if (((where) & list) != 0) \
+		put(writer, name, COLUMN_##kind, value);
+#include "defs/decision.def"
+#undef FIELD
 }

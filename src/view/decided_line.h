@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * A decision (segment/decision/decisions.h) on one line: for people, whom it is about and what was
- * decided why, in printable ASCII; for programs, columns that are the same for all kinds,
- * with what a kind does not have unknown.  Any thread.
+ * decided why, in printable ASCII; for programs, each value by its name, the same names for all
+ * kinds, with what a kind does not have unknown.  Any thread.
  */
 #ifndef VIEW_DECIDED_LINE_H
 #define VIEW_DECIDED_LINE_H
@@ -18,20 +18,36 @@ const char *decided_line_subject(const struct decided *decided, char out[DECIDED
 /* What was decided, and why. */
 const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]);
 
-#define DECIDED_COLUMNS		36
-#define DECIDED_COLUMN_KIND	2
-#define DECIDED_COLUMN_COUNT	15
 /* By what it was suspended, or what somebody did by hand; NULL: neither. */
 const char *decided_by(const struct decided *decided);
 
-extern const struct column decided_columns[DECIDED_COLUMNS];
-/* The texts that values point at. */
-struct decided_texts {
-	char id[24], cause[24], time[VIEW_TIME_MAX], client[ADDRESS_TEXT_MAX];
-	char what[VIEW_DECIDED_MAX];
+/* "FILE:LINE" of the rule's file, or "" without a line.  Returns `out`. */
+#define DECIDED_PLACE_MAX	256
+const char *decided_place(const struct decided *decided, uint32_t line,
+    char out[DECIDED_PLACE_MAX]);
+
+/* What posternctl why finds out besides. */
+struct decided_now {
+	const char *source, *user;
+	struct value age, cluster, cluster_error, until, left, in_force;
+	struct value undo_before, undo, undo_note;
 };
-/* `now_ns` (base/clock.h) and `wall_ns` are of one moment. */
-void decided_values(const struct decided *decided, int64_t now_ns, int64_t wall_ns,
-    struct decided_texts *texts, struct value values[DECIDED_COLUMNS]);
+
+struct decided_shown {
+	const struct decided *d;
+	const struct decided *origin;	/* what holds the mail; NULL: the decision itself */
+	int64_t wall_ns;		/* when it was decided */
+	bool is_public;			/* recipients' addresses are left out */
+	struct decided_now now;
+};
+
+/* Which values of defs/decision.def. */
+enum decided_list { DECIDED_FOR_TAIL = 1, DECIDED_FOR_WHY = 2 };
+
+/* Puts each of them: writer_line_value for a line, writer_member for an object. */
+typedef void decided_put_value(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value);
+void decided_write(const struct decided_shown *shown, enum decided_list list,
+    struct writer *writer, decided_put_value *put);
 
 #endif

@@ -482,8 +482,6 @@ bool detail_decision_write(const struct view *view, struct history *history, con
     struct writer *writer) {
 	struct decision_search search;
 	struct commands commands = { .count = 0 };
-	struct value values[DECIDED_COLUMNS];
-	struct decided_texts texts;
 	struct causes causes = { view, history, 0 };
 	uint64_t number;
 
@@ -491,12 +489,12 @@ bool detail_decision_write(const struct view *view, struct history *history, con
 	    !find_decision(view, history, number, &search))
 		return false;
 	causes.first = search.found.cause;
-	decided_values(&search.found, search.found.at_ns, search.wall_ns, &texts, values);
-	/* recipients' addresses are for those alone who may read the state file */
-	values[10] = value_unknown();
 	decision_commands(&search.found, id, &commands);
 	writer_object_begin(writer, NULL);
-	writer_members(writer, decided_columns, values, DECIDED_COLUMNS);
+	/* recipients' addresses are for those alone who may read the state file */
+	decided_write(&(const struct decided_shown){ .d = &search.found,
+	    .wall_ns = search.wall_ns, .is_public = true }, DECIDED_FOR_TAIL, writer,
+	    writer_member);
 	view_decided_table(writer, "because", cause_rows, &causes);
 	write_commands(writer, &commands);
 	writer_object_end(writer);

@@ -285,20 +285,24 @@ static void toned_print(const struct writer *writer, uint8_t tone, const char *t
 		writer_tone(writer, TONE_NONE);
 }
 
-void writer_members(struct writer *writer, const struct column *columns,
-    const struct value *values, size_t count) {
+void writer_member(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value) {
 	char space[NUMBER_TEXT_MAX];
 
-	for (size_t i = 0; i < count; i++) {
-		if (writer->json) {
-			json_next(writer, columns[i].name);
-			writer_json_value(writer->out, columns[i].kind, &values[i]);
-			continue;
-		}
-		text_name(writer, columns[i].name, MEMBER_WIDTH);
-		toned_print(writer, values[i].tone, text_of(columns[i].kind, &values[i], space));
-		putc('\n', writer->out);
+	if (writer->json) {
+		json_next(writer, name);
+		writer_json_value(writer->out, kind, &value);
+		return;
 	}
+	text_name(writer, name, MEMBER_WIDTH);
+	toned_print(writer, value.tone, text_of(kind, &value, space));
+	putc('\n', writer->out);
+}
+
+void writer_members(struct writer *writer, const struct column *columns,
+    const struct value *values, size_t count) {
+	for (size_t i = 0; i < count; i++)
+		writer_member(writer, columns[i].name, columns[i].kind, values[i]);
 }
 
 void writer_strings(struct writer *writer, const char *name,

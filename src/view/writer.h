@@ -100,7 +100,9 @@ void writer_init(struct writer *writer, FILE *out, bool json);
 void writer_object_begin(struct writer *writer, const char *name);
 void writer_object_end(struct writer *writer);
 
-/* Members of the open object. */
+/* A member of the open object; and several. */
+void writer_member(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value);
 void writer_members(struct writer *writer, const struct column *columns,
     const struct value *values, size_t count);
 

@@ -129,35 +129,36 @@ TEST(nothing_obeys_a_stranger) {
 	}
 }
 
+static unsigned puts_counted;
+
+static void put_counted(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value) {
+	assert_non_null(name);
+	assert_in_range(value.known, 0, 1);
+	puts_counted++;
+	writer_line_value(writer, name, kind, value);
+}
+
 TEST(all_columns_have_values) {
 	struct decided decided = made(DECIDED_REFUSED, "a\"b\x1b");
-	struct value values[DECIDED_COLUMNS];
-	struct decided_texts texts;
+	const struct decided_shown shown = { .d = &decided,
+		.wall_ns = 1795329900 * NS_PER_SECOND };	/* 2026-11-22T06:45:00Z */
 	char *out = NULL;
 	size_t length;
 	FILE *stream = open_memstream(&out, &length);
 	struct writer writer;
 
 	decided.count = 3;
-	memset(values, 0xff, sizeof(values));
-	/* 90 s ago, at 2026-11-22T06:45:00Z */
-	decided_values(&decided, AT_NS + 90 * NS_PER_SECOND, 1795329990 * NS_PER_SECOND, &texts,
-	    values);
-	assert_string_equal(decided_columns[DECIDED_COLUMN_KIND].name, "kind");
-	assert_string_equal(decided_columns[DECIDED_COLUMN_COUNT].name, "count");
-	assert_int_equal(values[DECIDED_COLUMN_COUNT].number, 3);
-	for (unsigned i = 0; i < DECIDED_COLUMNS; i++) {
-		assert_non_null(decided_columns[i].name);
-		assert_in_range(values[i].known, 0, 1);
-	}
 	assert_non_null(stream);
 	writer_init(&writer, stream, true);
-	writer_stream(&writer, decided_columns, NULL, DECIDED_COLUMNS);
-	writer_row(&writer, values);
-	writer_stream_end(&writer);
+	writer_line_begin(&writer);
+	decided_write(&shown, DECIDED_FOR_TAIL, &writer, put_counted);
+	writer_line_end(&writer);
 	fclose(stream);
+	assert_int_equal(puts_counted, 36);
 	assert_non_null(strstr(out, "\"name\": \"a\\\"b\\u001b\""));
 	assert_non_null(strstr(out, "\"kind\": \"refused\""));
+	assert_non_null(strstr(out, "\"count\": 3"));
 	assert_non_null(strstr(out, "\"time\": \"2026-11-22T06:45:00.000Z\""));
 	free(out);
 }

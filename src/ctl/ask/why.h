@@ -7,6 +7,7 @@
 #include "ctl/cli/ctl.h"
 #include "ctl/act/state.h"
 #include "segment/reader.h"
+#include "view/decided_line.h"
 
 /* One of them, with its times by the wall clock. */
 struct why_event {
@@ -42,10 +43,9 @@ void why_each(struct why_sources *sources,
 /* --- what undoes it (why_undo.c) --------------------------------------------------- */
 
 #define WHY_COMMAND_MAX	1024
-#define WHY_PLACE_MAX	256
 struct why_undo {
 	char command[WHY_COMMAND_MAX];	/* for the shell, as it stands; "": none */
-	char edit[WHY_PLACE_MAX + 128];	/* what is to be changed before; "": nothing */
+	char edit[DECIDED_PLACE_MAX + 128];	/* what is to be changed before; "": nothing */
 	const char *none;		/* why nothing is to be done; NULL: something is */
 };
 /* `held`: the suspension or hold that the decision came of, or itself; NULL: none.  `wall_ns`:
@@ -55,9 +55,6 @@ void why_undo(const struct ctl *ctl, const struct why_event *event,
 
 /* By a share of which nothing was leased: no limit is to be raised. */
 bool why_is_unleased(const struct decided *decided);
-
-/* "FILE:LINE", or "" where the line is 0.  Returns `out`. */
-const char *why_place(const char *file, uint32_t line, char out[WHY_PLACE_MAX]);
 
 /* What stops the mail now that this event stopped. */
 struct why_stop {

@@ -17,17 +17,11 @@
 #include "config/generation/enforcement.h"
 #include "ctl/ask/why.h"
 #include "policy/limit/decision.h"
+#include "view/decided_line.h"
 #include "view/shell_word.h"
 
 /* enum by_hand_verb + 1, as decisions have it. */
 enum { VERB_SUSPEND = 1, VERB_HOLD, VERB_RESUME, VERB_FORGET, VERB_SET };
-
-const char *why_place(const char *file, uint32_t line, char out[WHY_PLACE_MAX]) {
-	out[0] = '\0';
-	if (line != 0 && *file != '\0')
-		(void)text_append(out, WHY_PLACE_MAX, 0, "%s:%u", file, line);
-	return out;
-}
 
 static void add_word(struct why_undo *out, const char *word) {
 	char quoted[WHY_COMMAND_MAX];
@@ -166,7 +160,7 @@ bool why_is_unleased(const struct decided *decided) {
 
 static void undo_limit(const struct ctl *ctl, const struct decided *d, struct why_undo *out) {
 	const char *setting = setting_of(d);
-	char place[WHY_PLACE_MAX];
+	char place[DECIDED_PLACE_MAX];
 
 	if (d->reason == REASON_UNTRACKED) {
 		out->none = "if the table is full (posternctl status), raise state.sessions "
@@ -183,7 +177,7 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 		out->none = "no command; see posternctl status";
 		return;
 	}
-	(void)why_place(decided_text(d, DECIDED_FILE), d->limit_line != 0 ? d->limit_line :
+	(void)decided_place(d, d->limit_line != 0 ? d->limit_line :
 	    d->line, place);
 	(void)text_append(out->edit, sizeof(out->edit), 0, "%s%s of class %s in %s",
 	    d->limit_line != 0 ? "raise " : "raise or set ", setting,
@@ -196,12 +190,12 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 
 /* A login's counts start from 0 again; for good only another limit helps. */
 static void undo_account(const struct ctl *ctl, const struct decided *d, struct why_undo *out) {
-	char place[WHY_PLACE_MAX];
+	char place[DECIDED_PLACE_MAX];
 
 	if (d->reason == REASON_ACCOUNT_PER_MESSAGE || d->reason == REASON_ACCOUNT_POOL) {
 		(void)text_append(out->edit, sizeof(out->edit), 0, "raise the limit of account %s "
 		    "in %s", decided_text(d, DECIDED_CLASS),
-		    why_place(decided_text(d, DECIDED_FILE), d->line, place));
+		    decided_place(d, d->line, place));
 		begin(ctl, out, "reload");
 		return;
 	}

@@ -176,16 +176,17 @@ static void write_one(struct tailing *tailing, const struct decided *decided,
     int64_t now_ns, int64_t wall_ns) {
 	struct writer *writer = &tailing->ctl->writer;
 	char time[VIEW_TIME_MAX], id[DECISION_ID_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
-	struct value values[DECIDED_COLUMNS];
-	struct decided_texts texts;
+	const struct decided_shown shown = { .d = decided,
+		.wall_ns = wall_ns - (now_ns - decided->at_ns) };
 
 	if (writer->json) {
-		decided_values(decided, now_ns, wall_ns, &texts, values);
-		writer_row(writer, values);
+		writer_line_begin(writer);
+		decided_write(&shown, DECIDED_FOR_TAIL, writer, writer_line_value);
+		writer_line_end(writer);
 		return;
 	}
 	/* as why and the log spell it */
-	fprintf(writer->out, "%s  %s  ", view_time(wall_ns - (now_ns - decided->at_ns), time),
+	fprintf(writer->out, "%s  %s  ", view_time(shown.wall_ns, time),
 	    decision_id_text(decided->id, id));
 	writer_tone(writer, tone_of(decided));
 	fprintf(writer->out, "%-13s", decided_shown_word(decided));
@@ -198,18 +199,17 @@ static void write_one(struct tailing *tailing, const struct decided *decided,
 
 /* Of kind "lost", how many. */
 static void write_lost(struct tailing *tailing, uint64_t lost) {
-	struct value values[DECIDED_COLUMNS];
+	struct writer *writer = &tailing->ctl->writer;
 
-	if (!tailing->ctl->writer.json) {
+	if (!writer->json) {
 		ctl_complain("%llu decision%s arrived too fast to be shown, and %s lost",
 		    (unsigned long long)lost, lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
 		return;
 	}
-	for (unsigned i = 0; i < DECIDED_COLUMNS; i++)
-		values[i] = value_unknown();
-	values[DECIDED_COLUMN_KIND] = value_text("lost");
-	values[DECIDED_COLUMN_COUNT] = value_number(lost);
-	writer_row(&tailing->ctl->writer, values);
+	writer_line_begin(writer);
+	writer_line_value(writer, "kind", COLUMN_TEXT, value_text("lost"));
+	writer_line_value(writer, "count", COLUMN_NUMBER, value_number(lost));
+	writer_line_end(writer);
 }
 
 static void keep_wanted(void *context, const struct decided *decided) {
@@ -334,14 +334,10 @@ int command_TAIL(struct ctl *ctl) {
 	if (result == EX_OK) {
 		tailing.health = tailing.state.view.status.health;
 		tailing.looked_ns = clock_now_ns();
-		if (ctl->writer.json)
-			writer_stream(&ctl->writer, decided_columns, NULL, DECIDED_COLUMNS);
 		if (write_all(&tailing, tailing.wanted.lines, false) && !ctl->once) {
 			tailing.wanted.since_ns = 0;
 			follow(&tailing);
 		}
-		if (ctl->writer.json)
-			writer_stream_end(&ctl->writer);
 	}
 	free(tailing.batch.list);
 	return state_close(&tailing.state, result);
