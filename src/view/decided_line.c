@@ -281,7 +281,7 @@ void decided_write(const struct decided_shown *shown, enum decided_list list,
 	address_format(&d->client, texts.client);
 	view_decided_say(d, texts.what);
 	(void)view_time(shown->wall_ns, texts.time);
-#define FIELD(where, name, kind, value) \
+#define FIELD(name, where, kind, value) \
 	if (((where) & list) != 0) \
 		put(writer, name, COLUMN_##kind, value);
 #include "defs/decision.def"

@@ -8,9 +8,9 @@
 #include <sysexits.h>
 #include <unistd.h>
 #include "tests/unit/test.h"
-#include "ctl/replay/replay.h"
+#include "ctl/analyze/analyze.h"
 
-static char directory[] = "/tmp/t_replay.XXXXXX";
+static char directory[] = "/tmp/t_analyze.XXXXXX";
 static char path[2][64];
 static char *output;
 
@@ -68,7 +68,7 @@ struct asked {
 };
 
 /* Its output is in `output`. */
-static int replay(struct asked asked) {
+static int analyze(struct asked asked) {
 	static char conf[80];
 	char *words[2] = { path[0], path[1] };
 	struct ctl ctl = { .config_path = conf, .config_given = true, .words = words,
@@ -115,7 +115,7 @@ TEST(rows) {
 	    "Nov 21 05:48:24 mx other/smtp[7]: 5C1E9A7E2B8: to=<a@b.example>, relay=none, delay=0, "
 	    "delays=0/0/0/0, dsn=4.4.1, status=deferred (connect to mx.b.example[192.0.2.8]:25: "
 	    "Connection refused)");
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .year = "2026" }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true, .year = "2026" }), EX_OK);
 	has("{\"event\": \"delivery\", \"file\": \"");
 	has("\"line\": 2, \"mta\": \"postfix\", \"queue_id\": \"5C1E9A7E2B8\", \"recipient\": "
 	    "\"a@b.example\", \"relay\": \"mx.example.net[192.0.2.7]:25\", \"dsn\": \"4.7.1\", "
@@ -135,14 +135,14 @@ TEST(rows) {
 	    "\"from\": \"2026-11-21T05:48:22\", \"until\": \"2026-11-21T05:48:24\", "
 	    "\"deliveries\": 3, \"broken\": 1, \"too_long\": 0, \"sessions\": 0, \"other\": 1, "
 	    "\"foreign\": 1");
-	assert_int_equal(replay((struct asked){ .files = 1 }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1 }), EX_OK);
 	has("line  mta       queue_id");
 	has("2  postfix   5C1E9A7E2B8     a@b.example ");
 	has("\ndestinations:\n");
 	has("\nsummary:\n");
 	has_not("event");
 	write_text(path[1], POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
-	assert_int_equal(replay((struct asked){ .files = 2 }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 2 }), EX_OK);
 	has("file            line  mta");
 	has("/two       1  postfix");
 }
@@ -156,7 +156,7 @@ TEST(a_configuration_without_mail_servers_learns_all_the_same) {
 	    "stat=Sent (ok)\n"
 	    POSTFIX "to=<a@b.example>, relay=127.0.0.1[127.0.0.1]:10025, delay=1, "
 	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n");
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .config =
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true, .config =
 	    "version = 1; classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n" }),
 	    EX_OK);
 	has("\"destination\": \"b.example\"");
@@ -194,7 +194,7 @@ TEST(learning) {
 		    "status=deferred (connect to mx.dead.example[192.0.2.8]:25: Connection refused)\n",
 		    i, i);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"name\": \"busy.example\", \"law\": \"probe\", \"state\": \"limited\", \"window\": 5, "
 	    "\"ceiling\": 5, \"ok\": 1000, \"failed\": 570");
 	/* the initial window of 5 fails, then it is suspended, and the rest is held */
@@ -233,7 +233,7 @@ TEST(whole_seconds) {
 			    ms / 60000, ms / 1000 % 60, id++);
 	}
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"name\": \"coarse.example\", \"law\": \"probe\", \"state\": \"limited\"");
 	has("\"ceiling\": 4, \"ok\":");
 }
@@ -246,12 +246,12 @@ TEST(dates) {
 	fprintf(file, "Dec 31 23:59:59 %sJan  1 00:00:01 %sDec 31 23:59:59 %smx postfix/smtp[7]: x\n",
 	    end, end, end);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .year = "2023" }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true, .year = "2023" }), EX_OK);
 	has("\"time\": \"2023-12-31T23:59:59\"");
 	has("\"time\": \"2024-01-01T00:00:01\"");
 	has("\"until\": \"2024-12-31T23:59:59\"");
-	assert_int_equal(replay((struct asked){ .files = 1, .year = "x" }), EX_USAGE);
-	assert_int_equal(replay((struct asked){ .files = 1, .year = "10000" }), EX_USAGE);
+	assert_int_equal(analyze((struct asked){ .files = 1, .year = "x" }), EX_USAGE);
+	assert_int_equal(analyze((struct asked){ .files = 1, .year = "10000" }), EX_USAGE);
 }
 
 /* One line stopped the time of all behind it, and its nanoseconds overflowed. */
@@ -263,13 +263,13 @@ TEST(a_date_of_the_far_future) {
 	fprintf(file, "2023-12-31T23:59:59Z %s9999-12-31T23:59:59Z %s2024-01-01T00:00:01Z %s", end,
 	    end, end);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"deliveries\": 3");
 	has("\"until\": \"2024-01-01T00:00:01\"");
 	file = create(path[0]);
 	fprintf(file, "9999-12-31T23:59:59Z %s2024-01-01T00:00:01Z %s", end, end);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"from\": \"2024-01-01T00:00:01\"");
 }
 
@@ -324,19 +324,19 @@ TEST(no_limits_of_no_sessions) {
 		const struct asked asked = { .files = 1, .sessions = true, .json = json != 0 };
 
 		write_text(path[0], "");	/* an empty pipe */
-		assert_int_equal(replay(asked), EX_DATAERR);
+		assert_int_equal(analyze(asked), EX_DATAERR);
 		assert_string_equal(output, "");
 		write_text(path[0], POSTFIX "to=<a@b.example>, relay=none, delay=1, "
 		    "delays=1/0/0/0, dsn=4.4.1, status=deferred (no)\n");
-		assert_int_equal(replay(asked), EX_DATAERR);
+		assert_int_equal(analyze(asked), EX_DATAERR);
 		assert_string_equal(output, "");
 		assert_int_equal(unlink(path[0]), 0);
-		assert_int_equal(replay(asked), EX_NOINPUT);
+		assert_int_equal(analyze(asked), EX_NOINPUT);
 		assert_string_equal(output, "");
 	}
 	write_text(path[0], "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: connect from a[192.0.2.1]\n"
 	    "Nov 21 05:48:23 mx postfix/submission/smtpd[7]: disconnect from a[192.0.2.1]\n");
-	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .sessions = true }), EX_OK);
 	has("sessions                 1\n");
 	has("\n# no sessions on port 25");
 	has_not("classes = (");
@@ -348,7 +348,7 @@ TEST(sessions) {
 	char text[4096];
 
 	write_sessions();
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true, .sessions = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true, .sessions = true }), EX_OK);
 	has("{\"event\": \"class\", \"line\": null, \"class\": \"friends\", \"sessions\": 2, "
 	    "\"peak\": 2, ");
 	has("\"class\": \"everyone\", \"sessions\": 41, \"peak\": 12, ");
@@ -362,7 +362,7 @@ TEST(sessions) {
 	    "\"sessions\": 1, \"peak\": 1, \"per_minute\": 1, \"seconds\": 2.000");
 	has("\"sessions\": 43, \"clients\": 6, \"refused\": 1, \"unended\": 0");
 	/* the block is for postern.conf */
-	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .sessions = true }), EX_OK);
 	has("\n\t{ name = \"big.example\"; match = [ \"*.big.example\" ]; ports = [ 25 ];\n"
 	    "\t  hold_at = 24; refuse_at = 24; },\n");
 	has("\t{ name = \"everyone\"; match = [ \"*\" ]; ports = [ 25 ];\n"
@@ -394,7 +394,7 @@ TEST(names_of_clients) {
 			smtpd(file, i, j, 100 * i + j % 20, j < 20 ? "connect" : "disconnect", client);
 		}
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(replay((struct asked){ .files = 1, .sessions = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .sessions = true }), EX_OK);
 	has("match = [ \"*.example.co.uk\" ]");
 	has("match = [ \"*.example.com\" ]");
 	snprintf(text, sizeof(text), "version = 1;\n%s", strstr(output, "classes = ("));
@@ -411,24 +411,24 @@ TEST(bad_files) {
 
 	assert_non_null(text);
 	unlink(path[0]);
-	assert_int_equal(replay((struct asked){ .files = 1 }), EX_NOINPUT);
+	assert_int_equal(analyze((struct asked){ .files = 1 }), EX_NOINPUT);
 	snprintf(path[0], sizeof(path[0]), "%s", directory);
-	assert_int_equal(replay((struct asked){ .files = 1 }), EX_NOINPUT);
+	assert_int_equal(analyze((struct asked){ .files = 1 }), EX_NOINPUT);
 	snprintf(path[0], sizeof(path[0]), "%s/one", directory);
 	/* nothing, NULs, a line without an end, and the next one behind it */
 	write_text(path[0], "");
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"lines\": 0, \"from\": null");
 	memset(text, 0, length);
 	write_bytes(path[0], text, 1000);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"lines\": 1,");
 	memset(text, 'x', length);
 	text[length - 1] = '\n';
 	memcpy(text + length - 200, "\n" POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (",
 	    sizeof("\n" POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (") - 1);
 	write_bytes(path[0], text, length);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"lines\": 2,");
 	has("\"deliveries\": 1,");
 	has("\"too_long\": 1,");
@@ -438,15 +438,15 @@ TEST(bad_files) {
 	memcpy(text, POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (",
 	    sizeof(POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (") - 1);
 	write_bytes(path[0], text, 70001);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_OK);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"deliveries\": 0,");
 	has("\"too_long\": 1,");
 	write_bytes(path[0], "\037\213\b", 3);
-	assert_int_equal(replay((struct asked){ .files = 1, .json = true }), EX_DATAERR);
+	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_DATAERR);
 	write_text(path[0], POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
 	/* the others are read */
 	unlink(path[1]);
-	assert_int_equal(replay((struct asked){ .files = 2, .json = true }), EX_NOINPUT);
+	assert_int_equal(analyze((struct asked){ .files = 2, .json = true }), EX_NOINPUT);
 	has("\"deliveries\": 1,");
 	free(text);
 }

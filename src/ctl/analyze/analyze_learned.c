@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Destinations of a replay by name.
+ * PURPOSE  Destinations of a analyze by name.
  * MODEL    A table that grows; nothing is ever forgotten.
  * ERRORS   Without memory a destination is left out.
  * THREADS  One.
  */
-#include "ctl/replay/replay_learned.h"
+#include "ctl/analyze/analyze_learned.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-struct replay_learning *replay_learning_open(const struct generation *generation) {
-	struct replay_learning *learning = calloc(1, sizeof(*learning));
+struct analyze_learning *analyze_learning_open(const struct generation *generation) {
+	struct analyze_learning *learning = calloc(1, sizeof(*learning));
 
 	if (learning == NULL)
 		return NULL;
@@ -25,12 +25,12 @@ struct replay_learning *replay_learning_open(const struct generation *generation
 	learning->bucket_count = 1024;
 	learning->buckets = calloc(learning->bucket_count, sizeof(*learning->buckets));
 	if (learning->buckets == NULL)
-		replay_learning_close(&learning);
+		analyze_learning_close(&learning);
 	return learning;
 }
 
-void replay_learning_close(struct replay_learning **learning) {
-	struct replay_learning *old = *learning;
+void analyze_learning_close(struct analyze_learning **learning) {
+	struct analyze_learning *old = *learning;
 
 	if (old == NULL)
 		return;
@@ -45,7 +45,7 @@ void replay_learning_close(struct replay_learning **learning) {
 	*learning = NULL;
 }
 
-static struct learned **find(const struct replay_learning *learning, const char *name) {
+static struct learned **find(const struct analyze_learning *learning, const char *name) {
 	size_t mask = learning->bucket_count - 1;
 	size_t at = (size_t)siphash13(&learning->key, name, strlen(name)) & mask;
 
@@ -55,7 +55,7 @@ static struct learned **find(const struct replay_learning *learning, const char 
 	return &learning->buckets[at];
 }
 
-static bool grow(struct replay_learning *learning) {
+static bool grow(struct analyze_learning *learning) {
 	struct learned **old = learning->buckets;
 	size_t old_count = learning->bucket_count;
 	struct learned **larger = calloc(4 * old_count, sizeof(*larger));
@@ -71,11 +71,11 @@ static bool grow(struct replay_learning *learning) {
 	return true;
 }
 
-struct learned *replay_learned_find(const struct replay_learning *learning, const char *name) {
+struct learned *analyze_learned_find(const struct analyze_learning *learning, const char *name) {
 	return *find(learning, name);
 }
 
-struct learned *replay_learned_get(struct replay_learning *learning, const char *name) {
+struct learned *analyze_learned_get(struct analyze_learning *learning, const char *name) {
 	struct learned **place = find(learning, name);
 
 	if (*place != NULL)
@@ -96,8 +96,8 @@ struct learned *replay_learned_get(struct replay_learning *learning, const char 
 }
 
 static int by_failures(const void *a, const void *b) {
-	const struct replay_destination *left = *(const struct replay_destination *const *)a;
-	const struct replay_destination *right = *(const struct replay_destination *const *)b;
+	const struct analyze_destination *left = *(const struct analyze_destination *const *)a;
+	const struct analyze_destination *right = *(const struct analyze_destination *const *)b;
 
 	if (left->failed != right->failed)
 		return left->failed < right->failed ? 1 : -1;
@@ -106,7 +106,7 @@ static int by_failures(const void *a, const void *b) {
 	return strcmp(left->name, right->name);
 }
 
-const struct replay_destination *const *replay_destinations(struct replay_learning *learning,
+const struct analyze_destination *const *analyze_destinations(struct analyze_learning *learning,
     size_t *count) {
 	*count = 0;
 	free(learning->list);
@@ -119,6 +119,6 @@ const struct replay_destination *const *replay_destinations(struct replay_learni
 	return learning->list;
 }
 
-void replay_learned_actions(const struct replay_learning *learning, struct replay_actions *out) {
+void analyze_learned_actions(const struct analyze_learning *learning, struct analyze_actions *out) {
 	*out = learning->actions;
 }

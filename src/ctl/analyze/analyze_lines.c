@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/replay/replay.h"
+#include "ctl/analyze/analyze.h"
 
 #define BUFFER_BYTES	(2u << 20)
 #define DATE_BYTES	19
@@ -29,14 +29,14 @@
 /* --- lines ------------------------------------------------------------------------ */
 
 struct lines {
-	struct replay_lines *counts;
-	void (*each)(void *context, const struct replay_line *line);
+	struct analyze_lines *counts;
+	void (*each)(void *context, const struct analyze_line *line);
 	void *context;
 	char *buffer;
 	size_t length;
 	uint64_t done;		/* bytes, of all files */
 	bool passing;		/* over the rest of one that is too long */
-	struct replay_line line;
+	struct analyze_line line;
 	char second[DATE_BYTES];	/* that the last line began with */
 };
 
@@ -54,7 +54,7 @@ static bool is_of_second(const char *second, const char *text, size_t length) {
 /* Where a line stands among those of its second; `rest`: what was read behind it. */
 static void find_place(struct lines *lines, const char *text, size_t length,
     const char *rest, const char *end) {
-	struct replay_line *line = &lines->line;
+	struct analyze_line *line = &lines->line;
 	const char *newline;
 
 	if (line->place + 1 < line->of && is_of_second(lines->second, text, length)) {
@@ -111,7 +111,7 @@ static int read_stream(struct lines *lines, FILE *in, const char *path) {
 
 	lines->length = 0;
 	lines->passing = false;
-	lines->line = (struct replay_line){ .file = path, .of = 1 };
+	lines->line = (struct analyze_line){ .file = path, .of = 1 };
 	while ((got = fread(lines->buffer + lines->length, 1, BUFFER_BYTES - lines->length,
 	    in)) > 0) {
 		lines->length += got;
@@ -161,7 +161,7 @@ static int path_error(const char *path) {
 	return access(path, R_OK) == 0 ? 0 : errno;
 }
 
-int replay_lines_look(const struct ctl *ctl) {
+int analyze_lines_look(const struct ctl *ctl) {
 	int result = EX_OK;
 
 	for (size_t i = 0; i < ctl->word_count; i++)
@@ -211,12 +211,12 @@ static uint64_t bytes_of(const struct ctl *ctl) {
 	return bytes;
 }
 
-int replay_lines(const struct ctl *ctl, struct replay_lines *counts,
-    void (*each)(void *context, const struct replay_line *line), void *context) {
+int analyze_lines(const struct ctl *ctl, struct analyze_lines *counts,
+    void (*each)(void *context, const struct analyze_line *line), void *context) {
 	struct lines lines = { .counts = counts, .each = each, .context = context };
 	int result = EX_OK;
 
-	*counts = (struct replay_lines){ .lines = 0 };
+	*counts = (struct analyze_lines){ .lines = 0 };
 	lines.buffer = malloc(BUFFER_BYTES);
 	if (lines.buffer == NULL) {
 		ctl_complain("%s", strerror(errno));
@@ -245,10 +245,10 @@ static int this_year(void) {
 	return gmtime_r(&now, &parts) == NULL ? 1970 : parts.tm_year + 1900;
 }
 
-int replay_clock_begin(const struct ctl *ctl, struct replay_clock *clock) {
+int analyze_clock_begin(const struct ctl *ctl, struct analyze_clock *clock) {
 	uint32_t year;
 
-	*clock = (struct replay_clock){ .year = 0 };
+	*clock = (struct analyze_clock){ .year = 0 };
 	if (ctl->year == NULL)
 		return EX_OK;
 	if (!text_to_u32(ctl->year, strlen(ctl->year), 9999, &year) || year < 1970)
@@ -270,7 +270,7 @@ static int guess_year(struct span head) {
 }
 
 /* Far back: of the next year, if its date tells none, and that is not to come. */
-static void turn_year(struct replay_clock *clock, struct span head, int64_t *ms) {
+static void turn_year(struct analyze_clock *clock, struct span head, int64_t *ms) {
 	int64_t later_ms;
 
 	if (!log_date_read(head, clock->year + 1, &later_ms) || later_ms == *ms ||
@@ -282,12 +282,12 @@ static void turn_year(struct replay_clock *clock, struct span head, int64_t *ms)
 
 /* A date of the future, far from all before it, is none; nor is one that 64 bits of
  * nanoseconds do not hold. */
-static bool is_senseless(const struct replay_clock *clock, int64_t ms) {
+static bool is_senseless(const struct analyze_clock *clock, int64_t ms) {
 	return ms >= INT64_MAX / NS_PER_MS || (clock->started &&
 	    ms > clock->last_ms + YEAR_TURN_MS && ms > clock_wall_ms() + DAY_MS);
 }
 
-bool replay_clock_read(struct replay_clock *clock, struct span head) {
+bool analyze_clock_read(struct analyze_clock *clock, struct span head) {
 	int64_t ms;
 
 	if (clock->year == 0)
@@ -309,12 +309,12 @@ bool replay_clock_read(struct replay_clock *clock, struct span head) {
 	return true;
 }
 
-const char *replay_time(int64_t ms, char out[REPLAY_TIME_MAX]) {
+const char *analyze_time(int64_t ms, char out[ANALYZE_TIME_MAX]) {
 	time_t seconds = (time_t)(ms / 1000);
 	struct tm parts;
 
 	if (gmtime_r(&seconds, &parts) == NULL ||
-	    strftime(out, REPLAY_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &parts) == 0)
+	    strftime(out, ANALYZE_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &parts) == 0)
 		out[0] = '\0';
 	return out;
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/replay/replay_sessions.h"
+#include "ctl/analyze/analyze_sessions.h"
 
 #define DOMAINS_MAX	10
 #define DOMAIN_LEAST	10u	/* open at once, and a fifth of all */
@@ -22,7 +22,7 @@
 struct domains {
 	const char **names;	/* of each client; NULL: none that can be used */
 	uint32_t *keys;		/* of each session */
-	struct replay_load *loads;
+	struct analyze_load *loads;
 	uint32_t *numbers;	/* of clients, sorted by name */
 	uint32_t *of_client;
 	uint32_t count;
@@ -80,7 +80,7 @@ static void domains_free(struct domains *domains) {
 }
 
 /* False: no memory. */
-static bool find_domains(const struct replay_seen *seen, struct domains *d) {
+static bool find_domains(const struct analyze_seen *seen, struct domains *d) {
 	size_t count = seen->client_count + 1;
 
 	*d = (struct domains){ .names = calloc(count, sizeof(*d->names)),
@@ -111,7 +111,7 @@ static bool find_domains(const struct replay_seen *seen, struct domains *d) {
 	return true;
 }
 
-static const struct replay_load *sorted_loads;
+static const struct analyze_load *sorted_loads;
 
 static int by_peak(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
@@ -128,16 +128,16 @@ static uint32_t twice(uint32_t seen, uint32_t least) {
 }
 
 /* The limits of each client of the rest. */
-static bool client_limits(const struct replay_seen *seen, uint32_t *keys,
+static bool client_limits(const struct analyze_seen *seen, uint32_t *keys,
     uint32_t *peak, uint32_t *per_minute) {
-	struct replay_load *loads = calloc(seen->client_count + 1, sizeof(*loads));
+	struct analyze_load *loads = calloc(seen->client_count + 1, sizeof(*loads));
 
 	*peak = *per_minute = 0;
 	if (loads == NULL)
 		return false;
 	for (size_t i = 0; i < seen->session_count; i++)
 		keys[i] = keys[i] == 0 ? seen->sessions[i].client : UINT32_MAX;
-	replay_sum(seen, keys, loads, seen->client_count);
+	analyze_sum(seen, keys, loads, seen->client_count);
 	for (size_t i = 0; i < seen->client_count; i++) {
 		if (loads[i].peak > *peak)
 			*peak = loads[i].peak;
@@ -148,11 +148,11 @@ static bool client_limits(const struct replay_seen *seen, uint32_t *keys,
 	return true;
 }
 
-static void write_domain(FILE *out, const char *name, const struct replay_load *load) {
-	char lower[REPLAY_NAME_MAX + 1];
+static void write_domain(FILE *out, const char *name, const struct analyze_load *load) {
+	char lower[ANALYZE_NAME_MAX + 1];
 	size_t i = 0;
 
-	for (; name[i] != '\0' && i < REPLAY_NAME_MAX; i++)
+	for (; name[i] != '\0' && i < ANALYZE_NAME_MAX; i++)
 		lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
 	lower[i] = '\0';
 	fprintf(out, "\t# %llu sessions, at most %u at once and %u in a minute\n"
@@ -164,8 +164,8 @@ static void write_domain(FILE *out, const char *name, const struct replay_load *
 
 /* Domains with a class of their own: marks their sessions in keys (1; the rest is 0, and
  * what did not come in by port 25 is left out). */
-static void write_domains(FILE *out, const struct replay_seen *seen, struct domains *d,
-    const struct replay_load *all) {
+static void write_domains(FILE *out, const struct analyze_seen *seen, struct domains *d,
+    const struct analyze_load *all) {
 	uint32_t *order = d->of_client == NULL ? NULL : calloc(d->count + 1, sizeof(*order));
 	uint32_t least = all->peak / 5 > DOMAIN_LEAST ? all->peak / 5 : DOMAIN_LEAST;
 	bool *own = calloc(d->count + 1, sizeof(*own));
@@ -173,7 +173,7 @@ static void write_domains(FILE *out, const struct replay_seen *seen, struct doma
 	for (size_t i = 0; i < seen->session_count; i++)
 		d->keys[i] = seen->sessions[i].port == PORT ?
 		    d->of_client[seen->sessions[i].client] : UINT32_MAX;
-	replay_sum(seen, d->keys, d->loads, d->count);
+	analyze_sum(seen, d->keys, d->loads, d->count);
 	for (uint32_t i = 0; order != NULL && i < d->count; i++)
 		order[i] = i;
 	sorted_loads = d->loads;
@@ -192,11 +192,11 @@ static void write_domains(FILE *out, const struct replay_seen *seen, struct doma
 	free(own);
 }
 
-static bool write_rest(FILE *out, const struct replay_seen *seen, uint32_t *keys) {
-	struct replay_load rest[1];
+static bool write_rest(FILE *out, const struct analyze_seen *seen, uint32_t *keys) {
+	struct analyze_load rest[1];
 	uint32_t peak, per_minute;
 
-	replay_sum(seen, keys, rest, 1);
+	analyze_sum(seen, keys, rest, 1);
 	if (!client_limits(seen, keys, &peak, &per_minute))
 		return false;
 	fprintf(out, "\t# %llu sessions, at most %u at once and %u in a minute;\n"
@@ -210,9 +210,9 @@ static bool write_rest(FILE *out, const struct replay_seen *seen, uint32_t *keys
 	return true;
 }
 
-char *replay_propose_classes(const struct replay_seen *seen) {
+char *analyze_propose_classes(const struct analyze_seen *seen) {
 	struct domains domains;
-	struct replay_load all[1];
+	struct analyze_load all[1];
 	char *text = NULL;
 	size_t length = 0;
 	FILE *out = open_memstream(&text, &length);
@@ -221,7 +221,7 @@ char *replay_propose_classes(const struct replay_seen *seen) {
 	if (good) {
 		for (size_t i = 0; i < seen->session_count; i++)
 			domains.keys[i] = seen->sessions[i].port == PORT ? 0 : UINT32_MAX;
-		replay_sum(seen, domains.keys, all, 1);
+		analyze_sum(seen, domains.keys, all, 1);
 	}
 	if (good && all->sessions == 0) {
 		fprintf(out, "# no sessions on port %d, so no limits are recommended\n", PORT);

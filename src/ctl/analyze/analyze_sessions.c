@@ -8,7 +8,7 @@
  * ERRORS   Without memory, or a session, nothing is shown: no limit fits nothing.
  * THREADS  One.
  */
-#include "ctl/replay/replay_sessions.h"
+#include "ctl/analyze/analyze_sessions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,18 +16,18 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/siphash.h"
-#include "ctl/replay/replay_table.h"
 
 #define HANDOVER_MS		INT64_C(60000)
 
 /* --- reading ------------------------------------------------------------------------ */
 
 struct sessions {
-	struct replay_read read;
+	struct analyze_read read;
 	struct siphash_key key;
-	struct number_table open;	/* sessions by process, or by address and port */
-	struct number_table clients;	/* by address */
+	struct map open;	/* sessions by process, or by address and port */
+	struct map clients;	/* by address */
 	uint64_t line;
 	bool no_memory;
 };
@@ -73,18 +73,18 @@ static bool have_room(struct sessions *s, void *list, size_t *size, size_t count
 }
 
 static char *copy_name(struct span name) {
-	return name.length == 0 || name.length > REPLAY_NAME_MAX ? NULL :
+	return name.length == 0 || name.length > ANALYZE_NAME_MAX ? NULL :
 	    strndup(name.text, name.length);
 }
 
 /* UINT32_MAX: no memory. */
 static uint32_t find_client(struct sessions *s, const struct log_session *session) {
-	struct replay_seen *seen = &s->read.seen;
+	struct analyze_seen *seen = &s->read.seen;
 	uint64_t key = siphash13(&s->key, session->address.bytes, 16) | 1;
-	uint32_t number = number_table_get(&s->clients, key);
+	uint32_t number = map_index(&s->clients, key);
 
 	if (number != UINT32_MAX) {
-		struct replay_client *client = &seen->clients[number];
+		struct analyze_client *client = &seen->clients[number];
 
 		if (client->name == NULL)
 			client->name = copy_name(session->name);
@@ -92,11 +92,11 @@ static uint32_t find_client(struct sessions *s, const struct log_session *sessio
 	}
 	if (!have_room(s, &seen->clients, &seen->client_size, seen->client_count,
 	    sizeof(*seen->clients)) ||
-	    !number_table_put(&s->clients, key, (uint32_t)seen->client_count))
+	    !map_set_index(&s->clients, key, (uint32_t)seen->client_count))
 		return UINT32_MAX;
-	seen->clients[seen->client_count] = (struct replay_client){
+	seen->clients[seen->client_count] = (struct analyze_client){
 		.address = session->address, .name = copy_name(session->name),
-		.class = REPLAY_NO_CLASS };
+		.class = ANALYZE_NO_CLASS };
 	return (uint32_t)seen->client_count++;
 }
 
@@ -112,32 +112,32 @@ static uint32_t class_of(const struct sessions *s, uint16_t port,
 	uint32_t rule = generation_match_inbound(s->read.site.generation, port, &session->address,
 	    session->name.length == 0 ? NULL : session->name.text, session->name.length);
 
-	return rule >= s->read.site.generation->rule_count ? REPLAY_NO_CLASS :
+	return rule >= s->read.site.generation->rule_count ? ANALYZE_NO_CLASS :
 	    generation_rule(s->read.site.generation, rule)->class_index;
 }
 
 static void end_session(struct sessions *s, uint64_t key) {
-	uint32_t number = number_table_get(&s->open, key);
+	uint32_t number = map_index(&s->open, key);
 
 	if (number == UINT32_MAX)
 		return;
 	s->read.seen.sessions[number].end_ms = s->read.clock.now_ms;
 	s->read.seen.sessions[number].end_line = s->line;
-	number_table_remove(&s->open, key);
+	map_remove_hash(&s->open, key);
 }
 
 static void begin_session(struct sessions *s, const struct log_line *line, uint64_t key) {
-	struct replay_seen *seen = &s->read.seen;
+	struct analyze_seen *seen = &s->read.seen;
 	uint32_t client = find_client(s, &line->session);
-	struct replay_session *session;
+	struct analyze_session *session;
 
 	end_session(s, key);
 	if (client == UINT32_MAX || !have_room(s, &seen->sessions, &seen->session_size,
 	    seen->session_count, sizeof(*seen->sessions)) ||
-	    !number_table_put(&s->open, key, (uint32_t)seen->session_count))
+	    !map_set_index(&s->open, key, (uint32_t)seen->session_count))
 		return;
 	session = &seen->sessions[seen->session_count++];
-	*session = (struct replay_session){ .start_ms = s->read.clock.now_ms, .end_ms = INT64_MIN,
+	*session = (struct analyze_session){ .start_ms = s->read.clock.now_ms, .end_ms = INT64_MIN,
 		.start_line = s->line, .client = client, .port = port_of(line->program),
 		.of_sendmail = line->daemon.length == line->program.length };
 	session->class = class_of(s, session->port, &line->session);
@@ -148,29 +148,29 @@ static void begin_session(struct sessions *s, const struct log_line *line, uint6
 static void hand_over(struct sessions *s, const struct log_line *line) {
 	uint64_t from = key_of(s, 'c', line->program, 0, &line->session);
 	uint64_t to = key_of(s, 'h', line->program, 0, &line->session);
-	uint32_t number = number_table_get(&s->open, from);
+	uint32_t number = map_index(&s->open, from);
 
 	if (number == UINT32_MAX)
 		return;
-	number_table_remove(&s->open, from);
+	map_remove_hash(&s->open, from);
 	end_session(s, to);
-	(void)number_table_put(&s->open, to, number);
+	(void)map_set_index(&s->open, to, number);
 }
 
 static bool take_over(struct sessions *s, const struct log_line *line, uint64_t key) {
 	uint64_t from = key_of(s, 'h', line->program, 0, &line->session);
-	uint32_t number = number_table_get(&s->open, from);
+	uint32_t number = map_index(&s->open, from);
 
 	if (number == UINT32_MAX ||
 	    s->read.clock.now_ms - s->read.seen.sessions[number].start_ms > HANDOVER_MS)
 		return false;
 	end_session(s, key);
-	number_table_remove(&s->open, from);
+	map_remove_hash(&s->open, from);
 	(void)find_client(s, &line->session);	/* smtpd knows its name */
 	s->read.seen.sessions[number].class = class_of(s, 25, &line->session);
 	s->read.seen.clients[s->read.seen.sessions[number].client].class =
 	    s->read.seen.sessions[number].class;
-	return number_table_put(&s->open, key, number);
+	return map_set_index(&s->open, key, number);
 }
 
 static void refuse(struct sessions *s, const struct log_line *line) {
@@ -231,7 +231,7 @@ static bool read_arrival(const struct log_line *line, struct log_session *out) {
 	    memchr(at, ' ', out->name.length) == NULL;
 }
 
-static int64_t last_heard(const struct replay_session *session) {
+static int64_t last_heard(const struct analyze_session *session) {
 	return session->end_ms == INT64_MIN ? session->start_ms : session->end_ms;
 }
 
@@ -243,10 +243,10 @@ static void hear_sendmail(struct sessions *s, const struct log_line *line) {
 
 	if (line->pid == 0)
 		return;
-	number = number_table_get(&s->open, key);
+	number = map_index(&s->open, key);
 	if (number != UINT32_MAX && s->read.clock.now_ms - last_heard(&s->read.seen.sessions[number]) >
-	    REPLAY_UNENDED_MS) {
-		number_table_remove(&s->open, key);	/* another process by now */
+	    ANALYZE_UNENDED_MS) {
+		map_remove_hash(&s->open, key);	/* another process by now */
 		number = UINT32_MAX;
 	}
 	if (number == UINT32_MAX) {
@@ -261,13 +261,13 @@ static void hear_sendmail(struct sessions *s, const struct log_line *line) {
 	s->read.seen.sessions[number].end_line = s->line;
 }
 
-static void on_line(void *context, const struct replay_line *at) {
+static void on_line(void *context, const struct analyze_line *at) {
 	struct sessions *s = context;
 	struct log_line line;
 
 	s->line++;
 	mail_log_scan(at->text, at->length, &line);
-	if (line.kind == LOG_LINE_FOREIGN || !replay_clock_read(&s->read.clock, line.head))
+	if (line.kind == LOG_LINE_FOREIGN || !analyze_clock_read(&s->read.clock, line.head))
 		return;
 	if (line.daemon.length == line.program.length)
 		hear_sendmail(s, &line);
@@ -283,9 +283,9 @@ static void sessions_free(struct sessions *s) {
 	free(s->read.seen.clients);
 	free(s->read.seen.sessions);
 	free(s->read.seen.order);
-	free(s->open.entries);
-	free(s->clients.entries);
-	replay_site_close(&s->read.site);
+	map_free(&s->open);
+	map_free(&s->clients);
+	analyze_site_close(&s->read.site);
 }
 
 static void complain_of_none(const struct sessions *s) {
@@ -299,23 +299,23 @@ static void complain_of_none(const struct sessions *s) {
 		    lines, lines == 1 ? "" : "s");
 }
 
-int replay_sessions(struct ctl *ctl) {
+int analyze_sessions(struct ctl *ctl) {
 	struct sessions s = { .read = { .ctl = ctl }, .key = { (uint64_t)clock_now_ns(),
 		(uint64_t)clock_thread_cpu_ns() } };
-	int result = replay_clock_begin(ctl, &s.read.clock);
+	int result = analyze_clock_begin(ctl, &s.read.clock);
 
 	if (result == EX_OK)
-		result = replay_site_open(ctl, &s.read.site);
+		result = analyze_site_open(ctl, &s.read.site);
 	if (result != EX_OK)
 		return result;
-	result = replay_lines(ctl, &s.read.lines, on_line, &s);
+	result = analyze_lines(ctl, &s.read.lines, on_line, &s);
 	if (s.read.seen.session_count == 0 && !s.no_memory) {
 		if (result == EX_OK)
 			complain_of_none(&s);
 		sessions_free(&s);
 		return result != EX_OK ? result : EX_DATAERR;
 	}
-	if (s.no_memory || !replay_write_sessions(&s.read)) {
+	if (s.no_memory || !analyze_write_sessions(&s.read)) {
 		ctl_complain("%s", strerror(ENOMEM));
 		result = EX_OSERR;
 	}

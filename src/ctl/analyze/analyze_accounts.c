@@ -18,15 +18,14 @@
 #include "base/account_text.h"
 #include "base/clock.h"
 #include "base/login.h"
+#include "base/map.h"
 #include "base/siphash.h"
 #include "base/text.h"
-#include "ctl/replay/replay.h"
-#include "ctl/replay/replay_table.h"
+#include "ctl/analyze/analyze.h"
 #include "wire/mail/login_line.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define OVERRIDES_SHOWN	1000
-#define TEXT_FROM	2
 #define USUAL_PERCENT	90	/* of the logins */
 
 /* What is summed up: as many as a login has counters. */
@@ -56,10 +55,10 @@ struct login_use {
 
 struct accounts_read {
 	struct ctl *ctl;
-	struct replay_clock clock;
-	struct replay_lines lines;
+	struct analyze_clock clock;
+	struct analyze_lines lines;
 	struct siphash_key key;
-	struct number_table logins, by_queue_id, by_process;
+	struct map logins, by_queue_id, by_process;
 	struct login_use *uses;
 	size_t use_count, use_size;
 	struct sent *sent;
@@ -89,36 +88,36 @@ static uint64_t key_of(const struct accounts_read *read, const char *text, size_
 	return siphash13(&read->key, text, length) | 1;
 }
 
-/* UINT32_MAX: no login, or no memory. */
+/* MAP_NONE: no login, or no memory. */
 static uint32_t find_login(struct accounts_read *read, struct span login) {
 	char folded[LOGIN_MAX];
 	uint32_t number;
 	uint64_t key;
 
 	if (!login_fold(login.text, login.length, folded))
-		return UINT32_MAX;
+		return MAP_NONE;
 	key = key_of(read, folded, login.length);
-	number = number_table_get(&read->logins, key);
-	if (number != UINT32_MAX)
+	number = map_index(&read->logins, key);
+	if (number != MAP_NONE)
 		return number;
 	if (!have_room(read, &read->uses, read->use_count, &read->use_size,
 	    sizeof(*read->uses)) ||
-	    !number_table_put(&read->logins, key, (uint32_t)read->use_count)) {
+	    !map_set_index(&read->logins, key, (uint32_t)read->use_count)) {
 		read->no_memory = true;
-		return UINT32_MAX;
+		return MAP_NONE;
 	}
 	read->uses[read->use_count] = (struct login_use){
 		.name = strndup(folded, login.length) };
 	return (uint32_t)read->use_count++;
 }
 
-static void note_login(struct accounts_read *read, struct number_table *table, uint64_t key,
+static void note_login(struct accounts_read *read, struct map *table, uint64_t key,
     struct span login) {
-	uint32_t number = login.length == 0 ? UINT32_MAX : find_login(read, login);
+	uint32_t number = login.length == 0 ? MAP_NONE : find_login(read, login);
 
 	/* the queue id, or the process, of somebody else before */
-	number_table_remove(table, key);
-	if (number != UINT32_MAX && !number_table_put(table, key, number))
+	map_remove_hash(table, key);
+	if (number != MAP_NONE && !map_set_index(table, key, number))
 		read->no_memory = true;
 }
 
@@ -141,25 +140,25 @@ static void note_queued(struct accounts_read *read, const struct log_line *line,
     const struct login_line *found) {
 	uint64_t key = found->of_sendmail ? key_of(read, (const char *)&line->pid,
 	    sizeof(line->pid)) : key_of(read, line->queue_id.text, line->queue_id.length);
-	struct number_table *table = found->of_sendmail ? &read->by_process :
+	struct map *table = found->of_sendmail ? &read->by_process :
 	    &read->by_queue_id;
-	uint32_t login = number_table_get(table, key);
+	uint32_t login = map_index(table, key);
 
 	/* a message is active each time that it is tried */
 	if (!found->of_sendmail)
-		number_table_remove(table, key);
-	if (login != UINT32_MAX && !found->is_bounce && found->recipients > 0 &&
+		map_remove_hash(table, key);
+	if (login != MAP_NONE && !found->is_bounce && found->recipients > 0 &&
 	    (!found->of_sendmail || found->is_authenticated))
 		note_sent(read, login, found);
 }
 
-static void on_line(void *context, const struct replay_line *at) {
+static void on_line(void *context, const struct analyze_line *at) {
 	struct accounts_read *read = context;
 	struct login_line found;
 	struct log_line line;
 
 	mail_log_scan(at->text, at->length, &line);
-	if (line.kind == LOG_LINE_FOREIGN || !replay_clock_read(&read->clock, line.head))
+	if (line.kind == LOG_LINE_FOREIGN || !analyze_clock_read(&read->clock, line.head))
 		return;
 	switch (login_line_read(&line, &found)) {
 	case LOGIN_LINE_CLIENT:
@@ -351,38 +350,20 @@ static void write_uses(void *context, struct writer *writer) {
 				value_number(use->p50[w]), value_number(use->p99[w]),
 				value_number(use->most[w]), value_number(use->messages) };
 
-			writer_row(writer, writer->json ? values : values + TEXT_FROM);
+			analyze_write_row(writer, values);
 		}
 }
 
-static void write_block(struct accounts_read *read, size_t logins, const char *block) {
-	static const struct column columns[] = {
-		{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER }, { "lines", COLUMN_NUMBER },
-		{ "from", COLUMN_TEXT }, { "until", COLUMN_TEXT }, { "logins", COLUMN_NUMBER },
-		{ "messages", COLUMN_NUMBER }, { "accounts", COLUMN_TEXT },	/* JSON alone */
-	};
+static void write_summary(const struct accounts_read *read, size_t logins, const char *block) {
 	struct writer *writer = &read->ctl->writer;
-	char times[2][REPLAY_TIME_MAX];
-	const struct value values[COUNT_OF(columns)] = {
-		value_text("summary"), value_unknown(), value_number(read->lines.lines),
-		value_text(replay_time(read->clock.first_ms, times[0])),
-		value_text(replay_time(read->clock.now_ms, times[1])), value_number(logins),
-		value_number(read->sent_count), value_text(block) };
 
-	if (writer->json) {
-		writer_stream(writer, columns, NULL, COUNT_OF(columns));
-		writer_row(writer, values);
-		return;
-	}
-	writer_object_begin(writer, "summary");
-	writer_members(writer, columns + TEXT_FROM, values + TEXT_FROM,
-	    COUNT_OF(columns) - TEXT_FROM - 1);
-	writer_object_end(writer);
-	fprintf(writer->out, "\n%s", block);
+	analyze_summary_begin(writer, &read->lines, &read->clock);
+	analyze_summary_number(writer, "logins", logins);
+	analyze_summary_number(writer, "messages", read->sent_count);
+	analyze_summary_end(writer, "accounts", block);
 }
 
 static bool write_all(struct accounts_read *read) {
-	struct writer *writer = &read->ctl->writer;
 	size_t logins = 0;
 	char *block;
 
@@ -394,26 +375,20 @@ static bool write_all(struct accounts_read *read) {
 	block = propose(read, logins);
 	if (block == NULL)
 		return false;
-	if (writer->json) {
-		writer_stream(writer, use_columns, NULL, COUNT_OF(use_columns));
-		write_uses(read, writer);
-		writer_stream_end(writer);
-	} else {
-		writer_table(writer, "logins", use_columns + TEXT_FROM,
-		    COUNT_OF(use_columns) - TEXT_FROM, write_uses, read);
-	}
-	write_block(read, logins, block);
+	analyze_write_table(&read->ctl->writer, "logins", use_columns, COUNT_OF(use_columns),
+	    write_uses, read);
+	write_summary(read, logins, block);
 	free(block);
 	return true;
 }
 
-int replay_accounts(struct ctl *ctl) {
+int analyze_accounts(struct ctl *ctl) {
 	struct accounts_read read = { .ctl = ctl, .key = { (uint64_t)clock_now_ns(),
 		(uint64_t)clock_thread_cpu_ns() } };
-	int result = replay_clock_begin(ctl, &read.clock);
+	int result = analyze_clock_begin(ctl, &read.clock);
 
 	if (result == EX_OK)
-		result = replay_lines(ctl, &read.lines, on_line, &read);
+		result = analyze_lines(ctl, &read.lines, on_line, &read);
 	if (read.sent_count == 0 && !read.no_memory) {
 		if (result == EX_OK) {
 			ctl_complain("analyze: no messages of logins in %llu log lines, so no limits "
@@ -428,8 +403,8 @@ int replay_accounts(struct ctl *ctl) {
 		free(read.uses[i].name);
 	free(read.uses);
 	free(read.sent);
-	free(read.logins.entries);
-	free(read.by_queue_id.entries);
-	free(read.by_process.entries);
+	map_free(&read.logins);
+	map_free(&read.by_queue_id);
+	map_free(&read.by_process);
 	return result;
 }

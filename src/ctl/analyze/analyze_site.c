@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 #include "config/read/read_file.h"
-#include "ctl/replay/replay.h"
+#include "ctl/analyze/analyze.h"
 
 #define PROVIDERS_PATH		POSTERN_SYSCONFDIR "/providers.conf"
 #define PROVIDERS_BYTES_MAX	(4u << 20)
@@ -65,22 +65,22 @@ static unsigned first_of(struct generation *g, enum mta_kind kind) {
 	return g->mta_count++;
 }
 
-int replay_site_open(const struct ctl *ctl, struct replay_site *site) {
+int analyze_site_open(const struct ctl *ctl, struct analyze_site *site) {
 	struct diag diag;
 
-	*site = (struct replay_site){ .generation = compile(ctl) };
+	*site = (struct analyze_site){ .generation = compile(ctl) };
 	if (site->generation == NULL)
 		return EX_CONFIG;
 	site->postfix = first_of(site->generation, MTA_POSTFIX);
 	site->sendmail = first_of(site->generation, MTA_SENDMAIL);
 	if (judge_open(&site->judge, site->generation, &diag) != 0) {
-		replay_site_close(site);
+		analyze_site_close(site);
 		return ctl_fail(&diag);
 	}
 	return EX_OK;
 }
 
-void replay_site_close(struct replay_site *site) {
+void analyze_site_close(struct analyze_site *site) {
 	judge_close(&site->judge);
 	free(site->generation);
 	site->generation = NULL;
@@ -97,7 +97,7 @@ static size_t rename_program(const struct generation *g, unsigned mta,
 	    line->daemon.text);
 }
 
-void replay_site_judge(const struct replay_site *site, const struct log_line *line,
+void analyze_site_judge(const struct analyze_site *site, const struct log_line *line,
     struct judgement *out) {
 	struct delivery delivery = line->delivery;
 	char program[256];

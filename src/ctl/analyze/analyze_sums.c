@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/replay/replay_sessions.h"
+#include "ctl/analyze/analyze_sessions.h"
 
 #define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define TOP_CLIENTS		20
 
-static const struct replay_session *sorted_sessions;
+static const struct analyze_session *sorted_sessions;
 
 static int by_time(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-	const struct replay_session *left = &sorted_sessions[one / 2];
-	const struct replay_session *right = &sorted_sessions[other / 2];
+	const struct analyze_session *left = &sorted_sessions[one / 2];
+	const struct analyze_session *right = &sorted_sessions[other / 2];
 	int64_t left_ms = one % 2 == 0 ? left->start_ms : left->end_ms;
 	int64_t right_ms = other % 2 == 0 ? right->start_ms : right->end_ms;
 	uint64_t left_line = one % 2 == 0 ? left->start_line : left->end_line;
@@ -34,11 +34,11 @@ static int by_time(const void *a, const void *b) {
 }
 
 /* False: no memory. */
-static bool finish(struct replay_read *s) {
-	struct replay_seen *seen = &s->seen;
+static bool finish(struct analyze_read *s) {
+	struct analyze_seen *seen = &s->seen;
 
 	for (size_t i = 0; i < seen->session_count; i++) {
-		struct replay_session *session = &seen->sessions[i];
+		struct analyze_session *session = &seen->sessions[i];
 
 		if (session->end_ms != INT64_MIN)
 			continue;
@@ -47,8 +47,8 @@ static bool finish(struct replay_read *s) {
 		if (session->of_sendmail)
 			continue;
 		seen->unended++;
-		session->end_ms = s->clock.now_ms - session->start_ms > REPLAY_UNENDED_MS ?
-		    session->start_ms + REPLAY_UNENDED_MS : s->clock.now_ms;
+		session->end_ms = s->clock.now_ms - session->start_ms > ANALYZE_UNENDED_MS ?
+		    session->start_ms + ANALYZE_UNENDED_MS : s->clock.now_ms;
 	}
 	seen->first_ms = s->clock.first_ms;
 	seen->last_ms = s->clock.now_ms;
@@ -62,7 +62,7 @@ static bool finish(struct replay_read *s) {
 	return true;
 }
 
-static void begin_one(struct replay_load *load, int64_t now_ms) {
+static void begin_one(struct analyze_load *load, int64_t now_ms) {
 	load->sessions++;
 	if (++load->open > load->peak)
 		load->peak = load->open;
@@ -74,11 +74,11 @@ static void begin_one(struct replay_load *load, int64_t now_ms) {
 		load->per_minute = load->this_minute;
 }
 
-void replay_sum(const struct replay_seen *seen, const uint32_t *keys,
-    struct replay_load *out, size_t count) {
+void analyze_sum(const struct analyze_seen *seen, const uint32_t *keys,
+    struct analyze_load *out, size_t count) {
 	memset(out, 0, count * sizeof(*out));
 	for (size_t i = 0; i < 2 * seen->session_count; i++) {
-		const struct replay_session *session = &seen->sessions[seen->order[i] / 2];
+		const struct analyze_session *session = &seen->sessions[seen->order[i] / 2];
 		uint32_t key = keys[seen->order[i] / 2];
 
 		if (key >= count)
@@ -96,9 +96,9 @@ void replay_sum(const struct replay_seen *seen, const uint32_t *keys,
 
 /* By class or by client. */
 struct sums {
-	struct replay_read *s;
+	struct analyze_read *s;
 	uint32_t *keys;
-	struct replay_load *loads;
+	struct analyze_load *loads;
 	uint32_t *order;	/* numbers of loads, most first */
 	size_t count;
 };
@@ -109,11 +109,11 @@ static void sums_free(struct sums *sums) {
 	free(sums->order);
 }
 
-static const struct replay_load *sorted_loads;
+static const struct analyze_load *sorted_loads;
 
 static int by_load(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-	const struct replay_load *left = &sorted_loads[one], *right = &sorted_loads[other];
+	const struct analyze_load *left = &sorted_loads[one], *right = &sorted_loads[other];
 
 	if (left->peak != right->peak)
 		return left->peak < right->peak ? 1 : -1;
@@ -123,8 +123,8 @@ static int by_load(const void *a, const void *b) {
 }
 
 /* of_clients: else of classes, and those in none behind them.  False: no memory. */
-static bool sum_up(struct replay_read *s, bool of_clients, struct sums *out) {
-	const struct replay_seen *seen = &s->seen;
+static bool sum_up(struct analyze_read *s, bool of_clients, struct sums *out) {
+	const struct analyze_seen *seen = &s->seen;
 	uint32_t classes = s->site.generation->class_count;
 
 	*out = (struct sums){ .s = s,
@@ -137,7 +137,7 @@ static bool sum_up(struct replay_read *s, bool of_clients, struct sums *out) {
 	for (size_t i = 0; i < seen->session_count; i++)
 		out->keys[i] = of_clients ? seen->sessions[i].client :
 		    seen->sessions[i].class < classes ? seen->sessions[i].class : classes;
-	replay_sum(seen, out->keys, out->loads, out->count);
+	analyze_sum(seen, out->keys, out->loads, out->count);
 	for (uint32_t i = 0; i < out->count; i++)
 		out->order[i] = i;
 	sorted_loads = out->loads;
@@ -146,7 +146,7 @@ static bool sum_up(struct replay_read *s, bool of_clients, struct sums *out) {
 	return true;
 }
 
-static const char *class_name(const struct replay_read *s, uint32_t class) {
+static const char *class_name(const struct analyze_read *s, uint32_t class) {
 	const struct generation *g = s->site.generation;
 
 	return class >= g->class_count ? NULL :
@@ -166,16 +166,15 @@ static const struct column client_columns[] = {
 	{ "per_minute", COLUMN_NUMBER }, { "seconds", COLUMN_DECIMAL },
 	{ "refused", COLUMN_NUMBER },
 };
-#define TEXT_FROM	2	/* event and line are for JSON */
 
-static struct value mean_seconds(const struct replay_load *load) {
+static struct value mean_seconds(const struct analyze_load *load) {
 	return load->sessions == 0 ? value_unknown() :
 	    value_decimal((double)load->open_ms / 1000 / (double)load->sessions);
 }
 
 static void write_class(const struct sums *sums, struct writer *writer, uint32_t number) {
-	const struct replay_load *load = &sums->loads[number];
-	const struct replay_seen *seen = &sums->s->seen;
+	const struct analyze_load *load = &sums->loads[number];
+	const struct analyze_seen *seen = &sums->s->seen;
 	double span_ms = (double)(seen->last_ms - seen->first_ms);
 	const struct value values[COUNT_OF(class_columns)] = {
 		value_text("class"), value_unknown(),
@@ -187,12 +186,12 @@ static void write_class(const struct sums *sums, struct writer *writer, uint32_t
 
 	/* who is in no class is told where there is somebody */
 	if (number + 1 < sums->count || load->sessions > 0)
-		writer_row(writer, writer->json ? values : values + TEXT_FROM);
+		analyze_write_row(writer, values);
 }
 
 static void write_client(const struct sums *sums, struct writer *writer, uint32_t number) {
-	const struct replay_load *load = &sums->loads[number];
-	const struct replay_client *client = &sums->s->seen.clients[number];
+	const struct analyze_load *load = &sums->loads[number];
+	const struct analyze_client *client = &sums->s->seen.clients[number];
 	char address[ADDRESS_TEXT_MAX];
 
 	address_format(&client->address, address);
@@ -205,7 +204,7 @@ static void write_client(const struct sums *sums, struct writer *writer, uint32_
 		value_number(client->refused),
 	};
 
-	writer_row(writer, writer->json ? values : values + TEXT_FROM);
+	analyze_write_row(writer, values);
 }
 
 static void write_classes(void *context, struct writer *writer) {
@@ -222,61 +221,28 @@ static void write_clients(void *context, struct writer *writer) {
 		write_client(sums, writer, sums->order[i]);
 }
 
-static void write_table(struct sums *sums, const char *name, const struct column *columns,
-    size_t count, void (*rows)(void *context, struct writer *writer)) {
-	struct writer *writer = &sums->s->ctl->writer;
-
-	if (writer->json) {
-		writer_stream(writer, columns, NULL, count);
-		rows(sums, writer);
-		writer_stream_end(writer);
-	} else {
-		writer_table(writer, name, columns + TEXT_FROM, count - TEXT_FROM, rows, sums);
-	}
-}
-
-static void write_summary(struct replay_read *s, const char *block) {
-	static const struct column columns[] = {
-		{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER },
-		{ "lines", COLUMN_NUMBER }, { "from", COLUMN_TEXT }, { "until", COLUMN_TEXT },
-		{ "sessions", COLUMN_NUMBER }, { "clients", COLUMN_NUMBER },
-		{ "refused", COLUMN_NUMBER }, { "unended", COLUMN_NUMBER },
-		{ "classes", COLUMN_TEXT },	/* JSON alone */
-	};
+static void write_summary(struct analyze_read *s, const char *block) {
 	struct writer *writer = &s->ctl->writer;
-	char times[2][REPLAY_TIME_MAX];
-	bool any = s->clock.started;
-	const struct value values[COUNT_OF(columns)] = {
-		value_text("summary"), value_unknown(), value_number(s->lines.lines),
-		any ? value_text(replay_time(s->clock.first_ms, times[0])) : value_unknown(),
-		any ? value_text(replay_time(s->clock.now_ms, times[1])) : value_unknown(),
-		value_number(s->seen.session_count), value_number(s->seen.client_count),
-		value_number(s->seen.refused), value_number(s->seen.unended), value_text(block),
-	};
 
-	if (writer->json) {
-		writer_stream(writer, columns, NULL, COUNT_OF(columns));
-		writer_row(writer, values);
-		return;
-	}
-	writer_object_begin(writer, "summary");
-	writer_members(writer, columns + TEXT_FROM, values + TEXT_FROM,
-	    COUNT_OF(columns) - TEXT_FROM - 1);
-	writer_object_end(writer);
-	fprintf(writer->out, "\n%s", block);
+	analyze_summary_begin(writer, &s->lines, &s->clock);
+	analyze_summary_number(writer, "sessions", s->seen.session_count);
+	analyze_summary_number(writer, "clients", s->seen.client_count);
+	analyze_summary_number(writer, "refused", s->seen.refused);
+	analyze_summary_number(writer, "unended", s->seen.unended);
+	analyze_summary_end(writer, "classes", block);
 }
 
-bool replay_write_sessions(struct replay_read *s) {
+bool analyze_write_sessions(struct analyze_read *s) {
 	struct sums classes = { .s = s }, clients = { .s = s };
 	char *block = NULL;
 	bool good = finish(s) && sum_up(s, false, &classes) && sum_up(s, true, &clients) &&
-	    (block = replay_propose_classes(&s->seen)) != NULL;
+	    (block = analyze_propose_classes(&s->seen)) != NULL;
 
 	if (good) {
-		write_table(&classes, "classes", class_columns, COUNT_OF(class_columns),
-		    write_classes);
-		write_table(&clients, "clients", client_columns, COUNT_OF(client_columns),
-		    write_clients);
+		analyze_write_table(&s->ctl->writer, "classes", class_columns,
+		    COUNT_OF(class_columns), write_classes, &classes);
+		analyze_write_table(&s->ctl->writer, "clients", client_columns,
+		    COUNT_OF(client_columns), write_clients, &clients);
 		write_summary(s, block);
 	}
 	free(block);

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "base/text.h"
-#include "ctl/replay/replay_learned.h"
+#include "ctl/analyze/analyze_learned.h"
 
 #define ENTRIES_FIRST	8u
 #define ENTRIES_MAX	16384u
@@ -39,7 +39,7 @@ static bool fold_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]) {
 }
 
 /* The domain's entry knows its provider, where a relay told it once. */
-static uint32_t rolled_up(struct replay_learning *learning, const struct delivery *delivery,
+static uint32_t rolled_up(struct analyze_learning *learning, const struct delivery *delivery,
     const struct judgement *judgement) {
 	bool tried = judgement->tried.name.length > 0 ||
 	    !address_is_unknown(&judgement->tried.address);
@@ -49,17 +49,17 @@ static uint32_t rolled_up(struct replay_learning *learning, const struct deliver
 	if (judgement->kind == DESTINATION_RELAY || !fold_domain(delivery->domain, domain))
 		return JUDGE_NONE;
 	if (!tried) {
-		own = replay_learned_find(learning, domain);
+		own = analyze_learned_find(learning, domain);
 		return own == NULL ? JUDGE_NONE : own->rolls_up;
 	}
-	own = judgement->provider == JUDGE_NONE ? replay_learned_find(learning, domain) :
-	    replay_learned_get(learning, domain);
+	own = judgement->provider == JUDGE_NONE ? analyze_learned_find(learning, domain) :
+	    analyze_learned_get(learning, domain);
 	if (own != NULL)
 		own->rolls_up = judgement->provider;
 	return judgement->provider;
 }
 
-static struct learned *owner(struct replay_learning *learning, const struct delivery *delivery,
+static struct learned *owner(struct analyze_learning *learning, const struct delivery *delivery,
     const struct judgement *judgement) {
 	uint32_t provider = rolled_up(learning, delivery, judgement);
 	char name[JUDGE_NAME_MAX + 1];
@@ -71,7 +71,7 @@ static struct learned *owner(struct replay_learning *learning, const struct deli
 		learning->generation->mta_count ? &learning->generation->mtas[judgement->mta] :
 		NULL, name))
 		memcpy(name, judgement->destination, sizeof(name));
-	own = replay_learned_get(learning, name);
+	own = analyze_learned_get(learning, name);
 	if (own == NULL)
 		return NULL;
 	own->provider = provider;
@@ -117,7 +117,7 @@ struct attempt {
 };
 
 /* What was bounced before anybody was asked says nothing of the site. */
-static enum result_class heard_class(const struct replay_learning *learning,
+static enum result_class heard_class(const struct analyze_learning *learning,
     const struct judgement *judgement) {
 	const struct reply *reply = &judgement->reply;
 
@@ -147,7 +147,7 @@ static void find_start(const struct delivery *d, struct attempt *out) {
 }
 
 /* Did another line tell of this delivery? */
-static bool was_told(struct replay_learning *learning, const struct attempt *attempt,
+static bool was_told(struct analyze_learning *learning, const struct attempt *attempt,
     struct span queue_id) {
 	struct learned *own = attempt->own;
 	uint64_t queue = siphash13(&learning->key, queue_id.text, queue_id.length);
@@ -168,7 +168,7 @@ static bool was_told(struct replay_learning *learning, const struct attempt *att
 	return false;
 }
 
-static void count_held(struct replay_destination *shown, enum weight weight) {
+static void count_held(struct analyze_destination *shown, enum weight weight) {
 	shown->held++;
 	shown->saved += weight == NEGATIVE;
 	shown->delayed += weight == POSITIVE;
@@ -183,7 +183,7 @@ static void note_change(struct learned *own, const struct window_change *change,
 }
 
 static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
-	struct replay_destination *shown = &own->shown;
+	struct analyze_destination *shown = &own->shown;
 	struct level_verdict verdict;
 	struct window_change change;
 
@@ -262,7 +262,7 @@ static bool rule_fires(struct learned *own, const struct judge_rule *rule, int64
 	return true;
 }
 
-static void act(struct replay_learning *learning, struct learned *own,
+static void act(struct analyze_learning *learning, struct learned *own,
     const struct judgement *judgement, int64_t now_ns) {
 	struct window *window = &own->shown.window;
 	struct judge_rule rule;
@@ -293,7 +293,7 @@ static void act(struct replay_learning *learning, struct learned *own,
 
 /* --- all of it ------------------------------------------------------------------------ */
 
-static void count_result(struct replay_destination *shown, const struct reply *reply) {
+static void count_result(struct analyze_destination *shown, const struct reply *reply) {
 	if (reply->class == RESULT_OK) {
 		shown->ok++;
 	} else if (reply->class == RESULT_SUSPENDED) {
@@ -305,8 +305,8 @@ static void count_result(struct replay_destination *shown, const struct reply *r
 	}
 }
 
-void replay_learn(struct replay_learning *learning, const struct delivery *delivery,
-    const struct judgement *judgement, const struct replay_moment *moment) {
+void analyze_learn(struct analyze_learning *learning, const struct delivery *delivery,
+    const struct judgement *judgement, const struct analyze_moment *moment) {
 	struct attempt attempt = { .judgement = judgement, .end_ns = moment->end_ns,
 		.slack_ns = moment->slack_ns };
 	int64_t now_ns = moment->now_ns;
@@ -341,7 +341,7 @@ void replay_learn(struct replay_learning *learning, const struct delivery *deliv
 	act(learning, own, judgement, now_ns);
 }
 
-void replay_learn_end(struct replay_learning *learning) {
+void analyze_learn_end(struct analyze_learning *learning) {
 	struct window_change change;
 
 	for (size_t i = 0; i < learning->bucket_count; i++) {

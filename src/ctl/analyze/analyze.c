@@ -16,18 +16,18 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/replay/replay.h"
+#include "ctl/analyze/analyze.h"
 
 #define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define TEXT_MAX		1024
 #define LEAST_SLACK_NS		(50 * NS_PER_MS)
 
-struct replay {
+struct analyze {
 	struct ctl *ctl;
-	struct replay_site site;
-	struct replay_learning *learning;
-	struct replay_clock clock;
-	struct replay_lines lines;
+	struct analyze_site site;
+	struct analyze_learning *learning;
+	struct analyze_clock clock;
+	struct analyze_lines lines;
 	int64_t now_ns;		/* never goes back */
 	uint64_t kinds[LOG_LINE_BROKEN + 1];
 	uint64_t classes[RESULT_CLASS_COUNT];
@@ -95,24 +95,24 @@ static struct value dsn_value(const uint16_t dsn[3], char space[TEXT_MAX]) {
 	return value_text(space);
 }
 
-static struct value rule_value(const struct replay *replay, uint32_t number,
+static struct value rule_value(const struct analyze *analyze, uint32_t number,
     char space[TEXT_MAX]) {
 	struct judge_rule rule;
 
 	if (number == JUDGE_NONE)
 		return value_unknown();
-	judge_rule(replay->site.generation, number, &rule);
+	judge_rule(analyze->site.generation, number, &rule);
 	if (*rule.name != '\0')
 		return value_text(rule.name);
 	text_append(space, TEXT_MAX, 0, "%s:%u", rule.file, rule.line);
 	return value_text(space);
 }
 
-static void write_delivery(struct replay *replay, const struct replay_line *at,
+static void write_delivery(struct analyze *analyze, const struct analyze_line *at,
     const struct log_line *line, const struct judgement *judgement, bool dated) {
 	const struct delivery *d = &line->delivery;
-	struct writer *writer = &replay->ctl->writer;
-	char texts[8][TEXT_MAX], time[REPLAY_TIME_MAX];
+	struct writer *writer = &analyze->ctl->writer;
+	char texts[8][TEXT_MAX], time[ANALYZE_TIME_MAX];
 	bool of_sendmail = d->source == DELIVERY_OF_SENDMAIL;
 	const struct value values[COUNT_OF(delivery_columns)] = {
 		value_text("delivery"),
@@ -127,15 +127,15 @@ static void write_delivery(struct replay *replay, const struct replay_line *at,
 		value_toned_if(value_text(result_class_word(judgement->reply.class)),
 		    judgement->reply.class == RESULT_SITE_FAILURE ||
 		    judgement->reply.class == RESULT_REMOTE_THROTTLE, TONE_WARN),
-		dated ? value_text(replay_time(replay->clock.last_ms, time)) : value_unknown(),
+		dated ? value_text(analyze_time(analyze->clock.last_ms, time)) : value_unknown(),
 		span_value(d->program, texts[5]),
 		value_text(delivery_phase_word(judgement->reply.phase)),
 		judgement->kind == DESTINATION_NONE ? value_unknown() :
 		    value_text(judgement->destination),
-		rule_value(replay, judgement->rule, texts[6]),
+		rule_value(analyze, judgement->rule, texts[6]),
 		span_value(judgement->reply.words, texts[7]),
 	};
-	size_t skipped = replay->several ? 1 : 2;
+	size_t skipped = analyze->several ? 1 : 2;
 
 	if (writer->json)
 		writer_row(writer, values);
@@ -144,9 +144,9 @@ static void write_delivery(struct replay *replay, const struct replay_line *at,
 }
 
 /* A date of whole seconds: lines are in order, and spread over it more or less. */
-static struct replay_moment moment_of(struct replay *replay, const struct replay_line *at) {
-	const struct replay_clock *clock = &replay->clock;
-	struct replay_moment moment = { .end_ns = clock->last_ms * NS_PER_MS,
+static struct analyze_moment moment_of(struct analyze *analyze, const struct analyze_line *at) {
+	const struct analyze_clock *clock = &analyze->clock;
+	struct analyze_moment moment = { .end_ns = clock->last_ms * NS_PER_MS,
 		.slack_ns = NS_PER_MS };
 
 	if (!clock->fine) {
@@ -155,41 +155,41 @@ static struct replay_moment moment_of(struct replay *replay, const struct replay
 		if (moment.slack_ns < LEAST_SLACK_NS)
 			moment.slack_ns = LEAST_SLACK_NS;
 	}
-	if (moment.end_ns > replay->now_ns)
-		replay->now_ns = moment.end_ns;
-	moment.now_ns = replay->now_ns;
+	if (moment.end_ns > analyze->now_ns)
+		analyze->now_ns = moment.end_ns;
+	moment.now_ns = analyze->now_ns;
 	return moment;
 }
 
-static void on_line(void *context, const struct replay_line *at) {
-	struct replay *replay = context;
+static void on_line(void *context, const struct analyze_line *at) {
+	struct analyze *analyze = context;
 	struct judgement judgement;
-	struct replay_moment moment;
+	struct analyze_moment moment;
 	struct log_line line;
 	bool dated;
 
 	mail_log_scan(at->text, at->length, &line);
-	replay->kinds[line.kind]++;
+	analyze->kinds[line.kind]++;
 	if (line.kind == LOG_LINE_FOREIGN)
 		return;
-	dated = replay_clock_read(&replay->clock, line.head);
+	dated = analyze_clock_read(&analyze->clock, line.head);
 	if (line.kind != LOG_LINE_DELIVERY)
 		return;
-	replay_site_judge(&replay->site, &line, &judgement);
-	replay->classes[judgement.reply.class]++;
-	write_delivery(replay, at, &line, &judgement, dated);
-	moment = moment_of(replay, at);
-	replay_learn(replay->learning, &line.delivery, &judgement, &moment);
+	analyze_site_judge(&analyze->site, &line, &judgement);
+	analyze->classes[judgement.reply.class]++;
+	write_delivery(analyze, at, &line, &judgement, dated);
+	moment = moment_of(analyze, at);
+	analyze_learn(analyze->learning, &line.delivery, &judgement, &moment);
 }
 
-static void begin_deliveries(struct replay *replay) {
-	size_t skipped = replay->several ? 1 : 2;
+static void begin_deliveries(struct analyze *analyze) {
+	size_t skipped = analyze->several ? 1 : 2;
 
-	if (replay->ctl->writer.json)
-		writer_stream(&replay->ctl->writer, delivery_columns, NULL,
+	if (analyze->ctl->writer.json)
+		writer_stream(&analyze->ctl->writer, delivery_columns, NULL,
 		    COUNT_OF(delivery_columns));
 	else
-		writer_stream(&replay->ctl->writer, delivery_columns + skipped,
+		writer_stream(&analyze->ctl->writer, delivery_columns + skipped,
 		    delivery_widths + skipped, TEXT_COLUMNS - skipped);
 }
 
@@ -212,9 +212,8 @@ static const struct column destination_columns[] = {
 	{ "delayed", COLUMN_NUMBER },
 	{ "reason", COLUMN_TEXT },
 };
-#define DESTINATION_TEXT_FROM	2
 
-static void write_destination(struct writer *writer, const struct replay_destination *shown) {
+static void write_destination(struct writer *writer, const struct analyze_destination *shown) {
 	const struct value values[COUNT_OF(destination_columns)] = {
 		value_text("destination"),
 		value_unknown(),
@@ -235,16 +234,16 @@ static void write_destination(struct writer *writer, const struct replay_destina
 		value_text(shown->reason),
 	};
 
-	writer_row(writer, writer->json ? values : values + DESTINATION_TEXT_FROM);
+	analyze_write_row(writer, values);
 }
 
 struct learned_list {
-	const struct replay_destination *const *list;
+	const struct analyze_destination *const *list;
 	size_t count;
 };
 
 /* People see those that something went wrong with. */
-static bool is_worth_it(const struct replay_destination *shown) {
+static bool is_worth_it(const struct analyze_destination *shown) {
 	return shown->failed > 0 || shown->suspended > 0 || shown->deaths > 0 ||
 	    shown->held > 0;
 }
@@ -262,47 +261,15 @@ static void write_destinations(struct writer *writer, struct learned_list *learn
 
 	for (size_t i = 0; i < learned->count; i++)
 		any = any || is_worth_it(learned->list[i]);
-	if (writer->json) {
-		writer_stream(writer, destination_columns, NULL, COUNT_OF(destination_columns));
-		write_list(learned, writer);
-	} else if (any) {
-		writer_table(writer, "destinations", destination_columns + DESTINATION_TEXT_FROM,
-		    COUNT_OF(destination_columns) - DESTINATION_TEXT_FROM, write_list, learned);
-	}
+	if (any || writer->json)
+		analyze_write_table(writer, "destinations", destination_columns,
+		    COUNT_OF(destination_columns), write_list, learned);
 }
 
 /* --- summary ------------------------------------------------------------------------- */
 
-static const struct column summary_columns[] = {
-	{ "event", COLUMN_TEXT },
-	{ "line", COLUMN_NUMBER },
-	{ "lines", COLUMN_NUMBER },
-	{ "from", COLUMN_TEXT },
-	{ "until", COLUMN_TEXT },
-	{ "deliveries", COLUMN_NUMBER },
-	{ "broken", COLUMN_NUMBER },
-	{ "too_long", COLUMN_NUMBER },
-	{ "sessions", COLUMN_NUMBER },
-	{ "other", COLUMN_NUMBER },
-	{ "foreign", COLUMN_NUMBER },
-#define RESULT(symbol, word, text) { word, COLUMN_NUMBER },
-#include "defs/results.def"
-#undef RESULT
-	{ "destinations", COLUMN_NUMBER },
-	{ "deaths", COLUMN_NUMBER },
-	{ "held", COLUMN_NUMBER },
-	{ "saved", COLUMN_NUMBER },
-	{ "delayed", COLUMN_NUMBER },
-	{ "rule_suspensions", COLUMN_NUMBER },
-	{ "rule_ceilings", COLUMN_NUMBER },
-	{ "recipients_held", COLUMN_NUMBER },
-	{ "alerts", COLUMN_NUMBER },
-};
-#define SUMMARY_TEXT_FROM	2
-#define SUMMARY_CLASSES		11	/* the first of them */
-
-static struct replay_destination sum_of(const struct learned_list *learned) {
-	struct replay_destination sum = { .held = 0 };
+static struct analyze_destination sum_of(const struct learned_list *learned) {
+	struct analyze_destination sum = { .held = 0 };
 
 	for (size_t i = 0; i < learned->count; i++) {
 		sum.deaths += learned->list[i]->deaths;
@@ -313,99 +280,77 @@ static struct replay_destination sum_of(const struct learned_list *learned) {
 	return sum;
 }
 
-static void fill_summary(const struct replay *replay, const struct learned_list *learned,
-    char times[2][REPLAY_TIME_MAX], struct value *out) {
-	const struct replay_destination sum = sum_of(learned);
-	const struct replay_clock *clock = &replay->clock;
-	struct replay_actions actions;
-	const uint64_t *kinds = replay->kinds;
+static void write_summary(const struct analyze *analyze, const struct learned_list *learned) {
+	const struct analyze_destination sum = sum_of(learned);
+	struct writer *writer = &analyze->ctl->writer;
+	const uint64_t *kinds = analyze->kinds;
+	struct analyze_actions actions;
 
-	replay_learned_actions(replay->learning, &actions);
-	*out++ = value_text("summary");
-	*out++ = value_unknown();
-	*out++ = value_number(replay->lines.lines);
-	*out++ = clock->started ? value_text(replay_time(clock->first_ms, times[0])) :
-	    value_unknown();
-	*out++ = clock->started ? value_text(replay_time(clock->now_ms, times[1])) :
-	    value_unknown();
-	*out++ = value_number(kinds[LOG_LINE_DELIVERY]);
-	*out++ = value_number(kinds[LOG_LINE_BROKEN]);
-	*out++ = value_number(replay->lines.long_lines);
-	*out++ = value_number(kinds[LOG_LINE_SESSION]);
-	*out++ = value_number(kinds[LOG_LINE_OTHER] + kinds[LOG_LINE_ACTIVE] +
+	analyze_learned_actions(analyze->learning, &actions);
+	analyze_summary_begin(writer, &analyze->lines, &analyze->clock);
+	analyze_summary_number(writer, "deliveries", kinds[LOG_LINE_DELIVERY]);
+	analyze_summary_number(writer, "broken", kinds[LOG_LINE_BROKEN]);
+	analyze_summary_number(writer, "too_long", analyze->lines.long_lines);
+	analyze_summary_number(writer, "sessions", kinds[LOG_LINE_SESSION]);
+	analyze_summary_number(writer, "other", kinds[LOG_LINE_OTHER] + kinds[LOG_LINE_ACTIVE] +
 	    kinds[LOG_LINE_REMOVED]);
-	*out++ = value_number(kinds[LOG_LINE_FOREIGN]);
+	analyze_summary_number(writer, "foreign", kinds[LOG_LINE_FOREIGN]);
 	for (unsigned i = 0; i < RESULT_CLASS_COUNT; i++)
-		*out++ = value_number(replay->classes[i]);
-	*out++ = value_number(learned->count);
-	*out++ = value_number(sum.deaths);
-	*out++ = value_number(sum.held);
-	*out++ = value_number(sum.saved);
-	*out++ = value_number(sum.delayed);
-	*out++ = value_number(actions.suspensions);
-	*out++ = value_number(actions.ceilings);
-	*out++ = value_number(actions.recipients_held);
-	*out++ = value_number(actions.alerts);
-}
-
-static void write_summary(const struct replay *replay, const struct learned_list *learned) {
-	struct writer *writer = &replay->ctl->writer;
-	struct value values[COUNT_OF(summary_columns)];
-	char times[2][REPLAY_TIME_MAX];
-
-	fill_summary(replay, learned, times, values);
-	if (writer->json) {
-		writer_stream(writer, summary_columns, NULL, COUNT_OF(summary_columns));
-		writer_row(writer, values);
-		return;
-	}
-	writer_object_begin(writer, "summary");
-	writer_members(writer, summary_columns + SUMMARY_TEXT_FROM,
-	    values + SUMMARY_TEXT_FROM, COUNT_OF(summary_columns) - SUMMARY_TEXT_FROM);
-	writer_object_end(writer);
+		analyze_summary_number(writer, result_class_word((enum result_class)i),
+		    analyze->classes[i]);
+	analyze_summary_number(writer, "destinations", learned->count);
+	analyze_summary_number(writer, "deaths", sum.deaths);
+	analyze_summary_number(writer, "held", sum.held);
+	analyze_summary_number(writer, "saved", sum.saved);
+	analyze_summary_number(writer, "delayed", sum.delayed);
+	analyze_summary_number(writer, "rule_suspensions", actions.suspensions);
+	analyze_summary_number(writer, "rule_ceilings", actions.ceilings);
+	analyze_summary_number(writer, "recipients_held", actions.recipients_held);
+	analyze_summary_number(writer, "alerts", actions.alerts);
+	analyze_summary_end(writer, NULL, NULL);
 }
 
 /* --- the command ----------------------------------------------------------------------- */
 
-static int replay(struct replay *replay) {
+static int analyze(struct analyze *analyze) {
 	struct learned_list learned;
 	int result;
 
-	begin_deliveries(replay);
-	result = replay_lines(replay->ctl, &replay->lines, on_line, replay);
-	replay_learn_end(replay->learning);
-	learned.list = replay_destinations(replay->learning, &learned.count);
-	writer_stream_end(&replay->ctl->writer);
-	write_destinations(&replay->ctl->writer, &learned);
-	write_summary(replay, &learned);
+	begin_deliveries(analyze);
+	result = analyze_lines(analyze->ctl, &analyze->lines, on_line, analyze);
+	analyze_learn_end(analyze->learning);
+	learned.list = analyze_destinations(analyze->learning, &learned.count);
+	writer_stream_end(&analyze->ctl->writer);
+	write_destinations(&analyze->ctl->writer, &learned);
+	write_summary(analyze, &learned);
 	return result;
 }
 
 int command_ANALYZE(struct ctl *ctl) {
-	struct replay state = { .ctl = ctl, .several = ctl->word_count > 1 };
-	int result = replay_lines_look(ctl);
+	struct analyze state = { .ctl = ctl, .several = ctl->word_count > 1 };
+	int result = analyze_lines_look(ctl);
 
 	if (result != EX_OK)
 		return result;
 	if (ctl->sessions)
-		return replay_sessions(ctl);
+		return analyze_sessions(ctl);
 #ifdef WITH_ACCOUNTS
 	if (ctl->accounts)
-		return replay_accounts(ctl);
+		return analyze_accounts(ctl);
 #endif
-	result = replay_clock_begin(ctl, &state.clock);
+	result = analyze_clock_begin(ctl, &state.clock);
 	if (result == EX_OK)
-		result = replay_site_open(ctl, &state.site);
+		result = analyze_site_open(ctl, &state.site);
 	if (result != EX_OK)
 		return result;
-	state.learning = replay_learning_open(state.site.generation);
+	state.learning = analyze_learning_open(state.site.generation);
 	if (state.learning == NULL) {
 		ctl_complain("%s", strerror(errno));
 		result = EX_OSERR;
 	} else {
-		result = replay(&state);
+		result = analyze(&state);
 	}
-	replay_learning_close(&state.learning);
-	replay_site_close(&state.site);
+	analyze_learning_close(&state.learning);
+	analyze_site_close(&state.site);
 	return result;
 }

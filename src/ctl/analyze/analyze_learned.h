@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
-/* Destinations of a replay by name, with what is known of each. */
-#ifndef CTL_REPLAY_LEARNED_H
-#define CTL_REPLAY_LEARNED_H
+/* Destinations of a analyze by name, with what is known of each. */
+#ifndef CTL_ANALYZE_LEARNED_H
+#define CTL_ANALYZE_LEARNED_H
 
 #include "base/siphash.h"
-#include "ctl/replay/replay.h"
+#include "ctl/analyze/analyze.h"
 #include "policy/window/level.h"
 
 #define LEARNED_RECENT	8
@@ -24,7 +24,7 @@ struct rule_count {
 };
 
 struct learned {
-	struct replay_destination shown;
+	struct analyze_destination shown;
 	bool has_window;
 	uint32_t rolls_up;	/* provider of the domain's last relay, or JUDGE_NONE */
 	uint32_t provider;
@@ -38,19 +38,19 @@ struct learned {
 	struct rule_count rules[LEARNED_RULES];
 };
 
-struct replay_learning {
+struct analyze_learning {
 	const struct generation *generation;
 	struct siphash_key key;
 	struct learned **buckets;	/* linear probing */
 	size_t bucket_count, count;
-	const struct replay_destination **list;
-	struct replay_actions actions;
+	const struct analyze_destination **list;
+	struct analyze_actions actions;
 	int64_t now_ns;
 };
 
 /* NULL: it is not known. */
-struct learned *replay_learned_find(const struct replay_learning *learning, const char *name);
+struct learned *analyze_learned_find(const struct analyze_learning *learning, const char *name);
 /* Made if need be; NULL: no memory. */
-struct learned *replay_learned_get(struct replay_learning *learning, const char *name);
+struct learned *analyze_learned_get(struct analyze_learning *learning, const char *name);
 
 #endif

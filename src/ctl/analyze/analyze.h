@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * posternctl analyze, in parts: lines out of files, mail servers and judgement by
+ * a configuration (or by none), what windows make of the results, and sessions.
+ * One thread; everything ends with the command.
+ */
+#ifndef CTL_ANALYZE_H
+#define CTL_ANALYZE_H
+
+#include "ctl/cli/ctl.h"
+#include "engine/feed/judge.h"
+#include "policy/window/window.h"
+#include "wire/mail/mail_log.h"
+
+/* --- lines (analyze_lines.c) ------------------------------------------------------- */
+
+struct analyze_line {
+	const char *file;	/* as given; "-" is the standard input */
+	uint64_t number;	/* in its file, from 1 */
+	const char *text;	/* without its end, not NUL-terminated */
+	size_t length;
+	/* Of lines that begin with the same date and second: its place, from 0, and how many
+	 * there are, as far as was read at once. */
+	uint32_t place, of;
+};
+
+struct analyze_lines {
+	uint64_t lines;
+	uint64_t long_lines;	/* too long to be read, and left out */
+};
+
+/* Not one of the files can be read: an exit code after complaints; else EX_OK. */
+int analyze_lines_look(const struct ctl *ctl);
+
+/* Calls `each` with every line of the files in turn.  An exit code; what could be
+ * read before an error was. */
+int analyze_lines(const struct ctl *ctl, struct analyze_lines *counts,
+    void (*each)(void *context, const struct analyze_line *line), void *context);
+
+/* The dates of a log, which may tell no year: it goes on where they go back by months. */
+struct analyze_clock {
+	int year;		/* of the last line */
+	int64_t last_ms;	/* as read, for the year */
+	int64_t now_ms;		/* never goes back */
+	int64_t first_ms;
+	bool started;
+	bool year_given;
+	bool fine;		/* it tells less than seconds */
+};
+/* The year of the first line by --year, or so that no line is of the future.  An exit
+ * code. */
+int analyze_clock_begin(const struct ctl *ctl, struct analyze_clock *clock);
+/* False: the head tells no date; then it is still what it was. */
+bool analyze_clock_read(struct analyze_clock *clock, struct span head);
+/* "2026-11-21T05:48:22" */
+#define ANALYZE_TIME_MAX	32
+const char *analyze_time(int64_t ms, char out[ANALYZE_TIME_MAX]);
+
+/* --- output (analyze_write.c) --------------------------------------------------------- */
+
+/* The first columns are "event" and "line", for programs alone; so of each row. */
+void analyze_write_table(struct writer *writer, const char *name, const struct column *columns,
+    size_t count, void (*rows)(void *context, struct writer *writer), void *context);
+void analyze_write_row(struct writer *writer, const struct value *values);
+
+/* The summary; `block` (NULL: none) is a part of a configuration, a member for programs. */
+void analyze_summary_begin(struct writer *writer, const struct analyze_lines *lines,
+    const struct analyze_clock *clock);
+void analyze_summary_value(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value);
+void analyze_summary_number(struct writer *writer, const char *name, uint64_t number);
+void analyze_summary_end(struct writer *writer, const char *name, const char *block);
+
+/* --- site (analyze_site.c) --------------------------------------------------------- */
+
+struct analyze_site {
+	struct generation *generation;
+	struct judge *judge;
+	unsigned postfix, sendmail;	/* the first mail server of its kind; one is made where
+					 * the configuration has none, and has room */
+};
+
+/* By the configuration; where it is not there, and nobody asked for it, by defaults
+ * with the providers.conf that is installed.  An exit code. */
+int analyze_site_open(const struct ctl *ctl, struct analyze_site *site);
+void analyze_site_close(struct analyze_site *site);
+
+/* Judges a line's delivery.  One of a program that the configuration does not name is
+ * judged as that of its first mail server of the kind. */
+void analyze_site_judge(const struct analyze_site *site, const struct log_line *line,
+    struct judgement *out);
+
+/* --- learning (analyze_learn.c) ------------------------------------------------------ */
+
+/* Of one destination. */
+struct analyze_destination {
+	char name[JUDGE_NAME_MAX + 1];
+	struct window window;
+	struct window_settings settings;
+	uint64_t ok, failed;
+	uint64_t suspended;	/* the mail server held it itself */
+	uint64_t deaths;	/* suspensions, by cohorts or by a rule */
+	uint64_t held;		/* attempts that Postern would have held */
+	uint64_t saved;		/* of these, those that failed */
+	uint64_t delayed;	/* and those that went through */
+	char reason[160 + 1];	/* of the last failure */
+};
+
+struct analyze_actions {
+	uint64_t suspensions, ceilings, recipients_held, alerts;
+};
+
+struct analyze_learning;
+/* NULL: no memory. */
+struct analyze_learning *analyze_learning_open(const struct generation *generation);
+void analyze_learning_close(struct analyze_learning **learning);
+
+/* When a result was logged. */
+struct analyze_moment {
+	int64_t now_ns;		/* never goes back */
+	int64_t end_ns;		/* as the line itself says: now_ns, or before it */
+	int64_t slack_ns;	/* of that */
+};
+void analyze_learn(struct analyze_learning *learning, const struct delivery *delivery,
+    const struct judgement *judgement, const struct analyze_moment *moment);
+/* Nothing more will come. */
+void analyze_learn_end(struct analyze_learning *learning);
+
+/* Those that had a window, by failures, most first; the list is the learning's. */
+const struct analyze_destination *const *analyze_destinations(struct analyze_learning *learning,
+    size_t *count);
+void analyze_learned_actions(const struct analyze_learning *learning, struct analyze_actions *out);
+
+/* --- sessions (analyze_sessions.c, analyze_classes.c) ---------------------------------- */
+
+int analyze_sessions(struct ctl *ctl);
+
+/* --- logins (analyze_accounts.c), where the build has accounts ----------------------- */
+
+int analyze_accounts(struct ctl *ctl);
+
+#endif
