@@ -85,7 +85,7 @@ sub build {
 		"$self->{macros}/cf" }, find_program('m4'), $is_whole ? () :
 		("-D_CF_DIR_=$self->{macros}/", "$self->{macros}/m4/cf.m4"), "$directory/sendmail.mc");
 	return (undef, $errors) if $code != 0 || $errors =~ /ERROR/;
-	return (undef, 'm4 makes nothing of it') if $cf !~ /^S/m;
+	return (undef, 'm4 produces no output from it') if $cf !~ /^S/m;
 	return $cf;
 }
 
