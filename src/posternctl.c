@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -33,10 +34,30 @@ static void on_bus_error(int number) {
 	_exit(EX_DATAERR);
 }
 
+/* How wide tables may be, or 0: what is no terminal gets all. */
+static size_t table_width(const struct ctl *ctl) {
+	struct winsize size;
+
+	if (ctl->wide || !isatty(STDOUT_FILENO))
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 /* `code`, if everything could be written. */
 static int finish(const struct ctl *ctl, int code) {
-	if (writer_finish(&ctl->writer))
+	const struct writer *writer = &ctl->writer;
+
+	if (writer_finish(writer)) {
+		if (writer->left_out > 0)
+			ctl_complain("%u column%s not shown: --wide shows all, --columns a choice",
+			    writer->left_out, writer->left_out == 1 ? "" : "s");
+		if (code == EX_OK && writer->chosen != NULL && !writer->json &&
+		    !writer->chosen_found) {
+			ctl_complain("--columns %s: no table has one of these", writer->chosen);
+			return EX_USAGE;
+		}
 		return code;
+	}
 	ctl_complain("cannot write the output: %s", strerror(errno));
 	return EX_IOERR;
 }
@@ -52,6 +73,8 @@ int main(int argc, char **argv) {
 	request = arguments_parse(argc, argv, &ctl, &json, &command);
 	writer_init(&ctl.writer, stdout, json);
 	ctl.writer.color = color_is_wanted(ctl.color, STDOUT_FILENO);
+	ctl.writer.fit = table_width(&ctl);
+	ctl.writer.chosen = ctl.columns;
 	switch (request) {
 	case REQUEST_RUN:
 		return finish(&ctl, runs[command](&ctl));

@@ -355,18 +355,39 @@ static bool is_right(enum column_kind kind) {
 	    kind == COLUMN_DECIMAL;
 }
 
+/* What a cut text has room for, and a + for the rest. */
+static void cut_print(struct writer *writer, const char *text) {
+	size_t width = 0;
+
+	for (; *text != '\0'; text++) {
+		char one[2] = { *text, '\0' };
+
+		width += writer_print(NULL, one);
+		if (width >= writer->last_most)
+			break;
+		writer_print(writer->out, one);
+	}
+	putc('+', writer->out);
+}
+
 static void text_cell(struct writer *writer, size_t column, uint8_t tone, const char *text) {
 	size_t width = writer_print(NULL, text);
 	size_t wanted = writer->width[column];
 	size_t padding = wanted > width ? wanted - width : 0;
 	bool right = is_right(writer->columns[column].kind);
 
-	if (column > 0)
+	if (writer->hidden[column])
+		return;
+	if (column != writer->first)
 		fputs("  ", writer->out);
+	if (column == writer->last && writer->last_most > 0 && width > writer->last_most) {
+		cut_print(writer, text);
+		return;
+	}
 	if (right)
 		spaces(writer->out, padding);
 	toned_print(writer, tone, text);
-	if (!right && column + 1 < writer->column_count)
+	if (!right && column != writer->last)
 		spaces(writer->out, padding);
 }
 
@@ -406,6 +427,8 @@ void writer_row(struct writer *writer, const struct value *values) {
 		width = writer_print(NULL, text);
 		if (width > writer->width[i])
 			writer->width[i] = width;
+		writer->says[i] |= values[i].known && strcmp(text, "-") != 0 && strcmp(text, "false") != 0 &&
+		    (writer->columns[i].kind == COLUMN_TEXT || values[i].number != 0);
 	}
 	if (!writer->measuring)
 		putc('\n', writer->out);
@@ -424,8 +447,12 @@ static void table_columns(struct writer *writer, const struct column *columns,
 	MUST(count <= WRITER_COLUMNS_MAX);
 	writer->columns = columns;
 	writer->column_count = count;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		writer->width[i] = strlen(columns[i].name);
+		writer->says[i] = writer->hidden[i] = false;
+	}
+	writer->first = writer->last_most = 0;
+	writer->last = count - 1;
 }
 
 void writer_table_begin(struct writer *writer, const char *name,
@@ -460,6 +487,7 @@ void writer_table(struct writer *writer, const char *name,
 		writer->measuring = true;
 		rows(context, writer);
 		writer->measuring = false;
+		writer_fit(writer, name == NULL ? text_indent(writer) : 2 * (size_t)writer->depth);
 	}
 	writer_table_begin(writer, name, columns, count);
 	rows(context, writer);

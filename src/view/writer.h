@@ -86,12 +86,20 @@ struct writer {
 	bool measuring;			/* rows only widen the columns */
 	bool named;			/* the open table has a heading */
 	bool streaming;			/* rows stand alone: no list, no alignment afterwards */
+	size_t fit;			/* width that tables keep to; 0: as wide as they are */
+	const char *chosen;		/* columns that are wanted, with commas; NULL: all */
+	bool chosen_found;		/* a table had one of them */
+	unsigned left_out;		/* columns that had no room, in all tables */
 	unsigned depth;
 	bool empty[WRITER_DEPTH_MAX];	/* nothing written yet at this depth */
 	bool line_empty, item_open, items;	/* of the open line */
 	const struct column *columns;	/* of the open table */
 	size_t column_count;
 	size_t width[WRITER_COLUMNS_MAX];
+	bool says[WRITER_COLUMNS_MAX];	/* more than "-", 0 or false in some row */
+	bool hidden[WRITER_COLUMNS_MAX];
+	size_t first, last;		/* that are shown */
+	size_t last_most;		/* the last one is cut to; 0: whole */
 };
 
 void writer_init(struct writer *writer, FILE *out, bool json);
@@ -120,6 +128,9 @@ void writer_table(struct writer *writer, const char *name,
     const struct column *columns, size_t count,
     void (*rows)(void *context, struct writer *writer), void *context);
 void writer_row(struct writer *writer, const struct value *values);
+
+/* writer_fit.c: which columns of the table that was measured are shown. */
+void writer_fit(struct writer *writer, size_t indent);
 
 /* The same in pieces, for rows that can be produced only once (JSON). */
 void writer_table_begin(struct writer *writer, const char *name,

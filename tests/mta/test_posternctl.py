@@ -12,8 +12,8 @@ from lib.postern import Postern, one_class
 from lib.testing import main
 
 LIMIT = 2
-CLASS_NAMES = ["name", "open", "open_inbound", "open_outbound", "hold_at", "refuse_at", "peak",
-               "admitted", "refused", "observed"]
+CLASS_NAMES = ["name", "open", "open_inbound", "open_outbound", "hold_at", "refuse_at",
+               "admitted", "refused", "refusing", "observed"]
 SESSION_NAMES = ["class", "direction", "client", "client_port", "port", "mta", "age", "proof"]
 XLA = "L/etc/sendmail.la\nL*.insa-lyon.fr\t8\t3\nL*\t15\t16\n"
 HOSTILE = b"a\x1b[2J\xff\xc3\xa9\"\\\n\x7f"

@@ -197,6 +197,25 @@ def colors(test, site):
                    f"colours on a terminal with {environment or 'nothing said'}")
 
 
+def widths(test, site):
+    """Tables keep to a terminal, and say what they leave out; a pipe gets all."""
+    ctl = [site.postern.build / "posternctl", "-c", site.postern.file]
+    whole = subprocess.run([*ctl, "destinations"], capture_output=True, text=True, timeout=20).stdout
+    test.check(max(map(len, whole.splitlines())) > 100, "a pipe gets all columns")
+    terminal = Terminal(test, [*ctl, "destinations"], columns=80, rows=50)
+    test.wait_for(lambda: terminal.ended() is not None, "destinations on a terminal")
+    shown = terminal.all()
+    test.check("dead.example" in shown and "--wide shows all" in shown and
+               len(re.findall("(?m)^(?:few|dead).example", shown)) == 2, "80 columns: a line each")
+    terminal = Terminal(test, [*ctl, "--columns", "name,window", "destinations"], rows=50)
+    test.wait_for(lambda: terminal.ended() is not None, "two columns")
+    test.check(re.search(r"(?m)^name +window$", terminal.all()), "--columns chooses")
+    done = subprocess.run([*ctl, "--columns", "nothing", "classes"], capture_output=True, text=True,
+                          timeout=20)
+    test.check("no table has one of these" in done.stderr and done.returncode != 0,
+               "a column that is not there")
+
+
 def progress(test, site):
     """How far a long analysis is, where somebody looks."""
     line, stop = site.log.read_bytes().splitlines(True)[0], test.directory / "stop"
@@ -246,6 +265,7 @@ def body(test):
     sizes(test, terminal)
     goes_away(test, site, terminal)
     colors(test, site)
+    widths(test, site)
     progress(test, site)
     no_terminal(test, site)
 

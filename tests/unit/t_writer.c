@@ -61,6 +61,85 @@ TEST(a_table_is_aligned_text) {
 	    "all       12345      -  true     -\n");
 }
 
+static void narrow(size_t fit, const char *chosen, unsigned left_out, const char *text) {
+	struct paper paper;
+
+	begin(&paper, false);
+	paper.writer.fit = fit;
+	paper.writer.chosen = chosen;
+	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
+	assert_int_equal(paper.writer.left_out, left_out);
+	assert_true(chosen == NULL || paper.writer.chosen_found == (strcmp(chosen, "x,nam") != 0));
+	expect(&paper, text);
+}
+
+static void silent_row(void *context, struct writer *writer) {
+	(void)context;
+	writer_row(writer, (const struct value[]){ value_text("a"), value_number(0),
+		value_number(61), value_truth(false), value_text("192.0.2.1:25") });
+}
+
+TEST(a_table_keeps_to_its_terminal) {
+	struct paper paper;
+
+	narrow(46, NULL, 0,
+	    "name       open    age  observe  mta\n"
+	    "customer      7  1m01s  false    192.0.2.1:25\n"
+	    "all       12345      -  true     -\n");
+	narrow(44, NULL, 1,
+	    "name       open    age  mta\n"
+	    "customer      7  1m01s  192.0.2.1:25\n"
+	    "all       12345      -  -\n");
+	narrow(20, NULL, 3,
+	    "name      mta\n"
+	    "customer  192.0.2.1:25\n"
+	    "all       -\n");
+	/* what says nothing goes first, wherever it stands */
+	begin(&paper, false);
+	paper.writer.fit = 31;
+	writer_table(&paper.writer, NULL, COLUMNS, 5, silent_row, NULL);
+	assert_int_equal(paper.writer.left_out, 1);
+	expect(&paper,
+	    "name  open    age  mta\n"
+	    "a        0  1m01s  192.0.2.1:25\n");
+}
+
+static void long_row(void *context, struct writer *writer) {
+	(void)context;
+	writer_row(writer, (const struct value[]){ value_text("a"),
+		value_text("421 too many connections from your address") });
+	writer_row(writer, (const struct value[]){ value_text("b"), value_text("short") });
+}
+
+TEST(a_long_text_in_the_last_column_is_cut) {
+	static const struct column columns[] = { { "name", COLUMN_TEXT }, { "reason", COLUMN_TEXT } };
+	struct paper paper;
+
+	begin(&paper, false);
+	paper.writer.fit = 30;
+	writer_table(&paper.writer, NULL, columns, 2, long_row, NULL);
+	assert_int_equal(paper.writer.left_out, 0);
+	expect(&paper,
+	    "name  reason\n"
+	    "a     421 too many connection+\n"
+	    "b     short\n");
+}
+
+TEST(columns_can_be_chosen) {
+	narrow(0, "observe,name", 0,
+	    "name      observe\n"
+	    "customer  false\n"
+	    "all       true\n");
+	narrow(0, "age", 0,
+	    "  age\n"
+	    "1m01s\n"
+	    "    -\n");
+	narrow(0, "x,nam", 0,
+	    "name       open    age  observe  mta\n"
+	    "customer      7  1m01s  false    192.0.2.1:25\n"
+	    "all       12345      -  true     -\n");
+}
+
 TEST(a_table_is_a_json_list) {
 	struct paper paper;
 

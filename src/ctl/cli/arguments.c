@@ -27,7 +27,7 @@ const struct command_words *command_words(enum command command) {
 }
 
 enum {
-	OPTION_JSON = 256, OPTION_COLOR, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
+	OPTION_JSON = 256, OPTION_COLOR, OPTION_WIDE, OPTION_COLUMNS, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS, OPTION_OVER, OPTION_SORT,
 	OPTION_SESSIONS, OPTION_ACCOUNTS, OPTION_YEAR,
 	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
@@ -45,6 +45,8 @@ static const struct option options[] = {
 	{ "socket", required_argument, NULL, 's' },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "color", required_argument, NULL, OPTION_COLOR },
+	{ "wide", no_argument, NULL, OPTION_WIDE },
+	{ "columns", required_argument, NULL, OPTION_COLUMNS },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "class", required_argument, NULL, OPTION_CLASS },
@@ -222,6 +224,12 @@ static void take_option(struct parse *parse, int option) {
 			break;
 		ctl_complain("--color=%s: must be never, auto or always", optarg);
 		parse->wrong = true;
+		break;
+	case OPTION_WIDE:
+		parse->ctl->wide = true;
+		break;
+	case OPTION_COLUMNS:
+		parse->ctl->columns = optarg;
 		break;
 	case 'h':
 		parse->help = true;

@@ -251,6 +251,6 @@ void arguments_help(FILE *out, enum command command) {
 			fprintf(out, "  %-19s %s\n", command_words((enum command)i)->words,
 			    command_words((enum command)i)->brief);
 	fputs("-c FILE: configuration file (" POSTERN_SYSCONFDIR "/postern.conf)\n"
-	      "-s SOCKET: control socket; --json: JSON output; --color=WHEN; -V: version\n",
+	      "-s SOCKET: control socket; --json; --wide; --columns NAMES; --color=WHEN; -V\n",
 	    out);
 }

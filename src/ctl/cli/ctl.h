@@ -57,6 +57,8 @@ struct ctl {
 	bool config_given;		/* by -c */
 	const char *socket;		/* by -s, or NULL */
 	enum color_choice color;	/* --color */
+	bool wide;			/* --wide */
+	const char *columns;		/* --columns, or NULL */
 	struct writer writer;
 
 	/* the command's own */
