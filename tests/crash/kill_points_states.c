@@ -12,7 +12,7 @@
 #include "segment/destination/recipients.h"
 #include "segment/destination/states.h"
 #include "tests/crash/kill_points.h"
-#include "tests/unit/states_forget.h"
+#include "tests/unit/segment/destination/states_forget.h"
 
 #define HELD_MOST 3	/* flights of a worker at a time */
 #define RECIPIENTS 200	/* for 64 places */

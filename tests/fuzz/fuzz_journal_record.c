@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../unit/journal_samples.h"
+#include "tests/unit/journal/journal_samples.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

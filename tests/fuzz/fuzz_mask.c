@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "policy/limit/class.h"
-#include "tests/unit/naive_class.h"
+#include "tests/unit/policy/limit/naive_class.h"
 
 #define RULES_MAX 64
 

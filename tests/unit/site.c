@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-#include "site.h"
+#include "tests/unit/site.h"
 
 #include <ftw.h>
 #include <stdio.h>

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: ISC */
+/* Stolen logins: the laws by hand-computed numbers and by chance, and what the engine does. */
+#include <math.h>
+
+#include "tests/unit/test.h"
+#include "engine/account/account_health.h"
+#include "engine/account/accounts.h"
+#include "policy/reply/reply_unknown.h"
+#include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
+#include "tests/unit/random.h"
+
+/* What the log reader does with each result besides. */
+#define RESULTS_ALSO(delivery) \
+	do { \
+		if (engine_feed_judged(site.engine) != NULL && \
+		    !engine_feed_was_repeated(site.engine)) \
+			engine_account_result(site.engine, site.generation, delivery, \
+			    engine_feed_judged(site.engine), now_ns); \
+	} while (0)
+#include "tests/unit/engine/feed/results.h"
+
+#define MINUTE	(60 * NS_PER_SECOND)
+#define HOUR	(60 * MINUTE)
+#define SITE \
+	"classes = ();\n" \
+	"mta = ( { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n" \
+	"accounts = ( { name = \"staff\"; match = \"*@example.org\";\n" \
+	"  each = { recipients = \"1000/1h\"; networks = \"3/1h\"; };\n" \
+	"  health = { unknown = \"15/1h\"; failed_percent = 20; of = 20; }; },\n" \
+	"  { name = \"told\"; match = \"told*\"; each = { networks = \"3/1h\"; };\n" \
+	"    health = { action = \"alert\"; }; },\n" \
+	"  { name = \"watched\"; match = \"obs*\"; observe = true; health = {}; },\n" \
+	"  { name = \"plain\"; match = \"*\"; each = { networks = \"2/1h\"; }; } );\n"
+
+static unsigned trips;
+static struct account_trip last_trip;
+
+static void note_trip(const struct generation *generation, const struct account_trip *trip) {
+	(void)generation;
+	trips++;
+	last_trip = *trip;
+}
+
+static int begin(void **state) {
+	(void)state;
+	site_open(&site, 64, SITE);
+	engine_account_listen(site.engine, note_trip);
+	now_ns = clock_now_ns();
+	trips = 0;
+	return 0;
+}
+
+static int end(void **state) {
+	(void)state;
+	site_close(&site);
+	return 0;
+}
+
+/* --- distinct ----------------------------------------------------------------------------- */
+
+TEST(exact_up_to_64) {
+	struct distinct set = { .period_s = 0 };
+	int64_t now = 100 * HOUR;
+
+	for (uint64_t i = 1; i <= 64; i++)
+		for (unsigned twice = 0; twice < 2; twice++) {
+			distinct_add(&set, i * UINT64_C(0x9e3779b97f4a7c15), 3600, now);
+			assert_int_equal(distinct_count(&set, 3600, now), i);
+		}
+	/* a twelfth is 5 minutes: they count for 60 and at most 65 */
+	assert_int_equal(distinct_count(&set, 3600, now + HOUR), 64);
+	assert_int_equal(distinct_count(&set, 3600, now + 65 * MINUTE), 0);
+	/* seen again it counts on */
+	distinct_add(&set, UINT64_C(0x9e3779b97f4a7c15), 3600, now + HOUR);
+	assert_int_equal(distinct_count(&set, 3600, now + 65 * MINUTE), 1);
+	/* and there is room again */
+	for (uint64_t i = 100; i < 163; i++)
+		distinct_add(&set, i, 3600, now + 65 * MINUTE);
+	assert_int_equal(distinct_count(&set, 3600, now + 65 * MINUTE), 64);
+	assert_int_equal(distinct_count(&set, 60, now), 0);
+}
+
+/* 6.5 % is the standard error: of 200 sets nearly all are within three times that. */
+TEST(estimates_are_near) {
+	static const unsigned sizes[] = { 65, 100, 300, 1000, 10000 };
+	struct random random = random_seeded("estimates_are_near");
+
+	for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		double squares = 0, sum = 0;
+
+		for (unsigned run = 0; run < 200; run++) {
+			struct distinct set = { .period_s = 0 };
+			double error;
+
+			for (unsigned i = 0; i < sizes[s]; i++)
+				distinct_add(&set, random_next(&random), 3600, 100 * HOUR);
+			error = distinct_count(&set, 3600, 100 * HOUR) / (double)sizes[s] - 1;
+			assert_true(fabs(error) < 0.26);
+			squares += error * error;
+			sum += error;
+			/* of the period before it counts still, then nothing does */
+			assert_true(distinct_count(&set, 3600, 101 * HOUR) > 0);
+			assert_int_equal(distinct_count(&set, 3600, 102 * HOUR), 0);
+		}
+		assert_true(squares / 200 < 0.075 * 0.075);
+		assert_true(fabs(sum / 200) < 0.02);
+	}
+}
+
+/* --- health ------------------------------------------------------------------------------- */
+
+static const struct health_limits usual = { .unknown = 15, .unknown_period_s = 3600,
+	.failed_percent = 20, .of = 20, .networks = 8, .networks_period_s = 3600 };
+
+static enum health_verdict verdict_of(const struct health *health, int64_t now) {
+	struct health_counts counts = health_count(health, &usual, now);
+
+	return health_judge(&counts, &usual);
+}
+
+/* A number alone, and a share alone, are not enough. */
+TEST(a_number_and_a_share) {
+	struct health health = { .at_ns = 0 };
+	struct health_counts counts;
+	int64_t now = 100 * HOUR;
+
+	/* 15 of 15: fewer than 20 results */
+	for (uint64_t i = 0; i < 15; i++)
+		health_note_result(&health, &usual, 1, true, true, i, now);
+	assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
+	for (unsigned i = 0; i < 5; i++)
+		health_note_result(&health, &usual, 1, false, false, 0, now);
+	assert_int_equal(verdict_of(&health, now), HEALTH_UNKNOWN);
+	/* 15 of 76 are less than a fifth */
+	health_note_result(&health, &usual, 56, false, false, 0, now);
+	assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
+	counts = health_count(&health, &usual, now);
+	assert_true(counts.results == 76 && counts.failed == 15);
+	/* half of it an hour later, an eighth after three */
+	counts = health_count(&health, &usual, now + HOUR);
+	assert_true(fabs(counts.results - 38) < 0.01 && fabs(counts.failed - 7.5) < 0.01);
+	counts = health_count(&health, &usual, now + 3 * HOUR);
+	assert_true(fabs(counts.results - 9.5) < 0.01 && counts.unknown == 0);
+	counts = health_count(&health, &usual, now + HOUR / 2);
+	assert_true(fabs(counts.results - 53.74) < 0.02);
+	/* the same recipient again and again is one */
+	health = (struct health){ .at_ns = 0 };
+	for (unsigned i = 0; i < 100; i++)
+		health_note_result(&health, &usual, 1, true, true, 7, now);
+	assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
+	for (uint64_t i = 0; i < 9; i++) {
+		assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
+		health_note_network(&health, &usual, i, now);
+	}
+	assert_int_equal(verdict_of(&health, now), HEALTH_NETWORKS);
+}
+
+/* A month of honest mail: 1,000 logins of 1 to 40 recipients a day, of which 1.5 % are mistyped;
+ * a list of 2,000 each day, 3 % of it dead, always the same; one that is cleaned up, 8 %. */
+TEST(honest_mail_is_left_alone) {
+	struct random random = random_seeded("honest_mail_is_left_alone");
+	static struct health people[1000], lists[2];
+	static const unsigned dead_permille[2] = { 30, 80 };
+
+	for (int64_t day = 0; day < 30; day++) {
+		for (unsigned i = 0; i < 1000; i++) {
+			int64_t now = (day + 1) * 24 * HOUR + random_below(&random, 8) * HOUR;
+
+			for (unsigned left = 1 + random_below(&random, 40); left > 0; left--) {
+				bool typo = random_below(&random, 1000) < 15;
+
+				now += random_below(&random, 10) * MINUTE;
+				health_note_result(&people[i], &usual, 1, typo, typo,
+				    random_next(&random), now);
+				assert_int_equal(verdict_of(&people[i], now), HEALTH_GOOD);
+			}
+		}
+		for (unsigned list = 0; list < 2; list++)
+			for (uint64_t to = 0; to < 2000; to++) {
+				int64_t now = (day + 1) * 24 * HOUR +
+				    (int64_t)to * (NS_PER_SECOND / 10);
+				bool dead = (to * 2654435761u >> 7) % 1000 < dead_permille[list];
+
+				health_note_result(&lists[list], &usual, 1, dead, dead, to, now);
+				assert_int_equal(verdict_of(&lists[list], now), HEALTH_GOOD);
+			}
+	}
+}
+
+/* 30 % unknown: found at the 15th failure, or at the 20th result. */
+TEST(a_bad_list_is_found) {
+	struct random random = random_seeded("a_bad_list_is_found");
+	unsigned later = 0;
+
+	for (unsigned run = 0; run < 1000; run++) {
+		struct health health = { .at_ns = 0 };
+		unsigned failed = 0, results = 0;
+
+		while (verdict_of(&health, 100 * HOUR) == HEALTH_GOOD) {
+			bool bad = random_below(&random, 10) < 3;
+
+			failed += bad;
+			results++;
+			health_note_result(&health, &usual, 1, bad, bad, random_next(&random),
+			    100 * HOUR);
+			assert_true(results < 1000);
+		}
+		assert_true(failed >= 15);
+		later += failed > 15;
+	}
+	/* by chance a few have a smaller share at the 15th */
+	assert_true(later <= 20);
+}
+
+/* --- replies -------------------------------------------------------------------------------- */
+
+static bool is_unknown(const char *text, uint16_t a, uint16_t b, uint16_t c) {
+	struct delivery d = { .source = DELIVERY_OF_POSTFIX, .agent = AGENT_SMTP,
+		.status = DELIVERY_BOUNCED, .dsn = { a, b, c }, .text = span_of(text) };
+	struct reply reply;
+
+	reply_judge(&d, &reply);
+	return reply_is_unknown_recipient(&d, &reply);
+}
+
+TEST(who_is_unknown) {
+	assert_true(is_unknown("host mx.b[192.0.2.1] said: 550 5.1.1 <x@b>: no (in reply to "
+	    "RCPT TO command)", 5, 1, 1));
+	assert_true(is_unknown("host mx.b[192.0.2.1] said: 550 No such user here (in reply to "
+	    "RCPT TO command)", 5, 0, 0));
+	assert_true(is_unknown("Host or domain name not found. Name service error for name=b "
+	    "type=A: Host not found", 5, 4, 4));
+	assert_false(is_unknown("host mx.b[192.0.2.1] said: 554 5.7.1 Spam message rejected "
+	    "(in reply to end of DATA command)", 5, 7, 1));
+	assert_false(is_unknown("host mx.b[192.0.2.1] said: 552 5.2.2 Mailbox full (in reply to "
+	    "RCPT TO command)", 5, 2, 2));
+	assert_false(is_unknown("host mx.b[192.0.2.1] said: 550 5.7.1 user unknown to our "
+	    "policy (in reply to RCPT TO command)", 5, 7, 1));
+}
+
+/* --- the engine ------------------------------------------------------------------------------ */
+
+static struct account_answer ask(const char *login, const char *client, const char *recipient,
+    const char *queue_id) {
+	static unsigned serial;
+	struct account_question q = { .login = login, .login_length = strlen(login),
+		.sender = "a@b", .sender_length = 3, .recipient = recipient };
+	struct account_answer answer;
+	char instance[32];
+
+	if (recipient != NULL)
+		serial++;
+	snprintf(instance, sizeof(instance), "%x.1.1.%u", serial, serial);
+	q.instance = instance;
+	q.instance_length = strlen(instance);
+	assert_true(address_parse(client, strlen(client), &q.client));
+	q.at_end = recipient == NULL;
+	q.recipient_length = recipient == NULL ? 0 : strlen(recipient);
+	q.recipient_count = recipient == NULL;
+	q.size = 1000;
+	q.queue_id = queue_id;
+	q.queue_id_length = queue_id == NULL ? 0 : strlen(queue_id);
+	engine_account_ask(site.engine, site.generation, &q, now_ns, &answer);
+	return answer;
+}
+
+/* One message to one recipient: what its RCPT was answered. */
+static struct account_answer mail(const char *login, const char *client, const char *queue_id) {
+	struct account_answer answer = ask(login, client, "r@x.example", NULL);
+
+	if (answer.verdict == VERDICT_ADMIT)
+		(void)ask(login, client, NULL, queue_id);
+	return answer;
+}
+
+static void result(const char *queue_id, unsigned number, bool unknown) {
+	static char to[32];
+	struct line line = { .domain = "x.example", .relay_name = "mx.x.example",
+		.relay = "192.0.2.1", .queue_id = queue_id, .recipient = to,
+		.status = unknown ? DELIVERY_BOUNCED : DELIVERY_SENT,
+		.text = unknown ? "host mx.x.example[192.0.2.1] said: 550 5.1.1 User unknown "
+		    "(in reply to RCPT TO command)" : accepted, .dsn = unknown ? 5 : 2 };
+
+	snprintf(to, sizeof(to), "u%u@x.example", number);
+	(void)feed_line(&line);
+}
+
+TEST_IN(begin, end, a_stolen_login_is_held) {
+	struct account_answer answer;
+	struct account account;
+	struct login_key key = login_key("eve@example.org", 15);
+	struct decided decided;
+
+	for (unsigned i = 0; i < 40 && trips == 0; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "4A%04X", i);
+		assert_int_equal(mail("Eve@Example.org", "192.0.2.7", id).verdict, VERDICT_ADMIT);
+		snprintf(id, sizeof(id), "4B%04X", i);
+		assert_int_equal(mail("bob@example.org", "192.0.2.7", id).verdict, VERDICT_ADMIT);
+		result(id, i, false);
+		snprintf(id, sizeof(id), "4A%04X", i);
+		result(id, i, i % 2 == 0);
+	}
+	assert_int_equal(trips, 1);
+	assert_true(last_trip.is_held && last_trip.counts.unknown == 15);
+	answer = mail("eve@example.org", "192.0.2.7", "4C0001");
+	assert_int_equal(answer.verdict, VERDICT_DEFER);
+	assert_int_equal(answer.reason, REASON_ACCOUNT_HELD);
+	assert_true(answer.held_by == last_trip.id);
+	assert_true(decisions_find(site.segment, answer.id, &decided));
+	assert_true(decided.cause == last_trip.id);
+	assert_int_equal(ask("eve@example.org", "192.0.2.7", "postmaster@x", NULL).verdict,
+	    VERDICT_ADMIT);
+	assert_int_equal(mail("bob@example.org", "192.0.2.7", "4C0002").verdict, VERDICT_ADMIT);
+	/* it survives the death of all */
+	site_restart(&site, 64, SITE);
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "4C0003").verdict, VERDICT_DEFER);
+	assert_true(accounts_find_in(site.segment->header, site.segment->header, &key, &account));
+	assert_true(account.held_by == last_trip.id);
+	/* resumed, it begins anew */
+	assert_true(engine_account_resume(site.engine, "EVE@example.org", 15, now_ns));
+	assert_false(engine_account_resume(site.engine, "eve@example.org", 15, now_ns));
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "4C0004").verdict, VERDICT_ADMIT);
+	result("4C0004", 900, true);
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "4C0005").verdict, VERDICT_ADMIT);
+}
+
+/* Lines about queue IDs that nobody asked about, or that another message had before, blame
+ * nobody. */
+TEST_IN(begin, end, forged_lines_blame_nobody) {
+	(void)mail("eve@example.org", "192.0.2.7", "4D0001");
+	for (unsigned i = 0; i < 100; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "4E%04X", i);
+		result(id, i, true);
+	}
+	assert_int_equal(trips, 0);
+	engine_account_removed(site.engine, site.generation, 0, "4D0001", 6, now_ns);
+	for (unsigned i = 0; i < 100; i++)
+		result("4D0001", i, true);
+	assert_int_equal(trips, 0);
+	/* nor what is no queue ID */
+	(void)mail("eve@example.org", "192.0.2.7", "a queue ID that is much too long to be one");
+	(void)mail("eve@example.org", "192.0.2.7", "4D\n001");
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "4D0002").verdict, VERDICT_ADMIT);
+}
+
+TEST_IN(begin, end, told_once_and_observed) {
+	for (unsigned i = 0; i < 60; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "4F%04X", i);
+		assert_int_equal(mail("told", "192.0.2.7", id).verdict, VERDICT_ADMIT);
+		result(id, i, true);
+	}
+	assert_int_equal(trips, 1);
+	assert_false(last_trip.is_held);
+	now_ns += 66 * MINUTE;
+	for (unsigned i = 0; i < 60; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "50%04X", i);
+		assert_int_equal(mail("obs", "192.0.2.7", id).verdict, VERDICT_ADMIT);
+		result(id, i, true);
+	}
+	assert_int_equal(trips, 2);
+	assert_true(last_trip.observed && !last_trip.is_held);
+}
+
+TEST_IN(begin, end, too_many_networks) {
+	char client[32];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(client, sizeof(client), "192.0.%u.7", i);
+		for (unsigned j = 0; j < 2; j++)
+			assert_int_equal(mail("eve@example.org", client, "510001").verdict,
+			    VERDICT_ADMIT);
+	}
+	/* the same networks */
+	assert_int_equal(mail("eve@example.org", "192.0.1.200", "510002").verdict, VERDICT_ADMIT);
+	assert_int_equal(trips, 0);
+	assert_int_equal(mail("eve@example.org", "2001:db8:1::1", "510003").verdict,
+	    VERDICT_DEFER);
+	assert_int_equal(trips, 1);
+	assert_int_equal(last_trip.verdict, HEALTH_NETWORKS);
+	/* where only a limit says so: that network alone */
+	assert_int_equal(mail("zoe", "192.0.1.1", "520001").verdict, VERDICT_ADMIT);
+	assert_int_equal(mail("zoe", "192.0.2.1", "520002").verdict, VERDICT_ADMIT);
+	assert_int_equal(mail("zoe", "192.0.3.1", "520003").reason, REASON_ACCOUNT_NETWORKS);
+	assert_int_equal(mail("zoe", "192.0.2.1", "520004").verdict, VERDICT_ADMIT);
+	now_ns += 66 * MINUTE;
+	assert_int_equal(mail("zoe", "192.0.3.1", "520005").verdict, VERDICT_ADMIT);
+	assert_int_equal(trips, 1);
+}
+
+static bool is_queued(const char *id, const char *mta, struct login_key *key) {
+	return account_queued_find(site.segment, id, strlen(id), account_queued_mta(mta), key,
+	    now_ns);
+}
+
+/* Two instances of Postfix may have a queue ID at the same time: the first whose log tells of it
+ * has it, also over a reload that names them in another order. */
+TEST_IN(begin, end, the_same_id_in_another_mail_server_blames_nobody) {
+	struct login_key key;
+
+	(void)mail("eve@example.org", "192.0.2.7", "540001");
+	assert_true(is_queued("540001", "postfix", &key));
+	assert_false(is_queued("540001", "other", &key));
+	account_queued_done(site.segment, "540001", 6, account_queued_mta("other"), UINT32_MAX,
+	    now_ns);
+	assert_true(is_queued("540001", "postfix", &key));
+	/* results of the one count, those of the other do not */
+	(void)mail("eve@example.org", "192.0.2.7", "540002");
+	assert_true(is_queued("540002", "other", &key));
+	for (unsigned i = 0; i < 100; i++)
+		result("540002", i, true);
+	assert_int_equal(trips, 0);
+	for (unsigned i = 0; i < 100; i++)
+		result("540001", i, true);
+	assert_int_equal(trips, 1);
+	engine_account_removed(site.engine, site.generation, 0, "540001", 6, now_ns);
+	assert_false(is_queued("540001", "postfix", &key));
+}
+
+/* What a filter on loopback queued again is the login's; what a remote says is not believed. */
+TEST_IN(begin, end, filters_are_followed) {
+	struct login_key key, eve = login_key("eve@example.org", 15);
+	struct line line = { .domain = "x.example", .relay_name = "filter", .relay = "127.0.0.1",
+		.port = 10024, .queue_id = "530001", .status = DELIVERY_SENT,
+		.text = "250 2.0.0 from MTA(smtp:[127.0.0.1]:10025): 250 2.0.0 Ok: queued as "
+		    "530002", .dsn = 2 };
+
+	(void)mail("eve@example.org", "192.0.2.7", "530001");
+	(void)feed_line(&line);
+	assert_true(is_queued("530002", "postfix", &key));
+	assert_memory_equal(&key, &eve, sizeof(key));
+	line.relay = "192.0.2.1";
+	line.port = 25;
+	line.text = "250 2.0.0 Ok: queued as 530003";
+	(void)feed_line(&line);
+	assert_false(is_queued("530003", "postfix", &key));
+	engine_account_removed(site.engine, site.generation, 0, "530001", 6, now_ns);
+	assert_false(is_queued("530001", "postfix", &key));
+}

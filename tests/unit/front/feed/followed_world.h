@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: ISC */
+/* A log in a directory of the test's own, followed in the test's time; included by one
+ * test program, behind cmocka.h. */
+#ifndef TESTS_UNIT_FOLLOWED_WORLD_H
+#define TESTS_UNIT_FOLLOWED_WORLD_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "front/feed/followed_log.h"
+#include "tests/unit/front/feed/feed_records.h"
+
+#define CHUNK (4 * FOLLOWED_LINE_MAX)
+
+static char directory[64], path[96], other[96], third[96];
+static struct followed_log followed;
+static struct feed_records records;
+static struct followed_keeper keeper;
+static char *chunk, *seen;
+static size_t seen_length;
+static int64_t now_ns;
+
+static inline int prepare(void **state) {
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/t_followed.XXXXXX");
+	if (mkdtemp(directory) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/log", directory);
+	snprintf(other, sizeof(other), "%s/log.1", directory);
+	snprintf(third, sizeof(third), "%s/log.2", directory);
+	chunk = malloc(CHUNK);
+	seen = calloc(1, 1 << 20);
+	seen_length = 0;
+	now_ns = 1000 * NS_PER_SECOND;
+	feed_records_begin(&records, &keeper);
+	return chunk == NULL || seen == NULL;
+}
+
+static inline int clean(void **state) {
+	const struct dirent *entry;
+	DIR *stream = opendir(directory);
+
+	(void)state;
+	followed_log_close(&followed);
+	while (stream != NULL && (entry = readdir(stream)) != NULL)
+		(void)unlinkat(dirfd(stream), entry->d_name, 0);
+	closedir(stream);
+	free(chunk);
+	free(seen);
+	return rmdir(directory);
+}
+
+static inline void put(const char *file, const char *text) {
+	FILE *out = fopen(file, "a");
+
+	assert_non_null(out);
+	assert_true(fputs(text, out) >= 0);
+	assert_int_equal(fclose(out), 0);
+}
+
+/* Lines come out with a | behind each. */
+static inline bool keep(void *context, const struct followed_file *file, const char *line,
+    size_t length) {
+	(void)context;
+	assert_true(file->position.spot.offset > 0 && file->origin != 0);
+	memcpy(seen + seen_length, line, length);
+	seen_length += length;
+	seen[seen_length++] = '|';
+	seen[seen_length] = '\0';
+	return seen_length % 2 == 0;
+}
+
+static inline void begin_with(const char *log, bool from_begin) {
+	struct feed_position known[FEED_FILES_MAX];
+	uint32_t numbers[FEED_FILES_MAX];
+	const struct followed_start start = { .known = known, .records = numbers,
+		.known_count = feed_records_list(&records, feed_log_id(log), known, numbers),
+		.from_begin = from_begin };
+
+	followed_log_open(&followed, log, &start, &keeper, now_ns);
+}
+
+static inline void begin(void) {
+	begin_with(path, false);
+}
+
+static inline void begin_again(void) {
+	followed_log_close(&followed);
+	begin();
+}
+
+static inline void read_all(void) {
+	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
+		.each = keep };
+
+	while (followed_log_read(&followed, &reader, now_ns))
+		continue;
+}
+
+/* A second goes by. */
+static inline bool second(void) {
+	bool help;
+
+	now_ns += NS_PER_SECOND;
+	read_all();
+	help = followed_log_look(&followed, now_ns);
+	read_all();
+	return help;
+}
+
+static inline void expect(const char *lines) {
+	assert_false(second());
+	assert_string_equal(seen, lines);
+	seen_length = 0;
+	seen[0] = '\0';
+}
+
+#endif

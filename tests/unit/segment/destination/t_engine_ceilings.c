@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: ISC */
+/* Ceilings that the nodes of a cluster divide: what one of them uses, wants and gives back. */
+#include <stdbool.h>
+#include "tests/unit/test.h"
+#include "segment/destination/shared.h"
+#include "segment/destination/states.h"
+#include "tests/unit/engine/cluster/knowledge_world.h"
+
+static size_t pools(unsigned node, struct knowledge_pool out[KNOWLEDGE_POOLS_MAX], bool *due) {
+	return knowledge_pools(stores[node], sites[node].generation, now_ns, out,
+	    KNOWLEDGE_POOLS_MAX, due);
+}
+
+static void grant(unsigned node, const struct knowledge_pool *pool, uint32_t granted,
+    uint32_t fair, int64_t seconds) {
+	knowledge_granted(stores[node], sites[node].generation, pool->entry, pool->life,
+	    pool->canary, granted, fair, 0, 0, now_ns + seconds * NS_PER_SECOND, now_ns);
+}
+
+/* The same answer, and others need more than they have. */
+static void short_of(unsigned node, const struct knowledge_pool *pool, uint32_t granted,
+    uint32_t fair) {
+	knowledge_granted(stores[node], sites[node].generation, pool->entry, pool->life, false,
+	    granted, fair, 1, 0, now_ns + 15 * NS_PER_SECOND, now_ns);
+}
+
+static enum window_answer ask_for(unsigned node, struct windows_places *places, const char *id,
+    const char *name) {
+	struct window_owner owner;
+	struct window_question question = { .owner = &owner, .places = places,
+		.queue_id = id, .queue_id_length = strlen(id) };
+	struct window_asked asked;
+
+	at(node);
+	owner = owner_of(name);
+	windows_ask(sites[node].engine, sites[node].generation, &question, now_ns, &asked);
+	return asked.answer;
+}
+
+static enum window_answer ask(unsigned node, struct windows_places *places, const char *id) {
+	return ask_for(node, places, id, "limited.example");
+}
+
+static struct windows_places *places_of(int pid) {
+	const struct process_identity process = { .pid = pid, .start_ticks = 7 };
+
+	return windows_places_open(sites[0].engine, &process);
+}
+
+/* 2, set for `seconds` so long ago, are divided among three nodes: none is its. */
+static void divide(int64_t seconds, int64_t ago) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	bool due;
+
+	hand(0, BY_HAND_SET, "limited.example", seconds, 2);
+	now_ns += ago * NS_PER_SECOND;
+	turn(0);
+	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
+	(void)pools(0, out, &due);
+}
+
+/* Of 6 for three nodes each has 1 whatever comes; 3 more are leased. */
+TEST(a_node_uses_its_part_and_no_more) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places[6];
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	for (unsigned i = 0; i < 6; i++)
+		places[i] = places_of(1000 + (int)i);
+	hand(0, BY_HAND_SET, "limited.example", 3600, 6);
+	turn(0);
+	assert_int_equal(pools(0, out, &due), 0);
+	assert_int_equal(view_at(0, "limited.example").share, 1);
+	assert_int_equal(ask(0, places[0], "A"), WINDOW_GO);
+	assert_int_equal(ask(0, places[1], "B"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_true(due);
+	assert_string_equal(out[0].name, "d:limited.example");
+	assert_int_equal(out[0].limit, 6);
+	assert_int_equal(out[0].fixed, 1);
+	assert_int_equal(out[0].hold, 0);
+	assert_int_equal(out[0].want, 3);	/* 6 but for what each of three always has */
+	grant(0, &out[0], 3, 3, 10);
+	assert_int_equal(view_at(0, "limited.example").window, 4);
+	assert_int_equal(ask(0, places[1], "B"), WINDOW_GO);
+	assert_int_equal(ask(0, places[2], "C"), WINDOW_GO);
+	assert_int_equal(ask(0, places[3], "D"), WINDOW_GO);
+	assert_int_equal(ask(0, places[4], "E"), WINDOW_FULL);
+	/* others want some: no new ones, and nothing is given back before it is free */
+	assert_int_equal(pools(0, out, &due), 1);
+	grant(0, &out[0], 3, 1, 10);
+	assert_int_equal(ask(0, places[4], "E"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold, 3);
+	windows_places_close(&places[1], true, now_ns);
+	windows_places_close(&places[2], true, now_ns);
+	assert_int_equal(ask(0, places[4], "E"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold, 1);
+	assert_true(due);
+	/* the lease ends: what it always has */
+	now_ns += 11 * NS_PER_SECOND;
+	assert_int_equal(view_at(0, "limited.example").share, 1);
+	/* without a ceiling there is nothing to divide */
+	hand(0, BY_HAND_SET, "limited.example", 0, 0);
+	turn(0);
+	assert_false(view_at(0, "limited.example").divided);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold, 0);
+	assert_int_equal(out[0].want, 0);
+	grant(0, &out[0], 0, 0, 10);
+	assert_int_equal(pools(0, out, &due), 0);
+	for (unsigned i = 0; i < 6; i++)
+		windows_places_close(&places[i], true, now_ns);
+	end();
+}
+
+TEST(a_late_question_has_no_place_by_a_lease_that_ended) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places, *others;
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	places = places_of(3000);
+	others = places_of(3001);
+	divide(3600, 0);
+	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	now_ns -= 60 * NS_PER_SECOND;
+	grant(0, &out[0], 2, 2, 10);	/* it ends before it is granted */
+	assert_int_equal(ask(0, places, "A"), WINDOW_GO);	/* what it has without one */
+	assert_int_equal(ask(0, others, "B"), WINDOW_FULL);
+	windows_places_close(&places, true, now_ns);
+	windows_places_close(&others, true, now_ns);
+	end();
+}
+
+/* Lowered here, told to nobody: whoever comes then cannot know of it. */
+TEST(a_call_that_was_lost_with_its_role_loses_no_places) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places;
+	size_t count;
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	places = places_of(4000);
+	divide(3600, 0);
+	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	grant(0, &out[0], 2, 2, 15);
+	assert_int_equal(ask(0, places, "A"), WINDOW_GO);
+	assert_int_equal(pools(0, out, &due), 1);
+	windows_places_close(&places, true, now_ns);
+	now_ns += 30 * NS_PER_SECOND;
+	short_of(0, &out[0], 2, 2);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold, 0);
+	knowledge_close(&stores[0]);
+	open_store(0);
+	knowledge_begin_hearing(stores[0]);
+	knowledge_heard_all(stores[0], true, 1);
+	turn(0);
+	count = pools(0, out, &due);
+	assert_int_equal(count, 2);	/* of a canary it cannot know, either */
+	assert_true(due);
+	assert_string_equal(out[0].name, "d:limited.example");
+	assert_int_equal(out[0].hold + out[0].want, 0);
+	assert_string_equal(out[1].name, "c:limited.example");
+	assert_int_equal(out[1].hold + out[1].want, 0);
+	for (size_t i = 0; i < count; i++)
+		grant(0, &out[i], 0, 0, 15);
+	assert_int_equal(pools(0, out, &due), 0);
+	/* and of what it did not get to in its first call */
+	knowledge_reborn(stores[0], sites[0].generation, now_ns);
+	assert_int_equal(pools(0, out, &due), 2);
+	assert_int_equal(out[0].hold + out[0].want, 0);
+	end();
+}
+
+/* Who would try more than the ceiling asks for its turn first. */
+TEST(one_canary_at_a_time) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places[3];
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	for (unsigned i = 0; i < 3; i++)
+		places[i] = places_of(2000 + (int)i);
+	divide(0, 700);
+	assert_int_equal(ask(0, places[0], "A"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].want, 2);
+	grant(0, &out[0], 2, 2, 10);
+	assert_int_equal(ask(0, places[0], "A"), WINDOW_GO);
+	assert_int_equal(ask(0, places[1], "B"), WINDOW_GO);
+	assert_int_equal(ask(0, places[2], "C"), WINDOW_FULL);
+	assert_true(view_at(0, "limited.example").canary_waits);
+	assert_int_equal(pools(0, out, &due), 2);
+	assert_true(due);
+	assert_string_equal(out[1].name, "c:limited.example");
+	assert_int_equal(out[1].limit, 1);
+	assert_int_equal(out[1].hold, 0);
+	assert_int_equal(out[1].want, 1);
+	grant(0, &out[1], 0, 0, 10);
+	assert_int_equal(ask(0, places[2], "C"), WINDOW_FULL);	/* another node has one out */
+	grant(0, &out[1], 1, 1, 10);
+	assert_int_equal(ask(0, places[2], "C"), WINDOW_GO_CANARY);
+	assert_int_equal(pools(0, out, &due), 2);
+	assert_int_equal(out[1].hold, 1);
+	for (unsigned i = 0; i < 3; i++)
+		windows_places_close(&places[i], true, now_ns);
+	end();
+}
+
+/* Two that have mail waited for one that had none, in turns, for ten minutes. */
+TEST(what_nobody_uses_goes_to_who_waits) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places;
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	places = places_of(5000);
+	divide(3600, 0);
+	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	short_of(0, &out[0], 1, 1);
+	assert_int_equal(ask(0, places, "A"), WINDOW_GO);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold, 1);
+	assert_int_equal(out[0].want, 2);
+	windows_places_close(&places, true, now_ns);
+	/* another run may be about to ask */
+	now_ns += NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].want, 2);
+	now_ns += NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_true(due);
+	assert_int_equal(out[0].hold + out[0].want, 0);
+	end();
+}
+
+/* It was refused with each run, half an hour after the one before. */
+TEST(a_queue_run_that_found_no_place_has_one_when_it_comes_again) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places;
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	places = places_of(6000);
+	divide(0, 0);
+	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	short_of(0, &out[0], 0, 0);
+	now_ns += 60 * NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].want, 1);
+	short_of(0, &out[0], 1, 1);
+	now_ns += 1700 * NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold, 1);
+	short_of(0, &out[0], 1, 1);
+	assert_int_equal(ask(0, places, "A"), WINDOW_GO);
+	assert_int_equal(pools(0, out, &due), 1);
+	windows_places_close(&places, true, now_ns);
+	/* it has had its place */
+	now_ns += 10 * NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold + out[0].want, 0);
+	end();
+}
+
+/* It was asked for anew meanwhile: then it was granted for ever, and never sent. */
+TEST(a_canary_that_was_not_sent_is_given_back_first) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places;
+	struct window_owner owner;
+	struct window_view view;
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	places = places_of(5500);
+	divide(0, 700);
+	assert_int_equal(ask(0, places, "A"), WINDOW_FULL);
+	view = view_at(0, "limited.example");
+	owner = owner_of("limited.example");
+	assert_true(view.canary_waits);
+	windows_want_canary(sites[0].engine, &owner, &view, now_ns);
+	/* as long as others may have places that they do not use it would prove nothing */
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_false(out[0].canary);
+	grant(0, &out[0], 1, 1, 10);
+	assert_int_equal(pools(0, out, &due), 1);
+	grant(0, &out[0], 2, 2, 10);
+	assert_int_equal(pools(0, out, &due), 2);
+	assert_true(out[1].canary);
+	assert_int_equal(out[1].want, 1);
+	grant(0, &out[1], 1, 1, 10);
+	assert_true(view_at(0, "limited.example").canary_due);
+	now_ns += 3 * NS_PER_SECOND;
+	view = view_at(0, "limited.example");
+	assert_true(view.canary_waits);
+	windows_want_canary(sites[0].engine, &owner, &view, now_ns);
+	assert_int_equal(pools(0, out, &due), 2);
+	assert_true(due);
+	assert_int_equal(out[1].hold + out[1].want, 0);
+	grant(0, &out[1], 0, 0, 10);
+	windows_want_canary(sites[0].engine, &owner, &view, now_ns);
+	assert_int_equal(pools(0, out, &due), 2);
+	assert_int_equal(out[1].want, 1);
+	grant(0, &out[1], 1, 1, 10);
+	assert_true(view_at(0, "limited.example").canary_due);
+	windows_places_close(&places, true, now_ns);
+	end();
+}
+
+#define SCOPE	"window = { destination_concurrency_limit = 12; scope = \"cluster\"; };\n" \
+	"destinations = ( { match = [ \"own.example\" ]; window = { scope = \"node\"; }; }, " \
+	"{ match = [ \"two.example\" ]; window = { destination_concurrency_limit = 2; }; } );\n"
+
+/* Of 12 for three nodes: each has 1, and 9 are leased. */
+TEST(a_configured_limit_is_divided_where_it_is_for_all) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places, *others;
+	struct window_view view;
+	bool due;
+
+	begin_with(OF_KIND("sendmail") SCOPE);
+	places = places_of(7000);
+	others = places_of(7001);
+	/* also before the role has looked at it */
+	view = view_at(0, "new.example");
+	assert_true(view.divided);
+	assert_int_equal(view.share, 1);
+	assert_int_equal(ask_for(0, places, "A", "new.example"), WINDOW_GO);
+	assert_int_equal(ask_for(0, others, "B", "new.example"), WINDOW_FULL);
+	assert_int_equal(view_at(0, "two.example").share, 1);
+	assert_false(view_at(0, "own.example").divided);
+	assert_false(view_at(0, "[127.0.0.1]:10024").divided);
+	turn(0);
+	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
+	assert_int_equal(view_at(0, "new.example").share, 1);
+	assert_int_equal(ask_for(0, others, "B", "new.example"), WINDOW_FULL);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_string_equal(out[0].name, "d:new.example");
+	assert_int_equal(out[0].limit, 12);
+	assert_int_equal(out[0].fixed, 1);
+	assert_int_equal(out[0].want, 9);
+	assert_int_equal(out[0].version, 0);
+	grant(0, &out[0], 9, 9, 10);
+	assert_int_equal(view_at(0, "new.example").share, 10);
+	assert_int_equal(ask_for(0, others, "B", "new.example"), WINDOW_GO);
+	/* nobody is told of it: all have the same file */
+	assert_int_equal(tell(0), 0);
+	windows_places_close(&places, true, now_ns);
+	windows_places_close(&others, true, now_ns);
+	end();
+}
+
+/* Each machine that was started without it had all of them for itself. */
+TEST(ceilings_are_divided_before_redis_was_ever_reached) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	knowledge_close(&stores[0]);
+	open_store(0);
+	hand(0, BY_HAND_SET, "limited.example", 0, 6);
+	hand(0, BY_HAND_SET, "two.example", 0, 2);
+	assert_false(view_at(0, "limited.example").divided);
+	turn(0);
+	assert_int_equal(view_at(0, "limited.example").share, 1);
+	assert_int_equal(view_at(0, "two.example").share, 1);
+	assert_int_equal(pools(0, out, &due), 0);
+	hand(0, BY_HAND_SET, "limited.example", 0, 60);
+	hand(0, BY_HAND_FORGET, "two.example", 0, BY_HAND_UNSET);
+	turn(0);
+	now_ns += 2 * NS_PER_SECOND;
+	turn(0);
+	assert_int_equal(view_at(0, "limited.example").share, 2);
+	assert_false(view_at(0, "two.example").divided);
+	/* once it is there what was done meanwhile is told as ever */
+	knowledge_begin_hearing(stores[0]);
+	knowledge_heard_all(stores[0], true, now_ns);
+	assert_int_equal(tell(0), 1);
+	assert_int_equal(view_at(0, "limited.example").share, 2);
+	end();
+}
+
+/* A role that begins anew may use what was leased, and no more. */
+TEST(a_new_role_takes_over_what_was_leased) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places;
+	bool due;
+
+	begin_with(OF_KIND("sendmail"));
+	places = places_of(8000);
+	hand(0, BY_HAND_SET, "limited.example", 0, 6);
+	turn(0);
+	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
+	assert_int_equal(ask(0, places, "A"), WINDOW_GO);
+	assert_int_equal(pools(0, out, &due), 1);
+	grant(0, &out[0], 3, 2, 10);
+	assert_int_equal(view_at(0, "limited.example").share, 3);
+	for (unsigned i = 0; i < 2; i++) {
+		knowledge_close(&stores[0]);
+		open_store(0);
+		turn(0);
+		assert_int_equal(view_at(0, "limited.example").share, 3);
+	}
+	knowledge_begin_hearing(stores[0]);
+	knowledge_heard_all(stores[0], true, now_ns);
+	turn(0);
+	assert_int_equal(view_at(0, "limited.example").share, 3);
+	assert_true(pools(0, out, &due) >= 1);
+	assert_int_equal(out[0].hold, 2);
+	windows_places_close(&places, true, now_ns);
+	end();
+}
+
+/* What hints tell of lanes: so many are in use, and does mail wait in them? */
+static void tell_lanes(unsigned node, const char *name, uint32_t used, bool waits) {
+	struct segment *segment = sites[node].segment;
+	struct shared_seen seen;
+	struct state_key key;
+
+	assert_true(states_key(segment, name, strlen(name), &key));
+	assert_true(shared_find(segment, key.hash, &seen));
+	shared_tell_lanes(segment, key.hash, used, waits ? UINT16_MAX : 0, seen.serial);
+}
+
+/* It was told only when some of it was kept: a lane of the static part never grew. */
+TEST(mail_that_waits_in_lanes_has_more_asked_for) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	bool due;
+
+	begin();
+	hand(0, BY_HAND_SET, "limited.example", 0, 12);
+	turn(0);
+	knowledge_leased(stores[0], now_ns + 60 * NS_PER_SECOND);
+	assert_int_equal(view_at(0, "limited.example").share, 1);
+	tell_lanes(0, "limited.example", 1, false);
+	assert_int_equal(pools(0, out, &due), 0);
+	tell_lanes(0, "limited.example", 1, true);
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_true(due);
+	assert_int_equal(out[0].want, 9);
+	grant(0, &out[0], 9, 9, 60);
+	assert_int_equal(view_at(0, "limited.example").share, 10);
+	/* and is given back when they have drained */
+	tell_lanes(0, "limited.example", 0, false);
+	now_ns += 30 * NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(view_at(0, "limited.example").share, 1);
+	tell_lanes(0, "limited.example", 0, false);
+	now_ns += 10 * NS_PER_SECOND;
+	assert_int_equal(pools(0, out, &due), 1);
+	assert_int_equal(out[0].hold + out[0].want, 0);
+	grant(0, &out[0], 0, 0, 60);
+	assert_int_equal(pools(0, out, &due), 0);
+	end();
+}
+
+/* Those behind the first 120 were never told. */
+TEST(of_very_many_each_is_told_in_its_turn) {
+	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
+	struct windows_places *places;
+	bool told[200], due;
+	unsigned others = 0;
+	char name[32];
+
+	begin_sized(OF_KIND("sendmail"), 8192);
+	places = places_of(9000);
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "d%u.example", i);
+		hand(0, BY_HAND_SET, name, 0, 2);
+	}
+	turn(0);
+	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "d%u.example", i);
+		/* there may be no room to divide it */
+		told[i] = ask_for(0, places, "A", name) != WINDOW_FULL;
+		others += told[i];
+	}
+	assert_true(others < 20);
+	for (unsigned calls = 0; calls < 3; calls++) {
+		size_t count;
+
+		(void)pools(0, out, &due);
+		assert_true(due);
+		count = pools(0, out, &due);
+		knowledge_asked(stores[0]);
+		for (size_t i = 0; i < count; i++) {
+			unsigned number;
+
+			assert_int_equal(sscanf(out[i].name, "d:d%u.example", &number), 1);
+			told[number] = true;
+		}
+	}
+	for (unsigned i = 0; i < 200; i++)
+		if (!told[i])
+			fail_msg("d%u.example was not told", i);
+	windows_places_close(&places, true, now_ns);
+	end();
+}

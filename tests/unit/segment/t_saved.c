@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: ISC */
+/* When the text files of the state are written again, and what an old one means. */
+#include "tests/unit/test.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "segment/destination/destinations.h"
+#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
+#include "tests/unit/site.h"
+
+#define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
+	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
+
+static ino_t inode_of(const struct site *site, const char *name) {
+	char path[200];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "%s/%s", site->directory, name);
+	return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+static struct segment_saved saved_sessions, saved_destinations;
+
+/* Were they written again?  Bit 0: sessions, bit 1: destinations. */
+static unsigned renewed(const struct site *site) {
+	ino_t sessions = inode_of(site, "state.sessions");
+	ino_t destinations = inode_of(site, "state.destinations");
+	struct diag diag;
+
+	assert_int_equal(segment_renew_sessions(site->segment, &saved_sessions,
+	    clock_now_ns(), &diag), 0);
+	assert_int_equal(segment_renew_destinations(site->segment, &saved_destinations,
+	    clock_now_ns(), &diag), 0);
+	return (sessions != inode_of(site, "state.sessions") ? 1u : 0) |
+	    (destinations != inode_of(site, "state.destinations") ? 2u : 0);
+}
+
+/* A million sessions at rest cost a tenth of a processor. */
+TEST(text_files_are_written_again_only_after_a_change) {
+	const struct delivery_seen seen = { .name = "a.example", .name_length = 9,
+		.mta = UINT8_MAX };
+	struct session_ref ref;
+	struct site site;
+	char path[200];
+
+	memset(&saved_sessions, 0, sizeof(saved_sessions));
+	memset(&saved_destinations, 0, sizeof(saved_destinations));
+	site_open(&site, 1000, ALL);
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &ref);
+	assert_int_equal(renewed(&site), 3);
+	assert_int_equal(renewed(&site), 0);
+	assert_int_equal(renewed(&site), 0);
+	(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
+	assert_int_equal(renewed(&site), 1);
+	assert_int_equal(renewed(&site), 0);
+	engine_session_close(site.engine, &ref, clock_now_ns());
+	assert_int_equal(renewed(&site), 1);
+	atomic_fetch_add(&site_class(&site, "all")->refused, 1);
+	assert_int_equal(renewed(&site), 1);
+	atomic_store(&site.segment->header->cluster_instance, 17);
+	assert_int_equal(renewed(&site), 1);
+	assert_true(destinations_note(site.segment, &seen, clock_now_ns()));
+	assert_int_equal(renewed(&site), 2);
+	assert_int_equal(renewed(&site), 0);
+	snprintf(site.segment->header->mtas[1].name, 8, "mx1");
+	assert_int_equal(renewed(&site), 3);
+	/* a file that somebody took away, or that another wrote */
+	snprintf(path, sizeof(path), "%s/state.sessions", site.directory);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(renewed(&site), 1);
+	snprintf(path, sizeof(path), "%s/state.destinations", site.directory);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(renewed(&site), 2);
+	site_close(&site);
+}
+
+/* What nobody counted began when the state was last heard of, not when the file was written;
+ * ages and leases are as if it had been written then. */
+TEST(an_old_text_file_holds_up_to_when_it_was_heard_of) {
+	int64_t now_ns = clock_now_ns();
+	/* a machine that booted a minute ago has no ten minutes to go back */
+	int64_t old_s = now_ns / 2 < 600 * NS_PER_SECOND ? now_ns / 2 / NS_PER_SECOND : 600;
+	int64_t then_ns = now_ns - old_s * NS_PER_SECOND;
+	int64_t heard_ns = now_ns - 5 * NS_PER_SECOND;
+	uint32_t left_ds = (uint32_t)(10000 - 10 * (old_s - 5));
+	struct segment_saved saved = { .written = false };
+	struct session session;
+	struct site site;
+	struct diag diag;
+	char path[200];
+
+	site_open(&site, 1000, ALL);
+	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	for (uint32_t i = 0; i < 8 * site.segment->header->slots_per_shard; i++) {
+		if (session_load_control(site.segment, i).state == SESSION_FREE)
+			continue;
+		session_load(site.segment, i, &session);
+		session.until_ds = 10000;
+		session_store(site.segment, i, &session);
+	}
+	assert_int_equal(segment_renew_sessions(site.segment, &saved, then_ns, &diag), 0);
+	assert_int_equal(segment_renew_sessions(site.segment, &saved, heard_ns, &diag), 0);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
+	assert_int_equal(unlink(path), 0);
+	site_restart(&site, 1000, ALL);
+	assert_int_equal(site.report.sessions, 1);
+	assert_true(atomic_load(&site.segment->header->roles[
+	    segment_role_place(ROLE_KEEPER, 0)].heartbeat_ns) == heard_ns);
+	for (uint32_t i = 0; i < 8 * site.segment->header->slots_per_shard; i++) {
+		if (session_load_control(site.segment, i).state == SESSION_FREE)
+			continue;
+		session_load(site.segment, i, &session);
+		/* 595 s of 1000 were over */
+		assert_in_range(session.until_ds, left_ds - 10, left_ds + 10);
+	}
+	site_close(&site);
+}

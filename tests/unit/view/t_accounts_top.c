@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: ISC */
+/* The logins that matter most, as the page, the metrics and the verdict have them. */
+#include "tests/unit/test.h"
+
+#include "engine/account/accounts.h"
+#include "segment/account/accounts.h"
+#include "tests/unit/view/metrics_site.h"
+#include "view/accounts.h"
+#include "view/verdict.h"
+
+#define ACCOUNTS \
+	"classes = ();\n" \
+	"accounts = ( { name = \"staff\"; match = [ \"*\" ]; each = { recipients = \"10/1h\"; };\n" \
+	"  health = {}; } );\n"
+
+static int begin(void **state) {
+	(void)state;
+	return open_viewed(64, ACCOUNTS);
+}
+
+static void charge(const char *login, unsigned count) {
+	struct account_answer answer;
+
+	for (unsigned i = 0; i < count; i++) {
+		static unsigned process;
+		char recipient[32], instance[32];
+		struct account_question question = { .login = login, .login_length = strlen(login),
+			.sender = "a@b", .sender_length = 3, .recipient = recipient,
+			.instance = instance };
+
+		question.recipient_length = (size_t)snprintf(recipient, sizeof(recipient),
+		    "r%u@x.example", i);
+		question.instance_length = (size_t)snprintf(instance, sizeof(instance), "%x.1.1.1",
+		    ++process);
+		engine_account_ask(site.engine, site.generation, &question, clock_now_ns(),
+		    &answer);
+	}
+}
+
+static void hold(const char *login) {
+	struct login_key key = login_key(login, strlen(login));
+	struct accounts_held held;
+
+	assert_int_equal(accounts_take(site.segment, &key, NULL, 0, clock_now_ns(), &held),
+	    ACCOUNTS_HELD);
+	held.account.held_by = 7;
+	accounts_put(site.segment, &held, -1, clock_now_ns());
+	accounts_release(&held);
+}
+
+TEST_IN(begin, close_site, held_ones_first_then_the_fullest) {
+	const struct view_accounts_top *top;
+
+	charge("idle", 5);		/* not above half */
+	charge("busy", 8);
+	charge("full", 12);
+	charge("held", 1);
+	hold("held");
+	scrape();
+	top = view_accounts_top(&view);
+	assert_non_null(top);
+	assert_int_equal(top->count, 3);
+	assert_string_equal(top->rows[0].login, "held");
+	assert_string_equal(top->rows[1].login, "full");
+	assert_int_equal(top->rows[1].used, 10);
+	assert_string_equal(top->rows[2].login, "busy");
+	assert_int_equal(top->held, 1);
+	assert_int_equal(top->full, 1);
+	assert_non_null(strstr(text, "\npostern_accounts_held 1\n"));
+	assert_non_null(strstr(text, "\npostern_account_held{login=\"held\"} 1\n"));
+	assert_non_null(strstr(text, "\npostern_account_used_ratio{login=\"busy\","
+	    "what=\"recipients\",window=\"1h\"} 0.800\n"));
+	assert_null(strstr(text, "idle"));
+}
+
+/* However many there are, accounts_named are named, and all are counted. */
+TEST_IN(begin, close_site, a_bounded_number_is_named) {
+	const struct view_accounts_top *top;
+	unsigned named = 0;
+	char login[16];
+
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(login, sizeof(login), "u%03u", i);
+		charge(login, 6 + i % 5);
+	}
+	scrape();
+	top = view_accounts_top(&view);
+	assert_int_equal(top->count, 30);
+	assert_int_equal(top->full, 6);
+	for (unsigned i = 1; i < top->count; i++)
+		assert_true(top->rows[i - 1].used >= top->rows[i].used);
+	for (const char *at = text; (at = strstr(at, "\npostern_account_used_ratio{")) != NULL; at++)
+		named++;
+	assert_int_equal(named, 10);
+}
+
+TEST_IN(begin, close_site, the_verdict_names_who_is_held) {
+	struct view_verdict verdict;
+	char line[VERDICT_LINE_MAX];
+
+	charge("eve@example.org", 12);
+	hold("eve@example.org");
+	scrape();
+	view_verdict(&view, &verdict);
+	assert_non_null(strstr(view_verdict_line(&verdict, " | ", line),
+	    "login eve@example.org is held"));
+}
