@@ -85,7 +85,7 @@ static void tell_of_runs(struct queue_link *link) {
 	const struct queue_run_process *run;
 
 	LIST_FOREACH(run, &link->runs.list, next) {
-		struct queue_tell news = { .news = QUEUE_LIVES, .pid = (uint32_t)run->pid,
+		struct queue_tell news = { .news = QUEUE_LIVES, .pid = (uint32_t)run->child.pid,
 			.ids = run->ids };
 
 		for (unsigned i = 0; i < link->places.count; i++)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Run sendmail.
- * MODEL    The child leads a session of its own, and does not die with us.  Whether it
- *          could be executed is told by a pipe that closes when it was; what it says goes
- *          to a file in memory, of which the first line is logged if it fails.
- *          Where its directory's disk is full nothing is started.
+ * MODEL    base/subprocess.h; it does not die with us.  Where its directory's disk is full
+ *          nothing is started.
  * ERRORS   A process table that is full, or a program that cannot be executed, is logged
  *          once until a start succeeds; the engine tries later and later.
  * THREADS  The supervisor's.
@@ -13,35 +11,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/process.h"
+#include "base/subprocess.h"
 #include "base/text.h"
 
 #define TERM_NS		(60 * NS_PER_SECOND)	/* from SIGTERM to SIGKILL */
-#define SAID_SHOWN	400
-#define SAID_MOST	65536
-#define SAID_READ	4096
 #define ROOM_LEAST	(1 << 20)	/* bytes that are free */
 #define ROOM_TIMES	4		/* or so often the largest file of the run */
 #define OPTIONS_MAX	20
 #define OPTION_SIZE	64
-#define FILES		1024
 
 /* What a run must not have from the site: children that outlive it, a queue that is cut
  * off, a host for one process alone.  Its QueueLA stays: where the load is above it nothing is
@@ -124,72 +111,6 @@ static void take_generation(struct queue_runs *runs, const struct generation *ge
 	}
 }
 
-/* --- in the new process ----------------------------------------------------------- */
-
-static bool become(const struct queue_user *who) {
-	if (geteuid() == who->uid && who->uid != 0)
-		return true;
-	return initgroups(who->name, who->gid) == 0 &&
-	    setresgid(who->gid, who->gid, who->gid) == 0 &&
-	    setresuid(who->uid, who->uid, who->uid) == 0;
-}
-
-static bool leave_parent(int error_fd, int output_fd) {
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (setsid() < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
-	    dup2(output_fd >= 0 ? output_fd : null_fd, STDOUT_FILENO) < 0 ||
-	    dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ||
-	    (error_fd != STDERR_FILENO + 1 && dup3(error_fd, STDERR_FILENO + 1, O_CLOEXEC) < 0) ||
-	    chdir("/") != 0)
-		return false;
-	/* all are close-on-exec; should one not be, it stays here */
-#ifdef SYS_close_range
-	(void)syscall(SYS_close_range, (unsigned)STDERR_FILENO + 2, ~0U, 0U);
-#endif
-	umask(022);
-	return true;
-}
-
-static void execute(const struct words *words, const struct queue_user *who, int error_fd,
-    int output_fd) __attribute__((noreturn));
-
-/* Ours is high, and Sendmail closes all that it may have: as any service has it. */
-static void lower_files(void) {
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur <= FILES)
-		return;
-	files.rlim_cur = FILES;
-	(void)setrlimit(RLIMIT_NOFILE, &files);
-}
-
-static void execute(const struct words *words, const struct queue_user *who, int error_fd,
-    int output_fd) {
-	char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
-	char *environment[] = { path, locale, NULL };
-	int error = 0;
-
-	if (!leave_parent(error_fd, output_fd)) {
-		error = errno;
-	} else {
-		error_fd = STDERR_FILENO + 1;
-		if (!become(who))
-			error = errno;
-	}
-	if (error == 0) {
-		process_reset_signals();
-		lower_files();
-		(void)signal(SIGPIPE, SIG_DFL);
-		execve(words->list[0], words->list, environment);
-		error = errno;
-	}
-	(void)!write(error_fd, &error, sizeof(error));
-	_exit(EX_OSERR);
-}
-
-/* --- in ours ---------------------------------------------------------------------- */
-
 static unsigned count_of(const struct queue_runs *runs, const char *mta) {
 	const struct queue_run_process *run;
 	unsigned count = 0;
@@ -200,10 +121,6 @@ static unsigned count_of(const struct queue_runs *runs, const char *mta) {
 }
 
 static void free_run(struct queue_run_process *run) {
-	if (run->error_fd >= 0)
-		close(run->error_fd);
-	if (run->output_fd >= 0)
-		close(run->output_fd);
 	free(run->mta);
 	free(run->path);
 	free(run);
@@ -215,7 +132,6 @@ static struct queue_run_process *make_run(const char *mta, const char *path,
 
 	if (run == NULL)
 		return NULL;
-	run->error_fd = run->output_fd = -1;
 	run->mta = strdup(mta);
 	run->path = strdup(path);
 	run->ids = order->ids;
@@ -226,33 +142,15 @@ static struct queue_run_process *make_run(const char *mta, const char *path,
 	return NULL;
 }
 
-/* Of so much room that it never grows: it may run for hours, and say anything. */
-static int output_file(void) {
-	int fd = memfd_create("sendmail", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+static int start_run(struct queue_run_process *run, const struct words *words,
+    const struct generation_mta *mta, const struct queue_user *user, int64_t now_ns) {
+	const struct subprocess_program program = {
+		.arguments = (const char *const *)words->list, .user = user->name,
+		.uid = user->uid, .gid = user->gid, .drop = true, .outlives_us = true,
+		.life_ns = mta->run_limit_ns, .grace_ns = TERM_NS,
+		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT };
 
-	if (fd < 0 || (ftruncate(fd, SAID_MOST) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0))
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static pid_t fork_run(struct queue_run_process *run, const struct words *words,
-    const struct queue_user *who) {
-	int fds[2], error;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
-		return -1;
-	run->error_fd = fds[0];
-	run->output_fd = output_file();
-	pid = fork();
-	if (pid == 0)
-		execute(words, who, fds[1], run->output_fd);
-	error = errno;
-	close(fds[1]);
-	errno = error;
-	return pid;
+	return subprocess_start(&run->child, &program, now_ns);
 }
 
 static void note_fork(struct queue_runs *runs, const char *mta, bool fails, int error) {
@@ -341,56 +239,24 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	    generation_text(generation, mta->cf), place, order);
 	run->place = number;
 	run->generation = runs->generation;
-	run->pid = fork_run(run, &words, &program->user);
-	error = errno;
-	note_fork(runs, name, run->pid < 0, error);
-	if (run->pid < 0) {
+	error = start_run(run, &words, mta, &program->user, now_ns) == 0 ? 0 : errno;
+	note_fork(runs, name, error != 0, error);
+	if (error != 0) {
 		free_run(run);
 		errno = error;
 		return -1;
 	}
 	run->started_ns = now_ns;
-	run->ends_ns = now_ns + mta->run_limit_ns;
 	LIST_INSERT_HEAD(&runs->list, run, next);
-	return run->pid;
-}
-
-/* The first line that it said; not that we put a recipient off, which explains no end. */
-static void said(const struct queue_run_process *run, char text[SAID_SHOWN]) {
-	char all[SAID_READ], *line, *rest;
-	ssize_t length = run->output_fd < 0 ? 0 :
-	    pread(run->output_fd, all, sizeof(all) - 1, 0);
-
-	all[length > 0 ? length : 0] = '\0';
-	text[0] = '\0';
-	for (line = strtok_r(all, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-		if (strstr(line, "deferred by Postern") == NULL) {
-			text_append(text, SAID_SHOWN, 0, "%s", line);
-			return;
-		}
-}
-
-static void report(const struct queue_run_process *run, const struct queue_tell *tell) {
-	static const char *const words[] = { [QUEUE_END_EXIT] = "exit",
-		[QUEUE_END_SIGNAL] = "signal", [QUEUE_END_NOT_RUN] = "errno" };
-	char text[SAID_SHOWN], sentence[2 * SAID_SHOWN];
-
-	said(run, text);
-	if (tell->how == QUEUE_END_NOT_RUN)
-		text_append(text, sizeof(text), 0, "cannot be run: %s",
-		    strerror((int)tell->number));
-	log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld %s=%u%s ids=%u first=%s "
-	    "text=\"%s\"", run->mta, (long)run->pid, words[tell->how], tell->number,
-	    run->terminated ? " killed=yes" : "", run->ids.count, run->ids.list[0],
-	    log_sentence(sentence, sizeof(sentence), text));
+	return run->child.pid;
 }
 
 /* False: it is not to be logged. */
 static bool note_end(struct queue_runs *runs, const struct queue_run_process *run,
-    const struct queue_tell *tell) {
+    const struct subprocess_end *end) {
 	struct queue_program *program = &runs->programs[run->place];
-	int error = tell->how == QUEUE_END_NOT_RUN ? (int)tell->number : 0;
-	bool is_news = error == 0 ? tell->how == QUEUE_END_SIGNAL || tell->number != 0 : true;
+	int error = end->how == SUBPROCESS_NOT_RUN ? end->number : 0;
+	bool is_news = end->how != SUBPROCESS_EXIT || end->number != 0;
 
 	if (run->generation != runs->generation)
 		return is_news;
@@ -401,54 +267,37 @@ static bool note_end(struct queue_runs *runs, const struct queue_run_process *ru
 
 bool queue_runs_bury(struct queue_runs *runs, pid_t pid, int status,
     struct queue_tell *tell) {
+	static const enum queue_end hows[] = { [SUBPROCESS_EXIT] = QUEUE_END_EXIT,
+		[SUBPROCESS_SIGNAL] = QUEUE_END_SIGNAL, [SUBPROCESS_NOT_RUN] = QUEUE_END_NOT_RUN };
+	char text[SUBPROCESS_END_TEXT_MAX];
 	struct queue_run_process *run;
-	int error;
+	struct subprocess_end end;
 
 	LIST_FOREACH(run, &runs->list, next)
-		if (run->pid == pid)
+		if (run->child.pid == pid)
 			break;
 	if (run == NULL)
 		return false;
-	memset(tell, 0, sizeof(*tell));
-	tell->news = QUEUE_ENDED;
-	tell->pid = (uint32_t)pid;
-	if (read(run->error_fd, &error, sizeof(error)) == (ssize_t)sizeof(error)) {
-		tell->how = QUEUE_END_NOT_RUN;
-		tell->number = (uint32_t)error;
-	} else if (WIFSIGNALED(status)) {
-		tell->how = QUEUE_END_SIGNAL;
-		tell->number = (uint32_t)WTERMSIG(status);
-	} else {
-		tell->how = QUEUE_END_EXIT;
-		tell->number = (uint32_t)WEXITSTATUS(status);
-	}
-	if (note_end(runs, run, tell))
-		report(run, tell);
+	/* that we put a recipient off explains no end */
+	subprocess_bury(&run->child, status, "deferred by Postern", &end);
+	*tell = (struct queue_tell){ .news = QUEUE_ENDED, .pid = (uint32_t)pid,
+		.how = hows[end.how], .number = (uint32_t)end.number };
+	if (note_end(runs, run, &end))
+		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s ids=%u first=%s %s", run->mta,
+		    run->ids.count, run->ids.list[0], subprocess_end_text(&end, text));
 	LIST_REMOVE(run, next);
 	free_run(run);
 	return true;
-}
-
-static void end_run(struct queue_run_process *run, int64_t now_ns) {
-	if (run->terminated) {
-		(void)kill(-run->pid, SIGKILL);
-		(void)kill(run->pid, SIGKILL);
-	} else {
-		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld ids=%u first=%s "
-		    "text=\"run time exceeds run_limit; ending the process\"", run->mta,
-		    (long)run->pid, run->ids.count, run->ids.list[0]);
-		(void)kill(run->pid, SIGTERM);
-		run->terminated = true;
-	}
-	run->ends_ns = now_ns + TERM_NS;
 }
 
 void queue_runs_turn(struct queue_runs *runs, int64_t now_ns) {
 	struct queue_run_process *run;
 
 	LIST_FOREACH(run, &runs->list, next)
-		if (now_ns >= run->ends_ns)
-			end_run(run, now_ns);
+		if (subprocess_turn(&run->child, now_ns))
+			log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld ids=%u "
+			    "first=%s text=\"run time exceeds run_limit; ending the process\"",
+			    run->mta, (long)run->child.pid, run->ids.count, run->ids.list[0]);
 }
 
 int64_t queue_runs_next_ns(const struct queue_runs *runs) {
@@ -456,8 +305,7 @@ int64_t queue_runs_next_ns(const struct queue_runs *runs) {
 	int64_t next_ns = INT64_MAX;
 
 	LIST_FOREACH(run, &runs->list, next)
-		if (run->ends_ns < next_ns)
-			next_ns = run->ends_ns;
+		if (subprocess_next_ns(&run->child) < next_ns)
+			next_ns = subprocess_next_ns(&run->child);
 	return next_ns;
 }
-

@@ -13,23 +13,20 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/subprocess.h"
 #include "config/generation/generation.h"
 #include "role/queue/queue_places.h"
 #include "wire/queue/queue_order.h"
 
 struct queue_run_process {
 	LIST_ENTRY(queue_run_process) next;
-	pid_t pid;
+	struct subprocess child;
 	char *mta;		/* its name */
 	char *path;		/* of the directory */
 	struct queue_order_ids ids;
 	int64_t started_ns;
-	int64_t ends_ns;	/* when it is ended */
-	bool terminated;	/* SIGTERM was sent */
 	unsigned place;		/* of its mail server in the generation */
 	uint64_t generation;
-	int error_fd;		/* an errno comes by it if it could not be executed */
-	int output_fd;		/* what it said, in memory; or -1 */
 };
 
 struct queue_user {

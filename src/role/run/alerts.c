@@ -24,7 +24,6 @@
 #include "role/supervise/supervisor.h"
 
 #define RING		(ALERTS_WAITING_MAX + ALERTS_OWN_MAX)
-#define OUTPUT_SHOWN	400
 #define LINE_MAX_BYTES	(ALERT_SUBJECT_MAX + ALERT_TEXT_MAX + 200)
 #define VARIABLES	9
 #define VARIABLE_MAX	(ALERT_TEXT_MAX + 64)
@@ -155,9 +154,12 @@ static int run(struct alert_run *run, const struct supervisor *supervisor,
 	const char *arguments[GENERATION_COMMAND_WORDS + 1] = { NULL };
 	char variables[VARIABLES][VARIABLE_MAX], line[LINE_MAX_BYTES], time[32];
 	const char *given[VARIABLES + 1] = { NULL };
-	const struct command_line command = { .arguments = arguments, .variables = given,
-		.identity = &supervisor->identity, .life_ns = setting->timeout_ns,
-		.stdout_fd = -1 };
+	const struct identity *identity = &supervisor->identity;
+	const struct subprocess_program command = { .arguments = arguments, .variables = given,
+		.user = identity->user[0] != '\0' ? identity->user : NULL,
+		.uid = identity->uid, .gid = identity->gid, .drop = identity->drop,
+		.life_ns = setting->timeout_ns,
+		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT };
 	uint32_t words = setting->word_count;
 
 	for (uint32_t i = 0; i < words; i++)
@@ -179,7 +181,7 @@ static int run(struct alert_run *run, const struct supervisor *supervisor,
 	for (unsigned i = 0; i < VARIABLES; i++)
 		given[i] = variables[i];
 	run->kind = alert->kind;
-	return command_start(&run->command, &command, now_ns);
+	return subprocess_start(&run->child, &command, now_ns);
 }
 
 static void start(struct supervisor *supervisor, struct alert_run *place, int64_t now_ns) {
@@ -206,11 +208,11 @@ void alerts_turn(struct supervisor *supervisor, int64_t now_ns) {
 	if (setting->word_count == 0)
 		alerts->count = 0;	/* a reload took the command away */
 	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++) {
-		command_turn(&alerts->running[i].command, now_ns);
-		busy += alerts->running[i].command.pid != 0;
+		(void)subprocess_turn(&alerts->running[i].child, now_ns);
+		busy += alerts->running[i].child.pid != 0;
 	}
 	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
-		if (alerts->running[i].command.pid == 0 && alerts->count > 0 &&
+		if (alerts->running[i].child.pid == 0 && alerts->count > 0 &&
 		    busy < setting->processes) {
 			start(supervisor, &alerts->running[i], now_ns);
 			busy++;
@@ -221,7 +223,7 @@ int64_t alerts_next_ns(const struct alerts *alerts) {
 	int64_t first_ns = INT64_MAX;
 
 	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++) {
-		int64_t next_ns = command_next_ns(&alerts->running[i].command);
+		int64_t next_ns = subprocess_next_ns(&alerts->running[i].child);
 
 		if (next_ns < first_ns)
 			first_ns = next_ns;
@@ -230,23 +232,20 @@ int64_t alerts_next_ns(const struct alerts *alerts) {
 }
 
 bool alerts_bury(struct alerts *alerts, pid_t pid, int status) {
-	char said[OUTPUT_SHOWN], text[OUTPUT_SHOWN];
+	char text[SUBPROCESS_END_TEXT_MAX];
+	struct subprocess_end end;
 
 	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++) {
 		struct alert_run *run = &alerts->running[i];
 
-		if (run->command.pid == 0 || run->command.pid != pid)
+		if (run->child.pid == 0 || run->child.pid != pid)
 			continue;
-		command_bury(&run->command, said, sizeof(said));
-		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		subprocess_bury(&run->child, status, NULL, &end);
+		if (status == 0)
 			return true;
 		count(alerts, COUNTER_ALERT_FAILURES);
-		log_event(EVENT_ALERT_COMMAND, "kind=%s pid=%ld %s=%d%s text=\"%s\"",
-		    generation_alert_word(run->kind), (long)pid,
-		    WIFEXITED(status) ? "exit" : "signal",
-		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
-		    run->command.killed ? " killed=yes" : "",
-		    log_sentence(text, sizeof(text), said));
+		log_event(EVENT_ALERT_COMMAND, "kind=%s %s", generation_alert_word(run->kind),
+		    subprocess_end_text(&end, text));
 		return true;
 	}
 	return false;
@@ -254,5 +253,5 @@ bool alerts_bury(struct alerts *alerts, pid_t pid, int status) {
 
 void alerts_end(struct alerts *alerts) {
 	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
-		command_end(&alerts->running[i].command);
+		subprocess_stop(&alerts->running[i].child);
 }

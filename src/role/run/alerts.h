@@ -14,7 +14,7 @@
 
 #include "base/siphash.h"
 #include "config/generation/generation.h"
-#include "role/link/command.h"
+#include "base/subprocess.h"
 
 #define ALERTS_WAITING_MAX	32
 #define ALERTS_OWN_MAX	8	/* more, for those of the supervisor */
@@ -42,7 +42,7 @@ struct alerts {
 	struct alert waiting[ALERTS_WAITING_MAX + ALERTS_OWN_MAX];	/* a ring */
 	unsigned first, count;
 	struct alert_run {
-		struct command command;
+		struct subprocess child;
 		enum alert_kind kind;
 	} running[ALERTS_AT_ONCE_MAX];
 	struct siphash_key key;

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,7 +21,6 @@
 
 #define LIFE_NS		(2 * NS_PER_SECOND)
 #define APART_NS	NS_PER_SECOND
-#define OUTPUT_SHOWN	400
 #define PORTS_TEXT	(2 * GENERATION_PORTS_MAX * (int)sizeof("65535"))
 #define WORDS		(sizeof(((struct generation *)0)->gate_words) / sizeof(uint32_t))
 
@@ -78,9 +76,9 @@ static int run(struct gate_command *gate, const struct generation *generation,
 	const char *arguments[WORDS + 1] = { NULL };
 	char ports[PORTS_TEXT];
 	char *variables[4] = { NULL };
-	const struct command_line line = { .arguments = arguments,
+	const struct subprocess_program line = { .arguments = arguments,
 		.variables = (const char *const *)variables, .life_ns = LIFE_NS,
-		.stdout_fd = -1 };
+		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT };
 	uint32_t i;
 	int result = -1;
 
@@ -96,7 +94,7 @@ static int run(struct gate_command *gate, const struct generation *generation,
 	    generation_text(generation, generation->gate_exempt6));
 	errno = ENOMEM;
 	if (variables[0] != NULL && variables[1] != NULL && variables[2] != NULL)
-		result = command_start(&gate->command, &line, now_ns);
+		result = subprocess_start(&gate->child, &line, now_ns);
 	for (i = 0; i < 3; i++)
 		free(variables[i]);
 	return result;
@@ -126,8 +124,8 @@ void gate_command_turn(struct supervisor *supervisor, int64_t now_ns) {
 
 	if (supervisor->generation->gate_word_count == 0)
 		gate->wanted = GATE_WORD_NONE;
-	command_turn(&gate->command, now_ns);
-	if (gate->command.pid != 0)
+	(void)subprocess_turn(&gate->child, now_ns);
+	if (gate->child.pid != 0)
 		return;
 	if (gate->wanted != GATE_WORD_NONE && due_ns(gate) <= now_ns)
 		start(supervisor, now_ns);
@@ -136,28 +134,25 @@ void gate_command_turn(struct supervisor *supervisor, int64_t now_ns) {
 int64_t gate_command_next_ns(const struct supervisor *supervisor) {
 	const struct gate_command *gate = &supervisor->gate;
 
-	if (gate->command.pid != 0)
-		return command_next_ns(&gate->command);
+	if (gate->child.pid != 0)
+		return subprocess_next_ns(&gate->child);
 	return gate->wanted == GATE_WORD_NONE ? INT64_MAX : due_ns(gate);
 }
 
 bool gate_command_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	struct gate_command *gate = &supervisor->gate;
-	char said[OUTPUT_SHOWN], text[OUTPUT_SHOWN];
+	char text[SUBPROCESS_END_TEXT_MAX];
+	struct subprocess_end end;
 
-	if (gate->command.pid == 0 || gate->command.pid != pid)
+	if (gate->child.pid == 0 || gate->child.pid != pid)
 		return false;
-	command_bury(&gate->command, said, sizeof(said));
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		log_event(EVENT_GATE_COMMAND, "word=%s pid=%ld %s=%d%s text=\"%s\"",
-		    word_text(gate->last), (long)pid,
-		    WIFEXITED(status) ? "exit" : "signal",
-		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
-		    gate->command.killed ? " killed=yes" : "",
-		    log_sentence(text, sizeof(text), said));
+	subprocess_bury(&gate->child, status, NULL, &end);
+	if (status != 0)
+		log_event(EVENT_GATE_COMMAND, "word=%s %s", word_text(gate->last),
+		    subprocess_end_text(&end, text));
 	return true;
 }
 
 void gate_command_end(struct supervisor *supervisor) {
-	command_end(&supervisor->gate.command);
+	subprocess_stop(&supervisor->gate.child);
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "role/link/command.h"
+#include "base/subprocess.h"
 
 struct supervisor;
 
@@ -20,7 +20,7 @@ enum gate_word { GATE_WORD_NONE, GATE_WORD_SHUT, GATE_WORD_OPEN };
 struct gate_command {
 	enum gate_word wanted;	/* waits to be run */
 	enum gate_word last;	/* that was run, or is */
-	struct command command;	/* that runs now */
+	struct subprocess child;	/* that runs now */
 	int64_t started_ns;	/* the last one */
 	int64_t changed_ns;	/* the last one that differed from the one before */
 };

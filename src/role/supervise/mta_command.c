@@ -25,7 +25,6 @@
 #include "base/log.h"
 #include "role/supervise/supervisor.h"
 
-#define OUTPUT_SHOWN	400
 #define WORDS_MAX	6
 /* Both of a second Postfix instance's would be asked once a minute. */
 #define LIST_APART_NS	(60 * NS_PER_SECOND)
@@ -79,7 +78,7 @@ void mta_commands_unlink(struct mta_commands *commands, enum mta_asker asker) {
 /* -1: there is none. */
 static int free_place(const struct mta_commands *commands, unsigned asker) {
 	for (unsigned i = askers[asker].from; i < askers[asker].end; i++)
-		if (commands->running[i].command.pid == 0)
+		if (commands->running[i].child.pid == 0)
 			return (int)i;
 	return -1;
 }
@@ -155,9 +154,9 @@ static int run(struct mta_command *command, const struct generation *generation,
 	const struct generation_mta *mta = &generation->mtas[order->mta];
 	const char *arguments[WORDS_MAX] = { NULL, "-c",
 		generation_text(generation, mta->config_directory) };
-	const struct command_line line = { .arguments = arguments,
+	const struct subprocess_program line = { .arguments = arguments,
 		.life_ns = commands_of[order->verb].life_ns,
-		.stdout_fd = stdout_fd };
+		.stdout_fd = stdout_fd, .stderr_fd = SUBPROCESS_KEPT };
 	char program[PATH_MAX];
 	int length = snprintf(program, sizeof(program), "%s/%s",
 	    generation_text(generation, mta->command_directory),
@@ -180,7 +179,7 @@ static int run(struct mta_command *command, const struct generation *generation,
 		arguments[3] = "reload";
 		break;
 	}
-	return command_start(&command->command, &line, now_ns);
+	return subprocess_start(&command->child, &line, now_ns);
 }
 
 /* With a pipe to the role for what it says. */
@@ -209,7 +208,7 @@ static void obey(struct supervisor *supervisor, struct mta_command *command,
 
 	if (code == 0 && (command->order.verb == MTA_LIST ?
 	    run_list(commands, command, generation, now_ns) :
-	    run(command, generation, -1, now_ns)) != 0) {
+	    run(command, generation, SUBPROCESS_KEPT, now_ns)) != 0) {
 		log_event(EVENT_MTA_COMMAND, "command=%s mta=%s text=\"cannot start: %s\"",
 		    mta_verb_word(command->order.verb),
 		    generation_text(generation,
@@ -258,7 +257,7 @@ void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns) {
 	struct mta_commands *commands = &supervisor->mta;
 
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
-		command_turn(&commands->running[i].command, now_ns);
+		(void)subprocess_turn(&commands->running[i].child, now_ns);
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
 		bool any = false;
 
@@ -270,34 +269,30 @@ void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns) {
 }
 
 static void report(const struct supervisor *supervisor,
-    const struct mta_command *command, pid_t pid, int status, const char *said) {
+    const struct mta_command *command, const struct subprocess_end *end) {
 	const struct generation *generation = supervisor->generation;
 	const struct mta_order *order = &command->order;
-	char text[OUTPUT_SHOWN];
+	char text[SUBPROCESS_END_TEXT_MAX];
 
-	log_event(EVENT_MTA_COMMAND, "command=%s mta=%s%s%s pid=%ld %s=%d%s "
-	    "text=\"%s\"", mta_verb_word(order->verb),
+	log_event(EVENT_MTA_COMMAND, "command=%s mta=%s%s%s %s", mta_verb_word(order->verb),
 	    order->mta < generation->mta_count ? generation_text(generation,
 		generation->mtas[order->mta].name) : "-",
 	    order->verb == MTA_REQUEUE ? " queue_id=" : "", order->queue_id,
-	    (long)pid, WIFEXITED(status) ? "exit" : "signal",
-	    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
-	    command->command.killed ? " killed=yes" : "",
-	    log_sentence(text, sizeof(text), said));
+	    subprocess_end_text(end, text));
 }
 
 bool mta_commands_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	struct mta_commands *commands = &supervisor->mta;
-	char said[OUTPUT_SHOWN];
+	struct subprocess_end end;
 
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
 		struct mta_command *command = &commands->running[i];
 
-		if (command->command.pid == 0 || command->command.pid != pid)
+		if (command->child.pid == 0 || command->child.pid != pid)
 			continue;
-		command_bury(&command->command, said, sizeof(said));
-		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-			report(supervisor, command, pid, status, said);
+		subprocess_bury(&command->child, status, NULL, &end);
+		if (status != 0)
+			report(supervisor, command, &end);
 		tell(commands, command, WIFEXITED(status) ? WEXITSTATUS(status) :
 		    MTA_KILLED);
 		return true;
@@ -309,7 +304,7 @@ int64_t mta_commands_next_ns(const struct mta_commands *commands) {
 	int64_t first_ns = INT64_MAX;
 
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
-		int64_t next_ns = command_next_ns(&commands->running[i].command);
+		int64_t next_ns = subprocess_next_ns(&commands->running[i].child);
 
 		if (next_ns < first_ns)
 			first_ns = next_ns;
@@ -319,7 +314,7 @@ int64_t mta_commands_next_ns(const struct mta_commands *commands) {
 
 void mta_commands_end(struct mta_commands *commands) {
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
-		command_end(&commands->running[i].command);
+		subprocess_stop(&commands->running[i].child);
 	for (unsigned i = 0; i < MTA_ASKER_COUNT; i++)
 		mta_commands_unlink(commands, (enum mta_asker)i);
 }

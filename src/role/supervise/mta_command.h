@@ -17,8 +17,8 @@
 #include <sys/types.h>
 
 #include "base/diag.h"
+#include "base/subprocess.h"
 #include "config/generation/generation.h"
-#include "role/link/command.h"
 #include "wire/link/mta_order.h"
 
 struct pollfd;
@@ -30,7 +30,7 @@ enum mta_asker { MTA_ASKER_FEED, MTA_ASKER_KEEPER, MTA_ASKER_COUNT };
 #define MTA_KEEPER_AT_ONCE	2	/* of these; the others are the feed's */
 
 struct mta_command {
-	struct command command;
+	struct subprocess child;
 	struct mta_order order;
 	enum mta_asker asker;
 	unsigned link;		/* its number: a later role of the kind did not ask */

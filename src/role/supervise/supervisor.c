@@ -53,7 +53,6 @@ enum polled {
 	POLLED_SIGNALS,
 	POLLED_LINK,
 	POLLED_ORDERS,
-	POLLED_OUTPUTS,
 	POLLED_MTAS,	/* each asker's */
 	POLLED_ROWS = POLLED_MTAS + MTA_ASKER_COUNT,
 	POLLED_COUNT = POLLED_ROWS + ROLE_ROWS_MAX
@@ -304,7 +303,6 @@ static void loop(struct supervisor *supervisor) {
 	while (go_on) {
 		struct pollfd polled[POLLED_COUNT] = {
 			[POLLED_SIGNALS] = { supervisor->signal_fd, POLLIN, 0 },
-			[POLLED_OUTPUTS] = { .events = POLLIN },
 		};
 
 		children_reap(supervisor, now_ns);
@@ -327,13 +325,10 @@ static void loop(struct supervisor *supervisor) {
 		if (!may_ask(supervisor, now_ns))
 			polled[POLLED_LINK].events &= POLLOUT;
 		keeper_orders_poll(&supervisor->orders, now_ns, &polled[POLLED_ORDERS]);
-		polled[POLLED_OUTPUTS].fd = command_outputs_fd();
 		row_links_poll(supervisor, polled + POLLED_ROWS);
 		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
 		supervisor_wait(supervisor, polled, POLLED_COUNT,
 		    more ? 0 : wait_ms(supervisor, &rhythm, now_ns));
-		if (polled[POLLED_OUTPUTS].revents != 0)
-			command_read_outputs();
 		hear_keeper(supervisor, now_ns);
 		if (polled[POLLED_SIGNALS].revents != 0)
 			go_on = take_signals(supervisor);

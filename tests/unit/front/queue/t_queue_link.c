@@ -123,7 +123,7 @@ static int end(void **state) {
 	queue_link_end_close(&role);
 	queue_link_close(&supervisor);
 	while (!LIST_EMPTY(&supervisor.queue->runs.list)) {
-		pid_t pid = LIST_FIRST(&supervisor.queue->runs.list)->pid;
+		pid_t pid = LIST_FIRST(&supervisor.queue->runs.list)->child.pid;
 
 		(void)kill(-pid, SIGKILL);	/* no session yet: itself */
 		(void)kill(pid, SIGKILL);
@@ -541,7 +541,7 @@ TEST_IN(begin, end, a_run_that_says_much_does_not_fill_memory) {
 	run("q1", 1, 1, false);
 	process = LIST_FIRST(&supervisor.queue->runs.list);
 	wait_for_file("much");
-	assert_int_equal(fstat(process->output_fd, &status), 0);
+	assert_int_equal(fstat(process->child.output_fd, &status), 0);
 	assert_int_equal(status.st_size, 65536);
 	assert_true(status.st_blocks * 512 <= 65536);
 }
@@ -727,11 +727,11 @@ TEST_IN(begin, end, a_run_that_never_ends) {
 	process = LIST_FIRST(&supervisor.queue->runs.list);
 	wait_for_file("deaf");
 	queue_link_turn(&supervisor, now_ns + 3599 * NS_PER_SECOND);
-	assert_false(process->terminated);
+	assert_false(process->child.ending);
 	assert_true(queue_link_next_ns(&supervisor) <= now_ns + 3601 * NS_PER_SECOND);
 	queue_link_turn(&supervisor, now_ns + 3601 * NS_PER_SECOND);
-	assert_true(process->terminated);
-	assert_int_equal(waitpid(process->pid, &status, WNOHANG), 0);
+	assert_true(process->child.ending);
+	assert_int_equal(waitpid(process->child.pid, &status, WNOHANG), 0);
 	queue_link_turn(&supervisor, now_ns + 3662 * NS_PER_SECOND);
 	ended_so(QUEUE_END_SIGNAL, SIGKILL);
 }

@@ -98,7 +98,7 @@ static unsigned running(void) {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
-		count += supervisor.alerts.running[i].command.pid != 0;
+		count += supervisor.alerts.running[i].child.pid != 0;
 	return count;
 }
 

@@ -351,11 +351,12 @@ TEST_IN(begin, end, a_set_group_id_program_does_not_outlive_us_for_long) {
 	assert_int_equal(pipe(fds), 0);
 	pid = fork();
 	if (pid == 0) {
-		const struct command_line what = { .arguments = arguments,
-			.life_ns = NS_PER_SECOND, .stdout_fd = fds[1] };
-		struct command command;
+		const struct subprocess_program what = { .arguments = arguments,
+			.life_ns = NS_PER_SECOND, .stdout_fd = fds[1],
+			.stderr_fd = SUBPROCESS_KEPT };
+		struct subprocess command;
 
-		_exit(command_start(&command, &what, clock_now_ns()) == 0 ? 0 : 1);
+		_exit(subprocess_start(&command, &what, clock_now_ns()) == 0 ? 0 : 1);
 	}
 	close(fds[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -391,7 +392,7 @@ TEST_IN(begin, end, as_many_at_once_as_may) {
 	for (unsigned i = 0; i < 5; i++)
 		mta_commands_turn(&supervisor, clock_now_ns());
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
-		running += supervisor.mta.running[i].command.pid != 0;
+		running += supervisor.mta.running[i].child.pid != 0;
 	assert_int_equal(running, MTA_COMMANDS_AT_ONCE - MTA_KEEPER_AT_ONCE);
 	/* and the role is told in time that there is no more room */
 	for (unsigned i = 0; ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"); i++)

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Other programs: an argument list, no shell, an environment of its own making, no descriptor
+ * of ours but those that are given.  One thread (fork).
+ */
+#ifndef BASE_SUBPROCESS_H
+#define BASE_SUBPROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SUBPROCESS_OUTPUT_MAX	65536	/* that is kept; a write of more fails */
+#define SUBPROCESS_SAID_MAX	400
+
+/* What its output goes to, where nothing else is given. */
+#define SUBPROCESS_KEPT		(-1)	/* its output is kept: subprocess_bury returns a line */
+#define SUBPROCESS_NULL		(-2)	/* /dev/null */
+
+struct subprocess_program {
+	const char *const *arguments;	/* [0] is the program's path; ends with NULL */
+	const char *const *variables;	/* up to 12 "NAME=value" besides PATH and LC_ALL, then
+					 * NULL; or NULL */
+	const char *user;	/* for its groups, or NULL: it has none but gid */
+	uid_t uid;
+	gid_t gid;
+	bool drop;		/* it runs as these; else as we do */
+	bool outlives_us;	/* else it dies with us */
+	int64_t life_ns;	/* it is ended after so long */
+	int64_t grace_ns;	/* from SIGTERM to SIGKILL; 0: there is no SIGTERM */
+	int stdout_fd, stderr_fd;	/* the caller's, or as above */
+};
+
+struct subprocess {
+	pid_t pid;		/* 0: none runs */
+	int error_fd;		/* an errno comes by it if it cannot be executed */
+	int output_fd;		/* what it wrote, in memory; or -1 */
+	int64_t ends_ns;	/* when it is ended */
+	int64_t grace_ns;
+	bool ending;		/* its time was over: it was sent a signal */
+};
+
+enum subprocess_how { SUBPROCESS_EXIT, SUBPROCESS_SIGNAL, SUBPROCESS_NOT_RUN };
+struct subprocess_end {
+	enum subprocess_how how;
+	int number;		/* exit code, signal, errno */
+	pid_t pid;
+	bool killed;		/* its time was over */
+	char said[SUBPROCESS_SAID_MAX];	/* the first line that it wrote, or why it was not run */
+};
+
+/* Its session is its own: what it starts is killed with it.  0, or -1 with errno: nothing runs,
+ * and *child is as before. */
+int subprocess_start(struct subprocess *child, const struct subprocess_program *program,
+    int64_t now_ns);
+
+/* Ends it when its time is over.  True: it was told so just now. */
+bool subprocess_turn(struct subprocess *child, int64_t now_ns);
+/* When subprocess_turn has something to do, or INT64_MAX. */
+int64_t subprocess_next_ns(const struct subprocess *child);
+
+/* It was waited for.  `except`: no line that has these words, or NULL. */
+void subprocess_bury(struct subprocess *child, int status, const char *except,
+    struct subprocess_end *end);
+/* For the log: `pid=7 exit=1 text="cannot ..."`, or signal=9 killed=yes. */
+#define SUBPROCESS_END_TEXT_MAX	(2 * SUBPROCESS_SAID_MAX)
+const char *subprocess_end_text(const struct subprocess_end *end,
+    char out[SUBPROCESS_END_TEXT_MAX]);
+
+/* Kills it and waits until it is gone. */
+void subprocess_stop(struct subprocess *child);
+
+#endif
