@@ -22,6 +22,7 @@
 #include "base/path_pattern.h"
 #include "base/sd_log.h"
 #include "base/text.h"
+#include "view/log_date.h"
 
 #define STATUS_MTAS_MAX	8	/* bits of destination_seen.cloned_by */
 #define LOG_ENTRIES_MOST 16384	/* of directories that are looked at for a log */
@@ -58,9 +59,13 @@ static void take_seen(void *context, const struct destination_seen *seen) {
 
 /* --- its log ---------------------------------------------------------------- */
 
-static void take_file(struct view_log *use, const struct stat *st, uint64_t read) {
+static void take_file(struct view_log *use, const char *path, const struct stat *st,
+    uint64_t read) {
 	uint64_t size = (uint64_t)st->st_size;
+	int64_t now_s = clock_wall_s(), date_s = size > read ? log_date_at(path, read, now_s) : 0;
 
+	if (date_s > 0 && now_s - date_s > use->behind_s)
+		use->behind_s = now_s - date_s;
 	use->unread += size > read ? size - read : 0;
 	use->read += read < size ? read : size;
 	if (st->st_mtim.tv_sec > use->written_s)
@@ -135,9 +140,9 @@ struct view_log view_log(const struct reader *reader, const char *log) {
 			begun[at].device != st.st_dev))
 			at++;
 		if (at < count)
-			take_file(&use, &st, begun[at].spot.offset);
+			take_file(&use, found.gl_pathv[i], &st, begun[at].spot.offset);
 		else if (strcmp(found.gl_pathv[i], log) == 0)
-			take_file(&use, &st, 0);
+			take_file(&use, log, &st, 0);
 	}
 	globfree(&found);
 	return use;
@@ -312,6 +317,7 @@ static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned n
 		value_text(generation_text(g, mta->name)),
 		value_text(postfix ? "postfix" : "sendmail"),
 		log.known ? value_number(log.unread) : value_unknown(),
+		log.behind_s > 0 ? value_number((uint64_t)log.behind_s) : value_unknown(),
 		log.known && log.written_s <= now_s ?
 		    value_number((uint64_t)(now_s - log.written_s)) : value_unknown(),
 		value_truth(g->outbound_observe != 0),
@@ -336,6 +342,7 @@ void status_mtas_write(struct writer *writer, const struct view *view) {
 		{ "mta", COLUMN_TEXT },
 		{ "kind", COLUMN_TEXT },
 		{ "log_unread", COLUMN_BYTES },
+		{ "log_behind", COLUMN_SECONDS },
 		{ "log_age", COLUMN_SECONDS },
 		{ "observe", COLUMN_TRUTH },
 		{ "site", COLUMN_TEXT },

@@ -14,6 +14,7 @@ struct view_log {
 	bool known;
 	uint64_t unread, read;	/* bytes */
 	int64_t written_s;	/* wall time of its last change */
+	int64_t behind_s;	/* age of the first line that is not read; 0: none, or not known */
 };
 struct view_log view_log(const struct reader *reader, const char *log);
 

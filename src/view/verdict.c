@@ -286,6 +286,10 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 		if (late_s >= BEHIND_S)
 			SAY(verdict_add(out, TONE_BAD, "mail", "posternctl status"),
 			    "log of %s %" PRId64 " s behind", name, late_s);
+		else if (log.known && log.unread >= BEHIND_BYTES && log.behind_s > 0)
+			SAY(verdict_add(out, TONE_WARN, "mail", "posternctl status"),
+			    "log of %s %" PRId64 " s behind (%" PRIu64 " MB)", name, log.behind_s,
+			    log.unread >> 20);
 		else if (log.known && log.unread >= BEHIND_BYTES)
 			SAY(verdict_add(out, TONE_WARN, "mail", "posternctl status"),
 			    "log of %s %" PRIu64 " MB behind", name, log.unread >> 20);
