@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "segment/destination/shared.h"
+#include "segment/layout_text.inc"
 
 #define SLOTS_PER_SHARD_WANTED	16384
 #define SHARDS_MIN		8
@@ -44,142 +45,19 @@
 /* Three for each that a cluster shares at most (engine/cluster/knowledge.h), so that no bucket is full. */
 #define SHARED_MOST		32768
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-	/* FNV-1a over words: only has to differ, not to resist anybody */
-	return (hash ^ value) * UINT64_C(0x100000001b3);
-}
-
-/* Where one of these differs, a segment is another program's. */
-static const size_t declarations[] = {
-	sizeof(struct lock), sizeof(struct session),
-	sizeof(struct session_control), offsetof(struct session, client),
-	offsetof(struct session, server),
-	offsetof(struct session, proof_address),
-	offsetof(struct session, client_port),
-	offsetof(struct session, policy_owner),
-	offsetof(struct session, opened_ds),
-	offsetof(struct session, dump_sequence),
-	offsetof(struct session, policy_socket), offsetof(struct session, process),
-	sizeof(struct carrier_record), SEGMENT_CARRIERS,
-	sizeof(struct client_slot), offsetof(struct client_slot, open),
-	offsetof(struct client_slot, class_record),
-	sizeof(struct destination), offsetof(struct destination, seen),
-	offsetof(struct destination, name),
-	offsetof(struct destination, kept),
-	offsetof(struct destination, relays),
-	offsetof(struct destination, window), DESTINATION_PLACES,
-	sizeof(struct window), offsetof(struct window, until_ns),
-	offsetof(struct window, canary_ns),
-	offsetof(struct window, concurrency),
-	offsetof(struct window, ceiling), offsetof(struct window, noise),
-	offsetof(struct window, accepted),
-	offsetof(struct window, accepted_span), WINDOW_STATE_COUNT,
-	WINDOW_LAW_COUNT,
-	sizeof(struct recipient), offsetof(struct recipient, until_ns),
-	offsetof(struct recipient, mta),
-	offsetof(struct recipient, address),
-	offsetof(struct recipient, reason),
-	sizeof(struct state_shard), offsetof(struct state_shard, undo),
-	sizeof(struct reason_text), offsetof(struct reason_text, text),
-	sizeof(struct flight), offsetof(struct flight, queue_hash),
-	offsetof(struct flight, level), sizeof(struct attempt),
-	ATTEMPT_PLACES, sizeof(struct grant_place),
-	offsetof(struct grant_place, domains), sizeof(struct grant_table),
-	offsetof(struct grant_place, once), sizeof(struct told_table),
-	offsetof(struct told_table, keys), offsetof(struct segment_header, told_offset),
-	sizeof(struct learned_control),
-	offsetof(struct learned_control, relay_order),
-	offsetof(struct learned_control, cloned_by),
-	offsetof(struct learned_control, serial), sizeof(struct relay),
-	offsetof(struct relay, address), offsetof(struct relay, name),
-	sizeof(struct mta_record), sizeof(struct log_record),
-	offsetof(struct log_record, place), SEGMENT_LOG_FILES,
-	sizeof(struct index_line), sizeof(struct tag_line), sizeof(struct shard),
-	offsetof(struct shard, free_head), sizeof(struct class_record),
-	offsetof(struct class_record, open),
-	offsetof(struct class_record, torn),
-	offsetof(struct class_record, admitted),
-	offsetof(struct class_record, name),
-	offsetof(struct class_record, share_until_ns),
-	offsetof(struct class_record, share_refused),
-	offsetof(struct class_record, share_wanted),
-	offsetof(struct class_record, share_parted),
-	offsetof(struct class_record, share_alone),
-	offsetof(struct class_record, share_whole),
-	offsetof(struct class_record, refusing),
-	offsetof(struct segment_header, cluster_instance),
-	sizeof(struct role_record),
-	offsetof(struct role_record, heartbeat_ns),
-	offsetof(struct role_record, gap_begin_ns),
-	sizeof(struct listener_record), sizeof(struct segment_header),
-	offsetof(struct segment_header, record_count),
-	offsetof(struct segment_header, destinations),
-	offsetof(struct segment_header, relays),
-	offsetof(struct segment_header, lane_uses_offset),
-	offsetof(struct segment_header, lane_uses_next),
-	sizeof(struct lane_use_slot), SEGMENT_LANE_USES,
-	offsetof(struct segment_header, recipients),
-	sizeof(struct account), offsetof(struct account, counters),
-	offsetof(struct account, guard_ds), sizeof(struct account_mail),
-	offsetof(struct account_mail, recipients), sizeof(struct account_pool),
-	offsetof(struct account, held_by), sizeof(struct account_health),
-	sizeof(struct account_queued), SEGMENT_JOURNALS,
-	offsetof(struct segment_header, accounts),
-	offsetof(struct segment_header, accounts_since_ns),
-	offsetof(struct segment_header, states_offset),
-	offsetof(struct segment_header, states_version),
-	offsetof(struct segment_header, destinations_version),
-	offsetof(struct segment_header, mtas),
-	offsetof(struct segment_header, logs),
-	offsetof(struct segment_header, generation),
-	offsetof(struct segment_header, counters),
-	offsetof(struct segment_header, roles),
-	offsetof(struct segment_header, listeners),
-	offsetof(struct segment_header, carriers),
-	offsetof(struct segment_header, unkept_offset),
-	offsetof(struct segment_header, unshared_offset),
-	sizeof(struct shared_head), sizeof(struct shared_slot), SHARED_PLACES,
-	offsetof(struct segment_header, unlearned),
-	sizeof(struct journal_record),
-	offsetof(struct journal_record, records),
-	offsetof(struct segment_header, journals),
-	sizeof(struct cluster_record),
-	offsetof(struct segment_header, cluster),
-	offsetof(struct segment_header, cluster_order),
-	sizeof(struct cluster_order),
-	sizeof(struct decided_slot),
-	offsetof(struct segment_header, decided_next),
-	offsetof(struct segment_header, decided_offset),
-	sizeof(struct timing_record), TIMING_KINDS, ROLE_KINDS,
-	offsetof(struct segment_header, timings),
-	offsetof(struct segment_header, stir),
-	COUNTER_COUNT, SEGMENT_ROLES_MAX, SEGMENT_LISTENERS,
-	SESSION_STATES, SLOTS_PER_LINE,
+/* What the compiler makes of the declarations, whose text stands in LAYOUT_TEXT. */
+static const size_t sizes[] = {
+	sizeof(struct segment_header), sizeof(struct lock), sizeof(struct session),
+	sizeof(struct destination), sizeof(struct account), sizeof(struct decided_slot),
 };
 
-/* What stands in the segment by its number alone. */
-static const char names[] =
-#define COUNTER(symbol, name, text) #symbol " "
-#include "defs/counters.def"
-#undef COUNTER
-#define TIMING(symbol, name, text) #symbol " "
-#include "defs/timings.def"
-#undef TIMING
-;
-
-static uint64_t mix_text(uint64_t hash, const char *text) {
-	for (; *text != '\0'; text++)
-		hash = mix(hash, (unsigned char)*text);
-	return hash;
-}
-
 uint64_t segment_layout_hash(void) {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	/* FNV-1a over words: only has to differ, not to resist anybody */
+	uint64_t hash = (UINT64_C(0xcbf29ce484222325) ^ LAYOUT_TEXT) * UINT64_C(0x100000001b3);
 
-	hash = mix(hash, SEGMENT_VERSION);
-	for (size_t i = 0; i < sizeof(declarations) / sizeof(declarations[0]); i++)
-		hash = mix(hash, declarations[i]);
-	return mix_text(hash, names);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		hash = (hash ^ sizes[i]) * UINT64_C(0x100000001b3);
+	return hash;
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) {
