@@ -440,8 +440,8 @@ struct generation {
 	uint64_t history_bytes;		/* 0: none is kept */
 };
 
-/* A hash over the declarations above, so that a block of another build is
- * never read. */
+/* A hash over the text of the declarations above and of the settings' table, which the build
+ * makes, so that a block of another build is never read. */
 uint64_t generation_layout(void);
 
 /* 0, or -1 with *diag: wrong magic, layout, size, or an offset outside. */
