@@ -22,8 +22,8 @@
 #include "base/log.h"
 #include "engine/feed/feed_files.h"
 #include "engine/session/told_sessions.h"
-#include "front/serve/acceptor.h"
 #include "front/feed/feed_internal.h"
+#include "front/serve/service.h"
 #include "wire/mail/event_line.h"
 
 #define READ_BYTES	(2 * EVENT_WHOLE_MAX)
@@ -35,8 +35,6 @@
 struct connection {
 	struct stream stream;
 	struct feed *feed;
-	TAILQ_ENTRY(connection) all;
-	uint8_t listener;
 	char *in;		/* an unfinished line, NULL: none */
 	size_t in_length;
 	bool skipping;		/* within a line that is too long */
@@ -45,8 +43,6 @@ struct connection {
 	uint64_t errors;
 };
 
-TAILQ_HEAD(connection_list, connection);
-
 /* What is sent after each read, in one piece. */
 struct answers {
 	char text[ANSWER_MAX * 64];
@@ -54,23 +50,10 @@ struct answers {
 };
 
 struct feed_events {
-	struct acceptor *acceptor;
-	struct connection_list connections;
-	struct stream_list waiting;
-	struct stream_list newcomers;	/* that have never sent a line */
+	struct service *service;
 	char bytes[READ_BYTES];
 	struct answers answers;
 };
-
-static void connection_free(struct connection *c) {
-	struct feed_events *events = c->feed->events;
-
-	TAILQ_REMOVE(&events->connections, c, all);
-	acceptor_left(events->acceptor);
-	stream_close(&c->stream);
-	free(c->in);
-	free(c);
-}
 
 static void answer(struct answers *answers, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -96,7 +79,7 @@ static void report(struct connection *c, size_t offset, const char *reason) {
 		answer(&c->feed->events->answers, "error %" PRIu64 " %zu %s\n", c->lines,
 		    offset, reason);
 	log_event(EVENT_BAD_REQUEST, "from=events listener=%u line=%" PRIu64 " offset=%zu "
-	    "text=\"%s\"", c->listener, c->lines, offset, reason);
+	    "text=\"%s\"", c->stream.listener, c->lines, offset, reason);
 }
 
 /* --- what a line says ----------------------------------------------------------- */
@@ -123,7 +106,7 @@ static void tell_session(struct connection *c, const struct event_line *line) {
 		.server = line->server, .server_port = line->server_port,
 		.name = line->name.length > 0 ? line->name.text : NULL,
 		.name_length = line->name.length,
-		.listener = c->listener, .owner = OWNER_POLICY, .connect_only = true,
+		.listener = c->stream.listener, .owner = OWNER_POLICY, .connect_only = true,
 	};
 	struct answer ignored;	/* it is open, whatever we think of it */
 
@@ -289,47 +272,36 @@ static void on_event(evutil_socket_t fd, short what, void *argument) {
 	feed->events->answers.length = 0;
 	outcome = c->stream.writing ? stream_flush(&c->stream) : read_lines(c);
 	if (outcome == MUST_CLOSE)
-		connection_free(c);
+		service_end(c);
 	feed_end(feed);
 }
 
-static bool connection_new(void *context, int fd, uint8_t listener) {
-	struct feed *feed = context;
-	struct connection *c = calloc(1, sizeof(*c));
+static void connection_begins(void *context, void *connection) {
+	struct connection *c = connection;
 
-	if (c == NULL) {
-		close(fd);
-		return false;
-	}
-	c->feed = feed;
-	c->listener = listener;
-	if (!stream_open(&c->stream, feed->base, fd, &feed->events->waiting, on_event, c)) {
-		free(c);
-		return false;
-	}
-	stream_is_new(&c->stream, &feed->events->newcomers);
-	TAILQ_INSERT_TAIL(&feed->events->connections, c, all);
+	c->feed = context;
+}
+
+static bool connection_ends(void *connection) {
+	struct connection *c = connection;
+
+	free(c->in);
 	return true;
 }
 
-static bool spare_one(void *context) {
-	struct feed *feed = context;
-	struct connection *c = stream_spare(&feed->events->newcomers);
+static void report_stalled(void *connection) {
+	const struct connection *c = connection;
 
-	if (c == NULL)
-		return false;
-	connection_free(c);
-	return true;
+	log_event(EVENT_CLIENT_LIMIT, "from=events listener=%u text=\"the client does "
+	    "not read its answers\" action=close", c->stream.listener);
 }
+
+static const struct service_calls calls = { .name = "events", .size = sizeof(struct connection),
+	.begin = connection_begins, .ready = on_event, .end = connection_ends,
+	.stalled = report_stalled, .patience_ns = PATIENCE_NS };
 
 void feed_events_second(struct feed *feed) {
-	struct connection *c;
-
-	while ((c = stream_overdue(&feed->events->waiting, feed->now_ns, PATIENCE_NS)) != NULL) {
-		log_event(EVENT_CLIENT_LIMIT, "from=events listener=%u text=\"the client does "
-		    "not read its answers\" action=close", c->listener);
-		connection_free(c);
-	}
+	service_second(feed->events->service, feed->now_ns);
 }
 
 int feed_events_open(struct feed *feed, struct diag *diag) {
@@ -337,11 +309,7 @@ int feed_events_open(struct feed *feed, struct diag *diag) {
 
 	if (events == NULL)
 		return diag_set(diag, 0, "no memory for events");
-	TAILQ_INIT(&events->connections);
-	TAILQ_INIT(&events->waiting);
-	TAILQ_INIT(&events->newcomers);
-	if (acceptor_open(&events->acceptor, feed->base, feed->engine, "events", connection_new,
-	    spare_one, feed, diag) != 0) {
+	if (service_open(&events->service, feed->base, feed->engine, &calls, feed, diag) != 0) {
 		free(events);
 		return -1;
 	}
@@ -351,17 +319,13 @@ int feed_events_open(struct feed *feed, struct diag *diag) {
 
 int feed_events_listen(struct feed *feed, const struct feed_socket *socket,
     struct diag *diag) {
-	return acceptor_listen(feed->events->acceptor, socket->fd, socket->listener, diag);
+	return service_listen(feed->events->service, socket->fd, socket->listener, diag);
 }
 
 void feed_events_close(struct feed *feed) {
-	struct connection *c;
-
 	if (feed->events == NULL)
 		return;
-	while ((c = TAILQ_FIRST(&feed->events->connections)) != NULL)
-		connection_free(c);
-	acceptor_close(&feed->events->acceptor);
+	service_close(&feed->events->service);
 	free(feed->events);
 	feed->events = NULL;
 }

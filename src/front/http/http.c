@@ -23,10 +23,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "front/serve/acceptor.h"
 #include "front/serve/beat.h"
 #include "front/http/http_answer.h"
-#include "front/serve/stream.h"
+#include "front/serve/service.h"
 
 #define HEAD_BYTES	1536
 #define DRAIN_BYTES	65536
@@ -46,35 +45,19 @@
 struct connection {
 	struct stream stream;
 	struct http_front *front;
-	TAILQ_ENTRY(connection) all;
 	bool any_host;
 	bool last;			/* closed when the answer is sent */
 	size_t in_length;
 	char in[HTTP_REQUEST_MAX];
 };
 
-TAILQ_HEAD(connection_list, connection);
-
 struct http_front {
 	struct engine *engine;
 	struct event_base *base;
 	struct beat beat;
-	struct acceptor *acceptor;
+	struct service *service;
 	struct http_answers *answers;
-	struct connection_list connections;
-	struct stream_list waiting;
-	unsigned count;
 };
-
-static void connection_free(struct connection *c) {
-	struct http_front *front = c->front;
-
-	TAILQ_REMOVE(&front->connections, c, all);
-	front->count--;
-	acceptor_left(front->acceptor);
-	stream_close(&c->stream);
-	free(c);
-}
 
 /* --- answers ------------------------------------------------------------------- */
 
@@ -203,53 +186,32 @@ static void on_event(evutil_socket_t fd, short what, void *argument) {
 	(void)fd, (void)what;
 	if ((c->stream.writing ? write_answer(c, now_ns) : read_requests(c, now_ns)) ==
 	    MUST_CLOSE)
-		connection_free(c);
+		service_end(c);
 }
 
-/* Whoever keeps us waiting longest. */
-static bool spare_one(void *context) {
-	struct http_front *front = context;
-	struct connection *c = stream_overdue(&front->waiting, clock_now_ns(), 0);
-
-	if (c == NULL)
-		return false;
-	connection_free(c);
-	return true;
-}
-
-static bool connection_new(void *context, int fd, uint8_t listener) {
-	struct http_front *front = context;
+static void connection_begins(void *context, void *connection) {
+	struct connection *c = connection;
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
-	struct connection *c;
 
-	(void)listener;
-	if (front->count >= HTTP_CONNECTIONS)
-		(void)spare_one(front);
-	c = calloc(1, sizeof(*c));
-	if (c == NULL) {
-		close(fd);
-		return false;
-	}
-	c->front = front;
-	c->any_host = getsockname(fd, (struct sockaddr *)&address, &length) == 0 &&
+	c->front = context;
+	c->any_host = getsockname(c->stream.fd, (struct sockaddr *)&address, &length) == 0 &&
 	    address.ss_family == AF_UNIX;
-	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c)) {
-		free(c);
-		return false;
-	}
-	stream_wait_begin(&c->stream, clock_now_ns());
-	TAILQ_INSERT_TAIL(&front->connections, c, all);
-	front->count++;
+}
+
+static bool connection_ends(void *connection) {
+	(void)connection;
 	return true;
 }
+
+static const struct service_calls calls = { .name = "http", .size = sizeof(struct connection),
+	.begin = connection_begins, .ready = on_event, .end = connection_ends,
+	.patience_ns = HTTP_PATIENCE_NS, .waits_first = true, .most = HTTP_CONNECTIONS };
 
 static void close_stalled(void *context, int64_t now_ns) {
 	struct http_front *front = context;
-	struct connection *c;
 
-	while ((c = stream_overdue(&front->waiting, now_ns, HTTP_PATIENCE_NS)) != NULL)
-		connection_free(c);
+	service_second(front->service, now_ns);
 }
 
 /* --- life ------------------------------------------------------------------------- */
@@ -257,20 +219,17 @@ static void close_stalled(void *context, int64_t now_ns) {
 int http_front_open(struct http_front **result, struct engine *engine, struct diag *diag) {
 	struct http_front *front = calloc(1, sizeof(*front));
 	/* the keeper has to carry each over in time: none is left out */
-	const struct beat_calls calls = { .each = close_stalled, .context = front };
+	const struct beat_calls beats = { .each = close_stalled, .context = front };
 
 	*result = NULL;
 	if (front == NULL)
 		return diag_set(diag, 0, "no memory for the HTTP front end");
 	front->engine = engine;
-	TAILQ_INIT(&front->connections);
-	TAILQ_INIT(&front->waiting);
 	front->answers = http_answers_open(engine_state_path(engine));
 	front->base = event_base_new();
 	if (front->answers == NULL || front->base == NULL ||
-	    beat_open(&front->beat, front->base, engine, &calls, diag) != 0 ||
-	    acceptor_open(&front->acceptor, front->base, engine, "http", connection_new, spare_one,
-		front, diag) != 0) {
+	    beat_open(&front->beat, front->base, engine, &beats, diag) != 0 ||
+	    service_open(&front->service, front->base, engine, &calls, front, diag) != 0) {
 		http_answers_close(&front->answers);
 		if (front->base != NULL)
 			event_base_free(front->base);
@@ -283,7 +242,7 @@ int http_front_open(struct http_front **result, struct engine *engine, struct di
 
 int http_front_listen(struct http_front *front, int fd, uint8_t listener,
     struct diag *diag) {
-	return acceptor_listen(front->acceptor, fd, listener, diag);
+	return service_listen(front->service, fd, listener, diag);
 }
 
 struct event_base *http_front_base(struct http_front *front) {
@@ -297,13 +256,10 @@ void http_front_run(struct http_front *front) {
 
 void http_front_close(struct http_front **result) {
 	struct http_front *front = *result;
-	struct connection *c;
 
 	if (front == NULL)
 		return;
-	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
-		connection_free(c);
-	acceptor_close(&front->acceptor);
+	service_close(&front->service);
 	beat_close(&front->beat);
 	event_base_free(front->base);
 	http_answers_close(&front->answers);

@@ -32,7 +32,7 @@
 #include "base/process.h"
 #include "config/generation/generation.h"
 #include "engine/outbound/outbound.h"
-#include "front/serve/acceptor.h"
+#include "front/serve/service.h"
 #include "front/outbound/map_question.h"
 #include "front/serve/stream.h"
 #include "wire/ask/socketmap.h"
@@ -46,7 +46,6 @@
 struct connection {
 	struct stream stream;
 	struct socketmap_front *front;
-	TAILQ_ENTRY(connection) all;
 	char *in;			/* requests not answered, NULL: none */
 	size_t in_length;
 	struct map_client client;
@@ -63,7 +62,6 @@ struct leaving {
 	TAILQ_ENTRY(leaving) all;
 };
 
-TAILQ_HEAD(connection_list, connection);
 TAILQ_HEAD(leaving_list, leaving);
 
 struct socketmap_front {
@@ -72,10 +70,8 @@ struct socketmap_front {
 	struct event second;		/* while there are connections */
 	struct event soon;		/* to look whether those that leave are gone */
 	struct leaving_list leaving;
-	struct acceptor *acceptor;
-	struct connection_list connections;
-	struct stream_list waiting;
-	struct stream_list newcomers;	/* that have never asked anything */
+	struct service *service;
+	bool closing;
 	char bytes[READ_BYTES];
 };
 
@@ -137,28 +133,9 @@ static void let_go(struct socketmap_front *front, struct outbound_process **proc
 	look_again(front);
 }
 
-static void connection_free(struct connection *c, const struct generation *generation,
-    int64_t now_ns) {
-	struct socketmap_front *front = c->front;
-
-	if (c->lingers) {
-		event_del(&c->process_ends);
-		close(c->pidfd);
-	}
-	map_session_over(&c->client.session, front->engine, generation, now_ns);
-	TAILQ_REMOVE(&front->connections, c, all);
-	acceptor_left(front->acceptor);
-	free(c);
-}
-
 static void on_process_end(evutil_socket_t fd, short what, void *argument) {
-	struct connection *c = argument;
-	struct engine *engine = c->front->engine;
-	const struct generation *generation = engine_pin(engine);
-
 	(void)fd, (void)what;
-	connection_free(c, generation, clock_now_ns());
-	engine_unpin(engine, generation);
+	service_end(argument);
 }
 
 /* Waits for the end of a process that told of a client.  False: it has ended, or there is
@@ -178,18 +155,25 @@ static bool linger(struct connection *c) {
 	return c->lingers;
 }
 
-static void connection_close(struct connection *c, const struct generation *generation,
-    int64_t now_ns) {
-	let_go(c->front, &c->client.process, generation, now_ns);
-	stream_close(&c->stream);
-	free(c->in);
-}
+static bool connection_ends(void *connection) {
+	struct connection *c = connection;
+	struct socketmap_front *front = c->front;
+	const struct generation *generation = engine_pin(front->engine);
+	int64_t now_ns = clock_now_ns();
+	bool stays = false;
 
-static void connection_end(struct connection *c, const struct generation *generation,
-    int64_t now_ns) {
-	connection_close(c, generation, now_ns);
-	if (!linger(c))
-		connection_free(c, generation, now_ns);
+	if (c->lingers) {
+		event_del(&c->process_ends);
+		close(c->pidfd);
+	} else {
+		let_go(front, &c->client.process, generation, now_ns);
+		free(c->in);
+		stays = !front->closing && linger(c);
+	}
+	if (!stays)
+		map_session_over(&c->client.session, front->engine, generation, now_ns);
+	engine_unpin(front->engine, generation);
+	return !stays;
 }
 
 static void report_malformed(struct connection *c, const struct socketmap_error *error,
@@ -205,7 +189,9 @@ static void report_malformed(struct connection *c, const struct socketmap_error 
 	    error->offset, error->reason, start);
 }
 
-static void report_stalled(struct connection *c) {
+static void report_stalled(void *connection) {
+	const struct connection *c = connection;
+
 	engine_count(c->front->engine, COUNTER_STALLED_MAP_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=socketmap listener=%u pid=%d text=\"%s\" "
 	    "action=close", c->client.listener, (int)c->client.pid, c->stream.out != NULL ?
@@ -323,70 +309,44 @@ static void on_event(evutil_socket_t fd, short what, void *argument) {
 
 	(void)fd, (void)what;
 	if (outcome == MUST_CLOSE)
-		connection_end(c, generation, now_ns);
+		service_end(c);
 	engine_unpin(engine, generation);
 }
 
 static void await_second(struct socketmap_front *front) {
 	static const struct timeval second = { .tv_sec = 1 };
 
-	if (!TAILQ_EMPTY(&front->connections) &&
+	if (!service_is_empty(front->service) &&
 	    !event_pending(&front->second, EV_TIMEOUT, NULL))
 		(void)event_add(&front->second, &second);
 }
 
-static bool connection_new(void *context, int fd, uint8_t listener) {
+static void connection_begins(void *context, void *connection) {
 	struct socketmap_front *front = context;
-	struct connection *c = calloc(1, sizeof(*c));
+	struct connection *c = connection;
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
-	if (c == NULL) {
-		close(fd);
-		return false;
-	}
 	c->front = front;
-	c->client.listener = listener;
-	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c)) {
-		free(c);
-		return false;
-	}
-	c->client.fd = fd;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
+	c->client.listener = c->stream.listener;
+	c->client.fd = c->stream.fd;
+	if (getsockopt(c->stream.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
 		c->client.pid = peer.pid;
-	stream_is_new(&c->stream, &front->newcomers);
-	TAILQ_INSERT_TAIL(&front->connections, c, all);
 	await_second(front);
-	return true;
 }
 
-static bool spare_one(void *context) {
-	struct socketmap_front *front = context;
-	struct connection *c = stream_spare(&front->newcomers);
-	const struct generation *generation;
-
-	if (c == NULL)
-		return false;
-	generation = engine_pin(front->engine);
-	connection_end(c, generation, clock_now_ns());
-	engine_unpin(front->engine, generation);
-	return true;
-}
+static const struct service_calls calls = { .name = "socketmap", .size = sizeof(struct connection),
+	.begin = connection_begins, .ready = on_event, .end = connection_ends,
+	.stalled = report_stalled, .patience_ns = SOCKETMAP_PATIENCE_NS };
 
 static void on_second(evutil_socket_t fd, short what, void *argument) {
 	struct socketmap_front *front = argument;
-	const struct generation *generation = engine_pin(front->engine);
 	int64_t now_ns = clock_now_ns();
-	struct connection *c;
 
 	(void)fd, (void)what;
 	/* the policy front end has nothing to do perhaps */
 	engine_heartbeat(front->engine, now_ns);
-	while ((c = stream_overdue(&front->waiting, now_ns, SOCKETMAP_PATIENCE_NS)) != NULL) {
-		report_stalled(c);
-		connection_end(c, generation, now_ns);
-	}
-	engine_unpin(front->engine, generation);
+	service_second(front->service, now_ns);
 	await_second(front);
 }
 
@@ -399,12 +359,8 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 		return diag_set(diag, 0, "no memory for the socketmap front end");
 	front->engine = engine;
 	front->base = base;
-	TAILQ_INIT(&front->connections);
-	TAILQ_INIT(&front->waiting);
-	TAILQ_INIT(&front->newcomers);
 	TAILQ_INIT(&front->leaving);
-	if (acceptor_open(&front->acceptor, base, engine, "socketmap", connection_new,
-		spare_one, front, diag) != 0) {
+	if (service_open(&front->service, base, engine, &calls, front, diag) != 0) {
 		free(front);
 		return -1;
 	}
@@ -419,25 +375,20 @@ int socketmap_front_open(struct socketmap_front **result, struct engine *engine,
 
 int socketmap_front_listen(struct socketmap_front *front, int fd, uint8_t listener,
     struct diag *diag) {
-	return acceptor_listen(front->acceptor, fd, listener, diag);
+	return service_listen(front->service, fd, listener, diag);
 }
 
 void socketmap_front_close(struct socketmap_front **result) {
 	struct socketmap_front *front = *result;
 	const struct generation *generation;
-	struct connection *c;
 
 	if (front == NULL)
 		return;
+	front->closing = true;
+	service_close(&front->service);
 	generation = engine_pin(front->engine);
-	while ((c = TAILQ_FIRST(&front->connections)) != NULL) {
-		if (!c->lingers)
-			connection_close(c, generation, clock_now_ns());
-		connection_free(c, generation, clock_now_ns());
-	}
 	look_at_leaving(front, generation, clock_now_ns(), true);
 	engine_unpin(front->engine, generation);
-	acceptor_close(&front->acceptor);
 	event_del(&front->second);
 	event_del(&front->soon);
 	free(front);

@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/generation/generation.h"
-#include "front/serve/acceptor.h"
+#include "front/serve/service.h"
 #include "front/serve/beat.h"
 #include "front/policy/policy_session.h"
 #include "front/serve/stream.h"
@@ -42,16 +42,12 @@
 struct connection {
 	struct stream stream;
 	struct policy_front *front;
-	TAILQ_ENTRY(connection) all;
-	uint8_t listener;
 	char *in;			/* unfinished request, NULL: none */
 	size_t in_size, in_length;
 	struct policy_parser parser;
 	struct policy_session session;
 	bool has_reply;			/* in front->ready */
 };
-
-TAILQ_HEAD(connection_list, connection);
 
 /* Replies to one connection, which go out when this turn of the loop ends. */
 struct ready_reply {
@@ -64,10 +60,7 @@ struct policy_front {
 	const struct generation *generation;	/* the newest, pinned */
 	struct event_base *base;
 	struct beat beat;
-	struct acceptor *acceptor;
-	struct connection_list connections;
-	struct stream_list waiting;
-	struct stream_list newcomers;	/* that have never asked anything */
+	struct service *service;
 	struct event turn_end;		/* active while there are ready replies */
 	struct ready_reply ready[REPLIES_MOST];
 	unsigned ready_count;
@@ -84,19 +77,19 @@ static const struct generation *generation_of(struct policy_front *front) {
 	return front->generation;
 }
 
-static void connection_free(struct connection *c, const struct generation *generation,
-    int64_t now_ns) {
+/* What the caller works by stays pinned. */
+static bool connection_ends(void *connection) {
+	struct connection *c = connection;
 	struct policy_front *front = c->front;
 
 	for (unsigned i = 0; c->has_reply && i < front->ready_count; i++)
 		if (front->ready[i].connection == c)
 			front->ready[i].connection = NULL;
-	policy_session_over(&c->session, front->engine, generation, now_ns);
-	TAILQ_REMOVE(&front->connections, c, all);
-	acceptor_left(front->acceptor);
-	stream_close(&c->stream);
+	if (front->generation == NULL)
+		(void)generation_of(front);
+	policy_session_over(&c->session, front->engine, front->generation, clock_now_ns());
 	free(c->in);
-	free(c);
+	return true;
 }
 
 static void report_malformed(struct connection *c, const struct policy_error *error,
@@ -108,13 +101,15 @@ static void report_malformed(struct connection *c, const struct policy_error *er
 	log_quote(start, sizeof(start), data + error->offset,
 	    shown < sizeof(start) ? shown : sizeof(start));
 	log_event(EVENT_BAD_REQUEST, "from=policy listener=%u offset=%zu text=\"%s\" "
-	    "bytes=%s action=close", c->listener, error->offset, error->reason, start);
+	    "bytes=%s action=close", c->stream.listener, error->offset, error->reason, start);
 }
 
-static void report_stalled(struct connection *c) {
+static void report_stalled(void *connection) {
+	const struct connection *c = connection;
+
 	engine_count(c->front->engine, COUNTER_STALLED_POLICY_CLIENTS, 1);
 	log_event(EVENT_CLIENT_LIMIT, "from=policy listener=%u text=\"%s\" action=close",
-	    c->listener, c->stream.out != NULL ? "the client does not read its reply" :
+	    c->stream.listener, c->stream.out != NULL ? "the client does not read its reply" :
 	    "the client does not complete its request");
 }
 
@@ -187,7 +182,7 @@ static void send_ready(struct policy_front *front) {
 		c->has_reply = false;
 		if (stream_send(&c->stream, front->replies + reply->from, reply->length,
 			front->turn_ns) != GOES_ON)
-			connection_free(c, generation_of(front), front->turn_ns);
+			service_end(c);
 	}
 	front->ready_count = 0;
 	front->replies_length = 0;
@@ -208,7 +203,7 @@ static void answer_one(struct connection *c, const struct generation *generation
 		c->session.is_known = true;
 	}
 	front->replies_length += policy_session_answer(&c->session, front->engine, generation,
-	    c->listener, request, &c->parser.request, now_ns,
+	    c->stream.listener, request, &c->parser.request, now_ns,
 	    front->replies + front->replies_length);
 	front->answers++;
 	policy_parser_reset(&c->parser);
@@ -318,82 +313,55 @@ static void on_event(evutil_socket_t fd, short what, void *argument) {
 	outcome = c->stream.writing ? write_replies(c, generation, front->turn_ns) :
 	    read_requests(c, generation, what, front->turn_ns);
 	if (outcome == MUST_CLOSE)
-		connection_free(c, generation, front->turn_ns);
+		service_end(c);
 	if (front->ready_count == REPLIES_MOST)
 		send_ready(front);
 	else if (front->ready_count == 0)
 		turn_over(front);
 }
 
-static bool connection_new(void *context, int fd, uint8_t listener) {
+static void connection_begins(void *context, void *connection) {
 	struct policy_front *front = context;
-	struct connection *c = calloc(1, sizeof(*c));
+	struct connection *c = connection;
 
-	if (c == NULL) {
-		close(fd);
-		return false;
-	}
 	c->front = front;
-	c->listener = listener;
-	if (!stream_open(&c->stream, front->base, fd, &front->waiting, on_event, c) ||
-	    !stream_wait_for_edges(&c->stream)) {
-		free(c);
-		return false;
-	}
-	stream_is_new(&c->stream, &front->newcomers);
-	TAILQ_INSERT_TAIL(&front->connections, c, all);
 	beat_quicken(&front->beat);
-	return true;
-}
-
-static bool spare_one(void *context) {
-	struct policy_front *front = context;
-	struct connection *c = stream_spare(&front->newcomers);
-
-	if (c == NULL)
-		return false;
-	connection_free(c, generation_of(front), clock_now_ns());
-	return true;
 }
 
 static bool has_connections(void *context) {
 	const struct policy_front *front = context;
 
-	return !TAILQ_EMPTY(&front->connections);
+	return !service_is_empty(front->service);
 }
 
 static void close_stalled(void *context, int64_t now_ns) {
 	struct policy_front *front = context;
-	const struct generation *generation = generation_of(front);
-	struct connection *c;
 
-	while ((c = stream_overdue(&front->waiting, now_ns, POLICY_PATIENCE_NS)) != NULL) {
-		report_stalled(c);
-		connection_free(c, generation, now_ns);
-	}
+	(void)generation_of(front);
+	service_second(front->service, now_ns);
 }
+
+static const struct service_calls calls = { .name = "policy", .size = sizeof(struct connection),
+	.begin = connection_begins, .ready = on_event, .end = connection_ends,
+	.stalled = report_stalled, .patience_ns = POLICY_PATIENCE_NS, .by_edges = true };
 
 int policy_front_open(struct policy_front **result, struct engine *engine,
     struct diag *diag) {
 	struct policy_front *front = calloc(1, sizeof(*front));
-	const struct beat_calls calls = { has_connections, close_stalled, front };
+	const struct beat_calls beats = { has_connections, close_stalled, front };
 
 	*result = NULL;
 	if (front == NULL)
 		return diag_set(diag, 0, "no memory for the policy front end");
 	front->engine = engine;
-	TAILQ_INIT(&front->connections);
-	TAILQ_INIT(&front->waiting);
-	TAILQ_INIT(&front->newcomers);
 	front->base = event_base_new();
 	if (front->base == NULL) {
 		free(front);
 		return diag_set(diag, 0, "cannot create an event loop");
 	}
-	if (beat_open(&front->beat, front->base, engine, &calls, diag) != 0 ||
+	if (beat_open(&front->beat, front->base, engine, &beats, diag) != 0 ||
 	    event_assign(&front->turn_end, front->base, -1, 0, on_turn_end, front) != 0 ||
-	    acceptor_open(&front->acceptor, front->base, engine, "policy", connection_new,
-		spare_one, front, diag) != 0) {
+	    service_open(&front->service, front->base, engine, &calls, front, diag) != 0) {
 		event_base_free(front->base);
 		free(front);
 		return -1;
@@ -404,7 +372,7 @@ int policy_front_open(struct policy_front **result, struct engine *engine,
 
 int policy_front_listen(struct policy_front *front, int fd, uint8_t listener,
     struct diag *diag) {
-	return acceptor_listen(front->acceptor, fd, listener, diag);
+	return service_listen(front->service, fd, listener, diag);
 }
 
 struct event_base *policy_front_base(struct policy_front *front) {
@@ -418,15 +386,12 @@ void policy_front_run(struct policy_front *front) {
 
 void policy_front_close(struct policy_front **result) {
 	struct policy_front *front = *result;
-	struct connection *c;
 
 	if (front == NULL)
 		return;
-	while ((c = TAILQ_FIRST(&front->connections)) != NULL)
-		connection_free(c, generation_of(front), clock_now_ns());
+	service_close(&front->service);
 	if (front->generation != NULL)
 		engine_unpin(front->engine, front->generation);
-	acceptor_close(&front->acceptor);
 	beat_close(&front->beat);
 	event_del(&front->turn_end);
 	event_base_free(front->base);

@@ -160,6 +160,7 @@ void stream_close(struct stream *stream) {
 	stream_has_asked(stream);
 	event_del(&stream->event);
 	close(stream->fd);
+	stream->fd = -1;
 	free(stream->out);
 	stream->out = NULL;
 }

@@ -16,6 +16,8 @@
 
 TAILQ_HEAD(stream_list, stream);
 
+struct service;
+
 struct stream {
 	struct event event;
 	struct stream_list *waiting;	/* the front end's; oldest first */
@@ -24,6 +26,9 @@ struct stream {
 	int fd;
 	bool writing;			/* waits to send, and reads nothing */
 	bool by_edges;			/* stream_wait_for_edges */
+	struct service *service;
+	TAILQ_ENTRY(stream) all;	/* of the service's */
+	uint8_t listener;
 	struct stream_list *newcomers;	/* NULL: it has asked something, whole */
 	TAILQ_ENTRY(stream) comes;
 	char *out;			/* a reply that waits, NULL: none */
