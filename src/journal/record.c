@@ -19,13 +19,6 @@ const char *journal_type_word(unsigned type) {
 	}
 }
 
-const char *journal_verb_word(unsigned verb) {
-	static const char *const words[] = { "unknown", "suspend", "hold", "resume", "forget",
-		"limit" };
-
-	return words[verb < sizeof(words) / sizeof(words[0]) ? verb : 0];
-}
-
 const char *journal_on_word(unsigned what) {
 	static const char *const words[] = { "unknown", "destination", "recipient", "class" };
 

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/manual.h"
 #include "journal/frame.h"
 
 enum journal_type {
@@ -159,11 +160,9 @@ struct journal_manual {
 	struct journal_text mta;	/* where it speaks of one alone; else empty */
 	struct journal_text reason;
 };
-enum { JOURNAL_VERB_SUSPEND = 1, JOURNAL_VERB_HOLD, JOURNAL_VERB_RESUME, JOURNAL_VERB_FORGET,
-	JOURNAL_VERB_SET };
 enum { JOURNAL_ON_DESTINATION = 1, JOURNAL_ON_RECIPIENT, JOURNAL_ON_CLASS };
 /* "suspend" ...; "destination" ...; others "unknown". */
-const char *journal_verb_word(unsigned verb);
+const char *manual_word(unsigned verb);
 const char *journal_on_word(unsigned what);
 
 /* --- what was decided (decisions/) --------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/decision_id.h"
+#include "base/manual.h"
 #include "base/text.h"
 #include "policy/limit/decision.h"
 
@@ -207,8 +208,6 @@ static void say_account_held(const struct decided *d, char *out, size_t size) {
 }
 
 static void say_destination(const struct decided *d, char *out, size_t size) {
-	static const char *const verbs[] = { "changed", "suspended", "held",
-		"resumed", "reset", "set the window or ceiling of" };
 	const char *name = decided_text(d, DECIDED_NAME);
 
 	switch ((enum decided_kind)d->kind) {
@@ -217,7 +216,7 @@ static void say_destination(const struct decided *d, char *out, size_t size) {
 		return;
 	case DECIDED_BY_HAND:
 		(void)text_append(out, size, 0, "an administrator %s %s%s",
-		    verbs[d->by < COUNT_OF(verbs) ? d->by : 0],
+		    manual_done(d->by),
 		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
 		if (d->action != ENFORCEMENT_APPLIED)
 			say_not_applied(d, out, size);

@@ -9,24 +9,17 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/log.h"
+#include "base/manual.h"
 #include "base/text.h"
 #include "policy/limit/decision.h"
 #include "policy/reply/reply.h"
 
 #define QUOTED_MAX	340	/* a name, escaped */
 
-/* In the order of enum by_hand_verb of engine/destination/windows.h. */
-static const char *const hand_words[] = { "suspend", "hold", "resume", "forget", "limit" };
-
-static const char *hand_word(const struct decided *decided) {
-	unsigned verb = decided->by - 1u;
-
-	return verb < sizeof(hand_words) / sizeof(hand_words[0]) ? hand_words[verb] : NULL;
-}
-
 const char *decided_by(const struct decided *decided) {
 	if (decided->kind == DECIDED_BY_HAND)
-		return hand_word(decided);
+		return decided->by < MANUAL_VERBS && decided->by != MANUAL_NONE ?
+		    manual_word(decided->by) : NULL;
 	if (decided->kind != DECIDED_SUSPENDED)
 		return NULL;
 	return decided_by_word(decided->by);
@@ -49,7 +42,7 @@ static uint64_t held_s(const struct decided *decided) {
 
 /* Of an order by an administrator: does it stop mail, for a time or until further notice? */
 static bool has_time(const struct decided *decided) {
-	return decided->kind != DECIDED_BY_HAND || decided->by == 1 || decided->by == 2;
+	return decided->kind != DECIDED_BY_HAND || manual_stops(decided->by);
 }
 
 /* --- for people ------------------------------------------------------------------------- */

@@ -322,7 +322,7 @@ static void feed(struct live *live, uint8_t number) {
 static void do_by_hand(struct live *live, uint8_t number) {
 	char name[32];
 	size_t length = name_of(number, name);
-	const struct by_hand request = { .verb = (enum by_hand_verb)(number % 5),
+	const struct by_hand request = { .verb = (enum manual_verb)(1 + number % 5),
 		.name = name, .name_length = length,
 		.window = number % 5 == 4 ? 2 : BY_HAND_UNSET, .ceiling = BY_HAND_UNSET,
 		.reason = name, .for_ns = number % 2 ? NS_PER_SECOND : 0 };

@@ -511,7 +511,7 @@ static unsigned count_mail(const struct node *node) {
 }
 
 static void set_ceiling(struct node *node) {
-	const struct by_hand request = { .verb = BY_HAND_SET, .name = NAME,
+	const struct by_hand request = { .verb = MANUAL_LIMIT, .name = NAME,
 		.name_length = strlen(NAME), .window = BY_HAND_UNSET, .ceiling = world.ceiling };
 	struct window_owner owner;
 

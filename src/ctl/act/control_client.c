@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -236,4 +237,20 @@ int control_ask(const char *address, const struct control_field *fields,
 	}
 	close(talk.fd);
 	return result == 1 ? 0 : -1;
+}
+
+struct value control_value(const struct control_frame *frame, const char *name,
+    enum column_kind kind) {
+	const char *text = control_frame_get(frame, name);
+	uint32_t number;
+
+	if (text == NULL)
+		return value_unknown();
+	if (kind == COLUMN_TEXT)
+		return value_text(text);
+	if (kind == COLUMN_DECIMAL)
+		return value_decimal(strtod(text, NULL));
+	if (!text_to_u32(text, strlen(text), UINT32_MAX, &number))
+		return value_unknown();
+	return kind == COLUMN_TRUTH ? value_truth(number != 0) : value_number(number);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/diag.h"
+#include "view/writer.h"
 #include "wire/link/control_frame.h"
 
 struct control_reply {
@@ -28,5 +29,9 @@ int control_ask(const char *address, const struct control_field *fields,
     size_t count, int timeout_ms,
     void (*row)(void *context, const struct control_frame *frame), void *context,
     struct control_reply *reply, struct diag *diag);
+
+/* The field of a row as a value of this kind. */
+struct value control_value(const struct control_frame *frame, const char *name,
+    enum column_kind kind);
 
 #endif

@@ -30,9 +30,6 @@ int explain_ask(struct places *places, struct explanation *explanation,
 
 void explain_write(struct explanation *explanation, const struct value *values);
 
-/* The field of a row that the daemon answered, by the column's name. */
-struct value explain_value(const struct control_frame *frame, const struct column *column);
-
 /* The word of a reason, and its meaning. */
 struct value explain_reason_word(enum reason reason);
 struct value explain_reason_text(enum reason reason);

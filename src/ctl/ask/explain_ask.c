@@ -62,23 +62,6 @@ void explain_write(struct explanation *explanation, const struct value *values) 
 	writer_object_end(explanation->writer);
 }
 
-struct value explain_value(const struct control_frame *frame,
-    const struct column *column) {
-	const char *text = control_frame_get(frame, column->name);
-	uint32_t number;
-
-	if (text == NULL)
-		return value_unknown();
-	if (column->kind == COLUMN_TEXT)
-		return value_text(text);
-	if (column->kind == COLUMN_DECIMAL)
-		return value_decimal(strtod(text, NULL));
-	if (!text_to_u32(text, strlen(text), UINT32_MAX, &number))
-		return value_unknown();
-	return column->kind == COLUMN_TRUTH ? value_truth(number != 0) :
-	    value_number(number);
-}
-
 /* People read what becomes of the mail. */
 static struct value shown_value(const struct control_frame *frame, const char *name,
     struct value value, char said[ENFORCEMENT_TEXT_MAX + 32]) {
@@ -122,7 +105,7 @@ static void explain_row(void *context, const struct control_frame *frame) {
 			    reason_text(control_frame_get(frame, "reason")), shared,
 			    sizeof(shared)));
 		else
-			values[i] = explain_value(frame, column);
+			values[i] = control_value(frame, column->name, column->kind);
 		if (!explanation->writer->json)
 			values[i] = shown_value(frame, column->name, values[i], said);
 	}

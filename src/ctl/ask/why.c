@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/decision_id.h"
+#include "base/manual.h"
 #include "base/text.h"
 #include "ctl/ask/why.h"
 #include "view/cluster.h"
@@ -51,7 +52,7 @@ static struct value text_or_unknown(const char *text) {
 
 static bool holds_mail(const struct decided *d) {
 	return d->kind == DECIDED_SUSPENDED || d->kind == DECIDED_RECIPIENT_HELD ||
-	    (d->kind == DECIDED_BY_HAND && d->by <= 2);
+	    (d->kind == DECIDED_BY_HAND && manual_stops(d->by));
 }
 
 /* --- values ---------------------------------------------------------------------------- */

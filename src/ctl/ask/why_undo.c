@@ -13,15 +13,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/manual.h"
 #include "base/text.h"
 #include "config/generation/enforcement.h"
 #include "ctl/ask/why.h"
 #include "policy/limit/decision.h"
 #include "view/decided_line.h"
 #include "view/shell_word.h"
-
-/* enum by_hand_verb + 1, as decisions have it. */
-enum { VERB_SUSPEND = 1, VERB_HOLD, VERB_RESUME, VERB_FORGET, VERB_SET };
 
 static void add_word(struct why_undo *out, const char *word) {
 	char quoted[WHY_COMMAND_MAX];
@@ -116,15 +114,15 @@ static void undo_by_hand(const struct ctl *ctl, const struct why_event *event, i
 	const struct decided *d = &event->d;
 
 	switch (d->by) {
-	case VERB_SUSPEND:
-	case VERB_HOLD:
+	case MANUAL_SUSPEND:
+	case MANUAL_HOLD:
 		resume(ctl, decided_text(d, DECIDED_NAME), (d->flags & DECIDED_IS_CLASS) != 0,
 		    out);
 		break;
-	case VERB_SET:
+	case MANUAL_LIMIT:
 		set_back(ctl, d, out);
 		break;
-	case VERB_RESUME:
+	case MANUAL_RESUME:
 		stop_again(ctl, event, wall_ns, out);
 		break;
 	default:

@@ -195,7 +195,7 @@ static void write_held_recipient(struct writer *writer,
 }
 
 static void write_manual(struct writer *writer, const struct journal_manual *m) {
-	word(writer, "verb", journal_verb_word(m->verb));
+	word(writer, "verb", manual_word(m->verb));
 	word(writer, "on", journal_on_word(m->what));
 	text(writer, "name", m->name);
 	text(writer, "mta", m->mta);

@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "ctl/act/control_client.h"
 #include "ctl/cli/ctl.h"
-#include "ctl/ask/explain.h"
 #include "view/name_pattern.h"
 #include "view/view.h"
 
@@ -66,11 +65,11 @@ static struct value value_of(const struct rows *rows, const struct control_frame
 		    control_frame_get(frame, "why")));
 	/* a bounce: for people not the same as "not known" */
 	if (!rows->json && strcmp(column->name, "sender") == 0 &&
-	    explain_value(frame, column).known && control_frame_get(frame, "sender")[0] == '\0')
+	    control_value(frame, column->name, column->kind).known && control_frame_get(frame, "sender")[0] == '\0')
 		return value_text("<>");
 	if (strcmp(column->name, "place") == 0)
 		return value_number(rows->number);
-	return explain_value(frame, column);
+	return control_value(frame, column->name, column->kind);
 }
 
 static size_t width_of(const struct rows *rows) {
@@ -107,7 +106,7 @@ static void keep_row(void *context, const struct control_frame *frame) {
 	}
 	values = rows->list + rows->count++ * width_of(rows);
 	if (rows->by_age)
-		values[rows->column_count] = explain_value(frame, &since);
+		values[rows->column_count] = control_value(frame, since.name, since.kind);
 	for (size_t i = 0; i < rows->column_count; i++) {
 		values[i] = value_of(rows, frame, &rows->columns[i]);
 		if (rows->columns[i].kind != COLUMN_TEXT || values[i].text == NULL)

@@ -367,7 +367,7 @@ void decided_note_window(struct engine *engine, struct window_report *report) {
 	} else if (report->what == WINDOW_TOLD_STOP) {
 		d.by = report->by;
 	} else if (report->what == WINDOW_BY_HAND) {
-		d.by = (uint8_t)(report->verb + 1);
+		d.by = (uint8_t)report->verb;
 		d.uid = (uint32_t)report->uid;
 	}
 	if (report->node != NULL)

@@ -333,7 +333,7 @@ static bool stops_mail(const struct window_report *report) {
 	case WINDOW_TOLD_STOP:
 		return true;
 	case WINDOW_BY_HAND:
-		return report->verb == BY_HAND_SUSPEND || report->verb == BY_HAND_HOLD;
+		return manual_stops(report->verb);
 	default:
 		return false;
 	}

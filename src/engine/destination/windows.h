@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include "base/manual.h"
 #include "config/generation/enforcement.h"
 #include "engine/engine.h"
 #include "engine/outbound/outbound.h"
@@ -227,14 +228,9 @@ void windows_connected(struct engine *engine, const struct generation *generatio
 
 /* --- by hand ------------------------------------------------------------------- */
 
-enum by_hand_verb { BY_HAND_SUSPEND, BY_HAND_HOLD, BY_HAND_RESUME, BY_HAND_FORGET,
-	BY_HAND_SET };
-/* "suspend" ... */
-const char *by_hand_word(enum by_hand_verb verb);
-
 #define BY_HAND_UNSET	UINT32_MAX
 struct by_hand {
-	enum by_hand_verb verb;
+	enum manual_verb verb;
 	const char *name;	/* a destination, or a recipient's address, or of a class */
 	size_t name_length;
 	bool class;		/* SUSPEND, HOLD, RESUME, FORGET: the name is a class's */
@@ -295,7 +291,7 @@ struct window_report {
 	bool observed;			/* decided, not applied */
 	struct enforcement enforcement;	/* why not; by windows_report */
 	const char *reason;		/* printable; never NULL */
-	enum by_hand_verb verb;		/* BY_HAND */
+	enum manual_verb verb;		/* BY_HAND */
 	uid_t uid;			/* BY_HAND: who asked */
 	int64_t was_held_until_ns;	/* and it ends a hold; INT64_MAX: of no end; 0: it does not */
 	const struct judgement *judgement;	/* or NULL: by time, by hand */

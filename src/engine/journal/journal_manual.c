@@ -127,12 +127,12 @@ static void add_destination(void *context, const struct destination_window *wind
 	if (strncmp(window->name, classes, strlen(classes)) == 0)
 		return;
 	if (window_is_by_hand(&state->window)) {
-		action.verb = state->window.state == WINDOW_HELD ? JOURNAL_VERB_HOLD :
-		    JOURNAL_VERB_SUSPEND;
+		action.verb = state->window.state == WINDOW_HELD ? MANUAL_HOLD :
+		    MANUAL_SUSPEND;
 		add(context, &action, window->name, window->reason,
 		    state->window.until_ns);
 	} else if ((state->flags & DESTINATION_CEILING) != 0) {
-		action.verb = JOURNAL_VERB_SET;
+		action.verb = MANUAL_LIMIT;
 		action.ceiling = state->window.ceiling;
 		add(context, &action, window->name, window->reason, 0);
 	}
@@ -140,7 +140,7 @@ static void add_destination(void *context, const struct destination_window *wind
 
 static void add_recipient(void *context, const struct recipient_held *held) {
 	struct journal_manual action = { .what = JOURNAL_ON_RECIPIENT,
-		.verb = JOURNAL_VERB_HOLD, .window = UINT32_MAX, .ceiling = UINT32_MAX };
+		.verb = MANUAL_HOLD, .window = UINT32_MAX, .ceiling = UINT32_MAX };
 
 	if (held->rule == RECIPIENT_NO_RULE && held->mta == RECIPIENT_ANY_MTA)
 		add(context, &action, held->address, held->reason, held->until_ns);
@@ -154,7 +154,7 @@ static bool is_in_force(const struct journal_manual_log *manual,
 	struct destination_window window;
 	struct recipient_held held;
 
-	if (action->verb != JOURNAL_VERB_HOLD && action->verb != JOURNAL_VERB_SUSPEND)
+	if (action->verb != MANUAL_HOLD && action->verb != MANUAL_SUSPEND)
 		return true;
 	if (action->what == JOURNAL_ON_DESTINATION)
 		return states_find(segment, action->name.text, action->name.length, &window) &&
@@ -281,7 +281,7 @@ static bool is_set(const struct journal_manual_log *manual,
 	    JOURNAL_FARES_NONE;
 	struct destination_window window;
 
-	return action->verb == JOURNAL_VERB_SET &&
+	return action->verb == MANUAL_LIMIT &&
 	    states_find(segment, action->name.text, action->name.length, &window) &&
 	    (!feeds || (window.state.flags & DESTINATION_CEILING) != 0);
 }
@@ -289,7 +289,7 @@ static bool is_set(const struct journal_manual_log *manual,
 /* What was resumed or forgotten, and windows that were set, are in feed/ long since. */
 static bool may_matter(const struct journal_manual_log *manual,
     const struct journal_manual *action) {
-	if (action->verb == JOURNAL_VERB_HOLD || action->verb == JOURNAL_VERB_SUSPEND)
+	if (action->verb == MANUAL_HOLD || action->verb == MANUAL_SUSPEND)
 		return action->until_ns > manual->wall_ns;
 	return manual->wall_ns - action->when_ns < KEPT_NS ||
 	    action->until_ns > manual->wall_ns || is_set(manual, action);

@@ -392,33 +392,20 @@ static void read_actions(struct restore *r) {
 	list_actions(r);
 }
 
-static bool find_verb(uint8_t verb, enum by_hand_verb *out) {
-	static const enum by_hand_verb verbs[] = {
-		[JOURNAL_VERB_SUSPEND] = BY_HAND_SUSPEND, [JOURNAL_VERB_HOLD] = BY_HAND_HOLD,
-		[JOURNAL_VERB_RESUME] = BY_HAND_RESUME, [JOURNAL_VERB_FORGET] = BY_HAND_FORGET,
-		[JOURNAL_VERB_SET] = BY_HAND_SET,
-	};
-
-	if (verb < JOURNAL_VERB_SUSPEND || verb > JOURNAL_VERB_SET)
-		return false;
-	*out = verbs[verb];
-	return true;
-}
-
 static bool is_over(const struct restore *r, const struct journal_manual *action) {
-	return (action->verb == JOURNAL_VERB_SUSPEND || action->verb == JOURNAL_VERB_HOLD) &&
+	return manual_stops(action->verb) &&
 	    end_of(r, action->until_ns, action->when_ns) <= r->now_ns;
 }
 
 static void do_again(struct restore *r, const struct journal_manual *action) {
 	char name[1024], reason[SEGMENT_REASON_MAX + 1];
-	struct by_hand request = { .name = name, .name_length = action->name.length,
+	struct by_hand request = { .verb = action->verb, .name = name, .name_length = action->name.length,
 		.class = action->what == JOURNAL_ON_CLASS, .reason = reason,
 		.window = action->window, .ceiling = action->ceiling,
 		.uid = (uid_t)action->who, .again = true };
 	struct window_owner ignored;
 
-	if (!find_verb(action->verb, &request.verb) || action->what < JOURNAL_ON_DESTINATION ||
+	if (action->verb == MANUAL_NONE || action->verb >= MANUAL_VERBS || action->what < JOURNAL_ON_DESTINATION ||
 	    action->what > JOURNAL_ON_CLASS || !copy_text(&action->name, name, sizeof(name)) ||
 	    !copy_text(&action->reason, reason, sizeof(reason))) {
 		r->bad[JOURNAL_ROOM_KEEPER].places++;
@@ -428,7 +415,7 @@ static void do_again(struct restore *r, const struct journal_manual *action) {
 		return;
 	if (reason[0] == '\0')
 		request.reason = NULL;
-	if (action->until_ns == INT64_MAX && action->verb == JOURNAL_VERB_SUSPEND)
+	if (action->until_ns == INT64_MAX && action->verb == MANUAL_SUSPEND)
 		request.for_ns = FOR_EVER_NS;
 	else if (action->until_ns > r->wall_ns && action->until_ns != INT64_MAX)
 		request.for_ns = end_of(r, action->until_ns, action->when_ns) - r->now_ns;

@@ -42,8 +42,8 @@ struct manual_table *manual_table_open(void) {
 }
 
 static struct age *list_of(struct manual_table *table, const struct entry *entry) {
-	bool done = entry->action.verb == JOURNAL_VERB_RESUME ||
-	    entry->action.verb == JOURNAL_VERB_FORGET;
+	bool done = entry->action.verb == MANUAL_RESUME ||
+	    entry->action.verb == MANUAL_FORGET;
 
 	return &table->ages[done ? AGES_DONE : AGES_LASTING];
 }
@@ -81,7 +81,7 @@ static bool is_of(const struct entry *entry, unsigned what, const char *name, si
 }
 
 static bool sets(const struct journal_manual *action) {
-	return action->verb == JOURNAL_VERB_SET;
+	return action->verb == MANUAL_LIMIT;
 }
 
 /* What the new one says nothing of. */
@@ -162,7 +162,7 @@ bool manual_table_add(struct manual_table *table, const struct journal_manual *a
 		next = LIST_NEXT(old, by_name);
 		if (is_of(old, action->what, action->name.text, action->name.length) &&
 		    (sets(&old->action) == sets(action) ||
-		    action->verb == JOURNAL_VERB_FORGET))
+		    action->verb == MANUAL_FORGET))
 			drop(table, old);
 	}
 	LIST_INSERT_HEAD(bucket, entry, by_name);

@@ -18,16 +18,6 @@
 #include "engine/destination/windows_internal.h"
 #include "segment/destination/recipients.h"
 
-const char *by_hand_word(enum by_hand_verb verb) {
-	static const char *const words[] = {
-		[BY_HAND_SUSPEND] = "suspend", [BY_HAND_HOLD] = "hold",
-		[BY_HAND_RESUME] = "resume", [BY_HAND_FORGET] = "forget",
-		[BY_HAND_SET] = "limit",
-	};
-
-	return words[verb];
-}
-
 struct hand {
 	struct engine *engine;
 	const struct generation *generation;
@@ -42,7 +32,7 @@ struct hand {
 static int64_t until_ns(const struct hand *hand) {
 	if (hand->request->for_ns > 0)
 		return hand->now_ns + hand->request->for_ns;
-	return hand->request->verb == BY_HAND_HOLD ? INT64_MAX :
+	return hand->request->verb == MANUAL_HOLD ? INT64_MAX :
 	    hand->now_ns + hand->rules.settings.suspend_ns;
 }
 
@@ -52,7 +42,7 @@ static void tell(const struct hand *hand, const struct window_report *report) {
 	told.what = WINDOW_BY_HAND;
 	told.verb = hand->request->verb;
 	told.uid = hand->request->uid;
-	if (told.verb == BY_HAND_SET)
+	if (told.verb == MANUAL_LIMIT)
 		told.for_ns = hand->request->for_ns;
 	told.reason = hand->reason;
 	told.id = hand->id;
@@ -68,7 +58,7 @@ static void suspend(const struct hand *hand, struct destination_state *state) {
 
 	/* whatever stopped it before: from now on this does */
 	window_resume(window, &hand->rules.settings, 0);
-	if (hand->request->verb == BY_HAND_HOLD)
+	if (hand->request->verb == MANUAL_HOLD)
 		window_hold(window, WINDOW_CAUSE_HAND, until_ns(hand));
 	else
 		window_suspend(window, WINDOW_CAUSE_HAND, until_ns(hand));
@@ -112,24 +102,27 @@ static void change(const struct hand *hand, struct state_lock *lock) {
 	struct destination_state *state = &lock->state;
 
 	switch (hand->request->verb) {
-	case BY_HAND_SUSPEND:
-	case BY_HAND_HOLD:
+	case MANUAL_SUSPEND:
+	case MANUAL_HOLD:
 		suspend(hand, state);
 		lock->reason = hand->reason;
 		lock->event = hand->id;
 		break;
-	case BY_HAND_RESUME:
+	case MANUAL_RESUME:
 		resume(hand, state);
 		lock->reason = hand->reason;
 		break;
-	case BY_HAND_FORGET:
+	case MANUAL_FORGET:
 		forget(hand, state);
 		lock->reason = "";
 		break;
-	case BY_HAND_SET:
+	case MANUAL_LIMIT:
 		set(hand, state);
 		if (hand->request->reason != NULL)
 			lock->reason = hand->reason;
+		break;
+	case MANUAL_NONE:
+	case MANUAL_VERBS:
 		break;
 	}
 }
@@ -138,15 +131,15 @@ static void change(const struct hand *hand, struct state_lock *lock) {
 static bool is_for_others(const struct hand *hand) {
 	const char *name = hand->owner->name;
 
-	return hand->request->verb == BY_HAND_RESUME && !hand->request->again &&
+	return hand->request->verb == MANUAL_RESUME && !hand->request->again &&
 	    generation_has_cluster(hand->generation) &&
 	    knowledge_tells_of(hand->generation, name, strlen(name));
 }
 
 static enum by_hand_error act(struct hand *hand) {
 	bool for_others = is_for_others(hand);
-	bool create = for_others || (hand->request->verb != BY_HAND_RESUME &&
-	    hand->request->verb != BY_HAND_FORGET);
+	bool create = for_others || (hand->request->verb != MANUAL_RESUME &&
+	    hand->request->verb != MANUAL_FORGET);
 	struct destination_window known;
 	struct window_change ignored;
 	struct window_report report;
@@ -162,7 +155,7 @@ static enum by_hand_error act(struct hand *hand) {
 	if (locked != STATES_HELD)
 		return locked == STATES_FULL ? BY_HAND_NO_ROOM :
 		    locked == STATES_UNKNOWN ? BY_HAND_NOTHING : BY_HAND_BUSY;
-	if (hand->request->verb == BY_HAND_RESUME && hand->request->window == BY_HAND_UNSET &&
+	if (hand->request->verb == MANUAL_RESUME && hand->request->window == BY_HAND_UNSET &&
 	    !for_others && !window_is_shut(&lock.state.window)) {
 		states_unlock(&lock);
 		return BY_HAND_NOTHING;
@@ -176,7 +169,7 @@ static enum by_hand_error act(struct hand *hand) {
 	    &hand->rules.settings, WINDOW_BY_HAND, hand->now_ns);
 	report.before = was.concurrency;
 	report.ceiling_before = was.ceiling;
-	if (hand->request->verb == BY_HAND_RESUME && was.state == WINDOW_HELD)
+	if (hand->request->verb == MANUAL_RESUME && was.state == WINDOW_HELD)
 		report.was_held_until_ns = was.until_ns;
 	tell(hand, &report);
 	return BY_HAND_DONE;
@@ -187,7 +180,7 @@ static enum by_hand_error act(struct hand *hand) {
 static bool is_shared(struct hand *hand) {
 	struct window_owner shared;
 
-	if (hand->request->verb == BY_HAND_SUSPEND || hand->request->verb == BY_HAND_HOLD)
+	if (manual_stops(hand->request->verb))
 		return false;
 	windows_owner(hand->engine, hand->generation, hand->owner->name,
 	    strlen(hand->owner->name), &shared);
@@ -204,7 +197,7 @@ static bool is_of_transport(const struct hand *hand, const char **name, size_t *
 
 	if (prefix == 0)
 		return true;
-	if (hand->request->verb != BY_HAND_RESUME && hand->request->verb != BY_HAND_FORGET &&
+	if (hand->request->verb != MANUAL_RESUME && hand->request->verb != MANUAL_FORGET &&
 	    generation_find_transport(hand->generation, GENERATION_MTAS_MAX, *name,
 	    prefix - 1) == GENERATION_MTAS_MAX)
 		return false;
@@ -264,13 +257,13 @@ static enum by_hand_error class(struct hand *hand) {
 	char name[GENERATION_CLASS_NAME_MAX + 1], full[SEGMENT_NAME_MAX + 1];
 	enum by_hand_error result;
 
-	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
+	if (request->verb == MANUAL_LIMIT || request->window != BY_HAND_UNSET)
 		return BY_HAND_SENSELESS;
 	if (!text_copy(name, sizeof(name), request->name, request->name_length))
 		return BY_HAND_BAD_NAME;
 	windows_class_name(name, full);
 	/* what is held can be resumed when it is configured no more */
-	if ((request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD) &&
+	if ((manual_stops(request->verb)) &&
 	    !is_class(hand->generation, name))
 		return BY_HAND_BAD_NAME;
 	if (!windows_owner_named(hand->generation, full, strlen(full), hand->owner))
@@ -311,18 +304,18 @@ static enum by_hand_error recipient(struct hand *hand) {
 		.name = request->name, .name_length = request->name_length,
 		.state = WINDOW_OPEN,
 		.observed = hand->generation->outbound_observe != 0 };
-	bool stops = request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD;
+	bool stops = manual_stops(request->verb);
 	enum by_hand_error result = BY_HAND_DONE;
 	struct recipient_held held;
 
-	if (request->verb == BY_HAND_SET || request->window != BY_HAND_UNSET)
+	if (request->verb == MANUAL_LIMIT || request->window != BY_HAND_UNSET)
 		return BY_HAND_SENSELESS;
 	if (!windows_owner_named(hand->generation, at + 1, after, hand->owner) ||
 	    request->name_length > RECIPIENT_MAX || !is_address(request))
 		return BY_HAND_BAD_NAME;
 	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
 	hand->owner->kind = DESTINATION_NONE;
-	if (request->verb == BY_HAND_RESUME && recipients_find(hand->engine->segment,
+	if (request->verb == MANUAL_RESUME && recipients_find(hand->engine->segment,
 	    request->name, request->name_length, RECIPIENT_ANY_MTA, hand->now_ns, &held))
 		report.was_held_until_ns = held.until_ns;
 	if (stops)
@@ -342,16 +335,11 @@ static enum by_hand_error recipient(struct hand *hand) {
 
 /* After it was done, so that what has seen it is never older. */
 static void write_down(const struct hand *hand) {
-	static const uint8_t verbs[] = {
-		[BY_HAND_SUSPEND] = JOURNAL_VERB_SUSPEND, [BY_HAND_HOLD] = JOURNAL_VERB_HOLD,
-		[BY_HAND_RESUME] = JOURNAL_VERB_RESUME, [BY_HAND_FORGET] = JOURNAL_VERB_FORGET,
-		[BY_HAND_SET] = JOURNAL_VERB_SET,
-	};
 	const struct by_hand *request = hand->request;
 	bool is_domain = hand->owner->kind != DESTINATION_NONE;
 	const char *name = is_domain ? hand->owner->name : request->name;
 	size_t length = is_domain ? strlen(name) : request->name_length;
-	struct journal_manual action = { .verb = verbs[request->verb],
+	struct journal_manual action = { .verb = (uint8_t)request->verb,
 		.what = is_domain ? JOURNAL_ON_DESTINATION : request->class ?
 		    JOURNAL_ON_CLASS : JOURNAL_ON_RECIPIENT,
 		.who = (uint32_t)request->uid,
@@ -359,24 +347,20 @@ static void write_down(const struct hand *hand) {
 		.name = { name, (uint16_t)length },
 		.reason = { hand->reason, (uint16_t)strlen(hand->reason) } };
 
-	if (request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD)
+	if (manual_stops(request->verb))
 		action.until_ns = until_ns(hand);
-	else if (request->verb == BY_HAND_SET && request->for_ns > 0)
+	else if (request->verb == MANUAL_LIMIT && request->for_ns > 0)
 		action.until_ns = hand->now_ns + request->for_ns;
 	journal_manual_write_down(hand->engine->manual, &action, hand->now_ns);
 }
 
 enum by_hand_error windows_by_hand(struct engine *engine, const struct generation *generation,
     const struct by_hand *request, int64_t now_ns, struct window_owner *owner) {
-	static const char *const defaults[] = {
-		[BY_HAND_SUSPEND] = "suspended by an administrator",
-		[BY_HAND_HOLD] = "held by an administrator",
-		[BY_HAND_RESUME] = "", [BY_HAND_FORGET] = "", [BY_HAND_SET] = "",
-	};
 	struct hand hand = { .engine = engine, .generation = generation, .request = request,
 		.owner = owner, .now_ns = now_ns };
 	const char *reason = request->reason != NULL ? request->reason :
-	    defaults[request->verb];
+	    request->verb == MANUAL_SUSPEND ? "suspended by an administrator" :
+	    request->verb == MANUAL_HOLD ? "held by an administrator" : "";
 	enum by_hand_error result;
 
 	*owner = (struct window_owner){ .kind = DESTINATION_NONE };

@@ -19,24 +19,8 @@
 #define FOR_MOST_S	(366 * 86400)
 #define COUNT_MAX	10000
 
-static const enum by_hand_verb verbs[] = {
-	BY_HAND_SUSPEND, BY_HAND_HOLD, BY_HAND_RESUME, BY_HAND_FORGET, BY_HAND_SET,
-};
-
-static bool find_verb(const char *words, enum by_hand_verb *verb) {
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-		if (strcmp(by_hand_word(verbs[i]), words) != 0)
-			continue;
-		*verb = verbs[i];
-		return true;
-	}
-	return false;
-}
-
 bool control_is_by_hand(const char *words) {
-	enum by_hand_verb ignored;
-
-	return find_verb(words, &ignored);
+	return manual_find(words) != MANUAL_NONE;
 }
 
 static bool read_count(const struct control_frame *request, const char *key, uint32_t least,
@@ -57,7 +41,8 @@ static const char *read_request(const struct control_frame *request, struct by_h
 
 	*out = (struct by_hand){ .name = name != NULL ? name : class, .class = class != NULL,
 		.reason = control_frame_get(request, "reason") };
-	if (!find_verb(control_frame_get(request, "command"), &out->verb))
+	out->verb = manual_find(control_frame_get(request, "command"));
+	if (out->verb == MANUAL_NONE)
 		return "unknown command";
 	if ((name == NULL) == (class == NULL) || out->name[0] == '\0')
 		return "name or class: exactly one is required";
@@ -130,10 +115,6 @@ void control_answer_id(struct control_writer *writer, uint64_t id) {
 		control_writer_add(writer, "id", "%s", decision_id_text(id, text));
 }
 
-static bool stops(const struct by_hand *request) {
-	return request->verb == BY_HAND_SUSPEND || request->verb == BY_HAND_HOLD;
-}
-
 /* A Postfix holds mail by hints alone: why it will not, if it will not. */
 static void add_doubt(struct control_writer *writer, const struct engine *engine,
     const struct generation *generation, const char *domain, int64_t now_ns) {
@@ -168,7 +149,7 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 	} else if (owner->kind == DESTINATION_NONE) {
 		add_held(&writer, windows_recipient_held(engine, generation, request->name,
 		    request->name_length, now_ns, &held), &held, now_ns);
-		if (stops(request))
+		if (manual_stops(request->verb))
 			add_doubt(&writer, engine, generation, strrchr(request->name, '@') + 1,
 			    now_ns);
 	} else {
@@ -179,7 +160,7 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 			control_writer_add(&writer, "reason", "%s", view.reason);
 		control_writer_add(&writer, "observed", "%d",
 		    view.observed && view.window == 0);
-		if (stops(request) && owner->kind != DESTINATION_PROVIDER)
+		if (manual_stops(request->verb) && owner->kind != DESTINATION_PROVIDER)
 			add_doubt(&writer, engine, generation, owner->name, now_ns);
 		control_answer_untold(&writer, engine, generation, owner->name, now_ns);
 	}

@@ -121,7 +121,7 @@ static bool report(void *context, const struct window_report *report) {
 		    "text=\"%s\"", w.id, w.name, w.rule, w.note, w.text);
 	case WINDOW_BY_HAND:
 		return log_event(EVENT_BY_HAND, "id=%s command=%s name=%s state=%s for=%llds window=%u "
-		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", w.id, by_hand_word(report->verb), w.name,
+		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", w.id, manual_word(report->verb), w.name,
 		    windows_state_word(report->state), w.for_s, report->window,
 		    report->ceiling, w.observed, (long)(int32_t)report->uid, w.text);
 	case WINDOW_FAILED:

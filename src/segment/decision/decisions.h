@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/manual.h"
 #include "policy/limit/address.h"
 #include "policy/window/window.h"
 #include "segment/file/layout_decisions.h"
@@ -112,7 +113,7 @@ struct decided {
 	uint8_t verdict;	/* enum verdict: what was answered */
 	uint8_t stage;		/* enum decided_stage */
 	uint8_t result;		/* FAILURE: enum result_class of policy/reply/reply.h */
-	uint8_t by;		/* SUSPENDED: enum decided_by; BY_HAND: enum by_hand_verb + 1; of a
+	uint8_t by;		/* SUSPENDED: enum decided_by; BY_HAND: enum manual_verb; of a
 				 * share: enum lease */
 	uint8_t action;		/* class's: enum class_action of config/generation.h; of a
 				 * destination: enum enforcement_kind of config/enforcement.h */

@@ -48,7 +48,7 @@ static const struct journal_account sample_account = { .when_ns = 17000000000000
 	.refused = 109, .held_by = 110, .counter_count = 2,
 	.counters = { { 1u << 28 | 3600, 111, { 1, 2, 3 } }, { 2u << 28 | 86400, 112, { 4 } } } };
 static const struct journal_manual sample_manual = { .when_ns = 1700000000000000091,
-	.until_ns = INT64_MAX, .verb = JOURNAL_VERB_HOLD, .what = JOURNAL_ON_RECIPIENT,
+	.until_ns = INT64_MAX, .verb = MANUAL_HOLD, .what = JOURNAL_ON_RECIPIENT,
 	.who = 1000, .window = UINT32_MAX, .ceiling = 92, .name = SAMPLE_TEXT("u@a.example"),
 	.mta = SAMPLE_TEXT("out"), .reason = SAMPLE_TEXT("their request") };
 static const struct journal_held_recipient sample_held = { .when_ns = 1700000000000000101,

@@ -363,10 +363,10 @@ TEST(windows_are_not_mixed) {
 	site_providers = NULL;
 }
 
-static enum by_hand_error do_by_hand(enum by_hand_verb verb, const char *name) {
+static enum by_hand_error do_by_hand(enum manual_verb verb, const char *name) {
 	const struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET,
-		.for_ns = verb == BY_HAND_RESUME ? 0 : 3600 * NS_PER_SECOND };
+		.for_ns = verb == MANUAL_RESUME ? 0 : 3600 * NS_PER_SECOND };
 	struct window_owner owner;
 
 	return windows_by_hand(site.engine, site.generation, &request, now_ns, &owner);
@@ -389,20 +389,20 @@ TEST(by_hand_for_one_transport_or_for_all) {
 	pass(1);
 	assert_string_equal(owner_by("b.example", 2), "relay:provider:big");
 	assert_string_equal(owner_by("b.example", 3), "slow:provider:big");
-	assert_int_equal(do_by_hand(BY_HAND_SUSPEND, "gone:b.example"), BY_HAND_BAD_NAME);
-	assert_int_equal(do_by_hand(BY_HAND_SUSPEND, "relay:b@d"), BY_HAND_DONE);	/* a recipient */
-	assert_int_equal(do_by_hand(BY_HAND_SUSPEND, "relay:b,c"), BY_HAND_BAD_NAME);
-	assert_int_equal(do_by_hand(BY_HAND_SUSPEND, "relay:provider:none"), BY_HAND_BAD_NAME);
-	assert_int_equal(do_by_hand(BY_HAND_SUSPEND, "Relay:B.example"), BY_HAND_DONE);
+	assert_int_equal(do_by_hand(MANUAL_SUSPEND, "gone:b.example"), BY_HAND_BAD_NAME);
+	assert_int_equal(do_by_hand(MANUAL_SUSPEND, "relay:b@d"), BY_HAND_DONE);	/* a recipient */
+	assert_int_equal(do_by_hand(MANUAL_SUSPEND, "relay:b,c"), BY_HAND_BAD_NAME);
+	assert_int_equal(do_by_hand(MANUAL_SUSPEND, "relay:provider:none"), BY_HAND_BAD_NAME);
+	assert_int_equal(do_by_hand(MANUAL_SUSPEND, "Relay:B.example"), BY_HAND_DONE);
 	assert_string_equal(owner_by("b.example", 2), "relay:b.example");
 	assert_string_equal(owner_by("b.example", 3), "slow:provider:big");
-	assert_int_equal(do_by_hand(BY_HAND_RESUME, "relay:b.example"), BY_HAND_DONE);
+	assert_int_equal(do_by_hand(MANUAL_RESUME, "relay:b.example"), BY_HAND_DONE);
 	assert_string_equal(owner_by("b.example", 2), "relay:provider:big");
-	assert_int_equal(do_by_hand(BY_HAND_SUSPEND, "b.example"), BY_HAND_DONE);
+	assert_int_equal(do_by_hand(MANUAL_SUSPEND, "b.example"), BY_HAND_DONE);
 	assert_string_equal(owner_by("b.example", 2), "b.example");
 	assert_string_equal(owner_by("b.example", 3), "b.example");
-	assert_int_equal(do_by_hand(BY_HAND_RESUME, "b.example"), BY_HAND_DONE);
-	assert_int_equal(do_by_hand(BY_HAND_SUSPEND, "provider:big"), BY_HAND_DONE);
+	assert_int_equal(do_by_hand(MANUAL_RESUME, "b.example"), BY_HAND_DONE);
+	assert_int_equal(do_by_hand(MANUAL_SUSPEND, "provider:big"), BY_HAND_DONE);
 	assert_string_equal(owner_by("b.example", 3), "provider:big");
 	site_close(&site);
 	site_providers = NULL;

@@ -343,7 +343,7 @@ TEST(a_ceiling_is_found_in_a_log) {
  * ten of them; its connections idle in the cache for 2 s, so that all else is refused
  * though nothing runs. */
 TEST(a_site_full_of_kept_connections_is_not_dead) {
-	const struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .name_length = 9,
+	const struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .name_length = 9,
 		.window = BY_HAND_UNSET, .ceiling = 7 };
 	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
 		.text = accepted, .took_ms = 1000, .conn_use = 60 };
@@ -498,7 +498,7 @@ TEST(feedback_debug_reports_each_change) {
 }
 
 TEST(a_reason_comes_back_after_a_resume) {
-	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "a.example",
+	const struct by_hand request = { .verb = MANUAL_RESUME, .name = "a.example",
 		.name_length = 9, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 

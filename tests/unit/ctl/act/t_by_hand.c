@@ -29,7 +29,7 @@ static enum by_hand_error act(const struct by_hand *how, struct window_owner *ow
 	return windows_by_hand(site.engine, site.generation, &request, now_ns, owner);
 }
 
-static enum by_hand_error hand(enum by_hand_verb verb, const char *name, int64_t seconds) {
+static enum by_hand_error hand(enum manual_verb verb, const char *name, int64_t seconds) {
 	struct window_owner owner;
 
 	return act(&(struct by_hand){ .verb = verb, .name = name,
@@ -40,7 +40,7 @@ TEST(suspend_and_resume) {
 	struct window_view view;
 
 	begin();
-	assert_int_equal(hand(BY_HAND_SUSPEND, "D.example.", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_SUSPEND, "D.example.", 0), BY_HAND_DONE);
 	view = view_of("d.example");
 	assert_int_equal(view.state, WINDOW_DEAD);
 	assert_int_equal(view.window, 0);
@@ -50,13 +50,13 @@ TEST(suspend_and_resume) {
 	/* good news of what was under way do not overrule it */
 	sent("d.example", 100);
 	assert_int_equal(view_of("d.example").window, 0);
-	assert_int_equal(hand(BY_HAND_RESUME, "d.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_RESUME, "d.example", 0), BY_HAND_DONE);
 	view = view_of("d.example");
 	assert_int_equal(view.window, 5);
 	assert_true(view.resumed_ns >= now_ns && view.resumed_ns < now_ns + NS_PER_SECOND);
 	assert_string_equal(view.reason, "");
 	/* a shorter one, over by itself */
-	assert_int_equal(hand(BY_HAND_SUSPEND, "d.example", 60), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_SUSPEND, "d.example", 60), BY_HAND_DONE);
 	pass(59);
 	assert_int_equal(view_of("d.example").window, 0);
 	pass(2);
@@ -67,7 +67,7 @@ TEST(suspend_and_resume) {
 
 /* Suspended as its deliveries failed; then `set NAME --window`. */
 TEST(a_window_set_while_dead_does_not_become_a_rule) {
-	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .window = 3,
+	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .window = 3,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 	struct window_view view;
@@ -92,7 +92,7 @@ TEST(a_window_set_while_dead_does_not_become_a_rule) {
 
 TEST(held_until_it_is_resumed) {
 	begin();
-	assert_int_equal(hand(BY_HAND_HOLD, "d.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_HOLD, "d.example", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("d.example").state, WINDOW_HELD);
 	assert_int_equal(view_of("d.example").until_ns, INT64_MAX);
 	pass(86400);
@@ -104,11 +104,11 @@ TEST(held_until_it_is_resumed) {
 	assert_true(site.report.origin == SEGMENT_REBUILT || site.report.origin == SEGMENT_ADOPTED);
 	assert_int_equal(view_of("d.example").state, WINDOW_HELD);
 	assert_string_equal(view_of("d.example").reason, "held by an administrator");
-	assert_int_equal(hand(BY_HAND_RESUME, "d.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_RESUME, "d.example", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("d.example").window, 5);
 	/* a hold may have an end, and a suspension in its place is a shorter one */
-	assert_int_equal(hand(BY_HAND_HOLD, "d.example", 3600), BY_HAND_DONE);
-	assert_int_equal(hand(BY_HAND_SUSPEND, "d.example", 60), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_HOLD, "d.example", 3600), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_SUSPEND, "d.example", 60), BY_HAND_DONE);
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
 	pass(61);
 	assert_int_equal(view_of("d.example").window, 5);
@@ -121,7 +121,7 @@ TEST(the_echo_does_not_bring_it_back) {
 		failed("d.example", down);
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
 	now_ns += NS_PER_SECOND;
-	assert_int_equal(hand(BY_HAND_RESUME, "d.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_RESUME, "d.example", 0), BY_HAND_DONE);
 	now_ns += NS_PER_SECOND;
 	/* each was tried for 30 s */
 	for (int i = 0; i < 20; i++)
@@ -139,7 +139,7 @@ TEST(the_echo_does_not_bring_it_back) {
 }
 
 TEST(set_and_forget) {
-	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .window = 8,
+	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .window = 8,
 		.ceiling = 8, .for_ns = 3600 * NS_PER_SECOND };
 	struct window_owner owner;
 	struct window_view view;
@@ -161,7 +161,7 @@ TEST(set_and_forget) {
 	}
 	assert_true(view_of("d.example").window <= 8);
 	/* what is suspended stays so, with another window when it comes back */
-	assert_int_equal(hand(BY_HAND_SUSPEND, "d.example", 100), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_SUSPEND, "d.example", 100), BY_HAND_DONE);
 	set.window = 2;
 	set.ceiling = BY_HAND_UNSET;
 	assert_int_equal(act(&set, &owner), BY_HAND_DONE);
@@ -172,20 +172,20 @@ TEST(set_and_forget) {
 	assert_int_equal(act(&set, &owner), BY_HAND_DONE);
 	assert_int_equal(view_of("d.example").ceiling, 0);
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
-	assert_int_equal(hand(BY_HAND_FORGET, "d.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_FORGET, "d.example", 0), BY_HAND_DONE);
 	view = view_of("d.example");
 	assert_false(view.known);
 	assert_int_equal(view.window, 5);
 	assert_int_equal(view.ok, 0);
-	assert_int_equal(hand(BY_HAND_FORGET, "never.example", 0), BY_HAND_NOTHING);
-	assert_int_equal(hand(BY_HAND_RESUME, "never.example", 0), BY_HAND_NOTHING);
+	assert_int_equal(hand(MANUAL_FORGET, "never.example", 0), BY_HAND_NOTHING);
+	assert_int_equal(hand(MANUAL_RESUME, "never.example", 0), BY_HAND_NOTHING);
 	site_close(&site);
 }
 
 TEST(one_domain_of_a_provider) {
 	struct line line = { .domain = "one.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_SENT, .text = accepted };
-	struct by_hand set = { .verb = BY_HAND_SET, .name = "one.example", .window = 3,
+	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "one.example", .window = 3,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
 
@@ -194,11 +194,11 @@ TEST(one_domain_of_a_provider) {
 	(void)feed_line(&line);
 	line.domain = "two.example";
 	(void)feed_line(&line);
-	assert_int_equal(hand(BY_HAND_HOLD, "one.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_HOLD, "one.example", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("one.example").window, 0);
 	assert_int_equal(view_of("two.example").window, 5);
 	assert_int_equal(view_of("provider:big").window, 5);
-	assert_int_equal(hand(BY_HAND_RESUME, "one.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_RESUME, "one.example", 0), BY_HAND_DONE);
 	assert_string_equal(owner_of("one.example").name, "provider:big");
 	/* what is shared is to be named */
 	assert_int_equal(act(&set, &owner), BY_HAND_SHARED);
@@ -206,41 +206,41 @@ TEST(one_domain_of_a_provider) {
 	set.name = "provider:big";
 	assert_int_equal(act(&set, &owner), BY_HAND_DONE);
 	assert_int_equal(view_of("two.example").window, 3);
-	assert_int_equal(hand(BY_HAND_SUSPEND, "Provider:BIG", 10), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_SUSPEND, "Provider:BIG", 10), BY_HAND_DONE);
 	assert_int_equal(view_of("one.example").window, 0);
-	assert_int_equal(hand(BY_HAND_SUSPEND, "provider:small", 10), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_SUSPEND, "provider:small", 10), BY_HAND_BAD_NAME);
 	site_close(&site);
 	site_providers = NULL;
 }
 
 TEST(recipients) {
 	struct window_held held;
-	struct by_hand set = { .verb = BY_HAND_SET, .name = "u@d.example", .window = 3 };
+	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "u@d.example", .window = 3 };
 	struct window_owner owner;
 
 	begin();
-	assert_int_equal(hand(BY_HAND_HOLD, "u@d.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_HOLD, "u@d.example", 0), BY_HAND_DONE);
 	assert_true(windows_recipient_held(site.engine, site.generation, "U@D.example", 11,
 	    now_ns + 86400 * NS_PER_SECOND, &held));
 	assert_string_equal(held.reason, "held by an administrator");
 	assert_int_equal(view_of("d.example").window, 5);
-	assert_int_equal(hand(BY_HAND_RESUME, "u@d.example", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_RESUME, "u@d.example", 0), BY_HAND_DONE);
 	assert_false(windows_recipient_held(site.engine, site.generation, "u@d.example", 11,
 	    now_ns, &held));
-	assert_int_equal(hand(BY_HAND_RESUME, "u@d.example", 0), BY_HAND_NOTHING);
-	assert_int_equal(hand(BY_HAND_SUSPEND, "u@d.example", 60), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_RESUME, "u@d.example", 0), BY_HAND_NOTHING);
+	assert_int_equal(hand(MANUAL_SUSPEND, "u@d.example", 60), BY_HAND_DONE);
 	now_ns += 61 * NS_PER_SECOND;
 	assert_false(windows_recipient_held(site.engine, site.generation, "u@d.example", 11,
 	    now_ns, &held));
 	assert_int_equal(act(&set, &owner), BY_HAND_SENSELESS);
-	assert_int_equal(hand(BY_HAND_HOLD, "u@", 0), BY_HAND_BAD_NAME);
-	assert_int_equal(hand(BY_HAND_HOLD, "@d.example", 0), BY_HAND_BAD_NAME);
-	assert_int_equal(hand(BY_HAND_HOLD, "a b@d.example", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, "u@", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, "@d.example", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, "a b@d.example", 0), BY_HAND_BAD_NAME);
 	site_close(&site);
 }
 
 TEST(classes) {
-	struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "slow", .class = true,
+	struct by_hand hold = { .verb = MANUAL_HOLD, .name = "slow", .class = true,
 		.ceiling = BY_HAND_UNSET, .reason = "their line is cut" };
 	struct window_owner owner;
 	struct window_held held;
@@ -253,10 +253,10 @@ TEST(classes) {
 	assert_false(windows_class_held(site.engine, site.generation, 1, now_ns, &held));
 	assert_false(windows_class_held(site.engine, site.generation, CLASS_NO_RULE, now_ns,
 	    &held));
-	hold.verb = BY_HAND_RESUME;
+	hold.verb = MANUAL_RESUME;
 	assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
 	assert_false(windows_class_held(site.engine, site.generation, 0, now_ns, &held));
-	hold.verb = BY_HAND_SUSPEND;
+	hold.verb = MANUAL_SUSPEND;
 	hold.for_ns = 5 * NS_PER_SECOND;
 	assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
 	assert_true(windows_class_held(site.engine, site.generation, 0, now_ns, &held));
@@ -265,11 +265,11 @@ TEST(classes) {
 	hold.name = "none";
 	assert_int_equal(act(&hold, &owner), BY_HAND_BAD_NAME);
 	hold.name = "slow";
-	hold.verb = BY_HAND_SET;
+	hold.verb = MANUAL_LIMIT;
 	hold.window = 4;
 	assert_int_equal(act(&hold, &owner), BY_HAND_SENSELESS);
 	/* nobody gets at a class by the name of a destination */
-	assert_int_equal(hand(BY_HAND_HOLD, "class:slow", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, "class:slow", 0), BY_HAND_BAD_NAME);
 	site_close(&site);
 }
 
@@ -293,14 +293,14 @@ TEST(classes_whose_names_are_nearly_the_same) {
 	site_open(&site, 64, text);
 	now_ns = clock_now_ns();
 	for (unsigned i = 0; i < COUNT; i++) {
-		struct by_hand hold = { .verb = BY_HAND_HOLD, .name = list[i], .class = true,
+		struct by_hand hold = { .verb = MANUAL_HOLD, .name = list[i], .class = true,
 			.ceiling = BY_HAND_UNSET };
 
 		assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
 		for (unsigned k = 0; k < COUNT; k++)
 			assert_int_equal(windows_class_held(site.engine, site.generation, k,
 			    now_ns, &held), k == i);
-		hold.verb = BY_HAND_RESUME;
+		hold.verb = MANUAL_RESUME;
 		assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
 	}
 	site_close(&site);
@@ -317,7 +317,7 @@ TEST(a_rule_leaves_what_people_said) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.big.example",
 		.relay = "198.51.100.1", .status = DELIVERY_DEFERRED, .recipient = "u@d.example",
 		.text = "host mx.big.example[198.51.100.1] said: 451 4.7.1 slow down" };
-	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@d.example",
+	const struct by_hand hold = { .verb = MANUAL_HOLD, .name = "u@d.example",
 		.ceiling = BY_HAND_UNSET, .for_ns = 60 * NS_PER_SECOND, .reason = "he asked for it" };
 	struct window_owner owner;
 	struct window_held held;
@@ -326,7 +326,7 @@ TEST(a_rule_leaves_what_people_said) {
 	site_providers = rules;
 	begin();
 	sent("d.example", 100);
-	assert_int_equal(hand(BY_HAND_SUSPEND, "provider:big", 60), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_SUSPEND, "provider:big", 60), BY_HAND_DONE);
 	(void)feed_line(&line);
 	until_ns = view_of("provider:big").until_ns;
 	assert_int_equal(until_ns, now_ns + 60 * NS_PER_SECOND);
@@ -354,15 +354,15 @@ TEST(names) {
 	begin();
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
-	assert_int_equal(hand(BY_HAND_HOLD, longest, 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, longest, 0), BY_HAND_BAD_NAME);
 	longest[SEGMENT_NAME_MAX] = '\0';
-	assert_int_equal(hand(BY_HAND_HOLD, longest, 0), BY_HAND_DONE);
-	assert_int_equal(hand(BY_HAND_HOLD, "a b.example", 0), BY_HAND_BAD_NAME);
-	assert_int_equal(hand(BY_HAND_HOLD, "", 0), BY_HAND_BAD_NAME);
-	assert_int_equal(hand(BY_HAND_HOLD, ".", 0), BY_HAND_BAD_NAME);
-	assert_int_equal(hand(BY_HAND_HOLD, "[127.0.0.1]:10024", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_HOLD, longest, 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_HOLD, "a b.example", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, "", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, ".", 0), BY_HAND_BAD_NAME);
+	assert_int_equal(hand(MANUAL_HOLD, "[127.0.0.1]:10024", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("[127.0.0.1]:10024").state, WINDOW_HELD);
-	assert_int_equal(hand(BY_HAND_HOLD, "[mail.example]", 0), BY_HAND_DONE);
+	assert_int_equal(hand(MANUAL_HOLD, "[mail.example]", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("mail.example").state, WINDOW_HELD);
 	site_close(&site);
 }
@@ -382,20 +382,20 @@ TEST(a_hold_is_a_hold) {
 		now_ns += (int64_t)random_below(&random, 20000) * NS_PER_MS;
 		switch (random_below(&random, 12)) {
 		case 0:
-			assert_int_equal(hand(BY_HAND_SUSPEND, "d.example", seconds),
+			assert_int_equal(hand(MANUAL_SUSPEND, "d.example", seconds),
 			    BY_HAND_DONE);
 			until_ns = now_ns + seconds * NS_PER_SECOND;
 			break;
 		case 1:
-			assert_int_equal(hand(BY_HAND_HOLD, "d.example", 0), BY_HAND_DONE);
+			assert_int_equal(hand(MANUAL_HOLD, "d.example", 0), BY_HAND_DONE);
 			until_ns = INT64_MAX;
 			break;
 		case 2:
-			if (hand(BY_HAND_RESUME, "d.example", 0) == BY_HAND_DONE)
+			if (hand(MANUAL_RESUME, "d.example", 0) == BY_HAND_DONE)
 				until_ns = 0;
 			break;
 		case 3:
-			if (hand(BY_HAND_FORGET, "d.example", 0) == BY_HAND_DONE)
+			if (hand(MANUAL_FORGET, "d.example", 0) == BY_HAND_DONE)
 				until_ns = 0;
 			break;
 		case 4:

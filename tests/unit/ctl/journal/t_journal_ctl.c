@@ -151,7 +151,7 @@ static void put_finish(struct made *made, uint64_t key) {
 
 static void put_manual(struct made *made) {
 	const struct journal_manual manual = { .when_ns = NOON, .until_ns = NOON + 60 * SECOND,
-		.verb = JOURNAL_VERB_SUSPEND, .what = JOURNAL_ON_DESTINATION, .who = 0,
+		.verb = MANUAL_SUSPEND, .what = JOURNAL_ON_DESTINATION, .who = 0,
 		.window = UINT32_MAX, .ceiling = 7, .name = TEXT("slow.example"),
 		.reason = TEXT("ask noc") };
 	uint8_t payload[256];

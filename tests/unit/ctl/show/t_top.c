@@ -52,11 +52,11 @@ static int end(void **state) {
 	return 0;
 }
 
-static void by_hand(enum by_hand_verb verb, const char *name) {
+static void by_hand(enum manual_verb verb, const char *name) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .for_ns = 300 * NS_PER_SECOND,
-		.reason = "a \"test\"", .window = verb == BY_HAND_SET ? 3 : BY_HAND_UNSET,
-		.ceiling = verb == BY_HAND_SET ? 3 : BY_HAND_UNSET };
+		.reason = "a \"test\"", .window = verb == MANUAL_LIMIT ? 3 : BY_HAND_UNSET,
+		.ceiling = verb == MANUAL_LIMIT ? 3 : BY_HAND_UNSET };
 	struct window_owner owner;
 
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &request,
@@ -108,9 +108,9 @@ TEST_IN(begin, end, classes_and_their_rates) {
 }
 
 TEST_IN(begin, end, destinations_in_order_and_by_filter) {
-	by_hand(BY_HAND_SET, "b.example");
-	by_hand(BY_HAND_SUSPEND, "z.example");
-	by_hand(BY_HAND_HOLD, "u@a.example");
+	by_hand(MANUAL_LIMIT, "b.example");
+	by_hand(MANUAL_SUSPEND, "z.example");
+	by_hand(MANUAL_HOLD, "u@a.example");
 	look(0);
 	assert_int_equal(top.destination_count, 3);
 	/* by trouble: suspended, held, limited */
@@ -148,7 +148,7 @@ TEST_IN(begin, end, destinations_in_order_and_by_filter) {
 TEST_IN(begin, end, rows_fit_any_width) {
 	char text[TOP_TEXT_MAX];
 
-	by_hand(BY_HAND_SUSPEND, "a-very-long-name-of-a-destination-that-takes-all-it-can.example");
+	by_hand(MANUAL_SUSPEND, "a-very-long-name-of-a-destination-that-takes-all-it-can.example");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	look(0);
 	for (int width = 0; width < 600; width += 7) {

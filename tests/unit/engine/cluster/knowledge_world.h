@@ -108,7 +108,7 @@ static inline void exchange(void) {
 	}
 }
 
-static inline void hand(unsigned node, enum by_hand_verb verb, const char *name, int64_t seconds,
+static inline void hand(unsigned node, enum manual_verb verb, const char *name, int64_t seconds,
     uint32_t ceiling) {
 	struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
 		.for_ns = seconds * NS_PER_SECOND, .window = BY_HAND_UNSET,
@@ -121,7 +121,7 @@ static inline void hand(unsigned node, enum by_hand_verb verb, const char *name,
 
 /* Held, for this reason. */
 static inline void hand_because(unsigned node, const char *name, const char *reason) {
-	struct by_hand request = { .verb = BY_HAND_HOLD, .name = name,
+	struct by_hand request = { .verb = MANUAL_HOLD, .name = name,
 		.name_length = strlen(name), .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET,
 		.reason = reason };
 	struct window_owner owner;

@@ -126,7 +126,7 @@ static void begin_read(void) {
 static void suspend(unsigned count) {
 	for (unsigned i = 0; i < count; i++) {
 		char name[32];
-		struct by_hand request = { .verb = BY_HAND_HOLD, .window = BY_HAND_UNSET,
+		struct by_hand request = { .verb = MANUAL_HOLD, .window = BY_HAND_UNSET,
 			.ceiling = BY_HAND_UNSET, .name = name };
 		struct window_owner owner;
 

@@ -28,7 +28,7 @@ TEST(held_here_is_held_there_and_resumed_anywhere) {
 	struct window_view view;
 
 	begin();
-	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++) {
 		view = view_at(i, "held.example");
@@ -40,7 +40,7 @@ TEST(held_here_is_held_there_and_resumed_anywhere) {
 	assert_string_equal(view_at(0, "held.example").reason, "held by an administrator");
 	must_be_known(1, 0, "held.example", DECIDED_BY_HAND_OF);
 	must_be_known(2, 0, "held.example", DECIDED_BY_HAND_OF);
-	hand(2, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++) {
 		view = view_at(i, "held.example");
@@ -68,7 +68,7 @@ TEST(dead_for_one_is_dead_for_all) {
 	assert_int_equal(memcmp(there.reason, "mx1: ", 5), 0);
 	must_be_known(0, 1, "dead.example", DECIDED_BY_COHORTS);
 	/* longer for one of them: longer for all */
-	hand(1, BY_HAND_RESUME, "dead.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_RESUME, "dead.example", 0, BY_HAND_UNSET);
 	exchange();
 	assert_int_equal(view_at(0, "dead.example").state, WINDOW_OPEN);
 	now_ns += NS_PER_SECOND;
@@ -120,7 +120,7 @@ TEST(a_stamp_far_ahead_of_all_others_is_not_believed) {
 	assert_int_equal(hear(0, &stranger), KNOWLEDGE_TAKEN);
 	turn(0);
 	assert_int_equal(view_at(0, "held.example").state, WINDOW_HELD);
-	hand(0, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
 	assert_int_equal(tell(0), 1);
 	assert_int_equal(hear(0, &stranger), KNOWLEDGE_TAKEN);
 	turn(0);
@@ -131,14 +131,14 @@ TEST(a_stamp_far_ahead_of_all_others_is_not_believed) {
 /* The others held it for ever: the time of the first one is rounded up. */
 TEST(a_resume_just_behind_another_is_told) {
 	begin();
-	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	exchange();
-	hand(1, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
 	exchange();
-	hand(2, BY_HAND_SUSPEND, "held.example", 3600, BY_HAND_UNSET);
+	hand(2, MANUAL_SUSPEND, "held.example", 3600, BY_HAND_UNSET);
 	exchange();
 	assert_int_equal(view_at(0, "held.example").state, WINDOW_DEAD);
-	hand(0, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "held.example").state, WINDOW_OPEN);
@@ -148,13 +148,13 @@ TEST(a_resume_just_behind_another_is_told) {
 /* It was held again as soon as the role heard of it. */
 TEST(a_resume_counts_that_nobody_could_tell) {
 	begin();
-	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
-	hand(0, BY_HAND_SUSPEND, "dead.example", 3600, BY_HAND_UNSET);
+	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_SUSPEND, "dead.example", 3600, BY_HAND_UNSET);
 	exchange();
 	assert_int_equal(view_at(1, "held.example").state, WINDOW_HELD);
 	knowledge_close(&stores[1]);
-	hand(1, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
-	hand(1, BY_HAND_RESUME, "dead.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_RESUME, "dead.example", 0, BY_HAND_UNSET);
 	open_store(1);
 	knowledge_begin_hearing(stores[1]);
 	for (unsigned i = 0; i < message_count; i++)
@@ -207,16 +207,16 @@ TEST(who_lost_its_state_goes_by_its_own_word_again) {
 	int64_t until_ns;
 
 	begin();
-	hand(2, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
-	hand(2, BY_HAND_SUSPEND, "gone.example", 3600, BY_HAND_UNSET);
-	hand(2, BY_HAND_SUSPEND, "back.example", 3600, BY_HAND_UNSET);
-	hand(2, BY_HAND_SET, "slow.example", 0, 4);
+	hand(2, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_SUSPEND, "gone.example", 3600, BY_HAND_UNSET);
+	hand(2, MANUAL_SUSPEND, "back.example", 3600, BY_HAND_UNSET);
+	hand(2, MANUAL_LIMIT, "slow.example", 0, 4);
 	at(2);
 	for (unsigned i = 0; i < 10; i++)
 		failed("dead.example", down);
 	exchange();
 	until_ns = view_at(1, "dead.example").until_ns;
-	hand(1, BY_HAND_RESUME, "back.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_RESUME, "back.example", 0, BY_HAND_UNSET);
 	exchange();
 	come_back_without_state(2);
 	view = view_at(2, "held.example");
@@ -233,8 +233,8 @@ TEST(who_lost_its_state_goes_by_its_own_word_again) {
 	assert_int_not_equal(view.by, DECIDED_BY_HAND_OF);
 	must_say_nothing_new(2);
 	/* and what it says from now on is newer */
-	hand(2, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
-	hand(2, BY_HAND_RESUME, "dead.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_RESUME, "dead.example", 0, BY_HAND_UNSET);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++) {
 		assert_int_equal(view_at(i, "held.example").state, WINDOW_OPEN);
@@ -247,17 +247,17 @@ TEST(who_lost_its_state_goes_by_its_own_word_again) {
 /* What it held came back to life, for all, though another had resumed it meanwhile. */
 TEST(what_was_resumed_meanwhile_is_not_told_again) {
 	begin();
-	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
-	hand(0, BY_HAND_HOLD, "theirs.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_HOLD, "ours.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_HOLD, "theirs.example", 0, BY_HAND_UNSET);
 	exchange();
 	/* as its journal gives it back: whose it is is not in it */
 	knowledge_close(&stores[2]);
 	site_close(&sites[2]);
 	site_open_sized(&sites[2], 64, 256, OF_KIND("postfix"));
-	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	hand_because(2, "theirs.example", "mx0: held by an administrator");
-	hand(1, BY_HAND_RESUME, "ours.example", 0, BY_HAND_UNSET);
-	hand(0, BY_HAND_RESUME, "theirs.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_RESUME, "ours.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_RESUME, "theirs.example", 0, BY_HAND_UNSET);
 	(void)tell(1);
 	(void)tell(0);
 	open_store(2);
@@ -266,7 +266,7 @@ TEST(what_was_resumed_meanwhile_is_not_told_again) {
 	assert_int_equal(view_at(2, "ours.example").state, WINDOW_OPEN);
 	assert_int_equal(view_at(2, "theirs.example").state, WINDOW_OPEN);
 	/* but what it says later in the same words counts, though nobody hears it at once */
-	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	come_back(2);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
@@ -278,13 +278,13 @@ TEST(what_was_resumed_meanwhile_is_not_told_again) {
  * role it looked like one that nobody had been told of. */
 TEST(what_was_held_once_more_and_resumed_elsewhere_is_not_told_again) {
 	begin();
-	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	exchange();
-	hand(2, BY_HAND_RESUME, "ours.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_RESUME, "ours.example", 0, BY_HAND_UNSET);
 	exchange();
-	hand(2, BY_HAND_HOLD, "ours.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	exchange();
-	hand(1, BY_HAND_RESUME, "ours.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_RESUME, "ours.example", 0, BY_HAND_UNSET);
 	(void)tell(1);
 	/* its segment, as its journal, knows of the hold, and of the resume before it */
 	come_back(2);
@@ -298,16 +298,16 @@ TEST(what_was_held_once_more_and_resumed_elsewhere_is_not_told_again) {
 /* "Nothing is known of it", where all others told the operator that it is held. */
 TEST(a_resume_counts_where_nothing_is_known) {
 	begin();
-	hand(0, BY_HAND_HOLD, "held.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	(void)tell(0);
 	assert_int_equal(hear(1, &messages[0]), KNOWLEDGE_TAKEN);
 	turn(1);
 	/* its stamps are greater than all that it heard; it heard of another one */
-	hand(1, BY_HAND_HOLD, "other.example", 0, BY_HAND_UNSET);
+	hand(1, MANUAL_HOLD, "other.example", 0, BY_HAND_UNSET);
 	(void)tell(1);
 	assert_int_equal(hear(2, &messages[message_count - 1]), KNOWLEDGE_TAKEN);
 	turn(2);
-	hand(2, BY_HAND_RESUME, "held.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "held.example").state, WINDOW_OPEN);
@@ -343,8 +343,8 @@ TEST(names_of_nodes_make_room_at_the_next_start) {
 /* Else two nodes would tell each other for ever. */
 TEST(what_came_from_others_is_not_told) {
 	begin();
-	hand(0, BY_HAND_SUSPEND, "a.example", 600, BY_HAND_UNSET);
-	hand(0, BY_HAND_SET, "b.example", 0, 4);
+	hand(0, MANUAL_SUSPEND, "a.example", 600, BY_HAND_UNSET);
+	hand(0, MANUAL_LIMIT, "b.example", 0, 4);
 	exchange();
 	assert_int_equal(view_at(1, "b.example").ceiling, 4);
 	assert_int_equal(tell(1), 0);
@@ -367,13 +367,13 @@ TEST(what_came_from_others_is_not_told) {
 
 TEST(told_by_hand_a_ceiling_may_rise) {
 	begin();
-	hand(0, BY_HAND_SET, "c.example", 0, 4);
+	hand(0, MANUAL_LIMIT, "c.example", 0, 4);
 	exchange();
-	hand(1, BY_HAND_SET, "c.example", 0, 9);
+	hand(1, MANUAL_LIMIT, "c.example", 0, 9);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "c.example").ceiling, 9);
-	hand(2, BY_HAND_FORGET, "c.example", 0, BY_HAND_UNSET);
+	hand(2, MANUAL_FORGET, "c.example", 0, BY_HAND_UNSET);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "c.example").ceiling, 0);
@@ -391,9 +391,9 @@ TEST(not_everything_is_shared) {
 		if (hear(0, &message) != KNOWLEDGE_BAD_NAME)
 			fail_msg("\"%s\" was taken", bad[i]);
 	}
-	hand(0, BY_HAND_HOLD, "[127.0.0.1]:10024", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_HOLD, "[127.0.0.1]:10024", 0, BY_HAND_UNSET);
 	assert_int_equal(tell(0), 0);
-	hand(0, BY_HAND_HOLD, "[192.0.2.1]:25", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_HOLD, "[192.0.2.1]:25", 0, BY_HAND_UNSET);
 	assert_int_equal(tell(0), 1);
 	end();
 }
@@ -410,20 +410,20 @@ static void do_something(struct random *random) {
 
 	switch (random_below(random, 7)) {
 	case 0:
-		hand(node, BY_HAND_HOLD, name, 0, BY_HAND_UNSET);
+		hand(node, MANUAL_HOLD, name, 0, BY_HAND_UNSET);
 		break;
 	case 1:
-		hand(node, BY_HAND_SUSPEND, name, 3600 + random_below(random, 3600),
+		hand(node, MANUAL_SUSPEND, name, 3600 + random_below(random, 3600),
 		    BY_HAND_UNSET);
 		break;
 	case 2:
-		hand(node, BY_HAND_RESUME, name, 0, BY_HAND_UNSET);
+		hand(node, MANUAL_RESUME, name, 0, BY_HAND_UNSET);
 		break;
 	case 3:
-		hand(node, BY_HAND_SET, name, 0, 1 + random_below(random, 9));
+		hand(node, MANUAL_LIMIT, name, 0, 1 + random_below(random, 9));
 		break;
 	case 4:
-		hand(node, BY_HAND_FORGET, name, 0, BY_HAND_UNSET);
+		hand(node, MANUAL_FORGET, name, 0, BY_HAND_UNSET);
 		break;
 	default:
 		at(node);

@@ -339,10 +339,10 @@ TEST_IN(set_up, tear_down, a_recipient_that_is_held_knows_by_what) {
 
 /* --- by hand, and what follows ---------------------------------------------------------- */
 
-static void by_hand(enum by_hand_verb verb, const char *name, bool class) {
+static void by_hand(enum manual_verb verb, const char *name, bool class) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .class = class, .window = BY_HAND_UNSET,
-		.ceiling = verb == BY_HAND_SET ? 7 : BY_HAND_UNSET, .uid = 42 };
+		.ceiling = verb == MANUAL_LIMIT ? 7 : BY_HAND_UNSET, .uid = 42 };
 	struct window_owner owner;
 
 	assert_int_equal(windows_by_hand(site.engine, site.generation, &request, now_ns,
@@ -382,7 +382,7 @@ TEST_IN(set_up, tear_down, a_recipient_that_is_held_again_knows_by_what) {
 	id = over_rate_again();
 	assert_true(over_rate_again() == id);
 	assert_int_equal(found(id).kind, DECIDED_RECIPIENT_HELD);
-	by_hand(BY_HAND_RESUME, "u@a.example", false);
+	by_hand(MANUAL_RESUME, "u@a.example", false);
 	assert_int_equal(found(over_rate_again()).kind, DECIDED_RECIPIENT_HELD);
 }
 
@@ -390,17 +390,17 @@ TEST_IN(set_up, tear_down, a_recipient_that_is_held_again_knows_by_what) {
 TEST_IN(set_up, tear_down, a_recipient_that_is_suspended_by_hand_is_so_for_a_time) {
 	struct decided d;
 
-	by_hand(BY_HAND_SUSPEND, "u@d.example", false);
+	by_hand(MANUAL_SUSPEND, "u@d.example", false);
 	d = latest_event();
 	assert_true(d.until_ns == now_ns + 600 * NS_PER_SECOND);
-	by_hand(BY_HAND_HOLD, "u@d.example", false);
+	by_hand(MANUAL_HOLD, "u@d.example", false);
 	d = latest_event();
 	assert_true(d.until_ns == INT64_MAX);
 }
 
 /* Nothing is left in the ring for which followers would wait. */
 TEST_IN(set_up, tear_down, what_is_refused_by_hand_takes_no_id) {
-	const struct by_hand request = { .verb = BY_HAND_RESUME, .name = "u@d.example",
+	const struct by_hand request = { .verb = MANUAL_RESUME, .name = "u@d.example",
 		.name_length = 11, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	uint64_t before = atomic_load(&site.segment->header->decided_next[
 	    DECIDED_OF_DESTINATIONS].number);
@@ -416,22 +416,22 @@ TEST_IN(set_up, tear_down, what_is_done_by_hand_says_who) {
 	struct decided d;
 	uint64_t id;
 
-	by_hand(BY_HAND_HOLD, "d.example", false);
+	by_hand(MANUAL_HOLD, "d.example", false);
 	id = view_of("d.example").event;
 	d = found(id);
 	assert_int_equal(d.kind, DECIDED_BY_HAND);
-	assert_int_equal(d.by, BY_HAND_HOLD + 1);
+	assert_int_equal(d.by, MANUAL_HOLD);
 	assert_int_equal(d.uid, 42);
 	assert_true(d.until_ns == INT64_MAX && (d.flags & DECIDED_HELD) != 0);
-	by_hand(BY_HAND_RESUME, "d.example", false);
+	by_hand(MANUAL_RESUME, "d.example", false);
 	assert_true(view_of("d.example").event == 0);
 	d = latest_event();
-	assert_int_equal(d.by, BY_HAND_RESUME + 1);
-	by_hand(BY_HAND_SET, "d.example", false);
+	assert_int_equal(d.by, MANUAL_RESUME);
+	by_hand(MANUAL_LIMIT, "d.example", false);
 	d = latest_event();
 	assert_int_equal(d.ceiling_before, 0);
 	assert_int_equal(d.ceiling, 7);
-	by_hand(BY_HAND_HOLD, "few", true);
+	by_hand(MANUAL_HOLD, "few", true);
 	d = latest_event();
 	TEXT(d, NAME, "few");
 	assert_true((d.flags & DECIDED_IS_CLASS) != 0);
@@ -473,7 +473,7 @@ TEST_IN(set_up, tear_down, a_deferral_knows_the_suspension) {
 	TEXT(d, WINDOW_OF, "d.example");
 	TEXT(d, QUEUE_ID, "6AL5");
 	TEXT(d, RECIPIENT, "u@d.example");
-	by_hand(BY_HAND_HOLD, "u@d.example", false);
+	by_hand(MANUAL_HOLD, "u@d.example", false);
 	outbound_process_ask(process, site.generation, &question, now_ns, &answer);
 	assert_int_equal(answer.answer.decision.reason, REASON_RECIPIENT_HELD);
 	assert_int_equal(found(answer.cause).kind, DECIDED_BY_HAND);
@@ -490,7 +490,7 @@ TEST_IN(set_up, tear_down, the_slot_keeps_the_id) {
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
 	id = view_of("d.example").event;
-	by_hand(BY_HAND_HOLD, "u@d.example", false);
+	by_hand(MANUAL_HOLD, "u@d.example", false);
 	held = latest_event().id;
 	failed("d.example", "connect to mx.example.net[192.0.2.1]:25: No route to host");
 	assert_string_equal(view_of("d.example").reason,

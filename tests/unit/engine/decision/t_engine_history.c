@@ -150,7 +150,7 @@ TEST_IN(begin, end, a_gap) {
 }
 
 static void suspend(const char *name) {
-	const struct by_hand request = { .verb = BY_HAND_SUSPEND, .name = name,
+	const struct by_hand request = { .verb = MANUAL_SUSPEND, .name = name,
 		.name_length = strlen(name), .for_ns = 3000 * NS_PER_SECOND, .reason = "test",
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;

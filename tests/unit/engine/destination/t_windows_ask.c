@@ -202,7 +202,7 @@ TEST(levels_of_those_that_ask_at_once) {
 }
 
 TEST(a_canary_goes_above) {
-	struct by_hand set = { .verb = BY_HAND_SET, .name = "d.example", .name_length = 9,
+	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .name_length = 9,
 		.window = 2, .ceiling = 2 };
 	struct windows_places *p[4];
 	struct window_owner owner;
@@ -351,7 +351,7 @@ TEST(a_recipient_names_no_provider_class_or_relay) {
 	    "relays = [ \"*.big.example\" ]; } );\n";
 	begin(CONFIGURATION "outbound = { back_pressure = true; };\n");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct by_hand request = { .verb = BY_HAND_HOLD,
+		struct by_hand request = { .verb = MANUAL_HOLD,
 			.class = i == 1, .name = i == 1 ? "c" : names[i],
 			.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 		struct window_owner owner;
@@ -398,7 +398,7 @@ TEST(odd_names_are_no_destinations) {
 
 /* A process that comes again after a role's death keeps its rank. */
 TEST(a_rank_is_kept_on_another_connection) {
-	const struct by_hand request = { .verb = BY_HAND_SET, .name = "d.example",
+	const struct by_hand request = { .verb = MANUAL_LIMIT, .name = "d.example",
 		.name_length = 9, .window = 2, .ceiling = BY_HAND_UNSET };
 	struct windows_places *p[5];
 	struct window_owner owner;

@@ -130,7 +130,7 @@ static void read_again(struct random *random, uint64_t offset) {
 static void by_hand(struct random *random) {
 	unsigned i = random_below(random, DESTINATIONS);
 	struct window_settings settings = settings_of(i);
-	const struct by_hand resume = { .verb = BY_HAND_RESUME, .name = names[i],
+	const struct by_hand resume = { .verb = MANUAL_RESUME, .name = names[i],
 		.name_length = strlen(names[i]), .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;

@@ -392,11 +392,11 @@ static void result(struct place *place, const char *domain, uint16_t width,
 	lane_uses_note(place->site.segment, &use);
 }
 
-static void by_hand(struct place *place, enum by_hand_verb verb, const char *name,
+static void by_hand(struct place *place, enum manual_verb verb, const char *name,
     uint32_t window, uint32_t ceiling, int64_t now_ns) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .window = window, .ceiling = ceiling,
-		.for_ns = verb == BY_HAND_SUSPEND ? 60 * NS_PER_SECOND : 0 };
+		.for_ns = verb == MANUAL_SUSPEND ? 60 * NS_PER_SECOND : 0 };
 	struct window_owner owner;
 
 	assert_int_equal(windows_by_hand(place->site.engine, place->generation, &request,
@@ -405,7 +405,7 @@ static void by_hand(struct place *place, enum by_hand_verb verb, const char *nam
 
 static void set_window(struct place *place, const char *name, uint32_t window,
     int64_t now_ns) {
-	by_hand(place, BY_HAND_SET, name, window, window, now_ns);
+	by_hand(place, MANUAL_LIMIT, name, window, window, now_ns);
 }
 
 TEST_IN(set_up, tear_down, windows_are_carried_by_lanes) {
@@ -424,11 +424,11 @@ TEST_IN(set_up, tear_down, windows_are_carried_by_lanes) {
 	/* a site without them gets none, and goes on being held */
 	publish(place, "postern-site 1\nmta out\n");
 	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "-");
-	by_hand(place, BY_HAND_HOLD, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	by_hand(place, MANUAL_HOLD, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_string_equal(lanes_after(place, "a.example", now_ns), "held");
 	/* lanes that are configured and not there */
 	publish(place, "postern-site 1\nmta out\nlane 3\nlane 7\n");
-	by_hand(place, BY_HAND_RESUME, "a.example", 9, BY_HAND_UNSET, now_ns);
+	by_hand(place, MANUAL_RESUME, "a.example", 9, BY_HAND_UNSET, now_ns);
 	assert_string_equal(lanes_after(place, "a.example", now_ns += second), "3");
 }
 
@@ -574,18 +574,18 @@ TEST_IN(set_up, tear_down, who_is_suspended_is_held_for_its_reason) {
 	publish(place, LANES);
 	see(place, "a.example", 1, true);
 	assert_null(ask(place, "a.example", now_ns += second));
-	by_hand(place, BY_HAND_SUSPEND, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	by_hand(place, MANUAL_SUSPEND, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	text = ask(place, "a.example", now_ns);
 	assert_non_null(text);
 	assert_memory_equal(text, "Postern: a.example is suspended until 20", 40);
-	by_hand(place, BY_HAND_RESUME, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	by_hand(place, MANUAL_RESUME, "a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_null(ask(place, "a.example", now_ns));
-	by_hand(place, BY_HAND_HOLD, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	by_hand(place, MANUAL_HOLD, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_string_equal(without_id(ask(place, "a.example", now_ns), &id),
 	    "Postern: recipient is held: held by an administrator");
 	assert_true(decisions_find(place->site.segment, id, &decided));
 	assert_string_equal(decided_text(&decided, DECIDED_NAME), "u@a.example");
-	by_hand(place, BY_HAND_RESUME, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	by_hand(place, MANUAL_RESUME, "u@a.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	assert_null(ask(place, "a.example", now_ns));
 }
 
@@ -604,7 +604,7 @@ TEST_IN(set_up, tear_down, recipients_in_doubt_are_not_held) {
 	see(place, "sure.example", 1, true);
 	for (unsigned i = 0; i < 4; i++) {
 		snprintf(address, sizeof(address), "u@%s", domains[i]);
-		by_hand(place, BY_HAND_HOLD, address, BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+		by_hand(place, MANUAL_HOLD, address, BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
 	}
 	for (unsigned i = 0; i < 3; i++)
 		assert_null(ask(place, domains[i], now_ns += second));
@@ -1242,8 +1242,8 @@ TEST_IN(set_up, tear_down, observed_is_as_without_us) {
 	publish(place, LANES);
 	place->more = NULL;
 	see(place, "a.slow.example", 1, true);
-	by_hand(place, BY_HAND_HOLD, "a.slow.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
-	by_hand(place, BY_HAND_HOLD, "u@a.slow.example", BY_HAND_UNSET, BY_HAND_UNSET,
+	by_hand(place, MANUAL_HOLD, "a.slow.example", BY_HAND_UNSET, BY_HAND_UNSET, now_ns);
+	by_hand(place, MANUAL_HOLD, "u@a.slow.example", BY_HAND_UNSET, BY_HAND_UNSET,
 	    now_ns);
 	assert_string_equal(lanes_after(place, "a.slow.example", now_ns += second), "-");
 }

@@ -162,7 +162,7 @@ static inline void restore(void) {
 	segment_has_learned(site.segment, true);
 }
 
-static inline bool by_hand(enum by_hand_verb verb, const char *name, int64_t for_s,
+static inline bool by_hand(enum manual_verb verb, const char *name, int64_t for_s,
     const char *reason) {
 	struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
 		.for_ns = for_s * NS_PER_SECOND, .reason = reason,
@@ -174,7 +174,7 @@ static inline bool by_hand(enum by_hand_verb verb, const char *name, int64_t for
 }
 
 static inline bool set_ceiling(const char *name, uint32_t ceiling) {
-	struct by_hand request = { .verb = BY_HAND_SET, .name = name,
+	struct by_hand request = { .verb = MANUAL_LIMIT, .name = name,
 		.name_length = strlen(name), .window = BY_HAND_UNSET, .ceiling = ceiling };
 	struct window_owner ignored;
 

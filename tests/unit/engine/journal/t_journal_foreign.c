@@ -25,7 +25,7 @@ static void move(const char *from, const char *to) {
 /* The journal of a state, in which one destination was learned and another one held. */
 static void write_one(void) {
 	learn_ceiling("theirs.example", 5, "");
-	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
+	assert_true(by_hand(MANUAL_HOLD, "held.example", 0, "closed"));
 	turns(3);
 }
 

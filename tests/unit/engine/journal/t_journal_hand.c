@@ -28,8 +28,8 @@ static void add_many(struct manual_table *table, uint8_t verb, const char *form,
 TEST(resumes_do_not_push_out_a_hold) {
 	struct manual_table *table = manual_table_open();
 
-	assert_true(add(table, JOURNAL_VERB_HOLD, "kept.example", 1, INT64_MAX));
-	add_many(table, JOURNAL_VERB_RESUME, "r", 2 * MANUAL_ACTIONS_MAX, 0);
+	assert_true(add(table, MANUAL_HOLD, "kept.example", 1, INT64_MAX));
+	add_many(table, MANUAL_RESUME, "r", 2 * MANUAL_ACTIONS_MAX, 0);
 	assert_int_equal(manual_table_count(table), MANUAL_ACTIONS_MAX);
 	assert_true(manual_table_has(table, JOURNAL_ON_DESTINATION, "kept.example"));
 	assert_false(manual_table_has(table, JOURNAL_ON_DESTINATION, "r0.example"));
@@ -40,9 +40,9 @@ TEST(resumes_do_not_push_out_a_hold) {
 TEST(what_is_over_goes_before_what_is_in_force) {
 	struct manual_table *table = manual_table_open();
 
-	assert_true(add(table, JOURNAL_VERB_HOLD, "kept.example", 1, INT64_MAX));
-	add_many(table, JOURNAL_VERB_SUSPEND, "s", 3000, 500);
-	add_many(table, JOURNAL_VERB_HOLD, "h", MANUAL_ACTIONS_MAX, INT64_MAX);
+	assert_true(add(table, MANUAL_HOLD, "kept.example", 1, INT64_MAX));
+	add_many(table, MANUAL_SUSPEND, "s", 3000, 500);
+	add_many(table, MANUAL_HOLD, "h", MANUAL_ACTIONS_MAX, INT64_MAX);
 	/* it is the oldest; 3000 that were over made room for all but one of them */
 	assert_int_equal(manual_table_count(table), MANUAL_ACTIONS_MAX);
 	assert_false(manual_table_has(table, JOURNAL_ON_DESTINATION, "s1.example"));
@@ -63,10 +63,10 @@ TEST(they_are_given_in_their_order) {
 	struct manual_table *table = manual_table_open();
 	int64_t before = 0;
 
-	assert_true(add(table, JOURNAL_VERB_FORGET, "a.example", 1, 0));
-	assert_true(add(table, JOURNAL_VERB_HOLD, "b.example", 2, INT64_MAX));
-	assert_true(add(table, JOURNAL_VERB_RESUME, "c.example", 3, 0));
-	assert_true(add(table, JOURNAL_VERB_SET, "a.example", 4, 0));
+	assert_true(add(table, MANUAL_FORGET, "a.example", 1, 0));
+	assert_true(add(table, MANUAL_HOLD, "b.example", 2, INT64_MAX));
+	assert_true(add(table, MANUAL_RESUME, "c.example", 3, 0));
+	assert_true(add(table, MANUAL_LIMIT, "a.example", 4, 0));
 	manual_table_each(table, check_order, &before);
 	assert_int_equal(before, 4);
 	manual_table_close(&table);
@@ -78,14 +78,14 @@ TEST_IN(open_site, close_site, what_was_resumed_while_the_disk_was_full_stays_so
 	char path[160], aside[160];
 
 	segment_has_learned(site.segment, true);
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
-	assert_true(by_hand(BY_HAND_HOLD, "i.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "i.example", 0, NULL));
 	turns(2);
 	room_path("keeper", path);
 	room_path("aside", aside);
 	assert_int_equal(rename(path, aside), 0);
 	turns(2);
-	assert_true(by_hand(BY_HAND_RESUME, "h.example", 0, NULL));
+	assert_true(by_hand(MANUAL_RESUME, "h.example", 0, NULL));
 	close_journals();
 	assert_int_equal(rename(aside, path), 0);
 	open_journals();
@@ -106,7 +106,7 @@ TEST_IN(open_site, close_site, what_was_resumed_while_the_disk_was_full_stays_so
 TEST_IN(open_site, close_site, a_suspension_for_ever_is_one_after_a_loss) {
 	struct destination_window is;
 
-	assert_true(by_hand(BY_HAND_SUSPEND, "s.example", INT64_C(100) * 365 * 86400, NULL));
+	assert_true(by_hand(MANUAL_SUSPEND, "s.example", INT64_C(100) * 365 * 86400, NULL));
 	lose_all();
 	wall_ns = clock_wall_ns();
 	restore();

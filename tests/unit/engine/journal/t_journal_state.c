@@ -127,9 +127,9 @@ TEST_IN(open_site, close_site, what_was_done_by_hand_is_in_force) {
 	struct window_held held;
 
 	journal_states_turn(states, now_ns, wall_ns);
-	assert_true(by_hand(BY_HAND_SUSPEND, "s.example", 600, "their wish"));
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
-	assert_true(by_hand(BY_HAND_HOLD, "joe@r.example", 0, "over quota"));
+	assert_true(by_hand(MANUAL_SUSPEND, "s.example", 600, "their wish"));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "joe@r.example", 0, "over quota"));
 	assert_true(set_ceiling("c.example", 4));
 	/* the feed has not seen it: it hangs */
 	lose_all();
@@ -157,7 +157,7 @@ TEST_IN(open_site, close_site, what_was_done_by_hand_is_in_force) {
 TEST_IN(open_site, close_site, without_a_feed) {
 	struct destination_window is;
 
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "closed"));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, "closed"));
 	journal_states_close(&states);
 	turns(3);
 	lose_all();
@@ -175,11 +175,11 @@ TEST_IN(open_site, close_site, without_a_feed) {
 TEST_IN(open_site, close_site, a_resume_is_later_than_what_was_written) {
 	struct destination_window is;
 
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
-	assert_true(by_hand(BY_HAND_HOLD, "i.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "i.example", 0, NULL));
 	wall_ns = clock_wall_ns();
 	journal_states_turn(states, now_ns += NS_PER_SECOND, wall_ns);
-	assert_true(by_hand(BY_HAND_RESUME, "h.example", 0, NULL));
+	assert_true(by_hand(MANUAL_RESUME, "h.example", 0, NULL));
 	lose_all();
 	wall_ns = clock_wall_ns();
 	restore();
@@ -207,7 +207,7 @@ TEST_IN(open_site, close_site, what_was_written_later_counts) {
 }
 
 TEST_IN(open_site, close_site, a_class_is_held_again) {
-	struct by_hand request = { .verb = BY_HAND_HOLD, .name = "Some", .name_length = 4,
+	struct by_hand request = { .verb = MANUAL_HOLD, .name = "Some", .name_length = 4,
 		.class = true, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner ignored;
 	struct window_held held;
@@ -226,7 +226,7 @@ TEST_IN(open_site, close_site, what_was_forgotten_stays_so) {
 
 	learn("f.example", 5, "once");
 	turns(2);
-	assert_true(by_hand(BY_HAND_FORGET, "f.example", 0, NULL));
+	assert_true(by_hand(MANUAL_FORGET, "f.example", 0, NULL));
 	turns(2);
 	lose_all();
 	restore();
@@ -242,8 +242,8 @@ TEST_IN(open_site, close_site, what_was_done_before_there_was_a_journal) {
 	struct destination_window is;
 
 	close_journals();
-	assert_true(by_hand(BY_HAND_HOLD, "old.example", 0, "since long"));
-	assert_true(by_hand(BY_HAND_HOLD, "jim@old.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "old.example", 0, "since long"));
+	assert_true(by_hand(MANUAL_HOLD, "jim@old.example", 0, NULL));
 	open_journals();
 	turns(2);
 	journal_states_close(&states);
@@ -342,8 +342,8 @@ TEST_IN(open_site, close_site, nothing_lasts_longer_where_the_clock_went_back) {
 	states_unlock(&lock);
 	hold_by_rule("a@r.example", 3600);
 	journal_states_turn(states, now_ns, wall_ns);
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 3600, NULL));
-	assert_true(by_hand(BY_HAND_HOLD, "b@r.example", 3600, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 3600, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "b@r.example", 3600, NULL));
 	lose_all();
 	wall_ns = 1000 * NS_PER_SECOND;
 	restore();

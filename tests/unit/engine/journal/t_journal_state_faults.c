@@ -41,7 +41,7 @@ TEST_IN(open_site, close_site, a_directory_that_is_gone_is_told_once_and_goes_on
 		learn_ceiling("b.example", (uint16_t)(4 + i % 3), "421 too many");
 		turns(1);
 	}
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "meanwhile"));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, "meanwhile"));
 	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_FEED), 1);
 	assert_int_equal(news_of(JOURNAL_NEWS_FAILED, JOURNAL_ROOM_KEEPER), 1);
 	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_FEED), 0);
@@ -140,7 +140,7 @@ TEST_IN(open_site, close_site, files_full_of_anything) {
 		snprintf(name, sizeof(name), "d%u.example", i);
 		learn_ceiling(name, (uint16_t)(1 + i), "421 too many");
 	}
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, "closed"));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, "closed"));
 	turns(3);
 	for (unsigned round = 0; round < 60; round++) {
 		const char *room = round % 3 == 0 ? "keeper" : "feed";
@@ -212,14 +212,14 @@ TEST_IN(open_site, close_site, what_was_done_before_the_files_were_read_is_later
 	struct destination_window is;
 	char path[160], aside[160];
 
-	assert_true(by_hand(BY_HAND_HOLD, "h.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, NULL));
 	turns(2);
 	close_journals();
 	room_path("keeper", path);
 	room_path("aside", aside);
 	assert_int_equal(rename(path, aside), 0);
 	open_journals();
-	assert_true(by_hand(BY_HAND_RESUME, "h.example", 0, NULL));
+	assert_true(by_hand(MANUAL_RESUME, "h.example", 0, NULL));
 	assert_int_equal(rename(aside, path), 0);
 	turns(40);
 	journal_states_close(&states);

@@ -57,8 +57,8 @@ static void find_oldest(const char *room, char name[32]) {
 /* A life that learned and held, and the start of the next one. */
 static void lose_all_and_reads(void) {
 	learn_ceiling("learned.example", 5, "");
-	assert_true(by_hand(BY_HAND_HOLD, "held.example", 0, "closed"));
-	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "closed"));
+	assert_true(by_hand(MANUAL_HOLD, "held.example", 0, "closed"));
+	assert_true(by_hand(MANUAL_HOLD, "open.example", 0, "closed"));
 	turns(3);
 	lose_all();
 	find_oldest("feed", old_feed);
@@ -220,8 +220,8 @@ TEST_IN(open_site, close_site, what_was_resumed_meanwhile_is_not_held_again) {
 	 * written the hold after it was resumed */
 	wall_ns -= 3600 * NS_PER_SECOND;
 	lose_all_and_reads();
-	assert_true(by_hand(BY_HAND_HOLD, "open.example", 0, "again"));
-	assert_true(by_hand(BY_HAND_RESUME, "open.example", 0, NULL));
+	assert_true(by_hand(MANUAL_HOLD, "open.example", 0, "again"));
+	assert_true(by_hand(MANUAL_RESUME, "open.example", 0, NULL));
 	reads_fail = false;
 	turns_until_settled(JOURNAL_ROOM_KEEPER);
 	assert_true(is_held("held.example"));

@@ -142,7 +142,7 @@ static struct outbound_answer why(const char *domain) {
 }
 
 TEST_IN(NULL, tear_down, whoever_looks_is_told_why_it_waits) {
-	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "b.example",
+	const struct by_hand hold = { .verb = MANUAL_HOLD, .name = "b.example",
 		.name_length = 9, .reason = "moving", .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
@@ -176,7 +176,7 @@ TEST_IN(NULL, tear_down, the_window_has_the_last_word) {
 
 /* It is not put off until there is a place: it waits for its time. */
 TEST_IN(NULL, tear_down, a_held_recipient_is_told_apart) {
-	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "u@a.example",
+	const struct by_hand hold = { .verb = MANUAL_HOLD, .name = "u@a.example",
 		.name_length = 11, .for_ns = 60 * NS_PER_SECOND, .reason = "gone",
 		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;

@@ -98,7 +98,7 @@ static uint32_t open_sessions(void) {
 	return atomic_load(&site_class(&site, "some")->open);
 }
 
-static void by_hand(enum by_hand_verb verb, const char *name, int64_t for_ns,
+static void by_hand(enum manual_verb verb, const char *name, int64_t for_ns,
     const char *reason, bool class) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .for_ns = for_ns, .reason = reason,
@@ -159,7 +159,7 @@ TEST_IN(NULL, tear_down, suspended) {
 
 	begin_with(CLASSES("9") MTA TWO);
 	is_admitted(ask(0, "d.example"));
-	by_hand(BY_HAND_SUSPEND, "d.example", 60 * NS_PER_SECOND, "they \"move\"", false);
+	by_hand(MANUAL_SUSPEND, "d.example", 60 * NS_PER_SECOND, "they \"move\"", false);
 	answer = ask(1, "d.example");
 	is_deferred(answer, REASON_SUSPENDED);
 	assert_int_equal(answer.until_ns, now_ns + 60 * NS_PER_SECOND);
@@ -171,9 +171,9 @@ TEST_IN(NULL, tear_down, suspended) {
 	assert_int_equal(view_of("d.example").in_flight, 1);
 	now_ns += 61 * NS_PER_SECOND;
 	is_admitted(ask(0, "d.example"));
-	by_hand(BY_HAND_HOLD, "d.example", 0, NULL, false);
+	by_hand(MANUAL_HOLD, "d.example", 0, NULL, false);
 	assert_true(ask(1, "d.example").until_ns == INT64_MAX);
-	by_hand(BY_HAND_RESUME, "d.example", 0, NULL, false);
+	by_hand(MANUAL_RESUME, "d.example", 0, NULL, false);
 	is_admitted(ask(1, "d.example"));
 }
 
@@ -181,19 +181,19 @@ TEST_IN(NULL, tear_down, recipients_and_classes_by_hand) {
 	struct outbound_answer answer;
 
 	begin_with(CLASSES("9") MTA TWO);
-	by_hand(BY_HAND_HOLD, "User@d.example", 60 * NS_PER_SECOND, "full", false);
+	by_hand(MANUAL_HOLD, "User@d.example", 60 * NS_PER_SECOND, "full", false);
 	answer = ask_for(0, "d.example", "uSER@D.example", "6AL00000000001");
 	is_deferred(answer, REASON_RECIPIENT_HELD);
 	assert_int_equal(answer.until_ns, now_ns + 60 * NS_PER_SECOND);
 	assert_int_equal(open_sessions(), 0);
 	assert_int_equal(view_of("d.example").in_flight, 0);
 	is_admitted(ask_for(0, "d.example", "other@d.example", "6AL00000000001"));
-	by_hand(BY_HAND_HOLD, "some", 0, "all of them", true);
+	by_hand(MANUAL_HOLD, "some", 0, "all of them", true);
 	answer = ask(1, "e.example");
 	is_deferred(answer, REASON_CLASS_HELD);
 	assert_string_equal(answer.why, "all of them");
 	is_admitted(ask(1, "e.test"));
-	by_hand(BY_HAND_RESUME, "some", 0, NULL, true);
+	by_hand(MANUAL_RESUME, "some", 0, NULL, true);
 	is_admitted(ask(1, "e.example"));
 }
 
@@ -216,7 +216,7 @@ TEST_IN(NULL, tear_down, a_host_that_looks_like_a_provider_is_none) {
 	site_providers = "version = 1; providers = ( { name = \"big\"; "
 	    "relays = [ \"*.big.example\" ]; } );\n";
 	begin_with(CLASSES("9") MTA TWO);
-	by_hand(BY_HAND_HOLD, "provider:big", 0, NULL, false);
+	by_hand(MANUAL_HOLD, "provider:big", 0, NULL, false);
 	is_admitted(ask(0, "provider:big"));
 	is_admitted(ask(0, ";xample.org"));
 	assert_string_equal(ask(0, ";xample.org").owner, "");
@@ -255,7 +255,7 @@ TEST_IN(NULL, tear_down, observed) {
 	assert_true(answer.answer.observed && answer.answer.newly_decided);
 	assert_int_equal(open_sessions(), 3);
 	assert_int_equal(view_of("d.example").in_flight, 3);
-	by_hand(BY_HAND_HOLD, "u@e.example", 60 * NS_PER_SECOND, NULL, false);
+	by_hand(MANUAL_HOLD, "u@e.example", 60 * NS_PER_SECOND, NULL, false);
 	answer = ask_for(3, "e.example", "u@e.example", "6AL00000000001");
 	assert_int_equal(answer.answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(answer.answer.decision.reason, REASON_RECIPIENT_HELD);

@@ -38,7 +38,7 @@ static inline void all_is_delivered(int64_t within_ns) {
 	world_check();
 }
 
-static inline void by_hand(enum by_hand_verb verb, const char *name) {
+static inline void by_hand(enum manual_verb verb, const char *name) {
 	const struct by_hand what = { .verb = verb, .name = name, .name_length = strlen(name),
 		.reason = "moving", .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;

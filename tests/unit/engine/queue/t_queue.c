@@ -181,9 +181,9 @@ TEST_IN(NULL, tear_down, mail_of_a_dead_server_is_due_when_it_is_back) {
 }
 
 TEST_IN(NULL, tear_down, what_is_held_by_hand_goes_when_it_is_resumed) {
-	const struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
+	const struct by_hand hold = { .verb = MANUAL_HOLD, .name = "d0.example",
 		.name_length = 10, .reason = "moving" };
-	const struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
+	const struct by_hand resume = { .verb = MANUAL_RESUME, .name = "d0.example",
 		.name_length = 10, .window = BY_HAND_UNSET };
 	struct window_owner owner;
 
@@ -205,9 +205,9 @@ TEST_IN(NULL, tear_down, what_is_held_by_hand_goes_when_it_is_resumed) {
 
 /* Whenever that happens between two looks. */
 TEST_IN(NULL, tear_down, a_resume_is_noticed_at_any_moment) {
-	struct by_hand hold = { .verb = BY_HAND_HOLD, .name = "d0.example",
+	struct by_hand hold = { .verb = MANUAL_HOLD, .name = "d0.example",
 		.name_length = 10, .reason = "moving" };
-	struct by_hand resume = { .verb = BY_HAND_RESUME, .name = "d0.example",
+	struct by_hand resume = { .verb = MANUAL_RESUME, .name = "d0.example",
 		.name_length = 10, .window = BY_HAND_UNSET };
 	struct window_owner owner;
 
@@ -458,7 +458,7 @@ TEST_IN(NULL, tear_down, what_stands_behind_a_batch_that_is_held_has_its_retry_t
 	servers(3, 10 * MS);
 	(void)world_mail("d0.example d1.example d2.example");
 	all_is_delivered(S);
-	by_hand(BY_HAND_HOLD, "d0.example");
+	by_hand(MANUAL_HOLD, "d0.example");
 	world.servers[1].mode = SERVER_PUTS_OFF;
 	(void)world_mail("d0.example*30");
 	(void)world_mail("d0.example*30 d1.example*3 d2.example*3");
@@ -475,7 +475,7 @@ TEST_IN(NULL, tear_down, a_file_of_which_nothing_can_be_taken_is_read_each_secon
 	servers(2, 10 * MS);
 	(void)world_mail("d0.example d1.example");
 	all_is_delivered(S);
-	by_hand(BY_HAND_HOLD, "d0.example");
+	by_hand(MANUAL_HOLD, "d0.example");
 	(void)world_mail("d0.example*30");
 	world_run(world.now_ns + S);
 	world.mores = 0;
@@ -523,7 +523,7 @@ TEST_IN(NULL, tear_down, a_file_that_is_removed_proves_no_server) {
 
 /* Not by what is known of the destination: by the class of the host that takes its mail. */
 TEST_IN(NULL, tear_down, a_class_that_is_held_is_asked_again_at_retry_times) {
-	const struct by_hand order = { .verb = BY_HAND_HOLD, .name = "few", .name_length = 3,
+	const struct by_hand order = { .verb = MANUAL_HOLD, .name = "few", .name_length = 3,
 		.class = true, .reason = "moving", .window = BY_HAND_UNSET,
 		.ceiling = BY_HAND_UNSET };
 	struct by_hand resume = order;
@@ -542,7 +542,7 @@ TEST_IN(NULL, tear_down, a_class_that_is_held_is_asked_again_at_retry_times) {
 	assert_int_equal(world_find_server("d1.example")->got, 1);
 	assert_in_range(world.runs, 4, 5);
 	assert_int_equal(world_wait(0, NULL), QUEUE_WAITS_RETRY);
-	resume.verb = BY_HAND_RESUME;
+	resume.verb = MANUAL_RESUME;
 	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &resume,
 	    world.now_ns, &owner), BY_HAND_DONE);
 	all_is_delivered(301 * S);

@@ -120,7 +120,7 @@ TEST_IN(NULL, tear_down, what_changed_meanwhile_is_read_again) {
 
 TEST_IN(NULL, tear_down, what_is_gone_meanwhile_is_forgotten) {
 	begin(4, 50 * MS, 2);
-	by_hand(BY_HAND_HOLD, "d0.example");
+	by_hand(MANUAL_HOLD, "d0.example");
 	mails(20, 1);
 	world_run(world.now_ns + 3 * S);
 	for (unsigned i = 0; i < 10; i++)
@@ -151,7 +151,7 @@ TEST_IN(NULL, tear_down, a_run_of_a_file_that_is_gone_is_harmless) {
 
 TEST_IN(NULL, tear_down, mail_in_the_journal_goes_when_its_destination_is_back) {
 	begin(2, 10 * MS, 4);
-	by_hand(BY_HAND_HOLD, "d0.example");
+	by_hand(MANUAL_HOLD, "d0.example");
 	mails(100, 1);
 	world_run(world.now_ns + 3 * S);
 	assert_in_range(world_journal().more, 84, 100);
@@ -159,18 +159,18 @@ TEST_IN(NULL, tear_down, mail_in_the_journal_goes_when_its_destination_is_back) 
 	(void)world_mail("d1.example");
 	world_run(world.now_ns + 5 * S);
 	assert_int_equal(world_files_left(), 100);
-	by_hand(BY_HAND_RESUME, "d0.example");
+	by_hand(MANUAL_RESUME, "d0.example");
 	all_is_gone(60 * S);
 }
 
 TEST_IN(NULL, tear_down, mail_in_the_journal_goes_when_its_destination_is_back_after_a_restart) {
 	begin(2, 10 * MS, 4);
-	by_hand(BY_HAND_HOLD, "d0.example");
+	by_hand(MANUAL_HOLD, "d0.example");
 	mails(100, 1);
 	world_run(world.now_ns + 3 * S);
 	next_life();
 	assert_in_range(world_journal().more, 84, 100);
-	by_hand(BY_HAND_RESUME, "d0.example");
+	by_hand(MANUAL_RESUME, "d0.example");
 	all_is_gone(60 * S);
 }
 
@@ -388,7 +388,7 @@ TEST_IN(NULL, tear_down, what_came_to_wait_otherwise_leaves_memory) {
 		char name[16];
 
 		(void)snprintf(name, sizeof(name), "d%u.example", i);
-		by_hand(BY_HAND_HOLD, name);
+		by_hand(MANUAL_HOLD, name);
 	}
 	world_run(world.now_ns + 20 * S);
 	assert_int_equal(world.queue->message_count, 0);
@@ -398,7 +398,7 @@ TEST_IN(NULL, tear_down, what_came_to_wait_otherwise_leaves_memory) {
 
 		world.servers[i].mode = SERVER_TAKES;
 		(void)snprintf(name, sizeof(name), "d%u.example", i);
-		by_hand(BY_HAND_RESUME, name);
+		by_hand(MANUAL_RESUME, name);
 	}
 	all_is_gone(5 * S);
 }

@@ -22,7 +22,7 @@ static void begin(unsigned count) {
  * and so does this when it is resumed. */
 TEST_IN(NULL, tear_down, mail_of_a_held_destination_does_not_shut_other_mail_out) {
 	begin(3);
-	by_hand(BY_HAND_HOLD, "d0.example");
+	by_hand(MANUAL_HOLD, "d0.example");
 	for (unsigned i = 0; i < MOST + 40; i++) {
 		(void)world_mail("d0.example");
 		if (i % 8 == 0)
@@ -40,7 +40,7 @@ TEST_IN(NULL, tear_down, mail_of_a_held_destination_does_not_shut_other_mail_out
 	world_run(world.now_ns + 60 * S);
 	/* not read again and again */
 	assert_int_equal(world.reads, 0);
-	by_hand(BY_HAND_RESUME, "d0.example");
+	by_hand(MANUAL_RESUME, "d0.example");
 	all_is_delivered(30 * S);
 }
 
@@ -49,8 +49,8 @@ TEST_IN(NULL, tear_down, few_that_are_held_stay_known_beside_a_crowd) {
 	unsigned few[4];
 
 	begin(3);
-	by_hand(BY_HAND_HOLD, "d0.example");
-	by_hand(BY_HAND_HOLD, "d1.example");
+	by_hand(MANUAL_HOLD, "d0.example");
+	by_hand(MANUAL_HOLD, "d1.example");
 	for (unsigned i = 0; i < 4; i++)
 		few[i] = world_mail("d1.example");
 	for (unsigned i = 0; i < 3 * MOST; i++) {
@@ -58,7 +58,7 @@ TEST_IN(NULL, tear_down, few_that_are_held_stay_known_beside_a_crowd) {
 		world_run(world.now_ns + 10 * MS);
 	}
 	world_run(world.now_ns + S);
-	by_hand(BY_HAND_RESUME, "d1.example");
+	by_hand(MANUAL_RESUME, "d1.example");
 	world_run(world.now_ns + 3 * S);
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(world_is_gone(few[i]));

@@ -169,11 +169,6 @@ const char *windows_by_word(unsigned by) {
 	return "";
 }
 
-const char *by_hand_word(enum by_hand_verb verb) {
-	(void)verb;
-	return "";
-}
-
 int requeue_open(struct requeue **requeue, struct engine *engine,
     const struct requeue_calls *calls, struct diag *diag) {
 	(void)engine, (void)calls, (void)diag;

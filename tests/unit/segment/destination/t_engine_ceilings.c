@@ -52,7 +52,7 @@ static void divide(int64_t seconds, int64_t ago) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	bool due;
 
-	hand(0, BY_HAND_SET, "limited.example", seconds, 2);
+	hand(0, MANUAL_LIMIT, "limited.example", seconds, 2);
 	now_ns += ago * NS_PER_SECOND;
 	turn(0);
 	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
@@ -68,7 +68,7 @@ TEST(a_node_uses_its_part_and_no_more) {
 	begin_with(OF_KIND("sendmail"));
 	for (unsigned i = 0; i < 6; i++)
 		places[i] = places_of(1000 + (int)i);
-	hand(0, BY_HAND_SET, "limited.example", 3600, 6);
+	hand(0, MANUAL_LIMIT, "limited.example", 3600, 6);
 	turn(0);
 	assert_int_equal(pools(0, out, &due), 0);
 	assert_int_equal(view_at(0, "limited.example").share, 1);
@@ -103,7 +103,7 @@ TEST(a_node_uses_its_part_and_no_more) {
 	now_ns += 11 * NS_PER_SECOND;
 	assert_int_equal(view_at(0, "limited.example").share, 1);
 	/* without a ceiling there is nothing to divide */
-	hand(0, BY_HAND_SET, "limited.example", 0, 0);
+	hand(0, MANUAL_LIMIT, "limited.example", 0, 0);
 	turn(0);
 	assert_false(view_at(0, "limited.example").divided);
 	assert_int_equal(pools(0, out, &due), 1);
@@ -366,15 +366,15 @@ TEST(ceilings_are_divided_before_redis_was_ever_reached) {
 	begin_with(OF_KIND("sendmail"));
 	knowledge_close(&stores[0]);
 	open_store(0);
-	hand(0, BY_HAND_SET, "limited.example", 0, 6);
-	hand(0, BY_HAND_SET, "two.example", 0, 2);
+	hand(0, MANUAL_LIMIT, "limited.example", 0, 6);
+	hand(0, MANUAL_LIMIT, "two.example", 0, 2);
 	assert_false(view_at(0, "limited.example").divided);
 	turn(0);
 	assert_int_equal(view_at(0, "limited.example").share, 1);
 	assert_int_equal(view_at(0, "two.example").share, 1);
 	assert_int_equal(pools(0, out, &due), 0);
-	hand(0, BY_HAND_SET, "limited.example", 0, 60);
-	hand(0, BY_HAND_FORGET, "two.example", 0, BY_HAND_UNSET);
+	hand(0, MANUAL_LIMIT, "limited.example", 0, 60);
+	hand(0, MANUAL_FORGET, "two.example", 0, BY_HAND_UNSET);
 	turn(0);
 	now_ns += 2 * NS_PER_SECOND;
 	turn(0);
@@ -396,7 +396,7 @@ TEST(a_new_role_takes_over_what_was_leased) {
 
 	begin_with(OF_KIND("sendmail"));
 	places = places_of(8000);
-	hand(0, BY_HAND_SET, "limited.example", 0, 6);
+	hand(0, MANUAL_LIMIT, "limited.example", 0, 6);
 	turn(0);
 	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);
 	assert_int_equal(ask(0, places, "A"), WINDOW_GO);
@@ -436,7 +436,7 @@ TEST(mail_that_waits_in_lanes_has_more_asked_for) {
 	bool due;
 
 	begin();
-	hand(0, BY_HAND_SET, "limited.example", 0, 12);
+	hand(0, MANUAL_LIMIT, "limited.example", 0, 12);
 	turn(0);
 	knowledge_leased(stores[0], now_ns + 60 * NS_PER_SECOND);
 	assert_int_equal(view_at(0, "limited.example").share, 1);
@@ -474,7 +474,7 @@ TEST(of_very_many_each_is_told_in_its_turn) {
 	places = places_of(9000);
 	for (unsigned i = 0; i < 200; i++) {
 		snprintf(name, sizeof(name), "d%u.example", i);
-		hand(0, BY_HAND_SET, name, 0, 2);
+		hand(0, MANUAL_LIMIT, name, 0, 2);
 	}
 	turn(0);
 	knowledge_leased(stores[0], now_ns + 10 * NS_PER_SECOND);

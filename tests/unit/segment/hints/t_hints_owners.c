@@ -119,11 +119,11 @@ static void result(struct place *place, unsigned mta, const char *domain, uint16
 	lane_uses_note(place->site.segment, &use);
 }
 
-static void by_hand(struct place *place, enum by_hand_verb verb, const char *name,
+static void by_hand(struct place *place, enum manual_verb verb, const char *name,
     uint32_t window) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .window = window, .ceiling = window,
-		.for_ns = verb == BY_HAND_SUSPEND ? 600 * NS_PER_SECOND : 0 };
+		.for_ns = verb == MANUAL_SUSPEND ? 600 * NS_PER_SECOND : 0 };
 	struct window_owner owner;
 
 	assert_int_equal(windows_by_hand(place->site.engine, place->generation, &request,
@@ -173,7 +173,7 @@ TEST_IN(set_up, tear_down, domains_of_one_next_hop_are_suspended_each_by_itself)
 
 	see_both(place);
 	for (int i = 0; i < 2; i++) {
-		by_hand(place, BY_HAND_SUSPEND, names[i], BY_HAND_UNSET);
+		by_hand(place, MANUAL_SUSPEND, names[i], BY_HAND_UNSET);
 		turn(place);
 		assert_string_equal(told(place, DIRECT, names[i]), "held");
 		assert_string_equal(told(place, DIRECT, names[1 - i]), "5:[hop.example]");
@@ -183,14 +183,14 @@ TEST_IN(set_up, tear_down, domains_of_one_next_hop_are_suspended_each_by_itself)
 		turn(place);
 		assert_string_equal(told(place, DIRECT, names[i]), "held");
 		assert_string_equal(told(place, DIRECT, names[1 - i]), "5:[hop.example]");
-		by_hand(place, BY_HAND_SUSPEND, names[1 - i], BY_HAND_UNSET);
+		by_hand(place, MANUAL_SUSPEND, names[1 - i], BY_HAND_UNSET);
 		turn(place);
 		assert_string_equal(told(place, DIRECT, names[1 - i]), "held");
-		by_hand(place, BY_HAND_RESUME, names[i], BY_HAND_UNSET);
+		by_hand(place, MANUAL_RESUME, names[i], BY_HAND_UNSET);
 		turn(place);
 		assert_string_equal(told(place, DIRECT, names[i]), "5:[hop.example]");
 		assert_string_equal(told(place, DIRECT, names[1 - i]), "held");
-		by_hand(place, BY_HAND_RESUME, names[1 - i], BY_HAND_UNSET);
+		by_hand(place, MANUAL_RESUME, names[1 - i], BY_HAND_UNSET);
 		turn(place);
 		assert_string_equal(told(place, DIRECT, names[1 - i]), "5:[hop.example]");
 	}
@@ -200,11 +200,11 @@ TEST_IN(set_up, tear_down, held_in_a_queue_that_begins_anew) {
 	struct place *place = *state;
 
 	see_both(place);
-	by_hand(place, BY_HAND_SUSPEND, "a.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "a.example", BY_HAND_UNSET);
 	/* nothing is heard for long: the queue is forgotten */
 	place->now_ns += 400 * NS_PER_SECOND;
 	turn(place);
-	by_hand(place, BY_HAND_SUSPEND, "a.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "a.example", BY_HAND_UNSET);
 	place->now_ns += 400 * NS_PER_SECOND;
 	turn(place);
 	turn(place);
@@ -224,7 +224,7 @@ TEST_IN(set_up, tear_down, the_least_window_of_a_next_hop_counts) {
 	struct place *place = *state;
 
 	see_both(place);
-	by_hand(place, BY_HAND_SET, "x.b.example", 2);
+	by_hand(place, MANUAL_LIMIT, "x.b.example", 2);
 	turn(place);
 	turn(place);
 	/* the lane of before drains first */
@@ -244,7 +244,7 @@ TEST_IN(set_up, tear_down, one_domain_of_a_relayhost_is_held_by_hand) {
 	result(place, SMART, "d.example", 5);
 	result(place, SMART, "e.example", 5);
 	turn(place);
-	by_hand(place, BY_HAND_HOLD, "d.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_HOLD, "d.example", BY_HAND_UNSET);
 	turn(place);
 	assert_string_equal(told(place, SMART, "d.example"), "held");
 	assert_string_equal(told(place, SMART, "e.example"), "5:[Smart.example]");
@@ -252,10 +252,10 @@ TEST_IN(set_up, tear_down, one_domain_of_a_relayhost_is_held_by_hand) {
 	turn(place);
 	assert_string_equal(told(place, SMART, "d.example"), "held");
 	assert_string_equal(told(place, SMART, "e.example"), "5:[Smart.example]");
-	by_hand(place, BY_HAND_RESUME, "d.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_RESUME, "d.example", BY_HAND_UNSET);
 	turn(place);
 	assert_string_equal(told(place, SMART, "d.example"), "5:[Smart.example]");
-	by_hand(place, BY_HAND_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
 	turn(place);
 	assert_string_equal(told(place, SMART, "d.example"), "held");
 	assert_string_equal(told(place, SMART, "e.example"), "held");
@@ -269,10 +269,10 @@ TEST_IN(set_up, tear_down, a_route_beside_a_relayhost) {
 	turn(place);
 	place->now_ns += 60 * NS_PER_SECOND;
 	turn(place);
-	by_hand(place, BY_HAND_SET, "c.example", 2);
+	by_hand(place, MANUAL_LIMIT, "c.example", 2);
 	turn(place);
 	assert_string_equal(told(place, SMART, "c.example"), "2:[hop.example]");
-	by_hand(place, BY_HAND_SUSPEND, "c.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "c.example", BY_HAND_UNSET);
 	turn(place);
 	assert_string_equal(told(place, SMART, "c.example"), "held");
 }
@@ -287,12 +287,12 @@ TEST_IN(set_up, tear_down, two_instances_one_with_a_relayhost) {
 	turn(place);
 	place->now_ns += 60 * NS_PER_SECOND;
 	turn(place);
-	by_hand(place, BY_HAND_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
 	turn(place);
 	assert_string_equal(told(place, SMART, "f.example"), "held");
 	assert_string_equal(told(place, DIRECT, "f.example"), "5:");
-	by_hand(place, BY_HAND_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
-	by_hand(place, BY_HAND_SET, "f.example", 2);
+	by_hand(place, MANUAL_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
+	by_hand(place, MANUAL_LIMIT, "f.example", 2);
 	turn(place);
 	assert_string_equal(told(place, SMART, "f.example"), "5:[Smart.example]");
 	assert_string_equal(told(place, DIRECT, "f.example"), "2:");
@@ -327,7 +327,7 @@ TEST_IN(set_up, tear_down, a_dead_relayhost_does_not_stop_a_direct_sendmail) {
 	assert_non_null(places);
 	see(place, SMART, "g.example", "smart.example", "192.0.2.2");
 	see(place, ASKS, "g.example", "mx.g.example", "192.0.2.7");
-	by_hand(place, BY_HAND_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
 	assert_string_equal(owner(place, SMART, "g.example"), "[192.0.2.2]:25");
 	assert_string_equal(owner(place, ASKS, "g.example"), "g.example");
 	assert_string_equal(owner(place, ASKS, "[g.example]"), "g.example");
@@ -336,7 +336,7 @@ TEST_IN(set_up, tear_down, a_dead_relayhost_does_not_stop_a_direct_sendmail) {
 	windows_ask(place->site.engine, place->generation, &question, place->now_ns, &asked);
 	assert_int_equal(asked.answer, WINDOW_GO);
 	/* its own window stops it */
-	by_hand(place, BY_HAND_SUSPEND, "g.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "g.example", BY_HAND_UNSET);
 	windows_ask(place->site.engine, place->generation, &question, place->now_ns, &asked);
 	assert_int_equal(asked.answer, WINDOW_SUSPENDED);
 	windows_places_close(&places, true, place->now_ns);
@@ -382,7 +382,7 @@ TEST_IN(set_up, tear_down, listed_mail_waits_for_the_window_of_its_own_mail_serv
 	memset(flushed, 0, sizeof(flushed));
 	see(place, SMART, "g.example", "smart.example", "192.0.2.2");
 	see(place, LATE, "g.example", "mx.g.example", "192.0.2.7");
-	by_hand(place, BY_HAND_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
 	assert_int_equal(requeue_open(&requeue, place->site.engine, &calls, &diag), 0);
 	(void)requeue_turn(requeue, place->generation, place->now_ns);
 	for (int i = 0; i < 2; i++) {
@@ -390,15 +390,15 @@ TEST_IN(set_up, tear_down, listed_mail_waits_for_the_window_of_its_own_mail_serv
 		    (struct span){ ids[mtas[i]], 7 }, (struct span){ "u@g.example", 11 },
 		    (struct span){ reason, sizeof(reason) - 1 }, place->now_ns, place->now_ns);
 		if (mtas[i] == SMART)
-			by_hand(place, BY_HAND_SUSPEND, "g.example", BY_HAND_UNSET);
+			by_hand(place, MANUAL_SUSPEND, "g.example", BY_HAND_UNSET);
 	}
 	pass(place, requeue);
 	assert_int_equal(flushed[SMART] + flushed[LATE], 0);
-	by_hand(place, BY_HAND_RESUME, "g.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_RESUME, "g.example", BY_HAND_UNSET);
 	pass(place, requeue);
 	assert_int_equal(flushed[SMART], 0);
 	assert_int_equal(flushed[LATE], 1);
-	by_hand(place, BY_HAND_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
+	by_hand(place, MANUAL_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
 	pass(place, requeue);
 	assert_int_equal(flushed[SMART], 1);
 	requeue_close(&requeue);
@@ -416,7 +416,7 @@ TEST_IN(set_up, tear_down, a_domain_is_held_by_hand_where_its_relayhost_is_in_do
 	turn(place);
 	assert_string_equal(told(place, SMART, "h.example"), "-");
 	assert_string_equal(owner(place, SMART, "h.example"), "");
-	by_hand(place, BY_HAND_HOLD, "h.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_HOLD, "h.example", BY_HAND_UNSET);
 	turn(place);
 	assert_string_equal(told(place, SMART, "h.example"), "held");
 	assert_string_equal(told(place, DIRECT, "h.example"), "held");
@@ -424,7 +424,7 @@ TEST_IN(set_up, tear_down, a_domain_is_held_by_hand_where_its_relayhost_is_in_do
 	publish(place);
 	turn(place);
 	assert_string_equal(told(place, SMART, "h.example"), "held");
-	by_hand(place, BY_HAND_RESUME, "h.example", BY_HAND_UNSET);
+	by_hand(place, MANUAL_RESUME, "h.example", BY_HAND_UNSET);
 	/* the next look at all of them */
 	place->now_ns += 60 * NS_PER_SECOND;
 	turn(place);

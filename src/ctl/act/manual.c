@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl suspend, hold, resume, forget, set.
+ * PURPOSE  posternctl suspend, hold, resume, forget, limit.
  * MODEL    The daemon does it and answers what stands then; only values are checked
  *          here, where their option can be named.
  * ERRORS   Where outbound actions are only observed, that is complained about: the exit
@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "ctl/act/control_client.h"
 #include "ctl/cli/ctl.h"
-#include "ctl/ask/explain.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define TIMEOUT_MS	10000
@@ -49,19 +48,19 @@ struct answer_rows {
 	char untold[320];	/* why other machines are not told, or "" */
 };
 
-struct by_hand_request {
+struct manual_request {
 	struct control_field fields[FIELDS_MAX];
 	size_t count;
 	char seconds[24];
 };
 
-static void take_row(void *context, const struct control_frame *frame) {
+static void answer_row(void *context, const struct control_frame *frame) {
 	struct answer_rows *rows = context;
 	struct value values[COUNT_OF(columns)];
 	const char *observed = control_frame_get(frame, "observed");
 
 	for (size_t i = 0; i < COUNT_OF(columns); i++)
-		values[i] = explain_value(frame, &columns[i]);
+		values[i] = control_value(frame, columns[i].name, columns[i].kind);
 	writer_object_begin(rows->writer, NULL);
 	writer_members(rows->writer, columns, values, COUNT_OF(columns));
 	writer_object_end(rows->writer);
@@ -74,7 +73,7 @@ static void take_row(void *context, const struct control_frame *frame) {
 		    control_frame_get(frame, "untold"));
 }
 
-static void add(struct by_hand_request *request, const char *key, const char *value) {
+static void request_add(struct manual_request *request, const char *key, const char *value) {
 	if (value != NULL)
 		request->fields[request->count++] = (struct control_field){ key, value };
 }
@@ -113,8 +112,8 @@ static int check_duration(enum command command, const char *text, char out[24]) 
 }
 
 /* A usage error, or EX_OK with *request filled. */
-static int make_request(const struct ctl *ctl, enum command command, const char *word,
-    struct by_hand_request *request) {
+static int request_make(const struct ctl *ctl, enum command command, const char *word,
+    struct manual_request *request) {
 	const char *name = ctl->argument_count > 0 ? ctl->arguments[0] : NULL;
 	int result;
 
@@ -130,17 +129,17 @@ static int make_request(const struct ctl *ctl, enum command command, const char 
 	    (result = check_reason(command, ctl->reason)) != EX_OK ||
 	    (result = check_duration(command, ctl->duration, request->seconds)) != EX_OK)
 		return result;
-	add(request, "command", word);
-	add(request, "name", name);
-	add(request, "class", ctl->class);
-	add(request, "for", ctl->duration == NULL ? NULL : request->seconds);
-	add(request, "reason", ctl->reason);
-	add(request, "window", ctl->window);
-	add(request, "ceiling", ctl->ceiling);
+	request_add(request, "command", word);
+	request_add(request, "name", name);
+	request_add(request, "class", ctl->class);
+	request_add(request, "for", ctl->duration == NULL ? NULL : request->seconds);
+	request_add(request, "reason", ctl->reason);
+	request_add(request, "window", ctl->window);
+	request_add(request, "ceiling", ctl->ceiling);
 	return EX_OK;
 }
 
-static int ask(struct ctl *ctl, const struct by_hand_request *request) {
+static int manual_ask(struct ctl *ctl, const struct manual_request *request) {
 	struct answer_rows rows = { .writer = &ctl->writer };
 	struct control_reply reply;
 	struct places places;
@@ -148,7 +147,7 @@ static int ask(struct ctl *ctl, const struct by_hand_request *request) {
 	int result = places_find(ctl, &places);
 
 	if (result == EX_OK && control_ask(places.control, request->fields, request->count,
-		TIMEOUT_MS, take_row, &rows, &reply, &diag) != 0)
+		TIMEOUT_MS, answer_row, &rows, &reply, &diag) != 0)
 		result = ctl_fail(&diag);
 	else if (result == EX_OK && (result = reply.exit) != EX_OK)
 		ctl_complain("%s", reply.error);
@@ -166,29 +165,16 @@ static int ask(struct ctl *ctl, const struct by_hand_request *request) {
 	return result;
 }
 
-static int by_hand(struct ctl *ctl, enum command command, const char *word) {
-	struct by_hand_request request = { .count = 0 };
-	int result = make_request(ctl, command, word, &request);
+static int manual_run(struct ctl *ctl, enum command command, const char *word) {
+	struct manual_request request = { .count = 0 };
+	int result = request_make(ctl, command, word, &request);
 
-	return result == EX_OK ? ask(ctl, &request) : result;
+	return result == EX_OK ? manual_ask(ctl, &request) : result;
 }
 
-int command_SUSPEND(struct ctl *ctl) {
-	return by_hand(ctl, COMMAND_SUSPEND, "suspend");
+#define MANUAL(symbol, word, done) \
+int command_##symbol(struct ctl *ctl) { \
+	return manual_run(ctl, COMMAND_##symbol, word); \
 }
-
-int command_HOLD(struct ctl *ctl) {
-	return by_hand(ctl, COMMAND_HOLD, "hold");
-}
-
-int command_RESUME(struct ctl *ctl) {
-	return by_hand(ctl, COMMAND_RESUME, "resume");
-}
-
-int command_FORGET(struct ctl *ctl) {
-	return by_hand(ctl, COMMAND_FORGET, "forget");
-}
-
-int command_LIMIT(struct ctl *ctl) {
-	return by_hand(ctl, COMMAND_LIMIT, "limit");
-}
+#include "defs/manual.def"
+#undef MANUAL
