@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: ISC */
+/* Words of what an administrator orders; any thread. */
 #include "base/manual.h"
 
 #include <string.h>
