@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A scenario for `posternctl simulate schedule': transports, destinations, messages and the
+ * A scenario for `postern-simulate schedule': transports, destinations, messages and the
  * order in which deliveries end (defs/scenario.def; postern-scenario(5)).  What is read is
  * checked and bounded: every number that others index by is within its array.
  */

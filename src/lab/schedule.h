@@ -6,8 +6,8 @@
  * At one time messages come first, then windows change, then deliveries end, one after the
  * other; after each of these all is begun that can be.
  */
-#ifndef CTL_SCHEDULE_H
-#define CTL_SCHEDULE_H
+#ifndef LAB_SCHEDULE_H
+#define LAB_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

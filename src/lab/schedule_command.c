@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl simulate schedule.
+ * PURPOSE  postern-simulate schedule.
  * MODEL    --sizes is a scenario, too: it is written as one and read.
- * ERRORS   Complained about: what is wrong with a scenario as check tells it, FILE:LINE.
+ * ERRORS   Complained about; what is wrong with a scenario with its FILE:LINE.
  * THREADS  One (libconfig).
  */
 #include <errno.h>
@@ -12,22 +12,26 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "ctl/cli/ctl.h"
+#include "lab/lab.h"
+#include "lab/option_rows.h"
 #include "lab/schedule.h"
 #include "lab/schedule_trace.h"
 
-#define SLOTS_MAX	1000000u
+#define NOT_GIVEN	UINT32_MAX
 
-static const char *const option_names[SCHEDULE_OPTION_COUNT] = {
-#define SCHEDULE(symbol, option, argument, text) [SCHEDULE_OPTION_##symbol] = option,
-#include "defs/schedules.def"
-#undef SCHEDULE
+struct schedule_options {
+	const char *sizes, *file;	/* NULL: not given */
+	uint32_t cost, minimum, discount, loan;
+	bool with_trace;
 };
 
-static int wrong_option(enum schedule_option option, const char *text, const char *should) {
-	return ctl_usage(COMMAND_SIMULATE_SCHEDULE, "%s: \"%s\" is not %s",
-	    option_names[option], text, should);
-}
+#define OPTIONS_OF	struct schedule_options
+static const struct option_row option_rows[] = {
+#include "defs/simulate_schedule.def"
+};
+
+static const struct option_table option_table = { option_rows,
+	sizeof(option_rows) / sizeof(option_rows[0]) };
 
 /* --- of sizes ---------------------------------------------------------------------------- */
 
@@ -54,86 +58,67 @@ static bool write_messages(FILE *out, const char *sizes) {
 	return true;
 }
 
-/* EX_OK, or an exit code after a complaint. */
-static int write_parameters(FILE *out, const struct ctl *ctl) {
-	static const struct {
-		enum schedule_option option;
-		const char *setting, *should;
-		uint32_t most;
+static void write_parameters(FILE *out, const struct schedule_options *options) {
+	const struct {
+		const char *setting;
+		uint32_t value;
 	} parameters[] = {
-		{ SCHEDULE_OPTION_COST, "default_delivery_slot_cost", "0 to 1000000", SLOTS_MAX },
-		{ SCHEDULE_OPTION_MINIMUM, "default_minimum_delivery_slots", "0 to 1000000",
-		    SLOTS_MAX },
-		{ SCHEDULE_OPTION_DISCOUNT, "default_delivery_slot_discount", "0 to 100", 100 },
-		{ SCHEDULE_OPTION_LOAN, "default_delivery_slot_loan", "0 to 1000000", SLOTS_MAX },
+		{ "default_delivery_slot_cost", options->cost },
+		{ "default_minimum_delivery_slots", options->minimum },
+		{ "default_delivery_slot_discount", options->discount },
+		{ "default_delivery_slot_loan", options->loan },
 	};
-	uint32_t number;
 
-	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
-		const char *text = ctl->scheduled[parameters[i].option];
-
-		if (text == NULL)
-			continue;
-		if (!text_to_u32(text, strlen(text), parameters[i].most, &number))
-			return wrong_option(parameters[i].option, text, parameters[i].should);
-		fprintf(out, "%s = %u;\n", parameters[i].setting, (unsigned)number);
-	}
-	return EX_OK;
+	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+		if (parameters[i].value != NOT_GIVEN)
+			fprintf(out, "%s = %u;\n", parameters[i].setting,
+			    (unsigned)parameters[i].value);
 }
 
-static int scenario_of_sizes(const struct ctl *ctl, struct scenario **scenario) {
-	const char *sizes = ctl->scheduled[SCHEDULE_OPTION_SIZES];
+static int scenario_of_sizes(const struct lab *lab, const struct schedule_options *options,
+    struct scenario **scenario) {
 	struct config_messages messages;
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	int code;
+	bool has_sizes;
 
-	if (out == NULL) {
-		ctl_complain("%s", strerror(errno));
-		return EX_OSERR;
-	}
+	if (out == NULL)
+		return lab_complain(EX_OSERR, "%s", strerror(errno));
 	fputs("default_process_limit = 1;\n", out);
-	code = write_parameters(out, ctl);
-	if (code == EX_OK && !write_messages(out, sizes))
-		code = wrong_option(SCHEDULE_OPTION_SIZES, sizes,
-		    "N,N,... with a sum of at most 1000000");
-	if (fclose(out) != 0 && code == EX_OK) {
-		ctl_complain("%s", strerror(errno));
-		code = EX_OSERR;
-	}
-	if (code == EX_OK) {
-		*scenario = scenario_read_text(text, option_names[SCHEDULE_OPTION_SIZES], &messages);
-		if (*scenario != NULL)
-			(*scenario)->transports[0].destination_recipient_limit = 1;
-		else
-			code = EX_OSERR;
-		if (code != EX_OK)
-			ctl_complain("%s", strerror(ENOMEM));
+	write_parameters(out, options);
+	has_sizes = write_messages(out, options->sizes);
+	if (fclose(out) == 0 && has_sizes) {
+		*scenario = scenario_read_text(text, "--sizes", &messages);
 		config_messages_free(&messages);
 	}
 	free(text);
-	return code;
+	if (!has_sizes)
+		return lab_usage(lab, "--sizes: \"%s\" is not N,N,... with a sum of at most 1000000",
+		    options->sizes);
+	if (*scenario == NULL)
+		return lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
+	(*scenario)->transports[0].destination_recipient_limit = 1;
+	return EX_OK;
 }
 
 /* --- of a file ---------------------------------------------------------------------------- */
 
 static void complain_of(const struct config_message *message) {
+	const char *severity = message->severity == MESSAGE_ERROR ? "error" : "note";
+
 	if (message->line > 0)
-		ctl_complain("%s:%d: %s: %s", message->file, message->line,
-		    message->severity == MESSAGE_ERROR ? "error" : "note", message->text);
+		lab_complain(EX_OK, "%s:%d: %s: %s", message->file, message->line, severity,
+		    message->text);
 	else
-		ctl_complain("%s: %s: %s", message->file,
-		    message->severity == MESSAGE_ERROR ? "error" : "note", message->text);
+		lab_complain(EX_OK, "%s: %s: %s", message->file, severity, message->text);
 }
 
 static int scenario_of_file(const char *path, struct scenario **scenario) {
 	struct config_messages messages;
 
-	if (access(path, R_OK) != 0) {
-		ctl_complain("%s: %s", path, strerror(errno));
-		return EX_NOINPUT;
-	}
+	if (access(path, R_OK) != 0)
+		return lab_complain(EX_NOINPUT, "%s: %s", path, strerror(errno));
 	*scenario = scenario_read(path, &messages);
 	for (size_t i = 0; i < messages.count; i++)
 		complain_of(&messages.list[i]);
@@ -141,40 +126,48 @@ static int scenario_of_file(const char *path, struct scenario **scenario) {
 	return *scenario != NULL ? EX_OK : EX_DATAERR;
 }
 
-static int read_scenario(const struct ctl *ctl, struct scenario **scenario) {
-	const char *file = ctl->scheduled[SCHEDULE_OPTION_SCENARIO];
+static int read_scenario(const struct lab *lab, const struct schedule_options *options,
+    struct scenario **scenario) {
+	const struct {
+		const char *name;
+		bool given;
+	} of_sizes[] = {
+		{ "--slot-cost", options->cost != NOT_GIVEN },
+		{ "--slot-minimum", options->minimum != NOT_GIVEN },
+		{ "--slot-discount", options->discount != NOT_GIVEN },
+		{ "--slot-loan", options->loan != NOT_GIVEN },
+	};
 
-	if ((file == NULL) == (ctl->scheduled[SCHEDULE_OPTION_SIZES] == NULL))
-		return ctl_usage(COMMAND_SIMULATE_SCHEDULE, "give either --sizes or --scenario");
-	if (file == NULL)
-		return scenario_of_sizes(ctl, scenario);
-	for (unsigned i = 0; i < SCHEDULE_OPTION_COUNT; i++)
-		if (ctl->scheduled[i] != NULL && i != SCHEDULE_OPTION_SCENARIO)
-			return ctl_usage(COMMAND_SIMULATE_SCHEDULE,
-			    "%s: cannot be used with --scenario, which sets it",
-			    option_names[i]);
-	return scenario_of_file(file, scenario);
+	if ((options->file == NULL) == (options->sizes == NULL))
+		return lab_usage(lab, "give either --sizes or --scenario");
+	if (options->file == NULL)
+		return scenario_of_sizes(lab, options, scenario);
+	for (size_t i = 0; i < sizeof(of_sizes) / sizeof(of_sizes[0]); i++)
+		if (of_sizes[i].given)
+			return lab_usage(lab, "%s: cannot be used with --scenario, which sets it",
+			    of_sizes[i].name);
+	return scenario_of_file(options->file, scenario);
 }
 
 /* --- what came of it ----------------------------------------------------------------------- */
 
-static void write_result(struct ctl *ctl, const struct scenario *scenario,
-    const struct trace *trace, const struct schedule_result *result) {
+static void write_result(struct writer *writer, const struct schedule_options *options,
+    const struct scenario *scenario, const struct trace *trace,
+    const struct schedule_result *result) {
 	static const struct column columns[] = { { "duration_s", COLUMN_DECIMAL },
 		{ "failures", COLUMN_NUMBER }, { "deferred", COLUMN_NUMBER },
 		{ "bounced", COLUMN_NUMBER } };
 	const struct value values[] = { value_decimal((double)result->at_ns / 1e9),
 		value_number(result->failures), value_number(result->deferred),
 		value_number(result->bounced) };
-	struct writer *writer = &ctl->writer;
 
 	writer_object_begin(writer, NULL);
 	writer_numbers(writer, "order", trace->order, trace->count);
-	if (ctl->scheduled[SCHEDULE_OPTION_SCENARIO] != NULL) {
+	if (options->file != NULL) {
 		writer_members(writer, columns, values, scenario->fails ? 4 : 1);
 		trace_write_deliveries(trace, scenario, writer);
 	}
-	if (ctl->trace)
+	if (options->with_trace)
 		trace_write_steps(trace, scenario, writer);
 	writer_object_end(writer);
 }
@@ -183,40 +176,43 @@ static void write_result(struct ctl *ctl, const struct scenario *scenario,
 static int complain_end(const char *file, const struct schedule_result *result) {
 	switch (result->end) {
 	case SCHEDULE_NOT_RUNNING:
-		ctl_complain("%s:%d: error: completions: this delivery is not in progress at "
-		    "%.3f s, and nothing else happens", file, result->line,
+		return lab_complain(EX_DATAERR, "%s:%d: error: completions: this delivery is not "
+		    "in progress at %.3f s, and nothing else happens", file, result->line,
 		    (double)result->at_ns / 1e9);
-		return EX_DATAERR;
 	case SCHEDULE_STUCK:
-		ctl_complain("%s: error: %llu messages are never delivered: a window stays 0",
-		    file, (unsigned long long)result->left);
-		return EX_DATAERR;
+		return lab_complain(EX_DATAERR, "%s: error: %llu messages are never delivered: a "
+		    "window stays 0", file, (unsigned long long)result->left);
 	case SCHEDULE_NO_MEMORY:
-		ctl_complain("%s", strerror(ENOMEM));
-		return EX_OSERR;
+		return lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
 	case SCHEDULE_DONE: case SCHEDULE_STOPPED:
 		break;
 	}
 	return EX_OK;
 }
 
-int command_SIMULATE_SCHEDULE(struct ctl *ctl) {
-	struct trace trace = { .states = ctl->trace };
+int lab_SCHEDULE(struct lab *lab) {
+	struct schedule_options options = { .cost = NOT_GIVEN, .minimum = NOT_GIVEN,
+		.discount = NOT_GIVEN, .loan = NOT_GIVEN };
 	struct schedule_result result;
 	struct scenario *scenario = NULL;
-	int code = read_scenario(ctl, &scenario);
+	struct trace trace;
+	int code = lab_parse(lab, &option_table, &options);
 
+	if (code != LAB_RUN)
+		return code;
+	code = read_scenario(lab, &options, &scenario);
 	if (code != EX_OK)
 		return code;
+	trace = (struct trace){ .states = options.with_trace };
 	schedule_run(scenario, trace_keep, &trace, &result);
 	if (trace.failed)
 		result.end = SCHEDULE_NO_MEMORY;
 	if (trace.full) {
-		code = ctl_usage(COMMAND_SIMULATE_SCHEDULE, "--trace: too much output");
+		code = lab_usage(lab, "--trace: too much output");
 	} else {
 		if (result.end != SCHEDULE_NO_MEMORY)
-			write_result(ctl, scenario, &trace, &result);
-		code = complain_end(ctl->scheduled[SCHEDULE_OPTION_SCENARIO], &result);
+			write_result(&lab->writer, &options, scenario, &trace, &result);
+		code = complain_end(options.file, &result);
 	}
 	trace_free(&trace);
 	scenario_free(scenario);

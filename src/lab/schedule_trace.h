@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What a simulated schedule did, kept until it is written: the figures stand first. */
-#ifndef CTL_SCHEDULE_TRACE_H
-#define CTL_SCHEDULE_TRACE_H
+#ifndef LAB_SCHEDULE_TRACE_H
+#define LAB_SCHEDULE_TRACE_H
 
 #include "lab/schedule.h"
 #include "view/writer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
-/* A scenario while it runs; ctl/schedule*.c alone. */
-#ifndef CTL_SCHEDULE_WORLD_H
-#define CTL_SCHEDULE_WORLD_H
+/* A scenario while it runs; lab/schedule*.c alone. */
+#ifndef LAB_SCHEDULE_WORLD_H
+#define LAB_SCHEDULE_WORLD_H
 
 #include "lab/schedule.h"
 #include "lab/simulate_events.h"

@@ -3,13 +3,14 @@
  * A destination in virtual time: one server, one client whose window a law governs, and
  * a queue that never comes back.  Nothing is random but by the seed.
  */
-#ifndef CTL_SIMULATE_H
-#define CTL_SIMULATE_H
+#ifndef LAB_SIMULATE_H
+#define LAB_SIMULATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lab/options.h"
 #include "policy/window/window.h"
 
 #define SIMULATED_CHANGES_MAX	16
@@ -64,6 +65,9 @@ struct simulation_result {
 	uint64_t deaths;
 	uint32_t window, ceiling;	/* at the end */
 };
+
+extern const struct option_table simulate_window_options;	/* of a struct simulation */
+void simulate_window_defaults(struct simulation *simulation);
 
 /* False: no memory. */
 bool simulate_window(const struct simulation *simulation, struct simulation_result *result);

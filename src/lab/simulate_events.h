@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What happens later in virtual time: a heap by time, and by order of coming where the
  * time is the same. */
-#ifndef CTL_SIMULATE_EVENTS_H
-#define CTL_SIMULATE_EVENTS_H
+#ifndef LAB_SIMULATE_EVENTS_H
+#define LAB_SIMULATE_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

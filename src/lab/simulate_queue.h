@@ -7,8 +7,8 @@
  * its directory; each attempt reads it; each delivery is written and synced; what is deferred
  * is written.  Files of the messages' text are the same in all, and left out.
  */
-#ifndef CTL_SIMULATE_QUEUE_H
-#define CTL_SIMULATE_QUEUE_H
+#ifndef LAB_SIMULATE_QUEUE_H
+#define LAB_SIMULATE_QUEUE_H
 
 #include "journal/queue/messages.h"
 #include "journal/storage_memory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl simulate queue.
+ * PURPOSE  postern-simulate queue.
  * MODEL    The same messages twice, with one log and with several; a file for each message is
  *          counted along the first.
  * ERRORS   Complained about.
@@ -10,12 +10,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/clock.h"
-#include "base/text.h"
-#include "ctl/cli/arguments.h"
+#include "lab/lab.h"
+#include "lab/option_rows.h"
 #include "lab/simulate_queue.h"
-
-#define SERVICE_MAX_NS	(3600 * NS_PER_SECOND)
 
 struct queue_costs {
 	const struct queue_simulation *simulation;
@@ -89,51 +86,17 @@ static void write_result(struct writer *writer, struct queue_costs *costs) {
 
 /* --- options ---------------------------------------------------------------------------- */
 
-static bool take_option(struct queue_simulation *s, enum queued_option option, const char *text,
-    const char **should) {
-	const struct {
-		uint32_t *value;
-		uint32_t most;
-		const char *should;
-	} counts[QUEUED_COUNT] = {
-		[QUEUED_MESSAGES] = { &s->messages, QUEUED_MESSAGES_MAX, "1 to 1000000" },
-		[QUEUED_RATE] = { &s->per_second, 100000, "1 to 100000" },
-		[QUEUED_RECIPIENTS] = { &s->recipients, 1000, "1 to 1000" },
-		[QUEUED_ATTEMPTS] = { &s->attempts, 1000, "1 to 1000" },
-		[QUEUED_PROCESSES] = { &s->processes, 100000, "1 to 100000" },
-	};
+#define OPTIONS_OF	struct queue_simulation
+static const struct option_row option_rows[] = {
+#include "defs/simulate_queue.def"
+};
 
-	if (option == QUEUED_DEFERRED) {
-		*should = "0 to 1, or 0% to 100%";
-		return text_to_share(text, &s->deferred);
-	}
-	if (option == QUEUED_SERVICE) {
-		*should = "1ms to 1h";
-		return text_to_duration_ns(text, &s->delivery_ns) &&
-		    s->delivery_ns >= NS_PER_MS && s->delivery_ns <= SERVICE_MAX_NS;
-	}
-	*should = counts[option].should;
-	return text_to_u32(text, strlen(text), counts[option].most, counts[option].value) &&
-	    *counts[option].value > 0;
-}
+static const struct option_table option_table = { option_rows,
+	sizeof(option_rows) / sizeof(option_rows[0]) };
 
-/* EX_OK, or an exit code after a complaint. */
-static int take_options(const struct ctl *ctl, struct queue_simulation *simulation) {
-	for (unsigned i = 0; i < QUEUED_COUNT; i++) {
-		const char *name, *should;
-		const char *text = arguments_queued(ctl, (enum queued_option)i, &name);
+/* --- the whole --------------------------------------------------------------------------- */
 
-		if (text != NULL && !take_option(simulation, (enum queued_option)i, text, &should))
-			return ctl_usage(COMMAND_SIMULATE_QUEUE, "%s: \"%s\" is not %s", name,
-			    text, should);
-	}
-	if ((uint64_t)simulation->messages * simulation->recipients > QUEUED_RECIPIENTS_MAX)
-		return ctl_usage(COMMAND_SIMULATE_QUEUE, "more than %u recipients",
-		    QUEUED_RECIPIENTS_MAX);
-	return EX_OK;
-}
-
-static bool run(const struct queue_simulation *simulation, unsigned logs,
+static bool run_with_logs(const struct queue_simulation *simulation, unsigned logs,
     struct queue_result *result) {
 	struct journal_storage *storages[QUEUED_LOGS_MAX] = { NULL };
 	bool done = true;
@@ -146,20 +109,20 @@ static bool run(const struct queue_simulation *simulation, unsigned logs,
 	return done;
 }
 
-int command_SIMULATE_QUEUE(struct ctl *ctl) {
+int lab_QUEUE(struct lab *lab) {
 	struct queue_simulation simulation;
 	struct queue_costs costs = { .simulation = &simulation };
 	int code;
 
 	simulate_queue_defaults(&simulation);
-	code = take_options(ctl, &simulation);
-	if (code != EX_OK)
+	code = lab_parse(lab, &option_table, &simulation);
+	if (code != LAB_RUN)
 		return code;
-	if (!run(&simulation, 1, &costs.one) ||
-	    !run(&simulation, simulate_queue_logs(), &costs.several)) {
-		ctl_complain("%s", strerror(ENOMEM));
-		return EX_OSERR;
-	}
-	write_result(&ctl->writer, &costs);
+	if ((uint64_t)simulation.messages * simulation.recipients > QUEUED_RECIPIENTS_MAX)
+		return lab_usage(lab, "more than %u recipients", QUEUED_RECIPIENTS_MAX);
+	if (!run_with_logs(&simulation, 1, &costs.one) ||
+	    !run_with_logs(&simulation, simulate_queue_logs(), &costs.several))
+		return lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
+	write_result(&lab->writer, &costs);
 	return EX_OK;
 }

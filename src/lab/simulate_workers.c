@@ -313,7 +313,7 @@ static bool place(struct world *w, uint32_t job) {
 	take_request(w, job, keys, &request);
 	worker_place(w->workers, &request, w->now_ns, random_bits(w), &place);
 	w->result->by_rule[place.rule]++;
-	if (w->s->trace != NULL)
+	if (w->s->with_trace)
 		w->s->trace(w->s->context, w->now_ns, message,
 		    job - w->messages[message].first + 1, &place);
 	if (place.rule == WORKER_WAIT)

@@ -5,14 +5,13 @@
  * one job after the other, and may be closed by the remote.  A job that is deferred does
  * not come back.  Nothing is random but by the seed.
  */
-#ifndef CTL_SIMULATE_WORKERS_H
-#define CTL_SIMULATE_WORKERS_H
+#ifndef LAB_SIMULATE_WORKERS_H
+#define LAB_SIMULATE_WORKERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/cli/ctl.h"
 #include "policy/schedule/worker.h"
 
 #define WORKED_MESSAGES_MAX	64
@@ -51,7 +50,8 @@ struct workers_simulation {
 	/* Workers of each message. */
 	void (*show)(void *context, int64_t at_ns, uint32_t free,
 	    const uint32_t *concurrency);
-	/* A decision; the job's number in its message, from 1. */
+	bool with_trace;
+	/* A decision, if with_trace; the job's number in its message, from 1. */
 	void (*trace)(void *context, int64_t at_ns, uint32_t message, uint32_t job,
 	    const struct worker_place *place);
 	void *context;
@@ -73,13 +73,6 @@ struct workers_result {
 	uint32_t most;			/* workers with jobs at a time */
 	struct worked_result messages[WORKED_MESSAGES_MAX + 1];
 };
-
-void simulate_workers_defaults(struct workers_simulation *simulation);
-/* Reads one option; false: it is no such value, and *should tells what it should be. */
-bool simulate_workers_take(struct workers_simulation *simulation, enum worked_option option,
-    const char *text, const char **should);
-/* What the options must be together; NULL: they are. */
-const char *simulate_workers_wrong(const struct workers_simulation *simulation);
 
 /* "1.2": the destination of site 1, host 2. */
 uint32_t simulated_site(uint64_t destination);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  posternctl simulate workers.
+ * PURPOSE  postern-simulate workers.
  * MODEL    One object: figures, how often each rule chose, messages; with --every and
- *          --trace tables besides, which are kept until the end as the figures stand first.
+ *          --trace tables besides.
  * ERRORS   Complained about.
  * THREADS  One.
  */
@@ -12,7 +12,8 @@
 #include <sysexits.h>
 
 #include "base/text.h"
-#include "ctl/cli/arguments.h"
+#include "lab/lab.h"
+#include "lab/option_rows.h"
 #include "lab/simulate_workers.h"
 
 #define ROWS_MAX	2000000u
@@ -24,32 +25,152 @@ struct row {
 	struct worker_place place;
 };
 
-struct rows {
-	struct row *list;
-	size_t count, size;
-};
-
 struct kept {
 	const struct workers_simulation *simulation;
 	const struct workers_result *result;
-	struct rows states, decisions;
-	bool failed;
+	struct lab_rows states, decisions;
 };
 
-static void keep(struct kept *kept, struct rows *rows, const struct row *row) {
-	if (rows->count == rows->size) {
-		size_t size = rows->size > 0 ? 2 * rows->size : 256;
-		struct row *list = size > ROWS_MAX ? NULL :
-		    reallocarray(rows->list, size, sizeof(*list));
+#define COUNT_MAX	1000000u
 
-		if (list == NULL) {
-			kept->failed = true;
-			return;
-		}
-		rows->list = list;
-		rows->size = size;
+/* --- options ---------------------------------------------------------------------------- */
+
+/* The next part of a list in `out'; false: it is too long, or there is none. */
+static bool next_part(const char **list, char *out, size_t size) {
+	size_t length = strcspn(*list, ",");
+
+	if (length == 0 || !text_copy(out, size, *list, length))
+		return false;
+	*list += length;
+	*list += **list == ',' && (*list)[1] != '\0';
+	return true;
+}
+
+static bool parse_messages(void *values, const char *text) {
+	struct workers_simulation *s = values;
+	int64_t last_ns = 0;
+
+	for (s->message_count = 1; s->message_count <= WORKED_MESSAGES_MAX;) {
+		struct worked_message *message = &s->messages[s->message_count++];
+		size_t length = strcspn(text, ",");
+		bool has_time;
+
+		if (!option_parse_count_at(text, length, COUNT_MAX, &message->jobs,
+			&message->at_ns, &has_time) ||
+		    message->jobs == 0 || message->at_ns < last_ns)
+			return false;
+		last_ns = message->at_ns;
+		text += length;
+		if (*text++ == '\0')
+			return true;
 	}
-	rows->list[rows->count++] = *row;
+	return false;
+}
+
+static bool parse_probes(void *values, const char *text) {
+	struct worked_message *probes =
+	    &((struct workers_simulation *)values)->messages[WORKER_VERIFICATION];
+	bool has_time;
+
+	return option_parse_count_at(text, strlen(text), COUNT_MAX, &probes->jobs, &probes->at_ns,
+	    &has_time);
+}
+
+static bool parse_hosts(void *values, const char *text) {
+	struct workers_simulation *s = values;
+	uint32_t sum = 0;
+	char part[16];
+
+	for (s->list_count = 0; s->list_count < WORKED_LISTS_MAX;) {
+		if (!next_part(&text, part, sizeof(part)) ||
+		    !option_parse_count(part, strlen(part), 1, WORKED_HOSTS_MAX, &s->lists[s->list_count]))
+			return false;
+		sum += s->lists[s->list_count++];
+		if (*text == '\0')
+			return sum <= WORKED_HOSTS_MAX;
+	}
+	return false;
+}
+
+/* "3.1", "*.2" */
+static bool parse_broken_one(char *text, struct worked_broken *broken) {
+	char *point = strchr(text, '.');
+
+	if (point == NULL)
+		return false;
+	*point++ = '\0';
+	broken->site = 0;
+	return (strcmp(text, "*") == 0 || option_parse_count(text, strlen(text), 1, COUNT_MAX, &broken->site)) &&
+	    option_parse_count(point, strlen(point), 1, WORKED_HOSTS_MAX, &broken->host);
+}
+
+static bool parse_broken(void *values, const char *text) {
+	struct workers_simulation *s = values;
+	char list[512], part[32], *at;
+	const char *next = list;
+
+	if (!text_copy(list, sizeof(list), text, strlen(text)))
+		return false;
+	s->broken_until_ns = INT64_MAX;
+	at = strchr(list, '@');
+	if (at != NULL) {
+		*at++ = '\0';
+		if (!option_parse_duration(at, 0, DAY, &s->broken_until_ns))
+			return false;
+	}
+	for (s->broken_count = 0; s->broken_count < WORKED_BROKEN_MAX;) {
+		if (!next_part(&next, part, sizeof(part)) ||
+		    !parse_broken_one(part, &s->broken[s->broken_count++]))
+			return false;
+		if (*next == '\0')
+			return true;
+	}
+	return false;
+}
+
+#define OPTIONS_OF	struct workers_simulation
+static const struct option_row option_rows[] = {
+#include "defs/simulate_workers.def"
+};
+
+static const struct option_table option_table = { option_rows,
+	sizeof(option_rows) / sizeof(option_rows[0]) };
+
+static void set_defaults(struct workers_simulation *simulation) {
+	*simulation = (struct workers_simulation){
+		.settings = worker_defaults,
+		.workers = 100,
+		.messages = { [1] = { .jobs = 1000 } },
+		.message_count = 2,
+		.lists = { 1 },
+		.list_count = 1,
+		.connect_ns = 100 * NS_PER_MS,
+		.service_ns = NS_PER_SECOND,
+		.retry_ns = 300 * NS_PER_SECOND,
+		.jitter = 0.05,
+		.seed = 1,
+	};
+}
+
+/* What the options must be together; NULL: they are. */
+static const char *find_excess(const struct workers_simulation *simulation) {
+	uint64_t jobs = 0, hosts = 0;
+
+	for (uint32_t m = 0; m < simulation->message_count; m++)
+		jobs += simulation->messages[m].jobs;
+	for (uint32_t i = 0; i < simulation->list_count; i++)
+		hosts += simulation->lists[i];
+	if (jobs > WORKED_JOBS_MAX)
+		return "more than 1000000 jobs";
+	if (hosts * (simulation->sites == 0 ? jobs : simulation->sites) > 4 * WORKED_JOBS_MAX)
+		return "more than 4000000 destinations";
+	return NULL;
+}
+
+/* --- rows ------------------------------------------------------------------------------- */
+
+static void keep_row(struct lab_rows *rows, const struct row *row) {
+	lab_rows_add(rows, row, sizeof(*row), ROWS_MAX);
 }
 
 static void keep_state(void *context, int64_t at_ns, uint32_t free,
@@ -59,7 +180,7 @@ static void keep_state(void *context, int64_t at_ns, uint32_t free,
 	for (uint32_t m = 0; m < kept->simulation->message_count; m++)
 		if (kept->simulation->messages[m].jobs > 0 &&
 		    kept->simulation->messages[m].at_ns <= at_ns)
-			keep(kept, &kept->states, &(struct row){ at_ns, m, concurrency[m],
+			keep_row(&kept->states, &(struct row){ at_ns, m, concurrency[m],
 				free, { .rule = WORKER_WAIT } });
 }
 
@@ -67,7 +188,7 @@ static void keep_decision(void *context, int64_t at_ns, uint32_t message, uint32
     const struct worker_place *place) {
 	struct kept *kept = context;
 
-	keep(kept, &kept->decisions, &(struct row){ at_ns, message, job, 0, *place });
+	keep_row(&kept->decisions, &(struct row){ at_ns, message, job, 0, *place });
 }
 
 /* --- tables ---------------------------------------------------------------------------- */
@@ -126,7 +247,7 @@ static void write_states(void *context, struct writer *writer) {
 	char name[16];
 
 	for (size_t i = 0; i < kept->states.count; i++) {
-		const struct row *row = &kept->states.list[i];
+		const struct row *row = (const struct row *)kept->states.list + i;
 		const struct value values[] = {
 			seconds(row->at_ns),
 			value_text(message_name(row->message, name)),
@@ -144,7 +265,7 @@ static void write_decisions(void *context, struct writer *writer) {
 	char name[16], destination[32];
 
 	for (size_t i = 0; i < kept->decisions.count; i++) {
-		const struct row *row = &kept->decisions.list[i];
+		const struct row *row = (const struct row *)kept->decisions.list + i;
 		const struct worker_place *place = &row->place;
 		bool placed = place->job != WORKER_NONE;
 		const struct value values[] = {
@@ -240,47 +361,35 @@ static void write_result(struct writer *writer, struct kept *kept) {
 		TABLE("rules", rules, write_rules, kept);
 	if (kept->simulation->every_ns > 0)
 		TABLE("states", states, write_states, kept);
-	if (kept->simulation->trace != NULL)
+	if (kept->simulation->with_trace)
 		TABLE("decisions", decisions, write_decisions, kept);
 	writer_object_end(writer);
 }
 
-/* EX_OK, or an exit code after a complaint. */
-static int take_options(const struct ctl *ctl, struct workers_simulation *simulation) {
-	const char *wrong;
-
-	for (unsigned i = 0; i < WORKED_COUNT; i++) {
-		const char *name, *should;
-		const char *text = arguments_worked(ctl, (enum worked_option)i, &name);
-
-		if (text != NULL && !simulate_workers_take(simulation,
-		    (enum worked_option)i, text, &should))
-			return ctl_usage(COMMAND_SIMULATE_WORKERS, "%s: \"%s\" is not %s", name,
-			    text, should);
-	}
-	wrong = simulate_workers_wrong(simulation);
-	return wrong != NULL ? ctl_usage(COMMAND_SIMULATE_WORKERS, "%s", wrong) : EX_OK;
-}
-
-int command_SIMULATE_WORKERS(struct ctl *ctl) {
+int lab_WORKERS(struct lab *lab) {
 	struct workers_simulation simulation;
 	struct workers_result result;
 	struct kept kept = { .simulation = &simulation, .result = &result };
+	const char *excess;
 	int code;
 
-	simulate_workers_defaults(&simulation);
+	set_defaults(&simulation);
 	simulation.show = keep_state;
-	simulation.trace = ctl->trace ? keep_decision : NULL;
+	simulation.trace = keep_decision;
 	simulation.context = &kept;
-	code = take_options(ctl, &simulation);
-	if (code != EX_OK)
+	code = lab_parse(lab, &option_table, &simulation);
+	if (code != LAB_RUN)
 		return code;
-	if (!simulate_workers(&simulation, &result) || kept.failed) {
-		ctl_complain("%s", kept.failed ? "--every, --trace: too many rows" :
-		    strerror(ENOMEM));
-		code = kept.failed ? EX_USAGE : EX_OSERR;
+	excess = find_excess(&simulation);
+	if (excess != NULL)
+		return lab_usage(lab, "%s", excess);
+	if (!simulate_workers(&simulation, &result)) {
+		code = lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
+	} else if (kept.states.failed || kept.decisions.failed) {
+		code = lab_complain(EX_USAGE, "--every, --trace: too many rows");
 	} else {
-		write_result(&ctl->writer, &kept);
+		write_result(&lab->writer, &kept);
+		code = EX_OK;
 	}
 	free(kept.states.list);
 	free(kept.decisions.list);

@@ -11,7 +11,7 @@
  *			start and a finish: syncs for each recipient
  *	queue		a queue of 20,000 messages of which half of the deliveries are deferred, as
  *			fast as it can be, on one log and on one for each retry interval
- *			(posternctl simulate queue counts what they read and write)
+ *			(postern-simulate queue counts what they read and write)
  *	append		records of 200 bytes, without a sync, in groups, and with a sync for
  *			each, beside a loop of write and fdatasync
  *

@@ -155,7 +155,7 @@ def try_providers(test, world, text):
 def try_scenario(test, _, text):
     file = test.directory / "example.scenario"
     file.write_text(text)
-    done = subprocess.run(["posternctl", "simulate", "schedule", "--scenario", file], text=True,
+    done = subprocess.run(["postern-simulate", "schedule", "--scenario", file], text=True,
                           capture_output=True)
     return None if done.returncode == 0 else done.stderr
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""The scheduler against a real queue manager: `simulate schedule' says what a scenario
+"""The scheduler against a real queue manager: `postern-simulate schedule' says what a scenario
 comes to, delivery for delivery, and the real one is led through the same: messages come
 when the simulation has them come, deliveries end when it has them end.  What the real one
 begins next is its own choice, and must be ours.
@@ -87,7 +87,7 @@ class Case:
 def simulate(test, case):
     file = test.directory / f"{case.name}.conf"
     file.write_text(case.scenario())
-    done = subprocess.run([BUILD / "posternctl", "--json", "simulate", "schedule", "--trace",
+    done = subprocess.run([BUILD / "postern-simulate", "--json", "schedule", "--trace",
                            "--scenario", file], capture_output=True, text=True, timeout=30)
     if done.returncode != 0:
         raise Failed(f"{case.name}: {done.stderr.strip()}")
@@ -358,7 +358,7 @@ def against_pipes(test, rounds):
 
 
 def body(test):
-    if not (BUILD / "posternctl").exists():
+    if not (BUILD / "postern-simulate").exists():
         raise Skipped("posternctl is not built")
     if test.rounds:
         return against_pipes(test, test.rounds)

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""posternctl simulate schedule from outside: the orders of the document and of a real queue
+"""postern-simulate schedule from outside: the orders of the document and of a real queue
 manager, the document's worked sequences as scenario files (tests/scenarios; what is expected
 was worked out by hand), options, bad input."""
 import json
@@ -20,12 +20,12 @@ DELIVERY = ["time_s", "message", "transport", "destination", "recipients", "resu
 
 
 def run(*words):
-    return subprocess.run([BUILD / "posternctl", *map(str, words)], capture_output=True, text=True,
+    return subprocess.run([BUILD / "postern-simulate", *map(str, words)], capture_output=True, text=True,
                           timeout=60)
 
 
 def order_of(sizes, cost, minimum, discount, loan):
-    done = run("--json", "simulate", "schedule", "--sizes", ",".join(map(str, sizes)),
+    done = run("--json", "schedule", "--sizes", ",".join(map(str, sizes)),
                "--slot-cost", cost, "--slot-minimum", minimum, "--slot-discount", discount,
                "--slot-loan", loan)
     return json.loads(done.stdout)["order"]
@@ -40,7 +40,7 @@ class Scenario:
 
     def __init__(self, test, name):
         file = SOURCE / "tests/scenarios" / f"{name}.conf"
-        done = run("--json", "simulate", "schedule", "--trace", "--scenario", file)
+        done = run("--json", "schedule", "--trace", "--scenario", file)
         test.equal((done.returncode, done.stderr), (0, ""), f"{name}.conf runs")
         self.result = json.loads(done.stdout)
         self.order = digits(self.result["order"])
@@ -250,7 +250,7 @@ def nothing_is_lost(test, rounds=40):
             f"default_destination_recipient_limit = {draw.randint(1, 5)};\n"
             f"default_recipient_limit = {draw.randint(5, 50)};\n"
             f"destinations = ( {accepts.rstrip(',')} );\nmessages = ( {', '.join(messages)} );\n")
-        done = run("--json", "simulate", "schedule", "--scenario", file)
+        done = run("--json", "schedule", "--scenario", file)
         result = json.loads(done.stdout) if done.returncode == 0 else {"deliveries": []}
         reached = sum(row["recipients"] for row in result["deliveries"] if row["result"] == "delivered")
         if done.returncode != 0 or reached != total:
@@ -263,21 +263,21 @@ def both_outputs(test):
     file = SOURCE / "tests/scenarios/stack-1-4-7.conf"
     for words in (["--sizes", "10,2,2"], ["--sizes", "10,2,2", "--trace"], ["--scenario", file],
                   ["--scenario", file, "--trace"]):
-        text = run("simulate", "schedule", *words)
-        data = json.loads(run("--json", "simulate", "schedule", *words).stdout)
+        text = run("schedule", *words)
+        data = json.loads(run("--json", "schedule", *words).stdout)
         names = [line.split()[0].rstrip(":") for line in text.stdout.splitlines()
                  if line and not line[0].isspace() and line.split()[0].rstrip(":") in data]
         test.equal(names, list(data), f"the same names in both outputs: {', '.join(data)}")
         for name, columns in (("deliveries", DELIVERY), ("steps", STEP)):
             if name in data:
                 test.equal(list(data[name][0]), columns, f"columns of {name}")
-    test.equal(run("simulate", "schedule", "--sizes", "4,1").stdout.split(), ["order", "1", "1", "1", "1", "2"],
+    test.equal(run("schedule", "--sizes", "4,1").stdout.split(), ["order", "1", "1", "1", "1", "2"],
                "sizes alone give the order alone")
 
 
 def bad_input(test):
     def refused(code, error, *words):
-        done = run("simulate", "schedule", *words)
+        done = run("schedule", *words)
         test.equal((done.returncode, error in done.stderr), (code, True),
                    f"{' '.join(map(str, words))}: {done.stderr.splitlines()[:1]}")
     refused(64, "give either --sizes or --scenario")
@@ -318,7 +318,7 @@ def much_at_once(test):
     file = test.directory / "much.conf"
     file.write_text("default_process_limit = 20;\n"
                     "messages = ( { recipients = \"a:100000\"; }, { recipients = \"b\"; count = 20000; } );")
-    done = run("simulate", "schedule", "--scenario", file)
+    done = run("schedule", "--scenario", file)
     test.equal(done.returncode, 0, f"120,000 recipients in {time.monotonic() - start:.1f} s")
 
 

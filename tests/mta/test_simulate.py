@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""posternctl simulate window from outside: figures, names, options, bad input."""
+"""postern-simulate window from outside: figures, names, options, bad input."""
 import json
 import os
 import subprocess
@@ -31,14 +31,14 @@ WRONG = {"--law": ["", "tcp", "Probe"], "--feedback": ["2", "x", "1/0", "1/concu
 
 
 def run(*words):
-    return subprocess.run([BUILD / "posternctl", *map(str, words)], capture_output=True, text=True,
+    return subprocess.run([BUILD / "postern-simulate", *map(str, words)], capture_output=True, text=True,
                           timeout=30)
 
 
 def simulate(**options):
     words = [word for name, value in options.items()
              for word in ("--" + name.replace("_", "-"), value)]
-    return json.loads(run("--json", "simulate", "window", *words).stdout)
+    return json.loads(run("--json", "window", *words).stdout)
 
 
 def seconds(**options):
@@ -102,7 +102,7 @@ def cached(test):
 
 def both_outputs(test):
     words = [word for pair in OPTIONS.items() for word in pair]
-    text, data = run("simulate", "window", *words), run("--json", "simulate", "window", *words)
+    text, data = run("window", *words), run("--json", "window", *words)
     test.equal((text.returncode, data.returncode), (0, 0), "all options at once")
     row = json.loads(data.stdout)
     test.equal(list(row)[:4], FIGURES, "the figures stand first")
@@ -113,8 +113,8 @@ def both_outputs(test):
     test.equal(list(row["states"][0]), ["time_s", "state", "window", "ceiling", "in_flight", "done",
                                         "deferred"], "what a state tells")
     test.equal(row["deliveries"], 300, "as many as were asked for")
-    test.equal(run("simulate", "window", *words).stdout, text.stdout, "the same again")
-    other = run("simulate", "window", *words, "--seed", "78").stdout
+    test.equal(run("window", *words).stdout, text.stdout, "the same again")
+    other = run("window", *words, "--seed", "78").stdout
     test.check(other != text.stdout, "but for another seed")
     test.equal("states" in simulate(), False, "no states unless asked for")
 
@@ -122,14 +122,17 @@ def both_outputs(test):
 def bad_input(test):
     for option, values in WRONG.items():
         for value in values:
-            done = run("simulate", "window", option, value)
+            done = run("window", option, value)
             test.equal((done.returncode, done.stdout), (64, ""), f"{option} {value!r} is refused")
             if option not in done.stderr or len(done.stderr.splitlines()) != 2:
                 test.check(False, f"{done.stderr!r} names {option}")
-    test.equal(run("simulate").returncode, 64, "simulate what?")
-    test.equal(run("simulate", "window", "now").returncode, 64, "no arguments")
-    test.equal(run("status", "--law", "probe").returncode, 64, "not for other commands")
-    done = run("simulate", "window", "--help")
+    test.equal(run().returncode, 64, "simulate what?")
+    test.equal(run("window", "now").returncode, 64, "no arguments")
+    test.equal(run("schedule", "--law", "probe").returncode, 64, "not for other simulations")
+    test.equal(run("windows").returncode, 64, "an unknown simulation")
+    done = subprocess.run([BUILD / "posternctl", "simulate", "window"], capture_output=True, text=True)
+    test.equal((done.returncode, "postern-simulate" in done.stderr), (64, True), "posternctl names the program")
+    done = run("window", "--help")
     test.equal(done.returncode, 0, "help")
     test.equal([option for option in OPTIONS if f"  {option} " not in done.stdout], [],
                "which tells every option")

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""posternctl simulate queue from outside: what it prints, that it says what the document says,
+"""postern-simulate queue from outside: what it prints, that it says what the document says,
 bad input."""
 import json
 import os
@@ -18,12 +18,12 @@ WRONG = {"--messages": ["0", "x", "1000001"], "--rate": ["0", "-1"], "--recipien
 
 
 def run(*words):
-    return subprocess.run([BUILD / "posternctl", *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([BUILD / "postern-simulate", *words], capture_output=True, text=True, timeout=60)
 
 
 def simulate(**options):
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return json.loads(run("--json", "simulate", "queue", *words).stdout)
+    return json.loads(run("--json", "queue", *words).stdout)
 
 
 def as_the_document_says(test):
@@ -42,15 +42,15 @@ def as_the_document_says(test):
 def body(test):
     as_the_document_says(test)
     given = [word for pair in OPTIONS.items() for word in pair]
-    test.equal(json.loads(run("--json", "simulate", "queue", *given).stdout)["messages"], 500,
+    test.equal(json.loads(run("--json", "queue", *given).stdout)["messages"], 500,
                "all options together")
-    test.check("one-log" in run("simulate", "queue", *given).stdout, "a table without --json")
+    test.check("one-log" in run("queue", *given).stdout, "a table without --json")
     for name, values in WRONG.items():
         for value in values:
-            done = run("simulate", "queue", name, value)
+            done = run("queue", name, value)
             test.equal((done.returncode, f'{name}: "{value}" is not ' in done.stderr), (64, True),
                        f"{name} {value} is refused, with what it should be")
-    done = run("simulate", "queue", "--messages", "1000000", "--recipients", "5")
+    done = run("queue", "--messages", "1000000", "--recipients", "5")
     test.equal((done.returncode, "more than 4000000 recipients" in done.stderr), (64, True),
                "too much together is refused")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""posternctl simulate workers from outside: the figures of the scheduler notes, each rule of
+"""postern-simulate workers from outside: the figures of the scheduler notes, each rule of
 choice in a scenario of its own, what becomes of jobs, bad input."""
 import json
 import os
@@ -31,14 +31,14 @@ WRONG = {"--workers": ["0", "x", "100001"], "--messages": ["", "0", "x", "5,", "
 
 
 def run(*words):
-    return subprocess.run([BUILD / "posternctl", *map(str, words)], capture_output=True, text=True,
+    return subprocess.run([BUILD / "postern-simulate", *map(str, words)], capture_output=True, text=True,
                           timeout=30)
 
 
 def simulate(*flags, **options):
     words = [word for name, value in options.items()
              for word in ("--" + name.replace("_", "-"), value)]
-    return json.loads(run("--json", "simulate", "workers", *words, *flags).stdout)
+    return json.loads(run("--json", "workers", *words, *flags).stdout)
 
 
 def rules(row):
@@ -120,7 +120,7 @@ def what_becomes_of_jobs(test):
 
 def both_outputs(test):
     words = [word for pair in OPTIONS.items() for word in pair] + ["--trace"]
-    text, data = run("simulate", "workers", *words), run("--json", "simulate", "workers", *words)
+    text, data = run("workers", *words), run("--json", "workers", *words)
     test.equal((text.returncode, data.returncode), (0, 0), "all options at once")
     row = json.loads(data.stdout)
     names = [line.split()[0].rstrip(":") for line in text.stdout.splitlines()
@@ -128,23 +128,23 @@ def both_outputs(test):
     test.equal(names, list(row), "the same names in both outputs")
     test.equal(list(row["decisions"][0]), ["time_s", "message", "job", "rule", "list", "destination",
                                            "connection", "opened"], "what a decision tells")
-    test.equal(run("simulate", "workers", *words).stdout, text.stdout, "the same again")
-    test.check(run("simulate", "workers", *words, "--seed", "78").stdout != text.stdout, "but for another seed")
+    test.equal(run("workers", *words).stdout, text.stdout, "the same again")
+    test.check(run("workers", *words, "--seed", "78").stdout != text.stdout, "but for another seed")
     test.equal(set(simulate()) & {"states", "decisions"}, set(), "no states or decisions unless asked for")
 
 
 def bad_input(test):
     for option, values in WRONG.items():
         for value in values:
-            done = run("simulate", "workers", option, value)
+            done = run("workers", option, value)
             test.equal((done.returncode, done.stdout), (64, ""), f"{option} {value!r} is refused")
             if option not in done.stderr or len(done.stderr.splitlines()) != 2:
                 test.check(False, f"{done.stderr!r} names {option}")
-    test.equal(run("simulate", "workers", "--messages", "900000,900000").returncode, 64, "too many jobs")
-    test.equal(run("simulate", "workers", "--sites", "1000000", "--hosts", "9").returncode, 64, "too many hosts")
-    test.equal(run("simulate", "workers", "now").returncode, 64, "no arguments")
-    test.equal(run("simulate", "window", "--workers", "5").returncode, 64, "not for other commands")
-    done = run("simulate", "workers", "--help")
+    test.equal(run("workers", "--messages", "900000,900000").returncode, 64, "too many jobs")
+    test.equal(run("workers", "--sites", "1000000", "--hosts", "9").returncode, 64, "too many hosts")
+    test.equal(run("workers", "now").returncode, 64, "no arguments")
+    test.equal(run("window", "--workers", "5").returncode, 64, "not for other commands")
+    done = run("workers", "--help")
     test.equal([option for option in OPTIONS if f"  {option} " not in done.stdout], [],
                "the help tells every option")
 

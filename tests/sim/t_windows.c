@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "lab/simulate_options.h"
+#include "lab/simulate.h"
 
 #define SEEDS	5
 
@@ -19,28 +19,18 @@ struct outcome {
 
 /* "--option value ..." as on the command line. */
 static void take(struct simulation *simulation, const char *words) {
-	static const struct {
-		const char *name;
-		enum simulation_option option;
-	} options[] = {
-#define SIMULATION(symbol, name, argument, text) { name, SIMULATION_##symbol },
-#include "defs/simulations.def"
-#undef SIMULATION
-	};
 	char copy[256], *rest = copy, *word, *value;
-	const char *should;
+	char should[OPTION_SHOULD_BYTES];
 
-	simulate_defaults(simulation);
+	simulate_window_defaults(simulation);
 	snprintf(copy, sizeof(copy), "%s", words);
 	while ((word = strsep(&rest, " ")) != NULL && *word != '\0') {
-		size_t i = 0;
+		const struct option_row *row = option_find(&simulate_window_options, word);
 
 		value = strsep(&rest, " ");
 		assert_non_null(value);
-		while (i < SIMULATION_COUNT && strcmp(options[i].name, word) != 0)
-			i++;
-		assert_true(i < SIMULATION_COUNT);
-		assert_true(simulate_take(simulation, options[i].option, value, &should));
+		assert_non_null(row);
+		assert_true(option_parse(row, value, simulation, should));
 	}
 }
 

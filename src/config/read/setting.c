@@ -108,7 +108,9 @@ static const struct {
 } renamed[] = {
 #define RENAMED_SETTING(path, old_name) { path, old_name },
 #define RENAMED_COMMAND(symbol, words)
+#define MOVED_COMMAND(word, program)
 #include "defs/renamed.def"
+#undef MOVED_COMMAND
 #undef RENAMED_COMMAND
 #undef RENAMED_SETTING
 };

@@ -77,7 +77,7 @@ struct setting_value {
 enum setting_book {
 	BOOK_MAIN,		/* postern.conf: defs/settings.def */
 	BOOK_PROVIDERS,		/* providers.conf: defs/providers.def */
-	BOOK_SCENARIO,		/* of simulate schedule: defs/scenario.def */
+	BOOK_SCENARIO,		/* of postern-simulate schedule: defs/scenario.def */
 };
 
 /* All rows of postern.conf, `*count` of them. */

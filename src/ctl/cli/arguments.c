@@ -30,14 +30,10 @@ enum {
 	OPTION_JSON = 256, OPTION_COLOR, OPTION_WIDE, OPTION_COLUMNS, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
 	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS, OPTION_OVER, OPTION_SORT,
 	OPTION_SESSIONS, OPTION_ACCOUNTS, OPTION_YEAR,
-	OPTION_MTA, OPTION_EVENTS, OPTION_TRACE,
+	OPTION_MTA, OPTION_EVENTS,
 	OPTION_DESTINATIONS, OPTION_RUNS,
 	OPTION_ID, OPTION_TYPE, OPTION_DESTINATION,
-	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE, OPTION_DRY_RUN,
-	OPTION_SIMULATED,	/* and those of simulations.def */
-	OPTION_WORKED = OPTION_SIMULATED + SIMULATION_COUNT,	/* and those of workers.def */
-	OPTION_SCHEDULED = OPTION_WORKED + WORKED_COUNT,	/* and those of schedules.def */
-	OPTION_QUEUED = OPTION_SCHEDULED + SCHEDULE_OPTION_COUNT	/* and those of queues.def */
+	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE, OPTION_DRY_RUN
 };
 
 static const struct option options[] = {
@@ -64,11 +60,6 @@ static const struct option options[] = {
 	{ "year", required_argument, NULL, OPTION_YEAR },
 	{ "mta", required_argument, NULL, OPTION_MTA },
 	{ "events", no_argument, NULL, OPTION_EVENTS },
-	{ "trace", no_argument, NULL, OPTION_TRACE },
-#define SCHEDULE(symbol, option, argument, text) \
-	{ &(option)[2], required_argument, NULL, OPTION_SCHEDULED + SCHEDULE_OPTION_##symbol },
-#include "defs/schedules.def"
-#undef SCHEDULE
 	{ "destinations", no_argument, NULL, OPTION_DESTINATIONS },
 	{ "runs", no_argument, NULL, OPTION_RUNS },
 	{ "id", required_argument, NULL, OPTION_ID },
@@ -80,63 +71,27 @@ static const struct option options[] = {
 	{ "lines", required_argument, NULL, OPTION_LINES },
 	{ "once", no_argument, NULL, OPTION_ONCE },
 	{ "dry-run", no_argument, NULL, OPTION_DRY_RUN },
-	/* One that stands above, too, is that one. */
-#define SIMULATION(symbol, option, argument, text) \
-	{ &(option)[2], required_argument, NULL, OPTION_SIMULATED + SIMULATION_##symbol },
-#include "defs/simulations.def"
-#undef SIMULATION
-#define WORKED(symbol, option, argument, text) \
-	{ &(option)[2], required_argument, NULL, OPTION_WORKED + WORKED_##symbol },
-#include "defs/workers.def"
-#undef WORKED
-#define QUEUED(symbol, option, argument, text) \
-	{ &(option)[2], required_argument, NULL, OPTION_QUEUED + QUEUED_##symbol },
-#include "defs/queues.def"
-#undef QUEUED
 	{ NULL, 0, NULL, 0 },
 };
 
-/* As in the syntax of commands. */
-static const char *const simulated_names[SIMULATION_COUNT] = {
-#define SIMULATION(symbol, option, argument, text) [SIMULATION_##symbol] = option,
-#include "defs/simulations.def"
-#undef SIMULATION
-};
-
-static const char *const worked_names[WORKED_COUNT] = {
-#define WORKED(symbol, option, argument, text) [WORKED_##symbol] = option,
-#include "defs/workers.def"
-#undef WORKED
-};
-
-static const char *const scheduled_names[SCHEDULE_OPTION_COUNT] = {
-#define SCHEDULE(symbol, option, argument, text) [SCHEDULE_OPTION_##symbol] = option,
-#include "defs/schedules.def"
-#undef SCHEDULE
-};
-
-static const char *const queued_names[QUEUED_COUNT] = {
-#define QUEUED(symbol, option, argument, text) [QUEUED_##symbol] = option,
-#include "defs/queues.def"
-#undef QUEUED
-};
+#define OWN_OPTIONS_MAX	64	/* given at once */
 
 struct parse {
 	struct ctl *ctl;
 	bool *json;
 	bool help, version, wrong;
 	/* options that belong to one command */
-	const char *own[(size_t)SIMULATION_COUNT + WORKED_COUNT];
+	const char *own[OWN_OPTIONS_MAX];
 	size_t own_count;
 };
 
-static void take_own(struct parse *parse, const char *option) {
+static void note_own(struct parse *parse, const char *option) {
 	if (parse->own_count < sizeof(parse->own) / sizeof(parse->own[0]))
 		parse->own[parse->own_count++] = option;
 }
 
 /* False: it is no option of a command's own. */
-static bool take_own_option(struct parse *parse, int option) {
+static bool parse_own_option(struct parse *parse, int option) {
 	struct ctl *ctl = parse->ctl;
 	const struct {
 		int option;
@@ -159,7 +114,6 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_YEAR, "--year", &ctl->year, NULL },
 		{ OPTION_MTA, "--mta", &ctl->mta, NULL },
 		{ OPTION_EVENTS, "--events", NULL, &ctl->events },
-		{ OPTION_TRACE, "--trace", NULL, &ctl->trace },
 		{ OPTION_DESTINATIONS, "--destinations", NULL, &ctl->destinations },
 		{ OPTION_RUNS, "--runs", NULL, &ctl->runs },
 		{ OPTION_ID, "--id", &ctl->id, NULL },
@@ -173,27 +127,6 @@ static bool take_own_option(struct parse *parse, int option) {
 		{ OPTION_DRY_RUN, "--dry-run", NULL, &ctl->dry_run },
 	};
 
-	if (option >= OPTION_SIMULATED && option < OPTION_SIMULATED + SIMULATION_COUNT) {
-		ctl->simulated[option - OPTION_SIMULATED] = optarg;
-		take_own(parse, simulated_names[option - OPTION_SIMULATED]);
-		return true;
-	}
-	if (option >= OPTION_WORKED && option < OPTION_WORKED + WORKED_COUNT) {
-		ctl->worked[option - OPTION_WORKED] = optarg;
-		take_own(parse, worked_names[option - OPTION_WORKED]);
-		return true;
-	}
-	if (option >= OPTION_QUEUED && option < OPTION_QUEUED + QUEUED_COUNT) {
-		ctl->queued[option - OPTION_QUEUED] = optarg;
-		take_own(parse, queued_names[option - OPTION_QUEUED]);
-		return true;
-	}
-	if (option >= OPTION_SCHEDULED &&
-	    option < OPTION_SCHEDULED + SCHEDULE_OPTION_COUNT) {
-		ctl->scheduled[option - OPTION_SCHEDULED] = optarg;
-		take_own(parse, scheduled_names[option - OPTION_SCHEDULED]);
-		return true;
-	}
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		if (own[i].option != option)
 			continue;
@@ -201,13 +134,13 @@ static bool take_own_option(struct parse *parse, int option) {
 			*own[i].flag = true;
 		else
 			*own[i].value = optarg;
-		take_own(parse, own[i].name);
+		note_own(parse, own[i].name);
 		return true;
 	}
 	return false;
 }
 
-static void take_option(struct parse *parse, int option) {
+static void parse_option(struct parse *parse, int option) {
 	switch (option) {
 	case 'c':
 		parse->ctl->config_path = optarg;
@@ -238,7 +171,7 @@ static void take_option(struct parse *parse, int option) {
 		parse->version = true;
 		break;
 	default:
-		if (!take_own_option(parse, option))
+		if (!parse_own_option(parse, option))
 			parse->wrong = true;
 	}
 }
@@ -262,7 +195,7 @@ static void complain_option(char **argv, int option) {
 }
 
 /* The options from optind on; stops at the first word when `first` says so. */
-static void take_options(struct parse *parse, int argc, char **argv, bool first) {
+static void parse_options(struct parse *parse, int argc, char **argv, bool first) {
 	int option;
 
 	opterr = 0;
@@ -270,7 +203,7 @@ static void take_options(struct parse *parse, int argc, char **argv, bool first)
 				     first ? "+:c:s:hV" : ":c:s:hV", options, NULL)) != -1) {
 		if (option == '?' || option == ':')
 			complain_option(argv, option);
-		take_option(parse, option);
+		parse_option(parse, option);
 	}
 }
 
@@ -306,7 +239,28 @@ static int match_words(const char *words, int argc, char **argv, bool *partial) 
 	return matched;
 }
 
+/* The program that has this command now, or NULL. */
+static const char *find_moved(const char *word) {
+	static const struct {
+		const char *word, *program;
+	} moved[] = {
+#define RENAMED_SETTING(path, old_name)
+#define RENAMED_COMMAND(symbol, word)
+#define MOVED_COMMAND(word, program) { word, program },
+#include "defs/renamed.def"
+#undef MOVED_COMMAND
+#undef RENAMED_COMMAND
+#undef RENAMED_SETTING
+	};
+
+	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
+		if (strcmp(moved[i].word, word) == 0)
+			return moved[i].program;
+	return NULL;
+}
+
 static void complain_unknown(int argc, char **argv) {
+	const char *moved = find_moved(argv[0]);
 	unsigned best = UINT32_MAX;
 	const char *nearest = NULL;
 	char given[64];
@@ -324,7 +278,9 @@ static void complain_unknown(int argc, char **argv) {
 			nearest = commands[i].words;
 		}
 	}
-	if (nearest != NULL)
+	if (moved != NULL)
+		ctl_complain("\"%s\" is a program of its own: use %s", argv[0], moved);
+	else if (nearest != NULL)
 		ctl_complain("unknown command \"%s\"; did you mean \"%s\"?", argv[0], nearest);
 	else
 		ctl_complain("unknown command \"%s\"; see posternctl --help",
@@ -369,7 +325,9 @@ static enum command find_renamed(const char *word) {
 	} renamed[] = {
 #define RENAMED_SETTING(path, old_name)
 #define RENAMED_COMMAND(symbol, word) { COMMAND_##symbol, word },
+#define MOVED_COMMAND(word, program)
 #include "defs/renamed.def"
+#undef MOVED_COMMAND
 #undef RENAMED_COMMAND
 #undef RENAMED_SETTING
 	};
@@ -493,7 +451,7 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 
 	*command = COMMAND_COUNT;
 	optind = 0;	/* glibc: begin anew */
-	take_options(&parse, argc, argv, true);
+	parse_options(&parse, argc, argv, true);
 	if (parse.wrong || parse.help || parse.version)
 		return parse.wrong ? try_help(*command) :
 		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
@@ -513,7 +471,7 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	argv += optind + used - 1;
 	argv[0] = name;
 	optind = 0;
-	take_options(&parse, argc, argv, false);
+	parse_options(&parse, argc, argv, false);
 	if (parse.wrong || parse.help || parse.version)
 		return parse.wrong ? try_help(*command) :
 		    parse.help ? REQUEST_HELP : REQUEST_VERSION;
@@ -526,26 +484,4 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	for (int i = 0; i < argc && i < CTL_ARGUMENTS_MAX; i++)
 		ctl->arguments[ctl->argument_count++] = argv[i];
 	return REQUEST_RUN;
-}
-
-/* getopt knows an option of several tables by the first. */
-const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
-    const char **name) {
-	*name = worked_names[option];
-	for (unsigned i = 0; i < SIMULATION_COUNT; i++)
-		if (strcmp(simulated_names[i], *name) == 0)
-			return ctl->simulated[i];
-	return ctl->worked[option];
-}
-
-const char *arguments_queued(const struct ctl *ctl, enum queued_option option,
-    const char **name) {
-	*name = queued_names[option];
-	for (unsigned i = 0; i < SIMULATION_COUNT; i++)
-		if (strcmp(simulated_names[i], *name) == 0)
-			return ctl->simulated[i];
-	for (unsigned i = 0; i < WORKED_COUNT; i++)
-		if (strcmp(worked_names[i], *name) == 0)
-			return ctl->worked[i];
-	return ctl->queued[option];
 }

@@ -28,14 +28,6 @@ enum request {
 enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
     enum command *command);
 
-/* The value of an option of simulate workers, or NULL; *name: the option. */
-const char *arguments_worked(const struct ctl *ctl, enum worked_option option,
-    const char **name);
-
-/* The same of simulate queue. */
-const char *arguments_queued(const struct ctl *ctl, enum queued_option option,
-    const char **name);
-
 /* COMMAND_COUNT: of all. */
 void arguments_help(FILE *out, enum command command);
 void arguments_help_family(FILE *out, enum command command);

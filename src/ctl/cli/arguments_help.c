@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  posternctl's help.
- * MODEL    Texts come from commands.def, arguments.def, examples.def and the option tables
- *          of the simulations.  Long texts are folded for a terminal of 80 columns.
+ * MODEL    Texts come from commands.def, arguments.def and examples.def.
  * ERRORS   None; the caller checks the stream.
  * THREADS  No state.
  */
@@ -11,47 +10,13 @@
 #include <string.h>
 
 #include "ctl/cli/arguments.h"
-
-#define COLUMNS		79
-#define TEXT_COLUMN	8	/* of the text below an option */
-
-struct option_help {
-	const char *option, *value, *text;
-};
-
-static const struct option_help simulation_options[] = {
-#define SIMULATION(symbol, option, argument, text) { option, argument, text },
-#include "defs/simulations.def"
-#undef SIMULATION
-	{ NULL, NULL, NULL },
-};
-
-static const struct option_help worker_options[] = {
-#define WORKED(symbol, option, argument, text) { option, argument, text },
-#include "defs/workers.def"
-#undef WORKED
-	{ NULL, NULL, NULL },
-};
-
-static const struct option_help queue_options[] = {
-#define QUEUED(symbol, option, argument, text) { option, argument, text },
-#include "defs/queues.def"
-#undef QUEUED
-	{ NULL, NULL, NULL },
-};
-
-static const struct option_help schedule_options[] = {
-#define SCHEDULE(symbol, option, argument, text) { option, argument, text },
-#include "defs/schedules.def"
-#undef SCHEDULE
-	{ NULL, NULL, NULL },
-};
+#include "view/help.h"
 
 static const struct {
 	enum command command;
-	struct option_help help;
+	const char *argument, *text;
 } command_arguments[] = {
-#define ARGUMENT(command, argument, text) { COMMAND_##command, { argument, "", text } },
+#define ARGUMENT(command, argument, text) { COMMAND_##command, argument, text },
 #include "defs/arguments.def"
 #undef ARGUMENT
 };
@@ -67,66 +32,20 @@ static const struct {
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
-/* Words of a text with `end` behind it, in lines that begin at a column. */
-static void write_folded(FILE *out, int column, const char *text, const char *end) {
-	int at = 0;
-
-	while (*text != '\0') {
-		int length = (int)strcspn(text, " ");
-
-		if (at > 0 && at + 1 + length > COLUMNS) {
-			putc('\n', out);
-			at = 0;
-		}
-		if (at == 0)
-			at = fprintf(out, "%*s%.*s", column, "", length, text);
-		else
-			at += fprintf(out, " %.*s", length, text);
-		text += length;
-		text += strspn(text, " ");
-	}
-	fprintf(out, "%s\n", end);
-}
-
-static void write_option(FILE *out, const struct option_help *help) {
-	fprintf(out, "  %s%s%s\n", help->option, help->value[0] == '\0' ? "" : " ", help->value);
-	write_folded(out, TEXT_COLUMN, help->text, "");
-}
-
-static const struct option_help *simulation_table(enum command command) {
-	switch (command) {
-	case COMMAND_SIMULATE_WINDOW:
-		return simulation_options;
-	case COMMAND_SIMULATE_WORKERS:
-		return worker_options;
-	case COMMAND_SIMULATE_SCHEDULE:
-		return schedule_options;
-	case COMMAND_SIMULATE_QUEUE:
-		return queue_options;
-	default:
-		return NULL;
-	}
-}
-
-static bool begin(FILE *out, bool begun, const char *heading) {
+static bool write_heading(FILE *out, bool begun, const char *heading) {
 	if (!begun)
 		fprintf(out, "\n%s:\n", heading);
 	return true;
 }
 
 static void write_options(FILE *out, enum command command) {
-	const struct option_help *table = simulation_table(command);
 	bool begun = false;
 
-	for (; table != NULL && table->option != NULL; table++) {
-		begun = begin(out, begun, "Options (defaults in parentheses)");
-		write_option(out, table);
-	}
 	for (size_t i = 0; i < COUNT_OF(command_arguments); i++) {
 		if (command_arguments[i].command != command)
 			continue;
-		begun = begin(out, begun, "Arguments (defaults in parentheses)");
-		write_option(out, &command_arguments[i].help);
+		begun = write_heading(out, begun, "Arguments (defaults in parentheses)");
+		help_option(out, command_arguments[i].argument, "", command_arguments[i].text);
 	}
 }
 
@@ -136,9 +55,8 @@ static void write_examples(FILE *out, enum command command) {
 	for (size_t i = 0; i < COUNT_OF(examples); i++) {
 		if (examples[i].command != command)
 			continue;
-		begun = begin(out, begun, "Examples");
-		fprintf(out, "  posternctl %s\n", examples[i].line);
-		write_folded(out, TEXT_COLUMN, examples[i].text, "");
+		begun = write_heading(out, begun, "Examples");
+		help_example(out, "posternctl", examples[i].line, examples[i].text);
 	}
 }
 
@@ -149,7 +67,6 @@ static bool help_family(FILE *out, unsigned command) {
 	} families[] = {
 		{ "explain ", "show rule and answer" },
 		{ "journal ", "show journal files, read-only" },
-		{ "simulate ", "run in virtual time" },
 	};
 	const char *words = command_words((enum command)command)->words;
 
@@ -206,12 +123,6 @@ static bool help_group(FILE *out, unsigned command) {
 	return false;
 }
 
-/* Where there are many options, they stand below, a line each. */
-static const char *arguments_shown(enum command command) {
-	return command == COMMAND_SIMULATE_WINDOW || command == COMMAND_SIMULATE_WORKERS ?
-	    "[OPTION VALUE]..." : command_words(command)->arguments;
-}
-
 void arguments_help_family(FILE *out, enum command command) {
 	const char *words = command_words(command)->words;
 	size_t length = strcspn(words, " ");
@@ -220,7 +131,7 @@ void arguments_help_family(FILE *out, enum command command) {
 	    "%.*s COMMAND --help\n", (int)length, words, (int)length, words);
 	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
 		const struct command_words *one = command_words((enum command)i);
-		const char *arguments = arguments_shown((enum command)i);
+		const char *arguments = one->arguments;
 
 		if (strncmp(one->words, words, length + 1) == 0)
 			fprintf(out, "  %s%s%s\n        %s\n", one->words,
@@ -230,11 +141,11 @@ void arguments_help_family(FILE *out, enum command command) {
 
 static void help_command(FILE *out, enum command command) {
 	const struct command_words *one = command_words(command);
-	const char *arguments = arguments_shown(command);
+	const char *arguments = one->arguments;
 
 	fprintf(out, "Usage: posternctl [-c FILE] [-s SOCKET] [--json] %s%s%s\n\n",
 	    one->words, arguments[0] == '\0' ? "" : " ", arguments);
-	write_folded(out, 0, one->text, ".");
+	help_fold(out, 0, one->text, ".");
 	write_options(out, command);
 	write_examples(out, command);
 }

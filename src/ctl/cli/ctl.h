@@ -24,34 +24,6 @@ enum command {
 	COMMAND_COUNT
 };
 
-enum simulation_option {
-#define SIMULATION(symbol, option, argument, text) SIMULATION_##symbol,
-#include "defs/simulations.def"
-#undef SIMULATION
-	SIMULATION_COUNT
-};
-
-enum worked_option {
-#define WORKED(symbol, option, argument, text) WORKED_##symbol,
-#include "defs/workers.def"
-#undef WORKED
-	WORKED_COUNT
-};
-
-enum schedule_option {
-#define SCHEDULE(symbol, option, argument, text) SCHEDULE_OPTION_##symbol,
-#include "defs/schedules.def"
-#undef SCHEDULE
-	SCHEDULE_OPTION_COUNT
-};
-
-enum queued_option {
-#define QUEUED(symbol, option, argument, text) QUEUED_##symbol,
-#include "defs/queues.def"
-#undef QUEUED
-	QUEUED_COUNT
-};
-
 struct ctl {
 	const char *config_path;
 	bool config_given;		/* by -c */
@@ -91,11 +63,6 @@ struct ctl {
 	const char *duration;		/* --for, or NULL */
 	const char *reason;		/* --reason, or NULL */
 	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
-	const char *simulated[SIMULATION_COUNT];	/* or NULL; but for --ceiling */
-	const char *worked[WORKED_COUNT];	/* or NULL; arguments_worked() */
-	const char *scheduled[SCHEDULE_OPTION_COUNT];	/* or NULL */
-	const char *queued[QUEUED_COUNT];	/* or NULL; arguments_queued() */
-	bool trace;			/* --trace */
 };
 
 /* Where a daemon's files are, by its configuration. */
@@ -137,7 +104,6 @@ int ctl_usage(enum command command, const char *format, ...)
 #ifndef WITH_QUEUE
 #define command_SENDMAIL_QUEUE	command_without_queue
 #define command_SENDMAIL_NEXT	command_without_queue
-#define command_SIMULATE_QUEUE	command_without_queue
 #endif
 #ifndef WITH_CLUSTER
 #define command_CLUSTER		command_without_cluster

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * PURPOSE  postern-simulate window.
+ * MODEL    One object; with --every a table of states in it.
+ * ERRORS   Complained about.
+ * THREADS  One.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/text.h"
+#include "lab/lab.h"
+#include "lab/option_rows.h"
+#include "lab/simulate.h"
+
+#define STATES_MAX	1000000u
+#define WINDOW_MAX	10000
+
+/* --- options ---------------------------------------------------------------------------- */
+
+static bool parse_feedback(void *values, const char *text) {
+	struct simulation *s = values;
+	const char *comma = strchr(text, ',');
+	size_t length = comma != NULL ? (size_t)(comma - text) : strlen(text);
+
+	if (!window_feedback_parse(text, length, &s->window.positive))
+		return false;
+	s->window.negative = s->window.positive;
+	return comma == NULL ||
+	    window_feedback_parse(comma + 1, strlen(comma + 1), &s->window.negative);
+}
+
+/* "5", "5,20@600s" */
+static bool parse_changes(struct simulated_changes *changes, const char *text) {
+	int64_t last_ns = 0;
+
+	for (changes->count = 0; changes->count < SIMULATED_CHANGES_MAX;) {
+		struct simulated_change *change = &changes->list[changes->count++];
+		size_t length = strcspn(text, ",");
+		bool has_time;
+
+		if (!option_parse_count_at(text, length, WINDOW_MAX, &change->limit,
+			&change->at_ns, &has_time) ||
+		    (changes->count == 1) == has_time || change->at_ns < last_ns)
+			return false;
+		last_ns = change->at_ns;
+		text += length;
+		if (*text++ == '\0')
+			return true;
+	}
+	return false;
+}
+
+static bool parse_server_limit(void *values, const char *text) {
+	return parse_changes(&((struct simulation *)values)->limits, text);
+}
+
+static bool parse_ceiling(void *values, const char *text) {
+	return parse_changes(&((struct simulation *)values)->ceilings, text);
+}
+
+static bool parse_bad_servers(void *values, const char *text) {
+	struct simulation *s = values;
+
+	return strncmp(text, "1/", 2) == 0 &&
+	    option_parse_count(text + 2, strlen(text + 2), 1, WINDOW_MAX, &s->bad_of);
+}
+
+static bool parse_failed_cohorts(void *values, const char *text) {
+	struct simulation *s = values;
+	uint32_t limit;
+
+	if (!option_parse_count(text, strlen(text), 0, WINDOW_MAX, &limit))
+		return false;
+	s->window.failed_cohort_limit = limit;
+	return true;
+}
+
+#define OPTIONS_OF	struct simulation
+static const struct option_row option_rows[] = {
+#include "defs/simulate_window.def"
+};
+
+const struct option_table simulate_window_options = { option_rows,
+	sizeof(option_rows) / sizeof(option_rows[0]) };
+
+void simulate_window_defaults(struct simulation *simulation) {
+	*simulation = (struct simulation){
+		.window = window_defaults,
+		.limits = { .list = { { .at_ns = 0, .limit = 5 } }, .count = 1 },
+		.deliveries = 1000,
+		.service_ns = 2 * NS_PER_SECOND,
+		.refusal_ns = 50 * NS_PER_MS,
+		.jitter = 0.05,
+		.seed = 1,
+	};
+}
+
+/* --- output ------------------------------------------------------------------------------ */
+
+static void keep_state(void *context, const struct simulated_state *state) {
+	lab_rows_add(context, state, sizeof(*state), STATES_MAX);
+}
+
+static struct value known_count(uint32_t count) {
+	return count != 0 ? value_number(count) : value_unknown();
+}
+
+static void write_states(void *context, struct writer *writer) {
+	const struct lab_rows *states = context;
+
+	for (size_t i = 0; i < states->count; i++) {
+		const struct simulated_state *state =
+		    (const struct simulated_state *)states->list + i;
+		const struct value values[] = {
+			value_decimal((double)state->at_ns / 1e9),
+			value_text(window_state_word(state->state)),
+			value_number(state->window),
+			known_count(state->ceiling),
+			value_number(state->in_flight),
+			value_number(state->done),
+			value_number(state->deferred),
+		};
+
+		writer_row(writer, values);
+	}
+}
+
+static void write_result(struct writer *writer, const struct simulation *simulation,
+    const struct simulation_result *result, struct lab_rows *states) {
+	static const struct column columns[] = {
+		{ "deferred_percent", COLUMN_DECIMAL },
+		{ "mean_concurrency", COLUMN_DECIMAL },
+		{ "stddev_concurrency", COLUMN_DECIMAL },
+		{ "duration_s", COLUMN_DECIMAL },
+		{ "law", COLUMN_TEXT },
+		{ "deliveries", COLUMN_NUMBER },
+		{ "deferred", COLUMN_NUMBER },
+		{ "peak_concurrency", COLUMN_NUMBER },
+		{ "canaries", COLUMN_NUMBER },
+		{ "died", COLUMN_NUMBER },
+		{ "window", COLUMN_NUMBER },
+		{ "ceiling", COLUMN_NUMBER },
+	};
+	static const struct column state_columns[] = {
+		{ "time_s", COLUMN_DECIMAL },
+		{ "state", COLUMN_TEXT },
+		{ "window", COLUMN_NUMBER },
+		{ "ceiling", COLUMN_NUMBER },
+		{ "in_flight", COLUMN_NUMBER },
+		{ "done", COLUMN_NUMBER },
+		{ "deferred", COLUMN_NUMBER },
+	};
+	const struct value values[] = {
+		value_decimal(100.0 * (double)result->deferred /
+		    (double)simulation->deliveries),
+		value_decimal(result->mean),
+		value_decimal(result->deviation),
+		value_decimal((double)result->duration_ns / 1e9),
+		value_text(window_law_word(simulation->window.law)),
+		value_number(simulation->deliveries),
+		value_number(result->deferred),
+		value_number(result->most),
+		value_number(result->canaries),
+		value_number(result->deaths),
+		value_number(result->window),
+		known_count(result->ceiling),
+	};
+
+	writer_object_begin(writer, NULL);
+	writer_members(writer, columns, values, sizeof(columns) / sizeof(columns[0]));
+	if (simulation->every_ns > 0)
+		writer_table(writer, "states", state_columns,
+		    sizeof(state_columns) / sizeof(state_columns[0]), write_states, states);
+	writer_object_end(writer);
+}
+
+int lab_WINDOW(struct lab *lab) {
+	struct lab_rows states = { .list = NULL };
+	struct simulation_result result;
+	struct simulation simulation;
+	int code;
+
+	simulate_window_defaults(&simulation);
+	simulation.show = keep_state;
+	simulation.context = &states;
+	code = lab_parse(lab, &simulate_window_options, &simulation);
+	if (code != LAB_RUN)
+		return code;
+	if (!simulate_window(&simulation, &result)) {
+		code = lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
+	} else if (states.failed) {
+		code = lab_complain(EX_USAGE, "--every: too many states");
+	} else {
+		write_result(&lab->writer, &simulation, &result, &states);
+		code = EX_OK;
+	}
+	free(states.list);
+	return code;
+}
