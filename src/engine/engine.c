@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/lifeline.h"
 #include "base/log.h"
-#include "engine/feed/feed_internal.h"
 #include "segment/decision/decisions.h"
 #include "segment/file/stir.h"
 #include "segment/file/timings.h"
@@ -94,7 +93,6 @@ void engine_close(struct engine **engine) {
 	if (*engine == NULL)
 		return;
 	relief_close(&(*engine)->relief);
-	feed_memory_close(&(*engine)->feed);
 	while ((mapped = (*engine)->newest) != NULL) {
 		(*engine)->newest = mapped->older;
 		segment_unmap_generation(mapped->generation);
@@ -305,3 +303,11 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 	};
 	answer->newly_decided = true;
 }
+
+#ifndef WITH_CLUSTER
+void shares_whole(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct limits *out) {
+	(void)engine, (void)now_ns;
+	*out = generation_class(generation, class_index)->limits;
+}
+#endif

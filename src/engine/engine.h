@@ -43,6 +43,13 @@ struct session_ref {
 	uint8_t direction;	/* enum session_direction */
 };
 
+/* A process: pid and when it started (base/process.h), so that another one with the same pid is
+ * another one. */
+struct process_identity {
+	int32_t pid;
+	uint64_t start_ticks;
+};
+
 struct question {
 	struct address client;
 	uint16_t client_port;	/* 0: not known; then the session cannot be tracked */
@@ -91,6 +98,11 @@ void engine_unpin(struct engine *engine, const struct generation *generation);
  * who always has one.  A load when nothing changed. */
 const struct generation *engine_pin_newer(struct engine *engine,
     const struct generation *held);
+
+/* The class's limits as they count for all nodes of a cluster together, as far as this one was
+ * told: not below what the lowest configuration says.  Any thread. */
+void shares_whole(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct limits *out);
 
 /* An inbound session began (policy CONNECT and XCLIENT, milter connect).
  * VERDICT_DEFER: the session is let in, each recipient is to be asked about. */

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "config/compile/compile.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "wire/mail/mail_log.h"
 
 #define RUNS	20

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "engine/feed/feed.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
 #include "tests/fuzz/live_segment.h"
@@ -199,6 +200,7 @@ static void begin(void) {
 	    segment_generation_is_there(live.site.segment, live.first)) {
 		site = live.site;
 		engine_unpin(site.engine, site.generation);
+		engine_feed_close(site.engine);
 		engine_close(&site.engine);
 		memcpy(live_part(), pristine, live_bytes());
 		if (engine_open(&site.engine, site.segment, site.place, &diag) != 0)

@@ -9,7 +9,7 @@
 #include "base/diag.h"
 #include "base/pattern.h"
 #include "config/compile/compile.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

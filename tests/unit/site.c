@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/site.h"
+#include "engine/feed/feed.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -128,6 +129,7 @@ void site_reload(struct site *site, const char *classes) {
 
 static void forget(struct site *site) {
 	engine_unpin(site->engine, site->generation);
+	engine_feed_close(site->engine);
 	engine_close(&site->engine);
 	segment_unmap(&site->segment);
 }

@@ -8,7 +8,7 @@
 #define CTL_ANALYZE_H
 
 #include "ctl/cli/ctl.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "policy/window/window.h"
 #include "wire/mail/mail_log.h"
 

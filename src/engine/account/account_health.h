@@ -13,7 +13,7 @@
 #define ENGINE_ACCOUNT_HEALTH_H
 
 #include "engine/engine.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "policy/reply/delivery.h"
 #include "segment/account/account_health.h"
 

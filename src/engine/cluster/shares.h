@@ -110,22 +110,11 @@ const char *shares_instance(const struct engine *engine, char out[SHARES_INSTANC
 /* One of them; false: the class is not shared. */
 bool shares_look(const struct engine *engine, const struct generation *generation,
     uint32_t class_index, int64_t now_ns, struct share_class *out);
-
-/* The class's limits, sessions and inbound as they count for all nodes together, as far as this
- * one was told: not below what the lowest configuration says.  Any thread. */
-void shares_whole(const struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, struct limits *out);
 #else
 static inline bool shares_look(const struct engine *engine, const struct generation *generation,
     uint32_t class_index, int64_t now_ns, struct share_class *out) {
 	(void)engine, (void)generation, (void)class_index, (void)now_ns, (void)out;
 	return false;
-}
-
-static inline void shares_whole(const struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, struct limits *out) {
-	(void)engine, (void)now_ns;
-	*out = generation_class(generation, class_index)->limits;
 }
 #endif
 

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "engine/decision/decided.h"
 #include "engine/destination/windows_internal.h"
 
 bool windows_press_back(struct engine *engine, const struct generation *generation,
@@ -28,7 +27,7 @@ bool windows_press_back(struct engine *engine, const struct generation *generati
 	out->for_ns = view.until_ns == INT64_MAX ? 0 : view.until_ns - now_ns;
 	engine_count(engine, out->observed ? COUNTER_BACK_PRESSURE_OBSERVED :
 	    COUNTER_BACK_PRESSURE, 1);
-	out->id = decided_note_pressure(engine, generation, question, class_index, recipient,
+	out->id = windows_note_pressure(engine, generation, question, class_index, recipient,
 	    length, now_ns, out, view.event);
 	return true;
 }

@@ -377,7 +377,7 @@ void windows_report(struct engine *engine, struct window_report *report) {
 	find_enforcement(engine, report);
 	if (report->what == WINDOW_BACK && report->cause == 0)
 		report->cause = cause_of_back(engine, report);
-	decided_note_window(engine, report);
+	windows_note(engine, report);
 	if (engine->window_listener == NULL || report->silent)
 		return;
 	if (engine->window_listener(engine->window_context, report))

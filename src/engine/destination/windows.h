@@ -17,8 +17,7 @@
 #include "base/manual.h"
 #include "config/generation/enforcement.h"
 #include "engine/engine.h"
-#include "engine/outbound/outbound.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "policy/window/window.h"
 #include "segment/destination/destinations.h"
 

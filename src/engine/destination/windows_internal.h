@@ -120,6 +120,13 @@ bool windows_roll_up(const struct engine *engine, const struct generation *gener
 bool windows_owner_by_transport(const struct generation *generation, unsigned mta,
     struct window_owner *out);
 
+/* What happened to a window, noted for posternctl why: claims report->id where that is 0. */
+void windows_note(struct engine *engine, struct window_report *report);
+/* A recipient that back-pressure turned away, or would have. */
+uint64_t windows_note_pressure(struct engine *engine, const struct generation *generation,
+    const struct question *question, uint32_t class_index, const char *recipient,
+    size_t length, int64_t now_ns, const struct window_pressure *pressure, uint64_t cause);
+
 /* An owner of this very name. */
 bool windows_owner_named(const struct generation *generation, const char *name,
     size_t length, struct window_owner *out);

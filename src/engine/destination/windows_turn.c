@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "engine/account/accounts.h"
 #include "engine/destination/windows_internal.h"
 #include "segment/destination/flights.h"
 #include "segment/destination/recipients.h"
@@ -115,9 +114,6 @@ int64_t windows_turn(struct engine *engine, const struct generation *generation,
 		due.next_ns = now_ns + FLIGHTS_NS;
 	if (now_ns - time->expired_ns >= EXPIRE_NS) {
 		(void)recipients_expire(engine->segment, now_ns);
-#ifdef WITH_ACCOUNTS
-		engine_accounts_turn(engine, now_ns);
-#endif
 		time->expired_ns = now_ns;
 	}
 	(void)states_each_timed(engine->segment, look, &due);

@@ -3,7 +3,7 @@
  * Delivery results on their way into the segment: what the log of a mail server tells,
  * or who tells us himself (DESIGN section 8).
  *
- * A result is judged first (engine/feed/judge.h): whose it is, which destination was tried,
+ * A result is judged first (engine/judge/judge.h): whose it is, which destination was tried,
  * what its reply means.  Then three things learn: by which relays and transports mail for
  * the recipient's domain goes, unless the relay is on a port that is none of the mail
  * server's remote ports; which lane carried it; and the window of the destination.
@@ -12,7 +12,7 @@
 #define ENGINE_FEED_H
 
 #include "engine/engine.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "policy/reply/delivery.h"
 #include "segment/queue/told.h"
 
@@ -80,5 +80,8 @@ void engine_feed_reached(struct engine *engine, int64_t ns);
  * waited long enough: each second, and before the process ends. */
 void engine_feed_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns);
+
+/* Forgets what the feed remembers in this process; before engine_close. */
+void engine_feed_close(struct engine *engine);
 
 #endif

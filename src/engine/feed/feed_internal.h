@@ -95,7 +95,6 @@ struct feed_memory {
 
 /* The engine's, with a judge for this generation; NULL: no memory. */
 struct feed_memory *feed_memory(struct engine *engine, const struct generation *generation);
-void feed_memory_close(struct feed_memory **memory);
 
 /* The same in all this process, not 0. */
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length);

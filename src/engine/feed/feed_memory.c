@@ -49,6 +49,22 @@ static void forget_running(void *context, const struct destination_window *windo
 	states_unlock(&lock);
 }
 
+static void memory_close(struct feed_memory **memory) {
+	struct feed_memory *old = *memory;
+
+	if (old == NULL)
+		return;
+	if (old->judge != NULL) {
+		judge_close(&old->judge);
+		engine_unpin(old->engine, old->generation);
+	}
+	feed_table_close(&old->table);
+	feed_matches_close(&old->matches);
+	feed_starts_close(&old->starts);
+	free(old);
+	*memory = NULL;
+}
+
 static struct feed_memory *open_memory(struct engine *engine) {
 	struct feed_memory *memory = calloc(1, sizeof(*memory));
 
@@ -59,7 +75,7 @@ static struct feed_memory *open_memory(struct engine *engine) {
 	memory->table = feed_table_open();
 	memory->matches = feed_matches_open();
 	if (memory->table == NULL || memory->matches == NULL)
-		feed_memory_close(&memory);
+		memory_close(&memory);
 	else
 		/* what ran when our predecessor looked last is not known to run */
 		(void)states_each(engine->segment, forget_running, engine);
@@ -74,18 +90,6 @@ struct feed_memory *feed_memory(struct engine *engine, const struct generation *
 	return engine->feed;
 }
 
-void feed_memory_close(struct feed_memory **memory) {
-	struct feed_memory *old = *memory;
-
-	if (old == NULL)
-		return;
-	if (old->judge != NULL) {
-		judge_close(&old->judge);
-		engine_unpin(old->engine, old->generation);
-	}
-	feed_table_close(&old->table);
-	feed_matches_close(&old->matches);
-	feed_starts_close(&old->starts);
-	free(old);
-	*memory = NULL;
+void engine_feed_close(struct engine *engine) {
+	memory_close(&engine->feed);
 }

@@ -146,6 +146,29 @@ static bool takes_hints(const struct generation *generation) {
 	return false;
 }
 
+uint64_t hint_note_class_full(struct engine *engine, const struct generation *generation,
+    uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns) {
+	const struct generation_class *class = generation_class(generation, class_index);
+	struct limits whole, own;
+	struct decided d;
+
+	decided_begin(&d, decisions_claim(engine->segment, DECIDED_OF_SESSIONS),
+	    DECIDED_DEFERRED, DECIDED_IN_QUEUE, now_ns);
+	d.reason = limit < class->limits.sessions ? REASON_CLASS_SHARE : REASON_CLASS_SESSIONS;
+	d.verdict = VERDICT_DEFER;
+	d.flags = DECIDED_OUTBOUND;
+	d.count = open;
+	d.limit = limit;
+	shares_whole(engine, generation, class_index, now_ns, &whole);
+	if (d.reason == REASON_CLASS_SHARE) {
+		d.before = whole.sessions;
+		d.by = (uint8_t)shares_limits(engine->segment, generation, class, now_ns, &own);
+	}
+	decided_put_class(&d, generation, class_index, CLASS_NO_RULE, true);
+	decisions_write(engine->segment, &d);
+	return d.id;
+}
+
 /* The decision that mail of a full class is told; a class that fills again within a minute has
  * the one before. */
 static void note_full(struct engine *engine, const struct generation *generation,
@@ -153,7 +176,7 @@ static void note_full(struct engine *engine, const struct generation *generation
     struct hint_full *full) {
 	if (full->id != 0 || !takes_hints(generation))
 		return;
-	full->id = decided_note_class_full(engine, generation, class_index, open, limit, now_ns);
+	full->id = hint_note_class_full(engine, generation, class_index, open, limit, now_ns);
 	full->noted_ns = now_ns;
 	/* by the mail server, with each message that waits */
 	engine_decision_logged(engine, full->id);

@@ -361,4 +361,9 @@ void hint_queue_want_reload(struct hint_mta *mta, struct hint_queue *queue,
 void hint_queues_reload(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns);
 
+/* A queue manager is told to hold all mail of a class, as `open` have come to `limit` (its own, or
+ * this node's share of it): noted for posternctl why.  Its ID. */
+uint64_t hint_note_class_full(struct engine *engine, const struct generation *generation,
+    uint32_t class_index, uint32_t open, uint32_t limit, int64_t now_ns);
+
 #endif

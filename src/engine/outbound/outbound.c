@@ -445,7 +445,7 @@ void outbound_process_ask(struct outbound_process *process,
 	once = outbound_turn_knows(process->engine, generation, question, &turn);
 	if (once == GRANT_ONCE_ENFORCE) {
 		outbound_turn_discard(process->engine, &turn, now_ns, out);
-		decided_note_outbound(process->engine, generation, question,
+		outbound_note(process->engine, generation, question,
 		    process->identity.pid, now_ns, out);
 		return;
 	}
@@ -459,6 +459,6 @@ void outbound_process_ask(struct outbound_process *process,
 		out->answer.observed = out->answer.newly_decided = true;
 		engine_count(process->engine, COUNTER_DISCARDS_OBSERVED, 1);
 	}
-	decided_note_outbound(process->engine, generation, question, process->identity.pid,
+	outbound_note(process->engine, generation, question, process->identity.pid,
 	    now_ns, out);
 }

@@ -45,13 +45,6 @@ void outbound_class_of(const struct engine *engine,
 
 /* --- asked ---------------------------------------------------------------- */
 
-/* A delivering process: pid and when it started (base/process.h), so that another
- * one with the same pid is another one. */
-struct process_identity {
-	int32_t pid;
-	uint64_t start_ticks;
-};
-
 /* What one delivering process was admitted to; held by its map connection.  One
  * thread.  NULL: no memory.  A process that comes again on another connection,
  * as a role died, goes on with the slots that it has; they are that connection's

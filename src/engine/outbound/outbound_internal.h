@@ -107,6 +107,11 @@ uint64_t outbound_ask_window(struct outbound_process *process,
     const struct generation *generation, const struct outbound_question *question,
     uint64_t asked_hash, int64_t now_ns, struct outbound_answer *out);
 
+/* Notes the answer for posternctl why, where it is worth it, and gives it its ID. */
+void outbound_note(struct engine *engine, const struct generation *generation,
+    const struct outbound_question *question, int32_t pid, int64_t now_ns,
+    struct outbound_answer *out);
+
 /* Whose slot it is (SESSION_FLAG_PROCESS). */
 struct process_identity outbound_slot_process(const struct session *session);
 

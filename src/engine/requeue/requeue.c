@@ -17,6 +17,7 @@
 #include "base/siphash.h"
 #include "engine/hints/hints.h"
 #include "engine/internal.h"
+#include "engine/outbound/outbound.h"
 
 #define TURN_NS		(100 * NS_PER_MS)
 #define QUIET_TURN_NS	NS_PER_SECOND

@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "base/nudge.h"
 #include "base/rest.h"
+#include "engine/account/accounts.h"
 #include "engine/engine.h"
 #include "engine/session/gate.h"
 #include "engine/journal/journal_accounts.h"
@@ -47,6 +48,7 @@
 
 #define SAVING_SHARE	20
 #define WINDOWS_TURN_NS	(500 * NS_PER_MS)
+#define ACCOUNTS_NS	(10 * NS_PER_SECOND)
 #define LEAST_REST_NS	(20 * NS_PER_MS)
 #define BEAT_NS		(200 * NS_PER_MS)
 #define TURN_NS		(BEAT_NS / 2)
@@ -124,11 +126,19 @@ static void *save_again_and_again(void *argument) {
 /* What time does to windows: looks through all destinations. */
 static void *turn_windows(void *argument) {
 	struct keeper *keeper = argument;
+	int64_t accounts_ns = 0;
 
 	for (;;) {
 		const struct generation *generation = engine_pin(keeper->engine);
-		int64_t next_ns = windows_turn(keeper->engine, generation, clock_now_ns());
+		int64_t now_ns = clock_now_ns();
+		int64_t next_ns = windows_turn(keeper->engine, generation, now_ns);
 
+		if (now_ns - accounts_ns >= ACCOUNTS_NS) {
+			accounts_ns = now_ns;
+#ifdef WITH_ACCOUNTS
+			engine_accounts_turn(keeper->engine, now_ns);
+#endif
+		}
 		engine_unpin(keeper->engine, generation);
 		rest_take(&keeper->rest, WINDOWS_TURN_NS,
 		    longer(LEAST_REST_NS, next_ns - clock_now_ns()));

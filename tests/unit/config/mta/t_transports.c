@@ -10,7 +10,7 @@
 #include "config/generation/site_routes.h"
 #include "engine/hints/hints.h"
 #include "engine/destination/windows_internal.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "tests/unit/engine/feed/results.h"
 #include "view/name_pattern.h"
 #include "wire/mail/mail_log.h"

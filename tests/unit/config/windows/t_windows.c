@@ -526,7 +526,7 @@ TEST(what_ran_by_a_feed_that_died_is_forgotten) {
 	}
 	assert_true(view_of("a.example").in_flight > 10);
 	/* and nothing comes in the log any more */
-	feed_memory_close(&site.engine->feed);
+	engine_feed_close(site.engine);
 	pass(1);
 	assert_int_equal(view_of("a.example").in_flight, 0);
 	end();

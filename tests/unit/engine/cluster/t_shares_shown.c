@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* Shares of a limit in what people see: decisions, the table of classes, metrics. */
 #include "tests/unit/test.h"
-#include "engine/decision/decided.h"
 #include "engine/cluster/shares.h"
+#include "engine/hints/hints_internal.h"
 #include "front/decision/decision_log.h"
 #include "segment/decision/decisions.h"
 #include "tests/unit/view/metrics_site.h"
@@ -87,7 +87,7 @@ TEST_IN(open_site, close_site, a_refusal_tells_that_no_lease_was_held) {
 	assert_string_equal(decided_line_text(&d, line), "class-share 3 of 1, share of 30, lease "
 	    "ended class c");
 	/* and of mail that a queue holds */
-	assert_true(decisions_find(site.segment, decided_note_class_full(site.engine,
+	assert_true(decisions_find(site.segment, hint_note_class_full(site.engine,
 	    site.generation, 0, 3, 1, clock_now_ns()), &d));
 	assert_string_equal(decided_lease_word(&d), "ended");
 	d.by = 99;		/* whoever wrote it */

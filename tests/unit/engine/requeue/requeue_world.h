@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "engine/internal.h"
+#include "engine/outbound/outbound.h"
 #include "engine/requeue/requeue.h"
 #include "engine/destination/windows.h"
 #include "segment/file/internal.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 
 enum { PROVIDER, PHASE, CLASS, ACTION, TEXT, FIELDS };
 

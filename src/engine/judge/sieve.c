@@ -9,7 +9,7 @@
  * ERRORS   None but no memory.
  * THREADS  One.
  */
-#include "engine/feed/sieve.h"
+#include "engine/judge/sieve.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "wire/mail/mail_log.h"
 
 #define COLUMNS_MAX 16

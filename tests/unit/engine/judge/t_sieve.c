@@ -6,7 +6,7 @@
 #include "tests/unit/test.h"
 #include "base/pattern.h"
 #include "base/text.h"
-#include "engine/feed/sieve.h"
+#include "engine/judge/sieve.h"
 #include "tests/unit/random.h"
 
 static bool may_match(const char *pattern, const char *text) {

@@ -8,15 +8,15 @@
  *          is not tried again, as who sends the replies may do it on purpose.
  * THREADS  A judge belongs to one thread.
  */
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pattern.h"
-#include "engine/feed/owner.h"
-#include "engine/feed/sieve.h"
+#include "engine/judge/owner.h"
+#include "engine/judge/sieve.h"
 
 #define GIVEN_UP_MAX 16
 

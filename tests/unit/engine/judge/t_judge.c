@@ -7,7 +7,7 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "config/compile/compile.h"
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 #include "wire/mail/mail_log.h"
 
 static const char main_text[] = "version = 1; classes = ();\n"

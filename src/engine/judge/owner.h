@@ -3,7 +3,7 @@
 #ifndef JUDGE_OWNER_H
 #define JUDGE_OWNER_H
 
-#include "engine/feed/judge.h"
+#include "engine/judge/judge.h"
 
 /* The relay of a result: of relay=, or what the text names ("connect to host[address]:port:
  * ..."). */
