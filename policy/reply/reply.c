@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "policy/reply/reply_read.h"
+#include "policy/reply/reply_internal.h"
 #include "policy/reply/reply_words.h"
 
 const char *result_class_word(enum result_class class) {

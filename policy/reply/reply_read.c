@@ -3,7 +3,7 @@
  * The texts are those of smtp_trouble.c, smtp_connect.c, smtp_addr.c and smtp_tls*.c of
  * Postfix and of deliver.c, daemon.c and domain.c of Sendmail, old ones too.
  */
-#include "policy/reply/reply_read.h"
+#include "policy/reply/reply_internal.h"
 
 #include <string.h>
 

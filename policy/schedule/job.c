@@ -6,7 +6,7 @@
  * the last, and perhaps a first one that was put back.  Everything that makes a job able to
  * go on forgets the candidate that was found, as qmgr does.
  */
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 /* --- batches --------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
  * pages that nothing was put in are never touched.  Peers of a job are in a ring; those of
  * a job with many are in a hash table as well.  Errors: a full table gives JOB_NONE.
  */
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 #include <string.h>
 

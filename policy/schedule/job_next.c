@@ -7,7 +7,7 @@
  * are passed (blockers from then on), but for those with something to look at: recipients
  * that can be read, or nothing left in memory.
  */
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 #define PEERS_TRIED	16
 

@@ -8,7 +8,7 @@
  * that have a place, by keys that are too small at worst: a key is put right when it comes to
  * the top, and so is a queue that has no place any more.
  */
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 /* --- trees ----------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
  * The search visits the most promising child first: no job under a node can have a better
  * score than (its greatest age) / (its least size).
  */
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 #define SATURATED	(UINT16_MAX - 1)
 

@@ -7,7 +7,7 @@
  * pays with its parent's slots: what it is expected to use at once, what it has used in truth
  * when it leaves the stack, and only to the parent that it has preempted itself.
  */
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 static void list_remove(struct job_board *board, struct job_transport *transport,
     const struct job *job) {

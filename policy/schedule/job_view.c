@@ -5,7 +5,7 @@
  * Model: nothing is changed; whoever walks goes on from where it was, by message and queue,
  * so a walk survives changes as long as that one is still there.
  */
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 bool job_view(const struct job_board *board, uint32_t number, uint32_t transport,
     struct job_view *out) {

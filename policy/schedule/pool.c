@@ -8,7 +8,7 @@
  */
 #include "policy/schedule/pool.h"
 
-#include "policy/schedule/job_board.h"
+#include "policy/schedule/job_internal.h"
 
 void pool_changed(struct job_board *board, uint32_t message) {
 	for (uint32_t i = job_message_at(board, message)->jobs; i != JOB_NONE;

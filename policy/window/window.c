@@ -9,7 +9,7 @@
  */
 #include "policy/window/window.h"
 
-#include "policy/window/window_laws.h"
+#include "policy/window/window_internal.h"
 
 /* The bounds of src/defs/settings.def. */
 #define CONCURRENCY_MOST	10000

@@ -13,7 +13,7 @@
  * A ceiling that somebody told is not climbed over: each step waits for the interval.
  * Errors: none.  Threads: no state.
  */
-#include "policy/window/window_laws.h"
+#include "policy/window/window_internal.h"
 
 /* What a climb may go too far, at most: a quarter more is refused as soon as it is tried,
  * by several places at once. */

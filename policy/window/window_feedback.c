@@ -8,7 +8,7 @@
  * sums in the same order, so that the numbers are the same to the last bit).
  * Errors: none.  Threads: no state.
  */
-#include "policy/window/window_laws.h"
+#include "policy/window/window_internal.h"
 
 /* A decimal number at text[*at]: digits with at most one point among them. */
 static bool take_number(const char *text, size_t length, size_t *at, double *out) {

@@ -29,7 +29,7 @@
  * flight, and as the site answers, it counts once.  No answer is no such refusal.
  * Errors: none.  Threads: no state.
  */
-#include "policy/window/window_laws.h"
+#include "policy/window/window_internal.h"
 
 #define RUN_MOST	16u
 #define BELOW_ENOUGH	4u

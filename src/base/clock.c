@@ -4,51 +4,55 @@
 #include "base/clock.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+static void clock_read(clockid_t clock, struct timespec *out) {
+	if (clock_gettime(clock, out) != 0)
+		abort();
+}
 
 int64_t clock_now_ns(void) {
 	struct timespec ts;
 
-	MUST(clock_gettime(CLOCK_BOOTTIME, &ts) == 0);
+	clock_read(CLOCK_BOOTTIME, &ts);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
 }
 
 int64_t clock_coarse_ns(void) {
 	struct timespec ts;
 
-	MUST(clock_gettime(CLOCK_MONOTONIC_COARSE, &ts) == 0);
+	clock_read(CLOCK_MONOTONIC_COARSE, &ts);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
 }
 
 int64_t clock_thread_cpu_ns(void) {
 	struct timespec ts;
 
-	MUST(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0);
+	clock_read(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + (int64_t)ts.tv_nsec;
 }
 
 int64_t clock_wall_s(void) {
 	struct timespec ts;
 
-	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
+	clock_read(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec;
 }
 
 int64_t clock_wall_ns(void) {
 	struct timespec ts;
 
-	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
+	clock_read(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * NS_PER_SECOND + ts.tv_nsec;
 }
 
 int64_t clock_wall_ms(void) {
 	struct timespec ts;
 
-	MUST(clock_gettime(CLOCK_REALTIME, &ts) == 0);
+	clock_read(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * 1000 + (int64_t)ts.tv_nsec / NS_PER_MS;
 }
 

@@ -146,6 +146,5 @@ void journal_file_name(uint32_t number, char out[JOURNAL_NAME_MAX + 1]);
 uint32_t journal_file_number(const char *name);
 
 #define JOURNAL_POSITIONS_NAME	"positions"
-#define JOURNAL_LOCK_NAME	"lock"
 
 #endif

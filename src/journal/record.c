@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "journal/record_fields.h"
+#include "journal/record_internal.h"
 
 const char *journal_type_word(unsigned type) {
 	switch (type) {

@@ -6,7 +6,7 @@
  */
 #include "journal/record.h"
 
-#include "journal/record_fields.h"
+#include "journal/record_internal.h"
 
 size_t journal_destination_write(uint8_t *out, size_t size,
     const struct journal_destination *in) {

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/file_lock.h"
-#include "journal/frame.h"
 
 #define PAGE_MOST	(UINT64_C(64) * 1024)	/* of any machine */
 

@@ -27,6 +27,9 @@
 
 #include "base/diag.h"
 
+/* Of the file by which one process has the directory. */
+#define JOURNAL_LOCK_NAME	"lock"
+
 #define JOURNAL_NAME_MAX	31	/* bytes of a file's name */
 
 enum journal_access {

@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "segment/hints/hints_file.h"
+#include "segment/hints/hints_internal.h"
 
 #define NOW	INT64_C(1000000000000)
 

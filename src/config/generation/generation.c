@@ -13,7 +13,7 @@
 
 #include "base/file_stamp.h"
 #include "base/sd_log.h"
-#include "config/generation/window_settings.h"
+#include "config/generation/generation_internal.h"
 
 static const uint64_t declared =
 #include "config/generation_layout.inc"

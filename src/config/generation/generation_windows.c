@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "config/generation/generation.h"
-#include "config/generation/window_settings.h"
+#include "config/generation/generation_internal.h"
 #include "policy/limit/class.h"
 
 static const struct generation_window *window_at(const struct generation *g, uint32_t offset) {

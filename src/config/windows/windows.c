@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "config/classes/mask_set.h"
-#include "config/generation/window_settings.h"
+#include "config/generation/generation_internal.h"
 
 /* Which are given in `group`; the others get their defaults. */
 static void read_window(const config_setting_t *group, struct generation_window *out) {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/pattern.h"
-#include "engine/judge/owner.h"
+#include "engine/judge/judge_internal.h"
 #include "engine/judge/sieve.h"
 
 #define GIVEN_UP_MAX 16

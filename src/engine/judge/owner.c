@@ -9,7 +9,7 @@
  * BUGS     A relayhost without [ ] is reached by its MX hosts, whose names the log alone
  *          tells: there each delivery of the cloned transport is taken for one by it.
  */
-#include "engine/judge/owner.h"
+#include "engine/judge/judge_internal.h"
 
 #include <stdio.h>
 #include <string.h>

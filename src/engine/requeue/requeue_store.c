@@ -7,7 +7,7 @@
  * ERRORS   No room, no memory: the entry is not made, or stays where it is.
  * THREADS  One.
  */
-#include "engine/requeue/requeue_store.h"
+#include "engine/requeue/requeue_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

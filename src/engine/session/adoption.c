@@ -7,7 +7,7 @@
  *          that were seen on it; where none were, any may.
  * THREADS  The keeper's one.
  */
-#include "engine/session/carriers.h"
+#include "engine/session/witness_internal.h"
 
 #include "base/clock.h"
 

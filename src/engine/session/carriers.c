@@ -8,7 +8,7 @@
  *          teaches the same; it is forgotten when the session comes.
  * THREADS  The keeper's one.
  */
-#include "engine/session/carriers.h"
+#include "engine/session/witness_internal.h"
 
 #include "base/clock.h"
 #include "segment/file/stir.h"

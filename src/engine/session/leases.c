@@ -10,7 +10,6 @@
  * THREADS  The keeper's one.
  */
 #include "engine/outbound/outbound_internal.h"
-#include "engine/session/owners.h"
 #include "engine/session/witness_internal.h"
 
 #define REFUSED_DS 600

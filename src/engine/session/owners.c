@@ -10,7 +10,7 @@
  * THREADS  The keeper's one; engine_peer_socket, engine_owner_proof and
  *          engine_session_kept: any.
  */
-#include "engine/session/owners.h"
+#include "engine/session/witness_internal.h"
 
 #include <string.h>
 #include <sys/socket.h>

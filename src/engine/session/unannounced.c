@@ -6,7 +6,7 @@
  *          for the connection.
  * THREADS  The keeper's one.
  */
-#include "engine/session/unannounced.h"
+#include "engine/session/witness_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

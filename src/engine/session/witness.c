@@ -10,8 +10,7 @@
  * ERRORS   None here: whatever cannot be done now is left to the next dump.
  * THREADS  The keeper's one.
  */
-#include "engine/session/carriers.h"
-#include "engine/session/owners.h"
+#include "engine/session/witness_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,11 @@
 #ifndef ENGINE_WITNESS_INTERNAL_H
 #define ENGINE_WITNESS_INTERNAL_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/siphash.h"
 #include "engine/internal.h"
-#include "engine/session/unannounced.h"
 #include "engine/session/witness.h"
 
 #define WITNESS_CARRIED_MAX	4096
@@ -136,5 +139,75 @@ void proof_destroyed(struct witness *witness, const struct generation *generatio
 void adoption_consider(struct witness *witness,
     const struct generation *generation, const struct connection *connection,
     int64_t first_seen_ns, int64_t now_ns);
+
+/*
+ * Proxies, as their connections show them.  HAProxy's protocol gives a session the client's
+ * address, and the kernel's table shows the proxy's: a connection that nobody announces,
+ * however long it lasts.  Such ones are not adopted: their sessions are counted already.
+ * Up to SEGMENT_CARRIERS pairs of address and service port; the one seen longest ago makes
+ * room.  The keeper's one thread.
+ */
+
+/* A live connection without a session, known since first_seen_ns. */
+void carriers_note(struct witness *witness, const struct generation *generation,
+    const struct connection *connection, int64_t first_seen_ns, int64_t now_ns);
+
+/* An inbound session that a dump did not show. */
+void carriers_look(struct witness *witness, const struct session *session, int64_t now_ns);
+
+/* Connections of this address to this port are announced after all. */
+void carriers_forget(struct witness *witness, const struct address *address,
+    uint16_t port);
+
+bool carriers_have(const struct witness *witness, const struct address *address,
+    uint16_t port);
+
+/*
+ * The mail server's own end of a policy or milter connection, by which the end of a
+ * session is seen though the role that it was told to is gone.  The server's process keeps
+ * that end for as long as the session lasts; a milter's is closed with the session, a
+ * policy check's as soon as the process is idle and finds our end closed, or when it asks
+ * again.
+ */
+
+/* Closer together, two looks at a policy connection count as one: a process that asks again
+ * closes the one just before it opens the other. */
+#define OWNERS_APART_NS	(200 * NS_PER_MS)
+
+/* Once in each dump, before its sessions. */
+void owners_begin(struct dump *dump);
+
+/* A session that a role held which is gone: ended, where the server's end of its connection
+ * is gone too.  `is_shown`: the dump has its connection, and so the kernel tells its end.
+ * True: it was ended. */
+bool owners_look(struct dump *dump, uint32_t slot, const struct session *session,
+    bool is_shown);
+
+/* Does the server's end of a connection speak for the session, and can it be seen? */
+bool owners_see(const struct witness *witness, const struct session *session,
+    int64_t now_ns);
+
+/* Is it time for the second look at a policy connection that was gone at the first? */
+bool owners_want_look(const struct witness *witness, int64_t now_ns);
+
+/*
+ * Live connections that no front end has asked about, and since when each is
+ * known: what adoption is decided from.  Bounded; of one keeper's life.
+ */
+
+struct unannounced;
+
+/* Room for `capacity` connections; NULL: no memory. */
+struct unannounced *unannounced_open(size_t capacity,
+    const struct siphash_key *key);
+void unannounced_close(struct unannounced **unannounced);
+
+/* A dump begins to be looked at: what it does not show will be forgotten. */
+void unannounced_begin(struct unannounced *unannounced);
+
+/* The dump shows this one.  Returns when a dump first did, or INT64_MAX when
+ * there is no room to remember it. */
+int64_t unannounced_note(struct unannounced *unannounced,
+    const struct connection *connection, int64_t now_ns);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/siphash.h"
-#include "segment/account/accounts_table.h"
+#include "segment/account/accounts_internal.h"
 #include "segment/file/name.h"
 
 #define HEALTH_WORDS	(sizeof(struct account_health) / 8)

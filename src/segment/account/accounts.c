@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/failpoint.h"
-#include "segment/account/accounts_table.h"
+#include "segment/account/accounts_internal.h"
 #include "segment/file/name.h"
 
 #define MAIL_WORDS	(sizeof(struct account_mail) / 8)

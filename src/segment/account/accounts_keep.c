@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "segment/account/accounts_table.h"
+#include "segment/account/accounts_internal.h"
 
 #define DS_NS		INT64_C(100000000)
 

@@ -9,7 +9,7 @@
  * ERRORS   Two that write one entry at once may lose either: its level is not known.
  * THREADS  Any, of any process.
  */
-#include "segment/destination/attempts.h"
+#include "segment/destination/flights_internal.h"
 
 #include "base/failpoint.h"
 

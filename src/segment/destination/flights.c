@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/failpoint.h"
-#include "segment/destination/attempts.h"
+#include "segment/destination/flights_internal.h"
 #include "segment/destination/destination_table.h"
 #include "segment/file/name.h"
 

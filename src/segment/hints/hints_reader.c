@@ -13,7 +13,7 @@
  *          end before that is hints_guard.c's.
  * THREADS  One.
  */
-#include "segment/hints/hints_file.h"
+#include "segment/hints/hints_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

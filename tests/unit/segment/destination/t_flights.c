@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/destination/attempts.h"
+#include "segment/destination/flights_internal.h"
 #include "segment/destination/destination_table.h"
 #include "tests/unit/segment/destination/states_site.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "segment/hints/hints_file.h"
+#include "segment/hints/hints_internal.h"
 #include "segment/hints/hints_guard.h"
 
 #define NOW	INT64_C(1000000000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The parameters of a window, as its groups in the configuration give them. */
-#ifndef CONFIG_WINDOW_SETTINGS_H
-#define CONFIG_WINDOW_SETTINGS_H
+#ifndef CONFIG_GENERATION_GENERATION_INTERNAL_H
+#define CONFIG_GENERATION_GENERATION_INTERNAL_H
 
 #include "config/generation/generation.h"
 

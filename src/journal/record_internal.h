@@ -5,8 +5,8 @@
  * tells an end at a field's begin (zeros for the rest: an older writer) from one within a
  * field (spoiled).  For journal/ only.
  */
-#ifndef JOURNAL_RECORD_FIELDS_H
-#define JOURNAL_RECORD_FIELDS_H
+#ifndef JOURNAL_RECORD_INTERNAL_H
+#define JOURNAL_RECORD_INTERNAL_H
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What the files of the laws of windows share; window.c, window_feedback.c and
  * window_probe.c only. */
-#ifndef POLICY_WINDOW_LAWS_H
-#define POLICY_WINDOW_LAWS_H
+#ifndef POLICY_WINDOW_WINDOW_INTERNAL_H
+#define POLICY_WINDOW_WINDOW_INTERNAL_H
 
 #include "policy/window/window.h"
 

@@ -26,8 +26,8 @@
  * waiting job; where not (that job's part was taken out), `tag` tells.  The first job
  * with a place comes from a heap of the queues that have a place, by their first waiting job.
  */
-#ifndef POLICY_JOB_BOARD_H
-#define POLICY_JOB_BOARD_H
+#ifndef POLICY_SCHEDULE_JOB_INTERNAL_H
+#define POLICY_SCHEDULE_JOB_INTERNAL_H
 
 #include "policy/schedule/job.h"
 

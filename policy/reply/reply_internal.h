@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* What happened, as the words tell it that a mail server wrote about an attempt, and in
  * which phase.  For reply.c alone.  Pure; any thread. */
-#ifndef POLICY_REPLY_READ_H
-#define POLICY_REPLY_READ_H
+#ifndef POLICY_REPLY_REPLY_INTERNAL_H
+#define POLICY_REPLY_REPLY_INTERNAL_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* At what level a message went to a destination: a table without locks, in which an old
  * entry makes room for a new one.  For flights.c only.  Any thread. */
-#ifndef SEGMENT_ATTEMPTS_H
-#define SEGMENT_ATTEMPTS_H
+#ifndef SEGMENT_DESTINATION_FLIGHTS_INTERNAL_H
+#define SEGMENT_DESTINATION_FLIGHTS_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

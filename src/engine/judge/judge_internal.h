@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Which next hop a delivery was really tried at, and whose it is (judge.h). */
-#ifndef JUDGE_OWNER_H
-#define JUDGE_OWNER_H
+#ifndef ENGINE_JUDGE_JUDGE_INTERNAL_H
+#define ENGINE_JUDGE_JUDGE_INTERNAL_H
 
 #include "engine/judge/judge.h"
 

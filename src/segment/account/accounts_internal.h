@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What the files that keep accounts in the segment share: its tables.  For them only. */
-#ifndef SEGMENT_ACCOUNTS_TABLE_H
-#define SEGMENT_ACCOUNTS_TABLE_H
+#ifndef SEGMENT_ACCOUNT_ACCOUNTS_INTERNAL_H
+#define SEGMENT_ACCOUNT_ACCOUNTS_INTERNAL_H
 
 #include "segment/account/accounts.h"
 #include "segment/file/internal.h"
