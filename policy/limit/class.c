@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-#include "policy/limit/name_table.h"
-#include "policy/limit/net_table.h"
+#include "policy/limit/class_internal.h"
 
 #define ALIGNMENT 64	/* of tables within the index: a line of the cache */
 

@@ -6,7 +6,7 @@
  * table is sized after a first filling has counted the nodes.  Errors: none; the
  * caller has measured.  Threads: a built table is read only.
  */
-#include "policy/limit/name_table.h"
+#include "policy/limit/class_internal.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * stack of those that are open; each beginning and each end starts a range.
  * Errors: none; the caller has measured.  Threads: works on its arguments only.
  */
-#include "policy/limit/net_table.h"
+#include "policy/limit/class_internal.h"
 
 #include <string.h>
 

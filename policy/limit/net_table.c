@@ -8,7 +8,7 @@
  * hold the greatest key, and what they add is cut off.  Errors: none.  Threads:
  * read only.
  */
-#include "policy/limit/net_table.h"
+#include "policy/limit/class_internal.h"
 
 #include <string.h>
 

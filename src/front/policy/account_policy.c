@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "engine/account/accounts.h"
 #include "front/decision/decision_log.h"
-#include "front/policy/policy_session.h"
 
 bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request) {

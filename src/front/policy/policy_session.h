@@ -9,9 +9,6 @@
 #include "engine/engine.h"
 #include "wire/ask/policy_request.h"
 
-/* Longest reply; a text for a client is at most 400 bytes (base/reply_text.h). */
-#define POLICY_REPLY_MAX	512
-
 /* What a policy connection remembers.  All zero at its start.  SMTP sessions
  * follow each other on it, one at a time. */
 struct policy_session {

@@ -89,6 +89,9 @@ static inline const char *policy_text(const char *data, struct policy_span span)
 size_t policy_reply_begin(char *out, const char *action);
 size_t policy_reply_end(char *out, size_t length);
 
+/* Longest reply; a text for a client is at most 400 bytes (base/reply_text.h). */
+#define POLICY_REPLY_MAX	512
+
 /* Writes "action=ACTION TEXT\n\n" (text NULL: no text) and returns its length.
  * Control characters in text become spaces; what does not fit is cut, never the
  * end of the reply.  `size` is at least 64 and 16 more than the action. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
-#include "policy/limit/name_table.h"
+#include "policy/limit/class_internal.h"
 
 static struct generation *compile(const char *text) {
 	struct config_messages messages;

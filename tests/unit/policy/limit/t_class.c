@@ -6,7 +6,7 @@
 
 #include "tests/unit/test.h"
 #include "policy/limit/class.h"
-#include "policy/limit/name_table.h"
+#include "policy/limit/class_internal.h"
 #include "tests/unit/policy/limit/class_set.h"
 #include "tests/unit/policy/limit/naive_class.h"
 #include "tests/unit/random.h"
