@@ -44,10 +44,10 @@ static const struct {
 
 /* --- complaints -------------------------------------------------------------------------- */
 
-static void complain(const char *format, va_list arguments)
+static void write_complaint(const char *format, va_list arguments)
     __attribute__((format(printf, 1, 0)));
 
-static void complain(const char *format, va_list arguments) {
+static void write_complaint(const char *format, va_list arguments) {
 	char text[1024];
 
 	vsnprintf(text, sizeof(text), format, arguments);
@@ -60,7 +60,7 @@ int lab_complain(int code, const char *format, ...) {
 	va_list arguments;
 
 	va_start(arguments, format);
-	complain(format, arguments);
+	write_complaint(format, arguments);
 	va_end(arguments);
 	return code;
 }
@@ -70,7 +70,7 @@ int lab_usage(const struct lab *lab, const char *format, ...) {
 	va_list arguments;
 
 	va_start(arguments, format);
-	complain(format, arguments);
+	write_complaint(format, arguments);
 	va_end(arguments);
 	fprintf(stderr, "Try: postern-simulate %s%s--help\n",
 	    has_word ? simulations[lab->simulation].word : "", has_word ? " " : "");

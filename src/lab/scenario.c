@@ -56,7 +56,7 @@ uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, ui
 
 /* --- transports ------------------------------------------------------------------------ */
 
-static void say_name(struct scenario_work *w, const config_setting_t *place, const char *what,
+static void complain_name(struct scenario_work *w, const config_setting_t *place, const char *what,
     const char *name) {
 	char quoted[128];
 
@@ -124,7 +124,7 @@ static bool read_series(struct scenario_work *w, const config_setting_t *group, 
 }
 
 /* A transport's own value, or what the top says. */
-static struct setting_value either(struct scenario_work *w, const config_setting_t *group,
+static struct setting_value scenario_either(struct scenario_work *w, const config_setting_t *group,
     const char *name, const char *above) {
 	char path[SETTING_PATH_MAX] = "transports[].";
 	struct setting_value value;
@@ -137,7 +137,7 @@ static struct setting_value either(struct scenario_work *w, const config_setting
 
 static void read_transport(struct scenario_work *w, const config_setting_t *group,
     struct scenario_transport *t) {
-#define EITHER(name) either(w, group, name, "default_" name)
+#define EITHER(name) scenario_either(w, group, name, "default_" name)
 	t->process_limit = (uint32_t)EITHER("process_limit").number;
 	t->delivery_slot_cost = (uint32_t)EITHER("delivery_slot_cost").number;
 	t->minimum_delivery_slots = (uint32_t)EITHER("minimum_delivery_slots").number;
@@ -156,11 +156,11 @@ static void read_transport(struct scenario_work *w, const config_setting_t *grou
 	t->window.failed_cohort_limit =
 	    (uint32_t)EITHER("destination_concurrency_failed_cohort_limit").number;
 #undef EITHER
-	t->window.initial = (uint32_t)either(w, group, "initial_destination_concurrency",
+	t->window.initial = (uint32_t)scenario_either(w, group, "initial_destination_concurrency",
 	    "initial_destination_concurrency").number;
 	if (t->window.limit != 0 && t->window.initial > t->window.limit)
 		t->window.initial = t->window.limit;
-	t->service_ns = either(w, group, "service", "service").number;
+	t->service_ns = scenario_either(w, group, "service", "service").number;
 	if (group != NULL)
 		w->scenario->fails |= read_series(w, group, "transports[].works", &t->works,
 		    &t->works_count);
@@ -184,7 +184,7 @@ static void name_transport(struct scenario_work *w, const config_setting_t *grou
 		return;
 	}
 	if (!scenario_good_name(value.text, strlen(value.text)))
-		say_name(w, place, "transports.name", value.text);
+		complain_name(w, place, "transports.name", value.text);
 	else if (transport_named(w->scenario, value.text) != SCENARIO_NONE)
 		complain(&w->c, place, "transports.name: %s is already used", value.text);
 	else
@@ -249,7 +249,7 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 		return;
 	}
 	if (!scenario_good_name(value.text, strlen(value.text))) {
-		say_name(w, place, "destinations.name", value.text);
+		complain_name(w, place, "destinations.name", value.text);
 		return;
 	}
 	text_copy(name, sizeof(name), value.text, strlen(value.text));

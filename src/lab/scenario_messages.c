@@ -20,7 +20,7 @@ struct spelled {
 	uint32_t count;
 };
 
-static bool spell(const char *text, struct spelled *out) {
+static bool message_spell(const char *text, struct spelled *out) {
 	size_t length = strlen(text);
 	const char *colon = memchr(text, ':', length);
 	const char *at = memchr(text, '@', length);
@@ -114,7 +114,7 @@ static bool read_recipients(struct scenario_work *w, const config_setting_t *ele
 
 	if (strlen(text) > SCENARIO_TEXT_MAX)
 		return true;	/* said so already */
-	if (!spell(text, &spelled)) {
+	if (!message_spell(text, &spelled)) {
 		complain(&w->c, element, "messages.recipients: \"%s\" is not DESTINATION, "
 		    "DESTINATION:N or USER@DESTINATION",
 		    log_sentence(quoted, sizeof(quoted), text));

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "lab/scenario_work.h"
 
-static uint32_t hash(const char *name, size_t length) {
+static uint32_t name_hash(const char *name, size_t length) {
 	uint32_t h = 2166136261u;
 
 	for (size_t i = 0; i < length; i++)
@@ -21,7 +21,7 @@ static uint32_t hash(const char *name, size_t length) {
 
 /* Where the name stands in the index, or would. */
 static uint32_t slot_of(const struct scenario_work *w, const char *name, size_t length) {
-	uint32_t at = hash(name, length) & (w->index_room - 1);
+	uint32_t at = name_hash(name, length) & (w->index_room - 1);
 
 	for (;; at = (at + 1) & (w->index_room - 1)) {
 		const char *there;

@@ -30,7 +30,7 @@ void schedule_show(struct world *w, const struct schedule_step *step) {
 		w->stopped = true;
 }
 
-static void show(struct world *w, enum schedule_event event, uint32_t transport,
+static void step_show(struct world *w, enum schedule_event event, uint32_t transport,
     uint32_t message, uint32_t destination, uint32_t recipients) {
 	struct schedule_step step = { .at_ns = w->now_ns, .event = event,
 		.transport = transport, .message = message, .destination = destination,
@@ -124,7 +124,7 @@ bool schedule_read(struct world *w, uint32_t number, uint32_t most, bool first) 
 		for (size_t j = i; j < count &&
 		     transport_of(w, w->parts[j].destination) == transport; j++)
 			own += w->parts[j].count;
-		show(w, first ? SCHEDULE_ARRIVE : SCHEDULE_READ, transport, number,
+		step_show(w, first ? SCHEDULE_ARRIVE : SCHEDULE_READ, transport, number,
 		    SCENARIO_NONE, own);
 	}
 	return any;
@@ -208,7 +208,7 @@ static void await_end(struct world *w, uint32_t number) {
 		w->failed = true;
 }
 
-static void start(struct world *w, const struct job_taken *taken) {
+static void delivery_start(struct world *w, const struct job_taken *taken) {
 	uint32_t number = new_delivery(w);
 	struct under_way *delivery;
 	struct message *m;
@@ -245,7 +245,7 @@ static void start_all(struct world *w) {
 		open_messages(w);
 		while (!w->failed && !w->stopped &&
 		    job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
-			start(w, &taken);
+			delivery_start(w, &taken);
 	} while (schedule_settle_emptied(w) && !w->failed && !w->stopped);
 }
 
@@ -300,7 +300,7 @@ static void forget_window(struct world *w, uint32_t destination) {
 	job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
 }
 
-static void end(struct world *w, uint32_t number) {
+static void delivery_end(struct world *w, uint32_t number) {
 	struct under_way delivery = w->deliveries[number];
 	uint32_t on_board = delivery.taken.message;
 	enum job_left left;
@@ -331,7 +331,8 @@ static void end(struct world *w, uint32_t number) {
 }
 
 /* The delivery that a completion means, or SCENARIO_NONE. */
-static uint32_t meant(const struct world *w, const struct scenario_completion *completion) {
+static uint32_t completion_meant(const struct world *w,
+    const struct scenario_completion *completion) {
 	uint32_t number = w->messages[completion->message].first;
 
 	while (number != SCENARIO_NONE && completion->destination != SCENARIO_NONE &&
@@ -340,7 +341,7 @@ static uint32_t meant(const struct world *w, const struct scenario_completion *c
 	return number;
 }
 
-/* The last was told: those that are under way end by themselves. */
+/* The last is done: those that are under way end by themselves. */
 static void free_all(struct world *w) {
 	for (uint32_t i = 0; i < w->delivery_count; i++)
 		if (w->deliveries[i].running)
@@ -365,7 +366,7 @@ static int64_t completion_ns(const struct world *w) {
 	if (!is_steered(w))
 		return INT64_MAX;
 	completion = &w->scenario->completions[w->completed];
-	if (meant(w, completion) == SCENARIO_NONE)
+	if (completion_meant(w, completion) == SCENARIO_NONE)
 		return INT64_MAX;
 	return completion->at_ns > w->now_ns ? completion->at_ns : w->now_ns;
 }
@@ -386,13 +387,13 @@ static void change_all(struct world *w) {
 
 		job_queue_window(w->board, w->destinations[change->destination].queue,
 		    change->window);
-		show(w, SCHEDULE_WINDOW, transport_of(w, change->destination), SCENARIO_NONE,
+		step_show(w, SCHEDULE_WINDOW, transport_of(w, change->destination), SCENARIO_NONE,
 		    change->destination, change->window);
 	}
 }
 
 /* One event, or all arrivals and changes of one time.  False: there is none. */
-static bool step(struct world *w) {
+static bool world_step(struct world *w) {
 	int64_t come = arrival_ns(w), change = change_ns(w), steered = completion_ns(w);
 	int64_t ended = w->ends.count > 0 ? w->ends.heap[0].at_ns : INT64_MAX;
 	int64_t next = come < change ? come : change;
@@ -404,20 +405,20 @@ static bool step(struct world *w) {
 		arrive_all(w);
 		change_all(w);
 	} else if (steered <= ended) {
-		uint32_t number = meant(w, &w->scenario->completions[w->completed]);
+		uint32_t number = completion_meant(w, &w->scenario->completions[w->completed]);
 
 		w->now_ns = steered;
 		if (++w->completed == w->scenario->completion_count) {
 			w->deliveries[number].running = false;
 			free_all(w);
 		}
-		end(w, number);
+		delivery_end(w, number);
 	} else {
 		struct simulated_event event = simulate_pop(&w->ends);
 
 		w->now_ns = ended;
 		if (event.kind == EVENT_END) {
-			end(w, event.level);
+			delivery_end(w, event.level);
 		} else {
 			schedule_wait(w, &w->back, event.level);
 			open_messages(w);
@@ -429,7 +430,7 @@ static bool step(struct world *w) {
 
 /* --- all ------------------------------------------------------------------------------ */
 
-static void finish(struct world *w) {
+static void world_finish(struct world *w) {
 	struct schedule_result *result = w->result;
 
 	result->at_ns = w->now_ns;
@@ -460,8 +461,8 @@ void schedule_run(const struct scenario *scenario, schedule_show_fn *show_fn, vo
 	w->show = show_fn;
 	w->context = context;
 	schedule_world_begin(w);
-	while (!w->failed && step(w))
+	while (!w->failed && world_step(w))
 		;
-	finish(w);
+	world_finish(w);
 	schedule_world_free(w);
 }

@@ -28,7 +28,7 @@ static int by_time(const void *a, const void *b) {
 	return first->destination < second->destination ? -1 : 1;
 }
 
-static bool take_memory(struct world *w) {
+static bool world_allocate(struct world *w) {
 	const struct scenario *s = w->scenario;
 	size_t changes = 0;
 
@@ -122,7 +122,7 @@ void schedule_world_begin(struct world *w) {
 	const struct scenario *s = w->scenario;
 
 	w->delivery_free = SCENARIO_NONE;
-	if (!take_memory(w) || !begin_board(w)) {
+	if (!world_allocate(w) || !begin_board(w)) {
 		w->failed = true;
 		return;
 	}

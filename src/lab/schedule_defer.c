@@ -91,7 +91,7 @@ static bool is_in_core(const struct world *w, uint32_t message) {
 	return false;
 }
 
-static void settle(struct world *w, uint32_t message) {
+static void deferred_settle(struct world *w, uint32_t message) {
 	uint32_t on_board = w->boards[message];
 
 	if (!is_in_core(w, message) &&
@@ -107,7 +107,7 @@ bool schedule_settle_emptied(struct world *w) {
 
 		w->messages[message].emptied = false;
 		if (w->boards[message] != JOB_NONE)
-			settle(w, message);
+			deferred_settle(w, message);
 	}
 	return any;
 }
@@ -120,7 +120,7 @@ static void withdraw_all(struct world *w, uint32_t destination) {
 		uint32_t message = (uint32_t)job_message_word(w->board, on_board);
 
 		schedule_defer(w, message, destination, job_withdraw(w->board, on_board, queue));
-		settle(w, message);
+		deferred_settle(w, message);
 	}
 }
 

@@ -115,7 +115,7 @@ static char *texts_of(uint32_t transport, const struct schedule_look *look, size
 	return text;
 }
 
-static bool grow(void *array, size_t *room, size_t count, size_t size) {
+static bool array_grow(void *array, size_t *room, size_t count, size_t size) {
 	void **place = array, *grown;
 	size_t wanted = *room > 0 ? 2 * *room : 256;
 
@@ -132,8 +132,8 @@ static bool grow(void *array, size_t *room, size_t count, size_t size) {
 static void keep_delivery(struct trace *trace, const struct schedule_step *step) {
 	size_t room = trace->room;
 
-	if (!grow(&trace->deliveries, &room, trace->count, sizeof(*trace->deliveries)) ||
-	    !grow(&trace->order, &trace->room, trace->count, sizeof(*trace->order))) {
+	if (!array_grow(&trace->deliveries, &room, trace->count, sizeof(*trace->deliveries)) ||
+	    !array_grow(&trace->order, &trace->room, trace->count, sizeof(*trace->order))) {
 		trace->failed = true;
 		return;
 	}
@@ -146,7 +146,7 @@ static void keep_state(struct trace *trace, const struct schedule_step *step,
 	size_t length = 0;
 	char *text;
 
-	text = trace->failed ? NULL : grow(&trace->steps, &trace->step_room, trace->step_count,
+	text = trace->failed ? NULL : array_grow(&trace->steps, &trace->step_room, trace->step_count,
 	    sizeof(*trace->steps)) ? texts_of(step->transport, look, &length) : NULL;
 	if (text == NULL) {
 		trace->failed = true;

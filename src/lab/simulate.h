@@ -38,7 +38,7 @@ struct simulated_state {
 struct simulation {
 	struct window_settings window;
 	struct simulated_changes limits;	/* of the server */
-	struct simulated_changes ceilings;	/* that are told; 0: forgotten */
+	struct simulated_changes ceilings;	/* set by time; 0: forgotten */
 	uint64_t deliveries;
 	int64_t service_ns, refusal_ns, report_ns;
 	int64_t report_every_ns;	/* reports come together, so often; 0: each by itself */

@@ -42,11 +42,11 @@ struct world {
 	struct old_window old[OLD_WINDOWS];
 	uint32_t old_count;
 	uint32_t obeyed;	/* the window when somebody looked last */
-	bool heard;		/* a report has come */
+	bool has_report;
 	struct simulated_events events;
 	struct level level;
 	int64_t now_ns;
-	uint32_t told;		/* ceilings, so far */
+	uint32_t ceilings_set;	/* so far */
 	uint64_t random;
 	uint64_t waiting;	/* deliveries not started */
 	uint64_t coming;	/* and those to come yet */
@@ -62,7 +62,7 @@ struct world {
 };
 
 /* splitmix64, as 0 <= x < 1 */
-static double chance(struct world *world) {
+static double random_share(struct world *world) {
 	uint64_t z = world->random += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -71,12 +71,12 @@ static double chance(struct world *world) {
 }
 
 /* Exponentially distributed, of mean 1, by comparisons alone (von Neumann). */
-static double gap(struct world *world) {
+static double random_gap(struct world *world) {
 	for (double whole = 0;; whole++) {
-		double first = chance(world), least = first, next;
+		double first = random_share(world), least = first, next;
 		bool odd = true;
 
-		while ((next = chance(world)) < least) {
+		while ((next = random_share(world)) < least) {
 			least = next;
 			odd = !odd;
 		}
@@ -96,9 +96,9 @@ static uint32_t server_limit(const struct world *world) {
 
 /* --- the server -------------------------------------------------------------------- */
 
-static bool serve(struct world *world, struct simulated_event *attempt) {
+static bool server_serve(struct world *world, struct simulated_event *attempt) {
 	const struct simulation *s = world->simulation;
-	double share = 1 + s->jitter * (2 * chance(world) - 1);
+	double share = 1 + s->jitter * (2 * random_share(world) - 1);
 
 	world->served++;
 	attempt->served = true;
@@ -111,19 +111,19 @@ static bool serve_queue(struct world *world) {
 	while (world->queue.count > 0 && world->served < server_limit(world)) {
 		struct simulated_event next = simulate_ring_pop(&world->queue);
 
-		if (!serve(world, &next))
+		if (!server_serve(world, &next))
 			return false;
 	}
 	return true;
 }
 
 /* An idle connection goes on with this delivery. */
-static bool reuse(struct world *world, struct simulated_event *attempt) {
+static bool connection_reuse(struct world *world, struct simulated_event *attempt) {
 	attempt->opened_ns = simulate_ring_pop(&world->idle).opened_ns;
 	attempt->level = world->accepted;
 	attempt->accepted = true;
 	world->served--;
-	return serve(world, attempt);
+	return server_serve(world, attempt);
 }
 
 /* What has been idle for too long; what has waited for its turn for too long. */
@@ -142,20 +142,20 @@ static bool close_late(struct world *world) {
 
 static bool is_bad_luck(struct world *world) {
 	const struct simulation *s = world->simulation;
-	bool noise = s->noise > 0 && chance(world) < s->noise;
-	bool bad = s->bad_of > 0 && chance(world) * s->bad_of < 1;
+	bool noise = s->noise > 0 && random_share(world) < s->noise;
+	bool bad = s->bad_of > 0 && random_share(world) * s->bad_of < 1;
 
 	return noise || bad;
 }
 
 /* An attempt arrives; its end is an event from now on, or waits in the queue. */
-static bool arrive(struct world *world, struct simulated_event *attempt) {
+static bool attempt_arrive(struct world *world, struct simulated_event *attempt) {
 	const struct simulation *s = world->simulation;
 	uint32_t limit = server_limit(world), queue = limit / 2 + limit;
 	bool bad = is_bad_luck(world);
 
 	if (!bad && world->idle.count > 0)
-		return reuse(world, attempt);
+		return connection_reuse(world, attempt);
 	attempt->opened_ns = world->now_ns;
 	attempt->level = world->accepted + 1;
 	attempt->accepted = !bad &&
@@ -163,7 +163,7 @@ static bool arrive(struct world *world, struct simulated_event *attempt) {
 	if (attempt->accepted) {
 		world->accepted++;
 		attempt->at_ns = world->now_ns + GREETING_TIMEOUT_NS;
-		return world->served < limit ? serve(world, attempt) :
+		return world->served < limit ? server_serve(world, attempt) :
 		    simulate_ring_push(&world->queue, attempt);
 	}
 	attempt->at_ns = world->now_ns + (bad || s->mode == SERVER_REFUSES ? s->refusal_ns :
@@ -191,7 +191,7 @@ static void show_until(struct world *world, int64_t until_ns) {
 	}
 }
 
-static bool start(struct world *world, bool canary) {
+static bool attempt_start(struct world *world, bool canary) {
 	struct simulated_event attempt = {
 		.kind = EVENT_END, .start_ns = world->now_ns, .canary = canary
 	};
@@ -204,7 +204,7 @@ static bool start(struct world *world, bool canary) {
 		world->result->most = world->in_flight;
 	world->sum += world->in_flight;
 	world->squares += (double)world->in_flight * world->in_flight;
-	return arrive(world, &attempt);
+	return attempt_arrive(world, &attempt);
 }
 
 static void keep_window(struct world *world, uint32_t window) {
@@ -228,7 +228,7 @@ static void forget_windows(struct world *world) {
 
 /* The window of the first deliveries is left as one that has fallen is. */
 static void leave_first_window(struct world *world) {
-	world->heard = true;
+	world->has_report = true;
 	if (world->old_count > 0 && world->old[0].until_ns == INT64_MAX)
 		world->old[0].until_ns = world->now_ns + world->simulation->obey_ns;
 }
@@ -261,13 +261,13 @@ static bool start_all(struct world *world) {
 	const struct window_settings *settings = &world->simulation->window;
 
 	while (world->waiting > 0 && !is_full(world))
-		if (!start(world, false))
+		if (!attempt_start(world, false))
 			return false;
 	if (world->waiting > 0 && world->canaries == 0 && is_drained(world) &&
 	    window_canary_due(&world->window, settings, world->now_ns)) {
 		window_canary_issued(&world->window, settings,
 		    world->now_ns + CANARY_GIVE_UP_NS);
-		return start(world, true);
+		return attempt_start(world, true);
 	}
 	return true;
 }
@@ -285,9 +285,9 @@ static int64_t law_due_ns(const struct world *world) {
 	    window_canary_due(window, settings, INT64_MAX) &&
 	    (window->canary_ns > world->now_ns || simulation->obey_ns == 0))
 		due_ns = window->canary_ns;
-	if (world->told < simulation->ceilings.count &&
-	    simulation->ceilings.list[world->told].at_ns < due_ns)
-		due_ns = simulation->ceilings.list[world->told].at_ns;
+	if (world->ceilings_set < simulation->ceilings.count &&
+	    simulation->ceilings.list[world->ceilings_set].at_ns < due_ns)
+		due_ns = simulation->ceilings.list[world->ceilings_set].at_ns;
 	if (world->simulation->levels == LEVELS_LOG &&
 	    level_due_ns(&world->level) < due_ns)
 		due_ns = level_due_ns(&world->level);
@@ -324,7 +324,7 @@ static void read_log(struct world *world, const struct simulated_event *report) 
 	(void)level_add(&world->level, &attempt, world->now_ns);
 }
 
-static void tell_levels(struct world *world) {
+static void report_levels(struct world *world) {
 	struct level_verdict verdict;
 	struct window_change change;
 
@@ -337,7 +337,7 @@ static void tell_levels(struct world *world) {
 
 /* Deliveries in flight, as whoever learns knows them: from a log those that took a place,
  * some time ago. */
-static uint32_t running(const struct world *world) {
+static uint32_t count_running(const struct world *world) {
 	const struct level *level = &world->level;
 	int64_t at_ns = world->now_ns - level->longest_ns - level->longest_ns / 4 -
 	    level->latest_ns;
@@ -349,18 +349,18 @@ static uint32_t running(const struct world *world) {
 	return level_in_flight(level, at_ns > level->swept_ns ? at_ns : level->swept_ns);
 }
 
-static void report(struct world *world, const struct simulated_event *event) {
+static void result_report(struct world *world, const struct simulated_event *event) {
 	const struct simulation *s = world->simulation;
 	struct window_change change;
 	struct window_result result = {
 		.class = class_of(event->accepted),
 		.level = s->levels == LEVELS_KNOWN ? event->level : 0,
-		.in_flight = running(world),
+		.in_flight = count_running(world),
 		.start_ns = event->start_ns,
 		.canary = event->canary,
 	};
 
-	if (!world->heard)
+	if (!world->has_report)
 		leave_first_window(world);
 	window_result(&world->window, &s->window, &result, world->now_ns, &change);
 	world->result->deaths += change.died;
@@ -369,7 +369,7 @@ static void report(struct world *world, const struct simulated_event *event) {
 }
 
 /* The place at the server is free again, unless the connection is kept. */
-static bool leave(struct world *world, struct simulated_event *event) {
+static bool attempt_leave(struct world *world, struct simulated_event *event) {
 	int64_t cache_ns = world->simulation->cache_ns;
 
 	if (event->accepted && cache_ns > 0 && world->now_ns - event->opened_ns < REUSE_NS) {
@@ -381,7 +381,7 @@ static bool leave(struct world *world, struct simulated_event *event) {
 	return serve_queue(world);
 }
 
-static bool end(struct world *world, struct simulated_event *event) {
+static bool attempt_end(struct world *world, struct simulated_event *event) {
 	const struct simulation *s = world->simulation;
 
 	event->end_ns = world->now_ns;
@@ -390,14 +390,14 @@ static bool end(struct world *world, struct simulated_event *event) {
 	world->done++;
 	world->result->deferred += !event->accepted;
 	world->result->duration_ns = world->now_ns;
-	if (!leave(world, event))
+	if (!attempt_leave(world, event))
 		return false;
 	if (s->report_ns == 0 && s->report_every_ns == 0) {
-		report(world, event);
+		result_report(world, event);
 		return true;
 	}
 	event->kind = EVENT_REPORT;
-	event->at_ns = world->now_ns + (int64_t)((double)s->report_ns * chance(world));
+	event->at_ns = world->now_ns + (int64_t)((double)s->report_ns * random_share(world));
 	if (s->report_every_ns > 0)
 		event->at_ns += s->report_every_ns - event->at_ns % s->report_every_ns;
 	return simulate_push(&world->events, event);
@@ -405,29 +405,29 @@ static bool end(struct world *world, struct simulated_event *event) {
 
 /* The next one, while there are any. */
 static bool await_arrival(struct world *world) {
-	double gap_ns = gap(world) * (double)SECOND / world->simulation->arrivals;
+	double gap_ns = random_gap(world) * (double)SECOND / world->simulation->arrivals;
 	struct simulated_event arrival = { .kind = EVENT_ARRIVAL,
 		.at_ns = world->now_ns + (int64_t)gap_ns };
 
 	return world->coming == 0 || simulate_push(&world->events, &arrival);
 }
 
-static bool come(struct world *world) {
+static bool delivery_arrive(struct world *world) {
 	world->coming--;
 	world->waiting++;
 	return await_arrival(world);
 }
 
-static void tell_ceilings(struct world *world) {
+static void set_due_ceilings(struct world *world) {
 	const struct simulated_changes *ceilings = &world->simulation->ceilings;
 
-	for (; world->told < ceilings->count &&
-	     ceilings->list[world->told].at_ns <= world->now_ns; world->told++)
+	for (; world->ceilings_set < ceilings->count &&
+	     ceilings->list[world->ceilings_set].at_ns <= world->now_ns; world->ceilings_set++)
 		window_set_ceiling(&world->window, &world->simulation->window,
-		    ceilings->list[world->told].limit, world->now_ns);
+		    ceilings->list[world->ceilings_set].limit, world->now_ns);
 }
 
-static bool step(struct world *world) {
+static bool world_step(struct world *world) {
 	const struct simulation *s = world->simulation;
 	int64_t due_ns = law_due_ns(world);
 	struct simulated_event event;
@@ -439,19 +439,19 @@ static bool step(struct world *world) {
 		show_until(world, event.at_ns);
 		world->now_ns = event.at_ns;
 		if (event.kind == EVENT_END)
-			ok = end(world, &event);
+			ok = attempt_end(world, &event);
 		else if (event.kind == EVENT_ARRIVAL)
-			ok = come(world);
+			ok = delivery_arrive(world);
 		else
-			report(world, &event);
+			result_report(world, &event);
 	} else {
 		show_until(world, due_ns);
 		world->now_ns = due_ns;
 	}
 	ok = ok && close_late(world);
 	if (s->levels == LEVELS_LOG)
-		tell_levels(world);
-	tell_ceilings(world);
+		report_levels(world);
+	set_due_ceilings(world);
 	window_turn(&world->window, &s->window, world->in_flight, world->now_ns, &change);
 	return ok && start_all(world);
 }
@@ -485,7 +485,7 @@ bool simulate_window(const struct simulation *simulation,
 	*result = (struct simulation_result){ .deferred = 0 };
 	window_begin(&world.window, &simulation->window);
 	level_begin(&world.level, entries, LEVEL_ENTRIES);
-	tell_ceilings(&world);
+	set_due_ceilings(&world);
 	if (simulation->first_window > 0)
 		world.old[world.old_count++] = (struct old_window){ simulation->first_window,
 			INT64_MAX };
@@ -497,7 +497,7 @@ bool simulate_window(const struct simulation *simulation,
 	}
 	ok = ok && start_all(&world);
 	while (ok && world.done < simulation->deliveries)
-		ok = step(&world);
+		ok = world_step(&world);
 	if (ok)
 		sum_up(&world);
 	simulate_events_free(&world.events);

@@ -137,7 +137,7 @@ static void wait_no_more(struct world *w, uint32_t job) {
 	REMOVE(w, &w->at_site[w->jobs[job].site], at_site, job);
 }
 
-/* --- what is told --------------------------------------------------------------------- */
+/* --- what is shown -------------------------------------------------------------------- */
 
 static uint32_t free_workers(const struct world *w) {
 	struct worker_counts counts;
@@ -159,7 +159,7 @@ static void show_until(struct world *w, int64_t until_ns) {
 }
 
 /* The workers of a message have changed, or not. */
-static void recount(struct world *w, uint32_t message) {
+static void message_recount(struct world *w, uint32_t message) {
 	struct message *m = &w->messages[message];
 	struct worked_result *result = &w->result->messages[message];
 	uint32_t busy = w->s->workers - free_workers(w);
@@ -174,7 +174,7 @@ static void recount(struct world *w, uint32_t message) {
 		w->result->most = busy;
 }
 
-static void ended(struct world *w, uint32_t job, bool deferred) {
+static void job_note_end(struct world *w, uint32_t job, bool deferred) {
 	uint32_t message = w->jobs[job].message;
 	struct worked_result *result = &w->result->messages[message];
 
@@ -183,12 +183,12 @@ static void ended(struct world *w, uint32_t job, bool deferred) {
 	result->last_ns = w->now_ns;
 	w->messages[message].left--;
 	w->left--;
-	recount(w, message);
+	message_recount(w, message);
 }
 
 /* --- connections ----------------------------------------------------------------------- */
 
-static void push(struct world *w, enum simulated_event_kind kind, uint32_t what,
+static void event_push(struct world *w, enum simulated_event_kind kind, uint32_t what,
     int64_t after_ns) {
 	struct simulated_event event = { .at_ns = w->now_ns + after_ns, .kind = kind,
 		.what = what };
@@ -204,7 +204,7 @@ static int64_t service_ns(struct world *w) {
 }
 
 /* What waits for the site may ride from now on. */
-static void refresh(struct world *w, uint64_t destination) {
+static void site_refresh(struct world *w, uint64_t destination) {
 	uint32_t site = simulated_site(destination) - 1;
 
 	if (!w->is_fresh[site])
@@ -212,10 +212,10 @@ static void refresh(struct world *w, uint64_t destination) {
 	w->is_fresh[site] = true;
 }
 
-static void opened(struct world *w, const struct worker_place *place) {
+static void connection_opened(struct world *w, const struct worker_place *place) {
 	w->connections[place->connection] = (struct connection){ { NONE, NONE },
 		place->destination, 0, false };
-	push(w, EVENT_CONNECT, place->connection, w->s->connect_ns);
+	event_push(w, EVENT_CONNECT, place->connection, w->s->connect_ns);
 }
 
 /* The job is the connection's; it begins at once if there is none before it. */
@@ -226,7 +226,7 @@ static void queue_job(struct world *w, uint32_t connection, uint32_t job) {
 	if (c->jobs.first == NONE) {
 		c->jobs.first = job;
 		if (c->made)
-			push(w, EVENT_END, connection, service_ns(w));
+			event_push(w, EVENT_END, connection, service_ns(w));
 	} else {
 		w->jobs[c->jobs.last].next = job;
 	}
@@ -234,7 +234,7 @@ static void queue_job(struct world *w, uint32_t connection, uint32_t job) {
 }
 
 /* The jobs of a connection that is no more wait again, before the others. */
-static void reschedule(struct world *w) {
+static void job_reschedule(struct world *w) {
 	struct worker_lost_job lost;
 	uint32_t first = NONE, job;
 
@@ -246,23 +246,23 @@ static void reschedule(struct world *w) {
 	for (; first != NONE; first = job) {
 		job = w->jobs[first].next;
 		wait_first(w, first);
-		recount(w, w->jobs[first].message);
+		message_recount(w, w->jobs[first].message);
 	}
 }
 
-static void connected(struct world *w, uint32_t connection) {
+static void connection_connected(struct world *w, uint32_t connection) {
 	struct connection *c = &w->connections[connection];
 
 	if (is_broken(w, c->destination)) {
 		w->result->failed++;
 		worker_lost(w->workers, connection, w->now_ns + w->s->retry_ns, w->now_ns);
-		reschedule(w);
+		job_reschedule(w);
 		return;
 	}
 	w->result->connections++;
 	worker_connected(w->workers, connection);
 	c->made = true;
-	push(w, EVENT_END, connection, service_ns(w));
+	event_push(w, EVENT_END, connection, service_ns(w));
 }
 
 static void job_ended(struct world *w, uint32_t connection) {
@@ -276,11 +276,11 @@ static void job_ended(struct world *w, uint32_t connection) {
 	} else if (w->s->close_after > 0 && c->done >= w->s->close_after) {
 		w->result->closed_by_remote++;
 		worker_lost(w->workers, connection, 0, w->now_ns);
-		reschedule(w);
+		job_reschedule(w);
 	} else if (c->jobs.first != NONE) {
-		push(w, EVENT_END, connection, service_ns(w));
+		event_push(w, EVENT_END, connection, service_ns(w));
 	}
-	ended(w, job, false);
+	job_note_end(w, job, false);
 }
 
 /* --- placing --------------------------------------------------------------------------- */
@@ -293,7 +293,7 @@ static uint32_t hosts_of(const struct workers_simulation *s) {
 	return hosts;
 }
 
-static void take_request(const struct world *w, uint32_t job, uint64_t keys[HOSTS],
+static void request_fill(const struct world *w, uint32_t job, uint64_t keys[HOSTS],
     struct worker_request *request) {
 	const struct workers_simulation *s = w->s;
 	for (uint32_t i = 0; i < hosts_of(s); i++)
@@ -303,14 +303,14 @@ static void take_request(const struct world *w, uint32_t job, uint64_t keys[HOST
 }
 
 /* False: it waits. */
-static bool place(struct world *w, uint32_t job) {
+static bool job_place(struct world *w, uint32_t job) {
 	uint32_t message = w->jobs[job].message;
 	struct worked_result *result = &w->result->messages[message];
 	struct worker_request request;
 	struct worker_place place;
 	uint64_t keys[HOSTS];
 
-	take_request(w, job, keys, &request);
+	request_fill(w, job, keys, &request);
 	worker_place(w->workers, &request, w->now_ns, random_bits(w), &place);
 	w->result->by_rule[place.rule]++;
 	if (w->s->with_trace)
@@ -320,19 +320,19 @@ static bool place(struct world *w, uint32_t job) {
 		return false;
 	wait_no_more(w, job);
 	if (place.rule == WORKER_DEFER) {
-		ended(w, job, true);
+		job_note_end(w, job, true);
 		return true;
 	}
 	w->result->closed_for_new += place.closed != NONE;
 	if (place.opened)
-		opened(w, &place);
+		connection_opened(w, &place);
 	if (place.opened || place.rule == WORKER_IDLE)
-		refresh(w, place.destination);
+		site_refresh(w, place.destination);
 	w->jobs[job].handle = place.job;
 	queue_job(w, place.connection, job);
 	if (result->first_ns < 0)
 		result->first_ns = w->now_ns;
-	recount(w, message);
+	message_recount(w, message);
 	return true;
 }
 
@@ -351,7 +351,7 @@ static void place_message(struct world *w, uint32_t message, bool all) {
 		next = w->jobs[job].waiting.next;
 		if (!all && !may_start(w, message))
 			return;
-		(void)place(w, job);
+		(void)job_place(w, job);
 	}
 }
 
@@ -362,7 +362,7 @@ static void place_rides(struct world *w) {
 		w->is_fresh[site] = false;
 		for (; job != NONE && !w->failed; job = next) {
 			next = w->jobs[job].at_site.next;
-			(void)place(w, job);
+			(void)job_place(w, job);
 		}
 	}
 }
@@ -385,12 +385,12 @@ static void route_all(struct world *w) {
 		job = w->messages[waiting[chosen]].waiting.first;
 		wait_no_more(w, job);
 		w->routing_free--;
-		recount(w, waiting[chosen]);
+		message_recount(w, waiting[chosen]);
 		w->messages[waiting[chosen]].concurrency++;
-		recount(w, waiting[chosen]);
+		message_recount(w, waiting[chosen]);
 		if (w->result->messages[waiting[chosen]].first_ns < 0)
 			w->result->messages[waiting[chosen]].first_ns = w->now_ns;
-		push(w, EVENT_END, job, service_ns(w));
+		event_push(w, EVENT_END, job, service_ns(w));
 	}
 }
 
@@ -404,7 +404,7 @@ static void place_all(struct world *w) {
 	place_rides(w);
 }
 
-static void arrive(struct world *w, uint32_t message) {
+static void message_arrive(struct world *w, uint32_t message) {
 	struct message *m = &w->messages[message];
 
 	m->here = true;
@@ -435,7 +435,7 @@ static void pass_time(struct world *w, int64_t to_ns) {
 	w->now_ns = to_ns;
 }
 
-static void age(struct world *w) {
+static void connections_age(struct world *w) {
 	while (worker_turn(w->workers, w->now_ns) != NONE)
 		w->result->aged++;
 }
@@ -443,14 +443,14 @@ static void age(struct world *w) {
 static void routing_ended(struct world *w, uint32_t job) {
 	uint32_t message = w->jobs[job].message;
 
-	recount(w, message);
+	message_recount(w, message);
 	w->messages[message].concurrency--;
 	w->routing_free++;
-	ended(w, job, false);
+	job_note_end(w, job, false);
 }
 
 /* False: nothing is to come any more. */
-static bool step(struct world *w) {
+static bool world_step(struct world *w) {
 	int64_t arrival_ns, aged_ns = w->s->routing ? INT64_MAX : worker_due_ns(w->workers);
 	int64_t event_ns = w->events.count > 0 ? w->events.heap[0].at_ns : INT64_MAX;
 	uint32_t message = next_message(w, &arrival_ns);
@@ -460,10 +460,10 @@ static bool step(struct world *w) {
 		return false;
 	if (arrival_ns <= event_ns && arrival_ns <= aged_ns) {
 		pass_time(w, arrival_ns);
-		arrive(w, message);
+		message_arrive(w, message);
 	} else if (aged_ns <= event_ns) {
 		pass_time(w, aged_ns);
-		age(w);
+		connections_age(w);
 	} else {
 		event = simulate_pop(&w->events);
 		pass_time(w, event.at_ns);
@@ -472,13 +472,13 @@ static bool step(struct world *w) {
 		else if (event.kind == EVENT_END)
 			job_ended(w, event.what);
 		else
-			connected(w, event.what);
+			connection_connected(w, event.what);
 	}
 	place_all(w);
 	return true;
 }
 
-static bool begin(struct world *w) {
+static bool world_begin(struct world *w) {
 	const struct workers_simulation *s = w->s;
 	struct worker_sizes sizes = { .workers = s->workers };
 	void *memory = NULL;
@@ -546,10 +546,10 @@ bool simulate_workers(const struct workers_simulation *simulation,
 	w->s = simulation;
 	w->result = result;
 	w->random = simulation->seed;
-	ok = begin(w);
+	ok = world_begin(w);
 	if (ok) {
 		lay_out(w);
-		while (w->left > 0 && !w->failed && step(w))
+		while (w->left > 0 && !w->failed && world_step(w))
 			;
 		sum_up(w);
 		ok = !w->failed;

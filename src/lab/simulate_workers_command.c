@@ -200,7 +200,7 @@ static const char *message_name(uint32_t message, char out[16]) {
 	return out;
 }
 
-static struct value seconds(int64_t ns) {
+static struct value value_seconds(int64_t ns) {
 	return ns < 0 ? value_unknown() : value_decimal((double)ns / 1e9);
 }
 
@@ -232,9 +232,9 @@ static void write_messages(void *context, struct writer *writer) {
 			value_number(result->most),
 			value_decimal(100 * result->most / workers),
 			value_decimal(result->mean),
-			seconds(kept->simulation->messages[m].at_ns),
-			seconds(result->first_ns),
-			seconds(result->last_ns),
+			value_seconds(kept->simulation->messages[m].at_ns),
+			value_seconds(result->first_ns),
+			value_seconds(result->last_ns),
 		};
 
 		if (result->jobs > 0)
@@ -249,7 +249,7 @@ static void write_states(void *context, struct writer *writer) {
 	for (size_t i = 0; i < kept->states.count; i++) {
 		const struct row *row = (const struct row *)kept->states.list + i;
 		const struct value values[] = {
-			seconds(row->at_ns),
+			value_seconds(row->at_ns),
 			value_text(message_name(row->message, name)),
 			value_number(row->number),
 			value_decimal(100.0 * row->number / kept->simulation->workers),
@@ -269,7 +269,7 @@ static void write_decisions(void *context, struct writer *writer) {
 		const struct worker_place *place = &row->place;
 		bool placed = place->job != WORKER_NONE;
 		const struct value values[] = {
-			seconds(row->at_ns),
+			value_seconds(row->at_ns),
 			value_text(message_name(row->message, name)),
 			value_number(row->number),
 			value_text(worker_rule_word(place->rule)),
@@ -302,7 +302,7 @@ static void write_figures(struct writer *writer, const struct kept *kept) {
 	};
 	const struct workers_result *result = kept->result;
 	const struct value values[] = {
-		seconds(result->duration_ns),
+		value_seconds(result->duration_ns),
 		value_number(kept->simulation->workers),
 		value_number(result->most),
 		value_number(result->connections),
