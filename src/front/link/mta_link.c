@@ -20,14 +20,11 @@
 bool mta_link_ask(struct mta_link *link, enum mta_verb verb, unsigned mta,
     uint64_t generation, const char *queue_id) {
 	struct mta_order order = { .verb = verb, .mta = mta, .generation = generation };
-	char data[MTA_ORDER_MAX];
-	size_t length;
 
 	if (link->fd < 0 || (queue_id != NULL && !text_copy(order.queue_id,
 	    sizeof(order.queue_id), queue_id, strlen(queue_id))))
 		return false;
-	length = mta_order_write(&order, data);
-	return length > 0 && datagram_send(link->fd, data, length, -1);
+	return datagram_send(link->fd, &order, sizeof(order), -1);
 }
 
 void mta_link_close(struct mta_link *link) {
@@ -43,8 +40,7 @@ static void drop(int fd) {
 
 enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
     int *output_fd) {
-	char data[MTA_ORDER_MAX];
-	bool is_output = false;
+	char data[sizeof(*outcome) + 1];
 	const char *why;
 	ssize_t length;
 
@@ -56,11 +52,11 @@ enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
 		return MTA_NO_NEWS;
 	if (length <= 0)
 		return MTA_LINK_ENDED;
-	if (!mta_outcome_parse(data, (size_t)length, outcome, &is_output, &why) ||
-	    is_output != (*output_fd >= 0)) {
+	if (!mta_outcome_read(data, (size_t)length, outcome, &why) ||
+	    (outcome->is_output == 1) != (*output_fd >= 0)) {
 		drop(*output_fd);
 		*output_fd = -1;
 		return MTA_NO_NEWS;
 	}
-	return is_output ? MTA_OUTPUT : MTA_OUTCOME;
+	return outcome->is_output == 1 ? MTA_OUTPUT : MTA_OUTCOME;
 }

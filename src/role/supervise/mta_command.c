@@ -97,12 +97,11 @@ static void tell(const struct mta_commands *commands,
 	struct mta_outcome outcome = { .verb = command->order.verb,
 		.mta = command->order.mta, .code = code };
 	int fd = commands->link_fds[command->asker];
-	char data[MTA_ORDER_MAX];
 
 	memcpy(outcome.queue_id, command->order.queue_id,
 	    sizeof(outcome.queue_id));
 	if (fd >= 0 && command->link == commands->links[command->asker])
-		(void)datagram_send(fd, data, mta_outcome_write(&outcome, data), -1);
+		(void)datagram_send(fd, &outcome, sizeof(outcome), -1);
 }
 
 /* --- one order -------------------------------------------------------------------- */
@@ -185,15 +184,16 @@ static int run(struct mta_command *command, const struct generation *generation,
 /* With a pipe to the role for what it says. */
 static int run_list(const struct mta_commands *commands, struct mta_command *command,
     const struct generation *generation, int64_t now_ns) {
-	char data[MTA_ORDER_MAX];
+	const struct mta_outcome output = { .verb = MTA_LIST, .mta = command->order.mta,
+		.is_output = 1 };
 	int fds[2], result;
 
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		return -1;
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	errno = EAGAIN;
-	result = datagram_send(commands->link_fds[command->asker], data,
-	    mta_output_write(command->order.mta, data), fds[0]) ?
+	result = datagram_send(commands->link_fds[command->asker], &output,
+	    sizeof(output), fds[0]) ?
 	    run(command, generation, fds[1], now_ns) : -1;
 	close(fds[0]);
 	close(fds[1]);
@@ -226,7 +226,7 @@ static bool serve(struct supervisor *supervisor, enum mta_asker asker,
 	struct mta_commands *commands = &supervisor->mta;
 	int place = free_place(commands, asker);
 	struct mta_command *command;
-	char data[MTA_ORDER_MAX];
+	char data[sizeof(command->order) + 1];
 	const char *why = "";
 	ssize_t length;
 
@@ -242,7 +242,7 @@ static bool serve(struct supervisor *supervisor, enum mta_asker asker,
 	command = &commands->running[place];
 	command->asker = asker;
 	command->link = commands->links[asker];
-	if (!mta_order_parse(data, (size_t)length, &command->order, &why)) {
+	if (!mta_order_read(data, (size_t)length, &command->order, &why)) {
 		log_event(EVENT_BAD_REQUEST, "from=%s text=\"%s\" action=close",
 		    askers[asker].word, why);
 		mta_commands_unlink(commands, asker);

@@ -156,16 +156,12 @@ TEST(orders_are_read_as_written) {
 	for (unsigned i = 0; i < 3; i++) {
 		struct mta_order order = { .verb = verbs[i], .mta = 5,
 			.generation = UINT64_MAX }, read;
-		char data[MTA_ORDER_MAX];
 		const char *why;
-		size_t length;
 
 		if (verbs[i] == MTA_REQUEUE)
 			snprintf(order.queue_id, sizeof(order.queue_id),
 			    "4V7xXy0Z1zzzzzzzzzzzzzzzzzzzzzz");
-		length = mta_order_write(&order, data);
-		assert_true(length > 0);
-		assert_true(mta_order_parse(data, length, &read, &why));
+		assert_true(mta_order_read(&order, sizeof(order), &read, &why));
 		assert_memory_equal(&read, &order, sizeof(order));
 	}
 }
@@ -177,13 +173,9 @@ TEST(outcomes_are_read_as_written) {
 	for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		struct mta_outcome outcome = { .verb = MTA_REQUEUE, .mta = 7,
 			.code = codes[i], .queue_id = "ABCDEF" }, read;
-		char data[MTA_ORDER_MAX];
-		bool is_output = true;
 		const char *why;
-		size_t length = mta_outcome_write(&outcome, data);
 
-		assert_true(mta_outcome_parse(data, length, &read, &is_output, &why));
-		assert_false(is_output);
+		assert_true(mta_outcome_read(&outcome, sizeof(outcome), &read, &why));
 		assert_memory_equal(&read, &outcome, sizeof(outcome));
 	}
 }
@@ -199,24 +191,43 @@ TEST(queue_ids) {
 }
 
 TEST(what_is_no_order) {
-	static const char *const bad[] = {
-		"", "x", "10\ncommand=a\n", "13\ncommand=list\n",
-		"31\ncommand=list\nmta=0\ngeneration=\n",
-		"33\ncommand=list\nmta=256\ngeneration=1\n",
-		"33\ncommand=list\nmta=-1\ngeneration=11\n",
-		"51\ncommand=list\nmta=0\ngeneration=18446744073709551616\n",
-		"39\ncommand=requeue\nmta=0\ngeneration=1\nid=\n",
-		"46\ncommand=requeue\nmta=0\ngeneration=1\nid=ABC -f\n",
-		"31\ncommand=list\nmta=0\ngeneration=1\nrest",
+	static const struct mta_order bad[] = {
+		{ .verb = MTA_VERB_COUNT }, { .verb = UINT32_MAX }, { .verb = MTA_LIST, .mta = 256 },
+		{ .verb = MTA_LIST, .mta = UINT32_MAX }, { .verb = MTA_LIST, .queue_id = "ABCDEF" },
+		{ .verb = MTA_REQUEUE }, { .verb = MTA_REQUEUE, .queue_id = "ABC -f" },
 	};
+	struct mta_order order = { .verb = MTA_LIST }, read;
+	char longer[sizeof(order) + 1] = { 0 };
+	const char *why;
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char data[MTA_ORDER_MAX];
-		struct mta_order order;
+		why = NULL;
+		assert_false(mta_order_read(&bad[i], sizeof(bad[i]), &read, &why));
+		assert_non_null(why);
+	}
+	assert_false(mta_order_read(&order, 0, &read, &why));
+	assert_false(mta_order_read(&order, sizeof(order) - 1, &read, &why));
+	memcpy(longer, &order, sizeof(order));
+	assert_false(mta_order_read(longer, sizeof(longer), &read, &why));
+	/* an id that does not end */
+	order.verb = MTA_REQUEUE;
+	memset(order.queue_id, 'A', sizeof(order.queue_id));
+	assert_false(mta_order_read(&order, sizeof(order), &read, &why));
+}
+
+TEST(what_is_no_outcome) {
+	static const struct mta_outcome bad[] = {
+		{ .verb = MTA_VERB_COUNT }, { .verb = MTA_LIST, .mta = 256 },
+		{ .verb = MTA_LIST, .code = 256 }, { .verb = MTA_LIST, .code = MTA_KILLED - 1 },
+		{ .verb = MTA_RELOAD, .is_output = 1 }, { .verb = MTA_LIST, .is_output = 2 },
+		{ .verb = MTA_REQUEUE, .queue_id = "ABC" },
+	};
+	struct mta_outcome read;
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const char *why = NULL;
 
-		memcpy(data, bad[i], strlen(bad[i]) + 1);
-		assert_false(mta_order_parse(data, strlen(bad[i]), &order, &why));
+		assert_false(mta_outcome_read(&bad[i], sizeof(bad[i]), &read, &why));
 		assert_non_null(why);
 	}
 }
