@@ -2,7 +2,7 @@
 /*
  * What people want to hear of, as it stands in the segment: what became of destinations, the
  * gate, faults, the queue, the journal, the cluster.  The keeper looks; the supervisor runs
- * the command (alerts.h).
+ * the command (role/supervise/alerts.h).
  */
 #ifndef ROLE_ALERT_WATCH_H
 #define ROLE_ALERT_WATCH_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "role/run/alerts.h"
+#include "role/run/alert.h"
 #include "segment/decision/decisions.h"
 #include "segment/file/layout.h"
 

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/diag.h"
-#include "role/run/alerts.h"
+#include "role/run/alert.h"
 #include "segment/file/layout.h"
 
 struct pollfd;

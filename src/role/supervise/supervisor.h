@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "config/compile/compile.h"
 #include "config/generation/generation.h"
-#include "role/run/alerts.h"
+#include "role/supervise/alerts.h"
 #include "role/supervise/damage.h"
 #include "role/supervise/gate_command.h"
 #include "role/run/journal_places.h"

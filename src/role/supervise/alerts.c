@@ -8,7 +8,7 @@
  *          else comes of it.
  * THREADS  The supervisor's.
  */
-#include "role/run/alerts.h"
+#include "role/supervise/alerts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,11 +32,6 @@ void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters) {
 	memset(alerts, 0, sizeof(*alerts));
 	alerts->counters = counters;
 	(void)!getrandom(&alerts->key, sizeof(alerts->key), 0);
-}
-
-void alert_begin(struct alert *alert, enum alert_kind kind, const char *subject) {
-	*alert = (struct alert){ .kind = kind, .wall_s = clock_wall_s() };
-	log_quote(alert->subject, sizeof(alert->subject), subject, strlen(subject));
 }
 
 static void count(const struct alerts *alerts, enum counter counter) {

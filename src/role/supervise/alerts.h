@@ -13,29 +13,17 @@
 #include <sys/types.h>
 
 #include "base/siphash.h"
-#include "config/generation/generation.h"
 #include "base/subprocess.h"
+#include "config/generation/generation.h"
+#include "role/run/alert.h"
 
 #define ALERTS_WAITING_MAX	32
 #define ALERTS_OWN_MAX	8	/* more, for those of the supervisor */
 #define ALERTS_AT_ONCE_MAX	16	/* as alert.processes allows */
 #define ALERTS_REMEMBERED	512
-#define ALERT_SUBJECT_MAX	324	/* a name of 80 bytes, quoted */
-#define ALERT_TEXT_MAX		400
 
 struct child;
 struct supervisor;
-
-struct alert {
-	enum alert_kind kind;
-	char subject[ALERT_SUBJECT_MAX + 1];	/* log_quote has made it one word */
-	char text[ALERT_TEXT_MAX + 1];	/* printable ASCII (log_sentence) */
-	char rule[ALERT_SUBJECT_MAX + 1];	/* of a provider, or "" */
-	char id[24];			/* of the decision, or "" */
-	int64_t for_s;			/* so long it is held; 0: that does not apply */
-	bool observed;			/* it would be */
-	int64_t wall_s;			/* when */
-};
 
 struct alerts {
 	_Atomic uint64_t *counters;	/* the caller's: enum counter */
@@ -56,9 +44,6 @@ struct alerts {
 };
 
 void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters);
-
-/* One with a subject, of now. */
-void alert_begin(struct alert *alert, enum alert_kind kind, const char *subject);
 
 /* Would this one be told now as far as alert.interval goes?  For whoever can wait. */
 bool alerts_due(const struct alerts *alerts, const struct generation *generation,
