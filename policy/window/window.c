@@ -14,7 +14,7 @@
 /* The bounds of src/defs/settings.def. */
 #define CONCURRENCY_MOST	10000
 #define COHORT_LIMIT_MOST	1000
-#define BELIEVE_RUN_MOST	16
+#define BELIEVE_REFUSALS_MOST	16
 #define SPAN_MOST_NS	(INT64_C(30) * 86400 * 1000000000)
 
 const struct window_settings window_defaults = {
@@ -28,7 +28,7 @@ const struct window_settings window_defaults = {
 	.canary_least_ns = 10 * SECOND,
 	.canary_most_ns = 600 * SECOND,
 	.believe_ns = 300 * SECOND,
-	.believe_run = 4,
+	.believe_refusals = 4,
 };
 
 const char *window_law_word(enum window_law law) {
@@ -117,7 +117,7 @@ bool window_settings_are_sound(const struct window_settings *settings) {
 	    is_within(settings->failed_cohort_limit, 0, COHORT_LIMIT_MOST) &&
 	    is_span(settings->suspend_ns) && is_span(settings->canary_least_ns) &&
 	    is_span(settings->canary_most_ns) && is_span(settings->believe_ns) &&
-	    settings->believe_run >= 1 && settings->believe_run <= BELIEVE_RUN_MOST;
+	    settings->believe_refusals >= 1 && settings->believe_refusals <= BELIEVE_REFUSALS_MOST;
 }
 
 /* Sums and differences with times of the clock do not overflow. */

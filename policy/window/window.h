@@ -49,7 +49,7 @@ struct window_settings {
 	int64_t canary_least_ns, canary_most_ns;	/* 10 s, 600 s */
 	int64_t believe_ns;		/* 300 s: an acceptance of this age still speaks against
 					 * a refusal at its level */
-	uint32_t believe_run;		/* 4 refusals in a row convince all the same */
+	uint32_t believe_refusals;	/* 4 refusals in a row convince all the same */
 	bool shared;			/* the limit is of all nodes of a cluster together: for the
 					 * caller, who divides it */
 };
@@ -103,7 +103,7 @@ struct window {
 	uint8_t told : 1;		/* the ceiling was told, not found */
 	uint8_t refused_run : 5;	/* refusals in a row */
 	uint8_t convinced : 1;		/* the row has lowered the ceiling */
-	uint8_t weak : 1;		/* the ceiling was found by fewer than believe_run */
+	uint8_t weak : 1;		/* the ceiling was found by fewer than believe_refusals */
 	uint8_t unused : 1;
 	uint8_t lowered : 4;		/* the window, by failures of a level not known yet */
 	uint8_t run_below : 4;		/* accepted since the row began, at lower levels */

@@ -103,7 +103,7 @@ uint32_t window_convinces(const struct window *window, const struct window_setti
 
 	for (; run < RUN_MOST && chance > (contradicted ? DOUBT : DOUBT_FRESH); run++)
 		chance *= noise;
-	return contradicted && run < settings->believe_run ? settings->believe_run : run;
+	return contradicted && run < settings->believe_refusals ? settings->believe_refusals : run;
 }
 
 bool window_is_noisy(const struct window *window) {
@@ -114,7 +114,7 @@ static void lower_ceiling(struct window *window, const struct window_settings *s
     uint32_t ceiling, int64_t since_ns) {
 	window->ceiling = (uint16_t)(ceiling < WINDOW_MOST ? ceiling : WINDOW_MOST);
 	window->told = 0;
-	window->weak = window->refused_run < settings->believe_run ? 1 : 0;
+	window->weak = window->refused_run < settings->believe_refusals ? 1 : 0;
 	for (int i = 0; i < 2; i++)
 		if (window->accepted[i] > ceiling)
 			window->accepted[i] = window->ceiling;

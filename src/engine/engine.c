@@ -297,7 +297,7 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 	}
 	segment_count(engine->segment, COUNTER_FAULTS, 1);
 	answer->decision = (struct decision){
-		.verdict = generation->fail_closed ? VERDICT_REFUSE
+		.verdict = generation->fail_mode == FAIL_CLOSED ? VERDICT_REFUSE
 						   : VERDICT_ADMIT,
 		.reason = REASON_UNUSABLE,
 	};

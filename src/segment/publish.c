@@ -296,7 +296,7 @@ static void refresh_share(struct segment *segment, const struct generation *gene
 		atomic_store(&record->share_fixed[0], class->fixed_base);
 		atomic_store(&record->share_fixed[1], class->fixed_extra);
 		atomic_store(&record->share_alone,
-		    generation->cluster.without == CLUSTER_ALONE);
+		    generation->cluster.when_unreachable == CLUSTER_ALONE);
 	}
 	if (locked)
 		class_unlock(segment, (uint16_t)class->record);

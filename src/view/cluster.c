@@ -287,7 +287,7 @@ static void write_lease(struct writer *writer, const struct shown *shown) {
 		value_since(now_ns, told->renewed_ns),
 		value_until(now_ns, told->until_ns),
 		settings == NULL ? value_unknown() :
-		    value_text(settings->without == CLUSTER_ALONE ? "alone" : "fraction"),
+		    value_text(settings->when_unreachable == CLUSTER_ALONE ? "alone" : "fraction"),
 		value_toned_if(value_truth(told->alone != 0), told->alone != 0, TONE_BAD),
 		value_toned_if(value_number(overhang), overhang > 0, TONE_WARN),
 		text_or_none(told->epoch),

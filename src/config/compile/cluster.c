@@ -142,7 +142,7 @@ static void note_fixed(struct compilation *c, const config_setting_t *where,
 	if (cluster->nodes == 0 || cluster->nodes > SHARE_NODES_MAX || cluster->fraction > 100)
 		return;		/* check.c has said so */
 	fixed = share_static(whole, cluster->nodes, cluster->fraction);
-	if (cluster->without == CLUSTER_ALONE || fixed.base != 0 || whole.base == 0)
+	if (cluster->when_unreachable == CLUSTER_ALONE || fixed.base != 0 || whole.base == 0)
 		return;
 	if (cluster->fraction == 0)
 		note(c, where, "class %s: cluster.fraction is 0: without the server, all "

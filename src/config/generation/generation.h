@@ -42,14 +42,15 @@ enum listener_kind { LISTENER_POLICY, LISTENER_MILTER, LISTENER_SOCKETMAP,
 enum proof_setting { PROOF_AUTO, PROOF_WITNESS, PROOF_OWNER, PROOF_LEASE };
 /* What becomes of a role that asks the kernel for what it has no need of (sandbox). */
 enum sandbox_setting { SANDBOX_ON, SANDBOX_REQUIRED, SANDBOX_LOG, SANDBOX_OFF };
-enum adopt_setting { ADOPT_OUTAGE, ADOPT_ALWAYS, ADOPT_NEVER };
+enum unannounced_setting { UNANNOUNCED_OUTAGE, UNANNOUNCED_ALWAYS, UNANNOUNCED_NEVER };
+enum fail_mode { FAIL_OPEN, FAIL_CLOSED };
 enum class_action { CLASS_ACTION_421, CLASS_ACTION_DEFER };
 enum mta_kind { MTA_POSTFIX, MTA_SENDMAIL };
 /* Recipients that the log says were delivered, and whose queue file lists them still. */
 enum exactly_once { EXACTLY_ONCE_OFF, EXACTLY_ONCE_OBSERVE, EXACTLY_ONCE_ENFORCE };
 enum schedule_discipline { DISCIPLINE_PREEMPTIVE, DISCIPLINE_FIRST_COME };
 /* What a node goes on with when its shares cannot be renewed. */
-enum cluster_without { CLUSTER_FRACTION, CLUSTER_ALONE };
+enum cluster_when_unreachable { CLUSTER_FRACTION, CLUSTER_ALONE };
 #define CLUSTER_PASSWORD_MAX	255	/* bytes */
 
 /* A socket to listen on, from listen.*; its place in the table is its number
@@ -338,7 +339,7 @@ struct generation_cluster {
 	uint32_t prefix;	/* of all keys, as written: "postern:" */
 	uint32_t nodes;		/* that there may be */
 	uint32_t fraction;	/* percent of a limit that is divided for good */
-	uint32_t without;	/* enum cluster_without */
+	uint32_t when_unreachable;	/* enum cluster_when_unreachable */
 	uint32_t line;		/* where the group is written */
 	uint32_t reserved;
 	int64_t lease_ns;
@@ -372,8 +373,8 @@ struct generation {
 	/* Settings of the whole daemon (settings.def tells each). */
 	uint8_t observe;
 	uint8_t outbound_observe;
-	uint8_t fail_closed;
-	uint8_t adopt;		/* enum adopt_setting */
+	uint8_t fail_mode;	/* enum fail_mode */
+	uint8_t count_unannounced;	/* enum unannounced_setting */
 	uint8_t log_facility;	/* place in the words of settings.def */
 	uint8_t back_pressure;	/* bulk is deferred at RCPT while its destination is suspended */
 	uint8_t sandbox;	/* enum sandbox_setting */

@@ -19,7 +19,7 @@
 	X(CANARY, "canary", canary_least_ns, value.number) \
 	X(CANARY_MOST, "canary_most", canary_most_ns, value.number) \
 	X(BELIEVE, "believe", believe_ns, value.number) \
-	X(BELIEVE_RUN, "believe_refusals", believe_run, (uint32_t)value.number) \
+	X(BELIEVE_REFUSALS, "believe_refusals", believe_refusals, (uint32_t)value.number) \
 	X(SCOPE, "scope", shared, value.number != 0)
 #define WINDOW_DEBUG_NAME "destination_concurrency_feedback_debug"
 

@@ -96,7 +96,7 @@ static void carry_cluster(struct tail *tail, const struct generation *running,
     struct generation *to) {
 	to->cluster.user = carry_text(tail, running, running->cluster.user);
 	to->cluster.password_file = carry_text(tail, running, running->cluster.password_file);
-	to->cluster.without = running->cluster.without;
+	to->cluster.when_unreachable = running->cluster.when_unreachable;
 	to->cluster.line = running->cluster.line;
 }
 

@@ -92,7 +92,7 @@ static void note_ignored(struct compilation *c, const config_setting_t *group,
 		{ WINDOW_PARAMETER_CANARY, true, "canary" },
 		{ WINDOW_PARAMETER_CANARY_MOST, true, "canary_most" },
 		{ WINDOW_PARAMETER_BELIEVE, true, "believe" },
-		{ WINDOW_PARAMETER_BELIEVE_RUN, true, "believe_refusals" },
+		{ WINDOW_PARAMETER_BELIEVE_REFUSALS, true, "believe_refusals" },
 	};
 	bool of_probe = window->settings.law == WINDOW_LAW_PROBE;
 

@@ -71,7 +71,7 @@ void knowledge_use_look(struct knowledge_use *u) {
 	fixed = share_static(whole, cluster->nodes, cluster->fraction);
 	u->fixed = fixed.base;
 	u->leasable = share_leasable(whole, cluster->nodes, fixed).base;
-	u->alone = cluster->without == CLUSTER_ALONE ? u->limit : u->fixed > 0 ? u->fixed : 1;
+	u->alone = cluster->when_unreachable == CLUSTER_ALONE ? u->limit : u->fixed > 0 ? u->fixed : 1;
 	u->known = states_find(u->store->engine->segment, entry->name, strlen(entry->name),
 	    &u->found);
 	u->certain = true;

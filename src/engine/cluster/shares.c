@@ -59,7 +59,7 @@ static enum share_state state_of(const struct generation *generation,
 
 	if (now_ns < until_ns)
 		return SHARE_LEASED;
-	if (generation->cluster.without != CLUSTER_ALONE)
+	if (generation->cluster.when_unreachable != CLUSTER_ALONE)
 		return SHARE_ENDED;
 	since_ns = segment_time_ns(&record->share_since_ns);
 	return since_ns != 0 && now_ns - since_ns >= generation->cluster.lease_ns ?

@@ -19,7 +19,7 @@ uint32_t windows_share(const struct generation *generation, const struct window_
 	uint32_t most = shared_most(shared, now_ns), fixed;
 
 	if (most != UINT32_MAX || !settings->shared || settings->limit == 0 ||
-	    !generation_has_cluster(generation) || cluster->without == CLUSTER_ALONE ||
+	    !generation_has_cluster(generation) || cluster->when_unreachable == CLUSTER_ALONE ||
 	    !knowledge_tells_of(generation, owner->name, strlen(owner->name)))
 		return most;
 	fixed = share_static((struct share_pools){ settings->limit, 0 }, cluster->nodes,

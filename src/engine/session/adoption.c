@@ -111,14 +111,14 @@ void adoption_consider(struct witness *witness,
 	const struct witness_calls *calls = &witness->calls;
 	struct service service;
 
-	if (generation->adopt == ADOPT_NEVER || first_seen_ns > now_ns ||
+	if (generation->count_unannounced == UNANNOUNCED_NEVER || first_seen_ns > now_ns ||
 	    now_ns - first_seen_ns < SHOWN_FOR_NS)
 		return;
 	if (carriers_have(witness, &connection->client, connection->server_port) ||
 	    !service_of_port(witness, generation, connection->server_port,
 		first_seen_ns, &service))
 		return;
-	if (generation->adopt == ADOPT_OUTAGE && !service.fault &&
+	if (generation->count_unannounced == UNANNOUNCED_OUTAGE && !service.fault &&
 	    !in_gap(witness, &service, first_seen_ns))
 		return;
 	engine_count(witness->engine, COUNTER_WITNESS_LOOKUPS, 1);

@@ -212,7 +212,7 @@ bool witness_wants_dump(struct witness *witness,
 	/* Also at rest, so that connections that were there before an outage
 	 * are not taken for such as began in it, and as nobody else tells of
 	 * outbound ones. */
-	return witness->early || generation->adopt != ADOPT_NEVER ||
+	return witness->early || generation->count_unannounced != UNANNOUNCED_NEVER ||
 	    generation->remote_port_count > 0 ||
 	    witness_has_sessions(witness);
 }

@@ -157,7 +157,8 @@ static void turn(struct front_witness *front,
 
 int64_t front_witness_turn(struct front_witness *front, bool rests) {
 	const struct generation *generation = engine_pin(front->engine);
-	bool looks = generation->remote_port_count > 0 || generation->adopt != ADOPT_NEVER;
+	bool looks = generation->remote_port_count > 0 ||
+	    generation->count_unannounced != UNANNOUNCED_NEVER;
 	int64_t most_ns = looks ? NS_PER_SECOND : ENGINE_REST_NS;
 
 	/* who has connected before an outage is to be known before */

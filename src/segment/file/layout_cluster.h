@@ -92,7 +92,7 @@ struct cluster_told {
 	uint64_t unplaced;		/* destinations that others told of, and the table is full */
 	int64_t compared_ns;		/* when all was compared with Redis last */
 	uint64_t lost;			/* 1: WAITING, as the server has lost what it had */
-	uint64_t alone;			/* 1: a class goes by its whole limit (cluster.without) */
+	uint64_t alone;			/* 1: a class goes by its whole limit (cluster.when_unreachable) */
 	uint32_t nodes_known;		/* with a name in the cluster, as the server says */
 	uint32_t nodes_alive;		/* whose lease has not ended */
 	uint32_t node_count;

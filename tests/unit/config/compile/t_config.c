@@ -113,8 +113,8 @@ TEST(everything_else_has_a_default) {
 	assert_int_equal(g->policy_connections, 1000);
 	assert_int_equal(g->lease_owner_ns, 3600 * NS_PER_SECOND);
 	assert_int_equal(g->lease_orphan_ns, 60 * NS_PER_SECOND);
-	assert_int_equal(g->adopt, ADOPT_OUTAGE);
-	assert_int_equal(g->fail_closed, 0);
+	assert_int_equal(g->count_unannounced, UNANNOUNCED_OUTAGE);
+	assert_int_equal(g->fail_mode, FAIL_OPEN);
 	assert_int_equal(g->observe, 0);
 	assert_int_equal(g->outbound_observe, 0);
 	assert_int_equal(g->witness_port_count, 1);
@@ -155,8 +155,8 @@ TEST(settings_are_kept) {
 	assert_string_equal(generation_text(g, g->user), "u");
 	assert_string_equal(generation_text(g, g->group), "g");
 	assert_string_equal(generation_text(g, g->state_path), "/x/y");
-	assert_int_equal(g->adopt, ADOPT_NEVER);
-	assert_int_equal(g->fail_closed, 1);
+	assert_int_equal(g->count_unannounced, UNANNOUNCED_NEVER);
+	assert_int_equal(g->fail_mode, FAIL_CLOSED);
 	assert_int_equal(g->session_count, 1048576);
 	assert_int_equal(g->record_count, 7);
 	assert_int_equal(g->policy_processes, 3);

@@ -217,7 +217,7 @@ TEST(foreign_blocks_are_refused) {
 	SPOILED(copy->window.settings.failed_cohort_limit = 1001, "out of bounds");
 	SPOILED(copy->window.settings.suspend_ns = INT64_MAX, "out of bounds");
 	SPOILED(copy->window.settings.canary_most_ns = -1, "out of bounds");
-	SPOILED(copy->window.settings.believe_run = 17, "out of bounds");
+	SPOILED(copy->window.settings.believe_refusals = 17, "out of bounds");
 	SPOILED(copy->magic ^= 1, "not a configuration");
 	SPOILED(copy->layout ^= 1, "another build");
 	SPOILED(copy->bytes--, "bytes instead of");

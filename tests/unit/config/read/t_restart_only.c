@@ -172,7 +172,7 @@ TEST(a_cluster_waits_but_its_limits_do_not) {
 	assert_string_equal(generation_text(kept, kept->cluster.node), "a");
 	assert_string_equal(generation_text(kept, kept->cluster.user), "y");
 	assert_int_equal(kept->cluster.nodes, 3);
-	assert_int_equal(kept->cluster.without, CLUSTER_ALONE);
+	assert_int_equal(kept->cluster.when_unreachable, CLUSTER_ALONE);
 	assert_int_equal(generation_class(kept, 0)->fixed_base, 3);	/* 10 % of 90 by 3 */
 	assert_int_equal(generation_verify(kept, (size_t)kept->bytes, &diag), 0);
 	free(running);

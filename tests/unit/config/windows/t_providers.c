@@ -142,7 +142,7 @@ TEST(without_settings_they_are_the_defaults) {
 	assert_int_equal(s.canary_least_ns, window_defaults.canary_least_ns);
 	assert_int_equal(s.canary_most_ns, window_defaults.canary_most_ns);
 	assert_int_equal(s.believe_ns, window_defaults.believe_ns);
-	assert_int_equal(s.believe_run, window_defaults.believe_run);
+	assert_int_equal(s.believe_refusals, window_defaults.believe_refusals);
 	free(g);
 }
 
@@ -198,7 +198,7 @@ TEST(the_innermost_group_gives_a_parameter) {
 		assert_int_equal(s.initial, cases[i].initial);
 		assert_int_equal(s.limit, cases[i].limit);
 		assert_int_equal(s.suspend_ns, cases[i].suspend_s * NS_PER_SECOND);
-		assert_int_equal(s.believe_run, 9);
+		assert_int_equal(s.believe_refusals, 9);
 		assert_int_equal(s.law, WINDOW_LAW_PROBE);
 	}
 	free(g);

@@ -35,7 +35,7 @@ static struct window_settings some_settings(struct random *random) {
 	settings.negative = some_feedback(random);
 	settings.failed_cohort_limit = random_below(random, 4);
 	settings.suspend_ns = random_below(random, 300) * SECOND;
-	settings.believe_run = random_below(random, 6);
+	settings.believe_refusals = random_below(random, 6);
 	return settings;
 }
 
