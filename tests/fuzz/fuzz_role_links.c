@@ -12,6 +12,7 @@
 #include "base/lifeline.h"
 #include "role/supervise/keeper_link.h"
 #include "role/run/keeper_orders.h"
+#include "role/supervise/alerts.h"
 
 #define PIECE 700	/* a stream comes in pieces */
 
