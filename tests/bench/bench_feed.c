@@ -107,7 +107,7 @@ static void on_ahead(void *context, const struct followed_next *lines, unsigned 
 
 /* The whole file, as a feed reads it that finds a lot behind. */
 static int64_t read_log(const char *path, char *chunk) {
-	const struct followed_keeper keeper = feed_keeper(site.engine);
+	const struct feed_keeper keeper = engine_feed_keeper(site.engine);
 	const struct followed_start start = { .from_begin = true };
 	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
 		.each = on_line, .ahead = on_ahead, .context = &feed };

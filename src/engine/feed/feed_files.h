@@ -9,11 +9,16 @@
 
 unsigned engine_feed_files(const struct engine *engine, uint64_t log,
     struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]);
-uint32_t engine_feed_file_begin(struct engine *engine, const struct feed_position *position);
-void engine_feed_file_move(struct engine *engine, uint32_t record,
-    const struct feed_spot *spot);
-void engine_feed_file_cut(struct engine *engine, uint32_t record);
-void engine_feed_file_forget(struct engine *engine, uint32_t record);
+/* Keeps positions for the next process; a record is what `begin` returned. */
+struct feed_keeper {
+	uint32_t (*begin)(void *context, const struct feed_position *position);
+	void (*move)(void *context, uint32_t record, const struct feed_spot *spot);
+	void (*cut)(void *context, uint32_t record);
+	void (*forget)(void *context, uint32_t record);
+	void *context;
+};
+/* That of the segment. */
+struct feed_keeper engine_feed_keeper(struct engine *engine);
 void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count);
 
 #endif

@@ -244,9 +244,6 @@ uint32_t feed_table_entries(const struct feed_table *table);
 /* Deliveries in flight, as far as the log tells; looked at anew 20 times a second. */
 uint32_t feed_running(struct feed_destination *destination, int64_t now_ns);
 
-/* Nothing is known of it that another one would not need more. */
-bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns);
-
 /* feed_rules.c */
 
 struct feed_matches *feed_matches_open(void);

@@ -64,7 +64,7 @@ uint32_t feed_table_entries(const struct feed_table *table) {
 	return table->entries;
 }
 
-bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns) {
+static bool feed_is_idle(const struct feed_destination *destination, int64_t now_ns) {
 	return !destination->waiting && now_ns - destination->used_ns >= IDLE_NS;
 }
 

@@ -48,7 +48,7 @@ void client_free(struct client *client) {
 	free(client);
 }
 
-bool client_has_room(const struct client *client, size_t length) {
+static bool client_has_room(const struct client *client, size_t length) {
 	return client->out_length + length <= client->control->out_most;
 }
 

@@ -93,9 +93,6 @@ bool client_flush(struct client *client);
 /* Goes on with what came meanwhile, when nothing waits any more; may free it. */
 void client_resume(struct client *client);
 
-/* Is there room for so many bytes more? */
-bool client_has_room(const struct client *client, size_t length);
-
 /* control_reload.c */
 
 /* Listens to the supervisor; 0, or -1 with *diag. */

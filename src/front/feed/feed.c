@@ -132,6 +132,7 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 	if (feed == NULL)
 		return diag_set(diag, 0, "no memory for the log reader");
 	feed->engine = engine;
+	feed->keeper = engine_feed_keeper(engine);
 	feed->began_ns = feed->now_ns = clock_now_ns();
 	window_log_listen(engine);
 	result = prepare(feed, setup, diag);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "engine/feed/feed.h"
+#include "engine/feed/feed_files.h"
 #include "engine/journal/journal_state.h"
 #include "front/serve/beat.h"
 #include "front/feed/feed.h"
@@ -45,6 +46,7 @@ struct feed {
 	const struct generation *generation;	/* pinned between feed_begin and feed_end */
 	struct event_base *base;
 	struct beat beat;
+	struct feed_keeper keeper;	/* of positions, for the next feed */
 	struct feed_logs *logs;
 	struct feed_journals *journals;
 	struct feed_syslog *syslog;
@@ -94,9 +96,6 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 void feed_count(struct feed *feed);
 
 /* --- feed_logs.c -------------------------------------------------------------------- */
-
-/* Keeps the places of logs where the next feed finds them. */
-struct followed_keeper feed_keeper(struct engine *engine);
 
 /* 0, or -1 with *diag.  `setup` lives until feed_logs_begin returns. */
 int feed_logs_open(struct feed *feed, struct diag *diag);

@@ -44,7 +44,6 @@ struct feed_journals {
 	bool is_first;		/* what is taken up now was there when we were started */
 	struct feed_journal *list[GENERATION_MTAS_MAX];
 	unsigned count;
-	struct followed_keeper keeper;
 	struct event *soon;
 	const struct sd_calls *calls;	/* NULL: there are none */
 	struct diag why;
@@ -228,7 +227,7 @@ static struct feed_journal *open_journal(struct feed *feed, const char *text, bo
 	/* what was written while nobody read is old */
 	j->behind = start.known_count > 0 || from_begin;
 	feed_beat_now(feed);	/* many files, perhaps, on a slow disk */
-	followed_journal_open(&j->journal, text, &start, journals->calls, &journals->keeper,
+	followed_journal_open(&j->journal, text, &start, journals->calls, &feed->keeper,
 	    feed->now_ns);
 	watch(j);
 	return j;
@@ -353,7 +352,6 @@ int feed_journals_open(struct feed *feed, struct diag *diag) {
 		return diag_set(diag, 0, "no memory for journals");
 	feed->journals = journals;
 	journals->is_first = true;
-	journals->keeper = feed_keeper(feed->engine);
 	journals->soon = event_new(feed->base, -1, 0, on_soon, feed);
 	return journals->soon != NULL ? 0 : diag_set(diag, 0, "no memory for journals");
 }

@@ -49,34 +49,11 @@ struct feed_logs {
 	unsigned count;
 	const struct feed_log *reading;
 	const struct feed_setup *setup;	/* during the first turn */
-	struct followed_keeper keeper;
 	struct event *soon;
 	struct event *changed;
 	int inotify;
 	char *chunk;
 };
-
-/* --- places ------------------------------------------------------------------------- */
-
-static uint32_t begin_file(void *context, const struct feed_position *position) {
-	return engine_feed_file_begin(context, position);
-}
-
-static void move_place(void *context, uint32_t record, const struct feed_spot *spot) {
-	engine_feed_file_move(context, record, spot);
-}
-
-static void cut_file(void *context, uint32_t record) {
-	engine_feed_file_cut(context, record);
-}
-
-static void forget_file(void *context, uint32_t record) {
-	engine_feed_file_forget(context, record);
-}
-
-struct followed_keeper feed_keeper(struct engine *engine) {
-	return (struct followed_keeper){ begin_file, move_place, cut_file, forget_file, engine };
-}
 
 /* --- reading ------------------------------------------------------------------------ */
 
@@ -199,7 +176,7 @@ static struct feed_log *open_log(struct feed *feed, const char *text, bool from_
 	for (unsigned i = 0; logs->setup != NULL && i < logs->setup->log_count; i++)
 		if (strcmp(logs->setup->logs[i].log, text) == 0)
 			start.files = &logs->setup->logs[i];
-	followed_log_open(&log->log, text, &start, &logs->keeper, feed->now_ns);
+	followed_log_open(&log->log, text, &start, &feed->keeper, feed->now_ns);
 	log->told = -1;
 	log->refused_to_root = start.files != NULL &&
 	    (start.files->error == EACCES || start.files->error == EPERM);
@@ -354,7 +331,6 @@ int feed_logs_open(struct feed *feed, struct diag *diag) {
 	if (logs == NULL)
 		return diag_set(diag, 0, "no memory for the logs");
 	feed->logs = logs;
-	logs->keeper = feed_keeper(feed->engine);
 	logs->chunk = malloc(CHUNK_BYTES);
 	logs->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	logs->soon = event_new(feed->base, -1, 0, on_soon, feed);

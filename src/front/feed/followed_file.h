@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "segment/file/feed_position.h"
+#include "engine/feed/feed_files.h"
 
 #define FOLLOWED_LINE_MAX	65536	/* longer lines are passed over */
 #define FOLLOWED_TAIL_BYTES	256	/* before the place, that tell other contents */
@@ -30,15 +30,6 @@ struct followed_file {
 	struct feed_spot before_cut;
 	char head_before[FOLLOWED_HEAD_BYTES];
 	int64_t grew_ns;	/* when something was read last */
-};
-
-/* Keeps positions for the next process; a record is what `begin` returned. */
-struct followed_keeper {
-	uint32_t (*begin)(void *context, const struct feed_position *position);
-	void (*move)(void *context, uint32_t record, const struct feed_spot *spot);
-	void (*cut)(void *context, uint32_t record);
-	void (*forget)(void *context, uint32_t record);
-	void *context;
 };
 
 /* Each whole line, without its newline, and without NULs before it; position.spot is
@@ -68,7 +59,7 @@ struct followed_reader {
 	/* Told of the next few lines before they come, one by one; or NULL. */
 	void (*ahead)(void *context, const struct followed_next *lines, unsigned count);
 	void *context;
-	const struct followed_keeper *keeper;
+	const struct feed_keeper *keeper;
 	struct followed_counts *counts;
 };
 

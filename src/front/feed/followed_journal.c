@@ -180,7 +180,7 @@ static void open_journal(struct followed_journal *journal, int64_t now_ns) {
 
 void followed_journal_open(struct followed_journal *journal, const char *text,
     const struct followed_journal_start *start, const struct sd_calls *calls,
-    const struct followed_keeper *keeper, int64_t now_ns) {
+    const struct feed_keeper *keeper, int64_t now_ns) {
 	const char *why;
 
 	memset(journal, 0, sizeof(*journal));

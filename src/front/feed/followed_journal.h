@@ -35,7 +35,7 @@ struct followed_journal {
 	struct sd_log name;
 	const struct sd_calls *calls;
 	struct sd_journal *journal;	/* NULL: not open */
-	const struct followed_keeper *keeper;
+	const struct feed_keeper *keeper;
 	uint32_t record;
 	struct feed_position position;
 	uint64_t origin;	/* feed_origin_id of it */
@@ -78,7 +78,7 @@ struct followed_journal_start {
 /* Follows the journal of that text (sd_log_parse accepts it).  `calls` and keeper outlive it. */
 void followed_journal_open(struct followed_journal *journal, const char *text,
     const struct followed_journal_start *start, const struct sd_calls *calls,
-    const struct followed_keeper *keeper, int64_t now_ns);
+    const struct feed_keeper *keeper, int64_t now_ns);
 void followed_journal_close(struct followed_journal *journal);
 
 /* Reads `most` entries at most.  True: there are more to read now. */

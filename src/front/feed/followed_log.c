@@ -221,7 +221,7 @@ static void open_all(struct followed_log *log, struct log_files *files) {
 }
 
 void followed_log_open(struct followed_log *log, const char *text,
-    const struct followed_start *start, const struct followed_keeper *keeper,
+    const struct followed_start *start, const struct feed_keeper *keeper,
     int64_t now_ns) {
 	struct log_files own, *files = start->files;
 

@@ -25,7 +25,7 @@ struct followed_log {
 	char *newest;		/* the last name that matched the pattern, or NULL */
 	uint64_t newest_order;
 	int64_t looked_ns;
-	const struct followed_keeper *keeper;
+	const struct feed_keeper *keeper;
 	int error;		/* why nothing is at the path, or matches: errno; 0: all is well */
 	struct followed_counts counts; /* what happened; whoever counts sets them to 0 */
 };
@@ -47,7 +47,7 @@ struct followed_start {
 /* Follows the path or pattern, which is shorter than PATH_MAX.  The keeper outlives
  * it. */
 void followed_log_open(struct followed_log *log, const char *text,
-    const struct followed_start *start, const struct followed_keeper *keeper,
+    const struct followed_start *start, const struct feed_keeper *keeper,
     int64_t now_ns);
 void followed_log_close(struct followed_log *log);
 

@@ -33,7 +33,7 @@
 #define STOP_LOOK_MS	50		/* whether we are to stop */
 #define TRIES		3
 
-bool prepare_stop_is_wanted(void) {
+static bool prepare_stop_is_wanted(void) {
 	sigset_t pending;
 
 	return sigpending(&pending) == 0 &&

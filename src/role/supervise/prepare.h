@@ -15,7 +15,4 @@
  * to.  `damaged`: what is there is not adopted. */
 int prepare(struct supervisor *supervisor, bool damaged);
 
-/* In the supervisor: a signal to stop waits to be read. */
-bool prepare_stop_is_wanted(void);
-
 #endif

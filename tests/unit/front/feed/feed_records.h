@@ -58,9 +58,9 @@ static inline void feed_records_forget(void *context, uint32_t record) {
 }
 
 static inline void feed_records_begin(struct feed_records *records,
-    struct followed_keeper *keeper) {
+    struct feed_keeper *keeper) {
 	memset(records, 0, sizeof(*records));
-	*keeper = (struct followed_keeper){ feed_records_add, feed_records_move,
+	*keeper = (struct feed_keeper){ feed_records_add, feed_records_move,
 		feed_records_cut, feed_records_forget, records };
 }
 

@@ -19,7 +19,7 @@
 static char directory[64], path[96], other[96], third[96];
 static struct followed_log followed;
 static struct feed_records records;
-static struct followed_keeper keeper;
+static struct feed_keeper keeper;
 static char *chunk, *seen;
 static size_t seen_length;
 static int64_t now_ns;

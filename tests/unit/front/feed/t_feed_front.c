@@ -132,22 +132,21 @@ unsigned engine_feed_files(const struct engine *engine, uint64_t log,
 	return 0;
 }
 
-uint32_t engine_feed_file_begin(struct engine *engine, const struct feed_position *position) {
-	(void)engine, (void)position;
+static uint32_t no_record(void *context, const struct feed_position *position) {
+	(void)context, (void)position;
 	return FEED_NO_RECORD;
 }
 
-void engine_feed_file_move(struct engine *engine, uint32_t record,
-    const struct feed_spot *spot) {
-	(void)engine, (void)record, (void)spot;
+static void not_moved(void *context, uint32_t record, const struct feed_spot *spot) {
+	(void)context, (void)record, (void)spot;
 }
 
-void engine_feed_file_cut(struct engine *engine, uint32_t record) {
-	(void)engine, (void)record;
+static void not_kept(void *context, uint32_t record) {
+	(void)context, (void)record;
 }
 
-void engine_feed_file_forget(struct engine *engine, uint32_t record) {
-	(void)engine, (void)record;
+struct feed_keeper engine_feed_keeper(struct engine *engine) {
+	return (struct feed_keeper){ no_record, not_moved, not_kept, not_kept, engine };
 }
 
 void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count) {

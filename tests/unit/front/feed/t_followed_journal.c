@@ -22,7 +22,7 @@
 static struct world {
 	struct followed_journal journal;
 	struct feed_records records;
-	struct followed_keeper keeper;
+	struct feed_keeper keeper;
 	char read[256];		/* messages, each with a blank behind it */
 	uint32_t uid;		/* of the last one */
 	uint64_t wall_us;

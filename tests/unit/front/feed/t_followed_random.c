@@ -28,7 +28,7 @@ static char directory[64], log_text[128];
 static bool is_dated;
 static struct followed_log followed;
 static struct feed_records records;
-static struct followed_keeper keeper;
+static struct feed_keeper keeper;
 static char chunk[CHUNK];
 static int64_t now_ns;
 static unsigned written;
