@@ -34,7 +34,7 @@ static inline void test_register(const char *name, CMUnitTestFunction run,
 	__attribute__((constructor)) static void name##_register(void) { \
 		test_register(#name, name, set_up, tear_down); \
 	} \
-	static void name(__attribute__((unused)) void **state)
+	static void name(void **state)
 #define TEST(name) TEST_IN(NULL, NULL, name)
 #define TEST_GROUP(set_up, tear_down) \
 	__attribute__((constructor)) static void test_group(void) { \

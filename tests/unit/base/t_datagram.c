@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Datagrams, with a descriptor and without; an end that takes no descriptors. */
-#include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/datagram.h"
@@ -11,12 +8,10 @@
 static int ends[2];
 
 static int connected(void **state) {
-	(void)state;
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
 }
 
 static int closed(void **state) {
-	(void)state;
 	close(ends[0]);
 	close(ends[1]);
 	return 0;

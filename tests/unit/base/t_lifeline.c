@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/lifeline.h"
 
@@ -10,12 +9,10 @@ static int fds[2];
 static int set_up(void **state) {
 	struct diag diag;
 
-	(void)state;
 	return lifeline_open(fds, &diag);
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	close(fds[0]);
 	close(fds[1]);
 	return 0;

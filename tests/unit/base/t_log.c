@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <syslog.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"

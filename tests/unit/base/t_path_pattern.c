@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Which files a log is, by their names, and which of them came later. */
-#include <stdbool.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/path_pattern.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Patterns: what they match, what is wrong with some, and that none can hang. */
-#include <string.h>
 #include <time.h>
 #include "tests/unit/test.h"
 #include "base/pattern.h"

@@ -2,13 +2,9 @@
 /* Processes told apart by pid and start time: real ones. */
 #include "tests/unit/test.h"
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/process.h"

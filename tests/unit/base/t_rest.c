@@ -3,7 +3,6 @@
 #include "tests/unit/test.h"
 #include <fcntl.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/nudge.h"
@@ -21,7 +20,6 @@ static void begin(int64_t ago_ns) {
 }
 
 static void *take_a_long_rest(void *argument) {
-	(void)argument;
 	rest_take(&rest, 0, LONG_NS);
 	return NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* siphash13 against a second implementation written for any number of rounds,
  * which itself is checked by the vector of the SipHash paper. */
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/siphash.h"
 

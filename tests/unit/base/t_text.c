@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/diag.h"

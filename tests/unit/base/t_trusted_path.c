@@ -2,10 +2,7 @@
 /* Is what was opened by a name the only file of that name?  In a directory where another user may
  * put and take away names at each moment. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/trusted_path.h"
 
@@ -21,7 +18,6 @@ static void make(const char *name) {
 
 /* "lock" is another name of "other", and opened. */
 static int set_up(void **state) {
-	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/postern-test-XXXXXX");
 	if (mkdtemp(directory) == NULL)
 		return -1;
@@ -34,7 +30,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	close(fd);
 	(void)unlinkat(directory_fd, "lock", 0);
 	(void)unlinkat(directory_fd, "other", 0);

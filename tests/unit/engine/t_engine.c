@@ -2,8 +2,6 @@
 /* The law of classes through the engine: each row of DESIGN section 5, joining,
  * deferring, ending. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -7,7 +7,6 @@
  * one seed again.
  */
 #include "tests/unit/test.h"
-#include <stdlib.h>
 
 #include "tests/unit/engine/engine_world.h"
 #include "tests/unit/random.h"

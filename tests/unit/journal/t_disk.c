@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The disk of the crash tests: it keeps what it must, and loses what it may. */
-#include <stdlib.h>
-#include <string.h>
-#include <errno.h>
 #include "tests/unit/test.h"
 #include "tests/crash/disk.h"
 
@@ -127,7 +124,6 @@ TEST(test_torn_and_killed) {
 }
 
 static int no_sync(void *context, const struct disk_step *step) {
-	(void)context;
 	return step->act == DISK_SYNC ? EIO : 0;
 }
 

@@ -4,9 +4,6 @@
  * version, upon a disk that fails: it is opened, says what is wrong, ends what it does, and
  * never tells of a message what was never so.
  */
-#include <stdlib.h>
-#include <string.h>
-#include <errno.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "journal/reader.h"
@@ -57,7 +54,6 @@ static struct names names_of(struct disk *disk) {
 static int make_journal(void **state) {
 	struct world world;
 
-	(void)state;
 	dice = random_seeded("journal_damage");
 	world_open(&world, &kind, disk_new(), NULL, random_next(&dice), 0);
 	assert_true(world_recover(&world));
@@ -77,7 +73,6 @@ static int make_journal(void **state) {
 }
 
 static int end_journal(void **state) {
-	(void)state;
 	disk_free(journal);
 	oracle_close(&known);
 	return 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Disks that fail: told once, and it goes on by itself. */
-#include <errno.h>
 #include <poll.h>
 #include "tests/unit/test.h"
 #include "tests/unit/journal/journal_place.h"

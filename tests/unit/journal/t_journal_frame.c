@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/crc32c.h"
 #include "journal/frame.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#include <errno.h>
 #include <poll.h>
 #include "tests/unit/test.h"
 #include "tests/unit/journal/journal_place.h"

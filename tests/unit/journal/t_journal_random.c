@@ -8,9 +8,6 @@
 #include "tests/unit/test.h"
 #include "tests/unit/journal/queue/messages_world.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "journal/queue/messages_internal.h"
 #include "tests/unit/random.h"
 
@@ -175,7 +172,6 @@ static void finish_one(unsigned i) {
 static bool show(void *context, const struct messages_envelope *e) {
 	struct model *x = &model[index_of(e->id)];
 
-	(void)context;
 	assert_int_equal(x->status, WAITS);
 	compare(x, e);
 	x->shown = true;
@@ -196,9 +192,6 @@ static void look(void) {
 }
 
 static void tell_unseen(void *context, const char *mta, const char *directory, const char *id) {
-	(void)context;
-	(void)mta;
-	(void)directory;
 	model[index_of(id)].unseen = true;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What cannot be read: told for what it is, and everything else is read all the same. */
-#include <errno.h>
 #include "tests/unit/test.h"
 #include "tests/unit/journal/journal_place.h"
 

@@ -5,10 +5,6 @@
  * WRITE_GOLDEN=DIRECTORY in the environment it is written there, for a version to come.
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "journal/log.h"
 #include "tests/unit/journal/journal_samples.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Scenarios: what becomes of a file, and the mistakes in it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "lab/scenario.h"

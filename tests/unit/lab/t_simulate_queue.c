@@ -3,9 +3,6 @@
  * what a restart reads does not grow with what waits. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "lab/simulate_queue.h"
 

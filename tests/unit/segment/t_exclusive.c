@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* The locks of a state, in a directory where somebody else may have put anything. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/file_lock.h"
 #include "segment/reader.h"
@@ -19,7 +14,6 @@ static char directory[64], path[96], lock[128], other[128];
 static int set_up(void **state) {
 	int fd;
 
-	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/postern-test-XXXXXX");
 	if (mkdtemp(directory) == NULL)
 		return -1;
@@ -34,7 +28,6 @@ static int tear_down(void **state) {
 	struct dirent *entry;
 	DIR *files = opendir(directory);
 
-	(void)state;
 	while (files != NULL && (entry = readdir(files)) != NULL)
 		if (entry->d_name[0] != '.' && unlinkat(dirfd(files), entry->d_name, 0) != 0)
 			(void)unlinkat(dirfd(files), entry->d_name, AT_REMOVEDIR);

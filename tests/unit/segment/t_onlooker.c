@@ -2,10 +2,7 @@
 /* A role that only looks at the segment: what it can write, and what the keeper makes of it. */
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -26,7 +23,6 @@ static int set_up(void **state) {
 	const char *path;
 	int fd, look_fd;
 
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	path = segment_path(site.segment);
 	fd = onlooker_make(&diag);
@@ -43,7 +39,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	segment_unmap(&looking);
 	munmap(page, sizeof(*page));
 	site_close(&site);

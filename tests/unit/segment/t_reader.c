@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /* Reading a segment from outside: what is there, and what is wrong with it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -48,14 +43,12 @@ static void refused_file(const char *file, int error, const char *text) {
 }
 
 static int open_site(void **state) {
-	(void)state;
 	site_open(&site, 1024, CLASSES);
 	segment_beat(site.segment, clock_now_ns());
 	return 0;
 }
 
 static int close_site(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }
@@ -427,13 +420,11 @@ static uint64_t next_random(void) {
 }
 
 static void see_any_destination(void *context, const struct destination_seen *seen) {
-	(void)context;
 	assert_true(seen->relay_count <= DESTINATION_RELAYS);
 	assert_true(strlen(seen->name) <= SEGMENT_NAME_MAX);
 }
 
 static void see_window(void *context, const struct destination_window *window) {
-	(void)context;
 	assert_true(strlen(window->name) <= SEGMENT_NAME_MAX);
 	assert_true(strlen(window->reason) <= SEGMENT_REASON_MAX);
 	assert_true(!window->state.begun ||
@@ -441,7 +432,6 @@ static void see_window(void *context, const struct destination_window *window) {
 }
 
 static void see_recipient(void *context, const struct recipient_held *held) {
-	(void)context;
 	assert_true(strlen(held->address) <= RECIPIENT_MAX);
 	assert_true(strlen(held->reason) <= SEGMENT_REASON_MAX);
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* When the text files of the state are written again, and what an old one means. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "segment/destination/destinations.h"

@@ -2,9 +2,6 @@
 /* The head of a segment, and records of roles, that another process overwrites. */
 #include "tests/unit/test.h"
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "segment/file/internal.h"

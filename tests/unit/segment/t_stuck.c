@@ -4,8 +4,6 @@
 #include "tests/unit/test.h"
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "segment/file/internal.h"

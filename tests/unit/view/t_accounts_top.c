@@ -14,7 +14,6 @@
 	"  health = {}; } );\n"
 
 static int begin(void **state) {
-	(void)state;
 	return open_viewed(64, ACCOUNTS);
 }
 

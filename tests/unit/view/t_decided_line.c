@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Decisions on one line: what people read, what programs read, and that nothing of it obeys
  * a stranger. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "policy/limit/decision.h"

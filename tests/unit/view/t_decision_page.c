@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Decisions for the page: alike ones are one group, a suspension stands apart, nobody's address
  * of a recipient is shown; and pages of destinations, in each order. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "segment/file/internal.h"
@@ -20,7 +16,6 @@ static int begin(void **state) {
 	struct diag diag;
 	char path[128];
 
-	(void)state;
 	site_open_sized(&site, 64, 4096, "classes = ( { name = \"c\"; match = \"*\"; refuse_at = 1; } );");
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	assert_int_equal(view_open(&view, path, &diag), 0);
@@ -28,7 +23,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	view_close(&view);
 	site_close(&site);
 	return 0;

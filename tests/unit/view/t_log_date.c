@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Dates of log lines, as mail servers and syslog daemons write them. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "view/log_date.h"
@@ -11,14 +8,12 @@
 #define NOW	INT64_C(1764262800)	/* 2025-11-27T17:00:00Z */
 
 static int begin(void **state) {
-	(void)state;
 	setenv("TZ", "UTC0", 1);
 	tzset();
 	return 0;
 }
 
 static int end(void **state) {
-	(void)state;
 	return 0;
 }
 

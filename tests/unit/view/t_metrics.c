@@ -3,8 +3,6 @@
  * are bounded and escaped. */
 #include "tests/unit/test.h"
 
-#include <unistd.h>
-
 #include "segment/destination/states.h"
 #include "segment/file/timings.h"
 #include "tests/unit/view/metrics_site.h"
@@ -17,7 +15,6 @@
 	"window = { destination_concurrency_limit = 7; }; } );\n"
 
 static int open_site(void **state) {
-	(void)state;
 	return open_viewed(1024, CLASSES);
 }
 

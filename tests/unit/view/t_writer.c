@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Text and JSON out of one description, whatever the strings hold. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "view/writer.h"
 
@@ -40,14 +37,11 @@ static void two_rows(void *context, struct writer *writer) {
 	const struct value other[] = { value_text("all"), value_number(12345),
 		value_unknown(), value_truth(true), value_unknown() };
 
-	(void)context;
 	writer_row(writer, one);
 	writer_row(writer, other);
 }
 
 static void no_rows(void *context, struct writer *writer) {
-	(void)context;
-	(void)writer;
 }
 
 TEST(a_table_is_aligned_text) {
@@ -74,7 +68,6 @@ static void narrow(size_t fit, const char *chosen, unsigned left_out, const char
 }
 
 static void silent_row(void *context, struct writer *writer) {
-	(void)context;
 	writer_row(writer, (const struct value[]){ value_text("a"), value_number(0),
 		value_number(61), value_truth(false), value_text("192.0.2.1:25") });
 }
@@ -105,7 +98,6 @@ TEST(a_table_keeps_to_its_terminal) {
 }
 
 static void long_row(void *context, struct writer *writer) {
-	(void)context;
 	writer_row(writer, (const struct value[]){ value_text("a"),
 		value_text("421 too many connections from your address") });
 	writer_row(writer, (const struct value[]){ value_text("b"), value_text("short") });

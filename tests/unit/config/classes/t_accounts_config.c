@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Accounts of the configuration, and the file of overrides: what becomes of them, and the
  * mistakes in them. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/account_text.h"
 #include "base/login.h"

@@ -2,9 +2,6 @@
 /* The compiler: what is accepted and what it becomes; every kind of mistake with
  * its file and line (t_config_mistakes.c has the table). */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include <libconfig.h>
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Every kind of mistake: severity, file, line and words. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 
@@ -576,7 +572,6 @@ static void expect(const char *name, const char *file, int line, const char *wor
 #define WRITE(name, text) write_file(name, text, strlen(text))
 
 static int make_directory(void **state) {
-	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_config.XXXXXX");
 	return mkdtemp(directory) == NULL;
 }
@@ -585,7 +580,6 @@ static int remove_directory(void **state) {
 	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
 	    "string", "fifo", "cf", "driven", "none", "ends", "places" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlink(file_of(names[i]));
 	return rmdir(directory);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The read-me's examples, every kind of wrong line, and that what comes out
  * compiles. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "config/compile/xla_import.h"
 

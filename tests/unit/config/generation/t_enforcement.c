@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Who keeps to what is decided about outbound mail, and what people read of it. */
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "config/generation/enforcement.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Matching through the views of a generation, and blocks that are none. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "policy/limit/class_internal.h"

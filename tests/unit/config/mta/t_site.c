@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The site's file: what becomes of it, and every mistake in it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/file_stamp.h"
 #include "config/compile/compile.h"
@@ -25,7 +21,6 @@ static void write_file(const char *path, const char *text, size_t length) {
 static int make_files(void **state) {
 	char text[512];
 
-	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_site.XXXXXX");
 	if (mkdtemp(directory) == NULL)
 		return -1;
@@ -40,7 +35,6 @@ static int make_files(void **state) {
 }
 
 static int remove_files(void **state) {
-	(void)state;
 	unlink(config_file);
 	unlink(site_file);
 	unlink(providers_file);

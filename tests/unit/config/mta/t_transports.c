@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Further transports of one Postfix: their rows, whose mail is theirs, and that what is
  * learned of a destination by one is not another's. */
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "config/generation/site_routes.h"
@@ -45,7 +42,6 @@ static void write_file(const char *path, const char *text) {
 static int make_files(void **state) {
 	char text[1500];
 
-	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_transports.XXXXXX");
 	if (mkdtemp(directory) == NULL)
 		return -1;
@@ -60,7 +56,6 @@ static int make_files(void **state) {
 }
 
 static int remove_files(void **state) {
-	(void)state;
 	unlink(config_file);
 	unlink(site_file);
 	unlink(providers_file);

@@ -2,12 +2,7 @@
 /* Any site's file with several transports: the daemon and postern-lookup, which read it each
  * for itself, send mail for every domain by the same transport to the same next hop; and that
  * is what its lines say, looked at one by one. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "config/generation/site_routes.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "config/read/listen_address.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* What waits for a restart is carried over by a reload, all of it and nothing
  * else. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "config/read/restart_only.h"
@@ -51,7 +47,6 @@ static struct generation *compile(const char *text) {
 static void count_one(void *context, const char *setting) {
 	size_t *count = context;
 
-	(void)setting;
 	++*count;
 }
 

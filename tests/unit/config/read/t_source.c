@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The text that libconfig gets: what its versions would read differently is not in it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include <libconfig.h>
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The file of providers and the settings of windows: what becomes of them, and the
  * mistakes in them. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "config/compile/compile.h"
@@ -431,13 +427,11 @@ static void remove_file(const char *name) {
 }
 
 static int make_directory(void **state) {
-	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/t_providers.XXXXXX");
 	return mkdtemp(directory) == NULL ? -1 : 0;
 }
 
 static int remove_directory(void **state) {
-	(void)state;
 	remove_file("postern.conf");
 	remove_file("providers.conf");
 	remove_file("mine.conf");

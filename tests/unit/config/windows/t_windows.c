@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What windows learn from results, whose they are, and what is told of it. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 #include "engine/decision/decided.h"
 #include "engine/feed/feed_internal.h"
@@ -31,7 +30,6 @@ static struct {
 } told;
 
 static bool listen(void *context, const struct window_report *report) {
-	(void)context;
 	told.count[report->what]++;
 	snprintf(told.name, sizeof(told.name), "%.*s", (int)report->name_length, report->name);
 	snprintf(told.reason, sizeof(told.reason), "%s", report->reason);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* What people do to destinations, recipients and classes; that it lasts, and can be
  * undone. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 #include "engine/decision/decided.h"
 #include "tests/unit/random.h"

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl's end of the control protocol against a server that answers what
  * the test wants, in pieces of any size. */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "ctl/act/control_client.h"

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl analyze, on invented logs: rows, what is learned, sessions and the classes
  * that fit them, and files that are none. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "ctl/analyze/analyze.h"
 
@@ -22,7 +17,6 @@ static const char config[] = "version = 1;\n"
     "            { name = \"everyone\"; match = [ \"*\" ]; hold_at = 9; refuse_at = 9; } );\n";
 
 static int make_directory(void **state) {
-	(void)state;
 	if (mkdtemp(directory) == NULL)
 		return -1;
 	snprintf(path[0], sizeof(path[0]), "%s/one", directory);
@@ -33,7 +27,6 @@ static int make_directory(void **state) {
 static int remove_directory(void **state) {
 	char file[80];
 
-	(void)state;
 	free(output);
 	unlink(path[0]);
 	unlink(path[1]);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What undoes a decision, as a shell takes it. */
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "ctl/ask/why.h"

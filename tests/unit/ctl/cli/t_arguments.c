@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl's command line.  What is complained about goes to stderr, which is
  * caught in a file. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/unit/test.h"
 #include "ctl/cli/arguments.h"
 

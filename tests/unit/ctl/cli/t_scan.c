@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Settings found in configuration files that do not parse. */
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "ctl/cli/scan.h"
 

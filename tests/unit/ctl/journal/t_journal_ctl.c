@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl journal, on journals that are made here byte by byte: what check finds and what
  * it means, what dump writes of each type, what stat counts. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "ctl/cli/arguments.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* posternctl top without a terminal: what is gathered, in which order, how rows read. */
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "ctl/show/top.h"
@@ -29,7 +26,6 @@ static int begin_with(const char *configuration) {
 }
 
 static int begin(void **state) {
-	(void)state;
 	return begin_with("classes = (\n"
 	    "{ name = \"few\"; match = \"192.0.2.0/24\"; hold_at = 4; refuse_at = 2; },\n"
 	    "{ name = \"many\"; match = \"*\"; hold_at = 100; } );");
@@ -37,7 +33,6 @@ static int begin(void **state) {
 
 #ifdef WITH_CLUSTER
 static int begin_cluster(void **state) {
-	(void)state;
 	return begin_with("cluster = { redis = \"unix:/nowhere\"; node = \"mx1\"; nodes = 3; };\n"
 	    "classes = (\n{ name = \"ours\"; match = \"192.0.2.0/24\"; hold_at = 30; "
 	    "refuse_at = 20; scope = \"cluster\"; },\n"
@@ -46,7 +41,6 @@ static int begin_cluster(void **state) {
 #endif
 
 static int end(void **state) {
-	(void)state;
 	top_free(&top);
 	site_close(&site);
 	return 0;

@@ -37,13 +37,11 @@ static unsigned trips;
 static struct account_trip last_trip;
 
 static void note_trip(const struct generation *generation, const struct account_trip *trip) {
-	(void)generation;
 	trips++;
 	last_trip = *trip;
 }
 
 static int begin(void **state) {
-	(void)state;
 	site_open(&site, 64, SITE);
 	engine_account_listen(site.engine, note_trip);
 	now_ns = clock_now_ns();
@@ -52,7 +50,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Accounts: what is charged, given back and answered, in virtual time; what a death leaves. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/account/accounts.h"
@@ -28,14 +24,12 @@ static struct site site;
 static int64_t now_ns;
 
 static int begin(void **state) {
-	(void)state;
 	site_open(&site, 64, STAFF);
 	now_ns = clock_now_ns();
 	return 0;
 }
 
 static int end(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

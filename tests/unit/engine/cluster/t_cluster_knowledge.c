@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What a node asks of Redis and tells it of destinations, in virtual time: calls are noted,
  * and answered here, also as no Redis of ours would. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
-
-#include <stdlib.h>
 
 #include "engine/cluster/knowledge.h"
 #include "front/cluster/knowledge.h"
@@ -47,7 +44,6 @@ static bool run(void *context, enum cluster_script script, const struct redis_wo
 }
 
 static void on_failed(void *context, enum cluster_error what, const char *text) {
-	(void)context;
 	failures++;
 	error = what;
 	snprintf(error_text, sizeof(error_text), "%s", text);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What the cluster role is asked to do by hand. */
-#include <stdio.h>
 #include "tests/unit/test.h"
 #include "engine/cluster/cluster.h"
 #include "segment/file/internal.h"
@@ -11,13 +10,11 @@ static char name[CLUSTER_TOLD_NAME];
 static uid_t uid;
 
 static int begin(void **state) {
-	(void)state;
 	site_open(&site, 64, "classes = ( { name = \"c\"; match = \"*\"; } );\n");
 	return 0;
 }
 
 static int end(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

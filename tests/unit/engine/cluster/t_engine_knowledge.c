@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What nodes of a cluster know of destinations. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 #include "base/decision_id.h"
 #include "segment/decision/decisions.h"

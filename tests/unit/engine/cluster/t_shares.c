@@ -2,9 +2,6 @@
 /* Limits that hold for all nodes of a cluster: what this node may use of them, in both
  * directions; what becomes of a lease. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/session/gate.h"
@@ -43,7 +40,6 @@ static void with(const char *configuration) {
 static int tear_down(void **state) {
 	bool consistent = site_is_consistent(&site);
 
-	(void)state;
 	site_close(&site);
 	return consistent ? 0 : -1;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* A share of a limit against its law, by chance, in virtual time: who is let in, in either
  * direction, what is kept when it is lowered, and what is overhang. */
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/outbound/outbound.h"

@@ -17,7 +17,6 @@
 	"{ name = \"room\"; match = [ \"*\" ]; hold_at = 9; } );\n"
 
 static int open_site(void **state) {
-	(void)state;
 	return open_viewed(1000, SITE);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* What a node asks the others for, from turn to turn, in virtual time: when, what it gives back
  * before it says so, what becomes of answers and of classes that leave the scope. */
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/cluster/shares_turn.h"
@@ -30,7 +29,6 @@ static void with(const char *configuration) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -35,14 +35,12 @@ static const char providers[] = "version = 1;\n"
     "  ); } );\n";
 
 static int set_up(void **state) {
-	(void)state;
 	site_open(&site, 1000, classes);
 	now_ns = clock_now_ns();
 	return 0;
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	site_close(&site);
 	site_providers = NULL;
 	return 0;

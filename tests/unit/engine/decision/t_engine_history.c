@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* What the keeper notes each second and each minute, with a clock of the test's own; and what
  * people read of it: rates, the verdict, history. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/decision/history.h"
@@ -29,7 +24,6 @@ static struct history *file;
 static int64_t now_ns, wall_ns;
 
 static int begin(void **state) {
-	(void)state;
 	site_open(&site, 64, CONFIGURATION);
 	history = engine_history_new(site.segment);
 	assert_non_null(history);
@@ -42,7 +36,6 @@ static int begin(void **state) {
 static int end(void **state) {
 	char path[160];
 
-	(void)state;
 	history_close(&file);
 	engine_history_free(&history);
 	snprintf(path, sizeof(path), "%s/state.history", site.directory);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Windows of a mail server that asks before each connect: places, canaries, processes
  * that come and go; and bulk mail at the door. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/process.h"
 #include "segment/file/segment.h"

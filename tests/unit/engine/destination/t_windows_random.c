@@ -2,7 +2,6 @@
 /* Results of many destinations in any order, read again after any death, under another
  * configuration now and then: what stands in the segment is what the law alone makes
  * of them, each once. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 #include "segment/destination/states.h"
 #include "tests/unit/random.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What is learned of a delivery, and of which mail server it is. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/feed/feed.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* LINT-SIZE: one world for all: a Postfix, its lanes and its hints file */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "config/compile/compile.h"
@@ -70,7 +66,6 @@ static unsigned reloads;
 static bool reload_is_refused;
 
 static bool note_reload(void *context, unsigned mta, uint64_t generation) {
-	(void)context;
 	assert_int_equal(mta, 1);
 	assert_true(generation > 0);
 	reloads++;

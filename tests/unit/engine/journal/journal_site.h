@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "engine/journal/journal_manual.h"
 #include "engine/journal/journal_restore.h"
@@ -31,7 +30,6 @@ static struct journal_news news[8];
 static unsigned news_count;
 
 static inline void note_news(void *context, const struct journal_news *one) {
-	(void)context;
 	if (news_count < 8)
 		news[news_count++] = *one;
 }
@@ -100,12 +98,10 @@ static inline int open_site_sized(uint64_t destinations) {
 }
 
 static inline int open_site(void **state) {
-	(void)state;
 	return open_site_sized(256);
 }
 
 static inline int close_site(void **state) {
-	(void)state;
 	close_journals();
 	site_close(&site);
 	return 0;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* accounts/ of the journal: counters and holds over the loss of the state, of the boot, and with
  * a wall clock that steps. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -29,7 +26,6 @@ static struct journal_news news;
 static unsigned damaged;
 
 static void note_news(void *context, const struct journal_news *one) {
-	(void)context;
 	if (one->kind == JOURNAL_NEWS_RESTORED)
 		news = *one;
 	damaged += one->kind == JOURNAL_NEWS_DAMAGED;
@@ -48,7 +44,6 @@ static void open_journal(void) {
 static int begin(void **state) {
 	char path[160];
 
-	(void)state;
 	site_open(&site, 64, SITE);
 	snprintf(path, sizeof(path), "%s/journal", site.directory);
 	(void)mkdir(path, 0700);
@@ -62,7 +57,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	journal_accounts_close(&journal);
 	site_close(&site);
 	return 0;

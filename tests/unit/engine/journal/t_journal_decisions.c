@@ -4,11 +4,7 @@
 #include <dirent.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/journal/journal_decisions.h"
@@ -28,8 +24,6 @@ static int64_t now_ns, wall_ns;
 static char room[PATH_MAX];
 
 static void note_news(void *context, const struct journal_news *news) {
-	(void)context;
-	(void)news;
 }
 
 static void open_journal(void) {
@@ -51,7 +45,6 @@ static void close_journal(void) {
 }
 
 static int set_up(void **state) {
-	(void)state;
 	site_open_sized(&site, 64, 64, CLASSES);
 	now_ns = clock_now_ns();
 	wall_ns = INT64_C(1800000000) * NS_PER_SECOND;
@@ -65,7 +58,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	close_journal();
 	site_close(&site);
 	return 0;

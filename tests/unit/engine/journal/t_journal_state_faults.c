@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The journal of what was learned where the disk fails, and where its files are not what
  * they were; and that it does not grow. */
-#include <errno.h>
 #include <fcntl.h>
 
 #include "tests/unit/test.h"

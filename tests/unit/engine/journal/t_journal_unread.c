@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* A journal whose disk could not be read when a state was restored, and can be a while later:
  * nothing of it is lost. */
-#include <errno.h>
 #include <sys/syscall.h>
 
 #include "tests/unit/test.h"

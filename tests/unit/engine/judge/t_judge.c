@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Whose a delivery is, by the lines that mail servers log, and what the rules of
  * providers make of replies. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "config/compile/compile.h"

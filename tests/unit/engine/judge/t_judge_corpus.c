@@ -4,10 +4,6 @@
  * shipped rules: they may refine, never lead astray.  Needs the material beside the
  * project (POSTERN_SHARED, or ../shared); skipped without.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "engine/judge/judge.h"
@@ -41,7 +37,6 @@ static int open_judge(void **state) {
 	struct diag diag;
 	char path[2048], *text;
 
-	(void)state;
 	if (top == NULL)
 		top = ".";
 	if (shared != NULL)
@@ -59,7 +54,6 @@ static int open_judge(void **state) {
 }
 
 static int close_judge(void **state) {
-	(void)state;
 	judge_close(&judge);
 	free(generation);
 	return 0;

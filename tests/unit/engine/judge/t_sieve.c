@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The sieve of patterns: it spares much, and never one that matches. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/pattern.h"
 #include "base/text.h"

@@ -2,10 +2,7 @@
 /* Outbound connections that are asked about: the rows of the XLA table, one
  * process and several hosts, a class that turns out wrong, a lost role, a
  * reload. */
-#include <unistd.h>
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "engine/outbound/outbound.h"
@@ -87,7 +84,6 @@ static void with(const char *classes) {
 static int tear_down(void **state) {
 	bool consistent = site_is_consistent(&site);
 
-	(void)state;
 	for (int pid = 0; pid < 8; pid++)
 		ends(pid);
 	for (uint32_t r = 0; r < site.segment->header->record_count; r++)
@@ -439,16 +435,12 @@ TEST_IN(NULL, tear_down, an_older_connection_that_ends_takes_nothing_away) {
 
 static enum lookup_result nothing(void *context, const struct connection *which,
     struct connection *found) {
-	(void)context;
-	(void)which;
-	(void)found;
 	return LOOKUP_GONE;
 }
 
 static int32_t living;
 
 static bool lives(void *context, const struct process_identity *process) {
-	(void)context;
 	return process->pid == living && process->start_ticks == 77;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Outbound questions of a Sendmail whose queue is driven: what is not granted waits, and
  * takes nothing; what is granted goes by windows and classes as ever. */
-#include <stdbool.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "engine/outbound/outbound.h"
 #include "segment/queue/grants.h"
@@ -36,7 +34,6 @@ static void begin(const char *more) {
 static int tear_down(void **state) {
 	bool consistent;
 
-	(void)state;
 	outbound_process_close(&process, site.generation, now_ns);
 	outbound_process_close(&other, site.generation, now_ns);
 	consistent = site_is_consistent(&site);

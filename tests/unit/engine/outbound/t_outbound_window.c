@@ -2,11 +2,7 @@
 /* Outbound questions and the windows of destinations: what a question takes and gives
  * back when the class says one thing and the window another, what is held by hand, and
  * a destination that turns out to be a provider's. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
-
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/process.h"
 #include "engine/outbound/outbound.h"
@@ -44,7 +40,6 @@ static void begin_with(const char *text) {
 static int tear_down(void **state) {
 	bool consistent;
 
-	(void)state;
 	for (int i = 0; i < PROCESSES; i++)
 		ends(i);
 	consistent = site_is_consistent(&site);

@@ -3,8 +3,6 @@
 #ifndef TESTS_UNIT_QUEUE_STEPS_H
 #define TESTS_UNIT_QUEUE_STEPS_H
 
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
@@ -15,7 +13,6 @@
 #define MS	NS_PER_MS
 
 static inline int tear_down(void **state) {
-	(void)state;
 	world_close();
 	return 0;
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/engine/queue/queue_world.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
@@ -87,7 +83,6 @@ static void note_asked(unsigned file, bool more, uint64_t place) {
 }
 
 static void read_again(void *context, unsigned mta, unsigned directory, const char *id) {
-	(void)context;
 	assert_int_equal(mta, 0);
 	assert_int_equal(directory, files[file_of(id)].directory);
 	if (!world.loses_reads)
@@ -96,9 +91,6 @@ static void read_again(void *context, unsigned mta, unsigned directory, const ch
 
 static void read_more(void *context, unsigned mta, unsigned directory, const char *id,
     uint64_t place) {
-	(void)context;
-	(void)mta;
-	(void)directory;
 	/* as the role does */
 	note_asked(file_of(id), place > 0, place);
 	world.mores++;
@@ -115,7 +107,6 @@ static void read_more(void *context, unsigned mta, unsigned directory, const cha
 static void offer(unsigned file);
 
 static void room(void *context, uint32_t most) {
-	(void)context;
 	assert_true(most > 0);
 	for (unsigned i = 0; i < file_count; i++)
 		if (files[i].there && !queue_knows(world.queue, 0, files[i].directory,

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/engine/queue/queue_world_journal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <dirent.h>
-#include <unistd.h>
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
@@ -31,7 +27,6 @@ static int fault(bool reads) {
 }
 
 static int list(void *context, void (*each)(void *, const char *), void *each_context) {
-	(void)context;
 	return fault(true) != 0 ? fault(true) :
 	    disk->calls->list(disk->context, each, each_context);
 }
@@ -39,56 +34,46 @@ static int list(void *context, void (*each)(void *, const char *), void *each_co
 static int open_file(void *context, const char *name, enum journal_access access) {
 	bool reads = access == JOURNAL_READ;
 
-	(void)context;
 	return fault(reads) != 0 ? fault(reads) :
 	    disk->calls->open(disk->context, name, access);
 }
 
 static void close_file(void *context, int file) {
-	(void)context;
 	disk->calls->close(disk->context, file);
 }
 
 static ssize_t read_file(void *context, int file, void *data, size_t length, uint64_t offset) {
-	(void)context;
 	return fault(true) != 0 ? fault(true) :
 	    disk->calls->read(disk->context, file, data, length, offset);
 }
 
 static int write_file(void *context, int file, const void *data, size_t length,
     uint64_t offset) {
-	(void)context;
 	return fault(false) != 0 ? fault(false) :
 	    disk->calls->write(disk->context, file, data, length, offset);
 }
 
 static int sync_file(void *context, int file) {
-	(void)context;
 	return fault(false) != 0 ? fault(false) : disk->calls->sync(disk->context, file);
 }
 
 static int sync_directory(void *context) {
-	(void)context;
 	return fault(false) != 0 ? fault(false) : disk->calls->sync_directory(disk->context);
 }
 
 static int unlink_file(void *context, const char *name) {
-	(void)context;
 	return fault(false) != 0 ? fault(false) : disk->calls->unlink(disk->context, name);
 }
 
 static int size_of(void *context, int file, uint64_t *size) {
-	(void)context;
 	return disk->calls->size(disk->context, file, size);
 }
 
 static int check_file(void *context, int file, const char *name) {
-	(void)context;
 	return disk->calls->check(disk->context, file, name);
 }
 
 static int lock_directory(void *context) {
-	(void)context;
 	return fault(true) != 0 ? fault(true) : disk->calls->lock(disk->context);
 }
 

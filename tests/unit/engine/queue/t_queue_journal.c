@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The driven queue with a journal: what is there again after a restart, what has no room in
  * memory, what changed meanwhile, and a disk that fails. */
-#include <errno.h>
 #include <sys/stat.h>
 
 #define TEST_OWN_MAIN

@@ -2,10 +2,6 @@
 /* The driven queue against chance: servers come and go, roles are killed, processes cannot be
  * started, messages are locked and held; in the end each recipient was delivered once and
  * nothing is stuck. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "tests/unit/engine/queue/queue_world.h"

@@ -2,12 +2,6 @@
 /* Who is taken out of a queue file as delivered: those that lines of the log name which are
  * whole, of this message, its age and the process that had it, where that one died; and nobody
  * else, whatever stands in the log. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/outbound/outbound.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The alarm of a queue role that is away, under virtual time. */
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/queue/queue_watch.h"

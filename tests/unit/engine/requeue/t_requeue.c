@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Mail that waits for destinations: what is handed out, in which order, how fast, and what
  * is forgotten. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 #include "tests/unit/engine/requeue/requeue_world.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Mail that waits for destinations: lists of queues, what fails, too much of it, and
  * whatever may happen. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/engine/requeue/requeue_world.h"

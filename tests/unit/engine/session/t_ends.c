@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* No session is counted for ever, none is ended for what another one did, and
  * none is counted twice. */
-#include <unistd.h>
 #include "tests/unit/test.h"
-#include <string.h>
 
 #include "base/clock.h"
 #include "engine/session/told_sessions.h"
@@ -30,9 +28,6 @@ static enum lookup_result look_up(void *context, const struct connection *which,
     struct connection *found) {
 	struct answer answer;
 
-	(void)context;
-	(void)which;
-	(void)found;
 	if (returning.client_port != 0)
 		ask(&returning, &answer);
 	return LOOKUP_GONE;
@@ -42,7 +37,6 @@ static int set_up(void **state) {
 	const struct witness_calls calls = { .lookup = look_up };
 	struct diag diag;
 
-	(void)state;
 	memset(&returning, 0, sizeof(returning));
 	site_open(&site, 1000, ALL);
 	now_ns = clock_now_ns();
@@ -54,7 +48,6 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
 	bool consistent = site_is_consistent(&site);
 
-	(void)state;
 	witness_close(&witness);
 	site_close(&site);
 	return consistent ? 0 : -1;

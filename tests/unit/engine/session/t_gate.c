@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The gate under virtual time: when it is shut, when that is said, and how often. */
-#include <stdio.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/session/gate.h"

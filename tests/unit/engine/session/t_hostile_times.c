@@ -2,7 +2,6 @@
 /* Times in the segment that a role which was taken over wrote: those who reckon with them
  * overflow nothing (built with UBSan), and take none of them for a reason to wait. */
 #include "tests/unit/test.h"
-#include <string.h>
 
 #include "engine/session/gate.h"
 #include "engine/internal.h"
@@ -210,7 +209,6 @@ TEST(a_window_whose_end_is_no_time_is_begun_again) {
 }
 
 static void see_class(void *context, const struct reader_class *class) {
-	(void)context;
 	assert_in_range(class->share_since_ns, 0, INT64_MAX / 2);
 	assert_in_range(class->share_until_ns, 0, INT64_MAX / 2);
 }

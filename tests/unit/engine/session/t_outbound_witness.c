@@ -2,7 +2,6 @@
 /* Outbound connections that the kernel's table shows: which are counted, where,
  * and until when. */
 #include "tests/unit/test.h"
-#include <string.h>
 
 #include "base/clock.h"
 #include "engine/session/witness.h"
@@ -28,8 +27,6 @@ static int64_t now_ns;
 
 static enum lookup_result look_up(void *context, const struct connection *which,
     struct connection *found) {
-	(void)context;
-	(void)found;
 	if (kernel_is_silent)
 		return LOOKUP_UNKNOWN;
 	for (size_t i = 0; i < kernel_count; i++) {
@@ -60,7 +57,6 @@ static void with(const char *classes) {
 static int tear_down(void **state) {
 	bool consistent = site_is_consistent(&site);
 
-	(void)state;
 	witness_close(&witness);
 	site_close(&site);
 	return consistent ? 0 : -1;

@@ -3,7 +3,6 @@
  * of their connection proves, and what a proxy's own connections are. */
 #include "tests/unit/test.h"
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/unit/engine/session/witness_world.h"
 

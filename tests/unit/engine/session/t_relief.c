@@ -3,7 +3,6 @@
  * away, has just been stopped, or is at work. */
 #include "tests/unit/test.h"
 #include <poll.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "engine/session/witness.h"
@@ -29,7 +28,6 @@ static struct role_record *keeper_role;
 
 static enum lookup_result look_up(void *context, const struct connection *which,
     struct connection *found) {
-	(void)context;
 	lookups++;
 	poll(NULL, 0, lookup_takes_ms);
 	if (kernel_is_silent)
@@ -74,7 +72,6 @@ static int set_up(void **state) {
 	const struct witness_calls calls = { .lookup = look_up };
 	struct diag diag;
 
-	(void)state;
 	site_open(&site, 1000, THREE);
 	now_ns = clock_now_ns();
 	gone = 0;
@@ -97,7 +94,6 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
 	bool consistent = site_is_consistent(&site);
 
-	(void)state;
 	witness_close(&keeper);
 	site_close(&site);
 	return consistent ? 0 : -1;

@@ -3,8 +3,6 @@
  * scripts that met them. */
 #include "tests/unit/test.h"
 
-#include <string.h>
-
 #include "front/cluster/server.h"
 
 static const struct {

@@ -4,15 +4,10 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "front/cluster/redis.h"
 
@@ -37,32 +32,27 @@ static char text[300], message[300];
 static struct redis_value last;
 
 static void on_opened(void *context) {
-	(void)context;
 	opened++;
 }
 
 static void on_ended(void *context, enum cluster_error why, const char *words) {
-	(void)context;
 	ended++;
 	error = why;
 	snprintf(text, sizeof(text), "%s", words);
 }
 
 static void on_message(void *context, const char *words, size_t length) {
-	(void)context;
 	messages++;
 	snprintf(message, sizeof(message), "%.*s", (int)length, words);
 }
 
 static void on_subscribed(void *context) {
-	(void)context;
 	subscribed++;
 }
 
 static void (*judge)(const struct redis_value *);
 
 static void on_answer(void *context, const struct redis_value *value) {
-	(void)context;
 	if (value == NULL) {
 		lost++;
 		return;
@@ -112,7 +102,6 @@ static int begin(void **state) {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	struct diag diag;
 
-	(void)state;
 	snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (bind(listener, (struct sockaddr *)&to, sizeof(to)) != 0 || listen(listener, 8) != 0)
@@ -124,7 +113,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	redis_free(&redis);
 	event_base_free(base);
 	if (peer >= 0)
@@ -250,7 +238,6 @@ TEST_IN(begin, end, test_the_server_ends_it_and_is_back) {
 }
 
 static void judge_and_drop(const struct redis_value *value) {
-	(void)value;
 	redis_drop(redis, CLUSTER_ERROR_SERVER, "not so");
 }
 

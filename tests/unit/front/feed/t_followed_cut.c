@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* Following logs that are copied and cut, or have dates in their names. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tests/unit/front/feed/followed_world.h"
 

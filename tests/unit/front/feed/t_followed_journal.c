@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* systemd's journal, followed: what is read, once, and what is counted.  The real one is in
  * tests/mta/test_feed_journal.py. */
-#include <stdbool.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "tests/unit/front/serve/fake_sd_journal.h"
@@ -77,7 +73,6 @@ static void open_again(void) {
 }
 
 static int set_up(void **state) {
-	(void)state;
 	memset(&world, 0, sizeof(world));
 	fake_reset();
 	feed_records_begin(&world.records, &world.keeper);
@@ -89,7 +84,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	followed_journal_close(&world.journal);
 	assert_int_equal(fake_journals.open, 0);
 	return 0;

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* Following a log's files wherever they go: each line once, none twice. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/front/feed/followed_world.h"
 

@@ -5,13 +5,8 @@
  * unread comes exactly once to somebody who knows the origin of the last line
  * that he took.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <dirent.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -53,7 +48,6 @@ static bool on_line(void *context, const struct followed_file *file, const char 
     size_t length) {
 	unsigned number = 0;
 
-	(void)context;
 	for (size_t i = 0; i < length && i < 6; i++)
 		number = number * 10 + (unsigned)(line[i] - '0');
 	assert_true(number < written);

@@ -3,18 +3,14 @@
  * is no state file: what needs one says so. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "front/http/http.h"
 #include "tests/unit/front/outbound/fake_engine.h"
 #include "tests/unit/front/http/front_clients.h"
 
 const char *engine_state_path(const struct engine *engine) {
-	(void)engine;
 	return "/nonexistent/state";
 }
 
@@ -43,7 +39,6 @@ static int open_front(void **state) {
 	struct diag diag;
 	int fd = begin();
 
-	(void)state;
 	if (http_front_open(&front, &fake, &diag) != 0 ||
 	    http_front_listen(front, fd, 3, &diag) != 0)
 		fail_msg("%s", diag.text);
@@ -53,7 +48,6 @@ static int open_front(void **state) {
 }
 
 static int close_front(void **state) {
-	(void)state;
 	http_front_close(&front);
 	assert_null(front);
 	assert_int_equal(fake.pins, 0);

@@ -11,13 +11,11 @@ static char line[4096];
 static char reply[SOCKETMAP_REPLY_MAX + 1];
 
 static void catch_line(void *context, const char *text) {
-	(void)context;
 	lines++;
 	snprintf(line, sizeof(line), "%s", text);
 }
 
 static int set_up(void **state) {
-	(void)state;
 	fake_reset();
 	memset(&session, 0, sizeof(session));
 	lines = 0;

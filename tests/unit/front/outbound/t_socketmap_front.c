@@ -3,13 +3,10 @@
  * test's own. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "engine/outbound/outbound.h"
 #include "front/outbound/socketmap.h"
@@ -35,7 +32,6 @@ struct outbound_process *outbound_process_open(struct engine *engine,
     const struct process_identity *identity) {
 	struct outbound_process *process = calloc(1, sizeof(*process));
 
-	(void)engine;
 	assert_non_null(process);
 	opened++;
 	last_opened = process->identity = *identity;
@@ -45,9 +41,6 @@ struct outbound_process *outbound_process_open(struct engine *engine,
 bool outbound_is_its_turn(struct engine *engine, const struct generation *generation,
     const char *queue_id, size_t queue_id_length, const char *domain, size_t length,
     int64_t now_ns) {
-	(void)engine;
-	(void)generation;
-	(void)now_ns;
 	assert_int_equal(queue_id_length, 4);
 	assert_memory_equal(queue_id, "7AL1", 4);
 	return length == 9 && memcmp(domain, "a.example", 9) == 0;
@@ -56,10 +49,6 @@ bool outbound_is_its_turn(struct engine *engine, const struct generation *genera
 void outbound_turn_why(struct engine *engine, const struct generation *generation,
     const char *domain, size_t length, uint8_t mta, int64_t now_ns,
     struct outbound_answer *out) {
-	(void)engine;
-	(void)generation;
-	(void)mta;
-	(void)now_ns;
 	memset(out, 0, sizeof(*out));
 	out->answer.decision.reason = REASON_NOT_ITS_TURN;
 	if (length != 12 || memcmp(domain, "held.example", 12) != 0)
@@ -96,7 +85,6 @@ void outbound_process_leave(struct outbound_process *process,
 }
 
 bool outbound_process_is_over(const struct outbound_process *process) {
-	(void)process;
 	looks++;
 	return !still_there;
 }
@@ -128,7 +116,6 @@ static int set_up(void **state) {
 	int fd = begin();
 	struct diag diag;
 
-	(void)state;
 	engine_answers(VERDICT_ADMIT, REASON_BELOW_LIMIT);
 	opened = asks = closed = left = looks = 0;
 	still_there = false;
@@ -139,7 +126,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	if (front != NULL)
 		socketmap_front_close(&front);
 	assert_null(front);

@@ -3,14 +3,11 @@
  * test's own. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "front/policy/policy.h"
 #include "tests/unit/front/outbound/fake_engine.h"
@@ -30,7 +27,6 @@ static int set_up(void **state) {
 	int fd = begin();
 	struct diag diag;
 
-	(void)state;
 	assert_int_equal(policy_front_open(&front, &fake, &diag), 0);
 	loop = policy_front_base(front);
 	assert_int_equal(policy_front_listen(front, fd, 3, &diag), 0);
@@ -38,7 +34,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	policy_front_close(&front);
 	assert_null(front);
 	assert_int_equal(fake.pins, 0);

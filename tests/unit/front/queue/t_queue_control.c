@@ -3,12 +3,8 @@
 #include "tests/unit/test.h"
 
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -61,7 +57,6 @@ const char *queue_why_word(enum queue_why why) {
 
 void queue_each(struct queue *q, const char *destination, int64_t now_ns,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
-	(void)now_ns;
 	snprintf(q->asked, sizeof(q->asked), "%s", destination != NULL ? destination : "-");
 	for (q->told = 0; q->told < q->parts && each(context, &q->row); q->told++)
 		;
@@ -76,7 +71,6 @@ void queue_each_next(struct queue *q, int64_t now_ns, uint32_t most,
     bool (*each)(void *context, const struct queue_next *next), void *context) {
 	struct queue_next next = { q->row, QUEUE_WHY_PREEMPTS };
 
-	(void)now_ns;
 	q->asked_most = most;
 	for (uint32_t i = 0; i < q->parts && i < most && each(context, &next); i++)
 		;
@@ -113,7 +107,6 @@ bool queue_journal_list_step(struct queue_journal_list *list, int64_t now_ns,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct queue_row row = queue.row;
 
-	(void)now_ns;
 	row.id = "7AL9";
 	if (queue.slow)
 		usleep(1000);
@@ -139,7 +132,6 @@ void queue_each_destination(struct queue *q, const struct queue_journal_list *li
 		.doubtful = true, .oldest_ns = now_ns - 60 * NS_PER_SECOND,
 		.due_ns = now_ns + 5 * NS_PER_SECOND };
 
-	(void)q;
 	row.messages += list != NULL ? list->told : 0;
 	(void)each(context, &row);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /* The queue role's link to the supervisor: files that are opened for it, runs of sendmail,
  * and what is refused. */
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -18,7 +14,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -59,7 +54,6 @@ static uint32_t text(const char *format, ...) {
 }
 
 static void on_line(void *context, const char *line) {
-	(void)context;
 	logged++;
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
@@ -96,7 +90,6 @@ static int begin(void **state) {
 	struct generation *g = &block.generation;
 	struct diag diag;
 
-	(void)state;
 	memset(&block, 0, sizeof(block));
 	used = 0;
 	g->number = NUMBER;
@@ -119,7 +112,6 @@ static int begin(void **state) {
 static int end(void **state) {
 	int status;
 
-	(void)state;
 	queue_link_end_close(&role);
 	queue_link_close(&supervisor);
 	while (!LIST_EMPTY(&supervisor.queue->runs.list)) {
@@ -774,7 +766,6 @@ TEST_IN(begin, end, runs_have_a_rate) {
 static int make_all(void **state) {
 	const struct passwd *self = getpwuid(geteuid());
 
-	(void)state;
 	if (self == NULL)
 		return -1;
 	snprintf(own_user, sizeof(own_user), "%s", self->pw_name);
@@ -799,7 +790,6 @@ static int remove_one(const char *path, const struct stat *status, int type,
 }
 
 static int remove_all(void **state) {
-	(void)state;
 	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

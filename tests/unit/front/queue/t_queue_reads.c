@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Which queue files are read, when, and what the engine is told of them; the supervisor
  * and the engine are played here. */
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -70,12 +65,10 @@ bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, con
 }
 
 bool queue_scan_may_begin(const struct queue *queue) {
-	(void)queue;
 	return true;
 }
 
 void queue_scan_begin(struct queue *queue) {
-	(void)queue;
 }
 
 void queue_scan_end(struct queue *queue, bool whole) {
@@ -111,7 +104,6 @@ struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigne
 }
 
 bool queue_read_recipient(struct queue_reading *handle, const char *domain, size_t length) {
-	(void)handle;
 	if (reading->taken == most_recipients)
 		return false;
 	reading->taken++;
@@ -121,7 +113,6 @@ bool queue_read_recipient(struct queue_reading *handle, const char *domain, size
 }
 
 void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, int64_t now_ns) {
-	(void)now_ns;
 	reading->whole = whole;
 	reading->place = place;
 	if (wants_more && !whole)
@@ -131,7 +122,6 @@ void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, i
 }
 
 void queue_read_abandon(struct queue_reading **handle, int64_t now_ns) {
-	(void)now_ns;
 	abandoned++;
 	reading = NULL;
 	*handle = NULL;
@@ -155,7 +145,6 @@ void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const cha
 }
 
 void queue_drive_beat(struct queue_drive *of) {
-	(void)of;
 }
 
 void engine_count(struct engine *engine, enum counter counter, uint64_t amount) {
@@ -178,7 +167,6 @@ static void ask_for_more(const char *id, uint64_t place) {
 }
 
 static void on_line(void *context, const char *line) {
-	(void)context;
 	logged++;
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
@@ -203,7 +191,6 @@ static void replace(const char *name, const char *text) {
 static int begin(void **state) {
 	int fds[2];
 
-	(void)state;
 	snprintf(top + strlen(top) - 6, 7, "XXXXXX");
 	if (mkdtemp(top) == NULL || pipe2(notify_pipe, O_NONBLOCK) != 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds) != 0)
@@ -232,7 +219,6 @@ static int remove_one(const char *path, const struct stat *status, int type,
 }
 
 static int end(void **state) {
-	(void)state;
 	queue_directory_close(&drive);
 	queue_reads_close(&drive);
 	close(drive.link.fd);

@@ -3,7 +3,6 @@
 #include "tests/unit/test.h"
 #include <event2/event.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "base/nudge.h"
 #include "front/serve/beat.h"
@@ -16,13 +15,10 @@ static unsigned each;
 static bool busy;
 
 static bool is_busy(void *context) {
-	(void)context;
 	return busy;
 }
 
 static void count(void *context, int64_t now_ns) {
-	(void)context;
-	(void)now_ns;
 	each++;
 }
 
@@ -30,7 +26,6 @@ static int set_up(void **state) {
 	const struct beat_calls calls = { .is_busy = is_busy, .each = count };
 	struct diag diag;
 
-	(void)state;
 	fake_reset();
 	each = 0;
 	busy = false;
@@ -41,7 +36,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	beat_close(&beat);
 	event_base_free(base);
 	close(nudge[0]);

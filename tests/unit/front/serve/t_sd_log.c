@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* How mta[].log names systemd's journal. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/sd_log.h"
 

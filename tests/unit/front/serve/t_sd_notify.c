@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What the service manager asks for. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/sd_notify.h"

@@ -2,16 +2,13 @@
 /* Reading the kernel's table: against a kernel of our own at the other end of a
  * socket pair, and, where that is allowed, against the real one. */
 #include "tests/unit/test.h"
-#include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "front/witness/kernel_table.h"
@@ -25,7 +22,6 @@ static uint16_t local_port;		/* of what our kernel tells */
 static int set_up(void **state) {
 	int pair[2];
 
-	(void)state;
 	local_port = 25;
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
@@ -37,7 +33,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	kernel_table_close(&table);
 	close(kernel[0]);
 	close(kernel[1]);

@@ -4,9 +4,6 @@
 #include "tests/unit/test.h"
 #include "tests/unit/journal/queue/messages_world.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define MINUTE	60.0
 
 /* "First write a start record ... Then the envelope is marked as garbage": but only once the

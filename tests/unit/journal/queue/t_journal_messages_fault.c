@@ -4,11 +4,6 @@
 #include "tests/unit/test.h"
 #include "tests/unit/journal/queue/messages_world.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/crash/storage_faulty.h"
 
 #define MINUTE	60.0
@@ -22,7 +17,6 @@ static struct {
 } failing;
 
 static int fault(void *context, const struct disk_step *step) {
-	(void)context;
 	if (failing.times == 0 || step->act != failing.act ||
 	    (failing.name != NULL && strstr(step->name, failing.name) == NULL))
 		return 0;
@@ -42,7 +36,6 @@ static struct journal_storage *open_faulty(void) {
 }
 
 static int begin(void **state) {
-	(void)state;
 	disk = disk_new();
 	disk->fault = fault;
 	failing.times = 0;
@@ -116,7 +109,6 @@ static void open_with(void (*renewed)(void *context)) {
 
 /* Its owner puts all that it has, before recovery is over: that is newer. */
 static void put_all(void *context) {
-	(void)context;
 	world.renewed++;
 	put("q1", "a.example*7", 0, HELD);
 }
@@ -345,7 +337,6 @@ TEST_IN(begin, end, test_what_was_delivered_does_not_come_back_after_a_failed_sy
 }
 
 static void put_again(void *context) {
-	(void)context;
 	world.renewed++;
 	put("q1", "a.example", 0, HELD);
 }

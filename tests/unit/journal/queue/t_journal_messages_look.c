@@ -6,9 +6,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 /* --- looks --------------------------------------------------------------------------------- */
 
@@ -81,7 +78,6 @@ TEST_IN(world_begin, world_end, test_one_that_waits_can_be_taken) {
 }
 
 static void unseen(void *context, const char *mta, const char *directory, const char *id) {
-	(void)context;
 	assert_string_equal(mta, "m");
 	assert_string_equal(directory, "/q");
 	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", id);

@@ -6,10 +6,6 @@
 #include "journal/queue/messages_internal.h"
 #include "tests/crash/sync_log.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #define MINUTE	60.0
 
 static void restart(void) {
@@ -70,7 +66,6 @@ TEST_IN(world_begin, world_end, test_what_was_working_comes_back_without_what_wa
 static char came_back[256];
 
 static void on_recovered(void *context, const struct messages_envelope *e) {
-	(void)context;
 	(void)snprintf(came_back, sizeof(came_back), "%s %u %.*s", e->id, e->pid,
 	    (int)e->delivered_length, e->delivered);
 }
@@ -122,7 +117,6 @@ TEST_IN(world_begin, world_end, test_what_lines_told_comes_back_with_the_message
 static unsigned recovered;
 
 static void count_recovered(void *context, const struct messages_envelope *e) {
-	(void)context;
 	recovered += e->pid == 77;
 }
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Addresses and prefixes: texts in, texts out, bits. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <arpa/inet.h>
 
 #include "tests/unit/test.h"

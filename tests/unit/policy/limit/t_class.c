@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* First match and cover, by example. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/limit/class.h"
 #include "policy/limit/class_internal.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* First match and cover against a matcher without index: random rules over few
  * labels and bits, so that much collides; and 100,000 rules once. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/limit/class.h"
 #include "tests/unit/policy/limit/class_set.h"

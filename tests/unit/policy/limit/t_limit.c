@@ -5,10 +5,6 @@
  * of XLA's own README: customer.fr (*.customer.fr 8 8, * 3 3) and insa-lyon.fr
  * (*.insa-lyon.fr 8 3, *.univ-lyon1.fr 6 4, * 15 16), queue number first.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/limit/limit.h"
 #include "tests/unit/random.h"

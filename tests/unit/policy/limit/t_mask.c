@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Masks from text: every kind, and every mistake with its reason. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/limit/class.h"
 

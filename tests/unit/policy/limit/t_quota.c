@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Quotas: numbers worked out by hand, and the law against an exact model under virtual time. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/limit/quota.h"
 #include "tests/unit/random.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Rates: numbers worked out by hand, and properties under virtual time. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/limit/rate.h"
 #include "tests/unit/random.h"

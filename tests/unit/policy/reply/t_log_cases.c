@@ -3,10 +3,6 @@
  * Our own collection of lines (tests/unit/cases/log_lines) behind every form of head that
  * syslog daemons, journals and collectors write: fields and class are right in each.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "policy/reply/reply.h"
 #include "tests/unit/wire/mail/scanned_lines.h"

@@ -4,10 +4,6 @@
  * hand: $POSTERN_SHARED/corpus, or ../shared/corpus beside the sources.  Every
  * delivery is recognised with its fields; classes are right as far as promised.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "policy/reply/reply.h"

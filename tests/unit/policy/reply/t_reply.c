@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* What results mean: the phase first, then the reply; the mail server's own words; and
  * what nobody tried. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "policy/reply/reply.h"
 

@@ -3,10 +3,6 @@
  * Our own collection of replies (tests/unit/cases/replies), judged by themselves and with
  * the shipped rules: the class is right in both ways, and the rule does what it should.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "engine/judge/judge.h"
@@ -34,7 +30,6 @@ static int open_judge(void **state) {
 	char *text = NULL;
 	size_t room = 0;
 
-	(void)state;
 	if (file == NULL || getdelim(&text, &room, '\0', file) < 0)
 		return -1;
 	fclose(file);
@@ -45,7 +40,6 @@ static int open_judge(void **state) {
 }
 
 static int close_judge(void **state) {
-	(void)state;
 	judge_close(&judge);
 	free(generation);
 	return 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Texts for clients: what may stand in them, and what comes out. */
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "base/reply_text.h"
 

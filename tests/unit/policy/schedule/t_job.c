@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The scheduler's choices, worked out by hand from the document. */
-
 #include "tests/unit/test.h"
 #include "tests/unit/policy/schedule/job_bench.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Delivery orders of a real qmgr: $POSTERN_SHARED/qmgr-oracle.json, or ../shared beside the
  * sources; skipped without. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/schedule/job.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* The scheduler against one that walks its lists, on random workloads: the same choices, and
  * all that can be seen is equal after each step. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "tests/unit/test.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Recipients in memory: the document's scheme, worked out by hand. */
-
 #include "tests/unit/test.h"
 #include "tests/unit/policy/schedule/job_bench.h"
 

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* Destinations of a message over places. */
-#include <stdbool.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/schedule/spread.h"
 
 static struct spread spread;
 
 static int set_up(void **state) {
-	(void)state;
 	memset(&spread, 0, sizeof(spread));
 	return 0;
 }

@@ -4,8 +4,6 @@
  * thought of cost, must choose the same; nothing is lost, nothing is above its limit; and
  * the notes' figures come out in virtual time.
  */
-#include <stdio.h>
-
 #include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/policy/schedule/worker_world.h"

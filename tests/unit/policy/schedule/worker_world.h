@@ -4,9 +4,6 @@
 #ifndef TESTS_UNIT_WORKER_WORLD_H
 #define TESTS_UNIT_WORKER_WORLD_H
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/check.h"
 
 #include "policy/schedule/worker.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What several nodes know of a destination: the rules by hand, and that no order matters. */
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/window/knowledge.h"
 #include "tests/unit/random.h"

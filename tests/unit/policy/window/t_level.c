@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Levels rebuilt from a log: by hand, and against the truth of random deliveries. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/window/level.h"
 #include "tests/unit/random.h"

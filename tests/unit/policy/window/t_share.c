@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Parts of shared limits, with numbers worked out by hand. */
-
 #include "tests/unit/test.h"
 #include "policy/window/share.h"
 

@@ -8,8 +8,6 @@
  * calls are made.  The server is a small one of the
  * test's own, with a delay; the real one is in tests/mta/test_cluster_lease.py.
  */
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/window/share.h"
 #include "tests/unit/random.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The laws of windows, with numbers worked out by hand. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "tests/unit/policy/window/window_bench.h"
 

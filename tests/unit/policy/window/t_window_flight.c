@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Refusals of one flight, for the law probe: by hand, and by property in virtual time. */
-
 #include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "tests/unit/policy/window/window_bench.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* The law probe, with numbers worked out by hand. */
-
 #include "tests/unit/test.h"
 #include "tests/unit/policy/window/window_bench.h"
 

@@ -4,10 +4,6 @@
  * sound and within its bounds; document and postfix are, number by number, what their
  * sources say, written here once more as they stand there.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "policy/window/window.h"
 #include "tests/unit/random.h"

@@ -3,8 +3,6 @@
 #ifndef TESTS_UNIT_WINDOW_BENCH_H
 #define TESTS_UNIT_WINDOW_BENCH_H
 
-#include <string.h>
-
 #include "tests/unit/check.h"
 
 #include "policy/window/window.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What of the system's files a service hides, by two mountinfo texts. */
-#include <string.h>
 #include "tests/unit/test.h"
 #include "role/confine/confinement.h"
 

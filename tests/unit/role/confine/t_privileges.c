@@ -2,11 +2,8 @@
 /* Who cannot give up its privileges does not become a role.  Each in a process of its own, as
  * there is no way back; where the tests do not run as root, most have nothing to give up. */
 #include <grp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "role/confine/privileges.h"
 

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
@@ -14,7 +13,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "role/confine/sandbox.h"
@@ -29,7 +27,6 @@ static int listener, own_file, lifeline[2];
 static int begin(void **state) {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 
-	(void)state;
 	site_open(&site, 64, CLASSES);
 	snprintf(made, sizeof(made), "%s/made", site.directory);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -39,7 +36,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	(void)unlink(made);
 	close(own_file);
 	close(listener);

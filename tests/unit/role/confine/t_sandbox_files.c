@@ -4,16 +4,12 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "role/confine/sandbox_files.h"
 #include "tests/unit/site.h"
@@ -80,17 +76,14 @@ static int begin(bool far) {
 }
 
 static int begin_far(void **state) {
-	(void)state;
 	return begin(true);
 }
 
 static int begin_near(void **state) {
-	(void)state;
 	return begin(false);
 }
 
 static int end(void **state) {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		close(listeners[i]);
 	site_close(&site);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* What people are told of, out of the segment: each once, and no more than happened. */
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -43,7 +40,6 @@ static void watch_begins(uint64_t from) {
 }
 
 static int begin(void **state) {
-	(void)state;
 	site_open(&site, 64, "alert = { command = \"/bin/true\"; rate = \"1000/1s\"; };\n"
 	    "classes = ( { name = \"all\"; match = \"*\"; hold_at = 4; } );");
 	supervisor = (struct supervisor){ .generation = (struct generation *)(uintptr_t)site.generation };
@@ -54,7 +50,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

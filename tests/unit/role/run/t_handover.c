@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What is sent before exec is received after it, and no other descriptor comes along. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "front/control/control_access.h"
 #include "role/cluster/cluster_role.h"

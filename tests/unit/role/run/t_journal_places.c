@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The directories of the journal. */
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -25,7 +21,6 @@ static struct identity ours(void) {
 }
 
 static int set_up(void **state) {
-	(void)state;
 	snprintf(root, sizeof(root), "/dev/shm/postern-test-XXXXXX");
 	assert_non_null(mkdtemp(root));
 	snprintf(base, sizeof(base), "%s/a/b", root);
@@ -38,7 +33,6 @@ static int remove_one(const char *path, const struct stat *status, int what, str
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -202,7 +196,6 @@ TEST_IN(set_up, tear_down, a_site_has_those_that_it_needs) {
 static unsigned told;
 
 static void count_line(void *context, const char *line) {
-	(void)context;
 	told += strstr(line, "event=journal") != NULL;
 }
 

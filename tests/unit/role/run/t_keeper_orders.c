@@ -4,11 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -26,14 +23,12 @@ static const char *why;
 static int connected(void **state) {
 	struct diag diag;
 
-	(void)state;
 	keeper_orders_init(&orders);
 	keeper_fd = keeper_orders_open(&orders, &diag);
 	return keeper_fd >= 0 ? 0 : -1;
 }
 
 static int closed(void **state) {
-	(void)state;
 	close(keeper_fd);
 	keeper_orders_close(&orders);
 	return 0;

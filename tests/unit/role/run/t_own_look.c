@@ -3,9 +3,7 @@
 #include "tests/unit/test.h"
 #include <arpa/inet.h>
 #include <linux/netlink.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "engine/session/witness.h"
@@ -68,7 +66,6 @@ static int open_site(void **state) {
 	struct sockaddr_nl name = { .nl_family = AF_NETLINK };
 	struct role_context context = { .netlink_count = 1 };
 
-	(void)state;
 	site_open(&site, 100, ONE);
 	engine_heartbeat(site.engine, clock_now_ns());
 	context.netlink_fds[0] = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC,
@@ -80,7 +77,6 @@ static int open_site(void **state) {
 }
 
 static int close_site(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

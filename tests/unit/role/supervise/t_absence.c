@@ -2,10 +2,8 @@
 /* While the supervisor was stopped nobody was silent; while it worked he may have been. */
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"

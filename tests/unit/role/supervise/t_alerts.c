@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Alerts: which are told, what the command is given, and what becomes of one that hangs or
  * fails. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
@@ -38,7 +34,6 @@ static uint32_t text(const char *words) {
 }
 
 static void on_line(void *context, const char *line) {
-	(void)context;
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
@@ -61,7 +56,6 @@ static void program(const char *script) {
 static int begin(void **state) {
 	struct generation_alert *alert = &block.generation.alert;
 
-	(void)state;
 	memset(&block, 0, sizeof(block));
 	memset((void *)counters, 0, sizeof(counters));
 	used = 0;
@@ -80,7 +74,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	alerts_end(&supervisor.alerts);
 	log_redirect(NULL, NULL);
 	return 0;

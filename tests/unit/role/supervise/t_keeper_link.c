@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The supervisor's end of the stream to the keeper: requests in any pieces,
  * answers of any length, and garbage. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "role/supervise/keeper_link.h"
@@ -21,14 +17,12 @@ static const char *why;
 static int connected(void **state) {
 	struct diag diag;
 
-	(void)state;
 	keeper_link_init(&link_here);
 	keeper_fd = keeper_link_open(&link_here, &diag);
 	return keeper_fd >= 0 ? 0 : -1;
 }
 
 static int closed(void **state) {
-	(void)state;
 	close(keeper_fd);
 	keeper_link_close(&link_here);
 	return 0;

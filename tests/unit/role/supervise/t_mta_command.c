@@ -2,15 +2,11 @@
 /* Commands on a Postfix: orders and outcomes, what the supervisor runs of them and
  * what it refuses, and both ends of the link. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -44,7 +40,6 @@ static uint32_t text(const char *words) {
 }
 
 static void on_line(void *context, const char *line) {
-	(void)context;
 	logged++;
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
@@ -65,7 +60,6 @@ static int begin(void **state) {
 	struct generation *g = &block.generation;
 	struct diag diag;
 
-	(void)state;
 	memset(&block, 0, sizeof(block));
 	used = 0;
 	g->number = NUMBER;
@@ -87,7 +81,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	mta_commands_end(&supervisor.mta);
 	if (role.fd >= 0)
 		close(role.fd);
@@ -524,14 +517,12 @@ TEST_IN(begin, end, another_role_hears_nothing) {
 }
 
 static int make_directory(void **state) {
-	(void)state;
 	return mkdtemp(directory) != NULL ? 0 : -1;
 }
 
 static int remove_directory(void **state) {
 	char path[256];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/postqueue", directory);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/postfix", directory);

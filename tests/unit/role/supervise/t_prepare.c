@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The supervisor waits for the process that makes the segment; here that is ours. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/log.h"
@@ -21,7 +17,6 @@ static struct supervisor supervisor;
 static char first_line[1024];
 
 static void on_line(void *context, const char *line) {
-	(void)context;
 	if (first_line[0] == '\0')
 		snprintf(first_line, sizeof(first_line), "%s", line);
 }

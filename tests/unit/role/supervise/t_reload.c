@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /* A reload on its way to the keeper, which may die or be late. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -22,7 +18,6 @@ static char last_line[1024];
 static int orders_fd, link_fd;		/* the keeper's ends */
 
 static void on_line(void *context, const char *line) {
-	(void)context;
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
@@ -56,7 +51,6 @@ static int begin(void **state) {
 	struct diag diag;
 	int fd = mkstemp(path);
 
-	(void)state;
 	close(fd);
 	log_redirect(on_line, NULL);
 	last_line[0] = '\0';
@@ -74,7 +68,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	end_keeper();
 	reload_end(&supervisor.reload);
 	close(supervisor.generation_fd);

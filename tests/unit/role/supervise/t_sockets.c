@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /* What the daemon listens on, where an earlier one's sockets are. */
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/datagram.h"
 #include "base/log.h"
@@ -21,13 +16,11 @@ static struct sockets sockets;
 static struct diag diag;
 
 static int begin(void **state) {
-	(void)state;
 	site_open(&site, 64, "classes = ();");
 	return 0;
 }
 
 static int end(void **state) {
-	(void)state;
 	sockets_remove(&sockets);
 	site_close(&site);
 	return 0;
@@ -107,7 +100,6 @@ static socklen_t place_length;
 static char said[512];
 
 static void hear(void *context, const char *line) {
-	(void)context;
 	(void)snprintf(said, sizeof(said), "%s", line);
 }
 

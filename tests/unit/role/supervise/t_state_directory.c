@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The directory of the state: what a role could replace in it, and whom it keeps out. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "base/log.h"
@@ -19,7 +15,6 @@ static char top[64], above[80], directory[96], logged[96];
 static struct diag diag;
 
 static int begin(void **state) {
-	(void)state;
 	snprintf(top, sizeof(top), "/dev/shm/postern-test-XXXXXX");
 	if (mkdtemp(top) == NULL)
 		return -1;
@@ -30,7 +25,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	(void)rmdir(directory);
 	(void)rmdir(above);
 	(void)unlink(logged);

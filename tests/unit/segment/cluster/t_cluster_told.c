@@ -4,7 +4,6 @@
 #include "tests/unit/test.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/time.h>
 
 #include "segment/cluster/cluster_told.h"
@@ -13,7 +12,6 @@ static struct cluster_record record;
 static struct cluster_told told, got;
 
 static int begin(void **state) {
-	(void)state;
 	memset(&record, 0, sizeof(record));
 	memset(&told, 0, sizeof(told));
 	return 0;
@@ -66,7 +64,6 @@ TEST_IN(begin, NULL, test_a_writer_that_died_is_followed_by_another) {
 }
 
 static void write_it(int number) {
-	(void)number;
 	cluster_told_write(&record, &told);
 }
 

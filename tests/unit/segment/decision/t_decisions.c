@@ -4,10 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/decision_id.h"
@@ -23,13 +20,11 @@
 static struct site site;
 
 static int set_up(void **state) {
-	(void)state;
 	site_open_sized(&site, 64, 64, ALL);
 	return 0;
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }
@@ -380,7 +375,6 @@ struct moving {
 static void move_the_end(void *context, const struct decided *decided) {
 	struct moving *moving = context;
 
-	(void)decided;
 	assert_in_range(++moving->count, 1, 100 * SLOTS);
 	site.segment->header->decided_next[DECIDED_OF_SESSIONS].number = moving->end -
 	    (moving->cursor.next == moving->end);
@@ -404,7 +398,6 @@ TEST_IN(set_up, tear_down, an_end_that_goes_back_and_forth_keeps_nobody) {
 }
 
 static void count_one(void *context, const struct decided *decided) {
-	(void)decided;
 	++*(unsigned *)context;
 }
 
@@ -584,7 +577,6 @@ TEST_IN(set_up, tear_down, many_write_and_read_at_once) {
 static _Atomic uint64_t seen;
 
 static void *write_in_step(void *argument) {
-	(void)argument;
 	for (uint64_t i = 0; i < FOLLOWED; i++) {
 		while (i - atomic_load(&seen) > SLOTS / 2)
 			sched_yield();

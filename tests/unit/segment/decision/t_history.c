@@ -2,11 +2,7 @@
 /* The file of the last 24 hours: what is written is read, gaps are gaps, and whatever stands in
  * the file is no danger. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/test.h"
 #include "tests/unit/random.h"
@@ -19,7 +15,6 @@ static char directory[64], state_path[96], path[128];
 static struct history *history, *reader;
 
 static int begin(void **state) {
-	(void)state;
 	snprintf(directory, sizeof(directory), "/dev/shm/postern-history.XXXXXX");
 	assert_non_null(mkdtemp(directory));
 	snprintf(state_path, sizeof(state_path), "%s/state", directory);
@@ -28,7 +23,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	(void)state;
 	history_close(&history);
 	history_close(&reader);
 	unlink(path);
@@ -182,7 +176,6 @@ TEST_IN(begin, end, no_file_and_no_room) {
 }
 
 static void ignore_change(void *context, const struct history_change *one) {
-	(void)context;
 	assert_true(decided_is_sound(&one->decided));
 }
 

@@ -4,7 +4,6 @@
 #define TESTS_STATES_SITE_H
 
 #include "tests/unit/check.h"
-#include <string.h>
 
 #include "base/clock.h"
 #include "segment/destination/flights.h"
@@ -21,13 +20,11 @@
 static struct site site;
 
 static inline int open_site(void **state) {
-	(void)state;
 	site_open(&site, 64, CLASSES);
 	return 0;
 }
 
 static inline int close_site(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -2,9 +2,6 @@
 /* Destinations and relays that were seen: what is remembered, what is given up,
  * what survives a restart. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "segment/destination/destinations.h"
@@ -19,13 +16,11 @@
 static struct site site;
 
 static int open_site(void **state) {
-	(void)state;
 	site_open(&site, 64, CLASSES);
 	return 0;
 }
 
 static int close_site(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -2,9 +2,6 @@
 /* Destinations and relays against a plain model, and readers while others write. */
 #include "tests/unit/test.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tests/unit/random.h"
@@ -17,13 +14,11 @@
 static struct site site;
 
 static int open_site(void **state) {
-	(void)state;
 	site_open(&site, 64, CLASSES);
 	return 0;
 }
 
 static int close_site(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

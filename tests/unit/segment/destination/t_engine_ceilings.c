@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Ceilings that the nodes of a cluster divide: what one of them uses, wants and gives back. */
-#include <stdbool.h>
 #include "tests/unit/test.h"
 #include "segment/destination/shared.h"
 #include "segment/destination/states.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Deliveries in flight: what counts, whose it is, at what level a message went. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "segment/destination/flights_internal.h"
 #include "segment/destination/destination_table.h"
@@ -68,7 +65,6 @@ TEST_IN(open_site, close_site, a_place_counts_until_it_ends) {
 }
 
 static void count_seen(void *context, const struct flight_seen *seen) {
-	(void)seen;
 	++*(unsigned *)context;
 }
 
@@ -271,7 +267,6 @@ TEST_IN(open_site, close_site, a_process_goes_on_with_another_message) {
 }
 
 static bool is_even(void *context, const struct flight_process *process) {
-	(void)context;
 	assert_int_equal(process->start_ticks, (uint64_t)process->pid * 10);
 	return process->pid % 2 == 0;
 }
@@ -302,7 +297,6 @@ TEST_IN(open_site, close_site, dead_processes_give_their_places_back) {
 }
 
 static bool count_one(void *context, const struct flight_process *process) {
-	(void)process;
 	++*(unsigned *)context;
 	return true;
 }

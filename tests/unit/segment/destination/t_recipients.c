@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Recipients that are held. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/segment/destination/states_site.h"
 
@@ -145,7 +142,6 @@ TEST_IN(open_site, close_site, what_is_held_by_hand_is_given_up_last) {
 }
 
 static void count_one(void *context, const struct recipient_held *one) {
-	(void)one;
 	++*(unsigned *)context;
 }
 

@@ -2,7 +2,6 @@
 /* Words of the segment that a role which was taken over wrote: what they cover is mended, and
  * no other role ends by them. */
 #include "tests/unit/test.h"
-#include <string.h>
 
 #include "base/clock.h"
 #include "segment/destination/flights.h"

@@ -2,9 +2,6 @@
 /* States of destinations: what is stored as one, what is told to followers, what is
  * given up. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/segment/destination/states_site.h"
 
@@ -168,7 +165,6 @@ static char told[8][SEGMENT_NAME_MAX + 1];
 static unsigned told_count;
 
 static void take_down(void *context, const struct destination_window *window) {
-	(void)context;
 	if (told_count < 8)
 		memcpy(told[told_count], window->name, sizeof(told[0]));
 	told_count++;

@@ -2,9 +2,6 @@
 /* States of destinations over restarts, other layouts and other boots, and as readers
  * see them. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "segment/destination/destination_table.h"
 #include "segment/reader.h"
@@ -447,7 +444,6 @@ static void count_windows(void *context, const struct destination_window *window
 }
 
 static void count_held(void *context, const struct recipient_held *held) {
-	(void)held;
 	++*(unsigned *)context;
 }
 

@@ -3,9 +3,6 @@
  * others write. */
 #include "tests/unit/test.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/random.h"
 #include "tests/unit/segment/destination/states_site.h"
@@ -384,7 +381,6 @@ static _Atomic uint32_t seen_last[8];
 static void remember(void *context, const struct destination_window *window) {
 	unsigned name;
 
-	(void)context;
 	if (sscanf(window->name, "name%u.example", &name) == 1 && name < 8)
 		atomic_store(&seen_last[name], window->state.ok);
 }

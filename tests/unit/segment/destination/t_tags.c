@@ -3,8 +3,6 @@
  * becomes before it forgets anything. */
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tests/unit/random.h"

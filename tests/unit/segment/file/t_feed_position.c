@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* How far log files were read: whole or unknown, and the same in the next segment. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "segment/file/feed_position.h"
 #include "segment/file/internal.h"
@@ -18,13 +14,11 @@ static struct feed_position all[FEED_FILES_MAX];
 static uint32_t records[FEED_FILES_MAX];
 
 static int open_site(void **state) {
-	(void)state;
 	site_open(&site, 64, CLASSES);
 	return 0;
 }
 
 static int close_site(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

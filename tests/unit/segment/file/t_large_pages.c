@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Tables that come into large pages under the hands of those who use them. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "segment/file/internal.h"

@@ -3,11 +3,8 @@
 #include "tests/unit/test.h"
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/tsan.h"
@@ -81,7 +78,6 @@ TEST(whoever_dies_in_the_middle_of_a_repair_leaves_it_to_the_next) {
 }
 
 static void nothing(struct lock *locks) {
-	(void)locks;
 }
 
 TEST(a_child_that_dies_leaves_its_parent_what_that_holds) {

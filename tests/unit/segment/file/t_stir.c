@@ -2,9 +2,7 @@
 /* What ends the keeper's rest, and that only the first of many changes does. */
 #include "tests/unit/test.h"
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "engine/session/witness.h"
@@ -21,13 +19,11 @@
 static struct site site;
 
 static int set_up(void **state) {
-	(void)state;
 	site_open(&site, 100, ONE);
 	return 0;
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The text files of sessions and destinations as a role that was taken over leaves them. */
 #include "tests/unit/test.h"
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "segment/file/text_file.h"
 #include "tests/unit/segment/destination/states_site.h"

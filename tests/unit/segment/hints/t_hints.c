@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "segment/hints/hints_internal.h"

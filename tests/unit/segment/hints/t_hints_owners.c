@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Hints where several windows meet in one queue of the queue manager, and where mail
  * servers reach a domain by different ways. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "config/compile/compile.h"
@@ -345,22 +342,15 @@ TEST_IN(set_up, tear_down, a_dead_relayhost_does_not_stop_a_direct_sendmail) {
 static unsigned flushed[GENERATION_MTAS_MAX];
 
 static bool flush(void *context, unsigned mta, const char *id) {
-	(void)context;
-	(void)id;
 	flushed[mta]++;
 	return true;
 }
 
 static bool list(void *context, unsigned mta) {
-	(void)context;
-	(void)mta;
 	return true;
 }
 
 static void returned(void *context, const char *destination, uint32_t messages) {
-	(void)context;
-	(void)destination;
-	(void)messages;
 }
 
 static void pass(struct place *place, struct requeue *requeue) {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#include <string.h>
 #include "tests/unit/test.h"
 #include "segment/file/internal.h"
 #include "segment/hints/lane_uses.h"
@@ -8,13 +7,11 @@
 static struct site site;
 
 static int set_up(void **state) {
-	(void)state;
 	site_open(&site, 1024, "classes = ();");
 	return 0;
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "segment/queue/grants.h"
@@ -12,7 +9,6 @@ static struct site site;
 static int64_t now_ns;
 
 static int set_up(void **state) {
-	(void)state;
 	site_open(&site, 1024, "classes = ();");
 	now_ns = clock_now_ns();
 	engine_heartbeat(site.engine, now_ns);
@@ -21,7 +17,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines about deliveries on their way from the feed role to the queue role, and the table of
  * who is known as delivered. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "segment/file/internal.h"
 #include "segment/queue/told.h"
@@ -16,13 +10,11 @@ static struct site site;
 static struct told_line line;
 
 static int set_up(void **state) {
-	(void)state;
 	site_open(&site, 100, "classes = ( { name = \"all\"; match = \"*\"; } );\n");
 	return 0;
 }
 
 static int tear_down(void **state) {
-	(void)state;
 	site_close(&site);
 	return 0;
 }

@@ -2,9 +2,6 @@
 /* The table of clients against somebody with very many addresses: it is bounded,
  * nobody is refused for want of a place, and no count goes wrong. */
 #include "tests/unit/test.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "segment/file/internal.h"

@@ -2,11 +2,7 @@
 /* Class records and clients over reloads and floods; files of another time. */
 #include "tests/unit/test.h"
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "config/compile/compile.h"
@@ -22,7 +18,6 @@ static struct answer ask(struct site *site, struct engine *engine,
 	struct question question = site_question("192.0.2.1", port, NULL);
 	struct answer answer;
 
-	(void)site;
 	engine_session_open(engine, generation, &question, clock_now_ns(),
 	    &answer);
 	return answer;

@@ -2,10 +2,6 @@
 /* Requests of HTTP: what they ask for, and what is none. */
 #include "tests/unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "wire/ask/http_request.h"
 
 #define HOST "Host: localhost\r\n"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
 
-#include <string.h>
-
 #include "wire/ask/inbound_key.h"
 
 static struct inbound_key parse(const char *key) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
 
-#include <string.h>
-
 #include "wire/ask/outbound_key.h"
 
 static void text_is(struct map_text text, const char *wanted) {

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "wire/ask/socketmap.h"
 
 /* In a block of exactly its size. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Calls of the lease script, word for word, and what is made of its answers. */
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "wire/cluster/cluster_call.h"
 

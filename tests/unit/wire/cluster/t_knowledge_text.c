@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
 
-#include <string.h>
-
 #include "wire/cluster/knowledge_text.h"
 
 #define SECOND	INT64_C(1000000000)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "wire/link/control_frame.h"
 
 static struct control_frame frame;
@@ -137,7 +133,6 @@ TEST(what_does_not_fit_is_no_frame) {
 }
 
 static int release(void **state) {
-	(void)state;
 	free(block);
 	block = NULL;
 	return 0;

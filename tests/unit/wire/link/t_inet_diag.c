@@ -8,8 +8,6 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "wire/link/inet_diag.h"
 

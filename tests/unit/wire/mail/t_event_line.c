@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What a line of the event socket says, and what is wrong with it. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "policy/reply/reply.h"
 #include "wire/mail/event_line.h"

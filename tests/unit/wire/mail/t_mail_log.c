@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Heads of log lines: whose line it is, by its program alone, and when it was
  * written. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
 #include "wire/mail/mail_log.h"

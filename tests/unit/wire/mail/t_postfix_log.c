@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines of Postfix's log: every form of head, every field, and what is forged,
  * cut or strange. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "tests/unit/wire/mail/scanned_lines.h"

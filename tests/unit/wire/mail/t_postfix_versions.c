@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines that Postfix 3.8 to 3.12 log otherwise than 3.7, by their release notes. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
 #include "wire/mail/postfix_log.h"

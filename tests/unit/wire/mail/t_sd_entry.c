@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* Entries of systemd's journal as lines, and places out of cursors. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "wire/mail/mail_log.h"
 #include "wire/mail/sd_entry.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines of Sendmail's log: every field, lists of recipients, replies before states,
  * and what is forged, cut or strange. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "tests/unit/wire/mail/scanned_lines.h"

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Which lines of Sendmail's log are certain to say who was delivered: whole ones, and no
  * other; whatever is cut, joined or changed says nothing of anybody that it did not name. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "base/plain_recipient.h"
 #include "wire/mail/mail_log.h"

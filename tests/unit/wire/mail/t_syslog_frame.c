@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* What line a datagram of syslog holds. */
-#include <stdbool.h>
-#include <string.h>
 #include "tests/unit/test.h"
 #include "wire/mail/log_line.h"
 #include "wire/mail/syslog_frame.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: ISC */
-#include <string.h>
-
 #include "tests/unit/test.h"
 #include "wire/queue/group_key.h"
 

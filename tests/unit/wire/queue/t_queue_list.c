@@ -2,8 +2,6 @@
 /* Lists of queues as postqueue -j prints them. */
 #include "tests/unit/test.h"
 
-#include <string.h>
-
 #include "wire/queue/queue_list.h"
 
 static char line[4096];

@@ -3,10 +3,6 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "wire/queue/sendmail_queue_file.h"
 
