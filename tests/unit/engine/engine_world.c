@@ -2,8 +2,6 @@
 /* The kernel, our roles, the configurations, and what happens next. */
 #include "tests/unit/engine/engine_world_state.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define MTAS "mta = ( { kind = \"sendmail\"; user = \"root\"; }, " \

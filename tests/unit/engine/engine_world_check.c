@@ -2,8 +2,6 @@
 /* The world compared with the engine's table. */
 #include "tests/unit/engine/engine_world_state.h"
 
-#include <string.h>
-
 static bool is_slot_of(const struct session *session, const struct conn *conn) {
 	struct address server = server_of(conn->server);
 

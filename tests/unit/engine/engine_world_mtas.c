@@ -2,8 +2,6 @@
 /* What clients, MTAs and delivering processes do, and what they are told. */
 #include "tests/unit/engine/engine_world_state.h"
 
-#include <string.h>
-
 static const char *const names[] = { NULL, "a.example", "mx.net.example",
 	"other.test" };
 static const char *const hosts[] = { "a.example", "b.net.example", "c.test",

@@ -5,7 +5,6 @@
 
 #include "tests/unit/engine/engine_world.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -6,9 +6,7 @@
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "engine/engine.h"
 #include "segment/onlooker.h"
-#include "segment/file/segment.h"
 #include "tests/unit/site.h"
 
 #define PID 4711

@@ -3,7 +3,6 @@
  * that come and go; and bulk mail at the door. */
 #include "tests/unit/test.h"
 #include "base/process.h"
-#include "segment/file/segment.h"
 #include "tests/unit/random.h"
 #include "tests/unit/engine/feed/results.h"
 

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "engine/session/witness.h"
 #include "segment/file/internal.h"
-#include "segment/file/segment.h"
 #include "segment/session/sessions.h"
 #include "tests/unit/site.h"
 

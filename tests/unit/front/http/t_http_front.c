@@ -3,9 +3,6 @@
  * is no state file: what needs one says so. */
 #include "tests/unit/test.h"
 
-#include <event2/event.h>
-#include <sys/socket.h>
-
 #include "front/http/http.h"
 #include "tests/unit/front/outbound/fake_engine.h"
 #include "tests/unit/front/http/front_clients.h"

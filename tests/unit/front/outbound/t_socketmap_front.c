@@ -3,8 +3,6 @@
  * test's own. */
 #include "tests/unit/test.h"
 
-#include <event2/event.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 

@@ -3,10 +3,8 @@
  * test's own. */
 #include "tests/unit/test.h"
 
-#include <event2/event.h>
 #include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "front/policy/policy.h"

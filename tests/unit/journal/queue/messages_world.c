@@ -3,10 +3,6 @@
 #include "tests/crash/sync_log.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct messages_world world;
 

@@ -2,7 +2,6 @@
 /* First match and cover against a matcher without index: random rules over few
  * labels and bits, so that much collides; and 100,000 rules once. */
 #include "tests/unit/test.h"
-#include "policy/limit/class.h"
 #include "tests/unit/policy/limit/class_set.h"
 #include "tests/unit/policy/limit/naive_class.h"
 #include "tests/unit/random.h"

@@ -2,7 +2,6 @@
 #include "tests/unit/policy/schedule/job_world.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NS	INT64_C(1000000000)

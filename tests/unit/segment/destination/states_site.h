@@ -7,9 +7,7 @@
 
 #include "base/clock.h"
 #include "segment/destination/flights.h"
-#include "segment/file/internal.h"
 #include "segment/destination/recipients.h"
-#include "segment/destination/states.h"
 #include "tests/unit/site.h"
 #include "tests/unit/segment/destination/states_forget.h"
 

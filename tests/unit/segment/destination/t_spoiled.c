@@ -3,11 +3,8 @@
  * no other role ends by them. */
 #include "tests/unit/test.h"
 
-#include "base/clock.h"
 #include "segment/destination/flights.h"
-#include "segment/file/internal.h"
 #include "segment/destination/recipients.h"
-#include "segment/session/sessions.h"
 #include "segment/destination/states.h"
 #include "tests/unit/engine/session/witness_world.h"
 
