@@ -47,9 +47,14 @@ static uint32_t open_of(struct site *site, const char *class) {
 	return atomic_load(&site_class(site, class)->open);
 }
 
-TEST(inbound_is_admitted_below_and_refused_at_its_number) {
-	struct site site;
+static struct site site;
 
+static int close_site(void **state) {
+	site_close(&site);
+	return 0;
+}
+
+TEST_IN(NULL, close_site, inbound_is_admitted_below_and_refused_at_its_number) {
 	site_open(&site, 1000, CUSTOMER);
 	for (uint16_t i = 0; i < 8; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1",
@@ -67,12 +72,10 @@ TEST(inbound_is_admitted_below_and_refused_at_its_number) {
 	    VERDICT_REFUSE);
 	assert_int_equal(open_of(&site, "rest"), 3);
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
 /* "When not present, Sendmail behaves the usual way." */
-TEST(without_classes_nothing_is_limited) {
-	struct site site;
+TEST_IN(NULL, close_site, without_classes_nothing_is_limited) {
 	char name[32];
 
 	site_open(&site, 1000, "classes = ();");
@@ -84,12 +87,9 @@ TEST(without_classes_nothing_is_limited) {
 		assert_int_equal(outbound(&site, pid, name), VERDICT_ADMIT);
 	}
 	outbound_ends(&site);
-	site_close(&site);
 }
 
-TEST(outbound_may_go_on_where_inbound_is_refused) {
-	struct site site;
-
+TEST_IN(NULL, close_site, outbound_may_go_on_where_inbound_is_refused) {
 	site_open(&site, 1000, LYON);
 	for (uint16_t i = 0; i < 3; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1",
@@ -107,12 +107,9 @@ TEST(outbound_may_go_on_where_inbound_is_refused) {
 	assert_true(site_is_consistent(&site));
 	outbound_ends(&site);
 	assert_int_equal(open_of(&site, "insa"), 3);
-	site_close(&site);
 }
 
-TEST(queue_below_reject_blocks_outbound_first) {
-	struct site site;
-
+TEST_IN(NULL, close_site, queue_below_reject_blocks_outbound_first) {
 	site_open(&site, 1000, LYON); /* rest: queue 15, reject 16 */
 	for (uint16_t i = 0; i < 15; i++)
 		assert_int_equal(site_inbound(&site, "203.0.113.1",
@@ -123,11 +120,9 @@ TEST(queue_below_reject_blocks_outbound_first) {
 	assert_int_equal(site_inbound(&site, "203.0.113.1", 1016, "a.example",
 	    NULL), VERDICT_REFUSE);
 	outbound_ends(&site);
-	site_close(&site);
 }
 
-TEST(the_gate_is_shut_when_every_class_is_full) {
-	struct site site;
+TEST_IN(NULL, close_site, the_gate_is_shut_when_every_class_is_full) {
 	struct question question;
 	struct answer answer;
 
@@ -149,22 +144,17 @@ TEST(the_gate_is_shut_when_every_class_is_full) {
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 	assert_int_equal(answer.decision.reason, REASON_GATE_SHUT);
-	site_close(&site);
 }
 
-TEST(exempt_addresses_are_never_counted) {
-	struct site site;
-
+TEST_IN(NULL, close_site, exempt_addresses_are_never_counted) {
 	site_open(&site, 1000, CUSTOMER "exempt = [ \"127.0.0.0/8\" ];");
 	for (uint16_t i = 1; i < 50; i++)
 		assert_int_equal(site_inbound(&site, "127.0.0.9", i, NULL, NULL),
 		    VERDICT_ADMIT);
 	assert_int_equal(open_of(&site, "rest"), 0);
-	site_close(&site);
 }
 
-TEST(one_client_has_its_own_limit) {
-	struct site site;
+TEST_IN(NULL, close_site, one_client_has_its_own_limit) {
 	struct session_ref ref;
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
@@ -181,11 +171,9 @@ TEST(one_client_has_its_own_limit) {
 	assert_int_equal(site_inbound(&site, "192.0.2.3", 2, NULL, NULL),
 	    VERDICT_ADMIT);
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
-TEST(observe_admits_counts_and_says_so) {
-	struct site site;
+TEST_IN(NULL, close_site, observe_admits_counts_and_says_so) {
 	struct question question = site_question("192.0.2.1", 2, NULL);
 	struct answer answer;
 
@@ -200,11 +188,9 @@ TEST(observe_admits_counts_and_says_so) {
 	assert_int_not_equal(answer.id, 0);
 	assert_int_equal(open_of(&site, "all"), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->observed), 1);
-	site_close(&site);
 }
 
-TEST(policy_and_milter_count_a_session_once) {
-	struct site site;
+TEST_IN(NULL, close_site, policy_and_milter_count_a_session_once) {
 	struct question question;
 	struct answer answer;
 	struct session_ref ref;
@@ -229,13 +215,11 @@ TEST(policy_and_milter_count_a_session_once) {
 	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
 	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
 	assert_int_equal(open_of(&site, "rest"), 1);
-	site_close(&site);
 }
 
 /* smtpd may hang up after each question (request_limit): that ends no session
  * that the kernel may still show. */
-TEST(a_policy_connection_that_ends_early_ends_no_session) {
-	struct site site;
+TEST_IN(NULL, close_site, a_policy_connection_that_ends_early_ends_no_session) {
 	struct question question;
 	struct session_ref ref;
 	struct answer answer;
@@ -260,12 +244,10 @@ TEST(a_policy_connection_that_ends_early_ends_no_session) {
 	engine_session_ended(site.engine, site.generation, &answer.session,
 	    OWNER_POLICY, clock_now_ns());
 	assert_int_equal(open_of(&site, "rest"), 1);
-	site_close(&site);
 }
 
 /* The session that a question says is over makes room for the one it is about. */
-TEST(a_session_that_is_over_is_ended_before_the_next_is_decided) {
-	struct site site;
+TEST_IN(NULL, close_site, a_session_that_is_over_is_ended_before_the_next_is_decided) {
 	struct question question;
 	struct session_ref ref;
 	struct answer answer;
@@ -284,12 +266,10 @@ TEST(a_session_that_is_over_is_ended_before_the_next_is_decided) {
 	question.client_port = 5;
 	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
-	site_close(&site);
 }
 
 /* One connection holds one session, however fast they follow each other. */
-TEST(sessions_in_a_row_on_one_policy_connection_are_one) {
-	struct site site;
+TEST_IN(NULL, close_site, sessions_in_a_row_on_one_policy_connection_are_one) {
 	struct answer answer = { .id = 0 };
 
 	site_open(&site, 1000, CUSTOMER); /* rest: 3 */
@@ -305,11 +285,9 @@ TEST(sessions_in_a_row_on_one_policy_connection_are_one) {
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	}
 	assert_int_equal(open_of(&site, "rest"), 1);
-	site_close(&site);
 }
 
-TEST(xclient_replaces_the_session_of_its_connect) {
-	struct site site;
+TEST_IN(NULL, close_site, xclient_replaces_the_session_of_its_connect) {
 	struct question question;
 	struct answer answer;
 
@@ -324,11 +302,9 @@ TEST(xclient_replaces_the_session_of_its_connect) {
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(open_of(&site, "rest"), 0);
 	assert_int_equal(open_of(&site, "customer"), 1);
-	site_close(&site);
 }
 
-TEST(deferred_sessions_are_decided_at_each_recipient) {
-	struct site site;
+TEST_IN(NULL, close_site, deferred_sessions_are_decided_at_each_recipient) {
 	struct question question;
 	struct answer answer;
 	struct session_ref first;
@@ -360,11 +336,9 @@ TEST(deferred_sessions_are_decided_at_each_recipient) {
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
-	site_close(&site);
 }
 
-TEST(a_full_table_admits_untracked) {
-	struct site site;
+TEST_IN(NULL, close_site, a_full_table_admits_untracked) {
 	unsigned untracked = 0, admitted = 0;
 
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
@@ -386,11 +360,9 @@ TEST(a_full_table_admits_untracked) {
 	assert_int_equal(atomic_load(&site.segment->header->counters[
 	    COUNTER_UNTRACKED]), untracked);
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
-TEST(rates_are_counted_by_class_and_client) {
-	struct site site;
+TEST_IN(NULL, close_site, rates_are_counted_by_class_and_client) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct answer answer;
 	int64_t now_ns = clock_now_ns();
@@ -423,11 +395,9 @@ TEST(rates_are_counted_by_class_and_client) {
 	engine_session_open(site.engine, site.generation, &question,
 	    now_ns + 12 * NS_PER_SECOND, &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	site_close(&site);
 }
 
-TEST(adopted_sessions_are_decided_without_their_own_count) {
-	struct site site;
+TEST_IN(NULL, close_site, adopted_sessions_are_decided_without_their_own_count) {
 	struct connection connection = { .client_port = 7, .server_port = 25,
 		.alive = true };
 	struct question question;
@@ -450,11 +420,9 @@ TEST(adopted_sessions_are_decided_without_their_own_count) {
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(open_of(&site, "all"), 1);
-	site_close(&site);
 }
 
-TEST(explain_changes_nothing) {
-	struct site site;
+TEST_IN(NULL, close_site, explain_changes_nothing) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct answer answer;
 	uint32_t open, client_open;
@@ -468,7 +436,6 @@ TEST(explain_changes_nothing) {
 		assert_int_equal(open, 1);
 	}
 	assert_int_equal(open_of(&site, "rest"), 1);
-	site_close(&site);
 }
 
 static void count_line(void *context, const char *line) {
@@ -477,9 +444,8 @@ static void count_line(void *context, const char *line) {
 }
 
 /* By another role, say: each number is one that there is no file of. */
-TEST(numbers_written_at_random_do_not_flood_the_log) {
+TEST_IN(NULL, close_site, numbers_written_at_random_do_not_flood_the_log) {
 	unsigned lines = 0;
-	struct site site;
 
 	site_open(&site, 1000, CUSTOMER);
 	log_redirect(count_line, &lines);
@@ -490,5 +456,4 @@ TEST(numbers_written_at_random_do_not_flood_the_log) {
 	}
 	log_redirect(NULL, NULL);
 	assert_int_equal(lines, 1);
-	site_close(&site);
 }

@@ -5,15 +5,11 @@
 #define TESTS_UNIT_JOURNAL_PLACE_H
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "tests/unit/check.h"
 #include "base/clock.h"
 #include "journal/log.h"
 #include "tests/crash/sync_log.h"
@@ -40,16 +36,16 @@ struct place {
 	char what[16];
 };
 
+static struct place *place;	/* of the test that runs */
+
 static int64_t place_wall(void) {
 	return 1700000000 * S;
 }
 
-#define PLACE	struct place *place = context
 #define BELOW(call, ...) place->below->calls->call(place->below->context __VA_OPT__(,) __VA_ARGS__)
 
 static int place_list(void *context, void (*each)(void *each_context, const char *name),
     void *each_context) {
-	PLACE;
 	int error;
 
 	if (place->removed_by_list != NULL)
@@ -60,7 +56,6 @@ static int place_list(void *context, void (*each)(void *each_context, const char
 	return place->fail_list != 0 ? -place->fail_list : error;
 }
 static int place_open(void *context, const char *name, enum journal_access access) {
-	PLACE;
 	int file;
 
 	if (access == JOURNAL_CREATE && place->fail_create != 0)
@@ -76,47 +71,38 @@ static int place_open(void *context, const char *name, enum journal_access acces
 	return file;
 }
 static void place_close(void *context, int file) {
-	PLACE;
 	place->open--;
 	BELOW(close, file);
 }
 static ssize_t place_read(void *context, int file, void *data, size_t length, uint64_t offset) {
-	PLACE;
 	return place->fail_read != 0 ? -place->fail_read :
 	    BELOW(read, file, data, length, offset);
 }
 static int place_write(void *context, int file, const void *data, size_t length,
     uint64_t offset) {
-	PLACE;
 	place->writes++;
 	return place->fail_write != 0 ? -place->fail_write :
 	    BELOW(write, file, data, length, offset);
 }
 static int place_sync(void *context, int file) {
-	PLACE;
 	place->syncs++;
 	while (atomic_load(&place->slow))
 		usleep(1000);
 	return place->fail_sync != 0 ? -place->fail_sync : BELOW(sync, file);
 }
 static int place_sync_directory(void *context) {
-	PLACE;
 	return place->fail_directory != 0 ? -place->fail_directory : BELOW(sync_directory);
 }
 static int place_unlink(void *context, const char *name) {
-	PLACE;
 	return BELOW(unlink, name);
 }
 static int place_size(void *context, int file, uint64_t *size) {
-	PLACE;
 	return BELOW(size, file, size);
 }
 static int place_check(void *context, int file, const char *name) {
-	PLACE;
 	return BELOW(check, file, name);
 }
 static int place_lock(void *context) {
-	PLACE;
 	if (place->busy_locks > 0) {
 		place->busy_locks--;
 		return -EAGAIN;
@@ -131,8 +117,6 @@ static const struct journal_storage_calls place_calls = { .list = place_list,
 
 static void place_changed(void *context, enum journal_state state, int error,
     const char *what) {
-	struct place *place = context;
-
 	if (state == JOURNAL_GOOD)
 		place->good++;
 	else
@@ -142,12 +126,10 @@ static void place_changed(void *context, enum journal_state state, int error,
 }
 
 static void place_renew(void *context) {
-	struct place *place = context;
-
 	place->renewed++;
 }
 
-static void open_log(struct place *place) {
+static void open_log(void) {
 	struct diag diag;
 
 	place->below = journal_storage_posix(place->path, false, &diag);
@@ -157,32 +139,31 @@ static void open_log(struct place *place) {
 	    place->now_ns, &diag), 0);
 }
 
-static void close_log(struct place *place) {
+static void close_log(void) {
 	journal_log_close(&place->log);
 	journal_storage_close(&place->below);
 }
 
 static int set_up(void **state) {
-	static struct place place;
+	static struct place opened;
 
-	memset(&place, 0, sizeof(place));
-	snprintf(place.path, sizeof(place.path), "/dev/shm/t_journal.XXXXXX");
-	assert_non_null(mkdtemp(place.path));
-	place.now_ns = 1000 * S;
-	place.options = (struct journal_log_options){ .kind = JOURNAL_QUEUE,
+	memset(&opened, 0, sizeof(opened));
+	place = &opened;
+	snprintf(opened.path, sizeof(opened.path), "/dev/shm/t_journal.XXXXXX");
+	assert_non_null(mkdtemp(opened.path));
+	opened.now_ns = 1000 * S;
+	opened.options = (struct journal_log_options){ .kind = JOURNAL_QUEUE,
 		.file_size = 64 << 10, .random = 7, .wall_ns = place_wall,
-		.calls = { place_changed, place_renew, &place } };
-	open_log(&place);
-	*state = &place;
+		.calls = { place_changed, place_renew, &opened } };
+	open_log();
 	return 0;
 }
 
 static int tear_down(void **state) {
-	struct place *place = *state;
 	struct dirent *entry;
 	DIR *directory;
 
-	close_log(place);
+	close_log();
 	directory = opendir(place->path);
 	while (directory != NULL && (entry = readdir(directory)) != NULL)
 		unlinkat(dirfd(directory), entry->d_name, 0);
@@ -191,16 +172,16 @@ static int tear_down(void **state) {
 	return rmdir(place->path);
 }
 
-static inline uint64_t append(struct place *place, const char *text, struct journal_place *at) {
+static inline uint64_t append(const char *text, struct journal_place *at) {
 	return journal_log_append(place->log, JOURNAL_GROUP, text, strlen(text), at);
 }
 
-static inline void sync_all(struct place *place) {
+static inline void sync_all(void) {
 	assert_int_equal(sync_log(place->log, place->now_ns), 0);
 }
 
 /* Its calls after so much time. */
-static inline int64_t after(struct place *place, int64_t ns) {
+static inline int64_t after(int64_t ns) {
 	place->now_ns += ns;
 	return journal_log_turn(place->log, place->now_ns) - place->now_ns;
 }
@@ -232,7 +213,7 @@ static inline const char *tell(struct journal_cursor *cursor) {
 }
 
 /* All of them, as the log itself reads them. */
-static inline const char *all_of(struct place *place) {
+static inline const char *all_of(void) {
 	struct journal_cursor *cursor = journal_cursor_open(journal_log_files(place->log));
 
 	journal_log_flush(place->log);
@@ -242,7 +223,7 @@ static inline const char *all_of(struct place *place) {
 }
 
 /* All of them, as a reader from outside finds them. */
-static inline const char *seen_of(struct place *place) {
+static inline const char *seen_of(void) {
 	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
@@ -260,7 +241,7 @@ static inline const char *seen_of(struct place *place) {
 	return told;
 }
 
-static inline char *file_path(const struct place *place, uint32_t number) {
+static inline char *file_path(const uint32_t number) {
 	static char path[128];
 
 	snprintf(path, sizeof(path), "%s/%010u.log", place->path, number);
@@ -268,9 +249,9 @@ static inline char *file_path(const struct place *place, uint32_t number) {
 }
 
 /* Changes bytes of a file. */
-static inline void poke(const struct place *place, uint32_t number, long offset,
+static inline void poke(const uint32_t number, long offset,
     const void *data, size_t length) {
-	int fd = open(file_path(place, number), O_WRONLY);
+	int fd = open(file_path(number), O_WRONLY);
 
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, data, length, offset), length);

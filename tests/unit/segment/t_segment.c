@@ -15,18 +15,25 @@
 #include "segment/session/sessions.h"
 #include "tests/unit/site.h"
 
+static struct site site;
+
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
 	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 #define TWO "classes = ( { name = \"mail\"; match = [ \"*.example\" ]; " \
 	"hold_at = 5; refuse_at = 5; }, { name = \"all\"; match = [ \"*\" ]; " \
 	"hold_at = 7; refuse_at = 7; } );"
 
-static uint32_t open_of(struct site *site, const char *class) {
-	return atomic_load(&site_class(site, class)->open);
+static uint32_t open_of(const char *class) {
+	return atomic_load(&site_class(&site, class)->open);
 }
 
 static uint64_t learned_bytes(const struct segment_header *header) {
 	return header->bytes - header->destinations.shards_offset;
+}
+
+static int close_site(void **state) {
+	site_close(&site);
+	return 0;
 }
 
 TEST(a_session_costs_at_most_128_bytes) {
@@ -81,8 +88,7 @@ TEST(a_destination_costs_256_bytes_with_its_tag) {
 	assert_false(segment_geometry(&header, 10, 100, UINT64_C(1) << 40, 0));
 }
 
-TEST(the_same_layout_is_adopted_with_its_sessions) {
-	struct site site;
+TEST_IN(NULL, close_site, the_same_layout_is_adopted_with_its_sessions) {
 	struct class_record *class;
 
 	site_open(&site, 1000, ALL);
@@ -100,11 +106,9 @@ TEST(the_same_layout_is_adopted_with_its_sessions) {
 	/* the same tuple is still the same session */
 	(void)site_inbound(&site, "192.0.2.1", 7, NULL, NULL);
 	assert_int_equal(atomic_load(&class->open), 20);
-	site_close(&site);
 }
 
-TEST(another_size_is_rebuilt_from_the_text_file) {
-	struct site site;
+TEST_IN(NULL, close_site, another_size_is_rebuilt_from_the_text_file) {
 	struct session_ref ref;
 	struct diag diag;
 
@@ -117,17 +121,15 @@ TEST(another_size_is_rebuilt_from_the_text_file) {
 	site_restart(&site, 3000, ALL);
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_int_equal(site.report.sessions, 20);
-	assert_int_equal(open_of(&site, "all"), 20);
+	assert_int_equal(open_of("all"), 20);
 	assert_true(site_is_consistent(&site));
 	assert_int_equal(atomic_load(&site_class(&site, "all")->admitted), 20);
 	(void)site_inbound(&site, "2001:db8::7", 20, NULL, &ref);
-	assert_int_equal(open_of(&site, "all"), 20);
-	site_close(&site);
+	assert_int_equal(open_of("all"), 20);
 }
 
 /* The text is renewed each second: nothing of the last second may be lost. */
-TEST(another_size_keeps_what_the_text_file_does_not_know_yet) {
-	struct site site;
+TEST_IN(NULL, close_site, another_size_keeps_what_the_text_file_does_not_know_yet) {
 	struct diag diag;
 
 	site_open(&site, 1000, ALL);
@@ -139,9 +141,8 @@ TEST(another_size_keeps_what_the_text_file_does_not_know_yet) {
 	site_restart(&site, 200, ALL);
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_int_equal(site.report.sessions, 21);
-	assert_int_equal(open_of(&site, "all"), 21);
+	assert_int_equal(open_of("all"), 21);
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
 #define GONE "classes = ( { name = \"gone\"; match = [ \"*\" ]; hold_at = 7; } );"
@@ -170,7 +171,7 @@ static struct session_key key_of(const struct session *session) {
 }
 
 /* An open session of a class, as the engine would make it. */
-static void put(struct site *site, const struct session *like, uint16_t record,
+static void put(const struct session *like, uint16_t record,
     uint16_t port) {
 	struct session session = *like;
 	struct session_lock lock;
@@ -180,20 +181,20 @@ static void put(struct site *site, const struct session *like, uint16_t record,
 	session.control.class_record = record;
 	session.client_port = port;
 	key = key_of(&session);
-	sessions_aim(site->segment, &key, clock_now_ns(), &lock);
+	sessions_aim(site.segment, &key, clock_now_ns(), &lock);
 	assert_true(sessions_lock(&lock));
 	slot = sessions_take(&lock);
 	assert_true(slot != SEGMENT_NO_SLOT);
-	assert_true(class_lock(site->segment, record, clock_now_ns()));
+	assert_true(class_lock(site.segment, record, clock_now_ns()));
 	sessions_link(&lock, slot);
-	session_store(site->segment, slot, &session);
-	class_add(site->segment, record, SESSION_OUTBOUND, 1);
-	class_unlock(site->segment, record);
+	session_store(site.segment, slot, &session);
+	class_add(site.segment, record, SESSION_OUTBOUND, 1);
+	class_unlock(site.segment, record);
 	sessions_unlock(&lock);
 }
 
 /* Finds it by its key and compares all that should have stayed. */
-static void assert_is_there(struct site *site, const struct session *like,
+static void assert_is_there(const struct session *like,
     uint16_t record, uint16_t port) {
 	struct session found, wanted = *like;
 	struct session_lock lock;
@@ -202,11 +203,11 @@ static void assert_is_there(struct site *site, const struct session *like,
 
 	wanted.client_port = port;
 	key = key_of(&wanted);
-	sessions_aim(site->segment, &key, clock_now_ns(), &lock);
+	sessions_aim(site.segment, &key, clock_now_ns(), &lock);
 	assert_true(sessions_lock(&lock));
 	slot = sessions_find(&lock, &wanted.server, wanted.server_port);
 	assert_true(slot != SEGMENT_NO_SLOT);
-	session_load(site->segment, slot, &found);
+	session_load(site.segment, slot, &found);
 	sessions_unlock(&lock);
 	assert_int_equal(found.control.class_record, record);
 	assert_int_equal(found.control.state, wanted.control.state);
@@ -220,25 +221,24 @@ static void assert_is_there(struct site *site, const struct session *like,
 	assert_memory_equal(&found.proof_address, &wanted.proof_address, 16);
 }
 
-static uint16_t record_of(struct site *site, const char *class) {
-	return (uint16_t)(site_class(site, class) - site->segment->records);
+static uint16_t record_of(const char *class) {
+	return (uint16_t)(site_class(&site, class) - site.segment->records);
 }
 
-TEST(outbound_sessions_outlive_another_layout) {
+TEST_IN(NULL, close_site, outbound_sessions_outlive_another_layout) {
 	struct feed_position written = { .log = 9, .device = 64769, .inode = 12345,
 		.spot = { FEED_OFFSET_MAX, 77, true, UINT64_C(1795652590899127) } };
 	struct feed_position positions[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
-	struct site site;
 	struct diag diag;
 	char path[200];
 	uint16_t before;
 
 	site_open(&site, 1000, GONE);
 	site_reload(&site, ALL "mta = ( { name = \"out\"; } );");
-	before = record_of(&site, "all");
-	put(&site, &witnessed, before, witnessed.client_port);
-	put(&site, &asked, before, (uint16_t)(before + 1));
+	before = record_of("all");
+	put(&witnessed, before, witnessed.client_port);
+	put(&asked, before, (uint16_t)(before + 1));
 	feed_position_cut(site.segment, feed_position_begin(site.segment, &written));
 	feed_position_move(site.segment, 0, &written.spot);
 	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
@@ -249,13 +249,13 @@ TEST(outbound_sessions_outlive_another_layout) {
 	assert_int_equal(unlink(path), 0);
 	site_restart(&site, 1000, ALL "mta = ( { name = \"out\"; } );");
 	assert_int_equal(site.report.sessions, 2);
-	assert_int_not_equal(record_of(&site, "all"), before);
-	assert_is_there(&site, &witnessed, record_of(&site, "all"),
+	assert_int_not_equal(record_of("all"), before);
+	assert_is_there(&witnessed, record_of("all"),
 	    witnessed.client_port);
 	/* its port stands for the class, which has another record now */
-	assert_is_there(&site, &asked, record_of(&site, "all"),
-	    (uint16_t)(record_of(&site, "all") + 1));
-	assert_int_equal(open_of(&site, "all"), 2);
+	assert_is_there(&asked, record_of("all"),
+	    (uint16_t)(record_of("all") + 1));
+	assert_int_equal(open_of("all"), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->open_inbound), 0);
 	assert_true(site_is_consistent(&site));
 	assert_int_equal(feed_positions(site.segment, 9, positions, records), 1);
@@ -268,22 +268,21 @@ TEST(outbound_sessions_outlive_another_layout) {
 	assert_int_equal(positions[0].spot.tail, written.spot.tail);
 	assert_int_equal(positions[0].spot.skipping, written.spot.skipping);
 	assert_true(positions[0].spot.time_us == written.spot.time_us);
-	site_close(&site);
 }
 
-static void write_text(const struct site *site, const char *form,
+static void write_text(const char *form,
     const char *lines, unsigned count) {
 	char path[200];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/state.sessions", site->directory);
+	snprintf(path, sizeof(path), "%s/state.sessions", site.directory);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fprintf(file, "postern-sessions %s\nboot %s\nsaved %lld\n%send %u\n",
-	    form, site->segment->header->boot_id, (long long)clock_now_ns(),
+	    form, site.segment->header->boot_id, (long long)clock_now_ns(),
 	    lines, count);
 	fclose(file);
-	snprintf(path, sizeof(path), "%s/state", site->directory);
+	snprintf(path, sizeof(path), "%s/state", site.directory);
 	(void)unlink(path);
 }
 
@@ -327,21 +326,19 @@ TEST(each_form_of_the_text_is_read) {
 		{ "3", "mta 8 out\n" CLASS_LINE IN_LINE, 3, 0 },
 		{ "3", "log 1 2 3 4 5 6 7 1\n" CLASS_LINE IN_LINE, 3, 0 },
 	};
-	struct site site;
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		site_open(&site, 64, ALL);
-		write_text(&site, rows[i].form, rows[i].lines, rows[i].count);
+		write_text(rows[i].form, rows[i].lines, rows[i].count);
 		site_restart(&site, 64, ALL);
 		assert_int_equal(site.report.sessions, rows[i].sessions);
-		assert_int_equal(open_of(&site, "all"), rows[i].sessions);
+		assert_int_equal(open_of("all"), rows[i].sessions);
 		assert_true(site_is_consistent(&site));
 		site_close(&site);
 	}
 }
 
-TEST(a_torn_text_file_gives_nothing) {
-	struct site site;
+TEST_IN(NULL, close_site, a_torn_text_file_gives_nothing) {
 	struct diag diag;
 	char path[200];
 	struct stat status;
@@ -359,14 +356,12 @@ TEST(a_torn_text_file_gives_nothing) {
 	assert_int_equal(unlink(path), 0);
 	site_restart(&site, 3000, ALL);
 	assert_int_equal(site.report.sessions, 0);
-	assert_int_equal(open_of(&site, "all"), 0);
+	assert_int_equal(open_of("all"), 0);
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
 /* Spoils the state file and expects a fresh, usable segment. */
 static void expect_rebuilt(void (*spoil)(const char *path)) {
-	struct site site;
 	char path[200];
 
 	site_open(&site, 1000, ALL);
@@ -392,7 +387,7 @@ static void expect_rebuilt(void (*spoil)(const char *path)) {
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_true(site.report.reason[0] != '\0');
 	(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
-	assert_int_equal(open_of(&site, "all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	assert_true(site_is_consistent(&site));
 	site_close(&site);
 }
@@ -451,8 +446,7 @@ TEST(files_that_make_no_sense_are_replaced) {
 }
 
 /* A valid header over random tables: adopted, and every number right. */
-TEST(random_slots_are_scrubbed_at_adoption) {
-	struct site site;
+TEST_IN(NULL, close_site, random_slots_are_scrubbed_at_adoption) {
 	uint32_t random = 99;
 	unsigned char *from, *to;
 
@@ -474,12 +468,10 @@ TEST(random_slots_are_scrubbed_at_adoption) {
 		(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
 		assert_true(site_is_consistent(&site));
 	}
-	site_close(&site);
 }
 
 /* Who knew it could choose addresses that all fall into one place. */
 TEST(the_key_of_hashes_is_another_in_each_segment) {
-	struct site site;
 	unsigned char first[sizeof(((struct segment_header *)NULL)->key)];
 
 	site_open(&site, 1000, ALL);
@@ -497,11 +489,10 @@ static void is_not_opened(const char *path, uid_t uid) {
 }
 
 /* Root opens it for the roles, where they can have put anything. */
-TEST(what_is_no_plain_file_of_the_roles_is_not_opened) {
+TEST_IN(NULL, close_site, what_is_no_plain_file_of_the_roles_is_not_opened) {
 	char link_path[120];
 	const char *path;
 	struct diag diag;
-	struct site site;
 	int fd;
 
 	site_open(&site, 1000, ALL);
@@ -520,11 +511,9 @@ TEST(what_is_no_plain_file_of_the_roles_is_not_opened) {
 	assert_int_equal(mkfifo(link_path, 0600), 0);
 	is_not_opened(link_path, geteuid());
 	assert_int_equal(unlink(link_path), 0);
-	site_close(&site);
 }
 
-TEST(a_second_supervisor_is_told_who_holds_the_lock) {
-	struct site site;
+TEST_IN(NULL, close_site, a_second_supervisor_is_told_who_holds_the_lock) {
 	struct diag diag;
 	char path[100], pid[32];
 	int fd, other;
@@ -538,13 +527,11 @@ TEST(a_second_supervisor_is_told_who_holds_the_lock) {
 	close(fd);
 	assert_int_equal(segment_lock(path, &fd, &diag), 0);
 	close(fd);
-	site_close(&site);
 }
 
 /* Whoever can open a lock's file can keep the daemon from starting. */
-TEST(nobody_else_can_hold_the_lock) {
+TEST_IN(NULL, close_site, nobody_else_can_hold_the_lock) {
 	struct stat status;
-	struct site site;
 	struct diag diag;
 	char lock[120], path[100];
 	int fd;
@@ -560,11 +547,9 @@ TEST(nobody_else_can_hold_the_lock) {
 	assert_int_equal(stat(lock, &status), 0);
 	assert_int_equal(status.st_mode & 07777, 0600);
 	close(fd);
-	site_close(&site);
 }
 
-TEST(classes_keep_their_records_through_reloads) {
-	struct site site;
+TEST_IN(NULL, close_site, classes_keep_their_records_through_reloads) {
 	struct session_ref refs[3];
 
 	site_open(&site, 1000, TWO);
@@ -573,25 +558,22 @@ TEST(classes_keep_their_records_through_reloads) {
 		    "a.example", &refs[i]);
 	/* removed while sessions are open: the record stays until they end */
 	site_reload(&site, ALL);
-	assert_int_equal(open_of(&site, "mail"), 3);
+	assert_int_equal(open_of("mail"), 3);
 	assert_int_equal(atomic_load(&site_class(&site, "mail")->in_use), 2);
 	engine_session_close(site.engine, &refs[0], clock_now_ns());
-	assert_int_equal(open_of(&site, "mail"), 2);
+	assert_int_equal(open_of("mail"), 2);
 	/* back again: it goes on counting where it was */
 	site_reload(&site, TWO);
-	assert_int_equal(open_of(&site, "mail"), 2);
+	assert_int_equal(open_of("mail"), 2);
 	for (uint16_t i = 10; i < 13; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1", i, "a.example",
 		    NULL), VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 20, "a.example", NULL),
 	    VERDICT_REFUSE);
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
-TEST(lowered_limits_bind_at_once_and_raised_ones_too) {
-	struct site site;
-
+TEST_IN(NULL, close_site, lowered_limits_bind_at_once_and_raised_ones_too) {
 	site_open(&site, 1000, TWO);
 	for (uint16_t i = 1; i <= 5; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
@@ -599,18 +581,16 @@ TEST(lowered_limits_bind_at_once_and_raised_ones_too) {
 	    "hold_at = 2; refuse_at = 2; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 50, NULL, NULL),
 	    VERDICT_REFUSE);
-	assert_int_equal(open_of(&site, "all"), 5);
+	assert_int_equal(open_of("all"), 5);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
 	    "hold_at = 6; refuse_at = 6; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 51, NULL, NULL),
 	    VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 52, NULL, NULL),
 	    VERDICT_REFUSE);
-	site_close(&site);
 }
 
-TEST(a_pinned_generation_outlives_reloads) {
-	struct site site;
+TEST_IN(NULL, close_site, a_pinned_generation_outlives_reloads) {
 	const struct generation *old;
 
 	site_open(&site, 1000, TWO);
@@ -621,16 +601,14 @@ TEST(a_pinned_generation_outlives_reloads) {
 	    "mail");
 	engine_unpin(site.engine, old);
 	assert_ptr_not_equal(old, site.generation);
-	site_close(&site);
 }
 
 /* A list of free slots that one role spoiled leads no other outside of the segment.  The page
  * beyond stands for any memory of its own. */
-TEST(a_spoiled_free_list_writes_nothing_outside) {
+TEST_IN(NULL, close_site, a_spoiled_free_list_writes_nothing_outside) {
 	static const size_t beyond = 64 << 20, bytes = 1 << 16;
 	struct session_slot *slots;
 	unsigned char *own;
-	struct site site;
 
 	site_open(&site, 1000, ALL);
 	slots = site.segment->session_slots;
@@ -644,13 +622,11 @@ TEST(a_spoiled_free_list_writes_nothing_outside) {
 	for (size_t i = 0; i < bytes; i++)
 		assert_int_equal(own[i], 0);
 	assert_int_equal(munmap(own, bytes), 0);
-	site_close(&site);
 }
 
-TEST(a_session_of_a_class_that_there_is_not_ends) {
+TEST_IN(NULL, close_site, a_session_of_a_class_that_there_is_not_ends) {
 	struct session_control *control;
 	struct session_ref ref;
-	struct site site;
 
 	site_open(&site, 1000, ALL);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 4711, NULL, &ref), VERDICT_ADMIT);
@@ -660,13 +636,11 @@ TEST(a_session_of_a_class_that_there_is_not_ends) {
 	    SEGMENT_NO_CLASS);
 	engine_session_close(site.engine, &ref, clock_now_ns());
 	assert_int_equal(control->state, SESSION_FREE);
-	site_close(&site);
 }
 
-TEST(a_generation_of_records_that_there_are_not_is_not_mapped) {
+TEST_IN(NULL, close_site, a_generation_of_records_that_there_are_not_is_not_mapped) {
 	const struct generation *mapped;
 	struct generation_class class;
-	struct site site;
 	struct diag diag;
 	char path[PATH_MAX + 32];
 	uint64_t number;
@@ -685,14 +659,12 @@ TEST(a_generation_of_records_that_there_are_not_is_not_mapped) {
 	close(fd);
 	assert_int_equal(segment_map_generation(site.segment, number, &mapped, &diag), -1);
 	assert_string_equal(diag.text, "its class 0 has no record");
-	site_close(&site);
 }
 
 /* A role that was taken over writes into the file, and cuts it. */
-TEST(a_configuration_overwritten_after_it_was_checked_changes_nothing) {
+TEST_IN(NULL, close_site, a_configuration_overwritten_after_it_was_checked_changes_nothing) {
 	const struct generation *mapped;
 	struct generation *before;
-	struct site site;
 	struct diag diag;
 	char path[PATH_MAX + 32];
 	size_t bytes;
@@ -715,13 +687,11 @@ TEST(a_configuration_overwritten_after_it_was_checked_changes_nothing) {
 	close(fd);
 	segment_unmap_generation(mapped);
 	free(before);
-	site_close(&site);
 }
 
 /* Sparse, it costs who makes it nothing. */
-TEST(a_configuration_too_large_for_any_is_not_mapped) {
+TEST_IN(NULL, close_site, a_configuration_too_large_for_any_is_not_mapped) {
 	const struct generation *mapped;
-	struct site site;
 	struct diag diag;
 	char path[PATH_MAX + 32];
 
@@ -731,12 +701,10 @@ TEST(a_configuration_too_large_for_any_is_not_mapped) {
 	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
 	    &diag), -1);
 	assert_non_null(strstr(diag.text, "has an invalid size for a configuration"));
-	site_close(&site);
 }
 
-TEST(what_is_in_force_cannot_be_written_to) {
+TEST_IN(NULL, close_site, what_is_in_force_cannot_be_written_to) {
 	const struct generation *mapped;
-	struct site site;
 	struct diag diag;
 	int status;
 	pid_t pid;
@@ -753,39 +721,36 @@ TEST(what_is_in_force_cannot_be_written_to) {
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 	segment_unmap_generation(mapped);
-	site_close(&site);
 }
 
-static void publish_as(struct site *site, uint64_t number) {
-	struct generation *generation = malloc((size_t)site->generation->bytes);
+static void publish_as(uint64_t number) {
+	struct generation *generation = malloc((size_t)site.generation->bytes);
 	struct diag diag;
 
 	assert_non_null(generation);
-	memcpy(generation, site->generation, (size_t)site->generation->bytes);
+	memcpy(generation, site.generation, (size_t)site.generation->bytes);
 	generation->number = number;
-	assert_int_equal(segment_publish(site->segment, generation, &diag), 0);
+	assert_int_equal(segment_publish(site.segment, generation, &diag), 0);
 	free(generation);
 }
 
 /* Numbers that were not used lie between them; a role may be about to map the one before. */
-TEST(the_generation_before_stays_and_older_ones_go) {
+TEST_IN(NULL, close_site, the_generation_before_stays_and_older_ones_go) {
 	struct segment_header *header;
-	struct site site;
 
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");
 	header = segment_header(site.segment);
-	publish_as(&site, 100);
-	publish_as(&site, 130);
+	publish_as(100);
+	publish_as(130);
 	assert_false(segment_generation_is_there(site.segment, site.generation->number));
 	assert_true(segment_generation_is_there(site.segment, 100));
-	publish_as(&site, 0);
+	publish_as(0);
 	assert_int_equal(atomic_load(&header->generation), 131);
 	assert_false(segment_generation_is_there(site.segment, 100));
 	assert_true(segment_generation_is_there(site.segment, 130));
 	/* as a role may have written it there */
 	atomic_store(&header->generation, UINT64_MAX);
-	publish_as(&site, 0);
+	publish_as(0);
 	assert_int_equal(atomic_load(&header->generation), 1);
 	assert_true(segment_generation_is_there(site.segment, 1));
-	site_close(&site);
 }

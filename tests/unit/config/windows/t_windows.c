@@ -55,7 +55,12 @@ static uint64_t counter(enum counter which) {
 
 /* --- the tests ------------------------------------------------------------------------ */
 
-TEST(cohorts_suspend_and_time_brings_back) {
+static int close_site(void **state) {
+	end();
+	return 0;
+}
+
+TEST_IN(NULL, close_site, cohorts_suspend_and_time_brings_back) {
 	struct window_view view;
 
 	begin(configuration);
@@ -92,10 +97,9 @@ TEST(cohorts_suspend_and_time_brings_back) {
 	pass(2);
 	assert_int_equal(view_of("d.example").window, 5);
 	assert_int_equal(told.count[WINDOW_BACK], 1);
-	end();
 }
 
-TEST(who_is_held_is_told_why) {
+TEST_IN(NULL, close_site, who_is_held_is_told_why) {
 	struct window_owner owner;
 	struct window_view view;
 	char text[WINDOW_TEXT_MAX + 1], wanted[WINDOW_TEXT_MAX + 1], id[DECISION_ID_MAX];
@@ -110,10 +114,9 @@ TEST(who_is_held_is_told_why) {
 	    "connect to a[192.0.2.1]:25: no [2Jroute %%s", decision_id_text(view.event, id));
 	assert_true(view.event != 0);
 	assert_string_equal(windows_text(&owner, &view, now_ns, text), wanted);
-	end();
 }
 
-TEST(a_line_counts_once) {
+TEST_IN(NULL, close_site, a_line_counts_once) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down,
 		.origin = { .log = 77, .offset = 1000 } };
 
@@ -131,10 +134,9 @@ TEST(a_line_counts_once) {
 	line.origin = (struct feed_origin){ .log = 78, .offset = 5 };
 	assert_true(feed_line(&line));
 	assert_int_equal(view_of("d.example").failed, 3);
-	end();
 }
 
-TEST(many_recipients_are_one_delivery) {
+TEST_IN(NULL, close_site, many_recipients_are_one_delivery) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.example.net",
 		.relay = "192.0.2.1", .status = DELIVERY_SENT, .text = accepted,
 		.queue_id = "4ABC", .took_ms = 800 };
@@ -156,7 +158,6 @@ TEST(many_recipients_are_one_delivery) {
 	now_ns += 600 * NS_PER_SECOND;
 	(void)feed_line(&line);
 	assert_int_equal(view_of("d.example").failed, 2);
-	end();
 }
 
 TEST(domains_share_a_provider) {
@@ -183,7 +184,7 @@ TEST(domains_share_a_provider) {
 }
 
 /* The feed died behind the result, before the place in the log had moved on. */
-TEST(a_result_of_no_destination_counts_once) {
+TEST_IN(NULL, close_site, a_result_of_no_destination_counts_once) {
 	struct line line = { .domain = "d.example", .relay_name = "local",
 		.status = DELIVERY_SENT, .text = "delivered to mailbox",
 		.program = "postfix/local", .origin = { .log = 7, .offset = 1000 } };
@@ -199,10 +200,9 @@ TEST(a_result_of_no_destination_counts_once) {
 	line.origin.offset = 1100;
 	(void)feed_line(&line);
 	assert_int_equal(counter(COUNTER_RESULTS_OK) + counter(COUNTER_RESULTS_LOCAL), 2);
-	end();
 }
 
-TEST(a_relay_is_its_own) {
+TEST_IN(NULL, close_site, a_relay_is_its_own) {
 	struct line line = { .domain = "d.example", .relay_name = "127.0.0.1",
 		.relay = "127.0.0.1", .port = 10024, .status = DELIVERY_DEFERRED,
 		.text = "connect to 127.0.0.1[127.0.0.1]:10024: Connection refused" };
@@ -212,7 +212,6 @@ TEST(a_relay_is_its_own) {
 		(void)feed_line(&line);
 	assert_false(view_of("d.example").known);
 	assert_int_equal(view_of("[127.0.0.1]:10024").state, WINDOW_DEAD);
-	end();
 }
 
 TEST(rules_act) {
@@ -286,7 +285,7 @@ TEST(an_alert_throttles_nobody) {
 	site_providers = NULL;
 }
 
-TEST(our_own_holds_teach_nothing) {
+TEST_IN(NULL, close_site, our_own_holds_teach_nothing) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED,
 		.text = "Postern: d.example is suspended for 290 s: 421 4.7.0 too many",
 		.program = "postfix/retry" };
@@ -298,12 +297,11 @@ TEST(our_own_holds_teach_nothing) {
 	assert_int_equal(view_of("d.example").state, WINDOW_OPEN);
 	assert_int_equal(view_of("d.example").failed, 0);
 	assert_string_equal(view_of("d.example").reason, "");
-	end();
 }
 
 /* Postfix with a window of 10 at a server that takes 4: the log tells each delivery when
  * it has ended, and of a refusal at once. */
-TEST(a_ceiling_is_found_in_a_log) {
+TEST_IN(NULL, close_site, a_ceiling_is_found_in_a_log) {
 	int64_t ends[4] = { 0 };
 	struct window_view view;
 
@@ -334,13 +332,12 @@ TEST(a_ceiling_is_found_in_a_log) {
 	assert_int_equal(view.state, WINDOW_LIMITED);
 	pass(60);
 	assert_int_equal(view_of("d.example").in_flight, 0);
-	end();
 }
 
 /* A limit fell from 12 to 7, and somebody told.  Postfix has suspended the lane that carried
  * ten of them; its connections idle in the cache for 2 s, so that all else is refused
  * though nothing runs. */
-TEST(a_site_full_of_kept_connections_is_not_dead) {
+TEST_IN(NULL, close_site, a_site_full_of_kept_connections_is_not_dead) {
 	const struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .name_length = 9,
 		.window = BY_HAND_UNSET, .ceiling = 7 };
 	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
@@ -379,11 +376,10 @@ TEST(a_site_full_of_kept_connections_is_not_dead) {
 		(void)feed_line(&refusal);
 	}
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
-	end();
 }
 
 /* A server that took mail over kept connections is stopped: it was tried for seconds. */
-TEST(a_stopped_server_is_dead_at_once) {
+TEST_IN(NULL, close_site, a_stopped_server_is_dead_at_once) {
 	const struct line kept = { .domain = "d.example", .status = DELIVERY_SENT,
 		.text = accepted, .took_ms = 10, .conn_use = 2 };
 	const struct line nobody = { .domain = "d.example", .status = DELIVERY_DEFERRED,
@@ -401,11 +397,10 @@ TEST(a_stopped_server_is_dead_at_once) {
 		engine_feed_turn(site.engine, site.generation, now_ns);
 	}
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
-	end();
 }
 
 /* All is decided and told, and whoever asks may go. */
-TEST(observed_means_let_go) {
+TEST_IN(NULL, close_site, observed_means_let_go) {
 	begin(CONFIGURATION "outbound = { observe = true; };\n");
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
@@ -417,10 +412,9 @@ TEST(observed_means_let_go) {
 		failed("d.example", down);
 	assert_int_equal(told.count[WINDOW_DIED], 1);
 	assert_true(counter(COUNTER_WINDOW_HOLDS_OBSERVED) >= 3);
-	end();
 }
 
-TEST(what_is_read_late_is_long_past) {
+TEST_IN(NULL, close_site, what_is_read_late_is_long_past) {
 	struct line line = { .domain = "d.example", .status = DELIVERY_DEFERRED, .text = down };
 
 	begin(configuration);
@@ -431,10 +425,9 @@ TEST(what_is_read_late_is_long_past) {
 	assert_int_equal(told.count[WINDOW_DIED], 1);
 	assert_int_equal(view_of("d.example").state, WINDOW_OPEN);
 	assert_true(view_of("d.example").window > 0);
-	end();
 }
 
-TEST(starts_that_are_told_give_exact_levels) {
+TEST_IN(NULL, close_site, starts_that_are_told_give_exact_levels) {
 	char id[16];
 	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
 		.domain = span_of("d.example"), .recipient = span_of("u@d.example"),
@@ -462,10 +455,9 @@ TEST(starts_that_are_told_give_exact_levels) {
 	}
 	/* the sixth was refused while five ran */
 	assert_int_equal(view_of("d.example").ceiling, 5);
-	end();
 }
 
-TEST(settings_may_change) {
+TEST_IN(NULL, close_site, settings_may_change) {
 	begin(configuration);
 	for (int i = 0; i < 30; i++)
 		sent("d.example", 100);
@@ -478,7 +470,6 @@ TEST(settings_may_change) {
 	site_reload(&site, CONFIGURATION "window = { law = \"postfix\"; };\n");
 	sent("d.example", 100);
 	assert_int_equal(view_of("d.example").law, WINDOW_LAW_POSTFIX);
-	end();
 }
 
 /* Each change is logged where it is asked for, and otherwise none. */
@@ -495,7 +486,7 @@ TEST(feedback_debug_reports_each_change) {
 	}
 }
 
-TEST(a_reason_comes_back_after_a_resume) {
+TEST_IN(NULL, close_site, a_reason_comes_back_after_a_resume) {
 	const struct by_hand request = { .verb = MANUAL_RESUME, .name = "a.example",
 		.name_length = 9, .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
@@ -512,10 +503,9 @@ TEST(a_reason_comes_back_after_a_resume) {
 		failed("a.example", down);
 	assert_int_equal(view_of("a.example").state, WINDOW_DEAD);
 	assert_string_equal(view_of("a.example").reason, down);
-	end();
 }
 
-TEST(what_ran_by_a_feed_that_died_is_forgotten) {
+TEST_IN(NULL, close_site, what_ran_by_a_feed_that_died_is_forgotten) {
 	begin(configuration);
 	for (int i = 0; i < 200; i++) {
 		now_ns += 100 * NS_PER_MS;
@@ -527,5 +517,4 @@ TEST(what_ran_by_a_feed_that_died_is_forgotten) {
 	engine_feed_close(site.engine);
 	pass(1);
 	assert_int_equal(view_of("a.example").in_flight, 0);
-	end();
 }

@@ -35,7 +35,12 @@ static enum by_hand_error hand(enum manual_verb verb, const char *name, int64_t 
 		.for_ns = seconds * NS_PER_SECOND, .ceiling = BY_HAND_UNSET }, &owner);
 }
 
-TEST(suspend_and_resume) {
+static int close_site(void **state) {
+	site_close(&site);
+	return 0;
+}
+
+TEST_IN(NULL, close_site, suspend_and_resume) {
 	struct window_view view;
 
 	begin();
@@ -61,11 +66,10 @@ TEST(suspend_and_resume) {
 	pass(2);
 	assert_int_equal(view_of("d.example").window, 5);
 	assert_false(view_of("d.example").by == DECIDED_BY_HAND_OF);
-	site_close(&site);
 }
 
 /* Suspended as its deliveries failed; then `set NAME --window`. */
-TEST(a_window_set_while_dead_does_not_become_a_rule) {
+TEST_IN(NULL, close_site, a_window_set_while_dead_does_not_become_a_rule) {
 	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .window = 3,
 		.ceiling = BY_HAND_UNSET };
 	struct window_owner owner;
@@ -86,10 +90,9 @@ TEST(a_window_set_while_dead_does_not_become_a_rule) {
 	assert_int_equal(view_of("d.example").by, DECIDED_BY_COHORTS);
 	sent("d.example", 100);
 	assert_int_equal(view_of("d.example").state, WINDOW_OPEN);
-	site_close(&site);
 }
 
-TEST(held_until_it_is_resumed) {
+TEST_IN(NULL, close_site, held_until_it_is_resumed) {
 	begin();
 	assert_int_equal(hand(MANUAL_HOLD, "d.example", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("d.example").state, WINDOW_HELD);
@@ -111,10 +114,9 @@ TEST(held_until_it_is_resumed) {
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
 	pass(61);
 	assert_int_equal(view_of("d.example").window, 5);
-	site_close(&site);
 }
 
-TEST(the_echo_does_not_bring_it_back) {
+TEST_IN(NULL, close_site, the_echo_does_not_bring_it_back) {
 	begin();
 	for (int i = 0; i < 8; i++)
 		failed("d.example", down);
@@ -134,10 +136,9 @@ TEST(the_echo_does_not_bring_it_back) {
 		(void)feed_line(&(struct line){ .domain = "d.example", .text = down,
 			.status = DELIVERY_DEFERRED, .took_ms = 30000 });
 	assert_int_equal(view_of("d.example").state, WINDOW_DEAD);
-	site_close(&site);
 }
 
-TEST(set_and_forget) {
+TEST_IN(NULL, close_site, set_and_forget) {
 	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .window = 8,
 		.ceiling = 8, .for_ns = 3600 * NS_PER_SECOND };
 	struct window_owner owner;
@@ -178,7 +179,6 @@ TEST(set_and_forget) {
 	assert_int_equal(view.ok, 0);
 	assert_int_equal(hand(MANUAL_FORGET, "never.example", 0), BY_HAND_NOTHING);
 	assert_int_equal(hand(MANUAL_RESUME, "never.example", 0), BY_HAND_NOTHING);
-	site_close(&site);
 }
 
 TEST(one_domain_of_a_provider) {
@@ -212,7 +212,7 @@ TEST(one_domain_of_a_provider) {
 	site_providers = NULL;
 }
 
-TEST(recipients) {
+TEST_IN(NULL, close_site, recipients) {
 	struct window_held held;
 	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "u@d.example", .window = 3 };
 	struct window_owner owner;
@@ -235,10 +235,9 @@ TEST(recipients) {
 	assert_int_equal(hand(MANUAL_HOLD, "u@", 0), BY_HAND_BAD_NAME);
 	assert_int_equal(hand(MANUAL_HOLD, "@d.example", 0), BY_HAND_BAD_NAME);
 	assert_int_equal(hand(MANUAL_HOLD, "a b@d.example", 0), BY_HAND_BAD_NAME);
-	site_close(&site);
 }
 
-TEST(classes) {
+TEST_IN(NULL, close_site, classes) {
 	struct by_hand hold = { .verb = MANUAL_HOLD, .name = "slow", .class = true,
 		.ceiling = BY_HAND_UNSET, .reason = "their line is cut" };
 	struct window_owner owner;
@@ -269,11 +268,10 @@ TEST(classes) {
 	assert_int_equal(act(&hold, &owner), BY_HAND_SENSELESS);
 	/* nobody gets at a class by the name of a destination */
 	assert_int_equal(hand(MANUAL_HOLD, "class:slow", 0), BY_HAND_BAD_NAME);
-	site_close(&site);
 }
 
 /* All of these may be held, and none of them is another one. */
-TEST(classes_whose_names_are_nearly_the_same) {
+TEST_IN(NULL, close_site, classes_whose_names_are_nearly_the_same) {
 #define LONG "a-class-of-a-name-that-is-as-long-as-a-destination-may-be-and-much-the-same-"
 	static const char *const list[] = { "slow", "Slow", "sLow", "^slow", "slow.",
 		LONG "1", LONG "2" };
@@ -302,7 +300,6 @@ TEST(classes_whose_names_are_nearly_the_same) {
 		hold.verb = MANUAL_RESUME;
 		assert_int_equal(act(&hold, &owner), BY_HAND_DONE);
 	}
-	site_close(&site);
 }
 
 static const char rules[] = "version = 1;\n"
@@ -347,7 +344,7 @@ TEST(a_rule_leaves_what_people_said) {
 	site_providers = NULL;
 }
 
-TEST(names) {
+TEST_IN(NULL, close_site, names) {
 	char longest[SEGMENT_NAME_MAX + 2];
 
 	begin();
@@ -363,12 +360,11 @@ TEST(names) {
 	assert_int_equal(view_of("[127.0.0.1]:10024").state, WINDOW_HELD);
 	assert_int_equal(hand(MANUAL_HOLD, "[mail.example]", 0), BY_HAND_DONE);
 	assert_int_equal(view_of("mail.example").state, WINDOW_HELD);
-	site_close(&site);
 }
 
 /* Whatever is done and happens: what a hold says stands until it is over or undone, and
  * what is not held is as the law says. */
-TEST(a_hold_is_a_hold) {
+TEST_IN(NULL, close_site, a_hold_is_a_hold) {
 	enum { STEPS = 30000 };
 	struct random random = random_seeded("a_hold_is_a_hold");
 	int64_t until_ns = 0;	/* of the model: held up to then */
@@ -417,5 +413,4 @@ TEST(a_hold_is_a_hold) {
 		if (now_ns < until_ns)
 			assert_int_equal(view.until_ns, until_ns);
 	}
-	site_close(&site);
 }

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "tests/unit/check.h"
 #include "base/process.h"
 #include "engine/cluster/knowledge.h"
 #include "tests/unit/random.h"
@@ -57,15 +58,17 @@ static inline void begin_with(const char *configuration) {
 	begin_sized(configuration, 256);
 }
 
-static inline void begin(void) {
+static inline int begin(void **state) {
 	begin_with(OF_KIND("postfix"));
+	return 0;
 }
 
-static inline void end(void) {
+static inline int end(void **state) {
 	for (unsigned i = 0; i < NODES; i++) {
 		knowledge_close(&stores[i]);
 		site_close(&sites[i]);
 	}
+	return 0;
 }
 
 static inline void turn(unsigned node) {

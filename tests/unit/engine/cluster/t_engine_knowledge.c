@@ -23,10 +23,9 @@ static void must_be_known(unsigned node, unsigned origin, const char *name, unsi
 	assert_string_equal(decided_text(&d, DECIDED_ORIGIN), decision_id_text(there.event, id));
 }
 
-TEST(held_here_is_held_there_and_resumed_anywhere) {
+TEST_IN(begin, end, held_here_is_held_there_and_resumed_anywhere) {
 	struct window_view view;
 
-	begin();
 	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	exchange();
 	for (unsigned i = 0; i < NODES; i++) {
@@ -47,13 +46,11 @@ TEST(held_here_is_held_there_and_resumed_anywhere) {
 		assert_string_equal(view.reason, i == 2 ? "" : "mx2: resumed by an "
 		    "administrator");
 	}
-	end();
 }
 
-TEST(dead_for_one_is_dead_for_all) {
+TEST_IN(begin, end, dead_for_one_is_dead_for_all) {
 	struct window_view here, there;
 
-	begin();
 	at(1);
 	for (unsigned i = 0; i < 10; i++)
 		failed("dead.example", down);
@@ -78,15 +75,13 @@ TEST(dead_for_one_is_dead_for_all) {
 	assert_int_equal(view_at(2, "dead.example").state, WINDOW_DEAD);
 	assert_int_equal(view_at(1, "dead.example").until_ns,
 	    view_at(0, "dead.example").until_ns);
-	end();
 }
 
 /* Whoever asks the node is not sent after an id that there is not. */
-TEST(what_a_node_does_not_tell_is_not_known) {
+TEST_IN(begin, end, what_a_node_does_not_tell_is_not_known) {
 	struct message stranger = { .from = 1, .name = "dead.example" };
 	struct window_view view;
 
-	begin();
 	stranger.told.record.learned = (struct knowledge_learned){ .stamp = 64,
 		.until_ns = now_ns + 100 * NS_PER_SECOND };
 	assert_int_equal(hear(0, &stranger), KNOWLEDGE_TAKEN);
@@ -104,14 +99,12 @@ TEST(what_a_node_does_not_tell_is_not_known) {
 	view = view_at(0, "dead.example");
 	assert_int_equal(view.hold_id, 1001);
 	assert_int_equal(view.hold_by, DECIDED_BY_RULE);
-	end();
 }
 
 /* A last word for ever: nobody's resume counted any more. */
-TEST(a_stamp_far_ahead_of_all_others_is_not_believed) {
+TEST_IN(begin, end, a_stamp_far_ahead_of_all_others_is_not_believed) {
 	struct message stranger = { .from = 1, .name = "held.example" };
 
-	begin();
 	stranger.told.record.manual = (struct knowledge_manual){ .stamp = KNOWLEDGE_STAMP_MAX,
 		.what = KNOWLEDGE_HOLD, .until_ns = INT64_MAX };
 	assert_int_equal(hear(0, &stranger), KNOWLEDGE_BAD_STAMP);
@@ -124,12 +117,10 @@ TEST(a_stamp_far_ahead_of_all_others_is_not_believed) {
 	assert_int_equal(hear(0, &stranger), KNOWLEDGE_TAKEN);
 	turn(0);
 	assert_int_equal(view_at(0, "held.example").state, WINDOW_OPEN);
-	end();
 }
 
 /* The others held it for ever: the time of the first one is rounded up. */
-TEST(a_resume_just_behind_another_is_told) {
-	begin();
+TEST_IN(begin, end, a_resume_just_behind_another_is_told) {
 	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	exchange();
 	hand(1, MANUAL_RESUME, "held.example", 0, BY_HAND_UNSET);
@@ -141,12 +132,10 @@ TEST(a_resume_just_behind_another_is_told) {
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "held.example").state, WINDOW_OPEN);
-	end();
 }
 
 /* It was held again as soon as the role heard of it. */
-TEST(a_resume_counts_that_nobody_could_tell) {
-	begin();
+TEST_IN(begin, end, a_resume_counts_that_nobody_could_tell) {
 	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	hand(0, MANUAL_SUSPEND, "dead.example", 3600, BY_HAND_UNSET);
 	exchange();
@@ -165,7 +154,6 @@ TEST(a_resume_counts_that_nobody_could_tell) {
 		assert_int_equal(view_at(i, "held.example").state, WINDOW_OPEN);
 		assert_int_equal(view_at(i, "dead.example").state, WINDOW_OPEN);
 	}
-	end();
 }
 
 /* The role of a node begins anew, and hears all that was ever told. */
@@ -201,11 +189,10 @@ static void come_back_without_state(unsigned node) {
 }
 
 /* It let all mail go that it had told the others to hold, for ever. */
-TEST(who_lost_its_state_goes_by_its_own_word_again) {
+TEST_IN(begin, end, who_lost_its_state_goes_by_its_own_word_again) {
 	struct window_view view;
 	int64_t until_ns;
 
-	begin();
 	hand(2, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	hand(2, MANUAL_SUSPEND, "gone.example", 3600, BY_HAND_UNSET);
 	hand(2, MANUAL_SUSPEND, "back.example", 3600, BY_HAND_UNSET);
@@ -240,12 +227,10 @@ TEST(who_lost_its_state_goes_by_its_own_word_again) {
 		assert_int_equal(view_at(i, "dead.example").state, WINDOW_OPEN);
 		assert_int_equal(view_at(i, "gone.example").state, WINDOW_DEAD);
 	}
-	end();
 }
 
 /* What it held came back to life, for all, though another had resumed it meanwhile. */
-TEST(what_was_resumed_meanwhile_is_not_told_again) {
-	begin();
+TEST_IN(begin, end, what_was_resumed_meanwhile_is_not_told_again) {
 	hand(2, MANUAL_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	hand(0, MANUAL_HOLD, "theirs.example", 0, BY_HAND_UNSET);
 	exchange();
@@ -270,13 +255,11 @@ TEST(what_was_resumed_meanwhile_is_not_told_again) {
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "ours.example").state, WINDOW_HELD);
-	end();
 }
 
 /* A hold came back for all that stood where one had been resumed here before: to this node's
  * role it looked like one that nobody had been told of. */
-TEST(what_was_held_once_more_and_resumed_elsewhere_is_not_told_again) {
-	begin();
+TEST_IN(begin, end, what_was_held_once_more_and_resumed_elsewhere_is_not_told_again) {
 	hand(2, MANUAL_HOLD, "ours.example", 0, BY_HAND_UNSET);
 	exchange();
 	hand(2, MANUAL_RESUME, "ours.example", 0, BY_HAND_UNSET);
@@ -291,12 +274,10 @@ TEST(what_was_held_once_more_and_resumed_elsewhere_is_not_told_again) {
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "ours.example").state, WINDOW_OPEN);
-	end();
 }
 
 /* "Nothing is known of it", where all others told the operator that it is held. */
-TEST(a_resume_counts_where_nothing_is_known) {
-	begin();
+TEST_IN(begin, end, a_resume_counts_where_nothing_is_known) {
 	hand(0, MANUAL_HOLD, "held.example", 0, BY_HAND_UNSET);
 	(void)tell(0);
 	assert_int_equal(hear(1, &messages[0]), KNOWLEDGE_TAKEN);
@@ -310,15 +291,13 @@ TEST(a_resume_counts_where_nothing_is_known) {
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "held.example").state, WINDOW_OPEN);
-	end();
 }
 
 /* 64 names that somebody made up, and the machines' own had no place any more. */
-TEST(names_of_nodes_make_room_at_the_next_start) {
+TEST_IN(begin, end, names_of_nodes_make_room_at_the_next_start) {
 	struct message held = { .from = 1, .name = "held.example" };
 	char name[16];
 
-	begin();
 	held.told.record.manual = (struct knowledge_manual){ .stamp = 64,
 		.what = KNOWLEDGE_HOLD, .until_ns = INT64_MAX };
 	assert_int_equal(hear(0, &held), KNOWLEDGE_TAKEN);
@@ -336,12 +315,10 @@ TEST(names_of_nodes_make_room_at_the_next_start) {
 	assert_int_equal(hear(0, &held), KNOWLEDGE_TAKEN);
 	/* whose it is, is still known */
 	assert_int_equal(memcmp(view_at(0, "held.example").reason, "mx1:", 4), 0);
-	end();
 }
 
 /* Else two nodes would tell each other for ever. */
-TEST(what_came_from_others_is_not_told) {
-	begin();
+TEST_IN(begin, end, what_came_from_others_is_not_told) {
 	hand(0, MANUAL_SUSPEND, "a.example", 600, BY_HAND_UNSET);
 	hand(0, MANUAL_LIMIT, "b.example", 0, 4);
 	exchange();
@@ -361,11 +338,9 @@ TEST(what_came_from_others_is_not_told) {
 	knowledge_begin_hearing(stores[0]);
 	knowledge_heard_all(stores[0], true, now_ns);
 	assert_int_equal(tell(0), 2);
-	end();
 }
 
-TEST(told_by_hand_a_ceiling_may_rise) {
-	begin();
+TEST_IN(begin, end, told_by_hand_a_ceiling_may_rise) {
 	hand(0, MANUAL_LIMIT, "c.example", 0, 4);
 	exchange();
 	hand(1, MANUAL_LIMIT, "c.example", 0, 9);
@@ -376,15 +351,13 @@ TEST(told_by_hand_a_ceiling_may_rise) {
 	exchange();
 	for (unsigned i = 0; i < NODES; i++)
 		assert_int_equal(view_at(i, "c.example").ceiling, 0);
-	end();
 }
 
-TEST(not_everything_is_shared) {
+TEST_IN(begin, end, not_everything_is_shared) {
 	static const char *const bad[] = { "class:c", "[127.0.0.1]:10024", "[::1]:25",
 		"provider:nobody", "", "two words", "user@d.example" };
 	struct message message = { .from = 1, .told.record.learned = { 64, INT64_MAX / 2 } };
 
-	begin();
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(message.name, sizeof(message.name), "%s", bad[i]);
 		if (hear(0, &message) != KNOWLEDGE_BAD_NAME)
@@ -394,7 +367,6 @@ TEST(not_everything_is_shared) {
 	assert_int_equal(tell(0), 0);
 	hand(0, MANUAL_HOLD, "[192.0.2.1]:25", 0, BY_HAND_UNSET);
 	assert_int_equal(tell(0), 1);
-	end();
 }
 
 /* --- in any order --------------------------------------------------------------------- */
@@ -467,7 +439,7 @@ TEST(order_of_arrival_never_matters) {
 	struct random random = random_seeded("t_engine_knowledge");
 
 	for (unsigned round = 0; round < 12; round++) {
-		begin();
+		begin(NULL);
 		for (unsigned i = 0; i < 40; i++) {
 			do_something(&random);
 			carry(&random);
@@ -486,6 +458,6 @@ TEST(order_of_arrival_never_matters) {
 		agree("b.example");
 		agree("c.example");
 		agree("d.example");
-		end();
+		end(NULL);
 	}
 }

@@ -61,7 +61,12 @@ static void result(const char *domain, const char *queue_id, bool good) {
 	(void)engine_feed_delivery(site.engine, site.generation, 1, &d, &origin, now_ns);
 }
 
-TEST(places_are_kept_until_the_end) {
+static int close_site(void **state) {
+	site_close(&site);
+	return 0;
+}
+
+TEST_IN(NULL, close_site, places_are_kept_until_the_end) {
 	struct windows_places *p[6];
 	struct window_asked asked;
 
@@ -91,10 +96,9 @@ TEST(places_are_kept_until_the_end) {
 		windows_places_close(&p[i], true, now_ns);
 	assert_int_equal(view_of("d.example").in_flight, 0);
 	assert_int_equal(view_of("other.example").in_flight, 0);
-	site_close(&site);
 }
 
-TEST(another_connection_goes_on_with_them) {
+TEST_IN(NULL, close_site, another_connection_goes_on_with_them) {
 	struct process_identity own = { .pid = getpid() };
 	struct windows_places *old, *new;
 
@@ -121,11 +125,10 @@ TEST(another_connection_goes_on_with_them) {
 	    now_ns + NS_PER_SECOND);
 	assert_int_equal(view_of("d.example").in_flight, 0);
 	windows_places_close(&new, true, now_ns);
-	site_close(&site);
 }
 
 /* Who goes on when the window has shrunk: never more than it says. */
-TEST(a_smaller_window_lets_fewer_go_on) {
+TEST_IN(NULL, close_site, a_smaller_window_lets_fewer_go_on) {
 	struct windows_places *p[5];
 	unsigned go = 0;
 
@@ -140,10 +143,9 @@ TEST(a_smaller_window_lets_fewer_go_on) {
 	assert_int_equal(go, 2);
 	for (int i = 0; i < 5; i++)
 		windows_places_close(&p[i], true, now_ns);
-	site_close(&site);
 }
 
-TEST(levels_are_exact) {
+TEST_IN(NULL, close_site, levels_are_exact) {
 	struct windows_places *p[5];
 	char id[16];
 
@@ -162,11 +164,10 @@ TEST(levels_are_exact) {
 	assert_int_equal(view_of("d.example").in_flight, 4);
 	for (int i = 0; i < 5; i++)
 		windows_places_close(&p[i], true, now_ns);
-	site_close(&site);
 }
 
 /* Five ask before anybody has connected; the server takes two, in an order of its own. */
-TEST(levels_of_those_that_ask_at_once) {
+TEST_IN(NULL, close_site, levels_of_those_that_ask_at_once) {
 	static const int let_in[] = { 3, 1 };
 	struct windows_places *p[5];
 	char id[16];
@@ -194,10 +195,9 @@ TEST(levels_of_those_that_ask_at_once) {
 	for (int i = 0; i < 5; i++)
 		windows_places_close(&p[i], true, now_ns);
 	assert_int_equal(view_of("d.example").in_flight, 0);
-	site_close(&site);
 }
 
-TEST(a_canary_goes_above) {
+TEST_IN(NULL, close_site, a_canary_goes_above) {
 	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .name_length = 9,
 		.window = 2, .ceiling = 2 };
 	struct windows_places *p[4];
@@ -225,10 +225,9 @@ TEST(a_canary_goes_above) {
 	assert_false(view_of("d.example").canary_out);
 	for (int i = 0; i < 4; i++)
 		windows_places_close(&p[i], true, now_ns);
-	site_close(&site);
 }
 
-TEST(the_suspended_are_told_why) {
+TEST_IN(NULL, close_site, the_suspended_are_told_why) {
 	struct windows_places *p;
 	struct window_asked asked;
 
@@ -248,12 +247,11 @@ TEST(the_suspended_are_told_why) {
 	assert_true(asked.observed);
 	assert_int_equal(view_of("d.example").in_flight, 1);
 	windows_places_close(&p, true, now_ns);
-	site_close(&site);
 }
 
 /* Many processes, one destination that takes seven connections, any order: never more
  * within the window than it holds, and what is counted is what is there. */
-TEST(never_more_than_the_window) {
+TEST_IN(NULL, close_site, never_more_than_the_window) {
 	enum { PROCESSES = 40, STEPS = 20000 };
 	struct windows_places *p[PROCESSES] = { NULL };
 	bool sends[PROCESSES] = { false }, canary[PROCESSES] = { false };
@@ -304,7 +302,6 @@ TEST(never_more_than_the_window) {
 	for (int i = 0; i < PROCESSES; i++)
 		windows_places_close(&p[i], true, now_ns);
 	assert_int_equal(view_of("d.example").in_flight, 0);
-	site_close(&site);
 }
 
 static bool presses(const char *recipient, uint32_t class_index) {
@@ -315,7 +312,7 @@ static bool presses(const char *recipient, uint32_t class_index) {
 	    strlen(recipient), now_ns, &pressure) && !pressure.observed;
 }
 
-TEST(bulk_waits_at_the_door) {
+TEST_IN(NULL, close_site, bulk_waits_at_the_door) {
 	begin(CONFIGURATION "outbound = { back_pressure = true; };\n");
 	assert_false(presses("u@d.example", 0));
 	for (int i = 0; i < 8; i++)
@@ -336,7 +333,6 @@ TEST(bulk_waits_at_the_door) {
 	assert_false(presses("u@d.example", 0));
 	site_reload(&site, CONFIGURATION);
 	assert_false(presses("u@d.example", 0));
-	site_close(&site);
 }
 
 /* Anybody can send mail to such a domain: what is held within is not his to name. */
@@ -366,7 +362,7 @@ TEST(a_recipient_names_no_provider_class_or_relay) {
 	site_providers = NULL;
 }
 
-TEST(odd_names_are_no_destinations) {
+TEST_IN(NULL, close_site, odd_names_are_no_destinations) {
 	static const char *const odd[] = { "", ".", ";xample.org", "a b", "a/b", "a:25", "<a>",
 		"\"a\"", "x\001y", "[a", "a]", "[]", "[a;b]", "[192.0.2.1]:25", "*" };
 	static const struct {
@@ -389,11 +385,10 @@ TEST(odd_names_are_no_destinations) {
 		    strlen(good[i].name), GENERATION_MTAS_MAX, &owner);
 		assert_string_equal(owner.name, good[i].owner);
 	}
-	site_close(&site);
 }
 
 /* A process that comes again after a role's death keeps its rank. */
-TEST(a_rank_is_kept_on_another_connection) {
+TEST_IN(NULL, close_site, a_rank_is_kept_on_another_connection) {
 	const struct by_hand request = { .verb = MANUAL_LIMIT, .name = "d.example",
 		.name_length = 9, .window = 2, .ceiling = BY_HAND_UNSET };
 	struct windows_places *p[5];
@@ -422,5 +417,4 @@ TEST(a_rank_is_kept_on_another_connection) {
 	assert_int_equal(gone, 2);
 	for (int i = 0; i < 5; i++)
 		windows_places_close(&p[i], true, now_ns);
-	site_close(&site);
 }

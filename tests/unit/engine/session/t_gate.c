@@ -41,7 +41,12 @@ static void fill(struct session_ref *last) {
 	*last = ask("198.51.100.1", 2).session;
 }
 
-TEST(it_is_shut_while_every_class_is_full) {
+static int close_site(void **state) {
+	site_close(&site);
+	return 0;
+}
+
+TEST_IN(NULL, close_site, it_is_shut_while_every_class_is_full) {
 	struct session_ref last;
 
 	begin(TWO_CLASSES);
@@ -55,10 +60,9 @@ TEST(it_is_shut_while_every_class_is_full) {
 	engine_session_close(site.engine, &last, now_ns);
 	assert_int_equal(look_after(1), GATE_OPENS);
 	assert_int_equal(look_after(5000), GATE_NO_NEWS);
-	site_close(&site);
 }
 
-TEST(it_is_said_again_every_two_seconds) {
+TEST_IN(NULL, close_site, it_is_said_again_every_two_seconds) {
 	struct session_ref last;
 	unsigned said = 0;
 
@@ -73,10 +77,9 @@ TEST(it_is_said_again_every_two_seconds) {
 	assert_int_equal(look_after(1), GATE_STILL_SHUT);
 	assert_int_equal(look_after(1999), GATE_NO_NEWS);
 	assert_int_equal(look_after(1), GATE_STILL_SHUT);
-	site_close(&site);
 }
 
-TEST(at_most_one_change_a_second) {
+TEST_IN(NULL, close_site, at_most_one_change_a_second) {
 	struct random random = random_seeded("at_most_one_change_a_second");
 	int64_t last_ns = 0;
 	struct session_ref last;
@@ -105,7 +108,6 @@ TEST(at_most_one_change_a_second) {
 		/* what is true for a second is said */
 		assert_true(shut == full || now_ns - last_ns < NS_PER_SECOND);
 	}
-	site_close(&site);
 }
 
 TEST(observed_and_unlimited_classes_have_room) {
@@ -126,7 +128,7 @@ TEST(observed_and_unlimited_classes_have_room) {
 	site_close(&site);
 }
 
-TEST(refusals_say_that_it_is_shut) {
+TEST_IN(NULL, close_site, refusals_say_that_it_is_shut) {
 	struct answer answer;
 	struct session_ref last;
 	struct question exempt = site_question("203.0.113.9", 1, NULL);
@@ -148,5 +150,4 @@ TEST(refusals_say_that_it_is_shut) {
 	engine_session_open(site.engine, site.generation, &exempt, now_ns,
 	    &answer);
 	assert_int_equal(answer.decision.reason, REASON_EXEMPT);
-	site_close(&site);
 }

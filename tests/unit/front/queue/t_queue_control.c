@@ -146,7 +146,7 @@ static socklen_t place_length;
 static char *answer;
 static size_t answer_length, answer_read;
 
-static void begin(void) {
+static int begin(void **state) {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	struct diag diag;
 
@@ -162,9 +162,10 @@ static void begin(void) {
 	queue = (struct queue){ .parts = 1, .row = { .mta = 0, .id = "7AL1", .sender = "a@b",
 		.destination = "d.example", .domains = 1, .recipients = 3, .unread = 4,
 		.wait = QUEUE_WAITS_RETRY, .run = 0 } };
+	return 0;
 }
 
-static void end(void) {
+static int end(void **state) {
 	queue_control_second(control, clock_now_ns());
 	queue_control_close(&control);
 	assert_null(control);
@@ -172,6 +173,7 @@ static void end(void) {
 	site_close(&site);
 	free(answer);
 	answer = NULL;
+	return 0;
 }
 
 /* The whole answer to a request; the greeting is stepped over. */
@@ -241,12 +243,11 @@ static void must_end(const char *exit_code, const char *error) {
 
 /* --- tests --------------------------------------------------------------------------------- */
 
-TEST(a_part_tells_all) {
+TEST_IN(begin, end, a_part_tells_all) {
 	struct control_frame frame;
 	const char *since;
 	uint32_t since_ms;
 
-	begin();
 	queue.row.sender = "x\x1b[2J\n@b";
 	queue.row.arrival_ns = clock_now_ns() - 90 * NS_PER_SECOND;
 	queue.row.due_ns = clock_now_ns() + 100 * NS_PER_SECOND;
@@ -272,13 +273,11 @@ TEST(a_part_tells_all) {
 	must_be(&frame, "until", "100");
 	must_be(&frame, "run", "0");
 	must_end("0", NULL);
-	end();
 }
 
-TEST(what_is_not_known_is_left_out) {
+TEST_IN(begin, end, what_is_not_known_is_left_out) {
 	struct control_frame frame;
 
-	begin();
 	/* before the clock's start; until somebody resumes it; an mta of an old generation */
 	queue.row.arrival_ns = clock_now_ns() - INT64_C(1) * 1000000 * NS_PER_SECOND;
 	queue.row.due_ns = INT64_MAX;
@@ -290,13 +289,11 @@ TEST(what_is_not_known_is_left_out) {
 	must_be(&frame, "tried", NULL);
 	must_be(&frame, "mta", "");
 	must_end("0", NULL);
-	end();
 }
 
-TEST(destinations_and_runs) {
+TEST_IN(begin, end, destinations_and_runs) {
 	struct control_frame frame;
 
-	begin();
 	ask("command", "queue", "view", "destinations");
 	frame = next_frame();
 	must_be(&frame, "destination", "d.example");
@@ -320,13 +317,11 @@ TEST(destinations_and_runs) {
 	must_be(&frame, "stalls", "1");
 	must_be(&frame, "adopted", "0");
 	must_end("0", NULL);
-	end();
 }
 
-TEST(next_tells_why) {
+TEST_IN(begin, end, next_tells_why) {
 	struct control_frame frame;
 
-	begin();
 	queue.parts = 5;
 	ask("command", "next", "most", "3");
 	assert_int_equal(queue.asked_most, 3);
@@ -336,11 +331,9 @@ TEST(next_tells_why) {
 		must_be(&frame, "id", "7AL1");
 	}
 	must_end("0", NULL);
-	end();
 }
 
-TEST(bad_requests_are_told) {
-	begin();
+TEST_IN(begin, end, bad_requests_are_told) {
 	ask("command", "next", "most", "0");
 	must_end("64", "most: 1 to 10000");
 	ask("command", "queue", "view", "all");
@@ -349,15 +342,13 @@ TEST(bad_requests_are_told) {
 	must_end("64", "unknown command");
 	ask("command", "", NULL, NULL);
 	must_end("64", "unknown command");
-	end();
 }
 
 /* 64 MB of rows, and an end that says so. */
-TEST(an_answer_is_bounded) {
+TEST_IN(begin, end, an_answer_is_bounded) {
 	struct control_frame frame;
 	uint32_t rows = 0;
 
-	begin();
 	queue.parts = MANY;
 	ask("command", "queue", NULL, NULL);
 	assert_in_range(queue.told, 100000, MANY - 1);
@@ -369,25 +360,21 @@ TEST(an_answer_is_bounded) {
 	assert_int_equal(rows, queue.told);
 	must_be(&frame, "exit", "0");
 	must_be(&frame, "error", "the list is incomplete: too many entries");
-	end();
 }
 
 /* Not the machine's uptime. */
-TEST(a_run_that_was_not_heard_of_has_no_progress) {
+TEST_IN(begin, end, a_run_that_was_not_heard_of_has_no_progress) {
 	struct control_frame frame;
 
-	begin();
 	queue.unheard = true;
 	ask("command", "queue", "view", "runs");
 	frame = next_frame();
 	must_be(&frame, "age", "90");
 	assert_null(control_frame_get(&frame, "progress"));
-	end();
 }
 
 /* Right after the role began: an empty queue is not taken for one. */
-TEST(a_queue_that_is_being_read_says_so) {
-	begin();
+TEST_IN(begin, end, a_queue_that_is_being_read_says_so) {
 	queue.parts = 0;
 	queue_control_reading(control, true);
 	ask("command", "queue", NULL, NULL);
@@ -395,13 +382,11 @@ TEST(a_queue_that_is_being_read_says_so) {
 	queue_control_reading(control, false);
 	ask("command", "queue", NULL, NULL);
 	must_end("0", NULL);
-	end();
 }
 
-TEST(what_cannot_be_read_of_the_journal_is_counted) {
+TEST_IN(begin, end, what_cannot_be_read_of_the_journal_is_counted) {
 	struct control_frame frame;
 
-	begin();
 	queue.parts = 0;
 	queue.more = 7;
 	queue.unreadable = true;
@@ -412,7 +397,6 @@ TEST(what_cannot_be_read_of_the_journal_is_counted) {
 	ask("command", "queue", "view", "runs");
 	frame = next_frame();
 	assert_null(control_frame_get(&frame, "more"));
-	end();
 }
 
 static void must_be_rows(const char *id, unsigned count) {
@@ -424,10 +408,9 @@ static void must_be_rows(const char *id, unsigned count) {
 }
 
 /* At once, and where it is much in pieces. */
-TEST(what_is_in_the_journal_alone_is_listed) {
+TEST_IN(begin, end, what_is_in_the_journal_alone_is_listed) {
 	struct control_frame frame;
 
-	begin();
 	queue.more = 7;
 	ask("command", "queue", NULL, NULL);
 	must_be_rows("7AL9", 7);
@@ -444,11 +427,9 @@ TEST(what_is_in_the_journal_alone_is_listed) {
 	must_be_rows("7AL1", 1);
 	must_end("0", NULL);
 	assert_int_equal(queue.lists, 0);
-	end();
 }
 
-TEST(a_pattern_counts_for_both) {
-	begin();
+TEST_IN(begin, end, a_pattern_counts_for_both) {
 	queue.more = 2;
 	ask("command", "queue", "pattern", "D.example");
 	must_be_rows("7AL9", 2);
@@ -458,15 +439,13 @@ TEST(a_pattern_counts_for_both) {
 	must_end("0", NULL);
 	ask("command", "queue", "pattern", "a..b");
 	must_end("64", "pattern: must be a mask or a name");
-	end();
 }
 
 /* Nothing is left of its list. */
-TEST(a_client_that_leaves_is_forgotten) {
+TEST_IN(begin, end, a_client_that_leaves_is_forgotten) {
 	static const char request[] = "25\nprotocol=1\ncommand=queue\n";
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
-	begin();
 	queue.more = 100000;
 	queue.slow = true;
 	assert_int_equal(connect(fd, (struct sockaddr *)&place, place_length), 0);
@@ -477,5 +456,4 @@ TEST(a_client_that_leaves_is_forgotten) {
 	for (unsigned i = 0; i < 100000 && queue.lists > 0; i++)
 		event_base_loop(base, EVLOOP_NONBLOCK);
 	assert_int_equal(queue.lists, 0);
-	end();
 }

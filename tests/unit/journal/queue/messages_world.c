@@ -249,3 +249,16 @@ unsigned files(void) {
 uint64_t bytes_read(void) {
 	return journal_log_files(messages_log(world.m))->bytes_read;
 }
+
+void traffic(unsigned bytes) {
+	char domain[256];
+	char id[16];
+
+	snprintf(domain, sizeof(domain), "%0200d.example", 0);
+	for (unsigned i = 0; i * 450 < bytes; i++) {
+		snprintf(id, sizeof(id), "t%u", i);
+		put(id, domain, 0, HELD);
+		start(id);
+		finish(id);
+	}
+}

@@ -46,6 +46,8 @@ uint64_t put(const char *id, const char *recipients, double after, bool held);
 uint64_t start(const char *id);
 uint64_t delivered(const char *id, const char *domain, uint32_t recipients);
 uint64_t finish(const char *id);
+/* Fills the log by so many bytes of other mail, which is gone at once: 70000 fill a file. */
+void traffic(unsigned bytes);
 /* The next one's id and recipients, "q1 a.example*3 b.example*1"; "" for none. */
 const char *next(void);
 double next_in(void);		/* seconds until messages_next is to be asked again; -1: none */

@@ -232,20 +232,6 @@ TEST_IN(world_begin, world_end, test_new_and_old_ones_come_by_turns) {
 	assert_string_equal(next(), "");
 }
 
-/* Fills the log by so many bytes of other mail, which is gone at once. */
-static void traffic(unsigned bytes) {
-	char domain[256];
-	char id[16];
-
-	snprintf(domain, sizeof(domain), "%0200d.example", 0);
-	for (unsigned i = 0; i * 450 < bytes; i++) {
-		snprintf(id, sizeof(id), "t%u", i);
-		put(id, domain, 0, HELD);
-		start(id);
-		finish(id);
-	}
-}
-
 /* "When old files become entirely garbage they can be deleted." */
 TEST_IN(world_begin, world_end, test_files_that_are_all_garbage_are_deleted) {
 	traffic(300000);

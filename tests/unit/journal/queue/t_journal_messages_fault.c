@@ -49,19 +49,6 @@ static int end(void **state) {
 	return failed;
 }
 
-static void traffic(unsigned bytes) {
-	char domain[256];
-	char id[16];
-
-	snprintf(domain, sizeof(domain), "%0200d.example", 0);
-	for (unsigned i = 0; i * 450 < bytes; i++) {
-		snprintf(id, sizeof(id), "t%u", i);
-		put(id, domain, 0, HELD);
-		start(id);
-		finish(id);
-	}
-}
-
 /* A fault is a crash without a death: nothing that was synced is lost by it. */
 TEST_IN(begin, end, test_what_was_synced_outlives_a_fault) {
 	put("q1", "a.example", 0, !HELD);

@@ -18,20 +18,6 @@ static void record_positions(void) {
 	world_pass(61);
 }
 
-/* Those of their 64 kB files that were begun by traffic(70000) before it are full. */
-static void traffic(unsigned bytes) {
-	char domain[256];
-	char id[16];
-
-	snprintf(domain, sizeof(domain), "%0200d.example", 0);
-	for (unsigned i = 0; i * 450 < bytes; i++) {
-		snprintf(id, sizeof(id), "t%u", i);
-		put(id, domain, 0, HELD);
-		start(id);
-		finish(id);
-	}
-}
-
 /* "When we run out of queue, write replacement envelopes for all the working messages." */
 TEST_IN(world_begin, world_end, test_what_was_working_comes_back_without_what_was_delivered) {
 	put("q1", "a.example*3 b.example*2", 0, HELD);

@@ -59,7 +59,7 @@ static void divide(int64_t seconds, int64_t ago) {
 }
 
 /* Of 6 for three nodes each has 1 whatever comes; 3 more are leased. */
-TEST(a_node_uses_its_part_and_no_more) {
+TEST_IN(NULL, end, a_node_uses_its_part_and_no_more) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places[6];
 	bool due;
@@ -112,10 +112,9 @@ TEST(a_node_uses_its_part_and_no_more) {
 	assert_int_equal(pools(0, out, &due), 0);
 	for (unsigned i = 0; i < 6; i++)
 		windows_places_close(&places[i], true, now_ns);
-	end();
 }
 
-TEST(a_late_question_has_no_place_by_a_lease_that_ended) {
+TEST_IN(NULL, end, a_late_question_has_no_place_by_a_lease_that_ended) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places, *others;
 	bool due;
@@ -132,11 +131,10 @@ TEST(a_late_question_has_no_place_by_a_lease_that_ended) {
 	assert_int_equal(ask(0, others, "B"), WINDOW_FULL);
 	windows_places_close(&places, true, now_ns);
 	windows_places_close(&others, true, now_ns);
-	end();
 }
 
 /* Lowered here, told to nobody: whoever comes then cannot know of it. */
-TEST(a_call_that_was_lost_with_its_role_loses_no_places) {
+TEST_IN(NULL, end, a_call_that_was_lost_with_its_role_loses_no_places) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	size_t count;
@@ -174,11 +172,10 @@ TEST(a_call_that_was_lost_with_its_role_loses_no_places) {
 	knowledge_reborn(stores[0], sites[0].generation, now_ns);
 	assert_int_equal(pools(0, out, &due), 2);
 	assert_int_equal(out[0].hold + out[0].want, 0);
-	end();
 }
 
 /* Who would try more than the ceiling asks for its turn first. */
-TEST(one_canary_at_a_time) {
+TEST_IN(NULL, end, one_canary_at_a_time) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places[3];
 	bool due;
@@ -209,11 +206,10 @@ TEST(one_canary_at_a_time) {
 	assert_int_equal(out[1].hold, 1);
 	for (unsigned i = 0; i < 3; i++)
 		windows_places_close(&places[i], true, now_ns);
-	end();
 }
 
 /* Two that have mail waited for one that had none, in turns, for ten minutes. */
-TEST(what_nobody_uses_goes_to_who_waits) {
+TEST_IN(NULL, end, what_nobody_uses_goes_to_who_waits) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
@@ -237,11 +233,10 @@ TEST(what_nobody_uses_goes_to_who_waits) {
 	assert_int_equal(pools(0, out, &due), 1);
 	assert_true(due);
 	assert_int_equal(out[0].hold + out[0].want, 0);
-	end();
 }
 
 /* It was refused with each run, half an hour after the one before. */
-TEST(a_queue_run_that_found_no_place_has_one_when_it_comes_again) {
+TEST_IN(NULL, end, a_queue_run_that_found_no_place_has_one_when_it_comes_again) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
@@ -267,11 +262,10 @@ TEST(a_queue_run_that_found_no_place_has_one_when_it_comes_again) {
 	now_ns += 10 * NS_PER_SECOND;
 	assert_int_equal(pools(0, out, &due), 1);
 	assert_int_equal(out[0].hold + out[0].want, 0);
-	end();
 }
 
 /* It was asked for anew meanwhile: then it was granted for ever, and never sent. */
-TEST(a_canary_that_was_not_sent_is_given_back_first) {
+TEST_IN(NULL, end, a_canary_that_was_not_sent_is_given_back_first) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	struct window_owner owner;
@@ -311,7 +305,6 @@ TEST(a_canary_that_was_not_sent_is_given_back_first) {
 	grant(0, &out[1], 1, 1, 10);
 	assert_true(view_at(0, "limited.example").canary_due);
 	windows_places_close(&places, true, now_ns);
-	end();
 }
 
 #define SCOPE	"window = { destination_concurrency_limit = 12; scope = \"cluster\"; };\n" \
@@ -319,7 +312,7 @@ TEST(a_canary_that_was_not_sent_is_given_back_first) {
 	"{ match = [ \"two.example\" ]; window = { destination_concurrency_limit = 2; }; } );\n"
 
 /* Of 12 for three nodes: each has 1, and 9 are leased. */
-TEST(a_configured_limit_is_divided_where_it_is_for_all) {
+TEST_IN(NULL, end, a_configured_limit_is_divided_where_it_is_for_all) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places, *others;
 	struct window_view view;
@@ -354,11 +347,10 @@ TEST(a_configured_limit_is_divided_where_it_is_for_all) {
 	assert_int_equal(tell(0), 0);
 	windows_places_close(&places, true, now_ns);
 	windows_places_close(&others, true, now_ns);
-	end();
 }
 
 /* Each machine that was started without it had all of them for itself. */
-TEST(ceilings_are_divided_before_redis_was_ever_reached) {
+TEST_IN(NULL, end, ceilings_are_divided_before_redis_was_ever_reached) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	bool due;
 
@@ -384,11 +376,10 @@ TEST(ceilings_are_divided_before_redis_was_ever_reached) {
 	knowledge_heard_all(stores[0], true, now_ns);
 	assert_int_equal(tell(0), 1);
 	assert_int_equal(view_at(0, "limited.example").share, 2);
-	end();
 }
 
 /* A role that begins anew may use what was leased, and no more. */
-TEST(a_new_role_takes_over_what_was_leased) {
+TEST_IN(NULL, end, a_new_role_takes_over_what_was_leased) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool due;
@@ -415,7 +406,6 @@ TEST(a_new_role_takes_over_what_was_leased) {
 	assert_true(pools(0, out, &due) >= 1);
 	assert_int_equal(out[0].hold, 2);
 	windows_places_close(&places, true, now_ns);
-	end();
 }
 
 /* What hints tell of lanes: so many are in use, and does mail wait in them? */
@@ -430,11 +420,11 @@ static void tell_lanes(unsigned node, const char *name, uint32_t used, bool wait
 }
 
 /* It was told only when some of it was kept: a lane of the static part never grew. */
-TEST(mail_that_waits_in_lanes_has_more_asked_for) {
+TEST_IN(NULL, end, mail_that_waits_in_lanes_has_more_asked_for) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	bool due;
 
-	begin();
+	begin(NULL);
 	hand(0, MANUAL_LIMIT, "limited.example", 0, 12);
 	turn(0);
 	knowledge_leased(stores[0], now_ns + 60 * NS_PER_SECOND);
@@ -458,11 +448,10 @@ TEST(mail_that_waits_in_lanes_has_more_asked_for) {
 	assert_int_equal(out[0].hold + out[0].want, 0);
 	grant(0, &out[0], 0, 0, 60);
 	assert_int_equal(pools(0, out, &due), 0);
-	end();
 }
 
 /* Those behind the first 120 were never told. */
-TEST(of_very_many_each_is_told_in_its_turn) {
+TEST_IN(NULL, end, of_very_many_each_is_told_in_its_turn) {
 	struct knowledge_pool out[KNOWLEDGE_POOLS_MAX];
 	struct windows_places *places;
 	bool told[200], due;
@@ -502,5 +491,4 @@ TEST(of_very_many_each_is_told_in_its_turn) {
 		if (!told[i])
 			fail_msg("d%u.example was not told", i);
 	windows_places_close(&places, true, now_ns);
-	end();
 }

@@ -26,6 +26,8 @@ struct place {
 	int64_t now_ns;
 };
 
+static struct place *place;	/* of the test that runs */
+
 static void write_file(const char *path, const char *text) {
 	FILE *file = fopen(path, "w");
 
@@ -34,7 +36,7 @@ static void write_file(const char *path, const char *text) {
 	assert_int_equal(fclose(file), 0);
 }
 
-static void publish(struct place *place) {
+static void publish(void) {
 	const struct site *site = &place->site;
 	struct config_messages messages;
 	char text[2048];
@@ -61,29 +63,27 @@ static void publish(struct place *place) {
 
 static int set_up(void **state) {
 	static const struct hints_calls none;
-	static struct place place;
+	static struct place opened;
 	char path[200];
 	struct diag diag;
 
-	memset(&place, 0, sizeof(place));
-	site_open(&place.site, 1024, "classes = ();");
-	snprintf(place.file, sizeof(place.file), "%s/conf", place.site.directory);
+	memset(&opened, 0, sizeof(opened));
+	place = &opened;
+	site_open(&opened.site, 1024, "classes = ();");
+	snprintf(opened.file, sizeof(opened.file), "%s/conf", opened.site.directory);
 	for (int i = 0; i < 2; i++)
-		snprintf(place.facts[i], sizeof(place.facts[i]), "%s/facts%d",
-		    place.site.directory, i);
-	snprintf(path, sizeof(path), "%s.hints", segment_path(place.site.segment));
-	place.reader = hints_reader_open(path);
-	assert_int_equal(engine_hints_open(&place.hints, place.site.engine, (gid_t)-1, &none,
+		snprintf(opened.facts[i], sizeof(opened.facts[i]), "%s/facts%d",
+		    opened.site.directory, i);
+	snprintf(path, sizeof(path), "%s.hints", segment_path(opened.site.segment));
+	opened.reader = hints_reader_open(path);
+	assert_int_equal(engine_hints_open(&opened.hints, opened.site.engine, (gid_t)-1, &none,
 	    &diag), 0);
-	place.now_ns = clock_now_ns();
-	publish(&place);
-	*state = &place;
+	opened.now_ns = clock_now_ns();
+	publish();
 	return 0;
 }
 
 static int tear_down(void **state) {
-	struct place *place = *state;
-
 	engine_hints_close(&place->hints);
 	hints_reader_close(&place->reader);
 	free(place->generation);
@@ -91,7 +91,7 @@ static int tear_down(void **state) {
 	return 0;
 }
 
-static void see(struct place *place, unsigned mta, const char *domain, const char *relay,
+static void see(unsigned mta, const char *domain, const char *relay,
     const char *address) {
 	struct delivery_seen seen = { .name = domain, .name_length = strlen(domain),
 		.relay_name = relay, .relay_name_length = strlen(relay),
@@ -101,14 +101,14 @@ static void see(struct place *place, unsigned mta, const char *domain, const cha
 	assert_true(destinations_note(place->site.segment, &seen, place->now_ns));
 }
 
-static void turn(struct place *place) {
+static void turn(void) {
 	struct diag diag;
 
 	place->now_ns += NS_PER_SECOND;
 	assert_int_equal(engine_hints_turn(place->hints, place->now_ns, &diag), 0);
 }
 
-static void result(struct place *place, unsigned mta, const char *domain, uint16_t width) {
+static void result(unsigned mta, const char *domain, uint16_t width) {
 	const struct lane_use use = { .ended_ns = place->now_ns, .took_ms = 200,
 		.width = width, .mta = (uint8_t)mta, .tried = true,
 		.domain = lane_uses_hash(place->site.segment, domain, strlen(domain)) };
@@ -116,7 +116,7 @@ static void result(struct place *place, unsigned mta, const char *domain, uint16
 	lane_uses_note(place->site.segment, &use);
 }
 
-static void by_hand(struct place *place, enum manual_verb verb, const char *name,
+static void by_hand(enum manual_verb verb, const char *name,
     uint32_t window) {
 	const struct by_hand request = { .verb = verb, .name = name,
 		.name_length = strlen(name), .window = window, .ceiling = window,
@@ -128,7 +128,7 @@ static void by_hand(struct place *place, enum manual_verb verb, const char *name
 }
 
 /* "held", "-" (as without us), or the widest of its lanes and the site's next hop. */
-static const char *told(struct place *place, unsigned mta, const char *domain) {
+static const char *told(unsigned mta, const char *domain) {
 	static char text[300];
 	struct hints_answer answer;
 	char address[100];
@@ -152,159 +152,148 @@ static const char *told(struct place *place, unsigned mta, const char *domain) {
 }
 
 /* Both have mail in the queue for [hop.example], which is in use. */
-static void see_both(struct place *place) {
-	see(place, DIRECT, "a.example", "hop.example", "192.0.2.1");
-	see(place, DIRECT, "x.b.example", "hop.example", "192.0.2.1");
+static void see_both(void) {
+	see(DIRECT, "a.example", "hop.example", "192.0.2.1");
+	see(DIRECT, "x.b.example", "hop.example", "192.0.2.1");
 	place->now_ns += 100 * NS_PER_SECOND;
-	turn(place);
-	result(place, DIRECT, "a.example", 5);
-	result(place, DIRECT, "x.b.example", 5);
-	turn(place);
-	assert_string_equal(told(place, DIRECT, "a.example"), "5:[hop.example]");
-	assert_string_equal(told(place, DIRECT, "x.b.example"), "5:[hop.example]");
+	turn();
+	result(DIRECT, "a.example", 5);
+	result(DIRECT, "x.b.example", 5);
+	turn();
+	assert_string_equal(told(DIRECT, "a.example"), "5:[hop.example]");
+	assert_string_equal(told(DIRECT, "x.b.example"), "5:[hop.example]");
 }
 
 TEST_IN(set_up, tear_down, domains_of_one_next_hop_are_suspended_each_by_itself) {
 	static const char *const names[] = { "a.example", "x.b.example" };
-	struct place *place = *state;
 
-	see_both(place);
+	see_both();
 	for (int i = 0; i < 2; i++) {
-		by_hand(place, MANUAL_SUSPEND, names[i], BY_HAND_UNSET);
-		turn(place);
-		assert_string_equal(told(place, DIRECT, names[i]), "held");
-		assert_string_equal(told(place, DIRECT, names[1 - i]), "5:[hop.example]");
+		by_hand(MANUAL_SUSPEND, names[i], BY_HAND_UNSET);
+		turn();
+		assert_string_equal(told(DIRECT, names[i]), "held");
+		assert_string_equal(told(DIRECT, names[1 - i]), "5:[hop.example]");
 		/* results of both change nothing */
-		result(place, DIRECT, names[i], 5);
-		result(place, DIRECT, names[1 - i], 5);
-		turn(place);
-		assert_string_equal(told(place, DIRECT, names[i]), "held");
-		assert_string_equal(told(place, DIRECT, names[1 - i]), "5:[hop.example]");
-		by_hand(place, MANUAL_SUSPEND, names[1 - i], BY_HAND_UNSET);
-		turn(place);
-		assert_string_equal(told(place, DIRECT, names[1 - i]), "held");
-		by_hand(place, MANUAL_RESUME, names[i], BY_HAND_UNSET);
-		turn(place);
-		assert_string_equal(told(place, DIRECT, names[i]), "5:[hop.example]");
-		assert_string_equal(told(place, DIRECT, names[1 - i]), "held");
-		by_hand(place, MANUAL_RESUME, names[1 - i], BY_HAND_UNSET);
-		turn(place);
-		assert_string_equal(told(place, DIRECT, names[1 - i]), "5:[hop.example]");
+		result(DIRECT, names[i], 5);
+		result(DIRECT, names[1 - i], 5);
+		turn();
+		assert_string_equal(told(DIRECT, names[i]), "held");
+		assert_string_equal(told(DIRECT, names[1 - i]), "5:[hop.example]");
+		by_hand(MANUAL_SUSPEND, names[1 - i], BY_HAND_UNSET);
+		turn();
+		assert_string_equal(told(DIRECT, names[1 - i]), "held");
+		by_hand(MANUAL_RESUME, names[i], BY_HAND_UNSET);
+		turn();
+		assert_string_equal(told(DIRECT, names[i]), "5:[hop.example]");
+		assert_string_equal(told(DIRECT, names[1 - i]), "held");
+		by_hand(MANUAL_RESUME, names[1 - i], BY_HAND_UNSET);
+		turn();
+		assert_string_equal(told(DIRECT, names[1 - i]), "5:[hop.example]");
 	}
 }
 
 TEST_IN(set_up, tear_down, held_in_a_queue_that_begins_anew) {
-	struct place *place = *state;
-
-	see_both(place);
-	by_hand(place, MANUAL_SUSPEND, "a.example", BY_HAND_UNSET);
+	see_both();
+	by_hand(MANUAL_SUSPEND, "a.example", BY_HAND_UNSET);
 	/* nothing is heard for long: the queue is forgotten */
 	place->now_ns += 400 * NS_PER_SECOND;
-	turn(place);
-	by_hand(place, MANUAL_SUSPEND, "a.example", BY_HAND_UNSET);
+	turn();
+	by_hand(MANUAL_SUSPEND, "a.example", BY_HAND_UNSET);
 	place->now_ns += 400 * NS_PER_SECOND;
-	turn(place);
-	turn(place);
-	assert_string_equal(told(place, DIRECT, "a.example"), "held");
-	result(place, DIRECT, "x.b.example", 5);
-	turn(place);
-	assert_string_equal(told(place, DIRECT, "a.example"), "held");
-	assert_string_equal(told(place, DIRECT, "x.b.example"), "5:[hop.example]");
+	turn();
+	turn();
+	assert_string_equal(told(DIRECT, "a.example"), "held");
+	result(DIRECT, "x.b.example", 5);
+	turn();
+	assert_string_equal(told(DIRECT, "a.example"), "held");
+	assert_string_equal(told(DIRECT, "x.b.example"), "5:[hop.example]");
 	/* and a new file */
-	publish(place);
-	turn(place);
-	assert_string_equal(told(place, DIRECT, "a.example"), "held");
-	assert_string_equal(told(place, DIRECT, "x.b.example"), "5:[hop.example]");
+	publish();
+	turn();
+	assert_string_equal(told(DIRECT, "a.example"), "held");
+	assert_string_equal(told(DIRECT, "x.b.example"), "5:[hop.example]");
 }
 
 TEST_IN(set_up, tear_down, the_least_window_of_a_next_hop_counts) {
-	struct place *place = *state;
-
-	see_both(place);
-	by_hand(place, MANUAL_LIMIT, "x.b.example", 2);
-	turn(place);
-	turn(place);
+	see_both();
+	by_hand(MANUAL_LIMIT, "x.b.example", 2);
+	turn();
+	turn();
 	/* the lane of before drains first */
 	place->now_ns += 60 * NS_PER_SECOND;
-	turn(place);
-	assert_string_equal(told(place, DIRECT, "a.example"), "2:[hop.example]");
-	assert_string_equal(told(place, DIRECT, "x.b.example"), "2:[hop.example]");
+	turn();
+	assert_string_equal(told(DIRECT, "a.example"), "2:[hop.example]");
+	assert_string_equal(told(DIRECT, "x.b.example"), "2:[hop.example]");
 }
 
 TEST_IN(set_up, tear_down, one_domain_of_a_relayhost_is_held_by_hand) {
-	struct place *place = *state;
-
-	see(place, SMART, "d.example", "smart.example", "192.0.2.2");
-	see(place, SMART, "e.example", "smart.example", "192.0.2.2");
+	see(SMART, "d.example", "smart.example", "192.0.2.2");
+	see(SMART, "e.example", "smart.example", "192.0.2.2");
 	place->now_ns += 100 * NS_PER_SECOND;
-	turn(place);
-	result(place, SMART, "d.example", 5);
-	result(place, SMART, "e.example", 5);
-	turn(place);
-	by_hand(place, MANUAL_HOLD, "d.example", BY_HAND_UNSET);
-	turn(place);
-	assert_string_equal(told(place, SMART, "d.example"), "held");
-	assert_string_equal(told(place, SMART, "e.example"), "5:[Smart.example]");
-	publish(place);
-	turn(place);
-	assert_string_equal(told(place, SMART, "d.example"), "held");
-	assert_string_equal(told(place, SMART, "e.example"), "5:[Smart.example]");
-	by_hand(place, MANUAL_RESUME, "d.example", BY_HAND_UNSET);
-	turn(place);
-	assert_string_equal(told(place, SMART, "d.example"), "5:[Smart.example]");
-	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
-	turn(place);
-	assert_string_equal(told(place, SMART, "d.example"), "held");
-	assert_string_equal(told(place, SMART, "e.example"), "held");
+	turn();
+	result(SMART, "d.example", 5);
+	result(SMART, "e.example", 5);
+	turn();
+	by_hand(MANUAL_HOLD, "d.example", BY_HAND_UNSET);
+	turn();
+	assert_string_equal(told(SMART, "d.example"), "held");
+	assert_string_equal(told(SMART, "e.example"), "5:[Smart.example]");
+	publish();
+	turn();
+	assert_string_equal(told(SMART, "d.example"), "held");
+	assert_string_equal(told(SMART, "e.example"), "5:[Smart.example]");
+	by_hand(MANUAL_RESUME, "d.example", BY_HAND_UNSET);
+	turn();
+	assert_string_equal(told(SMART, "d.example"), "5:[Smart.example]");
+	by_hand(MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	turn();
+	assert_string_equal(told(SMART, "d.example"), "held");
+	assert_string_equal(told(SMART, "e.example"), "held");
 }
 
 /* An entry of its own: not the relayhost's window. */
 TEST_IN(set_up, tear_down, a_route_beside_a_relayhost) {
-	struct place *place = *state;
-
-	see(place, SMART, "c.example", "hop.example", "192.0.2.1");
-	turn(place);
+	see(SMART, "c.example", "hop.example", "192.0.2.1");
+	turn();
 	place->now_ns += 60 * NS_PER_SECOND;
-	turn(place);
-	by_hand(place, MANUAL_LIMIT, "c.example", 2);
-	turn(place);
-	assert_string_equal(told(place, SMART, "c.example"), "2:[hop.example]");
-	by_hand(place, MANUAL_SUSPEND, "c.example", BY_HAND_UNSET);
-	turn(place);
-	assert_string_equal(told(place, SMART, "c.example"), "held");
+	turn();
+	by_hand(MANUAL_LIMIT, "c.example", 2);
+	turn();
+	assert_string_equal(told(SMART, "c.example"), "2:[hop.example]");
+	by_hand(MANUAL_SUSPEND, "c.example", BY_HAND_UNSET);
+	turn();
+	assert_string_equal(told(SMART, "c.example"), "held");
 }
 
 /* Each instance keeps to the window of the hop that it tries. */
 TEST_IN(set_up, tear_down, two_instances_one_with_a_relayhost) {
-	struct place *place = *state;
-
-	see(place, DIRECT, "f.example", "mx.f.example", "192.0.2.3");
-	see(place, SMART, "f.example", "smart.example", "192.0.2.2");
-	see(place, DIRECT, "f.example", "mx.f.example", "192.0.2.3");
-	turn(place);
+	see(DIRECT, "f.example", "mx.f.example", "192.0.2.3");
+	see(SMART, "f.example", "smart.example", "192.0.2.2");
+	see(DIRECT, "f.example", "mx.f.example", "192.0.2.3");
+	turn();
 	place->now_ns += 60 * NS_PER_SECOND;
-	turn(place);
-	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
-	turn(place);
-	assert_string_equal(told(place, SMART, "f.example"), "held");
-	assert_string_equal(told(place, DIRECT, "f.example"), "5:");
-	by_hand(place, MANUAL_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
-	by_hand(place, MANUAL_LIMIT, "f.example", 2);
-	turn(place);
-	assert_string_equal(told(place, SMART, "f.example"), "5:[Smart.example]");
-	assert_string_equal(told(place, DIRECT, "f.example"), "2:");
+	turn();
+	by_hand(MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	turn();
+	assert_string_equal(told(SMART, "f.example"), "held");
+	assert_string_equal(told(DIRECT, "f.example"), "5:");
+	by_hand(MANUAL_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
+	by_hand(MANUAL_LIMIT, "f.example", 2);
+	turn();
+	assert_string_equal(told(SMART, "f.example"), "5:[Smart.example]");
+	assert_string_equal(told(DIRECT, "f.example"), "2:");
 	/* three other relays: which one is the relayhost is not known any more */
-	see(place, DIRECT, "f.example", "mx2.f.example", "192.0.2.4");
-	see(place, DIRECT, "f.example", "mx3.f.example", "192.0.2.5");
-	see(place, DIRECT, "f.example", "mx4.f.example", "192.0.2.6");
-	turn(place);
-	turn(place);
-	assert_string_equal(told(place, SMART, "f.example"), "-");
-	assert_string_equal(told(place, DIRECT, "f.example"), "2:");
+	see(DIRECT, "f.example", "mx2.f.example", "192.0.2.4");
+	see(DIRECT, "f.example", "mx3.f.example", "192.0.2.5");
+	see(DIRECT, "f.example", "mx4.f.example", "192.0.2.6");
+	turn();
+	turn();
+	assert_string_equal(told(SMART, "f.example"), "-");
+	assert_string_equal(told(DIRECT, "f.example"), "2:");
 }
 
 /* Whose window mail of that mail server runs by; "": nobody's. */
-static const char *owner(struct place *place, unsigned mta, const char *domain) {
+static const char *owner(unsigned mta, const char *domain) {
 	static struct window_owner found;
 
 	windows_owner_of_host(place->site.engine, place->generation, domain, strlen(domain),
@@ -314,7 +303,6 @@ static const char *owner(struct place *place, unsigned mta, const char *domain) 
 
 TEST_IN(set_up, tear_down, a_dead_relayhost_does_not_stop_a_direct_sendmail) {
 	const struct process_identity identity = { .pid = 100, .start_ticks = 7 };
-	struct place *place = *state;
 	struct windows_places *places = windows_places_open(place->site.engine, &identity);
 	struct window_owner found;
 	const struct window_question question = { .owner = &found, .places = places,
@@ -322,18 +310,18 @@ TEST_IN(set_up, tear_down, a_dead_relayhost_does_not_stop_a_direct_sendmail) {
 	struct window_asked asked;
 
 	assert_non_null(places);
-	see(place, SMART, "g.example", "smart.example", "192.0.2.2");
-	see(place, ASKS, "g.example", "mx.g.example", "192.0.2.7");
-	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
-	assert_string_equal(owner(place, SMART, "g.example"), "[192.0.2.2]:25");
-	assert_string_equal(owner(place, ASKS, "g.example"), "g.example");
-	assert_string_equal(owner(place, ASKS, "[g.example]"), "g.example");
+	see(SMART, "g.example", "smart.example", "192.0.2.2");
+	see(ASKS, "g.example", "mx.g.example", "192.0.2.7");
+	by_hand(MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	assert_string_equal(owner(SMART, "g.example"), "[192.0.2.2]:25");
+	assert_string_equal(owner(ASKS, "g.example"), "g.example");
+	assert_string_equal(owner(ASKS, "[g.example]"), "g.example");
 	windows_owner_of_host(place->site.engine, place->generation, "g.example", 9, ASKS,
 	    &found);
 	windows_ask(place->site.engine, place->generation, &question, place->now_ns, &asked);
 	assert_int_equal(asked.answer, WINDOW_GO);
 	/* its own window stops it */
-	by_hand(place, MANUAL_SUSPEND, "g.example", BY_HAND_UNSET);
+	by_hand(MANUAL_SUSPEND, "g.example", BY_HAND_UNSET);
 	windows_ask(place->site.engine, place->generation, &question, place->now_ns, &asked);
 	assert_int_equal(asked.answer, WINDOW_SUSPENDED);
 	windows_places_close(&places, true, place->now_ns);
@@ -353,7 +341,7 @@ static bool list(void *context, unsigned mta) {
 static void returned(void *context, const char *destination, uint32_t messages) {
 }
 
-static void pass(struct place *place, struct requeue *requeue) {
+static void pass(struct requeue *requeue) {
 	for (int i = 0; i < 100; i++) {
 		place->now_ns += NS_PER_SECOND / 10;
 		(void)requeue_turn(requeue, place->generation, place->now_ns);
@@ -365,14 +353,13 @@ TEST_IN(set_up, tear_down, listed_mail_waits_for_the_window_of_its_own_mail_serv
 	static const unsigned mtas[] = { SMART, LATE };
 	static const struct requeue_calls calls = { flush, list, returned, NULL };
 	static const char reason[] = "connect to x[192.0.2.9]:25: Connection refused";
-	struct place *place = *state;
 	struct requeue *requeue;
 	struct diag diag;
 
 	memset(flushed, 0, sizeof(flushed));
-	see(place, SMART, "g.example", "smart.example", "192.0.2.2");
-	see(place, LATE, "g.example", "mx.g.example", "192.0.2.7");
-	by_hand(place, MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
+	see(SMART, "g.example", "smart.example", "192.0.2.2");
+	see(LATE, "g.example", "mx.g.example", "192.0.2.7");
+	by_hand(MANUAL_SUSPEND, "[192.0.2.2]:25", BY_HAND_UNSET);
 	assert_int_equal(requeue_open(&requeue, place->site.engine, &calls, &diag), 0);
 	(void)requeue_turn(requeue, place->generation, place->now_ns);
 	for (int i = 0; i < 2; i++) {
@@ -380,45 +367,43 @@ TEST_IN(set_up, tear_down, listed_mail_waits_for_the_window_of_its_own_mail_serv
 		    (struct span){ ids[mtas[i]], 7 }, (struct span){ "u@g.example", 11 },
 		    (struct span){ reason, sizeof(reason) - 1 }, place->now_ns, place->now_ns);
 		if (mtas[i] == SMART)
-			by_hand(place, MANUAL_SUSPEND, "g.example", BY_HAND_UNSET);
+			by_hand(MANUAL_SUSPEND, "g.example", BY_HAND_UNSET);
 	}
-	pass(place, requeue);
+	pass(requeue);
 	assert_int_equal(flushed[SMART] + flushed[LATE], 0);
-	by_hand(place, MANUAL_RESUME, "g.example", BY_HAND_UNSET);
-	pass(place, requeue);
+	by_hand(MANUAL_RESUME, "g.example", BY_HAND_UNSET);
+	pass(requeue);
 	assert_int_equal(flushed[SMART], 0);
 	assert_int_equal(flushed[LATE], 1);
-	by_hand(place, MANUAL_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
-	pass(place, requeue);
+	by_hand(MANUAL_RESUME, "[192.0.2.2]:25", BY_HAND_UNSET);
+	pass(requeue);
 	assert_int_equal(flushed[SMART], 1);
 	requeue_close(&requeue);
 }
 
 TEST_IN(set_up, tear_down, a_domain_is_held_by_hand_where_its_relayhost_is_in_doubt) {
-	struct place *place = *state;
-
 	/* four relays, none known for the relayhost, and another instance goes there, too */
-	see(place, SMART, "h.example", "smart.example", "192.0.2.2");
-	see(place, DIRECT, "h.example", "mx1.h.example", "192.0.2.3");
-	see(place, DIRECT, "h.example", "mx2.h.example", "192.0.2.4");
-	see(place, DIRECT, "h.example", "mx3.h.example", "192.0.2.5");
-	see(place, DIRECT, "h.example", "mx4.h.example", "192.0.2.6");
-	turn(place);
-	assert_string_equal(told(place, SMART, "h.example"), "-");
-	assert_string_equal(owner(place, SMART, "h.example"), "");
-	by_hand(place, MANUAL_HOLD, "h.example", BY_HAND_UNSET);
-	turn(place);
-	assert_string_equal(told(place, SMART, "h.example"), "held");
-	assert_string_equal(told(place, DIRECT, "h.example"), "held");
-	assert_string_equal(owner(place, SMART, "h.example"), "h.example");
-	publish(place);
-	turn(place);
-	assert_string_equal(told(place, SMART, "h.example"), "held");
-	by_hand(place, MANUAL_RESUME, "h.example", BY_HAND_UNSET);
+	see(SMART, "h.example", "smart.example", "192.0.2.2");
+	see(DIRECT, "h.example", "mx1.h.example", "192.0.2.3");
+	see(DIRECT, "h.example", "mx2.h.example", "192.0.2.4");
+	see(DIRECT, "h.example", "mx3.h.example", "192.0.2.5");
+	see(DIRECT, "h.example", "mx4.h.example", "192.0.2.6");
+	turn();
+	assert_string_equal(told(SMART, "h.example"), "-");
+	assert_string_equal(owner(SMART, "h.example"), "");
+	by_hand(MANUAL_HOLD, "h.example", BY_HAND_UNSET);
+	turn();
+	assert_string_equal(told(SMART, "h.example"), "held");
+	assert_string_equal(told(DIRECT, "h.example"), "held");
+	assert_string_equal(owner(SMART, "h.example"), "h.example");
+	publish();
+	turn();
+	assert_string_equal(told(SMART, "h.example"), "held");
+	by_hand(MANUAL_RESUME, "h.example", BY_HAND_UNSET);
 	/* the next look at all of them */
 	place->now_ns += 60 * NS_PER_SECOND;
-	turn(place);
-	turn(place);
-	assert_string_equal(told(place, SMART, "h.example"), "-");
-	assert_string_equal(owner(place, SMART, "h.example"), "");
+	turn();
+	turn();
+	assert_string_equal(told(SMART, "h.example"), "-");
+	assert_string_equal(owner(SMART, "h.example"), "");
 }

@@ -48,11 +48,17 @@ static struct answer ask_of(struct site *site, unsigned host) {
 	return answer;
 }
 
+static struct site site;
+
+static int close_site(void **state) {
+	site_close(&site);
+	return 0;
+}
+
 /* There are not enough for the old ones and the new ones at once. */
-TEST(all_classes_renamed_find_records_though_few_are_free) {
+TEST_IN(NULL, close_site, all_classes_renamed_find_records_though_few_are_free) {
 	static const char *const names[] = { "second", "third", "first" };
 	struct answer answer;
-	struct site site;
 
 	site_open(&site, 1000, many("first"));
 	for (unsigned i = 0; i < 3; i++) {
@@ -64,15 +70,13 @@ TEST(all_classes_renamed_find_records_though_few_are_free) {
 	assert_int_equal(atomic_load(&site_class(&site, "first39")->open), 1);
 	assert_int_equal(atomic_load(&site.segment->counters[COUNTER_FAULTS]), 0);
 	engine_session_close(site.engine, &answer.session, clock_now_ns());
-	site_close(&site);
 }
 
 /* A record is nobody else's while it counts; the configuration before stays in force. */
-TEST(renamed_classes_are_refused_where_sessions_hold_the_records) {
+TEST_IN(NULL, close_site, renamed_classes_are_refused_where_sessions_hold_the_records) {
 	struct config_messages messages;
 	struct answer answers[30];
 	struct generation *wanted;
-	struct site site;
 	struct diag diag;
 	uint64_t number;
 
@@ -91,13 +95,11 @@ TEST(renamed_classes_are_refused_where_sessions_hold_the_records) {
 	assert_int_equal(atomic_load(&site_class(&site, "first39")->open), 1);
 	config_messages_free(&messages);
 	free(wanted);
-	site_close(&site);
 }
 
 /* A role that works with the configuration before: a removed class stays known
  * while it counts. */
-TEST(a_late_session_keeps_its_removed_class) {
-	struct site site;
+TEST_IN(NULL, close_site, a_late_session_keeps_its_removed_class) {
 	struct engine *late;
 	const struct generation *before;
 	struct class_record *record;
@@ -119,11 +121,9 @@ TEST(a_late_session_keeps_its_removed_class) {
 	engine_session_close(late, &answer.session, clock_now_ns());
 	engine_unpin(late, before);
 	engine_close(&late);
-	site_close(&site);
 }
 
-TEST(a_reused_record_takes_no_session_of_the_class_before) {
-	struct site site;
+TEST_IN(NULL, close_site, a_reused_record_takes_no_session_of_the_class_before) {
 	struct engine *late;
 	const struct generation *before;
 	struct class_record *record;
@@ -142,12 +142,10 @@ TEST(a_reused_record_takes_no_session_of_the_class_before) {
 	assert_int_equal(atomic_load(&record->open), 0);
 	engine_unpin(late, before);
 	engine_close(&late);
-	site_close(&site);
 }
 
 /* Who is refused and stays is remembered, but not in everybody's place. */
-TEST(refused_sessions_leave_room_for_counted_ones) {
-	struct site site;
+TEST_IN(NULL, close_site, refused_sessions_leave_room_for_counted_ones) {
 	struct session_ref ref;
 
 	site_open(&site, 100, CLASS("all"));
@@ -164,13 +162,11 @@ TEST(refused_sessions_leave_room_for_counted_ones) {
 		    VERDICT_REFUSE);
 	}
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
 /* A flood of addresses whose rates are remembered must not make room for more
  * sessions of one client than it may have. */
-TEST(a_full_client_table_still_counts_clients) {
-	struct site site;
+TEST_IN(NULL, close_site, a_full_client_table_still_counts_clients) {
 	struct question question;
 	struct answer answer;
 
@@ -196,11 +192,9 @@ TEST(a_full_client_table_still_counts_clients) {
 		    clock_now_ns());
 	}
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
-TEST(two_outages_in_a_row_are_one_gap) {
-	struct site site;
+TEST_IN(NULL, close_site, two_outages_in_a_row_are_one_gap) {
 	struct role_record *role;
 	int64_t now_ns = clock_now_ns();
 
@@ -221,16 +215,14 @@ TEST(two_outages_in_a_row_are_one_gap) {
 	assert_true(segment_role_died(site.segment, site.place, getpid()));
 	assert_int_equal(atomic_load(&role->gap_begin_ns),
 	    now_ns + 9 * NS_PER_SECOND);
-	site_close(&site);
 }
 
 /* What follows it in the segment is not taken for a part of it. */
-TEST(a_name_without_an_end_is_cut) {
+TEST_IN(NULL, close_site, a_name_without_an_end_is_cut) {
 	char path[PATH_MAX], word[256], *at;
 	char names[2][sizeof(word)] = { "", "" };
 	struct class_record *record;
 	struct mta_record *mta;
-	struct site site;
 	struct diag diag;
 	FILE *file;
 
@@ -252,12 +244,9 @@ TEST(a_name_without_an_end_is_cut) {
 	assert_int_equal(strlen(names[0]), SEGMENT_NAME_MAX);
 	assert_int_equal(strlen(names[1]), SEGMENT_NAME_MAX);
 	memset(mta, 0, 2 * sizeof(*mta));
-	site_close(&site);
 }
 
-TEST(a_file_of_another_time_is_replaced) {
-	struct site site;
-
+TEST_IN(NULL, close_site, a_file_of_another_time_is_replaced) {
 	site_open(&site, 1000, CLASS("all"));
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	site.segment->header->created_ns = INT64_MIN;
@@ -266,13 +255,11 @@ TEST(a_file_of_another_time_is_replaced) {
 	site.segment->header->created_ns = clock_now_ns() + 9 * NS_PER_SECOND;
 	site_restart(&site, 1000, CLASS("all"));
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
-	site_close(&site);
 }
 
-TEST(a_session_of_a_later_dump_is_taken_over_as_one_of_today) {
+TEST_IN(NULL, close_site, a_session_of_a_later_dump_is_taken_over_as_one_of_today) {
 	struct session_ref ref;
 	struct session session;
-	struct site site;
 
 	site_open(&site, 1000, CLASS("all"));
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &ref);
@@ -285,12 +272,10 @@ TEST(a_session_of_a_later_dump_is_taken_over_as_one_of_today) {
 	assert_int_equal(session.control.state, SESSION_OPEN);
 	assert_int_equal(session.dump_sequence,
 	    atomic_load(&site.segment->header->dump_sequence));
-	site_close(&site);
 }
 
-TEST(what_was_learned_of_listeners_outlives_another_size) {
+TEST_IN(NULL, close_site, what_was_learned_of_listeners_outlives_another_size) {
 	struct listener_record *record;
-	struct site site;
 
 	site_open(&site, 1000, CLASS("all"));
 	record = segment_listener(site.segment, 3, 2525);
@@ -303,12 +288,10 @@ TEST(what_was_learned_of_listeners_outlives_another_size) {
 	assert_int_equal(atomic_load(&record->seen), 7);
 	assert_int_equal(atomic_load(&record->unseen), 8);
 	assert_int_equal(atomic_load(&record->absent), 9);
-	site_close(&site);
 }
 
 /* What lies in slots that were never used is not believed. */
-TEST(slots_above_the_water_are_empty_when_taken) {
-	struct site site;
+TEST_IN(NULL, close_site, slots_above_the_water_are_empty_when_taken) {
 	struct session junk = { .control = { .state = SESSION_OPEN,
 	    .class_record = 0, .client_bits = 255 } };
 	const struct segment_header *header;
@@ -329,11 +312,9 @@ TEST(slots_above_the_water_are_empty_when_taken) {
 	sessions_put_back(&lock, slot);
 	sessions_unlock(&lock);
 	assert_true(site_is_consistent(&site));
-	site_close(&site);
 }
 
-TEST(a_file_with_holes_is_filled_before_it_is_used) {
-	struct site site;
+TEST_IN(NULL, close_site, a_file_with_holes_is_filled_before_it_is_used) {
 	char path[128];
 	struct stat status;
 	int fd;
@@ -348,14 +329,12 @@ TEST(a_file_with_holes_is_filled_before_it_is_used) {
 	assert_int_equal(stat(path, &status), 0);
 	assert_true(status.st_blocks * 512 >= status.st_size);
 	close(fd);
-	site_close(&site);
 }
 
 /* The record that a class was just given looks like one of a class that was removed. */
-TEST(classes_that_come_together_get_a_record_each) {
+TEST_IN(NULL, close_site, classes_that_come_together_get_a_record_each) {
 	struct class_record *records;
 	uint32_t count;
-	struct site site;
 
 	site_open(&site, 64, CLASS("first"));
 	records = site.segment->records;
@@ -375,11 +354,9 @@ TEST(classes_that_come_together_get_a_record_each) {
 
 		assert_string_equal(records[generation_class(site.generation, i)->record].name, name);
 	}
-	site_close(&site);
 }
 
-TEST(a_held_generation_gives_way_to_a_newer_one) {
-	struct site site;
+TEST_IN(NULL, close_site, a_held_generation_gives_way_to_a_newer_one) {
 	const struct generation *held;
 	struct engine *late;
 	struct diag diag;
@@ -396,5 +373,4 @@ TEST(a_held_generation_gives_way_to_a_newer_one) {
 	assert_ptr_equal(engine_pin_newer(late, held), held);
 	engine_unpin(late, held);
 	engine_close(&late);
-	site_close(&site);
 }
