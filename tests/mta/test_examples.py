@@ -36,8 +36,9 @@ PARTS = {
                           "version = 1;": "whole",
                           "accounts = (": "check", "# login": "a file of its own",
                           "cluster = {": "cluster"},
+    "postern-simulate.1.in": {"postern-simulate window": "simulations"},
     "posternctl.1.in": {"status=deferred (Postern:": "a line of a log"},
-    "posternd.8.in": {"suspended x.example": "an alert", "listen = {": "groups"},
+    "posternd.8.in": {"suspended x.example": "an alert"},
 }
 
 
@@ -135,11 +136,6 @@ def try_cluster(test, world, text):
                                                str(password)))
 
 
-def try_groups(test, world, text):
-    """With a group that is there."""
-    return try_check(test, world, text.replace("postmasters", "mail"))
-
-
 def try_whole(test, _, text):
     file = test.directory / "example.conf"
     file.write_text(text)
@@ -158,6 +154,17 @@ def try_scenario(test, _, text):
     done = subprocess.run(["postern-simulate", "schedule", "--scenario", file], text=True,
                           capture_output=True)
     return None if done.returncode == 0 else done.stderr
+
+
+def try_simulations(test, _, text):
+    """Line by line."""
+    file = test.directory / "FILE"
+    shutil.copy(sorted((SOURCE / "tests/scenarios").glob("*.conf"))[0], file)
+    for line in text.strip().splitlines():
+        done = subprocess.run(line.split(), text=True, capture_output=True, cwd=test.directory, timeout=60)
+        if done.returncode != 0:
+            return f"{line}: {done.stderr}"
+    return None
 
 
 def try_feed(_, world, text):
