@@ -96,16 +96,19 @@ static void look_at_roles(const struct view *view, struct view_verdict *out) {
 	unsigned down = 0, behind = 0;
 	enum role_kind down_kind = ROLE_KEEPER;
 	struct reader_role role;
+	bool is_silent = false;
 
 	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++)
 		if (!health_role_is_up(view, &role) && down++ == 0) {
 			(void)view_role_name(&role, down_name);
 			down_kind = (enum role_kind)role.kind;
+			is_silent = role.pid > 0;	/* a second later it is killed */
 		} else if (health_role_is_behind(view, &role) && behind++ == 0)
 			(void)view_role_name(&role, behind_name);
 	if (down == 1)
 		SAY(verdict_add(out, TONE_BAD, "workers", ROLE_COMMAND),
-		    "worker %s is not running: %s", down_name, what_stops(down_kind));
+		    "worker %s %s: %s", down_name,
+		    is_silent ? "does not respond" : "is not running", what_stops(down_kind));
 	else if (down > 1)
 		SAY(verdict_add(out, TONE_BAD, "workers", ROLE_COMMAND),
 		    "%u workers are not running", down);
