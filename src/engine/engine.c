@@ -303,11 +303,3 @@ void answer_unusable(struct engine *engine, const struct generation *generation,
 	};
 	answer->newly_decided = true;
 }
-
-#ifndef WITH_CLUSTER
-void shares_whole(const struct engine *engine, const struct generation *generation,
-    uint32_t class_index, int64_t now_ns, struct limits *out) {
-	(void)engine, (void)now_ns;
-	*out = generation_class(generation, class_index)->limits;
-}
-#endif

@@ -101,8 +101,16 @@ const struct generation *engine_pin_newer(struct engine *engine,
 
 /* The class's limits as they count for all nodes of a cluster together, as far as this one was
  * told: not below what the lowest configuration says.  Any thread. */
+#ifdef WITH_CLUSTER
 void shares_whole(const struct engine *engine, const struct generation *generation,
     uint32_t class_index, int64_t now_ns, struct limits *out);
+#else
+static inline void shares_whole(const struct engine *engine, const struct generation *generation,
+    uint32_t class_index, int64_t now_ns, struct limits *out) {
+	(void)engine, (void)now_ns;
+	*out = generation_class(generation, class_index)->limits;
+}
+#endif
 
 /* An inbound session began (policy CONNECT and XCLIENT, milter connect).
  * VERDICT_DEFER: the session is let in, each recipient is to be asked about. */
