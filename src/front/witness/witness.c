@@ -35,6 +35,7 @@
 #define TURN_LEAST_NS	(100 * NS_PER_MS)
 #define DUMP_SHARE	20
 #define QUIET_SHARE	400
+#define SMALL_SHARE	200
 #define SMALL_NS	(20 * NS_PER_MS)	/* of some 20,000 connections */
 
 struct front_witness {
@@ -131,10 +132,11 @@ static int64_t distance_ns(const struct front_witness *front, bool urgent) {
 		return later(URGENT_NS, least_ns);
 	if (front->rests)
 		return later(REST_TURN_NS, quiet_ns);
+	if (front->version != witness_version(front->witness))
+		return later(TURN_NS, least_ns);
 	/* of what a dump of a small table leaves open only the next one tells */
-	return front->spent_ns <= SMALL_NS ||
-	    front->version != witness_version(front->witness) ?
-	    later(TURN_NS, least_ns) : quiet_ns;
+	return front->spent_ns <= SMALL_NS ?
+	    later(TURN_NS, (SMALL_SHARE - 1) * front->spent_ns) : quiet_ns;
 }
 
 /* Makes a dump where one is due, and arms the timer for one that is before the next turn. */
