@@ -165,7 +165,7 @@ def survives(test, site, tail):
     site.postern.kill()
     site.postern.start()
     test.within(5, lambda: site.refuse("192.0.2.8") or
-                any(row.get("client") == "192.0.2.8" for row in tail.rows()[before:]),
+                any(row["client"] == "192.0.2.8" for row in tail.rows()[before:]),
                 "it goes on with a restarted daemon")
     site.postern.stop()
     site.sessions = "32k"
@@ -174,7 +174,7 @@ def survives(test, site, tail):
     test.within(8, lambda: site.refuse("192.0.2.9") or
                 any(row["client"] == "192.0.2.9" for row in tail.rows()),
                 "and with a new state file")
-    ids = [row["id"] for row in tail.rows()]
+    ids = [row["id"] for row in tail.rows() if row["kind"] != "lost"]
     test.equal(len(ids), len(set(ids)), "nothing is told twice")
 
 

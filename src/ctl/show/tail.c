@@ -197,8 +197,18 @@ static void write_one(struct tailing *tailing, const struct decided *decided,
 	putc('\n', writer->out);
 }
 
+/* The names of each other row, without values. */
+static void write_unknown(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value) {
+	(void)value;
+	if (strcmp(name, "kind") != 0 && strcmp(name, "count") != 0)
+		writer_line_value(writer, name, kind, value_unknown());
+}
+
 /* Of kind "lost", how many. */
 static void write_lost(struct tailing *tailing, uint64_t lost) {
+	static const struct decided none;
+	const struct decided_shown shown = { .d = &none };
 	struct writer *writer = &tailing->ctl->writer;
 
 	if (!writer->json) {
@@ -209,6 +219,7 @@ static void write_lost(struct tailing *tailing, uint64_t lost) {
 	writer_line_begin(writer);
 	writer_line_value(writer, "kind", COLUMN_TEXT, value_text("lost"));
 	writer_line_value(writer, "count", COLUMN_NUMBER, value_number(lost));
+	decided_write(&shown, DECIDED_FOR_TAIL, writer, write_unknown);
 	writer_line_end(writer);
 }
 
