@@ -68,7 +68,7 @@ static const struct generation_mta *mta_of(const struct generation *g, uint32_t 
 	for (unsigned i = 0; i < g->mta_count; i++)
 		if (account_queued_mta(generation_text(g, g->mtas[i].name)) == mta)
 			return &g->mtas[i];
-	return g->mta_count == 0 ? NULL : &g->mtas[0];
+	return NULL;
 }
 
 /* "postsuper -c DIRECTORY -h ID". */

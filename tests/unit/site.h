@@ -25,6 +25,8 @@ struct site {
 /* The file of providers of all sites that are opened or reloaded from now on; NULL at
  * first: none. */
 extern const char *site_providers;
+/* More settings of the policy socket, and of the one with proof lease; "" at first. */
+extern const char *site_policy_settings, *site_lease_settings;
 
 /* Makes the directory and opens the site; `classes` is configuration text that
  * follows version, state and listen ("classes = ( ... ); ...").  Ends the test

@@ -232,6 +232,8 @@ static void note_outbound(struct compilation *c) {
 static void compile_accounts_or_complain(struct compilation *c) {
 #ifdef WITH_ACCOUNTS
 	compile_accounts(c);
+	if (!c->block.failed)
+		compile_listener_mtas(c);
 #else
 	const config_setting_t *list = config_lookup(&c->config, "accounts");
 

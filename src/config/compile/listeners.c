@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "config/generation/account_settings.h"
 #include "config/read/compilation.h"
 #include "config/read/listen_address.h"
 
@@ -155,7 +156,7 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	const config_setting_t *group = grouped ? element : NULL;
 	struct generation_listener listener = { .kind = (uint8_t)row->offset };
 	const struct generation_listener *same;
-	struct setting_value address, mode, proof, owner, owner_group;
+	struct setting_value address, mode, proof, owner, owner_group, mta;
 	const char *unheard;
 	char why[256];
 
@@ -186,6 +187,8 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].session_proof", &proof) ?
 	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);
+	if (compilation_value(group, "listen.*[].mta", &mta))
+		listener.mta = block_text(&c->block, mta.text);
 	if (compilation_value(group, "listen.*[].owner", &owner))
 		listener.owner = block_text(&c->block, owner.text);
 	if (compilation_value(group, "listen.*[].group", &owner_group))
@@ -234,6 +237,66 @@ static void check_roles(struct compilation *c) {
 		    "policy.processes and listen.milter need %u processes; the maximum is %d",
 		    policies + milters, GENERATION_ROLES_MAX);
 }
+
+#ifdef WITH_ACCOUNTS
+static bool is_mta(const struct generation *header, const char *name) {
+	for (uint32_t i = 0; i < header->mta_count; i++)
+		if (header->mtas[i].transport == 0 &&
+		    strcmp(generation_text(header, header->mtas[i].name), name) == 0)
+			return true;
+	return false;
+}
+
+/* Do results count for logins at all? */
+static bool has_health(const struct compilation *c) {
+	const struct generation *header = compilation_header(c);
+	const struct generation_account *accounts = header->accounts.count == 0 ? NULL :
+	    block_at(&c->block, header->accounts.accounts);
+
+	for (uint32_t i = 0; i < header->accounts.count; i++)
+		if (accounts[i].health_action != ACCOUNT_HEALTH_NONE)
+			return true;
+	return false;
+}
+
+static void check_asking_mta(struct compilation *c, const struct setting *row,
+    const config_setting_t *element) {
+	const config_setting_t *group = config_setting_is_group(element) ? element : NULL;
+	bool asks = row->offset == LISTENER_POLICY || row->offset == LISTENER_MILTER_ACCOUNTS;
+	const struct generation *header = compilation_header(c);
+	struct setting_value mta;
+
+	if (compilation_value(group, "listen.*[].mta", &mta)) {
+		if (!asks)
+			complain(c, compilation_member(group, "mta"), "%s: mta is for listen.policy "
+			    "and listen.milter_accounts only", row->path);
+		else if (!is_mta(header, mta.text))
+			complain(c, compilation_member(group, "mta"), "%s: no mta has the name %s",
+			    row->path, mta.text);
+		return;
+	}
+	for (uint32_t i = 0; asks && i < header->listener_count; i++)
+		if (header->listeners[i].kind == row->offset && has_health(c) &&
+		    generation_asking_mta(header, i) == NULL) {
+			note(c, element, "%s: several mail servers could ask here: without mta, "
+			    "results of their mail count for no login", row->path);
+			return;
+		}
+}
+
+void compile_listener_mtas(struct compilation *c) {
+	size_t count;
+	const struct setting *rows = settings(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		const config_setting_t *value = rows[i].place != PLACE_LISTENERS ? NULL :
+		    config_lookup(&c->config, rows[i].path);
+
+		for (unsigned k = 0; value != NULL && k < setting_element_count(value); k++)
+			check_asking_mta(c, &rows[i], setting_element(value, k));
+	}
+}
+#endif
 
 void compile_listeners(struct compilation *c) {
 	size_t count;

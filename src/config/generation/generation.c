@@ -65,7 +65,9 @@ static bool header_fits(const struct generation *g) {
 
 	for (uint32_t i = 0; good && i < g->listener_count; i++)
 		good = text_fits(g, g->listeners[i].address) &&
-		    text_fits(g, g->listeners[i].owner) && text_fits(g, g->listeners[i].group);
+		    text_fits(g, g->listeners[i].owner) && text_fits(g, g->listeners[i].group) &&
+		    text_fits(g, g->listeners[i].read_group) &&
+		    text_fits(g, g->listeners[i].write_group) && text_fits(g, g->listeners[i].mta);
 	for (uint32_t i = 0; good && i < g->port_count; i++)
 		good = index_fits(g, g->port_index[i]);
 	for (uint32_t i = 0; good && i < g->netns_count; i++)

@@ -64,6 +64,7 @@ struct generation_listener {
 	uint32_t group;		/* group name, or 0 */
 	uint32_t read_group;	/* control, queue: who may ask, and who may act */
 	uint32_t write_group;
+	uint32_t mta;		/* name of the mail server that asks here; 0: not said */
 	uint32_t line;
 };
 

@@ -275,3 +275,30 @@ bool generation_accounts_fit(const struct generation *g) {
 			return false;
 	return overrides_fit(g);
 }
+
+const char *generation_asking_mta(const struct generation *g, unsigned listener) {
+	const struct generation_mta *only = NULL, *only_of_kind = NULL;
+	unsigned count = 0, count_of_kind = 0;
+	enum mta_kind kind;
+
+	if (listener >= g->listener_count)
+		return NULL;
+	if (g->listeners[listener].mta != 0)
+		return generation_text(g, g->listeners[listener].mta);
+	kind = g->listeners[listener].kind == LISTENER_POLICY ? MTA_POSTFIX : MTA_SENDMAIL;
+	for (unsigned i = 0; i < g->mta_count; i++) {
+		if (g->mtas[i].transport != 0)
+			continue;
+		only = &g->mtas[i];
+		count++;
+		if (g->mtas[i].kind == kind) {
+			only_of_kind = &g->mtas[i];
+			count_of_kind++;
+		}
+	}
+	if (count == 0)
+		return "";
+	if (count_of_kind == 1)
+		return generation_text(g, only_of_kind->name);
+	return count == 1 ? generation_text(g, only->name) : NULL;
+}

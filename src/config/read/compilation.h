@@ -74,6 +74,8 @@ void compile_providers(struct compilation *c);
 
 /* listeners.c: fills the table of listeners. */
 void compile_listeners(struct compilation *c);
+/* Which mail server asks at each: after the mail servers and the accounts. */
+void compile_listener_mtas(struct compilation *c);
 
 /* names.c: where the system knows no such user or group, an error, or a note of what comes of
  * it (`consequence`, or NULL); and of user, group and hints.group. */

@@ -67,6 +67,8 @@ static void carry_listeners(struct tail *tail, const struct generation *running,
 		to->group = carry_text(tail, running, from->group);
 		to->read_group = carry_text(tail, running, from->read_group);
 		to->write_group = carry_text(tail, running, from->write_group);
+		to->mta = same == NULL ? carry_text(tail, running, from->mta) :
+		    carry_text(tail, wanted, same->mta);
 		if (same != NULL) {
 			to->proof = same->proof;
 			to->line = same->line;

@@ -138,7 +138,7 @@ uint32_t engine_account_network(struct engine *engine, const struct generation *
 /* --- results ------------------------------------------------------------------------------- */
 
 /* A filter beside the mail server has put it into the queue again. */
-static void follow_filter(struct engine *engine, const struct delivery *delivery,
+static void follow_filter(struct engine *engine, uint32_t mta, const struct delivery *delivery,
     const struct judgement *judgement, const struct login_key *login, int64_t now_ns) {
 	static const char words[] = "queued as ";
 	const struct span text = delivery->source == DELIVERY_OF_SENDMAIL ?
@@ -154,7 +154,7 @@ static void follow_filter(struct engine *engine, const struct delivery *delivery
 	    (found[length] >= 'A' && found[length] <= 'Z') ||
 	    (found[length] >= 'a' && found[length] <= 'z')))
 		length++;
-	account_queued_note(engine->segment, found, length, login, 0, now_ns);
+	account_queued_note(engine->segment, mta, found, length, login, 0, now_ns);
 }
 
 /* The entry of a login that is known; its name, too. */
@@ -220,27 +220,26 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	char name[ACCOUNT_NAME_MAX + 1];
 	struct login_key login;
 
-	/* what was put off tells, too, whose queue the message is in */
-	if (probe || !account_queued_find(engine->segment, delivery->queue_id.text,
-		delivery->queue_id.length, mta, &login, now_ns) ||
-	    (class != RESULT_OK && class != RESULT_PERMANENT))
+	if (probe || (class != RESULT_OK && class != RESULT_PERMANENT) ||
+	    !account_queued_find(engine->segment, mta, delivery->queue_id.text,
+		delivery->queue_id.length, &login))
 		return;
 	engine_count(engine, COUNTER_ACCOUNT_RESULTS, delivery->recipients);
 	if (class == RESULT_OK)
-		follow_filter(engine, delivery, judgement, &login, now_ns);
+		follow_filter(engine, mta, delivery, judgement, &login, now_ns);
 	entry = entry_of(engine, generation, &login, name);
 	if (entry != NULL && entry->health.unknown > 0)
 		note_result(engine, generation, entry, &login, name, delivery, judgement,
 		    now_ns);
 	/* Postfix says when a message has left, Sendmail does not */
 	if (delivery->source == DELIVERY_OF_SENDMAIL)
-		account_queued_done(engine->segment, delivery->queue_id.text,
-		    delivery->queue_id.length, mta, delivery->recipients, now_ns);
+		account_queued_done(engine->segment, mta, delivery->queue_id.text,
+		    delivery->queue_id.length, delivery->recipients, now_ns);
 }
 
 void engine_account_removed(struct engine *engine, const struct generation *generation,
     unsigned mta, const char *queue_id, size_t length, int64_t now_ns) {
-	account_queued_done(engine->segment, queue_id, length, mta_of(generation, mta), UINT32_MAX,
+	account_queued_done(engine->segment, mta_of(generation, mta), queue_id, length, UINT32_MAX,
 	    now_ns);
 }
 

@@ -460,6 +460,7 @@ static void ask_end(struct asking *a) {
 	uint32_t count = a->question->recipient_count, missing = 0;
 	struct quota_amounts all;
 	uint64_t pool = 0;
+	const char *mta;
 
 	if (mail.state == ACCOUNT_MAIL_DONE)
 		return;		/* asked again */
@@ -477,9 +478,11 @@ static void ask_end(struct asking *a) {
 		}
 	}
 	note_mail(a, 0, 0, ACCOUNT_MAIL_DONE, 0);
-	if (a->rules.account->health_action != ACCOUNT_HEALTH_NONE)
-		account_queued_note(a->engine->segment, a->question->queue_id,
-		    a->question->queue_id_length, &a->key, count, a->now_ns);
+	mta = generation_asking_mta(a->generation, a->question->listener);
+	if (a->rules.account->health_action != ACCOUNT_HEALTH_NONE && mta != NULL)
+		account_queued_note(a->engine->segment, account_queued_mta(mta),
+		    a->question->queue_id, a->question->queue_id_length, &a->key, count,
+		    a->now_ns);
 	/* those that other restrictions turned away */
 	if (mail.recipients > count)
 		give_back(a->engine, &mail, mail.recipients - count, a->now_ns);

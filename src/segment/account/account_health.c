@@ -10,10 +10,13 @@
 
 #define HEALTH_WORDS	(sizeof(struct account_health) / 8)
 #define QUEUED_WORDS	(sizeof(struct account_queued) / 8)
-#define QUEUE_ID_WORDS	(ACCOUNT_QUEUE_ID / 8)
+#define QUEUED_KEY_WORDS	((ACCOUNT_QUEUE_ID + sizeof(uint32_t)) / 8)
 #define LEFT_WORD	WORD_OF(account_queued, recipients)
 
-_Static_assert(offsetof(struct account_queued, mta) == 8 * LEFT_WORD + 4, "in one word");
+_Static_assert(offsetof(struct account_queued, mta) ==
+    offsetof(struct account_queued, queue_id) + ACCOUNT_QUEUE_ID, "one key");
+_Static_assert(offsetof(struct account_queued, login) ==
+    offsetof(struct account_queued, queue_id) + 8 * QUEUED_KEY_WORDS, "of whole words");
 
 static bool health_is_sound(const uint64_t *words) {
 	return (words[0] & 0xff) == 1 && words[WORD_OF(account_health, key)] != 0;
@@ -23,7 +26,7 @@ static bool queued_is_sound(const uint64_t *words) {
 	struct account_queued queued;
 
 	memcpy(&queued, words, sizeof(queued));
-	return queued.control.used == 1 && queued.login[0] != 0 && queued.queue_id[0] != '\0' &&
+	return queued.control.used == 1 && queued.mta != 0 && queued.login[0] != 0 && queued.queue_id[0] != '\0' &&
 	    text_is_harmless(queued.queue_id, sizeof(queued.queue_id));
 }
 
@@ -40,7 +43,7 @@ const struct learned_kind account_health_kind = {
 const struct learned_kind account_queued_kind = {
 	.slot_words = QUEUED_WORDS,
 	.key_at = WORD_OF(account_queued, queue_id),
-	.key_words = QUEUE_ID_WORDS,
+	.key_words = QUEUED_KEY_WORDS,
 	.text_at = 0,
 	.copied_words = QUEUED_WORDS,
 	.evicted = COUNTER_ACCOUNT_QUEUED_EVICTED,
@@ -121,8 +124,8 @@ bool account_health_in(const struct segment_header *sizes, const void *mapping,
 
 /* --- messages ------------------------------------------------------------------------ */
 
-static bool aim_queued(const struct segment *segment, const char *queue_id, size_t length,
-    struct learned *table, struct learned_key *key) {
+static bool aim_queued(const struct segment *segment, uint32_t mta, const char *queue_id,
+    size_t length, struct learned *table, struct learned_key *key) {
 	char text[ACCOUNT_QUEUE_ID] = "";
 
 	if (length == 0 || length > sizeof(text) ||
@@ -132,21 +135,22 @@ static bool aim_queued(const struct segment *segment, const char *queue_id, size
 	if (!text_is_harmless(text, sizeof(text)))
 		return false;
 	memcpy(key->words, text, sizeof(text));
+	memcpy((char *)key->words + sizeof(text), &mta, sizeof(mta));
 	learned_aim(table, account_queued_kind.key_words, key);
 	return true;
 }
 
-void account_queued_note(struct segment *segment, const char *queue_id, size_t length,
-    const struct login_key *login, uint32_t recipients, int64_t now_ns) {
+void account_queued_note(struct segment *segment, uint32_t mta, const char *queue_id,
+    size_t length, const struct login_key *login, uint32_t recipients, int64_t now_ns) {
 	uint32_t now_ds = segment_ds(segment, now_ns);
 	struct account_queued queued = { .control = { .used = 1 },
-		.seen = SEEN_WORD(0, now_ds), .recipients = recipients };
+		.seen = SEEN_WORD(0, now_ds), .mta = mta, .recipients = recipients };
 	uint64_t words[QUEUED_WORDS];
 	_Atomic uint64_t *slot;
 	struct learned_key key;
 	struct learned table;
 
-	if (!aim_queued(segment, queue_id, length, &table, &key) ||
+	if (!aim_queued(segment, mta, queue_id, length, &table, &key) ||
 	    !learned_lock(&table, &key, now_ns))
 		return;
 	/* the id of another message that has left the queue */
@@ -164,86 +168,39 @@ void account_queued_note(struct segment *segment, const char *queue_id, size_t l
 	learned_unlock(&table, &key);
 }
 
-/* The word of recipients and mail server. */
-static struct account_queued load_left(const _Atomic uint64_t *slot) {
-	uint64_t word = RELAXED(slot[LEFT_WORD]);
-	struct account_queued left;
-
-	memcpy(&left.recipients, &word, sizeof(word));
-	return left;
-}
-
-static void store_left(_Atomic uint64_t *slot, struct account_queued left) {
-	uint64_t word;
-
-	memcpy(&word, &left.recipients, sizeof(word));
-	atomic_store(&slot[LEFT_WORD], word);
-}
-
-/* Its message, whose lock is held then; NULL: there is none, or another mail server has it. */
-static _Atomic uint64_t *queued_lock(const struct learned *table, const struct learned_key *key,
-    uint32_t mta, int64_t now_ns) {
-	_Atomic uint64_t *slot;
-	struct account_queued left;
-
-	if (!learned_lock(table, key, now_ns))
-		return NULL;
-	slot = learned_find(table, key);
-	if (slot != NULL) {
-		left = load_left(slot);
-		if (left.mta == 0) {
-			left.mta = mta;
-			store_left(slot, left);
-		}
-		if (left.mta == mta)
-			return slot;
-	}
-	learned_unlock(table, key);
-	return NULL;
-}
-
-bool account_queued_find(struct segment *segment, const char *queue_id, size_t length,
-    uint32_t mta, struct login_key *login, int64_t now_ns) {
+bool account_queued_find(const struct segment *segment, uint32_t mta, const char *queue_id,
+    size_t length, struct login_key *login) {
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct account_queued queued;
 	struct learned_key key;
 	struct learned table;
 	uint32_t number;
 
-	if (!aim_queued(segment, queue_id, length, &table, &key) || learned_used(&table) == 0 ||
+	if (!aim_queued(segment, mta, queue_id, length, &table, &key) ||
+	    learned_used(&table) == 0 ||
 	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
 	memcpy(&queued, copy, sizeof(queued));
 	memcpy(login->words, queued.login, sizeof(login->words));
-	if (queued.mta == 0) {
-		if (queued_lock(&table, &key, mta, now_ns) == NULL)
-			return false;
-		learned_unlock(&table, &key);
-		return true;
-	}
-	return queued.mta == mta;
+	return true;
 }
 
-void account_queued_done(struct segment *segment, const char *queue_id, size_t length,
-    uint32_t mta, uint32_t recipients, int64_t now_ns) {
-	struct account_queued left;
+void account_queued_done(struct segment *segment, uint32_t mta, const char *queue_id,
+    size_t length, uint32_t recipients, int64_t now_ns) {
 	_Atomic uint64_t *slot;
 	struct learned_key key;
 	struct learned table;
+	uint64_t left;
 
-	if (!aim_queued(segment, queue_id, length, &table, &key) || learned_used(&table) == 0)
+	if (!aim_queued(segment, mta, queue_id, length, &table, &key) ||
+	    learned_used(&table) == 0 || !learned_lock(&table, &key, now_ns))
 		return;
-	slot = queued_lock(&table, &key, mta, now_ns);
-	if (slot == NULL)
-		return;
-	left = load_left(slot);
-	if (recipients == UINT32_MAX ||
-	    (left.recipients != 0 && left.recipients <= recipients)) {
+	slot = learned_find(&table, &key);
+	left = slot == NULL ? 0 : RELAXED(slot[LEFT_WORD]);
+	if (slot != NULL && (recipients == UINT32_MAX || (left != 0 && left <= recipients)))
 		learned_forget(&table, &key, slot);
-	} else if (left.recipients > recipients) {
-		left.recipients -= recipients;
-		store_left(slot, left);
-	}
+	else if (left > recipients)
+		atomic_store(&slot[LEFT_WORD], left - recipients);
 	learned_unlock(&table, &key);
 }
 

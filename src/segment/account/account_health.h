@@ -26,17 +26,16 @@ void account_health_release(struct account_health_held *held);
 void account_health_forget(struct segment *segment, const struct login_key *login,
     int64_t now_ns);
 
-/* The message of this queue id is the login's, whatever was known; an id that is too long is not
- * followed.  recipients: that it has.  Who asks does not say which mail server it is: the first
- * one (`mta`: account_queued_mta) that looks for the message has it, and no other one. */
-void account_queued_note(struct segment *segment, const char *queue_id, size_t length,
-    const struct login_key *login, uint32_t recipients, int64_t now_ns);
+/* The message that the mail server (account_queued_mta) has under this queue id is the login's,
+ * whatever was known; an id that is too long is not followed.  recipients: that it has. */
+void account_queued_note(struct segment *segment, uint32_t mta, const char *queue_id,
+    size_t length, const struct login_key *login, uint32_t recipients, int64_t now_ns);
 /* Whose is it?  False: not known. */
-bool account_queued_find(struct segment *segment, const char *queue_id, size_t length,
-    uint32_t mta, struct login_key *login, int64_t now_ns);
+bool account_queued_find(const struct segment *segment, uint32_t mta, const char *queue_id,
+    size_t length, struct login_key *login);
 /* So many of its recipients are done; UINT32_MAX: it has left the queue. */
-void account_queued_done(struct segment *segment, const char *queue_id, size_t length,
-    uint32_t mta, uint32_t recipients, int64_t now_ns);
+void account_queued_done(struct segment *segment, uint32_t mta, const char *queue_id,
+    size_t length, uint32_t recipients, int64_t now_ns);
 
 /* --- reading, in any mapping whose sizes were checked ------------------------------ */
 

@@ -65,16 +65,17 @@ struct account_health {
 };
 _Static_assert(sizeof(struct account_health) == 1120, "whole words");
 
-#define ACCOUNT_QUEUE_ID	24	/* bytes; a longer id is not followed */
+#define ACCOUNT_QUEUE_ID	20	/* bytes; a longer id is not followed */
 
 /* A message of a login that is in the queue.  64 bytes. */
 struct account_queued {
 	struct learned_control control;
 	uint64_t seen;
-	char queue_id[ACCOUNT_QUEUE_ID];	/* the key; NULs behind it */
+	/* the key: the id, with NULs behind it, and whose it is (account_queued_mta) */
+	char queue_id[ACCOUNT_QUEUE_ID];
+	uint32_t mta;
 	uint64_t login[2];
-	uint32_t recipients;		/* that are left; 0: not known */
-	uint32_t mta;			/* account_queued_mta; 0: no log has told of it yet */
+	uint64_t recipients;		/* that are left; 0: not known */
 };
 _Static_assert(sizeof(struct account_queued) == 64, "a cache line");
 /* A mail server by its name, over reloads; never 0. */

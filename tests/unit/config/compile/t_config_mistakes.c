@@ -52,6 +52,21 @@ static const struct {
 	    "3: unknown setting classes.client.ipv5: did you mean classes.client.ipv4?" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mod = 1; }; };\n" C,
 	    "2: unknown setting listen.mod: did you mean listen.mode?" },
+	/* which mail server asks */
+	{ V "listen = { policy = { address = \"unix:/x\"; mta = \"b\"; }; };\n"
+	    "mta = ( { name = \"a\"; log = \"/l\"; } );\n" C, "2: listen.policy: no mta has the name b" },
+	{ V "listen = { milter = { address = \"unix:/x\"; mta = \"a\"; }; };\n"
+	    "mta = ( { name = \"a\"; log = \"/l\"; } );\n" C,
+	    "2: listen.milter: mta is for listen.policy and listen.milter_accounts only" },
+	{ V "listen = { policy = \"unix:/x\"; };\n"
+	    "mta = ( { name = \"a\"; log = \"/l\"; }, { name = \"b\"; log = \"/m\"; } );\n" C
+	    "accounts = ( { name = \"a\"; match = \"*\"; health = { }; } );\n",
+	    "2: note: listen.policy: several mail servers could ask here: without mta, results of "
+	    "their mail count for no login" },
+	{ V "listen = { policy = ( { address = \"unix:/x\"; mta = \"a\"; }, { address = \"unix:/y\"; "
+	    "mta = \"b\"; } ); };\n"
+	    "mta = ( { name = \"a\"; log = \"/l\"; }, { name = \"b\"; log = \"/m\"; } );\n" C
+	    "accounts = ( { name = \"a\"; match = \"*\"; health = { }; } );\n", "" },
 	/* types */
 	{ V "observe = 1;\n" C, "2: observe: must be true or false, not a bare number" },
 	{ V "observe = \"true\";\n" C, "2: observe: must be true or false, not text" },

@@ -25,10 +25,12 @@ static const char second_text[] =
     "version = 1;\n"
     "user = \"bin\";\n"
     "state = { path = \"/run/another/state\"; sessions = \"2k\"; classes = 20; };\n"
-    "listen = { policy = ( { address = \"inet:127.0.0.1:10040\"; session_proof = \"lease\"; } );\n"
+    "listen = { policy = ( { address = \"inet:127.0.0.1:10040\"; session_proof = \"lease\";\n"
+    "    mta = \"mx1\"; } );\n"
     "  milter = ( { address = \"unix:/run/a/m2\"; owner = \"daemon\"; } );\n"
     "  control = \"unix:/run/a/c\"; };\n"
     "policy = { processes = 1; };\n"
+    "mta = ( { name = \"mx1\"; log = \"/var/log/mail.log\"; } );\n"
     "classes = ( { name = \"some\"; match = [ \"*.example\" ]; refuse_at = 7; },\n"
     "  { name = \"all\"; match = [ \"*\" ]; refuse_at = 6; } );\n";
 
@@ -119,8 +121,9 @@ TEST(the_rest_is_new) {
 	assert_int_equal(kept->listener_count, 4);
 	assert_string_equal(generation_text(kept, kept->listeners[1].address),
 	    "inet:127.0.0.1:10040");
-	/* the same address: its proof is not a matter of sockets */
+	/* the same address: its proof and who asks are not a matter of sockets */
 	assert_int_equal(kept->listeners[1].proof, PROOF_LEASE);
+	assert_string_equal(generation_text(kept, kept->listeners[1].mta), "mx1");
 	assert_int_equal(kept->listeners[1].line, 4);
 	free(running);
 	free(kept);

@@ -33,6 +33,9 @@
 	"  { name = \"watched\"; match = \"obs*\"; observe = true; health = {}; },\n" \
 	"  { name = \"plain\"; match = \"*\"; each = { networks = \"2/1h\"; }; } );\n"
 
+/* Who asks, and whose log tells. */
+static uint8_t asking_listener;
+static unsigned telling_mta;
 static unsigned trips;
 static struct account_trip last_trip;
 
@@ -46,6 +49,8 @@ static int begin(void **state) {
 	engine_account_listen(site.engine, note_trip);
 	now_ns = clock_now_ns();
 	trips = 0;
+	asking_listener = 0;
+	telling_mta = 0;
 	return 0;
 }
 
@@ -242,7 +247,8 @@ static struct account_answer ask(const char *login, const char *client, const ch
     const char *queue_id) {
 	static unsigned serial;
 	struct account_question q = { .login = login, .login_length = strlen(login),
-		.sender = "a@b", .sender_length = 3, .recipient = recipient };
+		.sender = "a@b", .sender_length = 3, .recipient = recipient,
+		.listener = asking_listener };
 	struct account_answer answer;
 	char instance[32];
 
@@ -274,7 +280,7 @@ static struct account_answer mail(const char *login, const char *client, const c
 static void result(const char *queue_id, unsigned number, bool unknown) {
 	static char to[32];
 	struct line line = { .domain = "x.example", .relay_name = "mx.x.example",
-		.relay = "192.0.2.1", .queue_id = queue_id, .recipient = to,
+		.relay = "192.0.2.1", .queue_id = queue_id, .recipient = to, .mta = telling_mta,
 		.status = unknown ? DELIVERY_BOUNCED : DELIVERY_SENT,
 		.text = unknown ? "host mx.x.example[192.0.2.1] said: 550 5.1.1 User unknown "
 		    "(in reply to RCPT TO command)" : accepted, .dsn = unknown ? 5 : 2 };
@@ -394,32 +400,85 @@ TEST_IN(begin, end, too_many_networks) {
 }
 
 static bool is_queued(const char *id, const char *mta, struct login_key *key) {
-	return account_queued_find(site.segment, id, strlen(id), account_queued_mta(mta), key,
-	    now_ns);
+	return account_queued_find(site.segment, account_queued_mta(mta), id, strlen(id), key);
 }
 
-/* Two instances of Postfix may have a queue ID at the same time: the first whose log tells of it
- * has it, also over a reload that names them in another order. */
-TEST_IN(begin, end, the_same_id_in_another_mail_server_blames_nobody) {
+/* Two Postfix: "postfix" asks at listener 0, "other" at listener 1, nobody knows who at 2. */
+#define TWO_SERVERS \
+	"classes = ();\n" \
+	"mta = ( { name = \"other\"; log = \"/var/log/other.log\"; },\n" \
+	"  { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n" \
+	"accounts = ( { name = \"staff\"; match = \"*\"; each = { recipients = \"1000/1h\"; };\n" \
+	"  health = { unknown = \"15/1h\"; failed_percent = 20; of = 20; }; } );\n"
+
+enum { OTHER_MTA, POSTFIX_MTA };
+
+static int begin_two(void **state) {
+	int failed = begin(state);
+
+	site_close(&site);
+	site_policy_settings = "mta = \"postfix\";";
+	site_lease_settings = "mta = \"other\";";
+	site_open(&site, 64, TWO_SERVERS);
+	site_policy_settings = site_lease_settings = "";
+	engine_account_listen(site.engine, note_trip);
+	return failed;
+}
+
+/* At `first` and then at `second` a login ends a message whose queue ID is the same. */
+static void two_messages(uint8_t first, const char *its, uint8_t second, const char *other) {
+	asking_listener = first;
+	(void)mail(its, "192.0.2.7", "540001");
+	asking_listener = second;
+	(void)mail(other, "192.0.2.7", "540001");
+}
+
+static void many_refused(unsigned mta, const char *login) {
+	trips = 0;
+	telling_mta = mta;
+	for (unsigned i = 0; i < 100 && trips == 0; i++)
+		result("540001", i, true);
+	assert_int_equal(trips, login != NULL);
+	if (login != NULL)
+		assert_string_equal(last_trip.login, login);
+}
+
+TEST_IN(begin_two, end, one_queue_id_in_two_mail_servers_blames_the_right_login) {
+	two_messages(0, "eve", 1, "bob");
+	many_refused(OTHER_MTA, "bob");
+	many_refused(POSTFIX_MTA, "eve");
+}
+
+TEST_IN(begin_two, end, whichever_asks_or_tells_first) {
 	struct login_key key;
 
-	(void)mail("eve@example.org", "192.0.2.7", "540001");
-	assert_true(is_queued("540001", "postfix", &key));
-	assert_false(is_queued("540001", "other", &key));
-	account_queued_done(site.segment, "540001", 6, account_queued_mta("other"), UINT32_MAX,
-	    now_ns);
-	assert_true(is_queued("540001", "postfix", &key));
-	/* results of the one count, those of the other do not */
-	(void)mail("eve@example.org", "192.0.2.7", "540002");
-	assert_true(is_queued("540002", "other", &key));
-	for (unsigned i = 0; i < 100; i++)
-		result("540002", i, true);
-	assert_int_equal(trips, 0);
-	for (unsigned i = 0; i < 100; i++)
-		result("540001", i, true);
-	assert_int_equal(trips, 1);
-	engine_account_removed(site.engine, site.generation, 0, "540001", 6, now_ns);
+	two_messages(1, "bob", 0, "eve");
+	many_refused(POSTFIX_MTA, "eve");
+	assert_true(is_queued("540001", "other", &key));
+	engine_account_removed(site.engine, site.generation, POSTFIX_MTA, "540001", 6, now_ns);
 	assert_false(is_queued("540001", "postfix", &key));
+	assert_true(is_queued("540001", "other", &key));
+	many_refused(POSTFIX_MTA, NULL);
+	many_refused(OTHER_MTA, "bob");
+}
+
+/* Only eve's server asked: the same ID in the log of the other one is somebody else's. */
+TEST_IN(begin_two, end, results_of_a_server_that_did_not_ask_blame_nobody) {
+	asking_listener = 0;
+	(void)mail("eve", "192.0.2.7", "540001");
+	many_refused(OTHER_MTA, NULL);
+	many_refused(POSTFIX_MTA, "eve");
+}
+
+TEST_IN(begin_two, end, a_listener_of_one_or_the_other_server_blames_nobody) {
+	struct login_key key;
+
+	asking_listener = 2;
+	(void)mail("eve", "192.0.2.7", "540001");
+	assert_false(is_queued("540001", "postfix", &key));
+	assert_false(is_queued("540001", "other", &key));
+	many_refused(OTHER_MTA, NULL);
+	many_refused(POSTFIX_MTA, NULL);
 }
 
 /* What a filter on loopback queued again is the login's; what a remote says is not believed. */

@@ -31,6 +31,7 @@ struct line {
 	uint16_t dsn;			/* 2, 4, 5; 0: by the status */
 	int64_t took_ms;
 	uint32_t conn_use;		/* 0: 1 */
+	unsigned mta;			/* number of the mail server whose log it stands in */
 	struct feed_origin origin;
 };
 
@@ -66,7 +67,7 @@ static inline bool feed_line(const struct line *line) {
 	    &d.relay_address))
 		return false;
 	d.relay_port = line->relay == NULL ? 0 : line->port == 0 ? 25 : line->port;
-	learned = engine_feed_delivery(site.engine, site.generation, 1, &d, &line->origin, now_ns);
+	learned = engine_feed_delivery(site.engine, site.generation, 1U << line->mta, &d, &line->origin, now_ns);
 #ifdef RESULTS_ALSO
 	RESULTS_ALSO(&d);
 #endif
