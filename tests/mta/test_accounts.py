@@ -86,7 +86,7 @@ class Site:
                  "relay_transport = discard:\ndefault_transport = discard:\n",
             edit=lambda text: text.replace("listen = {", 'listen = { metrics = "inet:127.0.0.1:9471";') + ACCOUNTS.replace("OVERRIDES", str(overrides)) +
             f'mta = ( {{ name = "a"; log = "{test.logs}/postfix-A"; log_start = "begin"; '
-            'syslog_name = "postfix-A"; } );\n')
+            f'syslog_name = "postfix-A"; config_directory = "{test.directory}/A/etc"; }} );\n')
 
     def used(self, name, what="recipients", window="1h"):
         limits = self.postern.ask("account", name)["limits"]
@@ -222,7 +222,8 @@ def stolen(test, it):
     test.wait_for(asks, "a login with a bad list is held", limit=40)
     test.equal(set(map(tuple, friends)), {(250, 250)}, "another login is left alone")
     test.check(fifteenth and time.monotonic() - fifteenth < 30, "within 30 s of the 15th bounce")
-    test.say(f"{len(answers) - 1} recipients, {bounces()} bounced")
+    test.say(f"{len(answers) - 1} recipients, {bounces()} bounced; refused "
+             f"{time.monotonic() - fifteenth:.2f} s after the 15th bounce line was seen")
     session = login("eve")
     text = begin(session, "victim@list.example")[0][1]
     test.say(f"450 {text}")
@@ -246,10 +247,25 @@ def stolen(test, it):
                   it.postern.ask("account", "eve")["queued"] == [],
                   "a message that waits is listed, and none that left")
     row = it.postern.ask("account", "eve2")["queued"][0]
-    test.check(row["queue_id"] in row["hold"] and "postsuper -h" in row["hold"], "with its command")
-    test.run(row["remove"].replace("postsuper", f"postsuper -c {it.postfix.etc}").split())
+    where = ["postqueue", "-c", it.postfix.etc, "-j"]
+    test.equal(json.loads(test.run(where))["queue_name"], "deferred", "it is deferred")
+    test.run(row["hold"].split())
+    test.equal(json.loads(test.run(where))["queue_name"], "hold", "the command to hold it, as printed")
+    test.run(row["remove"].split())
+    test.equal(test.run(where), "", "the command to remove it, as printed")
+    session.quit()
+
+
+def is_held(test, it, when):
+    session = login("eve")
+    test.equal(begin(session, "victim@list.example")[0][0], 450, f"{when}: a held login is held")
+    session.quit()
+
+
+def resumed(test, it):
     test.equal(it.postern.command("resume", "account", "eve").returncode, 0, "resume account")
     test.equal(it.postern.command("resume", "account", "eve").returncode, 68, "which it is no more")
+    session = login("eve")
     test.equal(send(session, "victim@list.example"), [250, 250], "it may send again")
     session.quit()
 
@@ -276,10 +292,14 @@ def by_class(test, it):
     test.check("450" not in ask("198.51.100.9", "postmaster@x.example", 4), "never postmaster")
     test.check("450" not in ask("198.51.100.9", "q@x.example", 5, sender=""), "nor a bounce")
     rows = {row["login"]: row for row in it.postern.ask("accounts", "class:")}
-    with urllib.request.urlopen("http://127.0.0.1:9471/metrics") as answer:
-        metrics = answer.read().decode()
+
+    def scrape():
+        with urllib.request.urlopen("http://127.0.0.1:9471/metrics") as answer:
+            return answer.read().decode()
+    test.wait_for(lambda: 'postern_account_held{login="eve"} 1\n' in scrape(), "metrics name who is held")
+    metrics = scrape()
     group = 'account="class:mtas",what="recipients",window="1h"'
-    test.check("postern_accounts_held 0\n" in metrics and
+    test.check("postern_accounts_held 1\n" in metrics and
                'postern_account_used_ratio{login="' in metrics, "and of the logins that matter most")
     test.check(f"postern_account_group_limit{{{group}}} 4\n" in metrics and
                f"postern_account_group_used{{{group}}} 1\n" in metrics and
@@ -322,6 +342,7 @@ def killed(test, it, name):
     it.postern.start_again()
     test.equal((it.used(name), it.used("c@staff.example")), (18, 1),
                "and kill -9 of the whole daemon")
+    is_held(test, it, "kill -9 of everything")
     test.wait_for(lambda: '"c@staff.example"' in it.postern.command(
         "journal", "dump", "--type", "account").stdout, "the journal has it a second later")
     it.postern.kill()
@@ -329,6 +350,7 @@ def killed(test, it, name):
     it.postern.start_again()
     test.equal((it.used(name), it.used("c@staff.example")), (18, 1),
                "and the loss of the state, as by a reboot")
+    is_held(test, it, "the loss of the state")
 
 
 def seen(test, it, name):
@@ -364,6 +386,7 @@ def body(test):
     by_class(test, it)
     replayed(test, it)
     killed(test, it, name)
+    resumed(test, it)
     seen(test, it, name)
 
 

@@ -109,7 +109,13 @@ def stolen(test, postern, sendmail):
         test.check(send(eve, f"dead{i}a@[127.0.0.1]", f"dead{i}b@[127.0.0.1]",
                         f"good{i}@[127.0.0.1]")[-1] == 250, f"message {i}")
     name = next(row["login"] for row in postern.ask("accounts") if row["login"].startswith("eve@"))
-    test.equal(len(postern.ask("account", name)["queued"]), 10, "its messages are listed")
+    queued = postern.ask("account", name)["queued"]
+    test.equal(len(queued), 10, "its messages are listed")
+    test.equal(queued[0]["remove"], None, "without a command to remove one: Sendmail has none")
+    sendmail.run(*queued[0]["hold"].split())
+    test.equal([file.name[2:] for file in (sendmail.root / "queue").glob("**/hf*")],
+               [queued[0]["queue_id"]], "the command to hold one, as printed")
+    sendmail.run("sendmail", "-qQ", "-Q", f"-qI{queued[0]['queue_id']}")
     run = sendmail.queue_run()
     test.wait_for(lambda: postern.ask("account", name)["held_by"] is not None,
                   "a login with a bad list is held", limit=30)

@@ -121,6 +121,11 @@ class Sendmail:
         self.process = self.spawn("-bD", *words)
         self.test.wait_for(lambda: listening(self.port), "Sendmail listens")
 
+    def run(self, program, *words):
+        """One of its commands as an administrator types it, to its end."""
+        assert program in ("sendmail", "mailq")
+        return self.test.run([self.program(), "-C", self.cf, *words])
+
     def queue_run(self):
         """A process that delivers what is queued, as far as it is let."""
         return self.spawn("-qf")
