@@ -52,6 +52,7 @@ static const struct {
 	    "3: unknown setting classes.client.ipv5: did you mean classes.client.ipv4?" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mod = 1; }; };\n" C,
 	    "2: unknown setting listen.mod: did you mean listen.mode?" },
+#ifdef WITH_ACCOUNTS
 	/* which mail server asks */
 	{ V "listen = { policy = { address = \"unix:/x\"; mta = \"b\"; }; };\n"
 	    "mta = ( { name = \"a\"; log = \"/l\"; } );\n" C, "2: listen.policy: no mta has the name b" },
@@ -67,6 +68,7 @@ static const struct {
 	    "mta = \"b\"; } ); };\n"
 	    "mta = ( { name = \"a\"; log = \"/l\"; }, { name = \"b\"; log = \"/m\"; } );\n" C
 	    "accounts = ( { name = \"a\"; match = \"*\"; health = { }; } );\n", "" },
+#endif
 	/* types */
 	{ V "observe = 1;\n" C, "2: observe: must be true or false, not a bare number" },
 	{ V "observe = \"true\";\n" C, "2: observe: must be true or false, not text" },
