@@ -64,19 +64,27 @@ struct queued_shown {
 	unsigned count;
 };
 
+/* NULL: not known, as after it was renamed. */
 static const struct generation_mta *mta_of(const struct generation *g, uint32_t mta) {
+	const char *only = generation_only_mta(g);
+
+	if (mta == ACCOUNT_QUEUED_ANY && only != NULL)
+		mta = account_queued_mta(only);
 	for (unsigned i = 0; i < g->mta_count; i++)
 		if (account_queued_mta(generation_text(g, g->mtas[i].name)) == mta)
 			return &g->mtas[i];
 	return NULL;
 }
 
-/* "postsuper -c DIRECTORY -h ID". */
+/* "postsuper -c DIRECTORY -h ID"; NULL: there is none, or it could act on the message of another
+ * mail server. */
 static const char *command_for(const struct generation *g, const struct generation_mta *mta,
     const char *id, bool removes, char out[COMMAND_MAX]) {
 	const char *directory;
 	size_t length = 0;
 
+	if (mta == NULL && g->mta_count > 0)
+		return NULL;
 	if (mta != NULL && mta->kind != MTA_POSTFIX) {
 		if (removes)
 			return NULL;
@@ -91,25 +99,27 @@ static const char *command_for(const struct generation *g, const struct generati
 	return out;
 }
 
+static struct value value_command(const char *command) {
+	return command == NULL ? value_unknown() : value_text(command);
+}
+
 static void write_queued(void *context, const struct account_queued *queued) {
 	struct queued_shown *shown = context;
 	char id[ACCOUNT_QUEUE_ID + 1], hold[COMMAND_MAX], removal[COMMAND_MAX];
 	int64_t seen_ns = shown->view->status.created_ns +
 	    (int64_t)SEEN_DS(queued->seen) * (NS_PER_SECOND / 10);
 	const struct generation_mta *mta;
-	const char *removes;
 
 	if (memcmp(queued->login, shown->login->words, sizeof(queued->login)) != 0 ||
 	    shown->count++ >= QUEUED_SHOWN)
 		return;
 	text_copy(id, sizeof(id), queued->queue_id, strnlen(queued->queue_id, ACCOUNT_QUEUE_ID));
 	mta = mta_of(shown->view->generation, queued->mta);
-	removes = command_for(shown->view->generation, mta, id, true, removal);
 	writer_row(shown->writer, (const struct value[]){
 		value_text(id), value_since(shown->view->status.now_ns, seen_ns),
 		queued->recipients == 0 ? value_unknown() : value_number(queued->recipients),
-		value_text(command_for(shown->view->generation, mta, id, false, hold)),
-		removes == NULL ? value_unknown() : value_text(removes) });
+		value_command(command_for(shown->view->generation, mta, id, false, hold)),
+		value_command(command_for(shown->view->generation, mta, id, true, removal)) });
 }
 
 static void write_all_queued(void *context, struct writer *writer) {

@@ -249,6 +249,13 @@ def stolen(test, it):
     row = it.postern.ask("account", "eve2")["queued"][0]
     where = ["postqueue", "-c", it.postfix.etc, "-j"]
     test.equal(json.loads(test.run(where))["queue_name"], "deferred", "it is deferred")
+    usual = it.postern.file.read_text()
+    it.postern.file.write_text(usual.replace('mta = ( { name = "a";', 'mta = ( { name = "renamed";'))
+    test.equal(it.postern.command("reload").returncode, 0, "its mail server is renamed")
+    other = it.postern.ask("account", "eve2")["queued"][0]
+    test.equal((other["hold"], other["remove"]), (None, None), "then there is no command for it")
+    it.postern.file.write_text(usual)
+    test.equal(it.postern.command("reload").returncode, 0, "and named again")
     test.run(row["hold"].split())
     test.equal(json.loads(test.run(where))["queue_name"], "hold", "the command to hold it, as printed")
     test.run(row["remove"].split())

@@ -262,29 +262,34 @@ static bool has_health(const struct compilation *c) {
 static void check_asking_mta(struct compilation *c, const struct setting *row,
     const config_setting_t *element) {
 	const config_setting_t *group = config_setting_is_group(element) ? element : NULL;
-	bool asks = row->offset == LISTENER_POLICY || row->offset == LISTENER_MILTER_ACCOUNTS;
-	const struct generation *header = compilation_header(c);
 	struct setting_value mta;
 
-	if (compilation_value(group, "listen.*[].mta", &mta)) {
-		if (!asks)
-			complain(c, compilation_member(group, "mta"), "%s: mta is for listen.policy "
-			    "and listen.milter_accounts only", row->path);
-		else if (!is_mta(header, mta.text))
-			complain(c, compilation_member(group, "mta"), "%s: no mta has the name %s",
-			    row->path, mta.text);
+	if (!compilation_value(group, "listen.*[].mta", &mta))
 		return;
-	}
-	for (uint32_t i = 0; asks && i < header->listener_count; i++)
-		if (header->listeners[i].kind == row->offset && has_health(c) &&
+	if (row->offset != LISTENER_POLICY && row->offset != LISTENER_MILTER_ACCOUNTS)
+		complain(c, compilation_member(group, "mta"), "%s: mta is for listen.policy "
+		    "and listen.milter_accounts only", row->path);
+	else if (!is_mta(compilation_header(c), mta.text))
+		complain(c, compilation_member(group, "mta"), "%s: no mta has the name %s",
+		    row->path, mta.text);
+}
+
+/* Also of a socket by default. */
+static void note_unknown_mta(struct compilation *c, const struct setting *row) {
+	const struct generation *header = compilation_header(c);
+
+	for (uint32_t i = 0; i < header->listener_count; i++)
+		if (header->listeners[i].kind == row->offset &&
 		    generation_asking_mta(header, i) == NULL) {
-			note(c, element, "%s: several mail servers could ask here: without mta, "
-			    "results of their mail count for no login", row->path);
+			note(c, config_lookup(&c->config, row->path), "%s: several mail servers "
+			    "could ask here: without mta, results of their mail count for no login",
+			    row->path);
 			return;
 		}
 }
 
 void compile_listener_mtas(struct compilation *c) {
+	bool counts = has_health(c);
 	size_t count;
 	const struct setting *rows = settings(&count);
 
@@ -294,6 +299,10 @@ void compile_listener_mtas(struct compilation *c) {
 
 		for (unsigned k = 0; value != NULL && k < setting_element_count(value); k++)
 			check_asking_mta(c, &rows[i], setting_element(value, k));
+		if (counts && rows[i].place == PLACE_LISTENERS &&
+		    (rows[i].offset == LISTENER_POLICY ||
+		    rows[i].offset == LISTENER_MILTER_ACCOUNTS))
+			note_unknown_mta(c, &rows[i]);
 	}
 }
 #endif

@@ -118,9 +118,10 @@ uint32_t generation_account_of(const struct generation *g, const char *folded, s
 /* Entry number `index`, which is below accounts.count. */
 const struct generation_account *generation_account(const struct generation *g, uint32_t index);
 
+/* Name of the only mail server.  "": none is configured.  NULL: there are several. */
+const char *generation_only_mta(const struct generation *g);
 /* Name of the mail server that asks at this listener about its messages: the one that the listener
- * names, else the only one of its kind, or the only one.  "": none is configured.  NULL: it could be
- * one or another. */
+ * names, else the only one of its kind, or the only one.  "", NULL: as above. */
 const char *generation_asking_mta(const struct generation *g, unsigned listener);
 
 /* Fills the rules; `is_new`: the login is.  False: no entry matches. */

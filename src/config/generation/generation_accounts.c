@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "config/generation/generation.h"
 
+#define ANY_KIND	(-1)
+
 static const void *at(const struct generation *g, uint32_t offset) {
 	return (const char *)g + offset;
 }
@@ -276,29 +278,37 @@ bool generation_accounts_fit(const struct generation *g) {
 	return overrides_fit(g);
 }
 
+/* The only mail server, of this kind if `kind` is one: its number; GENERATION_MTAS_MAX: there is
+ * none, or there are several.  *count: how many. */
+static unsigned only_mta(const struct generation *g, int kind, unsigned *count) {
+	unsigned found = GENERATION_MTAS_MAX;
+
+	*count = 0;
+	for (unsigned i = 0; i < g->mta_count; i++)
+		if (g->mtas[i].transport == 0 && (kind == ANY_KIND || g->mtas[i].kind == kind)) {
+			found = i;
+			++*count;
+		}
+	return *count == 1 ? found : GENERATION_MTAS_MAX;
+}
+
+const char *generation_only_mta(const struct generation *g) {
+	unsigned count, only = only_mta(g, ANY_KIND, &count);
+
+	if (count == 0)
+		return "";
+	return only == GENERATION_MTAS_MAX ? NULL : generation_text(g, g->mtas[only].name);
+}
+
 const char *generation_asking_mta(const struct generation *g, unsigned listener) {
-	const struct generation_mta *only = NULL, *only_of_kind = NULL;
-	unsigned count = 0, count_of_kind = 0;
-	enum mta_kind kind;
+	unsigned count, only;
 
 	if (listener >= g->listener_count)
 		return NULL;
 	if (g->listeners[listener].mta != 0)
 		return generation_text(g, g->listeners[listener].mta);
-	kind = g->listeners[listener].kind == LISTENER_POLICY ? MTA_POSTFIX : MTA_SENDMAIL;
-	for (unsigned i = 0; i < g->mta_count; i++) {
-		if (g->mtas[i].transport != 0)
-			continue;
-		only = &g->mtas[i];
-		count++;
-		if (g->mtas[i].kind == kind) {
-			only_of_kind = &g->mtas[i];
-			count_of_kind++;
-		}
-	}
-	if (count == 0)
-		return "";
-	if (count_of_kind == 1)
-		return generation_text(g, only_of_kind->name);
-	return count == 1 ? generation_text(g, only->name) : NULL;
+	only = only_mta(g, g->listeners[listener].kind == LISTENER_POLICY ? MTA_POSTFIX :
+	    MTA_SENDMAIL, &count);
+	return only == GENERATION_MTAS_MAX ? generation_only_mta(g) :
+	    generation_text(g, g->mtas[only].name);
 }

@@ -137,8 +137,9 @@ uint32_t engine_account_network(struct engine *engine, const struct generation *
 
 /* --- results ------------------------------------------------------------------------------- */
 
-/* A filter beside the mail server has put it into the queue again. */
-static void follow_filter(struct engine *engine, uint32_t mta, const struct delivery *delivery,
+/* A filter beside the mail server has put it into the queue again, maybe into that of another: the
+ * first one whose log tells of it has it. */
+static void follow_filter(struct engine *engine, const struct delivery *delivery,
     const struct judgement *judgement, const struct login_key *login, int64_t now_ns) {
 	static const char words[] = "queued as ";
 	const struct span text = delivery->source == DELIVERY_OF_SENDMAIL ?
@@ -154,7 +155,8 @@ static void follow_filter(struct engine *engine, uint32_t mta, const struct deli
 	    (found[length] >= 'A' && found[length] <= 'Z') ||
 	    (found[length] >= 'a' && found[length] <= 'z')))
 		length++;
-	account_queued_note(engine->segment, mta, found, length, login, 0, now_ns);
+	account_queued_note(engine->segment, ACCOUNT_QUEUED_ANY, found, length, login, 0,
+	    now_ns);
 }
 
 /* The entry of a login that is known; its name, too. */
@@ -204,29 +206,50 @@ static void note_result(struct engine *engine, const struct generation *generati
 		trip(engine, generation, &t, login, now_ns);
 }
 
-/* What was told over the event socket has a mail server of its own: none. */
-static uint32_t mta_of(const struct generation *generation, unsigned mta) {
-	return account_queued_mta(mta >= generation->mta_count ? "" : generation_text(generation,
-	    generation->mtas[generation_parent(generation, mta)].name));
+static const char *mta_name(const struct generation *generation, unsigned mta) {
+	return mta >= generation->mta_count ? "" : generation_text(generation,
+	    generation->mtas[generation_parent(generation, mta)].name);
+}
+
+/* Whose message is it?  One that came by a filter becomes this mail server's. */
+static bool find_login(struct engine *engine, uint32_t mta, const struct span *queue_id,
+    struct login_key *login, int64_t now_ns) {
+	if (account_queued_find(engine->segment, mta, queue_id->text, queue_id->length, login))
+		return true;
+	if (!account_queued_find(engine->segment, ACCOUNT_QUEUED_ANY, queue_id->text,
+		queue_id->length, login))
+		return false;
+	account_queued_note(engine->segment, mta, queue_id->text, queue_id->length, login, 0,
+	    now_ns);
+	account_queued_done(engine->segment, ACCOUNT_QUEUED_ANY, queue_id->text,
+	    queue_id->length, UINT32_MAX, now_ns);
+	return true;
 }
 
 void engine_account_result(struct engine *engine, const struct generation *generation,
-    const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns) {
+    unsigned mtas, const struct delivery *delivery, const struct judgement *judgement,
+    int64_t now_ns) {
+	/* an event need not say whose it is */
+	const char *name_of_mta = delivery->source == DELIVERY_OF_OTHER && mtas == UINT32_MAX ?
+	    generation_only_mta(generation) : mta_name(generation, judgement->mta);
 	const struct generation_account *entry;
 	enum result_class class = judgement->reply.class;
 	bool probe = delivery->status == DELIVERY_DELIVERABLE ||
 	    delivery->status == DELIVERY_UNDELIVERABLE;
-	uint32_t mta = mta_of(generation, judgement->mta);
 	char name[ACCOUNT_NAME_MAX + 1];
 	struct login_key login;
+	uint32_t mta;
 
-	if (probe || (class != RESULT_OK && class != RESULT_PERMANENT) ||
-	    !account_queued_find(engine->segment, mta, delivery->queue_id.text,
-		delivery->queue_id.length, &login))
+	if (probe || name_of_mta == NULL)
+		return;
+	mta = account_queued_mta(name_of_mta);
+	/* what was put off tells, too, whose queue the message is in */
+	if (!find_login(engine, mta, &delivery->queue_id, &login, now_ns) ||
+	    (class != RESULT_OK && class != RESULT_PERMANENT))
 		return;
 	engine_count(engine, COUNTER_ACCOUNT_RESULTS, delivery->recipients);
 	if (class == RESULT_OK)
-		follow_filter(engine, mta, delivery, judgement, &login, now_ns);
+		follow_filter(engine, delivery, judgement, &login, now_ns);
 	entry = entry_of(engine, generation, &login, name);
 	if (entry != NULL && entry->health.unknown > 0)
 		note_result(engine, generation, entry, &login, name, delivery, judgement,
@@ -239,7 +262,9 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 
 void engine_account_removed(struct engine *engine, const struct generation *generation,
     unsigned mta, const char *queue_id, size_t length, int64_t now_ns) {
-	account_queued_done(engine->segment, mta_of(generation, mta), queue_id, length, UINT32_MAX,
+	account_queued_done(engine->segment, account_queued_mta(mta_name(generation, mta)),
+	    queue_id, length, UINT32_MAX, now_ns);
+	account_queued_done(engine->segment, ACCOUNT_QUEUED_ANY, queue_id, length, UINT32_MAX,
 	    now_ns);
 }
 

@@ -40,9 +40,11 @@ uint32_t engine_account_network(struct engine *engine, const struct generation *
 /* The hash of an address's network, never 0; 0: there is no address. */
 uint32_t engine_account_network_of(const struct engine *engine, const struct address *client);
 
-/* A result that was read for the first time: the feed's thread. */
+/* A result that was read for the first time: the feed's thread.  `mtas`: as judge_delivery had
+ * them. */
 void engine_account_result(struct engine *engine, const struct generation *generation,
-    const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns);
+    unsigned mtas, const struct delivery *delivery, const struct judgement *judgement,
+    int64_t now_ns);
 /* A message has left the queue. */
 void engine_account_removed(struct engine *engine, const struct generation *generation,
     unsigned mta, const char *queue_id, size_t length, int64_t now_ns);

@@ -100,13 +100,13 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 }
 
 #ifdef WITH_ACCOUNTS
-static void tell_account(struct feed *feed, const struct delivery *delivery) {
+static void tell_account(struct feed *feed, unsigned mtas, const struct delivery *delivery) {
 	const struct judgement *judgement = engine_feed_judged(feed->engine);
 
 	if (judgement != NULL && feed->generation->accounts.count > 0 &&
 	    !engine_feed_was_repeated(feed->engine))
-		engine_account_result(feed->engine, feed->generation, delivery, judgement,
-		    feed->now_ns);
+		engine_account_result(feed->engine, feed->generation, mtas, delivery,
+		    judgement, feed->now_ns);
 }
 #endif
 
@@ -118,7 +118,7 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 	    feed->now_ns);
 	tell_requeue(feed, delivery, origin);
 #ifdef WITH_ACCOUNTS
-	tell_account(feed, delivery);
+	tell_account(feed, mtas, delivery);
 #endif
 }
 

@@ -26,7 +26,7 @@ static bool queued_is_sound(const uint64_t *words) {
 	struct account_queued queued;
 
 	memcpy(&queued, words, sizeof(queued));
-	return queued.control.used == 1 && queued.mta != 0 && queued.login[0] != 0 && queued.queue_id[0] != '\0' &&
+	return queued.control.used == 1 && queued.login[0] != 0 && queued.queue_id[0] != '\0' &&
 	    text_is_harmless(queued.queue_id, sizeof(queued.queue_id));
 }
 

@@ -26,8 +26,9 @@ void account_health_release(struct account_health_held *held);
 void account_health_forget(struct segment *segment, const struct login_key *login,
     int64_t now_ns);
 
-/* The message that the mail server (account_queued_mta) has under this queue id is the login's,
- * whatever was known; an id that is too long is not followed.  recipients: that it has. */
+/* The message that the mail server (account_queued_mta, ACCOUNT_QUEUED_ANY) has under this queue id
+ * is the login's, whatever was known; an id that is too long is not followed.  recipients: that it
+ * has; 0: not known. */
 void account_queued_note(struct segment *segment, uint32_t mta, const char *queue_id,
     size_t length, const struct login_key *login, uint32_t recipients, int64_t now_ns);
 /* Whose is it?  False: not known. */

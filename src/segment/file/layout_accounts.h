@@ -65,19 +65,20 @@ struct account_health {
 };
 _Static_assert(sizeof(struct account_health) == 1120, "whole words");
 
-#define ACCOUNT_QUEUE_ID	20	/* bytes; a longer id is not followed */
+#define ACCOUNT_QUEUE_ID	28	/* bytes; a longer id is not followed */
 
-/* A message of a login that is in the queue.  64 bytes. */
+/* A message of a login that is in the queue.  72 bytes. */
 struct account_queued {
 	struct learned_control control;
 	uint64_t seen;
-	/* the key: the id, with NULs behind it, and whose it is (account_queued_mta) */
+	/* the key: the id, with NULs behind it, and whose it is */
 	char queue_id[ACCOUNT_QUEUE_ID];
-	uint32_t mta;
+	uint32_t mta;			/* account_queued_mta; ACCOUNT_QUEUED_ANY */
 	uint64_t login[2];
 	uint64_t recipients;		/* that are left; 0: not known */
 };
-_Static_assert(sizeof(struct account_queued) == 64, "a cache line");
+_Static_assert(sizeof(struct account_queued) == 72, "whole words");
+#define ACCOUNT_QUEUED_ANY	0	/* behind a filter: not known yet */
 /* A mail server by its name, over reloads; never 0. */
 uint32_t account_queued_mta(const char *name);
 

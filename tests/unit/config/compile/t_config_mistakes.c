@@ -64,6 +64,10 @@ static const struct {
 	    "accounts = ( { name = \"a\"; match = \"*\"; health = { }; } );\n",
 	    "2: note: listen.policy: several mail servers could ask here: without mta, results of "
 	    "their mail count for no login" },
+	{ V "mta = ( { name = \"a\"; log = \"/l\"; }, { name = \"b\"; log = \"/m\"; } );\n" C
+	    "accounts = ( { name = \"a\"; match = \"*\"; health = { }; } );\n",
+	    "0: note: listen.policy: several mail servers could ask here: without mta, results of "
+	    "their mail count for no login" },
 	{ V "listen = { policy = ( { address = \"unix:/x\"; mta = \"a\"; }, { address = \"unix:/y\"; "
 	    "mta = \"b\"; } ); };\n"
 	    "mta = ( { name = \"a\"; log = \"/l\"; }, { name = \"b\"; log = \"/m\"; } );\n" C

@@ -15,7 +15,7 @@
 	do { \
 		if (engine_feed_judged(site.engine) != NULL && \
 		    !engine_feed_was_repeated(site.engine)) \
-			engine_account_result(site.engine, site.generation, delivery, \
+			engine_account_result(site.engine, site.generation, 1U << line->mta, delivery, \
 			    engine_feed_judged(site.engine), now_ns); \
 	} while (0)
 #include "tests/unit/engine/feed/results.h"
@@ -481,6 +481,10 @@ TEST_IN(begin_two, end, a_listener_of_one_or_the_other_server_blames_nobody) {
 	many_refused(POSTFIX_MTA, NULL);
 }
 
+static bool is_behind_filter(const char *id, struct login_key *key) {
+	return account_queued_find(site.segment, ACCOUNT_QUEUED_ANY, id, strlen(id), key);
+}
+
 /* What a filter on loopback queued again is the login's; what a remote says is not believed. */
 TEST_IN(begin, end, filters_are_followed) {
 	struct login_key key, eve = login_key("eve@example.org", 15);
@@ -491,13 +495,85 @@ TEST_IN(begin, end, filters_are_followed) {
 
 	(void)mail("eve@example.org", "192.0.2.7", "530001");
 	(void)feed_line(&line);
-	assert_true(is_queued("530002", "postfix", &key));
+	assert_true(is_behind_filter("530002", &key));
 	assert_memory_equal(&key, &eve, sizeof(key));
 	line.relay = "192.0.2.1";
 	line.port = 25;
 	line.text = "250 2.0.0 Ok: queued as 530003";
 	(void)feed_line(&line);
-	assert_false(is_queued("530003", "postfix", &key));
+	assert_false(is_behind_filter("530003", &key));
+	(void)feed_line(&(struct line){ .domain = "x.example", .relay_name = "mx.x.example",
+		.relay = "192.0.2.1", .queue_id = "530002", .status = DELIVERY_SENT,
+		.text = accepted, .dsn = 2 });
+	assert_false(is_behind_filter("530002", &key));
+	assert_true(is_queued("530002", "postfix", &key));
+	assert_memory_equal(&key, &eve, sizeof(key));
 	engine_account_removed(site.engine, site.generation, 0, "530001", 6, now_ns);
 	assert_false(is_queued("530001", "postfix", &key));
+}
+
+/* One Postfix takes submissions, its filter hands them to another one, which delivers. */
+TEST_IN(begin_two, end, a_filter_between_two_mail_servers_is_followed) {
+	struct line line = { .domain = "x.example", .relay_name = "filter", .relay = "127.0.0.1",
+		.port = 10024, .queue_id = "550001", .status = DELIVERY_SENT, .mta = POSTFIX_MTA,
+		.text = "250 2.0.0 Ok: queued as 540001", .dsn = 2 };
+	struct login_key key;
+
+	asking_listener = 0;
+	(void)mail("eve", "192.0.2.7", "550001");
+	(void)feed_line(&line);
+	assert_true(is_behind_filter("540001", &key));
+	many_refused(OTHER_MTA, "eve");
+	/* it is of that one from now on */
+	assert_false(is_behind_filter("540001", &key));
+	many_refused(POSTFIX_MTA, NULL);
+}
+
+TEST_IN(begin_two, end, a_message_behind_a_filter_that_leaves_untried_is_forgotten) {
+	struct login_key eve = login_key("eve", 3), key;
+
+	account_queued_note(site.segment, ACCOUNT_QUEUED_ANY, "540001", 6, &eve, 0, now_ns);
+	engine_account_removed(site.engine, site.generation, OTHER_MTA, "540001", 6, now_ns);
+	assert_false(is_behind_filter("540001", &key));
+	many_refused(OTHER_MTA, NULL);
+}
+
+/* Postfix: six letters of seconds, four of microseconds, z, and up to twelve of the inode. */
+TEST_IN(begin, end, the_longest_queue_id_is_followed) {
+	static const char longest[] = "4ZQbcdFGHJzKLMNPQRSTVWX";
+	struct login_key key;
+
+	assert_int_equal(strlen(longest), 23);
+	(void)mail("eve@example.org", "192.0.2.7", longest);
+	assert_true(is_queued(longest, "postfix", &key));
+}
+
+static void event_refused(unsigned mtas) {
+	static char to[32];
+	struct judgement judgement = { .mta = OTHER_MTA,
+		.reply = { .class = RESULT_PERMANENT } };
+	struct delivery delivery = { .source = DELIVERY_OF_OTHER, .status = DELIVERY_BOUNCED,
+		.queue_id = span_of("540001"), .text = span_of("550 5.1.1 User unknown"),
+		.reply = span_of("550 5.1.1 User unknown"), .dsn = { 5, 1, 1 }, .recipients = 1 };
+
+	trips = 0;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(to, sizeof(to), "u%u@x.example", i);
+		delivery.recipient = span_of(to);
+		engine_account_result(site.engine, site.generation, mtas, &delivery, &judgement,
+		    now_ns);
+	}
+}
+
+/* Such an event is judged by the first mail server's settings; its queue ID could be anyone's. */
+TEST_IN(begin_two, end, an_event_that_names_no_mail_server_blames_nobody) {
+	struct login_key key;
+
+	asking_listener = 1;
+	(void)mail("bob", "192.0.2.7", "540001");
+	assert_true(is_queued("540001", "other", &key));
+	event_refused(UINT32_MAX);
+	assert_int_equal(trips, 0);
+	event_refused(1U << OTHER_MTA);
+	assert_int_equal(trips, 1);
 }

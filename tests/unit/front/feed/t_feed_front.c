@@ -66,8 +66,9 @@ bool engine_feed_was_repeated(const struct engine *engine) {
 }
 
 void engine_account_result(struct engine *engine, const struct generation *generation,
-    const struct delivery *delivery, const struct judgement *judgement, int64_t at_ns) {
-	(void)engine, (void)generation, (void)delivery, (void)judgement, (void)at_ns;
+    unsigned mtas, const struct delivery *delivery, const struct judgement *judgement,
+    int64_t at_ns) {
+	(void)engine, (void)generation, (void)mtas, (void)delivery, (void)judgement, (void)at_ns;
 }
 
 void engine_account_removed(struct engine *engine, const struct generation *generation,
