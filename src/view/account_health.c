@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What the mail of a login does, as posternctl account shows it.
- * MODEL    Out of the state, held against the settings in force.  Until a log tells of a message,
- *          the commands are those of the first mail server that is configured.
+ * MODEL    Out of the state, held against the settings in force.  Commands are those of the mail
+ *          server that has the message; without one that is known there are none.
  * ERRORS   None.
  * THREADS  One.
  */
@@ -64,7 +64,7 @@ struct queued_shown {
 	unsigned count;
 };
 
-/* NULL: not known, as after it was renamed. */
+/* NULL: not known, as after it was renamed, or behind a filter with several mail servers. */
 static const struct generation_mta *mta_of(const struct generation *g, uint32_t mta) {
 	const char *only = generation_only_mta(g);
 

@@ -317,7 +317,7 @@ static void check_others(struct compilation *c, const config_setting_t *group,
 		if (other->name == mta->name)
 			complain(c, group, "mta name %s is already used in line %u",
 			    name, other->line);
-		else if (other->kind == MTA_POSTFIX && mta->kind == MTA_POSTFIX &&
+		else if (other->kind == mta->kind && (mta->kind == MTA_POSTFIX || mta->log != 0) &&
 		    other->log == mta->log && other->syslog_name == mta->syslog_name)
 			note(c, group, "mta %s: its deliveries look like those of the mta in "
 			    "line %u: same log, same syslog_name", name, other->line);

@@ -155,7 +155,7 @@ static void follow_filter(struct engine *engine, const struct delivery *delivery
 	    (found[length] >= 'A' && found[length] <= 'Z') ||
 	    (found[length] >= 'a' && found[length] <= 'z')))
 		length++;
-	account_queued_note(engine->segment, ACCOUNT_QUEUED_ANY, found, length, login, 0,
+	(void)account_queued_note(engine->segment, ACCOUNT_QUEUED_ANY, found, length, login, 0,
 	    now_ns);
 }
 
@@ -211,19 +211,27 @@ static const char *mta_name(const struct generation *generation, unsigned mta) {
 	    generation->mtas[generation_parent(generation, mta)].name);
 }
 
-/* Whose message is it?  One that came by a filter becomes this mail server's. */
+/* Whose message is it?  One that came by a filter becomes this mail server's, unless that has told
+ * of the ID later than the filter. */
 static bool find_login(struct engine *engine, uint32_t mta, const struct span *queue_id,
     struct login_key *login, int64_t now_ns) {
-	if (account_queued_find(engine->segment, mta, queue_id->text, queue_id->length, login))
+	struct segment *segment = engine->segment;
+	struct account_queued own, behind;
+	bool is_own = account_queued_find(segment, mta, queue_id->text, queue_id->length, &own);
+	bool is_behind = account_queued_find(segment, ACCOUNT_QUEUED_ANY, queue_id->text,
+	    queue_id->length, &behind);
+
+	if (is_behind && (!is_own || SEEN_DS(behind.seen) >= SEEN_DS(own.seen))) {
+		memcpy(login->words, behind.login, sizeof(login->words));
+		if (account_queued_note(segment, mta, queue_id->text, queue_id->length, login, 0,
+			now_ns))
+			account_queued_done(segment, ACCOUNT_QUEUED_ANY, queue_id->text,
+			    queue_id->length, UINT32_MAX, now_ns);
 		return true;
-	if (!account_queued_find(engine->segment, ACCOUNT_QUEUED_ANY, queue_id->text,
-		queue_id->length, login))
-		return false;
-	account_queued_note(engine->segment, mta, queue_id->text, queue_id->length, login, 0,
-	    now_ns);
-	account_queued_done(engine->segment, ACCOUNT_QUEUED_ANY, queue_id->text,
-	    queue_id->length, UINT32_MAX, now_ns);
-	return true;
+	}
+	if (is_own)
+		memcpy(login->words, own.login, sizeof(login->words));
+	return is_own;
 }
 
 void engine_account_result(struct engine *engine, const struct generation *generation,

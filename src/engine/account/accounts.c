@@ -480,7 +480,7 @@ static void ask_end(struct asking *a) {
 	note_mail(a, 0, 0, ACCOUNT_MAIL_DONE, 0);
 	mta = generation_asking_mta(a->generation, a->question->listener);
 	if (a->rules.account->health_action != ACCOUNT_HEALTH_NONE && mta != NULL)
-		account_queued_note(a->engine->segment, account_queued_mta(mta),
+		(void)account_queued_note(a->engine->segment, account_queued_mta(mta),
 		    a->question->queue_id, a->question->queue_id_length, &a->key, count,
 		    a->now_ns);
 	/* those that other restrictions turned away */

@@ -44,7 +44,7 @@ const struct learned_kind account_queued_kind = {
 	.slot_words = QUEUED_WORDS,
 	.key_at = WORD_OF(account_queued, queue_id),
 	.key_words = QUEUED_KEY_WORDS,
-	.text_at = 0,
+	.text_at = QUEUED_KEY_WORDS,	/* the mail server stands behind the id */
 	.copied_words = QUEUED_WORDS,
 	.evicted = COUNTER_ACCOUNT_QUEUED_EVICTED,
 	.is_sound = queued_is_sound,
@@ -140,7 +140,7 @@ static bool aim_queued(const struct segment *segment, uint32_t mta, const char *
 	return true;
 }
 
-void account_queued_note(struct segment *segment, uint32_t mta, const char *queue_id,
+bool account_queued_note(struct segment *segment, uint32_t mta, const char *queue_id,
     size_t length, const struct login_key *login, uint32_t recipients, int64_t now_ns) {
 	uint32_t now_ds = segment_ds(segment, now_ns);
 	struct account_queued queued = { .control = { .used = 1 },
@@ -152,7 +152,7 @@ void account_queued_note(struct segment *segment, uint32_t mta, const char *queu
 
 	if (!aim_queued(segment, mta, queue_id, length, &table, &key) ||
 	    !learned_lock(&table, &key, now_ns))
-		return;
+		return false;
 	/* the id of another message that has left the queue */
 	slot = learned_find(&table, &key);
 	if (slot != NULL)
@@ -166,12 +166,12 @@ void account_queued_note(struct segment *segment, uint32_t mta, const char *queu
 		learned_store_control(slot, queued.control);
 	}
 	learned_unlock(&table, &key);
+	return slot != NULL;
 }
 
 bool account_queued_find(const struct segment *segment, uint32_t mta, const char *queue_id,
-    size_t length, struct login_key *login) {
+    size_t length, struct account_queued *out) {
 	uint64_t copy[LEARNED_WORDS_MAX];
-	struct account_queued queued;
 	struct learned_key key;
 	struct learned table;
 	uint32_t number;
@@ -180,8 +180,7 @@ bool account_queued_find(const struct segment *segment, uint32_t mta, const char
 	    learned_used(&table) == 0 ||
 	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
-	memcpy(&queued, copy, sizeof(queued));
-	memcpy(login->words, queued.login, sizeof(login->words));
+	memcpy(out, copy, sizeof(*out));
 	return true;
 }
 

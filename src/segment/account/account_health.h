@@ -28,12 +28,12 @@ void account_health_forget(struct segment *segment, const struct login_key *logi
 
 /* The message that the mail server (account_queued_mta, ACCOUNT_QUEUED_ANY) has under this queue id
  * is the login's, whatever was known; an id that is too long is not followed.  recipients: that it
- * has; 0: not known. */
-void account_queued_note(struct segment *segment, uint32_t mta, const char *queue_id,
+ * has; 0: not known.  False: there is no room, or no lock in time. */
+bool account_queued_note(struct segment *segment, uint32_t mta, const char *queue_id,
     size_t length, const struct login_key *login, uint32_t recipients, int64_t now_ns);
 /* Whose is it?  False: not known. */
 bool account_queued_find(const struct segment *segment, uint32_t mta, const char *queue_id,
-    size_t length, struct login_key *login);
+    size_t length, struct account_queued *out);
 /* So many of its recipients are done; UINT32_MAX: it has left the queue. */
 void account_queued_done(struct segment *segment, uint32_t mta, const char *queue_id,
     size_t length, uint32_t recipients, int64_t now_ns);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "config/compile/compile.h"
+#include "config/generation/account_settings.h"
 #include "config/read/setting.h"
 
 static const char design[] =
@@ -544,3 +545,47 @@ TEST(many_masks) {
 	free(g);
 	free(text);
 }
+
+#ifdef WITH_ACCOUNTS
+/* Who asks at each of: policy, policy with a name, milter_accounts. */
+TEST(the_mail_server_that_asks) {
+#define ASKS "listen = { policy = ( \"unix:/p\", { address = \"unix:/q\"; mta = \"b\"; } );\n" \
+	"  milter_accounts = \"unix:/a\"; };\nclasses = ();\n"
+#define B "{ name = \"b\"; log = \"/b\"; }"
+	static const struct {
+		const char *mtas;
+		const char *names[3];
+	} cases[] = {
+		{ B, { "b", "b", "b" } },
+		{ B ", { name = \"s\"; kind = \"sendmail\"; log = \"/s\"; }", { "b", "b", "s" } },
+		{ B ", { name = \"c\"; log = \"/c\"; }", { NULL, "b", NULL } },
+		{ B ", { name = \"c\"; log = \"/c\"; }, { name = \"s\"; kind = \"sendmail\"; "
+		    "log = \"/s\"; }", { NULL, "b", "s" } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct config_messages messages;
+		struct generation *g;
+		char text[1024];
+
+		snprintf(text, sizeof(text), "version = 1;\n" ASKS "mta = ( %s );\n",
+		    cases[i].mtas);
+		g = config_compile_text(text, "test", &messages);
+		assert_non_null(g);
+		for (unsigned at = 0; at < g->listener_count; at++) {
+			const char *address = generation_text(g, g->listeners[at].address);
+			const char *name = generation_asking_mta(g, at);
+			const char *wanted = cases[i].names[address[6] == 'p' ? 0 :
+			    address[6] == 'q' ? 1 : 2];
+
+			if (strlen(address) != 7)
+				continue;	/* control */
+			assert_int_equal(name == NULL, wanted == NULL);
+			if (wanted != NULL)
+				assert_string_equal(name, wanted);
+		}
+		config_messages_free(&messages);
+		free(g);
+	}
+}
+#endif

@@ -52,6 +52,10 @@ static const struct {
 	    "3: unknown setting classes.client.ipv5: did you mean classes.client.ipv4?" },
 	{ V "listen = { policy = { address = \"unix:/x\"; mod = 1; }; };\n" C,
 	    "2: unknown setting listen.mod: did you mean listen.mode?" },
+	{ V "mta = ( { name = \"a\"; kind = \"sendmail\"; log = \"/l\"; },\n"
+	    "{ name = \"b\"; kind = \"sendmail\"; log = \"/l\"; } );\n" C,
+	    "3: note: mta b: its deliveries look like those of the mta in line 2: same log, same "
+	    "syslog_name" },
 #ifdef WITH_ACCOUNTS
 	/* which mail server asks */
 	{ V "listen = { policy = { address = \"unix:/x\"; mta = \"b\"; }; };\n"

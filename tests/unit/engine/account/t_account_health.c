@@ -399,8 +399,17 @@ TEST_IN(begin, end, too_many_networks) {
 	assert_int_equal(trips, 1);
 }
 
+static bool find_queued(uint32_t mta, const char *id, struct login_key *key) {
+	struct account_queued queued;
+
+	if (!account_queued_find(site.segment, mta, id, strlen(id), &queued))
+		return false;
+	memcpy(key->words, queued.login, sizeof(key->words));
+	return true;
+}
+
 static bool is_queued(const char *id, const char *mta, struct login_key *key) {
-	return account_queued_find(site.segment, account_queued_mta(mta), id, strlen(id), key);
+	return find_queued(account_queued_mta(mta), id, key);
 }
 
 /* Two Postfix: "postfix" asks at listener 0, "other" at listener 1, nobody knows who at 2. */
@@ -482,7 +491,7 @@ TEST_IN(begin_two, end, a_listener_of_one_or_the_other_server_blames_nobody) {
 }
 
 static bool is_behind_filter(const char *id, struct login_key *key) {
-	return account_queued_find(site.segment, ACCOUNT_QUEUED_ANY, id, strlen(id), key);
+	return find_queued(ACCOUNT_QUEUED_ANY, id, key);
 }
 
 /* What a filter on loopback queued again is the login's; what a remote says is not believed. */
@@ -532,7 +541,8 @@ TEST_IN(begin_two, end, a_filter_between_two_mail_servers_is_followed) {
 TEST_IN(begin_two, end, a_message_behind_a_filter_that_leaves_untried_is_forgotten) {
 	struct login_key eve = login_key("eve", 3), key;
 
-	account_queued_note(site.segment, ACCOUNT_QUEUED_ANY, "540001", 6, &eve, 0, now_ns);
+	assert_true(account_queued_note(site.segment, ACCOUNT_QUEUED_ANY, "540001", 6, &eve, 0,
+	    now_ns));
 	engine_account_removed(site.engine, site.generation, OTHER_MTA, "540001", 6, now_ns);
 	assert_false(is_behind_filter("540001", &key));
 	many_refused(OTHER_MTA, NULL);
@@ -576,4 +586,38 @@ TEST_IN(begin_two, end, an_event_that_names_no_mail_server_blames_nobody) {
 	assert_int_equal(trips, 0);
 	event_refused(1U << OTHER_MTA);
 	assert_int_equal(trips, 1);
+}
+
+/* The filter hands it in with a login of its own: the message is the sender's all the same. */
+TEST_IN(begin_two, end, a_filter_with_a_login_is_not_blamed) {
+	struct login_key relay = login_key("relay", 5), eve = login_key("eve", 3), key;
+
+	assert_true(account_queued_note(site.segment, account_queued_mta("other"), "540001", 6,
+	    &relay, 1, now_ns));
+	assert_true(account_queued_note(site.segment, ACCOUNT_QUEUED_ANY, "540001", 6, &eve, 0,
+	    now_ns));
+	telling_mta = OTHER_MTA;
+	result("540001", 1, true);
+	assert_true(is_queued("540001", "other", &key));
+	assert_memory_equal(&key, &eve, sizeof(key));
+	/* but a message that got the ID later is its own */
+	assert_true(account_queued_note(site.segment, ACCOUNT_QUEUED_ANY, "540001", 6, &eve, 0,
+	    now_ns));
+	now_ns += NS_PER_SECOND;
+	assert_true(account_queued_note(site.segment, account_queued_mta("other"), "540001", 6,
+	    &relay, 1, now_ns));
+	result("540001", 2, true);
+	assert_true(is_queued("540001", "other", &key));
+	assert_memory_equal(&key, &relay, sizeof(key));
+}
+
+/* Among so many names some have the bucket and the tag of others: the whole key decides. */
+TEST_IN(begin, end, one_queue_id_of_many_mail_servers_is_never_another_ones) {
+	enum { NOTED = 2000, ASKED = 60000 };
+	struct login_key login = login_key("eve", 3), key;
+
+	for (uint32_t mta = 1; mta <= NOTED; mta++)
+		(void)account_queued_note(site.segment, mta, "540001", 6, &login, 1, now_ns);
+	for (uint32_t mta = NOTED + 1; mta <= NOTED + ASKED; mta++)
+		assert_false(find_queued(mta, "540001", &key));
 }
