@@ -248,7 +248,7 @@ def stolen(test, it):
                   "a message that waits is listed, and none that left")
     row = it.postern.ask("account", "eve2")["queued"][0]
     where = ["postqueue", "-c", it.postfix.etc, "-j"]
-    test.equal(json.loads(test.run(where))["queue_name"], "deferred", "it is deferred")
+    test.wait_for(lambda: json.loads(test.run(where))["queue_name"] == "deferred", "it is deferred")
     usual = it.postern.file.read_text()
     it.postern.file.write_text(usual.replace('mta = ( { name = "a";', 'mta = ( { name = "renamed";'))
     test.equal(it.postern.command("reload").returncode, 0, "its mail server is renamed")
