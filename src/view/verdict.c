@@ -305,11 +305,25 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 	}
 }
 
+#ifdef WITH_ACCOUNTS
+/* A full table is usual: who sent least recently makes room.  Not where all are near a limit. */
+static void look_at_account_table(const struct view *view, struct view_verdict *out) {
+	const struct reader_status *status = &view->status;
+	uint64_t uncounted = status->counters[COUNTER_ACCOUNT_UNCOUNTED];
+
+	if (uncounted > 0 && 20 * status->accounts_used >= 19 * status->accounts_size)
+		SAY(verdict_add(out, TONE_BAD, "accounts", "posternctl status"),
+		    "table of logins full: %" PRIu64 " answers without limits (state.accounts)",
+		    uncounted);
+}
+#endif
+
 static void look_at_accounts(struct view *view, struct view_verdict *out) {
 #ifdef WITH_ACCOUNTS
 	const struct view_accounts_top *top = view_accounts_top(view);
 	char name[NAME_SHOWN];
 
+	look_at_account_table(view, out);
 	if (top == NULL)
 		return;
 	if (top->held == 1 && view->generation->accounts_named > 0) {
@@ -330,6 +344,18 @@ static void look_at_accounts(struct view *view, struct view_verdict *out) {
 #endif
 }
 
+/* Accounts have an observe mode of their own. */
+static bool limits_accounts(const struct generation *g) {
+#ifdef WITH_ACCOUNTS
+	for (uint32_t i = 0; i < g->accounts.count; i++)
+		if (!generation_account(g, i)->observe)
+			return true;
+#else
+	(void)g;
+#endif
+	return false;
+}
+
 static void look_at_modes(const struct view *view, struct view_verdict *out) {
 	const struct generation *g = view->generation;
 	struct verdict_part *part;
@@ -343,6 +369,7 @@ static void look_at_modes(const struct view *view, struct view_verdict *out) {
 		part = verdict_add(out, TONE_WARN, "classes", "posternctl status");
 		part->is_mode = true;
 		SAY(part, "observe mode: %s", g->observe && g->outbound_observe ?
+		    limits_accounts(g) ? "no session is refused, no mail is held" :
 		    "nothing is refused or held" : g->observe ? "no session is refused" :
 		    "no mail is held");
 	}

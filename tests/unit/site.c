@@ -15,6 +15,7 @@
 
 const char *site_providers;
 const char *site_policy_settings = "", *site_lease_settings = "";
+const char *site_accounts = "64";
 
 static void fail(const char *what, const char *text) {
 	fprintf(stderr, "site: %s: %s\n", what, text);
@@ -32,14 +33,14 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 
 	snprintf(text, size, "version = 1;\n"
 	    "state = { path = \"%s/state\"; sessions = \"%llu\"; "
-	    "destinations = \"%llu\"; classes = \"64\"; accounts = \"64\"; };\n"
+	    "destinations = \"%llu\"; classes = \"64\"; accounts = \"%s\"; };\n"
 	    "journal = { path = \"%s/journal\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; %s },\n"
 	    "  { address = \"unix:%s/l\"; session_proof = \"lease\"; %s } );\n"
 	    "  milter = [ \"unix:%s/m\" ]; socketmap = [ \"unix:%s/s\" ];\n"
 	    "  control = \"unix:%s/c\"; };\n%s",
 	    site->directory, (unsigned long long)sessions,
-	    (unsigned long long)site->destinations, site->directory, site->directory,
+	    (unsigned long long)site->destinations, site_accounts, site->directory, site->directory,
 	    site_policy_settings, site->directory, site_lease_settings, site->directory,
 	    site->directory, site->directory, classes);
 	generation = config_compile_texts(text, "test", site_providers, "providers.test",

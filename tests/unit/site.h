@@ -27,6 +27,8 @@ struct site {
 extern const char *site_providers;
 /* More settings of the policy socket, and of the one with proof lease; "" at first. */
 extern const char *site_policy_settings, *site_lease_settings;
+/* state.accounts; "64" at first. */
+extern const char *site_accounts;
 
 /* Makes the directory and opens the site; `classes` is configuration text that
  * follows version, state and listen ("classes = ( ... ); ...").  Ends the test

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Health of logins: what is noted, judged and done (account_health.h).
- * MODEL    Health stands in a slot of its own, made when there is something to tell.  What
+ * MODEL    Health stands in a slot of its own, made at the first result or second network.  What
  *          holds a login stands beside its counters, where each question looks.  No two locks
  *          are held at once.
  * ERRORS   What cannot be noted is not: nobody is held for it.
@@ -194,8 +194,8 @@ static void note_result(struct engine *engine, const struct generation *generati
 	    delivery->recipient.length);
 	bool due;
 
-	/* who has no failures needs no note */
-	if (!account_health_take(engine->segment, login, is_failed, now_ns, &held))
+	/* what was accepted counts from the first message on: the share is of all results */
+	if (!account_health_take(engine->segment, login, true, now_ns, &held))
 		return;
 	health_note_result(&held.health.health, &entry->health, delivery->recipients, is_failed,
 	    reply_is_unknown_recipient(delivery, &judgement->reply), recipient, now_ns);

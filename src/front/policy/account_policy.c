@@ -112,8 +112,8 @@ static void find_code(const struct account_answer *answer, struct account_reply 
 
 static void write_reply(const struct generation *generation,
     const struct account_answer *answer, struct account_reply *reply) {
-	static const char held[] = "This login is held because of the mail that was sent with "
-	    "it; contact your administrator (id={id})";
+	static const char held[] = "This login is held because it may be stolen; contact your "
+	    "administrator (id={id})";
 	char id[DECISION_ID_MAX];
 	const struct account_values values = {
 		.used = answer->used, .limit = answer->limit, .what = what_word(answer),

@@ -30,6 +30,14 @@ static bool queued_is_sound(const uint64_t *words) {
 	    text_is_harmless(queued.queue_id, sizeof(queued.queue_id));
 }
 
+/* Who only sends what is accepted makes room before those of whom there is something to tell. */
+static uint64_t health_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
+	bool has_failed = RELAXED(slot[WORD_OF(account_health, health.failed)]) != 0;
+
+	(void)now_ds;
+	return (uint64_t)has_failed << 32 | SEEN_DS(RELAXED(slot[1]));
+}
+
 const struct learned_kind account_health_kind = {
 	.slot_words = HEALTH_WORDS,
 	.key_at = WORD_OF(account_health, key),
@@ -37,6 +45,7 @@ const struct learned_kind account_health_kind = {
 	.text_at = 2,
 	.copied_words = HEALTH_WORDS,
 	.evicted = COUNTER_ACCOUNT_HEALTHS_EVICTED,
+	.worth = health_worth,
 	.is_sound = health_is_sound,
 };
 

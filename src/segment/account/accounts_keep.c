@@ -171,25 +171,36 @@ void accounts_scrub(struct segment *segment, int64_t now_ns) {
 		atomic_store(&header->accounts_since_ns, now_ns);
 }
 
+struct carrying {
+	int64_t later_ds;	/* that the new segment was made */
+	bool held;		/* these, or all others? */
+};
+
 /* Tenths of seconds since the new segment was made, which are fewer. */
-static void change_guard(void *context, uint64_t *words) {
-	const int64_t *later_ds = context;
+static bool carry_account(void *context, uint64_t *words) {
+	const struct carrying *carrying = context;
 	struct account account;
 
 	memcpy(&account, words, sizeof(account));
-	account.guard_ds = account.guard_ds > *later_ds ?
-	    account.guard_ds - (uint32_t)*later_ds : 0;
+	account.guard_ds = account.guard_ds > carrying->later_ds ?
+	    account.guard_ds - (uint32_t)carrying->later_ds : 0;
 	memcpy(words, &account, sizeof(account));
+	return (account.held_by != 0) == carrying->held;
 }
 
 void accounts_carry(const struct segment *from, struct segment *to) {
-	int64_t later_ds = (to->header->created_ns - from->header->created_ns) / DS_NS;
+	struct carrying carrying = {
+		.later_ds = (to->header->created_ns - from->header->created_ns) / DS_NS,
+		.held = true };
 	struct learned old, new;
 
 	if (!accounts_bind(from->header, from->header, &old) ||
 	    !accounts_bind(to->header, to->header, &new))
 		return;
-	learned_carry(&old, &new, change_guard, &later_ds);
+	/* a smaller table may have no room for all */
+	learned_carry(&old, &new, carry_account, &carrying);
+	carrying.held = false;
+	learned_carry(&old, &new, carry_account, &carrying);
 	atomic_store(&to->header->accounts_since_ns,
 	    atomic_load(&from->header->accounts_since_ns));
 	if (account_mails_bind(from->header, from->header, &old) &&

@@ -97,7 +97,7 @@ struct states_moving {
 	const struct segment *from;
 	struct segment *to;
 };
-void states_move(void *moving, uint64_t *words);
+bool states_move(void *moving, uint64_t *words);
 /* Then: reasons and flights. */
 void states_carry(const struct segment *from, struct segment *to);
 void flights_scrub(struct segment *segment);

@@ -250,9 +250,10 @@ bool learned_retag(const struct learned *table, uint32_t shard, uint32_t number)
 void learned_scrub(const struct learned *table, uint32_t now_ds);
 
 /* Notes in `to` what `from` knows, as seen when `to` was made; nobody uses either.
- * Both are of one kind.  `change` makes of its words what is true there, or is NULL. */
+ * Both are of one kind.  `change` makes of its words what is true there (false: not this one), or
+ * is NULL. */
 void learned_carry(const struct learned *from, const struct learned *to,
-    void (*change)(void *context, uint64_t *words), void *context);
+    bool (*change)(void *context, uint64_t *words), void *context);
 
 /* How many are known. */
 uint64_t learned_used(const struct learned *table);

@@ -177,7 +177,7 @@ static void carry_one(const struct learned *to, uint64_t *words) {
 }
 
 void learned_carry(const struct learned *from, const struct learned *to,
-    void (*change)(void *context, uint64_t *words), void *context) {
+    bool (*change)(void *context, uint64_t *words), void *context) {
 	for (uint32_t shard = 0; shard < from->place->shards; shard++) {
 		for (uint32_t i = learned_next(from, shard, 0); i != SEGMENT_NO_SLOT;
 		     i = learned_next(from, shard, i + 1)) {
@@ -188,9 +188,8 @@ void learned_carry(const struct learned *from, const struct learned *to,
 				continue;
 			for (uint32_t w = 0; w < from->kind->slot_words; w++)
 				words[w] = RELAXED(slot[w]);
-			if (change != NULL)
-				change(context, words);
-			carry_one(to, words);
+			if (change == NULL || change(context, words))
+				carry_one(to, words);
 		}
 	}
 }

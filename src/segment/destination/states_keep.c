@@ -167,7 +167,7 @@ void states_scrub(struct segment *segment, int64_t now_ns) {
 	}
 }
 
-void states_move(void *context, uint64_t *words) {
+bool states_move(void *context, uint64_t *words) {
 	const struct states_moving *moving = context;
 	int64_t was_ns = moving->from->header->created_ns;
 	int64_t is_ns = moving->to->header->created_ns;
@@ -179,6 +179,7 @@ void states_move(void *context, uint64_t *words) {
 		    0 : 1;
 	kept[1] &= ~UINT64_C(0x00ffffff00000000);
 	kept[FLIGHTS_AT] = resumed << RESUMED_SHIFT;
+	return true;
 }
 
 static void carry_reason(void *context, const struct destination_window *window) {

@@ -54,8 +54,8 @@ struct account_mail {
 };
 _Static_assert(sizeof(struct account_mail) == 88, "whole words");
 
-/* What the mail of a login does.  Of those alone of which there is something to tell.  1,120
- * bytes. */
+/* What the mail of a login does.  Of those who sent lately, and of whom something failed above all.
+ * 1,120 bytes. */
 struct account_health {
 	struct learned_control control;
 	uint64_t seen;

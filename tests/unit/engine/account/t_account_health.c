@@ -621,3 +621,57 @@ TEST_IN(begin, end, one_queue_id_of_many_mail_servers_is_never_another_ones) {
 	for (uint32_t mta = NOTED + 1; mta <= NOTED + ASKED; mta++)
 		assert_false(find_queued(mta, "540001", &key));
 }
+
+/* 20 of 220 are 9 %, where 20 % is too much. */
+TEST_IN(begin, end, a_login_is_not_held_for_the_first_failures_after_many_deliveries) {
+	for (unsigned i = 0; i < 220; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "56%04X", i);
+		(void)mail("eve@example.org", "192.0.2.7", id);
+		result(id, i, i >= 200);
+	}
+	assert_int_equal(trips, 0);
+	/* 50 of 250 are 20 % */
+	for (unsigned i = 220; i < 275; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "56%04X", i);
+		(void)mail("eve@example.org", "192.0.2.7", id);
+		result(id, i, true);
+	}
+	assert_int_equal(trips, 1);
+	assert_true(fabs(last_trip.counts.results - 250) < 1 &&
+	    fabs(last_trip.counts.failed - 50) < 1);
+}
+
+#define TIGHT "classes = ();\naccounts = ( { name = \"all\"; match = \"*\"; " \
+	"each = { recipients = \"2/1h\"; }; health = {}; } );\n"
+
+/* All are at their limit, and the table has room for a tenth of them. */
+TEST(a_held_login_is_carried_into_a_smaller_table) {
+	struct login_key zoe = login_key("zoe", 3);
+	struct accounts_held held;
+	struct account account;
+
+	site_accounts = "2k";
+	site_open(&site, 64, TIGHT);
+	now_ns = clock_now_ns();
+	for (unsigned i = 0; i < 640; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "u%u", i);
+		(void)mail(name, "192.0.2.7", "570001");
+		(void)mail(name, "192.0.2.7", "570002");
+	}
+	(void)mail("zoe", "192.0.2.7", "570003");
+	assert_int_equal(accounts_take(site.segment, &zoe, NULL, 0, now_ns, &held), ACCOUNTS_HELD);
+	held.account.held_by = 42;
+	accounts_put(site.segment, &held, -1, now_ns);
+	accounts_release(&held);
+	site_accounts = "64";
+	site_restart(&site, 64, TIGHT);
+	assert_true(accounts_find_in(site.segment->header, site.segment->header, &zoe, &account));
+	assert_int_equal(account.held_by, 42);
+	site_close(&site);
+}
