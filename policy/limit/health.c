@@ -40,6 +40,19 @@ void health_note_result(struct health *health, const struct health_limits *limit
 		distinct_add(&health->unknown, recipient, limits->unknown_period_s, now_ns);
 }
 
+void health_take_back(struct health *health, const struct health_limits *limits,
+    uint32_t recipients, int64_t now_ns) {
+	double accepted = health->results - health->failed;
+	double part = kept_part(health, limits, now_ns);
+
+	/* what had faded by now is too little to matter: both were told within minutes */
+	accepted = accepted * part > recipients ? accepted * part - recipients : 0;
+	health->failed *= part;
+	health->results = health->failed + accepted;
+	if (now_ns > health->at_ns)
+		health->at_ns = now_ns;
+}
+
 void health_note_network(struct health *health, const struct health_limits *limits,
     uint64_t network, int64_t now_ns) {
 	if (limits->networks > 0)

@@ -39,6 +39,9 @@ enum health_verdict { HEALTH_GOOD, HEALTH_UNKNOWN, HEALTH_NETWORKS };
 /* Final results of so many recipients, all the same; `recipient`: hash of the first. */
 void health_note_result(struct health *health, const struct health_limits *limits,
     uint32_t recipients, bool is_failed, bool is_unknown, uint64_t recipient, int64_t now_ns);
+/* So many that were accepted were not the final ones. */
+void health_take_back(struct health *health, const struct health_limits *limits,
+    uint32_t recipients, int64_t now_ns);
 void health_note_network(struct health *health, const struct health_limits *limits,
     uint64_t network, int64_t now_ns);
 

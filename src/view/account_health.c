@@ -83,7 +83,8 @@ static const char *command_for(const struct generation *g, const struct generati
 	const char *directory;
 	size_t length = 0;
 
-	if (mta == NULL && g->mta_count > 0)
+	/* "postsuper -d ALL" is another command */
+	if ((mta == NULL && g->mta_count > 0) || strcmp(id, "ALL") == 0)
 		return NULL;
 	if (mta != NULL && mta->kind != MTA_POSTFIX) {
 		if (removes)

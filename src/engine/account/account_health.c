@@ -78,8 +78,6 @@ static void trip(struct engine *engine, const struct generation *generation,
     struct account_trip *t, const struct login_key *login, int64_t now_ns) {
 	struct accounts_held held;
 
-	t->observed = t->account->observe != 0;
-	t->is_held = !t->observed && t->account->health_action == ACCOUNT_HEALTH_HOLD;
 	if (accounts_take(engine->segment, login, NULL, 0, now_ns, &held) != ACCOUNTS_HELD)
 		return;
 	if (held.account.held_by == 0)
@@ -95,7 +93,8 @@ static void trip(struct engine *engine, const struct generation *generation,
 	note_trip(engine, generation, t, now_ns);
 }
 
-/* Is it time to act?  Under the health's lock; an alert is given once in the time of its limit. */
+/* Is it time to act?  Under the health's lock.  A hold is due until it is there: who is held is not
+ * held again.  What only tells does so once in the time of its limit. */
 static bool is_due(struct engine *engine, struct account_health *health,
     const struct generation_account *entry, struct account_trip *t, int64_t now_ns) {
 	uint32_t period_s;
@@ -103,8 +102,13 @@ static bool is_due(struct engine *engine, struct account_health *health,
 	t->counts = health_count(&health->health, &entry->health, now_ns);
 	t->verdict = health_judge(&t->counts, &entry->health);
 	t->account = entry;
-	if (t->verdict == HEALTH_GOOD || entry->health_action == ACCOUNT_HEALTH_NONE ||
-	    health->alerted_ds > segment_ds(engine->segment, now_ns))
+	t->observed = entry->observe != 0;
+	t->is_held = !t->observed && entry->health_action == ACCOUNT_HEALTH_HOLD;
+	if (t->verdict == HEALTH_GOOD || entry->health_action == ACCOUNT_HEALTH_NONE)
+		return false;
+	if (t->is_held)
+		return true;
+	if (health->alerted_ds > segment_ds(engine->segment, now_ns))
 		return false;
 	period_s = t->verdict == HEALTH_NETWORKS ? entry->health.networks_period_s :
 	    entry->health.unknown_period_s;
@@ -138,13 +142,16 @@ uint32_t engine_account_network(struct engine *engine, const struct generation *
 /* --- results ------------------------------------------------------------------------------- */
 
 /* A filter beside the mail server has put it into the queue again, maybe into that of another: the
- * first one whose log tells of it has it. */
+ * first one whose log tells of it has it.  Until then this result is the last one that is known, and
+ * counts; how many did stands in `recipients`. */
 static void follow_filter(struct engine *engine, const struct delivery *delivery,
     const struct judgement *judgement, const struct login_key *login, int64_t now_ns) {
 	static const char words[] = "queued as ";
 	const struct span text = delivery->source == DELIVERY_OF_SENDMAIL ?
 	    delivery->reply : delivery->text;
 	const char *found = memmem(text.text, text.length, words, sizeof(words) - 1);
+	uint32_t counted = delivery->recipients;
+	struct account_queued behind;
 	size_t length = 0, left;
 
 	if (found == NULL || !address_is_loopback(&judgement->tried.address))
@@ -155,8 +162,11 @@ static void follow_filter(struct engine *engine, const struct delivery *delivery
 	    (found[length] >= 'A' && found[length] <= 'Z') ||
 	    (found[length] >= 'a' && found[length] <= 'z')))
 		length++;
-	(void)account_queued_note(engine->segment, ACCOUNT_QUEUED_ANY, found, length, login, 0,
-	    now_ns);
+	if (account_queued_find(engine->segment, ACCOUNT_QUEUED_ANY, found, length, &behind) &&
+	    memcmp(behind.login, login->words, sizeof(behind.login)) == 0)
+		counted += (uint32_t)behind.recipients;
+	(void)account_queued_note(engine->segment, ACCOUNT_QUEUED_ANY, found, length, login,
+	    counted, now_ns);
 }
 
 /* The entry of a login that is known; its name, too. */
@@ -206,22 +216,37 @@ static void note_result(struct engine *engine, const struct generation *generati
 		trip(engine, generation, &t, login, now_ns);
 }
 
+/* The filter's were not the last results of these. */
+static void take_back(struct engine *engine, const struct generation_account *entry,
+    const struct login_key *login, uint32_t recipients, int64_t now_ns) {
+	struct account_health_held held;
+
+	if (!account_health_take(engine->segment, login, false, now_ns, &held))
+		return;
+	health_take_back(&held.health.health, &entry->health, recipients, now_ns);
+	account_health_put(engine->segment, &held, now_ns);
+	account_health_release(&held);
+}
+
 static const char *mta_name(const struct generation *generation, unsigned mta) {
 	return mta >= generation->mta_count ? "" : generation_text(generation,
 	    generation->mtas[generation_parent(generation, mta)].name);
 }
 
 /* Whose message is it?  One that came by a filter becomes this mail server's, unless that has told
- * of the ID later than the filter. */
+ * of the ID later than the filter; *counted: recipients of it that the filter took, and whose
+ * results come now. */
 static bool find_login(struct engine *engine, uint32_t mta, const struct span *queue_id,
-    struct login_key *login, int64_t now_ns) {
+    struct login_key *login, uint32_t *counted, int64_t now_ns) {
 	struct segment *segment = engine->segment;
 	struct account_queued own, behind;
 	bool is_own = account_queued_find(segment, mta, queue_id->text, queue_id->length, &own);
 	bool is_behind = account_queued_find(segment, ACCOUNT_QUEUED_ANY, queue_id->text,
 	    queue_id->length, &behind);
 
+	*counted = 0;
 	if (is_behind && (!is_own || SEEN_DS(behind.seen) >= SEEN_DS(own.seen))) {
+		*counted = (uint32_t)behind.recipients;
 		memcpy(login->words, behind.login, sizeof(login->words));
 		if (account_queued_note(segment, mta, queue_id->text, queue_id->length, login, 0,
 			now_ns))
@@ -246,19 +271,22 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	    delivery->status == DELIVERY_UNDELIVERABLE;
 	char name[ACCOUNT_NAME_MAX + 1];
 	struct login_key login;
-	uint32_t mta;
+	uint32_t mta, counted;
 
 	if (probe || name_of_mta == NULL)
 		return;
 	mta = account_queued_mta(name_of_mta);
 	/* what was put off tells, too, whose queue the message is in */
-	if (!find_login(engine, mta, &delivery->queue_id, &login, now_ns) ||
-	    (class != RESULT_OK && class != RESULT_PERMANENT))
+	if (!find_login(engine, mta, &delivery->queue_id, &login, &counted, now_ns))
+		return;
+	entry = entry_of(engine, generation, &login, name);
+	if (counted > 0 && entry != NULL)
+		take_back(engine, entry, &login, counted, now_ns);
+	if (class != RESULT_OK && class != RESULT_PERMANENT)
 		return;
 	engine_count(engine, COUNTER_ACCOUNT_RESULTS, delivery->recipients);
 	if (class == RESULT_OK)
 		follow_filter(engine, delivery, judgement, &login, now_ns);
-	entry = entry_of(engine, generation, &login, name);
 	if (entry != NULL && entry->health.unknown > 0)
 		note_result(engine, generation, entry, &login, name, delivery, judgement,
 		    now_ns);

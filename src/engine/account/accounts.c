@@ -137,7 +137,7 @@ static struct account_mail open_mail(struct asking *a) {
 		held.mail.login[0] = a->key.words[0];
 		held.mail.login[1] = a->key.words[1];
 		held.mail.since_ns = 0;
-		held.mail.recipients = held.mail.passed = 0;
+		held.mail.recipients = held.mail.passed = held.mail.roles = 0;
 		held.mail.last = held.mail.pool = 0;
 		held.mail.state = ACCOUNT_MAIL_OPEN;
 		account_mail_put(a->engine->segment, &held, a->now_ns);
@@ -147,6 +147,21 @@ static struct account_mail open_mail(struct asking *a) {
 	if (old.state == ACCOUNT_MAIL_OPEN)
 		give_back(a->engine, &old, old.recipients, a->now_ns);
 	return mail;
+}
+
+static bool is_local_part(const char *address, size_t length, const char *local) {
+	size_t local_length = strlen(local);
+
+	return length >= local_length && text_equal_nocase(address, local, local_length) &&
+	    (length == local_length || address[local_length] == '@');
+}
+
+/* Its administrators can always be reached. */
+static bool is_role_address(const struct asking *a) {
+	const char *to = a->question->recipient;
+	size_t length = a->question->recipient_length;
+
+	return is_local_part(to, length, "postmaster") || is_local_part(to, length, "abuse");
 }
 
 /* Notes what this question changed, if the transaction is still there. */
@@ -162,6 +177,7 @@ static void note_mail(struct asking *a, uint32_t recipients, uint32_t passed,
 			held.mail.since_ns = a->now_ns;
 		held.mail.recipients += recipients;
 		held.mail.passed += passed;
+		held.mail.roles += passed > 0 && is_role_address(a);
 		held.mail.state = state;
 		if (pool != 0)
 			held.mail.pool = pool;
@@ -263,13 +279,18 @@ static bool networks_allow(struct asking *a) {
 	uint32_t network = entry->health.networks == 0 ? 0 :
 	    engine_account_network_of(a->engine, &a->question->client), count;
 	struct account account;
+	char name[ACCOUNT_NAME_MAX + 1];
+	int64_t seen_ns;
 
 	if (network == 0 || !accounts_find_in(header, header, &a->key, &account) ||
 	    account.network == network)
 		return true;
-	account.name[ACCOUNT_NAME_MAX - 1] = '\0';
-	count = engine_account_network(a->engine, a->generation, entry, &a->key, account.name,
-	    account.network, network, a->now_ns);
+	text_copy(name, sizeof(name), account.name, strnlen(account.name, ACCOUNT_NAME_MAX));
+	/* the one before counts only if it was used in that time */
+	seen_ns = header->created_ns + SEEN_DS(account.seen) * (NS_PER_SECOND / 10);
+	count = engine_account_network(a->engine, a->generation, entry, &a->key, name,
+	    a->now_ns - seen_ns < entry->health.networks_period_s * NS_PER_SECOND ?
+	    account.network : 0, network, a->now_ns);
 	if (count <= entry->health.networks || entry->health_action != ACCOUNT_HEALTH_NONE)
 		return true;
 	a->answer->reason = REASON_ACCOUNT_NETWORKS;
@@ -372,21 +393,6 @@ static void refuse(struct asking *a) {
 	note_decision(a);
 }
 
-static bool is_local_part(const char *address, size_t length, const char *local) {
-	size_t local_length = strlen(local);
-
-	return length >= local_length && text_equal_nocase(address, local, local_length) &&
-	    (length == local_length || address[local_length] == '@');
-}
-
-/* Its administrators can always be reached. */
-static bool is_role_address(const struct asking *a) {
-	const char *to = a->question->recipient;
-	size_t length = a->question->recipient_length;
-
-	return is_local_part(to, length, "postmaster") || is_local_part(to, length, "abuse");
-}
-
 static bool is_free(const struct asking *a) {
 	return is_role_address(a) || generation_account_is_free(a->generation,
 	    a->rules.account, a->question->recipient, a->question->recipient_length);
@@ -454,13 +460,30 @@ static void ask_recipient(struct asking *a) {
 	}
 }
 
+/* Results of the message count for the login. */
+static void note_queued(struct asking *a) {
+	const char *mta = generation_asking_mta(a->generation, a->question->listener);
+
+	if (a->rules.account->health_action != ACCOUNT_HEALTH_NONE && mta != NULL)
+		(void)account_queued_note(a->engine->segment, account_queued_mta(mta),
+		    a->question->queue_id, a->question->queue_id_length, &a->key,
+		    a->question->recipient_count, a->now_ns);
+}
+
+/* With an empty sender: nothing is charged, but who is held sends none of it either. */
+static void ask_bounce(struct asking *a) {
+	if (a->question->at_end)
+		note_queued(a);
+	else if (a->question->recipient_length > 0 && !is_role_address(a) && is_held_now(a))
+		refuse(a);
+}
+
 static void ask_end(struct asking *a) {
 	struct account_mail mail = open_mail(a);
 	uint64_t counted = (uint64_t)mail.recipients + mail.passed;
 	uint32_t count = a->question->recipient_count, missing = 0;
 	struct quota_amounts all;
 	uint64_t pool = 0;
-	const char *mta;
 
 	if (mail.state == ACCOUNT_MAIL_DONE)
 		return;		/* asked again */
@@ -468,7 +491,9 @@ static void ask_end(struct asking *a) {
 	if (mail.instance != 0 && count > counted)
 		missing = (uint32_t)(count - counted);
 	all = (struct quota_amounts){ { missing, 1, kib_of(a->question->size) } };
-	if (charge(a, &all, &all, &pool) != ACCOUNTS_HELD) {
+	if (mail.roles > 0 && mail.roles == counted && missing == 0) {
+		/* to its administrators alone */
+	} else if (charge(a, &all, &all, &pool) != ACCOUNTS_HELD) {
 		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
 	} else if (!a->answer->is_charged) {
 		refuse(a);
@@ -478,11 +503,7 @@ static void ask_end(struct asking *a) {
 		}
 	}
 	note_mail(a, 0, 0, ACCOUNT_MAIL_DONE, 0);
-	mta = generation_asking_mta(a->generation, a->question->listener);
-	if (a->rules.account->health_action != ACCOUNT_HEALTH_NONE && mta != NULL)
-		(void)account_queued_note(a->engine->segment, account_queued_mta(mta),
-		    a->question->queue_id, a->question->queue_id_length, &a->key, count,
-		    a->now_ns);
+	note_queued(a);
 	/* those that other restrictions turned away */
 	if (mail.recipients > count)
 		give_back(a->engine, &mail, mail.recipients - count, a->now_ns);
@@ -500,7 +521,7 @@ void engine_account_ask(struct engine *engine, const struct generation *generati
 	a.now_ns = now_ns;
 	*answer = (struct account_answer){ .verdict = VERDICT_ADMIT,
 		.reason = REASON_BELOW_LIMIT, .file = "" };
-	if (question->sender_length == 0 || generation->accounts.count == 0)
+	if (generation->accounts.count == 0)
 		return;
 	if (!login_fold(question->login, question->login_length, a.login)) {
 		if (question->login_length > 0)
@@ -513,6 +534,10 @@ void engine_account_ask(struct engine *engine, const struct generation *generati
 		return;
 	answer->account = a.rules.account;
 	answer->file = generation_text(generation, a.rules.account->file);
+	if (question->sender_length == 0) {
+		ask_bounce(&a);
+		return;
+	}
 	engine_count(engine, COUNTER_ACCOUNT_QUESTIONS, 1);
 	identify(&a);
 	if (question->at_end)

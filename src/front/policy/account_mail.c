@@ -7,16 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "engine/account/accounts.h"
 
 #define INSTANCE_SIZE	64
 
 static _Atomic uint32_t sessions;
 
-/* "PID-SESSION.TRANSACTION": before the point what stands for the process of a Postfix. */
+/* "PID-BEGAN-SESSION.TRANSACTION": before the point what stands for the process of a Postfix.  A
+ * process that has the number of one that was killed is another one. */
 static size_t instance_of(const struct account_mail_session *session, char out[INSTANCE_SIZE]) {
-	return (size_t)snprintf(out, INSTANCE_SIZE, "%lx-%x.%x", (long)getpid(), session->number,
-	    session->transaction);
+	static _Atomic int64_t began_ns;
+	int64_t none = 0;
+
+	if (atomic_load(&began_ns) == 0)
+		(void)atomic_compare_exchange_strong(&began_ns, &none, clock_now_ns());
+	return (size_t)snprintf(out, INSTANCE_SIZE, "%lx-%llx-%x.%x", (long)getpid(),
+	    (unsigned long long)atomic_load(&began_ns), session->number, session->transaction);
 }
 
 /* "<user@example.com>" as it stands in a command. */
@@ -40,7 +47,8 @@ void account_mail_from(struct account_mail_session *session, struct engine *engi
 	session->transaction++;
 	session->recipients = 0;
 	session->bytes = 0;
-	session->login_length = length > LOGIN_MAX || sender_length == 0 ? 0 : length;
+	session->has_sender = sender_length > 0;
+	session->login_length = length > LOGIN_MAX ? 0 : length;
 	if (session->login_length > 0)
 		memcpy(session->login, login, length);
 }
@@ -54,8 +62,8 @@ static bool ask(struct account_mail_session *session, struct engine *engine,
 	if (generation->accounts.count > 0) {
 		question->login = session->login;
 		question->login_length = session->login_length;
-		question->sender = "-";		/* those without one are not asked about */
-		question->sender_length = 1;
+		question->sender = "-";
+		question->sender_length = session->has_sender;
 		question->instance = instance;
 		question->instance_length = instance_of(session, instance);
 		question->client = session->client;

@@ -23,7 +23,8 @@ struct account_mail_session {
 	uint32_t recipients;	/* that were let in */
 	uint64_t bytes;		/* of its body so far: the caller's to add to */
 	uint64_t process;	/* as the engine knows it; 0: nothing was asked */
-	size_t login_length;	/* 0: it has not logged in, or its sender is empty */
+	bool has_sender;	/* else it is a bounce */
+	size_t login_length;	/* 0: it has not logged in */
 	char login[LOGIN_MAX];
 };
 

@@ -188,6 +188,15 @@ static bool carry_account(void *context, uint64_t *words) {
 	return (account.held_by != 0) == carrying->held;
 }
 
+static bool carry_health(void *context, uint64_t *words) {
+	const struct carrying *carrying = context;
+	uint64_t *alerted_ds = &words[offsetof(struct account_health, alerted_ds) / 8];
+
+	*alerted_ds = *alerted_ds > (uint64_t)carrying->later_ds ?
+	    *alerted_ds - (uint64_t)carrying->later_ds : 0;
+	return true;
+}
+
 void accounts_carry(const struct segment *from, struct segment *to) {
 	struct carrying carrying = {
 		.later_ds = (to->header->created_ns - from->header->created_ns) / DS_NS,
@@ -208,7 +217,7 @@ void accounts_carry(const struct segment *from, struct segment *to) {
 		learned_carry(&old, &new, NULL, NULL);
 	if (account_healths_bind(from->header, from->header, &old) &&
 	    account_healths_bind(to->header, to->header, &new))
-		learned_carry(&old, &new, NULL, NULL);
+		learned_carry(&old, &new, carry_health, &carrying);
 	if (account_queued_bind(from->header, from->header, &old) &&
 	    account_queued_bind(to->header, to->header, &new))
 		learned_carry(&old, &new, NULL, NULL);

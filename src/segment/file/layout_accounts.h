@@ -49,7 +49,8 @@ struct account_mail {
 	uint32_t recipients;		/* charged */
 	uint32_t passed;		/* not to be charged: free, let in by observe or unknown */
 	uint64_t last;			/* hash of the last recipient that was charged */
-	uint64_t state;			/* enum account_mail_state */
+	uint32_t state;			/* enum account_mail_state */
+	uint32_t roles;			/* of `passed`: postmaster and abuse */
 	uint64_t pool;			/* that was charged, too: its name; 0: none */
 };
 _Static_assert(sizeof(struct account_mail) == 88, "whole words");

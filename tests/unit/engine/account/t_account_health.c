@@ -675,3 +675,135 @@ TEST(a_held_login_is_carried_into_a_smaller_table) {
 	assert_int_equal(account.held_by, 42);
 	site_close(&site);
 }
+
+static void hold_eve(void) {
+	for (unsigned i = 0; i < 40 && trips == 0; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "58%04X", i);
+		(void)mail("eve@example.org", "192.0.2.7", id);
+		result(id, i, i % 2 == 0);
+	}
+	assert_int_equal(trips, 1);
+}
+
+static struct account_answer bounce(const char *recipient) {
+	struct account_question q = { .login = "eve@example.org", .login_length = 15,
+		.recipient = recipient, .recipient_length = strlen(recipient),
+		.instance = "b.1.1.1", .instance_length = 7 };
+	struct account_answer answer;
+
+	engine_account_ask(site.engine, site.generation, &q, now_ns, &answer);
+	return answer;
+}
+
+TEST_IN(begin, end, a_held_login_cannot_send_with_an_empty_sender) {
+	assert_int_equal(bounce("r@x.example").verdict, VERDICT_ADMIT);
+	hold_eve();
+	assert_int_equal(bounce("r@x.example").reason, REASON_ACCOUNT_HELD);
+	assert_int_equal(bounce("r@x.example").verdict, VERDICT_DEFER);
+	assert_int_equal(bounce("postmaster@x.example").verdict, VERDICT_ADMIT);
+}
+
+TEST_IN(begin, end, a_held_login_reaches_its_postmaster_to_the_end_of_the_message) {
+	hold_eve();
+	assert_int_equal(ask("eve@example.org", "192.0.2.7", "postmaster@x.example", NULL).verdict,
+	    VERDICT_ADMIT);
+	assert_int_equal(ask("eve@example.org", "192.0.2.7", NULL, "590001").verdict,
+	    VERDICT_ADMIT);
+	/* not with others beside */
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "590002").verdict, VERDICT_DEFER);
+}
+
+/* A list of which 3 of 10 are unknown, by a filter: each recipient counts once. */
+TEST_IN(begin, end, a_thief_behind_a_filter_is_held) {
+	for (unsigned i = 0; i < 100; i++) {
+		char id[16], behind[16], text[64];
+		struct line line = { .domain = "x.example", .relay_name = "filter",
+			.relay = "127.0.0.1", .port = 10024, .queue_id = id, .text = text,
+			.status = DELIVERY_SENT, .dsn = 2 };
+
+		snprintf(id, sizeof(id), "5A%04X", i);
+		snprintf(behind, sizeof(behind), "5B%04X", i);
+		snprintf(text, sizeof(text), "250 2.0.0 Ok: queued as %s", behind);
+		(void)mail("eve@example.org", "192.0.2.7", id);
+		(void)feed_line(&line);
+		result(behind, i, i % 10 < 3);
+	}
+	/* 30 of 100, where 30 of 200 would be less than a fifth */
+	assert_int_equal(trips, 1);
+	assert_true(last_trip.counts.failed / last_trip.counts.results > 0.25);
+}
+
+/* A relay on loopback of whose queue no log tells: what it took was sent. */
+TEST_IN(begin, end, a_relay_on_loopback_that_is_not_read_counts) {
+	struct login_key eve = login_key("eve@example.org", 15);
+	struct account_health health;
+
+	for (unsigned i = 0; i < 100; i++) {
+		char id[16], text[64];
+
+		snprintf(id, sizeof(id), "5C%04X", i);
+		snprintf(text, sizeof(text), "250 2.0.0 Ok: queued as 5D%04X", i);
+		(void)mail("eve@example.org", "192.0.2.7", id);
+		(void)feed_line(&(struct line){ .domain = "x.example", .relay_name = "tunnel",
+			.relay = "127.0.0.1", .port = 10024, .queue_id = id, .text = text,
+			.status = DELIVERY_SENT, .dsn = 2 });
+	}
+	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
+	assert_true(health.health.results > 99);
+}
+
+#define TOLD_THEN_HELD(action) "classes = ();\n" \
+	"mta = ( { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n" \
+	"accounts = ( { name = \"staff\"; match = \"*@example.org\"; " \
+	"health = { unknown = \"15/1h\"; failed_percent = 20; of = 20; " action " }; } );\n"
+
+TEST_IN(begin, end, after_an_alert_a_reload_to_hold_holds) {
+	site_reload(&site, TOLD_THEN_HELD("action = \"alert\";"));
+	hold_eve();
+	assert_false(last_trip.is_held);
+	site_reload(&site, TOLD_THEN_HELD(""));
+	(void)mail("eve@example.org", "192.0.2.7", "5E0001");
+	result("5E0001", 500, true);
+	assert_int_equal(trips, 2);
+	assert_true(last_trip.is_held);
+}
+
+/* Home a week ago, the office today. */
+TEST_IN(begin, end, a_network_of_last_week_does_not_count) {
+	for (unsigned i = 0; i < 3; i++) {
+		char client[32];
+
+		snprintf(client, sizeof(client), "192.0.%u.7", i);
+		assert_int_equal(mail("zoe", client, "5F0001").verdict,
+		    i < 2 ? VERDICT_ADMIT : VERDICT_DEFER);
+	}
+	assert_int_equal(mail("amy", "192.0.1.7", "5F0002").verdict, VERDICT_ADMIT);
+	now_ns += 7 * 24 * HOUR;
+	assert_int_equal(mail("amy", "192.0.2.7", "5F0003").verdict, VERDICT_ADMIT);
+	assert_int_equal(mail("amy", "192.0.3.7", "5F0004").verdict, VERDICT_ADMIT);
+	assert_int_equal(mail("amy", "192.0.4.7", "5F0005").verdict, VERDICT_DEFER);
+}
+
+/* Alerts are put off in the time of the state file, which another one counts from its own. */
+TEST_IN(begin, end, an_alert_is_not_put_off_longer_by_a_new_state_file) {
+	const uint64_t far_ds = 1000000;
+	struct login_key told = login_key("told", 4);
+	struct account_health_held held;
+	struct account_health health;
+	int64_t older_ns = site.segment->header->created_ns / 2;
+	uint64_t older_ds = (uint64_t)older_ns / (NS_PER_SECOND / 10);
+
+	(void)mail("told", "192.0.2.7", "600001");
+	assert_true(account_health_take(site.segment, &told, true, now_ns, &held));
+	held.health.alerted_ds = far_ds;
+	account_health_put(site.segment, &held, now_ns);
+	account_health_release(&held);
+	site.segment->header->created_ns -= older_ns;
+	site_accounts = "1k";
+	site_restart(&site, 64, SITE);
+	site_accounts = "64";
+	assert_true(account_health_in(site.segment->header, site.segment->header, &told, &health));
+	assert_in_range(health.alerted_ds + older_ds, far_ds - 600, far_ds + 1);
+}
