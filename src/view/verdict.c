@@ -369,7 +369,7 @@ static void look_at_modes(const struct view *view, struct view_verdict *out) {
 		part = verdict_add(out, TONE_WARN, "classes", "posternctl status");
 		part->is_mode = true;
 		SAY(part, "observe mode: %s", g->observe && g->outbound_observe ?
-		    limits_accounts(g) ? "no session is refused, no mail is held" :
+		    limits_accounts(g) ? "sessions and destinations are not limited" :
 		    "nothing is refused or held" : g->observe ? "no session is refused" :
 		    "no mail is held");
 	}

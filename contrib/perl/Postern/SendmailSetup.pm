@@ -300,7 +300,8 @@ sub reload {
 
 my %told = (milter => 'sessions from outside, by milter',
 	connect => 'the same at connect, by check_relay: refused clients read Postern\'s text',
-	outbound => 'outbound mail, by check_compat and tls_server', queue => 'the queue: managed by Postern');
+	outbound => 'outbound mail, by check_compat and tls_server', queue => 'the queue: managed by Postern',
+	accounts => 'each recipient and message of a client that logged in');
 
 sub title {
 	my ($self) = @_;
