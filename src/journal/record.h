@@ -140,7 +140,6 @@ struct journal_held_recipient {
 	int64_t when_ns;
 	int64_t since_ns, until_ns;
 	struct journal_text address;
-	struct journal_text mta;
 	struct journal_text reason;
 	uint8_t flags;		/* JOURNAL_HELD_* */
 	uint64_t event;		/* id of the decision that it is held by; 0: not known */
@@ -157,7 +156,6 @@ struct journal_manual {
 	uint32_t who;		/* uid */
 	uint32_t window, ceiling;	/* UINT32_MAX: not set */
 	struct journal_text name;
-	struct journal_text mta;	/* where it speaks of one alone; else empty */
 	struct journal_text reason;
 };
 enum { JOURNAL_ON_DESTINATION = 1, JOURNAL_ON_RECIPIENT, JOURNAL_ON_CLASS };

@@ -80,7 +80,6 @@ size_t journal_held_recipient_write(uint8_t *out, size_t size,
 	w_time(&w, in->since_ns);
 	w_time(&w, in->until_ns);
 	w_text(&w, in->address);
-	w_text(&w, in->mta);
 	w_text(&w, in->reason);
 	w8(&w, in->flags);
 	if (in->event != 0)
@@ -96,7 +95,6 @@ bool journal_held_recipient_read(const uint8_t *payload, size_t length,
 	out->since_ns = r_time(&r);
 	out->until_ns = r_time(&r);
 	out->address = r_text(&r);
-	out->mta = r_text(&r);
 	out->reason = r_text(&r);
 	out->flags = r8(&r);
 	out->event = r64(&r);
@@ -114,7 +112,6 @@ size_t journal_manual_write(uint8_t *out, size_t size, const struct journal_manu
 	w32(&w, in->window);
 	w32(&w, in->ceiling);
 	w_text(&w, in->name);
-	w_text(&w, in->mta);
 	w_text(&w, in->reason);
 	return written(&w);
 }
@@ -130,7 +127,6 @@ bool journal_manual_read(const uint8_t *payload, size_t length, struct journal_m
 	out->window = r32(&r);
 	out->ceiling = r32(&r);
 	out->name = r_text(&r);
-	out->mta = r_text(&r);
 	out->reason = r_text(&r);
 	return !r.spoiled;
 }

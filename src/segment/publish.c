@@ -380,7 +380,6 @@ static void refresh_mtas(struct segment *segment,
 		/* what a mail server delivered by another transport may be by this one */
 		if (i < generation->mta_count && generation->mtas[i].transport != 0)
 			destinations_forget_mta(segment, generation->mtas[i].parent, now_ns);
-		recipients_forget_mta(segment, i, now_ns);
 		memset(record->name, 0, sizeof(record->name));
 		snprintf(record->name, sizeof(record->name), "%s", name);
 	}

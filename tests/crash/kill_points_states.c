@@ -94,7 +94,7 @@ static void hold_or_release(uint64_t *random) {
 	    "r%u@example.com", number);
 	snprintf(reason, sizeof(reason), "%s %u", address, rule);
 	if (draw(random) % 4 == 0)
-		(void)recipients_release(site.segment, address, hold.length, 0,
+		(void)recipients_release(site.segment, address, hold.length,
 		    clock_now_ns());
 	else
 		(void)recipients_hold(site.segment, &hold, clock_now_ns());
@@ -156,7 +156,7 @@ bool states_are_whole(void) {
 	bool whole = true;
 
 	/* whoever died while the hold was renewed has left the old one, or the new one */
-	if (recipients_find(site.segment, stays, strlen(stays), 0, clock_now_ns(), &held))
+	if (recipients_find(site.segment, stays, strlen(stays), clock_now_ns(), &held))
 		was_kept = true;
 	else if (was_kept)
 		return false;
@@ -251,7 +251,7 @@ static void touch_recipients(void) {
 		    "r%u@example.com", i);
 
 		if (i % 2 == 0)
-			(void)recipients_release(site.segment, address, length, 0,
+			(void)recipients_release(site.segment, address, length,
 			    clock_now_ns());
 	}
 }

@@ -165,23 +165,22 @@ static void hold_recipient(struct live *live, uint8_t number) {
 	char name[32];
 	size_t length = name_of(number, name);
 	struct recipient_hold hold = { .address = name, .length = length,
-		.mta = number % 3 == 0 ? RECIPIENT_ANY_MTA : number % 8, .rule = number,
+		.rule = number,
 		.until_ns = number % 2 ? INT64_MAX : time_of(number), .reason = name,
 		.event = number };
 	struct recipient_held held;
 
 	(void)recipients_hold(live->site.segment, &hold, time_of(number));
-	(void)recipients_find(live->site.segment, name, length, hold.mta, 0, &held);
+	(void)recipients_find(live->site.segment, name, length, 0, &held);
 }
 
 static void release_recipient(struct live *live, uint8_t number) {
 	struct segment *segment = live->site.segment;
 	char name[32];
 	size_t length = name_of(number, name);
-	uint8_t mta = number % 3 == 0 ? RECIPIENT_ANY_MTA : number % 8;
 
-	recipients_set_event(segment, name, length, mta, number, time_of(number));
-	(void)recipients_release(segment, name, length, mta, time_of(number));
+	recipients_set_event(segment, name, length, number, time_of(number));
+	(void)recipients_release(segment, name, length, time_of(number));
 	(void)recipients_expire(segment, time_of(number));
 }
 
@@ -261,7 +260,6 @@ static void follow(struct live *live, uint8_t number) {
 	if (number % 8 == 0) {
 		states_unkeep_all(segment);
 		destinations_forget_mta(segment, number % SEGMENT_MTAS, time_of(number));
-		recipients_forget_mta(segment, number % SEGMENT_MTAS, time_of(number));
 	}
 }
 

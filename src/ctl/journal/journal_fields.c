@@ -186,7 +186,6 @@ static void write_log_position(struct writer *writer, const struct journal_log_p
 static void write_held_recipient(struct writer *writer,
     const struct journal_held_recipient *h) {
 	text(writer, "address", h->address);
-	text(writer, "mta", h->mta);
 	when(writer, "when", h->when_ns);
 	when(writer, "since", h->since_ns);
 	when(writer, "until", h->until_ns);
@@ -198,7 +197,6 @@ static void write_manual(struct writer *writer, const struct journal_manual *m) 
 	word(writer, "verb", manual_word(m->verb));
 	word(writer, "on", journal_on_word(m->what));
 	text(writer, "name", m->name);
-	text(writer, "mta", m->mta);
 	when(writer, "when", m->when_ns);
 	when(writer, "until", m->until_ns);
 	number(writer, "uid", m->who);

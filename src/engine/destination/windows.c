@@ -195,7 +195,7 @@ bool windows_recipient_held(const struct engine *engine, const struct generation
     const char *recipient, size_t length, int64_t now_ns, struct window_held *out) {
 	struct recipient_held held;
 
-	if (!recipients_find(engine->segment, recipient, length, RECIPIENT_ANY_MTA, now_ns,
+	if (!recipients_find(engine->segment, recipient, length, now_ns,
 	    &held))
 		return false;
 	out->until_ns = held.until_ns;

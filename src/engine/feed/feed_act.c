@@ -77,7 +77,6 @@ static void hold_recipient(struct feed_learning *l) {
 	struct recipient_hold hold = {
 		.address = result->delivery->recipient.text,
 		.length = result->delivery->recipient.length,
-		.mta = RECIPIENT_ANY_MTA,
 		.rule = (uint16_t)(result->judgement->rule < RECIPIENT_A_RULE ?
 		    result->judgement->rule : RECIPIENT_A_RULE),
 		.until_ns = feed_rule_end_ns(l), .reason = l->reason,
@@ -88,7 +87,7 @@ static void hold_recipient(struct feed_learning *l) {
 
 	if (hold.length == 0)
 		return;
-	is_held = recipients_find(engine->segment, hold.address, hold.length, hold.mta,
+	is_held = recipients_find(engine->segment, hold.address, hold.length,
 	    result->now_ns, &held);
 	if (is_held && (held.rule == RECIPIENT_NO_RULE || held.until_ns >= hold.until_ns))
 		return;

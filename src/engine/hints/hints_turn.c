@@ -176,8 +176,7 @@ static void hold(void *context, const struct recipient_held *held) {
 	    strlen(at + 1), &seen))
 		return;
 	for (uint8_t mta = 0; mta < generation->mta_count; mta++)
-		if ((held->mta == mta || held->mta == RECIPIENT_ANY_MTA) &&
-		    hint_destination_doubt(generation, mta, at + 1, strlen(at + 1), &seen,
+		if (hint_destination_doubt(generation, mta, at + 1, strlen(at + 1), &seen,
 			&detail) == HINT_DOUBT_NONE)
 			hold_for(holding, held, mta);
 }

@@ -142,7 +142,7 @@ static void add_recipient(void *context, const struct recipient_held *held) {
 	struct journal_manual action = { .what = JOURNAL_ON_RECIPIENT,
 		.verb = MANUAL_HOLD, .window = UINT32_MAX, .ceiling = UINT32_MAX };
 
-	if (held->rule == RECIPIENT_NO_RULE && held->mta == RECIPIENT_ANY_MTA)
+	if (held->rule == RECIPIENT_NO_RULE)
 		add(context, &action, held->address, held->reason, held->until_ns);
 }
 
@@ -160,7 +160,7 @@ static bool is_in_force(const struct journal_manual_log *manual,
 		return states_find(segment, action->name.text, action->name.length, &window) &&
 		    window_is_by_hand(&window.state.window);
 	return action->what != JOURNAL_ON_RECIPIENT || recipients_find(segment,
-	    action->name.text, action->name.length, RECIPIENT_ANY_MTA, manual->now_ns, &held);
+	    action->name.text, action->name.length, manual->now_ns, &held);
 }
 
 struct late {

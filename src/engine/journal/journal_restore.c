@@ -167,32 +167,21 @@ static bool take_destination(struct restore *r, const struct journal_frame *fram
 	return true;
 }
 
-static uint8_t mta_of(const struct restore *r, const char *name) {
-	const struct segment_header *header = r->engine->segment->header;
-
-	for (uint8_t i = 0; i < SEGMENT_MTAS; i++)
-		if (strncmp(header->mtas[i].name, name, sizeof(header->mtas[i].name)) == 0)
-			return i;
-	return RECIPIENT_ANY_MTA;
-}
-
 static void release_one(void *context, const struct recipient_held *held) {
 	struct restore *r = context;
 
 	(void)recipients_release(r->engine->segment, held->address, strlen(held->address),
-	    held->mta, r->now_ns);
+	    r->now_ns);
 }
 
 static bool take_recipient(struct restore *r, const struct journal_frame *frame) {
-	char address[RECIPIENT_MAX + 1], mta[SEGMENT_NAME_MAX + 1],
-	    reason[SEGMENT_REASON_MAX + 1];
+	char address[RECIPIENT_MAX + 1], reason[SEGMENT_REASON_MAX + 1];
 	struct recipient_hold hold = { .address = address, .rule = RECIPIENT_NO_RULE,
-		.mta = RECIPIENT_ANY_MTA, .reason = reason };
+		.reason = reason };
 	struct journal_held_recipient held;
 
 	if (!journal_held_recipient_read(frame->payload, frame->length, &held) ||
 	    !copy_text(&held.address, address, sizeof(address)) ||
-	    !copy_text(&held.mta, mta, sizeof(mta)) ||
 	    !copy_text(&held.reason, reason, sizeof(reason)))
 		return false;
 	if (held.address.length == 0) {
@@ -202,9 +191,6 @@ static bool take_recipient(struct restore *r, const struct journal_frame *frame)
 		return true;
 	}
 	if (end_of(r, held.until_ns, held.when_ns) <= r->now_ns)
-		return true;
-	/* of one that is configured no more */
-	if (mta[0] != '\0' && (hold.mta = mta_of(r, mta)) == RECIPIENT_ANY_MTA)
 		return true;
 	hold.length = held.address.length;
 	if ((held.flags & JOURNAL_HELD_BY_RULE) != 0)

@@ -134,14 +134,11 @@ static int64_t wall_of(const struct journal_states *state, int64_t time_ns) {
 
 static void write_recipient(void *context, const struct recipient_held *held) {
 	struct journal_states *state = context;
-	const struct segment_header *header = state->keep.engine->segment->header;
-	uint8_t payload[RECIPIENT_MAX + SEGMENT_NAME_MAX + SEGMENT_REASON_MAX + 64];
-	const char *mta = held->mta < SEGMENT_MTAS ? header->mtas[held->mta].name : "";
+	uint8_t payload[RECIPIENT_MAX + SEGMENT_REASON_MAX + 64];
 	struct journal_held_recipient recipient = { .when_ns = state->wall_ns,
 		.since_ns = wall_of(state, held->since_ns),
 		.until_ns = wall_of(state, held->until_ns), .event = held->event,
 		.address = text_of(held->address, strlen(held->address)),
-		.mta = text_of(mta, strnlen(mta, SEGMENT_NAME_MAX)),
 		.reason = text_of(held->reason, strlen(held->reason)),
 		.flags = held->rule == RECIPIENT_NO_RULE ? 0 : JOURNAL_HELD_BY_RULE };
 

@@ -103,7 +103,6 @@ static struct entry *copy(const struct journal_manual *action) {
 	if (entry == NULL)
 		return NULL;
 	entry->action = *action;
-	entry->action.mta = (struct journal_text){ NULL, 0 };
 	if (action->name.length > 0)
 		memcpy(entry->text, action->name.text, action->name.length);
 	entry->action.name.text = entry->text;

@@ -279,7 +279,7 @@ static enum by_hand_error class(struct hand *hand) {
 static enum by_hand_error hold_recipient(struct hand *hand) {
 	struct recipient_hold hold = {
 		.address = hand->request->name, .length = hand->request->name_length,
-		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
+		.rule = RECIPIENT_NO_RULE,
 		.until_ns = until_ns(hand), .reason = hand->reason,
 	};
 
@@ -316,12 +316,12 @@ static enum by_hand_error recipient(struct hand *hand) {
 	windows_rules(hand->generation, GENERATION_MTAS_MAX, hand->owner, &hand->rules);
 	hand->owner->kind = DESTINATION_NONE;
 	if (request->verb == MANUAL_RESUME && recipients_find(hand->engine->segment,
-	    request->name, request->name_length, RECIPIENT_ANY_MTA, hand->now_ns, &held))
+	    request->name, request->name_length, hand->now_ns, &held))
 		report.was_held_until_ns = held.until_ns;
 	if (stops)
 		result = hold_recipient(hand);
 	else if (!recipients_release(hand->engine->segment, request->name,
-	    request->name_length, RECIPIENT_ANY_MTA, hand->now_ns))
+	    request->name_length, hand->now_ns))
 		result = BY_HAND_NOTHING;
 	if (result != BY_HAND_DONE)
 		return result;

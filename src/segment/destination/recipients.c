@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Single recipients that are held.
- * MODEL    A table of segment/destination/learned.h, keyed by mail server and address.  A new end
- *          alone is one store; else there are two entries until the old one is given
- *          up.
+ * MODEL    A table of segment/destination/learned.h, keyed by address.  A new end alone is
+ *          one store; else there are two entries until the old one is given up.
  * ERRORS   What could not be held is counted; whoever dies while it changes an entry
  *          leaves the old one, the new one, or none.
  * THREADS  Any, of any process.
@@ -18,13 +17,11 @@
 #define WORD_OF(member)	(offsetof(struct recipient, member) / 8)
 #define DS_NS		INT64_C(100000000)
 
-_Static_assert(WORD_OF(mta) + 1 == WORD_OF(address), "the key is one piece");
-
 static bool recipient_is_sound(const uint64_t *words) {
 	struct recipient r;
 
 	memcpy(&r, words, sizeof(r));
-	return r.control.used == 1 && r.mta <= UINT8_MAX && r.rule <= UINT16_MAX &&
+	return r.control.used == 1 && r.rule <= UINT16_MAX &&
 	    r.until_ns >= 0 && recipient_is_folded(r.address) &&
 	    text_is_harmless(r.reason, sizeof(r.reason));
 }
@@ -41,9 +38,8 @@ static uint64_t worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 
 static const struct learned_kind recipient_kind = {
 	.slot_words = sizeof(struct recipient) / 8,
-	.key_at = WORD_OF(mta),
-	.key_words = 1 + RECIPIENT_WORDS,
-	.text_at = 1,
+	.key_at = WORD_OF(address),
+	.key_words = RECIPIENT_WORDS,
 	.copied_words = sizeof(struct recipient) / 8,
 	.evicted = COUNTER_RECIPIENTS_EVICTED,
 	.is_sound = recipient_is_sound,
@@ -65,9 +61,8 @@ static struct learned recipient_table(const struct segment *segment) {
 }
 
 static bool aim(const struct learned *table, const char *address, size_t length,
-    uint8_t mta, struct learned_key *key) {
-	key->words[0] = mta;
-	if (!recipient_fold(address, length, key->words + 1))
+    struct learned_key *key) {
+	if (!recipient_fold(address, length, key->words))
 		return false;
 	learned_aim(table, table->kind->key_words, key);
 	return true;
@@ -146,12 +141,12 @@ static void hold_again(const struct learned *table, const struct learned_key *ke
 }
 
 void recipients_set_event(struct segment *segment, const char *address, size_t length,
-    uint8_t mta, uint64_t event, int64_t now_ns) {
+    uint64_t event, int64_t now_ns) {
 	struct learned table = recipient_table(segment);
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
-	if (!aim(&table, address, length, mta, &key) ||
+	if (!aim(&table, address, length, &key) ||
 	    !learned_lock(&table, &key, now_ns))
 		return;
 	slot = learned_find(&table, &key);
@@ -165,15 +160,15 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	struct learned table = recipient_table(segment);
 	struct recipient r = { .control = { .used = 1 },
 		.seen = segment_ds(segment, now_ns), .until_ns = hold->until_ns,
-		.rule = hold->rule, .mta = hold->mta, .event = hold->event };
+		.rule = hold->rule, .event = hold->event };
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
-	if (!aim(&table, hold->address, hold->length, hold->mta, &key)) {
+	if (!aim(&table, hold->address, hold->length, &key)) {
 		segment_count(segment, COUNTER_RECIPIENTS_UNUSABLE, 1);
 		return false;
 	}
-	memcpy(r.address, key.words + 1, sizeof(r.address));
+	memcpy(r.address, key.words, sizeof(r.address));
 	if (hold->reason != NULL)
 		text_harmless(hold->reason, r.reason, sizeof(r.reason));
 	if (!learned_lock(&table, &key, now_ns)) {
@@ -194,7 +189,7 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	return true;
 }
 
-/* Frees the entry of the key; `until_ns`: only if it has ended by then. */
+/* Frees the entry of the key, if it has ended by `until_ns`. */
 static bool release(struct segment *segment, const struct learned_key *key,
     int64_t until_ns, int64_t now_ns) {
 	struct learned table = recipient_table(segment);
@@ -214,11 +209,11 @@ static bool release(struct segment *segment, const struct learned_key *key,
 }
 
 bool recipients_release(struct segment *segment, const char *address, size_t length,
-    uint8_t mta, int64_t now_ns) {
+    int64_t now_ns) {
 	struct learned table = recipient_table(segment);
 	struct learned_key key;
 
-	return aim(&table, address, length, mta, &key) &&
+	return aim(&table, address, length, &key) &&
 	    release(segment, &key, INT64_MAX, now_ns);
 }
 
@@ -231,7 +226,6 @@ static void decode(const struct segment_header *sizes, const uint64_t *copy,
 	memcpy(&r, copy, sizeof(r));
 	memcpy(out->address, r.address, sizeof(r.address));
 	out->address[RECIPIENT_MAX] = '\0';
-	out->mta = (uint8_t)r.mta;
 	out->rule = (uint16_t)r.rule;
 	out->until_ns = r.until_ns == INT64_MAX ? INT64_MAX : clock_bounded_ns(r.until_ns);
 	out->event = r.event;
@@ -241,26 +235,18 @@ static void decode(const struct segment_header *sizes, const uint64_t *copy,
 }
 
 bool recipients_find(const struct segment *segment, const char *address,
-    size_t length, uint8_t mta, int64_t now_ns, struct recipient_held *out) {
+    size_t length, int64_t now_ns, struct recipient_held *out) {
 	struct learned table = recipient_table(segment);
-	const uint8_t mtas[2] = { mta, RECIPIENT_ANY_MTA };
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
 	uint32_t number;
 
 	/* mostly nobody is held */
-	if (learned_used(&table) == 0)
+	if (learned_used(&table) == 0 || !aim(&table, address, length, &key) ||
+	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
-	for (unsigned i = 0; i < 2; i++) {
-		if (!aim(&table, address, length, mtas[i], &key))
-			return false;
-		if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
-			continue;
-		decode(segment->header, copy, out);
-		if (out->until_ns > now_ns)
-			return true;
-	}
-	return false;
+	decode(segment->header, copy, out);
+	return out->until_ns > now_ns;
 }
 
 struct visit {
@@ -314,8 +300,6 @@ uint64_t recipients_version(const struct segment *segment) {
 struct clearing {
 	struct segment *segment;
 	int64_t now_ns;
-	int64_t until_ns;	/* what has ended by then */
-	unsigned mta;		/* of this one alone, or UINT_MAX */
 	unsigned cleared;
 };
 
@@ -327,30 +311,22 @@ static void clear_one(void *context, uint32_t shard, uint32_t number,
 
 	(void)shard;
 	(void)number;
-	if ((int64_t)copy[WORD_OF(until_ns)] > clearing->until_ns ||
-	    (clearing->mta != UINT_MAX && copy[WORD_OF(mta)] != clearing->mta))
+	if ((int64_t)copy[WORD_OF(until_ns)] > clearing->now_ns)
 		return;
-	memcpy(key.words, copy + WORD_OF(mta),
+	memcpy(key.words, copy + WORD_OF(address),
 	    recipient_kind.key_words * sizeof(key.words[0]));
 	learned_aim(&table, table.kind->key_words, &key);
-	clearing->cleared += release(clearing->segment, &key, clearing->until_ns,
+	clearing->cleared += release(clearing->segment, &key, clearing->now_ns,
 	    clearing->now_ns);
 }
 
 unsigned recipients_expire(struct segment *segment, int64_t now_ns) {
 	struct learned table = recipient_table(segment);
-	struct clearing clearing = { segment, now_ns, now_ns, UINT_MAX, 0 };
+	struct clearing clearing = { segment, now_ns, 0 };
 
 	if (learned_used(&table) != 0)
 		(void)learned_each(&table, clear_one, &clearing);
 	return clearing.cleared;
-}
-
-void recipients_forget_mta(struct segment *segment, unsigned mta, int64_t now_ns) {
-	struct learned table = recipient_table(segment);
-	struct clearing clearing = { segment, now_ns, INT64_MAX, mta, 0 };
-
-	(void)learned_each(&table, clear_one, &clearing);
 }
 
 void recipients_scrub(struct segment *segment, int64_t now_ns) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * Single recipients that are held (the action hold-recipient of a provider rule):
- * a small table, address x mail server -> until.  Addresses are stored in lower case;
+ * a small table, address -> until.  Addresses are stored in lower case;
  * longer ones than RECIPIENT_MAX, and those with blanks or control characters,
  * are not held (counted).  A full table gives up the one whose time ends first
  * (counted), what somebody holds by hand last.  Any thread of any process.
@@ -19,7 +19,6 @@ struct segment;
 
 struct recipient_held {
 	char address[RECIPIENT_MAX + 1];
-	uint8_t mta;		/* number in the generation; RECIPIENT_ANY_MTA: all */
 	uint16_t rule;		/* number of the rule that says so, of the generation then
 				 * in force: for display; RECIPIENT_NO_RULE: by hand */
 	int64_t until_ns;
@@ -27,7 +26,6 @@ struct recipient_held {
 	uint64_t event;		/* id of what it is held by (decisions.h); 0: not known */
 	char reason[SEGMENT_REASON_MAX + 1];
 };
-#define RECIPIENT_ANY_MTA	UINT8_MAX
 #define RECIPIENT_NO_RULE	UINT16_MAX
 #define RECIPIENT_A_RULE	(UINT16_MAX - 1)	/* one of another life: which is not known */
 
@@ -36,7 +34,6 @@ struct recipient_held {
 struct recipient_hold {
 	const char *address;
 	size_t length;
-	uint8_t mta;		/* or RECIPIENT_ANY_MTA */
 	uint16_t rule;
 	int64_t until_ns;	/* INT64_MAX: until it is released */
 	const char *reason;	/* or NULL */
@@ -47,15 +44,15 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 
 /* Of what was held before the segment was made. */
 void recipients_set_event(struct segment *segment, const char *address, size_t length,
-    uint8_t mta, uint64_t event, int64_t now_ns);
+    uint64_t event, int64_t now_ns);
 
 /* False: not known, or not to be had. */
 bool recipients_release(struct segment *segment, const char *address, size_t length,
-    uint8_t mta, int64_t now_ns);
+    int64_t now_ns);
 
-/* Is it held now, for this mail server or for all?  No lock. */
+/* Is it held now?  No lock. */
 bool recipients_find(const struct segment *segment, const char *address,
-    size_t length, uint8_t mta, int64_t now_ns, struct recipient_held *out);
+    size_t length, int64_t now_ns, struct recipient_held *out);
 
 /* All of which the time has not ended, without locks. */
 void recipients_each(const struct segment *segment, int64_t now_ns,
@@ -66,9 +63,6 @@ unsigned recipients_expire(struct segment *segment, int64_t now_ns);
 
 /* Rises with each hold, release and end of one (recipients_expire tells of those). */
 uint64_t recipients_version(const struct segment *segment);
-
-/* Number `mta` means another mail server from now on. */
-void recipients_forget_mta(struct segment *segment, unsigned mta, int64_t now_ns);
 
 /* --- for segment/ only ----------------------------------------------------- */
 

@@ -104,8 +104,8 @@ static void write_flight(void *context, const struct flight_seen *seen) {
 static void write_recipient(void *context, const struct recipient_held *held) {
 	struct writing *writing = context;
 
-	fprintf(writing->file, "%s %s %u ", held->rule == RECIPIENT_NO_RULE ? "recipient" :
-	    "ruled", held->address, held->mta);
+	fprintf(writing->file, "%s %s ", held->rule == RECIPIENT_NO_RULE ? "recipient" :
+	    "ruled", held->address);
 	if (held->until_ns == INT64_MAX)
 		fputs(FOREVER, writing->file);
 	else
@@ -116,8 +116,7 @@ static void write_recipient(void *context, const struct recipient_held *held) {
 	writing->lines++;
 	if (held->event == 0)
 		return;
-	fprintf(writing->file, "held-by %s %u %" PRIu64 "\n", held->address, held->mta,
-	    held->event);
+	fprintf(writing->file, "held-by %s %" PRIu64 "\n", held->address, held->event);
 	writing->lines++;
 }
 
@@ -287,15 +286,12 @@ static bool read_flight(const struct reading *reading, char *line) {
 static bool read_held(const struct reading *reading, char *line, uint16_t rule) {
 	struct recipient_hold hold = { .address = next_word(&line), .rule = rule };
 	int64_t since_ns;
-	uint64_t mta;
 
 	if (hold.address == NULL ||
-	    !unsigned_of(next_word(&line), UINT8_MAX, &mta) ||
 	    !time_of(reading, next_word(&line), &hold.until_ns) ||
 	    !time_of(reading, next_word(&line), &since_ns))
 		return false;
 	hold.length = strlen(hold.address);
-	hold.mta = (uint8_t)mta;
 	hold.reason = line;
 	return hold.until_ns <= reading->now_ns ||
 	    recipients_hold(reading->segment, &hold, reading->now_ns);
@@ -303,12 +299,12 @@ static bool read_held(const struct reading *reading, char *line, uint16_t rule) 
 
 static bool read_held_by(const struct reading *reading, char *line) {
 	const char *address = next_word(&line);
-	uint64_t mta, event;
+	uint64_t event;
 
-	if (address == NULL || !unsigned_of(next_word(&line), UINT8_MAX, &mta) ||
+	if (address == NULL ||
 	    !unsigned_of(next_word(&line), UINT64_MAX, &event))
 		return false;
-	recipients_set_event(reading->segment, address, strlen(address), (uint8_t)mta, event,
+	recipients_set_event(reading->segment, address, strlen(address), event,
 	    reading->now_ns);
 	return true;
 }

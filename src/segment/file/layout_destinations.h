@@ -78,12 +78,11 @@ struct recipient {
 	uint64_t seen;			/* held since */
 	int64_t until_ns;
 	uint64_t rule;			/* its number, or RECIPIENT_NO_RULE */
-	uint64_t mta;
 	char address[RECIPIENT_MAX];	/* lower case; NULs behind it */
 	char reason[SEGMENT_REASON_MAX];
 	uint64_t event;			/* id of what it is held by (decisions.h), or 0 */
 };
-_Static_assert(sizeof(struct recipient) == 360, "whole words");
+_Static_assert(sizeof(struct recipient) == 352, "whole words");
 
 /* Beside each shard of destinations. */
 #define STATE_WORDS ((sizeof(struct destination_words) + sizeof(struct window)) / 8)

@@ -50,11 +50,11 @@ static const struct journal_account sample_account = { .when_ns = 17000000000000
 static const struct journal_manual sample_manual = { .when_ns = 1700000000000000091,
 	.until_ns = INT64_MAX, .verb = MANUAL_HOLD, .what = JOURNAL_ON_RECIPIENT,
 	.who = 1000, .window = UINT32_MAX, .ceiling = 92, .name = SAMPLE_TEXT("u@a.example"),
-	.mta = SAMPLE_TEXT("out"), .reason = SAMPLE_TEXT("their request") };
+	.reason = SAMPLE_TEXT("their request") };
 static const struct journal_held_recipient sample_held = { .when_ns = 1700000000000000101,
 	.since_ns = 1700000000000000102, .until_ns = 1700000000000000103,
-	.address = SAMPLE_TEXT("v@a.example"), .mta = SAMPLE_TEXT("out"),
-	.reason = SAMPLE_TEXT("452 mailbox full"), .flags = JOURNAL_HELD_BY_RULE };
+	.address = SAMPLE_TEXT("v@a.example"), .reason = SAMPLE_TEXT("452 mailbox full"),
+	.flags = JOURNAL_HELD_BY_RULE };
 static const struct journal_note sample_notes[] = {
 	{ 1, SAMPLE_TEXT("d.example") }, { 10, SAMPLE_TEXT("421 4.7.0 \xff busy") },
 };

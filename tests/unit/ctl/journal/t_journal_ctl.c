@@ -347,7 +347,7 @@ TEST(a_record_is_a_line) {
 	    "\"key\": \"0000000000000abc\", \"start\": 3, \"when\": \"2026-11-22T12:00:00.000Z\", "
 	    "\"domain\": \"far.example\", \"result\": \"gone\", \"recipients\": 3, \"left\": 0}\n");
 	expect(&made, "dump --type manual", EX_OK, " verb=suspend on=destination "
-	    "name=slow.example mta=\"\" when=2026-11-22T12:00:00.000Z "
+	    "name=slow.example when=2026-11-22T12:00:00.000Z "
 	    "until=2026-11-22T12:01:00.000Z uid=0 ceiling=7 reason=\"ask noc\"\n");
 	forget(&made);
 }

@@ -327,7 +327,7 @@ TEST_IN(set_up, tear_down, a_recipient_that_is_held_knows_by_what) {
 	(void)feed_line(&(struct line){ .domain = "a.example", .relay_name = "mx.big.example",
 		.relay = "192.0.2.9", .status = DELIVERY_DEFERRED, .recipient = "u@a.example",
 		.text = "host mx.big.example[192.0.2.9] said: 450 4.2.1 over rate", .took_ms = 5 });
-	assert_true(recipients_find(site.segment, "u@a.example", 11, 0, now_ns, &held));
+	assert_true(recipients_find(site.segment, "u@a.example", 11, now_ns, &held));
 	d = found(held.event);
 	assert_int_equal(d.kind, DECIDED_RECIPIENT_HELD);
 	assert_true((d.flags & DECIDED_IS_RECIPIENT) != 0);
@@ -365,7 +365,7 @@ static uint64_t over_rate_again(void) {
 	(void)feed_line(&(struct line){ .domain = "a.example", .relay_name = "mx.big.example",
 		.relay = "192.0.2.9", .status = DELIVERY_DEFERRED, .recipient = "u@a.example",
 		.text = "host mx.big.example[192.0.2.9] said: 450 4.2.1 over rate", .took_ms = 5 });
-	assert_true(recipients_find(site.segment, "u@a.example", 11, 0, now_ns, &held));
+	assert_true(recipients_find(site.segment, "u@a.example", 11, now_ns, &held));
 	assert_true(held.until_ns >= now_ns + 590 * NS_PER_SECOND);
 	return held.event;
 }
@@ -506,7 +506,7 @@ TEST_IN(set_up, tear_down, the_slot_keeps_the_id) {
 	{
 		struct recipient_held recipient;
 
-		assert_true(recipients_find(site.segment, "u@d.example", 11, 0,
+		assert_true(recipients_find(site.segment, "u@d.example", 11,
 		    clock_now_ns(), &recipient));
 		assert_true(recipient.event == held);
 	}

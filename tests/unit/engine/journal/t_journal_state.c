@@ -258,7 +258,7 @@ TEST_IN(open_site, close_site, what_was_done_before_there_was_a_journal) {
 
 static void hold_by_rule(const char *address, int64_t for_s) {
 	struct recipient_hold hold = { .address = address, .length = strlen(address),
-		.mta = 0, .rule = 3, .until_ns = now_ns + for_s * NS_PER_SECOND,
+		.rule = 3, .until_ns = now_ns + for_s * NS_PER_SECOND,
 		.reason = "452 over quota" };
 
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
@@ -270,25 +270,24 @@ TEST_IN(open_site, close_site, recipients_are_held_as_they_were) {
 	hold_by_rule("a@r.example", 600);
 	hold_by_rule("b@r.example", 600);
 	turns(2);
-	assert_true(recipients_release(site.segment, "b@r.example", 11, 0, now_ns));
+	assert_true(recipients_release(site.segment, "b@r.example", 11, now_ns));
 	hold_by_rule("c@r.example", 10);
 	turns(2);
 	lose_all();
 	now_ns += 60 * NS_PER_SECOND;
 	wall_ns += 60 * NS_PER_SECOND;
 	restore();
-	assert_true(recipients_find(site.segment, "a@r.example", 11, 0, now_ns, &held));
+	assert_true(recipients_find(site.segment, "a@r.example", 11, now_ns, &held));
 	assert_in_range(held.until_ns - now_ns, 530 * NS_PER_SECOND, 540 * NS_PER_SECOND);
 	assert_string_equal(held.reason, "452 over quota");
-	assert_int_equal(held.mta, 0);
 	/* or no rule could lengthen it, and it would be given up last */
 	assert_int_equal(held.rule, RECIPIENT_A_RULE);
-	assert_false(recipients_find(site.segment, "b@r.example", 11, 0, now_ns, &held));
-	assert_false(recipients_find(site.segment, "c@r.example", 11, 0, now_ns, &held));
+	assert_false(recipients_find(site.segment, "b@r.example", 11, now_ns, &held));
+	assert_false(recipients_find(site.segment, "c@r.example", 11, now_ns, &held));
 }
 
 TEST_IN(open_site, close_site, by_what_a_recipient_is_held_is_known_when_the_state_was_lost) {
-	const struct recipient_hold hold = { .address = "a@r.example", .length = 11, .mta = 0,
+	const struct recipient_hold hold = { .address = "a@r.example", .length = 11,
 		.rule = 3, .until_ns = now_ns + 600 * NS_PER_SECOND, .reason = "452 over quota",
 		.event = UINT64_C(0x0123456789abcdef) };
 	struct recipient_held held;
@@ -298,9 +297,9 @@ TEST_IN(open_site, close_site, by_what_a_recipient_is_held_is_known_when_the_sta
 	turns(2);
 	lose_all();
 	restore();
-	assert_true(recipients_find(site.segment, "a@r.example", 11, 0, now_ns, &held));
+	assert_true(recipients_find(site.segment, "a@r.example", 11, now_ns, &held));
 	assert_true(held.event == hold.event);
-	assert_true(recipients_find(site.segment, "b@r.example", 11, 0, now_ns, &held));
+	assert_true(recipients_find(site.segment, "b@r.example", 11, now_ns, &held));
 	assert_true(held.event == 0);
 }
 
@@ -352,9 +351,9 @@ TEST_IN(open_site, close_site, nothing_lasts_longer_where_the_clock_went_back) {
 	assert_true(is.state.resumed_ns <= now_ns + NS_PER_SECOND);
 	assert_true(find_state("h.example", &is));
 	assert_in_range(is.state.window.until_ns - now_ns, 1, 3601 * NS_PER_SECOND);
-	assert_true(recipients_find(site.segment, "a@r.example", 11, 0, now_ns, &held));
+	assert_true(recipients_find(site.segment, "a@r.example", 11, now_ns, &held));
 	assert_in_range(held.until_ns - now_ns, 1, 3601 * NS_PER_SECOND);
-	assert_true(recipients_find(site.segment, "b@r.example", 11, 0, now_ns, &held));
+	assert_true(recipients_find(site.segment, "b@r.example", 11, now_ns, &held));
 	assert_in_range(held.until_ns - now_ns, 1, 3601 * NS_PER_SECOND);
 }
 

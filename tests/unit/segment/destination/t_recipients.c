@@ -6,23 +6,23 @@
 
 #define SECONDS	NS_PER_SECOND
 
-static bool hold(const char *address, uint8_t mta, int64_t until_ns,
+static bool hold(const char *address, int64_t until_ns,
     const char *reason) {
 	const struct recipient_hold it = { .address = address,
-		.length = strlen(address), .mta = mta, .rule = 9,
+		.length = strlen(address), .rule = 9,
 		.until_ns = until_ns, .reason = reason };
 
 	return recipients_hold(site.segment, &it, clock_now_ns());
 }
 
-static bool held(const char *address, uint8_t mta, int64_t at_ns,
+static bool held(const char *address, int64_t at_ns,
     struct recipient_held *out) {
-	return recipients_find(site.segment, address, strlen(address), mta, at_ns,
+	return recipients_find(site.segment, address, strlen(address), at_ns,
 	    out);
 }
 
-static bool release(const char *address, uint8_t mta) {
-	return recipients_release(site.segment, address, strlen(address), mta,
+static bool release(const char *address) {
+	return recipients_release(site.segment, address, strlen(address),
 	    clock_now_ns());
 }
 
@@ -30,54 +30,43 @@ TEST_IN(open_site, close_site, an_address_is_held_until_its_time) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 
-	assert_false(held("joe@example.com", 0, now_ns, &out));
-	assert_true(hold("Joe@Example.COM", 0, now_ns + 10 * SECONDS, "full"));
-	assert_true(held("jOE@example.com.", 0, now_ns, &out));
+	assert_false(held("joe@example.com", now_ns, &out));
+	assert_true(hold("Joe@Example.COM", now_ns + 10 * SECONDS, "full"));
+	assert_true(held("jOE@example.com.", now_ns, &out));
 	assert_string_equal(out.address, "joe@example.com");
 	assert_string_equal(out.reason, "full");
-	assert_int_equal(out.mta, 0);
 	assert_int_equal(out.rule, 9);
 	assert_true(out.until_ns == now_ns + 10 * SECONDS);
 	assert_true(out.since_ns <= clock_now_ns());
-	assert_false(held("joe@example.com", 1, now_ns, &out));
-	assert_false(held("jo@example.com", 0, now_ns, &out));
-	assert_true(held("joe@example.com", 0, now_ns + 10 * SECONDS - 1, &out));
-	assert_false(held("joe@example.com", 0, now_ns + 10 * SECONDS, &out));
-	assert_true(release("JOE@example.com", 0));
-	assert_false(release("JOE@example.com", 0));
-	assert_false(held("joe@example.com", 0, now_ns, &out));
+	assert_false(held("jo@example.com", now_ns, &out));
+	assert_true(held("joe@example.com", now_ns + 10 * SECONDS - 1, &out));
+	assert_false(held("joe@example.com", now_ns + 10 * SECONDS, &out));
+	assert_true(release("JOE@example.com"));
+	assert_false(release("JOE@example.com"));
+	assert_false(held("joe@example.com", now_ns, &out));
 }
 
-TEST_IN(open_site, close_site, one_may_be_held_for_all) {
+TEST_IN(open_site, close_site, one_may_be_held_until_it_is_released) {
 	struct recipient_held out;
 
-	assert_true(hold("a@b", RECIPIENT_ANY_MTA, INT64_MAX, NULL));
-	assert_true(held("a@b", 3, clock_now_ns(), &out));
-	assert_int_equal(out.mta, RECIPIENT_ANY_MTA);
+	assert_true(hold("a@b", INT64_MAX, NULL));
+	assert_true(held("a@b", clock_now_ns(), &out));
+	assert_true(out.until_ns == INT64_MAX);
 	assert_string_equal(out.reason, "");
-	assert_true(held("a@b", RECIPIENT_ANY_MTA, clock_now_ns(), &out));
-	/* its own hold first, while that lasts */
-	assert_true(hold("a@b", 3, clock_now_ns() + SECONDS, "own"));
-	assert_true(held("a@b", 3, clock_now_ns(), &out));
-	assert_int_equal(out.mta, 3);
-	assert_true(held("a@b", 3, clock_now_ns() + 2 * SECONDS, &out));
-	assert_int_equal(out.mta, RECIPIENT_ANY_MTA);
-	assert_false(release("a@b", 2));
-	assert_true(release("a@b", RECIPIENT_ANY_MTA));
-	assert_true(release("a@b", 3));
-	assert_false(held("a@b", 3, clock_now_ns(), &out));
+	assert_true(release("a@b"));
+	assert_false(held("a@b", clock_now_ns(), &out));
 }
 
 TEST_IN(open_site, close_site, a_hold_is_changed_in_place) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 
-	assert_true(hold("a@b", 0, now_ns + 10 * SECONDS, "one"));
-	assert_true(hold("a@b", 0, now_ns + 5 * SECONDS, "one"));
-	assert_true(held("a@b", 0, now_ns, &out));
+	assert_true(hold("a@b", now_ns + 10 * SECONDS, "one"));
+	assert_true(hold("a@b", now_ns + 5 * SECONDS, "one"));
+	assert_true(held("a@b", now_ns, &out));
 	assert_true(out.until_ns == now_ns + 5 * SECONDS);
-	assert_true(hold("a@b", 0, now_ns + 5 * SECONDS, "two"));
-	assert_true(held("a@b", 0, now_ns, &out));
+	assert_true(hold("a@b", now_ns + 5 * SECONDS, "two"));
+	assert_true(held("a@b", now_ns, &out));
 	assert_string_equal(out.reason, "two");
 	assert_int_equal(recipients_used_in(site.segment->header,
 	    site.segment->header), 1);
@@ -87,18 +76,18 @@ TEST_IN(open_site, close_site, what_is_no_address_is_not_held) {
 	char address[RECIPIENT_MAX + 2], reason[SEGMENT_REASON_MAX + 10];
 	struct recipient_held out;
 
-	assert_false(hold("", 0, INT64_MAX, NULL));
-	assert_false(hold("a b@c", 0, INT64_MAX, NULL));
-	assert_false(hold("a\n@c", 0, INT64_MAX, NULL));
+	assert_false(hold("", INT64_MAX, NULL));
+	assert_false(hold("a b@c", INT64_MAX, NULL));
+	assert_false(hold("a\n@c", INT64_MAX, NULL));
 	memset(address, 'x', sizeof(address));
 	address[RECIPIENT_MAX + 1] = '\0';
-	assert_false(hold(address, 0, INT64_MAX, NULL));
+	assert_false(hold(address, INT64_MAX, NULL));
 	assert_int_equal(counted(COUNTER_RECIPIENTS_UNUSABLE), 4);
 	address[RECIPIENT_MAX] = '\0';
 	memset(reason, 'r', sizeof(reason));
 	reason[sizeof(reason) - 1] = '\0';
-	assert_true(hold(address, 0, INT64_MAX, reason));
-	assert_true(held(address, 0, clock_now_ns(), &out));
+	assert_true(hold(address, INT64_MAX, reason));
+	assert_true(held(address, clock_now_ns(), &out));
 	assert_string_equal(out.address, address);
 	assert_int_equal(strlen(out.reason), SEGMENT_REASON_MAX);
 }
@@ -112,15 +101,15 @@ TEST_IN(open_site, close_site, a_full_table_gives_up_who_ends_first) {
 	/* 64 of them, in 8 shards */
 	for (unsigned i = 0; i < 300; i++) {
 		snprintf(address, sizeof(address), "r%u@example.com", i);
-		assert_true(hold(address, 0, now_ns + (i + 100) * SECONDS, NULL));
-		assert_true(held(address, 0, now_ns, &out));
+		assert_true(hold(address, now_ns + (i + 100) * SECONDS, NULL));
+		assert_true(held(address, now_ns, &out));
 	}
 	assert_true(counted(COUNTER_RECIPIENTS_EVICTED) >= 300 - 64);
 	for (unsigned i = 0; i < 300; i++) {
 		snprintf(address, sizeof(address), "r%u@example.com", i);
-		known += held(address, 0, now_ns, &out);
+		known += held(address, now_ns, &out);
 		/* far from the last ones of any shard */
-		assert_true(i > 150 || !held(address, 0, now_ns, &out));
+		assert_true(i > 150 || !held(address, now_ns, &out));
 	}
 	assert_int_equal(known, 300 - counted(COUNTER_RECIPIENTS_EVICTED));
 }
@@ -128,7 +117,7 @@ TEST_IN(open_site, close_site, a_full_table_gives_up_who_ends_first) {
 TEST_IN(open_site, close_site, what_is_held_by_hand_is_given_up_last) {
 	int64_t now_ns = clock_now_ns();
 	const struct recipient_hold hand = { .address = "hand@example.com", .length = 16,
-		.mta = RECIPIENT_ANY_MTA, .rule = RECIPIENT_NO_RULE,
+		.rule = RECIPIENT_NO_RULE,
 		.until_ns = now_ns + SECONDS };
 	struct recipient_held out;
 	char address[32];
@@ -136,9 +125,9 @@ TEST_IN(open_site, close_site, what_is_held_by_hand_is_given_up_last) {
 	assert_true(recipients_hold(site.segment, &hand, now_ns));
 	for (unsigned i = 0; i < 300; i++) {
 		snprintf(address, sizeof(address), "r%u@example.com", i);
-		assert_true(hold(address, 0, now_ns + 3600 * SECONDS, NULL));
+		assert_true(hold(address, now_ns + 3600 * SECONDS, NULL));
 	}
-	assert_true(held("hand@example.com", 0, now_ns, &out));
+	assert_true(held("hand@example.com", now_ns, &out));
 }
 
 static void count_one(void *context, const struct recipient_held *one) {
@@ -155,9 +144,9 @@ TEST_IN(open_site, close_site, ends_are_told) {
 	assert_int_equal(recipients_version(site.segment), version + (by)); \
 	version = recipients_version(site.segment); \
 } while (0)
-	RISES(1, hold("a@b", 0, now_ns + 10 * SECONDS, NULL));
-	RISES(1, hold("c@d", 0, now_ns + 20 * SECONDS, NULL));
-	RISES(1, hold("e@f", 0, INT64_MAX, NULL));
+	RISES(1, hold("a@b", now_ns + 10 * SECONDS, NULL));
+	RISES(1, hold("c@d", now_ns + 20 * SECONDS, NULL));
+	RISES(1, hold("e@f", INT64_MAX, NULL));
 	recipients_each(site.segment, now_ns, count_one, &listed);
 	assert_int_equal(listed, 3);
 	listed = 0;
@@ -167,8 +156,8 @@ TEST_IN(open_site, close_site, ends_are_told) {
 	RISES(1, recipients_expire(site.segment, now_ns + 10 * SECONDS) == 1);
 	RISES(1, recipients_expire(site.segment, now_ns + 1000 * SECONDS) == 1);
 	RISES(0, recipients_expire(site.segment, now_ns + 1000 * SECONDS) == 0);
-	RISES(0, !release("a@b", 0));
-	RISES(1, release("e@f", 0));
+	RISES(0, !release("a@b"));
+	RISES(1, release("e@f"));
 #undef RISES
 }
 
@@ -180,7 +169,7 @@ TEST_IN(open_site, close_site, a_scribbled_recipient_is_not_adopted) {
 		{ 0, 2 }, { offsetof(struct recipient, address), 'A' },
 		{ offsetof(struct recipient, address) + 1, '\n' },
 		{ offsetof(struct recipient, address) + 2, '\0' },
-		{ offsetof(struct recipient, mta) + 2, 1 },
+		{ offsetof(struct recipient, rule) + 2, 1 },
 		{ offsetof(struct recipient, until_ns) + 7, 0x80 },
 		{ offsetof(struct recipient, reason) + 1, '\n' },
 	};
@@ -193,14 +182,14 @@ TEST_IN(open_site, close_site, a_scribbled_recipient_is_not_adopted) {
 		uint32_t all = header->recipients.shards *
 		    header->recipients.per_shard;
 
-		assert_true(hold("abc@def", 0, INT64_MAX, "why"));
+		assert_true(hold("abc@def", INT64_MAX, "why"));
 		for (uint32_t k = 0; k < all; k++) {
 			if (slots[k].control.used)
 				((uint8_t *)&slots[k])[rows[i].at] = rows[i].byte;
 		}
 		site_restart(&site, 64, CLASSES);
 		assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
-		assert_false(held("abc@def", 0, clock_now_ns(), &out));
+		assert_false(held("abc@def", clock_now_ns(), &out));
 		assert_int_equal(recipients_used_in(site.segment->header,
 		    site.segment->header), 0);
 	}

@@ -216,7 +216,7 @@ static bool hold_once(unsigned number) {
 	struct recipient_held held;
 
 	return recipients_hold(site.segment, &it, now_ns) &&
-	    recipients_find(site.segment, address, it.length, 0, now_ns, &held);
+	    recipients_find(site.segment, address, it.length, now_ns, &held);
 }
 
 /* The first try may be what finds the damage. */

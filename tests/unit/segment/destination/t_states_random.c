@@ -145,7 +145,7 @@ static void hold_one(unsigned number) {
 	if (*until_ns != 0 && random_below(&dice, 2) == 0) {
 		*until_ns = 0;
 		assert_true(recipients_release(site.segment, address,
-		    strlen(address), 0, clock_now_ns()));
+		    strlen(address), clock_now_ns()));
 		return;
 	}
 	*until_ns = clock_now_ns() + (1 + random_below(&dice, 9)) * 1000 *
@@ -182,7 +182,7 @@ static void assert_is_model(void) {
 	for (unsigned i = 0; i < RECIPIENTS; i++) {
 		snprintf(name, sizeof(name), "r%u@example.com", i);
 		assert_int_equal(recipients_find(site.segment, name, strlen(name),
-		    0, clock_now_ns(), &held),
+		    clock_now_ns(), &held),
 		    model.recipients[i].until_ns != 0);
 		if (model.recipients[i].until_ns != 0) {
 			assert_true(held.until_ns == model.recipients[i].until_ns);

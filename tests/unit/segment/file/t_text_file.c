@@ -35,7 +35,7 @@ TEST_IN(open_site, close_site, a_sparse_file_of_4_TB_does_not_keep_the_daemon_fr
 	struct diag diag;
 
 	write_file(".destinations", NULL, "1 1",
-	    "mta 0 out\nrecipient a@b.example 1 5 5 why\n", SPARSE);
+	    "mta 0 out\nrecipient a@b.example 5 5 why\n", SPARSE);
 	alarm(20);
 	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), 2);
 	alarm(0);
@@ -86,10 +86,10 @@ TEST_IN(open_site, close_site, a_time_of_saving_that_is_none_is_not_reckoned_wit
 	struct diag diag;
 
 	write_file(".destinations", NULL, "-9223372036854775808 1",
-	    "recipient a@b.example 1 -5 5 why\n", 0);
+	    "recipient a@b.example -5 5 why\n", 0);
 	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), -1);
 	write_file(".destinations", "another", "1 -9223372036854775808",
-	    "recipient a@b.example 1 5 5 why\n", 0);
+	    "recipient a@b.example 5 5 why\n", 0);
 	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), 1);
 }
 
