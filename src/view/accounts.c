@@ -2,8 +2,7 @@
 /*
  * PURPOSE  Accounts, as posternctl shows them.
  * MODEL    Logins are copied out of the state, and held against the settings in force.
- * ERRORS   Of a login that is longer than its place in the state, or has other characters than
- *          printable ASCII, the limits are not known in the list.
+ * ERRORS   None.
  * THREADS  One.
  */
 #include "view/accounts.h"
@@ -16,9 +15,11 @@
 #include "base/decision_id.h"
 #include "base/login.h"
 #include "base/text.h"
+#include "view/shell_word.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define PLACE_MAX	512
+#define COMMAND_MAX	1200
 
 static const char *const kind_words[QUOTA_KINDS] = {
 	[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages", [QUOTA_KIB] = "KiB",
@@ -33,6 +34,15 @@ struct looked {
 	int64_t now_ns;
 };
 
+static void find_new(const struct view *view, struct looked *looked) {
+	looked->is_new = looked->is_known && generation_account_is_new(looked->rules.account,
+	    looked->account.first_s, reader_accounts_since_s(view->reader),
+	    looked->now_ns / NS_PER_SECOND);
+	if (!looked->is_new)
+		account_rules_leave_out_new(&looked->rules);
+}
+
+/* Of a login as somebody wrote it. */
 static void find_rules(const struct view *view, const char *login, struct looked *looked) {
 	size_t length = strlen(login);
 	char folded[LOGIN_MAX];
@@ -41,17 +51,20 @@ static void find_rules(const struct view *view, const char *login, struct looked
 	if (view->generation == NULL || !login_fold(login, length, folded))
 		return;
 	key = login_key(folded, length);
-	if (looked->is_known && memcmp(key.words, looked->account.key, sizeof(key.words)) != 0)
-		return;
 	looked->has_rules = generation_account_rules(view->generation, folded, length, &key,
 	    true, &looked->rules);
-	if (!looked->has_rules)
-		return;
-	looked->is_new = looked->is_known && generation_account_is_new(looked->rules.account,
-	    looked->account.first_s, reader_accounts_since_s(view->reader),
-	    looked->now_ns / NS_PER_SECOND);
-	if (!looked->is_new)
-		account_rules_leave_out_new(&looked->rules);
+	if (looked->has_rules)
+		find_new(view, looked);
+}
+
+/* Of a login as it is kept. */
+static void find_rules_kept(const struct view *view, const char *name, struct looked *looked) {
+	const struct login_key key = { { looked->account.key[0], looked->account.key[1] } };
+
+	looked->has_rules = view->generation != NULL && generation_account_rules_kept(
+	    view->generation, name, &key, looked->account.entry, true, &looked->rules);
+	if (looked->has_rules)
+		find_new(view, looked);
 }
 
 static uint64_t used_of(struct quota_counter counters[], const struct quota_limit *limit,
@@ -133,7 +146,7 @@ static void make_row(const struct view *view, const struct account *account,
 		.refused = account->refused, .is_held = account->held_by != 0 };
 	text_copy(row->login, sizeof(row->login), account->name,
 	    strnlen(account->name, ACCOUNT_NAME_MAX));
-	find_rules(view, row->login, &looked);
+	find_rules_kept(view, row->login, &looked);
 	row->entry = looked.has_rules ? looked.rules.account->name : 0;
 	row->seen_s = value_since(looked.now_ns, seen_ns).number;
 	find_tightest(&looked, row);
@@ -432,40 +445,72 @@ static void write_account(const struct view *view, struct writer *writer, const 
 static const struct column answer_columns[] = {
 	{ "verdict", COLUMN_TEXT }, { "used", COLUMN_NUMBER }, { "limit", COLUMN_NUMBER },
 	{ "what", COLUMN_TEXT }, { "window", COLUMN_TEXT }, { "retry", COLUMN_SECONDS },
+	{ "undo", COLUMN_TEXT },
 };
 
+/* What ends it, for a shell; NULL: no shell would read the login right. */
+static const char *undo_for(bool held, const char *login, char out[COMMAND_MAX]) {
+	char word[COMMAND_MAX];
+
+	if (!shell_word(login, word, sizeof(word)))
+		return NULL;
+	(void)text_append(out, COMMAND_MAX, 0, "posternctl %s account %s%s",
+	    held ? "resume" : "forget", *login == '-' ? "-- " : "", word);
+	return out;
+}
+
+/* Over a limit: of the login or of all, whichever is in the way longer. */
+static void write_over(struct writer *writer, const struct generation_account *entry,
+    const struct quota_limit *limit, const struct quota_refusal *refusal, const char *undo) {
+	bool is_in_vain = refusal->wait_ns == INT64_MAX;
+	char window[ACCOUNT_WINDOW_TEXT];
+
+	writer_members(writer, answer_columns, (const struct value[]){
+		value_text(entry->observe != 0 ? "accept (observe mode)" :
+		    is_in_vain || entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
+		value_number(refusal->used), value_number(limit->most),
+		value_text(kind_words[limit->kind]),
+		value_text(account_window_text(limit->period_s, window)),
+		is_in_vain ? value_unknown() : value_number((uint64_t)((refusal->wait_ns +
+		    NS_PER_SECOND - 1) / NS_PER_SECOND)),
+		undo == NULL || is_in_vain ? value_unknown() : value_text(undo) },
+	    COUNT_OF(answer_columns));
+}
+
 /* What the next recipient would be answered. */
-static void write_answer(const struct view *view, struct writer *writer,
+static void write_answer(const struct view *view, struct writer *writer, const char *login,
     struct limits_shown *shown) {
 	const struct quota_amounts next = { { 1, 1, 1 } };
 	struct looked *looked = shown->looked;
 	struct quota_limit pool[GENERATION_QUOTAS_MAX];
 	const struct generation_account *entry = looked->rules.account;
 	unsigned count = generation_account_pool(view->generation, entry, pool);
+	bool is_held = looked->account.held_by != 0;
 	struct quota_refusal own, all;
-	char window[ACCOUNT_WINDOW_TEXT];
-	const struct quota_limit *limit;
-	bool held = looked->account.held_by != 0;
-	bool good = quota_allows(looked->account.counters, GENERATION_QUOTA_COUNTERS,
+	char command[COMMAND_MAX];
+	const char *undo = undo_for(is_held, login, command);
+	bool own_allows = quota_allows(looked->account.counters, GENERATION_QUOTA_COUNTERS,
 	    looked->rules.limits, looked->rules.count, &next, looked->now_ns, &own);
-	const struct quota_refusal *worse = &own;
+	bool all_allow = quota_allows(shown->pool, GENERATION_QUOTA_COUNTERS, pool, count, &next,
+	    looked->now_ns, &all);
 
-	good = quota_allows(shown->pool, GENERATION_QUOTA_COUNTERS, pool, count, &next,
-	    looked->now_ns, &all) && good && !held;
-	if (all.wait_ns > own.wait_ns)
-		worse = &all;
-	limit = worse == &all ? &pool[all.limit] : &looked->rules.limits[own.limit];
-	writer_members(writer, answer_columns, (const struct value[]){
-		value_text(good ? "accept" : entry->observe != 0 ? "accept (observe mode)" :
-		    entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
-		good || held ? value_unknown() : value_number(worse->used),
-		good || held ? value_unknown() : value_number(limit->most),
-		held ? value_text("held") : good ? value_unknown() :
-		    value_text(kind_words[limit->kind]),
-		good || held ? value_unknown() :
-		    value_text(account_window_text(limit->period_s, window)),
-		good || held ? value_unknown() : value_number((uint64_t)((worse->wait_ns +
-		    NS_PER_SECOND - 1) / NS_PER_SECOND)) }, COUNT_OF(answer_columns));
+	if (!is_held && own_allows && all_allow) {
+		writer_members(writer, answer_columns, (const struct value[]){
+			value_text("accept") }, 1);
+		return;
+	}
+	if (is_held)
+		writer_members(writer, answer_columns, (const struct value[]){
+			value_text(entry->observe != 0 ? "accept (observe mode)" :
+			    entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
+			value_unknown(), value_unknown(), value_text("held"), value_unknown(),
+			value_unknown(), undo == NULL ? value_unknown() : value_text(undo) },
+		    COUNT_OF(answer_columns));
+	/* the counts of all are not the login's to forget */
+	else if (!all_allow && (own_allows || all.wait_ns > own.wait_ns))
+		write_over(writer, entry, &pool[all.limit], &all, NULL);
+	else
+		write_over(writer, entry, &looked->rules.limits[own.limit], &own, undo);
 }
 
 bool view_account_write(const struct view *view, struct writer *writer, const char *login,
@@ -488,7 +533,7 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	writer_object_begin(writer, NULL);
 	write_account(view, writer, login, &looked);
 	if (explain)
-		write_answer(view, writer, &shown);
+		write_answer(view, writer, login, &shown);
 	else
 		writer_table(writer, "limits", limit_columns, COUNT_OF(limit_columns),
 		    write_limits, &shown);

@@ -3,7 +3,15 @@
 #ifndef VIEW_ACCOUNTS_H
 #define VIEW_ACCOUNTS_H
 
+#include <string.h>
+
 #include "view/view.h"
+
+/* Is this, of a login that was kept, not all of it? */
+static inline bool view_login_is_cut(const char *login) {
+	return strlen(login) == ACCOUNT_NAME_MAX &&
+	    strcmp(login + ACCOUNT_NAME_MAX - strlen("..."), "...") == 0;
+}
 
 enum view_accounts_order { ACCOUNTS_BY_USE, ACCOUNTS_BY_REFUSED, ACCOUNTS_BY_ACCEPTED,
 	ACCOUNTS_BY_SEEN, ACCOUNTS_BY_LOGIN };

@@ -146,8 +146,8 @@ def per_message_and_free(test, it):
     session.command("MAIL FROM:<>")
     test.equal(session.command("RCPT TO:<bounce@example.com>")[0], 250, "nor do bounces")
     session.command("RSET")
-    test.equal(send(session, "big@example.com", body="x" * 900 + ("\r\n" + "y" * 900) * 80), [250, 450],
-               "more than 64 KiB in an hour: refused at its end")
+    test.equal(send(session, "big@example.com", body="x" * 900 + ("\r\n" + "y" * 900) * 80), [250, 552],
+               "more than 64 KiB in an hour: refused at its end, for good")
     it.is_used("b@staff.example", 1, "and its recipient is given back")
     few = login("few@staff.example")
     test.equal([code for code, _ in begin(few, *(f"f{j}@example.com" for j in range(4)))],

@@ -131,6 +131,11 @@ class Model:
         return self.transactions[process]
 
 
+def never(login, amounts):
+    own, common, _ = RULES[login[-1]]
+    return any(amounts[kind] > limit for kind, _, limit in own + common)
+
+
 def wrong(test, told, line, model, wanted):
     test.check(False, f"after {model.asked} questions: {line}: {told}, but {wanted}")
     sys.exit(1)
@@ -148,8 +153,9 @@ class World:
     def say(self, line):
         self.pipe.stdin.write(line + "\n")
 
-    def ask(self, line, may):
-        """True: yes.  Ends the test if that is not what `may` says."""
+    def ask(self, line, may, never=False):
+        """True: yes.  Ends the test if that is not what `may` says.  A no is for good if the entry
+        rejects, or if the limit is smaller than what is asked for (`never`)."""
         self.say(line)
         self.pipe.stdin.flush()
         told = self.pipe.stdout.readline().split()
@@ -160,6 +166,9 @@ class World:
             self.model.ambiguous += 1
         elif may != yes:
             wrong(self.test, told, line, self.model, "yes" if may else "no")
+        wanted = "never" if never or line.split()[1].endswith("@b") else "no"
+        if not yes and told[:1] != [wanted]:
+            wrong(self.test, told, line, self.model, wanted)
         return yes
 
     def turn(self, more=0):
@@ -187,8 +196,8 @@ class World:
             transaction.passed += 1
             transaction.last = to
             return self.ask(line, True)
-        may = model.may(login.lower(), {"r": 1, "m": 1, "k": max(1, -(-size // 1024))})
-        if self.ask(line, may):
+        amounts = {"r": 1, "m": 1, "k": max(1, -(-size // 1024))}
+        if self.ask(line, model.may(login.lower(), amounts), never(login, amounts)):
             model.charge(transaction, {"r": 1})
             transaction.last = to
             return True
@@ -201,10 +210,10 @@ class World:
         count = max(1, counted - (rng.randrange(3) if rng.random() < 0.2 else 0))
         if rng.random() < 0.02:
             count += 2              # that nobody asked about
-        size = rng.choice((0, 500, 3000, 20000, 150000))
+        size = rng.choice((0, 500, 3000, 20000, 150000, 250000))
         amounts = {"r": max(0, count - counted), "m": 1, "k": max(1, -(-size // 1024))}
         line = f"E {login} {now_and_then['instance']} {size} {count}"
-        if self.ask(line, model.may(login.lower(), amounts)):
+        if self.ask(line, model.may(login.lower(), amounts), never(login, amounts)):
             transaction.done = True
             model.charge(transaction, amounts)
             if transaction.charged > count:
@@ -217,7 +226,7 @@ class World:
     def message(self, process):
         rng = self.rng
         self.numbers += 1
-        now_and_then = {"login": rng.choice(LOGINS), "size": rng.choice((0, 0, 3000, 150000)),
+        now_and_then = {"login": rng.choice(LOGINS), "size": rng.choice((0, 0, 3000, 150000, 250000)),
                         "instance": f"{process:x}.1.{self.numbers:x}.0"}
         accepted = 0
         for _ in range(1 + rng.randrange(6)):

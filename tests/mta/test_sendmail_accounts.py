@@ -92,8 +92,8 @@ def quotas(test, postern):
     row = used("ann@")
     test.equal((row["used"], row["limit"], row["what"]), (10, 10, "recipients"), "accounts shows it")
     bob = login("bob")
-    test.equal(send(bob, "big@x.example", body="\r\n".join(["y" * 900] * 80)), [250, 450],
-               "a message that is too large is refused at its end")
+    test.equal(send(bob, "big@x.example", body="\r\n".join(["y" * 900] * 80)), [250, 552],
+               "a message above the whole limit is refused at its end, for good")
     begin(bob, "gone@x.example")
     bob.drop()
     test.wait_for(lambda: used("bob@") is not None and used("bob@")["accepted"] == 0,

@@ -40,8 +40,9 @@ static void answer(struct site *site, const struct account_question *question, i
 	if (told.verdict == VERDICT_ADMIT)
 		puts("yes");
 	else
-		printf("no %s %" PRIu64 " %" PRIu64 "\n", reasons[told.reason], told.used,
-		    told.limit);
+		printf("%s %s %" PRIu64 " %" PRIu64 "\n",
+		    told.verdict == VERDICT_REFUSE ? "never" : "no", reasons[told.reason],
+		    told.used, told.limit);
 	fflush(stdout);
 }
 

@@ -232,8 +232,6 @@ static void note_outbound(struct compilation *c) {
 static void compile_accounts_or_complain(struct compilation *c) {
 #ifdef WITH_ACCOUNTS
 	compile_accounts(c);
-	if (!c->block.failed)
-		compile_listener_mtas(c);
 #else
 	const config_setting_t *list = config_lookup(&c->config, "accounts");
 
@@ -248,6 +246,8 @@ static void compile_accounts_or_complain(struct compilation *c) {
 		complain(c, list, "accounts: this build has no accounts (configure "
 		    "--disable-accounts)");
 #endif
+	if (!c->block.failed)
+		compile_listener_mtas(c);
 }
 
 static void compile_all(struct compilation *c, const char *name) {

@@ -238,23 +238,10 @@ static void check_roles(struct compilation *c) {
 		    policies + milters, GENERATION_ROLES_MAX);
 }
 
-#ifdef WITH_ACCOUNTS
 static bool is_mta(const struct generation *header, const char *name) {
 	for (uint32_t i = 0; i < header->mta_count; i++)
 		if (header->mtas[i].transport == 0 &&
 		    strcmp(generation_text(header, header->mtas[i].name), name) == 0)
-			return true;
-	return false;
-}
-
-/* Do results count for logins at all? */
-static bool has_health(const struct compilation *c) {
-	const struct generation *header = compilation_header(c);
-	const struct generation_account *accounts = header->accounts.count == 0 ? NULL :
-	    block_at(&c->block, header->accounts.accounts);
-
-	for (uint32_t i = 0; i < header->accounts.count; i++)
-		if (accounts[i].health_action != ACCOUNT_HEALTH_NONE)
 			return true;
 	return false;
 }
@@ -274,6 +261,19 @@ static void check_asking_mta(struct compilation *c, const struct setting *row,
 		    row->path, mta.text);
 }
 
+#ifdef WITH_ACCOUNTS
+/* Do results count for logins at all? */
+static bool has_health(const struct compilation *c) {
+	const struct generation *header = compilation_header(c);
+	const struct generation_account *accounts = header->accounts.count == 0 ? NULL :
+	    block_at(&c->block, header->accounts.accounts);
+
+	for (uint32_t i = 0; i < header->accounts.count; i++)
+		if (accounts[i].health_action != ACCOUNT_HEALTH_NONE)
+			return true;
+	return false;
+}
+
 /* Also of a socket by default. */
 static void note_unknown_mta(struct compilation *c, const struct setting *row) {
 	const struct generation *header = compilation_header(c);
@@ -288,8 +288,9 @@ static void note_unknown_mta(struct compilation *c, const struct setting *row) {
 		}
 }
 
+#endif
+
 void compile_listener_mtas(struct compilation *c) {
-	bool counts = has_health(c);
 	size_t count;
 	const struct setting *rows = settings(&count);
 
@@ -299,13 +300,14 @@ void compile_listener_mtas(struct compilation *c) {
 
 		for (unsigned k = 0; value != NULL && k < setting_element_count(value); k++)
 			check_asking_mta(c, &rows[i], setting_element(value, k));
-		if (counts && rows[i].place == PLACE_LISTENERS &&
-		    (rows[i].offset == LISTENER_POLICY ||
+	}
+#ifdef WITH_ACCOUNTS
+	for (size_t i = 0; i < count && has_health(c); i++)
+		if (rows[i].place == PLACE_LISTENERS && (rows[i].offset == LISTENER_POLICY ||
 		    rows[i].offset == LISTENER_MILTER_ACCOUNTS))
 			note_unknown_mta(c, &rows[i]);
-	}
-}
 #endif
+}
 
 void compile_listeners(struct compilation *c) {
 	size_t count;

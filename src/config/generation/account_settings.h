@@ -128,6 +128,14 @@ const char *generation_asking_mta(const struct generation *g, unsigned listener)
 bool generation_account_rules(const struct generation *g, const char *folded, size_t length,
     const struct login_key *key, bool is_new, struct account_rules *rules);
 
+/* As above, of a login of which only its key and `name` are kept (segment/account/accounts.h).  Where
+ * that is not all of the login, the entry is the one of this mark; its pattern is not known. */
+bool generation_account_rules_kept(const struct generation *g, const char *name,
+    const struct login_key *key, uint32_t mark, bool is_new, struct account_rules *rules);
+
+/* Of an entry's name, over reloads; never 0. */
+uint32_t generation_account_mark(const char *name);
+
 /* Is a login new that was first seen then?  All in seconds of the monotonic clock; since_s: the
  * table is so old that nobody was seen before. */
 bool generation_account_is_new(const struct generation_account *account, int64_t first_s,

@@ -87,16 +87,13 @@ static void add_quotas(const struct generation *g, const struct generation_quota
 	}
 }
 
-bool generation_account_rules(const struct generation *g, const char *folded, size_t length,
+/* Of the entry and the login's override, if it has one. */
+static void fill_rules(const struct generation *g, uint32_t index,
     const struct login_key *key, bool is_new, struct account_rules *rules) {
-	uint32_t index = generation_account_of(g, folded, length, &rules->pattern);
+	const struct generation_account *account = generation_account(g, index);
 	const struct generation_override *override;
 	const struct generation_override_set *set;
-	const struct generation_account *account;
 
-	if (index == GENERATION_NO_ACCOUNT)
-		return false;
-	account = generation_account(g, index);
 	rules->account = account;
 	rules->index = index;
 	rules->override_line = 0;
@@ -107,7 +104,7 @@ bool generation_account_rules(const struct generation *g, const char *folded, si
 		add_quotas(g, &account->each, UINT32_MAX, false, false, rules);
 		if (is_new)
 			add_quotas(g, &account->fresh, UINT32_MAX, false, true, rules);
-		return true;
+		return;
 	}
 	set = (const struct generation_override_set *)at(g, g->accounts.sets) + override->set;
 	rules->override_line = override->line;
@@ -118,7 +115,41 @@ bool generation_account_rules(const struct generation *g, const char *folded, si
 	for (unsigned i = 0; i < rules->count; i++)
 		if (rules->is_override[i])
 			rules->lines[i] = override->line;
+}
+
+bool generation_account_rules(const struct generation *g, const char *folded, size_t length,
+    const struct login_key *key, bool is_new, struct account_rules *rules) {
+	uint32_t index = generation_account_of(g, folded, length, &rules->pattern);
+
+	if (index == GENERATION_NO_ACCOUNT)
+		return false;
+	fill_rules(g, index, key, is_new, rules);
 	return true;
+}
+
+bool generation_account_rules_kept(const struct generation *g, const char *name,
+    const struct login_key *key, uint32_t mark, bool is_new, struct account_rules *rules) {
+	size_t length = strlen(name);
+	char folded[LOGIN_MAX];
+	struct login_key whole;
+
+	if (login_fold(name, length, folded)) {
+		whole = login_key(folded, length);
+		if (memcmp(whole.words, key->words, sizeof(whole.words)) == 0)
+			return generation_account_rules(g, folded, length, key, is_new, rules);
+	}
+	for (uint32_t i = 0; i < g->accounts.count; i++)
+		if (generation_account_mark(generation_text(g, generation_account(g, i)->name)) ==
+		    mark) {
+			rules->pattern = UINT32_MAX;
+			fill_rules(g, i, key, is_new, rules);
+			return true;
+		}
+	return false;
+}
+
+uint32_t generation_account_mark(const char *name) {
+	return (uint32_t)login_key(name, strlen(name)).words[0] | 1;
 }
 
 bool generation_account_is_new(const struct generation_account *account, int64_t first_s,

@@ -81,6 +81,7 @@ static void no_row(void *context, const struct control_frame *frame) {
 	(void)frame;
 }
 
+/* Then shows the login as it is now. */
 static int order(struct ctl *ctl, const char *words) {
 	const struct control_field fields[] = { { "command", words },
 		{ "login", ctl->arguments[0] } };
@@ -95,8 +96,9 @@ static int order(struct ctl *ctl, const char *words) {
 	else if (result == EX_OK && (result = reply.exit) != EX_OK)
 		ctl_complain("%s", reply.error);
 	places_free(&places);
-	return result;
+	return result == EX_OK ? show(ctl, false) : result;
 }
+
 int command_FORGET_ACCOUNT(struct ctl *ctl) {
 	return order(ctl, "forget account");
 }

@@ -18,6 +18,7 @@
 #include "config/generation/enforcement.h"
 #include "ctl/ask/why.h"
 #include "policy/limit/decision.h"
+#include "view/accounts.h"
 #include "view/decided_line.h"
 #include "view/shell_word.h"
 
@@ -186,11 +187,21 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 	begin(ctl, out, "reload");
 }
 
+static void add_login(struct why_undo *out, const struct decided *d) {
+	const char *login = decided_text(d, DECIDED_NAME);
+
+	add_word(out, "account");
+	if (view_login_is_cut(login))
+		out->none = "no command: the login is longer than what is kept of it";
+	add_name(out, login);
+}
+
 /* A login's counts start from 0 again; for good only another limit helps. */
 static void undo_account(const struct ctl *ctl, const struct decided *d, struct why_undo *out) {
 	char place[DECIDED_PLACE_MAX];
 
-	if (d->reason == REASON_ACCOUNT_PER_MESSAGE || d->reason == REASON_ACCOUNT_POOL) {
+	if (d->reason == REASON_ACCOUNT_POOL ||
+	    (d->reason != REASON_ACCOUNT_HELD && d->until_ns == 0)) {
 		(void)text_append(out->edit, sizeof(out->edit), 0, "raise the limit of account %s "
 		    "in %s", decided_text(d, DECIDED_CLASS),
 		    decided_place(d, d->line, place));
@@ -198,8 +209,7 @@ static void undo_account(const struct ctl *ctl, const struct decided *d, struct 
 		return;
 	}
 	begin(ctl, out, d->reason == REASON_ACCOUNT_HELD ? "resume" : "forget");
-	add_word(out, "account");
-	add_name(out, decided_text(d, DECIDED_NAME));
+	add_login(out, d);
 }
 
 /* Of mail that is held by what is not known any more: by its name. */
@@ -255,8 +265,7 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 		break;
 	case DECIDED_ACCOUNT_HELD:
 		begin(ctl, out, "resume");
-		add_word(out, "account");
-		add_name(out, decided_text(d, DECIDED_NAME));
+		add_login(out, d);
 		break;
 	case DECIDED_ACCOUNT:
 		undo_account(ctl, d, out);

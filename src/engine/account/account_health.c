@@ -176,22 +176,13 @@ static const struct generation_account *entry_of(struct engine *engine,
 	const struct segment_header *header = engine->segment->header;
 	struct account_rules rules;
 	struct account account;
-	char folded[LOGIN_MAX];
-	struct login_key key;
-	size_t length;
 
 	if (!accounts_find_in(header, header, login, &account))
 		return NULL;
-	length = strnlen(account.name, ACCOUNT_NAME_MAX);
-	text_copy(name, ACCOUNT_NAME_MAX + 1, account.name, length);
-	if (!login_fold(name, length, folded))
-		return NULL;
-	/* one that is longer than its place, or has other bytes: what matches it is not known */
-	key = login_key(folded, length);
-	if (memcmp(key.words, login->words, sizeof(key.words)) != 0 ||
-	    !generation_account_rules(generation, folded, length, &key, false, &rules))
-		return NULL;
-	return rules.account;
+	text_copy(name, ACCOUNT_NAME_MAX + 1, account.name, strnlen(account.name,
+	    ACCOUNT_NAME_MAX));
+	return generation_account_rules_kept(generation, name, login, account.entry, false,
+	    &rules) ? rules.account : NULL;
 }
 
 static void note_result(struct engine *engine, const struct generation *generation,

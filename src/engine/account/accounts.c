@@ -313,6 +313,7 @@ static enum accounts_taken charge(struct asking *a, const struct quota_amounts *
 
 	if (taken != ACCOUNTS_HELD)
 		return taken;
+	held.account.entry = generation_account_mark(text_at(a, a->rules.account->name));
 	if (a->rules.account->health.networks > 0)
 		held.account.network = engine_account_network_of(a->engine,
 		    &a->question->client);
@@ -381,21 +382,27 @@ static void note_decision(struct asking *a) {
 	decisions_write(a->engine->segment, &d);
 }
 
+/* Whoever asks for more than all of a limit asks in vain for ever. */
+static bool is_beyond_limit(const struct account_answer *answer) {
+	return answer->window_s > 0 && answer->wait_ns == INT64_MAX;
+}
+
 /* Over a limit: a refusal, or what would be one. */
 static void refuse(struct asking *a) {
 	const struct generation_account *entry = a->rules.account;
 
 	a->answer->observed = entry->observe != 0;
+	a->answer->rejects = entry->action == ACCOUNT_ACTION_REJECT || is_beyond_limit(a->answer);
 	a->answer->verdict = entry->observe != 0 ? VERDICT_ADMIT :
-	    entry->action == ACCOUNT_ACTION_REJECT ? VERDICT_REFUSE : VERDICT_DEFER;
+	    a->answer->rejects ? VERDICT_REFUSE : VERDICT_DEFER;
 	engine_count(a->engine, entry->observe != 0 ? COUNTER_ACCOUNT_OBSERVED :
 	    COUNTER_ACCOUNT_REFUSED, 1);
 	note_decision(a);
 }
 
 static bool is_free(const struct asking *a) {
-	return is_role_address(a) || generation_account_is_free(a->generation,
-	    a->rules.account, a->question->recipient, a->question->recipient_length);
+	return generation_account_is_free(a->generation, a->rules.account,
+	    a->question->recipient, a->question->recipient_length);
 }
 
 /* Without a lock: of a question that charges nothing. */
@@ -403,8 +410,7 @@ static bool is_held_now(struct asking *a) {
 	const struct segment_header *header = a->engine->segment->header;
 	struct account account;
 
-	return a->rules.account->health_action == ACCOUNT_HEALTH_HOLD &&
-	    accounts_find_in(header, header, &a->key, &account) && is_held(a, &account);
+	return accounts_find_in(header, header, &a->key, &account) && is_held(a, &account);
 }
 
 static uint32_t kib_of(uint64_t size) {
@@ -436,11 +442,12 @@ static void ask_recipient(struct asking *a) {
 
 	if (mail.last != 0 && mail.last == a->recipient)
 		return;		/* asked again */
-	if (is_free(a) && !is_role_address(a) && is_held_now(a)) {
-		refuse(a);
+	if (is_role_address(a)) {
+		note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
 		return;
 	}
-	if (message_is_full(a, &mail) || (!is_free(a) && !networks_allow(a))) {
+	if ((is_free(a) && is_held_now(a)) || message_is_full(a, &mail) ||
+	    (!is_free(a) && !networks_allow(a))) {
 		refuse(a);
 		return;
 	}

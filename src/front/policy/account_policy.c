@@ -97,23 +97,39 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 	    (unsigned long long)answer->used, (unsigned long long)answer->limit,
 	    account_window_text(answer->window_s, window), retry,
 	    decision_reason_word(answer->reason), file, answer->line,
-	    answer->account->action == ACCOUNT_ACTION_REJECT ? "reject" : "defer",
+	    answer->rejects ? "reject" : "defer",
 	    answer->observed ? "yes" : "no"))
 		engine_decision_logged(engine, answer->id);
+}
+
+/* Whatever the action is: no later time has room for it. */
+static bool is_in_vain(const struct account_answer *answer) {
+	return answer->window_s > 0 && answer->wait_ns == INT64_MAX;
 }
 
 static void find_code(const struct account_answer *answer, struct account_reply *reply) {
 	bool rejects = answer->verdict == VERDICT_REFUSE;
 	bool full = answer->reason == REASON_ACCOUNT_PER_MESSAGE;
+	bool large = is_in_vain(answer) && answer->what == QUOTA_KIB;
 
-	reply->code = rejects ? "550" : full ? "452" : "450";
-	reply->enhanced = rejects ? full ? "5.5.3" : "5.7.1" : full ? "4.5.3" : "4.7.1";
+	reply->code = large ? "552" : rejects ? "550" : full ? "452" : "450";
+	reply->enhanced = large ? "5.3.4" : rejects ? full ? "5.5.3" : "5.7.1" :
+	    full ? "4.5.3" : "4.7.1";
+}
+
+static const char *find_text(const struct generation *generation,
+    const struct account_answer *answer) {
+	if (answer->reason == REASON_ACCOUNT_HELD)
+		return "This login is held because it may be stolen; contact your "
+		    "administrator (id={id})";
+	if (is_in_vain(answer))
+		return "More than the limit of {limit} {what} in {window}; trying again cannot "
+		    "help (id={id})";
+	return generation_text(generation, answer->account->text);
 }
 
 static void write_reply(const struct generation *generation,
     const struct account_answer *answer, struct account_reply *reply) {
-	static const char held[] = "This login is held because it may be stolen; contact your "
-	    "administrator (id={id})";
 	char id[DECISION_ID_MAX];
 	const struct account_values values = {
 		.used = answer->used, .limit = answer->limit, .what = what_word(answer),
@@ -123,8 +139,7 @@ static void write_reply(const struct generation *generation,
 	};
 
 	find_code(answer, reply);
-	(void)account_text_expand(reply->text, answer->reason == REASON_ACCOUNT_HELD ? held :
-	    generation_text(generation, answer->account->text), &values);
+	(void)account_text_expand(reply->text, find_text(generation, answer), &values);
 }
 
 bool account_ask(struct engine *engine, const struct generation *generation,

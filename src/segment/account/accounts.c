@@ -99,7 +99,10 @@ static void begin_account(struct accounts_held *held, const struct login_key *lo
 	held->account.control.used = 1;
 	memcpy(held->account.key, login->words, sizeof(held->account.key));
 	held->account.first_s = (int32_t)(now_ns / NS_PER_SECOND);
-	memcpy(shown, name, length < ACCOUNT_NAME_MAX ? length : ACCOUNT_NAME_MAX);
+	if (length > ACCOUNT_NAME_MAX)
+		memcpy(mempcpy(shown, name, ACCOUNT_NAME_MAX - 3), "...", 3);
+	else
+		memcpy(shown, name, length);
 	text_harmless(shown, held->account.name, sizeof(held->account.name));
 }
 

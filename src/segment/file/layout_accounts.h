@@ -15,7 +15,7 @@
 #include "segment/file/layout_destinations.h"
 #include "segment/file/lock.h"
 
-#define ACCOUNT_NAME_MAX	64	/* bytes of a login that are shown */
+#define ACCOUNT_NAME_MAX	60	/* bytes of a login that are shown */
 #define ACCOUNT_POOLS		128	/* a power of two; twice as many as entries there may be */
 
 /* A login.  384 bytes.  Words behind the key change one by one: whoever dies between has
@@ -31,7 +31,8 @@ struct account {
 	uint32_t refused;		/* answers over a limit, or that would have been */
 	uint32_t network;		/* hash of the one that was counted last; 0: none */
 	uint64_t held_by;		/* id of the decision that holds it; 0: it is not held */
-	char name[ACCOUNT_NAME_MAX];	/* printable ASCII; NULs behind it */
+	char name[ACCOUNT_NAME_MAX];	/* printable ASCII; NULs behind it; a longer one ends in "..." */
+	uint32_t entry;			/* generation_account_mark of its entry when it last sent */
 	struct quota_counter counters[GENERATION_QUOTA_COUNTERS];
 };
 _Static_assert(sizeof(struct account) == 384, "six cache lines");

@@ -104,3 +104,32 @@ TEST_IN(begin, close_site, the_verdict_names_who_is_held) {
 	assert_non_null(strstr(view_verdict_line(&verdict, " | ", line),
 	    "login eve@example.org is held"));
 }
+
+/* Every login is above half of its limit, and held ones stay, too: another one has no place. */
+TEST_IN(begin, close_site, the_verdict_says_that_logins_are_not_limited) {
+	struct view_verdict verdict;
+	char line[VERDICT_LINE_MAX], login[16];
+
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(login, sizeof(login), "u%06u", i);
+		charge(login, 6);
+	}
+	scrape();
+	view_verdict(&view, &verdict);
+	assert_non_null(strstr(view_verdict_line(&verdict, " | ", line), "table of logins full: "));
+}
+
+static int begin_observing(void **state) {
+	return open_viewed(64, "classes = ();\nobserve = true;\n"
+	    "accounts = ( { name = \"staff\"; match = \"*\"; observe = false; } );\n");
+}
+
+TEST_IN(begin_observing, close_site, observe_mode_does_not_say_nothing_is_refused_while_accounts_are) {
+	struct view_verdict verdict;
+	char line[VERDICT_LINE_MAX];
+
+	scrape();
+	view_verdict(&view, &verdict);
+	assert_string_equal(view_verdict_line(&verdict, " | ", line),
+	    "observe mode: sessions and destinations are not limited");
+}

@@ -770,6 +770,46 @@ TEST_IN(begin, end, after_an_alert_a_reload_to_hold_holds) {
 	assert_true(last_trip.is_held);
 }
 
+/* Resuming it is the administrator's, whatever else changes. */
+TEST_IN(begin, end, a_held_login_stays_held_when_the_action_becomes_alert) {
+	hold_eve();
+	site_reload(&site, "classes = ();\n"
+	    "mta = ( { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n"
+	    "accounts = ( { name = \"staff\"; match = \"*@example.org\"; free = \"own.example\";\n"
+	    "  health = { action = \"alert\"; }; } );\n");
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "5E1001").verdict, VERDICT_DEFER);
+	assert_int_equal(ask("eve@example.org", "192.0.2.7", "u@own.example", NULL).verdict,
+	    VERDICT_DEFER);
+}
+
+/* Of a long one only a part is kept. */
+TEST_IN(begin, end, a_login_longer_than_its_place_is_held) {
+	static const char login[] = "averylongusernamethatsomebodyonceinventedforatestofgreatlength@"
+	    "example.org";
+
+	assert_true(strlen(login) > ACCOUNT_NAME_MAX);
+	for (unsigned i = 0; i < 40 && trips == 0; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "5B%04X", i);
+		(void)mail(login, "192.0.2.7", id);
+		result(id, i, i % 2 == 0);
+	}
+	assert_int_equal(trips, 1);
+	assert_string_equal(generation_text(site.generation, last_trip.account->name), "staff");
+	assert_int_equal(mail(login, "192.0.2.7", "5B1001").verdict, VERDICT_DEFER);
+	/* its entry is known by a name: after a reload without that by none */
+	assert_true(engine_account_resume(site.engine, login, strlen(login), now_ns));
+	assert_int_equal(mail(login, "192.0.2.7", "5B1002").verdict, VERDICT_ADMIT);
+	site_reload(&site, "classes = ();\n"
+	    "mta = ( { name = \"postfix\"; log = \"/var/log/mail.log\"; } );\n"
+	    "accounts = ( { name = \"new\"; match = \"*\"; health = {}; } );\n");
+	for (unsigned i = 0; i < 40; i++)
+		result("5B1002", i, true);
+	assert_int_equal(trips, 1);
+	assert_int_equal(mail(login, "192.0.2.7", "5B1003").verdict, VERDICT_ADMIT);
+}
+
 /* Home a week ago, the office today. */
 TEST_IN(begin, end, a_network_of_last_week_does_not_count) {
 	for (unsigned i = 0; i < 3; i++) {

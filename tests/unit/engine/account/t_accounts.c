@@ -166,9 +166,35 @@ TEST_IN(begin, end, messages_and_bytes) {
 	/* announced: it is not begun */
 	answer = ask((struct account_question){ .login = "alice", .instance = "c1.5.5.2",
 		.recipient = "x@x", .size = 101 * 1024 });
-	is_no(answer, REASON_ACCOUNT_BYTES, 61, 100);
+	assert_int_equal(answer.reason, REASON_ACCOUNT_BYTES);
 	assert_true(answer.wait_ns == INT64_MAX);
 	is_yes(eom("alice", "c1.5.5.3", 1, 39 * 1024));
+}
+
+/* Later it is as much too large. */
+TEST_IN(begin, end, a_message_above_its_whole_limit_is_not_asked_to_come_again) {
+	struct account_answer answer;
+
+	is_yes(rcpt("alice", "c2.5.5.0", "x@x"));
+	answer = eom("alice", "c2.5.5.0", 1, 100 * 1024 + 1);
+	assert_int_equal(answer.verdict, VERDICT_REFUSE);
+	assert_true(answer.rejects);
+	assert_int_equal(used("alice"), 0);
+	answer = eom("obs1", "c2.5.5.1", 2, 1);
+	assert_int_equal(answer.verdict, VERDICT_ADMIT);
+	assert_true(answer.observed && answer.rejects);
+}
+
+TEST_IN(begin, end, postmaster_is_never_too_many) {
+	for (unsigned i = 0; i < 4; i++) {
+		char to[32];
+
+		snprintf(to, sizeof(to), "u%u@local.example", i);
+		is_yes(rcpt("alice", "d2.5.5.0", to));
+	}
+	is_no(rcpt("alice", "d2.5.5.0", "u5@local.example"), REASON_ACCOUNT_PER_MESSAGE, 4, 4);
+	is_yes(rcpt("alice", "d2.5.5.0", "postmaster@x"));
+	is_yes(rcpt("alice", "d2.5.5.0", "Abuse@x"));
 }
 
 TEST_IN(begin, end, free_and_many) {
