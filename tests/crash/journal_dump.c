@@ -10,7 +10,6 @@
 static void dump_record(const struct journal_found *found) {
 	const struct journal_frame *frame = &found->frame;
 	struct journal_envelope envelope;
-	struct journal_groups groups;
 	struct journal_start start;
 	struct journal_delivery delivery;
 	struct journal_finish finish;
@@ -21,7 +20,7 @@ static void dump_record(const struct journal_found *found) {
 	    journal_mark_is_live(frame->mark) ? "live   " : "garbage", frame->sequence,
 	    frame->behind, word == NULL ? "?" : word);
 	if ((frame->type == JOURNAL_ENVELOPE || frame->type == JOURNAL_REPLACEMENT) &&
-	    journal_envelope_read(frame->payload, frame->length, &envelope, &groups))
+	    journal_envelope_read(frame->payload, frame->length, &envelope))
 		fprintf(stderr, " %.*s stamp %" PRIu64 " old %" PRIu32 " %" PRIu32
 		    " replaces #%" PRIu64, envelope.id.length, envelope.id.text, envelope.stamp,
 		    envelope.old.file, envelope.old.offset, envelope.replaces);
@@ -53,7 +52,7 @@ static void dump_positions(const struct journal_reader *reader) {
 	    ", first file %" PRIu32, reader->slots[reader->slot].serial, positions->synced,
 	    positions->synced_place.file, positions->synced_place.offset,
 	    positions->first_file);
-	for (uint32_t i = 0; i < positions->count; i++)
+	for (uint32_t i = 0; i < positions->positions_count; i++)
 		fprintf(stderr, ", %s %" PRIu32 " %" PRIu32, positions->positions[i].name,
 		    positions->positions[i].place.file, positions->positions[i].place.offset);
 	fputc('\n', stderr);

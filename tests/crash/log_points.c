@@ -200,7 +200,7 @@ static void mark(struct at *at) {
 
 static void ask_positions(struct at *at) {
 	struct journal_files *files = journal_log_files(at->log);
-	struct journal_positions positions = { .count = 1 };
+	struct journal_positions positions = { .positions_count = 1 };
 
 	if (files->count > 4 && random_below(&at->random, 4) == 0)
 		at->book->first_file = files->files[random_below(&at->random, 3)].number;

@@ -111,11 +111,11 @@ static void add_envelope(struct input *input, struct file *file, uint64_t sequen
 	struct journal_envelope envelope = { .key = byte(input) & 7,
 		.replaces = byte(input), .old = { byte(input) & 15, byte(input) },
 		.written_ns = START_NS, .due_ns = (flags & 4) != 0 ? INT64_MAX : flags,
-		.interval = flags >> 5, .flags = byte(input), .stamp = flags,
+		.interval = flags >> 5, .unread = byte(input) & 1, .stamp = flags,
 		.recipients = 1000, .rest = flags & 8, .mta = { "m", 1 },
 		.directory = { "/q", 2 }, .id = { ids[flags & 3], 1 },
-		.sender = { "s@x", 3 }, .group_count = 2 };
-	size_t length = journal_envelope_write(payload, sizeof(payload), &envelope, groups);
+		.sender = { "s@x", 3 }, .groups = { .count = 2, .items = groups } };
+	size_t length = journal_envelope_write(payload, sizeof(payload), &envelope);
 
 	add_record(input, file, (flags & 16) != 0 ? JOURNAL_ENVELOPE : JOURNAL_REPLACEMENT,
 	    payload, length, sequence);
@@ -158,12 +158,12 @@ static void put_positions(struct input *input, struct disk *disk) {
 	uint8_t payload[1024], flags = byte(input);
 	struct journal_positions positions = { .journal = 7, .synced = byte(input),
 		.synced_place = { byte(input) & 15, byte(input) * UINT32_C(4) },
-		.first_file = byte(input) & 15, .count = 4 };
+		.first_file = byte(input) & 15, .positions_count = 4 };
 	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = JOURNAL_POSITIONS,
 		.version = 1, .sequence = flags, .payload = payload };
 	static const char *const names[4] = { "suffix", "runner-0", "runner-5m", "last" };
 
-	for (unsigned i = 0; i < positions.count; i++) {
+	for (unsigned i = 0; i < positions.positions_count; i++) {
 		positions.positions[i].place.file = byte(input) & 15;
 		positions.positions[i].place.offset = byte(input) * UINT32_C(8);
 		strncpy(positions.positions[i].name, names[i], JOURNAL_POSITION_NAME);

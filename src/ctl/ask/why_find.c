@@ -17,7 +17,6 @@
 #include "journal/reader.h"
 #include "journal/record.h"
 #include "policy/limit/decision.h"
-#include "policy/reply/reply.h"
 
 struct listed {
 	uint64_t id;
@@ -58,91 +57,18 @@ void why_sources_end(struct why_sources *sources) {
 
 /* --- the journal ---------------------------------------------------------------------- */
 
-static bool text_is(const struct journal_text *text, const char *word) {
-	return text->length == strlen(word) && memcmp(text->text, word, text->length) == 0;
-}
-
-/* The number of a word; `count`: it is of another build. */
-static unsigned find_word(const struct journal_text *text, unsigned count,
-    const char *(*word_of)(unsigned number)) {
-	for (unsigned i = 0; i < count; i++)
-		if (text_is(text, word_of(i)))
-			return i;
-	return count;
-}
-
-static const char *result_word_of(unsigned number) {
-	return result_class_word((enum result_class)number);
-}
-
-static float float_of(uint32_t bits) {
-	float value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-static bool decode_words(const struct journal_decision *in, struct decided *d) {
-	unsigned kind = find_word(&in->kind, DECIDED_KINDS, decided_word);
-	unsigned stage = find_word(&in->stage, DECIDED_STAGES, decided_stage_word);
-	unsigned reason = find_word(&in->reason, REASON_COUNT, decided_reason_word);
-	unsigned result = find_word(&in->result, RESULT_CLASS_COUNT, result_word_of);
-
-	if (kind == DECIDED_KINDS)
-		return false;
-	d->kind = (uint8_t)kind;
-	d->stage = stage < DECIDED_STAGES ? (uint8_t)stage : 0;
-	d->reason = reason < REASON_COUNT ? (uint8_t)reason : DECIDED_NO_REASON;
-	d->result = result < RESULT_CLASS_COUNT ? (uint8_t)result : 0;
-	return true;
-}
-
-static void decode_numbers(const struct journal_decision *in, struct decided *d) {
-	d->id = in->id;
-	d->cause = in->cause;
-	memcpy(d->client.bytes, in->client, sizeof(in->client));
-	d->verdict = in->verdict;
-	d->by = in->by;
-	d->action = in->action;
-	d->flags = in->flags;
-	d->client_port = (uint16_t)in->client_port;
-	d->server_port = (uint16_t)in->server_port;
-	d->line = in->line;
-	d->limit_line = in->limit_line;
-	d->observe_line = in->observe_line;
-	d->count = in->count;
-	d->limit = in->limit;
-	d->before = in->before;
-	d->window = in->window;
-	d->ceiling_before = in->ceiling_before;
-	d->ceiling = in->ceiling;
-	d->uid = in->uid;
-	d->pid = (int32_t)in->pid;
-	d->code = (uint16_t)in->code;
-	d->success = float_of(in->success);
-	d->failure = float_of(in->failure);
-	d->fail_cohorts = float_of(in->fail_cohorts);
-}
-
 static bool decode(const struct journal_frame *frame, struct why_event *out) {
 	struct journal_decision decision;
-	struct journal_groups notes;
-	struct journal_note note;
 
 	memset(out, 0, sizeof(*out));
-	if (!journal_decision_read(frame->payload, frame->length, &decision, &notes) ||
-	    !decode_words(&decision, &out->d))
+	if (!journal_decision_read(frame->payload, frame->length, &decision) ||
+	    !journal_decision_get(&decision, &out->d))
 		return false;
-	decode_numbers(&decision, &out->d);
-	while (journal_note_next(&notes, &note))
-		if (note.which > 0 && note.which < DECIDED_TEXTS)
-			decided_put(&out->d, (enum decided_text)note.which, note.text.text,
-			    note.text.length);
-	out->wall_ns = clock_bounded_ns(decision.when_ns);
-	out->until_wall_ns = decision.until_ns == INT64_MAX ? INT64_MAX :
-	    clock_bounded_ns(decision.until_ns);
+	out->wall_ns = clock_bounded_ns(decision.d.at_ns);
+	out->until_wall_ns = decision.d.until_ns == INT64_MAX ? INT64_MAX :
+	    clock_bounded_ns(decision.d.until_ns);
 	out->source = "journal";
-	return decided_is_sound(&out->d);
+	return true;
 }
 
 static bool list(struct why_journal *journal, const struct journal_decision *decision,
@@ -156,8 +82,8 @@ static bool list(struct why_journal *journal, const struct journal_decision *dec
 		journal->list = grown;
 		journal->room = room;
 	}
-	journal->list[journal->count++] = (struct listed){ decision->id,
-	    decision->when_ns, place };
+	journal->list[journal->count++] = (struct listed){ decision->d.id,
+	    decision->d.at_ns, place };
 	return true;
 }
 
@@ -172,7 +98,6 @@ static int by_id(const void *a, const void *b) {
 
 static void list_all(struct why_journal *journal) {
 	struct journal_decision decision;
-	struct journal_groups ignored;
 	struct journal_found found;
 	bool more = true;
 
@@ -180,8 +105,7 @@ static void list_all(struct why_journal *journal) {
 	while (more && journal_cursor_next(journal->cursor, &found) != JOURNAL_FOUND_END)
 		if (found.kind == JOURNAL_FOUND_RECORD &&
 		    found.frame.type == JOURNAL_DECISION &&
-		    journal_decision_read(found.frame.payload, found.frame.length, &decision,
-			&ignored))
+		    journal_decision_read(found.frame.payload, found.frame.length, &decision))
 			more = list(journal, &decision, found.place);
 	if (journal->count > 0)
 		qsort(journal->list, journal->count, sizeof(journal->list[0]), by_id);

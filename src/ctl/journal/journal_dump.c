@@ -52,7 +52,7 @@ static struct journal_text domain_of(struct journal_text address) {
 }
 
 static bool destination_fits(const struct dumping *dumping, const struct decoded *decoded) {
-	struct journal_groups groups = decoded->groups;
+	struct journal_list groups = decoded->record.envelope.groups;
 	struct journal_group group;
 
 	switch (decoded->type) {
@@ -63,14 +63,14 @@ static bool destination_fits(const struct dumping *dumping, const struct decoded
 				return true;
 		return false;
 	case JOURNAL_DELIVERY:
-		return domain_fits(dumping, decoded->delivery.domain);
+		return domain_fits(dumping, decoded->record.delivery.domain);
 	case JOURNAL_DESTINATION:
-		return domain_fits(dumping, decoded->destination.name);
+		return domain_fits(dumping, decoded->record.destination.name);
 	case JOURNAL_HELD_RECIPIENT:
-		return domain_fits(dumping, domain_of(decoded->held_recipient.address));
+		return domain_fits(dumping, domain_of(decoded->record.held_recipient.address));
 	case JOURNAL_MANUAL:
-		return decoded->manual.what != JOURNAL_ON_CLASS &&
-		    domain_fits(dumping, domain_of(decoded->manual.name));
+		return decoded->record.manual.what != JOURNAL_ON_CLASS &&
+		    domain_fits(dumping, domain_of(decoded->record.manual.name));
 	default:
 		return false;
 	}
@@ -167,7 +167,7 @@ static void dump_positions(const struct dumping *dumping) {
 
 		if (one->state != JOURNAL_SLOT_GOOD)
 			continue;
-		decoded.positions = one->positions;
+		decoded.record.positions = one->positions;
 		begin_line(dumping, (struct journal_place){ 0, (uint32_t)slot * JOURNAL_SLOT },
 		    journal_type_word(JOURNAL_POSITIONS), one->serial);
 		writer_line_value(dumping->writer, "counts", COLUMN_TRUTH,

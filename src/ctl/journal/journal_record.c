@@ -15,51 +15,17 @@
 
 /* --- payloads ----------------------------------------------------------------------------- */
 
-static bool read_payload(const struct journal_frame *frame, struct decoded *out) {
-	const uint8_t *payload = frame->payload;
-	size_t length = frame->length;
-
-	switch (out->type) {
-	case JOURNAL_ENVELOPE:
-	case JOURNAL_REPLACEMENT:
-		return journal_envelope_read(payload, length, &out->envelope, &out->groups);
-	case JOURNAL_START:
-		return journal_start_read(payload, length, &out->start);
-	case JOURNAL_DELIVERY:
-		return journal_delivery_read(payload, length, &out->delivery);
-	case JOURNAL_FINISH:
-		return journal_finish_read(payload, length, &out->finish);
-	case JOURNAL_DESTINATION:
-		return journal_destination_read(payload, length, &out->destination);
-	case JOURNAL_LOG_POSITION:
-		return journal_log_position_read(payload, length, &out->log_position);
-	case JOURNAL_HELD_RECIPIENT:
-		return journal_held_recipient_read(payload, length, &out->held_recipient);
-	case JOURNAL_MANUAL:
-		return journal_manual_read(payload, length, &out->manual);
-	case JOURNAL_DECISION:
-		return journal_decision_read(payload, length, &out->decision, &out->groups);
-	case JOURNAL_ACCOUNT:
-		return journal_account_read(payload, length, &out->account);
-	case JOURNAL_GROUP:
-	case JOURNAL_CHECKPOINT_BEGIN:
-	case JOURNAL_CHECKPOINT_END:
-		return journal_checkpoint_read(payload, length, &out->checkpoint);
-	case JOURNAL_POSITIONS:
-		return journal_positions_read(payload, length, &out->positions);
-	case JOURNAL_HEAD:	/* the reader reads it */
-		return true;
-	}
-	return true;
-}
-
 void journal_decode(const struct journal_frame *frame, struct decoded *out) {
+	const struct journal_shape *shape = journal_shape_of(frame->type);
+
 	memset(out, 0, sizeof(*out));
 	out->type = (enum journal_type)frame->type;
 	out->known = journal_type_word(frame->type) != NULL &&
 	    frame->version <= JOURNAL_VERSION;
-	if (out->known)
-		out->spoiled = !read_payload(frame, out);
+	/* the reader reads heads */
+	if (out->known && shape != NULL)
+		out->spoiled = !journal_record_read(shape, frame->payload, frame->length,
+		    &out->record);
 }
 
 bool decoded_is_of_message(const struct decoded *decoded) {
@@ -72,13 +38,13 @@ bool decoded_is_of_message(const struct decoded *decoded) {
 static uint64_t key_of(const struct decoded *decoded) {
 	switch (decoded->type) {
 	case JOURNAL_START:
-		return decoded->start.key;
+		return decoded->record.start.key;
 	case JOURNAL_DELIVERY:
-		return decoded->delivery.key;
+		return decoded->record.delivery.key;
 	case JOURNAL_FINISH:
-		return decoded->finish.key;
+		return decoded->record.finish.key;
 	default:
-		return decoded->envelope.key;
+		return decoded->record.envelope.key;
 	}
 }
 
@@ -167,7 +133,7 @@ struct known_message *known_take(struct known_messages *known, const struct deco
 	if (message == NULL)
 		return NULL;
 	if (envelope && message->id == 0) {
-		message->id = keep_id(known, decoded->envelope.id);
+		message->id = keep_id(known, decoded->record.envelope.id);
 		known->no_memory = known->no_memory || message->id == 0;
 	}
 	if (frame->sequence < message->sequence)

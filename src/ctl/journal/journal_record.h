@@ -11,21 +11,7 @@ struct decoded {
 	bool known;		/* its type is, and it is of no later version */
 	bool spoiled;		/* its payload is not what its type says: nothing else is set */
 	enum journal_type type;
-	union {
-		struct journal_envelope envelope;
-		struct journal_start start;
-		struct journal_delivery delivery;
-		struct journal_finish finish;
-		struct journal_destination destination;
-		struct journal_log_position log_position;
-		struct journal_held_recipient held_recipient;
-		struct journal_manual manual;
-		struct journal_decision decision;
-		struct journal_account account;
-		struct journal_checkpoint checkpoint;
-		struct journal_positions positions;
-	};
-	struct journal_groups groups;	/* of an envelope, texts of a decision: from the first one on */
+	union journal_any record;
 };
 
 void journal_decode(const struct journal_frame *frame, struct decoded *out);

@@ -134,7 +134,7 @@ static void position_rows(void *context, struct writer *writer) {
 	const struct summing *sum = context;
 	const struct journal_positions *positions = journal_positions_of(sum->journal);
 
-	for (uint32_t i = 0; positions != NULL && i < positions->count &&
+	for (uint32_t i = 0; positions != NULL && i < positions->positions_count &&
 	     i < JOURNAL_POSITIONS_MAX; i++) {
 		const struct journal_position *one = &positions->positions[i];
 		bool known = one->place.file != 0;
@@ -229,7 +229,7 @@ static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
 	int code = EX_OK;
 
 	sum.begin = journal_reader_begin(journal->reader);
-	for (uint32_t i = 0; positions != NULL && i < positions->count; i++)
+	for (uint32_t i = 0; positions != NULL && i < positions->positions_count; i++)
 		if (strcmp(positions->positions[i].name, SUFFIX) == 0)
 			sum.suffix = positions->positions[i].place;
 	walk(&sum);

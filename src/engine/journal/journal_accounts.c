@@ -99,7 +99,7 @@ static void append(struct journal_accounts *accounts, struct journal_account *re
 static void put_counters(const struct journal_accounts *accounts,
     const struct quota_counter counters[], struct journal_account *record) {
 	for (unsigned i = 0; i < GENERATION_QUOTA_COUNTERS; i++) {
-		struct journal_counter *out = &record->counters[record->counter_count];
+		struct journal_counter *out = &record->counters[record->counters_count];
 
 		if (counters[i].key == 0 || quota_used(&counters[i], accounts->now_ns) == 0)
 			continue;
@@ -108,7 +108,7 @@ static void put_counters(const struct journal_accounts *accounts,
 		for (uint32_t n = 0; n < QUOTA_BUCKETS; n++)
 			out->buckets[n] = counters[i].buckets[(counters[i].part +
 			    QUOTA_BUCKETS - n) % QUOTA_BUCKETS];
-		record->counter_count++;
+		record->counters_count++;
 	}
 }
 
@@ -255,9 +255,9 @@ static bool key_is_sound(uint32_t key) {
 /* False: nonsense. */
 static bool take_counters(const struct accounts_restore *r,
     const struct journal_account *record, struct quota_counter out[]) {
-	if (record->counter_count > GENERATION_QUOTA_COUNTERS)
+	if (record->counters_count > GENERATION_QUOTA_COUNTERS)
 		return false;
-	for (uint32_t i = 0; i < record->counter_count; i++) {
+	for (uint32_t i = 0; i < record->counters_count; i++) {
 		if (!key_is_sound(record->counters[i].key))
 			return false;
 		quota_restore(&out[i], record->counters[i].key, record->counters[i].buckets,

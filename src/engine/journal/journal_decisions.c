@@ -18,7 +18,6 @@
 #include "engine/internal.h"
 #include "engine/journal/journal_keep.h"
 #include "policy/limit/rate.h"
-#include "policy/reply/reply.h"
 #include "segment/decision/decisions.h"
 
 #define MOST_A_TURN	4096
@@ -76,7 +75,6 @@ static struct decided_next *next_of(const struct journal_decisions *decisions,
 static uint64_t highest_id(struct journal_files *files, struct journal_place begin) {
 	struct journal_cursor *cursor = journal_cursor_open(files);
 	struct journal_decision decision;
-	struct journal_groups ignored;
 	struct journal_found found;
 	uint64_t highest = 0;
 
@@ -87,8 +85,8 @@ static uint64_t highest_id(struct journal_files *files, struct journal_place beg
 		if (found.kind == JOURNAL_FOUND_RECORD &&
 		    found.frame.type == JOURNAL_DECISION &&
 		    journal_decision_read(found.frame.payload, found.frame.length,
-			&decision, &ignored) && decision.id > highest)
-			highest = decision.id;
+			&decision) && decision.d.id > highest)
+			highest = decision.d.id;
 	journal_cursor_close(&cursor);
 	return highest;
 }
@@ -121,60 +119,16 @@ static void begin_again(struct journal_decisions *decisions) {
 
 /* --- writing ----------------------------------------------------------------------- */
 
-static struct journal_text text_of(const char *text) {
-	return (struct journal_text){ text, (uint16_t)strlen(text) };
-}
-
-static uint32_t bits_of(float value) {
-	uint32_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
-static void fill(const struct journal_decisions *decisions, const struct decided *d,
-    struct journal_decision *out) {
-	const char *reason = decided_reason_word(d->reason);
-
-	*out = (struct journal_decision){
-		.when_ns = journal_keep_wall_ns(d->at_ns, decisions->now_ns,
-		    decisions->wall_ns),
-		.until_ns = journal_keep_wall_ns(d->until_ns, decisions->now_ns,
-		    decisions->wall_ns),
-		.id = d->id, .cause = d->cause,
-		.client_port = d->client_port, .server_port = d->server_port,
-		.verdict = d->verdict, .by = d->by, .action = d->action,
-		.flags = d->flags, .line = d->line, .limit_line = d->limit_line,
-		.count = d->count, .limit = d->limit, .before = d->before,
-		.window = d->window, .ceiling_before = d->ceiling_before,
-		.ceiling = d->ceiling, .uid = d->uid, .pid = (uint32_t)d->pid,
-		.code = d->code, .success = bits_of(d->success),
-		.failure = bits_of(d->failure), .fail_cohorts = bits_of(d->fail_cohorts),
-		.observe_line = d->observe_line,
-		.kind = text_of(decided_word(d->kind)),
-		.reason = text_of(reason == NULL ? "" : reason),
-		.stage = text_of(decided_stage_word(d->stage)),
-		.result = text_of(d->kind == DECIDED_FAILURE ?
-		    result_class_word((enum result_class)d->result) : ""),
-	};
-	memcpy(out->client, d->client.bytes, sizeof(out->client));
-}
-
 static void append(struct journal_decisions *decisions, const struct decided *d) {
-	struct journal_note notes[DECIDED_TEXTS];
-	struct journal_decision decision;
+	struct journal_decision decision = journal_decision_of(d);
 	uint8_t payload[1024];
 
-	fill(decisions, d, &decision);
-	for (uint8_t which = 1; which < DECIDED_TEXTS; which++) {
-		const char *text = decided_text(d, (enum decided_text)which);
-
-		if (text[0] != '\0')
-			notes[decision.text_count++] =
-			    (struct journal_note){ which, text_of(text) };
-	}
+	decision.d.at_ns = journal_keep_wall_ns(d->at_ns, decisions->now_ns,
+	    decisions->wall_ns);
+	decision.d.until_ns = journal_keep_wall_ns(d->until_ns, decisions->now_ns,
+	    decisions->wall_ns);
 	journal_keep_append(&decisions->keep, JOURNAL_DECISION, payload,
-	    journal_decision_write(payload, sizeof(payload), &decision, notes));
+	    journal_decision_write(payload, sizeof(payload), &decision));
 }
 
 /* All that people may ask for by what they have read, and a part of the rest. */

@@ -193,7 +193,7 @@ void journal_keep_append(struct journal_keep *keep, enum journal_type type,
 
 void journal_keep_checkpoint(struct journal_keep *keep, int64_t wall_ns) {
 	struct journal_checkpoint checkpoint = { .number = ++keep->checkpoint,
-		.when_ns = wall_ns };
+		.when_ns = wall_ns, .records = UINT32_MAX };
 	struct journal_place place = { 0, 0 };
 	uint8_t payload[64];
 	size_t length = journal_checkpoint_write(payload, sizeof(payload), &checkpoint);

@@ -193,7 +193,7 @@ static bool take_recipient(struct restore *r, const struct journal_frame *frame)
 	if (end_of(r, held.until_ns, held.when_ns) <= r->now_ns)
 		return true;
 	hold.length = held.address.length;
-	if ((held.flags & JOURNAL_HELD_BY_RULE) != 0)
+	if (held.by_rule)
 		hold.rule = RECIPIENT_A_RULE;
 	hold.until_ns = end_of(r, held.until_ns, held.when_ns);
 	hold.event = held.event;

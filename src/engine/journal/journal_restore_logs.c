@@ -14,7 +14,7 @@
 
 void restored_logs_add(struct restored_logs *logs,
     const struct journal_log_position *position) {
-	if (logs->next_count < SEGMENT_LOG_FILES && !position->forgotten)
+	if (logs->next_count < SEGMENT_LOG_FILES)
 		logs->next[logs->next_count++] = *position;
 }
 
@@ -42,7 +42,7 @@ static const char *log_of(const struct generation *generation, uint64_t log) {
 
 /* All files of a log lie in one file system, that of its directory. */
 static uint64_t device_now(const struct generation *generation,
-    const struct journal_log_position *position) {
+    const struct feed_position *position) {
 	const char *log = log_of(generation, position->log);
 	char path[PATH_MAX];
 	struct stat status;
@@ -63,14 +63,11 @@ unsigned restored_logs_put(const struct restored_logs *logs, struct engine *engi
 		return 0;
 	feed_positions_keep(engine->segment, NULL, 0);
 	for (unsigned i = 0; i < logs->last_count; i++) {
-		const struct journal_log_position *p = &logs->last[i];
-		struct feed_position position = { .log = p->log, .device = p->device,
-			.inode = p->inode, .epoch = p->epoch, .rank = p->rank,
-			.spot = { .offset = p->offset, .tail = p->tail,
-			.skipping = p->skipping, .time_us = p->time_us } };
+		struct feed_position position = logs->last[i].position;
 
-		if (p->when_ns < boot_ns && (p->device != 0 || p->inode != 0))
-			position.device = device_now(generation, p);
+		if (logs->last[i].when_ns < boot_ns &&
+		    (position.device != 0 || position.inode != 0))
+			position.device = device_now(generation, &position);
 		count += feed_position_add(engine->segment, &position);
 	}
 	return count;

@@ -111,7 +111,7 @@ static void write_destination(void *context, const struct destination_window *wi
 	char text[JOURNAL_STATE_TEXT_MAX];
 	size_t length = state_text_write(window, state->now_ns, text);
 	struct journal_destination destination = { .when_ns = state->wall_ns,
-		.origin = window->origin, .flags = window->state.flags };
+		.origin = window->origin };
 
 	if (length > 0)
 		text[length++] = ' ';
@@ -140,7 +140,7 @@ static void write_recipient(void *context, const struct recipient_held *held) {
 		.until_ns = wall_of(state, held->until_ns), .event = held->event,
 		.address = text_of(held->address, strlen(held->address)),
 		.reason = text_of(held->reason, strlen(held->reason)),
-		.flags = held->rule == RECIPIENT_NO_RULE ? 0 : JOURNAL_HELD_BY_RULE };
+		.by_rule = held->rule != RECIPIENT_NO_RULE };
 
 	append(state, JOURNAL_HELD_RECIPIENT, payload,
 	    journal_held_recipient_write(payload, sizeof(payload), &recipient));
@@ -167,10 +167,7 @@ static void write_recipients(struct journal_states *state) {
 }
 
 static void write_position(struct journal_states *state, const struct feed_position *p) {
-	const struct journal_log_position position = { .when_ns = state->wall_ns,
-		.log = p->log, .device = p->device, .inode = p->inode, .epoch = p->epoch,
-		.rank = p->rank, .offset = p->spot.offset, .tail = p->spot.tail,
-		.skipping = p->spot.skipping, .time_us = p->spot.time_us };
+	const struct journal_log_position position = { state->wall_ns, *p };
 	uint8_t payload[128];
 
 	append(state, JOURNAL_LOG_POSITION, payload,

@@ -89,7 +89,7 @@ static void changed(void *context, enum journal_state state, int error, const ch
 static void renew(void *context) {
 	struct messages *m = context;
 	struct journal_checkpoint here = { .number = journal_log_last(m->log) + 1,
-		.when_ns = m->wall_ns };
+		.when_ns = m->wall_ns, .records = UINT32_MAX };
 	uint8_t payload[64];
 	size_t length = journal_checkpoint_write(payload, sizeof(payload), &here);
 

@@ -53,24 +53,25 @@ size_t messages_write_envelope(struct messages *m, const struct messages_envelop
 		.directory = text_of(envelope->directory, MESSAGES_DIRECTORY_MAX),
 		.id = text_of(envelope->id, MESSAGES_DOMAIN_MAX),
 		.sender = text_of(envelope->sender, MESSAGES_SENDER_MAX),
-		.group_count = envelope->group_count, .pid = envelope->pid,
+		.groups = { .count = envelope->group_count, .items = m->groups },
+		.pid = envelope->pid,
 		.delivered = { envelope->delivered,
 		    (uint16_t)messages_whole(envelope->delivered, envelope->delivered_length) } };
 	size_t length = 0;
 
 	e.interval = (uint8_t)messages_interval_of(m, e.due_ns, e.written_ns);
 	if (e.due_ns == INT64_MAX)
-		e.flags |= JOURNAL_ENVELOPE_SUSPENDED;
+		e.suspended = true;
 	if (take_groups(m, envelope)) {
-		if (e.group_count == 0 && e.rest == 0 && e.recipients > 0)
-			e.flags |= JOURNAL_ENVELOPE_UNREAD;
-		length = journal_envelope_write(m->payload, sizeof(m->payload), &e, m->groups);
+		if (e.groups.count == 0 && e.rest == 0 && e.recipients > 0)
+			e.unread = true;
+		length = journal_envelope_write(m->payload, sizeof(m->payload), &e);
 	}
 	if (length == 0) {
-		e.flags |= JOURNAL_ENVELOPE_UNREAD;
-		e.group_count = 0;
+		e.unread = true;
+		e.groups.count = 0;
 		e.rest = 0;
-		length = journal_envelope_write(m->payload, sizeof(m->payload), &e, m->groups);
+		length = journal_envelope_write(m->payload, sizeof(m->payload), &e);
 	}
 	MUST(length > 0);
 	return length;
@@ -79,12 +80,11 @@ size_t messages_write_envelope(struct messages *m, const struct messages_envelop
 bool messages_is_envelope(struct messages *m, const struct journal_found *found,
     struct journal_envelope *out) {
 	const struct journal_frame *frame = &found->frame;
-	struct journal_groups groups;
 
 	if (found->kind != JOURNAL_FOUND_RECORD ||
 	    (frame->type != JOURNAL_ENVELOPE && frame->type != JOURNAL_REPLACEMENT))
 		return false;
-	if (journal_envelope_read(frame->payload, frame->length, out, &groups) &&
+	if (journal_envelope_read(frame->payload, frame->length, out) &&
 	    out->written_ns >= 0 && out->mta.length <= MESSAGES_DOMAIN_MAX &&
 	    out->directory.length <= MESSAGES_DIRECTORY_MAX &&
 	    out->id.length <= MESSAGES_DOMAIN_MAX && out->sender.length <= MESSAGES_SENDER_MAX &&
@@ -110,10 +110,9 @@ void messages_read_envelope(struct messages *m, const struct journal_found *foun
     struct messages_envelope *out) {
 	struct parts *parts = &m->parts;
 	struct journal_envelope e;
-	struct journal_groups list;
 	struct journal_group group;
 
-	MUST(journal_envelope_read(found->frame.payload, found->frame.length, &e, &list));
+	MUST(journal_envelope_read(found->frame.payload, found->frame.length, &e));
 	*out = (struct messages_envelope){ .mta = copy(parts->mta, e.mta),
 		.directory = copy(parts->directory, e.directory), .id = copy(parts->id, e.id),
 		.stamp = e.stamp, .sender = copy(parts->sender, e.sender),
@@ -123,7 +122,7 @@ void messages_read_envelope(struct messages *m, const struct journal_found *foun
 		.groups = parts->groups, .delivered = e.delivered.text,
 		.delivered_length = e.delivered.length, .pid = e.pid,
 		.written_ns = e.written_ns };
-	while (journal_group_next(&list, &group)) {
+	while (journal_group_next(&e.groups, &group)) {
 		if (out->group_count == MESSAGES_GROUPS_MAX) {
 			/* not written by us: its file tells */
 			out->group_count = 0;

@@ -62,7 +62,7 @@ static bool found_all(const struct messages *m) {
 		if (!messages_position_found(m, name, &place))
 			return false;
 	}
-	for (uint32_t i = 0; i < found->count; i++)
+	for (uint32_t i = 0; i < found->positions_count; i++)
 		count += strncmp(found->positions[i].name, "runner-", 7) == 0;
 	return count == m->settings.intervals;
 }

@@ -36,7 +36,7 @@ void messages_position_name(int64_t interval_ns, char out[JOURNAL_POSITION_NAME 
 
 bool messages_position_found(const struct messages *m, const char *name,
     struct journal_place *place) {
-	for (uint32_t i = 0; m->has_positions && i < m->positions.count; i++) {
+	for (uint32_t i = 0; m->has_positions && i < m->positions.positions_count; i++) {
 		if (strcmp(m->positions.positions[i].name, name) == 0) {
 			*place = m->positions.positions[i].place;
 			return true;
@@ -47,7 +47,7 @@ bool messages_position_found(const struct messages *m, const char *name,
 
 static void add(struct journal_positions *positions, const char *name,
     struct journal_place place) {
-	struct journal_position *position = &positions->positions[positions->count++];
+	struct journal_position *position = &positions->positions[positions->positions_count++];
 
 	position->place = place;
 	(void)snprintf(position->name, sizeof(position->name), "%s", name);

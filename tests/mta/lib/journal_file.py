@@ -60,12 +60,13 @@ class File:
 
     def envelope(self, identifier, domains, sender="a@example.org", key=None, mta="out"):
         """`domains`: {domain: recipients}."""
-        payload = struct.pack("<QQIIqqBBQqqIIQ", key or random.getrandbits(64) | 1, 0, 0, 0,
-                              10**18, 0, 0, 0, 5, 10**18, 0, 0, sum(domains.values()), 0)
-        payload += text(mta) + text("/q/q1") + text(identifier) + text(sender)
+        payload = text(mta) + text("/q/q1") + text(identifier)
+        payload += struct.pack("<Q", key or random.getrandbits(64) | 1) + text(sender)
+        payload += struct.pack("<IqIqqqBBBQQQII", sum(domains.values()), 10**18, 0, 0, 0, 10**18,
+                               0, False, False, 0, 5, 0, 0, 0)
         payload += struct.pack("<I", len(domains))
         for domain, recipients in domains.items():
-            payload += struct.pack("<Iq", recipients, 0) + text(domain)
+            payload += text(domain) + struct.pack("<Iq", recipients, 0)
         return self.put(ENVELOPE, payload)
 
     def finish(self, key):

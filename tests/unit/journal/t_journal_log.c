@@ -92,8 +92,8 @@ static void fill_files(uint32_t up_to) {
 }
 
 TEST_IN(set_up, tear_down, test_positions_delete_what_is_below) {
-	struct journal_positions positions = { .first_file = 3, .results = 17, .count = 1,
-		.positions = { { { 3, 84 }, "suffix" } } };
+	struct journal_positions positions = { .first_file = 3, .results = 17,
+		.positions_count = 1, .positions = { { "suffix", { 3, 84 } } } };
 	const struct journal_positions *found;
 	struct journal_place at;
 	struct journal_log_counts counts;

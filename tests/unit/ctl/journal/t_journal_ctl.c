@@ -106,15 +106,16 @@ static void forget(struct made *made) {
 
 static struct journal_place put_envelope(struct made *made, uint64_t key,
     struct journal_text id, uint8_t type) {
+	const struct journal_group groups[] = { { TEXT("far.example"), 3, 0 },
+		{ TEXT(""), 1, INT64_MAX } };
 	const struct journal_envelope envelope = { .key = key, .written_ns = NOON,
 		.stamp = 4711, .arrival_ns = NOON - 60 * SECOND, .tries = 2, .recipients = 4,
 		.tried_ns = NOON - SECOND / 4, .mta = TEXT("out"), .directory = TEXT("/q/q1"),
-		.id = id, .sender = TEXT("a\x1b[2J\"b@x.example"), .group_count = 2,
+		.id = id, .sender = TEXT("a\x1b[2J\"b@x.example"),
+		.groups = { .count = 2, .items = groups },
 		.replaces = type == JOURNAL_REPLACEMENT ? 3 : 0 };
-	const struct journal_group groups[] = { { 3, 0, TEXT("far.example") },
-		{ 1, INT64_MAX, TEXT("") } };
 	uint8_t payload[512];
-	size_t length = journal_envelope_write(payload, sizeof(payload), &envelope, groups);
+	size_t length = journal_envelope_write(payload, sizeof(payload), &envelope);
 
 	assert_true(length > 0);
 	return put_record(made, type, 1, payload, length);
@@ -402,8 +403,8 @@ TEST(stat_counts_what_is_live) {
 	expect(&made, "--json stat", EX_OK, "\"queued\": 2,\n");
 	expect(&made, "--json stat", EX_OK, "\"working\": 1,\n");
 	expect(&made, "--json stat", EX_OK, "\"syncs_per_delivery\": null,\n");
-	/* the replacement of the one that is done (24 + 164 bytes), and its finish (24 + 33) */
-	expect(&made, "--json stat", EX_OK, "\"garbage_bytes\": 245,\n");
+	/* the replacement of the one that is done (24 + 171 bytes), and its finish (24 + 33) */
+	expect(&made, "--json stat", EX_OK, "\"garbage_bytes\": 252,\n");
 	expect(&made, "stat", EX_OK, "queue:\n  directory ");
 	forget(&made);
 }
@@ -411,7 +412,7 @@ TEST(stat_counts_what_is_live) {
 TEST(positions_are_told) {
 	struct made made;
 	struct journal_positions positions = { .when_ns = NOON, .journal = 77, .synced = 5,
-		.first_file = 1, .syncs = 30, .results = 400, .count = 2,
+		.first_file = 1, .syncs = 30, .results = 400, .positions_count = 2,
 		.positions = { { .place = { 1, JOURNAL_HEAD_SIZE }, .name = "suffix" } } };
 	struct journal_frame frame = { .mark = JOURNAL_LIVE, .type = JOURNAL_POSITIONS,
 		.version = 1, .sequence = 12 };
@@ -530,13 +531,13 @@ TEST(why_reckons_with_no_time_that_overflows) {
 
 	begin(&made);
 	for (uint64_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		const struct journal_decision decision = { .id = id_of(i), .kind = TEXT("by-hand"),
-			.when_ns = times[i], .until_ns = times[i], .by = 3,
-			.flags = DECIDED_WAS_HELD };
+		const struct journal_decision decision = { .d = { .id = id_of(i),
+			.kind = DECIDED_BY_HAND, .at_ns = times[i], .until_ns = times[i],
+			.by = 3, .flags = DECIDED_WAS_HELD } };
 		uint8_t payload[512];
 
 		put_record(&made, JOURNAL_DECISION, 1, payload,
-		    journal_decision_write(payload, sizeof(payload), &decision, NULL));
+		    journal_decision_write(payload, sizeof(payload), &decision));
 	}
 	write_file(&made, made.length);
 	snprintf(path, sizeof(path), "%s/queue", made.directory);

@@ -114,30 +114,27 @@ static uint64_t note(enum decided_kind kind, const char *name, bool logged) {
 struct counts {
 	unsigned all, named;
 	uint64_t first, last;
-	struct journal_decision one;	/* the last one of the name */
-	char kind[32], text[64];
+	struct decided one;		/* the last one of the name */
+	int64_t at_ns, until_ns;
 };
 
 static void take(struct counts *counts, const struct journal_frame *frame, const char *name) {
-	struct journal_decision d;
-	struct journal_groups notes;
-	struct journal_note note;
+	struct journal_decision read;
+	struct decided d;
 
 	if (frame->type != JOURNAL_DECISION)
 		return;
-	assert_true(journal_decision_read(frame->payload, frame->length, &d, &notes));
+	assert_true(journal_decision_read(frame->payload, frame->length, &read));
+	assert_true(journal_decision_get(&read, &d));
 	if (counts->all++ == 0)
 		counts->first = d.id;
 	counts->last = d.id;
-	assert_true(journal_note_next(&notes, &note));
-	assert_int_equal(note.which, DECIDED_NAME);
-	if (note.text.length != strlen(name) || memcmp(note.text.text, name, strlen(name)) != 0)
+	if (strcmp(decided_text(&d, DECIDED_NAME), name) != 0)
 		return;
 	counts->named++;
 	counts->one = d;
-	snprintf(counts->kind, sizeof(counts->kind), "%.*s", d.kind.length, d.kind.text);
-	assert_true(journal_note_next(&notes, &note));
-	snprintf(counts->text, sizeof(counts->text), "%.*s", note.text.length, note.text.text);
+	counts->at_ns = read.d.at_ns;
+	counts->until_ns = read.d.until_ns;
 }
 
 static struct counts look(const char *name) {
@@ -190,12 +187,12 @@ TEST_IN(set_up, tear_down, what_was_decided_is_written_with_the_time_of_day) {
 	counts = look("d.example");
 	assert_int_equal(counts.all, 1);
 	assert_true(counts.one.id == id && counts.one.cause == 77);
-	assert_string_equal(counts.kind, "suspended");
-	assert_string_equal(counts.text, "421 4.7.0 busy");
+	assert_int_equal(counts.one.kind, DECIDED_SUSPENDED);
+	assert_string_equal(decided_text(&counts.one, DECIDED_REASON), "421 4.7.0 busy");
 	/* 3 s before, and 60 s after, by that clock */
 	later_ns = began_wall_ns - 3 * NS_PER_SECOND;
-	assert_true(counts.one.when_ns == later_ns);
-	assert_true(counts.one.until_ns == later_ns + 63 * NS_PER_SECOND);
+	assert_true(counts.at_ns == later_ns);
+	assert_true(counts.until_ns == later_ns + 63 * NS_PER_SECOND);
 }
 
 /* 1,000 at once and 200 a second of what was not logged; all of what was, and of what holds

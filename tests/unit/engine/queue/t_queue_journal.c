@@ -248,7 +248,7 @@ static uint64_t runner(const char *name) {
 	assert_non_null(storage);
 	assert_int_equal(journal_reader_open(&reader, storage, &diag), 0);
 	for (uint32_t i = 0; reader->slot >= 0 &&
-	     i < reader->slots[reader->slot].positions.count; i++) {
+	     i < reader->slots[reader->slot].positions.positions_count; i++) {
 		const struct journal_position *one =
 		    &reader->slots[reader->slot].positions.positions[i];
 

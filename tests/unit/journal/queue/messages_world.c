@@ -184,13 +184,12 @@ double next_in(void) {
 static int tell(char *out, size_t size, const struct journal_found *found) {
 	const struct journal_frame *frame = &found->frame;
 	struct journal_envelope e;
-	struct journal_groups groups;
 	static struct { uint64_t key; char id[32]; } names[1024];
 	static unsigned count;
 	uint64_t key = 0;
 
 	if (frame->type == JOURNAL_ENVELOPE || frame->type == JOURNAL_REPLACEMENT) {
-		assert_true(journal_envelope_read(frame->payload, frame->length, &e, &groups));
+		assert_true(journal_envelope_read(frame->payload, frame->length, &e));
 		key = e.key;
 		if (count < 1024) {
 			names[count].key = key;
