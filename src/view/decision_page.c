@@ -166,7 +166,7 @@ static void end(struct groups *groups, struct writer *writer, const char *name) 
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct decided *d) {
+uint64_t decision_group_key(const struct decided *d) {
 	char about[SEGMENT_NAME_MAX + 1];
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ ((uint64_t)d->kind << 8 | d->reason) ^
 	    (uint64_t)d->flags << 16;
@@ -189,7 +189,7 @@ static struct group *oldest_of(struct groups *groups) {
 /* Decisions come with the oldest first. */
 static void add(void *context, const struct decided *d) {
 	struct groups *groups = context;
-	uint64_t hash = hash_of(d);
+	uint64_t hash = decision_group_key(d);
 	uint32_t at = (uint32_t)(hash >> 20) & (MAP_SIZE - 1);
 	struct group *group = NULL;
 

@@ -18,6 +18,9 @@ struct decision_choice {
 };
 #define DECISION_GROUPS	512u
 
+/* Equal for decisions that are alike. */
+uint64_t decision_group_key(const struct decided *d);
+
 /* A table of groups of the last 10 minutes, the newest first: the columns of posternctl why,
  * of its latest decision; count; first (seconds ago), subject ("class", "destination",
  * "client"), about (its name).  -1: no memory (errno). */

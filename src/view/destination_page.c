@@ -172,6 +172,8 @@ static int by_trouble(const struct entry *one, const struct entry *other) {
 	int order = down(one->rank, other->rank);
 
 	if (order == 0)
+		order = down(one->reason != 0, other->reason != 0);
+	if (order == 0)
 		order = down(one->in_flight, other->in_flight);
 	return order != 0 ? order : down(one->seen_ns, other->seen_ns);
 }

@@ -95,7 +95,7 @@ def numbers(test, site):
     test.check(f"generation {status['generation']}  sessions "
                f"{status['tables'][0]['used']} of {status['tables'][0]['size']}" in screen,
                "the header's numbers, too")
-    test.check(re.search(r"refused +192\.0\.2\.\d+ +class-inbound 4 of 4", screen), "decisions")
+    test.check(re.search(r"refused +192\.0\.2\.\d+ +3 times: class-inbound 4 of 4", screen), "decisions")
     test.check(re.search(rf"{log_id}  would-suspend +dead\.example", screen), "with the ids of the log")
     return terminal
 

@@ -84,7 +84,9 @@ struct top {
 	size_t destinations_known;	/* that fit the filter */
 	struct decided *decisions;	/* the newest first */
 	size_t decision_count;
-	size_t shown[TOP_DECISIONS_MAX];	/* of them: that fit the filter */
+	size_t shown[TOP_DECISIONS_MAX];	/* of them: that fit the filter, the last one of those alike */
+	uint64_t shown_keys[TOP_DECISIONS_MAX];	/* decision_group_key */
+	unsigned alike[TOP_DECISIONS_MAX];	/* how many are */
 	size_t shown_count;
 	uint64_t decisions_lost;
 	struct decisions_cursor cursors[2];	/* enum decided_ring */

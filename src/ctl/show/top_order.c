@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl/show/top.h"
+#include "view/decision_page.h"
 
 enum class_sort { CLASS_BY_TROUBLE, CLASS_BY_LOAD, CLASS_BY_OPEN, CLASS_BY_REFUSED,
 	CLASS_BY_NAME, CLASS_AS_CONFIGURED, CLASS_SORTS };
@@ -143,7 +144,7 @@ size_t top_count(const struct top *top, enum top_pane pane) {
 uint64_t top_key(const struct top *top, enum top_pane pane, size_t row) {
 	return pane == TOP_CLASSES ? hash(top->classes[row].class.name) :
 	    pane == TOP_DESTINATIONS ? hash(top->destinations[row].name) :
-	    top->decisions[top->shown[row]].id;
+	    top->shown_keys[row];
 }
 
 void top_choose(struct top *top, long row) {
@@ -174,6 +175,22 @@ static void find_chosen(struct top *top, enum top_pane pane) {
 	list->chosen_key = count > 0 ? top_key(top, pane, list->chosen) : 0;
 }
 
+static void show_decision(struct top *top, size_t number) {
+	uint64_t key = decision_group_key(&top->decisions[number]);
+	size_t row = 0;
+
+	while (row < top->shown_count && top->shown_keys[row] != key)
+		row++;
+	if (row < top->shown_count) {
+		top->alike[row]++;
+		return;
+	}
+	top->shown[row] = number;
+	top->shown_keys[row] = key;
+	top->alike[row] = 1;
+	top->shown_count++;
+}
+
 void top_order(struct top *top) {
 	if (top->class_count > 1)
 		qsort_r(top->classes, top->class_count, sizeof(*top->classes), by_class,
@@ -184,7 +201,7 @@ void top_order(struct top *top) {
 	top->shown_count = 0;
 	for (size_t i = 0; i < top->decision_count; i++)
 		if (top_decision_fits(top->filter, &top->decisions[i]))
-			top->shown[top->shown_count++] = i;
+			show_decision(top, i);
 	for (unsigned pane = 0; pane < TOP_PANES; pane++)
 		find_chosen(top, (enum top_pane)pane);
 }

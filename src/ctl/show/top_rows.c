@@ -175,7 +175,7 @@ static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MA
 	    cluster->tone == TONE_WARN || cluster->overhang > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
-#define PROBLEM_ROWS	3	/* the worst; posternctl status lists all */
+#define PROBLEM_ROWS	5	/* the worst; posternctl status lists all */
 
 static unsigned problem_rows(const struct top *top) {
 	return top->verdict.count == 0 || top->looked_ns == 0 ? 1 :
@@ -391,8 +391,9 @@ static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
 		snprintf(out, NUMBER_MAX, "-");
 }
 
-static enum screen_style decision_row(const struct top *top, const struct decided *decided,
-    int width, char out[TOP_TEXT_MAX]) {
+static enum screen_style decision_row(const struct top *top, size_t row, int width,
+    char out[TOP_TEXT_MAX]) {
+	const struct decided *decided = &top->decisions[top->shown[row]];
 	char time[NUMBER_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
 	char id[DECISION_ID_MAX];
 	size_t length;
@@ -406,7 +407,10 @@ static enum screen_style decision_row(const struct top *top, const struct decide
 	length = gap(out, length);
 	length = cell(out, length, name_width(width, 2 * NAME_MOST),
 	    decided_line_subject(decided, subject));
-	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", decided_line_text(decided, text));
+	length = gap(out, length);
+	if (top->alike[row] > 1)
+		length = text_append(out, TOP_TEXT_MAX, length, "%u times: ", top->alike[row]);
+	(void)text_append(out, TOP_TEXT_MAX, length, "%s", decided_line_text(decided, text));
 	return decided->flags & DECIDED_OBSERVED_ONLY ? SCREEN_DIM :
 	    decided->kind == DECIDED_SUSPENDED || decided->kind == DECIDED_FAULT ||
 	    decided->kind == DECIDED_ALERT || decided->kind == DECIDED_ACCOUNT_HELD ? SCREEN_BAD :
@@ -445,5 +449,5 @@ enum screen_style top_row(const struct top *top, enum top_pane pane, size_t row,
 		return class_row(top, &top->classes[row], width, out);
 	if (pane == TOP_DESTINATIONS)
 		return destination_row(top, &top->destinations[row], width, out);
-	return decision_row(top, &top->decisions[top->shown[row]], width, out);
+	return decision_row(top, row, width, out);
 }

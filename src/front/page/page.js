@@ -141,8 +141,8 @@ const showSteps = status => {
 	at("start").hidden = steps.length === 0;
 	keep(at("steps"), steps, step => step.join(), step => {
 		const element = make("li", "", `${step[0]} `);
-		for (const command of step.slice(1))
-			element.append(make("code", "", command), " ");
+		for (const [number, command] of step.slice(1).entries())
+			element.append(number > 0 ? " or " : "", make("code", "", command));
 		return element;
 	}, () => {});
 };
