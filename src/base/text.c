@@ -202,6 +202,24 @@ bool text_equal_nocase(const char *a, const char *b, size_t length) {
 	return true;
 }
 
+bool text_is_nocase(const char *text, const char *other) {
+	size_t length = strlen(text);
+
+	return strlen(other) == length && text_equal_nocase(text, other, length);
+}
+
+bool text_contains(const char *text, const char *part) {
+	size_t length = strlen(part);
+
+	if (length == 0)
+		return true;
+	for (; *text != '\0'; text++)
+		if (lower(*text) == lower(*part) && strnlen(text, length) == length &&
+		    text_equal_nocase(text, part, length))
+			return true;
+	return false;
+}
+
 unsigned text_distance(const char *a, const char *b) {
 	unsigned rows[3][DISTANCE_LETTERS + 1];
 	size_t m = strlen(a), n = strlen(b);

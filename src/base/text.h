@@ -42,6 +42,9 @@ size_t text_bare_host(const char **text, size_t length);
 
 /* ASCII only, independent of the locale. */
 bool text_equal_nocase(const char *a, const char *b, size_t length);
+/* Whole texts.  Is the other one somewhere in it ("" is)? */
+bool text_is_nocase(const char *text, const char *other);
+bool text_contains(const char *text, const char *part);
 
 /* Are eight bytes printable ASCII, all of them?  For loops over long texts: then they can be
  * taken as they are. */

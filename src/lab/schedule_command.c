@@ -154,19 +154,18 @@ static int read_scenario(const struct lab *lab, const struct schedule_options *o
 static void write_result(struct writer *writer, const struct schedule_options *options,
     const struct scenario *scenario, const struct trace *trace,
     const struct schedule_result *result) {
-	static const struct column columns[] = { { "duration_s", COLUMN_DECIMAL },
-		{ "failures", COLUMN_NUMBER }, { "deferred", COLUMN_NUMBER },
-		{ "bounced", COLUMN_NUMBER } };
-	const struct value values[] = { value_decimal((double)result->at_ns / 1e9),
-		value_number(result->failures), value_number(result->deferred),
-		value_number(result->bounced) };
-
 	writer_object_begin(writer, NULL);
 	writer_numbers(writer, "order", trace->order, trace->count);
-	if (options->file != NULL) {
-		writer_members(writer, columns, values, scenario->fails ? 4 : 1);
-		trace_write_deliveries(trace, scenario, writer);
+	if (options->file != NULL)
+		writer_member(writer, "duration_s", COLUMN_DECIMAL, value_decimal(
+		    (double)result->at_ns / 1e9));
+	if (options->file != NULL && scenario->fails) {
+		writer_number(writer, "failures", result->failures);
+		writer_number(writer, "deferred", result->deferred);
+		writer_number(writer, "bounced", result->bounced);
 	}
+	if (options->file != NULL)
+		trace_write_deliveries(trace, scenario, writer);
 	if (options->with_trace)
 		trace_write_steps(trace, scenario, writer);
 	writer_object_end(writer);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "policy/schedule/pool.h"
 
 /* --- states -------------------------------------------------------------------------- */
@@ -115,20 +116,6 @@ static char *texts_of(uint32_t transport, const struct schedule_look *look, size
 	return text;
 }
 
-static bool array_grow(void *array, size_t *room, size_t count, size_t size) {
-	void **place = array, *grown;
-	size_t wanted = *room > 0 ? 2 * *room : 256;
-
-	if (count < *room)
-		return true;
-	grown = reallocarray(*place, wanted, size);
-	if (grown == NULL)
-		return false;
-	*place = grown;
-	*room = wanted;
-	return true;
-}
-
 static void keep_delivery(struct trace *trace, const struct schedule_step *step) {
 	size_t room = trace->room;
 
@@ -178,98 +165,59 @@ void trace_free(struct trace *trace) {
 
 /* --- output ----------------------------------------------------------------------------- */
 
-struct rows {
-	const struct trace *trace;
-	const struct scenario *scenario;
-};
-
 static struct value number_of(uint32_t message) {
-	return message == SCENARIO_NONE ? value_unknown() : value_number(message + 1);
+	return value_number_if(message != SCENARIO_NONE, message + 1);
 }
 
-static struct value destination_of(const struct rows *rows, uint32_t destination) {
-	return destination == SCENARIO_NONE ? value_unknown() :
-	    value_text(scenario_name(rows->scenario, destination));
+/* Transport and destination of a step. */
+static void put_where(const struct scenario *scenario, struct writer *writer,
+    const struct schedule_step *step) {
+	writer_text(writer, "transport", scenario->transports[step->transport].name);
+	writer_text(writer, "destination", step->destination == SCENARIO_NONE ? NULL :
+	    scenario_name(scenario, step->destination));
+	writer_number(writer, "recipients", step->recipients);
 }
 
-static void delivery_rows(void *context, struct writer *writer) {
-	const struct rows *rows = context;
+static void delivery_row(void *context, struct writer *writer, const void *item) {
+	const struct schedule_step *step = item;
 
-	for (size_t i = 0; i < rows->trace->count; i++) {
-		const struct schedule_step *step = &rows->trace->deliveries[i];
-		const struct value values[] = {
-			value_decimal((double)step->at_ns / 1e9),
-			number_of(step->message),
-			value_text(rows->scenario->transports[step->transport].name),
-			destination_of(rows, step->destination),
-			value_number(step->recipients),
-			value_text(step->fails ? "failed" : "delivered"),
-		};
-
-		writer_row(writer, values);
-	}
+	writer_member(writer, "time_s", COLUMN_DECIMAL, value_decimal((double)step->at_ns / 1e9));
+	writer_member(writer, "message", COLUMN_NUMBER, number_of(step->message));
+	put_where(context, writer, step);
+	writer_text(writer, "result", step->fails ? "failed" : "delivered");
 }
 
 void trace_write_deliveries(const struct trace *trace, const struct scenario *scenario,
     struct writer *writer) {
-	static const struct column columns[] = {
-		{ "time_s", COLUMN_DECIMAL },
-		{ "message", COLUMN_NUMBER },
-		{ "transport", COLUMN_TEXT },
-		{ "destination", COLUMN_TEXT },
-		{ "recipients", COLUMN_NUMBER },
-		{ "result", COLUMN_TEXT },
-	};
-	struct rows rows = { trace, scenario };
-
-	writer_table(writer, "deliveries", columns, sizeof(columns) / sizeof(columns[0]),
-	    delivery_rows, &rows);
+	writer_table(writer, &(const struct table){ .name = "deliveries", .row = delivery_row,
+	    .context = (void *)(uintptr_t)scenario, .items = trace->deliveries,
+	    .count = trace->count, .each = sizeof(*trace->deliveries) });
 }
 
-static void step_rows(void *context, struct writer *writer) {
-	const struct rows *rows = context;
+static void step_row(void *context, struct writer *writer, const void *item) {
+	static const char *const names[TRACE_TEXTS] = {
+		[TRACE_JOBS] = "jobs", [TRACE_CURRENT] = "current", [TRACE_BLOCKED] = "blocked",
+		[TRACE_PARENTS] = "parents", [TRACE_SLOTS] = "slots",
+		[TRACE_ENTRIES] = "entries", [TRACE_RECIPIENTS] = "in_core",
+		[TRACE_UNREAD] = "unread", [TRACE_POOL] = "pool",
+	};
+	const struct trace_state *state = item;
+	const char *text = state->text;
 
-	for (size_t i = 0; i < rows->trace->step_count; i++) {
-		const struct schedule_step *step = &rows->trace->steps[i].step;
-		const char *text = rows->trace->steps[i].text;
-		struct value values[6 + TRACE_TEXTS] = {
-			value_decimal((double)step->at_ns / 1e9),
-			value_text(schedule_event_word(step->event)),
-			number_of(step->message),
-			value_text(rows->scenario->transports[step->transport].name),
-			destination_of(rows, step->destination),
-			value_number(step->recipients),
-		};
-
-		for (unsigned j = 0; j < TRACE_TEXTS; j++) {
-			values[6 + j] = value_text(text);
-			text += strlen(text) + 1;
-		}
-		writer_row(writer, values);
+	writer_member(writer, "time_s", COLUMN_DECIMAL, value_decimal(
+	    (double)state->step.at_ns / 1e9));
+	writer_text(writer, "event", schedule_event_word(state->step.event));
+	writer_member(writer, "message", COLUMN_NUMBER, number_of(state->step.message));
+	put_where(context, writer, &state->step);
+	for (unsigned i = 0; i < TRACE_TEXTS; i++) {
+		writer_text(writer, names[i], text);
+		text += text == NULL ? 0 : strlen(text) + 1;
 	}
 }
 
 void trace_write_steps(const struct trace *trace, const struct scenario *scenario,
     struct writer *writer) {
-	static const struct column columns[6 + TRACE_TEXTS] = {
-		{ "time_s", COLUMN_DECIMAL },
-		{ "event", COLUMN_TEXT },
-		{ "message", COLUMN_NUMBER },
-		{ "transport", COLUMN_TEXT },
-		{ "destination", COLUMN_TEXT },
-		{ "recipients", COLUMN_NUMBER },
-		[6 + TRACE_JOBS] = { "jobs", COLUMN_TEXT },
-		[6 + TRACE_CURRENT] = { "current", COLUMN_TEXT },
-		[6 + TRACE_BLOCKED] = { "blocked", COLUMN_TEXT },
-		[6 + TRACE_PARENTS] = { "parents", COLUMN_TEXT },
-		[6 + TRACE_SLOTS] = { "slots", COLUMN_TEXT },
-		[6 + TRACE_ENTRIES] = { "entries", COLUMN_TEXT },
-		[6 + TRACE_RECIPIENTS] = { "in_core", COLUMN_TEXT },
-		[6 + TRACE_UNREAD] = { "unread", COLUMN_TEXT },
-		[6 + TRACE_POOL] = { "pool", COLUMN_TEXT },
-	};
-	struct rows rows = { trace, scenario };
-
-	writer_table(writer, "steps", columns, sizeof(columns) / sizeof(columns[0]),
-	    step_rows, &rows);
+	writer_table(writer, &(const struct table){ .name = "steps", .row = step_row,
+	    .context = (void *)(uintptr_t)scenario, .items = trace->steps,
+	    .count = trace->step_count, .each = sizeof(*trace->steps) });
 }

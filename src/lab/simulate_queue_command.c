@@ -19,68 +19,50 @@ struct queue_costs {
 	struct queue_result one, several;
 };
 
-static double mebibytes(uint64_t bytes) {
-	return (double)bytes / 1048576;
+struct stored {
+	const char *as;
+	const struct queue_cost *cost;	/* NULL: none */
+};
+
+static void put_mebibytes(struct writer *writer, const char *name, uint64_t bytes) {
+	writer_member(writer, name, COLUMN_DECIMAL, value_decimal((double)bytes / 1048576));
 }
 
-static void write_cost(struct writer *writer, const struct queue_costs *costs,
-    const char *stored, const struct queue_cost *cost) {
-	double recipients = (double)costs->simulation->messages *
-	    costs->simulation->recipients;
-	const struct value values[] = {
-		value_text(stored),
-		value_number(cost->disk.reads),
-		value_decimal(mebibytes(cost->disk.read_bytes)),
-		value_number(cost->disk.writes),
-		value_decimal(mebibytes(cost->disk.written_bytes)),
-		value_number(cost->disk.syncs),
-		value_decimal((double)cost->disk.syncs / recipients),
-		value_decimal(mebibytes(cost->restart_bytes)),
-		value_decimal(mebibytes(cost->memory_bytes)),
-	};
+static void cost_row(void *context, struct writer *writer, const void *item) {
+	static const struct queue_cost none;
+	const struct queue_simulation *simulation = ((const struct queue_costs *)context)->simulation;
+	const struct stored *stored = item;
+	const struct queue_cost *cost = stored->cost == NULL ? &none : stored->cost;
+	double recipients = (double)simulation->messages * simulation->recipients;
 
-	writer_row(writer, values);
-}
-
-static void write_costs(void *context, struct writer *writer) {
-	const struct queue_costs *costs = context;
-
-	write_cost(writer, costs, "file-per-message", &costs->one.files);
-	write_cost(writer, costs, "one-log", &costs->one.logs);
-	write_cost(writer, costs, "log-per-interval", &costs->several.logs);
+	writer_text(writer, "stored_as", stored->as);
+	writer_number(writer, "reads", cost->disk.reads);
+	put_mebibytes(writer, "read_mib", cost->disk.read_bytes);
+	writer_number(writer, "writes", cost->disk.writes);
+	put_mebibytes(writer, "written_mib", cost->disk.written_bytes);
+	writer_number(writer, "syncs", cost->disk.syncs);
+	writer_member(writer, "syncs_per_recipient", COLUMN_DECIMAL, value_decimal(
+	    (double)cost->disk.syncs / recipients));
+	put_mebibytes(writer, "restart_mib", cost->restart_bytes);
+	put_mebibytes(writer, "memory_mib", cost->memory_bytes);
 }
 
 static void write_result(struct writer *writer, struct queue_costs *costs) {
-	static const struct column figures[] = {
-		{ "duration_s", COLUMN_DECIMAL },
-		{ "messages", COLUMN_NUMBER },
-		{ "attempts", COLUMN_NUMBER },
-		{ "delivered", COLUMN_NUMBER },
-		{ "returned", COLUMN_NUMBER },
-	};
-	static const struct column columns[] = {
-		{ "stored_as", COLUMN_TEXT },
-		{ "reads", COLUMN_NUMBER },
-		{ "read_mib", COLUMN_DECIMAL },
-		{ "writes", COLUMN_NUMBER },
-		{ "written_mib", COLUMN_DECIMAL },
-		{ "syncs", COLUMN_NUMBER },
-		{ "syncs_per_recipient", COLUMN_DECIMAL },
-		{ "restart_mib", COLUMN_DECIMAL },
-		{ "memory_mib", COLUMN_DECIMAL },
-	};
-	const struct value values[] = {
-		value_decimal((double)costs->one.duration_ns / 1e9),
-		value_number(costs->simulation->messages),
-		value_number(costs->one.attempts),
-		value_number(costs->one.delivered),
-		value_number(costs->one.returned),
+	const struct stored stored[] = {
+		{ "file-per-message", &costs->one.files }, { "one-log", &costs->one.logs },
+		{ "log-per-interval", &costs->several.logs },
 	};
 
 	writer_object_begin(writer, NULL);
-	writer_members(writer, figures, values, sizeof(figures) / sizeof(figures[0]));
-	writer_table(writer, "costs", columns, sizeof(columns) / sizeof(columns[0]),
-	    write_costs, costs);
+	writer_member(writer, "duration_s", COLUMN_DECIMAL, value_decimal(
+	    (double)costs->one.duration_ns / 1e9));
+	writer_number(writer, "messages", costs->simulation->messages);
+	writer_number(writer, "attempts", costs->one.attempts);
+	writer_number(writer, "delivered", costs->one.delivered);
+	writer_number(writer, "returned", costs->one.returned);
+	writer_table(writer, &(const struct table){ .name = "costs", .row = cost_row,
+	    .context = costs, .items = stored, .count = sizeof(stored) / sizeof(stored[0]),
+	    .each = sizeof(stored[0]) });
 	writer_object_end(writer);
 }
 

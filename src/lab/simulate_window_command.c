@@ -104,76 +104,43 @@ static void keep_state(void *context, const struct simulated_state *state) {
 	lab_rows_add(context, state, sizeof(*state), STATES_MAX);
 }
 
-static struct value known_count(uint32_t count) {
-	return count != 0 ? value_number(count) : value_unknown();
-}
+static void state_row(void *context, struct writer *writer, const void *item) {
+	const struct simulated_state *state = item;
 
-static void write_states(void *context, struct writer *writer) {
-	const struct lab_rows *states = context;
-
-	for (size_t i = 0; i < states->count; i++) {
-		const struct simulated_state *state =
-		    (const struct simulated_state *)states->list + i;
-		const struct value values[] = {
-			value_decimal((double)state->at_ns / 1e9),
-			value_text(window_state_word(state->state)),
-			value_number(state->window),
-			known_count(state->ceiling),
-			value_number(state->in_flight),
-			value_number(state->done),
-			value_number(state->deferred),
-		};
-
-		writer_row(writer, values);
-	}
+	(void)context;
+	writer_member(writer, "time_s", COLUMN_DECIMAL, value_decimal((double)state->at_ns / 1e9));
+	writer_text(writer, "state", window_state_word(state->state));
+	writer_number(writer, "window", state->window);
+	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(state->ceiling != 0,
+	    state->ceiling));
+	writer_number(writer, "in_flight", state->in_flight);
+	writer_number(writer, "done", state->done);
+	writer_number(writer, "deferred", state->deferred);
 }
 
 static void write_result(struct writer *writer, const struct simulation *simulation,
-    const struct simulation_result *result, struct lab_rows *states) {
-	static const struct column columns[] = {
-		{ "deferred_percent", COLUMN_DECIMAL },
-		{ "mean_concurrency", COLUMN_DECIMAL },
-		{ "stddev_concurrency", COLUMN_DECIMAL },
-		{ "duration_s", COLUMN_DECIMAL },
-		{ "law", COLUMN_TEXT },
-		{ "deliveries", COLUMN_NUMBER },
-		{ "deferred", COLUMN_NUMBER },
-		{ "peak_concurrency", COLUMN_NUMBER },
-		{ "canaries", COLUMN_NUMBER },
-		{ "died", COLUMN_NUMBER },
-		{ "window", COLUMN_NUMBER },
-		{ "ceiling", COLUMN_NUMBER },
-	};
-	static const struct column state_columns[] = {
-		{ "time_s", COLUMN_DECIMAL },
-		{ "state", COLUMN_TEXT },
-		{ "window", COLUMN_NUMBER },
-		{ "ceiling", COLUMN_NUMBER },
-		{ "in_flight", COLUMN_NUMBER },
-		{ "done", COLUMN_NUMBER },
-		{ "deferred", COLUMN_NUMBER },
-	};
-	const struct value values[] = {
-		value_decimal(100.0 * (double)result->deferred /
-		    (double)simulation->deliveries),
-		value_decimal(result->mean),
-		value_decimal(result->deviation),
-		value_decimal((double)result->duration_ns / 1e9),
-		value_text(window_law_word(simulation->window.law)),
-		value_number(simulation->deliveries),
-		value_number(result->deferred),
-		value_number(result->most),
-		value_number(result->canaries),
-		value_number(result->deaths),
-		value_number(result->window),
-		known_count(result->ceiling),
-	};
-
+    const struct simulation_result *result, const struct lab_rows *states) {
 	writer_object_begin(writer, NULL);
-	writer_members(writer, columns, values, sizeof(columns) / sizeof(columns[0]));
+	writer_member(writer, "deferred_percent", COLUMN_DECIMAL, value_decimal(100.0 *
+	    (double)result->deferred / (double)simulation->deliveries));
+	writer_member(writer, "mean_concurrency", COLUMN_DECIMAL, value_decimal(result->mean));
+	writer_member(writer, "stddev_concurrency", COLUMN_DECIMAL, value_decimal(
+	    result->deviation));
+	writer_member(writer, "duration_s", COLUMN_DECIMAL, value_decimal(
+	    (double)result->duration_ns / 1e9));
+	writer_text(writer, "law", window_law_word(simulation->window.law));
+	writer_number(writer, "deliveries", simulation->deliveries);
+	writer_number(writer, "deferred", result->deferred);
+	writer_number(writer, "peak_concurrency", result->most);
+	writer_number(writer, "canaries", result->canaries);
+	writer_number(writer, "died", result->deaths);
+	writer_number(writer, "window", result->window);
+	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(result->ceiling != 0,
+	    result->ceiling));
 	if (simulation->every_ns > 0)
-		writer_table(writer, "states", state_columns,
-		    sizeof(state_columns) / sizeof(state_columns[0]), write_states, states);
+		writer_table(writer, &(const struct table){ .name = "states", .row = state_row,
+		    .items = states->list, .count = states->count,
+		    .each = sizeof(struct simulated_state) });
 	writer_object_end(writer);
 }
 

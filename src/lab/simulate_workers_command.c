@@ -204,165 +204,114 @@ static struct value value_seconds(int64_t ns) {
 	return ns < 0 ? value_unknown() : value_decimal((double)ns / 1e9);
 }
 
-static void write_rules(void *context, struct writer *writer) {
+static void rule_row(void *context, struct writer *writer, const void *item) {
 	const struct kept *kept = context;
+	unsigned rule = *(const unsigned *)item;
 
-	for (unsigned rule = 0; rule < WORKER_RULE_COUNT; rule++) {
-		const struct value values[] = {
-			value_text(worker_rule_word((enum worker_rule)rule)),
-			value_number(kept->result->by_rule[rule]),
-		};
-
-		writer_row(writer, values);
-	}
+	writer_text(writer, "rule", worker_rule_word((enum worker_rule)rule));
+	writer_number(writer, "times", kept->result->by_rule[rule]);
 }
 
-static void write_messages(void *context, struct writer *writer) {
+static void rule_rows(void *context, struct writer *writer) {
+	(void)context;
+	for (unsigned rule = 0; rule < WORKER_RULE_COUNT; rule++)
+		writer_row(writer, &rule);
+}
+
+static void message_row(void *context, struct writer *writer, const void *item) {
 	const struct kept *kept = context;
-	double workers = kept->simulation->workers;
+	uint32_t m = *(const uint32_t *)item;
+	const struct worked_result *result = &kept->result->messages[m];
 	char name[16];
 
-	for (uint32_t m = 0; m < kept->simulation->message_count; m++) {
-		const struct worked_result *result = &kept->result->messages[m];
-		const struct value values[] = {
-			value_text(message_name(m, name)),
-			value_number(result->jobs),
-			value_number(result->done),
-			value_number(result->deferred),
-			value_number(result->most),
-			value_decimal(100 * result->most / workers),
-			value_decimal(result->mean),
-			value_seconds(kept->simulation->messages[m].at_ns),
-			value_seconds(result->first_ns),
-			value_seconds(result->last_ns),
-		};
-
-		if (result->jobs > 0)
-			writer_row(writer, values);
-	}
+	writer_text(writer, "message", message_name(m, name));
+	writer_number(writer, "jobs", result->jobs);
+	writer_number(writer, "done", result->done);
+	writer_number(writer, "deferred", result->deferred);
+	writer_number(writer, "peak_workers", result->most);
+	writer_member(writer, "peak_percent", COLUMN_DECIMAL, value_decimal(100 * result->most /
+	    (double)kept->simulation->workers));
+	writer_member(writer, "mean_workers", COLUMN_DECIMAL, value_decimal(result->mean));
+	writer_member(writer, "came_s", COLUMN_DECIMAL, value_seconds(
+	    kept->simulation->messages[m].at_ns));
+	writer_member(writer, "first_s", COLUMN_DECIMAL, value_seconds(result->first_ns));
+	writer_member(writer, "last_s", COLUMN_DECIMAL, value_seconds(result->last_ns));
 }
 
-static void write_states(void *context, struct writer *writer) {
+static void message_rows(void *context, struct writer *writer) {
 	const struct kept *kept = context;
+
+	for (uint32_t m = 0; m < kept->simulation->message_count; m++)
+		if (kept->result->messages[m].jobs > 0)
+			writer_row(writer, &m);
+}
+
+static void state_row(void *context, struct writer *writer, const void *item) {
+	const struct kept *kept = context;
+	const struct row *row = item;
 	char name[16];
 
-	for (size_t i = 0; i < kept->states.count; i++) {
-		const struct row *row = (const struct row *)kept->states.list + i;
-		const struct value values[] = {
-			value_seconds(row->at_ns),
-			value_text(message_name(row->message, name)),
-			value_number(row->number),
-			value_decimal(100.0 * row->number / kept->simulation->workers),
-			value_number(row->free),
-		};
-
-		writer_row(writer, values);
-	}
+	writer_member(writer, "time_s", COLUMN_DECIMAL, value_seconds(row->at_ns));
+	writer_text(writer, "message", message_name(row->message, name));
+	writer_number(writer, "workers", row->number);
+	writer_member(writer, "percent", COLUMN_DECIMAL, value_decimal(100.0 * row->number /
+	    kept->simulation->workers));
+	writer_number(writer, "free", row->free);
 }
 
-static void write_decisions(void *context, struct writer *writer) {
-	const struct kept *kept = context;
+static void decision_row(void *context, struct writer *writer, const void *item) {
+	const struct row *row = item;
+	const struct worker_place *place = &row->place;
+	bool placed = place->job != WORKER_NONE;
 	char name[16], destination[32];
 
-	for (size_t i = 0; i < kept->decisions.count; i++) {
-		const struct row *row = (const struct row *)kept->decisions.list + i;
-		const struct worker_place *place = &row->place;
-		bool placed = place->job != WORKER_NONE;
-		const struct value values[] = {
-			value_seconds(row->at_ns),
-			value_text(message_name(row->message, name)),
-			value_number(row->number),
-			value_text(worker_rule_word(place->rule)),
-			place->rule == WORKER_DEFER ? value_unknown() :
-			    value_number(place->list + 1),
-			placed ? value_text(destination) : value_unknown(),
-			placed ? value_number(place->connection + 1) : value_unknown(),
-			value_truth(place->opened),
-		};
-
-		text_append(destination, sizeof(destination), 0, "%u.%u",
-		    simulated_site(place->destination), simulated_host(place->destination));
-		writer_row(writer, values);
-	}
+	(void)context;
+	text_append(destination, sizeof(destination), 0, "%u.%u",
+	    simulated_site(place->destination), simulated_host(place->destination));
+	writer_member(writer, "time_s", COLUMN_DECIMAL, value_seconds(row->at_ns));
+	writer_text(writer, "message", message_name(row->message, name));
+	writer_number(writer, "job", row->number);
+	writer_text(writer, "rule", worker_rule_word(place->rule));
+	writer_member(writer, "list", COLUMN_NUMBER, value_number_if(place->rule != WORKER_DEFER,
+	    place->list + 1));
+	writer_text(writer, "destination", placed ? destination : NULL);
+	writer_member(writer, "connection", COLUMN_NUMBER, value_number_if(placed,
+	    place->connection + 1));
+	writer_truth(writer, "opened", place->opened);
 }
 
 /* --- the whole --------------------------------------------------------------------------- */
 
 static void write_figures(struct writer *writer, const struct kept *kept) {
-	static const struct column columns[] = {
-		{ "duration_s", COLUMN_DECIMAL },
-		{ "workers", COLUMN_NUMBER },
-		{ "peak_workers", COLUMN_NUMBER },
-		{ "connections", COLUMN_NUMBER },
-		{ "failed_connections", COLUMN_NUMBER },
-		{ "closed_for_new", COLUMN_NUMBER },
-		{ "closed_by_age", COLUMN_NUMBER },
-		{ "closed_by_remote", COLUMN_NUMBER },
-		{ "rescheduled", COLUMN_NUMBER },
-	};
 	const struct workers_result *result = kept->result;
-	const struct value values[] = {
-		value_seconds(result->duration_ns),
-		value_number(kept->simulation->workers),
-		value_number(result->most),
-		value_number(result->connections),
-		value_number(result->failed),
-		value_number(result->closed_for_new),
-		value_number(result->aged),
-		value_number(result->closed_by_remote),
-		value_number(result->rescheduled),
-	};
 
-	writer_members(writer, columns, values, sizeof(columns) / sizeof(columns[0]));
+	writer_member(writer, "duration_s", COLUMN_DECIMAL, value_seconds(result->duration_ns));
+	writer_number(writer, "workers", kept->simulation->workers);
+	writer_number(writer, "peak_workers", result->most);
+	writer_number(writer, "connections", result->connections);
+	writer_number(writer, "failed_connections", result->failed);
+	writer_number(writer, "closed_for_new", result->closed_for_new);
+	writer_number(writer, "closed_by_age", result->aged);
+	writer_number(writer, "closed_by_remote", result->closed_by_remote);
+	writer_number(writer, "rescheduled", result->rescheduled);
 }
 
-#define TABLE(name, columns, rows, kept) \
-	writer_table(writer, name, columns, sizeof(columns) / sizeof((columns)[0]), rows, kept)
-
 static void write_result(struct writer *writer, struct kept *kept) {
-	static const struct column rules[] = {
-		{ "rule", COLUMN_TEXT },
-		{ "times", COLUMN_NUMBER },
-	};
-	static const struct column messages[] = {
-		{ "message", COLUMN_TEXT },
-		{ "jobs", COLUMN_NUMBER },
-		{ "done", COLUMN_NUMBER },
-		{ "deferred", COLUMN_NUMBER },
-		{ "peak_workers", COLUMN_NUMBER },
-		{ "peak_percent", COLUMN_DECIMAL },
-		{ "mean_workers", COLUMN_DECIMAL },
-		{ "came_s", COLUMN_DECIMAL },
-		{ "first_s", COLUMN_DECIMAL },
-		{ "last_s", COLUMN_DECIMAL },
-	};
-	static const struct column states[] = {
-		{ "time_s", COLUMN_DECIMAL },
-		{ "message", COLUMN_TEXT },
-		{ "workers", COLUMN_NUMBER },
-		{ "percent", COLUMN_DECIMAL },
-		{ "free", COLUMN_NUMBER },
-	};
-	static const struct column decisions[] = {
-		{ "time_s", COLUMN_DECIMAL },
-		{ "message", COLUMN_TEXT },
-		{ "job", COLUMN_NUMBER },
-		{ "rule", COLUMN_TEXT },
-		{ "list", COLUMN_NUMBER },
-		{ "destination", COLUMN_TEXT },
-		{ "connection", COLUMN_NUMBER },
-		{ "opened", COLUMN_TRUTH },
-	};
-
 	writer_object_begin(writer, NULL);
 	write_figures(writer, kept);
-	TABLE("messages", messages, write_messages, kept);
+	writer_table(writer, &(const struct table){ .name = "messages", .row = message_row,
+	    .rows = message_rows, .context = kept });
 	if (!kept->simulation->routing)
-		TABLE("rules", rules, write_rules, kept);
+		writer_table(writer, &(const struct table){ .name = "rules", .row = rule_row,
+		    .rows = rule_rows, .context = kept });
 	if (kept->simulation->every_ns > 0)
-		TABLE("states", states, write_states, kept);
+		writer_table(writer, &(const struct table){ .name = "states", .row = state_row,
+		    .context = kept, .items = kept->states.list, .count = kept->states.count,
+		    .each = sizeof(struct row) });
 	if (kept->simulation->with_trace)
-		TABLE("decisions", decisions, write_decisions, kept);
+		writer_table(writer, &(const struct table){ .name = "decisions",
+		    .row = decision_row, .items = kept->decisions.list,
+		    .count = kept->decisions.count, .each = sizeof(struct row) });
 	writer_object_end(writer);
 }
 

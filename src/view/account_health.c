@@ -13,19 +13,11 @@
 #include "base/text.h"
 #include "view/accounts.h"
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define QUEUED_SHOWN	1000
 #define COMMAND_MAX	512
 
-static const struct column health_columns[] = {
-	{ "unknown_recipients", COLUMN_NUMBER }, { "unknown_limit", COLUMN_NUMBER },
-	{ "results", COLUMN_NUMBER }, { "failed", COLUMN_NUMBER },
-	{ "failed_percent", COLUMN_NUMBER }, { "failed_percent_limit", COLUMN_NUMBER },
-	{ "networks", COLUMN_NUMBER }, { "networks_limit", COLUMN_NUMBER },
-};
-
 static struct value of_limit(uint32_t value, uint32_t limit) {
-	return limit == 0 ? value_unknown() : value_number(value);
+	return value_number_if(limit != 0, value);
 }
 
 static void write_health(const struct view *view, struct writer *writer,
@@ -39,23 +31,25 @@ static void write_health(const struct view *view, struct writer *writer,
 		counts = health_count(&health.health, limits, view->status.now_ns);
 	if (counts.results > 0)
 		percent = (uint32_t)(counts.failed * 100 / counts.results + 0.5);
-	writer_members(writer, health_columns, (const struct value[]){
-		of_limit(counts.unknown, limits->unknown), of_limit(limits->unknown, limits->unknown),
-		of_limit((uint32_t)(counts.results + 0.5), limits->unknown),
-		of_limit((uint32_t)(counts.failed + 0.5), limits->unknown),
-		of_limit(percent, limits->unknown),
-		of_limit(limits->failed_percent, limits->unknown),
-		/* nothing is noted of who always comes from one */
-		of_limit(counts.networks, limits->networks),
-		of_limit(limits->networks, limits->networks) }, COUNT_OF(health_columns));
+	writer_member(writer, "unknown_recipients", COLUMN_NUMBER, of_limit(counts.unknown,
+	    limits->unknown));
+	writer_member(writer, "unknown_limit", COLUMN_NUMBER, of_limit(limits->unknown,
+	    limits->unknown));
+	writer_member(writer, "results", COLUMN_NUMBER, of_limit((uint32_t)(counts.results + 0.5),
+	    limits->unknown));
+	writer_member(writer, "failed", COLUMN_NUMBER, of_limit((uint32_t)(counts.failed + 0.5),
+	    limits->unknown));
+	writer_member(writer, "failed_percent", COLUMN_NUMBER, of_limit(percent, limits->unknown));
+	writer_member(writer, "failed_percent_limit", COLUMN_NUMBER, of_limit(
+	    limits->failed_percent, limits->unknown));
+	/* nothing is noted of who always comes from one */
+	writer_member(writer, "networks", COLUMN_NUMBER, of_limit(counts.networks,
+	    limits->networks));
+	writer_member(writer, "networks_limit", COLUMN_NUMBER, of_limit(limits->networks,
+	    limits->networks));
 }
 
 /* --- messages ------------------------------------------------------------------------ */
-
-static const struct column queued_columns[] = {
-	{ "queue_id", COLUMN_TEXT }, { "age", COLUMN_SECONDS }, { "recipients", COLUMN_NUMBER },
-	{ "hold", COLUMN_TEXT }, { "remove", COLUMN_TEXT },
-};
 
 struct queued_shown {
 	const struct view *view;
@@ -100,33 +94,38 @@ static const char *command_for(const struct generation *g, const struct generati
 	return out;
 }
 
-static struct value value_command(const char *command) {
-	return command == NULL ? value_unknown() : value_text(command);
+static void queued_row(void *context, struct writer *writer, const void *item) {
+	const struct queued_shown *shown = context;
+	const struct generation *g = shown->view->generation;
+	const struct account_queued *queued = item;
+	const struct generation_mta *mta = mta_of(g, queued->mta);
+	char id[ACCOUNT_QUEUE_ID + 1], hold[COMMAND_MAX], removal[COMMAND_MAX];
+	int64_t seen_ns = shown->view->status.created_ns +
+	    (int64_t)SEEN_DS(queued->seen) * (NS_PER_SECOND / 10);
+
+	text_copy(id, sizeof(id), queued->queue_id, strnlen(queued->queue_id, ACCOUNT_QUEUE_ID));
+	writer_text(writer, "queue_id", id);
+	writer_member(writer, "age", COLUMN_SECONDS, value_since(shown->view->status.now_ns,
+	    seen_ns));
+	writer_member(writer, "recipients", COLUMN_NUMBER, value_number_if(
+	    queued->recipients != 0, queued->recipients));
+	writer_text(writer, "hold", command_for(g, mta, id, false, hold));
+	writer_text(writer, "remove", command_for(g, mta, id, true, removal));
 }
 
 static void write_queued(void *context, const struct account_queued *queued) {
 	struct queued_shown *shown = context;
-	char id[ACCOUNT_QUEUE_ID + 1], hold[COMMAND_MAX], removal[COMMAND_MAX];
-	int64_t seen_ns = shown->view->status.created_ns +
-	    (int64_t)SEEN_DS(queued->seen) * (NS_PER_SECOND / 10);
-	const struct generation_mta *mta;
 
-	if (memcmp(queued->login, shown->login->words, sizeof(queued->login)) != 0 ||
-	    shown->count++ >= QUEUED_SHOWN)
-		return;
-	text_copy(id, sizeof(id), queued->queue_id, strnlen(queued->queue_id, ACCOUNT_QUEUE_ID));
-	mta = mta_of(shown->view->generation, queued->mta);
-	writer_row(shown->writer, (const struct value[]){
-		value_text(id), value_since(shown->view->status.now_ns, seen_ns),
-		queued->recipients == 0 ? value_unknown() : value_number(queued->recipients),
-		value_command(command_for(shown->view->generation, mta, id, false, hold)),
-		value_command(command_for(shown->view->generation, mta, id, true, removal)) });
+	if (memcmp(queued->login, shown->login->words, sizeof(queued->login)) == 0 &&
+	    shown->count++ < QUEUED_SHOWN)
+		writer_row(shown->writer, queued);
 }
 
-static void write_all_queued(void *context, struct writer *writer) {
+static void queued_rows(void *context, struct writer *writer) {
 	struct queued_shown *shown = context;
 
 	(void)writer;
+	shown->count = 0;
 	(void)reader_account_queued(shown->view->reader, write_queued, shown);
 }
 
@@ -138,6 +137,6 @@ void view_account_health_write(const struct view *view, struct writer *writer,
 		return;
 	write_health(view, writer, entry, login);
 	if (entry->health_action != ACCOUNT_HEALTH_NONE)
-		writer_table(writer, "queued", queued_columns, COUNT_OF(queued_columns),
-		    write_all_queued, &shown);
+		writer_table(writer, &(const struct table){ .name = "queued",
+		    .row = queued_row, .rows = queued_rows, .context = &shown });
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/account_text.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/login.h"
@@ -86,13 +87,6 @@ static struct value wait_value(struct quota_counter counters[],
 
 /* --- all of them --------------------------------------------------------------------- */
 
-static const struct column list_columns[] = {
-	{ "login", COLUMN_TEXT }, { "account", COLUMN_TEXT }, { "used", COLUMN_NUMBER },
-	{ "limit", COLUMN_NUMBER }, { "what", COLUMN_TEXT }, { "window", COLUMN_TEXT },
-	{ "free_in", COLUMN_SECONDS }, { "accepted", COLUMN_NUMBER },
-	{ "refused", COLUMN_NUMBER }, { "held", COLUMN_TRUTH }, { "seen", COLUMN_SECONDS },
-};
-
 struct listing {
 	const struct view *view;
 	const struct view_accounts_choice *choice;
@@ -120,21 +114,6 @@ static void find_tightest(struct looked *looked, struct view_account_row *out) {
 	}
 }
 
-static struct view_account_row *add(struct listing *listing) {
-	if (listing->count == listing->size) {
-		size_t size = listing->size == 0 ? 256 : 2 * listing->size;
-		struct view_account_row *list = realloc(listing->list, size * sizeof(*list));
-
-		if (list == NULL) {
-			listing->no_memory = true;
-			return NULL;
-		}
-		listing->list = list;
-		listing->size = size;
-	}
-	return &listing->list[listing->count++];
-}
-
 static void make_row(const struct view *view, const struct account *account,
     struct view_account_row *row) {
 	struct looked looked = { .account = *account, .is_known = true,
@@ -154,7 +133,7 @@ static void make_row(const struct view *view, const struct account *account,
 
 static void list_account(void *context, const struct account *account) {
 	struct listing *listing = context;
-	struct view_account_row one, *place;
+	struct view_account_row one;
 
 	make_row(listing->view, account, &one);
 	if ((listing->choice->over && !one.is_held &&
@@ -162,9 +141,10 @@ static void list_account(void *context, const struct account *account) {
 	    (listing->choice->pattern != NULL &&
 		strstr(one.login, listing->choice->pattern) == NULL))
 		return;
-	place = add(listing);
-	if (place != NULL)
-		*place = one;
+	listing->no_memory |= !array_grow(&listing->list, &listing->size, listing->count,
+	    sizeof(one));
+	if (!listing->no_memory)
+		listing->list[listing->count++] = one;
 }
 
 static int by_number(uint64_t left, uint64_t right) {
@@ -227,32 +207,34 @@ bool view_accounts_order(const char *word, enum view_accounts_order *out) {
 	return false;
 }
 
-static void write_row(const struct view *view, struct writer *writer,
-    const struct view_account_row *one) {
-	char window[ACCOUNT_WINDOW_TEXT];
+static void account_row(void *context, struct writer *writer, const void *item) {
+	const struct view *view = context;
+	const struct view_account_row *one = item;
 	bool limited = one->limit.most != 0;
+	char window[ACCOUNT_WINDOW_TEXT];
 
-	writer_row(writer, (const struct value[]){
-		value_text(one->login),
-		one->entry == 0 ? value_unknown() :
-		    value_text(generation_text(view->generation, one->entry)),
-		limited ? value_toned_if(value_number(one->used),
-		    one->used >= one->limit.most, TONE_WARN) : value_unknown(),
-		limited ? value_number(one->limit.most) : value_unknown(),
-		limited ? value_text(kind_words[one->limit.kind]) : value_unknown(),
-		limited ? value_text(account_window_text(one->limit.period_s, window)) :
-		    value_unknown(),
-		limited ? value_number(one->free_s) : value_unknown(),
-		value_number(one->accepted), value_number(one->refused),
-		value_toned_if(value_truth(one->is_held), one->is_held, TONE_BAD),
-		value_number(one->seen_s) });
+	writer_text(writer, "login", one->login);
+	writer_text(writer, "account", one->entry == 0 ? NULL :
+	    generation_text(view->generation, one->entry));
+	writer_member(writer, "used", COLUMN_NUMBER, value_toned_if(value_number_if(limited,
+	    one->used), limited && one->used >= one->limit.most, TONE_WARN));
+	writer_member(writer, "limit", COLUMN_NUMBER, value_number_if(limited, one->limit.most));
+	writer_text(writer, "what", limited ? kind_words[one->limit.kind] : NULL);
+	writer_text(writer, "window", limited ? account_window_text(one->limit.period_s, window) :
+	    NULL);
+	writer_member(writer, "free_in", COLUMN_SECONDS, value_number_if(limited, one->free_s));
+	writer_number(writer, "accepted", one->accepted);
+	writer_number(writer, "refused", one->refused);
+	writer_member(writer, "held", COLUMN_TRUTH, value_toned_if(value_truth(one->is_held),
+	    one->is_held, TONE_BAD));
+	writer_member(writer, "seen", COLUMN_SECONDS, value_number(one->seen_s));
 }
 
-static void write_list(void *context, struct writer *writer) {
-	const struct listing *listing = context;
-
-	for (size_t i = 0; i < listing->count; i++)
-		write_row(listing->view, writer, &listing->list[i]);
+static void write_rows(const struct view *view, const struct view_account_row *rows,
+    size_t count, struct writer *writer, const char *name) {
+	writer_table(writer, &(const struct table){ .name = name, .row = account_row,
+	    .context = (void *)(uintptr_t)view, .items = rows, .count = count,
+	    .each = sizeof(*rows) });
 }
 
 int view_accounts_write(const struct view *view, struct writer *writer,
@@ -264,8 +246,7 @@ int view_accounts_write(const struct view *view, struct writer *writer,
 		qsort(listing.list, listing.count, sizeof(*listing.list),
 		    orders[choice->order].compare);
 	if (!listing.no_memory)
-		writer_table(writer, NULL, list_columns, COUNT_OF(list_columns), write_list,
-		    &listing);
+		write_rows(view, listing.list, listing.count, writer, NULL);
 	free(listing.list);
 	return listing.no_memory ? -1 : 0;
 }
@@ -320,32 +301,19 @@ const struct view_accounts_top *view_accounts_top(struct view *view) {
 	return top;
 }
 
-struct top_rows {
-	const struct view *view;
-	const struct view_accounts_top *top;
-	unsigned most;
-};
-
-static void write_top(void *context, struct writer *writer) {
-	const struct top_rows *rows = context;
-
-	for (unsigned i = 0; i < rows->top->count && i < rows->most; i++)
-		write_row(rows->view, writer, &rows->top->rows[i]);
-}
-
 void view_accounts_top_write(const struct view *view, const struct view_accounts_top *top,
     unsigned most, struct writer *writer, const char *name) {
-	struct top_rows rows = { view, top, most };
-
-	writer_table(writer, name, list_columns, COUNT_OF(list_columns), write_top, &rows);
+	write_rows(view, top->rows, top->count < most ? top->count : most, writer, name);
 }
 
 /* --- one of them ------------------------------------------------------------------------ */
 
-static const struct column limit_columns[] = {
-	{ "of", COLUMN_TEXT }, { "what", COLUMN_TEXT }, { "window", COLUMN_TEXT },
-	{ "used", COLUMN_NUMBER }, { "limit", COLUMN_NUMBER }, { "free_in", COLUMN_SECONDS },
-	{ "place", COLUMN_TEXT },
+struct limit_shown {
+	const char *of, *file;
+	uint32_t line, period_s;
+	unsigned kind;			/* enum quota_kind */
+	uint64_t used, most;
+	struct value wait;
 };
 
 struct limits_shown {
@@ -354,19 +322,30 @@ struct limits_shown {
 	struct quota_counter pool[GENERATION_QUOTA_COUNTERS];
 };
 
+static void limit_row(void *context, struct writer *writer, const void *item) {
+	const struct limit_shown *shown = item;
+	char window[ACCOUNT_WINDOW_TEXT], place[PLACE_MAX] = "";
+
+	(void)context;
+	text_append(place, sizeof(place), 0, "%s:%u", shown->file == NULL ? "" : shown->file,
+	    shown->line);
+	writer_text(writer, "of", shown->of);
+	writer_text(writer, "what", kind_words[shown->kind]);
+	writer_text(writer, "window", account_window_text(shown->period_s, window));
+	writer_member(writer, "used", COLUMN_NUMBER, value_toned_if(value_number(shown->used),
+	    shown->used >= shown->most, TONE_WARN));
+	writer_number(writer, "limit", shown->most);
+	writer_member(writer, "free_in", COLUMN_SECONDS, shown->wait);
+	writer_text(writer, "place", place);
+}
+
 static void write_limit(struct writer *writer, struct quota_counter counters[],
     const struct quota_limit *limit, const char *of, const char *file, uint32_t line,
     int64_t now_ns) {
-	char window[ACCOUNT_WINDOW_TEXT], place[PLACE_MAX] = "";
-	uint64_t used = used_of(counters, limit, now_ns);
-
-	text_append(place, sizeof(place), 0, "%s:%u", file, line);
-	writer_row(writer, (const struct value[]){
-		value_text(of), value_text(kind_words[limit->kind % QUOTA_KINDS]),
-		value_text(account_window_text(limit->period_s, window)),
-		value_toned_if(value_number(used), used >= limit->most, TONE_WARN),
-		value_number(limit->most), wait_value(counters, limit, now_ns),
-		value_text(place) });
+	writer_row(writer, &(const struct limit_shown){ .of = of, .file = file, .line = line,
+	    .period_s = limit->period_s, .kind = limit->kind % QUOTA_KINDS,
+	    .used = used_of(counters, limit, now_ns), .most = limit->most,
+	    .wait = wait_value(counters, limit, now_ns) });
 }
 
 static void write_limits(void *context, struct writer *writer) {
@@ -387,66 +366,33 @@ static void write_limits(void *context, struct writer *writer) {
 		    shown->looked->now_ns);
 }
 
-enum told {
-	TOLD_LOGIN, TOLD_ACCOUNT, TOLD_PATTERN, TOLD_FILE, TOLD_LINE, TOLD_OVERRIDE, TOLD_NEW,
-	TOLD_KNOWN, TOLD_PER_MESSAGE, TOLD_ACTION, TOLD_OBSERVE, TOLD_ACCEPTED, TOLD_REFUSED,
-	TOLD_HELD_BY,
-	TOLD_VALUES
-};
-
-static const struct column told_columns[TOLD_VALUES] = {
-	[TOLD_LOGIN] = { "login", COLUMN_TEXT },
-	[TOLD_ACCOUNT] = { "account", COLUMN_TEXT },
-	[TOLD_PATTERN] = { "pattern", COLUMN_TEXT },
-	[TOLD_FILE] = { "file", COLUMN_TEXT },
-	[TOLD_LINE] = { "line", COLUMN_NUMBER },
-	[TOLD_OVERRIDE] = { "override_line", COLUMN_NUMBER },
-	[TOLD_NEW] = { "new", COLUMN_TRUTH },
-	[TOLD_KNOWN] = { "known", COLUMN_TRUTH },
-	[TOLD_PER_MESSAGE] = { "recipients_per_message", COLUMN_NUMBER },
-	[TOLD_ACTION] = { "action", COLUMN_TEXT },
-	[TOLD_OBSERVE] = { "observe", COLUMN_TRUTH },
-	[TOLD_ACCEPTED] = { "accepted", COLUMN_NUMBER },
-	[TOLD_REFUSED] = { "refused", COLUMN_NUMBER },
-	[TOLD_HELD_BY] = { "held_by", COLUMN_TEXT },
-};
-
 static void write_account(const struct view *view, struct writer *writer, const char *login,
     const struct looked *looked) {
 	const struct generation *g = view->generation;
 	const struct account_rules *rules = &looked->rules;
 	const struct generation_account *entry = rules->account;
+	uint64_t held_by = looked->account.held_by;
 	char id[DECISION_ID_MAX];
-	const struct value values[TOLD_VALUES] = {
-		[TOLD_LOGIN] = value_text(login),
-		[TOLD_ACCOUNT] = value_text(generation_text(g, entry->name)),
-		[TOLD_PATTERN] = value_text(generation_login_pattern_text(g, rules->pattern)),
-		[TOLD_FILE] = value_text(generation_text(g, entry->file)),
-		[TOLD_LINE] = value_number(entry->line),
-		[TOLD_OVERRIDE] = rules->override_line == 0 ? value_unknown() :
-		    value_number(rules->override_line),
-		[TOLD_NEW] = value_truth(looked->is_new),
-		[TOLD_KNOWN] = value_truth(looked->is_known),
-		[TOLD_PER_MESSAGE] = rules->per_message == 0 ? value_unknown() :
-		    value_number(rules->per_message),
-		[TOLD_ACTION] = value_text(entry->action == ACCOUNT_ACTION_REJECT ? "reject" :
-		    "defer"),
-		[TOLD_OBSERVE] = value_truth(entry->observe != 0),
-		[TOLD_ACCEPTED] = value_number(looked->account.accepted),
-		[TOLD_REFUSED] = value_number(looked->account.refused),
-		[TOLD_HELD_BY] = looked->account.held_by == 0 ? value_unknown() :
-		    value_toned_if(value_text(decision_id_text(looked->account.held_by, id)),
-			true, TONE_BAD),
-	};
 
-	writer_members(writer, told_columns, values, TOLD_VALUES);
+	writer_text(writer, "login", login);
+	writer_text(writer, "account", generation_text(g, entry->name));
+	writer_text(writer, "pattern", generation_login_pattern_text(g, rules->pattern));
+	writer_text(writer, "file", generation_text(g, entry->file));
+	writer_number(writer, "line", entry->line);
+	writer_member(writer, "override_line", COLUMN_NUMBER, value_number_if(
+	    rules->override_line != 0, rules->override_line));
+	writer_truth(writer, "new", looked->is_new);
+	writer_truth(writer, "known", looked->is_known);
+	writer_member(writer, "recipients_per_message", COLUMN_NUMBER, value_number_if(
+	    rules->per_message != 0, rules->per_message));
+	writer_text(writer, "action", entry->action == ACCOUNT_ACTION_REJECT ? "reject" :
+	    "defer");
+	writer_truth(writer, "observe", entry->observe != 0);
+	writer_number(writer, "accepted", looked->account.accepted);
+	writer_number(writer, "refused", looked->account.refused);
+	writer_member(writer, "held_by", COLUMN_TEXT, value_toned_if(value_text(held_by == 0 ?
+	    NULL : decision_id_text(held_by, id)), held_by != 0, TONE_BAD));
 }
-
-static const struct column answer_columns[] = {
-	{ "verdict", COLUMN_TEXT }, { "used", COLUMN_NUMBER }, { "limit", COLUMN_NUMBER },
-	{ "what", COLUMN_TEXT }, { "window", COLUMN_TEXT }, { "retry", COLUMN_SECONDS },
-	{ "undo", COLUMN_TEXT },
-};
 
 /* What ends it, for a shell; NULL: no shell would read the login right. */
 static const char *undo_for(bool held, const char *login, char out[COMMAND_MAX]) {
@@ -459,22 +405,24 @@ static const char *undo_for(bool held, const char *login, char out[COMMAND_MAX])
 	return out;
 }
 
-/* Over a limit: of the login or of all, whichever is in the way longer. */
-static void write_over(struct writer *writer, const struct generation_account *entry,
+/* The refusal NULL: the login is held.  Else it is over a limit, of the login or of all,
+ * whichever is in the way longer. */
+static void write_refusal(struct writer *writer, const struct generation_account *entry,
     const struct quota_limit *limit, const struct quota_refusal *refusal, const char *undo) {
-	bool is_in_vain = refusal->wait_ns == INT64_MAX;
+	bool over = refusal != NULL, is_in_vain = over && refusal->wait_ns == INT64_MAX;
 	char window[ACCOUNT_WINDOW_TEXT];
 
-	writer_members(writer, answer_columns, (const struct value[]){
-		value_text(entry->observe != 0 ? "accept (observe mode)" :
-		    is_in_vain || entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
-		value_number(refusal->used), value_number(limit->most),
-		value_text(kind_words[limit->kind]),
-		value_text(account_window_text(limit->period_s, window)),
-		is_in_vain ? value_unknown() : value_number((uint64_t)((refusal->wait_ns +
-		    NS_PER_SECOND - 1) / NS_PER_SECOND)),
-		undo == NULL || is_in_vain ? value_unknown() : value_text(undo) },
-	    COUNT_OF(answer_columns));
+	writer_text(writer, "verdict", entry->observe != 0 ? "accept (observe mode)" :
+	    is_in_vain || entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450");
+	writer_member(writer, "used", COLUMN_NUMBER, over ? value_number(refusal->used) :
+	    value_unknown());
+	writer_member(writer, "limit", COLUMN_NUMBER, over ? value_number(limit->most) :
+	    value_unknown());
+	writer_text(writer, "what", over ? kind_words[limit->kind] : "held");
+	writer_text(writer, "window", over ? account_window_text(limit->period_s, window) : NULL);
+	writer_member(writer, "retry", COLUMN_SECONDS, !over || is_in_vain ? value_unknown() :
+	    value_number((uint64_t)((refusal->wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND)));
+	writer_text(writer, "undo", is_in_vain ? NULL : undo);
 }
 
 /* What the next recipient would be answered. */
@@ -494,23 +442,15 @@ static void write_answer(const struct view *view, struct writer *writer, const c
 	bool all_allow = quota_allows(shown->pool, GENERATION_QUOTA_COUNTERS, pool, count, &next,
 	    looked->now_ns, &all);
 
-	if (!is_held && own_allows && all_allow) {
-		writer_members(writer, answer_columns, (const struct value[]){
-			value_text("accept") }, 1);
-		return;
-	}
-	if (is_held)
-		writer_members(writer, answer_columns, (const struct value[]){
-			value_text(entry->observe != 0 ? "accept (observe mode)" :
-			    entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450"),
-			value_unknown(), value_unknown(), value_text("held"), value_unknown(),
-			value_unknown(), undo == NULL ? value_unknown() : value_text(undo) },
-		    COUNT_OF(answer_columns));
+	if (!is_held && own_allows && all_allow)
+		writer_text(writer, "verdict", "accept");
+	else if (is_held)
+		write_refusal(writer, entry, NULL, NULL, undo);
 	/* the counts of all are not the login's to forget */
 	else if (!all_allow && (own_allows || all.wait_ns > own.wait_ns))
-		write_over(writer, entry, &pool[all.limit], &all, NULL);
+		write_refusal(writer, entry, &pool[all.limit], &all, NULL);
 	else
-		write_over(writer, entry, &looked->rules.limits[own.limit], &own, undo);
+		write_refusal(writer, entry, &looked->rules.limits[own.limit], &own, undo);
 }
 
 bool view_account_write(const struct view *view, struct writer *writer, const char *login,
@@ -535,8 +475,8 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	if (explain)
 		write_answer(view, writer, login, &shown);
 	else
-		writer_table(writer, "limits", limit_columns, COUNT_OF(limit_columns),
-		    write_limits, &shown);
+		writer_table(writer, &(const struct table){ .name = "limits", .row = limit_row,
+		    .rows = write_limits, .context = &shown });
 	if (!explain)
 		view_account_health_write(view, writer, looked.rules.account, &key);
 	writer_object_end(writer);

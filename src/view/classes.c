@@ -14,55 +14,51 @@
 #include "base/text.h"
 #include "view/destination_page.h"
 
-struct placed_class {
-	uint32_t place;
-	struct reader_class class;
-};
-
-struct class_list {
-	const struct view *view;
-	struct placed_class *list;
-	size_t count, size;
-};
-
 static void keep_class(void *context, const struct reader_class *class) {
-	struct class_list *classes = context;
+	struct view_classes *classes = context;
 
-	if (classes->count == classes->size)
-		return;
-	classes->list[classes->count].place = UINT32_MAX;
-	classes->list[classes->count++].class = *class;
+	if (classes->count < classes->size)
+		classes->list[classes->count++] = *class;
+	classes->shared |= class->shared;
 }
 
-static int compare_places(const void *a, const void *b) {
-	const struct placed_class *one = a, *other = b;
-
-	if (one->place != other->place)
-		return one->place < other->place ? -1 : 1;
-	return (int)one->class.record - (int)other->class.record;
+bool view_classes_read(const struct view *view, struct view_classes *out) {
+	*out = (struct view_classes){ .view = view, .size = view->status.records_size,
+		.list = calloc((size_t)view->status.records_size + 1, sizeof(*out->list)) };
+	if (out->list == NULL)
+		return false;
+	out->torn = reader_classes(view->reader, keep_class, out);
+	return true;
 }
 
-static int compare_records(const void *a, const void *b) {
-	const struct placed_class *one = a, *other = b;
+/* Behind those of the configuration in force are the removed ones; without it they stay in
+ * order of record. */
+static int compare_places(const void *a, const void *b, void *context) {
+	const struct reader_class *one = a, *other = b;
+	const uint32_t *places = context;
+	/* of none: the last */
+	uint32_t of_one = places[one->record] - 1, of_other = places[other->record] - 1;
 
-	return (int)one->class.record - (int)other->class.record;
+	if (of_one != of_other)
+		return of_one < of_other ? -1 : 1;
+	return (int)one->record - (int)other->record;
 }
 
-/* By the configuration in force; without it they stay in order of record. */
-static void place_classes(struct class_list *classes,
-    const struct generation *generation) {
-	if (generation == NULL)
-		return;
-	for (uint32_t i = 0; i < generation->class_count; i++) {
-		struct placed_class key, *found;
+/* As the configuration has them.  False: no memory. */
+static bool read_in_order(const struct view *view, struct view_classes *out) {
+	const struct generation *g = view->generation;
+	uint32_t *places = calloc(UINT16_MAX + 1, sizeof(*places));
 
-		key.class.record = (uint16_t)generation_class(generation, i)->record;
-		found = bsearch(&key, classes->list, classes->count,
-		    sizeof(key), compare_records);
-		if (found != NULL)
-			found->place = i;
+	if (!view_classes_read(view, out) || places == NULL) {
+		free(out->list);
+		free(places);
+		return false;
 	}
-	qsort(classes->list, classes->count, sizeof(*classes->list), compare_places);
+	for (uint32_t i = 0; g != NULL && i < g->class_count; i++)
+		places[generation_class(g, i)->record & UINT16_MAX] = i + 1;
+	qsort_r(out->list, out->count, sizeof(*out->list), compare_places, places);
+	free(places);
+	return true;
 }
 
 /* Beside the limit that it comes to first. */
@@ -108,112 +104,70 @@ struct view_limits view_class_limits(const struct view *view,
 	return out;
 }
 
-/* Behind the others where any class is shared. */
-#define SHARE_COLUMNS	8
-#define CLASS_COLUMNS	(15 + SHARE_COLUMNS)
-
-struct value view_in_force(uint32_t limit, uint32_t own) {
+static struct value in_force(uint32_t limit, uint32_t own) {
 	return value_toned_if(value_limit(limit), limit != own, TONE_WARN);
 }
 
-static void share_values(const struct view *view, const struct reader_class *class,
-    struct value *values) {
-	struct view_share share;
-	struct view_limits limits;
+void view_class_share_put(const struct view *view, const struct reader_class *class,
+    struct writer *writer) {
+	struct view_share share = { .lease = NULL };
+	bool shared = view_class_share(view, class, &share);
+	struct view_limits limits = view_class_limits(view, class);
 
-	for (unsigned i = 0; i < SHARE_COLUMNS; i++)
-		values[i] = value_unknown();
-	values[0] = value_text("node");
-	if (!view_class_share(view, class, &share))
+	writer_text(writer, "lease", share.lease);
+	writer_member(writer, "share", COLUMN_NUMBER, value_number_if(shared, share.share));
+	writer_member(writer, "share_fixed", COLUMN_NUMBER, value_number_if(shared, share.fixed));
+	writer_member(writer, "overhang", COLUMN_NUMBER, value_toned_if(value_number_if(shared,
+	    share.overhang), share.overhang > 0, TONE_WARN));
+	writer_member(writer, "refused_share", COLUMN_NUMBER, value_number_if(shared,
+	    class->share_refused[0] + class->share_refused[1]));
+	writer_member(writer, "sessions_in_force", COLUMN_NUMBER, shared ?
+	    in_force(limits.sessions, class->sessions) : value_unknown());
+	writer_member(writer, "inbound_in_force", COLUMN_NUMBER, shared ?
+	    in_force(limits.inbound, class->inbound) : value_unknown());
+}
+
+static void class_row(void *context, struct writer *writer, const void *item) {
+	const struct view_classes *classes = context;
+	const struct reader_class *c = item;
+	uint32_t inbound = c->open_inbound <= c->open ? c->open_inbound : c->open;
+
+	writer_text(writer, "name", c->name);
+	writer_member(writer, "open", COLUMN_NUMBER, open_value(c));
+	writer_number(writer, "open_inbound", inbound);
+	writer_number(writer, "open_outbound", c->open - inbound);
+	writer_member(writer, "hold_at", COLUMN_NUMBER, value_limit(c->sessions));
+	writer_member(writer, "refuse_at", COLUMN_NUMBER, value_limit(c->inbound));
+	writer_number(writer, "admitted", c->admitted);
+	writer_number(writer, "refused", c->refused);
+	writer_member(writer, "refusing", COLUMN_DECIMAL, value_number(c->refusing));
+	writer_number(writer, "observed", c->observed);
+	writer_number(writer, "deferred", c->deferred);
+	writer_number(writer, "peak", c->peak);
+	writer_number(writer, "adopted", c->adopted);
+	writer_truth(writer, "observe", c->observe);
+	writer_truth(writer, "removed", c->removed);
+	if (!classes->shared)
 		return;
-	values[0] = value_text("cluster");
-	values[1] = value_text(share.lease);
-	values[2] = value_number(share.share);
-	values[3] = value_number(share.fixed);
-	values[4] = value_toned_if(value_number(share.overhang), share.overhang > 0, TONE_WARN);
-	values[5] = value_number(class->share_refused[0] + class->share_refused[1]);
-	limits = view_class_limits(view, class);
-	values[6] = view_in_force(limits.sessions, class->sessions);
-	values[7] = view_in_force(limits.inbound, class->inbound);
+	writer_text(writer, "scope", c->shared ? "cluster" : "node");
+	view_class_share_put(classes->view, c, writer);
 }
 
-static void class_rows(void *context, struct writer *writer) {
-	const struct class_list *classes = context;
-
-	for (size_t i = 0; i < classes->count; i++) {
-		const struct reader_class *c = &classes->list[i].class;
-		uint32_t inbound = c->open_inbound <= c->open ? c->open_inbound : c->open;
-		struct value values[CLASS_COLUMNS] = {
-			value_text(c->name), open_value(c),
-			value_number(inbound), value_number(c->open - inbound),
-			value_limit(c->sessions), value_limit(c->inbound),
-			value_number(c->admitted), value_number(c->refused),
-			(struct value){ .known = true, .number = c->refusing },
-			value_number(c->observed), value_number(c->deferred),
-			value_number(c->peak), value_number(c->adopted),
-			value_truth(c->observe), value_truth(c->removed),
-		};
-
-		share_values(classes->view, c, values + CLASS_COLUMNS - SHARE_COLUMNS);
-		writer_row(writer, values);
-	}
-}
-
-static void write_table(const struct class_list *classes, bool shared,
-    struct writer *writer, const char *name) {
-	static const struct column columns[CLASS_COLUMNS] = {
-		{ "name", COLUMN_TEXT },
-		{ "open", COLUMN_NUMBER },
-		{ "open_inbound", COLUMN_NUMBER },
-		{ "open_outbound", COLUMN_NUMBER },
-		{ "hold_at", COLUMN_NUMBER },
-		{ "refuse_at", COLUMN_NUMBER },
-		{ "admitted", COLUMN_NUMBER },
-		{ "refused", COLUMN_NUMBER },
-		{ "refusing", COLUMN_DECIMAL },
-		{ "observed", COLUMN_NUMBER },
-		{ "deferred", COLUMN_NUMBER },
-		{ "peak", COLUMN_NUMBER },
-		{ "adopted", COLUMN_NUMBER },
-		{ "observe", COLUMN_TRUTH },
-		{ "removed", COLUMN_TRUTH },
-		{ "scope", COLUMN_TEXT },
-		{ "lease", COLUMN_TEXT },
-		{ "share", COLUMN_NUMBER },
-		{ "share_fixed", COLUMN_NUMBER },
-		{ "overhang", COLUMN_NUMBER },
-		{ "refused_share", COLUMN_NUMBER },
-		{ "sessions_in_force", COLUMN_NUMBER },
-		{ "inbound_in_force", COLUMN_NUMBER },
-	};
-
-	writer_table(writer, name, columns, shared ? CLASS_COLUMNS :
-	    CLASS_COLUMNS - SHARE_COLUMNS, class_rows, (void *)(uintptr_t)classes);
-}
-
-/* In the order of the configuration.  False: no memory. */
-static bool gather(const struct view *view, struct class_list *classes, bool *shared,
-    unsigned *torn) {
-	*classes = (struct class_list){ .size = view->status.records_used, .view = view };
-	*shared = false;
-	classes->list = calloc(classes->size + 1, sizeof(*classes->list));
-	if (classes->list == NULL)
-		return false;
-	*torn = reader_classes(view->reader, keep_class, classes);
-	place_classes(classes, view->generation);
-	for (size_t i = 0; i < classes->count; i++)
-		*shared |= classes->list[i].class.shared;
-	return true;
+static void write_table(struct view_classes *classes, struct writer *writer,
+    const char *name) {
+	writer_table(writer, &(const struct table){ .name = name, .row = class_row,
+	    .context = classes, .items = classes->list, .count = classes->count,
+	    .each = sizeof(*classes->list) });
 }
 
 int view_classes_write(const struct view *view, struct writer *writer, const char *name,
     unsigned *torn) {
-	struct class_list classes;
-	bool shared;
+	struct view_classes classes;
 
-	if (!gather(view, &classes, &shared, torn))
+	if (!read_in_order(view, &classes))
 		return -1;
-	write_table(&classes, shared, writer, name);
+	*torn = classes.torn;
+	write_table(&classes, writer, name);
 	free(classes.list);
 	return 0;
 }
@@ -240,8 +194,7 @@ struct class_order {
 
 static int compare_choice(const void *a, const void *b, void *context) {
 	const struct class_order *order = context;
-	const struct reader_class *one = &((const struct placed_class *)a)->class;
-	const struct reader_class *other = &((const struct placed_class *)b)->class;
+	const struct reader_class *one = a, *other = b;
 	double x = 0, y = 0;
 	int result;
 
@@ -256,25 +209,14 @@ static int compare_choice(const void *a, const void *b, void *context) {
 	return order->choice->reversed ? -result : result;
 }
 
-static bool has(const char *text, const char *find) {
-	size_t length = strlen(find);
-
-	if (length == 0)
-		return true;
-	for (; *text != '\0'; text++)
-		if (strnlen(text, length) == length && text_equal_nocase(text, find, length))
-			return true;
-	return false;
-}
-
 /* Those that are found, in their order. */
-static void choose(struct class_list *classes, const struct page_choice *choice) {
+static void choose(struct view_classes *classes, const struct page_choice *choice) {
 	struct class_order order = { classes->view, choice };
 	size_t kept = 0;
 
 	for (size_t i = 0; i < classes->count; i++)
-		if (choice->exact ? strcmp(classes->list[i].class.name, choice->find) == 0 :
-		    has(classes->list[i].class.name, choice->find))
+		if (choice->exact ? strcmp(classes->list[i].name, choice->find) == 0 :
+		    text_contains(classes->list[i].name, choice->find))
 			classes->list[kept++] = classes->list[i];
 	classes->count = kept;
 	qsort_r(classes->list, classes->count, sizeof(*classes->list), compare_choice, &order);
@@ -282,13 +224,11 @@ static void choose(struct class_list *classes, const struct page_choice *choice)
 
 int view_classes_page(const struct view *view, const struct page_choice *choice,
     struct writer *writer) {
-	struct class_list classes;
-	struct placed_class *list;
+	struct reader_class *list;
+	struct view_classes classes;
 	size_t total, found;
-	unsigned torn;
-	bool shared;
 
-	if (!gather(view, &classes, &shared, &torn))
+	if (!read_in_order(view, &classes))
 		return -1;
 	list = classes.list;
 	total = classes.count;
@@ -300,7 +240,7 @@ int view_classes_page(const struct view *view, const struct page_choice *choice,
 		classes.count = choice->limit;
 	writer_object_begin(writer, NULL);
 	page_counts_write(writer, total, found, choice->offset);
-	write_table(&classes, shared, writer, "rows");
+	write_table(&classes, writer, "rows");
 	writer_object_end(writer);
 	free(list);
 	return 0;

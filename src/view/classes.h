@@ -5,6 +5,17 @@
 
 #include "view/view.h"
 
+/* Copies of all of them, in no order; the caller frees the list. */
+struct view_classes {
+	const struct view *view;
+	struct reader_class *list;
+	size_t count, size;
+	bool shared;			/* one of them is */
+	unsigned torn;			/* so many could not be read consistently */
+};
+/* False: no memory. */
+bool view_classes_read(const struct view *view, struct view_classes *out);
+
 /* What this node may use of a class whose limits hold for all nodes of a cluster. */
 struct view_share {
 	const char *lease;	/* "held", "ended" (only what is fixed counts), "alone" (the whole
@@ -24,7 +35,9 @@ struct view_limits {
 };
 struct view_limits view_class_limits(const struct view *view, const struct reader_class *class);
 
-struct value view_in_force(uint32_t limit, uint32_t own);
+/* What this node may use of it, as members: lease, share ... */
+void view_class_share_put(const struct view *view, const struct reader_class *class,
+    struct writer *writer);
 
 /* How much it asks to be looked at: one that refuses comes before one that is near its limit, and
  * that before one that would refuse. */

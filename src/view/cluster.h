@@ -13,12 +13,9 @@ int view_cluster_write(const struct view *view, struct writer *writer);
 struct value view_cluster_state(const struct view *view, const struct cluster_told *told);
 #else
 static inline int view_cluster_write(const struct view *view, struct writer *writer) {
-	static const struct column state = { "state", COLUMN_TEXT };
-	const struct value none = value_text("none");
-
 	(void)view;
 	writer_object_begin(writer, NULL);
-	writer_members(writer, &state, &none, 1);
+	writer_text(writer, "state", "none");
 	writer_object_end(writer);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Decisions in words, and the latest of them.
- * MODEL    Of each ring the last ones are kept while it is read from its begin.
  * ERRORS   No memory.
  * THREADS  One.
  */
@@ -17,8 +16,7 @@
 #include "base/manual.h"
 #include "base/text.h"
 #include "policy/limit/decision.h"
-
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
+#include "view/decided_batch.h"
 
 static const char *const reason_texts[REASON_COUNT] = {
 #define REASON(symbol, word, text) [REASON_##symbol] = text,
@@ -246,93 +244,73 @@ void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 		say_destination(d, out, VIEW_DECIDED_MAX);
 }
 
-/* --- the latest ------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------- */
 
-static const struct column columns[] = {
-	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
-	{ "what", COLUMN_TEXT }, { "text", COLUMN_TEXT },
+struct timed {
+	const struct decided *decided;
+	int64_t wall_ns;
 };
 
-void view_decided_table(struct writer *writer, const char *name,
-    void (*rows)(void *context, struct writer *writer), void *context) {
-	writer_table(writer, name, columns, COUNT_OF(columns), rows, context);
+void view_decided_row(struct writer *writer, const struct decided *decided, int64_t wall_ns) {
+	writer_row(writer, &(const struct timed){ decided, wall_ns });
 }
 
-void view_decided_row(struct writer *writer, const struct decided *decided, int64_t wall_ns) {
+void view_decided_put(struct writer *writer, const struct decided *decided, int64_t wall_ns,
+    const char *kind) {
 	const char *text = decided_text(decided, DECIDED_REASON);
 	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], what[VIEW_DECIDED_MAX];
 
 	view_decided_say(decided, what);
-	writer_row(writer, (const struct value[]){
-		value_text(decision_id_text(decided->id, id)),
-		value_text(view_time(wall_ns, time)),
-		value_text(writer->json ? decided_word(decided->kind) :
-		    decided_shown_word(decided)),
-		value_text(what),
-		value_text(text[0] == '\0' ? NULL : text) });
+	writer_text(writer, "id", decision_id_text(decided->id, id));
+	writer_text(writer, "time", view_time(wall_ns, time));
+	writer_text(writer, "kind", kind);
+	writer_text(writer, "what", what);
+	writer_text(writer, "text", text[0] == '\0' ? NULL : text);
 }
 
-/* The last ones of a ring: a ring, too. */
-struct latest {
-	struct decided *list;
-	size_t most, seen;
-};
+static void timed_row(void *context, struct writer *writer, const void *item) {
+	static const struct decided none;
+	const struct timed *timed = item;
+	const struct decided *decided = timed->decided == NULL ? &none : timed->decided;
 
-struct both {
-	struct latest of[DECIDED_RINGS];
+	(void)context;
+	view_decided_put(writer, decided, timed->wall_ns, writer->json ?
+	    decided_word(decided->kind) : decided_shown_word(decided));
+}
+
+void view_decided_table(struct writer *writer, const char *name,
+    void (*rows)(void *context, struct writer *writer), void *context) {
+	writer_table(writer, &(const struct table){ .name = name, .row = timed_row,
+	    .rows = rows, .context = context });
+}
+
+/* --- the latest ------------------------------------------------------------------- */
+
+static bool is_public(const void *context, const struct decided *decided) {
+	(void)context;
+	return (decided->flags & DECIDED_IS_RECIPIENT) == 0;
+}
+
+static void batch_rows(void *context, struct writer *writer) {
+	const struct decided_batch *batch = context;
 	int64_t now_ns, wall_ns;
-};
 
-static void keep(void *context, const struct decided *decided) {
-	struct latest *latest = context;
-
-	if ((decided->flags & DECIDED_IS_RECIPIENT) == 0)
-		latest->list[latest->seen++ % latest->most] = *decided;
-}
-
-/* Number `i` of those that are kept, the oldest first, or NULL. */
-static const struct decided *kept(const struct latest *latest, size_t i) {
-	size_t first = latest->seen > latest->most ? latest->seen - latest->most : 0;
-
-	return first + i < latest->seen ? &latest->list[(first + i) % latest->most] : NULL;
-}
-
-static void rows(void *context, struct writer *writer) {
-	const struct both *both = context;
-	size_t at[DECIDED_RINGS] = { 0, 0 };
-
-	for (;;) {
-		const struct decided *one = kept(&both->of[0], at[0]);
-		const struct decided *other = kept(&both->of[1], at[1]);
-		bool is_other = one == NULL || (other != NULL && other->at_ns < one->at_ns);
-		const struct decided *next = is_other ? other : one;
-
-		if (next == NULL)
-			return;
-		at[is_other]++;
-		view_decided_row(writer, next, both->wall_ns - (both->now_ns - next->at_ns));
-	}
+	clock_pair(&now_ns, &wall_ns);
+	for (size_t i = 0; i < batch->count; i++)
+		view_decided_row(writer, &batch->list[i],
+		    wall_ns - (now_ns - batch->list[i].at_ns));
 }
 
 int view_decisions_write(const struct view *view, struct writer *writer, const char *name,
     size_t most) {
-	struct both both = { .now_ns = 0 };
-	int result = 0;
+	struct decided_batch batch = { .wants = is_public, .most = most };
+	int result;
 
-	clock_pair(&both.now_ns, &both.wall_ns);
-	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
-		struct latest *latest = &both.of[ring];
-
-		*latest = (struct latest){ .most = most,
-			.list = calloc(most, sizeof(*latest->list)) };
-		if (latest->list == NULL)
-			result = -1;
-		else
-			reader_decisions(view->reader, (enum decided_ring)ring, keep, latest);
-	}
+	decided_batch_read(&batch, view->reader);
+	decided_batch_sort(&batch, false);
+	result = batch.no_memory ? -1 : 0;
 	if (result == 0)
-		view_decided_table(writer, name, rows, &both);
-	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
-		free(both.of[ring].list);
+		view_decided_table(writer, name, batch_rows, &batch);
+	free(batch.list);
 	return result;
 }

@@ -44,7 +44,7 @@ struct decided_shown {
 /* Which values of defs/decision.def. */
 enum decided_list { DECIDED_FOR_TAIL = 1, DECIDED_FOR_WHY = 2 };
 
-/* Puts each of them: writer_line_value for a line, writer_member for an object. */
+/* Puts each of them, as writer_member does. */
 typedef void decided_put_value(struct writer *writer, const char *name, enum column_kind kind,
     struct value value);
 void decided_write(const struct decided_shown *shown, enum decided_list list,

@@ -66,21 +66,6 @@ static const char *subject_of(const struct decided *d, char out[SEGMENT_NAME_MAX
 	return is_class ? "class" : "destination";
 }
 
-static bool has(const char *text, const char *find) {
-	size_t length = strlen(find);
-
-	for (; *text != '\0'; text++)
-		if (strnlen(text, length) == length && text_equal_nocase(text, find, length))
-			return true;
-	return false;
-}
-
-static bool is_text(const char *text, const char *wanted) {
-	size_t length = strlen(wanted);
-
-	return strlen(text) == length && text_equal_nocase(text, wanted, length);
-}
-
 static bool is_wanted(const struct decision_choice *choice, const struct decided *d) {
 	static const enum decided_text names[] = { DECIDED_NAME, DECIDED_CLASS,
 		DECIDED_WINDOW_OF }, all[] = { DECIDED_NAME, DECIDED_CLASS, DECIDED_WINDOW_OF,
@@ -94,11 +79,12 @@ static bool is_wanted(const struct decision_choice *choice, const struct decided
 	if (!address_is_unknown(&d->client))
 		address_format(&d->client, client);
 	for (size_t i = 0; !about && i < COUNT_OF(names); i++)
-		about = is_text(decided_text(d, names[i]), choice->about);
+		about = text_is_nocase(decided_text(d, names[i]), choice->about);
 	for (size_t i = 0; !found && i < COUNT_OF(all); i++)
-		found = has(decided_text(d, all[i]), choice->find);
+		found = text_contains(decided_text(d, all[i]), choice->find);
 	return (about || strcmp(client, choice->about) == 0) && (found ||
-	    has(client, choice->find) || has(decision_id_text(d->id, id), choice->find));
+	    text_contains(client, choice->find) ||
+	    text_contains(decision_id_text(d->id, id), choice->find));
 }
 
 static bool is_change(const struct decided *d) {
@@ -108,31 +94,21 @@ static bool is_change(const struct decided *d) {
 
 /* --- rows --------------------------------------------------------------------------------- */
 
-static const struct column columns[] = {
-	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
-	{ "what", COLUMN_TEXT }, { "text", COLUMN_TEXT }, { "count", COLUMN_NUMBER },
-	{ "first", COLUMN_SECONDS }, { "subject", COLUMN_TEXT }, { "about", COLUMN_TEXT },
-	{ "observed", COLUMN_TRUTH },
-};
-
-static void write_group(struct writer *writer, const struct groups *groups,
-    const struct group *group) {
+static void group_row(void *context, struct writer *writer, const void *item) {
+	const struct groups *groups = context;
+	const struct group *group = item;
 	const struct decided *d = &group->last;
-	const char *text = decided_text(d, DECIDED_REASON);
-	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], what[VIEW_DECIDED_MAX];
 	char about[SEGMENT_NAME_MAX + 1];
 	const char *subject = subject_of(d, about);
 	int64_t ago_ns = groups->now_ns - group->first_ns;
 
-	view_decided_say(d, what);
-	writer_row(writer, (const struct value[COUNT_OF(columns)]){
-		value_text(decision_id_text(d->id, id)),
-		value_text(view_time(group->last_wall_ns, time)),
-		value_text(decided_word(d->kind)), value_text(what),
-		value_text(text[0] == '\0' ? NULL : text), value_number(group->count),
-		value_number(ago_ns < 0 ? 0 : (uint64_t)(ago_ns / NS_PER_SECOND)),
-		value_text(subject), value_text(about[0] == '\0' ? NULL : about),
-		value_truth((d->flags & DECIDED_OBSERVED_ONLY) != 0) });
+	view_decided_put(writer, d, group->last_wall_ns, decided_word(d->kind));
+	writer_number(writer, "count", group->count);
+	writer_member(writer, "first", COLUMN_SECONDS, value_number(ago_ns < 0 ? 0 :
+	    (uint64_t)(ago_ns / NS_PER_SECOND)));
+	writer_text(writer, "subject", subject);
+	writer_text(writer, "about", about[0] == '\0' ? NULL : about);
+	writer_truth(writer, "observed", (d->flags & DECIDED_OBSERVED_ONLY) != 0);
 }
 
 static int compare_groups(const void *a, const void *b) {
@@ -141,13 +117,6 @@ static int compare_groups(const void *a, const void *b) {
 	if (one->last_wall_ns != other->last_wall_ns)
 		return one->last_wall_ns > other->last_wall_ns ? -1 : 1;
 	return one->last.id > other->last.id ? -1 : one->last.id < other->last.id;
-}
-
-static void group_rows(void *context, struct writer *writer) {
-	const struct groups *groups = context;
-
-	for (size_t i = 0; i < groups->count && i < groups->choice->limit; i++)
-		write_group(writer, groups, &groups->list[i]);
 }
 
 static bool begin(struct groups *groups, const struct decision_choice *choice, size_t most) {
@@ -160,7 +129,10 @@ static bool begin(struct groups *groups, const struct decision_choice *choice, s
 
 static void end(struct groups *groups, struct writer *writer, const char *name) {
 	qsort(groups->list, groups->count, sizeof(*groups->list), compare_groups);
-	writer_table(writer, name, columns, COUNT_OF(columns), group_rows, groups);
+	writer_table(writer, &(const struct table){ .name = name, .row = group_row,
+	    .context = groups, .items = groups->list, .each = sizeof(*groups->list),
+	    .count = groups->count < groups->choice->limit ? groups->count :
+	    groups->choice->limit });
 	free(groups->list);
 }
 

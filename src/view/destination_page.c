@@ -139,24 +139,16 @@ static int build(struct destination_index *index, const struct view *view) {
 
 /* --- finding and sorting ------------------------------------------------------------------- */
 
-static bool contains(const char *text, const char *find, size_t length) {
-	for (; *text != '\0'; text++)
-		if ((*text | 0x20) == (*find | 0x20) && strnlen(text, length) == length &&
-		    text_equal_nocase(text, find, length))
-			return true;
-	return false;
-}
-
 static bool is_wanted(const struct destination_index *index, const struct entry *entry,
-    const struct page_choice *choice, size_t length) {
+    const struct page_choice *choice) {
 	if (choice->exact)
 		return strcmp(entry->name, choice->find) == 0;
 	if (choice->trouble && entry->rank < 2)
 		return false;
-	if (length == 0)
+	if (choice->find[0] == '\0')
 		return entry->begun;	/* a domain of a provider has no window of its own */
-	return contains(entry->name, choice->find, length) || (entry->reason != 0 &&
-	    contains(index->reasons[entry->reason - 1], choice->find, length));
+	return text_contains(entry->name, choice->find) || (entry->reason != 0 &&
+	    text_contains(index->reasons[entry->reason - 1], choice->find));
 }
 
 struct order {
@@ -240,7 +232,7 @@ static void keep_first(uint32_t *heap, size_t *kept, size_t most, uint32_t entry
 static int find(struct destination_index *index, const struct page_choice *choice,
     size_t *kept, uint64_t *found) {
 	struct order order = { index->entries, choice };
-	size_t most = (size_t)choice->offset + choice->limit, length = strlen(choice->find);
+	size_t most = (size_t)choice->offset + choice->limit;
 
 	if (most > index->count)
 		most = index->count;
@@ -255,7 +247,7 @@ static int find(struct destination_index *index, const struct page_choice *choic
 	*kept = 0;
 	*found = 0;
 	for (size_t i = 0; i < index->count; i++) {
-		if (!is_wanted(index, &index->entries[i], choice, length))
+		if (!is_wanted(index, &index->entries[i], choice))
 			continue;
 		++*found;
 		if (most > 0)
@@ -268,11 +260,9 @@ static int find(struct destination_index *index, const struct page_choice *choic
 /* --- what is shown ------------------------------------------------------------------------- */
 
 void page_counts_write(struct writer *writer, uint64_t total, uint64_t found, unsigned offset) {
-	static const struct column columns[] = { { "total", COLUMN_NUMBER },
-		{ "found", COLUMN_NUMBER }, { "offset", COLUMN_NUMBER } };
-
-	writer_members(writer, columns, (const struct value[]){ value_number(total),
-		value_number(found), value_number(offset) }, 3);
+	writer_number(writer, "total", total);
+	writer_number(writer, "found", found);
+	writer_number(writer, "offset", offset);
 }
 
 int destination_page_write(struct destination_index *index, const struct view *view,

@@ -19,7 +19,6 @@
 #include "policy/window/window.h"
 #include "segment/decision/decisions.h"
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define RELAYS_TEXT_MAX	(DESTINATION_RELAYS * (ADDRESS_TEXT_MAX + 1))
 #define MTAS_TEXT_MAX	(SEGMENT_MTAS * (SEGMENT_NAME_MAX + 1))
 #define PROVIDER_PREFIX	"provider:"
@@ -238,43 +237,29 @@ static struct counted count_of(const struct view_destinations *all, const char *
 	return out;
 }
 
-static void relay_rows(void *context, struct writer *writer) {
+static void relay_row(void *context, struct writer *writer, const void *item) {
 	const struct view_destinations *all = context;
+	const struct generation *g = all->view->generation;
+	const struct destination_seen *seen = item;
+	struct counted counted = count_of(all, seen->name);
+	char relays[RELAYS_TEXT_MAX], cloned[MTAS_TEXT_MAX], other[MTAS_TEXT_MAX];
 
-	for (size_t i = 0; i < all->seen.count; i++) {
-		const struct destination_seen *seen = at(&all->seen, i);
-		struct counted counted = count_of(all, seen->name);
-		char relays[RELAYS_TEXT_MAX], cloned[MTAS_TEXT_MAX],
-		    other[MTAS_TEXT_MAX];
-		const struct value values[] = {
-			value_text(seen->name), relays_value(seen, relays),
-			mtas_value(all->view->generation, seen->cloned_by,
-			    cloned),
-			mtas_value(all->view->generation, seen->other_by, other),
-			age_value(all->view->status.now_ns, seen->seen_ns),
-			value_number(counted.ok), value_number(counted.failed),
-			value_number(counted.held),
-		};
-
-		writer_row(writer, values);
-	}
+	writer_text(writer, "name", seen->name);
+	writer_member(writer, "relays", COLUMN_TEXT, relays_value(seen, relays));
+	writer_member(writer, "cloned_by", COLUMN_TEXT, mtas_value(g, seen->cloned_by, cloned));
+	writer_member(writer, "other_by", COLUMN_TEXT, mtas_value(g, seen->other_by, other));
+	writer_member(writer, "seen_age", COLUMN_SECONDS, age_value(all->view->status.now_ns,
+	    seen->seen_ns));
+	writer_number(writer, "ok", counted.ok);
+	writer_number(writer, "failed", counted.failed);
+	writer_number(writer, "held", counted.held);
 }
 
 void view_relays_write(const struct view_destinations *all, struct writer *writer,
     const char *name) {
-	static const struct column columns[] = {
-		{ "name", COLUMN_TEXT },
-		{ "relays", COLUMN_TEXT },
-		{ "cloned_by", COLUMN_TEXT },
-		{ "other_by", COLUMN_TEXT },
-		{ "seen_age", COLUMN_SECONDS },
-		{ "ok", COLUMN_NUMBER },
-		{ "failed", COLUMN_NUMBER },
-		{ "held", COLUMN_NUMBER },
-	};
-
-	writer_table(writer, name, columns, COUNT_OF(columns), relay_rows,
-	    (void *)(uintptr_t)all);
+	writer_table(writer, &(const struct table){ .name = name, .row = relay_row,
+	    .context = (void *)(uintptr_t)all, .items = all->seen.list,
+	    .count = all->seen.count, .each = all->seen.each });
 }
 
 /* --- windows ------------------------------------------------------------------------ */
@@ -361,16 +346,9 @@ void view_destinations_each(const struct view_destinations *all,
 	}
 }
 
-/* Order of the columns and values. */
-enum shown_column { SHOWN_NAME, SHOWN_LAW, SHOWN_STATE, SHOWN_WINDOW, SHOWN_CEILING,
-	SHOWN_IN_FLIGHT, SHOWN_SUCCESS, SHOWN_FAILURE, SHOWN_FAIL_COHORTS, SHOWN_UNTIL,
-	SHOWN_SHARE, SHOWN_BY, SHOWN_NODE, SHOWN_ORIGIN, SHOWN_ENFORCED, SHOWN_LACKING,
-	SHOWN_REASON, SHOWN_COLUMNS };
-
-struct listing {
-	const struct view_destinations *all;
-	struct writer *writer;
-};
+static struct value decimal_if(bool known, double number) {
+	return known ? value_decimal(number) : value_unknown();
+}
 
 static struct value until_value(int64_t until_ns, int64_t now_ns) {
 	if (until_ns <= now_ns || until_ns == INT64_MAX)
@@ -387,85 +365,60 @@ const char *view_destination_effect(const struct view_destination *one) {
 }
 
 /* For programs the state is the window's own, and whether that is enforced stands beside it. */
-static void state_values(const struct listing *listing, const struct view_destination *one,
-    struct value *values, char text[ENFORCEMENT_TEXT_MAX]) {
-	bool applied = one->enforcement.kind == ENFORCEMENT_APPLIED;
-	const char *word = listing->writer->json ? window_state_word(one->state) :
-	    view_destination_effect(one);
+static struct value state_value(const struct view_destination *one, bool json) {
+	const char *word = json ? window_state_word(one->state) : view_destination_effect(one);
 
-	values[SHOWN_STATE] = value_toned_if(value_text(word), stops(one), !applied ||
-	    one->state == WINDOW_HELD ? TONE_WARN : TONE_BAD);
-	if (!stops(one))
-		return;
-	values[SHOWN_ENFORCED] = value_truth(applied);
-	if (!applied)
-		values[SHOWN_LACKING] = value_text(enforcement_text(one->enforcement.kind,
-		    one->enforcement.mta, text));
+	if (!one->begun)
+		return value_unknown();
+	return value_toned_if(value_text(word), stops(one),
+	    one->enforcement.kind != ENFORCEMENT_APPLIED || one->state == WINDOW_HELD ?
+	    TONE_WARN : TONE_BAD);
 }
 
-static void window_row(void *context, const struct view_destination *one) {
-	const struct listing *listing = context;
-	struct value values[SHOWN_COLUMNS] = { { .known = false } };
-	char text[ENFORCEMENT_TEXT_MAX];
-	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX];
+static void window_row(void *context, struct writer *writer, const void *item) {
+	const struct view *view = ((const struct view_destinations *)context)->view;
+	const struct view_destination *one = item;
+	bool begun = one->begun, has = one->has_window, stopped = stops(one);
+	bool lacking = stopped && one->enforcement.kind != ENFORCEMENT_APPLIED;
+	bool elsewhere = begun && one->node != SHARED_OURS;
+	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX], why[ENFORCEMENT_TEXT_MAX];
 
-	values[SHOWN_NAME] = value_text(one->name);
-	if (one->begun) {
-		state_values(listing, one, values, text);
-		values[SHOWN_UNTIL] = until_value(one->until_ns,
-		    listing->all->view->status.now_ns);
-		values[SHOWN_BY] = value_text(decided_by_word(one->by));
-		if (one->origin != 0)
-			values[SHOWN_ORIGIN] = value_text(decision_id_text(one->origin, origin));
-		if (one->node != SHARED_OURS)
-			values[SHOWN_NODE] = value_text(reader_node_name(
-			    listing->all->view->reader, one->node, node));
-		values[SHOWN_REASON] = value_text(one->reason[0] == '\0' ? NULL : one->reason);
-	}
-	if (one->has_window) {
-		values[SHOWN_LAW] = value_text(window_law_word(one->law));
-		values[SHOWN_WINDOW] = value_number(one->window);
-		if (one->ceiling != 0)
-			values[SHOWN_CEILING] = value_number(one->ceiling);
-		if (one->share != UINT32_MAX)
-			values[SHOWN_SHARE] = value_number(one->share);
-		values[SHOWN_IN_FLIGHT] = value_number(one->in_flight);
-		values[SHOWN_SUCCESS] = value_decimal(one->success);
-		values[SHOWN_FAILURE] = value_decimal(one->failure);
-		values[SHOWN_FAIL_COHORTS] = value_decimal(one->fail_cohorts);
-	}
-	writer_row(listing->writer, values);
+	writer_text(writer, "name", one->name);
+	writer_text(writer, "law", has ? window_law_word(one->law) : NULL);
+	writer_member(writer, "state", COLUMN_TEXT, state_value(one, writer->json));
+	writer_member(writer, "window", COLUMN_NUMBER, value_number_if(has, one->window));
+	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(has && one->ceiling != 0,
+	    one->ceiling));
+	writer_member(writer, "in_flight", COLUMN_NUMBER, value_number_if(has, one->in_flight));
+	writer_member(writer, "success", COLUMN_DECIMAL, decimal_if(has, one->success));
+	writer_member(writer, "failure", COLUMN_DECIMAL, decimal_if(has, one->failure));
+	writer_member(writer, "fail_cohorts", COLUMN_DECIMAL, decimal_if(has, one->fail_cohorts));
+	writer_member(writer, "until", COLUMN_SECONDS, until_value(begun ? one->until_ns : 0,
+	    view->status.now_ns));
+	writer_member(writer, "share", COLUMN_NUMBER, value_number_if(has &&
+	    one->share != UINT32_MAX, one->share));
+	writer_text(writer, "stopped_by", begun ? decided_by_word(one->by) : NULL);
+	writer_text(writer, "node", elsewhere ? reader_node_name(view->reader, one->node, node) :
+	    NULL);
+	writer_text(writer, "origin_id", begun && one->origin != 0 ?
+	    decision_id_text(one->origin, origin) : NULL);
+	writer_member(writer, "enforced", COLUMN_TRUTH, stopped ? value_truth(!lacking) :
+	    value_unknown());
+	writer_text(writer, "not_enforced", !lacking ? NULL : enforcement_text(
+	    one->enforcement.kind, one->enforcement.mta, why));
+	writer_text(writer, "reason", !begun || one->reason[0] == '\0' ? NULL : one->reason);
+}
+
+static void window_each(void *writer, const struct view_destination *one) {
+	writer_row(writer, one);
 }
 
 static void window_rows(void *context, struct writer *writer) {
-	struct listing *listing = context;
-
-	listing->writer = writer;
-	view_destinations_each(listing->all, window_row, listing);
+	view_destinations_each(context, window_each, writer);
 }
 
 void view_destinations_write(const struct view_destinations *all, struct writer *writer,
     const char *name) {
-	static const struct column columns[SHOWN_COLUMNS] = {
-		[SHOWN_NAME] = { "name", COLUMN_TEXT },
-		[SHOWN_LAW] = { "law", COLUMN_TEXT },
-		[SHOWN_STATE] = { "state", COLUMN_TEXT },
-		[SHOWN_WINDOW] = { "window", COLUMN_NUMBER },
-		[SHOWN_CEILING] = { "ceiling", COLUMN_NUMBER },
-		[SHOWN_IN_FLIGHT] = { "in_flight", COLUMN_NUMBER },
-		[SHOWN_SUCCESS] = { "success", COLUMN_DECIMAL },
-		[SHOWN_FAILURE] = { "failure", COLUMN_DECIMAL },
-		[SHOWN_FAIL_COHORTS] = { "fail_cohorts", COLUMN_DECIMAL },
-		[SHOWN_UNTIL] = { "until", COLUMN_SECONDS },
-		[SHOWN_SHARE] = { "share", COLUMN_NUMBER },
-		[SHOWN_BY] = { "stopped_by", COLUMN_TEXT },
-		[SHOWN_NODE] = { "node", COLUMN_TEXT },
-		[SHOWN_ORIGIN] = { "origin_id", COLUMN_TEXT },
-		[SHOWN_ENFORCED] = { "enforced", COLUMN_TRUTH },
-		[SHOWN_LACKING] = { "not_enforced", COLUMN_TEXT },
-		[SHOWN_REASON] = { "reason", COLUMN_TEXT },
-	};
-	struct listing listing = { all, writer };
-
-	writer_table(writer, name, columns, COUNT_OF(columns), window_rows, &listing);
+	writer_table(writer, &(const struct table){ .name = name, .row = window_row,
+	    .context = (void *)(uintptr_t)all, .rows = window_rows });
 }

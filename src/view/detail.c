@@ -54,13 +54,6 @@ static void write_commands(struct writer *writer, struct commands *commands) {
 	writer_strings(writer, "commands", next_command, commands);
 }
 
-static void write_text(struct writer *writer, const char *name, const char *text) {
-	const struct column column = { name, COLUMN_TEXT };
-	const struct value value = value_text(text);
-
-	writer_members(writer, &column, &value, 1);
-}
-
 /* --- limits ----------------------------------------------------------------------------------- */
 
 struct limit_row {
@@ -75,23 +68,19 @@ struct limit_list {
 	unsigned count;
 };
 
-static void limit_rows(void *context, struct writer *writer) {
-	const struct limit_list *list = context;
+static void limit_row(void *context, struct writer *writer, const void *item) {
+	const struct limit_row *row = item;
 
-	for (unsigned i = 0; i < list->count; i++)
-		writer_row(writer, (const struct value[]){ value_text(list->rows[i].limit),
-			value_text(list->rows[i].value),
-			value_text(list->rows[i].line == 0 ? NULL : list->rows[i].file),
-			list->rows[i].line == 0 ? value_unknown() :
-			    value_number(list->rows[i].line) });
+	(void)context;
+	writer_text(writer, "limit", row->limit);
+	writer_text(writer, "value", row->value);
+	writer_text(writer, "file", row->line == 0 ? NULL : row->file);
+	writer_member(writer, "line", COLUMN_NUMBER, value_number_if(row->line != 0, row->line));
 }
 
 static void write_limits(struct writer *writer, const struct limit_list *list) {
-	static const struct column columns[] = { { "limit", COLUMN_TEXT },
-		{ "value", COLUMN_TEXT }, { "file", COLUMN_TEXT }, { "line", COLUMN_NUMBER } };
-
-	writer_table(writer, "limits", columns, COUNT_OF(columns), limit_rows,
-	    (void *)(uintptr_t)list);
+	writer_table(writer, &(const struct table){ .name = "limits", .row = limit_row,
+	    .items = list->rows, .count = list->count, .each = sizeof(list->rows[0]) });
 }
 
 static struct limit_row *add_limit(struct limit_list *list, const char *limit,
@@ -201,8 +190,8 @@ bool detail_class_write(const struct view *view, const char *name, struct writer
 	add_command(&commands, "history --class", name, " --since 24h");
 	add_command(&commands, "hold --class", name, " --for 1h");
 	writer_object_begin(writer, NULL);
-	write_text(writer, "name", name);
-	write_text(writer, "binds", binds);
+	writer_text(writer, "name", name);
+	writer_text(writer, "binds", binds);
 	class_limits_write(view->generation, class, writer);
 	write_commands(writer, &commands);
 	writer_object_end(writer);
@@ -309,10 +298,10 @@ static void destination_write(const struct view *view, const struct destination_
 		add_command(&commands, "suspend", one->name, " --for 1h");
 	add_command(&commands, "history", one->name, " --since 24h");
 	writer_object_begin(writer, NULL);
-	write_text(writer, "name", one->name);
-	write_text(writer, "effect", shown.begun ? view_destination_effect(&shown) : NULL);
-	write_text(writer, "binds", binds);
-	write_text(writer, "id", stops && one->event != 0 ? decision_id_text(one->event, id) :
+	writer_text(writer, "name", one->name);
+	writer_text(writer, "effect", shown.begun ? view_destination_effect(&shown) : NULL);
+	writer_text(writer, "binds", binds);
+	writer_text(writer, "id", stops && one->event != 0 ? decision_id_text(one->event, id) :
 	    NULL);
 	write_limits(writer, &list);
 	write_commands(writer, &commands);
@@ -338,7 +327,6 @@ bool detail_destination_write(const struct view *view, const char *name,
 /* --- a client ------------------------------------------------------------------------------------- */
 
 struct client_search {
-	const struct view *view;
 	struct address address;
 	struct session list[SESSIONS_SHOWN];
 	size_t count;
@@ -356,49 +344,41 @@ static void look_at_session(void *context, const struct session *session) {
 		search->list[search->count++] = *session;
 }
 
-static void session_rows(void *context, struct writer *writer) {
+static void session_row(void *context, struct writer *writer, const void *item) {
 	static const char *const states[SESSION_STATES] = { "free", "open", "deferred",
 		"uncounted", "refused" };
-	const struct client_search *search = context;
+	const struct view *view = context;
+	const struct session *one = item;
 	char name[SEGMENT_NAME_MAX + 1];
 
-	for (size_t i = 0; i < search->count; i++) {
-		const struct session *one = &search->list[i];
-		int64_t opened_ns = search->view->status.created_ns +
-		    one->opened_ds * (NS_PER_SECOND / 10);
-
-		writer_row(writer, (const struct value[]){ value_text(reader_class_name(
-			search->view->reader, one->control.class_record, name)),
-			value_text(one->control.state < SESSION_STATES ?
-			    states[one->control.state] : NULL),
-			value_number(one->client_port), value_number(one->server_port),
-			value_since(search->view->status.now_ns, opened_ns) });
-	}
+	writer_text(writer, "class", reader_class_name(view->reader, one->control.class_record,
+	    name));
+	writer_text(writer, "state", one->control.state < SESSION_STATES ?
+	    states[one->control.state] : NULL);
+	writer_number(writer, "client_port", one->client_port);
+	writer_number(writer, "port", one->server_port);
+	writer_member(writer, "age", COLUMN_SECONDS, value_since(view->status.now_ns,
+	    view->status.created_ns + one->opened_ds * (NS_PER_SECOND / 10)));
 }
 
 bool detail_client_write(const struct view *view, const char *address,
     struct writer *writer) {
-	static const struct column columns[] = { { "class", COLUMN_TEXT },
-		{ "state", COLUMN_TEXT }, { "client_port", COLUMN_NUMBER },
-		{ "port", COLUMN_NUMBER }, { "age", COLUMN_SECONDS } };
-	static const struct column count = { "sessions_found", COLUMN_NUMBER };
 	struct client_search *search = calloc(1, sizeof(*search));
 	struct commands commands = { .count = 0 };
-	struct value found;
 
 	if (search == NULL || !address_parse(address, strlen(address), &search->address)) {
 		free(search);
 		return false;
 	}
-	search->view = view;
 	(void)reader_sessions(view->reader, look_at_session, search);
 	add_command(&commands, "explain session", address, "");
 	add_command(&commands, "tail --address", address, "");
-	found = value_number(search->found);
 	writer_object_begin(writer, NULL);
-	write_text(writer, "name", address);
-	writer_members(writer, &count, &found, 1);
-	writer_table(writer, "sessions", columns, COUNT_OF(columns), session_rows, search);
+	writer_text(writer, "name", address);
+	writer_number(writer, "sessions_found", search->found);
+	writer_table(writer, &(const struct table){ .name = "sessions", .row = session_row,
+	    .context = (void *)(uintptr_t)view, .items = search->list, .count = search->count,
+	    .each = sizeof(search->list[0]) });
 	write_commands(writer, &commands);
 	writer_object_end(writer);
 	free(search);

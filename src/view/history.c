@@ -16,7 +16,6 @@
 #include "view/decided.h"
 
 #define VALUES_MOST	(2 * HISTORY_VALUES)
-#define FIRST_COLUMNS	4	/* time, minutes, gap, mark */
 
 struct value_column {
 	const char *name;
@@ -123,47 +122,45 @@ static const char *mark_of(unsigned flags) {
 
 /* --- a table ---------------------------------------------------------------------------- */
 
-struct table {
+struct table_of_minutes {
 	const struct reading *reading;
 	uint32_t minute;		/* the last one */
 	unsigned step;
 };
 
-static void table_rows(void *context, struct writer *writer) {
-	const struct table *table = context;
+static void minute_row(void *context, struct writer *writer, const void *item) {
+	const struct table_of_minutes *table = context;
 	const struct reading *reading = table->reading;
+	unsigned first = *(const unsigned *)item;
+	struct row row = row_at(reading, first, table->step);
+	int64_t minute = (int64_t)table->minute - (reading->count - 1) + first;
+	char time[VIEW_TIME_MAX];
 
-	for (unsigned i = 0; i < reading->count; i += table->step) {
-		struct row row = row_at(reading, i, table->step);
-		int64_t minute = (int64_t)table->minute - (reading->count - 1) + i;
-		struct value values[FIRST_COLUMNS + VALUES_MOST];
-		char time[VIEW_TIME_MAX];
+	writer_text(writer, "time", view_time(minute * 60 * NS_PER_SECOND, time));
+	writer_number(writer, "minutes", row.minutes);
+	writer_truth(writer, "gap", !row.known);
+	writer_text(writer, "mark", mark_of(row.flags));
+	for (unsigned i = 0; i < reading->width; i++)
+		writer_member(writer, reading->columns[i].name, COLUMN_NUMBER,
+		    value_number_if(row.has[i], row.values[i]));
+}
 
-		values[0] = value_text(view_time(minute * 60 * NS_PER_SECOND, time));
-		values[1] = value_number(row.minutes);
-		values[2] = value_truth(!row.known);
-		values[3] = value_text(mark_of(row.flags));
-		for (unsigned j = 0; j < reading->width; j++)
-			values[FIRST_COLUMNS + j] = row.has[j] ? value_number(row.values[j]) :
-			    value_unknown();
-		writer_row(writer, values);
-	}
+static void minute_rows(void *context, struct writer *writer) {
+	const struct table_of_minutes *table = context;
+
+	for (unsigned i = 0; i < table->reading->count; i += table->step)
+		writer_row(writer, &i);
 }
 
 int view_history_write(struct history *history, uint32_t minute,
     const struct view_history_want *want, struct writer *writer) {
-	struct column columns[FIRST_COLUMNS + VALUES_MOST] = { { "time", COLUMN_TEXT },
-		{ "minutes", COLUMN_NUMBER }, { "gap", COLUMN_TRUTH }, { "mark", COLUMN_TEXT } };
 	struct reading reading;
-	struct table table = { &reading, minute, want->step == 0 ? 1 : want->step };
+	struct table_of_minutes table = { &reading, minute, want->step == 0 ? 1 : want->step };
 	bool there = begin_reading(history, minute, want, &reading);
 
-	for (unsigned i = 0; there && i < reading.width; i++)
-		columns[FIRST_COLUMNS + i] = (struct column){ reading.columns[i].name,
-			COLUMN_NUMBER };
 	if (there)
-		writer_table(writer, NULL, columns, FIRST_COLUMNS + reading.width, table_rows,
-		    &table);
+		writer_table(writer, &(const struct table){ .row = minute_row,
+		    .rows = minute_rows, .context = &table });
 	end_reading(&reading);
 	return there ? 0 : -1;
 }

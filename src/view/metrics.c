@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Metrics out of the state file.
- * MODEL    A row of metrics.def is a function, metric_NAME, which writes its samples;
- *          the name, type and meaning come from the row, so that none can be written that
- *          is not declared, nor declared and not written.
+ * MODEL    A row of metrics.def has all of a metric, its samples too, so that none can be
+ *          written that is not declared, nor declared and not written.
  * ERRORS   No memory.  Rows that could not be read consistently are left out.
  * THREADS  One.
  */
@@ -19,158 +18,80 @@
 #include "segment/file/timings.h"
 #include "view/health.h"
 #include "view/metrics_internal.h"
-#include "view/status.h"
+#include "view/status_mtas.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
 #endif
+
+/* --- what they are made of ------------------------------------------------------------ */
+
+/* A class of that name twice, removed and configured anew, would be one metric twice. */
+static void drop_removed_twins(struct view_classes *classes) {
+	size_t kept = 0;
+
+	for (size_t i = 0; i < classes->count; i++) {
+		bool twin = false;
+
+		for (size_t k = 0; classes->list[i].removed && k < classes->count; k++)
+			twin |= k != i &&
+			    strcmp(classes->list[k].name, classes->list[i].name) == 0 &&
+			    (!classes->list[k].removed || k < i);
+		if (!twin)
+			classes->list[kept++] = classes->list[i];
+	}
+	classes->count = kept;
+}
+
+static int compare_names(const void *a, const void *b) {
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_configured(const void *context, const char *name) {
+	const struct scrape *scrape = context;
+	static const char provider[] = "provider:";
+
+	/* the judge makes such names of configured providers alone */
+	name += generation_transport_prefix(name, strlen(name));
+	if (strncmp(name, provider, sizeof(provider) - 1) == 0)
+		return generation_find_provider(scrape->view->generation,
+		    name + sizeof(provider) - 1, strlen(name) - sizeof(provider) + 1) !=
+		    GENERATION_NO_PROVIDER;
+	return scrape->name_count > 0 && bsearch(&name, scrape->names, scrape->name_count,
+	    sizeof(name), compare_names) != NULL;
+}
+
+static int read_destinations(struct scrape *scrape) {
+	const struct generation *g = scrape->view->generation;
+
+	scrape->choice = (struct view_choice){ .wants = is_configured, .context = scrape,
+		.no_recipients = true };
+	if (g == NULL)
+		return 0;
+	scrape->names = calloc((size_t)g->destinations_mask_count + 1, sizeof(*scrape->names));
+	if (scrape->names == NULL)
+		return -1;
+	for (uint32_t i = 0; i < g->destinations_mask_count; i++) {
+		const char *name = generation_destination_name(g, i);
+
+		if (*name != '\0')
+			scrape->names[scrape->name_count++] = name;
+	}
+	qsort(scrape->names, scrape->name_count, sizeof(*scrape->names), compare_names);
+	return view_destinations_gather(scrape->view, &scrape->choice,
+	    &scrape->destinations);
+}
+
+/* --- samples ---------------------------------------------------------------------------- */
 
 /* A time of this boot as one since 1970. */
 static int64_t scrape_wall(const struct scrape *scrape, int64_t then_ns) {
 	return scrape->wall_ns - (scrape->view->status.now_ns - then_ns);
 }
 
-/* --- the daemon --------------------------------------------------------------- */
-
-void metric_BUILD_INFO(struct scrape *s) {
-	metrics_number_of(s, "version", PACKAGE_VERSION, 1);
-}
-
-void metric_LIVE(struct scrape *s) {
-	metrics_number(s, scrape_status(s)->health == READER_LIVE);
-}
-
-void metric_HEALTHY(struct scrape *s) {
-	metrics_number(s, health_check(s->view, NULL));
-}
-
-void metric_START_TIME(struct scrape *s) {
-	metrics_seconds(s, scrape_wall(s, scrape_status(s)->started_ns));
-}
-
-void metric_STATE_CREATED(struct scrape *s) {
-	metrics_number(s, scrape_status(s)->created_wall_s > 0 ?
-	    (uint64_t)scrape_status(s)->created_wall_s : 0);
-}
-
-void metric_HEARTBEAT_AGE(struct scrape *s) {
-	metrics_seconds(s, scrape_status(s)->now_ns - scrape_status(s)->heartbeat_ns);
-}
-
-void metric_GENERATION(struct scrape *s) {
-	metrics_number(s, scrape_status(s)->generation);
-}
-
-void metric_CONFIGURATION_LOADED(struct scrape *s) {
-	if (s->view->generation != NULL && s->view->generation->loaded_wall_s > 0)
-		metrics_number(s, (uint64_t)s->view->generation->loaded_wall_s);
-}
-
-void metric_OBSERVE(struct scrape *s) {
-	if (s->view->generation == NULL)
-		return;
-	metrics_number_of(s, "direction", "inbound", s->view->generation->observe != 0);
-	metrics_number_of(s, "direction", "outbound", s->view->generation->outbound_observe != 0);
-}
-
-void metric_SITES_CHANGED(struct scrape *s) {
-	const struct generation *g = s->view->generation;
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; g != NULL && i < g->mta_count; i++)
-		count += g->mtas[i].transport == 0 && g->mtas[i].site_changed != 0;
-	if (g != NULL)
-		metrics_number(s, count);
-}
-
-void metric_STATE_BYTES(struct scrape *s) {
-	metrics_number(s, scrape_status(s)->file_bytes);
-}
-
-void metric_TABLE_SIZE(struct scrape *s) {
-	const struct reader_status *status = scrape_status(s);
-
-	metrics_number_of(s, "table", "sessions", status->sessions_size);
-	metrics_number_of(s, "table", "clients", status->clients_size);
-	metrics_number_of(s, "table", "classes", status->records_size);
-	metrics_number_of(s, "table", "destinations", status->destinations_size);
-	metrics_number_of(s, "table", "relays", status->relays_size);
-	metrics_number_of(s, "table", "flights", status->flights_size);
-	metrics_number_of(s, "table", "recipients", status->recipients_size);
-	if (status->accounts_size > 0)
-		metrics_number_of(s, "table", "accounts", status->accounts_size);
-}
-
-void metric_TABLE_USED(struct scrape *s) {
-	const struct reader_status *status = scrape_status(s);
-
-	metrics_number_of(s, "table", "sessions", status->sessions_used);
-	metrics_number_of(s, "table", "clients", status->clients_used);
-	metrics_number_of(s, "table", "classes", status->records_used);
-	metrics_number_of(s, "table", "destinations", status->destinations_used);
-	metrics_number_of(s, "table", "relays", status->relays_used);
-	metrics_number_of(s, "table", "flights", status->flights_used);
-	metrics_number_of(s, "table", "recipients", status->recipients_used);
-	if (status->accounts_size > 0)
-		metrics_number_of(s, "table", "accounts", status->accounts_used);
-}
-
-void metric_GATE_SHUT(struct scrape *s) {
-	metrics_number(s, scrape_status(s)->gate_shut);
-}
-
-void metric_UNPROVEN(struct scrape *s) {
-	metrics_number(s, scrape_status(s)->unproven);
-}
-
-/* --- roles ---------------------------------------------------------------------- */
-
-void metric_ROLE_UP(struct scrape *s) {
-	char name[VIEW_ROLE_NAME_MAX];
-
-	for (size_t i = 0; i < s->role_count; i++)
-		metrics_number_of(s, "role", view_role_name(&s->roles[i], name),
-		    health_role_is_up(s->view, &s->roles[i]));
-}
-
-void metric_ROLE_START_TIME(struct scrape *s) {
-	char name[VIEW_ROLE_NAME_MAX];
-
-	for (size_t i = 0; i < s->role_count; i++)
-		if (s->roles[i].pid > 0)
-			metrics_seconds_of(s, "role", view_role_name(&s->roles[i], name),
-			    scrape_wall(s, s->roles[i].started_ns));
-}
-
-void metric_ROLE_HEARTBEAT_AGE(struct scrape *s) {
-	char name[VIEW_ROLE_NAME_MAX];
-
-	for (size_t i = 0; i < s->role_count; i++)
-		if (s->roles[i].heartbeat_ns > 0)
-			metrics_seconds_of(s, "role", view_role_name(&s->roles[i], name),
-			    scrape_status(s)->now_ns - s->roles[i].heartbeat_ns);
-}
-
-void metric_ROLE_DEATHS(struct scrape *s) {
-	char name[VIEW_ROLE_NAME_MAX];
-
-	for (size_t i = 0; i < s->role_count; i++)
-		metrics_number_of(s, "role", view_role_name(&s->roles[i], name),
-		    s->roles[i].restarts);
-}
-
-void metric_ROLE_GENERATION(struct scrape *s) {
-	char name[VIEW_ROLE_NAME_MAX];
-
-	for (size_t i = 0; i < s->role_count; i++)
-		metrics_number_of(s, "role", view_role_name(&s->roles[i], name),
-		    s->roles[i].generation);
-}
-
-void metric_DECISION_DURATION(struct scrape *s) {
+static void write_durations(struct scrape *s) {
 	for (unsigned kind = 0; kind < TIMING_KINDS; kind++) {
-		const char *word = timing_word((enum timing_kind)kind);
-		struct label labels[LABELS_MAX] = { { "kind", word }, { "le", "+Inf" } };
+		const char *labels[] = { timing_word((enum timing_kind)kind), "+Inf" };
 		struct reader_timing timing;
 		uint64_t count = 0;
 		char bound[32];
@@ -181,7 +102,7 @@ void metric_DECISION_DURATION(struct scrape *s) {
 			if (i + 1 < TIMING_BUCKETS)
 				snprintf(bound, sizeof(bound), "%g",
 				    (double)timing_bounds_ns[i] / NS_PER_SECOND);
-			labels[1].value = i + 1 < TIMING_BUCKETS ? bound : "+Inf";
+			labels[1] = i + 1 < TIMING_BUCKETS ? bound : "+Inf";
 			metrics_sample(s, "_bucket", labels, 2);
 			fprintf(s->out, "%" PRIu64 "\n", count);
 		}
@@ -192,93 +113,124 @@ void metric_DECISION_DURATION(struct scrape *s) {
 	}
 }
 
-/* --- other machines ---------------------------------------------------------------- */
+static void write_directions(struct scrape *s, const char *class, uint64_t inbound,
+    uint64_t outbound) {
+	metrics_sample(s, "", (const char *const[]){ class, "inbound" }, 2);
+	fprintf(s->out, "%" PRIu64 "\n", inbound);
+	metrics_sample(s, "", (const char *const[]){ class, "outbound" }, 2);
+	fprintf(s->out, "%" PRIu64 "\n", outbound);
+}
 
-static bool read_cluster(const struct scrape *s, struct cluster_told *told) {
+static uint32_t class_inbound(const struct reader_class *class) {
+	return class->open_inbound <= class->open ? class->open_inbound : class->open;
+}
+
+static void write_window(void *context, const struct view_destination *one) {
+	if (one->has_window)
+		metrics_number_of(context, one->name, one->window);
+}
+
+static void write_ceiling(void *context, const struct view_destination *one) {
+	if (one->has_window && one->ceiling != 0)
+		metrics_number_of(context, one->name, one->ceiling);
+}
+
+static void write_in_flight(void *context, const struct view_destination *one) {
+	if (one->has_window)
+		metrics_number_of(context, one->name, one->in_flight);
+}
+
+static void write_stopped(void *context, const struct view_destination *one) {
+	const struct scrape *s = context;
+
+	if (one->has_window)
+		metrics_number_of(context, one->name,
+		    (one->state == WINDOW_DEAD || one->state == WINDOW_HELD) &&
+		    one->enforcement.kind == ENFORCEMENT_APPLIED &&
+		    one->until_ns > s->view->status.now_ns);
+}
+
+#define NUMBER(value)	metrics_number(s, (uint64_t)(value))
+#define SECONDS(ns)	metrics_seconds(s, ns)
+#define NUMBER_OF(name, value)	metrics_number_of(s, name, (uint64_t)(value))
+#define SECONDS_OF(name, ns)	metrics_seconds_of(s, name, ns)
+#define EACH_TABLE(value) \
+	for (unsigned i = 0; i < table_count; i++) \
+		NUMBER_OF(tables[i].name, tables[i].value)
+#define EACH_ROLE(...) \
+	for (unsigned i = 0; i < role_count; i++) { \
+		const struct reader_role *role = &roles[i]; \
+\
+		(void)view_role_name(role, name); \
+		__VA_ARGS__; \
+	}
+#define EACH_CLASS(...) \
+	for (size_t i = 0; i < s->classes.count; i++) { \
+		const struct reader_class *c = &s->classes.list[i]; \
+\
+		__VA_ARGS__; \
+	}
+#define EACH_SHARE(value) \
+	EACH_CLASS(if (view_class_share(s->view, c, &share)) NUMBER_OF(c->name, value))
+#define EACH_DESTINATION(write)	view_destinations_each(&s->destinations, write, s)
+#define EACH_MTA(...) \
+	for (uint32_t i = 0; g != NULL && i < g->mta_count; i++) { \
+		const char *mta = generation_text(g, g->mtas[i].name); \
+\
+		__VA_ARGS__; \
+	}
+#define EACH_LOG(sample) \
+	EACH_MTA(struct view_log log = view_log(s->view->reader, \
+	    generation_text(g, g->mtas[i].log)); if (log.known) sample)
+#define EACH_JOURNAL(value) \
+	for (unsigned i = 0; i < JOURNAL_ROOMS; i++) { \
+		const struct reader_journal *journal = &status->journals[i]; \
+\
+		if (journal->fares != JOURNAL_FARES_NONE) \
+			NUMBER_OF(generation_journal_word((enum journal_room)i), value); \
+	}
+
+static void write_metrics(struct scrape *s) {
+	const struct reader_status *status = &s->view->status;
 	const struct generation *g = s->view->generation;
-
-	return g != NULL && generation_has_cluster(g) && reader_cluster(s->view->reader, told);
-}
-
-void metric_CLUSTER_JOINED(struct scrape *s) {
+	bool drives = g != NULL && generation_drives(g);
+	struct reader_role roles[SEGMENT_ROLES_MAX];
+	unsigned role_count = view_roles(s->view, roles);
+	struct view_table tables[VIEW_TABLES];
+	unsigned table_count = view_tables(status, tables);
 	struct cluster_told told;
+	bool has_cluster = reader_cluster(s->view->reader, &told) && g != NULL &&
+	    generation_has_cluster(g);
+	char name[VIEW_ROLE_NAME_MAX];
+	struct view_share share;
 
-	if (read_cluster(s, &told))
-		metrics_number(s, told.state == CLUSTER_STATE_JOINED &&
-		    scrape_status(s)->now_ns - told.told_ns < 10 * NS_PER_SECOND);
-}
-
-void metric_CLUSTER_NODES(struct scrape *s) {
-	struct cluster_told told;
-
-	if (read_cluster(s, &told))
-		metrics_number(s, told.nodes_alive);
-}
-
-void metric_CLUSTER_RENEWED_AGE(struct scrape *s) {
-	struct cluster_told told;
-
-	if (read_cluster(s, &told) && told.renewed_ns > 0)
-		metrics_seconds(s, scrape_status(s)->now_ns - told.renewed_ns);
-}
-
-void metric_CLUSTER_ROUND_TRIP(struct scrape *s) {
-	struct cluster_told told;
-
-	if (!read_cluster(s, &told) || told.rounds == 0)
-		return;
-	metrics_seconds_of(s, "quantile", "0.5", (int64_t)told.round_median_us * 1000);
-	metrics_seconds_of(s, "quantile", "0.99", (int64_t)told.round_p99_us * 1000);
-}
-
-void metric_CLUSTER_FAILURES(struct scrape *s) {
-	struct cluster_told told;
-
-	if (!read_cluster(s, &told))
-		return;
-	for (unsigned i = 0; i < CLUSTER_ERRORS; i++)
-		metrics_number_of(s, "error", cluster_error_word((enum cluster_error)i),
-		    told.errors[i]);
-}
-
-/* --- all of it ------------------------------------------------------------------------ */
-
-static void write_counters(struct scrape *s) {
+#define METRIC(name, type, text, ...) \
+	metrics_begin(s, name, type, text); \
+	__VA_ARGS__;
+#include "defs/metrics.def"
+#undef METRIC
 #define COUNTER(symbol, name, text) \
 	metrics_begin(s, "postern_" name "_total", "counter", text); \
-	metrics_number(s, scrape_status(s)->counters[COUNTER_##symbol]);
+	NUMBER(status->counters[COUNTER_##symbol]);
 #include "defs/counters.def"
 #undef COUNTER
 }
 
-static void write_metrics(struct scrape *s) {
-#define METRIC(symbol, name, type, text) \
-	metrics_begin(s, name, type, text); \
-	metric_##symbol(s);
-#include "defs/metrics.def"
-#undef METRIC
-}
-
 int metrics_write(struct view *view, FILE *out) {
 	struct scrape scrape = { .out = out, .view = view, .wall_ns = clock_wall_ns() };
-	int result;
+	int result = -1;
 
-	while (scrape.role_count < SEGMENT_ROLES_MAX &&
-	    reader_role(view->reader, (uint32_t)scrape.role_count,
-		&scrape.roles[scrape.role_count]))
-		scrape.role_count++;
 	scrape.stopped = view_stopped(view);
-	result = metrics_read_classes(&scrape);
-	if (result == 0)
-		result = metrics_read_destinations(&scrape);
+	if (view_classes_read(view, &scrape.classes))
+		result = read_destinations(&scrape);
 	if (result == 0) {
+		drop_removed_twins(&scrape.classes);
 		write_metrics(&scrape);
-		write_counters(&scrape);
 	} else {
 		errno = ENOMEM;
 	}
 	view_destinations_free(&scrape.destinations);
 	free(scrape.names);
-	free(scrape.classes);
+	free(scrape.classes.list);
 	return result;
 }

@@ -25,23 +25,33 @@ void metrics_label(FILE *out, const char *value) {
 
 void metrics_begin(struct scrape *scrape, const char *name, const char *type,
     const char *text) {
+	size_t length = strcspn(type, " ");
+
 	scrape->metric = name;
+	scrape->labels = type + length;
 	fprintf(scrape->out, "# HELP %s ", name);
 	for (; *text != '\0'; text++) {
 		if (*text == '\\')
 			putc('\\', scrape->out);
 		putc(*text, scrape->out);
 	}
-	/* the type stands before the labels */
-	fprintf(scrape->out, "\n# TYPE %s %.*s\n", name, (int)strcspn(type, " "), type);
+	fprintf(scrape->out, "\n# TYPE %s %.*s\n", name, (int)length, type);
 }
 
-void metrics_sample(struct scrape *scrape, const char *suffix, const struct label *labels,
+void metrics_sample(struct scrape *scrape, const char *suffix, const char *const *values,
     size_t count) {
+	const char *label = scrape->labels;
+
 	fprintf(scrape->out, "%s%s", scrape->metric, suffix);
 	for (size_t i = 0; i < count; i++) {
-		fprintf(scrape->out, "%s%s=\"", i == 0 ? "{" : ",", labels[i].name);
-		metrics_label(scrape->out, labels[i].value);
+		int length;
+
+		label += strspn(label, " ");
+		length = (int)strcspn(label, " ");
+		fprintf(scrape->out, "%s%.*s=\"", i == 0 ? "{" : ",", length > 0 ? length : 2,
+		    length > 0 ? label : "le");
+		label += length;
+		metrics_label(scrape->out, values[i]);
 		putc('"', scrape->out);
 	}
 	fputs(count > 0 ? "} " : " ", scrape->out);
@@ -52,8 +62,8 @@ void metrics_number(struct scrape *scrape, uint64_t value) {
 	fprintf(scrape->out, "%" PRIu64 "\n", value);
 }
 
-void metrics_number_of(struct scrape *scrape, const char *label, const char *of, uint64_t value) {
-	metrics_sample(scrape, "", &(const struct label){ label, of }, 1);
+void metrics_number_of(struct scrape *scrape, const char *of, uint64_t value) {
+	metrics_sample(scrape, "", &of, 1);
 	fprintf(scrape->out, "%" PRIu64 "\n", value);
 }
 
@@ -68,7 +78,7 @@ void metrics_seconds(struct scrape *scrape, int64_t ns) {
 	metrics_ns(scrape->out, ns);
 }
 
-void metrics_seconds_of(struct scrape *scrape, const char *label, const char *of, int64_t ns) {
-	metrics_sample(scrape, "", &(const struct label){ label, of }, 1);
+void metrics_seconds_of(struct scrape *scrape, const char *of, int64_t ns) {
+	metrics_sample(scrape, "", &of, 1);
 	metrics_ns(scrape->out, ns);
 }

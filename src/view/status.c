@@ -28,82 +28,67 @@ static struct value age_of(const struct generation *generation) {
 	return value_number((uint64_t)(now_s - generation->loaded_wall_s));
 }
 
-/* Postfix sites that have no hints until posternctl postfix-lanes has read them again. */
-static struct value sites_changed(const struct generation *generation) {
+uint64_t view_sites_changed(const struct view *view) {
+	const struct generation *g = view->generation;
 	uint64_t count = 0;
 
-	if (generation == NULL)
-		return value_unknown();
-	for (uint32_t i = 0; i < generation->mta_count; i++)
-		count += generation->mtas[i].transport == 0 &&
-		    generation->mtas[i].site_changed != 0;
-	return value_toned_if(value_number(count), count > 0, TONE_WARN);
+	for (uint32_t i = 0; g != NULL && i < g->mta_count; i++)
+		count += g->mtas[i].transport == 0 && g->mtas[i].site_changed != 0;
+	return count;
 }
 
 static struct value observe_value(uint8_t observe) {
 	return value_toned_if(value_truth(observe != 0), observe != 0, TONE_WARN);
 }
 
+/* Of what should not be. */
+static struct value counted_value(uint64_t count) {
+	return value_toned_if(value_number(count), count > 0, TONE_WARN);
+}
+
 static void write_summary(struct writer *writer, const struct view *view) {
-	static const struct column columns[] = {
-		{ "health", COLUMN_TEXT },
-		{ "pid", COLUMN_NUMBER },
-		{ "uptime", COLUMN_SECONDS },
-		{ "heartbeat_age", COLUMN_SECONDS },
-		{ "generation", COLUMN_NUMBER },
-		{ "configuration", COLUMN_TEXT },
-		{ "configuration_age", COLUMN_SECONDS },
-		{ "state", COLUMN_TEXT },
-		{ "state_age", COLUMN_SECONDS },
-		{ "state_bytes", COLUMN_BYTES },
-		{ "gate", COLUMN_TEXT },
-		{ "gate_age", COLUMN_SECONDS },
-		{ "queue", COLUMN_TEXT },
-		{ "queue_away", COLUMN_SECONDS },
-		{ "confined", COLUMN_TEXT },
-		{ "cluster", COLUMN_TEXT },
-		{ "cluster_age", COLUMN_SECONDS },
-		{ "observe", COLUMN_TRUTH },
-		{ "outbound_observe", COLUMN_TRUTH },
-		{ "sites_changed", COLUMN_NUMBER },
-		{ "unproven", COLUMN_NUMBER },
-	};
 	const struct reader_status *status = &view->status;
 	const struct generation *g = view->generation;
-	struct cluster_told told;
-	bool whole = reader_cluster(view->reader, &told);
 	const char *health = health_word(view);
-	const struct value values[] = {
-		value_toned(value_text(health),
-		    strcmp(health, "live") == 0 ? TONE_GOOD : TONE_BAD),
-		status->supervisor_pid > 0 ?
-		    value_number((uint64_t)status->supervisor_pid) : value_unknown(),
-		status->health == READER_LIVE ?
-		    value_since(status->now_ns, status->started_ns) : value_unknown(),
-		value_since(status->now_ns, status->heartbeat_ns),
-		value_number(status->generation),
-		value_text(g == NULL ? NULL : generation_text(g, g->file)),
-		age_of(g),
-		value_text(view->path),
-		value_since(status->now_ns, status->created_ns),
-		value_number(status->file_bytes),
-		value_toned_if(value_text(status->gate_shut ? "shut" : "open"),
-		    status->gate_shut, TONE_BAD),
-		value_since(status->now_ns, status->gate_since_ns),
-		value_toned_if(value_text(status_queue_word(view)), status->queue_away_ns != 0 ||
-		    (g != NULL && generation_drive_is_refused(g)), TONE_BAD),
-		value_since(status->now_ns, status->queue_away_ns),
-		value_text(g == NULL || g->confined[0] == '\0' ? NULL : g->confined),
-		view_cluster_state(view, &told),
-		value_since(status->now_ns, told.since_ns),
-		g == NULL ? value_unknown() : observe_value(g->observe),
-		g == NULL ? value_unknown() : observe_value(g->outbound_observe),
-		sites_changed(g),
-		value_toned_if(value_number(status->unproven), status->unproven > 0, TONE_WARN),
-	};
+	struct cluster_told told;
 
-	(void)whole;
-	writer_members(writer, columns, values, COUNT_OF(columns));
+	(void)reader_cluster(view->reader, &told);
+	writer_member(writer, "health", COLUMN_TEXT, value_toned(value_text(health),
+	    strcmp(health, "live") == 0 ? TONE_GOOD : TONE_BAD));
+	writer_member(writer, "pid", COLUMN_NUMBER, value_number_if(status->supervisor_pid > 0,
+	    (uint64_t)status->supervisor_pid));
+	writer_member(writer, "uptime", COLUMN_SECONDS, value_since(status->now_ns,
+	    status->health == READER_LIVE ? status->started_ns : 0));
+	writer_member(writer, "heartbeat_age", COLUMN_SECONDS, value_since(status->now_ns,
+	    status->heartbeat_ns));
+	writer_number(writer, "generation", status->generation);
+	writer_text(writer, "configuration", g == NULL ? NULL : generation_text(g, g->file));
+	writer_member(writer, "configuration_age", COLUMN_SECONDS, age_of(g));
+	writer_text(writer, "state", view->path);
+	writer_member(writer, "state_age", COLUMN_SECONDS, value_since(status->now_ns,
+	    status->created_ns));
+	writer_member(writer, "state_bytes", COLUMN_BYTES, value_number(status->file_bytes));
+	writer_member(writer, "gate", COLUMN_TEXT, value_toned_if(value_text(status->gate_shut ?
+	    "shut" : "open"), status->gate_shut, TONE_BAD));
+	writer_member(writer, "gate_age", COLUMN_SECONDS, value_since(status->now_ns,
+	    status->gate_since_ns));
+	writer_member(writer, "queue", COLUMN_TEXT, value_toned_if(value_text(
+	    status_queue_word(view)), status->queue_away_ns != 0 ||
+	    (g != NULL && generation_drive_is_refused(g)), TONE_BAD));
+	writer_member(writer, "queue_away", COLUMN_SECONDS, value_since(status->now_ns,
+	    status->queue_away_ns));
+	writer_text(writer, "confined", g == NULL || g->confined[0] == '\0' ? NULL :
+	    g->confined);
+	writer_member(writer, "cluster", COLUMN_TEXT, view_cluster_state(view, &told));
+	writer_member(writer, "cluster_age", COLUMN_SECONDS, value_since(status->now_ns,
+	    told.since_ns));
+	writer_member(writer, "observe", COLUMN_TRUTH, g == NULL ? value_unknown() :
+	    observe_value(g->observe));
+	writer_member(writer, "outbound_observe", COLUMN_TRUTH, g == NULL ? value_unknown() :
+	    observe_value(g->outbound_observe));
+	writer_member(writer, "sites_changed", COLUMN_NUMBER, value_toned_if(value_number_if(
+	    g != NULL, view_sites_changed(view)), view_sites_changed(view) > 0, TONE_WARN));
+	writer_member(writer, "unproven", COLUMN_NUMBER, counted_value(status->unproven));
 }
 
 static void count_stopped(void *context, const struct destination_window *one) {
@@ -157,30 +142,20 @@ struct view_stopped view_stopped(const struct view *view) {
 	return stopped;
 }
 
-static struct value stopped_value(uint64_t count) {
-	return value_toned_if(value_number(count), count > 0, TONE_WARN);
-}
-
 static void write_stopped(struct writer *writer, const struct view *view) {
-	static const struct column columns[] = {
-		{ "destinations_suspended", COLUMN_NUMBER },
-		{ "destinations_held", COLUMN_NUMBER },
-		{ "classes_held", COLUMN_NUMBER },
-		{ "recipients_held", COLUMN_NUMBER },
-		{ "would_suspend", COLUMN_NUMBER },
-		{ "would_hold", COLUMN_NUMBER },
-		{ "not_enforced", COLUMN_TEXT },
-	};
-	char text[ENFORCEMENT_TEXT_MAX];
 	struct view_stopped stopped = view_stopped(view);
+	char text[ENFORCEMENT_TEXT_MAX];
 
-	writer_members(writer, columns, (const struct value[]){
-		stopped_value(stopped.suspended), stopped_value(stopped.held),
-		stopped_value(stopped.classes), stopped_value(stopped.recipients),
-		value_number(stopped.would_suspend), value_number(stopped.would_hold),
-		value_text(stopped.lacking.kind == ENFORCEMENT_APPLIED ? NULL : enforcement_text(
-		    stopped.lacking.kind, stopped.lacking.mta, text)) },
-	    COUNT_OF(columns));
+	writer_member(writer, "destinations_suspended", COLUMN_NUMBER,
+	    counted_value(stopped.suspended));
+	writer_member(writer, "destinations_held", COLUMN_NUMBER, counted_value(stopped.held));
+	writer_member(writer, "classes_held", COLUMN_NUMBER, counted_value(stopped.classes));
+	writer_member(writer, "recipients_held", COLUMN_NUMBER,
+	    counted_value(stopped.recipients));
+	writer_number(writer, "would_suspend", stopped.would_suspend);
+	writer_number(writer, "would_hold", stopped.would_hold);
+	writer_text(writer, "not_enforced", stopped.lacking.kind == ENFORCEMENT_APPLIED ? NULL :
+	    enforcement_text(stopped.lacking.kind, stopped.lacking.mta, text));
 }
 
 enum observed { OBSERVE_CLASS, OBSERVE_CLIENT, OBSERVE_OUTBOUND };
@@ -224,48 +199,39 @@ static void write_observing(struct writer *writer, const struct view *view) {
 	}
 }
 
-static void table_rows(void *context, struct writer *writer) {
-	const struct reader_status *status = context;
-	struct value rows[][3] = {
-		{ value_text("sessions"), value_number(status->sessions_size),
-		    value_number(status->sessions_used) },
-		{ value_text("clients"), value_number(status->clients_size),
-		    value_number(status->clients_used) },
-		{ value_text("classes"), value_number(status->records_size),
-		    value_number(status->records_used) },
-		{ value_text("destinations"), value_number(status->destinations_size),
-		    value_number(status->destinations_used) },
-		{ value_text("relays"), value_number(status->relays_size),
-		    value_number(status->relays_used) },
-		{ value_text("flights"), value_number(status->flights_size),
-		    value_number(status->flights_used) },
-		{ value_text("recipients"), value_number(status->recipients_size),
-		    value_number(status->recipients_used) },
-		{ value_text("accounts"), value_number(status->accounts_size),
-		    value_number(status->accounts_used) },
+unsigned view_tables(const struct reader_status *status, struct view_table out[VIEW_TABLES]) {
+	const struct view_table tables[VIEW_TABLES] = {
+		{ "sessions", status->sessions_size, status->sessions_used },
+		{ "clients", status->clients_size, status->clients_used },
+		{ "classes", status->records_size, status->records_used },
+		{ "destinations", status->destinations_size, status->destinations_used },
+		{ "relays", status->relays_size, status->relays_used },
+		{ "flights", status->flights_size, status->flights_used },
+		{ "recipients", status->recipients_size, status->recipients_used },
+		{ "accounts", status->accounts_size, status->accounts_used },
 	};
 
-	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
-		uint64_t size = rows[i][1].number, used = rows[i][2].number;
+	memcpy(out, tables, sizeof(tables));
+	return VIEW_TABLES - (status->accounts_size == 0);
+}
 
-		/* there are no accounts */
-		if (size == 0)
-			continue;
-		rows[i][2] = value_toned_if(rows[i][2], used > 0 && used * 10 >= size * 9,
-		    used >= size ? TONE_BAD : TONE_WARN);
-		writer_row(writer, rows[i]);
-	}
+static void table_row(void *context, struct writer *writer, const void *item) {
+	const struct view_table *table = item;
+
+	(void)context;
+	writer_text(writer, "table", table->name);
+	writer_number(writer, "size", table->size);
+	writer_member(writer, "used", COLUMN_NUMBER, value_toned_if(value_number(table->used),
+	    table->used > 0 && table->used * 10 >= table->size * 9,
+	    table->used >= table->size ? TONE_BAD : TONE_WARN));
 }
 
 static void write_tables(struct writer *writer, const struct reader_status *status) {
-	static const struct column columns[] = {
-		{ "table", COLUMN_TEXT },
-		{ "size", COLUMN_NUMBER },
-		{ "used", COLUMN_NUMBER },
-	};
+	struct view_table tables[VIEW_TABLES];
+	unsigned count = view_tables(status, tables);
 
-	writer_table(writer, "tables", columns, COUNT_OF(columns), table_rows,
-	    (void *)(uintptr_t)status);
+	writer_table(writer, &(const struct table){ .name = "tables", .row = table_row,
+	    .items = tables, .count = count, .each = sizeof(tables[0]) });
 }
 
 static const char *sandbox_words(uint32_t sandbox) {
@@ -276,44 +242,42 @@ static const char *sandbox_words(uint32_t sandbox) {
 	return (sandbox & ROLE_SANDBOX_FILES) == 0 ? "calls" : "calls+files";
 }
 
-static void role_rows(void *context, struct writer *writer) {
+static void role_row(void *context, struct writer *writer, const void *item) {
 	const struct view *view = context;
+	const struct reader_role *role = item;
 	int64_t now_ns = view->status.now_ns;
-	struct reader_role role;
+	bool away = role->pid <= 0;
 	char name[VIEW_ROLE_NAME_MAX];
 
-	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++) {
-		bool away = role.pid <= 0;
-		const struct value values[] = {
-			value_toned_if(value_text(view_role_name(&role, name)), away, TONE_BAD),
-			away ? value_unknown() : value_number((uint64_t)role.pid),
-			away ? value_unknown() : value_since(now_ns, role.started_ns),
-			/* its start is no heartbeat: it may have opened nothing yet */
-			role.heartbeat_ns > role.started_ns ?
-			    value_since(now_ns, role.heartbeat_ns) : value_unknown(),
-			value_toned_if(value_number(role.restarts), role.restarts > 0, TONE_WARN),
-			value_toned_if(value_number(role.generation),
-			    health_role_is_behind(view, &role), TONE_BAD),
-			away ? value_unknown() : value_text(sandbox_words(role.sandbox)),
-		};
+	writer_member(writer, "role", COLUMN_TEXT, value_toned_if(value_text(view_role_name(role,
+	    name)), away, TONE_BAD));
+	writer_member(writer, "pid", COLUMN_NUMBER, value_number_if(!away, (uint64_t)role->pid));
+	writer_member(writer, "uptime", COLUMN_SECONDS, away ? value_unknown() :
+	    value_since(now_ns, role->started_ns));
+	/* its start is no heartbeat: it may have opened nothing yet */
+	writer_member(writer, "heartbeat_age", COLUMN_SECONDS, value_since(now_ns,
+	    role->heartbeat_ns > role->started_ns ? role->heartbeat_ns : 0));
+	writer_member(writer, "restarts", COLUMN_NUMBER, counted_value(role->restarts));
+	writer_member(writer, "generation", COLUMN_NUMBER, value_toned_if(value_number(
+	    role->generation), health_role_is_behind(view, role), TONE_BAD));
+	writer_text(writer, "sandbox", away ? NULL : sandbox_words(role->sandbox));
+}
 
-		writer_row(writer, values);
-	}
+unsigned view_roles(const struct view *view, struct reader_role out[SEGMENT_ROLES_MAX]) {
+	unsigned count = 0;
+
+	while (count < SEGMENT_ROLES_MAX && reader_role(view->reader, count, &out[count]))
+		count++;
+	return count;
 }
 
 static void write_roles(struct writer *writer, const struct view *view) {
-	static const struct column columns[] = {
-		{ "role", COLUMN_TEXT },
-		{ "pid", COLUMN_NUMBER },
-		{ "uptime", COLUMN_SECONDS },
-		{ "heartbeat_age", COLUMN_SECONDS },
-		{ "restarts", COLUMN_NUMBER },
-		{ "generation", COLUMN_NUMBER },
-		{ "sandbox", COLUMN_TEXT },
-	};
+	struct reader_role roles[SEGMENT_ROLES_MAX];
+	unsigned count = view_roles(view, roles);
 
-	writer_table(writer, "roles", columns, COUNT_OF(columns), role_rows,
-	    (void *)(uintptr_t)view);
+	writer_table(writer, &(const struct table){ .name = "roles", .row = role_row,
+	    .context = (void *)(uintptr_t)view, .items = roles, .count = count,
+	    .each = sizeof(roles[0]) });
 }
 
 /* The supervisor makes the directories, and logs why one cannot be made. */
@@ -322,51 +286,40 @@ static const char *journal_error(int error) {
 	    "its directory is missing or cannot be created: see the log" : strerror(error);
 }
 
+static void journal_row(void *context, struct writer *writer, const void *item) {
+	const struct reader_status *status = context;
+	unsigned number = *(const unsigned *)item;
+	const struct reader_journal *journal = &status->journals[number];
+	bool failed = journal->fares == JOURNAL_FARES_ILL, of_queue = number == JOURNAL_ROOM_QUEUE;
+
+	writer_text(writer, "directory", generation_journal_word((enum journal_room)number));
+	writer_member(writer, "state", COLUMN_TEXT, value_toned_if(value_text(failed ? "failed" :
+	    "written"), failed, TONE_BAD));
+	writer_text(writer, "error", failed ? journal_error(journal->error) : NULL);
+	writer_member(writer, "age", COLUMN_SECONDS, value_since(status->now_ns,
+	    journal->since_ns));
+	writer_number(writer, "files", journal->files);
+	writer_member(writer, "bytes", COLUMN_BYTES, value_number(journal->bytes));
+	writer_number(writer, "records", journal->records);
+	writer_number(writer, "syncs", journal->syncs);
+	writer_member(writer, "lost", COLUMN_NUMBER, counted_value(journal->lost));
+	writer_member(writer, "messages", COLUMN_NUMBER, value_number_if(of_queue,
+	    journal->messages));
+	writer_member(writer, "waiting", COLUMN_NUMBER, value_number_if(of_queue,
+	    journal->waiting));
+}
+
 static void journal_rows(void *context, struct writer *writer) {
 	const struct reader_status *status = context;
 
-	for (unsigned i = 0; i < JOURNAL_ROOMS; i++) {
-		const struct reader_journal *journal = &status->journals[i];
-		bool failed = journal->fares == JOURNAL_FARES_ILL;
-		const struct value values[] = {
-			value_text(generation_journal_word((enum journal_room)i)),
-			value_toned_if(value_text(failed ? "failed" : "written"), failed,
-			    TONE_BAD),
-			value_text(failed ? journal_error(journal->error) : NULL),
-			value_since(status->now_ns, journal->since_ns),
-			value_number(journal->files),
-			value_number(journal->bytes),
-			value_number(journal->records),
-			value_number(journal->syncs),
-			value_toned_if(value_number(journal->lost), journal->lost > 0, TONE_WARN),
-			i == JOURNAL_ROOM_QUEUE ? value_number(journal->messages) :
-			    value_unknown(),
-			i == JOURNAL_ROOM_QUEUE ? value_number(journal->waiting) :
-			    value_unknown(),
-		};
-
-		if (journal->fares != JOURNAL_FARES_NONE)
-			writer_row(writer, values);
-	}
+	for (unsigned i = 0; i < JOURNAL_ROOMS; i++)
+		if (status->journals[i].fares != JOURNAL_FARES_NONE)
+			writer_row(writer, &i);
 }
 
 static void write_journal(struct writer *writer, const struct reader_status *status) {
-	static const struct column columns[] = {
-		{ "directory", COLUMN_TEXT },
-		{ "state", COLUMN_TEXT },
-		{ "error", COLUMN_TEXT },
-		{ "age", COLUMN_SECONDS },
-		{ "files", COLUMN_NUMBER },
-		{ "bytes", COLUMN_BYTES },
-		{ "records", COLUMN_NUMBER },
-		{ "syncs", COLUMN_NUMBER },
-		{ "lost", COLUMN_NUMBER },
-		{ "messages", COLUMN_NUMBER },
-		{ "waiting", COLUMN_NUMBER },
-	};
-
-	writer_table(writer, "journal", columns, COUNT_OF(columns), journal_rows,
-	    (void *)(uintptr_t)status);
+	writer_table(writer, &(const struct table){ .name = "journal", .row = journal_row,
+	    .rows = journal_rows, .context = (void *)(uintptr_t)status });
 }
 
 /* Counters of what should not be. */
@@ -388,26 +341,26 @@ static bool is_bad_news(enum counter counter) {
 /* For people those that have counted anything, unless they want all. */
 static void write_counters(struct writer *writer, const struct reader_status *status,
     bool all) {
-	static const struct column columns[COUNTER_COUNT] = {
-#define COUNTER(symbol, name, text) { name, COLUMN_NUMBER },
+	static const char *const names[COUNTER_COUNT] = {
+#define COUNTER(symbol, name, text) name,
 #include "defs/counters.def"
 #undef COUNTER
 	};
-	static const struct column others = { "others", COLUMN_NUMBER };
-	unsigned shown = 0;
+	bool others = false;
 
 	writer_object_begin(writer, "counters");
 	for (unsigned i = 0; i < COUNTER_COUNT; i++) {
-		struct value value = value_toned_if(value_number(status->counters[i]),
-		    status->counters[i] > 0 && is_bad_news((enum counter)i), TONE_WARN);
+		uint64_t count = status->counters[i];
 
-		if (!all && !writer->json && value.number == 0)
-			continue;
-		writer_members(writer, &columns[i], &value, 1);
-		shown++;
+		if (!all && !writer->json && count == 0)
+			others = true;
+		else
+			writer_member(writer, names[i], COLUMN_NUMBER,
+			    is_bad_news((enum counter)i) ? counted_value(count) :
+			    value_number(count));
 	}
-	if (shown < COUNTER_COUNT)
-		writer_members(writer, &others, &(const struct value){ .known = true }, 1);
+	if (others)
+		writer_number(writer, "others", 0);
 	writer_object_end(writer);
 }
 

@@ -23,4 +23,18 @@ struct view_stopped {
 };
 struct view_stopped view_stopped(const struct view *view);
 
+/* Postfix sites that have no hints until posternctl postfix-lanes has read them again. */
+uint64_t view_sites_changed(const struct view *view);
+
+/* The tables of the state file; accounts, the last one, only where there are any. */
+struct view_table {
+	const char *name;
+	uint64_t size, used;
+};
+#define VIEW_TABLES	8
+unsigned view_tables(const struct reader_status *status, struct view_table out[VIEW_TABLES]);
+
+/* Copies of all roles; returns how many there are. */
+unsigned view_roles(const struct view *view, struct reader_role out[SEGMENT_ROLES_MAX]);
+
 #endif

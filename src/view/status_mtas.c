@@ -301,8 +301,12 @@ static const char *note_of(const struct mtas *mtas, const struct generation_mta 
 	return NULL;
 }
 
-static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned number) {
-	const struct generation *g = mtas->view->generation;
+static void mta_row(void *context, struct writer *writer, const void *item) {
+	static const struct generation nothing;	/* without one the table has no rows, but names */
+	const struct mtas *mtas = context;
+	const struct generation *g = mtas->view->generation == NULL ? &nothing :
+	    mtas->view->generation;
+	unsigned number = *(const unsigned *)item;
 	const struct generation_mta *mta = &g->mtas[number];
 	const struct mta_use *use = &mtas->uses[number % STATUS_MTAS_MAX];
 	const char *text = generation_text(g, mta->log);
@@ -313,49 +317,35 @@ static void write_mta(const struct mtas *mtas, struct writer *writer, unsigned n
 	char lanes[32];
 
 	snprintf(lanes, sizeof(lanes), "%u/%u", lanes_there(mta), (unsigned)mta->lane_count);
-	writer_row(writer, (const struct value[]){
-		value_text(generation_text(g, mta->name)),
-		value_text(postfix ? "postfix" : "sendmail"),
-		log.known ? value_number(log.unread) : value_unknown(),
-		log.behind_s > 0 ? value_number((uint64_t)log.behind_s) : value_unknown(),
-		log.known && log.written_s <= now_s ?
-		    value_number((uint64_t)(now_s - log.written_s)) : value_unknown(),
-		value_truth(g->outbound_observe != 0),
-		value_text(site_word(g, mta)),
-		value_text(postfix ? lanes : NULL),
-		value_since(now_ns, use->lane_ns),
-		value_since(now_ns, use->other_ns),
-		postfix ? value_truth(mta->may_reload != 0) : value_unknown(),
-		value_text(note != NULL ? note : note_of(mtas, mta, use)) });
+	writer_text(writer, "mta", generation_text(g, mta->name));
+	writer_text(writer, "kind", postfix ? "postfix" : "sendmail");
+	writer_member(writer, "log_unread", COLUMN_BYTES, value_number_if(log.known, log.unread));
+	writer_member(writer, "log_behind", COLUMN_SECONDS, value_number_if(log.behind_s > 0,
+	    (uint64_t)log.behind_s));
+	writer_member(writer, "log_age", COLUMN_SECONDS, value_number_if(log.known &&
+	    log.written_s <= now_s, (uint64_t)(now_s - log.written_s)));
+	writer_truth(writer, "observe", g->outbound_observe != 0);
+	writer_text(writer, "site", site_word(g, mta));
+	writer_text(writer, "lanes", postfix ? lanes : NULL);
+	writer_member(writer, "lane_age", COLUMN_SECONDS, value_since(now_ns, use->lane_ns));
+	writer_member(writer, "other_age", COLUMN_SECONDS, value_since(now_ns, use->other_ns));
+	writer_member(writer, "reload", COLUMN_TRUTH, postfix ? value_truth(mta->may_reload != 0) :
+	    value_unknown());
+	writer_text(writer, "note", note != NULL ? note : note_of(mtas, mta, use));
 }
 
 static void mta_rows(void *context, struct writer *writer) {
-	const struct mtas *mtas = context;
-	const struct generation *g = mtas->view->generation;
+	const struct generation *g = ((const struct mtas *)context)->view->generation;
 
 	for (unsigned i = 0; g != NULL && i < g->mta_count; i++)
-		write_mta(mtas, writer, i);
+		writer_row(writer, &i);
 }
 
 void status_mtas_write(struct writer *writer, const struct view *view) {
-	static const struct column columns[] = {
-		{ "mta", COLUMN_TEXT },
-		{ "kind", COLUMN_TEXT },
-		{ "log_unread", COLUMN_BYTES },
-		{ "log_behind", COLUMN_SECONDS },
-		{ "log_age", COLUMN_SECONDS },
-		{ "observe", COLUMN_TRUTH },
-		{ "site", COLUMN_TEXT },
-		{ "lanes", COLUMN_TEXT },
-		{ "lane_age", COLUMN_SECONDS },
-		{ "other_age", COLUMN_SECONDS },
-		{ "reload", COLUMN_TRUTH },
-		{ "note", COLUMN_TEXT },
-	};
 	struct mtas mtas = { .view = view };
 
 	reader_lane_uses(view->reader, take_use, &mtas);
 	(void)reader_destinations(view->reader, take_seen, &mtas);
-	writer_table(writer, "mtas", columns, sizeof(columns) / sizeof(columns[0]), mta_rows,
-	    &mtas);
+	writer_table(writer, &(const struct table){ .name = "mtas", .row = mta_row,
+	    .rows = mta_rows, .context = &mtas });
 }

@@ -414,34 +414,27 @@ const char *view_verdict_line(const struct view_verdict *verdict, const char *be
 
 /* --- as rows -------------------------------------------------------------------------------- */
 
-static void problem_rows(void *context, struct writer *writer) {
-	const struct view_verdict *verdict = context;
+static void problem_row(void *context, struct writer *writer, const void *item) {
+	const struct verdict_part *part = item;
 
-	for (unsigned i = 0; i < verdict->count; i++) {
-		const struct verdict_part *part = &verdict->parts[i];
-
-		writer_row(writer, (const struct value[]){
-			value_text(part->tone == TONE_BAD ? "bad" : "warn"),
-			value_text(part->text), value_text(part->command),
-			value_text(part->about) });
-	}
+	(void)context;
+	writer_text(writer, "severity", part->tone == TONE_BAD ? "bad" : "warn");
+	writer_text(writer, "text", part->text);
+	writer_text(writer, "command", part->command);
+	if (writer->json)	/* for the page */
+		writer_text(writer, "about", part->about);
 }
 
 void view_verdict_write(const struct view_verdict *verdict, struct writer *writer) {
-	/* the last one is the page's */
-	static const struct column columns[] = { { "severity", COLUMN_TEXT },
-		{ "text", COLUMN_TEXT }, { "command", COLUMN_TEXT }, { "about", COLUMN_TEXT } };
-	static const struct column member = { "verdict", COLUMN_TEXT };
-	char line[VERDICT_LINE_MAX];
-	const struct value value = value_toned(value_text(view_verdict_line(verdict, "; ", line)),
-	    verdict->tone);
-
 	bool wrong = verdict->count > 1 || (verdict->count == 1 && !verdict->parts[0].is_mode);
+	char line[VERDICT_LINE_MAX];
 
-	writer_members(writer, &member, &value, 1);
+	writer_member(writer, "verdict", COLUMN_TEXT, value_toned(value_text(view_verdict_line(
+	    verdict, "; ", line)), verdict->tone));
 	if (writer->json || wrong)
-		writer_table(writer, "problems", columns, writer->json ? 4 : 3, problem_rows,
-		    (void *)(uintptr_t)verdict);
+		writer_table(writer, &(const struct table){ .name = "problems",
+		    .row = problem_row, .items = verdict->parts, .count = verdict->count,
+		    .each = sizeof(verdict->parts[0]) });
 	if (!writer->json && wrong)
 		putc('\n', writer->out);
 }

@@ -10,6 +10,7 @@
 #include "view/writer.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/diag.h"
@@ -285,26 +286,6 @@ static void toned_print(const struct writer *writer, uint8_t tone, const char *t
 		writer_tone(writer, TONE_NONE);
 }
 
-void writer_member(struct writer *writer, const char *name, enum column_kind kind,
-    struct value value) {
-	char space[NUMBER_TEXT_MAX];
-
-	if (writer->json) {
-		json_next(writer, name);
-		writer_json_value(writer->out, kind, &value);
-		return;
-	}
-	text_name(writer, name, MEMBER_WIDTH);
-	toned_print(writer, value.tone, text_of(kind, &value, space));
-	putc('\n', writer->out);
-}
-
-void writer_members(struct writer *writer, const struct column *columns,
-    const struct value *values, size_t count) {
-	for (size_t i = 0; i < count; i++)
-		writer_member(writer, columns[i].name, columns[i].kind, values[i]);
-}
-
 void writer_strings(struct writer *writer, const char *name,
     const char *(*next)(void *context), void *context) {
 	const char *text;
@@ -391,47 +372,77 @@ static void text_cell(struct writer *writer, size_t column, uint8_t tone, const 
 		spaces(writer->out, padding);
 }
 
-static void json_row(struct writer *writer, const struct value *values) {
-	json_next(writer, NULL);
-	putc('{', writer->out);
-	for (size_t i = 0; i < writer->column_count; i++) {
-		if (i > 0)
-			fputs(", ", writer->out);
-		writer_json_string(writer->out, writer->columns[i].name);
-		fputs(": ", writer->out);
-		writer_json_value(writer->out, writer->columns[i].kind, &values[i]);
+/* --- tables --------------------------------------------------------------------------- */
+
+void writer_row_begin(struct writer *writer) {
+	writer->in_row = true;
+	writer->at = 0;
+	if (writer->json) {
+		json_next(writer, NULL);
+		putc('{', writer->out);
+	} else if (!writer->measuring) {
+		spaces(writer->out, text_indent(writer));
 	}
-	putc('}', writer->out);
 }
 
-void writer_row(struct writer *writer, const struct value *values) {
-	char space[NUMBER_TEXT_MAX];
+/* The first row names the columns. */
+static void name_column(struct writer *writer, const char *name, enum column_kind kind) {
+	size_t i = writer->column_count++;
 
-	MUST(writer->columns != NULL);
+	MUST(i < WRITER_COLUMNS_MAX && writer->measuring);
+	writer->columns[i] = (struct column){ name, kind };
+	writer->width[i] = strlen(name);
+	writer->says[i] = writer->hidden[i] = false;
+}
+
+static void measure_cell(struct writer *writer, size_t i, const struct value *value,
+    const char *text) {
+	size_t width = writer_print(NULL, text);
+
+	if (width > writer->width[i])
+		writer->width[i] = width;
+	writer->says[i] |= value->known && strcmp(text, "-") != 0 && strcmp(text, "false") != 0 &&
+	    (writer->columns[i].kind == COLUMN_TEXT || value->number != 0);
+}
+
+static void put_cell(struct writer *writer, const char *name, enum column_kind kind,
+    const struct value *value) {
+	char space[NUMBER_TEXT_MAX];
+	size_t i = writer->at++;
+
 	if (writer->json) {
-		json_row(writer, values);
-		if (writer->streaming)
-			putc('\n', writer->out);
+		if (i > 0)
+			fputs(", ", writer->out);
+		writer_json_string(writer->out, name);
+		fputs(": ", writer->out);
+		writer_json_value(writer->out, kind, value);
 		return;
 	}
-	if (!writer->measuring)
-		spaces(writer->out, text_indent(writer));
-	for (size_t i = 0; i < writer->column_count; i++) {
-		const char *text = text_of(writer->columns[i].kind, &values[i], space);
-		size_t width;
+	if (i == writer->column_count)
+		name_column(writer, name, kind);
+	if (writer->naming)
+		return;
+	if (writer->measuring)
+		measure_cell(writer, i, value, text_of(kind, value, space));
+	else
+		text_cell(writer, i, value->tone, text_of(kind, value, space));
+}
 
-		if (!writer->measuring) {
-			text_cell(writer, i, values[i].tone, text);
-			continue;
-		}
-		width = writer_print(NULL, text);
-		if (width > writer->width[i])
-			writer->width[i] = width;
-		writer->says[i] |= values[i].known && strcmp(text, "-") != 0 && strcmp(text, "false") != 0 &&
-		    (writer->columns[i].kind == COLUMN_TEXT || values[i].number != 0);
-	}
-	if (!writer->measuring)
+void writer_row_end(struct writer *writer) {
+	writer->in_row = false;
+	if (writer->json)
+		putc('}', writer->out);
+	if (writer->json ? writer->streaming : !writer->measuring)
 		putc('\n', writer->out);
+}
+
+void writer_row(struct writer *writer, const void *item) {
+	const struct table *table = writer->table;
+
+	MUST(table != NULL);
+	writer_row_begin(writer);
+	table->row(table->context, writer, item);
+	writer_row_end(writer);
 }
 
 static void text_header(struct writer *writer) {
@@ -442,72 +453,115 @@ static void text_header(struct writer *writer) {
 	writer->empty[0] = false;
 }
 
-static void table_columns(struct writer *writer, const struct column *columns,
-    size_t count) {
-	MUST(count <= WRITER_COLUMNS_MAX);
-	writer->columns = columns;
-	writer->column_count = count;
-	for (size_t i = 0; i < count; i++) {
-		writer->width[i] = strlen(columns[i].name);
-		writer->says[i] = writer->hidden[i] = false;
-	}
-	writer->first = writer->last_most = 0;
-	writer->last = count - 1;
+static void begin_table(struct writer *writer, const struct table *table) {
+	MUST(table->each <= WRITER_ITEM_MAX);
+	writer->table = table;
+	writer->column_count = writer->first = writer->last_most = 0;
 }
 
-void writer_table_begin(struct writer *writer, const char *name,
-    const struct column *columns, size_t count) {
-	if (writer->columns != columns)
-		table_columns(writer, columns, count);
-	if (writer->json) {
-		json_open(writer, name, '[');
-		return;
-	}
-	writer->named = name != NULL;
-	if (writer->named) {
+/* By an item of which nothing is known. */
+static void name_columns(struct writer *writer) {
+	static _Alignas(max_align_t) const char none[WRITER_ITEM_MAX];
+
+	writer->naming = writer->measuring = true;
+	writer_row(writer, none);
+	writer->naming = writer->measuring = false;
+	writer->last = writer->column_count - 1;
+}
+
+void writer_rows(struct writer *writer) {
+	const struct table *table = writer->table;
+	const char *item = table->items;
+
+	if (table->rows != NULL)
+		table->rows(table->context, writer);
+	for (size_t i = 0; i < table->count; i++)
+		writer_row(writer, item + i * table->each);
+}
+
+static void text_table(struct writer *writer) {
+	const char *name = writer->table->name;
+
+	writer->measuring = true;
+	writer_rows(writer);
+	writer->measuring = false;
+	if (writer->column_count == 0)
+		name_columns(writer);
+	writer->last = writer->column_count - 1;
+	writer_fit(writer, name == NULL ? text_indent(writer) : 2 * (size_t)writer->depth);
+	if (name != NULL)
 		text_heading(writer, name);
-		writer->depth++;
-	}
+	writer->depth += name != NULL;
 	text_header(writer);
+	writer_rows(writer);
+	writer->depth -= name != NULL;
 }
 
-void writer_table_end(struct writer *writer) {
-	if (writer->json)
-		json_close(writer, ']');
-	else if (writer->named)
-		writer->depth--;
-	writer->columns = NULL;
-}
-
-void writer_table(struct writer *writer, const char *name,
-    const struct column *columns, size_t count,
-    void (*rows)(void *context, struct writer *writer), void *context) {
-	table_columns(writer, columns, count);
-	if (!writer->json) {
-		writer->measuring = true;
-		rows(context, writer);
-		writer->measuring = false;
-		writer_fit(writer, name == NULL ? text_indent(writer) : 2 * (size_t)writer->depth);
+void writer_table(struct writer *writer, const struct table *table) {
+	begin_table(writer, table);
+	if (writer->json) {
+		writer_list_begin(writer, table->name);
+		writer_rows(writer);
+		writer_list_end(writer);
+	} else {
+		text_table(writer);
 	}
-	writer_table_begin(writer, name, columns, count);
-	rows(context, writer);
-	writer_table_end(writer);
+	writer->table = NULL;
 }
 
-void writer_stream(struct writer *writer, const struct column *columns, const size_t *widths,
-    size_t count) {
-	table_columns(writer, columns, count);
-	for (size_t i = 0; widths != NULL && i < count; i++)
+void writer_list_begin(struct writer *writer, const char *name) {
+	json_open(writer, name, '[');
+}
+
+void writer_list_end(struct writer *writer) {
+	json_close(writer, ']');
+}
+
+void writer_stream(struct writer *writer, const struct table *table, const size_t *widths) {
+	begin_table(writer, table);
+	writer->streaming = true;
+	if (writer->json)
+		return;
+	name_columns(writer);
+	for (size_t i = 0; widths != NULL && i < writer->column_count; i++)
 		if (widths[i] > writer->width[i])
 			writer->width[i] = widths[i];
-	writer->streaming = true;
-	if (!writer->json)
-		text_header(writer);
+	text_header(writer);
 }
 
 void writer_stream_end(struct writer *writer) {
 	writer->streaming = false;
-	writer->columns = NULL;
+	writer->table = NULL;
+}
+
+void writer_member(struct writer *writer, const char *name, enum column_kind kind,
+    struct value value) {
+	char space[NUMBER_TEXT_MAX];
+
+	if (writer->in_row) {
+		put_cell(writer, name, kind, &value);
+	} else if (writer->in_line) {
+		writer_line_put(writer, name, kind, &value);
+	} else if (writer->json) {
+		json_next(writer, name);
+		writer_json_value(writer->out, kind, &value);
+	} else {
+		text_name(writer, name, MEMBER_WIDTH);
+		toned_print(writer, value.tone, text_of(kind, &value, space));
+		putc('\n', writer->out);
+	}
+}
+
+void writer_text(struct writer *writer, const char *name, const char *text) {
+	writer_member(writer, name, COLUMN_TEXT, value_text(text));
+}
+
+void writer_number(struct writer *writer, const char *name, uint64_t number) {
+	writer_member(writer, name, COLUMN_NUMBER, value_number(number));
+}
+
+void writer_truth(struct writer *writer, const char *name, bool truth) {
+	writer_member(writer, name, COLUMN_TRUTH, value_truth(truth));
 }
 
 bool writer_finish(const struct writer *writer) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Output for people and for programs from one description: a column has a name
- * and a kind, and both outputs use that name.
+ * Output for people and for programs from one description: a member has a name, a kind and a
+ * value, and objects, rows of tables and lines use them in both outputs.
  *
  * Text: tables aligned, numbers to the right, a member of an object a line;
  * only printable ASCII ever reaches the terminal, every other byte is \xNN, and
@@ -63,6 +63,10 @@ static inline struct value value_decimal(double number) {
 	return (struct value){ .known = true, .number = (uint64_t)(int64_t)thousandths };
 }
 
+static inline struct value value_number_if(bool known, uint64_t number) {
+	return known ? value_number(number) : value_unknown();
+}
+
 static inline struct value value_truth(bool truth) {
 	return (struct value){ .known = true, .number = truth };
 }
@@ -84,7 +88,6 @@ struct writer {
 	bool json;
 	bool color;			/* text has colours; set by who knows the terminal */
 	bool measuring;			/* rows only widen the columns */
-	bool named;			/* the open table has a heading */
 	bool streaming;			/* rows stand alone: no list, no alignment afterwards */
 	size_t fit;			/* width that tables keep to; 0: as wide as they are */
 	const char *chosen;		/* columns that are wanted, with commas; NULL: all */
@@ -92,8 +95,12 @@ struct writer {
 	unsigned left_out;		/* columns that had no room, in all tables */
 	unsigned depth;
 	bool empty[WRITER_DEPTH_MAX];	/* nothing written yet at this depth */
+	bool in_row, in_line;		/* members are cells of a row, or of a line */
 	bool line_empty, item_open, items;	/* of the open line */
-	const struct column *columns;	/* of the open table */
+	const struct table *table;	/* the open one, or NULL */
+	bool naming;			/* its row names columns, and is not shown */
+	size_t at;			/* cells of the open row so far */
+	struct column columns[WRITER_COLUMNS_MAX];	/* of text */
 	size_t column_count;
 	size_t width[WRITER_COLUMNS_MAX];
 	bool says[WRITER_COLUMNS_MAX];	/* more than "-", 0 or false in some row */
@@ -108,11 +115,12 @@ void writer_init(struct writer *writer, FILE *out, bool json);
 void writer_object_begin(struct writer *writer, const char *name);
 void writer_object_end(struct writer *writer);
 
-/* A member of the open object; and several. */
+/* A member of the open object, line or row.  Text of a member that is NULL is not known. */
 void writer_member(struct writer *writer, const char *name, enum column_kind kind,
     struct value value);
-void writer_members(struct writer *writer, const struct column *columns,
-    const struct value *values, size_t count);
+void writer_text(struct writer *writer, const char *name, const char *text);
+void writer_number(struct writer *writer, const char *name, uint64_t number);
+void writer_truth(struct writer *writer, const char *name, bool truth);
 
 /* A member that is a list of strings; `next` returns them one by one until NULL. */
 void writer_strings(struct writer *writer, const char *name,
@@ -122,39 +130,53 @@ void writer_strings(struct writer *writer, const char *name,
 void writer_numbers(struct writer *writer, const char *name, const uint32_t *numbers,
     size_t count);
 
-/* A table: at top level (name NULL) or a member of the open object.  `rows`
- * calls writer_row for each; for aligned text it is called twice. */
-void writer_table(struct writer *writer, const char *name,
-    const struct column *columns, size_t count,
-    void (*rows)(void *context, struct writer *writer), void *context);
-void writer_row(struct writer *writer, const struct value *values);
+/*
+ * A table: what `row` puts of an item are the cells of a row, and their names the columns: of
+ * each item the same ones, in one order.  Of a table without rows it is called with an item of
+ * zeros, for their names.
+ */
+struct table {
+	const char *name;	/* of the member; NULL: at top level */
+	void (*row)(void *context, struct writer *writer, const void *item);
+	void *context;
+	/* The items: an array; or `rows` calls writer_row for each, twice for aligned text. */
+	const void *items;
+	size_t count, each;
+	void (*rows)(void *context, struct writer *writer);
+};
+#define WRITER_ITEM_MAX		4096
+
+void writer_table(struct writer *writer, const struct table *table);
+void writer_row(struct writer *writer, const void *item);
+/* All rows of the open table. */
+void writer_rows(struct writer *writer);
 
 /* writer_fit.c: which columns of the table that was measured are shown. */
 void writer_fit(struct writer *writer, size_t indent);
 
-/* The same in pieces, for rows that can be produced only once (JSON). */
-void writer_table_begin(struct writer *writer, const char *name,
-    const struct column *columns, size_t count);
-void writer_table_end(struct writer *writer);
+/* For JSON: a list of rows, or of objects, that can be produced only once. */
+void writer_list_begin(struct writer *writer, const char *name);
+void writer_row_begin(struct writer *writer);
+void writer_row_end(struct writer *writer);
+void writer_list_end(struct writer *writer);
 
 /* Rows as they come, for more than fit into memory: JSON is one object a line, and text
- * has columns as wide as `widths` (NULL: their names) at least. */
-void writer_stream(struct writer *writer, const struct column *columns, const size_t *widths,
-    size_t count);
+ * has columns as wide as `widths` (NULL: their names) at least.  *table stays until the end. */
+void writer_stream(struct writer *writer, const struct table *table, const size_t *widths);
 void writer_stream_end(struct writer *writer);
 
 /* A line of its own for what has members of its kind: an object of JSON, or NAME=VALUE ...,
  * where a value that is no plain word stands in quotes and what is not known is left out.
  * A list of such objects is a member: NAME=[A=1 B=2; A=3 B=4]. */
 void writer_line_begin(struct writer *writer);
-void writer_line_value(struct writer *writer, const char *name, enum column_kind kind,
-    struct value value);
 void writer_line_list_begin(struct writer *writer, const char *name);
 void writer_line_item(struct writer *writer);	/* the next object of the list begins */
 void writer_line_list_end(struct writer *writer);
 void writer_line_end(struct writer *writer);
 
-/* For the writer's own files: a string of JSON, and any value. */
+/* For the writer's own files: a member of a line, a string of JSON, and any value. */
+void writer_line_put(struct writer *writer, const char *name, enum column_kind kind,
+    const struct value *value);
 void writer_json_string(FILE *out, const char *text);
 void writer_json_value(FILE *out, enum column_kind kind, const struct value *value);
 

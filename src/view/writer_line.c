@@ -47,7 +47,7 @@ static void text_value(FILE *out, enum column_kind kind, const struct value *val
 void writer_line_begin(struct writer *writer) {
 	if (writer->json)
 		putc('{', writer->out);
-	writer->line_empty = true;
+	writer->in_line = writer->line_empty = true;
 }
 
 static void next(struct writer *writer) {
@@ -56,18 +56,18 @@ static void next(struct writer *writer) {
 	writer->line_empty = false;
 }
 
-void writer_line_value(struct writer *writer, const char *name, enum column_kind kind,
-    struct value value) {
-	if (!writer->json && !value.known)
+void writer_line_put(struct writer *writer, const char *name, enum column_kind kind,
+    const struct value *value) {
+	if (!writer->json && !value->known)
 		return;
 	next(writer);
 	if (writer->json) {
 		writer_json_string(writer->out, name);
 		fputs(": ", writer->out);
-		writer_json_value(writer->out, kind, &value);
+		writer_json_value(writer->out, kind, value);
 	} else {
 		fprintf(writer->out, "%s=", name);
-		text_value(writer->out, kind, &value);
+		text_value(writer->out, kind, value);
 	}
 }
 
@@ -105,5 +105,6 @@ void writer_line_list_end(struct writer *writer) {
 }
 
 void writer_line_end(struct writer *writer) {
+	writer->in_line = false;
 	fputs(writer->json ? "}\n" : "\n", writer->out);
 }

@@ -56,13 +56,12 @@ struct manual_request {
 
 static void answer_row(void *context, const struct control_frame *frame) {
 	struct answer_rows *rows = context;
-	struct value values[COUNT_OF(columns)];
 	const char *observed = control_frame_get(frame, "observed");
 
-	for (size_t i = 0; i < COUNT_OF(columns); i++)
-		values[i] = control_value(frame, columns[i].name, columns[i].kind);
 	writer_object_begin(rows->writer, NULL);
-	writer_members(rows->writer, columns, values, COUNT_OF(columns));
+	for (size_t i = 0; i < COUNT_OF(columns); i++)
+		writer_member(rows->writer, columns[i].name, columns[i].kind,
+		    control_value(frame, columns[i].name, columns[i].kind));
 	writer_object_end(rows->writer);
 	rows->observed = observed != NULL && strcmp(observed, "1") == 0;
 	if (control_frame_get(frame, "doubt_text") != NULL)

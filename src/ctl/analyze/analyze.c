@@ -18,7 +18,6 @@
 #include "base/text.h"
 #include "ctl/analyze/analyze.h"
 
-#define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define TEXT_MAX		1024
 #define LEAST_SLACK_NS		(50 * NS_PER_MS)
 
@@ -36,28 +35,8 @@ struct analyze {
 
 /* --- deliveries --------------------------------------------------------------------- */
 
-/* "event" is for JSON alone, "file" for people only where there are several. */
-static const struct column delivery_columns[] = {
-	{ "event", COLUMN_TEXT },
-	{ "file", COLUMN_TEXT },
-	{ "line", COLUMN_NUMBER },
-	{ "mta", COLUMN_TEXT },
-	{ "queue_id", COLUMN_TEXT },
-	{ "recipient", COLUMN_TEXT },
-	{ "relay", COLUMN_TEXT },
-	{ "dsn", COLUMN_TEXT },
-	{ "status", COLUMN_TEXT },
-	{ "class", COLUMN_TEXT },
-	/* JSON alone */
-	{ "time", COLUMN_TEXT },
-	{ "program", COLUMN_TEXT },
-	{ "phase", COLUMN_TEXT },
-	{ "destination", COLUMN_TEXT },
-	{ "rule", COLUMN_TEXT },
-	{ "reply", COLUMN_TEXT },
-};
-#define TEXT_COLUMNS	10
-static const size_t delivery_widths[TEXT_COLUMNS] = { 0, 12, 6, 8, 14, 36, 48, 6, 9, 0 };
+/* Of the columns that people see. */
+static const size_t delivery_widths[] = { 12, 6, 8, 14, 36, 48, 6, 9, 0 };
 
 static struct value span_value(struct span span, char space[TEXT_MAX]) {
 	size_t length = 0;
@@ -108,39 +87,52 @@ static struct value rule_value(const struct analyze *analyze, uint32_t number,
 	return value_text(space);
 }
 
-static void write_delivery(struct analyze *analyze, const struct analyze_line *at,
-    const struct log_line *line, const struct judgement *judgement, bool dated) {
-	const struct delivery *d = &line->delivery;
-	struct writer *writer = &analyze->ctl->writer;
-	char texts[8][TEXT_MAX], time[ANALYZE_TIME_MAX];
+struct shown_delivery {
+	const struct analyze_line *at;
+	const struct log_line *line;
+	const struct judgement *judgement;
+	bool dated;
+};
+
+/* "file" is for people only where there are several. */
+static void delivery_row(void *context, struct writer *writer, const void *item) {
+	static const struct analyze_line no_line;
+	static const struct log_line no_log;
+	static const struct judgement no_judgement = { .rule = JUDGE_NONE };
+	static const struct shown_delivery nothing = { &no_line, &no_log, &no_judgement, false };
+	const struct analyze *analyze = context;
+	const struct shown_delivery *shown = writer->naming ? &nothing : item;
+	const struct judgement *judgement = shown->judgement;
+	const struct reply *reply = &judgement->reply;
+	const struct delivery *d = &shown->line->delivery;
 	bool of_sendmail = d->source == DELIVERY_OF_SENDMAIL;
-	const struct value values[COUNT_OF(delivery_columns)] = {
-		value_text("delivery"),
-		value_text(at->file),
-		value_number(at->number),
-		value_text(of_sendmail ? "sendmail" : "postfix"),
-		span_value(d->queue_id, texts[0]),
-		span_value(of_sendmail ? d->list : d->recipient, texts[1]),
-		span_value(d->relay, texts[2]),
-		dsn_value(d->dsn, texts[3]),
-		status_value(line, texts[4]),
-		value_toned_if(value_text(result_class_word(judgement->reply.class)),
-		    judgement->reply.class == RESULT_SITE_FAILURE ||
-		    judgement->reply.class == RESULT_REMOTE_THROTTLE, TONE_WARN),
-		dated ? value_text(analyze_time(analyze->clock.last_ms, time)) : value_unknown(),
-		span_value(d->program, texts[5]),
-		value_text(delivery_phase_word(judgement->reply.phase)),
-		judgement->kind == DESTINATION_NONE ? value_unknown() :
-		    value_text(judgement->destination),
-		rule_value(analyze, judgement->rule, texts[6]),
-		span_value(judgement->reply.words, texts[7]),
-	};
-	size_t skipped = analyze->several ? 1 : 2;
+	char text[TEXT_MAX], time[ANALYZE_TIME_MAX];
 
 	if (writer->json)
-		writer_row(writer, values);
-	else
-		writer_row(writer, values + skipped);
+		writer_text(writer, "event", "delivery");
+	if (writer->json || analyze->several)
+		writer_text(writer, "file", shown->at->file);
+	writer_number(writer, "line", shown->at->number);
+	writer_text(writer, "mta", of_sendmail ? "sendmail" : "postfix");
+	writer_member(writer, "queue_id", COLUMN_TEXT, span_value(d->queue_id, text));
+	writer_member(writer, "recipient", COLUMN_TEXT, span_value(of_sendmail ? d->list :
+	    d->recipient, text));
+	writer_member(writer, "relay", COLUMN_TEXT, span_value(d->relay, text));
+	writer_member(writer, "dsn", COLUMN_TEXT, dsn_value(d->dsn, text));
+	writer_member(writer, "status", COLUMN_TEXT, status_value(shown->line, text));
+	writer_member(writer, "class", COLUMN_TEXT, value_toned_if(value_text(result_class_word(
+	    reply->class)), reply->class == RESULT_SITE_FAILURE ||
+	    reply->class == RESULT_REMOTE_THROTTLE, TONE_WARN));
+	if (!writer->json)
+		return;
+	writer_text(writer, "time", shown->dated ? analyze_time(analyze->clock.last_ms, time) :
+	    NULL);
+	writer_member(writer, "program", COLUMN_TEXT, span_value(d->program, text));
+	writer_text(writer, "phase", delivery_phase_word(reply->phase));
+	writer_text(writer, "destination", judgement->kind == DESTINATION_NONE ? NULL :
+	    judgement->destination);
+	writer_member(writer, "rule", COLUMN_TEXT, rule_value(analyze, judgement->rule, text));
+	writer_member(writer, "reply", COLUMN_TEXT, span_value(reply->words, text));
 }
 
 /* A date of whole seconds: lines are in order, and spread over it more or less. */
@@ -177,64 +169,35 @@ static void on_line(void *context, const struct analyze_line *at) {
 		return;
 	analyze_site_judge(&analyze->site, &line, &judgement);
 	analyze->classes[judgement.reply.class]++;
-	write_delivery(analyze, at, &line, &judgement, dated);
+	writer_row(&analyze->ctl->writer, &(const struct shown_delivery){ at, &line, &judgement,
+	    dated });
 	moment = moment_of(analyze, at);
 	analyze_learn(analyze->learning, &line.delivery, &judgement, &moment);
 }
 
-static void begin_deliveries(struct analyze *analyze) {
-	size_t skipped = analyze->several ? 1 : 2;
-
-	if (analyze->ctl->writer.json)
-		writer_stream(&analyze->ctl->writer, delivery_columns, NULL,
-		    COUNT_OF(delivery_columns));
-	else
-		writer_stream(&analyze->ctl->writer, delivery_columns + skipped,
-		    delivery_widths + skipped, TEXT_COLUMNS - skipped);
-}
-
 /* --- what was learned ---------------------------------------------------------------- */
 
-static const struct column destination_columns[] = {
-	{ "event", COLUMN_TEXT },
-	{ "line", COLUMN_NUMBER },
-	{ "name", COLUMN_TEXT },
-	{ "law", COLUMN_TEXT },
-	{ "state", COLUMN_TEXT },
-	{ "window", COLUMN_NUMBER },
-	{ "ceiling", COLUMN_NUMBER },
-	{ "ok", COLUMN_NUMBER },
-	{ "failed", COLUMN_NUMBER },
-	{ "suspended", COLUMN_NUMBER },
-	{ "deaths", COLUMN_NUMBER },
-	{ "held", COLUMN_NUMBER },
-	{ "saved", COLUMN_NUMBER },
-	{ "delayed", COLUMN_NUMBER },
-	{ "reason", COLUMN_TEXT },
-};
+static void destination_row(void *context, struct writer *writer, const void *item) {
+	const struct analyze_destination *shown = item;
 
-static void write_destination(struct writer *writer, const struct analyze_destination *shown) {
-	const struct value values[COUNT_OF(destination_columns)] = {
-		value_text("destination"),
-		value_unknown(),
-		value_text(shown->name),
-		value_text(window_law_word(shown->settings.law)),
-		value_toned_if(value_text(window_state_word((enum window_state)shown->window.state)),
-		    shown->window.state == WINDOW_DEAD, TONE_BAD),
-		value_number(shown->window.concurrency),
-		shown->window.ceiling == 0 ? value_unknown() :
-		    value_number(shown->window.ceiling),
-		value_number(shown->ok),
-		value_number(shown->failed),
-		value_number(shown->suspended),
-		value_number(shown->deaths),
-		value_number(shown->held),
-		value_number(shown->saved),
-		value_number(shown->delayed),
-		value_text(shown->reason),
-	};
-
-	analyze_write_row(writer, values);
+	(void)context;
+	analyze_event_put(writer, "destination");
+	writer_text(writer, "name", shown->name);
+	writer_text(writer, "law", window_law_word(shown->settings.law));
+	writer_member(writer, "state", COLUMN_TEXT, value_toned_if(value_text(window_state_word(
+	    (enum window_state)shown->window.state)), shown->window.state == WINDOW_DEAD,
+	    TONE_BAD));
+	writer_number(writer, "window", shown->window.concurrency);
+	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(
+	    shown->window.ceiling != 0, shown->window.ceiling));
+	writer_number(writer, "ok", shown->ok);
+	writer_number(writer, "failed", shown->failed);
+	writer_number(writer, "suspended", shown->suspended);
+	writer_number(writer, "deaths", shown->deaths);
+	writer_number(writer, "held", shown->held);
+	writer_number(writer, "saved", shown->saved);
+	writer_number(writer, "delayed", shown->delayed);
+	writer_text(writer, "reason", shown->reason);
 }
 
 struct learned_list {
@@ -253,7 +216,7 @@ static void write_list(void *context, struct writer *writer) {
 
 	for (size_t i = 0; i < learned->count; i++)
 		if (writer->json || is_worth_it(learned->list[i]))
-			write_destination(writer, learned->list[i]);
+			writer_row(writer, learned->list[i]);
 }
 
 static void write_destinations(struct writer *writer, struct learned_list *learned) {
@@ -262,8 +225,8 @@ static void write_destinations(struct writer *writer, struct learned_list *learn
 	for (size_t i = 0; i < learned->count; i++)
 		any = any || is_worth_it(learned->list[i]);
 	if (any || writer->json)
-		analyze_write_table(writer, "destinations", destination_columns,
-		    COUNT_OF(destination_columns), write_list, learned);
+		analyze_write_table(writer, &(const struct table){ .name = "destinations",
+		    .row = destination_row, .rows = write_list, .context = learned });
 }
 
 /* --- summary ------------------------------------------------------------------------- */
@@ -288,35 +251,36 @@ static void write_summary(const struct analyze *analyze, const struct learned_li
 
 	analyze_learned_actions(analyze->learning, &actions);
 	analyze_summary_begin(writer, &analyze->lines, &analyze->clock);
-	analyze_summary_number(writer, "deliveries", kinds[LOG_LINE_DELIVERY]);
-	analyze_summary_number(writer, "broken", kinds[LOG_LINE_BROKEN]);
-	analyze_summary_number(writer, "too_long", analyze->lines.long_lines);
-	analyze_summary_number(writer, "sessions", kinds[LOG_LINE_SESSION]);
-	analyze_summary_number(writer, "other", kinds[LOG_LINE_OTHER] + kinds[LOG_LINE_ACTIVE] +
+	writer_number(writer, "deliveries", kinds[LOG_LINE_DELIVERY]);
+	writer_number(writer, "broken", kinds[LOG_LINE_BROKEN]);
+	writer_number(writer, "too_long", analyze->lines.long_lines);
+	writer_number(writer, "sessions", kinds[LOG_LINE_SESSION]);
+	writer_number(writer, "other", kinds[LOG_LINE_OTHER] + kinds[LOG_LINE_ACTIVE] +
 	    kinds[LOG_LINE_REMOVED]);
-	analyze_summary_number(writer, "foreign", kinds[LOG_LINE_FOREIGN]);
+	writer_number(writer, "foreign", kinds[LOG_LINE_FOREIGN]);
 	for (unsigned i = 0; i < RESULT_CLASS_COUNT; i++)
-		analyze_summary_number(writer, result_class_word((enum result_class)i),
+		writer_number(writer, result_class_word((enum result_class)i),
 		    analyze->classes[i]);
-	analyze_summary_number(writer, "destinations", learned->count);
-	analyze_summary_number(writer, "deaths", sum.deaths);
-	analyze_summary_number(writer, "held", sum.held);
-	analyze_summary_number(writer, "saved", sum.saved);
-	analyze_summary_number(writer, "delayed", sum.delayed);
-	analyze_summary_number(writer, "rule_suspensions", actions.suspensions);
-	analyze_summary_number(writer, "rule_ceilings", actions.ceilings);
-	analyze_summary_number(writer, "recipients_held", actions.recipients_held);
-	analyze_summary_number(writer, "alerts", actions.alerts);
+	writer_number(writer, "destinations", learned->count);
+	writer_number(writer, "deaths", sum.deaths);
+	writer_number(writer, "held", sum.held);
+	writer_number(writer, "saved", sum.saved);
+	writer_number(writer, "delayed", sum.delayed);
+	writer_number(writer, "rule_suspensions", actions.suspensions);
+	writer_number(writer, "rule_ceilings", actions.ceilings);
+	writer_number(writer, "recipients_held", actions.recipients_held);
+	writer_number(writer, "alerts", actions.alerts);
 	analyze_summary_end(writer, NULL, NULL);
 }
 
 /* --- the command ----------------------------------------------------------------------- */
 
 static int analyze(struct analyze *analyze) {
+	const struct table deliveries = { .row = delivery_row, .context = analyze };
 	struct learned_list learned;
 	int result;
 
-	begin_deliveries(analyze);
+	writer_stream(&analyze->ctl->writer, &deliveries, delivery_widths + !analyze->several);
 	result = analyze_lines(analyze->ctl, &analyze->lines, on_line, analyze);
 	analyze_learn_end(analyze->learning);
 	learned.list = analyze_destinations(analyze->learning, &learned.count);

@@ -58,17 +58,14 @@ const char *analyze_time(int64_t ms, char out[ANALYZE_TIME_MAX]);
 
 /* --- output (analyze_write.c) --------------------------------------------------------- */
 
-/* The first columns are "event" and "line", for programs alone; so of each row. */
-void analyze_write_table(struct writer *writer, const char *name, const struct column *columns,
-    size_t count, void (*rows)(void *context, struct writer *writer), void *context);
-void analyze_write_row(struct writer *writer, const struct value *values);
+/* A table; for programs one event a line. */
+void analyze_write_table(struct writer *writer, const struct table *table);
+/* The first members of each event, for programs alone: event, and line, which has no number. */
+void analyze_event_put(struct writer *writer, const char *event);
 
 /* The summary; `block` (NULL: none) is a part of a configuration, a member for programs. */
 void analyze_summary_begin(struct writer *writer, const struct analyze_lines *lines,
     const struct analyze_clock *clock);
-void analyze_summary_value(struct writer *writer, const char *name, enum column_kind kind,
-    struct value value);
-void analyze_summary_number(struct writer *writer, const char *name, uint64_t number);
 void analyze_summary_end(struct writer *writer, const char *name, const char *block);
 
 /* --- site (analyze_site.c) --------------------------------------------------------- */

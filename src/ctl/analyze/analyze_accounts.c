@@ -16,6 +16,7 @@
 #include <sysexits.h>
 
 #include "base/account_text.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/login.h"
 #include "base/map.h"
@@ -68,22 +69,6 @@ struct accounts_read {
 
 /* --- reading -------------------------------------------------------------------------- */
 
-static bool have_room(struct accounts_read *read, void *list, size_t count, size_t *size,
-    size_t each) {
-	void **place = list, *moved;
-	size_t larger = *size == 0 ? 256 : 2 * *size;
-
-	if (count < *size)
-		return true;
-	moved = larger > UINT32_MAX / 2 ? NULL : reallocarray(*place, larger, each);
-	read->no_memory = moved == NULL;
-	if (moved == NULL)
-		return false;
-	*place = moved;
-	*size = larger;
-	return true;
-}
-
 static uint64_t key_of(const struct accounts_read *read, const char *text, size_t length) {
 	return siphash13(&read->key, text, length) | 1;
 }
@@ -100,8 +85,7 @@ static uint32_t find_login(struct accounts_read *read, struct span login) {
 	number = map_index(&read->logins, key);
 	if (number != MAP_NONE)
 		return number;
-	if (!have_room(read, &read->uses, read->use_count, &read->use_size,
-	    sizeof(*read->uses)) ||
+	if (!array_grow(&read->uses, &read->use_size, read->use_count, sizeof(*read->uses)) ||
 	    !map_set_index(&read->logins, key, (uint32_t)read->use_count)) {
 		read->no_memory = true;
 		return MAP_NONE;
@@ -125,8 +109,9 @@ static void note_sent(struct accounts_read *read, uint32_t login,
     const struct login_line *line) {
 	uint64_t kib = line->bytes / 1024 + (line->bytes % 1024 != 0);
 
-	if (!have_room(read, &read->sent, read->sent_count, &read->sent_size,
-	    sizeof(*read->sent)))
+	read->no_memory |= !array_grow(&read->sent, &read->sent_size, read->sent_count,
+	    sizeof(*read->sent));
+	if (read->no_memory)
 		return;
 	read->sent[read->sent_count] = (struct sent){ .at_ms = read->clock.now_ms,
 		.login = login, .recipients = line->recipients,
@@ -330,36 +315,43 @@ static char *propose(const struct accounts_read *read, size_t count) {
 
 /* --- output ----------------------------------------------------------------------------- */
 
-static const struct column use_columns[] = {
-	{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER }, { "login", COLUMN_TEXT },
-	{ "what", COLUMN_TEXT }, { "window", COLUMN_TEXT }, { "p50", COLUMN_NUMBER },
-	{ "p99", COLUMN_NUMBER }, { "max", COLUMN_NUMBER }, { "messages", COLUMN_NUMBER },
+struct shown_use {
+	const struct login_use *use;
+	unsigned window;
 };
+
+static void use_row(void *context, struct writer *writer, const void *item) {
+	static const struct login_use nothing;
+	const struct shown_use *shown = item;
+	const struct login_use *use = shown->use == NULL ? &nothing : shown->use;
+	unsigned w = shown->window;
+	char window[ACCOUNT_WINDOW_TEXT];
+
+	(void)context;
+	analyze_event_put(writer, "login");
+	writer_text(writer, "login", use->name);
+	writer_text(writer, "what", windows[w].word);
+	writer_text(writer, "window", account_window_text(windows[w].period_s, window));
+	writer_number(writer, "p50", use->p50[w]);
+	writer_number(writer, "p99", use->p99[w]);
+	writer_number(writer, "max", use->most[w]);
+	writer_number(writer, "messages", use->messages);
+}
 
 static void write_uses(void *context, struct writer *writer) {
 	const struct accounts_read *read = context;
 
 	for (size_t i = 0; i < read->use_count && read->uses[i].messages > 0; i++)
-		for (unsigned w = 0; w < WINDOWS; w++) {
-			char window[ACCOUNT_WINDOW_TEXT];
-			const struct login_use *use = &read->uses[i];
-			const struct value values[COUNT_OF(use_columns)] = {
-				value_text("login"), value_unknown(), value_text(use->name),
-				value_text(windows[w].word),
-				value_text(account_window_text(windows[w].period_s, window)),
-				value_number(use->p50[w]), value_number(use->p99[w]),
-				value_number(use->most[w]), value_number(use->messages) };
-
-			analyze_write_row(writer, values);
-		}
+		for (unsigned w = 0; w < WINDOWS; w++)
+			writer_row(writer, &(const struct shown_use){ &read->uses[i], w });
 }
 
 static void write_summary(const struct accounts_read *read, size_t logins, const char *block) {
 	struct writer *writer = &read->ctl->writer;
 
 	analyze_summary_begin(writer, &read->lines, &read->clock);
-	analyze_summary_number(writer, "logins", logins);
-	analyze_summary_number(writer, "messages", read->sent_count);
+	writer_number(writer, "logins", logins);
+	writer_number(writer, "messages", read->sent_count);
 	analyze_summary_end(writer, "accounts", block);
 }
 
@@ -375,8 +367,8 @@ static bool write_all(struct accounts_read *read) {
 	block = propose(read, logins);
 	if (block == NULL)
 		return false;
-	analyze_write_table(&read->ctl->writer, "logins", use_columns, COUNT_OF(use_columns),
-	    write_uses, read);
+	analyze_write_table(&read->ctl->writer, &(const struct table){ .name = "logins",
+	    .row = use_row, .rows = write_uses, .context = read });
 	write_summary(read, logins, block);
 	free(block);
 	return true;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/siphash.h"
@@ -54,24 +55,6 @@ static uint64_t key_of(const struct sessions *s, char kind, struct span program,
 	return hash == 0 ? 1 : hash;
 }
 
-/* Room for one more; false: no memory. */
-static bool have_room(struct sessions *s, void *list, size_t *size, size_t count, size_t each) {
-	void **place = list;
-	size_t larger = *size == 0 ? 256 : 2 * *size;
-	void *moved;
-
-	if (count < *size)
-		return true;
-	moved = larger > UINT32_MAX / 2 ? NULL : reallocarray(*place, larger, each);
-	if (moved == NULL) {
-		s->no_memory = true;
-		return false;
-	}
-	*place = moved;
-	*size = larger;
-	return true;
-}
-
 static char *copy_name(struct span name) {
 	return name.length == 0 || name.length > ANALYZE_NAME_MAX ? NULL :
 	    strndup(name.text, name.length);
@@ -90,10 +73,12 @@ static uint32_t find_client(struct sessions *s, const struct log_session *sessio
 			client->name = copy_name(session->name);
 		return number;
 	}
-	if (!have_room(s, &seen->clients, &seen->client_size, seen->client_count,
+	if (!array_grow(&seen->clients, &seen->client_size, seen->client_count,
 	    sizeof(*seen->clients)) ||
-	    !map_set_index(&s->clients, key, (uint32_t)seen->client_count))
+	    !map_set_index(&s->clients, key, (uint32_t)seen->client_count)) {
+		s->no_memory = true;
 		return UINT32_MAX;
+	}
 	seen->clients[seen->client_count] = (struct analyze_client){
 		.address = session->address, .name = copy_name(session->name),
 		.class = ANALYZE_NO_CLASS };
@@ -132,10 +117,14 @@ static void begin_session(struct sessions *s, const struct log_line *line, uint6
 	struct analyze_session *session;
 
 	end_session(s, key);
-	if (client == UINT32_MAX || !have_room(s, &seen->sessions, &seen->session_size,
-	    seen->session_count, sizeof(*seen->sessions)) ||
-	    !map_set_index(&s->open, key, (uint32_t)seen->session_count))
+	if (client == UINT32_MAX)
 		return;
+	if (!array_grow(&seen->sessions, &seen->session_size, seen->session_count,
+	    sizeof(*seen->sessions)) ||
+	    !map_set_index(&s->open, key, (uint32_t)seen->session_count)) {
+		s->no_memory = true;
+		return;
+	}
 	session = &seen->sessions[seen->session_count++];
 	*session = (struct analyze_session){ .start_ms = s->read.clock.now_ms, .end_ms = INT64_MIN,
 		.start_line = s->line, .client = client, .port = port_of(line->program),

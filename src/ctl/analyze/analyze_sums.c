@@ -12,7 +12,6 @@
 
 #include "ctl/analyze/analyze_sessions.h"
 
-#define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define TOP_CLIENTS		20
 
 static const struct analyze_session *sorted_sessions;
@@ -153,82 +152,66 @@ static const char *class_name(const struct analyze_read *s, uint32_t class) {
 	    generation_text(g, generation_class(g, class)->name);
 }
 
-static const struct column class_columns[] = {
-	{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER },
-	{ "class", COLUMN_TEXT }, { "sessions", COLUMN_NUMBER }, { "peak", COLUMN_NUMBER },
-	{ "mean", COLUMN_DECIMAL }, { "per_minute", COLUMN_NUMBER },
-	{ "seconds", COLUMN_DECIMAL },
-};
-static const struct column client_columns[] = {
-	{ "event", COLUMN_TEXT }, { "line", COLUMN_NUMBER },
-	{ "client", COLUMN_TEXT }, { "name", COLUMN_TEXT }, { "class", COLUMN_TEXT },
-	{ "sessions", COLUMN_NUMBER }, { "peak", COLUMN_NUMBER },
-	{ "per_minute", COLUMN_NUMBER }, { "seconds", COLUMN_DECIMAL },
-	{ "refused", COLUMN_NUMBER },
-};
-
 static struct value mean_seconds(const struct analyze_load *load) {
 	return load->sessions == 0 ? value_unknown() :
 	    value_decimal((double)load->open_ms / 1000 / (double)load->sessions);
 }
 
-static void write_class(const struct sums *sums, struct writer *writer, uint32_t number) {
+static void class_row(void *context, struct writer *writer, const void *item) {
+	const struct sums *sums = context;
+	uint32_t number = *(const uint32_t *)item;
 	const struct analyze_load *load = &sums->loads[number];
 	const struct analyze_seen *seen = &sums->s->seen;
 	double span_ms = (double)(seen->last_ms - seen->first_ms);
-	const struct value values[COUNT_OF(class_columns)] = {
-		value_text("class"), value_unknown(),
-		value_text(class_name(sums->s, number)),
-		value_number(load->sessions), value_number(load->peak),
-		span_ms <= 0 ? value_unknown() : value_decimal((double)load->open_ms / span_ms),
-		value_number(load->per_minute), mean_seconds(load),
-	};
 
-	/* who is in no class is told where there is somebody */
-	if (number + 1 < sums->count || load->sessions > 0)
-		analyze_write_row(writer, values);
+	analyze_event_put(writer, "class");
+	writer_text(writer, "class", class_name(sums->s, number));
+	writer_number(writer, "sessions", load->sessions);
+	writer_number(writer, "peak", load->peak);
+	writer_member(writer, "mean", COLUMN_DECIMAL, span_ms <= 0 ? value_unknown() :
+	    value_decimal((double)load->open_ms / span_ms));
+	writer_number(writer, "per_minute", load->per_minute);
+	writer_member(writer, "seconds", COLUMN_DECIMAL, mean_seconds(load));
 }
 
-static void write_client(const struct sums *sums, struct writer *writer, uint32_t number) {
+static void client_row(void *context, struct writer *writer, const void *item) {
+	static const struct analyze_client nobody;
+	const struct sums *sums = context;
+	uint32_t number = *(const uint32_t *)item;
 	const struct analyze_load *load = &sums->loads[number];
-	const struct analyze_client *client = &sums->s->seen.clients[number];
+	const struct analyze_client *client = writer->naming ? &nobody :
+	    &sums->s->seen.clients[number];
 	char address[ADDRESS_TEXT_MAX];
 
 	address_format(&client->address, address);
-	const struct value values[COUNT_OF(client_columns)] = {
-		value_text("client"), value_unknown(),
-		value_text(address), value_text(client->name),
-		value_text(class_name(sums->s, client->class)),
-		value_number(load->sessions), value_number(load->peak),
-		value_number(load->per_minute), mean_seconds(load),
-		value_number(client->refused),
-	};
-
-	analyze_write_row(writer, values);
+	analyze_event_put(writer, "client");
+	writer_text(writer, "client", address);
+	writer_text(writer, "name", client->name);
+	writer_text(writer, "class", class_name(sums->s, client->class));
+	writer_number(writer, "sessions", load->sessions);
+	writer_number(writer, "peak", load->peak);
+	writer_number(writer, "per_minute", load->per_minute);
+	writer_member(writer, "seconds", COLUMN_DECIMAL, mean_seconds(load));
+	writer_number(writer, "refused", client->refused);
 }
 
-static void write_classes(void *context, struct writer *writer) {
+static void class_rows(void *context, struct writer *writer) {
 	const struct sums *sums = context;
 
+	/* who is in no class is told where there is somebody */
 	for (size_t i = 0; i < sums->count; i++)
-		write_class(sums, writer, sums->order[i]);
-}
-
-static void write_clients(void *context, struct writer *writer) {
-	const struct sums *sums = context;
-
-	for (size_t i = 0; i < sums->count && i < TOP_CLIENTS; i++)
-		write_client(sums, writer, sums->order[i]);
+		if (sums->order[i] + 1 < sums->count || sums->loads[sums->order[i]].sessions > 0)
+			writer_row(writer, &sums->order[i]);
 }
 
 static void write_summary(struct analyze_read *s, const char *block) {
 	struct writer *writer = &s->ctl->writer;
 
 	analyze_summary_begin(writer, &s->lines, &s->clock);
-	analyze_summary_number(writer, "sessions", s->seen.session_count);
-	analyze_summary_number(writer, "clients", s->seen.client_count);
-	analyze_summary_number(writer, "refused", s->seen.refused);
-	analyze_summary_number(writer, "unended", s->seen.unended);
+	writer_number(writer, "sessions", s->seen.session_count);
+	writer_number(writer, "clients", s->seen.client_count);
+	writer_number(writer, "refused", s->seen.refused);
+	writer_number(writer, "unended", s->seen.unended);
 	analyze_summary_end(writer, "classes", block);
 }
 
@@ -239,10 +222,12 @@ bool analyze_write_sessions(struct analyze_read *s) {
 	    (block = analyze_propose_classes(&s->seen)) != NULL;
 
 	if (good) {
-		analyze_write_table(&s->ctl->writer, "classes", class_columns,
-		    COUNT_OF(class_columns), write_classes, &classes);
-		analyze_write_table(&s->ctl->writer, "clients", client_columns,
-		    COUNT_OF(client_columns), write_clients, &clients);
+		analyze_write_table(&s->ctl->writer, &(const struct table){ .name = "classes",
+		    .row = class_row, .rows = class_rows, .context = &classes });
+		analyze_write_table(&s->ctl->writer, &(const struct table){ .name = "clients",
+		    .row = client_row, .context = &clients, .items = clients.order,
+		    .count = clients.count < TOP_CLIENTS ? clients.count : TOP_CLIENTS,
+		    .each = sizeof(clients.order[0]) });
 		write_summary(s, block);
 	}
 	free(block);

@@ -2,53 +2,38 @@
 /* What the analyses write: for programs one event a line, for people tables and a summary. */
 #include "ctl/analyze/analyze.h"
 
-#define TEXT_FROM	2	/* people need neither "event" nor "line" */
-
-void analyze_write_table(struct writer *writer, const char *name, const struct column *columns,
-    size_t count, void (*rows)(void *context, struct writer *writer), void *context) {
+void analyze_write_table(struct writer *writer, const struct table *table) {
 	if (!writer->json) {
-		writer_table(writer, name, columns + TEXT_FROM, count - TEXT_FROM, rows, context);
+		writer_table(writer, table);
 		return;
 	}
-	writer_stream(writer, columns, NULL, count);
-	rows(context, writer);
+	writer_stream(writer, table, NULL);
+	writer_rows(writer);
 	writer_stream_end(writer);
 }
 
-void analyze_write_row(struct writer *writer, const struct value *values) {
-	writer_row(writer, writer->json ? values : values + TEXT_FROM);
-}
-
-void analyze_summary_value(struct writer *writer, const char *name, enum column_kind kind,
-    struct value value) {
-	if (writer->json)
-		writer_line_value(writer, name, kind, value);
-	else
-		writer_member(writer, name, kind, value);
-}
-
-void analyze_summary_number(struct writer *writer, const char *name, uint64_t number) {
-	analyze_summary_value(writer, name, COLUMN_NUMBER, value_number(number));
+void analyze_event_put(struct writer *writer, const char *event) {
+	if (!writer->json)
+		return;
+	writer_text(writer, "event", event);
+	writer_member(writer, "line", COLUMN_NUMBER, value_unknown());
 }
 
 static void summary_time(struct writer *writer, const char *name,
     const struct analyze_clock *clock, int64_t ms) {
 	char text[ANALYZE_TIME_MAX];
 
-	analyze_summary_value(writer, name, COLUMN_TEXT, clock->started ?
-	    value_text(analyze_time(ms, text)) : value_unknown());
+	writer_text(writer, name, clock->started ? analyze_time(ms, text) : NULL);
 }
 
 void analyze_summary_begin(struct writer *writer, const struct analyze_lines *lines,
     const struct analyze_clock *clock) {
-	if (writer->json) {
+	if (writer->json)
 		writer_line_begin(writer);
-		writer_line_value(writer, "event", COLUMN_TEXT, value_text("summary"));
-		writer_line_value(writer, "line", COLUMN_NUMBER, value_unknown());
-	} else {
+	else
 		writer_object_begin(writer, "summary");
-	}
-	analyze_summary_number(writer, "lines", lines->lines);
+	analyze_event_put(writer, "summary");
+	writer_number(writer, "lines", lines->lines);
 	summary_time(writer, "from", clock, clock->first_ms);
 	summary_time(writer, "until", clock, clock->now_ms);
 }
@@ -56,7 +41,7 @@ void analyze_summary_begin(struct writer *writer, const struct analyze_lines *li
 void analyze_summary_end(struct writer *writer, const char *name, const char *block) {
 	if (writer->json) {
 		if (block != NULL)
-			writer_line_value(writer, name, COLUMN_TEXT, value_text(block));
+			writer_text(writer, name, block);
 		writer_line_end(writer);
 		return;
 	}

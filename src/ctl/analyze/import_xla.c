@@ -51,30 +51,21 @@ static const char *next_mask(void *context) {
 }
 
 static void write_classes(struct writer *writer, const struct generation *g) {
-	static const struct column columns[] = {
-		{ "name", COLUMN_TEXT },
-		{ "hold_at", COLUMN_NUMBER },
-		{ "refuse_at", COLUMN_NUMBER },
-	};
 	struct masks masks = { .generation = g };
 
-	writer_table_begin(writer, NULL, columns, 3);
+	writer_list_begin(writer, NULL);
 	for (uint32_t i = 0; i < g->class_count; i++) {
 		const struct generation_class *class = generation_class(g, i);
-		const struct value values[] = {
-			value_text(generation_text(g, class->name)),
-			value_number(class->limits.sessions),
-			value_number(class->limits.inbound),
-		};
 
 		masks.class_index = i;
 		writer_object_begin(writer, NULL);
-		writer_members(writer, columns, values, 1);
+		writer_text(writer, "name", generation_text(g, class->name));
 		writer_strings(writer, "match", next_mask, &masks);
-		writer_members(writer, columns + 1, values + 1, 2);
+		writer_number(writer, "hold_at", class->limits.sessions);
+		writer_number(writer, "refuse_at", class->limits.inbound);
 		writer_object_end(writer);
 	}
-	writer_table_end(writer);
+	writer_list_end(writer);
 }
 
 /* The importer's text as JSON. */

@@ -302,13 +302,9 @@ static int turn(struct feeder *f) {
 }
 
 static void write_summary(struct ctl *ctl, const struct feeder *f) {
-	static const struct column columns[] = {
-		{ "lines", COLUMN_NUMBER }, { "errors", COLUMN_NUMBER },
-	};
-	const struct value values[] = { value_number(f->taken), value_number(f->errors) };
-
 	writer_object_begin(&ctl->writer, NULL);
-	writer_members(&ctl->writer, columns, values, 2);
+	writer_number(&ctl->writer, "lines", f->taken);
+	writer_number(&ctl->writer, "errors", f->errors);
 	writer_object_end(&ctl->writer);
 }
 

@@ -114,27 +114,24 @@ static void write_values(const struct why *why) {
 
 /* --- what led to it ----------------------------------------------------------------------- */
 
-static const struct column cause_columns[] = {
-	{ "id", COLUMN_TEXT }, { "time", COLUMN_TEXT }, { "kind", COLUMN_TEXT },
-	{ "name", COLUMN_TEXT }, { "queue_id", COLUMN_TEXT }, { "relay", COLUMN_TEXT },
-	{ "place", COLUMN_TEXT }, { "text", COLUMN_TEXT },
-};
-
-static void cause_row(struct writer *writer, const struct why_event *event) {
+static void cause_row(void *context, struct writer *writer, const void *item) {
+	const struct why_event *event = item;
 	const struct decided *d = &event->d;
 	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], place[DECIDED_PLACE_MAX];
-	const struct value values[COUNT_OF(cause_columns)] = {
-		value_text(decision_id_text(d->id, id)),
-		value_text(view_time(event->wall_ns, time)),
-		value_text(decided_word(d->kind)),
-		text_or_unknown(decided_text(d, DECIDED_NAME)),
-		text_or_unknown(decided_text(d, DECIDED_QUEUE_ID)),
-		text_or_unknown(decided_text(d, DECIDED_RELAY)),
-		text_or_unknown(decided_place(d, d->line, place)),
-		text_or_unknown(decided_text(d, DECIDED_REASON)),
-	};
 
-	writer_row(writer, values);
+	(void)context;
+	writer_text(writer, "id", decision_id_text(d->id, id));
+	writer_text(writer, "time", view_time(event->wall_ns, time));
+	writer_text(writer, "kind", decided_word(d->kind));
+	writer_member(writer, "name", COLUMN_TEXT, text_or_unknown(decided_text(d, DECIDED_NAME)));
+	writer_member(writer, "queue_id", COLUMN_TEXT, text_or_unknown(decided_text(d,
+	    DECIDED_QUEUE_ID)));
+	writer_member(writer, "relay", COLUMN_TEXT, text_or_unknown(decided_text(d,
+	    DECIDED_RELAY)));
+	writer_member(writer, "place", COLUMN_TEXT, text_or_unknown(decided_place(d, d->line,
+	    place)));
+	writer_member(writer, "text", COLUMN_TEXT, text_or_unknown(decided_text(d,
+	    DECIDED_REASON)));
 }
 
 /* The oldest of the last ones first. */
@@ -143,7 +140,7 @@ static void cause_rows(void *context, struct writer *writer) {
 	size_t shown = why->cause_count < CAUSES_SHOWN ? why->cause_count : CAUSES_SHOWN;
 
 	for (size_t i = shown; i-- > 0;)
-		cause_row(writer, &why->causes[i]);
+		writer_row(writer, &why->causes[i]);
 }
 
 static void find_causes(struct why *why) {
@@ -202,8 +199,8 @@ static void write_one(struct why *why) {
 		ctl_complain("%zu earlier failures are not shown",
 		    why->cause_count - CAUSES_SHOWN);
 	if (why->cause_count > 0 || writer->json)
-		writer_table(writer, "because", cause_columns, COUNT_OF(cause_columns),
-		    cause_rows, why);
+		writer_table(writer, &(const struct table){ .name = "because",
+		    .row = cause_row, .rows = cause_rows, .context = why });
 	writer_object_end(writer);
 }
 
@@ -253,14 +250,10 @@ static bool fits(const struct decided *d, const char *wanted) {
 	static const enum decided_text names[] = { DECIDED_NAME, DECIDED_CLASS,
 		DECIDED_WINDOW_OF, DECIDED_RECIPIENT, DECIDED_QUEUE_ID };
 	char address[ADDRESS_TEXT_MAX];
-	size_t length = strlen(wanted);
 
-	for (size_t i = 0; i < COUNT_OF(names); i++) {
-		const char *text = decided_text(d, names[i]);
-
-		if (strlen(text) == length && text_equal_nocase(text, wanted, length))
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		if (text_is_nocase(decided_text(d, names[i]), wanted))
 			return true;
-	}
 	address_format(&d->client, address);
 	return strcmp(address, wanted) == 0;
 }

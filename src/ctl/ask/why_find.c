@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "ctl/ask/why.h"
 #include "journal/reader.h"
 #include "journal/record.h"
 #include "policy/limit/decision.h"
+#include "view/decided_batch.h"
 
 struct listed {
 	uint64_t id;
@@ -73,15 +75,8 @@ static bool decode(const struct journal_frame *frame, struct why_event *out) {
 
 static bool list(struct why_journal *journal, const struct journal_decision *decision,
     struct journal_place place) {
-	if (journal->count == journal->room) {
-		size_t room = journal->room == 0 ? 4096 : 2 * journal->room;
-		struct listed *grown = reallocarray(journal->list, room, sizeof(*grown));
-
-		if (grown == NULL)
-			return false;
-		journal->list = grown;
-		journal->room = room;
-	}
+	if (!array_grow(&journal->list, &journal->room, journal->count, sizeof(*journal->list)))
+		return false;
 	journal->list[journal->count++] = (struct listed){ decision->d.id,
 	    decision->d.at_ns, place };
 	return true;
@@ -199,34 +194,6 @@ bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out) {
 
 /* --- the latest ------------------------------------------------------------------------------ */
 
-struct gathered {
-	struct decided *list;
-	size_t count, room;
-};
-
-static void gather(void *context, const struct decided *d) {
-	struct gathered *gathered = context;
-
-	if (gathered->count == gathered->room) {
-		size_t room = gathered->room == 0 ? 1024 : 2 * gathered->room;
-		struct decided *grown = reallocarray(gathered->list, room, sizeof(*grown));
-
-		if (grown == NULL)
-			return;
-		gathered->list = grown;
-		gathered->room = room;
-	}
-	gathered->list[gathered->count++] = *d;
-}
-
-static int newest_first(const void *a, const void *b) {
-	const struct decided *x = a, *y = b;
-
-	if (x->at_ns != y->at_ns)
-		return x->at_ns > y->at_ns ? -1 : 1;
-	return x->id > y->id ? -1 : x->id < y->id;
-}
-
 static int by_number(const void *a, const void *b) {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -257,7 +224,7 @@ static void older_next(struct older *older, struct why_journal *journal) {
 
 /* Without memory, or a journal, there are none. */
 static void older_begin(struct older *older, struct why_journal *journal,
-    const struct gathered *gathered) {
+    const struct decided_batch *gathered) {
 	size_t most = journal == NULL ? 0 : journal->count;
 	uint64_t *known = calloc(gathered->count + 1, sizeof(*known));
 
@@ -283,7 +250,7 @@ static void older_begin(struct older *older, struct why_journal *journal,
 }
 
 /* From when on the rings have everything: each has lost what is older than its oldest. */
-static int64_t complete_from_ns(const struct view *view, const struct gathered *gathered) {
+static int64_t complete_from_ns(const struct view *view, const struct decided_batch *gathered) {
 	int64_t oldest_ns[DECIDED_RINGS], from_ns = INT64_MIN;
 	bool any[DECIDED_RINGS] = { false };
 
@@ -307,17 +274,16 @@ static int64_t complete_from_ns(const struct view *view, const struct gathered *
 void why_each(struct why_sources *sources,
     bool (*each)(void *context, const struct why_event *), void *context) {
 	const struct view *view = &sources->state->view;
-	struct gathered gathered = { .list = NULL };
+	struct decided_batch gathered = { .list = NULL };
 	struct older older = { .list = NULL };
 	struct why_event event;
 	bool more = true, begun = false;
 	int64_t from_ns;
 	size_t i = 0;
 
-	for (unsigned ring = 0; view->reader != NULL && ring < DECIDED_RINGS; ring++)
-		reader_decisions(view->reader, (enum decided_ring)ring, gather, &gathered);
-	if (gathered.count > 0)
-		qsort(gathered.list, gathered.count, sizeof(gathered.list[0]), newest_first);
+	if (view->reader != NULL)
+		decided_batch_read(&gathered, view->reader);
+	decided_batch_sort(&gathered, true);
 	from_ns = complete_from_ns(view, &gathered);
 	while (more && (i < gathered.count || older.has || !begun)) {
 		if (!begun && (i == gathered.count || gathered.list[i].at_ns < from_ns)) {

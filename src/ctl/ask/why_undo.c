@@ -306,15 +306,13 @@ struct stop_search {
 /* A class that is written with capitals is known by its id alone. */
 static bool is_named(const struct decided *d, const char *name) {
 	static const char prefix[] = "class:";
-	const char *wanted = decided_text(d, DECIDED_NAME);
-	size_t length = strlen(wanted);
 
 	if ((d->flags & DECIDED_IS_CLASS) != 0) {
 		if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
 			return false;
 		name += sizeof(prefix) - 1;
 	}
-	return strlen(name) == length && text_equal_nocase(name, wanted, length);
+	return text_is_nocase(name, decided_text(d, DECIDED_NAME));
 }
 
 /* What has that id counts, else what has that name. */

@@ -19,8 +19,6 @@
 #include "ctl/journal/journal.h"
 #include "ctl/journal/journal_record.h"
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
-
 enum finding { FINDING_TORN, FINDING_DAMAGE, FINDING_LATER, FINDING_FAULT, FINDING_FOREIGN,
 	FINDING_KEPT, FINDING_COUNT };
 
@@ -39,16 +37,6 @@ struct checking {
 };
 
 /* --- what is found ------------------------------------------------------------------------ */
-
-static const struct column columns[] = {
-	{ "journal", COLUMN_TEXT },
-	{ "file", COLUMN_TEXT },
-	{ "offset", COLUMN_NUMBER },
-	{ "bytes", COLUMN_NUMBER },
-	{ "finding", COLUMN_TEXT },
-	{ "severity", COLUMN_TEXT },
-	{ "text", COLUMN_TEXT },
-};
 
 static void find(struct checking *checking, enum finding finding, struct journal_place place,
     uint32_t bytes, const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -71,14 +59,15 @@ static void find(struct checking *checking, enum finding finding, struct journal
 		snprintf(file.text, sizeof(file.text), "%s", checking->journal->path);
 	progress_hide();
 	if (writer->json) {
-		const struct value values[COUNT_OF(columns)] = {
-			value_text(journal_what_for(checking->journal)), value_text(file.text),
-			value_number(place.offset), value_number(bytes),
-			value_text(finding_words[finding]), value_text(severity),
-			value_text(text),
-		};
-
-		writer_row(writer, values);
+		writer_row_begin(writer);
+		writer_text(writer, "journal", journal_what_for(checking->journal));
+		writer_text(writer, "file", file.text);
+		writer_number(writer, "offset", place.offset);
+		writer_number(writer, "bytes", bytes);
+		writer_text(writer, "finding", finding_words[finding]);
+		writer_text(writer, "severity", severity);
+		writer_text(writer, "text", text);
+		writer_row_end(writer);
 		return;
 	}
 	writer_print(writer->out, file.text);
@@ -356,11 +345,11 @@ int command_JOURNAL_CHECK(struct ctl *ctl) {
 		return code;
 	code = journals.code;
 	if (ctl->writer.json)
-		writer_table_begin(&ctl->writer, NULL, columns, COUNT_OF(columns));
+		writer_list_begin(&ctl->writer, NULL);
 	for (size_t i = 0; i < journals.count; i++)
 		code = journal_worse(code, check_one(ctl, &journals.list[i]));
 	if (ctl->writer.json)
-		writer_table_end(&ctl->writer);
+		writer_list_end(&ctl->writer);
 	journals_close(&journals);
 	return code;
 }

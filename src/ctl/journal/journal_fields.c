@@ -43,26 +43,26 @@ static void show_text(struct writer *writer, const char *name, struct journal_te
 		if (value.text[i] != '\0')
 			space[length++] = value.text[i];
 	space[length] = '\0';
-	writer_line_value(writer, name, COLUMN_TEXT, value_text(space));
+	writer_member(writer, name, COLUMN_TEXT, value_text(space));
 }
 
 static void show_number(struct writer *writer, const char *name, uint64_t value, bool known) {
-	writer_line_value(writer, name, COLUMN_NUMBER,
+	writer_member(writer, name, COLUMN_NUMBER,
 	    known ? value_number(value) : value_unknown());
 }
 
 static void show_word(struct writer *writer, const char *name, const char *value) {
-	writer_line_value(writer, name, COLUMN_TEXT, value_text(value));
+	writer_member(writer, name, COLUMN_TEXT, value_text(value));
 }
 
 static void show_truth(struct writer *writer, const char *name, bool value) {
-	writer_line_value(writer, name, COLUMN_TRUTH, value_truth(value));
+	writer_member(writer, name, COLUMN_TRUTH, value_truth(value));
 }
 
 static void show_time(struct writer *writer, const char *name, int64_t wall_ns) {
 	char space[JOURNAL_TIME_MAX];
 
-	writer_line_value(writer, name, COLUMN_TEXT, journal_time_value(wall_ns, space));
+	writer_member(writer, name, COLUMN_TEXT, journal_time_value(wall_ns, space));
 }
 
 static void show_place(struct writer *writer, const char *name, struct journal_place value) {

@@ -17,7 +17,6 @@
 #include "ctl/journal/journal.h"
 #include "ctl/journal/journal_record.h"
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define SUFFIX		"suffix"
 
 struct summing {
@@ -130,93 +129,69 @@ static struct messages_found count_messages(const struct summing *sum) {
 	return found;
 }
 
-static void position_rows(void *context, struct writer *writer) {
-	const struct summing *sum = context;
-	const struct journal_positions *positions = journal_positions_of(sum->journal);
+static void position_row(void *context, struct writer *writer, const void *item) {
+	const struct journal_position *one = item;
+	bool known = one->place.file != 0;
 
-	for (uint32_t i = 0; positions != NULL && i < positions->positions_count &&
-	     i < JOURNAL_POSITIONS_MAX; i++) {
-		const struct journal_position *one = &positions->positions[i];
-		bool known = one->place.file != 0;
-		const struct value values[] = {
-			value_text(one->name),
-			known ? value_number(one->place.file) : value_unknown(),
-			known ? value_number(one->place.offset) : value_unknown(),
-		};
-
-		writer_row(writer, values);
-	}
+	(void)context;
+	writer_text(writer, "position", one->name);
+	writer_member(writer, "file", COLUMN_NUMBER, value_number_if(known, one->place.file));
+	writer_member(writer, "offset", COLUMN_NUMBER, value_number_if(known, one->place.offset));
 }
 
 static void write_positions(struct summing *sum, struct writer *writer) {
-	static const struct column columns[] = {
-		{ "position", COLUMN_TEXT },
-		{ "file", COLUMN_NUMBER },
-		{ "offset", COLUMN_NUMBER },
-	};
-	static const struct column members[] = {
-		{ "recorded", COLUMN_TEXT },
-		{ "synced", COLUMN_NUMBER },
-		{ "syncs", COLUMN_NUMBER },
-		{ "deliveries", COLUMN_NUMBER },
-		{ "syncs_per_delivery", COLUMN_DECIMAL },
-	};
-	const struct journal_positions *positions = journal_positions_of(sum->journal);
-	bool known = positions != NULL;
+	static const struct journal_positions none;
+	const struct journal_positions *found = journal_positions_of(sum->journal);
+	const struct journal_positions *positions = found == NULL ? &none : found;
+	bool known = found != NULL;
 	char time[JOURNAL_TIME_MAX];
-	const struct value values[COUNT_OF(members)] = {
-		known ? journal_time_value(positions->when_ns, time) : value_unknown(),
-		known ? value_number(positions->synced) : value_unknown(),
-		known ? value_number(positions->syncs) : value_unknown(),
-		known ? value_number(positions->results) : value_unknown(),
-		known && positions->results > 0 ? value_decimal((double)positions->syncs /
-		    (double)positions->results) : value_unknown(),
-	};
 
-	writer_members(writer, members, values, COUNT_OF(members));
-	writer_table(writer, "positions", columns, COUNT_OF(columns), position_rows, sum);
+	writer_member(writer, "recorded", COLUMN_TEXT, known ?
+	    journal_time_value(positions->when_ns, time) : value_unknown());
+	writer_member(writer, "synced", COLUMN_NUMBER, value_number_if(known, positions->synced));
+	writer_member(writer, "syncs", COLUMN_NUMBER, value_number_if(known, positions->syncs));
+	writer_member(writer, "deliveries", COLUMN_NUMBER, value_number_if(known,
+	    positions->results));
+	writer_member(writer, "syncs_per_delivery", COLUMN_DECIMAL, positions->results > 0 ?
+	    value_decimal((double)positions->syncs / (double)positions->results) :
+	    value_unknown());
+	writer_table(writer, &(const struct table){ .name = "positions", .row = position_row,
+	    .items = positions->positions, .each = sizeof(positions->positions[0]),
+	    .count = positions->count < JOURNAL_POSITIONS_MAX ? positions->count :
+	    JOURNAL_POSITIONS_MAX });
 }
 
 static void write_one(struct summing *sum, const char *name, struct writer *writer) {
-	static const struct column columns[] = {
-		{ "directory", COLUMN_TEXT },
-		{ "kind", COLUMN_TEXT },
-		{ "files", COLUMN_NUMBER },
-		{ "bytes", COLUMN_BYTES },
-		{ "garbage_bytes", COLUMN_BYTES },
-		{ "garbage_percent", COLUMN_DECIMAL },
-		{ "records", COLUMN_NUMBER },
-		{ "first_sequence", COLUMN_NUMBER },
-		{ "last_sequence", COLUMN_NUMBER },
-		{ "damaged", COLUMN_NUMBER },
-		{ "later", COLUMN_NUMBER },
-		{ "queued", COLUMN_NUMBER },
-		{ "working", COLUMN_NUMBER },
-		{ "suffix_bytes", COLUMN_BYTES },
-		{ "suffix_records", COLUMN_NUMBER },
-	};
 	struct messages_found messages = count_messages(sum);
-	bool of_messages = strcmp(journal_what_for(sum->journal), "queue") == 0;
+	const char *kind = journal_what_for(sum->journal);
+	bool of_messages = strcmp(kind, "queue") == 0;
 	bool suffix = sum->suffix.file != 0;
 	uint64_t live = messages.bytes + sum->state + sum->heads;
 	uint64_t garbage = sum->bytes > live ? sum->bytes - live : 0;
-	const struct value values[COUNT_OF(columns)] = {
-		value_text(sum->journal->path), value_text(journal_what_for(sum->journal)),
-		value_number(sum->journal->reader->files.count), value_number(sum->bytes),
-		value_number(garbage), sum->bytes == 0 ? value_unknown() :
-		    value_decimal(100.0 * (double)garbage / (double)sum->bytes),
-		value_number(sum->records),
-		sum->records > 0 ? value_number(sum->first) : value_unknown(),
-		sum->records > 0 ? value_number(sum->last) : value_unknown(),
-		value_number(sum->damaged), value_number(sum->later),
-		of_messages ? value_number(messages.waiting + messages.working) : value_unknown(),
-		of_messages ? value_number(messages.working) : value_unknown(),
-		suffix ? value_number(sum->suffix_bytes) : value_unknown(),
-		suffix ? value_number(sum->suffix_records) : value_unknown(),
-	};
 
 	writer_object_begin(writer, name);
-	writer_members(writer, columns, values, COUNT_OF(columns));
+	writer_text(writer, "directory", sum->journal->path);
+	writer_text(writer, "kind", kind);
+	writer_number(writer, "files", sum->journal->reader->files.count);
+	writer_member(writer, "bytes", COLUMN_BYTES, value_number(sum->bytes));
+	writer_member(writer, "garbage_bytes", COLUMN_BYTES, value_number(garbage));
+	writer_member(writer, "garbage_percent", COLUMN_DECIMAL, sum->bytes == 0 ?
+	    value_unknown() : value_decimal(100.0 * (double)garbage / (double)sum->bytes));
+	writer_number(writer, "records", sum->records);
+	writer_member(writer, "first_sequence", COLUMN_NUMBER, value_number_if(sum->records > 0,
+	    sum->first));
+	writer_member(writer, "last_sequence", COLUMN_NUMBER, value_number_if(sum->records > 0,
+	    sum->last));
+	writer_number(writer, "damaged", sum->damaged);
+	writer_number(writer, "later", sum->later);
+	writer_member(writer, "queued", COLUMN_NUMBER, value_number_if(of_messages,
+	    messages.waiting + messages.working));
+	writer_member(writer, "working", COLUMN_NUMBER, value_number_if(of_messages,
+	    messages.working));
+	writer_member(writer, "suffix_bytes", COLUMN_BYTES, value_number_if(suffix,
+	    sum->suffix_bytes));
+	writer_member(writer, "suffix_records", COLUMN_NUMBER, value_number_if(suffix,
+	    sum->suffix_records));
 	write_positions(sum, writer);
 	writer_object_end(writer);
 }

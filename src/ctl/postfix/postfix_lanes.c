@@ -405,30 +405,31 @@ static int make_lines(struct lanes *lanes) {
 	return EX_OK;
 }
 
-static void excluded_rows(void *context, struct writer *writer) {
-	const struct postfix_site *site = context;
-
-	for (size_t i = 0; i < site->exclusion_count; i++)
-		writer_row(writer, (const struct value[]){
-			value_text(site->exclusions[i].mask),
-			value_text(site->exclusions[i].setting) });
+static const char *text_or_null(const char *text) {
+	return text[0] == '\0' ? NULL : text;
 }
 
-static void rows_of_routes(const struct postfix_site *site, struct writer *writer) {
-	for (size_t i = 0; i < site->route_count; i++)
-		writer_row(writer, (const struct value[]){
-			value_text(site->routes[i].mask),
-			value_text(site->routes[i].next_hop[0] == '\0' ? NULL :
-			    site->routes[i].next_hop),
-			value_text(site->clone) });
+static void write_exclusions(struct writer *writer, const struct postfix_site *site) {
+	writer_list_begin(writer, "excluded");
+	for (size_t i = 0; i < site->exclusion_count; i++) {
+		writer_row_begin(writer);
+		writer_text(writer, "mask", site->exclusions[i].mask);
+		writer_text(writer, "setting", site->exclusions[i].setting);
+		writer_row_end(writer);
+	}
+	writer_list_end(writer);
 }
 
-static void routed_rows(void *context, struct writer *writer) {
-	const struct lanes *lanes = context;
+static void write_site_routes(struct writer *writer, const struct lanes *lanes) {
+	const struct postfix_site *site = &lanes->site;
 
-	rows_of_routes(&lanes->site, writer);
-	for (unsigned i = 0; i < lanes->further_count; i++)
-		rows_of_routes(&lanes->further[i].site, writer);
+	for (size_t i = 0; i < site->route_count; i++) {
+		writer_row_begin(writer);
+		writer_text(writer, "mask", site->routes[i].mask);
+		writer_text(writer, "next_hop", text_or_null(site->routes[i].next_hop));
+		writer_text(writer, "transport", site->clone);
+		writer_row_end(writer);
+	}
 }
 
 static const char *const clone_states[] = { [CLONE_ABSENT] = "no",
@@ -443,102 +444,87 @@ static const char *lane_name(const struct lanes *lanes, uint32_t i, char out[64]
 	return out;
 }
 
-static void rows_of_lanes(const struct lanes *lanes, struct writer *writer) {
+static void write_site_lanes(struct writer *writer, const struct lanes *lanes) {
 	char name[64];
 
 	for (uint32_t i = 0; i < lanes->clones.count; i++) {
-		lane_name(lanes, i, name);
-		writer_row(writer, (const struct value[]){ value_text(name),
-			value_number(lanes->clones.widths[i]),
-			value_text(clone_states[lanes->states[i]]),
-			value_truth(is_usable(lanes, i)) });
+		writer_row_begin(writer);
+		writer_text(writer, "lane", lane_name(lanes, i, name));
+		writer_number(writer, "width", lanes->clones.widths[i]);
+		writer_text(writer, "attached", clone_states[lanes->states[i]]);
+		writer_truth(writer, "used", is_usable(lanes, i));
+		writer_row_end(writer);
 	}
 }
 
-static void lane_rows(void *context, struct writer *writer) {
-	const struct lanes *lanes = context;
+/* What the transport cannot have: lanes, or hints at all. */
+static void put_refusal(struct writer *writer, const struct lanes *lanes, bool also_lanes) {
+	const struct postfix_site *site = &lanes->site;
+	bool refused = site->refusal[0] != '\0';
 
-	rows_of_lanes(lanes, writer);
+	writer_text(writer, "no_lanes", refused && !also_lanes ? NULL : lanes->no_clones);
+	writer_text(writer, "refused", refused ? site->refusal : NULL);
+	writer_text(writer, "text", refused ? site->refusal_text : NULL);
+}
+
+static void write_transport(struct writer *writer, const struct lanes *further) {
+	writer_row_begin(writer);
+	writer_text(writer, "transport", further->site.clone);
+	writer_text(writer, "clone_program", text_or_null(further->site.program));
+	put_refusal(writer, further, false);
+	writer_row_end(writer);
+}
+
+static void write_asked(struct writer *writer, const struct postfix_site *site) {
+	writer_list_begin(writer, "asked");
+	for (size_t i = 0; i < site->table_count; i++) {
+		writer_row_begin(writer);
+		writer_text(writer, "table", site->tables[i].name);
+		writer_text(writer, "setting", site->tables[i].setting);
+		writer_row_end(writer);
+	}
+	writer_list_end(writer);
+}
+
+/* A list with what `write` puts of the mail server itself, and of its further transports. */
+static void write_each(struct writer *writer, const char *name, const struct lanes *lanes,
+    bool itself, void (*write)(struct writer *writer, const struct lanes *one)) {
+	writer_list_begin(writer, name);
+	if (itself)
+		write(writer, lanes);
 	for (unsigned i = 0; i < lanes->further_count; i++)
-		rows_of_lanes(&lanes->further[i], writer);
-}
-
-static void transport_rows(void *context, struct writer *writer) {
-	const struct lanes *lanes = context;
-
-	for (unsigned i = 0; i < lanes->further_count; i++) {
-		const struct postfix_site *site = &lanes->further[i].site;
-		bool refused = site->refusal[0] != '\0';
-
-		writer_row(writer, (const struct value[]){ value_text(site->clone),
-			value_text(site->program[0] == '\0' ? NULL : site->program),
-			value_text(refused ? NULL : lanes->further[i].no_clones),
-			value_text(refused ? site->refusal : NULL),
-			value_text(refused ? site->refusal_text : NULL) });
-	}
-}
-
-static void asked_rows(void *context, struct writer *writer) {
-	const struct postfix_site *site = context;
-
-	for (size_t i = 0; i < site->table_count; i++)
-		writer_row(writer, (const struct value[]){
-			value_text(site->tables[i].name),
-			value_text(site->tables[i].setting) });
+		write(writer, &lanes->further[i]);
+	writer_list_end(writer);
 }
 
 static const char *const attachments[] = { [ATTACHED_NO] = "no",
 	[ATTACHED_YES] = "yes", [ATTACHED_OUTDATED] = "outdated" };
 
-static void tell_programs(struct lanes *lanes) {
-	static const struct column columns[] = {
-		{ "mta", COLUMN_TEXT }, { "config_directory", COLUMN_TEXT },
-		{ "clone", COLUMN_TEXT }, { "clone_program", COLUMN_TEXT },
-		{ "relayhost", COLUMN_TEXT }, { "no_lanes", COLUMN_TEXT },
-		{ "refused", COLUMN_TEXT }, { "text", COLUMN_TEXT },
-		{ "only_listed", COLUMN_TRUTH }, { "listed", COLUMN_NUMBER },
-		{ "attached", COLUMN_TEXT }, { "site", COLUMN_TEXT },
-		{ "probes", COLUMN_TEXT }, { "no_probes", COLUMN_TEXT },
-		{ "reloaded", COLUMN_TRUTH }, { "lines", COLUMN_TEXT },
-	};
-	static const struct column excluded[] = { { "mask", COLUMN_TEXT },
-		{ "setting", COLUMN_TEXT } };
-	static const struct column routed[] = { { "mask", COLUMN_TEXT },
-		{ "next_hop", COLUMN_TEXT }, { "transport", COLUMN_TEXT } };
-	static const struct column transports[] = { { "transport", COLUMN_TEXT },
-		{ "clone_program", COLUMN_TEXT }, { "no_lanes", COLUMN_TEXT },
-		{ "refused", COLUMN_TEXT }, { "text", COLUMN_TEXT } };
-	static const struct column widths[] = { { "lane", COLUMN_TEXT },
-		{ "width", COLUMN_NUMBER }, { "attached", COLUMN_TEXT },
-		{ "used", COLUMN_TRUTH } };
-	static const struct column asked[] = { { "table", COLUMN_TEXT },
-		{ "setting", COLUMN_TEXT } };
-	struct postfix_site *site = &lanes->site;
-	bool refused = site->refusal[0] != '\0';
-	const struct value values[] = {
-		value_text(lanes->mta_name), value_text(postfix_directory(lanes->settings)),
-		value_text(site->clone),
-		value_text(site->program[0] == '\0' ? NULL : site->program),
-		value_text(site->relayhost[0] == '\0' ? NULL : site->relayhost),
-		value_text(lanes->no_clones),
-		value_text(refused ? site->refusal : NULL),
-		value_text(refused ? site->refusal_text : NULL),
-		value_truth(site->table_count > 0), value_number(site->listed_count),
-		value_text(attachments[postfix_attachment(site)]),
-		value_text(lanes->site_path),
-		value_text(lanes->no_probes != NULL ? NULL : clone_states[lanes->probe_state]),
-		value_text(lanes->no_probes), value_truth(lanes->reloaded),
-		value_text(lanes->lines),
-	};
+static void tell_programs(const struct lanes *lanes) {
+	const struct postfix_site *site = &lanes->site;
 	struct writer *writer = &lanes->ctl->writer;
 
 	writer_object_begin(writer, NULL);
-	writer_members(writer, columns, values, COUNT_OF(columns));
-	writer_table(writer, "excluded", excluded, COUNT_OF(excluded), excluded_rows, site);
-	writer_table(writer, "routed", routed, COUNT_OF(routed), routed_rows, lanes);
-	writer_table(writer, "transports", transports, COUNT_OF(transports), transport_rows, lanes);
-	writer_table(writer, "lanes", widths, COUNT_OF(widths), lane_rows, lanes);
-	writer_table(writer, "asked", asked, COUNT_OF(asked), asked_rows, site);
+	writer_text(writer, "mta", lanes->mta_name);
+	writer_text(writer, "config_directory", postfix_directory(lanes->settings));
+	writer_text(writer, "clone", site->clone);
+	writer_text(writer, "clone_program", text_or_null(site->program));
+	writer_text(writer, "relayhost", text_or_null(site->relayhost));
+	put_refusal(writer, lanes, true);
+	writer_truth(writer, "only_listed", site->table_count > 0);
+	writer_number(writer, "listed", site->listed_count);
+	writer_text(writer, "attached", attachments[postfix_attachment(site)]);
+	writer_text(writer, "site", lanes->site_path);
+	writer_text(writer, "probes", lanes->no_probes != NULL ? NULL :
+	    clone_states[lanes->probe_state]);
+	writer_text(writer, "no_probes", lanes->no_probes);
+	writer_truth(writer, "reloaded", lanes->reloaded);
+	writer_text(writer, "lines", lanes->lines);
+	write_exclusions(writer, site);
+	write_each(writer, "routed", lanes, true, write_site_routes);
+	write_each(writer, "transports", lanes, false, write_transport);
+	write_each(writer, "lanes", lanes, true, write_site_lanes);
+	write_asked(writer, site);
 	writer_object_end(writer);
 }
 

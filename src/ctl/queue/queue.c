@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "ctl/act/control_client.h"
 #include "ctl/cli/ctl.h"
@@ -76,20 +77,6 @@ static size_t width_of(const struct rows *rows) {
 	return rows->column_count + rows->by_age;
 }
 
-static bool make_room(struct rows *rows) {
-	size_t size = rows->size == 0 ? 256 : 2 * rows->size;
-	struct value *list;
-
-	if (rows->count < rows->size)
-		return true;
-	list = reallocarray(rows->list, size * width_of(rows), sizeof(*list));
-	if (list == NULL)
-		return false;
-	rows->list = list;
-	rows->size = size;
-	return true;
-}
-
 static void keep_row(void *context, const struct control_frame *frame) {
 	static const struct column since = { "since_ms", COLUMN_NUMBER };
 	struct rows *rows = context;
@@ -100,7 +87,8 @@ static void keep_row(void *context, const struct control_frame *frame) {
 	if (rows->pattern != NULL &&
 	    (destination == NULL || !name_fits(destination, rows->pattern)))
 		return;
-	if (rows->no_memory || !make_room(rows)) {
+	if (rows->no_memory || !array_grow(&rows->list, &rows->size, rows->count,
+	    width_of(rows) * sizeof(*rows->list))) {
 		rows->no_memory = true;
 		return;
 	}
@@ -140,11 +128,12 @@ static int compare_parts(const void *a, const void *b) {
 	    strcmp(x[PART_ID].text, y[PART_ID].text);
 }
 
-static void write_rows(void *context, struct writer *writer) {
+static void put_row(void *context, struct writer *writer, const void *item) {
 	const struct rows *rows = context;
+	const struct value *values = item;
 
-	for (size_t i = 0; i < rows->count; i++)
-		writer_row(writer, rows->list + i * width_of(rows));
+	for (size_t i = 0; i < rows->column_count; i++)
+		writer_member(writer, rows->columns[i].name, rows->columns[i].kind, values[i]);
 }
 
 /* --- asking ------------------------------------------------------------------------------ */
@@ -198,8 +187,9 @@ static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *f
 		if (rows->by_age && rows->count > 1)
 			qsort(rows->list, rows->count,
 			    width_of(rows) * sizeof(*rows->list), compare_parts);
-		writer_table(&ctl->writer, NULL, rows->columns, rows->column_count,
-		    write_rows, rows);
+		writer_table(&ctl->writer, &(const struct table){ .row = put_row,
+		    .context = rows, .items = rows->list, .count = rows->count,
+		    .each = width_of(rows) * sizeof(*rows->list) });
 	}
 	if ((result == EX_OK || result == reply.exit) && reply.error[0] != '\0')
 		ctl_complain("%s", reply.error);

@@ -19,31 +19,21 @@
 #include "ctl/cli/ctl.h"
 #include "ctl/act/state.h"
 
-#define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define RELOAD_TIMEOUT_MS	60000
 #define NAMES_BYTES		4096
 #define ROLES_FOLLOW_NS		(5 * NS_PER_SECOND)	/* their heartbeats are a second apart */
 #define ROLES_STEP_MS		10
 
-static const struct column message_columns[] = {
-	{ "file", COLUMN_TEXT },
-	{ "line", COLUMN_NUMBER },
-	{ "severity", COLUMN_TEXT },
-	{ "text", COLUMN_TEXT },
-};
-
 /* line 0: the file as a whole */
 static void write_message(struct writer *writer, const char *file, uint32_t line,
     const char *severity, const char *text) {
-	const struct value values[] = {
-		value_text(file),
-		line == 0 ? value_unknown() : value_number(line),
-		value_text(severity),
-		value_text(text),
-	};
-
 	if (writer->json) {
-		writer_row(writer, values);
+		writer_row_begin(writer);
+		writer_text(writer, "file", file);
+		writer_member(writer, "line", COLUMN_NUMBER, value_number_if(line != 0, line));
+		writer_text(writer, "severity", severity);
+		writer_text(writer, "text", text);
+		writer_row_end(writer);
 		return;
 	}
 	if (file[0] != '\0') {
@@ -137,12 +127,11 @@ int command_CHECK(struct ctl *ctl) {
 	int result = generation == NULL ? EX_CONFIG : EX_OK;
 
 	if (ctl->writer.json)
-		writer_table_begin(&ctl->writer, NULL, message_columns,
-		    COUNT_OF(message_columns));
+		writer_list_begin(&ctl->writer, NULL);
 	write_messages(&ctl->writer, &messages);
 	messages.notes += look_at_service(&ctl->writer, generation, path);
 	if (ctl->writer.json)
-		writer_table_end(&ctl->writer);
+		writer_list_end(&ctl->writer);
 	else
 		write_verdict(&ctl->writer, path, generation, &messages);
 	config_messages_free(&messages);
@@ -276,17 +265,7 @@ static void write_reloaded_text(struct reload *reload, bool reloaded, uint32_t g
 
 static void write_reloaded(struct reload *reload, const struct control_reply *reply,
     uint32_t generation) {
-	static const struct column columns[] = {
-		{ "reloaded", COLUMN_TRUTH },
-		{ "generation", COLUMN_NUMBER },
-		{ "error", COLUMN_TEXT },
-	};
 	bool reloaded = reply->exit == EX_OK;
-	const struct value values[] = {
-		value_truth(reloaded),
-		generation != 0 ? value_number(generation) : value_unknown(),
-		reloaded ? value_unknown() : value_text(reply->error),
-	};
 
 	if (!reload->writer->json) {
 		write_reloaded_text(reload, reloaded, generation);
@@ -294,7 +273,10 @@ static void write_reloaded(struct reload *reload, const struct control_reply *re
 	}
 	writer_strings(reload->writer, "needs_restart", next_name, &reload->settings);
 	writer_strings(reload->writer, "roles_behind", next_name, &reload->behind);
-	writer_members(reload->writer, columns, values, COUNT_OF(columns));
+	writer_truth(reload->writer, "reloaded", reloaded);
+	writer_member(reload->writer, "generation", COLUMN_NUMBER, value_number_if(
+	    generation != 0, generation));
+	writer_text(reload->writer, "error", reloaded ? NULL : reply->error);
 }
 
 int command_RELOAD(struct ctl *ctl) {
@@ -312,8 +294,7 @@ int command_RELOAD(struct ctl *ctl) {
 		return result;
 	if (writer->json) {
 		writer_object_begin(writer, NULL);
-		writer_table_begin(writer, "messages", message_columns,
-		    COUNT_OF(message_columns));
+		writer_list_begin(writer, "messages");
 	}
 	result = control_ask(places.control, &request, 1, RELOAD_TIMEOUT_MS, reload_row,
 	    &reload, &reply, &diag);
@@ -328,7 +309,7 @@ int command_RELOAD(struct ctl *ctl) {
 	if (reply.exit == EX_OK && generation != 0)
 		await_roles(&reload, &places, state_is_asked_for(ctl), generation);
 	if (writer->json)
-		writer_table_end(writer);
+		writer_list_end(writer);
 	write_reloaded(&reload, &reply, generation);
 	if (writer->json)
 		writer_object_end(writer);

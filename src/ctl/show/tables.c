@@ -14,7 +14,6 @@
 #include "ctl/act/state.h"
 #include "view/classes.h"
 
-#define COUNT_OF(array)		(sizeof(array) / sizeof((array)[0]))
 #define NS_PER_DS		(NS_PER_SECOND / 10)
 #define MTA_TEXT_MAX		(ADDRESS_TEXT_MAX + 16)
 
@@ -73,49 +72,60 @@ static struct value age_value(const struct reader_status *status,
 	return value_number((uint64_t)((status->now_ns - opened_ns) / NS_PER_SECOND));
 }
 
-static void session_row(void *context, const struct session *session) {
+static bool is_wanted(const struct session_listing *listing, const struct session *session) {
+	const struct session_control *control = &session->control;
+	char class[SEGMENT_NAME_MAX + 1];
+
+	if (control->state == SESSION_REFUSED && !listing->ctl->all)
+		return false;
+	return listing->ctl->class == NULL || (control->class_record != SEGMENT_NO_CLASS &&
+	    strcmp(reader_class_name(listing->state->view.reader, control->class_record, class),
+	    listing->ctl->class) == 0);
+}
+
+static void session_row(void *context, struct writer *writer, const void *item) {
 	static const char *const states[SESSION_STATES] = {
 		"free", "open", "deferred", "uncounted", "refused",
 	};
 	static const char *const proofs[] = { "owner", "witness", "lease" };
 	const struct session_listing *listing = context;
+	const struct view *view = &listing->state->view;
+	const struct session *session = item;
 	const struct session_control *control = &session->control;
 	char class[SEGMENT_NAME_MAX + 1], client[ADDRESS_TEXT_MAX], mta[MTA_TEXT_MAX];
 	bool inbound = control->direction == SESSION_INBOUND;
 	/* the other end, in both directions */
 	const struct address *host = inbound ? &session->client : &session->server;
 	uint16_t client_port = inbound ? session->client_port : 0;
-	bool classless = control->class_record == SEGMENT_NO_CLASS;
 
-	if (control->state == SESSION_REFUSED && !listing->ctl->all)
-		return;
-	if (!classless)
-		reader_class_name(listing->state->view.reader, control->class_record, class);
-	if (listing->ctl->class != NULL &&
-	    (classless || strcmp(class, listing->ctl->class) != 0))
-		return;
 	address_format(host, client);
-	const struct value values[] = {
-		classless ? value_unknown() : value_text(class),
-		value_text(inbound ? "inbound" : "outbound"),
-		address_is_unknown(host) ? value_unknown() : value_text(client),
-		client_port == 0 ? value_unknown() : value_number(client_port),
-		session->server_port == 0 ? value_unknown() :
-		    value_number(session->server_port),
-		inbound ? mta_value(session, mta) :
-		    mta_name(listing->state->view.generation, control->listener),
-		age_value(&listing->state->view.status, session),
-		value_text(proofs[control->proof]),
-		value_text(states[control->state]),
-	};
-	writer_row(listing->writer, values);
+	writer_text(writer, "class", control->class_record == SEGMENT_NO_CLASS ? NULL :
+	    reader_class_name(view->reader, control->class_record, class));
+	writer_text(writer, "direction", inbound ? "inbound" : "outbound");
+	writer_text(writer, "client", address_is_unknown(host) ? NULL : client);
+	writer_member(writer, "client_port", COLUMN_NUMBER, value_number_if(client_port != 0,
+	    client_port));
+	writer_member(writer, "port", COLUMN_NUMBER, value_number_if(session->server_port != 0,
+	    session->server_port));
+	writer_member(writer, "mta", COLUMN_TEXT, inbound ? mta_value(session, mta) :
+	    mta_name(view->generation, control->listener));
+	writer_member(writer, "age", COLUMN_SECONDS, age_value(&view->status, session));
+	writer_text(writer, "proof", proofs[control->proof]);
+	writer_text(writer, "state", states[control->state]);
+}
+
+static void take_session(void *context, const struct session *session) {
+	const struct session_listing *listing = context;
+
+	if (is_wanted(listing, session))
+		writer_row(listing->writer, session);
 }
 
 static void session_rows(void *context, struct writer *writer) {
 	struct session_listing *listing = context;
 
 	listing->writer = writer;
-	listing->torn = reader_sessions(listing->state->view.reader, session_row, listing);
+	listing->torn = reader_sessions(listing->state->view.reader, take_session, listing);
 }
 
 struct name_search {
@@ -126,8 +136,7 @@ struct name_search {
 static void compare_name(void *context, const struct reader_class *class) {
 	struct name_search *search = context;
 
-	if (strcmp(class->name, search->name) == 0)
-		search->found = true;
+	search->found |= strcmp(class->name, search->name) == 0;
 }
 
 static bool class_exists(const struct reader *reader, const char *name) {
@@ -138,17 +147,6 @@ static bool class_exists(const struct reader *reader, const char *name) {
 }
 
 int command_SESSIONS(struct ctl *ctl) {
-	static const struct column columns[] = {
-		{ "class", COLUMN_TEXT },
-		{ "direction", COLUMN_TEXT },
-		{ "client", COLUMN_TEXT },
-		{ "client_port", COLUMN_NUMBER },
-		{ "port", COLUMN_NUMBER },
-		{ "mta", COLUMN_TEXT },
-		{ "age", COLUMN_SECONDS },
-		{ "proof", COLUMN_TEXT },
-		{ "state", COLUMN_TEXT },
-	};
 	struct state state;
 	struct session_listing listing = { ctl, &state, NULL, 0 };
 	int result = state_open(ctl, &state);
@@ -159,8 +157,8 @@ int command_SESSIONS(struct ctl *ctl) {
 		result = EX_DATAERR;
 	}
 	if (result == EX_OK) {
-		writer_table(&ctl->writer, NULL, columns, COUNT_OF(columns),
-		    session_rows, &listing);
+		writer_table(&ctl->writer, &(const struct table){ .row = session_row,
+		    .rows = session_rows, .context = &listing });
 		state_torn(listing.torn, "sessions");
 	}
 	return state_close(&state, result);

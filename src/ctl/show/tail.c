@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "ctl/cli/ctl.h"
 #include "ctl/act/state.h"
+#include "view/decided_batch.h"
 #include "view/decided_line.h"
 #include "view/name_pattern.h"
 
@@ -39,18 +40,12 @@ struct wanted {
 	int64_t since_ns;		/* not before; 0: no matter */
 };
 
-struct batch {
-	struct decided *list;
-	size_t count, size;
-	bool no_memory;
-};
-
 struct tailing {
 	struct ctl *ctl;
 	struct state state;
 	struct wanted wanted;
 	struct decisions_cursor cursors[DECIDED_RINGS];
-	struct batch batch;
+	struct decided_batch batch;
 	enum reader_health health;	/* as was told */
 	bool gone;			/* the state file was, and that was told */
 	int64_t looked_ns;		/* at the health */
@@ -138,7 +133,8 @@ static bool is_to(const struct decided *decided, const struct mask *pattern) {
 		name_fits(decided_text(decided, DECIDED_WINDOW_OF), pattern));
 }
 
-static bool is_wanted(const struct wanted *wanted, const struct decided *decided) {
+static bool is_wanted(const void *context, const struct decided *decided) {
+	const struct wanted *wanted = context;
 	bool is_class = (decided->flags & DECIDED_IS_CLASS) != 0;
 
 	if (wanted->since_ns != 0 && decided->at_ns < wanted->since_ns)
@@ -181,7 +177,7 @@ static void write_one(struct tailing *tailing, const struct decided *decided,
 
 	if (writer->json) {
 		writer_line_begin(writer);
-		decided_write(&shown, DECIDED_FOR_TAIL, writer, writer_line_value);
+		decided_write(&shown, DECIDED_FOR_TAIL, writer, writer_member);
 		writer_line_end(writer);
 		return;
 	}
@@ -202,7 +198,7 @@ static void write_unknown(struct writer *writer, const char *name, enum column_k
     struct value value) {
 	(void)value;
 	if (strcmp(name, "kind") != 0 && strcmp(name, "count") != 0)
-		writer_line_value(writer, name, kind, value_unknown());
+		writer_member(writer, name, kind, value_unknown());
 }
 
 /* Of kind "lost", how many. */
@@ -217,71 +213,33 @@ static void write_lost(struct tailing *tailing, uint64_t lost) {
 		return;
 	}
 	writer_line_begin(writer);
-	writer_line_value(writer, "kind", COLUMN_TEXT, value_text("lost"));
-	writer_line_value(writer, "count", COLUMN_NUMBER, value_number(lost));
+	writer_member(writer, "kind", COLUMN_TEXT, value_text("lost"));
+	writer_member(writer, "count", COLUMN_NUMBER, value_number(lost));
 	decided_write(&shown, DECIDED_FOR_TAIL, writer, write_unknown);
 	writer_line_end(writer);
 }
 
-static void keep_wanted(void *context, const struct decided *decided) {
-	struct tailing *tailing = context;
-	struct batch *batch = &tailing->batch;
-	size_t size = batch->size == 0 ? 256 : 2 * batch->size;
-	struct decided *list;
-
-	if (batch->no_memory || !is_wanted(&tailing->wanted, decided))
-		return;
-	if (batch->count == batch->size) {
-		list = reallocarray(batch->list, size, sizeof(*list));
-		batch->no_memory = list == NULL;
-		if (list == NULL)
-			return;
-		batch->list = list;
-		batch->size = size;
-	}
-	batch->list[batch->count++] = *decided;
-}
-
-static int compare_times(const void *a, const void *b) {
-	const struct decided *one = a, *other = b;
-
-	if (one->at_ns != other->at_ns)
-		return one->at_ns < other->at_ns ? -1 : 1;
-	return one->id < other->id ? -1 : one->id > other->id;
-}
-
-/* What is there, of both rings.  False: no memory. */
-static bool gather(struct tailing *tailing, int64_t now_ns, uint64_t *lost) {
-	struct batch *batch = &tailing->batch;
-
-	batch->count = 0;
-	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
-		reader_decisions_follow(tailing->state.view.reader, (enum decided_ring)ring,
-		    &tailing->cursors[ring], now_ns, keep_wanted, tailing, lost);
-	if (batch->count > 1)
-		qsort(batch->list, batch->count, sizeof(*batch->list), compare_times);
-	return !batch->no_memory;
-}
-
 /* `most` of them, the last ones.  False: no memory, or nobody reads. */
 static bool write_all(struct tailing *tailing, size_t most, bool tells_lost) {
-	struct writer *writer = &tailing->ctl->writer;
+	struct decided_batch *batch = &tailing->batch;
 	int64_t now_ns, wall_ns;
 	uint64_t lost = 0;
 
 	if (tailing->state.view.reader == NULL)
 		return true;
 	clock_pair(&now_ns, &wall_ns);
-	if (!gather(tailing, now_ns, &lost)) {
+	batch->count = 0;
+	decided_batch_follow(batch, tailing->state.view.reader, tailing->cursors, now_ns, &lost);
+	decided_batch_sort(batch, false);
+	if (batch->no_memory) {
 		ctl_complain("%s", strerror(ENOMEM));
 		return false;
 	}
 	if (lost > 0 && tells_lost)
 		write_lost(tailing, lost);
-	for (size_t i = tailing->batch.count > most ? tailing->batch.count - most : 0;
-	     i < tailing->batch.count; i++)
-		write_one(tailing, &tailing->batch.list[i], now_ns, wall_ns);
-	return writer_finish(writer);
+	for (size_t i = batch->count > most ? batch->count - most : 0; i < batch->count; i++)
+		write_one(tailing, &batch->list[i], now_ns, wall_ns);
+	return writer_finish(&tailing->ctl->writer);
 }
 
 /* --- as long as somebody wants it ------------------------------------------------------------- */
@@ -336,7 +294,8 @@ static void follow(struct tailing *tailing) {
 }
 
 int command_TAIL(struct ctl *ctl) {
-	struct tailing tailing = { .ctl = ctl };
+	struct tailing tailing = { .ctl = ctl, .batch = { .wants = is_wanted,
+		.context = &tailing.wanted } };
 	int result = take_wishes(ctl, &tailing.wanted);
 
 	if (result != EX_OK)

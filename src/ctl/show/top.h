@@ -14,6 +14,7 @@
 #include "ctl/show/screen.h"
 #include "segment/decision/decisions.h"
 #include "view/classes.h"
+#include "view/decided_batch.h"
 #include "view/verdict.h"
 #include "view/view.h"
 
@@ -82,8 +83,7 @@ struct top {
 	struct top_destination *destinations;
 	size_t destination_count;
 	size_t destinations_known;	/* that fit the filter */
-	struct decided *decisions;	/* the newest first */
-	size_t decision_count;
+	struct decided_batch decisions;	/* the newest first */
 	size_t shown[TOP_DECISIONS_MAX];	/* of them: that fit the filter, the last one of those alike */
 	uint64_t shown_keys[TOP_DECISIONS_MAX];	/* decision_group_key */
 	unsigned alike[TOP_DECISIONS_MAX];	/* how many are */
@@ -114,8 +114,7 @@ struct top {
 bool top_gather(struct top *top, int64_t now_ns);
 void top_free(struct top *top);
 
-/* Does a text have the filter in it, whatever the case? */
-bool top_fits(const char *filter, const char *text);
+/* Does one of its texts have the filter in it, whatever the case? */
 bool top_decision_fits(const char *filter, const struct decided *decided);
 
 /* Orders the rows by the sort of each pane, and finds the chosen ones again. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "ctl/act/state.h"
@@ -19,35 +20,24 @@
 #include "view/health.h"
 
 #define ROLE_OLD_NS	(3 * NS_PER_SECOND)
-#define AGAIN_AT_ONCE	4096	/* decisions of a ring in one look */
 
 /* --- the filter ------------------------------------------------------------------------- */
-
-bool top_fits(const char *filter, const char *text) {
-	size_t length = strlen(filter);
-
-	if (length == 0)
-		return true;
-	for (; *text != '\0'; text++)
-		if (strnlen(text, length) == length && text_equal_nocase(text, filter, length))
-			return true;
-	return false;
-}
 
 bool top_decision_fits(const char *filter, const struct decided *decided) {
 	char client[ADDRESS_TEXT_MAX] = "";
 
 	if (!address_is_unknown(&decided->client))
 		address_format(&decided->client, client);
-	return top_fits(filter, client) || top_fits(filter, decided_word(decided->kind)) ||
-	    top_fits(filter, decided_text(decided, DECIDED_NAME)) ||
-	    top_fits(filter, decided_text(decided, DECIDED_CLASS)) ||
-	    top_fits(filter, decided_text(decided, DECIDED_RECIPIENT)) ||
-	    top_fits(filter, decided_text(decided, DECIDED_REASON));
+	return text_contains(client, filter) ||
+	    text_contains(decided_word(decided->kind), filter) ||
+	    text_contains(decided_text(decided, DECIDED_NAME), filter) ||
+	    text_contains(decided_text(decided, DECIDED_CLASS), filter) ||
+	    text_contains(decided_text(decided, DECIDED_RECIPIENT), filter) ||
+	    text_contains(decided_text(decided, DECIDED_REASON), filter);
 }
 
 static bool wants(const void *context, const char *name) {
-	return top_fits(context, name);
+	return text_contains(name, context);
 }
 
 /* --- classes ------------------------------------------------------------------------------ */
@@ -80,18 +70,12 @@ static void take_class(void *context, const struct reader_class *class) {
 
 	if (view_class_share(&work->top->view, class, &share))
 		work->top->cluster.overhang += share.overhang;
-	if (work->no_memory || !top_fits(work->top->filter, class->name))
+	if (work->no_memory || !text_contains(class->name, work->top->filter))
 		return;
-	if (work->count == work->size) {
-		size_t size = work->size == 0 ? 64 : 2 * work->size;
-		struct top_class *list = reallocarray(work->list, size, sizeof(*list));
-
-		work->no_memory = list == NULL;
-		if (list == NULL)
-			return;
-		work->list = list;
-		work->size = size;
-	}
+	work->no_memory = !array_grow(&work->list, &work->size, work->count,
+	    sizeof(*work->list));
+	if (work->no_memory)
+		return;
 	taken = &work->list[work->count++];
 	was = work->before_of[class->record];
 	before = was == 0 ? NULL : &work->before[was - 1];
@@ -182,37 +166,17 @@ static bool gather_destinations(struct top *top) {
 
 /* --- decisions ---------------------------------------------------------------------------- */
 
-static int compare_times(const void *a, const void *b) {
-	const struct decided *one = a, *other = b;
-
-	if (one->at_ns != other->at_ns)
-		return one->at_ns > other->at_ns ? -1 : 1;
-	return one->id > other->id ? -1 : one->id < other->id;
-}
-
-/* Room for what is shown and, behind it, for what came in one look. */
+/* Of a flood the last ones count. */
 static bool gather_decisions(struct top *top, int64_t now_ns) {
-	size_t size = TOP_DECISIONS_MAX + DECIDED_RINGS * (size_t)TOP_DECISIONS_MAX;
+	struct decided_batch *batch = &top->decisions;
 
-	if (top->decisions == NULL)
-		top->decisions = calloc(size, sizeof(*top->decisions));
-	if (top->decisions == NULL)
-		return false;
-	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
-		size_t first = top->decision_count, taken = 0;
-		struct decided next;
-
-		/* of a flood the last ones count */
-		for (unsigned i = 0; i < AGAIN_AT_ONCE && reader_decisions_next(top->view.reader,
-		     (enum decided_ring)ring, &top->cursors[ring], now_ns, &next,
-		     &top->decisions_lost); i++)
-			top->decisions[first + taken++ % TOP_DECISIONS_MAX] = next;
-		top->decision_count += taken < TOP_DECISIONS_MAX ? taken : TOP_DECISIONS_MAX;
-	}
-	qsort(top->decisions, top->decision_count, sizeof(*top->decisions), compare_times);
-	if (top->decision_count > TOP_DECISIONS_MAX)
-		top->decision_count = TOP_DECISIONS_MAX;
-	return true;
+	batch->most = TOP_DECISIONS_MAX;
+	decided_batch_follow(batch, top->view.reader, top->cursors, now_ns,
+	    &top->decisions_lost);
+	decided_batch_sort(batch, true);
+	if (batch->count > TOP_DECISIONS_MAX)
+		batch->count = TOP_DECISIONS_MAX;
+	return !batch->no_memory;
 }
 
 /* --- the header ------------------------------------------------------------------------------ */
@@ -308,9 +272,9 @@ bool top_gather(struct top *top, int64_t now_ns) {
 void top_free(struct top *top) {
 	free(top->classes);
 	free(top->destinations);
-	free(top->decisions);
+	free(top->decisions.list);
 	top->classes = NULL;
 	top->destinations = NULL;
-	top->decisions = NULL;
+	top->decisions.list = NULL;
 	view_close(&top->view);
 }

@@ -153,8 +153,8 @@ static void take_name(struct target *target, const char *name) {
 
 /* The last decision that was about it. */
 static uint64_t find_decision(const struct top *top, const struct target *target) {
-	for (size_t i = 0; i < top->decision_count; i++) {
-		const struct decided *decided = &top->decisions[i];
+	for (size_t i = 0; i < top->decisions.count; i++) {
+		const struct decided *decided = &top->decisions.list[i];
 
 		if (strcmp(decided_text(decided, target->is_class ? DECIDED_CLASS : DECIDED_NAME),
 			target->name) == 0)
@@ -171,7 +171,7 @@ static bool find_target(const struct top *top, struct target *target) {
 	if (row >= top_count(top, top->pane))
 		return false;
 	if (top->pane == TOP_DECISIONS) {
-		const struct decided *decided = &top->decisions[top->shown[row]];
+		const struct decided *decided = &top->decisions.list[top->shown[row]];
 		bool of_client = decided_ring_of((enum decided_kind)decided->kind) ==
 		    DECIDED_OF_SESSIONS && (decided->flags & DECIDED_OUTBOUND) == 0;
 

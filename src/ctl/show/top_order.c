@@ -176,7 +176,7 @@ static void find_chosen(struct top *top, enum top_pane pane) {
 }
 
 static void show_decision(struct top *top, size_t number) {
-	uint64_t key = decision_group_key(&top->decisions[number]);
+	uint64_t key = decision_group_key(&top->decisions.list[number]);
 	size_t row = 0;
 
 	while (row < top->shown_count && top->shown_keys[row] != key)
@@ -199,8 +199,8 @@ void top_order(struct top *top) {
 		qsort_r(top->destinations, top->destination_count, sizeof(*top->destinations),
 		    by_destination, &top->lists[TOP_DESTINATIONS]);
 	top->shown_count = 0;
-	for (size_t i = 0; i < top->decision_count; i++)
-		if (top_decision_fits(top->filter, &top->decisions[i]))
+	for (size_t i = 0; i < top->decisions.count; i++)
+		if (top_decision_fits(top->filter, &top->decisions.list[i]))
 			show_decision(top, i);
 	for (unsigned pane = 0; pane < TOP_PANES; pane++)
 		find_chosen(top, (enum top_pane)pane);

@@ -393,7 +393,7 @@ static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
 
 static enum screen_style decision_row(const struct top *top, size_t row, int width,
     char out[TOP_TEXT_MAX]) {
-	const struct decided *decided = &top->decisions[top->shown[row]];
+	const struct decided *decided = &top->decisions.list[top->shown[row]];
 	char time[NUMBER_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
 	char id[DECISION_ID_MAX];
 	size_t length;

@@ -132,6 +132,17 @@ TEST(case_is_folded_in_ascii_only) {
 	assert_false(text_equal_nocase("\xc4", "\xe4", 1));
 }
 
+TEST(a_part_is_found_whatever_its_case) {
+	assert_true(text_contains("x", ""));
+	assert_true(text_contains("", ""));
+	assert_true(text_contains("mx.example.org", "EXAM"));
+	assert_true(text_contains("mx.example.org", "org"));
+	assert_false(text_contains("mx.example.org", "orgs"));
+	assert_false(text_contains("", "x"));
+	assert_true(text_is_nocase("Example", "eXAMPLE"));
+	assert_false(text_is_nocase("Example", "exam"));
+}
+
 TEST(diag_keeps_the_error_and_says_it) {
 	struct diag diag;
 	char longer[600];

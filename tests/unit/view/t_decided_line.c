@@ -132,7 +132,7 @@ static void put_counted(struct writer *writer, const char *name, enum column_kin
 	assert_non_null(name);
 	assert_in_range(value.known, 0, 1);
 	puts_counted++;
-	writer_line_value(writer, name, kind, value);
+	writer_member(writer, name, kind, value);
 }
 
 TEST(all_columns_have_values) {

@@ -3,13 +3,40 @@
 #include "tests/unit/test.h"
 #include "view/writer.h"
 
-static const struct column COLUMNS[] = {
-	{ "name", COLUMN_TEXT },
-	{ "open", COLUMN_NUMBER },
-	{ "age", COLUMN_SECONDS },
-	{ "observe", COLUMN_TRUTH },
-	{ "mta", COLUMN_TEXT },
+struct class {
+	const char *name;
+	uint64_t open;
+	struct value age;
+	bool observe;
+	const char *mta;
 };
+
+static const struct class classes[] = {
+	{ "customer", 7, { .known = true, .number = 61 }, false, "192.0.2.1:25" },
+	{ "all", 12345, { .known = false }, true, NULL },
+};
+static const struct class silent[] = {
+	{ "a", 0, { .known = true, .number = 61 }, false, "192.0.2.1:25" },
+};
+
+static void class_row(void *context, struct writer *writer, const void *item) {
+	const struct class *class = item;
+
+	writer_text(writer, "name", class->name);
+	writer_number(writer, "open", class->open);
+	if (context != NULL)	/* two columns are enough */
+		return;
+	writer_member(writer, "age", COLUMN_SECONDS, class->age);
+	writer_truth(writer, "observe", class->observe);
+	writer_text(writer, "mta", class->mta);
+}
+
+static const struct table two_rows = { .row = class_row, .items = classes, .count = 2,
+	.each = sizeof(classes[0]) };
+static const struct table no_rows = { .row = class_row, .items = classes,
+	.each = sizeof(classes[0]) };
+static const struct table silent_row = { .row = class_row, .items = silent, .count = 1,
+	.each = sizeof(silent[0]) };
 
 struct paper {
 	struct writer writer;
@@ -31,24 +58,11 @@ static void expect(struct paper *paper, const char *text) {
 	free(paper->text);
 }
 
-static void two_rows(void *context, struct writer *writer) {
-	const struct value one[] = { value_text("customer"), value_number(7),
-		value_number(61), value_truth(false), value_text("192.0.2.1:25") };
-	const struct value other[] = { value_text("all"), value_number(12345),
-		value_unknown(), value_truth(true), value_unknown() };
-
-	writer_row(writer, one);
-	writer_row(writer, other);
-}
-
-static void no_rows(void *context, struct writer *writer) {
-}
-
 TEST(a_table_is_aligned_text) {
 	struct paper paper;
 
 	begin(&paper, false);
-	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
+	writer_table(&paper.writer, &two_rows);
 	expect(&paper,
 	    "name       open    age  observe  mta\n"
 	    "customer      7  1m01s  false    192.0.2.1:25\n"
@@ -61,15 +75,10 @@ static void narrow(size_t fit, const char *chosen, unsigned left_out, const char
 	begin(&paper, false);
 	paper.writer.fit = fit;
 	paper.writer.chosen = chosen;
-	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
+	writer_table(&paper.writer, &two_rows);
 	assert_int_equal(paper.writer.left_out, left_out);
 	assert_true(chosen == NULL || paper.writer.chosen_found == (strcmp(chosen, "x,nam") != 0));
 	expect(&paper, text);
-}
-
-static void silent_row(void *context, struct writer *writer) {
-	writer_row(writer, (const struct value[]){ value_text("a"), value_number(0),
-		value_number(61), value_truth(false), value_text("192.0.2.1:25") });
 }
 
 TEST(a_table_keeps_to_its_terminal) {
@@ -90,26 +99,30 @@ TEST(a_table_keeps_to_its_terminal) {
 	/* what says nothing goes first, wherever it stands */
 	begin(&paper, false);
 	paper.writer.fit = 31;
-	writer_table(&paper.writer, NULL, COLUMNS, 5, silent_row, NULL);
+	writer_table(&paper.writer, &silent_row);
 	assert_int_equal(paper.writer.left_out, 1);
 	expect(&paper,
 	    "name  open    age  mta\n"
 	    "a        0  1m01s  192.0.2.1:25\n");
 }
 
-static void long_row(void *context, struct writer *writer) {
-	writer_row(writer, (const struct value[]){ value_text("a"),
-		value_text("421 too many connections from your address") });
-	writer_row(writer, (const struct value[]){ value_text("b"), value_text("short") });
+static void reason_row(void *context, struct writer *writer, const void *item) {
+	const char *const *words = item;
+
+	(void)context;
+	writer_text(writer, "name", words[0]);
+	writer_text(writer, "reason", words[1]);
 }
 
 TEST(a_long_text_in_the_last_column_is_cut) {
-	static const struct column columns[] = { { "name", COLUMN_TEXT }, { "reason", COLUMN_TEXT } };
+	static const char *const reasons[][2] = {
+		{ "a", "421 too many connections from your address" }, { "b", "short" } };
 	struct paper paper;
 
 	begin(&paper, false);
 	paper.writer.fit = 30;
-	writer_table(&paper.writer, NULL, columns, 2, long_row, NULL);
+	writer_table(&paper.writer, &(const struct table){ .row = reason_row, .items = reasons,
+	    .count = 2, .each = sizeof(reasons[0]) });
 	assert_int_equal(paper.writer.left_out, 0);
 	expect(&paper,
 	    "name  reason\n"
@@ -136,7 +149,7 @@ TEST(a_table_is_a_json_list) {
 	struct paper paper;
 
 	begin(&paper, true);
-	writer_table(&paper.writer, NULL, COLUMNS, 5, two_rows, NULL);
+	writer_table(&paper.writer, &two_rows);
 	expect(&paper, "[\n"
 	    "  {\"name\": \"customer\", \"open\": 7, \"age\": 61, \"observe\": false, "
 	    "\"mta\": \"192.0.2.1:25\"},\n"
@@ -149,10 +162,10 @@ TEST(an_empty_table) {
 	struct paper paper;
 
 	begin(&paper, true);
-	writer_table(&paper.writer, NULL, COLUMNS, 5, no_rows, NULL);
+	writer_table(&paper.writer, &no_rows);
 	expect(&paper, "[]\n");
 	begin(&paper, false);
-	writer_table(&paper.writer, NULL, COLUMNS, 5, no_rows, NULL);
+	writer_table(&paper.writer, &no_rows);
 	expect(&paper, "name  open  age  observe  mta\n");
 }
 
@@ -164,20 +177,20 @@ static const char *next_name(void *context) {
 }
 
 static void write_object(struct writer *writer) {
-	static const struct column members[] = {
-		{ "state", COLUMN_TEXT },
-		{ "bytes", COLUMN_BYTES },
-	};
-	const struct value values[] = { value_text("/run/x"), value_number(13631488) };
+	const struct value bytes = value_number(13631488);
+	struct table table = two_rows;
 	size_t next = 0, none = 2;
 
 	writer_object_begin(writer, NULL);
-	writer_members(writer, members, values, 2);
+	writer_text(writer, "state", "/run/x");
+	writer_member(writer, "bytes", COLUMN_BYTES, bytes);
 	writer_strings(writer, "some", next_name, &next);
 	writer_strings(writer, "none", next_name, &none);
-	writer_table(writer, "rows", COLUMNS, 2, two_rows, NULL);
+	table.name = "rows";
+	table.context = &table;
+	writer_table(writer, &table);
 	writer_object_begin(writer, "inner");
-	writer_members(writer, members + 1, values + 1, 1);
+	writer_member(writer, "bytes", COLUMN_BYTES, bytes);
 	writer_object_end(writer);
 	writer_object_end(writer);
 }
@@ -214,14 +227,13 @@ TEST(an_object_with_lists_and_tables) {
 }
 
 static void one_text(bool json, const char *text, const char *expected) {
-	static const struct column column = { "t", COLUMN_TEXT };
 	const struct value value = value_text(text);
 	char whole[256];
 	struct paper paper;
 
 	begin(&paper, json);
 	writer_object_begin(&paper.writer, NULL);
-	writer_members(&paper.writer, &column, &value, 1);
+	writer_member(&paper.writer, "t", COLUMN_TEXT, value);
 	writer_object_end(&paper.writer);
 	snprintf(whole, sizeof(whole), json ? "{\n  \"t\": %s\n}\n" :
 	    "t                        %s\n", expected);
@@ -273,13 +285,12 @@ TEST(text_never_holds_control_bytes) {
 }
 
 static void a_time(uint64_t seconds, const char *expected) {
-	static const struct column column = { "t", COLUMN_SECONDS };
 	const struct value value = value_number(seconds);
 	char whole[64];
 	struct paper paper;
 
 	begin(&paper, false);
-	writer_members(&paper.writer, &column, &value, 1);
+	writer_member(&paper.writer, "t", COLUMN_SECONDS, value);
 	snprintf(whole, sizeof(whole), "t                        %s\n", expected);
 	expect(&paper, whole);
 }
@@ -302,13 +313,12 @@ TEST(a_full_disk_is_told) {
 	if (full == NULL)
 		skip();
 	writer_init(&writer, full, true);
-	writer_table(&writer, NULL, COLUMNS, 5, two_rows, NULL);
+	writer_table(&writer, &two_rows);
 	assert_false(writer_finish(&writer));
 	fclose(full);
 }
 
 TEST(decimals_have_three_digits) {
-	static const struct column column = { "d", COLUMN_DECIMAL };
 	static const struct {
 		double number;
 		const char *text;
@@ -325,7 +335,7 @@ TEST(decimals_have_three_digits) {
 
 		begin(&paper, true);
 		writer_object_begin(&paper.writer, NULL);
-		writer_members(&paper.writer, &column, &value, 1);
+		writer_member(&paper.writer, "d", COLUMN_DECIMAL, value);
 		writer_object_end(&paper.writer);
 		snprintf(wanted, sizeof(wanted), "\"d\": %s", cases[i].text);
 		fflush(paper.file);
@@ -344,20 +354,20 @@ TEST(lines_have_members_of_their_own) {
 		(void)state;
 		begin(&paper, json == 1);
 		writer_line_begin(writer);
-		writer_line_value(writer, "type", COLUMN_TEXT, value_text("start"));
-		writer_line_value(writer, "none", COLUMN_NUMBER, value_unknown());
-		writer_line_value(writer, "sender", COLUMN_TEXT, value_text("a b\"\\\x1b"));
-		writer_line_value(writer, "empty", COLUMN_TEXT, value_text(""));
+		writer_member(writer, "type", COLUMN_TEXT, value_text("start"));
+		writer_member(writer, "none", COLUMN_NUMBER, value_unknown());
+		writer_member(writer, "sender", COLUMN_TEXT, value_text("a b\"\\\x1b"));
+		writer_member(writer, "empty", COLUMN_TEXT, value_text(""));
 		writer_line_list_begin(writer, "groups");
 		writer_line_item(writer);
-		writer_line_value(writer, "d", COLUMN_TEXT, value_text("x.example"));
-		writer_line_value(writer, "n", COLUMN_NUMBER, value_number(2));
+		writer_member(writer, "d", COLUMN_TEXT, value_text("x.example"));
+		writer_member(writer, "n", COLUMN_NUMBER, value_number(2));
 		writer_line_item(writer);
-		writer_line_value(writer, "d", COLUMN_TEXT, value_text("$(y)"));
+		writer_member(writer, "d", COLUMN_TEXT, value_text("$(y)"));
 		writer_line_list_end(writer);
 		writer_line_list_begin(writer, "nothing");
 		writer_line_list_end(writer);
-		writer_line_value(writer, "garbage", COLUMN_TRUTH, value_truth(true));
+		writer_member(writer, "garbage", COLUMN_TRUTH, value_truth(true));
 		writer_line_end(writer);
 		expect(&paper, json == 1 ?
 		    "{\"type\": \"start\", \"none\": null, \"sender\": \"a b\\\"\\\\\\u001b\", "
