@@ -204,9 +204,9 @@ static void write_metrics(struct scrape *s) {
 	char name[VIEW_ROLE_NAME_MAX];
 	struct view_share share;
 
-#define METRIC(name, type, text, ...) \
+#define METRIC(samples, name, type, text) \
 	metrics_begin(s, name, type, text); \
-	__VA_ARGS__;
+	samples;
 #include "defs/metrics.def"
 #undef METRIC
 #define COUNTER(symbol, name, text) \

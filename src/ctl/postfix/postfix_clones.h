@@ -29,6 +29,42 @@
 
 #include "ctl/postfix/postfix_site.h"
 
+/* A clone of a transport: a service of its own, with settings of its own in the queue manager. */
+struct postfix_clone {
+	const struct postfix_site *site;
+	const char *original;		/* the transport */
+	const char *line;		/* its service, or NULL: there is none */
+	char service[64];		/* the clone's */
+	char processes[16];		/* of its line; "": as the original */
+	const char *syslog_name, *log_name;	/* of the mta, and of this one below it */
+	uint32_t width;			/* its concurrency */
+	/* What it makes of the original's connection cache. */
+	enum clone_caching {
+		CACHING_AS_THERE,	/* it has none */
+		CACHING_NONE,
+		CACHING_ALWAYS,
+	} caching;
+};
+
+/* "  -o NAME=VALUE" lines for the queue manager, and the service. */
+void postfix_clone_write_options(FILE *out, const struct postfix_clone *clone);
+void postfix_clone_write_service(FILE *out, const struct postfix_clone *clone);
+
+/* How the site has it now. */
+enum clone_state {
+	CLONE_ABSENT,
+	CLONE_OUTDATED,		/* there, and not as it would be written */
+	CLONE_TWICE,		/* there more than once: which one counts? */
+	CLONE_WAITS,		/* Postfix has not been reloaded since */
+	CLONE_THERE,
+};
+enum clone_state postfix_clone_state(const struct postfix_clone *clone);
+
+/* Is it the line of a service whose program is smtp? */
+bool postfix_clones_of_smtp(const char *line);
+
+/* --- lanes -------------------------------------------------------------------------- */
+
 struct postfix_lanes {
 	const struct postfix_site *site;
 	const uint16_t *widths;
@@ -39,30 +75,11 @@ struct postfix_lanes {
 };
 
 /* Why the site's transport cannot have lanes, or NULL. */
-const char *postfix_clones_doubt(const struct postfix_site *site);
+const char *postfix_lanes_doubt(const struct postfix_site *site);
 
+/* Lane `i`; it points into *out. */
+void postfix_lane(const struct postfix_lanes *lanes, uint32_t i, struct postfix_clone *out);
 /* Is this a setting of one of the lanes? */
-bool postfix_clones_has(const struct postfix_lanes *lanes, const char *name);
-
-/* "  -o NAME=VALUE" lines for the queue manager, and the services. */
-void postfix_clones_write_options(FILE *out, const struct postfix_lanes *lanes);
-void postfix_clones_write_services(FILE *out, const struct postfix_lanes *lanes);
-
-/* How the site has a lane now. */
-enum clone_state {
-	CLONE_ABSENT,
-	CLONE_OUTDATED,		/* there, and not as it would be written */
-	CLONE_TWICE,		/* there more than once: which one counts? */
-	CLONE_WAITS,		/* Postfix has not been reloaded since */
-	CLONE_THERE,
-};
-enum clone_state postfix_clone_state(const struct postfix_lanes *lanes, uint16_t width);
-
-/* --- for postfix_probes.c only ------------------------------------------------- */
-
-/* Are two lines of services the same, but for name, options, and word `but`? */
-bool postfix_clones_same_service(const char *line, const char *other, unsigned but);
-/* Does Postfix serve it already? */
-bool postfix_clones_is_served(const struct postfix_site *site, const char *name);
+bool postfix_lanes_have(const struct postfix_lanes *lanes, const char *name);
 
 #endif

@@ -157,6 +157,7 @@ static int ask_tables(struct lanes *lanes, struct diag *diag) {
 
 static void look_at_lanes(struct lanes *lanes) {
 	const struct generation *g = lanes->places.generation;
+	struct postfix_clone lane;
 
 	lanes->clones = (struct postfix_lanes){ .site = &lanes->site,
 		.widths = lanes->mta->lanes, .count = lanes->mta->lane_count,
@@ -164,12 +165,13 @@ static void look_at_lanes(struct lanes *lanes) {
 		.transport = generation_text(g, lanes->mta->transport),
 		.cache_from = lanes->mta->cache_from };
 	lanes->no_clones = lanes->site.refusal[0] != '\0' ? lanes->site.refusal_text :
-	    postfix_clones_doubt(&lanes->site);
+	    postfix_lanes_doubt(&lanes->site);
 	if (lanes->no_clones != NULL)
 		lanes->clones.count = 0;
-	for (uint32_t i = 0; i < lanes->clones.count; i++)
-		lanes->states[i] = postfix_clone_state(&lanes->clones,
-		    lanes->clones.widths[i]);
+	for (uint32_t i = 0; i < lanes->clones.count; i++) {
+		postfix_lane(&lanes->clones, i, &lane);
+		lanes->states[i] = postfix_clone_state(&lane);
+	}
 }
 
 /* Behind look_at_lanes. */
@@ -436,20 +438,13 @@ static const char *const clone_states[] = { [CLONE_ABSENT] = "no",
 	[CLONE_OUTDATED] = "outdated", [CLONE_TWICE] = "twice", [CLONE_WAITS] = "waits for a reload",
 	[CLONE_THERE] = "yes" };
 
-static const char *lane_name(const struct lanes *lanes, uint32_t i, char out[64]) {
-	const char *transport = lanes->clones.transport;
-
-	snprintf(out, 64, "lane%u%s%s", lanes->clones.widths[i], *transport != '\0' ? "-" : "",
-	    transport);
-	return out;
-}
-
 static void write_site_lanes(struct writer *writer, const struct lanes *lanes) {
-	char name[64];
+	struct postfix_clone lane;
 
 	for (uint32_t i = 0; i < lanes->clones.count; i++) {
+		postfix_lane(&lanes->clones, i, &lane);
 		writer_row_begin(writer);
-		writer_text(writer, "lane", lane_name(lanes, i, name));
+		writer_text(writer, "lane", lane.service);
 		writer_number(writer, "width", lanes->clones.widths[i]);
 		writer_text(writer, "attached", clone_states[lanes->states[i]]);
 		writer_truth(writer, "used", is_usable(lanes, i));
@@ -560,16 +555,18 @@ static void tell_people_of_twins(const struct lanes *lanes) {
 }
 
 static void tell_people_of_lanes(const struct lanes *lanes) {
-	char name[64];
+	struct postfix_clone lane;
 
 	if (lanes->no_clones != NULL && lanes->site.refusal[0] == '\0')
 		ctl_complain("%s: no lanes for the transport %s: %s; mail for suspended "
 		    "destinations is held, but windows are not enforced", lanes->mta_name,
 		    lanes->site.clone, lanes->no_clones);
-	for (uint32_t i = 0; i < lanes->clones.count; i++)
+	for (uint32_t i = 0; i < lanes->clones.count; i++) {
+		postfix_lane(&lanes->clones, i, &lane);
 		if (why_unused(lanes->states[i]) != NULL)
-			ctl_complain("%s is not used: %s", lane_name(lanes, i, name),
+			ctl_complain("%s is not used: %s", lane.service,
 			    why_unused(lanes->states[i]));
+	}
 }
 
 static void tell_people_of_further(const struct lanes *lanes) {

@@ -78,7 +78,7 @@ static void copy_option(void *context, const char *name, const char *value) {
 		if (strcmp(*but, name) == 0)
 			return;
 	for (unsigned i = 0; copying->use != NULL && i < copying->use->lane_groups; i++)
-		if (postfix_clones_has(copying->use->lanes[i], name))
+		if (postfix_lanes_have(copying->use->lanes[i], name))
 			return;
 	if (postfix_probes_has(name) ||
 	    (copying->probes != NULL && postfix_probes_sets(copying->probes, name)))
@@ -88,7 +88,7 @@ static void copy_option(void *context, const char *name, const char *value) {
 
 /* The line of a service under `name` without its -o options: columns, program, and
  * such arguments as -v. */
-void postfix_lines_service(FILE *out, const char *line, const char *name) {
+static void write_service(FILE *out, const char *line, const char *name) {
 	char word[WORD_MAX];
 
 	fprintf(out, "%s", name);
@@ -99,6 +99,16 @@ void postfix_lines_service(FILE *out, const char *line, const char *name) {
 			fprintf(out, " %s", word);
 	}
 	putc('\n', out);
+}
+
+static void write_lanes(FILE *out, const struct postfix_lanes *lanes,
+    void (*write)(FILE *out, const struct postfix_clone *clone)) {
+	struct postfix_clone lane;
+
+	for (uint32_t i = 0; i < lanes->count; i++) {
+		postfix_lane(lanes, i, &lane);
+		write(out, &lane);
+	}
 }
 
 void postfix_lines_write(FILE *out, const struct postfix_site *site,
@@ -112,15 +122,15 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	    "written by\n# posternctl postfix-lanes.  They replace the qmgr line and earlier "
 	    "lines of\n# Postern.  Run the command again after postfix reload, and when "
 	    "main.cf,\n# master.cf or one of their tables changes.\n", use->mta);
-	postfix_lines_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
+	write_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
 	postfix_overrides_each(site->settings, "qmgr", copy_option,
 	    &(struct copying){ out, of_qmgr, use, NULL });
 	postfix_lines_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
 	for (unsigned i = 0; i < use->lane_groups; i++)
-		postfix_clones_write_options(out, use->lanes[i]);
+		write_lanes(out, use->lanes[i], postfix_clone_write_options);
 	if (use->probes != NULL)
 		postfix_probes_write_options(out, use->probes);
-	postfix_lines_service(out, postfix_service(site->settings, site->resolver),
+	write_service(out, postfix_service(site->settings, site->resolver),
 	    POSTFIX_RESOLVER);
 	postfix_overrides_each(site->settings, site->resolver, copy_option,
 	    &(struct copying){ out, of_resolver, NULL, use->probes == NULL ? NULL : site });
@@ -135,7 +145,7 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	    "  user=nobody%s%s argv=" POSTERN_SBINDIR "/postern-lookup %s %s %s\n",
 	    use->group[0] == '\0' ? "" : ":", use->group, use->hints, use->mta, use->site);
 	for (unsigned i = 0; i < use->lane_groups; i++)
-		postfix_clones_write_services(out, use->lanes[i]);
+		write_lanes(out, use->lanes[i], postfix_clone_write_service);
 	if (use->probes != NULL)
 		postfix_probes_write_services(out, use->probes);
 }

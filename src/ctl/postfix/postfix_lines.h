@@ -26,9 +26,8 @@ struct postfix_use {
 void postfix_lines_write(FILE *out, const struct postfix_site *site,
     const struct postfix_use *use);
 
-/* One option, and the line of a service under another name without its options. */
+/* One option. */
 void postfix_lines_option(FILE *out, const char *name, const char *value);
-void postfix_lines_service(FILE *out, const char *line, const char *name);
 
 /* How the site has them now. */
 enum attachment {

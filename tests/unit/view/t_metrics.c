@@ -28,7 +28,7 @@ static unsigned count(const char *part) {
 
 TEST_IN(open_site, close_site, every_metric_is_there_once) {
 	static const char *const names[] = {
-#define METRIC(name, type, help, ...) name,
+#define METRIC(samples, name, type, help) name,
 #include "defs/metrics.def"
 #undef METRIC
 #define COUNTER(symbol, name, help) "postern_" name "_total",
