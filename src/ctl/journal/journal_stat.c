@@ -157,7 +157,7 @@ static void write_positions(struct summing *sum, struct writer *writer) {
 	    value_unknown());
 	writer_table(writer, &(const struct table){ .name = "positions", .row = position_row,
 	    .items = positions->positions, .each = sizeof(positions->positions[0]),
-	    .count = positions->count < JOURNAL_POSITIONS_MAX ? positions->count :
+	    .count = positions->positions_count < JOURNAL_POSITIONS_MAX ? positions->positions_count :
 	    JOURNAL_POSITIONS_MAX });
 }
 
