@@ -87,6 +87,14 @@ struct map_cell *map_find_index(const struct map *map, uint64_t hash, uint32_t i
 	return cell;
 }
 
+struct map_cell *map_find_item(const struct map *map, uint64_t hash, const void *item) {
+	struct map_cell *cell = map_find(map, hash);
+
+	while (cell != NULL && cell->item != item)
+		cell = map_next(map, cell);
+	return cell;
+}
+
 struct map_cell *map_add(struct map *map, uint64_t hash) {
 	struct map_cell *cell;
 

@@ -37,8 +37,9 @@ void map_clear(struct map *map);
 /* The first with this hash, or NULL; and the next one. */
 struct map_cell *map_find(const struct map *map, uint64_t hash);
 struct map_cell *map_next(const struct map *map, const struct map_cell *cell);
-/* The one with this index, or NULL. */
+/* The one with this index, or item, or NULL. */
 struct map_cell *map_find_index(const struct map *map, uint64_t hash, uint32_t index);
+struct map_cell *map_find_item(const struct map *map, uint64_t hash, const void *item);
 
 /* One more with this hash, for the caller to fill.  NULL: no memory. */
 struct map_cell *map_add(struct map *map, uint64_t hash);

@@ -96,7 +96,6 @@ int queue_open(struct queue **queue, struct engine *engine,
 			struct job_settings job = queue_job_settings(settings, i, k);
 
 			mailer->transport = job_transport_open(new->board, &job, i);
-			mailer->primed.message = NONE;
 		}
 	}
 	atomic_store(&engine->segment->header->queue_paused, 0);
@@ -133,12 +132,12 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 		    mailer)->transport, &job);
 	}
 	for (uint32_t i = 0; i < queue->message_end; i++) {
-		const struct message *m = &queue->messages[i];
+		struct message *m = &queue->messages[i];
 
 		if (m->state == MESSAGE_FREE || settings->mtas[m->mta].driven)
 			continue;
 		queue_journal_finish(queue, m->mta, m->directory, m->id);
-		queue_forget_message(queue, i);
+		queue_forget_message(queue, m);
 	}
 	return settings->message_active_limit == before.message_active_limit &&
 	    settings->message_recipient_limit == before.message_recipient_limit &&
@@ -171,20 +170,15 @@ void queue_unpin(struct queue *queue, const struct generation *pinned) {
 /* --- time ------------------------------------------------------------------------------ */
 
 static void take_due(struct queue *queue, int64_t now_ns) {
-	while (queue->timer_count > 0 &&
-	    queue->messages[queue->timers[0]].due_ns <= now_ns) {
-		uint32_t message = queue->timers[0], at;
+	while (queue->timer_count > 0 && queue->timers[0]->due_ns <= now_ns) {
+		struct message *m = queue->timers[0];
 
-		for (at = queue->messages[message].first_part; at != NONE;
-		     at = queue->parts[at].next_of_message) {
-			struct part *p = &queue->parts[at];
-
+		for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
 			if ((p->state == PART_RETRY || p->state == PART_LOCKED) &&
 			    p->due_ns <= now_ns)
 				p->state = PART_DUE;
-		}
-		queue_clear_timer(queue, message);
-		queue_settle(queue, message, now_ns);
+		queue_clear_timer(queue, m);
+		queue_settle(queue, m, now_ns);
 	}
 }
 
@@ -230,10 +224,10 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns) {
 		if (mta->hold_ns > now_ns)
 			next_ns = earlier(next_ns, mta->hold_ns);
 	}
-	if (queue->watched_count > 0)
+	if (!LIST_EMPTY(&queue->watched))
 		next_ns = earlier(next_ns, queue->watch_ns);
 	if (queue->timer_count > 0)
-		next_ns = earlier(next_ns, queue->messages[queue->timers[0]].due_ns);
+		next_ns = earlier(next_ns, queue->timers[0]->due_ns);
 	queue_unpin(queue, pinned);
 	return next_ns;
 }

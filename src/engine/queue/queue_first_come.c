@@ -10,25 +10,25 @@
 #include "engine/queue/queue_internal.h"
 #include "policy/schedule/worker.h"
 
+static bool has_file_of(const struct run *run, const struct envelope *envelope) {
+	for (unsigned i = 0; i < run->count; i++)
+		if (run->messages[i] != NULL && run->messages[i]->envelope == envelope)
+			return true;
+	return false;
+}
+
 /* Runs of the mailer that have a file of the envelope. */
-static uint32_t concurrency_of(const struct queue *queue, uint32_t envelope, unsigned mailer) {
+static uint32_t concurrency_of(const struct queue *queue, const struct envelope *envelope,
+    unsigned mailer) {
+	const struct run *run;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < queue->run_size; i++) {
-		const struct run *run = &queue->runs[i];
-		bool has = false;
-
-		if (run->number == 0 || run->mailer != mailer)
-			continue;
-		for (unsigned j = 0; j < run->count && !has; j++)
-			has = run->messages[j] != NONE &&
-			    queue->messages[run->messages[j]].envelope == envelope;
-		count += has;
-	}
+	TAILQ_FOREACH(run, &queue->runs, of_all)
+		count += run->mailer == mailer && has_file_of(run, envelope);
 	return count;
 }
 
-bool queue_may_start(const struct queue *queue, uint32_t envelope, unsigned mta,
+bool queue_may_start(const struct queue *queue, const struct envelope *e, unsigned mta,
     unsigned mailer) {
 	const struct queue_settings *settings = &queue->settings;
 	uint32_t processes = settings->mtas[mta].processes[mailer];
@@ -37,41 +37,35 @@ bool queue_may_start(const struct queue *queue, uint32_t envelope, unsigned mta,
 
 	worker.max_message_concurrency = settings->max_message_concurrency;
 	worker.scale_max_concurrency = settings->scale_max_concurrency;
-	return worker_allowed(&worker, false, concurrency_of(queue, envelope, mailer),
+	return worker_allowed(&worker, false, concurrency_of(queue, e, mailer),
 	    processes > running ? processes - running : 0);
 }
 
-/* A dest of the mailer where something of the message may go now, or NONE. */
-static uint32_t open_dest(struct queue *queue, uint32_t message, unsigned mailer, int64_t now_ns) {
-	uint32_t at, next;
-
-	for (at = queue->messages[message].first_part; at != NONE; at = next) {
-		uint32_t dest = queue->parts[at].dest;
-
-		next = queue->parts[at].next_of_message;
-		if (queue->parts[at].placed && queue->dests[dest].mailer == mailer &&
-		    queue_look_again(queue, dest, now_ns) == QUEUE_WAITS_FOR_TURN)
-			return dest;
-	}
-	return NONE;
+/* A dest of the mailer where something of the message may go now, or NULL. */
+static struct dest *open_dest(struct queue *queue, struct message *m, unsigned mailer,
+    int64_t now_ns) {
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->peer != NULL && p->dest->mailer == mailer &&
+		    queue_look_again(queue, p->dest, now_ns) == QUEUE_WAITS_FOR_TURN)
+			return p->dest;
+	return NULL;
 }
 
 bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
-    uint32_t *message, uint32_t *dest) {
+    struct message **message, struct dest **dest) {
 	uint32_t transport = queue_mailer_of(queue, mta, mailer)->transport, at, next;
 
 	for (at = job_list_next(queue->board, transport, JOB_NONE); at != JOB_NONE; at = next) {
-		uint32_t envelope = (uint32_t)job_message_word(queue->board, at);
+		struct envelope *e = queue_job_envelope(queue, at);
 
 		next = job_list_next(queue->board, transport, at);
-		if (!queue_may_start(queue, envelope, mta, mailer))
+		if (!queue_may_start(queue, e, mta, mailer))
 			continue;
-		for (*message = queue->envelopes[envelope].first_message; *message != NONE;
-		     *message = queue->messages[*message].next_of_envelope) {
-			if (queue->messages[*message].placed[mailer] == 0)
+		TAILQ_FOREACH(*message, &e->messages, of_envelope) {
+			if ((*message)->placed[mailer] == 0)
 				continue;
 			*dest = open_dest(queue, *message, mailer, now_ns);
-			if (*dest != NONE)
+			if (*dest != NULL)
 				return true;
 		}
 	}

@@ -7,8 +7,7 @@
 
 /* What ran was delivered, or bounced: by somebody who answers there, if there was a connection
  * to it. */
-static void note_gone(struct queue *queue, uint32_t message, int64_t now_ns) {
-	const struct message *m = &queue->messages[message];
+static void note_gone(struct queue *queue, const struct message *m, int64_t now_ns) {
 	bool was_connected = m->was_connected;
 	struct grant_seen seen;
 
@@ -16,34 +15,32 @@ static void note_gone(struct queue *queue, uint32_t message, int64_t now_ns) {
 		grants_see(queue->engine->segment, &m->grant, &seen);
 		was_connected = seen.connected > 0;
 	}
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		const struct part *p = &queue->parts[at];
-
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		if (!p->ran && p->state != PART_RUNNING)
 			continue;
 		queue_note_works(queue, m->mta);
 		if (was_connected && !p->put_off && !p->unanswered)
-			queue->dests[p->dest].good_ns = now_ns;
+			p->dest->good_ns = now_ns;
 	}
 }
 
 static void forget(struct queue *queue, unsigned mta, unsigned directory, const char *id,
     bool gone, int64_t now_ns) {
-	uint32_t message = queue_find_message(queue, mta, directory, id);
+	struct message *m = queue_find_message(queue, mta, directory, id);
 	const struct generation *pinned;
 
 	queue_told_gone(queue, mta, directory, id);
-	if (message == NONE) {
+	if (m == NULL) {
 		queue_journal_finish(queue, mta, directory, id);
 		return;
 	}
 	pinned = queue_pin(queue, now_ns);
 	if (gone) {
-		queue_journal_results(queue, message);
-		note_gone(queue, message, now_ns);
+		queue_journal_results(queue, m);
+		note_gone(queue, m, now_ns);
 	}
 	queue_journal_finish(queue, mta, directory, id);
-	queue_forget_message(queue, message);
+	queue_forget_message(queue, m);
 	queue_unpin(queue, pinned);
 }
 

@@ -14,41 +14,36 @@
 #include "engine/queue/queue_internal.h"
 
 /* Is one to go whose turn is asked by another name than that of its grant? */
-static bool has_other_name(const struct queue *queue, const struct message *m) {
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		if (queue->parts[at].chosen &&
-		    queue->domains[queue->parts[at].domain].has_other_name)
+static bool has_other_name(const struct message *m) {
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->chosen && p->domain->has_other_name)
 			return true;
 	return false;
 }
 
-static enum grant_mode mode_of(const struct queue *queue, const struct message *m,
-    uint32_t others) {
+static enum grant_mode mode_of(const struct message *m, uint32_t others) {
 	if (others <= GRANT_DOMAINS)
 		return GRANT_EXCEPT;
-	return m->at_last || has_other_name(queue, m) ? GRANT_ONLY_AT_LAST : GRANT_ONLY;
+	return m->at_last || has_other_name(m) ? GRANT_ONLY_AT_LAST : GRANT_ONLY;
 }
 
 _Static_assert((int)GRANT_ONCE_ENFORCE == (int)EXACTLY_ONCE_ENFORCE &&
     (int)GRANT_ONCE_OBSERVE == (int)EXACTLY_ONCE_OBSERVE, "as it is configured");
 
 /* Neither list fits: as many as do, the others' turn comes. */
-bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run) {
-	struct message *m = &queue->messages[message];
+bool queue_put_grant(struct queue *queue, struct message *m, uint32_t chosen, uint32_t run) {
 	uint32_t domains[GRANT_DOMAINS];
 	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
 		.run = run, .domains = domains,
-		.mode = mode_of(queue, m, m->part_count - chosen),
+		.mode = mode_of(m, m->part_count - chosen),
 		.once = (enum grant_once)queue->settings.mtas[m->mta].once,
 		.made_s = (uint32_t)m->made_s };
 
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		if (p->chosen != (grant.mode != GRANT_EXCEPT))
 			continue;
 		if (grant.count < GRANT_DOMAINS)
-			domains[grant.count++] = queue->domains[p->domain].hash;
+			domains[grant.count++] = p->domain->hash;
 		else
 			p->chosen = false;
 	}
@@ -60,26 +55,21 @@ bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uin
 	return true;
 }
 
-void queue_end_grant(struct queue *queue, uint32_t message, struct grant_seen *seen) {
-	struct message *m = &queue->messages[message];
-
+void queue_end_grant(struct queue *queue, struct message *m, struct grant_seen *seen) {
 	grants_remove(queue->engine->segment, &m->grant, seen);
 	queue->granted -= m->grant.number != 0;
 	m->grant = (struct grant_ref){ 0, 0 };
 }
 
-void queue_note_not_reached(struct queue *queue, uint32_t message,
-    const struct grant_seen *seen) {
-	struct message *m = &queue->messages[message];
+void queue_note_not_reached(struct message *m, const struct grant_seen *seen) {
 	uint32_t count = 0;
 
 	m->not_reached = false;
 	if (!m->by_turn || seen->progress_ns == 0 || m->ended == QUEUE_RUN_KILLED ||
 	    m->ended == QUEUE_RUN_NOT_STARTED)
 		return;
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		const struct part *p = &queue->parts[at];
-		struct domain *d = &queue->domains[p->domain];
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
+		struct domain *d = p->domain;
 
 		if (p->state != PART_RUNNING || p->put_off || d->name[0] == '\0')
 			continue;

@@ -8,12 +8,14 @@
  * what goes to other hosts, or what is local.  What may go stands on the *board* (policy/job:
  * one transport for each mailer, one queue for each dest, one message for each envelope); what
  * runs, or waits for a time or for its dest's return, does not.
- * All are places of arrays, named by their numbers; NONE is none.
  */
 #ifndef ENGINE_QUEUE_INTERNAL_H
 #define ENGINE_QUEUE_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include "base/clock.h"
+#include "base/map.h"
 #include "engine/internal.h"
 #include "engine/outbound/outbound.h"
 #include "engine/queue/queue.h"
@@ -29,7 +31,7 @@
 #define RUN_DESTS_MAX	256	/* of one run that are remembered */
 
 enum part_state {
-	PART_DUE,		/* it may go as far as time tells; on the board, if placed */
+	PART_DUE,		/* it may go as far as time tells; on the board, if there is room */
 	PART_RUNNING,		/* granted in the run of its message */
 	PART_RETRY,		/* until due_ns */
 	PART_LOCKED,		/* the same: somebody else had the message */
@@ -37,15 +39,17 @@ enum part_state {
 };
 
 struct part {
-	uint32_t message, domain, dest;
-	uint32_t next_of_message;
-	uint32_t next_of_dest, prev_of_dest;
-	uint32_t next_of_peer, prev_of_peer;	/* while placed */
+	struct message *message;
+	struct domain *domain;
+	struct dest *dest;
+	struct part *next_of_message;
+	LIST_ENTRY(part) of_dest;
+	struct peer *peer;		/* while it is on the board; else NULL */
+	TAILQ_ENTRY(part) of_peer;
 	uint32_t recipients;
 	uint32_t told;			/* of these that the log has told of, in its run */
 	uint32_t primed;		/* of these that were taken for its run to come */
 	uint8_t state;			/* enum part_state */
-	bool placed;			/* on the board */
 	bool chosen;			/* for the run that is being built */
 	bool ran;			/* in the run that is over, until the file is read */
 	bool put_off;			/* and then a window or a class put it off */
@@ -71,7 +75,7 @@ struct message {
 	uint8_t mta;
 	uint16_t directory;
 	bool is_local;			/* in a directory for local mail */
-	bool reading;			/* a queue_reading is open */
+	struct queue_reading *reading;	/* that is open, or NULL */
 	bool more_asked;		/* queue_calls.read_more was called */
 	bool was_brief, touched;	/* the run that is over: and its file was written anew */
 	bool was_asked;			/* and there was a question about it */
@@ -83,15 +87,15 @@ struct message {
 	bool was_locked;		/* and a run of ours found it taken */
 	bool was_theirs;		/* what changed in its file is that run's work */
 	uint8_t ended;			/* enum queue_run_end of it */
-	uint32_t serial;		/* rises with each use of the place */
-	uint32_t next_of_hash;
-	uint32_t envelope;		/* NONE: not known yet */
-	uint32_t next_of_envelope, prev_of_envelope;
+	SLIST_ENTRY(message) free;
+	struct envelope *envelope;	/* NULL: not known yet */
+	TAILQ_ENTRY(message) of_envelope;
 	uint32_t placed[QUEUE_MAILERS];	/* parts on the board */
 	uint32_t unread_placed;		/* unread recipients that the board counts for it */
 	bool queued;			/* it counts in its envelope's queued */
-	uint32_t run;			/* RUNS: its place */
-	uint32_t first_part, part_count;
+	struct run *run;		/* RUNS */
+	struct part *parts;
+	uint32_t part_count;
 	uint32_t in_core, unread;	/* recipients */
 	uint32_t recipients;		/* of the file */
 	uint32_t tries, lock_tries;
@@ -107,8 +111,7 @@ struct message {
 /* What Sendmail took as one message, whatever number of files it made of it. */
 struct envelope {
 	uint64_t key, origin, process;	/* of queue_envelope.c; 0: not known */
-	uint32_t next_of_hash;		/* or of the free ones */
-	uint32_t first_message, last_message, messages;
+	TAILQ_HEAD(, message) messages;
 	uint32_t job;			/* of the board, or JOB_NONE */
 	uint32_t placed;		/* parts on the board */
 	uint32_t unread;		/* recipients of those that have some there */
@@ -118,34 +121,37 @@ struct envelope {
 
 /* An envelope's parts on the board for one dest, in the order in which they came. */
 struct peer {
-	uint32_t envelope, dest;
-	uint32_t first_part, last_part;
-	uint32_t next_of_hash;		/* or of the free ones */
+	struct envelope *envelope;
+	struct dest *dest;
+	TAILQ_HEAD(, part) parts;
 };
 
 struct domain {
-	char *name;			/* lower case, no dot behind; NULL: free */
+	LIST_ENTRY(domain) of_all;
+	uint64_t number;		/* they came in this order */
 	uint32_t hash;			/* grants_domain */
-	uint32_t dest;
+	struct dest *dest;
 	uint32_t uses;
-	uint32_t next_of_hash;		/* or of the free ones */
-	uint32_t part;			/* while parts are compared: of the message */
+	struct part *part;		/* while parts are compared: of the message */
 	uint8_t mta;
 	bool has_other_name;		/* by which Sendmail asks whose turn it is (CNAME) */
+	char name[];			/* lower case, no dot behind */
 };
 
 struct dest {
 	struct window_owner owner;
-	bool used;
+	TAILQ_ENTRY(dest) of_all;
 	uint8_t mta, mailer;
 	uint8_t wait;			/* enum queue_wait: TURN, WINDOW ...; as last looked at */
 	bool seen, suspended, known;
-	uint32_t next_of_hash;
 	uint32_t queue;			/* of the board */
-	uint32_t first_part, part_count, recipients;
+	LIST_HEAD(, part) parts;
+	uint32_t part_count, recipients;
 	uint32_t placed;		/* parts on the board */
 	uint32_t domains;		/* that name it */
-	uint32_t watch;			/* place among the watched + 1; 0: not */
+	bool watched, changed;
+	LIST_ENTRY(dest) of_watched;
+	SLIST_ENTRY(dest) of_changed;
 	uint32_t class_index;
 	uint32_t window, in_flight;
 	uint32_t claims;		/* of live runs, 64ths of a place */
@@ -154,7 +160,6 @@ struct dest {
 	uint32_t put_offs;		/* in a row */
 	bool canary;			/* one may go above the window */
 	bool open;			/* on the board */
-	bool changed;
 	bool in_journal;		/* mail that waits for its return may be there alone */
 	uint64_t ok, failed;		/* as last looked at */
 	int64_t good_ns, bad_ns;	/* when these rose; 0: never */
@@ -164,21 +169,21 @@ struct dest {
 };
 
 struct run {
-	uint32_t number;		/* 0: free */
+	TAILQ_ENTRY(run) of_all;
+	uint32_t number;
 	uint8_t mta, mailer;
 	uint16_t directory;
 	bool started, stalls, adopted, brief;
 	bool doubtful;			/* tries a doubtful dest */
 	pid_t pid;
 	unsigned count;
-	uint32_t messages[QUEUE_RUN_IDS_MAX];	/* NONE: gone, or not known yet */
+	struct message *messages[QUEUE_RUN_IDS_MAX];	/* NULL: gone, or not known yet */
 	char (*ids)[QUEUE_ID_MAX + 1];	/* adopted: all of them */
-	uint32_t dests[RUN_DESTS_MAX];
+	struct dest *dests[RUN_DESTS_MAX];
 	unsigned dest_count;
 	uint32_t weight;		/* of its claim on each of them */
 	uint32_t recipients;
-	uint32_t current;		/* dest it stalls at, or NONE */
-	uint32_t current_domain;
+	struct dest *current;		/* that it stalls at, or NULL */
 	int64_t started_ns, progress_ns;
 };
 
@@ -186,9 +191,9 @@ struct run {
  * the slots that these save up can be used before its run, which takes all at once. */
 #define PRIMED_MOST	64
 struct primed {
-	uint32_t message;		/* or NONE */
-	uint32_t dest;			/* where the last entry waits */
-	uint32_t parts[PRIMED_MOST];	/* that these are of */
+	struct message *message;	/* or NULL */
+	struct dest *dest;		/* where the last entry waits */
+	struct part *parts[PRIMED_MOST];	/* that these are of */
 	struct job_taken taken[PRIMED_MOST];
 	unsigned count;
 };
@@ -220,35 +225,23 @@ struct queue {
 	struct queue_mta mtas[GENERATION_MTAS_MAX];
 	unsigned turn;			/* mailer of all that is first asked next */
 
+	/* All there may be, those behind message_end never used; nothing is moved. */
 	struct message *messages;
-	uint32_t message_size, message_end, message_count, message_most, message_free;
-	uint32_t *message_hash;		/* first of each */
-	struct envelope *envelopes;
-	uint32_t envelope_size, envelope_end, envelope_free;
-	uint32_t *envelope_hash;
-	struct peer *peers;
-	uint32_t peer_size, peer_end, peer_free;
-	uint32_t *peer_hash;
+	uint32_t message_end, message_count, message_most;
+	SLIST_HEAD(, message) free_messages;
+	struct map message_map, envelope_map, peer_map, domain_map, dest_map;
 	uint32_t placed;		/* messages on the board */
-	struct part *parts;
-	uint32_t part_size, part_end, part_free, part_count;
-	struct domain *domains;
-	uint32_t domain_size, domain_end, domain_free, domain_count;
-	uint32_t *domain_hash;
-	struct dest *dests;
-	uint32_t dest_size, dest_end, dest_free, dest_count;
-	uint32_t *dest_hash;
-	uint32_t hash_mask;		/* of all of them */
-	uint32_t *timers;		/* heap of messages by due_ns */
+	uint32_t part_count;
+	uint64_t domain_number;
+	LIST_HEAD(, domain) domains;
+	TAILQ_HEAD(, dest) dests;
+	struct message **timers;	/* heap by due_ns */
 	uint32_t timer_count;
-	uint32_t *watched;		/* dests that are looked at each second */
-	uint32_t watched_count, watched_size;
-	uint32_t *changed;		/* dests whose messages are to be settled */
-	uint32_t changed_count, changed_size;
-	struct run *runs;
-	uint32_t run_size;
+	LIST_HEAD(, dest) watched;	/* those are looked at each second */
+	SLIST_HEAD(, dest) changed;	/* their messages are to be settled */
+	TAILQ_HEAD(, run) runs;
 	uint32_t next_run;
-	uint32_t building;		/* number of the run that is being built, or 0 */
+	const struct run *building;	/* or NULL */
 	/* since the role was told of room: */
 	uint32_t refused;		/* files, as the board was full */
 	uint32_t forgotten;		/* messages, as memory was */
@@ -267,38 +260,34 @@ struct queue {
 bool queue_store_open(struct queue *queue, struct diag *diag);
 void queue_store_close(struct queue *queue);
 
-/* Twice as large, or some at first.  False: no memory. */
-bool queue_grow(void **array, uint32_t *size, size_t each);
-uint32_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
+uint64_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
     unsigned salt);
-/* Out of the list of its hash, which begins at *from. */
-void queue_unlink_hash(uint32_t *from, uint32_t what,
-    uint32_t *(*next)(struct queue *, uint32_t), struct queue *queue);
 
-uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
+struct message *queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
-/* NONE: no room. */
-uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
+/* NULL: no room. */
+struct message *queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
 /* There is room for one more, or was made: what waits longest for its time is forgotten. */
 bool queue_make_room(struct queue *queue);
 /* Off the board, out of its run, its parts gone, and forgotten. */
-void queue_forget_message(struct queue *queue, uint32_t message);
+void queue_forget_message(struct queue *queue, struct message *message);
 
 /* --- queue_envelope.c ------------------------------------------------------------ */
 
 /* Which envelope the message belongs to: of its sender and second, and `origin`, the queue id that Sendmail gave it first ("": not known).  False: no memory. */
-bool queue_join_envelope(struct queue *queue, uint32_t message, const char *origin);
-void queue_leave_envelope(struct queue *queue, uint32_t message);
+bool queue_join_envelope(struct queue *queue, struct message *message, const char *origin);
+void queue_leave_envelope(struct queue *queue, struct message *message);
 /* It has something to do (or no longer): the envelope's place in the order is kept. */
-void queue_set_queued(struct queue *queue, uint32_t message, bool queued, int64_t now_ns);
+void queue_set_queued(struct message *message, bool queued, int64_t now_ns);
 
 /* Part `part` is on the board from now on, or no longer.  False: no memory. */
-bool queue_enter_peer(struct queue *queue, uint32_t part);
-void queue_leave_peer(struct queue *queue, uint32_t part);
-/* The first part of the envelope on the board for the dest, or NONE; further ones by
- * next_of_peer. */
-uint32_t queue_first_of_peer(const struct queue *queue, uint32_t envelope, uint32_t dest);
+bool queue_enter_peer(struct queue *queue, struct part *part);
+void queue_leave_peer(struct queue *queue, struct part *part);
+/* The first part of the envelope on the board for the dest, or NULL; further ones by
+ * of_peer. */
+struct part *queue_first_of_peer(const struct queue *queue, const struct envelope *envelope,
+    const struct dest *dest);
 
 static inline struct queue_mailer *queue_mailer_of(struct queue *queue, unsigned mta,
     unsigned mailer) {
@@ -307,67 +296,74 @@ static inline struct queue_mailer *queue_mailer_of(struct queue *queue, unsigned
 static inline bool queue_is_placed(const struct message *m) {
 	return m->placed[QUEUE_REMOTE] + m->placed[QUEUE_LOCAL] > 0;
 }
+/* Whose job, or queue, it is on the board. */
+static inline struct envelope *queue_job_envelope(const struct queue *queue, uint32_t job) {
+	return (struct envelope *)(uintptr_t)job_message_word(queue->board, job);
+}
+static inline struct dest *queue_job_dest(const struct queue *queue, uint32_t board_queue) {
+	return (struct dest *)(uintptr_t)job_queue_word(queue->board, board_queue);
+}
 static inline bool queue_board_has_room(const struct queue *queue) {
 	return queue->placed < queue->settings.message_active_limit;
 }
 
 /* --- queue_dests.c --------------------------------------------------------------- */
 
-/* One use more of the domain (made, with its dest, if need be).  NONE: no memory. */
-uint32_t queue_use_domain(struct queue *queue, unsigned mta, const char *name,
+/* One use more of the domain (made, with its dest, if need be).  NULL: no memory. */
+struct domain *queue_use_domain(struct queue *queue, unsigned mta, const char *name,
     size_t length);
-void queue_unuse_domain(struct queue *queue, uint32_t domain);
+void queue_unuse_domain(struct queue *queue, struct domain *domain);
 /* Its mail may run by another window by now: its parts move. */
-void queue_remap_domain(struct queue *queue, uint32_t domain, int64_t now_ns);
+void queue_remap_domain(struct queue *queue, struct domain *domain, int64_t now_ns);
 void queue_remap_all(struct queue *queue, int64_t now_ns);
 
 /* Another dest's from now on, or one that is new. */
-void queue_link_part(struct queue *queue, uint32_t part, uint32_t dest);
-void queue_unlink_part(struct queue *queue, uint32_t part);
+void queue_link_part(struct part *part, struct dest *dest);
+void queue_unlink_part(struct part *part);
 
-/* A part for so many recipients, linked; takes over the use of the domain.  NONE: no
+/* A part for so many recipients, linked; takes over the use of the domain.  NULL: no
  * memory. */
-uint32_t queue_make_part(struct queue *queue, uint32_t message, uint32_t domain,
+struct part *queue_make_part(struct queue *queue, struct message *message, struct domain *domain,
     uint32_t recipients);
 /* All of the message's, which are not placed. */
-void queue_drop_parts(struct queue *queue, uint32_t message);
+void queue_drop_parts(struct queue *queue, struct message *message);
 
 /* --- queue_timers.c -------------------------------------------------------------- */
 
 /* The message's time is the first of its parts' and of more_ns, or none. */
-void queue_set_timer(struct queue *queue, uint32_t message);
-void queue_clear_timer(struct queue *queue, uint32_t message);
+void queue_set_timer(struct queue *queue, struct message *message);
+void queue_clear_timer(struct queue *queue, struct message *message);
 
 /* Forgotten, unless domains name it, live runs may go there, or it was slow of late. */
-void queue_leave_dest(struct queue *queue, uint32_t dest);
+void queue_leave_dest(struct queue *queue, struct dest *dest);
 void queue_sweep_dests(struct queue *queue);
 
-void queue_watch(struct queue *queue, uint32_t dest);
-void queue_unwatch(struct queue *queue, uint32_t dest);
+void queue_watch(struct queue *queue, struct dest *dest);
+void queue_unwatch(struct dest *dest);
 
 /* Its messages are to be settled. */
-void queue_note_changed(struct queue *queue, uint32_t dest);
+void queue_note_changed(struct queue *queue, struct dest *dest);
 
 /* --- queue_place.c: on the board and off ------------------------------------------ */
 
 /* Places what is due, or sets it aside; asks for more where nothing else is left. */
-void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns);
+void queue_settle(struct queue *queue, struct message *message, int64_t now_ns);
 /* All of the message leaves the board. */
-void queue_unplace(struct queue *queue, uint32_t message);
+void queue_unplace(struct queue *queue, struct message *message);
 /* One part of it does; taken for a run (then it is served), or not. */
-void queue_unplace_part(struct queue *queue, uint32_t part, bool taken);
+void queue_unplace_part(struct queue *queue, struct part *part, bool taken);
 /* Takes the entries of the message, in the mailer of `dest`, but one of `dest`'s; and gives
  * them back. */
-void queue_prime(struct queue *queue, uint32_t message, uint32_t dest);
+void queue_prime(struct queue *queue, struct message *message, struct dest *dest);
 void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer);
 
 /* --- queue_look.c: what a dest says ------------------------------------------------ */
 
 /* Looks at window and class, and draws the conclusions: what is due there is placed or
  * set aside.  Returns what mail for it waits for (TURN: nothing). */
-enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns);
+enum queue_wait queue_look(struct queue *queue, struct dest *dest, int64_t now_ns);
 /* The same, by what is known since a moment ago. */
-enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now_ns);
+enum queue_wait queue_look_again(struct queue *queue, struct dest *dest, int64_t now_ns);
 /* Settles the messages of those that died or came back: at the end of each call. */
 void queue_settle_changed(struct queue *queue, int64_t now_ns);
 bool queue_is_doubtful(const struct dest *dest);
@@ -379,11 +375,11 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns);
 /* --- queue_first_come.c ------------------------------------------------------------- */
 
 /* May the envelope have one more run of the mailer? */
-bool queue_may_start(const struct queue *queue, uint32_t envelope, unsigned mta,
+bool queue_may_start(const struct queue *queue, const struct envelope *envelope, unsigned mta,
     unsigned mailer);
 /* What is next of the oldest envelope that may go.  False: nothing. */
 bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
-    uint32_t *message, uint32_t *dest);
+    struct message **message, struct dest **dest);
 
 /* --- queue_pause.c ------------------------------------------------------------------ */
 
@@ -400,19 +396,24 @@ void queue_note_untouched(struct queue *queue, const struct message *m, int64_t 
 
 /* What is chosen of the message is granted, or as much of it as a grant has room for: the
  * rest is chosen no more.  False: there is no place for it. */
-bool queue_put_grant(struct queue *queue, uint32_t message, uint32_t chosen, uint32_t run);
+bool queue_put_grant(struct queue *queue, struct message *message, uint32_t chosen, uint32_t run);
 /* *seen, or NULL: what became of it. */
-void queue_end_grant(struct queue *queue, uint32_t message, struct grant_seen *seen);
+void queue_end_grant(struct queue *queue, struct message *message, struct grant_seen *seen);
 /* Did anybody come to ask for what was granted?  `ended` of the message tells how its run
  * did. */
-void queue_note_not_reached(struct queue *queue, uint32_t message,
-    const struct grant_seen *seen);
+void queue_note_not_reached(struct message *message, const struct grant_seen *seen);
+
+/* --- queue_read.c ------------------------------------------------------------------ */
+
+/* The message of an open reading is forgotten. */
+void queue_read_forgotten(struct message *message);
 
 /* --- queue_runs.c -------------------------------------------------------------------- */
 
 struct run *queue_find_run(struct queue *queue, uint32_t number);
-/* A free place; NULL: no memory. */
+/* NULL: no memory. */
 struct run *queue_make_run(struct queue *queue);
+void queue_free_run(struct queue *queue, struct run *run);
 void queue_look_at_stalls(struct queue *queue, int64_t now_ns);
 /* The adopted run that has the message in hand, or NULL. */
 struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
@@ -426,17 +427,17 @@ struct queue_told;
 struct messages_envelope;
 void queue_told_close(struct queue *queue);
 /* A run of that process has begun with it. */
-void queue_told_started(struct queue *queue, uint32_t message, pid_t pid);
+void queue_told_started(struct queue *queue, const struct message *message, pid_t pid);
 /* A run was killed: none is started until the log was read. */
 void queue_told_killed(struct queue *queue);
 /* Its file was read after its run, which has ended as it should and written it anew, or not. */
-void queue_told_read(struct queue *queue, uint32_t message, bool is_orderly);
+void queue_told_read(struct queue *queue, const struct message *message, bool is_orderly);
 void queue_told_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id);
 /* An envelope that an earlier life wrote. */
 void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
     const struct messages_envelope *envelope);
 /* What the message's envelope is to say of it. */
-void queue_told_envelope(const struct queue *queue, uint32_t message,
+void queue_told_envelope(const struct queue *queue, const struct message *message,
     struct messages_envelope *out);
 /* Does the log of that mail server tell of deliveries, and is it enforced? */
 bool queue_told_works(const struct queue *queue, unsigned mta);
@@ -466,24 +467,24 @@ int64_t queue_journal_made_s(const struct queue *queue, int64_t arrival_ns);
 bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id);
 /* The message as its file told it.  True: it may be forgotten here, as nothing of it is due
  * soon, or as there is no room. */
-bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room);
+bool queue_journal_note(struct queue *queue, const struct message *message, bool has_room);
 /* It is to be forgotten for want of room.  False: then a scan has to find it again. */
-bool queue_journal_evict(struct queue *queue, uint32_t message);
+bool queue_journal_evict(struct queue *queue, const struct message *message);
 /* A run has begun with it. */
-void queue_journal_start(struct queue *queue, uint32_t message);
+void queue_journal_start(struct queue *queue, const struct message *message);
 /* What was delivered by its run, by part.left. */
-void queue_journal_results(struct queue *queue, uint32_t message);
+void queue_journal_results(struct queue *queue, const struct message *message);
 /* There is no such file, or none that can be used. */
 void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
     const char *id);
 /* The dest is dead or held from now on: somebody has to see when it is back.  It is back: its
  * mail is due. */
-void queue_journal_suspended(struct queue *queue, uint32_t dest);
-void queue_journal_recall(struct queue *queue, uint32_t dest);
+void queue_journal_suspended(struct queue *queue, struct dest *dest);
+void queue_journal_recall(struct queue *queue, struct dest *dest);
 /* What a list that sums up has for that dest. */
 struct queue_journal_list;
-bool queue_journal_list_has(const struct queue_journal_list *list, uint32_t dest);
-void queue_journal_list_add(const struct queue_journal_list *list, uint32_t dest,
+bool queue_journal_list_has(const struct queue_journal_list *list, const struct dest *dest);
+void queue_journal_list_add(const struct queue_journal_list *list, const struct dest *dest,
     struct queue_destination_row *row);
 /* Fills memory.  Returns when to come again. */
 int64_t queue_journal_turn(struct queue *queue, int64_t now_ns);

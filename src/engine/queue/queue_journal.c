@@ -29,10 +29,10 @@ static int64_t wall_of(const struct queue_journal *j, int64_t ns) {
 /* --- envelopes ---------------------------------------------------------------------- */
 
 /* When the part may go: 0 at once, INT64_MAX when its dest is back. */
-static int64_t due_of(const struct queue *queue, const struct part *p) {
+static int64_t due_of(const struct part *p) {
 	bool waits = p->state == PART_RETRY || p->state == PART_LOCKED;
 
-	if (p->state == PART_SUSPENDED || (waits && queue->dests[p->dest].suspended))
+	if (p->state == PART_SUSPENDED || (waits && p->dest->suspended))
 		return INT64_MAX;
 	return waits ? p->due_ns : 0;
 }
@@ -51,23 +51,21 @@ static int64_t late(const struct queue_journal *j, int64_t due_ns) {
 }
 
 /* True: nothing of it can go now. */
-static bool waits(const struct queue *queue, const struct message *m) {
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		if (due_of(queue, &queue->parts[at]) == 0)
+static bool waits(const struct message *m) {
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (due_of(p) == 0)
 			return false;
 	return m->part_count > 0;
 }
 
 static unsigned gather(const struct queue_journal *j, const struct message *m,
     enum put_as as, struct messages_group *groups, int64_t *first_ns) {
-	const struct queue *queue = j->queue;
 	unsigned count = 0;
 
 	*first_ns = m->part_count == 0 ? 0 : INT64_MAX;
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		const struct part *p = &queue->parts[at];
-		const char *name = queue->domains[p->domain].name;
-		int64_t due_ns = wall_of(j, due_of(queue, p));
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
+		const char *name = p->domain->name;
+		int64_t due_ns = wall_of(j, due_of(p));
 
 		/* the board was full, or so: as good as due */
 		if (as == PUT_EVICTED && due_ns <= queue_journal_now(j) + SOON_NS)
@@ -95,9 +93,8 @@ static int64_t arrival_of(const struct queue_journal *j, const struct message *m
 	return wall_ns / NS_PER_SECOND == m->made_s ? wall_ns : m->made_s * NS_PER_SECOND;
 }
 
-static bool put(struct queue_journal *j, uint32_t message, enum put_as as) {
+static bool put(struct queue_journal *j, const struct message *m, enum put_as as) {
 	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
-	const struct message *m = &j->queue->messages[message];
 	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
 		.sender = m->sender[0] == '\0' ? NULL : m->sender,
 		.arrival_ns = arrival_of(j, m), .tried_ns = wall_of(j, m->tried_ns),
@@ -105,7 +102,7 @@ static bool put(struct queue_journal *j, uint32_t message, enum put_as as) {
 
 	if (m->directory >= j->directory_count)
 		return false;
-	queue_told_envelope(j->queue, message, &envelope);
+	queue_told_envelope(j->queue, m, &envelope);
 	envelope.mta = j->directories[m->directory].mta_name;
 	envelope.directory = j->directories[m->directory].path;
 	envelope.group_count = gather(j, m, as, groups, &envelope.due_ns);
@@ -115,8 +112,8 @@ static bool put(struct queue_journal *j, uint32_t message, enum put_as as) {
 	return messages_put(j->messages, &envelope, as == PUT_HELD, queue_journal_now(j)) != 0;
 }
 
-bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held) {
-	return put(j, message, held ? PUT_HELD : PUT_EVICTED);
+bool queue_journal_put(struct queue_journal *j, const struct message *m, bool held) {
+	return put(j, m, held ? PUT_HELD : PUT_EVICTED);
 }
 
 bool queue_journal_is_unread(const struct queue *queue) {
@@ -131,45 +128,37 @@ bool queue_journal_takes(const struct queue *queue) {
 }
 
 /* Somebody has to see that the dest is back. */
-static void note_dests(struct queue *queue, uint32_t message) {
-	uint32_t at = queue->messages[message].first_part;
-
-	for (; at != NONE; at = queue->parts[at].next_of_message) {
-		struct dest *d = &queue->dests[queue->parts[at].dest];
-
-		d->in_journal = d->in_journal || d->suspended;
-	}
+static void note_dests(const struct message *m) {
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		p->dest->in_journal = p->dest->in_journal || p->dest->suspended;
 }
 
 /* Nothing of it may go before the shortest interval has passed.  What somebody else has locked
  * is remembered: how often that was. */
 static bool is_for_runners(const struct queue_journal *j, const struct message *m) {
-	const struct queue *queue = j->queue;
-
-	if (m->state != MESSAGE_WAITS || m->reading || m->unread > 0 || m->part_count == 0 ||
+	if (m->state != MESSAGE_WAITS || m->reading != NULL || m->unread > 0 || m->part_count == 0 ||
 	    m->part_count > QUEUE_JOURNAL_GROUPS)
 		return false;
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		if (queue->parts[at].state == PART_LOCKED ||
-		    due_of(queue, &queue->parts[at]) < queue->now_ns + j->intervals_ns[1])
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->state == PART_LOCKED ||
+		    due_of(p) < j->queue->now_ns + j->intervals_ns[1])
 			return false;
 	return true;
 }
 
-bool queue_journal_note(struct queue *queue, uint32_t message, bool has_room) {
+bool queue_journal_note(struct queue *queue, const struct message *m, bool has_room) {
 	struct queue_journal *j = queue->journal;
-	const struct message *m = &queue->messages[message];
 	enum put_as as = PUT_HELD;
 
 	if (j == NULL)
 		return false;
 	if (is_for_runners(j, m))
 		as = PUT_RUNNERS;
-	else if (!has_room && !waits(queue, m) && m->more_ns == 0)
+	else if (!has_room && !waits(m) && m->more_ns == 0)
 		as = PUT_EVICTED;
-	if (!put(j, message, as) || as == PUT_HELD)
+	if (!put(j, m, as) || as == PUT_HELD)
 		return false;
-	note_dests(queue, message);
+	note_dests(m);
 	return true;
 }
 
@@ -184,45 +173,42 @@ void queue_journal_sweep(struct queue_journal *j) {
 		return;
 	j->sweep_ns = now_ns + NS_PER_SECOND;
 	for (uint32_t i = 0; i < SWEPT_A_TURN && i < queue->message_end; i++) {
-		uint32_t at = j->swept = (j->swept + 1) % queue->message_end;
+		struct message *m;
 
-		if (!queue_is_placed(&queue->messages[at]) &&
-		    is_for_runners(j, &queue->messages[at]) && put(j, at, PUT_RUNNERS)) {
-			note_dests(queue, at);
-			queue_forget_message(queue, at);
+		j->swept = (j->swept + 1) % queue->message_end;
+		m = &queue->messages[j->swept];
+		if (!queue_is_placed(m) && is_for_runners(j, m) && put(j, m, PUT_RUNNERS)) {
+			note_dests(m);
+			queue_forget_message(queue, m);
 		}
 	}
 }
 
-bool queue_journal_evict(struct queue *queue, uint32_t message) {
-	if (queue->journal == NULL || !queue_journal_put(queue->journal, message, false))
+bool queue_journal_evict(struct queue *queue, const struct message *m) {
+	if (queue->journal == NULL || !queue_journal_put(queue->journal, m, false))
 		return false;
-	note_dests(queue, message);
+	note_dests(m);
 	return true;
 }
 
 /* --- runs ------------------------------------------------------------------------------ */
 
-void queue_journal_start(struct queue *queue, uint32_t message) {
+void queue_journal_start(struct queue *queue, const struct message *m) {
 	struct queue_journal *j = queue->journal;
-	const struct message *m = &queue->messages[message];
 
 	if (j != NULL && m->directory < j->directory_count)
 		(void)messages_start(j->messages, j->directories[m->directory].mta_name,
-		    j->directories[m->directory].path, m->id, m->run == NONE ? 0 :
-		    (uint32_t)queue->runs[m->run].pid, queue_journal_now(j));
+		    j->directories[m->directory].path, m->id, m->run == NULL ? 0 :
+		    (uint32_t)m->run->pid, queue_journal_now(j));
 }
 
-void queue_journal_results(struct queue *queue, uint32_t message) {
+void queue_journal_results(struct queue *queue, const struct message *m) {
 	struct queue_journal *j = queue->journal;
-	const struct message *m = &queue->messages[message];
-	uint32_t at;
 
 	if (j == NULL || m->directory >= j->directory_count)
 		return;
-	for (at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		const struct part *p = &queue->parts[at];
-		const char *name = queue->domains[p->domain].name;
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
+		const char *name = p->domain->name;
 
 		if ((p->ran || p->state == PART_RUNNING) && p->recipients > p->left + p->told)
 			(void)messages_delivered(j->messages,

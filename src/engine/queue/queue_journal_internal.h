@@ -49,7 +49,7 @@ static inline int64_t queue_journal_now(const struct queue_journal *j) {
 	return j->queue->now_ns + j->wall_ns;
 }
 /* Writes it as it is in memory; not `held`: there is no room for it. */
-bool queue_journal_put(struct queue_journal *j, uint32_t message, bool held);
+bool queue_journal_put(struct queue_journal *j, const struct message *message, bool held);
 /* Some of memory is looked at: what is not due soon leaves it. */
 void queue_journal_sweep(struct queue_journal *j);
 

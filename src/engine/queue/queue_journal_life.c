@@ -156,10 +156,10 @@ static void renew(struct queue_journal *j) {
 	for (unsigned i = 0; i < RENEWED_A_TURN && j->renewing < queue->message_end; i++) {
 		const struct message *m = &queue->messages[j->renewing];
 
-		if (m->state != MESSAGE_FREE && !m->reading) {
-			(void)queue_journal_put(j, j->renewing, true);
+		if (m->state != MESSAGE_FREE && m->reading == NULL) {
+			(void)queue_journal_put(j, m, true);
 			if (m->state == MESSAGE_RUNS)
-				queue_journal_start(queue, j->renewing);
+				queue_journal_start(queue, m);
 		}
 		j->renewing++;
 	}
@@ -174,13 +174,12 @@ static void renew(struct queue_journal *j) {
 static void forget_returns(struct queue_journal *j) {
 	struct queue *queue = j->queue;
 
-	for (uint32_t i = 0; i < queue->dest_end; i++) {
-		struct dest *d = &queue->dests[i];
-
-		if (!d->used || !d->in_journal || d->suspended || d->back_ns > j->look_began_ns)
+	for (struct dest *d = TAILQ_FIRST(&queue->dests), *next; d != NULL; d = next) {
+		next = TAILQ_NEXT(d, of_all);
+		if (!d->in_journal || d->suspended || d->back_ns > j->look_began_ns)
 			continue;
 		d->in_journal = false;
-		queue_leave_dest(queue, i);
+		queue_leave_dest(queue, d);
 	}
 }
 
@@ -214,18 +213,18 @@ void queue_journal_remapped(struct queue *queue) {
 		queue->journal->recall = true;
 }
 
-void queue_journal_suspended(struct queue *queue, uint32_t dest) {
+void queue_journal_suspended(struct queue *queue, struct dest *d) {
 	struct messages_totals totals;
 
 	if (queue->journal == NULL)
 		return;
 	messages_count(queue->journal->messages, &totals);
 	if (totals.waiting > 0)
-		queue->dests[dest].in_journal = true;
+		d->in_journal = true;
 }
 
-void queue_journal_recall(struct queue *queue, uint32_t dest) {
-	if (queue->journal != NULL && queue->dests[dest].in_journal)
+void queue_journal_recall(struct queue *queue, struct dest *d) {
+	if (queue->journal != NULL && d->in_journal)
 		queue->journal->recall = true;
 }
 

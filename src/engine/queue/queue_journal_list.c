@@ -14,7 +14,8 @@
 #define DESTS_MOST	100000u	/* that are summed */
 
 struct sum {
-	uint32_t domain;	/* that is used; NONE: nothing waits for this dest */
+	const struct dest *dest;
+	struct domain *domain;	/* of it, that is used */
 	uint32_t messages, recipients;
 	int64_t oldest_ns, due_ns;
 };
@@ -23,8 +24,7 @@ struct queue_journal_list {
 	struct queue_journal *j;
 	struct messages_walk *walk;
 	uint64_t generation;
-	struct sum *sums;	/* by dest */
-	uint32_t sum_size, sum_count;
+	struct map sums;	/* by dest */
 	bool sums_up, cut;
 	bool (*each)(void *context, const struct queue_row *row);
 	void *context;
@@ -58,11 +58,16 @@ void queue_journal_list_close(struct queue_journal_list **list) {
 
 	if (l == NULL)
 		return;
-	for (uint32_t i = 0; i < l->sum_size; i++)
-		if (l->sums[i].domain != NONE)
-			queue_unuse_domain(l->j->queue, l->sums[i].domain);
+	for (uint32_t i = 0; i < l->sums.size; i++) {
+		struct sum *sum = l->sums.cells[i].item;
+
+		if (l->sums.cells[i].hash == 0)
+			continue;
+		queue_unuse_domain(l->j->queue, sum->domain);
+		free(sum);
+	}
+	map_free(&l->sums);
 	messages_walk_close(&l->walk);
-	free(l->sums);
 	free(l);
 	*list = NULL;
 }
@@ -73,53 +78,58 @@ bool queue_journal_list_is_cut(const struct queue_journal_list *list) {
 
 /* --- sums ------------------------------------------------------------------------------ */
 
-/* False: no memory, or there are too many. */
-static bool make_sum(struct queue_journal_list *l, uint32_t dest) {
-	while (dest >= l->sum_size) {
-		uint32_t before = l->sum_size;
+static uint64_t sum_hash(const struct dest *dest) {
+	return (uint64_t)(uintptr_t)dest * UINT64_C(0x9e3779b97f4a7c15) >> 16;
+}
 
-		if (!queue_grow((void **)&l->sums, &l->sum_size, sizeof(*l->sums)))
-			return false;
-		for (uint32_t i = before; i < l->sum_size; i++)
-			l->sums[i].domain = NONE;
+static struct sum *find_sum(const struct queue_journal_list *l, const struct dest *dest) {
+	const struct map_cell *cell = map_find(&l->sums, sum_hash(dest));
+
+	while (cell != NULL && ((const struct sum *)cell->item)->dest != dest)
+		cell = map_next(&l->sums, cell);
+	return cell == NULL ? NULL : cell->item;
+}
+
+/* Takes over the use of the domain.  NULL: no memory, or there are too many. */
+static struct sum *make_sum(struct queue_journal_list *l, struct domain *domain) {
+	struct sum *sum = l->sums.count < DESTS_MOST ? malloc(sizeof(*sum)) : NULL;
+	struct map_cell *cell = sum == NULL ? NULL :
+	    map_add(&l->sums, sum_hash(domain->dest));
+
+	if (cell == NULL) {
+		free(sum);
+		return NULL;
 	}
-	return l->sums[dest].domain != NONE || l->sum_count < DESTS_MOST;
+	*sum = (struct sum){ .dest = domain->dest, .domain = domain, .oldest_ns = INT64_MAX,
+		.due_ns = INT64_MAX };
+	cell->item = sum;
+	return sum;
 }
 
 /* Takes over the use of the domain. */
-static void add_up(struct queue_journal_list *l, uint32_t domain, uint32_t recipients,
+static void add_up(struct queue_journal_list *l, struct domain *domain, uint32_t recipients,
     int64_t arrival_ns, int64_t due_ns) {
-	struct queue *queue = l->j->queue;
-	uint32_t dest = queue->domains[domain].dest;
-	struct sum *sum;
+	struct sum *known = find_sum(l, domain->dest);
+	struct sum *sum = known != NULL ? known : make_sum(l, domain);
 
-	if (!make_sum(l, dest)) {
-		l->cut = true;
-		queue_unuse_domain(queue, domain);
+	l->cut = l->cut || sum == NULL;
+	if (known != NULL || sum == NULL)
+		queue_unuse_domain(l->j->queue, domain);
+	if (sum == NULL)
 		return;
-	}
-	sum = &l->sums[dest];
-	if (sum->domain != NONE) {
-		queue_unuse_domain(queue, domain);
-	} else {
-		*sum = (struct sum){ .domain = domain, .oldest_ns = INT64_MAX,
-			.due_ns = INT64_MAX };
-		l->sum_count++;
-	}
 	sum->messages++;
 	sum->recipients += recipients;
 	sum->oldest_ns = arrival_ns < sum->oldest_ns ? arrival_ns : sum->oldest_ns;
 	sum->due_ns = due_ns < sum->due_ns ? due_ns : sum->due_ns;
 }
 
-bool queue_journal_list_has(const struct queue_journal_list *l, uint32_t dest) {
-	return l != NULL && dest < l->sum_size && l->sums[dest].domain != NONE;
+bool queue_journal_list_has(const struct queue_journal_list *l, const struct dest *dest) {
+	return l != NULL && find_sum(l, dest) != NULL;
 }
 
-void queue_journal_list_add(const struct queue_journal_list *l, uint32_t dest,
+void queue_journal_list_add(const struct queue_journal_list *l, const struct dest *d,
     struct queue_destination_row *row) {
-	const struct dest *d = &l->j->queue->dests[dest];
-	const struct sum *sum = &l->sums[dest];
+	const struct sum *sum = find_sum(l, d);
 	int64_t due_ns = sum->due_ns == INT64_MAX && d->suspended ? d->until_ns : sum->due_ns;
 
 	if (d->wait == QUEUE_WAITS_FOR_TURN && row->messages == 0)
@@ -154,16 +164,17 @@ static void tell(struct queue_journal_list *l, const struct queue_row *row) {
 static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
     const struct messages_envelope *envelope) {
 	struct queue *queue = l->j->queue;
-	uint32_t last = NONE;
+	struct domain *last = NULL;
 
 	for (unsigned i = 0; i < envelope->group_count; i++) {
 		const struct messages_group *group = &envelope->groups[i];
-		uint32_t domain = queue_use_domain(queue, row->mta, group->domain, group->length);
+		struct domain *domain = queue_use_domain(queue, row->mta, group->domain,
+		    group->length);
 		int64_t due_ns = due_of(l, group->due_ns);
 		const struct dest *d;
 		struct queue_row next = *row;
 
-		if (domain == NONE) {
+		if (domain == NULL) {
 			l->cut = true;
 			continue;
 		}
@@ -171,12 +182,12 @@ static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
 			add_up(l, domain, group->recipients, row->arrival_ns, due_ns);
 			continue;
 		}
-		d = &queue->dests[queue->domains[domain].dest];
+		d = domain->dest;
 		next.destination = d->owner.name;
 		next.domains = 1;
 		next.recipients = group->recipients;
 		set_wait(&next, d, due_ns);
-		if (last != NONE && queue->domains[last].dest == queue->domains[domain].dest &&
+		if (last != NULL && last->dest == domain->dest &&
 		    next.wait == row->wait && next.due_ns == row->due_ns) {
 			next.domains += row->domains;
 			next.recipients += row->recipients;
@@ -184,12 +195,12 @@ static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
 			tell(l, row);
 		}
 		*row = next;
-		if (last != NONE)
+		if (last != NULL)
 			queue_unuse_domain(queue, last);
 		last = domain;
 	}
 	tell(l, row);
-	if (last != NONE)
+	if (last != NULL)
 		queue_unuse_domain(queue, last);
 }
 

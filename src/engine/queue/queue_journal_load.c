@@ -57,26 +57,27 @@ static bool fits(const struct queue *queue, const struct messages_envelope *enve
 	    sum <= queue->settings.message_recipient_minimum;
 }
 
-static bool make_parts(struct queue_journal *j, uint32_t message,
+static bool make_parts(struct queue_journal *j, struct message *m,
     const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
-	unsigned mta = queue->messages[message].mta;
+	unsigned mta = m->mta;
 
 	/* the parts are linked from the last to the first */
 	for (unsigned i = envelope->group_count; i-- > 0;) {
 		const struct messages_group *group = &envelope->groups[i];
-		uint32_t domain = queue_use_domain(queue, mta, group->domain, group->length);
-		uint32_t part = domain == NONE ? NONE :
-		    queue_make_part(queue, message, domain, group->recipients);
+		struct domain *domain = queue_use_domain(queue, mta, group->domain,
+		    group->length);
+		struct part *p = domain == NULL ? NULL :
+		    queue_make_part(queue, m, domain, group->recipients);
 		int64_t due_ns = due_of(j, mta, group->due_ns);
 
-		if (part == NONE) {
-			if (domain != NONE)
+		if (p == NULL) {
+			if (domain != NULL)
 				queue_unuse_domain(queue, domain);
 			return false;
 		}
-		queue->parts[part].state = due_ns > queue->now_ns ? PART_RETRY : PART_DUE;
-		queue->parts[part].due_ns = due_ns;
+		p->state = due_ns > queue->now_ns ? PART_RETRY : PART_DUE;
+		p->due_ns = due_ns;
 	}
 	return true;
 }
@@ -106,7 +107,7 @@ static void give_up(struct queue_journal *j, const struct messages_envelope *env
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
 static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
-	uint32_t directory = queue_journal_directory(j, envelope), message;
+	uint32_t directory = queue_journal_directory(j, envelope);
 	uint64_t taken = sum_of_groups(envelope);
 	struct message *m;
 	unsigned mta;
@@ -117,15 +118,14 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	}
 	mta = j->directories[directory].mta;
 	queue_told_restore(queue, mta, directory, envelope);
-	if (queue_find_message(queue, mta, directory, envelope->id) != NONE ||
+	if (queue_find_message(queue, mta, directory, envelope->id) != NULL ||
 	    queue_adopted_with(queue, mta, directory, envelope->id) != NULL)
 		return;
-	message = queue_make_message(queue, mta, directory, envelope->id);
-	if (message == NONE) {
+	m = queue_make_message(queue, mta, directory, envelope->id);
+	if (m == NULL) {
 		give_up(j, envelope);
 		return;
 	}
-	m = &queue->messages[message];
 	m->inode = envelope->stamp;
 	m->made_s = envelope->arrival_ns / NS_PER_SECOND;
 	m->arrival_ns = past_of(j, envelope->arrival_ns);
@@ -139,24 +139,24 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	if (envelope->sender != NULL)
 		text_copy(m->sender, sizeof(m->sender), envelope->sender,
 		    strlen(envelope->sender));
-	if (!queue_join_envelope(queue, message, "")) {
-		(void)queue_journal_put(j, message, false);
-		queue_forget_message(queue, message);
+	if (!queue_join_envelope(queue, m, "")) {
+		(void)queue_journal_put(j, m, false);
+		queue_forget_message(queue, m);
 		return;
 	}
 	if (envelope->group_count > 0 && fits(queue, envelope)) {
-		if (!make_parts(j, message, envelope)) {
+		if (!make_parts(j, m, envelope)) {
 			/* no memory: later, from its file */
-			queue_drop_parts(queue, message);
-			(void)queue_journal_put(j, message, false);
-			queue_forget_message(queue, message);
+			queue_drop_parts(queue, m);
+			(void)queue_journal_put(j, m, false);
+			queue_forget_message(queue, m);
 			return;
 		}
 		m->place = envelope->rest;
 		m->unread = envelope->rest == 0 ? 0 : m->recipients > taken ?
 		    m->recipients - (uint32_t)taken : 1;
 	}
-	queue_settle(queue, message, queue->now_ns);
+	queue_settle(queue, m, queue->now_ns);
 }
 
 /* It may be loaded much later; what is read of the log speaks of it at once. */
@@ -176,19 +176,18 @@ static bool is_back(struct queue_journal *j, uint32_t directory,
     const struct messages_envelope *envelope, const struct messages_group *group) {
 	struct queue *queue = j->queue;
 	bool waits_for_dest = group->due_ns == INT64_MAX, is_back;
-	uint32_t domain;
+	struct domain *domain;
 	struct dest *d;
 
 	if (!waits_for_dest && (!j->returned || group->due_ns <= queue_journal_now(j)))
 		return false;
 	domain = queue_use_domain(queue, j->directories[directory].mta, group->domain,
 	    group->length);
-	if (domain == NONE)
+	if (domain == NULL)
 		return false;
-	d = &queue->dests[queue->domains[domain].dest];
+	d = domain->dest;
 	if (waits_for_dest) {
-		is_back = queue_look_again(queue, queue->domains[domain].dest,
-		    queue->now_ns) != QUEUE_WAITS_SUSPENDED;
+		is_back = queue_look_again(queue, d, queue->now_ns) != QUEUE_WAITS_SUSPENDED;
 		d->in_journal = d->in_journal || !is_back;
 	} else {
 		is_back = !d->suspended && d->back_ns != 0 &&

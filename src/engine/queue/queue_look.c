@@ -89,15 +89,12 @@ static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64
 
 /* Runs that are to ask for their first session yet. */
 static uint32_t runs_to_come(const struct queue *queue, uint32_t class_index) {
+	const struct run *run;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < queue->run_size; i++) {
-		const struct run *run = &queue->runs[i];
-
-		count += run->number != 0 && run->number != queue->building &&
-		    !run->adopted && run->progress_ns == 0 && run->dest_count > 0 &&
-		    queue->dests[run->dests[0]].class_index == class_index;
-	}
+	TAILQ_FOREACH(run, &queue->runs, of_all)
+		count += run != queue->building && !run->adopted && run->progress_ns == 0 &&
+		    run->dest_count > 0 && run->dests[0]->class_index == class_index;
 	return count;
 }
 
@@ -138,57 +135,54 @@ static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_
 
 /* --- conclusions --------------------------------------------------------------------- */
 
-static void suspend(struct queue *queue, uint32_t dest) {
-	struct dest *d = &queue->dests[dest];
-	uint32_t next;
+static void suspend(struct queue *queue, struct dest *d) {
+	struct part *p;
 
-	queue_journal_suspended(queue, dest);
-	for (uint32_t at = d->first_part; at != NONE; at = next) {
-		struct part *p = &queue->parts[at];
-
-		next = p->next_of_dest;
+	queue_journal_suspended(queue, d);
+	LIST_FOREACH(p, &d->parts, of_dest) {
 		if (p->state != PART_DUE)
 			continue;
-		if (p->placed)
-			queue_unplace_part(queue, at, false);
+		if (p->peer != NULL)
+			queue_unplace_part(queue, p, false);
 		p->state = PART_SUSPENDED;
 	}
 }
 
 /* It is back: all of its mail is due. */
-static void release(struct queue *queue, uint32_t dest) {
-	queue->dests[dest].back_ns = queue->now_ns;
-	queue_journal_recall(queue, dest);
-	for (uint32_t at = queue->dests[dest].first_part; at != NONE;
-	     at = queue->parts[at].next_of_dest) {
-		struct part *p = &queue->parts[at];
+static void release(struct queue *queue, struct dest *d) {
+	struct part *p;
 
+	d->back_ns = queue->now_ns;
+	queue_journal_recall(queue, d);
+	LIST_FOREACH(p, &d->parts, of_dest)
 		if (p->state == PART_SUSPENDED || p->state == PART_RETRY)
 			p->state = PART_DUE;
-	}
 }
 
 /* Not at once: to settle a message looks at other destinations. */
 void queue_settle_changed(struct queue *queue, int64_t now_ns) {
-	while (queue->changed_count > 0) {
-		uint32_t dest = queue->changed[--queue->changed_count], next, last = NONE;
+	struct dest *d;
 
-		queue->dests[dest].changed = false;
-		for (uint32_t at = queue->dests[dest].first_part; at != NONE; at = next) {
-			uint32_t message = queue->parts[at].message;
+	while ((d = SLIST_FIRST(&queue->changed)) != NULL) {
+		const struct message *last = NULL;
+		struct part *next;
 
-			next = queue->parts[at].next_of_dest;
+		SLIST_REMOVE_HEAD(&queue->changed, of_changed);
+		d->changed = false;
+		for (struct part *p = LIST_FIRST(&d->parts); p != NULL; p = next) {
+			struct message *m = p->message;
+
+			next = LIST_NEXT(p, of_dest);
 			/* many of one message stand one after another: domains of one relay */
-			if (message != last)
-				queue_settle(queue, message, now_ns);
-			last = message;
+			if (m != last)
+				queue_settle(queue, m, now_ns);
+			last = m;
 		}
-		queue_leave_dest(queue, dest);
+		queue_leave_dest(queue, d);
 	}
 }
 
-static void conclude(struct queue *queue, uint32_t dest, enum queue_wait wait) {
-	struct dest *d = &queue->dests[dest];
+static void conclude(struct queue *queue, struct dest *d, enum queue_wait wait) {
 	bool open = wait == QUEUE_WAITS_FOR_TURN, was_suspended = d->suspended;
 
 	d->wait = (uint8_t)wait;
@@ -197,20 +191,19 @@ static void conclude(struct queue *queue, uint32_t dest, enum queue_wait wait) {
 		job_queue_window(queue->board, d->queue, open ? UINT32_MAX / 2 : 0);
 	d->open = open;
 	if (open)
-		queue_unwatch(queue, dest);
+		queue_unwatch(d);
 	else
-		queue_watch(queue, dest);
+		queue_watch(queue, d);
 	if (d->suspended == was_suspended)
 		return;
 	if (d->suspended)
-		suspend(queue, dest);
+		suspend(queue, d);
 	else
-		release(queue, dest);
-	queue_note_changed(queue, dest);
+		release(queue, d);
+	queue_note_changed(queue, d);
 }
 
-enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns) {
-	struct dest *d = &queue->dests[dest];
+enum queue_wait queue_look(struct queue *queue, struct dest *d, int64_t now_ns) {
 	enum queue_wait wait = look_at_window(queue, d, now_ns), class;
 
 	d->looked_ns = now_ns;
@@ -231,16 +224,14 @@ enum queue_wait queue_look(struct queue *queue, uint32_t dest, int64_t now_ns) {
 	if (wait != QUEUE_WAITS_FOR_TURN && now_ns < d->blocked_ns &&
 	    d->blocked_ns < queue->watch_ns)
 		queue->watch_ns = d->blocked_ns;
-	conclude(queue, dest, wait);
-	return (enum queue_wait)queue->dests[dest].wait;
+	conclude(queue, d, wait);
+	return (enum queue_wait)d->wait;
 }
 
-enum queue_wait queue_look_again(struct queue *queue, uint32_t dest, int64_t now_ns) {
-	const struct dest *d = &queue->dests[dest];
-
+enum queue_wait queue_look_again(struct queue *queue, struct dest *d, int64_t now_ns) {
 	if (d->seen && now_ns - d->looked_ns < FRESH_NS && now_ns >= d->looked_ns)
 		return (enum queue_wait)d->wait;
-	return queue_look(queue, dest, now_ns);
+	return queue_look(queue, d, now_ns);
 }
 
 /* Time alone does not bring it back yet, and nobody has changed anything. */
@@ -256,21 +247,15 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns) {
 		return;
 	queue->states_version = version;
 	queue->watch_ns = now_ns + WATCH_NS;
-	/* from the end: one that opens leaves its place to the last */
-	for (uint32_t i = queue->watched_count; i-- > 0;) {
-		uint32_t dest = i < queue->watched_count ? queue->watched[i] : NONE;
-		struct dest *d;
-
-		if (dest == NONE)
-			continue;
-		d = &queue->dests[dest];
+	for (struct dest *d = LIST_FIRST(&queue->watched), *next; d != NULL; d = next) {
+		next = LIST_NEXT(d, of_watched);
 		if (d->part_count == 0 && d->runs == 0 && !d->in_journal)
-			queue_unwatch(queue, dest);
+			queue_unwatch(d);
 		else if (stays(d, nothing_changed, now_ns))
 			continue;
 		else if (d->suspended || now_ns - d->looked_ns >= WATCH_NS ||
 		    d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
-			(void)queue_look(queue, dest, now_ns);
+			(void)queue_look(queue, d, now_ns);
 		if (d->blocked_ns > now_ns && d->blocked_ns < queue->watch_ns)
 			queue->watch_ns = d->blocked_ns;
 	}

@@ -22,7 +22,7 @@
 struct building {
 	struct queue *queue;
 	struct run *run;
-	uint32_t lead;		/* dest */
+	struct dest *lead;	/* NULL: none */
 	bool alone;		/* nothing else goes along */
 	bool has_unread;	/* a message of it has unread recipients, which go along */
 	uint32_t most;		/* recipients of its biggest message */
@@ -36,65 +36,58 @@ struct building {
 
 /* --- one message --------------------------------------------------------------------- */
 
-static bool is_in_run(const struct run *run, uint32_t dest) {
+static bool is_in_run(const struct run *run, const struct dest *d) {
 	for (unsigned i = 0; i < run->dest_count; i++)
-		if (run->dests[i] == dest)
+		if (run->dests[i] == d)
 			return true;
 	return false;
 }
 
 /* May the dest be in the run, besides the one that it is built for? */
-static bool goes_along(struct building *b, uint32_t dest) {
-	const struct dest *d = &b->queue->dests[dest];
-
-	if (is_in_run(b->run, dest))
+static bool goes_along(struct building *b, struct dest *d) {
+	if (is_in_run(b->run, d))
 		return true;
 	return !b->alone && b->run->dest_count < RUN_DESTS_MAX &&
-	    queue_look_again(b->queue, dest, b->now_ns) == QUEUE_WAITS_FOR_TURN &&
+	    queue_look_again(b->queue, d, b->now_ns) == QUEUE_WAITS_FOR_TURN &&
 	    !queue_is_doubtful(d) && d->slow_ns <= b->now_ns &&
 	    (b->run->count == 0 || !queue_is_unknown(d) || b->unknown < b->unknown_most);
 }
 
+static bool part_may_go(const struct part *p) {
+	return p->state == PART_DUE && p->peer != NULL;
+}
+
 /* Marks what is to go, and returns how many parts that are. */
-static uint32_t mark(struct building *b, uint32_t message) {
-	struct queue *queue = b->queue;
-	uint32_t count = 0, at;
+static uint32_t mark(struct building *b, struct message *m) {
+	uint32_t count = 0;
 
 	/* a look may set others of the message aside */
-	for (at = queue->messages[message].first_part; at != NONE;
-	     at = queue->parts[at].next_of_message)
-		if (queue->parts[at].state == PART_DUE && queue->parts[at].placed)
-			queue->parts[at].chosen = queue->parts[at].dest == b->lead ||
-			    goes_along(b, queue->parts[at].dest);
-	for (at = queue->messages[message].first_part; at != NONE;
-	     at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
-		p->chosen = p->chosen && p->state == PART_DUE && p->placed;
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (part_may_go(p))
+			p->chosen = p->dest == b->lead || goes_along(b, p->dest);
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
+		p->chosen = p->chosen && part_may_go(p);
 		count += p->chosen;
 	}
 	return count;
 }
 
-static void note_dest(struct building *b, uint32_t dest) {
+static void note_dest(struct building *b, struct dest *d) {
 	struct run *run = b->run;
 
-	if (is_in_run(run, dest) || run->dest_count == RUN_DESTS_MAX)
+	if (is_in_run(run, d) || run->dest_count == RUN_DESTS_MAX)
 		return;
-	run->dests[run->dest_count++] = dest;
-	b->unknown += queue_is_unknown(&b->queue->dests[dest]);
-	b->queue->dests[dest].runs++;
-	b->queue->dests[dest].tries++;
+	run->dests[run->dest_count++] = d;
+	b->unknown += queue_is_unknown(d);
+	d->runs++;
+	d->tries++;
 }
 
 /* Off the board: served, as far as that goes. */
-static void take(struct building *b, uint32_t message) {
+static void take(struct building *b, struct message *m) {
 	struct queue *queue = b->queue;
-	struct message *m = &queue->messages[message];
 
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		if (!p->chosen)
 			continue;
 		p->chosen = false;
@@ -103,28 +96,28 @@ static void take(struct building *b, uint32_t message) {
 		p->unanswered = false;
 		b->run->recipients += p->recipients;
 		note_dest(b, p->dest);
-		queue_unplace_part(queue, at, true);
+		queue_unplace_part(queue, p, true);
 	}
-	queue_unplace(queue, message);
-	queue_clear_timer(queue, message);
+	queue_unplace(queue, m);
+	queue_clear_timer(queue, m);
 	m->state = MESSAGE_RUNS;
-	m->run = (uint32_t)(b->run - queue->runs);
-	b->run->messages[b->run->count++] = message;
+	m->run = b->run;
+	b->run->messages[b->run->count++] = m;
 	b->has_unread = b->has_unread || m->unread > 0;
 	if (m->recipients > b->most)
 		b->most = m->recipients;
 }
 
-static bool add(struct building *b, uint32_t message) {
-	uint32_t chosen = mark(b, message);
+static bool add(struct building *b, struct message *m) {
+	uint32_t chosen = mark(b, m);
 
 	b->no_place = false;
 	if (chosen == 0)
 		return false;
-	b->no_place = !queue_put_grant(b->queue, message, chosen, b->run->number);
+	b->no_place = !queue_put_grant(b->queue, m, chosen, b->run->number);
 	if (b->no_place)
 		return false;
-	take(b, message);
+	take(b, m);
 	return true;
 }
 
@@ -140,15 +133,13 @@ static bool is_full(const struct building *b) {
 static bool may_follow(const struct building *b, const struct message *m) {
 	return m->in_core <= COST_EACH &&
 	    b->run->recipients + m->in_core <= b->cap * COST_EACH &&
-	    m->state == MESSAGE_WAITS && !m->reading && m->unread == 0 &&
+	    m->state == MESSAGE_WAITS && m->reading == NULL && m->unread == 0 &&
 	    m->directory == b->run->directory;
 }
 
 static bool is_for_lead_alone(const struct building *b, const struct message *m) {
-	const struct queue *queue = b->queue;
-
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		if (queue->parts[at].dest != b->lead)
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->dest != b->lead)
 			return false;
 	return true;
 }
@@ -157,33 +148,35 @@ static uint32_t share(uint32_t of, uint32_t among) {
 	return among == 0 ? of : of / among + (of % among != 0);
 }
 
+/* The next of the envelope for there that is of another message: what is of this one leaves the
+ * board with it. */
+static struct part *other_part(const struct part *p) {
+	struct part *next = TAILQ_NEXT(p, of_peer);
+
+	while (next != NULL && next->message == p->message)
+		next = TAILQ_NEXT(next, of_peer);
+	return next;
+}
+
 /* Over one connection: as many as leave the other places and processes their part. */
 static void follow_to_lead(struct building *b) {
 	struct queue *queue = b->queue;
-	const struct dest *d = &queue->dests[b->lead];
-	uint32_t room = queue_room(d), most, looked = 0, at, next, part, after;
+	const struct dest *d = b->lead;
+	uint32_t room = queue_room(d), most, looked = 0, at, next;
 
 	most = b->run->count + share(d->placed + 1, room < b->free ? room : b->free) - 1;
 	if (queue_is_doubtful(d))
 		return;
 	for (at = job_waiting_next(queue->board, d->queue, JOB_NONE); at != JOB_NONE; at = next) {
-		uint32_t envelope = (uint32_t)job_message_word(queue->board, at);
+		struct part *p = queue_first_of_peer(queue, queue_job_envelope(queue, at), d);
 
 		next = job_waiting_next(queue->board, d->queue, at);
-		for (part = queue_first_of_peer(queue, envelope, b->lead); part != NONE;
-		     part = after) {
-			uint32_t message = queue->parts[part].message;
-
-			/* others for there leave the board with it */
-			for (after = queue->parts[part].next_of_peer; after != NONE &&
-			     queue->parts[after].message == message;
-			     after = queue->parts[after].next_of_peer)
-				;
+		for (struct part *after; p != NULL; p = after) {
+			after = other_part(p);
 			if (b->run->count >= most || is_full(b) || looked++ >= LOOKED_AT_MOST)
 				return;
-			if (may_follow(b, &queue->messages[message]) &&
-			    is_for_lead_alone(b, &queue->messages[message]))
-				(void)add(b, message);
+			if (may_follow(b, p->message) && is_for_lead_alone(b, p->message))
+				(void)add(b, p->message);
 		}
 	}
 }
@@ -192,23 +185,18 @@ static void follow_to_lead(struct building *b) {
 static void follow(struct building *b) {
 	struct queue *queue = b->queue;
 	uint32_t transport = queue_mailer_of(queue, b->run->mta, b->run->mailer)->transport;
-	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), looked = 0;
-	uint32_t next, message, after;
+	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), looked = 0, next;
 
 	for (; at != JOB_NONE; at = next) {
-		uint32_t envelope = (uint32_t)job_message_word(queue->board, at);
+		struct message *m;
 
 		next = job_list_next(queue->board, transport, at);
-		for (message = queue->envelopes[envelope].first_message; message != NONE;
-		     message = after) {
-			const struct message *m = &queue->messages[message];
-
-			after = m->next_of_envelope;
+		TAILQ_FOREACH(m, &queue_job_envelope(queue, at)->messages, of_envelope) {
 			if (is_full(b) || looked++ >= LOOKED_AT_MOST)
 				return;
 			if (m->placed[b->run->mailer] > 0 && may_follow(b, m) &&
 			    m->part_count <= SMALL_PARTS)
-				(void)add(b, message);
+				(void)add(b, m);
 		}
 	}
 }
@@ -218,13 +206,11 @@ static void follow(struct building *b) {
 /* More of the first of its files that has more. */
 static void want_more(void *context, uint32_t job, uint32_t most) {
 	struct queue *queue = context;
-	uint32_t at = queue->envelopes[job_message_word(queue->board, job)].first_message;
+	struct message *m;
 
 	(void)most;
-	for (; at != NONE; at = queue->messages[at].next_of_envelope) {
-		struct message *m = &queue->messages[at];
-
-		if (m->unread_placed == 0 || m->more_asked || m->reading ||
+	TAILQ_FOREACH(m, &queue_job_envelope(queue, job)->messages, of_envelope) {
+		if (m->unread_placed == 0 || m->more_asked || m->reading != NULL ||
 		    m->more_ns > queue->now_ns)
 			continue;
 		m->more_asked = true;
@@ -247,24 +233,25 @@ static bool is_big(const struct queue *queue, unsigned mta, unsigned mailer, uin
 
 /* What the board has next.  True: it may go indeed, as *message for *dest. */
 static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
-    const struct job_taken *taken, int64_t now_ns, uint32_t *message, uint32_t *dest) {
-	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
-	uint32_t envelope = (uint32_t)job_message_word(queue->board, taken->message), part;
+    const struct job_taken *taken, int64_t now_ns, struct message **message,
+    struct dest **dest) {
+	struct primed *primed = &queue_mailer_of(queue, mta, mailer)->primed;
+	const struct envelope *e = queue_job_envelope(queue, taken->message);
+	const struct part *first;
 	enum queue_wait wait;
 	bool primes;
 
-	*dest = (uint32_t)job_queue_word(queue->board, taken->queue);
+	*dest = queue_job_dest(queue, taken->queue);
 	wait = queue_look(queue, *dest, now_ns);
-	part = queue_first_of_peer(queue, envelope, *dest);
-	*message = part == NONE ? NONE : queue->parts[part].message;
-	primes = m->primed.message == NONE && is_big(queue, mta, mailer, taken->message);
+	first = queue_first_of_peer(queue, e, *dest);
+	*message = first == NULL ? NULL : first->message;
+	primes = primed->message == NULL && is_big(queue, mta, mailer, taken->message);
 	job_put_back(queue->board, taken);
-	if (wait == QUEUE_WAITS_SUSPENDED || part == NONE)
+	if (wait == QUEUE_WAITS_SUSPENDED || first == NULL)
 		(void)job_withdraw(queue->board, taken->message, taken->queue);
-	if (wait != QUEUE_WAITS_FOR_TURN && m->primed.message != NONE &&
-	    m->primed.dest == *dest)
+	if (wait != QUEUE_WAITS_FOR_TURN && primed->message != NULL && primed->dest == *dest)
 		queue_unprime(queue, mta, mailer);
-	if (wait != QUEUE_WAITS_FOR_TURN || part == NONE)
+	if (wait != QUEUE_WAITS_FOR_TURN || first == NULL)
 		return false;
 	if (primes)
 		queue_prime(queue, *message, *dest);
@@ -273,7 +260,7 @@ static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
 
 /* False: nothing of the mailer may go. */
 static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
-    uint32_t *message, uint32_t *dest) {
+    struct message **message, struct dest **dest) {
 	const struct job_reader reader = { .read = want_more, .context = queue };
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	struct job_taken taken;
@@ -282,7 +269,7 @@ static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_
 	    job_list_next(queue->board, m->transport, JOB_NONE) != JOB_NONE)
 		return queue_first_come(queue, mta, mailer, now_ns, message, dest);
 	for (unsigned i = 0; i < TRIES; i++) {
-		if (m->primed.message != NONE && !queue->dests[m->primed.dest].open)
+		if (m->primed.message != NULL && !m->primed.dest->open)
 			queue_unprime(queue, mta, mailer);
 		if (!job_next(queue->board, m->transport, &reader, now_ns, &taken))
 			return false;
@@ -293,7 +280,7 @@ static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_
 }
 
 static bool is_slow(const struct building *b) {
-	return b->lead != NONE && b->queue->dests[b->lead].slow_ns > b->now_ns;
+	return b->lead != NULL && b->lead->slow_ns > b->now_ns;
 }
 
 static void claim(struct building *b) {
@@ -303,7 +290,7 @@ static void claim(struct building *b) {
 	if (run->weight == 0)
 		run->weight = 1;
 	for (unsigned i = 0; i < run->dest_count; i++) {
-		struct dest *d = &b->queue->dests[run->dests[i]];
+		struct dest *d = run->dests[i];
 
 		d->claims += run->weight;
 		/* it may be the last that goes there for now */
@@ -346,55 +333,43 @@ static uint32_t cap_of(const struct building *b, const struct queue_settings *se
 }
 
 /* Has the message something else to do than what it would be tried alone for? */
-static bool others_are_due(const struct building *b, uint32_t message) {
-	const struct queue *queue = b->queue;
-
-	for (uint32_t at = queue->messages[message].first_part; at != NONE;
-	     at = queue->parts[at].next_of_message)
-		if (queue->parts[at].state == PART_DUE && queue->parts[at].dest != b->lead &&
-		    !queue_is_doubtful(&queue->dests[queue->parts[at].dest]) &&
-		    queue->dests[queue->parts[at].dest].slow_ns <= b->now_ns)
+static bool others_are_due(const struct building *b, const struct message *m) {
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->state == PART_DUE && p->dest != b->lead && !queue_is_doubtful(p->dest) &&
+		    p->dest->slow_ns <= b->now_ns)
 			return true;
 	return false;
 }
 
 /* That cannot go now: both wait a moment, as whoever hangs has all of the message locked. */
-static void put_last(struct building *b, uint32_t message, uint32_t dest) {
-	struct queue *queue = b->queue;
-
-	queue_unplace(queue, message);
-	for (uint32_t at = queue->messages[message].first_part; at != NONE;
-	     at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
-		if (p->state == PART_DUE && p->dest == dest) {
+static void put_last(struct building *b, struct message *m, const struct dest *d) {
+	queue_unplace(b->queue, m);
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->state == PART_DUE && p->dest == d) {
 			p->state = PART_RETRY;
 			p->due_ns = b->now_ns + LAST_NS;
 		}
-	}
-	queue_settle(queue, message, b->now_ns);
+	queue_settle(b->queue, m, b->now_ns);
 }
 
-static bool build(struct building *b, uint32_t message) {
-	struct queue *queue = b->queue;
-	uint32_t lead = NONE;
+static bool build(struct building *b, struct message *m) {
+	struct dest *lead = b->lead;
+	bool put_aside = b->alone && others_are_due(b, m);
 
-	b->run->directory = queue->messages[message].directory;
-	if (b->alone && others_are_due(b, message)) {
-		lead = b->lead;
-		b->lead = NONE;
+	b->run->directory = m->directory;
+	if (put_aside) {
+		b->lead = NULL;
 		b->alone = false;
 	}
-	if (!add(b, message)) {
-		if (lead != NONE || b->no_place)
-			put_last(b, message, lead != NONE ? lead : b->lead);
-		b->run->number = 0;
+	if (!add(b, m)) {
+		if (put_aside || b->no_place)
+			put_last(b, m, lead);
 		return false;
 	}
-	b->cap = cap_of(b, &queue->settings);
-	if (b->run->recipients <= COST_EACH && b->lead != NONE) {
+	b->cap = cap_of(b, &b->queue->settings);
+	if (b->run->recipients <= COST_EACH && b->lead != NULL) {
 		follow_to_lead(b);
-		b->cap = deep_of(b, &queue->settings);
+		b->cap = deep_of(b, &b->queue->settings);
 		b->unknown_most = b->cap >= VERY_DEEP ? UNKNOWN_MOST : 0;
 		if (!b->alone)
 			follow(b);
@@ -404,34 +379,34 @@ static bool build(struct building *b, uint32_t message) {
 }
 
 /* The next run of the mailer.  False: nothing came of what the board named. */
-static bool make(struct queue *queue, unsigned mta, unsigned mailer, uint32_t message,
-    uint32_t dest, int64_t now_ns, struct queue_run *out) {
+static bool make(struct queue *queue, unsigned mta, unsigned mailer, struct message *message,
+    struct dest *dest, int64_t now_ns, struct queue_run *out) {
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	struct building b = { .queue = queue, .now_ns = now_ns, .listed = m->messages,
-		.lead = dest };
+		.lead = dest, .run = queue_make_run(queue),
+		.alone = queue_is_doubtful(dest) || dest->slow_ns > now_ns,
+		.free = queue->settings.mtas[mta].processes[mailer] - m->running };
 	bool found;
 
-	b.run = queue_make_run(queue);
 	if (b.run == NULL)
 		return false;
 	b.run->mta = (uint8_t)mta;
 	b.run->mailer = (uint8_t)mailer;
 	b.run->started_ns = now_ns;
-	queue->building = b.run->number;
-	b.alone = queue_is_doubtful(&queue->dests[b.lead]) ||
-	    queue->dests[b.lead].slow_ns > now_ns;
-	b.free = queue->settings.mtas[mta].processes[mailer] - m->running;
+	queue->building = b.run;
 	found = build(&b, message);
-	queue->building = 0;
-	if (!found)
+	queue->building = NULL;
+	if (!found) {
+		queue_free_run(queue, b.run);
 		return false;
+	}
 	m->running++;
 	*out = (struct queue_run){ .run = b.run->number, .mta = mta,
 		.directory = b.run->directory, .count = b.run->count,
 		.brief = b.run->brief, .recipients = b.most,
 		.is_told = mailer == QUEUE_REMOTE && queue_told_works(queue, mta) };
 	for (unsigned i = 0; i < b.run->count; i++)
-		out->ids[i] = queue->messages[b.run->messages[i]].id;
+		out->ids[i] = b.run->messages[i]->id;
 	return true;
 }
 
@@ -439,7 +414,9 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
     struct queue_run *out) {
 	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
 	const struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
-	uint32_t processes = settings->processes[mailer], message, dest;
+	uint32_t processes = settings->processes[mailer];
+	struct message *message;
+	struct dest *dest;
 
 	if (!settings->driven || m->running >= processes ||
 	    m->running + m->stalled >= 2 * processes || now_ns < queue->mtas[mta].hold_ns ||

@@ -16,34 +16,32 @@
 
 /* Whole entries of the part: so many can be taken, less one recipient of the last. */
 static uint32_t entries_of(const struct queue *queue, const struct part *p, bool but_one) {
-	uint32_t limit = queue_job_settings(&queue->settings, queue->dests[p->dest].mta,
-	    queue->dests[p->dest].mailer).destination_recipient_limit;
+	uint32_t limit = queue_job_settings(&queue->settings, p->dest->mta,
+	    p->dest->mailer).destination_recipient_limit;
 	uint32_t recipients = p->recipients - but_one;
 
 	return limit == 0 ? 0 : recipients / limit;
 }
 
-void queue_prime(struct queue *queue, uint32_t message, uint32_t dest) {
-	const struct message *m = &queue->messages[message];
-	unsigned mailer = queue->dests[dest].mailer;
+void queue_prime(struct queue *queue, struct message *m, struct dest *d) {
+	unsigned mailer = d->mailer;
 	struct primed *primed = &queue_mailer_of(queue, m->mta, mailer)->primed;
 	bool but_one = true;
 
-	primed->message = message;
-	primed->dest = dest;
+	primed->message = m;
+	primed->dest = d;
 	primed->count = 0;
-	for (uint32_t at = m->first_part; at != NONE && primed->count < PRIMED_MOST;
-	     at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-		bool leaves_one = but_one && p->dest == dest;
+	for (struct part *p = m->parts; p != NULL && primed->count < PRIMED_MOST;
+	     p = p->next_of_message) {
+		bool leaves_one = but_one && p->dest == d;
 		uint32_t entries = entries_of(queue, p, leaves_one);
 		struct job_taken *taken = &primed->taken[primed->count];
 
-		if (!p->placed || queue->dests[p->dest].mailer != mailer)
+		if (p->peer == NULL || p->dest->mailer != mailer)
 			continue;
 		but_one = but_one && !leaves_one;
-		if (entries == 0 || !job_take(queue->board, queue->envelopes[m->envelope].job,
-		    queue->dests[p->dest].queue, entries, 0, taken))
+		if (entries == 0 || !job_take(queue->board, m->envelope->job,
+		    p->dest->queue, entries, 0, taken))
 			continue;
 		if (taken->recipients > p->recipients) {
 			/* an entry that was put back is smaller, never larger; the limit was another */
@@ -51,21 +49,21 @@ void queue_prime(struct queue *queue, uint32_t message, uint32_t dest) {
 			continue;
 		}
 		p->primed = taken->recipients;
-		primed->parts[primed->count++] = at;
+		primed->parts[primed->count++] = p;
 	}
 }
 
 /* What was taken is given back, or counts as served. */
 static void end_primed(struct queue *queue, struct primed *primed, bool served) {
 	for (unsigned i = 0; i < primed->count; i++) {
-		queue->parts[primed->parts[i]].primed = 0;
+		primed->parts[i]->primed = 0;
 		if (served)
 			(void)job_done(queue->board, &primed->taken[i]);
 		else
 			job_put_back(queue->board, &primed->taken[i]);
 	}
 	primed->count = 0;
-	primed->message = NONE;
+	primed->message = NULL;
 }
 
 void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer) {
@@ -74,13 +72,12 @@ void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer) {
 
 /* --- off the board -------------------------------------------------------------------- */
 
-void queue_unplace_part(struct queue *queue, uint32_t part, bool taken) {
-	const struct part *p = &queue->parts[part];
-	uint32_t job = queue->envelopes[queue->messages[p->message].envelope].job;
-	uint32_t board_queue = queue->dests[p->dest].queue, rest = p->recipients - p->primed;
+void queue_unplace_part(struct queue *queue, struct part *p, bool taken) {
+	uint32_t job = p->message->envelope->job;
+	uint32_t board_queue = p->dest->queue, rest = p->recipients - p->primed;
 	struct job_taken out;
 
-	queue_leave_peer(queue, part);
+	queue_leave_peer(queue, p);
 	if (!taken)
 		(void)job_withdraw_recipients(queue->board, job, board_queue, rest);
 	else if (job_take_recipients(queue->board, job, board_queue, rest, 0, &out))
@@ -89,7 +86,7 @@ void queue_unplace_part(struct queue *queue, uint32_t part, bool taken) {
 
 /* The board is told how many recipients of the envelope are unread. */
 static void tell_unread(struct queue *queue, struct message *m, uint32_t unread, int64_t now_ns) {
-	struct envelope *e = &queue->envelopes[m->envelope];
+	struct envelope *e = m->envelope;
 
 	if (unread == m->unread_placed)
 		return;
@@ -101,29 +98,25 @@ static void tell_unread(struct queue *queue, struct message *m, uint32_t unread,
 	(void)job_batch_end(queue->board, e->job);
 }
 
-void queue_unplace(struct queue *queue, uint32_t message) {
-	struct message *m = &queue->messages[message];
-	struct envelope *e;
+void queue_unplace(struct queue *queue, struct message *m) {
+	struct envelope *e = m->envelope;
 
-	if (m->envelope == NONE)
+	if (e == NULL)
 		return;
 	for (unsigned i = 0; i < QUEUE_MAILERS; i++) {
 		struct primed *primed = &queue_mailer_of(queue, m->mta, i)->primed;
 
-		if (primed->message == message) {
-			for (uint32_t at = m->first_part; at != NONE;
-			     at = queue->parts[at].next_of_message)
-				if (queue->parts[at].placed &&
-				    queue->dests[queue->parts[at].dest].mailer == i)
-					queue_unplace_part(queue, at, false);
+		if (primed->message == m) {
+			for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+				if (p->peer != NULL && p->dest->mailer == i)
+					queue_unplace_part(queue, p, false);
 			end_primed(queue, primed, true);
 		}
 	}
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		if (queue->parts[at].placed)
-			queue_unplace_part(queue, at, false);
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->peer != NULL)
+			queue_unplace_part(queue, p, false);
 	tell_unread(queue, m, 0, queue->now_ns);
-	e = &queue->envelopes[m->envelope];
 	if (e->placed == 0 && e->job != JOB_NONE) {
 		job_message_close(queue->board, e->job);
 		e->job = JOB_NONE;
@@ -132,50 +125,44 @@ void queue_unplace(struct queue *queue, uint32_t message) {
 
 /* --- on the board ---------------------------------------------------------------------- */
 
-static bool open_job(struct queue *queue, uint32_t message, int64_t now_ns) {
-	struct message *m = &queue->messages[message];
-	struct envelope *e = &queue->envelopes[m->envelope];
+static bool open_job(struct queue *queue, struct message *m, int64_t now_ns) {
+	struct envelope *e = m->envelope;
 
-	queue_set_queued(queue, message, true, now_ns);
+	queue_set_queued(m, true, now_ns);
 	if (!queue_is_placed(m) && !queue_board_has_room(queue))
 		return false;
 	if (e->job == JOB_NONE)
-		e->job = job_message_open(queue->board, m->envelope, e->queued_ns);
+		e->job = job_message_open(queue->board, (uintptr_t)e, e->queued_ns);
 	return e->job != JOB_NONE;
 }
 
-static bool place_part(struct queue *queue, uint32_t part, uint32_t job) {
-	const struct part *p = &queue->parts[part];
-
-	if (!queue_enter_peer(queue, part))
+static bool place_part(struct queue *queue, struct part *p, uint32_t job) {
+	if (!queue_enter_peer(queue, p))
 		return false;
-	if (job_batch_add(queue->board, job, queue->dests[p->dest].queue, p->recipients))
+	if (job_batch_add(queue->board, job, p->dest->queue, p->recipients))
 		return true;
-	queue_leave_peer(queue, part);
+	queue_leave_peer(queue, p);
 	return false;
 }
 
 /* True: something is on the board, or waits for a place there. */
-static bool place_due(struct queue *queue, uint32_t message, int64_t now_ns) {
-	struct message *m = &queue->messages[message];
-	struct envelope *e = &queue->envelopes[m->envelope];
+static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
+	struct envelope *e = m->envelope;
 	bool begun = false, any = false;
 
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		if (p->state != PART_DUE)
 			continue;
 		any = true;
-		if (p->placed)
+		if (p->peer != NULL)
 			continue;
-		if (!begun && open_job(queue, message, now_ns)) {
+		if (!begun && open_job(queue, m, now_ns)) {
 			e->unread += m->unread - m->unread_placed;
 			m->unread_placed = m->unread;
 			job_batch_begin(queue->board, e->job, e->unread, now_ns);
 			begun = true;
 		}
-		if (!begun || !place_part(queue, at, e->job)) {
+		if (!begun || !place_part(queue, p, e->job)) {
 			p->state = PART_RETRY;
 			p->due_ns = now_ns + FULL_AGAIN_NS;
 		}
@@ -186,40 +173,31 @@ static bool place_due(struct queue *queue, uint32_t message, int64_t now_ns) {
 }
 
 /* Those whose dest is dead or held wait for its return. */
-static void set_aside(struct queue *queue, uint32_t message, int64_t now_ns) {
-	uint32_t next;
-
-	for (uint32_t at = queue->messages[message].first_part; at != NONE; at = next) {
-		struct part *p = &queue->parts[at];
-
-		next = p->next_of_message;
-		if (p->state != PART_DUE || p->placed)
-			continue;
-		if (queue_look_again(queue, p->dest, now_ns) == QUEUE_WAITS_SUSPENDED)
-			queue->parts[at].state = PART_SUSPENDED;
-	}
+static void set_aside(struct queue *queue, struct message *m, int64_t now_ns) {
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->state == PART_DUE && p->peer == NULL &&
+		    queue_look_again(queue, p->dest, now_ns) == QUEUE_WAITS_SUSPENDED)
+			p->state = PART_SUSPENDED;
 }
 
-void queue_settle(struct queue *queue, uint32_t message, int64_t now_ns) {
-	struct message *m = &queue->messages[message];
-
-	if (m->state != MESSAGE_WAITS || m->reading || m->envelope == NONE)
+void queue_settle(struct queue *queue, struct message *m, int64_t now_ns) {
+	if (m->state != MESSAGE_WAITS || m->reading != NULL || m->envelope == NULL)
 		return;
 	if (m->more_ns <= now_ns)
 		m->more_ns = 0;
 	/* what is taken for it would be missed */
 	for (unsigned i = 0; i < QUEUE_MAILERS; i++)
-		if (queue_mailer_of(queue, m->mta, i)->primed.message == message)
+		if (queue_mailer_of(queue, m->mta, i)->primed.message == m)
 			queue_unprime(queue, m->mta, i);
-	set_aside(queue, message, now_ns);
-	if (!place_due(queue, message, now_ns)) {
-		queue_unplace(queue, message);
-		queue_set_queued(queue, message, false, now_ns);
+	set_aside(queue, m, now_ns);
+	if (!place_due(queue, m, now_ns)) {
+		queue_unplace(queue, m);
+		queue_set_queued(m, false, now_ns);
 		if (m->unread > 0 && !m->more_asked && m->more_ns == 0) {
 			m->more_asked = true;
 			queue->calls.read_more(queue->calls.context, m->mta, m->directory,
 			    m->id, m->place);
 		}
 	}
-	queue_set_timer(queue, message);
+	queue_set_timer(queue, m);
 }

@@ -23,7 +23,7 @@
 #define NO_ROOM_NS	NS_PER_SECOND	/* until more is read of which nothing was taken */
 
 struct read_domain {
-	uint32_t domain;
+	struct domain *domain;
 	uint32_t recipients;
 	uint8_t state;		/* enum part_state, when it is settled */
 	int64_t due_ns;
@@ -31,7 +31,7 @@ struct read_domain {
 
 struct queue_reading {
 	struct queue *queue;
-	uint32_t message, serial;
+	struct message *message;	/* NULL: it was forgotten meanwhile */
 	bool more;		/* not from the beginning */
 	bool was_known;
 	struct queue_file file;
@@ -47,15 +47,18 @@ static bool is_driven(const struct queue *queue, unsigned mta) {
 	return mta < GENERATION_MTAS_MAX && queue->settings.mtas[mta].driven;
 }
 
+static bool may_be_read(const struct message *m) {
+	return m->state != MESSAGE_RUNS && m->reading == NULL;
+}
+
 bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id) {
-	uint32_t message;
+	const struct message *m;
 
 	if (!is_driven(queue, mta))
 		return false;
-	message = queue_find_message(queue, mta, directory, id);
-	if (message != NONE)
-		return queue->messages[message].state != MESSAGE_RUNS &&
-		    !queue->messages[message].reading;
+	m = queue_find_message(queue, mta, directory, id);
+	if (m != NULL)
+		return may_be_read(m);
 	if (queue_adopted_with(queue, mta, directory, id) != NULL)
 		return false;
 	if (queue_board_has_room(queue) || queue_journal_takes(queue))
@@ -66,21 +69,17 @@ bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const ch
 
 bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, const char *id,
     uint64_t stamp) {
-	uint32_t message = queue_find_message(queue, mta, directory, id);
+	const struct message *m = queue_find_message(queue, mta, directory, id);
 
-	return message != NONE && queue->messages[message].stamp == stamp &&
-	    queue->messages[message].state != MESSAGE_AWAITED;
+	return m != NULL && m->stamp == stamp && m->state != MESSAGE_AWAITED;
 }
 
 bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
     uint64_t inode) {
-	uint32_t message = queue_find_message(queue, mta, directory, id);
+	const struct message *m = queue_find_message(queue, mta, directory, id);
 	bool waits_there = queue_journal_found(queue, directory, id, inode);
 
-	if (message == NONE)
-		return waits_there;
-	return queue->messages[message].inode == inode &&
-	    queue->messages[message].state != MESSAGE_AWAITED;
+	return m == NULL ? waits_there : m->inode == inode && m->state != MESSAGE_AWAITED;
 }
 
 /* The document's first batch: policy/schedule/pool.h. */
@@ -95,28 +94,26 @@ static uint32_t first_batch(const struct queue *queue) {
 	return most < BATCH_MOST ? most : BATCH_MOST;
 }
 
-static struct queue_reading *begin(struct queue *queue, uint32_t message, bool more) {
+static struct queue_reading *begin(struct queue *queue, struct message *m, bool more) {
 	struct queue_reading *reading = calloc(1, sizeof(*reading));
-	struct message *m = &queue->messages[message];
 
 	if (reading == NULL)
 		return NULL;
 	reading->queue = queue;
-	reading->message = message;
-	reading->serial = m->serial;
+	reading->message = m;
 	reading->more = more;
 	reading->most = first_batch(queue);
 	/* what is known of its parts would be lost with those that are not read */
 	if (!more && reading->most < m->in_core)
 		reading->most = m->in_core;
-	if (more && queue->envelopes[m->envelope].job != JOB_NONE) {
-		uint32_t room = pool_room(queue->board, queue->envelopes[m->envelope].job);
+	if (more && m->envelope->job != JOB_NONE) {
+		uint32_t room = pool_room(queue->board, m->envelope->job);
 
 		if (room > 0)
 			reading->most = room < BATCH_MOST ? room : BATCH_MOST;
 	}
-	queue_unplace(queue, message);
-	m->reading = true;
+	queue_unplace(queue, m);
+	m->reading = reading;
 	m->more_asked = false;
 	return reading;
 }
@@ -124,33 +121,33 @@ static struct queue_reading *begin(struct queue *queue, uint32_t message, bool m
 struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsigned directory,
     const char *id, const struct queue_file *file) {
 	struct queue_reading *reading;
-	uint32_t message;
+	struct message *m;
 	bool known;
 
 	if (!is_driven(queue, mta))
 		return NULL;
-	message = queue_find_message(queue, mta, directory, id);
+	m = queue_find_message(queue, mta, directory, id);
 	/* what is known of its times counts */
-	if (message == NONE && queue_journal_fetch(queue, directory, id))
-		message = queue_find_message(queue, mta, directory, id);
-	known = message != NONE;
+	if (m == NULL && queue_journal_fetch(queue, directory, id))
+		m = queue_find_message(queue, mta, directory, id);
+	known = m != NULL;
 	if (!queue_wants(queue, mta, directory, id))
 		return NULL;
 	if (!known)
-		message = queue_make_message(queue, mta, directory, id);
-	if (message == NONE) {
+		m = queue_make_message(queue, mta, directory, id);
+	if (m == NULL) {
 		queue->forgotten++;
 		return NULL;
 	}
-	reading = begin(queue, message, false);
+	reading = begin(queue, m, false);
 	if (reading == NULL) {
 		if (!known)
-			queue_forget_message(queue, message);
+			queue_forget_message(queue, m);
 		return NULL;
 	}
 	reading->was_known = known;
 	reading->file = *file;
-	queue->messages[message].is_local = file->is_local;
+	m->is_local = file->is_local;
 	if (file->sender != NULL)
 		text_copy(reading->sender, sizeof(reading->sender), file->sender,
 		    file->sender_length < SENDER_SHOWN ? file->sender_length : SENDER_SHOWN);
@@ -162,41 +159,51 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 
 struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigned directory,
     const char *id) {
-	uint32_t message = queue_find_message(queue, mta, directory, id);
-	struct message *m;
+	struct message *m = queue_find_message(queue, mta, directory, id);
 
-	if (message == NONE)
+	if (m == NULL)
 		return NULL;
-	m = &queue->messages[message];
 	m->more_asked = false;
-	return m->state == MESSAGE_WAITS && !m->reading && m->unread > 0 ?
-	    begin(queue, message, true) : NULL;
+	return m->state == MESSAGE_WAITS && m->reading == NULL && m->unread > 0 ?
+	    begin(queue, m, true) : NULL;
+}
+
+void queue_read_forgotten(struct message *m) {
+	if (m->reading != NULL)
+		m->reading->message = NULL;
+	m->reading = NULL;
+}
+
+/* There is room for one more in the list; false: no memory. */
+static bool reserve(struct queue_reading *reading) {
+	size_t size = reading->size == 0 ? 4 : 2 * reading->size;
+	struct read_domain *list;
+
+	if (reading->count < reading->size)
+		return true;
+	list = reallocarray(reading->list, size, sizeof(*list));
+	if (list == NULL)
+		return false;
+	reading->list = list;
+	reading->size = size;
+	return true;
 }
 
 bool queue_read_recipient(struct queue_reading *reading, const char *domain, size_t length) {
 	struct queue *queue = reading->queue;
 	const struct generation *pinned;
-	uint32_t used;
+	struct domain *used;
 
-	if (reading->taken >= reading->most)
+	if (reading->message == NULL || reading->taken >= reading->most || !reserve(reading))
 		return false;
-	if (reading->count == reading->size) {
-		size_t size = reading->size == 0 ? 4 : 2 * reading->size;
-		struct read_domain *list = reallocarray(reading->list, size, sizeof(*list));
-
-		if (list == NULL)
-			return false;
-		reading->list = list;
-		reading->size = size;
-	}
 	pinned = queue_pin(queue, queue->now_ns);
-	if (queue->messages[reading->message].is_local) {
+	if (reading->message->is_local) {
 		domain = QUEUE_LOCAL_DOMAIN;
 		length = sizeof(QUEUE_LOCAL_DOMAIN) - 1;
 	}
-	used = queue_use_domain(queue, queue->messages[reading->message].mta, domain, length);
+	used = queue_use_domain(queue, reading->message->mta, domain, length);
 	queue_unpin(queue, pinned);
-	if (used == NONE)
+	if (used == NULL)
 		return false;
 	reading->taken++;
 	if (reading->count > 0 && reading->list[reading->count - 1].domain == used) {
@@ -212,8 +219,8 @@ bool queue_read_recipient(struct queue_reading *reading, const char *domain, siz
 /* --- end --------------------------------------------------------------------------- */
 
 static int by_domain(const void *a, const void *b) {
-	uint32_t x = ((const struct read_domain *)a)->domain;
-	uint32_t y = ((const struct read_domain *)b)->domain;
+	uint64_t x = ((const struct read_domain *)a)->domain->number;
+	uint64_t y = ((const struct read_domain *)b)->domain->number;
 
 	return (x > y) - (x < y);
 }
@@ -281,7 +288,7 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 static void decide(const struct queue_reading *reading, const struct part *old,
     int64_t now_ns, struct read_domain *out) {
 	const struct queue *queue = reading->queue;
-	const struct message *m = &queue->messages[reading->message];
+	const struct message *m = reading->message;
 	const struct queue_file *file = &reading->file;
 
 	out->state = PART_DUE;
@@ -305,25 +312,21 @@ static void decide(const struct queue_reading *reading, const struct part *old,
 }
 
 static void decide_all(struct queue_reading *reading, int64_t now_ns) {
-	struct queue *queue = reading->queue;
-	const struct message *m = &queue->messages[reading->message];
-	uint32_t at;
+	const struct message *m = reading->message;
 
-	for (at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		queue->domains[queue->parts[at].domain].part = at;
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		p->domain->part = p;
 	for (size_t i = 0; i < reading->count; i++) {
-		uint32_t old = queue->domains[reading->list[i].domain].part;
+		struct part *old = reading->list[i].domain->part;
 
-		decide(reading, old == NONE ? NULL : &queue->parts[old], now_ns,
-		    &reading->list[i]);
-		if (old != NONE && !reading->more)
-			queue->parts[old].left = reading->list[i].recipients;
-		if (old != NONE && queue->parts[old].ran && queue->parts[old].timed_out &&
-		    m->was_brief)
-			queue->dests[queue->parts[old].dest].slow_ns = now_ns + SLOW_NS;
+		decide(reading, old, now_ns, &reading->list[i]);
+		if (old != NULL && !reading->more)
+			old->left = reading->list[i].recipients;
+		if (old != NULL && old->ran && old->timed_out && m->was_brief)
+			old->dest->slow_ns = now_ns + SLOW_NS;
 	}
-	for (at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		queue->domains[queue->parts[at].domain].part = NONE;
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		p->domain->part = NULL;
 }
 
 /* A run of an earlier role goes on, and ends, without a word: what it left was perhaps never
@@ -344,7 +347,7 @@ static void note_theirs(struct message *m, const struct queue_file *file) {
 }
 
 static void take_facts(struct queue_reading *reading, int64_t now_ns) {
-	struct message *m = &reading->queue->messages[reading->message];
+	struct message *m = reading->message;
 	const struct queue_file *file = &reading->file;
 
 	/* the journal knows its inode alone */
@@ -353,7 +356,7 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns) {
 	if (reading->was_known)
 		note_theirs(m, file);
 	if (m->state == MESSAGE_AWAITED) {
-		queue_told_read(reading->queue, reading->message,
+		queue_told_read(reading->queue, m,
 		    m->ended == QUEUE_RUN_OVER && m->touched);
 		/* those that are killed each time are tried later and later */
 		m->lock_tries = m->touched && m->ended != QUEUE_RUN_KILLED ? 0 :
@@ -374,7 +377,7 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns) {
 
 /* False: no memory. */
 static bool join(const struct queue_reading *reading) {
-	return reading->queue->messages[reading->message].envelope != NONE ||
+	return reading->message->envelope != NULL ||
 	    queue_join_envelope(reading->queue, reading->message, reading->origin);
 }
 
@@ -384,13 +387,13 @@ static bool make_parts(struct queue_reading *reading) {
 
 	for (size_t i = reading->count; i-- > 0; reading->count--) {
 		const struct read_domain *r = &reading->list[i];
-		uint32_t part = queue_make_part(queue, reading->message, r->domain,
+		struct part *p = queue_make_part(queue, reading->message, r->domain,
 		    r->recipients);
 
-		if (part == NONE)
+		if (p == NULL)
 			return false;
-		queue->parts[part].state = r->state;
-		queue->parts[part].due_ns = r->due_ns;
+		p->state = r->state;
+		p->due_ns = r->due_ns;
 	}
 	return true;
 }
@@ -403,28 +406,21 @@ static void release(struct queue_reading **reading) {
 	*reading = NULL;
 }
 
-/* NULL: it was forgotten meanwhile. */
-static struct message *still_there(const struct queue_reading *reading) {
-	struct message *m = &reading->queue->messages[reading->message];
-
-	return m->state != MESSAGE_FREE && m->serial == reading->serial ? m : NULL;
-}
-
 static void finish(struct queue_reading *reading, bool whole, uint64_t place, int64_t now_ns) {
 	struct queue *queue = reading->queue;
-	struct message *m = &queue->messages[reading->message];
+	struct message *m = reading->message;
 
 	merge(reading);
 	if (!reading->more)
 		take_facts(reading, now_ns);
 	decide_all(reading, now_ns);
-	m->reading = false;
+	m->reading = NULL;
 	m->state = MESSAGE_WAITS;
 	if (!reading->more) {
 		/* what was not read may be left */
 		if (whole)
-			queue_journal_results(queue, reading->message);
-		queue_drop_parts(queue, reading->message);
+			queue_journal_results(queue, m);
+		queue_drop_parts(queue, m);
 		m->tries = reading->file.tries;
 		m->tried_ns = reading->file.tried_ns;
 		m->stamp = reading->file.stamp;
@@ -438,12 +434,12 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 	if (!join(reading) || !make_parts(reading) ||
 	    (m->part_count == 0 && m->unread == 0)) {
 		queue_journal_finish(queue, m->mta, m->directory, m->id);
-		queue_forget_message(queue, reading->message);
+		queue_forget_message(queue, m);
 	} else if (!reading->more &&
-	    queue_journal_note(queue, reading->message, queue_board_has_room(queue))) {
-		queue_forget_message(queue, reading->message);
+	    queue_journal_note(queue, m, queue_board_has_room(queue))) {
+		queue_forget_message(queue, m);
 	} else {
-		queue_settle(queue, reading->message, now_ns);
+		queue_settle(queue, m, now_ns);
 	}
 }
 
@@ -452,7 +448,7 @@ void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
 	struct queue *queue = (*reading)->queue;
 	const struct generation *pinned = queue_pin(queue, now_ns);
 
-	if (still_there(*reading) != NULL)
+	if ((*reading)->message != NULL)
 		finish(*reading, whole, place, now_ns);
 	release(reading);
 	queue_settle_changed(queue, now_ns);
@@ -462,12 +458,11 @@ void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
 void queue_read_abandon(struct queue_reading **reading, int64_t now_ns) {
 	struct queue *queue = (*reading)->queue;
 	const struct generation *pinned = queue_pin(queue, now_ns);
-	const struct message *m;
+	struct message *m = (*reading)->message;
 
-	m = still_there(*reading);
 	if (m != NULL) {
 		queue_journal_finish(queue, m->mta, m->directory, m->id);
-		queue_forget_message(queue, (*reading)->message);
+		queue_forget_message(queue, m);
 	}
 	release(reading);
 	queue_unpin(queue, pinned);

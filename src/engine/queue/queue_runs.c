@@ -24,74 +24,65 @@
 #define ADOPTED_STALLS	3
 
 struct run *queue_find_run(struct queue *queue, uint32_t number) {
-	for (uint32_t i = 0; i < queue->run_size; i++)
-		if (queue->runs[i].number == number && number != 0)
-			return &queue->runs[i];
+	struct run *run;
+
+	TAILQ_FOREACH(run, &queue->runs, of_all)
+		if (run->number == number)
+			return run;
 	return NULL;
 }
 
 struct run *queue_make_run(struct queue *queue) {
-	uint32_t at = 0, size = queue->run_size == 0 ? 16 : 2 * queue->run_size;
+	struct run *run = calloc(1, sizeof(*run));
 
-	while (at < queue->run_size && queue->runs[at].number != 0)
-		at++;
-	if (at == queue->run_size) {
-		struct run *more = reallocarray(queue->runs, size, sizeof(*more));
-
-		if (more == NULL)
-			return NULL;
-		memset(more + queue->run_size, 0,
-		    (size - queue->run_size) * sizeof(*more));
-		queue->runs = more;
-		queue->run_size = size;
-	}
+	if (run == NULL)
+		return NULL;
 	if (++queue->next_run == 0)
 		queue->next_run = 1;
-	queue->runs[at] = (struct run){ .number = queue->next_run, .current = NONE };
-	return &queue->runs[at];
+	run->number = queue->next_run;
+	TAILQ_INSERT_TAIL(&queue->runs, run, of_all);
+	return run;
+}
+
+void queue_free_run(struct queue *queue, struct run *run) {
+	TAILQ_REMOVE(&queue->runs, run, of_all);
+	free(run->ids);
+	free(run);
 }
 
 /* --- stalls ------------------------------------------------------------------------ */
 
 /* The part of the message that bears the domain of this hash, or NULL. */
-static struct part *part_of_hash(struct queue *queue, const struct message *m, uint32_t hash) {
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message)
-		if (queue->domains[queue->parts[at].domain].hash == hash)
-			return &queue->parts[at];
+static struct part *part_of_hash(const struct message *m, uint32_t hash) {
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->domain->hash == hash)
+			return p;
 	return NULL;
+}
+
+static void withdraw_message(struct queue *queue, const struct message *m,
+    const struct dest *d) {
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->dest == d && p->state == PART_RUNNING &&
+		    grants_withdraw(queue->engine->segment, &m->grant, p->domain->hash))
+			p->put_off = true;
 }
 
 /* Nothing else is to get stuck there: what has it granted yet, but for the message that is
  * there, is told otherwise. */
-static void withdraw(struct queue *queue, uint32_t but, uint32_t dest) {
-	for (uint32_t i = 0; i < queue->run_size; i++) {
-		const struct run *run = &queue->runs[i];
+static void withdraw(struct queue *queue, const struct message *but, const struct dest *d) {
+	const struct run *run;
 
-		if (run->number == 0)
-			continue;
-		for (unsigned j = 0; j < run->count; j++) {
-			const struct message *m = run->messages[j] == NONE ||
-			    run->messages[j] == but ? NULL :
-			    &queue->messages[run->messages[j]];
-
-			for (uint32_t at = m == NULL ? NONE : m->first_part; at != NONE;
-			     at = queue->parts[at].next_of_message) {
-				struct part *p = &queue->parts[at];
-
-				if (p->dest != dest || p->state != PART_RUNNING ||
-				    !grants_withdraw(queue->engine->segment, &m->grant,
-					queue->domains[p->domain].hash))
-					continue;
-				p->put_off = true;
-			}
-		}
-	}
+	TAILQ_FOREACH(run, &queue->runs, of_all)
+		for (unsigned i = 0; i < run->count; i++)
+			if (run->messages[i] != NULL && run->messages[i] != but)
+				withdraw_message(queue, run->messages[i], d);
 }
 
 /* It is at one of its destinations, so that the others are as free as without it (or not). */
 static void free_others(struct queue *queue, const struct run *run, bool are_free) {
 	for (unsigned i = 0; i < run->dest_count; i++) {
-		struct dest *d = &queue->dests[run->dests[i]];
+		struct dest *d = run->dests[i];
 
 		if (run->dests[i] == run->current)
 			continue;
@@ -103,44 +94,43 @@ static void free_others(struct queue *queue, const struct run *run, bool are_fre
 			d->claims += run->weight;
 		}
 		d->looked_ns = 0;
-		if (d->watch != 0)
+		if (d->watched)
 			queue->watch_ns = 0;
 	}
 }
 
 static void begin_stall(struct queue *queue, struct run *run, const struct part *part,
     int64_t now_ns) {
-	uint32_t dest = part == NULL ? NONE : part->dest;
+	struct dest *d = part == NULL ? NULL : part->dest;
 
 	run->stalls = true;
 	queue_mailer_of(queue, run->mta, run->mailer)->running--;
 	queue_mailer_of(queue, run->mta, run->mailer)->stalled++;
-	run->current = dest;
+	run->current = d;
 	free_others(queue, run, true);
-	if (dest == NONE)
+	if (d == NULL)
 		return;
-	queue->dests[dest].stalls++;
-	queue->dests[dest].bad_ns = now_ns;
-	withdraw(queue, part->message, dest);
-	(void)queue_look(queue, dest, now_ns);
+	d->stalls++;
+	d->bad_ns = now_ns;
+	withdraw(queue, part->message, d);
+	(void)queue_look(queue, d, now_ns);
 }
 
 static void end_stall(struct queue *queue, struct run *run) {
-	uint32_t dest;
+	struct dest *d = run->current;
 
 	if (!run->stalls)
 		return;
 	run->stalls = false;
 	queue_mailer_of(queue, run->mta, run->mailer)->stalled--;
 	queue_mailer_of(queue, run->mta, run->mailer)->running++;
-	dest = run->current;
 	free_others(queue, run, false);
-	run->current = NONE;
-	if (dest == NONE)
+	run->current = NULL;
+	if (d == NULL)
 		return;
-	queue->dests[dest].stalls--;
+	d->stalls--;
 	/* of a run that does not name it nobody else would */
-	queue_leave_dest(queue, dest);
+	queue_leave_dest(queue, d);
 }
 
 /* A time to come, but for the moment since the clock was read, some role made up: the run would
@@ -157,24 +147,22 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns) {
 	bool is_connected = false;
 
 	for (unsigned i = 0; i < run->count; i++) {
-		const struct message *m;
+		const struct message *m = run->messages[i];
 		struct grant_seen seen;
 		int64_t progress_ns;
 
-		if (run->messages[i] == NONE)
+		if (m == NULL)
 			continue;
-		m = &queue->messages[run->messages[i]];
 		grants_see(segment, &m->grant, &seen);
 		progress_ns = run_progress_ns(run, &seen, now_ns);
 		if (progress_ns <= latest_ns)
 			continue;
 		latest_ns = progress_ns;
-		part = seen.current == 0 ? NULL : part_of_hash(queue, m, seen.current);
+		part = seen.current == 0 ? NULL : part_of_hash(m, seen.current);
 		is_connected = seen.is_connected;
 	}
 	if (latest_ns > run->progress_ns) {
 		run->progress_ns = latest_ns;
-		run->current_domain = part == NULL ? NONE : part->domain;
 		end_stall(queue, run);
 	}
 	since_ns = run->progress_ns > run->started_ns ? run->progress_ns : run->started_ns;
@@ -187,15 +175,15 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns) {
 }
 
 void queue_look_at_stalls(struct queue *queue, int64_t now_ns) {
+	struct run *run;
+
 	if (now_ns < queue->stalls_ns)
 		return;
 	queue->stalls_ns = now_ns + LOOK_NS;
-	for (uint32_t i = 0; i < queue->run_size; i++) {
-		struct run *run = &queue->runs[i];
-
-		if (run->number != 0 && !run->adopted)
+	TAILQ_FOREACH(run, &queue->runs, of_all) {
+		if (!run->adopted)
 			look_at_run(queue, run, now_ns);
-		else if (run->number != 0 && !run->stalls && now_ns - run->started_ns >=
+		else if (!run->stalls && now_ns - run->started_ns >=
 		    ADOPTED_STALLS * queue->settings.mtas[run->mta].stall_ns)
 			begin_stall(queue, run, NULL, now_ns);
 	}
@@ -203,8 +191,7 @@ void queue_look_at_stalls(struct queue *queue, int64_t now_ns) {
 
 /* --- ends -------------------------------------------------------------------------- */
 
-static void put_off(struct queue *queue, uint32_t dest, int64_t now_ns) {
-	struct dest *d = &queue->dests[dest];
+static void put_off(struct dest *d, int64_t now_ns) {
 	unsigned doublings = d->put_offs < PUT_OFF_DOUBLINGS ? d->put_offs :
 	    PUT_OFF_DOUBLINGS;
 
@@ -216,9 +203,9 @@ static void put_off(struct queue *queue, uint32_t dest, int64_t now_ns) {
 	d->put_offs++;
 }
 
-static void note_part(struct queue *queue, struct part *p, const struct grant_seen *seen,
+static void note_part(struct part *p, const struct grant_seen *seen,
     int64_t now_ns) {
-	uint32_t hash = queue->domains[p->domain].hash;
+	uint32_t hash = p->domain->hash;
 
 	p->ran = true;
 	for (unsigned i = 0; i < seen->deferred_count && !p->put_off; i++)
@@ -227,32 +214,29 @@ static void note_part(struct queue *queue, struct part *p, const struct grant_se
 			p->held = seen->lasting[i];
 			/* a class of one of its hosts, which says nothing of the others */
 			if (!p->held)
-				put_off(queue, p->dest, now_ns);
+				put_off(p->dest, now_ns);
 		}
 	/* asked about last, and nobody answered */
 	p->unanswered = seen->current == hash && !seen->is_connected && !p->put_off;
 	if (p->unanswered)
-		queue->dests[p->dest].bad_ns = now_ns;
+		p->dest->bad_ns = now_ns;
 }
 
-static void end_message(struct queue *queue, const struct run *run, uint32_t message,
+static void end_message(struct queue *queue, const struct run *run, struct message *m,
     enum queue_run_end how, int64_t now_ns) {
-	struct message *m = &queue->messages[message];
 	const struct part *last;
 	struct grant_seen seen;
 
-	queue_end_grant(queue, message, &seen);
-	m->run = NONE;
+	queue_end_grant(queue, m, &seen);
+	m->run = NULL;
 	m->was_brief = run->brief;
 	m->was_asked = seen.progress_ns != 0;
 	m->was_connected = seen.connected > 0;
 	m->ended = (uint8_t)how;
-	queue_note_not_reached(queue, message, &seen);
+	queue_note_not_reached(m, &seen);
 	m->state = how == QUEUE_RUN_NOT_STARTED ? MESSAGE_WAITS : MESSAGE_AWAITED;
-	last = part_of_hash(queue, m, seen.current);
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
+	last = part_of_hash(m, seen.current);
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		if (p->state != PART_RUNNING)
 			continue;
 		/* all that has one server may be asked about before it is connected to */
@@ -261,23 +245,18 @@ static void end_message(struct queue *queue, const struct run *run, uint32_t mes
 			p->state = PART_DUE;
 			p->put_off = false;
 		} else {
-			note_part(queue, p, &seen, now_ns);
+			note_part(p, &seen, now_ns);
 		}
 	}
 	if (how == QUEUE_RUN_NOT_STARTED)
-		queue_settle(queue, message, now_ns);
+		queue_settle(queue, m, now_ns);
 }
 
 /* Where its mail went may be known better by now. */
-static void remap(struct queue *queue, const struct run *run, int64_t now_ns) {
-	for (unsigned i = 0; i < run->count; i++) {
-		uint32_t at = run->messages[i] == NONE ? NONE :
-		    queue->messages[run->messages[i]].first_part;
-
-		for (; at != NONE; at = queue->parts[at].next_of_message)
-			if (queue->parts[at].ran)
-				queue_remap_domain(queue, queue->parts[at].domain, now_ns);
-	}
+static void remap(struct queue *queue, const struct message *m, int64_t now_ns) {
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		if (p->ran)
+			queue_remap_domain(queue, p->domain, now_ns);
 }
 
 static void release(struct queue *queue, struct run *run, int64_t now_ns) {
@@ -285,28 +264,27 @@ static void release(struct queue *queue, struct run *run, int64_t now_ns) {
 	queue_mailer_of(queue, run->mta, run->mailer)->running--;
 	queue_mailer_of(queue, run->mta, run->mailer)->doubtful -= run->doubtful;
 	for (unsigned i = 0; i < run->dest_count; i++) {
-		struct dest *d = &queue->dests[run->dests[i]];
+		struct dest *d = run->dests[i];
 
 		d->claims -= run->weight;
 		d->runs--;
 		d->tries--;
 	}
 	for (unsigned i = 0; i < run->dest_count; i++) {
-		uint32_t dest = run->dests[i];
+		struct dest *d = run->dests[i];
 
-		if (queue->dests[dest].watch != 0 && queue->dests[dest].runs == 0 &&
-		    queue->dests[dest].part_count > 0)
-			(void)queue_look(queue, dest, now_ns);
+		if (d->watched && d->runs == 0 && d->part_count > 0)
+			(void)queue_look(queue, d, now_ns);
 		else
-			queue->dests[dest].looked_ns = 0;
-		queue_leave_dest(queue, dest);
+			d->looked_ns = 0;
+		queue_leave_dest(queue, d);
 	}
 }
 
 static void ask_for_files(struct queue *queue, const struct run *run) {
 	for (unsigned i = 0; i < run->count; i++) {
 		const char *id = run->ids != NULL ? run->ids[i] :
-		    run->messages[i] != NONE ? queue->messages[run->messages[i]].id : NULL;
+		    run->messages[i] != NULL ? run->messages[i]->id : NULL;
 
 		if (id != NULL)
 			queue->calls.read(queue->calls.context, run->mta, run->directory, id);
@@ -323,7 +301,7 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 	run->pid = pid;
 	queue->now_ns = now_ns;
 	for (unsigned i = 0; i < run->count; i++)
-		if (run->messages[i] != NONE) {
+		if (run->messages[i] != NULL) {
 			queue_told_started(queue, run->messages[i], pid);
 			queue_journal_start(queue, run->messages[i]);
 		}
@@ -331,14 +309,14 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
     int64_t now_ns) {
-	struct run *run = queue_find_run(queue, number), over;
+	struct run *run = queue_find_run(queue, number);
 	const struct generation *pinned;
 
 	if (run == NULL)
 		return;
 	pinned = queue_pin(queue, now_ns);
 	for (unsigned i = 0; i < run->count; i++)
-		if (run->messages[i] != NONE)
+		if (run->messages[i] != NULL)
 			end_message(queue, run, run->messages[i], how, now_ns);
 	if (how == QUEUE_RUN_KILLED)
 		queue_told_killed(queue);
@@ -346,15 +324,13 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_STARTED, now_ns);
 	else if (how == QUEUE_RUN_NOT_WRITTEN)
 		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_WRITTEN, now_ns);
-	if (how != QUEUE_RUN_NOT_STARTED)
-		remap(queue, run, now_ns);
+	for (unsigned i = 0; i < run->count && how != QUEUE_RUN_NOT_STARTED; i++)
+		if (run->messages[i] != NULL)
+			remap(queue, run->messages[i], now_ns);
 	release(queue, run, now_ns);
-	over = *run;
-	run->number = 0;
-	run->ids = NULL;
 	if (how != QUEUE_RUN_NOT_STARTED)
-		ask_for_files(queue, &over);
-	free(over.ids);
+		ask_for_files(queue, run);
+	queue_free_run(queue, run);
 	queue_settle_changed(queue, now_ns);
 	queue_unpin(queue, pinned);
 }
@@ -363,10 +339,10 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 
 struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
     const char *id) {
-	for (uint32_t i = 0; i < queue->run_size; i++) {
-		struct run *run = &queue->runs[i];
+	struct run *run;
 
-		if (run->number == 0 || !run->adopted || run->mta != mta ||
+	TAILQ_FOREACH(run, &queue->runs, of_all) {
+		if (!run->adopted || run->mta != mta ||
 		    run->directory != directory)
 			continue;
 		for (unsigned j = 0; j < run->count; j++)
@@ -388,9 +364,7 @@ uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, 
 		return 0;
 	run->ids = calloc(count == 0 ? 1 : count, sizeof(*run->ids));
 	if (run->ids == NULL || count > QUEUE_RUN_IDS_MAX) {
-		free(run->ids);
-		run->ids = NULL;
-		run->number = 0;
+		queue_free_run(queue, run);
 		return 0;
 	}
 	run->adopted = run->started = true;
@@ -402,18 +376,17 @@ uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, 
 	run->count = count;
 	queue_mailer_of(queue, mta, run->mailer)->running++;
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t message = queue_find_message(queue, mta, directory, ids[i]);
+		struct message *m = queue_find_message(queue, mta, directory, ids[i]);
 
 		text_copy(run->ids[i], sizeof(run->ids[i]), ids[i], strlen(ids[i]));
-		run->messages[i] = NONE;
-		if (message == NONE || queue->messages[message].state != MESSAGE_WAITS)
+		if (m == NULL || m->state != MESSAGE_WAITS)
 			continue;
-		queue_unplace(queue, message);
-		queue_clear_timer(queue, message);
-		queue->messages[message].state = MESSAGE_RUNS;
-		queue->messages[message].run = (uint32_t)(run - queue->runs);
-		queue->messages[message].grant = (struct grant_ref){ 0, 0 };
-		run->messages[i] = message;
+		queue_unplace(queue, m);
+		queue_clear_timer(queue, m);
+		m->state = MESSAGE_RUNS;
+		m->run = run;
+		m->grant = (struct grant_ref){ 0, 0 };
+		run->messages[i] = m;
 	}
 	return run->number;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What the driven queue remembers: messages (files) and their parts.
- * MODEL    Arrays that grow, with lists of free places; messages are found by a hash.
+ * MODEL    Messages stand in one array that is never moved, so that some can be looked at
+ *          by chance; they are found by a map.  Parts are allocated one by one.
  * ERRORS   No memory: the caller leaves the mail to the next scan.
  * THREADS  One.
  */
@@ -11,147 +12,109 @@
 #include "base/text.h"
 #include "engine/queue/queue_internal.h"
 
-#define FIRST_SIZE	64u
-#define HASH_LEAST	1024u
-#define HASH_MOST	(1u << 20)
 #define QUEUES_MOST	(1u << 18)
 #define LOOKS		32u
 #define GOLDEN		UINT32_C(2654435769)	/* 2^32 / 1.618: all places, far apart */
 
-/* --- arrays ------------------------------------------------------------------------ */
-
-bool queue_grow(void **array, uint32_t *size, size_t each) {
-	uint32_t wanted = *size == 0 ? FIRST_SIZE : 2 * *size;
-	void *more;
-
-	if (wanted >= UINT32_MAX / 2)
-		return false;
-	more = reallocarray(*array, wanted, each);
-	if (more == NULL)
-		return false;
-	*array = more;
-	*size = wanted;
-	return true;
-}
-
-static uint32_t *hash_table(uint32_t size) {
-	uint32_t *table = malloc(size * sizeof(*table));
-
-	if (table != NULL)
-		memset(table, 0xff, size * sizeof(*table));
-	return table;
-}
-
-bool queue_store_open(struct queue *queue, struct diag *diag) {
-	uint32_t active = queue->settings.message_active_limit, size = HASH_LEAST;
+static struct job_board *open_board(const struct queue_settings *settings) {
+	uint32_t active = settings->message_active_limit;
 	struct job_capacity capacity = { .transports = GENERATION_MTAS_MAX * QUEUE_MAILERS,
 		.queues = QUEUES_MOST, .messages = active, .jobs = active };
 	struct pool_settings pool = pool_defaults;
-	uint64_t peers = (uint64_t)queue->settings.message_recipient_minimum * active +
-	    queue->settings.message_recipient_limit +
-	    GENERATION_MTAS_MAX * QUEUE_MAILERS * ((uint64_t)queue->settings.recipient_limit +
-		queue->settings.extra_recipient_limit);
+	uint64_t peers = (uint64_t)settings->message_recipient_minimum * active +
+	    settings->message_recipient_limit +
+	    GENERATION_MTAS_MAX * QUEUE_MAILERS * ((uint64_t)settings->recipient_limit +
+		settings->extra_recipient_limit);
 	void *memory;
 
 	capacity.peers = peers > UINT32_C(1) << 27 ? UINT32_C(1) << 27 : (uint32_t)peers;
-	pool.message_recipient_limit = queue->settings.message_recipient_limit;
-	pool.message_recipient_minimum = queue->settings.message_recipient_minimum;
+	pool.message_recipient_limit = settings->message_recipient_limit;
+	pool.message_recipient_minimum = settings->message_recipient_minimum;
 	pool.message_active_limit = active;
-	while (size < active && size < HASH_MOST)
-		size *= 2;
-	queue->hash_mask = size - 1;
+	memory = calloc(1, job_board_bytes(&capacity));
+	return memory == NULL ? NULL : job_board_begin(memory, &capacity, &pool);
+}
+
+bool queue_store_open(struct queue *queue, struct diag *diag) {
+	uint32_t active = queue->settings.message_active_limit;
+
+	LIST_INIT(&queue->domains);
+	TAILQ_INIT(&queue->dests);
+	TAILQ_INIT(&queue->runs);
 	/* mail that waits for a time is remembered besides */
 	queue->message_most = active < UINT32_MAX / 8 ? 4 * active : active;
-	queue->message_free = queue->part_free = queue->domain_free = queue->dest_free = NONE;
-	queue->envelope_free = queue->peer_free = NONE;
-	queue->envelope_hash = hash_table(size);
-	queue->peer_hash = hash_table(size);
-	queue->message_hash = hash_table(size);
-	queue->domain_hash = hash_table(size);
-	queue->dest_hash = hash_table(size);
-	queue->timers = calloc(queue->message_most, sizeof(*queue->timers));
-	memory = calloc(1, job_board_bytes(&capacity));
-	if (queue->message_hash == NULL || queue->domain_hash == NULL ||
-	    queue->envelope_hash == NULL || queue->peer_hash == NULL ||
-	    queue->dest_hash == NULL || queue->timers == NULL || memory == NULL) {
-		free(memory);
+	queue->messages = calloc(queue->message_most, sizeof(*queue->messages));
+	queue->timers = calloc(queue->message_most, sizeof(struct message *));
+	queue->board = open_board(&queue->settings);
+	if (queue->messages == NULL || queue->timers == NULL || queue->board == NULL)
 		return diag_set(diag, 0, "no memory for %u queued messages", active) == 0;
-	}
-	queue->board = job_board_begin(memory, &capacity, &pool);
 	return true;
 }
 
+static void free_runs(struct queue *queue) {
+	struct run *run;
+
+	while ((run = TAILQ_FIRST(&queue->runs)) != NULL)
+		queue_free_run(queue, run);
+}
+
 void queue_store_close(struct queue *queue) {
-	for (uint32_t i = 0; i < queue->domain_end; i++)
-		free(queue->domains[i].name);
-	for (uint32_t i = 0; i < queue->run_size; i++)
-		free(queue->runs[i].ids);
-	free(queue->runs);
+	struct dest *d;
+
+	for (uint32_t i = 0; i < queue->message_end; i++)
+		if (queue->messages[i].state != MESSAGE_FREE)
+			queue_forget_message(queue, &queue->messages[i]);
+	free_runs(queue);
+	while ((d = TAILQ_FIRST(&queue->dests)) != NULL) {
+		TAILQ_REMOVE(&queue->dests, d, of_all);
+		free(d);
+	}
+	map_free(&queue->message_map);
+	map_free(&queue->envelope_map);
+	map_free(&queue->peer_map);
+	map_free(&queue->domain_map);
+	map_free(&queue->dest_map);
 	free(queue->board);
 	free(queue->messages);
-	free(queue->message_hash);
-	free(queue->envelopes);
-	free(queue->envelope_hash);
-	free(queue->peers);
-	free(queue->peer_hash);
-	free(queue->parts);
-	free(queue->domains);
-	free(queue->domain_hash);
-	free(queue->dests);
-	free(queue->dest_hash);
 	free(queue->timers);
-	free(queue->watched);
-	free(queue->changed);
 }
 
-uint32_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
+uint64_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
     unsigned salt) {
-	return (uint32_t)(siphash13(&queue->engine->segment->header->key, text, length) +
-	    salt * UINT32_C(2654435761)) & queue->hash_mask;
-}
-
-void queue_unlink_hash(uint32_t *from, uint32_t what, uint32_t *(*next)(struct queue *,
-    uint32_t), struct queue *queue) {
-	while (*from != what)
-		from = next(queue, *from);
-	*from = *next(queue, what);
+	return siphash13(&queue->engine->segment->header->key, text, length) + salt;
 }
 
 /* --- messages ------------------------------------------------------------------------ */
 
-static uint32_t *next_message(struct queue *queue, uint32_t message) {
-	return &queue->messages[message].next_of_hash;
-}
-
-static uint32_t message_bucket(const struct queue *queue, unsigned mta, const char *id) {
+static uint64_t message_hash(const struct queue *queue, unsigned mta, const char *id) {
 	return queue_hash_text(queue, id, strlen(id), mta);
 }
 
-uint32_t queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
+struct message *queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
     const char *id) {
-	uint32_t at = queue->message_hash[message_bucket(queue, mta, id)];
+	const struct map_cell *cell = map_find(&queue->message_map,
+	    message_hash(queue, mta, id));
 
-	while (at != NONE && (queue->messages[at].mta != mta ||
-	    queue->messages[at].directory != directory ||
-	    strcmp(queue->messages[at].id, id) != 0))
-		at = queue->messages[at].next_of_hash;
-	return at;
+	for (; cell != NULL; cell = map_next(&queue->message_map, cell)) {
+		struct message *m = cell->item;
+
+		if (m->mta == mta && m->directory == directory && strcmp(m->id, id) == 0)
+			return m;
+	}
+	return NULL;
 }
 
 /* It waits, and nothing of it may go yet. */
 static bool may_be_forgotten(const struct message *m) {
-	return m->state == MESSAGE_WAITS && !m->reading && !m->more_asked &&
-	    !queue_is_placed(m) && m->first_part != NONE;
+	return m->state == MESSAGE_WAITS && m->reading == NULL && !m->more_asked &&
+	    !queue_is_placed(m) && m->parts != NULL;
 }
 
 /* The one that is missed less: of the dead or held dest that fills memory, so that nobody
  * else's mail makes room for that; else what waits longest for its time. */
-static bool is_missed_less(const struct queue *queue, uint32_t a, uint32_t b) {
-	const struct message *x = &queue->messages[a], *y = &queue->messages[b];
-
+static bool is_missed_less(const struct message *x, const struct message *y) {
 	if (x->timer == 0 && y->timer == 0)
-		return queue->dests[queue->parts[x->first_part].dest].part_count >
-		    queue->dests[queue->parts[y->first_part].dest].part_count;
+		return x->parts->dest->part_count > y->parts->dest->part_count;
 	return x->timer == 0 || (y->timer != 0 && x->due_ns > y->due_ns);
 }
 
@@ -159,20 +122,19 @@ static bool is_missed_less(const struct queue *queue, uint32_t a, uint32_t b) {
  * or read again by a scan.  Those on the board and in runs are a part of message_most: a few
  * looks find others. */
 bool queue_make_room(struct queue *queue) {
-	uint32_t out = NONE;
+	struct message *out = NULL;
 
 	if (queue->message_count < queue->message_most)
 		return true;
 	for (unsigned i = 0; i < LOOKS; i++) {
-		uint32_t at;
+		struct message *m;
 
 		queue->hand += GOLDEN;
-		at = (uint32_t)((uint64_t)queue->hand * queue->message_end >> 32);
-		if (may_be_forgotten(&queue->messages[at]) &&
-		    (out == NONE || is_missed_less(queue, at, out)))
-			out = at;
+		m = &queue->messages[(uint64_t)queue->hand * queue->message_end >> 32];
+		if (may_be_forgotten(m) && (out == NULL || is_missed_less(m, out)))
+			out = m;
 	}
-	if (out == NONE)
+	if (out == NULL)
 		return false;
 	if (!queue_journal_evict(queue, out))
 		queue->forgotten++;
@@ -180,122 +142,89 @@ bool queue_make_room(struct queue *queue) {
 	return true;
 }
 
-uint32_t queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
+struct message *queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
     const char *id) {
-	uint32_t bucket = message_bucket(queue, mta, id), at, serial = 0;
+	struct map_cell *cell;
 	struct message *m;
 
 	if (strlen(id) > QUEUE_ID_MAX || directory >= QUEUE_DIRECTORIES_MAX ||
 	    !queue_make_room(queue))
-		return NONE;
-	at = queue->message_free;
-	if (at != NONE) {
-		queue->message_free = queue->messages[at].next_of_hash;
-		serial = queue->messages[at].serial + 1;
-	} else {
-		if (queue->message_end == queue->message_size &&
-		    !queue_grow((void **)&queue->messages, &queue->message_size, sizeof(*m)))
-			return NONE;
-		at = queue->message_end++;
-	}
-	m = &queue->messages[at];
+		return NULL;
+	cell = map_add(&queue->message_map, message_hash(queue, mta, id));
+	if (cell == NULL)
+		return NULL;
+	m = SLIST_FIRST(&queue->free_messages);
+	if (m != NULL)
+		SLIST_REMOVE_HEAD(&queue->free_messages, free);
+	else
+		m = &queue->messages[queue->message_end++];
 	*m = (struct message){ .state = MESSAGE_WAITS, .mta = (uint8_t)mta,
-		.directory = (uint16_t)directory, .serial = serial, .envelope = NONE,
-		.run = NONE, .first_part = NONE, .next_of_hash = queue->message_hash[bucket] };
+		.directory = (uint16_t)directory };
 	text_copy(m->id, sizeof(m->id), id, strlen(id));
-	queue->message_hash[bucket] = at;
+	cell->item = m;
 	queue->message_count++;
-	return at;
+	return m;
 }
 
-void queue_forget_message(struct queue *queue, uint32_t message) {
-	struct message *m = &queue->messages[message];
-
-	queue_unplace(queue, message);
-	queue_clear_timer(queue, message);
-	queue_drop_parts(queue, message);
-	queue_leave_envelope(queue, message);
-	if (m->run != NONE) {
-		struct run *run = &queue->runs[m->run];
-
-		for (unsigned i = 0; i < run->count; i++)
-			if (run->messages[i] == message)
-				run->messages[i] = NONE;
-		queue_end_grant(queue, message, NULL);
+void queue_forget_message(struct queue *queue, struct message *m) {
+	queue_unplace(queue, m);
+	queue_clear_timer(queue, m);
+	queue_drop_parts(queue, m);
+	queue_leave_envelope(queue, m);
+	queue_read_forgotten(m);
+	if (m->run != NULL) {
+		for (unsigned i = 0; i < m->run->count; i++)
+			if (m->run->messages[i] == m)
+				m->run->messages[i] = NULL;
+		queue_end_grant(queue, m, NULL);
 	}
-	queue_unlink_hash(&queue->message_hash[message_bucket(queue, m->mta, m->id)], message,
-	    next_message, queue);
+	map_remove(&queue->message_map, map_find_item(&queue->message_map,
+	    message_hash(queue, m->mta, m->id), m));
 	m->state = MESSAGE_FREE;
-	m->next_of_hash = queue->message_free;
-	queue->message_free = message;
+	SLIST_INSERT_HEAD(&queue->free_messages, m, free);
 	queue->message_count--;
 }
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-void queue_link_part(struct queue *queue, uint32_t part, uint32_t dest) {
-	struct part *p = &queue->parts[part];
-	struct dest *d = &queue->dests[dest];
-
-	p->dest = dest;
-	p->prev_of_dest = NONE;
-	p->next_of_dest = d->first_part;
-	if (d->first_part != NONE)
-		queue->parts[d->first_part].prev_of_dest = part;
-	d->first_part = part;
+void queue_link_part(struct part *p, struct dest *d) {
+	p->dest = d;
+	LIST_INSERT_HEAD(&d->parts, p, of_dest);
 	d->part_count++;
 	d->recipients += p->recipients;
 }
 
-void queue_unlink_part(struct queue *queue, uint32_t part) {
-	struct part *p = &queue->parts[part];
-	struct dest *d = &queue->dests[p->dest];
-
-	if (p->prev_of_dest != NONE)
-		queue->parts[p->prev_of_dest].next_of_dest = p->next_of_dest;
-	else
-		d->first_part = p->next_of_dest;
-	if (p->next_of_dest != NONE)
-		queue->parts[p->next_of_dest].prev_of_dest = p->prev_of_dest;
-	d->part_count--;
-	d->recipients -= p->recipients;
+void queue_unlink_part(struct part *p) {
+	LIST_REMOVE(p, of_dest);
+	p->dest->part_count--;
+	p->dest->recipients -= p->recipients;
 }
 
-uint32_t queue_make_part(struct queue *queue, uint32_t message, uint32_t domain,
+struct part *queue_make_part(struct queue *queue, struct message *m, struct domain *domain,
     uint32_t recipients) {
-	struct message *m = &queue->messages[message];
-	uint32_t at = queue->part_free;
+	struct part *p = malloc(sizeof(*p));
 
-	if (at != NONE)
-		queue->part_free = queue->parts[at].next_of_message;
-	else if (queue->part_end < queue->part_size ||
-	    queue_grow((void **)&queue->parts, &queue->part_size, sizeof(struct part)))
-		at = queue->part_end++;
-	else
-		return NONE;
-	queue->parts[at] = (struct part){ .message = message, .domain = domain,
-		.recipients = recipients, .next_of_message = m->first_part };
-	m->first_part = at;
+	if (p == NULL)
+		return NULL;
+	*p = (struct part){ .message = m, .domain = domain, .recipients = recipients,
+		.next_of_message = m->parts };
+	m->parts = p;
 	m->part_count++;
 	m->in_core += recipients;
 	queue->in_core += recipients;
 	queue->part_count++;
-	queue_link_part(queue, at, queue->domains[domain].dest);
-	return at;
+	queue_link_part(p, domain->dest);
+	return p;
 }
 
-void queue_drop_parts(struct queue *queue, uint32_t message) {
-	struct message *m = &queue->messages[message];
+void queue_drop_parts(struct queue *queue, struct message *m) {
+	struct part *p;
 
-	while (m->first_part != NONE) {
-		uint32_t at = m->first_part;
-		struct part *p = &queue->parts[at];
-
-		m->first_part = p->next_of_message;
-		queue_unlink_part(queue, at);
+	while ((p = m->parts) != NULL) {
+		m->parts = p->next_of_message;
+		queue_unlink_part(p);
 		queue_unuse_domain(queue, p->domain);
-		p->next_of_message = queue->part_free;
-		queue->part_free = at;
+		free(p);
 		queue->part_count--;
 	}
 	queue->in_core -= m->in_core;

@@ -6,67 +6,52 @@
  */
 #include "engine/queue/queue_internal.h"
 
-static bool is_before(const struct queue *queue, uint32_t a, uint32_t b) {
-	return queue->messages[queue->timers[a]].due_ns <
-	    queue->messages[queue->timers[b]].due_ns;
-}
-
-static void swap_timers(struct queue *queue, uint32_t a, uint32_t b) {
-	uint32_t message = queue->timers[a];
-
-	queue->timers[a] = queue->timers[b];
-	queue->timers[b] = message;
-	queue->messages[queue->timers[a]].timer = a + 1;
-	queue->messages[queue->timers[b]].timer = b + 1;
+static void put_timer(struct queue *queue, uint32_t at, struct message *m) {
+	queue->timers[at] = m;
+	m->timer = at + 1;
 }
 
 static void sift(struct queue *queue, uint32_t at) {
-	while (at > 0 && is_before(queue, at, (at - 1) / 2)) {
-		swap_timers(queue, at, (at - 1) / 2);
-		at = (at - 1) / 2;
-	}
-	for (;;) {
-		uint32_t first = at;
+	struct message *m = queue->timers[at];
 
-		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++)
-			if (child < queue->timer_count && is_before(queue, child, first))
-				first = child;
-		if (first == at)
-			return;
-		swap_timers(queue, at, first);
-		at = first;
+	for (; at > 0 && m->due_ns < queue->timers[(at - 1) / 2]->due_ns; at = (at - 1) / 2)
+		put_timer(queue, at, queue->timers[(at - 1) / 2]);
+	for (uint32_t child = 2 * at + 1; child < queue->timer_count; child = 2 * at + 1) {
+		if (child + 1 < queue->timer_count &&
+		    queue->timers[child + 1]->due_ns < queue->timers[child]->due_ns)
+			child++;
+		if (m->due_ns <= queue->timers[child]->due_ns)
+			break;
+		put_timer(queue, at, queue->timers[child]);
+		at = child;
 	}
+	put_timer(queue, at, m);
 }
 
-void queue_clear_timer(struct queue *queue, uint32_t message) {
-	uint32_t at = queue->messages[message].timer, last;
+void queue_clear_timer(struct queue *queue, struct message *m) {
+	uint32_t at = m->timer;
+	struct message *last;
 
 	if (at == 0)
 		return;
-	queue->messages[message].timer = 0;
+	m->timer = 0;
 	last = queue->timers[--queue->timer_count];
-	if (last == message)
+	if (last == m)
 		return;
-	queue->timers[at - 1] = last;
-	queue->messages[last].timer = at;
+	put_timer(queue, at - 1, last);
 	sift(queue, at - 1);
 }
 
-void queue_set_timer(struct queue *queue, uint32_t message) {
-	struct message *m = &queue->messages[message];
+void queue_set_timer(struct queue *queue, struct message *m) {
 	int64_t due_ns = m->more_ns > 0 ? m->more_ns : INT64_MAX;
 
-	for (uint32_t at = m->first_part; at != NONE; at = queue->parts[at].next_of_message) {
-		const struct part *p = &queue->parts[at];
-
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if ((p->state == PART_RETRY || p->state == PART_LOCKED) && p->due_ns < due_ns)
 			due_ns = p->due_ns;
-	}
-	queue_clear_timer(queue, message);
+	queue_clear_timer(queue, m);
 	if (due_ns == INT64_MAX)
 		return;
 	m->due_ns = due_ns;
-	queue->timers[queue->timer_count] = message;
-	m->timer = ++queue->timer_count;
-	sift(queue, m->timer - 1);
+	put_timer(queue, queue->timer_count, m);
+	sift(queue, queue->timer_count++);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What is known of deliveries of messages that are in a run, or were in one that died.
- * MODEL    queue_told.h.  A table by queue id.
+ * MODEL    queue_told.h.  By queue id.
  * ERRORS   Without memory, or of too many, nothing is known: mail goes out again.
  * THREADS  One.
  */
@@ -29,23 +29,17 @@ static bool is_wanted(const struct queue *queue, unsigned mta) {
 
 /* --- the table ------------------------------------------------------------------------- */
 
-static struct told_message **bucket_of(struct queue_told *told, const char *id) {
-	uint32_t hash = 2166136261u;
-
-	for (; *id != '\0'; id++)
-		hash = (hash ^ (unsigned char)*id) * 16777619u;
-	return &told->table[hash % TOLD_HASH];
+static uint64_t told_hash(const struct queue *queue, const char *id) {
+	return queue_hash_text(queue, id, strlen(id), 0);
 }
 
 struct told_message *queue_told_find(const struct queue *queue, const char *id) {
-	struct told_message *message;
+	const struct map_cell *cell = queue->told == NULL ? NULL :
+	    map_find(&queue->told->messages, told_hash(queue, id));
 
-	if (queue->told == NULL)
-		return NULL;
-	message = *bucket_of(queue->told, id);
-	while (message != NULL && strcmp(message->id, id) != 0)
-		message = message->next;
-	return message;
+	while (cell != NULL && strcmp(((const struct told_message *)cell->item)->id, id) != 0)
+		cell = map_next(&queue->told->messages, cell);
+	return cell == NULL ? NULL : cell->item;
 }
 
 static struct told_message *find_in(const struct queue *queue, unsigned mta,
@@ -65,63 +59,75 @@ static struct queue_told *told_of(struct queue *queue) {
 	return queue->told;
 }
 
-/* Found or made, of that file; NULL: no memory, or of another creation that is not over. */
+/* Of an id that is not known.  NULL: no memory, or there are too many. */
+static struct told_message *told_add(struct queue *queue, const char *id) {
+	struct queue_told *told = told_of(queue);
+	struct told_message *message = told == NULL || told->messages.count >= MESSAGES_MOST ?
+	    NULL : calloc(1, sizeof(*message));
+	struct map_cell *cell = message == NULL ? NULL :
+	    map_add(&told->messages, told_hash(queue, id));
+
+	if (cell == NULL) {
+		free(message);
+		engine_count(queue->engine, COUNTER_TOLD_LOST, 1);
+		return NULL;
+	}
+	text_copy(message->id, sizeof(message->id), id, strlen(id));
+	cell->item = message;
+	LIST_INSERT_HEAD(&told->all, message, of_all);
+	return message;
+}
+
+/* Found or made, of that file; NULL: no memory.  What was known of another creation of that id
+ * is not. */
 static struct told_message *told_make(struct queue *queue, unsigned mta, unsigned directory,
     const char *id, int64_t made_s) {
-	struct queue_told *told = told_of(queue);
-	struct told_message *message = told == NULL ? NULL : queue_told_find(queue, id), **at;
+	struct told_message *message = queue_told_find(queue, id);
 
-	if (message != NULL) {
-		if (message->made_s != made_s || message->mta != mta ||
-		    message->directory != directory)
-			queue_told_clear(queue, message);
-	} else {
-		if (told == NULL || told->count >= MESSAGES_MOST ||
-		    (message = calloc(1, sizeof(*message))) == NULL) {
-			engine_count(queue->engine, COUNTER_TOLD_LOST, 1);
-			return NULL;
-		}
-		text_copy(message->id, sizeof(message->id), id, strlen(id));
-		at = bucket_of(told, message->id);
-		message->next = *at;
-		*at = message;
-		told->count++;
-	}
+	if (message == NULL)
+		message = told_add(queue, id);
+	else if (message->made_s != made_s || message->mta != mta ||
+	    message->directory != directory)
+		queue_told_clear(queue, message);
+	if (message == NULL)
+		return NULL;
 	message->mta = (uint8_t)mta;
 	message->directory = (uint16_t)directory;
 	message->made_s = made_s;
 	return message;
 }
 
-static void told_free(struct told_message *message) {
+static void told_drop(struct queue *queue, struct told_message *message) {
+	map_remove(&queue->told->messages, map_find_item(&queue->told->messages,
+	    told_hash(queue, message->id), message));
+	LIST_REMOVE(message, of_all);
 	free(message->to);
 	free(message->pieces);
 	free(message);
 }
 
-/* What is over for long, and of which nothing is known; all where `all`. */
-static void sweep(struct queue_told *told, int64_t now_ns, bool all) {
-	for (uint32_t i = 0; i < TOLD_HASH; i++) {
-		struct told_message **at = &told->table[i];
+/* What is over for long, and of which nothing is known. */
+static bool is_stale(const struct told_message *message, int64_t now_ns) {
+	return message->state != TOLD_RUNS && message->until_ns <= now_ns &&
+	    (message->state != TOLD_DIED || message->length == 0);
+}
 
-		while (*at != NULL) {
-			struct told_message *message = *at;
+static void sweep(struct queue *queue, int64_t now_ns) {
+	struct told_message *message = LIST_FIRST(&queue->told->all), *next;
 
-			if (!all && (message->state == TOLD_RUNS || message->until_ns > now_ns ||
-			    (message->state == TOLD_DIED && message->length > 0))) {
-				at = &message->next;
-				continue;
-			}
-			*at = message->next;
-			told_free(message);
-			told->count--;
-		}
+	for (; message != NULL; message = next) {
+		next = LIST_NEXT(message, of_all);
+		if (is_stale(message, now_ns))
+			told_drop(queue, message);
 	}
 }
 
 void queue_told_close(struct queue *queue) {
-	if (queue->told != NULL)
-		sweep(queue->told, 0, true);
+	if (queue->told == NULL)
+		return;
+	while (!LIST_EMPTY(&queue->told->all))
+		told_drop(queue, LIST_FIRST(&queue->told->all));
+	map_free(&queue->told->messages);
 	free(queue->told);
 	queue->told = NULL;
 }
@@ -170,8 +176,7 @@ static void wait_for_log(struct queue_told *told, int64_t from_ns, int64_t until
 		told->wait_until_ns = until_ns;
 }
 
-void queue_told_started(struct queue *queue, uint32_t message, pid_t pid) {
-	const struct message *m = &queue->messages[message];
+void queue_told_started(struct queue *queue, const struct message *m, pid_t pid) {
 	struct told_message *told;
 
 	if (!is_wanted(queue, m->mta) || m->made_s == 0)
@@ -201,8 +206,7 @@ static void is_dead(const struct queue *queue, struct told_message *told) {
 	told->until_ns = queue->now_ns + SILENT_NS;
 }
 
-void queue_told_read(struct queue *queue, uint32_t message, bool is_orderly) {
-	const struct message *m = &queue->messages[message];
+void queue_told_read(struct queue *queue, const struct message *m, bool is_orderly) {
 	struct told_message *told = find_in(queue, m->mta, m->directory, m->id);
 
 	if (told == NULL || told->state != TOLD_RUNS)
@@ -248,9 +252,8 @@ void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
 		wait_for_log(queue->told, queue->told->opened_ns, queue->now_ns + START_NS);
 }
 
-void queue_told_envelope(const struct queue *queue, uint32_t message,
+void queue_told_envelope(const struct queue *queue, const struct message *m,
     struct messages_envelope *out) {
-	const struct message *m = &queue->messages[message];
 	const struct told_message *told = find_in(queue, m->mta, m->directory, m->id);
 
 	if (told == NULL || told->state == TOLD_OVER || told->made_s != m->made_s)
@@ -302,12 +305,12 @@ int64_t queue_told_turn(struct queue *queue) {
 			told->wait_until_ns = 0;
 	}
 	if (now_ns >= told->sweep_ns) {
-		sweep(told, now_ns, false);
+		sweep(queue, now_ns);
 		told->sweep_ns = now_ns + NS_PER_SECOND;
 	}
 	if (more)
 		return now_ns;
 	if (queue_told_waits(queue))
 		return now_ns + WAIT_POLL_NS;
-	return told->count > 0 ? now_ns + POLL_NS : INT64_MAX;
+	return told->messages.count > 0 ? now_ns + POLL_NS : INT64_MAX;
 }

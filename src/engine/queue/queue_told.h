@@ -27,7 +27,7 @@ enum told_state {
 };
 
 struct told_message {
-	struct told_message *next;	/* of its hash */
+	LIST_ENTRY(told_message) of_all;
 	char id[QUEUE_ID_MAX + 1];
 	uint8_t mta, state;		/* enum told_state */
 	uint16_t directory;
@@ -41,11 +41,9 @@ struct told_message {
 	bool pieces_spoiled;
 };
 
-#define TOLD_HASH	4096u
-
 struct queue_told {
-	struct told_message *table[TOLD_HASH];
-	uint32_t count;
+	struct map messages;		/* by id */
+	LIST_HEAD(, told_message) all;
 	int64_t opened_ns;
 	int64_t sweep_ns;
 	/* No run is started before the feed has read what was in the logs at `wait_from_ns`; 0: it

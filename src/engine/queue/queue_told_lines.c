@@ -40,17 +40,13 @@ static void drop_pieces(struct told_message *told, bool spoiled) {
 /* As many recipients of the message's part are known to be counted. */
 static uint32_t count_part(struct queue *queue, const struct told_message *told,
     struct span domain, uint32_t recipients) {
-	uint32_t message = queue_find_message(queue, told->mta, told->directory, told->id), at;
+	const struct message *m = queue_find_message(queue, told->mta, told->directory, told->id);
 	uint32_t hash = grants_domain(queue->engine->segment, domain.text, domain.length);
 
-	if (message == NONE || told->state != TOLD_RUNS)
+	if (m == NULL || told->state != TOLD_RUNS)
 		return 0;
-	for (at = queue->messages[message].first_part; at != NONE;
-	     at = queue->parts[at].next_of_message) {
-		struct part *p = &queue->parts[at];
-
-		if (queue->domains[p->domain].hash != hash ||
-		    (p->state != PART_RUNNING && !p->ran))
+	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
+		if (p->domain->hash != hash || (p->state != PART_RUNNING && !p->ran))
 			continue;
 		if (recipients > p->recipients - p->told)
 			recipients = p->recipients - p->told;

@@ -120,14 +120,15 @@ TEST_IN(NULL, tear_down, files_smaller_than_an_entry) {
 	assert_int_equal(jobs(), 0);
 }
 
-static uint32_t envelope_of(const char *id) {
-	uint32_t message = queue_find_message(world.queue, 0, 0, id);
+static const struct envelope *envelope_of(const char *id) {
+	const struct message *message = queue_find_message(world.queue, 0, 0, id);
 
-	assert_int_not_equal(message, NONE);
-	return world.queue->messages[message].envelope;
+	assert_non_null(message);
+	return message->envelope;
 }
 
-static uint32_t file(const char *id, const char *sender, int64_t made_s, const char *origin) {
+static const struct envelope *file(const char *id, const char *sender, int64_t made_s,
+    const char *origin) {
 	const struct queue_file facts = { .stamp = 1, .inode = 1, .made_s = made_s,
 		.arrival_ns = world.now_ns, .recipients = 1, .sender = sender,
 		.sender_length = sender == NULL ? 0 : strlen(sender), .origin = origin,
@@ -141,28 +142,28 @@ static uint32_t file(const char *id, const char *sender, int64_t made_s, const c
 }
 
 TEST_IN(NULL, tear_down, what_makes_files_one_message) {
-	uint32_t first, other;
+	const struct envelope *first, *other;
 
 	world_open("", 1);
 	servers(1, S);
 	first = file("7AL000AA000123", "a@example.org", 100, "7AL000AA000123");
-	assert_int_equal(file("7AL000AB000123", "a@example.org", 100, "7AL000AA000123"), first);
-	assert_int_equal(file("7AL000AC000999", "a@example.org", 100, "7AL000AA000123"), first);
+	assert_ptr_equal(file("7AL000AB000123", "a@example.org", 100, "7AL000AA000123"), first);
+	assert_ptr_equal(file("7AL000AC000999", "a@example.org", 100, "7AL000AA000123"), first);
 	/* the same process took another message in the same second */
 	other = file("7AL000AD000123", "a@example.org", 100, "7AL000AD000123");
-	assert_int_not_equal(other, first);
+	assert_ptr_not_equal(other, first);
 	/* another sender, another second */
-	assert_int_not_equal(file("7AL000AE000123", "b@example.org", 100, "7AL000AA000123"), first);
-	assert_int_not_equal(file("7AL000AF000123", "a@example.org", 101, "7AL000AA000123"), first);
+	assert_ptr_not_equal(file("7AL000AE000123", "b@example.org", 100, "7AL000AA000123"), first);
+	assert_ptr_not_equal(file("7AL000AF000123", "a@example.org", 101, "7AL000AA000123"), first);
 	/* not known: of the same process, sender and second */
 	first = file("7AL000AG000777", "c@example.org", 100, NULL);
-	assert_int_equal(file("7AL000AH000777", "c@example.org", 100, NULL), first);
-	assert_int_not_equal(file("7AL000AI000778", "c@example.org", 100, NULL), first);
+	assert_ptr_equal(file("7AL000AH000777", "c@example.org", 100, NULL), first);
+	assert_ptr_not_equal(file("7AL000AI000778", "c@example.org", 100, NULL), first);
 	/* bounces: by the origin alone */
 	first = file("7AL000AJ000777", NULL, 100, NULL);
-	assert_int_not_equal(file("7AL000AK000777", NULL, 100, NULL), first);
+	assert_ptr_not_equal(file("7AL000AK000777", NULL, 100, NULL), first);
 	first = file("7AL000AL000777", NULL, 100, "7AL000AL000777");
-	assert_int_equal(file("7AL000AM000777", NULL, 100, "7AL000AL000777"), first);
+	assert_ptr_equal(file("7AL000AM000777", NULL, 100, "7AL000AL000777"), first);
 }
 
 /* Two processes, and as many for local mail: what is local needs 20 s, and others do not wait. */

@@ -234,7 +234,7 @@ static void must_be_due_soon(void) {
 	int64_t most_ns = world.now_ns + queue->journal->intervals_ns[1];
 
 	for (uint32_t i = 0; i < queue->timer_count; i++)
-		assert_true(queue->messages[queue->timers[i]].due_ns <= most_ns);
+		assert_true(queue->timers[i]->due_ns <= most_ns);
 }
 
 /* Where the runner is, as it was recorded last; 0: nowhere. */
