@@ -138,7 +138,8 @@ static size_t queue_message(void) {
 		snprintf(id, sizeof(id), "w000000%u", below(10));
 		(void)queue_order_add_id(&order.ids, id);
 	}
-	return queue_order_write(&order, message);
+	memcpy(message, &order, queue_order_length(&order));
+	return queue_order_length(&order);
 }
 
 static size_t lifeline_message(void) {

@@ -16,13 +16,7 @@
 #include "base/datagram.h"
 
 bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order) {
-	char data[QUEUE_ORDER_MAX];
-	size_t length;
-
-	if (link->fd < 0)
-		return false;
-	length = queue_order_write(order, data);
-	return length > 0 && datagram_send(link->fd, data, length, -1);
+	return link->fd >= 0 && datagram_send(link->fd, order, queue_order_length(order), -1);
 }
 
 void queue_link_end_close(struct queue_link_end *link) {
@@ -33,7 +27,7 @@ void queue_link_end_close(struct queue_link_end *link) {
 
 bool queue_link_next(struct queue_link_end *link, struct queue_tell *tell, int *fd,
     bool *ended) {
-	char data[QUEUE_ORDER_MAX];
+	struct queue_tell data;
 	const char *why;
 	ssize_t length;
 
@@ -41,10 +35,10 @@ bool queue_link_next(struct queue_link_end *link, struct queue_tell *tell, int *
 	*ended = link->fd < 0;
 	if (*ended)
 		return false;
-	length = datagram_receive(link->fd, data, sizeof(data), fd);
+	length = datagram_receive(link->fd, &data, sizeof(data), fd);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (length > 0 && queue_tell_parse(data, (size_t)length, tell, &why) &&
+	if (length > 0 && queue_tell_read(&data, (size_t)length, tell, &why) &&
 	    (*fd >= 0) == (tell->news == QUEUE_OPENED && tell->error == 0))
 		return true;
 	if (*fd >= 0)

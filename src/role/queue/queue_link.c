@@ -69,9 +69,7 @@ void queue_link_close(struct supervisor *supervisor) {
 
 /* With a descriptor where that is not -1. */
 static void tell(struct queue_link *link, const struct queue_tell *news, int passed_fd) {
-	char data[QUEUE_ORDER_MAX];
-
-	if (link->fd < 0 || datagram_send(link->fd, data, queue_tell_write(news, data), passed_fd))
+	if (link->fd < 0 || datagram_send(link->fd, news, queue_tell_length(news), passed_fd))
 		return;
 	log_event(EVENT_BAD_REQUEST, "from=queue text=\"the worker does not read: %s\" "
 	    "action=close",
@@ -207,18 +205,18 @@ static void obey_run(struct supervisor *supervisor, const struct queue_order *or
 
 /* False: there is none. */
 static bool read_order(struct queue_link *link, struct queue_order *order) {
-	char data[QUEUE_ORDER_MAX];
+	struct queue_order data;
 	const char *why;
 	ssize_t length;
 
-	length = recv(link->fd, data, sizeof(data), MSG_DONTWAIT);
+	length = recv(link->fd, &data, sizeof(data), MSG_DONTWAIT | MSG_TRUNC);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (length <= 0) {
 		hang_up(link);
 		return false;
 	}
-	if (!queue_order_parse(data, (size_t)length, order, &why) ||
+	if (!queue_order_read(&data, (size_t)length, order, &why) ||
 	    (order->directory >= link->places.count &&
 	    (why = "unknown directory") != NULL)) {
 		log_event(EVENT_BAD_REQUEST, "from=queue text=\"%s\" action=close", why);

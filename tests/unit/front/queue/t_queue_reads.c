@@ -232,15 +232,15 @@ static int end(void **state) {
 
 /* The supervisor obeys one order; false: there is none. */
 static bool obey(void) {
-	struct queue_order order;
-	char data[QUEUE_ORDER_MAX], name[64];
+	struct queue_order data, order;
+	char name[64];
 	const char *why;
-	ssize_t length = recv(far_fd, data, sizeof(data), 0);
+	ssize_t length = recv(far_fd, &data, sizeof(data), 0);
 	int fd;
 
 	if (length <= 0)
 		return false;
-	assert_true(queue_order_parse(data, (size_t)length, &order, &why));
+	assert_true(queue_order_read(&data, (size_t)length, &order, &why));
 	assert_int_equal(order.verb, QUEUE_ORDER_OPEN);
 	snprintf(name, sizeof(name), "qf%s", order.ids.list[0]);
 	fd = openat(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
