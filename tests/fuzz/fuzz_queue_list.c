@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "wire/queue/queue_list.h"
+#include "wire/mail/queue_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

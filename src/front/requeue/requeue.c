@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/link/mta_link.h"
-#include "wire/queue/queue_list.h"
+#include "wire/mail/queue_list.h"
 
 /* A message with so many recipients that its line is longer is known by its first. */
 #define LINE_MAX_BYTES	((size_t)64 << 10)

@@ -9,7 +9,7 @@
  * recipients, gives those before.
  * THREADS: pure.
  */
-#include "wire/queue/queue_list.h"
+#include "wire/mail/queue_list.h"
 
 #include <string.h>
 

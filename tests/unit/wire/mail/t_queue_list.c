@@ -2,7 +2,7 @@
 /* Lists of queues as postqueue -j prints them. */
 #include "tests/unit/test.h"
 
-#include "wire/queue/queue_list.h"
+#include "wire/mail/queue_list.h"
 
 static char line[4096];
 static struct queue_listed listed;
