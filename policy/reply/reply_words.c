@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: ISC */
-/*
- * Lists of phrases, looked up at each word's start in one pass.  A blank in a phrase
- * stands for whatever separates words there, and for the code that a reply of several
- * lines has at each ("unusual rate of 421-4.7.0 unsolicited mail").  A phrase matches
- * what begins with it ("throttl": throttled, throttling), unless a "." ends it: then
- * the word must end there, too.  "#" is a number.
- */
+/* The phrases that say what a reply is about, and what else is looked for in one. */
 #include "policy/reply/reply_words.h"
 
 #include <stddef.h>
 #include <string.h>
 
-struct phrase {
-	const char *text;
-	unsigned kind;
-};
+#include "policy/reply/reply_phrases.h"
 
 enum {
 	LESS = 1,	/* of a rate, a volume, connections at once, a server that is busy */
@@ -32,11 +23,7 @@ enum {
 	FOUND = 1,
 };
 
-/* By their first letter; a second one follows it. */
-#define LETTERS	26
-#define PHRASES	(const struct phrase[])
-
-static const struct phrase *const slower[LETTERS] = {
+static const struct phrase *const slower[PHRASES_LETTERS] = {
 	['a' - 'a'] = PHRASES { { "at once.", LESS }, { "attachment limit", NOT_LESS },
 	    { NULL, 0 } },
 	['b' - 'a'] = PHRASES { { "back off", LESS }, { "backoff", LESS },
@@ -188,7 +175,7 @@ static const struct phrase *const slower[LETTERS] = {
 	    { "zu viele", LESS }, { NULL, 0 } }
 };
 
-static const struct phrase *const refusal[LETTERS] = {
+static const struct phrase *const refusal[PHRASES_LETTERS] = {
 	['a' - 'a'] = PHRASES { { "access denied", FOUND }, { "account disabled", FOUND },
 	    { NULL, 0 } },
 	['b' - 'a'] = PHRASES { { "bad address", FOUND }, { "bad destination", FOUND },
@@ -225,7 +212,7 @@ static const struct phrase *const refusal[LETTERS] = {
 	    { NULL, 0 } }
 };
 
-static const struct phrase *const later[LETTERS] = {
+static const struct phrase *const later[PHRASES_LETTERS] = {
 	['c' - 'a'] = PHRASES { { "come back", FOUND }, { NULL, 0 } },
 	['d' - 'a'] = PHRASES { { "defer", FOUND }, { "delayed", FOUND }, { NULL, 0 } },
 	['l' - 'a'] = PHRASES { { "later", FOUND }, { NULL, 0 } },
@@ -237,7 +224,7 @@ static const struct phrase *const later[LETTERS] = {
 
 /* local(8), virtual(8), pipe(8), qmgr(8), trivial-rewrite(8), deliver.c, and errno's words
  * for what has no network in it. */
-static const struct phrase *const own_fault[LETTERS] = {
+static const struct phrase *const own_fault[PHRASES_LETTERS] = {
 	['a' - 'a'] = PHRASES { { "address already in use", FOUND },
 	    { "address family not supported", FOUND }, { "address resolver failure", FOUND },
 	    { "alias database", FOUND }, { "all network protocols are disabled", FOUND },
@@ -315,108 +302,8 @@ static unsigned char lower(char c) {
 	return (unsigned char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-static bool is_digit(char c) {
-	return c >= '0' && c <= '9';
-}
-
-static bool is_alnum(char c) {
-	return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || (unsigned char)c >= 0x80;
-}
-
-/* Over "421-4.7.0 ", if it is that. */
-static const char *pass_code(const char *at, const char *end) {
-	const char *start = at;
-
-	while (at < end && is_digit(*at))
-		at++;
-	if (at - start != 3 || at == end || (*at != '-' && *at != ' '))
-		return start;
-	for (start = ++at; at < end && (is_digit(*at) || *at == '.'); at++)
-		;
-	while (at < end && *at == ' ')
-		at++;
-	return at;
-}
-
-/* Over what separates two words, and the code of a line; NULL: nothing does. */
-static const char *pass_gap(const char *at, const char *end, bool with_code) {
-	const char *start = at;
-
-	while (at < end && !is_alnum(*at))
-		at++;
-	return at == start ? NULL : with_code ? pass_code(at, end) : at;
-}
-
-/* Over a number that is no line's code; NULL: there is none. */
-static const char *pass_number(const char *at, const char *end) {
-	const char *start = at, *behind = pass_code(at, end);
-
-	while (at < end && is_digit(*at))
-		at++;
-	return at == start || behind > at + 1 || (behind > at && *at == '-') ? NULL : at;
-}
-
-static bool matches(const char *at, const char *end, const char *phrase) {
-	for (; *phrase != '\0'; phrase++) {
-		if (*phrase == '.' && phrase[1] == '\0')
-			return at == end || !is_alnum(*at);
-		if (*phrase == ' ') {
-			at = pass_gap(at, end, phrase[1] != '#');
-			if (at == NULL)
-				return false;
-		} else if (*phrase == '#') {
-			at = pass_number(at, end);
-			if (at == NULL)
-				return false;
-		} else if (at == end || lower(*at++) != (unsigned char)*phrase) {
-			return false;
-		}
-	}
-	return true;
-}
-
-static bool has_byte(struct span words, char byte) {
-	return words.length > 0 && memchr(words.text, byte, words.length) != NULL;
-}
-
-/* Over addresses, "<host.example[192.0.2.7]>:" and URLs: others chose the words in them. */
-static const char *pass_names(const char *at, const char *end) {
-	const char *token = at;
-	bool is_name = false, bracketed = false;
-
-	for (; at < end && *at != ' '; at++) {
-		bracketed = bracketed || *at == '<';
-		is_name = is_name || *at == '@' || (bracketed && (*at == '.' || *at == '[')) ||
-		    (*at == ':' && end - at > 2 && at[1] == '/' && at[2] == '/');
-	}
-	return is_name ? at : token;
-}
-
-/* The kinds of all phrases in there that stand at the start of a word. */
-static unsigned kinds_in(struct span words, const struct phrase *const lists[LETTERS]) {
-	const char *end = words.text + words.length;
-	unsigned kinds = 0;
-	bool has_names = has_byte(words, '@') || has_byte(words, '<') || has_byte(words, '/');
-
-	for (const char *at = words.text; at < end; at += at < end) {
-		const struct phrase *phrase = NULL;
-
-		if (has_names && (at == words.text || at[-1] == ' '))
-			at = pass_names(at, end);
-		if (end - at > 1 && lower(*at) >= 'a' && lower(*at) <= 'z')
-			phrase = lists[lower(*at) - 'a'];
-		for (; phrase != NULL && phrase->text != NULL; phrase++)
-			if ((unsigned char)phrase->text[1] == lower(at[1]) &&
-			    matches(at + 2, end, phrase->text + 2))
-				kinds |= phrase->kind;
-		while (at < end && is_alnum(*at))
-			at++;
-	}
-	return kinds;
-}
-
 struct asking words_ask(struct span words) {
-	unsigned kinds = kinds_in(words, slower);
+	unsigned kinds = phrases_kinds(words, slower);
 
 	if ((kinds & (IN_SESSION | MESSAGES | ENDED)) == (IN_SESSION | MESSAGES))
 		kinds |= OF_SESSION;
@@ -428,15 +315,15 @@ struct asking words_ask(struct span words) {
 }
 
 bool words_refuse(struct span words) {
-	return kinds_in(words, refusal) != 0;
+	return phrases_kinds(words, refusal) != 0;
 }
 
 bool words_put_off(struct span words) {
-	return kinds_in(words, later) != 0;
+	return phrases_kinds(words, later) != 0;
 }
 
 bool words_tell_own_fault(struct span words) {
-	return kinds_in(words, own_fault) != 0;
+	return phrases_kinds(words, own_fault) != 0;
 }
 
 const char *words_find_exactly(struct span words, const char *text) {
