@@ -379,12 +379,6 @@ static void init_locks(struct segment *segment) {
 	sessions_rebuild(segment);
 }
 
-/* The first that was given up halfway is told of. */
-static void note_unread(struct segment_report *report, const struct diag *unread) {
-	if (unread->error == EFBIG && report->unread[0] == '\0')
-		memcpy(report->unread, unread->text, sizeof(report->unread));
-}
-
 /* A new file beside the old one, filled, then renamed over it. */
 static int make(struct segment *segment, const struct segment *old,
     const struct generation *generation, uid_t uid, gid_t gid,
@@ -405,16 +399,14 @@ static int make(struct segment *segment, const struct segment *old,
 	segment_bind(segment, mapping);
 	init_locks(segment);
 	restored = segment_restore_sessions(segment, now_ns, &unread);
-	note_unread(report, &unread);
+	/* it was given up halfway */
+	if (unread.error == EFBIG)
+		memcpy(report->unread, unread.text, sizeof(report->unread));
 	if (restored > 0)
 		report->sessions = (uint64_t)restored;
 	atomic_store(&segment->header->unlearned, old == NULL);
-	if (old != NULL) {
+	if (old != NULL)
 		carry_learned(old, segment);
-	} else {
-		(void)segment_restore_destinations(segment, now_ns, &unread);
-		note_unread(report, &unread);
-	}
 	atomic_store(&segment->header->magic, SEGMENT_MAGIC);
 	if (rename(path, segment->path) != 0) {
 		diag_set(diag, errno, "cannot rename %s to %s", path,

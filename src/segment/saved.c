@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The text files are written again only after something in them changed.
+ * PURPOSE  PATH.sessions is written again only after something in it changed.
  * MODEL    Whoever changes a slot raises a number of its shard after that: sessions their
- *          sequence (sessions_change_end), what was learned `given` (learned_unlock).  A mark
+ *          sequence (sessions_change_end).  A mark
  *          is taken from these numbers, and from the few words that have none, before a file
  *          is written: what changes meanwhile changes the next mark.
  * ERRORS   A file that is not the one that was written is written again.
@@ -15,8 +15,6 @@
 
 #include "base/clock.h"
 #include "segment/file/internal.h"
-
-#define WALL_STEP_S	2	/* the clocks are read one after the other */
 
 static uint64_t mix(uint64_t mark, uint64_t word) {
 	mark = (mark ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -97,19 +95,6 @@ uint64_t segment_destinations_mark(const struct segment *segment) {
 	return mark_table(segment, &segment->header->relays, mark);
 }
 
-static uint64_t mark_destinations(const struct segment *segment) {
-	const struct segment_header *header = segment->header;
-	uint64_t mark = mark_table(segment, &header->recipients,
-	    segment_destinations_mark(segment));
-
-	for (unsigned i = 0; i < SEGMENT_LOG_FILES; i++) {
-		mark = mix(mark, atomic_load(&header->logs[i].check));
-		mark = mix(mark, atomic_load(&header->logs[i].place));
-		mark = mix(mark, atomic_load(&header->logs[i].epoch));
-	}
-	return mark_mtas(segment, mark);
-}
-
 /* Is the file the one that was written? */
 static bool is_there(const struct segment_saved *saved, const char *path) {
 	struct stat status;
@@ -118,11 +103,10 @@ static bool is_there(const struct segment_saved *saved, const char *path) {
 	    status.st_dev == saved->device && status.st_ino == saved->inode;
 }
 
-static void remember(struct segment_saved *saved, const char *path, uint64_t mark,
-    int64_t wall_ahead_s) {
+static void remember(struct segment_saved *saved, const char *path, uint64_t mark) {
 	struct stat status;
 
-	*saved = (struct segment_saved){ .mark = mark, .wall_ahead_s = wall_ahead_s };
+	*saved = (struct segment_saved){ .mark = mark };
 	if (lstat(path, &status) != 0)
 		return;
 	saved->written = true;
@@ -142,25 +126,6 @@ int segment_renew_sessions(const struct segment *segment, struct segment_saved *
 	saved->written = false;
 	if (segment_save_sessions(segment, now_ns, diag) != 0)
 		return -1;
-	remember(saved, path, mark, 0);
-	return 0;
-}
-
-int segment_renew_destinations(const struct segment *segment, struct segment_saved *saved,
-    int64_t now_ns, struct diag *diag) {
-	/* in another boot its times hold by the wall clock: when that is set, they are others */
-	int64_t ahead_s = clock_wall_s() - now_ns / NS_PER_SECOND;
-	int64_t step_s = ahead_s - saved->wall_ahead_s;
-	uint64_t mark = mark_destinations(segment);
-	char path[PATH_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s.destinations", segment->path);
-	if (saved->mark == mark && step_s < WALL_STEP_S && step_s > -WALL_STEP_S &&
-	    is_there(saved, path))
-		return 0;
-	saved->written = false;
-	if (segment_save_destinations(segment, now_ns, diag) != 0)
-		return -1;
-	remember(saved, path, mark, ahead_s);
+	remember(saved, path, mark);
 	return 0;
 }

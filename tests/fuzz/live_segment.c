@@ -179,7 +179,6 @@ static void release_recipient(struct live *live, uint8_t number) {
 	char name[32];
 	size_t length = name_of(number, name);
 
-	recipients_set_event(segment, name, length, number, time_of(number));
 	(void)recipients_release(segment, name, length, time_of(number));
 	(void)recipients_expire(segment, time_of(number));
 }
@@ -500,13 +499,11 @@ static void tell_cluster(struct live *live, uint8_t number) {
 /* --- readers, and what is saved ------------------------------------------------------------- */
 
 static void save(struct live *live, uint8_t number) {
-	struct segment_saved sessions = { .written = false }, destinations = { .written = false };
+	struct segment_saved sessions = { .written = false };
 	struct diag diag;
 
 	(void)segment_renew_sessions(live->site.segment, &sessions, time_of(number), &diag);
 	(void)segment_renew_sessions(live->site.segment, &sessions, time_of(number), &diag);
-	(void)segment_renew_destinations(live->site.segment, &destinations, time_of(number),
-	    &diag);
 }
 
 static void see_class(void *context, const struct reader_class *class) {

@@ -284,9 +284,6 @@ def kept(test, site):
     site.postern.kill()
     site.postern.start()
     test.check(all_there(), "and so does a killed daemon")
-    text = site.postern.shared / "state.destinations"
-    test.wait_for(lambda: text.exists() and "by contract" in text.read_text(),
-                  "they are saved as text")
     site.postern.stop()
     site.postern.configure(CLASSES, lambda text: site.edit(text, "32k"))
     site.postern.start()

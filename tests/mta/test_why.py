@@ -177,7 +177,7 @@ def outlives_all(test, site, numbers):
         "journal", "dump", place, json_output=False).stdout for number in numbers),
         "the journal has them")
     site.postern.kill()
-    for suffix in ("", ".sessions", ".destinations"):
+    for suffix in ("", ".sessions"):
         (site.postern.shared / f"state{suffix}").unlink(missing_ok=True)
     code, out, err = person(site, f"posternctl -c {site.postern.file} --json why {numbers[0]}")
     told = json.loads(out)

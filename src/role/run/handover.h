@@ -34,7 +34,7 @@ struct handover {
 	enum log_target log_target;
 	int log_facility;
 	bool damaged;			/* PREPARE: do not adopt what is there */
-	bool without_texts;		/* PREPARE: nor read the text files beside it */
+	bool without_text;		/* PREPARE: nor read the text file beside it */
 	bool has_terminal;		/* somebody at a terminal waits for our start */
 	gid_t readers;			/* group of the state file */
 	int result_fd;			/* PREPARE: for struct prepare_result; or -1 */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The keeper role: the witness, leases, the saved sessions and destinations,
+ * PURPOSE  The keeper role: the witness, leases, the saved sessions,
  *          the hints file, windows whose time has come, the control socket.
  * MODEL    One event loop, with a turn of housekeeping each second.  All threads rest while
  *          nobody changes anything (base/rest.h): one waits for a change (segment/file/stir.h), and
- *          the loop's turns find one that it was not told of.  Saving the
- *          sessions is put off where it took long, so that it never takes more
- *          than a twentieth of the time; a million take more than a second, and a
- *          disk may take any time, so it has a thread, as the destinations and the
- *          hints have: nobody is to take the keeper for hung.
+ *          the loop's turns find one that it was not told of.  Saving the sessions is
+ *          put off where it took long, so that it never takes more than a twentieth of the time;
+ *          a million take more than a second, so it has a thread, as the hints have: nobody is
+ *          to take the keeper for hung.
  * ERRORS   Only a keeper that cannot start ends; the supervisor tries again.
- * THREADS  Six: the loop; two that save, which share nothing with it but the
+ * THREADS  Five: the loop; one that saves, which shares nothing with it but the
  *          segment; one for the hints and one for windows, which share the engine; one that
  *          is stirred.  And one at the beginning, for large pages.
  */
@@ -54,20 +53,9 @@
 #define TURN_NS		(BEAT_NS / 2)
 #define EARLY_NS	(TURN_NS / 2)	/* what is due with the next turn but one is so now */
 #define SESSIONS_REST_NS	(10 * NS_PER_SECOND)
-#define DESTINATIONS_REST_NS	(30 * NS_PER_SECOND)	/* somebody may set the wall clock */
 /* After a stir: until all have seen what came while nobody waited for another one. */
 #define DEAF_NS		(REST_LIVELY_NS / 2)
 #define ENLARGE_APART_NS	(5 * NS_PER_MS)
-
-/* What a text file is for: the segment does not outlive another layout. */
-struct saver {
-	const struct segment *segment;
-	int (*renew)(const struct segment *, struct segment_saved *, int64_t now_ns,
-	    struct diag *);
-	struct segment_saved saved;
-	struct rest *rest;
-	int64_t most_rest_ns;
-};
 
 struct keeper {
 	const struct role_context *context;
@@ -89,7 +77,7 @@ struct keeper {
 	struct event *turn;
 	struct event *nudged;
 	int64_t beat_ns, second_ns;	/* when these were done last */
-	struct saver savers[2];
+	struct segment_saved saved;	/* PATH.sessions: the segment does not outlive another layout */
 	bool stale;		/* a namespace of witness.netns was made anew */
 };
 
@@ -102,14 +90,14 @@ static int64_t longer(int64_t a_ns, int64_t b_ns) {
 	return a_ns > b_ns ? a_ns : b_ns;
 }
 
-static void *save_again_and_again(void *argument) {
-	struct saver *saver = argument;
+static void *save_sessions(void *argument) {
+	struct keeper *keeper = argument;
 	bool had_failed = false;
 
 	for (;;) {
 		int64_t began_ns = clock_now_ns(), rest_ns;
 		struct diag diag;
-		bool failed = saver->renew(saver->segment, &saver->saved,
+		bool failed = segment_renew_sessions(keeper->context->segment, &keeper->saved,
 		    began_ns, &diag) != 0;
 
 		if (failed && !had_failed)
@@ -117,8 +105,8 @@ static void *save_again_and_again(void *argument) {
 		had_failed = failed;
 		rest_ns = longer(NS_PER_SECOND,
 		    (SAVING_SHARE - 1) * (clock_now_ns() - began_ns));
-		rest_take(saver->rest, rest_ns, failed ? rest_ns :
-		    longer(rest_ns, saver->most_rest_ns));
+		rest_take(&keeper->rest, rest_ns, failed ? rest_ns :
+		    longer(rest_ns, SESSIONS_REST_NS));
 	}
 	return NULL;
 }
@@ -333,17 +321,8 @@ static int open_turns(struct keeper *keeper, struct diag *diag) {
 }
 
 static int start_threads(struct keeper *keeper, struct diag *diag) {
-	const struct segment *segment = keeper->context->segment;
-
-	keeper->savers[0] = (struct saver){ segment, segment_renew_sessions,
-		{ .written = false }, &keeper->rest, SESSIONS_REST_NS };
-	keeper->savers[1] = (struct saver){ segment, segment_renew_destinations,
-		{ .written = false }, &keeper->rest, DESTINATIONS_REST_NS };
-	for (unsigned i = 0; i < 2; i++) {
-		if (start_thread(save_again_and_again, &keeper->savers[i], diag) != 0)
-			return -1;
-	}
-	if (start_thread(front_hints_run, keeper->hints, diag) != 0 ||
+	if (start_thread(save_sessions, keeper, diag) != 0 ||
+	    start_thread(front_hints_run, keeper->hints, diag) != 0 ||
 	    start_thread(turn_windows, keeper, diag) != 0 ||
 	    start_thread(await_stirs, keeper, diag) != 0 ||
 	    start_thread(enlarge_pages, keeper->context->segment, diag) != 0)

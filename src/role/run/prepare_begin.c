@@ -65,9 +65,9 @@ static int prepare_segment(const struct handover *handover, struct generation *g
 	struct segment *segment;
 	struct diag diag;
 
-	if (handover->without_texts && text_files_put_aside(handover->state_path))
-		log_event(EVENT_SYSTEM, "text=\"the text files of sessions and destinations "
-		    "are not read; they are kept as *.unread\"");
+	if (handover->without_text && text_file_put_aside(handover->state_path))
+		log_event(EVENT_SYSTEM, "text=\"the text file of sessions is not read; it is kept "
+		    "as *.unread\"");
 	if (segment_prepare(&segment, generation, geteuid(), handover->readers,
 		handover->supervisor_pid, handover->damaged, &report, &diag) != 0) {
 		if (diag.error == EACCES)

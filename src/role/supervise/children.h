@@ -27,7 +27,7 @@ void children_check(struct supervisor *supervisor, int64_t now_ns);
  * sandbox leaves them the old one alone. */
 void children_check_journal(struct supervisor *supervisor);
 
-/* Ends all roles, has the segment built again from what the text files and the journal hold, and
+/* Ends all roles, has the segment built again from what the text file and the journal hold, and
  * lets the roles start.  Where it cannot be built (a full disk), none is started, and damage is
  * found again some seconds later. */
 void children_rebuild(struct supervisor *supervisor, int64_t now_ns);

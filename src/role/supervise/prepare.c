@@ -4,7 +4,7 @@
  * MODEL    One process makes the segment, reports, and where it was newly built reads the
  *          journal, which may take long or fail without harm.
  * ERRORS   A process that is killed, or reports what is no report, is started again, a few
- *          times, the last time without the text files that roles wrote; what it left is what
+ *          times, the last time without the text file that roles wrote; what it left is what
  *          a crash leaves.  Without the journal it is served all the same.
  * THREADS  One.
  */
@@ -92,7 +92,7 @@ static void wait_for(struct preparation *work, pid_t child) {
 }
 
 /* False: no process could be made. */
-static bool run(struct supervisor *supervisor, bool damaged, bool without_texts,
+static bool run(struct supervisor *supervisor, bool damaged, bool without_text,
     struct preparation *work) {
 	struct diag diag;
 	pid_t child;
@@ -102,7 +102,7 @@ static bool run(struct supervisor *supervisor, bool damaged, bool without_texts,
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
 		return false;
 	work->fd = fds[0];
-	child = spawn_helper(supervisor, damaged, without_texts, fds[1], &diag);
+	child = spawn_helper(supervisor, damaged, without_text, fds[1], &diag);
 	close(fds[1]);
 	if (child > 0)
 		wait_for(work, child);

@@ -248,7 +248,7 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 	end_process(supervisor, &handover);
 }
 
-pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_texts,
+pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_text,
     int result_fd, struct diag *diag) {
 	static struct handover handover;
 	pid_t pid = fork();
@@ -258,7 +258,7 @@ pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_tex
 	if (pid != 0)
 		return pid;
 	handover = (struct handover){ .duty = HANDOVER_PREPARE, .result_fd = result_fd,
-		.damaged = damaged, .without_texts = without_texts,
+		.damaged = damaged, .without_text = without_text,
 		.has_terminal = supervisor->ready_fd >= 0,
 		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
 			.onlooker_fd = -1, .supervisor_fd = -1, .orders_fd = -1,

@@ -12,7 +12,7 @@ int spawn_role(struct supervisor *supervisor, struct child *child,
     struct diag *diag);
 
 /* A process that prepares the segment (prepare.h).  Its pid, or -1 with *diag. */
-pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_texts,
+pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_text,
     int result_fd, struct diag *diag);
 
 /* The links that its role had are closed. */

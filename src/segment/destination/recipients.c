@@ -140,21 +140,6 @@ static void hold_again(const struct learned *table, const struct learned_key *ke
 	atomic_store_explicit(&slot[WORD_OF(event)], r->event, memory_order_relaxed);
 }
 
-void recipients_set_event(struct segment *segment, const char *address, size_t length,
-    uint64_t event, int64_t now_ns) {
-	struct learned table = recipient_table(segment);
-	struct learned_key key;
-	_Atomic uint64_t *slot;
-
-	if (!aim(&table, address, length, &key) ||
-	    !learned_lock(&table, &key, now_ns))
-		return;
-	slot = learned_find(&table, &key);
-	if (slot != NULL)
-		atomic_store_explicit(&slot[WORD_OF(event)], event, memory_order_relaxed);
-	learned_unlock(&table, &key);
-}
-
 bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
     int64_t now_ns) {
 	struct learned table = recipient_table(segment);

@@ -10,6 +10,8 @@
 
 #include "segment/destination/seen_text.h"
 
+#define STATE_TEXT_EVER	"ever"
+
 /* --- writing ------------------------------------------------------------------- */
 
 struct text {
@@ -117,7 +119,7 @@ static bool number_of(const char *text, uint64_t *out) {
 	return errno == 0 && *end == '\0';
 }
 
-bool state_text_time(const char *text, int64_t then_ns, int64_t *out) {
+static bool time_of(const char *text, int64_t then_ns, int64_t *out) {
 	long long left;
 	char *end;
 
@@ -160,7 +162,6 @@ static bool set_number(struct destination_window *to, const char *key,
 	FIELD("ok", s->ok, (uint32_t))
 	FIELD("failed", s->failed, (uint32_t))
 	FIELD("held", s->held, (uint32_t))
-	FIELD("origin", to->origin, (uint64_t))
 	FIELD("event", to->event, (uint64_t))
 	FIELD("law", w->law, 0x3 &)
 	FIELD("state", w->state, 0x7 &)
@@ -210,11 +211,11 @@ static bool set_key(struct destination_window *to, const char *key, const char *
 	if (strcmp(key, "cohorts") == 0)
 		return double_of(text, &w->fail_cohorts);
 	if (strcmp(key, "until") == 0)
-		return state_text_time(text, then_ns, &w->until_ns);
+		return time_of(text, then_ns, &w->until_ns);
 	if (strcmp(key, "canary") == 0)
-		return state_text_time(text, then_ns, &w->canary_ns);
+		return time_of(text, then_ns, &w->canary_ns);
 	if (strcmp(key, "resumed") == 0)
-		return state_text_time(text, then_ns, &to->state.resumed_ns);
+		return time_of(text, then_ns, &to->state.resumed_ns);
 	return number_of(text, &value) && set_number(to, key, value);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What is known of a destination as text, "KEY=VALUE ..." (states_text.c, and the
- * journal's records of destinations):
+ * What is known of a destination as text, "KEY=VALUE ...", in the journal's records
+ * of destinations:
  *
- *	flags ok failed held origin		numbers
+ *	flags ok failed held event		numbers
  *	law state size ceiling rule ...		of its window, where it has one
  *	success failure cohorts			with a point
  *	resumed until canary			times: ns from when it was written, or "ever"
@@ -21,20 +21,16 @@
 #include "segment/destination/destinations.h"
 
 #define STATE_TEXT_MAX	1024
-#define STATE_TEXT_EVER	"ever"
 
-/* All but name, reason and origin; returns its length.  "": nothing is known of it. */
+/* All but name and reason; returns its length.  "": nothing is known of it. */
 size_t state_text_write(const struct destination_window *window, int64_t now_ns,
     char out[STATE_TEXT_MAX]);
 
-/* Sets window->state and, where it stands there, origin; the rest of *window is as before.
+/* Sets window->state and event; the rest of *window is as before.
  * `then_ns`: when it was written, by the clock of now; what counts by the clock of another
  * boot is left out without `same_boot`.  The text is cut to words.  False: it makes no
  * sense. */
 bool state_text_read(char *text, int64_t then_ns, bool same_boot,
     struct destination_window *window);
-
-/* A time that is told by its distance from then_ns; it is never 0. */
-bool state_text_time(const char *text, int64_t then_ns, int64_t *out);
 
 #endif

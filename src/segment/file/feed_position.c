@@ -231,46 +231,6 @@ bool feed_position_add(struct segment *segment, const struct feed_position *posi
 	return true;
 }
 
-unsigned feed_positions_write(const struct segment *segment, FILE *file) {
-	unsigned lines = 0;
-
-	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++) {
-		struct feed_position p;
-
-		if (!get(segment, i, &p))
-			continue;
-		fprintf(file, "log %llu %llu %llu %u %u %llu %u %u %llu\n",
-		    (unsigned long long)p.log, (unsigned long long)p.device,
-		    (unsigned long long)p.inode, p.epoch, p.rank,
-		    (unsigned long long)p.spot.offset, p.spot.tail,
-		    p.spot.skipping, (unsigned long long)p.spot.time_us);
-		lines++;
-	}
-	return lines;
-}
-
-bool feed_position_restore(struct segment *segment, char **words, unsigned count) {
-	static const uint64_t max[9] = { UINT64_MAX, UINT64_MAX, UINT64_MAX,
-		UINT32_MAX, UINT32_MAX, FEED_OFFSET_MAX, SKIPPING_BIT - 1, 1, UINT64_MAX };
-	uint64_t v[9] = { 0 };
-	char *end;
-
-	/* the time came later than the others */
-	if (count != 9 && count != 10)
-		return false;
-	for (unsigned i = 0; i < count - 1; i++) {
-		errno = 0;
-		v[i] = strtoull(words[1 + i], &end, 10);
-		if (words[1 + i][0] < '0' || words[1 + i][0] > '9' ||
-		    *end != '\0' || errno != 0 || v[i] > max[i])
-			return false;
-	}
-	return feed_position_add(segment, &(struct feed_position){ .log = v[0],
-		.device = v[1], .inode = v[2], .epoch = (uint32_t)v[3],
-		.rank = (uint32_t)v[4], .spot = { .offset = v[5],
-		.tail = (uint32_t)v[6], .skipping = v[7] != 0, .time_us = v[8] } });
-}
-
 void feed_positions_carry(const struct segment *from, struct segment *to) {
 	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++) {
 		struct feed_position found;

@@ -9,7 +9,7 @@
  * A place within a file changes by one store after each line that was dealt
  * with: whoever dies has dealt with one line more, at most.  What was torn by a
  * death is unknown; that can only be a file of which nothing was read yet.  One
- * process writes; whoever comes after it, and the text file's writer, read.
+ * process writes; whoever comes after it reads.
  */
 #ifndef SEGMENT_FEED_POSITION_H
 #define SEGMENT_FEED_POSITION_H
@@ -17,7 +17,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 struct segment;
 
@@ -89,11 +88,6 @@ void feed_positions_keep(struct segment *segment, const uint64_t logs[],
 unsigned feed_positions_all(const struct segment *segment, struct feed_position out[]);
 /* Adds one as it is, of another segment.  False: there is no room, or it has no log. */
 bool feed_position_add(struct segment *segment, const struct feed_position *position);
-
-/* Lines "log ..." of the text file, and what they tell in another segment; the
- * first returns how many, the second false for a line that makes no sense. */
-unsigned feed_positions_write(const struct segment *segment, FILE *file);
-bool feed_position_restore(struct segment *segment, char **words, unsigned count);
 
 /* As they are, into another segment. */
 void feed_positions_carry(const struct segment *from, struct segment *to);

@@ -75,11 +75,6 @@ struct listener_record *segment_listener(const struct segment *segment,
 int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
     struct diag *diag);
 
-/* The same of PATH.destinations, and of what was learned; of another boot, too, by the
- * wall clock.  Returns how many lines made sense. */
-int64_t segment_restore_destinations(struct segment *segment, int64_t now_ns,
-    struct diag *diag);
-
 /* Tells PATH.sessions that all is as it says up to now; false: it cannot be told. */
 bool segment_sessions_heard(const struct segment *segment, int64_t now_ns);
 

@@ -127,26 +127,17 @@ bool segment_enlarge_pages(const struct segment *segment, uint64_t *done);
 int segment_save_sessions(const struct segment *segment, int64_t now_ns,
     struct diag *diag);
 
-/* The same for windows, what was done by hand and recipients that are held, in
- * PATH.destinations.  It is to be called after segment_save_sessions: then no event of a
- * log is applied twice. */
-int segment_save_destinations(const struct segment *segment, int64_t now_ns,
-    struct diag *diag);
-
 /* What a file says, and which file it is; zeros: none was written. */
 struct segment_saved {
 	bool written;
 	uint64_t mark;
 	uint64_t device, inode;
-	int64_t wall_ahead_s;	/* the wall clock, of the boot's */
 };
 
 /* The same where something changed since *saved, or another file is there.  Where nothing
  * did, it costs no look at a slot: PATH.sessions is only told, in place, that all is as
  * it says. */
 int segment_renew_sessions(const struct segment *segment, struct segment_saved *saved,
-    int64_t now_ns, struct diag *diag);
-int segment_renew_destinations(const struct segment *segment, struct segment_saved *saved,
     int64_t now_ns, struct diag *diag);
 
 /* Another number where anybody had a destination or a relay in hand meanwhile. */

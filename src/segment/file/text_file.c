@@ -67,15 +67,10 @@ void text_file_close(struct text_file *text) {
 	fclose(text->file);
 }
 
-bool text_files_put_aside(const char *state_path) {
-	static const char *const suffixes[] = { "sessions", "destinations" };
+bool text_file_put_aside(const char *state_path) {
 	char from[PATH_MAX + 16], to[PATH_MAX + 32];
-	bool done = false;
 
-	for (unsigned i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		snprintf(from, sizeof(from), "%s.%s", state_path, suffixes[i]);
-		snprintf(to, sizeof(to), "%s.unread", from);
-		done |= rename(from, to) == 0;
-	}
-	return done;
+	snprintf(from, sizeof(from), "%s.sessions", state_path);
+	snprintf(to, sizeof(to), "%s.unread", from);
+	return rename(from, to) == 0;
 }

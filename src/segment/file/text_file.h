@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* The text files beside the segment, which roles write, read by the process that makes a new
- * segment: any role can have put anything there, of any size. */
+/* The text file beside the segment (PATH.sessions), which roles write, read by the process that
+ * makes a new segment: any role can have put anything there, of any size. */
 #ifndef SEGMENT_TEXT_FILE_H
 #define SEGMENT_TEXT_FILE_H
 
@@ -29,8 +29,7 @@ bool text_file_line(struct text_file *text, char *line, size_t size, struct diag
 
 void text_file_close(struct text_file *text);
 
-/* Renames the text files of a state, so that they are not read: .sessions to .sessions.unread
- * and so on.  False: there was none. */
-bool text_files_put_aside(const char *state_path);
+/* Renames it to PATH.sessions.unread, so that it is not read.  False: there was none. */
+bool text_file_put_aside(const char *state_path);
 
 #endif

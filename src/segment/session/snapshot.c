@@ -22,7 +22,7 @@
  *          which is written in place while nothing changes (saved.c), all was as the file
  *          says.  Forms 1 to 5 are read too: they knew no HEARD-NS, those before 5 no
  *          sockets, the first no processes.  A file without its last line, or of another boot, is
- *          as good as none.  states_text.c saves how far logs were read.
+ *          as good as none.
  * ERRORS   A line that makes no sense ends the reading: what stood before it is
  *          kept out too (the caller starts empty and adoption does the rest).
  */

@@ -226,10 +226,6 @@ static uint16_t record_of(const char *class) {
 }
 
 TEST_IN(NULL, close_site, outbound_sessions_outlive_another_layout) {
-	struct feed_position written = { .log = 9, .device = 64769, .inode = 12345,
-		.spot = { FEED_OFFSET_MAX, 77, true, UINT64_C(1795652590899127) } };
-	struct feed_position positions[FEED_FILES_MAX];
-	uint32_t records[FEED_FILES_MAX];
 	struct diag diag;
 	char path[200];
 	uint16_t before;
@@ -239,11 +235,7 @@ TEST_IN(NULL, close_site, outbound_sessions_outlive_another_layout) {
 	before = record_of("all");
 	put(&witnessed, before, witnessed.client_port);
 	put(&asked, before, (uint16_t)(before + 1));
-	feed_position_cut(site.segment, feed_position_begin(site.segment, &written));
-	feed_position_move(site.segment, 0, &written.spot);
 	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
-	    &diag), 0);
-	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
 	    &diag), 0);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	assert_int_equal(unlink(path), 0);
@@ -258,16 +250,6 @@ TEST_IN(NULL, close_site, outbound_sessions_outlive_another_layout) {
 	assert_int_equal(open_of("all"), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->open_inbound), 0);
 	assert_true(site_is_consistent(&site));
-	assert_int_equal(feed_positions(site.segment, 9, positions, records), 1);
-	assert_int_equal(positions[0].log, written.log);
-	assert_int_equal(positions[0].device, written.device);
-	assert_int_equal(positions[0].inode, written.inode);
-	assert_int_equal(positions[0].epoch, 1);
-	assert_int_equal(positions[0].rank, 1);
-	assert_int_equal(positions[0].spot.offset, written.spot.offset);
-	assert_int_equal(positions[0].spot.tail, written.spot.tail);
-	assert_int_equal(positions[0].spot.skipping, written.spot.skipping);
-	assert_true(positions[0].spot.time_us == written.spot.time_us);
 }
 
 static void write_text(const char *form,

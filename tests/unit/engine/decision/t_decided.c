@@ -497,12 +497,6 @@ TEST_IN(set_up, tear_down, the_slot_keeps_the_id) {
 	site_restart(&site, 2000, classes);
 	assert_true(states_find(site.segment, "d.example", 9, &window));
 	assert_true(window.event == id);
-	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
-	    &(struct diag){ .error = 0 }), 0);
-	site.segment->header->version = SEGMENT_VERSION - 1;
-	site_restart(&site, 2000, classes);
-	assert_true(states_find(site.segment, "d.example", 9, &window));
-	assert_true(window.event == id);
 	{
 		struct recipient_held recipient;
 

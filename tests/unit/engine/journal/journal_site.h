@@ -134,10 +134,10 @@ static inline void turns(unsigned count) {
 }
 
 static inline void remove_state(void) {
-	static const char *const names[] = { "state", "state.sessions", "state.destinations" };
+	static const char *const names[] = { "state", "state.sessions" };
 	char path[160];
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/%s", site.directory, names[i]);
 		(void)unlink(path);
 	}

@@ -73,11 +73,11 @@ static void turns(unsigned count) {
 
 /* The state file is lost, and all processes; the boot's clock, too, where it is moved. */
 static void lose_all(int64_t clock_moves_ns, int64_t wall_moves_ns, bool boots) {
-	static const char *const names[] = { "state", "state.sessions", "state.destinations" };
+	static const char *const names[] = { "state", "state.sessions" };
 	char path[160];
 
 	journal_accounts_close(&journal);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/%s", site.directory, names[i]);
 		(void)unlink(path);
 	}

@@ -386,17 +386,12 @@ TEST_IN(open_site, close_site, an_empty_journal_is_no_news) {
 	assert_int_equal(counted(COUNTER_JOURNAL_RESTORED), 0);
 }
 
-TEST_IN(open_site, close_site, a_text_file_of_this_boot_is_enough) {
-	struct diag diag;
-	char path[160];
-
+TEST_IN(open_site, close_site, only_a_new_state_is_taught) {
 	learn("a.example", 3, NULL);
-	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(), &diag), 0);
+	turns(2);
+	lose_all();
+	restore();
 	close_journals();
-	snprintf(path, sizeof(path), "%s/state", site.directory);
-	assert_int_equal(unlink(path), 0);
-	site_restart(&site, 64, JOURNAL_SITE);
-	assert_false(segment_is_unlearned(site.segment));
 	/* adopted */
 	site_restart(&site, 64, JOURNAL_SITE);
 	assert_false(segment_is_unlearned(site.segment));

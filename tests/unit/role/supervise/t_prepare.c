@@ -32,12 +32,12 @@ static void report_success(int result_fd) {
 }
 
 /* It was taken over: a byte now and then, so that there is always news. */
-pid_t spawn_helper(struct supervisor *unused, bool damaged, bool without_texts, int result_fd,
+pid_t spawn_helper(struct supervisor *unused, bool damaged, bool without_text, int result_fd,
     struct diag *diag) {
 	static const struct timespec pause = { .tv_nsec = 100000000 };
 	pid_t pid = fork();
 
-	(void)unused, (void)damaged, (void)without_texts, (void)diag;
+	(void)unused, (void)damaged, (void)without_text, (void)diag;
 	if (pid != 0)
 		return pid;
 	if (wants_number != 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
-/* States of destinations over restarts, other layouts and other boots, and as readers
- * see them. */
+/* States of destinations over restarts, as text, and as readers see them. */
 #include "tests/unit/test.h"
 
 #include "segment/destination/destination_table.h"
+#include "segment/destination/state_text.h"
 #include "segment/reader.h"
 #include "tests/unit/segment/destination/states_site.h"
 
@@ -63,8 +63,7 @@ static void assert_flight(void *context, const struct flight_seen *seen) {
 	++*count;
 }
 
-/* slack: of times that were stored as what was left */
-static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
+static void assert_filled(int64_t now_ns) {
 	struct destination_window found;
 	struct recipient_held held;
 	struct state_lock lock;
@@ -84,11 +83,9 @@ static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
 	assert_true(find("dead.example", &found));
 	assert_int_equal(found.state.window.state, WINDOW_DEAD);
 	assert_int_equal(found.state.window.cause, WINDOW_CAUSE_RULE);
-	assert_in_range(found.state.window.until_ns,
-	    now_ns + 90 * NS_PER_SECOND - slack_ns,
-	    now_ns + 90 * NS_PER_SECOND + slack_ns);
-	assert_int_equal(found.state.window.accepted[0], same_boot ? 4 : 0);
-	assert_int_equal(found.state.window.accepted_span, same_boot ? 77 : 0);
+	assert_true(found.state.window.until_ns == now_ns + 90 * NS_PER_SECOND);
+	assert_int_equal(found.state.window.accepted[0], 4);
+	assert_int_equal(found.state.window.accepted_span, 77);
 	assert_int_equal(found.state.ok, 5);
 	assert_int_equal(found.state.failed, 6);
 	assert_int_equal(found.state.held, 7);
@@ -96,10 +93,10 @@ static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
 	assert_int_equal(found.state.running, 0);
 	/* what stands there was done by then */
 	assert_true(found.state.resumed_ns != 0);
-	assert_int_equal(found.state.in_flight, same_boot ? 1 : 0);
-	assert_int_equal(found.state.connected, same_boot ? 1 : 0);
+	assert_int_equal(found.state.in_flight, 1);
+	assert_int_equal(found.state.connected, 1);
 	flights_each(site.segment, assert_flight, &flights);
-	assert_int_equal(flights, same_boot ? 1 : 0);
+	assert_int_equal(flights, 1);
 	assert_string_equal(found.reason, "refused");
 	assert_int_equal(lock_it("dead.example", STATES_KNOWN_ONLY, &lock),
 	    STATES_HELD);
@@ -109,8 +106,7 @@ static void assert_filled(int64_t now_ns, int64_t slack_ns, bool same_boot) {
 	assert_true(recipients_find(site.segment, "joe@A.example", 13,
 	    clock_now_ns(), &held));
 	assert_string_equal(held.reason, "over quota");
-	assert_in_range(held.until_ns, now_ns + 60 * NS_PER_SECOND - slack_ns,
-	    now_ns + 60 * NS_PER_SECOND + slack_ns);
+	assert_true(held.until_ns == now_ns + 60 * NS_PER_SECOND);
 	assert_true(recipients_find(site.segment, "jim@a.example", 13,
 	    clock_now_ns(), &held));
 	assert_true(held.until_ns == INT64_MAX);
@@ -123,12 +119,12 @@ TEST_IN(open_site, close_site, it_survives_a_restart) {
 	fill(now_ns);
 	site_restart(&site, 64, CLASSES MTAS("one", "two"));
 	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
-	assert_filled(now_ns, 0, true);
+	assert_filled(now_ns);
 	/* other sizes */
 	site.destinations = 1024;
 	site_restart(&site, 128, CLASSES MTAS("one", "two"));
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
-	assert_filled(now_ns, 0, true);
+	assert_filled(now_ns);
 }
 
 /* --- relays ------------------------------------------------------------------------ */
@@ -153,11 +149,10 @@ static void relay_is(const struct destination_seen *seen, unsigned number,
 	assert_string_equal(name, relay_name);
 }
 
-/* Else no lane would carry a window after a reboot, and a domain of a provider that is
- * suspended would go on, until each was delivered to once. */
-TEST_IN(open_site, close_site, relays_survive_another_layout) {
+/* Else no lane would carry a window, and a domain of a provider that is suspended would go on,
+ * until each was delivered to once. */
+TEST_IN(open_site, close_site, relays_survive_other_sizes) {
 	struct destination_seen seen;
-	struct diag diag;
 
 	site_reload(&site, CLASSES MTAS("one", "two"));
 	note_relay("d.example", "192.0.2.1", "mx1.big.example", 0, true);
@@ -165,11 +160,8 @@ TEST_IN(open_site, close_site, relays_survive_another_layout) {
 	note_relay("d.example", "192.0.2.3", "mx3.big.example", 0, true);
 	note_relay("none.example", NULL, NULL, 1, true);
 	begin("window.example", 7, NULL);
-	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(), &diag), 0);
-	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
-	    &diag), 0);
-	site.segment->header->version = SEGMENT_VERSION - 1;
-	site_restart(&site, 64, CLASSES MTAS("one", "two"));
+	site.destinations = 1024;
+	site_restart(&site, 128, CLASSES MTAS("one", "two"));
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_true(destinations_find(site.segment, "d.example", 9, &seen));
 	assert_int_equal(seen.relay_count, 3);
@@ -190,201 +182,68 @@ TEST_IN(open_site, close_site, relays_survive_another_layout) {
 	assert_int_equal(seen.other_by, 0);
 }
 
-static void path_of(const char *suffix, char out[256]) {
-	snprintf(out, 256, "%s/state%s", site.directory, suffix);
-}
+/* --- as text ------------------------------------------------------------------------ */
 
-TEST_IN(open_site, close_site, it_survives_another_layout) {
-	int64_t now_ns = clock_now_ns();
-	struct diag diag;
+/* As the journal has it.  What counts by the clock of another boot does not come back. */
+TEST_IN(open_site, close_site, a_state_is_as_it_was_written) {
+	int64_t now_ns = clock_now_ns(), then_ns = now_ns - 20 * NS_PER_SECOND;
+	struct destination_window was, is = { .number = 0 };
+	char text[STATE_TEXT_MAX], again[STATE_TEXT_MAX];
 
-	site_reload(&site, CLASSES MTAS("one", "two"));
 	fill(now_ns);
-	assert_int_equal(segment_save_sessions(site.segment, now_ns, &diag), 0);
-	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
-	    &diag), 0);
-	site.segment->header->version = SEGMENT_VERSION - 1;
-	site_restart(&site, 64, CLASSES MTAS("one", "two"));
-	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
-	assert_filled(now_ns, 0, true);
+	assert_true(find("dead.example", &was));
+	assert_true(state_text_write(&was, now_ns, text) > 0);
+	memcpy(again, text, sizeof(again));
+	assert_true(state_text_read(text, then_ns, true, &is));
+	assert_int_equal(is.state.window.state, WINDOW_DEAD);
+	assert_true(is.state.window.until_ns == was.state.window.until_ns - 20 * NS_PER_SECOND);
+	assert_true(is.state.resumed_ns == was.state.resumed_ns - 20 * NS_PER_SECOND);
+	assert_int_equal(is.state.window.accepted[0], 4);
+	assert_int_equal(is.state.window.accepted_span, 77);
+	assert_int_equal(is.state.held, 7);
+	assert_true(state_text_read(again, then_ns, false, &is));
+	assert_int_equal(is.state.window.accepted[0], 0);
+	assert_int_equal(is.state.window.accepted_span, 0);
+	assert_true(find("held.example", &was));
+	assert_true(state_text_write(&was, now_ns, text) > 0);
+	assert_true(state_text_read(text, then_ns, false, &is));
+	assert_true(is.state.window.until_ns == INT64_MAX);
 }
 
-/* Each line of the file, changed by `edit`. */
-static void rewrite(bool (*edit)(char *line, size_t size)) {
-	char path[256], temporary[256], line[1200];
-	FILE *from, *to;
-
-	path_of(".destinations", path);
-	path_of(".edited", temporary);
-	from = fopen(path, "r");
-	to = fopen(temporary, "w");
-	assert_non_null(from);
-	assert_non_null(to);
-	while (fgets(line, sizeof(line), from) != NULL) {
-		if (edit(line, sizeof(line)))
-			fputs(line, to);
-	}
-	fclose(from);
-	fclose(to);
-	assert_int_equal(rename(temporary, path), 0);
-}
-
-/* Saved 20 s ago in another boot, whose clock stood elsewhere. */
-static bool as_of_another_boot(char *line, size_t size) {
-	if (strncmp(line, "boot ", 5) == 0)
-		snprintf(line, size, "boot 00000000-0000-0000-0000-000000000000\n");
-	if (strncmp(line, "saved ", 6) == 0) {
-		long long saved_ns, wall_s;
-
-		assert_int_equal(sscanf(line, "saved %lld %lld", &saved_ns,
-		    &wall_s), 2);
-		snprintf(line, size, "saved %lld %lld\n", saved_ns * 1000,
-		    wall_s - 20);
-	}
-	return true;
-}
-
-TEST_IN(open_site, close_site, it_survives_another_boot) {
-	int64_t now_ns = clock_now_ns();
-	struct diag diag;
-
-	site_reload(&site, CLASSES MTAS("one", "two"));
-	fill(now_ns);
-	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
-	    &diag), 0);
-	rewrite(as_of_another_boot);
-	site.segment->header->boot_id[0] ^= 1;
-	site_restart(&site, 64, CLASSES MTAS("one", "two"));
-	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
-	/* wall clocks tell seconds */
-	assert_filled(now_ns - 20 * NS_PER_SECOND, 3 * NS_PER_SECOND, false);
-}
-
-/* Every second line is spoilt; what is left is read. */
-static bool with_senseless_lines(char *line, size_t size) {
-	if (strncmp(line, "destination open.example ", 25) == 0)
-		snprintf(line, size, "destination open.example law=9 size=5\n");
-	if (strncmp(line, "destination limit.example ", 26) == 0)
-		snprintf(line, size, "destination limit.example size=70000 \n"
-		    "destination\ndestination  \nreason\nflight x\nrecipient\n"
-		    "recipient a@b x 5 x\nflight limit.example 0 0 0 0 0\n"
-		    "destination bad name size=5\ndestination x until=5\n"
-		    "destination y later=77 size=5\nseen\nseen a\nseen a 5 1\n"
-		    "seen a x 1 1\nseen a 5 256 0\nseen a 5 -1 0\nseen a 5 1 0 1.2.3\n"
-		    "seen a 5 1 0 1.2.3 b\nseen a 5 1 0 1 b 2 b 3 b 4 b\nmta 9 x\nmta 1\n\nnothing\n");
-	return strncmp(line, "end", 3) != 0;
-}
-
-TEST_IN(open_site, close_site, senseless_lines_are_passed_over) {
-	struct destination_window found;
-	struct diag diag;
-
-	fill(clock_now_ns());
-	assert_int_equal(segment_save_destinations(site.segment, clock_now_ns(),
-	    &diag), 0);
-	rewrite(with_senseless_lines);
-	site.segment->header->version = SEGMENT_VERSION - 1;
-	site_restart(&site, 64, CLASSES);
-	assert_false(find("open.example", &found));
-	assert_true(!find("limit.example", &found) || !found.state.begun);
-	assert_true(find("dead.example", &found));
-	assert_true(find("held.example", &found));
-	/* keys of a later form */
-	assert_true(find("y", &found));
-	assert_int_equal(found.state.window.concurrency, 5);
-}
-
-static void write_lines(const char *lines) {
-	char path[256];
-	FILE *file;
-
-	path_of(".destinations", path);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fprintf(file, "postern-destinations 1\nboot %s\nsaved %lld %lld\n%s",
-	    site.segment->header->boot_id, (long long)clock_now_ns(),
-	    (long long)clock_wall_s(), lines);
-	fclose(file);
-}
-
-TEST_IN(open_site, close_site, each_line_is_read_or_passed_over) {
+TEST(a_text_makes_sense_or_is_refused) {
 	static const struct {
-		const char *line;
-		int64_t read;
+		const char *text;
+		bool sense;
 	} rows[] = {
-		{ "", 0 }, { "\n", 0 }, { "destination", 0 },
-		{ "destination a.example", 1 },
-		{ "destination a.example size=5 state=1 ceiling=7", 1 },
+		{ "", true },
+		{ "size=5 state=1 ceiling=7", true },
 		/* no state that a window has */
-		{ "destination a.example size=5 state=1", 0 },
-		{ "destination a.example size=5 state=4", 0 },
-		{ "destination a.example size=65536", 0 },
-		{ "destination a.example size=-1", 0 },
-		{ "destination a.example size", 0 },
-		{ "destination a.example size=5 law=3", 0 },
-		{ "destination a.example size=5 step=64", 0 },
-		{ "destination a.example size=5 success=nan", 0 },
-		{ "destination a.example size=5 success=0x", 0 },
-		{ "destination a.example size=5 success=0.5", 1 },
-		{ "destination a.example size=5 until=99999999999999999999", 0 },
-		{ "destination a.example size=5 until=never", 0 },
-		{ "destination a.example size=5 state=2 until=ever", 1 },
-		{ "destination a.example size=5 state=2 until=-9999", 1 },
-		{ "destination a.example flags=256", 0 },
-		{ "destination a.example another=1", 1 },
-		{ "destination a.example another=word", 0 },
-		{ "destination a\tb size=5", 0 },
-		{ "reason known.example some text", 1 },
-		{ "reason none.example some text", 0 },
-		{ "flight known.example 7 8 9 1 10", 1 },
-		{ "flight a.example 7 8 9 1 10", 1 },
-		{ "flight known.example 0 8 9 1 10", 0 },
-		{ "flight known.example 7 8 9 3 10 11", 1 },
-		{ "flight known.example 7 8 9 4 10", 0 },
-		{ "flight known.example 7 8 9 1 10 65536", 0 },
-		{ "flight known.example 7 8 65536 1 10", 0 },
-		{ "flight known.example 7 8 9 1", 0 },
-		{ "recipient a@b ever 5 why", 1 },
-		{ "recipient a@b 5 5", 1 },
-		{ "ruled a@b 5 5 why", 1 },
-		{ "recipient a@b x 5 why", 0 },
-		{ "recipient a@b", 0 },
-		{ "mta 0 out", 1 }, { "mta 8 out", 0 }, { "mta 1", 0 },
-		{ "log 1 2 3 4 5 6 7 1", 1 }, { "log 0 2 3 4 5 6 7 1", 0 },
-		{ "log 1 2 3 4 5 6 7 2", 0 }, { "log 1 2 3 4 5 -6 7 1", 0 },
-		{ "log 1 2 3 4 5 6 1048576 1", 0 }, { "log 1 2 3 4 5 6 7", 0 },
-		{ "end 7", 0 }, { "later 1", 0 },
+		{ "size=5 state=1", false },
+		{ "size=5 state=4", false },
+		{ "size=65536", false },
+		{ "size=-1", false },
+		{ "size", false },
+		{ "size=5 law=3", false },
+		{ "size=5 step=64", false },
+		{ "size=5 success=nan", false },
+		{ "size=5 success=0x", false },
+		{ "size=5 success=0.5", true },
+		{ "size=5 until=99999999999999999999", false },
+		{ "size=5 until=never", false },
+		{ "size=5 state=2 until=ever", true },
+		{ "size=5 state=2 until=-9999", true },
+		{ "flags=256", false },
+		{ "another=1", true },
+		{ "another=word", false },
 	};
-	struct diag diag;
-	char lines[256];
 
-	begin("known.example", 0, NULL);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		snprintf(lines, sizeof(lines), "%s\n", rows[i].line);
-		write_lines(lines);
-		if (segment_restore_destinations(site.segment, clock_now_ns(),
-			&diag) != rows[i].read)
-			fail_msg("%s", rows[i].line);
-	}
-}
+		struct destination_window window = { .number = 0 };
+		char text[64];
 
-TEST_IN(open_site, close_site, another_form_is_not_read) {
-	static const char *const heads[] = { "", "postern-destinations 2\n",
-		"postern-sessions 1\n", "postern-destinations 1\nboot x\n" };
-	struct diag diag;
-	char path[256];
-
-	path_of(".destinations", path);
-	assert_int_equal(segment_restore_destinations(site.segment,
-	    clock_now_ns(), &diag), -1);
-	for (unsigned i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-		FILE *file = fopen(path, "w");
-
-		assert_non_null(file);
-		fprintf(file, "%sdestination a.example\n", heads[i]);
-		fclose(file);
-		assert_int_equal(segment_restore_destinations(site.segment,
-		    clock_now_ns(), &diag), -1);
+		snprintf(text, sizeof(text), "%s", rows[i].text);
+		if (state_text_read(text, clock_now_ns(), true, &window) != rows[i].sense)
+			fail_msg("%s", rows[i].text);
 	}
 }
 
@@ -442,11 +301,9 @@ TEST_IN(open_site, close_site, a_reader_sees_it) {
 	struct reader *reader;
 	unsigned windows = 0, held = 0;
 	struct diag diag;
-	char path[256];
 
 	fill(clock_now_ns());
-	path_of("", path);
-	assert_int_equal(reader_open(&reader, path, &diag), 0);
+	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
 	assert_int_equal(reader_windows(reader, count_windows, &windows), 0);
 	assert_int_equal(reader_recipients(reader, count_held, &held), 0);
 	reader_status(reader, &status);

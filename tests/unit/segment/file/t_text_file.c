@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* The text files of sessions and destinations as a role that was taken over leaves them. */
+/* The text file of sessions as a role that was taken over leaves it. */
 #include "tests/unit/test.h"
 #include <sys/stat.h>
 
@@ -12,17 +12,16 @@ static void path_of(const char *suffix, char out[256]) {
 	snprintf(out, 256, "%s%s", segment_path(site.segment), suffix);
 }
 
-/* Lines of a boot (NULL: this one), saved at `saved`, and zeros behind them. */
-static void write_file(const char *suffix, const char *boot, const char *saved,
-    const char *lines, off_t bytes) {
+/* Lines, saved at `saved`, and zeros behind them. */
+static void write_file(const char *saved, const char *lines, off_t bytes) {
 	char path[256];
 	FILE *file;
 
-	path_of(suffix, path);
+	path_of(".sessions", path);
 	file = fopen(path, "w");
 	assert_non_null(file);
-	fprintf(file, "postern-%s 1\nboot %s\nsaved %s\n%s", suffix + 1,
-	    boot != NULL ? boot : site.segment->header->boot_id, saved, lines);
+	fprintf(file, "postern-sessions 1\nboot %s\nsaved %s\n%s",
+	    site.segment->header->boot_id, saved, lines);
 	assert_int_equal(fflush(file), 0);
 	if (bytes > 0)
 		assert_int_equal(ftruncate(fileno(file), bytes), 0);
@@ -34,25 +33,20 @@ TEST_IN(open_site, close_site, a_sparse_file_of_4_TB_does_not_keep_the_daemon_fr
 	int64_t began_ns = clock_now_ns();
 	struct diag diag;
 
-	write_file(".destinations", NULL, "1 1",
-	    "mta 0 out\nrecipient a@b.example 5 5 why\n", SPARSE);
+	write_file("1", "mta 0 out\nmta 1 second\n", SPARSE);
 	alarm(20);
-	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), 2);
+	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), -1);
 	alarm(0);
 	assert_int_equal(diag.error, EFBIG);
-	assert_non_null(strstr(diag.text, ".destinations: not read beyond line 2"));
-	assert_string_equal(site.segment->header->mtas[0].name, "out");
-	write_file(".sessions", NULL, "1", "mta 1 second\n", SPARSE);
-	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), -1);
-	assert_int_equal(diag.error, EFBIG);
+	assert_non_null(strstr(diag.text, ".sessions: not read beyond line 2"));
 	assert_in_range(clock_now_ns() - began_ns, 0, 5 * NS_PER_SECOND);
 }
 
-/* The state is made all the same, with what was read, and says what was not. */
+/* The state is made all the same, and says what was not read. */
 TEST_IN(open_site, close_site, a_state_is_built_beside_an_absurd_file) {
 	char path[256];
 
-	write_file(".destinations", NULL, "1 1", "mta 0 out\n", SPARSE);
+	write_file("1", "mta 0 out\n", SPARSE);
 	path_of("", path);
 	assert_int_equal(unlink(path), 0);
 	site_restart(&site, 64, CLASSES);
@@ -63,10 +57,7 @@ TEST_IN(open_site, close_site, a_state_is_built_beside_an_absurd_file) {
 TEST_IN(open_site, close_site, a_file_that_is_whole_is_read_to_its_end) {
 	struct diag diag;
 
-	write_file(".destinations", NULL, "1 1", "mta 0 out\n\nmta 1 in", 0);
-	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), 2);
-	assert_int_equal(diag.error, 0);
-	write_file(".sessions", NULL, "1", "mta 1 in\nend 1\n", 0);
+	write_file("1", "mta 1 in\nend 1\n", 0);
 	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), 0);
 }
 
@@ -74,9 +65,10 @@ TEST_IN(open_site, close_site, what_is_no_plain_file_is_not_read) {
 	struct diag diag;
 	char path[256];
 
-	path_of(".destinations", path);
+	path_of(".sessions", path);
+	(void)unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), -1);
+	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), -1);
 	assert_non_null(strstr(diag.text, "cannot read"));
 	assert_int_equal(unlink(path), 0);
 }
@@ -85,23 +77,21 @@ TEST_IN(open_site, close_site, what_is_no_plain_file_is_not_read) {
 TEST_IN(open_site, close_site, a_time_of_saving_that_is_none_is_not_reckoned_with) {
 	struct diag diag;
 
-	write_file(".destinations", NULL, "-9223372036854775808 1",
-	    "recipient a@b.example -5 5 why\n", 0);
-	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), -1);
-	write_file(".destinations", "another", "1 -9223372036854775808",
-	    "recipient a@b.example 5 5 why\n", 0);
-	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), 1);
+	write_file("-9223372036854775808", "end 0\n", 0);
+	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), -1);
 }
 
-TEST_IN(open_site, close_site, files_that_were_put_aside_are_not_read) {
+TEST_IN(open_site, close_site, a_file_that_was_put_aside_is_not_read) {
 	struct diag diag;
 	char path[256];
 
-	assert_false(text_files_put_aside(segment_path(site.segment)));
-	write_file(".destinations", NULL, "1 1", "mta 0 out\n", 0);
-	assert_true(text_files_put_aside(segment_path(site.segment)));
-	assert_int_equal(segment_restore_destinations(site.segment, clock_now_ns(), &diag), -1);
+	path_of(".sessions", path);
+	(void)unlink(path);
+	assert_false(text_file_put_aside(segment_path(site.segment)));
+	write_file("1", "mta 0 out\nend 1\n", 0);
+	assert_true(text_file_put_aside(segment_path(site.segment)));
+	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), -1);
 	assert_int_equal(diag.error, ENOENT);
-	path_of(".destinations.unread", path);
+	path_of(".sessions.unread", path);
 	assert_int_equal(unlink(path), 0);
 }
