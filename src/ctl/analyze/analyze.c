@@ -298,10 +298,14 @@ int command_ANALYZE(struct ctl *ctl) {
 		return result;
 	if (ctl->sessions)
 		return analyze_sessions(ctl);
+	if (ctl->accounts) {
 #ifdef WITH_ACCOUNTS
-	if (ctl->accounts)
 		return analyze_accounts(ctl);
+#else
+		ctl_complain("this build has no accounts (configure --disable-accounts)");
+		return EX_UNAVAILABLE;
 #endif
+	}
 	result = analyze_clock_begin(ctl, &state.clock);
 	if (result == EX_OK)
 		result = analyze_site_open(ctl, &state.site);
