@@ -70,10 +70,10 @@ void accounts_load(const _Atomic uint64_t *slot, void *out, size_t words) {
 	}
 }
 
-/* Words from `from` on that differ, one by one, in this order. */
+/* A counter's buckets before the number of its newest: or what is over would count again. */
 void accounts_store_changed(_Atomic uint64_t *slot, const void *now, const void *was,
     size_t from, size_t to) {
-	for (size_t i = from; i < to; i++) {
+	for (size_t i = to; i-- > from;) {
 		uint64_t word, old;
 
 		memcpy(&word, (const unsigned char *)now + 8 * i, sizeof(word));

@@ -46,7 +46,7 @@ static inline bool account_queued_bind(const struct segment_header *sizes,
 struct account_pool *account_pools(const struct segment_header *sizes, const void *mapping);
 
 void accounts_load(const _Atomic uint64_t *slot, void *out, size_t words);
-/* Stores words from `from` on that differ, one by one, in this order. */
+/* Stores words from `from` on that differ, one by one, the last one first. */
 void accounts_store_changed(_Atomic uint64_t *slot, const void *now, const void *was,
     size_t from, size_t to);
 
