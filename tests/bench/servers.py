@@ -21,7 +21,7 @@ state = {{ path = "{place}/state"; sessions = "{sessions}"; {more} }};
 journal = {{ path = "none"; }};
 listen = {{ policy = ( {{ address = "unix:{place}/policy"; session_proof = "{proof}"; }} );
            milter = ( {{ address = "unix:{place}/milter"; session_proof = "{proof}"; }} );
-           control = "unix:{place}/control"; }};
+           {listen} control = "unix:{place}/control"; }};
 policy = {{ processes = 1; }};
 witness = {{ ports = [ {port} ]; }};
 count_unannounced = "never";
@@ -98,7 +98,7 @@ def load(server, program, path, connections, units, pinned, answers=("DUNNO", "c
 def start_daemon(place, pinned, user, **values):
     config = place / "postern.conf"
     settings = {"place": place, "sessions": "1M", "proof": "lease", "port": 25, "user": user,
-                "classes": COUNTED, "more": ""}
+                "classes": COUNTED, "more": "", "listen": ""}
     config.write_text(CONFIG.format(**{**settings, **values}))
     server = Server([BUILD / "posternd", "-f", "-c", config],
                     [place / "policy", place / "milter"], place, pinned)
