@@ -16,8 +16,6 @@
 #include "view/accounts.h"
 
 #ifdef WITH_ACCOUNTS
-#define TIMEOUT_MS	10000
-
 static int check_there(const struct ctl *ctl, const struct state *state) {
 	if (state->view.generation == NULL) {
 		ctl_complain("the active configuration cannot be read: %s",
@@ -76,27 +74,16 @@ int command_EXPLAIN_ACCOUNT(struct ctl *ctl) {
 	return show(ctl, true);
 }
 
-static void no_row(void *context, const struct control_frame *frame) {
-	(void)context;
-	(void)frame;
-}
-
-/* Then shows the login as it is now. */
 static int order(struct ctl *ctl, const char *words) {
 	const struct control_field fields[] = { { "command", words },
 		{ "login", ctl->arguments[0] } };
-	struct control_reply reply;
 	struct places places;
-	struct diag diag;
 	int result = places_find(ctl, &places);
 
-	if (result == EX_OK && control_ask(places.control, fields, 2, TIMEOUT_MS, no_row, NULL,
-	    &reply, &diag) != 0)
-		result = ctl_fail(&diag);
-	else if (result == EX_OK && (result = reply.exit) != EX_OK)
-		ctl_complain("%s", reply.error);
+	if (result == EX_OK)
+		result = control_order(places.control, fields, 2, NULL, NULL);
 	places_free(&places);
-	return result == EX_OK ? show(ctl, false) : result;
+	return result;
 }
 
 int command_FORGET_ACCOUNT(struct ctl *ctl) {
@@ -107,33 +94,9 @@ int command_RESUME_ACCOUNT(struct ctl *ctl) {
 	return order(ctl, "resume account");
 }
 #else
-static int not_built(void) {
+int command_without_accounts(struct ctl *ctl) {
+	(void)ctl;
 	ctl_complain("this build has no accounts (configure --disable-accounts)");
 	return EX_UNAVAILABLE;
-}
-
-int command_ACCOUNTS(struct ctl *ctl) {
-	(void)ctl;
-	return not_built();
-}
-
-int command_ACCOUNT(struct ctl *ctl) {
-	(void)ctl;
-	return not_built();
-}
-
-int command_EXPLAIN_ACCOUNT(struct ctl *ctl) {
-	(void)ctl;
-	return not_built();
-}
-
-int command_RESUME_ACCOUNT(struct ctl *ctl) {
-	(void)ctl;
-	return not_built();
-}
-
-int command_FORGET_ACCOUNT(struct ctl *ctl) {
-	(void)ctl;
-	return not_built();
 }
 #endif

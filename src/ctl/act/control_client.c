@@ -5,7 +5,7 @@
  *          The first frame of each side tells its protocol: where the numbers
  *          differ both can still say so.
  *          Whoever answers may mean harm: a reply is bounded in time, bytes and rows.
- * ERRORS   All are told to the caller; nothing is printed here.
+ * ERRORS   All are told to the caller; control_order alone prints any.
  * THREADS  Any; nothing is shared.
  */
 #include "ctl/act/control_client.h"
@@ -16,11 +16,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "config/read/listen_address.h"
+#include "ctl/cli/ctl.h"
 
 /* a body, its length line, and room to read on */
 #define BUFFER_BYTES	(CONTROL_BODY_MAX + 4096)
@@ -202,7 +204,7 @@ static int take_frames(struct conversation *talk, const struct row_call *call,
 		else if (control_frame_get(&frame, "row") != NULL && ++talk->rows > ROWS_MAX)
 			return diag_set(diag, EPROTO, "%s: the answer has too many rows",
 			    talk->address);
-		else if (control_frame_get(&frame, "row") != NULL)
+		else if (control_frame_get(&frame, "row") != NULL && call->row != NULL)
 			call->row(call->context, &frame);
 	}
 	memmove(talk->buffer, talk->buffer + used, talk->length - used);
@@ -237,6 +239,19 @@ int control_ask(const char *address, const struct control_field *fields,
 	}
 	close(talk.fd);
 	return result == 1 ? 0 : -1;
+}
+
+int control_order(const char *address, const struct control_field *fields, size_t count,
+    void (*row)(void *context, const struct control_frame *frame), void *context) {
+	struct control_reply reply;
+	struct diag diag;
+
+	if (control_ask(address, fields, count, CONTROL_TIMEOUT_MS, row, context, &reply,
+		&diag) != 0)
+		return ctl_fail(&diag);
+	if (reply.exit != EX_OK)
+		ctl_complain("%s", reply.error);
+	return reply.exit;
 }
 
 struct value control_value(const struct control_frame *frame, const char *name,

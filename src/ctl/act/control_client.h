@@ -19,7 +19,7 @@ struct control_reply {
  * most.  Addresses are those of control_ask. */
 int control_connect(const char *address, int timeout_ms, struct diag *diag);
 
-/* Sends the fields (command=... first) and calls `row` for each row of the
+/* Sends the fields (command=... first) and calls `row` (NULL: nothing) for each row of the
  * reply; the frame is valid during the call only.  `address` is "unix:/path",
  * "inet:host:port" or "inet6:[host]:port"; a bare path is a unix socket.
  * -1 with *diag: the daemon is away (ECONNREFUSED, ENOENT), may not be asked
@@ -29,6 +29,11 @@ int control_ask(const char *address, const struct control_field *fields,
     size_t count, int timeout_ms,
     void (*row)(void *context, const struct control_frame *frame), void *context,
     struct control_reply *reply, struct diag *diag);
+
+/* The same, with complaints: an exit code. */
+#define CONTROL_TIMEOUT_MS	10000
+int control_order(const char *address, const struct control_field *fields, size_t count,
+    void (*row)(void *context, const struct control_frame *frame), void *context);
 
 /* The field of a row as a value of this kind. */
 struct value control_value(const struct control_frame *frame, const char *name,

@@ -18,7 +18,6 @@
 #include "ctl/cli/ctl.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
-#define TIMEOUT_MS	10000
 #define FOR_MOST_NS	(366 * 86400 * NS_PER_SECOND)
 #define COUNT_MAX	10000	/* as the settings of windows allow */
 #define REASON_MAX	160
@@ -140,16 +139,12 @@ static int request_make(const struct ctl *ctl, enum command command, const char 
 
 static int manual_ask(struct ctl *ctl, const struct manual_request *request) {
 	struct answer_rows rows = { .writer = &ctl->writer };
-	struct control_reply reply;
 	struct places places;
-	struct diag diag;
 	int result = places_find(ctl, &places);
 
-	if (result == EX_OK && control_ask(places.control, request->fields, request->count,
-		TIMEOUT_MS, answer_row, &rows, &reply, &diag) != 0)
-		result = ctl_fail(&diag);
-	else if (result == EX_OK && (result = reply.exit) != EX_OK)
-		ctl_complain("%s", reply.error);
+	if (result == EX_OK)
+		result = control_order(places.control, request->fields, request->count,
+		    answer_row, &rows);
 	if (result == EX_OK && rows.observed)
 		ctl_complain("recorded but not enforced: observe mode is on for outbound mail "
 		    "(outbound.observe)");

@@ -16,7 +16,6 @@
 #include "ctl/act/control_client.h"
 #include "segment/reader.h"
 
-#define PING_TIMEOUT_MS	10000
 #define MISSED_BEAT_NS	(2 * NS_PER_SECOND)
 
 static void complain_if_away(const struct reader_status *status) {
@@ -59,7 +58,7 @@ int state_ask_place(struct places *places, struct diag *diag) {
 	static const struct control_field request = { "command", "ping" };
 	struct control_reply reply;
 
-	return control_ask(places->control, &request, 1, PING_TIMEOUT_MS, ping_row, places,
+	return control_ask(places->control, &request, 1, CONTROL_TIMEOUT_MS, ping_row, places,
 	    &reply, diag);
 }
 

@@ -344,10 +344,10 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 void analyze_learn_end(struct analyze_learning *learning) {
 	struct window_change change;
 
-	for (size_t i = 0; i < learning->bucket_count; i++) {
-		struct learned *own = learning->buckets[i];
+	for (size_t i = 0; i < learning->count; i++) {
+		struct learned *own = learning->all[i];
 
-		if (own == NULL || !own->has_window)
+		if (!own->has_window)
 			continue;
 		take_verdicts(own, INT64_MAX, learning->now_ns);
 		window_turn(&own->shown.window, &own->shown.settings, 0, learning->now_ns,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Destinations of a analyze by name.
- * MODEL    A table that grows; nothing is ever forgotten.
+ * PURPOSE  Destinations of an analysis by name.
+ * MODEL    Nothing is ever forgotten.
  * ERRORS   Without memory a destination is left out.
  * THREADS  One.
  */
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 
@@ -22,10 +23,6 @@ struct analyze_learning *analyze_learning_open(const struct generation *generati
 	/* who chooses the names does not know what time it is by this clock */
 	learning->key = (struct siphash_key){ (uint64_t)clock_now_ns(),
 		(uint64_t)clock_thread_cpu_ns() };
-	learning->bucket_count = 1024;
-	learning->buckets = calloc(learning->bucket_count, sizeof(*learning->buckets));
-	if (learning->buckets == NULL)
-		analyze_learning_close(&learning);
 	return learning;
 }
 
@@ -34,65 +31,46 @@ void analyze_learning_close(struct analyze_learning **learning) {
 
 	if (old == NULL)
 		return;
-	for (size_t i = 0; old->buckets != NULL && i < old->bucket_count; i++)
-		if (old->buckets[i] != NULL) {
-			free(old->buckets[i]->level.entries);
-			free(old->buckets[i]);
-		}
-	free(old->buckets);
+	for (size_t i = 0; i < old->count; i++) {
+		free(old->all[i]->level.entries);
+		free(old->all[i]);
+	}
+	map_free(&old->by_name);
+	free(old->all);
 	free(old->list);
 	free(old);
 	*learning = NULL;
 }
 
-static struct learned **find(const struct analyze_learning *learning, const char *name) {
-	size_t mask = learning->bucket_count - 1;
-	size_t at = (size_t)siphash13(&learning->key, name, strlen(name)) & mask;
-
-	while (learning->buckets[at] != NULL &&
-	    strcmp(learning->buckets[at]->shown.name, name) != 0)
-		at = (at + 1) & mask;
-	return &learning->buckets[at];
-}
-
-static bool grow(struct analyze_learning *learning) {
-	struct learned **old = learning->buckets;
-	size_t old_count = learning->bucket_count;
-	struct learned **larger = calloc(4 * old_count, sizeof(*larger));
-
-	if (larger == NULL)
-		return false;
-	learning->buckets = larger;
-	learning->bucket_count = 4 * old_count;
-	for (size_t i = 0; i < old_count; i++)
-		if (old[i] != NULL)
-			*find(learning, old[i]->shown.name) = old[i];
-	free(old);
-	return true;
+static uint64_t hash_of(const struct analyze_learning *learning, const char *name) {
+	return siphash13(&learning->key, name, strlen(name));
 }
 
 struct learned *analyze_learned_find(const struct analyze_learning *learning, const char *name) {
-	return *find(learning, name);
+	const struct map_cell *cell = map_find(&learning->by_name, hash_of(learning, name));
+
+	while (cell != NULL && strcmp(((struct learned *)cell->item)->shown.name, name) != 0)
+		cell = map_next(&learning->by_name, cell);
+	return cell == NULL ? NULL : cell->item;
 }
 
 struct learned *analyze_learned_get(struct analyze_learning *learning, const char *name) {
-	struct learned **place = find(learning, name);
+	struct learned *own = analyze_learned_find(learning, name);
+	struct map_cell *cell;
 
-	if (*place != NULL)
-		return *place;
-	if (2 * learning->count >= learning->bucket_count) {
-		if (!grow(learning))
-			return NULL;
-		place = find(learning, name);
-	}
-	*place = calloc(1, sizeof(**place));
-	if (*place == NULL)
+	if (own != NULL || !array_grow(&learning->all, &learning->size, learning->count,
+	    sizeof(*learning->all)) || (own = calloc(1, sizeof(*own))) == NULL)
+		return own;
+	cell = map_add(&learning->by_name, hash_of(learning, name));
+	if (cell == NULL) {
+		free(own);
 		return NULL;
-	learning->count++;
-	(*place)->rolls_up = (*place)->provider = JUDGE_NONE;
-	(*place)->mta = GENERATION_MTAS_MAX;
-	text_copy((*place)->shown.name, sizeof((*place)->shown.name), name, strlen(name));
-	return *place;
+	}
+	cell->item = learning->all[learning->count++] = own;
+	own->rolls_up = own->provider = JUDGE_NONE;
+	own->mta = GENERATION_MTAS_MAX;
+	text_copy(own->shown.name, sizeof(own->shown.name), name, strlen(name));
+	return own;
 }
 
 static int by_failures(const void *a, const void *b) {
@@ -111,9 +89,9 @@ const struct analyze_destination *const *analyze_destinations(struct analyze_lea
 	*count = 0;
 	free(learning->list);
 	learning->list = calloc(learning->count + 1, sizeof(*learning->list));
-	for (size_t i = 0; learning->list != NULL && i < learning->bucket_count; i++)
-		if (learning->buckets[i] != NULL && learning->buckets[i]->has_window)
-			learning->list[(*count)++] = &learning->buckets[i]->shown;
+	for (size_t i = 0; learning->list != NULL && i < learning->count; i++)
+		if (learning->all[i]->has_window)
+			learning->list[(*count)++] = &learning->all[i]->shown;
 	if (*count > 0)
 		qsort(learning->list, *count, sizeof(*learning->list), by_failures);
 	return learning->list;

@@ -3,6 +3,7 @@
 #ifndef CTL_ANALYZE_LEARNED_H
 #define CTL_ANALYZE_LEARNED_H
 
+#include "base/map.h"
 #include "base/siphash.h"
 #include "ctl/analyze/analyze.h"
 #include "policy/window/level.h"
@@ -41,8 +42,9 @@ struct learned {
 struct analyze_learning {
 	const struct generation *generation;
 	struct siphash_key key;
-	struct learned **buckets;	/* linear probing */
-	size_t bucket_count, count;
+	struct map by_name;
+	struct learned **all;
+	size_t count, size;
 	const struct analyze_destination **list;
 	struct analyze_actions actions;
 	int64_t now_ns;

@@ -21,7 +21,6 @@
 #include "view/view.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
-#define TIMEOUT_MS	10000
 #define PORT_DEFAULT	25
 #define EXPLAIN_AWAY	(-1)
 
@@ -150,7 +149,7 @@ static int explain_ask(struct places *places, struct explanation *explanation,
 	struct control_reply reply;
 	struct diag diag;
 
-	if (control_ask(places->control, fields, field_count, TIMEOUT_MS,
+	if (control_ask(places->control, fields, field_count, CONTROL_TIMEOUT_MS,
 		explain_row, explanation, &reply, &diag) == 0) {
 		if (reply.exit != EX_OK || !explanation->answered)
 			ctl_complain("%s", reply.error[0] == '\0' ?

@@ -11,6 +11,7 @@
 #include "ctl/cli/arguments.h"
 
 #include <getopt.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -26,15 +27,18 @@ const struct command_words *command_words(enum command command) {
 	return &commands[command];
 }
 
+/* Options of single commands, by number. */
 enum {
-	OPTION_JSON = 256, OPTION_COLOR, OPTION_WIDE, OPTION_COLUMNS, OPTION_CLASS, OPTION_ALL, OPTION_PORT, OPTION_FOR,
-	OPTION_REASON, OPTION_WINDOW, OPTION_CEILING, OPTION_RELAYS, OPTION_OVER, OPTION_SORT,
-	OPTION_SESSIONS, OPTION_ACCOUNTS, OPTION_YEAR,
-	OPTION_MTA, OPTION_EVENTS,
-	OPTION_DESTINATIONS, OPTION_RUNS,
-	OPTION_ID, OPTION_TYPE, OPTION_DESTINATION,
-	OPTION_ADDRESS, OPTION_KIND, OPTION_SINCE, OPTION_LINES, OPTION_ONCE, OPTION_DRY_RUN
+#define OPTION(name, takes, member) OWN_##member,
+#include "defs/options.def"
+#undef OPTION
+	OWN_OPTIONS
 };
+
+enum { OPTION_JSON = 256, OPTION_COLOR, OPTION_WIDE, OPTION_COLUMNS, OPTION_OWN };
+
+#define OPTION_VALUE	required_argument
+#define OPTION_FLAG	no_argument
 
 static const struct option options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -45,33 +49,20 @@ static const struct option options[] = {
 	{ "columns", required_argument, NULL, OPTION_COLUMNS },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
-	{ "class", required_argument, NULL, OPTION_CLASS },
-	{ "all", no_argument, NULL, OPTION_ALL },
-	{ "port", required_argument, NULL, OPTION_PORT },
-	{ "for", required_argument, NULL, OPTION_FOR },
-	{ "reason", required_argument, NULL, OPTION_REASON },
-	{ "window", required_argument, NULL, OPTION_WINDOW },
-	{ "ceiling", required_argument, NULL, OPTION_CEILING },
-	{ "relays", no_argument, NULL, OPTION_RELAYS },
-	{ "over", no_argument, NULL, OPTION_OVER },
-	{ "sort", required_argument, NULL, OPTION_SORT },
-	{ "sessions", no_argument, NULL, OPTION_SESSIONS },
-	{ "accounts", no_argument, NULL, OPTION_ACCOUNTS },
-	{ "year", required_argument, NULL, OPTION_YEAR },
-	{ "mta", required_argument, NULL, OPTION_MTA },
-	{ "events", no_argument, NULL, OPTION_EVENTS },
-	{ "destinations", no_argument, NULL, OPTION_DESTINATIONS },
-	{ "runs", no_argument, NULL, OPTION_RUNS },
-	{ "id", required_argument, NULL, OPTION_ID },
-	{ "type", required_argument, NULL, OPTION_TYPE },
-	{ "destination", required_argument, NULL, OPTION_DESTINATION },
-	{ "address", required_argument, NULL, OPTION_ADDRESS },
-	{ "kind", required_argument, NULL, OPTION_KIND },
-	{ "since", required_argument, NULL, OPTION_SINCE },
-	{ "lines", required_argument, NULL, OPTION_LINES },
-	{ "once", no_argument, NULL, OPTION_ONCE },
-	{ "dry-run", no_argument, NULL, OPTION_DRY_RUN },
+#define OPTION(name, takes, member) { name, OPTION_##takes, NULL, OPTION_OWN + OWN_##member },
+#include "defs/options.def"
+#undef OPTION
 	{ NULL, 0, NULL, 0 },
+};
+
+static const struct {
+	const char *name;
+	int takes;
+	size_t member;		/* of struct ctl */
+} own_options[OWN_OPTIONS] = {
+#define OPTION(name, takes, member) { "--" name, OPTION_##takes, offsetof(struct ctl, member) },
+#include "defs/options.def"
+#undef OPTION
 };
 
 #define OWN_OPTIONS_MAX	64	/* given at once */
@@ -92,52 +83,18 @@ static void note_own(struct parse *parse, const char *option) {
 
 /* False: it is no option of a command's own. */
 static bool parse_own_option(struct parse *parse, int option) {
-	struct ctl *ctl = parse->ctl;
-	const struct {
-		int option;
-		const char *name;
-		const char **value;
-		bool *flag;
-	} own[] = {
-		{ OPTION_CLASS, "--class", &ctl->class, NULL },
-		{ OPTION_ALL, "--all", NULL, &ctl->all },
-		{ OPTION_PORT, "--port", &ctl->port, NULL },
-		{ OPTION_FOR, "--for", &ctl->duration, NULL },
-		{ OPTION_REASON, "--reason", &ctl->reason, NULL },
-		{ OPTION_WINDOW, "--window", &ctl->window, NULL },
-		{ OPTION_CEILING, "--ceiling", &ctl->ceiling, NULL },
-		{ OPTION_RELAYS, "--relays", NULL, &ctl->relays },
-		{ OPTION_OVER, "--over", NULL, &ctl->over },
-		{ OPTION_SORT, "--sort", &ctl->sort, NULL },
-		{ OPTION_SESSIONS, "--sessions", NULL, &ctl->sessions },
-		{ OPTION_ACCOUNTS, "--accounts", NULL, &ctl->accounts },
-		{ OPTION_YEAR, "--year", &ctl->year, NULL },
-		{ OPTION_MTA, "--mta", &ctl->mta, NULL },
-		{ OPTION_EVENTS, "--events", NULL, &ctl->events },
-		{ OPTION_DESTINATIONS, "--destinations", NULL, &ctl->destinations },
-		{ OPTION_RUNS, "--runs", NULL, &ctl->runs },
-		{ OPTION_ID, "--id", &ctl->id, NULL },
-		{ OPTION_TYPE, "--type", &ctl->type, NULL },
-		{ OPTION_DESTINATION, "--destination", &ctl->destination, NULL },
-		{ OPTION_ADDRESS, "--address", &ctl->address, NULL },
-		{ OPTION_KIND, "--kind", &ctl->kind, NULL },
-		{ OPTION_SINCE, "--since", &ctl->since, NULL },
-		{ OPTION_LINES, "--lines", &ctl->lines, NULL },
-		{ OPTION_ONCE, "--once", NULL, &ctl->once },
-		{ OPTION_DRY_RUN, "--dry-run", NULL, &ctl->dry_run },
-	};
+	unsigned own = (unsigned)(option - OPTION_OWN);
+	char *member;
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		if (own[i].option != option)
-			continue;
-		if (own[i].flag != NULL)
-			*own[i].flag = true;
-		else
-			*own[i].value = optarg;
-		note_own(parse, own[i].name);
-		return true;
-	}
-	return false;
+	if (option < OPTION_OWN || own >= OWN_OPTIONS)
+		return false;
+	member = (char *)parse->ctl + own_options[own].member;
+	if (own_options[own].takes == OPTION_FLAG)
+		*(bool *)(void *)member = true;
+	else
+		*(const char **)(void *)member = optarg;
+	note_own(parse, own_options[own].name);
+	return true;
 }
 
 static void parse_option(struct parse *parse, int option) {

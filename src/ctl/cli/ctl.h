@@ -38,31 +38,14 @@ struct ctl {
 	size_t argument_count;
 	char *const *words;		/* all of them, where there may be any number */
 	size_t word_count;
-	const char *class;		/* --class, or NULL */
-	const char *port;		/* --port, or NULL */
-	const char *mta;		/* --mta, or NULL */
-	bool events;			/* --events */
-	bool all;			/* --all */
-	bool relays;			/* --relays */
-	bool over;			/* --over */
-	const char *sort;		/* --sort, or NULL */
-	bool sessions;			/* --sessions */
-	bool accounts;			/* --accounts */
-	bool destinations;		/* --destinations */
-	bool runs;			/* --runs */
-	const char *year;		/* --year, or NULL */
-	const char *id;			/* --id, or NULL */
-	const char *type;		/* --type, or NULL */
-	const char *destination;	/* --destination, or NULL */
-	const char *address;		/* --address, or NULL */
-	const char *kind;		/* --kind, or NULL */
-	const char *since;		/* --since, or NULL */
-	const char *lines;		/* --lines, or NULL */
-	bool once;			/* --once */
-	bool dry_run;			/* --dry-run */
-	const char *duration;		/* --for, or NULL */
-	const char *reason;		/* --reason, or NULL */
-	const char *window, *ceiling;	/* --window, --ceiling, or NULL */
+	/* options: a text or NULL, or whether it was given */
+#define OPTION_VALUE(member) const char *member;
+#define OPTION_FLAG(member) bool member;
+#define OPTION(name, takes, member) OPTION_##takes(member)
+#include "defs/options.def"
+#undef OPTION
+#undef OPTION_VALUE
+#undef OPTION_FLAG
 };
 
 /* Where a daemon's files are, by its configuration. */
@@ -104,6 +87,13 @@ int ctl_usage(enum command command, const char *format, ...)
 #ifndef WITH_QUEUE
 #define command_SENDMAIL_QUEUE	command_without_queue
 #define command_SENDMAIL_NEXT	command_without_queue
+#endif
+#ifndef WITH_ACCOUNTS
+#define command_ACCOUNTS	command_without_accounts
+#define command_ACCOUNT		command_without_accounts
+#define command_EXPLAIN_ACCOUNT	command_without_accounts
+#define command_FORGET_ACCOUNT	command_without_accounts
+#define command_RESUME_ACCOUNT	command_without_accounts
 #endif
 #ifndef WITH_CLUSTER
 #define command_CLUSTER		command_without_cluster

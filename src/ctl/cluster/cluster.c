@@ -18,7 +18,6 @@
 #include "ctl/act/state.h"
 #include "view/cluster.h"
 
-#define TIMEOUT_MS	10000
 #define PATIENCE_NS	(10 * NS_PER_SECOND)
 #define LOOK_MS		50
 
@@ -102,19 +101,14 @@ int command_CLUSTER_FORGET(struct ctl *ctl) {
 	const char *node = ctl->arguments[0];
 	const struct control_field fields[] = { { "command", "cluster forget" },
 		{ "node", node } };
-	struct control_reply reply;
 	uint64_t order = 0;
 	struct state state;
-	struct diag diag;
 	int result = state_open(ctl, &state);
 
 	if (result == EX_OK)
 		result = check_there(ctl, &state);
-	if (result == EX_OK && control_ask(ctl->socket != NULL ? ctl->socket :
-	    state.places.control, fields, 2, TIMEOUT_MS, take_order, &order, &reply, &diag) != 0)
-		result = ctl_fail(&diag);
-	else if (result == EX_OK && (result = reply.exit) != EX_OK)
-		ctl_complain("%s", reply.error);
+	if (result == EX_OK)
+		result = control_order(state.places.control, fields, 2, take_order, &order);
 	if (result == EX_OK)
 		result = wait_for(&state, node, order);
 	return state_close(&state, result);

@@ -358,18 +358,13 @@ static int write_site(const struct lanes *lanes, struct diag *diag) {
 	return -1;
 }
 
-static void no_row(void *context, const struct control_frame *frame) {
-	(void)context;
-	(void)frame;
-}
-
 /* A daemon that is away reads the file when it comes. */
 static void reload(struct lanes *lanes) {
 	static const struct control_field request = { "command", "reload" };
 	struct control_reply reply;
 	struct diag diag;
 
-	if (control_ask(lanes->places.control, &request, 1, RELOAD_TIMEOUT_MS, no_row,
+	if (control_ask(lanes->places.control, &request, 1, RELOAD_TIMEOUT_MS, NULL,
 		NULL, &reply, &diag) != 0)
 		ctl_complain("cannot notify the daemon: %s", diag.text);
 	else if (reply.exit != EX_OK)

@@ -67,6 +67,18 @@ size_t control_answer_end(char *out, size_t size, int exit_code,
 	return control_writer_finish(&writer);
 }
 
+void control_answer_begin(struct control_writer *writer, char *out) {
+	control_writer_begin(writer, out, CONTROL_ANSWER_BYTES);
+	control_writer_add(writer, "row", "1");
+}
+
+size_t control_answer_finish(struct control_writer *writer, char *out) {
+	size_t length = control_writer_finish(writer);
+
+	return length + control_answer_end(out + length, CONTROL_ANSWER_BYTES - length, EX_OK,
+	    "");
+}
+
 static const struct command *find_command(const char *words) {
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (commands[i].place == CONTROL &&
@@ -207,7 +219,7 @@ static void add_client_reads(struct control_writer *writer, const struct generat
 }
 
 static size_t explain(struct engine *engine, const struct generation *generation,
-    const struct question *question, char *out, size_t size) {
+    const struct question *question, char *out) {
 	char address[ADDRESS_TEXT_MAX], text[REPLY_TEXT_SIZE];
 	struct control_writer writer;
 	struct answer answer;
@@ -216,8 +228,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	engine_explain(engine, generation, question, clock_now_ns(), &answer,
 	    &open, &client_open);
 	address_format(&question->client, address);
-	control_writer_begin(&writer, out, size);
-	control_writer_add(&writer, "row", "1");
+	control_answer_begin(&writer, out);
 	control_writer_add(&writer, "address", "%s", address);
 	if (question->name != NULL)
 		control_writer_add(&writer, "name", "%s", question->name);
@@ -232,7 +243,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 		    "421 4.7.0" : "DEFER_IF_PERMIT 4.7.0", text);
 		add_client_reads(&writer, generation, question, &answer, text);
 	}
-	return control_writer_finish(&writer);
+	return control_answer_finish(&writer, out);
 }
 
 static size_t answer_explain(struct engine *engine,
@@ -246,24 +257,18 @@ static size_t answer_explain(struct engine *engine,
 		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
 		    wrong);
 	generation = engine_pin(engine);
-	length = explain(engine, generation, &question, out,
-	    CONTROL_ANSWER_BYTES);
+	length = explain(engine, generation, &question, out);
 	engine_unpin(engine, generation);
-	return length + control_answer_end(out + length,
-	    CONTROL_ANSWER_BYTES - length, EX_OK, "");
+	return length;
 }
 
 /* Where the rest is to be read. */
 static size_t answer_ping(const struct engine *engine, char *out) {
 	struct control_writer writer;
-	size_t length;
 
-	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
-	control_writer_add(&writer, "row", "1");
+	control_answer_begin(&writer, out);
 	control_writer_add(&writer, "state", "%s", engine_state_path(engine));
-	length = control_writer_finish(&writer);
-	return length + control_answer_end(out + length,
-	    CONTROL_ANSWER_BYTES - length, EX_OK, "");
+	return control_answer_finish(&writer, out);
 }
 
 enum control_request control_answer(struct engine *engine,

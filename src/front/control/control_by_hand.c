@@ -136,10 +136,8 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 	struct control_writer writer;
 	struct window_view view;
 	struct window_held held;
-	size_t length;
 
-	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
-	control_writer_add(&writer, "row", "1");
+	control_answer_begin(&writer, out);
 	control_writer_add(&writer, "name", "%s",
 	    owner->kind == DESTINATION_NONE ? request->name : owner->name);
 	control_writer_add(&writer, "kind", "%s", kind_word(request, owner));
@@ -164,9 +162,7 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 			add_doubt(&writer, engine, generation, owner->name, now_ns);
 		control_answer_untold(&writer, engine, generation, owner->name, now_ns);
 	}
-	length = control_writer_finish(&writer);
-	return length + control_answer_end(out + length, CONTROL_ANSWER_BYTES - length, EX_OK,
-	    "");
+	return control_answer_finish(&writer, out);
 }
 
 /* Others are told of what stands here alone. */

@@ -22,18 +22,15 @@ size_t control_answer_cluster(struct engine *engine, const struct control_frame 
 	const char *node = control_frame_get(request, "node");
 	char name[CLUSTER_TOLD_NAME] = "";
 	struct control_writer writer;
-	size_t length;
 
 	if (node == NULL || !cluster_node_name_is_good(node))
 		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
 		    "node: not a valid node name");
 	text_append(name, sizeof(name), 0, "%s", node);
-	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
-	control_writer_add(&writer, "row", "1");
+	control_answer_begin(&writer, out);
 	control_writer_add(&writer, "order", "%llu",
 	    (unsigned long long)engine_cluster_order(engine, name, uid));
-	length = control_writer_finish(&writer);
-	return length + control_answer_end(out + length, CONTROL_ANSWER_BYTES - length, EX_OK, "");
+	return control_answer_finish(&writer, out);
 }
 
 /* Nothing is written while the channel is not heard. */

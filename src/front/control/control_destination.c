@@ -194,8 +194,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 
 	outbound_explain(engine, generation, destination, length, &explained,
 	    &open);
-	control_writer_begin(&writer, out, CONTROL_ANSWER_BYTES);
-	control_writer_add(&writer, "row", "1");
+	control_answer_begin(&writer, out);
 	control_writer_add(&writer, "destination", "%.*s", (int)length,
 	    destination);
 	if (answer->rule != CLASS_NO_RULE)
@@ -210,7 +209,7 @@ static size_t explain(struct engine *engine, const struct generation *generation
 	add_window(&writer, engine, generation, destination, length);
 	add_hint(&writer, engine, generation, destination, length,
 	    answer->class_index);
-	return control_writer_finish(&writer);
+	return control_answer_finish(&writer, out);
 }
 
 size_t control_answer_destination(struct engine *engine,
@@ -226,6 +225,5 @@ size_t control_answer_destination(struct engine *engine,
 	generation = engine_pin(engine);
 	length = explain(engine, generation, destination, length, out);
 	engine_unpin(engine, generation);
-	return length + control_answer_end(out + length,
-	    CONTROL_ANSWER_BYTES - length, EX_OK, "");
+	return length;
 }

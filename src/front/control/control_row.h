@@ -9,6 +9,11 @@
 #include "engine/engine.h"
 #include "wire/link/control_frame.h"
 
+/* The only row of an answer, in `out` (CONTROL_ANSWER_BYTES), and the end of both; returns the
+ * answer's length. */
+void control_answer_begin(struct control_writer *writer, char *out);
+size_t control_answer_finish(struct control_writer *writer, char *out);
+
 /* A limit, unless there is none. */
 void control_answer_limit(struct control_writer *writer, const char *key,
     uint32_t limit);

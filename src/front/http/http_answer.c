@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Paths to answers.
- * MODEL    A table of paths.  Answers out of the state are made at most every 250 ms,
+ * MODEL    Answers out of the state are made at most every 250 ms,
  *          however many ask; one look at the state serves all of them.
  * ERRORS   All are answers: 503 where the state cannot be read, 500 without memory.
  * THREADS  One.
@@ -13,24 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "front/http/http_query.h"
+#include "front/http/http_body.h"
 #include "front/http/page.h"
-#include "view/accounts.h"
-#include "view/classes.h"
-#include "view/cluster.h"
-#include "view/decided.h"
-#include "view/health.h"
-#include "view/metrics.h"
-#include "view/status.h"
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
-#define TEXT_TYPE	"text/plain; charset=utf-8"
-#define JSON_TYPE	"application/json"
 #define METHODS		"GET, HEAD"
-
-/* Writes a body; false: errno. */
-typedef bool make_body(struct http_answers *answers, FILE *out, unsigned *status);
 
 struct made {
 	char *body;
@@ -39,110 +25,16 @@ struct made {
 	int64_t made_ns;	/* 0: never */
 };
 
-static make_body make_metrics, make_health, make_status, make_classes, make_destinations,
-    make_decisions, make_cluster, make_accounts;
-
-static const struct route {
-	const char *path;
-	const char *type;
-	make_body *make;
-} routes[] = {
-	{ "/metrics", METRICS_CONTENT_TYPE, make_metrics },
-	{ "/healthz", TEXT_TYPE, make_health },
-	{ "/api/status", JSON_TYPE, make_status },
-	{ "/api/classes", JSON_TYPE, make_classes },
-	{ "/api/destinations", JSON_TYPE, make_destinations },
-	{ "/api/decisions", JSON_TYPE, make_decisions },
-	{ "/api/cluster", JSON_TYPE, make_cluster },
-	{ "/api/accounts", JSON_TYPE, make_accounts },
-};
-
 struct http_answers {
 	struct view view;
 	bool is_open;
 	int64_t looked_ns;
 	struct diag why;	/* it is not */
-	struct made made[COUNT_OF(routes)];
+	struct made made[HTTP_ROUTES];
+	struct made asked;	/* the answer to a question with parameters */
 	struct http_sources sources;
-	char *asked;		/* the answer to a question with parameters */
 	char error[sizeof(((struct diag *)0)->text) + 2];
 };
-
-/* --- bodies ------------------------------------------------------------------- */
-
-static bool make_metrics(struct http_answers *answers, FILE *out, unsigned *status) {
-	(void)status;
-	return metrics_write(&answers->view, out) == 0;
-}
-
-static bool make_health(struct http_answers *answers, FILE *out, unsigned *status) {
-	if (!health_check(&answers->view, out))
-		*status = 503;
-	return true;
-}
-
-static bool make_status(struct http_answers *answers, FILE *out, unsigned *status) {
-	struct writer writer;
-
-	(void)status;
-	writer_init(&writer, out, true);
-	view_status_write(&answers->view, &writer, true);
-	return true;
-}
-
-static bool make_classes(struct http_answers *answers, FILE *out, unsigned *status) {
-	struct writer writer;
-	unsigned torn;
-
-	(void)status;
-	writer_init(&writer, out, true);
-	return view_classes_write(&answers->view, &writer, NULL, &torn) == 0;
-}
-
-/* Addresses of recipients are for those alone who may read the state file. */
-static bool make_destinations(struct http_answers *answers, FILE *out, unsigned *status) {
-	static const struct page_choice choice = { .limit = HTTP_DESTINATIONS };
-	struct writer writer;
-
-	(void)status;
-	writer_init(&writer, out, true);
-	return destination_page_write(answers->sources.index, &answers->view, &choice, false,
-	    &writer) == 0;
-}
-
-static bool make_decisions(struct http_answers *answers, FILE *out, unsigned *status) {
-	struct writer writer;
-
-	(void)status;
-	writer_init(&writer, out, true);
-	return view_decisions_write(&answers->view, &writer, NULL, HTTP_DECISIONS) == 0;
-}
-
-static bool make_cluster(struct http_answers *answers, FILE *out, unsigned *status) {
-	struct writer writer;
-
-	(void)status;
-	writer_init(&writer, out, true);
-	return view_cluster_write(&answers->view, &writer) == 0;
-}
-
-/* "null" where there are none. */
-static bool make_accounts(struct http_answers *answers, FILE *out, unsigned *status) {
-#ifdef WITH_ACCOUNTS
-	const struct view_accounts_top *top = view_accounts_top(&answers->view);
-	struct writer writer;
-
-	if (top != NULL) {
-		writer_init(&writer, out, true);
-		view_accounts_top_write(&answers->view, top,
-		    answers->view.generation->accounts_named, &writer, NULL);
-		return true;
-	}
-#endif
-	(void)answers;
-	(void)status;
-	return fputs("null\n", out) >= 0;
-}
 
 /* --- what is kept ---------------------------------------------------------------- */
 
@@ -153,83 +45,48 @@ static void look(struct http_answers *answers, int64_t now_ns) {
 	answers->looked_ns = now_ns;
 }
 
-/* False: not made; errno. */
-static bool make(struct http_answers *answers, const struct route *route, struct made *made) {
-	char *body = NULL;
-	size_t length = 0;
-	FILE *out = open_memstream(&body, &length);
-	bool whole;
+/* False: no memory. */
+static bool make(struct http_answers *answers, http_body *write, struct http_span query,
+    int64_t now_ns, struct made *made) {
+	struct http_asked asked = { .sources = &answers->sources, .query = query,
+		.now_ns = now_ns };
 
-	if (out == NULL)
-		return false;
-	made->status = 200;
-	whole = route->make(answers, out, &made->status);
-	whole &= ferror(out) == 0;
-	if (fclose(out) != 0 || !whole) {
-		free(body);
-		errno = ENOMEM;
-		return false;
-	}
 	free(made->body);
-	made->body = body;
-	made->length = length;
+	*made = (struct made){ .body = NULL };
+	asked.out = open_memstream(&made->body, &made->length);
+	if (asked.out == NULL)
+		return false;
+	writer_init(&asked.writer, asked.out, true);
+	made->status = write(&asked);
+	if (ferror(asked.out) != 0)
+		made->status = 500;
+	if (fclose(asked.out) != 0 || made->status == 500)
+		return false;
+	made->made_ns = now_ns;
 	return true;
 }
 
-static void answer_error(struct http_answers *answers, struct http_answer *out) {
-	snprintf(answers->error, sizeof(answers->error), "%s\n", answers->why.text);
-	*out = (struct http_answer){ .status = 503, .type = TEXT_TYPE, .body = answers->error,
-		.length = strlen(answers->error) };
-}
+static void answer_route(struct http_answers *answers, const struct http_route *route,
+    struct http_span query, int64_t now_ns, struct http_answer *out) {
+	bool is_asked = route->whole == NULL || (route->asked != NULL && query.length > 0);
+	struct made *made = is_asked ? &answers->asked : &answers->made[route - http_routes];
 
-static void answer_query(struct http_answers *answers, const struct http_request *request,
-    int64_t now_ns, struct http_answer *out) {
-	size_t length = 0;
-	FILE *body;
-
-	free(answers->asked);
-	answers->asked = NULL;
-	look(answers, now_ns);
-	if (!answers->is_open) {
-		answer_error(answers, out);
-		return;
-	}
-	*out = (struct http_answer){ .status = 500, .type = JSON_TYPE };
-	body = open_memstream(&answers->asked, &length);
-	if (body != NULL) {
-		out->status = http_query_answer(&answers->sources, request, now_ns, body);
-		if (ferror(body) != 0)
-			out->status = 500;
-	}
-	if (body == NULL || fclose(body) != 0 || out->status == 500) {
-		http_answer_error(500, strerror(ENOMEM), out);
-		return;
-	}
-	if (out->status != 200)
-		out->type = TEXT_TYPE;
-	out->body = answers->asked;
-	out->length = length;
-}
-
-static void answer_route(struct http_answers *answers, const struct route *route,
-    int64_t now_ns, struct http_answer *out) {
-	struct made *made = &answers->made[route - routes];
-
-	if (made->made_ns == 0 || now_ns - made->made_ns >= HTTP_ANSWER_AGE_NS) {
+	if (is_asked || made->made_ns == 0 || now_ns - made->made_ns >= HTTP_ANSWER_AGE_NS) {
 		look(answers, now_ns);
 		made->made_ns = 0;
 		if (!answers->is_open) {
-			answer_error(answers, out);
+			snprintf(answers->error, sizeof(answers->error), "%s\n",
+			    answers->why.text);
+			http_answer_error(503, answers->error, out);
 			return;
 		}
-		if (!make(answers, route, made)) {
-			http_answer_error(500, strerror(errno), out);
+		if (!make(answers, is_asked ? route->asked : route->whole, query, now_ns, made)) {
+			http_answer_error(500, strerror(ENOMEM), out);
 			return;
 		}
-		made->made_ns = now_ns;
 	}
-	*out = (struct http_answer){ .status = made->status, .type = route->type,
-		.body = made->body, .length = made->length };
+	*out = (struct http_answer){ .status = made->status, .type = made->status == 200 ?
+		route->type : HTTP_TEXT_TYPE, .body = made->body, .length = made->length };
 }
 
 /* --- requests --------------------------------------------------------------------- */
@@ -261,13 +118,9 @@ void http_answer(struct http_answers *answers, const struct http_request *reques
 		out->allow = METHODS;
 		return;
 	}
-	if (http_query_is(request)) {
-		answer_query(answers, request, now_ns, out);
-		return;
-	}
-	for (size_t i = 0; i < COUNT_OF(routes); i++)
-		if (http_span_is(request->path, routes[i].path)) {
-			answer_route(answers, &routes[i], now_ns, out);
+	for (size_t i = 0; i < HTTP_ROUTES; i++)
+		if (http_span_is(request->path, http_routes[i].path)) {
+			answer_route(answers, &http_routes[i], request->query, now_ns, out);
 			return;
 		}
 	file = find_page(request->path);
@@ -281,7 +134,7 @@ void http_answer(struct http_answers *answers, const struct http_request *reques
 }
 
 void http_answer_error(unsigned status, const char *reason, struct http_answer *out) {
-	*out = (struct http_answer){ .status = status, .type = TEXT_TYPE, .body = reason,
+	*out = (struct http_answer){ .status = status, .type = HTTP_TEXT_TYPE, .body = reason,
 		.length = strlen(reason) };
 }
 
@@ -294,7 +147,7 @@ const char *http_status_text(unsigned status) {
 		{ 505, "HTTP Version Not Supported" },
 	};
 
-	for (size_t i = 0; i < COUNT_OF(texts); i++)
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (texts[i].status == status)
 			return texts[i].text;
 	return "Error";
@@ -322,9 +175,9 @@ void http_answers_close(struct http_answers **result) {
 
 	if (answers == NULL)
 		return;
-	for (size_t i = 0; i < COUNT_OF(answers->made); i++)
+	for (size_t i = 0; i < HTTP_ROUTES; i++)
 		free(answers->made[i].body);
-	free(answers->asked);
+	free(answers->asked.body);
 	history_close(&answers->sources.history);
 	destination_index_free(&answers->sources.index);
 	view_close(&answers->view);
