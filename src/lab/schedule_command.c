@@ -157,8 +157,8 @@ static void write_result(struct writer *writer, const struct schedule_options *o
 	writer_object_begin(writer, NULL);
 	writer_numbers(writer, "order", trace->order, trace->count);
 	if (options->file != NULL)
-		writer_member(writer, "duration_s", COLUMN_DECIMAL, value_decimal(
-		    (double)result->at_ns / 1e9));
+		writer_decimal(writer, "duration_s", value_decimal( (double)result->at_ns /
+		    1e9));
 	if (options->file != NULL && scenario->fails) {
 		writer_number(writer, "failures", result->failures);
 		writer_number(writer, "deferred", result->deferred);

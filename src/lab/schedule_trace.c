@@ -181,7 +181,7 @@ static void put_where(const struct scenario *scenario, struct writer *writer,
 static void delivery_row(void *context, struct writer *writer, const void *item) {
 	const struct schedule_step *step = item;
 
-	writer_member(writer, "time_s", COLUMN_DECIMAL, value_decimal((double)step->at_ns / 1e9));
+	writer_decimal(writer, "time_s", value_decimal((double)step->at_ns / 1e9));
 	writer_member(writer, "message", COLUMN_NUMBER, number_of(step->message));
 	put_where(context, writer, step);
 	writer_text(writer, "result", step->fails ? "failed" : "delivered");
@@ -204,8 +204,7 @@ static void step_row(void *context, struct writer *writer, const void *item) {
 	const struct trace_state *state = item;
 	const char *text = state->text;
 
-	writer_member(writer, "time_s", COLUMN_DECIMAL, value_decimal(
-	    (double)state->step.at_ns / 1e9));
+	writer_decimal(writer, "time_s", value_decimal( (double)state->step.at_ns / 1e9));
 	writer_text(writer, "event", schedule_event_word(state->step.event));
 	writer_member(writer, "message", COLUMN_NUMBER, number_of(state->step.message));
 	put_where(context, writer, &state->step);

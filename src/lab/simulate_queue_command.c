@@ -25,7 +25,7 @@ struct stored {
 };
 
 static void put_mebibytes(struct writer *writer, const char *name, uint64_t bytes) {
-	writer_member(writer, name, COLUMN_DECIMAL, value_decimal((double)bytes / 1048576));
+	writer_decimal(writer, name, value_decimal((double)bytes / 1048576));
 }
 
 static void cost_row(void *context, struct writer *writer, const void *item) {
@@ -41,8 +41,8 @@ static void cost_row(void *context, struct writer *writer, const void *item) {
 	writer_number(writer, "writes", cost->disk.writes);
 	put_mebibytes(writer, "written_mib", cost->disk.written_bytes);
 	writer_number(writer, "syncs", cost->disk.syncs);
-	writer_member(writer, "syncs_per_recipient", COLUMN_DECIMAL, value_decimal(
-	    (double)cost->disk.syncs / recipients));
+	writer_decimal(writer, "syncs_per_recipient", value_decimal( (double)cost->disk.syncs /
+	    recipients));
 	put_mebibytes(writer, "restart_mib", cost->restart_bytes);
 	put_mebibytes(writer, "memory_mib", cost->memory_bytes);
 }
@@ -54,8 +54,8 @@ static void write_result(struct writer *writer, struct queue_costs *costs) {
 	};
 
 	writer_object_begin(writer, NULL);
-	writer_member(writer, "duration_s", COLUMN_DECIMAL, value_decimal(
-	    (double)costs->one.duration_ns / 1e9));
+	writer_decimal(writer, "duration_s", value_decimal( (double)costs->one.duration_ns /
+	    1e9));
 	writer_number(writer, "messages", costs->simulation->messages);
 	writer_number(writer, "attempts", costs->one.attempts);
 	writer_number(writer, "delivered", costs->one.delivered);

@@ -108,11 +108,10 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 	const struct simulated_state *state = item;
 
 	(void)context;
-	writer_member(writer, "time_s", COLUMN_DECIMAL, value_decimal((double)state->at_ns / 1e9));
+	writer_decimal(writer, "time_s", value_decimal((double)state->at_ns / 1e9));
 	writer_text(writer, "state", window_state_word(state->state));
 	writer_number(writer, "window", state->window);
-	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(state->ceiling != 0,
-	    state->ceiling));
+	writer_number_if(writer, "ceiling", state->ceiling != 0, state->ceiling);
 	writer_number(writer, "in_flight", state->in_flight);
 	writer_number(writer, "done", state->done);
 	writer_number(writer, "deferred", state->deferred);
@@ -121,13 +120,11 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 static void write_result(struct writer *writer, const struct simulation *simulation,
     const struct simulation_result *result, const struct lab_rows *states) {
 	writer_object_begin(writer, NULL);
-	writer_member(writer, "deferred_percent", COLUMN_DECIMAL, value_decimal(100.0 *
+	writer_decimal(writer, "deferred_percent", value_decimal(100.0 *
 	    (double)result->deferred / (double)simulation->deliveries));
-	writer_member(writer, "mean_concurrency", COLUMN_DECIMAL, value_decimal(result->mean));
-	writer_member(writer, "stddev_concurrency", COLUMN_DECIMAL, value_decimal(
-	    result->deviation));
-	writer_member(writer, "duration_s", COLUMN_DECIMAL, value_decimal(
-	    (double)result->duration_ns / 1e9));
+	writer_decimal(writer, "mean_concurrency", value_decimal(result->mean));
+	writer_decimal(writer, "stddev_concurrency", value_decimal( result->deviation));
+	writer_decimal(writer, "duration_s", value_decimal( (double)result->duration_ns / 1e9));
 	writer_text(writer, "law", window_law_word(simulation->window.law));
 	writer_number(writer, "deliveries", simulation->deliveries);
 	writer_number(writer, "deferred", result->deferred);
@@ -135,8 +132,7 @@ static void write_result(struct writer *writer, const struct simulation *simulat
 	writer_number(writer, "canaries", result->canaries);
 	writer_number(writer, "died", result->deaths);
 	writer_number(writer, "window", result->window);
-	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(result->ceiling != 0,
-	    result->ceiling));
+	writer_number_if(writer, "ceiling", result->ceiling != 0, result->ceiling);
 	if (simulation->every_ns > 0)
 		writer_table(writer, &(const struct table){ .name = "states", .row = state_row,
 		    .items = states->list, .count = states->count,

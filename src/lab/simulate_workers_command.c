@@ -229,13 +229,12 @@ static void message_row(void *context, struct writer *writer, const void *item) 
 	writer_number(writer, "done", result->done);
 	writer_number(writer, "deferred", result->deferred);
 	writer_number(writer, "peak_workers", result->most);
-	writer_member(writer, "peak_percent", COLUMN_DECIMAL, value_decimal(100 * result->most /
+	writer_decimal(writer, "peak_percent", value_decimal(100 * result->most /
 	    (double)kept->simulation->workers));
-	writer_member(writer, "mean_workers", COLUMN_DECIMAL, value_decimal(result->mean));
-	writer_member(writer, "came_s", COLUMN_DECIMAL, value_seconds(
-	    kept->simulation->messages[m].at_ns));
-	writer_member(writer, "first_s", COLUMN_DECIMAL, value_seconds(result->first_ns));
-	writer_member(writer, "last_s", COLUMN_DECIMAL, value_seconds(result->last_ns));
+	writer_decimal(writer, "mean_workers", value_decimal(result->mean));
+	writer_decimal(writer, "came_s", value_seconds( kept->simulation->messages[m].at_ns));
+	writer_decimal(writer, "first_s", value_seconds(result->first_ns));
+	writer_decimal(writer, "last_s", value_seconds(result->last_ns));
 }
 
 static void message_rows(void *context, struct writer *writer) {
@@ -251,10 +250,10 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 	const struct row *row = item;
 	char name[16];
 
-	writer_member(writer, "time_s", COLUMN_DECIMAL, value_seconds(row->at_ns));
+	writer_decimal(writer, "time_s", value_seconds(row->at_ns));
 	writer_text(writer, "message", message_name(row->message, name));
 	writer_number(writer, "workers", row->number);
-	writer_member(writer, "percent", COLUMN_DECIMAL, value_decimal(100.0 * row->number /
+	writer_decimal(writer, "percent", value_decimal(100.0 * row->number /
 	    kept->simulation->workers));
 	writer_number(writer, "free", row->free);
 }
@@ -268,15 +267,13 @@ static void decision_row(void *context, struct writer *writer, const void *item)
 	(void)context;
 	text_append(destination, sizeof(destination), 0, "%u.%u",
 	    simulated_site(place->destination), simulated_host(place->destination));
-	writer_member(writer, "time_s", COLUMN_DECIMAL, value_seconds(row->at_ns));
+	writer_decimal(writer, "time_s", value_seconds(row->at_ns));
 	writer_text(writer, "message", message_name(row->message, name));
 	writer_number(writer, "job", row->number);
 	writer_text(writer, "rule", worker_rule_word(place->rule));
-	writer_member(writer, "list", COLUMN_NUMBER, value_number_if(place->rule != WORKER_DEFER,
-	    place->list + 1));
+	writer_number_if(writer, "list", place->rule != WORKER_DEFER, place->list + 1);
 	writer_text(writer, "destination", placed ? destination : NULL);
-	writer_member(writer, "connection", COLUMN_NUMBER, value_number_if(placed,
-	    place->connection + 1));
+	writer_number_if(writer, "connection", placed, place->connection + 1);
 	writer_truth(writer, "opened", place->opened);
 }
 
@@ -285,7 +282,7 @@ static void decision_row(void *context, struct writer *writer, const void *item)
 static void write_figures(struct writer *writer, const struct kept *kept) {
 	const struct workers_result *result = kept->result;
 
-	writer_member(writer, "duration_s", COLUMN_DECIMAL, value_seconds(result->duration_ns));
+	writer_decimal(writer, "duration_s", value_seconds(result->duration_ns));
 	writer_number(writer, "workers", kept->simulation->workers);
 	writer_number(writer, "peak_workers", result->most);
 	writer_number(writer, "connections", result->connections);

@@ -105,10 +105,8 @@ static void queued_row(void *context, struct writer *writer, const void *item) {
 
 	text_copy(id, sizeof(id), queued->queue_id, strnlen(queued->queue_id, ACCOUNT_QUEUE_ID));
 	writer_text(writer, "queue_id", id);
-	writer_member(writer, "age", COLUMN_SECONDS, value_since(shown->view->status.now_ns,
-	    seen_ns));
-	writer_member(writer, "recipients", COLUMN_NUMBER, value_number_if(
-	    queued->recipients != 0, queued->recipients));
+	writer_seconds(writer, "age", value_since(shown->view->status.now_ns, seen_ns));
+	writer_number_if(writer, "recipients", queued->recipients != 0, queued->recipients);
 	writer_text(writer, "hold", command_for(g, mta, id, false, hold));
 	writer_text(writer, "remove", command_for(g, mta, id, true, removal));
 }

@@ -218,16 +218,16 @@ static void account_row(void *context, struct writer *writer, const void *item) 
 	    generation_text(view->generation, one->entry));
 	writer_member(writer, "used", COLUMN_NUMBER, value_toned_if(value_number_if(limited,
 	    one->used), limited && one->used >= one->limit.most, TONE_WARN));
-	writer_member(writer, "limit", COLUMN_NUMBER, value_number_if(limited, one->limit.most));
+	writer_number_if(writer, "limit", limited, one->limit.most);
 	writer_text(writer, "what", limited ? kind_words[one->limit.kind] : NULL);
 	writer_text(writer, "window", limited ? account_window_text(one->limit.period_s, window) :
 	    NULL);
-	writer_member(writer, "free_in", COLUMN_SECONDS, value_number_if(limited, one->free_s));
+	writer_seconds(writer, "free_in", value_number_if(limited, one->free_s));
 	writer_number(writer, "accepted", one->accepted);
 	writer_number(writer, "refused", one->refused);
 	writer_member(writer, "held", COLUMN_TRUTH, value_toned_if(value_truth(one->is_held),
 	    one->is_held, TONE_BAD));
-	writer_member(writer, "seen", COLUMN_SECONDS, value_number(one->seen_s));
+	writer_seconds(writer, "seen", value_number(one->seen_s));
 }
 
 static void write_rows(const struct view *view, const struct view_account_row *rows,
@@ -335,7 +335,7 @@ static void limit_row(void *context, struct writer *writer, const void *item) {
 	writer_member(writer, "used", COLUMN_NUMBER, value_toned_if(value_number(shown->used),
 	    shown->used >= shown->most, TONE_WARN));
 	writer_number(writer, "limit", shown->most);
-	writer_member(writer, "free_in", COLUMN_SECONDS, shown->wait);
+	writer_seconds(writer, "free_in", shown->wait);
 	writer_text(writer, "place", place);
 }
 
@@ -379,12 +379,12 @@ static void write_account(const struct view *view, struct writer *writer, const 
 	writer_text(writer, "pattern", generation_login_pattern_text(g, rules->pattern));
 	writer_text(writer, "file", generation_text(g, entry->file));
 	writer_number(writer, "line", entry->line);
-	writer_member(writer, "override_line", COLUMN_NUMBER, value_number_if(
-	    rules->override_line != 0, rules->override_line));
+	writer_number_if(writer, "override_line", rules->override_line != 0,
+	    rules->override_line);
 	writer_truth(writer, "new", looked->is_new);
 	writer_truth(writer, "known", looked->is_known);
-	writer_member(writer, "recipients_per_message", COLUMN_NUMBER, value_number_if(
-	    rules->per_message != 0, rules->per_message));
+	writer_number_if(writer, "recipients_per_message", rules->per_message != 0,
+	    rules->per_message);
 	writer_text(writer, "action", entry->action == ACCOUNT_ACTION_REJECT ? "reject" :
 	    "defer");
 	writer_truth(writer, "observe", entry->observe != 0);
@@ -420,7 +420,7 @@ static void write_refusal(struct writer *writer, const struct generation_account
 	    value_unknown());
 	writer_text(writer, "what", over ? kind_words[limit->kind] : "held");
 	writer_text(writer, "window", over ? account_window_text(limit->period_s, window) : NULL);
-	writer_member(writer, "retry", COLUMN_SECONDS, !over || is_in_vain ? value_unknown() :
+	writer_seconds(writer, "retry", !over || is_in_vain ? value_unknown() :
 	    value_number((uint64_t)((refusal->wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND)));
 	writer_text(writer, "undo", is_in_vain ? NULL : undo);
 }

@@ -115,12 +115,12 @@ void view_class_share_put(const struct view *view, const struct reader_class *cl
 	struct view_limits limits = view_class_limits(view, class);
 
 	writer_text(writer, "lease", share.lease);
-	writer_member(writer, "share", COLUMN_NUMBER, value_number_if(shared, share.share));
-	writer_member(writer, "share_fixed", COLUMN_NUMBER, value_number_if(shared, share.fixed));
+	writer_number_if(writer, "share", shared, share.share);
+	writer_number_if(writer, "share_fixed", shared, share.fixed);
 	writer_member(writer, "overhang", COLUMN_NUMBER, value_toned_if(value_number_if(shared,
 	    share.overhang), share.overhang > 0, TONE_WARN));
-	writer_member(writer, "refused_share", COLUMN_NUMBER, value_number_if(shared,
-	    class->share_refused[0] + class->share_refused[1]));
+	writer_number_if(writer, "refused_share", shared, class->share_refused[0] +
+	    class->share_refused[1]);
 	writer_member(writer, "sessions_in_force", COLUMN_NUMBER, shared ?
 	    in_force(limits.sessions, class->sessions) : value_unknown());
 	writer_member(writer, "inbound_in_force", COLUMN_NUMBER, shared ?
@@ -140,7 +140,7 @@ static void class_row(void *context, struct writer *writer, const void *item) {
 	writer_member(writer, "refuse_at", COLUMN_NUMBER, value_limit(c->inbound));
 	writer_number(writer, "admitted", c->admitted);
 	writer_number(writer, "refused", c->refused);
-	writer_member(writer, "refusing", COLUMN_DECIMAL, value_number(c->refusing));
+	writer_decimal(writer, "refusing", value_number(c->refusing));
 	writer_number(writer, "observed", c->observed);
 	writer_number(writer, "deferred", c->deferred);
 	writer_number(writer, "peak", c->peak);

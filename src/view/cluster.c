@@ -108,8 +108,8 @@ static void node_row(void *context, struct writer *writer, const void *item) {
 	writer_truth(writer, "itself", node->itself != 0);
 	writer_member(writer, "alive", COLUMN_TRUTH, value_toned_if(value_truth(node->alive != 0),
 	    node->alive == 0, TONE_WARN));
-	writer_member(writer, "last_word", COLUMN_SECONDS, value_since(
-	    shown->view->status.now_ns, node->word_ns));
+	writer_seconds(writer, "last_word", value_since( shown->view->status.now_ns,
+	    node->word_ns));
 	writer_number(writer, "leased", sums[0]);
 	writer_number(writer, "open", sums[1]);
 }
@@ -165,20 +165,18 @@ static void write_state(struct writer *writer, const struct shown *shown) {
 	writer_member(writer, "node", COLUMN_TEXT, text_or_none(g == NULL ? "" :
 	    generation_text(g, g->cluster.node)));
 	writer_member(writer, "state", COLUMN_TEXT, view_cluster_state(shown->view, told));
-	writer_member(writer, "age", COLUMN_SECONDS, value_since(now_ns, told->since_ns));
-	writer_member(writer, "told", COLUMN_SECONDS, value_since(now_ns, told->told_ns));
+	writer_seconds(writer, "age", value_since(now_ns, told->since_ns));
+	writer_seconds(writer, "told", value_since(now_ns, told->told_ns));
 	writer_member(writer, "server", COLUMN_TEXT, text_or_none(told->server));
-	writer_member(writer, "wait", COLUMN_SECONDS, value_until(now_ns, waits ?
-	    told->wait_until_ns : 0));
+	writer_seconds(writer, "wait", value_until(now_ns, waits ? told->wait_until_ns : 0));
 	writer_text(writer, "wait_text", !waits ? NULL : told->lost != 0 ? "the server was "
 	    "restarted or has lost its data" : "the server is new, or was restarted");
-	writer_member(writer, "retry", COLUMN_SECONDS, value_until(now_ns, joined ? 0 :
-	    told->next_ns));
+	writer_seconds(writer, "retry", value_until(now_ns, joined ? 0 : told->next_ns));
 	writer_member(writer, "error", COLUMN_TEXT, value_toned_if(value_text(!has_error ? NULL :
 	    cluster_error_word((enum cluster_error)(told->error - 1))), has_error && !joined,
 	    TONE_BAD));
-	writer_member(writer, "error_age", COLUMN_SECONDS, value_since(now_ns, has_error ?
-	    told->error_ns : 0));
+	writer_seconds(writer, "error_age", value_since(now_ns, has_error ? told->error_ns :
+	    0));
 	writer_member(writer, "error_text", COLUMN_TEXT, text_or_none(has_error ? told->why : ""));
 	writer_member(writer, "differs", COLUMN_TEXT, value_toned(text_or_none(told->differs),
 	    TONE_WARN));
@@ -197,10 +195,10 @@ static void write_lease(struct writer *writer, const struct shown *shown) {
 	    value_number(settings->nodes));
 	writer_number(writer, "nodes_known", told->nodes_known);
 	writer_number(writer, "nodes_alive", told->nodes_alive);
-	writer_member(writer, "lease", COLUMN_SECONDS, settings == NULL ? value_unknown() :
+	writer_seconds(writer, "lease", settings == NULL ? value_unknown() :
 	    value_number((uint64_t)(settings->lease_ns / NS_PER_SECOND)));
-	writer_member(writer, "renewed", COLUMN_SECONDS, value_since(now_ns, told->renewed_ns));
-	writer_member(writer, "leased_for", COLUMN_SECONDS, value_until(now_ns, told->until_ns));
+	writer_seconds(writer, "renewed", value_since(now_ns, told->renewed_ns));
+	writer_seconds(writer, "leased_for", value_until(now_ns, told->until_ns));
 	writer_text(writer, "when_unreachable", settings == NULL ? NULL :
 	    settings->when_unreachable == CLUSTER_ALONE ? "alone" : "fraction");
 	writer_member(writer, "alone", COLUMN_TRUTH, value_toned_if(value_truth(told->alone != 0),
@@ -209,10 +207,10 @@ static void write_lease(struct writer *writer, const struct shown *shown) {
 	    overhang > 0, TONE_WARN));
 	writer_member(writer, "epoch", COLUMN_TEXT, text_or_none(told->epoch));
 	writer_number(writer, "round_trips", told->rounds);
-	writer_member(writer, "round_trip_median_ms", COLUMN_DECIMAL, value_number_if(
-	    told->rounds != 0, told->round_median_us));
-	writer_member(writer, "round_trip_p99_ms", COLUMN_DECIMAL, value_number_if(
-	    told->rounds != 0, told->round_p99_us));
+	writer_decimal(writer, "round_trip_median_ms", value_number_if( told->rounds != 0,
+	    told->round_median_us));
+	writer_decimal(writer, "round_trip_p99_ms", value_number_if( told->rounds != 0,
+	    told->round_p99_us));
 	writer_number(writer, "commands", told->commands);
 }
 
@@ -222,8 +220,8 @@ static void write_knowledge(struct writer *writer, const struct shown *shown) {
 
 	writer_member(writer, "hears", COLUMN_TRUTH, value_toned_if(value_truth(told->hears != 0),
 	    deaf, TONE_WARN));
-	writer_member(writer, "compared", COLUMN_SECONDS, value_since(
-	    shown->view->status.now_ns, told->compared_ns));
+	writer_seconds(writer, "compared", value_since( shown->view->status.now_ns,
+	    told->compared_ns));
 	writer_number(writer, "destinations", told->destinations);
 	writer_number(writer, "divided", told->divided);
 	writer_number(writer, "unwritten", told->unwritten);

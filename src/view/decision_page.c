@@ -104,8 +104,8 @@ static void group_row(void *context, struct writer *writer, const void *item) {
 
 	view_decided_put(writer, d, group->last_wall_ns, decided_word(d->kind));
 	writer_number(writer, "count", group->count);
-	writer_member(writer, "first", COLUMN_SECONDS, value_number(ago_ns < 0 ? 0 :
-	    (uint64_t)(ago_ns / NS_PER_SECOND)));
+	writer_seconds(writer, "first", value_number(ago_ns < 0 ? 0 : (uint64_t)(ago_ns /
+	    NS_PER_SECOND)));
 	writer_text(writer, "subject", subject);
 	writer_text(writer, "about", about[0] == '\0' ? NULL : about);
 	writer_truth(writer, "observed", (d->flags & DECIDED_OBSERVED_ONLY) != 0);

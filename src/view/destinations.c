@@ -248,8 +248,7 @@ static void relay_row(void *context, struct writer *writer, const void *item) {
 	writer_member(writer, "relays", COLUMN_TEXT, relays_value(seen, relays));
 	writer_member(writer, "cloned_by", COLUMN_TEXT, mtas_value(g, seen->cloned_by, cloned));
 	writer_member(writer, "other_by", COLUMN_TEXT, mtas_value(g, seen->other_by, other));
-	writer_member(writer, "seen_age", COLUMN_SECONDS, age_value(all->view->status.now_ns,
-	    seen->seen_ns));
+	writer_seconds(writer, "seen_age", age_value(all->view->status.now_ns, seen->seen_ns));
 	writer_number(writer, "ok", counted.ok);
 	writer_number(writer, "failed", counted.failed);
 	writer_number(writer, "held", counted.held);
@@ -386,17 +385,15 @@ static void window_row(void *context, struct writer *writer, const void *item) {
 	writer_text(writer, "name", one->name);
 	writer_text(writer, "law", has ? window_law_word(one->law) : NULL);
 	writer_member(writer, "state", COLUMN_TEXT, state_value(one, writer->json));
-	writer_member(writer, "window", COLUMN_NUMBER, value_number_if(has, one->window));
-	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(has && one->ceiling != 0,
-	    one->ceiling));
-	writer_member(writer, "in_flight", COLUMN_NUMBER, value_number_if(has, one->in_flight));
-	writer_member(writer, "success", COLUMN_DECIMAL, decimal_if(has, one->success));
-	writer_member(writer, "failure", COLUMN_DECIMAL, decimal_if(has, one->failure));
-	writer_member(writer, "fail_cohorts", COLUMN_DECIMAL, decimal_if(has, one->fail_cohorts));
-	writer_member(writer, "until", COLUMN_SECONDS, until_value(begun ? one->until_ns : 0,
+	writer_number_if(writer, "window", has, one->window);
+	writer_number_if(writer, "ceiling", has && one->ceiling != 0, one->ceiling);
+	writer_number_if(writer, "in_flight", has, one->in_flight);
+	writer_decimal(writer, "success", decimal_if(has, one->success));
+	writer_decimal(writer, "failure", decimal_if(has, one->failure));
+	writer_decimal(writer, "fail_cohorts", decimal_if(has, one->fail_cohorts));
+	writer_seconds(writer, "until", until_value(begun ? one->until_ns : 0,
 	    view->status.now_ns));
-	writer_member(writer, "share", COLUMN_NUMBER, value_number_if(has &&
-	    one->share != UINT32_MAX, one->share));
+	writer_number_if(writer, "share", has && one->share != UINT32_MAX, one->share);
 	writer_text(writer, "stopped_by", begun ? decided_by_word(one->by) : NULL);
 	writer_text(writer, "node", elsewhere ? reader_node_name(view->reader, one->node, node) :
 	    NULL);

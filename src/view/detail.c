@@ -75,7 +75,7 @@ static void limit_row(void *context, struct writer *writer, const void *item) {
 	writer_text(writer, "limit", row->limit);
 	writer_text(writer, "value", row->value);
 	writer_text(writer, "file", row->line == 0 ? NULL : row->file);
-	writer_member(writer, "line", COLUMN_NUMBER, value_number_if(row->line != 0, row->line));
+	writer_number_if(writer, "line", row->line != 0, row->line);
 }
 
 static void write_limits(struct writer *writer, const struct limit_list *list) {
@@ -357,8 +357,8 @@ static void session_row(void *context, struct writer *writer, const void *item) 
 	    states[one->control.state] : NULL);
 	writer_number(writer, "client_port", one->client_port);
 	writer_number(writer, "port", one->server_port);
-	writer_member(writer, "age", COLUMN_SECONDS, value_since(view->status.now_ns,
-	    view->status.created_ns + one->opened_ds * (NS_PER_SECOND / 10)));
+	writer_seconds(writer, "age", value_since(view->status.now_ns, view->status.created_ns +
+	    one->opened_ds * (NS_PER_SECOND / 10)));
 }
 
 bool detail_client_write(const struct view *view, const char *address,

@@ -141,8 +141,7 @@ static void minute_row(void *context, struct writer *writer, const void *item) {
 	writer_truth(writer, "gap", !row.known);
 	writer_text(writer, "mark", mark_of(row.flags));
 	for (unsigned i = 0; i < reading->width; i++)
-		writer_member(writer, reading->columns[i].name, COLUMN_NUMBER,
-		    value_number_if(row.has[i], row.values[i]));
+		writer_number_if(writer, reading->columns[i].name, row.has[i], row.values[i]);
 }
 
 static void minute_rows(void *context, struct writer *writer) {

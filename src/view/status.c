@@ -55,33 +55,30 @@ static void write_summary(struct writer *writer, const struct view *view) {
 	(void)reader_cluster(view->reader, &told);
 	writer_member(writer, "health", COLUMN_TEXT, value_toned(value_text(health),
 	    strcmp(health, "live") == 0 ? TONE_GOOD : TONE_BAD));
-	writer_member(writer, "pid", COLUMN_NUMBER, value_number_if(status->supervisor_pid > 0,
-	    (uint64_t)status->supervisor_pid));
-	writer_member(writer, "uptime", COLUMN_SECONDS, value_since(status->now_ns,
-	    status->health == READER_LIVE ? status->started_ns : 0));
-	writer_member(writer, "heartbeat_age", COLUMN_SECONDS, value_since(status->now_ns,
+	writer_number_if(writer, "pid", status->supervisor_pid > 0,
+	    (uint64_t)status->supervisor_pid);
+	writer_seconds(writer, "uptime", value_since(status->now_ns, status->health ==
+	    READER_LIVE ? status->started_ns : 0));
+	writer_seconds(writer, "heartbeat_age", value_since(status->now_ns,
 	    status->heartbeat_ns));
 	writer_number(writer, "generation", status->generation);
 	writer_text(writer, "configuration", g == NULL ? NULL : generation_text(g, g->file));
-	writer_member(writer, "configuration_age", COLUMN_SECONDS, age_of(g));
+	writer_seconds(writer, "configuration_age", age_of(g));
 	writer_text(writer, "state", view->path);
-	writer_member(writer, "state_age", COLUMN_SECONDS, value_since(status->now_ns,
-	    status->created_ns));
+	writer_seconds(writer, "state_age", value_since(status->now_ns, status->created_ns));
 	writer_member(writer, "state_bytes", COLUMN_BYTES, value_number(status->file_bytes));
 	writer_member(writer, "gate", COLUMN_TEXT, value_toned_if(value_text(status->gate_shut ?
 	    "shut" : "open"), status->gate_shut, TONE_BAD));
-	writer_member(writer, "gate_age", COLUMN_SECONDS, value_since(status->now_ns,
-	    status->gate_since_ns));
+	writer_seconds(writer, "gate_age", value_since(status->now_ns, status->gate_since_ns));
 	writer_member(writer, "queue", COLUMN_TEXT, value_toned_if(value_text(
 	    status_queue_word(view)), status->queue_away_ns != 0 ||
 	    (g != NULL && generation_drive_is_refused(g)), TONE_BAD));
-	writer_member(writer, "queue_away", COLUMN_SECONDS, value_since(status->now_ns,
+	writer_seconds(writer, "queue_away", value_since(status->now_ns,
 	    status->queue_away_ns));
 	writer_text(writer, "confined", g == NULL || g->confined[0] == '\0' ? NULL :
 	    g->confined);
 	writer_member(writer, "cluster", COLUMN_TEXT, view_cluster_state(view, &told));
-	writer_member(writer, "cluster_age", COLUMN_SECONDS, value_since(status->now_ns,
-	    told.since_ns));
+	writer_seconds(writer, "cluster_age", value_since(status->now_ns, told.since_ns));
 	writer_member(writer, "observe", COLUMN_TRUTH, g == NULL ? value_unknown() :
 	    observe_value(g->observe));
 	writer_member(writer, "outbound_observe", COLUMN_TRUTH, g == NULL ? value_unknown() :
@@ -251,12 +248,12 @@ static void role_row(void *context, struct writer *writer, const void *item) {
 
 	writer_member(writer, "role", COLUMN_TEXT, value_toned_if(value_text(view_role_name(role,
 	    name)), away, TONE_BAD));
-	writer_member(writer, "pid", COLUMN_NUMBER, value_number_if(!away, (uint64_t)role->pid));
-	writer_member(writer, "uptime", COLUMN_SECONDS, away ? value_unknown() :
-	    value_since(now_ns, role->started_ns));
+	writer_number_if(writer, "pid", !away, (uint64_t)role->pid);
+	writer_seconds(writer, "uptime", away ? value_unknown() : value_since(now_ns,
+	    role->started_ns));
 	/* its start is no heartbeat: it may have opened nothing yet */
-	writer_member(writer, "heartbeat_age", COLUMN_SECONDS, value_since(now_ns,
-	    role->heartbeat_ns > role->started_ns ? role->heartbeat_ns : 0));
+	writer_seconds(writer, "heartbeat_age", value_since(now_ns, role->heartbeat_ns >
+	    role->started_ns ? role->heartbeat_ns : 0));
 	writer_member(writer, "restarts", COLUMN_NUMBER, counted_value(role->restarts));
 	writer_member(writer, "generation", COLUMN_NUMBER, value_toned_if(value_number(
 	    role->generation), health_role_is_behind(view, role), TONE_BAD));
@@ -296,17 +293,14 @@ static void journal_row(void *context, struct writer *writer, const void *item) 
 	writer_member(writer, "state", COLUMN_TEXT, value_toned_if(value_text(failed ? "failed" :
 	    "written"), failed, TONE_BAD));
 	writer_text(writer, "error", failed ? journal_error(journal->error) : NULL);
-	writer_member(writer, "age", COLUMN_SECONDS, value_since(status->now_ns,
-	    journal->since_ns));
+	writer_seconds(writer, "age", value_since(status->now_ns, journal->since_ns));
 	writer_number(writer, "files", journal->files);
 	writer_member(writer, "bytes", COLUMN_BYTES, value_number(journal->bytes));
 	writer_number(writer, "records", journal->records);
 	writer_number(writer, "syncs", journal->syncs);
 	writer_member(writer, "lost", COLUMN_NUMBER, counted_value(journal->lost));
-	writer_member(writer, "messages", COLUMN_NUMBER, value_number_if(of_queue,
-	    journal->messages));
-	writer_member(writer, "waiting", COLUMN_NUMBER, value_number_if(of_queue,
-	    journal->waiting));
+	writer_number_if(writer, "messages", of_queue, journal->messages);
+	writer_number_if(writer, "waiting", of_queue, journal->waiting);
 }
 
 static void journal_rows(void *context, struct writer *writer) {

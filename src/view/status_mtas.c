@@ -320,15 +320,15 @@ static void mta_row(void *context, struct writer *writer, const void *item) {
 	writer_text(writer, "mta", generation_text(g, mta->name));
 	writer_text(writer, "kind", postfix ? "postfix" : "sendmail");
 	writer_member(writer, "log_unread", COLUMN_BYTES, value_number_if(log.known, log.unread));
-	writer_member(writer, "log_behind", COLUMN_SECONDS, value_number_if(log.behind_s > 0,
+	writer_seconds(writer, "log_behind", value_number_if(log.behind_s > 0,
 	    (uint64_t)log.behind_s));
-	writer_member(writer, "log_age", COLUMN_SECONDS, value_number_if(log.known &&
-	    log.written_s <= now_s, (uint64_t)(now_s - log.written_s)));
+	writer_seconds(writer, "log_age", value_number_if(log.known && log.written_s <= now_s,
+	    (uint64_t)(now_s - log.written_s)));
 	writer_truth(writer, "observe", g->outbound_observe != 0);
 	writer_text(writer, "site", site_word(g, mta));
 	writer_text(writer, "lanes", postfix ? lanes : NULL);
-	writer_member(writer, "lane_age", COLUMN_SECONDS, value_since(now_ns, use->lane_ns));
-	writer_member(writer, "other_age", COLUMN_SECONDS, value_since(now_ns, use->other_ns));
+	writer_seconds(writer, "lane_age", value_since(now_ns, use->lane_ns));
+	writer_seconds(writer, "other_age", value_since(now_ns, use->other_ns));
 	writer_member(writer, "reload", COLUMN_TRUTH, postfix ? value_truth(mta->may_reload != 0) :
 	    value_unknown());
 	writer_text(writer, "note", note != NULL ? note : note_of(mtas, mta, use));

@@ -560,6 +560,18 @@ void writer_number(struct writer *writer, const char *name, uint64_t number) {
 	writer_member(writer, name, COLUMN_NUMBER, value_number(number));
 }
 
+void writer_number_if(struct writer *writer, const char *name, bool known, uint64_t number) {
+	writer_member(writer, name, COLUMN_NUMBER, value_number_if(known, number));
+}
+
+void writer_seconds(struct writer *writer, const char *name, struct value value) {
+	writer_member(writer, name, COLUMN_SECONDS, value);
+}
+
+void writer_decimal(struct writer *writer, const char *name, struct value value) {
+	writer_member(writer, name, COLUMN_DECIMAL, value);
+}
+
 void writer_truth(struct writer *writer, const char *name, bool truth) {
 	writer_member(writer, name, COLUMN_TRUTH, value_truth(truth));
 }

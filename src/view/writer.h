@@ -120,7 +120,10 @@ void writer_member(struct writer *writer, const char *name, enum column_kind kin
     struct value value);
 void writer_text(struct writer *writer, const char *name, const char *text);
 void writer_number(struct writer *writer, const char *name, uint64_t number);
+void writer_number_if(struct writer *writer, const char *name, bool known, uint64_t number);
 void writer_truth(struct writer *writer, const char *name, bool truth);
+void writer_seconds(struct writer *writer, const char *name, struct value value);
+void writer_decimal(struct writer *writer, const char *name, struct value value);
 
 /* A member that is a list of strings; `next` returns them one by one until NULL. */
 void writer_strings(struct writer *writer, const char *name,

@@ -188,8 +188,7 @@ static void destination_row(void *context, struct writer *writer, const void *it
 	    (enum window_state)shown->window.state)), shown->window.state == WINDOW_DEAD,
 	    TONE_BAD));
 	writer_number(writer, "window", shown->window.concurrency);
-	writer_member(writer, "ceiling", COLUMN_NUMBER, value_number_if(
-	    shown->window.ceiling != 0, shown->window.ceiling));
+	writer_number_if(writer, "ceiling", shown->window.ceiling != 0, shown->window.ceiling);
 	writer_number(writer, "ok", shown->ok);
 	writer_number(writer, "failed", shown->failed);
 	writer_number(writer, "suspended", shown->suspended);

@@ -168,10 +168,10 @@ static void class_row(void *context, struct writer *writer, const void *item) {
 	writer_text(writer, "class", class_name(sums->s, number));
 	writer_number(writer, "sessions", load->sessions);
 	writer_number(writer, "peak", load->peak);
-	writer_member(writer, "mean", COLUMN_DECIMAL, span_ms <= 0 ? value_unknown() :
+	writer_decimal(writer, "mean", span_ms <= 0 ? value_unknown() :
 	    value_decimal((double)load->open_ms / span_ms));
 	writer_number(writer, "per_minute", load->per_minute);
-	writer_member(writer, "seconds", COLUMN_DECIMAL, mean_seconds(load));
+	writer_decimal(writer, "seconds", mean_seconds(load));
 }
 
 static void client_row(void *context, struct writer *writer, const void *item) {
@@ -191,7 +191,7 @@ static void client_row(void *context, struct writer *writer, const void *item) {
 	writer_number(writer, "sessions", load->sessions);
 	writer_number(writer, "peak", load->peak);
 	writer_number(writer, "per_minute", load->per_minute);
-	writer_member(writer, "seconds", COLUMN_DECIMAL, mean_seconds(load));
+	writer_decimal(writer, "seconds", mean_seconds(load));
 	writer_number(writer, "refused", client->refused);
 }
 

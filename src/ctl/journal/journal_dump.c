@@ -97,13 +97,11 @@ static void begin_line(const struct dumping *dumping, struct journal_place place
 	struct journal_place_text file;
 
 	writer_line_begin(writer);
-	writer_member(writer, "journal", COLUMN_TEXT,
-	    value_text(journal_what_for(dumping->journal)));
-	writer_member(writer, "file", COLUMN_TEXT,
-	    value_text(journal_file_path(dumping->journal, place.file, &file)));
-	writer_member(writer, "offset", COLUMN_NUMBER, value_number(place.offset));
-	writer_member(writer, "sequence", COLUMN_NUMBER, value_number(sequence));
-	writer_member(writer, "type", COLUMN_TEXT, value_text(type));
+	writer_text(writer, "journal", journal_what_for(dumping->journal));
+	writer_text(writer, "file", journal_file_path(dumping->journal, place.file, &file));
+	writer_number(writer, "offset", place.offset);
+	writer_number(writer, "sequence", sequence);
+	writer_text(writer, "type", type);
 }
 
 static void write_head(const struct dumping *dumping, struct journal_place place) {
@@ -114,9 +112,8 @@ static void write_head(const struct dumping *dumping, struct journal_place place
 
 	if (file == NULL || file->head_state != JOURNAL_HEAD_GOOD)
 		return;
-	writer_member(writer, "kind", COLUMN_TEXT,
-	    value_text(journal_kind_word(file->head.kind)));
-	writer_member(writer, "number", COLUMN_NUMBER, value_number(file->head.number));
+	writer_text(writer, "kind", journal_kind_word(file->head.kind));
+	writer_number(writer, "number", file->head.number);
 	writer_member(writer, "created", COLUMN_TEXT,
 	    journal_time_value(file->head.created_ns, time));
 	writer_member(writer, "previous", COLUMN_NUMBER,
@@ -139,14 +136,12 @@ static void dump_record(struct dumping *dumping, const struct journal_found *fou
 		return;
 	text_append(number, sizeof(number), 0, "%u", (unsigned)frame->type);
 	begin_line(dumping, found->place, word != NULL ? word : number, frame->sequence);
-	writer_member(writer, "version", COLUMN_NUMBER, value_number(frame->version));
-	writer_member(writer, "bytes", COLUMN_NUMBER, value_number(found->length));
-	writer_member(writer, "garbage", COLUMN_TRUTH,
-	    value_truth(!journal_mark_is_live(frame->mark)));
-	writer_member(writer, "synced", COLUMN_NUMBER,
-	    value_number(journal_frame_synced(frame)));
+	writer_number(writer, "version", frame->version);
+	writer_number(writer, "bytes", found->length);
+	writer_truth(writer, "garbage", !journal_mark_is_live(frame->mark));
+	writer_number(writer, "synced", journal_frame_synced(frame));
 	if (decoded.spoiled)
-		writer_member(writer, "spoiled", COLUMN_TRUTH, value_truth(true));
+		writer_truth(writer, "spoiled", true);
 	else if (decoded.known && decoded.type == JOURNAL_HEAD)
 		write_head(dumping, found->place);
 	else if (decoded.known)
@@ -170,8 +165,7 @@ static void dump_positions(const struct dumping *dumping) {
 		decoded.record.positions = one->positions;
 		begin_line(dumping, (struct journal_place){ 0, (uint32_t)slot * JOURNAL_SLOT },
 		    journal_type_word(JOURNAL_POSITIONS), one->serial);
-		writer_member(dumping->writer, "counts", COLUMN_TRUTH,
-		    value_truth(slot == reader->slot));
+		writer_truth(dumping->writer, "counts", slot == reader->slot);
 		decoded_write(&decoded, NULL, dumping->writer);
 		writer_line_end(dumping->writer);
 	}

@@ -43,7 +43,7 @@ static void show_text(struct writer *writer, const char *name, struct journal_te
 		if (value.text[i] != '\0')
 			space[length++] = value.text[i];
 	space[length] = '\0';
-	writer_member(writer, name, COLUMN_TEXT, value_text(space));
+	writer_text(writer, name, space);
 }
 
 static void show_number(struct writer *writer, const char *name, uint64_t value, bool known) {
@@ -52,11 +52,11 @@ static void show_number(struct writer *writer, const char *name, uint64_t value,
 }
 
 static void show_word(struct writer *writer, const char *name, const char *value) {
-	writer_member(writer, name, COLUMN_TEXT, value_text(value));
+	writer_text(writer, name, value);
 }
 
 static void show_truth(struct writer *writer, const char *name, bool value) {
-	writer_member(writer, name, COLUMN_TRUTH, value_truth(value));
+	writer_truth(writer, name, value);
 }
 
 static void show_time(struct writer *writer, const char *name, int64_t wall_ns) {

@@ -135,8 +135,8 @@ static void position_row(void *context, struct writer *writer, const void *item)
 
 	(void)context;
 	writer_text(writer, "position", one->name);
-	writer_member(writer, "file", COLUMN_NUMBER, value_number_if(known, one->place.file));
-	writer_member(writer, "offset", COLUMN_NUMBER, value_number_if(known, one->place.offset));
+	writer_number_if(writer, "file", known, one->place.file);
+	writer_number_if(writer, "offset", known, one->place.offset);
 }
 
 static void write_positions(struct summing *sum, struct writer *writer) {
@@ -148,11 +148,10 @@ static void write_positions(struct summing *sum, struct writer *writer) {
 
 	writer_member(writer, "recorded", COLUMN_TEXT, known ?
 	    journal_time_value(positions->when_ns, time) : value_unknown());
-	writer_member(writer, "synced", COLUMN_NUMBER, value_number_if(known, positions->synced));
-	writer_member(writer, "syncs", COLUMN_NUMBER, value_number_if(known, positions->syncs));
-	writer_member(writer, "deliveries", COLUMN_NUMBER, value_number_if(known,
-	    positions->results));
-	writer_member(writer, "syncs_per_delivery", COLUMN_DECIMAL, positions->results > 0 ?
+	writer_number_if(writer, "synced", known, positions->synced);
+	writer_number_if(writer, "syncs", known, positions->syncs);
+	writer_number_if(writer, "deliveries", known, positions->results);
+	writer_decimal(writer, "syncs_per_delivery", positions->results > 0 ?
 	    value_decimal((double)positions->syncs / (double)positions->results) :
 	    value_unknown());
 	writer_table(writer, &(const struct table){ .name = "positions", .row = position_row,
@@ -175,23 +174,18 @@ static void write_one(struct summing *sum, const char *name, struct writer *writ
 	writer_number(writer, "files", sum->journal->reader->files.count);
 	writer_member(writer, "bytes", COLUMN_BYTES, value_number(sum->bytes));
 	writer_member(writer, "garbage_bytes", COLUMN_BYTES, value_number(garbage));
-	writer_member(writer, "garbage_percent", COLUMN_DECIMAL, sum->bytes == 0 ?
-	    value_unknown() : value_decimal(100.0 * (double)garbage / (double)sum->bytes));
+	writer_decimal(writer, "garbage_percent", sum->bytes == 0 ? value_unknown() :
+	    value_decimal(100.0 * (double)garbage / (double)sum->bytes));
 	writer_number(writer, "records", sum->records);
-	writer_member(writer, "first_sequence", COLUMN_NUMBER, value_number_if(sum->records > 0,
-	    sum->first));
-	writer_member(writer, "last_sequence", COLUMN_NUMBER, value_number_if(sum->records > 0,
-	    sum->last));
+	writer_number_if(writer, "first_sequence", sum->records > 0, sum->first);
+	writer_number_if(writer, "last_sequence", sum->records > 0, sum->last);
 	writer_number(writer, "damaged", sum->damaged);
 	writer_number(writer, "later", sum->later);
-	writer_member(writer, "queued", COLUMN_NUMBER, value_number_if(of_messages,
-	    messages.waiting + messages.working));
-	writer_member(writer, "working", COLUMN_NUMBER, value_number_if(of_messages,
-	    messages.working));
+	writer_number_if(writer, "queued", of_messages, messages.waiting + messages.working);
+	writer_number_if(writer, "working", of_messages, messages.working);
 	writer_member(writer, "suffix_bytes", COLUMN_BYTES, value_number_if(suffix,
 	    sum->suffix_bytes));
-	writer_member(writer, "suffix_records", COLUMN_NUMBER, value_number_if(suffix,
-	    sum->suffix_records));
+	writer_number_if(writer, "suffix_records", suffix, sum->suffix_records);
 	write_positions(sum, writer);
 	writer_object_end(writer);
 }

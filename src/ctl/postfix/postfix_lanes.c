@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file_stamp.h"
 #include "base/text.h"
@@ -99,21 +100,18 @@ static int find_mta(struct lanes *lanes) {
 
 struct names {
 	char **list;
-	size_t count;
+	size_t count, size;
 	bool failed;
 };
 
 static void take_name(void *context, const struct destination_seen *seen) {
 	struct names *names = context;
-	char **grown;
 
 	/* keys for postmap stand one a line */
 	if (names->failed || strpbrk(seen->name, " \t\r\n") != NULL)
 		return;
-	grown = reallocarray(names->list, names->count + 1, sizeof(*grown));
-	if (grown != NULL)
-		names->list = grown;
-	if (grown == NULL || (grown[names->count] = strdup(seen->name)) == NULL)
+	if (!array_grow(&names->list, &names->size, names->count, sizeof(*names->list)) ||
+	    (names->list[names->count] = strdup(seen->name)) == NULL)
 		names->failed = true;
 	else
 		names->count++;
@@ -665,12 +663,12 @@ static int read_sites(struct lanes *lanes, struct diag *diag) {
 		transports[count++] = generation_text(g, lanes->further[i].mta->transport);
 	if (postfix_settings_read(&lanes->settings,
 		generation_text(g, lanes->mta->config_directory), transports, count, diag) != 0 ||
-	    postfix_site_read(&lanes->site, lanes->settings, transports[0], diag) != 0)
+	    postfix_site_read(&lanes->site, lanes->settings, transports[0], false, diag) != 0)
 		return -1;
 	for (unsigned i = 0; i < lanes->further_count; i++) {
 		lanes->further[i].settings = lanes->settings;
-		if (postfix_site_read_further(&lanes->further[i].site, lanes->settings,
-			transports[i + 1], diag) != 0)
+		if (postfix_site_read(&lanes->further[i].site, lanes->settings,
+			transports[i + 1], true, diag) != 0)
 			return -1;
 	}
 	return 0;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file_stamp.h"
 #include "base/text.h"
 #include "config/generation/generation.h"
@@ -44,8 +45,7 @@ void site_refuse(struct postfix_site *site, const char *word,
 
 static int add_exclusion(struct postfix_site *site, const char *setting,
     const char *mask, struct diag *diag) {
-	size_t count = site->exclusion_count;
-	struct site_exclusion *grown;
+	struct site_exclusion *added;
 	struct mask parsed;
 	const char *why;
 
@@ -53,16 +53,12 @@ static int add_exclusion(struct postfix_site *site, const char *setting,
 	if (!mask_parse(mask, strlen(mask), &parsed, &why) ||
 	    (parsed.kind != MASK_NAME && parsed.kind != MASK_DOMAIN))
 		return 0;
-	if ((count & (count - 1)) == 0) {
-		grown = reallocarray(site->exclusions, count == 0 ? 1 : 2 * count,
-		    sizeof(*grown));
-		if (grown == NULL)
-			return diag_set(diag, errno, "no memory");
-		site->exclusions = grown;
-	}
-	grown = &site->exclusions[count];
-	*grown = (struct site_exclusion){ strdup(mask), setting };
-	if (grown->mask == NULL)
+	if (!array_grow(&site->exclusions, &site->exclusion_room, site->exclusion_count,
+	    sizeof(*added)))
+		return diag_set(diag, errno, "no memory");
+	added = &site->exclusions[site->exclusion_count];
+	*added = (struct site_exclusion){ strdup(mask), setting };
+	if (added->mask == NULL)
 		return diag_set(diag, errno, "no memory");
 	site->exclusion_count++;
 	return 0;
@@ -70,7 +66,7 @@ static int add_exclusion(struct postfix_site *site, const char *setting,
 
 int postfix_site_watch(struct postfix_site *site, const char *path, uint64_t stamp,
     struct diag *diag) {
-	struct site_watch *grown;
+	struct site_watch *added;
 
 	for (const char *at = path; *at != '\0'; at++)
 		if (*at < ' ' || *at > '~') {
@@ -80,13 +76,11 @@ int postfix_site_watch(struct postfix_site *site, const char *path, uint64_t sta
 	for (size_t i = 0; i < site->watch_count; i++)
 		if (strcmp(site->watches[i].path, path) == 0)
 			return 0;
-	grown = reallocarray(site->watches, site->watch_count + 1, sizeof(*grown));
-	if (grown == NULL)
+	if (!array_grow(&site->watches, &site->watch_room, site->watch_count, sizeof(*added)))
 		return diag_set(diag, errno, "no memory");
-	site->watches = grown;
-	grown += site->watch_count;
-	*grown = (struct site_watch){ strdup(path), stamp };
-	if (grown->path == NULL)
+	added = &site->watches[site->watch_count];
+	*added = (struct site_watch){ strdup(path), stamp };
+	if (added->path == NULL)
 		return diag_set(diag, errno, "no memory");
 	site->watch_count++;
 	return 0;
@@ -135,25 +129,24 @@ static int compare_routes(const void *a, const void *b) {
 
 static int add_route(struct postfix_site *site, const struct site_setting *setting,
     const char *mask, const char *next_hop, struct diag *diag) {
-	struct site_route *grown = reallocarray(site->routes, site->route_count + 1,
-	    sizeof(*grown));
+	struct site_route *added;
 
-	if (grown == NULL)
-		return diag_set(diag, errno, "no memory");
-	site->routes = grown;
 	for (size_t i = 0; i < site->route_count; i++)
-		if (strcmp(grown[i].mask, mask) == 0)
+		if (strcmp(site->routes[i].mask, mask) == 0)
 			/* what transport_maps says counts more than relay_domains */
-			return setting->hop != NULL ? 0 : strcmp(grown[i].next_hop, next_hop) == 0 ? 0 :
+			return setting->hop != NULL ||
+			    strcmp(site->routes[i].next_hop, next_hop) == 0 ? 0 :
 			    add_exclusion(site, setting->name, mask, diag);
-	grown = &grown[site->route_count];
-	*grown = (struct site_route){ strdup(mask), strdup(next_hop) };
-	if (grown->mask == NULL || grown->next_hop == NULL) {
-		free(grown->mask);
-		free(grown->next_hop);
+	if (!array_grow(&site->routes, &site->route_room, site->route_count, sizeof(*added)))
+		return diag_set(diag, errno, "no memory");
+	added = &site->routes[site->route_count];
+	*added = (struct site_route){ strdup(mask), strdup(next_hop) };
+	if (added->mask == NULL || added->next_hop == NULL) {
+		free(added->mask);
+		free(added->next_hop);
 		return diag_set(diag, errno, "no memory");
 	}
-	for (char *at = grown->mask; *at != '\0'; at++)
+	for (char *at = added->mask; *at != '\0'; at++)
 		if (*at >= 'A' && *at <= 'Z')
 			*at = (char)(*at | 0x20);
 	site->route_count++;
@@ -296,7 +289,8 @@ static bool holds_below(const struct postfix_site *site, const char *setting) {
 	return false;
 }
 
-static int read_named(struct postfix_site *site, const char *name, bool routes,
+/* hop: as in site_setting. */
+static int read_setting(struct postfix_site *site, const char *name, bool routes,
     bool by_domain, const char *hop, struct diag *diag) {
 	struct site_setting setting = { .name = name, .routes = routes, .hop = hop };
 	const char *value = postfix_value(site->settings, site->resolver, name, false);
@@ -308,11 +302,6 @@ static int read_named(struct postfix_site *site, const char *name, bool routes,
 	setting.below = by_domain && holds_below(site, name);
 	setting.dotted = by_domain && !setting.below;
 	return read_list(site, &setting, value, 0, diag);
-}
-
-static int read_setting(struct postfix_site *site, const char *name, bool routes,
-    bool by_domain, struct diag *diag) {
-	return read_named(site, name, routes, by_domain, NULL, diag);
 }
 
 /* Settings that must be empty. */
@@ -415,25 +404,6 @@ static void find_resolver(struct postfix_site *site) {
 		site_refuse(site, "no-service", "master.cf has no service retry");
 }
 
-int postfix_site_read(struct postfix_site *site,
-    const struct postfix_settings *settings, const char *clone, struct diag *diag) {
-	memset(site, 0, sizeof(*site));
-	site->settings = settings;
-	site->clone = clone;
-	find_resolver(site);
-	find_program(site);
-	check_empty(site);
-	read_relayhost(site);
-	check_default_transport(site);
-	if (read_setting(site, "mydestination", false, false, diag) != 0 ||
-	    read_setting(site, "virtual_alias_domains", false, false, diag) != 0 ||
-	    read_setting(site, "virtual_mailbox_domains", false, false, diag) != 0 ||
-	    read_setting(site, "relay_domains", false, true, diag) != 0 ||
-	    read_setting(site, "transport_maps", true, true, diag) != 0)
-		return -1;
-	return site_sort_routes(site, diag);
-}
-
 /* Where relay_domains goes by the transport, by which next hop; else NULL. */
 static const char *relay_hop(const struct postfix_site *site) {
 	const char *value = postfix_value(site->settings, site->resolver, "relay_transport",
@@ -442,24 +412,25 @@ static const char *relay_hop(const struct postfix_site *site) {
 	return hop == NULL || *hop != '\0' ? hop : site->relayhost;
 }
 
-int postfix_site_read_further(struct postfix_site *site,
-    const struct postfix_settings *settings, const char *transport, struct diag *diag) {
+int postfix_site_read(struct postfix_site *site, const struct postfix_settings *settings,
+    const char *clone, bool is_further, struct diag *diag) {
 	const char *hop;
 
-	memset(site, 0, sizeof(*site));
-	site->settings = settings;
-	site->clone = transport;
-	site->is_further = true;
+	*site = (struct postfix_site){ .settings = settings, .clone = clone,
+		.is_further = is_further };
 	find_resolver(site);
 	find_program(site);
 	check_empty(site);
 	read_relayhost(site);
-	hop = relay_hop(site);
-	if (read_setting(site, "mydestination", false, false, diag) != 0 ||
-	    read_setting(site, "virtual_alias_domains", false, false, diag) != 0 ||
-	    read_setting(site, "virtual_mailbox_domains", false, false, diag) != 0 ||
-	    read_setting(site, "transport_maps", true, true, diag) != 0 ||
-	    (hop != NULL && read_named(site, "relay_domains", false, true, hop, diag) != 0))
+	if (!is_further)
+		check_default_transport(site);
+	hop = is_further ? relay_hop(site) : NULL;
+	if (read_setting(site, "mydestination", false, false, NULL, diag) != 0 ||
+	    read_setting(site, "virtual_alias_domains", false, false, NULL, diag) != 0 ||
+	    read_setting(site, "virtual_mailbox_domains", false, false, NULL, diag) != 0 ||
+	    (!is_further && read_setting(site, "relay_domains", false, true, NULL, diag) != 0) ||
+	    read_setting(site, "transport_maps", true, true, NULL, diag) != 0 ||
+	    (hop != NULL && read_setting(site, "relay_domains", false, true, hop, diag) != 0))
 		return -1;
 	return site_sort_routes(site, diag);
 }

@@ -55,28 +55,23 @@ struct postfix_site {
 	char refusal[32];
 	char refusal_text[256];
 	struct site_exclusion *exclusions;
-	size_t exclusion_count;
+	size_t exclusion_count, exclusion_room;
 	struct site_route *routes;	/* those that count more come first */
-	size_t route_count;
+	size_t route_count, route_room;
 	struct site_table *tables;
-	size_t table_count;
+	size_t table_count, table_room;
 	char relayhost[256];		/* as it is in force, or "" */
 	struct site_watch *watches;
-	size_t watch_count;
+	size_t watch_count, watch_room;
 	char **listed;			/* destinations that all tables were asked about */
 	size_t listed_count;
 };
 
-/* Reads it.  -1 with *diag: no memory, or a tool of Postfix cannot be run.  What the
- * site's settings are to blame for is a refusal.  postfix_site_free it in both
- * cases. */
-int postfix_site_read(struct postfix_site *site,
-    const struct postfix_settings *settings, const char *clone, struct diag *diag);
-
-/* The same for a transport of mta[].transports[]: `routes` are the domains that the site sends by
- * it. */
-int postfix_site_read_further(struct postfix_site *site,
-    const struct postfix_settings *settings, const char *transport, struct diag *diag);
+/* Reads it.  Of a transport of mta[].transports[] (is_further) `routes` are the domains that the
+ * site sends by it.  -1 with *diag: no memory, or a tool of Postfix cannot be run.  What the
+ * site's settings are to blame for is a refusal.  postfix_site_free it in both cases. */
+int postfix_site_read(struct postfix_site *site, const struct postfix_settings *settings,
+    const char *clone, bool is_further, struct diag *diag);
 
 /* Asks the tables that can only be asked about these destinations; those are then
  * `listed`.  As postfix_site_read. */

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file_stamp.h"
 #include "base/text.h"
 #include "ctl/cli/program.h"
@@ -52,16 +53,14 @@ static int run_postmap(const struct postfix_site *site, const char *option,
 
 static int note_table(struct postfix_site *site, const struct site_setting *setting,
     const char *table, struct diag *diag) {
-	struct site_table *grown = reallocarray(site->tables, site->table_count + 1,
-	    sizeof(*grown));
+	struct site_table *added;
 
-	if (grown == NULL)
+	if (!array_grow(&site->tables, &site->table_room, site->table_count, sizeof(*added)))
 		return diag_set(diag, errno, "no memory");
-	site->tables = grown;
-	grown = &grown[site->table_count];
-	*grown = (struct site_table){ .name = strdup(table), .setting = setting->name,
+	added = &site->tables[site->table_count];
+	*added = (struct site_table){ .name = strdup(table), .setting = setting->name,
 		.below = setting->below, .dotted = setting->dotted, .hop = setting->hop };
-	if (grown->name == NULL)
+	if (added->name == NULL)
 		return diag_set(diag, errno, "no memory");
 	site->table_count++;
 	return 0;

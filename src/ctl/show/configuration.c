@@ -30,7 +30,7 @@ static void write_message(struct writer *writer, const char *file, uint32_t line
 	if (writer->json) {
 		writer_row_begin(writer);
 		writer_text(writer, "file", file);
-		writer_member(writer, "line", COLUMN_NUMBER, value_number_if(line != 0, line));
+		writer_number_if(writer, "line", line != 0, line);
 		writer_text(writer, "severity", severity);
 		writer_text(writer, "text", text);
 		writer_row_end(writer);
@@ -274,8 +274,7 @@ static void write_reloaded(struct reload *reload, const struct control_reply *re
 	writer_strings(reload->writer, "needs_restart", next_name, &reload->settings);
 	writer_strings(reload->writer, "roles_behind", next_name, &reload->behind);
 	writer_truth(reload->writer, "reloaded", reloaded);
-	writer_member(reload->writer, "generation", COLUMN_NUMBER, value_number_if(
-	    generation != 0, generation));
+	writer_number_if(reload->writer, "generation", generation != 0, generation);
 	writer_text(reload->writer, "error", reloaded ? NULL : reply->error);
 }
 

@@ -103,13 +103,11 @@ static void session_row(void *context, struct writer *writer, const void *item) 
 	    reader_class_name(view->reader, control->class_record, class));
 	writer_text(writer, "direction", inbound ? "inbound" : "outbound");
 	writer_text(writer, "client", address_is_unknown(host) ? NULL : client);
-	writer_member(writer, "client_port", COLUMN_NUMBER, value_number_if(client_port != 0,
-	    client_port));
-	writer_member(writer, "port", COLUMN_NUMBER, value_number_if(session->server_port != 0,
-	    session->server_port));
+	writer_number_if(writer, "client_port", client_port != 0, client_port);
+	writer_number_if(writer, "port", session->server_port != 0, session->server_port);
 	writer_member(writer, "mta", COLUMN_TEXT, inbound ? mta_value(session, mta) :
 	    mta_name(view->generation, control->listener));
-	writer_member(writer, "age", COLUMN_SECONDS, age_value(&view->status, session));
+	writer_seconds(writer, "age", age_value(&view->status, session));
 	writer_text(writer, "proof", proofs[control->proof]);
 	writer_text(writer, "state", states[control->state]);
 }

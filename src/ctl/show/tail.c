@@ -213,8 +213,8 @@ static void write_lost(struct tailing *tailing, uint64_t lost) {
 		return;
 	}
 	writer_line_begin(writer);
-	writer_member(writer, "kind", COLUMN_TEXT, value_text("lost"));
-	writer_member(writer, "count", COLUMN_NUMBER, value_number(lost));
+	writer_text(writer, "kind", "lost");
+	writer_number(writer, "count", lost);
 	decided_write(&shown, DECIDED_FOR_TAIL, writer, write_unknown);
 	writer_line_end(writer);
 }
