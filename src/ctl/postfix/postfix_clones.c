@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "ctl/postfix/postfix_lines.h"
 
 #define CACHE		"smtp_connection_cache_on_demand"
 #define CACHE_ALWAYS	"smtp_connection_cache_destinations"
@@ -90,8 +89,15 @@ static void each_option(const struct postfix_clone *clone, setting_call *each, v
 
 /* --- written ------------------------------------------------------------------------ */
 
+void postfix_clone_write_option(FILE *out, const char *name, const char *value) {
+	if (value[0] != '\0' && strpbrk(value, " \t,{") == NULL)
+		fprintf(out, "  -o %s=%s\n", name, value);
+	else
+		fprintf(out, "  -o { %s = %s }\n", name, value);
+}
+
 static void write_one(void *context, const char *name, const char *value) {
-	postfix_lines_option(context, name, value);
+	postfix_clone_write_option(context, name, value);
 }
 
 void postfix_clone_write_options(FILE *out, const struct postfix_clone *clone) {

@@ -46,7 +46,8 @@ struct postfix_clone {
 	} caching;
 };
 
-/* "  -o NAME=VALUE" lines for the queue manager, and the service. */
+/* "  -o NAME=VALUE" lines: one, those for the queue manager; and the service. */
+void postfix_clone_write_option(FILE *out, const char *name, const char *value);
 void postfix_clone_write_options(FILE *out, const struct postfix_clone *clone);
 void postfix_clone_write_service(FILE *out, const struct postfix_clone *clone);
 

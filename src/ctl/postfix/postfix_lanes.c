@@ -181,6 +181,8 @@ static void look_at_probes(struct lanes *lanes) {
 	    lanes->probes.width == 0 ? "mta.probes is 0" : postfix_probes_doubt(&lanes->site);
 	if (lanes->no_probes == NULL)
 		lanes->probe_state = postfix_probes_state(&lanes->probes);
+	if (lanes->probe_state > CLONE_OUTDATED && !postfix_lines_ask_for_probes(&lanes->site))
+		lanes->probe_state = CLONE_OUTDATED;
 }
 
 static bool has_probes(const struct lanes *lanes) {

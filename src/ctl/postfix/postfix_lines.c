@@ -57,13 +57,6 @@ static void probe_maps(const struct postfix_site *site, bool with_ours, char out
 		    length == 0 ? "" : ", ");
 }
 
-void postfix_lines_option(FILE *out, const char *name, const char *value) {
-	if (value[0] != '\0' && strpbrk(value, " \t,{") == NULL)
-		fprintf(out, "  -o %s=%s\n", name, value);
-	else
-		fprintf(out, "  -o { %s = %s }\n", name, value);
-}
-
 struct copying {
 	FILE *out;
 	const char *const *but;		/* NULL-terminated */
@@ -83,7 +76,7 @@ static void copy_option(void *context, const char *name, const char *value) {
 	if (postfix_probes_has(name) ||
 	    (copying->probes != NULL && postfix_probes_sets(copying->probes, name)))
 		return;
-	postfix_lines_option(copying->out, name, value == NULL ? "" : value);
+	postfix_clone_write_option(copying->out, name, value == NULL ? "" : value);
 }
 
 /* The line of a service under `name` without its -o options: columns, program, and
@@ -125,7 +118,7 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	write_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
 	postfix_overrides_each(site->settings, "qmgr", copy_option,
 	    &(struct copying){ out, of_qmgr, use, NULL });
-	postfix_lines_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
+	postfix_clone_write_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
 	for (unsigned i = 0; i < use->lane_groups; i++)
 		write_lanes(out, use->lanes[i], postfix_clone_write_options);
 	if (use->probes != NULL)
@@ -137,7 +130,7 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	fprintf(out, "  -o { " MAPS " = %s%s" OUR_MAP " }\n", maps,
 	    maps[0] == '\0' ? "" : ", ");
 	probe_maps(site, use->probes != NULL, probes);
-	postfix_lines_option(out, PROBE_MAPS, probes);
+	postfix_clone_write_option(out, PROBE_MAPS, probes);
 	if (use->probes != NULL)
 		postfix_probes_write_resolver(out, use->probes);
 	fprintf(out, POSTFIX_HINT_SERVICE " unix - n n - 0 spawn\n"

@@ -26,9 +26,6 @@ struct postfix_use {
 void postfix_lines_write(FILE *out, const struct postfix_site *site,
     const struct postfix_use *use);
 
-/* One option. */
-void postfix_lines_option(FILE *out, const char *name, const char *value);
-
 /* How the site has them now. */
 enum attachment {
 	ATTACHED_NO,

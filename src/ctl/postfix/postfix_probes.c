@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "ctl/postfix/postfix_lines.h"
 
 #define KINDS		2
 #define WORD_MAX	4096
@@ -128,7 +127,7 @@ void postfix_probes_write_resolver(FILE *out, const struct postfix_probes *probe
 		if (!find_lane(probes, kind, &lane))
 			continue;
 		transport_of(&lane, value);
-		postfix_lines_option(out, kinds[kind].setting, value);
+		postfix_clone_write_option(out, kinds[kind].setting, value);
 	}
 }
 
@@ -160,6 +159,5 @@ enum clone_state postfix_probes_state(const struct postfix_probes *probes) {
 		if (state < worst)
 			worst = state;
 	}
-	return worst > CLONE_OUTDATED && !postfix_lines_ask_for_probes(probes->site) ?
-	    CLONE_OUTDATED : worst;
+	return worst;
 }

@@ -18,8 +18,6 @@ struct http_answers;
 
 /* What was made is told again to whoever asks so soon after. */
 #define HTTP_ANSWER_AGE_NS	(INT64_C(250) * 1000 * 1000)
-#define HTTP_DESTINATIONS	200	/* rows */
-#define HTTP_DECISIONS		50	/* of sessions, and as many of destinations */
 
 struct http_answer {
 	unsigned status;

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "front/http/http_answer.h"
 #include "view/accounts.h"
 #include "view/classes.h"
 #include "view/cluster.h"
@@ -27,6 +26,8 @@
 #define ROWS_USUAL	25
 #define OFFSET_MOST	20000000u
 #define SPARK_MINUTES	60
+#define ROWS_OF_ALL	200	/* destinations */
+#define DECISIONS_OF_ALL	50	/* of sessions, and as many of destinations */
 #define JSON_TYPE	"application/json"
 
 /* --- whole ---------------------------------------------------------------------------- */
@@ -56,7 +57,7 @@ static unsigned write_classes(struct http_asked *asked) {
 
 /* Addresses of recipients are for those alone who may read the state file. */
 static unsigned write_destinations(struct http_asked *asked) {
-	static const struct page_choice choice = { .limit = HTTP_DESTINATIONS };
+	static const struct page_choice choice = { .limit = ROWS_OF_ALL };
 
 	return status_of(destination_page_write(asked->sources->index, asked->sources->view,
 	    &choice, false, &asked->writer));
@@ -64,7 +65,7 @@ static unsigned write_destinations(struct http_asked *asked) {
 
 static unsigned write_decisions(struct http_asked *asked) {
 	return status_of(view_decisions_write(asked->sources->view, &asked->writer, NULL,
-	    HTTP_DECISIONS));
+	    DECISIONS_OF_ALL));
 }
 
 static unsigned write_cluster(struct http_asked *asked) {
