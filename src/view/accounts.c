@@ -394,17 +394,6 @@ static void write_account(const struct view *view, struct writer *writer, const 
 	    NULL : decision_id_text(held_by, id)), held_by != 0, TONE_BAD));
 }
 
-/* What ends it, for a shell; NULL: no shell would read the login right. */
-static const char *undo_for(bool held, const char *login, char out[COMMAND_MAX]) {
-	char word[COMMAND_MAX];
-
-	if (!shell_word(login, word, sizeof(word)))
-		return NULL;
-	(void)text_append(out, COMMAND_MAX, 0, "posternctl %s account %s%s",
-	    held ? "resume" : "forget", *login == '-' ? "-- " : "", word);
-	return out;
-}
-
 /* The refusal NULL: the login is held.  Else it is over a limit, of the login or of all,
  * whichever is in the way longer. */
 static void write_refusal(struct writer *writer, const struct generation_account *entry,
@@ -436,7 +425,9 @@ static void write_answer(const struct view *view, struct writer *writer, const c
 	bool is_held = looked->account.held_by != 0;
 	struct quota_refusal own, all;
 	char command[COMMAND_MAX];
-	const char *undo = undo_for(is_held, login, command);
+	/* what ends it, for a shell; NULL: no shell would read the login right */
+	const char *undo = shell_command(is_held ? "resume account" : "forget account", login, "",
+	    command, sizeof(command)) ? command : NULL;
 	bool own_allows = quota_allows(looked->account.counters, GENERATION_QUOTA_COUNTERS,
 	    looked->rules.limits, looked->rules.count, &next, looked->now_ns, &own);
 	bool all_allow = quota_allows(shown->pool, GENERATION_QUOTA_COUNTERS, pool, count, &next,

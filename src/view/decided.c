@@ -6,6 +6,7 @@
  */
 #include "view/decided.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,21 @@ static bool is_class_reason(const struct decided *d) {
 	    decided_text(d, DECIDED_CLASS)[0] != '\0' && d->reason != REASON_WINDOW_FULL;
 }
 
+/* At the end of what stands there. */
+static void say(char out[VIEW_DECIDED_MAX], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(char out[VIEW_DECIDED_MAX], const char *format, ...) {
+	size_t length = strlen(out);
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(out + length, VIEW_DECIDED_MAX - length, format, arguments);
+	va_end(arguments);
+}
+
 /* Who or what it was about. */
-static void subject(const struct decided *d, char *out, size_t size) {
+static void subject(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	char address[ADDRESS_TEXT_MAX];
 	const char *name = decided_text(d, DECIDED_NAME);
 
@@ -51,36 +65,34 @@ static void subject(const struct decided *d, char *out, size_t size) {
 	if ((d->flags & DECIDED_OUTBOUND) != 0) {
 		bool class = name[0] == '\0' || (d->flags & DECIDED_IS_CLASS) != 0;
 
-		(void)text_append(out, size, 0, "%s%s", class ? "class " : "",
+		say(out, "%s%s", class ? "class " : "",
 		    name[0] == '\0' ? decided_text(d, DECIDED_CLASS) : name);
 		return;
 	}
 	address_format(&d->client, address);
-	(void)text_append(out, size, 0, "%s%s%s%s", address, name[0] == '\0' ? "" : " (",
-	    name, name[0] == '\0' ? "" : ")");
+	say(out, name[0] == '\0' ? "%s%s" : "%s (%s)", address, name);
 }
 
-static void say_limit(const struct decided *d, char *out, size_t size) {
+static void say_limit(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	const char *class = decided_text(d, DECIDED_CLASS);
 	bool client = d->reason == REASON_CLIENT_SESSIONS || d->reason == REASON_CLIENT_RATE;
 	bool rate = d->reason == REASON_CLASS_RATE || d->reason == REASON_CLIENT_RATE;
 
-	(void)text_append(out, size, strlen(out), ": %s%s%s had %u of %u sessions%s",
-	    client ? "this client of " : "", "class ", class, d->count, d->limit,
-	    rate ? " opened recently" : "");
+	say(out, ": %s%s%s had %u of %u sessions%s", client ? "this client of " : "", "class ",
+	    class, d->count, d->limit, rate ? " opened recently" : "");
 	if (d->reason != REASON_CLASS_SHARE)
 		return;
-	(void)text_append(out, size, strlen(out), ", this node's share of %u", d->before);
+	say(out, ", this node's share of %u", d->before);
 	if (decided_lease_meaning(d) != NULL)
-		(void)text_append(out, size, strlen(out), ": %s", decided_lease_meaning(d));
+		say(out, ": %s", decided_lease_meaning(d));
 }
 
 /* " (observe mode)", " (not enforced: no lanes on mx1)", or "". */
-static void say_not_applied(const struct decided *d, char *out, size_t size) {
+static void say_not_applied(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	char why[ENFORCEMENT_TEXT_MAX];
 
 	if ((d->flags & DECIDED_OBSERVED_ONLY) != 0)
-		(void)text_append(out, size, strlen(out), " (%s)", decided_not_applied(d, why));
+		say(out, " (%s)", decided_not_applied(d, why));
 }
 
 const char *decided_not_applied(const struct decided *d, char out[ENFORCEMENT_TEXT_MAX]) {
@@ -110,60 +122,58 @@ static const char *say_verdict(const struct decided *d) {
 	    "was refused with 421";
 }
 
-static void say_session(const struct decided *d, char *out, size_t size) {
-	char who[512];
+static void say_session(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
+	char who[VIEW_DECIDED_MAX];
 
-	subject(d, who, sizeof(who));
-	(void)text_append(out, size, 0, "%s%s", who, d->stage == DECIDED_AT_CONNECT &&
-	    d->kind != DECIDED_UNTRACKED && d->kind != DECIDED_FAULT ? " " : ": ");
+	subject(d, who);
+	say(out, "%s%s", who, d->stage == DECIDED_AT_CONNECT && d->kind != DECIDED_UNTRACKED &&
+	    d->kind != DECIDED_FAULT ? " " : ": ");
 	switch ((enum decided_kind)d->kind) {
 	case DECIDED_UNTRACKED:
-		(void)text_append(out, size, strlen(out), "admitted but not counted");
+		say(out, "admitted but not counted");
 		return;
 	case DECIDED_FAULT:
-		(void)text_append(out, size, strlen(out), "the shared state was not available "
-		    "in time; %s", d->verdict == VERDICT_ADMIT ? "admitted" : "refused");
+		say(out, "the shared state was not available in time; %s",
+		    d->verdict == VERDICT_ADMIT ? "admitted" : "refused");
 		return;
 	default:
-		(void)text_append(out, size, strlen(out), "%s", say_verdict(d));
+		say(out, "%s", say_verdict(d));
 	}
 	if (is_class_reason(d))
-		say_limit(d, out, size);
+		say_limit(d, out);
 	else if (d->reason == REASON_WINDOW_FULL)
-		(void)text_append(out, size, strlen(out), ": %s had %u of %u deliveries in flight",
-		    decided_text(d, DECIDED_WINDOW_OF), d->count, d->limit);
+		say(out, ": %s had %u of %u deliveries in flight", decided_text(d,
+		    DECIDED_WINDOW_OF), d->count, d->limit);
 	else if (d->reason < REASON_COUNT)
-		(void)text_append(out, size, strlen(out), ": %s",
-		    reason_texts[d->reason]);
+		say(out, ": %s", reason_texts[d->reason]);
 }
 
 /* "alice (account staff): a recipient was refused: 100 of 100 in 1h". */
-static void say_account(const struct decided *d, char *out, size_t size) {
+static void say_account(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
-	(void)text_append(out, size, 0, "login %s (account %s): %s %s refused%s",
-	    decided_text(d, DECIDED_NAME), decided_text(d, DECIDED_CLASS),
-	    decided_text(d, DECIDED_RECIPIENT)[0] != '\0' ? "a recipient" : "a message",
-	    observed ? "would be" : "was", observed ? " (observe mode)" : "");
+	say(out, "login %s (account %s): %s %s refused%s", decided_text(d, DECIDED_NAME),
+	    decided_text(d, DECIDED_CLASS), decided_text(d, DECIDED_RECIPIENT)[0] != '\0' ?
+	    "a recipient" : "a message", observed ? "would be" : "was", observed ?
+	    " (observe mode)" : "");
 	if (d->reason < REASON_COUNT)
-		(void)text_append(out, size, strlen(out), ": %s", reason_texts[d->reason]);
-	(void)text_append(out, size, strlen(out), ", %u of %u", d->count, d->limit);
+		say(out, ": %s", reason_texts[d->reason]);
+	say(out, ", %u of %u", d->count, d->limit);
 	if (d->window != 0)
-		(void)text_append(out, size, strlen(out), " in %u s", d->window / 1000);
+		say(out, " in %u s", d->window / 1000);
 }
 
 /* Of another node's decision: the node, and the decision's id there. */
-static void say_node(const struct decided *d, char *out, size_t size) {
+static void say_node(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	const char *node = decided_text(d, DECIDED_NODE);
 	const char *origin = decided_text(d, DECIDED_ORIGIN);
 
 	if (d->stage != DECIDED_BY_NODE)
 		return;
-	(void)text_append(out, size, strlen(out), "%s%s%s",
-	    d->by == DECIDED_BY_OTHERS ? "" : " on ",
-	    *node == '\0' ? "another node of the cluster" : "node ", node);
+	say(out, "%s%s%s", d->by == DECIDED_BY_OTHERS ? "" : " on ", *node == '\0' ?
+	    "another node of the cluster" : "node ", node);
 	if (*origin != '\0')
-		(void)text_append(out, size, strlen(out), " (there: posternctl why %s)", origin);
+		say(out, " (there: posternctl why %s)", origin);
 }
 
 static const char *suspended_by(const struct decided *d) {
@@ -179,69 +189,65 @@ static const char *suspended_by(const struct decided *d) {
 	}
 }
 
-static void say_suspended(const struct decided *d, char *out, size_t size) {
+static void say_suspended(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 	bool held = (d->flags & DECIDED_HELD) != 0;
 
-	(void)text_append(out, size, 0, "%s %s", observed ?
-	    held ? "would hold" : "would suspend" : held ? "held" : "suspended",
-	    decided_text(d, DECIDED_NAME));
-	say_not_applied(d, out, size);
-	(void)text_append(out, size, strlen(out), ": %s", suspended_by(d));
-	say_node(d, out, size);
+	say(out, "%s %s", observed ? held ? "would hold" : "would suspend" : held ? "held" :
+	    "suspended", decided_text(d, DECIDED_NAME));
+	say_not_applied(d, out);
+	say(out, ": %s", suspended_by(d));
+	say_node(d, out);
 }
 
-static void say_account_held(const struct decided *d, char *out, size_t size) {
+static void say_account_held(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
-	(void)text_append(out, size, 0, "login %s (account %s)%s: %s: %u (limit %u) in %u s",
+	say(out, "login %s (account %s)%s: %s: %u (limit %u) in %u s",
 	    decided_text(d, DECIDED_NAME), decided_text(d, DECIDED_CLASS),
-	    (d->flags & DECIDED_HELD) != 0 ? " is held" : observed ?
-	    " would be held (observe mode)" : "",
+	    (d->flags & DECIDED_HELD) != 0 ? " is held" :
+	    observed ? " would be held (observe mode)" : "",
 	    d->reason < REASON_COUNT ? reason_texts[d->reason] : "", d->count, d->limit,
 	    d->window / 1000);
 	if (d->reason == REASON_ACCOUNT_UNKNOWN)
-		(void)text_append(out, size, strlen(out), ", %.0f of %.0f results failed",
-		    (double)d->failure, (double)d->failure + (double)d->success);
+		say(out, ", %.0f of %.0f results failed", (double)d->failure,
+		    (double)d->failure + (double)d->success);
 }
 
-static void say_destination(const struct decided *d, char *out, size_t size) {
+static void say_destination(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	const char *name = decided_text(d, DECIDED_NAME);
 
 	switch ((enum decided_kind)d->kind) {
 	case DECIDED_SUSPENDED:
-		say_suspended(d, out, size);
+		say_suspended(d, out);
 		return;
 	case DECIDED_BY_HAND:
-		(void)text_append(out, size, 0, "an administrator %s %s%s",
-		    manual_done(d->by),
+		say(out, "an administrator %s %s%s", manual_done(d->by),
 		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
 		if (d->action != ENFORCEMENT_APPLIED)
-			say_not_applied(d, out, size);
+			say_not_applied(d, out);
 		return;
 	case DECIDED_WINDOW:
-		(void)text_append(out, size, 0, d->ceiling != d->ceiling_before ?
-		    "the ceiling of %s changed" : "the window of %s changed",
-		    name);
+		say(out, d->ceiling != d->ceiling_before ? "the ceiling of %s changed" :
+		    "the window of %s changed", name);
 		break;
 	default:
-		(void)text_append(out, size, 0, "%s: %s", name, decided_meaning(d->kind));
+		say(out, "%s: %s", name, decided_meaning(d->kind));
 	}
 	if (*decided_text(d, DECIDED_NODE) != '\0')
-		(void)text_append(out, size, strlen(out), " (from node %s)",
-		    decided_text(d, DECIDED_NODE));
+		say(out, " (from node %s)", decided_text(d, DECIDED_NODE));
 }
 
 void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	out[0] = '\0';
 	if (d->kind == DECIDED_ACCOUNT)
-		say_account(d, out, VIEW_DECIDED_MAX);
+		say_account(d, out);
 	else if (d->kind == DECIDED_ACCOUNT_HELD)
-		say_account_held(d, out, VIEW_DECIDED_MAX);
+		say_account_held(d, out);
 	else if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
-		say_session(d, out, VIEW_DECIDED_MAX);
+		say_session(d, out);
 	else
-		say_destination(d, out, VIEW_DECIDED_MAX);
+		say_destination(d, out);
 }
 
 /* --- rows ------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 #include "view/detail.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,12 +38,9 @@ struct commands {
 /* A name that no shell takes as it is has no command. */
 static void add_command(struct commands *commands, const char *verb, const char *name,
     const char *options) {
-	char word[COMMAND_MAX / 2];
-
-	if (commands->count == COMMANDS_MOST || !shell_word(name, word, sizeof(word)))
-		return;
-	(void)text_append(commands->list[commands->count++], COMMAND_MAX, 0,
-	    "posternctl %s%s%s%s", verb, *name == '-' ? " -- " : " ", word, options);
+	if (commands->count < COMMANDS_MOST && shell_command(verb, name, options,
+	    commands->list[commands->count], COMMAND_MAX))
+		commands->count++;
 }
 
 static const char *next_command(void *context) {
@@ -83,13 +82,19 @@ static void write_limits(struct writer *writer, const struct limit_list *list) {
 	    .items = list->rows, .count = list->count, .each = sizeof(list->rows[0]) });
 }
 
-static struct limit_row *add_limit(struct limit_list *list, const char *limit,
-    const char *file, uint32_t line) {
+static void add_limit(struct limit_list *list, const char *limit, const char *file,
+    uint32_t line, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static void add_limit(struct limit_list *list, const char *limit, const char *file,
+    uint32_t line, const char *format, ...) {
 	struct limit_row *row = &list->rows[list->count < COUNT_OF(list->rows) ? list->count++ :
 	    COUNT_OF(list->rows) - 1];
+	va_list arguments;
 
 	*row = (struct limit_row){ .limit = limit, .file = file, .line = line };
-	return row;
+	va_start(arguments, format);
+	(void)vsnprintf(row->value, sizeof(row->value), format, arguments);
+	va_end(arguments);
 }
 
 /* --- a class ------------------------------------------------------------------------------------ */
@@ -102,43 +107,47 @@ static const struct generation_class *class_named(const struct generation *g,
 	return NULL;
 }
 
-static void add_number(struct limit_list *list, const struct generation *g,
-    const struct generation_class *class, const char *limit,
+/* Its limits that have a place each. */
+struct class_limits {
+	struct limit_list list;
+	const struct generation *g;
+	const struct generation_class *class;
+};
+
+static void add_number(struct class_limits *limits, const char *limit,
     enum generation_class_place place, uint32_t value) {
 	if (value != LIMIT_NONE)
-		(void)text_append(add_limit(list, limit, generation_text(g,
-		    class->places[place].file), class->places[place].line)->value, 96, 0, "%u",
+		add_limit(&limits->list, limit, generation_text(limits->g,
+		    limits->class->places[place].file), limits->class->places[place].line, "%u",
 		    value);
 }
 
-static void add_rate(struct limit_list *list, const struct generation *g,
-    const struct generation_class *class, const char *limit,
+static void add_rate(struct class_limits *limits, const char *limit,
     enum generation_class_place place, const struct rate_limit *rate) {
 	if (rate->period_ns > 0)
-		(void)text_append(add_limit(list, limit, generation_text(g,
-		    class->places[place].file), class->places[place].line)->value, 96, 0,
+		add_limit(&limits->list, limit, generation_text(limits->g,
+		    limits->class->places[place].file), limits->class->places[place].line,
 		    "%u in %" PRId64 " s", (unsigned)rate->count,
 		    rate->period_ns / NS_PER_SECOND);
 }
 
 static void class_limits_write(const struct generation *g,
     const struct generation_class *class, struct writer *writer) {
-	struct limit_list list = { .count = 0 };
+	struct class_limits all = { .g = g, .class = class };
 	const struct limits *limits = &class->limits;
 
-	add_number(&list, g, class, "hold_at", CLASS_AT_SESSIONS, limits->sessions);
-	add_number(&list, g, class, "refuse_at", CLASS_AT_INBOUND, limits->inbound);
-	add_rate(&list, g, class, "rate", CLASS_AT_RATE, &limits->rate);
-	add_number(&list, g, class, "client.sessions", CLASS_AT_CLIENT_SESSIONS,
-	    limits->client_sessions);
-	add_rate(&list, g, class, "client.rate", CLASS_AT_CLIENT_RATE, &limits->client_rate);
+	add_number(&all, "hold_at", CLASS_AT_SESSIONS, limits->sessions);
+	add_number(&all, "refuse_at", CLASS_AT_INBOUND, limits->inbound);
+	add_rate(&all, "rate", CLASS_AT_RATE, &limits->rate);
+	add_number(&all, "client.sessions", CLASS_AT_CLIENT_SESSIONS, limits->client_sessions);
+	add_rate(&all, "client.rate", CLASS_AT_CLIENT_RATE, &limits->client_rate);
 	if (class->observe)
-		(void)text_append(add_limit(&list, "observe", generation_text(g,
-		    class->places[CLASS_AT_OBSERVE].file),
-		    class->places[CLASS_AT_OBSERVE].line)->value, 96, 0, "true");
-	(void)text_append(add_limit(&list, "(class)", generation_text(g, class->file),
-	    class->line)->value, 96, 0, "written here");
-	write_limits(writer, &list);
+		add_limit(&all.list, "observe", generation_text(g,
+		    class->places[CLASS_AT_OBSERVE].file), class->places[CLASS_AT_OBSERVE].line,
+		    "true");
+	add_limit(&all.list, "(class)", generation_text(g, class->file), class->line,
+	    "written here");
+	write_limits(writer, &all.list);
 }
 
 struct class_search {
@@ -258,17 +267,13 @@ static void add_settings(const struct generation *g, const struct destination_wi
 
 	(void)generation_window_settings(g, mta, one->name, strlen(one->name), provider,
 	    &settings);
-	(void)text_append(add_limit(list, "window.law", "", 0)->value, 96, 0, "%s",
-	    window_law_word(settings.law));
-	(void)text_append(add_limit(list, "window.initial", "", 0)->value, 96, 0, "%u",
-	    settings.initial);
+	add_limit(list, "window.law", "", 0, "%s", window_law_word(settings.law));
+	add_limit(list, "window.initial", "", 0, "%u", settings.initial);
 	if (settings.limit != 0)
-		(void)text_append(add_limit(list, "window.limit", "", 0)->value, 96, 0, "%u",
-		    settings.limit);
+		add_limit(list, "window.limit", "", 0, "%u", settings.limit);
 	for (unsigned i = 0; i < count; i++)
-		(void)text_append(add_limit(list, "(settings)", sources[i].file,
-		    sources[i].line)->value, 96, 0, "%s", sources[i].line == 0 ? "defaults" :
-		    sources[i].what);
+		add_limit(list, "(settings)", sources[i].file, sources[i].line, "%s",
+		    sources[i].line == 0 ? "defaults" : sources[i].what);
 }
 
 /* Its row is on the page already. */
@@ -389,8 +394,7 @@ bool detail_client_write(const struct view *view, const char *address,
 
 struct decision_search {
 	uint64_t id;
-	int64_t wall_ns;
-	struct decided found;
+	struct history_change found;
 	bool is_found;
 };
 
@@ -399,8 +403,7 @@ static void look_at_change(void *context, const struct history_change *change) {
 
 	if (change->decided.id != search->id)
 		return;
-	search->found = change->decided;
-	search->wall_ns = change->wall_ns;
+	search->found = *change;
 	search->is_found = true;
 }
 
@@ -410,12 +413,12 @@ static bool find_decision(const struct view *view, struct history *history, uint
 
 	*out = (struct decision_search){ .id = id };
 	clock_pair(&now_ns, &wall_ns);
-	out->is_found = reader_decision(view->reader, id, &out->found);
+	out->is_found = reader_decision(view->reader, id, &out->found.decided);
 	if (out->is_found)
-		out->wall_ns = wall_ns - (now_ns - out->found.at_ns);
+		out->found.wall_ns = wall_ns - (now_ns - out->found.decided.at_ns);
 	else if (history != NULL)
 		history_changes(history, look_at_change, out);
-	return out->is_found && (out->found.flags & DECIDED_IS_RECIPIENT) == 0;
+	return out->is_found && (out->found.decided.flags & DECIDED_IS_RECIPIENT) == 0;
 }
 
 struct causes {
@@ -432,12 +435,12 @@ static void cause_rows(void *context, struct writer *writer) {
 
 	for (unsigned i = 0; i < CAUSES_SHOWN && id != 0 &&
 	     find_decision(causes->view, causes->history, id, &search); i++) {
-		view_decided_row(writer, &search.found, search.wall_ns);
+		view_decided_row(writer, &search.found.decided, search.found.wall_ns);
 		/* each is older: no ring of them, whoever wrote them */
-		if (search.found.cause >= id && search.found.cause % DECIDED_RINGS ==
+		if (search.found.decided.cause >= id && search.found.decided.cause % DECIDED_RINGS ==
 		    id % DECIDED_RINGS)
 			break;
-		id = search.found.cause;
+		id = search.found.decided.cause;
 	}
 }
 
@@ -468,12 +471,12 @@ bool detail_decision_write(const struct view *view, struct history *history, con
 	if (!decision_id_parse(id, strlen(id), &number) ||
 	    !find_decision(view, history, number, &search))
 		return false;
-	causes.first = search.found.cause;
-	decision_commands(&search.found, id, &commands);
+	causes.first = search.found.decided.cause;
+	decision_commands(&search.found.decided, id, &commands);
 	writer_object_begin(writer, NULL);
 	/* recipients' addresses are for those alone who may read the state file */
-	decided_write(&(const struct decided_shown){ .d = &search.found,
-	    .wall_ns = search.wall_ns, .is_public = true }, DECIDED_FOR_TAIL, writer,
+	decided_write(&(const struct decided_shown){ .d = &search.found.decided,
+	    .wall_ns = search.found.wall_ns, .is_public = true }, DECIDED_FOR_TAIL, writer,
 	    writer_member);
 	view_decided_table(writer, "because", cause_rows, &causes);
 	write_commands(writer, &commands);

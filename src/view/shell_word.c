@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 
+#define SHELL_WORD_MAX	1200	/* a login, each letter of it quoted */
+
 static bool is_plain(char c) {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	    (c != '\0' && strchr("@%_+=:,./-", c) != NULL);
@@ -34,4 +36,13 @@ bool shell_word(const char *word, char *out, size_t size) {
 	if (!plain)
 		length = text_append(out, size, length, "'");
 	return length + 1 < size;
+}
+
+bool shell_command(const char *verb, const char *name, const char *options, char *out, size_t size) {
+	char word[SHELL_WORD_MAX];
+
+	if (!shell_word(name, word, sizeof(word)))
+		return false;
+	return text_append(out, size, 0, "posternctl %s%s%s%s", verb, *name == '-' ? " -- " : " ",
+	    word, options) + 1 < size;
 }

@@ -10,4 +10,7 @@
  * is not printable ASCII. */
 bool shell_word(const char *word, char *out, size_t size);
 
+/* "posternctl VERB NAME OPTIONS".  False: as above; out is as it was, or cut. */
+bool shell_command(const char *verb, const char *name, const char *options, char *out, size_t size);
+
 #endif

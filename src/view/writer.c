@@ -118,18 +118,18 @@ size_t writer_print(FILE *out, const char *text) {
 	return width;
 }
 
-static void seconds_text(char out[NUMBER_TEXT_MAX], uint64_t s) {
+void writer_seconds_text(char *out, size_t size, uint64_t s) {
 	unsigned long long days = s / 86400, hours = s / 3600 % 24;
 	unsigned long long minutes = s / 60 % 60, seconds = s % 60;
 
 	if (s < 60)
-		snprintf(out, NUMBER_TEXT_MAX, "%llus", seconds);
+		snprintf(out, size, "%llus", seconds);
 	else if (s < 3600)
-		snprintf(out, NUMBER_TEXT_MAX, "%llum%02llus", minutes, seconds);
+		snprintf(out, size, "%llum%02llus", minutes, seconds);
 	else if (s < 86400)
-		snprintf(out, NUMBER_TEXT_MAX, "%lluh%02llum", hours, minutes);
+		snprintf(out, size, "%lluh%02llum", hours, minutes);
 	else
-		snprintf(out, NUMBER_TEXT_MAX, "%llud%02lluh", days, hours);
+		snprintf(out, size, "%llud%02lluh", days, hours);
 }
 
 static void decimal_text(char out[NUMBER_TEXT_MAX], int64_t thousandths) {
@@ -168,7 +168,7 @@ static const char *text_of(enum column_kind kind, const struct value *value,
 	case COLUMN_TRUTH:
 		return value->number != 0 ? "true" : "false";
 	case COLUMN_SECONDS:
-		seconds_text(space, value->number);
+		writer_seconds_text(space, NUMBER_TEXT_MAX, value->number);
 		return space;
 	case COLUMN_BYTES:
 		bytes_text(space, value->number);

@@ -187,6 +187,9 @@ void writer_json_value(FILE *out, enum column_kind kind, const struct value *val
  * somewhere, or 0. */
 size_t writer_utf8_length(const char *text);
 
+/* "3m07s", "2d04h". */
+void writer_seconds_text(char *out, size_t size, uint64_t seconds);
+
 /* Text that follows is of this tone (NONE: as usual again). */
 void writer_tone(const struct writer *writer, enum tone tone);
 

@@ -25,49 +25,58 @@
 
 /* --- pieces -------------------------------------------------------------------------- */
 
+/* A row, or the heading of its columns. */
+struct line {
+	char *out;
+	size_t length;
+	bool is_heading;
+};
+
+static void gap(struct line *line) {
+	if (line->length > 0)
+		line->length = text_append(line->out, TOP_TEXT_MAX, line->length, "  ");
+}
+
 /* Exactly so wide; what is cut ends with "+". */
-static size_t cell(char *out, size_t length, int width, const char *text) {
-	int has = (int)strlen(text);
-
-	if (width <= 0)
-		return length;
-	if (has <= width)
-		return text_append(out, TOP_TEXT_MAX, length, "%-*s", width, text);
-	return text_append(out, TOP_TEXT_MAX, length, "%.*s+", width - 1, text);
+static void cell(struct line *line, const char *heading, int width, const char *text) {
+	gap(line);
+	if (line->is_heading)
+		text = heading;
+	line->length = (int)strlen(text) <= width ?
+	    text_append(line->out, TOP_TEXT_MAX, line->length, "%-*s", width, text) :
+	    text_append(line->out, TOP_TEXT_MAX, line->length, "%.*s+", width - 1, text);
 }
 
-static size_t gap(char *out, size_t length) {
-	return text_append(out, TOP_TEXT_MAX, length, "  ");
+/* To the right. */
+static void words(struct line *line, const char *heading, int width, const char *text) {
+	gap(line);
+	line->length = text_append(line->out, TOP_TEXT_MAX, line->length, "%*s", width,
+	    line->is_heading ? heading : text);
 }
 
-static size_t number(char *out, size_t length, int width, uint64_t value) {
-	length = gap(out, length);
-	return text_append(out, TOP_TEXT_MAX, length, "%*" PRIu64, width, value);
+static void number(struct line *line, const char *heading, int width, bool known,
+    uint64_t value) {
+	char text[NUMBER_MAX];
+
+	snprintf(text, sizeof(text), known ? "%" PRIu64 : "-", value);
+	words(line, heading, width, text);
 }
 
-static size_t words(char *out, size_t length, int width, const char *text) {
-	length = gap(out, length);
-	return text_append(out, TOP_TEXT_MAX, length, "%*s", width, text);
-}
-
-static size_t rate(char *out, size_t length, double a_second) {
+static void rate(struct line *line, const char *heading, double a_second) {
 	char text[NUMBER_MAX];
 
 	snprintf(text, sizeof(text), a_second > 0 && a_second < 9.95 ? "%.1f" : "%.0f", a_second);
-	return words(out, length, 7, text);
+	words(line, heading, 7, text);
+}
+
+/* The last one, as wide as it is. */
+static void rest(struct line *line, const char *heading, const char *text) {
+	line->length = text_append(line->out, TOP_TEXT_MAX, line->length, "  %s",
+	    line->is_heading ? heading : text);
 }
 
 static void seconds(int64_t s, char out[NUMBER_MAX]) {
-	long long left = s < 0 ? 0 : (long long)s;
-
-	if (left < 60)
-		snprintf(out, NUMBER_MAX, "%llds", left);
-	else if (left < 3600)
-		snprintf(out, NUMBER_MAX, "%lldm%02llds", left / 60, left % 60);
-	else if (left < 86400)
-		snprintf(out, NUMBER_MAX, "%lldh%02lldm", left / 3600, left / 60 % 60);
-	else
-		snprintf(out, NUMBER_MAX, "%lldd%02lldh", left / 86400, left / 3600 % 24);
+	writer_seconds_text(out, NUMBER_MAX, s < 0 ? 0 : (uint64_t)s);
 }
 
 /* Names take what a wide screen has to spare. */
@@ -245,37 +254,17 @@ static int class_others(const struct top *top, int width) {
 	    (width >= CLASS_WIDE ? CLASS_MORE : 0);
 }
 
-static void class_heading(const struct top *top, int width, char out[TOP_TEXT_MAX]) {
-	size_t length = cell(out, 0, name_width(width, class_others(top, width)), "CLASS");
-
-	length = gap(out, length);
-	length = cell(out, length, BAR_WIDTH + 2, "");
-	length = words(out, length, 6, "OPEN");
-	if (top->shares)
-		length = words(out, length, 6, "SHARE");
-	length = words(out, length, 6, "LIMIT");
-	length = words(out, length, 7, "IN/s");
-	length = words(out, length, 7, "REF/s");
-	if (shows_refused(top, width))
-		length = words(out, length, 9, "REFUSED");
-	if (width >= CLASS_WIDE) {
-		length = words(out, length, 6, "PEAK");
-		length = words(out, length, 9, "ADMITTED");
-		length = words(out, length, 9, "OBSERVED");
-	}
-	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", "MODE");
-}
-
 /* "[#####.....]" of the limit that is nearest. */
-static size_t bar(char *out, size_t length, uint32_t open, uint32_t limit) {
-	char text[BAR_WIDTH + 1];
+static const char *bar(uint32_t open, uint32_t limit, char out[BAR_WIDTH + 3]) {
 	uint64_t full = limit == LIMIT_NONE || limit == 0 ? (limit == 0 ? BAR_WIDTH : 0) :
 	    ((uint64_t)open * BAR_WIDTH + limit - 1) / limit;
 
 	for (uint64_t i = 0; i < BAR_WIDTH; i++)
-		text[i] = i < full ? '#' : '.';
-	text[BAR_WIDTH] = '\0';
-	return text_append(out, TOP_TEXT_MAX, length, "[%s]", text);
+		out[1 + i] = i < full ? '#' : '.';
+	out[0] = '[';
+	out[1 + BAR_WIDTH] = ']';
+	out[2 + BAR_WIDTH] = '\0';
+	return out;
 }
 
 /* The nearest one; of a class that is shared all that its share can come to. */
@@ -296,36 +285,30 @@ static const char *mode_of(const struct top_class *shown, bool is_wide) {
 	return strcmp(shown->share.lease, "alone") == 0 ? "alone" : is_wide ? "no lease" : "none";
 }
 
-static size_t number_or_none(char *out, size_t length, bool known, uint64_t value) {
-	return known ? number(out, length, 6, value) : words(out, length, 6, "-");
-}
-
 static enum screen_style class_row(const struct top *top, const struct top_class *shown,
-    int width, char out[TOP_TEXT_MAX]) {
+    int width, struct line *line) {
 	const struct reader_class *class = &shown->class;
 	uint32_t limit = limit_of(class);
 	uint32_t most = class->shared ? (uint32_t)shown->share.share : limit;
-	char name[ESCAPED_MAX];
-	size_t length;
+	char name[ESCAPED_MAX], text[BAR_WIDTH + 3];
 
 	log_quote(name, sizeof(name), class->name, strlen(class->name));
-	length = cell(out, 0, name_width(width, class_others(top, width)), name);
-	length = gap(out, length);
-	length = bar(out, length, class->open, most);
-	length = number(out, length, 6, class->open);
+	cell(line, "CLASS", name_width(width, class_others(top, width)), name);
+	cell(line, "", BAR_WIDTH + 2, bar(class->open, most, text));
+	number(line, "OPEN", 6, true, class->open);
 	if (top->shares)
-		length = number_or_none(out, length, class->shared, most);
-	length = number_or_none(out, length, limit != LIMIT_NONE, limit);
-	length = rate(out, length, shown->admitted);
-	length = rate(out, length, shown->refused);
+		number(line, "SHARE", 6, class->shared, most);
+	number(line, "LIMIT", 6, limit != LIMIT_NONE, limit);
+	rate(line, "IN/s", shown->admitted);
+	rate(line, "REF/s", shown->refused);
 	if (shows_refused(top, width))
-		length = number(out, length, 9, class->refused);
+		number(line, "REFUSED", 9, true, class->refused);
 	if (width >= CLASS_WIDE) {
-		length = number(out, length, 6, class->peak);
-		length = number(out, length, 9, class->admitted);
-		length = number(out, length, 9, class->observed);
+		number(line, "PEAK", 6, true, class->peak);
+		number(line, "ADMITTED", 9, true, class->admitted);
+		number(line, "OBSERVED", 9, true, class->observed);
 	}
-	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", mode_of(shown, width >= CLASS_WIDE));
+	rest(line, "MODE", mode_of(shown, width >= CLASS_WIDE));
 	if (most == LIMIT_NONE)
 		return SCREEN_PLAIN;
 	return class->open >= most ? SCREEN_BAD :
@@ -337,46 +320,23 @@ static enum screen_style class_row(const struct top *top, const struct top_class
 #define STATE_WIDTH	13
 #define DESTINATION_OTHERS	(STATE_WIDTH + 2 + 8 + 9 + 8 + 9 + 2 + 20)
 
-static void destination_heading(int width, char out[TOP_TEXT_MAX]) {
-	size_t length = cell(out, 0, name_width(width, DESTINATION_OTHERS), "DESTINATION");
-
-	length = gap(out, length);
-	length = cell(out, length, STATE_WIDTH, "STATE");
-	length = words(out, length, 6, "WINDOW");
-	length = words(out, length, 7, "CEILING");
-	length = words(out, length, 6, "FLIGHT");
-	length = words(out, length, 7, "UNTIL");
-	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", "REASON");
-}
-
-static void number_or_dash(bool known, uint32_t value, char out[NUMBER_MAX]) {
-	snprintf(out, NUMBER_MAX, known ? "%" PRIu32 : "-", value);
-}
-
 static enum screen_style destination_row(const struct top *top,
-    const struct top_destination *shown, int width, char out[TOP_TEXT_MAX]) {
-	char name[ESCAPED_MAX], text[NUMBER_MAX], reason[TOP_TEXT_MAX];
+    const struct top_destination *shown, int width, struct line *line) {
+	char name[ESCAPED_MAX], until[NUMBER_MAX] = "-", reason[TOP_TEXT_MAX];
 	bool stopped = shown->begun && (shown->state == WINDOW_DEAD || shown->state == WINDOW_HELD);
 	bool applied = shown->enforcement.kind == ENFORCEMENT_APPLIED;
-	size_t length;
 
 	log_quote(name, sizeof(name), shown->name, strlen(shown->name));
-	length = cell(out, 0, name_width(width, DESTINATION_OTHERS), name);
-	length = gap(out, length);
-	length = cell(out, length, STATE_WIDTH, !shown->begun ? "-" :
+	cell(line, "DESTINATION", name_width(width, DESTINATION_OTHERS), name);
+	cell(line, "STATE", STATE_WIDTH, !shown->begun ? "-" :
 	    enforcement_effect(shown->state, applied));
-	number_or_dash(shown->has_window, shown->window, text);
-	length = words(out, length, 6, text);
-	number_or_dash(shown->has_window && shown->ceiling != 0, shown->ceiling, text);
-	length = words(out, length, 7, text);
-	number_or_dash(shown->has_window, shown->in_flight, text);
-	length = words(out, length, 6, text);
-	snprintf(text, sizeof(text), "-");
+	number(line, "WINDOW", 6, shown->has_window, shown->window);
+	number(line, "CEILING", 7, shown->has_window && shown->ceiling != 0, shown->ceiling);
+	number(line, "FLIGHT", 6, shown->has_window, shown->in_flight);
 	if (stopped && shown->until_ns != INT64_MAX)
-		seconds((shown->until_ns - top->view.status.now_ns) / NS_PER_SECOND, text);
-	length = words(out, length, 7, text);
-	log_sentence(reason, sizeof(reason), shown->reason);
-	(void)text_append(out, TOP_TEXT_MAX, length, "  %s", reason);
+		seconds((shown->until_ns - top->view.status.now_ns) / NS_PER_SECOND, until);
+	words(line, "UNTIL", 7, until);
+	rest(line, "REASON", log_sentence(reason, sizeof(reason), shown->reason));
 	return !shown->begun ? SCREEN_DIM : shown->state == WINDOW_DEAD && applied ? SCREEN_BAD :
 	    stopped ? SCREEN_WARN : SCREEN_PLAIN;
 }
@@ -391,26 +351,23 @@ static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
 		snprintf(out, NUMBER_MAX, "-");
 }
 
-static enum screen_style decision_row(const struct top *top, size_t row, int width,
-    char out[TOP_TEXT_MAX]) {
-	const struct decided *decided = &top->decisions.list[top->shown[row]];
+static enum screen_style decision_row(const struct top *top, const struct decided *decided,
+    unsigned alike, int width, struct line *line) {
 	char time[NUMBER_MAX], subject[DECIDED_LINE_MAX], text[DECIDED_LINE_MAX];
-	char id[DECISION_ID_MAX];
-	size_t length;
+	char id[DECISION_ID_MAX], times[NUMBER_MAX] = "";
 
 	utc_time(decided->at_ns, top->view.status.now_ns, time);
-	length = cell(out, 0, 9, time);
-	length = gap(out, length);
-	length = cell(out, length, 12, decision_id_text(decided->id, id));
-	length = gap(out, length);
-	length = cell(out, length, 13, decided_shown_word(decided));
-	length = gap(out, length);
-	length = cell(out, length, name_width(width, 2 * NAME_MOST),
+	cell(line, "TIME", 9, time);
+	cell(line, "ID", 12, decision_id_text(decided->id, id));
+	cell(line, "DECISION", 13, decided_shown_word(decided));
+	cell(line, "WHOSE", name_width(width, 2 * NAME_MOST),
 	    decided_line_subject(decided, subject));
-	length = gap(out, length);
-	if (top->alike[row] > 1)
-		length = text_append(out, TOP_TEXT_MAX, length, "%u times: ", top->alike[row]);
-	(void)text_append(out, TOP_TEXT_MAX, length, "%s", decided_line_text(decided, text));
+	if (alike > 1)
+		snprintf(times, sizeof(times), "%u times: ", alike);
+	rest(line, "WHY", times);
+	if (!line->is_heading)
+		(void)text_append(line->out, TOP_TEXT_MAX, line->length, "%s",
+		    decided_line_text(decided, text));
 	return decided->flags & DECIDED_OBSERVED_ONLY ? SCREEN_DIM :
 	    decided->kind == DECIDED_SUSPENDED || decided->kind == DECIDED_FAULT ||
 	    decided->kind == DECIDED_ALERT || decided->kind == DECIDED_ACCOUNT_HELD ? SCREEN_BAD :
@@ -419,35 +376,31 @@ static enum screen_style decision_row(const struct top *top, size_t row, int wid
 	    SCREEN_WARN : SCREEN_PLAIN;
 }
 
-static void decision_heading(int width, char out[TOP_TEXT_MAX]) {
-	size_t length = cell(out, 0, 8, "TIME");
-
-	length = gap(out, length);
-	length = cell(out, length, 12, "ID");
-	length = gap(out, length);
-	length = cell(out, length, 13, "DECISION");
-	length = gap(out, length);
-	length = cell(out, length, name_width(width, 2 * NAME_MOST), "WHOSE");
-	(void)text_append(out, TOP_TEXT_MAX, length, "  WHY");
-}
-
 /* --- all ------------------------------------------------------------------------------------ */
 
 void top_heading(const struct top *top, enum top_pane pane, int width,
     char out[TOP_TEXT_MAX]) {
+	static const struct top_class no_class;
+	static const struct top_destination no_destination;
+	static const struct decided no_decision;
+	struct line line = { .out = out, .is_heading = true };
+
 	if (pane == TOP_CLASSES)
-		class_heading(top, width, out);
+		(void)class_row(top, &no_class, width, &line);
 	else if (pane == TOP_DESTINATIONS)
-		destination_heading(width, out);
+		(void)destination_row(top, &no_destination, width, &line);
 	else
-		decision_heading(width, out);
+		(void)decision_row(top, &no_decision, 1, width, &line);
 }
 
 enum screen_style top_row(const struct top *top, enum top_pane pane, size_t row, int width,
     char out[TOP_TEXT_MAX]) {
+	struct line line = { .out = out };
+
 	if (pane == TOP_CLASSES)
-		return class_row(top, &top->classes[row], width, out);
+		return class_row(top, &top->classes[row], width, &line);
 	if (pane == TOP_DESTINATIONS)
-		return destination_row(top, &top->destinations[row], width, out);
-	return decision_row(top, row, width, out);
+		return destination_row(top, &top->destinations[row], width, &line);
+	return decision_row(top, &top->decisions.list[top->shown[row]], top->alike[row], width,
+	    &line);
 }
