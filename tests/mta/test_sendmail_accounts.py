@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
 """Quotas per login on a real Sendmail with sasldb: a milter socket of its own, beside the one
-that is asked at connect alone.  What is refused and given back, and a login that is held."""
+that is asked at connect alone.  What is refused and given back, a login that is held, and clients
+without a login whose class has limits."""
 import base64
 import os
 import shutil
@@ -25,6 +26,11 @@ THIEVES = """
 accounts = ( { name = "all"; match = "*"; health = { of = 15; }; } );
 mta = ( { name = "s"; kind = "sendmail"; log = "SYSLOG"; log_start = "begin"; } );
 """
+CLIENTS = [
+    one_class("named", 100, [PORT], '"*.clients.example"', more='client = { recipients = "2/1h"; };'),
+    one_class("printers", 100, [PORT], '"127.0.0.0/24"', more='recipients = "5/1h"; '
+              'client = { recipients = "3/1h"; messages = "9/1h"; bytes = "64k/1h"; };'),
+    one_class("elsewhere", 100, [587], more='client = { recipients = "1/1h"; };')]
 AUTH = """define(`confAUTH_MECHANISMS', `PLAIN')dnl
 TRUST_AUTH_MECH(`PLAIN')dnl
 define(`confDONT_BLAME_SENDMAIL', `GroupReadableSASLDBFile,GroupReadableKeyFile')dnl
@@ -128,6 +134,33 @@ def stolen(test, postern, sendmail):
     test.equal(send(eve, "x@x.example"), [250, 250], "it may send again")
 
 
+def clients_of_a_class(test, postern):
+    def client(source):
+        session = Session(("127.0.0.1", PORT), source=source)
+        session.command("EHLO client.example.org")
+        return session
+    test.equal(send(client("127.0.0.7"), "big@x.example", body="\r\n".join(["y" * 900] * 80)),
+               [250, 552], "the body counts")
+    test.equal(send(client("127.0.0.8"), "a@x.example", "b@x.example", "c@x.example", "d@x.example"),
+               [250, 250, 250, 450, 250], "a client without a login: three recipients, then 450")
+    second = client("127.0.0.9")
+    begin(second, "e@x.example", "f@x.example")
+    test.equal([code for code, _ in begin(client("127.0.0.10"), "g@x.example")], [450],
+               "its class has a limit for all of them")
+    test.equal(send(client("192.0.2.9"), "a@x.example", "b@x.example", "c@x.example"),
+               [250, 250, 450, 250], "a client is known by its verified name")
+    test.equal(send(login("bob"), *(f"a{i}@x.example" for i in range(6))), [250] * 7,
+               "a login does not count for its client's class")
+    test.equal(send(client("192.0.2.10"), *(f"a{i}@x.example" for i in range(6))), [250] * 7,
+               "a class of another port does not concern it")
+    used = {row["login"]: row["accepted"] for row in postern.ask("accounts")
+            if row["login"].startswith("class:") and row["accepted"] > 0}
+    test.equal(used, {"class:printers:127.0.0.8": 3, "class:printers:127.0.0.9": 2,
+                      "class:named:192.0.2.9": 2}, "accounts lists them")
+    test.equal(send(client("192.0.2.9"), "postmaster@x.example")[0], 250, "but never postmaster")
+    second.drop()
+
+
 def body(test):
     make_logins(test)
     def edit(accounts):
@@ -146,7 +179,12 @@ def body(test):
     postern.start()
     stolen(test, postern, sendmail)
     postern.stop()
+    postern.configure(CLIENTS, edit(""))
+    postern.start()
+    clients_of_a_class(test, postern)
+    postern.stop()
     test.equal(send(login("ann"), "late@x.example"), [250, 250], "without Postern mail is taken")
 
 
-main(body, before=find_root)
+main(body, before=find_root, hosts={"192.0.2.9": "mx.clients.example"},
+     addresses=["192.0.2.9", "192.0.2.10"])

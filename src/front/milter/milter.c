@@ -359,7 +359,7 @@ static char filter_name[] = "postern";
 static sfsistat on_mail_negotiate(SMFICTX *ctx, unsigned long actions, unsigned long steps,
     unsigned long f2, unsigned long f3, unsigned long *wanted_actions,
     unsigned long *unwanted_steps, unsigned long *wanted_f2, unsigned long *wanted_f3) {
-	static char at_connect[] = "{client_addr} {client_port}",
+	static char at_connect[] = "{client_addr} {client_port} {client_resolve} {daemon_port}",
 	    at_mail[] = "i {auth_authen}";
 
 	(void)f2, (void)f3;
@@ -379,7 +379,6 @@ static sfsistat on_mail_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 	struct account_mail_session *session = smfi_getpriv(ctx);
 	struct question question = { .listener = front.listener };
 
-	(void)name;
 	if (session == NULL)
 		session = calloc(1, sizeof(*session));
 	if (session == NULL || smfi_setpriv(ctx, session) != MI_SUCCESS) {
@@ -387,10 +386,16 @@ static sfsistat on_mail_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 		return SMFIS_ACCEPT;
 	}
 	account_mail_over(session, front.engine, clock_now_ns());
-	if (take_client(from, &question)) {
-		session->client = question.client;
-		session->client_port = question.client_port;
-	}
+	(void)take_client(from, &question);
+	take_server(ctx, &question);
+	take_name(ctx, name, &question);
+	session->client = question.client;
+	session->client_port = question.client_port;
+	session->server_port = question.server_port;
+	session->name_length = question.name_length < sizeof(session->name) ?
+	    question.name_length : 0;
+	if (session->name_length > 0)
+		memcpy(session->name, question.name, session->name_length);
 	return SMFIS_CONTINUE;
 }
 

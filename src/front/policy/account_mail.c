@@ -36,6 +36,19 @@ static const char *without_brackets(const char *address, size_t *length) {
 	return address;
 }
 
+static size_t class_login(const struct account_mail_session *session, struct engine *engine,
+    char out[LOGIN_MAX]) {
+	const struct account_client client = { .address = session->client,
+		.server_port = session->server_port, .name = session->name,
+		.name_length = session->name_length };
+	const struct generation *generation = engine_pin(engine);
+	size_t length = generation->accounts.class_entries == 0 ? 0 :
+	    account_class_login(generation, &client, out);
+
+	engine_unpin(engine, generation);
+	return length;
+}
+
 void account_mail_from(struct account_mail_session *session, struct engine *engine,
     const char *login, const char *sender, int64_t now_ns) {
 	size_t length = login == NULL ? 0 : strlen(login), sender_length;
@@ -51,6 +64,8 @@ void account_mail_from(struct account_mail_session *session, struct engine *engi
 	session->login_length = length > LOGIN_MAX ? 0 : length;
 	if (session->login_length > 0)
 		memcpy(session->login, login, length);
+	else if (length == 0)
+		session->login_length = class_login(session, engine, session->login);
 }
 
 static bool ask(struct account_mail_session *session, struct engine *engine,

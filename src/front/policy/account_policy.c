@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Policy requests of clients that logged in.  What is over a limit is answered with 450 or 550,
+ * Policy requests about accounts.  What is over a limit is answered with 450 or 550,
  * which stand wherever the list of restrictions is: nothing that follows it lets the recipient
  * in.  A log line for each.  Any thread.
  */
@@ -11,7 +11,6 @@
 #include "base/account_text.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/login.h"
 #include "base/text.h"
 #include "engine/account/accounts.h"
 #include "front/decision/decision_log.h"
@@ -23,25 +22,23 @@ bool account_policy_concerns(const struct generation *generation,
 	    (request->state == POLICY_STATE_RCPT || request->state == POLICY_STATE_END);
 }
 
-/* "class:NAME:ADDRESS", of a client whose class limits what it sends: its length, or 0. */
-static size_t class_login(const struct generation *generation, const char *data,
-    const struct policy_request *request, char out[LOGIN_MAX]) {
-	uint32_t rule = address_is_unknown(&request->client) ||
-	    generation_is_exempt(generation, &request->client,
-		policy_text(data, request->client_name), request->client_name.length) ?
-	    UINT32_MAX : generation_match_inbound(generation, request->server_port,
-		&request->client, policy_text(data, request->client_name),
-		request->client_name.length);
+size_t account_class_login(const struct generation *generation,
+    const struct account_client *client, char out[LOGIN_MAX]) {
+	uint32_t rule = address_is_unknown(&client->address) ||
+	    generation_is_exempt(generation, &client->address, client->name,
+		client->name_length) ? UINT32_MAX :
+	    generation_match_inbound(generation, client->server_port, &client->address,
+		client->name, client->name_length);
 	const struct generation_class *class = rule >= generation->rule_count ? NULL :
 	    generation_class(generation, generation_rule(generation, rule)->class_index);
-	struct address client = request->client;
+	struct address network = client->address;
 	char address[ADDRESS_TEXT_MAX];
 
 	if (class == NULL || !class->has_quotas)
 		return 0;
-	address_truncate(&client, address_is_v4(&client) ? 96u + class->client_bits_v4 :
+	address_truncate(&network, address_is_v4(&network) ? 96u + class->client_bits_v4 :
 	    class->client_bits_v6);
-	address_format(&client, address);
+	address_format(&network, address);
 	return text_append(out, LOGIN_MAX, 0, GENERATION_CLASS_LOGIN "%s:%s",
 	    generation_text(generation, class->name), address);
 }
@@ -182,10 +179,16 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 	char code[16], of_class[LOGIN_MAX];
 
 	if (question.login_length == 0) {
+		const struct account_client client = { .address = request->client,
+			.server_port = request->server_port,
+			.name = policy_text(data, request->client_name),
+			.name_length = request->client_name.length };
+
 		question.login = of_class;
-		question.login_length = class_login(generation, data, request, of_class);
+		question.login_length = account_class_login(generation, &client, of_class);
 	}
-	if (question.login_length == 0 || account_ask(engine, generation, &question, now_ns, process, &reply))
+	if (question.login_length == 0 ||
+	    account_ask(engine, generation, &question, now_ns, process, &reply))
 		return 0;
 	code[0] = '\0';
 	text_append(code, sizeof(code), 0, "%s %s", reply.code, reply.enhanced);

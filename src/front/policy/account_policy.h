@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: ISC */
-/* Policy requests of clients that logged in: accounts (engine/account/accounts.h). */
+/* Policy requests about accounts: those of logins, and of clients of a class that limits what
+ * they send (engine/account/accounts.h). */
 #ifndef FRONT_ACCOUNT_POLICY_H
 #define FRONT_ACCOUNT_POLICY_H
 
 #include "base/account_text.h"
+#include "base/login.h"
 #include "engine/engine.h"
 #include "wire/ask/policy_request.h"
 
@@ -16,6 +18,19 @@ bool account_policy_concerns(const struct generation *generation,
 size_t account_policy_answer(struct engine *engine, const struct generation *generation,
     uint8_t listener, const char *data, const struct policy_request *request, int64_t now_ns,
     uint64_t *process, char *out);
+
+/* A client that has not logged in, as the mail server knows it. */
+struct account_client {
+	struct address address;
+	uint16_t server_port;
+	const char *name;	/* verified; length 0: not known */
+	size_t name_length;
+};
+
+/* "class:NAME:ADDRESS", what it counts for where its class limits what it sends: its length,
+ * or 0. */
+size_t account_class_login(const struct generation *generation,
+    const struct account_client *client, char out[LOGIN_MAX]);
 
 /* What a client is answered that is refused. */
 struct account_reply {
