@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: ISC
 """Quotas per login on two real Postfix submission services (XCLIENT LOGIN stands for a login):
 what is accepted, refused and given back, and that the counts are what Postfix delivered; a login
-that is held for what its mail does."""
+that is held for what its mail does; and clients without a login, by their class."""
 import json
 import os
 import re
@@ -22,6 +22,7 @@ from lib.smtp import Session
 from lib.testing import Skipped, main
 
 PORTS = (2087, 2088)
+OUTSIDE = 2089
 SINK = 2599
 LIMIT = 20
 EXTRA = ["smtpd_authorized_xclient_hosts=127.0.0.0/8", "smtpd_sasl_auth_enable=yes",
@@ -78,10 +79,15 @@ class Site:
         overrides.chmod(0o644)
         services = [conf_service("postfix-accounts.master.cf", port, extra=EXTRA)
                     for port in PORTS]
+        services.append(conf_service("postfix-policy.master.cf", OUTSIDE,
+                                     take=["smtpd_end_of_data_restrictions"]))
         self.test = test
         self.postfix, self.postern = site(
             test, services, [one_class("mtas", 100, match='"198.51.100.0/24"', more='recipients = "4/1h"; '
-                                       'client = { recipients = "3/1h"; };')], PORTS,
+                                       'client = { recipients = "3/1h"; };'),
+                             one_class("strangers", 100, [OUTSIDE], '"127.0.0.0/8"',
+                                       more='client = { recipients = "3/1h"; messages = "9/1h"; bytes = '
+                                            '"64k/1h"; };')], (*PORTS, OUTSIDE),
             main=f"transport_maps = inline:{{list.example=smtp:[127.0.0.1]:{SINK}}}\n"
                  "relay_transport = discard:\ndefault_transport = discard:\n",
             edit=lambda text: text.replace("listen = {", 'listen = { metrics = "inet:127.0.0.1:9471";') + ACCOUNTS.replace("OVERRIDES", str(overrides)) +
@@ -316,6 +322,24 @@ def by_class(test, it):
                "accounts lists them; what was begun and not ended is given back")
 
 
+def outside(test, it):
+    """Without a login, by the lines of postfix-policy.master.cf."""
+    session = Session(("127.0.0.1", OUTSIDE), source="127.0.0.8")
+    session.command("EHLO client.example.org")
+    test.equal(send(session, "s1@example.com"), [250, 250], "a client of a class: one message")
+    test.equal(send(session, "s2@example.com"), [250, 250], "and another")
+    limits = it.postern.ask("account", "class:strangers:127.0.0.8")["limits"]
+    test.equal(sorted((row["what"], row["used"]) for row in limits),
+               [("KiB", 2), ("messages", 2), ("recipients", 2)], "both count")
+    test.equal(send(session, "s3@example.com", "s4@example.com"), [250, 450, 250], "then 450")
+    session.quit()
+    session = Session(("127.0.0.1", OUTSIDE), source="127.0.0.9")
+    session.command("EHLO client.example.org")
+    test.equal(send(session, "s5@example.com", body="\r\n".join(["x" * 900] * 80)), [250, 552],
+               "a message above the limit is refused at its end")
+    session.quit()
+
+
 def replayed(test, it):
     made = LoginLog(test.random)
     log = test.directory / "old.log"
@@ -365,7 +389,7 @@ def seen(test, it, name):
     test.equal((rows[name]["used"], rows[name]["limit"], rows[name]["account"]),
                (18, 20, "staff"), "accounts lists the login with its tightest limit")
     test.equal(it.postern.ask("explain", "account", name)["verdict"], "accept", "explain account")
-    test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["bulk3", "seen1"],
+    test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["bulk3", "class:strangers:127.0.0.8", "seen1"],
                "--over: those at a limit")
     found = [row["accepted"] for row in it.postern.ask("accounts", "--sort", "accepted")]
     test.equal(found, sorted(found, reverse=True), "--sort accepted")
@@ -391,6 +415,7 @@ def body(test):
     large(test, it)
     stolen(test, it)
     by_class(test, it)
+    outside(test, it)
     replayed(test, it)
     killed(test, it, name)
     resumed(test, it)

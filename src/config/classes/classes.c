@@ -169,7 +169,7 @@ static void compile_limits(struct class_work *w, const config_setting_t *group,
 		    "the class", name, limits->client_sessions, limits->inbound);
 	if (!has(group, "classes[].hold_at") && !has(group, "classes[].refuse_at") &&
 	    !has(group, "classes[].rate") && !has(client, "classes[].client.sessions") &&
-	    !has(client, "classes[].client.rate"))
+	    !has(client, "classes[].client.rate") && !class->has_quotas)
 		note(w->c, group, "class %s sets no limit (hold_at, refuse_at, rate, client); "
 		    "its sessions are only counted", name);
 }

@@ -288,6 +288,27 @@ static void note_unknown_mta(struct compilation *c, const struct setting *row) {
 		}
 }
 
+/* Where no socket is one that asks about mail, its limits are none. */
+static void note_nobody_asks(struct compilation *c) {
+	const struct generation *header = compilation_header(c);
+	const struct generation_class *classes = header->class_count == 0 ? NULL :
+	    block_at(&c->block, header->classes);
+	const config_setting_t *list = config_lookup(&c->config, "classes");
+
+	for (uint32_t i = 0; i < header->listener_count; i++)
+		if (header->listeners[i].kind == LISTENER_POLICY ||
+		    header->listeners[i].kind == LISTENER_MILTER_ACCOUNTS)
+			return;
+	if (header->accounts.count > header->accounts.class_entries)
+		note(c, config_lookup(&c->config, "accounts"), "accounts: no mail server can "
+		    "ask; set listen.policy (Postfix) or listen.milter_accounts (Sendmail)");
+	for (uint32_t i = 0; i < header->class_count; i++)
+		if (classes[i].has_quotas)
+			note(c, setting_element(list, i), "class %s: no mail server can "
+			    "ask about recipients, messages or bytes; set listen.policy (Postfix) "
+			    "or listen.milter_accounts (Sendmail)",
+			    generation_text(header, classes[i].name));
+}
 #endif
 
 void compile_listener_mtas(struct compilation *c) {
@@ -306,6 +327,7 @@ void compile_listener_mtas(struct compilation *c) {
 		if (rows[i].place == PLACE_LISTENERS && (rows[i].offset == LISTENER_POLICY ||
 		    rows[i].offset == LISTENER_MILTER_ACCOUNTS))
 			note_unknown_mta(c, &rows[i]);
+	note_nobody_asks(c);
 #endif
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: ISC
 """Private Postfix instances, with the service lines of conf/ word for word."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -64,11 +65,15 @@ scache    unix - - n - 1 scache
 """
 
 
-def conf_service(name, port, extra=(), leave_out=()):
+def conf_service(name, port, extra=(), leave_out=(), take=()):
     """The service of conf/NAME on another port.  `extra`: options that come to
-    it; `leave_out`: parameters whose line a comment there says to leave out."""
-    lines = [line for line in (SOURCE / "conf" / name).read_text().splitlines()
-             if line and not line.startswith("#")]
+    it; `leave_out`: parameters whose line a comment there says to leave out; `take`: those
+    whose line it says to take the # away from."""
+    text = (SOURCE / "conf" / name).read_text()
+    for parameter in take:
+        text, count = re.subn(rf"(?m)^#(  -o {{ {parameter} = )", r"\1", text)
+        assert count == 1, parameter
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     words = lines[0].split(None, 1)
     lines[0] = f"{port} {words[1]}"
     lines = [line for line in lines

@@ -68,6 +68,17 @@ static const struct {
 	    "accounts = ( { name = \"a\"; match = \"*\"; health = { }; } );\n",
 	    "2: note: listen.policy: several mail servers could ask here: without mta, results of "
 	    "their mail count for no login" },
+	{ V "listen = { milter = \"unix:/x\"; };\nclasses = ( { name = \"a\"; match = \"10.0.0.0/8\"; "
+	    "hold_at = 9; },\n{ name = \"b\"; match = \"*\"; recipients = \"9/1h\"; } );\n",
+	    "4: note: class b: no mail server can ask about recipients, messages or bytes; set "
+	    "listen.policy (Postfix) or listen.milter_accounts (Sendmail)" },
+	{ V "listen = { milter = \"unix:/x\"; };\nclasses = ( { name = \"b\"; match = \"*\"; "
+	    "client = { bytes = \"9M/1h\"; }; } );\n", "3: note: class b: no mail server can ask" },
+	{ V "listen = { milter_accounts = \"unix:/x\"; };\nclasses = ( { name = \"b\"; "
+	    "match = \"*\"; client = { bytes = \"9M/1h\"; }; } );\n", "" },
+	{ V "listen = { milter = \"unix:/x\"; };\n" C
+	    "accounts = ( { name = \"a\"; match = \"*\"; each = { bytes = \"9M/1h\"; }; } );\n",
+	    "4: note: accounts: no mail server can ask; set listen.policy" },
 	{ V "mta = ( { name = \"a\"; log = \"/l\"; }, { name = \"b\"; log = \"/m\"; } );\n" C
 	    "accounts = ( { name = \"a\"; match = \"*\"; health = { }; } );\n",
 	    "0: note: listen.policy: several mail servers could ask here: without mta, results of "
