@@ -19,17 +19,11 @@
 
 #define RECORD_BYTES		256	/* of a login, about */
 #define CHECKPOINT_BYTES	(UINT64_C(16) << 20)
-#define CLOCK_STEP_NS		(5 * NS_PER_SECOND)
 
 struct journal_accounts {
 	struct journal_keep keep;
 	uint64_t at;			/* of the pass over marks */
 	bool in_checkpoint, wants_checkpoint;
-	uint32_t records;		/* since the checkpoint began */
-	uint64_t checkpoint_began, checkpoint_bytes;
-	uint64_t boot;
-	int64_t shift_ns;		/* of the wall clock against ours; 0: no turn yet */
-	int64_t now_ns, wall_ns;
 };
 
 _Static_assert(JOURNAL_BUCKETS == QUOTA_BUCKETS, "all of them");
@@ -42,58 +36,38 @@ static uint64_t boot_of(const struct engine *engine) {
 	    sizeof(header->boot_id))).words[0];
 }
 
-int journal_accounts_open(struct journal_accounts **result, struct engine *engine,
+int journal_accounts_open(struct journal_accounts **accounts, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
     int64_t now_ns, struct diag *diag) {
-	struct journal_accounts *accounts;
-
-	*result = NULL;
+	*accounts = NULL;
 	if (engine->segment->header->accounts.shards == 0) {
 		journal_status_none(engine, JOURNAL_ROOM_ACCOUNTS);
 		return 0;
 	}
-	accounts = calloc(1, sizeof(*accounts));
-	if (accounts == NULL)
-		return diag_set(diag, 0, "no memory for the journal");
-	if (journal_keep_open(&accounts->keep, engine, generation, JOURNAL_ROOM_ACCOUNTS,
-	    listener, now_ns, diag) != 0) {
-		free(accounts);
+	if (journal_keep_open(accounts, sizeof(**accounts), engine, generation,
+	    JOURNAL_ROOM_ACCOUNTS, listener, now_ns, diag) != 0)
 		return -1;
-	}
-	if (accounts->keep.log == NULL) {
-		free(accounts);
-		return 0;
-	}
-	accounts->boot = boot_of(engine);
-	engine->accounts = accounts;
-	*result = accounts;
+	engine->accounts = *accounts;
 	return 0;
 }
 
 void journal_accounts_close(struct journal_accounts **accounts) {
-	if (*accounts == NULL)
-		return;
-	(*accounts)->keep.engine->accounts = NULL;
-	journal_keep_close(&(*accounts)->keep);
-	free(*accounts);
-	*accounts = NULL;
+	if (*accounts != NULL)
+		(*accounts)->keep.engine->accounts = NULL;
+	journal_keep_close(accounts);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
 
 static int64_t wall_of(const struct journal_accounts *accounts, int64_t time_ns) {
-	return journal_keep_wall_ns(time_ns, accounts->now_ns, accounts->wall_ns);
+	return journal_keep_wall_ns(&accounts->keep, time_ns);
 }
 
 static void append(struct journal_accounts *accounts, struct journal_account *record) {
-	uint8_t payload[1024];
-
-	record->when_ns = accounts->wall_ns;
-	record->boot = accounts->boot;
-	record->clock_ns = accounts->now_ns;
-	journal_keep_append(&accounts->keep, JOURNAL_ACCOUNT, payload,
-	    journal_account_write(payload, sizeof(payload), record));
-	accounts->records++;
+	record->when_ns = accounts->keep.wall_ns;
+	record->boot = boot_of(accounts->keep.engine);
+	record->clock_ns = accounts->keep.now_ns;
+	journal_keep_append(&accounts->keep, JOURNAL_ACCOUNT, record);
 }
 
 static void put_counters(const struct journal_accounts *accounts,
@@ -101,7 +75,7 @@ static void put_counters(const struct journal_accounts *accounts,
 	for (unsigned i = 0; i < GENERATION_QUOTA_COUNTERS; i++) {
 		struct journal_counter *out = &record->counters[record->counters_count];
 
-		if (counters[i].key == 0 || quota_used(&counters[i], accounts->now_ns) == 0)
+		if (counters[i].key == 0 || quota_used(&counters[i], accounts->keep.now_ns) == 0)
 			continue;
 		out->key = counters[i].key;
 		out->end_ns = wall_of(accounts, quota_end_ns(&counters[i]));
@@ -143,12 +117,10 @@ static void begin_checkpoint(struct journal_accounts *accounts) {
 		.first_ns = wall_of(accounts, accounts_since_s(engine->segment) *
 		    NS_PER_SECOND) };
 
-	accounts->keep.renew = accounts->keep.failed = accounts->wants_checkpoint = false;
+	accounts->wants_checkpoint = false;
 	accounts->in_checkpoint = true;
-	accounts->records = 0;
 	accounts->at = 0;
-	accounts->checkpoint_began = accounts->keep.bytes;
-	journal_keep_checkpoint(&accounts->keep, accounts->wall_ns);
+	journal_keep_checkpoint(&accounts->keep);
 	append(accounts, &record);
 	accounts_unkeep_all(engine->segment);
 }
@@ -161,25 +133,13 @@ static void write_changed(struct journal_accounts *accounts) {
 	account_pools_unkept(segment, write_pool, accounts);
 	if (accounts_unkept(segment, &accounts->at, JOURNAL_STATE_RATE / RECORD_BYTES,
 	    write_login, accounts) && accounts->in_checkpoint) {
-		journal_keep_checkpoint_end(keep, accounts->records, accounts->wall_ns);
+		journal_keep_checkpoint_end(keep);
 		accounts->in_checkpoint = false;
-		accounts->checkpoint_bytes = keep->bytes - accounts->checkpoint_began;
 	}
 	if (keep->bytes > before)
-		journal_log_sync_by(keep->log, accounts->now_ns);
-	if (!accounts->in_checkpoint && keep->bytes - accounts->checkpoint_began >
-	    CHECKPOINT_BYTES + 3 * accounts->checkpoint_bytes)
+		journal_log_sync_by(keep->log, keep->now_ns);
+	if (!accounts->in_checkpoint && journal_keep_has_grown(keep, CHECKPOINT_BYTES))
 		accounts->wants_checkpoint = true;
-}
-
-/* What was dated by a wall clock that was wrong is dated anew. */
-static void note_clock(struct journal_accounts *accounts) {
-	int64_t shift_ns = accounts->wall_ns - accounts->now_ns;
-	int64_t step_ns = shift_ns - accounts->shift_ns;
-
-	if (accounts->shift_ns != 0 && (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS))
-		accounts->wants_checkpoint = true;
-	accounts->shift_ns = shift_ns;
 }
 
 static void turn(struct journal_accounts *accounts) {
@@ -190,19 +150,19 @@ static void turn(struct journal_accounts *accounts) {
 			begin_checkpoint(accounts);
 		write_changed(accounts);
 	}
-	(void)journal_keep_turn(keep, accounts->now_ns);
+	(void)journal_keep_turn(keep);
 }
 
 void journal_accounts_turn(struct journal_accounts *accounts, int64_t now_ns,
     int64_t wall_ns) {
 	if (accounts == NULL)
 		return;
-	accounts->now_ns = now_ns;
-	accounts->wall_ns = wall_ns;
-	note_clock(accounts);
+	/* what was dated by a wall clock that was wrong is dated anew */
+	if (journal_keep_begin(&accounts->keep, now_ns, wall_ns))
+		accounts->wants_checkpoint = true;
 	turn(accounts);
 	/* it has just become possible */
-	if (accounts->keep.renew && journal_log_state(accounts->keep.log) == JOURNAL_GOOD)
+	if (journal_keep_can_renew(&accounts->keep))
 		turn(accounts);
 }
 
@@ -213,11 +173,11 @@ void journal_accounts_forgotten(struct journal_accounts *accounts,
 
 	if (accounts == NULL)
 		return;
-	accounts->now_ns = now_ns;
-	accounts->wall_ns = clock_wall_ns();
+	accounts->keep.now_ns = now_ns;
+	accounts->keep.wall_ns = clock_wall_ns();
 	append(accounts, &record);
 	journal_log_sync_by(accounts->keep.log, now_ns);
-	(void)journal_keep_turn(&accounts->keep, now_ns);
+	(void)journal_keep_turn(&accounts->keep);
 }
 
 /* --- restoring ---------------------------------------------------------------------------- */

@@ -34,35 +34,21 @@ struct journal_decisions {
 	/* A pass that is to be on the disk: everything up to `next` of each ring. */
 	uint64_t pass_sequence;		/* 0: none */
 	uint64_t pass_next[DECIDED_RINGS];
-	int64_t now_ns, wall_ns;
 };
 
-int journal_decisions_open(struct journal_decisions **result, struct engine *engine,
+int journal_decisions_open(struct journal_decisions **decisions, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
     int64_t now_ns, struct diag *diag) {
-	struct journal_decisions *decisions = calloc(1, sizeof(*decisions));
+	int result = journal_keep_open(decisions, sizeof(**decisions), engine, generation,
+	    JOURNAL_ROOM_DECISIONS, listener, now_ns, diag);
 
-	*result = NULL;
-	if (decisions == NULL)
-		return diag_set(diag, 0, "no memory for the journal");
-	decisions->most_bytes = generation->journal.decisions_size;
-	if (journal_keep_open(&decisions->keep, engine, generation,
-		JOURNAL_ROOM_DECISIONS, listener, now_ns, diag) != 0) {
-		free(decisions);
-		return -1;
-	}
-	if (decisions->keep.log == NULL)
-		journal_decisions_close(&decisions);
-	*result = decisions;
-	return 0;
+	if (*decisions != NULL)
+		(*decisions)->most_bytes = generation->journal.decisions_size;
+	return result;
 }
 
 void journal_decisions_close(struct journal_decisions **decisions) {
-	if (*decisions == NULL)
-		return;
-	journal_keep_close(&(*decisions)->keep);
-	free(*decisions);
-	*decisions = NULL;
+	journal_keep_close(decisions);
 }
 
 static struct decided_next *next_of(const struct journal_decisions *decisions,
@@ -121,14 +107,10 @@ static void begin_again(struct journal_decisions *decisions) {
 
 static void append(struct journal_decisions *decisions, const struct decided *d) {
 	struct journal_decision decision = journal_decision_of(d);
-	uint8_t payload[1024];
 
-	decision.d.at_ns = journal_keep_wall_ns(d->at_ns, decisions->now_ns,
-	    decisions->wall_ns);
-	decision.d.until_ns = journal_keep_wall_ns(d->until_ns, decisions->now_ns,
-	    decisions->wall_ns);
-	journal_keep_append(&decisions->keep, JOURNAL_DECISION, payload,
-	    journal_decision_write(payload, sizeof(payload), &decision));
+	decision.d.at_ns = journal_keep_wall_ns(&decisions->keep, d->at_ns);
+	decision.d.until_ns = journal_keep_wall_ns(&decisions->keep, d->until_ns);
+	journal_keep_append(&decisions->keep, JOURNAL_DECISION, &decision);
 }
 
 /* All that people may ask for by what they have read, and a part of the rest. */
@@ -140,9 +122,9 @@ static bool is_kept(struct journal_decisions *decisions, const struct decided *d
 	if (logged || (decided_ring_of((enum decided_kind)d->kind) ==
 		DECIDED_OF_DESTINATIONS && d->kind != DECIDED_FAILURE))
 		return true;
-	if (!rate_allows(&limit, decisions->tat_ns, decisions->now_ns))
+	if (!rate_allows(&limit, decisions->tat_ns, decisions->keep.now_ns))
 		return false;
-	decisions->tat_ns = rate_after(&limit, decisions->tat_ns, decisions->now_ns);
+	decisions->tat_ns = rate_after(&limit, decisions->tat_ns, decisions->keep.now_ns);
 	return true;
 }
 
@@ -157,10 +139,10 @@ static void follow(struct journal_decisions *decisions) {
 
 		for (unsigned i = 0; i < MOST_A_TURN; i++) {
 			if (!decisions_next(segment, (enum decided_ring)ring, cursor,
-			    decisions->now_ns, &decided, &logged, &lost))
+			    decisions->keep.now_ns, &decided, &logged, &lost))
 				break;
-			if (!logged && decided.at_ns > decisions->now_ns - LOGGED_NS &&
-			    decided.at_ns <= decisions->now_ns) {
+			if (!logged && decided.at_ns > decisions->keep.now_ns - LOGGED_NS &&
+			    decided.at_ns <= decisions->keep.now_ns) {
 				cursor->next--;
 				break;
 			}
@@ -189,13 +171,13 @@ static void note_kept(struct journal_decisions *decisions) {
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
 		decisions->pass_next[ring] = decisions->cursors[ring].next;
 	if (journal_log_synced(log) < decisions->pass_sequence)
-		journal_log_sync_by(log, decisions->now_ns + NS_PER_SECOND);
+		journal_log_sync_by(log, decisions->keep.now_ns + NS_PER_SECOND);
 }
 
 static void delete_oldest(struct journal_decisions *decisions) {
 	struct journal_log *log = decisions->keep.log;
 	const struct journal_files *files = journal_log_files(log);
-	struct journal_positions positions = { .when_ns = decisions->wall_ns };
+	struct journal_positions positions = { .when_ns = decisions->keep.wall_ns };
 	struct journal_log_counts counts;
 
 	journal_log_count(log, &counts);
@@ -219,14 +201,13 @@ static void turn(struct journal_decisions *decisions) {
 	}
 	/* whatever the ring has is all that there is to be told */
 	keep->whole = 1;
-	(void)journal_keep_turn(keep, decisions->now_ns);
+	(void)journal_keep_turn(keep);
 }
 
 void journal_decisions_turn(struct journal_decisions *decisions, int64_t now_ns,
     int64_t wall_ns) {
 	if (decisions == NULL)
 		return;
-	decisions->now_ns = now_ns;
-	decisions->wall_ns = wall_ns;
+	(void)journal_keep_begin(&decisions->keep, now_ns, wall_ns);
 	turn(decisions);
 }

@@ -4,6 +4,7 @@
 #include "engine/journal/journal_keep.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,6 +12,8 @@
 
 #define TELL_NS		NS_PER_SECOND
 #define DECISIONS_PARTS	8
+#define CLOCK_STEP_NS	(5 * NS_PER_SECOND)
+#define RECORD_MOST	8192	/* of a destination: its texts */
 
 static void on_renew(void *context) {
 	struct journal_keep *keep = context;
@@ -36,10 +39,26 @@ static enum journal_kind kind_of(enum journal_room room) {
 	return JOURNAL_KEEPER;
 }
 
-int64_t journal_keep_wall_ns(int64_t time_ns, int64_t now_ns, int64_t wall_ns) {
+bool journal_keep_begin(struct journal_keep *keep, int64_t now_ns, int64_t wall_ns) {
+	int64_t step_ns = wall_ns - now_ns - keep->shift_ns;
+	bool is_first = keep->shift_ns == 0;
+
+	keep->now_ns = now_ns;
+	keep->wall_ns = wall_ns;
+	keep->shift_ns = wall_ns - now_ns;
+	return !is_first && (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS);
+}
+
+int64_t journal_keep_wall_ns(const struct journal_keep *keep, int64_t time_ns) {
+	int64_t left_ns = time_ns - keep->now_ns;
+
 	if (time_ns == 0)
 		return 0;
-	return time_ns - now_ns > INT64_MAX / 4 ? INT64_MAX : time_ns - now_ns + wall_ns;
+	return left_ns > INT64_MAX / 4 ? INT64_MAX : left_ns + keep->wall_ns;
+}
+
+bool journal_keep_can_renew(const struct journal_keep *keep) {
+	return keep->renew && journal_log_state(keep->log) == JOURNAL_GOOD;
 }
 
 /* --- whose it is ---------------------------------------------------------------------- */
@@ -128,94 +147,125 @@ static uint32_t file_size(const struct generation *generation, enum journal_room
 	    generation->journal.file_size ? part : generation->journal.file_size);
 }
 
-int journal_keep_open(struct journal_keep *keep, struct engine *engine,
-    const struct generation *generation, enum journal_room room,
-    const struct journal_listener *listener, int64_t now_ns, struct diag *diag) {
-	struct journal_log_options options = { .kind = kind_of(room),
-		.file_size = file_size(generation, room), .threaded = true,
+/* Its storage and its log; false: there is none, or *diag. */
+static bool open_log(struct journal_keep *keep, const struct generation *generation,
+    int64_t now_ns, struct diag *diag) {
+	struct journal_log_options options = { .kind = kind_of(keep->room),
+		.file_size = file_size(generation, keep->room), .threaded = true,
 		.calls = { .renew = on_renew, .context = keep } };
 	char path[PATH_MAX];
 
-	*keep = (struct journal_keep){ .engine = engine, .room = room,
-		.listener = *listener, .renew = true };
-	journal_status_none(engine, room);
-	if (!generation_journal_directory(generation, room, path))
-		return 0;
+	if (!generation_journal_directory(generation, keep->room, path))
+		return false;
 	keep->storage = journal_storage_posix(path, false, diag);
-	if (keep->storage == NULL)
-		return -1;
-	if (journal_log_open(&keep->log, keep->storage, &options, now_ns, diag) != 0) {
-		journal_storage_close(&keep->storage);
-		return -1;
+	return keep->storage != NULL &&
+	    journal_log_open(&keep->log, keep->storage, &options, now_ns, diag) == 0;
+}
+
+int journal_keep_open(void *owner, size_t size, struct engine *engine,
+    const struct generation *generation, enum journal_room room,
+    const struct journal_listener *listener, int64_t now_ns, struct diag *diag) {
+	struct journal_keep *keep = calloc(1, size);
+
+	memset(owner, 0, sizeof(keep));
+	journal_status_none(engine, room);
+	if (keep == NULL)
+		return diag_set(diag, 0, "no memory for the journal");
+	keep->engine = engine;
+	keep->room = room;
+	keep->listener = *listener;
+	keep->renew = true;
+	diag->error = 0;
+	diag->text[0] = '\0';
+	if (!open_log(keep, generation, now_ns, diag)) {
+		journal_keep_close(&keep);
+		return diag->text[0] == '\0' ? 0 : -1;
 	}
 	look_at_origin(keep);
 	journal_status_tell(engine, room, &keep->told, keep->log, listener, now_ns);
 	keep->told_ns = now_ns;
+	memcpy(owner, &keep, sizeof(keep));
 	return 0;
 }
 
-void journal_keep_close(struct journal_keep *keep) {
+void journal_keep_close(void *owner) {
+	struct journal_keep *keep;
+
+	memcpy(&keep, owner, sizeof(keep));
+	if (keep == NULL)
+		return;
 	if (keep->log != NULL)
 		journal_log_close(&keep->log);
 	if (keep->storage != NULL)
 		journal_storage_close(&keep->storage);
+	free(keep);
+	memset(owner, 0, sizeof(keep));
 }
 
-bool journal_keep_turn(struct journal_keep *keep, int64_t now_ns) {
+bool journal_keep_turn(struct journal_keep *keep) {
 	bool failed;
 
-	if (keep->log == NULL)
-		return false;
-	(void)journal_log_turn(keep->log, now_ns);
+	(void)journal_log_turn(keep->log, keep->now_ns);
 	look_at_origin(keep);
 	failed = journal_log_state(keep->log) == JOURNAL_FAILED;
 	keep->told.behind = keep->renew || keep->whole == 0 ||
 	    journal_log_synced(keep->log) < keep->whole;
-	if (now_ns - keep->told_ns >= TELL_NS || failed != keep->told.failed ||
+	if (keep->now_ns - keep->told_ns >= TELL_NS || failed != keep->told.failed ||
 	    (keep->told.failed && !keep->told.behind)) {
 		journal_status_tell(keep->engine, keep->room, &keep->told, keep->log,
-		    &keep->listener, now_ns);
-		keep->told_ns = now_ns;
+		    &keep->listener, keep->now_ns);
+		keep->told_ns = keep->now_ns;
 	}
 	return !failed;
 }
 
-void journal_keep_append(struct journal_keep *keep, enum journal_type type,
-    const void *payload, size_t length) {
+/* Where it stands; {0, 0}: it was dropped. */
+static struct journal_place append(struct journal_keep *keep, enum journal_type type,
+    const void *record) {
 	struct journal_place place = { 0, 0 };
+	uint8_t payload[RECORD_MOST];
+	size_t length = journal_record_write(journal_shape_of(type), payload, sizeof(payload),
+	    record);
 
 	if (journal_log_append(keep->log, (uint8_t)type, payload, length, &place) == 0)
 		keep->failed = true;
-	else if (place.file != keep->known_file)
-		look_at_origin(keep);
+	keep->records++;
 	keep->bytes += length + JOURNAL_HEADER;
+	return place;
 }
 
-void journal_keep_checkpoint(struct journal_keep *keep, int64_t wall_ns) {
+void journal_keep_append(struct journal_keep *keep, enum journal_type type,
+    const void *record) {
+	struct journal_place place = append(keep, type, record);
+
+	if (place.file != 0 && place.file != keep->known_file)
+		look_at_origin(keep);
+}
+
+void journal_keep_checkpoint(struct journal_keep *keep) {
 	struct journal_checkpoint checkpoint = { .number = ++keep->checkpoint,
-		.when_ns = wall_ns, .records = UINT32_MAX };
-	struct journal_place place = { 0, 0 };
-	uint8_t payload[64];
-	size_t length = journal_checkpoint_write(payload, sizeof(payload), &checkpoint);
+		.when_ns = keep->wall_ns, .records = UINT32_MAX };
 
+	keep->renew = keep->failed = false;
+	keep->checkpoint_began = keep->bytes;
 	journal_log_switch(keep->log);
-	if (journal_log_append(keep->log, JOURNAL_CHECKPOINT_BEGIN, payload, length,
-	    &place) == 0)
-		keep->failed = true;
-	keep->first_file = place.file;
+	keep->first_file = append(keep, JOURNAL_CHECKPOINT_BEGIN, &checkpoint).file;
+	keep->records = 0;
 }
 
-void journal_keep_checkpoint_end(struct journal_keep *keep, uint32_t records,
-    int64_t wall_ns) {
+void journal_keep_checkpoint_end(struct journal_keep *keep) {
 	struct journal_checkpoint checkpoint = { .number = keep->checkpoint,
-		.when_ns = wall_ns, .records = records };
+		.when_ns = keep->wall_ns, .records = keep->records };
 	struct journal_positions positions = { .first_file = keep->first_file };
-	uint8_t payload[64];
 
-	journal_keep_append(keep, JOURNAL_CHECKPOINT_END, payload,
-	    journal_checkpoint_write(payload, sizeof(payload), &checkpoint));
+	journal_keep_append(keep, JOURNAL_CHECKPOINT_END, &checkpoint);
+	keep->checkpoint_bytes = keep->bytes - keep->checkpoint_began;
 	if (keep->failed || keep->first_file == 0)
 		return;
 	keep->whole = journal_log_last(keep->log);
 	(void)journal_log_positions(keep->log, &positions);
+}
+
+bool journal_keep_has_grown(const struct journal_keep *keep, uint64_t bytes) {
+	return keep->bytes - keep->checkpoint_began > bytes + 3 * keep->checkpoint_bytes;
 }

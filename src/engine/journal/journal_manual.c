@@ -24,7 +24,6 @@
 
 #define KEPT_NS			(86400 * NS_PER_SECOND)
 #define CHECKPOINT_BYTES	(UINT64_C(1) << 20)
-#define RECORD_BYTES		256	/* of an action, about */
 #define LONG_AGO_NS		1
 #define READ_TRIES		30	/* seconds: a bad spot of the disk may stay */
 
@@ -34,44 +33,28 @@ struct journal_manual_log {
 	bool was_read;
 	bool is_late;		/* what was read is to be put in force */
 	unsigned tries;
-	uint64_t checkpoint_began;	/* keep.bytes then */
-	uint32_t records;
 	uint64_t pushed_out;	/* told */
-	int64_t now_ns, wall_ns;
 };
 
-int journal_manual_open(struct journal_manual_log **result, struct engine *engine,
+int journal_manual_open(struct journal_manual_log **manual, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
     int64_t now_ns, struct diag *diag) {
-	struct journal_manual_log *manual = calloc(1, sizeof(*manual));
-
-	*result = NULL;
-	if (manual == NULL || (manual->table = manual_table_open()) == NULL) {
-		free(manual);
-		return diag_set(diag, 0, "no memory for the journal");
-	}
-	if (journal_keep_open(&manual->keep, engine, generation, JOURNAL_ROOM_KEEPER,
-	    listener, now_ns, diag) != 0) {
-		journal_manual_close(&manual);
+	if (journal_keep_open(manual, sizeof(**manual), engine, generation,
+	    JOURNAL_ROOM_KEEPER, listener, now_ns, diag) != 0)
 		return -1;
-	}
-	if (manual->keep.log == NULL) {
-		journal_manual_close(&manual);
+	engine->manual = *manual;
+	if (*manual == NULL || ((*manual)->table = manual_table_open()) != NULL)
 		return 0;
-	}
-	*result = engine->manual = manual;
-	return 0;
+	journal_manual_close(manual);
+	return diag_set(diag, 0, "no memory for the journal");
 }
 
 void journal_manual_close(struct journal_manual_log **manual) {
 	if (*manual == NULL)
 		return;
-	if ((*manual)->keep.engine != NULL)
-		(*manual)->keep.engine->manual = NULL;
-	journal_keep_close(&(*manual)->keep);
+	(*manual)->keep.engine->manual = NULL;
 	manual_table_close(&(*manual)->table);
-	free(*manual);
-	*manual = NULL;
+	journal_keep_close(manual);
 }
 
 const struct journal_log *journal_manual_log_of(const struct journal_manual_log *manual) {
@@ -111,9 +94,9 @@ static void add(struct journal_manual_log *manual, struct journal_manual *action
 		return;
 	action->when_ns = LONG_AGO_NS;
 	action->who = UINT32_MAX;
-	action->until_ns = journal_keep_wall_ns(until_ns, manual->now_ns, manual->wall_ns);
-	action->name = (struct journal_text){ name, (uint16_t)strlen(name) };
-	action->reason = (struct journal_text){ reason, (uint16_t)strlen(reason) };
+	action->until_ns = journal_keep_wall_ns(&manual->keep, until_ns);
+	action->name = journal_text_of(name);
+	action->reason = journal_text_of(reason);
 	(void)manual_table_add(manual->table, action);
 }
 
@@ -160,7 +143,7 @@ static bool is_in_force(const struct journal_manual_log *manual,
 		return states_find(segment, action->name.text, action->name.length, &window) &&
 		    window_is_by_hand(&window.state.window);
 	return action->what != JOURNAL_ON_RECIPIENT || recipients_find(segment,
-	    action->name.text, action->name.length, manual->now_ns, &held);
+	    action->name.text, action->name.length, manual->keep.now_ns, &held);
 }
 
 struct late {
@@ -232,7 +215,7 @@ static void read_once(struct journal_manual_log *manual) {
 	}
 	manual->was_read = true;
 	(void)states_each(segment, add_destination, manual);
-	recipients_each(segment, manual->now_ns, add_recipient, manual);
+	recipients_each(segment, manual->keep.now_ns, add_recipient, manual);
 }
 
 static bool add_missed(void *context, const struct journal_manual *action) {
@@ -257,21 +240,13 @@ static void put_in_force(struct journal_manual_log *manual) {
 	generation = engine_pin(engine);
 	engine->manual = NULL;		/* it stands there */
 	engine_journal_do_again(engine, generation, late.table, &manual->keep.listener,
-	    manual->now_ns, manual->wall_ns);
+	    manual->keep.now_ns, manual->keep.wall_ns);
 	engine->manual = manual;
 	engine_unpin(engine, generation);
 	manual_table_close(&late.table);
 }
 
 /* --- writing -------------------------------------------------------------------------- */
-
-static void append(struct journal_manual_log *manual, const struct journal_manual *action) {
-	uint8_t payload[1024];
-
-	journal_keep_append(&manual->keep, JOURNAL_MANUAL, payload,
-	    journal_manual_write(payload, sizeof(payload), action));
-	manual->records++;
-}
 
 /* Where nobody feeds nothing but this says what was set. */
 static bool is_set(const struct journal_manual_log *manual,
@@ -290,9 +265,9 @@ static bool is_set(const struct journal_manual_log *manual,
 static bool may_matter(const struct journal_manual_log *manual,
     const struct journal_manual *action) {
 	if (action->verb == MANUAL_HOLD || action->verb == MANUAL_SUSPEND)
-		return action->until_ns > manual->wall_ns;
-	return manual->wall_ns - action->when_ns < KEPT_NS ||
-	    action->until_ns > manual->wall_ns || is_set(manual, action);
+		return action->until_ns > manual->keep.wall_ns;
+	return manual->keep.wall_ns - action->when_ns < KEPT_NS ||
+	    action->until_ns > manual->keep.wall_ns || is_set(manual, action);
 }
 
 static bool write_again(void *context, const struct journal_manual *action) {
@@ -300,20 +275,17 @@ static bool write_again(void *context, const struct journal_manual *action) {
 
 	if (!may_matter(manual, action))
 		return false;
-	append(manual, action);
+	journal_keep_append(&manual->keep, JOURNAL_MANUAL, action);
 	return true;
 }
 
 static void write_checkpoint(struct journal_manual_log *manual) {
 	struct journal_keep *keep = &manual->keep;
 
-	keep->renew = keep->failed = false;
-	manual->records = 0;
-	manual->checkpoint_began = keep->bytes;
-	journal_keep_checkpoint(keep, manual->wall_ns);
+	journal_keep_checkpoint(keep);
 	manual_table_each(manual->table, write_again, manual);
-	journal_keep_checkpoint_end(keep, manual->records, manual->wall_ns);
-	journal_log_sync_by(keep->log, manual->now_ns);
+	journal_keep_checkpoint_end(keep);
+	journal_log_sync_by(keep->log, keep->now_ns);
 }
 
 static void count_pushed_out(struct journal_manual_log *manual) {
@@ -339,22 +311,19 @@ static void turn(struct journal_manual_log *manual) {
 	if (manual->is_late)
 		put_in_force(manual);
 	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&
-	    (keep->renew || keep->failed ||
-	    keep->bytes - manual->checkpoint_began > CHECKPOINT_BYTES +
-	    RECORD_BYTES * (uint64_t)manual->records))
+	    (keep->renew || keep->failed || journal_keep_has_grown(keep, CHECKPOINT_BYTES)))
 		write_checkpoint(manual);
-	(void)journal_keep_turn(keep, manual->now_ns);
+	(void)journal_keep_turn(keep);
 }
 
 void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns,
     int64_t wall_ns) {
 	if (manual == NULL)
 		return;
-	manual->now_ns = now_ns;
-	manual->wall_ns = wall_ns;
+	(void)journal_keep_begin(&manual->keep, now_ns, wall_ns);
 	turn(manual);
 	/* it has just become possible */
-	if (manual->keep.renew && journal_log_state(manual->keep.log) == JOURNAL_GOOD)
+	if (journal_keep_can_renew(&manual->keep))
 		turn(manual);
 }
 
@@ -362,15 +331,14 @@ void journal_manual_write_down(struct journal_manual_log *manual,
     struct journal_manual *action, int64_t now_ns) {
 	if (manual == NULL)
 		return;
-	action->when_ns = clock_wall_ns();
-	action->until_ns = journal_keep_wall_ns(action->until_ns, now_ns, action->when_ns);
-	manual->now_ns = now_ns;
-	manual->wall_ns = action->when_ns;
+	manual->keep.now_ns = now_ns;
+	manual->keep.wall_ns = action->when_ns = clock_wall_ns();
+	action->until_ns = journal_keep_wall_ns(&manual->keep, action->until_ns);
 	/* what stands there is older */
 	read_once(manual);
 	if (!manual_table_add(manual->table, action))
 		manual->keep.failed = true;
-	append(manual, action);
+	journal_keep_append(&manual->keep, JOURNAL_MANUAL, action);
 	journal_log_sync_by(manual->keep.log, now_ns);
-	(void)journal_keep_turn(&manual->keep, now_ns);
+	(void)journal_keep_turn(&manual->keep);
 }

@@ -30,7 +30,6 @@
 #define PASSES_MOST		16	/* of one group */
 #define GIVEN_UP_PART		2	/* of the table */
 #define RECIPIENTS_RATE		(JOURNAL_STATE_RATE / 64)	/* of bytes of their lists */
-#define CLOCK_STEP_NS		(5 * NS_PER_SECOND)
 #define POSITION_TIME_US	(UINT64_C(600) * 1000000)
 
 struct journal_states {
@@ -40,12 +39,9 @@ struct journal_states {
 	bool wants_checkpoint;
 	unsigned passes;	/* of the group, that are over */
 	uint64_t turn, pass_turn;	/* now; in which the pass began */
-	int64_t shift_ns;	/* of the wall clock against ours, in the last turn */
 	uint64_t group;		/* its number */
-	uint32_t records;	/* in it */
 	uint64_t group_began;	/* keep.bytes then */
 	int64_t began_ns, next_ns;
-	uint64_t checkpoint_began, checkpoint_bytes;
 	/* at its begin, and at that of the last one */
 	struct feed_position positions[SEGMENT_LOG_FILES];
 	struct feed_position written[SEGMENT_LOG_FILES];
@@ -53,39 +49,23 @@ struct journal_states {
 	uint64_t recipients;	/* version of those that were written */
 	int64_t recipients_ns;	/* before it no list of them but in a checkpoint */
 	uint64_t given_up;	/* destinations, when the last checkpoint began */
-	int64_t now_ns, wall_ns;
 };
 
 _Static_assert(JOURNAL_STATE_TEXT_MAX > STATE_TEXT_MAX + SEEN_KEYS_MAX, "all of it");
 
-int journal_states_open(struct journal_states **result, struct engine *engine,
+int journal_states_open(struct journal_states **state, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
     int64_t now_ns, struct diag *diag) {
-	struct journal_states *state = calloc(1, sizeof(*state));
+	int result = journal_keep_open(state, sizeof(**state), engine, generation,
+	    JOURNAL_ROOM_FEED, listener, now_ns, diag);
 
-	*result = NULL;
-	if (state == NULL)
-		return diag_set(diag, 0, "no memory for the journal");
-	if (journal_keep_open(&state->keep, engine, generation, JOURNAL_ROOM_FEED, listener,
-	    now_ns, diag) != 0) {
-		free(state);
-		return -1;
-	}
-	if (state->keep.log == NULL) {
-		free(state);
-		return 0;
-	}
-	state->next_ns = now_ns;
-	*result = state;
-	return 0;
+	if (*state != NULL)
+		(*state)->next_ns = now_ns;
+	return result;
 }
 
 void journal_states_close(struct journal_states **state) {
-	if (*state == NULL)
-		return;
-	journal_keep_close(&(*state)->keep);
-	free(*state);
-	*state = NULL;
+	journal_keep_close(state);
 }
 
 const struct journal_log *journal_states_log_of(const struct journal_states *state) {
@@ -94,56 +74,38 @@ const struct journal_log *journal_states_log_of(const struct journal_states *sta
 
 /* --- records ---------------------------------------------------------------------- */
 
-static struct journal_text text_of(const char *text, size_t length) {
-	return (struct journal_text){ .text = text, .length = (uint16_t)length };
-}
-
-static void append(struct journal_states *state, enum journal_type type,
-    const uint8_t *payload, size_t length) {
-	journal_keep_append(&state->keep, type, payload, length);
-	state->records++;
-}
-
 static void write_destination(void *context, const struct destination_window *window) {
 	struct journal_states *state = context;
 	const struct segment *segment = state->keep.engine->segment;
-	uint8_t payload[SEGMENT_NAME_MAX + JOURNAL_STATE_TEXT_MAX + SEGMENT_REASON_MAX + 64];
 	char text[JOURNAL_STATE_TEXT_MAX];
-	size_t length = state_text_write(window, state->now_ns, text);
-	struct journal_destination destination = { .when_ns = state->wall_ns,
-		.origin = window->origin };
+	size_t length = state_text_write(window, state->keep.now_ns, text);
+	struct journal_destination destination = { .when_ns = state->keep.wall_ns,
+		.origin = window->origin, .name = journal_text_of(window->name),
+		.reason = journal_text_of(window->reason) };
 
 	if (length > 0)
 		text[length++] = ' ';
-	length += seen_keys_write(segment, window->name, state->now_ns, text + length);
+	length += seen_keys_write(segment, window->name, state->keep.now_ns, text + length);
 	if (length > 0 && text[length - 1] == ' ')
 		length--;
-	destination.state = text_of(text, length);
+	destination.state = (struct journal_text){ text, (uint16_t)length };
 	/* at the begin of a checkpoint there is no need to say that nothing is known */
 	if (destination.state.length == 0 && state->in_checkpoint && state->passes == 0)
 		return;
-	destination.name = text_of(window->name, strlen(window->name));
-	destination.reason = text_of(window->reason, strlen(window->reason));
-	append(state, JOURNAL_DESTINATION, payload,
-	    journal_destination_write(payload, sizeof(payload), &destination));
-}
-
-static int64_t wall_of(const struct journal_states *state, int64_t time_ns) {
-	return journal_keep_wall_ns(time_ns, state->now_ns, state->wall_ns);
+	journal_keep_append(&state->keep, JOURNAL_DESTINATION, &destination);
 }
 
 static void write_recipient(void *context, const struct recipient_held *held) {
 	struct journal_states *state = context;
-	uint8_t payload[RECIPIENT_MAX + SEGMENT_REASON_MAX + 64];
-	struct journal_held_recipient recipient = { .when_ns = state->wall_ns,
-		.since_ns = wall_of(state, held->since_ns),
-		.until_ns = wall_of(state, held->until_ns), .event = held->event,
-		.address = text_of(held->address, strlen(held->address)),
-		.reason = text_of(held->reason, strlen(held->reason)),
+	struct journal_keep *keep = &state->keep;
+	struct journal_held_recipient recipient = { .when_ns = keep->wall_ns,
+		.since_ns = journal_keep_wall_ns(keep, held->since_ns),
+		.until_ns = journal_keep_wall_ns(keep, held->until_ns), .event = held->event,
+		.address = journal_text_of(held->address),
+		.reason = journal_text_of(held->reason),
 		.by_rule = held->rule != RECIPIENT_NO_RULE };
 
-	append(state, JOURNAL_HELD_RECIPIENT, payload,
-	    journal_held_recipient_write(payload, sizeof(payload), &recipient));
+	journal_keep_append(keep, JOURNAL_HELD_RECIPIENT, &recipient);
 }
 
 /* All that are held, behind a record without an address: what is not among them is not.
@@ -151,27 +113,23 @@ static void write_recipient(void *context, const struct recipient_held *held) {
 static void write_recipients(struct journal_states *state) {
 	struct segment *segment = state->keep.engine->segment;
 	uint64_t version = recipients_version(segment);
-	struct journal_held_recipient none = { .when_ns = state->wall_ns };
+	struct journal_held_recipient none = { .when_ns = state->keep.wall_ns };
 	uint64_t before = state->keep.bytes;
-	uint8_t payload[64];
 
 	if (!state->in_checkpoint &&
-	    (version == state->recipients || state->now_ns < state->recipients_ns))
+	    (version == state->recipients || state->keep.now_ns < state->recipients_ns))
 		return;
-	append(state, JOURNAL_HELD_RECIPIENT, payload,
-	    journal_held_recipient_write(payload, sizeof(payload), &none));
-	recipients_each(segment, state->now_ns, write_recipient, state);
+	journal_keep_append(&state->keep, JOURNAL_HELD_RECIPIENT, &none);
+	recipients_each(segment, state->keep.now_ns, write_recipient, state);
 	state->recipients = version;
-	state->recipients_ns = state->now_ns + (int64_t)((state->keep.bytes - before) *
+	state->recipients_ns = state->keep.now_ns + (int64_t)((state->keep.bytes - before) *
 	    NS_PER_SECOND / RECIPIENTS_RATE);
 }
 
 static void write_position(struct journal_states *state, const struct feed_position *p) {
-	const struct journal_log_position position = { state->wall_ns, *p };
-	uint8_t payload[128];
+	const struct journal_log_position position = { state->keep.wall_ns, *p };
 
-	append(state, JOURNAL_LOG_POSITION, payload,
-	    journal_log_position_write(payload, sizeof(payload), &position));
+	journal_keep_append(&state->keep, JOURNAL_LOG_POSITION, &position);
 }
 
 /* --- groups ----------------------------------------------------------------------- */
@@ -227,53 +185,47 @@ static void begin_group(struct journal_states *state) {
 	state->in_checkpoint = state->wants_checkpoint;
 	state->wants_checkpoint = false;
 	state->keep.failed = false;
-	state->records = 0;
+	state->keep.records = 0;
 	state->group_began = state->keep.bytes;
-	state->began_ns = state->now_ns;
+	state->began_ns = state->keep.now_ns;
 	if (!state->in_checkpoint)
 		return;
-	state->checkpoint_began = state->keep.bytes;
 	state->given_up = given_up(segment);
-	journal_keep_checkpoint(&state->keep, state->wall_ns);
+	journal_keep_checkpoint(&state->keep);
 	states_unkeep_all(segment);
 }
 
 static void end_group(struct journal_states *state) {
 	struct journal_keep *keep = &state->keep;
 	struct journal_checkpoint group = { .number = ++state->group,
-		.when_ns = state->wall_ns };
+		.when_ns = keep->wall_ns };
 	uint64_t bytes;
-	uint8_t payload[64];
 
 	write_recipients(state);
 	state->in_group = false;
-	if (state->records > 0 || state->in_checkpoint || positions_changed(state)) {
+	if (keep->records > 0 || state->in_checkpoint || positions_changed(state)) {
 		for (unsigned i = 0; i < state->position_count; i++)
 			write_position(state, &state->positions[i]);
-		group.records = state->records;
-		journal_keep_append(keep, JOURNAL_GROUP, payload,
-		    journal_checkpoint_write(payload, sizeof(payload), &group));
+		group.records = keep->records;
+		journal_keep_append(keep, JOURNAL_GROUP, &group);
 		memcpy(state->written, state->positions,
 		    state->position_count * sizeof(state->written[0]));
 		state->written_count = state->position_count;
-		if (state->in_checkpoint) {
-			journal_keep_checkpoint_end(keep, state->records, state->wall_ns);
-			state->checkpoint_bytes = keep->bytes - state->checkpoint_began;
-		}
-		journal_log_sync_by(keep->log, state->now_ns);
+		if (state->in_checkpoint)
+			journal_keep_checkpoint_end(keep);
+		journal_log_sync_by(keep->log, state->keep.now_ns);
 	}
 	bytes = keep->bytes - state->group_began;
 	state->next_ns = state->began_ns + GROUP_NS +
 	    (int64_t)(bytes * NS_PER_SECOND / JOURNAL_STATE_RATE);
-	bytes = keep->bytes - state->checkpoint_began;
-	state->wants_checkpoint = are_many_given_up(state) || (bytes > CHECKPOINT_BYTES &&
-	    bytes > 3 * state->checkpoint_bytes);
+	state->wants_checkpoint = are_many_given_up(state) ||
+	    journal_keep_has_grown(keep, CHECKPOINT_BYTES);
 }
 
 static void write_group(struct journal_states *state) {
 	struct segment *segment = state->keep.engine->segment;
 
-	if (!state->in_group && state->now_ns >= state->next_ns)
+	if (!state->in_group && state->keep.now_ns >= state->next_ns)
 		begin_group(state);
 	while (state->in_group && states_unkept(segment, &state->at,
 	    JOURNAL_STATE_RATE / RECORD_BYTES, write_destination, state)) {
@@ -285,40 +237,30 @@ static void write_group(struct journal_states *state) {
 	}
 }
 
-static void turn(struct journal_states *state) {
-	if (state->keep.renew || state->keep.failed) {
-		state->keep.renew = state->keep.failed = false;
-		state->wants_checkpoint = true;
-		state->in_group = false;
-		state->next_ns = state->now_ns;
-	}
-	if (journal_log_state(state->keep.log) == JOURNAL_GOOD)
-		write_group(state);
-	(void)journal_keep_turn(&state->keep, state->now_ns);
+static void renew(struct journal_states *state) {
+	state->keep.renew = state->keep.failed = false;
+	state->wants_checkpoint = true;
+	state->in_group = false;
+	state->next_ns = state->keep.now_ns;
 }
 
-/* What was dated by a clock that was wrong is dated anew. */
-static void note_clock(struct journal_states *state) {
-	int64_t shift_ns = state->wall_ns - state->now_ns;
-	int64_t step_ns = shift_ns - state->shift_ns;
-
-	if (state->turn > 1 && (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS)) {
-		state->wants_checkpoint = true;
-		state->in_group = false;
-		state->next_ns = state->now_ns;
-	}
-	state->shift_ns = shift_ns;
+static void turn(struct journal_states *state) {
+	if (state->keep.renew || state->keep.failed)
+		renew(state);
+	if (journal_log_state(state->keep.log) == JOURNAL_GOOD)
+		write_group(state);
+	(void)journal_keep_turn(&state->keep);
 }
 
 void journal_states_turn(struct journal_states *state, int64_t now_ns, int64_t wall_ns) {
 	if (state == NULL)
 		return;
 	state->turn++;
-	state->now_ns = now_ns;
-	state->wall_ns = wall_ns;
-	note_clock(state);
+	/* what was dated by a clock that was wrong is dated anew */
+	if (journal_keep_begin(&state->keep, now_ns, wall_ns))
+		renew(state);
 	turn(state);
 	/* it has just become possible */
-	if (state->keep.renew && journal_log_state(state->keep.log) == JOURNAL_GOOD)
+	if (journal_keep_can_renew(&state->keep))
 		turn(state);
 }
