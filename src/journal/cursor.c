@@ -264,3 +264,18 @@ enum journal_found_kind journal_cursor_next(struct journal_cursor *cursor,
 void journal_cursor_expect(struct journal_cursor *cursor, uint64_t sequence) {
 	cursor->walker.expected = sequence;
 }
+
+bool journal_each(struct journal_files *files, struct journal_place begin,
+    bool (*visit)(void *context, const struct journal_found *found), void *context) {
+	struct journal_cursor *cursor = journal_cursor_open(files);
+	struct journal_found found;
+
+	if (cursor == NULL)
+		return false;
+	journal_cursor_seek(cursor, begin);
+	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END &&
+	    visit(context, &found))
+		;
+	journal_cursor_close(&cursor);
+	return true;
+}

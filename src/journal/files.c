@@ -355,10 +355,27 @@ int journal_reader_open(struct journal_reader **out, const struct journal_storag
 	return 0;
 }
 
+int journal_reader_open_path(struct journal_reader **reader, const char *path,
+    struct diag *diag) {
+	struct journal_storage *storage = journal_storage_posix(path, true, diag);
+	int error;
+
+	*reader = NULL;
+	if (storage == NULL)
+		return -diag->error;
+	error = journal_reader_open(reader, storage, diag);
+	if (error != 0)
+		journal_storage_close(&storage);
+	else
+		(*reader)->storage = storage;
+	return error;
+}
+
 void journal_reader_close(struct journal_reader **reader) {
 	if (*reader == NULL)
 		return;
 	journal_files_free(&(*reader)->files);
+	journal_storage_close(&(*reader)->storage);
 	free(*reader);
 	*reader = NULL;
 }

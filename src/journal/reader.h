@@ -74,11 +74,15 @@ struct journal_reader {
 	struct journal_files files;
 	struct journal_slot slots[JOURNAL_SLOTS];
 	int slot;		/* which one counts; -1: none */
+	struct journal_storage *storage;	/* its own, or NULL */
 };
 /* Lists the directory and reads heads and positions.  0, or -errno with *diag.  The
  * storage stays the caller's, and must outlive it. */
 int journal_reader_open(struct journal_reader **reader,
     const struct journal_storage *storage, struct diag *diag);
+/* The same of the directory at that path, read-only. */
+int journal_reader_open_path(struct journal_reader **reader, const char *path,
+    struct diag *diag);
 void journal_reader_close(struct journal_reader **reader);
 
 /* Where what counts begins: positions.first_file's begin, or that of the first file there
@@ -125,6 +129,11 @@ void journal_cursor_seek(struct journal_cursor *cursor, struct journal_place pla
 struct journal_place journal_cursor_place(const struct journal_cursor *cursor);
 enum journal_found_kind journal_cursor_next(struct journal_cursor *cursor,
     struct journal_found *found);
+
+/* Shows all that is found from `begin` on ({0, 0}: of all) but the end, until `visit` says no.
+ * False: no memory. */
+bool journal_each(struct journal_files *files, struct journal_place begin,
+    bool (*visit)(void *context, const struct journal_found *found), void *context);
 
 /* --- for the log ---------------------------------------------------------------- */
 

@@ -27,7 +27,6 @@ struct listed {
 };
 
 struct why_journal {
-	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
 	struct listed *list;
@@ -45,8 +44,6 @@ static void close_journal(struct why_journal *journal) {
 		journal_cursor_close(&journal->cursor);
 	if (journal->reader != NULL)
 		journal_reader_close(&journal->reader);
-	if (journal->storage != NULL)
-		journal_storage_close(&journal->storage);
 	free(journal->list);
 	free(journal);
 }
@@ -73,12 +70,17 @@ static bool decode(const struct journal_frame *frame, struct why_event *out) {
 	return true;
 }
 
-static bool list(struct why_journal *journal, const struct journal_decision *decision,
-    struct journal_place place) {
+static bool list(void *context, const struct journal_found *found) {
+	struct why_journal *journal = context;
+	struct journal_decision decision;
+
+	if (found->kind != JOURNAL_FOUND_RECORD || found->frame.type != JOURNAL_DECISION ||
+	    !journal_decision_read(found->frame.payload, found->frame.length, &decision))
+		return true;
 	if (!array_grow(&journal->list, &journal->room, journal->count, sizeof(*journal->list)))
 		return false;
-	journal->list[journal->count++] = (struct listed){ decision->d.id,
-	    decision->d.at_ns, place };
+	journal->list[journal->count++] = (struct listed){ decision.d.id, decision.d.at_ns,
+	    found->place };
 	return true;
 }
 
@@ -91,30 +93,13 @@ static int by_id(const void *a, const void *b) {
 	return px < py ? -1 : px > py;
 }
 
-static void list_all(struct why_journal *journal) {
-	struct journal_decision decision;
-	struct journal_found found;
-	bool more = true;
-
-	journal_cursor_seek(journal->cursor, journal_reader_begin(journal->reader));
-	while (more && journal_cursor_next(journal->cursor, &found) != JOURNAL_FOUND_END)
-		if (found.kind == JOURNAL_FOUND_RECORD &&
-		    found.frame.type == JOURNAL_DECISION &&
-		    journal_decision_read(found.frame.payload, found.frame.length, &decision))
-			more = list(journal, &decision, found.place);
-	if (journal->count > 0)
-		qsort(journal->list, journal->count, sizeof(journal->list[0]), by_id);
-}
-
 static struct why_journal *open_journal(const char *path) {
 	struct why_journal *journal = calloc(1, sizeof(*journal));
 	struct diag diag = { .error = 0 };
 
 	if (journal == NULL)
 		return NULL;
-	journal->storage = journal_storage_posix(path, true, &diag);
-	if (journal->storage == NULL ||
-	    journal_reader_open(&journal->reader, journal->storage, &diag) != 0) {
+	if (journal_reader_open_path(&journal->reader, path, &diag) != 0) {
 		if (diag.error == EACCES || diag.error == EPERM)
 			ctl_complain("%s: only root and the daemon's user may read the "
 			    "journal; older decisions are not searched", path);
@@ -128,7 +113,10 @@ static struct why_journal *open_journal(const char *path) {
 		close_journal(journal);
 		return NULL;
 	}
-	list_all(journal);
+	(void)journal_each(&journal->reader->files, journal_reader_begin(journal->reader), list,
+	    journal);
+	if (journal->count > 0)
+		qsort(journal->list, journal->count, sizeof(journal->list[0]), by_id);
 	return journal;
 }
 

@@ -101,13 +101,13 @@ static uint64_t serial_of(const struct journal_reader *reader) {
 /* The files and the positions as they were at one time: while both are being written they
  * are read until no other positions came in between. */
 static int open_reader(struct opened_journal *journal, struct diag *diag) {
-	int error = -journal_reader_open(&journal->reader, journal->storage, diag);
+	int error = -journal_reader_open_path(&journal->reader, journal->path, diag);
 
 	for (unsigned tries = 0; error == 0 && tries < OPEN_TRIES; tries++) {
 		uint64_t serial = serial_of(journal->reader);
 
 		journal_reader_close(&journal->reader);
-		error = -journal_reader_open(&journal->reader, journal->storage, diag);
+		error = -journal_reader_open_path(&journal->reader, journal->path, diag);
 		if (error == 0 && serial_of(journal->reader) == serial)
 			break;
 	}
@@ -123,16 +123,10 @@ static void open_one(struct opened_journals *journals, const char *path, const c
 	memset(journal, 0, sizeof(*journal));
 	journal->name = name;
 	text_copy(journal->path, sizeof(journal->path), path, strlen(path));
-	journal->storage = journal_storage_posix(path, true, &diag);
-	if (journal->storage == NULL) {
-		error = diag.error;
-	} else {
-		error = open_reader(journal, &diag);
-		if (error == 0) {
-			journals->count++;
-			return;
-		}
-		journal_storage_close(&journal->storage);
+	error = open_reader(journal, &diag);
+	if (error == 0) {
+		journals->count++;
+		return;
 	}
 	ctl_complain("%s", diag.text);
 	journals->code = journal_worse(journals->code, code_of(error, named));
@@ -223,9 +217,7 @@ int journals_open(const struct ctl *ctl, struct opened_journals *journals) {
 }
 
 void journals_close(struct opened_journals *journals) {
-	for (size_t i = 0; i < journals->count; i++) {
+	for (size_t i = 0; i < journals->count; i++)
 		journal_reader_close(&journals->list[i].reader);
-		journal_storage_close(&journals->list[i].storage);
-	}
 	journals->count = 0;
 }

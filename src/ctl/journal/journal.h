@@ -21,7 +21,6 @@ struct journal_place_text {
 struct opened_journal {
 	char path[PATH_MAX];
 	const char *name;	/* "feed", "queue", "keeper", "decisions", "accounts"; NULL: it was named by itself */
-	struct journal_storage *storage;
 	struct journal_reader *reader;
 };
 

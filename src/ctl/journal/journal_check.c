@@ -260,28 +260,25 @@ static uint64_t bytes_of(const struct journal_files *files) {
 	return bytes;
 }
 
-static int check_records(struct checking *checking) {
-	struct journal_reader *reader = checking->journal->reader;
-	struct journal_cursor *cursor = journal_cursor_open(&reader->files);
-	struct journal_found found;
+static bool check_next(void *context, const struct journal_found *found) {
+	struct checking *checking = context;
 
-	if (cursor == NULL) {
+	progress_step(bytes_before(checking, found->place));
+	check_found(checking, found);
+	if (found->place.file > checking->last)
+		checking->last = found->place.file;
+	return true;
+}
+
+static int check_records(struct checking *checking) {
+	if (!journal_each(&checking->journal->reader->files, (struct journal_place){ 0, 0 },
+	    check_next, checking)) {
 		ctl_complain("%s", strerror(ENOMEM));
 		return EX_OSERR;
-	}
-	if (reader->files.count > 0)
-		journal_cursor_seek(cursor,
-		    (struct journal_place){ reader->files.files[0].number, 0 });
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		progress_step(bytes_before(checking, found.place));
-		check_found(checking, &found);
-		if (found.place.file > checking->last)
-			checking->last = found.place.file;
 	}
 	check_left(checking);
 	check_kept(checking);
 	check_ends(checking);
-	journal_cursor_close(&cursor);
 	return EX_OK;
 }
 

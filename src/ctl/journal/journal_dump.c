@@ -188,25 +188,19 @@ static void complain_of(struct dumping *dumping, const struct journal_found *fou
 		    found->kind == JOURNAL_FOUND_FAULT ? EX_IOERR : EX_DATAERR);
 }
 
-static void dump_one(struct dumping *dumping) {
-	struct journal_reader *reader = dumping->journal->reader;
-	struct journal_cursor *cursor = journal_cursor_open(&reader->files);
-	struct journal_found found;
+static bool dump_found(void *context, const struct journal_found *found) {
+	if (found->kind == JOURNAL_FOUND_RECORD || found->kind == JOURNAL_FOUND_LATER)
+		dump_record(context, found);
+	else
+		complain_of(context, found);
+	return true;
+}
 
-	if (cursor == NULL) {
-		dumping->known.no_memory = true;
-		return;
-	}
+static void dump_one(struct dumping *dumping) {
 	dump_positions(dumping);
-	if (reader->files.count > 0)
-		journal_cursor_seek(cursor,
-		    (struct journal_place){ reader->files.files[0].number, 0 });
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END)
-		if (found.kind == JOURNAL_FOUND_RECORD || found.kind == JOURNAL_FOUND_LATER)
-			dump_record(dumping, &found);
-		else
-			complain_of(dumping, &found);
-	journal_cursor_close(&cursor);
+	if (!journal_each(&dumping->journal->reader->files, (struct journal_place){ 0, 0 },
+	    dump_found, dumping))
+		dumping->known.no_memory = true;
 }
 
 /* False: complained about. */

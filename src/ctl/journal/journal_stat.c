@@ -85,26 +85,16 @@ static void sum_record(struct summing *sum, const struct journal_found *found) {
 		sum_state(sum, &decoded, found);
 }
 
-static void walk(struct summing *sum) {
-	struct journal_files *files = &sum->journal->reader->files;
-	struct journal_cursor *cursor = journal_cursor_open(files);
-	struct journal_found found;
+static bool sum_found(void *context, const struct journal_found *found) {
+	struct summing *sum = context;
 
-	if (cursor == NULL) {
-		sum->known.no_memory = true;
-		return;
-	}
-	if (files->count > 0)
-		journal_cursor_seek(cursor, (struct journal_place){ files->files[0].number, 0 });
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		if (found.kind == JOURNAL_FOUND_RECORD || found.kind == JOURNAL_FOUND_LATER)
-			sum_record(sum, &found);
-		else if ((found.kind == JOURNAL_FOUND_DAMAGE &&
-		    !journal_needs_it_not(sum->journal, &found)) ||
-		    (found.kind == JOURNAL_FOUND_FAULT && found.error != ENOENT))
-			sum->damaged++;
-	}
-	journal_cursor_close(&cursor);
+	if (found->kind == JOURNAL_FOUND_RECORD || found->kind == JOURNAL_FOUND_LATER)
+		sum_record(sum, found);
+	else if ((found->kind == JOURNAL_FOUND_DAMAGE &&
+	    !journal_needs_it_not(sum->journal, found)) ||
+	    (found->kind == JOURNAL_FOUND_FAULT && found->error != ENOENT))
+		sum->damaged++;
+	return true;
 }
 
 /* --- what is told ------------------------------------------------------------------------- */
@@ -201,7 +191,9 @@ static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
 	for (uint32_t i = 0; positions != NULL && i < positions->positions_count; i++)
 		if (strcmp(positions->positions[i].name, SUFFIX) == 0)
 			sum.suffix = positions->positions[i].place;
-	walk(&sum);
+	if (!journal_each(&journal->reader->files, (struct journal_place){ 0, 0 }, sum_found,
+	    &sum))
+		sum.known.no_memory = true;
 	if (positions != NULL && positions->synced > sum.last && sum.damaged == 0)
 		sum.damaged++;		/* the last files are gone */
 	sum.damaged += journal_lacks_first(journal);

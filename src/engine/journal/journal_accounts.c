@@ -185,8 +185,9 @@ void journal_accounts_forgotten(struct journal_accounts *accounts,
 struct accounts_restore {
 	struct engine *engine;
 	uint64_t boot;
-	int64_t now_ns, wall_ns;
-	uint64_t logins;
+	int64_t now_ns, wall_ns, deadline_ns;
+	uint64_t logins, records;
+	struct journal_bad *bad;
 };
 
 /* A record's time by the clock of now.  Of a wall clock that went back, or is of a time that
@@ -279,30 +280,25 @@ static bool take_record(struct accounts_restore *r, const struct journal_frame *
 	}
 }
 
+static bool take_found(void *context, const struct journal_found *found) {
+	struct accounts_restore *r = context;
+
+	journal_bad_note(r->bad, found);
+	if (found->kind == JOURNAL_FOUND_RECORD && found->frame.type == JOURNAL_ACCOUNT)
+		r->bad->places += !take_record(r, &found->frame);
+	if (++r->records % 1024 != 0 || clock_now_ns() <= r->deadline_ns)
+		return true;
+	r->bad->faults++;
+	return false;
+}
+
 uint64_t journal_accounts_restore(struct engine *engine, struct journal_files *files,
     struct journal_place begin, int64_t now_ns, int64_t wall_ns, int64_t deadline_ns,
     struct journal_bad *bad) {
 	struct accounts_restore r = { .engine = engine, .boot = boot_of(engine),
-		.now_ns = now_ns, .wall_ns = wall_ns };
-	struct journal_cursor *cursor = journal_cursor_open(files);
-	struct journal_found found;
-	uint64_t records = 0;
+		.now_ns = now_ns, .wall_ns = wall_ns, .deadline_ns = deadline_ns, .bad = bad };
 
-	if (cursor == NULL) {
-		bad->faults++;
-		bad->places++;
-		return 0;
-	}
-	journal_cursor_seek(cursor, begin);
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		journal_bad_note(bad, &found);
-		if (found.kind == JOURNAL_FOUND_RECORD && found.frame.type == JOURNAL_ACCOUNT)
-			bad->places += !take_record(&r, &found.frame);
-		if (++records % 1024 == 0 && clock_now_ns() > deadline_ns) {
-			bad->faults++;
-			break;
-		}
-	}
-	journal_cursor_close(&cursor);
+	if (!journal_each(files, begin, take_found, &r))
+		journal_bad_no_memory(bad);
 	return r.logins;
 }

@@ -58,37 +58,29 @@ static struct decided_next *next_of(const struct journal_decisions *decisions,
 
 /* --- the start --------------------------------------------------------------------- */
 
-static uint64_t highest_id(struct journal_files *files, struct journal_place begin) {
-	struct journal_cursor *cursor = journal_cursor_open(files);
+static bool note_highest(void *context, const struct journal_found *found) {
+	uint64_t *highest = context;
 	struct journal_decision decision;
-	struct journal_found found;
-	uint64_t highest = 0;
 
-	if (cursor == NULL)
-		return 0;
-	journal_cursor_seek(cursor, begin);
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END)
-		if (found.kind == JOURNAL_FOUND_RECORD &&
-		    found.frame.type == JOURNAL_DECISION &&
-		    journal_decision_read(found.frame.payload, found.frame.length,
-			&decision) && decision.d.id > highest)
-			highest = decision.d.id;
-	journal_cursor_close(&cursor);
-	return highest;
+	if (found->kind == JOURNAL_FOUND_RECORD && found->frame.type == JOURNAL_DECISION &&
+	    journal_decision_read(found->frame.payload, found->frame.length, &decision) &&
+	    decision.d.id > *highest)
+		*highest = decision.d.id;
+	return true;
 }
 
 static void read_once(struct journal_decisions *decisions) {
-	struct journal_log *log = decisions->keep.log;
-	const struct journal_files *files = journal_log_files(log);
+	struct journal_files *files = journal_log_files(decisions->keep.log);
 	struct journal_place begin = { 0, 0 };
+	uint64_t highest = 0;
 
-	if (decisions->was_read || !journal_log_is_read(log))
+	if (decisions->was_read || !journal_log_is_read(decisions->keep.log))
 		return;
 	decisions->was_read = true;
 	if (files->count > LOOKED_BACK)
 		begin.file = files->files[files->count - LOOKED_BACK - 1].number;
-	decisions_begin_after(decisions->keep.engine->segment,
-	    highest_id(journal_log_files(log), begin));
+	(void)journal_each(files, begin, note_highest, &highest);
+	decisions_begin_after(decisions->keep.engine->segment, highest);
 }
 
 /* From where the disk has them. */

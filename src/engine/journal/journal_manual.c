@@ -63,29 +63,32 @@ const struct journal_log *journal_manual_log_of(const struct journal_manual_log 
 
 /* --- what stands there ---------------------------------------------------------------- */
 
+struct reading {
+	struct manual_table *table;
+	struct journal_bad *bad;
+};
+
+static bool read_action(void *context, const struct journal_found *found) {
+	const struct reading *reading = context;
+	struct journal_manual action;
+
+	journal_bad_note(reading->bad, found);
+	if (found->kind != JOURNAL_FOUND_RECORD || found->frame.type != JOURNAL_MANUAL)
+		return true;
+	if (journal_manual_read(found->frame.payload, found->frame.length, &action) &&
+	    action.when_ns >= 0 && action.until_ns >= 0)
+		(void)manual_table_add(reading->table, &action);
+	else
+		reading->bad->places++;
+	return true;
+}
+
 void journal_manual_read_all(struct journal_files *files, struct journal_place begin,
     struct manual_table *table, struct journal_bad *bad) {
-	struct journal_cursor *cursor = journal_cursor_open(files);
-	struct journal_manual action;
-	struct journal_found found;
+	struct reading reading = { table, bad };
 
-	if (cursor == NULL) {
-		bad->faults++;
-		bad->places++;
-		return;
-	}
-	journal_cursor_seek(cursor, begin);
-	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		journal_bad_note(bad, &found);
-		if (found.kind != JOURNAL_FOUND_RECORD || found.frame.type != JOURNAL_MANUAL)
-			continue;
-		if (journal_manual_read(found.frame.payload, found.frame.length, &action) &&
-		    action.when_ns >= 0 && action.until_ns >= 0)
-			(void)manual_table_add(table, &action);
-		else
-			bad->places++;
-	}
-	journal_cursor_close(&cursor);
+	if (!journal_each(files, begin, read_action, &reading))
+		journal_bad_no_memory(bad);
 }
 
 static void add(struct journal_manual_log *manual, struct journal_manual *action,

@@ -2,8 +2,9 @@
 /*
  * PURPOSE  The journal's feed/ and keeper/ into a new segment.
  * MODEL    keeper/ is read into memory, then feed/ twice: to find the last checkpoint and
- *          the last whole group, and to take what stands between them, in its order.  When a destination was written
- *          is noted beside the actions of its name; what is later is done again.
+ *          the last whole group, and to take what stands between them, in its order.  Actions
+ *          that are older than the destination as it was written are dropped; the others are
+ *          done again.
  * ERRORS   See journal_restore.h.
  * THREADS  One.
  */
@@ -31,19 +32,11 @@
 #define DEADLINE_NS	(20 * NS_PER_SECOND)
 #define FOR_EVER_NS	(INT64_MAX / 2)
 
-/* An action, and when what it was done to was written. */
-struct done {
-	const struct journal_manual *action;
-	int64_t written_ns;
-};
-
 struct restore {
 	struct engine *engine;
 	const struct generation *generation;
 	int64_t now_ns, wall_ns;
-	struct manual_table *table;
-	struct done *done;	/* by kind and name */
-	unsigned done_count;
+	struct manual_table *table;	/* what is to be done again */
 	struct restored_logs logs;
 	int64_t recipients_ns;	/* when the last list of them was written */
 	int64_t newest_ns;
@@ -77,49 +70,6 @@ static int64_t end_of(const struct restore *r, int64_t until_ns, int64_t when_ns
 	return r->now_ns + (left_ns > INT64_MAX / 4 ? INT64_MAX / 4 : left_ns);
 }
 
-/* --- actions by name ---------------------------------------------------------------- */
-
-static int compare(const void *a, const void *b) {
-	const struct journal_manual *x = ((const struct done *)a)->action;
-	const struct journal_manual *y = ((const struct done *)b)->action;
-	size_t length = x->name.length < y->name.length ? x->name.length : y->name.length;
-	int order = (int)x->what - (int)y->what;
-
-	if (order == 0)
-		order = memcmp(x->name.text, y->name.text, length);
-	return order != 0 ? order : (int)x->name.length - (int)y->name.length;
-}
-
-static bool list_one(void *context, const struct journal_manual *action) {
-	struct restore *r = context;
-
-	r->done[r->done_count++] = (struct done){ action, INT64_MIN };
-	return true;
-}
-
-static void list_actions(struct restore *r) {
-	r->done = calloc(manual_table_count(r->table) + 1, sizeof(r->done[0]));
-	if (r->done == NULL)
-		return;
-	manual_table_each(r->table, list_one, r);
-	qsort(r->done, r->done_count, sizeof(r->done[0]), compare);
-}
-
-/* Notes when a destination was written, with its actions. */
-static void note_written(struct restore *r, const struct journal_destination *d) {
-	struct journal_manual wanted = { .what = JOURNAL_ON_DESTINATION, .name = d->name };
-	const struct done key = { &wanted, 0 };
-	struct done *found = r->done_count == 0 ? NULL :
-	    bsearch(&key, r->done, r->done_count, sizeof(key), compare);
-
-	if (found == NULL)
-		return;
-	while (found > r->done && compare(found - 1, &key) == 0)
-		found--;
-	for (; found < r->done + r->done_count && compare(found, &key) == 0; found++)
-		found->written_ns = d->when_ns;
-}
-
 /* --- feed/ ---------------------------------------------------------------------------- */
 
 static bool copy_text(const struct journal_text *text, char *out, size_t size) {
@@ -150,7 +100,8 @@ static bool take_destination(struct restore *r, const struct journal_frame *fram
 	    !state_text_read(text, then_of(r, d.when_ns), of_this_boot(r, d.when_ns),
 		&window) || !states_aim(segment, name, strlen(name), &lock))
 		return false;
-	note_written(r, &d);
+	if (r->table != NULL)
+		manual_table_drop_older(r->table, JOURNAL_ON_DESTINATION, &d.name, d.when_ns);
 	if (d.when_ns > r->newest_ns)
 		r->newest_ns = d.when_ns;
 	if (states_lock(&lock, r->now_ns, d.state.length == 0 ? STATES_KNOWN_ONLY :
@@ -248,46 +199,45 @@ static bool is_late(struct restore *r) {
 	return r->late;
 }
 
-/* A group that was cut off stands before a checkpoint or at the end: never between. */
-static struct range find_range(struct restore *r, struct journal_cursor *cursor) {
-	struct range range = { { 0, 0 }, 0 };
-	struct journal_place begun = { 0, 0 };
-	struct journal_found found;
+struct looking {
+	struct restore *r;
+	struct range range;
+	struct journal_place begun;	/* the last checkpoint; {0, 0}: its group is whole */
+};
 
-	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		journal_bad_note(&r->bad[JOURNAL_ROOM_FEED], &found);
-		if (found.kind != JOURNAL_FOUND_RECORD)
-			continue;
-		if (found.frame.type == JOURNAL_CHECKPOINT_BEGIN)
-			begun = found.place;
-		if (found.frame.type != JOURNAL_GROUP)
-			continue;
-		range.last = found.frame.sequence;
-		if (begun.file != 0)
-			range.begin = begun;
-		begun.file = 0;
+/* A group that was cut off stands before a checkpoint or at the end: never between. */
+static bool look_for_range(void *context, const struct journal_found *found) {
+	struct looking *looking = context;
+
+	journal_bad_note(&looking->r->bad[JOURNAL_ROOM_FEED], found);
+	if (found->kind == JOURNAL_FOUND_RECORD &&
+	    found->frame.type == JOURNAL_CHECKPOINT_BEGIN)
+		looking->begun = found->place;
+	if (found->kind == JOURNAL_FOUND_RECORD && found->frame.type == JOURNAL_GROUP) {
+		looking->range.last = found->frame.sequence;
+		if (looking->begun.file != 0)
+			looking->range.begin = looking->begun;
+		looking->begun.file = 0;
 	}
-	return range;
+	return !is_late(looking->r);
 }
 
-static void take_range(struct restore *r, struct journal_cursor *cursor,
-    const struct range *range) {
-	struct journal_found found;
+static bool take_range(void *context, const struct journal_found *found) {
+	const struct looking *looking = context;
+	struct journal_bad *bad = &looking->r->bad[JOURNAL_ROOM_FEED];
 
-	journal_cursor_seek(cursor, range->begin);
-	while (!is_late(r) && journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END) {
-		r->bad[JOURNAL_ROOM_FEED].faults += found.kind == JOURNAL_FOUND_FAULT;
-		if (found.kind != JOURNAL_FOUND_RECORD)
-			continue;
-		if (found.frame.sequence > range->last)
-			break;
-		r->bad[JOURNAL_ROOM_FEED].places += !take(r, &found.frame);
-	}
+	bad->faults += found->kind == JOURNAL_FOUND_FAULT;
+	if (found->kind != JOURNAL_FOUND_RECORD)
+		return !is_late(looking->r);
+	if (found->frame.sequence > looking->range.last)
+		return false;
+	bad->places += !take(looking->r, &found->frame);
+	return !is_late(looking->r);
 }
 
 /* False: there is nothing to be read, or it cannot be: that is told. */
 static bool open_room(struct restore *r, enum journal_room room,
-    struct journal_room_reader *out) {
+    struct journal_reader **out) {
 	struct journal_news news = { .kind = JOURNAL_NEWS_UNREAD, .room = room, .what = "" };
 	struct diag diag = { .error = 0 };
 	char path[PATH_MAX];
@@ -315,67 +265,63 @@ static bool open_room(struct restore *r, enum journal_room room,
 
 /* Where its disk failed, what could be read is in force all the same. */
 static void was_read(struct restore *r, enum journal_room room,
-    const struct journal_room_reader *opened) {
-	if (r->bad[room].faults > 0 || opened->reader->files.slots_unread) {
+    const struct journal_reader *reader) {
+	if (r->bad[room].faults > 0 || reader->files.slots_unread) {
 		journal_room_is_unread(r->engine, room);
 		r->whole = false;
 	} else if (!r->late) {
-		journal_room_is_known(r->engine, room, &opened->reader->files);
+		journal_room_is_known(r->engine, room, &reader->files);
 	}
 }
 
 static void restore_feed(struct restore *r) {
-	struct journal_room_reader room;
-	struct journal_cursor *cursor;
-	struct range range;
+	struct looking looking = { .r = r };
+	struct journal_reader *reader;
+	bool read;
 
-	if (!open_room(r, JOURNAL_ROOM_FEED, &room))
+	if (!open_room(r, JOURNAL_ROOM_FEED, &reader))
 		return;
-	cursor = journal_cursor_open(&room.reader->files);
-	if (cursor != NULL) {
-		journal_cursor_seek(cursor, journal_reader_begin(room.reader));
-		range = find_range(r, cursor);
-		if (range.last != 0)
-			take_range(r, cursor, &range);
-		journal_cursor_close(&cursor);
+	read = journal_each(&reader->files, journal_reader_begin(reader), look_for_range,
+	    &looking);
+	if (read && !r->late && looking.range.last != 0)
+		read = journal_each(&reader->files, looking.range.begin, take_range, &looking);
+	if (read)
 		r->news.logs = restored_logs_put(&r->logs, r->engine, r->generation,
 		    r->wall_ns - r->now_ns + BOOT_SLACK_NS);
-	} else {
-		r->bad[JOURNAL_ROOM_FEED].faults++;
-	}
-	was_read(r, JOURNAL_ROOM_FEED, &room);
-	journal_room_close(&room);
+	else
+		journal_bad_no_memory(&r->bad[JOURNAL_ROOM_FEED]);
+	was_read(r, JOURNAL_ROOM_FEED, reader);
+	journal_reader_close(&reader);
 }
 
 /* --- accounts/ ------------------------------------------------------------------------ */
 
 #ifdef WITH_ACCOUNTS
 static void restore_accounts(struct restore *r) {
-	struct journal_room_reader room;
+	struct journal_reader *reader;
 
 	if (r->engine->segment->header->accounts.shards == 0 ||
-	    !open_room(r, JOURNAL_ROOM_ACCOUNTS, &room))
+	    !open_room(r, JOURNAL_ROOM_ACCOUNTS, &reader))
 		return;
-	r->news.logins = journal_accounts_restore(r->engine, &room.reader->files,
-	    journal_reader_begin(room.reader), r->now_ns, r->wall_ns, r->deadline_ns,
+	r->news.logins = journal_accounts_restore(r->engine, &reader->files,
+	    journal_reader_begin(reader), r->now_ns, r->wall_ns, r->deadline_ns,
 	    &r->bad[JOURNAL_ROOM_ACCOUNTS]);
-	was_read(r, JOURNAL_ROOM_ACCOUNTS, &room);
-	journal_room_close(&room);
+	was_read(r, JOURNAL_ROOM_ACCOUNTS, reader);
+	journal_reader_close(&reader);
 }
 #endif
 
 /* --- keeper/ -------------------------------------------------------------------------- */
 
 static void read_actions(struct restore *r) {
-	struct journal_room_reader room;
+	struct journal_reader *reader;
 
-	if (open_room(r, JOURNAL_ROOM_KEEPER, &room)) {
-		journal_manual_read_all(&room.reader->files, journal_reader_begin(room.reader),
-		    r->table, &r->bad[JOURNAL_ROOM_KEEPER]);
-		was_read(r, JOURNAL_ROOM_KEEPER, &room);
-		journal_room_close(&room);
-	}
-	list_actions(r);
+	if (!open_room(r, JOURNAL_ROOM_KEEPER, &reader))
+		return;
+	journal_manual_read_all(&reader->files, journal_reader_begin(reader), r->table,
+	    &r->bad[JOURNAL_ROOM_KEEPER]);
+	was_read(r, JOURNAL_ROOM_KEEPER, reader);
+	journal_reader_close(&reader);
 }
 
 static bool is_over(const struct restore *r, const struct journal_manual *action) {
@@ -409,24 +355,14 @@ static void do_again(struct restore *r, const struct journal_manual *action) {
 	    &ignored) == BY_HAND_DONE;
 }
 
-static int compare_age(const void *a, const void *b) {
-	int64_t x = ((const struct done *)a)->action->when_ns;
-	int64_t y = ((const struct done *)b)->action->when_ns;
+static bool restore_action(void *context, const struct journal_manual *action) {
+	struct restore *r = context;
 
-	return x < y ? -1 : x > y;
-}
-
-static void restore_actions(struct restore *r) {
-	qsort(r->done, r->done_count, sizeof(r->done[0]), compare_age);
-	for (unsigned i = 0; i < r->done_count; i++) {
-		const struct done *done = &r->done[i];
-
-		if (done->action->when_ns > r->newest_ns)
-			r->newest_ns = done->action->when_ns;
-		if (done->action->when_ns > (done->action->what == JOURNAL_ON_RECIPIENT ?
-		    r->recipients_ns : done->written_ns))
-			do_again(r, done->action);
-	}
+	if (action->when_ns > r->newest_ns)
+		r->newest_ns = action->when_ns;
+	if (action->what != JOURNAL_ON_RECIPIENT || action->when_ns > r->recipients_ns)
+		do_again(r, action);
+	return true;
 }
 
 static void tell_bad(const struct restore *r, enum journal_room room) {
@@ -462,8 +398,8 @@ bool engine_journal_restore(struct engine *engine, const struct generation *gene
 	restore_accounts(&r);
 #endif
 	restore_feed(&r);
-	if (r.done != NULL)
-		restore_actions(&r);
+	if (r.table != NULL)
+		manual_table_each(r.table, restore_action, &r);
 	engine_count(engine, COUNTER_JOURNAL_RESTORED, r.news.destinations +
 	    r.news.recipients + r.news.actions + r.news.logins);
 	r.news.age_ns = r.newest_ns > 0 && r.newest_ns < wall_ns ? wall_ns - r.newest_ns : 0;
@@ -471,7 +407,6 @@ bool engine_journal_restore(struct engine *engine, const struct generation *gene
 		listener->tell(listener->context, &r.news);
 	for (enum journal_room room = 0; room < JOURNAL_ROOMS; room++)
 		tell_bad(&r, room);
-	free(r.done);
 	manual_table_close(&r.table);
 	return r.whole;
 }
@@ -484,10 +419,7 @@ void engine_journal_do_again(struct engine *engine, const struct generation *gen
 		.news = { .kind = JOURNAL_NEWS_RESTORED, .room = JOURNAL_ROOM_KEEPER,
 			.what = "", .path = "" } };
 
-	list_actions(&r);
-	if (r.done != NULL)
-		restore_actions(&r);
-	free(r.done);
+	manual_table_each(table, restore_action, &r);
 	engine_count(engine, COUNTER_JOURNAL_RESTORED, r.news.actions);
 	r.news.age_ns = r.newest_ns < wall_ns ? wall_ns - r.newest_ns : 0;
 	if (r.news.actions > 0)

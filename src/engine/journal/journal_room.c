@@ -38,21 +38,8 @@ static bool is_busy(const char *path) {
 	return busy;
 }
 
-static enum journal_room_opened try(const char *path, struct journal_room_reader *out,
-    struct diag *diag) {
-	*out = (struct journal_room_reader){ NULL, NULL };
-	out->storage = journal_storage_posix(path, true, diag);
-	if (out->storage != NULL &&
-	    journal_reader_open(&out->reader, out->storage, diag) == 0)
-		return JOURNAL_ROOM_OPENED;
-	if (out->storage != NULL)
-		journal_storage_close(&out->storage);
-	return JOURNAL_ROOM_FAULT;
-}
-
 enum journal_room_opened journal_room_open(const struct generation *generation,
-    enum journal_room room, struct journal_room_reader *out, struct diag *diag) {
-	enum journal_room_opened opened = JOURNAL_ROOM_FAULT;
+    enum journal_room room, struct journal_reader **reader, struct diag *diag) {
 	char path[PATH_MAX];
 	unsigned tries = 0;
 
@@ -64,17 +51,13 @@ enum journal_room_opened journal_room_open(const struct generation *generation,
 			return JOURNAL_ROOM_BUSY;
 		(void)poll(NULL, 0, BUSY_WAIT_MS);
 	}
-	for (tries = 0; tries < FAULT_TRIES && opened == JOURNAL_ROOM_FAULT; tries++) {
+	for (tries = 0; tries < FAULT_TRIES; tries++) {
 		if (tries > 0)
 			(void)poll(NULL, 0, FAULT_WAIT_MS);
-		opened = try(path, out, diag);
+		if (journal_reader_open_path(reader, path, diag) == 0)
+			return JOURNAL_ROOM_OPENED;
 	}
-	return opened;
-}
-
-void journal_room_close(struct journal_room_reader *room) {
-	journal_reader_close(&room->reader);
-	journal_storage_close(&room->storage);
+	return JOURNAL_ROOM_FAULT;
 }
 
 void journal_bad_note(struct journal_bad *bad, const struct journal_found *found) {
@@ -97,6 +80,11 @@ void journal_bad_note(struct journal_bad *bad, const struct journal_found *found
 	case JOURNAL_FOUND_END:
 		break;
 	}
+}
+
+void journal_bad_no_memory(struct journal_bad *bad) {
+	bad->faults++;
+	bad->places++;
 }
 
 void journal_room_is_none(struct engine *engine, enum journal_room room) {

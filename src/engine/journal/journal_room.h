@@ -7,11 +7,6 @@
 #include "engine/engine.h"
 #include "journal/reader.h"
 
-struct journal_room_reader {
-	struct journal_storage *storage;
-	struct journal_reader *reader;
-};
-
 enum journal_room_opened {
 	JOURNAL_ROOM_OPENED,
 	JOURNAL_ROOM_NONE,	/* there is no such directory */
@@ -26,6 +21,8 @@ struct journal_bad {
 	uint64_t faults;	/* of `places`: what may be read when the disk is well again */
 };
 void journal_bad_note(struct journal_bad *bad, const struct journal_found *found);
+/* Nothing could be. */
+void journal_bad_no_memory(struct journal_bad *bad);
 
 /* This state has all that stands there. */
 void journal_room_is_known(struct engine *engine, enum journal_room room,
@@ -42,9 +39,8 @@ bool journal_room_is_missing(int error);
 /* Does it belong in such a directory? */
 bool journal_room_is_name(const char *name);
 
-/* Only with OPENED anything is to be closed. */
+/* Only with OPENED there is a reader, to be closed. */
 enum journal_room_opened journal_room_open(const struct generation *generation,
-    enum journal_room room, struct journal_room_reader *out, struct diag *diag);
-void journal_room_close(struct journal_room_reader *room);
+    enum journal_room room, struct journal_reader **reader, struct diag *diag);
 
 #endif

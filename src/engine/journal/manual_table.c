@@ -203,6 +203,19 @@ bool manual_table_has(const struct manual_table *table, unsigned what, const cha
 	return false;
 }
 
+void manual_table_drop_older(struct manual_table *table, unsigned what,
+    const struct journal_text *name, int64_t when_ns) {
+	struct entry *entry, *next;
+
+	for (entry = LIST_FIRST(bucket_of(table, what, name->text, name->length)); entry != NULL;
+	     entry = next) {
+		next = LIST_NEXT(entry, by_name);
+		if (is_of(entry, what, name->text, name->length) &&
+		    entry->action.when_ns <= when_ns)
+			drop(table, entry);
+	}
+}
+
 unsigned manual_table_count(const struct manual_table *table) {
 	return table->count;
 }

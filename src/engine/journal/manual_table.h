@@ -30,6 +30,10 @@ bool manual_table_add(struct manual_table *table, const struct journal_manual *a
 void manual_table_each(struct manual_table *table,
     bool (*each)(void *context, const struct journal_manual *action), void *context);
 
+/* Drops what was done to that name up to then. */
+void manual_table_drop_older(struct manual_table *table, unsigned what,
+    const struct journal_text *name, int64_t when_ns);
+
 bool manual_table_has(const struct manual_table *table, unsigned what, const char *name);
 /* Holds, suspensions and ceilings that were pushed out, though they may be in force. */
 uint64_t manual_table_pushed_out(const struct manual_table *table);
