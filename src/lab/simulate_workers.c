@@ -481,7 +481,6 @@ static bool world_step(struct world *w) {
 static bool world_begin(struct world *w) {
 	const struct workers_simulation *s = w->s;
 	struct worker_sizes sizes = { .workers = s->workers };
-	void *memory = NULL;
 
 	for (uint32_t m = 0; m < s->message_count; m++)
 		w->job_count += s->messages[m].jobs;
@@ -495,11 +494,9 @@ static bool world_begin(struct world *w) {
 	sizes.jobs = w->job_count + 1;
 	sizes.messages = s->message_count;
 	sizes.destinations = s->workers + w->site_count * hosts_of(s) + 1;
-	memory = malloc(worker_bytes(&sizes));
-	if (memory != NULL)
-		w->workers = worker_begin(memory, &sizes, &s->settings);
+	w->workers = worker_open(&sizes, &s->settings);
 	return w->jobs != NULL && w->connections != NULL && w->at_site != NULL &&
-	    w->fresh != NULL && w->is_fresh != NULL && memory != NULL;
+	    w->fresh != NULL && w->is_fresh != NULL && w->workers != NULL;
 }
 
 static void lay_out(struct world *w) {
@@ -560,7 +557,7 @@ bool simulate_workers(const struct workers_simulation *simulation,
 	free(w->at_site);
 	free(w->fresh);
 	free(w->is_fresh);
-	free(w->workers);
+	worker_free(w->workers);
 	free(w);
 	return ok;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The allocator of workers (policy/schedule/worker.h) in virtual time: messages whose jobs go to
+ * The allocator of workers (lab/worker.h) in virtual time: messages whose jobs go to
  * sites, each a list of hosts or more of them; connections that take time to be made, do
  * one job after the other, and may be closed by the remote.  A job that is deferred does
  * not come back.  Nothing is random but by the seed.
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/schedule/worker.h"
+#include "lab/worker.h"
 
 #define WORKED_MESSAGES_MAX	64
 #define WORKED_LISTS_MAX	8

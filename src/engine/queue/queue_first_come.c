@@ -8,7 +8,7 @@
  * THREADS  One.
  */
 #include "engine/queue/queue_internal.h"
-#include "policy/schedule/worker.h"
+#include "policy/schedule/concurrency.h"
 
 static bool has_file_of(const struct run *run, const struct envelope *envelope) {
 	for (unsigned i = 0; i < run->count; i++)
@@ -33,11 +33,9 @@ bool queue_may_start(const struct queue *queue, const struct envelope *e, unsign
 	const struct queue_settings *settings = &queue->settings;
 	uint32_t processes = settings->mtas[mta].processes[mailer];
 	uint32_t running = queue->mtas[mta].mailers[mailer].running;
-	struct worker_settings worker = worker_defaults;
 
-	worker.max_message_concurrency = settings->max_message_concurrency;
-	worker.scale_max_concurrency = settings->scale_max_concurrency;
-	return worker_allowed(&worker, false, concurrency_of(queue, e, mailer),
+	return concurrency_allows(settings->max_message_concurrency,
+	    settings->scale_max_concurrency, concurrency_of(queue, e, mailer),
 	    processes > running ? processes - running : 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What becomes of jobs, connections and records (policy/schedule/worker.h), with numbers by hand. */
 #include "tests/unit/test.h"
-#include "tests/unit/policy/schedule/worker_world.h"
+#include "tests/unit/lab/worker_world.h"
 
 static void must_lose(struct world *w, uint32_t message, bool first) {
 	struct worker_lost_job lost;
@@ -72,8 +72,7 @@ TEST(as_many_jobs_as_there_is_room_for) {
 	uint32_t list = 1;
 	struct worker_request request = { 1, 0, &key, &list, 1 };
 	struct worker_place place;
-	struct workers *workers = worker_begin(malloc(worker_bytes(&sizes)), &sizes,
-	    &worker_defaults);
+	struct workers *workers = worker_open(&sizes, &worker_defaults);
 
 	for (int i = 0; i < 4; i++) {
 		worker_place(workers, &request, 0, 0, &place);
@@ -81,7 +80,7 @@ TEST(as_many_jobs_as_there_is_room_for) {
 		    WORKER_WAIT);
 	}
 	assert_true(worker_is_sound(workers));
-	free(workers);
+	worker_free(workers);
 }
 
 /* --- a connection is lost -------------------------------------------------------------- */
@@ -344,7 +343,7 @@ TEST(where_records_run_out_closed_ones_go_before_retries) {
 	struct worker_counts counts;
 	struct world w = { .now_ns = SECOND };
 
-	w.workers = worker_begin(malloc(worker_bytes(&sizes)), &sizes, &worker_defaults);
+	w.workers = worker_open(&sizes, &worker_defaults);
 	for (const char *name = "abc"; *name != '\0'; name++) {
 		place = world_must(&w, 1, (char[2]){ *name, '\0' }, WORKER_UNUSED, *name);
 		worker_lost(w.workers, place.connection, 0, w.now_ns);
@@ -369,15 +368,15 @@ TEST(where_records_run_out_closed_ones_go_before_retries) {
 }
 
 TEST(sizes_that_cannot_be) {
-	struct worker_sizes sizes = { 2, 8, 2, 3 };
+	static const struct worker_sizes bad[] = { { 2, 8, 2, 2 }, { 0, 8, 2, 3 }, { 1, 8, 0, 3 },
+		{ UINT32_MAX - 1, 8, 1, UINT32_MAX } };
+	struct workers *workers = worker_open(&(struct worker_sizes){ 2, 8, 2, 3 },
+	    &worker_defaults);
 
-	assert_true(worker_bytes(&sizes) > 0);
-	sizes.destinations = 2;
-	assert_int_equal(worker_bytes(&sizes), 0);
-	assert_int_equal(worker_bytes(&(struct worker_sizes){ 0, 8, 2, 3 }), 0);
-	assert_int_equal(worker_bytes(&(struct worker_sizes){ 1, 8, 0, 3 }), 0);
-	assert_int_equal(worker_bytes(&(struct worker_sizes){ UINT32_MAX - 1, 8, 1, UINT32_MAX }),
-	    0);
+	assert_non_null(workers);
+	worker_free(workers);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_null(worker_open(&bad[i], &worker_defaults));
 }
 
 /* --- verification ---------------------------------------------------------------------- */

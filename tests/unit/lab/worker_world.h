@@ -6,7 +6,7 @@
 
 #include "tests/unit/check.h"
 
-#include "policy/schedule/worker.h"
+#include "tests/unit/lab/worker_look.h"
 
 #define SECOND	INT64_C(1000000000)
 
@@ -19,13 +19,12 @@ struct world {
 
 static inline void world_open_for(struct world *world, uint32_t workers, uint32_t jobs) {
 	struct worker_sizes sizes = { workers, jobs, 8, 2 * workers + 64 };
-	void *memory = malloc(worker_bytes(&sizes));
 
-	assert_non_null(memory);
 	world->now_ns = 1000 * SECOND;
 	world->random = 0;
 	world->settings = worker_defaults;
-	world->workers = worker_begin(memory, &sizes, &world->settings);
+	world->workers = worker_open(&sizes, &world->settings);
+	assert_non_null(world->workers);
 }
 
 static inline void world_open(struct world *world, uint32_t workers) {
@@ -33,12 +32,12 @@ static inline void world_open(struct world *world, uint32_t workers) {
 }
 
 static inline void world_set(struct world *world) {
-	worker_set(world->workers, &world->settings);
+	world->workers->settings = world->settings;
 }
 
 static inline void world_close(struct world *world) {
 	assert_true(worker_is_sound(world->workers));
-	free(world->workers);
+	worker_free(world->workers);
 	world->workers = NULL;
 }
 
@@ -78,9 +77,9 @@ static inline void world_done(struct world *world, const struct worker_place *pl
 }
 
 static inline uint32_t world_jobs(const struct world *world, uint32_t connection) {
-	struct worker_connection_view view;
+	const struct worker_connection *c = worker_see_connection(world->workers, connection);
 
-	return worker_see_connection(world->workers, connection, &view) ? view.jobs : 0;
+	return c == NULL ? 0 : c->job_count;
 }
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "tests/unit/test.h"
 #include "tests/unit/random.h"
-#include "tests/unit/policy/schedule/worker_world.h"
+#include "tests/unit/lab/worker_world.h"
 
 #define WORLDS		300
 #define STEPS		600

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * Which worker a job goes to (contrib/documents.md; which job is next is
- * policy/job's business).  In delivery a worker is a connection, a job the recipients of one
+ * Which worker a job goes to (contrib/documents.md): the allocator of the notes on an MTA
+ * scheduler.  Which job is next is policy/job's business.  In delivery a worker is a connection, a job the recipients of one
  * message that go to the same place.  Jobs queue on connections.
  *
  * worker_place chooses by these rules, in this order:
@@ -25,11 +25,10 @@
  * and closes when it has none.  A destination that refused a connection gets no other
  * before its retry time, but what is open there is used.
  *
- * Pure: time (ns of one clock) and random bits are arguments, the memory is the caller's;
- * there are no pointers in it.  The caller serialises.
+ * Time (ns of one clock) and random bits are arguments.  One thread.
  */
-#ifndef POLICY_WORKER_H
-#define POLICY_WORKER_H
+#ifndef LAB_WORKER_H
+#define LAB_WORKER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,7 +52,7 @@ struct worker_settings {
 };
 extern const struct worker_settings worker_defaults;
 
-/* May a message that has so many workers have one more?  The notes' allowed_new_worker;
+/* May a message that has so many workers have one more (policy/schedule/concurrency.h)?
  * verification: by the pseudo-message's settings. */
 bool worker_allowed(const struct worker_settings *settings, bool verification,
     uint32_t concurrency, uint32_t free_workers);
@@ -77,15 +76,10 @@ struct worker_sizes {
 
 struct workers;
 
-/* Bytes for these sizes; 0: sizes that cannot be. */
-size_t worker_bytes(const struct worker_sizes *sizes);
-
-/* `memory' (aligned for int64_t) is the caller's, and stays where it is or is moved as a
- * whole while not in use. */
-struct workers *worker_begin(void *memory, const struct worker_sizes *sizes,
+/* NULL: no memory, or sizes that cannot be. */
+struct workers *worker_open(const struct worker_sizes *sizes,
     const struct worker_settings *settings);
-/* Other settings from now on. */
-void worker_set(struct workers *workers, const struct worker_settings *settings);
+void worker_free(struct workers *workers);
 
 enum worker_rule {
 	WORKER_RECENT, WORKER_IDLE, WORKER_UNUSED, WORKER_CLOSED, WORKER_RETRY,
@@ -150,11 +144,6 @@ bool worker_next_lost(struct workers *workers, struct worker_lost_job *out);
 uint32_t worker_turn(struct workers *workers, int64_t now_ns);
 int64_t worker_due_ns(const struct workers *workers);	/* INT64_MAX: nothing */
 
-/* A destination is broken, or works again, as somebody else knows: not to be tried before
- * retry_ns; 0: forget its retry time. */
-void worker_set_retry(struct workers *workers, uint64_t destination, int64_t retry_ns,
-    int64_t now_ns);
-
 /* --- to look at ------------------------------------------------------------------------ */
 
 struct worker_counts {
@@ -168,24 +157,5 @@ struct worker_counts {
 void worker_count(const struct workers *workers, struct worker_counts *out);
 /* Workers that the message has. */
 uint32_t worker_concurrency(const struct workers *workers, uint32_t message);
-
-struct worker_connection_view {
-	uint64_t destination;
-	uint32_t jobs;
-	int64_t opened_ns;
-	bool past_age;
-};
-/* False: there is no such connection. */
-bool worker_see_connection(const struct workers *workers, uint32_t connection,
-    struct worker_connection_view *out);
-
-enum worker_record { WORKER_RECORD_NONE, WORKER_RECORD_OPEN, WORKER_RECORD_CLOSED,
-	WORKER_RECORD_RETRY };
-/* What is known of a destination; NONE: it counts as unused. */
-enum worker_record worker_see_destination(const struct workers *workers,
-    uint64_t destination, int64_t now_ns);
-
-/* What the allocator promises of itself, for tests: lists, counts and links agree. */
-bool worker_is_sound(const struct workers *workers);
 
 #endif

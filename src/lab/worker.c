@@ -7,7 +7,8 @@
  * where none of its destinations works: each waits for its retry time, and has no
  * connection that takes jobs.
  */
-#include "policy/schedule/worker_internal.h"
+#include "lab/worker_internal.h"
+#include "policy/schedule/concurrency.h"
 
 const struct worker_settings worker_defaults = {
 	.max_message_concurrency = 5,
@@ -42,12 +43,11 @@ const char *worker_rule_word(enum worker_rule rule) {
 
 bool worker_allowed(const struct worker_settings *settings, bool verification,
     uint32_t concurrency, uint32_t free_workers) {
-	uint32_t most = verification ? settings->verify_max_concurrency :
-	    settings->max_message_concurrency;
-	uint32_t scale = verification ? settings->verify_scale_concurrency :
-	    settings->scale_max_concurrency;
-
-	return concurrency < most || concurrency < (uint64_t)scale * free_workers;
+	return verification ?
+	    concurrency_allows(settings->verify_max_concurrency,
+		settings->verify_scale_concurrency, concurrency, free_workers) :
+	    concurrency_allows(settings->max_message_concurrency,
+		settings->scale_max_concurrency, concurrency, free_workers);
 }
 
 uint32_t worker_next_router_job(const struct worker_settings *settings,
@@ -70,9 +70,9 @@ struct list_view {
 	const uint64_t *keys;
 	uint32_t count;
 	uint32_t of_kind[KIND_COUNT];
-	uint32_t recent;	/* connections: newest below the backlog */
-	uint32_t newest;	/* newest active */
-	uint32_t idle;		/* newest idle */
+	struct worker_connection *recent;	/* newest below the backlog */
+	struct worker_connection *newest;	/* newest active */
+	struct worker_connection *idle;		/* newest idle */
 	uint32_t oldest;	/* closed: which key */
 	uint32_t fewest;	/* connections of those that may have one more */
 	uint32_t with_fewest;	/* how many of them */
@@ -81,24 +81,23 @@ struct list_view {
 
 static bool is_full(const struct workers *w, const struct worker_destination *d) {
 	return w->settings.destination_limit != 0 &&
-	    d->connections.count >= w->settings.destination_limit;
+	    d->connection_count >= w->settings.destination_limit;
 }
 
-static bool takes_jobs(const struct workers *w, const struct worker_destination *d) {
-	uint32_t at = d->connections.first;
+static bool takes_jobs(const struct worker_destination *d) {
+	const struct worker_connection *c;
 
-	while (at != NONE && connections_of(w)[at].past_age)
-		at = connection_links_of(w)[at].next;
-	return at != NONE;
+	LIST_FOREACH(c, &d->connections, of_destination)
+		if (!c->past_age)
+			return true;
+	return false;
 }
 
-static enum kind kind_of(const struct workers *w, uint32_t at, int64_t now_ns) {
-	const struct worker_destination *d;
-
-	if (at == NONE)
+static enum kind kind_of(const struct workers *w, const struct worker_destination *d,
+    int64_t now_ns) {
+	if (d == NULL)
 		return KIND_UNUSED;
-	d = &destinations_of(w)[at];
-	if (takes_jobs(w, d))
+	if (takes_jobs(d))
 		return KIND_OPEN;
 	if (d->retry_ns > now_ns)
 		return KIND_BROKEN;
@@ -115,39 +114,36 @@ static bool may_grow(const struct workers *w, const struct worker_destination *d
 	return d->retry_ns <= now_ns && !is_full(w, d);
 }
 
-static bool is_newer(const struct workers *w, uint32_t a, uint32_t b) {
-	return b == NONE || connections_of(w)[a].order > connections_of(w)[b].order;
+static bool is_newer(const struct worker_connection *a, const struct worker_connection *b) {
+	return b == NULL || a->order > b->order;
 }
 
 static void see_connections(const struct workers *w, const struct worker_destination *d,
     struct list_view *view) {
-	const struct worker_connection *all = connections_of(w);
+	struct worker_connection *c;
 
-	for (uint32_t at = d->connections.first; at != NONE;
-	     at = connection_links_of(w)[at].next) {
-		if (all[at].past_age)
+	LIST_FOREACH(c, &d->connections, of_destination) {
+		if (c->past_age)
 			continue;
-		if (all[at].jobs.count == 0) {
-			if (is_newer(w, at, view->idle))
-				view->idle = at;
+		if (c->job_count == 0) {
+			if (is_newer(c, view->idle))
+				view->idle = c;
 			continue;
 		}
-		if (is_newer(w, at, view->newest))
-			view->newest = at;
-		if (all[at].jobs.count < w->settings.backlog && is_newer(w, at, view->recent))
-			view->recent = at;
+		if (is_newer(c, view->newest))
+			view->newest = c;
+		if (c->job_count < w->settings.backlog && is_newer(c, view->recent))
+			view->recent = c;
 	}
 }
 
 static void see(const struct workers *w, struct list_view *view, int64_t now_ns) {
 	uint64_t oldest = UINT64_MAX;
 
-	view->recent = view->newest = view->idle = NONE;
 	view->fewest = UINT32_MAX;
 	for (uint32_t i = 0; i < view->count; i++) {
-		uint32_t at = worker_find(w, view->keys[i], now_ns);
-		const struct worker_destination *d = &destinations_of(w)[at != NONE ? at : 0];
-		enum kind kind = kind_of(w, at, now_ns);
+		const struct worker_destination *d = worker_find(w, view->keys[i], now_ns);
+		enum kind kind = kind_of(w, d, now_ns);
 
 		view->of_kind[kind]++;
 		if (kind == KIND_BROKEN && d->retry_ns < view->retry_ns)
@@ -161,11 +157,11 @@ static void see(const struct workers *w, struct list_view *view, int64_t now_ns)
 		see_connections(w, d, view);
 		if (!may_grow(w, d, now_ns))
 			continue;
-		if (d->connections.count < view->fewest) {
-			view->fewest = d->connections.count;
+		if (d->connection_count < view->fewest) {
+			view->fewest = d->connection_count;
 			view->with_fewest = 0;
 		}
-		view->with_fewest += d->connections.count == view->fewest;
+		view->with_fewest += d->connection_count == view->fewest;
 	}
 }
 
@@ -175,13 +171,12 @@ static uint64_t nth(const struct workers *w, const struct list_view *view, enum 
 	uint32_t i = 0;
 
 	for (; i < view->count; i++) {
-		uint32_t at = worker_find(w, view->keys[i], now_ns);
+		const struct worker_destination *d = worker_find(w, view->keys[i], now_ns);
 
-		if (kind_of(w, at, now_ns) != kind)
+		if (kind_of(w, d, now_ns) != kind)
 			continue;
 		if (kind == KIND_OPEN &&
-		    (destinations_of(w)[at].connections.count != view->fewest ||
-		    !may_grow(w, &destinations_of(w)[at], now_ns)))
+		    (d->connection_count != view->fewest || !may_grow(w, d, now_ns)))
 			continue;
 		if (n-- == 0)
 			break;
@@ -190,29 +185,27 @@ static uint64_t nth(const struct workers *w, const struct list_view *view, enum 
 }
 
 /* The most recent active connection that has fewer jobs than the newest, else that. */
-static uint32_t ride(const struct workers *w, const struct list_view *view, int64_t now_ns) {
-	const struct worker_connection *all = connections_of(w);
-	uint32_t best = NONE, jobs;
+static struct worker_connection *ride(const struct workers *w, const struct list_view *view,
+    int64_t now_ns) {
+	struct worker_connection *best = NULL, *c;
 
-	if (view->newest == NONE)
-		return NONE;
-	jobs = all[view->newest].jobs.count;
-	for (uint32_t i = 0; i < view->count; i++) {
-		uint32_t at = worker_find(w, view->keys[i], now_ns);
+	for (uint32_t i = 0; i < view->count && view->newest != NULL; i++) {
+		const struct worker_destination *d = worker_find(w, view->keys[i], now_ns);
 
-		at = at != NONE ? destinations_of(w)[at].connections.first : NONE;
-		for (; at != NONE; at = connection_links_of(w)[at].next)
-			if (!all[at].past_age && all[at].jobs.count > 0 &&
-			    all[at].jobs.count < jobs && is_newer(w, at, best))
-				best = at;
+		if (d == NULL)
+			continue;
+		LIST_FOREACH(c, &d->connections, of_destination)
+			if (!c->past_age && c->job_count > 0 &&
+			    c->job_count < view->newest->job_count && is_newer(c, best))
+				best = c;
 	}
-	return best != NONE ? best : view->newest;
+	return best != NULL ? best : view->newest;
 }
 
 /* --- placing --------------------------------------------------------------------------- */
 
 static uint32_t free_workers(const struct workers *w) {
-	return w->no_connection.count + w->idle.count;
+	return w->sizes.workers - w->open + w->idle_count;
 }
 
 /* A destination for a new connection.  False: there is none; *out is not ONE_MORE then. */
@@ -243,82 +236,85 @@ static bool choose_new(const struct workers *w, const struct list_view *view, in
 }
 
 /* An active connection, whatever it has, or the job waits. */
-static void choose_ride(const struct workers *w, const struct list_view *view,
-    enum worker_rule why, int64_t now_ns, struct worker_place *out) {
-	out->connection = ride(w, view, now_ns);
-	out->rule = out->connection != NONE ? why : WORKER_WAIT;
+static struct worker_connection *choose_ride(const struct workers *w,
+    const struct list_view *view, enum worker_rule why, int64_t now_ns,
+    struct worker_place *out) {
+	out->rule = view->newest != NULL ? why : WORKER_WAIT;
+	return ride(w, view, now_ns);
 }
 
-static void choose(const struct workers *w, const struct list_view *view, bool allowed,
-    int64_t now_ns, uint64_t random, struct worker_place *out) {
-	if (view->recent != NONE) {
+/* NULL: it waits, or out->destination is to have a new one. */
+static struct worker_connection *choose(const struct workers *w, const struct list_view *view,
+    bool allowed, int64_t now_ns, uint64_t random, struct worker_place *out) {
+	if (view->recent != NULL) {
 		out->rule = WORKER_RECENT;
-		out->connection = view->recent;
-	} else if (!allowed) {
-		choose_ride(w, view, WORKER_RIDE, now_ns, out);
-	} else if (view->idle != NONE) {
-		out->rule = WORKER_IDLE;
-		out->connection = view->idle;
-	} else if (free_workers(w) == 0) {
-		choose_ride(w, view, WORKER_CROWDED, now_ns, out);
-	} else if (!choose_new(w, view, now_ns, random, out)) {
-		choose_ride(w, view, WORKER_FULL, now_ns, out);
+		return view->recent;
 	}
+	if (!allowed)
+		return choose_ride(w, view, WORKER_RIDE, now_ns, out);
+	if (view->idle != NULL) {
+		out->rule = WORKER_IDLE;
+		return view->idle;
+	}
+	if (free_workers(w) == 0)
+		return choose_ride(w, view, WORKER_CROWDED, now_ns, out);
+	return choose_new(w, view, now_ns, random, out) ? NULL :
+	    choose_ride(w, view, WORKER_FULL, now_ns, out);
 }
 
-static void open_connection(struct workers *w, struct worker_place *out, int64_t now_ns) {
-	struct worker_connection *connection;
+static struct worker_connection *open_connection(struct workers *w, struct worker_place *out,
+    int64_t now_ns) {
+	struct worker_connection *c;
 	struct worker_destination *d;
-	uint32_t at, destination;
 
-	if (w->no_connection.count == 0) {
-		out->closed = w->idle.first;
-		at = connections_of(w)[out->closed].destination;
-		out->closed_destination = destinations_of(w)[at].key;
-		worker_close(w, out->closed, now_ns);
+	if (TAILQ_EMPTY(&w->no_connection)) {
+		c = TAILQ_FIRST(&w->idle);
+		out->closed = (uint32_t)(c - w->connections);
+		out->closed_destination = c->destination->key;
+		worker_close(w, c, now_ns);
 	}
-	destination = worker_record(w, out->destination, now_ns);
-	d = &destinations_of(w)[destination];
-	at = w->no_connection.first;
-	worker_list_remove(&w->no_connection, age_links_of(w), at);
-	connection = &connections_of(w)[at];
-	*connection = (struct worker_connection){ .order = ++w->order, .opened_ns = now_ns,
-		.idle_ns = now_ns, .destination = destination };
-	worker_list_begin(&connection->jobs);
-	worker_list_append(&w->aged, age_links_of(w), at);
-	worker_list_append(&w->idle, idle_links_of(w), at);
-	worker_list_prepend(&d->connections, connection_links_of(w), at);
+	d = worker_record(w, out->destination, now_ns);
+	c = TAILQ_FIRST(&w->no_connection);
+	TAILQ_REMOVE(&w->no_connection, c, of_age);
+	*c = (struct worker_connection){ .order = ++w->order, .opened_ns = now_ns,
+		.idle_ns = now_ns, .destination = d };
+	TAILQ_INIT(&c->jobs);
+	TAILQ_INSERT_TAIL(&w->aged, c, of_age);
+	TAILQ_INSERT_TAIL(&w->idle, c, of_idle);
+	LIST_INSERT_HEAD(&d->connections, c, of_destination);
+	d->connection_count++;
 	d->order = w->order;
 	w->open++;
-	out->connection = at;
+	w->idle_count++;
+	return c;
 }
 
 static void add_job(struct workers *w, const struct worker_request *request,
-    struct worker_place *out) {
-	struct worker_connection *connection = &connections_of(w)[out->connection];
-	uint32_t job = w->no_job.first;
+    struct worker_connection *c, struct worker_place *out) {
+	struct worker_job *job = TAILQ_FIRST(&w->no_job);
 
-	worker_list_remove(&w->no_job, job_links_of(w), job);
-	if (connection->jobs.count == 0)
-		worker_list_remove(&w->idle, idle_links_of(w), out->connection);
-	worker_list_append(&connection->jobs, job_links_of(w), job);
-	jobs_of(w)[job] = (struct worker_job){
-		.tag = request->tag,
-		.message = request->message,
-		.connection = out->connection,
-		.pair = worker_pair_add(w, request->message, out->connection),
-	};
+	TAILQ_REMOVE(&w->no_job, job, of_list);
+	if (c->job_count++ == 0) {
+		TAILQ_REMOVE(&w->idle, c, of_idle);
+		w->idle_count--;
+	}
+	*job = (struct worker_job){ .tag = request->tag, .message = request->message,
+		.connection = c };
+	TAILQ_INSERT_TAIL(&c->jobs, job, of_list);
+	worker_pair_add(w, request->message, c);
 	w->placed++;
-	out->job = job;
-	out->destination = destinations_of(w)[connection->destination].key;
+	out->job = (uint32_t)(job - w->jobs);
+	out->connection = (uint32_t)(c - w->connections);
+	out->destination = c->destination->key;
 }
 
 void worker_place(struct workers *workers, const struct worker_request *request,
     int64_t now_ns, uint64_t random, struct worker_place *out) {
 	bool allowed = worker_allowed(&workers->settings,
 	    request->message == WORKER_VERIFICATION,
-	    concurrency_of(workers)[request->message], free_workers(workers));
+	    workers->concurrency[request->message], free_workers(workers));
 	struct list_view view = { .keys = request->destinations, .retry_ns = INT64_MAX };
+	struct worker_connection *c = NULL;
 	uint32_t list = 0;
 
 	*out = (struct worker_place){ .rule = WORKER_DEFER, .job = NONE, .connection = NONE,
@@ -335,10 +331,10 @@ void worker_place(struct workers *workers, const struct worker_request *request,
 	if (list == request->list_count)
 		return;
 	out->rule = WORKER_WAIT;
-	if (workers->no_job.count > 0)
-		choose(workers, &view, allowed, now_ns, random, out);
+	if (!TAILQ_EMPTY(&workers->no_job))
+		c = choose(workers, &view, allowed, now_ns, random, out);
 	if (out->opened)
-		open_connection(workers, out, now_ns);
-	if (out->rule != WORKER_WAIT)
-		add_job(workers, request, out);
+		c = open_connection(workers, out, now_ns);
+	if (c != NULL)
+		add_job(workers, request, c, out);
 }

@@ -2,7 +2,7 @@
 /* The rules of choice, each by itself, with numbers by hand (policy/schedule/worker.h;
  * contrib/documents.md). */
 #include "tests/unit/test.h"
-#include "tests/unit/policy/schedule/worker_world.h"
+#include "tests/unit/lab/worker_world.h"
 
 /* --- allowed_new_worker, next_router_job ---------------------------------------------- */
 
