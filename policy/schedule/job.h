@@ -30,6 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policy/schedule/job_settings.h"
+
 #define JOB_NONE	UINT32_MAX	/* no such index; or the table is full */
 #define JOB_UNREAD_MAYBE UINT32_MAX	/* none that is counted, but the end was not seen: so qmgr
 					 * has it when it has read just as many as it may */
@@ -42,22 +44,6 @@ struct job_capacity {
 	uint32_t jobs;			/* messages x transports that they use */
 	uint32_t peers;			/* jobs x destinations that they use */
 };
-
-/* A transport's parameters, under the document's names (less "default_" and "transport_"). */
-struct job_settings {
-	uint32_t delivery_slot_cost;		/* 5; below 2: nothing is preempted */
-	uint32_t minimum_delivery_slots;	/* 3 */
-	uint32_t delivery_slot_discount;	/* 50 percent */
-	uint32_t delivery_slot_loan;		/* 3 */
-	uint32_t destination_recipient_limit;	/* 50 recipients an entry; 0: no limit.  1: give
-						 * each recipient a queue of its own */
-	uint32_t process_limit;			/* 100 entries at a time; 0: none */
-	uint32_t recipient_limit;		/* 20000 (policy/schedule/pool.h, as what follows) */
-	uint32_t extra_recipient_limit;		/* 1000 */
-	uint32_t recipient_refill_limit;	/* 100 */
-	uint32_t recipient_refill_delay_s;	/* 5 */
-};
-extern const struct job_settings job_defaults;
 
 /* For the whole board. */
 struct pool_settings {

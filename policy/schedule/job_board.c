@@ -23,7 +23,7 @@ const struct job_settings job_defaults = {
 	.recipient_limit = 20000,
 	.extra_recipient_limit = 1000,
 	.recipient_refill_limit = 100,
-	.recipient_refill_delay_s = 5,
+	.recipient_refill_delay_ns = INT64_C(5000000000),
 };
 
 const struct pool_settings pool_defaults = {

@@ -73,7 +73,7 @@ bool pool_refill_due(const struct job_board *board, uint32_t i, int64_t now_s) {
 	if (!pool_can_refill(board, message))
 		return false;
 	return message->slots - message->in_core >= (int64_t)settings->recipient_refill_limit ||
-	    now_s - message->refill_s >= settings->recipient_refill_delay_s;
+	    now_s - message->refill_s >= job_seconds(settings->recipient_refill_delay_ns);
 }
 
 /* How many more may be in memory, by the document's formula for some transports. */

@@ -138,16 +138,16 @@ static struct setting_value scenario_either(struct scenario_work *w, const confi
 static void read_transport(struct scenario_work *w, const config_setting_t *group,
     struct scenario_transport *t) {
 #define EITHER(name) scenario_either(w, group, name, "default_" name)
-	t->process_limit = (uint32_t)EITHER("process_limit").number;
-	t->delivery_slot_cost = (uint32_t)EITHER("delivery_slot_cost").number;
-	t->minimum_delivery_slots = (uint32_t)EITHER("minimum_delivery_slots").number;
-	t->delivery_slot_discount = (uint32_t)EITHER("delivery_slot_discount").number;
-	t->delivery_slot_loan = (uint32_t)EITHER("delivery_slot_loan").number;
-	t->recipient_limit = (uint32_t)EITHER("recipient_limit").number;
-	t->extra_recipient_limit = (uint32_t)EITHER("extra_recipient_limit").number;
-	t->recipient_refill_limit = (uint32_t)EITHER("recipient_refill_limit").number;
-	t->recipient_refill_delay_ns = EITHER("recipient_refill_delay").number;
-	t->destination_recipient_limit = (uint32_t)EITHER("destination_recipient_limit").number;
+	t->job.process_limit = (uint32_t)EITHER("process_limit").number;
+	t->job.delivery_slot_cost = (uint32_t)EITHER("delivery_slot_cost").number;
+	t->job.minimum_delivery_slots = (uint32_t)EITHER("minimum_delivery_slots").number;
+	t->job.delivery_slot_discount = (uint32_t)EITHER("delivery_slot_discount").number;
+	t->job.delivery_slot_loan = (uint32_t)EITHER("delivery_slot_loan").number;
+	t->job.recipient_limit = (uint32_t)EITHER("recipient_limit").number;
+	t->job.extra_recipient_limit = (uint32_t)EITHER("extra_recipient_limit").number;
+	t->job.recipient_refill_limit = (uint32_t)EITHER("recipient_refill_limit").number;
+	t->job.recipient_refill_delay_ns = EITHER("recipient_refill_delay").number;
+	t->job.destination_recipient_limit = (uint32_t)EITHER("destination_recipient_limit").number;
 	t->window = window_defaults;
 	t->window.law = WINDOW_LAW_POSTFIX;
 	t->window.limit = (uint32_t)EITHER("destination_concurrency_limit").number;

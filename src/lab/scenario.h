@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "config/compile/compile.h"
+#include "policy/schedule/job_settings.h"
 #include "policy/window/window.h"
 
 #define SCENARIO_TRANSPORTS_MAX		100
@@ -23,12 +24,7 @@
 
 struct scenario_transport {
 	char name[64 + 1];
-	uint32_t process_limit;
-	uint32_t delivery_slot_cost, minimum_delivery_slots;
-	uint32_t delivery_slot_discount, delivery_slot_loan;	/* percent, slots */
-	uint32_t recipient_limit, extra_recipient_limit, recipient_refill_limit;
-	int64_t recipient_refill_delay_ns;
-	uint32_t destination_recipient_limit;			/* 0: none */
+	struct job_settings job;
 	struct window_settings window;				/* law postfix */
 	int64_t service_ns;
 	uint32_t works, works_count;	/* changes: 0, its program fails; none: it works */

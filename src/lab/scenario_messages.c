@@ -129,7 +129,7 @@ static bool read_recipients(struct scenario_work *w, const config_setting_t *ele
 	destination = destination_of(w, &spelled, element);
 	if (destination == SCENARIO_NONE)
 		return !w->failed;
-	if (s->transports[s->destinations[destination].transport].destination_recipient_limit != 1) {
+	if (s->transports[s->destinations[destination].transport].job.destination_recipient_limit != 1) {
 		if (!add_run(w, destination, spelled.count))
 			return false;
 	} else {

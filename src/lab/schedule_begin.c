@@ -76,22 +76,8 @@ static bool begin_board(struct world *w) {
 /* The first of the file has the first turn. */
 static void open_transports(struct world *w) {
 	for (uint32_t i = w->scenario->transport_count; i-- > 0;) {
-		const struct scenario_transport *t = &w->scenario->transports[i];
-		struct job_settings settings = {
-			.delivery_slot_cost = t->delivery_slot_cost,
-			.minimum_delivery_slots = t->minimum_delivery_slots,
-			.delivery_slot_discount = t->delivery_slot_discount,
-			.delivery_slot_loan = t->delivery_slot_loan,
-			.destination_recipient_limit = t->destination_recipient_limit,
-			.process_limit = t->process_limit,
-			.recipient_limit = t->recipient_limit,
-			.extra_recipient_limit = t->extra_recipient_limit,
-			.recipient_refill_limit = t->recipient_refill_limit,
-			.recipient_refill_delay_s =
-			    (uint32_t)(t->recipient_refill_delay_ns / NS_PER_SECOND),
-		};
-
-		w->transports[i] = job_transport_open(w->board, &settings, i);
+		w->transports[i] = job_transport_open(w->board,
+		    &w->scenario->transports[i].job, i);
 		w->failed |= w->transports[i] == JOB_NONE;
 	}
 }

@@ -98,7 +98,7 @@ static int scenario_of_sizes(const struct lab *lab, const struct schedule_option
 		    options->sizes);
 	if (*scenario == NULL)
 		return lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
-	(*scenario)->transports[0].destination_recipient_limit = 1;
+	(*scenario)->transports[0].job.destination_recipient_limit = 1;
 	return EX_OK;
 }
 

@@ -10,6 +10,7 @@
  * THREADS  One.
  */
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "lab/simulate_events.h"
 #include "lab/simulate_workers.h"
@@ -17,30 +18,25 @@
 #define NONE		WORKER_NONE
 #define HOSTS		WORKED_HOSTS_MAX
 
-struct list {
-	uint32_t first, last;
-};
-struct link {
-	uint32_t next, previous;
-};
-
 struct job {
 	uint32_t message, site;
-	struct link waiting, at_site;	/* of its message, of its site; by number */
-	uint32_t next;			/* on its connection */
+	TAILQ_ENTRY(job) of_message, of_site;	/* while it waits */
+	TAILQ_ENTRY(job) of_connection;		/* or of those that are rescheduled */
 	uint32_t handle;		/* the allocator's */
 };
+TAILQ_HEAD(jobs, job);
 
 struct connection {
-	struct list jobs;
+	struct jobs jobs;
 	uint64_t destination;
 	uint32_t done;
 	bool made;
 };
 
 struct message {
-	struct list waiting;
-	uint32_t first, left;	/* its jobs' first number; not ended */
+	struct jobs waiting;
+	struct job *first;	/* of its jobs */
+	uint32_t left;		/* not ended */
 	uint32_t concurrency;
 	bool here;
 	int64_t changed_ns;	/* of concurrency */
@@ -55,7 +51,7 @@ struct world {
 	uint32_t job_count, site_count, left;
 	struct message messages[WORKED_MESSAGES_MAX + 1];
 	struct connection *connections;
-	struct list *at_site;
+	struct jobs *at_site;
 	uint32_t *fresh, fresh_count;	/* sites with a new connection */
 	bool *is_fresh;
 	uint32_t routing_free;
@@ -94,47 +90,19 @@ static bool is_broken(const struct world *w, uint64_t destination) {
 
 /* --- jobs that wait ------------------------------------------------------------------ */
 
-#define APPEND(w, list, member, number) do {						\
-	(w)->jobs[number].member = (struct link){ NONE, (list)->last };			\
-	if ((list)->last != NONE)							\
-		(w)->jobs[(list)->last].member.next = (number);				\
-	else										\
-		(list)->first = (number);						\
-	(list)->last = (number);							\
-} while (0)
-#define PREPEND(w, list, member, number) do {						\
-	(w)->jobs[number].member = (struct link){ (list)->first, NONE };		\
-	if ((list)->first != NONE)							\
-		(w)->jobs[(list)->first].member.previous = (number);			\
-	else										\
-		(list)->last = (number);						\
-	(list)->first = (number);							\
-} while (0)
-#define REMOVE(w, list, member, number) do {						\
-	struct link there = (w)->jobs[number].member;					\
-	if (there.previous != NONE)							\
-		(w)->jobs[there.previous].member.next = there.next;			\
-	else										\
-		(list)->first = there.next;						\
-	if (there.next != NONE)								\
-		(w)->jobs[there.next].member.previous = there.previous;			\
-	else										\
-		(list)->last = there.previous;						\
-} while (0)
-
-static void wait_first(struct world *w, uint32_t job) {
-	PREPEND(w, &w->messages[w->jobs[job].message].waiting, waiting, job);
-	PREPEND(w, &w->at_site[w->jobs[job].site], at_site, job);
+static void wait_first(struct world *w, struct job *job) {
+	TAILQ_INSERT_HEAD(&w->messages[job->message].waiting, job, of_message);
+	TAILQ_INSERT_HEAD(&w->at_site[job->site], job, of_site);
 }
 
-static void wait_last(struct world *w, uint32_t job) {
-	APPEND(w, &w->messages[w->jobs[job].message].waiting, waiting, job);
-	APPEND(w, &w->at_site[w->jobs[job].site], at_site, job);
+static void wait_last(struct world *w, struct job *job) {
+	TAILQ_INSERT_TAIL(&w->messages[job->message].waiting, job, of_message);
+	TAILQ_INSERT_TAIL(&w->at_site[job->site], job, of_site);
 }
 
-static void wait_no_more(struct world *w, uint32_t job) {
-	REMOVE(w, &w->messages[w->jobs[job].message].waiting, waiting, job);
-	REMOVE(w, &w->at_site[w->jobs[job].site], at_site, job);
+static void wait_no_more(struct world *w, struct job *job) {
+	TAILQ_REMOVE(&w->messages[job->message].waiting, job, of_message);
+	TAILQ_REMOVE(&w->at_site[job->site], job, of_site);
 }
 
 /* --- what is shown -------------------------------------------------------------------- */
@@ -174,8 +142,8 @@ static void message_recount(struct world *w, uint32_t message) {
 		w->result->most = busy;
 }
 
-static void job_note_end(struct world *w, uint32_t job, bool deferred) {
-	uint32_t message = w->jobs[job].message;
+static void job_note_end(struct world *w, const struct job *job, bool deferred) {
+	uint32_t message = job->message;
 	struct worked_result *result = &w->result->messages[message];
 
 	result->done += !deferred;
@@ -213,40 +181,36 @@ static void site_refresh(struct world *w, uint64_t destination) {
 }
 
 static void connection_opened(struct world *w, const struct worker_place *place) {
-	w->connections[place->connection] = (struct connection){ { NONE, NONE },
-		place->destination, 0, false };
+	struct connection *c = &w->connections[place->connection];
+
+	*c = (struct connection){ .destination = place->destination };
+	TAILQ_INIT(&c->jobs);
 	event_push(w, EVENT_CONNECT, place->connection, w->s->connect_ns);
 }
 
 /* The job is the connection's; it begins at once if there is none before it. */
-static void queue_job(struct world *w, uint32_t connection, uint32_t job) {
+static void queue_job(struct world *w, uint32_t connection, struct job *job) {
 	struct connection *c = &w->connections[connection];
 
-	w->jobs[job].next = NONE;
-	if (c->jobs.first == NONE) {
-		c->jobs.first = job;
-		if (c->made)
-			event_push(w, EVENT_END, connection, service_ns(w));
-	} else {
-		w->jobs[c->jobs.last].next = job;
-	}
-	c->jobs.last = job;
+	if (TAILQ_EMPTY(&c->jobs) && c->made)
+		event_push(w, EVENT_END, connection, service_ns(w));
+	TAILQ_INSERT_TAIL(&c->jobs, job, of_connection);
 }
 
 /* The jobs of a connection that is no more wait again, before the others. */
 static void job_reschedule(struct world *w) {
+	struct jobs again = TAILQ_HEAD_INITIALIZER(again);
 	struct worker_lost_job lost;
-	uint32_t first = NONE, job;
+	struct job *job;
 
 	while (worker_next_lost(w->workers, &lost)) {
-		w->jobs[lost.tag].next = first;
-		first = (uint32_t)lost.tag;
+		TAILQ_INSERT_HEAD(&again, &w->jobs[lost.tag], of_connection);
 		w->result->rescheduled++;
 	}
-	for (; first != NONE; first = job) {
-		job = w->jobs[first].next;
-		wait_first(w, first);
-		message_recount(w, w->jobs[first].message);
+	while ((job = TAILQ_FIRST(&again)) != NULL) {
+		TAILQ_REMOVE(&again, job, of_connection);
+		wait_first(w, job);
+		message_recount(w, job->message);
 	}
 }
 
@@ -267,17 +231,17 @@ static void connection_connected(struct world *w, uint32_t connection) {
 
 static void job_ended(struct world *w, uint32_t connection) {
 	struct connection *c = &w->connections[connection];
-	uint32_t job = c->jobs.first;
+	struct job *job = TAILQ_FIRST(&c->jobs);
 
-	c->jobs.first = w->jobs[job].next;
+	TAILQ_REMOVE(&c->jobs, job, of_connection);
 	c->done++;
-	if (worker_done(w->workers, w->jobs[job].handle, w->now_ns)) {
+	if (worker_done(w->workers, job->handle, w->now_ns)) {
 		w->result->aged++;
 	} else if (w->s->close_after > 0 && c->done >= w->s->close_after) {
 		w->result->closed_by_remote++;
 		worker_lost(w->workers, connection, 0, w->now_ns);
 		job_reschedule(w);
-	} else if (c->jobs.first != NONE) {
+	} else if (!TAILQ_EMPTY(&c->jobs)) {
 		event_push(w, EVENT_END, connection, service_ns(w));
 	}
 	job_note_end(w, job, false);
@@ -293,18 +257,18 @@ static uint32_t hosts_of(const struct workers_simulation *s) {
 	return hosts;
 }
 
-static void request_fill(const struct world *w, uint32_t job, uint64_t keys[HOSTS],
+static void request_fill(const struct world *w, const struct job *job, uint64_t keys[HOSTS],
     struct worker_request *request) {
 	const struct workers_simulation *s = w->s;
 	for (uint32_t i = 0; i < hosts_of(s); i++)
-		keys[i] = (uint64_t)w->jobs[job].site * HOSTS + i;
-	*request = (struct worker_request){ w->jobs[job].message, job, keys, s->lists,
-		s->list_count };
+		keys[i] = (uint64_t)job->site * HOSTS + i;
+	*request = (struct worker_request){ job->message, (uint64_t)(job - w->jobs), keys,
+		s->lists, s->list_count };
 }
 
 /* False: it waits. */
-static bool job_place(struct world *w, uint32_t job) {
-	uint32_t message = w->jobs[job].message;
+static bool job_place(struct world *w, struct job *job) {
+	uint32_t message = job->message;
 	struct worked_result *result = &w->result->messages[message];
 	struct worker_request request;
 	struct worker_place place;
@@ -315,7 +279,7 @@ static bool job_place(struct world *w, uint32_t job) {
 	w->result->by_rule[place.rule]++;
 	if (w->s->with_trace)
 		w->s->trace(w->s->context, w->now_ns, message,
-		    job - w->messages[message].first + 1, &place);
+		    (uint32_t)(job - w->messages[message].first) + 1, &place);
 	if (place.rule == WORKER_WAIT)
 		return false;
 	wait_no_more(w, job);
@@ -328,7 +292,7 @@ static bool job_place(struct world *w, uint32_t job) {
 		connection_opened(w, &place);
 	if (place.opened || place.rule == WORKER_IDLE)
 		site_refresh(w, place.destination);
-	w->jobs[job].handle = place.job;
+	job->handle = place.job;
 	queue_job(w, place.connection, job);
 	if (result->first_ns < 0)
 		result->first_ns = w->now_ns;
@@ -345,10 +309,10 @@ static bool may_start(const struct world *w, uint32_t message) {
 }
 
 static void place_message(struct world *w, uint32_t message, bool all) {
-	uint32_t job = w->messages[message].waiting.first, next;
+	struct job *job = TAILQ_FIRST(&w->messages[message].waiting), *next;
 
-	for (; job != NONE && !w->failed; job = next) {
-		next = w->jobs[job].waiting.next;
+	for (; job != NULL && !w->failed; job = next) {
+		next = TAILQ_NEXT(job, of_message);
 		if (!all && !may_start(w, message))
 			return;
 		(void)job_place(w, job);
@@ -357,11 +321,12 @@ static void place_message(struct world *w, uint32_t message, bool all) {
 
 static void place_rides(struct world *w) {
 	while (w->fresh_count > 0 && !w->failed) {
-		uint32_t site = w->fresh[--w->fresh_count], job = w->at_site[site].first, next;
+		uint32_t site = w->fresh[--w->fresh_count];
+		struct job *job = TAILQ_FIRST(&w->at_site[site]), *next;
 
 		w->is_fresh[site] = false;
-		for (; job != NONE && !w->failed; job = next) {
-			next = w->jobs[job].at_site.next;
+		for (; job != NULL && !w->failed; job = next) {
+			next = TAILQ_NEXT(job, of_site);
 			(void)job_place(w, job);
 		}
 	}
@@ -371,18 +336,19 @@ static void route_all(struct world *w) {
 	uint32_t waiting[WORKED_MESSAGES_MAX + 1], concurrency[WORKED_MESSAGES_MAX + 1];
 
 	for (;;) {
-		uint32_t count = 0, chosen, job;
+		uint32_t count = 0, chosen;
+		struct job *job;
 
 		for (uint32_t m = 0; m < w->s->message_count; m++) {
 			concurrency[m] = w->messages[m].concurrency;
-			if (w->messages[m].waiting.first != NONE)
+			if (!TAILQ_EMPTY(&w->messages[m].waiting))
 				waiting[count++] = m;
 		}
 		chosen = worker_next_router_job(&w->s->settings, waiting, count, concurrency,
 		    w->routing_free);
 		if (chosen == NONE || w->failed)
 			return;
-		job = w->messages[waiting[chosen]].waiting.first;
+		job = TAILQ_FIRST(&w->messages[waiting[chosen]].waiting);
 		wait_no_more(w, job);
 		w->routing_free--;
 		message_recount(w, waiting[chosen]);
@@ -390,7 +356,7 @@ static void route_all(struct world *w) {
 		message_recount(w, waiting[chosen]);
 		if (w->result->messages[waiting[chosen]].first_ns < 0)
 			w->result->messages[waiting[chosen]].first_ns = w->now_ns;
-		event_push(w, EVENT_END, job, service_ns(w));
+		event_push(w, EVENT_END, (uint32_t)(job - w->jobs), service_ns(w));
 	}
 }
 
@@ -440,8 +406,8 @@ static void connections_age(struct world *w) {
 		w->result->aged++;
 }
 
-static void routing_ended(struct world *w, uint32_t job) {
-	uint32_t message = w->jobs[job].message;
+static void routing_ended(struct world *w, const struct job *job) {
+	uint32_t message = job->message;
 
 	message_recount(w, message);
 	w->messages[message].concurrency--;
@@ -468,7 +434,7 @@ static bool world_step(struct world *w) {
 		event = simulate_pop(&w->events);
 		pass_time(w, event.at_ns);
 		if (w->s->routing)
-			routing_ended(w, event.what);
+			routing_ended(w, &w->jobs[event.what]);
 		else if (event.kind == EVENT_END)
 			job_ended(w, event.what);
 		else
@@ -504,12 +470,13 @@ static void lay_out(struct world *w) {
 	uint32_t job = 0;
 
 	for (uint32_t i = 0; i < w->site_count; i++)
-		w->at_site[i] = (struct list){ NONE, NONE };
+		TAILQ_INIT(&w->at_site[i]);
 	for (uint32_t m = 0; m < s->message_count; m++) {
 		struct message *message = &w->messages[m];
 
-		*message = (struct message){ .waiting = { NONE, NONE }, .first = job,
+		*message = (struct message){ .first = &w->jobs[job],
 			.left = s->messages[m].jobs, .here = s->messages[m].jobs == 0 };
+		TAILQ_INIT(&message->waiting);
 		w->result->messages[m] = (struct worked_result){ .first_ns = -1,
 			.jobs = s->messages[m].jobs, .last_ns = -1 };
 		for (uint32_t i = 0; i < s->messages[m].jobs; i++, job++)

@@ -32,7 +32,8 @@ static void check_core(const struct watch *watch) {
 	    (uint64_t)s->message_recipient_minimum * s->message_count;
 
 	for (uint32_t i = 0; i < s->transport_count; i++)
-		most += s->transports[i].recipient_limit + s->transports[i].extra_recipient_limit;
+		most += s->transports[i].job.recipient_limit +
+		    s->transports[i].job.extra_recipient_limit;
 	MUST(watch->core <= most);
 }
 
@@ -53,7 +54,7 @@ static bool see(void *context, const struct schedule_step *step,
 		MUST(s->destinations[step->destination].transport == step->transport);
 		MUST(step->recipients > 0 && step->at_ns >= s->messages[step->message].arrive_ns);
 		MUST(++watch->processes[step->transport] <=
-		    s->transports[step->transport].process_limit);
+		    s->transports[step->transport].job.process_limit);
 		watch->running[step->destination]++;
 		watch->started += step->recipients;
 		if (!s->fails)

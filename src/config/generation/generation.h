@@ -18,6 +18,7 @@
 #include "config/generation/account_settings.h"
 #include "policy/limit/class.h"
 #include "policy/limit/limit.h"
+#include "policy/schedule/job_settings.h"
 #include "policy/window/window.h"
 
 #define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
@@ -178,20 +179,7 @@ struct generation_reply_rule {
 	uint64_t identity;	/* the same after a reload while provider and pattern are */
 };
 
-/* What a mail server says of the order of one of its transports; the rest is as in schedule. */
-enum generation_transport_number {
-	TRANSPORT_SLOT_COST, TRANSPORT_MINIMUM_SLOTS, TRANSPORT_SLOT_DISCOUNT,
-	TRANSPORT_SLOT_LOAN, TRANSPORT_RECIPIENT_LIMIT, TRANSPORT_EXTRA_RECIPIENT_LIMIT,
-	TRANSPORT_REFILL_LIMIT, TRANSPORT_DESTINATION_RECIPIENT_LIMIT,
-	GENERATION_TRANSPORT_NUMBERS
-};
 #define GENERATION_TRANSPORTS	2
-struct generation_transport {
-	uint32_t given;		/* bit of each of the numbers that it says */
-	uint32_t reserved;
-	uint32_t numbers[GENERATION_TRANSPORT_NUMBERS];
-	int64_t recipient_refill_delay_ns;	/* 0: not given */
-};
 
 /* A mail server whose deliveries are counted and read: mta[].  Its place in the
  * table is its number.  Behind them all stand further transports of a Postfix that have
@@ -275,28 +263,21 @@ struct generation_mta {
 	int64_t run_limit_ns;
 	uint32_t exactly_once;	/* enum exactly_once */
 	uint32_t queue_reserved;
-	struct generation_transport transports[GENERATION_TRANSPORTS]; /* to other hosts; local */
+	/* Of a queue that is driven: to other hosts; local. */
+	struct job_settings transports[GENERATION_TRANSPORTS];
 };
 
 /* Which queued mail is next: schedule.  Names as settings.def has them. */
 struct generation_schedule {
 	uint32_t discipline;	/* enum schedule_discipline */
-	uint32_t delivery_slot_cost;
-	uint32_t minimum_delivery_slots;
-	uint32_t delivery_slot_discount;	/* percent */
-	uint32_t delivery_slot_loan;
 	uint32_t message_active_limit;		/* qmgr_... */
 	uint32_t message_recipient_limit;	/* qmgr_... */
 	uint32_t message_recipient_minimum;	/* qmgr_... */
-	uint32_t recipient_limit;
-	uint32_t extra_recipient_limit;
-	uint32_t recipient_refill_limit;
-	uint32_t destination_recipient_limit;
 	uint32_t backlog;
 	uint32_t max_message_concurrency;
 	uint32_t scale_max_concurrency;
 	uint32_t reserved;
-	int64_t recipient_refill_delay_ns;
+	struct job_settings job;	/* of the transports that say nothing else */
 };
 
 /* What people are told of (defs/alerts.def), and by what: alert. */

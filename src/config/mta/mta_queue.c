@@ -269,7 +269,7 @@ void compile_mta_queue(struct compilation *c, const config_setting_t *group,
 	if (c->block.failed)
 		return;
 	compile_queues(c, group, mta);
-	compile_mta_schedule(group, mta);
+	compile_mta_schedule(group, &compilation_header(c)->schedule.job, mta);
 	if (mta->retry_ns > mta->retry_most_ns)
 		complain(c, compilation_member(group, "mta[].retry"),
 		    "mta.retry is longer than mta.retry_most");

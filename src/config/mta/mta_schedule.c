@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: ISC */
 /* What a mail server says of the order of its queue: mta[].schedule, mta[].local_schedule. */
+#include <stddef.h>
 #include <stdio.h>
 
 #include "config/read/compilation.h"
 
-/* As the bits of generation_transport.given, and its numbers. */
-static const char *const names[] = {
-	"delivery_slot_cost", "minimum_delivery_slots", "delivery_slot_discount",
-	"delivery_slot_loan", "recipient_limit", "extra_recipient_limit",
-	"recipient_refill_limit", "destination_recipient_limit",
+static const struct {
+	const char *name;
+	size_t at;
+} numbers[] = {
+#define NUMBER(name) { #name, offsetof(struct job_settings, name) }
+	NUMBER(delivery_slot_cost), NUMBER(minimum_delivery_slots),
+	NUMBER(delivery_slot_discount), NUMBER(delivery_slot_loan), NUMBER(recipient_limit),
+	NUMBER(extra_recipient_limit), NUMBER(recipient_refill_limit),
+	NUMBER(destination_recipient_limit),
+#undef NUMBER
 };
-_Static_assert(sizeof(names) / sizeof(names[0]) == GENERATION_TRANSPORT_NUMBERS, "all of them");
 
 /* The member, or NULL with its path: `names` are below both. */
 static bool value_of(const config_setting_t *group, const char *path, const char *name,
@@ -25,25 +30,27 @@ static bool value_of(const config_setting_t *group, const char *path, const char
 }
 
 static void compile_transport(const config_setting_t *group, const char *path,
-    struct generation_transport *out) {
+    struct job_settings *out) {
 	struct setting_value value;
 
 	if (group == NULL)
 		return;
-	for (unsigned i = 0; i < GENERATION_TRANSPORT_NUMBERS; i++)
-		if (value_of(group, path, names[i], &value)) {
-			out->given |= UINT32_C(1) << i;
-			out->numbers[i] = (uint32_t)value.number;
-		}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (value_of(group, path, numbers[i].name, &value))
+			*(uint32_t *)(void *)((char *)out + numbers[i].at) =
+			    (uint32_t)value.number;
 	if (value_of(group, path, "recipient_refill_delay", &value))
 		out->recipient_refill_delay_ns = value.number;
 }
 
-void compile_mta_schedule(const config_setting_t *group, struct generation_mta *mta) {
+void compile_mta_schedule(const config_setting_t *group, const struct job_settings *of_all,
+    struct generation_mta *mta) {
 	static const char *const paths[GENERATION_TRANSPORTS] = { "mta[].schedule",
 		"mta[].local_schedule" };
 
-	for (unsigned i = 0; i < GENERATION_TRANSPORTS; i++)
+	for (unsigned i = 0; i < GENERATION_TRANSPORTS; i++) {
+		mta->transports[i] = *of_all;
 		compile_transport(compilation_member(group, paths[i]), paths[i],
 		    &mta->transports[i]);
+	}
 }

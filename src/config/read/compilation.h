@@ -100,8 +100,9 @@ void compile_mta_log_users(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);
 
 /* mta_queue.c: the queue of a Sendmail; is one of them to be driven? */
-/* mta[].schedule and mta[].local_schedule. */
-void compile_mta_schedule(const config_setting_t *group, struct generation_mta *mta);
+/* mta[].schedule and mta[].local_schedule; what they do not say is that of all. */
+void compile_mta_schedule(const config_setting_t *group, const struct job_settings *of_all,
+    struct generation_mta *mta);
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);
 /* Both driven: no directory may be that of two. */

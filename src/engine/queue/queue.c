@@ -15,16 +15,16 @@
 #define TICK_NS		NS_PER_SECOND
 #define SWEEP_NS	(600 * NS_PER_SECOND)
 
-const struct queue_settings queue_defaults = {
-	.discipline = QUEUE_PREEMPTIVE,
-	.delivery_slot_cost = 5, .delivery_slot_discount = 50, .delivery_slot_loan = 3,
-	.minimum_delivery_slots = 3, .destination_recipient_limit = 1,
+const struct queue_settings queue_defaults = { .schedule = {
+	.discipline = DISCIPLINE_PREEMPTIVE,
 	.message_active_limit = 20000, .message_recipient_limit = 20000,
-	.message_recipient_minimum = 10, .recipient_limit = 20000,
-	.extra_recipient_limit = 1000, .recipient_refill_limit = 100,
-	.recipient_refill_delay_ns = 5 * NS_PER_SECOND, .backlog = 10,
+	.message_recipient_minimum = 10, .backlog = 10,
 	.max_message_concurrency = 5, .scale_max_concurrency = 10,
-};
+	.job = { .delivery_slot_cost = 5, .delivery_slot_discount = 50, .delivery_slot_loan = 3,
+	    .minimum_delivery_slots = 3, .destination_recipient_limit = 1,
+	    .recipient_limit = 20000, .extra_recipient_limit = 1000,
+	    .recipient_refill_limit = 100, .recipient_refill_delay_ns = 5 * NS_PER_SECOND },
+} };
 
 const char *queue_wait_word(enum queue_wait wait) {
 	static const char *const words[] = {
@@ -53,23 +53,12 @@ const char *queue_why_word(enum queue_why why) {
 /* One process is one place; how many there may be is not the board's business. */
 struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
     unsigned mailer) {
-	const struct queue_transport_settings *own = &settings->mtas[mta].transports[mailer];
-	struct job_settings out = job_defaults;
+	struct job_settings out = settings->mtas[mta].transports[mailer];
 
-	out.delivery_slot_cost = settings->delivery_slot_cost;
-	out.minimum_delivery_slots = settings->minimum_delivery_slots;
-	out.delivery_slot_discount = settings->delivery_slot_discount;
-	out.delivery_slot_loan = settings->delivery_slot_loan;
-	out.destination_recipient_limit = settings->destination_recipient_limit;
-	out.recipient_limit = settings->recipient_limit;
-	out.extra_recipient_limit = settings->extra_recipient_limit;
-	out.recipient_refill_limit = settings->recipient_refill_limit;
-	out.recipient_refill_delay_s =
-	    (uint32_t)(settings->recipient_refill_delay_ns / NS_PER_SECOND);
-	if (own->given)
-		out = own->job;
+	if (out.recipient_limit == 0)
+		out = settings->schedule.job;
 	out.process_limit = 0;
-	if (settings->discipline == QUEUE_FIRST_COME)
+	if (settings->schedule.discipline == DISCIPLINE_FIRST_COME)
 		out.delivery_slot_cost = 0;
 	return out;
 }
@@ -118,12 +107,13 @@ void queue_close(struct queue **queue) {
 }
 
 bool queue_configure(struct queue *queue, const struct queue_settings *settings) {
-	const struct queue_settings before = queue->settings;
+	const struct generation_schedule before = queue->settings.schedule;
+	struct generation_schedule *schedule = &queue->settings.schedule;
 
 	queue->settings = *settings;
-	queue->settings.message_active_limit = before.message_active_limit;
-	queue->settings.message_recipient_limit = before.message_recipient_limit;
-	queue->settings.message_recipient_minimum = before.message_recipient_minimum;
+	schedule->message_active_limit = before.message_active_limit;
+	schedule->message_recipient_limit = before.message_recipient_limit;
+	schedule->message_recipient_minimum = before.message_recipient_minimum;
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++) {
 		unsigned mta = i / QUEUE_MAILERS, mailer = i % QUEUE_MAILERS;
 		struct job_settings job = queue_job_settings(settings, mta, mailer);
@@ -139,9 +129,9 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 		queue_journal_finish(queue, m->mta, m->directory, m->id);
 		queue_forget_message(queue, m);
 	}
-	return settings->message_active_limit == before.message_active_limit &&
-	    settings->message_recipient_limit == before.message_recipient_limit &&
-	    settings->message_recipient_minimum == before.message_recipient_minimum;
+	return settings->schedule.message_active_limit == before.message_active_limit &&
+	    settings->schedule.message_recipient_limit == before.message_recipient_limit &&
+	    settings->schedule.message_recipient_minimum == before.message_recipient_minimum;
 }
 
 /* --- configuration ------------------------------------------------------------------ */
@@ -183,7 +173,7 @@ static void take_due(struct queue *queue, int64_t now_ns) {
 }
 
 static void tell_room(struct queue *queue) {
-	uint32_t most = queue->settings.message_active_limit;
+	uint32_t most = queue->settings.schedule.message_active_limit;
 	/* not for each single one */
 	bool in_memory = queue->message_count <= queue->message_most - queue->message_most / 8;
 

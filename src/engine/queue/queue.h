@@ -54,8 +54,6 @@ struct queue;
 
 /* --- settings ------------------------------------------------------------------- */
 
-enum queue_discipline { QUEUE_PREEMPTIVE, QUEUE_FIRST_COME };
-
 /* The transports of a mail server. */
 enum { QUEUE_REMOTE, QUEUE_LOCAL, QUEUE_MAILERS };
 
@@ -66,25 +64,12 @@ struct queue_mta_settings {
 	int64_t retry_most_ns;
 	int64_t stall_ns;	/* without a sign of progress: it stalls */
 	uint8_t once;		/* enum exactly_once */
-	/* The scheduler document's parameters of each, where they are not those below. */
-	struct queue_transport_settings {
-		bool given;
-		struct job_settings job;	/* its process_limit means nothing */
-	} transports[QUEUE_MAILERS];
+	/* The scheduler document's parameters of each; recipient_limit 0: those of all. */
+	struct job_settings transports[QUEUE_MAILERS];
 };
 
-/* The scheduler document's parameters, and the notes' for FIRST_COME (schedule.*). */
 struct queue_settings {
-	enum queue_discipline discipline;
-	uint32_t delivery_slot_cost, delivery_slot_discount, delivery_slot_loan;
-	uint32_t minimum_delivery_slots;
-	uint32_t destination_recipient_limit;	/* an entry; 1: time goes by recipients */
-	uint32_t message_active_limit;		/* messages in memory */
-	uint32_t message_recipient_limit, message_recipient_minimum;
-	uint32_t recipient_limit, extra_recipient_limit, recipient_refill_limit;
-	int64_t recipient_refill_delay_ns;
-	uint32_t backlog;			/* messages in one run where not many wait */
-	uint32_t max_message_concurrency, scale_max_concurrency;
+	struct generation_schedule schedule;
 	struct queue_mta_settings mtas[GENERATION_MTAS_MAX];
 };
 extern const struct queue_settings queue_defaults;	/* no mta is driven */

@@ -34,8 +34,8 @@ bool queue_may_start(const struct queue *queue, const struct envelope *e, unsign
 	uint32_t processes = settings->mtas[mta].processes[mailer];
 	uint32_t running = queue->mtas[mta].mailers[mailer].running;
 
-	return concurrency_allows(settings->max_message_concurrency,
-	    settings->scale_max_concurrency, concurrency_of(queue, e, mailer),
+	return concurrency_allows(settings->schedule.max_message_concurrency,
+	    settings->schedule.scale_max_concurrency, concurrency_of(queue, e, mailer),
 	    processes > running ? processes - running : 0);
 }
 

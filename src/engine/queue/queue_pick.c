@@ -265,7 +265,7 @@ static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	struct job_taken taken;
 
-	if (queue->settings.discipline == QUEUE_FIRST_COME &&
+	if (queue->settings.schedule.discipline == DISCIPLINE_FIRST_COME &&
 	    job_list_next(queue->board, m->transport, JOB_NONE) != JOB_NONE)
 		return queue_first_come(queue, mta, mailer, now_ns, message, dest);
 	for (unsigned i = 0; i < TRIES; i++) {
@@ -323,7 +323,7 @@ static uint32_t deep_of(const struct building *b, const struct queue_settings *s
 
 static uint32_t cap_of(const struct building *b, const struct queue_settings *settings) {
 	uint32_t deep = deep_of(b, settings), most = places_for_each(b);
-	uint32_t cap = deep > settings->backlog ? deep : settings->backlog;
+	uint32_t cap = deep > settings->schedule.backlog ? deep : settings->schedule.backlog;
 
 	if (most > QUEUE_RUN_IDS_MAX)
 		most = QUEUE_RUN_IDS_MAX;

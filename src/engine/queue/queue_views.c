@@ -237,7 +237,7 @@ static const struct part *first_part(struct queue *queue, uint32_t transport, in
     enum queue_why *why) {
 	struct job_why peek;
 
-	if (queue->settings.discipline == QUEUE_FIRST_COME ||
+	if (queue->settings.schedule.discipline == DISCIPLINE_FIRST_COME ||
 	    !job_peek(queue->board, transport, now_ns, &peek))
 		return NULL;
 	*why = peek.reason == JOB_REASON_PREEMPTS ? QUEUE_WHY_PREEMPTS : QUEUE_WHY_CURRENT;
@@ -260,7 +260,7 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
 		const struct envelope *e = queue_job_envelope(queue, at);
 		const struct message *m;
 
-		if (queue->settings.discipline == QUEUE_FIRST_COME &&
+		if (queue->settings.schedule.discipline == DISCIPLINE_FIRST_COME &&
 		    !queue_may_start(queue, e, mta, mailer))
 			continue;
 		TAILQ_FOREACH(m, &e->messages, of_envelope)

@@ -26,16 +26,16 @@ TEST(without_settings_all_is_as_postfix_has_it) {
 	assert_int_equal(s->message_recipient_minimum, 10);
 	assert_int_equal(s->transport_count, 1);
 	assert_string_equal(t->name, "smtp");
-	assert_int_equal(t->process_limit, 100);
-	assert_int_equal(t->delivery_slot_cost, 5);
-	assert_int_equal(t->minimum_delivery_slots, 3);
-	assert_int_equal(t->delivery_slot_discount, 50);
-	assert_int_equal(t->delivery_slot_loan, 3);
-	assert_int_equal(t->recipient_limit, 20000);
-	assert_int_equal(t->extra_recipient_limit, 1000);
-	assert_int_equal(t->recipient_refill_limit, 100);
-	assert_int_equal(t->recipient_refill_delay_ns, 5 * NS_PER_SECOND);
-	assert_int_equal(t->destination_recipient_limit, 50);
+	assert_int_equal(t->job.process_limit, 100);
+	assert_int_equal(t->job.delivery_slot_cost, 5);
+	assert_int_equal(t->job.minimum_delivery_slots, 3);
+	assert_int_equal(t->job.delivery_slot_discount, 50);
+	assert_int_equal(t->job.delivery_slot_loan, 3);
+	assert_int_equal(t->job.recipient_limit, 20000);
+	assert_int_equal(t->job.extra_recipient_limit, 1000);
+	assert_int_equal(t->job.recipient_refill_limit, 100);
+	assert_int_equal(t->job.recipient_refill_delay_ns, 5 * NS_PER_SECOND);
+	assert_int_equal(t->job.destination_recipient_limit, 50);
 	assert_int_equal(t->window.initial, 5);
 	assert_int_equal(t->window.limit, 20);
 	assert_int_equal(t->window.law, WINDOW_LAW_POSTFIX);
@@ -57,15 +57,15 @@ TEST(a_transport_has_its_own_and_else_what_the_top_says) {
 	    "messages = ( { recipients = [ \"a:3\", \"b\" ]; arrive = \"90s\"; count = 2; },\n"
 	    " { recipients = \"b:7\"; service = \"4s\"; } );");
 
-	assert_int_equal(s->transports[0].delivery_slot_cost, 8);
-	assert_int_equal(s->transports[1].delivery_slot_cost, 7);
+	assert_int_equal(s->transports[0].job.delivery_slot_cost, 8);
+	assert_int_equal(s->transports[1].job.delivery_slot_cost, 7);
 	assert_int_equal(s->transports[0].window.initial, 9);
 	assert_int_equal(s->transports[1].window.initial, 4);	/* not above the limit */
 	assert_int_equal(s->transports[0].service_ns, 3 * NS_PER_SECOND);
 	assert_int_equal(s->transports[1].service_ns, 2 * NS_PER_SECOND);
-	assert_int_equal(s->transports[1].recipient_refill_delay_ns, 60 * NS_PER_SECOND);
-	assert_int_equal(s->transports[0].process_limit, 2);
-	assert_int_equal(s->transports[1].process_limit, 3);
+	assert_int_equal(s->transports[1].job.recipient_refill_delay_ns, 60 * NS_PER_SECOND);
+	assert_int_equal(s->transports[0].job.process_limit, 2);
+	assert_int_equal(s->transports[1].job.process_limit, 3);
 	assert_int_equal(s->destinations[0].transport, 1);
 	assert_int_equal(s->destinations[0].service_ns, NS_PER_SECOND);
 	assert_int_equal(s->destinations[1].service_ns, -1);

@@ -300,17 +300,16 @@ TEST(the_transports_of_a_queue_have_their_own) {
 	assert_string_equal(generation_text(g, mta->queues[1]), "/q/q*");
 	assert_int_equal(mta->local_queues, 1);
 	assert_int_equal(mta->local_processes, 7);
-	assert_int_equal(mta->transports[0].given, 1u << TRANSPORT_SLOT_COST |
-	    1u << TRANSPORT_RECIPIENT_LIMIT);
-	assert_int_equal(mta->transports[0].numbers[TRANSPORT_SLOT_COST], 0);
-	assert_int_equal(mta->transports[0].numbers[TRANSPORT_RECIPIENT_LIMIT], 2048);
-	assert_int_equal(mta->transports[0].recipient_refill_delay_ns, 0);
-	assert_int_equal(mta->transports[1].given, 0);
+	assert_int_equal(mta->transports[0].delivery_slot_cost, 0);
+	assert_int_equal(mta->transports[0].recipient_limit, 2048);
+	assert_int_equal(mta->transports[0].recipient_refill_delay_ns, INT64_C(5000000000));
+	assert_int_equal(mta->transports[1].delivery_slot_cost, 5);
 	assert_int_equal(mta->transports[1].recipient_refill_delay_ns, INT64_C(9000000000));
 	/* without any: those of all, and as many processes again */
 	assert_int_equal(g->mtas[1].local_queues, 0);
 	assert_int_equal(g->mtas[1].local_processes, 3);
-	assert_int_equal(g->mtas[1].transports[0].given, 0);
+	assert_memory_equal(&g->mtas[1].transports[0], &g->schedule.job,
+	    sizeof(g->schedule.job));
 	free(g);
 }
 
@@ -338,11 +337,11 @@ TEST(a_driven_queue_is_kept) {
 	assert_int_equal(mta->exactly_once, EXACTLY_ONCE_OBSERVE);
 	assert_int_equal(g->schedule.discipline, DISCIPLINE_FIRST_COME);
 	assert_int_equal(g->schedule.message_active_limit, 1024);
-	assert_int_equal(g->schedule.delivery_slot_cost, 5);
-	assert_int_equal(g->schedule.minimum_delivery_slots, 3);
-	assert_int_equal(g->schedule.delivery_slot_discount, 50);
-	assert_int_equal(g->schedule.delivery_slot_loan, 3);
-	assert_int_equal(g->schedule.recipient_refill_delay_ns, INT64_C(5000000000));
+	assert_int_equal(g->schedule.job.delivery_slot_cost, 5);
+	assert_int_equal(g->schedule.job.minimum_delivery_slots, 3);
+	assert_int_equal(g->schedule.job.delivery_slot_discount, 50);
+	assert_int_equal(g->schedule.job.delivery_slot_loan, 3);
+	assert_int_equal(g->schedule.job.recipient_refill_delay_ns, INT64_C(5000000000));
 	for (uint32_t i = 0; i < g->listener_count; i++)
 		queue_listeners += g->listeners[i].kind == LISTENER_QUEUE;
 	assert_int_equal(queue_listeners, 1);

@@ -107,7 +107,7 @@ TEST_IN(NULL, tear_down, failures_and_removals_leave_nothing_behind) {
 /* Entries of up to 50: files of 3 recipients each are less than one, and yet each is run. */
 TEST_IN(NULL, tear_down, files_smaller_than_an_entry) {
 	world_open("", 4);
-	world.settings.destination_recipient_limit = 50;
+	world.settings.schedule.job.destination_recipient_limit = 50;
 	assert_true(queue_configure(world.queue, &world.settings));
 	servers(4, 50 * MS);
 	world.envelope = "7AK00000000001";
@@ -201,7 +201,7 @@ TEST_IN(NULL, tear_down, each_transport_has_its_own_parameters) {
 	world_open("", 1);
 	world.has_local = true;
 	world.settings.mtas[0].transports[QUEUE_LOCAL] =
-	    (struct queue_transport_settings){ .given = true, .job = job };
+	    job;
 	assert_true(queue_configure(world.queue, &world.settings));
 	servers(24, 200 * MS);
 	world.envelope = "7AK00000000001";

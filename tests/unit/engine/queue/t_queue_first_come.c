@@ -8,7 +8,7 @@ static void begin(uint32_t processes) {
 	char name[32];
 
 	world_open("", processes);
-	world.settings.discipline = QUEUE_FIRST_COME;
+	world.settings.schedule.discipline = DISCIPLINE_FIRST_COME;
 	assert_true(queue_configure(world.queue, &world.settings));
 	for (unsigned i = 0; i < WORLD_SERVERS; i++) {
 		(void)snprintf(name, sizeof(name), "d%u.example", i);
@@ -68,8 +68,8 @@ TEST_IN(NULL, tear_down, next_is_what_may_have_a_process) {
 	struct queue_next next = { .why = QUEUE_WHY_COUNT };
 
 	begin(2);
-	world.settings.max_message_concurrency = 1;
-	world.settings.scale_max_concurrency = 0;
+	world.settings.schedule.max_message_concurrency = 1;
+	world.settings.schedule.scale_max_concurrency = 0;
 	assert_true(queue_configure(world.queue, &world.settings));
 	envelope(0, 4, 20);
 	world_run(world.now_ns + 3 * S);
@@ -97,7 +97,7 @@ TEST_IN(NULL, tear_down, whoever_comes_next_finds_a_process) {
 	world_run(world.now_ns + 5 * S);
 	/* 7 < 10 x 1: all of them */
 	assert_int_equal(busy(0, 60), 8);
-	world.settings.scale_max_concurrency = 1;
+	world.settings.schedule.scale_max_concurrency = 1;
 	assert_true(queue_configure(world.queue, &world.settings));
 	world_run(world.now_ns + 40 * S);
 	/* 5 in any case */

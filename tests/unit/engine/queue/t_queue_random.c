@@ -86,24 +86,24 @@ static void something(unsigned files) {
 	}
 }
 
-static void run(uint64_t with, enum queue_discipline discipline, uint32_t active) {
+static void run(uint64_t with, enum schedule_discipline discipline, uint32_t active) {
 	unsigned processes = 1 + (unsigned)(with % 7);
 	char name[32];
 
 	chance = (struct random){ with };
 	world_open("window = { destination_concurrency_limit = 4; "
 	    "initial_destination_concurrency = 2; };\n", processes);
-	world.settings.discipline = discipline;
+	world.settings.schedule.discipline = discipline;
 	world.settings.mtas[0].retry_ns = 20 * S;
 	world.settings.mtas[0].retry_most_ns = 60 * S;
-	world.settings.message_active_limit = active;
-	world.settings.message_recipient_limit = 40;
-	world.settings.recipient_limit = 40;
-	world.settings.message_recipient_minimum = 3;
-	world.settings.extra_recipient_limit = 10;
+	world.settings.schedule.message_active_limit = active;
+	world.settings.schedule.message_recipient_limit = 40;
+	world.settings.schedule.job.recipient_limit = 40;
+	world.settings.schedule.message_recipient_minimum = 3;
+	world.settings.schedule.job.extra_recipient_limit = 10;
 	world.hang_timeout_s = 60;
 	world.has_local = with % 2 == 0;
-	world.settings.destination_recipient_limit = with % 5 == 4 ? 7 : 1;
+	world.settings.schedule.job.destination_recipient_limit = with % 5 == 4 ? 7 : 1;
 	world_restart_role(true);
 	for (unsigned i = 0; i < SERVERS; i++) {
 		(void)snprintf(name, sizeof(name), "d%u.example", i);
@@ -138,7 +138,7 @@ TEST(each_recipient_gets_it_once) {
 		uint64_t with = first.state + i;
 
 		printf("# TEST_SEED=%" PRIu64 "\n", with);
-		run(with, with % 4 == 3 ? QUEUE_FIRST_COME : QUEUE_PREEMPTIVE,
+		run(with, with % 4 == 3 ? DISCIPLINE_FIRST_COME : DISCIPLINE_PREEMPTIVE,
 		    with % 3 == 2 ? 8 : 1000);
 	}
 }

@@ -31,7 +31,7 @@ static struct job_settings some_settings(struct world *world) {
 		settings.recipient_limit = below(world, world->kind.pool);
 		settings.extra_recipient_limit = below(world, world->kind.pool / 2 + 1);
 		settings.recipient_refill_limit = 1 + below(world, 6);
-		settings.recipient_refill_delay_s = 1 + below(world, 4);
+		settings.recipient_refill_delay_ns = INT64_C(1000000000) * (1 + below(world, 4));
 	}
 	return settings;
 }

@@ -520,7 +520,7 @@ static struct naive_peer *select_peer(struct naive *naive, int number, naive_rea
 	if (read != NULL && message->more && !message->reading && message->entries > 0 &&
 	    message->slots > message->in_core &&
 	    (message->slots - message->in_core >= (int)settings->recipient_refill_limit ||
-	    now_s - message->refill_s >= settings->recipient_refill_delay_s))
+	    now_s - message->refill_s >= settings->recipient_refill_delay_ns / 1000000000))
 		read_more(naive, job->message, read, context);
 	if (waits(job) && (peer = peer_in_turn(naive, number)) != NULL)
 		return peer;

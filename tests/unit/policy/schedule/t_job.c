@@ -9,7 +9,7 @@ static struct job_bench bench;
 static const struct job_settings plain = { .delivery_slot_cost = 2,
 	.minimum_delivery_slots = 1, .destination_recipient_limit = 1, .process_limit = 0,
 	.recipient_limit = 20000, .extra_recipient_limit = 1000, .recipient_refill_limit = 100,
-	.recipient_refill_delay_s = 5 };
+	.recipient_refill_delay_ns = INT64_C(5000000000) };
 
 static uint32_t queue[10];		/* of the message with that number */
 

@@ -12,7 +12,7 @@ static const struct pool_settings small = { .message_recipient_limit = 8,
 static struct job_settings with_slots(uint32_t slots, uint32_t extra) {
 	return (struct job_settings){ .destination_recipient_limit = 1,
 		.recipient_limit = slots, .extra_recipient_limit = extra,
-		.recipient_refill_limit = 100, .recipient_refill_delay_s = 5 };
+		.recipient_refill_limit = 100, .recipient_refill_delay_ns = INT64_C(5000000000) };
 }
 
 static struct pool_view job_slots(uint32_t number, uint32_t transport) {

@@ -94,12 +94,12 @@ static void leave_no_place(const char *id) {
 	}
 }
 
-static void without_a_place(enum queue_discipline discipline) {
+static void without_a_place(enum schedule_discipline discipline) {
 	char text[32];
 	unsigned first;
 
 	world_open("", 1);
-	world.settings.discipline = discipline;
+	world.settings.schedule.discipline = discipline;
 	assert_true(queue_configure(world.queue, &world.settings));
 	servers(20, 10 * MS);
 	first = world_mail("d0.example");
@@ -119,11 +119,11 @@ static void without_a_place(enum queue_discipline discipline) {
 
 /* It waits, and what comes after it goes. */
 TEST_IN(NULL, tear_down, a_message_without_a_place_for_its_grant_holds_nobody_up) {
-	without_a_place(QUEUE_PREEMPTIVE);
+	without_a_place(DISCIPLINE_PREEMPTIVE);
 }
 
 TEST_IN(NULL, tear_down, nor_does_it_where_the_first_come_goes_first) {
-	without_a_place(QUEUE_FIRST_COME);
+	without_a_place(DISCIPLINE_FIRST_COME);
 }
 
 /* Many long runs would want more places than there are. */
