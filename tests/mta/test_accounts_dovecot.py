@@ -4,53 +4,20 @@
 Dovecot SASL, as conf/ attaches it.  Several logins from one address, as webmail has them."""
 import base64
 import re
-import shutil
 
+from lib.dovecot import SASL, dovecot
 from lib.postern import one_class
 from lib.postfix import conf_service
 from lib.site import site
 from lib.smtp import Session
-from lib.testing import Skipped, main
+from lib.testing import main
 
 PORT, LIMIT = 2087, 6
 LOGINS = ("alice@staff.example", "bob@staff.example", "carol@staff.example")
-SASL = ["smtpd_sasl_auth_enable=yes", "smtpd_sasl_type=dovecot", "smtpd_sasl_path=private/auth",
-        "smtpd_sasl_security_options=noanonymous", "smtpd_client_connection_count_limit=0",
-        "smtpd_relay_restrictions=permit_sasl_authenticated,reject"]
 ACCOUNTS = f"""
 accounts = ( {{ name = "staff"; match = [ "*@staff.example" ];
   each = {{ recipients = [ "{LIMIT}/1h" ]; }}; }} );
 """
-DOVECOT = """base_dir = {root}/run
-state_dir = {root}/state
-log_path = {root}/log
-protocols =
-ssl = no
-disable_plaintext_auth = no
-auth_mechanisms = plain login
-passdb {{
-  driver = passwd-file
-  args = scheme=plain {root}/users
-}}
-userdb {{
-  driver = static
-  args = uid=nobody gid=nogroup home=/nonexistent
-}}
-service auth {{
-  unix_listener {socket} {{
-    mode = 0666
-  }}
-}}
-"""
-
-
-def dovecot(test, postfix):
-    root = test.directory / "dovecot"
-    root.mkdir()
-    (root / "users").write_text("".join(f"{login}:secret\n" for login in LOGINS))
-    (root / "conf").write_text(DOVECOT.format(root=root, socket=postfix.private / "auth"))
-    test.spawn([shutil.which("dovecot"), "-F", "-c", root / "conf"], "dovecot")
-    test.wait_for((postfix.private / "auth").exists, "Dovecot listens")
 
 
 def plain(login, password):
@@ -69,14 +36,12 @@ def rcpt(session, *recipients, sender="anybody@elsewhere.example"):
 
 
 def body(test):
-    if shutil.which("dovecot") is None:
-        raise Skipped("Dovecot is not installed")
     postfix, postern = site(
         test, [conf_service("postfix-accounts.master.cf", PORT, extra=SASL)],
         [one_class("some", 100, match='"198.51.100.0/24"')], [PORT],
         main="relay_transport = discard:\ndefault_transport = discard:\nmynetworks =\n",
         edit=lambda text: text + ACCOUNTS)
-    dovecot(test, postfix)
+    dovecot(test, postfix, LOGINS)
     sessions = {}
     for name in LOGINS:
         sessions[name], code = login(name)

@@ -4,19 +4,15 @@
 that is asked at connect alone.  What is refused and given back, a login that is held, and clients
 without a login whose class has limits."""
 import base64
-import os
-import shutil
-import subprocess
-from pathlib import Path
 
 from lib.limiter import Limiter
 from lib.postern import Postern, one_class
+from lib.sasldb import AUTH, make_logins
 from lib.sendmail import Sendmail, find_root
 from lib.smtp import Session
 from lib.testing import main
 
 PORT, SINK, LIMIT = 2025, 2599, 10
-PLUGINS = next(Path("/usr/lib").glob("*-linux-gnu")) / "sasl2"
 ACCOUNTS = f"""
 accounts = (
   {{ name = "all"; match = "*"; each = {{ recipients = "{LIMIT}/1h"; messages = "6/1h"; bytes = "64k/1h"; }};
@@ -31,30 +27,11 @@ CLIENTS = [
     one_class("printers", 100, [PORT], '"127.0.0.0/24"', more='recipients = "5/1h"; '
               'client = { recipients = "3/1h"; messages = "9/1h"; bytes = "64k/1h"; };'),
     one_class("elsewhere", 100, [587], more='client = { recipients = "1/1h"; };')]
-AUTH = """define(`confAUTH_MECHANISMS', `PLAIN')dnl
-TRUST_AUTH_MECH(`PLAIN')dnl
-define(`confDONT_BLAME_SENDMAIL', `GroupReadableSASLDBFile,GroupReadableKeyFile')dnl
-"""
 
 
 class Unclean(Limiter):
     def is_unknown(self, recipient):
         return recipient.startswith("dead")
-
-
-def make_logins(test):
-    """Cyrus SASL looks for Sendmail.conf beside its plugins."""
-    test.need("saslpasswd2")
-    place = test.directory / "sasl2"
-    shutil.copytree(PLUGINS, place, symlinks=True)
-    (place / "Sendmail.conf").write_text(
-        "pwcheck_method: auxprop\nauxprop_plugin: sasldb\nmech_list: PLAIN\n"
-        f"sasldb_path: {test.directory}/sasldb2\n")
-    subprocess.run(["mount", "--bind", place, PLUGINS], check=True)
-    for login in ("ann", "bob", "eve"):
-        test.run(["saslpasswd2", "-c", "-p", "-f", test.directory / "sasldb2",
-                  "-u", "mta.example.com", login], input="secret")
-    os.chmod(test.directory / "sasldb2", 0o600)
 
 
 def login(name):
@@ -162,7 +139,7 @@ def clients_of_a_class(test, postern):
 
 
 def body(test):
-    make_logins(test)
+    make_logins(test, "ann", "bob", "eve")
     def edit(accounts):
         return lambda text: text.replace("listen = {", f'listen = {{ milter_accounts = "unix:'
                                          f'{test.directory}/postern/accounts";') + accounts
