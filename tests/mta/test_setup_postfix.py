@@ -84,6 +84,33 @@ def accounts(test, site, before):
     test.equal((site.submission()[1], tree(site.postfix.etc)), (250, before), "byte-identical")
 
 
+def logins_on_port_25(test, site):
+    """smtpd_sasl_auth_enable in main.cf: it is on for every smtpd."""
+    test.run(["postconf", "-c", site.postfix.etc, "-e", "smtpd_sasl_auth_enable = yes"])
+    before, refused = tree(site.postfix.etc), site.refused()
+    site.postern.command("forget", "account", "ann@mx.example.com")
+    code, told = site.setup("look", "--accounts")
+    notes = site.words(told, "note")
+    test.equal((code, told["accounts"]), (0, ["smtpd/pass", "submission/inet"]),
+               "look --accounts: port 25, too, where users log in there")
+    test.check("127.0.0.1:10025/inet" in notes["no-quotas"], f"and which not: {notes['no-quotas']}")
+    with site.postfix.renewed():
+        code, told = site.setup("make", "--accounts")
+    test.equal((code, told["result"] if code == 0 else told), (0, "made"), "make --accounts")
+    test.equal([site.submission(port)[1] for port in (25, 587, 25)], [250, 250, 450],
+               "2 recipients an hour, at both together")
+    test.equal(site.outside()[1], 250, "mail from outside is not limited")
+    test.equal(site.refused(), refused, "and the site's own checks stay")
+    limits(test, site)
+    with site.postfix.renewed():
+        test.equal(site.setup("undo")[1]["result"], "undone", "undo")
+    test.equal(tree(site.postfix.etc), before, "byte-identical")
+    code, told = site.setup("show", "--accounts", "--by", "policy", "--accept", "delay-reject")
+    lists = [line for line in told["files"][0]["diff"].splitlines()
+             if line.startswith("+") and "smtpd_recipient_restrictions" in line]
+    test.equal((code, len(lists)), (0, 2), "by policy, too: each service has one list of a name")
+
+
 def body(test):
     site = Site(test)
     site.postern.start()
@@ -122,6 +149,7 @@ def body(test):
     for session in sessions:
         session.quit()
     accounts(test, site, before)
+    logins_on_port_25(test, site)
 
 
 main(body)

@@ -49,23 +49,29 @@ sub is_port_25 {
 		(getservbyname $port, 'tcp')[2] // 0) == 25;
 }
 
+# The postscreen that each smtpd is behind.
+sub find_screens {
+	my ($self) = @_;
+	my $site = $self->{site};
+	my @services = grep { !$_->{fault} } @{$site->{services}};
+	my %behind = map { $site->effective($_, 'smtpd_service_name') . '/pass' => $_ }
+	    grep { runs($_, 'postscreen') } @services;
+	$_->{screen} = $behind{$_->{key}} for @services;
+}
+
 # Those that take mail from outside: smtpd on port 25, or behind postscreen there.
 sub choose {
 	my ($self, @wanted) = @_;
 	my $site = $self->{site};
 	my @services = grep { !$_->{fault} } @{$site->{services}};
-	my (@chosen, %behind);
+	my @chosen;
 
-	for my $screen (grep { runs($_, 'postscreen') } @services) {
-		my $name = $site->effective($screen, 'smtpd_service_name');
-		$behind{"$name/pass"} = $screen if @wanted || is_port_25($screen);
-	}
+	$self->find_screens;
 	for my $service (@services) {
 		my $is_wanted = @wanted ? grep({ $_ eq $service->{name} || $_ eq $service->{key} }
-			@wanted) : is_port_25($service) || $behind{$service->{key}};
+			@wanted) : is_port_25($service->{screen} // $service);
 		push @chosen, $service if runs($service, 'smtpd') && $is_wanted;
 	}
-	$_->{screen} = $behind{$_->{key}} for @chosen;
 	$self->{chosen} = \@chosen;
 	for my $name (@wanted) {
 		$self->obstacle('no-service', 'master.cf', "no smtpd service is named $name")
@@ -81,11 +87,20 @@ sub choose {
 sub choose_accounts {
 	my ($self) = @_;
 	my $site = $self->{site};
-	my @found = grep { !$_->{fault} && runs($_, 'smtpd') && is_submission($_) &&
+	$self->find_screens;
+	my @logins = grep { !$_->{fault} && runs($_, 'smtpd') &&
 		$site->is_on($_, 'smtpd_sasl_auth_enable') } @{$site->{services}};
+	my @found = grep { is_submission($_) || $_->{screen} || !$self->is_inside($_) } @logins;
 	$self->{submission} = \@found;
-	$self->obstacle('no-service', 'master.cf', 'no submission service (submission, submissions, '
-		. 'smtps) has smtpd_sasl_auth_enable=yes: there is no login to count') if !@found;
+	$self->obstacle('no-service', 'master.cf', 'no smtpd service for users has '
+		. 'smtpd_sasl_auth_enable=yes: there is no login to count') if !@found;
+	my %found = map { $_->{key} => 1 } @found;
+	for my $service (grep { !$found{$_->{key}} } @logins) {
+		$self->note('no-quotas', $site->where($service, 'smtpd_sasl_auth_enable'), 'users can log in '
+			. "at $service->{key}, too, and have no quotas there, because it is for this host or "
+			. 'a content filter; if users do log in there, add the lines of '
+			. 'postfix-accounts.master.cf manually');
+	}
 	for my $service (@found) {
 		$self->look_at_choice($service);
 		my $name = 'smtpd_proxy_filter';
@@ -93,6 +108,13 @@ sub choose_accounts {
 			. 'smtpd_proxy_filter Postfix reports no queue ID, so accounts[].health sees no '
 			. 'results of its mail') if $site->effective($service, $name) ne '';
 	}
+}
+
+# Does it take mail of this host alone, or what comes back from a content filter?
+sub is_inside {
+	my ($self, $service) = @_;
+	return is_local($service) || $service->{type} ne 'inet' || (!is_port_25($service) &&
+		($self->{site}{override}{$service->{key}}{content_filter} // 'none') eq '');
 }
 
 sub is_submission {
@@ -104,6 +126,7 @@ sub is_submission {
 sub look_at_choice {
 	my ($self, $service) = @_;
 	my ($site, $where) = ($self->{site}, line_of($service));
+	return if $service->{looked_at}++;
 	$self->obstacle('twice', $where, "$service->{key} is defined "
 		. "$site->{count}{$service->{key}} times in master.cf, and Postfix uses the last: leave one")
 	    if $site->{count}{$service->{key}} > 1;
@@ -300,6 +323,11 @@ sub joined {
 	return "$open$name$is$ours, $theirs$close";
 }
 
+sub setting_of {
+	my ($line) = @_;
+	return $line =~ /\A\s+-o (?:\{ )?(\w+)/ ? $1 : fail(EX_SOFTWARE, "no setting: $line");
+}
+
 # { at, lines } for Lines, and the settings that the service then has: name => value.
 sub insertions {
 	my ($self) = @_;
@@ -308,9 +336,12 @@ sub insertions {
 	push @{$ways{$_->{key}}}, $self->{by} for @{$self->{chosen} || []};
 	push @{$ways{$_->{key}}}, 'accounts' for @{$self->{submission} || []};
 	for my $service (grep { !$_->{fault} && $ways{$_->{key}} } @{$self->{site}{services}}) {
+		my @shipped = map { $self->shipped($_) } @{$ways{$service->{key}}};
+		# of two lists of one name Postfix has the last
+		my %last = map { setting_of($shipped[$_]) => $_ } 0 .. $#shipped;
 		push @found, { at => $service->{last} + 1, key => $service->{key},
-			lines => [map { $self->joined($service, $_) } map { $self->shipped($_) }
-				@{$ways{$service->{key}}}] };
+			lines => [map { $self->joined($service, $shipped[$_]) }
+				sort { $a <=> $b } values %last] };
 	}
 	return @found;
 }

@@ -133,9 +133,9 @@ class Site:
         session.quit()
         return recipient, code
 
-    def submission(self):
+    def submission(self, port=587):
         recipient = self.recipient("submission")
-        session = Session(("127.0.0.1", 587), OUTSIDE[0])
+        session = Session(("127.0.0.1", port), OUTSIDE[0])
         session.command("EHLO client.example.org")
         code, _ = session.command("AUTH PLAIN " + base64.b64encode(
             b"\0ann@mx.example.com\0secret").decode())
