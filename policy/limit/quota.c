@@ -232,6 +232,14 @@ static uint32_t amount_for(const struct quota_counter *counter,
 	return counter->key == 0 || kind >= QUOTA_KINDS ? 0 : amounts->of[kind];
 }
 
+uint32_t quota_set_mark(const struct quota_counter counters[], unsigned counter_count) {
+	uint32_t mark = UINT32_C(0x811c9dc5);
+
+	for (unsigned i = 0; i < counter_count; i++)
+		mark = (mark ^ counters[i].key) * UINT32_C(0x01000193);
+	return mark | 1;
+}
+
 void quota_charge(struct quota_counter counters[], unsigned counter_count,
     const struct quota_amounts *amounts, int64_t now_ns) {
 	for (unsigned i = 0; i < counter_count; i++) {

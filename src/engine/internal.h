@@ -21,7 +21,6 @@ struct relief;
 struct feed_memory;
 struct window_report;
 struct account_trip;
-struct journal_accounts;
 struct journal_manual_log;
 
 /* An end that is still to be carried out. */
@@ -61,7 +60,14 @@ struct engine {
 	struct windows_time windows_time;
 	struct feed_memory *feed;	/* NULL: no result was fed yet */
 	struct journal_manual_log *manual;	/* NULL: what is done by hand is not written down */
-	struct journal_accounts *accounts;	/* NULL: so with logins that are forgotten */
+	struct accounts_time {
+		uint64_t generation;	/* whose limits all logins were held against; */
+		uint64_t at;		/* while they are: accounts_walk */
+		bool walks;
+		bool knows_evicted;
+		uint64_t evicted;	/* that were told, */
+		int64_t told_ns;	/* and when; 0: never */
+	} accounts_time;		/* the keeper's */
 	void (*account_listener)(const struct generation *, const struct account_trip *);
 	bool (*window_listener)(void *context, const struct window_report *);
 	void *window_context;

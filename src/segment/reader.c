@@ -205,6 +205,7 @@ static void count_use(const struct reader *reader, struct reader_status *out) {
 	out->recipients_used = recipients_used_in(sizes, reader->map);
 	out->accounts_size = (uint64_t)sizes->accounts.shards * sizes->accounts.per_shard;
 #ifdef WITH_ACCOUNTS
+	out->accounts_full_ns = atomic_load(&reader->live->accounts_full_ns);
 	out->accounts_used = accounts_used_in(sizes, reader->map);
 #endif
 	flights_used_in(sizes, reader->map, &out->flights_used,

@@ -70,6 +70,7 @@ struct reader_status {
 	uint64_t destinations_size, destinations_used;
 	uint64_t relays_size, relays_used;
 	uint64_t recipients_size, recipients_used;	/* that are held */
+	int64_t accounts_full_ns;	/* when a login last found no room; 0: never */
 	uint64_t accounts_size, accounts_used;	/* logins; size 0: there is no table */
 	uint32_t flights_size, flights_used;		/* deliveries in flight, of who asks */
 	uint32_t records_size, records_used;

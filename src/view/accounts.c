@@ -36,9 +36,10 @@ struct looked {
 };
 
 static void find_new(const struct view *view, struct looked *looked) {
-	looked->is_new = looked->is_known && generation_account_is_new(looked->rules.account,
-	    looked->account.first_s, reader_accounts_since_s(view->reader),
-	    looked->now_ns / NS_PER_SECOND);
+	int64_t now_s = looked->now_ns / NS_PER_SECOND;
+
+	looked->is_new = generation_account_is_new(looked->rules.account, looked->is_known ?
+	    looked->account.first_s : now_s, reader_accounts_since_s(view->reader), now_s);
 	if (!looked->is_new)
 		account_rules_leave_out_new(&looked->rules);
 }
@@ -74,6 +75,11 @@ static uint64_t used_of(struct quota_counter counters[], const struct quota_limi
 	    limit);
 
 	return counter == NULL ? 0 : quota_used(counter, now_ns);
+}
+
+/* Hardly anything fits: of bytes the last ones are never used. */
+static bool is_full(uint64_t used, uint32_t most) {
+	return most != 0 && used * 100 >= (uint64_t)most * 99;
 }
 
 static struct value wait_value(struct quota_counter counters[],
@@ -136,8 +142,7 @@ static void list_account(void *context, const struct account *account) {
 	struct view_account_row one;
 
 	make_row(listing->view, account, &one);
-	if ((listing->choice->over && !one.is_held &&
-	    (one.limit.most == 0 || one.used < one.limit.most)) ||
+	if ((listing->choice->over && !one.is_held && !is_full(one.used, one.limit.most)) ||
 	    (listing->choice->pattern != NULL &&
 		strstr(one.login, listing->choice->pattern) == NULL))
 		return;
@@ -217,7 +222,7 @@ static void account_row(void *context, struct writer *writer, const void *item) 
 	writer_text(writer, "account", one->entry == 0 ? NULL :
 	    generation_text(view->generation, one->entry));
 	writer_member(writer, "used", COLUMN_NUMBER, value_toned_if(value_number_if(limited,
-	    one->used), limited && one->used >= one->limit.most, TONE_WARN));
+	    one->used), is_full(one->used, one->limit.most), TONE_WARN));
 	writer_number_if(writer, "limit", limited, one->limit.most);
 	writer_text(writer, "what", limited ? kind_words[one->limit.kind] : NULL);
 	writer_text(writer, "window", limited ? account_window_text(one->limit.period_s, window) :
@@ -273,7 +278,7 @@ static void rank_account(void *context, const struct account *account) {
 		return;
 	make_row(view, account, &row);
 	top->held += row.is_held;
-	top->full += !row.is_held && row.limit.most != 0 && row.used >= row.limit.most;
+	top->full += !row.is_held && is_full(row.used, row.limit.most);
 	if (top->count == COUNT_OF(top->rows) &&
 	    by_trouble(&row, &top->rows[top->count - 1]) >= 0)
 		return;
@@ -354,7 +359,8 @@ static void write_limits(void *context, struct writer *writer) {
 	struct account_rules *rules = &shown->looked->rules;
 	const char *file = generation_text(g, rules->account->file);
 	struct quota_limit pool[GENERATION_QUOTAS_MAX];
-	unsigned count = generation_account_pool(g, rules->account, pool);
+	uint32_t lines[GENERATION_QUOTAS_MAX];
+	unsigned count = generation_account_pool(g, rules->account, pool, lines);
 
 	for (unsigned i = 0; i < rules->count; i++)
 		write_limit(writer, shown->looked->account.counters, &rules->limits[i],
@@ -362,7 +368,7 @@ static void write_limits(void *context, struct writer *writer) {
 		    rules->is_override[i] ? generation_text(g, g->accounts.overrides_file) :
 		    file, rules->lines[i], shown->looked->now_ns);
 	for (unsigned i = 0; i < count; i++)
-		write_limit(writer, shown->pool, &pool[i], "all", file, rules->account->line,
+		write_limit(writer, shown->pool, &pool[i], "all", file, lines[i],
 		    shown->looked->now_ns);
 }
 
@@ -421,7 +427,7 @@ static void write_answer(const struct view *view, struct writer *writer, const c
 	struct looked *looked = shown->looked;
 	struct quota_limit pool[GENERATION_QUOTAS_MAX];
 	const struct generation_account *entry = looked->rules.account;
-	unsigned count = generation_account_pool(view->generation, entry, pool);
+	unsigned count = generation_account_pool(view->generation, entry, pool, NULL);
 	bool is_held = looked->account.held_by != 0;
 	struct quota_refusal own, all;
 	char command[COMMAND_MAX];

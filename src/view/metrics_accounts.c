@@ -21,7 +21,7 @@ static void write_group(struct scrape *s, const struct generation_account *entry
 	const char *name = generation_text(g, entry->name);
 	struct quota_counter counters[GENERATION_QUOTA_COUNTERS] = { { .key = 0 } };
 	struct quota_limit limits[GENERATION_QUOTAS_MAX];
-	unsigned count = generation_account_pool(g, entry, limits);
+	unsigned count = generation_account_pool(g, entry, limits, NULL);
 
 	if (count > 0)
 		(void)reader_account_pool(s->view->reader, name, counters);

@@ -24,6 +24,7 @@
 
 #define BEHIND_S	5		/* a log that is read has less */
 #define BEHIND_BYTES	(UINT64_C(1) << 20)	/* for who looks once */
+#define LATELY_NS	(600 * NS_PER_SECOND)
 #define NAME_SHOWN	100
 
 #define SAY_IN(text, ...) (void)text_append(text, sizeof(text), 0, __VA_ARGS__)
@@ -309,12 +310,11 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 /* A full table is usual: who sent least recently makes room.  Not where all are near a limit. */
 static void look_at_account_table(const struct view *view, struct view_verdict *out) {
 	const struct reader_status *status = &view->status;
-	uint64_t uncounted = status->counters[COUNTER_ACCOUNT_UNCOUNTED];
 
-	if (uncounted > 0 && 20 * status->accounts_used >= 19 * status->accounts_size)
+	if (status->accounts_full_ns != 0 &&
+	    status->now_ns - status->accounts_full_ns < LATELY_NS)
 		SAY(verdict_add(out, TONE_BAD, "accounts", "posternctl status"),
-		    "table of logins full: %" PRIu64 " answers without limits (state.accounts)",
-		    uncounted);
+		    "table of logins full: some have no limits (state.accounts)");
 }
 #endif
 

@@ -213,6 +213,9 @@ class World:
         size = rng.choice((0, 500, 3000, 20000, 150000, 250000))
         amounts = {"r": max(0, count - counted), "m": 1, "k": max(1, -(-size // 1024))}
         line = f"E {login} {now_and_then['instance']} {size} {count}"
+        if transaction.passed == counted and count <= counted:     # all are free: so is the message
+            transaction.done = self.ask(line, True)
+            return
         if self.ask(line, model.may(login.lower(), amounts), never(login, amounts)):
             transaction.done = True
             model.charge(transaction, amounts)

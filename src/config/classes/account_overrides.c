@@ -76,13 +76,26 @@ struct limits_read {
 	uint32_t per_message;
 };
 
+static const char *const names[QUOTA_KINDS] = {
+	[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages", [QUOTA_KIB] = "bytes",
+};
+
 static bool read_quotas(struct overrides_work *w, enum quota_kind kind, char *values,
     struct limits_read *out) {
 	char *rest = NULL;
 
+	if ((out->kinds >> kind & 1) != 0) {
+		wrong(w, "%s= stands twice; use %s=N/TIME,N/TIME", names[kind], names[kind]);
+		return false;
+	}
 	out->kinds |= 1u << kind;
 	if (strcmp(values, "none") == 0)
 		return true;
+	if (values[0] == ',' || strstr(values, ",,") != NULL ||
+	    values[strlen(values) - 1] == ',') {
+		wrong(w, "%s: a value is missing beside a comma", names[kind]);
+		return false;
+	}
 	for (char *value = strtok_r(values, ",", &rest); value != NULL;
 	     value = strtok_r(NULL, ",", &rest)) {
 		if (out->count == GENERATION_QUOTAS_MAX) {
@@ -97,7 +110,6 @@ static bool read_quotas(struct overrides_work *w, enum quota_kind kind, char *va
 }
 
 static bool read_word(struct overrides_work *w, char *word, struct limits_read *out) {
-	static const char *const names[QUOTA_KINDS] = { "recipients", "messages", "bytes" };
 	char *value = strchr(word, '=');
 	char quoted[128];
 

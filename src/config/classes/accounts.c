@@ -214,6 +214,8 @@ static void compile_text(struct compilation *c, const config_setting_t *entry,
 	account->text = block_text(&c->block, value.text);
 	compilation_value(entry, "accounts[].action", &value);
 	account->action = value.number == 1 ? ACCOUNT_ACTION_REJECT : ACCOUNT_ACTION_DEFER;
+	compilation_value(entry, "accounts[].bounces", &value);
+	account->counts_bounces = value.number == 1;
 	account->observe = compilation_value(entry, "accounts[].observe", &value) ?
 	    (uint8_t)value.number : compilation_header(c)->observe;
 }
@@ -401,6 +403,7 @@ static void compile_class_quota(struct compilation *c, const config_setting_t *g
 	compile_text(c, NULL, &account, name);
 	class = class_at(c, class_index);
 	account.observe = client != NULL ? class->client_observe : class->observe;
+	account.counts_bounces = 1;
 	snprintf(folded, sizeof(folded), "%s:", name);
 	pattern.before = (uint32_t)strlen(folded);
 	(void)login_fold(folded, pattern.before, folded);

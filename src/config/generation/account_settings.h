@@ -45,7 +45,7 @@ struct generation_account {
 	uint8_t action;		/* enum account_action */
 	uint8_t observe;
 	uint8_t health_action;	/* enum account_health_action */
-	uint8_t reserved;
+	uint8_t counts_bounces;	/* recipients of bounces count as others do */
 	uint32_t new_for_s;
 	struct generation_quotas each;	/* of each login */
 	struct generation_quotas all;	/* of all its logins together */
@@ -144,10 +144,11 @@ bool generation_account_is_new(const struct generation_account *account, int64_t
 /* Takes the limits off that are for new logins alone. */
 void account_rules_leave_out_new(struct account_rules *rules);
 
-/* Limits of all logins of the entry together; returns how many. */
+/* Limits of all logins of the entry together, and their lines in its file (NULL: not wanted);
+ * returns how many. */
 unsigned generation_account_pool(const struct generation *g,
-    const struct generation_account *account,
-    struct quota_limit limits[GENERATION_QUOTAS_MAX]);
+    const struct generation_account *account, struct quota_limit limits[GENERATION_QUOTAS_MAX],
+    uint32_t lines[GENERATION_QUOTAS_MAX]);
 
 /* Number `pattern` of patterns[], as written but for the case of letters. */
 const char *generation_login_pattern_text(const struct generation *g, uint32_t pattern);

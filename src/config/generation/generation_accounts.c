@@ -174,12 +174,15 @@ void account_rules_leave_out_new(struct account_rules *rules) {
 }
 
 unsigned generation_account_pool(const struct generation *g,
-    const struct generation_account *account,
-    struct quota_limit limits[GENERATION_QUOTAS_MAX]) {
+    const struct generation_account *account, struct quota_limit limits[GENERATION_QUOTAS_MAX],
+    uint32_t lines[GENERATION_QUOTAS_MAX]) {
 	const struct generation_quota *list = at(g, account->all.at);
 
-	for (uint32_t i = 0; i < account->all.count; i++)
+	for (uint32_t i = 0; i < account->all.count; i++) {
 		limits[i] = list[i].limit;
+		if (lines != NULL)
+			lines[i] = list[i].line;
+	}
 	return account->all.count;
 }
 

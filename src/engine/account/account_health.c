@@ -124,14 +124,20 @@ uint32_t engine_account_network(struct engine *engine, const struct generation *
     uint32_t before, uint32_t network, int64_t now_ns) {
 	struct account_trip t = { .login = name };
 	struct account_health_held held;
+	struct distinct known;
 	bool due;
 
 	if (!account_health_take(engine->segment, login, true, now_ns, &held))
 		return 0;
 	if (before != 0)
 		health_note_network(&held.health.health, &entry->health, before, now_ns);
+	known = held.health.health.networks;
 	health_note_network(&held.health.health, &entry->health, network, now_ns);
 	due = is_due(engine, &held.health, entry, &t, now_ns);
+	/* one that is refused does not shut out those that are known */
+	if (t.counts.networks > entry->health.networks &&
+	    entry->health_action == ACCOUNT_HEALTH_NONE)
+		held.health.health.networks = known;
 	account_health_put(engine->segment, &held, now_ns);
 	account_health_release(&held);
 	if (due)
@@ -191,8 +197,11 @@ static void note_result(struct engine *engine, const struct generation *generati
 	bool is_failed = judgement->reply.class == RESULT_PERMANENT;
 	struct account_trip t = { .login = name };
 	struct account_health_held held;
-	uint64_t recipient = siphash13(&engine->segment->header->key, delivery->recipient.text,
-	    delivery->recipient.length);
+	const struct span *to = &delivery->recipient;
+	char folded[LOGIN_MAX];
+	/* "Bob@x" and "bob@x" are one mailbox nearly everywhere */
+	uint64_t recipient = siphash13(&engine->segment->header->key,
+	    login_fold(to->text, to->length, folded) ? folded : to->text, to->length);
 	bool due;
 
 	/* what was accepted counts from the first message on: the share is of all results */

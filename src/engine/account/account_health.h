@@ -33,7 +33,8 @@ void engine_account_listen(struct engine *engine, void (*tell)(
     const struct generation *generation, const struct account_trip *trip));
 
 /* The login is used from another network than before (0: from none).  `name`: as account.name
- * has it.  Returns how many networks count. */
+ * has it.  Returns how many networks count, with this one; where the entry has no health and they
+ * are too many, this one is refused and counts no more. */
 uint32_t engine_account_network(struct engine *engine, const struct generation *generation,
     const struct generation_account *entry, const struct login_key *login, const char *name,
     uint32_t before, uint32_t network, int64_t now_ns);

@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "engine/account/account_health.h"
 #include "engine/internal.h"
-#include "engine/journal/journal_accounts.h"
 #include "segment/decision/decisions.h"
 
 #define LEASE_NS	(3600 * NS_PER_SECOND)
@@ -66,6 +65,11 @@ static void identify(struct asking *a) {
 
 /* --- giving back ---------------------------------------------------------------------- */
 
+/* Counts that began anew, or that a reload added, are others. */
+static uint32_t counters_of(const struct account *account) {
+	return (quota_set_mark(account->counters, GENERATION_QUOTA_COUNTERS) ^ account->epoch) | 1;
+}
+
 static void give_back(struct engine *engine, const struct account_mail *mail,
     uint32_t recipients, int64_t now_ns) {
 	const struct quota_amounts amounts = { { recipients, 0, 0 } };
@@ -75,11 +79,14 @@ static void give_back(struct engine *engine, const struct account_mail *mail,
 	if (recipients == 0 || accounts_take(engine->segment, &key, NULL, 0, now_ns, &held) !=
 	    ACCOUNTS_HELD)
 		return;
-	quota_give_back(held.account.counters, GENERATION_QUOTA_COUNTERS, &amounts,
-	    mail->since_ns, now_ns);
-	held.account.accepted -= recipients < held.account.accepted ? recipients :
-	    held.account.accepted;
-	if (mail->pool != 0 && accounts_take_pool(engine->segment, mail->pool, now_ns, &held))
+	if (mail->counters == counters_of(&held.account)) {
+		quota_give_back(held.account.counters, GENERATION_QUOTA_COUNTERS, &amounts,
+		    mail->since_ns, now_ns);
+		held.account.accepted -= recipients < held.account.accepted ? recipients :
+		    held.account.accepted;
+	}
+	if (mail->pool != 0 && accounts_take_pool(engine->segment, mail->pool, NULL, now_ns, &held) &&
+	    mail->pool_counters == quota_set_mark(held.pool_counters, GENERATION_QUOTA_COUNTERS))
 		quota_give_back(held.pool_counters, GENERATION_QUOTA_COUNTERS, &amounts,
 		    mail->since_ns, now_ns);
 	accounts_put(engine->segment, &held, -1, now_ns);
@@ -111,7 +118,7 @@ void engine_account_process_over(struct engine *engine, uint64_t process, int64_
 	end_mail(engine, process, 0, now_ns);
 }
 
-void engine_accounts_turn(struct engine *engine, int64_t now_ns) {
+void engine_account_mails_turn(struct engine *engine, int64_t now_ns) {
 	uint64_t processes[OLD_MOST];
 	unsigned count = account_mails_before(engine->segment, now_ns - LEASE_NS, processes,
 	    OLD_MOST);
@@ -137,8 +144,9 @@ static struct account_mail open_mail(struct asking *a) {
 		held.mail.login[0] = a->key.words[0];
 		held.mail.login[1] = a->key.words[1];
 		held.mail.since_ns = 0;
-		held.mail.recipients = held.mail.passed = held.mail.roles = 0;
+		held.mail.recipients = held.mail.passed = held.mail.free = 0;
 		held.mail.last = held.mail.pool = 0;
+		held.mail.counters = held.mail.pool_counters = 0;
 		held.mail.state = ACCOUNT_MAIL_OPEN;
 		account_mail_put(a->engine->segment, &held, a->now_ns);
 	}
@@ -164,23 +172,50 @@ static bool is_role_address(const struct asking *a) {
 	return is_local_part(to, length, "postmaster") || is_local_part(to, length, "abuse");
 }
 
-/* Notes what this question changed, if the transaction is still there. */
-static void note_mail(struct asking *a, uint32_t recipients, uint32_t passed,
-    enum account_mail_state state, uint64_t pool) {
+static bool is_free(const struct asking *a) {
+	return is_role_address(a) || generation_account_is_free(a->generation,
+	    a->rules.account, a->question->recipient, a->question->recipient_length);
+}
+
+/* What was charged, and where. */
+struct charged {
+	uint64_t pool;		/* 0: none */
+	uint32_t counters, pool_counters;
+};
+
+static void note_charged(struct account_mail *mail, const struct charged *charged,
+    int64_t now_ns) {
+	if (mail->recipients == 0) {
+		mail->since_ns = now_ns;
+		mail->counters = charged->counters;
+		mail->pool_counters = charged->pool_counters;
+		mail->pool = charged->pool;
+		return;
+	}
+	if (mail->counters != charged->counters)
+		mail->counters = 0;
+	if (mail->pool_counters != charged->pool_counters || mail->pool != charged->pool)
+		mail->pool_counters = 0;
+}
+
+/* Notes what this question changed, if the transaction is still there: one recipient more, which
+ * was charged, or (NULL) passed; at its end none. */
+static void note_mail(struct asking *a, const struct charged *charged,
+    enum account_mail_state state) {
 	struct account_mail_held held;
 
 	if (a->process == 0 || account_mail_take(a->engine->segment, a->process, false,
 	    a->now_ns, &held) != ACCOUNTS_HELD)
 		return;
 	if (held.mail.instance == a->instance) {
-		if (recipients > 0 && held.mail.recipients == 0)
-			held.mail.since_ns = a->now_ns;
-		held.mail.recipients += recipients;
-		held.mail.passed += passed;
-		held.mail.roles += passed > 0 && is_role_address(a);
+		if (charged != NULL) {
+			note_charged(&held.mail, charged, a->now_ns);
+			held.mail.recipients++;
+		} else if (state == ACCOUNT_MAIL_OPEN) {
+			held.mail.passed++;
+			held.mail.free += is_free(a);
+		}
 		held.mail.state = state;
-		if (pool != 0)
-			held.mail.pool = pool;
 		if (a->recipient != 0)
 			held.mail.last = a->recipient;
 		account_mail_put(a->engine->segment, &held, a->now_ns);
@@ -237,18 +272,28 @@ static bool own_allows(struct asking *a, struct accounts_held *held,
 	return false;
 }
 
+static bool pool_is_idle(const struct quota_counter counters[], int64_t now_ns) {
+	for (unsigned i = 0; i < GENERATION_QUOTA_COUNTERS; i++)
+		if (counters[i].key != 0 && quota_used(&counters[i], now_ns) != 0)
+			return false;
+	return true;
+}
+
 static bool pool_allows(struct asking *a, struct accounts_held *held,
     const struct quota_amounts *wanted) {
 	const struct generation_account *entry = a->rules.account;
 	struct quota_limit limits[GENERATION_QUOTAS_MAX];
-	unsigned count = generation_account_pool(a->generation, entry, limits);
-	const struct generation_quota *written = (const struct generation_quota *)(const void *)
-	    ((const char *)a->generation + entry->all.at);
+	uint32_t lines[GENERATION_QUOTAS_MAX];
+	unsigned count = generation_account_pool(a->generation, entry, limits, lines);
 	struct quota_refusal refusal;
 
-	if (count == 0 || !accounts_take_pool(a->engine->segment,
-	    accounts_pool_name(text_at(a, entry->name)), a->now_ns, held))
+	if (count == 0)
 		return true;
+	if (!accounts_take_pool(a->engine->segment, accounts_pool_name(text_at(a, entry->name)),
+	    pool_is_idle, a->now_ns, held)) {
+		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
+		return true;
+	}
 	(void)quota_prepare(held->pool_counters, GENERATION_QUOTA_COUNTERS, limits, count);
 	if (quota_allows(held->pool_counters, GENERATION_QUOTA_COUNTERS, limits, count, wanted,
 	    a->now_ns, &refusal))
@@ -257,7 +302,7 @@ static bool pool_allows(struct asking *a, struct accounts_held *held,
 		tell_limit(a->answer, &limits[refusal.limit], &refusal);
 		a->answer->reason = REASON_ACCOUNT_POOL;
 		a->answer->file = text_at(a, entry->file);
-		a->answer->line = written[refusal.limit].line;
+		a->answer->line = lines[refusal.limit];
 	}
 	return false;
 }
@@ -268,7 +313,8 @@ static bool is_held(struct asking *a, const struct account *account) {
 	a->answer->reason = REASON_ACCOUNT_HELD;
 	a->answer->wait_ns = INT64_MAX;
 	a->answer->held_by = account->held_by;
-	a->answer->line = a->rules.account->health_line;
+	a->answer->line = a->rules.account->health_line != 0 ? a->rules.account->health_line :
+	    a->rules.account->line;
 	return true;
 }
 
@@ -292,7 +338,7 @@ static bool networks_allow(struct asking *a) {
 	    a->now_ns - seen_ns < entry->health.networks_period_s * NS_PER_SECOND ?
 	    account.network : 0, network, a->now_ns);
 	if (count <= entry->health.networks || entry->health_action != ACCOUNT_HEALTH_NONE)
-		return true;
+		return true;	/* a hold answers for itself, below */
 	a->answer->reason = REASON_ACCOUNT_NETWORKS;
 	a->answer->used = count;
 	a->answer->limit = entry->health.networks;
@@ -305,7 +351,7 @@ static bool networks_allow(struct asking *a) {
 /* All or nothing, under the login's lock and the pool's: is there room for what is `wanted`?
  * Then `charged` is.  ACCOUNTS_HELD: answer->is_charged says which. */
 static enum accounts_taken charge(struct asking *a, const struct quota_amounts *wanted,
-    const struct quota_amounts *charged, uint64_t *pool) {
+    const struct quota_amounts *charged, struct charged *where) {
 	struct accounts_held held;
 	enum accounts_taken taken = accounts_take(a->engine->segment, &a->key, a->login,
 	    a->question->login_length, a->now_ns, &held);
@@ -321,7 +367,6 @@ static enum accounts_taken charge(struct asking *a, const struct quota_amounts *
 		held.account.refused++;
 		accounts_put(a->engine->segment, &held, -1, a->now_ns);
 		accounts_release(&held);
-		*pool = 0;
 		return taken;
 	}
 	if (!login_is_new(a->engine->segment, &held.account, a->rules.account, a->now_ns))
@@ -338,7 +383,12 @@ static enum accounts_taken charge(struct asking *a, const struct quota_amounts *
 	} else {
 		held.account.refused++;
 	}
-	*pool = held.pool == NULL ? 0 : atomic_load(&held.pool->name);
+	where->counters = counters_of(&held.account);
+	if (held.pool != NULL) {
+		where->pool = atomic_load(&held.pool->name);
+		where->pool_counters = quota_set_mark(held.pool_counters,
+		    GENERATION_QUOTA_COUNTERS);
+	}
 	accounts_put(a->engine->segment, &held, quota_half_ns(held.account.counters,
 	    GENERATION_QUOTA_COUNTERS, a->rules.limits, a->rules.count, a->now_ns), a->now_ns);
 	accounts_release(&held);
@@ -400,11 +450,6 @@ static void refuse(struct asking *a) {
 	note_decision(a);
 }
 
-static bool is_free(const struct asking *a) {
-	return generation_account_is_free(a->generation, a->rules.account,
-	    a->question->recipient, a->question->recipient_length);
-}
-
 /* Without a lock: of a question that charges nothing. */
 static bool is_held_now(struct asking *a) {
 	const struct segment_header *header = a->engine->segment->header;
@@ -438,32 +483,31 @@ static void ask_recipient(struct asking *a) {
 	const struct quota_amounts wanted = { { 1, 1, kib_of(a->question->size) } };
 	const struct quota_amounts charged = { { 1, 0, 0 } };
 	struct account_mail mail = open_mail(a);
-	uint64_t pool = 0;
+	struct charged where = { .pool = 0 };
 
 	if (mail.last != 0 && mail.last == a->recipient)
 		return;		/* asked again */
 	if (is_role_address(a)) {
-		note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
+		note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 		return;
 	}
-	if ((is_free(a) && is_held_now(a)) || message_is_full(a, &mail) ||
-	    (!is_free(a) && !networks_allow(a))) {
+	if ((is_free(a) ? is_held_now(a) : !networks_allow(a)) || message_is_full(a, &mail)) {
 		refuse(a);
 		return;
 	}
 	if (is_free(a)) {
-		note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
+		note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 		return;
 	}
-	if (charge(a, &wanted, &charged, &pool) != ACCOUNTS_HELD) {
+	if (charge(a, &wanted, &charged, &where) != ACCOUNTS_HELD) {
 		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
-		note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
+		note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 	} else if (a->answer->is_charged) {
-		note_mail(a, 1, 0, ACCOUNT_MAIL_OPEN, pool);
+		note_mail(a, &where, ACCOUNT_MAIL_OPEN);
 	} else {
 		refuse(a);
 		if (a->answer->observed)
-			note_mail(a, 0, 1, ACCOUNT_MAIL_OPEN, 0);
+			note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 	}
 }
 
@@ -489,8 +533,8 @@ static void ask_end(struct asking *a) {
 	struct account_mail mail = open_mail(a);
 	uint64_t counted = (uint64_t)mail.recipients + mail.passed;
 	uint32_t count = a->question->recipient_count, missing = 0;
+	struct charged where = { .pool = 0 };
 	struct quota_amounts all;
-	uint64_t pool = 0;
 
 	if (mail.state == ACCOUNT_MAIL_DONE)
 		return;		/* asked again */
@@ -498,9 +542,9 @@ static void ask_end(struct asking *a) {
 	if (mail.instance != 0 && count > counted)
 		missing = (uint32_t)(count - counted);
 	all = (struct quota_amounts){ { missing, 1, kib_of(a->question->size) } };
-	if (mail.roles > 0 && mail.roles == counted && missing == 0) {
-		/* to its administrators alone */
-	} else if (charge(a, &all, &all, &pool) != ACCOUNTS_HELD) {
+	if (mail.free > 0 && mail.free == counted && missing == 0) {
+		/* all of them are free: so is the message */
+	} else if (charge(a, &all, &all, &where) != ACCOUNTS_HELD) {
 		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
 	} else if (!a->answer->is_charged) {
 		refuse(a);
@@ -509,7 +553,7 @@ static void ask_end(struct asking *a) {
 			return;
 		}
 	}
-	note_mail(a, 0, 0, ACCOUNT_MAIL_DONE, 0);
+	note_mail(a, NULL, ACCOUNT_MAIL_DONE);
 	note_queued(a);
 	/* those that other restrictions turned away */
 	if (mail.recipients > count)
@@ -541,7 +585,7 @@ void engine_account_ask(struct engine *engine, const struct generation *generati
 		return;
 	answer->account = a.rules.account;
 	answer->file = generation_text(generation, a.rules.account->file);
-	if (question->sender_length == 0) {
+	if (question->sender_length == 0 && !a.rules.account->counts_bounces) {
 		ask_bounce(&a);
 		return;
 	}
@@ -573,7 +617,7 @@ bool engine_account_view(const struct engine *engine, const struct generation *g
 	if (!out->is_new)
 		account_rules_leave_out_new(&out->rules);
 	out->pool_count = generation_account_pool(generation, out->rules.account,
-	    out->pool_limits);
+	    out->pool_limits, NULL);
 	(void)accounts_pool_in(header, header, accounts_pool_name(generation_text(generation,
 	    out->rules.account->name)), out->pool);
 	return true;
@@ -584,15 +628,18 @@ bool engine_account_forget(struct engine *engine, const char *login, size_t leng
 	char folded[LOGIN_MAX];
 	struct accounts_held held;
 	struct login_key key;
+	bool is_held;
 
 	if (!login_fold(login, length, folded))
 		return false;
 	key = login_key(folded, length);
 	if (accounts_take(engine->segment, &key, NULL, 0, now_ns, &held) != ACCOUNTS_HELD)
 		return false;
-	accounts_forget(&held);
+	is_held = held.account.held_by != 0;
+	accounts_forget(engine->segment, &held, now_ns);
 	accounts_release(&held);
-	account_health_forget(engine->segment, &key, now_ns);
-	journal_accounts_forgotten(engine->accounts, &key, now_ns);
+	/* what holds it goes on to be shown */
+	if (!is_held)
+		account_health_forget(engine->segment, &key, now_ns);
 	return true;
 }

@@ -58,9 +58,12 @@ void engine_account_ask(struct engine *engine, const struct generation *generati
 /* The connection of a process ended (account_answer.process): its transaction is over. */
 void engine_account_process_over(struct engine *engine, uint64_t process, int64_t now_ns);
 
-/* Gives back what transactions were charged that nothing was heard of for an hour; the keeper,
- * now and then. */
-void engine_accounts_turn(struct engine *engine, int64_t now_ns);
+/* Gives back what transactions were charged that nothing was heard of for an hour. */
+void engine_account_mails_turn(struct engine *engine, int64_t now_ns);
+
+/* That, and what else time does (accounts_turn.c); the keeper, now and then. */
+void engine_accounts_turn(struct engine *engine, const struct generation *generation,
+    int64_t now_ns);
 
 /* One login: its rules, and the counters as they are; `is_known`: it is in the table.  False: no
  * entry matches. */

@@ -18,11 +18,13 @@
 #include "segment/account/accounts.h"
 
 #define RECORD_BYTES		256	/* of a login, about */
+#define A_TURN			(JOURNAL_STATE_RATE / RECORD_BYTES)	/* logins */
+#define CHECKPOINT_A_TURN	(A_TURN / 2)
 #define CHECKPOINT_BYTES	(UINT64_C(16) << 20)
 
 struct journal_accounts {
 	struct journal_keep keep;
-	uint64_t at;			/* of the pass over marks */
+	uint64_t at, changed_at;	/* of the walk over logins, and of that over marks */
 	bool in_checkpoint, wants_checkpoint;
 };
 
@@ -47,13 +49,10 @@ int journal_accounts_open(struct journal_accounts **accounts, struct engine *eng
 	if (journal_keep_open(accounts, sizeof(**accounts), engine, generation,
 	    JOURNAL_ROOM_ACCOUNTS, listener, now_ns, diag) != 0)
 		return -1;
-	engine->accounts = *accounts;
 	return 0;
 }
 
 void journal_accounts_close(struct journal_accounts **accounts) {
-	if (*accounts != NULL)
-		(*accounts)->keep.engine->accounts = NULL;
 	journal_keep_close(accounts);
 }
 
@@ -95,7 +94,7 @@ static void write_login(void *context, const struct account *account) {
 		.first_ns = wall_of(accounts, account->first_s * NS_PER_SECOND),
 		.guard_ns = account->guard_ds == 0 ? 0 : wall_of(accounts,
 		    header->created_ns + account->guard_ds * (NS_PER_SECOND / 10)),
-		.accepted = account->accepted, .refused = account->refused,
+		.accepted = account->accepted, .refused = account->refused, .entry = account->entry,
 		.held_by = account->held_by };
 
 	put_counters(accounts, account->counters, &record);
@@ -122,7 +121,7 @@ static void begin_checkpoint(struct journal_accounts *accounts) {
 	accounts->at = 0;
 	journal_keep_checkpoint(&accounts->keep);
 	append(accounts, &record);
-	accounts_unkeep_all(engine->segment);
+	account_pools_unkeep(engine->segment);
 }
 
 static void write_changed(struct journal_accounts *accounts) {
@@ -131,8 +130,11 @@ static void write_changed(struct journal_accounts *accounts) {
 	uint64_t before = keep->bytes;
 
 	account_pools_unkept(segment, write_pool, accounts);
-	if (accounts_unkept(segment, &accounts->at, JOURNAL_STATE_RATE / RECORD_BYTES,
-	    write_login, accounts) && accounts->in_checkpoint) {
+	/* what changes does not wait for the checkpoint */
+	(void)accounts_unkept(segment, &accounts->changed_at, A_TURN - CHECKPOINT_A_TURN,
+	    write_login, accounts);
+	if (accounts->in_checkpoint && accounts_walk(segment, &accounts->at, CHECKPOINT_A_TURN,
+	    write_login, accounts)) {
 		journal_keep_checkpoint_end(keep);
 		accounts->in_checkpoint = false;
 	}
@@ -166,27 +168,13 @@ void journal_accounts_turn(struct journal_accounts *accounts, int64_t now_ns,
 		turn(accounts);
 }
 
-void journal_accounts_forgotten(struct journal_accounts *accounts,
-    const struct login_key *login, int64_t now_ns) {
-	struct journal_account record = { .what = JOURNAL_ACCOUNT_FORGOTTEN,
-		.key = { login->words[0], login->words[1] }, .name = { "", 0 } };
-
-	if (accounts == NULL)
-		return;
-	accounts->keep.now_ns = now_ns;
-	accounts->keep.wall_ns = clock_wall_ns();
-	append(accounts, &record);
-	journal_log_sync_by(accounts->keep.log, now_ns);
-	(void)journal_keep_turn(&accounts->keep);
-}
-
 /* --- restoring ---------------------------------------------------------------------------- */
 
 struct accounts_restore {
 	struct engine *engine;
 	uint64_t boot;
 	int64_t now_ns, wall_ns, deadline_ns;
-	uint64_t logins, records;
+	uint64_t records;
 	struct journal_bad *bad;
 };
 
@@ -230,7 +218,7 @@ static bool take_counters(const struct accounts_restore *r,
 static bool take_login(struct accounts_restore *r, const struct journal_account *record) {
 	int64_t first_s = time_of(r, record, record->first_ns) / NS_PER_SECOND;
 	struct account account = { .key = { record->key[0], record->key[1] },
-		.accepted = record->accepted, .refused = record->refused,
+		.accepted = record->accepted, .refused = record->refused, .entry = record->entry,
 		.held_by = record->held_by };
 
 	if (record->key[0] == 0 || record->name.length > sizeof(account.name) ||
@@ -240,7 +228,7 @@ static bool take_login(struct accounts_restore *r, const struct journal_account 
 	    first_s > r->now_ns / NS_PER_SECOND ? (int32_t)(r->now_ns / NS_PER_SECOND) :
 	    (int32_t)first_s;
 	memcpy(account.name, record->name.text, record->name.length);
-	r->logins += accounts_restore(r->engine->segment, &account,
+	(void)accounts_restore(r->engine->segment, &account,
 	    time_of(r, record, record->guard_ns), r->now_ns);
 	return true;
 }
@@ -264,17 +252,6 @@ static bool take_record(struct accounts_restore *r, const struct journal_frame *
 		accounts_restore_since(r->engine->segment,
 		    time_of(r, &record, record.first_ns));
 		return true;
-	case JOURNAL_ACCOUNT_FORGOTTEN: {
-		const struct login_key key = { { record.key[0], record.key[1] } };
-		struct accounts_held held;
-
-		if (accounts_take(r->engine->segment, &key, NULL, 0, r->now_ns, &held) ==
-		    ACCOUNTS_HELD) {
-			accounts_forget(&held);
-			accounts_release(&held);
-		}
-		return true;
-	}
 	default:
 		return false;
 	}
@@ -300,5 +277,5 @@ uint64_t journal_accounts_restore(struct engine *engine, struct journal_files *f
 
 	if (!journal_each(files, begin, take_found, &r))
 		journal_bad_no_memory(bad);
-	return r.logins;
+	return accounts_used_in(engine->segment->header, engine->segment->header);
 }

@@ -29,10 +29,6 @@ void journal_accounts_close(struct journal_accounts **accounts);
 /* Each second. */
 void journal_accounts_turn(struct journal_accounts *accounts, int64_t now_ns, int64_t wall_ns);
 
-/* This login was forgotten, just now. */
-void journal_accounts_forgotten(struct journal_accounts *accounts,
-    const struct login_key *login, int64_t now_ns);
-
 /* Takes all that stands in the files into the engine's segment, which nobody uses yet; returns
  * how many logins.  *bad: what could not be read.  It ends at deadline_ns by the clock. */
 uint64_t journal_accounts_restore(struct engine *engine, struct journal_files *files,

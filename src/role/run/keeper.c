@@ -124,7 +124,7 @@ static void *turn_windows(void *argument) {
 		if (now_ns - accounts_ns >= ACCOUNTS_NS) {
 			accounts_ns = now_ns;
 #ifdef WITH_ACCOUNTS
-			engine_accounts_turn(keeper->engine, now_ns);
+			engine_accounts_turn(keeper->engine, generation, now_ns);
 #endif
 		}
 		engine_unpin(keeper->engine, generation);

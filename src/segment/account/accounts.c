@@ -91,6 +91,10 @@ static uint32_t now_ds_of(const struct segment *segment, int64_t now_ns) {
 
 /* --- logins ------------------------------------------------------------------------- */
 
+static uint32_t epoch_of(int64_t now_ns) {
+	return (uint32_t)(now_ns >> 10);
+}
+
 static void begin_account(struct accounts_held *held, const struct login_key *login,
     const char *name, size_t length, int64_t now_ns) {
 	char shown[ACCOUNT_NAME_MAX + 1] = "";
@@ -99,6 +103,7 @@ static void begin_account(struct accounts_held *held, const struct login_key *lo
 	held->account.control.used = 1;
 	memcpy(held->account.key, login->words, sizeof(held->account.key));
 	held->account.first_s = (int32_t)(now_ns / NS_PER_SECOND);
+	held->account.epoch = epoch_of(now_ns);
 	if (length > ACCOUNT_NAME_MAX)
 		memcpy(mempcpy(shown, name, ACCOUNT_NAME_MAX - 3), "...", 3);
 	else
@@ -134,6 +139,7 @@ enum accounts_taken accounts_take(struct segment *segment, const struct login_ke
 		begin_account(held, login, name, length, now_ns);
 		if (!make_account(held, now_ds_of(segment, now_ns))) {
 			learned_unlock(&held->table, &held->key);
+			atomic_store(&segment->header->accounts_full_ns, now_ns);
 			return ACCOUNTS_FULL;
 		}
 	}
@@ -150,10 +156,37 @@ struct account_pool *account_pools(const struct segment_header *sizes, const voi
 	return (struct account_pool *)(uintptr_t)((const char *)mapping + sizes->pools_offset);
 }
 
-/* The place of a name, taken where it is free; NULL: all have others. */
-static struct account_pool *find_pool(const struct segment *segment, uint64_t name) {
-	struct account_pool *pools = account_pools(segment->header, segment->header);
+static bool pool_is_idle(const struct account_pool *pool, accounts_idle *is_idle,
+    int64_t now_ns) {
+	struct quota_counter counters[GENERATION_QUOTA_COUNTERS];
 
+	accounts_load(pool->counters, counters, sizeof(counters) / 8);
+	return is_idle(counters, now_ns);
+}
+
+/* Gives the name the place of one that counts nothing any more, as of an entry that is gone.  Places
+ * are never freed: whoever looks for a name looks at all, or finds a free one. */
+static void replace_pool(struct account_pool *pools, uint64_t name, accounts_idle *is_idle,
+    int64_t now_ns) {
+	for (unsigned i = 0; i < ACCOUNT_POOLS; i++) {
+		struct account_pool *pool = &pools[(name + i) % ACCOUNT_POOLS];
+
+		if (!pool_is_idle(pool, is_idle, now_ns) ||
+		    lock_acquire(&pool->lock, now_ns) == LOCK_TIMED_OUT)
+			continue;
+		if (pool_is_idle(pool, is_idle, now_ns)) {
+			for (size_t word = 0; word < sizeof(pool->counters) / 8; word++)
+				atomic_store(&pool->counters[word], 0);
+			atomic_store(&pool->name, name);
+			lock_release(&pool->lock);
+			return;
+		}
+		lock_release(&pool->lock);
+	}
+}
+
+/* The place of a name, taken where it is free; NULL: all have others. */
+static struct account_pool *find_pool(struct account_pool *pools, uint64_t name) {
 	for (unsigned i = 0; i < ACCOUNT_POOLS; i++) {
 		struct account_pool *pool = &pools[(name + i) % ACCOUNT_POOLS];
 		uint64_t found = 0;
@@ -164,13 +197,23 @@ static struct account_pool *find_pool(const struct segment *segment, uint64_t na
 	return NULL;
 }
 
-bool accounts_take_pool(struct segment *segment, uint64_t name, int64_t now_ns,
-    struct accounts_held *held) {
-	struct account_pool *pool = segment->header->accounts.shards == 0 ? NULL :
-	    find_pool(segment, name);
+bool accounts_take_pool(struct segment *segment, uint64_t name, accounts_idle *is_idle,
+    int64_t now_ns, struct accounts_held *held) {
+	struct account_pool *pools = account_pools(segment->header, segment->header), *pool;
 
+	if (segment->header->accounts.shards == 0)
+		return false;
+	pool = find_pool(pools, name);
+	if (pool == NULL && is_idle != NULL) {
+		replace_pool(pools, name, is_idle, now_ns);
+		pool = find_pool(pools, name);
+	}
 	if (pool == NULL || lock_acquire(&pool->lock, now_ns) == LOCK_TIMED_OUT)
 		return false;
+	if (RELAXED(pool->name) != name) {	/* replaced meanwhile */
+		lock_release(&pool->lock);
+		return false;
+	}
 	held->pool = pool;
 	accounts_load(pool->counters, held->pool_counters, sizeof(held->pool_counters) / 8);
 	return true;
@@ -184,20 +227,31 @@ static void put_pool(struct accounts_held *held) {
 	atomic_store(&held->pool->unkept, 1);
 }
 
-void accounts_put(struct segment *segment, struct accounts_held *held, int64_t guard_ns,
-    int64_t now_ns) {
-	uint32_t now_ds = now_ds_of(segment, now_ns);
+static uint32_t guard_ds_of(const struct segment *segment, int64_t guard_ns, int64_t now_ns) {
+	return guard_ns == 0 ? 0 : now_ds_of(segment, now_ns + guard_ns) + 1;
+}
 
-	held->account.seen = SEEN_WORD(0, now_ds);
-	if (guard_ns >= 0)
-		held->account.guard_ds = guard_ns == 0 ? 0 :
-		    now_ds_of(segment, now_ns + guard_ns) + 1;
+static void store_account(struct accounts_held *held) {
 	accounts_store_changed(held->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
 	accounts_mark_unkept(&held->table, held->key.shard,
 	    (uint32_t)((size_t)(held->slot - learned_slot(&held->table, held->key.shard, 0)) /
 		ACCOUNT_WORDS));
+}
+
+void accounts_put(struct segment *segment, struct accounts_held *held, int64_t guard_ns,
+    int64_t now_ns) {
+	held->account.seen = SEEN_WORD(0, now_ds_of(segment, now_ns));
+	if (guard_ns >= 0)
+		held->account.guard_ds = guard_ds_of(segment, guard_ns, now_ns);
+	store_account(held);
 	if (held->pool != NULL)
 		put_pool(held);
+}
+
+void accounts_guard(struct segment *segment, struct accounts_held *held, int64_t guard_ns,
+    int64_t now_ns) {
+	held->account.guard_ds = guard_ds_of(segment, guard_ns, now_ns);
+	store_account(held);
 }
 
 void accounts_release(struct accounts_held *held) {
@@ -206,8 +260,11 @@ void accounts_release(struct accounts_held *held) {
 	learned_unlock(&held->table, &held->key);
 }
 
-void accounts_forget(struct accounts_held *held) {
-	learned_forget(&held->table, &held->key, held->slot);
+void accounts_forget(struct segment *segment, struct accounts_held *held, int64_t now_ns) {
+	memset(held->account.counters, 0, sizeof(held->account.counters));
+	held->account.epoch = epoch_of(now_ns);
+	held->account.accepted = held->account.refused = 0;
+	accounts_put(segment, held, 0, now_ns);
 }
 
 int64_t accounts_since_s(const struct segment *segment) {

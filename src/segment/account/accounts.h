@@ -41,16 +41,22 @@ struct accounts_held {
 /* Finds the login, or makes it where `name` is not NULL. */
 enum accounts_taken accounts_take(struct segment *segment, const struct login_key *login,
     const char *name, size_t length, int64_t now_ns, struct accounts_held *held);
-/* And the pool of the entry of this name hash (never 0), found or made.  False: not held. */
-bool accounts_take_pool(struct segment *segment, uint64_t name, int64_t now_ns,
-    struct accounts_held *held);
+/* Does none of a pool's counters count anything? */
+typedef bool accounts_idle(const struct quota_counter counters[], int64_t now_ns);
+/* And the pool of the entry of this name hash (never 0), found or made; where there is no place for
+ * one, in that of a pool that is idle (NULL: of none).  False: not held. */
+bool accounts_take_pool(struct segment *segment, uint64_t name, accounts_idle *is_idle,
+    int64_t now_ns, struct accounts_held *held);
 /* Stores what changed.  `guard_ns`: it is not to be evicted for so long; -1: as it
  * was. */
 void accounts_put(struct segment *segment, struct accounts_held *held, int64_t guard_ns,
     int64_t now_ns);
+/* The same of nothing but how long it is not to be evicted; it was not seen now. */
+void accounts_guard(struct segment *segment, struct accounts_held *held, int64_t guard_ns,
+    int64_t now_ns);
 void accounts_release(struct accounts_held *held);
-/* Gives up the login that is held: its counts start from 0. */
-void accounts_forget(struct accounts_held *held);
+/* Its counts start from 0.  When it was first seen, and what holds it, stay. */
+void accounts_forget(struct segment *segment, struct accounts_held *held, int64_t now_ns);
 
 /* Seconds of the monotonic clock since when logins are known; before it began, too. */
 int64_t accounts_since_s(const struct segment *segment);
@@ -79,14 +85,19 @@ unsigned account_mails_before(const struct segment *segment, int64_t before_ns,
 
 /* --- the journal (accounts_keep.c) --------------------------------------------------- */
 
-/* Calls `each` for logins that changed since they were last told here, about `most` at once;
- * true: those were all, and *at is 0 again (as it is at the begin). */
+/* Calls `each` for logins that changed since they were last told here, about `most` at once, from
+ * *at on; true: those were all. */
 bool accounts_unkept(struct segment *segment, uint64_t *at, unsigned most,
     void (*each)(void *context, const struct account *account), void *context);
 void account_pools_unkept(struct segment *segment, void (*each)(void *context, uint64_t name,
     const struct quota_counter counters[]), void *context);
-/* All of them are to be told again. */
-void accounts_unkeep_all(struct segment *segment);
+/* All pools are to be told again. */
+void account_pools_unkeep(struct segment *segment);
+
+/* Calls `each` for `most` logins from *at (0: the first) on; true: those were the last, and *at is 0
+ * again.  Of what changes meanwhile, accounts_unkept tells. */
+bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,
+    void (*each)(void *context, const struct account *account), void *context);
 
 /* As the journal has it, by this clock.  False: no room, or there are no tables. */
 bool accounts_restore(struct segment *segment, const struct account *account,

@@ -60,32 +60,56 @@ bool accounts_unkept(struct segment *segment, uint64_t *at, unsigned most,
 
 	if (!accounts_bind(header, header, &table))
 		return true;
-	for (; *at < words && told < most; ++*at) {
+	for (uint64_t seen = 0; seen < words; seen++) {
 		uint32_t shard = (uint32_t)(*at / header->account_words);
 		uint32_t first = (uint32_t)(*at % header->account_words) * 64;
 		_Atomic uint64_t *word = unkept_word(header, shard, first);
 
+		if (told >= most)
+			return false;
 		if (RELAXED(*word) != 0)
 			told += follow(&table, shard, first, atomic_exchange_explicit(word, 0,
 			    memory_order_seq_cst), each, context);
+		*at = (*at + 1) % words;
 	}
-	if (*at < words)
-		return false;
+	return true;
+}
+
+bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,
+    void (*each)(void *context, const struct account *account), void *context) {
+	const struct segment_header *header = segment->header;
+	uint32_t shard = (uint32_t)(*at >> 32), number = (uint32_t)*at;
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct account account;
+	struct learned table;
+
+	if (!accounts_bind(header, header, &table))
+		return true;
+	for (unsigned told = 0; shard < table.place->shards; number++) {
+		number = learned_next(&table, shard, number);
+		if (number == SEGMENT_NO_SLOT) {
+			shard++;
+			continue;	/* from number 0 on */
+		}
+		if (told == most) {
+			*at = (uint64_t)shard << 32 | number;
+			return false;
+		}
+		/* whoever changes it right now marks it, too */
+		if (learned_copy(&table, shard, number, copy) != LEARNED_COPIED)
+			continue;
+		memcpy(&account, copy, sizeof(account));
+		each(context, &account);
+		told++;
+	}
 	*at = 0;
 	return true;
 }
 
-void accounts_unkeep_all(struct segment *segment) {
+void account_pools_unkeep(struct segment *segment) {
 	const struct segment_header *header = segment->header;
-	struct learned table;
 
-	if (!accounts_bind(header, header, &table))
-		return;
-	for (uint32_t shard = 0; shard < table.place->shards; shard++)
-		for (uint32_t i = learned_next(&table, shard, 0); i != SEGMENT_NO_SLOT;
-		     i = learned_next(&table, shard, i + 1))
-			accounts_mark_unkept(&table, shard, i);
-	for (unsigned i = 0; i < ACCOUNT_POOLS; i++)
+	for (unsigned i = 0; header->accounts.shards != 0 && i < ACCOUNT_POOLS; i++)
 		atomic_store(&account_pools(header, header)[i].unkept, 1);
 }
 
@@ -120,6 +144,7 @@ bool accounts_restore(struct segment *segment, const struct account *account,
 	held.account.accepted = account->accepted;
 	held.account.refused = account->refused;
 	held.account.held_by = account->held_by;
+	held.account.entry = account->entry;
 	memcpy(held.account.counters, account->counters, sizeof(account->counters));
 	accounts_put(segment, &held, guard_ns > now_ns ? guard_ns - now_ns : 0, now_ns);
 	accounts_release(&held);
@@ -130,7 +155,7 @@ bool account_pool_restore(struct segment *segment, uint64_t name,
     const struct quota_counter counters[GENERATION_QUOTA_COUNTERS], int64_t now_ns) {
 	struct accounts_held held = { .slot = NULL };
 
-	if (name == 0 || !accounts_take_pool(segment, name, now_ns, &held))
+	if (name == 0 || !accounts_take_pool(segment, name, NULL, now_ns, &held))
 		return false;
 	for (size_t i = 0; i < sizeof(held.pool->counters) / 8; i++) {
 		uint64_t word;

@@ -481,6 +481,7 @@ struct segment_header {
 	_Atomic uint64_t states_version;
 	_Atomic uint64_t recipients_version;
 	_Atomic int64_t accounts_since_ns;	/* logins are known since then; 0: there are no tables */
+	_Atomic int64_t accounts_full_ns;	/* when a login last found no room; 0: never */
 	_Atomic uint64_t feed_slotless;	/* the line that was counted last without a slot */
 	_Atomic uint64_t counters[COUNTER_COUNT];
 

@@ -27,7 +27,8 @@ struct account {
 	uint32_t guard_ds;		/* above half of a limit until then (as SEEN_DS) */
 	int32_t first_s;		/* first seen: seconds of the monotonic clock; before it began,
 					 * too */
-	uint64_t accepted;		/* recipients that were charged, ever */
+	uint32_t accepted;		/* recipients that were charged since then */
+	uint32_t epoch;			/* another one whenever its counts begin anew */
 	uint32_t refused;		/* answers over a limit, or that would have been */
 	uint32_t network;		/* hash of the one that was counted last; 0: none */
 	uint64_t held_by;		/* id of the decision that holds it; 0: it is not held */
@@ -39,7 +40,7 @@ _Static_assert(sizeof(struct account) == 384, "six cache lines");
 
 enum account_mail_state { ACCOUNT_MAIL_NONE, ACCOUNT_MAIL_OPEN, ACCOUNT_MAIL_DONE };
 
-/* What the transaction of one smtpd process was charged.  88 bytes. */
+/* What the transaction of one smtpd process was charged.  96 bytes. */
 struct account_mail {
 	struct learned_control control;
 	uint64_t seen;
@@ -51,10 +52,12 @@ struct account_mail {
 	uint32_t passed;		/* not to be charged: free, let in by observe or unknown */
 	uint64_t last;			/* hash of the last recipient that was charged */
 	uint32_t state;			/* enum account_mail_state */
-	uint32_t roles;			/* of `passed`: postmaster and abuse */
+	uint32_t free;			/* of `passed`: postmaster, abuse and free domains */
 	uint64_t pool;			/* that was charged, too: its name; 0: none */
+	/* which counters were charged; of others nothing is given back.  0: not all the same */
+	uint32_t counters, pool_counters;
 };
-_Static_assert(sizeof(struct account_mail) == 88, "whole words");
+_Static_assert(sizeof(struct account_mail) == 96, "whole words");
 
 /* What the mail of a login does.  Of those who sent lately, and of whom something failed above all.
  * 1,120 bytes. */

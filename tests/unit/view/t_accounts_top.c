@@ -105,6 +105,26 @@ TEST_IN(begin, close_site, the_verdict_names_who_is_held) {
 	    "login eve@example.org is held"));
 }
 
+/* Of bytes the last ones are never used. */
+TEST_IN(begin, close_site, a_login_of_whose_bytes_hardly_any_are_left_is_at_a_limit) {
+	struct login_key key = login_key("big", 3);
+	const struct quota_limit limit = { 3600, 1000, QUOTA_KIB };
+	struct accounts_held held;
+
+	site_reload(&site, "classes = ();\naccounts = ( { name = \"staff\"; match = \"*\";\n"
+	    "  each = { bytes = \"1000k/1h\"; }; } );\n");
+	charge("big", 1);
+	assert_int_equal(accounts_take(site.segment, &key, NULL, 0, clock_now_ns(), &held),
+	    ACCOUNTS_HELD);
+	(void)quota_prepare(held.account.counters, GENERATION_QUOTA_COUNTERS, &limit, 1);
+	quota_add(quota_find(held.account.counters, GENERATION_QUOTA_COUNTERS, &limit), 999,
+	    clock_now_ns());
+	accounts_put(site.segment, &held, NS_PER_SECOND * 3600, clock_now_ns());
+	accounts_release(&held);
+	scrape();
+	assert_int_equal(view_accounts_top(&view)->full, 1);
+}
+
 /* Every login is above half of its limit, and held ones stay, too: another one has no place. */
 TEST_IN(begin, close_site, the_verdict_says_that_logins_are_not_limited) {
 	struct view_verdict verdict;

@@ -171,7 +171,10 @@ TEST(a_wrong_override_is_left_out) {
 	    "gus@example.org recipients=1/1h,1/2h,1/3h,1/4h\n"
 	    "hal@example.org recipients_per_message=0\n"
 	    "i\0a@example.org recipients=1/1h\n"				/* 10 */
-	    "jan@example.org recipients=1/1h messages\n";
+	    "jan@example.org recipients=1/1h messages\n"
+	    "kim@example.org recipients=,\n"
+	    "lea@example.org recipients=1/1h,,2/2h\n"
+	    "max@example.org recipients=1/1h recipients=none\n";
 	struct config_messages messages;
 	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1, &messages);
 	struct account_rules rules;
@@ -187,6 +190,9 @@ TEST(a_wrong_override_is_left_out) {
 	has_message(&messages, "overrides", 9, "recipients_per_message");
 	has_message(&messages, "overrides", 10, "NUL");
 	has_message(&messages, "overrides", 11, "must be NAME=VALUE");
+	has_message(&messages, "overrides", 12, "missing beside a comma");
+	has_message(&messages, "overrides", 13, "missing beside a comma");
+	has_message(&messages, "overrides", 14, "stands twice");
 	assert_int_equal(g->accounts.override_count, 1);
 	assert_true(rules_of(g, "fay@example.org", false, &rules));
 	is_limit(&rules, 0, QUOTA_RECIPIENTS, 6, 3600, 7);

@@ -782,6 +782,47 @@ TEST_IN(begin, end, a_held_login_stays_held_when_the_action_becomes_alert) {
 	    VERDICT_DEFER);
 }
 
+/* Its quota is something else. */
+TEST_IN(begin, end, forgetting_the_counts_of_a_held_login_does_not_resume_it) {
+	struct account_health health;
+	struct login_key eve = login_key("eve@example.org", 15);
+
+	hold_eve();
+	assert_true(engine_account_forget(site.engine, "eve@example.org", 15, now_ns));
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "5E2001").verdict, VERDICT_DEFER);
+	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
+}
+
+/* Three are allowed; without health a fourth is refused, and only that one. */
+TEST_IN(begin, end, a_network_that_is_refused_does_not_shut_out_those_before) {
+	static const char *const clients[] = { "192.0.2.7", "198.51.100.7", "203.0.113.7" };
+
+	site_reload(&site, "classes = ();\naccounts = ( { name = \"a\"; match = \"*\";\n"
+	    "  each = { networks = \"3/1h\"; }; } );\n");
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(mail("zoe", clients[i], "5F1001").verdict, VERDICT_ADMIT);
+		assert_int_equal(mail("zoe", "192.88.99.7", "5F1002").verdict, VERDICT_DEFER);
+	}
+}
+
+TEST_IN(begin, end, one_mailbox_written_in_two_ways_is_one_unknown_recipient) {
+	struct login_key eve = login_key("eve@example.org", 15);
+	struct account_health health;
+	struct line line = { .domain = "x.example", .relay_name = "mx.x.example",
+		.relay = "192.0.2.1", .queue_id = "5F2001", .status = DELIVERY_BOUNCED,
+		.text = "host mx.x.example[192.0.2.1] said: 550 5.1.1 User unknown "
+		    "(in reply to RCPT TO command)", .dsn = 5 };
+
+	(void)mail("eve@example.org", "192.0.2.7", "5F2001");
+	line.recipient = "Bob@x.example";
+	(void)feed_line(&line);
+	line.recipient = "bob@X.example";
+	(void)feed_line(&line);
+	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
+	assert_int_equal(distinct_count(&health.health.unknown, 3600, now_ns), 1);
+}
+
 /* Of a long one only a part is kept. */
 TEST_IN(begin, end, a_login_longer_than_its_place_is_held) {
 	static const char login[] = "averylongusernamethatsomebodyonceinventedforatestofgreatlength@"

@@ -187,6 +187,35 @@ TEST_IN(begin, end, steps_open_no_window) {
 	assert_int_equal(used("alice", 3600), 0);
 }
 
+/* Of 60,000 logins a checkpoint takes some seconds; it begins with a step of the wall clock. */
+TEST_IN(begin, end, what_changes_during_a_checkpoint_does_not_wait_for_its_end) {
+	char login[32];
+
+	journal_accounts_close(&journal);
+	site_accounts = "128k";
+	site_restart(&site, 64, "classes = ();\naccounts = ( { name = \"staff\"; match = \"*\"; "
+	    "each = { recipients = \"5/1h\"; }; } );\n");
+	open_journal();
+	for (unsigned i = 0; i < 60000; i++) {
+		snprintf(login, sizeof(login), "u%05u", i);
+		(void)rcpt(login);
+	}
+	turns(20);
+	wall_ns += HOUR;
+	turns(1);
+	for (unsigned i = 0; i < 60000; i += 2000) {
+		snprintf(login, sizeof(login), "u%05u", i);
+		(void)rcpt(login);
+	}
+	turns(1);
+	lose_all(NS_PER_SECOND, NS_PER_SECOND, false);
+	for (unsigned i = 0; i < 60000; i += 2000) {
+		snprintf(login, sizeof(login), "u%05u", i);
+		assert_int_equal(used(login, 3600), 2);
+	}
+	site_accounts = "64";
+}
+
 TEST_IN(begin, end, what_was_forgotten_stays_so) {
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(rcpt("alice").verdict, VERDICT_ADMIT);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: ISC */
+/* Accounts while something else changes: counts that are forgotten, limits of a reload, logins that
+ * are evicted; what is given back then, and what is free. */
+#include "tests/unit/test.h"
+#include "segment/file/internal.h"
+
+#define ENTRY(more) \
+	"classes = ();\n" \
+	"accounts = ( { name = \"staff\"; match = \"*\"; free = \"own.example\"; " more " } );\n"
+#define STAFF	ENTRY("each = { recipients = \"20/1h\"; messages = \"40/1h\"; };")
+
+#include "tests/unit/engine/account/accounts_asked.h"
+
+static uint64_t yes_of(const char *login, const char *instance, unsigned count) {
+	uint64_t yes = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		char to[64];
+
+		snprintf(to, sizeof(to), "%s.%u@x", instance, i);
+		yes += rcpt(login, instance, to).verdict == VERDICT_ADMIT;
+	}
+	return yes;
+}
+
+/* --- what a transaction gives back ------------------------------------------------------- */
+
+TEST_IN(begin, end, nothing_is_given_back_to_counts_that_were_forgotten) {
+	assert_int_equal(yes_of("ann", "a1.1.1.0", 15), 15);
+	assert_true(engine_account_forget(site.engine, "ann", 3, now_ns += NS_PER_SECOND));
+	assert_int_equal(yes_of("ann", "a2.1.1.0", 15), 15);
+	/* the first one is given up */
+	is_yes(rcpt("ann", "a1.1.1.1", "x@x"));
+	assert_int_equal(used("ann"), 16);
+	assert_int_equal(yes_of("ann", "a3.1.1.0", 20), 4);
+}
+
+TEST_IN(begin, end, nothing_is_given_back_to_a_limit_that_a_reload_added) {
+	static const struct quota_limit day = { 86400, 1, QUOTA_RECIPIENTS };
+	struct account_view view;
+
+	assert_int_equal(yes_of("ann", "b1.1.1.0", 15), 15);
+	site_reload(&site, ENTRY("each = { recipients = [ \"40/1h\", \"40/1d\" ]; };"));
+	assert_int_equal(yes_of("ann", "b2.1.1.0", 15), 15);
+	is_yes(rcpt("ann", "b1.1.1.1", "x@x"));
+	assert_true(engine_account_view(site.engine, site.generation, "ann", 3, now_ns, &view));
+	assert_int_equal(quota_used(quota_find(view.account.counters, GENERATION_QUOTA_COUNTERS,
+	    &day), now_ns), 16);
+}
+
+TEST_IN(begin, end, nothing_is_given_back_to_a_login_that_was_evicted) {
+	unsigned evicted = 0;
+
+	assert_int_equal(yes_of("ann", "c1.1.1.0", 10), 10);
+	for (unsigned i = 0; i < 4000 && evicted == 0; i++) {
+		struct account_view view;
+		char login[32], instance[32];
+
+		now_ns += NS_PER_SECOND / 10;
+		snprintf(login, sizeof(login), "guest%u", i);
+		snprintf(instance, sizeof(instance), "%x.1.1.0", 0x10000 + i);
+		is_yes(rcpt(login, instance, "x@x"));
+		assert_true(engine_account_view(site.engine, site.generation, "ann", 3, now_ns,
+		    &view));
+		evicted = !view.is_known;
+	}
+	assert_int_equal(evicted, 1);
+	assert_int_equal(yes_of("ann", "c2.1.1.0", 20), 20);
+	engine_account_process_over(site.engine, rcpt("ann", "c1.1.1.0", "z@x").process, now_ns);
+	assert_int_equal(used("ann"), 20);
+}
+
+/* As before: what is of the same counters is. */
+TEST_IN(begin, end, a_transaction_that_is_given_up_gives_back) {
+	assert_int_equal(yes_of("ann", "d1.1.1.0", 15), 15);
+	is_yes(rcpt("ann", "d1.1.1.1", "x@x"));
+	assert_int_equal(used("ann"), 1);
+}
+
+/* --- forgetting ---------------------------------------------------------------------------- */
+
+TEST_IN(begin, end, a_login_that_was_forgotten_is_not_new) {
+	site_reload(&site, ENTRY("each = { recipients = \"20/1h\"; };\n"
+	    "new = { recipients = \"3/1h\"; for = \"1m\"; };"));
+	is_yes(rcpt("ann", "e1.1.1.0", "x@x"));
+	now_ns += 5 * HOUR;
+	assert_true(engine_account_forget(site.engine, "ann", 3, now_ns));
+	assert_int_equal(yes_of("ann", "e2.1.1.0", 25), 20);
+	/* a login of today is */
+	assert_int_equal(yes_of("new", "e3.1.1.0", 25), 3);
+}
+
+/* --- reloads ---------------------------------------------------------------------------------- */
+
+/* 45 of 100 are not half; of 45 they are all. */
+TEST_IN(begin, end, a_login_above_half_of_a_limit_that_a_reload_lowered_is_not_evicted) {
+	site_reload(&site, ENTRY("each = { recipients = \"100/1h\"; };"));
+	assert_int_equal(yes_of("ann", "f1.1.1.0", 45), 45);
+	site_reload(&site, ENTRY("each = { recipients = \"45/1h\"; };"));
+	engine_accounts_turn(site.engine, site.generation, now_ns);
+	for (unsigned i = 0; i < 1000; i++) {
+		char login[32], instance[32];
+
+		now_ns += NS_PER_SECOND / 100;
+		snprintf(login, sizeof(login), "guest%u", i);
+		snprintf(instance, sizeof(instance), "%x.1.1.0", 0x20000 + i);
+		is_yes(rcpt(login, instance, "x@x"));
+	}
+	assert_int_equal(used("ann"), 45);
+}
+
+TEST_IN(begin, end, however_often_entries_are_renamed_their_pools_limit) {
+	for (unsigned i = 0; i < 300; i++) {
+		char text[256], login[32], instance[32];
+
+		now_ns += 2 * HOUR;
+		snprintf(text, sizeof(text), "classes = ();\naccounts = ( { name = \"group%u\"; "
+		    "match = \"*\"; all = { recipients = \"3/1h\"; }; } );\n", i);
+		site_reload(&site, text);
+		snprintf(login, sizeof(login), "u%u", i % 30);
+		snprintf(instance, sizeof(instance), "%x.1.1.0", 0x30000 + i);
+		assert_int_equal(yes_of(login, instance, 5), 3);
+	}
+}
+
+/* --- free ------------------------------------------------------------------------------------- */
+
+TEST_IN(begin, end, a_message_to_free_recipients_alone_is_free) {
+	site_reload(&site, ENTRY("each = { messages = \"1/1h\"; bytes = \"64k/1h\"; };"));
+	is_yes(rcpt("ann", "g1.1.1.0", "x@x"));
+	is_yes(eom("ann", "g1.1.1.0", 1, 10));
+	is_yes(rcpt("ann", "g1.1.1.1", "boss@own.example"));
+	is_yes(rcpt("ann", "g1.1.1.1", "postmaster@x"));
+	is_yes(eom("ann", "g1.1.1.1", 2, 1 << 20));
+	/* with another one it is not */
+	is_yes(rcpt("ann", "g1.1.1.2", "boss@own.example"));
+	is_no(rcpt("ann", "g1.1.1.2", "x@x"), REASON_ACCOUNT_MESSAGES, 1, 1);
+}
+
+static struct account_answer bounce(const char *instance, const char *to) {
+	struct account_question question = { .login = "ann", .login_length = 3,
+		.recipient = to, .recipient_length = strlen(to), .instance = instance,
+		.instance_length = strlen(instance) };
+	struct account_answer answer;
+
+	engine_account_ask(site.engine, site.generation, &question, now_ns, &answer);
+	return answer;
+}
+
+TEST_IN(begin, end, bounces_count_where_that_is_configured) {
+	unsigned yes = 0;
+	char to[32];
+
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(to, sizeof(to), "r%u@x", i);
+		yes += bounce("h1.1.1.0", to).verdict == VERDICT_ADMIT;
+	}
+	assert_int_equal(yes, 30);
+	site_reload(&site, ENTRY("bounces = \"count\"; each = { recipients = \"20/1h\"; };"));
+	yes = 0;
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(to, sizeof(to), "r%u@x", i);
+		yes += bounce("h1.1.1.1", to).verdict == VERDICT_ADMIT;
+	}
+	assert_int_equal(yes, 20);
+}
