@@ -42,10 +42,6 @@ static struct value value_until(int64_t now_ns, int64_t then_ns) {
 	return value_number((uint64_t)((then_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
 }
 
-static struct value text_or_none(const char *text) {
-	return value_text(text[0] == '\0' ? NULL : text);
-}
-
 /* --- classes ------------------------------------------------------------------------- */
 
 static const struct reader_class *class_of(const struct shown *shown, uint16_t record) {
@@ -162,12 +158,11 @@ static void write_state(struct writer *writer, const struct shown *shown) {
 	/* what went wrong before is not what is waited for */
 	bool has_error = told->error != 0 && !(waits && told->error_ns < told->since_ns);
 
-	writer_member(writer, "node", COLUMN_TEXT, text_or_none(g == NULL ? "" :
-	    generation_text(g, g->cluster.node)));
+	writer_text_if(writer, "node", g == NULL ? "" : generation_text(g, g->cluster.node));
 	writer_member(writer, "state", COLUMN_TEXT, view_cluster_state(shown->view, told));
 	writer_seconds(writer, "age", value_since(now_ns, told->since_ns));
 	writer_seconds(writer, "told", value_since(now_ns, told->told_ns));
-	writer_member(writer, "server", COLUMN_TEXT, text_or_none(told->server));
+	writer_text_if(writer, "server", told->server);
 	writer_seconds(writer, "wait", value_until(now_ns, waits ? told->wait_until_ns : 0));
 	writer_text(writer, "wait_text", !waits ? NULL : told->lost != 0 ? "the server was "
 	    "restarted or has lost its data" : "the server is new, or was restarted");
@@ -177,10 +172,10 @@ static void write_state(struct writer *writer, const struct shown *shown) {
 	    TONE_BAD));
 	writer_seconds(writer, "error_age", value_since(now_ns, has_error ? told->error_ns :
 	    0));
-	writer_member(writer, "error_text", COLUMN_TEXT, text_or_none(has_error ? told->why : ""));
-	writer_member(writer, "differs", COLUMN_TEXT, value_toned(text_or_none(told->differs),
+	writer_text_if(writer, "error_text", has_error ? told->why : "");
+	writer_member(writer, "differs", COLUMN_TEXT, value_toned(value_text_if(told->differs),
 	    TONE_WARN));
-	writer_member(writer, "differs_text", COLUMN_TEXT, value_toned(text_or_none(
+	writer_member(writer, "differs_text", COLUMN_TEXT, value_toned(value_text_if(
 	    told->differs_why), TONE_WARN));
 }
 
@@ -205,7 +200,7 @@ static void write_lease(struct writer *writer, const struct shown *shown) {
 	    told->alone != 0, TONE_BAD));
 	writer_member(writer, "overhang", COLUMN_NUMBER, value_toned_if(value_number(overhang),
 	    overhang > 0, TONE_WARN));
-	writer_member(writer, "epoch", COLUMN_TEXT, text_or_none(told->epoch));
+	writer_text_if(writer, "epoch", told->epoch);
 	writer_number(writer, "round_trips", told->rounds);
 	writer_decimal(writer, "round_trip_median_ms", value_number_if( told->rounds != 0,
 	    told->round_median_us));

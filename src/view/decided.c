@@ -271,7 +271,7 @@ void view_decided_put(struct writer *writer, const struct decided *decided, int6
 	writer_text(writer, "time", view_time(wall_ns, time));
 	writer_text(writer, "kind", kind);
 	writer_text(writer, "what", what);
-	writer_text(writer, "text", text[0] == '\0' ? NULL : text);
+	writer_text_if(writer, "text", text);
 }
 
 static void timed_row(void *context, struct writer *writer, const void *item) {

@@ -195,9 +195,7 @@ struct decided_texts {
 };
 
 static struct value text_value(const struct decided *decided, enum decided_text which) {
-	const char *text = decided_text(decided, which);
-
-	return value_text(*text == '\0' ? NULL : text);
+	return value_text_if(decided_text(decided, which));
 }
 
 static struct value number_if(uint64_t number, bool known) {
@@ -245,8 +243,7 @@ const char *decided_place(const struct decided *decided, uint32_t line,
 
 static struct value place_value(const struct decided *decided, uint32_t line,
     char out[DECIDED_PLACE_MAX]) {
-	(void)decided_place(decided, line, out);
-	return value_text(out[0] == '\0' ? NULL : out);
+	return value_text_if(decided_place(decided, line, out));
 }
 
 #define TAIL	DECIDED_FOR_TAIL

@@ -107,7 +107,7 @@ static void group_row(void *context, struct writer *writer, const void *item) {
 	writer_seconds(writer, "first", value_number(ago_ns < 0 ? 0 : (uint64_t)(ago_ns /
 	    NS_PER_SECOND)));
 	writer_text(writer, "subject", subject);
-	writer_text(writer, "about", about[0] == '\0' ? NULL : about);
+	writer_text_if(writer, "about", about);
 	writer_truth(writer, "observed", (d->flags & DECIDED_OBSERVED_ONLY) != 0);
 }
 

@@ -21,7 +21,6 @@
 
 #define RELAYS_TEXT_MAX	(DESTINATION_RELAYS * (ADDRESS_TEXT_MAX + 1))
 #define MTAS_TEXT_MAX	(SEGMENT_MTAS * (SEGMENT_NAME_MAX + 1))
-#define PROVIDER_PREFIX	"provider:"
 #define CLASS_PREFIX	"class:"
 
 /* Every copy begins with its name. */
@@ -267,15 +266,9 @@ void view_relays_write(const struct view_destinations *all, struct writer *write
 static void find_settings(const struct view_destinations *all, const char *name,
     unsigned mta_bits, struct window_settings *out) {
 	const struct generation *g = all->view->generation;
-	unsigned mta = generation_window_mta(g, name, strlen(name), mta_bits);
-	const char *bare = name + generation_transport_prefix(name, strlen(name));
-	size_t prefix = sizeof(PROVIDER_PREFIX) - 1;
-	uint32_t provider = GENERATION_NO_PROVIDER;
 
-	if (strncmp(bare, PROVIDER_PREFIX, prefix) == 0)
-		provider = generation_find_provider(g, bare + prefix, strlen(bare) - prefix);
-	(void)generation_window_settings(g, mta, name, strlen(name), provider,
-	    out);
+	(void)generation_window_settings(g, generation_window_mta(g, name, strlen(name), mta_bits),
+	    name, strlen(name), generation_window_provider(g, name), out);
 }
 
 /* What stopped it. */

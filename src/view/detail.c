@@ -99,14 +99,6 @@ static void add_limit(struct limit_list *list, const char *limit, const char *fi
 
 /* --- a class ------------------------------------------------------------------------------------ */
 
-static const struct generation_class *class_named(const struct generation *g,
-    const char *name) {
-	for (uint32_t i = 0; g != NULL && i < g->class_count; i++)
-		if (strcmp(generation_text(g, generation_class(g, i)->name), name) == 0)
-			return generation_class(g, i);
-	return NULL;
-}
-
 /* Its limits that have a place each. */
 struct class_limits {
 	struct limit_list list;
@@ -185,13 +177,14 @@ static void say_class_binds(const struct reader_class *class, char *out, size_t 
 }
 
 bool detail_class_write(const struct view *view, const char *name, struct writer *writer) {
-	const struct generation_class *class = class_named(view->generation, name);
+	const struct generation *g = view->generation;
+	uint32_t class = g == NULL ? UINT32_MAX : generation_find_class(g, name);
 	struct class_search search = { .name = name };
 	struct commands commands = { .count = 0 };
 	char binds[160];
 
 	(void)reader_classes(view->reader, look_at_class, &search);
-	if (class == NULL || !search.found)
+	if (class == UINT32_MAX || !search.found)
 		return false;
 	say_class_binds(&search.class, binds, sizeof(binds));
 	add_command(&commands, "sessions --class", name, "");
@@ -201,7 +194,7 @@ bool detail_class_write(const struct view *view, const char *name, struct writer
 	writer_object_begin(writer, NULL);
 	writer_text(writer, "name", name);
 	writer_text(writer, "binds", binds);
-	class_limits_write(view->generation, class, writer);
+	class_limits_write(g, generation_class(g, class), writer);
 	write_commands(writer, &commands);
 	writer_object_end(writer);
 	return true;
@@ -258,9 +251,7 @@ static void add_settings(const struct generation *g, const struct destination_wi
     struct limit_list *list) {
 	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
 	unsigned mta = generation_window_mta(g, one->name, strlen(one->name), one->mta_bits);
-	uint32_t provider = strncmp(one->name, "provider:", 9) == 0 ?
-	    generation_find_provider(g, one->name + 9, strlen(one->name) - 9) :
-	    GENERATION_NO_PROVIDER;
+	uint32_t provider = generation_window_provider(g, one->name);
 	unsigned count = generation_window_sources(g, mta, one->name, strlen(one->name),
 	    provider, sources);
 	struct window_settings settings;

@@ -49,14 +49,11 @@ static int compare_names(const void *a, const void *b) {
 
 static bool is_configured(const void *context, const char *name) {
 	const struct scrape *scrape = context;
-	static const char provider[] = "provider:";
 
 	/* the judge makes such names of configured providers alone */
+	if (generation_window_provider(scrape->view->generation, name) != GENERATION_NO_PROVIDER)
+		return true;
 	name += generation_transport_prefix(name, strlen(name));
-	if (strncmp(name, provider, sizeof(provider) - 1) == 0)
-		return generation_find_provider(scrape->view->generation,
-		    name + sizeof(provider) - 1, strlen(name) - sizeof(provider) + 1) !=
-		    GENERATION_NO_PROVIDER;
 	return scrape->name_count > 0 && bsearch(&name, scrape->names, scrape->name_count,
 	    sizeof(name), compare_names) != NULL;
 }

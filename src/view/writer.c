@@ -556,6 +556,10 @@ void writer_text(struct writer *writer, const char *name, const char *text) {
 	writer_member(writer, name, COLUMN_TEXT, value_text(text));
 }
 
+void writer_text_if(struct writer *writer, const char *name, const char *text) {
+	writer_member(writer, name, COLUMN_TEXT, value_text_if(text));
+}
+
 void writer_number(struct writer *writer, const char *name, uint64_t number) {
 	writer_member(writer, name, COLUMN_NUMBER, value_number(number));
 }

@@ -53,6 +53,11 @@ static inline struct value value_text(const char *text) {
 	return (struct value){ .known = text != NULL, .text = text };
 }
 
+/* An empty one is not known. */
+static inline struct value value_text_if(const char *text) {
+	return value_text(text[0] == '\0' ? NULL : text);
+}
+
 static inline struct value value_number(uint64_t number) {
 	return (struct value){ .known = true, .number = number };
 }
@@ -119,6 +124,8 @@ void writer_object_end(struct writer *writer);
 void writer_member(struct writer *writer, const char *name, enum column_kind kind,
     struct value value);
 void writer_text(struct writer *writer, const char *name, const char *text);
+/* Of value_text_if. */
+void writer_text_if(struct writer *writer, const char *name, const char *text);
 void writer_number(struct writer *writer, const char *name, uint64_t number);
 void writer_number_if(struct writer *writer, const char *name, bool known, uint64_t number);
 void writer_truth(struct writer *writer, const char *name, bool truth);

@@ -434,3 +434,10 @@ int generation_log_facility(const struct generation *g) {
 		return LOG_MAIL;
 	return facilities[g->log_facility];
 }
+
+uint32_t generation_find_class(const struct generation *g, const char *name) {
+	for (uint32_t i = 0; i < g->class_count; i++)
+		if (strcmp(generation_text(g, generation_class(g, i)->name), name) == 0)
+			return i;
+	return UINT32_MAX;
+}

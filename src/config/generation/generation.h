@@ -440,6 +440,8 @@ generation_class(const struct generation *g, uint32_t index) {
 	return (const struct generation_class *)(const void *)
 	    ((const char *)g + g->classes) + index;
 }
+/* The number of the class of this name, or UINT32_MAX. */
+uint32_t generation_find_class(const struct generation *g, const char *name);
 
 static inline const struct generation_rule *
 generation_rule(const struct generation *g, uint32_t index) {
@@ -538,10 +540,17 @@ unsigned generation_window_sources(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider,
     struct generation_window_source out[GENERATION_WINDOW_SOURCES]);
 
+/* "destinations FILE:LINE, window FILE:LINE", "defaults". */
+void generation_window_sources_text(const struct generation *g, unsigned mta,
+    const char *destination, uint32_t provider, char *out, size_t size);
+
 /* The provider whose relays match, or GENERATION_NO_PROVIDER.  Either may be unknown
  * (NULL). */
 uint32_t generation_match_provider(const struct generation *g,
     const char *relay_name, size_t length, const struct address *relay);
+
+/* The one whose window has this name, or GENERATION_NO_PROVIDER. */
+uint32_t generation_window_provider(const struct generation *g, const char *name);
 
 /* The provider of this name, or GENERATION_NO_PROVIDER. */
 uint32_t generation_find_provider(const struct generation *g, const char *name,

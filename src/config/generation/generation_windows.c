@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/text.h"
 #include "config/generation/generation.h"
 #include "config/generation/generation_internal.h"
 #include "policy/limit/class.h"
@@ -127,6 +128,23 @@ unsigned generation_window_sources(const struct generation *g, unsigned mta,
 	return count;
 }
 
+void generation_window_sources_text(const struct generation *g, unsigned mta,
+    const char *destination, uint32_t provider, char *out, size_t size) {
+	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
+	unsigned count = generation_window_sources(g, mta, destination, strlen(destination),
+	    provider, sources);
+	size_t length = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0; i < count; i++) {
+		length = text_append(out, size, length, "%s%s", i > 0 ? ", " : "",
+		    sources[i].line != 0 ? sources[i].what : "defaults");
+		if (sources[i].line != 0)
+			length = text_append(out, size, length, " %s:%u", sources[i].file,
+			    sources[i].line);
+	}
+}
+
 uint32_t generation_match_provider(const struct generation *g,
     const char *relay_name, size_t length, const struct address *relay) {
 	uint32_t mask;
@@ -147,6 +165,16 @@ uint32_t generation_find_provider(const struct generation *g, const char *name,
 			return i;
 	}
 	return GENERATION_NO_PROVIDER;
+}
+
+uint32_t generation_window_provider(const struct generation *g, const char *name) {
+	static const char prefix[] = "provider:";
+
+	name += generation_transport_prefix(name, strlen(name));
+	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+		return GENERATION_NO_PROVIDER;
+	name += sizeof(prefix) - 1;
+	return generation_find_provider(g, name, strlen(name));
 }
 
 const struct generation_provider *generation_provider(const struct generation *g,

@@ -273,21 +273,10 @@ int command_EXPLAIN_SESSION(struct ctl *ctl) {
 /* The parameters of a window of its own: which relays it has is not known. */
 static void explain_settings(const struct generation *g, const char *destination,
     struct value *values, char *text, size_t size) {
-	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
 	unsigned mta = generation_window_mta(g, destination, strlen(destination), 0);
 	struct window_settings settings;
-	unsigned count = generation_window_sources(g, mta, destination,
-	    strlen(destination), GENERATION_NO_PROVIDER, sources);
-	size_t length = 0;
 
-	text[0] = '\0';
-	for (unsigned i = 0; i < count; i++) {
-		length = text_append(text, size, length, "%s%s", i > 0 ? ", " : "",
-		    sources[i].line != 0 ? sources[i].what : "defaults");
-		if (sources[i].line != 0)
-			length = text_append(text, size, length, " %s:%u",
-			    sources[i].file, sources[i].line);
-	}
+	generation_window_sources_text(g, mta, destination, GENERATION_NO_PROVIDER, text, size);
 	(void)generation_window_settings(g, mta, destination, strlen(destination),
 	    GENERATION_NO_PROVIDER, &settings);
 	values[EXPLAINED_LAW] = value_text(window_law_word(settings.law));

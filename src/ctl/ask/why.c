@@ -46,10 +46,6 @@ struct why {
 
 /* --- words ----------------------------------------------------------------------------- */
 
-static struct value text_or_unknown(const char *text) {
-	return value_text(text[0] == '\0' ? NULL : text);
-}
-
 static bool holds_mail(const struct decided *d) {
 	return d->kind == DECIDED_SUSPENDED || d->kind == DECIDED_RECIPIENT_HELD ||
 	    (d->kind == DECIDED_BY_HAND && manual_stops(d->by));
@@ -63,7 +59,7 @@ static void set_cluster(const struct why *why, struct decided_now *now) {
 		return;
 	now->cluster = view_cluster_state(&why->state.view, &why->cluster);
 	if (why->cluster.state != CLUSTER_STATE_JOINED)
-		now->cluster_error = text_or_unknown(why->cluster.why);
+		now->cluster_error = value_text_if(why->cluster.why);
 }
 
 /* A deferral lasts as long as what holds the mail. */
@@ -101,8 +97,8 @@ static void write_values(const struct why *why) {
 		.origin = why->held == NULL ? NULL : &why->held->d,
 		.now = { .source = why->event.source,
 			.user = user == NULL ? NULL : user->pw_name,
-			.undo_before = text_or_unknown(why->undo.edit),
-			.undo = text_or_unknown(why->undo.command),
+			.undo_before = value_text_if(why->undo.edit),
+			.undo = value_text_if(why->undo.command),
 			.undo_note = value_text(why->undo.none) } };
 
 	if (age_ns >= 0)
@@ -123,15 +119,11 @@ static void cause_row(void *context, struct writer *writer, const void *item) {
 	writer_text(writer, "id", decision_id_text(d->id, id));
 	writer_text(writer, "time", view_time(event->wall_ns, time));
 	writer_text(writer, "kind", decided_word(d->kind));
-	writer_member(writer, "name", COLUMN_TEXT, text_or_unknown(decided_text(d, DECIDED_NAME)));
-	writer_member(writer, "queue_id", COLUMN_TEXT, text_or_unknown(decided_text(d,
-	    DECIDED_QUEUE_ID)));
-	writer_member(writer, "relay", COLUMN_TEXT, text_or_unknown(decided_text(d,
-	    DECIDED_RELAY)));
-	writer_member(writer, "place", COLUMN_TEXT, text_or_unknown(decided_place(d, d->line,
-	    place)));
-	writer_member(writer, "text", COLUMN_TEXT, text_or_unknown(decided_text(d,
-	    DECIDED_REASON)));
+	writer_text_if(writer, "name", decided_text(d, DECIDED_NAME));
+	writer_text_if(writer, "queue_id", decided_text(d, DECIDED_QUEUE_ID));
+	writer_text_if(writer, "relay", decided_text(d, DECIDED_RELAY));
+	writer_text_if(writer, "place", decided_place(d, d->line, place));
+	writer_text_if(writer, "text", decided_text(d, DECIDED_REASON));
 }
 
 /* The oldest of the last ones first. */

@@ -402,10 +402,6 @@ static int make_lines(struct lanes *lanes) {
 	return EX_OK;
 }
 
-static const char *text_or_null(const char *text) {
-	return text[0] == '\0' ? NULL : text;
-}
-
 static void write_exclusions(struct writer *writer, const struct postfix_site *site) {
 	writer_list_begin(writer, "excluded");
 	for (size_t i = 0; i < site->exclusion_count; i++) {
@@ -423,7 +419,7 @@ static void write_site_routes(struct writer *writer, const struct lanes *lanes) 
 	for (size_t i = 0; i < site->route_count; i++) {
 		writer_row_begin(writer);
 		writer_text(writer, "mask", site->routes[i].mask);
-		writer_text(writer, "next_hop", text_or_null(site->routes[i].next_hop));
+		writer_text_if(writer, "next_hop", site->routes[i].next_hop);
 		writer_text(writer, "transport", site->clone);
 		writer_row_end(writer);
 	}
@@ -460,7 +456,7 @@ static void put_refusal(struct writer *writer, const struct lanes *lanes, bool a
 static void write_transport(struct writer *writer, const struct lanes *further) {
 	writer_row_begin(writer);
 	writer_text(writer, "transport", further->site.clone);
-	writer_text(writer, "clone_program", text_or_null(further->site.program));
+	writer_text_if(writer, "clone_program", further->site.program);
 	put_refusal(writer, further, false);
 	writer_row_end(writer);
 }
@@ -498,8 +494,8 @@ static void tell_programs(const struct lanes *lanes) {
 	writer_text(writer, "mta", lanes->mta_name);
 	writer_text(writer, "config_directory", postfix_directory(lanes->settings));
 	writer_text(writer, "clone", site->clone);
-	writer_text(writer, "clone_program", text_or_null(site->program));
-	writer_text(writer, "relayhost", text_or_null(site->relayhost));
+	writer_text_if(writer, "clone_program", site->program);
+	writer_text_if(writer, "relayhost", site->relayhost);
 	put_refusal(writer, lanes, true);
 	writer_truth(writer, "only_listed", site->table_count > 0);
 	writer_number(writer, "listed", site->listed_count);

@@ -244,14 +244,6 @@ static enum by_hand_error destination(struct hand *hand) {
 
 /* --- classes ------------------------------------------------------------------------ */
 
-static bool is_class(const struct generation *generation, const char *name) {
-	for (uint32_t i = 0; i < generation->class_count; i++)
-		if (strcmp(generation_text(generation,
-		    generation_class(generation, i)->name), name) == 0)
-			return true;
-	return false;
-}
-
 static enum by_hand_error class(struct hand *hand) {
 	const struct by_hand *request = hand->request;
 	char name[GENERATION_CLASS_NAME_MAX + 1], full[SEGMENT_NAME_MAX + 1];
@@ -264,7 +256,7 @@ static enum by_hand_error class(struct hand *hand) {
 	windows_class_name(name, full);
 	/* what is held can be resumed when it is configured no more */
 	if ((manual_stops(request->verb)) &&
-	    !is_class(hand->generation, name))
+	    generation_find_class(hand->generation, name) == UINT32_MAX)
 		return BY_HAND_BAD_NAME;
 	if (!windows_owner_named(hand->generation, full, strlen(full), hand->owner))
 		return BY_HAND_BAD_NAME;

@@ -90,14 +90,6 @@ static void add_held(struct control_writer *writer, bool held, const struct wind
 	control_writer_add(writer, "observed", "%d", how->observed);
 }
 
-static uint32_t find_class(const struct generation *generation, const char *name) {
-	for (uint32_t i = 0; i < generation->class_count; i++)
-		if (strcmp(generation_text(generation,
-		    generation_class(generation, i)->name), name) == 0)
-			return i;
-	return CLASS_NO_RULE;
-}
-
 void control_answer_window(struct control_writer *writer, const struct window_view *view,
     int64_t now_ns) {
 	control_writer_add(writer, "state", "%s", windows_state_word(view->state));
@@ -143,7 +135,7 @@ static size_t answer(struct engine *engine, const struct generation *generation,
 	control_writer_add(&writer, "kind", "%s", kind_word(request, owner));
 	if (request->class) {
 		add_held(&writer, windows_class_held(engine, generation,
-		    find_class(generation, request->name), now_ns, &held), &held, now_ns);
+		    generation_find_class(generation, request->name), now_ns, &held), &held, now_ns);
 	} else if (owner->kind == DESTINATION_NONE) {
 		add_held(&writer, windows_recipient_held(engine, generation, request->name,
 		    request->name_length, now_ns, &held), &held, now_ns);

@@ -16,6 +16,8 @@
 #include "front/control/control_answer.h"
 #include "front/control/control_row.h"
 
+#define SOURCES_TEXT_MAX	2048	/* more than ENFORCEMENT_TEXT_MAX */
+
 static void add_relay(struct control_writer *writer,
     const struct outbound_class *found) {
 	char address[ADDRESS_TEXT_MAX];
@@ -58,27 +60,6 @@ static void add_hint(struct control_writer *writer, const struct engine *engine,
 	control_writer_add(writer, "hint_answer", "%s", hint.answer);
 	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint.doubt));
 	control_writer_add(writer, "doubt_text", "%s", hint.why);
-}
-
-/* Which groups of the configuration give its window's parameters, innermost first. */
-static void add_settings(struct control_writer *writer,
-    const struct generation *generation, const struct window_owner *owner, unsigned mta) {
-	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
-	unsigned count = generation_window_sources(generation, mta, owner->name,
-	    strlen(owner->name), owner->provider, sources);
-	char text[2048] = "";
-	size_t length = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		const struct generation_window_source *source = &sources[i];
-
-		length = text_append(text, sizeof(text), length, "%s%s",
-		    i > 0 ? ", " : "", source->line != 0 ? source->what : "defaults");
-		if (source->line != 0)
-			length = text_append(text, sizeof(text), length, " %s:%u",
-			    source->file, source->line);
-	}
-	control_writer_add(writer, "settings", "%s", text);
 }
 
 /* What a mail server that asks before it connects would be answered. */
@@ -135,7 +116,7 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	struct window_owner owner;
 	struct window_view view;
 	struct enforcement enforcement;
-	char text[ENFORCEMENT_TEXT_MAX];
+	char text[SOURCES_TEXT_MAX];
 	int64_t now_ns = clock_now_ns();
 
 	windows_owner(engine, generation, destination, length, &owner);
@@ -144,7 +125,9 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	(void)windows_view(engine, generation, &owner, now_ns, &view);
 	control_writer_add(writer, "owner", "%s", owner.name);
 	control_writer_add(writer, "law", "%s", windows_law_word(view.law));
-	add_settings(writer, generation, &owner, view.mta);
+	generation_window_sources_text(generation, view.mta, owner.name, owner.provider, text,
+	    sizeof(text));
+	control_writer_add(writer, "settings", "%s", text);
 	control_answer_window(writer, &view, now_ns);
 	control_writer_add(writer, "success", "%.3f", view.success);
 	control_writer_add(writer, "failure", "%.3f", view.failure);
