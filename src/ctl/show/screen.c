@@ -158,48 +158,4 @@ int screen_key(int timeout_ms) {
 	}
 }
 
-#else
-
-int screen_open(bool color, struct diag *diag) {
-	(void)color;
-	return diag_set(diag, 0, "this posternctl was built without ncurses "
-	    "(--without-ncurses); use status, classes, destinations and tail instead");
-}
-
-void screen_close(void) {
-}
-
-void screen_size(int *rows, int *columns) {
-	*rows = *columns = 0;
-}
-
-void screen_clear(void) {
-}
-
-void screen_put(int row, int column, enum screen_style style, const char *text) {
-	(void)row;
-	(void)column;
-	(void)style;
-	(void)text;
-}
-
-void screen_fill(int row, int column, enum screen_style style) {
-	(void)row;
-	(void)column;
-	(void)style;
-}
-
-void screen_cursor(int row, int column) {
-	(void)row;
-	(void)column;
-}
-
-void screen_show(void) {
-}
-
-int screen_key(int timeout_ms) {
-	(void)timeout_ms;
-	return SCREEN_KEY_CLOSED;
-}
-
 #endif

@@ -23,6 +23,7 @@
 #define LOOK_NS		NS_PER_SECOND
 #define LOOK_SHARE	10	/* a tenth of the time at most */
 
+#ifdef HAVE_NCURSES
 /* As main's, with the terminal as it was. */
 static void on_bus_error(int number) {
 	static const char text[] =
@@ -89,6 +90,15 @@ static int show(struct ctl *ctl, const char *state_path) {
 	ctl_complain("%s", strerror(error));
 	return EX_OSERR;
 }
+
+#else
+static int show(const struct ctl *ctl, const char *state_path) {
+	(void)ctl, (void)state_path;
+	ctl_complain("this posternctl was built without ncurses (--without-ncurses); use status, "
+	    "classes, destinations and tail instead");
+	return EX_UNAVAILABLE;
+}
+#endif
 
 int command_TOP(struct ctl *ctl) {
 	struct state state;
