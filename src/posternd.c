@@ -119,26 +119,6 @@ static int parse_options(int argc, char **argv, struct options *options) {
 	return EX_USAGE;
 }
 
-static void print_messages(FILE *out, const struct config_messages *messages) {
-	size_t i;
-
-	for (i = 0; i < messages->count; i++) {
-		const struct config_message *message = &messages->list[i];
-
-		fputs(message->file, out);
-		if (message->line > 0)
-			fprintf(out, ":%d", message->line);
-		fprintf(out, ": %s%s\n",
-		    message->severity == MESSAGE_ERROR ? "error: " : "note: ",
-		    message->text);
-	}
-	if (messages->errors + messages->notes > messages->count)
-		fprintf(out, "... and %zu more\n",
-		    messages->errors + messages->notes - messages->count);
-	/* what a fork or _exit finds in the buffer is lost */
-	(void)fflush(out);
-}
-
 /* A reload reads the file again, from / by then. */
 static char *absolute(const char *path) {
 	char directory[PATH_MAX];
@@ -170,7 +150,7 @@ static int test(const char *config_file) {
 	struct config_messages messages;
 	struct generation *generation = config_compile(config_file, &messages);
 
-	print_messages(generation == NULL ? stderr : stdout, &messages);
+	config_messages_print(&messages, generation == NULL ? stderr : stdout, "");
 	config_messages_free(&messages);
 	free(generation);
 	return generation == NULL ? EX_CONFIG : finish(EX_OK);
@@ -183,7 +163,7 @@ static int run(const struct options *options, const char *config_file) {
 	int ready_fd = -1, code = EX_OK;
 
 	if (generation == NULL || !options->foreground)
-		print_messages(generation == NULL ? stderr : stdout, &report.messages);
+		config_messages_print(&report.messages, generation == NULL ? stderr : stdout, "");
 	if (generation == NULL)
 		code = report.messages.errors > 0 ? EX_CONFIG : EX_OSERR;
 	else if (!options->foreground && (ready_fd = background_begin(&diag)) < 0)

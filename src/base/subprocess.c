@@ -47,10 +47,12 @@ static bool leave_parent(const struct subprocess_program *program, int error_fd,
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int stderr_fd = standard_fd(program->stderr_fd, output_fd, null_fd);
 
-	if (setsid() < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+	if (setsid() < 0 || null_fd < 0 ||
+	    dup2(program->stdin_fd > 0 ? program->stdin_fd : null_fd, STDIN_FILENO) < 0 ||
 	    dup2(standard_fd(program->stdout_fd, output_fd, null_fd), STDOUT_FILENO) < 0 ||
 	    dup2(stderr_fd, STDERR_FILENO) < 0 ||
-	    (error_fd != ERROR_FD && dup3(error_fd, ERROR_FD, O_CLOEXEC) < 0) || chdir("/") != 0)
+	    (error_fd != ERROR_FD && dup3(error_fd, ERROR_FD, O_CLOEXEC) < 0) ||
+	    chdir(program->directory != NULL ? program->directory : "/") != 0)
 		return false;
 	/* all are close-on-exec; should one not be, it stays here */
 #ifdef SYS_close_range
@@ -106,7 +108,7 @@ static void run(const struct subprocess_program *program, int error_fd, int outp
 		/* last: another user takes it away */
 		if (become(program) && die_with_parent(program))
 			/* execve takes what it will not change */
-			execve(program->arguments[0],
+			execve(program->path != NULL ? program->path : program->arguments[0],
 			    (char *const *)(uintptr_t)program->arguments,
 			    (char *const *)(uintptr_t)environment);
 	}
@@ -117,11 +119,11 @@ static void run(const struct subprocess_program *program, int error_fd, int outp
 
 /* --- in ours ------------------------------------------------------------------------------ */
 
-/* Of so much room that it never grows: it may run for hours, and write anything. */
-static int output_file(void) {
+/* Of so much room that it never grows: a program may run for hours, and write anything. */
+int subprocess_file(size_t size) {
 	int fd = memfd_create("output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || (ftruncate(fd, SUBPROCESS_OUTPUT_MAX) == 0 &&
+	if (fd < 0 || (ftruncate(fd, (off_t)size) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0))
 		return fd;
 	close(fd);
@@ -135,7 +137,7 @@ int subprocess_start(struct subprocess *child, const struct subprocess_program *
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
 		return -1;
-	output_fd = output_file();
+	output_fd = subprocess_file(SUBPROCESS_OUTPUT_MAX);
 	pid = fork();
 	if (pid == 0)
 		run(program, fds[1], output_fd);

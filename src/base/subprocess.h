@@ -19,7 +19,8 @@
 #define SUBPROCESS_NULL		(-2)	/* /dev/null */
 
 struct subprocess_program {
-	const char *const *arguments;	/* [0] is the program's path; ends with NULL */
+	const char *path;	/* or NULL: arguments[0] */
+	const char *const *arguments;	/* ends with NULL */
 	const char *const *variables;	/* up to 12 "NAME=value" besides PATH and LC_ALL, then
 					 * NULL; or NULL */
 	const char *user;	/* for its groups, or NULL: it has none but gid */
@@ -29,7 +30,9 @@ struct subprocess_program {
 	bool outlives_us;	/* else it dies with us */
 	int64_t life_ns;	/* it is ended after so long */
 	int64_t grace_ns;	/* from SIGTERM to SIGKILL; 0: there is no SIGTERM */
+	int stdin_fd;		/* the caller's, or 0: /dev/null */
 	int stdout_fd, stderr_fd;	/* the caller's, or as above */
+	const char *directory;	/* or NULL: / */
 };
 
 struct subprocess {
@@ -49,6 +52,9 @@ struct subprocess_end {
 	bool killed;		/* its time was over */
 	char said[SUBPROCESS_SAID_MAX];	/* the first line that it wrote, or why it was not run */
 };
+
+/* In memory, and never larger than `size`; or -1 with errno. */
+int subprocess_file(size_t size);
 
 /* Its session is its own: what it starts is killed with it.  0, or -1 with errno: nothing runs,
  * and *child is as before. */

@@ -104,24 +104,13 @@ static int scenario_of_sizes(const struct lab *lab, const struct schedule_option
 
 /* --- of a file ---------------------------------------------------------------------------- */
 
-static void complain_of(const struct config_message *message) {
-	const char *severity = message->severity == MESSAGE_ERROR ? "error" : "note";
-
-	if (message->line > 0)
-		lab_complain(EX_OK, "%s:%d: %s: %s", message->file, message->line, severity,
-		    message->text);
-	else
-		lab_complain(EX_OK, "%s: %s: %s", message->file, severity, message->text);
-}
-
 static int scenario_of_file(const char *path, struct scenario **scenario) {
 	struct config_messages messages;
 
 	if (access(path, R_OK) != 0)
 		return lab_complain(EX_NOINPUT, "%s: %s", path, strerror(errno));
 	*scenario = scenario_read(path, &messages);
-	for (size_t i = 0; i < messages.count; i++)
-		complain_of(&messages.list[i]);
+	config_messages_print(&messages, stderr, "postern-simulate: ");
 	config_messages_free(&messages);
 	return *scenario != NULL ? EX_OK : EX_DATAERR;
 }

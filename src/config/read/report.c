@@ -118,3 +118,24 @@ void config_messages_free(struct config_messages *messages) {
 	free(messages->list);
 	memset(messages, 0, sizeof(*messages));
 }
+
+const char *message_severity_word(enum message_severity severity) {
+	return severity == MESSAGE_ERROR ? "error" : "note";
+}
+
+void config_messages_print(const struct config_messages *messages, FILE *out, const char *before) {
+	size_t all = messages->errors + messages->notes;
+
+	for (size_t i = 0; i < messages->count; i++) {
+		const struct config_message *message = &messages->list[i];
+
+		fprintf(out, "%s%s", before, message->file);
+		if (message->line > 0)
+			fprintf(out, ":%d", message->line);
+		fprintf(out, ": %s: %s\n", message_severity_word(message->severity), message->text);
+	}
+	if (all > messages->count)
+		fprintf(out, "%s... and %zu more\n", before, all - messages->count);
+	/* what a fork or _exit finds in the buffer is lost */
+	(void)fflush(out);
+}

@@ -4,6 +4,7 @@
 #define CONFIG_REPORT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum message_severity { MESSAGE_ERROR, MESSAGE_NOTE };
 
@@ -24,6 +25,9 @@ struct config_messages {
 };
 
 void config_messages_free(struct config_messages *messages);
+const char *message_severity_word(enum message_severity severity);
+/* A line each, "FILE:LINE: error: TEXT", after `before`. */
+void config_messages_print(const struct config_messages *messages, FILE *out, const char *before);
 
 #define REPORT_KEPT 1000	/* messages; the rest is counted only */
 

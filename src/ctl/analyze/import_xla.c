@@ -16,21 +16,6 @@
 #include "config/compile/xla_import.h"
 #include "ctl/cli/ctl.h"
 
-static void complain_messages(const struct config_messages *messages) {
-	for (size_t i = 0; i < messages->count; i++) {
-		const struct config_message *message = &messages->list[i];
-		const char *severity =
-		    message->severity == MESSAGE_ERROR ? "error" : "note";
-
-		if (message->line > 0)
-			ctl_complain("%s:%d: %s: %s", message->file, message->line,
-			    severity, message->text);
-		else
-			ctl_complain("%s: %s: %s", message->file, severity,
-			    message->text);
-	}
-}
-
 struct masks {
 	const struct generation *generation;
 	uint32_t class_index;
@@ -86,7 +71,7 @@ static int write_meaning(struct writer *writer, const char *classes) {
 	if (generation != NULL)
 		write_classes(writer, generation);
 	else
-		complain_messages(&messages);
+		config_messages_print(&messages, stderr, "posternctl: ");
 	config_messages_free(&messages);
 	free(generation);
 	return generation != NULL ? EX_OK : EX_SOFTWARE;
@@ -104,7 +89,7 @@ static int import(struct ctl *ctl, FILE *in, const char *name) {
 		return EX_OSERR;
 	}
 	result = xla_import(in, name, out, &messages) == 0 ? EX_OK : EX_DATAERR;
-	complain_messages(&messages);
+	config_messages_print(&messages, stderr, "posternctl: ");
 	config_messages_free(&messages);
 	if (!ctl->writer.json)
 		return result;

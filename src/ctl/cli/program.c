@@ -1,204 +1,117 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Runs Postfix's own tools.
- * MODEL    fork and exec with a clean environment; no shell sees anything.  Three
- *          pipes and one poll loop, so that neither side waits for the other.
- * ERRORS   diag; a program that takes too long or writes too much is killed.
+ * MODEL    What they read, write and complain of is in memory, so that nobody waits for the
+ *          other; no shell sees anything.
+ * ERRORS   diag; a program that takes too long is killed.
  * THREADS  One (fork).
  */
 #include "ctl/cli/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/subprocess.h"
 #include "base/text.h"
 
-enum { IN, OUT, ERR, PIPES };
+static const char *find(const char *name, char path[PATH_MAX]) {
+	static const char *const directories[] = { "/usr/sbin", "/usr/local/sbin", "/sbin",
+		"/usr/bin", "/usr/local/bin", "/bin" };
 
-struct run {
-	int ends[PIPES];		/* ours; -1: closed */
-	const char *input;
-	size_t input_left;
-	struct program_output *output;
-	size_t size, error_length;
-};
-
-static void close_end(int *fd) {
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void become(const char *const *argv, const char *directory,
-    const int theirs[PIPES]) {
-	static char path[] = "PATH=/usr/sbin:/usr/local/sbin:/sbin:/usr/bin:/usr/local/bin:/bin";
-	static char locale[] = "LC_ALL=C";
-	char *environment[] = { path, locale, NULL };
-
-	if (dup2(theirs[IN], 0) < 0 || dup2(theirs[OUT], 1) < 0 ||
-	    dup2(theirs[ERR], 2) < 0)
-		_exit(126);
-	if (directory != NULL && chdir(directory) != 0)
-		_exit(126);
-	(void)signal(SIGPIPE, SIG_DFL);
-	/* execvpe looks the name up in our PATH, not in the one we give */
-	(void)putenv(path);
-	execvpe(argv[0], (char *const *)(uintptr_t)argv, environment);
-	_exit(127);
-}
-
-static pid_t start(const char *const *argv, const char *directory,
-    int ends[PIPES], struct diag *diag) {
-	int theirs[PIPES] = { -1, -1, -1 }, pair[2];
-	pid_t pid = -1;
-
-	for (int i = 0; i < PIPES; i++) {
-		if (pipe2(pair, O_CLOEXEC) != 0) {
-			diag_set(diag, errno, "cannot create a pipe");
-			goto out;
-		}
-		theirs[i] = pair[i == IN ? 0 : 1];
-		ends[i] = pair[i == IN ? 1 : 0];
-		(void)fcntl(ends[i], F_SETFL, O_NONBLOCK);
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+		snprintf(path, PATH_MAX, "%s/%s", directories[i], name);
+		if (access(path, X_OK) == 0)
+			return path;
 	}
-	pid = fork();
-	if (pid == 0)
-		become(argv, directory, theirs);
-	if (pid < 0)
-		diag_set(diag, errno, "cannot start %s", argv[0]);
-out:
-	for (int i = 0; i < PIPES; i++)
-		close_end(&theirs[i]);
-	return pid;
+	return name;
 }
 
-static bool take_output(struct run *run) {
-	struct program_output *output = run->output;
-	ssize_t got;
+static int wait_for(struct subprocess *child) {
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	int status = 0;
+	pid_t ended;
 
-	if (output->length + 1 >= run->size) {
-		size_t size = run->size == 0 ? 16384 : 2 * run->size;
-		char *grown = size > PROGRAM_OUTPUT_MAX ? NULL :
-		    realloc(output->out, size);
-
-		if (grown == NULL)
-			return false;
-		output->out = grown;
-		run->size = size;
+	while ((ended = waitpid(child->pid, &status, WNOHANG)) == 0 ||
+	    (ended < 0 && errno == EINTR)) {
+		(void)subprocess_turn(child, clock_now_ns());
+		(void)nanosleep(&pause, NULL);
 	}
-	got = read(run->ends[OUT], output->out + output->length,
-	    run->size - output->length - 1);
-	if (got > 0)
-		output->length += (size_t)got;
-	else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-		close_end(&run->ends[OUT]);
-	return true;
-}
-
-static void take_error(struct run *run) {
-	char text[2048];
-	ssize_t got = read(run->ends[ERR], text, sizeof(text));
-	size_t room = sizeof(run->output->error) - 1 - run->error_length;
-
-	if (got > 0) {
-		size_t length = (size_t)got < room ? (size_t)got : room;
-
-		memcpy(run->output->error + run->error_length, text, length);
-		run->error_length += length;
-	} else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-		close_end(&run->ends[ERR]);
-	}
-}
-
-static void give_input(struct run *run) {
-	ssize_t written = run->input_left == 0 ? 0 :
-	    write(run->ends[IN], run->input, run->input_left);
-
-	if (written > 0) {
-		run->input += written;
-		run->input_left -= (size_t)written;
-	} else if (written == 0 || (errno != EAGAIN && errno != EINTR)) {
-		close_end(&run->ends[IN]);
-	}
-}
-
-/* Until it closed both of its ends.  False: *why. */
-static bool talk(struct run *run, const char **why) {
-	int64_t end_ns = clock_now_ns() + PROGRAM_SECONDS * NS_PER_SECOND;
-
-	while (run->ends[OUT] >= 0 || run->ends[ERR] >= 0) {
-		struct pollfd fds[PIPES] = {
-			[IN] = { run->ends[IN], POLLOUT, 0 },
-			[OUT] = { run->ends[OUT], POLLIN, 0 },
-			[ERR] = { run->ends[ERR], POLLIN, 0 },
-		};
-
-		*why = "takes too long";
-		if (clock_now_ns() > end_ns)
-			return false;
-		if (poll(fds, PIPES, 1000) <= 0)
-			continue;
-		if (fds[IN].revents != 0)
-			give_input(run);
-		*why = "writes too much";
-		if (fds[OUT].revents != 0 && !take_output(run))
-			return false;
-		if (fds[ERR].revents != 0)
-			take_error(run);
-	}
-	return true;
+	return status;
 }
 
 /* One line of it. */
-static void tidy_error(char *text) {
-	size_t length = strlen(text);
+static void read_error(int fd, char *text, size_t size) {
+	ssize_t got = fd < 0 ? 0 : pread(fd, text, size - 1, 0);
+	size_t length = got > 0 ? strnlen(text, (size_t)got) : 0;
 
 	while (length > 0 && text[length - 1] == '\n')
-		text[--length] = '\0';
+		length--;
+	text[length] = '\0';
 	for (size_t i = 0; i < length; i++)
 		if (text[i] == '\n')
 			text[i] = ' ';
 }
 
+static const char *read_output(int fd, struct program_output *output) {
+	off_t length = lseek(fd, 0, SEEK_CUR);
+
+	if (length >= PROGRAM_OUTPUT_MAX)
+		return "writes too much";
+	output->out = length < 0 ? NULL : calloc(1, (size_t)length + 1);
+	if (output->out == NULL)
+		return "wrote what cannot be kept";
+	output->length = (size_t)length;
+	return pread(fd, output->out, output->length, 0) == (ssize_t)length ? NULL :
+	    "wrote what cannot be read";
+}
+
+static int run(const struct subprocess_program *program, struct program_output *output,
+    struct diag *diag) {
+	const char *name = program->arguments[0], *why;
+	struct subprocess child = { .pid = 0 };
+	struct subprocess_end end;
+	int status;
+
+	if (subprocess_start(&child, program, clock_now_ns()) != 0)
+		return diag_set(diag, errno, "cannot start %s", name);
+	status = wait_for(&child);
+	read_error(child.output_fd, output->error, sizeof(output->error));
+	subprocess_bury(&child, status, NULL, &end);
+	output->exit = end.how == SUBPROCESS_NOT_RUN ? 127 :
+	    end.how == SUBPROCESS_SIGNAL ? 128 + end.number : end.number;
+	why = end.killed ? "takes too long" : read_output(program->stdout_fd, output);
+	return why == NULL ? 0 : diag_set(diag, 0, "%s %s", name, why);
+}
+
 int program_run(const char *const *argv, const char *directory, const char *input,
     size_t input_length, struct program_output *output, struct diag *diag) {
-	struct run run = { .ends = { -1, -1, -1 }, .input = input,
-		.input_left = input_length, .output = output };
-	const char *why = "";
-	int status = 0;
-	bool done;
-	pid_t pid;
+	char path[PATH_MAX];
+	struct subprocess_program program = { .path = find(argv[0], path), .arguments = argv,
+		.life_ns = PROGRAM_SECONDS * NS_PER_SECOND, .stdin_fd = subprocess_file(input_length),
+		.stdout_fd = subprocess_file(PROGRAM_OUTPUT_MAX), .stderr_fd = SUBPROCESS_KEPT,
+		.directory = directory == NULL ? "." : directory };
+	int result = -1;
 
 	memset(output, 0, sizeof(*output));
-	(void)signal(SIGPIPE, SIG_IGN);
-	pid = start(argv, directory, run.ends, diag);
-	done = pid > 0 && talk(&run, &why);
-	for (int i = 0; i < PIPES; i++)
-		close_end(&run.ends[i]);
-	if (pid <= 0)
-		return -1;
-	if (!done)
-		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (!done) {
+	if (program.stdin_fd < 0 || program.stdout_fd < 0 ||
+	    pwrite(program.stdin_fd, input, input_length, 0) != (ssize_t)input_length)
+		diag_set(diag, errno, "cannot make the files of %s", argv[0]);
+	else
+		result = run(&program, output, diag);
+	if (result != 0)
 		program_free(output);
-		return diag_set(diag, 0, "%s %s", argv[0], why);
-	}
-	output->out[output->length] = '\0';
-	output->exit = WIFEXITED(status) ? WEXITSTATUS(status) :
-	    128 + WTERMSIG(status);
-	tidy_error(output->error);
-	return 0;
+	if (program.stdin_fd >= 0)
+		close(program.stdin_fd);
+	if (program.stdout_fd >= 0)
+		close(program.stdout_fd);
+	return result;
 }
 
 void program_free(struct program_output *output) {

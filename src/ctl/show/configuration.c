@@ -56,7 +56,7 @@ static void write_messages(struct writer *writer, const struct config_messages *
 
 		write_message(writer, message->file,
 		    message->line > 0 ? (uint32_t)message->line : 0,
-		    message->severity == MESSAGE_ERROR ? "error" : "note", message->text);
+		    message_severity_word(message->severity), message->text);
 	}
 }
 

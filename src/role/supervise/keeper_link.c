@@ -91,8 +91,7 @@ static bool add_message(struct keeper_link *link,
 	struct control_writer writer;
 
 	begin_frame(link, &writer, frame, "row");
-	control_writer_add(&writer, "severity", "%s",
-	    message->severity == MESSAGE_ERROR ? "error" : "note");
+	control_writer_add(&writer, "severity", "%s", message_severity_word(message->severity));
 	control_writer_add(&writer, "file", "%s", message->file);
 	control_writer_add(&writer, "line", "%d", message->line);
 	control_writer_add(&writer, "text", "%s", message->text);
