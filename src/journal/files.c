@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/diag.h"
 #include "journal/reader.h"
 
@@ -33,18 +34,11 @@ static void add(void *context, const char *name) {
 		files->foreign++;
 		return;
 	}
-	if (files->count == files->room) {
-		uint32_t room = files->room == 0 ? 16 : 2 * files->room;
-		struct journal_file *more = realloc(files->files, room * sizeof(*more));
-
-		if (more == NULL) {
-			listing->error = -ENOMEM;
-			return;
-		}
-		files->files = more;
-		files->room = room;
+	if (!array_grow(&files->files, &files->room, files->count, sizeof(files->files[0]))) {
+		listing->error = -ENOMEM;
+		return;
 	}
-	files->files[files->count++] = (struct journal_file){ .number = number,
+	files->files[files->count++] = (struct journal_file){ .number = number, .handle = -1,
 		.head_state = JOURNAL_HEAD_UNREAD };
 }
 
@@ -313,7 +307,8 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
 void journal_files_free(struct journal_files *files) {
 	free(files->files);
 	files->files = NULL;
-	files->count = files->room = 0;
+	files->count = 0;
+	files->room = 0;
 }
 
 struct journal_file *journal_files_find(const struct journal_files *files, uint32_t number) {

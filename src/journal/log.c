@@ -70,7 +70,7 @@ static void give_up_unsynced(struct journal_log *log, bool sync_failed) {
 	log->reads_again = log->reads_again || (log->unsynced && sync_failed);
 	journal_log_cut(log, log->ended);
 	for (uint32_t i = 0; i < log->files.count; i++)
-		log->held[i].data = log->held[i].data && log->unsynced &&
+		log->files.files[i].data = log->files.files[i].data && log->unsynced &&
 		    !log->files.files[i].superseded;
 }
 
@@ -182,12 +182,11 @@ void journal_log_close(struct journal_log **out) {
 		return;
 	journal_job_close(log);
 	for (uint32_t i = 0; i < log->files.count; i++)
-		if (log->held[i].handle >= 0)
-			log->storage.calls->close(log->storage.context, log->held[i].handle);
+		if (log->files.files[i].handle >= 0)
+			log->storage.calls->close(log->storage.context, log->files.files[i].handle);
 	if (log->positions.handle >= 0)
 		log->storage.calls->close(log->storage.context, log->positions.handle);
 	journal_files_free(&log->files);
-	free(log->held);
 	free(log->marks.marks);
 	free(log->buffer);
 	free(log);
@@ -227,7 +226,7 @@ void journal_log_flush(struct journal_log *log) {
 	}
 	log->offset += log->buffered;
 	log->buffered = 0;
-	log->held[i].data = true;
+	log->files.files[i].data = true;
 	log->files.files[i].size = log->files.files[i].end = log->offset;
 }
 
@@ -301,17 +300,17 @@ static void begin_group(struct journal_log *log) {
 	log->job.place = (struct journal_place){ log->current, log->offset };
 	for (uint32_t i = 0; i < log->files.count; i++) {
 		uint64_t next;
-		int handle;
+		int error;
 
-		if (!log->held[i].data)
+		if (!log->files.files[i].data)
 			continue;
-		handle = journal_log_handle(log, i);
-		if (handle < 0 || !journal_job_add(log, handle)) {
+		error = journal_job_add_file(log, i);
+		if (error != 0) {
 			log->job.count = 0;
-			journal_log_fail(log, handle < 0 ? -handle : ENOMEM, "open");
+			journal_log_fail(log, -error, "open");
 			return;
 		}
-		log->held[i].data = log->held[i].marks = false;
+		log->files.files[i].data = log->files.files[i].marks = false;
 		next = end_of_group(log, i);
 		if (next > log->synced + 1) {
 			log->job.sequence = next - 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The files of a log: made, found missing, deleted; where it ended at the start.
- * MODEL    held[i] stands beside files.files[i]: its handle, and what no sync covers yet.
- *          A restart takes for granted what was synced by `positions` or a later file's
+ * MODEL    A restart takes for granted what was synced by `positions` or a later file's
  *          head, and reads from there on; the files that it reads are synced with its first
  *          group, as a process that was killed leaves records that are in the page cache
  *          alone, which must not be lost after somebody has relied on them.  For marks the
@@ -14,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "journal/log_internal.h"
 #include "journal/walk.h"
 
@@ -29,59 +29,35 @@ uint32_t journal_log_index(const struct journal_log *log, uint32_t number) {
 }
 
 int journal_log_handle(struct journal_log *log, uint32_t i) {
+	struct journal_file *file = &log->files.files[i];
 	char name[JOURNAL_NAME_MAX + 1];
 
-	if (log->held[i].handle < 0) {
-		journal_file_name(log->files.files[i].number, name);
-		log->held[i].handle = log->storage.calls->open(log->storage.context, name,
+	if (file->handle < 0) {
+		journal_file_name(file->number, name);
+		file->handle = log->storage.calls->open(log->storage.context, name,
 		    JOURNAL_WRITE);
 	}
-	return log->held[i].handle;
+	return file->handle;
 }
 
 static void close_handle(struct journal_log *log, uint32_t i) {
-	if (log->held[i].handle >= 0)
-		log->storage.calls->close(log->storage.context, log->held[i].handle);
-	log->held[i].handle = -1;
+	if (log->files.files[i].handle >= 0)
+		log->storage.calls->close(log->storage.context, log->files.files[i].handle);
+	log->files.files[i].handle = -1;
 }
 
 void journal_log_close_idle(struct journal_log *log) {
 	uint32_t open = 0;
 
 	for (uint32_t i = 0; i < log->files.count; i++)
-		open += log->held[i].handle >= 0;
+		open += log->files.files[i].handle >= 0;
 	for (uint32_t i = 0; i < log->files.count && open > HANDLES_MOST; i++) {
-		if (log->held[i].handle < 0 || log->held[i].data ||
+		if (log->files.files[i].handle < 0 || log->files.files[i].data ||
 		    log->files.files[i].number == log->current)
 			continue;
 		close_handle(log, i);
 		open--;
 	}
-}
-
-bool journal_log_grow(struct journal_log *log) {
-	struct journal_files *files = &log->files;
-
-	if (files->count == files->room) {
-		uint32_t room = files->room == 0 ? 16 : 2 * files->room;
-		struct journal_file *more = realloc(files->files, room * sizeof(*more));
-
-		if (more == NULL)
-			return false;
-		files->files = more;
-		files->room = room;
-	}
-	if (log->held_room < files->room) {
-		struct log_held *more = realloc(log->held, files->room * sizeof(*more));
-
-		if (more == NULL)
-			return false;
-		log->held = more;
-		for (uint32_t i = log->held_room; i < files->room; i++)
-			log->held[i] = (struct log_held){ .handle = -1 };
-		log->held_room = files->room;
-	}
-	return true;
 }
 
 void journal_log_forget(struct journal_log *log, uint32_t i) {
@@ -90,10 +66,8 @@ void journal_log_forget(struct journal_log *log, uint32_t i) {
 
 	close_handle(log, i);
 	memmove(&files->files[i], &files->files[i + 1], behind * sizeof(files->files[0]));
-	memmove(&log->held[i], &log->held[i + 1], behind * sizeof(log->held[0]));
 	files->count--;
 	files->unread -= i < files->unread;
-	log->held[files->count] = (struct log_held){ .handle = -1 };
 }
 
 int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE]) {
@@ -105,7 +79,7 @@ int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
 	uint64_t behind = log->last + 1 - log->synced;
 	int handle = -EEXIST;
 
-	if (!journal_log_grow(log))
+	if (!array_grow(&log->files.files, &log->files.room, log->files.count, sizeof(file)))
 		return -ENOMEM;
 	if (log->current != 0) {	/* it goes on: all of that file counts */
 		previous = log->current;
@@ -128,7 +102,7 @@ int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE])
 		.previous_end = previous_end };
 	journal_head_write(head, &file.head, file.first,
 	    behind < JOURNAL_BEHIND_MAX ? (uint32_t)behind : JOURNAL_BEHIND_MAX);
-	log->held[log->files.count] = (struct log_held){ .handle = handle };
+	file.handle = handle;
 	log->files.files[log->files.count++] = file;
 	log->directory = true;
 	log->counts.files_begun++;
@@ -364,8 +338,7 @@ int journal_log_read_directory(struct journal_log *log) {
 		return error;
 	log->files.storage = &log->storage;
 	cursor = journal_cursor_open(&log->files);
-	if (cursor == NULL || (log->files.count > 0 && !journal_log_grow(log))) {
-		journal_cursor_close(&cursor);
+	if (cursor == NULL) {
 		log->files.count = log->files.unread = 0;
 		return -ENOMEM;
 	}
@@ -397,11 +370,11 @@ int journal_log_read_directory(struct journal_log *log) {
 	journal_log_cut(log, end);
 	log->ended = log->read_end = end;
 	for (uint32_t i = 0; i < log->files.count; i++) {
-		const struct journal_file *file = &log->files.files[i];
+		struct journal_file *file = &log->files.files[i];
 
-		log->held[i].marks = true;
-		log->held[i].data = file->number >= log->synced_place.file && !file->superseded;
-		log->unsynced = log->unsynced || log->held[i].data;
+		file->marks = true;
+		file->data = file->number >= log->synced_place.file && !file->superseded;
+		log->unsynced = log->unsynced || file->data;
 	}
 	log->is_read = true;
 	log->tries = 0;

@@ -9,13 +9,6 @@
 
 #define LOG_BUFFER	(JOURNAL_FRAME_MAX + (UINT32_C(256) << 10))
 
-/* Beside each of files.files[]. */
-struct log_held {
-	int handle;		/* to read and to write; -1: not open */
-	bool data;		/* records were written that no sync covers */
-	bool marks;		/* the same of marks */
-};
-
 enum job_kind {
 	JOB_NONE,
 	JOB_GROUP,		/* all records up to job.sequence */
@@ -28,7 +21,8 @@ enum job_kind {
 struct log_job {
 	enum job_kind kind;
 	int *handles;
-	uint32_t count, room;
+	uint32_t count;
+	size_t room;
 	bool directory;
 	int error;		/* set by whoever did it */
 	/* for its end */
@@ -93,8 +87,6 @@ struct journal_log {
 	const char *what;
 
 	struct journal_files files;
-	struct log_held *held;	/* as many as files.room */
-	uint32_t held_room;
 	uint32_t current;	/* number of the file that is written; 0: none */
 	uint32_t highest;	/* number of any file so far */
 	bool directory;		/* names were made or removed that no sync covers */
@@ -151,8 +143,6 @@ uint32_t journal_log_index(const struct journal_log *log, uint32_t number);
 /* Makes another file, the last of files; its head into `head`.  Not written yet.  Or -errno. */
 int journal_log_create(struct journal_log *log, uint8_t head[JOURNAL_HEAD_SIZE]);
 void journal_log_forget(struct journal_log *log, uint32_t i);
-/* Room for another file; false: no memory. */
-bool journal_log_grow(struct journal_log *log);
 /* Forgets files that are not in the directory any more; how many, or -errno. */
 int journal_log_drop_missing(struct journal_log *log);
 void journal_log_close_idle(struct journal_log *log);
@@ -178,6 +168,8 @@ void journal_log_delete_below(struct journal_log *log, uint32_t first);
 /* --- log_sync.c -------------------------------------------------------------------- */
 
 bool journal_job_add(struct journal_log *log, int handle);
+/* The same of file i, opened; 0 or -errno. */
+int journal_job_add_file(struct journal_log *log, uint32_t i);
 /* Has the job done; without a thread it has ended then. */
 void journal_job_begin(struct journal_log *log, enum job_kind kind);
 /* Has it ended?  Then it is taken: kind is NONE again, *ended what it was. */

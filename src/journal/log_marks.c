@@ -88,7 +88,7 @@ static bool apply(struct journal_log *log, struct journal_place place) {
 	    (uint64_t)place.offset + JOURNAL_MARK_AT);
 	if (error != 0)
 		return journal_log_fail(log, -error, "mark");
-	log->held[i].marks = true;
+	log->files.files[i].marks = true;
 	log->counts.marks++;
 	return true;
 }

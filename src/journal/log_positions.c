@@ -57,17 +57,14 @@ void journal_positions_drop(struct journal_log *log) {
 /* Fills the job with files that have unsynced marks, so many of them; false: a fault. */
 static bool add_marked(struct journal_log *log) {
 	for (uint32_t i = 0; i < log->files.count && log->job.count < MARKED_AT_ONCE; i++) {
-		int handle;
+		int error = 0;
 
-		if (!log->held[i].marks)
-			continue;
-		log->held[i].marks = false;
-		handle = journal_log_handle(log, i);
-		if (handle == -ENOENT)
-			continue;
-		if (handle < 0 || !journal_job_add(log, handle)) {
+		if (log->files.files[i].marks)
+			error = journal_job_add_file(log, i);
+		log->files.files[i].marks = false;
+		if (error != 0 && error != -ENOENT) {
 			log->job.count = 0;
-			return journal_log_fail(log, handle < 0 ? -handle : ENOMEM, "open");
+			return journal_log_fail(log, -error, "open");
 		}
 	}
 	return true;

@@ -64,17 +64,10 @@ static void delete_given_up(struct journal_log *log) {
 /* What was read at the start, and is not known to be on the disk, comes first. */
 static int add_unsynced(struct journal_log *log) {
 	for (uint32_t i = 0; i < log->files.count; i++) {
-		int handle;
+		int error = log->files.files[i].data ? journal_job_add_file(log, i) : 0;
 
-		if (!log->held[i].data)
-			continue;
-		handle = journal_log_handle(log, i);
-		if (handle == -ENOENT)
-			continue;
-		if (handle < 0)
-			return handle;
-		if (!journal_job_add(log, handle))
-			return -ENOMEM;
+		if (error != 0 && error != -ENOENT)
+			return error;
 	}
 	return 0;
 }
@@ -83,7 +76,7 @@ static int add_unsynced(struct journal_log *log) {
 static void leave_unsynced(struct journal_log *log) {
 	log->unsynced = false;
 	for (uint32_t i = 0; i < log->files.count; i++)
-		log->held[i].data = false;
+		log->files.files[i].data = false;
 }
 
 static void begin_probe(struct journal_log *log, int64_t now_ns) {
@@ -102,11 +95,11 @@ static void begin_probe(struct journal_log *log, int64_t now_ns) {
 	log->probe = log->files.files[i].number;
 	log->files.files[i].size = log->files.files[i].end = sizeof(head);
 	log->counts.writes++;
-	error = log->storage.calls->write(log->storage.context, log->held[i].handle, head,
+	error = log->storage.calls->write(log->storage.context, log->files.files[i].handle, head,
 	    sizeof(head), 0);
 	if (error == 0)
 		error = add_unsynced(log);
-	if (error == 0 && !journal_job_add(log, log->held[i].handle))
+	if (error == 0 && !journal_job_add(log, log->files.files[i].handle))
 		error = -ENOMEM;
 	if (error != 0) {
 		log->job.count = 0;

@@ -15,22 +15,22 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "journal/log_internal.h"
 
 bool journal_job_add(struct journal_log *log, int handle) {
 	struct log_job *job = &log->job;
 
-	if (job->count == job->room) {
-		uint32_t room = job->room == 0 ? 16 : 2 * job->room;
-		int *more = realloc(job->handles, room * sizeof(*more));
-
-		if (more == NULL)
-			return false;
-		job->handles = more;
-		job->room = room;
-	}
+	if (!array_grow(&job->handles, &job->room, job->count, sizeof(job->handles[0])))
+		return false;
 	job->handles[job->count++] = handle;
 	return true;
+}
+
+int journal_job_add_file(struct journal_log *log, uint32_t i) {
+	int handle = journal_log_handle(log, i);
+
+	return handle < 0 ? handle : journal_job_add(log, handle) ? 0 : -ENOMEM;
 }
 
 static void do_job(struct journal_log *log) {

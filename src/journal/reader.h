@@ -29,6 +29,10 @@ struct journal_file {
 	bool later;		/* records of a later version or an unknown type were met in it */
 	uint32_t looked;	/* the log has looked through so many of its bytes for these */
 	int error;		/* why its head could not be read: it is not known what stands there */
+	/* The log's: */
+	int handle;		/* to read and to write; -1: not open */
+	bool data;		/* records were written that no sync covers */
+	bool marks;		/* the same of marks */
 	struct journal_head head;	/* zeros where there is none */
 	uint64_t first;		/* sequence of the head */
 	uint64_t synced;	/* last sequence that was synced when its head was written */
@@ -38,7 +42,8 @@ struct journal_file {
 struct journal_files {
 	const struct journal_storage *storage;
 	struct journal_file *files;
-	uint32_t count, room;
+	uint32_t count;
+	size_t room;
 	bool tolerant;		/* set before: a head or slot that cannot be read is none, and no
 				 * error */
 	bool lazy;		/* set before, by the writer: heads are read when they are needed,

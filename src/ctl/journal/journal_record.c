@@ -2,7 +2,7 @@
 /*
  * PURPOSE  Reads records of a journal into structs, and joins those of one message.
  * MODEL    Only envelopes have the queue id; the others have the message's key, a hash
- *          with a key of its own: a table by it, open addressing.
+ *          with a key of its own: a map by it.
  * ERRORS   A payload that is not as its type says is `spoiled`; without memory `no_memory`.
  * THREADS  One.
  */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_MIN	1024
+#include "base/array.h"
 
 /* --- payloads ----------------------------------------------------------------------------- */
 
@@ -50,57 +50,20 @@ static uint64_t key_of(const struct decoded *decoded) {
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-/* Where it is, or where it would be.  There is a free place. */
-static struct known_message *place_of(const struct known_messages *known, uint64_t key) {
-	size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (known->room - 1);
-
-	while (known->list[at].key != 0 && known->list[at].key != key)
-		at = (at + 1) & (known->room - 1);
-	return &known->list[at];
-}
-
 struct known_message *known_find(const struct known_messages *known, uint64_t key) {
-	struct known_message *found = known->room == 0 || key == 0 ? NULL :
-	    place_of(known, key);
+	uint32_t index = map_index(&known->by_key, key);
 
-	return found == NULL || found->key == 0 ? NULL : found;
-}
-
-static bool grow(struct known_messages *known) {
-	struct known_messages larger = *known;
-
-	if (known->count < known->room / 4 * 3)
-		return true;
-	larger.room = known->room == 0 ? ROOM_MIN : 2 * known->room;
-	larger.list = calloc(larger.room, sizeof(*larger.list));
-	if (larger.list == NULL)
-		return false;
-	for (size_t i = 0; i < known->room; i++)
-		if (known->list[i].key != 0)
-			*place_of(&larger, known->list[i].key) = known->list[i];
-	free(known->list);
-	*known = larger;
-	return true;
+	return index == MAP_NONE ? NULL : &known->list[index];
 }
 
 /* Where the id stands from then on; 0: no memory. */
 static uint32_t keep_id(struct known_messages *known, struct journal_text id) {
-	size_t wanted = known->ids_length + id.length + 2, at;
+	size_t at = known->ids_length == 0 ? 1 : known->ids_length;	/* no id stands at 0 */
 
-	if (wanted > known->ids_room) {
-		size_t room = known->ids_room == 0 ? 16 * ROOM_MIN : 2 * known->ids_room;
-		char *ids;
-
-		room = room < wanted ? wanted : room;
-		ids = room > UINT32_MAX ? NULL : realloc(known->ids, room);
-		if (ids == NULL)
-			return 0;
-		known->ids = ids;
-		known->ids_room = room;
-	}
-	if (known->ids_length == 0)
-		known->ids[known->ids_length++] = '\0';		/* no id stands at 0 */
-	at = known->ids_length;
+	if (at + id.length > UINT32_MAX ||
+	    !array_grow(&known->ids, &known->ids_room, at + id.length, 1))
+		return 0;
+	known->ids_length = at;
 	for (size_t i = 0; i < id.length; i++)
 		if (id.text[i] != '\0')
 			known->ids[known->ids_length++] = id.text[i];
@@ -113,14 +76,14 @@ static struct known_message *find_or_add(struct known_messages *known, uint64_t 
 
 	if (found != NULL)
 		return found;
-	if (key == 0 || !grow(known)) {
+	if (key == 0 || known->count >= MAP_NONE ||
+	    !array_grow(&known->list, &known->room, known->count, sizeof(*found)) ||
+	    !map_set_index(&known->by_key, key, (uint32_t)known->count)) {
 		known->no_memory = known->no_memory || key != 0;
 		return NULL;
 	}
-	found = place_of(known, key);
-	found->key = key;
-	found->state = KNOWN_DONE;
-	known->count++;
+	found = &known->list[known->count++];
+	*found = (struct known_message){ .key = key, .state = KNOWN_DONE };
 	return found;
 }
 
@@ -157,6 +120,7 @@ const char *known_id(const struct known_messages *known, const struct known_mess
 }
 
 void known_free(struct known_messages *known) {
+	map_free(&known->by_key);
 	free(known->list);
 	free(known->ids);
 	memset(known, 0, sizeof(*known));

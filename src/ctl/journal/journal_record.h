@@ -3,6 +3,7 @@
 #ifndef CTL_JOURNAL_RECORD_H
 #define CTL_JOURNAL_RECORD_H
 
+#include "base/map.h"
 #include "view/writer.h"
 #include "journal/record.h"
 
@@ -22,7 +23,7 @@ bool decoded_is_of_message(const struct decoded *decoded);
 /* What is known of a message by its key. */
 enum known_state { KNOWN_WAITS, KNOWN_WORKS, KNOWN_DONE };
 struct known_message {
-	uint64_t key;		/* 0: this place is free */
+	uint64_t key;
 	uint64_t sequence;	/* of the record that said so last */
 	uint32_t bytes;		/* of its envelope, with what a run has written since */
 	uint32_t id;		/* where its queue id stands; 0: not known */
@@ -32,6 +33,7 @@ struct known_message {
 struct known_messages {
 	struct known_message *list;
 	size_t count, room;
+	struct map by_key;	/* which one of the list */
 	char *ids;
 	size_t ids_length, ids_room;
 	bool no_memory;		/* what came then is not in it */

@@ -106,11 +106,10 @@ struct messages_found {
 static struct messages_found count_messages(const struct summing *sum) {
 	struct messages_found found = { .bytes = 0 };
 
-	for (size_t i = 0; i < sum->known.room; i++) {
+	for (size_t i = 0; i < sum->known.count; i++) {
 		const struct known_message *message = &sum->known.list[i];
 
-		if (message->key == 0 || message->state == KNOWN_DONE ||
-		    message->sequence < sum->void_before)
+		if (message->state == KNOWN_DONE || message->sequence < sum->void_before)
 			continue;
 		found.bytes += message->bytes;
 		found.waiting += message->state == KNOWN_WAITS;

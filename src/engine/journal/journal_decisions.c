@@ -47,10 +47,6 @@ int journal_decisions_open(struct journal_decisions **decisions, struct engine *
 	return result;
 }
 
-void journal_decisions_close(struct journal_decisions **decisions) {
-	journal_keep_close(decisions);
-}
-
 static struct decided_next *next_of(const struct journal_decisions *decisions,
     unsigned ring) {
 	return &decisions->keep.engine->segment->header->decided_next[ring];

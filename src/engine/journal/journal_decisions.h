@@ -24,7 +24,6 @@ struct journal_decisions;
 int journal_decisions_open(struct journal_decisions **decisions, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
     int64_t now_ns, struct diag *diag);
-void journal_decisions_close(struct journal_decisions **decisions);
 
 /* Follows the rings, some times a second; writes, and deletes what is too much. */
 void journal_decisions_turn(struct journal_decisions *decisions, int64_t now_ns,

@@ -83,19 +83,14 @@ static bool is_anothers(const struct journal_keep *keep) {
 }
 
 static void tell_foreign(const struct journal_keep *keep) {
-	const struct generation *generation = engine_pin(keep->engine);
 	struct journal_news news = { .kind = JOURNAL_NEWS_FOREIGN, .room = keep->room,
 		.what = "" };
-	char path[PATH_MAX];
 	uint64_t ignored;
 	uint32_t last;
 
 	journal_log_found_there(keep->log, &ignored, &last);
 	news.lost = last;
-	(void)generation_journal_directory(generation, keep->room, path);
-	engine_unpin(keep->engine, generation);
-	news.path = path;
-	keep->listener.tell(keep->listener.context, &news);
+	journal_status_say(keep->engine, news, &keep->listener);
 }
 
 /* Until positions say on the disk what stays, whoever opens it next has to find out again. */

@@ -57,10 +57,6 @@ void journal_manual_close(struct journal_manual_log **manual) {
 	journal_keep_close(manual);
 }
 
-const struct journal_log *journal_manual_log_of(const struct journal_manual_log *manual) {
-	return manual != NULL ? manual->keep.log : NULL;
-}
-
 /* --- what stands there ---------------------------------------------------------------- */
 
 struct reading {

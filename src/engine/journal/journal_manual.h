@@ -27,9 +27,6 @@ void journal_manual_close(struct journal_manual_log **manual);
 /* Each second. */
 void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns, int64_t wall_ns);
 
-/* For tests; NULL: none.  Append nothing to it. */
-const struct journal_log *journal_manual_log_of(const struct journal_manual_log *manual);
-
 /* An action that was done just now, of until_ns by the clock of now_ns. */
 void journal_manual_write_down(struct journal_manual_log *manual,
     struct journal_manual *action, int64_t now_ns);

@@ -10,27 +10,38 @@
  */
 #include "engine/journal/journal_restore.h"
 
+#include <libgen.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/sd_log.h"
+#include "base/text.h"
 #include "engine/internal.h"
 #include "engine/journal/journal_accounts.h"
 #include "engine/journal/journal_manual.h"
 #include "engine/journal/journal_state.h"
-#include "engine/journal/journal_restore_logs.h"
 #include "engine/journal/journal_room.h"
 #include "engine/destination/windows.h"
 #include "segment/destination/recipients.h"
 #include "segment/destination/seen_text.h"
 #include "segment/destination/state_text.h"
 #include "segment/destination/states.h"
+#include "segment/file/feed_position.h"
 
 /* A boot's begin is known about so well. */
 #define BOOT_SLACK_NS	(5 * NS_PER_SECOND)
 #define DEADLINE_NS	(20 * NS_PER_SECOND)
 #define FOR_EVER_NS	(INT64_MAX / 2)
+
+/* How far the logs were read, as the groups of feed/ tell it: the last whole one counts. */
+struct restored_logs {
+	struct journal_log_position next[SEGMENT_LOG_FILES];	/* of the group that is read */
+	struct journal_log_position last[SEGMENT_LOG_FILES];	/* of the last whole one */
+	unsigned next_count, last_count;
+	bool known;			/* there was one */
+};
 
 struct restore {
 	struct engine *engine;
@@ -165,21 +176,69 @@ static bool take(struct restore *r, const struct journal_frame *frame) {
 	case JOURNAL_LOG_POSITION:
 		if (!journal_log_position_read(frame->payload, frame->length, &position))
 			return false;
-		restored_logs_add(&r->logs, &position);
+		if (r->logs.next_count < SEGMENT_LOG_FILES)
+			r->logs.next[r->logs.next_count++] = position;
 		return true;
 	case JOURNAL_GROUP:
 		if (!journal_checkpoint_read(frame->payload, frame->length, &group))
 			return false;
-		restored_logs_end(&r->logs);
+		memcpy(r->logs.last, r->logs.next, sizeof(r->logs.last));
+		r->logs.last_count = r->logs.next_count;
+		r->logs.next_count = 0;
+		r->logs.known = true;
 		if (group.when_ns > r->newest_ns)
 			r->newest_ns = group.when_ns;
 		return true;
 	case JOURNAL_CHECKPOINT_BEGIN:
 		/* what was cut off before it is no part of a group */
-		restored_logs_begin(&r->logs);
+		r->logs.next_count = 0;
 		return true;
 	default:
 		return true;
+	}
+}
+
+/* The log that a place is of, or "". */
+static const char *log_of(const struct generation *generation, uint64_t log) {
+	for (uint32_t i = 0; i < generation->mta_count; i++) {
+		const char *text = generation_text(generation, generation->mtas[i].log);
+
+		if (*text != '\0' && feed_log_id(text) == log)
+			return text;
+	}
+	return "";
+}
+
+/* All files of a log lie in one file system, that of its directory. */
+static uint64_t device_now(const struct generation *generation,
+    const struct feed_position *position) {
+	const char *log = log_of(generation, position->log);
+	char path[PATH_MAX];
+	struct stat status;
+
+	if (*log == '\0' || sd_log_is(log) || !text_copy(path, sizeof(path), log, strlen(log)))
+		return position->device;
+	/* the file itself may be behind a link */
+	if (stat(log, &status) == 0 && status.st_ino == position->inode)
+		return status.st_dev;
+	return stat(dirname(path), &status) == 0 ? status.st_dev : position->device;
+}
+
+/* In place of what the segment knows.  What was written before this boot began, by the wall
+ * clock, is of another one: then the number of a file system may be another one. */
+static void put_logs(struct restore *r) {
+	int64_t boot_ns = r->wall_ns - r->now_ns + BOOT_SLACK_NS;
+
+	if (!r->logs.known)
+		return;
+	feed_positions_keep(r->engine->segment, NULL, 0);
+	for (unsigned i = 0; i < r->logs.last_count; i++) {
+		struct feed_position position = r->logs.last[i].position;
+
+		if (r->logs.last[i].when_ns < boot_ns &&
+		    (position.device != 0 || position.inode != 0))
+			position.device = device_now(r->generation, &position);
+		r->news.logs += feed_position_add(r->engine->segment, &position);
 	}
 }
 
@@ -240,7 +299,6 @@ static bool open_room(struct restore *r, enum journal_room room,
     struct journal_reader **out) {
 	struct journal_news news = { .kind = JOURNAL_NEWS_UNREAD, .room = room, .what = "" };
 	struct diag diag = { .error = 0 };
-	char path[PATH_MAX];
 
 	switch (journal_room_open(r->generation, room, out, &diag)) {
 	case JOURNAL_ROOM_OPENED:
@@ -256,10 +314,8 @@ static bool open_room(struct restore *r, enum journal_room room,
 		news.what = diag.text;
 		break;
 	}
-	(void)generation_journal_directory(r->generation, room, path);
-	news.path = path;
 	r->whole = false;
-	r->listener->tell(r->listener->context, &news);
+	journal_status_say(r->engine, news, r->listener);
 	return false;
 }
 
@@ -286,8 +342,7 @@ static void restore_feed(struct restore *r) {
 	if (read && !r->late && looking.range.last != 0)
 		read = journal_each(&reader->files, looking.range.begin, take_range, &looking);
 	if (read)
-		r->news.logs = restored_logs_put(&r->logs, r->engine, r->generation,
-		    r->wall_ns - r->now_ns + BOOT_SLACK_NS);
+		put_logs(r);
 	else
 		journal_bad_no_memory(&r->bad[JOURNAL_ROOM_FEED]);
 	was_read(r, JOURNAL_ROOM_FEED, reader);
@@ -367,21 +422,16 @@ static bool restore_action(void *context, const struct journal_manual *action) {
 
 static void tell_bad(const struct restore *r, enum journal_room room) {
 	const struct journal_bad *bad = &r->bad[room];
-	struct journal_news news = { .room = room, .what = "" };
-	char path[PATH_MAX];
+	struct journal_news news = { .kind = JOURNAL_NEWS_DAMAGED, .room = room,
+		.bytes = bad->bytes, .lost = bad->places, .what = "" };
 
-	(void)generation_journal_directory(r->generation, room, path);
-	news.path = path;
 	engine_count(r->engine, COUNTER_JOURNAL_DAMAGED, bad->places + bad->later);
-	news.kind = JOURNAL_NEWS_DAMAGED;
-	news.bytes = bad->bytes;
-	news.lost = bad->places;
 	if (bad->places > 0)
-		r->listener->tell(r->listener->context, &news);
+		journal_status_say(r->engine, news, r->listener);
 	news.kind = JOURNAL_NEWS_LATER;
 	news.lost = bad->later;
 	if (bad->later > 0)
-		r->listener->tell(r->listener->context, &news);
+		journal_status_say(r->engine, news, r->listener);
 }
 
 bool engine_journal_restore(struct engine *engine, const struct generation *generation,

@@ -68,10 +68,6 @@ void journal_states_close(struct journal_states **state) {
 	journal_keep_close(state);
 }
 
-const struct journal_log *journal_states_log_of(const struct journal_states *state) {
-	return state != NULL ? state->keep.log : NULL;
-}
-
 /* --- records ---------------------------------------------------------------------- */
 
 static void write_destination(void *context, const struct destination_window *window) {

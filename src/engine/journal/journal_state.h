@@ -35,7 +35,4 @@ void journal_states_close(struct journal_states **state);
 /* Each second, and between any two results.  `wall_ns`: the time of day. */
 void journal_states_turn(struct journal_states *state, int64_t now_ns, int64_t wall_ns);
 
-/* For tests; NULL: none.  Append nothing to it. */
-const struct journal_log *journal_states_log_of(const struct journal_states *state);
-
 #endif

@@ -28,42 +28,25 @@ static void count(struct engine *engine, const struct journal_log_counts *was,
 			engine_count(engine, counters[i].counter, counters[i].amount);
 }
 
-/* Says it with the path. */
-static void say(struct engine *engine, struct journal_news *news,
+void journal_status_say(struct engine *engine, struct journal_news news,
     const struct journal_listener *listener) {
 	const struct generation *generation = engine_pin(engine);
 	char path[PATH_MAX];
 
-	(void)generation_journal_directory(generation, news->room, path);
+	(void)generation_journal_directory(generation, news.room, path);
 	engine_unpin(engine, generation);
-	news->path = path;
-	listener->tell(listener->context, news);
+	news.path = path;
+	listener->tell(listener->context, &news);
 }
 
-static void tell_damage(struct engine *engine, enum journal_room room,
-    struct journal_told *told, const struct journal_log_counts *counts,
+/* Once of each, with its number. */
+static void tell_found(struct engine *engine, struct journal_news news, bool *told,
     const struct journal_listener *listener) {
-	struct journal_news news = { .kind = JOURNAL_NEWS_DAMAGED, .room = room,
-		.bytes = counts->damage_bytes, .lost = counts->damages, .what = "" };
-
-	if (told->damage || counts->damages == 0)
+	if (*told || news.lost == 0)
 		return;
-	told->damage = true;
-	engine_count(engine, COUNTER_JOURNAL_DAMAGED, counts->damages);
-	say(engine, &news, listener);
-}
-
-static void tell_later(struct engine *engine, enum journal_room room,
-    struct journal_told *told, const struct journal_log_counts *counts,
-    const struct journal_listener *listener) {
-	struct journal_news news = { .kind = JOURNAL_NEWS_LATER, .room = room,
-		.lost = counts->later_files, .what = "" };
-
-	if (told->later || counts->later_files == 0)
-		return;
-	told->later = true;
-	engine_count(engine, COUNTER_JOURNAL_DAMAGED, counts->later_files);
-	say(engine, &news, listener);
+	*told = true;
+	engine_count(engine, COUNTER_JOURNAL_DAMAGED, news.lost);
+	journal_status_say(engine, news, listener);
 }
 
 static bool fails(const struct journal_told *told, const struct journal_log *log) {
@@ -90,7 +73,7 @@ static void tell_state(struct engine *engine, enum journal_room room,
 		news.lost = counts->dropped - told->dropped;
 	}
 	if (!told->silent)
-		say(engine, &news, listener);
+		journal_status_say(engine, news, listener);
 }
 
 static void put(struct journal_record *record, const struct journal_told *told,
@@ -116,8 +99,11 @@ void journal_status_tell(struct engine *engine, enum journal_room room,
 
 	journal_log_count(log, &counts);
 	count(engine, &told->counts, &counts);
-	tell_damage(engine, room, told, &counts, listener);
-	tell_later(engine, room, told, &counts, listener);
+	tell_found(engine, (struct journal_news){ .kind = JOURNAL_NEWS_DAMAGED, .room = room,
+	    .bytes = counts.damage_bytes, .lost = counts.damages, .what = "" }, &told->damage,
+	    listener);
+	tell_found(engine, (struct journal_news){ .kind = JOURNAL_NEWS_LATER, .room = room,
+	    .lost = counts.later_files, .what = "" }, &told->later, listener);
 	tell_state(engine, room, told, log, &counts, listener);
 	put(&engine->segment->header->journals[room], told, log, &counts, now_ns);
 	told->counts = counts;

@@ -54,6 +54,10 @@ struct journal_told {
 	uint64_t dropped;	/* when it failed */
 };
 
+/* Tells the listener, with the path of the room. */
+void journal_status_say(struct engine *engine, struct journal_news news,
+    const struct journal_listener *listener);
+
 /* Tells how `log` fares: counters, the record of its room, and the listener where it has
  * failed, or is well again, or was found to be damaged.  Each second at least, and when the
  * log says that it has changed.  */

@@ -215,7 +215,3 @@ void manual_table_drop_older(struct manual_table *table, unsigned what,
 			drop(table, entry);
 	}
 }
-
-unsigned manual_table_count(const struct manual_table *table) {
-	return table->count;
-}

@@ -37,6 +37,5 @@ void manual_table_drop_older(struct manual_table *table, unsigned what,
 bool manual_table_has(const struct manual_table *table, unsigned what, const char *name);
 /* Holds, suspensions and ceilings that were pushed out, though they may be in force. */
 uint64_t manual_table_pushed_out(const struct manual_table *table);
-unsigned manual_table_count(const struct manual_table *table);
 
 #endif

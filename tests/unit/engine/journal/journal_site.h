@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
+#include "engine/journal/journal_keep.h"
 #include "engine/journal/journal_manual.h"
 #include "engine/journal/journal_restore.h"
 #include "engine/journal/journal_state.h"
@@ -115,6 +116,11 @@ static inline void turn(void) {
 	journal_manual_turn(manual, now_ns, wall_ns);
 }
 
+/* NULL: none. */
+static inline const struct journal_log *log_of(const void *keeps) {
+	return keeps == NULL ? NULL : ((const struct journal_keep *)keeps)->log;
+}
+
 static inline void wait_for_job(const struct journal_log *log) {
 	struct pollfd event = { .events = POLLIN };
 
@@ -128,8 +134,8 @@ static inline void wait_for_job(const struct journal_log *log) {
 static inline void turns(unsigned count) {
 	while (count-- > 0) {
 		turn();
-		wait_for_job(journal_states_log_of(states));
-		wait_for_job(journal_manual_log_of(manual));
+		wait_for_job(log_of(states));
+		wait_for_job(log_of(manual));
 	}
 }
 

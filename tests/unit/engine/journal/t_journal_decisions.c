@@ -8,6 +8,7 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/journal/journal_decisions.h"
+#include "engine/journal/journal_keep.h"
 #include "journal/reader.h"
 #include "segment/decision/decisions.h"
 #include "segment/file/internal.h"
@@ -40,7 +41,7 @@ static void open_journal(void) {
 }
 
 static void close_journal(void) {
-	journal_decisions_close(&decisions);
+	journal_keep_close(&decisions);
 	free(small);
 }
 

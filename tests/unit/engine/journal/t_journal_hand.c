@@ -24,13 +24,25 @@ static void add_many(struct manual_table *table, uint8_t verb, const char *form,
 	}
 }
 
+static bool count(void *context, const struct journal_manual *action) {
+	++*(unsigned *)context;
+	return true;
+}
+
+static unsigned count_of(struct manual_table *table) {
+	unsigned entries = 0;
+
+	manual_table_each(table, count, &entries);
+	return entries;
+}
+
 /* A script that resumes all that there is. */
 TEST(resumes_do_not_push_out_a_hold) {
 	struct manual_table *table = manual_table_open();
 
 	assert_true(add(table, MANUAL_HOLD, "kept.example", 1, INT64_MAX));
 	add_many(table, MANUAL_RESUME, "r", 2 * MANUAL_ACTIONS_MAX, 0);
-	assert_int_equal(manual_table_count(table), MANUAL_ACTIONS_MAX);
+	assert_int_equal(count_of(table), MANUAL_ACTIONS_MAX);
 	assert_true(manual_table_has(table, JOURNAL_ON_DESTINATION, "kept.example"));
 	assert_false(manual_table_has(table, JOURNAL_ON_DESTINATION, "r0.example"));
 	assert_int_equal(manual_table_pushed_out(table), 0);
@@ -44,7 +56,7 @@ TEST(what_is_over_goes_before_what_is_in_force) {
 	add_many(table, MANUAL_SUSPEND, "s", 3000, 500);
 	add_many(table, MANUAL_HOLD, "h", MANUAL_ACTIONS_MAX, INT64_MAX);
 	/* it is the oldest; 3000 that were over made room for all but one of them */
-	assert_int_equal(manual_table_count(table), MANUAL_ACTIONS_MAX);
+	assert_int_equal(count_of(table), MANUAL_ACTIONS_MAX);
 	assert_false(manual_table_has(table, JOURNAL_ON_DESTINATION, "s1.example"));
 	assert_true(manual_table_has(table, JOURNAL_ON_DESTINATION, "h0.example"));
 	assert_int_equal(manual_table_pushed_out(table), 1);

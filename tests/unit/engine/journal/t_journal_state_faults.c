@@ -123,7 +123,7 @@ TEST_IN(open_site, close_site, it_does_not_grow) {
 /* With older files damaged, and the positions, nothing but new ones tells that what follows the
  * damage had been synced: till then it is the end of a crash for a reader. */
 static void until_positions_are_recorded(void) {
-	const struct journal_log *log = journal_states_log_of(states);
+	const struct journal_log *log = log_of(states);
 
 	for (unsigned i = 0; i < 10 && journal_log_positions_recorded(log) == 0; i++)
 		turns(1);
