@@ -209,6 +209,15 @@ uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
 	return sequence;
 }
 
+uint64_t messages_record(struct messages *m, enum journal_type type, const void *record,
+    struct journal_place *place) {
+	size_t length = journal_record_write(journal_shape_of(type), m->payload,
+	    sizeof(m->payload), record);
+
+	MUST(length > 0);
+	return messages_append(m, (uint8_t)type, length, place);
+}
+
 void messages_sync_within(struct messages *m, int64_t delay_ns) {
 	if (delay_ns < m->sync_within_ns)
 		m->sync_within_ns = delay_ns;
@@ -282,8 +291,7 @@ uint64_t messages_start(struct messages *m, const char *mta, const char *directo
 	    !messages_reserve_work(m))
 		return 0;
 	start.envelope = messages_place(m, entry);
-	sequence = messages_append(m, JOURNAL_START,
-	    journal_start_write(m->payload, sizeof(m->payload), &start), &place);
+	sequence = messages_record(m, JOURNAL_START, &start, &place);
 	if (sequence == 0)
 		return 0;
 	/* The envelope is marked once this start is synced (journal_log_mark): a mark that
@@ -299,9 +307,7 @@ uint64_t messages_delivered(struct messages *m, const char *mta, const char *dir
 	struct journal_delivery delivery = { .key = messages_key(mta, directory, id),
 		.when_ns = wall_ns, .result = JOURNAL_RESULT_GONE, .recipients = recipients,
 		.left = left, .domain = { domain, (uint16_t)length } };
-	struct journal_place place;
-	struct entry *entry;
-	uint64_t sequence;
+	const struct entry *entry;
 
 	m->wall_ns = wall_ns;
 	if (!messages_enter(m) || length > MESSAGES_DOMAIN_MAX)
@@ -310,13 +316,7 @@ uint64_t messages_delivered(struct messages *m, const char *mta, const char *dir
 	if (entry == NULL || entry->state != ENTRY_WORKING)
 		return 0;
 	delivery.start = messages_work(m, entry)->start_sequence;
-	sequence = messages_append(m, JOURNAL_DELIVERY,
-	    journal_delivery_write(m->payload, sizeof(m->payload), &delivery), &place);
-	if (sequence != 0) {
-		m->totals.deliveries += recipients;
-		messages_sync_within(m, m->settings.sync_delay_ns);
-	}
-	return sequence;
+	return messages_append_delivery(m, &delivery);
 }
 
 uint64_t messages_finish_entry(struct messages *m, struct entry *entry) {
@@ -332,8 +332,7 @@ uint64_t messages_finish_entry(struct messages *m, struct entry *entry) {
 	} else if (entry->state != ENTRY_NEW) {
 		finish.old = messages_place(m, entry);
 	}
-	sequence = messages_append(m, JOURNAL_FINISH,
-	    journal_finish_write(m->payload, sizeof(m->payload), &finish), &place);
+	sequence = messages_record(m, JOURNAL_FINISH, &finish, &place);
 	if (sequence == 0) {
 		if (entry->state == ENTRY_NEW)
 			messages_index_remove(m, entry);

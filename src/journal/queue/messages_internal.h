@@ -201,6 +201,9 @@ unsigned messages_interval_of(const struct messages *m, int64_t due_ns, int64_t 
 /* 0: failed; or renewed meanwhile: what was appended is garbage then. */
 uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
     struct journal_place *place);
+/* The same of a record of that type, which always fits. */
+uint64_t messages_record(struct messages *m, enum journal_type type, const void *record,
+    struct journal_place *place);
 /* What stands at the begin of each function of the interface: a renewal comes into force.
  * False: degraded. */
 bool messages_enter(struct messages *m);
@@ -215,6 +218,7 @@ void messages_sync_within(struct messages *m, int64_t delay_ns);
 
 /* --- messages_told.c ---------------------------------------------------------------------- */
 
+uint64_t messages_append_delivery(struct messages *m, const struct journal_delivery *delivery);
 /* Behind what lines have told so far of its run. */
 void messages_take_line(struct working *w, const struct journal_delivery *delivery);
 /* The envelope says what lines told of this run, and of those before it whose files list them

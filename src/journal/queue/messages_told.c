@@ -10,6 +10,17 @@
 
 #include "journal/queue/messages_internal.h"
 
+uint64_t messages_append_delivery(struct messages *m, const struct journal_delivery *delivery) {
+	struct journal_place place;
+	uint64_t sequence = messages_record(m, JOURNAL_DELIVERY, delivery, &place);
+
+	if (sequence != 0) {
+		m->totals.deliveries += delivery->recipients;
+		messages_sync_within(m, m->settings.sync_delay_ns);
+	}
+	return sequence;
+}
+
 uint64_t messages_told(struct messages *m, const char *mta, const char *directory,
     const char *id, const struct messages_line *line, int64_t wall_ns) {
 	struct journal_delivery delivery = { .key = messages_key(mta, directory, id),
@@ -18,9 +29,7 @@ uint64_t messages_told(struct messages *m, const char *mta, const char *director
 		.domain = { line->domain, (uint16_t)line->domain_length },
 		.id = { id, (uint16_t)strlen(id) }, .to = { line->to, (uint16_t)line->length },
 		.pid = line->pid, .log = line->log, .offset = line->offset };
-	struct journal_place place;
 	const struct entry *entry;
-	uint64_t sequence;
 
 	m->wall_ns = wall_ns;
 	if (!messages_enter(m) || line->domain_length > MESSAGES_DOMAIN_MAX ||
@@ -29,13 +38,7 @@ uint64_t messages_told(struct messages *m, const char *mta, const char *director
 	entry = messages_index_find(m, delivery.key);
 	if (entry != NULL && entry->state == ENTRY_WORKING)
 		delivery.start = messages_work(m, entry)->start_sequence;
-	sequence = messages_append(m, JOURNAL_DELIVERY,
-	    journal_delivery_write(m->payload, sizeof(m->payload), &delivery), &place);
-	if (sequence != 0) {
-		m->totals.deliveries += line->recipients;
-		messages_sync_within(m, m->settings.sync_delay_ns);
-	}
-	return sequence;
+	return messages_append_delivery(m, &delivery);
 }
 
 /* --- after a start ---------------------------------------------------------------------- */

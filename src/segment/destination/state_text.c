@@ -12,6 +12,37 @@
 
 #define STATE_TEXT_EVER	"ever"
 
+/* Key, member, and what cuts a number to it. */
+#define STATE_NUMBERS(X) \
+	X("flags", s->flags, (uint8_t)) \
+	X("ok", s->ok, (uint32_t)) \
+	X("failed", s->failed, (uint32_t)) \
+	X("held", s->held, (uint32_t))
+#define WINDOW_NUMBERS(X) \
+	X("law", w->law, 0x3 &) \
+	X("state", w->state, 0x7 &) \
+	X("size", w->concurrency, (uint16_t)) \
+	X("ceiling", w->ceiling, (uint16_t)) \
+	X("cause", w->cause, 0x7 &) \
+	X("told", w->told, (bool)) \
+	X("weak", w->weak, (bool)) \
+	X("step", w->canary_step, 0x3f &) \
+	X("out", w->canary_out, (bool)) \
+	X("lowered", w->lowered, 0xf &) \
+	X("run", w->refused_run, 0x1f &) \
+	X("convinced", w->convinced, (bool)) \
+	X("run_below", w->run_below, 0xf &) \
+	X("run_ended", w->run_ended, (uint8_t)) \
+	X("run_level", w->run_level, (uint16_t)) \
+	X("run_from", w->run_from, (uint16_t)) \
+	X("run_first", w->run_first, (uint16_t)) \
+	X("noise", w->noise, (uint16_t)) \
+	X("level0", w->accepted[0], (uint16_t)) \
+	X("level1", w->accepted[1], (uint16_t)) \
+	X("span", w->accepted_span, (uint8_t)) \
+	X("climb", w->climb, 0x7 &) \
+	X("calm", w->calm, 0x1fff &)
+
 /* --- writing ------------------------------------------------------------------- */
 
 struct text {
@@ -64,46 +95,26 @@ static void add_time(struct text *text, const char *key, int64_t time_ns, int64_
 		    "%" PRId64, time_ns - now_ns);
 }
 
-static void add_window(struct text *text, const struct window *w, int64_t now_ns) {
-	const struct {
-		const char *key;
-		uint32_t value;
-	} numbers[] = {
-		{ "law", w->law }, { "state", w->state }, { "size", w->concurrency },
-		{ "ceiling", w->ceiling }, { "cause", w->cause }, { "told", w->told },
-		{ "weak", w->weak }, { "step", w->canary_step }, { "out", w->canary_out },
-		{ "lowered", w->lowered }, { "run", w->refused_run },
-		{ "convinced", w->convinced }, { "run_below", w->run_below },
-		{ "run_ended", w->run_ended }, { "run_level", w->run_level },
-		{ "run_from", w->run_from }, { "run_first", w->run_first },
-		{ "noise", w->noise }, { "level0", w->accepted[0] },
-		{ "level1", w->accepted[1] }, { "span", w->accepted_span },
-		{ "climb", w->climb }, { "calm", w->calm },
-	};
-
-	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		add_number(text, numbers[i].key, numbers[i].value);
-	add_double(text, "success", w->success);
-	add_double(text, "failure", w->failure);
-	add_double(text, "cohorts", w->fail_cohorts);
-	add_time(text, "until", w->until_ns, now_ns);
-	add_time(text, "canary", w->canary_ns, now_ns);
-}
-
 size_t state_text_write(const struct destination_window *window, int64_t now_ns,
     char out[STATE_TEXT_MAX]) {
 	const struct destination_state *s = &window->state;
+	const struct window *w = &s->window;
 	struct text text = { out, 0 };
 
 	out[0] = '\0';
-	add_number(&text, "flags", s->flags);
-	add_number(&text, "ok", s->ok);
-	add_number(&text, "failed", s->failed);
-	add_number(&text, "held", s->held);
+#define ADD(key, member, cut) add_number(&text, key, member);
+	STATE_NUMBERS(ADD)
 	add_time(&text, "resumed", s->resumed_ns, now_ns);
 	add_number(&text, "event", window->event);
-	if (s->begun)
-		add_window(&text, &s->window, now_ns);
+	if (!s->begun)
+		return text.length;
+	WINDOW_NUMBERS(ADD)
+#undef ADD
+	add_double(&text, "success", w->success);
+	add_double(&text, "failure", w->failure);
+	add_double(&text, "cohorts", w->fail_cohorts);
+	add_time(&text, "until", w->until_ns, now_ns);
+	add_time(&text, "canary", w->canary_ns, now_ns);
 	return text.length;
 }
 
@@ -153,41 +164,15 @@ static bool set_number(struct destination_window *to, const char *key,
 	struct window *w = &to->state.window;
 	struct destination_state *s = &to->state;
 
-#define FIELD(word, member, cut) \
+#define SET(word, member, cut) \
 	if (strcmp(key, word) == 0) { \
 		member = cut value; \
 		return (uint64_t)member == value; \
 	}
-	FIELD("flags", s->flags, (uint8_t))
-	FIELD("ok", s->ok, (uint32_t))
-	FIELD("failed", s->failed, (uint32_t))
-	FIELD("held", s->held, (uint32_t))
-	FIELD("event", to->event, (uint64_t))
-	FIELD("law", w->law, 0x3 &)
-	FIELD("state", w->state, 0x7 &)
-	FIELD("cause", w->cause, 0x7 &)
-	FIELD("size", w->concurrency, (uint16_t))
-	FIELD("ceiling", w->ceiling, (uint16_t))
-	FIELD("rule", w->cause, (bool))		/* of versions that knew no other cause */
-	FIELD("told", w->told, (bool))
-	FIELD("weak", w->weak, (bool))
-	FIELD("step", w->canary_step, 0x3f &)
-	FIELD("out", w->canary_out, (bool))
-	FIELD("lowered", w->lowered, 0xf &)
-	FIELD("run", w->refused_run, 0x1f &)
-	FIELD("convinced", w->convinced, (bool))
-	FIELD("run_below", w->run_below, 0xf &)
-	FIELD("run_ended", w->run_ended, (uint8_t))
-	FIELD("run_level", w->run_level, (uint16_t))
-	FIELD("run_from", w->run_from, (uint16_t))
-	FIELD("run_first", w->run_first, (uint16_t))
-	FIELD("noise", w->noise, (uint16_t))
-	FIELD("level0", w->accepted[0], (uint16_t))
-	FIELD("level1", w->accepted[1], (uint16_t))
-	FIELD("span", w->accepted_span, (uint8_t))
-	FIELD("climb", w->climb, 0x7 &)
-	FIELD("calm", w->calm, 0x1fff &)
-#undef FIELD
+	STATE_NUMBERS(SET)
+	WINDOW_NUMBERS(SET)
+	SET("event", to->event, (uint64_t))
+#undef SET
 	return true;
 }
 

@@ -19,7 +19,8 @@
 struct place {
 	char path[64];
 	struct journal_storage *below;
-	struct journal_storage storage;	/* passes all on to `below`, but fails where it is told */
+	struct journal_storage_calls calls;	/* those of `below`, but that fail where they are told */
+	struct journal_storage storage;
 	int fail_write, fail_sync, fail_create, fail_directory, fail_list;	/* an errno */
 	int fail_read, fail_positions;	/* the latter: to open them to read */
 	bool lists_half;	/* fail_list comes behind the names */
@@ -42,7 +43,7 @@ static int64_t place_wall(void) {
 	return 1700000000 * S;
 }
 
-#define BELOW(call, ...) place->below->calls->call(place->below->context __VA_OPT__(,) __VA_ARGS__)
+#define BELOW(call, ...) place->below->calls->call(context __VA_OPT__(,) __VA_ARGS__)
 
 static int place_list(void *context, void (*each)(void *each_context, const char *name),
     void *each_context) {
@@ -93,15 +94,6 @@ static int place_sync(void *context, int file) {
 static int place_sync_directory(void *context) {
 	return place->fail_directory != 0 ? -place->fail_directory : BELOW(sync_directory);
 }
-static int place_unlink(void *context, const char *name) {
-	return BELOW(unlink, name);
-}
-static int place_size(void *context, int file, uint64_t *size) {
-	return BELOW(size, file, size);
-}
-static int place_check(void *context, int file, const char *name) {
-	return BELOW(check, file, name);
-}
 static int place_lock(void *context) {
 	if (place->busy_locks > 0) {
 		place->busy_locks--;
@@ -109,11 +101,6 @@ static int place_lock(void *context) {
 	}
 	return BELOW(lock);
 }
-
-static const struct journal_storage_calls place_calls = { .list = place_list,
-	.open = place_open, .close = place_close, .read = place_read, .write = place_write,
-	.sync = place_sync, .sync_directory = place_sync_directory, .unlink = place_unlink,
-	.size = place_size, .check = place_check, .lock = place_lock, .expect = NULL };
 
 static void place_changed(void *context, enum journal_state state, int error,
     const char *what) {
@@ -134,7 +121,18 @@ static void open_log(void) {
 
 	place->below = journal_storage_posix(place->path, false, &diag);
 	assert_non_null(place->below);
-	place->storage = (struct journal_storage){ &place_calls, place };
+	place->calls = *place->below->calls;
+	place->calls.list = place_list;
+	place->calls.open = place_open;
+	place->calls.close = place_close;
+	place->calls.read = place_read;
+	place->calls.write = place_write;
+	place->calls.sync = place_sync;
+	place->calls.sync_directory = place_sync_directory;
+	place->calls.lock = place_lock;
+	place->calls.expect = NULL;
+	place->calls.doubt = NULL;
+	place->storage = (struct journal_storage){ &place->calls, place->below->context };
 	assert_int_equal(journal_log_open(&place->log, &place->storage, &place->options,
 	    place->now_ns, &diag), 0);
 }
@@ -224,20 +222,16 @@ static inline const char *all_of(void) {
 
 /* All of them, as a reader from outside finds them. */
 static inline const char *seen_of(void) {
-	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
 	struct diag diag;
 
-	storage = journal_storage_posix(place->path, true, &diag);
-	assert_non_null(storage);
-	assert_int_equal(journal_reader_open(&reader, storage, &diag), 0);
+	assert_int_equal(journal_reader_open_path(&reader, place->path, &diag), 0);
 	cursor = journal_cursor_open(&reader->files);
 	journal_cursor_seek(cursor, journal_reader_begin(reader));
 	tell(cursor);
 	journal_cursor_close(&cursor);
 	journal_reader_close(&reader);
-	journal_storage_close(&storage);
 	return told;
 }
 

@@ -139,16 +139,13 @@ static void take(struct counts *counts, const struct journal_frame *frame, const
 }
 
 static struct counts look(const char *name) {
-	struct journal_storage *storage;
 	struct journal_reader *reader;
 	struct journal_cursor *cursor;
 	struct counts counts = { .all = 0 };
 	struct journal_found found;
 	struct diag diag;
 
-	storage = journal_storage_posix(room, true, &diag);
-	assert_non_null(storage);
-	assert_int_equal(journal_reader_open(&reader, storage, &diag), 0);
+	assert_int_equal(journal_reader_open_path(&reader, room, &diag), 0);
 	cursor = journal_cursor_open(&reader->files);
 	journal_cursor_seek(cursor, journal_reader_begin(reader));
 	while (journal_cursor_next(cursor, &found) != JOURNAL_FOUND_END)
@@ -156,7 +153,6 @@ static struct counts look(const char *name) {
 			take(&counts, &found.frame, name);
 	journal_cursor_close(&cursor);
 	journal_reader_close(&reader);
-	journal_storage_close(&storage);
 	return counts;
 }
 

@@ -240,13 +240,10 @@ static void must_be_due_soon(void) {
 /* Where the runner is, as it was recorded last; 0: nowhere. */
 static uint64_t runner(const char *name) {
 	struct journal_reader *reader;
-	struct journal_storage *storage;
 	uint64_t place = 0;
 	struct diag diag;
 
-	storage = journal_storage_posix(world_journal_path(), true, &diag);
-	assert_non_null(storage);
-	assert_int_equal(journal_reader_open(&reader, storage, &diag), 0);
+	assert_int_equal(journal_reader_open_path(&reader, world_journal_path(), &diag), 0);
 	for (uint32_t i = 0; reader->slot >= 0 &&
 	     i < reader->slots[reader->slot].positions.positions_count; i++) {
 		const struct journal_position *one =
@@ -256,7 +253,6 @@ static uint64_t runner(const char *name) {
 			place = journal_place_pack(one->place);
 	}
 	journal_reader_close(&reader);
-	journal_storage_close(&storage);
 	return place;
 }
 
