@@ -234,7 +234,7 @@ static void an_hour_later(void) {
 
 static void keeper_turn(void) {
 	atomic_store(&told->back, 2);
-	engine_accounts_turn(site.engine, now_ns);
+	engine_accounts_turn(site.engine, site.generation, now_ns);
 }
 
 /* Of three the first one is older than an hour, but not its twelfth. */

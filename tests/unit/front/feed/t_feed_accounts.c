@@ -397,7 +397,7 @@ static void play_month(bool is_stolen) {
 		for (uint32_t i = 0; i < event_count; i++)
 			play_event(&events[i]);
 		engine_feed_turn(site.engine, site.generation, now_ns);
-		engine_accounts_turn(site.engine, now_ns);
+		engine_accounts_turn(site.engine, site.generation, now_ns);
 	}
 }
 
