@@ -105,10 +105,35 @@ def logins_on_port_25(test, site):
     with site.postfix.renewed():
         test.equal(site.setup("undo")[1]["result"], "undone", "undo")
     test.equal(tree(site.postfix.etc), before, "byte-identical")
+    own_domains(test, site)
     code, told = site.setup("show", "--accounts", "--by", "policy", "--accept", "delay-reject")
     lists = [line for line in told["files"][0]["diff"].splitlines()
              if line.startswith("+") and "smtpd_recipient_restrictions" in line]
     test.equal((code, len(lists)), (0, 2), "by policy, too: each service has one list of a name")
+
+
+def own_domains(test, site):
+    """They count like all others, unless the configuration lists them: a line to paste."""
+    main = site.postfix.etc / "main.cf"
+    text = main.read_text()
+    test.run(["postconf", "-c", site.postfix.etc, "-e", "mydestination = $myhostname, localhost, "
+              "hash:/etc/none", "virtual_mailbox_domains = Own.example, !not.example, [192.0.2.1]",
+              "relay_domains = own.example, relay.example"])
+    line = '    free = [ "mx.example.com", "own.example", "relay.example" ];\n'
+    told = site.plain("look", "--accounts").stdout
+    test.check(line in told and "without those in tables" in told,
+               f"look --accounts: the line free: {told[-700:] if line not in told else ''}")
+    block = site.postern.file.read_text().replace('name = "all"; match', line + 'name = "all"; match')
+    file = test.directory / "free.conf"
+    file.write_text(block)
+    test.equal((line in block, site.postern.command("check", file).returncode), (True, 0),
+               "which can be pasted")
+    test.check("free = " not in site.plain("look").stdout, "not without --accounts")
+    test.run(["postconf", "-c", site.postfix.etc, "-e", "relay_domains = " + " ".join(
+        f"d{i}.example" for i in range(30))])
+    code, told = site.setup("look", "--accounts")
+    test.equal((code, len(told["free"])), (0, 20), "20 at most")
+    main.write_text(text)
 
 
 def body(test):

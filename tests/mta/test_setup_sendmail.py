@@ -74,6 +74,9 @@ def accounts(test, site):
     cf = (site.etc / "sendmail.cf").read_text()
     test.check(code == 0 and "O InputMailFilters=postern, opendkim, postern-accounts" in cf,
                f"make --accounts: below all other milters: {told if code else ''}")
+    test.equal(told["free"], ["other.example", "own.example"], "and the domains of class w")
+    test.check('    free = [ "other.example", "own.example" ];\n' in site.plain("look").stdout,
+               "in a line to paste")
     test.equal(site.setup("make", "--no-accounts", "--no-reload")[1]["result"], "made",
                "and --no-accounts takes it away")
 

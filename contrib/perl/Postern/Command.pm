@@ -128,7 +128,8 @@ sub told_obstacles {
 sub look {
 	my ($self) = @_;
 	my $code = $self->plan(0);
-	$self->say_text($self->{site}->title($self->{findings}), $self->{findings}->text);
+	$self->say_text($self->{site}->title($self->{findings}), $self->{findings}->text,
+		$self->{site}->hints);
 	for my $file (@{$self->{files}}) {
 		$self->say_text("$file->{path}: $file->{state}\n");
 	}
@@ -178,7 +179,7 @@ sub make {
 		$self->{findings}->add('obstacle', 'check', '', $why);
 		$code = EX_UNAVAILABLE;
 	}
-	$self->say_text($site->title($self->{findings}), $self->{findings}->text);
+	$self->say_text($site->title($self->{findings}), $self->{findings}->text, $site->hints);
 	if ($code != EX_OK) {
 		$self->say_text("Nothing was changed.\n");
 		return $self->told_obstacles;

@@ -68,6 +68,36 @@ sub look_at_access {
 	}
 }
 
+use constant FREE_MOST => 20;
+
+# The domains of accounts[].free: as many as a line of it holds.
+sub free_domains {
+	my (@domains) = @_;
+	return @domains > FREE_MOST ? @domains[0 .. FREE_MOST - 1] : @domains;
+}
+
+# Lines that say how mail to the site's own DOMAINS is not counted; HAS_TABLES: there are more.
+sub free_hint {
+	my ($has_tables, @domains) = @_;
+	my @free = free_domains(@domains);
+	my @but = ((@free < @domains ? scalar(@free) . ' of ' . @domains . ' domains' : ()),
+		($has_tables ? 'without those in tables' : ()));
+	my $begins = 'Recipients in your own domains count unless each entry of accounts has';
+	return "$begins them in free.\n" if !@free;
+	return ($begins, @but ? ' (' . join(', ', @but) . ')' : '', ":\n    free = [ ",
+		join(', ', map { "\"$_\"" } @free), " ];\n");
+}
+
+# Domains among the words of settings, each once; tables, patterns and addresses are none.
+sub literal_domains {
+	my (%seen, @found);
+	for my $word (map { lc } @_) {
+		push @found, $word if $word =~ /\A[a-z0-9_][\w-]*(?:\.[a-z0-9][\w-]*)+\z/a &&
+		    $word !~ /\A(?:[0-9.]+|localhost\..*)\z/ && !$seen{$word}++;
+	}
+	return @found;
+}
+
 # The kernel knows; a visitor who says nothing would be logged.
 sub answers {
 	my ($path) = @_;

@@ -222,6 +222,19 @@ sub title {
 	return @lines;
 }
 
+sub own_domains {
+	my ($self) = @_;
+	return $self->has('accounts') && $self->{plan} ?
+	    Postern::Own::literal_domains($self->{site}->domain_words) : ();
+}
+
+sub hints {
+	my ($self) = @_;
+	return () if !$self->has('accounts') || !$self->{plan};
+	return Postern::Own::free_hint((grep { m{[:/]} } $self->{site}->domain_words) > 0,
+		$self->own_domains);
+}
+
 sub facts {
 	my ($self) = @_;
 	my ($site, $plan) = @$self{qw(site plan)};
@@ -232,6 +245,7 @@ sub facts {
 		by => $plan ? $plan->{by} : undef,
 		lanes => $self->has('lanes') ? \1 : \0,
 		accounts => [map { $_->{key} } @{$plan && $plan->{submission} || []}],
+		free => [Postern::Own::free_domains($self->own_domains)],
 		services => [map { { service => $_->{key}, line => number($_->{first} + 1),
 			chroot => $_->{chroot} eq 'n' ? \0 : \1, order => [qw(service line chroot)] } }
 			@{$plan && $plan->{chosen} || []}]);

@@ -16,7 +16,8 @@ my @names = qw(mail_version config_directory queue_directory multi_instance_dire
 	content_filter smtpd_proxy_filter smtpd_sasl_auth_enable smtpd_upstream_proxy_protocol
 	postscreen_upstream_proxy_protocol smtpd_authorized_xclient_hosts smtpd_service_name
 	transport_maps relayhost default_transport sender_dependent_relayhost_maps
-	sender_dependent_default_transport_maps);
+	sender_dependent_default_transport_maps
+	mydestination virtual_mailbox_domains relay_domains);
 
 # new(DIRECTORY or undef): nothing is read yet, so that undo needs no Postfix that works.
 sub new {
@@ -133,6 +134,13 @@ sub effective {
 sub is_on {
 	my ($self, $service, $name) = @_;
 	return lc $self->effective($service, $name) eq 'yes';
+}
+
+# Words of the lists of domains that this Postfix takes mail for: domains, and tables of them.
+sub domain_words {
+	my ($self) = @_;
+	return map { split /[\s,]+/, $self->{value}{$_} // '' }
+	    qw(mydestination virtual_mailbox_domains relay_domains);
 }
 
 # "main.cf, line 12", "master.cf, line 7", or "default".

@@ -309,10 +309,24 @@ sub title {
 		map { "Asked about: $told{$_}\n" } $self->parts);
 }
 
+sub own_domains {
+	my ($self) = @_;
+	return $self->has('accounts') && $self->{plan} ?
+	    Postern::Own::literal_domains($self->{site}->domain_words) : ();
+}
+
+sub hints {
+	my ($self) = @_;
+	return () if !$self->has('accounts') || !$self->{plan};
+	return Postern::Own::free_hint((grep { m{[:/|@]} } $self->{site}->domain_words) > 0,
+		$self->own_domains);
+}
+
 sub facts {
 	my ($self) = @_;
 	return (mta => 'sendmail', version => $self->{site}->version, mc => $self->{mc},
-		cf => $self->{cf}, parts => [$self->parts]);
+		cf => $self->{cf}, parts => [$self->parts],
+		free => [Postern::Own::free_domains($self->own_domains)]);
 }
 
 1;

@@ -119,6 +119,20 @@ sub rules {
 	return @found;
 }
 
+# Members of class w, as far as sendmail.cf has them, and in one line each the files that it names.
+sub domain_words {
+	my ($self) = @_;
+	my @found;
+	for (split /\n/, bare($self->{built} // '')) {
+		push @found, split ' ', $1 if /\AC(?:w|\{w\})\s*(.*)/;
+		next if !m{\AF(?:w|\{w\})\s*(?:-o\s+)?(\S+)};
+		my $file = $1;
+		push @found, $file =~ m{\A/} && -r $file ?
+		    map { /\A\s*([^#\s]+)/ ? $1 : () } split /\n/, read_file($file) : $file;
+	}
+	return @found;
+}
+
 # Why Sendmail would not take it, or undef.
 sub refusal {
 	my ($self, $cf) = @_;

@@ -20,6 +20,7 @@ HOST = "h1.slow.example"
 SERVERS = {"127.0.1.1": HOST}
 
 MILTER = "INPUT_MAIL_FILTER(`opendkim', `S=unix:{dkim}, F=T')dnl\n"
+DOMAINS = "FEATURE(`use_cw_file')dnl\nLOCAL_DOMAIN(`own.example')dnl\n"
 RULES = """LOCAL_CONFIG
 # of the site
 Kown macro
@@ -56,8 +57,9 @@ class Site:
                 "listen = {", 'listen = { milter_accounts = "unix:/run/postern/accounts";'))
         self.postern.start()
         self.sendmail = Sendmail(test, PORT, outbound=OUT, after=RULES,
-                                 before=MILTER.format(dkim=self.dkim))
+                                 before=MILTER.format(dkim=self.dkim) + DOMAINS)
         self.etc = self.sendmail.root / "etc"
+        (self.etc / "local-host-names").write_text("# of ours\nother.example\n")
         for file in ("sendmail.mc", "sendmail.cf"):
             os.utime(self.etc / file, ns=(10**18, 10**18 + 987654321))
         os.chmod(self.etc / "sendmail.mc", 0o640)
