@@ -28,25 +28,6 @@ bool scenario_value(struct scenario_work *w, const config_setting_t *group, cons
 	return compilation_value_of(scenario_row(path), group, out);
 }
 
-bool scenario_room(struct scenario_work *w, void *array, uint32_t used, uint32_t more,
-    uint32_t *room, size_t size) {
-	void **place = array, *grown;
-	uint32_t wanted = *room < 64 ? 64 : *room;
-
-	if (more <= *room - used)
-		return true;
-	while (wanted - used < more)
-		wanted *= 2;
-	grown = reallocarray(*place, wanted, size);
-	if (grown == NULL) {
-		w->failed = true;
-		return false;
-	}
-	*place = grown;
-	*room = wanted;
-	return true;
-}
-
 uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, uint32_t count,
     int64_t at_ns, uint32_t none) {
 	for (uint32_t i = changes; i < changes + count && scenario->changes[i].at_ns <= at_ns; i++)
@@ -86,9 +67,11 @@ static bool read_changes(struct scenario_work *w, const char *text, uint32_t *st
 	struct scenario_change *changes;
 	uint32_t count = 0;
 
-	if (!scenario_room(w, &s->changes, s->change_count, SCENARIO_CHANGES_MAX, &w->change_room,
-	    sizeof(*s->changes)))
+	if (!array_grow(&s->changes, &w->change_room, s->change_count + SCENARIO_CHANGES_MAX - 1,
+	    sizeof(*s->changes))) {
+		w->failed = true;
 		return true;
+	}
 	changes = s->changes + s->change_count;
 	for (;; text++) {
 		size_t length = strcspn(text, ",");
@@ -379,7 +362,7 @@ static struct scenario *read_source(struct scenario_work *w, const char *name) {
 	}
 	if (w->failed)
 		report_add(&w->c.report, MESSAGE_ERROR, name, 0, 0, "out of memory");
-	free(w->index);
+	map_free(&w->by_name);
 	if (w->failed || !w->c.source.usable || w->c.report.messages->errors > 0) {
 		scenario_free(w->scenario);
 		w->scenario = NULL;

@@ -67,8 +67,10 @@ static uint32_t destination_of(struct scenario_work *w, const struct spelled *sp
 static bool add_run(struct scenario_work *w, uint32_t destination, uint32_t count) {
 	struct scenario *s = w->scenario;
 
-	if (!scenario_room(w, &s->runs, s->run_count, 1, &w->run_room, sizeof(*s->runs)))
+	if (!array_grow(&s->runs, &w->run_room, s->run_count, sizeof(*s->runs))) {
+		w->failed = true;
 		return false;
+	}
 	s->runs[s->run_count++] = (struct scenario_recipients){ destination, count };
 	return true;
 }

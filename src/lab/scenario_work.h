@@ -3,6 +3,8 @@
 #ifndef CONFIG_SCENARIO_WORK_H
 #define CONFIG_SCENARIO_WORK_H
 
+#include "base/array.h"
+#include "base/map.h"
 #include "config/read/compilation.h"
 #include "lab/scenario.h"
 
@@ -12,10 +14,9 @@
 struct scenario_work {
 	struct compilation c;		/* its block is not used */
 	struct scenario *scenario;
-	uint32_t destination_room, change_room, run_room;
-	size_t names_used, names_room;
-	uint32_t *index;		/* destinations by name, + 1; open addressing */
-	uint32_t index_room;
+	size_t destination_room, change_room, run_room, names_room;
+	size_t names_used;
+	struct map by_name;		/* numbers of destinations */
 	int64_t refusal_ns;		/* of those without their own */
 	bool failed;			/* no memory */
 	bool full;			/* too much of something: said so */
@@ -24,10 +25,6 @@ struct scenario_work {
 const struct setting *scenario_row(const char *path);
 bool scenario_value(struct scenario_work *w, const config_setting_t *group, const char *path,
     struct setting_value *out);
-
-/* `count` elements of `size` bytes have room behind `used`; false: no memory. */
-bool scenario_room(struct scenario_work *w, void *array, uint32_t used, uint32_t more,
-    uint32_t *room, size_t size);
 
 /* The destination of a name, or SCENARIO_NONE. */
 uint32_t scenario_find(const struct scenario_work *w, const char *name, size_t length);

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "lab/schedule_world.h"
 #include "policy/schedule/pool.h"
 
@@ -169,16 +170,10 @@ static uint32_t new_delivery(struct world *w) {
 		w->delivery_free = w->deliveries[number].next;
 		return number;
 	}
-	if (w->delivery_count == w->delivery_room) {
-		uint32_t room = w->delivery_room == 0 ? 256 : 2 * w->delivery_room;
-		struct under_way *grown = reallocarray(w->deliveries, room, sizeof(*grown));
-
-		if (grown == NULL) {
-			w->failed = true;
-			return SCENARIO_NONE;
-		}
-		w->deliveries = grown;
-		w->delivery_room = room;
+	if (!array_grow(&w->deliveries, &w->delivery_room, w->delivery_count,
+	    sizeof(*w->deliveries))) {
+		w->failed = true;
+		return SCENARIO_NONE;
 	}
 	return w->delivery_count++;
 }

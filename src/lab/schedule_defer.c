@@ -10,6 +10,7 @@
  */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "lab/schedule_world.h"
 #include "policy/schedule/pool.h"
 
@@ -65,16 +66,10 @@ void schedule_defer(struct world *w, uint32_t message, uint32_t destination, uin
 		return;
 	}
 	w->result->deferred += recipients;
-	if (m->deferred_count == m->deferred_room) {
-		uint32_t room = m->deferred_room == 0 ? 4 : 2 * m->deferred_room;
-		struct scenario_recipients *grown = reallocarray(m->deferred, room, sizeof(*grown));
-
-		if (grown == NULL) {
-			w->failed = true;
-			return;
-		}
-		m->deferred = grown;
-		m->deferred_room = room;
+	if (!array_grow(&m->deferred, &m->deferred_room, m->deferred_count,
+	    sizeof(*m->deferred))) {
+		w->failed = true;
+		return;
 	}
 	m->deferred[m->deferred_count++] = (struct scenario_recipients){ destination, recipients };
 }
@@ -162,7 +157,8 @@ static void begin_anew(struct message *m) {
 	m->runs = m->own = m->deferred;
 	m->run = m->offset = 0;
 	m->deferred = NULL;
-	m->deferred_count = m->deferred_room = 0;
+	m->deferred_count = 0;
+	m->deferred_room = 0;
 }
 
 static int64_t return_ns(const struct world *w, uint32_t message) {

@@ -23,7 +23,8 @@ struct message {
 	uint32_t run, offset;		/* where the next recipient is read */
 	uint32_t unread;
 	struct scenario_recipients *own, *deferred;	/* of the last round; of this one */
-	uint32_t deferred_count, deferred_room;
+	uint32_t deferred_count;
+	size_t deferred_room;
 	bool emptied;
 	uint32_t first, last;		/* deliveries under way, the oldest first; SCENARIO_NONE */
 };
@@ -69,7 +70,8 @@ struct world {
 	uint32_t change_count, changed;
 	uint32_t completed;		/* steered ones */
 	struct under_way *deliveries;
-	uint32_t delivery_count, delivery_room, delivery_free;
+	uint32_t delivery_count, delivery_free;
+	size_t delivery_room;
 	uint32_t left;			/* messages that are not done */
 	struct simulated_events ends;
 	struct part parts[BATCH_MOST];

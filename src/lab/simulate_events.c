@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
+
 static bool is_before(const struct simulated_event *a, const struct simulated_event *b) {
 	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
@@ -17,15 +19,8 @@ bool simulate_push(struct simulated_events *events, const struct simulated_event
 	struct simulated_event new = *event;
 	size_t at = events->count;
 
-	if (events->count == events->size) {
-		size_t size = events->size > 0 ? 2 * events->size : 64;
-		struct simulated_event *heap = reallocarray(events->heap, size, sizeof(*heap));
-
-		if (heap == NULL)
-			return false;
-		events->heap = heap;
-		events->size = size;
-	}
+	if (!array_grow(&events->heap, &events->size, at, sizeof(*events->heap)))
+		return false;
 	new.order = events->orders++;
 	events->count++;
 	for (; at > 0 && is_before(&new, &events->heap[(at - 1) / 2]); at = (at - 1) / 2)

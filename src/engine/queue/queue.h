@@ -194,7 +194,10 @@ enum queue_run_end {
 	QUEUE_RUN_KILLED,	/* by a signal: what it did not come to is due at once */
 	QUEUE_RUN_NOT_STARTED,	/* no process: all is put off a little */
 };
-/* Its grants end; the files that are left are asked for by queue_calls.read. */
+/* The run of that process; 0: there is none. */
+uint32_t queue_run_of(const struct queue *queue, pid_t pid);
+/* Its grants end; the files that are left are asked for by queue_calls.read.  Of a run that
+ * there is not: nothing. */
 void queue_run_ended(struct queue *queue, uint32_t run, enum queue_run_end how,
     int64_t now_ns);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "engine/queue/queue_internal.h"
 
@@ -174,27 +175,13 @@ void queue_read_forgotten(struct message *m) {
 	m->reading = NULL;
 }
 
-/* There is room for one more in the list; false: no memory. */
-static bool reserve(struct queue_reading *reading) {
-	size_t size = reading->size == 0 ? 4 : 2 * reading->size;
-	struct read_domain *list;
-
-	if (reading->count < reading->size)
-		return true;
-	list = reallocarray(reading->list, size, sizeof(*list));
-	if (list == NULL)
-		return false;
-	reading->list = list;
-	reading->size = size;
-	return true;
-}
-
 bool queue_read_recipient(struct queue_reading *reading, const char *domain, size_t length) {
 	struct queue *queue = reading->queue;
 	const struct generation *pinned;
 	struct domain *used;
 
-	if (reading->message == NULL || reading->taken >= reading->most || !reserve(reading))
+	if (reading->message == NULL || reading->taken >= reading->most ||
+	    !array_grow(&reading->list, &reading->size, reading->count, sizeof(*reading->list)))
 		return false;
 	pinned = queue_pin(queue, queue->now_ns);
 	if (reading->message->is_local) {

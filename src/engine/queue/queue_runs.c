@@ -307,6 +307,15 @@ void queue_run_started(struct queue *queue, uint32_t number, pid_t pid, int64_t 
 		}
 }
 
+uint32_t queue_run_of(const struct queue *queue, pid_t pid) {
+	const struct run *run;
+
+	TAILQ_FOREACH(run, &queue->runs, of_all)
+		if (pid > 0 && run->pid == pid)
+			return run->number;
+	return 0;
+}
+
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
     int64_t now_ns) {
 	struct run *run = queue_find_run(queue, number);

@@ -379,16 +379,3 @@ int64_t requeue_turn(struct requeue *requeue, const struct generation *generatio
 	}
 	return looks < end && next_ns > now_ns + TURN_NS ? now_ns + TURN_NS : next_ns;
 }
-
-void requeue_count(const struct requeue *requeue, struct requeue_counts *out) {
-	const struct requeue_store *store = &requeue->store;
-
-	*out = (struct requeue_counts){ .waiting = 0 };
-	for (uint32_t i = 0; i < store->destination_end; i++) {
-		const struct requeue_list *places = store->destinations[i].places;
-
-		out->waiting += places[REQUEUE_WAITING].count;
-		out->due += places[REQUEUE_DUE].count;
-		out->out += places[REQUEUE_OUT].count;
-	}
-}

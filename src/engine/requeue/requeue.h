@@ -97,11 +97,4 @@ void requeue_flush_failed(struct requeue *requeue, unsigned mta, const char *que
 int64_t requeue_turn(struct requeue *requeue, const struct generation *generation,
     int64_t now_ns);
 
-struct requeue_counts {
-	uint32_t waiting;	/* messages x destinations: until those return */
-	uint32_t due;		/* to be handed out */
-	uint32_t out;		/* handed out, nothing was heard of them yet */
-};
-void requeue_count(const struct requeue *requeue, struct requeue_counts *out);
-
 #endif

@@ -68,12 +68,12 @@ struct requeue_destination {
 
 struct requeue_store {
 	struct requeue_entry *entries;
-	uint32_t entry_count, entry_size;	/* used, and room */
+	uint32_t entry_count;
 	uint32_t entry_end;			/* those behind it were never used */
 	uint32_t free_entry;
 	struct map by_id;
 	struct requeue_destination *destinations;
-	uint32_t destination_count, destination_size, destination_end;
+	uint32_t destination_count, destination_end;
 	uint32_t free_destination;
 	struct map by_name;
 	uint64_t salt;

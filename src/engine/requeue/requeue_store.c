@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Which messages wait for which destinations.
- * MODEL    Entries and destinations stand in arrays that grow to a limit, each found by
- *          a map; an entry knows its position in the list of its place.  Due ones are a
+ * MODEL    Entries and destinations stand in arrays as large as they may be, of which what was
+ *          never used is no memory, each found by a map; an entry knows its position in the list of its place.  Due ones are a
  *          heap by the time of arrival.
  * ERRORS   No room, no memory: the entry is not made, or stays where it is.
  * THREADS  One.
@@ -14,10 +14,9 @@
 
 #include "base/siphash.h"
 
-#define FIRST_SIZE	64U
-
 /* --- lists ------------------------------------------------------------------------- */
 
+/* There are many of few: they begin small. */
 static bool reserve(struct requeue_list *list) {
 	uint32_t size = list->size == 0 ? 8 : 2 * list->size;
 	uint32_t *larger;
@@ -157,23 +156,13 @@ uint32_t requeue_find(const struct requeue_store *store, unsigned mta, const cha
 
 /* A number that is not in use; REQUEUE_NONE: no room. */
 static uint32_t spare_destination(struct requeue_store *store) {
-	uint32_t size = 2 * store->destination_size, at = store->free_destination;
-	struct requeue_destination *larger;
+	uint32_t at = store->free_destination;
 
-	if (at != REQUEUE_NONE) {
+	if (at != REQUEUE_NONE)
 		store->free_destination = store->destinations[at].next_free;
-		return at;
-	}
-	if (store->destination_end == REQUEUE_DESTINATIONS_MAX)
-		return REQUEUE_NONE;
-	if (store->destination_end == store->destination_size) {
-		larger = reallocarray(store->destinations, size, sizeof(*larger));
-		if (larger == NULL)
-			return REQUEUE_NONE;
-		store->destinations = larger;
-		store->destination_size = size;
-	}
-	return store->destination_end++;
+	else if (store->destination_end < REQUEUE_DESTINATIONS_MAX)
+		at = store->destination_end++;
+	return at;
 }
 
 uint32_t requeue_make_destination(struct requeue_store *store, const char *name,
@@ -211,23 +200,13 @@ void requeue_drop_destination(struct requeue_store *store, uint32_t destination)
 /* --- entries ----------------------------------------------------------------------- */
 
 static uint32_t spare_entry(struct requeue_store *store) {
-	uint32_t size = 2 * store->entry_size, at = store->free_entry;
-	struct requeue_entry *larger;
+	uint32_t at = store->free_entry;
 
-	if (at != REQUEUE_NONE) {
+	if (at != REQUEUE_NONE)
 		store->free_entry = store->entries[at].next_free;
-		return at;
-	}
-	if (store->entry_end == REQUEUE_ENTRIES_MAX)
-		return REQUEUE_NONE;
-	if (store->entry_end == store->entry_size) {
-		larger = reallocarray(store->entries, size, sizeof(*larger));
-		if (larger == NULL)
-			return REQUEUE_NONE;
-		store->entries = larger;
-		store->entry_size = size;
-	}
-	return store->entry_end++;
+	else if (store->entry_end < REQUEUE_ENTRIES_MAX)
+		at = store->entry_end++;
+	return at;
 }
 
 uint32_t requeue_add(struct requeue_store *store, unsigned mta, const char *id,
@@ -276,10 +255,9 @@ bool requeue_move(struct requeue_store *store, uint32_t entry, enum requeue_plac
 
 bool requeue_store_open(struct requeue_store *store, uint64_t salt) {
 	*store = (struct requeue_store){ .salt = salt, .free_entry = REQUEUE_NONE,
-		.free_destination = REQUEUE_NONE, .entry_size = FIRST_SIZE,
-		.destination_size = FIRST_SIZE };
-	store->entries = calloc(FIRST_SIZE, sizeof(*store->entries));
-	store->destinations = calloc(FIRST_SIZE, sizeof(*store->destinations));
+		.free_destination = REQUEUE_NONE };
+	store->entries = calloc(REQUEUE_ENTRIES_MAX, sizeof(*store->entries));
+	store->destinations = calloc(REQUEUE_DESTINATIONS_MAX, sizeof(*store->destinations));
 	if (store->entries != NULL && store->destinations != NULL)
 		return true;
 	requeue_store_close(store);

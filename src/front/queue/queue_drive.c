@@ -76,19 +76,6 @@ static void sleep_until(struct queue_drive *drive, int64_t next_ns) {
 	(void)event_add(drive->turn, &wait);
 }
 
-static struct queue_drive_run *new_run(struct queue_drive *drive) {
-	if (drive->run_count == drive->run_room) {
-		unsigned room = drive->run_room == 0 ? 64 : 2 * drive->run_room;
-		struct queue_drive_run *runs = realloc(drive->runs, room * sizeof(*runs));
-
-		if (runs == NULL)
-			return NULL;
-		drive->runs = runs;
-		drive->run_room = room;
-	}
-	return &drive->runs[drive->run_count++];
-}
-
 static uint32_t checkpoint_of(const struct queue_run *run) {
 	uint32_t interval = run->recipients / CHECKPOINTS;
 
@@ -100,20 +87,13 @@ static uint32_t checkpoint_of(const struct queue_run *run) {
 
 static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run) {
 	static struct queue_order order;
-	struct queue_drive_run *place = new_run(drive);
 
 	order = (struct queue_order){ .verb = QUEUE_ORDER_RUN, .directory = run->directory,
 		.ticket = run->run, .generation = drive->generation, .brief = run->brief,
 		.checkpoint = checkpoint_of(run) };
 	for (unsigned i = 0; i < run->count; i++)
 		(void)queue_order_add_id(&order.ids, run->ids[i]);
-	if (place == NULL)
-		return false;
-	*place = (struct queue_drive_run){ .run = run->run };
-	if (order.ids.count == run->count && queue_link_ask(&drive->link, &order))
-		return true;
-	drive->run_count--;
-	return false;
+	return order.ids.count == run->count && queue_link_ask(&drive->link, &order);
 }
 
 static void start_runs(struct queue_drive *drive) {
@@ -151,29 +131,12 @@ void queue_drive_end(struct queue_drive *drive) {
 
 /* --- what the supervisor says ------------------------------------------------------------ */
 
-static struct queue_drive_run *find_run(struct queue_drive *drive, uint32_t run, uint32_t pid) {
-	for (unsigned i = 0; i < drive->run_count; i++)
-		if (pid == 0 ? drive->runs[i].run == run : drive->runs[i].pid == pid)
-			return &drive->runs[i];
-	return NULL;
-}
-
-static void drop_run(struct queue_drive *drive, struct queue_drive_run *run) {
-	*run = drive->runs[--drive->run_count];
-}
-
 static void take_started(struct queue_drive *drive, const struct queue_tell *tell) {
-	struct queue_drive_run *run = find_run(drive, tell->ticket, 0);
-
-	if (run == NULL)
-		return;
-	if (tell->error == 0) {
-		run->pid = tell->pid;
-		queue_run_started(drive->queue, run->run, (pid_t)tell->pid, drive->now_ns);
-		return;
-	}
-	drop_run(drive, run);
-	queue_run_ended(drive->queue, tell->ticket, QUEUE_RUN_NOT_STARTED, drive->now_ns);
+	if (tell->error == 0)
+		queue_run_started(drive->queue, tell->ticket, (pid_t)tell->pid, drive->now_ns);
+	else
+		queue_run_ended(drive->queue, tell->ticket, QUEUE_RUN_NOT_STARTED,
+		    drive->now_ns);
 }
 
 static enum queue_run_end end_of(const struct queue_tell *tell) {
@@ -192,35 +155,20 @@ static enum queue_run_end end_of(const struct queue_tell *tell) {
 }
 
 static void take_ended(struct queue_drive *drive, const struct queue_tell *tell) {
-	struct queue_drive_run *run = tell->pid == 0 ? NULL : find_run(drive, 0, tell->pid);
-	uint32_t number;
-
-	if (run == NULL)
-		return;
-	number = run->run;
-	drop_run(drive, run);
-	queue_run_ended(drive->queue, number, end_of(tell), drive->now_ns);
+	queue_run_ended(drive->queue, queue_run_of(drive->queue, (pid_t)tell->pid), end_of(tell),
+	    drive->now_ns);
 }
 
 static void take_lives(struct queue_drive *drive, const struct queue_tell *tell) {
 	const char *ids[QUEUE_ORDER_IDS_MAX];
-	struct queue_drive_run *place;
-	uint32_t run;
 
 	if (tell->directory >= drive->setup->directory_count)
 		return;
 	for (unsigned i = 0; i < tell->ids.count; i++)
 		ids[i] = tell->ids.list[i];
-	run = queue_run_adopt(drive->queue, drive->setup->directories[tell->directory].mta,
+	(void)queue_run_adopt(drive->queue, drive->setup->directories[tell->directory].mta,
 	    tell->directory, drive->setup->directories[tell->directory].is_local, ids,
 	    tell->ids.count, (pid_t)tell->pid, drive->now_ns);
-	if (run == 0)
-		return;
-	place = new_run(drive);
-	if (place == NULL)
-		drive->broken = "no memory";
-	else
-		*place = (struct queue_drive_run){ .run = run, .pid = tell->pid };
 }
 
 /* False: there is no more. */
@@ -426,7 +374,6 @@ static void release(struct queue_drive *drive) {
 	if (drive->base != NULL)
 		event_base_free(drive->base);
 	queue_link_end_close(&drive->link);
-	free(drive->runs);
 }
 
 /* The runs that live come first: before anything is started. */

@@ -16,12 +16,6 @@ struct queue_drive;
 struct queue_scan;
 struct queue_reads;
 
-/* Runs that were asked for or live. */
-struct queue_drive_run {
-	uint32_t run;		/* the engine's number, and the ticket */
-	uint32_t pid;		/* 0: not started yet */
-};
-
 struct queue_drive {
 	struct engine *engine;
 	struct queue *queue;
@@ -37,8 +31,6 @@ struct queue_drive {
 	int64_t now_ns;
 	int64_t wall_s;		/* at now_ns */
 	int64_t beat_ns;
-	struct queue_drive_run *runs;
-	unsigned run_count, run_room;
 	bool is_read;		/* all that was there at the start */
 	uint8_t told_pause[GENERATION_MTAS_MAX];	/* enum queue_pause, as logged */
 	bool is_over;		/* the loop ends: with success */

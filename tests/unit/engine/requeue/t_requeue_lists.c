@@ -202,7 +202,7 @@ TEST_IN(begin, end, too_many) {
 		snprintf(id, sizeof(id), "A%07u", i);
 		failed(id, "b.example", 0);
 	}
-	requeue_count(requeue, &counts);
+	counts = requeue_count();
 	assert_int_equal(counts.waiting, 128 << 10);
 	pass(400 * S);
 	window_is("b.example", 100);
