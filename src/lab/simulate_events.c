@@ -11,6 +11,18 @@
 
 #include "base/array.h"
 
+uint64_t simulate_random(uint64_t *state) {
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+double simulate_share(uint64_t *state) {
+	return (double)(simulate_random(state) >> 11) * 0x1p-53;
+}
+
 static bool is_before(const struct simulated_event *a, const struct simulated_event *b) {
 	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }

@@ -33,6 +33,10 @@ struct simulated_events {
 	uint64_t orders;
 };
 
+/* The next random bits of a seed (splitmix64); the same as 0 <= x < 1. */
+uint64_t simulate_random(uint64_t *state);
+double simulate_share(uint64_t *state);
+
 /* Those that came first go first. */
 struct simulated_ring {
 	struct simulated_event *list;	/* to be freed by the caller */

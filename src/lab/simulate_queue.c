@@ -43,14 +43,6 @@ struct queue_world {
 	bool failed;
 };
 
-static double queue_draw(struct queue_world *w) {
-	uint64_t z = w->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
 static int64_t queue_wall(const struct queue_world *w) {
 	return START_NS + w->now_ns;
 }
@@ -123,7 +115,7 @@ static void queue_begin(struct queue_world *w, unsigned log, const char *id) {
 	struct simulated_event end = { .kind = EVENT_END, .what = number };
 
 	/* unlike each other by half, so that they end in another order */
-	end.at_ns = w->now_ns + (int64_t)((0.75 + queue_draw(w) / 2) *
+	end.at_ns = w->now_ns + (int64_t)((0.75 + simulate_share(&w->random) / 2) *
 		(double)w->simulation->delivery_ns);
 	if (messages_start(w->logs[log], mta, directory, id, 0, queue_wall(w)) == 0 ||
 	    !simulate_push(&w->events, &end))
@@ -142,7 +134,7 @@ static void queue_deliver(struct queue_world *w, uint32_t number, const char *id
 	for (uint32_t left = queued->left; left > 0; left--) {
 		size_t length = queue_domain(number, left - 1, domain);
 
-		if (queue_draw(w) < w->simulation->deferred)
+		if (simulate_share(&w->random) < w->simulation->deferred)
 			continue;
 		if (messages_delivered(w->logs[queued->log], mta, directory, id, domain, length,
 			1, 0, queue_wall(w)) == 0)

@@ -61,22 +61,13 @@ struct world {
 	struct simulated_ring idle;	/* cached connections; at_ns: when they are closed */
 };
 
-/* splitmix64, as 0 <= x < 1 */
-static double random_share(struct world *world) {
-	uint64_t z = world->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
 /* Exponentially distributed, of mean 1, by comparisons alone (von Neumann). */
 static double random_gap(struct world *world) {
 	for (double whole = 0;; whole++) {
-		double first = random_share(world), least = first, next;
+		double first = simulate_share(&world->random), least = first, next;
 		bool odd = true;
 
-		while ((next = random_share(world)) < least) {
+		while ((next = simulate_share(&world->random)) < least) {
 			least = next;
 			odd = !odd;
 		}
@@ -98,7 +89,7 @@ static uint32_t server_limit(const struct world *world) {
 
 static bool server_serve(struct world *world, struct simulated_event *attempt) {
 	const struct simulation *s = world->simulation;
-	double share = 1 + s->jitter * (2 * random_share(world) - 1);
+	double share = 1 + s->jitter * (2 * simulate_share(&world->random) - 1);
 
 	world->served++;
 	attempt->served = true;
@@ -142,8 +133,8 @@ static bool close_late(struct world *world) {
 
 static bool is_bad_luck(struct world *world) {
 	const struct simulation *s = world->simulation;
-	bool noise = s->noise > 0 && random_share(world) < s->noise;
-	bool bad = s->bad_of > 0 && random_share(world) * s->bad_of < 1;
+	bool noise = s->noise > 0 && simulate_share(&world->random) < s->noise;
+	bool bad = s->bad_of > 0 && simulate_share(&world->random) * s->bad_of < 1;
 
 	return noise || bad;
 }
@@ -397,7 +388,7 @@ static bool attempt_end(struct world *world, struct simulated_event *event) {
 		return true;
 	}
 	event->kind = EVENT_REPORT;
-	event->at_ns = world->now_ns + (int64_t)((double)s->report_ns * random_share(world));
+	event->at_ns = world->now_ns + (int64_t)((double)s->report_ns * simulate_share(&world->random));
 	if (s->report_every_ns > 0)
 		event->at_ns += s->report_every_ns - event->at_ns % s->report_every_ns;
 	return simulate_push(&world->events, event);

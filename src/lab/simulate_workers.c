@@ -61,14 +61,6 @@ struct world {
 	bool failed;
 };
 
-static uint64_t random_bits(struct world *w) {
-	uint64_t z = w->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 uint32_t simulated_site(uint64_t destination) {
 	return (uint32_t)(destination / HOSTS) + 1;
 }
@@ -166,7 +158,7 @@ static void event_push(struct world *w, enum simulated_event_kind kind, uint32_t
 }
 
 static int64_t service_ns(struct world *w) {
-	double chance = (double)(random_bits(w) >> 11) * 0x1p-53;
+	double chance = simulate_share(&w->random);
 
 	return (int64_t)((double)w->s->service_ns * (1 + w->s->jitter * (2 * chance - 1)));
 }
@@ -275,7 +267,7 @@ static bool job_place(struct world *w, struct job *job) {
 	uint64_t keys[HOSTS];
 
 	request_fill(w, job, keys, &request);
-	worker_place(w->workers, &request, w->now_ns, random_bits(w), &place);
+	worker_place(w->workers, &request, w->now_ns, simulate_random(&w->random), &place);
 	w->result->by_rule[place.rule]++;
 	if (w->s->with_trace)
 		w->s->trace(w->s->context, w->now_ns, message,

@@ -27,6 +27,7 @@
 #include "engine/queue/queue_journal.h"
 #include "front/queue/queue_control.h"
 #include "tests/unit/site.h"
+#include "tests/unit/engine/queue/queue_defaults.h"
 
 #define FEW		100000u
 #define DOMAINS		50000u
@@ -157,7 +158,7 @@ static void list(const char *word, bool sums_up, uint32_t count) {
 	if (sums_up)
 		queue_each_destination(queue, journal, clock_now_ns(), count_destination, NULL);
 	else
-		queue_each(queue, NULL, clock_now_ns(), count_row, NULL);
+		queue_each(queue, NULL, count_row, NULL);
 	queue_journal_list_close(&journal);
 	printf("queue_%s_ms_%u %.0f\n", word, count, ms_since(start_ns));
 	printf("queue_%s_longest_piece_ms_%u %.1f\n", word, count, longest);

@@ -15,17 +15,6 @@
 #define TICK_NS		NS_PER_SECOND
 #define SWEEP_NS	(600 * NS_PER_SECOND)
 
-const struct queue_settings queue_defaults = { .schedule = {
-	.discipline = DISCIPLINE_PREEMPTIVE,
-	.message_active_limit = 20000, .message_recipient_limit = 20000,
-	.message_recipient_minimum = 10, .backlog = 10,
-	.max_message_concurrency = 5, .scale_max_concurrency = 10,
-	.job = { .delivery_slot_cost = 5, .delivery_slot_discount = 50, .delivery_slot_loan = 3,
-	    .minimum_delivery_slots = 3, .destination_recipient_limit = 1,
-	    .recipient_limit = 20000, .extra_recipient_limit = 1000,
-	    .recipient_refill_limit = 100, .recipient_refill_delay_ns = 5 * NS_PER_SECOND },
-} };
-
 const char *queue_wait_word(enum queue_wait wait) {
 	static const char *const words[] = {
 #define WAIT(symbol, word, text) word,
@@ -126,7 +115,7 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 
 		if (m->state == MESSAGE_FREE || settings->mtas[m->mta].driven)
 			continue;
-		queue_journal_finish(queue, m->mta, m->directory, m->id);
+		queue_journal_finish(queue, m->directory, m->id);
 		queue_forget_message(queue, m);
 	}
 	return settings->schedule.message_active_limit == before.message_active_limit &&

@@ -72,7 +72,6 @@ struct queue_settings {
 	struct generation_schedule schedule;
 	struct queue_mta_settings mtas[GENERATION_MTAS_MAX];
 };
-extern const struct queue_settings queue_defaults;	/* no mta is driven */
 /* Of one transport: its own, or those of all. */
 struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
     unsigned mailer);
@@ -260,7 +259,7 @@ struct queue_row {
 };
 /* Every one, by destination, oldest first; `destination` (or NULL): of that name alone.
  * Pointers are valid inside `each`, which returns false to have no more. */
-void queue_each(struct queue *queue, const char *destination, int64_t now_ns,
+void queue_each(struct queue *queue, const char *destination,
     bool (*each)(void *context, const struct queue_row *row), void *context);
 
 /* What would be run next, in its order, and why; nothing is changed.  `each` as above,
@@ -292,7 +291,7 @@ struct queue_run_row {
 	int64_t progress_ns;	/* its last sign; 0: none yet, or it is not seen (adopted) */
 	bool stalls, adopted;
 };
-void queue_each_run(struct queue *queue, int64_t now_ns,
+void queue_each_run(struct queue *queue,
     bool (*each)(void *context, const struct queue_run_row *row), void *context);
 
 struct queue_destination_row {

@@ -31,7 +31,7 @@ static void forget(struct queue *queue, unsigned mta, unsigned directory, const 
 
 	queue_told_gone(queue, mta, directory, id);
 	if (m == NULL) {
-		queue_journal_finish(queue, mta, directory, id);
+		queue_journal_finish(queue, directory, id);
 		return;
 	}
 	pinned = queue_pin(queue, now_ns);
@@ -39,7 +39,7 @@ static void forget(struct queue *queue, unsigned mta, unsigned directory, const 
 		queue_journal_results(queue, m);
 		note_gone(queue, m, now_ns);
 	}
-	queue_journal_finish(queue, mta, directory, id);
+	queue_journal_finish(queue, directory, id);
 	queue_forget_message(queue, m);
 	queue_unpin(queue, pinned);
 }

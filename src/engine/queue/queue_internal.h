@@ -475,8 +475,7 @@ void queue_journal_start(struct queue *queue, const struct message *message);
 /* What was delivered by its run, by part.left. */
 void queue_journal_results(struct queue *queue, const struct message *message);
 /* There is no such file, or none that can be used. */
-void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id);
+void queue_journal_finish(struct queue *queue, unsigned directory, const char *id);
 /* The dest is dead or held from now on: somebody has to see when it is back.  It is back: its
  * mail is due. */
 void queue_journal_suspended(struct queue *queue, struct dest *dest);

@@ -218,11 +218,9 @@ void queue_journal_results(struct queue *queue, const struct message *m) {
 	}
 }
 
-void queue_journal_finish(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id) {
+void queue_journal_finish(struct queue *queue, unsigned directory, const char *id) {
 	struct queue_journal *j = queue->journal;
 
-	(void)mta;
 	if (j != NULL && directory < j->directory_count)
 		(void)messages_finish(j->messages, j->directories[directory].mta_name,
 		    j->directories[directory].path, id, queue_journal_now(j));

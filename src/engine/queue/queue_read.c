@@ -420,7 +420,7 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 	m->place = place;
 	if (!join(reading) || !make_parts(reading) ||
 	    (m->part_count == 0 && m->unread == 0)) {
-		queue_journal_finish(queue, m->mta, m->directory, m->id);
+		queue_journal_finish(queue, m->directory, m->id);
 		queue_forget_message(queue, m);
 	} else if (!reading->more &&
 	    queue_journal_note(queue, m, queue_board_has_room(queue))) {
@@ -448,7 +448,7 @@ void queue_read_abandon(struct queue_reading **reading, int64_t now_ns) {
 	struct message *m = (*reading)->message;
 
 	if (m != NULL) {
-		queue_journal_finish(queue, m->mta, m->directory, m->id);
+		queue_journal_finish(queue, m->directory, m->id);
 		queue_forget_message(queue, m);
 	}
 	release(reading);

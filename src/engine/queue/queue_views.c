@@ -130,12 +130,11 @@ static struct dest **dests_by_name(const struct queue *queue, const char *destin
 	return list;
 }
 
-void queue_each(struct queue *queue, const char *destination, int64_t now_ns,
+void queue_each(struct queue *queue, const char *destination,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct dest **list;
 	size_t count;
 
-	(void)now_ns;
 	list = dests_by_name(queue, destination, NULL, &count);
 	for (size_t i = 0; i < count; i++)
 		if (!each_of(queue, list[i], each, context))
@@ -283,11 +282,10 @@ void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
 
 /* --- runs and sums ----------------------------------------------------------------------- */
 
-void queue_each_run(struct queue *queue, int64_t now_ns,
+void queue_each_run(struct queue *queue,
     bool (*each)(void *context, const struct queue_run_row *row), void *context) {
 	const struct run *run;
 
-	(void)now_ns;
 	TAILQ_FOREACH(run, &queue->runs, of_all) {
 		struct queue_run_row row = { .run = run->number, .pid = run->pid,
 			.mta = run->mta, .directory = run->directory, .messages = run->count,

@@ -257,7 +257,7 @@ static bool listing_end(struct queue_control *self, struct listing *listing) {
 		queue_each_destination(self->queue, listing->journal, rows->now_ns,
 		    put_destination, rows);
 	else
-		queue_each(self->queue, NULL, rows->now_ns, put_part, rows);
+		queue_each(self->queue, NULL, put_part, rows);
 	rows->cut = rows->cut || (listing->journal != NULL &&
 	    queue_journal_list_is_cut(listing->journal));
 	engine_unpin(self->control->engine, rows->generation);
@@ -368,7 +368,7 @@ static bool serve_queue(struct client *client, const struct control_frame *frame
 		return serve_listing(client, frame);
 	rows.generation = engine_pin(client->control->engine);
 	if (lists)
-		queue_each_run(self->queue, rows.now_ns, put_run, &rows);
+		queue_each_run(self->queue, put_run, &rows);
 	else if (strcmp(command, "next") == 0)
 		wrong = answer_next(self->queue, frame, &rows);
 	else

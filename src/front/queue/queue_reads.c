@@ -20,13 +20,13 @@
 #include "base/clock.h"
 #include "base/file_stamp.h"
 #include "base/log.h"
+#include "base/map.h"
+#include "base/siphash.h"
 #include "front/queue/queue_drive_internal.h"
 #include "wire/queue/sendmail_queue_file.h"
 
 #define ASKED_MOST	64	/* at a time: what the link takes at once */
-#define BUCKETS		8192	/* a power of two */
-#define BAD_KEPT	1024	/* a power of two */
-#define BAD_PROBES	16u	/* places where one may stand */
+#define BAD_KEPT	1024
 #define CUT_TRIES	10
 #define FILE_MOST	(256 << 20)
 #define PIECE		65536
@@ -34,7 +34,6 @@
 enum entry_state { ENTRY_WAITS, ENTRY_ASKED, ENTRY_RESTS };
 
 struct entry {
-	LIST_ENTRY(entry) in_bucket;
 	TAILQ_ENTRY(entry) in_list;
 	unsigned directory;
 	char id[SENDMAIL_QUEUE_ID_MAX + 1];
@@ -49,13 +48,12 @@ struct entry {
 TAILQ_HEAD(entry_list, entry);
 
 struct queue_reads {
-	LIST_HEAD(, entry) buckets[BUCKETS];
+	struct map by_file;
 	struct entry_list waiting, resting;
 	struct entry *asked[ASKED_MOST];
 	unsigned asked_count;
-	unsigned count;
 	uint32_t next_ticket;
-	uint64_t bad[BAD_KEPT];	/* hashes of files that were found bad */
+	struct map bad;		/* hashes of files that were found bad */
 	struct sendmail_queue_reader reader;
 	char piece[PIECE];
 };
@@ -89,35 +87,43 @@ void queue_reads_close(struct queue_drive *drive) {
 	drop_all(&reads->resting);
 	for (unsigned i = 0; i < ASKED_MOST; i++)
 		free(reads->asked[i]);
+	map_free(&reads->by_file);
+	map_free(&reads->bad);
 	free(reads);
 	drive->reads = NULL;
 }
 
 unsigned queue_reads_count(const struct queue_drive *drive) {
-	return drive->reads->count;
+	return drive->reads->by_file.count;
 }
 
 /* --- entries ----------------------------------------------------------------------- */
 
 static uint64_t hash_of(unsigned directory, const char *id, uint64_t inode) {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ directory;
+	const struct siphash_key key = { directory, inode };
 
-	for (; *id != '\0'; id++)
-		hash = (hash ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
-	return (hash ^ inode) * UINT64_C(0x9e3779b97f4a7c15) | 1;
-}
-
-static unsigned bucket_of(unsigned directory, const char *id) {
-	return (unsigned)(hash_of(directory, id, 0) >> 40) & (BUCKETS - 1);
+	return siphash13(&key, id, strlen(id));
 }
 
 static struct entry *find(const struct queue_reads *reads, unsigned directory, const char *id) {
-	struct entry *entry;
+	const struct map_cell *cell = map_find(&reads->by_file, hash_of(directory, id, 0));
 
-	LIST_FOREACH(entry, &reads->buckets[bucket_of(directory, id)], in_bucket)
+	for (; cell != NULL; cell = map_next(&reads->by_file, cell)) {
+		struct entry *entry = cell->item;
+
 		if (entry->directory == directory && strcmp(entry->id, id) == 0)
 			return entry;
+	}
 	return NULL;
+}
+
+/* It can be found from now on; false: no memory. */
+static bool enter(struct queue_reads *reads, struct entry *entry) {
+	struct map_cell *cell = map_add(&reads->by_file, hash_of(entry->directory, entry->id, 0));
+
+	if (cell != NULL)
+		cell->item = entry;
+	return cell != NULL;
 }
 
 static struct entry *make(struct queue_reads *reads, unsigned directory, const char *id,
@@ -130,33 +136,33 @@ static struct entry *make(struct queue_reads *reads, unsigned directory, const c
 	}
 	entry->directory = directory;
 	memcpy(entry->id, id, strlen(id) + 1);
-	LIST_INSERT_HEAD(&reads->buckets[bucket_of(directory, id)], entry, in_bucket);
+	if (!enter(reads, entry)) {
+		free(entry);
+		return NULL;
+	}
 	if (soon)
 		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
 	else
 		TAILQ_INSERT_TAIL(&reads->waiting, entry, in_list);
-	reads->count++;
 	return entry;
 }
 
 /* While it is served: whoever wants the file meanwhile makes another one.  It is in no list,
  * nor asked for. */
 static void hide(struct queue_reads *reads, struct entry *entry) {
-	LIST_REMOVE(entry, in_bucket);
-	reads->count--;
+	map_remove(&reads->by_file, map_find_item(&reads->by_file,
+	    hash_of(entry->directory, entry->id, 0), entry));
 }
 
 static void wait_on(struct queue_reads *reads, struct entry *entry) {
 	struct entry *other = find(reads, entry->directory, entry->id);
 
-	if (other != NULL) {
+	if (other != NULL)
 		other->must |= entry->must;
+	if (other != NULL || !enter(reads, entry)) {
 		free(entry);
 		return;
 	}
-	LIST_INSERT_HEAD(&reads->buckets[bucket_of(entry->directory, entry->id)], entry,
-	    in_bucket);
-	reads->count++;
 	entry->state = entry->again ? ENTRY_WAITS : ENTRY_RESTS;
 	if (entry->again)
 		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
@@ -234,27 +240,9 @@ void queue_reads_ask(struct queue_drive *drive) {
 
 /* --- files that are not what they should be ------------------------------------------ */
 
-/* Where it stands, or may; NULL: all of its places are others'. */
-static uint64_t *place_of(struct queue_reads *reads, uint64_t hash) {
-	uint64_t *empty = NULL;
-
-	for (unsigned i = BAD_PROBES; i-- > 0;) {
-		uint64_t *place = &reads->bad[((unsigned)(hash >> 32) + i) & (BAD_KEPT - 1)];
-
-		if (*place == hash)
-			return place;
-		if (*place == 0)
-			empty = place;
-	}
-	return empty;
-}
-
 bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
     const char *id, uint64_t inode) {
-	uint64_t hash = hash_of(directory, id, inode);
-	const uint64_t *place = place_of(drive->reads, hash);
-
-	return place != NULL && *place == hash;
+	return map_find(&drive->reads->bad, hash_of(directory, id, inode)) != NULL;
 }
 
 /* Known no more; logged once while it stays as it is. */
@@ -262,8 +250,6 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
     const char *why, unsigned line) {
 	const struct queue_drive_directory *place =
 	    &drive->setup->directories[entry->directory];
-	uint64_t hash = hash_of(entry->directory, entry->id, inode);
-	uint64_t *known = place_of(drive->reads, hash);
 	char path[512];
 
 	if (!queue_reads_is_bad(drive, entry->directory, entry->id, inode))
@@ -271,9 +257,9 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
 		    "not managed: %s\"",
 		    log_quote(path, sizeof(path), place->path, strlen(place->path)), entry->id,
 		    line, why);
-	if (known == NULL)
-		known = &drive->reads->bad[(unsigned)(hash >> 32) & (BAD_KEPT - 1)];
-	*known = hash;
+	if (drive->reads->bad.count >= BAD_KEPT)
+		map_clear(&drive->reads->bad);
+	(void)map_set(&drive->reads->bad, hash_of(entry->directory, entry->id, inode));
 	engine_count(drive->engine, COUNTER_QUEUE_FILES_BAD, 1);
 	queue_drop(drive->queue, place->mta, entry->directory, entry->id, drive->now_ns);
 }

@@ -10,6 +10,7 @@
 #include "engine/destination/windows.h"
 #include "segment/file/layout.h"
 #include "tests/unit/engine/queue/queue_world_journal.h"
+#include "tests/unit/engine/queue/queue_defaults.h"
 
 #define STARTS_NS	(20 * NS_PER_MS)	/* a process */
 #define BRIEF_NS	(20 * NS_PER_SECOND)
@@ -763,7 +764,7 @@ void world_tell(void) {
 	    "%u refused\n", world_files_left(), world.processes, q->message_count,
 	    q->part_count, (unsigned long long)q->in_core, q->mtas[0].mailers[QUEUE_REMOTE].running,
 	    q->mtas[0].mailers[QUEUE_REMOTE].stalled, q->refused);
-	queue_each(world.queue, NULL, world.now_ns, tell_row, &most);
+	queue_each(world.queue, NULL, tell_row, &most);
 }
 
 struct found {
@@ -787,7 +788,7 @@ static bool find(void *context, const struct queue_row *row) {
 enum queue_wait world_wait(unsigned file, int64_t *due_ns) {
 	struct found found = { .id = files[file].id };
 
-	queue_each(world.queue, NULL, world.now_ns, find, &found);
+	queue_each(world.queue, NULL, find, &found);
 	if (!found.is)
 		world_each_in_journal(find, &found);
 	assert_true(found.is);

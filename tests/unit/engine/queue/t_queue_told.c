@@ -9,6 +9,7 @@
 #include "segment/file/internal.h"
 #include "segment/queue/told.h"
 #include "tests/unit/site.h"
+#include "tests/unit/engine/queue/queue_defaults.h"
 #include "wire/mail/mail_log.h"
 #include "wire/mail/sendmail_sent.h"
 #define TEXT "classes = ( { name = \"all\"; match = \"*\"; hold_at = 1000; refuse_at = 1000; } );\n" \

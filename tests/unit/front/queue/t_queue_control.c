@@ -55,7 +55,7 @@ const char *queue_why_word(enum queue_why why) {
 	return words[why];
 }
 
-void queue_each(struct queue *q, const char *destination, int64_t now_ns,
+void queue_each(struct queue *q, const char *destination,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	snprintf(q->asked, sizeof(q->asked), "%s", destination != NULL ? destination : "-");
 	for (q->told = 0; q->told < q->parts && each(context, &q->row); q->told++)
@@ -76,8 +76,9 @@ void queue_each_next(struct queue *q, int64_t now_ns, uint32_t most,
 		;
 }
 
-void queue_each_run(struct queue *q, int64_t now_ns,
+void queue_each_run(struct queue *q,
     bool (*each)(void *context, const struct queue_run_row *row), void *context) {
+	int64_t now_ns = clock_now_ns() - NS_PER_SECOND / 2;
 	struct queue_run_row row = { .run = 9, .pid = 0, .mta = 7, .messages = 2,
 		.recipients = 30, .destination = "d\n.example", .started_ns = now_ns -
 		90 * NS_PER_SECOND, .progress_ns = now_ns - NS_PER_SECOND, .stalls = true };
