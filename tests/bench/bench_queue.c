@@ -62,13 +62,13 @@ static uint64_t resident_bytes(void) {
 
 /* --- the queue ---------------------------------------------------------------------- */
 
-static void read_again(void *context, unsigned mta, unsigned directory, const char *id) {
-	(void)context, (void)mta, (void)directory, (void)id;
+static void read_again(void *context, unsigned directory, const char *id) {
+	(void)context, (void)directory, (void)id;
 }
 
-static void read_more(void *context, unsigned mta, unsigned directory, const char *id,
+static void read_more(void *context, unsigned directory, const char *id,
     uint64_t at) {
-	(void)context, (void)mta, (void)directory, (void)id, (void)at;
+	(void)context, (void)directory, (void)id, (void)at;
 }
 
 static void has_room(void *context, uint32_t most) {
@@ -82,11 +82,11 @@ static void turn(void) {
 
 static void begin(void) {
 	static const struct queue_calls calls = { read_again, read_more, has_room, NULL };
-	static const struct queue_journal_directory directory = { 0, "out",
+	static const struct queue_directory directory = { 0, false, "out",
 		"/var/spool/mqueue/q1" };
 	struct queue_journal_setup setup = { .path = place, .file_size = 16 << 20,
 		.sync_delay_ns = 100 * NS_PER_MS, .envelope_delay_ns = NS_PER_SECOND,
-		.threaded = true, .directories = &directory, .directory_count = 1 };
+		.threaded = true };
 	struct queue_settings settings = queue_defaults;
 	struct diag diag;
 
@@ -94,7 +94,7 @@ static void begin(void) {
 	settings.mtas[0] = (struct queue_mta_settings){ .driven = true,
 		.processes = { 20, 20 }, .retry_ns = 300 * NS_PER_SECOND,
 		.retry_most_ns = 1800 * NS_PER_SECOND, .stall_ns = 10 * NS_PER_SECOND };
-	if (queue_open(&queue, site.engine, &settings, &calls, &diag) != 0 ||
+	if (queue_open(&queue, site.engine, &settings, &directory, 1, &calls, &diag) != 0 ||
 	    queue_journal_open(queue, &setup, clock_now_ns(), clock_wall_ns(), &diag) != 0)
 		give_up(diag.text);
 	while (!queue_scan_may_begin(queue))
@@ -113,7 +113,7 @@ static void read_one(uint32_t number) {
 	int length = snprintf(domain, sizeof(domain), "customer%u.example", number % DOMAINS);
 
 	snprintf(id, sizeof(id), "6AR%04xx%06u", number / 1000000, number % 1000000);
-	reading = queue_read_begin(queue, 0, 0, id, &file);
+	reading = queue_read_begin(queue, 0, id, &file);
 	if (reading == NULL || !queue_read_recipient(reading, domain, (size_t)length))
 		give_up(id);
 	queue_read_end(&reading, true, 0, now_ns);

@@ -53,8 +53,8 @@ struct job_settings queue_job_settings(const struct queue_settings *settings, un
 }
 
 int queue_open(struct queue **queue, struct engine *engine,
-    const struct queue_settings *settings, const struct queue_calls *calls,
-    struct diag *diag) {
+    const struct queue_settings *settings, const struct queue_directory *directories,
+    unsigned directory_count, const struct queue_calls *calls, struct diag *diag) {
 	struct queue *new = calloc(1, sizeof(*new));
 
 	*queue = NULL;
@@ -63,7 +63,7 @@ int queue_open(struct queue **queue, struct engine *engine,
 	new->engine = engine;
 	new->settings = *settings;
 	new->calls = *calls;
-	if (!queue_store_open(new, diag)) {
+	if (!queue_store_open(new, directories, directory_count, diag)) {
 		queue_store_close(new);
 		free(new);
 		return -1;

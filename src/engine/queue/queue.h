@@ -82,21 +82,28 @@ struct job_settings queue_job_settings(const struct queue_settings *settings, un
  * those may be called from inside. */
 struct queue_calls {
 	/* The file is to be read from its beginning (queue_read_begin), or found gone. */
-	void (*read)(void *context, unsigned mta, unsigned directory, const char *id);
+	void (*read)(void *context, unsigned directory, const char *id);
 	/* More recipients of an unchanged file, from `place` on (queue_read_more). */
-	void (*read_more)(void *context, unsigned mta, unsigned directory, const char *id,
-	    uint64_t place);
+	void (*read_more)(void *context, unsigned directory, const char *id, uint64_t place);
 	/* There was no room for some (queue_wants, queue_read_begin); there is now, for `most`:
 	 * what is not known is to be offered again, until one is refused anew. */
 	void (*room)(void *context, uint32_t most);
 	void *context;
 };
 
-/* `settings` are copied.  0, or -1 with *diag: no memory.  The role's heartbeat
+/* A queue directory; its number is its place in the list. */
+struct queue_directory {
+	unsigned mta;
+	bool is_local;		/* for local mail alone */
+	const char *mta_name;	/* names of both are what the journal knows it by */
+	const char *path;
+};
+
+/* All that is given is copied.  0, or -1 with *diag: no memory.  The role's heartbeat
  * (engine_heartbeat) keeps the grants in force: when it dies, they end with it. */
 int queue_open(struct queue **queue, struct engine *engine,
-    const struct queue_settings *settings, const struct queue_calls *calls,
-    struct diag *diag);
+    const struct queue_settings *settings, const struct queue_directory *directories,
+    unsigned directory_count, const struct queue_calls *calls, struct diag *diag);
 void queue_close(struct queue **queue);
 
 /* A reload.  Messages of an mta that is driven no more are forgotten; message_active_limit,
@@ -108,15 +115,13 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 
 /* Is the file of that id to be read now that it is new or has changed?  Not while it is
  * in a run, or being read: it is read after that; nor where there is no room. */
-bool queue_wants(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id);
+bool queue_wants(struct queue *queue, unsigned directory, const char *id);
 
 /* Is it known, and of this stamp (see below)?  Then it need not be read. */
-bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, uint64_t stamp);
+bool queue_knows(const struct queue *queue, unsigned directory, const char *id, uint64_t stamp);
 /* The same for a scan that found it, and has not opened it: of this inode, which may have been
  * used anew. */
-bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+bool queue_scan_found(struct queue *queue, unsigned directory, const char *id,
     uint64_t inode);
 
 /* What stands in a queue file besides its recipients. */
@@ -127,7 +132,6 @@ struct queue_file {
 	int64_t tried_ns;	/* the last run, by anybody; 0: never */
 	uint32_t tries;
 	uint32_t recipients;	/* all of the file */
-	bool is_local;		/* of a directory that is for local recipients alone */
 	int64_t made_s;		/* wall clock; 0: by arrival_ns */
 	const char *origin;	/* queue id of the message that Sendmail cut it out of; NULL: not
 				 * known */
@@ -140,13 +144,13 @@ struct queue_reading;		/* the caller's until its end */
 
 /* It is being read; what was known of it is replaced at the end.  NULL: it is in a run, or
  * there is no room or memory (then queue_calls.room tells when). */
-struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta,
-    unsigned directory, const char *id, const struct queue_file *file);
+struct queue_reading *queue_read_begin(struct queue *queue, unsigned directory,
+    const char *id, const struct queue_file *file);
 /* The same for queue_calls.read_more, from its place on.  NULL: not any more. */
-struct queue_reading *queue_read_more(struct queue *queue, unsigned mta,
-    unsigned directory, const char *id);
+struct queue_reading *queue_read_more(struct queue *queue, unsigned directory,
+    const char *id);
 /* A recipient in the order of the file; `domain` behind its last @ as written, empty: a
- * local one, as all of a file that is_local.  False: enough for now, this one was not taken. */
+ * local one, as all of a directory that is_local.  False: enough for now, this one was not taken. */
 bool queue_read_recipient(struct queue_reading *reading, const char *domain, size_t length);
 /* `whole`: there are no further recipients; else `place` is where the next one stands.
  * Nulls *reading. */
@@ -157,11 +161,11 @@ void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
 void queue_read_abandon(struct queue_reading **reading, int64_t now_ns);
 
 /* There is no such file (any more).  Where its run had a connection, somebody answered. */
-void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+void queue_gone(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns);
 /* Its file is there and cannot be used: known no more, until it is read again.  Nothing
  * follows from that. */
-void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+void queue_drop(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns);
 
 /* --- runs ------------------------------------------------------------------------ */
@@ -214,7 +218,7 @@ enum queue_pause queue_paused(const struct queue *queue, unsigned mta);
 
 /* A process that an earlier role started lives still: what it has in hand waits for its
  * end, whether it was read yet or not.  Returns its number; 0: no memory. */
-uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, bool is_local,
+uint32_t queue_run_adopt(struct queue *queue, unsigned directory,
     const char *const ids[], unsigned count, pid_t pid, int64_t now_ns);
 
 /* Time passes: retry times, windows that have changed, runs that stall.  Returns when to

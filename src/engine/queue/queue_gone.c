@@ -24,12 +24,12 @@ static void note_gone(struct queue *queue, const struct message *m, int64_t now_
 	}
 }
 
-static void forget(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+static void forget(struct queue *queue, unsigned directory, const char *id,
     bool gone, int64_t now_ns) {
-	struct message *m = queue_find_message(queue, mta, directory, id);
+	struct message *m = queue_find_message(queue, directory, id);
 	const struct generation *pinned;
 
-	queue_told_gone(queue, mta, directory, id);
+	queue_told_gone(queue, directory, id);
 	if (m == NULL) {
 		queue_journal_finish(queue, directory, id);
 		return;
@@ -44,12 +44,12 @@ static void forget(struct queue *queue, unsigned mta, unsigned directory, const 
 	queue_unpin(queue, pinned);
 }
 
-void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+void queue_gone(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns) {
-	forget(queue, mta, directory, id, true, now_ns);
+	forget(queue, directory, id, true, now_ns);
 }
 
-void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+void queue_drop(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns) {
-	forget(queue, mta, directory, id, false, now_ns);
+	forget(queue, directory, id, false, now_ns);
 }

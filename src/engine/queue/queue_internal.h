@@ -74,7 +74,6 @@ struct message {
 	uint8_t state;			/* enum message_state */
 	uint8_t mta;
 	uint16_t directory;
-	bool is_local;			/* in a directory for local mail */
 	struct queue_reading *reading;	/* that is open, or NULL */
 	bool more_asked;		/* queue_calls.read_more was called */
 	bool was_brief, touched;	/* the run that is over: and its file was written anew */
@@ -218,6 +217,8 @@ struct queue {
 	struct engine *engine;
 	struct queue_settings settings;
 	struct queue_calls calls;
+	struct queue_directory *directories;	/* texts are ours */
+	unsigned directory_count;
 	const struct generation *generation;	/* pinned, while a function runs */
 	uint64_t generation_number;
 	int64_t now_ns;			/* of the last call that told it */
@@ -257,17 +258,16 @@ struct queue {
 
 /* --- queue_store.c -------------------------------------------------------------- */
 
-bool queue_store_open(struct queue *queue, struct diag *diag);
+bool queue_store_open(struct queue *queue, const struct queue_directory *directories,
+    unsigned directory_count, struct diag *diag);
 void queue_store_close(struct queue *queue);
 
 uint64_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
     unsigned salt);
 
-struct message *queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id);
+struct message *queue_find_message(const struct queue *queue, unsigned directory, const char *id);
 /* NULL: no room. */
-struct message *queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id);
+struct message *queue_make_message(struct queue *queue, unsigned directory, const char *id);
 /* There is room for one more, or was made: what waits longest for its time is forgotten. */
 bool queue_make_room(struct queue *queue);
 /* Off the board, out of its run, its parts gone, and forgotten. */
@@ -275,7 +275,8 @@ void queue_forget_message(struct queue *queue, struct message *message);
 
 /* --- queue_envelope.c ------------------------------------------------------------ */
 
-/* Which envelope the message belongs to: of its sender and second, and `origin`, the queue id that Sendmail gave it first ("": not known).  False: no memory. */
+/* Which envelope the message belongs to: of its sender and second, and `origin`, the queue id
+ * that Sendmail gave it first ("": not known).  False: no memory. */
 bool queue_join_envelope(struct queue *queue, struct message *message, const char *origin);
 void queue_leave_envelope(struct queue *queue, struct message *message);
 /* It has something to do (or no longer): the envelope's place in the order is kept. */
@@ -292,6 +293,10 @@ struct part *queue_first_of_peer(const struct queue *queue, const struct envelop
 static inline struct queue_mailer *queue_mailer_of(struct queue *queue, unsigned mta,
     unsigned mailer) {
 	return &queue->mtas[mta].mailers[mailer];
+}
+static inline const struct queue_directory *queue_directory_of(const struct queue *queue,
+    const struct message *m) {
+	return &queue->directories[m->directory];
 }
 static inline bool queue_is_placed(const struct message *m) {
 	return m->placed[QUEUE_REMOTE] + m->placed[QUEUE_LOCAL] > 0;
@@ -416,8 +421,7 @@ struct run *queue_make_run(struct queue *queue);
 void queue_free_run(struct queue *queue, struct run *run);
 void queue_look_at_stalls(struct queue *queue, int64_t now_ns);
 /* The adopted run that has the message in hand, or NULL. */
-struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id);
+struct run *queue_adopted_with(struct queue *queue, unsigned directory, const char *id);
 /* Was it there before this role, so that a run that nobody is told of may have it? */
 bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns);
 
@@ -432,9 +436,9 @@ void queue_told_started(struct queue *queue, const struct message *message, pid_
 void queue_told_killed(struct queue *queue);
 /* Its file was read after its run, which has ended as it should and written it anew, or not. */
 void queue_told_read(struct queue *queue, const struct message *message, bool is_orderly);
-void queue_told_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id);
+void queue_told_gone(struct queue *queue, unsigned directory, const char *id);
 /* An envelope that an earlier life wrote. */
-void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
+void queue_told_restore(struct queue *queue, unsigned directory,
     const struct messages_envelope *envelope);
 /* What the message's envelope is to say of it. */
 void queue_told_envelope(const struct queue *queue, const struct message *message,

@@ -100,11 +100,9 @@ static bool put(struct queue_journal *j, const struct message *m, enum put_as as
 		.arrival_ns = arrival_of(j, m), .tried_ns = wall_of(j, m->tried_ns),
 		.tries = m->tries, .recipients = m->recipients, .groups = groups };
 
-	if (m->directory >= j->directory_count)
-		return false;
 	queue_told_envelope(j->queue, m, &envelope);
-	envelope.mta = j->directories[m->directory].mta_name;
-	envelope.directory = j->directories[m->directory].path;
+	envelope.mta = j->queue->directories[m->directory].mta_name;
+	envelope.directory = j->queue->directories[m->directory].path;
 	envelope.group_count = gather(j, m, as, groups, &envelope.due_ns);
 	envelope.rest = envelope.group_count == 0 || m->unread == 0 ? 0 : m->place;
 	if (as == PUT_EVICTED)
@@ -196,24 +194,24 @@ bool queue_journal_evict(struct queue *queue, const struct message *m) {
 void queue_journal_start(struct queue *queue, const struct message *m) {
 	struct queue_journal *j = queue->journal;
 
-	if (j != NULL && m->directory < j->directory_count)
-		(void)messages_start(j->messages, j->directories[m->directory].mta_name,
-		    j->directories[m->directory].path, m->id, m->run == NULL ? 0 :
+	if (j != NULL)
+		(void)messages_start(j->messages, j->queue->directories[m->directory].mta_name,
+		    j->queue->directories[m->directory].path, m->id, m->run == NULL ? 0 :
 		    (uint32_t)m->run->pid, queue_journal_now(j));
 }
 
 void queue_journal_results(struct queue *queue, const struct message *m) {
 	struct queue_journal *j = queue->journal;
 
-	if (j == NULL || m->directory >= j->directory_count)
+	if (j == NULL)
 		return;
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		const char *name = p->domain->name;
 
 		if ((p->ran || p->state == PART_RUNNING) && p->recipients > p->left + p->told)
 			(void)messages_delivered(j->messages,
-			    j->directories[m->directory].mta_name,
-			    j->directories[m->directory].path, m->id, name, strlen(name),
+			    j->queue->directories[m->directory].mta_name,
+			    j->queue->directories[m->directory].path, m->id, name, strlen(name),
 			    p->recipients - p->left - p->told, p->left, queue_journal_now(j));
 	}
 }
@@ -221,9 +219,9 @@ void queue_journal_results(struct queue *queue, const struct message *m) {
 void queue_journal_finish(struct queue *queue, unsigned directory, const char *id) {
 	struct queue_journal *j = queue->journal;
 
-	if (j != NULL && directory < j->directory_count)
-		(void)messages_finish(j->messages, j->directories[directory].mta_name,
-		    j->directories[directory].path, id, queue_journal_now(j));
+	if (j != NULL && directory < queue->directory_count)
+		(void)messages_finish(j->messages, j->queue->directories[directory].mta_name,
+		    j->queue->directories[directory].path, id, queue_journal_now(j));
 }
 
 /* --- scans ----------------------------------------------------------------------------- */
@@ -232,14 +230,14 @@ bool queue_journal_found(struct queue *queue, unsigned directory, const char *id
     uint64_t inode) {
 	const struct queue_journal *j = queue->journal;
 
-	if (j == NULL || directory >= j->directory_count)
+	if (j == NULL || directory >= queue->directory_count)
 		return false;
-	if (messages_waits(j->messages, j->directories[directory].mta_name,
-	    j->directories[directory].path, id, inode))
+	if (messages_waits(j->messages, j->queue->directories[directory].mta_name,
+	    j->queue->directories[directory].path, id, inode))
 		return true;
 	/* it has changed, or is in memory: not gone */
-	messages_seen(j->messages, j->directories[directory].mta_name,
-	    j->directories[directory].path, id);
+	messages_seen(j->messages, j->queue->directories[directory].mta_name,
+	    j->queue->directories[directory].path, id);
 	return false;
 }
 
@@ -263,13 +261,10 @@ void queue_scan_begin(struct queue *queue) {
 static void ask_for_unseen(void *context, const char *mta, const char *directory,
     const char *id) {
 	struct queue_journal *j = context;
+	uint32_t number = queue_journal_directory(j, mta, directory);
 
-	(void)mta;
-	for (unsigned i = 0; i < j->directory_count; i++)
-		if (strcmp(j->directories[i].path, directory) == 0 &&
-		    strcmp(j->directories[i].mta_name, mta) == 0)
-			j->queue->calls.read(j->queue->calls.context,
-			    j->directories[i].mta, i, id);
+	if (number != NONE)
+		j->queue->calls.read(j->queue->calls.context, number, id);
 }
 
 void queue_scan_end(struct queue *queue, bool whole) {

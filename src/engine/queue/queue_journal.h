@@ -26,21 +26,12 @@
 struct journal_listener;
 struct journal_storage;
 
-/* A queue directory; its number is its place in the list, as with queue_read_begin. */
-struct queue_journal_directory {
-	unsigned mta;
-	const char *mta_name;
-	const char *path;	/* names of both are what the journal knows it by */
-};
-
 struct queue_journal_setup {
 	const char *path;			/* of its directory */
 	const struct journal_storage *storage;	/* tests: instead of it; outlives the queue */
 	uint64_t file_size;			/* journal.* */
 	int64_t sync_delay_ns, envelope_delay_ns;
 	bool threaded;				/* syncs are done in a thread of its own */
-	const struct queue_journal_directory *directories;	/* copied */
-	unsigned directory_count;
 };
 
 /* After queue_open, before anything else.  0, or -1 with *diag: the queue has none then, and

@@ -24,8 +24,6 @@ struct queue_journal {
 	struct journal_storage *storage;	/* ours, or NULL */
 	struct messages *messages;
 	struct journal_told told;
-	struct queue_journal_directory *directories;	/* texts are ours */
-	unsigned directory_count;
 	int64_t wall_ns;		/* to be added to a time of the queue */
 	int64_t intervals_ns[MESSAGES_INTERVALS_MAX];
 	unsigned intervals;
@@ -56,8 +54,8 @@ void queue_journal_sweep(struct queue_journal *j);
 /* --- queue_journal_load.c -------------------------------------------------------------- */
 
 /* NONE: it is driven no more. */
-uint32_t queue_journal_directory(const struct queue_journal *j,
-    const struct messages_envelope *envelope);
+uint32_t queue_journal_directory(const struct queue_journal *j, const char *mta,
+    const char *path);
 /* Fills memory with what is due, as far as there is room; returns when to come again. */
 int64_t queue_journal_load(struct queue_journal *j);
 /* What was taken is loaded, or written again as due.  True: all was loaded. */

@@ -25,23 +25,6 @@ static void renewed(void *context) {
 	j->renewing = 0;
 }
 
-static bool copy_directories(struct queue_journal *j, const struct queue_journal_setup *setup) {
-	j->directories = calloc(setup->directory_count + 1, sizeof(*j->directories));
-	if (j->directories == NULL)
-		return false;
-	for (unsigned i = 0; i < setup->directory_count; i++) {
-		const char *name = strdup(setup->directories[i].mta_name);
-		const char *path = strdup(setup->directories[i].path);
-
-		j->directories[i] = (struct queue_journal_directory){
-			.mta = setup->directories[i].mta, .mta_name = name, .path = path };
-		j->directory_count++;
-		if (name == NULL || path == NULL)
-			return false;
-	}
-	return true;
-}
-
 /* What failed is tried after retry .. retry_most: a runner for each doubling between; where
  * these are too many, for each tripling, or so. */
 static void choose_intervals(struct queue_journal *j) {
@@ -106,10 +89,6 @@ int queue_journal_open(struct queue *queue, const struct queue_journal_setup *se
 	j->renewing = NONE;
 	queue->journal = j;
 	queue->now_ns = now_ns;
-	if (!copy_directories(j, setup)) {
-		queue_journal_close(queue);
-		return diag_set(diag, 0, "no memory for the queue's journal");
-	}
 	if (open_messages(j, setup, now_ns, diag) != 0) {
 		queue_journal_close(queue);
 		return -1;
@@ -128,11 +107,6 @@ void queue_journal_close(struct queue *queue) {
 		messages_close(&j->messages);
 	if (j->storage != NULL)
 		journal_storage_close(&j->storage);
-	for (unsigned i = 0; i < j->directory_count; i++) {
-		free((char *)(uintptr_t)j->directories[i].mta_name);
-		free((char *)(uintptr_t)j->directories[i].path);
-	}
-	free(j->directories);
 	free(j);
 }
 

@@ -206,14 +206,15 @@ static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
 
 static bool visit(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal_list *l = context;
-	uint32_t directory = queue_journal_directory(l->j, envelope);
+	uint32_t directory = queue_journal_directory(l->j, envelope->mta,
+	    envelope->directory);
 	struct queue_row row = { .id = envelope->id, .destination = "",
 		.sender = envelope->sender == NULL ? "" : envelope->sender,
 		.unread = envelope->recipients, .tries = envelope->tries };
 
 	if (directory == NONE || l->enough)
 		return false;
-	row.mta = l->j->directories[directory].mta;
+	row.mta = l->j->queue->directories[directory].mta;
 	row.directory = directory;
 	row.arrival_ns = envelope->arrival_ns - l->j->wall_ns;
 	row.tried_ns = envelope->tried_ns == 0 ? 0 : envelope->tried_ns - l->j->wall_ns;

@@ -19,14 +19,24 @@
 
 /* --- one message --------------------------------------------------------------------- */
 
-uint32_t queue_journal_directory(const struct queue_journal *j,
-    const struct messages_envelope *envelope) {
-	for (unsigned i = 0; i < j->directory_count; i++)
-		if (strcmp(j->directories[i].path, envelope->directory) == 0 &&
-		    strcmp(j->directories[i].mta_name, envelope->mta) == 0 &&
-		    j->queue->settings.mtas[j->directories[i].mta].driven)
+uint32_t queue_journal_directory(const struct queue_journal *j, const char *mta,
+    const char *path) {
+	for (unsigned i = 0; i < j->queue->directory_count; i++) {
+		const struct queue_directory *directory = &j->queue->directories[i];
+
+		if (strcmp(directory->path, path) == 0 && strcmp(directory->mta_name, mta) == 0)
 			return i;
+	}
 	return NONE;
+}
+
+/* Of an envelope; NONE: it is driven no more. */
+static uint32_t driven_directory(const struct queue_journal *j,
+    const struct messages_envelope *envelope) {
+	uint32_t number = queue_journal_directory(j, envelope->mta, envelope->directory);
+
+	return number != NONE &&
+	    j->queue->settings.mtas[j->queue->directories[number].mta].driven ? number : NONE;
 }
 
 /* A time of the past by the queue's clock; of a clock that was set: now. */
@@ -82,14 +92,6 @@ static bool make_parts(struct queue_journal *j, struct message *m,
 	return true;
 }
 
-static bool is_local(const struct messages_envelope *envelope) {
-	static const char name[] = QUEUE_LOCAL_DOMAIN;
-
-	return envelope->group_count > 0 &&
-	    envelope->groups[0].length == sizeof(name) - 1 &&
-	    memcmp(envelope->groups[0].domain, name, sizeof(name) - 1) == 0;
-}
-
 static uint64_t sum_of_groups(const struct messages_envelope *envelope) {
 	uint64_t sum = 0;
 
@@ -107,21 +109,19 @@ static void give_up(struct queue_journal *j, const struct messages_envelope *env
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
 static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
-	uint32_t directory = queue_journal_directory(j, envelope);
+	uint32_t directory = driven_directory(j, envelope);
 	uint64_t taken = sum_of_groups(envelope);
 	struct message *m;
-	unsigned mta;
 
 	if (directory == NONE) {
 		give_up(j, envelope);
 		return;
 	}
-	mta = j->directories[directory].mta;
-	queue_told_restore(queue, mta, directory, envelope);
-	if (queue_find_message(queue, mta, directory, envelope->id) != NULL ||
-	    queue_adopted_with(queue, mta, directory, envelope->id) != NULL)
+	queue_told_restore(queue, directory, envelope);
+	if (queue_find_message(queue, directory, envelope->id) != NULL ||
+	    queue_adopted_with(queue, directory, envelope->id) != NULL)
 		return;
-	m = queue_make_message(queue, mta, directory, envelope->id);
+	m = queue_make_message(queue, directory, envelope->id);
 	if (m == NULL) {
 		give_up(j, envelope);
 		return;
@@ -135,7 +135,6 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	    (m->tried_ns == 0 || queue_is_of_before(queue, m->tried_ns));
 	m->tries = envelope->tries;
 	m->recipients = m->unread = envelope->recipients;
-	m->is_local = is_local(envelope);
 	if (envelope->sender != NULL)
 		text_copy(m->sender, sizeof(m->sender), envelope->sender,
 		    strlen(envelope->sender));
@@ -162,10 +161,10 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 /* It may be loaded much later; what is read of the log speaks of it at once. */
 void queue_journal_recovered(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal *j = context;
-	uint32_t directory = queue_journal_directory(j, envelope);
+	uint32_t directory = driven_directory(j, envelope);
 
 	if (directory != NONE)
-		queue_told_restore(j->queue, j->directories[directory].mta, directory, envelope);
+		queue_told_restore(j->queue, directory, envelope);
 }
 
 /* --- those that are taken ------------------------------------------------------------------ */
@@ -181,7 +180,7 @@ static bool is_back(struct queue_journal *j, uint32_t directory,
 
 	if (!waits_for_dest && (!j->returned || group->due_ns <= queue_journal_now(j)))
 		return false;
-	domain = queue_use_domain(queue, j->directories[directory].mta, group->domain,
+	domain = queue_use_domain(queue, j->queue->directories[directory].mta, group->domain,
 	    group->length);
 	if (domain == NULL)
 		return false;
@@ -204,7 +203,7 @@ static char *keep_text(const char **text, char *at, const char *from) {
 
 /* What is back of it is due in the copy. */
 static bool keep(struct queue_journal *j, const struct messages_envelope *from) {
-	uint32_t directory = queue_journal_directory(j, from);
+	uint32_t directory = driven_directory(j, from);
 	size_t texts = from->delivered_length + strlen(from->mta) + strlen(from->directory) +
 	    strlen(from->id) +
 	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
@@ -331,9 +330,9 @@ bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id
 	struct messages_envelope envelope;
 	const struct generation *pinned;
 
-	if (j == NULL || directory >= j->directory_count || !queue_make_room(queue) ||
-	    !messages_take(j->messages, j->directories[directory].mta_name,
-		j->directories[directory].path, id, &envelope))
+	if (j == NULL || directory >= queue->directory_count || !queue_make_room(queue) ||
+	    !messages_take(j->messages, j->queue->directories[directory].mta_name,
+		j->queue->directories[directory].path, id, &envelope))
 		return false;
 	pinned = queue_pin(queue, queue->now_ns);
 	load(j, &envelope);
@@ -345,7 +344,7 @@ bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id
 
 bool queue_journal_visit(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal *j = context;
-	uint32_t directory = queue_journal_directory(j, envelope);
+	uint32_t directory = driven_directory(j, envelope);
 
 	/* all of them: each dest that is not back is noted */
 	for (unsigned i = 0; directory != NONE && i < envelope->group_count; i++)

@@ -2,8 +2,8 @@
 /*
  * PURPOSE  What runs next of the driven queue.
  * MODEL    The board names the next envelope and dest; the run is built round the first of its
- *          files that has something for there, as queue.h says.  What is taken for a run counts as served at once: windows, claims and
- *          processes are kept here.  The grant is written before anything leaves the board.
+ *          files that has something for there, as queue.h says.  What is taken for a run counts
+ *          as served at once: windows, claims and processes are kept here.  The grant is written before anything leaves the board.
  * ERRORS   No place for a grant: it is not run now.
  * THREADS  One.
  */
@@ -214,7 +214,7 @@ static void want_more(void *context, uint32_t job, uint32_t most) {
 		    m->more_ns > queue->now_ns)
 			continue;
 		m->more_asked = true;
-		queue->calls.read_more(queue->calls.context, m->mta, m->directory, m->id,
+		queue->calls.read_more(queue->calls.context, m->directory, m->id,
 		    m->place);
 		return;
 	}

@@ -195,7 +195,7 @@ void queue_settle(struct queue *queue, struct message *m, int64_t now_ns) {
 		queue_set_queued(m, false, now_ns);
 		if (m->unread > 0 && !m->more_asked && m->more_ns == 0) {
 			m->more_asked = true;
-			queue->calls.read_more(queue->calls.context, m->mta, m->directory,
+			queue->calls.read_more(queue->calls.context, m->directory,
 			    m->id, m->place);
 		}
 	}

@@ -44,23 +44,24 @@ struct queue_reading {
 
 /* --- begin ------------------------------------------------------------------------- */
 
-static bool is_driven(const struct queue *queue, unsigned mta) {
-	return mta < GENERATION_MTAS_MAX && queue->settings.mtas[mta].driven;
+static bool is_driven(const struct queue *queue, unsigned directory) {
+	return directory < queue->directory_count &&
+	    queue->settings.mtas[queue->directories[directory].mta].driven;
 }
 
 static bool may_be_read(const struct message *m) {
 	return m->state != MESSAGE_RUNS && m->reading == NULL;
 }
 
-bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id) {
+bool queue_wants(struct queue *queue, unsigned directory, const char *id) {
 	const struct message *m;
 
-	if (!is_driven(queue, mta))
+	if (!is_driven(queue, directory))
 		return false;
-	m = queue_find_message(queue, mta, directory, id);
+	m = queue_find_message(queue, directory, id);
 	if (m != NULL)
 		return may_be_read(m);
-	if (queue_adopted_with(queue, mta, directory, id) != NULL)
+	if (queue_adopted_with(queue, directory, id) != NULL)
 		return false;
 	if (queue_board_has_room(queue) || queue_journal_takes(queue))
 		return true;
@@ -68,16 +69,16 @@ bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const ch
 	return false;
 }
 
-bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, const char *id,
+bool queue_knows(const struct queue *queue, unsigned directory, const char *id,
     uint64_t stamp) {
-	const struct message *m = queue_find_message(queue, mta, directory, id);
+	const struct message *m = queue_find_message(queue, directory, id);
 
 	return m != NULL && m->stamp == stamp && m->state != MESSAGE_AWAITED;
 }
 
-bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+bool queue_scan_found(struct queue *queue, unsigned directory, const char *id,
     uint64_t inode) {
-	const struct message *m = queue_find_message(queue, mta, directory, id);
+	const struct message *m = queue_find_message(queue, directory, id);
 	bool waits_there = queue_journal_found(queue, directory, id, inode);
 
 	return m == NULL ? waits_there : m->inode == inode && m->state != MESSAGE_AWAITED;
@@ -119,23 +120,23 @@ static struct queue_reading *begin(struct queue *queue, struct message *m, bool 
 	return reading;
 }
 
-struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, const struct queue_file *file) {
+struct queue_reading *queue_read_begin(struct queue *queue, unsigned directory, const char *id,
+    const struct queue_file *file) {
 	struct queue_reading *reading;
 	struct message *m;
 	bool known;
 
-	if (!is_driven(queue, mta))
+	if (!is_driven(queue, directory))
 		return NULL;
-	m = queue_find_message(queue, mta, directory, id);
+	m = queue_find_message(queue, directory, id);
 	/* what is known of its times counts */
 	if (m == NULL && queue_journal_fetch(queue, directory, id))
-		m = queue_find_message(queue, mta, directory, id);
+		m = queue_find_message(queue, directory, id);
 	known = m != NULL;
-	if (!queue_wants(queue, mta, directory, id))
+	if (!queue_wants(queue, directory, id))
 		return NULL;
 	if (!known)
-		m = queue_make_message(queue, mta, directory, id);
+		m = queue_make_message(queue, directory, id);
 	if (m == NULL) {
 		queue->forgotten++;
 		return NULL;
@@ -148,7 +149,6 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 	}
 	reading->was_known = known;
 	reading->file = *file;
-	m->is_local = file->is_local;
 	if (file->sender != NULL)
 		text_copy(reading->sender, sizeof(reading->sender), file->sender,
 		    file->sender_length < SENDER_SHOWN ? file->sender_length : SENDER_SHOWN);
@@ -158,9 +158,8 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 	return reading;
 }
 
-struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id) {
-	struct message *m = queue_find_message(queue, mta, directory, id);
+struct queue_reading *queue_read_more(struct queue *queue, unsigned directory, const char *id) {
+	struct message *m = queue_find_message(queue, directory, id);
 
 	if (m == NULL)
 		return NULL;
@@ -184,7 +183,7 @@ bool queue_read_recipient(struct queue_reading *reading, const char *domain, siz
 	    !array_grow(&reading->list, &reading->size, reading->count, sizeof(*reading->list)))
 		return false;
 	pinned = queue_pin(queue, queue->now_ns);
-	if (reading->message->is_local) {
+	if (queue_directory_of(queue, reading->message)->is_local) {
 		domain = QUEUE_LOCAL_DOMAIN;
 		length = sizeof(QUEUE_LOCAL_DOMAIN) - 1;
 	}

@@ -135,7 +135,8 @@ static void end_stall(struct queue *queue, struct run *run) {
 
 /* A time to come, but for the moment since the clock was read, some role made up: the run would
  * never be seen to stall. */
-static int64_t run_progress_ns(const struct run *run, const struct grant_seen *seen, int64_t now_ns) {
+static int64_t run_progress_ns(const struct run *run, const struct grant_seen *seen,
+    int64_t now_ns) {
 	return seen->progress_ns > now_ns + LOOK_NS ? run->started_ns : seen->progress_ns;
 }
 
@@ -287,7 +288,7 @@ static void ask_for_files(struct queue *queue, const struct run *run) {
 		    run->messages[i] != NULL ? run->messages[i]->id : NULL;
 
 		if (id != NULL)
-			queue->calls.read(queue->calls.context, run->mta, run->directory, id);
+			queue->calls.read(queue->calls.context, run->directory, id);
 	}
 }
 
@@ -346,13 +347,11 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 
 /* --- of an earlier role --------------------------------------------------------------- */
 
-struct run *queue_adopted_with(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id) {
+struct run *queue_adopted_with(struct queue *queue, unsigned directory, const char *id) {
 	struct run *run;
 
 	TAILQ_FOREACH(run, &queue->runs, of_all) {
-		if (!run->adopted || run->mta != mta ||
-		    run->directory != directory)
+		if (!run->adopted || run->directory != directory)
 			continue;
 		for (unsigned j = 0; j < run->count; j++)
 			if (strcmp(run->ids[j], id) == 0)
@@ -365,9 +364,9 @@ bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns) {
 	return arrival_ns < atomic_load(&queue->engine->role->started_ns);
 }
 
-uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, bool is_local,
-    const char *const ids[], unsigned count, pid_t pid, int64_t now_ns) {
-	struct run *run = mta < GENERATION_MTAS_MAX ? queue_make_run(queue) : NULL;
+uint32_t queue_run_adopt(struct queue *queue, unsigned directory, const char *const ids[],
+    unsigned count, pid_t pid, int64_t now_ns) {
+	struct run *run = directory < queue->directory_count ? queue_make_run(queue) : NULL;
 
 	if (run == NULL)
 		return 0;
@@ -377,15 +376,15 @@ uint32_t queue_run_adopt(struct queue *queue, unsigned mta, unsigned directory, 
 		return 0;
 	}
 	run->adopted = run->started = true;
-	run->mta = (uint8_t)mta;
-	run->mailer = is_local ? QUEUE_LOCAL : QUEUE_REMOTE;
+	run->mta = (uint8_t)queue->directories[directory].mta;
+	run->mailer = queue->directories[directory].is_local ? QUEUE_LOCAL : QUEUE_REMOTE;
 	run->directory = (uint16_t)directory;
 	run->pid = pid;
 	run->started_ns = now_ns;
 	run->count = count;
-	queue_mailer_of(queue, mta, run->mailer)->running++;
+	queue_mailer_of(queue, run->mta, run->mailer)->running++;
 	for (unsigned i = 0; i < count; i++) {
-		struct message *m = queue_find_message(queue, mta, directory, ids[i]);
+		struct message *m = queue_find_message(queue, directory, ids[i]);
 
 		text_copy(run->ids[i], sizeof(run->ids[i]), ids[i], strlen(ids[i]));
 		if (m == NULL || m->state != MESSAGE_WAITS)

@@ -35,7 +35,23 @@ static struct job_board *open_board(const struct queue_settings *settings) {
 	return memory == NULL ? NULL : job_board_begin(memory, &capacity, &pool);
 }
 
-bool queue_store_open(struct queue *queue, struct diag *diag) {
+static bool copy_directories(struct queue *queue, const struct queue_directory *directories,
+    unsigned count) {
+	queue->directories = calloc(count + 1, sizeof(*queue->directories));
+	for (unsigned i = 0; queue->directories != NULL && i < count; i++) {
+		struct queue_directory *copy = &queue->directories[queue->directory_count++];
+
+		*copy = directories[i];
+		copy->mta_name = strdup(directories[i].mta_name);
+		copy->path = strdup(directories[i].path);
+		if (copy->mta_name == NULL || copy->path == NULL)
+			return false;
+	}
+	return queue->directories != NULL;
+}
+
+bool queue_store_open(struct queue *queue, const struct queue_directory *directories,
+    unsigned directory_count, struct diag *diag) {
 	uint32_t active = queue->settings.schedule.message_active_limit;
 
 	LIST_INIT(&queue->domains);
@@ -46,7 +62,8 @@ bool queue_store_open(struct queue *queue, struct diag *diag) {
 	queue->messages = calloc(queue->message_most, sizeof(*queue->messages));
 	queue->timers = calloc(queue->message_most, sizeof(struct message *));
 	queue->board = open_board(&queue->settings);
-	if (queue->messages == NULL || queue->timers == NULL || queue->board == NULL)
+	if (!copy_directories(queue, directories, directory_count) || queue->messages == NULL ||
+	    queue->timers == NULL || queue->board == NULL)
 		return diag_set(diag, 0, "no memory for %u queued messages", active) == 0;
 	return true;
 }
@@ -74,6 +91,11 @@ void queue_store_close(struct queue *queue) {
 	map_free(&queue->peer_map);
 	map_free(&queue->domain_map);
 	map_free(&queue->dest_map);
+	for (unsigned i = 0; i < queue->directory_count; i++) {
+		free((char *)(uintptr_t)queue->directories[i].mta_name);
+		free((char *)(uintptr_t)queue->directories[i].path);
+	}
+	free(queue->directories);
 	free(queue->board);
 	free(queue->messages);
 	free(queue->timers);
@@ -86,19 +108,18 @@ uint64_t queue_hash_text(const struct queue *queue, const char *text, size_t len
 
 /* --- messages ------------------------------------------------------------------------ */
 
-static uint64_t message_hash(const struct queue *queue, unsigned mta, const char *id) {
-	return queue_hash_text(queue, id, strlen(id), mta);
+static uint64_t message_hash(const struct queue *queue, unsigned directory, const char *id) {
+	return queue_hash_text(queue, id, strlen(id), directory);
 }
 
-struct message *queue_find_message(const struct queue *queue, unsigned mta, unsigned directory,
-    const char *id) {
+struct message *queue_find_message(const struct queue *queue, unsigned directory, const char *id) {
 	const struct map_cell *cell = map_find(&queue->message_map,
-	    message_hash(queue, mta, id));
+	    message_hash(queue, directory, id));
 
 	for (; cell != NULL; cell = map_next(&queue->message_map, cell)) {
 		struct message *m = cell->item;
 
-		if (m->mta == mta && m->directory == directory && strcmp(m->id, id) == 0)
+		if (m->directory == directory && strcmp(m->id, id) == 0)
 			return m;
 	}
 	return NULL;
@@ -142,15 +163,14 @@ bool queue_make_room(struct queue *queue) {
 	return true;
 }
 
-struct message *queue_make_message(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id) {
+struct message *queue_make_message(struct queue *queue, unsigned directory, const char *id) {
 	struct map_cell *cell;
 	struct message *m;
 
-	if (strlen(id) > QUEUE_ID_MAX || directory >= QUEUE_DIRECTORIES_MAX ||
+	if (strlen(id) > QUEUE_ID_MAX || directory >= queue->directory_count ||
 	    !queue_make_room(queue))
 		return NULL;
-	cell = map_add(&queue->message_map, message_hash(queue, mta, id));
+	cell = map_add(&queue->message_map, message_hash(queue, directory, id));
 	if (cell == NULL)
 		return NULL;
 	m = SLIST_FIRST(&queue->free_messages);
@@ -158,8 +178,8 @@ struct message *queue_make_message(struct queue *queue, unsigned mta, unsigned d
 		SLIST_REMOVE_HEAD(&queue->free_messages, free);
 	else
 		m = &queue->messages[queue->message_end++];
-	*m = (struct message){ .state = MESSAGE_WAITS, .mta = (uint8_t)mta,
-		.directory = (uint16_t)directory };
+	*m = (struct message){ .state = MESSAGE_WAITS, .directory = (uint16_t)directory,
+		.mta = (uint8_t)queue->directories[directory].mta };
 	text_copy(m->id, sizeof(m->id), id, strlen(id));
 	cell->item = m;
 	queue->message_count++;
@@ -179,7 +199,7 @@ void queue_forget_message(struct queue *queue, struct message *m) {
 		queue_end_grant(queue, m, NULL);
 	}
 	map_remove(&queue->message_map, map_find_item(&queue->message_map,
-	    message_hash(queue, m->mta, m->id), m));
+	    message_hash(queue, m->directory, m->id), m));
 	m->state = MESSAGE_FREE;
 	SLIST_INSERT_HEAD(&queue->free_messages, m, free);
 	queue->message_count--;

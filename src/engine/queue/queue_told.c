@@ -42,12 +42,11 @@ struct told_message *queue_told_find(const struct queue *queue, const char *id) 
 	return cell == NULL ? NULL : cell->item;
 }
 
-static struct told_message *find_in(const struct queue *queue, unsigned mta,
-    unsigned directory, const char *id) {
+static struct told_message *find_in(const struct queue *queue, unsigned directory,
+    const char *id) {
 	struct told_message *message = queue_told_find(queue, id);
 
-	return message != NULL && message->mta == mta && message->directory == directory ?
-	    message : NULL;
+	return message != NULL && message->directory == directory ? message : NULL;
 }
 
 static struct queue_told *told_of(struct queue *queue) {
@@ -80,18 +79,16 @@ static struct told_message *told_add(struct queue *queue, const char *id) {
 
 /* Found or made, of that file; NULL: no memory.  What was known of another creation of that id
  * is not. */
-static struct told_message *told_make(struct queue *queue, unsigned mta, unsigned directory,
-    const char *id, int64_t made_s) {
+static struct told_message *told_make(struct queue *queue, unsigned directory, const char *id,
+    int64_t made_s) {
 	struct told_message *message = queue_told_find(queue, id);
 
 	if (message == NULL)
 		message = told_add(queue, id);
-	else if (message->made_s != made_s || message->mta != mta ||
-	    message->directory != directory)
+	else if (message->made_s != made_s || message->directory != directory)
 		queue_told_clear(queue, message);
 	if (message == NULL)
 		return NULL;
-	message->mta = (uint8_t)mta;
 	message->directory = (uint16_t)directory;
 	message->made_s = made_s;
 	return message;
@@ -181,7 +178,7 @@ void queue_told_started(struct queue *queue, const struct message *m, pid_t pid)
 
 	if (!is_wanted(queue, m->mta) || m->made_s == 0)
 		return;
-	told = told_make(queue, m->mta, m->directory, m->id, m->made_s);
+	told = told_make(queue, m->directory, m->id, m->made_s);
 	if (told == NULL)
 		return;
 	told->pid = (uint32_t)pid;
@@ -207,7 +204,7 @@ static void is_dead(const struct queue *queue, struct told_message *told) {
 }
 
 void queue_told_read(struct queue *queue, const struct message *m, bool is_orderly) {
-	struct told_message *told = find_in(queue, m->mta, m->directory, m->id);
+	struct told_message *told = find_in(queue, m->directory, m->id);
 
 	if (told == NULL || told->state != TOLD_RUNS)
 		return;
@@ -217,8 +214,8 @@ void queue_told_read(struct queue *queue, const struct message *m, bool is_order
 		is_dead(queue, told);
 }
 
-void queue_told_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id) {
-	struct told_message *told = find_in(queue, mta, directory, id);
+void queue_told_gone(struct queue *queue, unsigned directory, const char *id) {
+	struct told_message *told = find_in(queue, directory, id);
 
 	if (told != NULL && told->state != TOLD_OVER)
 		is_over(queue, told);
@@ -226,17 +223,17 @@ void queue_told_gone(struct queue *queue, unsigned mta, unsigned directory, cons
 
 /* --- the journal -------------------------------------------------------------------------- */
 
-void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
+void queue_told_restore(struct queue *queue, unsigned directory,
     const struct messages_envelope *envelope) {
 	struct span list = { envelope->delivered, envelope->delivered_length }, one;
 	int64_t made_s = envelope->arrival_ns / NS_PER_SECOND;
 	struct told_message *told;
 
-	if ((envelope->pid == 0 && envelope->delivered_length == 0) || !is_wanted(queue, mta) ||
-	    made_s <= 0 ||
-	    find_in(queue, mta, directory, envelope->id) != NULL)
+	if ((envelope->pid == 0 && envelope->delivered_length == 0) ||
+	    !is_wanted(queue, queue->directories[directory].mta) || made_s <= 0 ||
+	    find_in(queue, directory, envelope->id) != NULL)
 		return;
-	told = told_make(queue, mta, directory, envelope->id, made_s);
+	told = told_make(queue, directory, envelope->id, made_s);
 	if (told == NULL)
 		return;
 	told->pid = envelope->pid;
@@ -254,7 +251,7 @@ void queue_told_restore(struct queue *queue, unsigned mta, unsigned directory,
 
 void queue_told_envelope(const struct queue *queue, const struct message *m,
     struct messages_envelope *out) {
-	const struct told_message *told = find_in(queue, m->mta, m->directory, m->id);
+	const struct told_message *told = find_in(queue, m->directory, m->id);
 
 	if (told == NULL || told->state == TOLD_OVER || told->made_s != m->made_s)
 		return;

@@ -29,7 +29,7 @@ enum told_state {
 struct told_message {
 	LIST_ENTRY(told_message) of_all;
 	char id[QUEUE_ID_MAX + 1];
-	uint8_t mta, state;		/* enum told_state */
+	uint8_t state;			/* enum told_state */
 	uint16_t directory;
 	uint32_t pid;
 	int64_t made_s;

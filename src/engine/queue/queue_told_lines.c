@@ -40,7 +40,7 @@ static void drop_pieces(struct told_message *told, bool spoiled) {
 /* As many recipients of the message's part are known to be counted. */
 static uint32_t count_part(struct queue *queue, const struct told_message *told,
     struct span domain, uint32_t recipients) {
-	const struct message *m = queue_find_message(queue, told->mta, told->directory, told->id);
+	const struct message *m = queue_find_message(queue, told->directory, told->id);
 	uint32_t hash = grants_domain(queue->engine->segment, domain.text, domain.length);
 
 	if (m == NULL || told->state != TOLD_RUNS)
@@ -67,9 +67,9 @@ static void write_down(struct queue *queue, const struct told_message *told,
 	line->pid = told->pid;
 	line->log = queue->told->line.log;
 	line->offset = queue->told->line.offset;
-	if (j != NULL && told->directory < j->directory_count)
-		(void)messages_told(j->messages, j->directories[told->directory].mta_name,
-		    j->directories[told->directory].path, told->id, line,
+	if (j != NULL)
+		(void)messages_told(j->messages, j->queue->directories[told->directory].mta_name,
+		    j->queue->directories[told->directory].path, told->id, line,
 		    queue_journal_now(j));
 }
 
@@ -182,7 +182,7 @@ static void take_sent(struct queue *queue, struct told_message *told,
 	}
 	if (line->goes_on)
 		return;
-	told_works(queue->engine->segment, told->mta);
+	told_works(queue->engine->segment, queue->directories[told->directory].mta);
 	take_list(queue, told, list);
 	drop_pieces(told, false);
 }

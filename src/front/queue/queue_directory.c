@@ -144,13 +144,12 @@ static void open_stream(struct queue_drive *drive) {
 
 static void found(struct queue_drive *drive, const char *name, uint64_t inode) {
 	struct queue_scan *scan = drive->scan;
-	unsigned mta = drive->setup->directories[scan->directory].mta;
 	const char *id = name + 2;
-	bool known = queue_scan_found(drive->queue, mta, scan->directory, id, inode);
+	bool known = queue_scan_found(drive->queue, scan->directory, id, inode);
 
 	scan->names++;
 	if (queue_reads_is_bad(drive, scan->directory, id, inode) || (!scan->anew && known) ||
-	    !queue_wants(drive->queue, mta, scan->directory, id))
+	    !queue_wants(drive->queue, scan->directory, id))
 		return;
 	queue_reads_add(drive, scan->directory, id, scan->anew);
 }
@@ -218,14 +217,13 @@ void queue_directory_room(struct queue_drive *drive) {
 /* --- inotify -------------------------------------------------------------------------- */
 
 static void changed(struct queue_drive *drive, unsigned directory, const struct inotify_event *event) {
-	unsigned mta = drive->setup->directories[directory].mta;
 	const char *id = event->name + 2;
 
 	if (event->len == 0 || !sendmail_queue_is_name(event->name))
 		return;
 	if ((event->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
-		queue_gone(drive->queue, mta, directory, id, drive->now_ns);
-	else if (queue_wants(drive->queue, mta, directory, id))
+		queue_gone(drive->queue, directory, id, drive->now_ns);
+	else if (queue_wants(drive->queue, directory, id))
 		queue_reads_add(drive, directory, id, false);
 }
 

@@ -162,13 +162,10 @@ static void take_ended(struct queue_drive *drive, const struct queue_tell *tell)
 static void take_lives(struct queue_drive *drive, const struct queue_tell *tell) {
 	const char *ids[QUEUE_ORDER_IDS_MAX];
 
-	if (tell->directory >= drive->setup->directory_count)
-		return;
 	for (unsigned i = 0; i < tell->ids.count; i++)
 		ids[i] = tell->ids.list[i];
-	(void)queue_run_adopt(drive->queue, drive->setup->directories[tell->directory].mta,
-	    tell->directory, drive->setup->directories[tell->directory].is_local, ids,
-	    tell->ids.count, (pid_t)tell->pid, drive->now_ns);
+	(void)queue_run_adopt(drive->queue, tell->directory, ids, tell->ids.count,
+	    (pid_t)tell->pid, drive->now_ns);
 }
 
 /* False: there is no more. */
@@ -281,14 +278,11 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 
 /* --- what the engine wants ---------------------------------------------------------------- */
 
-static void want_read(void *context, unsigned mta, unsigned directory, const char *id) {
-	(void)mta;
+static void want_read(void *context, unsigned directory, const char *id) {
 	queue_reads_add(context, directory, id, true);
 }
 
-static void want_more(void *context, unsigned mta, unsigned directory, const char *id,
-    uint64_t place) {
-	(void)mta;
+static void want_more(void *context, unsigned directory, const char *id, uint64_t place) {
 	queue_reads_add_more(context, directory, id, place);
 }
 
@@ -310,14 +304,30 @@ static int add_event(struct event **event, struct queue_drive *drive, int fd, sh
 static int open_queue(struct queue_drive *drive, struct diag *diag) {
 	const struct queue_calls calls = { .read = want_read, .read_more = want_more,
 		.room = has_room, .context = drive };
+	const struct queue_drive_setup *from = drive->setup;
+	struct queue_directory *list = calloc(from->directory_count + 1, sizeof(*list));
 	const struct generation *generation = engine_pin(drive->engine);
 	struct queue_settings settings;
+	int result = -1;
 
 	queue_settings_of(generation, &settings);
 	drive->generation = generation->number;
 	drive->shape = queue_settings_shape(generation);
+	for (unsigned i = 0; list != NULL && i < from->directory_count; i++) {
+		unsigned mta = from->directories[i].mta;
+
+		list[i] = (struct queue_directory){ .mta = mta, .path = from->directories[i].path,
+			.is_local = from->directories[i].is_local, .mta_name =
+			    generation_text(generation, generation->mtas[mta].name) };
+	}
+	if (list != NULL)
+		result = queue_open(&drive->queue, drive->engine, &settings, list,
+		    from->directory_count, &calls, diag);
+	else
+		(void)diag_set(diag, 0, "no memory for queue directories");
 	engine_unpin(drive->engine, generation);
-	return queue_open(&drive->queue, drive->engine, &settings, &calls, diag);
+	free(list);
+	return result;
 }
 
 static int open_control(struct queue_drive *drive, struct diag *diag) {

@@ -8,7 +8,6 @@
  * THREADS  The loop's.
  */
 #include <limits.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -35,26 +34,12 @@ static int watch(struct queue_drive *drive, struct diag *diag) {
 
 static int open_at(struct queue_drive *drive, const struct generation *generation,
     const char *path, struct diag *diag) {
-	const struct queue_drive_setup *from = drive->setup;
-	struct queue_journal_directory *list = calloc(from->directory_count + 1,
-	    sizeof(*list));
-	struct queue_journal_setup setup = { .path = path,
+	const struct queue_journal_setup setup = { .path = path,
 		.file_size = generation->journal.file_size,
 		.sync_delay_ns = generation->journal.sync_delay_ns,
-		.envelope_delay_ns = generation->journal.envelope_delay_ns, .threaded = true,
-		.directories = list, .directory_count = from->directory_count };
-	int result;
+		.envelope_delay_ns = generation->journal.envelope_delay_ns, .threaded = true };
 
-	if (list == NULL)
-		return diag_set(diag, 0, "no memory");
-	for (unsigned i = 0; i < from->directory_count; i++)
-		list[i] = (struct queue_journal_directory){ .mta = from->directories[i].mta,
-			.path = from->directories[i].path, .mta_name =
-			    generation_text(generation,
-				generation->mtas[from->directories[i].mta].name) };
-	result = queue_journal_open(drive->queue, &setup, drive->now_ns, clock_wall_ns(), diag);
-	free(list);
-	return result;
+	return queue_journal_open(drive->queue, &setup, drive->now_ns, clock_wall_ns(), diag);
 }
 
 int queue_keep_open(struct queue_drive *drive, struct diag *diag) {

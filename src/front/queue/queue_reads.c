@@ -261,7 +261,7 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
 		map_clear(&drive->reads->bad);
 	(void)map_set(&drive->reads->bad, hash_of(entry->directory, entry->id, inode));
 	engine_count(drive->engine, COUNTER_QUEUE_FILES_BAD, 1);
-	queue_drop(drive->queue, place->mta, entry->directory, entry->id, drive->now_ns);
+	queue_drop(drive->queue, entry->directory, entry->id, drive->now_ns);
 }
 
 /* --- reading ------------------------------------------------------------------------- */
@@ -339,7 +339,6 @@ static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s) {
 static void read_anew(struct queue_drive *drive, const struct entry *entry, int fd,
     const struct stat *status) {
 	const struct sendmail_queue_reader *reader = &drive->reads->reader;
-	unsigned mta = drive->setup->directories[entry->directory].mta;
 	struct queue_file file;
 	struct queue_reading *reading;
 	char sender[256], origin[sizeof(reader->origin)];
@@ -353,13 +352,12 @@ static void read_anew(struct queue_drive *drive, const struct entry *entry, int 
 		clock_of(drive, reader->message.tried_s),
 	    .tries = reader->message.tries,
 	    .recipients = reader->message.recipient_count - reader->message.left_out,
-	    .is_local = drive->setup->directories[entry->directory].is_local,
 	    .made_s = reader->message.made_s,
 	    .origin = reader->origin[0] != '\0' ? origin : NULL,
 	    .origin_length = strlen(reader->origin),
 	    .sender = reader->sender.length > 0 ? sender : NULL,
 	    .sender_length = reader->sender.length };
-	reading = queue_read_begin(drive->queue, mta, entry->directory, entry->id, &file);
+	reading = queue_read_begin(drive->queue, entry->directory, entry->id, &file);
 	if (reading == NULL)
 		return;
 	if (lseek(fd, 0, SEEK_SET) != 0) {
@@ -375,13 +373,12 @@ static bool read_more(struct queue_drive *drive, const struct entry *entry, int 
     uint64_t stamp) {
 	static const struct sendmail_message no_message = {
 		.version = SENDMAIL_QUEUE_VERSION };
-	unsigned mta = drive->setup->directories[entry->directory].mta;
 	struct queue_reading *reading;
 
-	if (!queue_knows(drive->queue, mta, entry->directory, entry->id, stamp) ||
+	if (!queue_knows(drive->queue, entry->directory, entry->id, stamp) ||
 	    lseek(fd, (off_t)entry->place, SEEK_SET) != (off_t)entry->place)
 		return false;
-	reading = queue_read_more(drive->queue, mta, entry->directory, entry->id);
+	reading = queue_read_more(drive->queue, entry->directory, entry->id);
 	if (reading == NULL)
 		return true;
 	sendmail_queue_resume(&drive->reads->reader, &no_message, entry->place, 1);
@@ -405,14 +402,12 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
 	if (entry->is_more && !entry->must &&
 	    read_more(drive, entry, fd, file_stamp_of(&status)))
 		return true;
-	if (!entry->must && queue_knows(drive->queue,
-	    drive->setup->directories[entry->directory].mta, entry->directory, entry->id,
+	if (!entry->must && queue_knows(drive->queue, entry->directory, entry->id,
 	    file_stamp_of(&status)))
 		return true;
 	if (check(drive, fd)) {
 		if (reader->message.is_quarantined)
-			queue_drop(drive->queue, drive->setup->directories[entry->directory].mta,
-			    entry->directory, entry->id, drive->now_ns);
+			queue_drop(drive->queue, entry->directory, entry->id, drive->now_ns);
 		else
 			read_anew(drive, entry, fd, &status);
 		return true;
@@ -427,8 +422,7 @@ static void not_opened(struct queue_drive *drive, const struct entry *entry, uin
 	if (error == ESTALE)
 		return;		/* not ours any more: we are about to end */
 	if (error == ENOENT)
-		queue_gone(drive->queue, drive->setup->directories[entry->directory].mta,
-		    entry->directory, entry->id, drive->now_ns);
+		queue_gone(drive->queue, entry->directory, entry->id, drive->now_ns);
 	else
 		give_up(drive, entry, 0, error == EINVAL ? "not a regular file" :
 		    error == ELOOP ? "a symbolic link" : strerror((int)error), 0);

@@ -83,14 +83,13 @@ static void note_asked(unsigned file, bool more, uint64_t place) {
 	asked[asked_count++] = (struct asked){ file, more, place };
 }
 
-static void read_again(void *context, unsigned mta, unsigned directory, const char *id) {
-	assert_int_equal(mta, 0);
+static void read_again(void *context, unsigned directory, const char *id) {
 	assert_int_equal(directory, files[file_of(id)].directory);
 	if (!world.loses_reads)
 		note_asked(file_of(id), false, 0);
 }
 
-static void read_more(void *context, unsigned mta, unsigned directory, const char *id,
+static void read_more(void *context, unsigned directory, const char *id,
     uint64_t place) {
 	/* as the role does */
 	note_asked(file_of(id), place > 0, place);
@@ -110,7 +109,7 @@ static void offer(unsigned file);
 static void room(void *context, uint32_t most) {
 	assert_true(most > 0);
 	for (unsigned i = 0; i < file_count; i++)
-		if (files[i].there && !queue_knows(world.queue, 0, files[i].directory,
+		if (files[i].there && !queue_knows(world.queue, files[i].directory,
 		    files[i].id, files[i].stamp))
 			note_asked(i, false, 0);
 }
@@ -149,16 +148,15 @@ static void offer(unsigned file) {
 	const struct queue_file facts = { .stamp = f->stamp, .inode = f->stamp, .arrival_ns = f->arrival_ns,
 		.tried_ns = f->tried_ns, .tries = f->tries, .recipients = left(f),
 		.sender = "s@example.com", .sender_length = 13,
-		.is_local = world.has_local && f->directory == WORLD_LOCAL,
 		.origin = f->origin[0] != '\0' ? f->origin : NULL,
 		.origin_length = strlen(f->origin) };
 	struct queue_reading *reading;
 
 	if (!f->there) {
-		queue_gone(world.queue, 0, f->directory, f->id, world.now_ns);
+		queue_gone(world.queue, f->directory, f->id, world.now_ns);
 		return;
 	}
-	reading = queue_read_begin(world.queue, 0, f->directory, f->id, &facts);
+	reading = queue_read_begin(world.queue, f->directory, f->id, &facts);
 	if (reading == NULL)
 		return;
 	world.reads++;
@@ -175,7 +173,7 @@ static void offer_asked(void) {
 			offer(one.file);
 			continue;
 		}
-		reading = queue_read_more(world.queue, 0, files[one.file].directory,
+		reading = queue_read_more(world.queue, files[one.file].directory,
 		    files[one.file].id);
 		if (reading != NULL)
 			give(&reading, &files[one.file], one.place);
@@ -216,9 +214,9 @@ static void scan(void) {
 	scan_wanted = false;
 	queue_scan_begin(world.queue);
 	for (unsigned i = 0; i < file_count; i++)
-		if (files[i].there && !queue_scan_found(world.queue, 0, files[i].directory,
+		if (files[i].there && !queue_scan_found(world.queue, files[i].directory,
 		    files[i].id, files[i].stamp) &&
-		    queue_wants(world.queue, 0, files[i].directory, files[i].id))
+		    queue_wants(world.queue, files[i].directory, files[i].id))
 			note_asked(i, false, 0);
 	queue_scan_end(world.queue, true);
 }
@@ -500,10 +498,21 @@ static void step(struct process *p) {
 
 /* --- the test's ---------------------------------------------------------------------- */
 
-void world_open(const char *text, uint32_t most) {
+static void open_queue(void) {
 	static const struct queue_calls calls = { read_again, read_more, room, NULL };
-	char *all = NULL;
+	struct queue_directory directories[WORLD_DIRECTORIES] = {
+		{ 0, false, "s", "/q/0" }, { 0, false, "s", "/q/1" },
+		{ 0, false, "s", "/q/2" }, { 0, world.has_local, "s", "/q/3" },
+	};
 	struct diag diag;
+
+	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, directories,
+	    WORLD_DIRECTORIES, &calls, &diag), 0);
+	world_journal_open(world.queue, world.now_ns);
+}
+
+void world_open(const char *text, uint32_t most) {
+	char *all = NULL;
 
 	memset(&world, 0, sizeof(world));
 	assert_true(asprintf(&all, "%s%s", TEXT, text) > 0);
@@ -522,22 +531,15 @@ void world_open(const char *text, uint32_t most) {
 		.processes = { most, most }, .retry_ns = 300 * NS_PER_SECOND,
 		.retry_most_ns = 1800 * NS_PER_SECOND, .stall_ns = 10 * NS_PER_SECOND };
 	scan_wanted = false;
-	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, &calls,
-	    &diag), 0);
-	world_journal_open(world.queue, world.now_ns);
+	open_queue();
 }
 
 void world_restart_role(bool later) {
-	static const struct queue_calls calls = { read_again, read_more, room, NULL };
-	struct diag diag;
-
 	/* memory is gone with the process; grants stay as they are */
 	queue_close(&world.queue);
 	segment_role_died(world.site.segment, world.site.place, getpid());
 	segment_role_starting(world.site.segment, ROLE_POLICY, 0, world.now_ns);
-	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, &calls,
-	    &diag), 0);
-	world_journal_open(world.queue, world.now_ns);
+	open_queue();
 	beats = later;
 	for (unsigned i = 0; i < PROCESSES_MOST; i++) {
 		struct process *p = &processes[i];
@@ -547,8 +549,7 @@ void world_restart_role(bool later) {
 			continue;
 		for (unsigned j = 0; j < p->file_count; j++)
 			ids[j] = files[p->files[j]].id;
-		p->run = queue_run_adopt(world.queue, 0, files[p->files[0]].directory,
-		    world.has_local && files[p->files[0]].directory == WORLD_LOCAL, ids,
+		p->run = queue_run_adopt(world.queue, files[p->files[0]].directory, ids,
 		    p->file_count, 1, world.now_ns);
 		assert_int_not_equal(p->run, 0);
 	}

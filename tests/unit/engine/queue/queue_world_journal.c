@@ -88,12 +88,8 @@ const char *world_journal_path(void) {
 }
 
 void world_journal_open(struct queue *queue, int64_t now_ns) {
-	static const struct queue_journal_directory directories[WORLD_DIRECTORIES] = {
-		{ 0, "s", "/q/0" }, { 0, "s", "/q/1" }, { 0, "s", "/q/2" }, { 0, "s", "/q/3" },
-	};
 	const struct queue_journal_setup setup = { .storage = &faulty, .file_size = 1 << 16,
-		.sync_delay_ns = 100 * NS_PER_MS, .envelope_delay_ns = NS_PER_SECOND,
-		.directories = directories, .directory_count = WORLD_DIRECTORIES };
+		.sync_delay_ns = 100 * NS_PER_MS, .envelope_delay_ns = NS_PER_SECOND };
 	struct diag diag;
 
 	if (!world_has_journal)

@@ -121,7 +121,7 @@ TEST_IN(NULL, tear_down, files_smaller_than_an_entry) {
 }
 
 static const struct envelope *envelope_of(const char *id) {
-	const struct message *message = queue_find_message(world.queue, 0, 0, id);
+	const struct message *message = queue_find_message(world.queue, 0, id);
 
 	assert_non_null(message);
 	return message->envelope;
@@ -133,7 +133,7 @@ static const struct envelope *file(const char *id, const char *sender, int64_t m
 		.arrival_ns = world.now_ns, .recipients = 1, .sender = sender,
 		.sender_length = sender == NULL ? 0 : strlen(sender), .origin = origin,
 		.origin_length = origin == NULL ? 0 : strlen(origin) };
-	struct queue_reading *reading = queue_read_begin(world.queue, 0, 0, id, &facts);
+	struct queue_reading *reading = queue_read_begin(world.queue, 0, id, &facts);
 
 	assert_non_null(reading);
 	assert_true(queue_read_recipient(reading, "d0.example", 10));
@@ -171,7 +171,7 @@ TEST_IN(NULL, tear_down, local_mail_has_processes_of_its_own) {
 	unsigned single;
 
 	world_open("", 2);
-	world.has_local = true;
+	world.has_local = world.queue->directories[WORLD_LOCAL].is_local = true;
 	(void)world_server("slow.example", 2 * S);
 	servers(4, 100 * MS);
 	for (unsigned i = 0; i < 20; i++)
@@ -199,7 +199,7 @@ TEST_IN(NULL, tear_down, each_transport_has_its_own_parameters) {
 	job.delivery_slot_cost = 0;
 	job.destination_recipient_limit = 1;
 	world_open("", 1);
-	world.has_local = true;
+	world.has_local = world.queue->directories[WORLD_LOCAL].is_local = true;
 	world.settings.mtas[0].transports[QUEUE_LOCAL] =
 	    job;
 	assert_true(queue_configure(world.queue, &world.settings));

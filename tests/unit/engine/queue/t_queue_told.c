@@ -31,8 +31,8 @@ static int64_t now_ns;
 static unsigned tries;
 static bool wants_read;
 
-static void on_read(void *context, unsigned mta, unsigned directory, const char *id) {
-	(void)context, (void)mta, (void)directory;
+static void on_read(void *context, unsigned directory, const char *id) {
+	(void)context, (void)directory;
 	assert_string_equal(id, ID);
 	wants_read = true;
 }
@@ -41,12 +41,13 @@ static void on_room(void *context, uint32_t most) {
 	(void)context, (void)most;
 }
 
-static void on_more(void *context, unsigned mta, unsigned directory, const char *id, uint64_t place) {
-	(void)context, (void)mta, (void)directory, (void)id, (void)place;
+static void on_more(void *context, unsigned directory, const char *id, uint64_t place) {
+	(void)context, (void)directory, (void)id, (void)place;
 }
 
 static void begin(enum exactly_once once, const char *more) {
 	static const struct queue_calls calls = { on_read, on_more, on_room, NULL };
+	static const struct queue_directory directory = { 0, false, "s", "/q" };
 	struct queue_settings settings = queue_defaults;
 	char text[1024];
 	struct diag diag;
@@ -58,7 +59,7 @@ static void begin(enum exactly_once once, const char *more) {
 	settings.mtas[0] = (struct queue_mta_settings){ .driven = true, .processes = { 4, 4 },
 		.retry_ns = NS_PER_SECOND, .retry_most_ns = NS_PER_SECOND,
 		.stall_ns = 10 * NS_PER_SECOND, .once = (uint8_t)once };
-	assert_int_equal(queue_open(&queue, site.engine, &settings, &calls, &diag), 0);
+	assert_int_equal(queue_open(&queue, site.engine, &settings, &directory, 1, &calls, &diag), 0);
 }
 
 static void end(void) {
@@ -79,7 +80,7 @@ static void read_file(unsigned left) {
 		NS_PER_SECOND, .tries = tries, .tried_ns = tries == 0 ? 0 : now_ns,
 		.recipients = (uint32_t)__builtin_popcount(left), .made_s = MADE_S,
 		.sender = "s@example.com", .sender_length = 13 };
-	struct queue_reading *reading = queue_read_begin(queue, 0, 0, ID, &file);
+	struct queue_reading *reading = queue_read_begin(queue, 0, ID, &file);
 
 	assert_non_null(reading);
 	for (unsigned i = 0; i < 4; i++)

@@ -42,25 +42,24 @@ static struct known *find(const char *id) {
 	return NULL;
 }
 
-bool queue_wants(struct queue *queue, unsigned mta, unsigned directory, const char *id) {
+bool queue_wants(struct queue *queue, unsigned directory, const char *id) {
 	(void)queue, (void)directory, (void)id;
-	assert_int_equal(mta, MTA);
 	return !full;
 }
 
-bool queue_knows(const struct queue *queue, unsigned mta, unsigned directory, const char *id,
+bool queue_knows(const struct queue *queue, unsigned directory, const char *id,
     uint64_t stamp) {
 	const struct known *there = find(id);
 
-	(void)queue, (void)mta, (void)directory;
+	(void)queue, (void)directory;
 	return there != NULL && there->stamp == stamp;
 }
 
-bool queue_scan_found(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+bool queue_scan_found(struct queue *queue, unsigned directory, const char *id,
     uint64_t inode) {
 	const struct known *there = find(id);
 
-	(void)queue, (void)mta, (void)directory;
+	(void)queue, (void)directory;
 	return there != NULL && there->file.inode == inode;
 }
 
@@ -75,9 +74,9 @@ void queue_scan_end(struct queue *queue, bool whole) {
 	(void)queue, (void)whole;
 }
 
-struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsigned directory,
+struct queue_reading *queue_read_begin(struct queue *queue, unsigned directory,
     const char *id, const struct queue_file *file) {
-	(void)queue, (void)mta, (void)directory;
+	(void)queue, (void)directory;
 	assert_null(reading);
 	if (full)
 		return NULL;
@@ -94,9 +93,9 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned mta, unsign
 	return (struct queue_reading *)(void *)reading;
 }
 
-struct queue_reading *queue_read_more(struct queue *queue, unsigned mta, unsigned directory,
+struct queue_reading *queue_read_more(struct queue *queue, unsigned directory,
     const char *id) {
-	(void)queue, (void)mta, (void)directory;
+	(void)queue, (void)directory;
 	reading = find(id);
 	assert_non_null(reading);
 	most_recipients += 10;
@@ -127,21 +126,21 @@ void queue_read_abandon(struct queue_reading **handle, int64_t now_ns) {
 	*handle = NULL;
 }
 
-void queue_gone(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+void queue_gone(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns) {
 	struct known *there = find(id);
 
-	(void)queue, (void)mta, (void)directory, (void)now_ns;
+	(void)queue, (void)directory, (void)now_ns;
 	gone_count++;
 	snprintf(last_gone, sizeof(last_gone), "%s", id);
 	if (there != NULL)
 		*there = known[--known_count];
 }
 
-void queue_drop(struct queue *queue, unsigned mta, unsigned directory, const char *id,
+void queue_drop(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns) {
 	dropped_count++;
-	queue_gone(queue, mta, directory, id, now_ns);
+	queue_gone(queue, directory, id, now_ns);
 }
 
 void queue_drive_beat(struct queue_drive *of) {
