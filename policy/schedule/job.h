@@ -45,15 +45,6 @@ struct job_capacity {
 	uint32_t peers;			/* jobs x destinations that they use */
 };
 
-/* For the whole board. */
-struct pool_settings {
-	uint32_t message_recipient_limit;	/* qmgr_message_recipient_limit, 20000 */
-	uint32_t message_recipient_minimum;	/* qmgr_message_recipient_minimum, 10 */
-	uint32_t message_active_limit;		/* qmgr_message_active_limit, 20000 */
-	uint32_t batch_most;			/* recipients in one reading, 5000 */
-};
-extern const struct pool_settings pool_defaults;
-
 struct job_board;
 
 /* Memory for so much: aligned as for malloc, all zeros (untouched pages stay so). */
@@ -214,12 +205,6 @@ uint32_t job_list_next(const struct job_board *board, uint32_t transport, uint32
 /* What waits at one destination, in the scheduler's order; also for runs that carry several
  * messages.  `message` JOB_NONE: the first. */
 uint32_t job_waiting_next(const struct job_board *board, uint32_t queue, uint32_t message);
-/* A message's part for a queue; zeros: none. */
-struct job_part {
-	uint32_t waiting_entries, waiting_recipients, running_entries, running_recipients;
-};
-struct job_part job_part(const struct job_board *board, uint32_t message, uint32_t queue);
-
 struct job_queue_view {
 	uint32_t transport;
 	uint64_t word;

@@ -102,7 +102,7 @@ struct job_board *job_board_begin(void *memory, const struct job_capacity *capac
 	if (board->pool.message_recipient_minimum < 1)
 		board->pool.message_recipient_minimum = 1;
 	if (board->pool.batch_most < 1)
-		board->pool.batch_most = 1;
+		board->pool.batch_most = pool_defaults.batch_most;
 	board->turn_last = JOB_NONE;
 	return board;
 }

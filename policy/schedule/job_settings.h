@@ -20,4 +20,13 @@ struct job_settings {
 };
 extern const struct job_settings job_defaults;
 
+/* For the whole board. */
+struct pool_settings {
+	uint32_t message_recipient_limit;	/* qmgr_message_recipient_limit, 20000 */
+	uint32_t message_recipient_minimum;	/* qmgr_message_recipient_minimum, 10 */
+	uint32_t message_active_limit;		/* qmgr_message_active_limit, 20000 */
+	uint32_t batch_most;			/* recipients in one reading, 5000; 0: that */
+};
+extern const struct pool_settings pool_defaults;
+
 #endif

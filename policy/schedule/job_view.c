@@ -68,17 +68,6 @@ uint32_t job_waiting_next(const struct job_board *board, uint32_t queue, uint32_
 	return i == JOB_NONE ? JOB_NONE : job_at(board, job_peer_at(board, i)->job)->message;
 }
 
-struct job_part job_part(const struct job_board *board, uint32_t message, uint32_t queue) {
-	uint32_t i = part_of(board, message, queue);
-	const struct job_peer *peer;
-
-	if (i == JOB_NONE)
-		return (struct job_part){ 0, 0, 0, 0 };
-	peer = job_peer_at(board, i);
-	return (struct job_part){ peer->waiting, peer->recipients, peer->running,
-		peer->running_recipients };
-}
-
 void job_queue_view(const struct job_board *board, uint32_t number, struct job_queue_view *out) {
 	const struct job_queue *queue = job_queue_at(board, number);
 

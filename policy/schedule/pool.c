@@ -181,9 +181,3 @@ void pool_transport_view(const struct job_board *board, uint32_t number, struct 
 	*out = (struct pool_view){ .in_core = transport->in_core,
 		.slots = transport->slots_unused };
 }
-
-uint32_t pool_next_unread(const struct job_board *board, uint32_t transport) {
-	uint32_t i = job_transport_at(board, transport)->next_unread;
-
-	return i == JOB_NONE ? JOB_NONE : job_at(board, i)->message;
-}

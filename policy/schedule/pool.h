@@ -47,7 +47,4 @@ bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t tra
 void pool_transport_view(const struct job_board *board, uint32_t transport,
     struct pool_view *out);
 
-/* The message whose job gets the free slots of the transport; JOB_NONE: none. */
-uint32_t pool_next_unread(const struct job_board *board, uint32_t transport);
-
 #endif

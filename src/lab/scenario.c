@@ -327,11 +327,11 @@ static void read_all(struct scenario_work *w) {
 	struct setting_value value;
 
 	scenario_value(w, root, "qmgr_message_active_limit", &value);
-	s->message_active_limit = (uint32_t)value.number;
+	s->pool.message_active_limit = (uint32_t)value.number;
 	scenario_value(w, root, "qmgr_message_recipient_limit", &value);
-	s->message_recipient_limit = (uint32_t)value.number;
+	s->pool.message_recipient_limit = (uint32_t)value.number;
 	scenario_value(w, root, "qmgr_message_recipient_minimum", &value);
-	s->message_recipient_minimum = (uint32_t)value.number;
+	s->pool.message_recipient_minimum = (uint32_t)value.number;
 	read_times(w, root);
 	read_transports(w);
 	if (!w->failed)

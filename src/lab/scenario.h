@@ -67,7 +67,7 @@ struct scenario_completion {
 };
 
 struct scenario {
-	uint32_t message_active_limit, message_recipient_limit, message_recipient_minimum;
+	struct pool_settings pool;	/* batch_most 0 */
 	struct scenario_transport *transports;
 	struct scenario_destination *destinations;
 	struct scenario_change *changes;

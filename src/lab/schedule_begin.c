@@ -52,24 +52,18 @@ static bool world_allocate(struct world *w) {
 
 static bool begin_board(struct world *w) {
 	const struct scenario *s = w->scenario;
-	uint32_t active = s->message_count < s->message_active_limit ? s->message_count :
-	    s->message_active_limit;
+	uint32_t active = s->message_count < s->pool.message_active_limit ? s->message_count :
+	    s->pool.message_active_limit;
 	uint64_t jobs = (uint64_t)active * s->transport_count;
 	struct job_capacity capacity = {
 		.transports = s->transport_count, .queues = s->destination_count,
 		.messages = active, .peers = s->run_count,
 		.jobs = jobs < s->run_count ? (uint32_t)jobs : s->run_count,
 	};
-	struct pool_settings pool = {
-		.message_recipient_limit = s->message_recipient_limit,
-		.message_recipient_minimum = s->message_recipient_minimum,
-		.message_active_limit = s->message_active_limit,
-		.batch_most = BATCH_MOST,
-	};
 	void *memory = calloc(1, job_board_bytes(&capacity));
 
 	if (memory != NULL)
-		w->board = job_board_begin(memory, &capacity, &pool);
+		w->board = job_board_begin(memory, &capacity, &s->pool);
 	return memory != NULL;
 }
 

@@ -28,8 +28,8 @@ struct watch {
 /* Each message has its minimum, and besides there is what the limits give. */
 static void check_core(const struct watch *watch) {
 	const struct scenario *s = watch->scenario;
-	uint64_t most = (uint64_t)s->message_recipient_limit +
-	    (uint64_t)s->message_recipient_minimum * s->message_count;
+	uint64_t most = (uint64_t)s->pool.message_recipient_limit +
+	    (uint64_t)s->pool.message_recipient_minimum * s->message_count;
 
 	for (uint32_t i = 0; i < s->transport_count; i++)
 		most += s->transports[i].job.recipient_limit +

@@ -270,13 +270,10 @@ struct generation_mta {
 /* Which queued mail is next: schedule.  Names as settings.def has them. */
 struct generation_schedule {
 	uint32_t discipline;	/* enum schedule_discipline */
-	uint32_t message_active_limit;		/* qmgr_... */
-	uint32_t message_recipient_limit;	/* qmgr_... */
-	uint32_t message_recipient_minimum;	/* qmgr_... */
+	struct pool_settings pool;	/* qmgr_...; batch_most 0 */
 	uint32_t backlog;
 	uint32_t max_message_concurrency;
 	uint32_t scale_max_concurrency;
-	uint32_t reserved;
 	struct job_settings job;	/* of the transports that say nothing else */
 };
 

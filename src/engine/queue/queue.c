@@ -96,13 +96,10 @@ void queue_close(struct queue **queue) {
 }
 
 bool queue_configure(struct queue *queue, const struct queue_settings *settings) {
-	const struct generation_schedule before = queue->settings.schedule;
-	struct generation_schedule *schedule = &queue->settings.schedule;
+	const struct pool_settings before = queue->settings.schedule.pool;
 
 	queue->settings = *settings;
-	schedule->message_active_limit = before.message_active_limit;
-	schedule->message_recipient_limit = before.message_recipient_limit;
-	schedule->message_recipient_minimum = before.message_recipient_minimum;
+	queue->settings.schedule.pool = before;
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++) {
 		unsigned mta = i / QUEUE_MAILERS, mailer = i % QUEUE_MAILERS;
 		struct job_settings job = queue_job_settings(settings, mta, mailer);
@@ -118,9 +115,7 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 		queue_journal_finish(queue, m->directory, m->id);
 		queue_forget_message(queue, m);
 	}
-	return settings->schedule.message_active_limit == before.message_active_limit &&
-	    settings->schedule.message_recipient_limit == before.message_recipient_limit &&
-	    settings->schedule.message_recipient_minimum == before.message_recipient_minimum;
+	return memcmp(&settings->schedule.pool, &before, sizeof(before)) == 0;
 }
 
 /* --- configuration ------------------------------------------------------------------ */
@@ -162,7 +157,7 @@ static void take_due(struct queue *queue, int64_t now_ns) {
 }
 
 static void tell_room(struct queue *queue) {
-	uint32_t most = queue->settings.schedule.message_active_limit;
+	uint32_t most = queue->settings.schedule.pool.message_active_limit;
 	/* not for each single one */
 	bool in_memory = queue->message_count <= queue->message_most - queue->message_most / 8;
 

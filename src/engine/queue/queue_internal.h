@@ -309,7 +309,7 @@ static inline struct dest *queue_job_dest(const struct queue *queue, uint32_t bo
 	return (struct dest *)(uintptr_t)job_queue_word(queue->board, board_queue);
 }
 static inline bool queue_board_has_room(const struct queue *queue) {
-	return queue->placed < queue->settings.schedule.message_active_limit;
+	return queue->placed < queue->settings.schedule.pool.message_active_limit;
 }
 
 /* --- queue_dests.c --------------------------------------------------------------- */

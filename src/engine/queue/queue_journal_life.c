@@ -141,7 +141,7 @@ static void renew(struct queue_journal *j) {
 		return;
 	j->renewing = NONE;
 	/* all others are to be read again */
-	queue->calls.room(queue->calls.context, queue->settings.schedule.message_active_limit);
+	queue->calls.room(queue->calls.context, queue->settings.schedule.pool.message_active_limit);
 }
 
 /* All of their mail was seen since they came back. */

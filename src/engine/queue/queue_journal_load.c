@@ -63,8 +63,8 @@ static bool fits(const struct queue *queue, const struct messages_envelope *enve
 
 	for (unsigned i = 0; i < envelope->group_count; i++)
 		sum += envelope->groups[i].recipients;
-	return queue->in_core + sum <= queue->settings.schedule.message_recipient_limit ||
-	    sum <= queue->settings.schedule.message_recipient_minimum;
+	return queue->in_core + sum <= queue->settings.schedule.pool.message_recipient_limit ||
+	    sum <= queue->settings.schedule.pool.message_recipient_minimum;
 }
 
 static bool make_parts(struct queue_journal *j, struct message *m,

@@ -86,11 +86,11 @@ bool queue_scan_found(struct queue *queue, unsigned directory, const char *id,
 
 /* The document's first batch: policy/schedule/pool.h. */
 static uint32_t first_batch(const struct queue *queue) {
-	uint32_t most = queue->settings.schedule.message_recipient_minimum;
+	uint32_t most = queue->settings.schedule.pool.message_recipient_minimum;
 
-	if (queue->in_core < queue->settings.schedule.message_recipient_limit &&
-	    queue->settings.schedule.message_recipient_limit - queue->in_core > most)
-		most = (uint32_t)(queue->settings.schedule.message_recipient_limit - queue->in_core);
+	if (queue->in_core < queue->settings.schedule.pool.message_recipient_limit &&
+	    queue->settings.schedule.pool.message_recipient_limit - queue->in_core > most)
+		most = (uint32_t)(queue->settings.schedule.pool.message_recipient_limit - queue->in_core);
 	if (most == 0)
 		most = 1;
 	return most < BATCH_MOST ? most : BATCH_MOST;

@@ -17,22 +17,19 @@
 #define GOLDEN		UINT32_C(2654435769)	/* 2^32 / 1.618: all places, far apart */
 
 static struct job_board *open_board(const struct queue_settings *settings) {
-	uint32_t active = settings->schedule.message_active_limit;
+	uint32_t active = settings->schedule.pool.message_active_limit;
 	struct job_capacity capacity = { .transports = GENERATION_MTAS_MAX * QUEUE_MAILERS,
 		.queues = QUEUES_MOST, .messages = active, .jobs = active };
-	struct pool_settings pool = pool_defaults;
-	uint64_t peers = (uint64_t)settings->schedule.message_recipient_minimum * active +
-	    settings->schedule.message_recipient_limit +
+	const struct pool_settings *pool = &settings->schedule.pool;
+	uint64_t peers = (uint64_t)settings->schedule.pool.message_recipient_minimum * active +
+	    settings->schedule.pool.message_recipient_limit +
 	    GENERATION_MTAS_MAX * QUEUE_MAILERS * ((uint64_t)settings->schedule.job.recipient_limit +
 		settings->schedule.job.extra_recipient_limit);
 	void *memory;
 
 	capacity.peers = peers > UINT32_C(1) << 27 ? UINT32_C(1) << 27 : (uint32_t)peers;
-	pool.message_recipient_limit = settings->schedule.message_recipient_limit;
-	pool.message_recipient_minimum = settings->schedule.message_recipient_minimum;
-	pool.message_active_limit = active;
 	memory = calloc(1, job_board_bytes(&capacity));
-	return memory == NULL ? NULL : job_board_begin(memory, &capacity, &pool);
+	return memory == NULL ? NULL : job_board_begin(memory, &capacity, pool);
 }
 
 static bool copy_directories(struct queue *queue, const struct queue_directory *directories,
@@ -52,7 +49,7 @@ static bool copy_directories(struct queue *queue, const struct queue_directory *
 
 bool queue_store_open(struct queue *queue, const struct queue_directory *directories,
     unsigned directory_count, struct diag *diag) {
-	uint32_t active = queue->settings.schedule.message_active_limit;
+	uint32_t active = queue->settings.schedule.pool.message_active_limit;
 
 	LIST_INIT(&queue->domains);
 	TAILQ_INIT(&queue->dests);

@@ -24,9 +24,9 @@ uint64_t queue_settings_shape(const struct generation *g) {
 		for (uint32_t k = 0; mta->drive != 0 && k < mta->queue_count; k++)
 			hash = mix(hash, generation_text(g, mta->queues[k]));
 	}
-	hash = hash * 31 + g->schedule.message_active_limit;
-	hash = hash * 31 + g->schedule.message_recipient_limit;
-	return hash * 31 + g->schedule.message_recipient_minimum;
+	hash = hash * 31 + g->schedule.pool.message_active_limit;
+	hash = hash * 31 + g->schedule.pool.message_recipient_limit;
+	return hash * 31 + g->schedule.pool.message_recipient_minimum;
 }
 
 void queue_settings_of(const struct generation *g, struct queue_settings *out) {

@@ -21,9 +21,9 @@ TEST(without_settings_all_is_as_postfix_has_it) {
 	struct scenario *s = read_good("messages = ( { recipients = \"a\"; } );");
 	const struct scenario_transport *t = &s->transports[0];
 
-	assert_int_equal(s->message_active_limit, 20000);
-	assert_int_equal(s->message_recipient_limit, 20000);
-	assert_int_equal(s->message_recipient_minimum, 10);
+	assert_int_equal(s->pool.message_active_limit, 20000);
+	assert_int_equal(s->pool.message_recipient_limit, 20000);
+	assert_int_equal(s->pool.message_recipient_minimum, 10);
 	assert_int_equal(s->transport_count, 1);
 	assert_string_equal(t->name, "smtp");
 	assert_int_equal(t->job.process_limit, 100);

@@ -336,7 +336,7 @@ TEST(a_driven_queue_is_kept) {
 	assert_int_equal(mta->run_limit_ns, INT64_C(3600000000000));
 	assert_int_equal(mta->exactly_once, EXACTLY_ONCE_OBSERVE);
 	assert_int_equal(g->schedule.discipline, DISCIPLINE_FIRST_COME);
-	assert_int_equal(g->schedule.message_active_limit, 1024);
+	assert_int_equal(g->schedule.pool.message_active_limit, 1024);
 	assert_int_equal(g->schedule.job.delivery_slot_cost, 5);
 	assert_int_equal(g->schedule.job.minimum_delivery_slots, 3);
 	assert_int_equal(g->schedule.job.delivery_slot_discount, 50);

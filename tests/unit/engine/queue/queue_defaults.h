@@ -9,8 +9,8 @@
 /* No mta is driven. */
 static const struct queue_settings queue_defaults = { .schedule = {
 	.discipline = DISCIPLINE_PREEMPTIVE,
-	.message_active_limit = 20000, .message_recipient_limit = 20000,
-	.message_recipient_minimum = 10, .backlog = 10,
+	.pool = { .message_active_limit = 20000, .message_recipient_limit = 20000,
+	    .message_recipient_minimum = 10 }, .backlog = 10,
 	.max_message_concurrency = 5, .scale_max_concurrency = 10,
 	.job = { .delivery_slot_cost = 5, .delivery_slot_discount = 50, .delivery_slot_loan = 3,
 	    .minimum_delivery_slots = 3, .destination_recipient_limit = 1,

@@ -453,7 +453,7 @@ TEST_IN(NULL, tear_down, a_server_that_is_new_and_hangs_is_not_tried_again_at_on
 /* What was read after the first batch is remembered, too. */
 TEST_IN(NULL, tear_down, what_stands_behind_a_batch_that_is_held_has_its_retry_time) {
 	world_open("", 4);
-	world.settings.schedule.message_recipient_limit = 20;
+	world.settings.schedule.pool.message_recipient_limit = 20;
 	world_restart_role(true);
 	servers(3, 10 * MS);
 	(void)world_mail("d0.example d1.example d2.example");
@@ -470,7 +470,7 @@ TEST_IN(NULL, tear_down, what_stands_behind_a_batch_that_is_held_has_its_retry_t
 
 TEST_IN(NULL, tear_down, a_file_of_which_nothing_can_be_taken_is_read_each_second) {
 	world_open("", 4);
-	world.settings.schedule.message_recipient_limit = 20;
+	world.settings.schedule.pool.message_recipient_limit = 20;
 	world_restart_role(true);
 	servers(2, 10 * MS);
 	(void)world_mail("d0.example d1.example");

@@ -14,7 +14,7 @@
 
 /* Memory for so many messages, and for 4 times as many that wait. */
 static void small(uint32_t active) {
-	world.settings.schedule.message_active_limit = active;
+	world.settings.schedule.pool.message_active_limit = active;
 	world_restart_role(true);
 	world_run(world.now_ns + 100 * MS);
 }

@@ -96,10 +96,10 @@ static void run(uint64_t with, enum schedule_discipline discipline, uint32_t act
 	world.settings.schedule.discipline = discipline;
 	world.settings.mtas[0].retry_ns = 20 * S;
 	world.settings.mtas[0].retry_most_ns = 60 * S;
-	world.settings.schedule.message_active_limit = active;
-	world.settings.schedule.message_recipient_limit = 40;
+	world.settings.schedule.pool.message_active_limit = active;
+	world.settings.schedule.pool.message_recipient_limit = 40;
 	world.settings.schedule.job.recipient_limit = 40;
-	world.settings.schedule.message_recipient_minimum = 3;
+	world.settings.schedule.pool.message_recipient_minimum = 3;
 	world.settings.schedule.job.extra_recipient_limit = 10;
 	world.hang_timeout_s = 60;
 	world.has_local = with % 2 == 0;

@@ -10,7 +10,7 @@
 
 static void begin(unsigned count) {
 	world_open("", 4);
-	world.settings.schedule.message_active_limit = ACTIVE;
+	world.settings.schedule.pool.message_active_limit = ACTIVE;
 	world_restart_role(true);
 	servers(count, 10 * MS);
 	for (unsigned i = 0; i < count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/policy/schedule/job_world.h"
+#include "tests/unit/policy/schedule/job_look.h"
 
 #include <assert.h>
 #include <string.h>
@@ -317,7 +318,7 @@ static bool take(struct world *world, uint32_t number) {
 static bool put_back(struct world *world) {
 	uint32_t at, limit;
 	const struct job_taken *taken;
-	struct job_part part;
+	struct job_peer part;
 
 	if (world->taken_count == 0)
 		return true;
@@ -326,9 +327,9 @@ static bool put_back(struct world *world) {
 	part = job_part(world->board, taken->message, taken->queue);
 	limit = world->naive.transport[world->naive.queue[taken->queue].transport].settings.
 	    destination_recipient_limit;
-	if (taken->entries > 1 || (part.waiting_entries > 0 &&
-	    (limit == 0 || taken->recipients < limit || part.waiting_recipients <=
-	    (part.waiting_entries - 1) * limit)))
+	if (taken->entries > 1 || (part.waiting > 0 &&
+	    (limit == 0 || taken->recipients < limit || part.recipients <=
+	    (part.waiting - 1) * limit)))
 		return true;
 	job_put_back(world->board, taken);
 	naive_put_back(&world->naive, &world->naive_taken[at]);

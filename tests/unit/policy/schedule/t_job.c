@@ -2,6 +2,7 @@
 /* The scheduler's choices, worked out by hand from the document. */
 #include "tests/unit/test.h"
 #include "tests/unit/policy/schedule/job_bench.h"
+#include "tests/unit/policy/schedule/job_look.h"
 
 static struct job_bench bench;
 
@@ -357,10 +358,10 @@ TEST(recipients_are_batched_in_entries) {
 	}
 	bench_batch(&bench, 1, to, 1, 0);		/* a new one: 1 */
 	job_put_back(bench.board, &taken[2]);		/* 2, 1 */
-	assert_int_equal(job_part(bench.board, bench.message[1], to).waiting_entries, 2);
+	assert_int_equal(job_part(bench.board, bench.message[1], to).waiting, 2);
 	job_put_back(bench.board, &taken[0]);		/* 3, 2, 1 */
 	bench_batch(&bench, 1, to, 1, 0);		/* 3, 2, 2 */
-	assert_int_equal(job_part(bench.board, bench.message[1], to).waiting_entries, 3);
+	assert_int_equal(job_part(bench.board, bench.message[1], to).waiting, 3);
 	assert_true(job_take(bench.board, bench.message[1], to, 99, 0, &more));
 	assert_int_equal(more.entries, 3);
 	assert_int_equal(more.recipients, 7);

@@ -2,6 +2,7 @@
 /* Recipients in memory: the document's scheme, worked out by hand. */
 #include "tests/unit/test.h"
 #include "tests/unit/policy/schedule/job_bench.h"
+#include "tests/unit/policy/schedule/job_look.h"
 
 static struct job_bench bench;
 
