@@ -251,11 +251,17 @@ static void look_at_stopped(const struct view_stopped *stopped, struct view_verd
 
 static void look_at_lacking(const struct view_stopped *stopped, struct view_verdict *out) {
 	uint64_t would = stopped->would_suspend + stopped->would_hold;
+	/* the first step of what is lacking, where there is one */
+	bool is_unread = stopped->lacking.kind == ENFORCEMENT_NO_HINTS;
+	struct verdict_part *part;
 	char why[ENFORCEMENT_TEXT_MAX];
 
-	if (would > 0)
-		SAY(verdict_add(out, TONE_WARN, "destinations", "posternctl destinations"),
-		    "would %s %" PRIu64 " %s (%s)", stopped->would_suspend == 0 ? "hold" :
+	if (would == 0)
+		return;
+	part = verdict_add(out, TONE_WARN, "destinations", "posternctl destinations");
+	if (is_unread)
+		name_in_command(part, "posternctl postfix-lanes", stopped->lacking.mta);
+	SAY(part, "would %s %" PRIu64 " %s (%s)", stopped->would_suspend == 0 ? "hold" :
 		    "suspend", would, would == 1 ? "destination" : "destinations", enforcement_text(stopped->lacking.kind, stopped->lacking.mta,
 		    why));
 }
@@ -276,7 +282,7 @@ static int64_t behind_s(struct view_log_look *look, const struct view_log *log,
 
 static void look_at_logs(struct view *view, struct view_verdict *out) {
 	const struct generation *g = view->generation;
-	char name[NAME_SHOWN];
+	char name[NAME_SHOWN], log_name[NAME_SHOWN];
 	const char *note;
 
 	for (unsigned i = 0; g != NULL && i < g->mta_count; i++) {
@@ -299,7 +305,8 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 			    "log of %s %" PRIu64 " MB behind", name, log.unread >> 20);
 		else if ((note = status_mta_unread(view, i)) != NULL)
 			SAY(verdict_add(out, TONE_WARN, "mail", "posternctl check"),
-			    "%s: %.*s", name, (int)strcspn(note, ";"), note);
+			    "%s: %.*s (%s)", name, (int)strcspn(note, ";"), note,
+			    shown(generation_text(g, mta->log), log_name));
 		if (mta->kind == MTA_POSTFIX && mta->site_known != 0 && mta->site_changed != 0)
 			SAY(verdict_add(out, TONE_BAD, "mail", generation_site_reader(mta)),
 			    "settings of %s changed: lanes out of date", name);

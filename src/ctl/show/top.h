@@ -21,7 +21,8 @@
 #define TOP_NAME_MAX		160	/* of a recipient, the longest */
 #define TOP_REASON_MAX		160
 #define TOP_DESTINATIONS_MAX	1000	/* that matter most, after the filter */
-#define TOP_DECISIONS_MAX	500
+#define TOP_DECISIONS_MAX	500	/* of each ring */
+#define TOP_SHOWN_MAX	(DECIDED_RINGS * TOP_DECISIONS_MAX)
 #define TOP_FILTER_MAX		64
 #define TOP_MESSAGE_MAX		256
 #define TOP_TEXT_MAX		512	/* of a row */
@@ -84,9 +85,9 @@ struct top {
 	size_t destination_count;
 	size_t destinations_known;	/* that fit the filter */
 	struct decided_batch decisions;	/* the newest first */
-	size_t shown[TOP_DECISIONS_MAX];	/* of them: that fit the filter, the last one of those alike */
-	uint64_t shown_keys[TOP_DECISIONS_MAX];	/* decision_group_key */
-	unsigned alike[TOP_DECISIONS_MAX];	/* how many are */
+	size_t shown[TOP_SHOWN_MAX];	/* of them: that fit the filter, the last one of those alike */
+	uint64_t shown_keys[TOP_SHOWN_MAX];	/* decision_group_key */
+	unsigned alike[TOP_SHOWN_MAX];	/* how many are */
 	size_t shown_count;
 	uint64_t decisions_lost;
 	struct decisions_cursor cursors[2];	/* enum decided_ring */

@@ -166,7 +166,20 @@ static bool gather_destinations(struct top *top) {
 
 /* --- decisions ---------------------------------------------------------------------------- */
 
-/* Of a flood the last ones count. */
+/* Of a flood the last ones count, of each ring: traffic does not wash out what became of
+ * destinations. */
+static void keep_last(struct decided_batch *batch) {
+	size_t kept = 0, of_ring[DECIDED_RINGS] = { 0 };
+
+	for (size_t i = 0; i < batch->count; i++) {
+		enum decided_ring ring = decided_ring_of((enum decided_kind)batch->list[i].kind);
+
+		if (of_ring[ring]++ < TOP_DECISIONS_MAX)
+			batch->list[kept++] = batch->list[i];
+	}
+	batch->count = kept;
+}
+
 static bool gather_decisions(struct top *top, int64_t now_ns) {
 	struct decided_batch *batch = &top->decisions;
 
@@ -174,8 +187,7 @@ static bool gather_decisions(struct top *top, int64_t now_ns) {
 	decided_batch_follow(batch, top->view.reader, top->cursors, now_ns,
 	    &top->decisions_lost);
 	decided_batch_sort(batch, true);
-	if (batch->count > TOP_DECISIONS_MAX)
-		batch->count = TOP_DECISIONS_MAX;
+	keep_last(batch);
 	return !batch->no_memory;
 }
 

@@ -88,6 +88,14 @@ static int name_width(int width, int others) {
 
 /* --- the header ------------------------------------------------------------------------ */
 
+static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
+	time_t then = (time_t)((clock_wall_ns() - (now_ns - at_ns)) / NS_PER_SECOND);
+	struct tm tm;
+
+	if (gmtime_r(&then, &tm) == NULL || strftime(out, NUMBER_MAX, "%H:%M:%SZ", &tm) == 0)
+		snprintf(out, NUMBER_MAX, "-");
+}
+
 static void uptime(const struct top *top, char out[NUMBER_MAX]) {
 	const struct reader_status *status = &top->view.status;
 
@@ -97,7 +105,7 @@ static void uptime(const struct top *top, char out[NUMBER_MAX]) {
 static enum screen_style health_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 	const struct reader_status *status = &top->view.status;
 	const struct generation *g = top->view.generation;
-	char text[NUMBER_MAX];
+	char text[NUMBER_MAX], clock[NUMBER_MAX];
 
 	if (!top->is_there) {
 		text_append(out, TOP_TEXT_MAX, 0, "posternd is not running: %s", top->trouble);
@@ -110,8 +118,9 @@ static enum screen_style health_row(const struct top *top, char out[TOP_TEXT_MAX
 		return SCREEN_BAD;
 	}
 	uptime(top, text);
-	text_append(out, TOP_TEXT_MAX, 0, "postern live  up %s  generation %" PRIu64 "  "
-	    "sessions %" PRIu64 " of %" PRIu64 "  gate %s%s", text, status->generation,
+	utc_time(status->now_ns, status->now_ns, clock);
+	text_append(out, TOP_TEXT_MAX, 0, "postern live  %s  up %s  generation %" PRIu64 "  "
+	    "sessions %" PRIu64 " of %" PRIu64 "  gate %s%s", clock, text, status->generation,
 	    status->sessions_used, status->sessions_size, status->gate_shut ? "SHUT" : "open",
 	    g == NULL ? "" : g->observe && g->outbound_observe ? "  OBSERVE MODE: nothing is "
 	        "refused or held" :
@@ -169,7 +178,8 @@ static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MA
 	size_t length;
 
 	log_quote(node, sizeof(node), cluster->node, strlen(cluster->node));
-	length = text_append(out, TOP_TEXT_MAX, 0, "cluster %s  node %s", cluster->state, node);
+	length = text_append(out, TOP_TEXT_MAX, 0, "cluster %s  node %s",
+	    strcmp(cluster->state, "without") == 0 ? "without Redis" : cluster->state, node);
 	if (cluster->joined)
 		length = text_append(out, TOP_TEXT_MAX, length, "  %" PRIu32 " of %" PRIu32
 		    " alive", cluster->alive, cluster->most);
@@ -184,7 +194,7 @@ static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MA
 	    cluster->tone == TONE_WARN || cluster->overhang > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
-#define PROBLEM_ROWS	5	/* the worst; posternctl status lists all */
+#define PROBLEM_ROWS	7	/* the worst; posternctl status lists all */
 
 static unsigned problem_rows(const struct top *top) {
 	return top->verdict.count == 0 || top->looked_ns == 0 ? 1 :
@@ -195,28 +205,33 @@ unsigned top_header_rows(const struct top *top) {
 	return 3 + problem_rows(top) + (top->cluster.is_there ? 1 : 0);
 }
 
-/* A problem, and behind it the command that shows more, where there is room for both. */
+#define PROBLEM_LEAST	40	/* columns of its text; the command behind it is never cut */
+#define VERDICT_COMMAND_SHOWN	160
+
+/* A problem, and behind it the command that shows more. */
 static enum screen_style problem_row(const struct top *top, unsigned row, int width,
     char out[TOP_TEXT_MAX]) {
 	const struct view_verdict *verdict = &top->verdict;
 	const struct verdict_part *part = &verdict->parts[row];
-	char behind[100] = "";
-	size_t length, text_length;
+	char behind[VERDICT_COMMAND_SHOWN] = "";
+	size_t room = (size_t)width, text_length;
 
 	if (verdict->count == 0) {
 		(void)text_append(out, TOP_TEXT_MAX, 0, "no problems");
 		return SCREEN_GOOD;
 	}
 	text_length = strlen(part->text);
-	if (text_length + 2 + strlen(part->command) <= (size_t)width)
-		(void)text_append(behind, sizeof(behind), 0, "  %s", part->command);
 	if (row + 1 == PROBLEM_ROWS && verdict->count > PROBLEM_ROWS)
 		(void)text_append(behind, sizeof(behind), 0, "  +%u more: posternctl status",
 		    verdict->count - PROBLEM_ROWS);
-	length = strlen(behind);
-	if (text_length + length > (size_t)width && (size_t)width > length)
-		text_length = (size_t)width - length;
-	(void)text_append(out, TOP_TEXT_MAX, 0, "%.*s%s", (int)text_length, part->text, behind);
+	else if (PROBLEM_LEAST + 2 + strlen(part->command) <= room)
+		(void)text_append(behind, sizeof(behind), 0, "  %s", part->command);
+	room = room > strlen(behind) ? room - strlen(behind) : 0;
+	if (text_length > room && room > 0)
+		(void)text_append(out, TOP_TEXT_MAX, 0, "%.*s+%s", (int)room - 1, part->text,
+		    behind);
+	else
+		(void)text_append(out, TOP_TEXT_MAX, 0, "%s%s", part->text, behind);
 	return part->tone == TONE_BAD ? SCREEN_BAD : SCREEN_WARN;
 }
 
@@ -282,7 +297,7 @@ static const char *mode_of(const struct top_class *shown, bool is_wide) {
 		return is_wide ? "observe" : "obs";
 	if (!class->shared || strcmp(shown->share.lease, "held") == 0)
 		return "";
-	return strcmp(shown->share.lease, "alone") == 0 ? "alone" : is_wide ? "no lease" : "none";
+	return strcmp(shown->share.lease, "alone") == 0 ? "alone" : is_wide ? "no lease" : "fixed";
 }
 
 static enum screen_style class_row(const struct top *top, const struct top_class *shown,
@@ -333,7 +348,7 @@ static enum screen_style destination_row(const struct top *top,
 	number(line, "WINDOW", 6, shown->has_window, shown->window);
 	number(line, "CEILING", 7, shown->has_window && shown->ceiling != 0, shown->ceiling);
 	number(line, "FLIGHT", 6, shown->has_window, shown->in_flight);
-	if (stopped && shown->until_ns != INT64_MAX)
+	if (stopped && applied && shown->until_ns != INT64_MAX)
 		seconds((shown->until_ns - top->view.status.now_ns) / NS_PER_SECOND, until);
 	words(line, "UNTIL", 7, until);
 	rest(line, "REASON", log_sentence(reason, sizeof(reason), shown->reason));
@@ -342,14 +357,6 @@ static enum screen_style destination_row(const struct top *top,
 }
 
 /* --- decisions --------------------------------------------------------------------------- */
-
-static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
-	time_t then = (time_t)((clock_wall_ns() - (now_ns - at_ns)) / NS_PER_SECOND);
-	struct tm tm;
-
-	if (gmtime_r(&then, &tm) == NULL || strftime(out, NUMBER_MAX, "%H:%M:%SZ", &tm) == 0)
-		snprintf(out, NUMBER_MAX, "-");
-}
 
 static enum screen_style decision_row(const struct top *top, const struct decided *decided,
     unsigned alike, int width, struct line *line) {

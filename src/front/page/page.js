@@ -117,8 +117,10 @@ const head = status => {
 	const health = at("health");
 	const live = status.health === "live" || status.health === "behind", away = status.roles.filter(isAway);
 	const idle = away.every(role => role.role.startsWith("queue.") && ["none", "refused"].includes(status.queue));
-	write(health, live && !idle ? "a worker is not running" : status.health);
-	health.className = `pill ${status.health === "live" && idle ? "good" : "bad"}`;
+	const bad = (status.problems ?? []).filter(one => one.severity === "bad").length;
+	write(health, !live ? status.health : bad > 0 ? `${bad} problem${bad === 1 ? "" : "s"}` :
+		!idle ? "a worker is not running" : status.health);
+	health.className = `pill ${status.health === "live" && idle && bad === 0 ? "good" : "bad"}`;
 	write(at("facts"), `up ${duration(status.uptime)} · configuration ${status.generation}`);
 	write(at("faults-since"), status.state_age === null ? "" :
 		`since ${new Date(Date.now() - status.state_age * 1000).toLocaleString([], { hour12: false })}`);
@@ -459,10 +461,15 @@ const query = (name, find, sort, more) => {
 };
 
 const showHistory = async () => {
-	slow = performance.now();
-	const minutes = at("span").value, step = Math.max(1, minutes / 360);
+	const first = slow === -Infinity, minutes = at("span").value, step = Math.max(1, minutes / 360);
 	const [past, classes, destinations] = await Promise.all([`history?minutes=${minutes}&step=${step}`,
 		"sparks?kind=classes", "sparks?kind=destinations"].map(ask));
+	slow = performance.now();
+	if (first && minutes > 60 && past !== null &&
+		past.rows.slice(0, -Math.ceil(60 / step)).every(row => row === null)) {
+		at("span").value = "60";	// nothing is older
+		return showHistory();
+	}
 	sparks = { classes: classes ?? {}, destinations: destinations ?? {} };
 	at("no-history").hidden = past !== null && past.rows.some(row => row !== null);
 	const unit = step > 1 ? `per ${step} minutes` : "per minute";
