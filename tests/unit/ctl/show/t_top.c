@@ -209,7 +209,7 @@ TEST_IN(begin_cluster, end, the_cluster_and_shares_of_it) {
 	cluster_told_write(&site.segment->header->cluster, &told);
 	lease(0, 0, clock_now_ns() - 1);
 	assert_int_equal(cluster_header(text), SCREEN_BAD);
-	assert_string_equal(text, "cluster without  node mx1  overhang 3  a 'test'");
+	assert_string_equal(text, "cluster without Redis  node mx1  overhang 3  a 'test'");
 	assert_int_equal(top_row(&top, TOP_CLASSES, 0, 124, text), SCREEN_BAD);
 	assert_non_null(strstr(text, "  no lease"));
 	assert_true(strlen(text) <= 124);	/* all columns, and none cut off */
