@@ -26,8 +26,8 @@ static void dump_record(const struct journal_found *found) {
 		    envelope.old.file, envelope.old.offset, envelope.replaces);
 	if (frame->type == JOURNAL_START &&
 	    journal_start_read(frame->payload, frame->length, &start))
-		fprintf(stderr, " of %" PRIu32 " %" PRIu32 " #%" PRIu64, start.envelope.file,
-		    start.envelope.offset, start.sequence);
+		fprintf(stderr, " of %" PRIu32 " %" PRIu32, start.envelope.file,
+		    start.envelope.offset);
 	if (frame->type == JOURNAL_DELIVERY &&
 	    journal_delivery_read(frame->payload, frame->length, &delivery))
 		fprintf(stderr, " of start #%" PRIu64 ": %" PRIu32 " at %.*s, left %" PRIu32,

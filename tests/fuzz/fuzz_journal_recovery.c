@@ -127,8 +127,7 @@ static void add_work(struct input *input, struct file *file, uint64_t sequence) 
 
 	if (which % 3 == 0) {
 		struct journal_start start = { .key = byte(input) & 7,
-			.envelope = { byte(input) & 15, byte(input) * UINT32_C(4) },
-			.sequence = byte(input) };
+			.envelope = { byte(input) & 15, byte(input) * UINT32_C(4) } };
 
 		length = journal_start_write(payload, sizeof(payload), &start);
 		add_record(input, file, JOURNAL_START, payload, length, sequence);

@@ -46,47 +46,6 @@ static void show_text(struct writer *writer, const char *name, struct journal_te
 	writer_text(writer, name, space);
 }
 
-static void show_number(struct writer *writer, const char *name, uint64_t value, bool known) {
-	writer_member(writer, name, COLUMN_NUMBER,
-	    known ? value_number(value) : value_unknown());
-}
-
-static void show_word(struct writer *writer, const char *name, const char *value) {
-	writer_text(writer, name, value);
-}
-
-static void show_truth(struct writer *writer, const char *name, bool value) {
-	writer_truth(writer, name, value);
-}
-
-static void show_time(struct writer *writer, const char *name, int64_t wall_ns) {
-	char space[JOURNAL_TIME_MAX];
-
-	writer_member(writer, name, COLUMN_TEXT, journal_time_value(wall_ns, space));
-}
-
-static void show_place(struct writer *writer, const char *name, struct journal_place value) {
-	char space[32];
-
-	snprintf(space, sizeof(space), "%" PRIu32 ":%" PRIu32, value.file, value.offset);
-	show_word(writer, name, value.file == 0 ? NULL : space);
-}
-
-static void show_key(struct writer *writer, const char *name, uint64_t value) {
-	char space[20];
-
-	snprintf(space, sizeof(space), "%016" PRIx64, value);
-	show_word(writer, name, space);
-}
-
-static void show_id(struct writer *writer, const char *name, uint64_t value) {
-	char space[DECISION_ID_MAX];
-
-	show_word(writer, name, decision_id_text(value, space));
-}
-
-/* --- of each kind ------------------------------------------------------------------------- */
-
 /* Of a decision, named as posternctl why does. */
 static void show_texts(struct writer *writer, const struct journal_decision *decision) {
 	static const char *const names[DECIDED_TEXTS] = {
@@ -106,7 +65,7 @@ static void show_texts(struct writer *writer, const struct journal_decision *dec
 		const char *text = decided_text(&decided, (enum decided_text)which);
 
 		if (text[0] != '\0')
-			show_word(writer, names[which], text);
+			writer_text(writer, names[which], text);
 	}
 }
 
@@ -141,53 +100,64 @@ static void show_list(struct writer *writer, const struct journal_field *field,
 
 static void show_number_as(struct writer *writer, const struct journal_field *field,
     uint64_t number) {
+	char space[JOURNAL_TIME_MAX > DECISION_ID_MAX ? JOURNAL_TIME_MAX : DECISION_ID_MAX];
+	const char *name = field->word;
+
 	switch (field->shown) {
 	case JOURNAL_AS_NUMBER:
-		show_number(writer, field->word, number, true);
+		writer_number(writer, name, number);
 		break;
 	case JOURNAL_AS_NUMBER_IF:
-		if (number == 0)
-			break;
-		/* fall through */
+		if (number != 0)
+			writer_number(writer, name, number);
+		break;
 	case JOURNAL_AS_NUMBER_KNOWN:
-		show_number(writer, field->word, number, number != 0);
+		writer_number_if(writer, name, number != 0, number);
 		break;
 	case JOURNAL_AS_NUMBER_SET:
-		show_number(writer, field->word, number, number != UINT32_MAX);
+		writer_number_if(writer, name, number != UINT32_MAX, number);
 		break;
 	case JOURNAL_AS_QUOTA:
-		show_number(writer, field->word, (number >> 28) - 1, true);
-		show_number(writer, "period", number & 0xfffffff, true);
+		writer_number(writer, name, (number >> 28) - 1);
+		writer_number(writer, "period", number & 0xfffffff);
 		break;
 	case JOURNAL_AS_KEY:
-		show_key(writer, field->word, number);
+		snprintf(space, sizeof(space), "%016" PRIx64, number);
+		writer_text(writer, name, space);
 		break;
 	case JOURNAL_AS_ID_IF:
-		if (number == 0)
-			break;
-		/* fall through */
+		if (number != 0)
+			writer_text(writer, name, decision_id_text(number, space));
+		break;
 	case JOURNAL_AS_ID:
-		show_id(writer, field->word, number);
+		writer_text(writer, name, decision_id_text(number, space));
 		break;
 	case JOURNAL_AS_TRUTH:
-		show_truth(writer, field->word, number != 0);
-		break;
-	case JOURNAL_AS_TIME:
-		show_time(writer, field->word, (int64_t)number);
+		writer_truth(writer, name, number != 0);
 		break;
 	case JOURNAL_AS_TIME_US:
-		show_time(writer, field->word, number > INT64_MAX / 1000 ? 0 :
-		    (int64_t)number * 1000);
+		number = number > INT64_MAX / 1000 ? 0 : number * 1000;
+		/* fall through */
+	case JOURNAL_AS_TIME:
+		writer_member(writer, name, COLUMN_TEXT,
+		    journal_time_value((int64_t)number, space));
 		break;
 	default:
 		break;
 	}
 }
 
+static void show_place(struct writer *writer, const char *name, struct journal_place value) {
+	char space[32];
+
+	snprintf(space, sizeof(space), "%" PRIu32 ":%" PRIu32, value.file, value.offset);
+	writer_text(writer, name, value.file == 0 ? NULL : space);
+}
+
 static void show_text_as(struct writer *writer, const struct journal_field *field,
     struct journal_text text) {
 	if (field->shown == JOURNAL_AS_STATE)
-		show_truth(writer, "forgotten", text.length == 0);
+		writer_truth(writer, "forgotten", text.length == 0);
 	if (field->shown != JOURNAL_AS_TEXT_IF || text.length > 0)
 		show_text(writer, field->word, text);
 }
@@ -203,7 +173,7 @@ static void show_field(struct writer *writer, const struct journal_field *field,
 	case JOURNAL_AS_SUM:
 		for (unsigned i = 0; i < field->count; i++)
 			sum += journal_field_number(field, record, i);
-		show_number(writer, field->word, sum, true);
+		writer_number(writer, field->word, sum);
 		break;
 	case JOURNAL_AS_PLACE:
 		show_place(writer, field->word, *(const struct journal_place *)at);
@@ -214,13 +184,13 @@ static void show_field(struct writer *writer, const struct journal_field *field,
 		show_text_as(writer, field, *(const struct journal_text *)at);
 		break;
 	case JOURNAL_AS_NAME:
-		show_word(writer, field->word, at);
+		writer_text(writer, field->word, at);
 		break;
 	case JOURNAL_AS_TEXTS:
 		show_texts(writer, record);
 		break;
 	case JOURNAL_AS_WORD:
-		show_word(writer, field->word, journal_field_word(field, record));
+		writer_text(writer, field->word, journal_field_word(field, record));
 		break;
 	case JOURNAL_AS_LIST:
 		show_list(writer, field, record);
@@ -245,6 +215,6 @@ void decoded_write(const struct decoded *decoded, const char *id, struct writer 
 		show_text(writer, "id", delivery->id);
 	else if (decoded->type == JOURNAL_START || decoded->type == JOURNAL_DELIVERY ||
 	    decoded->type == JOURNAL_FINISH)
-		show_word(writer, "id", id);
+		writer_text(writer, "id", id);
 	show_fields(writer, journal_shape_of(decoded->type), &decoded->record);
 }

@@ -106,23 +106,22 @@ int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_n
 	    due_ns <= written_ns ? m->wall_ns : due_ns - (written_ns - m->wall_ns);
 }
 
-void messages_read_envelope(struct messages *m, const struct journal_found *found,
+void messages_read_envelope(struct messages *m, const struct journal_envelope *e,
     struct messages_envelope *out) {
 	struct parts *parts = &m->parts;
-	struct journal_envelope e;
+	struct journal_list list = e->groups;
 	struct journal_group group;
 
-	MUST(journal_envelope_read(found->frame.payload, found->frame.length, &e));
-	*out = (struct messages_envelope){ .mta = copy(parts->mta, e.mta),
-		.directory = copy(parts->directory, e.directory), .id = copy(parts->id, e.id),
-		.stamp = e.stamp, .sender = copy(parts->sender, e.sender),
-		.arrival_ns = e.arrival_ns, .tried_ns = e.tried_ns,
-		.due_ns = messages_due(m, e.due_ns, e.written_ns),
-		.tries = e.tries, .recipients = e.recipients, .rest = e.rest,
-		.groups = parts->groups, .delivered = e.delivered.text,
-		.delivered_length = e.delivered.length, .pid = e.pid,
-		.written_ns = e.written_ns };
-	while (journal_group_next(&e.groups, &group)) {
+	*out = (struct messages_envelope){ .mta = copy(parts->mta, e->mta),
+		.directory = copy(parts->directory, e->directory), .id = copy(parts->id, e->id),
+		.stamp = e->stamp, .sender = copy(parts->sender, e->sender),
+		.arrival_ns = e->arrival_ns, .tried_ns = e->tried_ns,
+		.due_ns = messages_due(m, e->due_ns, e->written_ns),
+		.tries = e->tries, .recipients = e->recipients, .rest = e->rest,
+		.groups = parts->groups, .delivered = e->delivered.text,
+		.delivered_length = e->delivered.length, .pid = e->pid,
+		.written_ns = e->written_ns };
+	while (journal_group_next(&list, &group)) {
 		if (out->group_count == MESSAGES_GROUPS_MAX) {
 			/* not written by us: its file tells */
 			out->group_count = 0;
@@ -132,6 +131,6 @@ void messages_read_envelope(struct messages *m, const struct journal_found *foun
 		parts->groups[out->group_count++] = (struct messages_group){
 			.domain = group.domain.text, .length = group.domain.length,
 			.recipients = group.count,
-			.due_ns = messages_due(m, group.due_ns, e.written_ns) };
+			.due_ns = messages_due(m, group.due_ns, e->written_ns) };
 	}
 }

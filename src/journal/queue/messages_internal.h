@@ -235,9 +235,8 @@ bool messages_is_envelope(struct messages *m, const struct journal_found *found,
     struct journal_envelope *out);
 /* If the clock was set back since it was written, it waits as long as it was to wait. */
 int64_t messages_due(const struct messages *m, int64_t due_ns, int64_t written_ns);
-/* What it says; strings and groups lie in m->parts and in the record.  It was found good by
- * messages_is_envelope. */
-void messages_read_envelope(struct messages *m, const struct journal_found *found,
+/* What it says; strings and groups lie in m->parts and in the record. */
+void messages_read_envelope(struct messages *m, const struct journal_envelope *e,
     struct messages_envelope *out);
 
 /* --- messages_lost.c ------------------------------------------------------------------------- */
@@ -246,9 +245,10 @@ void messages_read_envelope(struct messages *m, const struct journal_found *foun
 bool messages_try_again(struct messages *m, uint32_t file);
 /* What stands there cannot be read (or cannot any more): it is known no longer. */
 void messages_lost(struct messages *m, const struct journal_found *found);
-/* The record there, or what is there instead (DAMAGE, FAULT). */
+/* The envelope of that key that stands there (RECORD), or what is there instead (DAMAGE,
+ * FAULT). */
 enum journal_found_kind messages_read_at(struct messages *m, struct journal_place place,
-    struct journal_found *found);
+    uint64_t key, struct messages_envelope *out);
 
 /* --- messages_recover.c ------------------------------------------------------------------- */
 

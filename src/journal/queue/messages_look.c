@@ -64,7 +64,7 @@ static enum pace walk_on(struct messages *m, struct journal_cursor *cursor, bool
 		entry = messages_learn(m, &found, &e);
 		if (entry == NULL || entry->state != ENTRY_WAITS)
 			continue;
-		messages_read_envelope(m, &found, &envelope);
+		messages_read_envelope(m, &e, &envelope);
 		if (visit(context, &envelope) && takes)
 			messages_hold(m, messages_index_find(m, e.key));
 	}
@@ -125,8 +125,6 @@ bool messages_take(struct messages *m, const char *mta, const char *directory, c
     struct messages_envelope *envelope) {
 	uint64_t key = messages_key(mta, directory, id);
 	const struct entry *entry;
-	struct journal_found found;
-	struct journal_envelope e;
 
 	if (!messages_enter(m) || !messages_is_recovered(m))
 		return false;
@@ -134,10 +132,8 @@ bool messages_take(struct messages *m, const char *mta, const char *directory, c
 	if (entry == NULL || entry->state != ENTRY_WAITS)
 		return false;
 	journal_log_flush(m->log);
-	if (messages_read_at(m, messages_place(m, entry), &found) != JOURNAL_FOUND_RECORD ||
-	    !messages_is_envelope(m, &found, &e) || e.key != key)
+	if (messages_read_at(m, messages_place(m, entry), key, envelope) != JOURNAL_FOUND_RECORD)
 		return false;
-	messages_read_envelope(m, &found, envelope);
 	messages_hold(m, messages_index_find(m, key));
 	return true;
 }
@@ -199,14 +195,10 @@ void messages_seen_end(struct messages *m,
 /* Its envelope may not be readable: then nobody can say which message it was. */
 static void tell(struct messages *m, const struct entry *entry) {
 	struct messages_envelope envelope;
-	struct journal_envelope e;
-	struct journal_found found;
 
-	if (messages_read_at(m, messages_place(m, entry), &found) != JOURNAL_FOUND_RECORD ||
-	    !messages_is_envelope(m, &found, &e) || e.key != entry->key)
-		return;
-	messages_read_envelope(m, &found, &envelope);
-	m->unseen(m->unseen_context, envelope.mta, envelope.directory, envelope.id);
+	if (messages_read_at(m, messages_place(m, entry), entry->key, &envelope) ==
+	    JOURNAL_FOUND_RECORD)
+		m->unseen(m->unseen_context, envelope.mta, envelope.directory, envelope.id);
 }
 
 bool messages_unseen_step(struct messages *m) {

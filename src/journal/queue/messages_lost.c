@@ -49,10 +49,16 @@ void messages_lost(struct messages *m, const struct journal_found *found) {
 }
 
 enum journal_found_kind messages_read_at(struct messages *m, struct journal_place place,
-    struct journal_found *found) {
+    uint64_t key, struct messages_envelope *out) {
+	struct journal_envelope envelope;
+	struct journal_found found;
+
 	journal_cursor_seek(m->spare, place);
-	if (journal_cursor_next(m->spare, found) == JOURNAL_FOUND_FAULT)
+	if (journal_cursor_next(m->spare, &found) == JOURNAL_FOUND_FAULT)
 		return JOURNAL_FOUND_FAULT;
-	return found->kind == JOURNAL_FOUND_RECORD && messages_same(found->place, place) ?
-	    JOURNAL_FOUND_RECORD : JOURNAL_FOUND_DAMAGE;
+	if (!messages_same(found.place, place) || !messages_is_envelope(m, &found, &envelope) ||
+	    envelope.key != key)
+		return JOURNAL_FOUND_DAMAGE;
+	messages_read_envelope(m, &envelope, out);
+	return JOURNAL_FOUND_RECORD;
 }

@@ -312,21 +312,17 @@ enum replaced { REPLACED, NOT_WRITTEN, NOT_READ };
 
 static enum replaced replace(struct messages *m, struct working *w, struct entry *entry) {
 	struct messages_envelope envelope;
-	struct journal_envelope e;
-	struct journal_found found;
-	enum journal_found_kind kind = messages_read_at(m, w->envelope, &found);
+	enum journal_found_kind kind = messages_read_at(m, w->envelope, w->key, &envelope);
 	uint64_t sequence;
 	char *delivered;
 
 	if (kind == JOURNAL_FOUND_FAULT && messages_try_again(m, w->envelope.file))
 		return NOT_READ;
-	if (kind != JOURNAL_FOUND_RECORD || !messages_is_envelope(m, &found, &e) ||
-	    e.key != w->key) {
+	if (kind != JOURNAL_FOUND_RECORD) {
 		m->totals.unreadable++;
 		set_gone(m, entry, w->start);
 		return REPLACED;
 	}
-	messages_read_envelope(m, &found, &envelope);
 	envelope.due_ns = 0;
 	delivered = messages_add_lines(w, &envelope);
 	sequence = take_off(m, w, &envelope) ? messages_put_entry(m, &envelope, w->key, false) :

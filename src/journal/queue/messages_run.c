@@ -169,7 +169,7 @@ static bool write_anew(struct messages *m, struct runner *runner, struct entry *
 	bool held = entry->state == ENTRY_HELD;
 	uint8_t seen = entry->seen;
 
-	messages_read_envelope(m, &runner->found, &envelope);
+	messages_read_envelope(m, &runner->envelope, &envelope);
 	if (messages_put_entry(m, &envelope, entry->key, held) == 0)
 		return false;
 	entry->seen = seen;
@@ -226,7 +226,7 @@ bool messages_run_longest(struct messages *m, int64_t *wait_ns) {
 
 static void take(struct messages *m, struct runner *runner,
     struct messages_envelope *envelope) {
-	messages_read_envelope(m, &runner->found, envelope);
+	messages_read_envelope(m, &runner->envelope, envelope);
 	messages_hold(m, messages_index_find(m, runner->envelope.key));
 	runner->stands = false;
 }

@@ -28,7 +28,7 @@ static const struct journal_envelope sample_replacement = { .key = 0x01020304050
 	.unread = true, .stamp = 1, .mta = SAMPLE_TEXT("out"),
 	.directory = SAMPLE_TEXT("/q"), .id = SAMPLE_TEXT("x"), .recipients = 9 };
 static const struct journal_start sample_start = { .key = 0x0102030405060708,
-	.envelope = { 1, 84 }, .sequence = 2, .when_ns = 1700000000000000021, .run = 31 };
+	.envelope = { 1, 84 }, .when_ns = 1700000000000000021, .run = 31 };
 static const struct journal_delivery sample_delivery = { .key = 0x0102030405060708,
 	.start = 3, .when_ns = 1700000000000000041, .result = JOURNAL_RESULT_WAITS,
 	.recipients = 42, .left = 43, .domain = SAMPLE_TEXT("a.example") };
