@@ -20,11 +20,14 @@
 #define NAME_DIGITS	10
 
 const char *journal_kind_word(unsigned kind) {
-	static const char *const words[] = { [JOURNAL_FEED] = "feed",
-		[JOURNAL_QUEUE] = "queue", [JOURNAL_KEEPER] = "keeper",
-		[JOURNAL_DECISIONS] = "decisions", [JOURNAL_ACCOUNTS] = "accounts" };
+	static const char *const words[JOURNAL_KINDS] = {
+		"unknown",
+#define JOURNAL(symbol, word) word,
+#include "defs/journals.def"
+#undef JOURNAL
+	};
 
-	return kind >= JOURNAL_FEED && kind <= JOURNAL_ACCOUNTS ? words[kind] : "unknown";
+	return words[kind < JOURNAL_KINDS ? kind : JOURNAL_NONE];
 }
 
 /* Over bytes 0, 2 to 19, and the payload. */

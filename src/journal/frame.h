@@ -26,7 +26,7 @@
  *	 0  text "postern journal\n"
  *	16  u32  salt, three times (majority of bits, where the head is damaged): not known to
  *		 others, so that no text of theirs within a payload ever passes for a record
- *	28  u8   kind		1 feed, 2 queue, 3 keeper, 4 decisions; three zeros
+ *	28  u8   kind		defs/journals.def; three zeros
  *	32  u64  journal	which one: a random number, the same in all its files
  *	40  u64  created	wall clock, ns since 1970
  *	48  u32  number		of the file, as in its name
@@ -65,9 +65,14 @@
 #define JOURNAL_SLOT		4096	/* bytes of a slot of `positions` */
 #define JOURNAL_SLOTS		2
 
-enum journal_kind { JOURNAL_FEED = 1, JOURNAL_QUEUE = 2, JOURNAL_KEEPER = 3,
-	JOURNAL_DECISIONS = 4, JOURNAL_ACCOUNTS = 5 };
-/* "feed", "queue", "keeper", "decisions", "accounts"; others: "unknown" */
+enum journal_kind {
+	JOURNAL_NONE,
+#define JOURNAL(symbol, word) JOURNAL_##symbol,
+#include "defs/journals.def"
+#undef JOURNAL
+	JOURNAL_KINDS
+};
+/* "feed" ...; others: "unknown" */
 const char *journal_kind_word(unsigned kind);
 
 /* Where a record begins.  {0, 0}: nowhere. */

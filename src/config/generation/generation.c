@@ -369,9 +369,9 @@ bool generation_site_lists(const struct generation *g,
 
 const char *generation_journal_word(enum journal_room room) {
 	static const char *const words[JOURNAL_ROOMS] = {
-		[JOURNAL_ROOM_FEED] = "feed", [JOURNAL_ROOM_KEEPER] = "keeper",
-		[JOURNAL_ROOM_QUEUE] = "queue", [JOURNAL_ROOM_DECISIONS] = "decisions",
-		[JOURNAL_ROOM_ACCOUNTS] = "accounts",
+#define JOURNAL(symbol, word) word,
+#include "defs/journals.def"
+#undef JOURNAL
 	};
 
 	return words[room];

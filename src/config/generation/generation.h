@@ -564,11 +564,9 @@ const struct generation_reply_rule *generation_reply_rule(const struct generatio
 
 /* The journal's directories, each with one writer. */
 enum journal_room {
-	JOURNAL_ROOM_FEED,		/* destinations, and how far logs were read: the feed role */
-	JOURNAL_ROOM_KEEPER,		/* what was done by hand: the keeper role */
-	JOURNAL_ROOM_QUEUE,		/* messages of queues that are driven: the queue role */
-	JOURNAL_ROOM_DECISIONS,		/* what posternctl why tells of: the keeper role */
-	JOURNAL_ROOM_ACCOUNTS,		/* counters of logins: the keeper role */
+#define JOURNAL(symbol, word) JOURNAL_ROOM_##symbol,
+#include "defs/journals.def"
+#undef JOURNAL
 	JOURNAL_ROOMS
 };
 /* "feed" and so on. Static. */

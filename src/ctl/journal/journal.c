@@ -17,9 +17,6 @@
 
 #include "base/text.h"
 
-static const char *const kinds[JOURNALS_MAX] = { "feed", "queue", "keeper", "decisions",
-	"accounts" };
-
 /* --- of one ------------------------------------------------------------------------- */
 
 const char *journal_file_path(const struct opened_journal *journal, uint32_t number,
@@ -144,13 +141,14 @@ static void open_below(struct opened_journals *journals, const char *path, bool 
 	char below[PATH_MAX];
 	size_t found = 0;
 
-	for (size_t i = 0; i < JOURNALS_MAX; i++) {
-		int length = snprintf(below, sizeof(below), "%s/%s", path, kinds[i]);
+	for (unsigned kind = JOURNAL_NONE + 1; kind < JOURNAL_KINDS; kind++) {
+		const char *name = journal_kind_word(kind);
+		int length = snprintf(below, sizeof(below), "%s/%s", path, name);
 
 		if (length < 0 || (size_t)length >= sizeof(below) || !is_there(below))
 			continue;
 		found++;
-		open_one(journals, below, kinds[i], named);
+		open_one(journals, below, name, named);
 	}
 	if (found == 0)
 		open_one(journals, path, NULL, named);

@@ -12,7 +12,7 @@
 #include "ctl/cli/ctl.h"
 #include "journal/reader.h"
 
-#define JOURNALS_MAX	5
+#define JOURNALS_MAX	(JOURNAL_KINDS - 1)
 
 struct journal_place_text {
 	char text[PATH_MAX + JOURNAL_NAME_MAX + 2];
@@ -20,7 +20,7 @@ struct journal_place_text {
 
 struct opened_journal {
 	char path[PATH_MAX];
-	const char *name;	/* "feed", "queue", "keeper", "decisions", "accounts"; NULL: it was named by itself */
+	const char *name;	/* "feed" ...; NULL: it was named by itself */
 	struct journal_reader *reader;
 };
 
@@ -40,7 +40,7 @@ void journals_close(struct opened_journals *journals);
 const char *journal_file_path(const struct opened_journal *journal, uint32_t number,
     struct journal_place_text *out);
 
-/* What it is for: "feed", "queue", "keeper", "decisions", "accounts", "unknown". */
+/* What it is for: "feed" ..., "unknown". */
 const char *journal_what_for(const struct opened_journal *journal);
 
 /* Those that count; NULL: there are none. */

@@ -22,23 +22,6 @@ static void on_renew(void *context) {
 	keep->whole = 0;
 }
 
-static enum journal_kind kind_of(enum journal_room room) {
-	switch (room) {
-	case JOURNAL_ROOM_FEED:
-		return JOURNAL_FEED;
-	case JOURNAL_ROOM_QUEUE:
-		return JOURNAL_QUEUE;
-	case JOURNAL_ROOM_DECISIONS:
-		return JOURNAL_DECISIONS;
-	case JOURNAL_ROOM_ACCOUNTS:
-		return JOURNAL_ACCOUNTS;
-	case JOURNAL_ROOM_KEEPER:
-	case JOURNAL_ROOMS:
-		break;
-	}
-	return JOURNAL_KEEPER;
-}
-
 bool journal_keep_begin(struct journal_keep *keep, int64_t now_ns, int64_t wall_ns) {
 	int64_t step_ns = wall_ns - now_ns - keep->shift_ns;
 	bool is_first = keep->shift_ns == 0;
@@ -145,7 +128,7 @@ static uint32_t file_size(const struct generation *generation, enum journal_room
 /* Its storage and its log; false: there is none, or *diag. */
 static bool open_log(struct journal_keep *keep, const struct generation *generation,
     int64_t now_ns, struct diag *diag) {
-	struct journal_log_options options = { .kind = kind_of(keep->room),
+	struct journal_log_options options = { .kind = (enum journal_kind)(keep->room + 1),
 		.file_size = file_size(generation, keep->room), .threaded = true,
 		.calls = { .renew = on_renew, .context = keep } };
 	char path[PATH_MAX];
