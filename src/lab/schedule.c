@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "lab/schedule_world.h"
 #include "policy/schedule/pool.h"
 
@@ -51,7 +52,7 @@ static int by_rank(const void *a, const void *b, void *context) {
 	uint32_t first = s->destinations[((const struct part *)a)->destination].rank;
 	uint32_t second = s->destinations[((const struct part *)b)->destination].rank;
 
-	return first < second ? -1 : first > second;
+	return ORDER(first, second);
 }
 
 /* Those of places that are dead are deferred at once: how many parts are left. */

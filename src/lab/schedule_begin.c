@@ -11,21 +11,21 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 
 static int by_arrival(const void *a, const void *b, void *context) {
 	const struct scenario *s = context;
 	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
 	int64_t one = s->messages[first].arrive_ns, other = s->messages[second].arrive_ns;
 
-	return one != other ? (one < other ? -1 : 1) : first < second ? -1 : first > second;
+	return order_then(ORDER(one, other), ORDER(first, second));
 }
 
 static int by_time(const void *a, const void *b) {
 	const struct change_event *first = a, *second = b;
 
-	if (first->at_ns != second->at_ns)
-		return first->at_ns < second->at_ns ? -1 : 1;
-	return first->destination < second->destination ? -1 : 1;
+	return order_then(ORDER(first->at_ns, second->at_ns),
+	    ORDER(first->destination, second->destination));
 }
 
 static bool world_allocate(struct world *w) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "lab/schedule_world.h"
 #include "policy/schedule/pool.h"
 
@@ -136,8 +137,7 @@ void schedule_kill_transport(struct world *w, uint32_t transport) {
 static int by_destination(const void *a, const void *b) {
 	const struct scenario_recipients *first = a, *second = b;
 
-	return first->destination != second->destination ?
-	    (first->destination < second->destination ? -1 : 1) : 0;
+	return ORDER(first->destination, second->destination);
 }
 
 /* The deferred recipients are those of the next round: one run for a destination. */

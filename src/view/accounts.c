@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/login.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "view/shell_word.h"
 
@@ -152,10 +153,6 @@ static void list_account(void *context, const struct account *account) {
 		listing->list[listing->count++] = one;
 }
 
-static int by_number(uint64_t left, uint64_t right) {
-	return left > right ? -1 : left < right;
-}
-
 static int by_use(const void *a, const void *b) {
 	const struct view_account_row *left = a, *right = b;
 
@@ -168,26 +165,20 @@ static int by_use(const void *a, const void *b) {
 	return strcmp(left->login, right->login);
 }
 
-static int by_refused(const void *a, const void *b) {
-	int order = by_number(((const struct view_account_row *)a)->refused,
-	    ((const struct view_account_row *)b)->refused);
-
-	return order != 0 ? order : by_use(a, b);
+/* The greatest first, and those of one number by use. */
+#define BY_NUMBER(function, member)						\
+static int function(const void *a, const void *b) {				\
+	const struct view_account_row *left = a, *right = b;			\
+	return order_then(ORDER(right->member, left->member), by_use(a, b));	\
 }
-
-static int by_accepted(const void *a, const void *b) {
-	int order = by_number(((const struct view_account_row *)a)->accepted,
-	    ((const struct view_account_row *)b)->accepted);
-
-	return order != 0 ? order : by_use(a, b);
-}
+BY_NUMBER(by_refused, refused)
+BY_NUMBER(by_accepted, accepted)
 
 /* The last one first. */
 static int by_seen(const void *a, const void *b) {
-	int order = by_number(((const struct view_account_row *)b)->seen_s,
-	    ((const struct view_account_row *)a)->seen_s);
+	const struct view_account_row *left = a, *right = b;
 
-	return order != 0 ? order : by_use(a, b);
+	return order_then(ORDER(left->seen_s, right->seen_s), by_use(a, b));
 }
 
 static int by_login(const void *a, const void *b) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/text.h"
 #include "view/destination_page.h"
 
@@ -39,9 +40,7 @@ static int compare_places(const void *a, const void *b, void *context) {
 	/* of none: the last */
 	uint32_t of_one = places[one->record] - 1, of_other = places[other->record] - 1;
 
-	if (of_one != of_other)
-		return of_one < of_other ? -1 : 1;
-	return (int)one->record - (int)other->record;
+	return order_then(ORDER(of_one, of_other), (int)one->record - (int)other->record);
 }
 
 /* As the configuration has them.  False: no memory. */

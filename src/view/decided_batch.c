@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/order.h"
 
 static void keep(void *context, const struct decided *decided) {
 	struct decided_batch *batch = context;
@@ -48,9 +49,7 @@ void decided_batch_follow(struct decided_batch *batch, const struct reader *read
 static int oldest_first(const void *a, const void *b) {
 	const struct decided *one = a, *other = b;
 
-	if (one->at_ns != other->at_ns)
-		return one->at_ns < other->at_ns ? -1 : 1;
-	return one->id < other->id ? -1 : one->id > other->id;
+	return order_then(ORDER(one->at_ns, other->at_ns), ORDER(one->id, other->id));
 }
 
 static int newest_first(const void *a, const void *b) {

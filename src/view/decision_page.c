@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/decision_id.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "view/decided.h"
 
@@ -114,9 +115,8 @@ static void group_row(void *context, struct writer *writer, const void *item) {
 static int compare_groups(const void *a, const void *b) {
 	const struct group *one = a, *other = b;
 
-	if (one->last_wall_ns != other->last_wall_ns)
-		return one->last_wall_ns > other->last_wall_ns ? -1 : 1;
-	return one->last.id > other->last.id ? -1 : one->last.id < other->last.id;
+	return order_then(ORDER(other->last_wall_ns, one->last_wall_ns),
+	    ORDER(other->last.id, one->last.id));
 }
 
 static bool begin(struct groups *groups, const struct decision_choice *choice, size_t most) {

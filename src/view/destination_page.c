@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "policy/window/window.h"
 
@@ -156,18 +157,14 @@ struct order {
 	const struct page_choice *choice;
 };
 
-static int down(int64_t one, int64_t other) {
-	return one > other ? -1 : one < other;
+static int by_trouble(const struct entry *one, const struct entry *other) {
+	return order_then(order_then(ORDER(other->rank, one->rank),
+	    ORDER(other->reason != 0, one->reason != 0)),
+	    order_then(ORDER(other->in_flight, one->in_flight), ORDER(other->seen_ns, one->seen_ns)));
 }
 
-static int by_trouble(const struct entry *one, const struct entry *other) {
-	int order = down(one->rank, other->rank);
-
-	if (order == 0)
-		order = down(one->reason != 0, other->reason != 0);
-	if (order == 0)
-		order = down(one->in_flight, other->in_flight);
-	return order != 0 ? order : down(one->seen_ns, other->seen_ns);
+static int64_t end_of(const struct entry *one) {
+	return one->rank >= 2 ? one->until_ns : 0;
 }
 
 static int compare(const void *a, const void *b, void *context) {
@@ -178,14 +175,13 @@ static int compare(const void *a, const void *b, void *context) {
 
 	switch (order->choice->sort) {
 	case PAGE_BY_LOAD:
-		result = down(one->in_flight, other->in_flight);
+		result = ORDER(other->in_flight, one->in_flight);
 		break;
 	case PAGE_BY_WINDOW:
-		result = down(one->window, other->window);
+		result = ORDER(other->window, one->window);
 		break;
 	case PAGE_BY_END:
-		result = down(one->rank >= 2 ? one->until_ns : 0, other->rank >= 2 ?
-		    other->until_ns : 0);
+		result = ORDER(end_of(other), end_of(one));
 		break;
 	case PAGE_BY_TROUBLE:
 		result = by_trouble(one, other);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/reply_text.h"
 #include "config/classes/mask_set.h"
 
@@ -295,9 +296,7 @@ struct named {
 static int by_name(const void *a, const void *b) {
 	const struct named *left = a, *right = b;
 
-	if (left->name != right->name)
-		return left->name < right->name ? -1 : 1;
-	return left->index < right->index ? -1 : left->index > right->index;
+	return order_then(ORDER(left->name, right->name), ORDER(left->index, right->index));
 }
 
 /* Equal texts have equal offsets. */

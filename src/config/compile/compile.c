@@ -252,6 +252,9 @@ static void compile_accounts_or_complain(struct compilation *c) {
 
 static void compile_all(struct compilation *c, const char *name) {
 	struct generation *header;
+	static void (*const steps[])(struct compilation *c) = { compile_alert, compile_cluster,
+		compile_windows, compile_mtas, compile_providers, compile_destinations,
+		compile_classes, compile_accounts_or_complain, note_outbound, compile_cluster_end };
 	struct setting_value proof;
 	uint32_t file;
 
@@ -278,26 +281,8 @@ static void compile_all(struct compilation *c, const char *name) {
 	compile_listeners(c);
 	if (c->places_only)
 		return;
-	if (!c->block.failed)
-		compile_alert(c);
-	if (!c->block.failed)
-		compile_cluster(c);
-	if (!c->block.failed)
-		compile_windows(c);
-	if (!c->block.failed)
-		compile_mtas(c);
-	if (!c->block.failed)
-		compile_providers(c);
-	if (!c->block.failed)
-		compile_destinations(c);
-	if (!c->block.failed)
-		compile_classes(c);
-	if (!c->block.failed)
-		compile_accounts_or_complain(c);
-	if (!c->block.failed)
-		note_outbound(c);
-	if (!c->block.failed)
-		compile_cluster_end(c);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !c->block.failed; i++)
+		steps[i](c);
 }
 
 /* Hands the block over, or says why there is none. */

@@ -25,19 +25,6 @@ uint64_t generation_layout(void) {
 	    UINT64_C(0x0102030405060708);
 }
 
-static bool array_fits(const struct generation *g, uint32_t offset, uint64_t count,
-    size_t size, size_t alignment) {
-	if (count == 0)
-		return true;
-	return offset >= sizeof(*g) && offset % alignment == 0 && offset < g->bytes &&
-	    count <= (g->bytes - offset) / size;
-}
-
-/* A text ends inside, as the block ends with a NUL. */
-static bool text_fits(const struct generation *g, uint32_t offset) {
-	return offset == 0 || (offset >= sizeof(*g) && offset < g->bytes);
-}
-
 static bool index_fits(const struct generation *g, uint32_t offset) {
 	return offset == 0 || (array_fits(g, offset, 1, 8, 8) &&
 	    class_index_is_sound((const char *)g + offset, (size_t)(g->bytes - offset)));
@@ -109,7 +96,7 @@ static bool window_fits(const struct generation *g, uint32_t offset) {
 
 	if (offset == 0)
 		return true;
-	window = (const struct generation_window *)(const void *)((const char *)g + offset);
+	window = generation_at(g, offset);
 	return array_fits(g, offset, 1, sizeof(*window), 8) && text_fits(g, window->file) &&
 	    generation_window_is_sound(g, offset);
 }
@@ -117,7 +104,7 @@ static bool window_fits(const struct generation *g, uint32_t offset) {
 /* The numbers of an array lie below `limit`. */
 static bool numbers_fit(const struct generation *g, uint32_t offset, uint32_t count,
     uint32_t limit) {
-	const uint32_t *numbers = (const uint32_t *)(const void *)((const char *)g + offset);
+	const uint32_t *numbers = generation_at(g, offset);
 
 	if (!array_fits(g, offset, count, sizeof(*numbers), 4))
 		return false;
@@ -161,7 +148,7 @@ static bool providers_fit(const struct generation *g) {
 }
 
 static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count) {
-	const uint32_t *list = (const uint32_t *)(const void *)((const char *)g + texts);
+	const uint32_t *list = generation_at(g, texts);
 
 	if (!array_fits(g, texts, count, sizeof(*list), 4))
 		return false;

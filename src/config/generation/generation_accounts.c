@@ -9,26 +9,22 @@
 
 #include "base/login.h"
 #include "base/text.h"
-#include "config/generation/generation.h"
+#include "config/generation/generation_internal.h"
 
 #define ANY_KIND	(-1)
 
-static const void *at(const struct generation *g, uint32_t offset) {
-	return (const char *)g + offset;
-}
-
 const struct generation_account *generation_account(const struct generation *g, uint32_t index) {
-	return (const struct generation_account *)at(g, g->accounts.accounts) + index;
+	return (const struct generation_account *)generation_at(g, g->accounts.accounts) + index;
 }
 
 static const struct generation_login_pattern *pattern_at(const struct generation *g,
     uint32_t index) {
-	return (const struct generation_login_pattern *)at(g, g->accounts.patterns) + index;
+	return (const struct generation_login_pattern *)generation_at(g, g->accounts.patterns) + index;
 }
 
 static bool pattern_matches(const struct generation *g,
     const struct generation_login_pattern *pattern, const char *login, size_t length) {
-	const char *text = at(g, pattern->text);
+	const char *text = generation_at(g, pattern->text);
 
 	if (pattern->exact != 0)
 		return length == pattern->before && memcmp(text, login, length) == 0;
@@ -55,7 +51,7 @@ const char *generation_login_pattern_text(const struct generation *g, uint32_t p
 
 static const struct generation_override *find_override(const struct generation *g,
     const struct login_key *key) {
-	const struct generation_override *places = at(g, g->accounts.overrides);
+	const struct generation_override *places = generation_at(g, g->accounts.overrides);
 	uint32_t mask = g->accounts.override_places - 1;
 
 	if (g->accounts.override_places == 0)
@@ -75,7 +71,7 @@ static const struct generation_override *find_override(const struct generation *
 /* Those of the kinds that are in `kinds`. */
 static void add_quotas(const struct generation *g, const struct generation_quotas *quotas,
     uint32_t kinds, bool is_override, bool is_new, struct account_rules *rules) {
-	const struct generation_quota *list = at(g, quotas->at);
+	const struct generation_quota *list = generation_at(g, quotas->at);
 
 	for (uint32_t i = 0; i < quotas->count && rules->count < GENERATION_QUOTAS_MAX; i++) {
 		if ((kinds >> list[i].limit.kind & 1) == 0)
@@ -106,7 +102,7 @@ static void fill_rules(const struct generation *g, uint32_t index,
 			add_quotas(g, &account->fresh, UINT32_MAX, false, true, rules);
 		return;
 	}
-	set = (const struct generation_override_set *)at(g, g->accounts.sets) + override->set;
+	set = (const struct generation_override_set *)generation_at(g, g->accounts.sets) + override->set;
 	rules->override_line = override->line;
 	if (set->per_message != UINT32_MAX)
 		rules->per_message = set->per_message;
@@ -176,7 +172,7 @@ void account_rules_leave_out_new(struct account_rules *rules) {
 unsigned generation_account_pool(const struct generation *g,
     const struct generation_account *account, struct quota_limit limits[GENERATION_QUOTAS_MAX],
     uint32_t lines[GENERATION_QUOTAS_MAX]) {
-	const struct generation_quota *list = at(g, account->all.at);
+	const struct generation_quota *list = generation_at(g, account->all.at);
 
 	for (uint32_t i = 0; i < account->all.count; i++) {
 		limits[i] = list[i].limit;
@@ -203,7 +199,7 @@ static bool domain_matches(const char *mask, const char *domain, size_t length) 
 
 bool generation_account_is_free(const struct generation *g,
     const struct generation_account *account, const char *recipient, size_t length) {
-	const uint32_t *masks = at(g, account->free);
+	const uint32_t *masks = generation_at(g, account->free);
 	const char *sign = length == 0 ? NULL : memrchr(recipient, '@', length);
 	size_t domain_length;
 
@@ -218,20 +214,8 @@ bool generation_account_is_free(const struct generation *g,
 
 /* --- checking ------------------------------------------------------------------- */
 
-static bool array_fits(const struct generation *g, uint32_t offset, uint64_t count,
-    size_t size, size_t alignment) {
-	if (count == 0)
-		return true;
-	return offset >= sizeof(*g) && offset % alignment == 0 && offset < g->bytes &&
-	    count <= (g->bytes - offset) / size;
-}
-
-static bool text_fits(const struct generation *g, uint32_t offset) {
-	return offset == 0 || (offset >= sizeof(*g) && offset < g->bytes);
-}
-
 static bool quotas_fit(const struct generation *g, const struct generation_quotas *quotas) {
-	const struct generation_quota *list = at(g, quotas->at);
+	const struct generation_quota *list = generation_at(g, quotas->at);
 
 	if (quotas->count > GENERATION_QUOTAS_MAX ||
 	    !array_fits(g, quotas->at, quotas->count, sizeof(*list), 4))
@@ -249,7 +233,7 @@ static bool period_fits(uint32_t most, uint32_t period_s) {
 }
 
 static bool account_fits(const struct generation *g, const struct generation_account *account) {
-	const uint32_t *free = at(g, account->free);
+	const uint32_t *free = generation_at(g, account->free);
 
 	if (!text_fits(g, account->name) || !text_fits(g, account->text) ||
 	    !text_fits(g, account->file) || !quotas_fit(g, &account->each) ||
@@ -278,8 +262,8 @@ static bool pattern_fits(const struct generation *g,
 
 static bool overrides_fit(const struct generation *g) {
 	const struct generation_accounts *a = &g->accounts;
-	const struct generation_override *places = at(g, a->overrides);
-	const struct generation_override_set *sets = at(g, a->sets);
+	const struct generation_override *places = generation_at(g, a->overrides);
+	const struct generation_override_set *sets = generation_at(g, a->sets);
 
 	if (!text_fits(g, a->overrides_file) ||
 	    (a->override_places & (a->override_places - 1)) != 0 ||

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: ISC */
-/* The parameters of a window, as its groups in the configuration give them. */
+/* What stands at an offset, and whether it lies inside; the parameters of a window, as its
+ * groups in the configuration give them. */
 #ifndef CONFIG_GENERATION_GENERATION_INTERNAL_H
 #define CONFIG_GENERATION_GENERATION_INTERNAL_H
 
 #include "config/generation/generation.h"
+
+static inline const void *generation_at(const struct generation *g, uint32_t offset) {
+	return (const char *)g + offset;
+}
+
+static inline bool array_fits(const struct generation *g, uint32_t offset, uint64_t count,
+    size_t size, size_t alignment) {
+	return count == 0 || (offset >= sizeof(*g) && offset % alignment == 0 &&
+	    offset < g->bytes && count <= (g->bytes - offset) / size);
+}
+
+/* A text ends inside, as the block ends with a NUL. */
+static inline bool text_fits(const struct generation *g, uint32_t offset) {
+	return offset == 0 || (offset >= sizeof(*g) && offset < g->bytes);
+}
 
 /* symbol, last word of its path, field of struct window_settings, how it is read
  * out of a struct setting_value */

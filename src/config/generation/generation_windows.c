@@ -12,11 +12,11 @@
 #include "policy/limit/class.h"
 
 static const struct generation_window *window_at(const struct generation *g, uint32_t offset) {
-	return (const struct generation_window *)(const void *)((const char *)g + offset);
+	return generation_at(g, offset);
 }
 
 static uint32_t number_at(const struct generation *g, uint32_t array, uint32_t place) {
-	return ((const uint32_t *)(const void *)((const char *)g + array))[place];
+	return ((const uint32_t *)generation_at(g, array))[place];
 }
 
 /* The first element of destinations[] that has this name, by whatever transport, or NULL. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/classes/classes.h"
@@ -23,7 +24,7 @@ struct mask_list {
 	struct class_rule *masks;
 	struct span *reasons;
 	uint32_t count;
-	uint32_t room;
+	size_t mask_room, reason_room;
 };
 
 /* What is told of one transport. */
@@ -94,23 +95,12 @@ static bool is(struct span word, const char *text) {
 }
 
 static bool make_room(struct site_work *w, struct mask_list *list) {
-	uint32_t room = list->room == 0 ? 64 : list->room * 2;
-	struct class_rule *masks;
-	struct span *reasons;
+	bool good = array_grow(&list->masks, &list->mask_room, list->count,
+	    sizeof(*list->masks)) && array_grow(&list->reasons, &list->reason_room, list->count,
+	    sizeof(*list->reasons));
 
-	if (list->count < list->room)
-		return true;
-	masks = realloc(list->masks, room * sizeof(*masks));
-	if (masks != NULL)
-		list->masks = masks;
-	reasons = realloc(list->reasons, room * sizeof(*reasons));
-	if (reasons != NULL)
-		list->reasons = reasons;
-	if (masks != NULL && reasons != NULL)
-		list->room = room;
-	else
-		w->c->block.failed = true;
-	return masks != NULL && reasons != NULL;
+	w->c->block.failed |= !good;
+	return good;
 }
 
 static void add_mask(struct site_work *w, struct mask_list *list, struct span word,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/order.h"
 #include "base/text.h"
 
 void report_begin(struct report *report, struct config_messages *messages) {
@@ -83,9 +84,7 @@ struct ranked {
 static int by_order(const void *a, const void *b) {
 	const struct ranked *left = a, *right = b;
 
-	if (left->order != right->order)
-		return left->order < right->order ? -1 : 1;
-	return left->place < right->place ? -1 : left->place > right->place;
+	return order_then(ORDER(left->order, right->order), ORDER(left->place, right->place));
 }
 
 void report_end(struct report *report) {

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/login.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/siphash.h"
 #include "base/text.h"
 #include "ctl/analyze/analyze.h"
@@ -167,15 +168,7 @@ static void on_line(void *context, const struct analyze_line *at) {
 static int by_login(const void *a, const void *b) {
 	const struct sent *left = a, *right = b;
 
-	if (left->login != right->login)
-		return left->login < right->login ? -1 : 1;
-	return left->order < right->order ? -1 : left->order > right->order;
-}
-
-static int by_value(const void *a, const void *b) {
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left < right ? -1 : left > right;
+	return order_then(ORDER(left->login, right->login), ORDER(left->order, right->order));
 }
 
 static uint32_t amount_of(const struct sent *sent, enum quota_kind kind) {
@@ -200,7 +193,7 @@ static void sum_window(const struct sent *sent, size_t count, unsigned w, uint64
 			sum -= amount_of(&sent[first], windows[w].kind);
 		values[i] = sum;
 	}
-	qsort(values, count, sizeof(*values), by_value);
+	qsort(values, count, sizeof(*values), order_u64);
 	use->p50[w] = percentile(values, count, 50);
 	use->p99[w] = percentile(values, count, 99);
 	use->most[w] = percentile(values, count, 100);
@@ -253,7 +246,7 @@ static bool find_limits(const struct accounts_read *read, size_t count,
 	for (unsigned w = 0; w < WINDOWS; w++) {
 		for (size_t i = 0; i < count; i++)
 			values[i] = read->uses[i].most[w];
-		qsort(values, count, sizeof(*values), by_value);
+		qsort(values, count, sizeof(*values), order_u64);
 		limits[w] = rounded_up(2 * percentile(values, count, USUAL_PERCENT));
 	}
 	free(values);

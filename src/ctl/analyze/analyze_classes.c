@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "ctl/analyze/analyze_sessions.h"
 
 #define DOMAINS_MAX	10
@@ -116,9 +117,8 @@ static const struct analyze_load *sorted_loads;
 static int by_peak(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
 
-	if (sorted_loads[one].peak != sorted_loads[other].peak)
-		return sorted_loads[one].peak < sorted_loads[other].peak ? 1 : -1;
-	return one < other ? -1 : one > other;
+	return order_then(ORDER(sorted_loads[other].peak, sorted_loads[one].peak),
+	    ORDER(one, other));
 }
 
 static uint32_t twice(uint32_t seen, uint32_t least) {

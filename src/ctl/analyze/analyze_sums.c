@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "ctl/analyze/analyze_sessions.h"
 
 #define TOP_CLIENTS		20
@@ -25,11 +26,8 @@ static int by_time(const void *a, const void *b) {
 	uint64_t left_line = one % 2 == 0 ? left->start_line : left->end_line;
 	uint64_t right_line = other % 2 == 0 ? right->start_line : right->end_line;
 
-	if (left_ms != right_ms)
-		return left_ms < right_ms ? -1 : 1;
-	if (left_line != right_line)
-		return left_line < right_line ? -1 : 1;
-	return one < other ? -1 : one > other;
+	return order_then(ORDER(left_ms, right_ms),
+	    order_then(ORDER(left_line, right_line), ORDER(one, other)));
 }
 
 /* False: no memory. */
@@ -114,11 +112,8 @@ static int by_load(const void *a, const void *b) {
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
 	const struct analyze_load *left = &sorted_loads[one], *right = &sorted_loads[other];
 
-	if (left->peak != right->peak)
-		return left->peak < right->peak ? 1 : -1;
-	if (left->sessions != right->sessions)
-		return left->sessions < right->sessions ? 1 : -1;
-	return one < other ? -1 : one > other;
+	return order_then(ORDER(right->peak, left->peak),
+	    order_then(ORDER(right->sessions, left->sessions), ORDER(one, other)));
 }
 
 /* of_clients: else of classes, and those in none behind them.  False: no memory. */

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "ctl/ask/why.h"
 #include "journal/reader.h"
@@ -88,9 +89,7 @@ static int by_id(const void *a, const void *b) {
 	const struct listed *x = a, *y = b;
 	uint64_t px = journal_place_pack(x->place), py = journal_place_pack(y->place);
 
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return px < py ? -1 : px > py;
+	return order_then(ORDER(x->id, y->id), ORDER(px, py));
 }
 
 static struct why_journal *open_journal(const char *path) {
@@ -182,12 +181,6 @@ bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out) {
 
 /* --- the latest ------------------------------------------------------------------------------ */
 
-static int by_number(const void *a, const void *b) {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The events of the journal that the rings have lost, the newest first. */
 struct older {
 	struct listed *list;
@@ -199,9 +192,7 @@ struct older {
 static int latest_first(const void *a, const void *b) {
 	const struct listed *x = a, *y = b;
 
-	if (x->when_ns != y->when_ns)
-		return x->when_ns > y->when_ns ? -1 : 1;
-	return x->id > y->id ? -1 : x->id < y->id;
+	return order_then(ORDER(y->when_ns, x->when_ns), ORDER(y->id, x->id));
 }
 
 static void older_next(struct older *older, struct why_journal *journal) {
@@ -222,13 +213,13 @@ static void older_begin(struct older *older, struct why_journal *journal,
 	for (size_t i = 0; most > 0 && i < gathered->count; i++)
 		known[i] = gathered->list[i].id;
 	if (most > 0)
-		qsort(known, gathered->count, sizeof(*known), by_number);
+		qsort(known, gathered->count, sizeof(*known), order_u64);
 	for (size_t i = 0; i < most; i++) {
 		const struct listed *one = &journal->list[i];
 
 		/* of two records of one id the later counts */
 		if ((i + 1 == most || journal->list[i + 1].id != one->id) &&
-		    bsearch(&one->id, known, gathered->count, sizeof(*known), by_number) == NULL)
+		    bsearch(&one->id, known, gathered->count, sizeof(*known), order_u64) == NULL)
 			older->list[older->count++] = *one;
 	}
 	free(known);

@@ -13,6 +13,7 @@
 #include <sysexits.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "ctl/act/control_client.h"
 #include "ctl/cli/ctl.h"
@@ -117,13 +118,13 @@ enum { PART_DESTINATION, PART_ID, PART_SINCE = 13 };
 
 static int compare_parts(const void *a, const void *b) {
 	const struct value *x = a, *y = b;
-	int order = strcmp(x[PART_DESTINATION].text != NULL ? x[PART_DESTINATION].text : "",
-	    y[PART_DESTINATION].text != NULL ? y[PART_DESTINATION].text : "");
+	int order = order_then(strcmp(
+	    x[PART_DESTINATION].text != NULL ? x[PART_DESTINATION].text : "",
+	    y[PART_DESTINATION].text != NULL ? y[PART_DESTINATION].text : ""),
+	    ORDER(y[PART_SINCE].number, x[PART_SINCE].number));
 
 	if (order != 0)
 		return order;
-	if (x[PART_SINCE].number != y[PART_SINCE].number)
-		return x[PART_SINCE].number > y[PART_SINCE].number ? -1 : 1;
 	return x[PART_ID].text == NULL || y[PART_ID].text == NULL ? 0 :
 	    strcmp(x[PART_ID].text, y[PART_ID].text);
 }
@@ -198,75 +199,53 @@ static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *f
 	return result;
 }
 
-#define PART_COLUMNS							\
-	{ "destination", COLUMN_TEXT },					\
-	{ "id", COLUMN_TEXT },						\
-	{ "mta", COLUMN_TEXT },						\
-	{ "age", COLUMN_SECONDS },					\
-	{ "recipients", COLUMN_NUMBER },				\
-	{ "unread", COLUMN_NUMBER },					\
-	{ "tries", COLUMN_NUMBER },					\
-	{ "tried", COLUMN_SECONDS },					\
-	{ "wait", COLUMN_TEXT },					\
-	{ "until", COLUMN_SECONDS },					\
-	{ "run", COLUMN_NUMBER },					\
-	{ "sender", COLUMN_TEXT }
+#define PART_COLUMNS									\
+	{ "destination", COLUMN_TEXT }, { "id", COLUMN_TEXT }, { "mta", COLUMN_TEXT },	\
+	{ "age", COLUMN_SECONDS }, { "recipients", COLUMN_NUMBER },			\
+	{ "unread", COLUMN_NUMBER }, { "tries", COLUMN_NUMBER },			\
+	{ "tried", COLUMN_SECONDS }, { "wait", COLUMN_TEXT },				\
+	{ "until", COLUMN_SECONDS }, { "run", COLUMN_NUMBER }, { "sender", COLUMN_TEXT }
 
-static int list_parts(struct ctl *ctl, const struct mask *pattern) {
-	static const struct column columns[] = {
-		PART_COLUMNS,
-		{ "waits_for", COLUMN_TEXT },
-	};
-	_Static_assert(COUNT_OF(columns) == PART_SINCE, "the next one is by_age's");
-	struct rows rows = { .columns = columns, .column_count = COUNT_OF(columns),
-		.pattern = pattern, .by_age = true };
-	const struct control_field fields[] = { { "command", "queue" }, { "view", "parts" },
-		{ "pattern", pattern != NULL ? ctl->arguments[0] : NULL } };
+static const struct column parts[] = { PART_COLUMNS, { "waits_for", COLUMN_TEXT } };
+_Static_assert(COUNT_OF(parts) == PART_SINCE, "the next one is by_age's");
 
-	return ask(ctl, &rows, fields, COUNT_OF(fields) - (pattern == NULL));
-}
+static const struct column destinations[] = {
+	{ "destination", COLUMN_TEXT }, { "messages", COLUMN_NUMBER },
+	{ "recipients", COLUMN_NUMBER }, { "running", COLUMN_NUMBER },
+	{ "window", COLUMN_NUMBER }, { "age", COLUMN_SECONDS }, { "wait", COLUMN_TEXT },
+	{ "until", COLUMN_SECONDS }, { "doubtful", COLUMN_TRUTH }, { "proven", COLUMN_TRUTH },
+	{ "waits_for", COLUMN_TEXT },
+};
 
-static int list_destinations(struct ctl *ctl, const struct mask *pattern) {
-	static const struct column columns[] = {
-		{ "destination", COLUMN_TEXT },
-		{ "messages", COLUMN_NUMBER },
-		{ "recipients", COLUMN_NUMBER },
-		{ "running", COLUMN_NUMBER },
-		{ "window", COLUMN_NUMBER },
-		{ "age", COLUMN_SECONDS },
-		{ "wait", COLUMN_TEXT },
-		{ "until", COLUMN_SECONDS },
-		{ "doubtful", COLUMN_TRUTH },
-		{ "proven", COLUMN_TRUTH },
-		{ "waits_for", COLUMN_TEXT },
-	};
-	struct rows rows = { .columns = columns, .column_count = COUNT_OF(columns),
-		.pattern = pattern };
+static const struct column runs[] = {
+	{ "run", COLUMN_NUMBER }, { "pid", COLUMN_NUMBER }, { "mta", COLUMN_TEXT },
+	{ "messages", COLUMN_NUMBER }, { "recipients", COLUMN_NUMBER },
+	{ "destination", COLUMN_TEXT }, { "age", COLUMN_SECONDS },
+	{ "progress", COLUMN_SECONDS }, { "stalls", COLUMN_TRUTH },
+	{ "adopted", COLUMN_TRUTH },
+};
+
+static const struct {
+	const char *view;
+	const struct column *columns;
+	size_t count;
+	bool takes_pattern, by_age;
+} lists[] = {
+	{ "parts", parts, COUNT_OF(parts), true, true },
+	{ "destinations", destinations, COUNT_OF(destinations), true, false },
+	{ "runs", runs, COUNT_OF(runs), false, false },
+};
+
+static int list(struct ctl *ctl, unsigned which, const struct mask *pattern) {
+	struct rows rows = { .columns = lists[which].columns,
+		.column_count = lists[which].count, .pattern = pattern,
+		.by_age = lists[which].by_age };
 	const struct control_field fields[] = { { "command", "queue" },
-		{ "view", "destinations" },
+		{ "view", lists[which].view },
 		{ "pattern", pattern != NULL ? ctl->arguments[0] : NULL } };
 
-	return ask(ctl, &rows, fields, COUNT_OF(fields) - (pattern == NULL));
-}
-
-static int list_runs(struct ctl *ctl, const struct mask *pattern) {
-	static const struct column columns[] = {
-		{ "run", COLUMN_NUMBER },
-		{ "pid", COLUMN_NUMBER },
-		{ "mta", COLUMN_TEXT },
-		{ "messages", COLUMN_NUMBER },
-		{ "recipients", COLUMN_NUMBER },
-		{ "destination", COLUMN_TEXT },
-		{ "age", COLUMN_SECONDS },
-		{ "progress", COLUMN_SECONDS },
-		{ "stalls", COLUMN_TRUTH },
-		{ "adopted", COLUMN_TRUTH },
-	};
-	struct rows rows = { .columns = columns, .column_count = COUNT_OF(columns),
-		.pattern = pattern };
-	const struct control_field fields[] = { { "command", "queue" }, { "view", "runs" } };
-
-	return ask(ctl, &rows, fields, COUNT_OF(fields));
+	return ask(ctl, &rows, fields,
+	    COUNT_OF(fields) - (pattern == NULL || !lists[which].takes_pattern));
 }
 
 int command_SENDMAIL_QUEUE(struct ctl *ctl) {
@@ -281,8 +260,7 @@ int command_SENDMAIL_QUEUE(struct ctl *ctl) {
 	}
 	if (ctl->destinations && ctl->runs)
 		return ctl_usage(COMMAND_SENDMAIL_QUEUE, "--destinations and --runs cannot be combined");
-	return ctl->destinations ? list_destinations(ctl, pattern) :
-	    ctl->runs ? list_runs(ctl, pattern) : list_parts(ctl, pattern);
+	return list(ctl, ctl->destinations ? 1 : ctl->runs ? 2 : 0, pattern);
 }
 
 int command_SENDMAIL_NEXT(struct ctl *ctl) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "ctl/show/top.h"
 #include "view/decision_page.h"
 
@@ -32,7 +33,7 @@ const char *top_sort_word(enum top_pane pane, unsigned sort) {
 
 /* Numbers: the greater ones first. */
 static int down(double one, double other) {
-	return one > other ? -1 : one < other;
+	return ORDER(other, one);
 }
 
 /* How near the first of its limits it is. */
@@ -76,7 +77,7 @@ static int compare_classes(const struct top_class *one, const struct top_class *
 	default:
 		break;
 	}
-	return order != 0 ? order : strcmp(one->class.name, other->class.name);
+	return order_then(order, strcmp(one->class.name, other->class.name));
 }
 
 static int trouble_of(const struct top_destination *one) {
@@ -93,9 +94,8 @@ static int compare_destinations(const struct top_destination *one,
 
 	switch (sort) {
 	case DESTINATION_BY_TROUBLE:
-		order = trouble_of(other) - trouble_of(one);
-		if (order == 0)
-			order = down(one->in_flight, other->in_flight);
+		order = order_then(trouble_of(other) - trouble_of(one),
+		    down(one->in_flight, other->in_flight));
 		break;
 	case DESTINATION_BY_FLIGHT:
 		order = down(one->in_flight, other->in_flight);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "engine/cluster/cluster.h"
 #include "front/cluster/internal.h"
@@ -57,7 +58,7 @@ void cluster_worked(struct cluster *cluster) {
 static int by_length(const void *a, const void *b) {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	return x < y ? -1 : x > y;
+	return ORDER(x, y);
 }
 
 void cluster_round(struct cluster *cluster, int64_t took_ns) {

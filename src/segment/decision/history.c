@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "base/plain_file.h"
 #include "base/siphash.h"
 #include "base/text.h"
@@ -412,7 +413,7 @@ bool history_read(struct history *history, unsigned series, uint32_t minute,
 static int compare_numbers(const void *a, const void *b) {
 	const struct change_slot *one = a, *other = b;
 
-	return one->number < other->number ? -1 : one->number > other->number;
+	return ORDER(one->number, other->number);
 }
 
 void history_changes(struct history *history,
