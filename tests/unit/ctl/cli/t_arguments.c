@@ -40,6 +40,12 @@ static enum request parse(struct line *line, const char *text) {
 	return request;
 }
 
+static void means(struct line *line, const char *text, enum request request,
+    enum command command) {
+	assert_int_equal(parse(line, text), request);
+	assert_int_equal(line->command, command);
+}
+
 static void wrong(const char *text, const char *complaint) {
 	struct line line;
 
@@ -51,8 +57,7 @@ static void wrong(const char *text, const char *complaint) {
 TEST(options_stand_before_and_behind) {
 	struct line line;
 
-	assert_int_equal(parse(&line, "posternctl -c /f -s /s --json classes"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_CLASSES);
+	means(&line, "posternctl -c /f -s /s --json classes", REQUEST_RUN, COMMAND_CLASSES);
 	assert_true(line.json);
 	assert_string_equal(line.ctl.config_path, "/f");
 	assert_true(line.ctl.config_given);
@@ -74,9 +79,8 @@ TEST(commands_take_their_own) {
 	assert_false(line.ctl.all);
 	assert_int_equal(parse(&line, "posternctl sessions --all"), REQUEST_RUN);
 	assert_true(line.ctl.all);
-	assert_int_equal(parse(&line,
-		"posternctl explain session 192.0.2.1 --port 587 a.example"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
+	means(&line, "posternctl explain session 192.0.2.1 --port 587 a.example",
+	    REQUEST_RUN, COMMAND_EXPLAIN_SESSION);
 	assert_string_equal(line.ctl.port, "587");
 	assert_int_equal(line.ctl.argument_count, 2);
 	assert_string_equal(line.ctl.arguments[0], "192.0.2.1");
@@ -87,12 +91,10 @@ TEST(commands_take_their_own) {
 	assert_int_equal(line.ctl.argument_count, 0);
 	assert_int_equal(parse(&line, "posternctl check -- -f"), REQUEST_RUN);
 	assert_string_equal(line.ctl.arguments[0], "-f");
-	assert_int_equal(parse(&line,
-		"posternctl explain destination a.example"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_EXPLAIN_DESTINATION);
-	assert_int_equal(parse(&line, "posternctl journal dump --id 6AM3 --type start "
-	    "--destination *.example /var/lib/postern"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_JOURNAL_DUMP);
+	means(&line, "posternctl explain destination a.example",
+	    REQUEST_RUN, COMMAND_EXPLAIN_DESTINATION);
+	means(&line, "posternctl journal dump --id 6AM3 --type start "
+	    "--destination *.example /var/lib/postern", REQUEST_RUN, COMMAND_JOURNAL_DUMP);
 	assert_string_equal(line.ctl.id, "6AM3");
 	assert_string_equal(line.ctl.type, "start");
 	assert_string_equal(line.ctl.destination, "*.example");
@@ -131,12 +133,9 @@ TEST(a_wrong_option_leads_to_its_help) {
 TEST(help_is_a_command_as_well) {
 	struct line line;
 
-	assert_int_equal(parse(&line, "posternctl help"), REQUEST_HELP);
-	assert_int_equal(line.command, COMMAND_COUNT);
-	assert_int_equal(parse(&line, "posternctl help tail"), REQUEST_HELP);
-	assert_int_equal(line.command, COMMAND_TAIL);
-	assert_int_equal(parse(&line, "posternctl help journal check"), REQUEST_HELP);
-	assert_int_equal(line.command, COMMAND_JOURNAL_CHECK);
+	means(&line, "posternctl help", REQUEST_HELP, COMMAND_COUNT);
+	means(&line, "posternctl help tail", REQUEST_HELP, COMMAND_TAIL);
+	means(&line, "posternctl help journal check", REQUEST_HELP, COMMAND_JOURNAL_CHECK);
 	assert_int_equal(parse(&line, "posternctl help explain"), REQUEST_HELP_FAMILY);
 	wrong("posternctl help frobnicate", "unknown command \"frobnicate\"");
 	wrong("posternctl help tail me", "help: unexpected argument \"me\"");
@@ -168,14 +167,10 @@ TEST(the_nearest_command_is_named) {
 TEST(help_and_version) {
 	struct line line;
 
-	assert_int_equal(parse(&line, "posternctl --help"), REQUEST_HELP);
-	assert_int_equal(line.command, COMMAND_COUNT);
-	assert_int_equal(parse(&line, "posternctl sessions --help"), REQUEST_HELP);
-	assert_int_equal(line.command, COMMAND_SESSIONS);
-	assert_int_equal(parse(&line, "posternctl explain session -h"), REQUEST_HELP);
-	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
-	assert_int_equal(parse(&line, "posternctl explain --help"), REQUEST_HELP_FAMILY);
-	assert_int_equal(line.command, COMMAND_EXPLAIN_SESSION);
+	means(&line, "posternctl --help", REQUEST_HELP, COMMAND_COUNT);
+	means(&line, "posternctl sessions --help", REQUEST_HELP, COMMAND_SESSIONS);
+	means(&line, "posternctl explain session -h", REQUEST_HELP, COMMAND_EXPLAIN_SESSION);
+	means(&line, "posternctl explain --help", REQUEST_HELP_FAMILY, COMMAND_EXPLAIN_SESSION);
 	assert_int_equal(parse(&line, "posternctl -V"), REQUEST_VERSION);
 	assert_int_equal(parse(&line, "posternctl --version"), REQUEST_VERSION);
 }
@@ -190,17 +185,15 @@ TEST(colours_and_what_tail_wants) {
 	assert_int_equal(parse(&line, "posternctl status --color always"), REQUEST_RUN);
 	assert_int_equal(line.ctl.color, COLOR_ALWAYS);
 	assert_int_equal(parse(&line, "posternctl status --color=red"), REQUEST_WRONG);
-	assert_int_equal(parse(&line, "posternctl tail --class c --destination *.example "
-	    "--address 192.0.2.0/24 --kind refused --since 5m --lines 3 --once"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_TAIL);
+	means(&line, "posternctl tail --class c --destination *.example "
+	    "--address 192.0.2.0/24 --kind refused --since 5m --lines 3 --once", REQUEST_RUN, COMMAND_TAIL);
 	assert_string_equal(line.ctl.address, "192.0.2.0/24");
 	assert_string_equal(line.ctl.kind, "refused");
 	assert_string_equal(line.ctl.since, "5m");
 	assert_string_equal(line.ctl.lines, "3");
 	assert_true(line.ctl.once);
 	assert_int_equal(parse(&line, "posternctl status --once"), REQUEST_WRONG);
-	assert_int_equal(parse(&line, "posternctl top"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_TOP);
+	means(&line, "posternctl top", REQUEST_RUN, COMMAND_TOP);
 }
 
 TEST(the_help_fits_on_a_screen) {
@@ -280,14 +273,12 @@ TEST(commands_by_hand) {
 TEST(commands_of_the_previews_are_still_taken) {
 	struct line line;
 
-	assert_int_equal(parse(&line, "posternctl set d.example --window 3"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_LIMIT);
+	means(&line, "posternctl set d.example --window 3", REQUEST_RUN, COMMAND_LIMIT);
 	assert_string_equal(line.ctl.arguments[0], "d.example");
-	assert_int_equal(parse(&line, "posternctl queue *.example --destinations"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_SENDMAIL_QUEUE);
+	means(&line, "posternctl queue *.example --destinations",
+	    REQUEST_RUN, COMMAND_SENDMAIL_QUEUE);
 	assert_string_equal(line.ctl.arguments[0], "*.example");
-	assert_int_equal(parse(&line, "posternctl replay a.log"), REQUEST_RUN);
-	assert_int_equal(line.command, COMMAND_ANALYZE);
+	means(&line, "posternctl replay a.log", REQUEST_RUN, COMMAND_ANALYZE);
 	wrong("posternctl sendmail", "\"sendmail queue\" or \"sendmail next\"");
 }
 
