@@ -165,14 +165,17 @@ static int by_use(const void *a, const void *b) {
 	return strcmp(left->login, right->login);
 }
 
-/* The greatest first, and those of one number by use. */
-#define BY_NUMBER(function, member)						\
-static int function(const void *a, const void *b) {				\
-	const struct view_account_row *left = a, *right = b;			\
-	return order_then(ORDER(right->member, left->member), by_use(a, b));	\
+static int by_refused(const void *a, const void *b) {
+	const struct view_account_row *left = a, *right = b;
+
+	return order_then(ORDER(right->refused, left->refused), by_use(a, b));
 }
-BY_NUMBER(by_refused, refused)
-BY_NUMBER(by_accepted, accepted)
+
+static int by_accepted(const void *a, const void *b) {
+	const struct view_account_row *left = a, *right = b;
+
+	return order_then(ORDER(right->accepted, left->accepted), by_use(a, b));
+}
 
 /* The last one first. */
 static int by_seen(const void *a, const void *b) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Runs Postfix's own tools.
+ * PURPOSE  Runs Postfix's own tools, and posternctl itself.
  * MODEL    What they read, write and complain of is in memory, so that nobody waits for the
  *          other; no shell sees anything.
  * ERRORS   diag; a program that takes too long is killed.
@@ -25,6 +25,8 @@ static const char *find(const char *name, char path[PATH_MAX]) {
 	static const char *const directories[] = { "/usr/sbin", "/usr/local/sbin", "/sbin",
 		"/usr/bin", "/usr/local/bin", "/bin" };
 
+	if (strchr(name, '/') != NULL)
+		return name;
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
 		snprintf(path, PATH_MAX, "%s/%s", directories[i], name);
 		if (access(path, X_OK) == 0)

@@ -199,29 +199,47 @@ static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *f
 	return result;
 }
 
-#define PART_COLUMNS									\
-	{ "destination", COLUMN_TEXT }, { "id", COLUMN_TEXT }, { "mta", COLUMN_TEXT },	\
-	{ "age", COLUMN_SECONDS }, { "recipients", COLUMN_NUMBER },			\
-	{ "unread", COLUMN_NUMBER }, { "tries", COLUMN_NUMBER },			\
-	{ "tried", COLUMN_SECONDS }, { "wait", COLUMN_TEXT },				\
-	{ "until", COLUMN_SECONDS }, { "run", COLUMN_NUMBER }, { "sender", COLUMN_TEXT }
+#define PART_COLUMNS							\
+	{ "destination", COLUMN_TEXT },					\
+	{ "id", COLUMN_TEXT },						\
+	{ "mta", COLUMN_TEXT },						\
+	{ "age", COLUMN_SECONDS },					\
+	{ "recipients", COLUMN_NUMBER },				\
+	{ "unread", COLUMN_NUMBER },					\
+	{ "tries", COLUMN_NUMBER },					\
+	{ "tried", COLUMN_SECONDS },					\
+	{ "wait", COLUMN_TEXT },					\
+	{ "until", COLUMN_SECONDS },					\
+	{ "run", COLUMN_NUMBER },					\
+	{ "sender", COLUMN_TEXT }
 
 static const struct column parts[] = { PART_COLUMNS, { "waits_for", COLUMN_TEXT } };
 _Static_assert(COUNT_OF(parts) == PART_SINCE, "the next one is by_age's");
 
 static const struct column destinations[] = {
-	{ "destination", COLUMN_TEXT }, { "messages", COLUMN_NUMBER },
-	{ "recipients", COLUMN_NUMBER }, { "running", COLUMN_NUMBER },
-	{ "window", COLUMN_NUMBER }, { "age", COLUMN_SECONDS }, { "wait", COLUMN_TEXT },
-	{ "until", COLUMN_SECONDS }, { "doubtful", COLUMN_TRUTH }, { "proven", COLUMN_TRUTH },
+	{ "destination", COLUMN_TEXT },
+	{ "messages", COLUMN_NUMBER },
+	{ "recipients", COLUMN_NUMBER },
+	{ "running", COLUMN_NUMBER },
+	{ "window", COLUMN_NUMBER },
+	{ "age", COLUMN_SECONDS },
+	{ "wait", COLUMN_TEXT },
+	{ "until", COLUMN_SECONDS },
+	{ "doubtful", COLUMN_TRUTH },
+	{ "proven", COLUMN_TRUTH },
 	{ "waits_for", COLUMN_TEXT },
 };
 
 static const struct column runs[] = {
-	{ "run", COLUMN_NUMBER }, { "pid", COLUMN_NUMBER }, { "mta", COLUMN_TEXT },
-	{ "messages", COLUMN_NUMBER }, { "recipients", COLUMN_NUMBER },
-	{ "destination", COLUMN_TEXT }, { "age", COLUMN_SECONDS },
-	{ "progress", COLUMN_SECONDS }, { "stalls", COLUMN_TRUTH },
+	{ "run", COLUMN_NUMBER },
+	{ "pid", COLUMN_NUMBER },
+	{ "mta", COLUMN_TEXT },
+	{ "messages", COLUMN_NUMBER },
+	{ "recipients", COLUMN_NUMBER },
+	{ "destination", COLUMN_TEXT },
+	{ "age", COLUMN_SECONDS },
+	{ "progress", COLUMN_SECONDS },
+	{ "stalls", COLUMN_TRUTH },
 	{ "adopted", COLUMN_TRUTH },
 };
 

@@ -7,6 +7,7 @@
  * ERRORS   They are shown.
  * THREADS  One.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,8 +93,7 @@ static void add(struct order *order, const char *word) {
 	order->words[order->count] = NULL;
 }
 
-static void begin(const struct top *top, struct order *order) {
-	order->count = 0;
+static void begin(const struct top *top, struct order *order, const char *verb) {
 	add(order, "/proc/self/exe");
 	if (top->ctl->config_given) {
 		add(order, "-c");
@@ -103,34 +103,34 @@ static void begin(const struct top *top, struct order *order) {
 		add(order, "-s");
 		add(order, top->ctl->socket);
 	}
+	add(order, verb);
 }
 
-/* What it says, behind what `text` (malloc'ed, or NULL) has. */
-static char *run(const struct order *order, char *text) {
-	static const char failed[] = "cannot run posternctl";
+static void run(const struct order *order, FILE *out) {
 	struct program_output output;
 	struct diag diag;
-	size_t length, size;
-	char *grown;
-	bool ran = program_run(order->words, NULL, "", 0, &output, &diag) == 0;
-	const char *out = ran ? output.out : diag.text, *error = ran ? output.error : failed;
 
-	length = text == NULL ? 0 : strlen(text);
-	size = length + strlen(out) + strlen(error) + 3;
-	grown = realloc(text, size);
-	if (grown != NULL) {
-		grown[length] = '\0';
-		(void)text_append(grown, size, length, "%s%s%s", out, error,
-		    *error != '\0' ? "\n" : "");
-	} else {
-		free(text);
+	if (program_run(order->words, NULL, "", 0, &output, &diag) != 0) {
+		fprintf(out, "%scannot run posternctl\n", diag.text);
+		return;
 	}
-	if (ran)
-		program_free(&output);
-	return grown;
+	fprintf(out, "%s%s%s", output.out, output.error, output.error[0] != '\0' ? "\n" : "");
+	program_free(&output);
 }
 
-static void show(const char *title, char *text) {
+/* What they say; one without words is not run. */
+static void show(const char *title, const struct order orders[2]) {
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	for (unsigned i = 0; out != NULL && i < 2; i++)
+		if (orders[i].count > 0) {
+			fputs(ftell(out) > 0 ? "\n" : "", out);
+			run(&orders[i], out);
+		}
+	if (out != NULL)
+		fclose(out);
 	top_page(title, text == NULL ? "no memory" : text);
 	free(text);
 }
@@ -186,14 +186,6 @@ static bool find_target(const struct top *top, struct target *target) {
 	return true;
 }
 
-static void add_target(struct order *order, const struct target *target) {
-	if (target->is_class)
-		add(order, "--class");
-	else
-		add(order, "--");
-	add(order, target->name);
-}
-
 static const char *what_is(const struct target *target, const char *before, const char *after,
     char out[TOP_MESSAGE_MAX]) {
 	char name[TOP_MESSAGE_MAX / 2];
@@ -206,91 +198,72 @@ static const char *what_is(const struct target *target, const char *before, cons
 
 /* --- the keys ------------------------------------------------------------------------------------ */
 
-static void suspend(struct top *top) {
-	char question[TOP_MESSAGE_MAX], duration[DURATION_MAX] = "", tail[64];
-	struct target target;
-	struct order order;
+/* False: given up. */
+static bool ask_for_time(struct top *top, char duration[DURATION_MAX]) {
 	int64_t ns;
 
-	if (!find_target(top, &target) || target.name[0] == '\0') {
-		say(top, true, "this row has nothing to suspend", NULL);
-		return;
-	}
 	if (!ask_for(top, "suspend for how long (90s, 15m, 2h; empty: window.suspend)? ", duration,
-		sizeof(duration)))
-		return;
-	if (duration[0] != '\0' && !text_to_duration_ns(duration, &ns)) {
-		say(top, true, "not a time such as 90s, 15m or 2h: ", duration);
-		return;
-	}
-	text_append(tail, sizeof(tail), 0, "%s%s? (y/n) ", duration[0] == '\0' ? "" : " for ",
-	    duration);
-	if (!is_meant(top, what_is(&target, "suspend ", tail, question)))
-		return;
-	begin(top, &order);
-	add(&order, "suspend");
-	if (duration[0] != '\0') {
-		add(&order, "--for");
-		add(&order, duration);
-	}
-	add_target(&order, &target);
-	show(what_is(&target, "posternctl suspend: ", "", question), run(&order, NULL));
+		DURATION_MAX))
+		return false;
+	if (duration[0] == '\0' || text_to_duration_ns(duration, &ns))
+		return true;
+	say(top, true, "not a time such as 90s, 15m or 2h: ", duration);
+	return false;
 }
 
-static void resume(struct top *top) {
-	char question[TOP_MESSAGE_MAX];
+/* "suspend" or "resume" */
+static void act(struct top *top, const char *verb, bool for_a_time) {
+	char question[TOP_MESSAGE_MAX], before[64], tail[64], duration[DURATION_MAX] = "";
+	struct order orders[2] = { { .count = 0 } }, *order = &orders[0];
 	struct target target;
-	struct order order;
 
 	if (!find_target(top, &target) || target.name[0] == '\0') {
-		say(top, true, "this row has nothing to resume", NULL);
+		text_append(before, sizeof(before), 0, "this row has nothing to %s", verb);
+		say(top, true, before, NULL);
 		return;
 	}
-	if (!is_meant(top, what_is(&target, "resume ", "? (y/n) ", question)))
+	if (for_a_time && !ask_for_time(top, duration))
 		return;
-	begin(top, &order);
-	add(&order, "resume");
-	add_target(&order, &target);
-	show(what_is(&target, "posternctl resume: ", "", question), run(&order, NULL));
+	text_append(before, sizeof(before), 0, "%s ", verb);
+	text_append(tail, sizeof(tail), 0, "%s%s? (y/n) ", duration[0] == '\0' ? "" : " for ",
+	    duration);
+	if (!is_meant(top, what_is(&target, before, tail, question)))
+		return;
+	begin(top, order, verb);
+	if (duration[0] != '\0') {
+		add(order, "--for");
+		add(order, duration);
+	}
+	add(order, target.is_class ? "--class" : "--");
+	add(order, target.name);
+	text_append(before, sizeof(before), 0, "posternctl %s: ", verb);
+	show(what_is(&target, before, "", question), orders);
 }
 
 static void why(struct top *top) {
 	char title[TOP_MESSAGE_MAX], id[DECISION_ID_MAX];
+	struct order orders[2] = { { .count = 0 } };
 	struct target target;
-	struct order order;
-	char *text = NULL;
 
 	if (!find_target(top, &target))
 		return;
 	if (target.id != 0) {
-		begin(top, &order);
-		add(&order, "why");
-		add(&order, decision_id_text(target.id, id));
-		text = run(&order, text);
+		begin(top, &orders[0], "why");
+		add(&orders[0], decision_id_text(target.id, id));
 	}
 	if (top->pane == TOP_DESTINATIONS && !target.is_class &&
 	    strchr(target.name, '@') == NULL) {
-		begin(top, &order);
-		add(&order, "explain");
-		add(&order, "destination");
-		add(&order, "--");
-		add(&order, target.name);
-		if (text != NULL) {
-			char *longer = realloc(text, strlen(text) + 2);
-
-			if (longer != NULL) {
-				text = longer;
-				(void)text_append(text, strlen(text) + 2, strlen(text), "\n");
-			}
-		}
-		text = run(&order, text);
+		begin(top, &orders[1], "explain");
+		add(&orders[1], "destination");
+		add(&orders[1], "--");
+		add(&orders[1], target.name);
 	}
-	if (text == NULL) {
+	if (orders[0].count + orders[1].count == 0) {
 		say(top, false, "no recent decision about ", target.name);
 		return;
 	}
 	target.is_class = false;	/* its name says enough */
-	show(what_is(&target, "why: ", "", title), text);
+	show(what_is(&target, "why: ", "", title), orders);
 }
 
 static void set_filter(struct top *top) {
@@ -367,10 +340,10 @@ void top_take_key(struct top *top, int key) {
 		top->look_again = true;
 		break;
 	case 'u':
-		suspend(top);
+		act(top, "suspend", true);
 		break;
 	case 'r':
-		resume(top);
+		act(top, "resume", false);
 		break;
 	case 'w': case SCREEN_KEY_ENTER:
 		why(top);
