@@ -20,9 +20,7 @@
  *          class, whose record may be another one.  That of a client which the kernel does
  *          not show is sockets:POLICY:MILTER.  AGE and LEFT are as of BOOTTIME-NS; up to HEARD-NS,
  *          which is written in place while nothing changes (saved.c), all was as the file
- *          says.  Forms 1 to 5 are read too: they knew no HEARD-NS, those before 5 no
- *          sockets, the first no processes.  A file without its last line, or of another boot, is
- *          as good as none.
+ *          says.  A file without its last line, of another form or boot, is as good as none.
  * ERRORS   A line that makes no sense ends the reading: what stood before it is
  *          kept out too (the caller starts empty and adoption does the rest).
  */
@@ -374,11 +372,6 @@ static bool restore_instance(struct segment *segment, char **words, unsigned cou
 	return true;
 }
 
-/* Of form 2: a mail server, and a place in its log that is passed over. */
-static bool restore_log(struct segment *segment, char **words, unsigned count) {
-	return count == 6 && restore_mta(segment, words, 3);
-}
-
 /* process:PID:TICKS */
 static bool parse_process(char *text, struct address *out) {
 	char *ticks_text = strchr(text, ':');
@@ -512,15 +505,9 @@ static void restore_gap(struct segment *segment, int64_t heard_ns) {
 static bool read_head(const struct segment *segment, FILE *file, int64_t now_ns,
     long long *saved_ns, long long *heard_ns) {
 	char boot[64];
-	unsigned form;
 
-	if (fscanf(file, "postern-sessions %u\nboot %39s\nsaved %lld", &form, boot,
-		saved_ns) != 3 || form < 1 || form > 6)
-		return false;
-	*heard_ns = *saved_ns;
-	if (form == 6 && fscanf(file, "%lld", heard_ns) != 1)
-		return false;
-	return fgetc(file) == '\n' && strcmp(boot, segment->header->boot_id) == 0 &&
+	return fscanf(file, "postern-sessions 6\nboot %39s\nsaved %lld %lld", boot, saved_ns,
+	    heard_ns) == 3 && fgetc(file) == '\n' && strcmp(boot, segment->header->boot_id) == 0 &&
 	    *saved_ns >= 0 && *heard_ns >= *saved_ns && *heard_ns <= now_ns;
 }
 
@@ -549,8 +536,6 @@ static int64_t restore(struct segment *segment, struct text_file *text, int64_t 
 			good = restore_listener(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "carrier") == 0)
 			good = restore_carrier(segment, words, count, now_ns);
-		else if (count > 0 && strcmp(words[0], "log") == 0)
-			good = restore_log(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "mta") == 0)
 			good = restore_mta(segment, words, count);
 		else if (count > 0 && strcmp(words[0], "instance") == 0)

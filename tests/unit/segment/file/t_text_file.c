@@ -20,8 +20,8 @@ static void write_file(const char *saved, const char *lines, off_t bytes) {
 	path_of(".sessions", path);
 	file = fopen(path, "w");
 	assert_non_null(file);
-	fprintf(file, "postern-sessions 1\nboot %s\nsaved %s\n%s",
-	    site.segment->header->boot_id, saved, lines);
+	fprintf(file, "postern-sessions 6\nboot %s\nsaved %s %s\n%s",
+	    site.segment->header->boot_id, saved, saved, lines);
 	assert_int_equal(fflush(file), 0);
 	if (bytes > 0)
 		assert_int_equal(ftruncate(fileno(file), bytes), 0);
