@@ -254,6 +254,7 @@ TEST_IN(NULL, close_site, outbound_sessions_outlive_another_layout) {
 
 static void write_text(const char *form,
     const char *lines, unsigned count) {
+	long long now_ns = clock_now_ns();
 	char path[200];
 	FILE *file;
 
@@ -261,8 +262,7 @@ static void write_text(const char *form,
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fprintf(file, "postern-sessions %s\nboot %s\nsaved %lld %lld\n%send %u\n",
-	    form, site.segment->header->boot_id, (long long)clock_now_ns(),
-	    (long long)clock_now_ns(), lines, count);
+	    form, site.segment->header->boot_id, now_ns, now_ns, lines, count);
 	fclose(file);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	(void)unlink(path);
