@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /*
+ *	ask_accounts CONFIGURATION OVERRIDES
+ *
  * The accounts of a configuration file, asked in virtual time, line by line on standard input:
  *	T NS				it is now so many ns after the begin
- *	R LOGIN INSTANCE SIZE RECIPIENT	a recipient
- *	E LOGIN INSTANCE SIZE COUNT	the end of a message
+ *	R LOGIN INSTANCE SIZE RECIPIENT NETWORK	a recipient; the client is in 10.0.NETWORK.0/24
+ *	E LOGIN INSTANCE SIZE COUNT NETWORK	the end of a message
  *	O INSTANCE			the connection of its process ended
- * Each of R and E is answered by a line: "yes", or "no REASON USED LIMIT".  For
+ * Each of R and E is answered by a line: "yes", or "no REASON USED LIMIT", or "never ..." where
+ * that is for good, or "observed ...": yes, but for observe it would have been no.  For
  * tests/mta/test_accounts_model.py, whose model knows nothing of this code.
  */
 #include <inttypes.h>
@@ -19,6 +22,7 @@
 
 #define WORDS	6
 #define PROCESSES 64
+#define TEXT_MAX 65536
 
 /* The last transaction of each process that was told of. */
 static struct { uint64_t process; } processes[PROCESSES];
@@ -37,10 +41,10 @@ static void answer(struct site *site, const struct account_question *question, i
 
 	engine_account_ask(site->engine, site->generation, question, now_ns, &told);
 	processes[place_of(question->instance)].process = told.process;
-	if (told.verdict == VERDICT_ADMIT)
+	if (told.verdict == VERDICT_ADMIT && !told.observed)
 		puts("yes");
 	else
-		printf("%s %s %" PRIu64 " %" PRIu64 "\n",
+		printf("%s %s %" PRIu64 " %" PRIu64 "\n", told.observed ? "observed" :
 		    told.verdict == VERDICT_REFUSE ? "never" : "no", reasons[told.reason],
 		    told.used, told.limit);
 	fflush(stdout);
@@ -56,20 +60,21 @@ static void ask(struct site *site, char *const words[], int64_t now_ns) {
 		.recipient_count = at_end ? (uint32_t)strtoul(words[4], NULL, 10) : 0,
 		.recipient = at_end ? NULL : words[4],
 		.recipient_length = at_end ? 0 : strlen(words[4]),
+		.client.bytes = { [10] = 0xff, [11] = 0xff, 10, 0,
+		    (uint8_t)strtoul(words[5], NULL, 10), 7 },
 	};
 
 	answer(site, &question, now_ns);
 }
 
 static char *read_file(const char *path) {
-	static char text[65536];
+	char *text = calloc(1, TEXT_MAX);
 	FILE *file = fopen(path, "r");
-	size_t length = file == NULL ? 0 : fread(text, 1, sizeof(text) - 1, file);
+	size_t length = file == NULL || text == NULL ? 0 : fread(text, 1, TEXT_MAX - 1, file);
 
 	if (length == 0)
 		exit(2);
 	fclose(file);
-	text[length] = '\0';
 	return text;
 }
 
@@ -78,8 +83,10 @@ int main(int argc, char **argv) {
 	int64_t begun_ns = clock_now_ns(), now_ns = begun_ns;
 	char line[4096];
 
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
+	site_accounts = "16k";		/* nobody is evicted */
+	site_overrides = read_file(argv[2]);
 	site_open(&site, 64, read_file(argv[1]));
 	while (fgets(line, sizeof(line), stdin) != NULL) {
 		char *words[WORDS], *rest = NULL;
@@ -93,7 +100,7 @@ int main(int argc, char **argv) {
 		else if (count == 2 && words[0][0] == 'O')
 			engine_account_process_over(site.engine,
 			    processes[place_of(words[1])].process, now_ns);
-		else if (count == 5)
+		else if (count == 6)
 			ask(&site, words, now_ns);
 	}
 	site_close(&site);

@@ -16,6 +16,7 @@
 const char *site_providers;
 const char *site_policy_settings = "", *site_lease_settings = "";
 const char *site_accounts = "64";
+const char *site_overrides;
 
 static void fail(const char *what, const char *text) {
 	fprintf(stderr, "site: %s: %s\n", what, text);
@@ -43,8 +44,9 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	    (unsigned long long)site->destinations, site_accounts, site->directory, site->directory,
 	    site_policy_settings, site->directory, site_lease_settings, site->directory,
 	    site->directory, site->directory, classes);
-	generation = config_compile_texts(text, "test", site_providers, "providers.test",
-	    &messages);
+	generation = site_overrides == NULL ?
+	    config_compile_texts(text, "test", site_providers, "providers.test", &messages) :
+	    config_compile_accounts(text, "test", site_overrides, strlen(site_overrides), &messages);
 #ifndef HAVE_HIREDIS
 	if (generation == NULL && strstr(classes, "cluster = {") != NULL) {
 		(void)rmdir(site->directory);

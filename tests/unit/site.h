@@ -29,6 +29,9 @@ extern const char *site_providers;
 extern const char *site_policy_settings, *site_lease_settings;
 /* state.accounts; "64" at first. */
 extern const char *site_accounts;
+/* What account_overrides' file says, where the configuration names one; then there are no
+ * providers.  NULL at first: none. */
+extern const char *site_overrides;
 
 /* Makes the directory and opens the site; `classes` is configuration text that
  * follows version, state and listen ("classes = ( ... ); ...").  Ends the test
