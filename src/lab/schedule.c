@@ -140,22 +140,24 @@ static void read_more(void *context, uint32_t on_board, uint32_t most) {
 	/* the scheduler, which asks, is not to be disturbed */
 	if (!schedule_read(w, number, most, false) && !w->messages[number].emptied) {
 		w->messages[number].emptied = true;
-		schedule_wait(w, &w->emptied, number);
+		TAILQ_INSERT_TAIL(&w->emptied, &w->messages[number], of_emptied);
 	}
 }
 
 /* Those that have come are taken in while there is room. */
 static void open_messages(struct world *w) {
 	while (!w->failed && !w->stopped) {
-		struct waiting *from = w->incoming.count > 0 ? &w->incoming : &w->back;
-		uint32_t number = from->list[from->first], on_board;
+		struct messages *from = TAILQ_EMPTY(&w->incoming) ? &w->back : &w->incoming;
+		struct message *m = TAILQ_FIRST(from);
+		uint32_t number, on_board;
 
-		if (from->count == 0)
+		if (m == NULL)
 			return;
+		number = (uint32_t)(m - w->messages);
 		on_board = job_message_open(w->board, number, w->now_ns);
 		if (on_board == JOB_NONE)
 			return;
-		(void)schedule_wait_ends(w, from);
+		TAILQ_REMOVE(from, m, of_waiting);
 		w->boards[number] = on_board;
 		if (!schedule_read(w, number, pool_first(w->board, on_board), true))
 			schedule_close(w, number);
@@ -371,8 +373,8 @@ static void arrive_all(struct world *w) {
 	while (arrival_ns(w) == w->now_ns) {
 		uint32_t number = w->arrivals[w->arrived++];
 
-		schedule_wait(w, w->scenario->messages[number].deferred ? &w->back : &w->incoming,
-		    number);
+		TAILQ_INSERT_TAIL(w->scenario->messages[number].deferred ? &w->back : &w->incoming,
+		    &w->messages[number], of_waiting);
 	}
 	open_messages(w);
 }
@@ -416,7 +418,7 @@ static bool world_step(struct world *w) {
 		if (event.kind == EVENT_END) {
 			delivery_end(w, event.level);
 		} else {
-			schedule_wait(w, &w->back, event.level);
+			TAILQ_INSERT_TAIL(&w->back, &w->messages[event.level], of_waiting);
 			open_messages(w);
 		}
 	}

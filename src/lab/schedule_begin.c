@@ -40,13 +40,8 @@ static bool world_allocate(struct world *w) {
 	w->destinations = calloc(s->destination_count, sizeof(*w->destinations));
 	w->arrivals = calloc(s->message_count, sizeof(*w->arrivals));
 	w->changes = calloc(changes + 1, sizeof(*w->changes));
-	w->incoming.list = calloc(s->message_count, sizeof(*w->incoming.list));
-	w->back.list = calloc(s->message_count, sizeof(*w->back.list));
-	w->emptied.list = calloc(s->message_count, sizeof(*w->emptied.list));
 	w->dead_until_ns = calloc(s->transport_count, sizeof(*w->dead_until_ns));
-	return w->incoming.list != NULL && w->back.list != NULL && w->emptied.list != NULL &&
-	    w->dead_until_ns != NULL &&
-	    w->boards != NULL && w->transports != NULL && w->messages != NULL &&
+	return w->dead_until_ns != NULL && w->boards != NULL && w->transports != NULL && w->messages != NULL &&
 	    w->destinations != NULL && w->arrivals != NULL && w->changes != NULL;
 }
 
@@ -102,6 +97,9 @@ void schedule_world_begin(struct world *w) {
 	const struct scenario *s = w->scenario;
 
 	w->delivery_free = SCENARIO_NONE;
+	TAILQ_INIT(&w->incoming);
+	TAILQ_INIT(&w->back);
+	TAILQ_INIT(&w->emptied);
 	if (!world_allocate(w) || !begin_board(w)) {
 		w->failed = true;
 		return;
@@ -126,9 +124,6 @@ void schedule_world_free(struct world *w) {
 		free(w->messages[i].own);
 		free(w->messages[i].deferred);
 	}
-	free(w->incoming.list);
-	free(w->back.list);
-	free(w->emptied.list);
 	free(w->dead_until_ns);
 	free(w->board);
 	free(w->boards);

@@ -96,12 +96,14 @@ static void deferred_settle(struct world *w, uint32_t message) {
 }
 
 bool schedule_settle_emptied(struct world *w) {
-	bool any = w->emptied.count > 0;
+	bool any = !TAILQ_EMPTY(&w->emptied);
+	struct message *m;
 
-	while (w->emptied.count > 0) {
-		uint32_t message = schedule_wait_ends(w, &w->emptied);
+	while ((m = TAILQ_FIRST(&w->emptied)) != NULL) {
+		uint32_t message = (uint32_t)(m - w->messages);
 
-		w->messages[message].emptied = false;
+		TAILQ_REMOVE(&w->emptied, m, of_emptied);
+		m->emptied = false;
 		if (w->boards[message] != JOB_NONE)
 			deferred_settle(w, message);
 	}
@@ -187,18 +189,4 @@ void schedule_close(struct world *w, uint32_t message) {
 	event.at_ns = return_ns(w, message);
 	if (!simulate_push(&w->ends, &event))
 		w->failed = true;
-}
-
-void schedule_wait(const struct world *w, struct waiting *waiting, uint32_t message) {
-	uint32_t size = w->scenario->message_count;
-
-	waiting->list[(waiting->first + waiting->count++) % size] = message;
-}
-
-uint32_t schedule_wait_ends(const struct world *w, struct waiting *waiting) {
-	uint32_t message = waiting->list[waiting->first];
-
-	waiting->first = (waiting->first + 1) % w->scenario->message_count;
-	waiting->count--;
-	return message;
 }

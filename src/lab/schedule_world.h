@@ -3,6 +3,8 @@
 #ifndef LAB_SCHEDULE_WORLD_H
 #define LAB_SCHEDULE_WORLD_H
 
+#include <sys/queue.h>
+
 #include "lab/schedule.h"
 #include "lab/simulate_events.h"
 
@@ -19,6 +21,8 @@ struct under_way {
 };
 
 struct message {
+	TAILQ_ENTRY(message) of_waiting;
+	TAILQ_ENTRY(message) of_emptied;
 	const struct scenario_recipients *runs;	/* the scenario's, or `own` */
 	uint32_t run, offset;		/* where the next recipient is read */
 	uint32_t unread;
@@ -45,10 +49,7 @@ struct part {
 	uint32_t destination, count;
 };
 
-/* Messages that wait for room in memory: a ring of all there are. */
-struct waiting {
-	uint32_t *list, first, count;
-};
+TAILQ_HEAD(messages, message);
 
 struct world {
 	const struct scenario *scenario;
@@ -63,8 +64,8 @@ struct world {
 	struct destination *destinations;
 	uint32_t *arrivals;		/* messages by time */
 	uint32_t arrived;		/* how many have come */
-	struct waiting incoming, back;	/* the second: from the deferred queue */
-	struct waiting emptied;		/* all that was read of them last was deferred at once */
+	struct messages incoming, back;	/* wait for room; the second: from the deferred queue */
+	struct messages emptied;	/* all that was read of them last was deferred at once */
 	int64_t *dead_until_ns;		/* transports */
 	struct change_event *changes;
 	uint32_t change_count, changed;
@@ -99,9 +100,6 @@ void schedule_kill_transport(struct world *w, uint32_t transport);
 bool schedule_settle_emptied(struct world *w);
 /* Nothing of the message is on the board any more: it is done, or comes back. */
 void schedule_close(struct world *w, uint32_t message);
-
-void schedule_wait(const struct world *w, struct waiting *waiting, uint32_t message);
-uint32_t schedule_wait_ends(const struct world *w, struct waiting *waiting);
 
 /* `scenario', `result', `show' and `context' are set; failed: no memory. */
 void schedule_world_begin(struct world *w);

@@ -49,7 +49,6 @@ struct engine;
 struct queue;
 
 #define QUEUE_ID_MAX		31	/* bytes of a queue id; letters and digits alone */
-#define QUEUE_DIRECTORIES_MAX	1024	/* of one mail server */
 #define QUEUE_RUN_IDS_MAX	64	/* messages of one run */
 
 /* --- settings ------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 /* Taken while all was looked through: copies, until they can be loaded. */
 struct queue_journal_taken {
 	struct messages_envelope envelope;	/* points into bytes */
-	struct queue_journal_taken *next;
+	STAILQ_ENTRY(queue_journal_taken) next;
 	struct messages_group groups[];		/* then the texts */
 };
 
@@ -36,7 +36,7 @@ struct queue_journal {
 	int64_t look_anyway_ns;		/* one then, whatever is known */
 	bool scans;			/* all directories are looked through */
 	uint32_t renewing;		/* messages from that on are to be written anew; NONE */
-	struct queue_journal_taken *taken, *taken_last;
+	STAILQ_HEAD(, queue_journal_taken) taken;
 	uint32_t swept;			/* messages that wait for long: looked at up to there, */
 	int64_t sweep_ns;		/* and further then */
 };

@@ -87,6 +87,7 @@ int queue_journal_open(struct queue *queue, const struct queue_journal_setup *se
 	j->queue = queue;
 	j->wall_ns = wall_ns - now_ns;
 	j->renewing = NONE;
+	STAILQ_INIT(&j->taken);
 	queue->journal = j;
 	queue->now_ns = now_ns;
 	if (open_messages(j, setup, now_ns, diag) != 0) {
@@ -216,7 +217,7 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 	look_ns = look(j);
 	load_ns = queue_journal_load(j);
 	next_ns = messages_turn(j->messages, queue_journal_now(j), now_ns);
-	was_taken = j->taken != NULL;
+	was_taken = !STAILQ_EMPTY(&j->taken);
 	(void)queue_journal_drain(j);
 	if (was_taken || j->renewing != NONE ||
 	    (j->looks && !messages_is_looking(j->messages)) ||

@@ -57,29 +57,38 @@ static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_
 	return wall_ns == 0 || wall_ns == INT64_MAX ? 0 : ns > most_ns ? most_ns : ns;
 }
 
-/* As many as a batch may be: else the file is read in batches. */
-static bool fits(const struct queue *queue, const struct messages_envelope *envelope) {
+static uint64_t sum_of_groups(const struct messages_envelope *envelope) {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < envelope->group_count; i++)
 		sum += envelope->groups[i].recipients;
+	return sum;
+}
+
+/* As many as a batch may be: else the file is read in batches. */
+static bool fits(const struct queue *queue, const struct messages_envelope *envelope) {
+	uint64_t sum = sum_of_groups(envelope);
+
 	return queue->in_core + sum <= queue->settings.schedule.pool.message_recipient_limit ||
 	    sum <= queue->settings.schedule.pool.message_recipient_minimum;
 }
 
+/* Without: its file is read.  False: no memory. */
 static bool make_parts(struct queue_journal *j, struct message *m,
     const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
-	unsigned mta = m->mta;
+	uint64_t taken = sum_of_groups(envelope);
 
+	if (envelope->group_count == 0 || !fits(queue, envelope))
+		return true;
 	/* the parts are linked from the last to the first */
 	for (unsigned i = envelope->group_count; i-- > 0;) {
 		const struct messages_group *group = &envelope->groups[i];
-		struct domain *domain = queue_use_domain(queue, mta, group->domain,
+		struct domain *domain = queue_use_domain(queue, m->mta, group->domain,
 		    group->length);
 		struct part *p = domain == NULL ? NULL :
 		    queue_make_part(queue, m, domain, group->recipients);
-		int64_t due_ns = due_of(j, mta, group->due_ns);
+		int64_t due_ns = due_of(j, m->mta, group->due_ns);
 
 		if (p == NULL) {
 			if (domain != NULL)
@@ -89,15 +98,10 @@ static bool make_parts(struct queue_journal *j, struct message *m,
 		p->state = due_ns > queue->now_ns ? PART_RETRY : PART_DUE;
 		p->due_ns = due_ns;
 	}
+	m->place = envelope->rest;
+	m->unread = envelope->rest == 0 ? 0 : m->recipients > taken ?
+	    m->recipients - (uint32_t)taken : 1;
 	return true;
-}
-
-static uint64_t sum_of_groups(const struct messages_envelope *envelope) {
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < envelope->group_count; i++)
-		sum += envelope->groups[i].recipients;
-	return sum;
 }
 
 /* It is driven no more, or there is no memory for it: a scan finds it then. */
@@ -110,7 +114,6 @@ static void give_up(struct queue_journal *j, const struct messages_envelope *env
 static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
 	uint32_t directory = driven_directory(j, envelope);
-	uint64_t taken = sum_of_groups(envelope);
 	struct message *m;
 
 	if (directory == NONE) {
@@ -138,22 +141,12 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 	if (envelope->sender != NULL)
 		text_copy(m->sender, sizeof(m->sender), envelope->sender,
 		    strlen(envelope->sender));
-	if (!queue_join_envelope(queue, m, "")) {
+	if (!queue_join_envelope(queue, m, "") || !make_parts(j, m, envelope)) {
+		/* later, from its file */
+		queue_drop_parts(queue, m);
 		(void)queue_journal_put(j, m, false);
 		queue_forget_message(queue, m);
 		return;
-	}
-	if (envelope->group_count > 0 && fits(queue, envelope)) {
-		if (!make_parts(j, m, envelope)) {
-			/* no memory: later, from its file */
-			queue_drop_parts(queue, m);
-			(void)queue_journal_put(j, m, false);
-			queue_forget_message(queue, m);
-			return;
-		}
-		m->place = envelope->rest;
-		m->unread = envelope->rest == 0 ? 0 : m->recipients > taken ?
-		    m->recipients - (uint32_t)taken : 1;
 	}
 	queue_settle(queue, m, queue->now_ns);
 }
@@ -236,19 +229,23 @@ static bool keep(struct queue_journal *j, const struct messages_envelope *from) 
 		memcpy(at, from->groups[i].domain, from->groups[i].length);
 		at += from->groups[i].length;
 	}
-	taken->next = NULL;
-	*(j->taken == NULL ? &j->taken : &j->taken_last->next) = taken;
-	j->taken_last = taken;
+	STAILQ_INSERT_TAIL(&j->taken, taken, next);
 	return true;
 }
 
+static struct queue_journal_taken *next_taken(struct queue_journal *j) {
+	struct queue_journal_taken *taken = STAILQ_FIRST(&j->taken);
+
+	if (taken != NULL)
+		STAILQ_REMOVE_HEAD(&j->taken, next);
+	return taken;
+}
+
 bool queue_journal_drain(struct queue_journal *j) {
+	struct queue_journal_taken *taken;
 	bool all = true;
 
-	while (j->taken != NULL) {
-		struct queue_journal_taken *taken = j->taken;
-
-		j->taken = taken->next;
+	while ((taken = next_taken(j)) != NULL) {
 		if (queue_board_has_room(j->queue) && queue_make_room(j->queue)) {
 			load(j, &taken->envelope);
 		} else {
@@ -262,12 +259,10 @@ bool queue_journal_drain(struct queue_journal *j) {
 }
 
 void queue_journal_free_taken(struct queue_journal *j) {
-	while (j->taken != NULL) {
-		struct queue_journal_taken *taken = j->taken;
+	struct queue_journal_taken *taken;
 
-		j->taken = taken->next;
+	while ((taken = next_taken(j)) != NULL)
 		free(taken);
-	}
 }
 
 /* --- the runners ------------------------------------------------------------------------ */
