@@ -29,7 +29,9 @@ RAISED = {
     "PosternNodeAlone": ({"postern_cluster_joined": "1x4 0x20"}, 6),
     "PosternJournalNotWritable": ({'postern_journal_writable{directory="feed"}': "1x4 0x20"}, 6),
     "PosternSessionsFull": ({'postern_table_used{table="sessions"}': "10x4 99x30",
-                             'postern_table_size{table="sessions"}': "100x40"}, 15)}
+                             'postern_table_size{table="sessions"}': "100x40"}, 15),
+    "PosternLoginHeld": ({"postern_accounts_held": "0x4 1x20"}, 5),
+    "PosternLoginsEvicted": ({"postern_accounts_evicted_total": "0x4 0+5x20"}, 6)}
 
 
 def dashboard(test, promtool):
@@ -70,6 +72,8 @@ def body(test):
     alerts = re.findall(r"- alert: (\w+)", text)
     test.equal(sorted(alerts), sorted(RAISED), "each alert is tried here")
     known = set(re.findall(r'"(postern_\w+)"', (SOURCE / "src/defs/metrics.def").read_text()))
+    known |= {f"postern_{name}_total" for name in re.findall(
+        r'^COUNTER\(\w+,\s*"(\w+)"', (SOURCE / "src/defs/counters.def").read_text(), re.M)}
     used = set(re.findall(r"\bpostern_\w+", " ".join(re.findall(r"expr: (.*)", text))))
     test.equal(used - known, set(), f"{len(used)} metrics of the rules exist")
     for command in re.findall(r'command: "(.*)"', text):
