@@ -170,7 +170,7 @@ struct journal_log_counts {
 	uint64_t appended, appended_bytes, dropped;
 	uint64_t writes, syncs;	/* calls; syncs of log files */
 	uint64_t directory_syncs, position_syncs;
-	uint64_t marks, marks_dropped;
+	uint64_t marks;
 	uint64_t files_begun, files_deleted, files_lost;
 	uint64_t faults, renewals;
 	/* found at the start, behind the synced place; damages: heads, and files at either end

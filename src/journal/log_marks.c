@@ -39,10 +39,8 @@ bool journal_log_mark(struct journal_log *log, struct journal_place place,
 	struct log_marks *marks = &log->marks;
 
 	if (log->state != JOURNAL_GOOD || !journal_log_holds(log, place) ||
-	    allowed_by > log->last || (marks->count == marks->room && !grow(marks))) {
-		log->counts.marks_dropped++;
+	    allowed_by > log->last || (marks->count == marks->room && !grow(marks)))
 		return false;
-	}
 	marks->marks[(marks->first + marks->count++) & (marks->room - 1)] =
 	    (struct log_mark){ place, allowed_by };
 	marks->asked++;
@@ -118,7 +116,6 @@ bool journal_marks_wait(const struct journal_log *log) {
 }
 
 void journal_marks_drop(struct journal_log *log) {
-	log->counts.marks_dropped += log->marks.count;
 	log->marks.done = log->marks.asked;
 	log->marks.first = log->marks.count = 0;
 }

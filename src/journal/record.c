@@ -83,26 +83,11 @@ const struct journal_shape *journal_shape_of(unsigned type) {
 
 /* Bytes of one of its numbers; 0: it has none. */
 static size_t field_size(const struct journal_field *field) {
-	switch (field->kind) {
-	case JOURNAL_u8:
-	case JOURNAL_truth:
-	case JOURNAL_kind:
-		return 1;
-	case JOURNAL_u16:
-		return 2;
-	case JOURNAL_u32:
-	case JOURNAL_place:
-		return 4;
-	case JOURNAL_u64:
-	case JOURNAL_time:
-		return 8;
-	case JOURNAL_text:
-	case JOURNAL_name:
-	case JOURNAL_list:
-	case JOURNAL_array:
-		break;
-	}
-	return 0;
+	static const uint8_t sizes[JOURNAL_array + 1] = { [JOURNAL_u8] = 1, [JOURNAL_truth] = 1,
+		[JOURNAL_kind] = 1, [JOURNAL_u16] = 2, [JOURNAL_u32] = 4, [JOURNAL_place] = 4,
+		[JOURNAL_u64] = 8, [JOURNAL_time] = 8 };
+
+	return sizes[field->kind];
 }
 
 /* How many in a row; a place is two. */

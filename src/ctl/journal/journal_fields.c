@@ -154,17 +154,10 @@ static void show_place(struct writer *writer, const char *name, struct journal_p
 	writer_text(writer, name, value.file == 0 ? NULL : space);
 }
 
-static void show_text_as(struct writer *writer, const struct journal_field *field,
-    struct journal_text text) {
-	if (field->shown == JOURNAL_AS_STATE)
-		writer_truth(writer, "forgotten", text.length == 0);
-	if (field->shown != JOURNAL_AS_TEXT_IF || text.length > 0)
-		show_text(writer, field->word, text);
-}
-
 static void show_field(struct writer *writer, const struct journal_field *field,
     const void *record) {
 	const void *at = (const char *)record + field->at;
+	const struct journal_text *text = at;
 	uint64_t sum = 0;
 
 	switch (field->shown) {
@@ -178,10 +171,15 @@ static void show_field(struct writer *writer, const struct journal_field *field,
 	case JOURNAL_AS_PLACE:
 		show_place(writer, field->word, *(const struct journal_place *)at);
 		break;
-	case JOURNAL_AS_TEXT:
 	case JOURNAL_AS_TEXT_IF:
+		if (text->length > 0)
+			show_text(writer, field->word, *text);
+		break;
 	case JOURNAL_AS_STATE:
-		show_text_as(writer, field, *(const struct journal_text *)at);
+		writer_truth(writer, "forgotten", text->length == 0);
+		/* fall through */
+	case JOURNAL_AS_TEXT:
+		show_text(writer, field->word, *text);
 		break;
 	case JOURNAL_AS_NAME:
 		writer_text(writer, field->word, at);

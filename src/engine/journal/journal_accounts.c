@@ -46,14 +46,8 @@ int journal_accounts_open(struct journal_accounts **accounts, struct engine *eng
 		journal_status_none(engine, JOURNAL_ROOM_ACCOUNTS);
 		return 0;
 	}
-	if (journal_keep_open(accounts, sizeof(**accounts), engine, generation,
-	    JOURNAL_ROOM_ACCOUNTS, listener, now_ns, diag) != 0)
-		return -1;
-	return 0;
-}
-
-void journal_accounts_close(struct journal_accounts **accounts) {
-	journal_keep_close(accounts);
+	return journal_keep_open(accounts, sizeof(**accounts), engine, generation,
+	    JOURNAL_ROOM_ACCOUNTS, listener, now_ns, diag);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */

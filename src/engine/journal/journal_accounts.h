@@ -24,7 +24,6 @@ struct journal_accounts;
 int journal_accounts_open(struct journal_accounts **accounts, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
     int64_t now_ns, struct diag *diag);
-void journal_accounts_close(struct journal_accounts **accounts);
 
 /* Each second. */
 void journal_accounts_turn(struct journal_accounts *accounts, int64_t now_ns, int64_t wall_ns);

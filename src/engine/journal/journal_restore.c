@@ -304,13 +304,13 @@ static bool open_room(struct restore *r, enum journal_room room,
 	case JOURNAL_ROOM_OPENED:
 		return true;
 	case JOURNAL_ROOM_NONE:
-		journal_room_is_none(r->engine, room);
+		journal_room_set(r->engine, room, JOURNAL_IS_NONE);
 		return false;
 	case JOURNAL_ROOM_BUSY:
 		news.what = "another process has the journal open";
 		break;
 	case JOURNAL_ROOM_FAULT:
-		journal_room_is_unread(r->engine, room);
+		journal_room_set(r->engine, room, JOURNAL_IS_UNREAD);
 		news.what = diag.text;
 		break;
 	}
@@ -323,7 +323,7 @@ static bool open_room(struct restore *r, enum journal_room room,
 static void was_read(struct restore *r, enum journal_room room,
     const struct journal_reader *reader) {
 	if (r->bad[room].faults > 0 || reader->files.slots_unread) {
-		journal_room_is_unread(r->engine, room);
+		journal_room_set(r->engine, room, JOURNAL_IS_UNREAD);
 		r->whole = false;
 	} else if (!r->late) {
 		journal_room_is_known(r->engine, room, &reader->files);

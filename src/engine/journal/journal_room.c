@@ -87,12 +87,8 @@ void journal_bad_no_memory(struct journal_bad *bad) {
 	bad->places++;
 }
 
-void journal_room_is_none(struct engine *engine, enum journal_room room) {
-	atomic_store(&engine->segment->header->journals[room].journal, JOURNAL_IS_NONE);
-}
-
-void journal_room_is_unread(struct engine *engine, enum journal_room room) {
-	atomic_store(&engine->segment->header->journals[room].journal, JOURNAL_IS_UNREAD);
+void journal_room_set(struct engine *engine, enum journal_room room, uint64_t journal) {
+	atomic_store(&engine->segment->header->journals[room].journal, journal);
 }
 
 void journal_room_is_known(struct engine *engine, enum journal_room room,
@@ -100,7 +96,7 @@ void journal_room_is_known(struct engine *engine, enum journal_room room,
 	struct journal_record *record = &engine->segment->header->journals[room];
 
 	if (files->count == 0)
-		journal_room_is_none(engine, room);
+		journal_room_set(engine, room, JOURNAL_IS_NONE);
 	for (uint32_t i = files->count; i-- > 0;)
 		if (files->files[i].head_state == JOURNAL_HEAD_GOOD) {
 			atomic_store(&record->journal, files->files[i].head.journal);

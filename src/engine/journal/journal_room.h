@@ -27,10 +27,9 @@ void journal_bad_no_memory(struct journal_bad *bad);
 /* This state has all that stands there. */
 void journal_room_is_known(struct engine *engine, enum journal_room room,
     const struct journal_files *files);
-/* Its disk failed: this state has not all of it. */
-void journal_room_is_unread(struct engine *engine, enum journal_room room);
-/* There is no such directory. */
-void journal_room_is_none(struct engine *engine, enum journal_room room);
+/* JOURNAL_IS_UNREAD: its disk failed, this state has not all of it; JOURNAL_IS_NONE: there is no
+ * such directory. */
+void journal_room_set(struct engine *engine, enum journal_room room, uint64_t journal);
 
 /* Does this errno mean that there is no such directory?  The supervisor, who makes them, says
  * why there is none. */

@@ -86,7 +86,7 @@ static void changed(void *context, enum journal_state state, int error, const ch
 }
 
 /* In force from messages_enter on.  What is appended is for its place alone. */
-static void renew(void *context) {
+void messages_renew(void *context) {
 	struct messages *m = context;
 	struct journal_checkpoint here = { .number = journal_log_last(m->log) + 1,
 		.when_ns = m->wall_ns, .records = UINT32_MAX };
@@ -95,10 +95,6 @@ static void renew(void *context) {
 
 	m->renew = journal_log_append(m->log, JOURNAL_CHECKPOINT_BEGIN, payload, length,
 	    &m->renew_at) != 0;
-}
-
-void messages_renew(struct messages *m) {
-	renew(m);
 }
 
 static bool is_usable(const struct messages_settings *settings) {
@@ -131,7 +127,7 @@ int messages_open(struct messages **messages, const struct journal_storage *stor
 	m->epoch = 1;
 	messages_forget_all(m);
 	options.kind = JOURNAL_QUEUE;
-	options.calls = (struct journal_log_calls){ changed, renew, m };
+	options.calls = (struct journal_log_calls){ changed, messages_renew, m };
 	if (journal_log_open(&m->log, storage, &options, now_ns, diag) != 0) {
 		free(m);
 		return -1;

@@ -240,8 +240,6 @@ void messages_seen_end(struct messages *messages,
 struct messages_totals {
 	uint64_t messages;		/* known; until all is indexed: at least */
 	uint64_t waiting, held, working;
-	uint64_t oldest_file;		/* that is needed yet */
-	struct journal_place suffix;	/* where the working suffix begins */
 	uint64_t written_anew;		/* envelopes, by the longest runner */
 	uint64_t dropped;		/* told while degraded, or without memory */
 	uint64_t recovered;		/* messages that had been working */

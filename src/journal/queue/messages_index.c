@@ -137,13 +137,9 @@ void messages_set_state(struct messages *m, struct entry *entry, enum entry_stat
 	m->by_state[state]++;
 }
 
-void messages_index_close(struct messages *m) {
+void messages_index_clear(struct messages *m) {
 	for (unsigned i = 0; i < SHARDS; i++)
 		free(m->shards[i].entries);
-}
-
-void messages_index_clear(struct messages *m) {
-	messages_index_close(m);
 	memset(m->shards, 0, sizeof(m->shards));
 	memset(m->by_state, 0, sizeof(m->by_state));
 	m->totals.index_bytes = 0;

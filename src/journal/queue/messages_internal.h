@@ -157,7 +157,6 @@ void messages_index_remove(struct messages *m, struct entry *entry);
 /* Those of a shard that are GONE are removed. */
 void messages_index_sweep(struct messages *m, uint32_t shard);
 void messages_index_clear(struct messages *m);
-void messages_index_close(struct messages *m);
 void messages_set_state(struct messages *m, struct entry *entry, enum entry_state state);
 
 /* --- messages_use.c: what is needed of which file -------------------------------------- */
@@ -290,6 +289,6 @@ bool messages_position_found(const struct messages *m, const char *name,
 /* When they may be recorded next; INT64_MAX: nothing has happened. */
 int64_t messages_positions_turn(struct messages *m, int64_t now_ns);
 /* As after a fault: recovers again what is on the disk. */
-void messages_renew(struct messages *m);
+void messages_renew(void *messages);
 
 #endif

@@ -89,8 +89,6 @@ static void ask_for_positions(struct messages *m) {
 		return;
 	m->asked_positions = positions;
 	m->moved = false;
-	m->totals.oldest_file = positions.first_file;
-	m->totals.suffix = suffix;
 	messages_forget_uses(m, positions.first_file);
 }
 

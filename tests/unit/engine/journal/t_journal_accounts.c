@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "engine/account/accounts.h"
 #include "engine/journal/journal_accounts.h"
+#include "engine/journal/journal_keep.h"
 #include "engine/journal/journal_restore.h"
 #include "segment/file/internal.h"
 #include "tests/unit/site.h"
@@ -57,7 +58,7 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	journal_accounts_close(&journal);
+	journal_keep_close(&journal);
 	site_close(&site);
 	return 0;
 }
@@ -76,7 +77,7 @@ static void lose_all(int64_t clock_moves_ns, int64_t wall_moves_ns, bool boots) 
 	static const char *const names[] = { "state", "state.sessions" };
 	char path[160];
 
-	journal_accounts_close(&journal);
+	journal_keep_close(&journal);
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/%s", site.directory, names[i]);
 		(void)unlink(path);
@@ -191,7 +192,7 @@ TEST_IN(begin, end, steps_open_no_window) {
 TEST_IN(begin, end, what_changes_during_a_checkpoint_does_not_wait_for_its_end) {
 	char login[32];
 
-	journal_accounts_close(&journal);
+	journal_keep_close(&journal);
 	site_accounts = "128k";
 	site_restart(&site, 64, "classes = ();\naccounts = ( { name = \"staff\"; match = \"*\"; "
 	    "each = { recipients = \"5/1h\"; }; } );\n");
