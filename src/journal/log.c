@@ -181,11 +181,7 @@ void journal_log_close(struct journal_log **out) {
 	if (log == NULL)
 		return;
 	journal_job_close(log);
-	for (uint32_t i = 0; i < log->files.count; i++)
-		if (log->files.files[i].handle >= 0)
-			log->storage.calls->close(log->storage.context, log->files.files[i].handle);
-	if (log->positions.handle >= 0)
-		log->storage.calls->close(log->storage.context, log->positions.handle);
+	journal_log_forget_all(log);
 	journal_files_free(&log->files);
 	free(log->marks.marks);
 	free(log->buffer);

@@ -52,10 +52,6 @@ int journal_accounts_open(struct journal_accounts **accounts, struct engine *eng
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static int64_t wall_of(const struct journal_accounts *accounts, int64_t time_ns) {
-	return journal_keep_wall_ns(&accounts->keep, time_ns);
-}
-
 static void append(struct journal_accounts *accounts, struct journal_account *record) {
 	record->when_ns = accounts->keep.wall_ns;
 	record->boot = boot_of(accounts->keep.engine);
@@ -71,7 +67,7 @@ static void put_counters(const struct journal_accounts *accounts,
 		if (counters[i].key == 0 || quota_used(&counters[i], accounts->keep.now_ns) == 0)
 			continue;
 		out->key = counters[i].key;
-		out->end_ns = wall_of(accounts, quota_end_ns(&counters[i]));
+		out->end_ns = journal_keep_wall_ns(&accounts->keep, quota_end_ns(&counters[i]));
 		for (uint32_t n = 0; n < QUOTA_BUCKETS; n++)
 			out->buckets[n] = counters[i].buckets[(counters[i].part +
 			    QUOTA_BUCKETS - n) % QUOTA_BUCKETS];
@@ -85,8 +81,8 @@ static void write_login(void *context, const struct account *account) {
 	struct journal_account record = { .what = JOURNAL_ACCOUNT_LOGIN,
 		.key = { account->key[0], account->key[1] },
 		.name = { account->name, (uint16_t)strnlen(account->name, ACCOUNT_NAME_MAX) },
-		.first_ns = wall_of(accounts, account->first_s * NS_PER_SECOND),
-		.guard_ns = account->guard_ds == 0 ? 0 : wall_of(accounts,
+		.first_ns = journal_keep_wall_ns(&accounts->keep, account->first_s * NS_PER_SECOND),
+		.guard_ns = account->guard_ds == 0 ? 0 : journal_keep_wall_ns(&accounts->keep,
 		    header->created_ns + account->guard_ds * (NS_PER_SECOND / 10)),
 		.accepted = account->accepted, .refused = account->refused, .entry = account->entry,
 		.held_by = account->held_by };
@@ -107,7 +103,7 @@ static void write_pool(void *context, uint64_t name, const struct quota_counter 
 static void begin_checkpoint(struct journal_accounts *accounts) {
 	struct engine *engine = accounts->keep.engine;
 	struct journal_account record = { .what = JOURNAL_ACCOUNT_TABLE, .name = { "", 0 },
-		.first_ns = wall_of(accounts, accounts_since_s(engine->segment) *
+		.first_ns = journal_keep_wall_ns(&accounts->keep, accounts_since_s(engine->segment) *
 		    NS_PER_SECOND) };
 
 	accounts->wants_checkpoint = false;

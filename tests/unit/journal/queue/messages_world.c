@@ -11,9 +11,6 @@ static int64_t wall(void) {
 }
 
 static void changed(void *context, enum journal_state state, int error, const char *what) {
-	(void)context;
-	(void)error;
-	(void)what;
 	if (state == JOURNAL_GOOD)
 		world.good++;
 	else
@@ -21,7 +18,6 @@ static void changed(void *context, enum journal_state state, int error, const ch
 }
 
 static void renewed(void *context) {
-	(void)context;
 	world.renewed++;
 }
 
@@ -45,7 +41,6 @@ void world_kill(void) {
 }
 
 int world_begin(void **state) {
-	(void)state;
 	return world_begin_upon(NULL, NULL);
 }
 
@@ -73,7 +68,6 @@ int world_end(void **state) {
 	struct dirent *entry;
 	DIR *directory;
 
-	(void)state;
 	world_kill();
 	directory = opendir(world.path);
 	assert_non_null(directory);
