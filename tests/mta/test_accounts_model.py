@@ -34,7 +34,8 @@ accounts = (
     all = { recipients = "30/1m"; }; },
   { name = "b"; match = "*@b"; action = "reject"; each = { recipients = "5/1m"; }; },
   { name = "c"; match = "*@c"; observe = true;
-    each = { recipients = "5/1m"; messages = "4/1m"; bytes = "200k/10m"; }; },
+    each = { recipients = "5/1m"; messages = "4/1m"; bytes = "200k/10m";
+             recipients_per_message = 4; }; },
   { name = "d"; match = "*@d"; each = { recipients = "9/1m"; messages = "5/1m"; };
     new = { recipients = [ "4/1m", "12/10m" ]; for = "30m"; }; },
   { name = "e"; match = "*@e"; each = { recipients = "9/1m"; networks = "3/10m"; }; } );
@@ -47,7 +48,7 @@ few@d     messages=3/1m
 # of each entry: (kind, seconds, limit) of a login, of all together, and recipients of a message
 RULES = {"a": ([("r", 60, 12), ("r", 600, 60), ("m", 60, 9), ("k", 600, 200)], [("r", 60, 30)], 7),
          "b": ([("r", 60, 5)], [], None),
-         "c": ([("r", 60, 5), ("m", 60, 4), ("k", 600, 200)], [], None),
+         "c": ([("r", 60, 5), ("m", 60, 4), ("k", 600, 200)], [], 4),
          "d": ([("r", 60, 9), ("m", 60, 5)], [], None),
          "e": ([("r", 60, 9)], [], None)}
 NEW = {"d": [("r", 60, 4), ("r", 600, 12)]}
@@ -83,7 +84,7 @@ class Model:
         self.of_login = {}          # login -> events; entry -> events of all its logins
         self.transactions = {}      # process -> Transaction
         self.first = {}             # login -> when it was seen first
-        self.let_in, self.asked_from = {}, {}   # (login, network) -> last time
+        self.let_in = {}            # (login, network) -> last time
         self.ambiguous = self.new = self.of_networks = 0
 
     def events(self, name):
@@ -132,11 +133,13 @@ class Model:
         def since(times, when):
             return {other for (name, other), time in times.items() if name == login and time > when}
         sure = since(self.let_in, self.now - window + LAG)
-        if network not in sure and len(sure) >= most:
+        if network in sure:
+            return True
+        if len(sure) >= most:
             self.of_networks += 1
             return False
-        # one that was refused counts, too, and the one before from when there was another one
-        maybe = since(self.asked_from, self.now - 2 * window - window // 12 - 2 * LAG) | {network}
+        # the one before counts from when there is another one
+        maybe = since(self.let_in, self.now - 2 * window - window // 12 - 2 * LAG) | {network}
         return True if len(maybe) <= most else None
 
     def within(self, login, own, common, amounts):
@@ -259,7 +262,8 @@ class World:
             return self.ask(line, True)
         per_message = rules(login.lower())[2]
         if per_message and transaction.charged + transaction.passed >= per_message:
-            return self.ask(line, False)
+            self.ask(line, False)
+            return self.let_by(transaction)
         if free:
             transaction.passed += 1
             transaction.free += 1
@@ -270,16 +274,19 @@ class World:
         if allowed is not False:
             allowed = min(allowed, model.may_from(*network), key=[False, None, True].index)
         yes = self.ask(line, allowed, never(login.lower(), amounts))
-        model.asked_from[network] = model.now
         if yes:
             model.let_in[network] = model.now
             model.charge(transaction, {"r": 1})
             transaction.last = to
-        elif login[-1] == OBSERVED:         # it is accepted, and does not count
-            transaction.passed += 1
-            transaction.last = None
-            return True
-        return yes
+        return yes or self.let_by(transaction)
+
+    def let_by(self, transaction):
+        """In observe mode: it is accepted, and does not count."""
+        if transaction.login[-1] != OBSERVED:
+            return False
+        transaction.passed += 1
+        transaction.last = None
+        return True
 
     def end(self, process, now_and_then):
         rng, model, login = self.rng, self.model, now_and_then["login"]

@@ -422,6 +422,8 @@ static void ask_recipient(struct asking *a) {
 	}
 	if ((is_free(a) ? is_held_now(a) : !networks_allow(a)) || message_is_full(a, &mail)) {
 		refuse(a);
+		if (a->answer->observed)
+			note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 		return;
 	}
 	if (is_free(a)) {
