@@ -71,6 +71,7 @@ class Event:
 class Transaction:
     def __init__(self, instance, login):
         self.instance, self.login = instance, login
+        self.network = None
         self.events, self.passed, self.free, self.last, self.done = [], 0, 0, None, False
 
     @property
@@ -84,7 +85,8 @@ class Model:
         self.of_login = {}          # login -> events; entry -> events of all its logins
         self.transactions = {}      # process -> Transaction
         self.first = {}             # login -> when it was seen first
-        self.let_in = {}            # (login, network) -> last time
+        # (login, network) -> last time: of a recipient that was let in, of anything but too many
+        self.let_in, self.used_from = {}, {}
         self.ambiguous = self.new = self.of_networks = 0
 
     def events(self, name):
@@ -103,6 +105,8 @@ class Model:
 
     def over(self, process):
         old = self.transactions.pop(process, None)
+        if old and old.network:
+            self.used_from[old.network] = self.now
         if old and not old.done:
             self.drop(old, old.charged)
 
@@ -138,8 +142,7 @@ class Model:
         if len(sure) >= most:
             self.of_networks += 1
             return False
-        # the one before counts from when there is another one
-        maybe = since(self.let_in, self.now - 2 * window - window // 12 - 2 * LAG) | {network}
+        maybe = since(self.used_from, self.now - window - window // 12 - 4 * LAG) | {network}
         return True if len(maybe) <= most else None
 
     def within(self, login, own, common, amounts):
@@ -225,6 +228,7 @@ class World:
         self.pipe.stdin.flush()
         told = self.pipe.stdout.readline().split()
         yes = told[:1] == ["yes"]
+        self.is_too_many = told[1:2] == ["account-networks"]
         entry = line.split()[1][-1]
         self.model.asked += 1
         self.refused += not yes
@@ -274,6 +278,9 @@ class World:
         if allowed is not False:
             allowed = min(allowed, model.may_from(*network), key=[False, None, True].index)
         yes = self.ask(line, allowed, never(login.lower(), amounts))
+        if not self.is_too_many:
+            model.used_from[network] = model.now
+            transaction.network = network
         if yes:
             model.let_in[network] = model.now
             model.charge(transaction, {"r": 1})
@@ -302,6 +309,7 @@ class World:
             transaction.done = self.ask(line, True)
             return
         yes = self.ask(line, model.may(login.lower(), amounts), never(login.lower(), amounts))
+        model.used_from[login.lower(), now_and_then["network"]] = model.now
         if not yes and login[-1] == OBSERVED:   # accepted: its recipients stay, and no more counts
             transaction.done = True
             model.drop(transaction, max(0, transaction.charged - count))

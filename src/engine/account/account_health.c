@@ -121,7 +121,7 @@ static bool is_due(struct engine *engine, struct account_health *health,
 
 uint32_t engine_account_network(struct engine *engine, const struct generation *generation,
     const struct generation_account *entry, const struct login_key *login, const char *name,
-    uint32_t before, uint32_t network, int64_t now_ns) {
+    uint32_t before, int64_t before_ns, uint32_t network, int64_t now_ns) {
 	struct account_trip t = { .login = name };
 	struct account_health_held held;
 	struct distinct known;
@@ -130,7 +130,7 @@ uint32_t engine_account_network(struct engine *engine, const struct generation *
 	if (!account_health_take(engine->segment, login, true, now_ns, &held))
 		return 0;
 	if (before != 0)
-		health_note_network(&held.health.health, &entry->health, before, now_ns);
+		health_note_network(&held.health.health, &entry->health, before, before_ns);
 	known = held.health.health.networks;
 	health_note_network(&held.health.health, &entry->health, network, now_ns);
 	due = is_due(engine, &held.health, entry, &t, now_ns);

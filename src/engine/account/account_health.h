@@ -32,12 +32,12 @@ struct account_trip {
 void engine_account_listen(struct engine *engine, void (*tell)(
     const struct generation *generation, const struct account_trip *trip));
 
-/* The login is used from another network than before (0: from none).  `name`: as account.name
- * has it.  Returns how many networks count, with this one; where the entry has no health and they
- * are too many, this one is refused and counts no more. */
+/* The login is used from another network than `before`, where it was until before_ns (0: from
+ * none).  `name`: as account.name has it.  Returns how many networks count, with this one; where
+ * the entry has no health and they are too many, this one is refused and counts no more. */
 uint32_t engine_account_network(struct engine *engine, const struct generation *generation,
     const struct generation_account *entry, const struct login_key *login, const char *name,
-    uint32_t before, uint32_t network, int64_t now_ns);
+    uint32_t before, int64_t before_ns, uint32_t network, int64_t now_ns);
 /* The hash of an address's network, never 0; 0: there is no address. */
 uint32_t engine_account_network_of(const struct engine *engine, const struct address *client);
 

@@ -261,11 +261,11 @@ static bool networks_allow(struct asking *a) {
 	    account.network == network)
 		return true;
 	text_copy(name, sizeof(name), account.name, strnlen(account.name, ACCOUNT_NAME_MAX));
-	/* the one before counts only if it was used in that time */
-	seen_ns = header->created_ns + SEEN_DS(account.seen) * (NS_PER_SECOND / 10);
+	/* the one before counts from when it was used; rounded up to its tenth of a second */
+	seen_ns = header->created_ns + (SEEN_DS(account.seen) + 1) * (NS_PER_SECOND / 10);
 	count = engine_account_network(a->engine, a->generation, entry, &a->key, name,
 	    a->now_ns - seen_ns < entry->health.networks_period_s * NS_PER_SECOND ?
-	    account.network : 0, network, a->now_ns);
+	    account.network : 0, seen_ns, network, a->now_ns);
 	if (count <= entry->health.networks || entry->health_action != ACCOUNT_HEALTH_NONE)
 		return true;	/* a hold answers for itself, below */
 	a->answer->reason = REASON_ACCOUNT_NETWORKS;
