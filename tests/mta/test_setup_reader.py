@@ -63,6 +63,27 @@ MAINS = {
                       "check_sender_access inline:{a=b}\n", "policy", "DUNNO } }", []),
     "a proxy": ("smtpd_upstream_proxy_protocol = haproxy\n", "milter", "", ["proxy"]),
 }
+ON, OFF = " -o smtpd_sasl_auth_enable=yes\n", " -o smtpd_sasl_auth_enable=no\n"
+# name: (master.cf, main.cf, services whose logins get quotas, those that are told to have none,
+# words in the way), of --accounts --no-inbound
+LOGINS = {
+    "submission": ("submission inet n - n - - smtpd\n" + ON + SMTP, "", ["submission/inet"], [], []),
+    "port 25": (SMTP + ON, "", ["smtp/inet"], [], []),
+    "all by main.cf": (SMTP + "587 inet n - n - - smtpd\n2525 inet n - n - - smtpd\n",
+                       "smtpd_sasl_auth_enable = yes\n", ["smtp/inet", "587/inet", "2525/inet"], [], []),
+    "not on port 25": (SMTP + OFF + "587 inet n - n - - smtpd\n", "smtpd_sasl_auth_enable = yes\n",
+                       ["587/inet"], [], []),
+    "behind the filter": (SMTP + "127.0.0.1:10025 inet n - n - - smtpd\n192.0.2.1:10026 inet n - n - - "
+                          "smtpd\n  -o content_filter=\n", "smtpd_sasl_auth_enable = yes\n",
+                          ["smtp/inet"], ["127.0.0.1:10025/inet", "192.0.2.1:10026/inet"], []),
+    "no port": ("own unix n - n - - smtpd\n" + ON + "587 inet n - n - - smtpd\n" + ON, "", ["587/inet"],
+                ["own/unix"], []),
+    "postscreen": ("smtp inet n - n - 1 postscreen\nsmtpd pass - - n - - smtpd\n" + ON, "",
+                   ["smtpd/pass"], [], []),
+    "nobody": (SMTP, "", [], [], ["no-service"]),
+}
+
+
 def masters(test, directory):
     for name, (text, services, words) in MASTERS.items():
         directory.write(text, "")
@@ -76,6 +97,18 @@ def masters(test, directory):
             test.equal({line.endswith("\\r") or line.endswith("\r") for line in
                         told["diff"].split("\n") if line.startswith("+  -o")}, {True},
                        "master.cf: CRLF: our lines have it, too")
+
+
+def logins(test, directory):
+    for name, (master, text, services, without, words) in LOGINS.items():
+        directory.write(master + REST, text)
+        told = directory.show("--accounts", "--no-inbound")
+        notes = [row["text"] for row in told["findings"] if row["word"] == "no-quotas"]
+        ours = sum(line.startswith("+  -o") for line in told["diff"].splitlines())
+        good = (told["accounts"] == services and obstacles(told) == words and
+                ours == 2 * len(services) and len(notes) == len(without) and
+                all(key in note for key, note in zip(without, notes)))
+        test.check(good, f"logins: {name}" if good else f"logins: {name}: {told}")
 
 
 def mains(test, directory):
@@ -129,6 +162,7 @@ def messages(test, directory):
 def body(test):
     directory = Directory(test)
     masters(test, directory)
+    logins(test, directory)
     mains(test, directory)
     postscreen(test, directory)
     hostile(test, directory)
