@@ -145,11 +145,6 @@ static bool is_in_force(const struct journal_manual_log *manual,
 	    action->name.text, action->name.length, manual->keep.now_ns, &held);
 }
 
-struct late {
-	const struct journal_manual_log *manual;
-	struct manual_table *table;	/* what is to be done again */
-};
-
 static bool check(void *context, const struct journal_manual *action) {
 	return is_in_force(context, action);
 }
@@ -217,32 +212,22 @@ static void read_once(struct journal_manual_log *manual) {
 	recipients_each(segment, manual->keep.now_ns, add_recipient, manual);
 }
 
-static bool add_missed(void *context, const struct journal_manual *action) {
-	struct late *late = context;
-
-	if (!is_in_force(late->manual, action))
-		(void)manual_table_add(late->table, action);
-	return true;
+static bool is_missed(void *context, const struct journal_manual *action) {
+	return !is_in_force(context, action);
 }
 
 /* Nobody could read it at the start.  What was set, resumed or forgotten then may be older than
  * what was learned since; what holds is not. */
 static void put_in_force(struct journal_manual_log *manual) {
-	struct late late = { manual, manual_table_open() };
 	struct engine *engine = manual->keep.engine;
-	const struct generation *generation;
+	const struct generation *generation = engine_pin(engine);
 
 	manual->is_late = false;
-	if (late.table == NULL)
-		return;
-	manual_table_each(manual->table, add_missed, &late);
-	generation = engine_pin(engine);
 	engine->manual = NULL;		/* it stands there */
-	engine_journal_do_again(engine, generation, late.table, &manual->keep.listener,
-	    manual->keep.now_ns, manual->keep.wall_ns);
+	engine_journal_do_again(engine, generation, manual->table, is_missed, manual,
+	    &manual->keep.listener, manual->keep.now_ns, manual->keep.wall_ns);
 	engine->manual = manual;
 	engine_unpin(engine, generation);
-	manual_table_close(&late.table);
 }
 
 /* --- writing -------------------------------------------------------------------------- */

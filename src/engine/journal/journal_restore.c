@@ -47,7 +47,9 @@ struct restore {
 	struct engine *engine;
 	const struct generation *generation;
 	int64_t now_ns, wall_ns;
-	struct manual_table *table;	/* what is to be done again */
+	struct manual_table *table;	/* what is to be done again, */
+	bool (*wanted)(void *context, const struct journal_manual *action);	/* NULL: all */
+	void *context;
 	struct restored_logs logs;
 	int64_t recipients_ns;	/* when the last list of them was written */
 	int64_t newest_ns;
@@ -413,6 +415,8 @@ static void do_again(struct restore *r, const struct journal_manual *action) {
 static bool restore_action(void *context, const struct journal_manual *action) {
 	struct restore *r = context;
 
+	if (r->wanted != NULL && !r->wanted(r->context, action))
+		return true;
 	if (action->when_ns > r->newest_ns)
 		r->newest_ns = action->when_ns;
 	if (action->what != JOURNAL_ON_RECIPIENT || action->when_ns > r->recipients_ns)
@@ -462,10 +466,11 @@ bool engine_journal_restore(struct engine *engine, const struct generation *gene
 }
 
 void engine_journal_do_again(struct engine *engine, const struct generation *generation,
-    struct manual_table *table, const struct journal_listener *listener, int64_t now_ns,
-    int64_t wall_ns) {
+    struct manual_table *table, bool (*wanted)(void *context, const struct journal_manual *action),
+    void *context, const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns) {
 	struct restore r = { .engine = engine, .generation = generation, .now_ns = now_ns,
-		.wall_ns = wall_ns, .table = table, .recipients_ns = INT64_MIN,
+		.wall_ns = wall_ns, .table = table, .wanted = wanted, .context = context,
+		.recipients_ns = INT64_MIN,
 		.news = { .kind = JOURNAL_NEWS_RESTORED, .room = JOURNAL_ROOM_KEEPER,
 			.what = "", .path = "" } };
 

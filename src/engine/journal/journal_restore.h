@@ -25,9 +25,10 @@
 bool engine_journal_restore(struct engine *engine, const struct generation *generation,
     const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns);
 
-/* Does all of the table again, as that does, and tells the listener if there was anything. */
+/* Does again what is `wanted` of the table, as that does, and tells the listener if there was
+ * anything. */
 void engine_journal_do_again(struct engine *engine, const struct generation *generation,
-    struct manual_table *table, const struct journal_listener *listener, int64_t now_ns,
-    int64_t wall_ns);
+    struct manual_table *table, bool (*wanted)(void *context, const struct journal_manual *action),
+    void *context, const struct journal_listener *listener, int64_t now_ns, int64_t wall_ns);
 
 #endif
