@@ -87,7 +87,8 @@ void distinct_add(struct distinct *set, uint64_t hash, uint32_t period_s, int64_
 	roll(set, now_ns);
 	for (unsigned i = 0; set->count <= DISTINCT_EXACT && i < set->count; i++)
 		if (set->entries[i].hash == short_hash) {
-			set->entries[i].part = part;
+			if (part > set->entries[i].part)
+				set->entries[i].part = part;
 			return;
 		}
 	place = set->count > DISTINCT_EXACT ? NULL : make_place(set, part);

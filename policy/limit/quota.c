@@ -232,6 +232,13 @@ static uint32_t amount_for(const struct quota_counter *counter,
 	return counter->key == 0 || kind >= QUOTA_KINDS ? 0 : amounts->of[kind];
 }
 
+bool quota_is_idle(const struct quota_counter counters[], unsigned counter_count, int64_t now_ns) {
+	for (unsigned i = 0; i < counter_count; i++)
+		if (counters[i].key != 0 && quota_used(&counters[i], now_ns) != 0)
+			return false;
+	return true;
+}
+
 uint32_t quota_set_mark(const struct quota_counter counters[], unsigned counter_count) {
 	uint32_t mark = UINT32_C(0x811c9dc5);
 

@@ -102,6 +102,9 @@ bool quota_allows(struct quota_counter counters[], unsigned counter_count,
     const struct quota_limit limits[], unsigned limit_count,
     const struct quota_amounts *amounts, int64_t now_ns, struct quota_refusal *refusal);
 
+/* Does none of them count anything? */
+bool quota_is_idle(const struct quota_counter counters[], unsigned counter_count, int64_t now_ns);
+
 /* Tells which counters these are, never 0: another value when a limit is added or taken away. */
 uint32_t quota_set_mark(const struct quota_counter counters[], unsigned counter_count);
 

@@ -394,24 +394,28 @@ static void write_account(const struct view *view, struct writer *writer, const 
 	    NULL : decision_id_text(held_by, id)), held_by != 0, TONE_BAD));
 }
 
-/* The refusal NULL: the login is held.  Else it is over a limit, of the login or of all,
- * whichever is in the way longer. */
-static void write_refusal(struct writer *writer, const struct generation_account *entry,
-    const struct quota_limit *limit, const struct quota_refusal *refusal, const char *undo) {
-	bool over = refusal != NULL, is_in_vain = over && refusal->wait_ns == INT64_MAX;
+static const char *refusal_word(const struct generation_account *entry) {
+	return entry->observe != 0 ? "accept (observe mode)" :
+	    entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450";
+}
+
+/* The verdict, and the limit that is in the way (NULL: none; `otherwise` is). */
+static void write_verdict(struct writer *writer, const char *verdict,
+    const struct quota_limit *limit, const struct quota_refusal *refusal, const char *otherwise,
+    const char *undo) {
+	bool over = refusal != NULL;
 	char window[ACCOUNT_WINDOW_TEXT];
 
-	writer_text(writer, "verdict", entry->observe != 0 ? "accept (observe mode)" :
-	    is_in_vain || entry->action == ACCOUNT_ACTION_REJECT ? "550" : "450");
+	writer_text(writer, "verdict", verdict);
 	writer_member(writer, "used", COLUMN_NUMBER, over ? value_number(refusal->used) :
 	    value_unknown());
 	writer_member(writer, "limit", COLUMN_NUMBER, over ? value_number(limit->most) :
 	    value_unknown());
-	writer_text(writer, "what", over ? kind_words[limit->kind] : "held");
+	writer_text(writer, "what", over ? kind_words[limit->kind] : otherwise);
 	writer_text(writer, "window", over ? account_window_text(limit->period_s, window) : NULL);
-	writer_seconds(writer, "retry", !over || is_in_vain ? value_unknown() :
+	writer_seconds(writer, "retry", !over || refusal->wait_ns == INT64_MAX ? value_unknown() :
 	    value_number((uint64_t)((refusal->wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND)));
-	writer_text(writer, "undo", is_in_vain ? NULL : undo);
+	writer_text(writer, "undo", undo);
 }
 
 /* What the next recipient would be answered. */
@@ -434,14 +438,15 @@ static void write_answer(const struct view *view, struct writer *writer, const c
 	    looked->now_ns, &all);
 
 	if (!is_held && own_allows && all_allow)
-		writer_text(writer, "verdict", "accept");
+		write_verdict(writer, "accept", NULL, NULL, NULL, NULL);
 	else if (is_held)
-		write_refusal(writer, entry, NULL, NULL, undo);
+		write_verdict(writer, refusal_word(entry), NULL, NULL, "held", undo);
 	/* the counts of all are not the login's to forget */
 	else if (!all_allow && (own_allows || all.wait_ns > own.wait_ns))
-		write_refusal(writer, entry, &pool[all.limit], &all, NULL);
+		write_verdict(writer, refusal_word(entry), &pool[all.limit], &all, NULL, NULL);
 	else
-		write_refusal(writer, entry, &looked->rules.limits[own.limit], &own, undo);
+		write_verdict(writer, refusal_word(entry), &looked->rules.limits[own.limit], &own,
+		    NULL, undo);
 }
 
 bool view_account_write(const struct view *view, struct writer *writer, const char *login,

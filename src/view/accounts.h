@@ -9,8 +9,9 @@
 
 /* Is this, of a login that was kept, not all of it? */
 static inline bool view_login_is_cut(const char *login) {
-	return strlen(login) == ACCOUNT_NAME_MAX &&
-	    strcmp(login + ACCOUNT_NAME_MAX - strlen("..."), "...") == 0;
+	size_t length = strlen(login);
+
+	return length >= ACCOUNT_NAME_MAX && strcmp(login + length - strlen("..."), "...") == 0;
 }
 
 enum view_accounts_order { ACCOUNTS_BY_USE, ACCOUNTS_BY_REFUSED, ACCOUNTS_BY_ACCEPTED,

@@ -15,6 +15,7 @@
 #include "engine/internal.h"
 
 #define LEASE_NS	(3600 * NS_PER_SECOND)
+#define DONE_NS		(120 * NS_PER_SECOND)	/* longer than smtpd asks again */
 #define OLD_MOST	64
 
 /* --- giving back ---------------------------------------------------------------------- */
@@ -37,6 +38,7 @@ void account_give_back(struct engine *engine, const struct account_mail *mail,
 		    mail->since_ns, now_ns);
 		held.account.accepted -= recipients < held.account.accepted ? recipients :
 		    held.account.accepted;
+		engine_count(engine, COUNTER_ACCOUNT_GIVEN_BACK, recipients);
 	}
 	if (mail->pool != 0 && accounts_take_pool(engine->segment, mail->pool, NULL, now_ns, &held) &&
 	    mail->pool_counters == quota_set_mark(held.pool_counters, GENERATION_QUOTA_COUNTERS))
@@ -44,7 +46,6 @@ void account_give_back(struct engine *engine, const struct account_mail *mail,
 		    mail->since_ns, now_ns);
 	accounts_put(engine->segment, &held, -1, now_ns);
 	accounts_release(&held);
-	engine_count(engine, COUNTER_ACCOUNT_GIVEN_BACK, recipients);
 }
 
 void account_transaction_end(struct engine *engine, uint64_t process, int64_t before_ns,
@@ -56,6 +57,11 @@ void account_transaction_end(struct engine *engine, uint64_t process, int64_t be
 	    &held) != ACCOUNTS_HELD)
 		return;
 	mail = held.mail;
+	/* smtpd that got no answer at the end of its message asks again by another connection */
+	if (before_ns == 0 && mail.state == ACCOUNT_MAIL_DONE) {
+		account_mail_release(&held);
+		return;
+	}
 	if (before_ns != 0 && SEEN_DS(mail.seen) >= segment_ds(engine->segment, before_ns)) {
 		account_mail_release(&held);
 		return;
@@ -72,11 +78,11 @@ void engine_account_process_over(struct engine *engine, uint64_t process, int64_
 
 void engine_account_mails_turn(struct engine *engine, int64_t now_ns) {
 	uint64_t processes[OLD_MOST];
-	unsigned count = account_mails_before(engine->segment, now_ns - LEASE_NS, processes,
-	    OLD_MOST);
+	unsigned count = account_mails_before(engine->segment, now_ns - LEASE_NS, now_ns - DONE_NS,
+	    processes, OLD_MOST);
 
 	for (unsigned i = 0; i < count; i++)
-		account_transaction_end(engine, processes[i], now_ns - LEASE_NS, now_ns);
+		account_transaction_end(engine, processes[i], now_ns - DONE_NS, now_ns);
 }
 
 bool account_login_is_new(const struct segment *segment, const struct account *account,

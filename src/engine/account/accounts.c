@@ -133,16 +133,18 @@ static void note_charged(struct account_mail *mail, const struct charged *charge
 		mail->pool_counters = 0;
 }
 
-/* Notes what this question changed, if the transaction is still there: one recipient more, which
- * was charged, or (NULL) passed; at its end none. */
-static void note_mail(struct asking *a, const struct charged *charged,
+/* Notes what this question changed: one recipient more, which was charged, or (NULL) passed; at its
+ * end none.  False: the transaction is not there any more; what it was charged was given back. */
+static bool note_mail(struct asking *a, const struct charged *charged,
     enum account_mail_state state) {
 	struct account_mail_held held;
+	bool is_there;
 
 	if (a->process == 0 || account_mail_take(a->engine->segment, a->process, false,
 	    a->now_ns, &held) != ACCOUNTS_HELD)
-		return;
-	if (held.mail.instance == a->instance) {
+		return false;
+	is_there = held.mail.instance == a->instance;
+	if (is_there) {
 		if (charged != NULL) {
 			note_charged(&held.mail, charged, a->now_ns);
 			held.mail.recipients++;
@@ -156,6 +158,7 @@ static void note_mail(struct asking *a, const struct charged *charged,
 		account_mail_put(a->engine->segment, &held, a->now_ns);
 	}
 	account_mail_release(&held);
+	return is_there;
 }
 
 /* --- limits ------------------------------------------------------------------------------- */
@@ -201,13 +204,6 @@ static bool own_allows(struct asking *a, struct accounts_held *held,
 	return false;
 }
 
-static bool pool_is_idle(const struct quota_counter counters[], int64_t now_ns) {
-	for (unsigned i = 0; i < GENERATION_QUOTA_COUNTERS; i++)
-		if (counters[i].key != 0 && quota_used(&counters[i], now_ns) != 0)
-			return false;
-	return true;
-}
-
 static bool pool_allows(struct asking *a, struct accounts_held *held,
     const struct quota_amounts *wanted) {
 	const struct generation_account *entry = a->rules.account;
@@ -219,7 +215,7 @@ static bool pool_allows(struct asking *a, struct accounts_held *held,
 	if (count == 0)
 		return true;
 	if (!accounts_take_pool(a->engine->segment, accounts_pool_name(text_at(a, entry->name)),
-	    pool_is_idle, a->now_ns, held)) {
+	    quota_is_idle, a->now_ns, held)) {
 		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
 		return true;
 	}
@@ -361,9 +357,10 @@ static void note_decision(struct asking *a) {
 	decisions_write(a->engine->segment, &d);
 }
 
-/* Whoever asks for more than all of a limit asks in vain for ever. */
+/* A message larger than all of a limit is so for ever.  Recipients are asked about one by one: more
+ * than a limit has at once are those of a message whose RCPTs nobody saw. */
 static bool is_beyond_limit(const struct account_answer *answer) {
-	return answer->window_s > 0 && answer->wait_ns == INT64_MAX;
+	return answer->what == QUOTA_KIB && answer->window_s > 0 && answer->wait_ns == INT64_MAX;
 }
 
 /* Over a limit: a refusal, or what would be one. */
@@ -404,6 +401,10 @@ static bool message_is_full(struct asking *a, const struct account_mail *mail) {
 	a->answer->limit = a->rules.per_message;
 	a->answer->wait_ns = INT64_MAX;
 	a->answer->line = a->rules.account->per_message_line;
+	if (a->rules.per_message != a->rules.account->per_message) {
+		a->answer->file = text_at(a, a->generation->accounts.overrides_file);
+		a->answer->line = a->rules.override_line;
+	}
 	return true;
 }
 
@@ -417,28 +418,28 @@ static void ask_recipient(struct asking *a) {
 	if (mail.last != 0 && mail.last == a->recipient)
 		return;		/* asked again */
 	if (is_role_address(a)) {
-		note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+		(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 		return;
 	}
 	if ((is_free(a) ? is_held_now(a) : !networks_allow(a)) || message_is_full(a, &mail)) {
 		refuse(a);
 		if (a->answer->observed)
-			note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+			(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 		return;
 	}
 	if (is_free(a)) {
-		note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+		(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 		return;
 	}
 	if (charge(a, &wanted, &charged, &where) != ACCOUNTS_HELD) {
 		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
-		note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+		(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 	} else if (a->answer->is_charged) {
-		note_mail(a, &where, ACCOUNT_MAIL_OPEN);
+		(void)note_mail(a, &where, ACCOUNT_MAIL_OPEN);
 	} else {
 		refuse(a);
 		if (a->answer->observed)
-			note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+			(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 	}
 }
 
@@ -464,6 +465,7 @@ static void ask_end(struct asking *a) {
 	struct account_mail mail = open_mail(a);
 	uint64_t counted = (uint64_t)mail.recipients + mail.passed;
 	uint32_t count = a->question->recipient_count, missing = 0;
+	const struct quota_amounts none = { { 0, 0, 0 } };
 	struct charged where = { .pool = 0 };
 	struct quota_amounts all;
 
@@ -484,10 +486,13 @@ static void ask_end(struct asking *a) {
 			return;
 		}
 	}
-	note_mail(a, NULL, ACCOUNT_MAIL_DONE);
 	note_queued(a);
-	/* those that other restrictions turned away */
-	if (mail.recipients > count)
+	if (!note_mail(a, NULL, ACCOUNT_MAIL_DONE)) {
+		/* its process's old connection ended meanwhile: it counts all the same */
+		all = (struct quota_amounts){ { mail.recipients < count ? mail.recipients : count,
+			0, 0 } };
+		(void)charge(a, &none, &all, &where);
+	} else if (mail.recipients > count)	/* those that other restrictions turned away */
 		account_give_back(a->engine, &mail, mail.recipients - count, a->now_ns);
 }
 

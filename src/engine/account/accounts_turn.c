@@ -16,7 +16,7 @@
 #include "engine/account/accounts.h"
 #include "engine/internal.h"
 
-#define A_TURN		16384
+#define A_TURN		(1 << 17)
 #define EVICTED_NS	(600 * NS_PER_SECOND)
 
 struct guarding {

@@ -97,7 +97,8 @@ static void write_pool(void *context, uint64_t name, const struct quota_counter 
 		.name = { "", 0 } };
 
 	put_counters(accounts, counters, &record);
-	append(accounts, &record);
+	if (record.counters_count > 0)	/* those of entries that are gone would take room */
+		append(accounts, &record);
 }
 
 static void begin_checkpoint(struct journal_accounts *accounts) {
@@ -236,7 +237,8 @@ static bool take_record(struct accounts_restore *r, const struct journal_frame *
 	case JOURNAL_ACCOUNT_POOL:
 		if (!take_counters(r, &record, pool))
 			return false;
-		(void)account_pool_restore(r->engine->segment, record.key[0], pool, r->now_ns);
+		(void)account_pool_restore(r->engine->segment, record.key[0], pool,
+		    quota_is_idle, r->now_ns);
 		return true;
 	case JOURNAL_ACCOUNT_TABLE:
 		accounts_restore_since(r->engine->segment,

@@ -101,13 +101,13 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 
 /* Whatever the action is: no later time has room for it. */
 static bool is_in_vain(const struct account_answer *answer) {
-	return answer->window_s > 0 && answer->wait_ns == INT64_MAX;
+	return answer->what == QUOTA_KIB && answer->window_s > 0 && answer->wait_ns == INT64_MAX;
 }
 
 static void find_code(const struct account_answer *answer, struct account_reply *reply) {
 	bool rejects = answer->verdict == VERDICT_REFUSE;
 	bool full = answer->reason == REASON_ACCOUNT_PER_MESSAGE;
-	bool large = is_in_vain(answer) && answer->what == QUOTA_KIB;
+	bool large = is_in_vain(answer);
 
 	reply->code = large ? "552" : rejects ? "550" : full ? "452" : "450";
 	reply->enhanced = large ? "5.3.4" : rejects ? full ? "5.5.3" : "5.7.1" :

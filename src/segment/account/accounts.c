@@ -161,28 +161,7 @@ static bool pool_is_idle(const struct account_pool *pool, accounts_idle *is_idle
 	struct quota_counter counters[GENERATION_QUOTA_COUNTERS];
 
 	accounts_load(pool->counters, counters, sizeof(counters) / 8);
-	return is_idle(counters, now_ns);
-}
-
-/* Gives the name the place of one that counts nothing any more, as of an entry that is gone.  Places
- * are never freed: whoever looks for a name looks at all, or finds a free one. */
-static void replace_pool(struct account_pool *pools, uint64_t name, accounts_idle *is_idle,
-    int64_t now_ns) {
-	for (unsigned i = 0; i < ACCOUNT_POOLS; i++) {
-		struct account_pool *pool = &pools[(name + i) % ACCOUNT_POOLS];
-
-		if (!pool_is_idle(pool, is_idle, now_ns) ||
-		    lock_acquire(&pool->lock, now_ns) == LOCK_TIMED_OUT)
-			continue;
-		if (pool_is_idle(pool, is_idle, now_ns)) {
-			for (size_t word = 0; word < sizeof(pool->counters) / 8; word++)
-				atomic_store(&pool->counters[word], 0);
-			atomic_store(&pool->name, name);
-			lock_release(&pool->lock);
-			return;
-		}
-		lock_release(&pool->lock);
-	}
+	return is_idle(counters, GENERATION_QUOTA_COUNTERS, now_ns);
 }
 
 /* The place of a name, taken where it is free; NULL: all have others. */
@@ -195,6 +174,31 @@ static struct account_pool *find_pool(struct account_pool *pools, uint64_t name)
 			return pool;
 	}
 	return NULL;
+}
+
+/* Gives the name the place of one that counts nothing any more, as of an entry that is gone.  Places
+ * are never freed: whoever looks for a name looks at all, or finds a free one. */
+static void replace_pool(struct account_pool *pools, uint64_t name, accounts_idle *is_idle,
+    int64_t now_ns) {
+	for (unsigned i = 0; i < ACCOUNT_POOLS; i++) {
+		struct account_pool *pool = &pools[(name + i) % ACCOUNT_POOLS];
+
+		if (!pool_is_idle(pool, is_idle, now_ns) ||
+		    lock_acquire(&pool->lock, now_ns) == LOCK_TIMED_OUT)
+			continue;
+		if (find_pool(pools, name) != NULL) {	/* another process was faster */
+			lock_release(&pool->lock);
+			return;
+		}
+		if (pool_is_idle(pool, is_idle, now_ns)) {
+			for (size_t word = 0; word < sizeof(pool->counters) / 8; word++)
+				atomic_store(&pool->counters[word], 0);
+			atomic_store(&pool->name, name);
+			lock_release(&pool->lock);
+			return;
+		}
+		lock_release(&pool->lock);
+	}
 }
 
 bool accounts_take_pool(struct segment *segment, uint64_t name, accounts_idle *is_idle,
@@ -261,9 +265,12 @@ void accounts_release(struct accounts_held *held) {
 }
 
 void accounts_forget(struct segment *segment, struct accounts_held *held, int64_t now_ns) {
-	memset(held->account.counters, 0, sizeof(held->account.counters));
+	/* first: who dies in between has counts that nothing is given back to */
 	held->account.epoch = epoch_of(now_ns);
-	held->account.accepted = held->account.refused = 0;
+	accounts_store_changed(held->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
+	held->was = held->account;
+	memset(held->account.counters, 0, sizeof(held->account.counters));
+	held->account.accepted = held->account.refused = held->account.network = 0;
 	accounts_put(segment, held, 0, now_ns);
 }
 
@@ -331,23 +338,27 @@ void account_mail_forget(struct account_mail_held *held) {
 }
 
 struct old_mails {
-	uint32_t before_ds;
+	uint32_t before_ds, done_ds;
 	uint64_t *processes;
 	unsigned count, most;
 };
 
 static void note_old(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
 	struct old_mails *old = context;
+	struct account_mail mail;
 
 	(void)shard;
 	(void)number;
-	if (SEEN_DS(copy[1]) < old->before_ds && old->count < old->most)
+	memcpy(&mail, copy, sizeof(mail));
+	if (SEEN_DS(mail.seen) < (mail.state == ACCOUNT_MAIL_DONE ? old->done_ds :
+	    old->before_ds) && old->count < old->most)
 		old->processes[old->count++] = copy[WORD_OF(account_mail, key)];
 }
 
-unsigned account_mails_before(const struct segment *segment, int64_t before_ns,
+unsigned account_mails_before(const struct segment *segment, int64_t before_ns, int64_t done_ns,
     uint64_t processes[], unsigned most) {
-	struct old_mails old = { segment_ds(segment, before_ns), processes, 0, most };
+	struct old_mails old = { segment_ds(segment, before_ns), segment_ds(segment, done_ns),
+		processes, 0, most };
 	struct learned table;
 
 	if (!account_mails_bind(segment->header, segment->header, &table) || learned_used(&table) == 0)

@@ -41,8 +41,8 @@ struct accounts_held {
 /* Finds the login, or makes it where `name` is not NULL. */
 enum accounts_taken accounts_take(struct segment *segment, const struct login_key *login,
     const char *name, size_t length, int64_t now_ns, struct accounts_held *held);
-/* Does none of a pool's counters count anything? */
-typedef bool accounts_idle(const struct quota_counter counters[], int64_t now_ns);
+/* quota_is_idle. */
+typedef bool accounts_idle(const struct quota_counter counters[], unsigned count, int64_t now_ns);
 /* And the pool of the entry of this name hash (never 0), found or made; where there is no place for
  * one, in that of a pool that is idle (NULL: of none).  False: not held. */
 bool accounts_take_pool(struct segment *segment, uint64_t name, accounts_idle *is_idle,
@@ -78,9 +78,9 @@ void account_mail_put(struct segment *segment, struct account_mail_held *held, i
 void account_mail_release(struct account_mail_held *held);
 void account_mail_forget(struct account_mail_held *held);
 
-/* Processes whose transaction was not heard of since then; returns how many of at most `most`.
- * No lock. */
-unsigned account_mails_before(const struct segment *segment, int64_t before_ns,
+/* Processes whose transaction was not heard of since then, or is done since done_ns; returns how
+ * many of at most `most`.  No lock. */
+unsigned account_mails_before(const struct segment *segment, int64_t before_ns, int64_t done_ns,
     uint64_t processes[], unsigned most);
 
 /* --- the journal (accounts_keep.c) --------------------------------------------------- */
@@ -103,7 +103,8 @@ bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,
 bool accounts_restore(struct segment *segment, const struct account *account,
     int64_t guard_ns, int64_t now_ns);
 bool account_pool_restore(struct segment *segment, uint64_t name,
-    const struct quota_counter counters[GENERATION_QUOTA_COUNTERS], int64_t now_ns);
+    const struct quota_counter counters[GENERATION_QUOTA_COUNTERS], accounts_idle *is_idle,
+    int64_t now_ns);
 void accounts_restore_since(struct segment *segment, int64_t since_ns);
 
 /* --- reading, in any mapping whose sizes were checked ------------------------------ */

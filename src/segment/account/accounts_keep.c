@@ -146,16 +146,20 @@ bool accounts_restore(struct segment *segment, const struct account *account,
 	held.account.held_by = account->held_by;
 	held.account.entry = account->entry;
 	memcpy(held.account.counters, account->counters, sizeof(account->counters));
-	accounts_put(segment, &held, guard_ns > now_ns ? guard_ns - now_ns : 0, now_ns);
+	held.account.seen = SEEN_WORD(0, segment_ds(segment, now_ns));
+	held.account.guard_ds = guard_ns > now_ns ? segment_ds(segment, guard_ns) + 1 : 0;
+	/* no mark: the journal has it, and its first checkpoint takes all */
+	accounts_store_changed(held.slot, &held.account, &held.was, 1, ACCOUNT_WORDS);
 	accounts_release(&held);
 	return true;
 }
 
 bool account_pool_restore(struct segment *segment, uint64_t name,
-    const struct quota_counter counters[GENERATION_QUOTA_COUNTERS], int64_t now_ns) {
+    const struct quota_counter counters[GENERATION_QUOTA_COUNTERS], accounts_idle *is_idle,
+    int64_t now_ns) {
 	struct accounts_held held = { .slot = NULL };
 
-	if (name == 0 || !accounts_take_pool(segment, name, NULL, now_ns, &held))
+	if (name == 0 || !accounts_take_pool(segment, name, is_idle, now_ns, &held))
 		return false;
 	for (size_t i = 0; i < sizeof(held.pool->counters) / 8; i++) {
 		uint64_t word;

@@ -164,3 +164,46 @@ TEST_IN(begin, end, bounces_count_where_that_is_configured) {
 	}
 	assert_int_equal(yes, 20);
 }
+
+/* --- an end that is asked about by another connection --------------------------------------- */
+
+static struct account_answer end_of(const char *instance, uint32_t count) {
+	return eom("ann", instance, count, 10);
+}
+
+/* smtpd waits a second for the answer, hangs up and asks again. */
+TEST_IN(begin, end, an_end_that_is_asked_again_after_a_hangup_counts_once) {
+	struct account_answer answer;
+
+	site_reload(&site, ENTRY("each = { recipients = \"5/1h\"; messages = \"1/1h\"; };"));
+	assert_int_equal(yes_of("ann", "j1.1.1.0", 3), 3);
+	answer = end_of("j1.1.1.0", 3);
+	is_yes(answer);
+	engine_account_process_over(site.engine, answer.process, now_ns);
+	is_yes(end_of("j1.1.1.0", 3));
+	assert_int_equal(used("ann"), 3);
+	/* after some minutes nobody asks any more */
+	now_ns += 3 * MINUTE;
+	engine_account_mails_turn(site.engine, now_ns);
+	assert_int_equal(used("ann"), 3);
+}
+
+/* Postern was away at its recipients: the client may come again, when they are asked about. */
+TEST_IN(begin, end, a_message_whose_recipients_nobody_asked_about_is_put_off_not_bounced) {
+	is_no(end_of("k1.1.1.0", 150), REASON_ACCOUNT_RECIPIENTS, 0, 20);
+	assert_int_equal(yes_of("ann", "k1.1.1.1", 20), 20);
+}
+
+TEST_IN(begin, end, forgetting_a_login_forgets_its_networks) {
+	struct account_question question = { .login = "ann", .recipient = "x@x", .instance = "l1.1.1.0" };
+
+	site_reload(&site, ENTRY("each = { networks = \"1/1h\"; };"));
+	assert_true(address_parse("192.0.2.1", 9, &question.client));
+	is_yes(ask(question));
+	assert_true(address_parse("198.51.100.1", 12, &question.client));
+	question.instance = "l1.1.1.1";
+	assert_int_equal(ask(question).reason, REASON_ACCOUNT_NETWORKS);
+	assert_true(engine_account_forget(site.engine, "ann", 3, now_ns));
+	question.instance = "l1.1.1.2";
+	is_yes(ask(question));
+}
