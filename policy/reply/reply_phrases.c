@@ -88,10 +88,14 @@ static const char *pass_names(const char *at, const char *end) {
 }
 
 unsigned phrases_kinds(struct span words, const struct phrase *const lists[PHRASES_LETTERS]) {
-	const char *end = words.text + words.length;
+	const char *end;
 	unsigned kinds = 0;
-	bool has_names = has_byte(words, '@') || has_byte(words, '<') || has_byte(words, '/');
+	bool has_names;
 
+	if (words.length == 0)	/* there may be no text at all */
+		return 0;
+	end = words.text + words.length;
+	has_names = has_byte(words, '@') || has_byte(words, '<') || has_byte(words, '/');
 	for (const char *at = words.text; at < end; at += at < end) {
 		const struct phrase *phrase = NULL;
 
