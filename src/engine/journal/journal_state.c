@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "engine/internal.h"
@@ -30,6 +31,8 @@
 #define PASSES_MOST		16	/* of one group */
 #define GIVEN_UP_PART		2	/* of the table */
 #define RECIPIENTS_RATE		(JOURNAL_STATE_RATE / 64)	/* of bytes of their lists */
+#define BEGIN_TURNS		50	/* 0.25 s at most */
+#define BEGIN_TURN_US		5000
 #define POSITION_TIME_US	(UINT64_C(600) * 1000000)
 
 struct journal_states {
@@ -259,4 +262,16 @@ void journal_states_turn(struct journal_states *state, int64_t now_ns, int64_t w
 	/* it has just become possible */
 	if (journal_keep_can_renew(&state->keep))
 		turn(state);
+}
+
+void journal_states_begin(struct journal_states *state) {
+	for (unsigned i = 0; state != NULL && i < BEGIN_TURNS; i++) {
+		enum journal_state log = journal_log_state(state->keep.log);
+
+		if (log == JOURNAL_FAILED || (log == JOURNAL_GOOD && !state->keep.renew &&
+		    !state->wants_checkpoint && !state->in_group))
+			return;
+		usleep(BEGIN_TURN_US);	/* its thread looks at the directory */
+		journal_states_turn(state, clock_now_ns(), clock_wall_ns());
+	}
 }

@@ -32,6 +32,10 @@ int journal_states_open(struct journal_states **state, struct engine *engine,
     int64_t now_ns, struct diag *diag);
 void journal_states_close(struct journal_states **state);
 
+/* Writes what is known at the start, or as much as it can in a quarter of a second: whoever dies
+ * within its first second has not lost what others had learned before. */
+void journal_states_begin(struct journal_states *state);
+
 /* Each second, and between any two results.  `wall_ns`: the time of day. */
 void journal_states_turn(struct journal_states *state, int64_t now_ns, int64_t wall_ns);
 

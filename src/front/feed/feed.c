@@ -141,6 +141,7 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 		feed_logs_begin(feed, setup);
 		feed_journals_turn(feed);
 		feed_end(feed);
+		journal_states_begin(feed->journal);
 		/* lines that are written from now on count, at a first start, too */
 		beat(feed);
 		if (!feed->wants_help)
