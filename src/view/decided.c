@@ -158,6 +158,8 @@ static void say_account(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	    " (observe mode)" : "");
 	if (d->reason < REASON_COUNT)
 		say(out, ": %s", reason_texts[d->reason]);
+	if (d->reason == REASON_ACCOUNT_HELD)
+		return;
 	say(out, ", %u of %u", d->count, d->limit);
 	if (d->window != 0)
 		say(out, " in %u s", d->window / 1000);

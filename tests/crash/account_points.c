@@ -223,7 +223,7 @@ static void process_over(void) {
 	/* asked again: nothing is charged */
 	answer = rcpt(0, 1, "c@x");
 	atomic_store(&told->back, 2);
-	engine_account_process_over(site.engine, answer.process, now_ns);
+	engine_account_process_over(site.engine, answer.process, false, now_ns);
 }
 
 static void an_hour_later(void) {
@@ -382,13 +382,13 @@ static bool next_is_answered(const struct scene *scene, uint64_t point) {
 	if (answer.is_charged == is_full || after.hour != before.hour + !is_full ||
 	    after.pool != before.pool + !is_full)
 		return complain(scene, point, "the next question", after.hour, before.hour);
-	engine_account_process_over(site.engine, answer.process, now_ns);
+	engine_account_process_over(site.engine, answer.process, false, now_ns);
 	after = points_look(login);
 	if (after.hour != before.hour || after.pool != before.pool)
 		return complain(scene, point, "and given back", after.hour, before.hour);
 	answer = rcpt(0, 9, "next@x");
 	after = points_look(login);
-	engine_account_process_over(site.engine, answer.process, now_ns);
+	engine_account_process_over(site.engine, answer.process, false, now_ns);
 	if (points_look(login).day < told->sent)
 		return complain(scene, point, "given back twice", points_look(login).day, told->sent);
 	if (points_uncounted() != faults)

@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
 			now_ns = begun_ns + strtoll(words[1], NULL, 10);
 		else if (count == 2 && words[0][0] == 'O')
 			engine_account_process_over(site.engine,
-			    processes[place_of(words[1])].process, now_ns);
+			    processes[place_of(words[1])].process, false, now_ns);
 		else if (count == 6)
 			ask(&site, words, now_ns);
 	}

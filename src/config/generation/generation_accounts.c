@@ -197,13 +197,22 @@ static bool domain_matches(const char *mask, const char *domain, size_t length) 
 	    (length == mask_length || domain[length - mask_length - 1] == '.');
 }
 
+/* May the local part name another domain? */
+static bool has_route(const char *local, size_t length) {
+	for (size_t i = 0; i < length; i++)
+		if (strchr("%!@\":", local[i]) != NULL)	/* a NUL, too */
+			return true;
+	return false;
+}
+
 bool generation_account_is_free(const struct generation *g,
     const struct generation_account *account, const char *recipient, size_t length) {
 	const uint32_t *masks = generation_at(g, account->free);
 	const char *sign = length == 0 ? NULL : memrchr(recipient, '@', length);
 	size_t domain_length;
 
-	if (sign == NULL)
+	/* "them%example.com@here", "a!b@here" and quoted ones may go elsewhere from here */
+	if (sign == NULL || has_route(recipient, (size_t)(sign - recipient)))
 		return false;
 	domain_length = length - (size_t)(sign + 1 - recipient);
 	for (uint32_t i = 0; i < account->free_count; i++)

@@ -16,7 +16,7 @@
 
 #define LEASE_NS	(3600 * NS_PER_SECOND)
 #define DONE_NS		(120 * NS_PER_SECOND)	/* longer than smtpd asks again */
-#define OLD_MOST	64
+#define OLD_MOST	1024
 
 /* --- giving back ---------------------------------------------------------------------- */
 
@@ -48,8 +48,8 @@ void account_give_back(struct engine *engine, const struct account_mail *mail,
 	accounts_release(&held);
 }
 
-void account_transaction_end(struct engine *engine, uint64_t process, int64_t before_ns,
-    int64_t now_ns) {
+void account_transaction_end(struct engine *engine, uint64_t process, bool is_session,
+    int64_t before_ns, int64_t now_ns) {
 	struct account_mail_held held;
 	struct account_mail mail;
 
@@ -58,7 +58,7 @@ void account_transaction_end(struct engine *engine, uint64_t process, int64_t be
 		return;
 	mail = held.mail;
 	/* smtpd that got no answer at the end of its message asks again by another connection */
-	if (before_ns == 0 && mail.state == ACCOUNT_MAIL_DONE) {
+	if (before_ns == 0 && !is_session && mail.state == ACCOUNT_MAIL_DONE) {
 		account_mail_release(&held);
 		return;
 	}
@@ -72,8 +72,9 @@ void account_transaction_end(struct engine *engine, uint64_t process, int64_t be
 		account_give_back(engine, &mail, mail.recipients, now_ns);
 }
 
-void engine_account_process_over(struct engine *engine, uint64_t process, int64_t now_ns) {
-	account_transaction_end(engine, process, 0, now_ns);
+void engine_account_process_over(struct engine *engine, uint64_t process, bool is_session,
+    int64_t now_ns) {
+	account_transaction_end(engine, process, is_session, 0, now_ns);
 }
 
 void engine_account_mails_turn(struct engine *engine, int64_t now_ns) {
@@ -82,7 +83,7 @@ void engine_account_mails_turn(struct engine *engine, int64_t now_ns) {
 	    processes, OLD_MOST);
 
 	for (unsigned i = 0; i < count; i++)
-		account_transaction_end(engine, processes[i], now_ns - DONE_NS, now_ns);
+		account_transaction_end(engine, processes[i], false, now_ns - DONE_NS, now_ns);
 }
 
 bool account_login_is_new(const struct segment *segment, const struct account *account,

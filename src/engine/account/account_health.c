@@ -322,6 +322,7 @@ bool engine_account_resume(struct engine *engine, const char *login, size_t leng
 		return false;
 	was_held = held.account.held_by != 0;
 	held.account.held_by = 0;
+	held.account.network = 0;	/* of whoever asked last, while it was held */
 	accounts_put(engine->segment, &held, -1, now_ns);
 	accounts_release(&held);
 	return was_held;

@@ -415,12 +415,12 @@ static void ask_recipient(struct asking *a) {
 	struct account_mail mail = open_mail(a);
 	struct charged where = { .pool = 0 };
 
-	if (mail.last != 0 && mail.last == a->recipient)
-		return;		/* asked again */
-	if (is_role_address(a)) {
+	if (is_role_address(a)) {	/* twice: in To and Cc, for all that is known */
 		(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
 		return;
 	}
+	if (mail.last != 0 && mail.last == a->recipient)
+		return;		/* asked again */
 	if ((is_free(a) ? is_held_now(a) : !networks_allow(a)) || message_is_full(a, &mail)) {
 		refuse(a);
 		if (a->answer->observed)
@@ -455,9 +455,13 @@ static void note_queued(struct asking *a) {
 
 /* With an empty sender: nothing is charged, but who is held sends none of it either. */
 static void ask_bounce(struct asking *a) {
-	if (a->question->at_end)
+	const struct quota_amounts none = { { 0, 0, 0 } };
+	struct charged where = { .pool = 0 };
+
+	if (a->question->at_end) {
+		(void)charge(a, &none, &none, &where);	/* its results need a login that is known */
 		note_queued(a);
-	else if (a->question->recipient_length > 0 && !is_role_address(a) && is_held_now(a))
+	} else if (a->question->recipient_length > 0 && !is_role_address(a) && is_held_now(a))
 		refuse(a);
 }
 
@@ -482,7 +486,7 @@ static void ask_end(struct asking *a) {
 	} else if (!a->answer->is_charged) {
 		refuse(a);
 		if (!a->answer->observed) {
-			account_transaction_end(a->engine, a->process, 0, a->now_ns);
+			account_transaction_end(a->engine, a->process, false, 0, a->now_ns);
 			return;
 		}
 	}

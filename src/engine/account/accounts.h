@@ -55,8 +55,10 @@ struct account_answer {
 void engine_account_ask(struct engine *engine, const struct generation *generation,
     const struct account_question *question, int64_t now_ns, struct account_answer *answer);
 
-/* The connection of a process ended (account_answer.process): its transaction is over. */
-void engine_account_process_over(struct engine *engine, uint64_t process, int64_t now_ns);
+/* The connection of a process ended (account_answer.process): its transaction is over.  One that is
+ * done is remembered for a while, as smtpd may ask again, but where this was the whole session. */
+void engine_account_process_over(struct engine *engine, uint64_t process, bool is_session,
+    int64_t now_ns);
 
 /* Gives back what transactions were charged that nothing was heard of for an hour. */
 void engine_account_mails_turn(struct engine *engine, int64_t now_ns);

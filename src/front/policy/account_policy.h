@@ -45,7 +45,8 @@ bool account_ask(struct engine *engine, const struct generation *generation,
     const struct account_question *question, int64_t now_ns, uint64_t *process,
     struct account_reply *reply);
 
-/* The policy connection of this process ended. */
-void account_policy_over(struct engine *engine, uint64_t process, int64_t now_ns);
+/* The policy connection of this process ended, or its session, all of it. */
+void account_policy_over(struct engine *engine, uint64_t process, bool is_session,
+    int64_t now_ns);
 
 #endif

@@ -81,7 +81,7 @@ void policy_session_over(struct policy_session *session, struct engine *engine,
     const struct generation *generation, int64_t now_ns) {
 	end_session(session, engine, generation, OWNER_POLICY_GONE, now_ns);
 #ifdef WITH_ACCOUNTS
-	account_policy_over(engine, session->account_process, now_ns);
+	account_policy_over(engine, session->account_process, false, now_ns);
 	session->account_process = 0;
 #endif
 }

@@ -52,7 +52,7 @@ TEST_IN(begin, end, what_is_given_back) {
 	assert_int_equal(used("bob@example.org"), 1);
 	/* its connection ends */
 	is_yes(rcpt("alice", "a2.5.5.0", "x@x"));
-	engine_account_process_over(site.engine, rcpt("alice", "a2.5.5.0", "y@x").process, now_ns);
+	engine_account_process_over(site.engine, rcpt("alice", "a2.5.5.0", "y@x").process, false, now_ns);
 	assert_int_equal(used("alice"), 0);
 	/* nothing is heard of it for an hour */
 	is_yes(rcpt("alice", "a3.5.5.0", "x@x"));
@@ -67,7 +67,7 @@ TEST_IN(begin, end, what_is_given_back) {
 	is_yes(eom("alice", "a4.5.5.0", 2, 1000));
 	assert_int_equal(used("alice"), 2);
 	is_yes(rcpt("bob@example.org", "a4.5.5.1", "y@x"));
-	engine_account_process_over(site.engine, rcpt("bob@example.org", "a4.5.5.1", "y@x").process,
+	engine_account_process_over(site.engine, rcpt("bob@example.org", "a4.5.5.1", "y@x").process, false,
 	    now_ns);
 	assert_int_equal(used("alice"), 2);
 }

@@ -66,7 +66,7 @@ TEST_IN(begin, end, nothing_is_given_back_to_a_login_that_was_evicted) {
 	}
 	assert_int_equal(evicted, 1);
 	assert_int_equal(yes_of("ann", "c2.1.1.0", 20), 20);
-	engine_account_process_over(site.engine, rcpt("ann", "c1.1.1.0", "z@x").process, now_ns);
+	engine_account_process_over(site.engine, rcpt("ann", "c1.1.1.0", "z@x").process, false, now_ns);
 	assert_int_equal(used("ann"), 20);
 }
 
@@ -137,6 +137,41 @@ TEST_IN(begin, end, a_message_to_free_recipients_alone_is_free) {
 	is_no(rcpt("ann", "g1.1.1.2", "x@x"), REASON_ACCOUNT_MESSAGES, 1, 1);
 }
 
+/* Postfix sends these on by its defaults: the last domain is not where they go. */
+TEST_IN(begin, end, an_address_with_a_route_in_its_local_part_is_not_free) {
+	static const char *const routed[] = { "them%gmail.example@own.example",
+		"\"them@gmail.example\"@own.example", "gmail.example!them@own.example",
+		"them@gmail.example@own.example" };
+
+	for (unsigned i = 0; i < 4; i++) {
+		is_yes(rcpt("ann", "m1.1.1.0", routed[i]));
+		assert_int_equal(used("ann"), i + 1);
+	}
+	is_yes(rcpt("ann", "m1.1.1.0", "boss@own.example"));
+	assert_int_equal(used("ann"), 4);
+}
+
+/* In To and in Cc. */
+TEST_IN(begin, end, postmaster_given_twice_is_not_charged) {
+	is_yes(rcpt("ann", "n1.1.1.0", "postmaster@x"));
+	is_yes(rcpt("ann", "n1.1.1.0", "postmaster@x"));
+	is_yes(eom("ann", "n1.1.1.0", 2, 10));
+	assert_int_equal(used("ann"), 0);
+}
+
+/* A milter's session is over for good. */
+TEST_IN(begin, end, a_session_that_is_over_leaves_no_note) {
+	struct account_answer answer;
+	uint64_t processes[4];
+
+	is_yes(rcpt("ann", "o1.1.1.0", "x@x"));
+	answer = eom("ann", "o1.1.1.0", 1, 10);
+	engine_account_process_over(site.engine, answer.process, true, now_ns);
+	assert_int_equal(account_mails_before(site.segment, now_ns + HOUR, now_ns + HOUR, processes, 4),
+	    0);
+	assert_int_equal(used("ann"), 1);
+}
+
 static struct account_answer bounce(const char *instance, const char *to) {
 	struct account_question question = { .login = "ann", .login_length = 3,
 		.recipient = to, .recipient_length = strlen(to), .instance = instance,
@@ -179,7 +214,7 @@ TEST_IN(begin, end, an_end_that_is_asked_again_after_a_hangup_counts_once) {
 	assert_int_equal(yes_of("ann", "j1.1.1.0", 3), 3);
 	answer = end_of("j1.1.1.0", 3);
 	is_yes(answer);
-	engine_account_process_over(site.engine, answer.process, now_ns);
+	engine_account_process_over(site.engine, answer.process, false, now_ns);
 	is_yes(end_of("j1.1.1.0", 3));
 	assert_int_equal(used("ann"), 3);
 	/* after some minutes nobody asks any more */
