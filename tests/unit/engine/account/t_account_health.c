@@ -793,23 +793,19 @@ TEST_IN(begin, end, forgetting_the_counts_of_a_held_login_does_not_resume_it) {
 	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
 }
 
+static const char *const clients[] = { "192.0.2.7", "198.51.100.7", "203.0.113.7" };
+
 /* Whoever asked last was refused: it is not the owner's. */
 TEST_IN(begin, end, a_resumed_login_is_not_held_by_the_network_of_the_thief) {
 	hold_eve();
-	(void)mail("eve@example.org", "203.0.113.66", "5E3001");
+	(void)mail("eve@example.org", "192.88.99.66", "5E3001");
 	assert_true(engine_account_resume(site.engine, "eve@example.org", 15, now_ns));
-	for (unsigned i = 0; i < 3; i++) {
-		char client[32];
-
-		snprintf(client, sizeof(client), "198.51.%u.7", i);
-		assert_int_equal(mail("eve@example.org", client, "5E3002").verdict, VERDICT_ADMIT);
-	}
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(mail("eve@example.org", clients[i], "5E3002").verdict, VERDICT_ADMIT);
 }
 
 /* Three are allowed; without health a fourth is refused, and only that one. */
 TEST_IN(begin, end, a_network_that_is_refused_does_not_shut_out_those_before) {
-	static const char *const clients[] = { "192.0.2.7", "198.51.100.7", "203.0.113.7" };
-
 	site_reload(&site, "classes = ();\naccounts = ( { name = \"a\"; match = \"*\";\n"
 	    "  each = { networks = \"3/1h\"; }; } );\n");
 	for (unsigned round = 0; round < 3; round++) {
