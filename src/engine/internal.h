@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/login.h"
 #include "engine/engine.h"
 #include "policy/limit/limit.h"
 #include "segment/session/sessions.h"
@@ -19,6 +20,8 @@ struct mapped_generation {
 
 struct relief;
 struct feed_memory;
+#define ACCOUNT_SUSPECTS_MAX	128
+
 struct window_report;
 struct account_trip;
 struct journal_manual_log;
@@ -68,6 +71,11 @@ struct engine {
 		uint64_t evicted;	/* that were told, */
 		int64_t told_ns;	/* and when; 0: never */
 	} accounts_time;		/* the keeper's */
+	struct account_suspects {
+		unsigned count;
+		struct login_key logins[ACCOUNT_SUSPECTS_MAX];
+		int64_t due_ns[ACCOUNT_SUSPECTS_MAX];	/* when it is judged again */
+	} account_suspects;		/* the feed's */
 	void (*account_listener)(const struct generation *, const struct account_trip *);
 	bool (*window_listener)(void *context, const struct window_report *);
 	void *window_context;

@@ -21,6 +21,7 @@
 #define NETWORK_BYTES_4	15	/* of the mapped address: /24 */
 #define NETWORK_BYTES_6	6	/* /48 */
 #define FILE_SHOWN	96
+#define SETTLED_NS	(10 * NS_PER_SECOND)
 
 void engine_account_listen(struct engine *engine, void (*tell)(
     const struct generation *generation, const struct account_trip *trip)) {
@@ -191,29 +192,76 @@ static const struct generation_account *entry_of(struct engine *engine,
 	    &rules) ? rules.account : NULL;
 }
 
-static void note_result(struct engine *engine, const struct generation *generation,
-    const struct generation_account *entry, const struct login_key *login, const char *name,
-    const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns) {
-	bool is_failed = judgement->reply.class == RESULT_PERMANENT;
+/* Who looks stolen is judged some seconds later: of one message the recipients that are refused
+ * are told of before those that take it, which may be nearly all. */
+static bool add_suspect(struct account_suspects *suspects, const struct login_key *login,
+    int64_t now_ns) {
+	for (unsigned i = 0; i < suspects->count; i++)
+		if (memcmp(&suspects->logins[i], login, sizeof(*login)) == 0)
+			return true;
+	if (suspects->count == ACCOUNT_SUSPECTS_MAX)
+		return false;
+	suspects->logins[suspects->count] = *login;
+	suspects->due_ns[suspects->count++] = now_ns + SETTLED_NS;
+	return true;
+}
+
+static void judge_again(struct engine *engine, const struct generation *generation,
+    const struct login_key *login, int64_t now_ns) {
+	char name[ACCOUNT_NAME_MAX + 1];
+	const struct generation_account *entry = entry_of(engine, generation, login, name);
 	struct account_trip t = { .login = name };
 	struct account_health_held held;
+	bool due;
+
+	if (entry == NULL || !account_health_take(engine->segment, login, false, now_ns, &held))
+		return;
+	due = is_due(engine, &held.health, entry, &t, now_ns);
+	account_health_put(engine->segment, &held, now_ns);
+	account_health_release(&held);
+	if (due)
+		trip(engine, generation, &t, login, now_ns);
+}
+
+static void note_result(struct engine *engine, const struct generation *generation,
+    const struct generation_account *entry, const struct login_key *login,
+    const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns) {
+	bool is_failed = judgement->reply.class == RESULT_PERMANENT;
+	struct account_health_held held;
+	struct health_counts counts;
 	const struct span *to = &delivery->recipient;
 	char folded[LOGIN_MAX];
 	/* "Bob@x" and "bob@x" are one mailbox nearly everywhere */
 	uint64_t recipient = siphash13(&engine->segment->header->key,
 	    login_fold(to->text, to->length, folded) ? folded : to->text, to->length);
-	bool due;
+	bool suspect;
 
 	/* what was accepted counts from the first message on: the share is of all results */
 	if (!account_health_take(engine->segment, login, true, now_ns, &held))
 		return;
 	health_note_result(&held.health.health, &entry->health, delivery->recipients, is_failed,
 	    reply_is_unknown_recipient(delivery, &judgement->reply), recipient, now_ns);
-	due = is_failed && is_due(engine, &held.health, entry, &t, now_ns);
+	counts = health_count(&held.health.health, &entry->health, now_ns);
+	suspect = is_failed && health_judge(&counts, &entry->health) == HEALTH_UNKNOWN;
 	account_health_put(engine->segment, &held, now_ns);
 	account_health_release(&held);
-	if (due)
-		trip(engine, generation, &t, login, now_ns);
+	if (suspect && !add_suspect(&engine->account_suspects, login, now_ns))
+		judge_again(engine, generation, login, now_ns);
+}
+
+void engine_account_suspects_turn(struct engine *engine, const struct generation *generation,
+    int64_t now_ns) {
+	struct account_suspects *suspects = &engine->account_suspects;
+
+	for (unsigned i = suspects->count; i-- > 0;) {
+		struct login_key login = suspects->logins[i];
+
+		if (suspects->due_ns[i] > now_ns)
+			continue;
+		suspects->logins[i] = suspects->logins[--suspects->count];
+		suspects->due_ns[i] = suspects->due_ns[suspects->count];
+		judge_again(engine, generation, &login, now_ns);
+	}
 }
 
 /* The filter's were not the last results of these. */
@@ -288,8 +336,7 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	if (class == RESULT_OK)
 		follow_filter(engine, delivery, judgement, &login, now_ns);
 	if (entry != NULL && entry->health.unknown > 0)
-		note_result(engine, generation, entry, &login, name, delivery, judgement,
-		    now_ns);
+		note_result(engine, generation, entry, &login, delivery, judgement, now_ns);
 	/* Postfix says when a message has left, Sendmail does not */
 	if (delivery->source == DELIVERY_OF_SENDMAIL)
 		account_queued_done(engine->segment, mta, delivery->queue_id.text,

@@ -46,6 +46,9 @@ uint32_t engine_account_network_of(const struct engine *engine, const struct add
 void engine_account_result(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, const struct judgement *judgement,
     int64_t now_ns);
+/* Judges those again who looked stolen ten seconds ago: the feed, each second. */
+void engine_account_suspects_turn(struct engine *engine, const struct generation *generation,
+    int64_t now_ns);
 /* A message has left the queue. */
 void engine_account_removed(struct engine *engine, const struct generation *generation,
     unsigned mta, const char *queue_id, size_t length, int64_t now_ns);

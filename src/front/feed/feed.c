@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/account/account_health.h"
 #include "front/decision/journal_news.h"
 #include "front/decision/window_log.h"
 
@@ -66,6 +67,9 @@ static void on_second(void *context, int64_t now_ns) {
 	feed_journals_turn(feed);
 	feed_events_second(feed);
 	engine_feed_turn(feed->engine, feed->generation, feed->now_ns);
+#ifdef WITH_ACCOUNTS
+	engine_account_suspects_turn(feed->engine, feed->generation, feed->now_ns);
+#endif
 	feed_end(feed);
 	journal_states_turn(feed->journal, feed->now_ns, clock_wall_ns());
 	beat(feed);

@@ -101,7 +101,12 @@ TEST(free_recipients) {
 	generation_account_is_free(g, rules.account, address, sizeof(address) - 1)
 	assert_true(FREE("a@example.org"));
 	assert_true(FREE("a@sub.EXAMPLE.org"));
-	assert_true(FREE("a@b@local.example"));
+	assert_true(FREE("a.b+c@local.example"));
+	/* the mail server may send these on */
+	assert_false(FREE("a@b@local.example"));
+	assert_false(FREE("a%b.example@local.example"));
+	assert_false(FREE("b.example!a@local.example"));
+	assert_false(FREE("\"a@b.example\"@local.example"));
 	assert_false(FREE("a@anexample.org"));
 	assert_false(FREE("a@sub.local.example"));
 	assert_false(FREE("example.org"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* Stolen logins: the laws by hand-computed numbers and by chance, and what the engine does. */
+/* Stolen logins: what the engine does (the law: policy/limit/t_health.c). */
 #include <math.h>
 
 #include "tests/unit/test.h"
@@ -44,6 +44,14 @@ static void note_trip(const struct generation *generation, const struct account_
 	last_trip = *trip;
 }
 
+/* A result, and time enough for those that are told of later: none are. */
+static bool settled_line(const struct line *line) {
+	bool known = feed_line(line);
+
+	engine_account_suspects_turn(site.engine, site.generation, now_ns + 11 * NS_PER_SECOND);
+	return known;
+}
+
 static int begin(void **state) {
 	site_open(&site, 64, SITE);
 	engine_account_listen(site.engine, note_trip);
@@ -57,162 +65,6 @@ static int begin(void **state) {
 static int end(void **state) {
 	site_close(&site);
 	return 0;
-}
-
-/* --- distinct ----------------------------------------------------------------------------- */
-
-TEST(exact_up_to_64) {
-	struct distinct set = { .period_s = 0 };
-	int64_t now = 100 * HOUR;
-
-	for (uint64_t i = 1; i <= 64; i++)
-		for (unsigned twice = 0; twice < 2; twice++) {
-			distinct_add(&set, i * UINT64_C(0x9e3779b97f4a7c15), 3600, now);
-			assert_int_equal(distinct_count(&set, 3600, now), i);
-		}
-	/* a twelfth is 5 minutes: they count for 60 and at most 65 */
-	assert_int_equal(distinct_count(&set, 3600, now + HOUR), 64);
-	assert_int_equal(distinct_count(&set, 3600, now + 65 * MINUTE), 0);
-	/* seen again it counts on */
-	distinct_add(&set, UINT64_C(0x9e3779b97f4a7c15), 3600, now + HOUR);
-	assert_int_equal(distinct_count(&set, 3600, now + 65 * MINUTE), 1);
-	/* and there is room again */
-	for (uint64_t i = 100; i < 163; i++)
-		distinct_add(&set, i, 3600, now + 65 * MINUTE);
-	assert_int_equal(distinct_count(&set, 3600, now + 65 * MINUTE), 64);
-	assert_int_equal(distinct_count(&set, 60, now), 0);
-}
-
-/* 6.5 % is the standard error: of 200 sets nearly all are within three times that. */
-TEST(estimates_are_near) {
-	static const unsigned sizes[] = { 65, 100, 300, 1000, 10000 };
-	struct random random = random_seeded("estimates_are_near");
-
-	for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-		double squares = 0, sum = 0;
-
-		for (unsigned run = 0; run < 200; run++) {
-			struct distinct set = { .period_s = 0 };
-			double error;
-
-			for (unsigned i = 0; i < sizes[s]; i++)
-				distinct_add(&set, random_next(&random), 3600, 100 * HOUR);
-			error = distinct_count(&set, 3600, 100 * HOUR) / (double)sizes[s] - 1;
-			assert_true(fabs(error) < 0.26);
-			squares += error * error;
-			sum += error;
-			/* of the period before it counts still, then nothing does */
-			assert_true(distinct_count(&set, 3600, 101 * HOUR) > 0);
-			assert_int_equal(distinct_count(&set, 3600, 102 * HOUR), 0);
-		}
-		assert_true(squares / 200 < 0.075 * 0.075);
-		assert_true(fabs(sum / 200) < 0.02);
-	}
-}
-
-/* --- health ------------------------------------------------------------------------------- */
-
-static const struct health_limits usual = { .unknown = 15, .unknown_period_s = 3600,
-	.failed_percent = 20, .of = 20, .networks = 8, .networks_period_s = 3600 };
-
-static enum health_verdict verdict_of(const struct health *health, int64_t now) {
-	struct health_counts counts = health_count(health, &usual, now);
-
-	return health_judge(&counts, &usual);
-}
-
-/* A number alone, and a share alone, are not enough. */
-TEST(a_number_and_a_share) {
-	struct health health = { .at_ns = 0 };
-	struct health_counts counts;
-	int64_t now = 100 * HOUR;
-
-	/* 15 of 15: fewer than 20 results */
-	for (uint64_t i = 0; i < 15; i++)
-		health_note_result(&health, &usual, 1, true, true, i, now);
-	assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
-	for (unsigned i = 0; i < 5; i++)
-		health_note_result(&health, &usual, 1, false, false, 0, now);
-	assert_int_equal(verdict_of(&health, now), HEALTH_UNKNOWN);
-	/* 15 of 76 are less than a fifth */
-	health_note_result(&health, &usual, 56, false, false, 0, now);
-	assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
-	counts = health_count(&health, &usual, now);
-	assert_true(counts.results == 76 && counts.failed == 15);
-	/* half of it an hour later, an eighth after three */
-	counts = health_count(&health, &usual, now + HOUR);
-	assert_true(fabs(counts.results - 38) < 0.01 && fabs(counts.failed - 7.5) < 0.01);
-	counts = health_count(&health, &usual, now + 3 * HOUR);
-	assert_true(fabs(counts.results - 9.5) < 0.01 && counts.unknown == 0);
-	counts = health_count(&health, &usual, now + HOUR / 2);
-	assert_true(fabs(counts.results - 53.74) < 0.02);
-	/* the same recipient again and again is one */
-	health = (struct health){ .at_ns = 0 };
-	for (unsigned i = 0; i < 100; i++)
-		health_note_result(&health, &usual, 1, true, true, 7, now);
-	assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
-	for (uint64_t i = 0; i < 9; i++) {
-		assert_int_equal(verdict_of(&health, now), HEALTH_GOOD);
-		health_note_network(&health, &usual, i, now);
-	}
-	assert_int_equal(verdict_of(&health, now), HEALTH_NETWORKS);
-}
-
-/* A month of honest mail: 1,000 logins of 1 to 40 recipients a day, of which 1.5 % are mistyped;
- * a list of 2,000 each day, 3 % of it dead, always the same; one that is cleaned up, 8 %. */
-TEST(honest_mail_is_left_alone) {
-	struct random random = random_seeded("honest_mail_is_left_alone");
-	static struct health people[1000], lists[2];
-	static const unsigned dead_permille[2] = { 30, 80 };
-
-	for (int64_t day = 0; day < 30; day++) {
-		for (unsigned i = 0; i < 1000; i++) {
-			int64_t now = (day + 1) * 24 * HOUR + random_below(&random, 8) * HOUR;
-
-			for (unsigned left = 1 + random_below(&random, 40); left > 0; left--) {
-				bool typo = random_below(&random, 1000) < 15;
-
-				now += random_below(&random, 10) * MINUTE;
-				health_note_result(&people[i], &usual, 1, typo, typo,
-				    random_next(&random), now);
-				assert_int_equal(verdict_of(&people[i], now), HEALTH_GOOD);
-			}
-		}
-		for (unsigned list = 0; list < 2; list++)
-			for (uint64_t to = 0; to < 2000; to++) {
-				int64_t now = (day + 1) * 24 * HOUR +
-				    (int64_t)to * (NS_PER_SECOND / 10);
-				bool dead = (to * 2654435761u >> 7) % 1000 < dead_permille[list];
-
-				health_note_result(&lists[list], &usual, 1, dead, dead, to, now);
-				assert_int_equal(verdict_of(&lists[list], now), HEALTH_GOOD);
-			}
-	}
-}
-
-/* 30 % unknown: found at the 15th failure, or at the 20th result. */
-TEST(a_bad_list_is_found) {
-	struct random random = random_seeded("a_bad_list_is_found");
-	unsigned later = 0;
-
-	for (unsigned run = 0; run < 1000; run++) {
-		struct health health = { .at_ns = 0 };
-		unsigned failed = 0, results = 0;
-
-		while (verdict_of(&health, 100 * HOUR) == HEALTH_GOOD) {
-			bool bad = random_below(&random, 10) < 3;
-
-			failed += bad;
-			results++;
-			health_note_result(&health, &usual, 1, bad, bad, random_next(&random),
-			    100 * HOUR);
-			assert_true(results < 1000);
-		}
-		assert_true(failed >= 15);
-		later += failed > 15;
-	}
-	/* by chance a few have a smaller share at the 15th */
-	assert_true(later <= 20);
 }
 
 /* --- replies -------------------------------------------------------------------------------- */
@@ -286,7 +138,7 @@ static void result(const char *queue_id, unsigned number, bool unknown) {
 		    "(in reply to RCPT TO command)" : accepted, .dsn = unknown ? 5 : 2 };
 
 	snprintf(to, sizeof(to), "u%u@x.example", number);
-	(void)feed_line(&line);
+	(void)settled_line(&line);
 }
 
 TEST_IN(begin, end, a_stolen_login_is_held) {
@@ -503,15 +355,15 @@ TEST_IN(begin, end, filters_are_followed) {
 		    "530002", .dsn = 2 };
 
 	(void)mail("eve@example.org", "192.0.2.7", "530001");
-	(void)feed_line(&line);
+	(void)settled_line(&line);
 	assert_true(is_behind_filter("530002", &key));
 	assert_memory_equal(&key, &eve, sizeof(key));
 	line.relay = "192.0.2.1";
 	line.port = 25;
 	line.text = "250 2.0.0 Ok: queued as 530003";
-	(void)feed_line(&line);
+	(void)settled_line(&line);
 	assert_false(is_behind_filter("530003", &key));
-	(void)feed_line(&(struct line){ .domain = "x.example", .relay_name = "mx.x.example",
+	(void)settled_line(&(struct line){ .domain = "x.example", .relay_name = "mx.x.example",
 		.relay = "192.0.2.1", .queue_id = "530002", .status = DELIVERY_SENT,
 		.text = accepted, .dsn = 2 });
 	assert_false(is_behind_filter("530002", &key));
@@ -530,7 +382,7 @@ TEST_IN(begin_two, end, a_filter_between_two_mail_servers_is_followed) {
 
 	asking_listener = 0;
 	(void)mail("eve", "192.0.2.7", "550001");
-	(void)feed_line(&line);
+	(void)settled_line(&line);
 	assert_true(is_behind_filter("540001", &key));
 	many_refused(OTHER_MTA, "eve");
 	/* it is of that one from now on */
@@ -573,6 +425,7 @@ static void event_refused(unsigned mtas) {
 		engine_account_result(site.engine, site.generation, mtas, &delivery, &judgement,
 		    now_ns);
 	}
+	engine_account_suspects_turn(site.engine, site.generation, now_ns + 11 * NS_PER_SECOND);
 }
 
 /* Such an event is judged by the first mail server's settings; its queue ID could be anyone's. */
@@ -727,7 +580,7 @@ TEST_IN(begin, end, a_thief_behind_a_filter_is_held) {
 		snprintf(behind, sizeof(behind), "5B%04X", i);
 		snprintf(text, sizeof(text), "250 2.0.0 Ok: queued as %s", behind);
 		(void)mail("eve@example.org", "192.0.2.7", id);
-		(void)feed_line(&line);
+		(void)settled_line(&line);
 		result(behind, i, i % 10 < 3);
 	}
 	/* 30 of 100, where 30 of 200 would be less than a fifth */
@@ -746,7 +599,7 @@ TEST_IN(begin, end, a_relay_on_loopback_that_is_not_read_counts) {
 		snprintf(id, sizeof(id), "5C%04X", i);
 		snprintf(text, sizeof(text), "250 2.0.0 Ok: queued as 5D%04X", i);
 		(void)mail("eve@example.org", "192.0.2.7", id);
-		(void)feed_line(&(struct line){ .domain = "x.example", .relay_name = "tunnel",
+		(void)settled_line(&(struct line){ .domain = "x.example", .relay_name = "tunnel",
 			.relay = "127.0.0.1", .port = 10024, .queue_id = id, .text = text,
 			.status = DELIVERY_SENT, .dsn = 2 });
 	}
@@ -825,9 +678,9 @@ TEST_IN(begin, end, one_mailbox_written_in_two_ways_is_one_unknown_recipient) {
 
 	(void)mail("eve@example.org", "192.0.2.7", "5F2001");
 	line.recipient = "Bob@x.example";
-	(void)feed_line(&line);
+	(void)settled_line(&line);
 	line.recipient = "bob@X.example";
-	(void)feed_line(&line);
+	(void)settled_line(&line);
 	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
 	assert_int_equal(distinct_count(&health.health.unknown, 3600, now_ns), 1);
 }

@@ -317,11 +317,11 @@ static void add_mass_mail(int64_t at, unsigned login, uint32_t members, unsigned
 		for (uint32_t i = 0; i < EACH; i++) {
 			bool is_dead = ((base + i) * 2654435761U >> 7) % 1000 < dead_permille;
 
-			add_result(at + (is_dead ? 1 : 1 + random_below(&chance, 5)), message,
+			add_result(at + (is_dead ? 1 : 2 + random_below(&chance, 5)), message,
 			    base + i, is_dead ? UNKNOWN : random_below(&chance, 10) == 0 ? GREY :
 			    random_below(&chance, 100) == 0 ? FULL : SENT);
 		}
-		at += 3;
+		at += login == LETTER ? 3 : 0;	/* the list's all at once */
 	}
 }
 
@@ -367,6 +367,7 @@ static void play_event(const struct moment *event) {
 	struct message *message = &messages[event->message];
 
 	now_ns = begun_ns + event->at * NS_PER_SECOND;
+	engine_account_suspects_turn(site.engine, site.generation, now_ns);
 	if (event->fate == MESSAGE) {
 		submit(event);
 		return;

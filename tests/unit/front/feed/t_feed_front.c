@@ -71,6 +71,11 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	(void)engine, (void)generation, (void)mtas, (void)delivery, (void)judgement, (void)at_ns;
 }
 
+void engine_account_suspects_turn(struct engine *engine, const struct generation *generation,
+    int64_t now_ns) {
+	(void)engine, (void)generation, (void)now_ns;
+}
+
 void engine_account_removed(struct engine *engine, const struct generation *generation,
     unsigned mta, const char *queue_id, size_t length, int64_t at_ns) {
 	(void)engine, (void)generation, (void)mta, (void)queue_id, (void)length, (void)at_ns;
