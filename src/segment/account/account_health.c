@@ -18,6 +18,9 @@ _Static_assert(offsetof(struct account_queued, mta) ==
 _Static_assert(offsetof(struct account_queued, login) ==
     offsetof(struct account_queued, queue_id) + 8 * QUEUED_KEY_WORDS, "of whole words");
 
+#define DAY_DS		(24 * 36000u)
+#define MONTH_DS	(31 * DAY_DS)
+
 static bool health_is_sound(const uint64_t *words) {
 	return (words[0] & 0xff) == 1 && words[WORD_OF(account_health, key)] != 0;
 }
@@ -30,12 +33,17 @@ static bool queued_is_sound(const uint64_t *words) {
 	    text_is_harmless(queued.queue_id, sizeof(queued.queue_id));
 }
 
-/* Who only sends what is accepted makes room before those of whom there is something to tell. */
+/* Who only sends what is accepted, from one place, makes room before those of whom there was
+ * something to tell this month, and these before those of today. */
 static uint64_t health_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
-	bool has_failed = RELAXED(slot[WORD_OF(account_health, health.failed)]) != 0;
+	/* the two 32-bit words behind period_s and turn: count and reserved */
+	uint32_t networks = (uint32_t)RELAXED(slot[WORD_OF(account_health, health.networks.count)]);
+	bool tells = networks >= 2 ||
+	    RELAXED(slot[WORD_OF(account_health, health.failed)]) != 0;
+	uint32_t seen_ds = SEEN_DS(RELAXED(slot[1]));
+	uint64_t rank = !tells || now_ds - seen_ds > MONTH_DS ? 0 : now_ds - seen_ds > DAY_DS ? 1 : 2;
 
-	(void)now_ds;
-	return (uint64_t)has_failed << 32 | SEEN_DS(RELAXED(slot[1]));
+	return rank << 32 | seen_ds;
 }
 
 const struct learned_kind account_health_kind = {

@@ -648,6 +648,29 @@ TEST_IN(begin, end, forgetting_the_counts_of_a_held_login_does_not_resume_it) {
 
 static const char *const clients[] = { "192.0.2.7", "198.51.100.7", "203.0.113.7" };
 
+/* Each login that sends has results; there is room for those of few. */
+TEST_IN(begin, end, networks_outlive_the_results_of_logins_that_only_send) {
+	site_accounts = "4k";
+	site_restart(&site, 64, SITE);
+	site_accounts = "64";
+	engine_account_listen(site.engine, note_trip);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(mail("eve@example.org", clients[i], "5E4001").verdict, VERDICT_ADMIT);
+	for (unsigned i = 0; i < 1000; i++) {
+		char login[32], id[16];
+
+		now_ns += NS_PER_SECOND / 10;
+		snprintf(login, sizeof(login), "u%u@example.org", i);
+		snprintf(id, sizeof(id), "5E5%03X", i);
+		(void)mail(login, "192.0.2.7", id);
+		result(id, i, false);
+	}
+	assert_true(atomic_load(&site.segment->header->counters[COUNTER_ACCOUNT_HEALTHS_EVICTED]) >
+	    0);
+	(void)mail("eve@example.org", "192.88.99.7", "5E4002");
+	assert_int_equal(trips, 1);
+}
+
 /* Whoever asked last was refused: it is not the owner's. */
 TEST_IN(begin, end, a_resumed_login_is_not_held_by_the_network_of_the_thief) {
 	hold_eve();
