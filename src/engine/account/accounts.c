@@ -285,7 +285,8 @@ static enum accounts_taken charge(struct asking *a, const struct quota_amounts *
 	if (taken != ACCOUNTS_HELD)
 		return taken;
 	held.account.entry = generation_account_mark(text_at(a, a->rules.account->name));
-	if (a->rules.account->health.networks > 0)
+	/* at the end of a message it was not looked at: nor was that of a bounce */
+	if (a->rules.account->health.networks > 0 && !a->question->at_end)
 		held.account.network = engine_account_network_of(a->engine,
 		    &a->question->client);
 	if (is_held(a, &held.account)) {
@@ -357,18 +358,16 @@ static void note_decision(struct asking *a) {
 	decisions_write(a->engine->segment, &d);
 }
 
-/* A message larger than all of a limit is so for ever.  Recipients are asked about one by one: more
- * than a limit has at once are those of a message whose RCPTs nobody saw. */
-static bool is_beyond_limit(const struct account_answer *answer) {
-	return answer->what == QUOTA_KIB && answer->window_s > 0 && answer->wait_ns == INT64_MAX;
-}
-
 /* Over a limit: a refusal, or what would be one. */
 static void refuse(struct asking *a) {
 	const struct generation_account *entry = a->rules.account;
 
 	a->answer->observed = entry->observe != 0;
-	a->answer->rejects = entry->action == ACCOUNT_ACTION_REJECT || is_beyond_limit(a->answer);
+	/* Recipients are asked about one by one: more than a limit has at once are those of a
+	 * message whose RCPTs nobody saw. */
+	a->answer->is_too_large = a->answer->what == QUOTA_KIB && a->answer->window_s > 0 &&
+	    a->answer->wait_ns == INT64_MAX;
+	a->answer->rejects = entry->action == ACCOUNT_ACTION_REJECT || a->answer->is_too_large;
 	a->answer->verdict = entry->observe != 0 ? VERDICT_ADMIT :
 	    a->answer->rejects ? VERDICT_REFUSE : VERDICT_DEFER;
 	engine_count(a->engine, entry->observe != 0 ? COUNTER_ACCOUNT_OBSERVED :
@@ -455,11 +454,15 @@ static void note_queued(struct asking *a) {
 
 /* With an empty sender: nothing is charged, but who is held sends none of it either. */
 static void ask_bounce(struct asking *a) {
+	const struct segment_header *header = a->engine->segment->header;
 	const struct quota_amounts none = { { 0, 0, 0 } };
 	struct charged where = { .pool = 0 };
+	struct account account;
 
 	if (a->question->at_end) {
-		(void)charge(a, &none, &none, &where);	/* its results need a login that is known */
+		/* its results need a login that is known */
+		if (!accounts_find_in(header, header, &a->key, &account))
+			(void)charge(a, &none, &none, &where);
 		note_queued(a);
 	} else if (a->question->recipient_length > 0 && !is_role_address(a) && is_held_now(a))
 		refuse(a);
@@ -491,7 +494,7 @@ static void ask_end(struct asking *a) {
 		}
 	}
 	note_queued(a);
-	if (!note_mail(a, NULL, ACCOUNT_MAIL_DONE)) {
+	if (!note_mail(a, NULL, ACCOUNT_MAIL_DONE) && mail.recipients > 0) {
 		/* its process's old connection ended meanwhile: it counts all the same */
 		all = (struct quota_amounts){ { mail.recipients < count ? mail.recipients : count,
 			0, 0 } };

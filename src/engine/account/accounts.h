@@ -38,6 +38,7 @@ struct account_answer {
 	enum verdict verdict;		/* ADMIT, DEFER (450) or REFUSE (550) */
 	bool observed;			/* would have been refused: ADMIT, and all below is told */
 	bool rejects;			/* ... for good: REFUSE, or observed */
+	bool is_too_large;		/* the message is above all of a limit: so whatever the action */
 	bool is_charged;		/* it counts */
 	enum reason reason;
 	uint64_t used, limit;

@@ -99,18 +99,12 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 		engine_decision_logged(engine, answer->id);
 }
 
-/* Whatever the action is: no later time has room for it. */
-static bool is_in_vain(const struct account_answer *answer) {
-	return answer->what == QUOTA_KIB && answer->window_s > 0 && answer->wait_ns == INT64_MAX;
-}
-
 static void find_code(const struct account_answer *answer, struct account_reply *reply) {
 	bool rejects = answer->verdict == VERDICT_REFUSE;
 	bool full = answer->reason == REASON_ACCOUNT_PER_MESSAGE;
-	bool large = is_in_vain(answer);
 
-	reply->code = large ? "552" : rejects ? "550" : full ? "452" : "450";
-	reply->enhanced = large ? "5.3.4" : rejects ? full ? "5.5.3" : "5.7.1" :
+	reply->code = answer->is_too_large ? "552" : rejects ? "550" : full ? "452" : "450";
+	reply->enhanced = answer->is_too_large ? "5.3.4" : rejects ? full ? "5.5.3" : "5.7.1" :
 	    full ? "4.5.3" : "4.7.1";
 }
 
@@ -119,7 +113,7 @@ static const char *find_text(const struct generation *generation,
 	if (answer->reason == REASON_ACCOUNT_HELD)
 		return "This login is held because it may be stolen; contact your "
 		    "administrator (id={id})";
-	if (is_in_vain(answer))
+	if (answer->is_too_large)
 		return "More than the limit of {limit} {what} in {window}; trying again cannot "
 		    "help (id={id})";
 	return generation_text(generation, answer->account->text);

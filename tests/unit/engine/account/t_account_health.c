@@ -648,6 +648,19 @@ TEST_IN(begin, end, forgetting_the_counts_of_a_held_login_does_not_resume_it) {
 
 static const char *const clients[] = { "192.0.2.7", "198.51.100.7", "203.0.113.7" };
 
+/* Its end is asked about without a look at the network: that is not let in by it. */
+TEST_IN(begin, end, a_bounce_does_not_let_its_network_in) {
+	struct account_question question = { .login = "zoe", .login_length = 3, .queue_id = "5E6001",
+		.queue_id_length = 6, .at_end = true, .recipient_count = 1 };
+	struct account_answer answer;
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(mail("zoe", clients[i], "5E6000").verdict, VERDICT_ADMIT);
+	assert_true(address_parse(clients[2], strlen(clients[2]), &question.client));
+	engine_account_ask(site.engine, site.generation, &question, now_ns, &answer);
+	assert_int_equal(mail("zoe", clients[2], "5E6002").reason, REASON_ACCOUNT_NETWORKS);
+}
+
 /* Each login that sends has results; there is room for those of few. */
 TEST_IN(begin, end, networks_outlive_the_results_of_logins_that_only_send) {
 	site_accounts = "4k";
