@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
+#include "tests/unit/material.h"
 
 #define V "version = 1;\n"
 #define C "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
@@ -120,15 +121,11 @@ static bool is_named(const char *text, const char *expected) {
 }
 
 TEST(each_mistake_is_named) {
-	const char *top = getenv("top_srcdir");
+	FILE *file = open_source("tests/unit/cases/config_mistakes");
 	const char *expected;
 	char text[4096];
 	unsigned cases = 0, failed = 0;
-	FILE *file;
 
-	snprintf(text, sizeof(text), "%s/tests/unit/cases/config_mistakes", top ? top : ".");
-	file = fopen(text, "r");
-	assert_non_null(file);
 	while ((expected = next_mistake(file, text, sizeof(text))) != NULL) {
 		cases++;
 		failed += !is_named(text, expected);

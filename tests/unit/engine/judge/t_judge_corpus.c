@@ -5,88 +5,10 @@
  * project (POSTERN_SHARED, or ../shared); skipped without.
  */
 #include "tests/unit/test.h"
-#include "config/compile/compile.h"
-#include "engine/judge/judge.h"
+#include "tests/unit/engine/judge/shipped_rules.h"
 #include "wire/mail/mail_log.h"
 
-#define COLUMNS_MAX 16
-
-static struct generation *generation;
-static struct judge *judge;
-static char directory[1024];
-
-static char *read_text(const char *path) {
-	FILE *file = fopen(path, "r");
-	char *text = NULL;
-	size_t room = 0;
-	ssize_t length;
-
-	if (file == NULL)
-		return NULL;
-	length = getdelim(&text, &room, '\0', file);
-	fclose(file);
-	return length < 0 ? NULL : text;
-}
-
-static int open_judge(void **state) {
-	static const char main_text[] = "version = 1; classes = ();\n"
-	    "mta = ( { name = \"postfix\"; site = \"/none\"; },\n"
-	    "        { name = \"sendmail\"; kind = \"sendmail\"; user = \"root\"; } );\n";
-	const char *top = getenv("top_srcdir"), *shared = getenv("POSTERN_SHARED");
-	struct config_messages messages;
-	struct diag diag;
-	char path[2048], *text;
-
-	if (top == NULL)
-		top = ".";
-	if (shared != NULL)
-		snprintf(directory, sizeof(directory), "%s/corpus", shared);
-	else
-		snprintf(directory, sizeof(directory), "%s/../shared/corpus", top);
-	snprintf(path, sizeof(path), "%s/conf/providers.conf", top);
-	text = read_text(path);
-	if (text == NULL)
-		return -1;
-	generation = config_compile_texts(main_text, "main", text, "providers.conf", &messages);
-	config_messages_free(&messages);
-	free(text);
-	return generation == NULL ? -1 : judge_open(&judge, generation, &diag);
-}
-
-static int close_judge(void **state) {
-	judge_close(&judge);
-	free(generation);
-	return 0;
-}
-
-/* Cuts a line at its tabs. */
-static unsigned cut(char *line, char *columns[COLUMNS_MAX]) {
-	unsigned count = 0;
-
-	line[strcspn(line, "\n")] = '\0';
-	while (count < COLUMNS_MAX) {
-		columns[count++] = line;
-		line = strchr(line, '\t');
-		if (line == NULL)
-			break;
-		*line++ = '\0';
-	}
-	for (unsigned i = count; i < COLUMNS_MAX; i++)
-		columns[i] = NULL;
-	return count;
-}
-
-/* Is `word` among those of a list with "|" between? */
-static bool is_among(const char *word, const char *list) {
-	size_t length = strlen(word);
-
-	for (const char *at = list; at != NULL && *at != '\0'; at = strchr(at, '|')) {
-		at += *at == '|';
-		if (strncmp(at, word, length) == 0 && (at[length] == '\0' || at[length] == '|'))
-			return true;
-	}
-	return false;
-}
+static char *fields[14];
 
 struct score {
 	unsigned all, right, sure, sure_right, by_rule;
@@ -101,7 +23,7 @@ static void count(struct score *score, enum result_class class, uint32_t rule, c
 	score->sure += certain;
 	score->sure_right += certain && right;
 	score->by_rule += rule != JUDGE_NONE;
-	right = right || is_among(word, alt);
+	right = right || is_listed(word, alt, "|");
 	score->right += right;
 	if (!right && rule != JUDGE_NONE)
 		print_message("%s, not %s, by rule %s: %s\n", word, wanted,
@@ -146,38 +68,30 @@ static enum delivery_phase phase_of(const char *word) {
 	return PHASE_UNKNOWN;
 }
 
-static FILE *open_table(const char *name) {
-	char path[2048];
-	FILE *file;
+static FILE *corpus_or_skip(const char *name) {
+	FILE *file = open_corpus(name);
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "r");
 	if (file == NULL) {
-		print_message("no %s\n", path);
+		print_message("no ../shared/corpus/%s, and no POSTERN_SHARED\n", name);
 		skip();
 	}
 	return file;
 }
 
 TEST(replies_keep_their_class) {
-	FILE *file = open_table("responses-truth.tsv");
+	FILE *file = corpus_or_skip("responses-truth.tsv");
 	struct score score = { .all = 0 };
-	char *line = NULL, *columns[COLUMNS_MAX];
-	size_t room = 0;
 
-	while (getline(&line, &room, file) > 0) {
+	while (next_row(file, "\t", fields, 8)) {
 		struct reply reply;
 		struct span words;
 		uint32_t rule;
 
-		if (cut(line, columns) < 7 || strcmp(columns[0], "provider") == 0)
-			continue;
-		words = (struct span){ columns[1], strlen(columns[1]) };
-		reply_judge_text(words, phase_of(columns[6]), &reply);
-		rule = judge_reply(judge, provider_of(columns[0]), &reply);
-		count(&score, reply.class, rule, columns[2], columns[4], columns[5], columns[1]);
+		words = (struct span){ fields[1], strlen(fields[1]) };
+		reply_judge_text(words, phase_of(fields[6]), &reply);
+		rule = judge_reply(judge, provider_of(fields[0]), &reply);
+		count(&score, reply.class, rule, fields[2], fields[4], fields[5], fields[1]);
 	}
-	free(line);
 	fclose(file);
 	print_message("%u replies: %u right; of %u sure %u; %u by a rule\n", score.all,
 	    score.right, score.sure, score.sure_right, score.by_rule);
@@ -187,22 +101,19 @@ TEST(replies_keep_their_class) {
 }
 
 TEST(deliveries_keep_their_class) {
-	FILE *file = open_table("delivery-truth.tsv");
+	FILE *file = corpus_or_skip("delivery-truth.tsv");
 	struct score score = { .all = 0 };
-	char *line = NULL, *columns[COLUMNS_MAX], whole[8192];
-	size_t room = 0;
+	char whole[8192];
 
-	while (getline(&line, &room, file) > 0) {
+	while (next_row(file, "\t", fields, 14)) {
 		struct judgement judgement;
 		struct log_line out;
 		const char *text;
 
-		if (cut(line, columns) < 14 || strcmp(columns[0], "mta") == 0)
-			continue;
-		text = columns[1];
-		if (strcmp(columns[12], "n") == 0) {
-			snprintf(whole, sizeof(whole), "Jan  1 00:00:00 host %s[1]: %s", columns[13],
-			    columns[1]);
+		text = fields[1];
+		if (strcmp(fields[12], "n") == 0) {
+			snprintf(whole, sizeof(whole), "Jan  1 00:00:00 host %s[1]: %s", fields[13],
+			    fields[1]);
 			text = whole;
 		}
 		if (mail_log_scan(text, strlen(text), &out) != LOG_LINE_DELIVERY)
@@ -211,10 +122,9 @@ TEST(deliveries_keep_their_class) {
 		    (struct span){ "postfix/smtp", 12 } : out.delivery.program;
 		judge_delivery(judge, 3, &out.delivery, &judgement);
 		assert_true(judgement.mta < 2);
-		count(&score, judgement.reply.class, judgement.rule, columns[7], columns[8],
-		    columns[9], text);
+		count(&score, judgement.reply.class, judgement.rule, fields[7], fields[8],
+		    fields[9], text);
 	}
-	free(line);
 	fclose(file);
 	print_message("%u deliveries: %u right; of %u sure %u; %u by a rule\n", score.all,
 	    score.right, score.sure, score.sure_right, score.by_rule);
@@ -223,4 +133,4 @@ TEST(deliveries_keep_their_class) {
 	assert_true(score.sure_right * 100 >= score.sure * 98);
 }
 
-TEST_GROUP(open_judge, close_judge)
+TEST_GROUP(open_shipped, close_shipped)

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/test.h"
 #include "policy/reply/reply.h"
+#include "tests/unit/material.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
 #include "wire/mail/mail_log.h"
 
@@ -86,36 +87,8 @@ static const char *const foreign_heads[] = {
 	"2026-11-21T05:48:22.123456789Z stdout F sshd[7]: %P[%N]: ",
 };
 
-static char text[LINE_MAX_LENGTH], row[LINE_MAX_LENGTH];
+static char text[LINE_MAX_LENGTH];
 static char *fields[FIELDS];
-
-static FILE *open_cases(void) {
-	const char *top = getenv("top_srcdir");
-	char path[1024];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/tests/unit/cases/log_lines", top ? top : ".");
-	file = fopen(path, "r");
-	assert_non_null(file);
-	return file;
-}
-
-static bool next_case(FILE *file) {
-	while (fgets(row, sizeof(row), file) != NULL) {
-		char *next = row;
-
-		row[strcspn(row, "\n")] = '\0';
-		if (row[0] == '#' || row[0] == '\0')
-			continue;
-		for (int i = 0; i < MESSAGE; i++) {
-			fields[i] = strsep(&next, "^");
-			assert_non_null(next);
-		}
-		fields[MESSAGE] = next;
-		return true;
-	}
-	return false;
-}
 
 /* Writes head, message and tail to `text`. */
 static void write_line(const char *head, const char *tail) {
@@ -140,16 +113,6 @@ static enum log_line_kind scan(void) {
 	return mail_log_scan(copy_for_scan(text, length), length, &line);
 }
 
-/* Is it one of "site-failure,local"? */
-static bool is_listed(const char *word, const char *list) {
-	size_t length = strlen(word);
-
-	for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
-		if (strcspn(at, ",") == length && memcmp(at, word, length) == 0)
-			return true;
-	return false;
-}
-
 /* NULL, or what is wrong. */
 static const char *check_delivery(void) {
 	const struct delivery *d = &line.delivery;
@@ -171,14 +134,14 @@ static const char *check_delivery(void) {
 	reply_judge(d, &reply);
 	snprintf(wrong, sizeof(wrong), "%s in \"%s\"", result_class_word(reply.class),
 	    delivery_phase_word(reply.phase));
-	return is_listed(result_class_word(reply.class), fields[CLASS]) ? NULL : wrong;
+	return is_listed(result_class_word(reply.class), fields[CLASS], ",") ? NULL : wrong;
 }
 
 TEST(behind_every_head) {
-	FILE *file = open_cases();
+	FILE *file = open_source("tests/unit/cases/log_lines");
 	unsigned rows = 0, wrong = 0;
 
-	while (next_case(file)) {
+	while (next_row(file, "^", fields, FIELDS)) {
 		bool is_delivery = strcmp(fields[CLASS], "not") != 0;
 
 		rows++;
@@ -207,9 +170,9 @@ TEST(behind_every_head) {
 }
 
 TEST(behind_another_program) {
-	FILE *file = open_cases();
+	FILE *file = open_source("tests/unit/cases/log_lines");
 
-	while (next_case(file))
+	while (next_row(file, "^", fields, FIELDS))
 		for (size_t i = 0; i < sizeof(foreign_heads) / sizeof(foreign_heads[0]); i++) {
 			write_line(foreign_heads[i], "");
 			if (scan() == LOG_LINE_DELIVERY)

@@ -7,59 +7,19 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "policy/reply/reply.h"
+#include "tests/unit/material.h"
 #include "wire/mail/mail_log.h"
 
-#define ROW_MAX		65536
-#define FIELDS_MAX	14
-
-static char row[ROW_MAX];
-static char *fields[FIELDS_MAX];
-
-static FILE *open_table(const char *name) {
-	const char *shared = getenv("POSTERN_SHARED"), *top = getenv("top_srcdir");
-	char path[1024];
-	FILE *file;
-
-	if (shared != NULL)
-		snprintf(path, sizeof(path), "%s/corpus/%s", shared, name);
-	else
-		snprintf(path, sizeof(path), "%s/../shared/corpus/%s", top ? top : ".", name);
-	file = fopen(path, "r");
-	if (file != NULL)
-		assert_non_null(fgets(row, sizeof(row), file));	/* the names of the columns */
-	return file;
-}
-
-static bool next_row(FILE *file) {
-	static char nothing[1];
-	char *next = row;
-
-	if (fgets(row, sizeof(row), file) == NULL)
-		return false;
-	row[strcspn(row, "\n")] = '\0';
-	for (int i = 0; i < FIELDS_MAX; i++)
-		fields[i] = next ? strsep(&next, "\t") : nothing;
-	return true;
-}
+static char *fields[14];
 
 static bool equal(struct span span, const char *text) {
 	return span.length == strlen(text) &&
 	    (span.length == 0 || memcmp(span.text, text, span.length) == 0);
 }
 
-/* Is it one of "site-failure|local"? */
-static bool is_listed(const char *word, const char *list) {
-	size_t length = strlen(word);
-
-	for (const char *at = list; *at != '\0'; at += strcspn(at, "|"), at += *at == '|')
-		if (strcspn(at, "|") == length && memcmp(at, word, length) == 0)
-			return true;
-	return false;
-}
-
 static enum log_line_kind scan(const char *text, bool has_head, const char *program,
     struct log_line *out) {
-	static char line[ROW_MAX + 256];
+	static char line[66000];
 
 	if (has_head)
 		snprintf(line, sizeof(line), "%s", text);
@@ -80,11 +40,10 @@ static bool has_fields(const struct delivery *d, char *const *expected) {
 }
 
 TEST(deliveries) {
-	FILE *file = open_table("delivery-truth.tsv");
+	FILE *file = open_corpus("delivery-truth.tsv");
 	unsigned rows = 0, missed = 0, sure = 0, sure_right = 0, doubtful_wrong = 0;
 
-	assert_non_null(file);
-	while (next_row(file)) {
+	while (next_row(file, "\t", fields, 14)) {
 		struct log_line line;
 		struct reply reply;
 		bool is_sure = fields[8][0] == 'y', right;
@@ -102,7 +61,7 @@ TEST(deliveries) {
 		right = strcmp(word, fields[7]) == 0;
 		sure += is_sure;
 		sure_right += is_sure && right;
-		if (!is_sure && !right && !is_listed(word, fields[9]))
+		if (!is_sure && !right && !is_listed(word, fields[9], "|"))
 			doubtful_wrong++;
 		else if (!is_sure || right)
 			continue;
@@ -120,11 +79,10 @@ TEST(deliveries) {
 TEST(no_deliveries) {
 	static const char *const programs[] = { NULL, "postfix/smtp", "postfix/smtpd",
 		"postfix/qmgr", "postfix/error", "postfix/bounce", "sendmail", "sm-mta" };
-	FILE *file = open_table("not-a-delivery.tsv");
+	FILE *file = open_corpus("not-a-delivery.tsv");
 	unsigned rows = 0, taken = 0;
 
-	assert_non_null(file);
-	while (next_row(file)) {
+	while (next_row(file, "\t", fields, 3)) {
 		rows++;
 		for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 			struct log_line line;
@@ -162,11 +120,10 @@ static enum delivery_phase phase_of(const char *text) {
 }
 
 TEST(responses) {
-	FILE *file = open_table("responses-truth.tsv");
+	FILE *file = open_corpus("responses-truth.tsv");
 	unsigned rows = 0, right = 0;
 
-	assert_non_null(file);
-	while (next_row(file)) {
+	while (next_row(file, "\t", fields, 8)) {
 		struct reply reply;
 		const char *word;
 
@@ -174,7 +131,7 @@ TEST(responses) {
 		    phase_of(fields[6]), &reply);
 		word = result_class_word(reply.class);
 		rows++;
-		if (strcmp(word, fields[2]) == 0 || is_listed(word, fields[5]))
+		if (strcmp(word, fields[2]) == 0 || is_listed(word, fields[5], "|"))
 			right++;
 		else
 			print_message("%s, not %s: %s\n", word, fields[2], fields[1]);
@@ -186,7 +143,7 @@ TEST(responses) {
 }
 
 int main(void) {
-	FILE *file = open_table("delivery-truth.tsv");
+	FILE *file = open_corpus("delivery-truth.tsv");
 
 	if (file == NULL) {
 		printf("there is no ../shared/corpus, and no POSTERN_SHARED\n");

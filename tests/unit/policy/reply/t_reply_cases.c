@@ -4,63 +4,11 @@
  * the shipped rules: the class is right in both ways, and the rule does what it should.
  */
 #include "tests/unit/test.h"
-#include "config/compile/compile.h"
-#include "engine/judge/judge.h"
+#include "tests/unit/engine/judge/shipped_rules.h"
 
 enum { PROVIDER, PHASE, CLASS, ACTION, TEXT, FIELDS };
 
-static struct generation *generation;
-static struct judge *judge;
-static char row[8192], *fields[FIELDS];
-
-static FILE *open_source(const char *name) {
-	const char *top = getenv("top_srcdir");
-	char path[1024];
-
-	snprintf(path, sizeof(path), "%s/%s", top ? top : ".", name);
-	return fopen(path, "r");
-}
-
-static int open_judge(void **state) {
-	static const char main_text[] = "version = 1; classes = ();\n"
-	    "mta = ( { name = \"postfix\"; site = \"/none\"; } );\n";
-	FILE *file = open_source("conf/providers.conf");
-	struct config_messages messages;
-	struct diag diag;
-	char *text = NULL;
-	size_t room = 0;
-
-	if (file == NULL || getdelim(&text, &room, '\0', file) < 0)
-		return -1;
-	fclose(file);
-	generation = config_compile_texts(main_text, "main", text, "providers.conf", &messages);
-	config_messages_free(&messages);
-	free(text);
-	return generation == NULL ? -1 : judge_open(&judge, generation, &diag);
-}
-
-static int close_judge(void **state) {
-	judge_close(&judge);
-	free(generation);
-	return 0;
-}
-
-static bool next_case(FILE *file) {
-	while (fgets(row, sizeof(row), file) != NULL) {
-		char *next = row;
-
-		row[strcspn(row, "\n")] = '\0';
-		if (row[0] == '#' || row[0] == '\0')
-			continue;
-		for (int i = 0; i < TEXT; i++) {
-			fields[i] = strsep(&next, "|");
-			assert_non_null(next);
-		}
-		fields[TEXT] = next;
-		return true;
-	}
-	return false;
-}
+static char *fields[FIELDS];
 
 static enum delivery_phase phase_of(const char *word) {
 	for (unsigned phase = 0; phase < PHASE_COUNT; phase++)
@@ -70,55 +18,24 @@ static enum delivery_phase phase_of(const char *word) {
 	return PHASE_UNKNOWN;
 }
 
-static bool is_listed(enum result_class class) {
-	const char *word = result_class_word(class);
-	size_t length = strlen(word);
-
-	for (const char *at = fields[CLASS]; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
-		if (strcspn(at, ",") == length && memcmp(at, word, length) == 0)
-			return true;
-	return false;
-}
-
-static const char *action_of(uint32_t rule) {
-	struct judge_rule told;
-
-	if (rule == JUDGE_NONE)
-		return "none";
-	judge_rule(generation, rule, &told);
-	switch (told.action) {
-	case REPLY_ACTION_ALERT:
-		return "alert";
-	case REPLY_ACTION_CEILING:
-		return "ceiling";
-	case REPLY_ACTION_SUSPEND:
-		return "suspend";
-	case REPLY_ACTION_HOLD_RECIPIENT:
-		return "hold";
-	default:
-		return "none";
-	}
+static bool is_class_listed(enum result_class class) {
+	return is_listed(result_class_word(class), fields[CLASS], ",");
 }
 
 static bool check(void) {
 	struct span words = { fields[TEXT], strlen(fields[TEXT]) };
-	uint32_t provider = JUDGE_NONE, rule;
+	uint32_t provider = provider_named(fields[PROVIDER]), rule;
 	enum result_class alone;
 	struct reply reply;
 	bool right;
 
-	if (strcmp(fields[PROVIDER], "-") != 0) {
-		provider = generation_find_provider(generation, fields[PROVIDER],
-		    strlen(fields[PROVIDER]));
-		assert_int_not_equal(provider, JUDGE_NONE);
-	}
 	reply_judge_text(words, phase_of(fields[PHASE]), &reply);
 	alone = reply.class;
 	rule = judge_reply(judge, provider, &reply);
-	right = is_listed(reply.class);
+	right = is_class_listed(reply.class);
 	/* some providers mean something else than they say */
 	if (provider == JUDGE_NONE || rule == JUDGE_NONE)
-		right = right && (is_listed(alone) || rule != JUDGE_NONE);
+		right = right && (is_class_listed(alone) || rule != JUDGE_NONE);
 	if (strcmp(fields[ACTION], ".") != 0 && strcmp(fields[ACTION], action_of(rule)) != 0)
 		right = false;
 	if (!right)
@@ -133,8 +50,7 @@ TEST(replies) {
 	FILE *file = open_source("tests/unit/cases/replies");
 	unsigned rows = 0, wrong = 0;
 
-	assert_non_null(file);
-	while (next_case(file)) {
+	while (next_row(file, "|", fields, FIELDS)) {
 		rows++;
 		wrong += !check();
 	}
@@ -175,10 +91,9 @@ static size_t break_line(char *out, size_t size, const char *text, size_t at) {
 TEST(a_line_break_changes_no_verdict) {
 	FILE *file = open_source("tests/unit/cases/replies");
 	unsigned broken = 0, wrong = 0;
-	char text[sizeof(row) + 64];
+	char text[8192];
 
-	assert_non_null(file);
-	while (next_case(file)) {
+	while (next_row(file, "|", fields, FIELDS)) {
 		const char *whole = fields[TEXT];
 		enum result_class class, other;
 		uint32_t rule = judge_words(whole, strlen(whole), &class);
@@ -202,4 +117,4 @@ TEST(a_line_break_changes_no_verdict) {
 	assert_int_equal(wrong, 0);
 }
 
-TEST_GROUP(open_judge, close_judge)
+TEST_GROUP(open_shipped, close_shipped)

@@ -3,31 +3,9 @@
  * sources; skipped without. */
 #include "tests/unit/test.h"
 #include "policy/schedule/job.h"
+#include "tests/unit/material.h"
 
-#define TEXT_MOST	65536
 #define ORDER_MOST	1000
-
-static char text[TEXT_MOST];
-
-static const char *read_oracle(void) {
-	const char *shared = getenv("POSTERN_SHARED"), *top = getenv("top_srcdir");
-	char path[4096];
-	size_t size;
-	FILE *file;
-
-	if (shared != NULL)
-		snprintf(path, sizeof path, "%s/qmgr-oracle.json", shared);
-	else
-		snprintf(path, sizeof path, "%s/../shared/qmgr-oracle.json",
-		    top != NULL ? top : ".");
-	file = fopen(path, "r");
-	if (file == NULL)
-		return NULL;
-	size = fread(text, 1, sizeof text - 1, file);
-	fclose(file);
-	text[size] = '\0';
-	return text;
-}
 
 /* The numbers behind "name": of a list, or one.  How many. */
 static uint32_t numbers(const char *from, const char *name, uint32_t *out, uint32_t most) {
@@ -83,13 +61,16 @@ static uint32_t deliver(const struct job_settings *settings, const uint32_t *siz
 }
 
 TEST(as_a_real_qmgr) {
-	const char *at = read_oracle();
+	FILE *file = open_shared("qmgr-oracle.json");
 	uint32_t cases = 0;
+	const char *at;
+	char *text;
 
-	if (at == NULL) {
+	if (file == NULL) {
 		printf("there is no ../shared/qmgr-oracle.json, and no POSTERN_SHARED\n");
 		skip();
 	}
+	at = text = read_and_close(file);
 	while ((at = strstr(at, "\"case\"")) != NULL) {
 		static uint32_t sizes[100], wanted[ORDER_MOST], order[ORDER_MOST];
 		struct job_settings settings = job_defaults;
@@ -106,5 +87,6 @@ TEST(as_a_real_qmgr) {
 		cases++;
 		at++;
 	}
+	free(text);
 	assert_true(cases >= 8);
 }

@@ -2,6 +2,7 @@
 /* Queue files of Sendmail: those that a real one wrote (tests/fuzz/corpus), and bad ones. */
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
+#include "tests/unit/material.h"
 
 #include "base/text.h"
 #include "wire/queue/sendmail_queue_file.h"
@@ -63,16 +64,12 @@ static enum sendmail_queue_step read_text(const char *text) {
 }
 
 static size_t load(const char *name) {
-	const char *top = getenv("top_srcdir");
-	char path[1024];
+	char path[256];
 	size_t length;
 	FILE *file;
 
-	(void)snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/sendmail_queue_file/%s",
-	    top ? top : ".", name);
-	file = fopen(path, "rb");
-	if (file == NULL)
-		fail_msg("%s", path);
+	(void)snprintf(path, sizeof(path), "tests/fuzz/corpus/sendmail_queue_file/%s", name);
+	file = open_source(path);
 	length = fread(bytes, 1, FILE_MAX, file);
 	fclose(file);
 	return length;
