@@ -49,11 +49,27 @@ static inline void scratch_write(const char *name, const char *text) {
 
 /* A shell script that can be run. */
 static inline void scratch_write_program(const char *name, const char *script) {
-	char text[4096];
+	FILE *file = fopen(scratch_path(name), "w");
 
-	snprintf(text, sizeof(text), "#!/bin/sh\n%s\n", script);
-	scratch_write(name, text);
+	assert_non_null(file);
+	fprintf(file, "#!/bin/sh\n%s\n", script);
+	assert_int_equal(fclose(file), 0);
 	assert_int_equal(chmod(scratch_path(name), 0755), 0);
+}
+
+/* What a file says, which is removed; "": there is none. */
+static inline const char *scratch_take(const char *name) {
+	static char content[8192];
+	FILE *file = fopen(scratch_path(name), "r");
+	size_t length = 0;
+
+	if (file != NULL) {
+		length = fread(content, 1, sizeof(content) - 1, file);
+		fclose(file);
+		unlink(scratch_path(name));
+	}
+	content[length] = '\0';
+	return content;
 }
 
 #endif

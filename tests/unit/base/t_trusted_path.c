@@ -2,11 +2,10 @@
 /* Is what was opened by a name the only file of that name?  In a directory where another user may
  * put and take away names at each moment. */
 #include <fcntl.h>
-#include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "base/trusted_path.h"
+#include "tests/unit/scratch.h"
 
-static char directory[64];
 static int directory_fd, fd;
 
 static void make(const char *name) {
@@ -18,10 +17,9 @@ static void make(const char *name) {
 
 /* "lock" is another name of "other", and opened. */
 static int set_up(void **state) {
-	snprintf(directory, sizeof(directory), "/tmp/postern-test-XXXXXX");
-	if (mkdtemp(directory) == NULL)
+	if (scratch_open(state) != 0)
 		return -1;
-	directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	directory_fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	make("other");
 	if (linkat(directory_fd, "other", directory_fd, "lock", 0) != 0)
 		return -1;
@@ -31,10 +29,8 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
 	close(fd);
-	(void)unlinkat(directory_fd, "lock", 0);
-	(void)unlinkat(directory_fd, "other", 0);
 	close(directory_fd);
-	return rmdir(directory);
+	return scratch_close(state);
 }
 
 static bool is_only(const char *name) {

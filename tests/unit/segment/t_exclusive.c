@@ -3,42 +3,29 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "base/file_lock.h"
 #include "segment/reader.h"
 #include "segment/file/segment.h"
+#include "tests/unit/scratch.h"
 
-static char directory[64], path[96], lock[128], other[128];
+static char path[96], lock[128], other[128];
 
 static int set_up(void **state) {
 	int fd;
 
-	snprintf(directory, sizeof(directory), "/tmp/postern-test-XXXXXX");
-	if (mkdtemp(directory) == NULL)
+	if (scratch_open(state) != 0)
 		return -1;
-	snprintf(path, sizeof(path), "%s/state", directory);
+	snprintf(path, sizeof(path), "%s/state", scratch);
 	snprintf(lock, sizeof(lock), "%s.lock", path);
-	snprintf(other, sizeof(other), "%s/other", directory);
+	snprintf(other, sizeof(other), "%s/other", scratch);
 	fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	return fd < 0 ? -1 : close(fd);
 }
 
-static int tear_down(void **state) {
-	struct dirent *entry;
-	DIR *files = opendir(directory);
-
-	while (files != NULL && (entry = readdir(files)) != NULL)
-		if (entry->d_name[0] != '.' && unlinkat(dirfd(files), entry->d_name, 0) != 0)
-			(void)unlinkat(dirfd(files), entry->d_name, AT_REMOVEDIR);
-	if (files != NULL)
-		closedir(files);
-	return rmdir(directory);
-}
-
 static unsigned count_of_aside(void) {
 	struct dirent *entry;
-	DIR *files = opendir(directory);
+	DIR *files = opendir(scratch);
 	unsigned count = 0;
 
 	assert_non_null(files);
@@ -55,7 +42,7 @@ static mode_t mode_of(const char *file) {
 	return status.st_mode & 07777;
 }
 
-TEST_IN(set_up, tear_down, roles_share_what_the_supervisor_opened) {
+TEST_IN(set_up, scratch_close, roles_share_what_the_supervisor_opened) {
 	struct diag diag;
 	int fd, one, two;
 
@@ -69,7 +56,7 @@ TEST_IN(set_up, tear_down, roles_share_what_the_supervisor_opened) {
 	close(fd);
 }
 
-TEST_IN(set_up, tear_down, the_next_supervisor_waits_for_each_role) {
+TEST_IN(set_up, scratch_close, the_next_supervisor_waits_for_each_role) {
 	struct diag diag;
 	int fd, role;
 
@@ -86,7 +73,7 @@ TEST_IN(set_up, tear_down, the_next_supervisor_waits_for_each_role) {
 
 /* A role can replace the name in its directory: the others were not started again then, nor
  * was the daemon. */
-TEST_IN(set_up, tear_down, a_lock_that_a_role_replaced_stops_no_role_and_no_start) {
+TEST_IN(set_up, scratch_close, a_lock_that_a_role_replaced_stops_no_role_and_no_start) {
 	struct diag diag;
 	int fd, role;
 
@@ -112,25 +99,25 @@ static void starts(void) {
 }
 
 /* As root it would change the mode of a file of somebody else's, and lock it. */
-TEST_IN(set_up, tear_down, a_file_with_a_second_name_is_not_locked) {
+TEST_IN(set_up, scratch_close, a_file_with_a_second_name_is_not_locked) {
 	assert_int_equal(link(other, lock), 0);
 	starts();
 	assert_int_equal(mode_of(other), 0644);
 }
 
-TEST_IN(set_up, tear_down, a_link_is_not_followed) {
+TEST_IN(set_up, scratch_close, a_link_is_not_followed) {
 	assert_int_equal(symlink("other", lock), 0);
 	starts();
 	assert_int_equal(mode_of(other), 0644);
 }
 
-TEST_IN(set_up, tear_down, a_fifo_hangs_nobody) {
+TEST_IN(set_up, scratch_close, a_fifo_hangs_nobody) {
 	assert_int_equal(mkfifo(lock, 0600), 0);
 	starts();
 }
 
 /* The message goes to root's terminal. */
-TEST_IN(set_up, tear_down, the_holder_is_shown_as_a_number) {
+TEST_IN(set_up, scratch_close, the_holder_is_shown_as_a_number) {
 	static const char spoiled[] = "17\x1b]0;owned\x07\x1b[31m";
 	struct diag diag;
 	int fd, taken;
@@ -144,7 +131,7 @@ TEST_IN(set_up, tear_down, the_holder_is_shown_as_a_number) {
 }
 
 /* A role that could lock all others out: each ended with 75. */
-TEST_IN(set_up, tear_down, who_has_the_lock_of_a_role_shuts_no_other_out) {
+TEST_IN(set_up, scratch_close, who_has_the_lock_of_a_role_shuts_no_other_out) {
 	struct diag diag;
 	int fd, one, two;
 
@@ -161,7 +148,7 @@ TEST_IN(set_up, tear_down, who_has_the_lock_of_a_role_shuts_no_other_out) {
 	close(fd);
 }
 
-TEST_IN(set_up, tear_down, a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked) {
+TEST_IN(set_up, scratch_close, a_file_of_another_user_is_set_aside_unless_somebody_has_it_locked) {
 	struct diag diag;
 	int fd, taken;
 
@@ -179,7 +166,7 @@ TEST_IN(set_up, tear_down, a_file_of_another_user_is_set_aside_unless_somebody_h
 }
 
 /* For 10 s a daemon that was killed looked healthy. */
-TEST_IN(set_up, tear_down, a_supervisor_that_has_ended_is_seen_at_once) {
+TEST_IN(set_up, scratch_close, a_supervisor_that_has_ended_is_seen_at_once) {
 	struct diag diag;
 	int fd, role;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /* Every kind of mistake: severity, file, line and words. */
-#include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "tests/unit/material.h"
+#include "tests/unit/scratch.h"
 
 #define V "version = 1;\n"
 #define C "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
@@ -174,29 +174,10 @@ TEST(a_thousand_messages_are_kept_and_all_are_counted) {
 
 /* --- files --- */
 
-static char directory[64];
-
-static const char *file_of(const char *name) {
-	static char path[2][160];
-	static int turn;
-
-	turn = !turn;
-	snprintf(path[turn], sizeof(path[turn]), "%s/%s", directory, name);
-	return path[turn];
-}
-
-static void write_file(const char *name, const char *text, size_t length) {
-	FILE *file = fopen(file_of(name), "w");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(text, 1, length, file), length);
-	assert_int_equal(fclose(file), 0);
-}
-
 /* Compiles the file; the first message must be of FILE:LINE with the words. */
 static void expect(const char *name, const char *file, int line, const char *words) {
 	struct config_messages messages;
-	struct generation *g = config_compile(file_of(name), &messages);
+	struct generation *g = config_compile(scratch_path(name), &messages);
 
 	assert_int_equal(g == NULL, messages.errors > 0);
 	if (words == NULL) {
@@ -207,85 +188,69 @@ static void expect(const char *name, const char *file, int line, const char *wor
 		assert_true(messages.count > 0);
 		if (strstr(messages.list[0].text, words) == NULL)
 			fail_msg("%s", messages.list[0].text);
-		assert_string_equal(messages.list[0].file, file_of(file));
+		assert_string_equal(messages.list[0].file, scratch_path(file));
 		assert_int_equal(messages.list[0].line, line);
 	}
 	config_messages_free(&messages);
 	free(g);
 }
 
-#define WRITE(name, text) write_file(name, text, strlen(text))
-
-static int make_directory(void **state) {
-	snprintf(directory, sizeof(directory), "/tmp/t_config.XXXXXX");
-	return mkdtemp(directory) == NULL;
-}
-
-static int remove_directory(void **state) {
-	static const char *const names[] = { "main", "classes", "deep", "self", "bad", "nul",
-	    "string", "fifo", "cf", "driven", "none", "ends", "places" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		unlink(file_of(names[i]));
-	return rmdir(directory);
-}
-
 TEST(included_files_are_named) {
 	struct config_messages messages;
 	struct generation *g;
 
-	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
+	scratch_write("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
 	    " hold_at = 1; } );\nobserve = 1;");
-	WRITE("main", V "  @include \"classes\" \n  oops = 1;\n");
-	g = config_compile(file_of("main"), &messages);
+	scratch_write("main", V "  @include \"classes\" \n  oops = 1;\n");
+	g = config_compile(scratch_path("main"), &messages);
 	assert_null(g);
 	assert_int_equal(messages.count, 2);
-	assert_string_equal(messages.list[0].file, file_of("classes"));
+	assert_string_equal(messages.list[0].file, scratch_path("classes"));
 	assert_int_equal(messages.list[0].line, 6);
-	assert_string_equal(messages.list[1].file, file_of("main"));
+	assert_string_equal(messages.list[1].file, scratch_path("main"));
 	assert_int_equal(messages.list[1].line, 3);
 	config_messages_free(&messages);
 
-	WRITE("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
+	scratch_write("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
 	    " hold_at = 1; } );");
-	WRITE("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
+	scratch_write("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
 	    "/*\n@include \"none\"\n*/ user = \"nobody\";\n");
-	g = config_compile(file_of("main"), &messages);
+	g = config_compile(scratch_path("main"), &messages);
 	assert_non_null(g);
-	assert_string_equal(generation_text(g, generation_rule(g, 1)->file), file_of("classes"));
+	assert_string_equal(generation_text(g, generation_rule(g, 1)->file), scratch_path("classes"));
 	assert_int_equal(generation_rule(g, 1)->line, 4);
-	assert_string_equal(generation_text(g, g->file), file_of("main"));
+	assert_string_equal(generation_text(g, g->file), scratch_path("main"));
 	config_messages_free(&messages);
 	free(g);
 }
 
 TEST(bad_includes) {
-	WRITE("main", V "\n@include \"none\"\n" C);
+	scratch_write("main", V "\n@include \"none\"\n" C);
 	expect("main", "main", 3, "cannot include");
-	WRITE("main", V "@include \".\"\n" C);		/* libconfig would exit here */
+	scratch_write("main", V "@include \".\"\n" C);		/* libconfig would exit here */
 	expect("main", "main", 2, "not a regular file");
-	WRITE("main", V "@include \"self\"\n" C);
-	WRITE("self", "# x\n@include \"self\"\n");
+	scratch_write("main", V "@include \"self\"\n" C);
+	scratch_write("self", "# x\n@include \"self\"\n");
 	expect("main", "self", 2, "too deeply");
-	WRITE("main", V "@include \"bad\"\n" C);
-	WRITE("bad", "\n\nuser = ;\n");
+	scratch_write("main", V "@include \"bad\"\n" C);
+	scratch_write("bad", "\n\nuser = ;\n");
 	expect("main", "bad", 3, "syntax error");
-	WRITE("bad", "\n\nuser = \"x");
+	scratch_write("bad", "\n\nuser = \"x");
 	expect("main", "bad", 3, "missing closing \" for the text that starts here");
-	WRITE("main", V C "@include \"ends\"");
-	WRITE("ends", "observe = true; # no newline");
+	scratch_write("main", V C "@include \"ends\"");
+	scratch_write("ends", "observe = true; # no newline");
 	expect("main", "main", 0, NULL);
-	WRITE("main", V "user = \"\n@include \\\"none\\\"\n\";\n" C);
+	scratch_write("main", V "user = \"\n@include \\\"none\\\"\n\";\n" C);
 	expect("main", "main", 2, "printable");
 }
 
 TEST(files_that_are_none) {
 	expect("missing", "missing", 0, "cannot be read: No such file or directory");
-	WRITE("main", "");
+	scratch_write("main", "");
 	expect("main", "main", 0, "version = 1; is missing");
-	write_file("nul", V "user = \"a\0b\";\n", sizeof(V "user = \"a\0b\";\n") - 1);
+	scratch_write_bytes("nul", V "user = \"a\0b\";\n", sizeof(V "user = \"a\0b\";\n") - 1);
 	expect("nul", "nul", 2, "the file contains a NUL byte: it is not a text file");
-	assert_int_equal(mkfifo(file_of("fifo"), 0600), 0);
+	assert_int_equal(mkfifo(scratch_path("fifo"), 0600), 0);
 	expect("fifo", "fifo", 0, "not a regular file");
 	expect(".", ".", 0, "not a regular file");
 }
@@ -314,33 +279,33 @@ TEST(passwords_that_are_none) {
 #endif
 	snprintf(text, sizeof(text), V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3;\n"
 	    "user = \"u\"; password_file = \"%s\"; };\nclasses = ( { name = \"c\"; match = \"*\"; "
-	    "hold_at = 6;\nscope = \"cluster\"; } );\n", file_of("password"));
-	write_file("main", text, strlen(text));
-	(void)unlink(file_of("password"));
+	    "hold_at = 6;\nscope = \"cluster\"; } );\n", scratch_path("password"));
+	scratch_write("main", text);
+	(void)unlink(scratch_path("password"));
 	expect("main", "main", 3, ": No such file or directory");
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		struct config_messages messages;
 
-		write_file("password", files[i].text, strlen(files[i].text));
-		assert_int_equal(chmod(file_of("password"), files[i].mode), 0);
+		scratch_write("password", files[i].text);
+		assert_int_equal(chmod(scratch_path("password"), files[i].mode), 0);
 		snprintf(words, sizeof(words), "%s", files[i].words);
 		if (files[i].words[0] != '\0') {
 			expect("main", "main", 3, words);
 		} else {
-			free(config_compile(file_of("main"), &messages));
+			free(config_compile(scratch_path("main"), &messages));
 			assert_int_equal(messages.count, 0);
 			config_messages_free(&messages);
 		}
-		(void)unlink(file_of("password"));
+		(void)unlink(scratch_path("password"));
 	}
 	memset(words, 'x', 300);
-	write_file("password", words, 300);
-	assert_int_equal(chmod(file_of("password"), 0600), 0);
+	scratch_write_bytes("password", words, 300);
+	assert_int_equal(chmod(scratch_path("password"), 0600), 0);
 	expect("main", "main", 3, " is longer than 255 bytes");
-	(void)unlink(file_of("password"));
-	assert_int_equal(mkdir(file_of("password"), 0700), 0);
+	(void)unlink(scratch_path("password"));
+	assert_int_equal(mkdir(scratch_path("password"), 0700), 0);
 	expect("main", "main", 3, " is not a regular file");
-	assert_int_equal(rmdir(file_of("password")), 0);
+	assert_int_equal(rmdir(scratch_path("password")), 0);
 }
 
 #ifdef WITH_QUEUE
@@ -365,14 +330,14 @@ TEST(queues_that_are_not_driven) {
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (cases[i].cf != NULL)
-			WRITE("cf", cases[i].cf);
+			scratch_write("cf", cases[i].cf);
 		snprintf(text, sizeof(text), V "providers = \"%s\";\nlisten = { socketmap = "
 		    "\"unix:/m\"; };\nmta = ( { kind = \"sendmail\"; cf = \"%s\"; queue = \"%s\";\n"
-		    "drive = true; exactly_once = \"%s\"; } );\n" C, file_of("none"),
-		    file_of(cases[i].cf != NULL ? "cf" : "no-cf"), cases[i].queue,
+		    "drive = true; exactly_once = \"%s\"; } );\n" C, scratch_path("none"),
+		    scratch_path(cases[i].cf != NULL ? "cf" : "no-cf"), cases[i].queue,
 		    cases[i].once != NULL ? cases[i].once : "observe");
-		WRITE("driven", text);
-		WRITE("none", "version = 1;\n");
+		scratch_write("driven", text);
+		scratch_write("none", "version = 1;\n");
 		expect("driven", "driven", 5, cases[i].words);
 	}
 }
@@ -384,17 +349,17 @@ TEST(a_program_and_a_queue_that_are_not_there) {
 	    "sendmail = \"%s\"; drive = true; } );\n" C;
 	char text[1024];
 
-	WRITE("none", "version = 1;\n");
-	WRITE("cf", "# nothing\n");
-	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/usr/b*", "/bin/sh");
-	WRITE("driven", text);
+	scratch_write("none", "version = 1;\n");
+	scratch_write("cf", "# nothing\n");
+	snprintf(text, sizeof(text), format, scratch_path("none"), scratch_path("cf"), "/usr/b*", "/bin/sh");
+	scratch_write("driven", text);
 	expect("driven", "driven", 5, NULL);
-	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/usr", "/no/sendmail");
-	WRITE("driven", text);
+	snprintf(text, sizeof(text), format, scratch_path("none"), scratch_path("cf"), "/usr", "/no/sendmail");
+	scratch_write("driven", text);
 	expect("driven", "driven", 5, "mta.sendmail: /no/sendmail cannot be run, so no mail is "
 	    "delivered: ");
-	snprintf(text, sizeof(text), format, file_of("none"), file_of("cf"), "/no/q*", "/bin/sh");
-	WRITE("driven", text);
+	snprintf(text, sizeof(text), format, scratch_path("none"), scratch_path("cf"), "/no/q*", "/bin/sh");
+	scratch_write("driven", text);
 	expect("driven", "driven", 5, "mta.queue: /no/ is not a directory: it is not managed");
 }
 #endif
@@ -403,14 +368,14 @@ TEST(a_program_and_a_queue_that_are_not_there) {
 TEST(a_log_that_is_not_there_is_noted) {
 	char text[1024];
 
-	WRITE("none", "version = 1;\n");
+	scratch_write("none", "version = 1;\n");
 	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
-	    "mta = ( { name = \"a\"; log = \"/no/such.log\"; } );\n" C, file_of("none"));
-	WRITE("main", text);
+	    "mta = ( { name = \"a\"; log = \"/no/such.log\"; } );\n" C, scratch_path("none"));
+	scratch_write("main", text);
 	expect("main", "main", 3, "mta.log: /no/such.log does not exist");
 	snprintf(text, sizeof(text), V "providers = \"%s\";\n"
-	    "mta = ( { name = \"a\"; log = \"/dev/null\"; } );\n" C, file_of("none"));
-	WRITE("main", text);
+	    "mta = ( { name = \"a\"; log = \"/dev/null\"; } );\n" C, scratch_path("none"));
+	scratch_write("main", text);
 	expect("main", "main", 3, "mta.log: /dev/null is not a regular file");
 }
 
@@ -441,16 +406,16 @@ TEST(users_and_groups_that_are_not_here) {
 	struct config_messages messages;
 	char text[1024];
 
-	WRITE("none", "version = 1;\n");
+	scratch_write("none", "version = 1;\n");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", cases[i].text,
-		    file_of("none"));
-		WRITE("main", text);
+		    scratch_path("none"));
+		scratch_write("main", text);
 		expect("main", "main", cases[i].line, cases[i].words);
 	}
-	snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", known, file_of("none"));
-	WRITE("main", text);
-	free(config_compile(file_of("main"), &messages));
+	snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", known, scratch_path("none"));
+	scratch_write("main", text);
+	free(config_compile(scratch_path("main"), &messages));
 	assert_int_equal(messages.count, 0);
 	config_messages_free(&messages);
 }
@@ -463,10 +428,10 @@ TEST(its_places_are_found_whatever_the_classes_are) {
 	struct config_messages messages;
 	struct generation *g;
 
-	write_file("places", text, sizeof(text) - 1);
-	assert_null(config_compile(file_of("places"), &messages));
+	scratch_write_bytes("places", text, sizeof(text) - 1);
+	assert_null(config_compile(scratch_path("places"), &messages));
 	config_messages_free(&messages);
-	g = config_compile_places(file_of("places"), &messages);
+	g = config_compile_places(scratch_path("places"), &messages);
 	assert_non_null(g);
 	assert_string_equal(generation_text(g, g->state_path), "/run/other/state");
 	assert_string_equal(generation_text(g, g->journal.path), "/run/other/state.journal");
@@ -487,11 +452,11 @@ TEST(random_bytes_give_a_clean_error) {
 			seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 			bytes[i] = (char)(seed >> 56);
 		}
-		write_file("bad", bytes, sizeof(bytes));
-		assert_null(config_compile(file_of("bad"), &messages));
+		scratch_write_bytes("bad", bytes, sizeof(bytes));
+		assert_null(config_compile(scratch_path("bad"), &messages));
 		assert_true(messages.errors > 0);
 		config_messages_free(&messages);
 	}
 }
 
-TEST_GROUP(make_directory, remove_directory)
+TEST_GROUP(scratch_open, scratch_close)

@@ -1,48 +1,27 @@
 /* SPDX-License-Identifier: ISC */
 /* The site's file: what becomes of it, and every mistake in it. */
-#include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "base/file_stamp.h"
 #include "config/compile/compile.h"
 #include "config/generation/site_routes.h"
+#include "tests/unit/scratch.h"
 
 #define HEAD "postern-site 1\nmta out\n"
-
-static char directory[64], config_file[96], site_file[96], providers_file[96];
-
-static void write_file(const char *path, const char *text, size_t length) {
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(text, 1, length, file), length);
-	assert_int_equal(fclose(file), 0);
-}
 
 static int make_files(void **state) {
 	char text[512];
 
-	snprintf(directory, sizeof(directory), "/tmp/t_site.XXXXXX");
-	if (mkdtemp(directory) == NULL)
+	if (scratch_open(state) != 0)
 		return -1;
-	snprintf(config_file, sizeof(config_file), "%s/conf", directory);
-	snprintf(site_file, sizeof(site_file), "%s/out.site", directory);
 	snprintf(text, sizeof(text), "version = 1; classes = ();\n"
-	    "mta = ( { name = \"out\"; site = \"%s\"; } );\n", site_file);
-	write_file(config_file, text, strlen(text));
-	snprintf(providers_file, sizeof(providers_file), "%s/providers.conf", directory);
-	write_file(providers_file, "version = 1;\n", 13);
+	    "mta = ( { name = \"out\"; site = \"%s\"; } );\n", scratch_path("out.site"));
+	scratch_write("conf", text);
+	scratch_write("providers.conf", "version = 1;\n");
 	return 0;
 }
 
-static int remove_files(void **state) {
-	unlink(config_file);
-	unlink(site_file);
-	unlink(providers_file);
-	return rmdir(directory);
-}
-
 static struct generation *compile(struct config_messages *messages) {
-	struct generation *g = config_compile(config_file, messages);
+	struct generation *g = config_compile(scratch_path("conf"), messages);
 	struct diag diag;
 
 	assert_non_null(g);
@@ -56,7 +35,7 @@ static struct generation *good(const char *text) {
 	struct config_messages messages;
 	struct generation *g;
 
-	write_file(site_file, text, strlen(text));
+	scratch_write("out.site", text);
 	g = compile(&messages);
 	for (size_t i = 1; i < messages.count; i++)	/* the first: classes is empty */
 		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
@@ -120,7 +99,7 @@ TEST(a_relayhost_on_a_port_that_is_not_named_is_told) {
 		bool told = false;
 
 		snprintf(text, sizeof(text), HEAD "relayhost %s\n", rows[i].relayhost);
-		write_file(site_file, text, strlen(text));
+		scratch_write("out.site", text);
 		g = compile(&messages);
 		assert_true(g->mtas[0].site_known);
 		for (size_t k = 0; k < messages.count; k++)
@@ -170,12 +149,9 @@ static const char *by_lane(struct site_routes *routes, const char *domain) {
 }
 
 static void write_site(const char *text) {
-	char other[sizeof(site_file) + 4];
-
-	snprintf(other, sizeof(other), "%s.new", site_file);
-	write_file(other, text, strlen(text));
-	assert_int_equal(chmod(other, 0644), 0);
-	assert_int_equal(rename(other, site_file), 0);
+	scratch_write("new", text);
+	assert_int_equal(chmod(scratch_path("new"), 0644), 0);
+	assert_int_equal(rename(scratch_path("new"), scratch_path("out.site")), 0);
 }
 
 TEST(without_the_daemon_next_hops_are_the_same) {
@@ -184,7 +160,7 @@ TEST(without_the_daemon_next_hops_are_the_same) {
 	static const char text[] = HEAD "# made so\nclone-limit 20\nlane 5\nprobes 2\n"
 	    "route a.example [Relay.Example]:587\nroute x.b.example [x]\n"
 	    "route *.b.example mx.b.example  \nrelayhost [smart.example]\nby-setup\n";
-	struct site_routes *routes = site_routes_open(site_file, "out");
+	struct site_routes *routes = site_routes_open(scratch_path("out.site"), "out");
 	struct generation *g = good(text);
 
 	write_site(text);
@@ -217,7 +193,7 @@ static const char *probe_to(struct site_routes *routes, const char *domain) {
 }
 
 TEST(probes_go_by_their_lane_where_the_site_names_a_next_hop) {
-	struct site_routes *routes = site_routes_open(site_file, "out");
+	struct site_routes *routes = site_routes_open(scratch_path("out.site"), "out");
 
 	write_site(HEAD "lane 5\nprobes 2\nroute a.example [a]:26\nroute *.b.example mx.b.example\n"
 	    "exclude x.b.example transport_maps\nrelayhost [smart.example]\n");
@@ -258,7 +234,7 @@ TEST(probes_without_a_lane_are_noted) {
 		struct config_messages messages;
 		struct generation *g;
 
-		write_file(site_file, cases[i].text, strlen(cases[i].text));
+		scratch_write("out.site", cases[i].text);
 		g = compile(&messages);
 		assert_int_equal(messages.count, cases[i].note == NULL ? 1 : 2);
 		if (cases[i].note != NULL)
@@ -275,9 +251,9 @@ TEST(a_site_file_in_doubt_has_no_lanes) {
 		HEAD "lane 5\nroute a.example\n", HEAD "lane 5\nroute a.example x y\n",
 		HEAD "lane 5\nrelayhost x y\n", HEAD "lane 5\nexclude a@b\n", HEAD };
 	static const char well[] = HEAD "lane 5\n";
-	struct site_routes *routes = site_routes_open(site_file, "out");
+	struct site_routes *routes = site_routes_open(scratch_path("out.site"), "out");
 
-	unlink(site_file);
+	unlink(scratch_path("out.site"));
 	assert_string_equal(by_lane(routes, "a.example"), "-");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		write_site(well);
@@ -288,17 +264,17 @@ TEST(a_site_file_in_doubt_has_no_lanes) {
 	write_site(well);
 	assert_string_equal(by_lane(routes, "a.example"), "");
 	/* another's could be anything */
-	assert_int_equal(chmod(site_file, 0664), 0);
+	assert_int_equal(chmod(scratch_path("out.site"), 0664), 0);
 	assert_string_equal(by_lane(routes, "a.example"), "-");
-	assert_int_equal(chmod(site_file, 0644), 0);
+	assert_int_equal(chmod(scratch_path("out.site"), 0644), 0);
 	assert_string_equal(by_lane(routes, "a.example"), "");
-	if (geteuid() == 0 && chown(site_file, 12345, (gid_t)-1) == 0)
+	if (geteuid() == 0 && chown(scratch_path("out.site"), 12345, (gid_t)-1) == 0)
 		assert_string_equal(by_lane(routes, "a.example"), "-");
-	unlink(site_file);
-	assert_int_equal(symlink(config_file, site_file), 0);
+	unlink(scratch_path("out.site"));
+	assert_int_equal(symlink(scratch_path("conf"), scratch_path("out.site")), 0);
 	assert_string_equal(by_lane(routes, "a.example"), "-");
 	site_routes_close(&routes);
-	unlink(site_file);
+	unlink(scratch_path("out.site"));
 }
 
 TEST(a_list_leaves_out_the_rest) {
@@ -326,11 +302,11 @@ TEST(deliveries_that_are_logged_under_another_name_are_noted) {
 		char text[256];
 
 		snprintf(text, sizeof(text), HEAD "clone-program %s\n", programs[i]);
-		write_file(site_file, text, strlen(text));
+		scratch_write("out.site", text);
 		free(compile(&messages));
 		assert_int_equal(messages.errors, 0);
 		assert_int_equal(messages.count, 2);
-		assert_string_equal(messages.list[1].file, config_file);
+		assert_string_equal(messages.list[1].file, scratch_path("conf"));
 		assert_non_null(strstr(messages.list[1].text, "mta.syslog_name is postfix, "));
 		assert_non_null(strstr(messages.list[1].text, programs[i]));
 		config_messages_free(&messages);
@@ -342,14 +318,14 @@ TEST(the_first_refusal_counts) {
 	struct config_messages messages;
 	struct generation *g;
 
-	write_file(site_file, text, strlen(text));
+	scratch_write("out.site", text);
 	g = compile(&messages);
 	assert_string_equal(generation_text(g, g->mtas[0].site_refusal),
 	    "relayhost depends on the sender");
 	/* and check tells it */
 	assert_int_equal(messages.errors, 0);
 	assert_int_equal(messages.count, 2);
-	assert_string_equal(messages.list[1].file, site_file);
+	assert_string_equal(messages.list[1].file, scratch_path("out.site"));
 	assert_int_equal(messages.list[1].line, 3);
 	assert_non_null(strstr(messages.list[1].text, "no lanes: depends on the sender"));
 	config_messages_free(&messages);
@@ -357,12 +333,13 @@ TEST(the_first_refusal_counts) {
 }
 
 TEST(a_site_that_has_changed_is_noted) {
-	const char *watched = providers_file;
+	char watched[64];
 	struct config_messages messages;
 	struct generation *g;
 	char text[1024];
 	uint64_t stamp;
 
+	snprintf(watched, sizeof(watched), "%s/providers.conf", scratch);
 	snprintf(text, sizeof(text), HEAD "watch %016llx %s\nwatch 0000000000000000 /not/there\n",
 	    (unsigned long long)file_stamp(watched), watched);
 	g = good(text);
@@ -372,7 +349,7 @@ TEST(a_site_that_has_changed_is_noted) {
 	assert_int_equal(stamp, file_stamp(watched));
 	assert_string_equal(generation_site_watch(g, &g->mtas[0], 1, &stamp), "/not/there");
 	assert_int_equal(stamp, 0);
-	write_file(watched, "version = 1; \n", 14);
+	scratch_write("providers.conf", "version = 1; \n");
 	assert_int_equal(generation_site_changed(g, &g->mtas[0]), 1);
 	free(g);
 	g = compile(&messages);
@@ -422,13 +399,13 @@ TEST(nothing_is_taken_of_a_bad_file) {
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		struct generation *g;
 
-		write_file(site_file, mistakes[i].text, strlen(mistakes[i].text));
+		scratch_write("out.site", mistakes[i].text);
 		g = compile(&messages);
 		assert_false(g->mtas[0].site_known);
 		assert_int_equal(g->mtas[0].site_excluded_index, 0);
 		assert_int_equal(messages.errors, 0);
 		assert_true(messages.count >= 3);
-		assert_string_equal(messages.list[1].file, site_file);
+		assert_string_equal(messages.list[1].file, scratch_path("out.site"));
 		assert_int_equal(messages.list[1].line, mistakes[i].line);
 		if (strstr(messages.list[1].text, mistakes[i].words) == NULL)
 			fail_msg("%s", messages.list[1].text);
@@ -449,7 +426,7 @@ TEST(a_flood_of_mistakes_is_cut) {
 	memcpy(text, HEAD, strlen(HEAD));
 	for (size_t i = 100; i < room; i += 3)
 		text[i] = 'x';
-	write_file(site_file, text, room);
+	scratch_write_bytes("out.site", text, room);
 	free(compile(&messages));
 	assert_int_equal(messages.count, 1 + 20 + 1);
 	config_messages_free(&messages);
@@ -460,11 +437,11 @@ TEST(no_file_is_a_note) {
 	struct config_messages messages;
 	struct generation *g;
 
-	unlink(site_file);
+	unlink(scratch_path("out.site"));
 	g = compile(&messages);
 	assert_false(g->mtas[0].site_known);
 	assert_int_equal(messages.count, 2);
-	assert_string_equal(messages.list[1].file, config_file);
+	assert_string_equal(messages.list[1].file, scratch_path("conf"));
 	assert_int_equal(messages.list[1].line, 2);
 	assert_non_null(strstr(messages.list[1].text, "cannot be read: No such file"));
 	config_messages_free(&messages);
@@ -492,4 +469,4 @@ TEST(what_points_outside_is_refused) {
 	free(g);
 }
 
-TEST_GROUP(make_files, remove_files)
+TEST_GROUP(make_files, scratch_close)

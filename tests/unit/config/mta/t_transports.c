@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* Further transports of one Postfix: their rows, whose mail is theirs, and that what is
  * learned of a destination by one is not another's. */
-#include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "config/generation/site_routes.h"
@@ -9,6 +8,7 @@
 #include "engine/destination/windows_internal.h"
 #include "engine/judge/judge.h"
 #include "tests/unit/engine/feed/results.h"
+#include "tests/unit/scratch.h"
 #include "view/name_pattern.h"
 #include "wire/mail/mail_log.h"
 
@@ -29,37 +29,16 @@ static const char site_text[] = "postern-site 1\nmta out\nclone-program postfix/
     "transport slow\nclone-program postfix/smtp\nlane 2\nlane 3\nown slow.example\n"
     "own few.example\n";
 
-static char directory[64], config_file[96], site_file[96], providers_file[96];
-
-static void write_file(const char *path, const char *text) {
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
 static int make_files(void **state) {
 	char text[1500];
 
-	snprintf(directory, sizeof(directory), "/tmp/t_transports.XXXXXX");
-	if (mkdtemp(directory) == NULL)
+	if (scratch_open(state) != 0)
 		return -1;
-	snprintf(config_file, sizeof(config_file), "%s/conf", directory);
-	snprintf(site_file, sizeof(site_file), "%s/out.site", directory);
-	snprintf(providers_file, sizeof(providers_file), "%s/providers.conf", directory);
 	snprintf(text, sizeof(text), "version = 1; classes = ();\n" MTAS("site = \"%s\";"),
-	    site_file);
-	write_file(config_file, text);
-	write_file(providers_file, "version = 1;\n");
+	    scratch_path("out.site"));
+	scratch_write("conf", text);
+	scratch_write("providers.conf", "version = 1;\n");
 	return 0;
-}
-
-static int remove_files(void **state) {
-	unlink(config_file);
-	unlink(site_file);
-	unlink(providers_file);
-	return rmdir(directory);
 }
 
 /* Its messages: `wanted` notes besides that on the classes. */
@@ -68,8 +47,8 @@ static struct generation *compile(const char *text, unsigned wanted) {
 	struct generation *g;
 	struct diag diag;
 
-	write_file(site_file, text);
-	g = config_compile(config_file, &messages);
+	scratch_write("out.site", text);
+	g = config_compile(scratch_path("conf"), &messages);
 	for (size_t i = 1; messages.count != wanted + 1 && i < messages.count; i++)
 		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
 		    messages.list[i].text);
@@ -151,9 +130,9 @@ TEST(whose_mail_a_domain_is) {
 		{ "via.example", 0, "[h]:26", "" }, { "any.example", 0, "[smart]", "" },
 	};
 	struct generation *g = compile(site_text, 0);
-	struct site_routes *routes = site_routes_open(site_file, "out");
+	struct site_routes *routes = site_routes_open(scratch_path("out.site"), "out");
 
-	assert_int_equal(chmod(site_file, 0644), 0);
+	assert_int_equal(chmod(scratch_path("out.site"), 0644), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *domain = cases[i].domain, *hop;
 		size_t length = strlen(domain);
@@ -464,4 +443,4 @@ TEST(bad_configurations) {
 	}
 }
 
-TEST_GROUP(make_files, remove_files)
+TEST_GROUP(make_files, scratch_close)

@@ -2,11 +2,11 @@
 /* Any site's file with several transports: the daemon and postern-lookup, which read it each
  * for itself, send mail for every domain by the same transport to the same next hop; and that
  * is what its lines say, looked at one by one. */
-#include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "config/compile/compile.h"
 #include "config/generation/site_routes.h"
 #include "tests/unit/random.h"
+#include "tests/unit/scratch.h"
 
 #define FILES	150
 #define LINES_MAX 12
@@ -139,19 +139,14 @@ static void compare(const struct generation *g, struct site_routes *routes, cons
 	assert_null(site_routes_next_hop(routes, domain, length, 4, 1));
 }
 
-TEST(both_readers_say_what_the_lines_say) {
+TEST_IN(scratch_open, scratch_close, both_readers_say_what_the_lines_say) {
 	struct random random = { random_seed() };
-	char directory[] = "/tmp/t_transports_random.XXXXXX", config[96], site[96];
-	FILE *file;
+	char text[512], site[96];
 
-	assert_non_null(mkdtemp(directory));
-	snprintf(config, sizeof(config), "%s/conf", directory);
-	snprintf(site, sizeof(site), "%s/site", directory);
-	file = fopen(config, "w");
-	assert_non_null(file);
-	fprintf(file, "version = 1; classes = ();\nmta = ( { name = \"out\"; log = \"\"; site = \"%s\";\n"
+	snprintf(site, sizeof(site), "%s/site", scratch);
+	snprintf(text, sizeof(text), "version = 1; classes = ();\nmta = ( { name = \"out\"; log = \"\"; site = \"%s\";\n"
 	    "  transports = ( { name = \"relay\"; }, { name = \"slow\"; } ); } );\n", site);
-	assert_int_equal(fclose(file), 0);
+	scratch_write("conf", text);
 	for (unsigned i = 0; i < FILES; i++) {
 		struct config_messages messages;
 		struct site_routes *routes = site_routes_open(site, "out");
@@ -159,7 +154,7 @@ TEST(both_readers_say_what_the_lines_say) {
 
 		make_parts(&random);
 		write_site(site);
-		g = config_compile(config, &messages);
+		g = config_compile(scratch_path("conf"), &messages);
 		assert_non_null(g);
 		config_messages_free(&messages);
 		for (size_t k = 0; k < DOMAINS; k++)
@@ -167,7 +162,4 @@ TEST(both_readers_say_what_the_lines_say) {
 		free(g);
 		site_routes_close(&routes);
 	}
-	unlink(site);
-	unlink(config);
-	assert_int_equal(rmdir(directory), 0);
 }

@@ -4,6 +4,8 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "config/compile/compile.h"
+#include "tests/unit/material.h"
+#include "tests/unit/scratch.h"
 
 #define MAIN "version = 1; classes = ();\n"
 #define V "version = 1;\n"
@@ -406,38 +408,6 @@ TEST(every_mistake_has_its_place) {
 
 /* --- files ----------------------------------------------------------------------- */
 
-static char directory[64];
-
-static void write_file(const char *name, const char *text) {
-	char path[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void remove_file(const char *name) {
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	unlink(path);
-}
-
-static int make_directory(void **state) {
-	snprintf(directory, sizeof(directory), "/tmp/t_providers.XXXXXX");
-	return mkdtemp(directory) == NULL ? -1 : 0;
-}
-
-static int remove_directory(void **state) {
-	remove_file("postern.conf");
-	remove_file("providers.conf");
-	remove_file("mine.conf");
-	return rmdir(directory);
-}
-
 /* The first message that has these words; its line, or -1. */
 static int said(const struct config_messages *messages, const char *words) {
 	for (size_t i = 0; i < messages->count; i++)
@@ -449,34 +419,33 @@ static int said(const struct config_messages *messages, const char *words) {
 TEST(the_file_is_found) {
 	struct config_messages messages;
 	struct generation *g;
-	char main_file[128], text[512];
+	char text[512];
 
-	snprintf(main_file, sizeof(main_file), "%s/postern.conf", directory);
 	/* none, and nobody who needs one: nothing to say */
-	write_file("postern.conf", MAIN);
-	g = config_compile(main_file, &messages);
+	scratch_write("postern.conf", MAIN);
+	g = config_compile(scratch_path("postern.conf"), &messages);
 	assert_non_null(g);
 	assert_int_equal(said(&messages, "providers.conf"), -1);
 	config_messages_free(&messages);
 	free(g);
 	/* none, a mail server: a note */
-	write_file("postern.conf", MAIN "mta = ( { site = \"/none\"; } );\n");
-	g = config_compile(main_file, &messages);
+	scratch_write("postern.conf", MAIN "mta = ( { site = \"/none\"; } );\n");
+	g = config_compile(scratch_path("postern.conf"), &messages);
 	assert_non_null(g);
 	assert_int_equal(said(&messages, ""), 0);
 	config_messages_free(&messages);
 	free(g);
 	/* named, and not there: a mistake */
-	write_file("postern.conf", MAIN "\nproviders = \"/none/p.conf\";\n");
-	assert_null(config_compile(main_file, &messages));
+	scratch_write("postern.conf", MAIN "\nproviders = \"/none/p.conf\";\n");
+	assert_null(config_compile(scratch_path("postern.conf"), &messages));
 	assert_int_equal(said(&messages, "/none/p.conf cannot be read: No such file"), 3);
 	config_messages_free(&messages);
 	/* beside it, with an included one */
-	write_file("postern.conf", MAIN);
-	write_file("providers.conf", V "providers = (\n@include \"mine.conf\"\n);\n");
-	write_file("mine.conf", "\n{ name = \"mine\"; relays = \"*.mine.example\";\n"
+	scratch_write("postern.conf", MAIN);
+	scratch_write("providers.conf", V "providers = (\n@include \"mine.conf\"\n);\n");
+	scratch_write("mine.conf", "\n{ name = \"mine\"; relays = \"*.mine.example\";\n"
 	    "replies = ( { match = \"x\"; action = \"alert\"; } ); }\n");
-	g = config_compile(main_file, &messages);
+	g = config_compile(scratch_path("postern.conf"), &messages);
 	assert_non_null(g);
 	assert_int_equal(provider_of(g, "a.mine.example", NULL), 0);
 	assert_int_equal(generation_reply_rule(g, 0)->line, 3);
@@ -484,26 +453,23 @@ TEST(the_file_is_found) {
 	config_messages_free(&messages);
 	free(g);
 	/* named, elsewhere */
-	snprintf(text, sizeof(text), MAIN "providers = \"%s/mine.conf\";\n", directory);
-	write_file("postern.conf", text);
-	write_file("mine.conf", V "\nproviders = 3;\n");
-	assert_null(config_compile(main_file, &messages));
+	snprintf(text, sizeof(text), MAIN "providers = \"%s/mine.conf\";\n", scratch);
+	scratch_write("postern.conf", text);
+	scratch_write("mine.conf", V "\nproviders = 3;\n");
+	assert_null(config_compile(scratch_path("postern.conf"), &messages));
 	assert_int_equal(said(&messages, "must be a list of groups"), 3);
 	config_messages_free(&messages);
 }
 
 TEST(the_shipped_file_is_good) {
-	const char *top = getenv("top_srcdir");
-	char main_file[128], text[4096];
+	char text[4096];
 	struct config_messages messages;
 	struct generation *g;
 
-	if (top == NULL)
-		skip();
-	snprintf(main_file, sizeof(main_file), "%s/postern.conf", directory);
-	snprintf(text, sizeof(text), MAIN "providers = \"%s/conf/providers.conf\";\n", top);
-	write_file("postern.conf", text);
-	g = config_compile(main_file, &messages);
+	snprintf(text, sizeof(text), MAIN "providers = \"%s/conf/providers.conf\";\n",
+	    top_of_sources());
+	scratch_write("postern.conf", text);
+	g = config_compile(scratch_path("postern.conf"), &messages);
 	for (size_t i = 0; i < messages.count; i++)
 		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
 		    messages.list[i].text);
@@ -527,4 +493,4 @@ TEST(the_shipped_file_is_good) {
 	free(g);
 }
 
-TEST_GROUP(make_directory, remove_directory)
+TEST_GROUP(scratch_open, scratch_close)

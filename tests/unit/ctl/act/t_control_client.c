@@ -8,9 +8,9 @@
 
 #include "tests/unit/test.h"
 #include "ctl/act/control_client.h"
+#include "tests/unit/scratch.h"
 
 struct server {
-	char directory[64];
 	char path[80];
 	int listener;
 	pthread_t thread;
@@ -48,9 +48,8 @@ static void *serve(void *argument) {
 static void server_listen(struct server *server) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-	snprintf(server->directory, sizeof(server->directory), "/tmp/postern-test-XXXXXX");
-	assert_non_null(mkdtemp(server->directory));
-	snprintf(server->path, sizeof(server->path), "%s/c", server->directory);
+	assert_int_equal(scratch_open(NULL), 0);
+	snprintf(server->path, sizeof(server->path), "%s/c", scratch);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", server->path);
 	server->listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(server->listener, (struct sockaddr *)&address,
@@ -60,8 +59,7 @@ static void server_listen(struct server *server) {
 
 static void server_close(struct server *server) {
 	close(server->listener);
-	unlink(server->path);
-	rmdir(server->directory);
+	scratch_close(NULL);
 }
 
 struct rows {

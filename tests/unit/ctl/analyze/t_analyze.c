@@ -4,8 +4,8 @@
 #include <sysexits.h>
 #include "tests/unit/test.h"
 #include "ctl/analyze/analyze.h"
+#include "tests/unit/scratch.h"
 
-static char directory[] = "/tmp/t_analyze.XXXXXX";
 static char path[2][64];
 static char *output;
 
@@ -17,22 +17,16 @@ static const char config[] = "version = 1;\n"
     "            { name = \"everyone\"; match = [ \"*\" ]; hold_at = 9; refuse_at = 9; } );\n";
 
 static int make_directory(void **state) {
-	if (mkdtemp(directory) == NULL)
+	if (scratch_open(state) != 0)
 		return -1;
-	snprintf(path[0], sizeof(path[0]), "%s/one", directory);
-	snprintf(path[1], sizeof(path[1]), "%s/two", directory);
+	snprintf(path[0], sizeof(path[0]), "%s", scratch_path("one"));
+	snprintf(path[1], sizeof(path[1]), "%s", scratch_path("two"));
 	return 0;
 }
 
 static int remove_directory(void **state) {
-	char file[80];
-
 	free(output);
-	unlink(path[0]);
-	unlink(path[1]);
-	snprintf(file, sizeof(file), "%s/postern.conf", directory);
-	unlink(file);
-	return rmdir(directory);
+	return scratch_close(state);
 }
 
 static FILE *create(const char *name) {
@@ -40,17 +34,6 @@ static FILE *create(const char *name) {
 
 	assert_non_null(file);
 	return file;
-}
-
-static void write_bytes(const char *name, const char *text, size_t length) {
-	FILE *file = create(name);
-
-	assert_int_equal(fwrite(text, 1, length, file), length);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void write_text(const char *name, const char *text) {
-	write_bytes(name, text, strlen(text));
 }
 
 struct asked {
@@ -70,8 +53,8 @@ static int analyze(struct asked asked) {
 	FILE *out;
 	int result;
 
-	snprintf(conf, sizeof(conf), "%s/postern.conf", directory);
-	write_text(conf, asked.config == NULL ? config : asked.config);
+	snprintf(conf, sizeof(conf), "%s", scratch_path("postern.conf"));
+	scratch_write("postern.conf", asked.config == NULL ? config : asked.config);
 	free(output);
 	output = NULL;
 	out = open_memstream(&output, &length);
@@ -95,7 +78,7 @@ static void has_not(const char *text) {
 #define POSTFIX "Nov 21 05:48:22 mx postfix/smtp[7]: 5C1E9A7E2B8: "
 
 TEST(rows) {
-	write_text(path[0], "a line of somebody else\n"
+	scratch_write("one", "a line of somebody else\n"
 	    POSTFIX "to=<a@b.example>, orig_to=<r>, relay=mx.example.net[192.0.2.7]:25, delay=1.5, "
 	    "delays=0.03/1/0/0.5, dsn=4.7.1, status=deferred (host mx.example.net[192.0.2.7] said: "
 	    "451 4.7.1 too many messages (in reply to RCPT TO command))\r\n"
@@ -134,7 +117,7 @@ TEST(rows) {
 	has("\ndestinations:\n");
 	has("\nsummary:\n");
 	has_not("event");
-	write_text(path[1], POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
+	scratch_write("two", POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
 	assert_int_equal(analyze((struct asked){ .files = 2 }), EX_OK);
 	has("file            line  mta");
 	has("/two       1  postfix");
@@ -142,7 +125,7 @@ TEST(rows) {
 
 /* As with the configuration that is installed. */
 TEST(a_configuration_without_mail_servers_learns_all_the_same) {
-	write_text(path[0], POSTFIX "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
+	scratch_write("one", POSTFIX "to=<a@b.example>, relay=mx.example.net[192.0.2.7]:25, delay=1, "
 	    "delays=0/0/0.5/0.5, dsn=2.0.0, status=sent (250 ok)\n"
 	    "Nov 21 05:48:23 mx sm-mta[9]: 6AL5rHTW018202: to=<c@d.example>, delay=00:00:08, "
 	    "xdelay=00:00:01, mailer=esmtp, pri=1, relay=mx.example.net. [192.0.2.7], dsn=2.0.0, "
@@ -316,10 +299,10 @@ TEST(no_limits_of_no_sessions) {
 	for (unsigned json = 0; json < 2; json++) {
 		const struct asked asked = { .files = 1, .sessions = true, .json = json != 0 };
 
-		write_text(path[0], "");	/* an empty pipe */
+		scratch_write("one", "");	/* an empty pipe */
 		assert_int_equal(analyze(asked), EX_DATAERR);
 		assert_string_equal(output, "");
-		write_text(path[0], POSTFIX "to=<a@b.example>, relay=none, delay=1, "
+		scratch_write("one", POSTFIX "to=<a@b.example>, relay=none, delay=1, "
 		    "delays=1/0/0/0, dsn=4.4.1, status=deferred (no)\n");
 		assert_int_equal(analyze(asked), EX_DATAERR);
 		assert_string_equal(output, "");
@@ -327,7 +310,7 @@ TEST(no_limits_of_no_sessions) {
 		assert_int_equal(analyze(asked), EX_NOINPUT);
 		assert_string_equal(output, "");
 	}
-	write_text(path[0], "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: connect from a[192.0.2.1]\n"
+	scratch_write("one", "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: connect from a[192.0.2.1]\n"
 	    "Nov 21 05:48:23 mx postfix/submission/smtpd[7]: disconnect from a[192.0.2.1]\n");
 	assert_int_equal(analyze((struct asked){ .files = 1, .sessions = true }), EX_OK);
 	has("sessions                 1\n");
@@ -405,22 +388,22 @@ TEST(bad_files) {
 	assert_non_null(text);
 	unlink(path[0]);
 	assert_int_equal(analyze((struct asked){ .files = 1 }), EX_NOINPUT);
-	snprintf(path[0], sizeof(path[0]), "%s", directory);
+	snprintf(path[0], sizeof(path[0]), "%s", scratch);
 	assert_int_equal(analyze((struct asked){ .files = 1 }), EX_NOINPUT);
-	snprintf(path[0], sizeof(path[0]), "%s/one", directory);
+	snprintf(path[0], sizeof(path[0]), "%s", scratch_path("one"));
 	/* nothing, NULs, a line without an end, and the next one behind it */
-	write_text(path[0], "");
+	scratch_write("one", "");
 	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"lines\": 0, \"from\": null");
 	memset(text, 0, length);
-	write_bytes(path[0], text, 1000);
+	scratch_write_bytes("one", text, 1000);
 	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"lines\": 1,");
 	memset(text, 'x', length);
 	text[length - 1] = '\n';
 	memcpy(text + length - 200, "\n" POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (",
 	    sizeof("\n" POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (") - 1);
-	write_bytes(path[0], text, length);
+	scratch_write_bytes("one", text, length);
 	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"lines\": 2,");
 	has("\"deliveries\": 1,");
@@ -430,13 +413,13 @@ TEST(bad_files) {
 	text[70000] = '\n';
 	memcpy(text, POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (",
 	    sizeof(POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (") - 1);
-	write_bytes(path[0], text, 70001);
+	scratch_write_bytes("one", text, 70001);
 	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_OK);
 	has("\"deliveries\": 0,");
 	has("\"too_long\": 1,");
-	write_bytes(path[0], "\037\213\b", 3);
+	scratch_write_bytes("one", "\037\213\b", 3);
 	assert_int_equal(analyze((struct asked){ .files = 1, .json = true }), EX_DATAERR);
-	write_text(path[0], POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
+	scratch_write("one", POSTFIX "to=<a@b.example>, relay=none, delay=0, status=sent (x)\n");
 	/* the others are read */
 	unlink(path[1]);
 	assert_int_equal(analyze((struct asked){ .files = 2, .json = true }), EX_NOINPUT);

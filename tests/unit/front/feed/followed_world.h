@@ -4,18 +4,14 @@
 #ifndef TESTS_UNIT_FOLLOWED_WORLD_H
 #define TESTS_UNIT_FOLLOWED_WORLD_H
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "front/feed/followed_log.h"
 #include "tests/unit/front/feed/feed_records.h"
+#include "tests/unit/scratch.h"
 
 #define CHUNK (4 * FOLLOWED_LINE_MAX)
 
-static char directory[64], path[96], other[96], third[96];
+static char path[96], other[96], third[96];
 static struct followed_log followed;
 static struct feed_records records;
 static struct feed_keeper keeper;
@@ -24,13 +20,11 @@ static size_t seen_length;
 static int64_t now_ns;
 
 static inline int prepare(void **state) {
-	(void)state;
-	snprintf(directory, sizeof(directory), "/tmp/t_followed.XXXXXX");
-	if (mkdtemp(directory) == NULL)
+	if (scratch_open(state) != 0)
 		return -1;
-	snprintf(path, sizeof(path), "%s/log", directory);
-	snprintf(other, sizeof(other), "%s/log.1", directory);
-	snprintf(third, sizeof(third), "%s/log.2", directory);
+	snprintf(path, sizeof(path), "%s/log", scratch);
+	snprintf(other, sizeof(other), "%s/log.1", scratch);
+	snprintf(third, sizeof(third), "%s/log.2", scratch);
 	chunk = malloc(CHUNK);
 	seen = calloc(1, 1 << 20);
 	seen_length = 0;
@@ -40,17 +34,10 @@ static inline int prepare(void **state) {
 }
 
 static inline int clean(void **state) {
-	const struct dirent *entry;
-	DIR *stream = opendir(directory);
-
-	(void)state;
 	followed_log_close(&followed);
-	while (stream != NULL && (entry = readdir(stream)) != NULL)
-		(void)unlinkat(dirfd(stream), entry->d_name, 0);
-	closedir(stream);
 	free(chunk);
 	free(seen);
-	return rmdir(directory);
+	return scratch_close(state);
 }
 
 static inline void put(const char *file, const char *text) {

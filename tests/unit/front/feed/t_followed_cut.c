@@ -120,14 +120,14 @@ TEST_IN(prepare, clean, cut_and_grown_to_the_same_length) {
 static const char *dated(int day) {
 	static char name[128];
 
-	snprintf(name, sizeof(name), "%s/mail-202609%02d.log", directory, day);
+	snprintf(name, sizeof(name), "%s/mail-202609%02d.log", scratch, day);
 	return name;
 }
 
 static void begin_dated(bool from_begin) {
 	char pattern[128];
 
-	snprintf(pattern, sizeof(pattern), "%s/mail-%%Y%%m%%d.log", directory);
+	snprintf(pattern, sizeof(pattern), "%s/mail-%%Y%%m%%d.log", scratch);
 	followed_log_close(&followed);
 	begin_with(pattern, from_begin);
 }
@@ -153,9 +153,9 @@ TEST_IN(prepare, clean, files_named_by_date) {
 	begin_dated(false);
 	expect("b3|d|c|");
 	/* one that is older than all is none of ours */
-	snprintf(other, sizeof(other), "%s/mail-20260831.log", directory);
+	snprintf(other, sizeof(other), "%s/mail-20260831.log", scratch);
 	put(other, "archive\n");
-	snprintf(other, sizeof(other), "%s/mail-202610.log", directory);
+	snprintf(other, sizeof(other), "%s/mail-202610.log", scratch);
 	put(other, "no date\n");
 	expect("");
 	assert_int_equal(followed.count, 5);
@@ -194,7 +194,7 @@ TEST_IN(prepare, clean, none_yet_by_that_name) {
 TEST_IN(prepare, clean, copied_and_cut_beside_its_copy) {
 	char pattern[128];
 
-	snprintf(pattern, sizeof(pattern), "%s/log*", directory);
+	snprintf(pattern, sizeof(pattern), "%s/log*", scratch);
 	put(path, "");
 	begin_with(pattern, false);
 	put_lines(path, 0, 20);

@@ -284,7 +284,7 @@ TEST_IN(prepare, clean, help_is_asked_for) {
 	if (geteuid() != 0)
 		skip();
 	put(path, "");
-	assert_int_equal(chmod(directory, 0755), 0);
+	assert_int_equal(chmod(scratch, 0755), 0);
 	begin();
 	put(path, "a\n");
 	expect("a|");

@@ -5,21 +5,20 @@
  * unread comes exactly once to somebody who knows the origin of the last line
  * that he took.
  */
-#include <dirent.h>
-#include <sys/stat.h>
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "front/feed/followed_log.h"
 #include "tests/unit/front/feed/feed_records.h"
 #include "tests/unit/random.h"
+#include "tests/unit/scratch.h"
 
 #define LINES	4000
 #define ROUNDS	12
 #define CHUNK	FOLLOWED_BUFFER_MIN
 
 static struct random random_source;
-static char directory[64], log_text[128];
+static char log_text[128];
 static bool is_dated;
 static struct followed_log followed;
 static struct feed_records records;
@@ -38,10 +37,10 @@ static unsigned files;		/* so far */
 
 static void name_of(char *out, size_t size, unsigned number) {
 	if (is_dated)
-		snprintf(out, size, "%s/m-2026%02u%02u.log", directory, 1 + number / 28,
+		snprintf(out, size, "%s/m-2026%02u%02u.log", scratch, 1 + number / 28,
 		    1 + number % 28);
 	else
-		snprintf(out, size, "%s/log", directory);
+		snprintf(out, size, "%s/log", scratch);
 }
 
 static bool on_line(void *context, const struct followed_file *file, const char *line,
@@ -168,11 +167,10 @@ static void begin_round(bool dated) {
 	char name[128];
 
 	is_dated = dated;
-	snprintf(directory, sizeof(directory), "/tmp/t_followed.XXXXXX");
-	assert_non_null(mkdtemp(directory));
+	assert_int_equal(scratch_open(NULL), 0);
 	name_of(log_text, sizeof(log_text), 0);
 	if (dated)
-		snprintf(log_text, sizeof(log_text), "%s/m-%%Y%%m%%d.log", directory);
+		snprintf(log_text, sizeof(log_text), "%s/m-%%Y%%m%%d.log", scratch);
 	feed_records_begin(&records, &keeper);
 	memset(taken, 0, sizeof(taken));
 	written = files = 0;
@@ -186,18 +184,12 @@ static void begin_round(bool dated) {
 }
 
 static void end_round(void) {
-	const struct dirent *entry;
-	DIR *stream = opendir(directory);
-
 	followed_log_close(&followed);
 	fclose(writer);
 	if (slow_writer != NULL)
 		fclose(slow_writer);
 	slow_writer = NULL;
-	while ((entry = readdir(stream)) != NULL)
-		(void)unlinkat(dirfd(stream), entry->d_name, 0);
-	closedir(stream);
-	assert_int_equal(rmdir(directory), 0);
+	assert_int_equal(scratch_close(NULL), 0);
 }
 
 TEST(each_line_once) {

@@ -2,7 +2,6 @@
 /* The queue role's link to the supervisor: files that are opened for it, runs of sendmail,
  * and what is refused. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <pwd.h>
 #include <sched.h>
@@ -11,100 +10,45 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "front/queue/queue_link.h"
 #include "role/queue/queue_link.h"
-#include "role/supervise/supervisor.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/role/supervise/supervised.h"
 
 #define NUMBER	7	/* of the generation */
 #define STAYS	"exec sleep 300\n"	/* LINT-SLEEP: until it is killed, and not for ever */
 
 /* --- a supervisor with a Sendmail in a directory of its own -------------------------- */
 
-static struct {
-	struct generation generation;
-	char texts[4096];
-} block;
-static struct supervisor supervisor;
 static struct queue_link_end role;
-static size_t used;
-static char top[] = "/tmp/postern-t-queue-XXXXXX";
-static unsigned logged;
-static char last_line[1024];
 static struct queue_tell tell;
 static char own_user[64], own_uid[16];	/* whose tests these are: Sendmail runs as the same */
 
-static uint32_t text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static uint32_t text(const char *format, ...) {
-	size_t at = used;
-	va_list args;
-
-	va_start(args, format);
-	used += (size_t)vsnprintf(block.texts + at, sizeof(block.texts) - at, format, args) + 1;
-	va_end(args);
-	assert_true(used <= sizeof(block.texts));
-	return (uint32_t)(offsetof(__typeof__(block), texts) + at);
-}
-
-static void on_line(void *context, const char *line) {
-	logged++;
-	snprintf(last_line, sizeof(last_line), "%s", line);
-}
-
-static const char *path_of(const char *name) {
-	static char path[4][256];
-	static unsigned turn;
-
-	turn = (turn + 1) % 4;
-	snprintf(path[turn], sizeof(path[0]), "%s/%s", top, name);
-	return path[turn];
-}
-
 static void write_file(const char *name, const char *words, mode_t mode) {
-	FILE *file = fopen(path_of(name), "w");
-
-	assert_non_null(file);
-	fputs(words, file);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path_of(name), mode), 0);
-}
-
-static void read_file(const char *name, char out[4096]) {
-	FILE *file = fopen(path_of(name), "r");
-	size_t length;
-
-	assert_non_null(file);
-	length = fread(out, 1, 4095, file);
-	out[length] = '\0';
-	fclose(file);
+	scratch_write(name, words);
+	assert_int_equal(chmod(scratch_path(name), mode), 0);
 }
 
 static int begin(void **state) {
-	struct generation *g = &block.generation;
+	struct generation *g = block_begin();
 	struct diag diag;
 
-	memset(&block, 0, sizeof(block));
-	used = 0;
 	g->number = NUMBER;
 	g->mta_count = 2;
 	g->mtas[0] = (struct generation_mta){ .kind = MTA_SENDMAIL, .name = text("idle"),
-		.queue_count = 1, .queues = { text("%s/q1", top) } };
+		.queue_count = 1, .queues = { text("%s/q1", scratch) } };
 	g->mtas[1] = (struct generation_mta){ .kind = MTA_SENDMAIL, .name = text("out"),
 		.drive = 1, .processes = 2, .cf = text("/etc/x.cf"), .user = text("%s", own_user),
-		.sendmail = text("%s/sendmail", top), .queue_count = 2,
-		.queues = { text("%s/q*", top), text("%s/other", top) },
+		.sendmail = text("%s/sendmail", scratch), .queue_count = 2,
+		.queues = { text("%s/q*", scratch), text("%s/other", scratch) },
 		.run_limit_ns = 3600 * NS_PER_SECOND };
-	supervisor = (struct supervisor){ .generation = g };
 	queue_link_init(&supervisor);
-	logged = 0;
-	log_redirect(on_line, NULL);
+	catch_log(state);
 	role.fd = queue_link_open(&supervisor, &diag);
 	return role.fd >= 0 ? 0 : -1;
 }
@@ -172,7 +116,7 @@ static void hears_end(void) {
 
 static unsigned directory_of(const char *name) {
 	for (unsigned i = 0; i < supervisor.queue->places.count; i++)
-		if (strcmp(supervisor.queue->places.list[i].path, path_of(name)) == 0)
+		if (strcmp(supervisor.queue->places.list[i].path, scratch_path(name)) == 0)
 			return i;
 	fail_msg("%s is not open", name);
 	return 0;
@@ -187,7 +131,7 @@ static void ask_open(unsigned directory, const char *id, uint32_t ticket) {
 }
 
 static void wait_for_file(const char *name) {
-	for (unsigned i = 0; access(path_of(name), F_OK) != 0; i++) {
+	for (unsigned i = 0; access(scratch_path(name), F_OK) != 0; i++) {
 		if (i >= 20000)
 			fail_msg("%s does not come", name);
 		(void)usleep(1000); /* LINT-SLEEP: another process works */
@@ -233,6 +177,69 @@ static void ended_so(enum queue_end how, uint32_t number) {
 	assert_int_equal(tell.number, number);
 }
 
+/* --- the end of a role: before the tests that flood the log, which hides such lines then ---- */
+
+/* One that asks and does not read is cut off, and nobody waits for it. */
+TEST_IN(begin, end, a_role_that_does_not_read) {
+	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
+		.directory = directory_of("q1") };
+
+	assert_true(queue_order_add_id(&order.ids, "NONE1"));
+	for (unsigned i = 0; i < 100000 && supervisor.queue->fd >= 0; i++) {
+		(void)queue_link_ask(&role, &order);
+		queue_link_turn(&supervisor, clock_now_ns());
+	}
+	assert_int_equal(supervisor.queue->fd, -1);
+	assert_non_null(strstr(last_line, "does not read"));
+}
+
+static pid_t role_that_stays(void) {
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	supervisor.child_count = 1;
+	supervisor.children[0] = (struct child){ .kind = ROLE_QUEUE, .pid = pid };
+	return pid;
+}
+
+/* Nobody could have it end, and another would not be started. */
+TEST_IN(begin, end, a_role_without_a_link_is_ended) {
+	pid_t pid = role_that_stays();
+	int status;
+
+	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
+	queue_link_turn(&supervisor, clock_now_ns());
+	assert_int_equal(supervisor.queue->fd, -1);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	queue_link_turn(&supervisor, clock_now_ns() + 5 * NS_PER_SECOND);
+	assert_non_null(supervisor.children[0].killed);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* The process of a role that was told to end has some seconds for it. */
+TEST_IN(begin, end, a_role_that_stays_is_ended) {
+	int64_t now_ns = clock_now_ns();
+	pid_t pid = role_that_stays();
+	int status;
+
+	block.generation.number++;
+	block.generation.mtas[1].drive = 0;
+	queue_link_turn(&supervisor, now_ns);
+	queue_link_turn(&supervisor, now_ns + 4 * NS_PER_SECOND);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	assert_true(supervisor.queue->fd >= 0);
+	queue_link_turn(&supervisor, now_ns + 5 * NS_PER_SECOND);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_true(supervisor.children[0].killed);
+	assert_int_equal(supervisor.queue->fd, -1);
+	assert_non_null(strstr(last_line, "asked to end"));
+}
+
 /* --- directories --------------------------------------------------------------------- */
 
 TEST_IN(begin, end, directories_of_driven_mail_servers) {
@@ -244,12 +251,12 @@ TEST_IN(begin, end, directories_of_driven_mail_servers) {
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(places->list[i].mta, 1);
 	assert_false(queue_places_changed(places, &block.generation));
-	assert_int_equal(mkdir(path_of("q3"), 0700), 0);
+	assert_int_equal(mkdir(scratch_path("q3"), 0700), 0);
 	assert_true(queue_places_changed(places, &block.generation));
-	assert_int_equal(rmdir(path_of("q3")), 0);
-	assert_int_equal(rename(path_of("other"), path_of("away")), 0);
+	assert_int_equal(rmdir(scratch_path("q3")), 0);
+	assert_int_equal(rename(scratch_path("other"), scratch_path("away")), 0);
 	assert_true(queue_places_changed(places, &block.generation));
-	assert_int_equal(rename(path_of("away"), path_of("other")), 0);
+	assert_int_equal(rename(scratch_path("away"), scratch_path("other")), 0);
 	assert_false(queue_places_changed(places, &block.generation));
 }
 
@@ -272,7 +279,7 @@ TEST_IN(begin, end, changes_are_told) {
 	assert_true(read(polled.fd, buffer, sizeof(buffer)) > 0);
 	assert_int_equal(event->wd, supervisor.queue->places.list[directory_of("q1")].watch);
 	assert_string_equal(event->name, "qfNEW1");
-	assert_int_equal(unlink(path_of("q1/qfNEW1")), 0);
+	assert_int_equal(unlink(scratch_path("q1/qfNEW1")), 0);
 }
 
 /* --- files --------------------------------------------------------------------------- */
@@ -358,20 +365,6 @@ static void refused_so(unsigned directory) {
 	assert_true(LIST_EMPTY(&supervisor.queue->runs.list));
 }
 
-/* One that asks and does not read is cut off, and nobody waits for it. */
-TEST_IN(begin, end, a_role_that_does_not_read) {
-	struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
-		.directory = directory_of("q1") };
-
-	assert_true(queue_order_add_id(&order.ids, "NONE1"));
-	for (unsigned i = 0; i < 100000 && supervisor.queue->fd >= 0; i++) {
-		(void)queue_link_ask(&role, &order);
-		queue_link_turn(&supervisor, clock_now_ns());
-	}
-	assert_int_equal(supervisor.queue->fd, -1);
-	assert_non_null(strstr(last_line, "does not read"));
-}
-
 /* A role that does not hear of a reload knows the new generation's number nevertheless: the
  * directory of one mail server is not run as another one's. */
 TEST_IN(begin, end, a_directory_is_not_run_for_another_mail_server) {
@@ -394,81 +387,35 @@ TEST_IN(begin, end, a_directory_is_not_run_for_another_mail_server) {
 	close(opened(q1, "AA1", 0));
 }
 
-static pid_t role_that_stays(void) {
-	pid_t pid = fork();
-
-	if (pid == 0)
-		for (;;)
-			pause();
-	assert_true(pid > 0);
-	supervisor.child_count = 1;
-	supervisor.children[0] = (struct child){ .kind = ROLE_QUEUE, .pid = pid };
-	return pid;
-}
-
-/* Nobody could have it end, and another would not be started. */
-TEST_IN(begin, end, a_role_without_a_link_is_ended) {
-	pid_t pid = role_that_stays();
-	int status;
-
-	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
-	queue_link_turn(&supervisor, clock_now_ns());
-	assert_int_equal(supervisor.queue->fd, -1);
-	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
-	queue_link_turn(&supervisor, clock_now_ns() + 5 * NS_PER_SECOND);
-	assert_non_null(supervisor.children[0].killed);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
-/* The process of a role that was told to end has some seconds for it. */
-TEST_IN(begin, end, a_role_that_stays_is_ended) {
-	int64_t now_ns = clock_now_ns();
-	pid_t pid = role_that_stays();
-	int status;
-
-	block.generation.number++;
-	block.generation.mtas[1].drive = 0;
-	queue_link_turn(&supervisor, now_ns);
-	queue_link_turn(&supervisor, now_ns + 4 * NS_PER_SECOND);
-	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
-	assert_true(supervisor.queue->fd >= 0);
-	queue_link_turn(&supervisor, now_ns + 5 * NS_PER_SECOND);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	assert_true(supervisor.children[0].killed);
-	assert_int_equal(supervisor.queue->fd, -1);
-	assert_non_null(strstr(last_line, "asked to end"));
-}
-
 /* Sendmail would follow it; we say that we do not. */
 TEST_IN(begin, end, a_subdirectory_that_is_a_link) {
 	struct diag diag;
 
-	assert_int_equal(mkdir(path_of("q4"), 0700), 0);
-	assert_int_equal(symlink("../q1", path_of("q4/qf")), 0);
+	assert_int_equal(mkdir(scratch_path("q4"), 0700), 0);
+	assert_int_equal(symlink("../q1", scratch_path("q4/qf")), 0);
 	queue_link_end_close(&role);
 	role.fd = queue_link_open(&supervisor, &diag);
 	assert_int_equal(supervisor.queue->places.count, 3);
 	assert_non_null(strstr(last_line, "its subdirectory qf is a symbolic link"));
 	assert_false(queue_places_changed(&supervisor.queue->places, &block.generation));
-	assert_int_equal(unlink(path_of("q4/qf")), 0);
-	assert_int_equal(rmdir(path_of("q4")), 0);
+	assert_int_equal(unlink(scratch_path("q4/qf")), 0);
+	assert_int_equal(rmdir(scratch_path("q4")), 0);
 }
 
 /* --- runs ---------------------------------------------------------------------------- */
 
 TEST_IN(begin, end, what_is_run) {
-	char said[4096], last[160];
+	const char *said;
+	char last[160];
 
 	write_file("sendmail", "#!/bin/sh\n{ echo \"$@\"; env | sort; ls /proc/self/fd | wc -l; "
 	    "id -u; pwd; } > \"${0%/*}/said\"\n", 0755);
 	run("q1", 2, 11, false);
 	assert_int_equal(tell.error, 0);
 	ended_so(QUEUE_END_EXIT, 0);
-	read_file("said", said);
+	said = scratch_take("said");
 	assert_non_null(strstr(said, "-C /etc/x.cf -qf -OForkEachJob=False"));
-	assert_non_null(strstr(said, path_of("q1* -qGmqueue -OCheckpointInterval=7 -qIAA00000 "
+	assert_non_null(strstr(said, scratch_path("q1* -qGmqueue -OCheckpointInterval=7 -qIAA00000 "
 	    "-qIAA00001\n")));
 	assert_null(strstr(said, "Timeout.connect"));
 	/* ls has its own of the directory besides 0, 1 and 2 */
@@ -477,7 +424,7 @@ TEST_IN(begin, end, what_is_run) {
 	assert_non_null(strstr(said, last));
 	run("q1", 1, 12, true);
 	ended_so(QUEUE_END_EXIT, 0);
-	read_file("said", said);
+	said = scratch_take("said");
 	assert_non_null(strstr(said, "-OTimeout.connect=10s"));
 	assert_int_equal(logged, 0);
 }
@@ -489,7 +436,7 @@ TEST_IN(begin, end, it_runs_as_its_user) {
 		skip();
 	block.generation.mtas[1].user = text("nobody");
 	write_file("sendmail", "#!/bin/sh\nid -u >&2; id -G >&2; exit 3\n", 0755);
-	assert_int_equal(chmod(top, 0755), 0);
+	assert_int_equal(chmod(scratch, 0755), 0);
 	run("q1", 1, 1, false);
 	ended_so(QUEUE_END_EXIT, 3);
 	snprintf(said, sizeof(said), "text=\"65534\"");
@@ -506,7 +453,7 @@ TEST_IN(begin, end, it_runs_as_its_user) {
 }
 
 TEST_IN(begin, end, a_program_that_is_not_there) {
-	block.generation.mtas[1].sendmail = text("%s/none", top);
+	block.generation.mtas[1].sendmail = text("%s/none", scratch);
 	run("q1", 1, 1, false);
 	assert_int_equal(tell.error, 0);
 	ended_so(QUEUE_END_NOT_RUN, ENOENT);
@@ -542,10 +489,10 @@ TEST_IN(begin, end, a_run_that_says_much_does_not_fill_memory) {
 static void mount_small(void) {
 	unsigned was = supervisor.queue->places.count;
 
-	if (mkdir(path_of("q5"), 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
+	if (mkdir(scratch_path("q5"), 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-	    mount("tmpfs", path_of("q5"), "tmpfs", 0, "size=3m,mode=0700") != 0) {
-		(void)rmdir(path_of("q5"));
+	    mount("tmpfs", scratch_path("q5"), "tmpfs", 0, "size=3m,mode=0700") != 0) {
+		(void)rmdir(scratch_path("q5"));
 		skip();
 	}
 	queue_link_end_close(&role);
@@ -555,8 +502,8 @@ static void mount_small(void) {
 
 static void unmount_small(void) {
 	queue_link_close(&supervisor);
-	assert_int_equal(umount(path_of("q5")), 0);
-	assert_int_equal(rmdir(path_of("q5")), 0);
+	assert_int_equal(umount(scratch_path("q5")), 0);
+	assert_int_equal(rmdir(scratch_path("q5")), 0);
 }
 
 /* Sendmail delivers, cannot write down what it did, and would deliver all again. */
@@ -572,7 +519,7 @@ TEST_IN(begin, end, a_full_disk_starts_no_run) {
 	ended_so(QUEUE_END_EXIT, 0);
 	lines = logged;
 	/* 3 MB are free, and 1 MB is four times the file: enough; 1.1 MB is not */
-	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
+	fd = open(scratch_path("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
 	assert_int_equal(ftruncate(fd, 700 << 10), 0);
 	run("q5", 1, 2, false);
 	assert_int_equal(tell.error, 0);
@@ -587,7 +534,7 @@ TEST_IN(begin, end, a_full_disk_starts_no_run) {
 	ended_so(QUEUE_END_EXIT, 0);
 	assert_int_equal(logged, lines + 2);
 	assert_non_null(strstr(last_line, "has room again"));
-	fd = open(path_of("q5/filler"), O_WRONLY | O_CREAT, 0600);
+	fd = open(scratch_path("q5/filler"), O_WRONLY | O_CREAT, 0600);
 	while (write(fd, filler, sizeof(filler)) > 0)
 		;
 	close(fd);
@@ -770,27 +717,17 @@ static int make_all(void **state) {
 		return -1;
 	snprintf(own_user, sizeof(own_user), "%s", self->pw_name);
 	snprintf(own_uid, sizeof(own_uid), "%u", (unsigned)self->pw_uid);
-	if (mkdtemp(top) == NULL || mkdir(path_of("q1"), 0700) != 0 ||
-	    mkdir(path_of("q2"), 0700) != 0 || mkdir(path_of("q2/qf"), 0700) != 0 ||
-	    mkdir(path_of("other"), 0700) != 0 || mkdir(path_of("q1/qfDIR1"), 0700) != 0 ||
-	    mkfifo(path_of("q1/qfPIPE1"), 0600) != 0 ||
-	    symlink("qfAA1", path_of("q1/qfLINK1")) != 0)
+	if (scratch_open(state) != 0 || mkdir(scratch_path("q1"), 0700) != 0 ||
+	    mkdir(scratch_path("q2"), 0700) != 0 || mkdir(scratch_path("q2/qf"), 0700) != 0 ||
+	    mkdir(scratch_path("other"), 0700) != 0 || mkdir(scratch_path("q1/qfDIR1"), 0700) != 0 ||
+	    mkfifo(scratch_path("q1/qfPIPE1"), 0600) != 0 ||
+	    symlink("qfAA1", scratch_path("q1/qfLINK1")) != 0)
 		return -1;
 	write_file("q1/qfAA1", "one\n1", 0600);
 	write_file("q2/qfOUTER1", "x", 0600);
 	write_file("q2/qf/qfINNER1", "x", 0600);
 	write_file("qfile", "x", 0600);
 	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *status, int type,
-    struct FTW *where) {
-	(void)status, (void)type, (void)where;
-	return remove(path);
-}
-
-static int remove_all(void **state) {
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* A large file and a small one in turns. */
@@ -800,7 +737,7 @@ TEST_IN(begin, end, room_that_comes_and_goes_does_not_flood_the_log) {
 
 	mount_small();
 	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
-	fd = open(path_of("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
+	fd = open(scratch_path("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
 	began_ns = clock_now_ns();
 	for (uint32_t i = 0; i < 60; i++) {
 		assert_int_equal(ftruncate(fd, 800 << 10), 0);
@@ -817,4 +754,4 @@ TEST_IN(begin, end, room_that_comes_and_goes_does_not_flood_the_log) {
 	unmount_small();
 }
 
-TEST_GROUP(make_all, remove_all)
+TEST_GROUP(make_all, scratch_close)

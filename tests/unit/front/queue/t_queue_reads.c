@@ -2,16 +2,15 @@
 /* Which queue files are read, when, and what the engine is told of them; the supervisor
  * and the engine are played here. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "engine/queue/queue_journal.h"
 #include "front/queue/queue_drive_internal.h"
+#include "tests/unit/caught_log.h"
+#include "tests/unit/scratch.h"
 
 #define KNOWN_MAX	4096
 #define MTA		3
@@ -152,30 +151,14 @@ void engine_count(struct engine *engine, enum counter counter, uint64_t amount) 
 
 /* --- a directory and a supervisor ------------------------------------------------------ */
 
-static char top[] = "/tmp/postern-t-reads-XXXXXX";
 static struct queue_drive drive;
 static struct queue_drive_directory directory;
 static struct queue_drive_setup setup;
 static int far_fd, notify_pipe[2], directory_fd;
-static unsigned logged;
-static char last_line[1024];
 static struct diag diag;
 
 static void ask_for_more(const char *id, uint64_t place) {
 	queue_reads_add_more(&drive, 0, id, place);
-}
-
-static void on_line(void *context, const char *line) {
-	logged++;
-	snprintf(last_line, sizeof(last_line), "%s", line);
-}
-
-static void write_text(const char *name, const char *text) {
-	int fd = openat(directory_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	close(fd);
 }
 
 #define FILE_OF(recipients)	"V8\nT1000\nK2000\nN3\nP30000\nS<a@b.example>\n" recipients ".\n"
@@ -183,20 +166,19 @@ static const char one[] = FILE_OF("RPFD:<u@h.example>\n");
 
 /* Another file by the same name, as Sendmail does it. */
 static void replace(const char *name, const char *text) {
-	write_text("tfNEW", text);
+	scratch_write("tfNEW", text);
 	assert_int_equal(renameat(directory_fd, "tfNEW", directory_fd, name), 0);
 }
 
 static int begin(void **state) {
 	int fds[2];
 
-	snprintf(top + strlen(top) - 6, 7, "XXXXXX");
-	if (mkdtemp(top) == NULL || pipe2(notify_pipe, O_NONBLOCK) != 0 ||
+	if (scratch_open(state) != 0 || pipe2(notify_pipe, O_NONBLOCK) != 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds) != 0)
 		return -1;
-	directory_fd = open(top, O_RDONLY | O_DIRECTORY);
+	directory_fd = open(scratch, O_RDONLY | O_DIRECTORY);
 	directory = (struct queue_drive_directory){ .mta = MTA, .fd = directory_fd, .watch = 1,
-		.path = top };
+		.path = scratch };
 	setup = (struct queue_drive_setup){ .directories = &directory, .directory_count = 1,
 		.notify_fd = notify_pipe[0], .link_fd = fds[0] };
 	far_fd = fds[1];
@@ -206,15 +188,8 @@ static int begin(void **state) {
 	most_recipients = 1000000;
 	full = wants_more = false;
 	reading = NULL;
-	logged = 0;
-	log_redirect(on_line, NULL);
+	catch_log(state);
 	return queue_reads_open(&drive, &diag) != 0 || queue_directory_open(&drive, &diag) != 0;
-}
-
-static int remove_one(const char *path, const struct stat *status, int type,
-    struct FTW *where) {
-	(void)status, (void)type, (void)where;
-	return remove(path);
 }
 
 static int end(void **state) {
@@ -225,8 +200,8 @@ static int end(void **state) {
 	close(directory_fd);
 	close(notify_pipe[0]);
 	close(notify_pipe[1]);
-	log_redirect(NULL, NULL);
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	release_log(state);
+	return scratch_close(state);
 }
 
 /* The supervisor obeys one order; false: there is none. */
@@ -281,13 +256,13 @@ static void notify(uint32_t mask, const char *name) {
 TEST_IN(begin, end, what_is_there_is_read) {
 	const struct known *there;
 
-	write_text("qfAA1", one);
-	write_text("qfAA2", FILE_OF("RPFD:<u@h.example>\nRPFD:<local>\nRPFD:<v@i.example>\n"));
-	write_text("dfAA1", "data");
-	write_text("hfAA3", one);
-	write_text("QfAA4", one);
-	write_text("tfAA5", one);
-	write_text("xfAA1", "x");
+	scratch_write("qfAA1", one);
+	scratch_write("qfAA2", FILE_OF("RPFD:<u@h.example>\nRPFD:<local>\nRPFD:<v@i.example>\n"));
+	scratch_write("dfAA1", "data");
+	scratch_write("hfAA3", one);
+	scratch_write("QfAA4", one);
+	scratch_write("tfAA5", one);
+	scratch_write("xfAA1", "x");
 	settle();
 	assert_int_equal(known_count, 2);
 	there = find("AA2");
@@ -305,7 +280,7 @@ TEST_IN(begin, end, what_is_there_is_read) {
 
 TEST_IN(begin, end, changes) {
 	settle();
-	write_text("qfAA1", one);
+	scratch_write("qfAA1", one);
 	notify(IN_CLOSE_WRITE, "qfAA1");
 	assert_int_equal(begun, 1);
 	/* a process that had it open to lock it has closed it */
@@ -325,7 +300,7 @@ TEST_IN(begin, end, changes) {
 
 /* The engine asks for a file: it is told of it even if it is as it was. */
 TEST_IN(begin, end, the_engine_asks) {
-	write_text("qfAA1", one);
+	scratch_write("qfAA1", one);
 	settle();
 	queue_reads_add(&drive, 0, "AA1", true);
 	settle();
@@ -339,7 +314,7 @@ TEST_IN(begin, end, the_engine_asks) {
 
 /* It changes between the asking and the answer: it is read once more. */
 TEST_IN(begin, end, changed_while_it_is_opened) {
-	write_text("qfAA1", one);
+	scratch_write("qfAA1", one);
 	settle();
 	replace("qfAA1", one);
 	queue_reads_add(&drive, 0, "AA1", false);
@@ -355,12 +330,12 @@ TEST_IN(begin, end, changed_while_it_is_opened) {
 
 /* One that is being written is looked at again, for a while. */
 TEST_IN(begin, end, a_file_that_is_cut) {
-	write_text("qfAA1", "");
-	write_text("qfAA2", "V8\nT1\nRPFD:<u@h.ex");
+	scratch_write("qfAA1", "");
+	scratch_write("qfAA2", "V8\nT1\nRPFD:<u@h.ex");
 	settle();
 	assert_int_equal(known_count, 0);
 	assert_int_equal(queue_reads_count(&drive), 2);
-	write_text("qfAA1", one);
+	scratch_write("qfAA1", one);
 	pass_second();
 	assert_int_equal(known_count, 1);
 	assert_int_equal(logged, 1);
@@ -380,7 +355,7 @@ TEST_IN(begin, end, a_file_that_is_cut) {
 }
 
 TEST_IN(begin, end, bad_files) {
-	write_text("qfAA1", "V9\nT1\n.\n");
+	scratch_write("qfAA1", "V9\nT1\n.\n");
 	settle();
 	assert_non_null(strstr(last_line, "unknown version"));
 	assert_int_equal(symlinkat("/etc/passwd", directory_fd, "qfAA2"), 0);
@@ -393,7 +368,7 @@ TEST_IN(begin, end, bad_files) {
 	assert_int_equal(known_count, 0);
 	/* nothing is concluded of what cannot be read */
 	assert_int_equal(dropped_count, gone_count);
-	write_text("qfAA4", FILE_OF("qheld by hand\nRPFD:<u@h.example>\n"));
+	scratch_write("qfAA4", FILE_OF("qheld by hand\nRPFD:<u@h.example>\n"));
 	notify(IN_MOVED_TO, "qfAA4");
 	assert_int_equal(known_count, 0);
 	assert_string_equal(last_gone, "AA4");
@@ -430,7 +405,7 @@ static const char *a_hundred(void) {
 TEST_IN(begin, end, batches) {
 	const struct known *there;
 
-	write_text("qfAA1", a_hundred());
+	scratch_write("qfAA1", a_hundred());
 	most_recipients = 30;
 	settle();
 	there = find("AA1");
@@ -462,11 +437,11 @@ TEST_IN(begin, end, batches) {
 
 /* A file system gives the inode of the old one to the new one. */
 TEST_IN(begin, end, a_file_that_is_written_anew_in_an_old_inode) {
-	write_text("qfAA1", a_hundred());
+	scratch_write("qfAA1", a_hundred());
 	settle();
 	assert_int_equal(find("AA1")->taken, 100);
 	while (begun == 1) {			/* a file system's clock has its ticks */
-		write_text("qfAA1", one);
+		scratch_write("qfAA1", one);
 		queue_reads_add(&drive, 0, "AA1", false);
 		settle();
 	}
@@ -479,7 +454,7 @@ TEST_IN(begin, end, a_file_that_is_written_anew_in_an_old_inode) {
 
 /* Nothing of a batch may go: the engine asks for the next before the file is closed. */
 TEST_IN(begin, end, more_that_is_wanted_while_the_file_is_read) {
-	write_text("qfAA1", a_hundred());
+	scratch_write("qfAA1", a_hundred());
 	most_recipients = 30;
 	wants_more = true;
 	settle();
@@ -491,7 +466,7 @@ TEST_IN(begin, end, more_that_is_wanted_while_the_file_is_read) {
 
 /* Somebody has had the file open, and it is as it was. */
 TEST_IN(begin, end, more_that_is_wanted_while_the_file_waits) {
-	write_text("qfAA1", a_hundred());
+	scratch_write("qfAA1", a_hundred());
 	most_recipients = 30;
 	settle();
 	queue_reads_add(&drive, 0, "AA1", false);
@@ -513,7 +488,7 @@ TEST_IN(begin, end, more_that_is_wanted_while_the_file_waits) {
 
 /* Nothing was taken of it, so there is no place to go on from. */
 TEST_IN(begin, end, more_from_the_beginning) {
-	write_text("qfAA1", a_hundred());
+	scratch_write("qfAA1", a_hundred());
 	most_recipients = 0;
 	settle();
 	assert_int_equal(find("AA1")->taken, 0);
@@ -528,7 +503,7 @@ TEST_IN(begin, end, very_many_files) {
 
 	for (unsigned i = 0; i < KNOWN_MAX; i++) {
 		snprintf(name, sizeof(name), "qfAA%05u", i);
-		write_text(name, one);
+		scratch_write(name, one);
 	}
 	settle();
 	assert_int_equal(known_count, KNOWN_MAX);
@@ -544,9 +519,9 @@ TEST_IN(begin, end, very_many_files) {
 
 /* A change that nobody told is found by the slow look. */
 TEST_IN(begin, end, the_slow_look) {
-	write_text("qfAA1", one);
+	scratch_write("qfAA1", one);
 	settle();
-	write_text("qfAA2", one);
+	scratch_write("qfAA2", one);
 	replace("qfAA1", one);
 	for (unsigned i = 0; i < 58; i++)
 		pass_second();
@@ -559,7 +534,7 @@ TEST_IN(begin, end, the_slow_look) {
 /* What the engine had no room for is looked for when it has. */
 TEST_IN(begin, end, room) {
 	full = true;
-	write_text("qfAA1", one);
+	scratch_write("qfAA1", one);
 	settle();
 	assert_int_equal(known_count, 0);
 	full = false;

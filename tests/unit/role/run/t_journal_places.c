@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /* The directories of the journal. */
-#include <ftw.h>
-#include <sys/stat.h>
-
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/compile/compile.h"
 #include "role/run/journal_places.h"
+#include "tests/unit/scratch.h"
 
 #define NOBODY 65534
 
-static char root[64], base[128];
+static char base[128];
 
 static struct identity ours(void) {
 	bool drop = geteuid() == 0;
@@ -21,19 +19,9 @@ static struct identity ours(void) {
 }
 
 static int set_up(void **state) {
-	snprintf(root, sizeof(root), "/dev/shm/postern-test-XXXXXX");
-	assert_non_null(mkdtemp(root));
-	snprintf(base, sizeof(base), "%s/a/b", root);
+	assert_int_equal(scratch_open(state), 0);
+	snprintf(base, sizeof(base), "%s/a/b", scratch);
 	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *status, int what, struct FTW *at) {
-	(void)status, (void)what, (void)at;
-	return remove(path);
-}
-
-static int tear_down(void **state) {
-	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static struct stat look(const char *word) {
@@ -45,7 +33,7 @@ static struct stat look(const char *word) {
 	return status;
 }
 
-TEST_IN(set_up, tear_down, one_is_made_with_all_above_it) {
+TEST_IN(set_up, scratch_close, one_is_made_with_all_above_it) {
 	struct identity identity = ours();
 	struct diag diag;
 
@@ -58,7 +46,7 @@ TEST_IN(set_up, tear_down, one_is_made_with_all_above_it) {
 	assert_int_equal(journal_place_make(base, "feed", &identity, &diag), 0);
 }
 
-TEST_IN(set_up, tear_down, another_mode_and_another_owner_are_put_right) {
+TEST_IN(set_up, scratch_close, another_mode_and_another_owner_are_put_right) {
 	struct identity identity = ours();
 	char path[256];
 	struct diag diag;
@@ -80,7 +68,7 @@ TEST_IN(set_up, tear_down, another_mode_and_another_owner_are_put_right) {
 }
 
 /* Mail that lies there by mistake of a path stays its owner's. */
-TEST_IN(set_up, tear_down, a_directory_that_holds_other_things_is_left_alone) {
+TEST_IN(set_up, scratch_close, a_directory_that_holds_other_things_is_left_alone) {
 	struct identity identity = ours();
 	char path[256];
 	struct diag diag;
@@ -104,14 +92,14 @@ TEST_IN(set_up, tear_down, a_directory_that_holds_other_things_is_left_alone) {
 }
 
 /* Whoever owns the directory above must not have ours given to him. */
-TEST_IN(set_up, tear_down, a_link_in_its_place_is_not_followed) {
+TEST_IN(set_up, scratch_close, a_link_in_its_place_is_not_followed) {
 	struct identity identity = ours();
 	char path[256], elsewhere[256];
 	struct stat status;
 	struct diag diag;
 
 	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), 0);
-	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", root);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", scratch);
 	assert_int_equal(mkdir(elsewhere, 0755), 0);
 	snprintf(path, sizeof(path), "%s/feed", base);
 	assert_int_equal(symlink(elsewhere, path), 0);
@@ -122,7 +110,7 @@ TEST_IN(set_up, tear_down, a_link_in_its_place_is_not_followed) {
 }
 
 /* STATE.journal stands in the roles' own directory: a link there would have root give /etc away. */
-TEST_IN(set_up, tear_down, a_link_of_another_user_above_it_is_not_followed) {
+TEST_IN(set_up, scratch_close, a_link_of_another_user_above_it_is_not_followed) {
 	struct identity identity = ours();
 	struct diag diag;
 	struct stat status;
@@ -130,16 +118,16 @@ TEST_IN(set_up, tear_down, a_link_of_another_user_above_it_is_not_followed) {
 
 	if (geteuid() != 0)
 		skip();
-	snprintf(there, sizeof(there), "%s/etc", root);
-	snprintf(link, sizeof(link), "%s/run", root);
-	snprintf(base, sizeof(base), "%s/run/journal", root);
+	snprintf(there, sizeof(there), "%s/etc", scratch);
+	snprintf(link, sizeof(link), "%s/run", scratch);
+	snprintf(base, sizeof(base), "%s/run/journal", scratch);
 	assert_int_equal(mkdir(there, 0755), 0);
 	assert_int_equal(symlink("etc", link), 0);
 	assert_int_equal(lchown(link, NOBODY, NOBODY), 0);
 	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), -1);
 	assert_non_null(strstr(diag.text, ": symbolic links of users other than root are not "
 	    "followed"));
-	snprintf(there, sizeof(there), "%s/etc/journal", root);
+	snprintf(there, sizeof(there), "%s/etc/journal", scratch);
 	assert_int_equal(stat(there, &status), -1);
 	/* root's own is how an administrator moves it to another disk */
 	assert_int_equal(lchown(link, 0, 0), 0);
@@ -151,13 +139,13 @@ TEST_IN(set_up, tear_down, a_link_of_another_user_above_it_is_not_followed) {
 	assert_int_equal(journal_place_make(base, "keeper", &identity, &diag), -1);
 }
 
-TEST_IN(set_up, tear_down, a_file_in_the_way_is_told) {
+TEST_IN(set_up, scratch_close, a_file_in_the_way_is_told) {
 	struct identity identity = ours();
 	char path[256];
 	struct diag diag;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/a", root);
+	snprintf(path, sizeof(path), "%s/a", scratch);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
@@ -167,7 +155,7 @@ TEST_IN(set_up, tear_down, a_file_in_the_way_is_told) {
 
 /* Without a driven queue and a log there is the keeper's alone; what is removed comes
  * back. */
-TEST_IN(set_up, tear_down, a_site_has_those_that_it_needs) {
+TEST_IN(set_up, scratch_close, a_site_has_those_that_it_needs) {
 	struct identity identity = ours();
 	struct journal_places places = { .looked = false };
 	struct config_messages messages;
@@ -200,7 +188,7 @@ static void count_line(void *context, const char *line) {
 }
 
 /* Whatever it is that cannot be made: one line, and one when it could be. */
-TEST_IN(set_up, tear_down, a_path_that_cannot_be_made_is_told_once) {
+TEST_IN(set_up, scratch_close, a_path_that_cannot_be_made_is_told_once) {
 	struct identity identity = ours();
 	struct journal_places places = { .looked = false };
 	struct config_messages messages;
@@ -208,7 +196,7 @@ TEST_IN(set_up, tear_down, a_path_that_cannot_be_made_is_told_once) {
 	char text[512], path[256];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/a", root);
+	snprintf(path, sizeof(path), "%s/a", scratch);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);

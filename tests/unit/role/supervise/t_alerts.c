@@ -1,82 +1,44 @@
 /* SPDX-License-Identifier: ISC */
 /* Alerts: which are told, what the command is given, and what becomes of one that hangs or
  * fails. */
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "role/supervise/supervisor.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/role/supervise/supervised.h"
 
 #define BEGUN_NS	(1000 * NS_PER_SECOND)
 #define HOSTILE		"x\";touch${IFS}/tmp/postern-was-here;`id`|$(id)"
 
-static struct {
-	struct generation generation;
-	char texts[1024];
-} block;
-static struct supervisor supervisor;
 static _Atomic uint64_t counters[COUNTER_COUNT];
-static size_t used;
-static char directory[] = "/tmp/postern-t-alerts-XXXXXX";
-static char last_line[1024];
-
-static uint32_t text(const char *words) {
-	size_t at = used;
-
-	used += strlen(words) + 1;
-	assert_true(used <= sizeof(block.texts));
-	memcpy(block.texts + at, words, strlen(words) + 1);
-	return (uint32_t)(offsetof(__typeof__(block), texts) + at);
-}
-
-static void on_line(void *context, const char *line) {
-	snprintf(last_line, sizeof(last_line), "%s", line);
-}
-
-static const char *path_of(const char *name) {
-	static char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	return path;
-}
 
 static void program(const char *script) {
-	FILE *file = fopen(path_of("tell"), "w");
+	char text[4096];
 
-	assert_non_null(file);
-	fprintf(file, "#!/bin/sh\ncd %s || exit 1\n%s\n", directory, script);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path_of("tell"), 0755), 0);
+	snprintf(text, sizeof(text), "cd %s || exit 1\n%s", scratch, script);
+	scratch_write_program("tell", text);
 }
 
 static int begin(void **state) {
-	struct generation_alert *alert = &block.generation.alert;
+	struct generation_alert *alert = &block_begin()->alert;
 
-	memset(&block, 0, sizeof(block));
 	memset((void *)counters, 0, sizeof(counters));
-	used = 0;
 	*alert = (struct generation_alert){ .word_count = 2, .on = (1u << ALERT_KINDS) - 1,
 		.processes = 2, .interval_ns = 600 * NS_PER_SECOND,
 		.timeout_ns = 10 * NS_PER_SECOND,
 		.rate = { .count = 10, .period_ns = 60 * NS_PER_SECOND } };
-	alert->words[0] = text(path_of("tell"));
+	alert->words[0] = text("%s/tell", scratch);
 	alert->words[1] = text("root");
-	supervisor = (struct supervisor){ .generation = &block.generation };
 	alerts_init(&supervisor.alerts, counters);
-	last_line[0] = '\0';
-	unlink(path_of("told"));
-	log_redirect(on_line, NULL);
-	return 0;
+	unlink(scratch_path("told"));
+	return catch_log(state);
 }
 
 static int end(void **state) {
 	alerts_end(&supervisor.alerts);
-	log_redirect(NULL, NULL);
-	return 0;
+	return release_log(state);
 }
 
 static void tell(enum alert_kind kind, const char *subject, int64_t now_ns) {
@@ -112,20 +74,6 @@ static void work(int64_t now_ns) {
 	fail_msg("a command does not end");
 }
 
-static const char *told(void) {
-	static char content[8192];
-	FILE *file = fopen(path_of("told"), "r");
-	size_t length = 0;
-
-	if (file != NULL) {
-		length = fread(content, 1, sizeof(content) - 1, file);
-		fclose(file);
-		unlink(path_of("told"));
-	}
-	content[length] = '\0';
-	return content;
-}
-
 static uint64_t counted(enum counter counter) {
 	return counters[counter];
 }
@@ -138,7 +86,7 @@ TEST_IN(begin, end, every_fact_is_one_argument_or_variable) {
 	program("{ echo $#; echo \"$1\"; echo \"$2\"; env | grep ^POSTERN | sort; } >told");
 	tell(ALERT_SUSPENDED, HOSTILE, BEGUN_NS);
 	work(BEGUN_NS);
-	file = told();
+	file = scratch_take("told");
 	assert_non_null(strstr(file, "2\nroot\nsuspended x\\x22;touch${IFS}"
 	    "/tmp/postern-was-here;`id`|$(id): 421 4.7.0 busy (id 0fq3k9tm2a7x)\n"));
 	assert_non_null(strstr(file, "POSTERN_ALERT_FOR=300\n"
@@ -167,7 +115,7 @@ TEST_IN(begin, end, the_longest_facts_fit) {
 	memset(alert.id, 'i', sizeof(alert.id) - 1);
 	alerts_tell(&supervisor.alerts, &block.generation, &alert, BEGUN_NS);
 	work(BEGUN_NS);
-	assert_int_equal(strlen(told()), strlen("ceiling ") + ALERT_SUBJECT_MAX + 2 +
+	assert_int_equal(strlen(scratch_take("told")), strlen("ceiling ") + ALERT_SUBJECT_MAX + 2 +
 	    ALERT_TEXT_MAX + strlen(" (id )") + sizeof(alert.id) - 1);
 }
 
@@ -232,7 +180,7 @@ TEST_IN(begin, end, the_same_is_told_once_in_the_interval) {
 	for (unsigned i = 0; i < 4; i++)
 		tell(ALERT_SUSPENDED, "a.example", BEGUN_NS + i * 100 * NS_PER_SECOND);
 	work(BEGUN_NS);
-	assert_string_equal(told(), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) (3 "
+	assert_string_equal(scratch_take("told"), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) (3 "
 	    "more suppressed) 3\n");
 	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 3);
 	/* another kind, and another subject, are not the same */
@@ -240,7 +188,7 @@ TEST_IN(begin, end, the_same_is_told_once_in_the_interval) {
 	work(BEGUN_NS);
 	tell(ALERT_SUSPENDED, "b.example", BEGUN_NS + NS_PER_SECOND);
 	work(BEGUN_NS);
-	assert_string_equal(told(), "ceiling a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) 0\n"
+	assert_string_equal(scratch_take("told"), "ceiling a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) 0\n"
 	    "suspended b.example: 421 4.7.0 busy (id 0fq3k9tm2a7x) 0\n");
 	/* the interval is over, to the second */
 	tell(ALERT_SUSPENDED, "a.example", BEGUN_NS + 600 * NS_PER_SECOND - 1);
@@ -263,7 +211,7 @@ TEST_IN(begin, end, a_storm_is_cut_to_the_rate) {
 	}
 	assert_int_equal(supervisor.alerts.count, 10);
 	work(BEGUN_NS);
-	assert_int_equal(strlen(told()), 10);
+	assert_int_equal(strlen(scratch_take("told")), 10);
 	assert_int_equal(counted(COUNTER_ALERTS_TOLD), 10);
 	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 990);
 	/* 10 in a minute: the next one 6 s later */
@@ -295,13 +243,13 @@ TEST_IN(begin, end, what_nobody_asked_for_is_not_told) {
 	block.generation.alert.on = 1u << ALERT_GATE;
 	tell(ALERT_SUSPENDED, "a.example", BEGUN_NS);
 	work(BEGUN_NS);
-	assert_string_equal(told(), "");
+	assert_string_equal(scratch_take("told"), "");
 	tell(ALERT_GATE, "gate", BEGUN_NS);
 	block.generation.alert.word_count = 0;	/* by a reload */
 	work(BEGUN_NS);
 	tell(ALERT_GATE, "gate", BEGUN_NS + 900 * NS_PER_SECOND);
 	work(BEGUN_NS);
-	assert_string_equal(told(), "");
+	assert_string_equal(scratch_take("told"), "");
 	assert_int_equal(counted(COUNTER_ALERTS_TOLD), 0);
 	assert_int_equal(counted(COUNTER_ALERTS_LEFT_OUT), 0);
 }
@@ -319,7 +267,7 @@ TEST_IN(begin, end, as_many_at_once_as_may_and_none_hangs) {
 	assert_int_equal(supervisor.alerts.count, 1);
 	assert_int_equal(alerts_next_ns(&supervisor.alerts), BEGUN_NS + 10 * NS_PER_SECOND);
 	work(BEGUN_NS + 10 * NS_PER_SECOND);
-	assert_string_equal(told(), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x)\n");
+	assert_string_equal(scratch_take("told"), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x)\n");
 	assert_non_null(strstr(last_line, "event=alert-command kind="));
 	assert_non_null(strstr(last_line, "signal=9 killed=yes"));
 	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 2);
@@ -332,7 +280,7 @@ TEST_IN(begin, end, what_fails_is_logged_and_counted) {
 	work(BEGUN_NS);
 	assert_non_null(strstr(last_line, "event=alert-command kind=role "));
 	assert_non_null(strstr(last_line, "exit=3 text=\"no 'luck'\""));
-	assert_int_equal(unlink(path_of("tell")), 0);
+	assert_int_equal(unlink(scratch_path("tell")), 0);
 	tell(ALERT_ROLE, "policy.1", BEGUN_NS);
 	work(BEGUN_NS);
 	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 2);
@@ -343,20 +291,10 @@ TEST_IN(begin, end, it_runs_as_whom_the_roles_run) {
 		skip();
 	supervisor.identity = (struct identity){ .drop = true, .uid = 65534, .gid = 65534 };
 	program("echo $(id -u) $(id -g) $(id -G) >told");
-	assert_int_equal(chmod(directory, 0777), 0);
+	assert_int_equal(chmod(scratch, 0777), 0);
 	tell(ALERT_GATE, "gate", BEGUN_NS);
 	work(BEGUN_NS);
-	assert_string_equal(told(), "65534 65534 65534\n");
+	assert_string_equal(scratch_take("told"), "65534 65534 65534\n");
 }
 
-int main(void) {
-	int failed;
-
-	if (mkdtemp(directory) == NULL)
-		return 1;
-	failed = test_run();
-	unlink(path_of("tell"));
-	unlink(path_of("told"));
-	rmdir(directory);
-	return failed;
-}
+TEST_GROUP(scratch_open, scratch_close)

@@ -10,73 +10,34 @@
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "front/link/mta_link.h"
-#include "role/supervise/supervisor.h"
+#include "tests/unit/scratch.h"
+#include "tests/unit/role/supervise/supervised.h"
 #include "wire/link/mta_order.h"
 
 #define NUMBER	7	/* of the generation */
 
 /* --- a supervisor with two mail servers, the first of which is a Postfix ---------- */
 
-static struct {
-	struct generation generation;
-	char texts[4096];
-} block;
-static struct supervisor supervisor;
 static struct mta_link role;
-static size_t used;
-static char directory[] = "/tmp/postern-t-mta-XXXXXX";
-static unsigned logged;
-static char last_line[1024];
-
-static uint32_t text(const char *words) {
-	size_t at = used;
-
-	used += strlen(words) + 1;
-	assert_true(used <= sizeof(block.texts));
-	memcpy(block.texts + at, words, strlen(words) + 1);
-	return (uint32_t)(offsetof(__typeof__(block), texts) + at);
-}
-
-static void on_line(void *context, const char *line) {
-	logged++;
-	snprintf(last_line, sizeof(last_line), "%s", line);
-}
-
-static void write_program(const char *name, const char *script) {
-	char path[256];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fprintf(file, "#!/bin/sh\n%s\n", script);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path, 0755), 0);
-}
 
 static int begin(void **state) {
-	struct generation *g = &block.generation;
+	struct generation *g = block_begin();
 	struct diag diag;
 
-	memset(&block, 0, sizeof(block));
-	used = 0;
 	g->number = NUMBER;
 	g->mta_count = 2;
 	g->mtas[0].kind = MTA_POSTFIX;
 	g->mtas[0].name = text("out");
 	g->mtas[0].config_directory = text("/etc/postfix-out");
-	g->mtas[0].command_directory = text(directory);
+	g->mtas[0].command_directory = text("%s", scratch);
 	g->mtas[1].kind = MTA_SENDMAIL;
 	g->mtas[1].name = text("sendmail");
 	g->requeue_rate = (struct rate_limit){ .count = 100,
 		.period_ns = NS_PER_SECOND };
-	supervisor = (struct supervisor){ .generation = g };
 	mta_commands_init(&supervisor.mta);
 	role.fd = mta_commands_link(&supervisor.mta, MTA_ASKER_FEED, &diag);
-	logged = 0;
-	log_redirect(on_line, NULL);
+	catch_log(state);
 	return role.fd >= 0 ? 0 : -1;
 }
 
@@ -84,8 +45,7 @@ static int end(void **state) {
 	mta_commands_end(&supervisor.mta);
 	if (role.fd >= 0)
 		close(role.fd);
-	log_redirect(NULL, NULL);
-	return 0;
+	return release_log(state);
 }
 
 /* Lets the supervisor work until the role hears something. */
@@ -121,24 +81,6 @@ static int outcome_at(enum mta_verb verb, const char *id, int64_t now_ns) {
 
 static bool ask(enum mta_verb verb, unsigned mta, uint64_t generation, const char *id) {
 	return mta_link_ask(&role, verb, mta, generation, id);
-}
-
-/* What a file of the programs' says. */
-static const char *told(const char *name) {
-	static char content[4096];
-	char path[256];
-	FILE *file;
-	size_t length = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "r");
-	if (file != NULL) {
-		length = fread(content, 1, sizeof(content) - 1, file);
-		fclose(file);
-		unlink(path);
-	}
-	content[length] = '\0';
-	return content;
 }
 
 /* --- orders -------------------------------------------------------------------------- */
@@ -228,12 +170,12 @@ TEST(what_is_no_outcome) {
 /* --- what is run ---------------------------------------------------------------------- */
 
 TEST_IN(begin, end, an_id_is_requeued) {
-	write_program("postqueue", "cd `dirname $0`\n"
+	scratch_write_program("postqueue", "cd `dirname $0`\n"
 	    "{ echo \"$@\"; env | sort; ls -l /proc/$$/fd | wc -l; cat; } >told");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "3F9A21C04D"));
 	assert_int_equal(outcome_at(MTA_REQUEUE, "3F9A21C04D", clock_now_ns()), 0);
 	{
-		const char *said = told("told");
+		const char *said = scratch_take("told");
 
 		assert_non_null(strstr(said, "-c /etc/postfix-out -i 3F9A21C04D\n"));
 		assert_non_null(strstr(said,
@@ -287,8 +229,8 @@ static void is_refused(enum mta_verb verb) {
 }
 
 TEST_IN(begin, end, no_role_has_run_what_is_another_roles) {
-	write_program("postqueue", "exit 0");
-	write_program("postfix", "exit 0");
+	scratch_write_program("postqueue", "exit 0");
+	scratch_write_program("postfix", "exit 0");
 	block.generation.mtas[0].may_reload = 1;
 	is_refused(MTA_RELOAD);
 	as_the_keeper();
@@ -299,7 +241,7 @@ TEST_IN(begin, end, no_role_has_run_what_is_another_roles) {
 }
 
 TEST_IN(begin, end, a_failure_is_told) {
-	write_program("postqueue", "echo 'fatal: no \"such\" file' >&2; exit 69");
+	scratch_write_program("postqueue", "echo 'fatal: no \"such\" file' >&2; exit 69");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", clock_now_ns()), 69);
 	assert_int_equal(logged, 1);
@@ -318,7 +260,7 @@ TEST_IN(begin, end, one_that_hangs_is_killed) {
 	int64_t now_ns = clock_now_ns();
 
 	/* LINT-SLEEP: it is to hang */
-	write_program("postqueue", "sleep 1000 & sleep 1000");
+	scratch_write_program("postqueue", "sleep 1000 & sleep 1000");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	mta_commands_turn(&supervisor, now_ns);
 	assert_int_equal(mta_commands_next_ns(&supervisor.mta),
@@ -346,7 +288,7 @@ TEST_IN(begin, end, a_set_group_id_program_does_not_outlive_us_for_long) {
 	int fds[2], status;
 	pid_t pid;
 
-	snprintf(program, sizeof(program), "%s/setgid", directory);
+	snprintf(program, sizeof(program), "%s/setgid", scratch);
 	if (geteuid() != 0)
 		skip();
 	copy_file("/bin/sleep", program);
@@ -374,7 +316,7 @@ TEST_IN(begin, end, a_set_group_id_program_does_not_outlive_us_for_long) {
 TEST_IN(begin, end, no_faster_than_the_rate) {
 	int64_t now_ns = clock_now_ns();
 
-	write_program("postqueue", "exit 0");
+	scratch_write_program("postqueue", "exit 0");
 	block.generation.requeue_rate = (struct rate_limit){ .count = 2,
 		.period_ns = NS_PER_SECOND };
 	for (unsigned i = 0; i < 3; i++) {
@@ -390,7 +332,7 @@ TEST_IN(begin, end, as_many_at_once_as_may) {
 	unsigned running = 0;
 
 	/* LINT-SLEEP: it is to hang */
-	write_program("postqueue", "sleep 1000");
+	scratch_write_program("postqueue", "sleep 1000");
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE + 3; i++)
 		assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	for (unsigned i = 0; i < 5; i++)
@@ -406,8 +348,8 @@ TEST_IN(begin, end, as_many_at_once_as_may) {
 /* Lists that it does not read hold their places for two minutes. */
 TEST_IN(begin, end, a_feed_that_has_all_its_places_does_not_starve_the_keeper) {
 	/* LINT-SLEEP: it is to hang */
-	write_program("postqueue", "sleep 1000");
-	write_program("postfix", "exit 0");
+	scratch_write_program("postqueue", "sleep 1000");
+	scratch_write_program("postfix", "exit 0");
 	block.generation.mtas[0].may_reload = 1;
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
 		assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
@@ -423,7 +365,7 @@ TEST_IN(begin, end, a_list_comes_by_a_pipe) {
 	size_t length = 0;
 	int fd, other;
 
-	write_program("postqueue", "echo \"$@\"; echo warning >&2");
+	scratch_write_program("postqueue", "echo \"$@\"; echo warning >&2");
 	assert_true(ask(MTA_LIST, 0, NUMBER, NULL));
 	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_OUTPUT);
 	assert_int_equal(outcome.mta, 0);
@@ -459,7 +401,7 @@ TEST_IN(begin, end, a_feed_that_is_started_anew_gets_the_list_soon) {
 	int64_t now_ns = clock_now_ns();
 	struct diag diag;
 
-	write_program("postqueue", "exit 0");
+	scratch_write_program("postqueue", "exit 0");
 	is_listed(now_ns);
 	for (int i = 1; i <= 3; i++) {
 		close(role.fd);
@@ -476,7 +418,7 @@ TEST_IN(begin, end, a_feed_that_is_started_anew_gets_the_list_soon) {
 TEST_IN(begin, end, one_reload_a_minute) {
 	int64_t now_ns = clock_now_ns();
 
-	write_program("postfix", "cd `dirname $0`; echo \"$@\" >>told");
+	scratch_write_program("postfix", "cd `dirname $0`; echo \"$@\" >>told");
 	block.generation.mtas[0].may_reload = 1;
 	as_the_keeper();
 	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
@@ -484,7 +426,7 @@ TEST_IN(begin, end, one_reload_a_minute) {
 	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
 	assert_int_equal(outcome_at(MTA_RELOAD, NULL, now_ns + 59 * NS_PER_SECOND),
 	    MTA_TOO_SOON);
-	assert_string_equal(told("told"), "-c /etc/postfix-out reload\n");
+	assert_string_equal(scratch_take("told"), "-c /etc/postfix-out reload\n");
 	assert_true(ask(MTA_RELOAD, 0, NUMBER, NULL));
 	assert_int_equal(outcome_at(MTA_RELOAD, NULL, now_ns + 60 * NS_PER_SECOND), 0);
 }
@@ -507,7 +449,7 @@ TEST_IN(begin, end, another_role_hears_nothing) {
 	struct diag diag;
 	int fd, status;
 
-	write_program("postqueue", "exit 0");
+	scratch_write_program("postqueue", "exit 0");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
 	mta_commands_turn(&supervisor, clock_now_ns());
 	close(role.fd);
@@ -516,19 +458,4 @@ TEST_IN(begin, end, another_role_hears_nothing) {
 	assert_int_equal(mta_link_next(&role, &outcome, &fd), MTA_NO_NEWS);
 }
 
-static int make_directory(void **state) {
-	return mkdtemp(directory) != NULL ? 0 : -1;
-}
-
-static int remove_directory(void **state) {
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/postqueue", directory);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/postfix", directory);
-	unlink(path);
-	(void)told("told");
-	return rmdir(directory);
-}
-
-TEST_GROUP(make_directory, remove_directory)
+TEST_GROUP(scratch_open, scratch_close)

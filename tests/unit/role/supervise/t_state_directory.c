@@ -7,28 +7,21 @@
 #include "base/log.h"
 #include "config/compile/compile.h"
 #include "role/supervise/state_directory.h"
+#include "tests/unit/scratch.h"
 
 #define ROLES	65533	/* user and group */
 
 static const struct identity roles = { .uid = ROLES, .gid = ROLES, .drop = true };
-static char top[64], above[80], directory[96], logged[96];
+static char above[80], directory[96], logged[96];
 static struct diag diag;
 
 static int begin(void **state) {
-	snprintf(top, sizeof(top), "/dev/shm/postern-test-XXXXXX");
-	if (mkdtemp(top) == NULL)
+	if (scratch_open(state) != 0)
 		return -1;
-	snprintf(above, sizeof(above), "%s/postern", top);
+	snprintf(above, sizeof(above), "%s/postern", scratch);
 	snprintf(directory, sizeof(directory), "%s/shared", above);
-	snprintf(logged, sizeof(logged), "%s/log", top);
+	snprintf(logged, sizeof(logged), "%s/log", scratch);
 	return 0;
-}
-
-static int end(void **state) {
-	(void)rmdir(directory);
-	(void)rmdir(above);
-	(void)unlink(logged);
-	return rmdir(top);
 }
 
 /* With a milter socket in this directory. */
@@ -76,14 +69,14 @@ static void is(const char *path, uid_t uid, gid_t gid, mode_t mode) {
 }
 
 /* Members of the roles' group may look. */
-TEST_IN(begin, end, a_new_one_is_of_the_roles_and_the_one_above_of_root) {
+TEST_IN(begin, scratch_close, a_new_one_is_of_the_roles_and_the_one_above_of_root) {
 	assert_int_equal(make(above), 0);
 	is(above, 0, 0, 0755);
 	is(directory, ROLES, ROLES, 0755);
 	assert_false(is_logged("event="));
 }
 
-TEST_IN(begin, end, one_of_root_is_shared) {
+TEST_IN(begin, scratch_close, one_of_root_is_shared) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(mkdir(directory, 0755), 0);
 	assert_int_equal(make(above), 0);
@@ -93,14 +86,14 @@ TEST_IN(begin, end, one_of_root_is_shared) {
 	assert_false(is_logged("event="));
 }
 
-TEST_IN(begin, end, sockets_in_a_new_one_are_noted) {
+TEST_IN(begin, scratch_close, sockets_in_a_new_one_are_noted) {
 	assert_int_equal(make(directory), 0);
 	is(directory, ROLES, ROLES, 0755);
 	assert_true(is_logged("could replace the sockets"));
 }
 
 /* Sendmail refuses a socket below a directory that a group may write. */
-TEST_IN(begin, end, sockets_in_one_of_root_that_is_shared_are_noted) {
+TEST_IN(begin, scratch_close, sockets_in_one_of_root_that_is_shared_are_noted) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(mkdir(directory, 0755), 0);
 	assert_int_equal(make(directory), 0);
@@ -108,7 +101,7 @@ TEST_IN(begin, end, sockets_in_one_of_root_that_is_shared_are_noted) {
 	assert_true(is_logged("Sendmail will refuse"));
 }
 
-TEST_IN(begin, end, sockets_in_one_of_the_roles_are_noted) {
+TEST_IN(begin, scratch_close, sockets_in_one_of_the_roles_are_noted) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(mkdir(directory, 0750), 0);
 	assert_int_equal(chown(directory, ROLES, 0), 0);
@@ -119,11 +112,11 @@ TEST_IN(begin, end, sockets_in_one_of_the_roles_are_noted) {
 	assert_false(is_logged("event="));
 }
 
-TEST_IN(begin, end, a_link_leads_nowhere) {
+TEST_IN(begin, scratch_close, a_link_leads_nowhere) {
 	assert_int_equal(mkdir(above, 0755), 0);
 	assert_int_equal(symlink("..", directory), 0);
 	assert_int_equal(make(above), 0);
-	is(top, 0, 0, 0700);
+	is(scratch, 0, 0, 0700);
 	assert_int_equal(unlink(directory), 0);
 }
 

@@ -2,22 +2,21 @@
 /* The file of the last 24 hours: what is written is read, gaps are gaps, and whatever stands in
  * the file is no danger. */
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "tests/unit/test.h"
 #include "tests/unit/random.h"
 #include "segment/decision/history.h"
+#include "tests/unit/scratch.h"
 
 #define NOW	30000000u	/* a minute */
 #define BYTES	(UINT64_C(1) << 20)
 
-static char directory[64], state_path[96], path[128];
+static char state_path[96], path[128];
 static struct history *history, *reader;
 
 static int begin(void **state) {
-	snprintf(directory, sizeof(directory), "/dev/shm/postern-history.XXXXXX");
-	assert_non_null(mkdtemp(directory));
-	snprintf(state_path, sizeof(state_path), "%s/state", directory);
+	assert_int_equal(scratch_open(state), 0);
+	snprintf(state_path, sizeof(state_path), "%s/state", scratch);
 	snprintf(path, sizeof(path), "%s.history", state_path);
 	return 0;
 }
@@ -25,9 +24,7 @@ static int begin(void **state) {
 static int end(void **state) {
 	history_close(&history);
 	history_close(&reader);
-	unlink(path);
-	rmdir(directory);
-	return 0;
+	return scratch_close(state);
 }
 
 static void open_it(uint64_t bytes) {

@@ -2,16 +2,16 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "segment/hints/hints_internal.h"
 #include "segment/hints/hints_guard.h"
+#include "tests/unit/scratch.h"
 
 #define NOW	INT64_C(1000000000000)
 
 struct place {
-	char directory[64], path[80];
+	char path[80];
 	struct hints_writer *writer;
 	struct hints_reader *reader;
 };
@@ -23,9 +23,8 @@ static int set_up(void **state) {
 	struct diag diag;
 
 	place = &opened;
-	snprintf(opened.directory, sizeof(opened.directory), "/dev/shm/t_hints.XXXXXX");
-	assert_non_null(mkdtemp(opened.directory));
-	snprintf(opened.path, sizeof(opened.path), "%s/hints", opened.directory);
+	assert_int_equal(scratch_open(state), 0);
+	snprintf(opened.path, sizeof(opened.path), "%s/hints", scratch);
 	assert_int_equal(hints_writer_open(&opened.writer, opened.path, (gid_t)-1, &diag), 0);
 	opened.reader = hints_reader_open(opened.path);
 	assert_non_null(opened.reader);
@@ -35,8 +34,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
 	hints_writer_close(&place->writer);
 	hints_reader_close(&place->reader);
-	unlink(place->path);
-	return rmdir(place->directory);
+	return scratch_close(state);
 }
 
 static const struct hints_mta mtas[] = {
@@ -800,7 +798,7 @@ TEST_IN(set_up, tear_down, a_short_file_is_no_file) {
 	place->reader = hints_reader_open("/dev/null");
 	assert_null(ask("out", "a.example", NOW));
 	hints_reader_close(&place->reader);
-	place->reader = hints_reader_open(place->directory);
+	place->reader = hints_reader_open(scratch);
 	assert_null(ask("out", "a.example", NOW));
 }
 
