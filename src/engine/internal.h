@@ -72,6 +72,7 @@ struct engine {
 		int64_t told_ns;	/* and when; 0: never */
 	} accounts_time;		/* the keeper's */
 	struct account_suspects {
+		bool knows_earlier;	/* those of a process before this one, too */
 		unsigned count;
 		struct login_key logins[ACCOUNT_SUSPECTS_MAX];
 		int64_t due_ns[ACCOUNT_SUSPECTS_MAX];	/* when it is judged again */

@@ -176,19 +176,18 @@ static void follow_filter(struct engine *engine, const struct delivery *delivery
 	    counted, now_ns);
 }
 
-/* The entry of a login that is known; its name, too. */
+/* The entry of a login that is known; the login and its name, too. */
 static const struct generation_account *entry_of(struct engine *engine,
     const struct generation *generation, const struct login_key *login,
-    char name[ACCOUNT_NAME_MAX + 1]) {
+    struct account *account, char name[ACCOUNT_NAME_MAX + 1]) {
 	const struct segment_header *header = engine->segment->header;
 	struct account_rules rules;
-	struct account account;
 
-	if (!accounts_find_in(header, header, login, &account))
+	if (!accounts_find_in(header, header, login, account))
 		return NULL;
-	text_copy(name, ACCOUNT_NAME_MAX + 1, account.name, strnlen(account.name,
+	text_copy(name, ACCOUNT_NAME_MAX + 1, account->name, strnlen(account->name,
 	    ACCOUNT_NAME_MAX));
-	return generation_account_rules_kept(generation, name, login, account.entry, false,
+	return generation_account_rules_kept(generation, name, login, account->entry, false,
 	    &rules) ? rules.account : NULL;
 }
 
@@ -209,7 +208,9 @@ static bool add_suspect(struct account_suspects *suspects, const struct login_ke
 static void judge_again(struct engine *engine, const struct generation *generation,
     const struct login_key *login, int64_t now_ns) {
 	char name[ACCOUNT_NAME_MAX + 1];
-	const struct generation_account *entry = entry_of(engine, generation, login, name);
+	struct account account;
+	const struct generation_account *entry = entry_of(engine, generation, login, &account,
+	    name);
 	struct account_trip t = { .login = name };
 	struct account_health_held held;
 	bool due;
@@ -223,6 +224,12 @@ static void judge_again(struct engine *engine, const struct generation *generati
 		trip(engine, generation, &t, login, now_ns);
 }
 
+static void suspect(struct engine *engine, const struct generation *generation,
+    const struct login_key *login, int64_t now_ns) {
+	if (!add_suspect(&engine->account_suspects, login, now_ns))
+		judge_again(engine, generation, login, now_ns);
+}
+
 static void note_result(struct engine *engine, const struct generation *generation,
     const struct generation_account *entry, const struct login_key *login,
     const struct delivery *delivery, const struct judgement *judgement, int64_t now_ns) {
@@ -234,7 +241,7 @@ static void note_result(struct engine *engine, const struct generation *generati
 	/* "Bob@x" and "bob@x" are one mailbox nearly everywhere */
 	uint64_t recipient = siphash13(&engine->segment->header->key,
 	    login_fold(to->text, to->length, folded) ? folded : to->text, to->length);
-	bool suspect;
+	bool looks_stolen;
 
 	/* what was accepted counts from the first message on: the share is of all results */
 	if (!account_health_take(engine->segment, login, true, now_ns, &held))
@@ -242,17 +249,45 @@ static void note_result(struct engine *engine, const struct generation *generati
 	health_note_result(&held.health.health, &entry->health, delivery->recipients, is_failed,
 	    reply_is_unknown_recipient(delivery, &judgement->reply), recipient, now_ns);
 	counts = health_count(&held.health.health, &entry->health, now_ns);
-	suspect = is_failed && health_judge(&counts, &entry->health) == HEALTH_UNKNOWN;
+	looks_stolen = is_failed && health_judge(&counts, &entry->health) == HEALTH_UNKNOWN;
 	account_health_put(engine->segment, &held, now_ns);
 	account_health_release(&held);
-	if (suspect && !add_suspect(&engine->account_suspects, login, now_ns))
-		judge_again(engine, generation, login, now_ns);
+	if (looks_stolen)
+		suspect(engine, generation, login, now_ns);
+}
+
+struct suspecting {
+	struct engine *engine;
+	const struct generation *generation;
+	int64_t now_ns;
+};
+
+static void suspect_earlier(void *context, const struct account_health *health) {
+	const struct suspecting *s = context;
+	const struct login_key login = { { health->key[0], health->key[1] } };
+	char name[ACCOUNT_NAME_MAX + 1];
+	struct account account;
+	const struct generation_account *entry = entry_of(s->engine, s->generation, &login,
+	    &account, name);
+	struct health_counts counts;
+
+	if (entry == NULL || account.held_by != 0)
+		return;
+	counts = health_count(&health->health, &entry->health, s->now_ns);
+	if (health_judge(&counts, &entry->health) == HEALTH_UNKNOWN)
+		suspect(s->engine, s->generation, &login, s->now_ns);
 }
 
 void engine_account_suspects_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns) {
+	const struct segment_header *header = engine->segment->header;
+	struct suspecting suspecting = { engine, generation, now_ns };
 	struct account_suspects *suspects = &engine->account_suspects;
 
+	/* those that a process had in mind that is gone */
+	if (!suspects->knows_earlier)
+		(void)account_healths_each_in(header, header, suspect_earlier, &suspecting);
+	suspects->knows_earlier = true;
 	for (unsigned i = suspects->count; i-- > 0;) {
 		struct login_key login = suspects->logins[i];
 
@@ -318,6 +353,7 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	bool probe = delivery->status == DELIVERY_DELIVERABLE ||
 	    delivery->status == DELIVERY_UNDELIVERABLE;
 	char name[ACCOUNT_NAME_MAX + 1];
+	struct account account;
 	struct login_key login;
 	uint32_t mta, counted;
 
@@ -327,7 +363,7 @@ void engine_account_result(struct engine *engine, const struct generation *gener
 	/* what was put off tells, too, whose queue the message is in */
 	if (!find_login(engine, mta, &delivery->queue_id, &login, &counted, now_ns))
 		return;
-	entry = entry_of(engine, generation, &login, name);
+	entry = entry_of(engine, generation, &login, &account, name);
 	if (counted > 0 && entry != NULL)
 		take_back(engine, entry, &login, counted, now_ns);
 	if (class != RESULT_OK && class != RESULT_PERMANENT)

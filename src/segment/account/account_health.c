@@ -139,6 +139,31 @@ bool account_health_in(const struct segment_header *sizes, const void *mapping,
 	return true;
 }
 
+struct health_visit {
+	void (*each)(void *context, const struct account_health *health);
+	void *context;
+};
+
+static void visit_health(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
+	const struct health_visit *visit = context;
+	struct account_health health;
+
+	(void)shard;
+	(void)number;
+	memcpy(&health, copy, sizeof(health));
+	visit->each(visit->context, &health);
+}
+
+unsigned account_healths_each_in(const struct segment_header *sizes, const void *mapping,
+    void (*each)(void *context, const struct account_health *health), void *context) {
+	struct health_visit visit = { each, context };
+	struct learned table;
+
+	if (!account_healths_bind(sizes, mapping, &table))
+		return 0;
+	return learned_each(&table, visit_health, &visit);
+}
+
 /* --- messages ------------------------------------------------------------------------ */
 
 static bool aim_queued(const struct segment *segment, uint32_t mta, const char *queue_id,

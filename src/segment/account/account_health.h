@@ -42,7 +42,9 @@ void account_queued_done(struct segment *segment, uint32_t mta, const char *queu
 
 bool account_health_in(const struct segment_header *sizes, const void *mapping,
     const struct login_key *login, struct account_health *out);
-/* Returns how many changed all the time. */
+/* Calls `each` with a copy of every one; these return how many changed all the time. */
+unsigned account_healths_each_in(const struct segment_header *sizes, const void *mapping,
+    void (*each)(void *context, const struct account_health *health), void *context);
 unsigned account_queued_each_in(const struct segment_header *sizes, const void *mapping,
     void (*each)(void *context, const struct account_queued *queued), void *context);
 

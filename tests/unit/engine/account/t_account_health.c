@@ -129,16 +129,28 @@ static struct account_answer mail(const char *login, const char *client, const c
 	return answer;
 }
 
-static void result(const char *queue_id, unsigned number, bool unknown) {
+static struct line line_of(const char *queue_id, unsigned number, bool unknown) {
 	static char to[32];
-	struct line line = { .domain = "x.example", .relay_name = "mx.x.example",
+
+	snprintf(to, sizeof(to), "u%u@x.example", number);
+	return (struct line){ .domain = "x.example", .relay_name = "mx.x.example",
 		.relay = "192.0.2.1", .queue_id = queue_id, .recipient = to, .mta = telling_mta,
 		.status = unknown ? DELIVERY_BOUNCED : DELIVERY_SENT,
 		.text = unknown ? "host mx.x.example[192.0.2.1] said: 550 5.1.1 User unknown "
 		    "(in reply to RCPT TO command)" : accepted, .dsn = unknown ? 5 : 2 };
+}
 
-	snprintf(to, sizeof(to), "u%u@x.example", number);
+static void result(const char *queue_id, unsigned number, bool unknown) {
+	struct line line = line_of(queue_id, number, unknown);
+
 	(void)settled_line(&line);
+}
+
+/* Nobody is judged for it yet. */
+static void refused_line(const char *queue_id, unsigned number) {
+	struct line line = line_of(queue_id, number, true);
+
+	(void)feed_line(&line);
 }
 
 TEST_IN(begin, end, a_stolen_login_is_held) {
@@ -785,4 +797,74 @@ TEST_IN(begin, end, an_alert_is_not_put_off_longer_by_a_new_state_file) {
 	site_accounts = "64";
 	assert_true(account_health_in(site.segment->header, site.segment->header, &told, &health));
 	assert_in_range(health.alerted_ds + older_ds, far_ds - 600, far_ds + 1);
+}
+
+/* Whose first look it is does not know what the one before had in mind. */
+TEST_IN(begin, end, a_login_that_looked_stolen_before_a_restart_is_held_after_it) {
+	for (unsigned i = 0; i < 40; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "58%04X", i);
+		(void)mail("eve@example.org", "192.0.2.7", id);
+		(void)mail("bob@example.org", "192.0.2.7", "590001");
+		refused_line(id, i);
+	}
+	assert_int_equal(trips, 0);
+	site_restart(&site, 64, SITE);
+	engine_account_listen(site.engine, note_trip);
+	engine_account_suspects_turn(site.engine, site.generation, now_ns);
+	assert_int_equal(trips, 0);
+	engine_account_suspects_turn(site.engine, site.generation, now_ns + 11 * NS_PER_SECOND);
+	assert_int_equal(trips, 1);
+	assert_string_equal(last_trip.login, "eve@example.org");
+	assert_int_equal(mail("eve@example.org", "192.0.2.7", "580100").verdict, VERDICT_DEFER);
+	/* who is held is not held again */
+	site_restart(&site, 64, SITE);
+	engine_account_listen(site.engine, note_trip);
+	engine_account_suspects_turn(site.engine, site.generation, now_ns);
+	engine_account_suspects_turn(site.engine, site.generation, now_ns + 11 * NS_PER_SECOND);
+	assert_int_equal(trips, 1);
+}
+
+static int begin_large(void **state) {
+	site_accounts = "8k";
+	return begin(state);
+}
+
+static int end_large(void **state) {
+	site_accounts = "64";
+	return end(state);
+}
+
+/* More than there is room to remember are judged at once. */
+TEST_IN(begin_large, end_large, each_of_many_that_looked_stolen_before_a_restart_is_held) {
+	enum { MANY = 200 };
+
+	for (unsigned i = 0; i < 20 * MANY; i++) {
+		char id[16], login[32];
+
+		snprintf(id, sizeof(id), "5A%04X", i);
+		snprintf(login, sizeof(login), "eve%u@example.org", i % MANY);
+		(void)mail(login, "192.0.2.7", id);
+		refused_line(id, i);
+	}
+	trips = 0;
+	site_restart(&site, 64, SITE);
+	engine_account_listen(site.engine, note_trip);
+	for (unsigned i = 0; i < MANY; i++) {
+		char login[32];
+		struct accounts_held held;
+		struct login_key key;
+
+		snprintf(login, sizeof(login), "eve%u@example.org", i);
+		key = login_key(login, strlen(login));
+		if (accounts_take(site.segment, &key, NULL, 0, now_ns, &held) != ACCOUNTS_HELD)
+			continue;
+		held.account.held_by = 0;
+		accounts_put(site.segment, &held, -1, now_ns);
+		accounts_release(&held);
+	}
+	engine_account_suspects_turn(site.engine, site.generation, now_ns);
+	engine_account_suspects_turn(site.engine, site.generation, now_ns + 11 * NS_PER_SECOND);
+	assert_int_equal(trips, MANY);
 }
