@@ -75,7 +75,7 @@ class Unclean(Limiter):
 class Site:
     def __init__(self, test):
         overrides = test.directory / "overrides"
-        overrides.write_text("# who may less\nfew@staff.example recipients=3/1h\nx@staff.example lots=1\n")
+        overrides.write_text("# who may less\nfew@staff.example recipients=3/1h\nfew2@staff.example recipients=3/1h\nx@staff.example lots=1\n")
         overrides.chmod(0o644)
         services = [conf_service("postfix-accounts.master.cf", port, extra=EXTRA)
                     for port in PORTS]
@@ -164,6 +164,20 @@ def per_message_and_free(test, it):
     it.is_used("seen1", 2, "counts what enforcement would let in")
     session.quit()
     seen.quit()
+
+
+def bare_postmaster(test, it):
+    """smtpd does not ask about this recipient, only at the end of its message."""
+    session = login("few2@staff.example")
+    test.equal(send(session, "postmaster"), [250, 250], "to postmaster, without a domain")
+    test.equal(send(session, "Postmaster"), [250, 250], "in any case")
+    it.is_used("few2@staff.example", 0, "neither counts")
+    test.equal(send(session, *(f"p{j}@example.com" for j in range(3))), [250] * 4, "to the limit")
+    test.equal(begin(session, "p4@example.com")[0][0], 450, "no more")
+    session.command("RSET")
+    test.equal(send(session, "postmaster"), [250, 250], "to postmaster above the limit")
+    it.is_used("few2@staff.example", 3, "which counts nothing")
+    session.quit()
 
 
 def pipelined(test, it):
@@ -389,13 +403,14 @@ def seen(test, it, name):
     test.equal((rows[name]["used"], rows[name]["limit"], rows[name]["account"]),
                (18, 20, "staff"), "accounts lists the login with its tightest limit")
     test.equal(it.postern.ask("explain", "account", name)["verdict"], "accept", "explain account")
-    test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["bulk3", "class:strangers:127.0.0.8", "seen1"],
+    test.equal([row["login"] for row in it.postern.ask("accounts", "--over")], ["bulk3", "class:strangers:127.0.0.8",
+                                                                                   "few2@staff.example", "seen1"],
                "--over: those at a limit")
     found = [row["accepted"] for row in it.postern.ask("accounts", "--sort", "accepted")]
     test.equal(found, sorted(found, reverse=True), "--sort accepted")
     test.equal(it.postern.command("accounts", "--sort", "luck").returncode, 64, "--sort luck")
     notes = json.loads(it.postern.command("check", it.postern.file).stdout)
-    test.check([note["line"] for note in notes if note["file"].endswith("overrides")] == [3],
+    test.check([note["line"] for note in notes if note["file"].endswith("overrides")] == [4],
                "check names the bad line of overrides")
     test.equal(it.postern.command("account", "nobody").returncode, 68, "a login without an entry")
     test.equal((it.postern.command("forget", "account", name).returncode, it.used(name)), (0, 0),
@@ -411,6 +426,7 @@ def body(test):
     test.deaths_expected = True
     name = to_the_limit(test, it)
     per_message_and_free(test, it)
+    bare_postmaster(test, it)
     pipelined(test, it)
     large(test, it)
     stolen(test, it)

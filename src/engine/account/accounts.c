@@ -482,7 +482,8 @@ static void ask_end(struct asking *a) {
 	if (mail.instance != 0 && count > counted)
 		missing = (uint32_t)(count - counted);
 	all = (struct quota_amounts){ { missing, 1, kib_of(a->question->size) } };
-	if (mail.free > 0 && mail.free == counted && missing == 0) {
+	if ((mail.free > 0 && mail.free == counted && missing == 0) ||
+	    (count == 1 && is_role_address(a))) {	/* of a bare "postmaster" nobody asked */
 		/* all of them are free: so is the message */
 	} else if (charge(a, &all, &all, &where) != ACCOUNTS_HELD) {
 		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);

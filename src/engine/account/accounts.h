@@ -18,7 +18,7 @@ struct account_question {
 	size_t login_length;
 	const char *sender;		/* length 0: a bounce, which is free */
 	size_t sender_length;
-	const char *recipient;		/* at RCPT */
+	const char *recipient;		/* at the end: the only one; length 0: not known */
 	size_t recipient_length;
 	const char *instance;		/* of the transaction, "PID.TIME.TIME.NUMBER"; length 0: not
 					 * known, then nothing is given back */

@@ -159,8 +159,7 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 		.sender = policy_text(data, request->sender),
 		.sender_length = request->sender.length,
 		.recipient = policy_text(data, request->recipient),
-		.recipient_length = request->state == POLICY_STATE_RCPT ?
-		    request->recipient.length : 0,
+		.recipient_length = request->recipient.length,
 		.instance = policy_text(data, request->instance),
 		.instance_length = request->instance.length,
 		.queue_id = policy_text(data, request->queue_id),

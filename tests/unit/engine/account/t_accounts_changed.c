@@ -159,6 +159,23 @@ TEST_IN(begin, end, postmaster_given_twice_is_not_charged) {
 	assert_int_equal(used("ann"), 0);
 }
 
+/* Postfix does not ask at "RCPT TO:<postmaster>"; at the end it says who the only recipient is. */
+TEST_IN(begin, end, a_message_to_postmaster_alone_that_was_not_asked_about_is_free) {
+	struct account_question end_of = { .login = "ann", .instance = "n2.1.1.0", .at_end = true,
+		.recipient_count = 1, .recipient = "Postmaster", .size = 100 };
+
+	is_yes(ask(end_of));
+	assert_int_equal(used("ann"), 0);
+	assert_int_equal(yes_of("ann", "n3.1.1.0", 30), 20);
+	is_yes(ask(end_of));
+	end_of.instance = "n2.1.1.1";
+	is_yes(ask(end_of));
+	/* any other one counts */
+	end_of.instance = "n2.1.1.2";
+	end_of.recipient = "x@x";
+	is_no(ask(end_of), REASON_ACCOUNT_RECIPIENTS, 20, 20);
+}
+
 /* A milter's session is over for good. */
 TEST_IN(begin, end, a_session_that_is_over_leaves_no_note) {
 	struct account_answer answer;
