@@ -67,6 +67,7 @@ struct engine {
 		uint64_t generation;	/* whose limits all logins were held against; */
 		uint64_t at;		/* while they are: accounts_walk */
 		bool walks;
+		int64_t walk_ns;	/* when that began; 0: never */
 		bool knows_evicted;
 		uint64_t evicted;	/* that were told, */
 		int64_t told_ns;	/* and when; 0: never */

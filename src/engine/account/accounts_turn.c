@@ -2,9 +2,9 @@
 /*
  * PURPOSE  What time does to accounts: transactions that were given up, limits that a reload
  *          changed, and word of logins that were evicted.
- * MODEL    A login above half of a limit is not evicted.  Each question says until when; a reload
- *          changes that for those who do not ask, so all of them are looked at once after it, some
- *          at a time.
+ * MODEL    A login above half of a limit is not evicted.  Each question says until when.  A reload
+ *          changes that for those who do not ask, and what is given back does; so all of them are
+ *          looked at, some at a time: after a reload, and when one found no room.
  * ERRORS   A login whose lock is not to be had is left until its next question.
  * THREADS  The keeper's alone.
  */
@@ -14,9 +14,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/account/accounts.h"
+#include "engine/account/accounts_internal.h"
 #include "engine/internal.h"
 
 #define A_TURN		(1 << 17)
+#define SEEN_NS		(NS_PER_SECOND / 10)	/* what times are rounded up to */
 #define EVICTED_NS	(600 * NS_PER_SECOND)
 
 struct guarding {
@@ -25,27 +27,36 @@ struct guarding {
 	int64_t now_ns;
 };
 
-static void guard_account(void *context, const struct account *seen) {
-	const struct guarding *g = context;
-	const struct login_key key = { { seen->key[0], seen->key[1] } };
-	const struct segment_header *header = g->engine->segment->header;
+/* Until when is it above half of a limit?  0: it is not. */
+static int64_t half_ns_of(const struct guarding *g, struct account *account) {
+	const struct login_key key = { { account->key[0], account->key[1] } };
 	char name[ACCOUNT_NAME_MAX + 1] = "";
 	struct account_rules rules;
-	struct accounts_held held;
-	int64_t guarded_ns = header->created_ns + seen->guard_ds * (NS_PER_SECOND / 10), half_ns;
 
-	memcpy(name, seen->name, ACCOUNT_NAME_MAX);
-	if (!generation_account_rules_kept(g->generation, name, &key, seen->entry, true, &rules))
-		return;
-	held.account = *seen;
-	half_ns = quota_half_ns(held.account.counters, GENERATION_QUOTA_COUNTERS, rules.limits,
+	memcpy(name, account->name, ACCOUNT_NAME_MAX);
+	if (!generation_account_rules_kept(g->generation, name, &key, account->entry, true, &rules))
+		return 0;
+	if (!account_login_is_new(g->engine->segment, account, rules.account, g->now_ns))
+		account_rules_leave_out_new(&rules);
+	return quota_half_ns(account->counters, GENERATION_QUOTA_COUNTERS, rules.limits,
 	    rules.count, g->now_ns);
-	if (half_ns == 0 || g->now_ns + half_ns <= guarded_ns || accounts_take(g->engine->segment,
-	    &key, NULL, 0, g->now_ns, &held) != ACCOUNTS_HELD)
+}
+
+static void guard_account(void *context, const struct account *seen) {
+	const struct guarding *g = context;
+	struct segment *segment = g->engine->segment;
+	const struct login_key key = { { seen->key[0], seen->key[1] } };
+	struct account account = *seen;
+	struct accounts_held held;
+	int64_t half_ns = half_ns_of(g, &account);
+	int64_t more_ns = segment->header->created_ns + seen->guard_ds * SEEN_NS - g->now_ns - half_ns;
+
+	/* it is as it should be */
+	if (more_ns <= SEEN_NS && (half_ns == 0 || more_ns >= 0))
 		return;
-	half_ns = quota_half_ns(held.account.counters, GENERATION_QUOTA_COUNTERS, rules.limits,
-	    rules.count, g->now_ns);
-	accounts_guard(g->engine->segment, &held, half_ns, g->now_ns);
+	if (accounts_take(segment, &key, NULL, 0, g->now_ns, &held) != ACCOUNTS_HELD)
+		return;
+	accounts_guard(segment, &held, half_ns_of(g, &held.account), g->now_ns);
 	accounts_release(&held);
 }
 
@@ -77,7 +88,12 @@ void engine_accounts_turn(struct engine *engine, const struct generation *genera
 	if (time->generation != generation->number) {
 		time->generation = generation->number;
 		time->at = 0;
+		time->walks = false;
+		time->walk_ns = 0;
+	}
+	if (!time->walks && atomic_load(&engine->segment->header->accounts_full_ns) >= time->walk_ns) {
 		time->walks = true;
+		time->walk_ns = now_ns;
 	}
 	if (time->walks)
 		time->walks = !accounts_walk(engine->segment, &time->at, A_TURN, guard_account,

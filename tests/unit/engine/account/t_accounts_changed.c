@@ -109,6 +109,87 @@ TEST_IN(begin, end, a_login_above_half_of_a_limit_that_a_reload_lowered_is_not_e
 	assert_int_equal(used("ann"), 45);
 }
 
+/* --- a full table ---------------------------------------------------------------------------- */
+
+enum { CROWD = 1200 };
+
+/* More logins than there is room for have used most of their limit. */
+static void fill(void) {
+	for (unsigned i = 0; i < CROWD; i++) {
+		char login[32], instance[32];
+
+		snprintf(login, sizeof(login), "crowd%u", i);
+		snprintf(instance, sizeof(instance), "%x.1.1.0", 0x40000 + i);
+		(void)yes_of(login, instance, 15);
+	}
+}
+
+static unsigned known_of_newcomers(const char *name) {
+	static unsigned process = 0x50000;
+	unsigned known = 0;
+
+	now_ns += NS_PER_SECOND;
+	engine_accounts_turn(site.engine, site.generation, now_ns);
+	for (unsigned i = 0; i < 100; i++) {
+		struct account_view view;
+		char login[32], instance[32];
+
+		snprintf(login, sizeof(login), "%s%u", name, i);
+		snprintf(instance, sizeof(instance), "%x.1.1.1", process++);
+		is_yes(rcpt(login, instance, "x@x"));
+		assert_true(engine_account_view(site.engine, site.generation, login, strlen(login),
+		    now_ns, &view));
+		known += view.is_known;
+	}
+	return known;
+}
+
+TEST_IN(begin, end, logins_whose_mail_was_given_up_make_room_in_a_full_table) {
+	fill();
+	assert_true(known_of_newcomers("none") < 100);
+	for (unsigned i = 0; i < CROWD; i++) {
+		struct account_answer answer;
+		char login[32], instance[32];
+
+		snprintf(login, sizeof(login), "crowd%u", i);
+		snprintf(instance, sizeof(instance), "%x.1.1.0", 0x40000 + i);
+		answer = rcpt(login, instance, "last@x");
+		engine_account_process_over(site.engine, answer.process, false, now_ns);
+	}
+	assert_int_equal(used("crowd1"), 0);
+	now_ns += MINUTE;
+	assert_true(known_of_newcomers("late") > 90);
+}
+
+TEST_IN(begin, end, logins_make_room_in_a_full_table_when_a_reload_raises_their_limit) {
+	fill();
+	assert_true(known_of_newcomers("none") < 100);
+	site_reload(&site, ENTRY("each = { recipients = \"100/1h\"; messages = \"40/1h\"; };"));
+	assert_int_equal(known_of_newcomers("late"), 100);
+}
+
+/* All are above half as before: they stay. */
+TEST_IN(begin, end, a_full_table_evicts_nobody_above_half_of_a_limit) {
+	unsigned known = 0;
+
+	fill();
+	for (unsigned round = 0; round < 3; round++) {
+		now_ns += MINUTE;
+		(void)known_of_newcomers("none");
+	}
+	for (unsigned i = 0; i < CROWD; i++) {
+		struct account_view view;
+		char login[32];
+
+		snprintf(login, sizeof(login), "crowd%u", i);
+		assert_true(engine_account_view(site.engine, site.generation, login, strlen(login),
+		    now_ns, &view));
+		known += view.is_known;
+		assert_true(!view.is_known || used(login) == 15);
+	}
+	assert_true(known > 50);
+}
+
 TEST_IN(begin, end, however_often_entries_are_renamed_their_pools_limit) {
 	for (unsigned i = 0; i < 300; i++) {
 		char text[256], login[32], instance[32];
