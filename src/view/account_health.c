@@ -20,14 +20,25 @@ static struct value of_limit(uint32_t value, uint32_t limit) {
 	return value_number_if(limit != 0, value);
 }
 
+/* A network alone is noted with the login. */
+static uint32_t networks_of(const struct view *view, const struct health_limits *limits,
+    const struct account *account, const struct health_counts *counts) {
+	int64_t seen_s = (int64_t)value_since(view->status.now_ns, view->status.created_ns +
+	    (int64_t)SEEN_DS(account->seen) * (NS_PER_SECOND / 10)).number;
+
+	return counts->networks == 0 && account->network != 0 &&
+	    seen_s < limits->networks_period_s ? 1 : counts->networks;
+}
+
 static void write_health(const struct view *view, struct writer *writer,
-    const struct generation_account *entry, const struct login_key *login) {
+    const struct generation_account *entry, const struct account *account) {
+	const struct login_key login = { { account->key[0], account->key[1] } };
 	const struct health_limits *limits = &entry->health;
 	struct health_counts counts = { .unknown = 0 };
 	struct account_health health;
 	uint32_t percent = 0;
 
-	if (reader_account_health(view->reader, login, &health))
+	if (reader_account_health(view->reader, &login, &health))
 		counts = health_count(&health.health, limits, view->status.now_ns);
 	if (counts.results > 0)
 		percent = (uint32_t)(counts.failed * 100 / counts.results + 0.5);
@@ -42,9 +53,8 @@ static void write_health(const struct view *view, struct writer *writer,
 	writer_member(writer, "failed_percent", COLUMN_NUMBER, of_limit(percent, limits->unknown));
 	writer_member(writer, "failed_percent_limit", COLUMN_NUMBER, of_limit(
 	    limits->failed_percent, limits->unknown));
-	/* nothing is noted of who always comes from one */
-	writer_member(writer, "networks", COLUMN_NUMBER, of_limit(counts.networks,
-	    limits->networks));
+	writer_member(writer, "networks", COLUMN_NUMBER, of_limit(networks_of(view, limits, account,
+	    &counts), limits->networks));
 	writer_member(writer, "networks_limit", COLUMN_NUMBER, of_limit(limits->networks,
 	    limits->networks));
 }
@@ -54,7 +64,7 @@ static void write_health(const struct view *view, struct writer *writer,
 struct queued_shown {
 	const struct view *view;
 	struct writer *writer;
-	const struct login_key *login;
+	const struct account *account;
 	unsigned count;
 };
 
@@ -114,7 +124,7 @@ static void queued_row(void *context, struct writer *writer, const void *item) {
 static void write_queued(void *context, const struct account_queued *queued) {
 	struct queued_shown *shown = context;
 
-	if (memcmp(queued->login, shown->login->words, sizeof(queued->login)) == 0 &&
+	if (memcmp(queued->login, shown->account->key, sizeof(queued->login)) == 0 &&
 	    shown->count++ < QUEUED_SHOWN)
 		writer_row(shown->writer, queued);
 }
@@ -128,12 +138,12 @@ static void queued_rows(void *context, struct writer *writer) {
 }
 
 void view_account_health_write(const struct view *view, struct writer *writer,
-    const struct generation_account *entry, const struct login_key *login) {
-	struct queued_shown shown = { .view = view, .writer = writer, .login = login };
+    const struct generation_account *entry, const struct account *account) {
+	struct queued_shown shown = { .view = view, .writer = writer, .account = account };
 
 	if (entry->health.unknown == 0 && entry->health.networks == 0)
 		return;
-	write_health(view, writer, entry, login);
+	write_health(view, writer, entry, account);
 	if (entry->health_action != ACCOUNT_HEALTH_NONE)
 		writer_table(writer, &(const struct table){ .name = "queued",
 		    .row = queued_row, .rows = queued_rows, .context = &shown });

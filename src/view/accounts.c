@@ -27,6 +27,13 @@ static const char *const kind_words[QUOTA_KINDS] = {
 	[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages", [QUOTA_KIB] = "KiB",
 };
 
+#define LATELY_NS	(600 * NS_PER_SECOND)
+
+bool view_accounts_are_full(const struct view *view) {
+	return view->status.accounts_full_ns != 0 &&
+	    view->status.now_ns - view->status.accounts_full_ns < LATELY_NS;
+}
+
 /* One login and its rules. */
 struct looked {
 	struct account account;
@@ -366,6 +373,11 @@ static void write_limits(void *context, struct writer *writer) {
 		    shown->looked->now_ns);
 }
 
+/* It found no room, or would find none. */
+static bool is_uncounted(const struct view *view, const struct looked *looked) {
+	return !looked->is_known && view_accounts_are_full(view);
+}
+
 static void write_account(const struct view *view, struct writer *writer, const char *login,
     const struct looked *looked) {
 	const struct generation *g = view->generation;
@@ -383,6 +395,7 @@ static void write_account(const struct view *view, struct writer *writer, const 
 	    rules->override_line);
 	writer_truth(writer, "new", looked->is_new);
 	writer_truth(writer, "known", looked->is_known);
+	writer_truth(writer, "uncounted", is_uncounted(view, looked));
 	writer_number_if(writer, "recipients_per_message", rules->per_message != 0,
 	    rules->per_message);
 	writer_text(writer, "action", entry->action == ACCOUNT_ACTION_REJECT ? "reject" :
@@ -438,7 +451,8 @@ static void write_answer(const struct view *view, struct writer *writer, const c
 	    looked->now_ns, &all);
 
 	if (!is_held && own_allows && all_allow)
-		write_verdict(writer, "accept", NULL, NULL, NULL, NULL);
+		write_verdict(writer, is_uncounted(view, looked) ? "accept (uncounted)" :
+		    "accept", NULL, NULL, NULL, NULL);
 	else if (is_held)
 		write_verdict(writer, refusal_word(entry), NULL, NULL, "held", undo);
 	/* the counts of all are not the login's to forget */
@@ -455,10 +469,11 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	struct limits_shown shown = { .view = view, .looked = &looked };
 	size_t length = strlen(login);
 	char folded[LOGIN_MAX];
-	struct login_key key = { { 0, 0 } };
+	struct login_key key;
 
 	if (login_fold(login, length, folded)) {
 		key = login_key(folded, length);
+		memcpy(looked.account.key, key.words, sizeof(key.words));
 		looked.is_known = reader_account(view->reader, &key, &looked.account);
 	}
 	find_rules(view, login, &looked);
@@ -474,7 +489,7 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 		writer_table(writer, &(const struct table){ .name = "limits", .row = limit_row,
 		    .rows = write_limits, .context = &shown });
 	if (!explain)
-		view_account_health_write(view, writer, looked.rules.account, &key);
+		view_account_health_write(view, writer, looked.rules.account, &looked.account);
 	writer_object_end(writer);
 	return true;
 }

@@ -14,6 +14,9 @@ static inline bool view_login_is_cut(const char *login) {
 	return length >= ACCOUNT_NAME_MAX && strcmp(login + length - strlen("..."), "...") == 0;
 }
 
+/* Has a login found no room in the table lately?  It has no limits. */
+bool view_accounts_are_full(const struct view *view);
+
 enum view_accounts_order { ACCOUNTS_BY_USE, ACCOUNTS_BY_REFUSED, ACCOUNTS_BY_ACCEPTED,
 	ACCOUNTS_BY_SEEN, ACCOUNTS_BY_LOGIN };
 /* By its word; false: there is none. */
@@ -60,8 +63,7 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 
 /* What its mail does, and its messages in the queue, with the commands that hold and remove them:
  * members of the open object. */
-struct login_key;
 void view_account_health_write(const struct view *view, struct writer *writer,
-    const struct generation_account *entry, const struct login_key *login);
+    const struct generation_account *entry, const struct account *account);
 
 #endif

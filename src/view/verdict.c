@@ -316,12 +316,9 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 #ifdef WITH_ACCOUNTS
 /* A full table is usual: who sent least recently makes room.  Not where all are near a limit. */
 static void look_at_account_table(const struct view *view, struct view_verdict *out) {
-	const struct reader_status *status = &view->status;
-
-	if (status->accounts_full_ns != 0 &&
-	    status->now_ns - status->accounts_full_ns < LATELY_NS)
-		SAY(verdict_add(out, TONE_BAD, "accounts", "posternctl status"),
-		    "table of logins full: some have no limits (state.accounts)");
+	if (view_accounts_are_full(view))
+		SAY(verdict_add(out, TONE_BAD, "accounts", "posternctl accounts"),
+		    "table of logins full: some have no limits; raise state.accounts");
 }
 #endif
 

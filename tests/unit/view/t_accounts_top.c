@@ -137,6 +137,74 @@ TEST_IN(begin, close_site, the_verdict_says_that_logins_are_not_limited) {
 	scrape();
 	view_verdict(&view, &verdict);
 	assert_non_null(strstr(view_verdict_line(&verdict, " | ", line), "table of logins full: "));
+	/* who fills it */
+	assert_string_equal(verdict.parts[0].command, "posternctl accounts");
+}
+
+/* So many seconds from now. */
+static void show_later(const char *login, bool explain, int64_t seconds) {
+	struct writer writer;
+	size_t length;
+	FILE *out;
+
+	scrape();
+	free(text);
+	view.status.now_ns += seconds * NS_PER_SECOND;
+	out = open_memstream(&text, &length);
+	assert_non_null(out);
+	writer_init(&writer, out, true);
+	assert_true(view_account_write(&view, &writer, login, explain));
+	assert_int_equal(fclose(out), 0);
+}
+
+static void show(const char *login, bool explain) {
+	show_later(login, explain, 0);
+}
+
+TEST_IN(begin, close_site, a_login_that_found_no_room_is_shown_as_uncounted) {
+	char login[16];
+
+	charge("early", 6);
+	show("early", true);
+	assert_non_null(strstr(text, "\"uncounted\": false"));
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(login, sizeof(login), "u%06u", i);
+		charge(login, 6);
+	}
+	show("late", false);
+	assert_non_null(strstr(text, "\"uncounted\": true"));
+	show("late", true);
+	assert_non_null(strstr(text, "\"verdict\": \"accept (uncounted)\""));
+	/* who is in the table is counted */
+	show("early", true);
+	assert_non_null(strstr(text, "\"uncounted\": false"));
+	assert_non_null(strstr(text, "\"verdict\": \"accept\""));
+}
+
+TEST_IN(begin, close_site, a_login_that_is_used_from_one_network_has_one) {
+	struct account_question question = { .login = "ann", .login_length = 3, .sender = "a@b",
+		.sender_length = 3, .recipient = "r@x", .recipient_length = 3,
+		.instance_length = 7 };
+	struct account_answer answer;
+
+	site_reload(&site, "classes = ();\naccounts = ( { name = \"staff\"; match = \"*\";\n"
+	    "  each = { networks = \"3/1h\"; }; } );\n");
+	show("ann", false);
+	assert_non_null(strstr(text, "\"networks\": 0,"));
+	for (unsigned i = 1; i <= 3; i++) {
+		char client[32], wanted[32], instance[32];
+
+		snprintf(instance, sizeof(instance), "1.1.1.%u", i);
+		question.instance = instance;
+		snprintf(client, sizeof(client), "192.0.%u.1", i);
+		snprintf(wanted, sizeof(wanted), "\"networks\": %u,", i);
+		assert_true(address_parse(client, strlen(client), &question.client));
+		engine_account_ask(site.engine, site.generation, &question, clock_now_ns(), &answer);
+		show("ann", false);
+		assert_non_null(strstr(text, wanted));
+	}
+	show_later("ann", false, 7 * 86400);
+	assert_non_null(strstr(text, "\"networks\": 0,"));
 }
 
 static int begin_observing(void **state) {
