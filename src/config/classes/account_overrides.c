@@ -7,13 +7,14 @@
  *	newsletter		recipients=none recipients_per_message=none
  *
  * Model: lines are read once; equal limits are stored once, found by their text; logins go
- * into a table by hash, of which only the key is kept.  Errors: a line that is wrong is left
- * out with a note of file and line, the rest stands; of a login that stands twice the last
- * line counts.
+ * into a table by hash, of which only the key is kept.  Errors: a file that cannot be read is
+ * one, as one that is included; a line that is wrong is left out with a note of file and line,
+ * the rest stands; of a login that stands twice the last line counts.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/login.h"
@@ -271,6 +272,8 @@ static void read_line(struct overrides_work *w, char *line, size_t length) {
 		wrong(w, "the login is longer than %d bytes", LOGIN_MAX);
 		return;
 	}
+	if (memchr(line, '*', login) != NULL)
+		wrong(w, "patterns do not work here; the line is for one login, whose name has a *");
 	account = generation_account_of(compilation_header(w->c), folded, login, &pattern);
 	key = login_key(folded, login).words[0];
 	if (account == GENERATION_NO_ACCOUNT)
@@ -357,6 +360,16 @@ static void compile_given_text(struct compilation *c) {
 	free(text);
 }
 
+/* Who only checks may not be allowed to; without the file no login would keep its own limits. */
+static void unreadable(struct compilation *c, const config_setting_t *where, const char *name) {
+	if (errno == EACCES && geteuid() != 0)
+		note(c, where, "account_overrides: %s: not checked, because this user cannot read "
+		    "it", name);
+	else
+		complain(c, where, "account_overrides: cannot read %s: %s", name,
+		    read_file_error());
+}
+
 void compile_account_overrides(struct compilation *c) {
 	const config_setting_t *where = config_lookup(&c->config, "account_overrides");
 	const char *path = generation_text(compilation_header(c),
@@ -374,12 +387,11 @@ void compile_account_overrides(struct compilation *c) {
 	text_copy(name, sizeof(name), path, strlen(path));
 	text = read_file(name, FILE_BYTES_MAX, &length);
 	if (text == NULL) {
-		note(c, where, "account_overrides: cannot read %s: %s; no login has limits of its "
-		    "own", name, read_file_error());
+		unreadable(c, where, name);
 		return;
 	}
 	if (length > FILE_BYTES_MAX)
-		note(c, where, "account_overrides: %s is larger than %zu MiB", name,
+		complain(c, where, "account_overrides: %s is larger than %zu MiB", name,
 		    FILE_BYTES_MAX >> 20);
 	else
 		compile_overrides_text(c, name, text, length);

@@ -205,6 +205,22 @@ TEST(a_wrong_override_is_left_out) {
 	free(g);
 }
 
+/* It is one of that name, which nobody has. */
+TEST(a_pattern_among_overrides_is_noted) {
+	static const char text[] = "*@example.org recipients=1/1h\nbob@example.org recipients=2/1h\n";
+	struct config_messages messages;
+	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1, &messages);
+	unsigned notes = 0;
+
+	assert_non_null(g);
+	has_message(&messages, "overrides", 1, "patterns do not work");
+	for (size_t i = 0; i < messages.count; i++)
+		notes += strcmp(messages.list[i].file, "overrides") == 0;
+	assert_int_equal(notes, 1);
+	config_messages_free(&messages);
+	free(g);
+}
+
 TEST(overrides_of_nobody) {
 	static const char text[] = "zoe recipients=1/1h\n";
 	struct config_messages messages;

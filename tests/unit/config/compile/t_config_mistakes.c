@@ -308,6 +308,29 @@ TEST(passwords_that_are_none) {
 	assert_int_equal(rmdir(scratch_path("password")), 0);
 }
 
+/* Or a reload takes away the limits of all logins that have their own. */
+TEST(account_overrides_that_cannot_be_read_are_an_error) {
+	struct config_messages messages;
+	char text[512];
+
+#ifndef WITH_ACCOUNTS
+	skip();
+#endif
+	snprintf(text, sizeof(text), V "classes = ( { name = \"c\"; match = \"*\"; "
+	    "hold_at = 1; } ); accounts = ( { name = \"a\"; match = \"*\"; each = { messages = \"9/1h\"; }; } );\naccount_overrides = \"%s\";\n",
+	    file_of("overrides"));
+	write_file("main", text, strlen(text));
+	assert_null(config_compile(file_of("main"), &messages));
+	config_messages_free(&messages);
+	expect("main", "main", 3, ": No such file or directory");
+	assert_int_equal(mkdir(file_of("overrides"), 0700), 0);
+	expect("main", "main", 3, ": not a regular file");
+	assert_int_equal(rmdir(file_of("overrides")), 0);
+	WRITE("overrides", "ann recipients=1/1h\n");
+	expect("main", "main", 0, NULL);
+	(void)unlink(file_of("overrides"));
+}
+
 #ifdef WITH_QUEUE
 /* A directory that only sendmail.cf names would wait for the mail server's slow runs. */
 TEST(queues_that_are_not_driven) {
