@@ -143,8 +143,10 @@ def to_the_limit(test, it):
 
 def per_message_and_free(test, it):
     session = login("b@staff.example")
-    codes = [code for code, _ in begin(session, *(f"p{j}@example.com" for j in range(9)))]
-    test.equal(codes, [250] * 8 + [452], "8 recipients in one message")
+    replies = begin(session, *(f"p{j}@example.com" for j in range(9)))
+    test.equal([code for code, _ in replies], [250] * 8 + [452], "8 recipients in one message")
+    test.check("Recipients of one message are limited to 8; send the others in another message (id="
+               in replies[8][1], f"452 does not say when there is room again: {replies[8][1]}")
     session.command("RSET")
     test.equal(send(session, "free@example.org", "two@example.com", "postmaster@example.com"),
                [250] * 4, "own domains, postmaster")

@@ -116,6 +116,9 @@ static const char *find_text(const struct generation *generation,
 	if (answer->is_too_large)
 		return "More than the limit of {limit} {what} in {window}; trying again cannot "
 		    "help (id={id})";
+	if (answer->reason == REASON_ACCOUNT_PER_MESSAGE)
+		return "Recipients of one message are limited to {limit}; send the others in "
+		    "another message (id={id})";
 	return generation_text(generation, answer->account->text);
 }
 
