@@ -215,6 +215,8 @@ bool generation_account_is_free(const struct generation *g,
 	if (sign == NULL || has_route(recipient, (size_t)(sign - recipient)))
 		return false;
 	domain_length = length - (size_t)(sign + 1 - recipient);
+	if (domain_length > 1 && recipient[length - 1] == '.')	/* mail servers take one off */
+		domain_length--;
 	for (uint32_t i = 0; i < account->free_count; i++)
 		if (domain_matches(generation_text(g, masks[i]), sign + 1, domain_length))
 			return true;

@@ -218,6 +218,15 @@ TEST_IN(begin, end, a_message_to_free_recipients_alone_is_free) {
 	is_no(rcpt("ann", "g1.1.1.2", "x@x"), REASON_ACCOUNT_MESSAGES, 1, 1);
 }
 
+/* Mail servers take one dot off. */
+TEST_IN(begin, end, an_own_domain_with_a_dot_behind_it_is_free) {
+	is_yes(rcpt("ann", "m2.1.1.0", "boss@own.example."));
+	assert_int_equal(used("ann"), 0);
+	is_yes(rcpt("ann", "m2.1.1.0", "boss@own.example.."));
+	is_yes(rcpt("ann", "m2.1.1.0", "boss@."));
+	assert_int_equal(used("ann"), 2);
+}
+
 /* Postfix sends these on by its defaults: the last domain is not where they go. */
 TEST_IN(begin, end, an_address_with_a_route_in_its_local_part_is_not_free) {
 	static const char *const routed[] = { "them%gmail.example@own.example",
