@@ -827,7 +827,7 @@ TEST_IN(begin, end, a_login_that_looked_stolen_before_a_restart_is_held_after_it
 }
 
 static int begin_large(void **state) {
-	site_accounts = "8k";
+	site_accounts = "64k";
 	return begin(state);
 }
 
