@@ -317,18 +317,19 @@ TEST(account_overrides_that_cannot_be_read_are_an_error) {
 	skip();
 #endif
 	snprintf(text, sizeof(text), V "classes = ( { name = \"c\"; match = \"*\"; "
-	    "hold_at = 1; } ); accounts = ( { name = \"a\"; match = \"*\"; each = { messages = \"9/1h\"; }; } );\naccount_overrides = \"%s\";\n",
-	    file_of("overrides"));
-	write_file("main", text, strlen(text));
-	assert_null(config_compile(file_of("main"), &messages));
+	    "hold_at = 1; } );\naccounts = ( { name = \"a\"; match = \"*\"; "
+	    "each = { messages = \"9/1h\"; }; } );\naccount_overrides = \"%s\";\n",
+	    scratch_path("overrides"));
+	scratch_write("main", text);
+	assert_null(config_compile(scratch_path("main"), &messages));
 	config_messages_free(&messages);
-	expect("main", "main", 3, ": No such file or directory");
-	assert_int_equal(mkdir(file_of("overrides"), 0700), 0);
-	expect("main", "main", 3, ": not a regular file");
-	assert_int_equal(rmdir(file_of("overrides")), 0);
-	WRITE("overrides", "ann recipients=1/1h\n");
+	expect("main", "main", 4, ": No such file or directory");
+	assert_int_equal(mkdir(scratch_path("overrides"), 0700), 0);
+	expect("main", "main", 4, ": not a regular file");
+	assert_int_equal(rmdir(scratch_path("overrides")), 0);
+	scratch_write("overrides", "ann recipients=1/1h\n");
 	expect("main", "main", 0, NULL);
-	(void)unlink(file_of("overrides"));
+	(void)unlink(scratch_path("overrides"));
 }
 
 #ifdef WITH_QUEUE
