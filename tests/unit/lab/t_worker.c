@@ -56,380 +56,306 @@ TEST(router_without_a_free_worker_takes_none) {
 
 /* --- active connections ---------------------------------------------------------------- */
 
-TEST(most_recent_active_below_the_backlog) {
-	struct world w;
+TEST_IN(world_open, world_close, most_recent_active_below_the_backlog) {
 	struct worker_place a, b, c;
 
-	world_open(&w, 20);
-	w.settings.backlog = 1;
-	world_set(&w);
-	a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	b = world_must(&w, 1, "b", WORKER_UNUSED, 'b');
-	c = world_must(&w, 1, "c", WORKER_UNUSED, 'c');
-	w.settings.backlog = 2;
-	world_set(&w);
+	w.settings->backlog = 1;
+	a = world_must(1, "a", WORKER_UNUSED, 'a');
+	b = world_must(1, "b", WORKER_UNUSED, 'b');
+	c = world_must(1, "c", WORKER_UNUSED, 'c');
+	w.settings->backlog = 2;
 	/* newest first, whatever the order of the list; each has one job, two are the backlog */
-	assert_int_equal(world_must(&w, 1, "abc", WORKER_RECENT, 'c').connection, c.connection);
-	assert_int_equal(world_must(&w, 1, "bca", WORKER_RECENT, 'b').connection, b.connection);
-	assert_int_equal(world_must(&w, 1, "cab", WORKER_RECENT, 'a').connection, a.connection);
+	assert_int_equal(world_must(1, "abc", WORKER_RECENT, 'c').connection, c.connection);
+	assert_int_equal(world_must(1, "bca", WORKER_RECENT, 'b').connection, b.connection);
+	assert_int_equal(world_must(1, "cab", WORKER_RECENT, 'a').connection, a.connection);
 	/* 2, 2, 2 are full */
-	assert_true(world_place(&w, 1, "abc").rule != WORKER_RECENT);
-	world_close(&w);
+	assert_true(world_place(1, "abc").rule != WORKER_RECENT);
 }
 
-TEST(two_connections_to_one_destination_are_sorted_by_time_too) {
-	struct world w;
+TEST_IN(world_open, world_close, two_connections_to_one_destination_are_sorted_by_time_too) {
 	struct worker_place old, new;
 
-	world_open(&w, 20);
-	w.settings.backlog = 1;
-	world_set(&w);
-	old = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	new = world_must(&w, 2, "a", WORKER_ONE_MORE, 'a');
+	w.settings->backlog = 1;
+	old = world_must(1, "a", WORKER_UNUSED, 'a');
+	new = world_must(2, "a", WORKER_ONE_MORE, 'a');
 	assert_int_not_equal(old.connection, new.connection);
-	w.settings.backlog = 3;
-	world_set(&w);
+	w.settings->backlog = 3;
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(world_must(&w, 3, "a", WORKER_RECENT, 'a').connection,
+		assert_int_equal(world_must(3, "a", WORKER_RECENT, 'a').connection,
 		    new.connection);
-	assert_int_equal(world_must(&w, 3, "a", WORKER_RECENT, 'a').connection, old.connection);
-	world_close(&w);
+	assert_int_equal(world_must(3, "a", WORKER_RECENT, 'a').connection, old.connection);
 }
 
-TEST(below_the_backlog_it_is_not_asked_whether_it_is_allowed) {
-	struct world w;
-
-	world_open(&w, 10);
-	w.settings.max_message_concurrency = 0;
-	w.settings.scale_max_concurrency = 1;
-	world_set(&w);
-	world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	w.settings.scale_max_concurrency = 0;
-	world_set(&w);
+TEST_IN(world_open, world_close, below_the_backlog_it_is_not_asked_whether_it_is_allowed) {
+	world_reopen(10);
+	w.settings->max_message_concurrency = 0;
+	w.settings->scale_max_concurrency = 1;
+	world_must(1, "a", WORKER_UNUSED, 'a');
+	w.settings->scale_max_concurrency = 0;
 	for (int i = 0; i < 9; i++)
-		world_must(&w, 2, "a", WORKER_RECENT, 'a');
-	world_close(&w);
+		world_must(2, "a", WORKER_RECENT, 'a');
 }
 
 /* --- not allowed a new worker ---------------------------------------------------------- */
 
 /* Connections to a, b, c in this order with so many jobs each of message 1, and message 2
  * allowed nothing. */
-static void three_connections(struct world *w, const uint32_t jobs[3],
-    struct worker_place places[3]) {
-	world_open(w, 20);
-	w->settings.backlog = 1;
-	world_set(w);
+static void three_connections(const uint32_t jobs[3], struct worker_place places[3]) {
+	world_reopen(20);
+	w.settings->backlog = 1;
 	for (uint32_t i = 0; i < 3; i++) {
 		char name[2] = { (char)('a' + i), '\0' };
 
-		places[i] = world_must(w, 1, name, WORKER_UNUSED, name[0]);
-		w->settings.backlog = 1000;
-		world_set(w);
+		places[i] = world_must(1, name, WORKER_UNUSED, name[0]);
+		w.settings->backlog = 1000;
 		for (uint32_t j = 1; j < jobs[i]; j++)
-			world_must(w, 1, name, WORKER_RECENT, name[0]);
-		w->settings.backlog = 1;
-		world_set(w);
+			world_must(1, name, WORKER_RECENT, name[0]);
+		w.settings->backlog = 1;
 	}
-	w->settings.max_message_concurrency = 0;
-	w->settings.scale_max_concurrency = 0;
-	world_set(w);
+	w.settings->max_message_concurrency = 0;
+	w.settings->scale_max_concurrency = 0;
 }
 
-TEST(free_ride_on_the_first_that_has_fewer_jobs_than_the_newest) {
+TEST_IN(world_open, world_close, free_ride_on_the_first_that_has_fewer_jobs_than_the_newest) {
 	struct worker_place places[3];
-	struct world w;
 
 	/* newest c has 3; b has 3: no; a has 2: yes */
-	three_connections(&w, (const uint32_t[3]){ 2, 3, 3 }, places);
-	assert_int_equal(world_must(&w, 2, "abc", WORKER_RIDE, 'a').connection,
+	three_connections((const uint32_t[3]){ 2, 3, 3 }, places);
+	assert_int_equal(world_must(2, "abc", WORKER_RIDE, 'a').connection,
 	    places[0].connection);
-	world_close(&w);
 	/* b 2 and a 1 both have fewer than 3: the first of the list is the more recent, b */
-	three_connections(&w, (const uint32_t[3]){ 1, 2, 3 }, places);
-	world_must(&w, 2, "abc", WORKER_RIDE, 'b');
+	three_connections((const uint32_t[3]){ 1, 2, 3 }, places);
+	world_must(2, "abc", WORKER_RIDE, 'b');
 	/* b has 3 now: a, twice; then all have 3 */
-	world_must(&w, 2, "abc", WORKER_RIDE, 'a');
-	world_must(&w, 2, "abc", WORKER_RIDE, 'a');
-	world_must(&w, 2, "abc", WORKER_RIDE, 'c');
+	world_must(2, "abc", WORKER_RIDE, 'a');
+	world_must(2, "abc", WORKER_RIDE, 'a');
+	world_must(2, "abc", WORKER_RIDE, 'c');
 	/* c has 4: b, a, and c again */
-	world_must(&w, 2, "abc", WORKER_RIDE, 'b');
-	world_must(&w, 2, "abc", WORKER_RIDE, 'a');
-	world_must(&w, 2, "abc", WORKER_RIDE, 'c');
-	world_close(&w);
+	world_must(2, "abc", WORKER_RIDE, 'b');
+	world_must(2, "abc", WORKER_RIDE, 'a');
+	world_must(2, "abc", WORKER_RIDE, 'c');
 }
 
-TEST(free_ride_on_the_newest_where_all_have_as_many) {
+TEST_IN(world_open, world_close, free_ride_on_the_newest_where_all_have_as_many) {
 	struct worker_place places[3];
-	struct world w;
 
-	three_connections(&w, (const uint32_t[3]){ 2, 2, 2 }, places);
-	world_must(&w, 2, "abc", WORKER_RIDE, 'c');
-	world_close(&w);
+	three_connections((const uint32_t[3]){ 2, 2, 2 }, places);
+	world_must(2, "abc", WORKER_RIDE, 'c');
 	/* none has fewer, though not all have the same */
-	three_connections(&w, (const uint32_t[3]){ 4, 3, 2 }, places);
-	world_must(&w, 2, "abc", WORKER_RIDE, 'c');
-	world_close(&w);
+	three_connections((const uint32_t[3]){ 4, 3, 2 }, places);
+	world_must(2, "abc", WORKER_RIDE, 'c');
 }
 
-TEST(free_ride_goes_above_the_maximum) {
+TEST_IN(world_open, world_close, free_ride_goes_above_the_maximum) {
 	struct worker_place places[3];
-	struct world w;
 
-	three_connections(&w, (const uint32_t[3]){ 1, 1, 1 }, places);
-	w.settings.max_message_concurrency = 1;
-	world_set(&w);
-	world_must(&w, 2, "a", WORKER_ONE_MORE, 'a');
+	three_connections((const uint32_t[3]){ 1, 1, 1 }, places);
+	w.settings->max_message_concurrency = 1;
+	world_must(2, "a", WORKER_ONE_MORE, 'a');
 	assert_int_equal(worker_concurrency(w.workers, 2), 1);
-	world_must(&w, 2, "b", WORKER_RIDE, 'b');
-	world_must(&w, 2, "c", WORKER_RIDE, 'c');
+	world_must(2, "b", WORKER_RIDE, 'b');
+	world_must(2, "c", WORKER_RIDE, 'c');
 	assert_int_equal(worker_concurrency(w.workers, 2), 3);
-	world_close(&w);
 }
 
-TEST(not_allowed_and_nothing_active_waits) {
+TEST_IN(world_open, world_close, not_allowed_and_nothing_active_waits) {
 	struct worker_place places[3], first;
-	struct world w;
 
-	three_connections(&w, (const uint32_t[3]){ 1, 1, 1 }, places);
-	world_must(&w, 2, "xyz", WORKER_WAIT, 0);
+	three_connections((const uint32_t[3]){ 1, 1, 1 }, places);
+	world_must(2, "xyz", WORKER_WAIT, 0);
 	/* an idle connection is a worker as well */
-	world_done(&w, &places[0]);
-	first = world_must(&w, 2, "a", WORKER_WAIT, 0);
+	world_done(&places[0]);
+	first = world_must(2, "a", WORKER_WAIT, 0);
 	assert_int_equal(first.job, WORKER_NONE);
 	assert_int_equal(first.list, 0);
-	w.settings.max_message_concurrency = 1;
-	world_set(&w);
-	world_must(&w, 2, "a", WORKER_IDLE, 'a');
-	world_close(&w);
+	w.settings->max_message_concurrency = 1;
+	world_must(2, "a", WORKER_IDLE, 'a');
 }
 
 /* --- a new worker ---------------------------------------------------------------------- */
 
-TEST(most_recent_idle_connection) {
+TEST_IN(world_open, world_close, most_recent_idle_connection) {
 	struct worker_place a, b, c;
-	struct world w;
 
-	world_open(&w, 20);
-	a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	b = world_must(&w, 1, "b", WORKER_UNUSED, 'b');
-	c = world_must(&w, 1, "c", WORKER_UNUSED, 'c');
+	a = world_must(1, "a", WORKER_UNUSED, 'a');
+	b = world_must(1, "b", WORKER_UNUSED, 'b');
+	c = world_must(1, "c", WORKER_UNUSED, 'c');
 	/* by when it was made, not by when it became idle */
-	world_done(&w, &b);
-	world_done(&w, &a);
-	assert_int_equal(world_must(&w, 2, "abx", WORKER_IDLE, 'b').connection, b.connection);
-	assert_int_equal(world_must(&w, 2, "axy", WORKER_IDLE, 'a').connection, a.connection);
-	world_done(&w, &c);
+	world_done(&b);
+	world_done(&a);
+	assert_int_equal(world_must(2, "abx", WORKER_IDLE, 'b').connection, b.connection);
+	assert_int_equal(world_must(2, "axy", WORKER_IDLE, 'a').connection, a.connection);
+	world_done(&c);
 	/* what is active and below the backlog goes first */
-	world_must(&w, 2, "acx", WORKER_RECENT, 'a');
-	world_close(&w);
+	world_must(2, "acx", WORKER_RECENT, 'a');
 }
 
-TEST(backlogged_goes_idle_before_unused) {
+TEST_IN(world_open, world_close, backlogged_goes_idle_before_unused) {
 	struct worker_place b;
-	struct world w;
 
-	world_open(&w, 20);
-	b = world_must(&w, 1, "b", WORKER_UNUSED, 'b');
+	b = world_must(1, "b", WORKER_UNUSED, 'b');
 	for (int i = 0; i < 10; i++)
-		world_must(&w, 1, "a", i == 0 ? WORKER_UNUSED : WORKER_RECENT, 'a');
-	world_done(&w, &b);
-	world_must(&w, 1, "axb", WORKER_IDLE, 'b');
-	world_close(&w);
+		world_must(1, "a", i == 0 ? WORKER_UNUSED : WORKER_RECENT, 'a');
+	world_done(&b);
+	world_must(1, "axb", WORKER_IDLE, 'b');
 }
 
-TEST(no_worker_free_rides_on_an_active_connection) {
-	struct world w;
-
-	world_open(&w, 2);
-	w.settings.backlog = 1;
-	world_set(&w);
-	world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	world_must(&w, 2, "b", WORKER_UNUSED, 'b');
-	world_must(&w, 3, "ax", WORKER_CROWDED, 'a');
+TEST_IN(world_open, world_close, no_worker_free_rides_on_an_active_connection) {
+	world_reopen(2);
+	w.settings->backlog = 1;
+	world_must(1, "a", WORKER_UNUSED, 'a');
+	world_must(2, "b", WORKER_UNUSED, 'b');
+	world_must(3, "ax", WORKER_CROWDED, 'a');
 	/* a has two, b has one: newest is b, none has fewer */
-	world_must(&w, 3, "abx", WORKER_CROWDED, 'b');
-	world_must(&w, 3, "xy", WORKER_WAIT, 0);
-	world_close(&w);
+	world_must(3, "abx", WORKER_CROWDED, 'b');
+	world_must(3, "xy", WORKER_WAIT, 0);
 }
 
-TEST(an_idle_connection_is_closed_for_a_new_one) {
+TEST_IN(world_open, world_close, an_idle_connection_is_closed_for_a_new_one) {
 	struct worker_place a, b, c;
-	struct world w;
 
-	world_open(&w, 2);
-	a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	b = world_must(&w, 2, "b", WORKER_UNUSED, 'b');
+	world_reopen(2);
+	a = world_must(1, "a", WORKER_UNUSED, 'a');
+	b = world_must(2, "b", WORKER_UNUSED, 'b');
 	assert_int_equal(a.closed, WORKER_NONE);
-	world_done(&w, &b);
+	world_done(&b);
 	w.now_ns += SECOND;
-	world_done(&w, &a);
+	world_done(&a);
 	/* b has been idle longer */
-	c = world_must(&w, 3, "c", WORKER_UNUSED, 'c');
+	c = world_must(3, "c", WORKER_UNUSED, 'c');
 	assert_true(c.opened);
 	assert_int_equal(c.closed, b.connection);
 	assert_int_equal(c.closed_destination, 'b');
-	assert_int_equal(worker_see_destination(w.workers, 'b', w.now_ns),
+	assert_int_equal(world_sees('b'),
 	    WORKER_RECORD_CLOSED);
-	assert_int_equal(worker_see_destination(w.workers, 'a', w.now_ns), WORKER_RECORD_OPEN);
-	world_close(&w);
+	assert_int_equal(world_sees('a'), WORKER_RECORD_OPEN);
 }
 
-TEST(unused_at_random_before_closed) {
+TEST_IN(world_open, world_close, unused_at_random_before_closed) {
 	struct worker_place a;
-	struct world w;
 
 	for (uint64_t random = 0; random < 6; random++) {
-		world_open(&w, 20);
-		a = world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-		worker_lost(w.workers, a.connection, 0, w.now_ns);
+		world_reopen(20);
+		a = world_must(1, "a", WORKER_UNUSED, 'a');
+		world_loses(&a, 0);
 		w.random = random;
-		assert_true(world_must(&w, 1, "axyz", WORKER_UNUSED, "xyz"[random % 3]).opened);
-		world_close(&w);
+		assert_true(world_must(1, "axyz", WORKER_UNUSED, "xyz"[random % 3]).opened);
 	}
 }
 
-TEST(oldest_closed_in_turn) {
+TEST_IN(world_open, world_close, oldest_closed_in_turn) {
 	static const char order[] = "bcabca";
 	struct worker_place place;
-	struct world w;
 
-	world_open(&w, 20);
 	/* made in the order b, c, a; closed in the order a, b, c */
 	for (int i = 0; i < 3; i++)
-		world_must(&w, 1, (char[2]){ order[i], '\0' }, WORKER_UNUSED, order[i]);
+		world_must(1, (char[2]){ order[i], '\0' }, WORKER_UNUSED, order[i]);
 	for (uint32_t i = 0; i < 3; i++)
 		worker_lost(w.workers, (i + 2) % 3, 0, w.now_ns);
 	/* round-robin from then on */
 	for (int i = 0; i < 6; i++) {
-		place = world_must(&w, 1, "abc", WORKER_CLOSED, order[i]);
-		worker_lost(w.workers, place.connection, 0, w.now_ns);
+		place = world_must(1, "abc", WORKER_CLOSED, order[i]);
+		world_loses(&place, 0);
 	}
-	world_close(&w);
 }
 
-TEST(retry_at_random_after_its_time) {
+TEST_IN(world_open, world_close, retry_at_random_after_its_time) {
 	struct worker_place place;
-	struct world w;
 
-	world_open(&w, 20);
 	for (const char *name = "abc"; *name != '\0'; name++)
-		worker_set_retry(w.workers, (uint64_t)*name, w.now_ns + 60 * SECOND, w.now_ns);
+		world_set_retry(*name, w.now_ns + 60 * SECOND);
 	w.now_ns += 60 * SECOND;
-	worker_set_retry(w.workers, 'b', w.now_ns + 1, w.now_ns);
+	world_set_retry('b', w.now_ns + 1);
 	for (w.random = 0; w.random < 4; w.random++) {
-		place = world_must(&w, 1, "abc", WORKER_RETRY, "ac"[w.random % 2]);
-		worker_lost(w.workers, place.connection, w.now_ns, w.now_ns);
+		place = world_must(1, "abc", WORKER_RETRY, "ac"[w.random % 2]);
+		world_loses(&place, w.now_ns);
 	}
 	/* closed ones go before */
-	place = world_must(&w, 1, "d", WORKER_UNUSED, 'd');
-	worker_lost(w.workers, place.connection, 0, w.now_ns);
-	world_must(&w, 1, "abcd", WORKER_CLOSED, 'd');
-	world_close(&w);
+	place = world_must(1, "d", WORKER_UNUSED, 'd');
+	world_loses(&place, 0);
+	world_must(1, "abcd", WORKER_CLOSED, 'd');
 }
 
-TEST(one_more_to_one_of_those_with_the_fewest_connections) {
-	struct world w;
-
-	world_open(&w, 20);
-	w.settings.backlog = 1;
-	world_set(&w);
-	world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	world_must(&w, 1, "a", WORKER_ONE_MORE, 'a');
-	world_must(&w, 1, "b", WORKER_UNUSED, 'b');
-	world_must(&w, 1, "c", WORKER_UNUSED, 'c');
+TEST_IN(world_open, world_close, one_more_to_one_of_those_with_the_fewest_connections) {
+	w.settings->backlog = 1;
+	world_must(1, "a", WORKER_UNUSED, 'a');
+	world_must(1, "a", WORKER_ONE_MORE, 'a');
+	world_must(1, "b", WORKER_UNUSED, 'b');
+	world_must(1, "c", WORKER_UNUSED, 'c');
 	/* a has 2, b and c have 1 each */
 	w.random = 1;
-	assert_true(world_must(&w, 1, "abc", WORKER_ONE_MORE, 'c').opened);
-	world_must(&w, 1, "abc", WORKER_ONE_MORE, 'b');
+	assert_true(world_must(1, "abc", WORKER_ONE_MORE, 'c').opened);
+	world_must(1, "abc", WORKER_ONE_MORE, 'b');
 	/* 2 each */
 	w.random = 3;
-	world_must(&w, 1, "abc", WORKER_ONE_MORE, 'a');
-	world_close(&w);
+	world_must(1, "abc", WORKER_ONE_MORE, 'a');
 }
 
-TEST(at_the_destinations_limit_rides_on_an_active_connection) {
-	struct world w;
+TEST_IN(world_open, world_close, at_the_destinations_limit_rides_on_an_active_connection) {
 	struct worker_place place;
 
-	world_open(&w, 20);
-	w.settings.backlog = 1;
-	w.settings.destination_limit = 2;
-	world_set(&w);
-	world_must(&w, 1, "a", WORKER_UNUSED, 'a');
-	world_must(&w, 1, "a", WORKER_ONE_MORE, 'a');
-	place = world_must(&w, 1, "a", WORKER_FULL, 'a');
+	w.settings->backlog = 1;
+	w.settings->destination_limit = 2;
+	world_must(1, "a", WORKER_UNUSED, 'a');
+	world_must(1, "a", WORKER_ONE_MORE, 'a');
+	place = world_must(1, "a", WORKER_FULL, 'a');
 	assert_false(place.opened);
 	assert_int_equal(place.connection, 1);
-	assert_int_equal(world_must(&w, 1, "a", WORKER_FULL, 'a').connection, 0);
+	assert_int_equal(world_must(1, "a", WORKER_FULL, 'a').connection, 0);
 	/* another destination of the list is not at its limit */
-	world_must(&w, 1, "b", WORKER_UNUSED, 'b');
-	world_must(&w, 1, "ab", WORKER_ONE_MORE, 'b');
-	world_close(&w);
+	world_must(1, "b", WORKER_UNUSED, 'b');
+	world_must(1, "ab", WORKER_ONE_MORE, 'b');
 }
 
 /* --- fallback -------------------------------------------------------------------------- */
 
-TEST(secondary_and_tertiary_only_where_none_works) {
+TEST_IN(world_open, world_close, secondary_and_tertiary_only_where_none_works) {
 	struct worker_place place;
-	struct world w;
 
-	world_open(&w, 20);
-	worker_set_retry(w.workers, 'a', w.now_ns + 60 * SECOND, w.now_ns);
-	place = world_must(&w, 1, "ab|c|d", WORKER_UNUSED, 'b');
+	world_set_retry('a', w.now_ns + 60 * SECOND);
+	place = world_must(1, "ab|c|d", WORKER_UNUSED, 'b');
 	assert_int_equal(place.list, 0);
-	worker_lost(w.workers, place.connection, w.now_ns + 90 * SECOND, w.now_ns);
-	place = world_must(&w, 1, "ab|c|d", WORKER_UNUSED, 'c');
+	world_loses(&place, w.now_ns + 90 * SECOND);
+	place = world_must(1, "ab|c|d", WORKER_UNUSED, 'c');
 	assert_int_equal(place.list, 1);
-	worker_lost(w.workers, place.connection, w.now_ns + 30 * SECOND, w.now_ns);
-	place = world_must(&w, 1, "ab|c|d", WORKER_UNUSED, 'd');
+	world_loses(&place, w.now_ns + 30 * SECOND);
+	place = world_must(1, "ab|c|d", WORKER_UNUSED, 'd');
 	assert_int_equal(place.list, 2);
-	worker_lost(w.workers, place.connection, w.now_ns + 40 * SECOND, w.now_ns);
-	place = world_must(&w, 1, "ab|c|d", WORKER_DEFER, 0);
+	world_loses(&place, w.now_ns + 40 * SECOND);
+	place = world_must(1, "ab|c|d", WORKER_DEFER, 0);
 	assert_int_equal(place.retry_ns, w.now_ns + 30 * SECOND);
 	/* the primaries again, once their time has come */
 	w.now_ns += 60 * SECOND;
-	place = world_must(&w, 1, "ab|c|d", WORKER_RETRY, 'a');
+	place = world_must(1, "ab|c|d", WORKER_RETRY, 'a');
 	assert_int_equal(place.list, 0);
-	world_close(&w);
 }
 
-TEST(waits_for_primaries_that_work_rather_than_go_to_the_secondary) {
-	struct world w;
-
-	world_open(&w, 2);
-	world_must(&w, 1, "x", WORKER_UNUSED, 'x');
-	world_must(&w, 2, "c", WORKER_UNUSED, 'c');
+TEST_IN(world_open, world_close, waits_for_primaries_that_work_rather_than_go_to_the_secondary) {
+	world_reopen(2);
+	world_must(1, "x", WORKER_UNUSED, 'x');
+	world_must(2, "c", WORKER_UNUSED, 'c');
 	/* no worker free, nothing active to a: c is not asked, though it is active */
-	assert_int_equal(world_must(&w, 3, "a|c", WORKER_WAIT, 0).list, 0);
-	worker_set_retry(w.workers, 'a', w.now_ns + SECOND, w.now_ns);
-	assert_int_equal(world_must(&w, 3, "a|c", WORKER_RECENT, 'c').list, 1);
-	world_close(&w);
+	assert_int_equal(world_must(3, "a|c", WORKER_WAIT, 0).list, 0);
+	world_set_retry('a', w.now_ns + SECOND);
+	assert_int_equal(world_must(3, "a|c", WORKER_RECENT, 'c').list, 1);
 }
 
-TEST(a_list_may_be_empty) {
-	struct world w;
-
-	world_open(&w, 2);
-	assert_int_equal(world_must(&w, 1, "|a", WORKER_UNUSED, 'a').list, 1);
-	assert_int_equal(world_must(&w, 1, "|", WORKER_DEFER, 0).retry_ns, INT64_MAX);
-	world_close(&w);
+TEST_IN(world_open, world_close, a_list_may_be_empty) {
+	world_reopen(2);
+	assert_int_equal(world_must(1, "|a", WORKER_UNUSED, 'a').list, 1);
+	assert_int_equal(world_must(1, "|", WORKER_DEFER, 0).retry_ns, INT64_MAX);
 }
 
-TEST(a_destination_that_refuses_more_is_used_by_what_is_open) {
+TEST_IN(world_open, world_close, a_destination_that_refuses_more_is_used_by_what_is_open) {
 	struct worker_place place;
-	struct world w;
 
-	world_open(&w, 20);
-	w.settings.backlog = 1;
-	world_set(&w);
-	world_must(&w, 1, "a", WORKER_UNUSED, 'a');
+	w.settings->backlog = 1;
+	world_must(1, "a", WORKER_UNUSED, 'a');
 	worker_connected(w.workers, 0);
-	place = world_must(&w, 1, "a", WORKER_ONE_MORE, 'a');
-	worker_lost(w.workers, place.connection, w.now_ns + 60 * SECOND, w.now_ns);
+	place = world_must(1, "a", WORKER_ONE_MORE, 'a');
+	world_loses(&place, w.now_ns + 60 * SECOND);
 	/* not one more, and not the secondary */
-	assert_int_equal(world_must(&w, 1, "a|b", WORKER_FULL, 'a').connection, 0);
+	assert_int_equal(world_must(1, "a|b", WORKER_FULL, 'a').connection, 0);
 	w.now_ns += 60 * SECOND;
-	world_must(&w, 1, "a|b", WORKER_ONE_MORE, 'a');
-	world_close(&w);
+	world_must(1, "a|b", WORKER_ONE_MORE, 'a');
 }

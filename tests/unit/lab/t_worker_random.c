@@ -30,7 +30,6 @@ struct plain_job {
 };
 
 struct plain {
-	struct world world;
 	struct random random;
 	uint32_t workers;
 	struct plain_connection connections[WORKERS_MOST];
@@ -77,8 +76,8 @@ static uint32_t workers_of(const struct plain *p, uint32_t message) {
 enum plain_class { ACTIVE_OR_IDLE, CLOSED, UNUSED, RETRY, FAILED_CHECK };
 
 static enum plain_class class_of(const struct plain *p, uint32_t d) {
-	const struct worker_settings *s = &p->world.settings;
-	int64_t now_ns = p->world.now_ns, retry_ns = p->destinations[d].retry_ns;
+	const struct worker_settings *s = w.settings;
+	int64_t now_ns = w.now_ns, retry_ns = p->destinations[d].retry_ns;
 	uint32_t count = connections_to(p, d);
 
 	for (uint32_t i = 0; i < p->workers; i++)
@@ -157,7 +156,7 @@ static void plain_ride(const struct plain *p, const uint32_t *active, uint32_t c
 
 static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t count,
     struct plain_choice *out) {
-	const struct worker_settings *s = &p->world.settings;
+	const struct worker_settings *s = w.settings;
 	uint32_t fewest = UINT32_MAX;
 	uint64_t oldest = UINT64_MAX;
 	uint32_t of[5] = { 0 };
@@ -169,7 +168,7 @@ static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t coun
 		if (class == CLOSED && p->destinations[keys[i]].order < oldest)
 			oldest = p->destinations[keys[i]].order;
 		if (class == ACTIVE_OR_IDLE &&
-		    p->destinations[keys[i]].retry_ns <= p->world.now_ns &&
+		    p->destinations[keys[i]].retry_ns <= w.now_ns &&
 		    connections_to(p, (uint32_t)keys[i]) < fewest)
 			fewest = connections_to(p, (uint32_t)keys[i]);
 	}
@@ -186,7 +185,7 @@ static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t coun
 		    (out->rule == WORKER_RETRY && class == RETRY) ||
 		    (out->rule == WORKER_ONE_MORE && class == ACTIVE_OR_IDLE &&
 		    connections_to(p, d) == fewest &&
-		    p->destinations[d].retry_ns <= p->world.now_ns);
+		    p->destinations[d].retry_ns <= w.now_ns);
 	}
 	return out->rule != WORKER_ONE_MORE || (fewest != UINT32_MAX &&
 	    (s->destination_limit == 0 || fewest < s->destination_limit));
@@ -194,7 +193,7 @@ static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t coun
 
 static struct plain_choice plain_place(const struct plain *p,
     const struct worker_request *request) {
-	const struct worker_settings *s = &p->world.settings;
+	const struct worker_settings *s = w.settings;
 	const uint64_t *keys = request->destinations;
 	struct plain_choice choice = { .rule = WORKER_DEFER, .connection = WORKER_NONE };
 	uint32_t active[WORKERS_MOST], idle[WORKERS_MOST], actives, idles, count, works;
@@ -238,7 +237,7 @@ static struct plain_choice plain_place(const struct plain *p,
 /* --- the same things happen to both ---------------------------------------------------- */
 
 static void plain_close(struct plain *p, uint32_t connection) {
-	p->destinations[p->connections[connection].destination].closed_ns = p->world.now_ns;
+	p->destinations[p->connections[connection].destination].closed_ns = w.now_ns;
 	p->connections[connection].open = false;
 }
 
@@ -264,7 +263,7 @@ static void random_place(struct plain *p) {
 			lists[i] = 0, request.list_count = i;
 	}
 	want = plain_place(p, &request);
-	worker_place(p->world.workers, &request, p->world.now_ns, random_next(&p->random),
+	worker_place(w.workers, &request, w.now_ns, random_next(&p->random),
 	    &place);
 	assert_string_equal(worker_rule_word(place.rule), worker_rule_word(want.rule));
 	p->chosen[place.rule]++;
@@ -290,7 +289,7 @@ static void random_place(struct plain *p) {
 		assert_false(c->open);
 		forgotten = class_of(p, (uint32_t)place.destination) == UNUSED;
 		*c = (struct plain_connection){ true, false, (uint32_t)place.destination,
-			++p->order, p->world.now_ns, p->world.now_ns };
+			++p->order, w.now_ns, w.now_ns };
 		if (forgotten)
 			p->destinations[c->destination].retry_ns = 0;
 		p->destinations[c->destination].known = true;
@@ -312,8 +311,8 @@ static void random_done(struct plain *p) {
 	p->jobs[job].there = false;
 	p->job_count--;
 	closes = p->connections[connection].past_age && jobs_on(p, connection) == 0;
-	p->connections[connection].idle_ns = p->world.now_ns;
-	assert_int_equal(worker_done(p->world.workers, job, p->world.now_ns), closes);
+	p->connections[connection].idle_ns = w.now_ns;
+	assert_int_equal(worker_done(w.workers, job, w.now_ns), closes);
 	if (closes)
 		plain_close(p, connection);
 }
@@ -328,16 +327,16 @@ static void random_end(struct plain *p) {
 	d = p->connections[connection].destination;
 	jobs = jobs_on(p, connection);
 	if (p->broken[d])
-		retry_ns = p->world.now_ns + (1 + random_below(&p->random, 100)) * SECOND;
+		retry_ns = w.now_ns + (1 + random_below(&p->random, 100)) * SECOND;
 	if (!p->broken[d] && random_below(&p->random, 3) > 0) {
-		worker_connected(p->world.workers, connection);
+		worker_connected(w.workers, connection);
 		p->destinations[d].retry_ns = 0;
 		return;
 	}
-	worker_lost(p->world.workers, connection, retry_ns, p->world.now_ns);
+	worker_lost(w.workers, connection, retry_ns, w.now_ns);
 	if (retry_ns != 0)
 		p->destinations[d].retry_ns = retry_ns;
-	for (; worker_next_lost(p->world.workers, &lost); jobs--) {
+	for (; worker_next_lost(w.workers, &lost); jobs--) {
 		assert_true(p->jobs[lost.job].there);
 		assert_int_equal(p->jobs[lost.job].connection, connection);
 		assert_int_equal(p->jobs[lost.job].message, lost.message);
@@ -352,40 +351,40 @@ static void random_end(struct plain *p) {
 }
 
 static void time_passes(struct plain *p) {
-	const struct worker_settings *s = &p->world.settings;
+	const struct worker_settings *s = w.settings;
 	uint32_t at;
 
-	p->world.now_ns += random_below(&p->random, 20) * SECOND / 4;
-	while ((at = worker_turn(p->world.workers, p->world.now_ns)) != WORKER_NONE) {
+	w.now_ns += random_below(&p->random, 20) * SECOND / 4;
+	while ((at = worker_turn(w.workers, w.now_ns)) != WORKER_NONE) {
 		assert_true(p->connections[at].open);
 		assert_int_equal(jobs_on(p, at), 0);
-		assert_true(p->world.now_ns >= p->connections[at].idle_ns + s->idle_age_ns ||
-		    p->world.now_ns >= p->connections[at].opened_ns + s->active_age_ns);
+		assert_true(w.now_ns >= p->connections[at].idle_ns + s->idle_age_ns ||
+		    w.now_ns >= p->connections[at].opened_ns + s->active_age_ns);
 		plain_close(p, at);
 	}
 	for (uint32_t i = 0; i < p->workers; i++) {
 		struct plain_connection *c = &p->connections[i];
 
-		if (c->open && p->world.now_ns >= c->opened_ns + s->active_age_ns)
+		if (c->open && w.now_ns >= c->opened_ns + s->active_age_ns)
 			c->past_age = true;
 		assert_false(c->open && jobs_on(p, i) == 0 && (c->past_age ||
-		    p->world.now_ns >= c->idle_ns + s->idle_age_ns));
+		    w.now_ns >= c->idle_ns + s->idle_age_ns));
 	}
-	assert_true(worker_due_ns(p->world.workers) > p->world.now_ns);
+	assert_true(worker_due_ns(w.workers) > w.now_ns);
 }
 
 static void counts_agree(const struct plain *p) {
 	struct worker_counts counts;
 
-	worker_count(p->world.workers, &counts);
+	worker_count(w.workers, &counts);
 	assert_int_equal(counts.jobs, p->job_count);
 	assert_int_equal(counts.free, free_of(p));
 	assert_int_equal(counts.evicted, 0);
 	for (uint32_t m = 0; m < MESSAGES; m++)
-		assert_int_equal(worker_concurrency(p->world.workers, m), workers_of(p, m));
+		assert_int_equal(worker_concurrency(w.workers, m), workers_of(p, m));
 	for (uint32_t d = 0; d < DESTINATIONS; d++)
-		assert_true(connections_to(p, d) <= p->world.settings.destination_limit);
-	assert_true(worker_is_sound(p->world.workers));
+		assert_true(connections_to(p, d) <= w.settings->destination_limit);
+	assert_true(worker_is_sound(w.workers));
 }
 
 TEST(chooses_as_the_notes_say) {
@@ -399,17 +398,16 @@ TEST(chooses_as_the_notes_say) {
 		p->chosen = chosen;
 		p->random = (struct random){ random_next(&random) };
 		p->workers = 1 + random_below(&p->random, WORKERS_MOST);
-		world_open_for(&p->world, p->workers, JOBS_MOST);
-		p->world.settings.max_message_concurrency = random_below(&p->random, 4);
-		p->world.settings.scale_max_concurrency = random_below(&p->random, 4);
-		p->world.settings.verify_max_concurrency = random_below(&p->random, 3);
-		p->world.settings.backlog = random_below(&p->random, 4);
-		p->world.settings.destination_limit = 1 + random_below(&p->random, 4);
-		p->world.settings.active_age_ns = (1 + random_below(&p->random, 90)) * SECOND;
-		p->world.settings.idle_age_ns = (1 + random_below(&p->random, 30)) * SECOND;
-		p->world.settings.closed_keep_ns = random_below(&p->random, 60) * SECOND;
-		p->world.settings.retry_keep_ns = random_below(&p->random, 60) * SECOND;
-		world_set(&p->world);
+		world_open_sized(&(struct worker_sizes){ p->workers, JOBS_MOST, 8, 2 * p->workers + 64 });
+		w.settings->max_message_concurrency = random_below(&p->random, 4);
+		w.settings->scale_max_concurrency = random_below(&p->random, 4);
+		w.settings->verify_max_concurrency = random_below(&p->random, 3);
+		w.settings->backlog = random_below(&p->random, 4);
+		w.settings->destination_limit = 1 + random_below(&p->random, 4);
+		w.settings->active_age_ns = (1 + random_below(&p->random, 90)) * SECOND;
+		w.settings->idle_age_ns = (1 + random_below(&p->random, 30)) * SECOND;
+		w.settings->closed_keep_ns = random_below(&p->random, 60) * SECOND;
+		w.settings->retry_keep_ns = random_below(&p->random, 60) * SECOND;
 		for (int step = 0; step < STEPS; step++) {
 			uint32_t what = random_below(&p->random, 20);
 
@@ -426,7 +424,7 @@ TEST(chooses_as_the_notes_say) {
 			if (step % 16 == 0)
 				counts_agree(p);
 		}
-		world_close(&p->world);
+		world_close(NULL);
 	}
 	for (uint32_t rule = 0; rule < WORKER_RULE_COUNT; rule++)
 		assert_true(chosen[rule] > 100);
@@ -441,7 +439,6 @@ TEST(chooses_as_the_notes_say) {
 #define BIG	1000
 
 struct big {
-	struct world world;
 	struct random random;
 	uint32_t messages;
 	struct { int64_t end_ns; uint32_t job, connection; } running[BIG];
@@ -456,14 +453,14 @@ static void fill(struct big *big) {
 		struct worker_request request = { message, key, &key, &list, 1 };
 		struct worker_place place;
 
-		worker_place(big->world.workers, &request, big->world.now_ns,
+		worker_place(w.workers, &request, w.now_ns,
 		    random_next(&big->random), &place);
 		if (place.rule != WORKER_UNUSED) {
 			assert_int_equal(place.rule, WORKER_WAIT);
 			message++;
 			continue;
 		}
-		big->running[big->count].end_ns = big->world.now_ns + SECOND / 2 +
+		big->running[big->count].end_ns = w.now_ns + SECOND / 2 +
 		    random_below(&big->random, 1000) * (SECOND / 1000);
 		big->running[big->count].connection = place.connection;
 		big->running[big->count++].job = place.job;
@@ -476,14 +473,14 @@ static void end_one(struct big *big) {
 	for (uint32_t i = 1; i < big->count; i++)
 		if (big->running[i].end_ns < big->running[next].end_ns)
 			next = i;
-	big->world.now_ns = big->running[next].end_ns;
-	(void)worker_done(big->world.workers, big->running[next].job, big->world.now_ns);
-	worker_lost(big->world.workers, big->running[next].connection, 0, big->world.now_ns);
+	w.now_ns = big->running[next].end_ns;
+	(void)worker_done(w.workers, big->running[next].job, w.now_ns);
+	worker_lost(w.workers, big->running[next].connection, 0, w.now_ns);
 	big->running[next] = big->running[--big->count];
 }
 
 static uint32_t has(const struct big *big, uint32_t message) {
-	return worker_concurrency(big->world.workers, message);
+	return worker_concurrency(w.workers, message);
 }
 
 TEST(figures_of_the_notes) {
@@ -492,10 +489,9 @@ TEST(figures_of_the_notes) {
 
 	assert_non_null(big);
 	big->random = random_seeded("figures_of_the_notes");
-	world_open(&big->world, BIG);
-	big->world.settings.max_message_concurrency = 100;
-	big->world.settings.closed_keep_ns = 0;
-	world_set(&big->world);
+	world_open_sized(&(struct worker_sizes){ BIG, 1024, 8, 2 * BIG + 64 });
+	w.settings->max_message_concurrency = 100;
+	w.settings->closed_keep_ns = 0;
 	big->messages = 1;
 	fill(big);
 	/* 909 < 10 x 91, 910 is not < 10 x 90: 91 % */
@@ -525,7 +521,7 @@ TEST(figures_of_the_notes) {
 		for (uint32_t message = 1; message <= 2; message++)
 			assert_in_range(has(big, message), 470, 480);
 	}
-	world_close(&big->world);
+	world_close(NULL);
 	free(big);
 }
 
