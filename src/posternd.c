@@ -174,7 +174,7 @@ static int run(const struct options *options, const char *config_file) {
 		code = supervisor_run(config_file, generation, &report.messages, ready_fd);
 	else
 		generation_memory_unmap(generation);
-	config_messages_free(&report.messages);
+	compiler_report_free(&report);
 	return code;
 }
 

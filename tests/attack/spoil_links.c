@@ -105,14 +105,6 @@ static size_t report_message(void) {
 	return sizeof(report);
 }
 
-static size_t keeper_message(void) {
-	static const char *const frames[] = { "15\ncommand=reload\n",
-		"23\ncommand=gate\ngate=shut\n", "23\ncommand=gate\ngate=open\n",
-		"13\ncommand=stop\n" };
-
-	return (size_t)snprintf(message, sizeof(message), "%s", frames[below(4)]);
-}
-
 static size_t mta_message(void) {
 	struct mta_order order = { .verb = below(MTA_VERB_COUNT),
 		.mta = below(4), .generation = below(4) == 0 ? some_number() : below(32) };
@@ -152,8 +144,6 @@ static size_t lifeline_message(void) {
 /* One that makes sense, of any values. */
 static size_t sound_message(const struct link *link) {
 	switch (link->kind) {
-	case LINK_KEEPER:
-		return keeper_message();
 	case LINK_ORDERS:
 		return report_message();
 	case LINK_MTA:
@@ -392,24 +382,24 @@ static const struct link *link_of(const struct link *links, unsigned count, enum
 
 /* It says that it has published what it is ordered to, and that it lives: all is as it should. */
 static int order_reloads(pid_t supervisor, const char *title, long seconds) {
-	static const char reload[] = "15\ncommand=reload\n";
+	struct keeper_report reload = { .kind = KEEPER_REPORT_RELOAD, .number = 0 };
 	int64_t now_ns = clock_now_ns(), end_ns = now_ns + seconds * NS_PER_SECOND;
 	pid_t pid = find_role(supervisor, title);
 	struct keeper_report report = { .kind = KEEPER_REPORT_PUBLISHED, .number = 1000 };
 	struct keeper_order order;
 	struct link links[LINKS_MAX];
 	unsigned count;
-	int fd, lifeline, link, orders;
+	int fd, lifeline, orders;
 
 	if (pid == 0 || kill(pid, SIGSTOP) != 0)
 		return 1;
 	count = take_links(supervisor, pid, title, links);
 	lifeline = link_of(links, count, LINK_LIFELINE)->fd;
-	link = link_of(links, count, LINK_KEEPER)->fd;
 	orders = link_of(links, count, LINK_ORDERS)->fd;
 	for (; now_ns < end_ns; now_ns = clock_now_ns()) {
 		(void)!write(lifeline, &(uint32_t){ 0 }, sizeof(uint32_t));
-		(void)send(link, reload, sizeof(reload) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		reload.number++;
+		(void)keeper_report_send(orders, &reload);
 		while (keeper_order_receive(orders, &order, &fd) > 0) {
 			if (fd >= 0)
 				close(fd);
@@ -418,8 +408,6 @@ static int order_reloads(pid_t supervisor, const char *title, long seconds) {
 			report.number = order.number;
 			(void)keeper_report_send(orders, &report);
 		}
-		while (recv(link, message, sizeof(message), MSG_DONTWAIT) > 0)
-			;
 	}
 	printf("sent %" PRIu64 "\n", report.number - 1000);
 	return kill(pid, SIGKILL);

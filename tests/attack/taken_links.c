@@ -88,15 +88,13 @@ static bool is_link(int fd, const char *name, pid_t supervisor) {
 	    peer.pid == supervisor;
 }
 
-static enum link_kind kind_of(int fd, const char *name, const char *title) {
+static enum link_kind kind_of(const char *name, const char *title) {
 	if (strncmp(name, "pipe:", 5) == 0)
 		return LINK_LIFELINE;
-	if (option_of(fd, SO_TYPE) == SOCK_STREAM)
-		return LINK_KEEPER;
 	return strstr(title, "queue") != NULL ? LINK_QUEUE : LINK_MTA;
 }
 
-/* The keeper has two of datagrams: that for orders was made first. */
+/* The keeper has two: that for orders was made first. */
 static void tell_apart(struct link *links, unsigned count, const char *title) {
 	struct link *first = NULL;
 
@@ -131,7 +129,7 @@ unsigned take_links(pid_t supervisor, pid_t pid, const char *title,
 		if (fd < 0)
 			continue;
 		if (is_link(fd, name, supervisor) && fstat(fd, &status) == 0)
-			links[count++] = (struct link){ fd, kind_of(fd, name, title), status.st_ino };
+			links[count++] = (struct link){ fd, kind_of(name, title), status.st_ino };
 		else
 			close(fd);
 	}

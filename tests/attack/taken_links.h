@@ -7,7 +7,7 @@
 
 #define LINKS_MAX	8
 
-enum link_kind { LINK_KEEPER, LINK_ORDERS, LINK_MTA, LINK_QUEUE, LINK_LIFELINE };
+enum link_kind { LINK_ORDERS, LINK_MTA, LINK_QUEUE, LINK_LIFELINE };
 
 struct link {
 	int fd;

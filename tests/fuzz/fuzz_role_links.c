@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * What roles say to the supervisor, through its own readers: the first byte chooses reports of
- * the keeper (datagrams), its requests (a stream), or a lifeline (a pipe).  What is believed
- * is within its bounds.  Orders for mail servers and queues have targets of their own.
+ * the keeper (datagrams) or a lifeline (a pipe).  What is believed is within its bounds.  Orders for mail servers and queues have targets of their own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +9,8 @@
 #include <unistd.h>
 
 #include "base/lifeline.h"
-#include "role/supervise/keeper_link.h"
 #include "role/run/keeper_orders.h"
 #include "role/supervise/alerts.h"
-
-#define PIECE 700	/* a stream comes in pieces */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -76,41 +72,6 @@ static void hear_report(const uint8_t *data, size_t size) {
 	keeper_orders_close(&orders);
 }
 
-static void hear_requests(const uint8_t *data, size_t size) {
-	struct keeper_link link;
-	struct diag diag;
-	const char *why = "";
-	char answer[4096];
-	int fd;
-
-	keeper_link_init(&link);
-	fd = keeper_link_open(&link, &diag);
-	if (fd < 0)
-		abort();
-	while (size > 0 && link.fd >= 0) {
-		size_t piece = size < PIECE ? size : PIECE;
-		enum keeper_request request;
-
-		(void)!send(fd, data, piece, MSG_NOSIGNAL | MSG_DONTWAIT);
-		data += piece;
-		size -= piece;
-		while ((request = keeper_link_next(&link, &why)) != KEEPER_NOTHING) {
-			if (request == KEEPER_BROKEN) {
-				if (why[0] == '\0')
-					abort();
-				size = 0;
-				break;
-			}
-			keeper_link_write(&link);
-			(void)!recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
-		}
-		if (link.in_length > sizeof(link.in))
-			abort();
-	}
-	close(fd);
-	keeper_link_close(&link);
-}
-
 static void hear_lifeline(const uint8_t *data, size_t size) {
 	struct lifeline_news news;
 	struct diag diag;
@@ -127,10 +88,9 @@ static void hear_lifeline(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	static void (*const hear[])(const uint8_t *, size_t) = { hear_report, hear_requests,
-		hear_lifeline };
+	static void (*const hear[])(const uint8_t *, size_t) = { hear_report, hear_lifeline };
 
 	if (size > 0)
-		hear[data[0] % 3](data + 1, size - 1);
+		hear[data[0] % 2](data + 1, size - 1);
 	return 0;
 }

@@ -33,7 +33,6 @@
 void client_free(struct client *client) {
 	struct control *control = client->control;
 
-	reload_give_up(client);
 	if (control->gone != NULL)
 		control->gone(client);
 	TAILQ_REMOVE(&control->clients, client, all);
@@ -158,7 +157,7 @@ static bool serve_keeper(struct client *client, const struct control_frame *fram
 	switch (control_answer(control->engine, frame, client, control->answer,
 	    &length)) {
 	case CONTROL_REQUEST_RELOAD:
-		reload_ask(client);
+		client_reload(client);
 		break;
 	case CONTROL_REQUEST_ANSWERED:
 		(void)engine_timed(control->engine, TIMING_CONTROL, 1, began_ns);
@@ -349,24 +348,16 @@ int control_begin(struct control **result, struct event_base *base,
 	control->base = base;
 	control->serve = serve_one;
 	control->out_most = OUT_BYTES_MAX;
-	control->supervisor_fd = -1;
 	TAILQ_INIT(&control->clients);
 	return 0;
 }
 
-int control_open(struct control **result, struct event_base *base,
-    struct engine *engine, int supervisor_fd, struct diag *diag) {
-	struct control *control;
-
-	*result = NULL;
-	if (control_begin(&control, base, engine, serve_keeper, diag) != 0)
+int control_open(struct control **control, struct event_base *base,
+    struct engine *engine, control_reload_fn *reload, void *context, struct diag *diag) {
+	if (control_begin(control, base, engine, serve_keeper, diag) != 0)
 		return -1;
-	control->supervisor_fd = supervisor_fd;
-	if (supervisor_fd >= 0 && reload_open(control, diag) != 0) {
-		control_close(&control);
-		return -1;
-	}
-	*result = control;
+	(*control)->reload = reload;
+	(*control)->reload_context = context;
 	return 0;
 }
 
@@ -381,10 +372,6 @@ void control_close(struct control **control) {
 		close(event_get_fd((*control)->doors[i].event));
 		event_free((*control)->doors[i].event);
 	}
-	if ((*control)->supervisor != NULL)
-		event_free((*control)->supervisor);
-	if ((*control)->supervisor_fd >= 0)
-		close((*control)->supervisor_fd);
 	free(*control);
 	*control = NULL;
 }
@@ -420,7 +407,7 @@ void control_second(struct control *control, int64_t now_ns) {
 		if (client->waits) {
 			if (now_ns - client->since_ns < RELOAD_NS)
 				continue;
-			reload_give_up(client);
+			client->waits = false;
 			client->last = true;
 			if (!client_end(client, EX_TEMPFAIL,
 				"the supervisor does not answer") ||
@@ -430,4 +417,5 @@ void control_second(struct control *control, int64_t now_ns) {
 			client_free(client);
 		}
 	}
+	control_reload_turn(control);
 }

@@ -15,8 +15,6 @@
 #include "front/control/control_answer.h"
 
 #define CONTROL_REQUEST_BYTES	8192	/* a request, its length line included */
-#define CONTROL_PENDING_MAX	256	/* reloads that the supervisor was asked for */
-#define CONTROL_FRAME_BYTES	(CONTROL_BODY_MAX + 16)
 
 struct event;
 struct client;
@@ -34,7 +32,8 @@ struct client {
 	const struct control_access *access;
 	enum control_permission permission;
 	uid_t uid;		/* of the peer; -1: not known */
-	bool waits;			/* for the supervisor, or for more of its answer */
+	bool waits;			/* for a reload */
+	uint64_t reload;		/* its number; 0: it is to be asked for yet */
 	bool last;			/* close when all is sent */
 	int64_t since_ns;		/* last progress, or when it began to wait */
 	size_t in_length;
@@ -63,12 +62,9 @@ struct control {
 	struct control_door doors[GENERATION_LISTENERS_MAX];
 	unsigned door_count;
 	bool pausing;			/* no descriptors: nobody is let in */
-	struct event *supervisor;	/* NULL: it cannot be asked */
-	int supervisor_fd;
-	struct client *pending[CONTROL_PENDING_MAX]; /* NULL: it gave up waiting */
-	unsigned pending_first, pending_count;
-	size_t in_length;
-	char in[CONTROL_FRAME_BYTES];	/* from the supervisor */
+	control_reload_fn *reload;
+	void *reload_context;
+	uint64_t reloads;		/* that were asked for */
 	char answer[CONTROL_ANSWER_BYTES];
 };
 
@@ -95,13 +91,10 @@ void client_resume(struct client *client);
 
 /* control_reload.c */
 
-/* Listens to the supervisor; 0, or -1 with *diag. */
-int reload_open(struct control *control, struct diag *diag);
+/* The client waits for a reload that begins from now on. */
+void client_reload(struct client *client);
 
-/* Asks for a reload in the client's name, or tells it why not. */
-void reload_ask(struct client *client);
-
-/* The client waits no longer; its place in the queue stays. */
-void reload_give_up(struct client *client);
+/* Asks the supervisor, where that is due. */
+void control_reload_turn(struct control *control);
 
 #endif

@@ -55,7 +55,6 @@ struct role_context {
 	int roles_lock_fd;		/* held as long as the process lives */
 	int lifeline_fd;		/* what the supervisor hears of it: base/lifeline.h */
 	int nudge_fd;			/* and what it hears of the supervisor: base/nudge.h; or -1 */
-	int supervisor_fd;		/* keeper: stream of control frames to the supervisor */
 	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/link/mta_link.h);
 					 * or -1 */
 	gid_t hints_group;		/* keeper: hints.group, or (gid_t)-1 */

@@ -31,13 +31,6 @@
 #define HEAP_PIECE	(64 * LARGE_PAGE)
 #define MESSAGES_KEPT	1000	/* by the compiler */
 
-static void compiler_close(struct compiler *compiler) {
-	if (compiler->block_fd >= 0)
-		close(compiler->block_fd);
-	close(compiler->report_fd);
-	*compiler = (struct compiler){ .pid = 0 };
-}
-
 static bool write_report(int fd, const struct compiler_report *report) {
 	size_t bytes = report->messages.count * sizeof(*report->messages.list);
 
@@ -125,7 +118,7 @@ void compiler_turn(const struct compiler *compiler, int64_t now_ns) {
 		(void)kill(compiler->pid, SIGKILL);
 }
 
-static bool read_report(int fd, struct compiler_report *report) {
+bool compiler_report_read(int fd, struct compiler_report *report) {
 	struct config_message *list = NULL;
 	size_t bytes;
 
@@ -139,22 +132,34 @@ static bool read_report(int fd, struct compiler_report *report) {
 		return false;
 	}
 	report->messages.list = list;
+	report->fd = fd;
 	return true;
+}
+
+void compiler_report_free(struct compiler_report *report) {
+	config_messages_free(&report->messages);
+	if (report->fd >= 0)
+		close(report->fd);
+	report->fd = -1;
 }
 
 int compiler_result(struct compiler *compiler, int status, struct compiler_report *report,
     struct diag *diag) {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, fd = -1;
 
-	if ((code != EX_OK && code != EX_CONFIG) || !read_report(compiler->report_fd, report)) {
-		memset(report, 0, sizeof(*report));
+	if ((code != EX_OK && code != EX_CONFIG) ||
+	    !compiler_report_read(compiler->report_fd, report)) {
+		*report = (struct compiler_report){ .fd = -1 };
+		close(compiler->report_fd);
 		diag_set(diag, 0, "the compiler process %s",
 		    code >= 0 ? "ran out of memory" : "was killed");
 	} else if (code == EX_OK) {
 		fd = compiler->block_fd;
 		compiler->block_fd = -1;
 	}
-	compiler_close(compiler);
+	if (compiler->block_fd >= 0)
+		close(compiler->block_fd);
+	*compiler = (struct compiler){ .pid = 0 };
 	return fd;
 }
 
@@ -164,7 +169,7 @@ struct generation *compiler_run(const char *file, struct compiler_report *report
 	struct generation *block;
 	int status, fd;
 
-	memset(report, 0, sizeof(*report));
+	*report = (struct compiler_report){ .fd = -1 };
 	if (compiler_start(&compiler, file, NULL, 0, diag) != 0)
 		return NULL;
 	while (waitpid(compiler.pid, &status, 0) < 0)
@@ -183,5 +188,7 @@ void compiler_end(struct compiler *compiler) {
 		return;
 	(void)kill(compiler->pid, SIGKILL);
 	(void)process_await(compiler->pid, clock_now_ns() + END_NS);
-	compiler_close(compiler);
+	close(compiler->block_fd);
+	close(compiler->report_fd);
+	*compiler = (struct compiler){ .pid = 0 };
 }

@@ -7,6 +7,7 @@
 #ifndef ROLE_COMPILER_H
 #define ROLE_COMPILER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,11 +16,12 @@
 
 #define COMPILER_NEEDS_MAX 64
 
-/* What it has to say of the file. */
+/* What it has to say of the file.  Begins as zeros with fd -1. */
 struct compiler_report {
+	int fd;			/* the file that it was read from: it can be passed on; or -1 */
 	struct config_messages messages;
 	size_t needs_count;	/* settings that wait for a restart */
-	char needs_restart[COMPILER_NEEDS_MAX][48];
+	char needs_restart[COMPILER_NEEDS_MAX][RESTART_SETTING_MAX];
 };
 
 /* Begins as zeros. */
@@ -38,10 +40,15 @@ int compiler_start(struct compiler *compiler, const char *file,
 void compiler_turn(const struct compiler *compiler, int64_t now_ns);
 
 /* It was waited for, and ended with `status`: the descriptor of a generation in memory, the
- * caller's to close, with *report, whose messages are to be freed; -1 with errors in it where
- * the file has mistakes, without any and with *diag where it could not be compiled. */
+ * caller's to close, with *report, which is to be freed; -1 with errors in it where the file
+ * has mistakes, without any and with *diag where it could not be compiled. */
 int compiler_result(struct compiler *compiler, int status, struct compiler_report *report,
     struct diag *diag);
+
+/* Reads a report that was passed on, for compiler_report_free.  False: it is none; nothing is
+ * to be freed. */
+bool compiler_report_read(int fd, struct compiler_report *report);
+void compiler_report_free(struct compiler_report *report);
 
 /* The first configuration of all, waited for: it and the report as compiler_result has them. */
 struct generation *compiler_run(const char *file, struct compiler_report *report,

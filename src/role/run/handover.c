@@ -168,7 +168,6 @@ static void keep_descriptors(const struct handover *handover) {
 	keep(context->nudge_fd);
 	keep(context->generation_fd);
 	keep(context->orders_fd);
-	keep(context->supervisor_fd);
 	keep(context->mta_fd);
 	keep(context->queue_fd);
 	for (unsigned i = 0; i < context->socket_count; i++)

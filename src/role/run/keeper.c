@@ -195,7 +195,7 @@ static void watch_gate(struct keeper *keeper, int64_t now_ns) {
 		    has_command ? "yes" : "no");
 	engine_unpin(keeper->engine, generation);
 	if (has_command && news != GATE_NO_NEWS)
-		control_tell_gate(keeper->control, news != GATE_OPENS);
+		keeper_duties_gate(keeper->duties, news != GATE_OPENS);
 }
 
 static void do_duties(struct keeper *keeper, int64_t now_ns) {
@@ -362,10 +362,11 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	if (open_turns(keeper, diag) != 0 ||
 	    front_witness_open(&keeper->witness, keeper->base, keeper->engine,
 		context->netlink_fds, context->netlink_count, diag) != 0 ||
+	    keeper_duties_open(&keeper->duties, context, keeper->base, diag) != 0 ||
 	    control_open(&keeper->control, keeper->base, keeper->engine,
-		context->supervisor_fd, diag) != 0 ||
-	    keeper_duties_open(&keeper->duties, context, keeper->base, diag) != 0)
+		keeper_duties_reload, keeper->duties, diag) != 0)
 		return -1;
+	keeper_duties_serve(keeper->duties, keeper->control);
 	for (unsigned i = 0; i < context->socket_count; i++) {
 		if (control_listen(keeper->control, context->sockets[i].fd,
 			context->sockets[i].access, diag) != 0)

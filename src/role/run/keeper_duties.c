@@ -22,7 +22,9 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/decision/history.h"
+#include "front/control/control.h"
 #include "role/run/alert_watch.h"
+#include "role/run/compiler.h"
 #include "role/link/generation_memory.h"
 #include "role/run/keeper_orders.h"
 #include "segment/onlooker.h"
@@ -38,6 +40,7 @@ struct keeper_duties {
 	struct event_base *base;
 	struct event *event;
 	uint64_t published;		/* how many generations */
+	struct control *control;	/* NULL: nobody asks for a reload */
 	struct alert_watch watch;
 	struct engine_history *history;
 	int history_error;		/* as was logged last */
@@ -87,11 +90,29 @@ static void end_all(struct segment *segment) {
 	_exit(EX_OK);
 }
 
+/* For those who asked. */
+static void pass_on_reloaded(struct keeper_duties *duties, const struct keeper_order *order,
+    int report_fd) {
+	static struct compiler_report report;
+	struct control_reloaded reloaded = { .number = order->number,
+		.exit_code = order->exit_code, .error = order->text,
+		.generation = order->amount, .messages = &report.messages };
+
+	report = (struct compiler_report){ .fd = -1 };
+	if (report_fd >= 0 && compiler_report_read(report_fd, &report)) {
+		reloaded.needs_restart = report.needs_restart;
+		reloaded.needs_count = report.needs_count;
+	}
+	if (duties->control != NULL)
+		control_reloaded(duties->control, &reloaded);
+	config_messages_free(&report.messages);
+}
+
 static void carry_out(struct keeper_duties *duties, const struct keeper_order *order,
-    int generation_fd) {
+    int passed_fd) {
 	switch (order->kind) {
 	case KEEPER_ORDER_PUBLISH:
-		carry_out_publish(duties, order, generation_fd);
+		carry_out_publish(duties, order, passed_fd);
 		break;
 	case KEEPER_ORDER_DIED:
 		if (segment_role_died(duties->segment, order->place, order->pid))
@@ -104,6 +125,9 @@ static void carry_out(struct keeper_duties *duties, const struct keeper_order *o
 	case KEEPER_ORDER_STARTED:
 		onlooker_started(duties->segment, order->pid, (int64_t)order->amount);
 		break;
+	case KEEPER_ORDER_RELOADED:
+		pass_on_reloaded(duties, order, passed_fd);
+		break;
 	case KEEPER_ORDER_END:
 		end_all(duties->segment);
 	}
@@ -112,12 +136,12 @@ static void carry_out(struct keeper_duties *duties, const struct keeper_order *o
 /* -1: the supervisor hung up. */
 static int keeper_duties_obey(struct keeper_duties *duties) {
 	struct keeper_order order;
-	int generation_fd, got;
+	int passed_fd, got;
 
-	while ((got = keeper_order_receive(duties->fd, &order, &generation_fd)) > 0) {
-		carry_out(duties, &order, generation_fd);
-		if (generation_fd >= 0)
-			close(generation_fd);
+	while ((got = keeper_order_receive(duties->fd, &order, &passed_fd)) > 0) {
+		carry_out(duties, &order, passed_fd);
+		if (passed_fd >= 0)
+			close(passed_fd);
 	}
 	return got;
 }
@@ -182,6 +206,23 @@ static void on_order(evutil_socket_t fd, short what, void *argument) {
 	log_event(EVENT_SYSTEM, "from=keeper text=\"the supervisor sends no more orders\"");
 	event_del(duties->event);
 	(void)event_base_loopbreak(duties->base);
+}
+
+bool keeper_duties_reload(void *duties, uint64_t number) {
+	const struct keeper_report report = { .kind = KEEPER_REPORT_RELOAD, .number = number };
+
+	return keeper_report_send(((const struct keeper_duties *)duties)->fd, &report);
+}
+
+void keeper_duties_serve(struct keeper_duties *duties, struct control *control) {
+	duties->control = control;
+}
+
+void keeper_duties_gate(const struct keeper_duties *duties, bool shut) {
+	const struct keeper_report report = { .kind = shut ? KEEPER_REPORT_GATE_SHUT :
+		KEEPER_REPORT_GATE_OPEN };
+
+	(void)keeper_report_send(duties->fd, &report);
 }
 
 static bool report_alert(void *context, const struct alert *alert) {

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * What the keeper does for the supervisor, which has no segment: publishes configurations,
- * notes deaths and counts, and reports what people want to hear of (keeper_orders.h).
+ * notes deaths and counts, and reports what people want to hear of, and what they ask for
+ * (keeper_orders.h).
  */
 #ifndef ROLE_KEEPER_DUTIES_H
 #define ROLE_KEEPER_DUTIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/diag.h"
 #include "config/generation/generation.h"
 #include "role/link/role.h"
 
+struct control;
 struct event_base;
 struct keeper_duties;
 
@@ -31,5 +36,14 @@ void keeper_duties_beat(struct keeper_duties *duties, const struct generation *g
 
 /* Each second. */
 void keeper_duties_second(struct keeper_duties *duties);
+
+/* Asks the supervisor for a reload, of which keeper_duties_serve's control server hears.  False:
+ * not now. */
+bool keeper_duties_reload(void *duties, uint64_t number);
+void keeper_duties_serve(struct keeper_duties *duties, struct control *control);
+
+/* Tells the supervisor that the gate is shut or open.  Where that cannot be said now it is
+ * not: the caller says it again while the gate is shut. */
+void keeper_duties_gate(const struct keeper_duties *duties, bool shut);
 
 #endif

@@ -47,25 +47,8 @@ void keeper_orders_close(struct keeper_orders *orders) {
 }
 
 static bool order_send(const struct keeper_orders *orders, struct keeper_order order,
-    int generation_fd) {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { .bytes = { 0 } };
-	struct iovec data = { &order, sizeof(order) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-
-	if (orders->fd < 0)
-		return false;
-	if (generation_fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) };
-		memcpy(CMSG_DATA(&control.head), &generation_fd, sizeof(int));
-	}
-	return sendmsg(orders->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-	    (ssize_t)sizeof(order);
+    int passed_fd) {
+	return orders->fd >= 0 && datagram_send(orders->fd, &order, sizeof(order), passed_fd);
 }
 
 bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t number) {
@@ -81,6 +64,12 @@ bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid)
 bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns) {
 	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_STARTED,
 		.pid = pid, .amount = (uint64_t)started_ns }, -1);
+}
+
+bool keeper_orders_reloaded(struct keeper_orders *orders, struct keeper_order reloaded,
+    int report_fd) {
+	reloaded.kind = KEEPER_ORDER_RELOADED;
+	return order_send(orders, reloaded, report_fd);
 }
 
 bool keeper_orders_end(struct keeper_orders *orders) {
@@ -131,7 +120,12 @@ bool keeper_report_is_sound(const struct keeper_report *report, const char **why
 	case KEEPER_REPORT_REFUSED:
 	case KEEPER_REPORT_MISSING:
 	case KEEPER_REPORT_STATE:
+	case KEEPER_REPORT_GATE_SHUT:
+	case KEEPER_REPORT_GATE_OPEN:
 		return true;
+	case KEEPER_REPORT_RELOAD:
+		*why = "a reload without a number";
+		return report->number != 0;
 	case KEEPER_REPORT_ALERT:
 		*why = "invalid alert";
 		return is_alert(&report->alert);
@@ -168,29 +162,14 @@ int keeper_orders_read(struct keeper_orders *orders, int64_t now_ns,
 	return keeper_report_is_sound(report, why) ? 1 : -1;
 }
 
-int keeper_order_receive(int fd, struct keeper_order *order, int *generation_fd) {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { .bytes = { 0 } };
-	struct iovec data = { order, sizeof(*order) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1,
-		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
-	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+int keeper_order_receive(int fd, struct keeper_order *order, int *passed_fd) {
+	ssize_t length = datagram_receive(fd, order, sizeof(*order), passed_fd);
 
-	*generation_fd = -1;
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (length != (ssize_t)sizeof(*order))
-		return -1;
-	if (head != NULL && head->cmsg_type == SCM_RIGHTS &&
-	    head->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(generation_fd, CMSG_DATA(head), sizeof(int));
-	return 1;
+	return length == (ssize_t)sizeof(*order) ? 1 : -1;
 }
 
 bool keeper_report_send(int fd, const struct keeper_report *report) {
-	return send(fd, report, sizeof(*report), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-	    (ssize_t)sizeof(*report);
+	return datagram_send(fd, report, sizeof(*report), -1);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What supervisor and keeper say to each other about the segment, which only the keeper has:
- * one datagram each, of a fixed size.  The keeper is not trusted: a report that makes no sense
- * ends it.
+ * What supervisor and keeper say to each other: one datagram each, of a fixed size.  The keeper
+ * has the segment and the control socket, the supervisor all that needs root.  The keeper is
+ * not trusted: a report that makes no sense ends it.
  */
 #ifndef ROLE_KEEPER_ORDERS_H
 #define ROLE_KEEPER_ORDERS_H
@@ -22,6 +22,9 @@ enum keeper_order_kind {
 	KEEPER_ORDER_DIED,		/* process `pid` of `place` */
 	KEEPER_ORDER_COUNT,		/* `amount` more of `counter` */
 	KEEPER_ORDER_STARTED,		/* the metrics role, as `pid`, at `amount` (ns) */
+	KEEPER_ORDER_RELOADED,		/* what came of reload `number`: `exit_code`, `text`, the
+					 * generation in force (`amount`); along with it comes the
+					 * compiler's report, if there is one */
 	KEEPER_ORDER_END,		/* the daemon stops: readers are to see that at once */
 };
 
@@ -30,8 +33,10 @@ struct keeper_order {
 	uint32_t place;
 	int32_t pid;
 	uint32_t counter;	/* enum counter */
+	int32_t exit_code;
 	uint64_t amount;
 	uint64_t number;	/* of a generation: it comes back with the report */
+	char text[600];
 };
 
 enum keeper_report_kind {
@@ -39,6 +44,9 @@ enum keeper_report_kind {
 	KEEPER_REPORT_REFUSED,		/* generation `number` could not be published, and why */
 	KEEPER_REPORT_MISSING,		/* the generation in force is not published */
 	KEEPER_REPORT_STATE,		/* `journal_failed`, `alerts_from`: when they change */
+	KEEPER_REPORT_RELOAD,		/* asks for a reload, by a `number` of its own, not 0 */
+	KEEPER_REPORT_GATE_SHUT,	/* the gate's command is to be run */
+	KEEPER_REPORT_GATE_OPEN,
 	KEEPER_REPORT_ALERT,
 };
 
@@ -67,6 +75,9 @@ void keeper_orders_close(struct keeper_orders *orders);
 bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t number);
 bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid);
 bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns);
+/* `reloaded`: but for its kind.  `report_fd`: or -1. */
+bool keeper_orders_reloaded(struct keeper_orders *orders, struct keeper_order reloaded,
+    int report_fd);
 bool keeper_orders_end(struct keeper_orders *orders);
 
 /* Counts; the keeper hears of it with the next keeper_orders_turn. */
@@ -83,9 +94,9 @@ int keeper_orders_read(struct keeper_orders *orders, int64_t now_ns,
 
 /* The keeper's end. */
 
-/* 1, 0: there is none for now; -1: the supervisor hung up.  *generation_fd: the caller's to
- * close, or -1. */
-int keeper_order_receive(int fd, struct keeper_order *order, int *generation_fd);
+/* 1, 0: there is none for now; -1: the supervisor hung up.  *passed_fd: the caller's to close,
+ * or -1. */
+int keeper_order_receive(int fd, struct keeper_order *order, int *passed_fd);
 /* False: it could not be sent; the supervisor does not read. */
 bool keeper_report_send(int fd, const struct keeper_report *report);
 

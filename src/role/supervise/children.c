@@ -203,7 +203,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 				continue;
 			forget_reports(supervisor);
 			report_deaths(supervisor);
-			reload_send_again(&supervisor->reload);
+			reload_send_again(supervisor);
 			continue;
 		}
 		log_event(EVENT_SYSTEM, "role=%s text=\"cannot start: %s\"",

@@ -35,6 +35,11 @@
 #define COMPILE_SHARE	10
 #define COMPILE_BURST_NS	(COMPILE_SHARE * 6 * NS_PER_SECOND)
 
+/* By posternctl.  Each is work for root, and some lines of log: a keeper that is not ours any
+ * more could ask for thousands a second. */
+static const struct rate_limit asked_rate = { .period_ns = NS_PER_SECOND, .count = 4,
+	.burst = 10 };
+
 bool reload_is_busy(const struct reload *reload) {
 	return reload->block != NULL || reload->compiler.pid != 0;
 }
@@ -47,17 +52,25 @@ void reload_end(struct reload *reload) {
 	reload->block = NULL;
 }
 
+/* A keeper that does not read it now cannot be waiting for it. */
+static void reload_answer(struct supervisor *supervisor) {
+	const struct reload_outcome *outcome = &supervisor->reload.outcome;
+	struct keeper_order order = { .number = supervisor->reload.asked,
+		.exit_code = outcome->exit_code, .amount = outcome->generation };
+
+	text_copy(order.text, sizeof(order.text), outcome->error, strlen(outcome->error));
+	(void)keeper_orders_reloaded(&supervisor->orders, order, outcome->report.fd);
+}
+
 /* However it went. */
 static void reload_finish(struct supervisor *supervisor) {
 	struct reload *reload = &supervisor->reload;
 
 	if (reload->is_reload) {
 		reload->outcome.generation = supervisor->generation->number;
-		if (reload->answer) {
-			keeper_link_answer(&supervisor->link, &reload->outcome);
-			keeper_link_write(&supervisor->link);
-		}
-		config_messages_free(&reload->outcome.report.messages);
+		if (reload->asked != 0)
+			reload_answer(supervisor);
+		compiler_report_free(&reload->outcome.report);
 		sd_notify_send("READY=1");
 	}
 	reload_end(reload);
@@ -99,12 +112,16 @@ static void reload_order(struct supervisor *supervisor, int fd) {
 	reload_turn(supervisor, reload->began_ns);
 }
 
-void reload_begin(struct supervisor *supervisor, bool answer) {
+void reload_begin(struct supervisor *supervisor, uint64_t asked) {
 	struct reload *reload = &supervisor->reload;
 	int64_t now_ns = clock_now_ns();
 	struct diag diag;
 
-	*reload = (struct reload){ .is_reload = true, .answer = answer, .began_ns = now_ns };
+	*reload = (struct reload){ .is_reload = true, .asked = asked, .began_ns = now_ns,
+		.outcome.report.fd = -1 };
+	if (asked != 0)
+		supervisor->asked_tat_ns = rate_after(&asked_rate, supervisor->asked_tat_ns,
+		    now_ns);
 	sd_notify_reloading();
 	if (compiler_start(&reload->compiler, supervisor->config_file, supervisor->generation,
 		now_ns, &diag) != 0)
@@ -129,7 +146,7 @@ bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 
 	if (pid != reload->compiler.pid)
 		return false;
-	if (reload->answer)
+	if (reload->asked != 0)
 		reload_pay(supervisor, now_ns - reload->began_ns, now_ns);
 	fd = compiler_result(&reload->compiler, status, report, &diag);
 	supervisor_log_messages(&report->messages);
@@ -150,6 +167,7 @@ bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 
 bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns) {
 	return !reload_is_busy(&supervisor->reload) &&
+	    rate_allows(&asked_rate, supervisor->asked_tat_ns, now_ns) &&
 	    supervisor->compile_tat_ns - now_ns <= COMPILE_BURST_NS;
 }
 
@@ -260,8 +278,8 @@ bool reload_hear(struct supervisor *supervisor, const struct keeper_report *repo
 	return true;
 }
 
-void reload_send_again(struct reload *reload) {
-	reload->sent = false;
-	/* it was the keeper before that asked: this one would take it for the answer to another */
-	reload->answer = false;
+void reload_send_again(struct supervisor *supervisor) {
+	supervisor->reload.sent = false;
+	/* it was the keeper before that asked */
+	supervisor->reload.asked = supervisor->reload_asked = 0;
 }

@@ -29,16 +29,17 @@ struct reload {
 	int64_t began_ns;
 	bool sent;			/* to the keeper that there is */
 	bool is_reload;			/* else: a mail server's site has changed */
-	bool answer;			/* the keeper waits for the outcome */
+	uint64_t asked;			/* by which number the keeper did, that waits; or 0 */
 	struct reload_outcome outcome;
 };
 
 /* Has the file compiled and published; the old configuration stays where that fails.  Logs
- * and counts, and answers the keeper if it asked.  Not while one is on its way. */
-void reload_begin(struct supervisor *supervisor, bool answer);
+ * and counts, and answers the keeper if it asked, by that number, else 0.  Not while one is on
+ * its way. */
+void reload_begin(struct supervisor *supervisor, uint64_t asked);
 
-/* May the keeper ask for something now?  Not while one is on its way, nor after those that it
- * asked for took a tenth of the time to compile, and six seconds besides. */
+/* May the keeper have one now?  Not while one is on its way, nor more than four a second, nor
+ * after those that it asked for took a tenth of the time to compile, and six seconds besides. */
 bool reload_may_be_asked(const struct supervisor *supervisor, int64_t now_ns);
 
 /* Has `block` published: the one in force, but for what was found of sites.  Not while one is on its way. */
@@ -55,7 +56,7 @@ bool reload_hear(struct supervisor *supervisor, const struct keeper_report *repo
 bool reload_bury(struct supervisor *supervisor, pid_t pid, int status);
 
 /* There is another keeper. */
-void reload_send_again(struct reload *reload);
+void reload_send_again(struct supervisor *supervisor);
 
 bool reload_is_busy(const struct reload *reload);
 void reload_end(struct reload *reload);

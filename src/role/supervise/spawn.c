@@ -92,7 +92,6 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
 
 /* The role's ends of its links to the supervisor. */
 struct links {
-	int control_fd;		/* keeper, or -1 */
 	int mta_fd;		/* keeper and feed, or -1 */
 	int row_fd;		/* of an optional row (role/link/row.h), or -1 */
 	int lifeline_fd;
@@ -229,7 +228,6 @@ static void run_role(struct supervisor *supervisor, const struct child *child,
 			.role_slot = child->place, .state_fd = supervisor->state_fd,
 			.onlooker_fd = is_keeper || child->kind == ROLE_METRICS ?
 			    supervisor->onlooker_fd : -1,
-			.supervisor_fd = links->control_fd,
 			.orders_fd = links->orders_fd, .mta_fd = links->mta_fd,
 			.queue_fd = links->row_fd, .lifeline_fd = links->lifeline_fd,
 			.nudge_fd = links->nudge_fd,
@@ -261,7 +259,7 @@ pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_tex
 		.damaged = damaged, .without_text = without_text,
 		.has_terminal = supervisor->ready_fd >= 0,
 		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
-			.onlooker_fd = -1, .supervisor_fd = -1, .orders_fd = -1,
+			.onlooker_fd = -1, .orders_fd = -1,
 			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1, .nudge_fd = -1,
 			.generation_fd = supervisor->generation_fd,
 			.generation_number = supervisor->last_number } };
@@ -274,8 +272,6 @@ static void close_links(const struct links *links) {
 		close(links->lifeline_fd);
 	if (links->nudge_fd >= 0)
 		close(links->nudge_fd);
-	if (links->control_fd >= 0)
-		close(links->control_fd);
 	if (links->orders_fd >= 0)
 		close(links->orders_fd);
 	if (links->mta_fd >= 0)
@@ -292,10 +288,8 @@ static enum mta_asker asker_of(const struct child *child) {
 void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
 	const struct role_row *row = role_row_of(child->kind);
 
-	if (child->kind == ROLE_KEEPER) {
-		keeper_link_close(&supervisor->link);
+	if (child->kind == ROLE_KEEPER)
 		keeper_orders_close(&supervisor->orders);
-	}
 	if (row != NULL && row->link != NULL)
 		row->link->close(supervisor);
 	if (asker_of(child) != MTA_ASKER_COUNT)
@@ -307,17 +301,13 @@ static int open_links(struct supervisor *supervisor, const struct child *child,
     struct links *links, struct diag *diag) {
 	const struct role_row *row = role_row_of(child->kind);
 
-	*links = (struct links){ -1, -1, -1, -1, -1, -1 };
+	*links = (struct links){ -1, -1, -1, -1, -1 };
 	if (row != NULL && row->link != NULL) {
 		links->row_fd = row->link->open(supervisor, diag);
 		return links->row_fd >= 0 ? 0 : -1;
 	}
-	if (child->kind == ROLE_KEEPER) {
-		links->control_fd = keeper_link_open(&supervisor->link, diag);
-		if (links->control_fd < 0)
-			return -1;
+	if (child->kind == ROLE_KEEPER)
 		links->orders_fd = keeper_orders_open(&supervisor->orders, diag);
-	}
 	if (asker_of(child) == MTA_ASKER_COUNT)
 		return 0;
 	if (child->kind != ROLE_KEEPER || links->orders_fd >= 0)

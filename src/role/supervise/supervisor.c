@@ -45,13 +45,8 @@
 #define READY_LIMIT_NS	(5 * NS_PER_SECOND)
 #define FILES		65536
 
-/* By posternctl, and whatever else the keeper asks for. */
-static const struct rate_limit requests = { .period_ns = NS_PER_SECOND, .count = 4,
-	.burst = 10 };
-
 enum polled {
 	POLLED_SIGNALS,
-	POLLED_LINK,
 	POLLED_ORDERS,
 	POLLED_MTAS,	/* each asker's */
 	POLLED_ROWS = POLLED_MTAS + MTA_ASKER_COUNT,
@@ -98,18 +93,24 @@ static bool take_signals(struct supervisor *supervisor) {
 	return true;
 }
 
-/* SIGHUP waits for the reload that is under way: that one is not given up. */
-static void reload_if_asked(struct supervisor *supervisor) {
-	if (!supervisor->is_to_reload || reload_is_busy(&supervisor->reload))
+/* One at a time, and root's, by SIGHUP, first: the keeper could ask for one all the time. */
+static void reload_if_asked(struct supervisor *supervisor, int64_t now_ns) {
+	if (reload_is_busy(&supervisor->reload))
 		return;
-	supervisor->is_to_reload = false;
-	reload_begin(supervisor, false);
+	if (supervisor->is_to_reload) {
+		supervisor->is_to_reload = false;
+		reload_begin(supervisor, 0);
+	} else if (supervisor->reload_asked != 0 && reload_may_be_asked(supervisor, now_ns)) {
+		uint64_t asked = supervisor->reload_asked;
+
+		supervisor->reload_asked = 0;
+		reload_begin(supervisor, asked);
+	}
 }
 
 static void kill_keeper(struct supervisor *supervisor) {
 	unsigned i;
 
-	keeper_link_close(&supervisor->link);
 	keeper_orders_close(&supervisor->orders);
 	for (i = 0; i < supervisor->child_count; i++)
 		if (supervisor->children[i].kind == ROLE_KEEPER &&
@@ -120,50 +121,6 @@ static void kill_keeper(struct supervisor *supervisor) {
 static void keeper_is_broken(struct supervisor *supervisor, const char *why) {
 	log_event(EVENT_BAD_REQUEST, "from=keeper text=\"%s\"", why);
 	kill_keeper(supervisor);
-}
-
-/* Each is work for root, and some lines of log: one that is not ours any more could order
- * thousands a second.  Who asks too soon, or while a configuration is being published,
- * waits. */
-static bool may_ask(const struct supervisor *supervisor, int64_t now_ns) {
-	return reload_may_be_asked(supervisor, now_ns) &&
-	    rate_allows(&requests, supervisor->request_tat_ns, now_ns);
-}
-
-/* One request a turn, as there may always be a next one.  True: perhaps there is
- * one more, that was read already. */
-static bool serve_keeper(struct supervisor *supervisor) {
-	int64_t now_ns = clock_now_ns();
-	enum keeper_request request;
-	const char *why = "";
-
-	keeper_link_write(&supervisor->link);
-	if (!may_ask(supervisor, now_ns))
-		return false;
-	request = keeper_link_next(&supervisor->link, &why);
-	if (request != KEEPER_NOTHING)
-		supervisor->request_tat_ns = rate_after(&requests, supervisor->request_tat_ns,
-		    now_ns);
-	switch (request) {
-	case KEEPER_RELOAD:
-		reload_begin(supervisor, true);
-		break;
-	case KEEPER_GATE_SHUT:
-		gate_command_want(supervisor, GATE_WORD_SHUT);
-		break;
-	case KEEPER_GATE_OPEN:
-		gate_command_want(supervisor, GATE_WORD_OPEN);
-		break;
-	case KEEPER_REFUSED:
-		break;
-	case KEEPER_BROKEN:
-		keeper_is_broken(supervisor, why);
-		return false;
-	case KEEPER_NOTHING:
-		return false;
-	}
-	keeper_link_write(&supervisor->link);
-	return true;
 }
 
 static void hear_keeper(struct supervisor *supervisor, int64_t now_ns) {
@@ -184,6 +141,15 @@ static void hear_keeper(struct supervisor *supervisor, int64_t now_ns) {
 		case KEEPER_REPORT_STATE:
 			supervisor->journal_failed = report.journal_failed != 0;
 			supervisor->alerts_from = report.alerts_from;
+			break;
+		case KEEPER_REPORT_RELOAD:
+			supervisor->reload_asked = report.number;
+			break;
+		case KEEPER_REPORT_GATE_SHUT:
+			gate_command_want(supervisor, GATE_WORD_SHUT);
+			break;
+		case KEEPER_REPORT_GATE_OPEN:
+			gate_command_want(supervisor, GATE_WORD_OPEN);
 			break;
 		case KEEPER_REPORT_ALERT:
 			alerts_tell(&supervisor->alerts, supervisor->generation, &report.alert,
@@ -250,10 +216,10 @@ static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
 	}
 }
 
-static int64_t turn_ns(const struct supervisor *supervisor, int64_t now_ns) {
+static int64_t turn_ns(const struct supervisor *supervisor) {
 	if (!supervisor->ready)
 		return START_TURN_NS;
-	return reload_is_busy(&supervisor->reload) || !may_ask(supervisor, now_ns) ?
+	return reload_is_busy(&supervisor->reload) || supervisor->reload_asked != 0 ?
 	    BUSY_TURN_NS : TURN_NS;
 }
 
@@ -264,7 +230,7 @@ static int wait_ms(const struct supervisor *supervisor, const struct rhythm *rhy
 	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
 	int64_t rows_ns = row_links_next_ns(supervisor);
 	int64_t alert_ns = alerts_next_ns(&supervisor->alerts);
-	int64_t most_ns = turn_ns(supervisor, now_ns);
+	int64_t most_ns = turn_ns(supervisor);
 
 	if (rhythm->watchdog_every_ns > 0 &&
 	    rhythm->watchdog_ns + rhythm->watchdog_every_ns < next_ns)
@@ -297,7 +263,7 @@ static void loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
 	struct rhythm rhythm = { .watchdog_ns = now_ns,
 		.watchdog_every_ns = sd_notify_watchdog_ns() };
-	bool go_on = true, more = false;
+	bool go_on = true;
 
 	supervisor->began_ns = supervisor->present_ns = now_ns;
 	while (go_on) {
@@ -320,22 +286,15 @@ static void loop(struct supervisor *supervisor) {
 		mta_commands_turn(supervisor, now_ns);
 		row_links_turn(supervisor, now_ns);
 		announce(supervisor, now_ns);
-		polled[POLLED_LINK].fd = supervisor->link.fd;
-		polled[POLLED_LINK].events = keeper_link_events(&supervisor->link);
-		if (!may_ask(supervisor, now_ns))
-			polled[POLLED_LINK].events &= POLLOUT;
 		keeper_orders_poll(&supervisor->orders, now_ns, &polled[POLLED_ORDERS]);
 		row_links_poll(supervisor, polled + POLLED_ROWS);
 		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
 		supervisor_wait(supervisor, polled, POLLED_COUNT,
-		    more ? 0 : wait_ms(supervisor, &rhythm, now_ns));
+		    wait_ms(supervisor, &rhythm, now_ns));
 		hear_keeper(supervisor, now_ns);
 		if (polled[POLLED_SIGNALS].revents != 0)
 			go_on = take_signals(supervisor);
-		/* before the keeper, which could ask for one all the time */
-		reload_if_asked(supervisor);
-		/* in each turn: one may have been read while another was worked on */
-		more = serve_keeper(supervisor);
+		reload_if_asked(supervisor, now_ns);
 		now_ns = clock_now_ns();
 		keep_rhythm(supervisor, &rhythm, now_ns);
 	}
@@ -352,7 +311,6 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		.ready_fd = ready_fd };
 	/* a queue of many directories, runs, links: each has some */
 	privileges_raise_files(FILES);
-	keeper_link_init(&supervisor.link);
 	keeper_orders_init(&supervisor.orders);
 	alerts_init(&supervisor.alerts, supervisor.orders.counts);
 	mta_commands_init(&supervisor.mta);
@@ -371,7 +329,6 @@ int supervisor_run(const char *config_file, struct generation *generation,
 			code = EX_TEMPFAIL;
 	}
 	background_tell(supervisor.ready_fd, code);
-	keeper_link_close(&supervisor.link);
 	reload_end(&supervisor.reload);
 	generation_memory_unmap(supervisor.generation);
 	return code;

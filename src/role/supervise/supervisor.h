@@ -20,7 +20,6 @@
 #include "role/supervise/damage.h"
 #include "role/supervise/gate_command.h"
 #include "role/run/journal_places.h"
-#include "role/supervise/keeper_link.h"
 #include "role/run/keeper_orders.h"
 #include "role/supervise/mta_command.h"
 #include "role/confine/privileges.h"
@@ -59,13 +58,13 @@ struct supervisor {
 	struct identity identity;
 	gid_t readers;		/* group of the state file */
 	struct sockets sockets;
-	struct keeper_link link;
 	struct gate_command gate;
 	struct alerts alerts;
 	struct keeper_orders orders;
 	struct reload reload;
 	bool is_to_reload;	/* SIGHUP came */
-	int64_t request_tat_ns;	/* of those of the keeper's: their rate */
+	uint64_t reload_asked;	/* by this number of the keeper's; or 0 */
+	int64_t asked_tat_ns;	/* the rate of these */
 	int64_t compile_tat_ns;	/* the same for the time that these take to compile */
 	uint64_t last_number;	/* that was given to a generation; none is given twice */
 	uint64_t again_number;	/* as which the one in force was ordered again */

@@ -10,6 +10,7 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "role/link/generation_memory.h"
+#include "role/run/compiler.h"
 #include "role/run/keeper_duties.h"
 #include "role/run/keeper_orders.h"
 #include "tests/unit/site.h"
@@ -254,4 +255,47 @@ TEST_IN(connected, closed, a_report_that_makes_no_sense_is_refused) {
 	is_refused(&sent);
 	assert_int_equal(send(keeper_fd, "short", 5, 0), 5);
 	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), -1);
+}
+
+/* As the keeper passes it on for posternctl: by its number, with what was compiled. */
+TEST_IN(connected, closed, what_came_of_a_reload_arrives_with_its_report) {
+	const struct keeper_order reloaded = { .number = 5, .exit_code = 78, .text = "no" };
+	const struct compiler_report written = { .needs_count = 1,
+		.needs_restart = { "state.sessions" } };
+	struct compiler_report read;
+	int fd = memfd_create("report", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, &written, sizeof(written)), (int)sizeof(written));
+	assert_true(keeper_orders_reloaded(&orders, reloaded, fd));
+	assert_true(keeper_orders_reloaded(&orders, reloaded, -1));
+	close(fd);
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
+	assert_int_equal(order.kind, KEEPER_ORDER_RELOADED);
+	assert_int_equal(order.number, 5);
+	assert_int_equal(order.exit_code, 78);
+	assert_string_equal(order.text, "no");
+	assert_true(compiler_report_read(generation_fd, &read));
+	assert_string_equal(read.needs_restart[0], "state.sessions");
+	compiler_report_free(&read);
+	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
+	assert_int_equal(generation_fd, -1);
+}
+
+TEST_IN(connected, closed, requests_arrive_in_their_order) {
+	static const enum keeper_report_kind kinds[] = { KEEPER_REPORT_GATE_SHUT,
+		KEEPER_REPORT_GATE_OPEN, KEEPER_REPORT_RELOAD };
+	struct keeper_report sent = { .number = 3 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		sent.kind = kinds[i];
+		assert_true(keeper_report_send(keeper_fd, &sent));
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 1);
+		assert_int_equal(report.kind, kinds[i]);
+	}
+	assert_int_equal(report.number, 3);
+	/* it is how the answer finds who asked */
+	sent.number = 0;
+	is_refused(&sent);
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 
 #include "tests/unit/test.h"
 #include "base/clock.h"
@@ -15,7 +16,9 @@
 static struct supervisor supervisor;
 static char path[] = "/tmp/postern-t-reload-XXXXXX";
 static char last_line[1024];
-static int orders_fd, link_fd;		/* the keeper's ends */
+static int orders_fd;		/* the keeper's end */
+static struct keeper_order answer;	/* number 0: none came */
+static struct compiler_report answer_report;
 
 static void on_line(void *context, const char *line) {
 	snprintf(last_line, sizeof(last_line), "%s", line);
@@ -34,15 +37,12 @@ static void begin_keeper(void) {
 	struct diag diag;
 
 	orders_fd = keeper_orders_open(&supervisor.orders, &diag);
-	link_fd = keeper_link_open(&supervisor.link, &diag);
-	assert_true(orders_fd >= 0 && link_fd >= 0);
+	assert_true(orders_fd >= 0);
 }
 
 static void end_keeper(void) {
 	close(orders_fd);
-	close(link_fd);
 	keeper_orders_close(&supervisor.orders);
-	keeper_link_close(&supervisor.link);
 }
 
 static int begin(void **state) {
@@ -54,6 +54,8 @@ static int begin(void **state) {
 	close(fd);
 	log_redirect(on_line, NULL);
 	last_line[0] = '\0';
+	answer.number = 0;
+	answer_report.fd = -1;
 	configure();
 	given = config_compile(path, &messages);
 	supervisor = (struct supervisor){ .config_file = path,
@@ -61,13 +63,13 @@ static int begin(void **state) {
 	free(given);
 	config_messages_free(&messages);
 	keeper_orders_init(&supervisor.orders);
-	keeper_link_init(&supervisor.link);
 	supervisor.generation = generation_memory_map(supervisor.generation_fd, &diag);
 	begin_keeper();
 	return supervisor.generation != NULL ? 0 : -1;
 }
 
 static int end(void **state) {
+	compiler_report_free(&answer_report);
 	end_keeper();
 	reload_end(&supervisor.reload);
 	close(supervisor.generation_fd);
@@ -77,12 +79,22 @@ static int end(void **state) {
 	return 0;
 }
 
+static void take_answer(const struct keeper_order *order, int report_fd) {
+	answer = *order;
+	compiler_report_free(&answer_report);
+	answer_report = (struct compiler_report){ .fd = report_fd };
+	if (report_fd >= 0)
+		assert_true(compiler_report_read(report_fd, &answer_report));
+}
+
 /* The number of the next order to publish; -1: there is none. */
 static int64_t ordered(void) {
 	struct keeper_order order;
 	int fd;
 
 	while (keeper_order_receive(orders_fd, &order, &fd) > 0) {
+		if (order.kind == KEEPER_ORDER_RELOADED)
+			take_answer(&order, fd);
 		if (order.kind != KEEPER_ORDER_PUBLISH)
 			continue;
 		assert_true(fd >= 0);
@@ -115,54 +127,53 @@ static void compiled(void) {
 	assert_true(reload_bury(&supervisor, pid, status));
 }
 
-static void begin_and_compile(bool answer) {
-	reload_begin(&supervisor, answer);
+static void begin_and_compile(uint64_t asked) {
+	reload_begin(&supervisor, asked);
 	compiled();
 }
 
-static bool is_answered(void) {
-	char text[64];
-
-	return recv(link_fd, text, sizeof(text), MSG_DONTWAIT) > 0;
+static bool is_answered(uint64_t asked) {
+	assert_int_equal(ordered(), -1);
+	return answer.number == asked;
 }
 
 TEST_IN(begin, end, who_asked_is_answered_when_it_is_published) {
 	int64_t number;
 
 	supervisor.last_number = 6;
-	begin_and_compile(true);
+	begin_and_compile(31);
 	number = ordered();
 	assert_int_equal(number, 7);
 	assert_true(reload_is_busy(&supervisor.reload));
-	assert_false(is_answered());
+	assert_false(is_answered(31));
 	published(number);
 	assert_false(reload_is_busy(&supervisor.reload));
 	assert_int_equal(supervisor.generation->number, 7);
-	assert_true(is_answered());
+	assert_true(is_answered(31));
 }
 
 /* The next keeper would take it for the answer to what it asks itself, or end. */
 TEST_IN(begin, end, a_keeper_that_did_not_ask_gets_no_answer) {
 	int64_t first, second;
 
-	begin_and_compile(true);
+	begin_and_compile(31);
 	first = ordered();
 	end_keeper();
 	begin_keeper();
-	reload_send_again(&supervisor.reload);
+	reload_send_again(&supervisor);
 	reload_turn(&supervisor, clock_now_ns());
 	second = ordered();
 	assert_true(second > first);
 	published(second);
 	assert_int_equal(supervisor.generation->number, second);
-	assert_false(is_answered());
+	assert_false(is_answered(31));
 }
 
 /* It is ordered, given up as its time is over, and published after all. */
 static void give_up_and_publish(void) {
 	int64_t number;
 
-	begin_and_compile(false);
+	begin_and_compile(0);
 	number = ordered();
 	assert_true(number > 0);
 	reload_turn(&supervisor, clock_now_ns() + 11 * NS_PER_SECOND);
@@ -197,7 +208,7 @@ TEST_IN(begin, end, a_number_of_the_keepers_own_is_not_believed) {
 	supervisor.queue->runs.known = true;
 	supervisor.queue->runs.generation = 7;
 #endif
-	begin_and_compile(false);
+	begin_and_compile(0);
 	assert_int_equal(ordered(), 8);
 	reports_nonsense(KEEPER_REPORT_PUBLISHED, 9);
 	assert_true(reload_is_busy(&supervisor.reload));
@@ -221,7 +232,7 @@ TEST_IN(begin, end, a_number_never_goes_back) {
 	reload_turn(&supervisor, clock_now_ns());
 	again = ordered();
 	assert_int_equal(again, 7);
-	begin_and_compile(false);
+	begin_and_compile(0);
 	assert_int_equal(ordered(), 8);
 	published(8);
 	assert_int_equal(supervisor.generation->number, 8);
@@ -249,24 +260,25 @@ TEST_IN(begin, end, what_was_never_ordered_is_no_report) {
 TEST_IN(begin, end, reloads_of_the_keepers_take_a_tenth_of_the_time) {
 	int64_t before_ns = clock_now_ns(), debt_ns;
 
-	begin_and_compile(true);
+	begin_and_compile(31);
 	debt_ns = supervisor.compile_tat_ns - before_ns;
 	published(ordered());
 	assert_true(debt_ns > 0 && debt_ns <= 11 * (clock_now_ns() - before_ns));
 	/* an administrator who reloads twice waits for nothing */
 	assert_true(reload_may_be_asked(&supervisor, clock_now_ns()));
+	supervisor.asked_tat_ns = 0;
 	supervisor.compile_tat_ns = before_ns + 61 * NS_PER_SECOND;
 	assert_false(reload_may_be_asked(&supervisor, before_ns + NS_PER_SECOND - 1));
 	assert_true(reload_may_be_asked(&supervisor, before_ns + NS_PER_SECOND));
 	/* root may at any time, and takes none from the keeper */
-	begin_and_compile(false);
+	begin_and_compile(0);
 	assert_true(supervisor.compile_tat_ns == before_ns + 61 * NS_PER_SECOND);
 	published(ordered());
 }
 
 /* The supervisor compiled itself, and started no role for a second. */
 TEST_IN(begin, end, while_it_is_compiled_the_supervisor_goes_on) {
-	reload_begin(&supervisor, false);
+	reload_begin(&supervisor, 0);
 	assert_true(reload_is_busy(&supervisor.reload));
 	reload_turn(&supervisor, clock_now_ns());
 	assert_int_equal(ordered(), -1);
@@ -290,15 +302,15 @@ static void configure_much(void) {
 
 TEST_IN(begin, end, a_compilation_that_takes_too_long_is_given_up) {
 	configure_much();
-	reload_begin(&supervisor, true);
+	reload_begin(&supervisor, 31);
 	assert_int_equal(kill(supervisor.reload.compiler.pid, SIGSTOP), 0);
 	reload_turn(&supervisor, clock_now_ns() + 61 * NS_PER_SECOND);
 	compiled();
 	assert_false(reload_is_busy(&supervisor.reload));
 	assert_non_null(strstr(last_line, "the compiler process was killed"));
-	assert_true(is_answered());
+	assert_true(is_answered(31));
 	configure();
-	begin_and_compile(false);
+	begin_and_compile(0);
 	assert_int_equal(ordered(), 1);
 	published(1);
 }
@@ -309,9 +321,14 @@ TEST_IN(begin, end, mistakes_come_back_from_who_compiled) {
 	assert_true(file != NULL && fputs("version = 1;\nno = 1;\nneither = 1;\n"
 	    "classes = ( { name = \"all\"; match = \"*\"; } );\n", file) >= 0);
 	assert_int_equal(fclose(file), 0);
-	begin_and_compile(true);
+	begin_and_compile(31);
 	assert_non_null(strstr(last_line, "2 errors in the configuration"));
-	assert_true(is_answered());
+	assert_true(is_answered(31));
+	assert_int_equal(answer.exit_code, EX_CONFIG);
+	assert_string_equal(answer.text, "2 errors in the configuration");
+	assert_int_equal(answer_report.messages.errors, 2);
+	assert_string_equal(answer_report.messages.list[0].file, path);
+	assert_int_equal(answer_report.messages.list[0].line, 2);
 }
 
 TEST_IN(begin, end, what_a_keeper_says_stays_within_its_quotes) {
