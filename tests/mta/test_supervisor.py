@@ -329,7 +329,7 @@ def nonsense_of_the_keeper(test, postern):
         count = len(links_of(postern.roles()["keeper.0"], supervisor))
     except (AttributeError, OSError) as error:
         return test.say(f"no other process's descriptors can be had here: {error}")
-    test.equal(count, 3, "the keeper has three links to the supervisor")
+    test.equal(count, 2, "the keeper has two links to the supervisor")
     for which in range(count):
         keeper, before = postern.roles()["keeper.0"], len(postern.log_text())
         number = links_of(keeper, supervisor)[which]

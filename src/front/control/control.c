@@ -4,8 +4,8 @@
  * MODEL    A connection has one request at a time: nothing is read from it while
  *          its answer is being made or sent.
  * ERRORS   A malformed frame costs the connection, and is counted.  Of too many connections
- *          the one goes that has been idle longest among those that may least; whoever may
- *          less than all of them is not let in.
+ *          the one goes that has been idle longest among those that may least, which may be
+ *          the new one.
  * THREADS  The keeper's one.
  */
 #include "front/control/control_internal.h"
@@ -16,39 +16,30 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "front/serve/service.h"
 
 #define CONNECTIONS_MAX	256
 #define COMMAND_LOGGED	64
 #define OUT_BYTES_MAX	(8 * 1024 * 1024)
-#define IDLE_NS		(60 * NS_PER_SECOND)
-#define RELOAD_NS	(60 * NS_PER_SECOND)
+#define PATIENCE_NS	(60 * NS_PER_SECOND)	/* of idle ones, and of a reload */
 
 /* --- connections -------------------------------------------------------- */
 
 void client_free(struct client *client) {
-	struct control *control = client->control;
-
-	if (control->gone != NULL)
-		control->gone(client);
-	TAILQ_REMOVE(&control->clients, client, all);
-	control->count--;
-	if (client->readable != NULL)
-		event_free(client->readable);
-	if (client->writable != NULL)
-		event_free(client->writable);
-	if (client->fd >= 0)
-		close(client->fd);
-	free(client->out);
-	free(client);
+	service_end(client);
 }
 
-static bool client_has_room(const struct client *client, size_t length) {
-	return client->out_length + length <= client->control->out_most;
+void client_progressed(struct client *client) {
+	stream_wait_end(&client->stream);
+	stream_wait_begin(&client->stream, clock_now_ns());
+}
+
+static bool client_is_sending(const struct client *client) {
+	return client->out != NULL || client->stream.out != NULL;
 }
 
 bool client_put(struct client *client, const char *data, size_t length) {
@@ -56,7 +47,8 @@ bool client_put(struct client *client, const char *data, size_t length) {
 		size_t size = 2 * client->out_size + length;
 		char *larger;
 
-		if (!client_has_room(client, length))
+		if (client->stream.out_length + client->out_length + length >
+		    client->control->out_most)
 			return false;
 		larger = realloc(client->out, size);
 		if (larger == NULL)
@@ -77,32 +69,25 @@ bool client_end(struct client *client, int exit_code, const char *error) {
 }
 
 bool client_flush(struct client *client) {
-	while (client->out_sent < client->out_length) {
-		ssize_t sent = send(client->fd, client->out + client->out_sent,
-		    client->out_length - client->out_sent,
-		    MSG_NOSIGNAL | MSG_DONTWAIT);
+	enum outcome outcome = GOES_ON;
 
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0 && errno == EAGAIN)
-			return event_add(client->writable, NULL) == 0;
-		if (sent < 0)
-			return false;
-		client->out_sent += (size_t)sent;
-		client->since_ns = clock_now_ns();
-	}
+	if (client->stream.out != NULL)
+		return true;
+	if (client->out != NULL)
+		outcome = stream_send(&client->stream, client->out, client->out_length,
+		    clock_now_ns());
 	free(client->out);
 	client->out = NULL;
-	client->out_length = client->out_sent = client->out_size = 0;
-	return !client->last;
+	client->out_length = client->out_size = 0;
+	return outcome == GOES_ON && (client->stream.out != NULL || !client->last);
 }
 
 static bool serve_all(struct client *client);
 
 void client_resume(struct client *client) {
-	if (client->out != NULL || client->waits)
+	if (client_is_sending(client) || client->waits)
 		return;
-	if (!serve_all(client) || event_add(client->readable, NULL) != 0)
+	if (!serve_all(client) || event_add(&client->stream.event, NULL) != 0)
 		client_free(client);
 }
 
@@ -174,7 +159,7 @@ static bool serve_all(struct client *client) {
 	size_t used;
 	long step;
 
-	for (used = 0; !client->waits && !client->last && client->out == NULL;
+	for (used = 0; !client->waits && !client->last && !client_is_sending(client);
 	     used += (size_t)step) {
 		step = control_frame_parse(client->in + used,
 		    client->in_length - used, &frame, &why);
@@ -200,142 +185,110 @@ static bool serve_all(struct client *client) {
 	return true;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *context) {
-	struct client *client = context;
+static void client_read(struct client *client) {
 	ssize_t got;
 
-	(void)what;
-	if (client->waits || client->out != NULL ||
+	if (client->waits || client_is_sending(client) ||
 	    client->in_length == CONTROL_REQUEST_BYTES) {
-		(void)event_del(client->readable); /* client_resume adds it */
+		(void)event_del(&client->stream.event); /* client_resume adds it */
 		return;
 	}
-	got = recv(fd, client->in + client->in_length,
+	got = recv(client->stream.fd, client->in + client->in_length,
 	    CONTROL_REQUEST_BYTES - client->in_length, MSG_DONTWAIT);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (got < 0 && stream_is_passing(errno))
 		return;
 	if (got <= 0) {
 		client_free(client);
 		return;
 	}
-	client->since_ns = clock_now_ns();
+	client_progressed(client);
 	client->in_length += (size_t)got;
 	if (!serve_all(client))
 		client_free(client);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *context) {
-	struct client *client = context;
+static void client_write(struct client *client) {
+	bool lives = stream_flush(&client->stream) == GOES_ON && client_flush(client);
 
-	(void)fd;
-	(void)what;
-	if (client_flush(client))
+	client_progressed(client);
+	if (lives)
 		client_resume(client);
 	else
 		client_free(client);
 }
 
+static void on_event(evutil_socket_t fd, short what, void *connection) {
+	struct client *client = connection;
+
+	(void)fd, (void)what;
+	if (client->stream.writing)
+		client_write(client);
+	else
+		client_read(client);
+}
+
 /* --- life ----------------------------------------------------------------- */
 
-static bool client_open(const struct control_door *door, int fd,
-    enum control_permission permission, uid_t uid) {
-	struct control *control = door->control;
-	struct client *client = calloc(1, sizeof(*client));
+static void client_begins(void *context, void *connection) {
+	struct client *client = connection;
+	struct control *control = context;
 	char hello[256];
 
-	if (client == NULL)
-		return false;
 	client->control = control;
-	client->fd = fd;
-	client->access = door->access;
-	client->permission = permission;
-	client->uid = uid;
-	client->since_ns = clock_now_ns();
-	client->readable = event_new(control->base, fd, EV_READ | EV_PERSIST,
-	    on_readable, client);
-	client->writable = event_new(control->base, fd, EV_WRITE, on_writable,
-	    client);
-	TAILQ_INSERT_TAIL(&control->clients, client, all);
-	control->count++;
-	if (client->readable == NULL || client->writable == NULL ||
-	    event_add(client->readable, NULL) != 0 ||
-	    !client_put(client, hello, control_answer_hello(hello,
-		sizeof(hello))) ||
-	    !client_flush(client)) {
-		client->fd = -1; /* the caller's */
+	client->access = control->accesses[client->stream.listener];
+	client->permission = control_permission_of(client->stream.fd, client->access,
+	    &client->uid);
+	if (!client_put(client, hello, control_answer_hello(hello, sizeof(hello))) ||
+	    !client_flush(client))
 		client_free(client);
-		return false;
-	}
+}
+
+static bool client_ends(void *connection) {
+	struct client *client = connection;
+
+	if (client->control->gone != NULL)
+		client->control->gone(client);
+	free(client->out);
 	return true;
+}
+
+static void client_stalled(void *connection) {
+	struct client *client = connection;
+
+	if (client->waits && client_end(client, EX_TEMPFAIL, "the supervisor does not answer"))
+		(void)client_flush(client);
 }
 
 /* Is `a` the better one to go?  Who waits for the supervisor, or has not read all, stays
  * rather than who does nothing. */
 static bool goes_before(const struct client *a, const struct client *b) {
-	bool a_idle = !a->waits && a->out == NULL, b_idle = !b->waits && b->out == NULL;
+	bool a_idle = !a->waits && !client_is_sending(a);
+	bool b_idle = !b->waits && !client_is_sending(b);
 
 	if (a->permission != b->permission)
 		return a->permission < b->permission;
 	if (a_idle != b_idle)
 		return a_idle;
-	return a->since_ns < b->since_ns;
+	return a->stream.waits_since_ns < b->stream.waits_since_ns;
 }
 
-/* False: all may more than the new one. */
-static bool make_room(struct control *control, enum control_permission permission) {
-	struct client *client, *first = NULL;
+static void *client_spared(const struct stream_list *connections) {
+	struct stream *stream;
+	struct client *first = NULL;
 
-	TAILQ_FOREACH(client, &control->clients, all)
+	TAILQ_FOREACH(stream, connections, all) {
+		struct client *client = (struct client *)stream;
+
 		if (first == NULL || goes_before(client, first))
 			first = client;
-	if (first == NULL || first->permission > permission)
-		return false;
-	client_free(first);
-	return true;
-}
-
-/* No descriptors or memory: level-triggered events would come at once again. */
-static void pause_accepting(struct control *control, int error) {
-	log_event(EVENT_SYSTEM, "from=control text=\"cannot accept: %s\"",
-	    strerror(error));
-	control->pausing = true;
-	for (unsigned i = 0; i < control->door_count; i++)
-		(void)event_del(control->doors[i].event);
-}
-
-static void resume_accepting(struct control *control) {
-	control->pausing = false;
-	for (unsigned i = 0; i < control->door_count; i++)
-		(void)event_add(control->doors[i].event, NULL);
-}
-
-static void on_connection(evutil_socket_t listener, short what, void *context) {
-	const struct control_door *door = context;
-	struct control *control = door->control;
-	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	enum control_permission permission;
-	uid_t uid;
-
-	(void)what;
-	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-		    errno == ENOMEM)
-			pause_accepting(control, errno);
-		return;
 	}
-	permission = control_permission_of(fd, door->access, &uid);
-	if (control->count >= CONNECTIONS_MAX) {
-		log_event(EVENT_CLIENT_LIMIT,
-		    "from=control text=\"too many connections\" limit=%d",
-		    CONNECTIONS_MAX);
-		if (!make_room(control, permission)) {
-			close(fd);
-			return;
-		}
-	}
-	if (!client_open(door, fd, permission, uid))
-		close(fd);
+	return first;
 }
+
+static const struct service_calls calls = { .name = "control", .size = sizeof(struct client),
+	.begin = client_begins, .ready = on_event, .end = client_ends,
+	.stalled = client_stalled, .patience_ns = PATIENCE_NS, .waits_first = true,
+	.most = CONNECTIONS_MAX, .spare = client_spared };
 
 int control_begin(struct control **result, struct event_base *base,
     struct engine *engine, control_serve_fn *serve_one, struct diag *diag) {
@@ -348,8 +301,10 @@ int control_begin(struct control **result, struct event_base *base,
 	control->base = base;
 	control->serve = serve_one;
 	control->out_most = OUT_BYTES_MAX;
-	TAILQ_INIT(&control->clients);
-	return 0;
+	if (service_open(&control->service, base, engine, &calls, control, diag) == 0)
+		return 0;
+	control_close(result);
+	return -1;
 }
 
 int control_open(struct control **control, struct event_base *base,
@@ -362,16 +317,9 @@ int control_open(struct control **control, struct event_base *base,
 }
 
 void control_close(struct control **control) {
-	struct client *client;
-
 	if (*control == NULL)
 		return;
-	while ((client = TAILQ_FIRST(&(*control)->clients)) != NULL)
-		client_free(client);
-	for (unsigned i = 0; i < (*control)->door_count; i++) {
-		close(event_get_fd((*control)->doors[i].event));
-		event_free((*control)->doors[i].event);
-	}
+	service_close(&(*control)->service);
 	free(*control);
 	*control = NULL;
 }
@@ -379,43 +327,16 @@ void control_close(struct control **control) {
 int control_listen(struct control *control, int fd, const struct control_access *access,
     struct diag *diag) {
 	static const struct control_access nothing = { .has_readers = false };
-	struct control_door *door = &control->doors[control->door_count];
+	unsigned listener = control->listening_count;
 
-	if (control->door_count == GENERATION_LISTENERS_MAX)
-		return diag_set(diag, 0, "more than %d control sockets",
-		    GENERATION_LISTENERS_MAX);
-	door->control = control;
-	door->access = access != NULL ? access : &nothing;
-	door->event = event_new(control->base, fd, EV_READ | EV_PERSIST, on_connection, door);
-	if (door->event == NULL || event_add(door->event, NULL) != 0) {
-		if (door->event != NULL)
-			event_free(door->event);
-		return diag_set(diag, 0, "no memory for an event");
-	}
-	control->door_count++;
+	if (service_listen(control->service, fd, (uint8_t)listener, diag) != 0)
+		return -1;
+	control->accesses[listener] = access != NULL ? access : &nothing;
+	control->listening_count++;
 	return 0;
 }
 
 void control_second(struct control *control, int64_t now_ns) {
-	struct client *client, *next;
-
-	if (control->pausing)
-		resume_accepting(control);
-	for (client = TAILQ_FIRST(&control->clients); client != NULL;
-	     client = next) {
-		next = TAILQ_NEXT(client, all);
-		if (client->waits) {
-			if (now_ns - client->since_ns < RELOAD_NS)
-				continue;
-			client->waits = false;
-			client->last = true;
-			if (!client_end(client, EX_TEMPFAIL,
-				"the supervisor does not answer") ||
-			    !client_flush(client))
-				client_free(client);
-		} else if (now_ns - client->since_ns >= IDLE_NS) {
-			client_free(client);
-		}
-	}
+	service_second(control->service, now_ns);
 	control_reload_turn(control);
 }

@@ -6,48 +6,36 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "config/generation/generation.h"
 #include "front/control/control.h"
 #include "front/control/control_access.h"
 #include "front/control/control_answer.h"
+#include "front/serve/stream.h"
 
 #define CONTROL_REQUEST_BYTES	8192	/* a request, its length line included */
 
-struct event;
 struct client;
+struct service;
 
 /* Answers a request by client_put, or makes the client wait.  False: the connection is
  * over. */
 typedef bool control_serve_fn(struct client *client, const struct control_frame *frame);
 
 struct client {
-	TAILQ_ENTRY(client) all;
+	struct stream stream;
 	struct control *control;
-	struct event *readable;
-	struct event *writable;
-	int fd;
 	const struct control_access *access;
 	enum control_permission permission;
 	uid_t uid;		/* of the peer; -1: not known */
 	bool waits;			/* for a reload */
 	uint64_t reload;		/* its number; 0: it is to be asked for yet */
 	bool last;			/* close when all is sent */
-	int64_t since_ns;		/* last progress, or when it began to wait */
 	size_t in_length;
 	char in[CONTROL_REQUEST_BYTES];
-	char *out;
-	size_t out_length, out_sent, out_size;
-};
-TAILQ_HEAD(client_list, client);
-
-/* A listening socket. */
-struct control_door {
-	struct control *control;
-	struct event *event;
-	const struct control_access *access;
+	char *out;			/* behind what waits in the stream; or NULL */
+	size_t out_length, out_size;
 };
 
 struct control {
@@ -57,11 +45,9 @@ struct control {
 	void (*gone)(struct client *client);	/* it is freed; NULL: nobody wants to know */
 	size_t out_most;		/* bytes of answers that wait for one client */
 	struct event_base *base;
-	struct client_list clients;	/* oldest first */
-	unsigned count;
-	struct control_door doors[GENERATION_LISTENERS_MAX];
-	unsigned door_count;
-	bool pausing;			/* no descriptors: nobody is let in */
+	struct service *service;
+	const struct control_access *accesses[GENERATION_LISTENERS_MAX];
+	unsigned listening_count;
 	control_reload_fn *reload;
 	void *reload_context;
 	uint64_t reloads;		/* that were asked for */
@@ -82,6 +68,9 @@ bool client_end(struct client *client, int exit_code, const char *error);
 
 /* Logs who asked for what he may not. */
 void control_log_forbidden(const struct client *client, const char *command);
+
+/* It has asked, or read, something just now. */
+void client_progressed(struct client *client);
 
 /* Sends what waits.  False: the connection is over (and still allocated). */
 bool client_flush(struct client *client);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Reloads that clients ask for.
- * MODEL    The supervisor is asked for one at a time.  Who asks meanwhile waits for the next
- *          one, as the files may have changed since they were read; that one is for all who
- *          wait.  A reload for which nobody waits any more holds up none.
+ * MODEL    The supervisor is asked for one at a time, each with a number that comes back with
+ *          its outcome: one for which nobody waits any more holds up none.
  * ERRORS   A supervisor that cannot be asked now is asked again each second; clients give up.
  * THREADS  The keeper's one.
  */
@@ -12,26 +11,28 @@
 #include <inttypes.h>
 #include <sysexits.h>
 
-#include "base/clock.h"
 #include "front/control/control_row.h"
+#include "front/serve/service.h"
 
-/* Asks in the name of all who wait, unless one is on its way. */
+/* Asks for who has waited longest, unless one is on its way. */
 void control_reload_turn(struct control *control) {
-	struct client *client;
-	bool is_awaited = false;
+	struct client *next = NULL;
+	struct stream *stream;
 
-	TAILQ_FOREACH(client, &control->clients, all) {
-		if (client->waits && client->reload != 0)
+	TAILQ_FOREACH(stream, service_connections(control->service), all) {
+		struct client *client = (struct client *)stream;
+
+		if (!client->waits)
+			continue;
+		if (client->reload != 0)
 			return;
-		is_awaited |= client->waits;
+		if (next == NULL || stream->waits_since_ns < next->stream.waits_since_ns)
+			next = client;
 	}
-	if (!is_awaited || control->reload == NULL ||
+	if (next == NULL || control->reload == NULL ||
 	    !control->reload(control->reload_context, control->reloads + 1))
 		return;
-	control->reloads++;
-	TAILQ_FOREACH(client, &control->clients, all)
-		if (client->waits)
-			client->reload = control->reloads;
+	next->reload = ++control->reloads;
 }
 
 /* The client goes on with what else it asked. */
@@ -46,7 +47,7 @@ static void client_reloaded(struct client *client, bool fits) {
 void client_reload(struct client *client) {
 	client->waits = true;
 	client->reload = 0;
-	client->since_ns = clock_now_ns();
+	client_progressed(client);
 	control_reload_turn(client->control);
 }
 
@@ -85,12 +86,15 @@ static bool client_answer_reload(struct client *client, const struct control_rel
 }
 
 void control_reloaded(struct control *control, const struct control_reloaded *reloaded) {
-	struct client *client, *next;
+	struct stream *stream;
 
-	for (client = TAILQ_FIRST(&control->clients); client != NULL; client = next) {
-		next = TAILQ_NEXT(client, all);
-		if (client->waits && client->reload == reloaded->number)
-			client_reloaded(client, client_answer_reload(client, reloaded));
+	TAILQ_FOREACH(stream, service_connections(control->service), all) {
+		struct client *client = (struct client *)stream;
+
+		if (!client->waits || client->reload != reloaded->number)
+			continue;
+		client_reloaded(client, client_answer_reload(client, reloaded));
+		break;
 	}
 	control_reload_turn(control);
 }

@@ -277,7 +277,7 @@ static void on_pieces(evutil_socket_t fd, short what, void *context) {
 	if (listing == NULL)
 		return;
 	client = listing->rows.client;
-	client->since_ns = clock_now_ns();
+	client_progressed(client);
 	if (listing_step(self, listing, 0)) {
 		/* others have their turn, too */
 		TAILQ_REMOVE(&self->listings, listing, all);
@@ -350,7 +350,7 @@ static bool serve_listing(struct client *client, const struct control_frame *fra
 	if (!listing_step(self, listing, clock_now_ns() + AT_ONCE_NS))
 		return listing_end(self, listing);
 	client->waits = true;
-	client->since_ns = clock_now_ns();
+	client_progressed(client);
 	return event_add(self->pieces, &pause) == 0;
 }
 

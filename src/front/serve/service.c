@@ -47,9 +47,13 @@ struct service {
 };
 
 static uint32_t limit_of(struct service *service) {
-	const struct generation *generation = engine_pin(service->engine);
-	uint32_t limit = generation->policy_connections;
+	const struct generation *generation;
+	uint32_t limit;
 
+	if (service->calls->spare != NULL)
+		return service->calls->most;
+	generation = engine_pin(service->engine);
+	limit = generation->policy_connections;
 	engine_unpin(service->engine, generation);
 	return limit;
 }
@@ -95,8 +99,9 @@ void service_end(void *connection) {
 }
 
 static bool spare_connection(struct service *service) {
-	void *spared = service->calls->waits_first ?
-	    stream_overdue(&service->waiting, clock_now_ns(), 0) :
+	const struct service_calls *calls = service->calls;
+	void *spared = calls->spare != NULL ? calls->spare(&service->connections) :
+	    calls->waits_first ? stream_overdue(&service->waiting, clock_now_ns(), 0) :
 	    stream_spare(&service->newcomers);
 
 	if (spared != NULL)
@@ -109,7 +114,7 @@ static void begin_connection(struct service *service, int fd, uint8_t listener) 
 	const struct service_calls *calls = service->calls;
 	struct stream *stream;
 
-	if (calls->most != 0 && service->count >= calls->most)
+	if (calls->spare == NULL && calls->most != 0 && service->count >= calls->most)
 		(void)spare_connection(service);
 	stream = calloc(1, calls->size);
 	if (stream == NULL) {
@@ -130,6 +135,10 @@ static void begin_connection(struct service *service, int fd, uint8_t listener) 
 	TAILQ_INSERT_TAIL(&service->connections, stream, all);
 	service->count++;
 	calls->begin(service->context, stream);
+}
+
+const struct stream_list *service_connections(const struct service *service) {
+	return &service->connections;
 }
 
 bool service_is_empty(const struct service *service) {
@@ -164,6 +173,7 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *argume
 	struct listening *l = argument;
 	struct service *service = l->service;
 	int fd = accept4(listening_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), one = 1;
+	bool is_full, may_go = service->calls->spare != NULL;
 	uint32_t limit;
 
 	(void)what;
@@ -173,13 +183,17 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *argume
 		return;
 	}
 	limit = limit_of(service);
-	if (service->count >= limit && !make_room(l, limit)) {
+	is_full = service->count >= limit;
+	if (is_full && !may_go && !make_room(l, limit)) {
 		close(fd);
 		return;
 	}
 	if (l->is_tcp)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	begin_connection(service, fd, l->listener);
+	/* perhaps of the new one */
+	if (is_full && may_go)
+		(void)make_room(l, limit);
 }
 
 int service_open(struct service **result, struct event_base *base, struct engine *engine,

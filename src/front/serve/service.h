@@ -20,7 +20,7 @@ struct service;
 struct service_calls {
 	const char *name;	/* the front end's in the log */
 	size_t size;		/* of a connection: a struct that begins with its struct stream */
-	/* A new one, zeroed but for its stream. */
+	/* A new one, zeroed but for its stream; it may end it. */
 	void (*begin)(void *context, void *connection);
 	/* To be read, or, while a reply waits, written; the argument is the connection. */
 	event_callback_fn ready;
@@ -35,6 +35,9 @@ struct service_calls {
 	 * spared; else who has never asked anything can (stream_has_asked). */
 	bool waits_first;
 	uint32_t most;		/* another limit of connections; 0: none */
+	/* NULL, or: `most` is the only limit, and of so many and a new one that goes which this
+	 * returns. */
+	void *(*spare)(const struct stream_list *connections);
 };
 
 /* `base`, `engine` and `calls` outlive it.  0, or -1 with *diag. */
@@ -45,6 +48,8 @@ int service_open(struct service **service, struct event_base *base, struct engin
  * closes it. */
 int service_listen(struct service *service, int fd, uint8_t listener, struct diag *diag);
 
+/* All of them, oldest first, by `all`. */
+const struct stream_list *service_connections(const struct service *service);
 bool service_is_empty(const struct service *service);
 
 /* The connection ends. */
