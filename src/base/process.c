@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,6 +97,12 @@ void process_reset_signals(void) {
 			(void)signal(number, number == SIGPIPE ? SIG_IGN : SIG_DFL);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void process_die_with(pid_t parent) {
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
+	    getppid() != parent)
+		_exit(EX_TEMPFAIL);
 }
 
 bool process_await(pid_t pid, int64_t until_ns) {

@@ -23,6 +23,10 @@ bool process_is_gone(pid_t pid);
  * SIGPIPE, which is ignored; none is blocked. */
 void process_reset_signals(void);
 
+/* In a new process: it is killed when `parent` ends, and exits where that has happened; a change
+ * of user clears that. */
+void process_die_with(pid_t parent);
+
 /* Waits for a child, until then at most (clock_now_ns).  False: it has not ended: after SIGKILL,
  * as something traces it, or it is in a call that does not end. */
 bool process_await(pid_t pid, int64_t until_ns);

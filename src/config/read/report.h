@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#define SETTING_NAME_MAX	48	/* bytes of "state.sessions" and its like */
+
 enum message_severity { MESSAGE_ERROR, MESSAGE_NOTE };
 
 struct config_message {

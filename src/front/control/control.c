@@ -23,7 +23,6 @@
 #include "front/serve/service.h"
 
 #define CONNECTIONS_MAX	256
-#define COMMAND_LOGGED	64
 #define OUT_BYTES_MAX	(8 * 1024 * 1024)
 #define PATIENCE_NS	(60 * NS_PER_SECOND)	/* of idle ones, and of a reload */
 
@@ -106,14 +105,6 @@ static bool speaks_our_protocol(const struct control_frame *frame) {
 	    UINT32_MAX, &number) && number == CONTROL_PROTOCOL);
 }
 
-void control_log_forbidden(const struct client *client, const char *command) {
-	char quoted[COMMAND_LOGGED];
-
-	log_event(EVENT_FORBIDDEN, "from=control uid=%ld command=%s action=refuse",
-	    (long)(int32_t)client->uid, log_quote(quoted, sizeof(quoted), command,
-	    strlen(command)));
-}
-
 /* False: the connection is over. */
 static bool serve(struct client *client, const struct control_frame *frame) {
 	char text[256];
@@ -125,11 +116,9 @@ static bool serve(struct client *client, const struct control_frame *frame) {
 	}
 	if (control_frame_get(frame, "command") == NULL)
 		return true;	/* a greeting alone */
-	if (client->permission == CONTROL_STRANGER) {
-		control_log_forbidden(client, control_frame_get(frame, "command"));
-		return client_end(client, EX_NOPERM, control_refusal(client->access,
-		    CONTROL_READER, text, sizeof(text)));
-	}
+	if (client->peer.permission == CONTROL_STRANGER)
+		return client_end(client, EX_NOPERM, control_refusal(&client->peer,
+		    control_frame_get(frame, "command"), CONTROL_READER, text, sizeof(text)));
 	return client->control->serve(client, frame);
 }
 
@@ -139,7 +128,7 @@ static bool serve_keeper(struct client *client, const struct control_frame *fram
 	int64_t began_ns = clock_now_ns();
 	size_t length;
 
-	switch (control_answer(control->engine, frame, client, control->answer,
+	switch (control_answer(control->engine, frame, &client->peer, control->answer,
 	    &length)) {
 	case CONTROL_REQUEST_RELOAD:
 		client_reload(client);
@@ -235,9 +224,8 @@ static void client_begins(void *context, void *connection) {
 	char hello[256];
 
 	client->control = control;
-	client->access = control->accesses[client->stream.listener];
-	client->permission = control_permission_of(client->stream.fd, client->access,
-	    &client->uid);
+	client->peer = control_peer_of(client->stream.fd,
+	    control->accesses[client->stream.listener]);
 	if (!client_put(client, hello, control_answer_hello(hello, sizeof(hello))) ||
 	    !client_flush(client))
 		client_free(client);
@@ -265,8 +253,8 @@ static bool goes_before(const struct client *a, const struct client *b) {
 	bool a_idle = !a->waits && !client_is_sending(a);
 	bool b_idle = !b->waits && !client_is_sending(b);
 
-	if (a->permission != b->permission)
-		return a->permission < b->permission;
+	if (a->peer.permission != b->peer.permission)
+		return a->peer.permission < b->peer.permission;
 	if (a_idle != b_idle)
 		return a_idle;
 	return a->stream.waits_since_ns < b->stream.waits_since_ns;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "config/compile/compile.h"
+#include "config/read/report.h"
 #include "engine/engine.h"
 
 struct control;
@@ -38,7 +38,7 @@ struct control_reloaded {
 	const char *error;	/* where that is not 0 */
 	uint64_t generation;	/* in force now */
 	const struct config_messages *messages;
-	const char (*needs_restart)[RESTART_SETTING_MAX];
+	const char (*needs_restart)[SETTING_NAME_MAX];
 	size_t needs_count;
 };
 void control_reloaded(struct control *control, const struct control_reloaded *reloaded);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/text.h"
 
 #ifndef SO_PEERGROUPS
@@ -16,6 +17,7 @@
 #endif
 
 #define GROUPS_USUAL	64
+#define COMMAND_LOGGED	64
 
 static bool contains(const gid_t *groups, size_t count, gid_t group) {
 	for (size_t i = 0; i < count; i++)
@@ -50,26 +52,38 @@ static bool is_role(const struct ucred *peer) {
 	return peer->uid == geteuid();
 }
 
-enum control_permission control_permission_of(int fd, const struct control_access *access,
-    uid_t *uid) {
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-
-	*uid = (uid_t)-1;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
-	    length != sizeof(peer) || peer.pid <= 0)
-		return access->has_readers ? CONTROL_STRANGER : CONTROL_READER;
-	*uid = peer.uid;
-	if (peer.uid == 0 || (is_role(&peer) ? access->own_user_acts :
-	    is_member(fd, &peer, access->has_writers, access->writers)))
+static enum control_permission permission_of(int fd, const struct ucred *peer,
+    const struct control_access *access) {
+	if (peer->uid == 0 || (is_role(peer) ? access->own_user_acts :
+	    is_member(fd, peer, access->has_writers, access->writers)))
 		return CONTROL_OPERATOR;
 	return !access->has_readers ||
-	    is_member(fd, &peer, access->has_readers, access->readers) ?
+	    is_member(fd, peer, access->has_readers, access->readers) ?
 	    CONTROL_READER : CONTROL_STRANGER;
 }
 
-const char *control_refusal(const struct control_access *access,
+struct control_peer control_peer_of(int fd, const struct control_access *access) {
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
+	    length != sizeof(peer) || peer.pid <= 0)
+		return (struct control_peer){ access, access->has_readers ?
+		    CONTROL_STRANGER : CONTROL_READER, (uid_t)-1 };
+	return (struct control_peer){ access, permission_of(fd, &peer, access), peer.uid };
+}
+
+static void log_forbidden(const struct control_peer *peer, const char *command) {
+	char quoted[COMMAND_LOGGED];
+
+	log_event(EVENT_FORBIDDEN, "from=control uid=%ld command=%s action=refuse",
+	    (long)(int32_t)peer->uid, log_quote(quoted, sizeof(quoted), command,
+	    strlen(command)));
+}
+
+const char *control_refusal(const struct control_peer *peer, const char *command,
     enum control_permission needed, char *out, size_t size) {
+	const struct control_access *access = peer->access;
 	bool readers = needed == CONTROL_READER && access->has_readers;
 	unsigned more = (unsigned)access->own_user_acts + readers + access->has_writers;
 	size_t length = text_append(out, size, 0, "only root");
@@ -84,5 +98,6 @@ const char *control_refusal(const struct control_access *access,
 		length = text_append(out, size, length, " and group %s (write_group)",
 		    access->writer_group);
 	(void)text_append(out, size, length, " may run this command");
+	log_forbidden(peer, command);
 	return out;
 }

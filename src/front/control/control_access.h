@@ -20,12 +20,18 @@ struct control_access {
 
 enum control_permission { CONTROL_STRANGER, CONTROL_READER, CONTROL_OPERATOR };
 
-/* Of the peer of a connected socket, whose user goes to *uid (-1: not known). */
-enum control_permission control_permission_of(int fd, const struct control_access *access,
-    uid_t *uid);
+/* Who asks. */
+struct control_peer {
+	const struct control_access *access;
+	enum control_permission permission;
+	uid_t uid;		/* -1: not known */
+};
 
-/* Why somebody who is not `needed` is refused. */
-const char *control_refusal(const struct control_access *access,
+/* At the other end of a connected socket. */
+struct control_peer control_peer_of(int fd, const struct control_access *access);
+
+/* Logs that it asked for what it may not; why somebody who is not `needed` is refused. */
+const char *control_refusal(const struct control_peer *peer, const char *command,
     enum control_permission needed, char *out, size_t size);
 
 #endif

@@ -9,8 +9,6 @@
  */
 #include "front/control/control_answer.h"
 
-#include "front/control/control_internal.h"
-
 #include <string.h>
 #include <sysexits.h>
 
@@ -272,7 +270,7 @@ static size_t answer_ping(const struct engine *engine, char *out) {
 }
 
 enum control_request control_answer(struct engine *engine,
-    const struct control_frame *request, const struct client *client, char *out,
+    const struct control_frame *request, const struct control_peer *peer, char *out,
     size_t *length) {
 	char text[256];
 	const char *words = control_frame_get(request, "command");
@@ -281,20 +279,19 @@ enum control_request control_answer(struct engine *engine,
 	if (command == NULL)
 		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
 		    "unknown command");
-	else if (command->permission == OPERATOR && client->permission != CONTROL_OPERATOR) {
-		control_log_forbidden(client, words);
+	else if (command->permission == OPERATOR && peer->permission != CONTROL_OPERATOR) {
 		*length = control_answer_end(out, CONTROL_ANSWER_BYTES, EX_NOPERM,
-		    control_refusal(client->access, CONTROL_OPERATOR, text, sizeof(text)));
+		    control_refusal(peer, words, CONTROL_OPERATOR, text, sizeof(text)));
 	} else if (strcmp(words, "explain session") == 0)
 		*length = answer_explain(engine, request, out);
 	else if (strcmp(words, "explain destination") == 0)
 		*length = control_answer_destination(engine, request, out);
 	else if (control_is_by_hand(words))
-		*length = control_answer_by_hand(engine, request, client->uid, out);
+		*length = control_answer_by_hand(engine, request, peer->uid, out);
 	else if (strcmp(words, "cluster forget") == 0)
-		*length = control_answer_cluster(engine, request, client->uid, out);
+		*length = control_answer_cluster(engine, request, peer->uid, out);
 	else if (strcmp(words, "forget account") == 0 || strcmp(words, "resume account") == 0)
-		*length = control_answer_account(engine, request, *words == 'r', client->uid, out);
+		*length = control_answer_account(engine, request, *words == 'r', peer->uid, out);
 	else if (strcmp(words, "reload") == 0)
 		return CONTROL_REQUEST_RELOAD;
 	else	/* ping */

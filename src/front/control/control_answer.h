@@ -8,12 +8,11 @@
 #include <sys/types.h>
 
 #include "engine/engine.h"
+#include "front/control/control_access.h"
 #include "wire/link/control_frame.h"
 
 /* Large enough for every answer made here. */
 #define CONTROL_ANSWER_BYTES	(2 * CONTROL_BODY_MAX)
-
-struct client;
 
 /* What a request asks for. */
 enum control_request {
@@ -32,7 +31,7 @@ size_t control_answer_end(char *out, size_t size, int exit_code,
 /* Looks at one request and answers it where that needs nobody else; `out` has
  * CONTROL_ANSWER_BYTES. */
 enum control_request control_answer(struct engine *engine,
-    const struct control_frame *request, const struct client *client, char *out,
+    const struct control_frame *request, const struct control_peer *peer, char *out,
     size_t *length);
 
 #endif

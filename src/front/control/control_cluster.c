@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "engine/cluster/cluster.h"
 #include "engine/cluster/knowledge.h"
-#include "front/control/control_internal.h"
+#include "front/control/control_answer.h"
 #include "front/control/control_row.h"
 #include "segment/cluster/cluster_told.h"
 #include "wire/cluster/cluster_call.h"

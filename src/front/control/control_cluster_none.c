@@ -3,7 +3,7 @@
  * --disable-cluster). */
 #include <sysexits.h>
 
-#include "front/control/control_internal.h"
+#include "front/control/control_answer.h"
 #include "front/control/control_row.h"
 
 size_t control_answer_cluster(struct engine *engine, const struct control_frame *request,

@@ -26,9 +26,7 @@ typedef bool control_serve_fn(struct client *client, const struct control_frame 
 struct client {
 	struct stream stream;
 	struct control *control;
-	const struct control_access *access;
-	enum control_permission permission;
-	uid_t uid;		/* of the peer; -1: not known */
+	struct control_peer peer;
 	bool waits;			/* for a reload */
 	uint64_t reload;		/* its number; 0: it is to be asked for yet */
 	bool last;			/* close when all is sent */
@@ -65,9 +63,6 @@ void client_free(struct client *client);
 /* Adds to what is to be sent; false: it would be too much, or there is no memory. */
 bool client_put(struct client *client, const char *data, size_t length);
 bool client_end(struct client *client, int exit_code, const char *error);
-
-/* Logs who asked for what he may not. */
-void control_log_forbidden(const struct client *client, const char *command);
 
 /* It has asked, or read, something just now. */
 void client_progressed(struct client *client);

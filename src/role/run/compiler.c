@@ -23,7 +23,6 @@
 #include "base/text.h"
 #include "config/read/restart_only.h"
 #include "role/link/generation_memory.h"
-#include "role/run/role_begin.h"
 
 #define LIFE_NS		(60 * NS_PER_SECOND)
 #define END_NS		(3 * NS_PER_SECOND)
@@ -106,7 +105,7 @@ int compiler_start(struct compiler *compiler, const char *file,
 		return -1;
 	}
 	if (new.pid == 0) {
-		role_die_with(parent);
+		process_die_with(parent);
 		compile(&new, file, running);
 	}
 	*compiler = new;

@@ -21,7 +21,7 @@ struct compiler_report {
 	int fd;			/* the file that it was read from: it can be passed on; or -1 */
 	struct config_messages messages;
 	size_t needs_count;	/* settings that wait for a restart */
-	char needs_restart[COMPILER_NEEDS_MAX][RESTART_SETTING_MAX];
+	char needs_restart[COMPILER_NEEDS_MAX][SETTING_NAME_MAX];
 };
 
 /* Begins as zeros. */

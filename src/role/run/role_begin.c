@@ -44,12 +44,6 @@ static int role_failed(const char *what, const struct diag *diag, int code) {
 	return code;
 }
 
-void role_die_with(pid_t parent) {
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 ||
-	    getppid() != parent)
-		_exit(EX_TEMPFAIL);
-}
-
 /* The kernel keeps 15 characters. */
 static void role_set_title(const struct handover *handover) {
 	char title[16];
@@ -142,7 +136,7 @@ int role_begin(const char *descriptor) {
 	log_set_role(handover.name);
 	if (privileges_drop(&handover.identity, &diag) != 0)
 		return role_failed("cannot drop privileges", &diag, EX_NOPERM);
-	role_die_with(handover.supervisor_pid);
+	process_die_with(handover.supervisor_pid);
 	role_set_title(&handover);
 	process_reset_signals();
 	if (handover.duty != HANDOVER_SERVE)

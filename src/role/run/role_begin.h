@@ -3,17 +3,11 @@
 #ifndef ROLE_ROLE_BEGIN_H
 #define ROLE_ROLE_BEGIN_H
 
-#include <sys/types.h>
-
 /* posternd's first argument, with the role's name behind it; the second is the number of the
  * descriptor of handover.h. */
 #define ROLE_BEGIN_OPTION	"--role="
 
 /* Becomes the role.  Returns an exit code if it cannot, or when the role's main ends. */
 int role_begin(const char *descriptor);
-
-/* The process is killed when `parent` dies; a change of user clears that.  Exits if it is dead
- * already. */
-void role_die_with(pid_t parent);
 
 #endif

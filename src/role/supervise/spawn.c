@@ -25,6 +25,7 @@
 #include "base/lifeline.h"
 #include "base/log.h"
 #include "base/nudge.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "role/link/background.h"
 #include "role/run/feed_role.h"
@@ -174,7 +175,7 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 	const char *state_path = generation_text(generation, generation->state_path);
 	struct diag diag;
 
-	role_die_with(supervisor->pid);
+	process_die_with(supervisor->pid);
 	leave_terminal();
 	go_before_the_supervisor();
 	log_set_role(name);
