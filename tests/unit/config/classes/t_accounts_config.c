@@ -4,7 +4,7 @@
 #include "tests/unit/test.h"
 #include "base/account_text.h"
 #include "base/login.h"
-#include "config/compile/compile.h"
+#include "tests/unit/config/compiled.h"
 
 #define MAIN "version = 1; classes = ();\n"
 #define STAFF "accounts = ( { name = \"staff\"; match = [ \"*@example.org\", \"Alice\" ];\n" \
@@ -16,28 +16,13 @@
 	"{ name = \"rest\"; match = \"*\"; action = \"reject\"; observe = true;\n" \
 	"  each = { messages = \"10/m\"; }; } );\n"
 
-static struct generation *compile(const char *text, const char *overrides, size_t length,
-    struct config_messages *messages) {
-	struct generation *g = config_compile_accounts(text, "main", overrides, length, messages);
-	struct diag diag;
-
-	if (g != NULL && generation_verify(g, (size_t)g->bytes, &diag) != 0)
-		fail_msg("%s", diag.text);
-	return g;
+static struct generation *compile(const char *text, const char *overrides, size_t length) {
+	return compiled(config_compile_accounts(text, "main", overrides, length, fresh_messages()));
 }
 
 static struct generation *compile_good(const char *text, const char *overrides) {
-	struct config_messages messages;
-	struct generation *g = compile(text, overrides, overrides ? strlen(overrides) : 0,
-	    &messages);
-
-	for (size_t i = 0; i < messages.count; i++)
-		if (messages.list[i].severity == MESSAGE_ERROR)
-			print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
-			    messages.list[i].text);
-	assert_non_null(g);
-	config_messages_free(&messages);
-	return g;
+	return compiled_well(config_compile_accounts(text, "main", overrides,
+	    overrides ? strlen(overrides) : 0, fresh_messages()));
 }
 
 /* The rules of a login; false: it has no entry. */
@@ -89,7 +74,6 @@ TEST(logins_are_of_the_first_entry_that_matches) {
 	/* a whole login before the first '@' may be missing */
 	assert_true(rules_of(g, "@example.org", false, &rules));
 	assert_int_equal(rules.index, 0);
-	free(g);
 }
 
 TEST(free_recipients) {
@@ -111,7 +95,6 @@ TEST(free_recipients) {
 	assert_false(FREE("a@sub.local.example"));
 	assert_false(FREE("example.org"));
 	assert_false(FREE(""));
-	free(g);
 }
 
 TEST(without_accounts) {
@@ -120,7 +103,6 @@ TEST(without_accounts) {
 
 	assert_int_equal(g->account_count, 0);
 	assert_false(rules_of(g, "alice", false, &rules));
-	free(g);
 }
 
 TEST(overrides_replace_what_they_name) {
@@ -149,19 +131,16 @@ TEST(overrides_replace_what_they_name) {
 	is_limit(&rules, 1, QUOTA_RECIPIENTS, 200, 3600, 5);
 	assert_true(rules_of(g, "dan@example.org", false, &rules));
 	assert_int_equal(rules.override_line, 0);
-	free(g);
 }
 
-static void has_message(const struct config_messages *messages, const char *file, int line,
+static void has_message(const char *file, int line,
     const char *text) {
-	for (size_t i = 0; i < messages->count; i++)
-		if (strcmp(messages->list[i].file, file) == 0 &&
-		    messages->list[i].line == line &&
-		    strstr(messages->list[i].text, text) != NULL)
+	for (size_t i = 0; i < messages.count; i++)
+		if (strcmp(messages.list[i].file, file) == 0 &&
+		    messages.list[i].line == line &&
+		    strstr(messages.list[i].text, text) != NULL)
 			return;
-	for (size_t i = 0; i < messages->count; i++)
-		print_message("%s:%d: %s\n", messages->list[i].file, messages->list[i].line,
-		    messages->list[i].text);
+	print_messages();
 	fail_msg("%s:%d has not: %s", file, line, text);
 }
 
@@ -180,68 +159,57 @@ TEST(a_wrong_override_is_left_out) {
 	    "kim@example.org recipients=,\n"
 	    "lea@example.org recipients=1/1h,,2/2h\n"
 	    "max@example.org recipients=1/1h recipients=none\n";
-	struct config_messages messages;
-	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1, &messages);
+	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1);
 	struct account_rules rules;
 
 	assert_non_null(g);
-	has_message(&messages, "overrides", 1, "\"lots\" is not a limit such as");
-	has_message(&messages, "overrides", 2, "a login without limits");
-	has_message(&messages, "overrides", 3, "begins with a login");
-	has_message(&messages, "overrides", 4, "unknown name \"bogus\"");
-	has_message(&messages, "overrides", 5, "within 1m..31d");
-	has_message(&messages, "overrides", 7, "already in line 6");
-	has_message(&messages, "overrides", 8, "more than 4 different windows");
-	has_message(&messages, "overrides", 9, "recipients_per_message");
-	has_message(&messages, "overrides", 10, "NUL");
-	has_message(&messages, "overrides", 11, "must be NAME=VALUE");
-	has_message(&messages, "overrides", 12, "missing beside a comma");
-	has_message(&messages, "overrides", 13, "missing beside a comma");
-	has_message(&messages, "overrides", 14, "stands twice");
+	has_message("overrides", 1, "\"lots\" is not a limit such as");
+	has_message("overrides", 2, "a login without limits");
+	has_message("overrides", 3, "begins with a login");
+	has_message("overrides", 4, "unknown name \"bogus\"");
+	has_message("overrides", 5, "within 1m..31d");
+	has_message("overrides", 7, "already in line 6");
+	has_message("overrides", 8, "more than 4 different windows");
+	has_message("overrides", 9, "recipients_per_message");
+	has_message("overrides", 10, "NUL");
+	has_message("overrides", 11, "must be NAME=VALUE");
+	has_message("overrides", 12, "missing beside a comma");
+	has_message("overrides", 13, "missing beside a comma");
+	has_message("overrides", 14, "stands twice");
 	assert_int_equal(g->accounts.override_count, 1);
 	assert_true(rules_of(g, "fay@example.org", false, &rules));
 	is_limit(&rules, 0, QUOTA_RECIPIENTS, 6, 3600, 7);
-	config_messages_free(&messages);
-	free(g);
 }
 
 /* It is one of that name, which nobody has. */
 TEST(a_pattern_among_overrides_is_noted) {
 	static const char text[] = "*@example.org recipients=1/1h\nbob@example.org recipients=2/1h\n";
-	struct config_messages messages;
-	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1, &messages);
+	struct generation *g = compile(MAIN STAFF, text, sizeof(text) - 1);
 	unsigned notes = 0;
 
 	assert_non_null(g);
-	has_message(&messages, "overrides", 1, "patterns do not work");
+	has_message("overrides", 1, "patterns do not work");
 	for (size_t i = 0; i < messages.count; i++)
 		notes += strcmp(messages.list[i].file, "overrides") == 0;
 	assert_int_equal(notes, 1);
-	config_messages_free(&messages);
-	free(g);
 }
 
 TEST(overrides_of_nobody) {
 	static const char text[] = "zoe recipients=1/1h\n";
-	struct config_messages messages;
 	struct generation *g = compile(MAIN "accounts = ( { name = \"a\"; match = \"*@a\"; \n"
-	    "each = { messages = \"1/1h\"; }; } );", text, sizeof(text) - 1, &messages);
+	    "each = { messages = \"1/1h\"; }; } );", text, sizeof(text) - 1);
 
 	assert_non_null(g);
-	has_message(&messages, "overrides", 1, "no entry of accounts matches");
-	config_messages_free(&messages);
-	free(g);
+	has_message("overrides", 1, "no entry of accounts matches");
 }
 
 /* The text in line 2 of a configuration is refused with this message. */
 static void refuses(const char *text, const char *message) {
-	struct config_messages messages;
 	char whole[1024];
 
 	snprintf(whole, sizeof(whole), "%s%s\n", MAIN, text);
-	assert_null(compile(whole, NULL, 0, &messages));
-	has_message(&messages, "main", 2, message);
-	config_messages_free(&messages);
+	assert_null(compile(whole, NULL, 0));
+	has_message("main", 2, message);
 }
 
 TEST(mistakes) {

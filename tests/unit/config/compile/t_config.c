@@ -6,9 +6,9 @@
 #include <libconfig.h>
 
 #include "base/clock.h"
-#include "config/compile/compile.h"
 #include "config/generation/account_settings.h"
 #include "config/read/setting.h"
+#include "tests/unit/config/compiled.h"
 
 static const char design[] =
     "version = 1;\n"
@@ -30,20 +30,8 @@ static const char design[] =
     "observe = true;\n"
     "outbound = { observe = true; };\n";
 
-/* Compiles what must be good, and prints what was said if it is not. */
 static struct generation *good(const char *text) {
-	struct config_messages messages;
-	struct generation *g = config_compile_text(text, "t", &messages);
-	struct diag diag;
-
-	for (size_t i = 0; i < messages.count && g == NULL; i++)
-		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
-		    messages.list[i].text);
-	config_messages_free(&messages);
-	assert_non_null(g);
-	if (generation_verify(g, (size_t)g->bytes, &diag) != 0)
-		fail_msg("%s", diag.text);
-	return g;
+	return compiled_well(config_compile_text(text, "t", fresh_messages()));
 }
 
 /* One class by its settings. */
@@ -89,7 +77,6 @@ TEST(the_design_is_accepted) {
 	assert_int_equal(class->observe, 1);
 	assert_int_equal(generation_rule(g, 1)->line, 12);
 	assert_int_equal(generation_rule(g, 2)->class_index, 1);
-	free(g);
 }
 
 TEST(everything_else_has_a_default) {
@@ -129,7 +116,6 @@ TEST(everything_else_has_a_default) {
 	    "Too many sessions; try again in {retry} seconds (id={id})");
 	assert_int_equal(generation_class(g, 0)->retry_s, 60);
 	assert_int_equal(g->gate_word_count, 0);
-	free(g);
 }
 
 TEST(settings_are_kept) {
@@ -189,7 +175,6 @@ TEST(settings_are_kept) {
 	assert_int_equal(class->port_count, 2);
 	assert_int_equal(ports[0], 25);
 	assert_int_equal(ports[1], 587);
-	free(g);
 }
 
 TEST(the_gate_knows_its_words_and_whom_to_spare) {
@@ -203,7 +188,6 @@ TEST(the_gate_knows_its_words_and_whom_to_spare) {
 	assert_string_equal(generation_text(g, g->gate_words[1]), "-x");
 	assert_string_equal(generation_text(g, g->gate_exempt4), "127.0.0.0/8 192.0.2.0/24");
 	assert_string_equal(generation_text(g, g->gate_exempt6), "::1/128 2001:db8::/32");
-	free(g);
 }
 
 TEST(alerts_are_kept) {
@@ -220,12 +204,10 @@ TEST(alerts_are_kept) {
 	assert_int_equal(g->alert.rate.period_ns, 3600 * NS_PER_SECOND);
 	assert_int_equal(g->alert.processes, 4);
 	assert_int_equal(g->alert.timeout_ns, 2 * NS_PER_SECOND);
-	free(g);
 	g = good("version = 1; classes = ();");
 	assert_int_equal(g->alert.word_count, 0);
 	assert_int_equal(g->alert.on, (1u << ALERT_KINDS) - 1);
 	assert_int_equal(g->alert.interval_ns, 600 * NS_PER_SECOND);
-	free(g);
 	/* the words of the setting are those of alerts.def, in its order */
 	for (unsigned i = 0; i < ALERT_KINDS; i++) {
 		const char *word = generation_alert_word((enum alert_kind)i);
@@ -271,17 +253,14 @@ TEST(mail_servers_are_kept) {
 	assert_int_equal(g->remote_ports[0], 25);
 	assert_int_equal(g->remote_ports[1], 587);
 	assert_int_equal(g->remote_ports[2], 2525);
-	free(g);
 	g = good("version = 1; classes = (); mta = ( { } );");
 	assert_string_equal(generation_text(g, g->mtas[0].name), "postfix");
 	assert_string_equal(generation_text(g, g->mtas[0].site),
 	    POSTERN_LOCALSTATEDIR "/lib/postern/postfix.site");
 	assert_int_equal(g->remote_port_count, 1);
-	free(g);
 	g = good("version = 1; classes = ();");
 	assert_int_equal(g->mta_count, 0);
 	assert_int_equal(g->remote_port_count, 0);
-	free(g);
 }
 
 #ifdef WITH_QUEUE
@@ -310,7 +289,6 @@ TEST(the_transports_of_a_queue_have_their_own) {
 	assert_int_equal(g->mtas[1].local_processes, 3);
 	assert_memory_equal(&g->mtas[1].transports[0], &g->schedule.job,
 	    sizeof(g->schedule.job));
-	free(g);
 }
 
 TEST(a_driven_queue_is_kept) {
@@ -345,13 +323,11 @@ TEST(a_driven_queue_is_kept) {
 	for (uint32_t i = 0; i < g->listener_count; i++)
 		queue_listeners += g->listeners[i].kind == LISTENER_QUEUE;
 	assert_int_equal(queue_listeners, 1);
-	free(g);
 	g = good("version = 1; classes = (); mta = ( { kind = \"sendmail\"; } );");
 	assert_false(generation_drives(g));
 	assert_string_equal(generation_text(g, g->mtas[0].queues[0]), "/var/spool/mqueue");
 	for (uint32_t i = 0; i < g->listener_count; i++)
 		assert_int_not_equal(g->listeners[i].kind, LISTENER_QUEUE);
-	free(g);
 }
 #endif
 
@@ -359,17 +335,13 @@ TEST(one_limit_stands_for_both) {
 	struct generation *g = with_class("hold_at = 9;");
 
 	assert_int_equal(generation_class(g, 0)->limits.inbound, 9);
-	free(g);
 	g = with_class("refuse_at = 7;");
 	assert_int_equal(generation_class(g, 0)->limits.sessions, 7);
-	free(g);
 	g = with_class("client = { sessions = 3; };");
 	assert_int_equal(generation_class(g, 0)->limits.sessions, LIMIT_NONE);
 	assert_int_equal(generation_class(g, 0)->limits.inbound, LIMIT_NONE);
-	free(g);
 	g = with_class("hold_at = 0;");
 	assert_int_equal(generation_class(g, 0)->limits.inbound, 0);
-	free(g);
 }
 
 TEST(innermost_observe_wins) {
@@ -401,7 +373,6 @@ TEST(innermost_observe_wins) {
 		assert_int_equal(class->observe, rows[i][4]);
 		assert_int_equal(class->client_observe, rows[i][5]);
 		assert_int_equal(class->outbound_observe, rows[i][6]);
-		free(g);
 	}
 }
 
@@ -417,7 +388,6 @@ TEST(a_name_in_quotes_of_any_list_keeps_its_line) {
 	assert_int_equal(generation_rule(g, 2)->line, 11);
 	assert_int_equal(generation_class(g, 1)->line, 16);
 	assert_int_equal(generation_rule(g, 3)->line, 17);
-	free(g);
 }
 
 /* Why the source looks at bare numbers before libconfig does: 1.5 wraps them, 1.7 makes
@@ -463,15 +433,12 @@ TEST(the_journal_has_a_directory_for_each_role_or_none) {
 	assert_string_equal(path, "/j/keeper");
 	assert_true(generation_journal_directory(some, JOURNAL_ROOM_QUEUE, path));
 	assert_string_equal(path, "/j/queue");
-	free(some);
 	other = good("version = 1; state = { path = \"/x/state\"; }; classes = ( );");
 	assert_true(generation_journal_directory(other, JOURNAL_ROOM_FEED, path));
 	assert_string_equal(path, "/x/state.journal/feed");
-	free(other);
 	none = good("version = 1; journal = { path = \"none\"; }; classes = ( );");
 	assert_false(generation_journal_directory(none, JOURNAL_ROOM_FEED, path));
 	assert_string_equal(path, "");
-	free(none);
 }
 
 TEST(differences_that_wait_for_a_restart) {
@@ -509,9 +476,7 @@ TEST(differences_that_wait_for_a_restart) {
 		g = good(text);
 		config_restart_differences(base, g, gather, &d);
 		assert_string_equal(d.text, rows[i].expected);
-		free(g);
 	}
-	free(base);
 }
 
 /* 100,000 masks; all of them are found. */
@@ -541,7 +506,6 @@ TEST(many_masks) {
 		assert_int_equal(generation_match_inbound(g, 25, &address, name,
 		    i % 2 ? 0 : (size_t)n), i);
 	}
-	free(g);
 	free(text);
 }
 
@@ -563,14 +527,12 @@ TEST(the_mail_server_that_asks) {
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct config_messages messages;
 		struct generation *g;
 		char text[1024];
 
 		snprintf(text, sizeof(text), "version = 1;\n" ASKS "mta = ( %s );\n",
 		    cases[i].mtas);
-		g = config_compile_text(text, "test", &messages);
-		assert_non_null(g);
+		g = good(text);
 		for (unsigned at = 0; at < g->listener_count; at++) {
 			const char *address = generation_text(g, g->listeners[at].address);
 			const char *name = generation_asking_mta(g, at);
@@ -583,8 +545,6 @@ TEST(the_mail_server_that_asks) {
 			if (wanted != NULL)
 				assert_string_equal(name, wanted);
 		}
-		config_messages_free(&messages);
-		free(g);
 	}
 }
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Every kind of mistake: severity, file, line and words. */
 #include "tests/unit/test.h"
-#include "config/compile/compile.h"
+#include "tests/unit/config/compiled.h"
 #include "tests/unit/material.h"
 #include "tests/unit/scratch.h"
 
@@ -98,8 +98,7 @@ static void render(const struct config_message *message, char *out, size_t size)
 }
 
 static bool is_named(const char *text, const char *expected) {
-	struct config_messages messages;
-	struct generation *g = config_compile_text(text, "t", &messages);
+	struct generation *g = compiled(config_compile_text(text, "t", fresh_messages()));
 	char said[512] = "";
 	bool right;
 
@@ -115,8 +114,6 @@ static bool is_named(const char *text, const char *expected) {
 		render(&messages.list[k], said, sizeof(said));
 		print_message("  said     %s\n", said);
 	}
-	config_messages_free(&messages);
-	free(g);
 	return right;
 }
 
@@ -140,8 +137,7 @@ TEST(all_mistakes_in_one_run_and_in_order) {
 	    "classes = ( { name = \"a\"; match = [ \"*\",\n\"..\" ]; hold_at = 99999999999; },\n"
 	    "{ name = \"a\"; match = \"x\"; colour = 1; } );\nexempt = \"1.2.3\";\n";
 	static const int lines[] = { 1, 2, 3, 5, 5, 6, 6, 6, 6, 7 };
-	struct config_messages messages;
-	struct generation *g = config_compile_text(text, "t", &messages);
+	struct generation *g = compiled(config_compile_text(text, "t", fresh_messages()));
 
 	assert_null(g);
 	for (size_t i = 0; i < messages.count; i++) {
@@ -154,21 +150,18 @@ TEST(all_mistakes_in_one_run_and_in_order) {
 	assert_int_equal(messages.count, sizeof(lines) / sizeof(lines[0]));
 	for (size_t i = 0; i < messages.count; i++)
 		assert_int_equal(messages.list[i].line, lines[i]);
-	config_messages_free(&messages);
 }
 
 TEST(a_thousand_messages_are_kept_and_all_are_counted) {
 	size_t room = 1 << 16, length = 0;
 	char *text = malloc(room);
-	struct config_messages messages;
 
 	assert_non_null(text);
 	for (int i = 0; i < 3000; i++)
 		length += (size_t)snprintf(text + length, room - length, "x%d = 1;\n", i);
-	assert_null(config_compile_text(text, "t", &messages));
+	assert_null(config_compile_text(text, "t", fresh_messages()));
 	assert_int_equal(messages.errors, 3001);
 	assert_int_equal(messages.count, 1000);
-	config_messages_free(&messages);
 	free(text);
 }
 
@@ -176,8 +169,7 @@ TEST(a_thousand_messages_are_kept_and_all_are_counted) {
 
 /* Compiles the file; the first message must be of FILE:LINE with the words. */
 static void expect(const char *name, const char *file, int line, const char *words) {
-	struct config_messages messages;
-	struct generation *g = config_compile(scratch_path(name), &messages);
+	struct generation *g = compiled(config_compile(scratch_path(name), fresh_messages()));
 
 	assert_int_equal(g == NULL, messages.errors > 0);
 	if (words == NULL) {
@@ -191,37 +183,31 @@ static void expect(const char *name, const char *file, int line, const char *wor
 		assert_string_equal(messages.list[0].file, scratch_path(file));
 		assert_int_equal(messages.list[0].line, line);
 	}
-	config_messages_free(&messages);
-	free(g);
 }
 
 TEST(included_files_are_named) {
-	struct config_messages messages;
 	struct generation *g;
 
 	scratch_write("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
 	    " hold_at = 1; } );\nobserve = 1;");
 	scratch_write("main", V "  @include \"classes\" \n  oops = 1;\n");
-	g = config_compile(scratch_path("main"), &messages);
+	g = compiled(config_compile(scratch_path("main"), fresh_messages()));
 	assert_null(g);
 	assert_int_equal(messages.count, 2);
 	assert_string_equal(messages.list[0].file, scratch_path("classes"));
 	assert_int_equal(messages.list[0].line, 6);
 	assert_string_equal(messages.list[1].file, scratch_path("main"));
 	assert_int_equal(messages.list[1].line, 3);
-	config_messages_free(&messages);
 
 	scratch_write("classes", "# one\nclasses = (\n { name = \"c\"; match = [ \"a.example\"\n, \"*\"\n ];"
 	    " hold_at = 1; } );");
 	scratch_write("main", V "@include \"classes\"\nobserve = true;\n# @include \"none\"\n"
 	    "/*\n@include \"none\"\n*/ user = \"nobody\";\n");
-	g = config_compile(scratch_path("main"), &messages);
+	g = compiled(config_compile(scratch_path("main"), fresh_messages()));
 	assert_non_null(g);
 	assert_string_equal(generation_text(g, generation_rule(g, 1)->file), scratch_path("classes"));
 	assert_int_equal(generation_rule(g, 1)->line, 4);
 	assert_string_equal(generation_text(g, g->file), scratch_path("main"));
-	config_messages_free(&messages);
-	free(g);
 }
 
 TEST(bad_includes) {
@@ -284,17 +270,15 @@ TEST(passwords_that_are_none) {
 	(void)unlink(scratch_path("password"));
 	expect("main", "main", 3, ": No such file or directory");
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		struct config_messages messages;
-
+	
 		scratch_write("password", files[i].text);
 		assert_int_equal(chmod(scratch_path("password"), files[i].mode), 0);
 		snprintf(words, sizeof(words), "%s", files[i].words);
 		if (files[i].words[0] != '\0') {
 			expect("main", "main", 3, words);
 		} else {
-			free(config_compile(scratch_path("main"), &messages));
+			(void)compiled(config_compile(scratch_path("main"), fresh_messages()));
 			assert_int_equal(messages.count, 0);
-			config_messages_free(&messages);
 		}
 		(void)unlink(scratch_path("password"));
 	}
@@ -310,7 +294,6 @@ TEST(passwords_that_are_none) {
 
 /* Or a reload takes away the limits of all logins that have their own. */
 TEST(account_overrides_that_cannot_be_read_are_an_error) {
-	struct config_messages messages;
 	char text[512];
 
 #ifndef WITH_ACCOUNTS
@@ -321,8 +304,7 @@ TEST(account_overrides_that_cannot_be_read_are_an_error) {
 	    "each = { messages = \"9/1h\"; }; } );\naccount_overrides = \"%s\";\n",
 	    scratch_path("overrides"));
 	scratch_write("main", text);
-	assert_null(config_compile(scratch_path("main"), &messages));
-	config_messages_free(&messages);
+	assert_null(config_compile(scratch_path("main"), fresh_messages()));
 	expect("main", "main", 4, ": No such file or directory");
 	assert_int_equal(mkdir(scratch_path("overrides"), 0700), 0);
 	expect("main", "main", 4, ": not a regular file");
@@ -427,7 +409,6 @@ TEST(users_and_groups_that_are_not_here) {
 	};
 	static const char known[] = V "listen = { control = { address = \"unix:/x\"; owner = \"0\";"
 	    " group = \"root\"; read_group = \"4711\"; }; };\nuser = \"postern\";\n" C;
-	struct config_messages messages;
 	char text[1024];
 
 	scratch_write("none", "version = 1;\n");
@@ -439,9 +420,8 @@ TEST(users_and_groups_that_are_not_here) {
 	}
 	snprintf(text, sizeof(text), "%sproviders = \"%s\";\n", known, scratch_path("none"));
 	scratch_write("main", text);
-	free(config_compile(scratch_path("main"), &messages));
+	(void)compiled(config_compile(scratch_path("main"), fresh_messages()));
 	assert_int_equal(messages.count, 0);
-	config_messages_free(&messages);
 }
 
 /* Who looks for the daemon does not wait for 60,000 classes, nor for what is wrong in them. */
@@ -449,27 +429,22 @@ TEST(its_places_are_found_whatever_the_classes_are) {
 	static const char text[] = "state = { path = \"/run/other/state\"; };\n"
 	    "listen = { control = \"unix:/run/other/control\"; };\n"
 	    "classes = ( { name = 1; match = [ \"300.1.1.1/99\" ]; } );\n";
-	struct config_messages messages;
 	struct generation *g;
 
 	scratch_write_bytes("places", text, sizeof(text) - 1);
-	assert_null(config_compile(scratch_path("places"), &messages));
-	config_messages_free(&messages);
-	g = config_compile_places(scratch_path("places"), &messages);
+	assert_null(config_compile(scratch_path("places"), fresh_messages()));
+	g = kept(config_compile_places(scratch_path("places"), fresh_messages()));
 	assert_non_null(g);
 	assert_string_equal(generation_text(g, g->state_path), "/run/other/state");
 	assert_string_equal(generation_text(g, g->journal.path), "/run/other/state.journal");
 	assert_true(g->listener_count >= 1);
 	assert_int_equal(g->class_count, 0);
-	config_messages_free(&messages);
-	free(g);
 }
 
 TEST(random_bytes_give_a_clean_error) {
 	uint64_t seed = 42;
 
 	for (int round = 0; round < 300; round++) {
-		struct config_messages messages;
 		char bytes[512];
 
 		for (size_t i = 0; i < sizeof(bytes); i++) {
@@ -477,9 +452,8 @@ TEST(random_bytes_give_a_clean_error) {
 			bytes[i] = (char)(seed >> 56);
 		}
 		scratch_write_bytes("bad", bytes, sizeof(bytes));
-		assert_null(config_compile(scratch_path("bad"), &messages));
+		assert_null(config_compile(scratch_path("bad"), fresh_messages()));
 		assert_true(messages.errors > 0);
-		config_messages_free(&messages);
 	}
 }
 

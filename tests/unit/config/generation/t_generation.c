@@ -2,18 +2,11 @@
 /* Matching through the views of a generation, and blocks that are none. */
 #include <math.h>
 #include "tests/unit/test.h"
-#include "config/compile/compile.h"
 #include "policy/limit/class_internal.h"
+#include "tests/unit/config/compiled.h"
 
 static struct generation *compile(const char *text) {
-	struct config_messages messages;
-	struct generation *g = config_compile_text(text, "t", &messages);
-
-	for (size_t i = 0; i < messages.count && g == NULL; i++)
-		print_message("%d: %s\n", messages.list[i].line, messages.list[i].text);
-	config_messages_free(&messages);
-	assert_non_null(g);
-	return g;
+	return compiled_well(config_compile_text(text, "t", fresh_messages()));
 }
 
 /* The class that takes an inbound session, "-" for none. */
@@ -63,7 +56,6 @@ TEST(ports_choose_the_classes) {
 	assert_string_equal(inbound(g, 0, "192.0.2.1", "a.example"), "net");
 	assert_string_equal(inbound(g, 0, "::ffff:192.0.2.1", NULL), "net");
 	assert_string_equal(inbound(g, 0, "203.0.113.1", NULL), "-");
-	free(g);
 }
 
 TEST(outbound_looks_at_all_classes) {
@@ -73,7 +65,6 @@ TEST(outbound_looks_at_all_classes) {
 	assert_string_equal(outbound(g, "203.0.113.1", "a.example"), "mx");
 	assert_string_equal(outbound(g, "2001:db8::1", NULL), "net");
 	assert_string_equal(outbound(g, "203.0.113.1", NULL), "rest");
-	free(g);
 }
 
 TEST(exempt_is_told_by_address_or_name) {
@@ -86,12 +77,10 @@ TEST(exempt_is_told_by_address_or_name) {
 	assert_false(generation_is_exempt(g, &other, NULL, 0));
 	assert_true(generation_is_exempt(g, &other, "Trusted.Example", 15));
 	assert_false(generation_is_exempt(g, &other, "a.trusted.example", 17));
-	free(g);
 	g = compile("version = 1; classes = ();");
 	assert_false(generation_is_exempt(g, &loopback, NULL, 0));
 	assert_string_equal(inbound(g, 25, "192.0.2.1", "a.example"), "-");
 	assert_string_equal(outbound(g, "192.0.2.1", "a.example"), "-");
-	free(g);
 }
 
 TEST(equal_views_share_one_index) {
@@ -104,11 +93,9 @@ TEST(equal_views_share_one_index) {
 	assert_int_equal(g->port_index[1], g->port_index[2]);
 	assert_int_not_equal(g->port_index[0], g->port_index[1]);
 	assert_int_not_equal(g->other_index, g->outbound_index);
-	free(g);
 	g = compile("version = 1; classes = ( { name = \"a\"; match = \"*\"; hold_at = 1; } );");
 	assert_int_equal(g->port_count, 0);
 	assert_int_equal(g->other_index, g->outbound_index);
-	free(g);
 }
 
 /* An independent reading of the law: classes in file order, the first whose
@@ -128,12 +115,11 @@ TEST(views_agree_with_a_scan) {
 	};
 	static const uint16_t ports[] = { 0, 25, 465, 587, 2525 };
 	uint32_t seed = 7;
-	unsigned compiled = 0;
+	unsigned taken = 0;
 
 	for (int round = 0; round < 400; round++) {
 		unsigned mask[5], served[5];
-		struct config_messages messages;
-		char text[1024];
+			char text[1024];
 		size_t length = (size_t)snprintf(text, sizeof(text), "version = 1; classes = (");
 		struct generation *g;
 
@@ -147,11 +133,10 @@ TEST(views_agree_with_a_scan) {
 			    served[i] == 2 ? "ports = 587;" : "ports = [ 25, 587 ];");
 		}
 		snprintf(text + length, sizeof(text) - length, ");");
-		g = config_compile_text(text, "t", &messages);
-		config_messages_free(&messages);
+		g = compiled(config_compile_text(text, "t", fresh_messages()));
 		if (g == NULL)
 			continue;	/* some class can never match */
-		compiled++;
+		taken++;
 		for (unsigned k = 0; k < 5 * 4 * 3; k++) {
 			uint16_t port = ports[k / 12];
 			unsigned name = k / 3 % 4, client = k % 3;
@@ -167,9 +152,8 @@ TEST(views_agree_with_a_scan) {
 			assert_string_equal(inbound(g, port, clients[client], names[name]), wanted);
 			assert_string_equal(outbound(g, clients[client], names[name]), out);
 		}
-		free(g);
 	}
-	assert_true(compiled > 20);
+	assert_true(taken > 20);
 }
 
 static void refused(const void *block, size_t bytes, const char *words) {
@@ -238,7 +222,6 @@ TEST(foreign_blocks_are_refused) {
 	SPOILED(((struct generation_class *)(void *)((char *)copy + copy->classes))->port_count =
 	    UINT32_MAX, "outside");
 	free(copy);
-	free(g);
 }
 
 TEST(layout_is_one_for_a_build) {

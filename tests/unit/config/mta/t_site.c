@@ -2,8 +2,8 @@
 /* The site's file: what becomes of it, and every mistake in it. */
 #include "tests/unit/test.h"
 #include "base/file_stamp.h"
-#include "config/compile/compile.h"
 #include "config/generation/site_routes.h"
+#include "tests/unit/config/compiled.h"
 #include "tests/unit/scratch.h"
 
 #define HEAD "postern-site 1\nmta out\n"
@@ -20,28 +20,19 @@ static int make_files(void **state) {
 	return 0;
 }
 
-static struct generation *compile(struct config_messages *messages) {
-	struct generation *g = config_compile(scratch_path("conf"), messages);
-	struct diag diag;
-
-	assert_non_null(g);
-	if (generation_verify(g, (size_t)g->bytes, &diag) != 0)
-		fail_msg("%s", diag.text);
-	return g;
+static struct generation *compile(void) {
+	return compiled_well(config_compile(scratch_path("conf"), fresh_messages()));
 }
 
 /* What the file says, without complaint. */
 static struct generation *good(const char *text) {
-	struct config_messages messages;
 	struct generation *g;
 
 	scratch_write("out.site", text);
-	g = compile(&messages);
-	for (size_t i = 1; i < messages.count; i++)	/* the first: classes is empty */
-		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
-		    messages.list[i].text);
-	assert_int_equal(messages.count, 1);
-	config_messages_free(&messages);
+	g = compile();
+	if (messages.count != 1)
+		print_messages();
+	assert_int_equal(messages.count, 1);	/* classes is empty */
 	assert_true(g->mtas[0].site_known);
 	return g;
 }
@@ -73,7 +64,6 @@ TEST(the_facts_are_kept) {
 	assert_false(excluded(g, "x.b.example", ""));
 	assert_true(listed(g, "anything.example"));
 	assert_true(generation_site_excludes(g, &g->mtas[0], "b.example", 9, NULL));
-	free(g);
 }
 
 static const char *next_hop(const struct generation *g, const char *domain) {
@@ -94,21 +84,18 @@ TEST(a_relayhost_on_a_port_that_is_not_named_is_told) {
 	char text[256];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct config_messages messages;
 		struct generation *g;
 		bool told = false;
 
 		snprintf(text, sizeof(text), HEAD "relayhost %s\n", rows[i].relayhost);
 		scratch_write("out.site", text);
-		g = compile(&messages);
+		g = compile();
 		assert_true(g->mtas[0].site_known);
 		for (size_t k = 0; k < messages.count; k++)
 			told |= rows[i].told != NULL &&
 			    strstr(messages.list[k].text, rows[i].told) != NULL;
 		if (told != (rows[i].told != NULL) || messages.count != 1U + told)
 			fail_msg("%s: %zu messages", rows[i].relayhost, messages.count);
-		config_messages_free(&messages);
-		free(g);
 	}
 }
 
@@ -129,11 +116,9 @@ TEST(lanes_and_next_hops_are_kept) {
 	assert_string_equal(next_hop(g, "A.example"), "[Relay.Example]:587");
 	assert_string_equal(next_hop(g, "x.b.example"), "mx.b.example");
 	assert_string_equal(next_hop(g, "x.a.example"), "[smart.example]");
-	free(g);
 	g = good(HEAD);
 	assert_int_equal(g->mtas[0].site_lanes, 0);
 	assert_string_equal(next_hop(g, "a.example"), "");
-	free(g);
 }
 
 static int64_t look_ns;
@@ -179,7 +164,6 @@ TEST(without_the_daemon_next_hops_are_the_same) {
 	write_site(HEAD "lane 5\nonly-listed\nlist a.example\n");
 	assert_string_equal(by_lane(routes, "a.example"), "");
 	assert_string_equal(by_lane(routes, "b.example"), "-");
-	free(g);
 	site_routes_close(&routes);
 }
 
@@ -231,16 +215,11 @@ TEST(probes_without_a_lane_are_noted) {
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct config_messages messages;
-		struct generation *g;
-
 		scratch_write("out.site", cases[i].text);
-		g = compile(&messages);
+		(void)compile();
 		assert_int_equal(messages.count, cases[i].note == NULL ? 1 : 2);
 		if (cases[i].note != NULL)
 			assert_string_equal(messages.list[1].text, cases[i].note);
-		config_messages_free(&messages);
-		free(g);
 	}
 }
 
@@ -283,43 +262,37 @@ TEST(a_list_leaves_out_the_rest) {
 
 	assert_true(listed(g, "a.example"));
 	assert_false(listed(g, "c.example"));
-	free(g);
 	g = good(HEAD "only-listed\n");
 	assert_false(listed(g, "a.example"));
-	free(g);
 	g = good(HEAD);
 	assert_true(listed(g, "a.example"));
 	assert_false(excluded(g, "a.example", ""));
 	assert_string_equal(generation_text(g, g->mtas[0].clone_program), "postfix/smtp");
-	free(g);
 }
 
 TEST(deliveries_that_are_logged_under_another_name_are_noted) {
 	static const char *const programs[] = { "other/smtp", "postfix-x/smtp", "postfix" };
-	struct config_messages messages;
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		char text[256];
 
 		snprintf(text, sizeof(text), HEAD "clone-program %s\n", programs[i]);
 		scratch_write("out.site", text);
-		free(compile(&messages));
+		(void)compile();
 		assert_int_equal(messages.errors, 0);
 		assert_int_equal(messages.count, 2);
 		assert_string_equal(messages.list[1].file, scratch_path("conf"));
 		assert_non_null(strstr(messages.list[1].text, "mta.syslog_name is postfix, "));
 		assert_non_null(strstr(messages.list[1].text, programs[i]));
-		config_messages_free(&messages);
 	}
 }
 
 TEST(the_first_refusal_counts) {
 	static const char text[] = HEAD "refuse relayhost depends on the sender\nrefuse other\n";
-	struct config_messages messages;
 	struct generation *g;
 
 	scratch_write("out.site", text);
-	g = compile(&messages);
+	g = compile();
 	assert_string_equal(generation_text(g, g->mtas[0].site_refusal),
 	    "relayhost depends on the sender");
 	/* and check tells it */
@@ -328,13 +301,10 @@ TEST(the_first_refusal_counts) {
 	assert_string_equal(messages.list[1].file, scratch_path("out.site"));
 	assert_int_equal(messages.list[1].line, 3);
 	assert_non_null(strstr(messages.list[1].text, "no lanes: depends on the sender"));
-	config_messages_free(&messages);
-	free(g);
 }
 
 TEST(a_site_that_has_changed_is_noted) {
 	char watched[64];
-	struct config_messages messages;
 	struct generation *g;
 	char text[1024];
 	uint64_t stamp;
@@ -351,15 +321,12 @@ TEST(a_site_that_has_changed_is_noted) {
 	assert_int_equal(stamp, 0);
 	scratch_write("providers.conf", "version = 1; \n");
 	assert_int_equal(generation_site_changed(g, &g->mtas[0]), 1);
-	free(g);
-	g = compile(&messages);
+	g = compile();
 	assert_int_equal(messages.errors, 0);
 	assert_int_equal(messages.count, 2);
 	assert_non_null(strstr(messages.list[1].text, "providers.conf has changed"));
-	config_messages_free(&messages);
 	assert_true(g->mtas[0].site_known);
 	assert_int_equal(g->mtas[0].site_changed, 1);
-	free(g);
 }
 
 TEST(nothing_is_taken_of_a_bad_file) {
@@ -394,13 +361,12 @@ TEST(nothing_is_taken_of_a_bad_file) {
 		{ HEAD "exclude a.example \033[2J\n", 3, "not printable ASCII: exclude" },
 		{ HEAD "list a.example\r\n", 3, "not printable ASCII" },
 	};
-	struct config_messages messages;
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		struct generation *g;
 
 		scratch_write("out.site", mistakes[i].text);
-		g = compile(&messages);
+		g = compile();
 		assert_false(g->mtas[0].site_known);
 		assert_int_equal(g->mtas[0].site_excluded_index, 0);
 		assert_int_equal(messages.errors, 0);
@@ -411,15 +377,12 @@ TEST(nothing_is_taken_of_a_bad_file) {
 			fail_msg("%s", messages.list[1].text);
 		assert_non_null(strstr(messages.list[messages.count - 1].text,
 		    "no destination of the mta gets a hint"));
-		config_messages_free(&messages);
-		free(g);
 	}
 }
 
 TEST(a_flood_of_mistakes_is_cut) {
 	size_t room = 40000;
 	char *text = malloc(room);
-	struct config_messages messages;
 
 	assert_non_null(text);
 	memset(text, '\n', room);
@@ -427,25 +390,21 @@ TEST(a_flood_of_mistakes_is_cut) {
 	for (size_t i = 100; i < room; i += 3)
 		text[i] = 'x';
 	scratch_write_bytes("out.site", text, room);
-	free(compile(&messages));
+	(void)compile();
 	assert_int_equal(messages.count, 1 + 20 + 1);
-	config_messages_free(&messages);
 	free(text);
 }
 
 TEST(no_file_is_a_note) {
-	struct config_messages messages;
 	struct generation *g;
 
 	unlink(scratch_path("out.site"));
-	g = compile(&messages);
+	g = compile();
 	assert_false(g->mtas[0].site_known);
 	assert_int_equal(messages.count, 2);
 	assert_string_equal(messages.list[1].file, scratch_path("conf"));
 	assert_int_equal(messages.list[1].line, 2);
 	assert_non_null(strstr(messages.list[1].text, "cannot be read: No such file"));
-	config_messages_free(&messages);
-	free(g);
 }
 
 TEST(what_points_outside_is_refused) {
@@ -466,7 +425,6 @@ TEST(what_points_outside_is_refused) {
 		*fields[i] = before;
 	}
 	assert_int_equal(generation_verify(g, (size_t)g->bytes, &diag), 0);
-	free(g);
 }
 
 TEST_GROUP(make_files, scratch_close)

@@ -2,12 +2,12 @@
 /* Further transports of one Postfix: their rows, whose mail is theirs, and that what is
  * learned of a destination by one is not another's. */
 #include "tests/unit/test.h"
-#include "config/compile/compile.h"
 #include "config/generation/site_routes.h"
 #include "engine/hints/hints.h"
 #include "engine/destination/windows_internal.h"
 #include "engine/judge/judge.h"
 #include "tests/unit/engine/feed/results.h"
+#include "tests/unit/config/compiled.h"
 #include "tests/unit/scratch.h"
 #include "view/name_pattern.h"
 #include "wire/mail/mail_log.h"
@@ -43,20 +43,13 @@ static int make_files(void **state) {
 
 /* Its messages: `wanted` notes besides that on the classes. */
 static struct generation *compile(const char *text, unsigned wanted) {
-	struct config_messages messages;
 	struct generation *g;
-	struct diag diag;
 
 	scratch_write("out.site", text);
-	g = config_compile(scratch_path("conf"), &messages);
-	for (size_t i = 1; messages.count != wanted + 1 && i < messages.count; i++)
-		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
-		    messages.list[i].text);
-	assert_non_null(g);
+	g = compiled_well(config_compile(scratch_path("conf"), fresh_messages()));
+	if (messages.count != wanted + 1)
+		print_messages();
 	assert_int_equal(messages.count, wanted + 1);
-	config_messages_free(&messages);
-	if (generation_verify(g, (size_t)g->bytes, &diag) != 0)
-		fail_msg("%s", diag.text);
 	return g;
 }
 
@@ -80,23 +73,19 @@ TEST(rows_stand_behind_the_mail_servers) {
 	assert_int_equal(g->mtas[3].site_lanes, 1 << 1);	/* no lane of 3 is configured */
 	assert_int_equal(g->mtas[3].log, 0);			/* it is read once */
 	assert_true(g->mtas[3].site_known);
-	free(g);
 	/* a file of before the transports were configured */
 	g = compile("postern-site 1\nmta out\nlane 5\nprobes 2\n", 2);
 	assert_true(g->mtas[0].site_known);
 	assert_false(g->mtas[2].site_known);
-	free(g);
 	/* what is refused to the mail server is to them */
 	g = compile("postern-site 1\nmta out\nrefuse all-mail no\n", 1);
 	assert_string_equal(generation_text(g, g->mtas[3].site_refusal), "all-mail no");
-	free(g);
 	/* and one of them alone */
 	g = compile("postern-site 1\nmta out\ntransport slow\nrefuse no-service none\n"
 	    "transport relay\nlane 5\n", 1);
 	assert_int_equal(g->mtas[0].site_refusal, 0);
 	assert_int_equal(g->mtas[2].site_refusal, 0);
 	assert_string_equal(generation_text(g, g->mtas[3].site_refusal), "no-service none");
-	free(g);
 }
 
 TEST(a_mistake_in_one_part_spoils_the_file) {
@@ -114,7 +103,6 @@ TEST(a_mistake_in_one_part_spoils_the_file) {
 		assert_false(g->mtas[0].site_known);
 		assert_false(g->mtas[2].site_known);
 		assert_false(g->mtas[3].site_known);
-		free(g);
 	}
 }
 
@@ -164,7 +152,6 @@ TEST(whose_mail_a_domain_is) {
 	assert_string_equal(generation_site_listed(g, 0, 0), "");
 	assert_true(generation_site_excludes(g, &g->mtas[3], "any.example", 11, NULL));
 	site_routes_close(&routes);
-	free(g);
 }
 
 static uint32_t limit_of(const struct generation *g, unsigned mta, const char *name) {
@@ -197,7 +184,6 @@ TEST(parameters_of_a_transport) {
 	assert_int_equal(generation_window_mta(g, "a.example", 9, 0), GENERATION_MTAS_MAX);
 	assert_int_equal(generation_window_mta(g, "a.example", 9, 1 << 3 | 1 << 1), 1);
 	assert_int_equal(generation_window_mta(g, "gone:a.example", 14, 15), GENERATION_MTAS_MAX);
-	free(g);
 }
 
 TEST(a_name_tells_its_transport) {
@@ -281,7 +267,6 @@ TEST(the_log_tells_the_transport) {
 		assert_int_equal(j.lane, cases[i].lane);
 	}
 	judge_close(&judge);
-	free(g);
 }
 
 /* --- windows ------------------------------------------------------------------------------ */
@@ -406,7 +391,6 @@ TEST(who_else_delivered_leaves_doubt) {
 	assert_int_equal(doubt_of(g, 2, "slow.example", RELAY, 0), HINT_DOUBT_EXCLUDED);
 	/* of another mail server that means nothing */
 	assert_int_equal(doubt_of(g, 3, "slow.example", SLOW, 1 << 1), HINT_DOUBT_NONE);
-	free(g);
 }
 
 TEST(bad_configurations) {
@@ -428,18 +412,16 @@ TEST(bad_configurations) {
 	char text[700];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct config_messages messages;
 		bool found = false;
 
 		snprintf(text, sizeof(text), "version = 1; classes = ();\n"
 		    "mta = ( { name = \"out\"; transports = ( %s ); } );\n", cases[i].transports);
 		assert_null(config_compile_texts(text, "main", "version = 1;", "providers",
-		    &messages));
+		    fresh_messages()));
 		for (size_t k = 0; k < messages.count; k++)
 			found = found || strstr(messages.list[k].text, cases[i].error) != NULL;
 		if (!found)
 			fail_msg("%s: %s", cases[i].transports, messages.list[0].text);
-		config_messages_free(&messages);
 	}
 }
 

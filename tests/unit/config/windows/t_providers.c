@@ -3,34 +3,21 @@
  * mistakes in them. */
 #include "tests/unit/test.h"
 #include "base/clock.h"
-#include "config/compile/compile.h"
+#include "tests/unit/config/compiled.h"
 #include "tests/unit/material.h"
 #include "tests/unit/scratch.h"
 
 #define MAIN "version = 1; classes = ();\n"
 #define V "version = 1;\n"
 
-static struct generation *compile(const char *text, const char *providers,
-    struct config_messages *messages) {
-	struct generation *g = config_compile_texts(text, "main", providers, "providers", messages);
-	struct diag diag;
-
-	if (g != NULL && generation_verify(g, (size_t)g->bytes, &diag) != 0)
-		fail_msg("%s", diag.text);
-	return g;
+static struct generation *compile(const char *text, const char *providers) {
+	return compiled(config_compile_texts(text, "main", providers, "providers",
+	    fresh_messages()));
 }
 
 static struct generation *compile_good(const char *text, const char *providers) {
-	struct config_messages messages;
-	struct generation *g = compile(text, providers, &messages);
-
-	for (size_t i = 0; i < messages.count; i++)
-		if (messages.list[i].severity == MESSAGE_ERROR)
-			print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
-			    messages.list[i].text);
-	assert_non_null(g);
-	config_messages_free(&messages);
-	return g;
+	return compiled_well(config_compile_texts(text, "main", providers, "providers",
+	    fresh_messages()));
 }
 
 static uint32_t provider_of(const struct generation *g, const char *name, const char *address) {
@@ -58,11 +45,9 @@ TEST(relays_are_of_the_first_provider_that_matches) {
 	assert_int_equal(provider_of(g, "", NULL), GENERATION_NO_PROVIDER);
 	assert_int_equal(generation_find_provider(g, "365", 3), 1);
 	assert_int_equal(generation_find_provider(g, "36", 2), GENERATION_NO_PROVIDER);
-	free(g);
 	g = compile_good(MAIN, NULL);
 	assert_int_equal(provider_of(g, "x.olc.outlook.com", NULL), GENERATION_NO_PROVIDER);
 	assert_string_equal(generation_text(g, g->providers_file), "");
-	free(g);
 }
 
 TEST(a_rule_is_kept_as_it_is_written) {
@@ -108,7 +93,6 @@ TEST(a_rule_is_kept_as_it_is_written) {
 	assert_true(generation_reply_rule(g, 2)->identity != rule->identity);
 	assert_int_equal(generation_reply_rule(g, 3)->provider, GENERATION_NO_PROVIDER);
 	assert_int_equal(generation_reply_rule(g, 3)->class, RESULT_RCPT_TEMPORARY);
-	free(g);
 }
 
 /* --- windows --------------------------------------------------------------------- */
@@ -141,7 +125,6 @@ TEST(without_settings_they_are_the_defaults) {
 	assert_int_equal(s.canary_most_ns, window_defaults.canary_most_ns);
 	assert_int_equal(s.believe_ns, window_defaults.believe_ns);
 	assert_int_equal(s.believe_refusals, window_defaults.believe_refusals);
-	free(g);
 }
 
 static const char window_text[] = MAIN
@@ -199,7 +182,6 @@ TEST(the_innermost_group_gives_a_parameter) {
 		assert_int_equal(s.believe_refusals, 9);
 		assert_int_equal(s.law, WINDOW_LAW_PROBE);
 	}
-	free(g);
 }
 
 TEST(the_groups_that_give_them_are_told) {
@@ -224,7 +206,6 @@ TEST(the_groups_that_give_them_are_told) {
 	assert_true(generation_window_settings(g, 0, "[198.51.100.1]:25", 17,
 	    GENERATION_NO_PROVIDER, &s));
 	assert_false(generation_window_settings(g, 0, "x.example", 9, GENERATION_NO_PROVIDER, &s));
-	free(g);
 }
 
 TEST(feedback_is_a_number_or_a_text) {
@@ -253,7 +234,6 @@ TEST(feedback_is_a_number_or_a_text) {
 		assert_int_equal(s.negative.form, cases[i].form);
 		assert_true(s.negative.amount == cases[i].amount);
 		assert_true(s.positive.amount == 1);
-		free(g);
 	}
 }
 
@@ -287,7 +267,6 @@ TEST(what_points_outside_is_refused) {
 	SPOILED(copy->common_rules = 1);
 	SPOILED(copy->window.file = UINT32_MAX);
 	free(copy);
-	free(g);
 }
 
 /* --- mistakes ---------------------------------------------------------------------- */
@@ -385,97 +364,80 @@ static const struct {
 
 TEST(every_mistake_has_its_place) {
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
-		struct config_messages messages;
 		bool found = false;
 
-		free(compile(mistakes[i].in_main ? mistakes[i].text : MAIN,
-		    mistakes[i].in_main ? V : mistakes[i].text, &messages));
+		(void)compile(mistakes[i].in_main ? mistakes[i].text : MAIN,
+		    mistakes[i].in_main ? V : mistakes[i].text);
 		for (size_t k = 0; k < messages.count && !found; k++)
 			found = strstr(messages.list[k].text, mistakes[i].words) != NULL &&
 			    messages.list[k].line == mistakes[i].line &&
 			    strcmp(messages.list[k].file,
 			    mistakes[i].in_main ? "main" : "providers") == 0;
 		if (!found) {
-			for (size_t k = 0; k < messages.count; k++)
-				print_message("%s:%d: %s\n", messages.list[k].file,
-				    messages.list[k].line, messages.list[k].text);
+			print_messages();
 			fail_msg("%s\n%d: %s", mistakes[i].text, mistakes[i].line,
 			    mistakes[i].words);
 		}
-		config_messages_free(&messages);
 	}
 }
 
 /* --- files ----------------------------------------------------------------------- */
 
 /* The first message that has these words; its line, or -1. */
-static int said(const struct config_messages *messages, const char *words) {
-	for (size_t i = 0; i < messages->count; i++)
-		if (strstr(messages->list[i].text, words) != NULL)
-			return messages->list[i].line;
+static int said(const char *words) {
+	for (size_t i = 0; i < messages.count; i++)
+		if (strstr(messages.list[i].text, words) != NULL)
+			return messages.list[i].line;
 	return -1;
 }
 
 TEST(the_file_is_found) {
-	struct config_messages messages;
 	struct generation *g;
 	char text[512];
 
 	/* none, and nobody who needs one: nothing to say */
 	scratch_write("postern.conf", MAIN);
-	g = config_compile(scratch_path("postern.conf"), &messages);
+	g = compiled(config_compile(scratch_path("postern.conf"), fresh_messages()));
 	assert_non_null(g);
-	assert_int_equal(said(&messages, "providers.conf"), -1);
-	config_messages_free(&messages);
-	free(g);
+	assert_int_equal(said("providers.conf"), -1);
 	/* none, a mail server: a note */
 	scratch_write("postern.conf", MAIN "mta = ( { site = \"/none\"; } );\n");
-	g = config_compile(scratch_path("postern.conf"), &messages);
+	g = compiled(config_compile(scratch_path("postern.conf"), fresh_messages()));
 	assert_non_null(g);
-	assert_int_equal(said(&messages, ""), 0);
-	config_messages_free(&messages);
-	free(g);
+	assert_int_equal(said(""), 0);
 	/* named, and not there: a mistake */
 	scratch_write("postern.conf", MAIN "\nproviders = \"/none/p.conf\";\n");
-	assert_null(config_compile(scratch_path("postern.conf"), &messages));
-	assert_int_equal(said(&messages, "/none/p.conf cannot be read: No such file"), 3);
-	config_messages_free(&messages);
+	assert_null(config_compile(scratch_path("postern.conf"), fresh_messages()));
+	assert_int_equal(said("/none/p.conf cannot be read: No such file"), 3);
 	/* beside it, with an included one */
 	scratch_write("postern.conf", MAIN);
 	scratch_write("providers.conf", V "providers = (\n@include \"mine.conf\"\n);\n");
 	scratch_write("mine.conf", "\n{ name = \"mine\"; relays = \"*.mine.example\";\n"
 	    "replies = ( { match = \"x\"; action = \"alert\"; } ); }\n");
-	g = config_compile(scratch_path("postern.conf"), &messages);
+	g = compiled(config_compile(scratch_path("postern.conf"), fresh_messages()));
 	assert_non_null(g);
 	assert_int_equal(provider_of(g, "a.mine.example", NULL), 0);
 	assert_int_equal(generation_reply_rule(g, 0)->line, 3);
 	assert_non_null(strstr(generation_text(g, generation_reply_rule(g, 0)->file), "/mine.conf"));
-	config_messages_free(&messages);
-	free(g);
 	/* named, elsewhere */
 	snprintf(text, sizeof(text), MAIN "providers = \"%s/mine.conf\";\n", scratch);
 	scratch_write("postern.conf", text);
 	scratch_write("mine.conf", V "\nproviders = 3;\n");
-	assert_null(config_compile(scratch_path("postern.conf"), &messages));
-	assert_int_equal(said(&messages, "must be a list of groups"), 3);
-	config_messages_free(&messages);
+	assert_null(config_compile(scratch_path("postern.conf"), fresh_messages()));
+	assert_int_equal(said("must be a list of groups"), 3);
 }
 
 TEST(the_shipped_file_is_good) {
 	char text[4096];
-	struct config_messages messages;
 	struct generation *g;
 
 	snprintf(text, sizeof(text), MAIN "providers = \"%s/conf/providers.conf\";\n",
 	    top_of_sources());
 	scratch_write("postern.conf", text);
-	g = config_compile(scratch_path("postern.conf"), &messages);
-	for (size_t i = 0; i < messages.count; i++)
-		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
-		    messages.list[i].text);
+	g = compiled(config_compile(scratch_path("postern.conf"), fresh_messages()));
+	print_messages();
 	assert_non_null(g);
 	assert_int_equal(messages.count, 1);	/* classes is empty */
-	config_messages_free(&messages);
 	assert_true(g->provider_count >= 15);
 	for (uint32_t i = 0; i < g->reply_rule_count; i++)
 		assert_true(generation_reply_rule(g, i)->name != 0);
@@ -490,7 +452,6 @@ TEST(the_shipped_file_is_good) {
 	assert_int_equal(settings_of(g, 0, "provider:orange", "orange").limit, 3);
 	assert_int_equal(settings_of(g, 0, "provider:cox", "cox").limit, 10);
 	assert_int_equal(settings_of(g, 0, "provider:comcast", "comcast").limit, 20);
-	free(g);
 }
 
 TEST_GROUP(scratch_open, scratch_close)

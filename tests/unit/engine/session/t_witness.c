@@ -7,10 +7,8 @@
 /* --- dumps ------------------------------------------------------------- */
 
 TEST_IN(set_up, tear_down, a_shown_session_ends_when_its_connection_is_gone) {
-	struct session_ref one = open_one("192.0.2.1", 1001);
+	struct session_ref one = open_shown("192.0.2.1", 1001);
 
-	kernel_has("192.0.2.1", 1001);
-	dump();
 	assert_int_equal(proof_of(&one), SESSION_PROOF_WITNESS);
 	kernel_count = 0;
 	dump();
@@ -19,10 +17,8 @@ TEST_IN(set_up, tear_down, a_shown_session_ends_when_its_connection_is_gone) {
 }
 
 TEST_IN(set_up, tear_down, a_connection_that_no_process_holds_is_no_session) {
-	struct session_ref one = open_one("192.0.2.1", 1001);
+	struct session_ref one = open_shown("192.0.2.1", 1001);
 
-	kernel_has("192.0.2.1", 1001);
-	dump();
 	kernel[0].alive = false;
 	dump();
 	assert_over(&one);
@@ -45,10 +41,8 @@ TEST_IN(set_up, tear_down, a_session_never_shown_is_left_on_an_unknown_listener)
 }
 
 TEST_IN(set_up, tear_down, a_listener_whose_sessions_were_visible_closes_unseen_ones) {
-	struct session_ref one = open_one("192.0.2.1", 1001), two;
+	struct session_ref one = open_shown("192.0.2.1", 1001), two;
 
-	kernel_has("192.0.2.1", 1001);
-	dump();
 	two = open_one("192.0.2.2", 1002);
 	dump();
 	assert_lives(&one);
@@ -56,11 +50,9 @@ TEST_IN(set_up, tear_down, a_listener_whose_sessions_were_visible_closes_unseen_
 }
 
 TEST_IN(set_up, tear_down, a_dump_ends_only_what_was_opened_before_it) {
-	struct session_ref one = open_one("192.0.2.1", 1001), two;
+	struct session_ref one = open_shown("192.0.2.1", 1001), two;
 	uint32_t sequence;
 
-	kernel_has("192.0.2.1", 1001);
-	dump();
 	sequence = witness_dump_begin(witness);
 	two = open_one("192.0.2.2", 1002);
 	witness_dump_end(witness, site.generation, sequence, kernel, 1, now_ns);
@@ -71,10 +63,8 @@ TEST_IN(set_up, tear_down, a_dump_ends_only_what_was_opened_before_it) {
 }
 
 TEST_IN(set_up, tear_down, one_lookup_before_closing_can_save_a_session) {
-	struct session_ref one = open_one("192.0.2.1", 1001);
+	struct session_ref one = open_shown("192.0.2.1", 1001);
 
-	kernel_has("192.0.2.1", 1001);
-	dump();
 	lookups = 0;
 	dump_without(1001);
 	assert_lives(&one);
@@ -89,10 +79,8 @@ TEST_IN(set_up, tear_down, one_lookup_before_closing_can_save_a_session) {
 }
 
 TEST_IN(set_up, tear_down, a_hint_of_an_end_is_believed_when_the_kernel_agrees) {
-	struct session_ref one = open_one("192.0.2.1", 1001);
+	struct session_ref one = open_shown("192.0.2.1", 1001);
 
-	kernel_has("192.0.2.1", 1001);
-	dump();
 	engine_session_ended(site.engine, site.generation, &one, OWNER_POLICY, now_ns);
 	assert_lives(&one);
 	dump();
@@ -353,10 +341,8 @@ TEST_IN(set_up, tear_down, an_owner_that_lives_renews_its_lease) {
 }
 
 TEST_IN(set_up, tear_down, a_witnessed_session_has_no_lease) {
-	struct session_ref one = open_one("192.0.2.1", 1001);
+	struct session_ref one = open_shown("192.0.2.1", 1001);
 
-	kernel_has("192.0.2.1", 1001);
-	dump();
 	atomic_store(&role()->incarnation, 0);
 	now_ns += 7200 * NS_PER_SECOND;
 	witness_expire(witness, site.generation, now_ns);

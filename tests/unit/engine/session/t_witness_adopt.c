@@ -36,9 +36,7 @@ TEST_IN(set_up, tear_down, an_adopted_session_is_decided_without_its_own_count) 
 
 	gap(-3000, -100);
 	kernel_has("198.51.100.1", 1001);
-	dump();
-	pass(500);
-	dump();
+	dumps(2);
 	assert_int_equal(open_in("net"), 1);
 	assert_int_equal(site_inbound(&site, "198.51.100.1", 1001, NULL, &ref),
 	    VERDICT_ADMIT);
@@ -60,10 +58,7 @@ TEST_IN(set_up, tear_down, what_was_there_before_the_gap_is_not_adopted) {
 TEST_IN(set_up, tear_down, what_begins_long_after_the_gap_is_not_adopted) {
 	gap(-3000, -1001);
 	kernel_has("192.0.2.1", 1001);
-	for (unsigned i = 0; i < 4; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(4);
 	assert_int_equal(open_in("all"), 0);
 }
 
@@ -73,10 +68,7 @@ TEST_IN(set_up, tear_down, what_was_answered_is_not_adopted) {
 		(void)open_one("192.0.2.1", (uint16_t)(1001 + i));
 		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
 	}
-	for (unsigned i = 0; i < 4; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(4);
 	assert_int_equal(open_in("all"), 4);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->adopted), 0);
 }
@@ -93,10 +85,7 @@ TEST_IN(set_up, tear_down, what_carries_an_xclient_session_is_not_adopted) {
 	engine_session_open(site.engine, site.generation, &question, now_ns,
 	    &answer);
 	kernel_has("192.0.2.1", 1001);
-	for (unsigned i = 0; i < 4; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(4);
 	assert_int_equal(open_in("all"), 1);
 }
 
@@ -104,10 +93,7 @@ TEST_IN(set_up, tear_down, a_backlog_is_not_adopted) {
 	gap(-3000, 5000);
 	kernel_has("192.0.2.1", 1001);
 	kernel[0].alive = false;	/* inode 0: not accepted yet */
-	for (unsigned i = 0; i < 4; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(4);
 	assert_int_equal(open_in("all"), 0);
 }
 
@@ -120,10 +106,7 @@ TEST_IN(set_up, tear_down, a_gap_of_a_role_that_serves_another_port_adopts_nothi
 	dump();
 	gap(-100, 5000);
 	kernel_has("192.0.2.2", 1002);
-	for (unsigned i = 0; i < 4; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(4);
 	assert_int_equal(open_in("all"), 1);
 	assert_lives(&one);
 }
@@ -136,10 +119,7 @@ TEST_IN(set_up, tear_down, a_gap_of_the_socket_map_adopts) {
 	dump();
 	gap(-100, 5000);
 	kernel_has("192.0.2.2", 1002);
-	for (unsigned i = 0; i < 4; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(4);
 	assert_int_equal(open_in("all"), 2);
 	assert_lives(&one);
 }
@@ -157,10 +137,7 @@ TEST_IN(set_up, tear_down, connections_of_a_proxy_are_not_adopted) {
 	assert_lives(&one);
 	gap(-100, 5000);
 	kernel_has("203.0.113.1", 1002);	/* the proxy's */
-	for (unsigned i = 0; i < 4; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(4);
 	assert_int_equal(open_in("all"), 1);
 }
 
@@ -170,9 +147,7 @@ TEST_IN(set_up, tear_down, a_lock_that_timed_out_is_a_gap_of_its_listener) {
 
 	atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
 	kernel_has("192.0.2.1", 1001);
-	dump();
-	pass(500);
-	dump();
+	dumps(2);
 	assert_int_equal(open_in("all"), 1);
 }
 
@@ -180,9 +155,7 @@ TEST_IN(set_up, tear_down, adopt_always_and_never) {
 	kernel_has("192.0.2.1", 1001);
 	site_reload(&site, "count_unannounced = \"never\"; " FOUR);
 	gap(-3000, 100000);
-	dump();
-	pass(500);
-	dump();
+	dumps(2);
 	assert_int_equal(open_in("all"), 0);
 	gap(-3000, -2000);
 	site_reload(&site, "count_unannounced = \"always\"; " FOUR);
@@ -194,10 +167,7 @@ TEST_IN(set_up, tear_down, too_many_unannounced_connections_are_left_alone) {
 	site_reload(&site, "count_unannounced = \"always\"; " FOUR);
 	for (uint16_t i = 0; i < 40; i++)	/* the memory holds 16 */
 		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
-	for (unsigned i = 0; i < 2; i++) {
-		dump();
-		pass(500);
-	}
+	dumps(2);
 	assert_int_equal(open_in("all"), 16);
 }
 
@@ -217,29 +187,21 @@ TEST_IN(set_up, tear_down, without_adoption_there_is_no_dump_at_rest) {
 }
 
 TEST_IN(set_up, tear_down, begin_and_end_of_a_gap_ask_for_a_dump_at_once) {
-	bool at_once;
-
 	dump();
-	(void)wants(&at_once);
-	assert_false(at_once);
+	assert_false(wants_at_once());
 	gap(-50, 0);
 	atomic_store(&role()->gap_end_ns, INT64_MAX);
-	(void)wants(&at_once);
-	assert_true(at_once);
+	assert_true(wants_at_once());
 	dump();
 	pass(1000);	/* its successor's heartbeat ends it */
-	(void)wants(&at_once);
-	assert_true(at_once);
+	assert_true(wants_at_once());
 	dump();
 	pass(1000);
-	(void)wants(&at_once);
-	assert_false(at_once);
+	assert_false(wants_at_once());
 	gap(-1000, 0);
-	(void)wants(&at_once);
-	assert_true(at_once);
+	assert_true(wants_at_once());
 	dump();
-	(void)wants(&at_once);
-	assert_false(at_once);
+	assert_false(wants_at_once());
 }
 
 TEST_IN(set_up, tear_down, ports_of_sessions_are_watched_too) {
@@ -283,9 +245,7 @@ TEST_IN(set_up, tear_down, news_are_told_once) {
 
 	gap(-3000, -100);
 	kernel_has("192.0.2.1", 1001);
-	dump();
-	pass(500);
-	dump();
+	dumps(2);
 	witness_news(witness, &news);
 	assert_int_equal(news.adopted, 1);
 	witness_news(witness, &news);

@@ -128,6 +128,15 @@ static inline void dump(void) {
 	dump_without(0);
 }
 
+/* So many of them, half a second apart. */
+static inline void dumps(unsigned count) {
+	dump();
+	for (; count > 1; count--) {
+		pass(500);
+		dump();
+	}
+}
+
 static inline void destroyed(const char *client, uint16_t port) {
 	struct connection which = tuple(client, port);
 
@@ -148,6 +157,15 @@ static inline struct session_ref open_as(enum session_owner owner, uint8_t liste
 
 static inline struct session_ref open_one(const char *client, uint16_t port) {
 	return open_as(OWNER_POLICY, site.auto_listener, client, port);
+}
+
+/* One that the kernel shows, in a dump too. */
+static inline struct session_ref open_shown(const char *client, uint16_t port) {
+	struct session_ref ref = open_one(client, port);
+
+	kernel_has(client, port);
+	dump();
+	return ref;
 }
 
 static inline bool lives(const struct session_ref *ref, struct session *session) {
@@ -183,8 +201,16 @@ static inline struct role_record *role(void) {
 	return &segment_header(site.segment)->roles[site.place];
 }
 
+/* A dump, at any time; one at once. */
 static inline bool wants(bool *at_once) {
 	return witness_wants_dump(witness, site.generation, now_ns, at_once);
+}
+
+static inline bool wants_at_once(void) {
+	bool at_once;
+
+	(void)wants(&at_once);
+	return at_once;
 }
 
 #endif

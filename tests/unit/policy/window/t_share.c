@@ -102,95 +102,103 @@ static struct share_seen node(uint32_t leased, uint32_t open) {
 		.most = { UINT32_MAX, UINT32_MAX }, .open = open, .open_small = open, .nodes = 3, .alive = 3 };
 }
 
-/* `ago` ms after the last call, of a lease of 15 s. */
-static enum share_due due(const struct share_memory *memory, const struct share_seen *seen,
-    int64_t ago, int64_t now_ms) {
-	return share_due(memory, seen, SHARE_NEWS_NONE, now_ms - ago, 15000, now_ms);
+static struct share_memory memory;
+static struct share_seen seen;
+static int64_t now_ms;
+
+/* `turns` of 100 ms with what is seen. */
+static void turns(unsigned count) {
+	for (unsigned i = 0; i < count; i++, now_ms += SHARE_TURN_MS)
+		share_turn(&memory, &seen, now_ms);
 }
 
-/* `turns` of 100 ms with what is seen, from now_ms on. */
-static int64_t turns(struct share_memory *memory, const struct share_seen *seen, unsigned count,
-    int64_t now_ms) {
-	for (unsigned i = 0; i < count; i++, now_ms += SHARE_TURN_MS)
-		share_turn(memory, seen, now_ms);
-	return now_ms;
+/* A new node sees this for so many turns. */
+static struct share_ask begin(struct share_seen first, unsigned count) {
+	memory = (struct share_memory){ .begun = false };
+	seen = first;
+	now_ms = 1000;
+	turns(count);
+	return share_asks(&memory, &seen);
+}
+
+/* `ago` ms after the last call, of a lease of 15 s. */
+static enum share_due due_by(enum share_news news, int64_t ago) {
+	return share_due(&memory, &seen, news, now_ms - ago, 15000, now_ms);
+}
+
+static enum share_due due(int64_t ago) {
+	return due_by(SHARE_NEWS_NONE, ago);
+}
+
+static struct share_ask asks(void) {
+	return share_asks(&memory, &seen);
+}
+
+static void answered(const struct share_ask *ask, struct share_pools leased, uint32_t lacking,
+    struct share_pools idle) {
+	share_answered(&memory, &seen, ask, leased, lacking, idle);
 }
 
 TEST(an_idle_node_only_renews_an_equal_part) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(0, 0);
-	int64_t now_ms = turns(&memory, &seen, 300, 1000);
-	struct share_ask ask = share_asks(&memory, &seen);
+	struct share_ask ask = begin(node(0, 0), 300);
 
 	/* 30 - 3 * 1 by three, or by as many as are there */
 	is(ask.claim, 0, 0);
 	is(ask.want, 9, 0);
 	seen.alive = 2;
-	is(share_asks(&memory, &seen).want, 13, 0);
+	is(asks().want, 13, 0);
 	seen.leased = of(13, 0);
 	seen.alive = 3;
-	is(share_asks(&memory, &seen).keep, 9, 0);
+	is(asks().keep, 9, 0);
 	/* who does not hear that others lack places, does not */
 	seen.alive = 0;
-	is(share_asks(&memory, &seen).want, 0, 0);
+	is(asks().want, 0, 0);
 	/* there are not so many: then not */
 	seen = node(5, 0);
-	share_answered(&memory, &seen, &ask, of(5, 0), 0, of(0, 0));
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
-	    SHARE_NOT_DUE);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 5000, 15000, now_ms),
-	    SHARE_DUE_RENEW);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, 0, 15000, now_ms), SHARE_DUE_MORE);
+	answered(&ask, of(5, 0), 0, of(0, 0));
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 4999), SHARE_NOT_DUE);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 5000), SHARE_DUE_RENEW);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, now_ms), SHARE_DUE_MORE);
 }
 
 TEST(an_equal_part_is_given_back_when_others_lack_places) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(9, 0);
-	int64_t now_ms = turns(&memory, &seen, 100, 1000);
-	struct share_ask ask = share_asks(&memory, &seen);
+	struct share_ask ask = begin(node(9, 0), 100);
 
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 250, 15000, now_ms),
-	    SHARE_DUE_LOOK);
-	share_answered(&memory, &seen, &ask, of(9, 0), 1, of(0, 0));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
-	is(share_asks(&memory, &seen).keep, 0, 0);
+	assert_int_equal(due_by(SHARE_NEWS_SHORT, 250), SHARE_DUE_LOOK);
+	answered(&ask, of(9, 0), 1, of(0, 0));
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
+	is(asks().keep, 0, 0);
 	/* and not taken again for half a minute */
 	seen = node(0, 0);
-	now_ms = turns(&memory, &seen, 299, now_ms);
-	is(share_asks(&memory, &seen).want, 0, 0);
-	turns(&memory, &seen, 1, now_ms);
-	is(share_asks(&memory, &seen).want, 9, 0);
+	turns(299);
+	is(asks().want, 0, 0);
+	turns(1);
+	is(asks().want, 9, 0);
 }
 
 /* Killed and started: what came meanwhile is not counted yet. */
 TEST(who_begins_with_a_share_keeps_it_for_three_seconds) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(9, 0);
-	int64_t now_ms = turns(&memory, &seen, 1, 1000);
-	struct share_ask ask = share_asks(&memory, &seen);
+	struct share_ask ask = begin(node(9, 0), 1);
 
 	is(ask.need, 9, 0);
-	share_answered(&memory, &seen, &ask, of(9, 0), 5, of(0, 0));
-	now_ms = turns(&memory, &seen, 28, now_ms);
-	is(share_asks(&memory, &seen).keep, 9, 0);
-	assert_int_equal(due(&memory, &seen, 4999, now_ms), SHARE_NOT_DUE);
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	is(share_asks(&memory, &seen).keep, 0, 0);
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+	answered(&ask, of(9, 0), 5, of(0, 0));
+	turns(28);
+	is(asks().keep, 9, 0);
+	assert_int_equal(due(4999), SHARE_NOT_DUE);
+	turns(1);
+	is(asks().keep, 0, 0);
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
 }
 
 TEST(it_asks_before_it_runs_out) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(6, 5);
-	int64_t now_ms = turns(&memory, &seen, 40, 1000);
-	struct share_ask ask;
+	struct share_ask ask = begin(node(6, 5), 40);
 
 	/* 7 places, 5 open, headroom 2: enough */
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_NOT_DUE);
+	assert_int_equal(due(100), SHARE_NOT_DUE);
 	seen.open = seen.open_small = 6;
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
-	ask = share_asks(&memory, &seen);
+	turns(1);
+	assert_int_equal(due(100), SHARE_DUE_MORE);
+	ask = asks();
 	is(ask.need, 5, 0);	/* 6 - 1 static */
 	is(ask.claim, 7, 0);	/* and 2, of free ones or those that others only have */
 	is(ask.want, 9, 0);	/* an equal part, of free ones */
@@ -198,257 +206,217 @@ TEST(it_asks_before_it_runs_out) {
 	/* Others do not give back any, to which it gives them a second: then there are none, and
 	 * it asks for them now and then only. */
 	for (unsigned i = 0; i < 3; i++) {
-		share_answered(&memory, &seen, &ask, of(6, 0), 0, of(0, 0));
-		assert_int_equal(due(&memory, &seen, 249, now_ms), SHARE_NOT_DUE);
-		assert_int_equal(due(&memory, &seen, 250, now_ms), SHARE_DUE_MORE);
+		answered(&ask, of(6, 0), 0, of(0, 0));
+		assert_int_equal(due(249), SHARE_NOT_DUE);
+		assert_int_equal(due(250), SHARE_DUE_MORE);
 	}
-	share_answered(&memory, &seen, &ask, of(6, 0), 0, of(0, 0));
-	ask = share_asks(&memory, &seen);
+	answered(&ask, of(6, 0), 0, of(0, 0));
+	ask = asks();
 	is(ask.claim, 5, 0);
 	is(ask.want, 7, 0);
-	assert_int_equal(due(&memory, &seen, 699, now_ms), SHARE_NOT_DUE);
-	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_MORE);
+	assert_int_equal(due(699), SHARE_NOT_DUE);
+	assert_int_equal(due(700), SHARE_DUE_MORE);
 }
 
 TEST(what_it_refuses_it_needs) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(4, 5);
-	int64_t now_ms = turns(&memory, &seen, 3, 1000);
-	struct share_ask ask;
+	struct share_ask ask = begin(node(4, 5), 3);
 
 	seen.refused_small = 12;
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
-	ask = share_asks(&memory, &seen);
+	turns(1);
+	assert_int_equal(due(100), SHARE_DUE_MORE);
+	ask = asks();
 	is(ask.need, 5 + 12 - 1, 0);
 	is(ask.keep, 4, 0);
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 8, of(0, 0));
+	answered(&ask, of(9, 0), 8, of(0, 0));
 	seen.leased = of(9, 0);
 	seen.most = of(9, 0);
 	/* Not all: again after 250 ms, if it refuses again. */
 	seen.open = seen.open_small = 10;
 	seen.refused_small = 15;
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	assert_int_equal(due(&memory, &seen, 249, now_ms), SHARE_NOT_DUE);
-	assert_int_equal(due(&memory, &seen, 250, now_ms), SHARE_DUE_MORE);
-	is(share_asks(&memory, &seen).need, 10 + 3 - 1, 0);
+	turns(1);
+	assert_int_equal(due(249), SHARE_NOT_DUE);
+	assert_int_equal(due(250), SHARE_DUE_MORE);
+	is(asks().need, 10 + 3 - 1, 0);
 	/* More than there is is not asked for. */
 	seen.refused_small = 1000;
-	is(share_asks(&memory, &seen).need, 27, 0);
+	is(asks().need, 27, 0);
 }
 
 /* 11 came at once and one was refused, as others have the rest of 27: they will give it back. */
 TEST(what_it_lacks_itself_does_not_make_it_give_back) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(9, 10);
-	int64_t now_ms = turns(&memory, &seen, 40, 1000);
-	struct share_ask ask;
+	struct share_ask ask = begin(node(9, 10), 40);
 
 	seen.refused_small = 1;
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	ask = share_asks(&memory, &seen);
+	turns(1);
+	ask = asks();
 	is(ask.need, 10, 0);
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 0, of(0, 0));
+	answered(&ask, of(9, 0), 0, of(0, 0));
 	/* few are left: it asks on although nobody comes just now, */
-	now_ms = turns(&memory, &seen, 7, now_ms);
-	assert_int_equal(due(&memory, &seen, 699, now_ms), SHARE_NOT_DUE);
-	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_MORE);
-	ask = share_asks(&memory, &seen);
+	turns(7);
+	assert_int_equal(due(699), SHARE_NOT_DUE);
+	assert_int_equal(due(700), SHARE_DUE_MORE);
+	ask = asks();
 	is(ask.need, 9, 0);
 	is(ask.want, 11, 0);
-	share_answered(&memory, &seen, &ask, of(11, 0), 0, of(16, 0));
+	answered(&ask, of(11, 0), 0, of(16, 0));
 	/* and keeps what it got */
 	seen.leased = of(11, 0);
-	now_ms = turns(&memory, &seen, 10, now_ms);
-	is(share_asks(&memory, &seen).keep, 11, 0);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
-	    SHARE_NOT_DUE);
+	turns(10);
+	is(asks().keep, 11, 0);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 4999), SHARE_NOT_DUE);
 }
 
 TEST(who_was_refused_and_has_gone_is_not_claimed_for_on) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(9, 10);
-	int64_t now_ms = turns(&memory, &seen, 40, 1000);
-	struct share_ask ask;
+	struct share_ask ask = begin(node(9, 10), 40);
 
 	seen.refused_small = 1;
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	ask = share_asks(&memory, &seen);
+	turns(1);
+	ask = asks();
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 0, of(0, 0));
+	answered(&ask, of(9, 0), 0, of(0, 0));
 	seen.open = seen.open_small = 5;
-	now_ms = turns(&memory, &seen, 9, now_ms);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 1000, 15000, now_ms),
-	    SHARE_NOT_DUE);
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 1000, 15000, now_ms),
-	    SHARE_DUE_RETURN);
+	turns(9);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 1000), SHARE_NOT_DUE);
+	turns(1);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 1000), SHARE_DUE_RETURN);
 }
 
 TEST(others_lack_none_once_an_equal_part_is_free) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(1, 1);
-	int64_t now_ms = turns(&memory, &seen, 40, 1000);
-	struct share_ask ask = share_asks(&memory, &seen);
+	struct share_ask ask = begin(node(1, 1), 40);
 
-	share_answered(&memory, &seen, &ask, of(1, 0), 1, of(0, 0));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
-	ask = share_asks(&memory, &seen);
+	answered(&ask, of(1, 0), 1, of(0, 0));
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
+	ask = asks();
 	/* of 27 by three; fewer may be free by chance */
-	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(8, 0));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
-	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(9, 0));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
-	is(share_asks(&memory, &seen).want, 2, 0);
+	answered(&ask, of(1, 0), 0, of(8, 0));
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
+	answered(&ask, of(1, 0), 0, of(9, 0));
+	assert_int_equal(due(100), SHARE_DUE_MORE);
+	is(asks().want, 2, 0);
 }
 
 /* Idle places for mail that leaves were taken for free ones of mail that comes. */
 TEST(an_equal_part_is_free_only_if_it_is_of_each_pool) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(1, 1);
-	int64_t now_ms = turns(&memory, &seen, 40, 1000);
-	struct share_ask ask = share_asks(&memory, &seen);
+	struct share_ask ask = begin(node(1, 1), 40);
 
 	seen.whole.extra = 15;
-	share_answered(&memory, &seen, &ask, of(1, 0), 1, of(0, 15));
-	ask = share_asks(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(8, 15));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
-	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(9, 4));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
-	share_answered(&memory, &seen, &ask, of(1, 0), 0, of(9, 5));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_MORE);
+	answered(&ask, of(1, 0), 1, of(0, 15));
+	ask = asks();
+	answered(&ask, of(1, 0), 0, of(8, 15));
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
+	answered(&ask, of(1, 0), 0, of(9, 4));
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
+	answered(&ask, of(1, 0), 0, of(9, 5));
+	assert_int_equal(due(100), SHARE_DUE_MORE);
 }
 
 /* Others have a fair part only of what it does not need. */
 TEST(who_needs_less_than_he_told_says_so) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(9, 10);
-	int64_t now_ms = turns(&memory, &seen, 40, 1000);
-	struct share_ask ask;
+	struct share_ask ask = begin(node(9, 10), 40);
 
 	seen.refused_small = 100;
-	ask = share_asks(&memory, &seen);
+	ask = asks();
 	is(ask.claim, 27, 0);
 	share_sent(&memory, &seen);
-	share_answered(&memory, &seen, &ask, of(9, 0), 7, of(0, 0));
+	answered(&ask, of(9, 0), 7, of(0, 0));
 	/* still refused, within the last second: then nobody comes any more */
 	seen.refused_small = 101;
-	now_ms = turns(&memory, &seen, 10, now_ms);
-	is(share_asks(&memory, &seen).need, 10, 0);
-	now_ms = turns(&memory, &seen, 1, now_ms);
-	is(share_asks(&memory, &seen).need, 9, 0);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 249, 15000, now_ms),
-	    SHARE_NOT_DUE);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 250, 15000, now_ms),
-	    SHARE_DUE_RETURN);
-	ask = share_asks(&memory, &seen);
+	turns(10);
+	is(asks().need, 10, 0);
+	turns(1);
+	is(asks().need, 9, 0);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 249), SHARE_NOT_DUE);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 250), SHARE_DUE_RETURN);
+	ask = asks();
 	is(ask.keep, 9, 0);
-	share_answered(&memory, &seen, &ask, of(9, 0), 7, of(0, 0));
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
-	    SHARE_NOT_DUE);
+	answered(&ask, of(9, 0), 7, of(0, 0));
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 4999), SHARE_NOT_DUE);
 }
 
 TEST(it_keeps_places_only_while_nobody_lacks_any) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(9, 8);
-	struct share_ask ask;
-	int64_t now_ms = turns(&memory, &seen, 20, 1000);
+	struct share_ask ask = begin(node(9, 8), 20);
 
 	seen.open = seen.open_small = 2;
-	now_ms = turns(&memory, &seen, 20, now_ms);
+	turns(20);
 	/* 8 were open two seconds ago: the 10 that there are may stay. */
-	ask = share_asks(&memory, &seen);
+	ask = asks();
 	is(ask.need, 1, 0);
 	is(ask.keep, 9, 0);
-	assert_int_equal(due(&memory, &seen, 600, now_ms), SHARE_NOT_DUE);
-	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_LOOK);
-	share_answered(&memory, &seen, &ask, of(9, 0), 5, of(0, 0));
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
-	is(share_asks(&memory, &seen).keep, 1, 0);
+	assert_int_equal(due(600), SHARE_NOT_DUE);
+	assert_int_equal(due(700), SHARE_DUE_LOOK);
+	answered(&ask, of(9, 0), 5, of(0, 0));
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
+	is(asks().keep, 1, 0);
 	/* One that was in use 0.5 s ago stays a little longer. */
 	seen.open = seen.open_small = 1;
-	now_ms = turns(&memory, &seen, 5, now_ms);
-	ask = share_asks(&memory, &seen);
+	turns(5);
+	ask = asks();
 	is(ask.need, 0, 0);
 	is(ask.keep, 1, 0);
 	/* Five seconds later it believes in free places again. */
-	now_ms = turns(&memory, &seen, 50, now_ms);
-	is(share_asks(&memory, &seen).keep, 9, 0);
-	now_ms = turns(&memory, &seen, 110, now_ms);
-	is(share_asks(&memory, &seen).keep, 2, 0);	/* 1 + 2 - 1 */
+	turns(50);
+	is(asks().keep, 9, 0);
+	turns(110);
+	is(asks().keep, 2, 0);	/* 1 + 2 - 1 */
 }
 
 TEST(who_can_hear_the_others_looks_when_they_lack_places) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(9, 4);
-	int64_t now_ms = turns(&memory, &seen, 200, 1000);
-	struct share_ask ask = share_asks(&memory, &seen);
+	struct share_ask ask = begin(node(9, 4), 200);
 
 	/* 5 leased would do for 4 and 2 more: it has spare ones; nobody lacks any */
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
-	    SHARE_NOT_DUE);
-	assert_int_equal(due(&memory, &seen, 700, now_ms), SHARE_DUE_LOOK);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 4999), SHARE_NOT_DUE);
+	assert_int_equal(due(700), SHARE_DUE_LOOK);
 	/* somebody does: at once, but no more often than who lacks them asks */
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 249, 15000, now_ms),
-	    SHARE_NOT_DUE);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 250, 15000, now_ms),
-	    SHARE_DUE_LOOK);
+	assert_int_equal(due_by(SHARE_NEWS_SHORT, 249), SHARE_NOT_DUE);
+	assert_int_equal(due_by(SHARE_NEWS_SHORT, 250), SHARE_DUE_LOOK);
 	/* with more than an equal part, as long as the answers say so, too */
 	seen = node(20, 19);
-	now_ms = turns(&memory, &seen, 200, now_ms);
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 4999, 15000, now_ms),
-	    SHARE_NOT_DUE);
+	turns(200);
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 4999), SHARE_NOT_DUE);
 	seen = node(20, 21);
-	now_ms = turns(&memory, &seen, 3, now_ms);
-	share_answered(&memory, &seen, &ask, of(20, 0), 3, of(0, 0));
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_QUIET, now_ms - 700, 15000, now_ms),
-	    SHARE_DUE_LOOK);
+	turns(3);
+	answered(&ask, of(20, 0), 3, of(0, 0));
+	assert_int_equal(due_by(SHARE_NEWS_QUIET, 700), SHARE_DUE_LOOK);
 	/* who has nothing to spare does not care */
 	memory = (struct share_memory){ .begun = false };
 	seen = node(3, 4);
-	now_ms = turns(&memory, &seen, 200, now_ms);
-	share_answered(&memory, &seen, &ask, of(3, 0), 3, of(0, 0));
-	assert_int_equal(share_due(&memory, &seen, SHARE_NEWS_SHORT, now_ms - 4999, 15000, now_ms),
-	    SHARE_NOT_DUE);
+	turns(200);
+	answered(&ask, of(3, 0), 3, of(0, 0));
+	assert_int_equal(due_by(SHARE_NEWS_SHORT, 4999), SHARE_NOT_DUE);
 }
 
 TEST(above_the_fair_part_it_shrinks) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = node(20, 21);
-	int64_t now_ms = turns(&memory, &seen, 40, 1000);
-	struct share_ask ask = share_asks(&memory, &seen);
+	struct share_ask ask = begin(node(20, 21), 40);
 
-	share_answered(&memory, &seen, &ask, of(20, 0), 3, of(0, 0));
+	answered(&ask, of(20, 0), 3, of(0, 0));
 	seen.most = of(13, 0);
-	is(share_asks(&memory, &seen).keep, 13, 0);
+	is(asks().keep, 13, 0);
 	/* All are open: nothing to give back; one closes: it is. */
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_NOT_DUE);
+	assert_int_equal(due(100), SHARE_NOT_DUE);
 	seen.open = seen.open_small = 20;
-	assert_int_equal(due(&memory, &seen, 100, now_ms), SHARE_DUE_RETURN);
+	assert_int_equal(due(100), SHARE_DUE_RETURN);
 	is(share_least(seen.fixed, seen.leased, seen.open, seen.open_small, of(13, 0)), 19, 0);
 }
 
 TEST(each_direction_asks_for_its_pool) {
-	struct share_memory memory = { .begun = false };
-	struct share_seen seen = { .whole = { 30, 30 }, .fixed = { 1, 1 }, .leased = { 4, 4 },
+	struct share_seen both = { .whole = { 30, 30 }, .fixed = { 1, 1 }, .leased = { 4, 4 },
 		.most = { UINT32_MAX, UINT32_MAX }, .open = 8, .open_small = 0, .nodes = 3 };
 
-	turns(&memory, &seen, 40, 1000);
+	begin(both, 40);
 	/* Of the direction that may use both: extra alone, 8 - 1 - 1. */
-	is(share_asks(&memory, &seen).need, 0, 6);
+	is(asks().need, 0, 6);
 	/* Of both directions: base for all that is open, 8 - 1; nothing more. */
 	seen.open_small = 2;
-	is(share_asks(&memory, &seen).need, 7, 0);
+	is(asks().need, 7, 0);
 	/* And where base is short, extra for the others: 8 - 1 - 1 - 4. */
-	share_answered(&memory, &seen, &(struct share_ask){ .need = { 7, 0 } }, of(4, 4), 0,
+	answered(&(struct share_ask){ .need = { 7, 0 } }, of(4, 4), 0,
 	    of(0, 0));
-	is(share_asks(&memory, &seen).need, 7, 2);
+	is(asks().need, 7, 2);
 	/* Extra is short: base for the rest. */
 	seen.open_small = 0;
-	share_answered(&memory, &seen, &(struct share_ask){ .need = { 0, 6 } }, of(4, 4), 0,
+	answered(&(struct share_ask){ .need = { 0, 6 } }, of(4, 4), 0,
 	    of(0, 0));
-	is(share_asks(&memory, &seen).need, 2, 6);
+	is(asks().need, 2, 6);
 }
