@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "segment/destination/learned.h"
 #include "segment/destination/shared.h"
 #include "segment/layout_text.inc"
 
@@ -96,23 +97,26 @@ static uint32_t lines_for(uint64_t slots) {
 	return (uint32_t)((slots + SLOTS_PER_LINE - 1) / SLOTS_PER_LINE);
 }
 
-static uint64_t place_sessions(struct segment_header *header,
-    const struct share *share, uint64_t offset) {
-	uint64_t shards = share->shards;
+/* The next part, of so many bytes; *end moves behind it. */
+static uint64_t place(uint64_t *end, uint64_t bytes) {
+	uint64_t begin = round_up(*end, PAGE_BYTES);
 
-	header->shards_offset = offset;
-	offset += 2 * shards * sizeof(struct shard);
-	header->lines_offset = offset;
-	offset += shards * header->lines_per_shard * sizeof(struct index_line);
-	header->slots_offset = offset;
-	offset = round_up(offset + shards * header->slots_per_shard *
-	    sizeof(struct session_slot), sizeof(struct index_line));
-	header->client_lines_offset = offset;
-	offset += shards * header->client_lines_per_shard *
-	    sizeof(struct index_line);
-	header->clients_offset = offset;
-	return offset + shards * header->clients_per_shard *
-	    sizeof(struct client_slot);
+	*end = begin + bytes;
+	return begin;
+}
+
+static void place_sessions(struct segment_header *header, uint64_t *end) {
+	uint64_t shards = header->shard_count;
+
+	header->shards_offset = place(end, 2 * shards * sizeof(struct shard));
+	header->lines_offset = place(end, shards * header->lines_per_shard *
+	    sizeof(struct index_line));
+	header->slots_offset = place(end, shards * header->slots_per_shard *
+	    sizeof(struct session_slot));
+	header->client_lines_offset = place(end, shards * header->client_lines_per_shard *
+	    sizeof(struct index_line));
+	header->clients_offset = place(end, shards * header->clients_per_shard *
+	    sizeof(struct client_slot));
 }
 
 /* A key whose buckets are full has something forgotten: with this room hardly any are before
@@ -126,28 +130,28 @@ static void deal_buckets(struct table_place *place, uint64_t each) {
 	place->per_shard = place->buckets_per_shard * place->places_per_bucket;
 }
 
-static uint64_t place_learned(struct table_place *place, const struct share *share,
-    uint64_t slot_bytes, uint64_t offset) {
-	place->shards = share->shards;
-	deal_buckets(place, share->each);
-	offset = round_up(offset, PAGE_BYTES);
-	place->shards_offset = offset;
-	offset += place->shards * sizeof(struct shard);
-	place->tags_offset = offset;
-	offset += (uint64_t)place->shards * place->buckets_per_shard *
-	    sizeof(struct tag_line);
-	offset = round_up(offset, PAGE_BYTES);
-	place->slots_offset = offset;
-	return offset + (uint64_t)place->shards * place->per_shard * slot_bytes;
+/* False: it cannot have so many. */
+static bool place_learned(struct table_place *to, uint64_t wanted, uint64_t slot_bytes,
+    uint64_t *end) {
+	struct share share;
+
+	if (!deal(wanted, &share) || share.each > SLOTS_PER_SHARD_MAX)
+		return false;
+	to->shards = share.shards;
+	deal_buckets(to, share.each);
+	to->shards_offset = place(end, to->shards * sizeof(struct shard));
+	to->tags_offset = place(end, (uint64_t)to->shards * to->buckets_per_shard *
+	    sizeof(struct tag_line));
+	to->slots_offset = place(end, (uint64_t)to->shards * to->per_shard * slot_bytes);
+	return true;
+}
+
+static uint64_t place_set(const struct table_place *of, uint64_t *end) {
+	return place(end, (uint64_t)of->shards * learned_set_words(of) * 8);
 }
 
 static uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
 	return value < least ? least : value > most ? most : value;
-}
-
-static bool deal_recipients(uint64_t destination_count, struct share *share) {
-	return deal(within(destination_count / DESTINATIONS_PER_RECIPIENT,
-	    RECIPIENTS_LEAST, RECIPIENTS_MOST), share);
 }
 
 /* A cluster shares a part of the destinations at most. */
@@ -161,76 +165,50 @@ static uint32_t buckets_for(uint64_t destination_count) {
 	return count;
 }
 
-static bool place_accounts(struct segment_header *header, uint64_t account_count,
-    uint64_t *offset) {
-	struct share accounts, mails, healths, queued;
+static bool place_accounts(struct segment_header *header, uint64_t *end) {
+	uint64_t count = header->account_count;
 
-	header->account_count = account_count;
-	memset(&header->accounts, 0, sizeof(header->accounts));
-	memset(&header->account_mails, 0, sizeof(header->account_mails));
-	memset(&header->account_healths, 0, sizeof(header->account_healths));
-	memset(&header->account_queued, 0, sizeof(header->account_queued));
-	header->pools_offset = header->accounts_unkept_offset = header->account_words = 0;
-	if (account_count == 0)
+	if (count == 0)
 		return true;
-	if (!deal(account_count, &accounts) || accounts.each > SLOTS_PER_SHARD_MAX ||
-	    !deal(within(account_count / ACCOUNTS_PER_MAIL, MAILS_LEAST, MAILS_MOST), &mails) ||
-	    !deal(within(account_count / ACCOUNTS_PER_HEALTH, HEALTHS_LEAST, HEALTHS_MOST),
-		&healths) ||
-	    !deal(within(account_count / ACCOUNTS_PER_QUEUED, QUEUED_LEAST, QUEUED_MOST),
-		&queued))
+	header->pools_offset = place(end, ACCOUNT_POOLS * sizeof(struct account_pool));
+	if (!place_learned(&header->accounts, count, sizeof(struct account), end) ||
+	    !place_learned(&header->account_mails, within(count / ACCOUNTS_PER_MAIL,
+		MAILS_LEAST, MAILS_MOST), sizeof(struct account_mail), end) ||
+	    !place_learned(&header->account_healths, within(count / ACCOUNTS_PER_HEALTH,
+		HEALTHS_LEAST, HEALTHS_MOST), sizeof(struct account_health), end) ||
+	    !place_learned(&header->account_queued, within(count / ACCOUNTS_PER_QUEUED,
+		QUEUED_LEAST, QUEUED_MOST), sizeof(struct account_queued), end))
 		return false;
-	*offset = place_learned(&header->accounts, &accounts, sizeof(struct account), *offset);
-	*offset = place_learned(&header->account_mails, &mails, sizeof(struct account_mail),
-	    *offset);
-	header->pools_offset = *offset = round_up(*offset, PAGE_BYTES);
-	*offset += ACCOUNT_POOLS * sizeof(struct account_pool);
-	header->account_words = (header->accounts.per_shard + 63) / 64;
-	header->accounts_unkept_offset = *offset;
-	*offset += header->accounts.shards * header->account_words * 8;
-	*offset = place_learned(&header->account_healths, &healths,
-	    sizeof(struct account_health), *offset);
-	*offset = place_learned(&header->account_queued, &queued, sizeof(struct account_queued),
-	    *offset);
+	header->accounts_unkept_offset = place_set(&header->accounts, end);
 	return true;
 }
 
 /* What stands beside the destinations, the flights, the grants, and what is shared. */
-static uint64_t place_states(struct segment_header *header, uint64_t offset) {
-	uint64_t shards = header->destinations.shards;
-	uint32_t each = header->destinations.per_shard;
+static void place_states(struct segment_header *header, uint64_t *end) {
+	const struct table_place *destinations = &header->destinations;
+	uint64_t shards = destinations->shards;
+	uint32_t each = destinations->per_shard;
 
-	header->states_offset = offset = round_up(offset, PAGE_BYTES);
-	offset += shards * sizeof(struct state_shard);
-	header->bits_per_shard = (each + 63) / 64;
-	header->changed_offset = offset;
-	offset += shards * header->bits_per_shard * 8;
-	header->timed_offset = offset;
-	offset += shards * header->bits_per_shard * 8;
-	header->unkept_offset = offset;
-	offset += shards * header->bits_per_shard * 8;
-	header->unshared_offset = offset;
-	offset += shards * header->bits_per_shard * 8;
+	header->states_offset = place(end, shards * sizeof(struct state_shard));
+	header->changed_offset = place_set(destinations, end);
+	header->timed_offset = place_set(destinations, end);
+	header->unkept_offset = place_set(destinations, end);
+	header->unshared_offset = place_set(destinations, end);
 	header->reasons_per_shard = (uint32_t)within(
 	    each / DESTINATIONS_PER_REASON, REASONS_LEAST, each);
-	header->reasons_offset = offset = round_up(offset, PAGE_BYTES);
-	offset += shards * header->reasons_per_shard * sizeof(struct reason_text);
+	header->reasons_offset = place(end, shards * header->reasons_per_shard *
+	    sizeof(struct reason_text));
 	header->flight_count = (uint32_t)within(
 	    header->session_count / SESSIONS_PER_FLIGHT, FLIGHTS_LEAST,
 	    FLIGHTS_MOST);
-	header->flights_offset = offset = round_up(offset, PAGE_BYTES);
-	offset += header->flight_count * sizeof(struct flight);
+	header->flights_offset = place(end, header->flight_count * sizeof(struct flight));
 	header->attempt_lines = header->flight_count;
-	header->attempts_offset = offset;
-	offset += (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
-	    sizeof(struct attempt);
-	header->grants_offset = offset = round_up(offset, PAGE_BYTES);
-	offset += sizeof(struct grant_table);
-	header->told_offset = offset = round_up(offset, PAGE_BYTES);
-	offset += sizeof(struct told_table);
+	header->attempts_offset = place(end, (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
+	    sizeof(struct attempt));
+	header->grants_offset = place(end, sizeof(struct grant_table));
+	header->told_offset = place(end, sizeof(struct told_table));
 	header->shared_buckets = buckets_for(header->destination_count);
-	header->shared_offset = offset = round_up(offset, PAGE_BYTES);
-	return offset + shared_bytes(header->shared_buckets);
+	header->shared_offset = place(end, shared_bytes(header->shared_buckets));
 }
 
 /* Enough of them for some seconds of a flood, where there is room for one. */
@@ -244,121 +222,74 @@ static uint32_t decisions_for(uint64_t slots) {
 	return count;
 }
 
-static uint64_t place_decisions(struct segment_header *header, uint64_t offset) {
+static void place_decisions(struct segment_header *header, uint64_t *end) {
 	header->decided_slots[DECIDED_OF_SESSIONS] =
 	    decisions_for(header->session_count);
 	header->decided_slots[DECIDED_OF_DESTINATIONS] =
 	    decisions_for(header->destination_count);
-	for (unsigned i = 0; i < DECIDED_RINGS; i++) {
-		header->decided_offset[i] = offset = round_up(offset, PAGE_BYTES);
-		offset += header->decided_slots[i] * sizeof(struct decided_slot);
-	}
-	return offset;
+	for (unsigned i = 0; i < DECIDED_RINGS; i++)
+		header->decided_offset[i] = place(end, header->decided_slots[i] *
+		    sizeof(struct decided_slot));
 }
 
-bool segment_geometry(struct segment_header *header, uint32_t record_count,
-    uint64_t session_count, uint64_t destination_count, uint64_t account_count) {
-	struct share sessions, learned, recipients;
-	uint64_t slots, clients, offset;
+/* The sizes of shards of sessions and clients.  The numbers may come from a file that anybody
+ * wrote. */
+static bool deal_sessions(struct segment_header *header) {
+	struct share share;
+	uint64_t slots, clients;
 
-	/* the numbers may come from a file that anybody wrote */
-	if (record_count == 0 || record_count > SEGMENT_RECORDS_MAX ||
-	    !deal(session_count, &sessions) ||
-	    !deal(destination_count, &learned) ||
-	    !deal_recipients(destination_count, &recipients))
+	if (!deal(header->session_count, &share))
 		return false;
-	slots = sessions.each + 5 * (uint64_t)sessions.root + 1;
-	clients = sessions.each + 2 * (uint64_t)sessions.root + 1;
-	if (slots > SLOTS_PER_SHARD_MAX || learned.each > SLOTS_PER_SHARD_MAX)
+	slots = share.each + 5 * (uint64_t)share.root + 1;
+	clients = share.each + 2 * (uint64_t)share.root + 1;
+	if (slots > SLOTS_PER_SHARD_MAX)
 		return false;
-
-	header->record_count = record_count;
-	header->shard_count = sessions.shards;
+	header->shard_count = share.shards;
 	header->slots_per_shard = (uint32_t)slots;
 	header->lines_per_shard = lines_for(slots);
 	header->clients_per_shard = (uint32_t)clients;
 	header->client_lines_per_shard = lines_for(clients);
-	header->session_count = session_count;
-	header->destination_count = destination_count;
-
-	offset = round_up(sizeof(struct segment_header), PAGE_BYTES);
-	header->records_offset = offset;
-	offset += (uint64_t)record_count * sizeof(struct class_record);
-	header->lane_uses_offset = round_up(offset, PAGE_BYTES);
-	offset = header->lane_uses_offset +
-	    SEGMENT_LANE_USES * sizeof(struct lane_use_slot);
-	offset = place_sessions(header, &sessions, offset);
-	offset = place_learned(&header->destinations, &learned,
-	    sizeof(struct destination), offset);
-	offset = place_learned(&header->relays, &learned, sizeof(struct relay),
-	    offset);
-	offset = place_learned(&header->recipients, &recipients,
-	    sizeof(struct recipient), offset);
-	if (!place_accounts(header, account_count, &offset))
-		return false;
-	offset = place_states(header, offset);
-	offset = place_decisions(header, offset);
-	header->bytes = round_up(offset, PAGE_BYTES);
-	return header->bytes < SIZE_MAX;
+	return true;
 }
 
-static bool same_place(const struct table_place *a, const struct table_place *b) {
-	return a->shards_offset == b->shards_offset &&
-	    a->tags_offset == b->tags_offset &&
-	    a->slots_offset == b->slots_offset && a->shards == b->shards &&
-	    a->per_shard == b->per_shard &&
-	    a->buckets_per_shard == b->buckets_per_shard &&
-	    a->places_per_bucket == b->places_per_bucket;
+#define GEOMETRY_AT	offsetof(struct segment_header, record_count)
+#define GEOMETRY_END	(offsetof(struct segment_header, accounts_unkept_offset) + sizeof(uint64_t))
+
+bool segment_geometry(struct segment_header *header, uint32_t record_count,
+    uint64_t session_count, uint64_t destination_count, uint64_t account_count) {
+	uint64_t end = sizeof(struct segment_header);
+
+	memset((char *)header + GEOMETRY_AT, 0, GEOMETRY_END - GEOMETRY_AT);
+	header->record_count = record_count;
+	header->session_count = session_count;
+	header->destination_count = destination_count;
+	header->account_count = account_count;
+	if (record_count == 0 || record_count > SEGMENT_RECORDS_MAX || !deal_sessions(header))
+		return false;
+	header->records_offset = place(&end, (uint64_t)record_count * sizeof(struct class_record));
+	header->lane_uses_offset = place(&end, SEGMENT_LANE_USES * sizeof(struct lane_use_slot));
+	place_sessions(header, &end);
+	if (!place_learned(&header->destinations, destination_count, sizeof(struct destination),
+		&end) ||
+	    !place_learned(&header->relays, destination_count, sizeof(struct relay), &end) ||
+	    !place_learned(&header->recipients, within(destination_count /
+		DESTINATIONS_PER_RECIPIENT, RECIPIENTS_LEAST, RECIPIENTS_MOST),
+		sizeof(struct recipient), &end) ||
+	    !place_accounts(header, &end))
+		return false;
+	place_states(header, &end);
+	place_decisions(header, &end);
+	header->bytes = round_up(end, PAGE_BYTES);
+	return header->bytes < SIZE_MAX;
 }
 
 bool segment_geometry_valid(const struct segment_header *header,
     uint64_t file_bytes) {
 	struct segment_header right;
 
-	memset(&right, 0, sizeof(right));
-	return segment_geometry(&right, header->record_count,
-		   header->session_count, header->destination_count, header->account_count) &&
-	    header->shard_count == right.shard_count &&
-	    header->slots_per_shard == right.slots_per_shard &&
-	    header->lines_per_shard == right.lines_per_shard &&
-	    header->clients_per_shard == right.clients_per_shard &&
-	    header->client_lines_per_shard == right.client_lines_per_shard &&
-	    header->records_offset == right.records_offset &&
-	    header->shards_offset == right.shards_offset &&
-	    header->lines_offset == right.lines_offset &&
-	    header->slots_offset == right.slots_offset &&
-	    header->client_lines_offset == right.client_lines_offset &&
-	    header->clients_offset == right.clients_offset &&
-	    same_place(&header->destinations, &right.destinations) &&
-	    same_place(&header->relays, &right.relays) &&
-	    header->lane_uses_offset == right.lane_uses_offset &&
-	    same_place(&header->recipients, &right.recipients) &&
-	    same_place(&header->accounts, &right.accounts) &&
-	    same_place(&header->account_mails, &right.account_mails) &&
-	    same_place(&header->account_healths, &right.account_healths) &&
-	    same_place(&header->account_queued, &right.account_queued) &&
-	    header->pools_offset == right.pools_offset &&
-	    header->accounts_unkept_offset == right.accounts_unkept_offset &&
-	    header->account_words == right.account_words &&
-	    header->states_offset == right.states_offset &&
-	    header->changed_offset == right.changed_offset &&
-	    header->timed_offset == right.timed_offset &&
-	    header->unkept_offset == right.unkept_offset &&
-	    header->reasons_offset == right.reasons_offset &&
-	    header->flights_offset == right.flights_offset &&
-	    header->attempts_offset == right.attempts_offset &&
-	    header->grants_offset == right.grants_offset &&
-	    header->told_offset == right.told_offset &&
-	    header->unshared_offset == right.unshared_offset &&
-	    header->shared_offset == right.shared_offset &&
-	    header->shared_buckets == right.shared_buckets &&
-	    header->bits_per_shard == right.bits_per_shard &&
-	    header->reasons_per_shard == right.reasons_per_shard &&
-	    header->flight_count == right.flight_count &&
-	    header->attempt_lines == right.attempt_lines &&
-	    memcmp(header->decided_offset, right.decided_offset,
-		sizeof(right.decided_offset)) == 0 &&
-	    memcmp(header->decided_slots, right.decided_slots,
-		sizeof(right.decided_slots)) == 0 &&
+	return segment_geometry(&right, header->record_count, header->session_count,
+		   header->destination_count, header->account_count) &&
+	    memcmp((const char *)header + GEOMETRY_AT, (const char *)&right + GEOMETRY_AT,
+		GEOMETRY_END - GEOMETRY_AT) == 0 &&
 	    header->bytes == right.bytes && header->bytes == file_bytes;
 }

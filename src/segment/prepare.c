@@ -30,7 +30,7 @@
 #include "base/clock.h"
 #include "policy/window/share.h"
 #include "segment/decision/decisions.h"
-#include "segment/destination/destinations.h"
+#include "segment/destination/destination_table.h"
 #include "segment/file/feed_position.h"
 #include "segment/geometry.h"
 #include "segment/queue/grants.h"
@@ -169,6 +169,25 @@ static void scrub_decisions(struct segment_header *header) {
 	}
 }
 
+static const struct learned_kind *const learned_kinds[] = {
+	&destination_state_kind, &relay_kind, &recipient_kind,
+#ifdef WITH_ACCOUNTS
+	&account_kind, &account_mail_kind, &account_health_kind, &account_queued_kind,
+#endif
+};
+#define LEARNED_KINDS	(sizeof(learned_kinds) / sizeof(learned_kinds[0]))
+
+static void scrub_learned(struct segment *segment, int64_t now_ns) {
+	for (unsigned i = 0; i < LEARNED_KINDS; i++) {
+		struct learned table = learned_table(segment, learned_kinds[i]);
+
+		learned_scrub(&table, segment_ds(segment, now_ns));
+	}
+#ifdef WITH_ACCOUNTS
+	accounts_scrub(segment, now_ns);
+#endif
+}
+
 static uint64_t adopt(struct segment *segment) {
 	scrub_records(segment);
 	scrub_roles(segment);
@@ -177,11 +196,8 @@ static uint64_t adopt(struct segment *segment) {
 	grants_scrub(segment);
 	shared_scrub(segment);
 	scrub_decisions(segment->header);
-	destinations_scrub(segment, clock_now_ns());
-	recipients_scrub(segment, clock_now_ns());
-#ifdef WITH_ACCOUNTS
-	accounts_scrub(segment, clock_now_ns());
-#endif
+	scrub_learned(segment, clock_now_ns());
+	states_scrub(segment, clock_now_ns());
 	atomic_store(&segment->header->replaced, 0);
 	return sessions_rebuild(segment);
 }
@@ -209,8 +225,9 @@ static struct segment *open_for_rebuilding(const char *path, void *mapping) {
 static void carry_learned(const struct segment *from, struct segment *to) {
 	uint64_t given = 0;
 
-	destinations_carry(from, to);
-	recipients_carry(from, to);
+	for (unsigned i = 0; i < LEARNED_KINDS; i++)
+		learned_carry(learned_kinds[i], from, to);
+	states_carry(from, to);
 #ifdef WITH_ACCOUNTS
 	accounts_carry(from, to);
 #endif
@@ -371,11 +388,7 @@ static void init_locks(struct segment *segment) {
 		guarded_set(&segment->session_shards[i].free_head, SEGMENT_NO_SLOT);
 		guarded_set(&segment->client_shards[i].free_head, SEGMENT_NO_SLOT);
 	}
-	destinations_begin(segment);
-	recipients_scrub(segment, segment->header->created_ns);
-#ifdef WITH_ACCOUNTS
-	accounts_scrub(segment, segment->header->created_ns);
-#endif
+	scrub_learned(segment, segment->header->created_ns);
 	sessions_rebuild(segment);
 }
 

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The segment as seen from outside, by whoever may read the file.
- * MODEL    The sizes are read once, checked against each other and the file,
- *          and kept in a private copy: only that is ever used to find a place.
- *          What lives (counters, slots, names) is read from the mapping with
+ * MODEL    As a role has it (attach.c), but read-only: sizes and places are a copy, which is
+ *          checked against itself and the file.  What lives (counters, slots, names) is read from the mapping with
  *          relaxed atomic loads, under the writer's sequence where it has one.
  * ERRORS   reader_open tells them; later, what cannot be read consistently is
  *          counted.  A file that is cut while it is mapped raises SIGBUS, which the
  *          program takes: the daemon cuts none, a role that was taken over can.
  * THREADS  One thread a reader.
  */
-#include "segment/account/account_health.h"
 #include "segment/account/accounts.h"
-#include "segment/reader_internal.h"
-
-#include "segment/cluster/cluster_told.h"
+#include "segment/reader.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -28,8 +24,12 @@
 #include "base/clock.h"
 #include "base/plain_file.h"
 #include "base/text.h"
+#include "segment/cluster/cluster_told.h"
 #include "segment/destination/flights.h"
+#include "segment/file/internal.h"
 #include "segment/geometry.h"
+
+#define RELAXED(field)	atomic_load_explicit(&(field), memory_order_relaxed)
 
 #define READER_STALE_NS	(10 * NS_PER_SECOND)
 
@@ -50,34 +50,6 @@ static int check_sizes(const struct segment_header *header, uint64_t file_bytes,
 	if (!segment_geometry_valid(header, file_bytes))
 		return diag_set(diag, 0, "%s: damaged: its sizes are inconsistent", path);
 	return 0;
-}
-
-static int read_sizes(int fd, struct reader *reader, struct diag *diag) {
-	struct stat st;
-	char *to = (char *)&reader->sizes;
-	size_t got = 0;
-
-	if (fstat(fd, &st) != 0)
-		return diag_set(diag, errno, "%s", reader->path);
-	if (!S_ISREG(st.st_mode))
-		return diag_set(diag, 0, "%s: not a regular file", reader->path);
-	if ((uint64_t)st.st_size < sizeof(reader->sizes))
-		return diag_set(diag, 0, "%s: truncated, or not a state file of Postern: "
-		    "only %llu bytes", reader->path, (unsigned long long)st.st_size);
-	while (got < sizeof(reader->sizes)) {
-		ssize_t n = pread(fd, to + got, sizeof(reader->sizes) - got, (off_t)got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return diag_set(diag, n < 0 ? errno : 0, "%s: cannot be read",
-			    reader->path);
-		got += (size_t)n;
-	}
-	reader->device = st.st_dev;
-	reader->inode = st.st_ino;
-	reader->map_bytes = (size_t)st.st_size;
-	return check_sizes(&reader->sizes, (uint64_t)st.st_size, reader->path, diag);
 }
 
 /* Whose it is, by name where it has one. */
@@ -111,48 +83,55 @@ static int open_file(const char *path, struct diag *diag) {
 	return diag_set(diag, errno, "%s", path);
 }
 
-int reader_open(struct reader **out, const char *state_path, struct diag *diag) {
-	struct reader *reader;
-	void *map;
+static int map_file(int fd, struct segment *segment, const char *path, struct diag *diag) {
+	struct stat status;
+	void *mapping;
+	int error;
+
+	if (fstat(fd, &status) != 0)
+		return diag_set(diag, errno, "%s", path);
+	if (!S_ISREG(status.st_mode))
+		return diag_set(diag, 0, "%s: not a regular file", path);
+	if ((uint64_t)status.st_size < sizeof(struct segment_header))
+		return diag_set(diag, 0, "%s: truncated, or not a state file of Postern: "
+		    "only %llu bytes", path, (unsigned long long)status.st_size);
+	mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (mapping == MAP_FAILED)
+		return diag_set(diag, errno, "%s: cannot be mapped", path);
+	error = segment_own_fixed(mapping, fd);
+	if (error != 0)
+		diag_set(diag, error, "%s: cannot be read", path);
+	if (error != 0 || check_sizes(mapping, (uint64_t)status.st_size, path, diag) != 0) {
+		munmap(mapping, (size_t)status.st_size);
+		return -1;
+	}
+	segment_bind(segment, mapping);
+	segment->device = status.st_dev;
+	segment->inode = status.st_ino;
+	return 0;
+}
+
+int reader_open(struct segment **out, const char *state_path, struct diag *diag) {
+	struct segment *segment;
 	int fd, result;
 
 	*out = NULL;
 	fd = open_file(state_path, diag);
 	if (fd < 0)
 		return -1;
-	reader = calloc(1, sizeof(*reader));
-	if (reader == NULL) {
-		close(fd);
-		return diag_set(diag, errno, "%s", state_path);
-	}
-	if (!text_copy(reader->path, sizeof(reader->path), state_path, strlen(state_path)))
+	segment = calloc(1, sizeof(*segment));
+	if (segment == NULL)
+		result = diag_set(diag, errno, "%s", state_path);
+	else if (!text_copy(segment->path, sizeof(segment->path), state_path, strlen(state_path)))
 		result = diag_set(diag, ENAMETOOLONG, "%s", state_path);
 	else
-		result = read_sizes(fd, reader, diag);
-	if (result == 0) {
-		map = mmap(NULL, reader->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
-		if (map == MAP_FAILED) {
-			result = diag_set(diag, errno, "%s: cannot be mapped", state_path);
-		} else {
-			reader->map = map;
-			reader->live = map;
-		}
-	}
+		result = map_file(fd, segment, state_path, diag);
 	close(fd);
-	if (result != 0) {
-		free(reader);
-		return -1;
-	}
-	*out = reader;
-	return 0;
-}
-
-void reader_close(struct reader **reader) {
-	if (*reader == NULL)
-		return;
-	munmap((void *)(uintptr_t)(*reader)->map, (*reader)->map_bytes);
-	free(*reader);
-	*reader = NULL;
+	if (result != 0)
+		free(segment);
+	else
+		*out = segment;
+	return result;
 }
 
 /* An orderly stop leaves no role. */
@@ -169,56 +148,53 @@ static bool was_stopped(const struct segment_header *live) {
 	return known > 0;
 }
 
-static enum reader_health health(const struct reader *reader, int64_t now_ns,
+static enum reader_health health(const struct segment *segment, int64_t now_ns,
     int64_t heartbeat_ns) {
 	struct stat st;
 
-	if (RELAXED(reader->live->replaced) != 0)
+	if (RELAXED(segment->header->replaced) != 0)
 		return READER_REPLACED;
-	if (stat(reader->path, &st) == 0 &&
-	    (st.st_ino != reader->inode || st.st_dev != reader->device))
+	if (stat(segment->path, &st) == 0 &&
+	    (st.st_ino != segment->inode || st.st_dev != segment->device))
 		return READER_REPLACED;
 	/* a heartbeat of the future was beaten before the last boot */
 	if (heartbeat_ns <= 0 || heartbeat_ns - now_ns > NS_PER_SECOND ||
-	    now_ns - heartbeat_ns > READER_STALE_NS || was_stopped(reader->live))
+	    now_ns - heartbeat_ns > READER_STALE_NS || was_stopped(segment->header))
 		return READER_STALE;
 	return READER_LIVE;
 }
 
-static void count_use(const struct reader *reader, struct reader_status *out) {
-	const struct segment_header *sizes = &reader->sizes;
+static void count_use(const struct segment *segment, struct reader_status *out) {
+	const struct segment_header *sizes = segment->header;
 
 	out->sessions_size = (uint64_t)sizes->shard_count * sizes->slots_per_shard;
 	out->clients_size = (uint64_t)sizes->shard_count * sizes->clients_per_shard;
 	for (uint32_t i = 0; i < sizes->shard_count; i++) {
-		out->sessions_used += RELAXED(reader_shard(reader, i)->used);
-		out->clients_used +=
-		    RELAXED(reader_shard(reader, sizes->shard_count + i)->used);
+		out->sessions_used += RELAXED(segment->session_shards[i].used);
+		out->clients_used += RELAXED(segment->client_shards[i].used);
 	}
 	out->destinations_size = (uint64_t)sizes->destinations.shards *
 	    sizes->destinations.per_shard;
 	out->relays_size = out->destinations_size;
-	destinations_used_in(sizes, reader->map, &out->destinations_used,
-	    &out->relays_used);
+	destinations_used(segment, &out->destinations_used, &out->relays_used);
 	out->recipients_size = (uint64_t)sizes->recipients.shards *
 	    sizes->recipients.per_shard;
-	out->recipients_used = recipients_used_in(sizes, reader->map);
+	out->recipients_used = recipients_used(segment);
 	out->accounts_size = (uint64_t)sizes->accounts.shards * sizes->accounts.per_shard;
 #ifdef WITH_ACCOUNTS
-	out->accounts_full_ns = atomic_load(&reader->live->accounts_full_ns);
-	out->accounts_used = accounts_used_in(sizes, reader->map);
+	out->accounts_full_ns = atomic_load(&sizes->accounts_full_ns);
+	out->accounts_used = accounts_used(segment);
 #endif
-	flights_used_in(sizes, reader->map, &out->flights_used,
-	    &out->flights_size);
+	flights_used(segment, &out->flights_used, &out->flights_size);
 	out->records_size = sizes->record_count;
 	for (uint32_t i = 0; i < sizes->record_count; i++)
-		if (RELAXED(reader_record(reader, i)->in_use) != 0)
+		if (RELAXED(segment->records[i].in_use) != 0)
 			out->records_used++;
 }
 
-static void read_journals(const struct reader *reader, struct reader_status *out) {
+static void read_journals(const struct segment *segment, struct reader_status *out) {
 	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++) {
-		const struct journal_record *record = &reader->live->journals[i];
+		const struct journal_record *record = &segment->header->journals[i];
 		int64_t told_ns = segment_time_ns(&record->told_ns);
 
 		if (told_ns <= 0 || out->now_ns - told_ns > READER_STALE_NS ||
@@ -239,14 +215,14 @@ static void read_journals(const struct reader *reader, struct reader_status *out
 	}
 }
 
-void reader_status(const struct reader *reader, struct reader_status *out) {
-	const struct segment_header *live = reader->live;
+void reader_status(const struct segment *segment, struct reader_status *out) {
+	const struct segment_header *live = segment->header;
 
 	memset(out, 0, sizeof(*out));
 	out->now_ns = clock_now_ns();
-	out->created_ns = clock_bounded_ns(reader->sizes.created_ns);
-	out->created_wall_s = reader->sizes.created_wall_s;
-	out->file_bytes = reader->map_bytes;
+	out->created_ns = clock_bounded_ns(live->created_ns);
+	out->created_wall_s = live->created_wall_s;
+	out->file_bytes = live->bytes;
 	out->started_ns = segment_time_ns(&live->started_ns);
 	out->heartbeat_ns = segment_time_ns(&live->heartbeat_ns);
 	out->supervisor_pid = RELAXED(live->supervisor_pid);
@@ -259,16 +235,16 @@ void reader_status(const struct reader *reader, struct reader_status *out) {
 	out->queue_paused = RELAXED(live->queue_paused);
 	for (unsigned i = 0; i < COUNTER_COUNT; i++)
 		out->counters[i] = RELAXED(live->counters[i]);
-	count_use(reader, out);
-	read_journals(reader, out);
-	out->health = health(reader, out->now_ns, out->heartbeat_ns);
+	count_use(segment, out);
+	read_journals(segment, out);
+	out->health = health(segment, out->now_ns, out->heartbeat_ns);
 }
 
-bool reader_role(const struct reader *reader, uint32_t index, struct reader_role *out) {
+bool reader_role(const struct segment *segment, uint32_t index, struct reader_role *out) {
 	uint32_t seen = 0;
 
 	for (uint32_t i = 0; i < SEGMENT_ROLES_MAX; i++) {
-		const struct role_record *role = &reader->live->roles[i];
+		const struct role_record *role = &segment->header->roles[i];
 		uint32_t kind = RELAXED(role->kind);
 
 		if (kind == ROLE_NONE || kind >= ROLE_KINDS || seen++ != index)
@@ -286,11 +262,11 @@ bool reader_role(const struct reader *reader, uint32_t index, struct reader_role
 	return false;
 }
 
-void reader_timing(const struct reader *reader, enum timing_kind kind,
+void reader_timing(const struct segment *segment, enum timing_kind kind,
     struct reader_timing *out) {
 	memset(out, 0, sizeof(*out));
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
-		const struct timing_record *record = &reader->live->timings[i][kind];
+		const struct timing_record *record = &segment->header->timings[i][kind];
 
 		for (unsigned b = 0; b < TIMING_BUCKETS; b++)
 			out->buckets[b] += RELAXED(record->buckets[b]);
@@ -300,114 +276,45 @@ void reader_timing(const struct reader *reader, enum timing_kind kind,
 		out->count += out->buckets[b];
 }
 
-bool reader_cluster(const struct reader *reader, struct cluster_told *out) {
-	return cluster_told_read(&reader->live->cluster, out);
+bool reader_cluster(const struct segment *segment, struct cluster_told *out) {
+	return cluster_told_read(&segment->header->cluster, out);
 }
 
-unsigned reader_destinations(const struct reader *reader,
-    void (*each)(void *context, const struct destination_seen *), void *context) {
-	return destinations_each_in(&reader->sizes, reader->map, each, context);
-}
-
-unsigned reader_windows(const struct reader *reader,
-    void (*each)(void *context, const struct destination_window *), void *context) {
-	return states_each_in(&reader->sizes, reader->map, each, context);
-}
-
-bool reader_window(const struct reader *reader, uint32_t number,
-    struct destination_window *out) {
-	return states_at_in(&reader->sizes, reader->map, number, out);
-}
-
-const char *reader_node_name(const struct reader *reader, unsigned node,
-    char out[SHARED_NODE_NAME_MAX + 1]) {
-	return shared_node_name_in(&reader->sizes, reader->map, node, out);
-}
-
-unsigned reader_recipients(const struct reader *reader,
-    void (*each)(void *context, const struct recipient_held *), void *context) {
-	return recipients_each_in(&reader->sizes, reader->map, clock_now_ns(), each,
-	    context);
-}
-
-unsigned reader_log(const struct reader *reader, const char *log,
+unsigned reader_log(const struct segment *segment, const char *log,
     struct feed_position out[FEED_FILES_MAX]) {
 	uint32_t records[FEED_FILES_MAX];
 
-	return feed_positions_in(reader->live, feed_log_id(log), out, records);
+	return feed_positions(segment, feed_log_id(log), out, records);
 }
 
-void reader_lane_uses(const struct reader *reader,
+void reader_lane_uses(const struct segment *segment,
     void (*each)(void *context, const struct lane_use *), void *context) {
-	const struct lane_use_slot *slots = (const void *)(reader->map +
-	    reader->sizes.lane_uses_offset);
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct lane_use use;
 	bool lost = false;
 
 	/* a busy writer must not keep us for ever */
-	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES && lane_uses_next_in(reader->live,
-	    slots, &cursor, &use, &lost); i++)
+	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES &&
+	     lane_uses_next(segment, &cursor, &use, &lost); i++)
 		each(context, &use);
 }
 
-bool reader_decision(const struct reader *reader, uint64_t id, struct decided *out) {
-	return decisions_find_in(&reader->sizes, reader->map, id, out);
-}
-
-bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
-    struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, uint64_t *lost) {
-	return decisions_next_in(&reader->sizes, reader->map, ring, cursor, now_ns, out, NULL,
-	    lost);
-}
-
-void reader_decisions_follow(const struct reader *reader, enum decided_ring ring,
+void reader_decisions_follow(const struct segment *segment, enum decided_ring ring,
     struct decisions_cursor *cursor, int64_t now_ns,
     void (*each)(void *context, const struct decided *), void *context, uint64_t *lost) {
-	uint32_t most = 2 * decisions_size(&reader->sizes, ring);
+	uint32_t most = 2 * decisions_size(segment, ring);
 	struct decided decided;
 
 	/* a writer that is busy, or means harm, must not keep us for ever */
-	for (uint32_t i = 0; i < most && reader_decisions_next(reader, ring, cursor, now_ns,
-	    &decided, lost); i++)
+	for (uint32_t i = 0; i < most && decisions_next(segment, ring, cursor, now_ns, &decided,
+	    NULL, lost); i++)
 		each(context, &decided);
 }
 
-void reader_decisions(const struct reader *reader, enum decided_ring ring,
+void reader_decisions(const struct segment *segment, enum decided_ring ring,
     void (*each)(void *context, const struct decided *), void *context) {
 	struct decisions_cursor cursor = { .begun = false };
 	uint64_t lost = 0;
 
-	reader_decisions_follow(reader, ring, &cursor, 0, each, context, &lost);
+	reader_decisions_follow(segment, ring, &cursor, 0, each, context, &lost);
 }
-
-#ifdef WITH_ACCOUNTS
-unsigned reader_accounts(const struct reader *reader,
-    void (*each)(void *context, const struct account *account), void *context) {
-	return accounts_each_in(&reader->sizes, reader->map, each, context);
-}
-
-bool reader_account(const struct reader *reader, const struct login_key *login,
-    struct account *out) {
-	return accounts_find_in(&reader->sizes, reader->map, login, out);
-}
-
-bool reader_account_pool(const struct reader *reader, const char *name,
-    struct quota_counter counters[GENERATION_QUOTA_COUNTERS]) {
-	return accounts_pool_in(&reader->sizes, reader->map, accounts_pool_name(name), counters);
-}
-
-bool reader_account_health(const struct reader *reader, const struct login_key *login,
-    struct account_health *out) {
-	return account_health_in(&reader->sizes, reader->map, login, out);
-}
-
-unsigned reader_account_queued(const struct reader *reader,
-    void (*each)(void *context, const struct account_queued *queued), void *context) {
-	return account_queued_each_in(&reader->sizes, reader->map, each, context);
-}
-
-int64_t reader_accounts_since_s(const struct reader *reader) {
-	return segment_accounts_since_ns(reader->live) / NS_PER_SECOND;
-}
-#endif

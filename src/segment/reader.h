@@ -15,11 +15,10 @@
 #include "segment/decision/decisions.h"
 #include "segment/destination/destinations.h"
 #include "segment/file/feed_position.h"
-#include "segment/hints/lane_uses.h"
-#include "segment/file/layout.h"
 #include "segment/destination/recipients.h"
-
-struct reader;
+#include "segment/file/layout.h"
+#include "segment/file/segment.h"
+#include "segment/hints/lane_uses.h"
 
 /* A copy, which cannot be written to, of a configuration that was published, made from its file
  * and checked: roles may write to the file at any moment.  0, or -1 with *diag; `path` is for
@@ -112,104 +111,52 @@ struct reader_class {
 	uint64_t share_refused[2];	/* for want of a share: inbound, outbound */
 };
 
-/* 0, or -1 with *diag (missing, not ours, other layout).  reader_close nulls
- * the caller's pointer. One thread. */
-int reader_open(struct reader **reader, const char *state_path, struct diag *diag);
-void reader_close(struct reader **reader);
+/* 0, or -1 with *diag (missing, not ours, other layout).  segment_unmap it.  One
+ * thread. */
+int reader_open(struct segment **segment, const char *state_path, struct diag *diag);
 
-void reader_status(const struct reader *reader, struct reader_status *out);
+void reader_status(const struct segment *segment, struct reader_status *out);
 
 /* Role `index` (0 ...); false: no more roles. */
-bool reader_role(const struct reader *reader, uint32_t index, struct reader_role *out);
+bool reader_role(const struct segment *segment, uint32_t index, struct reader_role *out);
 
-void reader_timing(const struct reader *reader, enum timing_kind kind,
+void reader_timing(const struct segment *segment, enum timing_kind kind,
     struct reader_timing *out);
 
 /* What the cluster role tells.  False: nothing that is whole; *out is zero then. */
-bool reader_cluster(const struct reader *reader, struct cluster_told *out);
+bool reader_cluster(const struct segment *segment, struct cluster_told *out);
 
 /* Calls `each` for every class that is configured or has open sessions, in order
  * of the records; returns how many could not be read consistently. */
-unsigned reader_classes(const struct reader *reader,
+unsigned reader_classes(const struct segment *segment,
     void (*each)(void *context, const struct reader_class *), void *context);
 
 /* The name of a record, or "-". */
-const char *reader_class_name(const struct reader *reader, uint16_t record,
+const char *reader_class_name(const struct segment *segment, uint16_t record,
     char out[SEGMENT_NAME_MAX + 1]);
 
 /* Calls `each` for every slot that is not free; returns how many were torn. */
-unsigned reader_sessions(const struct reader *reader,
+unsigned reader_sessions(const struct segment *segment,
     void (*each)(void *context, const struct session *), void *context);
-
-/* Calls `each` for every destination that was seen; returns how many were torn. */
-unsigned reader_destinations(const struct reader *reader,
-    void (*each)(void *context, const struct destination_seen *), void *context);
-
-/* The same with their windows. */
-unsigned reader_windows(const struct reader *reader,
-    void (*each)(void *context, const struct destination_window *), void *context);
-
-/* The one of this number (destination_window.number); false: it is none, or changes all the
- * time. */
-bool reader_window(const struct reader *reader, uint32_t number, struct destination_window *out);
 
 /* How far the files of a log (a path or a pattern, as mta[].log has it) were read, the
  * newest last; returns how many there are. */
-unsigned reader_log(const struct reader *reader, const char *log,
+unsigned reader_log(const struct segment *segment, const char *log,
     struct feed_position out[FEED_FILES_MAX]);
 
 /* Calls `each` for the last deliveries (SEGMENT_LANE_USES at most) by lanes and by the
  * transports that they clone, in the order in which they were read. */
-void reader_lane_uses(const struct reader *reader,
+void reader_lane_uses(const struct segment *segment,
     void (*each)(void *context, const struct lane_use *), void *context);
 
-/* A decision by its id.  False: it was never made, or is overwritten by now: the journal may
- * have it. */
-bool reader_decision(const struct reader *reader, uint64_t id, struct decided *out);
-
 /* Calls `each` for those of a ring, the oldest first. */
-void reader_decisions(const struct reader *reader, enum decided_ring ring,
+void reader_decisions(const struct segment *segment, enum decided_ring ring,
     void (*each)(void *context, const struct decided *), void *context);
 
 /* Calls `each` for what the cursor has not passed, twice what the ring holds at most, and
  * however its writers change it meanwhile; as decisions_next. */
-void reader_decisions_follow(const struct reader *reader, enum decided_ring ring,
+void reader_decisions_follow(const struct segment *segment, enum decided_ring ring,
     struct decisions_cursor *cursor, int64_t now_ns,
     void (*each)(void *context, const struct decided *), void *context, uint64_t *lost);
-
-/* Follows a ring (segment/decision/decisions.h); now_ns by base/clock.h. */
-bool reader_decisions_next(const struct reader *reader, enum decided_ring ring,
-    struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, uint64_t *lost);
-
-/* The name of a node of the cluster, by its number in destination_window.shared; "": there is
- * none. */
-const char *reader_node_name(const struct reader *reader, unsigned node,
-    char out[SHARED_NODE_NAME_MAX + 1]);
-
-/* Accounts (segment/account/accounts.h, whose layout this is): calls `each` for every login that is
- * known; returns how many were torn. */
-unsigned reader_accounts(const struct reader *reader,
-    void (*each)(void *context, const struct account *account), void *context);
-/* False: not known. */
-struct login_key;
-bool reader_account(const struct reader *reader, const struct login_key *login,
-    struct account *out);
-/* What all logins of the entry of this name were charged; false: nothing. */
-bool reader_account_pool(const struct reader *reader, const char *name,
-    struct quota_counter counters[GENERATION_QUOTA_COUNTERS]);
-/* What its mail does; false: nothing is known. */
-struct account_health;
-bool reader_account_health(const struct reader *reader, const struct login_key *login,
-    struct account_health *out);
-/* Calls `each` for every message of a login that is in a queue; returns how many were torn. */
-struct account_queued;
-unsigned reader_account_queued(const struct reader *reader,
-    void (*each)(void *context, const struct account_queued *queued), void *context);
-/* Seconds of the monotonic clock: logins are known since then. */
-int64_t reader_accounts_since_s(const struct reader *reader);
-
-/* Calls `each` for every recipient that is held now; returns how many were torn. */
-unsigned reader_recipients(const struct reader *reader,
-    void (*each)(void *context, const struct recipient_held *), void *context);
 
 #endif

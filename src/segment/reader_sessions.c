@@ -6,13 +6,16 @@
  * ERRORS   What cannot be read consistently is counted.
  * THREADS  One thread a reader.
  */
-#include "segment/reader_internal.h"
+#include "segment/reader.h"
 
 #include <sched.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "segment/file/internal.h"
 #include "segment/file/name.h"
+
+#define RELAXED(field)	atomic_load_explicit(&(field), memory_order_relaxed)
 
 #define READER_TRIES	100
 
@@ -22,13 +25,6 @@ struct stuck {
 	uint32_t seq;
 	bool known;
 };
-
-static const struct session_slot *slot_at(const struct reader *reader,
-    uint32_t shard, uint32_t index) {
-	return (const struct session_slot *)(const void *)(reader->map +
-	    reader->sizes.slots_offset) +
-	    (size_t)shard * reader->sizes.slots_per_shard + index;
-}
 
 /* Begins a try: false while a writer is inside. */
 static bool read_begin(const _Atomic uint32_t *seq, uint32_t *begin) {
@@ -113,17 +109,17 @@ static int read_record(const struct class_record *record, struct reader_class *o
 	}
 }
 
-unsigned reader_classes(const struct reader *reader,
+unsigned reader_classes(const struct segment *segment,
     void (*each)(void *context, const struct reader_class *), void *context) {
 	unsigned torn = 0;
 
-	for (uint32_t i = 0; i < reader->sizes.record_count; i++) {
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct reader_class class;
 		int in_use;
 
-		if (RELAXED(reader_record(reader, i)->in_use) == 0)
+		if (RELAXED(segment->records[i].in_use) == 0)
 			continue;
-		in_use = read_record(reader_record(reader, i), &class);
+		in_use = read_record(&segment->records[i], &class);
 		if (in_use < 0) {
 			torn++;
 		} else if (in_use > 0 && (!class.removed || class.open > 0)) {
@@ -134,12 +130,12 @@ unsigned reader_classes(const struct reader *reader,
 	return torn;
 }
 
-const char *reader_class_name(const struct reader *reader, uint16_t record,
+const char *reader_class_name(const struct segment *segment, uint16_t record,
     char out[SEGMENT_NAME_MAX + 1]) {
 	struct reader_class class;
 
-	if (record >= reader->sizes.record_count ||
-	    read_record(reader_record(reader, record), &class) <= 0)
+	if (record >= segment->header->record_count ||
+	    read_record(&segment->records[record], &class) <= 0)
 		text_copy(out, SEGMENT_NAME_MAX + 1, "-", 1);
 	else
 		memcpy(out, class.name, SEGMENT_NAME_MAX + 1);
@@ -181,19 +177,20 @@ static bool read_slot(const struct shard *shard, const struct session_slot *slot
 	    out->control.proof <= SESSION_PROOF_LEASE;
 }
 
-unsigned reader_sessions(const struct reader *reader,
+unsigned reader_sessions(const struct segment *segment,
     void (*each)(void *context, const struct session *), void *context) {
 	unsigned torn = 0;
 
-	for (uint32_t s = 0; s < reader->sizes.shard_count; s++) {
-		const struct shard *shard = reader_shard(reader, s);
+	for (uint32_t s = 0; s < segment->header->shard_count; s++) {
+		const struct shard *shard = &segment->session_shards[s];
 		struct stuck stuck = { 0, false };
 		uint32_t end = RELAXED(shard->high_water);
 
-		if (end > reader->sizes.slots_per_shard)
-			end = reader->sizes.slots_per_shard;
+		if (end > segment->header->slots_per_shard)
+			end = segment->header->slots_per_shard;
 		for (uint32_t i = 0; i < end; i++) {
-			const struct session_slot *slot = slot_at(reader, s, i);
+			const struct session_slot *slot = &segment->session_slots[
+			    (size_t)s * segment->header->slots_per_shard + i];
 			struct session session;
 
 			if (slot_is_free(slot))

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/login.h"
 #include "base/text.h"
+#include "segment/account/account_health.h"
 #include "view/accounts.h"
 
 #define QUEUED_SHOWN	1000
@@ -38,7 +39,7 @@ static void write_health(const struct view *view, struct writer *writer,
 	struct account_health health;
 	uint32_t percent = 0;
 
-	if (reader_account_health(view->reader, &login, &health))
+	if (account_health_find(view->reader, &login, &health))
 		counts = health_count(&health.health, limits, view->status.now_ns);
 	if (counts.results > 0)
 		percent = (uint32_t)(counts.failed * 100 / counts.results + 0.5);
@@ -134,7 +135,7 @@ static void queued_rows(void *context, struct writer *writer) {
 
 	(void)writer;
 	shown->count = 0;
-	(void)reader_account_queued(shown->view->reader, write_queued, shown);
+	(void)account_queued_each(shown->view->reader, write_queued, shown);
 }
 
 void view_account_health_write(const struct view *view, struct writer *writer,

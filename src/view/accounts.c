@@ -17,6 +17,7 @@
 #include "base/login.h"
 #include "base/order.h"
 #include "base/text.h"
+#include "segment/account/accounts.h"
 #include "view/shell_word.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
@@ -47,7 +48,7 @@ static void find_new(const struct view *view, struct looked *looked) {
 	int64_t now_s = looked->now_ns / NS_PER_SECOND;
 
 	looked->is_new = generation_account_is_new(looked->rules.account, looked->is_known ?
-	    looked->account.first_s : now_s, reader_accounts_since_s(view->reader), now_s);
+	    looked->account.first_s : now_s, accounts_since_s(view->reader), now_s);
 	if (!looked->is_new)
 		account_rules_leave_out_new(&looked->rules);
 }
@@ -247,7 +248,7 @@ int view_accounts_write(const struct view *view, struct writer *writer,
     const struct view_accounts_choice *choice, unsigned *torn) {
 	struct listing listing = { .view = view, .choice = choice };
 
-	*torn = reader_accounts(view->reader, list_account, &listing);
+	*torn = accounts_each(view->reader, list_account, &listing);
 	if (listing.count > 1)
 		qsort(listing.list, listing.count, sizeof(*listing.list),
 		    orders[choice->order].compare);
@@ -302,7 +303,7 @@ const struct view_accounts_top *view_accounts_top(struct view *view) {
 	    now_ns - top->made_ns < TOP_AGAIN_NS + TOP_SHARE * top->took_ns))
 		return top;
 	*top = (struct view_accounts_top){ .made_ns = now_ns };
-	(void)reader_accounts(view->reader, rank_account, view);
+	(void)accounts_each(view->reader, rank_account, view);
 	top->took_ns = clock_now_ns() - now_ns;
 	return top;
 }
@@ -474,12 +475,12 @@ bool view_account_write(const struct view *view, struct writer *writer, const ch
 	if (login_fold(login, length, folded)) {
 		key = login_key(folded, length);
 		memcpy(looked.account.key, key.words, sizeof(key.words));
-		looked.is_known = reader_account(view->reader, &key, &looked.account);
+		looked.is_known = accounts_find(view->reader, &key, &looked.account);
 	}
 	find_rules(view, login, &looked);
 	if (!looked.has_rules)
 		return false;
-	(void)reader_account_pool(view->reader, generation_text(view->generation,
+	(void)accounts_pool(view->reader, generation_text(view->generation,
 	    looked.rules.account->name), shown.pool);
 	writer_object_begin(writer, NULL);
 	write_account(view, writer, login, &looked);

@@ -30,14 +30,14 @@ static void begin_ring(struct decided_batch *batch) {
 	batch->taken = 0;
 }
 
-void decided_batch_read(struct decided_batch *batch, const struct reader *reader) {
+void decided_batch_read(struct decided_batch *batch, const struct segment *reader) {
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
 		begin_ring(batch);
 		reader_decisions(reader, (enum decided_ring)ring, keep, batch);
 	}
 }
 
-void decided_batch_follow(struct decided_batch *batch, const struct reader *reader,
+void decided_batch_follow(struct decided_batch *batch, const struct segment *reader,
     struct decisions_cursor cursors[DECIDED_RINGS], int64_t now_ns, uint64_t *lost) {
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
 		begin_ring(batch);

@@ -18,8 +18,8 @@ struct decided_batch {
 
 /* Adds those of both rings: all, or what the cursors have not passed (as
  * reader_decisions_follow). */
-void decided_batch_read(struct decided_batch *batch, const struct reader *reader);
-void decided_batch_follow(struct decided_batch *batch, const struct reader *reader,
+void decided_batch_read(struct decided_batch *batch, const struct segment *reader);
+void decided_batch_follow(struct decided_batch *batch, const struct segment *reader,
     struct decisions_cursor cursors[DECIDED_RINGS], int64_t now_ns, uint64_t *lost);
 
 void decided_batch_sort(struct decided_batch *batch, bool newest_first);

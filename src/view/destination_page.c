@@ -128,7 +128,7 @@ static int build(struct destination_index *index, const struct view *view) {
 	index->count = index->reason_count = 0;
 	index->view = view;
 	index->no_memory = false;
-	(void)reader_windows(view->reader, take, index);
+	(void)states_each(view->reader, take, index);
 	index->built_ns = clock_now_ns();
 	index->took_ns = index->built_ns - now_ns;
 	index->reader_created = (uint64_t)view->status.created_ns;
@@ -278,7 +278,7 @@ int destination_page_write(struct destination_index *index, const struct view *v
 		const struct entry *entry = &index->entries[index->found[i]];
 		struct destination_window *row = &rows[all.windows.count];
 
-		if (reader_window(view->reader, entry->number, row) &&
+		if (states_at(view->reader, entry->number, row) &&
 		    strcmp(row->name, entry->name) == 0)
 			all.windows.count++;
 	}

@@ -130,10 +130,10 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 		.windows = { .each = sizeof(struct destination_window), .choice = choice },
 		.recipients = { .each = sizeof(struct recipient_held), .choice = choice } };
 	if (choice->relays)
-		all->torn_seen = reader_destinations(view->reader, copy_seen, &all->seen);
-	all->torn_windows = reader_windows(view->reader, copy_window, &all->windows);
+		all->torn_seen = destinations_each(view->reader, copy_seen, &all->seen);
+	all->torn_windows = states_each(view->reader, copy_window, &all->windows);
 	if (!choice->no_recipients)
-		all->torn_recipients = reader_recipients(view->reader, copy_recipient,
+		all->torn_recipients = recipients_each(view->reader, clock_now_ns(), copy_recipient,
 		    &all->recipients);
 	if (all->seen.no_memory || all->windows.no_memory || all->recipients.no_memory) {
 		errno = ENOMEM;
@@ -388,7 +388,7 @@ static void window_row(void *context, struct writer *writer, const void *item) {
 	    view->status.now_ns));
 	writer_number_if(writer, "share", has && one->share != UINT32_MAX, one->share);
 	writer_text(writer, "stopped_by", begun ? decided_by_word(one->by) : NULL);
-	writer_text(writer, "node", elsewhere ? reader_node_name(view->reader, one->node, node) :
+	writer_text(writer, "node", elsewhere ? shared_node_name(view->reader, one->node, node) :
 	    NULL);
 	writer_text(writer, "origin_id", begun && one->origin != 0 ?
 	    decision_id_text(one->origin, origin) : NULL);

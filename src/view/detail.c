@@ -312,7 +312,7 @@ bool detail_destination_write(const struct view *view, const char *name,
 	if (search == NULL)
 		return false;
 	search->name = name;
-	(void)reader_windows(view->reader, look_at_window, search);
+	(void)states_each(view->reader, look_at_window, search);
 	found = search->found && strncmp(name, "class:", 6) != 0;
 	if (found)
 		destination_write(view, &search->window, writer);
@@ -404,7 +404,7 @@ static bool find_decision(const struct view *view, struct history *history, uint
 
 	*out = (struct decision_search){ .id = id };
 	clock_pair(&now_ns, &wall_ns);
-	out->is_found = reader_decision(view->reader, id, &out->found.decided);
+	out->is_found = decisions_find(view->reader, id, &out->found.decided);
 	if (out->is_found)
 		out->found.wall_ns = wall_ns - (now_ns - out->found.decided.at_ns);
 	else if (history != NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Metrics of accounts: of entries of the configuration, and of the few logins that matter most. */
 #include "base/account_text.h"
+#include "segment/account/accounts.h"
 #include "view/accounts.h"
 #include "view/metrics_internal.h"
 #include "view/view.h"
@@ -24,7 +25,7 @@ static void write_group(struct scrape *s, const struct generation_account *entry
 	unsigned count = generation_account_pool(g, entry, limits, NULL);
 
 	if (count > 0)
-		(void)reader_account_pool(s->view->reader, name, counters);
+		(void)accounts_pool(s->view->reader, name, counters);
 	for (unsigned i = 0; i < count; i++) {
 		const struct quota_counter *counter = quota_find(counters,
 		    GENERATION_QUOTA_COUNTERS, &limits[i]);

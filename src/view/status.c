@@ -135,7 +135,7 @@ struct view_stopped view_stopped(const struct view *view) {
 		stopped.would_hold = view->status.recipients_used;
 	if (stopped.would_hold == 0)
 		stopped.lacking = (struct enforcement){ ENFORCEMENT_APPLIED, "" };
-	(void)reader_windows(view->reader, count_stopped, &stopped);
+	(void)states_each(view->reader, count_stopped, &stopped);
 	return stopped;
 }
 

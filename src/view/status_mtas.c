@@ -114,7 +114,7 @@ static bool find_logs(const char *pattern, glob_t *found) {
 }
 
 /* Files that were begun, wherever rotation has renamed them to, and the one at the path. */
-struct view_log view_log(const struct reader *reader, const char *log) {
+struct view_log view_log(const struct segment *reader, const char *log) {
 	struct feed_position begun[FEED_FILES_MAX];
 	unsigned count = reader_log(reader, log, begun);
 	struct view_log use = { .known = false };
@@ -345,7 +345,7 @@ void status_mtas_write(struct writer *writer, const struct view *view) {
 	struct mtas mtas = { .view = view };
 
 	reader_lane_uses(view->reader, take_use, &mtas);
-	(void)reader_destinations(view->reader, take_seen, &mtas);
+	(void)destinations_each(view->reader, take_seen, &mtas);
 	writer_table(writer, &(const struct table){ .name = "mtas", .row = mta_row,
 	    .rows = mta_rows, .context = &mtas });
 }

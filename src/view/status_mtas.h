@@ -16,7 +16,7 @@ struct view_log {
 	int64_t written_s;	/* wall time of its last change */
 	int64_t behind_s;	/* age of the first line that is not read; 0: none, or not known */
 };
-struct view_log view_log(const struct reader *reader, const char *log);
+struct view_log view_log(const struct segment *reader, const char *log);
 
 /* Of each mail server whose deliveries are not read, its name and why: "out: no deliveries are
  * read: ...".  Returns the length; empty where all is well or nothing is known. */

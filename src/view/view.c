@@ -67,7 +67,7 @@ int view_refresh(struct view *view, struct diag *diag) {
 		reader_status(view->reader, &view->status);
 		if (view->status.health != READER_REPLACED || tries + 1 == REOPEN_TRIES)
 			break;
-		reader_close(&view->reader);
+		segment_unmap(&view->reader);
 	}
 	open_generation(view);
 	return 0;
@@ -81,7 +81,7 @@ int view_open(struct view *view, const char *state_path, struct diag *diag) {
 }
 
 void view_close(struct view *view) {
-	reader_close(&view->reader);
+	segment_unmap(&view->reader);
 	close_generation(view);
 }
 

@@ -25,7 +25,7 @@ struct view_log_look {
 
 struct view {
 	char path[PATH_MAX];		/* of the state file */
-	struct reader *reader;
+	struct segment *reader;
 	/* As the daemon published it; NULL where it cannot be read, and why. */
 	const struct generation *generation;
 	struct diag no_generation;

@@ -39,7 +39,7 @@ static void add_open(void *sum, const struct reader_class *class) {
 	*(uint32_t *)sum += class->open;
 }
 
-static uint32_t open_sessions(const struct reader *reader) {
+static uint32_t open_sessions(const struct segment *reader) {
 	uint32_t sum = 0;
 
 	(void)reader_classes(reader, add_open, &sum);
@@ -47,7 +47,7 @@ static uint32_t open_sessions(const struct reader *reader) {
 }
 
 /* Waits until `wanted` sessions are open; the time is that of the last look. */
-static int64_t await(const struct reader *reader, uint32_t wanted) {
+static int64_t await(const struct segment *reader, uint32_t wanted) {
 	int64_t start = now_ns(), now;
 	const struct timespec pause = { .tv_nsec = 20000 };
 
@@ -101,7 +101,7 @@ static int listen_on(uint16_t port) {
 }
 
 /* One session; returns how long its slot outlived it. */
-static int64_t round_ns(const struct reader *reader, int policy, int listener, uint16_t port) {
+static int64_t round_ns(const struct segment *reader, int policy, int listener, uint16_t port) {
 	struct sockaddr_in address;
 	socklen_t length = sizeof address;
 	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), server;
@@ -129,7 +129,7 @@ static int by_size(const void *a, const void *b) {
 }
 
 int main(int argc, char **argv) {
-	struct reader *reader = NULL;
+	struct segment *reader = NULL;
 	struct diag diag = { 0 };
 	long rounds = argc == 5 ? strtol(argv[4], NULL, 10) : 0;
 	long port = argc == 5 ? strtol(argv[3], NULL, 10) : 0;
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
 	printf("release_p50_us %.1f\n", (double)delays[rounds / 2] / 1000.0);
 	printf("release_p99_us %.1f\n", (double)delays[rounds * 99 / 100] / 1000.0);
 	printf("release_max_us %.1f\n", (double)delays[rounds - 1] / 1000.0);
-	reader_close(&reader);
+	segment_unmap(&reader);
 	close(policy);
 	close(listener);
 	free(delays);

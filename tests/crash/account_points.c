@@ -122,7 +122,6 @@ static uint64_t count_in(struct quota_counter counters[], uint32_t period_s,
 }
 
 struct points_used points_look(const char *whose) {
-	const struct segment_header *header = site.segment->header;
 	struct login_key key = login_key(whose, strlen(whose));
 	struct account_health health;
 	struct account_view view;
@@ -136,7 +135,7 @@ struct points_used points_look(const char *whose) {
 		.messages = count_in(view.account.counters, 3600, QUOTA_MESSAGES),
 		.pool = count_in(view.pool, 3600, QUOTA_RECIPIENTS) };
 	/* the first one stands beside the counters until there is a second */
-	if (account_health_in(header, header, &key, &health))
+	if (account_health_find(site.segment, &key, &health))
 		used.networks = health_count(&health.health, &view.rules.account->health,
 		    now_ns).networks;
 	else
@@ -154,11 +153,10 @@ static void count_one(void *context, const struct account *account) {
 }
 
 static bool table_adds_up(void) {
-	const struct segment_header *header = site.segment->header;
 	uint64_t listed = 0;
 
-	return accounts_each_in(header, header, count_one, &listed) == 0 &&
-	    listed == accounts_used_in(header, header);
+	return accounts_each(site.segment, count_one, &listed) == 0 &&
+	    listed == accounts_used(site.segment);
 }
 
 /* --- scenes ------------------------------------------------------------------------------- */

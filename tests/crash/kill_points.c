@@ -301,7 +301,7 @@ static bool check_learned(void) {
 		if (!note_delivery(i, i % 5, 0, 0))
 			return false;
 	}
-	destinations_used_in(site.segment->header, site.segment->header, &known,
+	destinations_used(site.segment, &known,
 	    &relays);
 	return learned_is_whole(&listed) && listed == known && states_add_up() &&
 	    places_add_up(&site.segment->header->destinations,

@@ -9,18 +9,21 @@
 
 #include "base/decision_id.h"
 #include "segment/decision/decisions.h"
+#include "segment/file/internal.h"
 #include "segment/geometry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct segment_header sizes;
 static char *mapping;
+static struct segment segment;
 
 static void make_mapping(void) {
 	memset(&sizes, 0, sizeof(sizes));
 	if (!segment_geometry(&sizes, 1, 64, 64, 0) || (mapping = calloc(1, (size_t)sizes.bytes)) == NULL)
 		abort();
 	memcpy(mapping, &sizes, sizeof(sizes));
+	segment_bind(&segment, mapping);
 }
 
 static size_t read_id(const uint8_t *data, size_t size) {
@@ -87,10 +90,10 @@ static void follow(enum decided_ring ring) {
 	struct decided d, found;
 	uint64_t lost = 0;
 
-	for (unsigned i = 0; i < 2000 && decisions_next_in(&sizes, mapping, ring, &cursor,
-	    (int64_t)i, &d, NULL, &lost); i++) {
+	for (unsigned i = 0; i < 2000 && decisions_next(&segment, ring, &cursor, (int64_t)i,
+	    &d, NULL, &lost); i++) {
 		look(&d);
-		if (!decisions_find_in(&sizes, mapping, d.id, &found) ||
+		if (!decisions_find(&segment, d.id, &found) ||
 		    memcmp(&d, &found, sizeof(d)) != 0)
 			abort();
 	}

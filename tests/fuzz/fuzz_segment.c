@@ -147,7 +147,7 @@ static void look_at_states(void) {
 	if (states_each(site.segment, look_at_state, &listed) != 0)
 		abort();
 	recipients_each(site.segment, 0, look_at_held, NULL);
-	flights_used_in(site.segment->header, site.segment->header, &used, &size);
+	flights_used(site.segment, &used, &size);
 	if (used != listed.in_flight ||
 	    flights_sweep(site.segment, &(uint32_t){ 0 }, UINT32_MAX, nobody_lives, NULL,
 		clock_now_ns()) != used)
@@ -172,15 +172,14 @@ static void look_at_one(void *context, const struct destination_seen *seen) {
 }
 
 static void look_at_destinations(void) {
-	const struct segment_header *header = site.segment->header;
 	struct feed_position positions[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
 	uint64_t destinations, relays;
 	unsigned listed = 0;
 
 	destinations_each(site.segment, look_at_one, &listed);
-	destinations_used_in(header, header, &destinations, &relays);
-	if (destinations != listed || relays > header->destination_count)
+	destinations_used(site.segment, &destinations, &relays);
+	if (destinations != listed || relays > site.segment->header->destination_count)
 		abort();
 	(void)feed_positions(site.segment, 1, positions, records);
 }

@@ -236,7 +236,7 @@ static void land(struct live *live, uint8_t number) {
 	    1 + number, time_of(number));
 	(void)flights_sweep(live->site.segment, &next, 64, is_even, NULL, time_of(number));
 	flights_each(live->site.segment, look_at_flight, NULL);
-	flights_used_in(live->site.segment->header, live->site.segment->header, &used, &size);
+	flights_used(live->site.segment, &used, &size);
 }
 
 static void look_at_window(void *context, const struct destination_window *window) {
@@ -248,7 +248,7 @@ static void look_at_window(void *context, const struct destination_window *windo
 }
 
 static void follow(struct live *live, uint8_t number) {
-	struct states_unkept at = { 0, 0 };
+	struct learned_follower at = { .word = 0 };
 	struct segment *segment = live->site.segment;
 
 	(void)states_changed(segment, look_at_window, NULL);
@@ -547,7 +547,7 @@ static void look(struct live *live, uint8_t number) {
 	struct reader_timing timing;
 	struct reader_role role;
 	struct cluster_told told;
-	struct reader *reader;
+	struct segment *reader;
 	struct diag diag;
 
 	(void)number;
@@ -561,13 +561,13 @@ static void look(struct live *live, uint8_t number) {
 	(void)reader_cluster(reader, &told);
 	(void)reader_classes(reader, see_class, NULL);
 	(void)reader_sessions(reader, see_session, NULL);
-	(void)reader_destinations(reader, see_destination, NULL);
-	(void)reader_windows(reader, look_at_window, NULL);
+	(void)destinations_each(reader, see_destination, NULL);
+	(void)states_each(reader, look_at_window, NULL);
 	(void)reader_log(reader, "/a", positions);
 	reader_lane_uses(reader, see_lane_use, NULL);
 	reader_decisions(reader, DECIDED_OF_SESSIONS, see_decision, NULL);
-	(void)reader_recipients(reader, see_recipient, NULL);
-	reader_close(&reader);
+	(void)recipients_each(reader, clock_now_ns(), see_recipient, NULL);
+	segment_unmap(&reader);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */

@@ -172,7 +172,7 @@ static void take(const struct why_sources *sources, const struct decided *d,
 bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out) {
 	struct decided d;
 
-	if (sources->state->view.reader != NULL && reader_decision(sources->state->view.reader, id, &d)) {
+	if (sources->state->view.reader != NULL && decisions_find(sources->state->view.reader, id, &d)) {
 		take(sources, &d, out);
 		return true;
 	}

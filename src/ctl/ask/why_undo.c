@@ -341,13 +341,13 @@ static void look_at_recipient(void *context, const struct recipient_held *held) 
 void why_find_stop(const struct why_sources *sources, const struct why_event *event,
     struct why_stop *out) {
 	struct stop_search search = { sources, &event->d, out };
-	struct reader *reader = sources->state->view.reader;
+	struct segment *reader = sources->state->view.reader;
 
 	*out = (struct why_stop){ .stopped = false };
 	if (reader == NULL)
 		return;
-	(void)reader_windows(reader, look_at_window, &search);
-	(void)reader_recipients(reader, look_at_recipient, &search);
+	(void)states_each(reader, look_at_window, &search);
+	(void)recipients_each(reader, clock_now_ns(), look_at_recipient, &search);
 }
 
 /* --- of another node ------------------------------------------------------------------ */
@@ -370,7 +370,7 @@ static void look_there(void *context, const struct destination_window *window) {
 		return;
 	search->found = true;
 	search->out->here = window->event;
-	(void)reader_node_name(search->sources->state->view.reader, window->shared.hold_node,
+	(void)shared_node_name(search->sources->state->view.reader, window->shared.hold_node,
 	    search->out->node);
 	(void)log_quote(search->out->name, sizeof(search->out->name), window->name,
 	    strlen(window->name));
@@ -380,6 +380,6 @@ bool why_find_there(const struct why_sources *sources, uint64_t id, struct why_t
 	struct there_search search = { sources, id, out, false };
 
 	if (sources->state->view.reader != NULL)
-		(void)reader_windows(sources->state->view.reader, look_there, &search);
+		(void)states_each(sources->state->view.reader, look_there, &search);
 	return search.found;
 }

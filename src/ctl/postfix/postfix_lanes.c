@@ -128,14 +128,14 @@ static int ask_further(struct lanes *lanes, const struct names *names, struct di
 
 static int ask_tables(struct lanes *lanes, struct diag *diag) {
 	struct names names = { .list = NULL };
-	struct reader *reader;
+	struct segment *reader;
 	int result = 0;
 
 	if (lanes->site.table_count == 0 || lanes->site.refusal[0] != '\0')
 		return 0;
 	if (reader_open(&reader, lanes->places.state, diag) == 0) {
-		(void)reader_destinations(reader, take_name, &names);
-		reader_close(&reader);
+		(void)destinations_each(reader, take_name, &names);
+		segment_unmap(&reader);
 	} else {
 		ctl_complain("%s", diag->text);
 	}

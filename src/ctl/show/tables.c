@@ -137,7 +137,7 @@ static void compare_name(void *context, const struct reader_class *class) {
 	search->found |= strcmp(class->name, search->name) == 0;
 }
 
-static bool class_exists(const struct reader *reader, const char *name) {
+static bool class_exists(const struct segment *reader, const char *name) {
 	struct name_search search = { name, false };
 
 	reader_classes(reader, compare_name, &search);

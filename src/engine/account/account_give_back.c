@@ -96,7 +96,6 @@ bool account_login_is_new(const struct segment *segment, const struct account *a
 
 bool engine_account_view(const struct engine *engine, const struct generation *generation,
     const char *login, size_t length, int64_t now_ns, struct account_view *out) {
-	const struct segment_header *header = engine->segment->header;
 	char folded[LOGIN_MAX];
 	struct login_key key;
 
@@ -106,15 +105,15 @@ bool engine_account_view(const struct engine *engine, const struct generation *g
 	key = login_key(folded, length);
 	if (!generation_account_rules(generation, folded, length, &key, true, &out->rules))
 		return false;
-	out->is_known = accounts_find_in(header, header, &key, &out->account);
+	out->is_known = accounts_find(engine->segment, &key, &out->account);
 	out->is_new = out->is_known && account_login_is_new(engine->segment, &out->account,
 	    out->rules.account, now_ns);
 	if (!out->is_new)
 		account_rules_leave_out_new(&out->rules);
 	out->pool_count = generation_account_pool(generation, out->rules.account,
 	    out->pool_limits, NULL);
-	(void)accounts_pool_in(header, header, accounts_pool_name(generation_text(generation,
-	    out->rules.account->name)), out->pool);
+	(void)accounts_pool(engine->segment, generation_text(generation, out->rules.account->name),
+	    out->pool);
 	return true;
 }
 

@@ -180,10 +180,9 @@ static void follow_filter(struct engine *engine, const struct delivery *delivery
 static const struct generation_account *entry_of(struct engine *engine,
     const struct generation *generation, const struct login_key *login,
     struct account *account, char name[ACCOUNT_NAME_MAX + 1]) {
-	const struct segment_header *header = engine->segment->header;
 	struct account_rules rules;
 
-	if (!accounts_find_in(header, header, login, account))
+	if (!accounts_find(engine->segment, login, account))
 		return NULL;
 	text_copy(name, ACCOUNT_NAME_MAX + 1, account->name, strnlen(account->name,
 	    ACCOUNT_NAME_MAX));
@@ -280,13 +279,13 @@ static void suspect_earlier(void *context, const struct account_health *health) 
 
 void engine_account_suspects_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns) {
-	const struct segment_header *header = engine->segment->header;
 	struct suspecting suspecting = { engine, generation, now_ns };
 	struct account_suspects *suspects = &engine->account_suspects;
 
 	/* those that a process had in mind that is gone */
 	if (!suspects->knows_earlier)
-		(void)account_healths_each_in(header, header, suspect_earlier, &suspecting);
+		(void)account_healths_each(engine->segment, suspect_earlier,
+		    &suspecting);
 	suspects->knows_earlier = true;
 	for (unsigned i = suspects->count; i-- > 0;) {
 		struct login_key login = suspects->logins[i];

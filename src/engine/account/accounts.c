@@ -246,19 +246,19 @@ static bool is_held(struct asking *a, const struct account *account) {
 /* Whoever comes from another network than before is looked at. */
 static bool networks_allow(struct asking *a) {
 	const struct generation_account *entry = a->rules.account;
-	const struct segment_header *header = a->engine->segment->header;
 	uint32_t network = entry->health.networks == 0 ? 0 :
 	    engine_account_network_of(a->engine, &a->question->client), count;
 	struct account account;
 	char name[ACCOUNT_NAME_MAX + 1];
 	int64_t seen_ns;
 
-	if (network == 0 || !accounts_find_in(header, header, &a->key, &account) ||
+	if (network == 0 || !accounts_find(a->engine->segment, &a->key, &account) ||
 	    account.network == network)
 		return true;
 	text_copy(name, sizeof(name), account.name, strnlen(account.name, ACCOUNT_NAME_MAX));
 	/* the one before counts from when it was used; rounded up to its tenth of a second */
-	seen_ns = header->created_ns + (SEEN_DS(account.seen) + 1) * (NS_PER_SECOND / 10);
+	seen_ns = a->engine->segment->header->created_ns +
+	    (SEEN_DS(account.seen) + 1) * (NS_PER_SECOND / 10);
 	count = engine_account_network(a->engine, a->generation, entry, &a->key, name,
 	    a->now_ns - seen_ns < entry->health.networks_period_s * NS_PER_SECOND ?
 	    account.network : 0, seen_ns, network, a->now_ns);
@@ -377,10 +377,9 @@ static void refuse(struct asking *a) {
 
 /* Without a lock: of a question that charges nothing. */
 static bool is_held_now(struct asking *a) {
-	const struct segment_header *header = a->engine->segment->header;
 	struct account account;
 
-	return accounts_find_in(header, header, &a->key, &account) && is_held(a, &account);
+	return accounts_find(a->engine->segment, &a->key, &account) && is_held(a, &account);
 }
 
 static uint32_t kib_of(uint64_t size) {
@@ -454,14 +453,13 @@ static void note_queued(struct asking *a) {
 
 /* With an empty sender: nothing is charged, but who is held sends none of it either. */
 static void ask_bounce(struct asking *a) {
-	const struct segment_header *header = a->engine->segment->header;
 	const struct quota_amounts none = { { 0, 0, 0 } };
 	struct charged where = { .pool = 0 };
 	struct account account;
 
 	if (a->question->at_end) {
 		/* its results need a login that is known */
-		if (!accounts_find_in(header, header, &a->key, &account))
+		if (!accounts_find(a->engine->segment, &a->key, &account))
 			(void)charge(a, &none, &none, &where);
 		note_queued(a);
 	} else if (a->question->recipient_length > 0 && !is_role_address(a) && is_held_now(a))

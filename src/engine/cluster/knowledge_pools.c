@@ -354,6 +354,6 @@ static void take_over(void *context, const struct destination_window *window) {
 }
 
 void knowledge_pools_begin(struct knowledge_store *store) {
-	if (shared_is_used_in(store->engine->segment->header, store->engine->segment->header))
+	if (shared_is_used(store->engine->segment))
 		(void)states_each(store->engine->segment, take_over, store);
 }

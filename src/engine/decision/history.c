@@ -359,7 +359,7 @@ static void put_totals(struct engine_history *history) {
 	    open_sessions(segment), RELAXED(counters[COUNTER_ADMITTED]) +
 	    RELAXED(counters[COUNTER_UNCOUNTED]), RELAXED(counters[COUNTER_REFUSED]),
 	    RELAXED(counters[COUNTER_DEFERRED]), RELAXED(counters[COUNTER_OBSERVED]) }, 0);
-	flights_used_in(segment->header, segment->header, &flights, &places);
+	flights_used(segment, &flights, &places);
 	put(history, 1, 1 << 1 | 1 << 2, (const uint64_t[HISTORY_VALUES]){
 	    flights, RELAXED(counters[COUNTER_RESULTS_OK]), failed,
 	    history->stopped, history->would_stop }, 0);

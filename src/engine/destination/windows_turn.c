@@ -101,7 +101,7 @@ static bool look_after_flights(struct engine *engine, int64_t now_ns) {
 	     looks < engine->segment->header->flight_count; looks += LOOKS_AT_ONCE)
 		(void)flights_sweep(engine->segment, next, LOOKS_AT_ONCE, is_alive, &asked,
 		    now_ns);
-	flights_used_in(engine->segment->header, engine->segment->header, &used, &size);
+	flights_used(engine->segment, &used, &size);
 	return used > 0;
 }
 

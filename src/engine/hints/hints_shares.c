@@ -73,7 +73,7 @@ void hint_shares_turn(struct engine_hints *hints, const struct generation *gener
 		.now_ns = now_ns };
 	bool leased;
 
-	if (!shared_is_used_in(segment->header, segment->header))
+	if (!shared_is_used(segment))
 		return;
 	leased = now_ns < shared_until(segment);
 	telling.anew = leased != hints->leased;

@@ -24,7 +24,8 @@
 
 struct journal_accounts {
 	struct journal_keep keep;
-	uint64_t at, changed_at;	/* of the walk over logins, and of that over marks */
+	uint64_t at;		/* of the walk over logins, */
+	struct learned_follower changed_at;	/* and of that over marks */
 	bool in_checkpoint, wants_checkpoint;
 };
 
@@ -122,7 +123,7 @@ static void write_changed(struct journal_accounts *accounts) {
 
 	account_pools_unkept(segment, write_pool, accounts);
 	/* what changes does not wait for the checkpoint */
-	(void)accounts_unkept(segment, &accounts->changed_at, A_TURN - CHECKPOINT_A_TURN,
+	accounts_unkept(segment, &accounts->changed_at, A_TURN - CHECKPOINT_A_TURN,
 	    write_login, accounts);
 	if (accounts->in_checkpoint && accounts_walk(segment, &accounts->at, CHECKPOINT_A_TURN,
 	    write_login, accounts)) {
@@ -269,5 +270,5 @@ uint64_t journal_accounts_restore(struct engine *engine, struct journal_files *f
 
 	if (!journal_each(files, begin, take_found, &r))
 		journal_bad_no_memory(bad);
-	return accounts_used_in(engine->segment->header, engine->segment->header);
+	return accounts_used(engine->segment);
 }

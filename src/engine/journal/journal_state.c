@@ -37,7 +37,7 @@
 
 struct journal_states {
 	struct journal_keep keep;
-	struct states_unkept at;
+	struct learned_follower at;
 	bool in_group, in_checkpoint;
 	bool wants_checkpoint;
 	unsigned passes;	/* of the group, that are over */
@@ -171,7 +171,7 @@ static bool are_many_given_up(const struct journal_states *state) {
 static void begin_pass(struct journal_states *state) {
 	state->position_count = feed_positions_all(state->keep.engine->segment,
 	    state->positions);
-	state->at = (struct states_unkept){ 0, 0 };
+	state->at = (struct learned_follower){ .word = 0 };
 	state->pass_turn = state->turn;
 }
 

@@ -46,7 +46,14 @@ static uint64_t health_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	return rank << 32 | seen_ds;
 }
 
+static void health_move(const struct segment *from, const struct segment *to, uint64_t *words) {
+	uint64_t *alerted_ds = &words[WORD_OF(account_health, alerted_ds)];
+
+	*alerted_ds = accounts_moved_ds(from, to, *alerted_ds);
+}
+
 const struct learned_kind account_health_kind = {
+	.place_at = offsetof(struct segment_header, account_healths),
 	.slot_words = HEALTH_WORDS,
 	.key_at = WORD_OF(account_health, key),
 	.key_words = 2,
@@ -55,9 +62,11 @@ const struct learned_kind account_health_kind = {
 	.evicted = COUNTER_ACCOUNT_HEALTHS_EVICTED,
 	.worth = health_worth,
 	.is_sound = health_is_sound,
+	.move = health_move,
 };
 
 const struct learned_kind account_queued_kind = {
+	.place_at = offsetof(struct segment_header, account_queued),
 	.slot_words = QUEUED_WORDS,
 	.key_at = WORD_OF(account_queued, queue_id),
 	.key_words = QUEUED_KEY_WORDS,
@@ -71,33 +80,23 @@ const struct learned_kind account_queued_kind = {
 
 bool account_health_take(struct segment *segment, const struct login_key *login, bool make,
     int64_t now_ns, struct account_health_held *held) {
-	uint64_t words[HEALTH_WORDS];
+	struct account_held *entry = &held->entry;
+	uint32_t now_ds = segment_ds(segment, now_ns);
 
-	if (!account_healths_bind(segment->header, segment->header, &held->table))
+	if (accounts_lock(segment, &account_health_kind, login->words, now_ns, entry,
+		&held->health) != ACCOUNTS_HELD)
 		return false;
-	memcpy(held->key.words, login->words, sizeof(login->words));
-	learned_aim(&held->table, account_health_kind.key_words, &held->key);
-	if (!learned_lock(&held->table, &held->key, now_ns))
-		return false;
-	held->slot = learned_find(&held->table, &held->key);
-	if (held->slot == NULL && make) {
-		held->slot = learned_take(&held->table, &held->key,
-		    segment_ds(segment, now_ns));
-		if (held->slot != NULL) {
-			memset(&held->health, 0, sizeof(held->health));
-			held->health.control.used = 1;
-			memcpy(held->health.key, login->words, sizeof(login->words));
-			held->health.seen = SEEN_WORD(0, segment_ds(segment, now_ns));
-			memcpy(words, &held->health, sizeof(words));
-			learned_store(held->slot, words, 1, HEALTH_WORDS);
-			learned_store_control(held->slot, held->health.control);
-		}
+	if (entry->slot == NULL && make) {
+		memset(&held->health, 0, sizeof(held->health));
+		held->health.control.used = 1;
+		memcpy(held->health.key, login->words, sizeof(login->words));
+		held->health.seen = SEEN_WORD(0, now_ds);
+		entry->slot = learned_add(&entry->table, &entry->key, now_ds, &held->health);
 	}
-	if (held->slot == NULL) {
-		learned_unlock(&held->table, &held->key);
+	if (entry->slot == NULL) {
+		account_health_release(held);
 		return false;
 	}
-	accounts_load(held->slot, &held->health, HEALTH_WORDS);
 	held->was = held->health;
 	return true;
 }
@@ -105,11 +104,11 @@ bool account_health_take(struct segment *segment, const struct login_key *login,
 void account_health_put(struct segment *segment, struct account_health_held *held,
     int64_t now_ns) {
 	held->health.seen = SEEN_WORD(0, segment_ds(segment, now_ns));
-	accounts_store_changed(held->slot, &held->health, &held->was, 1, HEALTH_WORDS);
+	accounts_store_changed(held->entry.slot, &held->health, &held->was, 1, HEALTH_WORDS);
 }
 
 void account_health_release(struct account_health_held *held) {
-	learned_unlock(&held->table, &held->key);
+	learned_unlock(&held->entry.table, &held->entry.key);
 }
 
 void account_health_forget(struct segment *segment, const struct login_key *login,
@@ -118,25 +117,15 @@ void account_health_forget(struct segment *segment, const struct login_key *logi
 
 	if (!account_health_take(segment, login, false, now_ns, &held))
 		return;
-	learned_forget(&held.table, &held.key, held.slot);
+	learned_forget(&held.entry.table, &held.entry.key, held.entry.slot);
 	account_health_release(&held);
 }
 
-bool account_health_in(const struct segment_header *sizes, const void *mapping,
-    const struct login_key *login, struct account_health *out) {
-	uint64_t copy[LEARNED_WORDS_MAX];
-	struct learned_key key;
-	struct learned table;
-	uint32_t number;
+bool account_health_find(const struct segment *segment, const struct login_key *login,
+    struct account_health *out) {
+	struct learned table = learned_table(segment, &account_health_kind);
 
-	if (!account_healths_bind(sizes, mapping, &table))
-		return false;
-	memcpy(key.words, login->words, sizeof(login->words));
-	learned_aim(&table, account_health_kind.key_words, &key);
-	if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
-		return false;
-	memcpy(out, copy, sizeof(*out));
-	return true;
+	return learned_is_there(&table) && learned_get(&table, login->words, out);
 }
 
 struct health_visit {
@@ -154,24 +143,22 @@ static void visit_health(void *context, uint32_t shard, uint32_t number, const u
 	visit->each(visit->context, &health);
 }
 
-unsigned account_healths_each_in(const struct segment_header *sizes, const void *mapping,
+unsigned account_healths_each(const struct segment *segment,
     void (*each)(void *context, const struct account_health *health), void *context) {
 	struct health_visit visit = { each, context };
-	struct learned table;
+	struct learned table = learned_table(segment, &account_health_kind);
 
-	if (!account_healths_bind(sizes, mapping, &table))
-		return 0;
 	return learned_each(&table, visit_health, &visit);
 }
 
 /* --- messages ------------------------------------------------------------------------ */
 
-static bool aim_queued(const struct segment *segment, uint32_t mta, const char *queue_id,
+static bool queued_aim(const struct segment *segment, uint32_t mta, const char *queue_id,
     size_t length, struct learned *table, struct learned_key *key) {
 	char text[ACCOUNT_QUEUE_ID] = "";
 
-	if (length == 0 || length > sizeof(text) ||
-	    !account_queued_bind(segment->header, segment->header, table))
+	*table = learned_table(segment, &account_queued_kind);
+	if (length == 0 || length > sizeof(text) || !learned_is_there(table))
 		return false;
 	memcpy(text, queue_id, length);
 	if (!text_is_harmless(text, sizeof(text)))
@@ -187,26 +174,20 @@ bool account_queued_note(struct segment *segment, uint32_t mta, const char *queu
 	uint32_t now_ds = segment_ds(segment, now_ns);
 	struct account_queued queued = { .control = { .used = 1 },
 		.seen = SEEN_WORD(0, now_ds), .mta = mta, .recipients = recipients };
-	uint64_t words[QUEUED_WORDS];
 	_Atomic uint64_t *slot;
 	struct learned_key key;
 	struct learned table;
 
-	if (!aim_queued(segment, mta, queue_id, length, &table, &key) ||
+	if (!queued_aim(segment, mta, queue_id, length, &table, &key) ||
 	    !learned_lock(&table, &key, now_ns))
 		return false;
 	/* the id of another message that has left the queue */
 	slot = learned_find(&table, &key);
 	if (slot != NULL)
 		learned_forget(&table, &key, slot);
-	slot = learned_take(&table, &key, now_ds);
-	if (slot != NULL) {
-		memcpy(queued.queue_id, key.words, sizeof(queued.queue_id));
-		memcpy(queued.login, login->words, sizeof(queued.login));
-		memcpy(words, &queued, sizeof(words));
-		learned_store(slot, words, 1, QUEUED_WORDS);
-		learned_store_control(slot, queued.control);
-	}
+	memcpy(queued.queue_id, key.words, sizeof(queued.queue_id));
+	memcpy(queued.login, login->words, sizeof(queued.login));
+	slot = learned_add(&table, &key, now_ds, &queued);
 	learned_unlock(&table, &key);
 	return slot != NULL;
 }
@@ -218,7 +199,7 @@ bool account_queued_find(const struct segment *segment, uint32_t mta, const char
 	struct learned table;
 	uint32_t number;
 
-	if (!aim_queued(segment, mta, queue_id, length, &table, &key) ||
+	if (!queued_aim(segment, mta, queue_id, length, &table, &key) ||
 	    learned_used(&table) == 0 ||
 	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
@@ -233,7 +214,7 @@ void account_queued_done(struct segment *segment, uint32_t mta, const char *queu
 	struct learned table;
 	uint64_t left;
 
-	if (!aim_queued(segment, mta, queue_id, length, &table, &key) ||
+	if (!queued_aim(segment, mta, queue_id, length, &table, &key) ||
 	    learned_used(&table) == 0 || !learned_lock(&table, &key, now_ns))
 		return;
 	slot = learned_find(&table, &key);
@@ -267,12 +248,10 @@ static void visit_queued(void *context, uint32_t shard, uint32_t number, const u
 	visit->each(visit->context, &queued);
 }
 
-unsigned account_queued_each_in(const struct segment_header *sizes, const void *mapping,
+unsigned account_queued_each(const struct segment *segment,
     void (*each)(void *context, const struct account_queued *queued), void *context) {
 	struct queued_visit visit = { each, context };
-	struct learned table;
+	struct learned table = learned_table(segment, &account_queued_kind);
 
-	if (!account_queued_bind(sizes, mapping, &table))
-		return 0;
 	return learned_each(&table, visit_queued, &visit);
 }

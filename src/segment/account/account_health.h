@@ -10,9 +10,7 @@
 #include "segment/account/accounts.h"
 
 struct account_health_held {
-	struct learned table;
-	struct learned_key key;
-	_Atomic uint64_t *slot;
+	struct account_held entry;
 	struct account_health health, was;
 };
 
@@ -38,14 +36,15 @@ bool account_queued_find(const struct segment *segment, uint32_t mta, const char
 void account_queued_done(struct segment *segment, uint32_t mta, const char *queue_id,
     size_t length, uint32_t recipients, int64_t now_ns);
 
-/* --- reading, in any mapping whose sizes were checked ------------------------------ */
+/* --- reading: no lock --------------------------------------------------------------- */
 
-bool account_health_in(const struct segment_header *sizes, const void *mapping,
-    const struct login_key *login, struct account_health *out);
+/* False: nothing is known. */
+bool account_health_find(const struct segment *segment, const struct login_key *login,
+    struct account_health *out);
 /* Calls `each` with a copy of every one; these return how many changed all the time. */
-unsigned account_healths_each_in(const struct segment_header *sizes, const void *mapping,
+unsigned account_healths_each(const struct segment *segment,
     void (*each)(void *context, const struct account_health *health), void *context);
-unsigned account_queued_each_in(const struct segment_header *sizes, const void *mapping,
+unsigned account_queued_each(const struct segment *segment,
     void (*each)(void *context, const struct account_queued *queued), void *context);
 
 #endif

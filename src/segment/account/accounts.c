@@ -39,7 +39,20 @@ static uint64_t account_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	    LEARNED_NEVER : SEEN_DS(RELAXED(slot[1]));
 }
 
+static bool account_is_first(const uint64_t *words) {
+	return words[WORD_OF(account, held_by)] != 0;
+}
+
+static void account_move(const struct segment *from, const struct segment *to, uint64_t *words) {
+	struct account account;
+
+	memcpy(&account, words, sizeof(account));
+	account.guard_ds = (uint32_t)accounts_moved_ds(from, to, account.guard_ds);
+	memcpy(words, &account, sizeof(account));
+}
+
 const struct learned_kind account_kind = {
+	.place_at = offsetof(struct segment_header, accounts),
 	.slot_words = ACCOUNT_WORDS,
 	.key_at = WORD_OF(account, key),
 	.key_words = 2,
@@ -48,9 +61,12 @@ const struct learned_kind account_kind = {
 	.evicted = COUNTER_ACCOUNTS_EVICTED,
 	.worth = account_worth,
 	.is_sound = account_is_sound,
+	.move = account_move,
+	.is_first = account_is_first,
 };
 
 const struct learned_kind account_mail_kind = {
+	.place_at = offsetof(struct segment_header, account_mails),
 	.slot_words = MAIL_WORDS,
 	.key_at = WORD_OF(account_mail, key),
 	.key_words = 1,
@@ -85,8 +101,23 @@ void accounts_store_changed(_Atomic uint64_t *slot, const void *now, const void 
 	}
 }
 
-static uint32_t now_ds_of(const struct segment *segment, int64_t now_ns) {
-	return segment_ds(segment, now_ns);
+enum accounts_taken accounts_lock(struct segment *segment, const struct learned_kind *kind,
+    const void *key, int64_t now_ns, struct account_held *held, void *entry) {
+	held->table = learned_table(segment, kind);
+	if (!learned_is_there(&held->table))
+		return ACCOUNTS_UNKNOWN;
+	memcpy(held->key.words, key, kind->key_words * sizeof(held->key.words[0]));
+	learned_aim(&held->table, kind->key_words, &held->key);
+	if (!learned_lock(&held->table, &held->key, now_ns))
+		return ACCOUNTS_BUSY;
+	held->slot = learned_find(&held->table, &held->key);
+	if (held->slot != NULL)
+		accounts_load(held->slot, entry, kind->slot_words);
+	return ACCOUNTS_HELD;
+}
+
+static void accounts_unlock(struct account_held *held) {
+	learned_unlock(&held->table, &held->key);
 }
 
 /* --- logins ------------------------------------------------------------------------- */
@@ -111,49 +142,36 @@ static void begin_account(struct accounts_held *held, const struct login_key *lo
 	text_harmless(shown, held->account.name, sizeof(held->account.name));
 }
 
-/* A free slot, written whole. */
-static bool make_account(struct accounts_held *held, uint32_t now_ds) {
-	uint64_t words[ACCOUNT_WORDS];
-
-	held->slot = learned_take(&held->table, &held->key, now_ds);
-	if (held->slot == NULL)
-		return false;
-	held->account.seen = SEEN_WORD(0, now_ds);
-	memcpy(words, &held->account, sizeof(words));
-	learned_store(held->slot, words, 1, ACCOUNT_WORDS);
-	learned_store_control(held->slot, held->account.control);
-	return true;
-}
-
 enum accounts_taken accounts_take(struct segment *segment, const struct login_key *login,
     const char *name, size_t length, int64_t now_ns, struct accounts_held *held) {
+	struct account_held *entry = &held->entry;
+	uint32_t now_ds = segment_ds(segment, now_ns);
+	enum accounts_taken taken = accounts_lock(segment, &account_kind, login->words, now_ns,
+	    entry, &held->account);
+
 	held->pool = NULL;
-	if (!accounts_bind(segment->header, segment->header, &held->table))
-		return name == NULL ? ACCOUNTS_UNKNOWN : ACCOUNTS_FULL;
-	memcpy(held->key.words, login->words, sizeof(login->words));
-	learned_aim(&held->table, account_kind.key_words, &held->key);
-	if (!learned_lock(&held->table, &held->key, now_ns))
-		return ACCOUNTS_BUSY;
-	held->slot = learned_find(&held->table, &held->key);
-	if (held->slot == NULL && name != NULL) {
+	if (taken == ACCOUNTS_UNKNOWN && name != NULL)
+		return ACCOUNTS_FULL;
+	if (taken != ACCOUNTS_HELD)
+		return taken;
+	if (entry->slot == NULL && name != NULL) {
 		begin_account(held, login, name, length, now_ns);
-		if (!make_account(held, now_ds_of(segment, now_ns))) {
-			learned_unlock(&held->table, &held->key);
-			atomic_store(&segment->header->accounts_full_ns, now_ns);
-			return ACCOUNTS_FULL;
-		}
+		held->account.seen = SEEN_WORD(0, now_ds);
+		entry->slot = learned_add(&entry->table, &entry->key, now_ds, &held->account);
 	}
-	if (held->slot == NULL) {
-		learned_unlock(&held->table, &held->key);
+	if (entry->slot != NULL) {
+		held->was = held->account;
+		return ACCOUNTS_HELD;
+	}
+	accounts_unlock(entry);
+	if (name == NULL)
 		return ACCOUNTS_UNKNOWN;
-	}
-	accounts_load(held->slot, &held->account, ACCOUNT_WORDS);
-	held->was = held->account;
-	return ACCOUNTS_HELD;
+	atomic_store(&segment->header->accounts_full_ns, now_ns);
+	return ACCOUNTS_FULL;
 }
 
-struct account_pool *account_pools(const struct segment_header *sizes, const void *mapping) {
-	return (struct account_pool *)(uintptr_t)((const char *)mapping + sizes->pools_offset);
+struct account_pool *account_pools(const struct segment *segment) {
+	return (void *)((char *)segment->header + segment->header->pools_offset);
 }
 
 static bool pool_is_idle(const struct account_pool *pool, accounts_idle *is_idle,
@@ -203,7 +221,7 @@ static void replace_pool(struct account_pool *pools, uint64_t name, accounts_idl
 
 bool accounts_take_pool(struct segment *segment, uint64_t name, accounts_idle *is_idle,
     int64_t now_ns, struct accounts_held *held) {
-	struct account_pool *pools = account_pools(segment->header, segment->header), *pool;
+	struct account_pool *pools = account_pools(segment), *pool;
 
 	if (segment->header->accounts.shards == 0)
 		return false;
@@ -232,19 +250,20 @@ static void put_pool(struct accounts_held *held) {
 }
 
 static uint32_t guard_ds_of(const struct segment *segment, int64_t guard_ns, int64_t now_ns) {
-	return guard_ns == 0 ? 0 : now_ds_of(segment, now_ns + guard_ns) + 1;
+	return guard_ns == 0 ? 0 : segment_ds(segment, now_ns + guard_ns) + 1;
 }
 
 static void store_account(struct accounts_held *held) {
-	accounts_store_changed(held->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
-	accounts_mark_unkept(&held->table, held->key.shard,
-	    (uint32_t)((size_t)(held->slot - learned_slot(&held->table, held->key.shard, 0)) /
-		ACCOUNT_WORDS));
+	const struct account_held *entry = &held->entry;
+
+	accounts_store_changed(entry->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
+	accounts_mark_unkept(&entry->table, entry->key.shard,
+	    learned_number(&entry->table, &entry->key, entry->slot));
 }
 
 void accounts_put(struct segment *segment, struct accounts_held *held, int64_t guard_ns,
     int64_t now_ns) {
-	held->account.seen = SEEN_WORD(0, now_ds_of(segment, now_ns));
+	held->account.seen = SEEN_WORD(0, segment_ds(segment, now_ns));
 	if (guard_ns >= 0)
 		held->account.guard_ds = guard_ds_of(segment, guard_ns, now_ns);
 	store_account(held);
@@ -261,13 +280,13 @@ void accounts_guard(struct segment *segment, struct accounts_held *held, int64_t
 void accounts_release(struct accounts_held *held) {
 	if (held->pool != NULL)
 		lock_release(&held->pool->lock);
-	learned_unlock(&held->table, &held->key);
+	accounts_unlock(&held->entry);
 }
 
 void accounts_forget(struct segment *segment, struct accounts_held *held, int64_t now_ns) {
 	/* first: who dies in between has counts that nothing is given back to */
 	held->account.epoch = epoch_of(now_ns);
-	accounts_store_changed(held->slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
+	accounts_store_changed(held->entry.slot, &held->account, &held->was, 1, ACCOUNT_WORDS);
 	held->was = held->account;
 	memset(held->account.counters, 0, sizeof(held->account.counters));
 	held->account.accepted = held->account.refused = held->account.network = 0;
@@ -282,33 +301,20 @@ int64_t accounts_since_s(const struct segment *segment) {
 
 enum accounts_taken account_mail_take(struct segment *segment, uint64_t process, bool make,
     int64_t now_ns, struct account_mail_held *held) {
-	if (!account_mails_bind(segment->header, segment->header, &held->table))
-		return ACCOUNTS_UNKNOWN;
-	held->key.words[0] = process;
-	learned_aim(&held->table, account_mail_kind.key_words, &held->key);
-	if (!learned_lock(&held->table, &held->key, now_ns))
-		return ACCOUNTS_BUSY;
-	held->slot = learned_find(&held->table, &held->key);
-	memset(&held->mail, 0, sizeof(held->mail));
-	if (held->slot != NULL) {
-		accounts_load(held->slot, &held->mail, MAIL_WORDS);
-		return ACCOUNTS_HELD;
-	}
-	held->mail.control.used = 1;
-	held->mail.key = process;
-	if (make) {
-		uint64_t words[MAIL_WORDS];
+	struct account_held *entry = &held->entry;
+	uint32_t now_ds = segment_ds(segment, now_ns);
+	enum accounts_taken taken;
 
-		held->slot = learned_take(&held->table, &held->key, now_ds_of(segment, now_ns));
-		if (held->slot != NULL) {
-			held->mail.seen = SEEN_WORD(0, now_ds_of(segment, now_ns));
-			memcpy(words, &held->mail, sizeof(words));
-			learned_store(held->slot, words, 1, MAIL_WORDS);
-			learned_store_control(held->slot, held->mail.control);
-			return ACCOUNTS_HELD;
-		}
-	}
-	learned_unlock(&held->table, &held->key);
+	held->mail = (struct account_mail){ .control = { .used = 1 }, .key = process,
+		.seen = SEEN_WORD(0, now_ds) };
+	taken = accounts_lock(segment, &account_mail_kind, &process, now_ns, entry, &held->mail);
+	if (taken != ACCOUNTS_HELD)
+		return taken;
+	if (entry->slot == NULL && make)
+		entry->slot = learned_add(&entry->table, &entry->key, now_ds, &held->mail);
+	if (entry->slot != NULL)
+		return ACCOUNTS_HELD;
+	accounts_unlock(entry);
 	return make ? ACCOUNTS_FULL : ACCOUNTS_UNKNOWN;
 }
 
@@ -316,25 +322,25 @@ enum accounts_taken account_mail_take(struct segment *segment, uint64_t process,
 void account_mail_put(struct segment *segment, struct account_mail_held *held, int64_t now_ns) {
 	const size_t charged = WORD_OF(account_mail, recipients);
 	struct account_mail was;
-	_Atomic uint64_t *word = &held->slot[charged];
+	_Atomic uint64_t *slot = held->entry.slot, *word = &slot[charged];
 
-	accounts_load(held->slot, &was, MAIL_WORDS);
-	held->mail.seen = SEEN_WORD(0, now_ds_of(segment, now_ns));
+	accounts_load(slot, &was, MAIL_WORDS);
+	held->mail.seen = SEEN_WORD(0, segment_ds(segment, now_ns));
 	if (was.instance != held->mail.instance || was.login[0] != held->mail.login[0])
 		atomic_store_explicit(word, 0, memory_order_release);
-	accounts_store_changed(held->slot, &held->mail, &was, 1, charged);
-	accounts_store_changed(held->slot, &held->mail, &was, charged + 1, MAIL_WORDS);
+	accounts_store_changed(slot, &held->mail, &was, 1, charged);
+	accounts_store_changed(slot, &held->mail, &was, charged + 1, MAIL_WORDS);
 	FAILPOINT();
 	atomic_store_explicit(word, (uint64_t)held->mail.passed << 32 | held->mail.recipients,
 	    memory_order_release);
 }
 
 void account_mail_release(struct account_mail_held *held) {
-	learned_unlock(&held->table, &held->key);
+	accounts_unlock(&held->entry);
 }
 
 void account_mail_forget(struct account_mail_held *held) {
-	learned_forget(&held->table, &held->key, held->slot);
+	learned_forget(&held->entry.table, &held->entry.key, held->entry.slot);
 }
 
 struct old_mails {
@@ -359,23 +365,16 @@ unsigned account_mails_before(const struct segment *segment, int64_t before_ns, 
     uint64_t processes[], unsigned most) {
 	struct old_mails old = { segment_ds(segment, before_ns), segment_ds(segment, done_ns),
 		processes, 0, most };
-	struct learned table;
+	struct learned table = learned_table(segment, &account_mail_kind);
 
-	if (!account_mails_bind(segment->header, segment->header, &table) || learned_used(&table) == 0)
-		return 0;
 	(void)learned_each(&table, note_old, &old);
 	return old.count;
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-struct visit {
-	void (*each)(void *context, const struct account *account);
-	void *context;
-};
-
-static void visit_one(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
-	const struct visit *visit = context;
+void accounts_visit_one(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
+	const struct accounts_visit *visit = context;
 	struct account account;
 
 	(void)shard;
@@ -384,44 +383,33 @@ static void visit_one(void *context, uint32_t shard, uint32_t number, const uint
 	visit->each(visit->context, &account);
 }
 
-unsigned accounts_each_in(const struct segment_header *sizes, const void *mapping,
+unsigned accounts_each(const struct segment *segment,
     void (*each)(void *context, const struct account *account), void *context) {
-	struct visit visit = { each, context };
-	struct learned table;
+	struct accounts_visit visit = { each, context };
+	struct learned table = learned_table(segment, &account_kind);
 
-	if (!accounts_bind(sizes, mapping, &table))
-		return 0;
-	return learned_each(&table, visit_one, &visit);
+	return learned_each(&table, accounts_visit_one, &visit);
 }
 
-bool accounts_find_in(const struct segment_header *sizes, const void *mapping,
-    const struct login_key *login, struct account *out) {
-	uint64_t copy[LEARNED_WORDS_MAX];
-	struct learned_key key;
-	struct learned table;
-	uint32_t number;
+bool accounts_find(const struct segment *segment, const struct login_key *login,
+    struct account *out) {
+	struct learned table = learned_table(segment, &account_kind);
 
-	if (!accounts_bind(sizes, mapping, &table))
-		return false;
-	memcpy(key.words, login->words, sizeof(login->words));
-	learned_aim(&table, account_kind.key_words, &key);
-	if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
-		return false;
-	memcpy(out, copy, sizeof(*out));
-	return true;
+	return learned_is_there(&table) && learned_get(&table, login->words, out);
 }
 
-uint64_t accounts_used_in(const struct segment_header *sizes, const void *mapping) {
-	struct learned table;
+uint64_t accounts_used(const struct segment *segment) {
+	struct learned table = learned_table(segment, &account_kind);
 
-	return accounts_bind(sizes, mapping, &table) ? learned_used(&table) : 0;
+	return learned_used(&table);
 }
 
-bool accounts_pool_in(const struct segment_header *sizes, const void *mapping, uint64_t name,
+bool accounts_pool(const struct segment *segment, const char *entry,
     struct quota_counter counters[GENERATION_QUOTA_COUNTERS]) {
-	const struct account_pool *pools = account_pools(sizes, mapping);
+	const struct account_pool *pools = account_pools(segment);
+	uint64_t name = accounts_pool_name(entry);
 
-	for (unsigned i = 0; sizes->accounts.shards != 0 && i < ACCOUNT_POOLS; i++) {
+	for (unsigned i = 0; segment->header->accounts.shards != 0 && i < ACCOUNT_POOLS; i++) {
 		const struct account_pool *pool = &pools[(name + i) % ACCOUNT_POOLS];
 
 		if (RELAXED(pool->name) != name)

@@ -28,11 +28,16 @@ enum accounts_taken {
 	ACCOUNTS_BUSY,		/* the lock was not to be had */
 };
 
-/* A login whose lock is held: `account` is a copy, which accounts_put stores. */
-struct accounts_held {
+/* An entry of one of the tables, whose lock is held. */
+struct account_held {
 	struct learned table;
 	struct learned_key key;
 	_Atomic uint64_t *slot;
+};
+
+/* A login whose lock is held: `account` is a copy, which accounts_put stores. */
+struct accounts_held {
+	struct account_held entry;
 	struct account account, was;
 	struct account_pool *pool;	/* whose lock is held, too; or NULL */
 	struct quota_counter pool_counters[GENERATION_QUOTA_COUNTERS];
@@ -64,9 +69,7 @@ int64_t accounts_since_s(const struct segment *segment);
 /* --- transactions ------------------------------------------------------------------ */
 
 struct account_mail_held {
-	struct learned table;
-	struct learned_key key;
-	_Atomic uint64_t *slot;
+	struct account_held entry;
 	struct account_mail mail;
 };
 
@@ -86,8 +89,8 @@ unsigned account_mails_before(const struct segment *segment, int64_t before_ns, 
 /* --- the journal (accounts_keep.c) --------------------------------------------------- */
 
 /* Calls `each` for logins that changed since they were last told here, about `most` at once, from
- * *at on; true: those were all. */
-bool accounts_unkept(struct segment *segment, uint64_t *at, unsigned most,
+ * *at on. */
+void accounts_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
     void (*each)(void *context, const struct account *account), void *context);
 void account_pools_unkept(struct segment *segment, void (*each)(void *context, uint64_t name,
     const struct quota_counter counters[]), void *context);
@@ -107,23 +110,26 @@ bool account_pool_restore(struct segment *segment, uint64_t name,
     int64_t now_ns);
 void accounts_restore_since(struct segment *segment, int64_t since_ns);
 
-/* --- reading, in any mapping whose sizes were checked ------------------------------ */
+/* --- reading: no lock --------------------------------------------------------------- */
 
 /* Calls `each` with a copy of every login; returns how many changed all the time. */
-unsigned accounts_each_in(const struct segment_header *sizes, const void *mapping,
+unsigned accounts_each(const struct segment *segment,
     void (*each)(void *context, const struct account *account), void *context);
-bool accounts_find_in(const struct segment_header *sizes, const void *mapping,
-    const struct login_key *login, struct account *out);
-uint64_t accounts_used_in(const struct segment_header *sizes, const void *mapping);
+/* False: not known. */
+bool accounts_find(const struct segment *segment, const struct login_key *login,
+    struct account *out);
+uint64_t accounts_used(const struct segment *segment);
 /* A copy of a pool's counters; false: the entry has none. */
-bool accounts_pool_in(const struct segment_header *sizes, const void *mapping, uint64_t name,
+bool accounts_pool(const struct segment *segment, const char *entry,
     struct quota_counter counters[GENERATION_QUOTA_COUNTERS]);
 /* The same hash everywhere, never 0: of an entry's name. */
 uint64_t accounts_pool_name(const char *name);
 
 /* --- for segment/ only --------------------------------------------------------------- */
 
-/* As destinations_scrub and destinations_carry. */
+extern const struct learned_kind account_kind, account_mail_kind, account_health_kind,
+    account_queued_kind;
+/* What stands beside these tables, in a new file, an adopted one, or taken from another. */
 void accounts_scrub(struct segment *segment, int64_t now_ns);
 void accounts_carry(const struct segment *from, struct segment *to);
 

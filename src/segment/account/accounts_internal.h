@@ -11,39 +11,27 @@
 #define ACCOUNT_WORDS	(sizeof(struct account) / 8)
 _Static_assert(ACCOUNT_WORDS <= LEARNED_WORDS_MAX, "it fits a copy");
 
-extern const struct learned_kind account_kind, account_mail_kind, account_health_kind,
-    account_queued_kind;
+/* Takes the lock of the entry with this key, which is in *entry then where there is one: held->slot
+ * says so.  Not HELD: UNKNOWN, there are no tables; BUSY. */
+enum accounts_taken accounts_lock(struct segment *segment, const struct learned_kind *kind,
+    const void *key, int64_t now_ns, struct account_held *held, void *entry);
 
-/* The table of a mapping whose sizes were checked; false: there is none. */
-static inline bool accounts_bind_place(const struct segment_header *sizes, const void *mapping,
-    const struct table_place *place, const struct learned_kind *kind, struct learned *table) {
-	if (place->shards == 0)
-		return false;
-	learned_bind(table, (struct segment_header *)(uintptr_t)sizes,
-	    (void *)(uintptr_t)mapping, place, kind);
-	return true;
-}
-static inline bool accounts_bind(const struct segment_header *sizes, const void *mapping,
-    struct learned *table) {
-	return accounts_bind_place(sizes, mapping, &sizes->accounts, &account_kind, table);
-}
-static inline bool account_mails_bind(const struct segment_header *sizes, const void *mapping,
-    struct learned *table) {
-	return accounts_bind_place(sizes, mapping, &sizes->account_mails, &account_mail_kind,
-	    table);
-}
-static inline bool account_healths_bind(const struct segment_header *sizes,
-    const void *mapping, struct learned *table) {
-	return accounts_bind_place(sizes, mapping, &sizes->account_healths,
-	    &account_health_kind, table);
-}
-static inline bool account_queued_bind(const struct segment_header *sizes,
-    const void *mapping, struct learned *table) {
-	return accounts_bind_place(sizes, mapping, &sizes->account_queued,
-	    &account_queued_kind, table);
+/* Tenths of seconds since `to` was made, in place of those since `from` was. */
+static inline uint64_t accounts_moved_ds(const struct segment *from, const struct segment *to,
+    uint64_t ds) {
+	uint32_t later_ds = segment_ds(from, to->header->created_ns);
+
+	return ds > later_ds ? ds - later_ds : 0;
 }
 
-struct account_pool *account_pools(const struct segment_header *sizes, const void *mapping);
+/* Calls it with a copy, for learned_each and the like. */
+struct accounts_visit {
+	void (*each)(void *context, const struct account *account);
+	void *context;
+};
+void accounts_visit_one(void *visit, uint32_t shard, uint32_t number, const uint64_t *copy);
+
+struct account_pool *account_pools(const struct segment *segment);
 
 void accounts_load(const _Atomic uint64_t *slot, void *out, size_t words);
 /* Stores words from `from` on that differ, one by one, the last one first. */

@@ -231,17 +231,17 @@ bool decided_is_sound(const struct decided *decided) {
 
 /* --- places ---------------------------------------------------------------------- */
 
-uint32_t decisions_size(const struct segment_header *sizes, enum decided_ring ring) {
-	return sizes->decided_slots[ring];
+uint32_t decisions_size(const struct segment *segment, enum decided_ring ring) {
+	return segment->header->decided_slots[ring];
 }
 
-static struct decided_slot *slot_at(const struct segment_header *sizes, const void *mapping,
-    uint64_t id) {
+static struct decided_slot *slot_at(const struct segment *segment, uint64_t id) {
+	struct segment_header *header = segment->header;
 	enum decided_ring ring = (enum decided_ring)(id % DECIDED_RINGS);
 	uint64_t number = id / DECIDED_RINGS;
 
-	return (struct decided_slot *)(void *)((char *)(uintptr_t)mapping +
-	    sizes->decided_offset[ring]) + (number & (sizes->decided_slots[ring] - 1));
+	return (struct decided_slot *)(void *)((char *)header + header->decided_offset[ring]) +
+	    (number & (header->decided_slots[ring] - 1));
 }
 
 static unsigned words_of(const struct decided *decided) {
@@ -288,7 +288,7 @@ static void prefetch_to_write(const struct decided_slot *slot) {
 }
 
 void decisions_write(struct segment *segment, const struct decided *decided) {
-	struct decided_slot *slot = slot_at(segment->header, segment->header, decided->id);
+	struct decided_slot *slot = slot_at(segment, decided->id);
 	uint64_t words[DECIDED_WORDS];
 	unsigned count = words_of(decided);
 
@@ -306,13 +306,12 @@ void decisions_write(struct segment *segment, const struct decided *decided) {
 	atomic_store_explicit(&slot->words[0], decided->id, memory_order_release);
 	FAILPOINT();
 	segment_stir(segment->header);
-	prefetch_to_write(slot_at(segment->header, segment->header,
-	    decided->id + DECIDED_RINGS));
+	prefetch_to_write(slot_at(segment, decided->id + DECIDED_RINGS));
 }
 
 void decisions_mark_logged(struct segment *segment, uint64_t id) {
 	if (id != 0)
-		STORE(slot_at(segment->header, segment->header, id)->marks, id);
+		STORE(slot_at(segment, id)->marks, id);
 }
 
 void decisions_begin_after(struct segment *segment, uint64_t id) {
@@ -350,13 +349,8 @@ static bool copy(const struct decided_slot *slot, uint64_t id, struct decided *o
 	return true;
 }
 
-bool decisions_find_in(const struct segment_header *sizes, const void *mapping, uint64_t id,
-    struct decided *out) {
-	return id != 0 && copy(slot_at(sizes, mapping, id), id, out, NULL);
-}
-
 bool decisions_find(const struct segment *segment, uint64_t id, struct decided *out) {
-	return decisions_find_in(segment->header, segment->header, id, out);
+	return id != 0 && copy(slot_at(segment, id), id, out, NULL);
 }
 
 /* Where a follower goes on: past what was overwritten, and not behind the end. */
@@ -384,16 +378,15 @@ static bool is_awaited(const struct decided_slot *slot, uint64_t id) {
 	return stands < id;
 }
 
-bool decisions_next_in(const struct segment_header *sizes, const void *mapping,
-    enum decided_ring ring, struct decisions_cursor *cursor, int64_t now_ns,
-    struct decided *out, bool *logged, uint64_t *lost) {
-	const struct segment_header *live = mapping;
-	uint32_t slots = sizes->decided_slots[ring];
+bool decisions_next(const struct segment *segment, enum decided_ring ring,
+    struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, bool *logged,
+    uint64_t *lost) {
+	uint32_t slots = decisions_size(segment, ring);
 
 	/* a busy writer must not keep us for ever */
 	for (uint32_t looked = 0; looked <= slots; looked++) {
-		uint64_t end = atomic_load_explicit(&live->decided_next[ring].number,
-		    memory_order_acquire), id;
+		uint64_t end = atomic_load_explicit(
+		    &segment->header->decided_next[ring].number, memory_order_acquire), id;
 		const struct decided_slot *slot;
 		bool old, awaited;
 
@@ -401,7 +394,7 @@ bool decisions_next_in(const struct segment_header *sizes, const void *mapping,
 		if (cursor->next >= end)
 			return false;
 		id = (cursor->next + 1) * DECIDED_RINGS + ring;
-		slot = slot_at(sizes, mapping, id);
+		slot = slot_at(segment, id);
 		/* before it is copied: it may be written in between */
 		awaited = is_awaited(slot, id);
 		if (copy(slot, id, out, logged)) {
@@ -422,11 +415,4 @@ bool decisions_next_in(const struct segment_header *sizes, const void *mapping,
 		cursor->hole_ns = 0;
 	}
 	return false;
-}
-
-bool decisions_next(const struct segment *segment, enum decided_ring ring,
-    struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, bool *logged,
-    uint64_t *lost) {
-	return decisions_next_in(segment->header, segment->header, ring, cursor, now_ns, out,
-	    logged, lost);
 }

@@ -28,7 +28,6 @@
 #include "segment/file/layout_decisions.h"
 
 struct segment;
-struct segment_header;
 
 enum decided_kind {
 #define DECIDED(symbol, word, ring, text) DECIDED_##symbol,
@@ -187,13 +186,7 @@ bool decisions_next(const struct segment *segment, enum decided_ring ring,
     struct decisions_cursor *cursor, int64_t now_ns, struct decided *out, bool *logged,
     uint64_t *lost);
 
-/* The same of a mapping that is only read, and whose sizes were checked. */
-bool decisions_find_in(const struct segment_header *sizes, const void *mapping, uint64_t id,
-    struct decided *out);
-bool decisions_next_in(const struct segment_header *sizes, const void *mapping,
-    enum decided_ring ring, struct decisions_cursor *cursor, int64_t now_ns,
-    struct decided *out, bool *logged, uint64_t *lost);
 /* How many places a ring has. */
-uint32_t decisions_size(const struct segment_header *sizes, enum decided_ring ring);
+uint32_t decisions_size(const struct segment *segment, enum decided_ring ring);
 
 #endif

@@ -32,9 +32,6 @@ _Static_assert(WINDOW_AT == KEPT_AT + KEPT_WORDS, "STATE_WORDS in one piece");
 #define RESUMED_SHIFT	36
 #define RESUMED_MOST	((UINT32_C(1) << 28) - 1)	/* tenths of seconds: 310 days */
 
-/* As destinations.c's, but with window, and whole. */
-extern const struct learned_kind destination_state_kind;
-
 /* For the kinds of table. */
 bool destination_is_sound(const uint64_t *words);
 uint64_t destination_worth(const _Atomic uint64_t *slot, uint32_t now_ds);
@@ -46,6 +43,8 @@ void destination_forgotten(const struct learned *table, uint32_t shard,
 /* A destination that is dead, held or the like is worth that much or more. */
 #define WORTH_DEAD	(UINT64_C(3) << 32)
 
+/* The second is as destinations.c's own, but with window, and whole. */
+extern const struct learned_kind relay_kind, destination_state_kind;
 struct learned destination_state_table(const struct segment *segment);
 
 /* learned_number, where the size of a slot is known: no division. */
@@ -90,15 +89,10 @@ void flights_repair(const struct learned *table, uint32_t shard);
 
 /* --- who prepares the segment, while nobody else has it ---------------------- */
 
+/* What stands beside the slots, and flights: after learned_scrub. */
 void states_scrub(struct segment *segment, int64_t now_ns);
-
-/* Makes of a slot's words what is true in another segment. */
-struct states_moving {
-	const struct segment *from;
-	struct segment *to;
-};
-bool states_move(void *moving, uint64_t *words);
-/* Then: reasons and flights. */
+void states_move(const struct segment *from, const struct segment *to, uint64_t *words);
+/* The same as states_scrub, after learned_carry. */
 void states_carry(const struct segment *from, struct segment *to);
 void flights_scrub(struct segment *segment);
 void flights_carry(const struct segment *from, struct segment *to);

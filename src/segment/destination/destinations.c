@@ -68,6 +68,7 @@ static bool relay_is_sound(const uint64_t *words) {
 
 /* What changes under the sequence is left to destination_state_kind. */
 static const struct learned_kind destination_kind = {
+	.place_at = offsetof(struct segment_header, destinations),
 	.slot_words = sizeof(struct destination) / 8,
 	.key_at = WORD_OF(destination, name),
 	.key_words = NAME_WORDS,
@@ -81,7 +82,8 @@ static const struct learned_kind destination_kind = {
 	.forgotten = destination_forgotten,
 };
 
-static const struct learned_kind relay_kind = {
+const struct learned_kind relay_kind = {
+	.place_at = offsetof(struct segment_header, relays),
 	.slot_words = sizeof(struct relay) / 8,
 	.key_at = WORD_OF(relay, address),
 	.key_words = ADDRESS_WORDS,
@@ -92,22 +94,6 @@ static const struct learned_kind relay_kind = {
 };
 
 /* --- tables and keys --------------------------------------------------------- */
-
-static struct learned destination_table(const struct segment *segment) {
-	struct learned table;
-
-	learned_bind(&table, segment->header, segment->header,
-	    &segment->header->destinations, &destination_kind);
-	return table;
-}
-
-static struct learned relay_table(const struct segment *segment) {
-	struct learned table;
-
-	learned_bind(&table, segment->header, segment->header,
-	    &segment->header->relays, &relay_kind);
-	return table;
-}
 
 static void relay_key(const struct learned *table, const struct address *address,
     struct learned_key *key) {
@@ -213,9 +199,9 @@ static bool update_destination(_Atomic uint64_t *slot,
 	return changed;
 }
 
-static void write_destination(_Atomic uint64_t *slot,
-    const struct learned_key *key, const struct delivery_seen *seen,
-    uint32_t now_ds) {
+/* NULL: there is no room. */
+static _Atomic uint64_t *add_destination(const struct learned *table,
+    const struct learned_key *key, const struct delivery_seen *seen, uint32_t now_ds) {
 	struct destination d = { .control = { .used = 1,
 		.relay_order = DESTINATION_NEW_ORDER }, .seen = now_ds };
 	uint64_t words[sizeof(d) / 8];
@@ -227,9 +213,7 @@ static void write_destination(_Atomic uint64_t *slot,
 	}
 	memcpy(words, &d, sizeof(d));
 	words[0] |= transport_bit(seen);
-	memcpy(&d.control, words, sizeof(d.control));
-	learned_store(slot, words, 1, sizeof(d) / 8);
-	learned_store_control(slot, d.control);
+	return learned_add(table, key, now_ds, words);
 }
 
 /* Its relays and transports are another's business: whoever keeps a list of them, and the
@@ -248,7 +232,7 @@ static bool lost(const struct segment *segment, enum counter counter) {
 
 static bool note_destination(struct segment *segment,
     const struct delivery_seen *seen, int64_t now_ns) {
-	struct learned table = destination_table(segment);
+	struct learned table = learned_table(segment, &destination_kind);
 	uint32_t now_ds = segment_ds(segment, now_ns);
 	_Atomic uint64_t *slot, *likely;
 	struct learned_key key;
@@ -262,12 +246,11 @@ static bool note_destination(struct segment *segment,
 		return lost(segment, COUNTER_NOTES_LOST);
 	slot = learned_find_at(&table, &key, likely);
 	if (slot == NULL) {
-		slot = learned_take(&table, &key, now_ds);
+		slot = add_destination(&table, &key, seen, now_ds);
 		if (slot == NULL) {
 			learned_unlock(&table, &key);
 			return lost(segment, COUNTER_DESTINATIONS_FULL);
 		}
-		write_destination(slot, &key, seen, now_ds);
 		tell(segment, &table, &key, slot);
 	} else if (update_destination(slot, seen, now_ds)) {
 		tell(segment, &table, &key, slot);
@@ -293,26 +276,6 @@ static bool has_name(const _Atomic uint64_t *slot, const struct relay *relay) {
 	return true;
 }
 
-static void write_relay(_Atomic uint64_t *slot, const struct relay *relay) {
-	uint64_t words[sizeof(*relay) / 8];
-
-	memcpy(words, relay, sizeof(*relay));
-	learned_store(slot, words, 1, sizeof(*relay) / 8);
-	learned_store_control(slot, relay->control);
-}
-
-/* In place; readers look again meanwhile. */
-static void rename_relay(const struct learned *table,
-    const struct learned_key *key, _Atomic uint64_t *slot,
-    const struct relay *relay) {
-	static const struct learned_control free_slot;
-
-	learned_change_begin(table, key);
-	learned_store_control(slot, free_slot);
-	write_relay(slot, relay);
-	learned_change_end(table, key);
-}
-
 /* Where it probably is, or NULL. */
 static _Atomic uint64_t *aim_at_relay(const struct learned *table,
     const struct relay_key *expected, struct learned_key *key) {
@@ -328,7 +291,7 @@ static _Atomic uint64_t *aim_at_relay(const struct learned *table,
 
 bool relays_note(struct segment *segment, const struct delivery_seen *seen,
     int64_t now_ns) {
-	struct learned table = relay_table(segment);
+	struct learned table = learned_table(segment, &relay_kind);
 	struct relay relay = { .control = { .used = 1 },
 		.seen = segment_ds(segment, now_ns), .address = seen->relay };
 	uint64_t name[NAME_WORDS];
@@ -349,9 +312,9 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 		return true;
 	}
 	if (slot != NULL)
-		rename_relay(&table, &key, slot, &relay);
-	else if ((slot = learned_take(&table, &key, SEEN_DS(relay.seen))) != NULL)
-		write_relay(slot, &relay);
+		learned_overwrite(&table, &key, slot, &relay);
+	else
+		slot = learned_add(&table, &key, SEEN_DS(relay.seen), &relay);
 	raise_version(segment);
 	learned_unlock(&table, &key);
 	return slot != NULL || lost(segment, COUNTER_NOTES_LOST);
@@ -361,7 +324,7 @@ _Static_assert(RELAYS_EXPECTED == LEARNED_EXPECTED, "all of them");
 
 void relays_expect(const struct segment *segment, const struct address relays[],
     struct relay_key keys[], size_t count) {
-	struct learned table = relay_table(segment);
+	struct learned table = learned_table(segment, &relay_kind);
 	uint64_t words[ADDRESS_WORDS], hashes[RELAYS_EXPECTED] = { 0 };
 	uint32_t places[RELAYS_EXPECTED] = { 0 };
 
@@ -405,7 +368,7 @@ static void decode(const uint64_t *copy, int64_t created_ns,
 
 bool destinations_find(const struct segment *segment, const char *name,
     size_t name_length, struct destination_seen *out) {
-	struct learned table = destination_table(segment);
+	struct learned table = learned_table(segment, &destination_kind);
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
 	uint32_t number, count = name_fold(name, name_length, key.words);
@@ -421,7 +384,7 @@ bool destinations_find(const struct segment *segment, const char *name,
 
 bool relays_find(const struct segment *segment, const struct address *address,
     char out[SEGMENT_NAME_MAX + 1]) {
-	struct learned table = relay_table(segment);
+	struct learned table = learned_table(segment, &relay_kind);
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
 	uint32_t number;
@@ -454,41 +417,21 @@ static void visit_one(void *context, uint32_t shard, uint32_t number,
 	visit->each(visit->context, &seen);
 }
 
-/* Only read through. */
-static struct learned readable(const struct segment_header *sizes,
-    const void *mapping, const struct table_place *place,
-    const struct learned_kind *kind) {
-	struct learned table;
-
-	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
-	    (void *)(uintptr_t)mapping, place, kind);
-	return table;
-}
-
-unsigned destinations_each_in(const struct segment_header *sizes,
-    const void *mapping,
+unsigned destinations_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_seen *), void *context) {
-	struct learned table = readable(sizes, mapping, &sizes->destinations,
-	    &destination_kind);
-	struct visit visit = { each, context, sizes->created_ns };
+	struct learned table = learned_table(segment, &destination_kind);
+	struct visit visit = { each, context, segment->header->created_ns };
 
 	return learned_each(&table, visit_one, &visit);
 }
 
-void destinations_used_in(const struct segment_header *sizes,
-    const void *mapping, uint64_t *destinations, uint64_t *relays) {
-	struct learned table = readable(sizes, mapping, &sizes->destinations,
-	    &destination_kind);
+void destinations_used(const struct segment *segment, uint64_t *destinations,
+    uint64_t *relays) {
+	struct learned table = learned_table(segment, &destination_kind);
 
 	*destinations = learned_used(&table);
-	table = readable(sizes, mapping, &sizes->relays, &relay_kind);
+	table = learned_table(segment, &relay_kind);
 	*relays = learned_used(&table);
-}
-
-void destinations_each(const struct segment *segment,
-    void (*each)(void *context, const struct destination_seen *), void *context) {
-	(void)destinations_each_in(segment->header, segment->header, each,
-	    context);
 }
 
 uint64_t destinations_version(const struct segment *segment) {
@@ -496,36 +439,7 @@ uint64_t destinations_version(const struct segment *segment) {
 	    memory_order_acquire);
 }
 
-/* --- keeping ----------------------------------------------------------------- */
-
-void destinations_begin(struct segment *segment) {
-	struct learned destinations = destination_table(segment);
-	struct learned relays = relay_table(segment);
-
-	learned_scrub(&destinations, 0);
-	learned_scrub(&relays, 0);
-}
-
-void destinations_scrub(struct segment *segment, int64_t now_ns) {
-	struct learned destinations = destination_table(segment);
-	struct learned relays = relay_table(segment);
-	uint32_t now_ds = segment_ds(segment, now_ns);
-
-	learned_scrub(&destinations, now_ds);
-	learned_scrub(&relays, now_ds);
-	states_scrub(segment, now_ns);
-}
-
-void destinations_carry(const struct segment *from, struct segment *to) {
-	struct learned old = destination_table(from), new = destination_table(to);
-	struct states_moving moving = { from, to };
-
-	learned_carry(&old, &new, states_move, &moving);
-	old = relay_table(from);
-	new = relay_table(to);
-	learned_carry(&old, &new, NULL, NULL);
-	states_carry(from, to);
-}
+/* --- another mail server ------------------------------------------------------ */
 
 struct forgetting {
 	struct segment *segment;
@@ -536,7 +450,7 @@ struct forgetting {
 static void forget_in_one(void *context, uint32_t shard, uint32_t number,
     const uint64_t *copy) {
 	const struct forgetting *forgetting = context;
-	struct learned table = destination_table(forgetting->segment);
+	struct learned table = learned_table(forgetting->segment, &destination_kind);
 	struct learned_control control;
 	struct learned_key key;
 	_Atomic uint64_t *slot;
@@ -563,7 +477,7 @@ static void forget_in_one(void *context, uint32_t shard, uint32_t number,
 
 void destinations_forget_mta(struct segment *segment, unsigned mta,
     int64_t now_ns) {
-	struct learned table = destination_table(segment);
+	struct learned table = learned_table(segment, &destination_kind);
 	struct forgetting forgetting = { segment, (uint8_t)(1u << mta), now_ns };
 
 	(void)learned_each(&table, forget_in_one, &forgetting);

@@ -118,9 +118,17 @@ bool destinations_find(const struct segment *segment, const char *name,
 bool relays_find(const struct segment *segment, const struct address *address,
     char out[SEGMENT_NAME_MAX + 1]);
 
-/* Every destination, without locks; those that change meanwhile may be missed. */
-void destinations_each(const struct segment *segment,
+/* Every destination, without locks; returns how many changed all the time. */
+unsigned destinations_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_seen *), void *context);
+
+/* The same with their windows (states.h), and but for relays. */
+unsigned states_each(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context);
+
+/* The one of this number (destination_window.number); false: it is none, or changes all the
+ * time. */
+bool states_at(const struct segment *segment, uint32_t number, struct destination_window *out);
 
 /* Rises with each change that a list of destinations made earlier would not
  * show: a new one, one given up, a relay that it did not have, another transport,
@@ -129,26 +137,11 @@ void destinations_each(const struct segment *segment,
  * from time to time too. */
 uint64_t destinations_version(const struct segment *segment);
 
+/* How many destinations and relays are known. */
+void destinations_used(const struct segment *segment, uint64_t *destinations,
+    uint64_t *relays);
+
 /* --- for segment/ only ----------------------------------------------------- */
-
-/* As destinations_each, in any mapping whose sizes were checked; returns how many
- * changed all the time. */
-unsigned destinations_each_in(const struct segment_header *sizes,
-    const void *mapping,
-    void (*each)(void *context, const struct destination_seen *), void *context);
-
-/* How many destinations and relays are known in a mapping. */
-void destinations_used_in(const struct segment_header *sizes,
-    const void *mapping, uint64_t *destinations, uint64_t *relays);
-
-/* Begins both tables in a new file, or checks those of an adopted one.  While nobody else has
- * the segment. */
-void destinations_begin(struct segment *segment);
-void destinations_scrub(struct segment *segment, int64_t now_ns);
-
-/* Notes all that another segment knows, where only the sizes differ; nobody uses
- * either. */
-void destinations_carry(const struct segment *from, struct segment *to);
 
 /* Number `mta` means another mail server from now on: nobody saw a delivery of it. */
 void destinations_forget_mta(struct segment *segment, unsigned mta,

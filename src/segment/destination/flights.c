@@ -425,14 +425,12 @@ void flights_each_of(const struct segment *segment,
 	}
 }
 
-void flights_used_in(const struct segment_header *sizes, const void *mapping,
-    uint32_t *used, uint32_t *size) {
-	const struct flight *flights = (const void *)((const char *)mapping +
-	    sizes->flights_offset);
+void flights_used(const struct segment *segment, uint32_t *used, uint32_t *size) {
+	const struct flight *flights = flights_of(segment->header);
 
 	*used = 0;
-	*size = sizes->flight_count;
-	for (uint32_t i = 0; i < sizes->flight_count; i++)
+	*size = segment->header->flight_count;
+	for (uint32_t i = 0; i < *size; i++)
 		*used += load_control(&flights[i]).state == FLIGHT_RUNNING;
 }
 

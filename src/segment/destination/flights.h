@@ -114,8 +114,7 @@ void flights_each_of(const struct segment *segment,
     const struct flight_process *process,
     void (*each)(void *context, const struct flight_seen *), void *context);
 
-/* How many there are and may be, in a mapping whose sizes were checked. */
-void flights_used_in(const struct segment_header *sizes, const void *mapping,
-    uint32_t *used, uint32_t *size);
+/* How many there are and may be. */
+void flights_used(const struct segment *segment, uint32_t *used, uint32_t *size);
 
 #endif

@@ -491,6 +491,26 @@ _Atomic uint64_t *learned_take(const struct learned *table,
 	return NULL;
 }
 
+void learned_store_entry(const struct learned *table, _Atomic uint64_t *slot,
+    const void *entry) {
+	struct learned_control control;
+	uint64_t words[LEARNED_WORDS_MAX];
+
+	memcpy(&control, entry, sizeof(control));
+	memcpy(words, entry, table->kind->slot_words * sizeof(words[0]));
+	learned_store(slot, words, 1, table->kind->slot_words);
+	learned_store_control(slot, control);
+}
+
+_Atomic uint64_t *learned_add(const struct learned *table, const struct learned_key *key,
+    uint32_t now_ds, const void *entry) {
+	_Atomic uint64_t *slot = learned_take(table, key, now_ds);
+
+	if (slot != NULL)
+		learned_store_entry(table, slot, entry);
+	return slot;
+}
+
 _Atomic uint64_t *learned_take_spare(const struct learned *table,
     const struct learned_key *key, const _Atomic uint64_t *old) {
 	uint32_t places = table->place->places_per_bucket;
@@ -511,4 +531,14 @@ void learned_change_end(const struct learned *table,
     const struct learned_key *key) {
 	FAILPOINT();
 	seq_end(&table->shards[key->shard].seq);
+}
+
+void learned_overwrite(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot, const void *entry) {
+	static const struct learned_control free_slot;
+
+	learned_change_begin(table, key);
+	learned_store_control(slot, free_slot);
+	learned_store_entry(table, slot, entry);
+	learned_change_end(table, key);
 }

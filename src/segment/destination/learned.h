@@ -30,6 +30,7 @@ struct learned;
 
 /* What tells one table from the other. */
 struct learned_kind {
+	size_t place_at;	/* of its struct table_place in the header */
 	uint32_t slot_words;
 	uint32_t key_at;	/* first word of the key, padded with zeros */
 	uint32_t key_words;
@@ -52,6 +53,10 @@ struct learned_kind {
 	void (*forgotten)(const struct learned *table, uint32_t shard, uint32_t slot);
 	/* Does a slot in use say something that our code could have written? */
 	bool (*is_sound)(const uint64_t *words);
+	/* Makes of its words what is true in another segment; NULL: the same. */
+	void (*move)(const struct segment *from, const struct segment *to, uint64_t *words);
+	/* Is it moved before others, as a smaller table may have no room for all?  NULL: none is. */
+	bool (*is_first)(const uint64_t *words);
 };
 
 struct learned {
@@ -70,21 +75,25 @@ struct learned_key {
 	uint32_t shard;
 };
 
-/* The table at `place` of a mapping; sizes, key and counters are those of `header`
- * (the mapping's own, or for a reader a copy that was checked). */
-static inline void learned_bind(struct learned *table, struct segment_header *header,
-    void *mapping, const struct table_place *place,
+/* The table of that kind.  Of a segment that has none (accounts) nothing but learned_is_there may
+ * be asked. */
+static inline struct learned learned_table(const struct segment *segment,
     const struct learned_kind *kind) {
-	char *base = mapping;
+	char *base = (char *)segment->header;
+	const struct table_place *place = (const void *)(base + kind->place_at);
 
-	*table = (struct learned){
+	return (struct learned){
 		.kind = kind,
-		.header = header,
+		.header = segment->header,
 		.place = place,
 		.shards = (void *)(base + place->shards_offset),
 		.tags = (void *)(base + place->tags_offset),
 		.words = (void *)(base + place->slots_offset),
 	};
+}
+
+static inline bool learned_is_there(const struct learned *table) {
+	return table->place->shards != 0;
 }
 
 static inline uint32_t learned_shard(const struct learned *table, uint64_t hash) {
@@ -161,6 +170,16 @@ static inline struct learned_control learned_load_control(const _Atomic uint64_t
 	return control;
 }
 
+/* Both: the slot, which is free, says all that `entry` does. */
+void learned_store_entry(const struct learned *table, _Atomic uint64_t *slot,
+    const void *entry);
+/* learned_take, and that. */
+_Atomic uint64_t *learned_add(const struct learned *table, const struct learned_key *key,
+    uint32_t now_ds, const void *entry);
+/* The same in the place of the key's entry, which is free meanwhile: readers look again. */
+void learned_overwrite(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot, const void *entry);
+
 /* Between these two, readers that find nothing try again. */
 void learned_change_begin(const struct learned *table,
     const struct learned_key *key);
@@ -175,6 +194,9 @@ enum learned_copied {
 };
 enum learned_copied learned_look(const struct learned *table,
     const struct learned_key *key, uint64_t *copy, uint32_t *number);
+/* The same of a table whose entries are copied whole, by the words of the key alone.  False: it is
+ * not there, or torn. */
+bool learned_get(const struct learned *table, const void *key, void *out);
 /* Slot `number` of the shard. */
 enum learned_copied learned_copy(const struct learned *table, uint32_t shard,
     uint32_t number, uint64_t *copy);
@@ -187,6 +209,38 @@ unsigned learned_each(const struct learned *table, void (*each)(void *context,
 /* The next slot of the shard from number `from` on whose place has a tag, or SEGMENT_NO_SLOT:
  * those that can hold anything, without a look at the others' memory. */
 uint32_t learned_next(const struct learned *table, uint32_t shard, uint32_t from);
+
+/* --- sets of entries ----------------------------------------------------------- */
+
+/* Beside a table may lie sets, each with a bit for each slot, at `offset` of the mapping: so many
+ * 64-bit words for a shard. */
+static inline uint32_t learned_set_words(const struct table_place *place) {
+	return (place->per_shard + 63) / 64;
+}
+static inline _Atomic uint64_t *learned_set_word(const struct learned *table, uint64_t offset,
+    uint32_t shard, uint32_t number) {
+	return (_Atomic uint64_t *)(void *)((char *)table->header + offset) +
+	    (size_t)shard * learned_set_words(table->place) + number / 64;
+}
+/* Not looked at first: as a full barrier it is what keeps a change before it. */
+static inline void learned_mark(const struct learned *table, uint64_t offset, uint32_t shard,
+    uint32_t number) {
+	atomic_fetch_or_explicit(learned_set_word(table, offset, shard, number),
+	    UINT64_C(1) << number % 64, memory_order_seq_cst);
+}
+void learned_mark_all(const struct learned *table, uint64_t offset);
+
+/* Calls `each` for entries of the set, about `most` of them, and takes them out of it (TAKE); those
+ * that change all the time stay, and are counted.  True: those were all; else it goes on from *at
+ * when it is called again. */
+struct learned_follower {	/* zeros at the begin */
+	uint32_t word;
+	unsigned told, torn;	/* so far */
+};
+enum learned_follow { LEARNED_LOOK, LEARNED_TAKE };
+bool learned_follow(const struct learned *table, uint64_t offset, enum learned_follow how,
+    struct learned_follower *at, unsigned most, void (*each)(void *context, uint32_t shard,
+    uint32_t number, const uint64_t *copy), void *context);
 
 /* A walk over the slots whose tags fit a hash. */
 struct learned_walk {
@@ -249,11 +303,9 @@ bool learned_retag(const struct learned *table, uint32_t shard, uint32_t number)
  * then. */
 void learned_scrub(const struct learned *table, uint32_t now_ds);
 
-/* Notes in `to` what `from` knows, as seen when `to` was made; nobody uses either.
- * Both are of one kind.  `change` makes of its words what is true there (false: not this one), or
- * is NULL. */
-void learned_carry(const struct learned *from, const struct learned *to,
-    bool (*change)(void *context, uint64_t *words), void *context);
+/* Notes in `to` what `from` knows, as seen when `to` was made; nobody uses either. */
+void learned_carry(const struct learned_kind *kind, const struct segment *from,
+    const struct segment *to);
 
 /* How many are known. */
 uint64_t learned_used(const struct learned *table);

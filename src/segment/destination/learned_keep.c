@@ -103,6 +103,19 @@ enum learned_copied learned_look(const struct learned *table,
 	return LEARNED_TORN;
 }
 
+bool learned_get(const struct learned *table, const void *key, void *out) {
+	uint64_t copy[LEARNED_WORDS_MAX];
+	struct learned_key aimed;
+	uint32_t number;
+
+	memcpy(aimed.words, key, table->kind->key_words * sizeof(aimed.words[0]));
+	learned_aim(table, table->kind->key_words, &aimed);
+	if (learned_look(table, &aimed, copy, &number) != LEARNED_COPIED)
+		return false;
+	memcpy(out, copy, table->kind->copied_words * sizeof(copy[0]));
+	return true;
+}
+
 unsigned learned_each(const struct learned *table, void (*each)(void *context,
     uint32_t shard, uint32_t number, const uint64_t *copy), void *context) {
 	unsigned torn = 0;
@@ -125,6 +138,47 @@ unsigned learned_each(const struct learned *table, void (*each)(void *context,
 		}
 	}
 	return torn;
+}
+
+void learned_mark_all(const struct learned *table, uint64_t offset) {
+	for (uint32_t shard = 0; shard < table->place->shards; shard++)
+		for (uint32_t i = learned_next(table, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(table, shard, i + 1))
+			learned_mark(table, offset, shard, i);
+}
+
+bool learned_follow(const struct learned *table, uint64_t offset, enum learned_follow how,
+    struct learned_follower *at, unsigned most, void (*each)(void *context, uint32_t shard,
+    uint32_t number, const uint64_t *copy), void *context) {
+	uint32_t of_shard = learned_set_words(table->place), words = table->place->shards * of_shard;
+	unsigned begin = at->told;
+
+	for (; at->word < words && at->told - begin < most; at->word++) {
+		uint32_t shard = at->word / of_shard, first = at->word % of_shard * 64;
+		_Atomic uint64_t *word = learned_set_word(table, offset, shard, first);
+		uint64_t bits = RELAXED(*word), copy[LEARNED_WORDS_MAX];
+
+		if (bits != 0 && how == LEARNED_TAKE)
+			bits = atomic_exchange_explicit(word, 0, memory_order_seq_cst);
+		for (; bits != 0; bits &= bits - 1) {
+			uint32_t number = first + (uint32_t)__builtin_ctzll(bits);
+			enum learned_copied copied = number >= table->place->per_shard ?
+			    LEARNED_NOTHING : learned_copy(table, shard, number, copy);
+
+			if (copied == LEARNED_COPIED) {
+				each(context, shard, number, copy);
+				at->told++;
+			} else if (copied == LEARNED_TORN) {
+				if (how == LEARNED_TAKE)
+					learned_mark(table, offset, shard, number);
+				at->torn++;
+			}
+		}
+	}
+	if (at->word < words)
+		return false;
+	at->word = 0;
+	return true;
 }
 
 static void scrub_shard(const struct learned *table, uint32_t number,
@@ -155,43 +209,52 @@ void learned_scrub(const struct learned *table, uint32_t now_ds) {
 }
 
 static void carry_one(const struct learned *to, uint64_t *words) {
-	struct learned_control control;
 	struct learned_key key;
-	_Atomic uint64_t *slot;
 
 	memcpy(key.words, words + to->kind->key_at,
 	    to->kind->key_words * sizeof(key.words[0]));
 	learned_aim(to, to->kind->key_words, &key);
 	if (!learned_lock(to, &key, 0))
 		return;
-	if (learned_find(to, &key) == NULL) {
-		slot = learned_take(to, &key, 0);
-		memcpy(&control, words, sizeof(control));
-		words[1] = 0;
-		if (slot != NULL) {
-			learned_store(slot, words, 1, to->kind->slot_words);
-			learned_store_control(slot, control);
-		}
-	}
+	words[1] = 0;
+	if (learned_find(to, &key) == NULL)
+		(void)learned_add(to, &key, 0, words);
 	learned_unlock(to, &key);
 }
 
-void learned_carry(const struct learned *from, const struct learned *to,
-    bool (*change)(void *context, uint64_t *words), void *context) {
-	for (uint32_t shard = 0; shard < from->place->shards; shard++) {
-		for (uint32_t i = learned_next(from, shard, 0); i != SEGMENT_NO_SLOT;
-		     i = learned_next(from, shard, i + 1)) {
-			const _Atomic uint64_t *slot = learned_slot(from, shard, i);
-			uint64_t words[LEARNED_WORDS_MAX];
+struct carrying {
+	const struct learned_kind *kind;
+	const struct segment *from, *to;
+	struct learned table;	/* of `to` */
+	bool first;		/* those that are, or all others */
+};
 
-			if (!learned_load_control(slot).used)
-				continue;
-			for (uint32_t w = 0; w < from->kind->slot_words; w++)
-				words[w] = RELAXED(slot[w]);
-			if (change == NULL || change(context, words))
-				carry_one(to, words);
-		}
-	}
+static void carry_slot(const struct carrying *carrying, const _Atomic uint64_t *slot) {
+	const struct learned_kind *kind = carrying->kind;
+	uint64_t words[LEARNED_WORDS_MAX];
+
+	if (!learned_load_control(slot).used)
+		return;
+	copy_words(slot, words, 0, kind->slot_words);
+	if ((kind->is_first != NULL && kind->is_first(words)) != carrying->first)
+		return;
+	if (kind->move != NULL)
+		kind->move(carrying->from, carrying->to, words);
+	carry_one(&carrying->table, words);
+}
+
+void learned_carry(const struct learned_kind *kind, const struct segment *from,
+    const struct segment *to) {
+	struct learned old = learned_table(from, kind);
+	struct carrying carrying = { kind, from, to, learned_table(to, kind), true };
+
+	if (!learned_is_there(&carrying.table))
+		return;
+	for (unsigned turn = 0; turn < 2; turn++, carrying.first = false)
+		for (uint32_t shard = 0; shard < old.place->shards; shard++)
+			for (uint32_t i = learned_next(&old, shard, 0); i != SEGMENT_NO_SLOT;
+			     i = learned_next(&old, shard, i + 1))
+				carry_slot(&carrying, learned_slot(&old, shard, i));
 }
 
 uint64_t learned_used(const struct learned *table) {

@@ -25,15 +25,14 @@
 	atomic_store_explicit(&(word), value, memory_order_relaxed)
 
 /* number: from 1 */
-static struct reason_text *reason_at(const struct segment_header *sizes,
-    const void *mapping, uint32_t shard, uint32_t number) {
-	return (struct reason_text *)(void *)((char *)(uintptr_t)mapping +
-	    sizes->reasons_offset) +
-	    (size_t)shard * sizes->reasons_per_shard + number - 1;
+static struct reason_text *reason_at(const struct segment_header *header, uint32_t shard,
+    uint32_t number) {
+	return (struct reason_text *)(void *)((char *)(uintptr_t)header + header->reasons_offset) +
+	    (size_t)shard * header->reasons_per_shard + number - 1;
 }
 
-static bool is_number(const struct segment_header *sizes, uint32_t number) {
-	return number > 0 && number <= sizes->reasons_per_shard;
+static bool is_number(const struct segment_header *header, uint32_t number) {
+	return number > 0 && number <= header->reasons_per_shard;
 }
 
 static void to_words(const char *text, uint64_t words[REASON_WORDS]) {
@@ -95,7 +94,7 @@ static uint32_t find_place(const struct learned *table, uint32_t shard,
 		if (at + 1 == but_not)
 			continue;
 		any = at + 1;
-		owner = RELAXED(reason_at(header, header, shard, any)->owner);
+		owner = RELAXED(reason_at(header, shard, any)->owner);
 		if (owner == 0) {
 			STORE(state->reason_hand, at);
 			return any;
@@ -114,7 +113,7 @@ static struct reason_text *own_place(const struct learned *table, uint32_t shard
 
 	if (!is_number(table->header, now))
 		return NULL;
-	reason = reason_at(table->header, table->header, shard, now);
+	reason = reason_at(table->header, shard, now);
 	return RELAXED(reason->owner) == slot + 1 ? reason : NULL;
 }
 
@@ -143,7 +142,7 @@ uint32_t reasons_put(const struct learned *table, uint32_t shard, uint32_t slot,
 	number = find_place(table, shard, now);
 	if (number == 0)
 		return 0;
-	reason = reason_at(header, header, shard, number);
+	reason = reason_at(header, shard, number);
 	if (RELAXED(reason->owner) != 0)
 		atomic_fetch_add_explicit(&header->counters[
 		    COUNTER_REASONS_EVICTED], 1, memory_order_relaxed);
@@ -157,7 +156,7 @@ void reasons_free(const struct learned *table, uint32_t shard, uint32_t slot,
 
 	if (!is_number(table->header, number))
 		return;
-	reason = reason_at(table->header, table->header, shard, number);
+	reason = reason_at(table->header, shard, number);
 	if (RELAXED(reason->owner) == slot + 1)
 		set_owner(reason, 0);
 }
@@ -166,8 +165,7 @@ void reasons_repair(const struct learned *table, uint32_t shard) {
 	uint32_t slots = table->place->per_shard;
 
 	for (uint32_t i = 1; i <= table->header->reasons_per_shard; i++) {
-		struct reason_text *reason = reason_at(table->header, table->header,
-		    shard, i);
+		struct reason_text *reason = reason_at(table->header, shard, i);
 		uint32_t owner = RELAXED(reason->owner);
 		const _Atomic uint64_t *slot = owner == 0 || owner > slots ? NULL :
 		    learned_slot(table, shard, owner - 1);
@@ -185,8 +183,7 @@ void reasons_repair(const struct learned *table, uint32_t shard) {
 
 void reasons_scrub(const struct learned *table, uint32_t shard) {
 	for (uint32_t i = 1; i <= table->header->reasons_per_shard; i++) {
-		struct reason_text *reason = reason_at(table->header, table->header,
-		    shard, i);
+		struct reason_text *reason = reason_at(table->header, shard, i);
 		char text[SEGMENT_REASON_MAX];
 
 		memcpy(text, reason->text, sizeof(text));
@@ -213,16 +210,14 @@ static bool copy_text(const struct reason_text *reason, uint32_t slot,
 	return true;
 }
 
-void reasons_get(const struct segment_header *sizes, const void *mapping,
-    uint32_t shard, uint32_t slot, uint32_t number,
-    char out[SEGMENT_REASON_MAX + 1], uint64_t *event) {
+void reasons_get(const struct segment_header *header, uint32_t shard, uint32_t slot,
+    uint32_t number, char out[SEGMENT_REASON_MAX + 1], uint64_t *event) {
 	out[0] = '\0';
 	*event = 0;
-	if (!is_number(sizes, number))
+	if (!is_number(header, number))
 		return;
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
-		if (copy_text(reason_at(sizes, mapping, shard, number), slot, out,
-			event))
+		if (copy_text(reason_at(header, shard, number), slot, out, event))
 			return;
 	}
 	out[0] = '\0';

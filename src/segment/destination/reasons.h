@@ -25,10 +25,9 @@ void reasons_repair(const struct learned *table, uint32_t shard);
 /* The same after learned_scrub, for a file that anybody may have written. */
 void reasons_scrub(const struct learned *table, uint32_t shard);
 
-/* --- any mapping whose sizes were checked, no lock ------------------------------ */
+/* --- no lock -------------------------------------------------------------------- */
 
-void reasons_get(const struct segment_header *sizes, const void *mapping,
-    uint32_t shard, uint32_t slot, uint32_t number,
-    char out[SEGMENT_REASON_MAX + 1], uint64_t *event);
+void reasons_get(const struct segment_header *header, uint32_t shard, uint32_t slot,
+    uint32_t number, char out[SEGMENT_REASON_MAX + 1], uint64_t *event);
 
 #endif

@@ -36,7 +36,8 @@ static uint64_t worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	    memory_order_relaxed) >> 1 | (uint64_t)by_hand << 62;
 }
 
-static const struct learned_kind recipient_kind = {
+const struct learned_kind recipient_kind = {
+	.place_at = offsetof(struct segment_header, recipients),
 	.slot_words = sizeof(struct recipient) / 8,
 	.key_at = WORD_OF(address),
 	.key_words = RECIPIENT_WORDS,
@@ -46,19 +47,6 @@ static const struct learned_kind recipient_kind = {
 	.worth = worth,
 	.has_spare = true,
 };
-
-static struct learned bind(const struct segment_header *sizes,
-    const void *mapping) {
-	struct learned table;
-
-	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
-	    (void *)(uintptr_t)mapping, &sizes->recipients, &recipient_kind);
-	return table;
-}
-
-static struct learned recipient_table(const struct segment *segment) {
-	return bind(segment->header, segment->header);
-}
 
 static bool aim(const struct learned *table, const char *address, size_t length,
     struct learned_key *key) {
@@ -89,25 +77,6 @@ static bool differs_in_more_than_time(const struct recipient *a,
 	    memcmp(a->reason, b->reason, sizeof(a->reason)) != 0;
 }
 
-static void write_slot(_Atomic uint64_t *slot, const struct recipient *r) {
-	uint64_t words[sizeof(*r) / 8];
-
-	memcpy(words, r, sizeof(*r));
-	learned_store(slot, words, 1, sizeof(words) / 8);
-	learned_store_control(slot, r->control);
-}
-
-/* In the entry's place, which is free meanwhile: readers look again. */
-static void overwrite(const struct learned *table, const struct learned_key *key,
-    _Atomic uint64_t *slot, const struct recipient *r) {
-	static const struct learned_control free_slot;
-
-	learned_change_begin(table, key);
-	learned_store_control(slot, free_slot);
-	write_slot(slot, r);
-	learned_change_end(table, key);
-}
-
 /* Never is nobody held. */
 static void replace(const struct learned *table, const struct learned_key *key,
     _Atomic uint64_t *old, const struct recipient *r) {
@@ -115,10 +84,10 @@ static void replace(const struct learned *table, const struct learned_key *key,
 
 	/* only a table whose buckets have a single place */
 	if (slot == NULL) {
-		overwrite(table, key, old, r);
+		learned_overwrite(table, key, old, r);
 		return;
 	}
-	write_slot(slot, r);
+	learned_store_entry(table, slot, r);
 	/* who looked at the new one's place before, and at the old one's after this, looks again */
 	learned_change_begin(table, key);
 	learned_change_end(table, key);
@@ -142,7 +111,7 @@ static void hold_again(const struct learned *table, const struct learned_key *ke
 
 bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
     int64_t now_ns) {
-	struct learned table = recipient_table(segment);
+	struct learned table = learned_table(segment, &recipient_kind);
 	struct recipient r = { .control = { .used = 1 },
 		.seen = segment_ds(segment, now_ns), .until_ns = hold->until_ns,
 		.rule = hold->rule, .event = hold->event };
@@ -163,8 +132,8 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	slot = learned_find(&table, &key);
 	if (slot != NULL)
 		hold_again(&table, &key, slot, &r);
-	else if ((slot = learned_take(&table, &key, SEEN_DS(r.seen))) != NULL)
-		write_slot(slot, &r);
+	else
+		slot = learned_add(&table, &key, SEEN_DS(r.seen), &r);
 	learned_unlock(&table, &key);
 	if (slot == NULL) {
 		segment_count(segment, COUNTER_NOTES_LOST, 1);
@@ -177,7 +146,7 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 /* Frees the entry of the key, if it has ended by `until_ns`. */
 static bool release(struct segment *segment, const struct learned_key *key,
     int64_t until_ns, int64_t now_ns) {
-	struct learned table = recipient_table(segment);
+	struct learned table = learned_table(segment, &recipient_kind);
 	_Atomic uint64_t *slot;
 	bool known;
 
@@ -195,7 +164,7 @@ static bool release(struct segment *segment, const struct learned_key *key,
 
 bool recipients_release(struct segment *segment, const char *address, size_t length,
     int64_t now_ns) {
-	struct learned table = recipient_table(segment);
+	struct learned table = learned_table(segment, &recipient_kind);
 	struct learned_key key;
 
 	return aim(&table, address, length, &key) &&
@@ -204,7 +173,7 @@ bool recipients_release(struct segment *segment, const char *address, size_t len
 
 /* --- reading -------------------------------------------------------------------- */
 
-static void decode(const struct segment_header *sizes, const uint64_t *copy,
+static void decode(const struct segment *segment, const uint64_t *copy,
     struct recipient_held *out) {
 	struct recipient r = { .until_ns = 0 };
 
@@ -214,14 +183,14 @@ static void decode(const struct segment_header *sizes, const uint64_t *copy,
 	out->rule = (uint16_t)r.rule;
 	out->until_ns = r.until_ns == INT64_MAX ? INT64_MAX : clock_bounded_ns(r.until_ns);
 	out->event = r.event;
-	out->since_ns = sizes->created_ns + SEEN_DS(r.seen) * DS_NS;
+	out->since_ns = segment->header->created_ns + SEEN_DS(r.seen) * DS_NS;
 	memcpy(out->reason, r.reason, sizeof(r.reason));
 	out->reason[SEGMENT_REASON_MAX] = '\0';
 }
 
 bool recipients_find(const struct segment *segment, const char *address,
     size_t length, int64_t now_ns, struct recipient_held *out) {
-	struct learned table = recipient_table(segment);
+	struct learned table = learned_table(segment, &recipient_kind);
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned_key key;
 	uint32_t number;
@@ -230,14 +199,14 @@ bool recipients_find(const struct segment *segment, const char *address,
 	if (learned_used(&table) == 0 || !aim(&table, address, length, &key) ||
 	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
-	decode(segment->header, copy, out);
+	decode(segment, copy, out);
 	return out->until_ns > now_ns;
 }
 
 struct visit {
 	void (*each)(void *context, const struct recipient_held *);
 	void *context;
-	const struct segment_header *sizes;
+	const struct segment *segment;
 	int64_t now_ns;
 };
 
@@ -248,29 +217,21 @@ static void visit_one(void *context, uint32_t shard, uint32_t number,
 
 	(void)shard;
 	(void)number;
-	decode(visit->sizes, copy, &held);
+	decode(visit->segment, copy, &held);
 	if (held.until_ns > visit->now_ns)
 		visit->each(visit->context, &held);
 }
 
-unsigned recipients_each_in(const struct segment_header *sizes, const void *mapping,
-    int64_t now_ns, void (*each)(void *context, const struct recipient_held *),
-    void *context) {
-	struct learned table = bind(sizes, mapping);
-	struct visit visit = { each, context, sizes, now_ns };
+unsigned recipients_each(const struct segment *segment, int64_t now_ns,
+    void (*each)(void *context, const struct recipient_held *), void *context) {
+	struct learned table = learned_table(segment, &recipient_kind);
+	struct visit visit = { each, context, segment, now_ns };
 
 	return learned_each(&table, visit_one, &visit);
 }
 
-void recipients_each(const struct segment *segment, int64_t now_ns,
-    void (*each)(void *context, const struct recipient_held *), void *context) {
-	(void)recipients_each_in(segment->header, segment->header, now_ns, each,
-	    context);
-}
-
-uint64_t recipients_used_in(const struct segment_header *sizes,
-    const void *mapping) {
-	struct learned table = bind(sizes, mapping);
+uint64_t recipients_used(const struct segment *segment) {
+	struct learned table = learned_table(segment, &recipient_kind);
 
 	return learned_used(&table);
 }
@@ -291,7 +252,7 @@ struct clearing {
 static void clear_one(void *context, uint32_t shard, uint32_t number,
     const uint64_t *copy) {
 	struct clearing *clearing = context;
-	struct learned table = recipient_table(clearing->segment);
+	struct learned table = learned_table(clearing->segment, &recipient_kind);
 	struct learned_key key;
 
 	(void)shard;
@@ -306,22 +267,10 @@ static void clear_one(void *context, uint32_t shard, uint32_t number,
 }
 
 unsigned recipients_expire(struct segment *segment, int64_t now_ns) {
-	struct learned table = recipient_table(segment);
+	struct learned table = learned_table(segment, &recipient_kind);
 	struct clearing clearing = { segment, now_ns, 0 };
 
 	if (learned_used(&table) != 0)
 		(void)learned_each(&table, clear_one, &clearing);
 	return clearing.cleared;
-}
-
-void recipients_scrub(struct segment *segment, int64_t now_ns) {
-	struct learned table = recipient_table(segment);
-
-	learned_scrub(&table, segment_ds(segment, now_ns));
-}
-
-void recipients_carry(const struct segment *from, struct segment *to) {
-	struct learned old = recipient_table(from), new = recipient_table(to);
-
-	learned_carry(&old, &new, NULL, NULL);
 }

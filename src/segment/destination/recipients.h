@@ -54,9 +54,11 @@ bool recipients_release(struct segment *segment, const char *address, size_t len
 bool recipients_find(const struct segment *segment, const char *address,
     size_t length, int64_t now_ns, struct recipient_held *out);
 
-/* All of which the time has not ended, without locks. */
-void recipients_each(const struct segment *segment, int64_t now_ns,
+/* All of which the time has not ended, without locks; returns how many changed all the time. */
+unsigned recipients_each(const struct segment *segment, int64_t now_ns,
     void (*each)(void *context, const struct recipient_held *), void *context);
+
+uint64_t recipients_used(const struct segment *segment);
 
 /* Frees those whose time has ended; returns how many.  The keeper, now and then. */
 unsigned recipients_expire(struct segment *segment, int64_t now_ns);
@@ -66,14 +68,6 @@ uint64_t recipients_version(const struct segment *segment);
 
 /* --- for segment/ only ----------------------------------------------------- */
 
-/* In any mapping whose sizes were checked. */
-unsigned recipients_each_in(const struct segment_header *sizes, const void *mapping,
-    int64_t now_ns, void (*each)(void *context, const struct recipient_held *),
-    void *context);
-uint64_t recipients_used_in(const struct segment_header *sizes, const void *mapping);
-
-/* As destinations_scrub and destinations_carry. */
-void recipients_scrub(struct segment *segment, int64_t now_ns);
-void recipients_carry(const struct segment *from, struct segment *to);
+extern const struct learned_kind recipient_kind;
 
 #endif

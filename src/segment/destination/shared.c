@@ -42,15 +42,12 @@ uint64_t shared_bytes(uint32_t buckets) {
 	return sizeof(struct shared_head) + buckets * (uint64_t)sizeof(struct bucket);
 }
 
-static struct table table_in(const struct segment_header *sizes, const void *mapping) {
-	struct shared_head *head = (void *)((char *)(uintptr_t)mapping + sizes->shared_offset);
+static struct table table_of(const struct segment *segment) {
+	struct shared_head *head = (void *)((char *)segment->header +
+	    segment->header->shared_offset);
 
 	return (struct table){ head, (struct bucket *)(void *)(head + 1),
-		sizes->shared_buckets - 1 };
-}
-
-static struct table table_of(const struct segment *segment) {
-	return table_in(segment->header, segment->header);
+		segment->header->shared_buckets - 1 };
 }
 
 static uint64_t name_of(uint64_t hash) {
@@ -80,8 +77,8 @@ static struct shared_slot *find(const struct table *table, uint64_t hash) {
 	return place == SHARED_PLACES ? NULL : &bucket->slots[place];
 }
 
-bool shared_is_used_in(const struct segment_header *sizes, const void *mapping) {
-	return RELAXED(table_in(sizes, mapping).head->used) != 0;
+bool shared_is_used(const struct segment *segment) {
+	return RELAXED(table_of(segment).head->used) != 0;
 }
 
 /* --- reading ------------------------------------------------------------------------ */
@@ -111,9 +108,8 @@ static void decode(const struct table *table, const struct shared_slot *slot,
 		.hold_by = (uint8_t)(decision >> ID_BITS) };
 }
 
-bool shared_find_in(const struct segment_header *sizes, const void *mapping, uint64_t hash,
-    struct shared_seen *out) {
-	struct table table = table_in(sizes, mapping);
+bool shared_find(const struct segment *segment, uint64_t hash, struct shared_seen *out) {
+	struct table table = table_of(segment);
 	const struct shared_slot *slot = find(&table, hash);
 
 	*out = (struct shared_seen){ .known = false };
@@ -125,10 +121,6 @@ bool shared_find_in(const struct segment_header *sizes, const void *mapping, uin
 		return true;
 	*out = (struct shared_seen){ .known = false };
 	return false;
-}
-
-bool shared_find(const struct segment *segment, uint64_t hash, struct shared_seen *out) {
-	return shared_find_in(segment->header, segment->header, hash, out);
 }
 
 void shared_each(const struct segment *segment,
@@ -273,9 +265,9 @@ void shared_set_ceiling(struct shared_slot *slot, unsigned node, uint32_t ceilin
 
 /* --- nodes ---------------------------------------------------------------------------- */
 
-const char *shared_node_name_in(const struct segment_header *sizes, const void *mapping,
-    unsigned node, char out[SHARED_NODE_NAME_MAX + 1]) {
-	struct table table = table_in(sizes, mapping);
+const char *shared_node_name(const struct segment *segment, unsigned node,
+    char out[SHARED_NODE_NAME_MAX + 1]) {
+	struct table table = table_of(segment);
 	uint64_t words[NODE_WORDS];
 
 	out[0] = '\0';
@@ -287,11 +279,6 @@ const char *shared_node_name_in(const struct segment_header *sizes, const void *
 	text_harmless((const char *)words, out, SHARED_NODE_NAME_MAX + 1);
 	out[SHARED_NODE_NAME_MAX] = '\0';
 	return out;
-}
-
-const char *shared_node_name(const struct segment *segment, unsigned node,
-    char out[SHARED_NODE_NAME_MAX + 1]) {
-	return shared_node_name_in(segment->header, segment->header, node, out);
 }
 
 static bool is_node(const char *name, size_t length) {

@@ -19,7 +19,6 @@
 #include "segment/file/layout_shared.h"
 
 struct segment;
-struct segment_header;
 
 #define SHARED_NO_SHARE	UINT16_MAX	/* it is not divided */
 
@@ -59,16 +58,12 @@ static inline uint32_t shared_others(const struct shared_seen *seen, uint32_t ce
 /* --- anybody --------------------------------------------------------------------- */
 
 /* Is there any entry at all? */
-bool shared_is_used_in(const struct segment_header *sizes, const void *mapping);
+bool shared_is_used(const struct segment *segment);
 
 /* False: there is no such entry. */
 bool shared_find(const struct segment *segment, uint64_t hash, struct shared_seen *out);
-bool shared_find_in(const struct segment_header *sizes, const void *mapping, uint64_t hash,
-    struct shared_seen *out);
 
 /* The name of a node (1 ...), printable; "" where there is none. */
-const char *shared_node_name_in(const struct segment_header *sizes, const void *mapping,
-    unsigned node, char out[SHARED_NODE_NAME_MAX + 1]);
 const char *shared_node_name(const struct segment *segment, unsigned node,
     char out[SHARED_NODE_NAME_MAX + 1]);
 

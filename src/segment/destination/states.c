@@ -26,6 +26,7 @@
 #define OFFSET_MOST	((UINT64_C(1) << OFFSET_BITS) - 1)
 
 const struct learned_kind destination_state_kind = {
+	.place_at = offsetof(struct segment_header, destinations),
 	.slot_words = sizeof(struct destination) / 8,
 	.key_at = offsetof(struct destination, name) / 8,
 	.key_words = NAME_WORDS,
@@ -39,14 +40,11 @@ const struct learned_kind destination_state_kind = {
 	.fetch_beside = states_fetch_bits,
 	.repair = destination_repair,
 	.forgotten = destination_forgotten,
+	.move = states_move,
 };
 
 struct learned destination_state_table(const struct segment *segment) {
-	struct learned table;
-
-	learned_bind(&table, segment->header, segment->header,
-	    &segment->header->destinations, &destination_state_kind);
-	return table;
+	return learned_table(segment, &destination_state_kind);
 }
 
 static struct state_shard *shard_of(const struct learned *table, uint32_t shard) {
@@ -145,17 +143,13 @@ static bool make_slot(struct state_lock *lock) {
 	struct destination d = { .control = { .used = 1,
 		.relay_order = DESTINATION_NEW_ORDER },
 		.seen = segment_ds(lock->segment, lock->now_ns) };
-	uint64_t words[sizeof(d) / 8];
 
-	lock->slot = learned_take(&lock->table, &lock->key, SEEN_DS(d.seen));
+	memcpy(d.name, lock->key.words, sizeof(d.name));
+	lock->slot = learned_add(&lock->table, &lock->key, SEEN_DS(d.seen), &d);
 	if (lock->slot == NULL) {
 		segment_count(lock->segment, COUNTER_DESTINATIONS_FULL, 1);
 		return false;
 	}
-	memcpy(d.name, lock->key.words, sizeof(d.name));
-	memcpy(words, &d, sizeof(d));
-	learned_store(lock->slot, words, 1, sizeof(d) / 8);
-	learned_store_control(lock->slot, d.control);
 	raise_versions(lock->segment->header);
 	return true;
 }

@@ -122,10 +122,6 @@ void states_unlock(struct state_lock *lock);
 bool states_find(const struct segment *segment, const char *name, size_t length,
     struct destination_window *out);
 
-/* Every destination; those that change all the time are missed: returns how many. */
-unsigned states_each(const struct segment *segment,
-    void (*each)(void *context, const struct destination_window *), void *context);
-
 /* --- following changes --------------------------------------------------------- */
 
 /* Rises with each change of a state, a window's size or ceiling, an end of a suspension,
@@ -146,11 +142,7 @@ unsigned states_changed(struct segment *segment,
  * it was called last, some `most` of them (64 more at most).  True: they were all of them;
  * else it goes on from *at (zeros at the begin) when it is called again.  Whatever was
  * stored before a pass began was told at its end. */
-struct states_unkept {
-	uint32_t word;
-	uint32_t torn;
-};
-bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned most,
+bool states_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
     void (*each)(void *context, const struct destination_window *), void *context);
 /* All of them are to be told again. */
 void states_unkeep_all(struct segment *segment);
@@ -169,16 +161,6 @@ void states_touch(struct state_lock *lock);
  * time may change the state.  Costs as much as states_changed besides them.  Those that
  * change all the time are missed: returns how many. */
 unsigned states_each_timed(const struct segment *segment,
-    void (*each)(void *context, const struct destination_window *), void *context);
-
-/* --- for segment/ only ----------------------------------------------------- */
-
-/* The one of this number; false: it is none. */
-bool states_at_in(const struct segment_header *sizes, const void *mapping, uint32_t number,
-    struct destination_window *out);
-
-/* As states_each, in any mapping whose sizes were checked. */
-unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
     void (*each)(void *context, const struct destination_window *), void *context);
 
 #endif

@@ -167,10 +167,8 @@ void states_scrub(struct segment *segment, int64_t now_ns) {
 	}
 }
 
-bool states_move(void *context, uint64_t *words) {
-	const struct states_moving *moving = context;
-	int64_t was_ns = moving->from->header->created_ns;
-	int64_t is_ns = moving->to->header->created_ns;
+void states_move(const struct segment *from, const struct segment *to, uint64_t *words) {
+	int64_t was_ns = from->header->created_ns, is_ns = to->header->created_ns;
 	uint64_t *kept = words + KEPT_AT, resumed = RESUMED_OF(kept);
 
 	/* what was done before the segment was made was done as that began */
@@ -179,7 +177,6 @@ bool states_move(void *context, uint64_t *words) {
 		    0 : 1;
 	kept[1] &= ~UINT64_C(0x00ffffff00000000);
 	kept[FLIGHTS_AT] = resumed << RESUMED_SHIFT;
-	return true;
 }
 
 static void carry_reason(void *context, const struct destination_window *window) {

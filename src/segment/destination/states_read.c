@@ -7,6 +7,7 @@
  */
 #include "segment/destination/states.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/failpoint.h"
@@ -22,13 +23,11 @@
 /* --- reading ------------------------------------------------------------------ */
 
 /* The text that the copy names: none, where the slot names another one meanwhile. */
-static void decode_reason(const struct learned *table, const void *mapping,
-    uint32_t shard, uint32_t number, const uint64_t *copy,
+static void decode_reason(const struct learned *table, uint32_t shard, uint32_t number, const uint64_t *copy,
     char out[SEGMENT_REASON_MAX + 1], uint64_t *event) {
 	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
 
-	reasons_get(table->header, mapping, shard, number,
-	    REASON_OF(copy + KEPT_AT), out, event);
+	reasons_get(table->header, shard, number, REASON_OF(copy + KEPT_AT), out, event);
 	atomic_thread_fence(memory_order_acquire);
 	if (RELAXED(slot[0]) != copy[0] ||
 	    REASON_OF(copy + KEPT_AT) != (RELAXED(slot[KEPT_AT + 1]) >> 32 &
@@ -39,7 +38,7 @@ static void decode_reason(const struct learned *table, const void *mapping,
 }
 
 /* copy: of the whole slot */
-static void decode_slot(const struct learned *table, const void *mapping,
+static void decode_slot(const struct segment *segment, const struct learned *table,
     uint32_t shard, uint32_t number, const uint64_t *copy,
     struct destination_window *out) {
 	const uint64_t *words = copy + KEPT_AT;
@@ -52,12 +51,12 @@ static void decode_slot(const struct learned *table, const void *mapping,
 	out->number = shard * table->place->per_shard + number;
 	state_decode(words, copy[1], table->header->created_ns, &out->state);
 	(void)state_make_sound(&out->state);
-	decode_reason(table, mapping, shard, number, copy, out->reason, &out->event);
+	decode_reason(table, shard, number, copy, out->reason, &out->event);
 	memcpy(&control, copy, sizeof(control));
 	out->mta_bits = (uint8_t)(control.cloned_by | control.other_by);
 	out->shared = (struct shared_seen){ .known = false };
-	if (shared_is_used_in(table->header, mapping))
-		(void)shared_find_in(table->header, mapping, name_hash(&table->header->key,
+	if (shared_is_used(segment))
+		(void)shared_find(segment, name_hash(&table->header->key,
 		    copy + offsetof(struct destination, name) / 8, NAME_WORDS), &out->shared);
 }
 
@@ -95,105 +94,82 @@ bool states_find(const struct segment *segment, const char *name, size_t length,
 		found = look_again(&table, &key, copy, &number);
 	if (found != LEARNED_COPIED)
 		return false;
-	decode_slot(&table, segment->header, key.shard, number, copy, out);
+	decode_slot(segment, &table, key.shard, number, copy, out);
 	return true;
 }
 
 struct visit {
 	void (*each)(void *context, const struct destination_window *);
 	void *context;
-	const struct learned *table;
-	const void *mapping;
+	const struct segment *segment;
+	struct learned table;
 };
+
+static struct visit visit_begin(const struct segment *segment,
+    void (*each)(void *context, const struct destination_window *), void *context) {
+	return (struct visit){ each, context, segment, destination_state_table(segment) };
+}
 
 static void visit_one(void *context, uint32_t shard, uint32_t number,
     const uint64_t *copy) {
 	const struct visit *visit = context;
 	struct destination_window window;
 
-	decode_slot(visit->table, visit->mapping, shard, number, copy, &window);
+	decode_slot(visit->segment, &visit->table, shard, number, copy, &window);
 	visit->each(visit->context, &window);
-}
-
-unsigned states_each_in(const struct segment_header *sizes, const void *mapping,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	struct learned table;
-	struct visit visit = { each, context, &table, mapping };
-
-	/* only read through */
-	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
-	    (void *)(uintptr_t)mapping, &sizes->destinations,
-	    &destination_state_kind);
-	return learned_each(&table, visit_one, &visit);
-}
-
-bool states_at_in(const struct segment_header *sizes, const void *mapping, uint32_t number,
-    struct destination_window *out) {
-	uint32_t shard = number / sizes->destinations.per_shard;
-	uint64_t copy[LEARNED_WORDS_MAX];
-	struct learned table;
-
-	learned_bind(&table, (struct segment_header *)(uintptr_t)sizes,
-	    (void *)(uintptr_t)mapping, &sizes->destinations, &destination_state_kind);
-	number %= sizes->destinations.per_shard;
-	if (shard >= sizes->destinations.shards ||
-	    learned_copy(&table, shard, number, copy) != LEARNED_COPIED)
-		return false;
-	decode_slot(&table, mapping, shard, number, copy, out);
-	return true;
 }
 
 unsigned states_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
-	return states_each_in(segment->header, segment->header, each, context);
+	struct visit visit = visit_begin(segment, each, context);
+
+	return learned_each(&visit.table, visit_one, &visit);
+}
+
+bool states_at(const struct segment *segment, uint32_t number, struct destination_window *out) {
+	struct learned table = destination_state_table(segment);
+	uint32_t shard = number / table.place->per_shard;
+	uint64_t copy[LEARNED_WORDS_MAX];
+
+	number %= table.place->per_shard;
+	if (shard >= table.place->shards ||
+	    learned_copy(&table, shard, number, copy) != LEARNED_COPIED)
+		return false;
+	decode_slot(segment, &table, shard, number, copy, out);
+	return true;
 }
 
 /* --- following ------------------------------------------------------------------ */
 
-static _Atomic uint64_t *bits_of(const struct learned *table, uint64_t offset,
-    uint32_t shard, uint32_t number) {
-	return (_Atomic uint64_t *)(void *)((char *)table->header + offset) +
-	    (size_t)shard * table->header->bits_per_shard + number / 64;
-}
-
 void states_fetch_bits(const struct learned *table, uint32_t shard, uint32_t number) {
 	const struct segment_header *header = table->header;
 
-	__builtin_prefetch(bits_of(table, header->changed_offset, shard, number));
-	__builtin_prefetch(bits_of(table, header->unshared_offset, shard, number));
-	__builtin_prefetch(bits_of(table, header->unkept_offset, shard, number));
-	__builtin_prefetch(bits_of(table, header->timed_offset, shard, number));
+	__builtin_prefetch(learned_set_word(table, header->changed_offset, shard, number));
+	__builtin_prefetch(learned_set_word(table, header->unshared_offset, shard, number));
+	__builtin_prefetch(learned_set_word(table, header->unkept_offset, shard, number));
+	__builtin_prefetch(learned_set_word(table, header->timed_offset, shard, number));
+}
+
+static void raise_version(struct segment_header *header) {
+	atomic_fetch_add_explicit(&header->states_version, 1, memory_order_release);
 }
 
 void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
-	struct segment_header *header = table->header;
-
-	atomic_fetch_or_explicit(bits_of(table, header->changed_offset, shard,
-	    number), UINT64_C(1) << number % 64, memory_order_release);
-	atomic_fetch_or_explicit(bits_of(table, header->unshared_offset, shard,
-	    number), UINT64_C(1) << number % 64, memory_order_release);
-	atomic_fetch_add_explicit(&header->states_version, 1,
-	    memory_order_release);
+	learned_mark(table, table->header->changed_offset, shard, number);
+	learned_mark(table, table->header->unshared_offset, shard, number);
+	raise_version(table->header);
 	FAILPOINT();
 }
 
-static void tell_unshared(const struct learned *table, uint32_t shard, uint32_t number) {
-	atomic_fetch_or_explicit(bits_of(table, table->header->unshared_offset, shard,
-	    number), UINT64_C(1) << number % 64, memory_order_release);
-}
-
-/* Not looked at first: as a full barrier it is what keeps the change before it. */
 void states_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number) {
-	atomic_fetch_or_explicit(bits_of(table, table->header->unkept_offset, shard,
-	    number), UINT64_C(1) << number % 64, memory_order_seq_cst);
+	learned_mark(table, table->header->unkept_offset, shard, number);
 	FAILPOINT();
 }
 
 void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
     bool is_timed) {
-	_Atomic uint64_t *bits = bits_of(table, table->header->timed_offset, shard,
+	_Atomic uint64_t *bits = learned_set_word(table, table->header->timed_offset, shard,
 	    number);
 	uint64_t bit = UINT64_C(1) << number % 64;
 
@@ -207,144 +183,69 @@ uint64_t states_version(const struct segment *segment) {
 	    memory_order_acquire);
 }
 
-/* The destination of a bit; one that changes all the time is marked again by `again`. */
-static enum learned_copied follow(const struct learned *table, const struct visit *visit,
-    uint32_t shard, uint32_t number,
-    void (*again)(const struct learned *, uint32_t shard, uint32_t number)) {
-	uint64_t copy[LEARNED_WORDS_MAX];
-	enum learned_copied copied;
-
-	if (number >= table->place->per_shard)
-		return LEARNED_NOTHING;
-	copied = learned_copy(table, shard, number, copy);
-	if (copied == LEARNED_COPIED)
-		visit_one((void *)(uintptr_t)visit, shard, number, copy);
-	else if (copied == LEARNED_TORN)
-		again(table, shard, number);
-	return copied;
-}
-
-/* Those that a set of bits names, which is empty then. */
-static unsigned follow_all(struct segment *segment, uint64_t offset,
-    void (*again)(const struct learned *, uint32_t shard, uint32_t number),
-    void (*each)(void *context, const struct destination_window *), void *context) {
-	struct segment_header *header = segment->header;
-	struct learned table = destination_state_table(segment);
-	struct visit visit = { each, context, &table, header };
-	unsigned told = 0;
-
-	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
-	     i++) {
-		uint32_t shard = i / header->bits_per_shard;
-		uint32_t first = i % header->bits_per_shard * 64;
-		_Atomic uint64_t *word = bits_of(&table, offset, shard, first);
-		uint64_t bits;
-
-		if (RELAXED(*word) == 0)
-			continue;
-		bits = atomic_exchange_explicit(word, 0, memory_order_acquire);
-		for (; bits != 0; bits &= bits - 1)
-			told += follow(&table, &visit, shard,
-			    first + (uint32_t)__builtin_ctzll(bits), again) ==
-			    LEARNED_COPIED;
-	}
-	return told;
-}
-
 unsigned states_changed(struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
-	return follow_all(segment, segment->header->changed_offset, states_tell, each,
-	    context);
+	struct visit visit = visit_begin(segment, each, context);
+	struct learned_follower at = { .word = 0 };
+
+	(void)learned_follow(&visit.table, segment->header->changed_offset, LEARNED_TAKE, &at,
+	    UINT_MAX, visit_one, &visit);
+	/* who follows is to come again for them */
+	if (at.torn > 0)
+		raise_version(segment->header);
+	return at.told;
 }
 
 unsigned states_unshared(struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
-	return follow_all(segment, segment->header->unshared_offset, tell_unshared, each,
-	    context);
-}
+	struct visit visit = visit_begin(segment, each, context);
+	struct learned_follower at = { .word = 0 };
 
-static void mark_all(struct segment *segment, uint64_t offset) {
-	struct learned table = destination_state_table(segment);
-
-	for (uint32_t shard = 0; shard < table.place->shards; shard++) {
-		for (uint32_t i = learned_next(&table, shard, 0); i != SEGMENT_NO_SLOT;
-		     i = learned_next(&table, shard, i + 1))
-			atomic_fetch_or(bits_of(&table, offset, shard, i),
-			    UINT64_C(1) << i % 64);
-	}
+	(void)learned_follow(&visit.table, segment->header->unshared_offset, LEARNED_TAKE, &at,
+	    UINT_MAX, visit_one, &visit);
+	return at.told;
 }
 
 void states_unshare_all(struct segment *segment) {
-	mark_all(segment, segment->header->unshared_offset);
+	struct learned table = destination_state_table(segment);
+
+	learned_mark_all(&table, segment->header->unshared_offset);
 }
 
-bool states_unkept(struct segment *segment, struct states_unkept *at, unsigned most,
+bool states_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
     void (*each)(void *context, const struct destination_window *), void *context) {
-	struct segment_header *header = segment->header;
-	struct learned table = destination_state_table(segment);
-	struct visit visit = { each, context, &table, header };
-	uint32_t words = table.place->shards * header->bits_per_shard;
-	unsigned told = 0;
+	struct visit visit = visit_begin(segment, each, context);
+	bool all = learned_follow(&visit.table, segment->header->unkept_offset, LEARNED_TAKE, at,
+	    most, visit_one, &visit);
 
-	for (; at->word < words && told < most; at->word++) {
-		uint32_t shard = at->word / header->bits_per_shard;
-		uint32_t first = at->word % header->bits_per_shard * 64;
-		_Atomic uint64_t *word = bits_of(&table, header->unkept_offset,
-		    shard, first);
-		uint64_t bits;
-
-		if (RELAXED(*word) == 0)
-			continue;
-		bits = atomic_exchange_explicit(word, 0, memory_order_seq_cst);
-		for (; bits != 0; bits &= bits - 1, told++)
-			at->torn += follow(&table, &visit, shard,
-			    first + (uint32_t)__builtin_ctzll(bits),
-			    states_mark_unkept) == LEARNED_TORN;
-	}
-	if (at->word < words)
+	if (!all)
 		return false;
-	at->word = 0;
 	/* until those that somebody was changing are there too */
-	if (at->torn > 0) {
-		at->torn = 0;
-		return false;
-	}
-	return true;
+	all = at->torn == 0;
+	at->torn = 0;
+	return all;
 }
 
 void states_unkeep_all(struct segment *segment) {
-	mark_all(segment, segment->header->unkept_offset);
+	struct learned table = destination_state_table(segment);
+
+	learned_mark_all(&table, segment->header->unkept_offset);
+}
+
+static void visit_timed(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
+	if (states_is_timed(copy + WINDOW_AT))
+		visit_one(context, shard, number, copy);
 }
 
 unsigned states_each_timed(const struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
-	const struct segment_header *header = segment->header;
-	struct learned table = destination_state_table(segment);
-	struct visit visit = { each, context, &table, header };
-	uint64_t copy[LEARNED_WORDS_MAX];
-	unsigned torn = 0;
+	struct visit visit = visit_begin(segment, each, context);
+	struct learned_follower at = { .word = 0 };
 
-	for (uint32_t i = 0; i < table.place->shards * header->bits_per_shard;
-	     i++) {
-		uint32_t shard = i / header->bits_per_shard;
-		uint32_t first = i % header->bits_per_shard * 64;
-		uint64_t bits = RELAXED(*bits_of(&table, header->timed_offset,
-		    shard, first));
-
-		for (; bits != 0; bits &= bits - 1) {
-			uint32_t number = first + (uint32_t)__builtin_ctzll(bits);
-			enum learned_copied copied = number >=
-			    table.place->per_shard ? LEARNED_NOTHING :
-			    learned_copy(&table, shard, number, copy);
-
-			torn += copied == LEARNED_TORN;
-			if (copied == LEARNED_COPIED &&
-			    states_is_timed(copy + WINDOW_AT))
-				visit_one(&visit, shard, number, copy);
-		}
-	}
-	return torn;
+	(void)learned_follow(&visit.table, segment->header->timed_offset, LEARNED_LOOK, &at,
+	    UINT_MAX, visit_timed, &visit);
+	return at.torn;
 }

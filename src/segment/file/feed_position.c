@@ -62,8 +62,8 @@ static struct feed_spot unpack(uint64_t word) {
 		.skipping = (word & SKIPPING_BIT) != 0 };
 }
 
-static bool get_in(const struct segment_header *header, uint32_t number,
-    struct feed_position *out) {
+static bool get(const struct segment *segment, uint32_t number, struct feed_position *out) {
+	const struct segment_header *header = segment->header;
 	const struct log_record *record = &header->logs[number];
 
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
@@ -85,12 +85,7 @@ static bool get_in(const struct segment_header *header, uint32_t number,
 	return false;
 }
 
-static bool get(const struct segment *segment, uint32_t number,
-    struct feed_position *out) {
-	return get_in(segment->header, number, out);
-}
-
-unsigned feed_positions_in(const struct segment_header *header, uint64_t log,
+unsigned feed_positions(const struct segment *segment, uint64_t log,
     struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]) {
 	unsigned count = 0;
 
@@ -98,7 +93,7 @@ unsigned feed_positions_in(const struct segment_header *header, uint64_t log,
 		struct feed_position found;
 		unsigned at = count;
 
-		if (!get_in(header, i, &found) || found.log != log)
+		if (!get(segment, i, &found) || found.log != log)
 			continue;
 		for (; at > 0 && out[at - 1].rank > found.rank; at--) {
 			out[at] = out[at - 1];
@@ -109,11 +104,6 @@ unsigned feed_positions_in(const struct segment_header *header, uint64_t log,
 		count++;
 	}
 	return count;
-}
-
-unsigned feed_positions(const struct segment *segment, uint64_t log,
-    struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]) {
-	return feed_positions_in(segment->header, log, out, records);
 }
 
 static uint32_t find_room(const struct segment *segment) {

@@ -61,11 +61,6 @@ uint64_t feed_origin_id(const struct feed_position *position);
 unsigned feed_positions(const struct segment *segment, uint64_t log,
     struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]);
 
-/* The same of a segment that is only read, by its header. */
-struct segment_header;
-unsigned feed_positions_in(const struct segment_header *header, uint64_t log,
-    struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]);
-
 /* Begins a record; its rank is the next of its log.  The oldest file of a log
  * that has FEED_FILES_MAX is forgotten for it.  FEED_NO_RECORD: there is no room. */
 uint32_t feed_position_begin(struct segment *segment,

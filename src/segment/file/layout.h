@@ -402,6 +402,7 @@ struct segment_header {
 	int64_t created_wall_s;
 	struct siphash_key key;
 
+	/* from here on as segment_geometry works it out of the counts */
 	uint32_t record_count;		/* class records */
 	uint32_t shard_count;		/* of sessions, and of clients */
 	uint32_t slots_per_shard;
@@ -432,8 +433,6 @@ struct segment_header {
 	uint64_t unshared_offset;	/* a bit for each destination: the cluster was not told */
 	uint64_t shared_offset;		/* struct shared_head, and buckets */
 	uint32_t shared_buckets;	/* a power of two */
-	uint32_t shared_reserved;
-	uint32_t bits_per_shard;	/* 64-bit words of either */
 	uint32_t reasons_per_shard;
 	uint32_t flight_count;
 	uint32_t attempt_lines;
@@ -447,7 +446,6 @@ struct segment_header {
 	uint64_t pools_offset;		/* struct account_pool[ACCOUNT_POOLS] */
 	uint64_t accounts_unkept_offset;	/* a bit for each login: the journal does not have it
 						 * as it is */
-	uint64_t account_words;		/* 64-bit words of them, for a shard */
 	};
 	unsigned char fixed[SEGMENT_FIXED_BYTES];
 	};

@@ -83,15 +83,9 @@ void lane_uses_note(struct segment *segment, const struct lane_use *use) {
 
 bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *cursor,
     struct lane_use *out, bool *lost) {
-	return lane_uses_next_in(segment->header, slot_of(segment, 0), cursor, out, lost);
-}
-
-bool lane_uses_next_in(const struct segment_header *header,
-    const struct lane_use_slot *slots, struct lane_uses_cursor *cursor,
-    struct lane_use *out, bool *lost) {
 	/* whoever writes all the time must not keep us for ever */
 	for (uint32_t looked = 0; looked <= SEGMENT_LANE_USES; looked++) {
-		uint64_t end = atomic_load_explicit(&header->lane_uses_next,
+		uint64_t end = atomic_load_explicit(&segment->header->lane_uses_next,
 		    memory_order_acquire);
 		const struct lane_use_slot *slot;
 		uint64_t words[3], number;
@@ -107,7 +101,7 @@ bool lane_uses_next_in(const struct segment_header *header,
 		}
 		if (cursor->next == end)
 			return false;
-		slot = &slots[cursor->next % SEGMENT_LANE_USES];
+		slot = slot_of(segment, cursor->next);
 		number = atomic_load_explicit(&slot->number, memory_order_acquire);
 		for (unsigned i = 0; i < 3; i++)
 			words[i] = atomic_load_explicit(&slot->words[i],

@@ -51,11 +51,4 @@ struct lane_uses_cursor {
 bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *cursor,
     struct lane_use *out, bool *lost);
 
-/* The same of a segment that is only read: its header, and where the ring lies. */
-struct segment_header;
-struct lane_use_slot;
-bool lane_uses_next_in(const struct segment_header *header,
-    const struct lane_use_slot *slots, struct lane_uses_cursor *cursor,
-    struct lane_use *out, bool *lost);
-
 #endif

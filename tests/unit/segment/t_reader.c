@@ -22,8 +22,8 @@ static const char *path(void) {
 	return segment_path(site.segment);
 }
 
-static struct reader *opened(void) {
-	struct reader *reader;
+static struct segment *opened(void) {
+	struct segment *reader;
 	struct diag diag;
 
 	if (reader_open(&reader, path(), &diag) != 0)
@@ -32,7 +32,7 @@ static struct reader *opened(void) {
 }
 
 static void refused_file(const char *file, int error, const char *text) {
-	struct reader *reader = (struct reader *)1;
+	struct segment *reader = (struct segment *)1;
 	struct diag diag = { 0 };
 
 	assert_int_equal(reader_open(&reader, file, &diag), -1);
@@ -107,7 +107,7 @@ TEST_IN(open_site, close_site, destinations_are_as_they_were_noted) {
 	struct delivery_seen delivery = { .name = "Example.COM.",
 		.name_length = 12, .relay_name = "mx.example.com",
 		.relay_name_length = 14, .mta = 2, .cloned = true };
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	struct destination_seen seen = { .name = "" };
 	struct reader_status status;
 
@@ -118,7 +118,7 @@ TEST_IN(open_site, close_site, destinations_are_as_they_were_noted) {
 	assert_int_equal(status.relays_used, 0);
 	assert_true(address_parse("192.0.2.1", 9, &delivery.relay));
 	assert_true(destinations_note(site.segment, &delivery, clock_now_ns()));
-	assert_int_equal(reader_destinations(reader, see_destination, &seen), 0);
+	assert_int_equal(destinations_each(reader, see_destination, &seen), 0);
 	assert_string_equal(seen.name, "example.com");
 	assert_int_equal(seen.relay_count, 1);
 	assert_true(address_equal(&seen.relays[0], &delivery.relay));
@@ -127,11 +127,11 @@ TEST_IN(open_site, close_site, destinations_are_as_they_were_noted) {
 	reader_status(reader, &status);
 	assert_int_equal(status.destinations_used, 1);
 	assert_int_equal(status.relays_used, 1);
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 TEST_IN(open_site, close_site, classes_and_sessions_are_as_the_engine_left_them) {
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	struct reader_status status;
 	struct seen seen = { .class_count = 0 };
 	char name[SEGMENT_NAME_MAX + 1];
@@ -170,13 +170,13 @@ TEST_IN(open_site, close_site, classes_and_sessions_are_as_the_engine_left_them)
 	assert_true(status.sessions_size >= 1024);
 	assert_int_equal(status.counters[COUNTER_ADMITTED], 3);
 	assert_int_equal(status.counters[COUNTER_REFUSED], 1);
-	reader_close(&reader);
+	segment_unmap(&reader);
 	assert_null(reader);
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 TEST_IN(open_site, close_site, a_removed_class_is_gone_with_its_last_session) {
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	struct seen seen = { .class_count = 0 };
 	struct session_ref ref;
 
@@ -192,11 +192,11 @@ TEST_IN(open_site, close_site, a_removed_class_is_gone_with_its_last_session) {
 	assert_int_equal(reader_classes(reader, see_class, &seen), 0);
 	assert_int_equal(seen.class_count, 1);
 	assert_string_equal(seen.classes[0].name, "all");
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 TEST_IN(open_site, close_site, roles_are_listed) {
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	struct reader_role role;
 	uint32_t count = 0;
 	bool found = false;
@@ -209,12 +209,12 @@ TEST_IN(open_site, close_site, roles_are_listed) {
 		}
 	}
 	assert_true(found);
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 TEST_IN(open_site, close_site, health_is_told) {
 	struct segment_header *header = segment_header(site.segment);
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	int64_t now_ns = clock_now_ns();
 	struct reader_status status;
 	char other[400];
@@ -243,12 +243,12 @@ TEST_IN(open_site, close_site, health_is_told) {
 	assert_int_equal(rename(other, path()), 0);
 	reader_status(reader, &status);
 	assert_int_equal(status.health, READER_REPLACED);
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 TEST_IN(open_site, close_site, a_writer_that_died_inside_is_torn_and_costs_little) {
 	struct segment *segment = site.segment;
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	struct seen seen = { .class_count = 0 };
 	unsigned torn_classes, torn_sessions;
 	int64_t begin_ns;
@@ -272,7 +272,7 @@ TEST_IN(open_site, close_site, a_writer_that_died_inside_is_torn_and_costs_littl
 	atomic_fetch_add(&site_class(&site, "all")->seq, 1);
 	assert_int_equal(reader_sessions(reader, see_session, &seen), 0);
 	assert_int_equal(seen.session_count, 40);
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 /* A writer that always leaves counts which add up, and a name of one letter. */
@@ -310,7 +310,7 @@ static void check_copy(void *context, const struct reader_class *class) {
 
 TEST_IN(open_site, close_site, copies_are_consistent_while_a_writer_writes) {
 	struct churn churn = { .record = &site.segment->records[0] };
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	unsigned torn = 0, bad = 0;
 	pthread_t thread;
 
@@ -324,7 +324,7 @@ TEST_IN(open_site, close_site, copies_are_consistent_while_a_writer_writes) {
 	pthread_join(thread, NULL);
 	assert_int_equal(bad, 0);
 	print_message("%u of 20000 copies torn\n", torn);
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 TEST_IN(open_site, close_site, what_is_no_segment_is_told) {
@@ -440,7 +440,7 @@ static void see_recipient(void *context, const struct recipient_held *held) {
 TEST_IN(open_site, close_site, noise_behind_the_sizes_is_survived) {
 	struct segment_header *header = segment_header(site.segment);
 	size_t fixed = offsetof(struct segment_header, generation);
-	struct reader *reader = opened();
+	struct segment *reader = opened();
 	struct reader_status status;
 	struct reader_role role;
 	char name[SEGMENT_NAME_MAX + 1];
@@ -461,9 +461,9 @@ TEST_IN(open_site, close_site, noise_behind_the_sizes_is_survived) {
 			assert_true(role.kind <= ROLE_KEEPER);
 		(void)reader_classes(reader, see_class, &seen);
 		assert_true(reader_sessions(reader, see_session, &seen) > 0);
-		(void)reader_destinations(reader, see_any_destination, &seen);
-		(void)reader_windows(reader, see_window, &seen);
-		(void)reader_recipients(reader, see_recipient, &seen);
+		(void)destinations_each(reader, see_any_destination, &seen);
+		(void)states_each(reader, see_window, &seen);
+		(void)recipients_each(reader, clock_now_ns(), see_recipient, &seen);
 		for (uint32_t i = 0; i <= UINT16_MAX; i++)
 			assert_true(strlen(reader_class_name(reader, (uint16_t)i, name)) <=
 			    SEGMENT_NAME_MAX);
@@ -471,7 +471,7 @@ TEST_IN(open_site, close_site, noise_behind_the_sizes_is_survived) {
 			assert_true(seen.sessions[i].control.state < SESSION_STATES);
 		random_state = seed + 1;
 	}
-	reader_close(&reader);
+	segment_unmap(&reader);
 	/* so that the site can be closed */
 	memset((char *)header + header->records_offset, 0,
 	    (size_t)(header->bytes - header->records_offset));

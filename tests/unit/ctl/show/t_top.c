@@ -222,7 +222,7 @@ TEST_IN(begin, end, a_state_that_is_gone) {
 
 	look(0);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
-	reader_close(&top.view.reader);
+	segment_unmap(&top.view.reader);
 	snprintf(top.view.path, sizeof(top.view.path), "%s/nowhere", site.directory);
 	assert_true(top_gather(&top, clock_now_ns()));
 	assert_false(top.is_there);

@@ -184,7 +184,7 @@ TEST_IN(begin, end, a_stolen_login_is_held) {
 	/* it survives the death of all */
 	site_restart(&site, 64, SITE);
 	assert_int_equal(mail("eve@example.org", "192.0.2.7", "4C0003").verdict, VERDICT_DEFER);
-	assert_true(accounts_find_in(site.segment->header, site.segment->header, &key, &account));
+	assert_true(accounts_find(site.segment, &key, &account));
 	assert_true(account.held_by == last_trip.id);
 	/* resumed, it begins anew */
 	assert_true(engine_account_resume(site.engine, "EVE@example.org", 15, now_ns));
@@ -536,7 +536,7 @@ TEST(a_held_login_is_carried_into_a_smaller_table) {
 	accounts_release(&held);
 	site_accounts = "64";
 	site_restart(&site, 64, TIGHT);
-	assert_true(accounts_find_in(site.segment->header, site.segment->header, &zoe, &account));
+	assert_true(accounts_find(site.segment, &zoe, &account));
 	assert_int_equal(account.held_by, 42);
 	site_close(&site);
 }
@@ -615,7 +615,7 @@ TEST_IN(begin, end, a_relay_on_loopback_that_is_not_read_counts) {
 			.relay = "127.0.0.1", .port = 10024, .queue_id = id, .text = text,
 			.status = DELIVERY_SENT, .dsn = 2 });
 	}
-	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
+	assert_true(account_health_find(site.segment, &eve, &health));
 	assert_true(health.health.results > 99);
 }
 
@@ -655,7 +655,7 @@ TEST_IN(begin, end, forgetting_the_counts_of_a_held_login_does_not_resume_it) {
 	hold_eve();
 	assert_true(engine_account_forget(site.engine, "eve@example.org", 15, now_ns));
 	assert_int_equal(mail("eve@example.org", "192.0.2.7", "5E2001").verdict, VERDICT_DEFER);
-	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
+	assert_true(account_health_find(site.segment, &eve, &health));
 }
 
 static const char *const clients[] = { "192.0.2.7", "198.51.100.7", "203.0.113.7" };
@@ -729,7 +729,7 @@ TEST_IN(begin, end, one_mailbox_written_in_two_ways_is_one_unknown_recipient) {
 	(void)settled_line(&line);
 	line.recipient = "bob@X.example";
 	(void)settled_line(&line);
-	assert_true(account_health_in(site.segment->header, site.segment->header, &eve, &health));
+	assert_true(account_health_find(site.segment, &eve, &health));
 	assert_int_equal(distinct_count(&health.health.unknown, 3600, now_ns), 1);
 }
 
@@ -795,7 +795,7 @@ TEST_IN(begin, end, an_alert_is_not_put_off_longer_by_a_new_state_file) {
 	site_accounts = "1k";
 	site_restart(&site, 64, SITE);
 	site_accounts = "64";
-	assert_true(account_health_in(site.segment->header, site.segment->header, &told, &health));
+	assert_true(account_health_find(site.segment, &told, &health));
 	assert_in_range(health.alerted_ds + older_ds, far_ds - 600, far_ds + 1);
 }
 

@@ -216,7 +216,7 @@ static void see_class(void *context, const struct reader_class *class) {
 TEST_IN(set_up, tear_down, a_reader_is_shown_times_alone) {
 	struct reader_status status;
 	struct reader_role role;
-	struct reader *reader;
+	struct segment *reader;
 	struct diag diag;
 
 	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
@@ -236,7 +236,7 @@ TEST_IN(set_up, tear_down, a_reader_is_shown_times_alone) {
 			    role.started_ns == bounded_ns);
 		(void)reader_classes(reader, see_class, NULL);
 	}
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 #ifdef WITH_CLUSTER

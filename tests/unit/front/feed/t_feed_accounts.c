@@ -345,7 +345,6 @@ static int by_time(const void *left, const void *right) {
 }
 
 static void note_unknown(unsigned login, uint32_t recipient) {
-	const struct segment_header *header = site.segment->header;
 	const char *name = login_name(login);
 	struct login_key key = login_key(name, strlen(name));
 	struct account_health health;
@@ -355,7 +354,7 @@ static void note_unknown(unsigned login, uint32_t recipient) {
 	unknown++;
 	if (login == VICTIM && recipient >= 50000000 && ++thief_unknown == 15)
 		fifteenth_at = now_s();
-	if (!account_health_in(header, header, &key, &health) ||
+	if (!account_health_find(site.segment, &key, &health) ||
 	    !engine_account_view(site.engine, site.generation, name, strlen(name), now_ns, &view))
 		return;
 	count = health_count(&health.health, &view.rules.account->health, now_ns).unknown;

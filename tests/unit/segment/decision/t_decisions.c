@@ -255,7 +255,7 @@ TEST_IN(set_up, tear_down, one_is_found_until_it_is_overwritten) {
 	struct decided found;
 	uint64_t id = note(DECIDED_REFUSED, "first.example"), other;
 
-	assert_int_equal(decisions_size(site.segment->header, DECIDED_OF_SESSIONS), SLOTS);
+	assert_int_equal(decisions_size(site.segment, DECIDED_OF_SESSIONS), SLOTS);
 	assert_true(decisions_find(site.segment, id, &found));
 	assert_string_equal(decided_text(&found, DECIDED_NAME), "first.example");
 	assert_int_equal(found.at_ns, 1000);
@@ -350,20 +350,20 @@ TEST_IN(set_up, tear_down, two_writers_of_one_place_make_none) {
 
 TEST_IN(set_up, tear_down, a_reader_finds_and_follows_them) {
 	struct decisions_cursor cursor = { .begun = false };
-	struct reader *reader;
+	struct segment *reader;
 	struct decided found;
 	struct diag diag;
 	uint64_t id = note(DECIDED_SUSPENDED, "d.example"), lost = 0;
 
 	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
-	assert_true(reader_decision(reader, id, &found));
+	assert_true(decisions_find(reader, id, &found));
 	assert_string_equal(decided_text(&found, DECIDED_NAME), "d.example");
-	assert_true(reader_decisions_next(reader, DECIDED_OF_DESTINATIONS, &cursor, 0, &found,
-	    &lost));
+	assert_true(decisions_next(reader, DECIDED_OF_DESTINATIONS, &cursor, 0, &found,
+	    NULL, &lost));
 	assert_true(found.id == id);
-	assert_false(reader_decisions_next(reader, DECIDED_OF_DESTINATIONS, &cursor, 0, &found,
-	    &lost));
-	reader_close(&reader);
+	assert_false(decisions_next(reader, DECIDED_OF_DESTINATIONS, &cursor, 0, &found,
+	    NULL, &lost));
+	segment_unmap(&reader);
 }
 
 struct moving {
@@ -383,7 +383,7 @@ static void move_the_end(void *context, const struct decided *decided) {
 /* All records of the ring are valid; its end goes back behind whoever has come to it, and forth. */
 TEST_IN(set_up, tear_down, an_end_that_goes_back_and_forth_keeps_nobody) {
 	struct moving moving = { .count = 0 };
-	struct reader *reader;
+	struct segment *reader;
 	struct diag diag;
 	uint64_t lost = 0;
 
@@ -394,7 +394,7 @@ TEST_IN(set_up, tear_down, an_end_that_goes_back_and_forth_keeps_nobody) {
 	reader_decisions_follow(reader, DECIDED_OF_SESSIONS, &moving.cursor, 0, move_the_end,
 	    &moving, &lost);
 	assert_int_equal(moving.count, 2 * SLOTS);
-	reader_close(&reader);
+	segment_unmap(&reader);
 }
 
 static void count_one(void *context, const struct decided *decided) {
@@ -405,7 +405,7 @@ static void count_one(void *context, const struct decided *decided) {
  * follower that begins now does not wait for it. */
 TEST_IN(set_up, tear_down, who_died_hides_nothing_that_came_later) {
 	struct decisions_cursor cursor = { .begun = false };
-	struct reader *reader;
+	struct segment *reader;
 	struct diag diag;
 	unsigned listed = 0;
 	uint64_t lost = 0;
@@ -418,7 +418,7 @@ TEST_IN(set_up, tear_down, who_died_hides_nothing_that_came_later) {
 	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
 	reader_decisions(reader, DECIDED_OF_SESSIONS, count_one, &listed);
 	assert_int_equal(listed, 4);
-	reader_close(&reader);
+	segment_unmap(&reader);
 	assert_int_equal(follow(&cursor, NS_PER_SECOND, &lost), 4);
 	assert_int_equal(lost, 0);
 }

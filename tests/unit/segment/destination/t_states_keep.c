@@ -298,16 +298,16 @@ static void count_held(void *context, const struct recipient_held *held) {
 
 TEST_IN(open_site, close_site, a_reader_sees_it) {
 	struct reader_status status;
-	struct reader *reader;
+	struct segment *reader;
 	unsigned windows = 0, held = 0;
 	struct diag diag;
 
 	fill(clock_now_ns());
 	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
-	assert_int_equal(reader_windows(reader, count_windows, &windows), 0);
-	assert_int_equal(reader_recipients(reader, count_held, &held), 0);
+	assert_int_equal(states_each(reader, count_windows, &windows), 0);
+	assert_int_equal(recipients_each(reader, clock_now_ns(), count_held, &held), 0);
 	reader_status(reader, &status);
-	reader_close(&reader);
+	segment_unmap(&reader);
 	assert_int_equal(windows, 4);
 	assert_int_equal(held, 2);
 	assert_int_equal(status.flights_used, 1);

@@ -155,7 +155,7 @@ static void make_links(const char *directory, const char *target) {
 
 static struct view_log look(const char *pattern) {
 	struct view_log log;
-	struct reader *reader;
+	struct segment *reader;
 	struct diag diag;
 	char path[160];
 
@@ -169,7 +169,7 @@ static struct view_log look(const char *pattern) {
 	}
 	assert_int_equal(reader_open(&reader, segment_path(site.segment), &diag), 0);
 	log = view_log(reader, path);
-	reader_close(&reader);
+	segment_unmap(&reader);
 	return log;
 }
 
