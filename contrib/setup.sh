@@ -3,7 +3,7 @@
 # packages, a copy of Postfix aside, a copy of the sources.  Nothing here removes or
 # reconfigures a package that the machine has, starts a service or enables one.
 
-BUILD_PACKAGES="gcc make autoconf automake libc6-dev libmilter-dev libevent-dev libconfig-dev libpcre2-dev libseccomp-dev libncurses-dev libhiredis-dev libsystemd-dev"
+BUILD_PACKAGES="gcc make autoconf automake libc6-dev libmilter-dev libevent-dev libconfig-dev libpcre2-dev libseccomp-dev libncurses-dev libsystemd-dev"
 
 package_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]

@@ -47,10 +47,10 @@ static struct generation *compile(const struct site *site, uint64_t sessions,
 	generation = site_overrides == NULL ?
 	    config_compile_texts(text, "test", site_providers, "providers.test", &messages) :
 	    config_compile_accounts(text, "test", site_overrides, strlen(site_overrides), &messages);
-#ifndef HAVE_HIREDIS
+#ifndef WITH_CLUSTER
 	if (generation == NULL && strstr(classes, "cluster = {") != NULL) {
 		(void)rmdir(site->directory);
-		puts("skipped: this build has no hiredis");
+		puts("skipped: this build has no cluster");
 		exit(77);
 	}
 #endif

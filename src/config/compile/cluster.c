@@ -119,10 +119,6 @@ void compile_cluster(struct compilation *c) {
 
 	if (group == NULL || !config_setting_is_group(group))
 		return;
-#ifndef HAVE_HIREDIS
-	complain(c, group, "cluster: this build has no hiredis, which connects to Redis "
-	    "(configure --with-hiredis)");
-#endif
 	check_given(c, group);
 	check_names(c, group);
 	look_at_password(c, group);

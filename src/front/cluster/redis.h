@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * A connection to a Redis server, by hiredis and its libevent adapter, such that whatever
- * is at its other end can cost no more than the connection: answers are bounded in bytes,
- * places and depth before they are made, nothing is believed that was not asked for, a
- * flood ends it.  hiredis is named in redis.c alone.
+ * A connection to a Redis server, such that whatever is at its other end can cost no more than
+ * the connection: answers are bounded in bytes, values and depth, nothing is believed that was
+ * not asked for, a flood ends it.
  *
  * One event loop, one thread.  Handlers are called from the loop, never from within a call
  * of a function below.

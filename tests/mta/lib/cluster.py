@@ -32,8 +32,8 @@ class Network:
     def __init__(self, test, names):
         self.test, self.names = test, dict(names)
         test.need("nft")
-        if b"libhiredis" not in (build_directory() / "posternd").read_bytes():
-            raise Skipped("posternd was built without hiredis")
+        if b"EVALSHA" not in (build_directory() / "posternd").read_bytes():
+            raise Skipped("posternd was built without the cluster")
         lines = ["link add name br0 type bridge", f"addr add {HERE}/24 dev br0",
                  "link set br0 up"]
         for name, address in self.names.items():

@@ -27,9 +27,6 @@ static const char *const features[] = {
 #ifdef WITH_CLUSTER
 	"cluster",
 #endif
-#ifdef HAVE_HIREDIS
-	"hiredis",
-#endif
 #ifdef WITH_QUEUE
 	"queue",
 #endif
@@ -260,7 +257,7 @@ TEST(passwords_that_are_none) {
 	char text[1024], words[512];
 	unsigned i;
 
-#ifndef HAVE_HIREDIS
+#ifndef WITH_CLUSTER
 	skip();
 #endif
 	snprintf(text, sizeof(text), V "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3;\n"

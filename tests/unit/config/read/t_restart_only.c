@@ -153,7 +153,7 @@ TEST(repeated) {
 	free(running);
 }
 
-#ifdef HAVE_HIREDIS
+#ifdef WITH_CLUSTER
 #define SHARED(sessions) "version = 1;\nclasses = ( { name = \"a\"; match = \"*\"; " \
 	"hold_at = " #sessions "; scope = \"cluster\"; } );\n"
 #define OF(node, nodes, more) "cluster = { redis = \"unix:/r\"; node = \"" node "\"; nodes = " \

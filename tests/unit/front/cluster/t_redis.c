@@ -11,10 +11,10 @@
 
 #include "front/cluster/redis.h"
 
-#ifndef HAVE_HIREDIS
+#ifndef WITH_CLUSTER
 
 int main(void) {
-	puts("skipped: this build has no hiredis");
+	puts("skipped: this build has no cluster");
 	return 77;
 }
 
@@ -241,7 +241,6 @@ static void judge_and_drop(const struct redis_value *value) {
 	redis_drop(redis, CLUSTER_ERROR_SERVER, "not so");
 }
 
-/* An assertion of hiredis failed: its list was empty, ours was not. */
 TEST_IN(begin, end, test_more_comes_behind_an_answer_that_ends_it) {
 	connect_now();
 	judge = judge_and_drop;
@@ -301,7 +300,7 @@ static const struct bad {
 	{ "a length below 0", "$-5\r\n", true, false, NULL, CLUSTER_ERROR_PROTOCOL },
 	{ "a number too large", ":99999999999999999999\r\n", true, false, NULL,
 	    CLUSTER_ERROR_PROTOCOL },
-	/* hiredis knows version 3 since its version 1, and we never ask for it */
+	/* version 3 of the protocol is never asked for */
 	{ "version 3", "%1\r\n+a\r\n+b\r\n", true, false, NULL, CLUSTER_ERROR_PROTOCOL },
 	{ "a double", ",3.14\r\n", true, false, NULL, CLUSTER_ERROR_PROTOCOL },
 	{ "a double to no question", ",inf\r\n", false, false, NULL, CLUSTER_ERROR_PROTOCOL },
@@ -321,7 +320,6 @@ static const struct bad {
 	    CLUSTER_ERROR_PROTOCOL },
 	{ "an empty push", ">0\r\n", false, false, NULL, CLUSTER_ERROR_PROTOCOL },
 	{ "a push in a list", "*1\r\n>1\r\n:1\r\n", true, false, NULL, CLUSTER_ERROR_PROTOCOL },
-	/* each of these would be an assertion of hiredis */
 	{ "a channel's number", ":1\r\n", false, true, NULL, CLUSTER_ERROR_PROTOCOL },
 	{ "a channel's nothing", "$-1\r\n", false, true, NULL, CLUSTER_ERROR_PROTOCOL },
 	{ "a channel's status", "+OK\r\n", false, true, NULL, CLUSTER_ERROR_PROTOCOL },
