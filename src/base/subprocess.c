@@ -151,7 +151,11 @@ int subprocess_start(struct subprocess *child, const struct subprocess_program *
 		return -1;
 	}
 	*child = (struct subprocess){ .pid = pid, .error_fd = fds[0], .output_fd = output_fd,
-		.ends_ns = now_ns + program->life_ns, .grace_ns = program->grace_ns };
+		.ends_ns = now_ns + program->life_ns, .grace_ns = program->grace_ns,
+		.outlives_us = program->outlives_us, .calls = program->calls,
+		.owner = program->owner };
+	if (program->list != NULL)
+		LIST_INSERT_HEAD(program->list, child, listed);
 	return 0;
 }
 
@@ -174,10 +178,6 @@ bool subprocess_turn(struct subprocess *child, int64_t now_ns) {
 	return !was_ending;
 }
 
-int64_t subprocess_next_ns(const struct subprocess *child) {
-	return child->pid == 0 ? INT64_MAX : child->ends_ns;
-}
-
 static void read_line(const struct subprocess *child, const char *except, char *said) {
 	char all[4096], *line, *rest;
 	ssize_t length = child->output_fd < 0 ? 0 :
@@ -192,10 +192,12 @@ static void read_line(const struct subprocess *child, const char *except, char *
 		}
 }
 
-static void close_files(struct subprocess *child) {
+static void release(struct subprocess *child) {
 	close(child->error_fd);
 	if (child->output_fd >= 0)
 		close(child->output_fd);
+	if (child->calls != NULL)
+		LIST_REMOVE(child, listed);
 	child->pid = 0;
 }
 
@@ -203,7 +205,8 @@ void subprocess_bury(struct subprocess *child, int status, const char *except,
     struct subprocess_end *end) {
 	int error;
 
-	*end = (struct subprocess_end){ .pid = child->pid, .killed = child->ending };
+	*end = (struct subprocess_end){ .pid = child->pid, .killed = child->ending,
+		.status = status };
 	read_line(child, except, end->said);
 	if (read(child->error_fd, &error, sizeof(error)) == (ssize_t)sizeof(error)) {
 		end->how = SUBPROCESS_NOT_RUN;
@@ -213,7 +216,7 @@ void subprocess_bury(struct subprocess *child, int status, const char *except,
 		end->how = WIFSIGNALED(status) ? SUBPROCESS_SIGNAL : SUBPROCESS_EXIT;
 		end->number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 	}
-	close_files(child);
+	release(child);
 }
 
 const char *subprocess_end_text(const struct subprocess_end *end,
@@ -228,10 +231,47 @@ const char *subprocess_end_text(const struct subprocess_end *end,
 	return out;
 }
 
-void subprocess_stop(struct subprocess *child) {
-	if (child->pid == 0)
-		return;
-	kill_session(child);
-	(void)process_await(child->pid, clock_now_ns() + NS_PER_SECOND);
-	close_files(child);
+void subprocess_list_turn(struct subprocess_list *list, int64_t now_ns) {
+	struct subprocess *child;
+
+	LIST_FOREACH(child, list, listed)
+		if (subprocess_turn(child, now_ns) && child->calls->late != NULL)
+			child->calls->late(child->owner, child);
+}
+
+int64_t subprocess_list_next_ns(const struct subprocess_list *list) {
+	const struct subprocess *child;
+	int64_t next_ns = INT64_MAX;
+
+	LIST_FOREACH(child, list, listed)
+		if (child->ends_ns < next_ns)
+			next_ns = child->ends_ns;
+	return next_ns;
+}
+
+bool subprocess_list_bury(struct subprocess_list *list, pid_t pid, int status) {
+	struct subprocess_end end;
+	struct subprocess *child;
+
+	LIST_FOREACH(child, list, listed) {
+		if (child->pid != pid)
+			continue;
+		subprocess_bury(child, status, child->calls->except, &end);
+		child->calls->ended(child->owner, child, &end);
+		return true;
+	}
+	return false;
+}
+
+void subprocess_list_stop(struct subprocess_list *list) {
+	struct subprocess *child = LIST_FIRST(list), *next;
+
+	for (; child != NULL; child = next) {
+		next = LIST_NEXT(child, listed);
+		if (child->outlives_us)
+			continue;
+		kill_session(child);
+		(void)process_await(child->pid, clock_now_ns() + NS_PER_SECOND);
+		release(child);
+	}
 }

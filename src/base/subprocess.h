@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #define SUBPROCESS_OUTPUT_MAX	65536	/* that is kept; a write of more fails */
@@ -17,6 +18,19 @@
 /* What its output goes to, where nothing else is given. */
 #define SUBPROCESS_KEPT		(-1)	/* its output is kept: subprocess_bury returns a line */
 #define SUBPROCESS_NULL		(-2)	/* /dev/null */
+
+struct subprocess;
+struct subprocess_end;
+
+/* What its owner hears of one that stands in a list. */
+struct subprocess_calls {
+	void (*ended)(void *owner, struct subprocess *child, const struct subprocess_end *end);
+	void (*late)(void *owner, const struct subprocess *child);	/* its time is over: it is
+									 * ended; or NULL */
+	const char *except;	/* of what it wrote, no line that has these words; or NULL */
+};
+
+LIST_HEAD(subprocess_list, subprocess);
 
 struct subprocess_program {
 	const char *path;	/* or NULL: arguments[0] */
@@ -33,6 +47,9 @@ struct subprocess_program {
 	int stdin_fd;		/* the caller's, or 0: /dev/null */
 	int stdout_fd, stderr_fd;	/* the caller's, or as above */
 	const char *directory;	/* or NULL: / */
+	struct subprocess_list *list;	/* that it stands in until it is buried; or NULL */
+	const struct subprocess_calls *calls;	/* with list */
+	void *owner;
 };
 
 struct subprocess {
@@ -42,12 +59,17 @@ struct subprocess {
 	int64_t ends_ns;	/* when it is ended */
 	int64_t grace_ns;
 	bool ending;		/* its time was over: it was sent a signal */
+	bool outlives_us;
+	LIST_ENTRY(subprocess) listed;
+	const struct subprocess_calls *calls;	/* NULL: it stands in no list */
+	void *owner;
 };
 
 enum subprocess_how { SUBPROCESS_EXIT, SUBPROCESS_SIGNAL, SUBPROCESS_NOT_RUN };
 struct subprocess_end {
 	enum subprocess_how how;
 	int number;		/* exit code, signal, errno */
+	int status;		/* as waitpid(2) has it */
 	pid_t pid;
 	bool killed;		/* its time was over */
 	char said[SUBPROCESS_SAID_MAX];	/* the first line that it wrote, or why it was not run */
@@ -63,9 +85,6 @@ int subprocess_start(struct subprocess *child, const struct subprocess_program *
 
 /* Ends it when its time is over.  True: it was told so just now. */
 bool subprocess_turn(struct subprocess *child, int64_t now_ns);
-/* When subprocess_turn has something to do, or INT64_MAX. */
-int64_t subprocess_next_ns(const struct subprocess *child);
-
 /* It was waited for.  `except`: no line that has these words, or NULL. */
 void subprocess_bury(struct subprocess *child, int status, const char *except,
     struct subprocess_end *end);
@@ -74,7 +93,13 @@ void subprocess_bury(struct subprocess *child, int status, const char *except,
 const char *subprocess_end_text(const struct subprocess_end *end,
     char out[SUBPROCESS_END_TEXT_MAX]);
 
-/* Kills it and waits until it is gone. */
-void subprocess_stop(struct subprocess *child);
+/* As subprocess_turn, for all in a list; when there is something to do, or INT64_MAX; as
+ * subprocess_bury: false, the child is none of these. */
+void subprocess_list_turn(struct subprocess_list *list, int64_t now_ns);
+int64_t subprocess_list_next_ns(const struct subprocess_list *list);
+bool subprocess_list_bury(struct subprocess_list *list, pid_t pid, int status);
+
+/* Kills all that are to die with us, and waits until they are gone. */
+void subprocess_list_stop(struct subprocess_list *list);
 
 #endif

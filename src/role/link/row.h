@@ -26,8 +26,6 @@ struct role_row_link {
 	void (*close)(struct supervisor *supervisor);
 	void (*poll)(const struct supervisor *supervisor, struct pollfd *polled);
 	void (*turn)(struct supervisor *supervisor, int64_t now_ns);
-	/* A child ended.  False: it is none of the row's. */
-	bool (*bury)(struct supervisor *supervisor, pid_t pid, int status);
 	/* When `turn` has something to do by itself, or INT64_MAX. */
 	int64_t (*next_ns)(const struct supervisor *supervisor);
 	/* Another configuration is active. */

@@ -38,11 +38,6 @@
 
 static struct queue_link supervisors_link;
 
-void queue_link_init(struct supervisor *supervisor) {
-	supervisors_link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 } };
-	supervisor->queue = &supervisors_link;
-}
-
 const struct queue_places *queue_link_places(void) {
 	return &supervisors_link.places;
 }
@@ -75,6 +70,16 @@ static void tell(struct queue_link *link, const struct queue_tell *news, int pas
 	    "action=close",
 	    strerror(errno));
 	hang_up(link);
+}
+
+static void tell_end(const struct queue_tell *news) {
+	tell(&supervisors_link, news, -1);
+}
+
+void queue_link_init(struct supervisor *supervisor) {
+	supervisors_link = (struct queue_link){ .fd = -1, .places = { .notify_fd = -1 },
+		.runs = { .processes = &supervisor->programs, .tell = tell_end } };
+	supervisor->queue = &supervisors_link;
 }
 
 /* --- the link ---------------------------------------------------------------------- */
@@ -283,7 +288,6 @@ static void look_for_others(struct supervisor *supervisor, int64_t now_ns) {
 void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
 	struct queue_link *link = supervisor->queue;
 
-	queue_runs_turn(&link->runs, now_ns);
 	link->more = true;
 	for (unsigned i = 0; i < ORDERS_A_TURN && link->more &&
 	     (i == 0 || clock_now_ns() < now_ns + TURN_MOST_NS); i++)
@@ -292,23 +296,12 @@ void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
 	end_stale(supervisor, now_ns);
 }
 
-bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status) {
-	struct queue_tell news;
-
-	if (!queue_runs_bury(&supervisor->queue->runs, pid, status, &news))
-		return false;
-	tell(supervisor->queue, &news, -1);
-	return true;
-}
-
 int64_t queue_link_next_ns(const struct supervisor *supervisor) {
 	const struct queue_link *link = supervisor->queue;
-	int64_t next_ns = queue_runs_next_ns(&link->runs);
 
 	if (link->more)
 		return 0;
-	return link->waits_until_ns != 0 && link->waits_until_ns < next_ns ?
-	    link->waits_until_ns : next_ns;
+	return link->waits_until_ns != 0 ? link->waits_until_ns : INT64_MAX;
 }
 
 void queue_link_reloaded(struct supervisor *supervisor) {

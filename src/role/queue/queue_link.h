@@ -48,9 +48,6 @@ void queue_link_poll(const struct supervisor *supervisor, struct pollfd *polled)
 /* Does what was asked, a bounded part of it; never waits. */
 void queue_link_turn(struct supervisor *supervisor, int64_t now_ns);
 
-/* A child ended.  False: it is none of ours. */
-bool queue_link_bury(struct supervisor *supervisor, pid_t pid, int status);
-
 /* When queue_link_turn has something to do by itself, or INT64_MAX. */
 int64_t queue_link_next_ns(const struct supervisor *supervisor);
 

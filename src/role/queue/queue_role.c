@@ -114,7 +114,7 @@ static void queue_role_watch(struct engine *engine, int64_t now_ns) {
 
 static const struct role_row_link queue_row_link = {
 	.init = queue_link_init, .open = queue_link_open, .close = queue_link_close,
-	.poll = queue_link_poll, .turn = queue_link_turn, .bury = queue_link_bury,
+	.poll = queue_link_poll, .turn = queue_link_turn,
 	.next_ns = queue_link_next_ns, .reloaded = queue_link_reloaded,
 };
 extern const struct role_row queue_row;

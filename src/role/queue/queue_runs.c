@@ -142,13 +142,59 @@ static struct queue_run_process *make_run(const char *mta, const char *path,
 	return NULL;
 }
 
-static int start_run(struct queue_run_process *run, const struct words *words,
+/* False: it is not to be logged. */
+static bool note_end(struct queue_runs *runs, const struct queue_run_process *run,
+    const struct subprocess_end *end) {
+	struct queue_program *program = &runs->programs[run->place];
+	int error = end->how == SUBPROCESS_NOT_RUN ? end->number : 0;
+	bool is_news = end->how != SUBPROCESS_EXIT || end->number != 0;
+
+	if (run->generation != runs->generation)
+		return is_news;
+	is_news = is_news && (error == 0 || error != program->exec_error);
+	program->exec_error = error;
+	return is_news;
+}
+
+static void run_ended(void *owner, struct subprocess *child, const struct subprocess_end *end) {
+	static const enum queue_end hows[] = { [SUBPROCESS_EXIT] = QUEUE_END_EXIT,
+		[SUBPROCESS_SIGNAL] = QUEUE_END_SIGNAL, [SUBPROCESS_NOT_RUN] = QUEUE_END_NOT_RUN };
+	const struct queue_tell news = { .news = QUEUE_ENDED, .pid = (uint32_t)end->pid,
+		.how = hows[end->how], .number = (uint32_t)end->number };
+	struct queue_run_process *run = (struct queue_run_process *)child;
+	struct queue_runs *runs = owner;
+	char text[SUBPROCESS_END_TEXT_MAX];
+
+	if (note_end(runs, run, end))
+		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s ids=%u first=%s %s", run->mta,
+		    run->ids.count, run->ids.list[0], subprocess_end_text(end, text));
+	LIST_REMOVE(run, next);
+	free_run(run);
+	runs->tell(&news);
+}
+
+static void run_is_late(void *owner, const struct subprocess *child) {
+	const struct queue_run_process *run = (const struct queue_run_process *)child;
+
+	(void)owner;
+	log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld ids=%u first=%s text=\"run "
+	    "time exceeds run_limit; ending the process\"", run->mta, (long)child->pid,
+	    run->ids.count, run->ids.list[0]);
+}
+
+/* That we put a recipient off explains no end. */
+static const struct subprocess_calls run_calls = { .ended = run_ended, .late = run_is_late,
+	.except = "deferred by Postern" };
+
+static int start_run(struct queue_runs *runs, struct queue_run_process *run,
+    const struct words *words,
     const struct generation_mta *mta, const struct queue_user *user, int64_t now_ns) {
 	const struct subprocess_program program = {
 		.arguments = (const char *const *)words->list, .user = user->name,
 		.uid = user->uid, .gid = user->gid, .drop = true, .outlives_us = true,
 		.life_ns = mta->run_limit_ns, .grace_ns = TERM_NS,
-		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT };
+		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT,
+		.list = runs->processes, .calls = &run_calls, .owner = runs };
 
 	return subprocess_start(&run->child, &program, now_ns);
 }
@@ -239,7 +285,7 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	    generation_text(generation, mta->cf), place, order);
 	run->place = number;
 	run->generation = runs->generation;
-	error = start_run(run, &words, mta, &program->user, now_ns) == 0 ? 0 : errno;
+	error = start_run(runs, run, &words, mta, &program->user, now_ns) == 0 ? 0 : errno;
 	note_fork(runs, name, error != 0, error);
 	if (error != 0) {
 		free_run(run);
@@ -249,63 +295,4 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	run->started_ns = now_ns;
 	LIST_INSERT_HEAD(&runs->list, run, next);
 	return run->child.pid;
-}
-
-/* False: it is not to be logged. */
-static bool note_end(struct queue_runs *runs, const struct queue_run_process *run,
-    const struct subprocess_end *end) {
-	struct queue_program *program = &runs->programs[run->place];
-	int error = end->how == SUBPROCESS_NOT_RUN ? end->number : 0;
-	bool is_news = end->how != SUBPROCESS_EXIT || end->number != 0;
-
-	if (run->generation != runs->generation)
-		return is_news;
-	is_news = is_news && (error == 0 || error != program->exec_error);
-	program->exec_error = error;
-	return is_news;
-}
-
-bool queue_runs_bury(struct queue_runs *runs, pid_t pid, int status,
-    struct queue_tell *tell) {
-	static const enum queue_end hows[] = { [SUBPROCESS_EXIT] = QUEUE_END_EXIT,
-		[SUBPROCESS_SIGNAL] = QUEUE_END_SIGNAL, [SUBPROCESS_NOT_RUN] = QUEUE_END_NOT_RUN };
-	char text[SUBPROCESS_END_TEXT_MAX];
-	struct queue_run_process *run;
-	struct subprocess_end end;
-
-	LIST_FOREACH(run, &runs->list, next)
-		if (run->child.pid == pid)
-			break;
-	if (run == NULL)
-		return false;
-	/* that we put a recipient off explains no end */
-	subprocess_bury(&run->child, status, "deferred by Postern", &end);
-	*tell = (struct queue_tell){ .news = QUEUE_ENDED, .pid = (uint32_t)pid,
-		.how = hows[end.how], .number = (uint32_t)end.number };
-	if (note_end(runs, run, &end))
-		log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s ids=%u first=%s %s", run->mta,
-		    run->ids.count, run->ids.list[0], subprocess_end_text(&end, text));
-	LIST_REMOVE(run, next);
-	free_run(run);
-	return true;
-}
-
-void queue_runs_turn(struct queue_runs *runs, int64_t now_ns) {
-	struct queue_run_process *run;
-
-	LIST_FOREACH(run, &runs->list, next)
-		if (subprocess_turn(&run->child, now_ns))
-			log_event(EVENT_MTA_COMMAND, "command=sendmail mta=%s pid=%ld ids=%u "
-			    "first=%s text=\"run time exceeds run_limit; ending the process\"",
-			    run->mta, (long)run->child.pid, run->ids.count, run->ids.list[0]);
-}
-
-int64_t queue_runs_next_ns(const struct queue_runs *runs) {
-	const struct queue_run_process *run;
-	int64_t next_ns = INT64_MAX;
-
-	LIST_FOREACH(run, &runs->list, next)
-		if (subprocess_next_ns(&run->child) < next_ns)
-			next_ns = subprocess_next_ns(&run->child);
-	return next_ns;
 }

@@ -19,8 +19,8 @@
 #include "wire/queue/queue_order.h"
 
 struct queue_run_process {
-	LIST_ENTRY(queue_run_process) next;
 	struct subprocess child;
+	LIST_ENTRY(queue_run_process) next;
 	char *mta;		/* its name */
 	char *path;		/* of the directory */
 	struct queue_order_ids ids;
@@ -43,6 +43,8 @@ struct queue_program {
 
 struct queue_runs {
 	LIST_HEAD(, queue_run_process) list;
+	struct subprocess_list *processes;/* the supervisor's */
+	void (*tell)(const struct queue_tell *news);	/* the role, of ends */
 	bool fork_fails;	/* as it was last tried: logged once */
 	bool known;		/* the programs are those of `generation` */
 	uint64_t generation;
@@ -58,15 +60,5 @@ void queue_runs_forget(struct queue_runs *runs);
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
     const struct generation_mta *mta, struct queue_place *place,
     const struct queue_order *order, int64_t now_ns);
-
-/* A child ended.  False: it is none of these.  *tell (its news is QUEUE_ENDED) is for the
- * role. */
-bool queue_runs_bury(struct queue_runs *runs, pid_t pid, int status,
-    struct queue_tell *tell);
-
-/* Ends those that take too long. */
-void queue_runs_turn(struct queue_runs *runs, int64_t now_ns);
-/* When there is something to do by itself, or INT64_MAX. */
-int64_t queue_runs_next_ns(const struct queue_runs *runs);
 
 #endif

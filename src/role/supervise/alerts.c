@@ -142,7 +142,20 @@ static void write_time(int64_t wall_s, char *out, size_t size) {
 		(void)strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-static int run(struct alert_run *run, const struct supervisor *supervisor,
+static void alert_ended(void *owner, struct subprocess *child, const struct subprocess_end *end) {
+	const struct alert_run *run = (const struct alert_run *)child;
+	char text[SUBPROCESS_END_TEXT_MAX];
+
+	if (end->status == 0)
+		return;
+	count(owner, COUNTER_ALERT_FAILURES);
+	log_event(EVENT_ALERT_COMMAND, "kind=%s %s", generation_alert_word(run->kind),
+	    subprocess_end_text(end, text));
+}
+
+static const struct subprocess_calls alert_calls = { .ended = alert_ended };
+
+static int alert_run(struct alert_run *run, struct supervisor *supervisor,
     const struct alert *alert, int64_t now_ns) {
 	const struct generation *generation = supervisor->generation;
 	const struct generation_alert *setting = &generation->alert;
@@ -154,7 +167,9 @@ static int run(struct alert_run *run, const struct supervisor *supervisor,
 		.user = identity->user[0] != '\0' ? identity->user : NULL,
 		.uid = identity->uid, .gid = identity->gid, .drop = identity->drop,
 		.life_ns = setting->timeout_ns,
-		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT };
+		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT,
+		.list = &supervisor->programs, .calls = &alert_calls,
+		.owner = &supervisor->alerts };
 	uint32_t words = setting->word_count;
 
 	for (uint32_t i = 0; i < words; i++)
@@ -179,11 +194,11 @@ static int run(struct alert_run *run, const struct supervisor *supervisor,
 	return subprocess_start(&run->child, &command, now_ns);
 }
 
-static void start(struct supervisor *supervisor, struct alert_run *place, int64_t now_ns) {
+static void alert_start(struct supervisor *supervisor, struct alert_run *place, int64_t now_ns) {
 	struct alerts *alerts = &supervisor->alerts;
 	const struct alert *alert = &alerts->waiting[alerts->first];
 
-	if (run(place, supervisor, alert, now_ns) != 0) {
+	if (alert_run(place, supervisor, alert, now_ns) != 0) {
 		count(alerts, COUNTER_ALERT_FAILURES);
 		log_event(EVENT_ALERT_COMMAND, "kind=%s text=\"cannot start: %s\"",
 		    generation_alert_word(alert->kind), strerror(errno));
@@ -202,51 +217,12 @@ void alerts_turn(struct supervisor *supervisor, int64_t now_ns) {
 
 	if (setting->word_count == 0)
 		alerts->count = 0;	/* a reload took the command away */
-	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++) {
-		(void)subprocess_turn(&alerts->running[i].child, now_ns);
+	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
 		busy += alerts->running[i].child.pid != 0;
-	}
 	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
 		if (alerts->running[i].child.pid == 0 && alerts->count > 0 &&
 		    busy < setting->processes) {
-			start(supervisor, &alerts->running[i], now_ns);
+			alert_start(supervisor, &alerts->running[i], now_ns);
 			busy++;
 		}
-}
-
-int64_t alerts_next_ns(const struct alerts *alerts) {
-	int64_t first_ns = INT64_MAX;
-
-	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++) {
-		int64_t next_ns = subprocess_next_ns(&alerts->running[i].child);
-
-		if (next_ns < first_ns)
-			first_ns = next_ns;
-	}
-	return first_ns;
-}
-
-bool alerts_bury(struct alerts *alerts, pid_t pid, int status) {
-	char text[SUBPROCESS_END_TEXT_MAX];
-	struct subprocess_end end;
-
-	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++) {
-		struct alert_run *run = &alerts->running[i];
-
-		if (run->child.pid == 0 || run->child.pid != pid)
-			continue;
-		subprocess_bury(&run->child, status, NULL, &end);
-		if (status == 0)
-			return true;
-		count(alerts, COUNTER_ALERT_FAILURES);
-		log_event(EVENT_ALERT_COMMAND, "kind=%s %s", generation_alert_word(run->kind),
-		    subprocess_end_text(&end, text));
-		return true;
-	}
-	return false;
-}
-
-void alerts_end(struct alerts *alerts) {
-	for (unsigned i = 0; i < ALERTS_AT_ONCE_MAX; i++)
-		subprocess_stop(&alerts->running[i].child);
 }

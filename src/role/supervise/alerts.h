@@ -57,15 +57,7 @@ void alerts_tell(struct alerts *alerts, const struct generation *generation,
 void alerts_tell_death(struct supervisor *supervisor, const struct child *child, int status,
     int64_t now_ns);
 
-/* Starts what waits, kills what takes too long; never waits. */
+/* Starts what waits; never waits. */
 void alerts_turn(struct supervisor *supervisor, int64_t now_ns);
-/* When alerts_turn has something to do by itself, or INT64_MAX. */
-int64_t alerts_next_ns(const struct alerts *alerts);
-
-/* A child ended.  False: it is none of ours. */
-bool alerts_bury(struct alerts *alerts, pid_t pid, int status);
-
-/* Kills those that run. */
-void alerts_end(struct alerts *alerts);
 
 #endif

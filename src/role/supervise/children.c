@@ -307,10 +307,7 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		unsigned i;
 
-		if (gate_command_bury(supervisor, pid, status) ||
-		    alerts_bury(&supervisor->alerts, pid, status) ||
-		    mta_commands_bury(supervisor, pid, status) ||
-		    row_links_bury(supervisor, pid, status) ||
+		if (subprocess_list_bury(&supervisor->programs, pid, status) ||
 		    reload_bury(supervisor, pid, status))
 			continue;
 		for (i = 0; i < supervisor->child_count; i++)

@@ -71,14 +71,28 @@ static char *variable(const char *name, const char *value) {
 	return text;
 }
 
-static int run(struct gate_command *gate, const struct generation *generation,
-    enum gate_word word, int64_t now_ns) {
+static void gate_ended(void *owner, struct subprocess *child, const struct subprocess_end *end) {
+	const struct gate_command *gate = owner;
+	char text[SUBPROCESS_END_TEXT_MAX];
+
+	(void)child;
+	if (end->status != 0)
+		log_event(EVENT_GATE_COMMAND, "word=%s %s", word_text(gate->last),
+		    subprocess_end_text(end, text));
+}
+
+static const struct subprocess_calls gate_calls = { .ended = gate_ended };
+
+static int gate_run(struct supervisor *supervisor, enum gate_word word, int64_t now_ns) {
+	const struct generation *generation = supervisor->generation;
+	struct gate_command *gate = &supervisor->gate;
 	const char *arguments[WORDS + 1] = { NULL };
 	char ports[PORTS_TEXT];
 	char *variables[4] = { NULL };
 	const struct subprocess_program line = { .arguments = arguments,
 		.variables = (const char *const *)variables, .life_ns = LIFE_NS,
-		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT };
+		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT,
+		.list = &supervisor->programs, .calls = &gate_calls, .owner = gate };
 	uint32_t i;
 	int result = -1;
 
@@ -100,7 +114,7 @@ static int run(struct gate_command *gate, const struct generation *generation,
 	return result;
 }
 
-static void start(struct supervisor *supervisor, int64_t now_ns) {
+static void gate_start(struct supervisor *supervisor, int64_t now_ns) {
 	struct gate_command *gate = &supervisor->gate;
 	enum gate_word word = gate->wanted;
 
@@ -109,7 +123,7 @@ static void start(struct supervisor *supervisor, int64_t now_ns) {
 	if (word != gate->last)
 		gate->changed_ns = now_ns;
 	gate->last = word;
-	if (run(gate, supervisor->generation, word, now_ns) != 0)
+	if (gate_run(supervisor, word, now_ns) != 0)
 		log_event(EVENT_GATE_COMMAND, "word=%s text=\"cannot start: %s\"",
 		    word_text(word), strerror(errno));
 }
@@ -124,35 +138,14 @@ void gate_command_turn(struct supervisor *supervisor, int64_t now_ns) {
 
 	if (supervisor->generation->gate_word_count == 0)
 		gate->wanted = GATE_WORD_NONE;
-	(void)subprocess_turn(&gate->child, now_ns);
 	if (gate->child.pid != 0)
 		return;
 	if (gate->wanted != GATE_WORD_NONE && due_ns(gate) <= now_ns)
-		start(supervisor, now_ns);
+		gate_start(supervisor, now_ns);
 }
 
 int64_t gate_command_next_ns(const struct supervisor *supervisor) {
 	const struct gate_command *gate = &supervisor->gate;
 
-	if (gate->child.pid != 0)
-		return subprocess_next_ns(&gate->child);
-	return gate->wanted == GATE_WORD_NONE ? INT64_MAX : due_ns(gate);
-}
-
-bool gate_command_bury(struct supervisor *supervisor, pid_t pid, int status) {
-	struct gate_command *gate = &supervisor->gate;
-	char text[SUBPROCESS_END_TEXT_MAX];
-	struct subprocess_end end;
-
-	if (gate->child.pid == 0 || gate->child.pid != pid)
-		return false;
-	subprocess_bury(&gate->child, status, NULL, &end);
-	if (status != 0)
-		log_event(EVENT_GATE_COMMAND, "word=%s %s", word_text(gate->last),
-		    subprocess_end_text(&end, text));
-	return true;
-}
-
-void gate_command_end(struct supervisor *supervisor) {
-	subprocess_stop(&supervisor->gate.child);
+	return gate->child.pid != 0 || gate->wanted == GATE_WORD_NONE ? INT64_MAX : due_ns(gate);
 }

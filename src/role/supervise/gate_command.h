@@ -28,17 +28,11 @@ struct gate_command {
 /* The keeper asks.  Nothing is run yet; where there is no command, nothing ever. */
 void gate_command_want(struct supervisor *supervisor, enum gate_word word);
 
-/* Starts what is due, kills what hangs; never waits.  The keeper is not trusted:
+/* Starts what is due; never waits.  The keeper is not trusted:
  * changes are a second apart, and so is the same word said again. */
 void gate_command_turn(struct supervisor *supervisor, int64_t now_ns);
 
-/* A child ended.  False: it is not the command. */
-bool gate_command_bury(struct supervisor *supervisor, pid_t pid, int status);
-
 /* When gate_command_turn has something to do, or INT64_MAX. */
 int64_t gate_command_next_ns(const struct supervisor *supervisor);
-
-/* Kills the one that runs, if any. */
-void gate_command_end(struct supervisor *supervisor);
 
 #endif

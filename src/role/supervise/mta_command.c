@@ -92,7 +92,7 @@ void mta_commands_poll(const struct mta_commands *commands,
 
 /* --- what is said to roles ------------------------------------------------------ */
 
-static void tell(const struct mta_commands *commands,
+static void mta_tell(const struct mta_commands *commands,
     const struct mta_command *command, int code) {
 	struct mta_outcome outcome = { .verb = command->order.verb,
 		.mta = command->order.mta, .code = code };
@@ -147,15 +147,36 @@ static int allow(struct mta_commands *commands, const struct generation *generat
 	return 0;
 }
 
-static int run(struct mta_command *command, const struct generation *generation,
-    int stdout_fd, int64_t now_ns) {
+static void mta_ended(void *owner, struct subprocess *child, const struct subprocess_end *end) {
+	const struct supervisor *supervisor = owner;
+	const struct generation *generation = supervisor->generation;
+	const struct mta_command *command = (const struct mta_command *)child;
+	const struct mta_order *order = &command->order;
+	char text[SUBPROCESS_END_TEXT_MAX];
+
+	if (end->status != 0)
+		log_event(EVENT_MTA_COMMAND, "command=%s mta=%s%s%s %s",
+		    mta_verb_word(order->verb), order->mta < generation->mta_count ?
+		    generation_text(generation, generation->mtas[order->mta].name) : "-",
+		    order->verb == MTA_REQUEUE ? " queue_id=" : "", order->queue_id,
+		    subprocess_end_text(end, text));
+	mta_tell(&supervisor->mta, command, WIFEXITED(end->status) ?
+	    WEXITSTATUS(end->status) : MTA_KILLED);
+}
+
+static const struct subprocess_calls mta_calls = { .ended = mta_ended };
+
+static int mta_run(struct supervisor *supervisor, struct mta_command *command, int stdout_fd,
+    int64_t now_ns) {
+	const struct generation *generation = supervisor->generation;
 	const struct mta_order *order = &command->order;
 	const struct generation_mta *mta = &generation->mtas[order->mta];
 	const char *arguments[WORDS_MAX] = { NULL, "-c",
 		generation_text(generation, mta->config_directory) };
 	const struct subprocess_program line = { .arguments = arguments,
 		.life_ns = commands_of[order->verb].life_ns,
-		.stdout_fd = stdout_fd, .stderr_fd = SUBPROCESS_KEPT };
+		.stdout_fd = stdout_fd, .stderr_fd = SUBPROCESS_KEPT,
+		.list = &supervisor->programs, .calls = &mta_calls, .owner = supervisor };
 	char program[PATH_MAX];
 	int length = snprintf(program, sizeof(program), "%s/%s",
 	    generation_text(generation, mta->command_directory),
@@ -182,8 +203,8 @@ static int run(struct mta_command *command, const struct generation *generation,
 }
 
 /* With a pipe to the role for what it says. */
-static int run_list(const struct mta_commands *commands, struct mta_command *command,
-    const struct generation *generation, int64_t now_ns) {
+static int mta_run_list(struct supervisor *supervisor, struct mta_command *command,
+    int64_t now_ns) {
 	const struct mta_outcome output = { .verb = MTA_LIST, .mta = command->order.mta,
 		.is_output = 1 };
 	int fds[2], result;
@@ -192,9 +213,8 @@ static int run_list(const struct mta_commands *commands, struct mta_command *com
 		return -1;
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	errno = EAGAIN;
-	result = datagram_send(commands->link_fds[command->asker], &output,
-	    sizeof(output), fds[0]) ?
-	    run(command, generation, fds[1], now_ns) : -1;
+	result = datagram_send(supervisor->mta.link_fds[command->asker], &output,
+	    sizeof(output), fds[0]) ? mta_run(supervisor, command, fds[1], now_ns) : -1;
 	close(fds[0]);
 	close(fds[1]);
 	return result;
@@ -207,8 +227,8 @@ static void obey(struct supervisor *supervisor, struct mta_command *command,
 	int code = allow(commands, generation, command, now_ns);
 
 	if (code == 0 && (command->order.verb == MTA_LIST ?
-	    run_list(commands, command, generation, now_ns) :
-	    run(command, generation, SUBPROCESS_KEPT, now_ns)) != 0) {
+	    mta_run_list(supervisor, command, now_ns) :
+	    mta_run(supervisor, command, SUBPROCESS_KEPT, now_ns)) != 0) {
 		log_event(EVENT_MTA_COMMAND, "command=%s mta=%s text=\"cannot start: %s\"",
 		    mta_verb_word(command->order.verb),
 		    generation_text(generation,
@@ -217,7 +237,7 @@ static void obey(struct supervisor *supervisor, struct mta_command *command,
 		code = MTA_NOT_RUN;
 	}
 	if (code != 0)
-		tell(commands, command, code);
+		mta_tell(commands, command, code);
 }
 
 /* False: there is none, or no room. */
@@ -254,10 +274,6 @@ static bool serve(struct supervisor *supervisor, enum mta_asker asker,
 
 /* As there may always be a next one, no more than there are places in a turn. */
 void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns) {
-	struct mta_commands *commands = &supervisor->mta;
-
-	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
-		(void)subprocess_turn(&commands->running[i].child, now_ns);
 	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
 		bool any = false;
 
@@ -266,55 +282,4 @@ void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns) {
 		if (!any)
 			break;
 	}
-}
-
-static void report(const struct supervisor *supervisor,
-    const struct mta_command *command, const struct subprocess_end *end) {
-	const struct generation *generation = supervisor->generation;
-	const struct mta_order *order = &command->order;
-	char text[SUBPROCESS_END_TEXT_MAX];
-
-	log_event(EVENT_MTA_COMMAND, "command=%s mta=%s%s%s %s", mta_verb_word(order->verb),
-	    order->mta < generation->mta_count ? generation_text(generation,
-		generation->mtas[order->mta].name) : "-",
-	    order->verb == MTA_REQUEUE ? " queue_id=" : "", order->queue_id,
-	    subprocess_end_text(end, text));
-}
-
-bool mta_commands_bury(struct supervisor *supervisor, pid_t pid, int status) {
-	struct mta_commands *commands = &supervisor->mta;
-	struct subprocess_end end;
-
-	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
-		struct mta_command *command = &commands->running[i];
-
-		if (command->child.pid == 0 || command->child.pid != pid)
-			continue;
-		subprocess_bury(&command->child, status, NULL, &end);
-		if (status != 0)
-			report(supervisor, command, &end);
-		tell(commands, command, WIFEXITED(status) ? WEXITSTATUS(status) :
-		    MTA_KILLED);
-		return true;
-	}
-	return false;
-}
-
-int64_t mta_commands_next_ns(const struct mta_commands *commands) {
-	int64_t first_ns = INT64_MAX;
-
-	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++) {
-		int64_t next_ns = subprocess_next_ns(&commands->running[i].child);
-
-		if (next_ns < first_ns)
-			first_ns = next_ns;
-	}
-	return first_ns;
-}
-
-void mta_commands_end(struct mta_commands *commands) {
-	for (unsigned i = 0; i < MTA_COMMANDS_AT_ONCE; i++)
-		subprocess_stop(&commands->running[i].child);
-	for (unsigned i = 0; i < MTA_ASKER_COUNT; i++)
-		mta_commands_unlink(commands, (enum mta_asker)i);
 }

@@ -57,16 +57,7 @@ void mta_commands_unlink(struct mta_commands *commands, enum mta_asker asker);
 void mta_commands_poll(const struct mta_commands *commands,
     struct pollfd *polled);
 
-/* Takes what was asked, starts it, kills what hangs; never waits. */
+/* Takes what was asked, starts it; never waits. */
 void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns);
-
-/* A child ended.  False: it is none of these. */
-bool mta_commands_bury(struct supervisor *supervisor, pid_t pid, int status);
-
-/* When mta_commands_turn has something to do by itself, or INT64_MAX. */
-int64_t mta_commands_next_ns(const struct mta_commands *commands);
-
-/* Kills those that run, if any. */
-void mta_commands_end(struct mta_commands *commands);
 
 #endif

@@ -37,13 +37,6 @@ void row_links_turn(struct supervisor *supervisor, int64_t now_ns) {
 		(*row)->link->turn(supervisor, now_ns);
 }
 
-bool row_links_bury(struct supervisor *supervisor, pid_t pid, int status) {
-	for (EACH_LINKED(row))
-		if ((*row)->link->bury(supervisor, pid, status))
-			return true;
-	return false;
-}
-
 int64_t row_links_next_ns(const struct supervisor *supervisor) {
 	int64_t next_ns = INT64_MAX;
 

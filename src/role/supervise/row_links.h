@@ -17,7 +17,6 @@ void row_links_close(struct supervisor *supervisor);
 /* Fills in ROLE_ROWS_MAX of them. */
 void row_links_poll(const struct supervisor *supervisor, struct pollfd *polled);
 void row_links_turn(struct supervisor *supervisor, int64_t now_ns);
-bool row_links_bury(struct supervisor *supervisor, pid_t pid, int status);
 int64_t row_links_next_ns(const struct supervisor *supervisor);
 void row_links_reloaded(struct supervisor *supervisor);
 

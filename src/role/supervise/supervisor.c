@@ -223,26 +223,20 @@ static int64_t turn_ns(const struct supervisor *supervisor) {
 	    BUSY_TURN_NS : TURN_NS;
 }
 
+static int64_t earlier(int64_t a_ns, int64_t b_ns) {
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 static int wait_ms(const struct supervisor *supervisor, const struct rhythm *rhythm,
     int64_t now_ns) {
-	int64_t next_ns = children_next_ns(supervisor, now_ns), wait_ns;
-	int64_t gate_ns = gate_command_next_ns(supervisor);
-	int64_t mta_ns = mta_commands_next_ns(&supervisor->mta);
-	int64_t rows_ns = row_links_next_ns(supervisor);
-	int64_t alert_ns = alerts_next_ns(&supervisor->alerts);
-	int64_t most_ns = turn_ns(supervisor);
+	int64_t next_ns = earlier(children_next_ns(supervisor, now_ns),
+	    earlier(gate_command_next_ns(supervisor),
+		earlier(row_links_next_ns(supervisor),
+		    subprocess_list_next_ns(&supervisor->programs))));
+	int64_t most_ns = turn_ns(supervisor), wait_ns;
 
-	if (rhythm->watchdog_every_ns > 0 &&
-	    rhythm->watchdog_ns + rhythm->watchdog_every_ns < next_ns)
-		next_ns = rhythm->watchdog_ns + rhythm->watchdog_every_ns;
-	if (gate_ns < next_ns)
-		next_ns = gate_ns;
-	if (mta_ns < next_ns)
-		next_ns = mta_ns;
-	if (rows_ns < next_ns)
-		next_ns = rows_ns;
-	if (alert_ns < next_ns)
-		next_ns = alert_ns;
+	if (rhythm->watchdog_every_ns > 0)
+		next_ns = earlier(next_ns, rhythm->watchdog_ns + rhythm->watchdog_every_ns);
 	wait_ns = next_ns - now_ns < most_ns ? next_ns - now_ns : most_ns;
 	if (wait_ns < 0)
 		wait_ns = 0;
@@ -279,6 +273,7 @@ static void loop(struct supervisor *supervisor) {
 		}
 		children_check(supervisor, now_ns);
 		children_start(supervisor, now_ns);
+		subprocess_list_turn(&supervisor->programs, now_ns);
 		gate_command_turn(supervisor, now_ns);
 		keeper_orders_turn(&supervisor->orders);
 		reload_turn(supervisor, now_ns);
@@ -320,9 +315,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 		loop(&supervisor);
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
-		gate_command_end(&supervisor);
-		alerts_end(&supervisor.alerts);
-		mta_commands_end(&supervisor.mta);
+		subprocess_list_stop(&supervisor.programs);
 		row_links_close(&supervisor);
 		sockets_remove(&supervisor.sockets);
 		if (!supervisor.ready)

@@ -58,6 +58,7 @@ struct supervisor {
 	struct identity identity;
 	gid_t readers;		/* group of the state file */
 	struct sockets sockets;
+	struct subprocess_list programs;	/* that run for the gate, alerts, roles */
 	struct gate_command gate;
 	struct alerts alerts;
 	struct keeper_orders orders;

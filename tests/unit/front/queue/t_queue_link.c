@@ -66,7 +66,7 @@ static int end(void **state) {
 		(void)kill(-pid, SIGKILL);	/* no session yet: itself */
 		(void)kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_true(queue_link_bury(&supervisor, pid, status));
+		assert_true(subprocess_list_bury(&supervisor.programs, pid, status));
 	}
 	log_redirect(NULL, NULL);
 	return 0;
@@ -82,7 +82,7 @@ static void hear(int *fd) {
 
 		queue_link_turn(&supervisor, clock_now_ns());
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			assert_true(queue_link_bury(&supervisor, pid, status));
+			assert_true(subprocess_list_bury(&supervisor.programs, pid, status));
 		if (queue_link_next(&role, &tell, fd, &ended))
 			return;
 		assert_false(ended);
@@ -100,7 +100,7 @@ static void hear_soon(int *fd) {
 		pid_t pid;
 
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			assert_true(queue_link_bury(&supervisor, pid, status));
+			assert_true(subprocess_list_bury(&supervisor.programs, pid, status));
 		if (queue_link_next(&role, &tell, fd, &ended))
 			return;
 		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
@@ -665,13 +665,14 @@ TEST_IN(begin, end, a_run_that_never_ends) {
 	run("q1", 1, 1, false);
 	process = LIST_FIRST(&supervisor.queue->runs.list);
 	wait_for_file("deaf");
-	queue_link_turn(&supervisor, now_ns + 3599 * NS_PER_SECOND);
+	subprocess_list_turn(&supervisor.programs, now_ns + 3599 * NS_PER_SECOND);
 	assert_false(process->child.ending);
-	assert_true(queue_link_next_ns(&supervisor) <= now_ns + 3601 * NS_PER_SECOND);
-	queue_link_turn(&supervisor, now_ns + 3601 * NS_PER_SECOND);
+	assert_true(subprocess_list_next_ns(&supervisor.programs) <=
+	    now_ns + 3601 * NS_PER_SECOND);
+	subprocess_list_turn(&supervisor.programs, now_ns + 3601 * NS_PER_SECOND);
 	assert_true(process->child.ending);
 	assert_int_equal(waitpid(process->child.pid, &status, WNOHANG), 0);
-	queue_link_turn(&supervisor, now_ns + 3662 * NS_PER_SECOND);
+	subprocess_list_turn(&supervisor.programs, now_ns + 3662 * NS_PER_SECOND);
 	ended_so(QUEUE_END_SIGNAL, SIGKILL);
 }
 

@@ -37,7 +37,7 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	alerts_end(&supervisor.alerts);
+	subprocess_list_stop(&supervisor.programs);
 	return release_log(state);
 }
 
@@ -64,9 +64,10 @@ static void work(int64_t now_ns) {
 		int status;
 		pid_t pid;
 
+		subprocess_list_turn(&supervisor.programs, now_ns);
 		alerts_turn(&supervisor, now_ns);
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			assert_true(alerts_bury(&supervisor.alerts, pid, status));
+			assert_true(subprocess_list_bury(&supervisor.programs, pid, status));
 		if (running() == 0 && supervisor.alerts.count == 0)
 			return;
 		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
@@ -265,13 +266,13 @@ TEST_IN(begin, end, as_many_at_once_as_may_and_none_hangs) {
 	alerts_turn(&supervisor, BEGUN_NS);
 	assert_int_equal(running(), 2);
 	assert_int_equal(supervisor.alerts.count, 1);
-	assert_int_equal(alerts_next_ns(&supervisor.alerts), BEGUN_NS + 10 * NS_PER_SECOND);
+	assert_int_equal(subprocess_list_next_ns(&supervisor.programs), BEGUN_NS + 10 * NS_PER_SECOND);
 	work(BEGUN_NS + 10 * NS_PER_SECOND);
 	assert_string_equal(scratch_take("told"), "suspended a.example: 421 4.7.0 busy (id 0fq3k9tm2a7x)\n");
 	assert_non_null(strstr(last_line, "event=alert-command kind="));
 	assert_non_null(strstr(last_line, "signal=9 killed=yes"));
 	assert_int_equal(counted(COUNTER_ALERT_FAILURES), 2);
-	assert_int_equal(alerts_next_ns(&supervisor.alerts), INT64_MAX);
+	assert_int_equal(subprocess_list_next_ns(&supervisor.programs), INT64_MAX);
 }
 
 TEST_IN(begin, end, what_fails_is_logged_and_counted) {

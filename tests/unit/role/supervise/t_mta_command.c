@@ -42,7 +42,9 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-	mta_commands_end(&supervisor.mta);
+	subprocess_list_stop(&supervisor.programs);
+	for (unsigned i = 0; i < MTA_ASKER_COUNT; i++)
+		mta_commands_unlink(&supervisor.mta, (enum mta_asker)i);
 	if (role.fd >= 0)
 		close(role.fd);
 	return release_log(state);
@@ -56,9 +58,10 @@ static enum mta_news news(struct mta_outcome *outcome, int *output_fd, int64_t n
 		int status;
 		pid_t pid;
 
+		subprocess_list_turn(&supervisor.programs, now_ns);
 		mta_commands_turn(&supervisor, now_ns);
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			assert_true(mta_commands_bury(&supervisor, pid, status));
+			assert_true(subprocess_list_bury(&supervisor.programs, pid, status));
 		there = mta_link_next(&role, outcome, output_fd);
 		if (there != MTA_NO_NEWS)
 			return there;
@@ -206,7 +209,7 @@ TEST_IN(begin, end, what_is_not_run) {
 		    refused[i].verb == MTA_REQUEUE ? "ABCDEF" : NULL));
 		assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_OUTCOME);
 		assert_int_equal(outcome.code, MTA_NOT_RUN);
-		assert_int_equal(mta_commands_next_ns(&supervisor.mta), INT64_MAX);
+		assert_int_equal(subprocess_list_next_ns(&supervisor.programs), INT64_MAX);
 	}
 }
 
@@ -225,7 +228,7 @@ static void is_refused(enum mta_verb verb) {
 	assert_true(ask(verb, 0, NUMBER, verb == MTA_REQUEUE ? "ABCDEF" : NULL));
 	assert_int_equal(news(&outcome, &fd, clock_now_ns()), MTA_OUTCOME);
 	assert_int_equal(outcome.code, MTA_NOT_RUN);
-	assert_int_equal(mta_commands_next_ns(&supervisor.mta), INT64_MAX);
+	assert_int_equal(subprocess_list_next_ns(&supervisor.programs), INT64_MAX);
 }
 
 TEST_IN(begin, end, no_role_has_run_what_is_another_roles) {
@@ -262,8 +265,9 @@ TEST_IN(begin, end, one_that_hangs_is_killed) {
 	/* LINT-SLEEP: it is to hang */
 	scratch_write_program("postqueue", "sleep 1000 & sleep 1000");
 	assert_true(ask(MTA_REQUEUE, 0, NUMBER, "ABCDEF"));
+	subprocess_list_turn(&supervisor.programs, now_ns);
 	mta_commands_turn(&supervisor, now_ns);
-	assert_int_equal(mta_commands_next_ns(&supervisor.mta),
+	assert_int_equal(subprocess_list_next_ns(&supervisor.programs),
 	    now_ns + 10 * NS_PER_SECOND);
 	assert_int_equal(outcome_at(MTA_REQUEUE, "ABCDEF", now_ns + 10 * NS_PER_SECOND),
 	    MTA_KILLED);
@@ -454,7 +458,8 @@ TEST_IN(begin, end, another_role_hears_nothing) {
 	mta_commands_turn(&supervisor, clock_now_ns());
 	close(role.fd);
 	role.fd = mta_commands_link(&supervisor.mta, MTA_ASKER_FEED, &diag);
-	assert_true(mta_commands_bury(&supervisor, waitpid(-1, &status, 0), status));
+	assert_true(subprocess_list_bury(&supervisor.programs, waitpid(-1, &status, 0),
+	    status));
 	assert_int_equal(mta_link_next(&role, &outcome, &fd), MTA_NO_NEWS);
 }
 
