@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "lab/memory.h"
 #include "view/help.h"
 
 #define ROWS_MAX	40	/* options of a simulation */
@@ -220,16 +221,9 @@ int lab_main(int argc, char **argv) {
 }
 
 void lab_rows_add(struct lab_rows *rows, const void *row, size_t size, size_t most) {
-	if (rows->count == rows->room) {
-		size_t room = rows->room > 0 ? 2 * rows->room : 256;
-		char *list = room > most ? NULL : reallocarray(rows->list, room, size);
-
-		if (list == NULL) {
-			rows->failed = true;
-			return;
-		}
-		rows->list = list;
-		rows->room = room;
-	}
+	rows->full = rows->full || rows->count == most;
+	if (rows->full)
+		return;
+	memory_grow(&rows->list, &rows->room, rows->count, size);
 	memcpy(rows->list + rows->count++ * size, row, size);
 }

@@ -51,7 +51,7 @@ int lab_SCHEDULE(struct lab *lab);
 struct lab_rows {
 	char *list;
 	size_t count, room;
-	bool failed;	/* no memory, or more than `most` */
+	bool full;	/* there were more than `most` */
 };
 
 /* Adds a row of `size` bytes, the same at each call. */

@@ -22,9 +22,8 @@ const struct setting *scenario_row(const char *path) {
 	return setting_find_in(BOOK_SCENARIO, path);
 }
 
-bool scenario_value(struct scenario_work *w, const config_setting_t *group, const char *path,
+bool scenario_value(const config_setting_t *group, const char *path,
     struct setting_value *out) {
-	(void)w;
 	return compilation_value_of(scenario_row(path), group, out);
 }
 
@@ -67,11 +66,8 @@ static bool read_changes(struct scenario_work *w, const char *text, uint32_t *st
 	struct scenario_change *changes;
 	uint32_t count = 0;
 
-	if (!array_grow(&s->changes, &w->change_room, s->change_count + SCENARIO_CHANGES_MAX - 1,
-	    sizeof(*s->changes))) {
-		w->failed = true;
-		return true;
-	}
+	memory_grow(&s->changes, &w->change_room, s->change_count + SCENARIO_CHANGES_MAX - 1,
+	    sizeof(*s->changes));
 	changes = s->changes + s->change_count;
 	for (;; text++) {
 		size_t length = strcspn(text, ",");
@@ -97,7 +93,7 @@ static bool read_series(struct scenario_work *w, const config_setting_t *group, 
 	const char *name = strchr(path, '.') + 1;
 	struct setting_value value;
 
-	if (!scenario_value(w, group, path, &value))
+	if (!scenario_value(group, path, &value))
 		return false;
 	if (!read_changes(w, value.text, start, count))
 		complain(&w->c, compilation_member(group, name), "%.*s.%s: must be N, or N,N2@TIME "
@@ -113,8 +109,8 @@ static struct setting_value scenario_either(struct scenario_work *w, const confi
 	struct setting_value value;
 
 	text_append(path, sizeof(path), strlen(path), "%s", name);
-	if (!scenario_value(w, group, path, &value))
-		scenario_value(w, config_root_setting(&w->c.config), above, &value);
+	if (!scenario_value(group, path, &value))
+		scenario_value(config_root_setting(&w->c.config), above, &value);
 	return value;
 }
 
@@ -161,7 +157,7 @@ static void name_transport(struct scenario_work *w, const config_setting_t *grou
 	const config_setting_t *place = compilation_member(group, "name");
 	struct setting_value value;
 
-	if (!scenario_value(w, group, "transports[].name", &value)) {
+	if (!scenario_value(group, "transports[].name", &value)) {
 		if (place == NULL)
 			complain(&w->c, group, "transports: a transport has no name");
 		return;
@@ -188,11 +184,7 @@ static void read_transports(struct scenario_work *w) {
 		complain(&w->c, list, "transports: more than %d", SCENARIO_TRANSPORTS_MAX);
 		count = 1;
 	}
-	s->transports = calloc(count, sizeof(*s->transports));
-	if (s->transports == NULL) {
-		w->failed = true;
-		return;
-	}
+	s->transports = memory_of(count, sizeof(*s->transports));
 	for (uint32_t i = 0; i < count; i++) {
 		const config_setting_t *group = length == 0 ? NULL : config_setting_get_elem(list, i);
 		struct scenario_transport *t = &s->transports[i];
@@ -217,7 +209,7 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 	uint32_t transport = 0, number;
 	char name[SCENARIO_NAME_MAX + 1];
 
-	if (scenario_value(w, group, "destinations[].transport", &value)) {
+	if (scenario_value(group, "destinations[].transport", &value)) {
 		transport = transport_named(w->scenario, value.text);
 		if (transport == SCENARIO_NONE)
 			complain(&w->c, compilation_member(group, "transport"),
@@ -226,7 +218,7 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 		complain(&w->c, group, "destinations: there are several transports; set "
 		    "transport = \"NAME\"");
 	}
-	if (!scenario_value(w, group, "destinations[].name", &value)) {
+	if (!scenario_value(group, "destinations[].name", &value)) {
 		if (place == NULL)
 			complain(&w->c, group, "destinations: a destination has no name");
 		return;
@@ -241,12 +233,10 @@ static void read_destination(struct scenario_work *w, const config_setting_t *gr
 		return;
 	}
 	number = scenario_add(w, name, strlen(name), transport == SCENARIO_NONE ? 0 : transport);
-	if (number == SCENARIO_NONE)
-		return;
 	d = &w->scenario->destinations[number];
-	if (scenario_value(w, group, "destinations[].service", &value))
+	if (scenario_value(group, "destinations[].service", &value))
 		d->service_ns = value.number;
-	if (scenario_value(w, group, "destinations[].refusal", &value))
+	if (scenario_value(group, "destinations[].refusal", &value))
 		d->refusal_ns = value.number;
 	(void)read_series(w, group, "destinations[].window", &d->changes, &d->change_count);
 	w->scenario->fails |= read_series(w, group, "destinations[].accepts", &d->accepts,
@@ -261,7 +251,7 @@ static void read_destinations(struct scenario_work *w) {
 		complain(&w->c, list, "destinations: more than %u", SCENARIO_DESTINATIONS_MAX);
 		return;
 	}
-	for (uint32_t i = 0; i < length && !w->failed; i++) {
+	for (uint32_t i = 0; i < length; i++) {
 		const config_setting_t *group = config_setting_get_elem(list, i);
 
 		if (config_setting_is_group(group))
@@ -281,18 +271,15 @@ static int compare_destinations(const void *a, const void *b, void *context) {
 	return order != 0 ? order : strcmp(s->names + first->name, s->names + second->name);
 }
 
-static bool rank_destinations(struct scenario *s) {
-	uint32_t *order = calloc((size_t)s->destination_count + 1, sizeof(*order));
+static void rank_destinations(struct scenario *s) {
+	uint32_t *order = memory_of(s->destination_count, sizeof(*order));
 
-	if (order == NULL)
-		return false;
 	for (uint32_t i = 0; i < s->destination_count; i++)
 		order[i] = i;
 	qsort_r(order, s->destination_count, sizeof(*order), compare_destinations, s);
 	for (uint32_t i = 0; i < s->destination_count; i++)
 		s->destinations[order[i]].rank = i;
 	free(order);
-	return true;
 }
 
 static void read_times(struct scenario_work *w, const config_setting_t *root) {
@@ -311,7 +298,7 @@ static void read_times(struct scenario_work *w, const config_setting_t *root) {
 	struct setting_value value;
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		scenario_value(w, root, times[i].path, &value);
+		scenario_value(root, times[i].path, &value);
 		*times[i].to = value.number;
 	}
 	if (s->lifetime_ns / ROUNDS_MAX > s->minimal_backoff_ns &&
@@ -326,30 +313,25 @@ static void read_all(struct scenario_work *w) {
 	struct scenario *s = w->scenario;
 	struct setting_value value;
 
-	scenario_value(w, root, "qmgr_message_active_limit", &value);
+	scenario_value(root, "qmgr_message_active_limit", &value);
 	s->pool.message_active_limit = (uint32_t)value.number;
-	scenario_value(w, root, "qmgr_message_recipient_limit", &value);
+	scenario_value(root, "qmgr_message_recipient_limit", &value);
 	s->pool.message_recipient_limit = (uint32_t)value.number;
-	scenario_value(w, root, "qmgr_message_recipient_minimum", &value);
+	scenario_value(root, "qmgr_message_recipient_minimum", &value);
 	s->pool.message_recipient_minimum = (uint32_t)value.number;
 	read_times(w, root);
 	read_transports(w);
-	if (!w->failed)
-		read_destinations(w);
-	if (!w->failed)
-		scenario_read_messages(w);
-	if (!w->failed && !w->full)
+	read_destinations(w);
+	scenario_read_messages(w);
+	if (!w->full)
 		scenario_read_completions(w);
-	if (!w->failed && !rank_destinations(s))
-		w->failed = true;
+	rank_destinations(s);
 }
 
 /* What source_read_* read, which it frees. */
-static struct scenario *read_source(struct scenario_work *w, const char *name) {
-	w->scenario = calloc(1, sizeof(*w->scenario));
-	if (w->scenario == NULL)
-		w->failed = true;
-	if (!w->failed && w->c.source.usable) {
+static struct scenario *read_source(struct scenario_work *w) {
+	w->scenario = memory_of(1, sizeof(*w->scenario));
+	if (w->c.source.usable) {
 		config_init(&w->c.config);
 		config_set_include_dir(&w->c.config, "/dev/null");
 		if (config_read_string(&w->c.config, w->c.source.text) == CONFIG_TRUE) {
@@ -360,10 +342,8 @@ static struct scenario *read_source(struct scenario_work *w, const char *name) {
 		}
 		config_destroy(&w->c.config);
 	}
-	if (w->failed)
-		report_add(&w->c.report, MESSAGE_ERROR, name, 0, 0, "out of memory");
 	map_free(&w->by_name);
-	if (w->failed || !w->c.source.usable || w->c.report.messages->errors > 0) {
+	if (!w->c.source.usable || w->c.report.messages->errors > 0) {
 		scenario_free(w->scenario);
 		w->scenario = NULL;
 	}
@@ -377,7 +357,7 @@ struct scenario *scenario_read(const char *path, struct config_messages *message
 
 	report_begin(&w.c.report, messages);
 	source_read_file(&w.c.source, path, &w.c.report);
-	return read_source(&w, path);
+	return read_source(&w);
 }
 
 struct scenario *scenario_read_text(const char *text, const char *name,
@@ -386,7 +366,7 @@ struct scenario *scenario_read_text(const char *text, const char *name,
 
 	report_begin(&w.c.report, messages);
 	source_read_text(&w.c.source, text, name, &w.c.report);
-	return read_source(&w, name);
+	return read_source(&w);
 }
 
 void scenario_free(struct scenario *scenario) {

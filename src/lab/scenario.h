@@ -83,7 +83,7 @@ struct scenario {
 	char *names;
 };
 
-/* Reads a file, or a text under a name.  NULL: there is an error, or no memory; messages are
+/* Reads a file, or a text under a name.  NULL: there is an error; messages are
  * filled in any case (config_messages_free). */
 struct scenario *scenario_read(const char *path, struct config_messages *messages);
 struct scenario *scenario_read_text(const char *text, const char *name,

@@ -48,7 +48,7 @@ static bool message_spell(const char *text, struct spelled *out) {
 	return scenario_good_name(out->destination, length);
 }
 
-/* The destination that a run names; SCENARIO_NONE after a complaint, or without memory. */
+/* The destination that a run names; SCENARIO_NONE after a complaint. */
 static uint32_t destination_of(struct scenario_work *w, const struct spelled *spelled,
     const config_setting_t *place) {
 	uint32_t number = scenario_find(w, spelled->destination, spelled->destination_length);
@@ -64,19 +64,15 @@ static uint32_t destination_of(struct scenario_work *w, const struct spelled *sp
 	    scenario_add(w, spelled->destination, spelled->destination_length, 0);
 }
 
-static bool add_run(struct scenario_work *w, uint32_t destination, uint32_t count) {
+static void add_run(struct scenario_work *w, uint32_t destination, uint32_t count) {
 	struct scenario *s = w->scenario;
 
-	if (!array_grow(&s->runs, &w->run_room, s->run_count, sizeof(*s->runs))) {
-		w->failed = true;
-		return false;
-	}
+	memory_grow(&s->runs, &w->run_room, s->run_count, sizeof(*s->runs));
 	s->runs[s->run_count++] = (struct scenario_recipients){ destination, count };
-	return true;
 }
 
 /* The k-th recipient of a message (from 1) is a destination of its own. */
-static bool add_own(struct scenario_work *w, const struct spelled *spelled, uint32_t of,
+static void add_own(struct scenario_work *w, const struct spelled *spelled, uint32_t of,
     uint32_t message, uint32_t k) {
 	struct scenario *s = w->scenario;
 	char name[2 * SCENARIO_NAME_MAX + 32];
@@ -91,17 +87,14 @@ static bool add_own(struct scenario_work *w, const struct spelled *spelled, uint
 	    (int)spelled->destination_length, spelled->destination);
 	number = scenario_find(w, name, length);
 	if (number == SCENARIO_NONE) {
+		uint32_t at;
+
 		number = scenario_add(w, name, length, s->destinations[of].transport);
-		if (number == SCENARIO_NONE)
-			return false;
-		s->destinations[number].changes = s->destinations[of].changes;
-		s->destinations[number].change_count = s->destinations[of].change_count;
-		s->destinations[number].accepts = s->destinations[of].accepts;
-		s->destinations[number].accepts_count = s->destinations[of].accepts_count;
-		s->destinations[number].service_ns = s->destinations[of].service_ns;
-		s->destinations[number].refusal_ns = s->destinations[of].refusal_ns;
+		at = s->destinations[number].name;
+		s->destinations[number] = s->destinations[of];
+		s->destinations[number].name = at;
 	}
-	return add_run(w, number, 1);
+	add_run(w, number, 1);
 }
 
 /* One element of recipients; false: nothing more of this message. */
@@ -130,14 +123,12 @@ static bool read_recipients(struct scenario_work *w, const config_setting_t *ele
 	}
 	destination = destination_of(w, &spelled, element);
 	if (destination == SCENARIO_NONE)
-		return !w->failed;
+		return true;
 	if (s->transports[s->destinations[destination].transport].job.destination_recipient_limit != 1) {
-		if (!add_run(w, destination, spelled.count))
-			return false;
+		add_run(w, destination, spelled.count);
 	} else {
 		for (uint32_t k = 0; k < spelled.count; k++)
-			if (!add_own(w, &spelled, destination, message, m->recipients + k + 1))
-				return false;
+			add_own(w, &spelled, destination, message, m->recipients + k + 1);
 	}
 	m->recipients += spelled.count;
 	s->recipient_count += spelled.count;
@@ -148,7 +139,7 @@ static bool is_deferred(struct scenario_work *w, const config_setting_t *group) 
 	struct setting_value value;
 	char quoted[32];
 
-	scenario_value(w, group, "messages[].queue", &value);
+	scenario_value(group, "messages[].queue", &value);
 	if (strcmp(value.text, "deferred") == 0)
 		return true;
 	if (strcmp(value.text, "incoming") != 0)
@@ -166,9 +157,9 @@ static bool read_message(struct scenario_work *w, const config_setting_t *group)
 	struct setting_value value;
 
 	*m = (struct scenario_message){ .service_ns = -1, .runs = s->run_count };
-	scenario_value(w, group, "messages[].arrive", &value);
+	scenario_value(group, "messages[].arrive", &value);
 	m->arrive_ns = value.number;
-	if (scenario_value(w, group, "messages[].service", &value))
+	if (scenario_value(group, "messages[].service", &value))
 		m->service_ns = value.number;
 	m->deferred = is_deferred(w, group);
 	s->message_count++;
@@ -184,12 +175,12 @@ static bool read_message(struct scenario_work *w, const config_setting_t *group)
 	return true;
 }
 
-static uint32_t copies_of(struct scenario_work *w, const config_setting_t *group) {
+static uint32_t copies_of(const config_setting_t *group) {
 	struct setting_value value;
 
 	if (!config_setting_is_group(group))
 		return 0;
-	scenario_value(w, group, "messages[].count", &value);
+	scenario_value(group, "messages[].count", &value);
 	return (uint32_t)value.number;
 }
 
@@ -201,7 +192,7 @@ void scenario_read_messages(struct scenario_work *w) {
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < length; i++)
-		total += copies_of(w, config_setting_get_elem(list, i));
+		total += copies_of(config_setting_get_elem(list, i));
 	if (total > SCENARIO_MESSAGES_MAX)
 		complain(&w->c, list, "messages: more than %u", SCENARIO_MESSAGES_MAX);
 	else if (total == 0)
@@ -209,15 +200,14 @@ void scenario_read_messages(struct scenario_work *w) {
 	w->full = total > SCENARIO_MESSAGES_MAX || total == 0;
 	if (w->full)
 		return;
-	s->messages = calloc((size_t)total, sizeof(*s->messages));
-	w->failed |= s->messages == NULL;
+	s->messages = memory_of((size_t)total, sizeof(*s->messages));
 	for (uint32_t i = 0; i < length; i++) {
 		const config_setting_t *group = config_setting_get_elem(list, i);
-		uint32_t copies = copies_of(w, group);
+		uint32_t copies = copies_of(group);
 		size_t said = w->c.report.messages->errors;
 
 		/* what is wrong with one is wrong with all its copies */
-		while (copies-- > 0 && !w->failed && !w->full &&
+		while (copies-- > 0 && !w->full &&
 		    read_message(w, group) && w->c.report.messages->errors == said)
 			;
 	}
@@ -260,11 +250,7 @@ void scenario_read_completions(struct scenario_work *w) {
 		complain(&w->c, list, "completions: more than %u", SCENARIO_COMPLETIONS_MAX);
 		return;
 	}
-	s->completions = calloc((size_t)length + 1, sizeof(*s->completions));
-	if (s->completions == NULL) {
-		w->failed = true;
-		return;
-	}
+	s->completions = memory_of(length, sizeof(*s->completions));
 	for (unsigned i = 0; i < length; i++) {
 		const config_setting_t *element = setting_element(list, i);
 		struct scenario_completion *completion = &s->completions[s->completion_count];

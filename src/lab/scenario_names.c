@@ -33,16 +33,10 @@ uint32_t scenario_add(struct scenario_work *w, const char *name, size_t length,
     uint32_t transport) {
 	struct scenario *s = w->scenario;
 	uint32_t number = s->destination_count;
-	struct map_cell *cell = NULL;
+	struct map_cell *cell = memory_is_there(map_add(&w->by_name, name_hash(name, length)));
 
-	if (array_grow(&s->destinations, &w->destination_room, number,
-	    sizeof(*s->destinations)) &&
-	    array_grow(&s->names, &w->names_room, w->names_used + length, 1))
-		cell = map_add(&w->by_name, name_hash(name, length));
-	if (cell == NULL) {
-		w->failed = true;
-		return SCENARIO_NONE;
-	}
+	memory_grow(&s->destinations, &w->destination_room, number, sizeof(*s->destinations));
+	memory_grow(&s->names, &w->names_room, w->names_used + length, 1);
 	cell->index = number;
 	s->destinations[number] = (struct scenario_destination){
 		.name = (uint32_t)w->names_used, .transport = transport, .service_ns = -1,

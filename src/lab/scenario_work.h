@@ -3,9 +3,9 @@
 #ifndef CONFIG_SCENARIO_WORK_H
 #define CONFIG_SCENARIO_WORK_H
 
-#include "base/array.h"
 #include "base/map.h"
 #include "config/read/compilation.h"
+#include "lab/memory.h"
 #include "lab/scenario.h"
 
 #define SCENARIO_NAME_MAX	64
@@ -18,17 +18,16 @@ struct scenario_work {
 	size_t names_used;
 	struct map by_name;		/* numbers of destinations */
 	int64_t refusal_ns;		/* of those without their own */
-	bool failed;			/* no memory */
 	bool full;			/* too much of something: said so */
 };
 
 const struct setting *scenario_row(const char *path);
-bool scenario_value(struct scenario_work *w, const config_setting_t *group, const char *path,
+bool scenario_value(const config_setting_t *group, const char *path,
     struct setting_value *out);
 
 /* The destination of a name, or SCENARIO_NONE. */
 uint32_t scenario_find(const struct scenario_work *w, const char *name, size_t length);
-/* A new one, of a name that there is none of; SCENARIO_NONE: no memory. */
+/* A new one, of a name that there is none of. */
 uint32_t scenario_add(struct scenario_work *w, const char *name, size_t length,
     uint32_t transport);
 /* A part of a name that people give. */

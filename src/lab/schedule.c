@@ -5,15 +5,16 @@
  *          own: arrivals and changes of windows are sorted arrays, ends and returns a heap,
  *          steered completions a list.  Nothing is random.  Recipients are read where the message's
  *          cursor stands, and sorted as Postfix sorts them.
- * ERRORS   schedule_end.
+ * ERRORS   schedule_end; no memory: the program ends.
  * THREADS  One.
  */
 #include "lab/schedule.h"
 
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/diag.h"
 #include "base/order.h"
+#include "lab/memory.h"
 #include "lab/schedule_world.h"
 #include "policy/schedule/pool.h"
 
@@ -112,9 +113,8 @@ bool schedule_read(struct world *w, uint32_t number, uint32_t most, bool first) 
 	for (size_t i = 0; i < count; i++) {
 		const struct part *part = &w->parts[i];
 
-		if (!job_batch_add(w->board, on_board,
-				w->destinations[part->destination].queue, part->count))
-			w->failed = true;
+		MUST(job_batch_add(w->board, on_board,
+		    w->destinations[part->destination].queue, part->count));
 	}
 	any = job_batch_end(w->board, on_board);
 	/* once for each transport: the parts are sorted by it */
@@ -146,7 +146,7 @@ static void read_more(void *context, uint32_t on_board, uint32_t most) {
 
 /* Those that have come are taken in while there is room. */
 static void open_messages(struct world *w) {
-	while (!w->failed && !w->stopped) {
+	while (!w->stopped) {
 		struct messages *from = TAILQ_EMPTY(&w->incoming) ? &w->back : &w->incoming;
 		struct message *m = TAILQ_FIRST(from);
 		uint32_t number, on_board;
@@ -173,11 +173,8 @@ static uint32_t new_delivery(struct world *w) {
 		w->delivery_free = w->deliveries[number].next;
 		return number;
 	}
-	if (!array_grow(&w->deliveries, &w->delivery_room, w->delivery_count,
-	    sizeof(*w->deliveries))) {
-		w->failed = true;
-		return SCENARIO_NONE;
-	}
+	memory_grow(&w->deliveries, &w->delivery_room, w->delivery_count,
+	    sizeof(*w->deliveries));
 	return w->delivery_count++;
 }
 
@@ -202,18 +199,14 @@ static void await_end(struct world *w, uint32_t number) {
 	struct simulated_event event = { .kind = EVENT_END, .level = number,
 		.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns };
 
-	if (!simulate_push(&w->ends, &event))
-		w->failed = true;
+	simulate_push(&w->ends, &event);
 }
 
 static void delivery_start(struct world *w, const struct job_taken *taken) {
 	uint32_t number = new_delivery(w);
-	struct under_way *delivery;
+	struct under_way *delivery = &w->deliveries[number];
 	struct message *m;
 
-	if (number == SCENARIO_NONE)
-		return;
-	delivery = &w->deliveries[number];
 	*delivery = (struct under_way){ .taken = *taken, .start_ns = w->now_ns, .running = true,
 		.message = (uint32_t)job_message_word(w->board, taken->message),
 		.destination = (uint32_t)job_queue_word(w->board, taken->queue),
@@ -241,10 +234,10 @@ static void start_all(struct world *w) {
 
 	do {
 		open_messages(w);
-		while (!w->failed && !w->stopped &&
+		while (!w->stopped &&
 		    job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
 			delivery_start(w, &taken);
-	} while (schedule_settle_emptied(w) && !w->failed && !w->stopped);
+	} while (schedule_settle_emptied(w) && !w->stopped);
 }
 
 static void forget_delivery(struct world *w, uint32_t number) {
@@ -423,7 +416,7 @@ static bool world_step(struct world *w) {
 		}
 	}
 	start_all(w);
-	return !w->failed && !w->stopped;
+	return !w->stopped;
 }
 
 /* --- all ------------------------------------------------------------------------------ */
@@ -433,9 +426,7 @@ static void world_finish(struct world *w) {
 
 	result->at_ns = w->now_ns;
 	result->left = w->left;
-	if (w->failed) {
-		result->end = SCHEDULE_NO_MEMORY;
-	} else if (w->stopped) {
+	if (w->stopped) {
 		result->end = SCHEDULE_STOPPED;
 	} else if (is_steered(w)) {
 		result->end = SCHEDULE_NOT_RUNNING;
@@ -447,19 +438,15 @@ static void world_finish(struct world *w) {
 
 void schedule_run(const struct scenario *scenario, schedule_show_fn *show_fn, void *context,
     struct schedule_result *result) {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *w = memory_of(1, sizeof(*w));
 
 	*result = (struct schedule_result){ .end = SCHEDULE_DONE };
-	if (w == NULL) {
-		result->end = SCHEDULE_NO_MEMORY;
-		return;
-	}
 	w->scenario = scenario;
 	w->result = result;
 	w->show = show_fn;
 	w->context = context;
 	schedule_world_begin(w);
-	while (!w->failed && world_step(w))
+	while (world_step(w))
 		;
 	world_finish(w);
 	schedule_world_free(w);

@@ -52,7 +52,6 @@ typedef bool schedule_show_fn(void *context, const struct schedule_step *step,
 
 enum schedule_end {
 	SCHEDULE_DONE,
-	SCHEDULE_NO_MEMORY,
 	SCHEDULE_STOPPED,
 	SCHEDULE_NOT_RUNNING,	/* a completion's delivery is never under way */
 	SCHEDULE_STUCK		/* windows of 0 that nothing opens again */

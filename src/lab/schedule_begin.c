@@ -3,7 +3,7 @@
  * PURPOSE  The world of a scenario before anything has happened in it.
  * MODEL    Everything of the scenario has its place on the scheduler's board; what comes by
  *          time is sorted.
- * ERRORS   failed: no memory.
+ * ERRORS   No memory: the program ends.
  * THREADS  One.
  */
 #include "lab/schedule_world.h"
@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/order.h"
+#include "lab/memory.h"
 
 static int by_arrival(const void *a, const void *b, void *context) {
 	const struct scenario *s = context;
@@ -28,24 +29,22 @@ static int by_time(const void *a, const void *b) {
 	    ORDER(first->destination, second->destination));
 }
 
-static bool world_allocate(struct world *w) {
+static void world_allocate(struct world *w) {
 	const struct scenario *s = w->scenario;
 	size_t changes = 0;
 
 	for (uint32_t i = 0; i < s->destination_count; i++)
 		changes += s->destinations[i].change_count;
-	w->boards = calloc(s->message_count, sizeof(*w->boards));
-	w->transports = calloc(s->transport_count, sizeof(*w->transports));
-	w->messages = calloc(s->message_count, sizeof(*w->messages));
-	w->destinations = calloc(s->destination_count, sizeof(*w->destinations));
-	w->arrivals = calloc(s->message_count, sizeof(*w->arrivals));
-	w->changes = calloc(changes + 1, sizeof(*w->changes));
-	w->dead_until_ns = calloc(s->transport_count, sizeof(*w->dead_until_ns));
-	return w->dead_until_ns != NULL && w->boards != NULL && w->transports != NULL && w->messages != NULL &&
-	    w->destinations != NULL && w->arrivals != NULL && w->changes != NULL;
+	w->boards = memory_of(s->message_count, sizeof(*w->boards));
+	w->transports = memory_of(s->transport_count, sizeof(*w->transports));
+	w->messages = memory_of(s->message_count, sizeof(*w->messages));
+	w->destinations = memory_of(s->destination_count, sizeof(*w->destinations));
+	w->arrivals = memory_of(s->message_count, sizeof(*w->arrivals));
+	w->changes = memory_of(changes, sizeof(*w->changes));
+	w->dead_until_ns = memory_of(s->transport_count, sizeof(*w->dead_until_ns));
 }
 
-static bool begin_board(struct world *w) {
+static void begin_board(struct world *w) {
 	const struct scenario *s = w->scenario;
 	uint32_t active = s->message_count < s->pool.message_active_limit ? s->message_count :
 	    s->pool.message_active_limit;
@@ -55,26 +54,21 @@ static bool begin_board(struct world *w) {
 		.messages = active, .peers = s->run_count,
 		.jobs = jobs < s->run_count ? (uint32_t)jobs : s->run_count,
 	};
-	void *memory = calloc(1, job_board_bytes(&capacity));
 
-	if (memory != NULL)
-		w->board = job_board_begin(memory, &capacity, &s->pool);
-	return memory != NULL;
+	w->board = job_board_begin(memory_of(1, job_board_bytes(&capacity)), &capacity, &s->pool);
 }
 
 /* The first of the file has the first turn. */
 static void open_transports(struct world *w) {
-	for (uint32_t i = w->scenario->transport_count; i-- > 0;) {
+	for (uint32_t i = w->scenario->transport_count; i-- > 0;)
 		w->transports[i] = job_transport_open(w->board,
 		    &w->scenario->transports[i].job, i);
-		w->failed |= w->transports[i] == JOB_NONE;
-	}
 }
 
 static void open_destinations(struct world *w) {
 	const struct scenario *s = w->scenario;
 
-	for (uint32_t i = 0; i < s->destination_count && !w->failed; i++) {
+	for (uint32_t i = 0; i < s->destination_count; i++) {
 		const struct scenario_destination *d = &s->destinations[i];
 		const struct window_settings *settings = &s->transports[d->transport].window;
 		struct destination *own = &w->destinations[i];
@@ -84,7 +78,6 @@ static void open_destinations(struct world *w) {
 		window = d->change_count > 0 ? s->changes[d->changes].window :
 		    window_now(&own->window, settings, 0);
 		own->queue = job_queue_open(w->board, w->transports[d->transport], window, i);
-		w->failed |= own->queue == JOB_NONE;
 		for (uint32_t j = 1; j < d->change_count; j++)
 			w->changes[w->change_count++] = (struct change_event){
 				s->changes[d->changes + j].at_ns, i,
@@ -100,10 +93,8 @@ void schedule_world_begin(struct world *w) {
 	TAILQ_INIT(&w->incoming);
 	TAILQ_INIT(&w->back);
 	TAILQ_INIT(&w->emptied);
-	if (!world_allocate(w) || !begin_board(w)) {
-		w->failed = true;
-		return;
-	}
+	world_allocate(w);
+	begin_board(w);
 	for (uint32_t i = 0; i < s->message_count; i++) {
 		w->boards[i] = JOB_NONE;
 		w->arrivals[i] = i;
@@ -120,7 +111,7 @@ void schedule_world_begin(struct world *w) {
 }
 
 void schedule_world_free(struct world *w) {
-	for (uint32_t i = 0; w->messages != NULL && i < w->scenario->message_count; i++) {
+	for (uint32_t i = 0; i < w->scenario->message_count; i++) {
 		free(w->messages[i].own);
 		free(w->messages[i].deferred);
 	}

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "lab/lab.h"
+#include "lab/memory.h"
 #include "lab/option_rows.h"
 #include "lab/schedule.h"
 #include "lab/schedule_trace.h"
@@ -80,15 +81,14 @@ static int scenario_of_sizes(const struct lab *lab, const struct schedule_option
 	struct config_messages messages;
 	char *text = NULL;
 	size_t length;
-	FILE *out = open_memstream(&text, &length);
+	FILE *out = memory_is_there(open_memstream(&text, &length));
 	bool has_sizes;
 
-	if (out == NULL)
-		return lab_complain(EX_OSERR, "%s", strerror(errno));
 	fputs("default_process_limit = 1;\n", out);
 	write_parameters(out, options);
 	has_sizes = write_messages(out, options->sizes);
-	if (fclose(out) == 0 && has_sizes) {
+	(void)memory_is_there(fclose(out) == 0 ? text : NULL);
+	if (has_sizes) {
 		*scenario = scenario_read_text(text, "--sizes", &messages);
 		config_messages_free(&messages);
 	}
@@ -96,8 +96,6 @@ static int scenario_of_sizes(const struct lab *lab, const struct schedule_option
 	if (!has_sizes)
 		return lab_usage(lab, "--sizes: \"%s\" is not N,N,... with a sum of at most 1000000",
 		    options->sizes);
-	if (*scenario == NULL)
-		return lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
 	(*scenario)->transports[0].job.destination_recipient_limit = 1;
 	return EX_OK;
 }
@@ -143,8 +141,13 @@ static int read_scenario(const struct lab *lab, const struct schedule_options *o
 static void write_result(struct writer *writer, const struct schedule_options *options,
     const struct scenario *scenario, const struct trace *trace,
     const struct schedule_result *result) {
+	uint32_t *order = memory_of(trace->count, sizeof(*order));
+
+	for (size_t i = 0; i < trace->count; i++)
+		order[i] = trace->deliveries[i].message + 1;
 	writer_object_begin(writer, NULL);
-	writer_numbers(writer, "order", trace->order, trace->count);
+	writer_numbers(writer, "order", order, trace->count);
+	free(order);
 	if (options->file != NULL)
 		writer_decimal(writer, "duration_s", value_decimal( (double)result->at_ns /
 		    1e9));
@@ -170,8 +173,6 @@ static int complain_end(const char *file, const struct schedule_result *result) 
 	case SCHEDULE_STUCK:
 		return lab_complain(EX_DATAERR, "%s: error: %llu messages are never delivered: a "
 		    "window stays 0", file, (unsigned long long)result->left);
-	case SCHEDULE_NO_MEMORY:
-		return lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
 	case SCHEDULE_DONE: case SCHEDULE_STOPPED:
 		break;
 	}
@@ -193,13 +194,10 @@ int lab_SCHEDULE(struct lab *lab) {
 		return code;
 	trace = (struct trace){ .states = options.with_trace };
 	schedule_run(scenario, trace_keep, &trace, &result);
-	if (trace.failed)
-		result.end = SCHEDULE_NO_MEMORY;
 	if (trace.full) {
 		code = lab_usage(lab, "--trace: too much output");
 	} else {
-		if (result.end != SCHEDULE_NO_MEMORY)
-			write_result(&lab->writer, &options, scenario, &trace, &result);
+		write_result(&lab->writer, &options, scenario, &trace, &result);
 		code = complain_end(options.file, &result);
 	}
 	trace_free(&trace);

@@ -5,13 +5,13 @@
  *          what waits for it is deferred without an attempt.  A message with deferred recipients
  *          comes back with them after its backoff, at the next run of the deferred queue, or
  *          bounces when it is too old.
- * ERRORS   failed: no memory.
+ * ERRORS   No memory: the program ends.
  * THREADS  One.
  */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/order.h"
+#include "lab/memory.h"
 #include "lab/schedule_world.h"
 #include "policy/schedule/pool.h"
 
@@ -67,11 +67,7 @@ void schedule_defer(struct world *w, uint32_t message, uint32_t destination, uin
 		return;
 	}
 	w->result->deferred += recipients;
-	if (!array_grow(&m->deferred, &m->deferred_room, m->deferred_count,
-	    sizeof(*m->deferred))) {
-		w->failed = true;
-		return;
-	}
+	memory_grow(&m->deferred, &m->deferred_room, m->deferred_count, sizeof(*m->deferred));
 	m->deferred[m->deferred_count++] = (struct scenario_recipients){ destination, recipients };
 }
 
@@ -113,7 +109,7 @@ bool schedule_settle_emptied(struct world *w) {
 static void withdraw_all(struct world *w, uint32_t destination) {
 	uint32_t queue = w->destinations[destination].queue, on_board;
 
-	while (!w->failed && !w->stopped &&
+	while (!w->stopped &&
 	    (on_board = job_waiting_next(w->board, queue, JOB_NONE)) != JOB_NONE) {
 		uint32_t message = (uint32_t)job_message_word(w->board, on_board);
 
@@ -187,6 +183,5 @@ void schedule_close(struct world *w, uint32_t message) {
 	}
 	begin_anew(m);
 	event.at_ns = return_ns(w, message);
-	if (!simulate_push(&w->ends, &event))
-		w->failed = true;
+	simulate_push(&w->ends, &event);
 }

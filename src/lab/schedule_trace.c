@@ -3,7 +3,7 @@
  * PURPOSE  The deliveries and the scheduler's states of a simulated schedule.
  * MODEL    A state is a line of texts, made while the scheduler stands at it; jobs have
  *          their messages' numbers, as in the document.
- * ERRORS   failed: no memory; full: more than TRACE_BYTES_MAX.
+ * ERRORS   full: more than TRACE_BYTES_MAX; no memory: the program ends.
  * THREADS  One.
  */
 #include "lab/schedule_trace.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "lab/memory.h"
 #include "policy/schedule/pool.h"
 
 /* --- states -------------------------------------------------------------------------- */
@@ -93,13 +93,11 @@ static void write_text(FILE *out, enum trace_text text, uint32_t transport,
 			write_one(out, text, look, &view);
 }
 
-/* All texts of a state, one after the other; NULL: no memory. */
+/* All texts of a state, one after the other. */
 static char *texts_of(uint32_t transport, const struct schedule_look *look, size_t *length) {
 	char *text = NULL;
-	FILE *out = open_memstream(&text, length);
+	FILE *out = memory_is_there(open_memstream(&text, length));
 
-	if (out == NULL)
-		return NULL;
 	for (unsigned i = 0; i < TRACE_TEXTS; i++) {
 		long start = ftell(out);
 
@@ -109,36 +107,20 @@ static char *texts_of(uint32_t transport, const struct schedule_look *look, size
 			fseek(out, -1, SEEK_CUR);
 		putc('\0', out);
 	}
-	if (fclose(out) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
+	return memory_is_there(fclose(out) == 0 ? text : NULL);
 }
 
 static void keep_delivery(struct trace *trace, const struct schedule_step *step) {
-	size_t room = trace->room;
-
-	if (!array_grow(&trace->deliveries, &room, trace->count, sizeof(*trace->deliveries)) ||
-	    !array_grow(&trace->order, &trace->room, trace->count, sizeof(*trace->order))) {
-		trace->failed = true;
-		return;
-	}
-	trace->deliveries[trace->count] = *step;
-	trace->order[trace->count++] = step->message + 1;
+	memory_grow(&trace->deliveries, &trace->room, trace->count, sizeof(*trace->deliveries));
+	trace->deliveries[trace->count++] = *step;
 }
 
 static void keep_state(struct trace *trace, const struct schedule_step *step,
     const struct schedule_look *look) {
 	size_t length = 0;
-	char *text;
+	char *text = texts_of(step->transport, look, &length);
 
-	text = trace->failed ? NULL : array_grow(&trace->steps, &trace->step_room, trace->step_count,
-	    sizeof(*trace->steps)) ? texts_of(step->transport, look, &length) : NULL;
-	if (text == NULL) {
-		trace->failed = true;
-		return;
-	}
+	memory_grow(&trace->steps, &trace->step_room, trace->step_count, sizeof(*trace->steps));
 	trace->steps[trace->step_count++] = (struct trace_state){ *step, text };
 	trace->bytes += length + sizeof(struct trace_state);
 	trace->full = trace->bytes > TRACE_BYTES_MAX;
@@ -152,7 +134,7 @@ bool trace_keep(void *context, const struct schedule_step *step,
 		keep_delivery(trace, step);
 	if (trace->states)
 		keep_state(trace, step, look);
-	return !trace->full && !trace->failed;
+	return !trace->full;
 }
 
 void trace_free(struct trace *trace) {
@@ -160,7 +142,6 @@ void trace_free(struct trace *trace) {
 		free(trace->steps[i].text);
 	free(trace->steps);
 	free(trace->deliveries);
-	free(trace->order);
 }
 
 /* --- output ----------------------------------------------------------------------------- */

@@ -21,12 +21,11 @@ struct trace_state {
 struct trace {
 	bool states;		/* keep states, not only deliveries */
 	struct schedule_step *deliveries;
-	uint32_t *order;	/* message numbers, from 1 */
 	size_t count, room;
 	struct trace_state *steps;
 	size_t step_count, step_room;
 	size_t bytes;
-	bool failed, full;
+	bool full;
 };
 
 /* A schedule_show_fn; `context` is the struct trace. */

@@ -77,7 +77,7 @@ struct world {
 	struct simulated_events ends;
 	struct part parts[BATCH_MOST];
 	int64_t now_ns;
-	bool failed, stopped;
+	bool stopped;
 };
 
 /* A step is shown; schedule.c. */
@@ -101,7 +101,7 @@ bool schedule_settle_emptied(struct world *w);
 /* Nothing of the message is on the board any more: it is done, or comes back. */
 void schedule_close(struct world *w, uint32_t message);
 
-/* `scenario', `result', `show' and `context' are set; failed: no memory. */
+/* `scenario', `result', `show' and `context' are set. */
 void schedule_world_begin(struct world *w);
 void schedule_world_free(struct world *w);
 

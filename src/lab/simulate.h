@@ -69,7 +69,6 @@ struct simulation_result {
 extern const struct option_table simulate_window_options;	/* of a struct simulation */
 void simulate_window_defaults(struct simulation *simulation);
 
-/* False: no memory. */
-bool simulate_window(const struct simulation *simulation, struct simulation_result *result);
+void simulate_window(const struct simulation *simulation, struct simulation_result *result);
 
 #endif

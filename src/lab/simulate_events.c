@@ -2,14 +2,14 @@
 /*
  * PURPOSE  The heap of simulated events.
  * MODEL    A binary heap in an array that doubles.
- * ERRORS   No memory: nothing was pushed.
+ * ERRORS   No memory: the program ends.
  * THREADS  One.
  */
 #include "lab/simulate_events.h"
 
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "lab/memory.h"
 
 uint64_t simulate_random(uint64_t *state) {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -27,18 +27,16 @@ static bool is_before(const struct simulated_event *a, const struct simulated_ev
 	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
-bool simulate_push(struct simulated_events *events, const struct simulated_event *event) {
+void simulate_push(struct simulated_events *events, const struct simulated_event *event) {
 	struct simulated_event new = *event;
 	size_t at = events->count;
 
-	if (!array_grow(&events->heap, &events->size, at, sizeof(*events->heap)))
-		return false;
+	memory_grow(&events->heap, &events->size, at, sizeof(*events->heap));
 	new.order = events->orders++;
 	events->count++;
 	for (; at > 0 && is_before(&new, &events->heap[(at - 1) / 2]); at = (at - 1) / 2)
 		events->heap[at] = events->heap[(at - 1) / 2];
 	events->heap[at] = new;
-	return true;
 }
 
 struct simulated_event simulate_pop(struct simulated_events *events) {
@@ -63,13 +61,11 @@ void simulate_events_free(struct simulated_events *events) {
 	*events = (struct simulated_events){ .heap = NULL };
 }
 
-bool simulate_ring_push(struct simulated_ring *ring, const struct simulated_event *event) {
+void simulate_ring_push(struct simulated_ring *ring, const struct simulated_event *event) {
 	if (ring->count == ring->size) {
 		size_t size = ring->size > 0 ? 2 * ring->size : 16;
-		struct simulated_event *list = reallocarray(NULL, size, sizeof(*list));
+		struct simulated_event *list = memory_of(size, sizeof(*list));
 
-		if (list == NULL)
-			return false;
 		for (size_t i = 0; i < ring->count; i++)
 			list[i] = ring->list[(ring->head + i) % ring->size];
 		free(ring->list);
@@ -77,7 +73,6 @@ bool simulate_ring_push(struct simulated_ring *ring, const struct simulated_even
 			.size = size };
 	}
 	ring->list[(ring->head + ring->count++) % ring->size] = *event;
-	return true;
 }
 
 struct simulated_event simulate_ring_pop(struct simulated_ring *ring) {

@@ -43,15 +43,13 @@ struct simulated_ring {
 	size_t head, count, size;
 };
 
-/* False: no memory. */
-bool simulate_ring_push(struct simulated_ring *ring, const struct simulated_event *event);
+void simulate_ring_push(struct simulated_ring *ring, const struct simulated_event *event);
 /* The first one, which must be there. */
 struct simulated_event simulate_ring_pop(struct simulated_ring *ring);
 /* Has the time of the first one come? */
 bool simulate_ring_is_due(const struct simulated_ring *ring, int64_t now_ns);
 
-/* False: no memory. */
-bool simulate_push(struct simulated_events *events, const struct simulated_event *event);
+void simulate_push(struct simulated_events *events, const struct simulated_event *event);
 /* The next one, which must be there. */
 struct simulated_event simulate_pop(struct simulated_events *events);
 void simulate_events_free(struct simulated_events *events);

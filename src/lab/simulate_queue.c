@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lab/memory.h"
 #include "lab/simulate_events.h"
 
 #define START_NS	(INT64_C(1800000000) * NS_PER_SECOND)
@@ -117,9 +118,9 @@ static void queue_begin(struct queue_world *w, unsigned log, const char *id) {
 	/* unlike each other by half, so that they end in another order */
 	end.at_ns = w->now_ns + (int64_t)((0.75 + simulate_share(&w->random) / 2) *
 		(double)w->simulation->delivery_ns);
-	if (messages_start(w->logs[log], mta, directory, id, 0, queue_wall(w)) == 0 ||
-	    !simulate_push(&w->events, &end))
+	if (messages_start(w->logs[log], mta, directory, id, 0, queue_wall(w)) == 0)
 		w->failed = true;
+	simulate_push(&w->events, &end);
 	w->running++;
 	w->result->attempts++;
 	w->result->files.disk.reads++;
@@ -266,8 +267,7 @@ static void queue_event(struct queue_world *w, bool in_memory) {
 		return;
 	event.what++;
 	event.at_ns = (int64_t)event.what * NS_PER_SECOND / w->simulation->per_second;
-	if (!simulate_push(&w->events, &event))
-		w->failed = true;
+	simulate_push(&w->events, &event);
 }
 
 static void queue_run(struct queue_world *w, bool in_memory) {
@@ -341,8 +341,9 @@ bool simulate_queue(const struct queue_simulation *simulation,
 	const struct simulated_event first = { .kind = EVENT_ARRIVAL };
 
 	memset(result, 0, sizeof(*result));
-	w.queued = calloc(simulation->messages, sizeof(*w.queued));
-	w.failed = w.queued == NULL || !queue_open(&w) || !simulate_push(&w.events, &first);
+	w.queued = memory_of(simulation->messages, sizeof(*w.queued));
+	simulate_push(&w.events, &first);
+	w.failed = !queue_open(&w);
 	if (!w.failed)
 		queue_run(&w, in_memory);
 	queue_close(&w, in_memory);

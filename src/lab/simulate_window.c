@@ -10,11 +10,12 @@
  *          out, keeps one and a half times as many waiting for their turn (as a listen
  *          queue does) and leaves the rest hanging.  With a cache, a connection whose
  *          delivery was taken keeps its place at the server for the next delivery.
- * ERRORS   No memory.
+ * ERRORS   No memory: the program ends.
  * THREADS  One.
  */
 #include <stdlib.h>
 
+#include "lab/memory.h"
 #include "lab/simulate.h"
 #include "lab/simulate_events.h"
 #include "policy/window/level.h"
@@ -87,48 +88,45 @@ static uint32_t server_limit(const struct world *world) {
 
 /* --- the server -------------------------------------------------------------------- */
 
-static bool server_serve(struct world *world, struct simulated_event *attempt) {
+static void server_serve(struct world *world, struct simulated_event *attempt) {
 	const struct simulation *s = world->simulation;
 	double share = 1 + s->jitter * (2 * simulate_share(&world->random) - 1);
 
 	world->served++;
 	attempt->served = true;
 	attempt->at_ns = world->now_ns + (int64_t)((double)s->service_ns * share);
-	return simulate_push(&world->events, attempt);
+	simulate_push(&world->events, attempt);
 }
 
 /* Those that waited for their turn at the server. */
-static bool serve_queue(struct world *world) {
+static void serve_queue(struct world *world) {
 	while (world->queue.count > 0 && world->served < server_limit(world)) {
 		struct simulated_event next = simulate_ring_pop(&world->queue);
 
-		if (!server_serve(world, &next))
-			return false;
+		server_serve(world, &next);
 	}
-	return true;
 }
 
 /* An idle connection goes on with this delivery. */
-static bool connection_reuse(struct world *world, struct simulated_event *attempt) {
+static void connection_reuse(struct world *world, struct simulated_event *attempt) {
 	attempt->opened_ns = simulate_ring_pop(&world->idle).opened_ns;
 	attempt->level = world->accepted;
 	attempt->accepted = true;
 	world->served--;
-	return server_serve(world, attempt);
+	server_serve(world, attempt);
 }
 
 /* What has been idle for too long; what has waited for its turn for too long. */
-static bool close_late(struct world *world) {
+static void close_late(struct world *world) {
 	for (; simulate_ring_is_due(&world->idle, world->now_ns); world->accepted--, world->served--)
 		(void)simulate_ring_pop(&world->idle);
 	for (; simulate_ring_is_due(&world->queue, world->now_ns); world->accepted--) {
 		struct simulated_event attempt = simulate_ring_pop(&world->queue);
 
 		attempt.accepted = false;
-		if (!simulate_push(&world->events, &attempt))
-			return false;
+		simulate_push(&world->events, &attempt);
 	}
-	return serve_queue(world);
+	serve_queue(world);
 }
 
 static bool is_bad_luck(struct world *world) {
@@ -140,26 +138,29 @@ static bool is_bad_luck(struct world *world) {
 }
 
 /* An attempt arrives; its end is an event from now on, or waits in the queue. */
-static bool attempt_arrive(struct world *world, struct simulated_event *attempt) {
+static void attempt_arrive(struct world *world, struct simulated_event *attempt) {
 	const struct simulation *s = world->simulation;
 	uint32_t limit = server_limit(world), queue = limit / 2 + limit;
 	bool bad = is_bad_luck(world);
 
-	if (!bad && world->idle.count > 0)
-		return connection_reuse(world, attempt);
+	if (!bad && world->idle.count > 0) {
+		connection_reuse(world, attempt);
+		return;
+	}
 	attempt->opened_ns = world->now_ns;
 	attempt->level = world->accepted + 1;
 	attempt->accepted = !bad &&
 	    (world->served < limit || (s->mode != SERVER_REFUSES && world->queue.count < queue));
-	if (attempt->accepted) {
-		world->accepted++;
-		attempt->at_ns = world->now_ns + GREETING_TIMEOUT_NS;
-		return world->served < limit ? server_serve(world, attempt) :
-		    simulate_ring_push(&world->queue, attempt);
-	}
-	attempt->at_ns = world->now_ns + (bad || s->mode == SERVER_REFUSES ? s->refusal_ns :
+	world->accepted += attempt->accepted;
+	attempt->at_ns = world->now_ns + (attempt->accepted ? GREETING_TIMEOUT_NS :
+	    bad || s->mode == SERVER_REFUSES ? s->refusal_ns :
 	    s->mode == SERVER_CONNECT_TIMEOUT ? CONNECT_TIMEOUT_NS : GREETING_TIMEOUT_NS);
-	return simulate_push(&world->events, attempt);
+	if (!attempt->accepted)
+		simulate_push(&world->events, attempt);
+	else if (world->served < limit)
+		server_serve(world, attempt);
+	else
+		simulate_ring_push(&world->queue, attempt);
 }
 
 /* --- the client -------------------------------------------------------------------- */
@@ -182,7 +183,7 @@ static void show_until(struct world *world, int64_t until_ns) {
 	}
 }
 
-static bool attempt_start(struct world *world, bool canary) {
+static void attempt_start(struct world *world, bool canary) {
 	struct simulated_event attempt = {
 		.kind = EVENT_END, .start_ns = world->now_ns, .canary = canary
 	};
@@ -195,7 +196,7 @@ static bool attempt_start(struct world *world, bool canary) {
 		world->result->most = world->in_flight;
 	world->sum += world->in_flight;
 	world->squares += (double)world->in_flight * world->in_flight;
-	return attempt_arrive(world, &attempt);
+	attempt_arrive(world, &attempt);
 }
 
 static void keep_window(struct world *world, uint32_t window) {
@@ -248,19 +249,17 @@ static bool is_drained(struct world *world) {
 	return obeyed_window(world) == world->obeyed;
 }
 
-static bool start_all(struct world *world) {
+static void start_all(struct world *world) {
 	const struct window_settings *settings = &world->simulation->window;
 
 	while (world->waiting > 0 && !is_full(world))
-		if (!attempt_start(world, false))
-			return false;
+		attempt_start(world, false);
 	if (world->waiting > 0 && world->canaries == 0 && is_drained(world) &&
 	    window_canary_due(&world->window, settings, world->now_ns)) {
 		window_canary_issued(&world->window, settings,
 		    world->now_ns + CANARY_GIVE_UP_NS);
-		return attempt_start(world, true);
+		attempt_start(world, true);
 	}
-	return true;
 }
 
 /* When the law itself has something to do: INT64_MAX if nothing. */
@@ -360,19 +359,20 @@ static void result_report(struct world *world, const struct simulated_event *eve
 }
 
 /* The place at the server is free again, unless the connection is kept. */
-static bool attempt_leave(struct world *world, struct simulated_event *event) {
+static void attempt_leave(struct world *world, struct simulated_event *event) {
 	int64_t cache_ns = world->simulation->cache_ns;
 
 	if (event->accepted && cache_ns > 0 && world->now_ns - event->opened_ns < REUSE_NS) {
 		event->at_ns = world->now_ns + cache_ns;
-		return simulate_ring_push(&world->idle, event);
+		simulate_ring_push(&world->idle, event);
+		return;
 	}
 	world->served -= event->served;
 	world->accepted -= event->accepted;
-	return serve_queue(world);
+	serve_queue(world);
 }
 
-static bool attempt_end(struct world *world, struct simulated_event *event) {
+static void attempt_end(struct world *world, struct simulated_event *event) {
 	const struct simulation *s = world->simulation;
 
 	event->end_ns = world->now_ns;
@@ -381,32 +381,32 @@ static bool attempt_end(struct world *world, struct simulated_event *event) {
 	world->done++;
 	world->result->deferred += !event->accepted;
 	world->result->duration_ns = world->now_ns;
-	if (!attempt_leave(world, event))
-		return false;
+	attempt_leave(world, event);
 	if (s->report_ns == 0 && s->report_every_ns == 0) {
 		result_report(world, event);
-		return true;
+		return;
 	}
 	event->kind = EVENT_REPORT;
 	event->at_ns = world->now_ns + (int64_t)((double)s->report_ns * simulate_share(&world->random));
 	if (s->report_every_ns > 0)
 		event->at_ns += s->report_every_ns - event->at_ns % s->report_every_ns;
-	return simulate_push(&world->events, event);
+	simulate_push(&world->events, event);
 }
 
 /* The next one, while there are any. */
-static bool await_arrival(struct world *world) {
+static void await_arrival(struct world *world) {
 	double gap_ns = random_gap(world) * (double)SECOND / world->simulation->arrivals;
 	struct simulated_event arrival = { .kind = EVENT_ARRIVAL,
 		.at_ns = world->now_ns + (int64_t)gap_ns };
 
-	return world->coming == 0 || simulate_push(&world->events, &arrival);
+	if (world->coming > 0)
+		simulate_push(&world->events, &arrival);
 }
 
-static bool delivery_arrive(struct world *world) {
+static void delivery_arrive(struct world *world) {
 	world->coming--;
 	world->waiting++;
-	return await_arrival(world);
+	await_arrival(world);
 }
 
 static void set_due_ceilings(struct world *world) {
@@ -418,33 +418,32 @@ static void set_due_ceilings(struct world *world) {
 		    ceilings->list[world->ceilings_set].limit, world->now_ns);
 }
 
-static bool world_step(struct world *world) {
+static void world_step(struct world *world) {
 	const struct simulation *s = world->simulation;
 	int64_t due_ns = law_due_ns(world);
 	struct simulated_event event;
 	struct window_change change;
-	bool ok = true;
 
 	if (world->events.count > 0 && world->events.heap[0].at_ns <= due_ns) {
 		event = simulate_pop(&world->events);
 		show_until(world, event.at_ns);
 		world->now_ns = event.at_ns;
 		if (event.kind == EVENT_END)
-			ok = attempt_end(world, &event);
+			attempt_end(world, &event);
 		else if (event.kind == EVENT_ARRIVAL)
-			ok = delivery_arrive(world);
+			delivery_arrive(world);
 		else
 			result_report(world, &event);
 	} else {
 		show_until(world, due_ns);
 		world->now_ns = due_ns;
 	}
-	ok = ok && close_late(world);
+	close_late(world);
 	if (s->levels == LEVELS_LOG)
 		report_levels(world);
 	set_due_ceilings(world);
 	window_turn(&world->window, &s->window, world->in_flight, world->now_ns, &change);
-	return ok && start_all(world);
+	start_all(world);
 }
 
 static double square_root(double x) {
@@ -466,12 +465,11 @@ static void sum_up(struct world *world) {
 	show_until(world, world->result->duration_ns + 1);
 }
 
-bool simulate_window(const struct simulation *simulation,
+void simulate_window(const struct simulation *simulation,
     struct simulation_result *result) {
 	struct world world = { .simulation = simulation, .result = result,
 		.random = simulation->seed };
-	struct level_entry *entries = calloc(LEVEL_ENTRIES, sizeof(*entries));
-	bool ok = entries != NULL;
+	struct level_entry *entries = memory_of(LEVEL_ENTRIES, sizeof(*entries));
 
 	*result = (struct simulation_result){ .deferred = 0 };
 	window_begin(&world.window, &simulation->window);
@@ -482,18 +480,16 @@ bool simulate_window(const struct simulation *simulation,
 			INT64_MAX };
 	if (simulation->arrivals > 0) {
 		world.coming = simulation->deliveries;
-		ok = ok && await_arrival(&world);
+		await_arrival(&world);
 	} else {
 		world.waiting = simulation->deliveries;
 	}
-	ok = ok && start_all(&world);
-	while (ok && world.done < simulation->deliveries)
-		ok = world_step(&world);
-	if (ok)
-		sum_up(&world);
+	start_all(&world);
+	while (world.done < simulation->deliveries)
+		world_step(&world);
+	sum_up(&world);
 	simulate_events_free(&world.events);
 	free(world.queue.list);
 	free(world.idle.list);
 	free(entries);
-	return ok;
 }

@@ -5,7 +5,6 @@
  * ERRORS   Complained about.
  * THREADS  One.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -117,7 +116,7 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 	writer_number(writer, "deferred", state->deferred);
 }
 
-static void write_result(struct writer *writer, const struct simulation *simulation,
+static int write_result(struct writer *writer, const struct simulation *simulation,
     const struct simulation_result *result, const struct lab_rows *states) {
 	writer_object_begin(writer, NULL);
 	writer_decimal(writer, "deferred_percent", value_decimal(100.0 *
@@ -138,6 +137,7 @@ static void write_result(struct writer *writer, const struct simulation *simulat
 		    .items = states->list, .count = states->count,
 		    .each = sizeof(struct simulated_state) });
 	writer_object_end(writer);
+	return EX_OK;
 }
 
 int lab_WINDOW(struct lab *lab) {
@@ -152,14 +152,11 @@ int lab_WINDOW(struct lab *lab) {
 	code = lab_parse(lab, &simulate_window_options, &simulation);
 	if (code != LAB_RUN)
 		return code;
-	if (!simulate_window(&simulation, &result)) {
-		code = lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
-	} else if (states.failed) {
+	simulate_window(&simulation, &result);
+	if (states.full)
 		code = lab_complain(EX_USAGE, "--every: too many states");
-	} else {
-		write_result(&lab->writer, &simulation, &result, &states);
-		code = EX_OK;
-	}
+	else
+		code = write_result(&lab->writer, &simulation, &result, &states);
 	free(states.list);
 	return code;
 }

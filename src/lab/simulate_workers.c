@@ -6,32 +6,24 @@
  *          for a worker; then those of sites that a connection was opened to since, which
  *          may ride on it.  A connection does one job after the other.  For routing there
  *          are no sites, and a job takes a worker for as long as it lasts.
- * ERRORS   No memory.
+ * ERRORS   No memory: the program ends.
  * THREADS  One.
  */
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "lab/memory.h"
 #include "lab/simulate_events.h"
 #include "lab/simulate_workers.h"
 
 #define NONE		WORKER_NONE
-#define HOSTS		WORKED_HOSTS_MAX
 
 struct job {
-	uint32_t message, site;
+	struct worker_job own;	/* the allocator's; the first, so that it is found by that */
+	uint32_t site;
 	TAILQ_ENTRY(job) of_message, of_site;	/* while it waits */
-	TAILQ_ENTRY(job) of_connection;		/* or of those that are rescheduled */
-	uint32_t handle;		/* the allocator's */
 };
 TAILQ_HEAD(jobs, job);
-
-struct connection {
-	struct jobs jobs;
-	uint64_t destination;
-	uint32_t done;
-	bool made;
-};
 
 struct message {
 	struct jobs waiting;
@@ -50,7 +42,6 @@ struct world {
 	struct job *jobs;
 	uint32_t job_count, site_count, left;
 	struct message messages[WORKED_MESSAGES_MAX + 1];
-	struct connection *connections;
 	struct jobs *at_site;
 	uint32_t *fresh, fresh_count;	/* sites with a new connection */
 	bool *is_fresh;
@@ -58,24 +49,31 @@ struct world {
 	struct simulated_events events;
 	uint64_t random;
 	int64_t now_ns, shown_ns;
-	bool failed;
 };
 
-uint32_t simulated_site(uint64_t destination) {
-	return (uint32_t)(destination / HOSTS) + 1;
+uint32_t simulated_hosts(const struct workers_simulation *s) {
+	uint32_t hosts = 0;
+
+	for (uint32_t i = 0; i < s->list_count; i++)
+		hosts += s->lists[i];
+	return hosts;
 }
 
-uint32_t simulated_host(uint64_t destination) {
-	return (uint32_t)(destination % HOSTS) + 1;
+uint32_t simulated_site(const struct workers_simulation *s, uint32_t destination) {
+	return destination / simulated_hosts(s) + 1;
 }
 
-static bool is_broken(const struct world *w, uint64_t destination) {
+uint32_t simulated_host(const struct workers_simulation *s, uint32_t destination) {
+	return destination % simulated_hosts(s) + 1;
+}
+
+static bool is_broken(const struct world *w, uint32_t destination) {
 	const struct workers_simulation *s = w->s;
 
 	for (uint32_t i = 0; i < s->broken_count && w->now_ns < s->broken_until_ns; i++)
-		if (s->broken[i].host == simulated_host(destination) &&
+		if (s->broken[i].host == simulated_host(s, destination) &&
 		    (s->broken[i].site == 0 ||
-		    s->broken[i].site == simulated_site(destination)))
+		    s->broken[i].site == simulated_site(s, destination)))
 			return true;
 	return false;
 }
@@ -83,29 +81,24 @@ static bool is_broken(const struct world *w, uint64_t destination) {
 /* --- jobs that wait ------------------------------------------------------------------ */
 
 static void wait_first(struct world *w, struct job *job) {
-	TAILQ_INSERT_HEAD(&w->messages[job->message].waiting, job, of_message);
+	TAILQ_INSERT_HEAD(&w->messages[job->own.message].waiting, job, of_message);
 	TAILQ_INSERT_HEAD(&w->at_site[job->site], job, of_site);
 }
 
 static void wait_last(struct world *w, struct job *job) {
-	TAILQ_INSERT_TAIL(&w->messages[job->message].waiting, job, of_message);
+	TAILQ_INSERT_TAIL(&w->messages[job->own.message].waiting, job, of_message);
 	TAILQ_INSERT_TAIL(&w->at_site[job->site], job, of_site);
 }
 
 static void wait_no_more(struct world *w, struct job *job) {
-	TAILQ_REMOVE(&w->messages[job->message].waiting, job, of_message);
+	TAILQ_REMOVE(&w->messages[job->own.message].waiting, job, of_message);
 	TAILQ_REMOVE(&w->at_site[job->site], job, of_site);
 }
 
 /* --- what is shown -------------------------------------------------------------------- */
 
 static uint32_t free_workers(const struct world *w) {
-	struct worker_counts counts;
-
-	if (w->s->routing)
-		return w->routing_free;
-	worker_count(w->workers, &counts);
-	return counts.free;
+	return w->s->routing ? w->routing_free : worker_idle_count(w->workers);
 }
 
 static void show_until(struct world *w, int64_t until_ns) {
@@ -127,7 +120,7 @@ static void message_recount(struct world *w, uint32_t message) {
 	m->area += (double)m->concurrency * (double)(w->now_ns - m->changed_ns);
 	m->changed_ns = w->now_ns;
 	if (!w->s->routing)
-		m->concurrency = worker_concurrency(w->workers, message);
+		m->concurrency = w->workers->concurrency[message];
 	if (m->concurrency > result->most)
 		result->most = m->concurrency;
 	if (busy > w->result->most)
@@ -135,7 +128,7 @@ static void message_recount(struct world *w, uint32_t message) {
 }
 
 static void job_note_end(struct world *w, const struct job *job, bool deferred) {
-	uint32_t message = job->message;
+	uint32_t message = job->own.message;
 	struct worked_result *result = &w->result->messages[message];
 
 	result->done += !deferred;
@@ -153,8 +146,7 @@ static void event_push(struct world *w, enum simulated_event_kind kind, uint32_t
 	struct simulated_event event = { .at_ns = w->now_ns + after_ns, .kind = kind,
 		.what = what };
 
-	if (!simulate_push(&w->events, &event))
-		w->failed = true;
+	simulate_push(&w->events, &event);
 }
 
 static int64_t service_ns(struct world *w) {
@@ -164,75 +156,50 @@ static int64_t service_ns(struct world *w) {
 }
 
 /* What waits for the site may ride from now on. */
-static void site_refresh(struct world *w, uint64_t destination) {
-	uint32_t site = simulated_site(destination) - 1;
+static void site_refresh(struct world *w, uint32_t destination) {
+	uint32_t site = simulated_site(w->s, destination) - 1;
 
 	if (!w->is_fresh[site])
 		w->fresh[w->fresh_count++] = site;
 	w->is_fresh[site] = true;
 }
 
-static void connection_opened(struct world *w, const struct worker_place *place) {
-	struct connection *c = &w->connections[place->connection];
-
-	*c = (struct connection){ .destination = place->destination };
-	TAILQ_INIT(&c->jobs);
-	event_push(w, EVENT_CONNECT, place->connection, w->s->connect_ns);
-}
-
-/* The job is the connection's; it begins at once if there is none before it. */
-static void queue_job(struct world *w, uint32_t connection, struct job *job) {
-	struct connection *c = &w->connections[connection];
-
-	if (TAILQ_EMPTY(&c->jobs) && c->made)
-		event_push(w, EVENT_END, connection, service_ns(w));
-	TAILQ_INSERT_TAIL(&c->jobs, job, of_connection);
-}
-
 /* The jobs of a connection that is no more wait again, before the others. */
-static void job_reschedule(struct world *w) {
-	struct jobs again = TAILQ_HEAD_INITIALIZER(again);
-	struct worker_lost_job lost;
-	struct job *job;
+static void connection_lost(struct world *w, uint32_t connection, int64_t retry_ns) {
+	struct worker_jobs lost = TAILQ_HEAD_INITIALIZER(lost);
+	struct worker_job *last;
 
-	while (worker_next_lost(w->workers, &lost)) {
-		TAILQ_INSERT_HEAD(&again, &w->jobs[lost.tag], of_connection);
+	worker_lost(w->workers, connection, retry_ns, w->now_ns, &lost);
+	while ((last = TAILQ_LAST(&lost, worker_jobs)) != NULL) {
+		TAILQ_REMOVE(&lost, last, of_list);
 		w->result->rescheduled++;
-	}
-	while ((job = TAILQ_FIRST(&again)) != NULL) {
-		TAILQ_REMOVE(&again, job, of_connection);
-		wait_first(w, job);
-		message_recount(w, job->message);
+		wait_first(w, (struct job *)last);
+		message_recount(w, last->message);
 	}
 }
 
 static void connection_connected(struct world *w, uint32_t connection) {
-	struct connection *c = &w->connections[connection];
+	const struct worker_destination *d = w->workers->connections[connection].destination;
 
-	if (is_broken(w, c->destination)) {
+	if (is_broken(w, (uint32_t)(d - w->workers->destinations))) {
 		w->result->failed++;
-		worker_lost(w->workers, connection, w->now_ns + w->s->retry_ns, w->now_ns);
-		job_reschedule(w);
+		connection_lost(w, connection, w->now_ns + w->s->retry_ns);
 		return;
 	}
 	w->result->connections++;
 	worker_connected(w->workers, connection);
-	c->made = true;
 	event_push(w, EVENT_END, connection, service_ns(w));
 }
 
 static void job_ended(struct world *w, uint32_t connection) {
-	struct connection *c = &w->connections[connection];
-	struct job *job = TAILQ_FIRST(&c->jobs);
+	struct worker_connection *c = &w->workers->connections[connection];
+	struct job *job = (struct job *)TAILQ_FIRST(&c->jobs);
 
-	TAILQ_REMOVE(&c->jobs, job, of_connection);
-	c->done++;
-	if (worker_done(w->workers, job->handle, w->now_ns)) {
+	if (worker_done(w->workers, &job->own, w->now_ns)) {
 		w->result->aged++;
 	} else if (w->s->close_after > 0 && c->done >= w->s->close_after) {
 		w->result->closed_by_remote++;
-		worker_lost(w->workers, connection, 0, w->now_ns);
-		job_reschedule(w);
+		connection_lost(w, connection, 0);
 	} else if (!TAILQ_EMPTY(&c->jobs)) {
 		event_push(w, EVENT_END, connection, service_ns(w));
 	}
@@ -241,33 +208,19 @@ static void job_ended(struct world *w, uint32_t connection) {
 
 /* --- placing --------------------------------------------------------------------------- */
 
-static uint32_t hosts_of(const struct workers_simulation *s) {
-	uint32_t hosts = 0;
-
-	for (uint32_t i = 0; i < s->list_count; i++)
-		hosts += s->lists[i];
-	return hosts;
-}
-
-static void request_fill(const struct world *w, const struct job *job, uint64_t keys[HOSTS],
-    struct worker_request *request) {
-	const struct workers_simulation *s = w->s;
-	for (uint32_t i = 0; i < hosts_of(s); i++)
-		keys[i] = (uint64_t)job->site * HOSTS + i;
-	*request = (struct worker_request){ job->message, (uint64_t)(job - w->jobs), keys,
-		s->lists, s->list_count };
-}
-
 /* False: it waits. */
 static bool job_place(struct world *w, struct job *job) {
-	uint32_t message = job->message;
+	uint32_t message = job->own.message;
 	struct worked_result *result = &w->result->messages[message];
-	struct worker_request request;
+	uint32_t hosts[WORKED_HOSTS_MAX], count = simulated_hosts(w->s);
+	const struct worker_request request = { hosts, w->s->lists, w->s->list_count };
+	const struct worker_connection *c;
 	struct worker_place place;
-	uint64_t keys[HOSTS];
 
-	request_fill(w, job, keys, &request);
-	worker_place(w->workers, &request, w->now_ns, simulate_random(&w->random), &place);
+	for (uint32_t i = 0; i < count; i++)
+		hosts[i] = job->site * count + i;
+	worker_place(w->workers, &job->own, &request, w->now_ns, simulate_random(&w->random),
+	    &place);
 	w->result->by_rule[place.rule]++;
 	if (w->s->with_trace)
 		w->s->trace(w->s->context, w->now_ns, message,
@@ -281,11 +234,13 @@ static bool job_place(struct world *w, struct job *job) {
 	}
 	w->result->closed_for_new += place.closed != NONE;
 	if (place.opened)
-		connection_opened(w, &place);
+		event_push(w, EVENT_CONNECT, place.connection, w->s->connect_ns);
 	if (place.opened || place.rule == WORKER_IDLE)
 		site_refresh(w, place.destination);
-	job->handle = place.job;
-	queue_job(w, place.connection, job);
+	c = &w->workers->connections[place.connection];
+	/* there is none before it */
+	if (c->job_count == 1 && c->made)
+		event_push(w, EVENT_END, place.connection, service_ns(w));
 	if (result->first_ns < 0)
 		result->first_ns = w->now_ns;
 	message_recount(w, message);
@@ -303,7 +258,7 @@ static bool may_start(const struct world *w, uint32_t message) {
 static void place_message(struct world *w, uint32_t message, bool all) {
 	struct job *job = TAILQ_FIRST(&w->messages[message].waiting), *next;
 
-	for (; job != NULL && !w->failed; job = next) {
+	for (; job != NULL; job = next) {
 		next = TAILQ_NEXT(job, of_message);
 		if (!all && !may_start(w, message))
 			return;
@@ -312,12 +267,12 @@ static void place_message(struct world *w, uint32_t message, bool all) {
 }
 
 static void place_rides(struct world *w) {
-	while (w->fresh_count > 0 && !w->failed) {
+	while (w->fresh_count > 0) {
 		uint32_t site = w->fresh[--w->fresh_count];
 		struct job *job = TAILQ_FIRST(&w->at_site[site]), *next;
 
 		w->is_fresh[site] = false;
-		for (; job != NULL && !w->failed; job = next) {
+		for (; job != NULL; job = next) {
 			next = TAILQ_NEXT(job, of_site);
 			(void)job_place(w, job);
 		}
@@ -338,7 +293,7 @@ static void route_all(struct world *w) {
 		}
 		chosen = worker_next_router_job(&w->s->settings, waiting, count, concurrency,
 		    w->routing_free);
-		if (chosen == NONE || w->failed)
+		if (chosen == NONE)
 			return;
 		job = TAILQ_FIRST(&w->messages[waiting[chosen]].waiting);
 		wait_no_more(w, job);
@@ -399,7 +354,7 @@ static void connections_age(struct world *w) {
 }
 
 static void routing_ended(struct world *w, const struct job *job) {
-	uint32_t message = job->message;
+	uint32_t message = job->own.message;
 
 	message_recount(w, message);
 	w->messages[message].concurrency--;
@@ -436,25 +391,20 @@ static bool world_step(struct world *w) {
 	return true;
 }
 
-static bool world_begin(struct world *w) {
+static void world_begin(struct world *w) {
 	const struct workers_simulation *s = w->s;
-	struct worker_sizes sizes = { .workers = s->workers };
+	struct worker_sizes sizes = { .workers = s->workers, .messages = s->message_count };
 
 	for (uint32_t m = 0; m < s->message_count; m++)
 		w->job_count += s->messages[m].jobs;
 	w->site_count = s->sites == 0 ? w->job_count : s->sites;
 	w->left = w->job_count;
-	w->jobs = calloc((size_t)w->job_count + 1, sizeof(*w->jobs));
-	w->connections = calloc(s->workers, sizeof(*w->connections));
-	w->at_site = calloc((size_t)w->site_count + 1, sizeof(*w->at_site));
-	w->fresh = calloc((size_t)w->site_count + 1, sizeof(*w->fresh));
-	w->is_fresh = calloc((size_t)w->site_count + 1, sizeof(*w->is_fresh));
-	sizes.jobs = w->job_count + 1;
-	sizes.messages = s->message_count;
-	sizes.destinations = s->workers + w->site_count * hosts_of(s) + 1;
+	w->jobs = memory_of(w->job_count, sizeof(*w->jobs));
+	w->at_site = memory_of(w->site_count, sizeof(*w->at_site));
+	w->fresh = memory_of(w->site_count, sizeof(*w->fresh));
+	w->is_fresh = memory_of(w->site_count, sizeof(*w->is_fresh));
+	sizes.destinations = w->site_count * simulated_hosts(s);
 	w->workers = worker_open(&sizes, &s->settings);
-	return w->jobs != NULL && w->connections != NULL && w->at_site != NULL &&
-	    w->fresh != NULL && w->is_fresh != NULL && w->workers != NULL;
 }
 
 static void lay_out(struct world *w) {
@@ -472,7 +422,7 @@ static void lay_out(struct world *w) {
 		w->result->messages[m] = (struct worked_result){ .first_ns = -1,
 			.jobs = s->messages[m].jobs, .last_ns = -1 };
 		for (uint32_t i = 0; i < s->messages[m].jobs; i++, job++)
-			w->jobs[job] = (struct job){ .message = m,
+			w->jobs[job] = (struct job){ .own.message = m,
 				.site = s->sites == 0 ? job : i % s->sites };
 	}
 	w->routing_free = s->workers;
@@ -491,32 +441,24 @@ static void sum_up(struct world *w) {
 	show_until(w, w->result->duration_ns + 1);
 }
 
-bool simulate_workers(const struct workers_simulation *simulation,
+void simulate_workers(const struct workers_simulation *simulation,
     struct workers_result *result) {
-	struct world *w = calloc(1, sizeof(*w));
-	bool ok;
+	struct world *w = memory_of(1, sizeof(*w));
 
 	*result = (struct workers_result){ .duration_ns = 0 };
-	if (w == NULL)
-		return false;
 	w->s = simulation;
 	w->result = result;
 	w->random = simulation->seed;
-	ok = world_begin(w);
-	if (ok) {
-		lay_out(w);
-		while (w->left > 0 && !w->failed && world_step(w))
-			;
-		sum_up(w);
-		ok = !w->failed;
-	}
+	world_begin(w);
+	lay_out(w);
+	while (w->left > 0 && world_step(w))
+		;
+	sum_up(w);
 	simulate_events_free(&w->events);
 	free(w->jobs);
-	free(w->connections);
 	free(w->at_site);
 	free(w->fresh);
 	free(w->is_fresh);
 	worker_free(w->workers);
 	free(w);
-	return ok;
 }

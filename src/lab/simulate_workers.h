@@ -74,12 +74,13 @@ struct workers_result {
 	struct worked_result messages[WORKED_MESSAGES_MAX + 1];
 };
 
+/* Of each site. */
+uint32_t simulated_hosts(const struct workers_simulation *simulation);
 /* "1.2": the destination of site 1, host 2. */
-uint32_t simulated_site(uint64_t destination);
-uint32_t simulated_host(uint64_t destination);
+uint32_t simulated_site(const struct workers_simulation *simulation, uint32_t destination);
+uint32_t simulated_host(const struct workers_simulation *simulation, uint32_t destination);
 
-/* False: no memory. */
-bool simulate_workers(const struct workers_simulation *simulation,
+void simulate_workers(const struct workers_simulation *simulation,
     struct workers_result *result);
 
 #endif

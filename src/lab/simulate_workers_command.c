@@ -6,7 +6,6 @@
  * ERRORS   Complained about.
  * THREADS  One.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -154,12 +153,10 @@ static void set_defaults(struct workers_simulation *simulation) {
 
 /* What the options must be together; NULL: they are. */
 static const char *find_excess(const struct workers_simulation *simulation) {
-	uint64_t jobs = 0, hosts = 0;
+	uint64_t jobs = 0, hosts = simulated_hosts(simulation);
 
 	for (uint32_t m = 0; m < simulation->message_count; m++)
 		jobs += simulation->messages[m].jobs;
-	for (uint32_t i = 0; i < simulation->list_count; i++)
-		hosts += simulation->lists[i];
 	if (jobs > WORKED_JOBS_MAX)
 		return "more than 1000000 jobs";
 	if (hosts * (simulation->sites == 0 ? jobs : simulation->sites) > 4 * WORKED_JOBS_MAX)
@@ -259,14 +256,15 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 }
 
 static void decision_row(void *context, struct writer *writer, const void *item) {
+	const struct kept *kept = context;
 	const struct row *row = item;
 	const struct worker_place *place = &row->place;
-	bool placed = place->job != WORKER_NONE;
+	bool placed = place->job != NULL;
 	char name[16], destination[32];
 
-	(void)context;
 	text_append(destination, sizeof(destination), 0, "%u.%u",
-	    simulated_site(place->destination), simulated_host(place->destination));
+	    simulated_site(kept->simulation, place->destination),
+	    simulated_host(kept->simulation, place->destination));
 	writer_decimal(writer, "time_s", value_seconds(row->at_ns));
 	writer_text(writer, "message", message_name(row->message, name));
 	writer_number(writer, "job", row->number);
@@ -293,7 +291,7 @@ static void write_figures(struct writer *writer, const struct kept *kept) {
 	writer_number(writer, "rescheduled", result->rescheduled);
 }
 
-static void write_result(struct writer *writer, struct kept *kept) {
+static int write_result(struct writer *writer, struct kept *kept) {
 	writer_object_begin(writer, NULL);
 	write_figures(writer, kept);
 	writer_table(writer, &(const struct table){ .name = "messages", .row = message_row,
@@ -307,9 +305,10 @@ static void write_result(struct writer *writer, struct kept *kept) {
 		    .each = sizeof(struct row) });
 	if (kept->simulation->with_trace)
 		writer_table(writer, &(const struct table){ .name = "decisions",
-		    .row = decision_row, .items = kept->decisions.list,
+		    .row = decision_row, .context = kept, .items = kept->decisions.list,
 		    .count = kept->decisions.count, .each = sizeof(struct row) });
 	writer_object_end(writer);
+	return EX_OK;
 }
 
 int lab_WORKERS(struct lab *lab) {
@@ -329,14 +328,11 @@ int lab_WORKERS(struct lab *lab) {
 	excess = find_excess(&simulation);
 	if (excess != NULL)
 		return lab_usage(lab, "%s", excess);
-	if (!simulate_workers(&simulation, &result)) {
-		code = lab_complain(EX_OSERR, "%s", strerror(ENOMEM));
-	} else if (kept.states.failed || kept.decisions.failed) {
+	simulate_workers(&simulation, &result);
+	if (kept.states.full || kept.decisions.full)
 		code = lab_complain(EX_USAGE, "--every, --trace: too many rows");
-	} else {
-		write_result(&lab->writer, &kept);
-		code = EX_OK;
-	}
+	else
+		code = write_result(&lab->writer, &kept);
 	free(kept.states.list);
 	free(kept.decisions.list);
 	return code;

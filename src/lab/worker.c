@@ -7,7 +7,7 @@
  * where none of its destinations works: each waits for its retry time, and has no
  * connection that takes jobs.
  */
-#include "lab/worker_internal.h"
+#include "lab/worker.h"
 #include "policy/schedule/concurrency.h"
 
 const struct worker_settings worker_defaults = {
@@ -67,7 +67,7 @@ uint32_t worker_next_router_job(const struct worker_settings *settings,
 enum kind { KIND_OPEN, KIND_CLOSED, KIND_UNUSED, KIND_RETRY, KIND_BROKEN, KIND_COUNT };
 
 struct list_view {
-	const uint64_t *keys;
+	const uint32_t *keys;
 	uint32_t count;
 	uint32_t of_kind[KIND_COUNT];
 	struct worker_connection *recent;	/* newest below the backlog */
@@ -76,7 +76,6 @@ struct list_view {
 	uint32_t oldest;	/* closed: which key */
 	uint32_t fewest;	/* connections of those that may have one more */
 	uint32_t with_fewest;	/* how many of them */
-	int64_t retry_ns;	/* first retry time of the broken ones */
 };
 
 static bool is_full(const struct workers *w, const struct worker_destination *d) {
@@ -95,7 +94,7 @@ static bool takes_jobs(const struct worker_destination *d) {
 
 static enum kind kind_of(const struct workers *w, const struct worker_destination *d,
     int64_t now_ns) {
-	if (d == NULL)
+	if (worker_is_stale(w, d, now_ns))
 		return KIND_UNUSED;
 	if (takes_jobs(d))
 		return KIND_OPEN;
@@ -142,12 +141,10 @@ static void see(const struct workers *w, struct list_view *view, int64_t now_ns)
 
 	view->fewest = UINT32_MAX;
 	for (uint32_t i = 0; i < view->count; i++) {
-		const struct worker_destination *d = worker_find(w, view->keys[i], now_ns);
+		const struct worker_destination *d = &w->destinations[view->keys[i]];
 		enum kind kind = kind_of(w, d, now_ns);
 
 		view->of_kind[kind]++;
-		if (kind == KIND_BROKEN && d->retry_ns < view->retry_ns)
-			view->retry_ns = d->retry_ns;
 		if (kind == KIND_CLOSED && d->order < oldest) {
 			oldest = d->order;
 			view->oldest = i;
@@ -166,12 +163,12 @@ static void see(const struct workers *w, struct list_view *view, int64_t now_ns)
 }
 
 /* The nth destination of a kind, or (OPEN) of those with the fewest connections. */
-static uint64_t nth(const struct workers *w, const struct list_view *view, enum kind kind,
+static uint32_t nth(const struct workers *w, const struct list_view *view, enum kind kind,
     uint32_t n, int64_t now_ns) {
 	uint32_t i = 0;
 
 	for (; i < view->count; i++) {
-		const struct worker_destination *d = worker_find(w, view->keys[i], now_ns);
+		const struct worker_destination *d = &w->destinations[view->keys[i]];
 
 		if (kind_of(w, d, now_ns) != kind)
 			continue;
@@ -185,15 +182,12 @@ static uint64_t nth(const struct workers *w, const struct list_view *view, enum 
 }
 
 /* The most recent active connection that has fewer jobs than the newest, else that. */
-static struct worker_connection *ride(const struct workers *w, const struct list_view *view,
-    int64_t now_ns) {
+static struct worker_connection *ride(const struct workers *w, const struct list_view *view) {
 	struct worker_connection *best = NULL, *c;
 
 	for (uint32_t i = 0; i < view->count && view->newest != NULL; i++) {
-		const struct worker_destination *d = worker_find(w, view->keys[i], now_ns);
+		const struct worker_destination *d = &w->destinations[view->keys[i]];
 
-		if (d == NULL)
-			continue;
 		LIST_FOREACH(c, &d->connections, of_destination)
 			if (!c->past_age && c->job_count > 0 &&
 			    c->job_count < view->newest->job_count && is_newer(c, best))
@@ -203,10 +197,6 @@ static struct worker_connection *ride(const struct workers *w, const struct list
 }
 
 /* --- placing --------------------------------------------------------------------------- */
-
-static uint32_t free_workers(const struct workers *w) {
-	return w->sizes.workers - w->open + w->idle_count;
-}
 
 /* A destination for a new connection.  False: there is none; *out is not ONE_MORE then. */
 static bool choose_new(const struct workers *w, const struct list_view *view, int64_t now_ns,
@@ -237,10 +227,9 @@ static bool choose_new(const struct workers *w, const struct list_view *view, in
 
 /* An active connection, whatever it has, or the job waits. */
 static struct worker_connection *choose_ride(const struct workers *w,
-    const struct list_view *view, enum worker_rule why, int64_t now_ns,
-    struct worker_place *out) {
+    const struct list_view *view, enum worker_rule why, struct worker_place *out) {
 	out->rule = view->newest != NULL ? why : WORKER_WAIT;
-	return ride(w, view, now_ns);
+	return ride(w, view);
 }
 
 /* NULL: it waits, or out->destination is to have a new one. */
@@ -251,15 +240,15 @@ static struct worker_connection *choose(const struct workers *w, const struct li
 		return view->recent;
 	}
 	if (!allowed)
-		return choose_ride(w, view, WORKER_RIDE, now_ns, out);
+		return choose_ride(w, view, WORKER_RIDE, out);
 	if (view->idle != NULL) {
 		out->rule = WORKER_IDLE;
 		return view->idle;
 	}
-	if (free_workers(w) == 0)
-		return choose_ride(w, view, WORKER_CROWDED, now_ns, out);
+	if (worker_idle_count(w) == 0)
+		return choose_ride(w, view, WORKER_CROWDED, out);
 	return choose_new(w, view, now_ns, random, out) ? NULL :
-	    choose_ride(w, view, WORKER_FULL, now_ns, out);
+	    choose_ride(w, view, WORKER_FULL, out);
 }
 
 static struct worker_connection *open_connection(struct workers *w, struct worker_place *out,
@@ -270,10 +259,11 @@ static struct worker_connection *open_connection(struct workers *w, struct worke
 	if (TAILQ_EMPTY(&w->no_connection)) {
 		c = TAILQ_FIRST(&w->idle);
 		out->closed = (uint32_t)(c - w->connections);
-		out->closed_destination = c->destination->key;
 		worker_close(w, c, now_ns);
 	}
-	d = worker_record(w, out->destination, now_ns);
+	d = &w->destinations[out->destination];
+	if (worker_is_stale(w, d, now_ns))
+		d->retry_ns = 0;
 	c = TAILQ_FIRST(&w->no_connection);
 	TAILQ_REMOVE(&w->no_connection, c, of_age);
 	*c = (struct worker_connection){ .order = ++w->order, .opened_ns = now_ns,
@@ -289,52 +279,44 @@ static struct worker_connection *open_connection(struct workers *w, struct worke
 	return c;
 }
 
-static void add_job(struct workers *w, const struct worker_request *request,
-    struct worker_connection *c, struct worker_place *out) {
-	struct worker_job *job = TAILQ_FIRST(&w->no_job);
-
-	TAILQ_REMOVE(&w->no_job, job, of_list);
+static void add_job(struct workers *w, struct worker_job *job, struct worker_connection *c,
+    struct worker_place *out) {
 	if (c->job_count++ == 0) {
 		TAILQ_REMOVE(&w->idle, c, of_idle);
 		w->idle_count--;
 	}
-	*job = (struct worker_job){ .tag = request->tag, .message = request->message,
-		.connection = c };
+	job->connection = c;
 	TAILQ_INSERT_TAIL(&c->jobs, job, of_list);
-	worker_pair_add(w, request->message, c);
-	w->placed++;
-	out->job = (uint32_t)(job - w->jobs);
+	worker_pair_add(w, job->message, c);
+	out->job = job;
 	out->connection = (uint32_t)(c - w->connections);
-	out->destination = c->destination->key;
+	out->destination = (uint32_t)(c->destination - w->destinations);
 }
 
-void worker_place(struct workers *workers, const struct worker_request *request,
-    int64_t now_ns, uint64_t random, struct worker_place *out) {
-	bool allowed = worker_allowed(&workers->settings,
-	    request->message == WORKER_VERIFICATION,
-	    workers->concurrency[request->message], free_workers(workers));
-	struct list_view view = { .keys = request->destinations, .retry_ns = INT64_MAX };
-	struct worker_connection *c = NULL;
+void worker_place(struct workers *workers, struct worker_job *job,
+    const struct worker_request *request, int64_t now_ns, uint64_t random,
+    struct worker_place *out) {
+	bool allowed = worker_allowed(&workers->settings, job->message == WORKER_VERIFICATION,
+	    workers->concurrency[job->message], worker_idle_count(workers));
+	struct list_view view = { .keys = request->destinations };
+	struct worker_connection *c;
 	uint32_t list = 0;
 
-	*out = (struct worker_place){ .rule = WORKER_DEFER, .job = NONE, .connection = NONE,
-		.closed = NONE };
+	*out = (struct worker_place){ .rule = WORKER_DEFER, .connection = WORKER_NONE,
+		.closed = WORKER_NONE };
 	for (; list < request->list_count; list++) {
 		view = (struct list_view){ .keys = view.keys + view.count,
-			.count = request->lists[list], .retry_ns = view.retry_ns };
+			.count = request->lists[list] };
 		see(workers, &view, now_ns);
 		if (view.of_kind[KIND_BROKEN] < view.count)
 			break;
 	}
 	out->list = list;
-	out->retry_ns = view.retry_ns;
 	if (list == request->list_count)
 		return;
-	out->rule = WORKER_WAIT;
-	if (!TAILQ_EMPTY(&workers->no_job))
-		c = choose(workers, &view, allowed, now_ns, random, out);
+	c = choose(workers, &view, allowed, now_ns, random, out);
 	if (out->opened)
 		c = open_connection(workers, out, now_ns);
 	if (c != NULL)
-		add_job(workers, request, c, out);
+		add_job(workers, job, c, out);
 }

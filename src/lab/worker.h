@@ -33,6 +33,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/map.h"
 
 #define WORKER_NONE		UINT32_MAX
 /* The pseudo-message of all verification probes; real messages are 1 and up. */
@@ -47,8 +50,8 @@ struct worker_settings {
 	uint32_t destination_limit;	/* connections to one destination, 20; 0: no limit */
 	int64_t active_age_ns;		/* a connection takes no jobs from then on, 300 s */
 	int64_t idle_age_ns;		/* an idle one closes, 10 s; 0, both: never */
-	int64_t closed_keep_ns;		/* records of closed connections go, 3600 s */
-	int64_t retry_keep_ns;		/* so long after their time those of retries, 3600 s */
+	int64_t closed_keep_ns;		/* closed connections are forgotten, 3600 s */
+	int64_t retry_keep_ns;		/* so long after their time retries are, 3600 s */
 };
 extern const struct worker_settings worker_defaults;
 
@@ -66,17 +69,59 @@ uint32_t worker_next_router_job(const struct worker_settings *settings,
 
 /* --- connections and destinations ---------------------------------------------------- */
 
-struct worker_sizes {
-	uint32_t workers;	/* connections at most; 1 at least */
-	uint32_t jobs;		/* on connections at a time; 1 at least */
-	uint32_t messages;	/* their numbers are below; 1 at least */
-	uint32_t destinations;	/* records; more than workers.  Where all are in use, that of
-				 * a closed connection goes first, then one of a retry */
+/* A job is the caller's, which sets its message. */
+struct worker_job {
+	uint32_t message;
+	struct worker_connection *connection;	/* NULL: on none */
+	TAILQ_ENTRY(worker_job) of_list;	/* of its connection, or of those that are lost */
+};
+TAILQ_HEAD(worker_jobs, worker_job);
+
+struct worker_connection {
+	uint64_t order;		/* they were made in this order */
+	int64_t opened_ns;
+	int64_t idle_ns;	/* no jobs since */
+	struct worker_jobs jobs;	/* the first one is being done */
+	uint32_t job_count;
+	struct worker_destination *destination;	/* NULL: no connection */
+	bool past_age;
+	bool made;		/* worker_connected was told */
+	uint32_t done;		/* jobs */
+	TAILQ_ENTRY(worker_connection) of_age;	/* in aged or no_connection */
+	TAILQ_ENTRY(worker_connection) of_idle;
+	LIST_ENTRY(worker_connection) of_destination;
+};
+TAILQ_HEAD(worker_connections, worker_connection);
+
+/* Zeros: nothing is known of it. */
+struct worker_destination {
+	uint64_t order;		/* of the last connection */
+	int64_t closed_ns;	/* when that was closed */
+	int64_t retry_ns;	/* not to be tried before; 0: not broken */
+	LIST_HEAD(, worker_connection) connections;	/* newest first */
+	uint32_t connection_count;
 };
 
-struct workers;
+struct worker_sizes {
+	uint32_t workers;	/* connections at most; 1 at least */
+	uint32_t messages;	/* their numbers are below; 1 at least */
+	uint32_t destinations;	/* the same */
+};
 
-/* NULL: no memory, or sizes that cannot be. */
+struct workers {
+	struct worker_settings settings;
+	struct worker_sizes sizes;
+	struct worker_connection *connections;
+	struct worker_destination *destinations;
+	uint32_t *concurrency;			/* workers of each message */
+	struct map pairs;			/* jobs of one message on one connection */
+	struct worker_connections no_connection;
+	struct worker_connections aged;		/* open and not past age, oldest first */
+	struct worker_connections idle;		/* idle longest first */
+	uint32_t open, idle_count;		/* connections */
+	uint64_t order;
+};
+
 struct workers *worker_open(const struct worker_sizes *sizes,
     const struct worker_settings *settings);
 void worker_free(struct workers *workers);
@@ -90,9 +135,7 @@ enum worker_rule {
 const char *worker_rule_word(enum worker_rule rule);
 
 struct worker_request {
-	uint32_t message;
-	uint64_t tag;			/* the caller's own, comes back with a lost job */
-	const uint64_t *destinations;	/* keys, primary first */
+	const uint32_t *destinations;	/* numbers, primary first */
 	const uint32_t *lists;		/* how many are primary, secondary ... */
 	uint32_t list_count;
 };
@@ -100,62 +143,62 @@ struct worker_request {
 struct worker_place {
 	enum worker_rule rule;
 	uint32_t list;		/* 0: primary ...; WAIT: the one it waits for */
-	/* not WAIT or DEFER: */
-	uint32_t job;		/* to be told to worker_done */
+	struct worker_job *job;	/* NULL: WAIT or DEFER, and nothing of what follows */
 	uint32_t connection;
-	uint64_t destination;	/* its key */
+	uint32_t destination;
 	bool opened;		/* a new connection, which the caller makes */
 	uint32_t closed;	/* the idle connection that it closes first, WORKER_NONE: none
 				 * (its number may be the new connection's) */
-	uint64_t closed_destination;
-	int64_t retry_ns;	/* DEFER: the first retry time of them all; WAIT: of those that
-				 * it might go to besides; INT64_MAX: none */
 };
 
-/* Which connection the job goes to.  WAIT: to be asked again when a worker has become free,
- * a connection to one of its destinations was opened, became active again or was closed, or
- * retry_ns has come.  The cost grows with the connections that its destinations have. */
-void worker_place(struct workers *workers, const struct worker_request *request,
-    int64_t now_ns, uint64_t random, struct worker_place *out);
+/* Which connection the job goes to.  WAIT: to be asked again when a worker has become free, a
+ * connection to one of its destinations was opened, became active again or was closed, or a
+ * retry time has come.  The cost grows with the connections that its destinations have. */
+void worker_place(struct workers *workers, struct worker_job *job,
+    const struct worker_request *request, int64_t now_ns, uint64_t random,
+    struct worker_place *out);
 
 /* A job has ended, in whatever order.  True: its connection, which was past its age, has
  * none left and is to be closed now; it is no worker's any more. */
-bool worker_done(struct workers *workers, uint32_t job, int64_t now_ns);
+bool worker_done(struct workers *workers, struct worker_job *job, int64_t now_ns);
 
 /* The connection was made. */
 void worker_connected(struct workers *workers, uint32_t connection);
 
 /* It could not be made (retry_ns: not to be tried before), or was closed by the remote
- * (retry_ns 0, or a time where that counts as broken).  Its jobs are lost: take them by
- * worker_next_lost and have them rescheduled. */
+ * (retry_ns 0, or a time where that counts as broken).  Its jobs, which are to be rescheduled,
+ * come behind those that are lost already. */
 void worker_lost(struct workers *workers, uint32_t connection, int64_t retry_ns,
-    int64_t now_ns);
-
-struct worker_lost_job {
-	uint32_t job, message;
-	uint64_t tag;
-	bool first;		/* of its connection: the one that was being done */
-};
-bool worker_next_lost(struct workers *workers, struct worker_lost_job *out);
+    int64_t now_ns, struct worker_jobs *lost);
 
 /* Ageing.  The next connection that is to be closed now, as it is idle for too long or idle
- * and too old; it is no worker's any more.  Call until WORKER_NONE, at worker_due_ns.
- * Collects stale records besides. */
+ * and too old; it is no worker's any more.  Call until WORKER_NONE, at worker_due_ns. */
 uint32_t worker_turn(struct workers *workers, int64_t now_ns);
 int64_t worker_due_ns(const struct workers *workers);	/* INT64_MAX: nothing */
 
-/* --- to look at ------------------------------------------------------------------------ */
+/* Workers without a job: idle, or without a connection. */
+static inline uint32_t worker_idle_count(const struct workers *workers) {
+	return workers->sizes.workers - workers->open + workers->idle_count;
+}
 
-struct worker_counts {
-	uint32_t workers;
-	uint32_t active, idle;	/* connections; active: with jobs, those past their age, too */
-	uint32_t free;		/* workers without a job: idle or without a connection */
-	uint32_t jobs;
-	uint32_t records;	/* of destinations */
-	uint64_t collected, evicted;	/* records, ever: stale, and for want of room */
-};
-void worker_count(const struct workers *workers, struct worker_counts *out);
-/* Workers that the message has. */
-uint32_t worker_concurrency(const struct workers *workers, uint32_t message);
+/* --- between the allocator's files ------------------------------------------------------- */
+
+static inline uint64_t worker_pair_hash(const struct workers *workers, uint32_t message,
+    const struct worker_connection *connection) {
+	return ((uint64_t)message << 32 | (uint64_t)(connection - workers->connections)) *
+	    UINT64_C(0x9e3779b97f4a7c15) >> 16;
+}
+
+/* What is known of it is too old to count. */
+bool worker_is_stale(const struct workers *workers, const struct worker_destination *destination,
+    int64_t now_ns);
+
+/* A job of the message is on the connection: counts its workers. */
+void worker_pair_add(struct workers *workers, uint32_t message,
+    const struct worker_connection *connection);
+
+/* What is known of its destination stays.  It must have no jobs. */
+void worker_close(struct workers *workers, struct worker_connection *connection,
+    int64_t now_ns);
 
 #endif

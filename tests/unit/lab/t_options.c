@@ -63,7 +63,7 @@ TEST(rows_are_bounded) {
 
 	for (uint32_t i = 0; i < 600; i++)
 		lab_rows_add(&rows, &i, sizeof(i), 512);
-	assert_true(rows.failed);
+	assert_true(rows.full);
 	assert_int_equal(rows.count, 512);
 	assert_int_equal(((const uint32_t *)rows.list)[511], 511);
 	free(rows.list);

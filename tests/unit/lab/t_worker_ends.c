@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: ISC */
-/* What becomes of jobs, connections and records (policy/schedule/worker.h), with numbers by hand. */
+/* What becomes of jobs, connections and destinations (policy/schedule/worker.h), with numbers by hand. */
 #include "tests/unit/test.h"
 #include "tests/unit/lab/worker_world.h"
 
-static void must_lose(uint32_t message, bool first) {
-	struct worker_lost_job lost;
+static void must_lose(uint32_t message) {
+	struct worker_job *lost = TAILQ_FIRST(&w.lost);
 
-	assert_true(worker_next_lost(w.workers, &lost));
-	assert_int_equal(lost.message, message);
-	assert_int_equal(lost.tag, message);
-	assert_int_equal(lost.first, first);
+	assert_non_null(lost);
+	assert_int_equal(lost->message, message);
+	TAILQ_REMOVE(&w.lost, lost, of_list);
 }
 
 /* --- the end of a job ------------------------------------------------------------------ */
@@ -19,15 +18,15 @@ TEST_IN(world_open, world_close, concurrency_is_workers_not_jobs) {
 
 	a = world_must(1, "a", WORKER_UNUSED, 'a');
 	b = world_must(1, "a", WORKER_RECENT, 'a');
-	assert_int_equal(worker_concurrency(w.workers, 1), 1);
+	assert_int_equal(w.workers->concurrency[1], 1);
 	c = world_must(1, "c", WORKER_UNUSED, 'c');
-	assert_int_equal(worker_concurrency(w.workers, 1), 2);
+	assert_int_equal(w.workers->concurrency[1], 2);
 	world_done(&a);
-	assert_int_equal(worker_concurrency(w.workers, 1), 2);
+	assert_int_equal(w.workers->concurrency[1], 2);
 	world_done(&b);
-	assert_int_equal(worker_concurrency(w.workers, 1), 1);
+	assert_int_equal(w.workers->concurrency[1], 1);
 	world_done(&c);
-	assert_int_equal(worker_concurrency(w.workers, 1), 0);
+	assert_int_equal(w.workers->concurrency[1], 0);
 }
 
 TEST_IN(world_open, world_close, jobs_end_in_any_order) {
@@ -44,51 +43,30 @@ TEST_IN(world_open, world_close, jobs_end_in_any_order) {
 
 TEST_IN(world_open, world_close, an_idle_connection_is_a_free_worker) {
 	struct worker_place place;
-	struct worker_counts counts;
 
 	world_reopen(3);
 	place = world_place(1, "a");
-	worker_count(w.workers, &counts);
-	assert_int_equal(counts.free, 2);
-	assert_int_equal(counts.active, 1);
+	assert_int_equal(worker_idle_count(w.workers), 2);
+	assert_int_equal(w.workers->open - w.workers->idle_count, 1);
 	world_done(&place);
-	worker_count(w.workers, &counts);
-	assert_int_equal(counts.free, 3);
-	assert_int_equal(counts.idle, 1);
-	assert_int_equal(counts.jobs, 0);
-}
-
-TEST(as_many_jobs_as_there_is_room_for) {
-	struct worker_sizes sizes = { 2, 3, 2, 3 };
-	uint64_t key = 1;
-	uint32_t list = 1;
-	struct worker_request request = { 1, 0, &key, &list, 1 };
-	struct worker_place place;
-	struct workers *workers = worker_open(&sizes, &worker_defaults);
-
-	for (int i = 0; i < 4; i++) {
-		worker_place(workers, &request, 0, 0, &place);
-		assert_int_equal(place.rule, i == 0 ? WORKER_UNUSED : i < 3 ? WORKER_RECENT :
-		    WORKER_WAIT);
-	}
-	assert_true(worker_is_sound(workers));
-	worker_free(workers);
+	assert_int_equal(worker_idle_count(w.workers), 3);
+	assert_int_equal(w.workers->idle_count, 1);
+	assert_int_equal(world_jobs(place.connection), 0);
 }
 
 /* --- a connection is lost -------------------------------------------------------------- */
 
 TEST_IN(world_open, world_close, pending_jobs_of_a_closed_connection_are_rescheduled) {
-	struct worker_lost_job lost;
 	struct worker_place place;
 
 	for (uint32_t message = 1; message <= 4; message++)
 		place = world_place(message, "a");
 	worker_connected(w.workers, place.connection);
 	world_loses(&place, 0);
-	assert_int_equal(worker_concurrency(w.workers, 3), 0);
+	assert_int_equal(w.workers->concurrency[3], 0);
 	for (uint32_t message = 1; message <= 4; message++)
-		must_lose(message, message == 1);
-	assert_false(worker_next_lost(w.workers, &lost));
+		must_lose(message);
+	assert_true(TAILQ_EMPTY(&w.lost));
 	/* closed, not broken: it is used again */
 	world_must(2, "a|b", WORKER_CLOSED, 'a');
 }
@@ -98,7 +76,7 @@ TEST_IN(world_open, world_close, a_connection_that_cannot_be_made_is_broken_unti
 
 	place = world_place(1, "a");
 	world_loses(&place, w.now_ns + 60 * SECOND);
-	must_lose(1, true);
+	must_lose(1);
 	assert_int_equal(world_sees('a'),
 	    WORKER_RECORD_RETRY);
 	world_must(1, "a", WORKER_DEFER, 0);
@@ -218,8 +196,7 @@ TEST_IN(world_open, world_close, older_connections_become_idle_first) {
 
 /* --- records --------------------------------------------------------------------------- */
 
-TEST_IN(world_open, world_close, stale_records_are_collected) {
-	struct worker_counts counts;
+TEST_IN(world_open, world_close, stale_records_do_not_count) {
 	struct worker_place place;
 
 	place = world_place(1, "a");
@@ -236,13 +213,6 @@ TEST_IN(world_open, world_close, stale_records_are_collected) {
 	world_must(2, "ab", WORKER_UNUSED, 'a');
 	w.now_ns += 60 * SECOND;
 	assert_int_equal(world_sees('b'), WORKER_RECORD_NONE);
-	/* 104 records, 8 a turn */
-	for (int i = 0; i < 13; i++)
-		assert_int_equal(worker_turn(w.workers, w.now_ns), WORKER_NONE);
-	worker_count(w.workers, &counts);
-	assert_int_equal(counts.records, 1);
-	assert_int_equal(counts.collected, 2);
-	assert_int_equal(counts.evicted, 0);
 }
 
 /* "Since this is the last option, we will normally not retry a destination until its record
@@ -270,7 +240,7 @@ TEST_IN(world_open, world_close, a_broken_destination_is_retried_when_its_record
 }
 
 /* The notes' simplification: without records of closed connections and of retries that are
- * over, all is a matter of the collector. */
+ * over, all are unused at once. */
 TEST_IN(world_open, world_close, nothing_is_kept_where_settings_say_so) {
 	struct worker_place place;
 
@@ -282,47 +252,6 @@ TEST_IN(world_open, world_close, nothing_is_kept_where_settings_say_so) {
 	world_must(1, "a", WORKER_DEFER, 0);
 	w.now_ns += SECOND;
 	world_must(1, "a", WORKER_UNUSED, 'a');
-}
-
-TEST_IN(world_open, world_close, where_records_run_out_closed_ones_go_before_retries) {
-	struct worker_place place;
-	struct worker_counts counts;
-
-	world_close(NULL);
-	world_open_sized(&(struct worker_sizes){ 2, 8, 2, 4 });
-	w.now_ns = SECOND;
-	for (const char *name = "abc"; *name != '\0'; name++) {
-		place = world_must(1, (char[2]){ *name, '\0' }, WORKER_UNUSED, *name);
-		world_loses(&place, 0);
-		while (worker_next_lost(w.workers, &(struct worker_lost_job){ 0 }))
-			;
-	}
-	world_set_retry('d', 99 * SECOND);
-	/* a, the oldest, goes, then b and c; then the retry */
-	for (const char *name = "efg"; *name != '\0'; name++)
-		world_set_retry(*name, 50 * SECOND + *name);
-	for (const char *name = "abc"; *name != '\0'; name++)
-		assert_int_equal(world_sees(*name),
-		    WORKER_RECORD_NONE);
-	assert_int_equal(world_sees('d'),
-	    WORKER_RECORD_RETRY);
-	world_must(1, "x", WORKER_UNUSED, 'x');
-	assert_int_equal(world_sees('e'), WORKER_RECORD_NONE);
-	worker_count(w.workers, &counts);
-	assert_int_equal(counts.evicted, 4);
-	assert_int_equal(counts.records, 4);
-}
-
-TEST(sizes_that_cannot_be) {
-	static const struct worker_sizes bad[] = { { 2, 8, 2, 2 }, { 0, 8, 2, 3 }, { 1, 8, 0, 3 },
-		{ UINT32_MAX - 1, 8, 1, UINT32_MAX } };
-	struct workers *workers = worker_open(&(struct worker_sizes){ 2, 8, 2, 3 },
-	    &worker_defaults);
-
-	assert_non_null(workers);
-	worker_free(workers);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_null(worker_open(&bad[i], &worker_defaults));
 }
 
 /* --- verification ---------------------------------------------------------------------- */

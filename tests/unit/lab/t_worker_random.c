@@ -106,7 +106,7 @@ struct plain_choice {
 	uint32_t list;
 };
 
-static bool is_in(const uint64_t *keys, uint32_t count, uint64_t key) {
+static bool is_in(const uint32_t *keys, uint32_t count, uint32_t key) {
 	for (uint32_t i = 0; i < count; i++)
 		if (keys[i] == key)
 			return true;
@@ -114,7 +114,7 @@ static bool is_in(const uint64_t *keys, uint32_t count, uint64_t key) {
 }
 
 /* Most recent first. */
-static uint32_t sorted(const struct plain *p, const uint64_t *keys, uint32_t count,
+static uint32_t sorted(const struct plain *p, const uint32_t *keys, uint32_t count,
     bool active, uint32_t out[WORKERS_MOST]) {
 	uint32_t found = 0;
 
@@ -154,7 +154,7 @@ static void plain_ride(const struct plain *p, const uint32_t *active, uint32_t c
 		}
 }
 
-static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t count,
+static bool plain_new(const struct plain *p, const uint32_t *keys, uint32_t count,
     struct plain_choice *out) {
 	const struct worker_settings *s = w.settings;
 	uint32_t fewest = UINT32_MAX;
@@ -162,20 +162,20 @@ static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t coun
 	uint32_t of[5] = { 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
-		enum plain_class class = class_of(p, (uint32_t)keys[i]);
+		enum plain_class class = class_of(p, keys[i]);
 
 		of[class]++;
 		if (class == CLOSED && p->destinations[keys[i]].order < oldest)
 			oldest = p->destinations[keys[i]].order;
 		if (class == ACTIVE_OR_IDLE &&
 		    p->destinations[keys[i]].retry_ns <= w.now_ns &&
-		    connections_to(p, (uint32_t)keys[i]) < fewest)
-			fewest = connections_to(p, (uint32_t)keys[i]);
+		    connections_to(p, keys[i]) < fewest)
+			fewest = connections_to(p, keys[i]);
 	}
 	out->rule = of[UNUSED] > 0 ? WORKER_UNUSED : of[CLOSED] > 0 ? WORKER_CLOSED :
 	    of[RETRY] > 0 ? WORKER_RETRY : WORKER_ONE_MORE;
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t d = (uint32_t)keys[i];
+		uint32_t d = keys[i];
 		enum plain_class class = class_of(p, d);
 
 		out->destinations[d] =
@@ -191,26 +191,24 @@ static bool plain_new(const struct plain *p, const uint64_t *keys, uint32_t coun
 	    (s->destination_limit == 0 || fewest < s->destination_limit));
 }
 
-static struct plain_choice plain_place(const struct plain *p,
+static struct plain_choice plain_place(const struct plain *p, uint32_t message,
     const struct worker_request *request) {
 	const struct worker_settings *s = w.settings;
-	const uint64_t *keys = request->destinations;
+	const uint32_t *keys = request->destinations;
 	struct plain_choice choice = { .rule = WORKER_DEFER, .connection = WORKER_NONE };
 	uint32_t active[WORKERS_MOST], idle[WORKERS_MOST], actives, idles, count, works;
-	bool allowed = worker_allowed(s, request->message == WORKER_VERIFICATION,
-	    workers_of(p, request->message), free_of(p));
+	bool allowed = worker_allowed(s, message == WORKER_VERIFICATION,
+	    workers_of(p, message), free_of(p));
 
 	for (uint32_t list = 0; list < request->list_count; list++, keys += count) {
 		count = request->lists[list];
 		works = 0;
 		for (uint32_t i = 0; i < count; i++)
-			works += class_of(p, (uint32_t)keys[i]) != FAILED_CHECK;
+			works += class_of(p, keys[i]) != FAILED_CHECK;
 		if (works == 0)
 			continue;
 		choice.list = list;
 		choice.rule = WORKER_WAIT;
-		if (p->job_count == JOBS_MOST)	/* no room in the table */
-			return choice;
 		actives = sorted(p, keys, count, true, active);
 		idles = sorted(p, keys, count, false, idle);
 		for (uint32_t i = 0; i < actives; i++)
@@ -242,15 +240,16 @@ static void plain_close(struct plain *p, uint32_t connection) {
 }
 
 static void random_place(struct plain *p) {
-	uint64_t keys[DESTINATIONS];
-	uint32_t lists[3], used = 0;
-	struct worker_request request = { random_below(&p->random, MESSAGES), 7, keys, lists,
-		1 + random_below(&p->random, 3) };
+	uint32_t keys[DESTINATIONS];
+	uint32_t lists[3], used = 0, job, message = random_below(&p->random, MESSAGES);
+	struct worker_request request = { keys, lists, 1 + random_below(&p->random, 3) };
 	struct plain_choice want;
 	struct worker_place place;
 	struct plain_connection *c;
 	bool forgotten;
 
+	if (p->job_count == JOBS_MOST)
+		return;
 	for (uint32_t i = 0; i < request.list_count; i++) {
 		lists[i] = random_below(&p->random, 4);
 		for (uint32_t j = 0; j < lists[i] && used < DESTINATIONS; j++) {
@@ -262,14 +261,17 @@ static void random_place(struct plain *p) {
 		if (used == DESTINATIONS)
 			lists[i] = 0, request.list_count = i;
 	}
-	want = plain_place(p, &request);
-	worker_place(w.workers, &request, w.now_ns, random_next(&p->random),
+	want = plain_place(p, message, &request);
+	for (job = 0; p->jobs[job].there; job++)
+		;
+	w.jobs[job].message = message;
+	worker_place(w.workers, &w.jobs[job], &request, w.now_ns, random_next(&p->random),
 	    &place);
 	assert_string_equal(worker_rule_word(place.rule), worker_rule_word(want.rule));
 	p->chosen[place.rule]++;
 	assert_int_equal(place.opened, want.rule >= WORKER_UNUSED && want.rule <= WORKER_ONE_MORE);
 	if (want.rule == WORKER_WAIT || want.rule == WORKER_DEFER) {
-		assert_int_equal(place.job, WORKER_NONE);
+		assert_null(place.job);
 		return;
 	}
 	assert_int_equal(place.list, want.list);
@@ -280,15 +282,13 @@ static void random_place(struct plain *p) {
 		assert_true(want.destinations[place.destination]);
 		if (place.closed != WORKER_NONE) {
 			assert_int_equal(jobs_on(p, place.closed), 0);
-			assert_int_equal(p->connections[place.closed].destination,
-			    place.closed_destination);
 			for (uint32_t i = 0; i < p->workers; i++)
 				assert_true(p->connections[i].open);
 			plain_close(p, place.closed);
 		}
 		assert_false(c->open);
-		forgotten = class_of(p, (uint32_t)place.destination) == UNUSED;
-		*c = (struct plain_connection){ true, false, (uint32_t)place.destination,
+		forgotten = class_of(p, place.destination) == UNUSED;
+		*c = (struct plain_connection){ true, false, place.destination,
 			++p->order, w.now_ns, w.now_ns };
 		if (forgotten)
 			p->destinations[c->destination].retry_ns = 0;
@@ -296,8 +296,8 @@ static void random_place(struct plain *p) {
 		p->destinations[c->destination].order = p->order;
 	}
 	assert_int_equal(place.destination, c->destination);
-	assert_false(p->jobs[place.job].there);
-	p->jobs[place.job] = (struct plain_job){ true, request.message, place.connection };
+	assert_ptr_equal(place.job, &w.jobs[job]);
+	p->jobs[job] = (struct plain_job){ true, message, place.connection };
 	p->job_count++;
 }
 
@@ -312,15 +312,15 @@ static void random_done(struct plain *p) {
 	p->job_count--;
 	closes = p->connections[connection].past_age && jobs_on(p, connection) == 0;
 	p->connections[connection].idle_ns = w.now_ns;
-	assert_int_equal(worker_done(w.workers, job, w.now_ns), closes);
+	assert_int_equal(worker_done(w.workers, &w.jobs[job], w.now_ns), closes);
 	if (closes)
 		plain_close(p, connection);
 }
 
 static void random_end(struct plain *p) {
-	uint32_t connection = random_below(&p->random, p->workers), jobs, d, first = 0;
+	uint32_t connection = random_below(&p->random, p->workers), jobs, d, job;
 	int64_t retry_ns = 0;
-	struct worker_lost_job lost;
+	struct worker_jobs lost = TAILQ_HEAD_INITIALIZER(lost);
 
 	if (!p->connections[connection].open)
 		return;
@@ -333,20 +333,19 @@ static void random_end(struct plain *p) {
 		p->destinations[d].retry_ns = 0;
 		return;
 	}
-	worker_lost(w.workers, connection, retry_ns, w.now_ns);
+	worker_lost(w.workers, connection, retry_ns, w.now_ns, &lost);
 	if (retry_ns != 0)
 		p->destinations[d].retry_ns = retry_ns;
-	for (; worker_next_lost(w.workers, &lost); jobs--) {
-		assert_true(p->jobs[lost.job].there);
-		assert_int_equal(p->jobs[lost.job].connection, connection);
-		assert_int_equal(p->jobs[lost.job].message, lost.message);
-		assert_int_equal(lost.tag, 7);
-		first += lost.first;
-		p->jobs[lost.job].there = false;
+	for (; !TAILQ_EMPTY(&lost); jobs--) {
+		job = (uint32_t)(TAILQ_FIRST(&lost) - w.jobs);
+		TAILQ_REMOVE(&lost, TAILQ_FIRST(&lost), of_list);
+		assert_true(p->jobs[job].there);
+		assert_int_equal(p->jobs[job].connection, connection);
+		assert_int_equal(p->jobs[job].message, w.jobs[job].message);
+		p->jobs[job].there = false;
 		p->job_count--;
 	}
 	assert_int_equal(jobs, 0);
-	assert_true(first <= 1);
 	plain_close(p, connection);
 }
 
@@ -374,14 +373,9 @@ static void time_passes(struct plain *p) {
 }
 
 static void counts_agree(const struct plain *p) {
-	struct worker_counts counts;
-
-	worker_count(w.workers, &counts);
-	assert_int_equal(counts.jobs, p->job_count);
-	assert_int_equal(counts.free, free_of(p));
-	assert_int_equal(counts.evicted, 0);
+	assert_int_equal(worker_idle_count(w.workers), free_of(p));
 	for (uint32_t m = 0; m < MESSAGES; m++)
-		assert_int_equal(worker_concurrency(w.workers, m), workers_of(p, m));
+		assert_int_equal(w.workers->concurrency[m], workers_of(p, m));
 	for (uint32_t d = 0; d < DESTINATIONS; d++)
 		assert_true(connections_to(p, d) <= w.settings->destination_limit);
 	assert_true(worker_is_sound(w.workers));
@@ -398,7 +392,7 @@ TEST(chooses_as_the_notes_say) {
 		p->chosen = chosen;
 		p->random = (struct random){ random_next(&random) };
 		p->workers = 1 + random_below(&p->random, WORKERS_MOST);
-		world_open_sized(&(struct worker_sizes){ p->workers, JOBS_MOST, 8, 2 * p->workers + 64 });
+		world_open_sized(&(struct worker_sizes){ p->workers, 8, DESTINATIONS });
 		w.settings->max_message_concurrency = random_below(&p->random, 4);
 		w.settings->scale_max_concurrency = random_below(&p->random, 4);
 		w.settings->verify_max_concurrency = random_below(&p->random, 3);
@@ -441,19 +435,18 @@ TEST(chooses_as_the_notes_say) {
 struct big {
 	struct random random;
 	uint32_t messages;
-	struct { int64_t end_ns; uint32_t job, connection; } running[BIG];
+	struct { int64_t end_ns; struct worker_job *job; uint32_t connection; } running[BIG];
 	uint32_t count;
-	uint64_t key;
+	uint32_t key;
 };
 
 static void fill(struct big *big) {
 	for (uint32_t message = 1; message <= big->messages;) {
-		uint64_t key = ++big->key;
-		uint32_t list = 1;
-		struct worker_request request = { message, key, &key, &list, 1 };
+		uint32_t key = ++big->key, list = 1;
+		struct worker_request request = { &key, &list, 1 };
 		struct worker_place place;
 
-		worker_place(w.workers, &request, w.now_ns,
+		worker_place(w.workers, world_job(message), &request, w.now_ns,
 		    random_next(&big->random), &place);
 		if (place.rule != WORKER_UNUSED) {
 			assert_int_equal(place.rule, WORKER_WAIT);
@@ -475,12 +468,12 @@ static void end_one(struct big *big) {
 			next = i;
 	w.now_ns = big->running[next].end_ns;
 	(void)worker_done(w.workers, big->running[next].job, w.now_ns);
-	worker_lost(w.workers, big->running[next].connection, 0, w.now_ns);
+	worker_lost(w.workers, big->running[next].connection, 0, w.now_ns, &w.lost);
 	big->running[next] = big->running[--big->count];
 }
 
 static uint32_t has(const struct big *big, uint32_t message) {
-	return worker_concurrency(w.workers, message);
+	return w.workers->concurrency[message];
 }
 
 TEST(figures_of_the_notes) {
@@ -489,7 +482,7 @@ TEST(figures_of_the_notes) {
 
 	assert_non_null(big);
 	big->random = random_seeded("figures_of_the_notes");
-	world_open_sized(&(struct worker_sizes){ BIG, 1024, 8, 2 * BIG + 64 });
+	world_open_sized(&(struct worker_sizes){ BIG, 8, 1 << 16 });
 	w.settings->max_message_concurrency = 100;
 	w.settings->closed_keep_ns = 0;
 	big->messages = 1;

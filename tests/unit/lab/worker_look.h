@@ -4,25 +4,31 @@
 #ifndef TESTS_UNIT_WORKER_LOOK_H
 #define TESTS_UNIT_WORKER_LOOK_H
 
-#include "lab/worker_internal.h"
+#include "lab/worker.h"
 
 /* A destination is broken, or works again: not to be tried before retry_ns; 0: forget its
  * retry time. */
-static inline void worker_set_retry(struct workers *workers, uint64_t destination,
+static inline void worker_set_retry(struct workers *workers, uint32_t destination,
     int64_t retry_ns, int64_t now_ns) {
-	if (retry_ns != 0 || worker_find(workers, destination, now_ns) != NULL)
-		worker_record(workers, destination, now_ns)->retry_ns = retry_ns;
+	struct worker_destination *d = &workers->destinations[destination];
+
+	if (worker_is_stale(workers, d, now_ns))
+		*d = (struct worker_destination){ .closed_ns = now_ns };
+	d->retry_ns = retry_ns;
 }
 
 enum worker_record { WORKER_RECORD_NONE, WORKER_RECORD_OPEN, WORKER_RECORD_CLOSED,
 	WORKER_RECORD_RETRY };
 /* NONE: it counts as unused. */
 static inline enum worker_record worker_see_destination(const struct workers *workers,
-    uint64_t destination, int64_t now_ns) {
-	const struct worker_destination *d = worker_find(workers, destination, now_ns);
+    uint32_t destination, int64_t now_ns) {
+	const struct worker_destination *d = &workers->destinations[destination];
 
-	return d == NULL ? WORKER_RECORD_NONE : d->connection_count > 0 ? WORKER_RECORD_OPEN :
-	    d->retry_ns != 0 ? WORKER_RECORD_RETRY : WORKER_RECORD_CLOSED;
+	if (worker_is_stale(workers, d, now_ns))
+		return WORKER_RECORD_NONE;
+	return d->connection_count > 0 ? WORKER_RECORD_OPEN :
+	    d->retry_ns != 0 ? WORKER_RECORD_RETRY :
+	    d->order != 0 ? WORKER_RECORD_CLOSED : WORKER_RECORD_NONE;
 }
 
 /* NULL: there is no such connection. */
@@ -34,7 +40,7 @@ static inline const struct worker_connection *worker_see_connection(
 }
 
 static inline bool are_connections_sound(const struct workers *w) {
-	uint32_t open = 0, idle = 0, aged = 0, past_age = 0, none = 0, placed = 0;
+	uint32_t open = 0, idle = 0, aged = 0, past_age = 0, none = 0;
 	const struct worker_connection *c;
 	const struct worker_job *job;
 
@@ -55,18 +61,13 @@ static inline bool are_connections_sound(const struct workers *w) {
 			return false;
 		open++;
 		past_age += c->past_age;
-		placed += jobs;
 	}
-	TAILQ_FOREACH(job, &w->no_job, of_list)
-		placed++;
-	TAILQ_FOREACH(job, &w->lost, of_list)
-		placed++;
 	return open == w->open && none + open == w->sizes.workers && idle == w->idle_count &&
-	    aged + past_age == open && placed == w->sizes.jobs;
+	    aged + past_age == open;
 }
 
 static inline bool are_destinations_sound(const struct workers *w) {
-	uint32_t used = 0, open = 0;
+	uint32_t open = 0;
 
 	for (uint32_t i = 0; i < w->sizes.destinations; i++) {
 		const struct worker_destination *d = &w->destinations[i];
@@ -74,36 +75,39 @@ static inline bool are_destinations_sound(const struct workers *w) {
 		uint64_t order = UINT64_MAX;
 		uint32_t count = 0;
 
-		used += d->used;
 		LIST_FOREACH(c, &d->connections, of_destination) {
 			if (c->destination != d || c->order >= order)
 				return false;
 			order = c->order;
 			count++;
 		}
-		if (count != d->connection_count || (count > 0 && !d->used))
+		if (count != d->connection_count)
 			return false;
 		open += count;
 	}
-	return used == w->by_key.count && open == w->open;
+	return open == w->open;
 }
 
 /* A message has as many workers as pairs, and a pair has a job. */
 static inline bool are_pairs_sound(const struct workers *w) {
-	uint32_t jobs = 0, workers = 0;
+	uint32_t jobs = 0, placed = 0, workers = 0;
 
 	for (uint32_t i = 0; i < w->pairs.size; i++)
 		jobs += w->pairs.cells[i].hash != 0 ? w->pairs.cells[i].index : 0;
 	for (uint32_t i = 0; i < w->sizes.messages; i++)
 		workers += w->concurrency[i];
-	for (uint32_t i = 0; i < w->sizes.jobs; i++) {
-		const struct worker_job *job = &w->jobs[i];
+	for (uint32_t i = 0; i < w->sizes.workers; i++) {
+		const struct worker_connection *c = &w->connections[i];
+		const struct worker_job *job;
 
-		if (job->connection != NULL && map_find(&w->pairs, worker_pair_hash(w,
-		    job->message, job->connection)) == NULL)
-			return false;
+		if (c->destination == NULL)
+			continue;
+		placed += c->job_count;
+		TAILQ_FOREACH(job, &c->jobs, of_list)
+			if (map_find(&w->pairs, worker_pair_hash(w, job->message, c)) == NULL)
+				return false;
 	}
-	return jobs == w->placed && workers == w->pairs.count;
+	return jobs == placed && workers == w->pairs.count;
 }
 
 static inline bool worker_is_sound(const struct workers *workers) {

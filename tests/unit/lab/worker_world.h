@@ -8,6 +8,7 @@
 
 #include "tests/unit/lab/worker_look.h"
 
+#define WORLD_JOBS	1024
 #define SECOND	INT64_C(1000000000)
 
 struct world {
@@ -15,6 +16,9 @@ struct world {
 	struct worker_settings *settings;	/* of the workers: changed at any time */
 	int64_t now_ns;
 	uint64_t random;
+	struct worker_job jobs[WORLD_JOBS];
+	uint32_t last_job;
+	struct worker_jobs lost;
 };
 
 static struct world w;
@@ -22,7 +26,7 @@ static struct world w;
 static inline void world_open_sized(const struct worker_sizes *sizes) {
 	w = (struct world){ .workers = worker_open(sizes, &worker_defaults),
 		.now_ns = 1000 * SECOND };
-	assert_non_null(w.workers);
+	TAILQ_INIT(&w.lost);
 	w.settings = &w.workers->settings;
 }
 
@@ -33,32 +37,41 @@ static inline int world_close(void **state) {
 }
 
 static inline int world_open(void **state) {
-	world_open_sized(&(struct worker_sizes){ 20, 1024, 8, 104 });
+	world_open_sized(&(struct worker_sizes){ 20, 8, 128 });
 	return 0;
 }
 
 /* Another one, with so many workers. */
 static inline void world_reopen(uint32_t workers) {
 	world_close(NULL);
-	world_open_sized(&(struct worker_sizes){ workers, 1024, 8, 2 * workers + 64 });
+	world_open_sized(&(struct worker_sizes){ workers, 8, 128 });
+}
+
+/* One that is on no connection, and has not been on one of late. */
+static inline struct worker_job *world_job(uint32_t message) {
+	do
+		w.last_job = (w.last_job + 1) % WORLD_JOBS;
+	while (w.jobs[w.last_job].connection != NULL);
+	w.jobs[w.last_job].message = message;
+	return &w.jobs[w.last_job];
 }
 
 static inline struct worker_place world_place(uint32_t message, const char *lists) {
-	uint64_t keys[64];
+	uint32_t keys[64];
 	uint32_t counts[8] = { 0 }, list = 0, key = 0;
-	struct worker_request request = { message, message, keys, counts, 0 };
+	struct worker_request request = { keys, counts, 0 };
 	struct worker_place place;
 
 	for (; *lists != '\0'; lists++) {
 		if (*lists == '|') {
 			list++;
 		} else {
-			keys[key++] = (uint64_t)*lists;
+			keys[key++] = (unsigned char)*lists;
 			counts[list]++;
 		}
 	}
 	request.list_count = list + 1;
-	worker_place(w.workers, &request, w.now_ns, w.random, &place);
+	worker_place(w.workers, world_job(message), &request, w.now_ns, w.random, &place);
 	return place;
 }
 
@@ -73,16 +86,16 @@ static inline struct worker_place world_must(uint32_t message, const char *lists
 }
 
 static inline enum worker_record world_sees(char destination) {
-	return worker_see_destination(w.workers, (uint64_t)destination, w.now_ns);
+	return worker_see_destination(w.workers, (unsigned char)destination, w.now_ns);
 }
 
 /* Not to be tried before retry_ns; 0: it was only closed. */
 static inline void world_loses(const struct worker_place *place, int64_t retry_ns) {
-	worker_lost(w.workers, place->connection, retry_ns, w.now_ns);
+	worker_lost(w.workers, place->connection, retry_ns, w.now_ns, &w.lost);
 }
 
 static inline void world_set_retry(char destination, int64_t retry_ns) {
-	worker_set_retry(w.workers, (uint64_t)destination, retry_ns, w.now_ns);
+	worker_set_retry(w.workers, (unsigned char)destination, retry_ns, w.now_ns);
 }
 
 static inline void world_done(const struct worker_place *place) {
