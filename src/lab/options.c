@@ -23,19 +23,42 @@ bool option_parse_duration(const char *text, int64_t least, int64_t most, int64_
 	return text_to_duration_ns(text, out) && *out >= least && *out <= most;
 }
 
-bool option_parse_count_at(const char *text, size_t length, uint32_t most, uint32_t *count,
-    int64_t *at_ns, bool *has_time) {
+static bool parse_timed(const char *text, size_t length, uint32_t most, int64_t most_ns,
+    struct timed_count *out) {
 	const char *at = memchr(text, '@', length);
 	size_t digits = at != NULL ? (size_t)(at - text) : length;
 	char duration[32];
 
-	*at_ns = 0;
-	*has_time = at != NULL;
-	if (!option_parse_count(text, digits, 0, most, count))
+	out->at_ns = 0;
+	if (!option_parse_count(text, digits, 0, most, &out->count))
 		return false;
 	return at == NULL ||
 	    (text_copy(duration, sizeof(duration), at + 1, length - digits - 1) &&
-		option_parse_duration(duration, 0, DAY_NS, at_ns));
+		option_parse_duration(duration, 0, most_ns, &out->at_ns));
+}
+
+bool option_parse_count_at(const char *text, uint32_t most, struct timed_count *out) {
+	return parse_timed(text, strlen(text), most, DAY_NS, out);
+}
+
+uint32_t option_parse_counts(const char *text, bool changes, uint32_t most, int64_t most_ns,
+    struct timed_count *list, uint32_t room) {
+	uint32_t count = 0;
+
+	for (; count < room; text++) {
+		size_t length = strcspn(text, ",");
+		bool has_time = memchr(text, '@', length) != NULL;
+
+		if (!parse_timed(text, length, most, most_ns, &list[count]) ||
+		    (changes && has_time == (count == 0)) ||
+		    (count > 0 && list[count].at_ns < list[count - 1].at_ns))
+			return 0;
+		count++;
+		text += length;
+		if (*text == '\0')
+			return count;
+	}
+	return 0;
 }
 
 const struct option_row *option_find(const struct option_table *table, const char *name) {

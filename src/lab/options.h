@@ -44,8 +44,16 @@ bool option_parse(const struct option_row *row, const char *text, void *values,
 bool option_parse_count(const char *text, size_t length, uint32_t least, uint32_t most,
     uint32_t *out);
 bool option_parse_duration(const char *text, int64_t least, int64_t most, int64_t *out);
-/* "N", "N@TIME" (without: 0; at most a day); *has_time: it had one. */
-bool option_parse_count_at(const char *text, size_t length, uint32_t most, uint32_t *count,
-    int64_t *at_ns, bool *has_time);
+/* A number that holds from a time on, or comes at it. */
+struct timed_count {
+	int64_t at_ns;
+	uint32_t count;
+};
+/* "N", "N@TIME" (without: 0; at most a day). */
+bool option_parse_count_at(const char *text, uint32_t most, struct timed_count *out);
+/* "N,N@TIME": as many as it has, by time; `changes`: of the first there is no time, of all others
+ * one.  0: it is no such list, or has more than `room`. */
+uint32_t option_parse_counts(const char *text, bool changes, uint32_t most, int64_t most_ns,
+    struct timed_count *list, uint32_t room);
 
 #endif

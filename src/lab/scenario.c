@@ -30,7 +30,7 @@ bool scenario_value(const config_setting_t *group, const char *path,
 uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, uint32_t count,
     int64_t at_ns, uint32_t none) {
 	for (uint32_t i = changes; i < changes + count && scenario->changes[i].at_ns <= at_ns; i++)
-		none = scenario->changes[i].window;
+		none = scenario->changes[i].count;
 	return none;
 }
 
@@ -45,46 +45,23 @@ static void complain_name(struct scenario_work *w, const config_setting_t *place
 	    what, log_sentence(quoted, sizeof(quoted), name));
 }
 
-static bool read_change(const char *text, size_t length, bool first,
-    struct scenario_change *change) {
-	const char *at = memchr(text, '@', length);
-	size_t digits = at != NULL ? (size_t)(at - text) : length;
-	char time[32];
-
-	change->at_ns = 0;
-	if (!text_to_u32(text, digits, 10000, &change->window) || first != (at == NULL))
-		return false;
-	return at == NULL || (text_copy(time, sizeof(time), at + 1, length - digits - 1) &&
-	    text_to_duration_ns(time, &change->at_ns) && change->at_ns <= 3650 * 24 * 3600 *
-	    NS_PER_SECOND);
-}
-
 /* "5", "5,0@10s,5@20s" */
 static bool read_changes(struct scenario_work *w, const char *text, uint32_t *start,
     uint32_t *out) {
 	struct scenario *s = w->scenario;
-	struct scenario_change *changes;
-	uint32_t count = 0;
+	struct timed_count *changes;
 
 	memory_grow(&s->changes, &w->change_room, s->change_count + SCENARIO_CHANGES_MAX - 1,
 	    sizeof(*s->changes));
 	changes = s->changes + s->change_count;
-	for (;; text++) {
-		size_t length = strcspn(text, ",");
-
-		if (count == SCENARIO_CHANGES_MAX ||
-		    !read_change(text, length, count == 0, &changes[count]) ||
-		    (count > 0 && changes[count].at_ns <= changes[count - 1].at_ns))
-			return false;
-		count++;
-		text += length;
-		if (*text == '\0')
-			break;
-	}
 	*start = s->change_count;
-	*out = count;
-	s->change_count += count;
-	return true;
+	*out = option_parse_counts(text, true, 10000, 3650 * 24 * 3600 * NS_PER_SECOND, changes,
+	    SCENARIO_CHANGES_MAX);
+	for (uint32_t i = 1; i < *out; i++)
+		if (changes[i].at_ns == changes[i - 1].at_ns)
+			return false;
+	s->change_count += *out;
+	return *out > 0;
 }
 
 /* False: it is not set. */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "config/compile/compile.h"
+#include "lab/options.h"
 #include "policy/schedule/job_settings.h"
 #include "policy/window/window.h"
 
@@ -28,11 +29,6 @@ struct scenario_transport {
 	struct window_settings window;				/* law postfix */
 	int64_t service_ns;
 	uint32_t works, works_count;	/* changes: 0, its program fails; none: it works */
-};
-
-struct scenario_change {
-	int64_t at_ns;
-	uint32_t window;
 };
 
 struct scenario_destination {
@@ -70,7 +66,7 @@ struct scenario {
 	struct pool_settings pool;	/* batch_most 0 */
 	struct scenario_transport *transports;
 	struct scenario_destination *destinations;
-	struct scenario_change *changes;
+	struct timed_count *changes;
 	struct scenario_message *messages;
 	struct scenario_recipients *runs;
 	struct scenario_completion *completions;

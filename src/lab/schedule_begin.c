@@ -75,13 +75,13 @@ static void open_destinations(struct world *w) {
 		uint32_t window;
 
 		window_begin(&own->window, settings);
-		window = d->change_count > 0 ? s->changes[d->changes].window :
+		window = d->change_count > 0 ? s->changes[d->changes].count :
 		    window_now(&own->window, settings, 0);
 		own->queue = job_queue_open(w->board, w->transports[d->transport], window, i);
 		for (uint32_t j = 1; j < d->change_count; j++)
 			w->changes[w->change_count++] = (struct change_event){
 				s->changes[d->changes + j].at_ns, i,
-				s->changes[d->changes + j].window };
+				s->changes[d->changes + j].count };
 	}
 	qsort(w->changes, w->change_count, sizeof(w->changes[0]), by_time);
 }

@@ -18,12 +18,8 @@
 enum simulated_mode { SERVER_REFUSES, SERVER_CONNECT_TIMEOUT, SERVER_GREETING_TIMEOUT };
 enum simulated_levels { LEVELS_KNOWN, LEVELS_LOG, LEVELS_NONE };
 
-struct simulated_change {
-	int64_t at_ns;
-	uint32_t limit;
-};
 struct simulated_changes {
-	struct simulated_change list[SIMULATED_CHANGES_MAX];	/* by time, the first at 0 */
+	struct timed_count list[SIMULATED_CHANGES_MAX];	/* by time, the first at 0 */
 	uint32_t count;
 };
 

@@ -82,7 +82,7 @@ static uint32_t server_limit(const struct world *world) {
 	uint32_t limit = 0;
 
 	for (uint32_t i = 0; i < s->limits.count && s->limits.list[i].at_ns <= world->now_ns; i++)
-		limit = s->limits.list[i].limit;
+		limit = s->limits.list[i].count;
 	return limit;
 }
 
@@ -415,7 +415,7 @@ static void set_due_ceilings(struct world *world) {
 	for (; world->ceilings_set < ceilings->count &&
 	     ceilings->list[world->ceilings_set].at_ns <= world->now_ns; world->ceilings_set++)
 		window_set_ceiling(&world->window, &world->simulation->window,
-		    ceilings->list[world->ceilings_set].limit, world->now_ns);
+		    ceilings->list[world->ceilings_set].count, world->now_ns);
 }
 
 static void world_step(struct world *world) {

@@ -33,23 +33,9 @@ static bool parse_feedback(void *values, const char *text) {
 
 /* "5", "5,20@600s" */
 static bool parse_changes(struct simulated_changes *changes, const char *text) {
-	int64_t last_ns = 0;
-
-	for (changes->count = 0; changes->count < SIMULATED_CHANGES_MAX;) {
-		struct simulated_change *change = &changes->list[changes->count++];
-		size_t length = strcspn(text, ",");
-		bool has_time;
-
-		if (!option_parse_count_at(text, length, WINDOW_MAX, &change->limit,
-			&change->at_ns, &has_time) ||
-		    (changes->count == 1) == has_time || change->at_ns < last_ns)
-			return false;
-		last_ns = change->at_ns;
-		text += length;
-		if (*text++ == '\0')
-			return true;
-	}
-	return false;
+	changes->count = option_parse_counts(text, true, WINDOW_MAX, DAY, changes->list,
+	    SIMULATED_CHANGES_MAX);
+	return changes->count > 0;
 }
 
 static bool parse_server_limit(void *values, const char *text) {
@@ -88,7 +74,7 @@ const struct option_table simulate_window_options = { option_rows,
 void simulate_window_defaults(struct simulation *simulation) {
 	*simulation = (struct simulation){
 		.window = window_defaults,
-		.limits = { .list = { { .at_ns = 0, .limit = 5 } }, .count = 1 },
+		.limits = { .list = { { .at_ns = 0, .count = 5 } }, .count = 1 },
 		.deliveries = 1000,
 		.service_ns = 2 * NS_PER_SECOND,
 		.refusal_ns = 50 * NS_PER_MS,

@@ -322,7 +322,7 @@ static void message_arrive(struct world *w, uint32_t message) {
 
 	m->here = true;
 	m->changed_ns = w->now_ns;
-	for (uint32_t i = 0; i < w->s->messages[message].jobs; i++)
+	for (uint32_t i = 0; i < w->s->messages[message].count; i++)
 		wait_last(w, m->first + i);
 	if (!w->s->routing)
 		place_message(w, message, true);
@@ -396,7 +396,7 @@ static void world_begin(struct world *w) {
 	struct worker_sizes sizes = { .workers = s->workers, .messages = s->message_count };
 
 	for (uint32_t m = 0; m < s->message_count; m++)
-		w->job_count += s->messages[m].jobs;
+		w->job_count += s->messages[m].count;
 	w->site_count = s->sites == 0 ? w->job_count : s->sites;
 	w->left = w->job_count;
 	w->jobs = memory_of(w->job_count, sizeof(*w->jobs));
@@ -417,11 +417,11 @@ static void lay_out(struct world *w) {
 		struct message *message = &w->messages[m];
 
 		*message = (struct message){ .first = &w->jobs[job],
-			.left = s->messages[m].jobs, .here = s->messages[m].jobs == 0 };
+			.left = s->messages[m].count, .here = s->messages[m].count == 0 };
 		TAILQ_INIT(&message->waiting);
 		w->result->messages[m] = (struct worked_result){ .first_ns = -1,
-			.jobs = s->messages[m].jobs, .last_ns = -1 };
-		for (uint32_t i = 0; i < s->messages[m].jobs; i++, job++)
+			.jobs = s->messages[m].count, .last_ns = -1 };
+		for (uint32_t i = 0; i < s->messages[m].count; i++, job++)
 			w->jobs[job] = (struct job){ .own.message = m,
 				.site = s->sites == 0 ? job : i % s->sites };
 	}

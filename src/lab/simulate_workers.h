@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lab/options.h"
 #include "lab/worker.h"
 
 #define WORKED_MESSAGES_MAX	64
@@ -19,11 +20,6 @@
 #define WORKED_HOSTS_MAX	32	/* of one site, all lists */
 #define WORKED_BROKEN_MAX	32
 #define WORKED_JOBS_MAX		1000000u
-
-struct worked_message {
-	uint32_t jobs;
-	int64_t at_ns;
-};
 
 struct worked_broken {
 	uint32_t site;		/* from 1; 0: each */
@@ -33,8 +29,8 @@ struct worked_broken {
 struct workers_simulation {
 	struct worker_settings settings;
 	uint32_t workers;
-	/* [0] is that of the verification probes */
-	struct worked_message messages[WORKED_MESSAGES_MAX + 1];
+	/* Jobs of each, and when it comes; [0] is that of the verification probes. */
+	struct timed_count messages[WORKED_MESSAGES_MAX + 1];
 	uint32_t message_count;	/* with [0] */
 	uint32_t sites;		/* 0: as many as jobs */
 	uint32_t lists[WORKED_LISTS_MAX], list_count;

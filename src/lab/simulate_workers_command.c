@@ -47,32 +47,20 @@ static bool next_part(const char **list, char *out, size_t size) {
 
 static bool parse_messages(void *values, const char *text) {
 	struct workers_simulation *s = values;
-	int64_t last_ns = 0;
+	uint32_t count = option_parse_counts(text, false, COUNT_MAX, DAY, &s->messages[1],
+	    WORKED_MESSAGES_MAX);
 
-	for (s->message_count = 1; s->message_count <= WORKED_MESSAGES_MAX;) {
-		struct worked_message *message = &s->messages[s->message_count++];
-		size_t length = strcspn(text, ",");
-		bool has_time;
-
-		if (!option_parse_count_at(text, length, COUNT_MAX, &message->jobs,
-			&message->at_ns, &has_time) ||
-		    message->jobs == 0 || message->at_ns < last_ns)
+	s->message_count = count + 1;
+	for (uint32_t m = 1; m <= count; m++)
+		if (s->messages[m].count == 0)
 			return false;
-		last_ns = message->at_ns;
-		text += length;
-		if (*text++ == '\0')
-			return true;
-	}
-	return false;
+	return count > 0;
 }
 
 static bool parse_probes(void *values, const char *text) {
-	struct worked_message *probes =
-	    &((struct workers_simulation *)values)->messages[WORKER_VERIFICATION];
-	bool has_time;
+	struct workers_simulation *s = values;
 
-	return option_parse_count_at(text, strlen(text), COUNT_MAX, &probes->jobs, &probes->at_ns,
-	    &has_time);
+	return option_parse_count_at(text, COUNT_MAX, &s->messages[WORKER_VERIFICATION]);
 }
 
 static bool parse_hosts(void *values, const char *text) {
@@ -139,7 +127,7 @@ static void set_defaults(struct workers_simulation *simulation) {
 	*simulation = (struct workers_simulation){
 		.settings = worker_defaults,
 		.workers = 100,
-		.messages = { [1] = { .jobs = 1000 } },
+		.messages = { [1] = { .count = 1000 } },
 		.message_count = 2,
 		.lists = { 1 },
 		.list_count = 1,
@@ -156,7 +144,7 @@ static const char *find_excess(const struct workers_simulation *simulation) {
 	uint64_t jobs = 0, hosts = simulated_hosts(simulation);
 
 	for (uint32_t m = 0; m < simulation->message_count; m++)
-		jobs += simulation->messages[m].jobs;
+		jobs += simulation->messages[m].count;
 	if (jobs > WORKED_JOBS_MAX)
 		return "more than 1000000 jobs";
 	if (hosts * (simulation->sites == 0 ? jobs : simulation->sites) > 4 * WORKED_JOBS_MAX)
@@ -175,7 +163,7 @@ static void keep_state(void *context, int64_t at_ns, uint32_t free,
 	struct kept *kept = context;
 
 	for (uint32_t m = 0; m < kept->simulation->message_count; m++)
-		if (kept->simulation->messages[m].jobs > 0 &&
+		if (kept->simulation->messages[m].count > 0 &&
 		    kept->simulation->messages[m].at_ns <= at_ns)
 			keep_row(&kept->states, &(struct row){ at_ns, m, concurrency[m],
 				free, { .rule = WORKER_WAIT } });

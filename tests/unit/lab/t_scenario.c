@@ -70,7 +70,7 @@ TEST(a_transport_has_its_own_and_else_what_the_top_says) {
 	assert_int_equal(s->destinations[0].service_ns, NS_PER_SECOND);
 	assert_int_equal(s->destinations[1].service_ns, -1);
 	assert_int_equal(s->destinations[1].change_count, 3);
-	assert_int_equal(s->changes[s->destinations[1].changes + 1].window, 0);
+	assert_int_equal(s->changes[s->destinations[1].changes + 1].count, 0);
 	assert_int_equal(s->changes[s->destinations[1].changes + 2].at_ns, 60 * NS_PER_SECOND);
 	assert_true(s->destinations[1].rank < s->destinations[0].rank);	/* x before y */
 	assert_int_equal(s->message_count, 3);
