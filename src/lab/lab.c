@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "lab/memory.h"
 #include "view/help.h"
 
 #define ROWS_MAX	40	/* options of a simulation */
@@ -218,12 +217,4 @@ int lab_main(int argc, char **argv) {
 	if (!writer_finish(&lab.writer))
 		return lab_complain(EX_IOERR, "cannot write the output: %s", strerror(errno));
 	return code;
-}
-
-void lab_rows_add(struct lab_rows *rows, const void *row, size_t size, size_t most) {
-	rows->full = rows->full || rows->count == most;
-	if (rows->full)
-		return;
-	memory_grow(&rows->list, &rows->room, rows->count, size);
-	memcpy(rows->list + rows->count++ * size, row, size);
 }

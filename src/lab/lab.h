@@ -47,14 +47,4 @@ int lab_WORKERS(struct lab *lab);
 int lab_QUEUE(struct lab *lab);
 int lab_SCHEDULE(struct lab *lab);
 
-/* Rows that a simulation keeps until it ends, because the figures stand first. */
-struct lab_rows {
-	char *list;
-	size_t count, room;
-	bool full;	/* there were more than `most` */
-};
-
-/* Adds a row of `size` bytes, the same at each call. */
-void lab_rows_add(struct lab_rows *rows, const void *row, size_t size, size_t most);
-
 #endif

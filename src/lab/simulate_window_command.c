@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "lab/lab.h"
+#include "lab/memory.h"
 #include "lab/option_rows.h"
 #include "lab/simulate.h"
 
@@ -86,7 +87,7 @@ void simulate_window_defaults(struct simulation *simulation) {
 /* --- output ------------------------------------------------------------------------------ */
 
 static void keep_state(void *context, const struct simulated_state *state) {
-	lab_rows_add(context, state, sizeof(*state), STATES_MAX);
+	memory_rows_add(context, state, sizeof(*state), STATES_MAX);
 }
 
 static void state_row(void *context, struct writer *writer, const void *item) {
@@ -103,7 +104,7 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 }
 
 static int write_result(struct writer *writer, const struct simulation *simulation,
-    const struct simulation_result *result, const struct lab_rows *states) {
+    const struct simulation_result *result, const struct memory_rows *states) {
 	writer_object_begin(writer, NULL);
 	writer_decimal(writer, "deferred_percent", value_decimal(100.0 *
 	    (double)result->deferred / (double)simulation->deliveries));
@@ -127,7 +128,7 @@ static int write_result(struct writer *writer, const struct simulation *simulati
 }
 
 int lab_WINDOW(struct lab *lab) {
-	struct lab_rows states = { .list = NULL };
+	struct memory_rows states = { .list = NULL };
 	struct simulation_result result;
 	struct simulation simulation;
 	int code;

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "lab/lab.h"
+#include "lab/memory.h"
 #include "lab/option_rows.h"
 #include "lab/simulate_workers.h"
 
@@ -27,7 +28,7 @@ struct row {
 struct kept {
 	const struct workers_simulation *simulation;
 	const struct workers_result *result;
-	struct lab_rows states, decisions;
+	struct memory_rows states, decisions;
 };
 
 #define COUNT_MAX	1000000u
@@ -154,8 +155,8 @@ static const char *find_excess(const struct workers_simulation *simulation) {
 
 /* --- rows ------------------------------------------------------------------------------- */
 
-static void keep_row(struct lab_rows *rows, const struct row *row) {
-	lab_rows_add(rows, row, sizeof(*row), ROWS_MAX);
+static void keep_row(struct memory_rows *rows, const struct row *row) {
+	memory_rows_add(rows, row, sizeof(*row), ROWS_MAX);
 }
 
 static void keep_state(void *context, int64_t at_ns, uint32_t free,

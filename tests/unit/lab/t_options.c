@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include "lab/lab.h"
+#include "lab/memory.h"
 #include "lab/simulate.h"
 
 static const char *should_be(const char *name, const char *value) {
@@ -59,10 +60,10 @@ TEST(options_stand_below_the_usage) {
 
 /* Kept until the end, but not without end. */
 TEST(rows_are_bounded) {
-	struct lab_rows rows = { .list = NULL };
+	struct memory_rows rows = { .list = NULL };
 
 	for (uint32_t i = 0; i < 600; i++)
-		lab_rows_add(&rows, &i, sizeof(i), 512);
+		memory_rows_add(&rows, &i, sizeof(i), 512);
 	assert_true(rows.full);
 	assert_int_equal(rows.count, 512);
 	assert_int_equal(((const uint32_t *)rows.list)[511], 511);
