@@ -12,122 +12,91 @@
 #include <syslog.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "tests/unit/caught_log.h"
 
-struct caught {
-	unsigned lines;
-	char last[4096];
-};
-
-static void catch_line(void *context, const char *line) {
-	struct caught *caught = context;
-
-	caught->lines++;
-	snprintf(caught->last, sizeof(caught->last), "%s", line);
-}
-
-TEST(one_line_an_event) {
-	struct caught caught = { 0, "" };
-
-	log_redirect(catch_line, &caught);
+TEST_IN(catch_log, release_log, one_line_an_event) {
 	log_event(EVENT_STARTED, "pid=%d", 17);
-	assert_string_equal(caught.last, "event=started pid=17");
+	assert_string_equal(last_line, "event=started pid=17");
 	log_set_role("policy.1");
 	errno = EXDEV;
 	log_event(EVENT_STARTED, "text=%s", "a\nb\x7f\x01");
 	assert_int_equal(errno, EXDEV);
-	assert_string_equal(caught.last, "event=started role=policy.1 text=a?b??");
+	assert_string_equal(last_line, "event=started role=policy.1 text=a?b??");
 	log_set_role("a-role-name-that-is-longer-than-it-may-be");
 	log_event(EVENT_STARTED, "x=1");
-	assert_string_equal(caught.last,
+	assert_string_equal(last_line,
 	    "event=started role=a-role-name-that-is-longer-than x=1");
 	log_set_role("");
-	assert_int_equal(caught.lines, 3);
-	log_redirect(NULL, NULL);
+	assert_int_equal(logged, 3);
 }
 
-TEST(a_long_line_is_cut) {
-	struct caught caught = { 0, "" };
+TEST_IN(catch_log, release_log, a_long_line_is_cut) {
 	char text[3000];
 
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	log_redirect(catch_line, &caught);
 	log_event(EVENT_STARTED, "%s", text);
-	assert_int_equal(strlen(caught.last), 2047);
-	log_redirect(NULL, NULL);
+	assert_int_equal(strlen(last_line), 2047);
 }
 
 /* refused: 20 a second.  Two windows may be touched while the test runs. */
-TEST(a_flood_is_cut_and_told) {
-	struct caught caught = { 0, "" };
+TEST_IN(catch_log, release_log, a_flood_is_cut_and_told) {
 	unsigned passed, told;
 	const char *at;
 
-	log_redirect(catch_line, &caught);
 	for (int i = 0; i < 1000; i++)
 		log_event(EVENT_REFUSED, "n=%d", i);
-	passed = caught.lines;
+	passed = logged;
 	assert_in_range(passed, 20, 200);
 	log_flush();
-	assert_int_equal(caught.lines, passed + 1);
-	at = strstr(caught.last, "left_out=");
+	assert_int_equal(logged, passed + 1);
+	at = strstr(last_line, "left_out=");
 	assert_non_null(at);
-	assert_ptr_equal(strstr(caught.last, "event=refused "), caught.last);
+	assert_ptr_equal(strstr(last_line, "event=refused "), last_line);
 	told = (unsigned)strtoul(at + 9, NULL, 10);
 	assert_in_range(told + passed, 980, 1000);
 	log_flush();
-	assert_int_equal(caught.lines, passed + 1);
-	log_redirect(NULL, NULL);
+	assert_int_equal(logged, passed + 1);
 }
 
-TEST(the_next_line_tells_what_was_left_out) {
-	struct caught caught = { 0, "" };
+TEST_IN(catch_log, release_log, the_next_line_tells_what_was_left_out) {
 	int64_t begin;
 	unsigned lines;
 
-	log_redirect(catch_line, &caught);
 	for (int i = 0; i < 100; i++)
 		log_event(EVENT_DEFERRED, "n=%d", i);
-	lines = caught.lines;
+	lines = logged;
 	begin = clock_now_ns();
-	while (caught.lines == lines && clock_now_ns() - begin < 20 * NS_PER_SECOND) {
+	while (logged == lines && clock_now_ns() - begin < 20 * NS_PER_SECOND) {
 		poll(NULL, 0, 20);
 		log_event(EVENT_DEFERRED, "n=%d", -1);
 	}
-	assert_int_equal(caught.lines, lines + 1);
-	assert_non_null(strstr(caught.last, "event=deferred left_out="));
-	assert_non_null(strstr(caught.last, " n=-1"));
-	log_redirect(NULL, NULL);
+	assert_int_equal(logged, lines + 1);
+	assert_non_null(strstr(last_line, "event=deferred left_out="));
+	assert_non_null(strstr(last_line, " n=-1"));
 }
 
 /* Asked first, as many pass and as many are told as left out as if none had asked. */
-TEST(whoever_asks_before_a_flood_loses_no_count) {
-	struct caught caught = { 0, "" };
+TEST_IN(catch_log, release_log, whoever_asks_before_a_flood_loses_no_count) {
 	unsigned passed;
 
 	log_flush();
-	log_redirect(catch_line, &caught);
+	catch_log(NULL);
 	for (int i = 0; i < 1000; i++)
 		if (log_wants(EVENT_OBSERVED))
 			log_event(EVENT_OBSERVED, "n=%d", i);
-	passed = caught.lines;
+	passed = logged;
 	assert_in_range(passed, 20, 200);
 	log_flush();
-	assert_in_range((unsigned)strtoul(strstr(caught.last, "left_out=") + 9, NULL, 10) + passed,
+	assert_in_range((unsigned)strtoul(strstr(last_line, "left_out=") + 9, NULL, 10) + passed,
 	    980, 1000);
-	log_redirect(NULL, NULL);
 }
 
-TEST(one_flood_does_not_silence_another_event) {
-	struct caught caught = { 0, "" };
-
-	log_redirect(catch_line, &caught);
+TEST_IN(catch_log, release_log, one_flood_does_not_silence_another_event) {
 	for (int i = 0; i < 100; i++)
 		log_event(EVENT_REFUSED, "n=%d", i);
 	log_event(EVENT_STATE, "n=1");
-	assert_string_equal(caught.last, "event=state n=1");
-	log_redirect(NULL, NULL);
+	assert_string_equal(last_line, "event=state n=1");
 	log_flush();
 }
 
@@ -183,9 +152,9 @@ TEST(a_full_pipe_does_not_block) {
 	close(saved);
 	close(fds[0]);
 	close(fds[1]);
-	log_redirect(catch_line, &(struct caught){ 0, "" });
+	catch_log(NULL);
 	log_flush();
-	log_redirect(NULL, NULL);
+	release_log(NULL);
 }
 
 TEST(a_line_on_stderr_is_whole) {

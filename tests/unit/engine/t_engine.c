@@ -9,7 +9,7 @@
 #include "engine/session/witness.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 /* The two examples of the XLA readme, as import-xla writes them. */
 #define CUSTOMER "classes = ( " \
@@ -23,39 +23,32 @@
 static struct outbound_process *processes[16];
 
 /* Process `pid` (1 ...) is about to connect to this host. */
-static enum verdict outbound(struct site *site, int32_t pid, const char *name) {
+static enum verdict outbound(int32_t pid, const char *name) {
 	struct process_identity identity = { .pid = pid, .start_ticks = 7 };
 	struct outbound_question question = { .destination = name,
 		.destination_length = strlen(name), .mta = UINT8_MAX };
 	struct outbound_answer answer;
 
 	if (processes[pid] == NULL)
-		processes[pid] = outbound_process_open(site->engine, &identity);
+		processes[pid] = outbound_process_open(site.engine, &identity);
 	assert_non_null(processes[pid]);
-	outbound_process_ask(processes[pid], site->generation, &question,
+	outbound_process_ask(processes[pid], site.generation, &question,
 	    clock_now_ns(), &answer);
 	return answer.answer.decision.verdict;
 }
 
-static void outbound_ends(struct site *site) {
+static void outbound_ends(void) {
 	for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++)
-		outbound_process_close(&processes[i], site->generation,
+		outbound_process_close(&processes[i], site.generation,
 		    clock_now_ns());
 }
 
-static uint32_t open_of(struct site *site, const char *class) {
-	return atomic_load(&site_class(site, class)->open);
-}
-
-static struct site site;
-
-static int close_site(void **state) {
-	site_close(&site);
+static int open_customer(void **state) {
+	site_open(&site, 1000, CUSTOMER);
 	return 0;
 }
 
-TEST_IN(NULL, close_site, inbound_is_admitted_below_and_refused_at_its_number) {
-	site_open(&site, 1000, CUSTOMER);
+TEST_IN(open_customer, site_end, inbound_is_admitted_below_and_refused_at_its_number) {
 	for (uint16_t i = 0; i < 8; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1",
 		    (uint16_t)(1000 + i), "mail.customer.fr", NULL), VERDICT_ADMIT);
@@ -64,18 +57,18 @@ TEST_IN(NULL, close_site, inbound_is_admitted_below_and_refused_at_its_number) {
 	/* the domain itself, upper case, trailing dot: the same class */
 	assert_int_equal(site_inbound(&site, "192.0.2.2", 2001,
 	    "CUSTOMER.FR.", NULL), VERDICT_REFUSE);
-	assert_int_equal(open_of(&site, "customer"), 8);
+	assert_int_equal(open_of("customer"), 8);
 	for (uint16_t i = 0; i < 3; i++)
 		assert_int_equal(site_inbound(&site, "198.51.100.1",
 		    (uint16_t)(1000 + i), NULL, NULL), VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "198.51.100.1", 2000, NULL, NULL),
 	    VERDICT_REFUSE);
-	assert_int_equal(open_of(&site, "rest"), 3);
+	assert_int_equal(open_of("rest"), 3);
 	assert_true(site_is_consistent(&site));
 }
 
 /* "When not present, Sendmail behaves the usual way." */
-TEST_IN(NULL, close_site, without_classes_nothing_is_limited) {
+TEST_IN(NULL, site_end, without_classes_nothing_is_limited) {
 	char name[32];
 
 	site_open(&site, 1000, "classes = ();");
@@ -84,12 +77,12 @@ TEST_IN(NULL, close_site, without_classes_nothing_is_limited) {
 		    (uint16_t)(1000 + i), "mail.customer.fr", NULL), VERDICT_ADMIT);
 	for (int32_t pid = 1; pid < 16; pid++) {
 		snprintf(name, sizeof(name), "mx%d.customer.fr", (int)pid);
-		assert_int_equal(outbound(&site, pid, name), VERDICT_ADMIT);
+		assert_int_equal(outbound(pid, name), VERDICT_ADMIT);
 	}
-	outbound_ends(&site);
+	outbound_ends();
 }
 
-TEST_IN(NULL, close_site, outbound_may_go_on_where_inbound_is_refused) {
+TEST_IN(NULL, site_end, outbound_may_go_on_where_inbound_is_refused) {
 	site_open(&site, 1000, LYON);
 	for (uint16_t i = 0; i < 3; i++)
 		assert_int_equal(site_inbound(&site, "192.0.2.1",
@@ -99,30 +92,30 @@ TEST_IN(NULL, close_site, outbound_may_go_on_where_inbound_is_refused) {
 	    "grasp.insa-lyon.fr", NULL), VERDICT_REFUSE);
 	/* 8 for both directions together: 5 more outbound, then deferred */
 	for (int32_t pid = 1; pid <= 5; pid++)
-		assert_int_equal(outbound(&site, pid, "mx.insa-lyon.fr"),
+		assert_int_equal(outbound(pid, "mx.insa-lyon.fr"),
 		    VERDICT_ADMIT);
-	assert_int_equal(open_of(&site, "insa"), 8);
-	assert_int_equal(outbound(&site, 6, "mx.insa-lyon.fr"), VERDICT_DEFER);
-	assert_int_equal(open_of(&site, "insa"), 8);
+	assert_int_equal(open_of("insa"), 8);
+	assert_int_equal(outbound(6, "mx.insa-lyon.fr"), VERDICT_DEFER);
+	assert_int_equal(open_of("insa"), 8);
 	assert_true(site_is_consistent(&site));
-	outbound_ends(&site);
-	assert_int_equal(open_of(&site, "insa"), 3);
+	outbound_ends();
+	assert_int_equal(open_of("insa"), 3);
 }
 
-TEST_IN(NULL, close_site, queue_below_reject_blocks_outbound_first) {
+TEST_IN(NULL, site_end, queue_below_reject_blocks_outbound_first) {
 	site_open(&site, 1000, LYON); /* rest: queue 15, reject 16 */
 	for (uint16_t i = 0; i < 15; i++)
 		assert_int_equal(site_inbound(&site, "203.0.113.1",
 		    (uint16_t)(1000 + i), "a.example", NULL), VERDICT_ADMIT);
-	assert_int_equal(outbound(&site, 1, "b.example"), VERDICT_DEFER);
+	assert_int_equal(outbound(1, "b.example"), VERDICT_DEFER);
 	assert_int_equal(site_inbound(&site, "203.0.113.1", 1015, "a.example",
 	    NULL), VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "203.0.113.1", 1016, "a.example",
 	    NULL), VERDICT_REFUSE);
-	outbound_ends(&site);
+	outbound_ends();
 }
 
-TEST_IN(NULL, close_site, the_gate_is_shut_when_every_class_is_full) {
+TEST_IN(NULL, site_end, the_gate_is_shut_when_every_class_is_full) {
 	struct question question;
 	struct answer answer;
 
@@ -146,15 +139,15 @@ TEST_IN(NULL, close_site, the_gate_is_shut_when_every_class_is_full) {
 	assert_int_equal(answer.decision.reason, REASON_GATE_SHUT);
 }
 
-TEST_IN(NULL, close_site, exempt_addresses_are_never_counted) {
+TEST_IN(NULL, site_end, exempt_addresses_are_never_counted) {
 	site_open(&site, 1000, CUSTOMER "exempt = [ \"127.0.0.0/8\" ];");
 	for (uint16_t i = 1; i < 50; i++)
 		assert_int_equal(site_inbound(&site, "127.0.0.9", i, NULL, NULL),
 		    VERDICT_ADMIT);
-	assert_int_equal(open_of(&site, "rest"), 0);
+	assert_int_equal(open_of("rest"), 0);
 }
 
-TEST_IN(NULL, close_site, one_client_has_its_own_limit) {
+TEST_IN(NULL, site_end, one_client_has_its_own_limit) {
 	struct session_ref ref;
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
@@ -173,7 +166,7 @@ TEST_IN(NULL, close_site, one_client_has_its_own_limit) {
 	assert_true(site_is_consistent(&site));
 }
 
-TEST_IN(NULL, close_site, observe_admits_counts_and_says_so) {
+TEST_IN(NULL, site_end, observe_admits_counts_and_says_so) {
 	struct question question = site_question("192.0.2.1", 2, NULL);
 	struct answer answer;
 
@@ -186,16 +179,15 @@ TEST_IN(NULL, close_site, observe_admits_counts_and_says_so) {
 	assert_true(answer.observed);
 	assert_int_equal(answer.decision.reason, REASON_CLASS_INBOUND);
 	assert_int_not_equal(answer.id, 0);
-	assert_int_equal(open_of(&site, "all"), 2);
+	assert_int_equal(open_of("all"), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->observed), 1);
 }
 
-TEST_IN(NULL, close_site, policy_and_milter_count_a_session_once) {
+TEST_IN(open_customer, site_end, policy_and_milter_count_a_session_once) {
 	struct question question;
 	struct answer answer;
 	struct session_ref ref;
 
-	site_open(&site, 1000, CUSTOMER);
 	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, &ref);
 	question = site_question("192.0.2.1", 1000, NULL);
 	question.owner = OWNER_MILTER;
@@ -205,26 +197,25 @@ TEST_IN(NULL, close_site, policy_and_milter_count_a_session_once) {
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.reason, REASON_KNOWN_SESSION);
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 	/* a policy connection's word does not end what the milter still holds */
 	engine_session_ended(site.engine, site.generation, &ref, OWNER_POLICY, clock_now_ns());
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
-	assert_int_equal(open_of(&site, "rest"), 0);
+	assert_int_equal(open_of("rest"), 0);
 	/* and no late word ends another session in the same slot */
 	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
 	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 }
 
 /* smtpd may hang up after each question (request_limit): that ends no session
  * that the kernel may still show. */
-TEST_IN(NULL, close_site, a_policy_connection_that_ends_early_ends_no_session) {
+TEST_IN(open_customer, site_end, a_policy_connection_that_ends_early_ends_no_session) {
 	struct question question;
 	struct session_ref ref;
 	struct answer answer;
 
-	site_open(&site, 1000, CUSTOMER);
 	question = site_question("192.0.2.1", 1000, NULL);
 	question.listener = site.auto_listener;
 	engine_session_open(site.engine, site.generation, &question,
@@ -232,22 +223,22 @@ TEST_IN(NULL, close_site, a_policy_connection_that_ends_early_ends_no_session) {
 	ref = answer.session;
 	engine_session_ended(site.engine, site.generation, &ref,
 	    OWNER_POLICY_GONE, clock_now_ns());
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 	/* the next session from this port is another one all the same */
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 	question.listener = site.lease_listener;
 	question.client_port = 1001;
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	engine_session_ended(site.engine, site.generation, &answer.session,
 	    OWNER_POLICY, clock_now_ns());
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 }
 
 /* The session that a question says is over makes room for the one it is about. */
-TEST_IN(NULL, close_site, a_session_that_is_over_is_ended_before_the_next_is_decided) {
+TEST_IN(NULL, site_end, a_session_that_is_over_is_ended_before_the_next_is_decided) {
 	struct question question;
 	struct session_ref ref;
 	struct answer answer;
@@ -261,7 +252,7 @@ TEST_IN(NULL, close_site, a_session_that_is_over_is_ended_before_the_next_is_dec
 	question.over = &ref;
 	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(open_of(&site, "rest"), 3);
+	assert_int_equal(open_of("rest"), 3);
 	/* once: it names no session any more */
 	question.client_port = 5;
 	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
@@ -269,7 +260,7 @@ TEST_IN(NULL, close_site, a_session_that_is_over_is_ended_before_the_next_is_dec
 }
 
 /* One connection holds one session, however fast they follow each other. */
-TEST_IN(NULL, close_site, sessions_in_a_row_on_one_policy_connection_are_one) {
+TEST_IN(NULL, site_end, sessions_in_a_row_on_one_policy_connection_are_one) {
 	struct answer answer = { .id = 0 };
 
 	site_open(&site, 1000, CUSTOMER); /* rest: 3 */
@@ -284,14 +275,13 @@ TEST_IN(NULL, close_site, sessions_in_a_row_on_one_policy_connection_are_one) {
 		    clock_now_ns(), &answer);
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	}
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 }
 
-TEST_IN(NULL, close_site, xclient_replaces_the_session_of_its_connect) {
+TEST_IN(open_customer, site_end, xclient_replaces_the_session_of_its_connect) {
 	struct question question;
 	struct answer answer;
 
-	site_open(&site, 1000, CUSTOMER);
 	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
 	question = site_question("198.51.100.7", 4711, "mx.customer.fr");
 	question.carried = true;
@@ -300,11 +290,11 @@ TEST_IN(NULL, close_site, xclient_replaces_the_session_of_its_connect) {
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(open_of(&site, "rest"), 0);
-	assert_int_equal(open_of(&site, "customer"), 1);
+	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_of("customer"), 1);
 }
 
-TEST_IN(NULL, close_site, deferred_sessions_are_decided_at_each_recipient) {
+TEST_IN(NULL, site_end, deferred_sessions_are_decided_at_each_recipient) {
 	struct question question;
 	struct answer answer;
 	struct session_ref first;
@@ -316,7 +306,7 @@ TEST_IN(NULL, close_site, deferred_sessions_are_decided_at_each_recipient) {
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_DEFER);
-	assert_int_equal(open_of(&site, "all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	engine_session_recipient(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_DEFER);
@@ -324,7 +314,7 @@ TEST_IN(NULL, close_site, deferred_sessions_are_decided_at_each_recipient) {
 	engine_session_recipient(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(open_of(&site, "all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	/* from now on it is a session like any other */
 	engine_session_recipient(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
@@ -338,7 +328,7 @@ TEST_IN(NULL, close_site, deferred_sessions_are_decided_at_each_recipient) {
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 }
 
-TEST_IN(NULL, close_site, a_full_table_admits_untracked) {
+TEST_IN(NULL, site_end, a_full_table_admits_untracked) {
 	unsigned untracked = 0, admitted = 0;
 
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
@@ -356,13 +346,12 @@ TEST_IN(NULL, close_site, a_full_table_admits_untracked) {
 	}
 	assert_true(admitted >= 64);
 	assert_int_equal(admitted + untracked, 2000);
-	assert_int_equal(open_of(&site, "all"), admitted);
-	assert_int_equal(atomic_load(&site.segment->header->counters[
-	    COUNTER_UNTRACKED]), untracked);
+	assert_int_equal(open_of("all"), admitted);
+	assert_int_equal(counted(COUNTER_UNTRACKED), untracked);
 	assert_true(site_is_consistent(&site));
 }
 
-TEST_IN(NULL, close_site, rates_are_counted_by_class_and_client) {
+TEST_IN(NULL, site_end, rates_are_counted_by_class_and_client) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct answer answer;
 	int64_t now_ns = clock_now_ns();
@@ -397,7 +386,7 @@ TEST_IN(NULL, close_site, rates_are_counted_by_class_and_client) {
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 }
 
-TEST_IN(NULL, close_site, adopted_sessions_are_decided_without_their_own_count) {
+TEST_IN(NULL, site_end, adopted_sessions_are_decided_without_their_own_count) {
 	struct connection connection = { .client_port = 7, .server_port = 25,
 		.alive = true };
 	struct question question;
@@ -411,7 +400,7 @@ TEST_IN(NULL, close_site, adopted_sessions_are_decided_without_their_own_count) 
 	    &connection, site.auto_listener, clock_now_ns()));
 	assert_false(engine_session_adopt(site.engine, site.generation,
 	    &connection, site.auto_listener, clock_now_ns()));
-	assert_int_equal(open_of(&site, "all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->adopted), 1);
 	assert_int_equal(site_inbound(&site, "192.0.2.9", 8, NULL, NULL),
 	    VERDICT_REFUSE);
@@ -419,15 +408,14 @@ TEST_IN(NULL, close_site, adopted_sessions_are_decided_without_their_own_count) 
 	engine_session_open(site.engine, site.generation, &question,
 	    clock_now_ns(), &answer);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(open_of(&site, "all"), 1);
+	assert_int_equal(open_of("all"), 1);
 }
 
-TEST_IN(NULL, close_site, explain_changes_nothing) {
+TEST_IN(open_customer, site_end, explain_changes_nothing) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct answer answer;
 	uint32_t open, client_open;
 
-	site_open(&site, 1000, CUSTOMER);
 	(void)site_inbound(&site, "192.0.2.1", 9, NULL, NULL);
 	for (unsigned i = 0; i < 10; i++) {
 		engine_explain(site.engine, site.generation, &question,
@@ -435,7 +423,7 @@ TEST_IN(NULL, close_site, explain_changes_nothing) {
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 		assert_int_equal(open, 1);
 	}
-	assert_int_equal(open_of(&site, "rest"), 1);
+	assert_int_equal(open_of("rest"), 1);
 }
 
 static void count_line(void *context, const char *line) {
@@ -444,10 +432,9 @@ static void count_line(void *context, const char *line) {
 }
 
 /* By another role, say: each number is one that there is no file of. */
-TEST_IN(NULL, close_site, numbers_written_at_random_do_not_flood_the_log) {
+TEST_IN(open_customer, site_end, numbers_written_at_random_do_not_flood_the_log) {
 	unsigned lines = 0;
 
-	site_open(&site, 1000, CUSTOMER);
 	log_redirect(count_line, &lines);
 	for (uint64_t number = 1000; number < 2000; number++) {
 		atomic_store(&site.segment->header->generation, number);

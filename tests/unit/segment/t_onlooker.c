@@ -7,11 +7,10 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "segment/onlooker.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define PID 4711
 
-static struct site site;
 static struct onlooker *page;
 static struct segment *looking;
 static struct role_record *row;		/* of metrics, as others see it */

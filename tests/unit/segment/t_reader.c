@@ -10,13 +10,11 @@
 #include "base/clock.h"
 #include "segment/file/internal.h"
 #include "segment/reader.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASSES	"classes = ( { name = \"customer\"; match = [ \"192.0.2.0/24\" ]; " \
 	"hold_at = 3; refuse_at = 2; observe = false; },\n" \
 	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 50; refuse_at = 40; observe = true; } );"
-
-static struct site site;
 
 static const char *path(void) {
 	return segment_path(site.segment);
@@ -48,14 +46,9 @@ static int open_site(void **state) {
 	return 0;
 }
 
-static int close_site(void **state) {
-	site_close(&site);
-	return 0;
-}
-
 /* A role can write to the file of a configuration, and cut it: root's posternctl went on by
  * what stood there at the moment. */
-TEST_IN(open_site, close_site, a_configuration_that_a_role_rewrites_stays_as_it_was_read) {
+TEST_IN(open_site, site_end, a_configuration_that_a_role_rewrites_stays_as_it_was_read) {
 	char file[PATH_MAX + 32], spoiled[4096];
 	const struct generation *read;
 	struct diag diag;
@@ -103,7 +96,7 @@ static void see_destination(void *context, const struct destination_seen *seen) 
 	memcpy(context, seen, sizeof(*seen));
 }
 
-TEST_IN(open_site, close_site, destinations_are_as_they_were_noted) {
+TEST_IN(open_site, site_end, destinations_are_as_they_were_noted) {
 	struct delivery_seen delivery = { .name = "Example.COM.",
 		.name_length = 12, .relay_name = "mx.example.com",
 		.relay_name_length = 14, .mta = 2, .cloned = true };
@@ -130,7 +123,7 @@ TEST_IN(open_site, close_site, destinations_are_as_they_were_noted) {
 	segment_unmap(&reader);
 }
 
-TEST_IN(open_site, close_site, classes_and_sessions_are_as_the_engine_left_them) {
+TEST_IN(open_site, site_end, classes_and_sessions_are_as_the_engine_left_them) {
 	struct segment *reader = opened();
 	struct reader_status status;
 	struct seen seen = { .class_count = 0 };
@@ -175,7 +168,7 @@ TEST_IN(open_site, close_site, classes_and_sessions_are_as_the_engine_left_them)
 	segment_unmap(&reader);
 }
 
-TEST_IN(open_site, close_site, a_removed_class_is_gone_with_its_last_session) {
+TEST_IN(open_site, site_end, a_removed_class_is_gone_with_its_last_session) {
 	struct segment *reader = opened();
 	struct seen seen = { .class_count = 0 };
 	struct session_ref ref;
@@ -195,7 +188,7 @@ TEST_IN(open_site, close_site, a_removed_class_is_gone_with_its_last_session) {
 	segment_unmap(&reader);
 }
 
-TEST_IN(open_site, close_site, roles_are_listed) {
+TEST_IN(open_site, site_end, roles_are_listed) {
 	struct segment *reader = opened();
 	struct reader_role role;
 	uint32_t count = 0;
@@ -212,7 +205,7 @@ TEST_IN(open_site, close_site, roles_are_listed) {
 	segment_unmap(&reader);
 }
 
-TEST_IN(open_site, close_site, health_is_told) {
+TEST_IN(open_site, site_end, health_is_told) {
 	struct segment_header *header = segment_header(site.segment);
 	struct segment *reader = opened();
 	int64_t now_ns = clock_now_ns();
@@ -246,7 +239,7 @@ TEST_IN(open_site, close_site, health_is_told) {
 	segment_unmap(&reader);
 }
 
-TEST_IN(open_site, close_site, a_writer_that_died_inside_is_torn_and_costs_little) {
+TEST_IN(open_site, site_end, a_writer_that_died_inside_is_torn_and_costs_little) {
 	struct segment *segment = site.segment;
 	struct segment *reader = opened();
 	struct seen seen = { .class_count = 0 };
@@ -308,7 +301,7 @@ static void check_copy(void *context, const struct reader_class *class) {
 		*bad += class->name[i] != class->name[0];
 }
 
-TEST_IN(open_site, close_site, copies_are_consistent_while_a_writer_writes) {
+TEST_IN(open_site, site_end, copies_are_consistent_while_a_writer_writes) {
 	struct churn churn = { .record = &site.segment->records[0] };
 	struct segment *reader = opened();
 	unsigned torn = 0, bad = 0;
@@ -327,7 +320,7 @@ TEST_IN(open_site, close_site, copies_are_consistent_while_a_writer_writes) {
 	segment_unmap(&reader);
 }
 
-TEST_IN(open_site, close_site, what_is_no_segment_is_told) {
+TEST_IN(open_site, site_end, what_is_no_segment_is_told) {
 	char file[400];
 
 	snprintf(file, sizeof(file), "%s/file", site.directory);
@@ -368,7 +361,7 @@ static void with_bytes(size_t offset, const void *bytes, size_t length, off_t si
 	    -1, text); \
 } while (0)
 
-TEST_IN(open_site, close_site, damage_is_told) {
+TEST_IN(open_site, site_end, damage_is_told) {
 	with_bytes(0, "", 0, 100, "only 100 bytes");
 	with_bytes(0, "", 0, 1 << 18, "truncated: 262144 bytes");
 	with_bytes(0, "", 0, 1 << 26, "truncated: 67108864 bytes");
@@ -437,7 +430,7 @@ static void see_recipient(void *context, const struct recipient_held *held) {
 }
 
 /* Everything behind the sizes is noise: the reader reads on, within the file. */
-TEST_IN(open_site, close_site, noise_behind_the_sizes_is_survived) {
+TEST_IN(open_site, site_end, noise_behind_the_sizes_is_survived) {
 	struct segment_header *header = segment_header(site.segment);
 	size_t fixed = offsetof(struct segment_header, generation);
 	struct segment *reader = opened();
@@ -478,7 +471,7 @@ TEST_IN(open_site, close_site, noise_behind_the_sizes_is_survived) {
 }
 
 /* posternctl, run by root, may be given any path by a role. */
-TEST_IN(open_site, close_site, what_is_no_plain_file_is_not_even_opened) {
+TEST_IN(open_site, site_end, what_is_no_plain_file_is_not_even_opened) {
 	char fifo[128], name[128], event[256];
 	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 

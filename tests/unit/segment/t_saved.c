@@ -7,68 +7,66 @@
 #include "segment/destination/destinations.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
 	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
-static ino_t inode_of(const struct site *site, const char *name) {
+static ino_t inode_of(const char *name) {
 	char path[200];
 	struct stat status;
 
-	snprintf(path, sizeof(path), "%s/%s", site->directory, name);
+	snprintf(path, sizeof(path), "%s/%s", site.directory, name);
 	return stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
 static struct segment_saved saved_sessions;
 
 /* Was it written again? */
-static bool renewed(const struct site *site) {
-	ino_t sessions = inode_of(site, "state.sessions");
+static bool renewed(void) {
+	ino_t sessions = inode_of("state.sessions");
 	struct diag diag;
 
-	assert_int_equal(segment_renew_sessions(site->segment, &saved_sessions,
+	assert_int_equal(segment_renew_sessions(site.segment, &saved_sessions,
 	    clock_now_ns(), &diag), 0);
-	return sessions != inode_of(site, "state.sessions");
+	return sessions != inode_of("state.sessions");
 }
 
 /* A million sessions at rest cost a tenth of a processor. */
-TEST(the_text_file_is_written_again_only_after_a_change) {
+TEST_IN(NULL, site_end, the_text_file_is_written_again_only_after_a_change) {
 	const struct delivery_seen seen = { .name = "a.example", .name_length = 9,
 		.mta = UINT8_MAX };
 	struct session_ref ref;
-	struct site site;
 	char path[200];
 
 	memset(&saved_sessions, 0, sizeof(saved_sessions));
 	site_open(&site, 1000, ALL);
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &ref);
-	assert_true(renewed(&site));
-	assert_false(renewed(&site));
-	assert_false(renewed(&site));
+	assert_true(renewed());
+	assert_false(renewed());
+	assert_false(renewed());
 	(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
-	assert_true(renewed(&site));
-	assert_false(renewed(&site));
+	assert_true(renewed());
+	assert_false(renewed());
 	engine_session_close(site.engine, &ref, clock_now_ns());
-	assert_true(renewed(&site));
+	assert_true(renewed());
 	atomic_fetch_add(&site_class(&site, "all")->refused, 1);
-	assert_true(renewed(&site));
+	assert_true(renewed());
 	atomic_store(&site.segment->header->cluster_instance, 17);
-	assert_true(renewed(&site));
+	assert_true(renewed());
 	assert_true(destinations_note(site.segment, &seen, clock_now_ns()));
-	assert_false(renewed(&site));
+	assert_false(renewed());
 	snprintf(site.segment->header->mtas[1].name, 8, "mx1");
-	assert_true(renewed(&site));
+	assert_true(renewed());
 	/* a file that somebody took away, or that another wrote */
 	snprintf(path, sizeof(path), "%s/state.sessions", site.directory);
 	assert_int_equal(unlink(path), 0);
-	assert_true(renewed(&site));
-	site_close(&site);
+	assert_true(renewed());
 }
 
 /* What nobody counted began when the state was last heard of, not when the file was written;
  * ages and leases are as if it had been written then. */
-TEST(an_old_text_file_holds_up_to_when_it_was_heard_of) {
+TEST_IN(NULL, site_end, an_old_text_file_holds_up_to_when_it_was_heard_of) {
 	int64_t now_ns = clock_now_ns();
 	/* a machine that booted a minute ago has no ten minutes to go back */
 	int64_t old_s = now_ns / 2 < 600 * NS_PER_SECOND ? now_ns / 2 / NS_PER_SECOND : 600;
@@ -77,7 +75,6 @@ TEST(an_old_text_file_holds_up_to_when_it_was_heard_of) {
 	uint32_t left_ds = (uint32_t)(10000 - 10 * (old_s - 5));
 	struct segment_saved saved = { .written = false };
 	struct session session;
-	struct site site;
 	struct diag diag;
 	char path[200];
 
@@ -105,5 +102,4 @@ TEST(an_old_text_file_holds_up_to_when_it_was_heard_of) {
 		/* 595 s of 1000 were over */
 		assert_in_range(session.until_ds, left_ds - 10, left_ds + 10);
 	}
-	site_close(&site);
 }

@@ -13,9 +13,7 @@
 #include "segment/geometry.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
-
-static struct site site;
+#include "tests/unit/own_site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
 	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
@@ -23,16 +21,12 @@ static struct site site;
 	"hold_at = 5; refuse_at = 5; }, { name = \"all\"; match = [ \"*\" ]; " \
 	"hold_at = 7; refuse_at = 7; } );"
 
-static uint32_t open_of(const char *class) {
-	return atomic_load(&site_class(&site, class)->open);
-}
-
 static uint64_t learned_bytes(const struct segment_header *header) {
 	return header->bytes - header->destinations.shards_offset;
 }
 
-static int close_site(void **state) {
-	site_close(&site);
+static int open_all(void **state) {
+	site_open(&site, 1000, ALL);
 	return 0;
 }
 
@@ -88,10 +82,9 @@ TEST(a_destination_costs_256_bytes_with_its_tag) {
 	assert_false(segment_geometry(&header, 10, 100, UINT64_C(1) << 40, 0));
 }
 
-TEST_IN(NULL, close_site, the_same_layout_is_adopted_with_its_sessions) {
+TEST_IN(open_all, site_end, the_same_layout_is_adopted_with_its_sessions) {
 	struct class_record *class;
 
-	site_open(&site, 1000, ALL);
 	for (uint16_t i = 1; i <= 20; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
 	/* counters spoiled by a crash are counted again */
@@ -108,16 +101,13 @@ TEST_IN(NULL, close_site, the_same_layout_is_adopted_with_its_sessions) {
 	assert_int_equal(atomic_load(&class->open), 20);
 }
 
-TEST_IN(NULL, close_site, another_size_is_rebuilt_from_the_text_file) {
+TEST_IN(open_all, site_end, another_size_is_rebuilt_from_the_text_file) {
 	struct session_ref ref;
-	struct diag diag;
 
-	site_open(&site, 1000, ALL);
 	for (uint16_t i = 1; i <= 20; i++)
 		(void)site_inbound(&site, i % 2 ? "192.0.2.1" : "2001:db8::7", i,
 		    NULL, &ref);
-	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
-	    &diag), 0);
+	site_save();
 	site_restart(&site, 3000, ALL);
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_int_equal(site.report.sessions, 20);
@@ -129,13 +119,9 @@ TEST_IN(NULL, close_site, another_size_is_rebuilt_from_the_text_file) {
 }
 
 /* The text is renewed each second: nothing of the last second may be lost. */
-TEST_IN(NULL, close_site, another_size_keeps_what_the_text_file_does_not_know_yet) {
-	struct diag diag;
-
-	site_open(&site, 1000, ALL);
+TEST_IN(open_all, site_end, another_size_keeps_what_the_text_file_does_not_know_yet) {
 	(void)site_inbound(&site, "192.0.2.9", 9, NULL, NULL);
-	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
-	    &diag), 0);
+	site_save();
 	for (uint16_t i = 1; i <= 20; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
 	site_restart(&site, 200, ALL);
@@ -225,8 +211,7 @@ static uint16_t record_of(const char *class) {
 	return (uint16_t)(site_class(&site, class) - site.segment->records);
 }
 
-TEST_IN(NULL, close_site, outbound_sessions_outlive_another_layout) {
-	struct diag diag;
+TEST_IN(NULL, site_end, outbound_sessions_outlive_another_layout) {
 	char path[200];
 	uint16_t before;
 
@@ -235,8 +220,7 @@ TEST_IN(NULL, close_site, outbound_sessions_outlive_another_layout) {
 	before = record_of("all");
 	put(&witnessed, before, witnessed.client_port);
 	put(&asked, before, (uint16_t)(before + 1));
-	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
-	    &diag), 0);
+	site_save();
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	assert_int_equal(unlink(path), 0);
 	site_restart(&site, 1000, ALL "mta = ( { name = \"out\"; } );");
@@ -313,16 +297,13 @@ TEST(each_line_of_the_text_is_read) {
 	}
 }
 
-TEST_IN(NULL, close_site, a_torn_text_file_gives_nothing) {
-	struct diag diag;
+TEST_IN(open_all, site_end, a_torn_text_file_gives_nothing) {
 	char path[200];
 	struct stat status;
 
-	site_open(&site, 1000, ALL);
 	for (uint16_t i = 1; i <= 20; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
-	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(),
-	    &diag), 0);
+	site_save();
 	snprintf(path, sizeof(path), "%s/state.sessions", site.directory);
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(truncate(path, status.st_size * 2 / 3), 0);
@@ -421,11 +402,10 @@ TEST(files_that_make_no_sense_are_replaced) {
 }
 
 /* A valid header over random tables: adopted, and every number right. */
-TEST_IN(NULL, close_site, random_slots_are_scrubbed_at_adoption) {
+TEST_IN(open_all, site_end, random_slots_are_scrubbed_at_adoption) {
 	uint32_t random = 99;
 	unsigned char *from, *to;
 
-	site_open(&site, 1000, ALL);
 	from = (unsigned char *)site.segment->session_shards;
 	to = (unsigned char *)site.segment->header + site.segment->header->bytes;
 	for (unsigned round = 0; round < 20; round++) {
@@ -464,13 +444,12 @@ static void is_not_opened(const char *path, uid_t uid) {
 }
 
 /* Root opens it for the roles, where they can have put anything. */
-TEST_IN(NULL, close_site, what_is_no_plain_file_of_the_roles_is_not_opened) {
+TEST_IN(open_all, site_end, what_is_no_plain_file_of_the_roles_is_not_opened) {
 	char link_path[120];
 	const char *path;
 	struct diag diag;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	path = segment_path(site.segment);
 	snprintf(link_path, sizeof(link_path), "%s.link", path);
 	fd = segment_open_file(path, geteuid(), &diag);
@@ -488,7 +467,7 @@ TEST_IN(NULL, close_site, what_is_no_plain_file_of_the_roles_is_not_opened) {
 	assert_int_equal(unlink(link_path), 0);
 }
 
-TEST_IN(NULL, close_site, a_second_supervisor_is_told_who_holds_the_lock) {
+TEST_IN(NULL, site_end, a_second_supervisor_is_told_who_holds_the_lock) {
 	struct diag diag;
 	char path[100], pid[32];
 	int fd, other;
@@ -505,7 +484,7 @@ TEST_IN(NULL, close_site, a_second_supervisor_is_told_who_holds_the_lock) {
 }
 
 /* Whoever can open a lock's file can keep the daemon from starting. */
-TEST_IN(NULL, close_site, nobody_else_can_hold_the_lock) {
+TEST_IN(NULL, site_end, nobody_else_can_hold_the_lock) {
 	struct stat status;
 	struct diag diag;
 	char lock[120], path[100];
@@ -524,7 +503,7 @@ TEST_IN(NULL, close_site, nobody_else_can_hold_the_lock) {
 	close(fd);
 }
 
-TEST_IN(NULL, close_site, classes_keep_their_records_through_reloads) {
+TEST_IN(NULL, site_end, classes_keep_their_records_through_reloads) {
 	struct session_ref refs[3];
 
 	site_open(&site, 1000, TWO);
@@ -548,7 +527,7 @@ TEST_IN(NULL, close_site, classes_keep_their_records_through_reloads) {
 	assert_true(site_is_consistent(&site));
 }
 
-TEST_IN(NULL, close_site, lowered_limits_bind_at_once_and_raised_ones_too) {
+TEST_IN(NULL, site_end, lowered_limits_bind_at_once_and_raised_ones_too) {
 	site_open(&site, 1000, TWO);
 	for (uint16_t i = 1; i <= 5; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
@@ -565,7 +544,7 @@ TEST_IN(NULL, close_site, lowered_limits_bind_at_once_and_raised_ones_too) {
 	    VERDICT_REFUSE);
 }
 
-TEST_IN(NULL, close_site, a_pinned_generation_outlives_reloads) {
+TEST_IN(NULL, site_end, a_pinned_generation_outlives_reloads) {
 	const struct generation *old;
 
 	site_open(&site, 1000, TWO);
@@ -580,12 +559,11 @@ TEST_IN(NULL, close_site, a_pinned_generation_outlives_reloads) {
 
 /* A list of free slots that one role spoiled leads no other outside of the segment.  The page
  * beyond stands for any memory of its own. */
-TEST_IN(NULL, close_site, a_spoiled_free_list_writes_nothing_outside) {
+TEST_IN(open_all, site_end, a_spoiled_free_list_writes_nothing_outside) {
 	static const size_t beyond = 64 << 20, bytes = 1 << 16;
 	struct session_slot *slots;
 	unsigned char *own;
 
-	site_open(&site, 1000, ALL);
 	slots = site.segment->session_slots;
 	own = mmap((char *)site.segment->header + site.segment->header->bytes + beyond, bytes,
 	    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -599,11 +577,10 @@ TEST_IN(NULL, close_site, a_spoiled_free_list_writes_nothing_outside) {
 	assert_int_equal(munmap(own, bytes), 0);
 }
 
-TEST_IN(NULL, close_site, a_session_of_a_class_that_there_is_not_ends) {
+TEST_IN(open_all, site_end, a_session_of_a_class_that_there_is_not_ends) {
 	struct session_control *control;
 	struct session_ref ref;
 
-	site_open(&site, 1000, ALL);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 4711, NULL, &ref), VERDICT_ADMIT);
 	control = (void *)&site.segment->session_slots[ref.slot - 1];
 	control->class_record = 0xfff0;
@@ -613,7 +590,7 @@ TEST_IN(NULL, close_site, a_session_of_a_class_that_there_is_not_ends) {
 	assert_int_equal(control->state, SESSION_FREE);
 }
 
-TEST_IN(NULL, close_site, a_generation_of_records_that_there_are_not_is_not_mapped) {
+TEST_IN(open_all, site_end, a_generation_of_records_that_there_are_not_is_not_mapped) {
 	const struct generation *mapped;
 	struct generation_class class;
 	struct diag diag;
@@ -622,7 +599,6 @@ TEST_IN(NULL, close_site, a_generation_of_records_that_there_are_not_is_not_mapp
 	off_t at;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	number = site.generation->number;
 	at = (const char *)generation_class(site.generation, 0) - (const char *)site.generation;
 	snprintf(path, sizeof(path), "%s.config.%llu", segment_path(site.segment),
@@ -637,7 +613,7 @@ TEST_IN(NULL, close_site, a_generation_of_records_that_there_are_not_is_not_mapp
 }
 
 /* A role that was taken over writes into the file, and cuts it. */
-TEST_IN(NULL, close_site, a_configuration_overwritten_after_it_was_checked_changes_nothing) {
+TEST_IN(open_all, site_end, a_configuration_overwritten_after_it_was_checked_changes_nothing) {
 	const struct generation *mapped;
 	struct generation *before;
 	struct diag diag;
@@ -645,7 +621,6 @@ TEST_IN(NULL, close_site, a_configuration_overwritten_after_it_was_checked_chang
 	size_t bytes;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	bytes = (size_t)site.generation->bytes;
 	segment_config_path(site.segment, site.generation->number, "", path);
 	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
@@ -665,12 +640,11 @@ TEST_IN(NULL, close_site, a_configuration_overwritten_after_it_was_checked_chang
 }
 
 /* Sparse, it costs who makes it nothing. */
-TEST_IN(NULL, close_site, a_configuration_too_large_for_any_is_not_mapped) {
+TEST_IN(open_all, site_end, a_configuration_too_large_for_any_is_not_mapped) {
 	const struct generation *mapped;
 	struct diag diag;
 	char path[PATH_MAX + 32];
 
-	site_open(&site, 1000, ALL);
 	segment_config_path(site.segment, site.generation->number, "", path);
 	assert_int_equal(truncate(path, (off_t)GENERATION_BYTES_MAX + 1), 0);
 	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
@@ -678,13 +652,12 @@ TEST_IN(NULL, close_site, a_configuration_too_large_for_any_is_not_mapped) {
 	assert_non_null(strstr(diag.text, "has an invalid size for a configuration"));
 }
 
-TEST_IN(NULL, close_site, what_is_in_force_cannot_be_written_to) {
+TEST_IN(open_all, site_end, what_is_in_force_cannot_be_written_to) {
 	const struct generation *mapped;
 	struct diag diag;
 	int status;
 	pid_t pid;
 
-	site_open(&site, 1000, ALL);
 	assert_int_equal(segment_map_generation(site.segment, site.generation->number, &mapped,
 	    &diag), 0);
 	pid = fork();
@@ -710,7 +683,7 @@ static void publish_as(uint64_t number) {
 }
 
 /* Numbers that were not used lie between them; a role may be about to map the one before. */
-TEST_IN(NULL, close_site, the_generation_before_stays_and_older_ones_go) {
+TEST_IN(NULL, site_end, the_generation_before_stays_and_older_ones_go) {
 	struct segment_header *header;
 
 	site_open(&site, 64, "classes = ( { name = \"all\"; match = \"*\"; } );");

@@ -5,21 +5,24 @@
 
 #include "base/clock.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
 	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
+static int open_all(void **state) {
+	site_open(&site, 1000, ALL);
+	return 0;
+}
+
 /* Whoever has attached it goes on with the sizes and places that it checked. */
-TEST(sizes_that_one_role_spoils_lead_no_other_astray) {
+TEST_IN(open_all, site_end, sizes_that_one_role_spoils_lead_no_other_astray) {
 	static unsigned char before[SEGMENT_FIXED_BYTES];
 	struct segment *other;
 	struct session_ref ref;
-	struct site site;
 	struct diag diag;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 4711, NULL, &ref), VERDICT_ADMIT);
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
 	assert_int_equal(segment_attach(&other, fd, segment_path(site.segment), &diag), 0);
@@ -32,16 +35,13 @@ TEST(sizes_that_one_role_spoils_lead_no_other_astray) {
 	segment_unmap(&other);
 	memcpy(site.segment->header, before, sizeof(before));
 	assert_int_equal(atomic_load(&site_class(&site, "all")->open), 1);
-	site_close(&site);
 }
 
-TEST(sizes_that_were_overwritten_are_restored_for_those_who_come_later) {
+TEST_IN(open_all, site_end, sizes_that_were_overwritten_are_restored_for_those_who_come_later) {
 	struct segment *keeper, *later;
-	struct site site;
 	struct diag diag;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
 	assert_int_equal(segment_attach(&keeper, fd, segment_path(site.segment), &diag), 0);
 	assert_false(segment_restore(keeper, getpid()));
@@ -54,17 +54,14 @@ TEST(sizes_that_were_overwritten_are_restored_for_those_who_come_later) {
 	assert_int_equal(segment_attach(&later, fd, segment_path(site.segment), &diag), 0);
 	segment_unmap(&later);
 	segment_unmap(&keeper);
-	site_close(&site);
 }
 
-TEST(a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place) {
+TEST_IN(open_all, site_end, a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place) {
 	struct segment_header *header;
 	struct segment *keeper;
-	struct site site;
 	struct diag diag;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	header = site.segment->header;
 	fd = segment_open_file(segment_path(site.segment), geteuid(), &diag);
 	assert_int_equal(segment_attach(&keeper, fd, segment_path(site.segment), &diag), 0);
@@ -79,14 +76,11 @@ TEST(a_segment_that_is_said_to_be_replaced_is_not_while_it_is_in_place) {
 	assert_false(segment_restore(keeper, getpid()));
 	assert_int_equal(atomic_load(&header->replaced), 1);
 	segment_unmap(&keeper);
-	site_close(&site);
 }
 
-TEST(a_role_restores_what_its_record_says_of_it) {
+TEST_IN(open_all, site_end, a_role_restores_what_its_record_says_of_it) {
 	struct role_record before, *role;
-	struct site site;
 
-	site_open(&site, 1000, ALL);
 	segment_role_starting(site.segment, ROLE_FEED, 0, clock_now_ns());
 	role = segment_role(site.segment, segment_role_place(ROLE_FEED, 0));
 	memcpy(&before, role, sizeof(before));
@@ -100,20 +94,17 @@ TEST(a_role_restores_what_its_record_says_of_it) {
 	assert_true(segment_role_died(site.segment, segment_role_place(ROLE_FEED, 0), getpid()));
 	segment_beat(site.segment, clock_now_ns());
 	assert_int_equal(atomic_load(&role->pid), 0);
-	site_close(&site);
 }
 
 /* A file that is cut gives up the private pages of it too: those must not be the copy. */
-TEST(sizes_outlast_a_file_that_is_cut_and_extended) {
+TEST_IN(open_all, site_end, sizes_outlast_a_file_that_is_cut_and_extended) {
 	static unsigned char before[SEGMENT_FIXED_BYTES];
 	struct segment *other;
-	struct site site;
 	struct diag diag;
 	size_t bytes;
 	void *whole;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	bytes = (size_t)site.segment->header->bytes;
 	whole = malloc(bytes);
 	assert_non_null(whole);
@@ -128,18 +119,15 @@ TEST(sizes_outlast_a_file_that_is_cut_and_extended) {
 	memcpy(site.segment->header, whole, bytes);
 	free(whole);
 	segment_unmap(&other);
-	site_close(&site);
 }
 
 /* A role of before may live on: what it writes to the file after that was looked at is not
  * believed either. */
-TEST(sizes_that_change_after_adoption_are_not_believed) {
+TEST_IN(open_all, site_end, sizes_that_change_after_adoption_are_not_believed) {
 	static unsigned char before[SEGMENT_FIXED_BYTES], spoiled[SEGMENT_FIXED_BYTES];
-	struct site site;
 	struct diag diag;
 	int fd;
 
-	site_open(&site, 1000, ALL);
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL), VERDICT_ADMIT);
 	site_restart(&site, 1000, ALL);
 	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
@@ -153,5 +141,4 @@ TEST(sizes_that_change_after_adoption_are_not_believed) {
 	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(), &diag), 0);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->open), 2);
 	close(fd);
-	site_close(&site);
 }

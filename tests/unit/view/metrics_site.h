@@ -10,10 +10,9 @@
 
 #include "base/clock.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 #include "view/metrics.h"
 
-static struct site site;
 static struct view view;
 static char *text;		/* of the metrics; malloc */
 

@@ -5,11 +5,10 @@
 #include "base/clock.h"
 #include "segment/file/internal.h"
 #include "segment/destination/states.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 #include "view/decision_page.h"
 #include "view/destination_page.h"
 
-static struct site site;
 static struct view view;
 
 static int begin(void **state) {

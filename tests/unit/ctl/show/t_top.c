@@ -7,9 +7,8 @@
 #include "engine/destination/windows.h"
 #include "segment/cluster/cluster_told.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 static struct top top;
 static struct ctl ctl;
 

@@ -6,22 +6,16 @@
 
 #include "base/clock.h"
 #include "engine/account/accounts.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define MINUTE	(60 * NS_PER_SECOND)
 #define HOUR	(60 * MINUTE)
 
-static struct site site;
 static int64_t now_ns;
 
 static inline int begin(void **state) {
 	site_open(&site, 64, STAFF);
 	now_ns = clock_now_ns();
-	return 0;
-}
-
-static inline int end(void **state) {
-	site_close(&site);
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 
 #include "tests/unit/engine/account/accounts_asked.h"
 
-TEST_IN(begin, end, a_login_at_its_limit) {
+TEST_IN(begin, site_end, a_login_at_its_limit) {
 	struct account_answer answer;
 
 	for (unsigned i = 0; i < 5; i++) {
@@ -42,7 +42,7 @@ TEST_IN(begin, end, a_login_at_its_limit) {
 	is_yes(rcpt("alice", "20.1.1.2", "x@x"));
 }
 
-TEST_IN(begin, end, what_is_given_back) {
+TEST_IN(begin, site_end, what_is_given_back) {
 	/* another transaction of the same process */
 	is_yes(rcpt("alice", "a1.5.5.0", "x@x"));
 	is_yes(rcpt("alice", "a1.5.5.0", "y@x"));
@@ -72,7 +72,7 @@ TEST_IN(begin, end, what_is_given_back) {
 	assert_int_equal(used("alice"), 2);
 }
 
-TEST_IN(begin, end, asked_again) {
+TEST_IN(begin, site_end, asked_again) {
 	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
 	is_yes(rcpt("alice", "b1.5.5.0", "x@x"));
 	assert_int_equal(used("alice"), 1);
@@ -89,7 +89,7 @@ TEST_IN(begin, end, asked_again) {
 	assert_int_equal(used("carol@example.org"), 1);
 }
 
-TEST_IN(begin, end, messages_and_bytes) {
+TEST_IN(begin, site_end, messages_and_bytes) {
 	struct account_answer answer;
 
 	is_yes(rcpt("alice", "c1.5.5.0", "x@x"));
@@ -107,7 +107,7 @@ TEST_IN(begin, end, messages_and_bytes) {
 }
 
 /* Later it is as much too large. */
-TEST_IN(begin, end, a_message_above_its_whole_limit_is_not_asked_to_come_again) {
+TEST_IN(begin, site_end, a_message_above_its_whole_limit_is_not_asked_to_come_again) {
 	struct account_answer answer;
 
 	is_yes(rcpt("alice", "c2.5.5.0", "x@x"));
@@ -120,7 +120,7 @@ TEST_IN(begin, end, a_message_above_its_whole_limit_is_not_asked_to_come_again) 
 	assert_true(answer.observed && !answer.rejects);
 }
 
-TEST_IN(begin, end, postmaster_is_never_too_many) {
+TEST_IN(begin, site_end, postmaster_is_never_too_many) {
 	for (unsigned i = 0; i < 4; i++) {
 		char to[32];
 
@@ -132,7 +132,7 @@ TEST_IN(begin, end, postmaster_is_never_too_many) {
 	is_yes(rcpt("alice", "d2.5.5.0", "Abuse@x"));
 }
 
-TEST_IN(begin, end, free_and_many) {
+TEST_IN(begin, site_end, free_and_many) {
 	struct account_answer answer;
 
 	for (unsigned i = 0; i < 4; i++)
@@ -145,7 +145,7 @@ TEST_IN(begin, end, free_and_many) {
 	assert_int_equal(used("alice"), 0);
 }
 
-TEST_IN(begin, end, all_together) {
+TEST_IN(begin, site_end, all_together) {
 	struct account_answer answer;
 
 	for (unsigned i = 0; i < 12; i++) {
@@ -164,7 +164,7 @@ TEST_IN(begin, end, all_together) {
 	is_yes(rcpt("alice", "200.1.1.1", "x@x"));
 }
 
-TEST_IN(begin, end, observed_and_rejected) {
+TEST_IN(begin, site_end, observed_and_rejected) {
 	struct account_answer answer;
 
 	is_yes(rcpt("obs1", "e1.5.5.0", "x@x"));
@@ -186,7 +186,7 @@ TEST_IN(begin, end, observed_and_rejected) {
 	assert_int_equal(used("zoe"), 2);
 }
 
-TEST_IN(begin, end, strange_logins) {
+TEST_IN(begin, site_end, strange_logins) {
 	static char long_login[LOGIN_MAX + 2];
 
 	memset(long_login, 'L', LOGIN_MAX + 1);
@@ -202,7 +202,7 @@ TEST_IN(begin, end, strange_logins) {
 	assert_int_equal(used("\xc3\xa4@\x01"), 0);
 }
 
-TEST_IN(begin, end, counts_survive) {
+TEST_IN(begin, site_end, counts_survive) {
 	for (unsigned i = 0; i < 2; i++)
 		is_yes(eom("alice", i == 0 ? "71.1.1.0" : "71.1.1.1", 2, 10));
 	/* adopted, then rebuilt for another size */
@@ -226,7 +226,7 @@ TEST_IN(begin, end, counts_survive) {
 }
 
 /* The state was adopted, which had no tables of accounts: nobody was counted. */
-TEST_IN(begin, end, the_first_entry_counts_after_a_restart) {
+TEST_IN(begin, site_end, the_first_entry_counts_after_a_restart) {
 	site_restart(&site, 64, "classes = ();\n");
 	is_yes(rcpt("alice", "74.1.1.0", "x@x"));
 	site_restart(&site, 64, STAFF);
@@ -240,7 +240,7 @@ TEST_IN(begin, end, the_first_entry_counts_after_a_restart) {
 }
 
 /* A table of 64 places: whoever is above half of a limit stays. */
-TEST_IN(begin, end, who_is_evicted) {
+TEST_IN(begin, site_end, who_is_evicted) {
 	is_yes(rcpt("zoe", "81.1.1.1", "x@x"));
 	is_yes(rcpt("zoe", "82.1.1.1", "x@x"));
 	for (unsigned i = 0; i < 2000; i++) {
@@ -276,7 +276,7 @@ static void race(unsigned number, int64_t until) {
 }
 
 /* RACE_QUESTIONS: the long form has so many. */
-TEST_IN(begin, end, never_one_above) {
+TEST_IN(begin, site_end, never_one_above) {
 	const char *wanted = getenv("RACE_QUESTIONS");
 	uint64_t least = wanted == NULL ? 0 : strtoull(wanted, NULL, 10);
 	int64_t until = clock_now_ns() + NS_PER_SECOND;

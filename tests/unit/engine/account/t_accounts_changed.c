@@ -25,7 +25,7 @@ static uint64_t yes_of(const char *login, const char *instance, unsigned count) 
 
 /* --- what a transaction gives back ------------------------------------------------------- */
 
-TEST_IN(begin, end, nothing_is_given_back_to_counts_that_were_forgotten) {
+TEST_IN(begin, site_end, nothing_is_given_back_to_counts_that_were_forgotten) {
 	assert_int_equal(yes_of("ann", "a1.1.1.0", 15), 15);
 	assert_true(engine_account_forget(site.engine, "ann", 3, now_ns += NS_PER_SECOND));
 	assert_int_equal(yes_of("ann", "a2.1.1.0", 15), 15);
@@ -35,7 +35,7 @@ TEST_IN(begin, end, nothing_is_given_back_to_counts_that_were_forgotten) {
 	assert_int_equal(yes_of("ann", "a3.1.1.0", 20), 4);
 }
 
-TEST_IN(begin, end, nothing_is_given_back_to_a_limit_that_a_reload_added) {
+TEST_IN(begin, site_end, nothing_is_given_back_to_a_limit_that_a_reload_added) {
 	static const struct quota_limit day = { 86400, 1, QUOTA_RECIPIENTS };
 	struct account_view view;
 
@@ -48,7 +48,7 @@ TEST_IN(begin, end, nothing_is_given_back_to_a_limit_that_a_reload_added) {
 	    &day), now_ns), 16);
 }
 
-TEST_IN(begin, end, nothing_is_given_back_to_a_login_that_was_evicted) {
+TEST_IN(begin, site_end, nothing_is_given_back_to_a_login_that_was_evicted) {
 	unsigned evicted = 0;
 
 	assert_int_equal(yes_of("ann", "c1.1.1.0", 10), 10);
@@ -71,7 +71,7 @@ TEST_IN(begin, end, nothing_is_given_back_to_a_login_that_was_evicted) {
 }
 
 /* As before: what is of the same counters is. */
-TEST_IN(begin, end, a_transaction_that_is_given_up_gives_back) {
+TEST_IN(begin, site_end, a_transaction_that_is_given_up_gives_back) {
 	assert_int_equal(yes_of("ann", "d1.1.1.0", 15), 15);
 	is_yes(rcpt("ann", "d1.1.1.1", "x@x"));
 	assert_int_equal(used("ann"), 1);
@@ -79,7 +79,7 @@ TEST_IN(begin, end, a_transaction_that_is_given_up_gives_back) {
 
 /* --- forgetting ---------------------------------------------------------------------------- */
 
-TEST_IN(begin, end, a_login_that_was_forgotten_is_not_new) {
+TEST_IN(begin, site_end, a_login_that_was_forgotten_is_not_new) {
 	site_reload(&site, ENTRY("each = { recipients = \"20/1h\"; };\n"
 	    "new = { recipients = \"3/1h\"; for = \"1m\"; };"));
 	is_yes(rcpt("ann", "e1.1.1.0", "x@x"));
@@ -93,7 +93,7 @@ TEST_IN(begin, end, a_login_that_was_forgotten_is_not_new) {
 /* --- reloads ---------------------------------------------------------------------------------- */
 
 /* 45 of 100 are not half; of 45 they are all. */
-TEST_IN(begin, end, a_login_above_half_of_a_limit_that_a_reload_lowered_is_not_evicted) {
+TEST_IN(begin, site_end, a_login_above_half_of_a_limit_that_a_reload_lowered_is_not_evicted) {
 	site_reload(&site, ENTRY("each = { recipients = \"100/1h\"; };"));
 	assert_int_equal(yes_of("ann", "f1.1.1.0", 45), 45);
 	site_reload(&site, ENTRY("each = { recipients = \"45/1h\"; };"));
@@ -144,7 +144,7 @@ static unsigned known_of_newcomers(const char *name) {
 	return known;
 }
 
-TEST_IN(begin, end, logins_whose_mail_was_given_up_make_room_in_a_full_table) {
+TEST_IN(begin, site_end, logins_whose_mail_was_given_up_make_room_in_a_full_table) {
 	fill();
 	assert_true(known_of_newcomers("none") < 100);
 	for (unsigned i = 0; i < CROWD; i++) {
@@ -161,7 +161,7 @@ TEST_IN(begin, end, logins_whose_mail_was_given_up_make_room_in_a_full_table) {
 	assert_true(known_of_newcomers("late") > 90);
 }
 
-TEST_IN(begin, end, logins_make_room_in_a_full_table_when_a_reload_raises_their_limit) {
+TEST_IN(begin, site_end, logins_make_room_in_a_full_table_when_a_reload_raises_their_limit) {
 	fill();
 	assert_true(known_of_newcomers("none") < 100);
 	site_reload(&site, ENTRY("each = { recipients = \"100/1h\"; messages = \"40/1h\"; };"));
@@ -169,7 +169,7 @@ TEST_IN(begin, end, logins_make_room_in_a_full_table_when_a_reload_raises_their_
 }
 
 /* All are above half as before: they stay. */
-TEST_IN(begin, end, a_full_table_evicts_nobody_above_half_of_a_limit) {
+TEST_IN(begin, site_end, a_full_table_evicts_nobody_above_half_of_a_limit) {
 	unsigned known = 0;
 
 	fill();
@@ -190,7 +190,7 @@ TEST_IN(begin, end, a_full_table_evicts_nobody_above_half_of_a_limit) {
 	assert_true(known > 50);
 }
 
-TEST_IN(begin, end, however_often_entries_are_renamed_their_pools_limit) {
+TEST_IN(begin, site_end, however_often_entries_are_renamed_their_pools_limit) {
 	for (unsigned i = 0; i < 300; i++) {
 		char text[256], login[32], instance[32];
 
@@ -206,7 +206,7 @@ TEST_IN(begin, end, however_often_entries_are_renamed_their_pools_limit) {
 
 /* --- free ------------------------------------------------------------------------------------- */
 
-TEST_IN(begin, end, a_message_to_free_recipients_alone_is_free) {
+TEST_IN(begin, site_end, a_message_to_free_recipients_alone_is_free) {
 	site_reload(&site, ENTRY("each = { messages = \"1/1h\"; bytes = \"64k/1h\"; };"));
 	is_yes(rcpt("ann", "g1.1.1.0", "x@x"));
 	is_yes(eom("ann", "g1.1.1.0", 1, 10));
@@ -219,7 +219,7 @@ TEST_IN(begin, end, a_message_to_free_recipients_alone_is_free) {
 }
 
 /* Mail servers take one dot off. */
-TEST_IN(begin, end, an_own_domain_with_a_dot_behind_it_is_free) {
+TEST_IN(begin, site_end, an_own_domain_with_a_dot_behind_it_is_free) {
 	is_yes(rcpt("ann", "m2.1.1.0", "boss@own.example."));
 	assert_int_equal(used("ann"), 0);
 	is_yes(rcpt("ann", "m2.1.1.0", "boss@own.example.."));
@@ -228,7 +228,7 @@ TEST_IN(begin, end, an_own_domain_with_a_dot_behind_it_is_free) {
 }
 
 /* Postfix sends these on by its defaults: the last domain is not where they go. */
-TEST_IN(begin, end, an_address_with_a_route_in_its_local_part_is_not_free) {
+TEST_IN(begin, site_end, an_address_with_a_route_in_its_local_part_is_not_free) {
 	static const char *const routed[] = { "them%gmail.example@own.example",
 		"\"them@gmail.example\"@own.example", "gmail.example!them@own.example",
 		"them@gmail.example@own.example" };
@@ -242,7 +242,7 @@ TEST_IN(begin, end, an_address_with_a_route_in_its_local_part_is_not_free) {
 }
 
 /* In To and in Cc. */
-TEST_IN(begin, end, postmaster_given_twice_is_not_charged) {
+TEST_IN(begin, site_end, postmaster_given_twice_is_not_charged) {
 	is_yes(rcpt("ann", "n1.1.1.0", "postmaster@x"));
 	is_yes(rcpt("ann", "n1.1.1.0", "postmaster@x"));
 	is_yes(eom("ann", "n1.1.1.0", 2, 10));
@@ -250,7 +250,7 @@ TEST_IN(begin, end, postmaster_given_twice_is_not_charged) {
 }
 
 /* Postfix does not ask at "RCPT TO:<postmaster>"; at the end it says who the only recipient is. */
-TEST_IN(begin, end, a_message_to_postmaster_alone_that_was_not_asked_about_is_free) {
+TEST_IN(begin, site_end, a_message_to_postmaster_alone_that_was_not_asked_about_is_free) {
 	struct account_question end_of = { .login = "ann", .instance = "n2.1.1.0", .at_end = true,
 		.recipient_count = 1, .recipient = "Postmaster", .size = 100 };
 
@@ -267,7 +267,7 @@ TEST_IN(begin, end, a_message_to_postmaster_alone_that_was_not_asked_about_is_fr
 }
 
 /* A milter's session is over for good. */
-TEST_IN(begin, end, a_session_that_is_over_leaves_no_note) {
+TEST_IN(begin, site_end, a_session_that_is_over_leaves_no_note) {
 	struct account_answer answer;
 	uint64_t processes[4];
 
@@ -289,7 +289,7 @@ static struct account_answer bounce(const char *instance, const char *to) {
 	return answer;
 }
 
-TEST_IN(begin, end, bounces_count_where_that_is_configured) {
+TEST_IN(begin, site_end, bounces_count_where_that_is_configured) {
 	unsigned yes = 0;
 	char to[32];
 
@@ -314,7 +314,7 @@ static struct account_answer end_of(const char *instance, uint32_t count) {
 }
 
 /* smtpd waits a second for the answer, hangs up and asks again. */
-TEST_IN(begin, end, an_end_that_is_asked_again_after_a_hangup_counts_once) {
+TEST_IN(begin, site_end, an_end_that_is_asked_again_after_a_hangup_counts_once) {
 	struct account_answer answer;
 
 	site_reload(&site, ENTRY("each = { recipients = \"5/1h\"; messages = \"1/1h\"; };"));
@@ -331,12 +331,12 @@ TEST_IN(begin, end, an_end_that_is_asked_again_after_a_hangup_counts_once) {
 }
 
 /* Postern was away at its recipients: the client may come again, when they are asked about. */
-TEST_IN(begin, end, a_message_whose_recipients_nobody_asked_about_is_put_off_not_bounced) {
+TEST_IN(begin, site_end, a_message_whose_recipients_nobody_asked_about_is_put_off_not_bounced) {
 	is_no(end_of("k1.1.1.0", 150), REASON_ACCOUNT_RECIPIENTS, 0, 20);
 	assert_int_equal(yes_of("ann", "k1.1.1.1", 20), 20);
 }
 
-TEST_IN(begin, end, forgetting_a_login_forgets_its_networks) {
+TEST_IN(begin, site_end, forgetting_a_login_forgets_its_networks) {
 	struct account_question question = { .login = "ann", .recipient = "x@x", .instance = "l1.1.1.0" };
 
 	site_reload(&site, ENTRY("each = { networks = \"1/1h\"; };"));

@@ -3,21 +3,10 @@
 #include "tests/unit/test.h"
 #include "engine/cluster/cluster.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 static char name[CLUSTER_TOLD_NAME];
 static uid_t uid;
-
-static int begin(void **state) {
-	site_open(&site, 64, "classes = ( { name = \"c\"; match = \"*\"; } );\n");
-	return 0;
-}
-
-static int end(void **state) {
-	site_close(&site);
-	return 0;
-}
 
 static uint64_t order(const char *node) {
 	char full[CLUSTER_TOLD_NAME] = "";
@@ -26,7 +15,7 @@ static uint64_t order(const char *node) {
 	return engine_cluster_order(site.engine, full, 1000);
 }
 
-TEST_IN(begin, end, the_last_order_is_found) {
+TEST_IN(site_begin, site_end, the_last_order_is_found) {
 	uint64_t first, last;
 
 	assert_int_equal(engine_cluster_ordered(site.engine, name, &uid), 0);
@@ -42,7 +31,7 @@ TEST_IN(begin, end, the_last_order_is_found) {
 }
 
 /* "outer-mx1.example" and "inner-mx2.example" were "inner-mx1.example" for a moment. */
-TEST_IN(begin, end, two_orders_are_never_mixed) {
+TEST_IN(site_begin, site_end, two_orders_are_never_mixed) {
 	struct cluster_order *there = &site.segment->header->cluster_order;
 	uint64_t inner, first, last;
 

@@ -12,7 +12,7 @@
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
 #include "segment/destination/shared.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 /* 10 % of 30 by 3: 1 is fixed, 27 are to be leased. */
 #define CLUSTER_OF(node, nodes, more) "cluster = { redis = \"unix:/nowhere\"; node = \"" node \
@@ -27,7 +27,6 @@
 #define ALL	((struct share_pools){ UINT32_MAX, UINT32_MAX })
 #define HOUR	(3600 * NS_PER_SECOND)
 
-static struct site site;
 static int64_t now_ns;		/* not before the real time */
 static uint16_t port;
 

@@ -7,14 +7,13 @@
 #include "engine/cluster/shares.h"
 #include "segment/file/internal.h"
 #include "tests/unit/random.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define STEPS		20000
 #define PROCESSES	16
 #define SESSIONS	40
 #define FIXED		1u	/* of each pool of 10, for each of 3 */
 
-static struct site site;
 static int64_t now_ns;
 
 /* The law, by hand. */

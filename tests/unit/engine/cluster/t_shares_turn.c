@@ -4,7 +4,7 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "engine/cluster/shares_turn.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 /* Of 30 by 3, 1 is fixed, of 12 too (12 >= 2 * 3). */
 #define CLUSTER	"cluster = { redis = \"unix:/nowhere\"; node = \"a\"; nodes = 3; };\n"
@@ -17,7 +17,6 @@
 #define TURN_NS	(SHARE_TURN_MS * NS_PER_MS)
 #define LEASE_NS	(15 * NS_PER_SECOND)
 
-static struct site site;
 static struct shares_turns turns;
 static int64_t now_ns;		/* not before the real time */
 
@@ -26,11 +25,6 @@ static void with(const char *configuration) {
 	now_ns = clock_now_ns() + NS_PER_SECOND;
 	memset(&turns, 0, sizeof(turns));
 	turns = (struct shares_turns){ .engine = site.engine, .nodes = 3, .lease_ms = 15000 };
-}
-
-static int tear_down(void **state) {
-	site_close(&site);
-	return 0;
 }
 
 static void turn(void) {
@@ -56,7 +50,7 @@ static int64_t due_after(int64_t sent_ns, int64_t wait_until_ns, int64_t limit_n
 	return -1;
 }
 
-TEST_IN(NULL, tear_down, who_waits_for_a_new_epoch_asks_when_it_is_over) {
+TEST_IN(NULL, site_end, who_waits_for_a_new_epoch_asks_when_it_is_over) {
 	int64_t begin_ns, until_ns;
 	unsigned calls = 0;
 
@@ -85,7 +79,7 @@ static void answered(unsigned member, uint32_t base, bool differs) {
 	shares_answered(&turns, site.generation, member, &answer, now_ns + LEASE_NS, now_ns);
 }
 
-TEST_IN(NULL, tear_down, what_is_given_back_is_lowered_before_it_is_told) {
+TEST_IN(NULL, site_end, what_is_given_back_is_lowered_before_it_is_told) {
 	struct shares_call calls[SHARES_CLASSES_MAX];
 
 	with(BOTH);
@@ -127,7 +121,7 @@ static unsigned parted(struct share_parted list[4]) {
 	return shares_parted(site.engine, now_ns, list, 4);
 }
 
-TEST_IN(NULL, tear_down, a_class_that_left_the_scope_is_given_back) {
+TEST_IN(NULL, site_end, a_class_that_left_the_scope_is_given_back) {
 	struct share_parted list[4], later[4];
 
 	with(BOTH);
@@ -160,7 +154,7 @@ TEST_IN(NULL, tear_down, a_class_that_left_the_scope_is_given_back) {
 }
 
 /* Nobody who saw the configuration before is there any more. */
-TEST_IN(NULL, tear_down, by_a_restart_too) {
+TEST_IN(NULL, site_end, by_a_restart_too) {
 	struct share_parted list[4];
 
 	with(BOTH);
@@ -174,7 +168,7 @@ TEST_IN(NULL, tear_down, by_a_restart_too) {
 }
 
 /* The answer to a call that was made before. */
-TEST_IN(NULL, tear_down, nothing_is_granted_to_a_class_that_left_the_scope) {
+TEST_IN(NULL, site_end, nothing_is_granted_to_a_class_that_left_the_scope) {
 	const struct generation *before;
 
 	with(BOTH);
@@ -187,7 +181,7 @@ TEST_IN(NULL, tear_down, nothing_is_granted_to_a_class_that_left_the_scope) {
 	engine_unpin(site.engine, before);
 }
 
-TEST_IN(NULL, tear_down, who_lacks_places_tells_it_twice_a_second) {
+TEST_IN(NULL, site_end, who_lacks_places_tells_it_twice_a_second) {
 	struct shares_call calls[SHARES_CLASSES_MAX];
 	unsigned told = 0;
 

@@ -7,7 +7,7 @@
 #include "engine/destination/windows.h"
 #include "segment/decision/history.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 #include "view/history.h"
 #include "view/verdict.h"
 
@@ -18,7 +18,6 @@
 	"{ name = \"seen\"; match = \"198.51.100.0/24\"; refuse_at = 1; observe = true; },\n" \
 	"{ name = \"many\"; match = \"*\"; hold_at = 100; } );"
 
-static struct site site;
 static struct engine_history *history;
 static struct history *file;
 static int64_t now_ns, wall_ns;

@@ -9,9 +9,8 @@
 #include "base/clock.h"
 #include "engine/feed/feed.h"
 #include "engine/destination/windows.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 static int64_t now_ns;
 
 static inline struct span span_of(const char *text) {

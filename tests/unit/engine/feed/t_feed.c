@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "engine/feed/feed.h"
 #include "segment/destination/destinations.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 
 static const char configuration[] = "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
     "mta = ( { name = \"a\"; log = \"/a\"; ports = [ 25, 2525 ]; },\n"

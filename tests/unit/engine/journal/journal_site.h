@@ -188,10 +188,6 @@ static inline bool find_state(const char *name, struct destination_window *out) 
 	return states_find(site.segment, name, strlen(name), out);
 }
 
-static inline uint64_t counted(enum counter counter) {
-	return atomic_load(&site.segment->header->counters[counter]);
-}
-
 static inline bool room_has(const char *room, const char *name) {
 	char path[160], file[420];
 

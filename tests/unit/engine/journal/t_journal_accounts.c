@@ -10,7 +10,7 @@
 #include "engine/journal/journal_keep.h"
 #include "engine/journal/journal_restore.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define MINUTE	(60 * NS_PER_SECOND)
 #define HOUR	(60 * MINUTE)
@@ -20,7 +20,6 @@
 	"  all = { recipients = \"8/1h\"; }; new = { recipients = \"1/1h\"; for = \"7d\"; };\n" \
 	"  health = {}; } );\n"
 
-static struct site site;
 static int64_t now_ns, wall_ns;
 static struct journal_accounts *journal;
 static struct journal_news news;

@@ -12,13 +12,12 @@
 #include "journal/reader.h"
 #include "segment/decision/decisions.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASSES		"classes = ( { name = \"all\"; match = \"*\"; } );\n"
 #define MOST_BYTES	(UINT64_C(512) << 10)
 #define FILE_BYTES	(MOST_BYTES / 8)
 
-static struct site site;
 static struct journal_decisions *decisions;
 static struct generation *small;	/* the site's, with little room for decisions */
 static int64_t now_ns, wall_ns;

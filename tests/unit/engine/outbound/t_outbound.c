@@ -10,7 +10,7 @@
 #include "segment/destination/destinations.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASS(name, mask, sessions, more) "{ name = \"" name "\"; match = [ " \
 	mask " ]; hold_at = " #sessions "; refuse_at = 9; " more "}"
@@ -18,7 +18,6 @@
 	CLASS("slow", "\"*.slow.example\", \"198.51.100.0/24\"", slow, "") ", " \
 	CLASS("rest", "\"*\"", rest, "") " );"
 
-static struct site site;
 static struct outbound_process *processes[8];
 static int64_t now_ns;
 
@@ -59,10 +58,6 @@ static struct outbound_answer connected(int pid, const char *destination,
 
 static void ends(int pid) {
 	outbound_process_close(&processes[pid], site.generation, now_ns);
-}
-
-static uint32_t open_of(const char *class) {
-	return atomic_load(&site_class(&site, class)->open);
 }
 
 #define assert_answer(given, verdict_, reason_) do { \
@@ -116,7 +111,7 @@ TEST_IN(NULL, tear_down, one_session_is_one_process) {
 	assert_int_equal(atomic_load(&site_class(&site, "slow")->admitted), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "slow")->deferred), 1);
 	assert_int_equal(
-	    atomic_load(&site.segment->header->counters[COUNTER_DEFERRED]), 1);
+	    counted(COUNTER_DEFERRED), 1);
 }
 
 /* "for a given sendmail process, only the first connection in a given class is
@@ -241,7 +236,7 @@ TEST_IN(NULL, tear_down, what_matches_no_class_is_admitted) {
 	assert_admitted(ask(1, "a.example"), NO_CLASS);
 	assert_admitted(ask(1, "a.example"), NO_CLASS);
 	assert_int_equal(
-	    atomic_load(&site.segment->header->counters[COUNTER_UNCOUNTED]), 1);
+	    counted(COUNTER_UNCOUNTED), 1);
 	assert_admitted(ask(1, "a.slow.example"), BELOW_LIMIT);
 }
 
@@ -471,7 +466,7 @@ TEST_IN(NULL, tear_down, slots_of_a_dead_role_last_as_long_as_the_process) {
 	ends(2);
 	assert_int_equal(open_of("slow"), 0);
 	assert_int_equal(
-	    atomic_load(&site.segment->header->counters[COUNTER_EXPIRED]), 0);
+	    counted(COUNTER_EXPIRED), 0);
 	witness_close(&witness);
 	lost_ones_are_freed();
 }
@@ -519,7 +514,7 @@ TEST_IN(NULL, tear_down, an_unusable_state_holds_no_mail) {
 	atomic_fetch_add(&site_class(&site, "slow")->uses, 1);
 	assert_answer(ask(1, "a.slow.example"), VERDICT_DEFER, REASON_UNUSABLE);
 	assert_int_equal(
-	    atomic_load(&site.segment->header->counters[COUNTER_FAULTS]), 2);
+	    counted(COUNTER_FAULTS), 2);
 }
 
 TEST_IN(NULL, tear_down, explaining_changes_nothing) {

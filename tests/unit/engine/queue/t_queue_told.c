@@ -8,7 +8,7 @@
 #include "engine/queue/queue.h"
 #include "segment/file/internal.h"
 #include "segment/queue/told.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 #include "tests/unit/engine/queue/queue_defaults.h"
 #include "wire/mail/mail_log.h"
 #include "wire/mail/sendmail_sent.h"
@@ -25,7 +25,6 @@ static const char *const everybody[] = { "aaaa@one.example", "bbbb@one.example",
 	"dddd@three.example" };
 enum { A = 1, B = 2, C = 4, D = 8, ALL = 15 };
 
-static struct site site;
 static struct queue *queue;
 static int64_t now_ns;
 static unsigned tries;

@@ -4,12 +4,11 @@
 #include "base/clock.h"
 #include "engine/queue/queue_watch.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n"
 #define MTA	"mta = ( { name = \"s\"; kind = \"sendmail\"; user = \"root\"; } );\n"
 
-static struct site site;
 static struct generation generation;	/* what the watch looks at of it */
 static struct queue_watch watch;
 static int64_t now_ns, away_ns;

@@ -8,12 +8,11 @@
 #include "engine/session/witness.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; " \
 	"hold_at = 5; refuse_at = 5; } ); exempt = [ \"192.0.2.99\" ];"
 
-static struct site site;
 static struct witness *witness;
 static int64_t now_ns;
 static struct question returning;	/* asked in the middle of a lookup */
@@ -54,11 +53,7 @@ static int tear_down(void **state) {
 }
 
 static uint32_t open_sessions(void) {
-	return atomic_load(&site_class(&site, "all")->open);
-}
-
-static uint64_t counted(enum counter counter) {
-	return atomic_load(&site.segment->header->counters[counter]);
+	return open_of("all");
 }
 
 TEST_IN(set_up, tear_down, a_port_that_is_used_again_is_not_ended_by_an_older_look) {

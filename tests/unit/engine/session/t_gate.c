@@ -4,14 +4,13 @@
 #include "base/clock.h"
 #include "engine/session/gate.h"
 #include "tests/unit/random.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define MS NS_PER_MS
 #define TWO_CLASSES "classes = ( " \
 	"{ name = \"a\"; match = [ \"192.0.2.0/24\" ]; hold_at = 1; refuse_at = 1; }, " \
 	"{ name = \"b\"; match = [ \"198.51.100.0/24\" ]; hold_at = 3; refuse_at = 2; } );"
 
-static struct site site;
 static struct gate_watch watch;
 static int64_t now_ns;
 
@@ -41,12 +40,7 @@ static void fill(struct session_ref *last) {
 	*last = ask("198.51.100.1", 2).session;
 }
 
-static int close_site(void **state) {
-	site_close(&site);
-	return 0;
-}
-
-TEST_IN(NULL, close_site, it_is_shut_while_every_class_is_full) {
+TEST_IN(NULL, site_end, it_is_shut_while_every_class_is_full) {
 	struct session_ref last;
 
 	begin(TWO_CLASSES);
@@ -62,7 +56,7 @@ TEST_IN(NULL, close_site, it_is_shut_while_every_class_is_full) {
 	assert_int_equal(look_after(5000), GATE_NO_NEWS);
 }
 
-TEST_IN(NULL, close_site, it_is_said_again_every_two_seconds) {
+TEST_IN(NULL, site_end, it_is_said_again_every_two_seconds) {
 	struct session_ref last;
 	unsigned said = 0;
 
@@ -79,7 +73,7 @@ TEST_IN(NULL, close_site, it_is_said_again_every_two_seconds) {
 	assert_int_equal(look_after(1), GATE_STILL_SHUT);
 }
 
-TEST_IN(NULL, close_site, at_most_one_change_a_second) {
+TEST_IN(NULL, site_end, at_most_one_change_a_second) {
 	struct random random = random_seeded("at_most_one_change_a_second");
 	int64_t last_ns = 0;
 	struct session_ref last;
@@ -128,7 +122,7 @@ TEST(observed_and_unlimited_classes_have_room) {
 	site_close(&site);
 }
 
-TEST_IN(NULL, close_site, refusals_say_that_it_is_shut) {
+TEST_IN(NULL, site_end, refusals_say_that_it_is_shut) {
 	struct answer answer;
 	struct session_ref last;
 	struct question exempt = site_question("203.0.113.9", 1, NULL);

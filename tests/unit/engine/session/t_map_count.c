@@ -45,18 +45,18 @@ TEST_IN(set_up, tear_down, the_milter_takes_over_what_the_map_opened) {
 		assert_false(by_milter[i].newly_decided);
 		assert_int_equal(by_milter[i].session.slot, by_map[i].session.slot);
 	}
-	assert_int_equal(open_in("all"), LIMIT);
+	assert_int_equal(open_of("all"), LIMIT);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->admitted), LIMIT);
 	/* the milter tells of the end, and the map's connection later */
 	over(&by_milter[0], OWNER_MILTER);
-	assert_int_equal(open_in("all"), LIMIT - 1);
+	assert_int_equal(open_of("all"), LIMIT - 1);
 	over(&by_map[0], OWNER_POLICY_GONE);
-	assert_int_equal(open_in("all"), LIMIT - 1);
+	assert_int_equal(open_of("all"), LIMIT - 1);
 	/* or the other way round */
 	over(&by_map[1], OWNER_POLICY_GONE);
-	assert_int_equal(open_in("all"), LIMIT - 1);
+	assert_int_equal(open_of("all"), LIMIT - 1);
 	over(&by_milter[1], OWNER_MILTER);
-	assert_int_equal(open_in("all"), LIMIT - 2);
+	assert_int_equal(open_of("all"), LIMIT - 2);
 }
 
 TEST_IN(set_up, tear_down, without_the_milter_the_kernel_tells_the_end) {
@@ -66,17 +66,17 @@ TEST_IN(set_up, tear_down, without_the_milter_the_kernel_tells_the_end) {
 	kernel_has("192.0.2.1", 1001);
 	kernel_has("192.0.2.1", 1002);
 	look();
-	assert_int_equal(open_in("all"), 2);
+	assert_int_equal(open_of("all"), 2);
 	kernel_count = 1;
 	destroyed("192.0.2.1", 1002);
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	over(&two, OWNER_POLICY_GONE);
 	over(&one, OWNER_POLICY_GONE);	/* so soon that the kernel still shows it */
 	look();
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	kernel_count = 0;
 	look();
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 /* What no dump has ever shown, too. */
@@ -85,7 +85,7 @@ TEST_IN(set_up, tear_down, without_the_milter_a_short_session_is_not_counted_for
 
 	over(&one, OWNER_POLICY_GONE);
 	look();
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, a_lost_role_leaves_nothing) {
@@ -122,7 +122,7 @@ static uint16_t port_of(unsigned number) {
 	return (uint16_t)(2001 + number);
 }
 
-static unsigned counted(void) {
+static unsigned inside(void) {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < CLIENTS; i++)
@@ -138,7 +138,7 @@ static void kernel_forgets(uint16_t port) {
 
 static void comes(unsigned number, bool map_is_there, bool milter_is_there) {
 	struct client *client = &clients[number];
-	bool room = counted() < LIMIT;
+	bool room = inside() < LIMIT;
 
 	*client = (struct client){ .inside = true };
 	kernel_has("192.0.2.1", port_of(number));
@@ -194,10 +194,10 @@ TEST_IN(set_up, tear_down, clients_at_random) {
 		if (!clients[number].inside && (clients[number].has_map ||
 		    clients[number].has_milter))
 			leaves(&random, number);	/* refused */
-		if (random_below(&random, 4) > 0 && counted() == open_in("all"))
+		if (random_below(&random, 4) > 0 && inside() == open_of("all"))
 			continue;
 		look();
 		look();
-		assert_int_equal(open_in("all"), counted());
+		assert_int_equal(open_of("all"), inside());
 	}
 }

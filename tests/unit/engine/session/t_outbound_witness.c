@@ -8,7 +8,7 @@
 #include "segment/destination/destinations.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define MTAS "mta = ( { name = \"in\"; kind = \"sendmail\"; user = \"root\"; }, " \
 	"{ name = \"out\"; kind = \"postfix\"; ports = [ 25, 587 ]; } ); count_unannounced = \"never\"; "
@@ -18,7 +18,6 @@
 	CLASS("named", "\"*.example\"") ", " CLASS("rest", "\"*\"") " ); "
 #define SMTP_UID 89
 
-static struct site site;
 static struct witness *witness;
 static struct connection kernel[16];
 static size_t kernel_count;
@@ -92,14 +91,6 @@ static void dump_without(uint16_t hidden) {
 
 static void dump(void) {
 	dump_without(0);
-}
-
-static uint32_t open_of(const char *class) {
-	return atomic_load(&site_class(&site, class)->open);
-}
-
-static uint64_t counted(enum counter counter) {
-	return atomic_load(&site.segment->header->counters[counter]);
 }
 
 static struct session session_of(uint16_t local_port) {

@@ -184,7 +184,7 @@ TEST_IN(set_up, tear_down, a_session_too_short_for_any_dump_is_not_counted_for_e
 		look();
 	assert_over(&answer.session);
 	assert_lives(&hidden_one);	/* nobody has seen it: the milter's word counts */
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -229,7 +229,7 @@ TEST_IN(set_up, tear_down, new_connections_of_a_proxy_are_not_adopted) {
 	kernel_has("192.0.2.2", 1003);
 	for (unsigned i = 0; i < 3; i++)
 		look();
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 }
 
 TEST_IN(set_up, tear_down, an_adopted_connection_of_a_proxy_is_given_up) {
@@ -237,11 +237,11 @@ TEST_IN(set_up, tear_down, an_adopted_connection_of_a_proxy_is_given_up) {
 	kernel_has("192.0.2.1", 1001);
 	for (unsigned i = 0; i < 8; i++)
 		look();
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	kernel_has("192.0.2.1", 1002);		/* long after: nobody announces it */
 	for (unsigned i = 0; i < 6; i++)
 		look();
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, who_is_announced_late_is_no_proxy) {
@@ -257,5 +257,5 @@ TEST_IN(set_up, tear_down, who_is_announced_late_is_no_proxy) {
 	kernel_has("192.0.2.1", 1002);
 	for (unsigned i = 0; i < 3; i++)
 		look();
-	assert_int_equal(open_in("all"), 2);
+	assert_int_equal(open_of("all"), 2);
 }

@@ -8,7 +8,7 @@
 #include "engine/session/witness.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define LIMIT	3
 #define THREE "classes = ( { name = \"net\"; match = [ \"203.0.113.0/24\" ]; " \
@@ -16,7 +16,6 @@
 	"hold_at = 3; refuse_at = 3; } );"
 #define CLIENT	"198.51.100.1"
 
-static struct site site;
 static struct witness *keeper;
 static uint16_t gone;		/* the client port that the kernel does not show */
 static bool kernel_is_silent;

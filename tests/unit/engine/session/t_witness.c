@@ -13,7 +13,7 @@ TEST_IN(set_up, tear_down, a_shown_session_ends_when_its_connection_is_gone) {
 	kernel_count = 0;
 	dump();
 	assert_over(&one);
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, a_connection_that_no_process_holds_is_no_session) {
@@ -107,7 +107,7 @@ TEST_IN(set_up, tear_down, sessions_in_no_count_end_likewise) {
 	dump();
 	assert_over(&refused);
 	assert_lives(&kept[0]);
-	assert_int_equal(open_in("all"), 4);
+	assert_int_equal(open_of("all"), 4);
 }
 
 TEST_IN(set_up, tear_down, an_unknown_server_half_is_found_and_filled_in) {
@@ -213,7 +213,7 @@ TEST_IN(set_up, tear_down, an_announced_end_closes_at_once) {
 	destroyed("192.0.2.1", 1002);
 	assert_lives(&one);
 	assert_over(&two);
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 }
 
 TEST_IN(set_up, tear_down, an_announced_end_of_a_live_tuple_closes_nothing) {
@@ -272,7 +272,7 @@ TEST_IN(set_up, tear_down, xclient_lives_by_the_tuple_of_the_connect_before) {
 	kernel_count = 0;
 	destroyed("192.0.2.1", 1001);
 	assert_over(&answer.session);
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 /* The kernel gives one port to connections to several servers.  HAProxy's, from the port of a
@@ -317,7 +317,7 @@ TEST_IN(set_up, tear_down, a_lease_listener_is_not_witnessed) {
 	pass(20 * 1000);
 	witness_expire(witness, site.generation, now_ns);
 	assert_over(&one);
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, an_owner_that_lives_renews_its_lease) {
@@ -364,7 +364,7 @@ TEST_IN(set_up, tear_down, a_refused_session_that_cannot_be_seen_is_forgotten) {
 	pass(15 * 1000);
 	witness_expire(witness, site.generation, now_ns);
 	assert_over(&refused);
-	assert_int_equal(open_in("all"), 4);
+	assert_int_equal(open_of("all"), 4);
 }
 
 TEST_IN(set_up, tear_down, without_a_readable_table_owners_decide) {

@@ -18,17 +18,17 @@ TEST_IN(set_up, tear_down, what_began_in_a_gap_is_adopted_by_address) {
 	dump();
 	pass(499);
 	dump();
-	assert_int_equal(open_in("net"), 0);
+	assert_int_equal(open_of("net"), 0);
 	pass(1);
 	dump();
 	/* above its limit of 1; the name's class is never guessed */
-	assert_int_equal(open_in("net"), 2);
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("net"), 2);
+	assert_int_equal(open_of("all"), 1);
 	assert_int_equal(atomic_load(&site_class(&site, "net")->adopted), 2);
 	kernel_count = 0;
 	dump();
-	assert_int_equal(open_in("net"), 0);
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("net"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, an_adopted_session_is_decided_without_its_own_count) {
@@ -37,10 +37,10 @@ TEST_IN(set_up, tear_down, an_adopted_session_is_decided_without_its_own_count) 
 	gap(-3000, -100);
 	kernel_has("198.51.100.1", 1001);
 	dumps(2);
-	assert_int_equal(open_in("net"), 1);
+	assert_int_equal(open_of("net"), 1);
 	assert_int_equal(site_inbound(&site, "198.51.100.1", 1001, NULL, &ref),
 	    VERDICT_ADMIT);
-	assert_int_equal(open_in("net"), 1);
+	assert_int_equal(open_of("net"), 1);
 }
 
 TEST_IN(set_up, tear_down, what_was_there_before_the_gap_is_not_adopted) {
@@ -52,14 +52,14 @@ TEST_IN(set_up, tear_down, what_was_there_before_the_gap_is_not_adopted) {
 	dump();
 	pass(600);
 	dump();
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, what_begins_long_after_the_gap_is_not_adopted) {
 	gap(-3000, -1001);
 	kernel_has("192.0.2.1", 1001);
 	dumps(4);
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, what_was_answered_is_not_adopted) {
@@ -69,7 +69,7 @@ TEST_IN(set_up, tear_down, what_was_answered_is_not_adopted) {
 		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
 	}
 	dumps(4);
-	assert_int_equal(open_in("all"), 4);
+	assert_int_equal(open_of("all"), 4);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->adopted), 0);
 }
 
@@ -86,7 +86,7 @@ TEST_IN(set_up, tear_down, what_carries_an_xclient_session_is_not_adopted) {
 	    &answer);
 	kernel_has("192.0.2.1", 1001);
 	dumps(4);
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 }
 
 TEST_IN(set_up, tear_down, a_backlog_is_not_adopted) {
@@ -94,7 +94,7 @@ TEST_IN(set_up, tear_down, a_backlog_is_not_adopted) {
 	kernel_has("192.0.2.1", 1001);
 	kernel[0].alive = false;	/* inode 0: not accepted yet */
 	dumps(4);
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, a_gap_of_a_role_that_serves_another_port_adopts_nothing) {
@@ -107,7 +107,7 @@ TEST_IN(set_up, tear_down, a_gap_of_a_role_that_serves_another_port_adopts_nothi
 	gap(-100, 5000);
 	kernel_has("192.0.2.2", 1002);
 	dumps(4);
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 	assert_lives(&one);
 }
 
@@ -120,7 +120,7 @@ TEST_IN(set_up, tear_down, a_gap_of_the_socket_map_adopts) {
 	gap(-100, 5000);
 	kernel_has("192.0.2.2", 1002);
 	dumps(4);
-	assert_int_equal(open_in("all"), 2);
+	assert_int_equal(open_of("all"), 2);
 	assert_lives(&one);
 }
 
@@ -138,7 +138,7 @@ TEST_IN(set_up, tear_down, connections_of_a_proxy_are_not_adopted) {
 	gap(-100, 5000);
 	kernel_has("203.0.113.1", 1002);	/* the proxy's */
 	dumps(4);
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 }
 
 TEST_IN(set_up, tear_down, a_lock_that_timed_out_is_a_gap_of_its_listener) {
@@ -148,7 +148,7 @@ TEST_IN(set_up, tear_down, a_lock_that_timed_out_is_a_gap_of_its_listener) {
 	atomic_store(&record->fault_until_ns, now_ns + NS_PER_SECOND);
 	kernel_has("192.0.2.1", 1001);
 	dumps(2);
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 }
 
 TEST_IN(set_up, tear_down, adopt_always_and_never) {
@@ -156,11 +156,11 @@ TEST_IN(set_up, tear_down, adopt_always_and_never) {
 	site_reload(&site, "count_unannounced = \"never\"; " FOUR);
 	gap(-3000, 100000);
 	dumps(2);
-	assert_int_equal(open_in("all"), 0);
+	assert_int_equal(open_of("all"), 0);
 	gap(-3000, -2000);
 	site_reload(&site, "count_unannounced = \"always\"; " FOUR);
 	dump();
-	assert_int_equal(open_in("all"), 1);
+	assert_int_equal(open_of("all"), 1);
 }
 
 TEST_IN(set_up, tear_down, too_many_unannounced_connections_are_left_alone) {
@@ -168,7 +168,7 @@ TEST_IN(set_up, tear_down, too_many_unannounced_connections_are_left_alone) {
 	for (uint16_t i = 0; i < 40; i++)	/* the memory holds 16 */
 		kernel_has("192.0.2.1", (uint16_t)(1001 + i));
 	dumps(2);
-	assert_int_equal(open_in("all"), 16);
+	assert_int_equal(open_of("all"), 16);
 }
 
 /* --- when to look ------------------------------------------------------------ */

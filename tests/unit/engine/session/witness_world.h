@@ -11,7 +11,7 @@
 #include "engine/session/witness.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define FOUR "classes = ( { name = \"net\"; match = [ \"198.51.100.0/24\" ]; " \
 	"hold_at = 1; refuse_at = 1; }, " \
@@ -19,7 +19,6 @@
 	"{ name = \"all\"; match = [ \"*\" ]; hold_at = 4; refuse_at = 4; } );"
 #define MS NS_PER_MS
 
-static struct site site;
 static struct witness *witness;
 static struct connection kernel[64];	/* what lookups and dumps show */
 static size_t kernel_count;
@@ -191,10 +190,6 @@ static inline uint8_t proof_of(const struct session_ref *ref) {
 
 	assert_true(lives(ref, &session));
 	return session.control.proof;
-}
-
-static inline uint32_t open_in(const char *class) {
-	return atomic_load(&site_class(&site, class)->open);
 }
 
 static inline struct role_record *role(void) {

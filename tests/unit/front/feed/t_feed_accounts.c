@@ -12,7 +12,7 @@
 #include "front/feed/feed_internal.h"
 #include "segment/file/internal.h"
 #include "tests/unit/random.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define MINUTE	60
 #define HOUR	(60 * MINUTE)
@@ -60,7 +60,6 @@ struct moment {
 	bool is_final;
 };
 
-static struct site site;
 static struct feed feed;
 static int64_t begun_ns, now_ns;
 static struct random chance;

@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* What questions of Sendmail about clients mean, and what refused ones read. */
 #include "tests/unit/test.h"
-#include "base/log.h"
 #include "front/outbound/map_session.h"
+#include "tests/unit/caught_log.h"
 #include "tests/unit/front/outbound/fake_engine.h"
 
 static struct map_session session;
-static unsigned lines;
-static char line[4096];
 static char reply[SOCKETMAP_REPLY_MAX + 1];
-
-static void catch_line(void *context, const char *text) {
-	lines++;
-	snprintf(line, sizeof(line), "%s", text);
-}
 
 static int set_up(void **state) {
 	fake_reset();
 	memset(&session, 0, sizeof(session));
-	lines = 0;
-	line[0] = '\0';
-	log_redirect(catch_line, NULL);
+	catch_log(state);
 	return 0;
 }
 
@@ -57,7 +48,7 @@ TEST_IN(set_up, NULL, a_connect_asks_with_all_that_is_known) {
 	assert_int_equal(fake.asked.owner, OWNER_POLICY);
 	assert_int_equal(fake.asked.owner_socket, 4711);
 	assert_true(fake.asked.connect_only);
-	assert_int_equal(lines, 0);
+	assert_int_equal(logged, 0);
 	ask("connect;ca=192.0.2.7;cp=1;cr=FAIL;n=forged.example");
 	assert_string_equal(fake.name, "");
 }
@@ -94,15 +85,15 @@ TEST_IN(set_up, NULL, a_refusal_has_its_text_and_its_line) {
 	ask(CLIENT("46407"));
 	assert_string_equal(reply,
 	    "55:OK REFUSE \"421 4.7.0 Too many of you (id=0000000000ww)\",");
-	assert_string_equal(line, "event=refused id=0000000000ww class=plain "
+	assert_string_equal(last_line, "event=refused id=0000000000ww class=plain "
 	    "client=192.0.2.7[46407] name=mx.customer.example count=80 limit=80 "
 	    "reason=class-inbound rule=/etc/postern/postern.conf:14 mask=* action=421");
 	fake.next.observed = true;
 	fake.next.decision.verdict = VERDICT_ADMIT;
 	ask(CLIENT("46408"));
 	assert_string_equal(reply, ADMITTED);
-	assert_non_null(strstr(line, "event=observed"));
-	assert_int_equal(lines, 2);
+	assert_non_null(strstr(last_line, "event=observed"));
+	assert_int_equal(logged, 2);
 }
 
 /* The text of the class in a block of the test's own. */

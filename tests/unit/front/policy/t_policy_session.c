@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: ISC */
 /* What policy requests mean, and the log lines that come of it. */
 #include "tests/unit/test.h"
-#include "base/log.h"
 #include "front/policy/policy_session.h"
+#include "tests/unit/caught_log.h"
 #include "tests/unit/front/outbound/fake_engine.h"
 
 static struct policy_session session;
-static unsigned lines;
-static char line[4096];
 static char reply[POLICY_REPLY_MAX + 1];
-
-static void catch_line(void *context, const char *text) {
-	lines++;
-	snprintf(line, sizeof(line), "%s", text);
-}
 
 static int set_up(void **state) {
 	fake_reset();
 	memset(&session, 0, sizeof(session));
-	lines = 0;
-	line[0] = '\0';
-	log_redirect(catch_line, NULL);
+	catch_log(state);
 	return 0;
 }
 
@@ -66,19 +57,19 @@ TEST_IN(set_up, NULL, a_connect_asks_with_all_that_is_known) {
 	assert_int_equal(fake.asked.owner, OWNER_POLICY);
 	assert_false(fake.asked.carried);
 	assert_false(fake.asked.connect_only);
-	assert_int_equal(lines, 0);
+	assert_int_equal(logged, 0);
 }
 
 TEST_IN(set_up, NULL, a_refusal_has_its_text_and_its_line) {
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
-	assert_int_equal(lines, 1);
-	assert_string_equal(line, "event=refused id=0000000000ww class=plain "
+	assert_int_equal(logged, 1);
+	assert_string_equal(last_line, "event=refused id=0000000000ww class=plain "
 	    "client=192.0.2.7[46407] name=mx.customer.example count=80 limit=80 "
 	    "reason=class-inbound rule=/etc/postern/postern.conf:14 mask=* action=421");
 	fake.next.newly_decided = false;
 	ask(CONNECT CLIENT("46407"), "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
-	assert_int_equal(lines, 1);
+	assert_int_equal(logged, 1);
 }
 
 TEST_IN(set_up, NULL, a_text_is_filled_in_for_the_client) {
@@ -87,37 +78,37 @@ TEST_IN(set_up, NULL, a_text_is_filled_in_for_the_client) {
 	    offsetof(struct fake_generation, text)), "{id}", 5);
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT CLIENT("1"), "action=421 4.7.0 0000000000ww\n\n");
-	assert_non_null(strstr(line, "event=refused id=0000000000ww "));
+	assert_non_null(strstr(last_line, "event=refused id=0000000000ww "));
 }
 
 TEST_IN(set_up, NULL, a_refusal_without_a_class_has_a_text_too) {
 	fake_answer(VERDICT_REFUSE, REASON_GATE_SHUT, CLASS_NO_RULE);
 	ask(CONNECT CLIENT("1"), "action=421 4.7.0 " USUAL("60") "\n\n");
-	assert_non_null(strstr(line, "class=- client=192.0.2.7[1] "));
-	assert_non_null(strstr(line, " rule=- mask=- action=421"));
+	assert_non_null(strstr(last_line, "class=- client=192.0.2.7[1] "));
+	assert_non_null(strstr(last_line, " rule=- mask=- action=421"));
 	fake_answer(VERDICT_REFUSE, REASON_UNUSABLE, 0);
 	ask(CONNECT CLIENT("2"),
 	    "action=421 4.7.0 Service temporarily unavailable; try again later "
 	    "(id=0000000000ww)\n\n");
-	assert_non_null(strstr(line, "event=fault "));
+	assert_non_null(strstr(last_line, "event=fault "));
 }
 
 TEST_IN(set_up, NULL, what_observe_mode_admits_is_logged) {
 	fake_answer(VERDICT_ADMIT, REASON_CLASS_INBOUND, 0);
 	fake.next.observed = true;
 	ask(CONNECT CLIENT("1"), DUNNO);
-	assert_non_null(strstr(line, "event=observed "));
-	assert_non_null(strstr(line, " action=421"));
+	assert_non_null(strstr(last_line, "event=observed "));
+	assert_non_null(strstr(last_line, " action=421"));
 	fake_answer(VERDICT_ADMIT, REASON_CLASS_INBOUND, 1);
 	ask(CONNECT CLIENT("2"), DUNNO);
-	assert_non_null(strstr(line, " action=defer"));
+	assert_non_null(strstr(last_line, " action=defer"));
 }
 
 TEST_IN(set_up, NULL, names_cannot_forge_log_lines) {
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT "client_address=192.0.2.7\nclient_port=1\n"
 	    "client_name=x reason=none\x01 %s\n", "action=421 4.7.0 Too many of you (id=0000000000ww)\n\n");
-	assert_non_null(strstr(line, " name=x\\x20reason=none\\x01\\x20%s count="));
+	assert_non_null(strstr(last_line, " name=x\\x20reason=none\\x01\\x20%s count="));
 }
 
 TEST_IN(set_up, NULL, the_next_connect_ends_the_session_before) {
@@ -178,13 +169,13 @@ TEST_IN(set_up, NULL, xclient_with_the_same_tuple_changes_nothing) {
 TEST_IN(set_up, NULL, a_deferred_session_is_asked_about_at_each_recipient) {
 	fake_answer(VERDICT_DEFER, REASON_CLASS_INBOUND, 1);
 	ask(CONNECT CLIENT("1"), DUNNO);
-	assert_int_equal(lines, 0);
+	assert_int_equal(logged, 0);
 	ask(RCPT CLIENT("1"),
 	    DEFERRED);
 	assert_int_equal(fake.recipients, 1);
-	assert_int_equal(lines, 1);
-	assert_non_null(strstr(line, "event=deferred id=0000000000ww class=soft "));
-	assert_non_null(strstr(line, " action=defer"));
+	assert_int_equal(logged, 1);
+	assert_non_null(strstr(last_line, "event=deferred id=0000000000ww class=soft "));
+	assert_non_null(strstr(last_line, " action=defer"));
 	fake_answer(VERDICT_ADMIT, REASON_BELOW_LIMIT, 1);
 	ask(RCPT CLIENT("1"), DUNNO);
 	assert_int_equal(fake.recipients, 2);
@@ -198,8 +189,8 @@ TEST_IN(set_up, NULL, bulk_for_suspended_destinations_waits) {
 	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@suspended.example\n" CLIENT("1"),
 	    "action=DEFER_IF_PERMIT 4.4.1 Delivery to suspended.example is suspended; try "
 	    "again later (id=0000000000ww)\n\n");
-	assert_non_null(strstr(line, "event=back-pressure id=0000000000ww class="));
-	assert_non_null(strstr(line, " destination=suspended.example for=1s observed=no"));
+	assert_non_null(strstr(last_line, "event=back-pressure id=0000000000ww class="));
+	assert_non_null(strstr(last_line, " destination=suspended.example for=1s observed=no"));
 	ask("protocol_state=RCPT\nsender=a@b\nrecipient=c@other.example\n" CLIENT("1"), DUNNO);
 	ask("protocol_state=RCPT\nsender=\nrecipient=c@suspended.example\n" CLIENT("1"), DUNNO);
 	ask("protocol_state=RCPT\nsender=a@b\nrecipient=abuse@suspended.example\n" CLIENT("1"),
@@ -276,7 +267,7 @@ TEST_IN(set_up, NULL, bad_addresses_are_counted_and_pass) {
 	fake_answer(VERDICT_REFUSE, REASON_CLASS_INBOUND, 0);
 	ask(CONNECT "client_address=nonsense\nclient_port=1\n", DUNNO);
 	assert_int_equal(fake.counted[COUNTER_BAD_POLICY_REQUESTS], 1);
-	assert_non_null(strstr(line, "event=bad-request from=policy attribute=client_address "));
+	assert_non_null(strstr(last_line, "event=bad-request from=policy attribute=client_address "));
 	assert_int_equal(fake.opens, 1);
 	/* whoever was here before is gone */
 	assert_int_equal(fake.ended, 1);

@@ -11,7 +11,7 @@
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_journal.h"
 #include "front/queue/queue_control.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 #include "wire/link/control_frame.h"
 
 #define CONFIGURATION "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n" \
@@ -139,7 +139,6 @@ void queue_each_destination(struct queue *q, const struct queue_journal_list *li
 
 /* --- a client --------------------------------------------------------------------------- */
 
-static struct site site;
 static struct event_base *base;
 static struct queue_control *control;
 static struct sockaddr_un place;

@@ -16,11 +16,10 @@
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
 #include "role/confine/sandbox.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"
 
-static struct site site;
 static char made[128];
 static int listener, own_file, lifeline[2];
 

@@ -12,12 +12,11 @@
 #include <sys/wait.h>
 
 #include "role/confine/sandbox_files.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = \"*\"; hold_at = 9; } );\n"
 #define PORTS_VERSION	4	/* from which on Landlock knows ports */
 
-static struct site site;
 static int listeners[2] = { -1, -1 };	/* Redis, and somebody else */
 static struct sockaddr_in places[2];
 static char state_file[128], new_file[128];

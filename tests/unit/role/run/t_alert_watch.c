@@ -9,9 +9,8 @@
 #include "role/run/keeper_orders.h"
 #include "role/supervise/supervisor.h"
 #include "segment/decision/decisions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 static struct supervisor supervisor;
 static struct alert_watch watch;
 static bool socket_is_full;
@@ -49,11 +48,6 @@ static int begin(void **state) {
 	return 0;
 }
 
-static int end(void **state) {
-	site_close(&site);
-	return 0;
-}
-
 static struct decided event(enum decided_kind kind, const char *name, const char *reason) {
 	struct decided decided = { .kind = (uint8_t)kind, .reason = DECIDED_NO_REASON,
 		.stage = DECIDED_BY_RESULT, .at_ns = now_ns };
@@ -84,7 +78,7 @@ static const struct alert *told(void) {
 	return &one;
 }
 
-TEST_IN(begin, end, a_suspension) {
+TEST_IN(begin, site_end, a_suspension) {
 	struct decided decided = event(DECIDED_SUSPENDED, "x.example\x1b[2J", "421 busy \"x\"\n");
 	const struct alert *alert;
 
@@ -122,7 +116,7 @@ TEST_IN(begin, end, a_suspension) {
 	assert_null(told());
 }
 
-TEST_IN(begin, end, a_ceiling_that_falls) {
+TEST_IN(begin, site_end, a_ceiling_that_falls) {
 	struct decided decided = event(DECIDED_WINDOW, "x.example", "421 too many");
 	const struct alert *alert;
 
@@ -155,7 +149,7 @@ TEST_IN(begin, end, a_ceiling_that_falls) {
 	assert_null(told());
 }
 
-TEST_IN(begin, end, a_reply_that_a_rule_tells_of) {
+TEST_IN(begin, site_end, a_reply_that_a_rule_tells_of) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554 blocked using z");
 	const struct alert *alert;
 
@@ -169,7 +163,7 @@ TEST_IN(begin, end, a_reply_that_a_rule_tells_of) {
 	assert_string_equal(alert->rule, "blocklist");
 }
 
-TEST_IN(begin, end, what_was_before_is_not_told) {
+TEST_IN(begin, site_end, what_was_before_is_not_told) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
 
 	happens(&decided);
@@ -181,7 +175,7 @@ TEST_IN(begin, end, what_was_before_is_not_told) {
 	assert_null(told());
 }
 
-TEST_IN(begin, end, the_gate_each_time) {
+TEST_IN(begin, site_end, the_gate_each_time) {
 	atomic_store(&header()->gate_shut, 1);
 	assert_int_equal(told()->kind, ALERT_GATE);
 	assert_null(told());
@@ -197,7 +191,7 @@ TEST_IN(begin, end, the_gate_each_time) {
 	assert_int_equal(told()->kind, ALERT_GATE);
 }
 
-TEST_IN(begin, end, faults_in_numbers) {
+TEST_IN(begin, site_end, faults_in_numbers) {
 	atomic_fetch_add(&header()->counters[COUNTER_FAULTS], 1);
 	assert_string_equal(told()->text, "the shared state could not answer 1 question in time; "
 	    "it was answered by the setting fail_mode");
@@ -209,7 +203,7 @@ TEST_IN(begin, end, faults_in_numbers) {
 	assert_int_equal(atomic_load(&header()->counters[COUNTER_ALERTS_LEFT_OUT]), 0);
 }
 
-TEST_IN(begin, end, a_journal_and_a_queue) {
+TEST_IN(begin, site_end, a_journal_and_a_queue) {
 	struct journal_record *journal = &header()->journals[JOURNAL_ROOM_KEEPER];
 	const struct alert *alert;
 
@@ -228,7 +222,7 @@ TEST_IN(begin, end, a_journal_and_a_queue) {
 	assert_string_equal(alert->subject, "queue");
 }
 
-TEST_IN(begin, end, a_process) {
+TEST_IN(begin, site_end, a_process) {
 	struct child child = { .name = "policy.1", .started_ns = now_ns - 90 * NS_PER_SECOND };
 	const struct alert *alert;
 
@@ -244,7 +238,7 @@ TEST_IN(begin, end, a_process) {
 	assert_string_equal(told()->text, "no heartbeat; it was killed and is being restarted");
 }
 
-TEST_IN(begin, end, a_full_socket_loses_no_alert) {
+TEST_IN(begin, site_end, a_full_socket_loses_no_alert) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
 
 	happens(&decided);
@@ -257,7 +251,7 @@ TEST_IN(begin, end, a_full_socket_loses_no_alert) {
 	assert_int_equal(supervisor.alerts.count, 2);
 }
 
-TEST_IN(begin, end, what_happens_while_there_is_no_keeper_is_found_by_the_next) {
+TEST_IN(begin, site_end, what_happens_while_there_is_no_keeper_is_found_by_the_next) {
 	struct decided decided = event(DECIDED_ALERT, "x.example", "554");
 	uint64_t from;
 

@@ -9,11 +9,10 @@
 #include "engine/session/witness.h"
 #include "role/run/own_look.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"
 
-static struct site site;
 static int listening, client, served;
 
 static struct sockaddr_in name_of(int fd) {
@@ -76,11 +75,6 @@ static int open_site(void **state) {
 	return 0;
 }
 
-static int close_site(void **state) {
-	site_close(&site);
-	return 0;
-}
-
 /* The class is full of one: may another one come? */
 static void lives_until_it_ends(const char *interface) {
 	enum verdict verdict = VERDICT_REFUSE;
@@ -113,4 +107,4 @@ TEST(nor_one_that_is_bound_to_an_interface) {
 	lives_until_it_ends("lo");
 }
 
-TEST_GROUP(open_site, close_site)
+TEST_GROUP(open_site, site_end)

@@ -9,9 +9,8 @@
 #include "base/datagram.h"
 #include "base/log.h"
 #include "role/supervise/sockets.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 static struct sockets sockets;
 static struct diag diag;
 

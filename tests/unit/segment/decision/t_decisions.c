@@ -12,20 +12,13 @@
 #include "segment/file/internal.h"
 #include "segment/reader.h"
 #include "tests/unit/random.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 9; } );"
 #define SLOTS	512	/* of a ring in a small segment */
 
-static struct site site;
-
 static int set_up(void **state) {
 	site_open_sized(&site, 64, 64, ALL);
-	return 0;
-}
-
-static int tear_down(void **state) {
-	site_close(&site);
 	return 0;
 }
 
@@ -235,7 +228,7 @@ static uint64_t note(enum decided_kind kind, const char *name) {
 
 /* Ids begin with the second in which the segment was made, 20 bits to the left, and somewhere
  * in the first half of it; the lowest tells the ring. */
-TEST_IN(set_up, tear_down, ids_begin_with_the_time) {
+TEST_IN(set_up, site_end, ids_begin_with_the_time) {
 	uint64_t second = (uint64_t)site.segment->header->created_wall_s << 20;
 	uint64_t begin = 2 * atomic_load(&site.segment->header->decided_next[0].number);
 
@@ -251,7 +244,7 @@ TEST_IN(set_up, tear_down, ids_begin_with_the_time) {
 	assert_true(note(DECIDED_REFUSED, "e") == begin + 1006);
 }
 
-TEST_IN(set_up, tear_down, one_is_found_until_it_is_overwritten) {
+TEST_IN(set_up, site_end, one_is_found_until_it_is_overwritten) {
 	struct decided found;
 	uint64_t id = note(DECIDED_REFUSED, "first.example"), other;
 
@@ -283,7 +276,7 @@ static unsigned follow(struct decisions_cursor *cursor, int64_t now_ns, uint64_t
 	return count;
 }
 
-TEST_IN(set_up, tear_down, a_follower_gets_all_and_waits_for_what_is_being_written) {
+TEST_IN(set_up, site_end, a_follower_gets_all_and_waits_for_what_is_being_written) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	uint64_t lost = 0, claimed;
@@ -312,7 +305,7 @@ TEST_IN(set_up, tear_down, a_follower_gets_all_and_waits_for_what_is_being_writt
 	assert_int_equal(lost, 11);
 }
 
-TEST_IN(set_up, tear_down, what_is_logged_is_marked) {
+TEST_IN(set_up, site_end, what_is_logged_is_marked) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided found;
 	uint64_t first = note(DECIDED_REFUSED, "a"), lost = 0;
@@ -329,7 +322,7 @@ TEST_IN(set_up, tear_down, what_is_logged_is_marked) {
 }
 
 /* Half of one and half of another has no right check sum. */
-TEST_IN(set_up, tear_down, two_writers_of_one_place_make_none) {
+TEST_IN(set_up, site_end, two_writers_of_one_place_make_none) {
 	struct decided_slot *slot;
 	struct decided found;
 	uint64_t id = note(DECIDED_REFUSED, "first.example");
@@ -348,7 +341,7 @@ TEST_IN(set_up, tear_down, two_writers_of_one_place_make_none) {
 	assert_true(decisions_find(site.segment, id, &found));
 }
 
-TEST_IN(set_up, tear_down, a_reader_finds_and_follows_them) {
+TEST_IN(set_up, site_end, a_reader_finds_and_follows_them) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct segment *reader;
 	struct decided found;
@@ -381,7 +374,7 @@ static void move_the_end(void *context, const struct decided *decided) {
 }
 
 /* All records of the ring are valid; its end goes back behind whoever has come to it, and forth. */
-TEST_IN(set_up, tear_down, an_end_that_goes_back_and_forth_keeps_nobody) {
+TEST_IN(set_up, site_end, an_end_that_goes_back_and_forth_keeps_nobody) {
 	struct moving moving = { .count = 0 };
 	struct segment *reader;
 	struct diag diag;
@@ -403,7 +396,7 @@ static void count_one(void *context, const struct decided *decided) {
 
 /* Whoever died before it had written one: what came later is listed all the same, and the
  * follower that begins now does not wait for it. */
-TEST_IN(set_up, tear_down, who_died_hides_nothing_that_came_later) {
+TEST_IN(set_up, site_end, who_died_hides_nothing_that_came_later) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct segment *reader;
 	struct diag diag;
@@ -424,7 +417,7 @@ TEST_IN(set_up, tear_down, who_died_hides_nothing_that_came_later) {
 }
 
 /* They are there after a restart of the daemon, and ids go on. */
-TEST_IN(set_up, tear_down, they_outlive_a_restart) {
+TEST_IN(set_up, site_end, they_outlive_a_restart) {
 	struct decided found;
 	uint64_t id = note(DECIDED_SUSPENDED, "d.example");
 
@@ -451,7 +444,7 @@ static void wait_until_claimed(uint64_t number) {
 }
 
 /* Killed anywhere: what is found is whole, and others go on. */
-TEST_IN(set_up, tear_down, a_writer_may_be_killed_at_any_time) {
+TEST_IN(set_up, site_end, a_writer_may_be_killed_at_any_time) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct random random = random_seeded("decisions");
 	struct decided found;
@@ -553,7 +546,7 @@ static void *read_many(void *argument) {
 	return NULL;
 }
 
-TEST_IN(set_up, tear_down, many_write_and_read_at_once) {
+TEST_IN(set_up, site_end, many_write_and_read_at_once) {
 	pthread_t writers[WRITERS], readers[2];
 
 	atomic_store(&readers_end, false);
@@ -585,7 +578,7 @@ static void *write_in_step(void *argument) {
 	return NULL;
 }
 
-TEST_IN(set_up, tear_down, what_is_written_while_it_is_looked_for_is_not_lost) {
+TEST_IN(set_up, site_end, what_is_written_while_it_is_looked_for_is_not_lost) {
 	struct decisions_cursor cursor = { .begun = false };
 	struct decided d;
 	pthread_t writer;

@@ -8,28 +8,12 @@
 #include "base/clock.h"
 #include "segment/destination/flights.h"
 #include "segment/destination/recipients.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 #include "tests/unit/segment/destination/states_forget.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
-
-static struct site site;
-
-static inline int open_site(void **state) {
-	site_open(&site, 64, CLASSES);
-	return 0;
-}
-
-static inline int close_site(void **state) {
-	site_close(&site);
-	return 0;
-}
-
-static inline uint64_t counted(enum counter counter) {
-	return atomic_load(&site.segment->header->counters[counter]);
-}
 
 static inline enum states_locked lock_it(const char *name, enum states_create create,
     struct state_lock *lock) {

@@ -7,23 +7,11 @@
 #include "segment/destination/destinations.h"
 #include "segment/file/internal.h"
 #include "segment/file/name.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
-
-static struct site site;
-
-static int open_site(void **state) {
-	site_open(&site, 64, CLASSES);
-	return 0;
-}
-
-static int close_site(void **state) {
-	site_close(&site);
-	return 0;
-}
 
 static struct address address_of(const char *text) {
 	struct address address = { 0 };
@@ -53,10 +41,6 @@ static bool find(const char *name, struct destination_seen *seen) {
 	return destinations_find(site.segment, name, strlen(name), seen);
 }
 
-static uint64_t counted(enum counter counter) {
-	return atomic_load(&site.segment->header->counters[counter]);
-}
-
 static void assert_relays(const char *name, unsigned count, const char *first,
     const char *second, const char *third) {
 	const char *const wanted[] = { first, second, third };
@@ -72,7 +56,7 @@ static void assert_relays(const char *name, unsigned count, const char *first,
 	}
 }
 
-TEST_IN(open_site, close_site, names_are_folded) {
+TEST_IN(site_begin, site_end, names_are_folded) {
 	struct destination_seen seen;
 	char name[SEGMENT_NAME_MAX + 1];
 	struct address relay = address_of("192.0.2.1");
@@ -118,7 +102,7 @@ TEST(each_byte_is_folded_or_refused) {
 	}
 }
 
-TEST_IN(open_site, close_site, relays_are_most_recent_first) {
+TEST_IN(site_begin, site_end, relays_are_most_recent_first) {
 	assert_true(note("a.example", NULL, "mx.example"));
 	assert_relays("a.example", 0, NULL, NULL, NULL);
 	note("a.example", "192.0.2.1", NULL);
@@ -139,7 +123,7 @@ TEST_IN(open_site, close_site, relays_are_most_recent_first) {
 	assert_relays("a.example", 3, "192.0.2.1", "192.0.2.4", "2001:db8::3");
 }
 
-TEST_IN(open_site, close_site, transports_are_bits_of_each_mta) {
+TEST_IN(site_begin, site_end, transports_are_bits_of_each_mta) {
 	struct destination_seen seen;
 	int64_t now_ns = clock_now_ns();
 
@@ -158,7 +142,7 @@ TEST_IN(open_site, close_site, transports_are_bits_of_each_mta) {
 	    seen.seen_ns > now_ns + 900000000 - 1);
 }
 
-TEST_IN(open_site, close_site, the_version_rises_with_what_a_list_would_not_show) {
+TEST_IN(site_begin, site_end, the_version_rises_with_what_a_list_would_not_show) {
 	uint64_t version = destinations_version(site.segment);
 
 #define RISES(by, ...) do { \
@@ -180,7 +164,7 @@ TEST_IN(open_site, close_site, the_version_rises_with_what_a_list_would_not_show
 #undef RISES
 }
 
-TEST_IN(open_site, close_site, what_is_no_name_is_not_remembered) {
+TEST_IN(site_begin, site_end, what_is_no_name_is_not_remembered) {
 	char name[SEGMENT_NAME_MAX + 3];
 	struct destination_seen seen;
 
@@ -222,7 +206,7 @@ static void list_one(void *context, const struct destination_seen *seen) {
 	memcpy(listing->last, seen->name, sizeof(listing->last));
 }
 
-TEST_IN(open_site, close_site, a_full_table_gives_up_the_oldest) {
+TEST_IN(site_begin, site_end, a_full_table_gives_up_the_oldest) {
 	struct listing listing = { 0 };
 	struct destination_seen seen;
 	int64_t now_ns = clock_now_ns();
@@ -255,7 +239,7 @@ TEST_IN(open_site, close_site, a_full_table_gives_up_the_oldest) {
 	assert_int_equal(kept, 255);
 }
 
-TEST_IN(open_site, close_site, it_survives_a_restart) {
+TEST_IN(site_begin, site_end, it_survives_a_restart) {
 	struct destination_seen seen;
 	char name[SEGMENT_NAME_MAX + 1];
 	struct address relay = address_of("192.0.2.1");
@@ -271,7 +255,7 @@ TEST_IN(open_site, close_site, it_survives_a_restart) {
 	assert_true(find("b.example", &seen));
 }
 
-TEST_IN(open_site, close_site, it_survives_other_sizes) {
+TEST_IN(site_begin, site_end, it_survives_other_sizes) {
 	char name[SEGMENT_NAME_MAX + 1];
 	struct address relay = address_of("192.0.2.1");
 
@@ -301,7 +285,7 @@ static _Atomic uint64_t *slot_of(const char *name) {
 }
 
 /* Each row spoils one thing of a slot, and the entry is not believed. */
-TEST_IN(open_site, close_site, a_scribbled_slot_is_not_adopted) {
+TEST_IN(site_begin, site_end, a_scribbled_slot_is_not_adopted) {
 	static const struct {
 		size_t at;
 		uint8_t byte;
@@ -341,7 +325,7 @@ TEST_IN(open_site, close_site, a_scribbled_slot_is_not_adopted) {
 	assert_true(seen.seen_ns <= clock_now_ns());
 }
 
-TEST_IN(open_site, close_site, another_mta_of_the_same_number_saw_nothing) {
+TEST_IN(site_begin, site_end, another_mta_of_the_same_number_saw_nothing) {
 	struct destination_seen seen;
 	uint64_t version;
 

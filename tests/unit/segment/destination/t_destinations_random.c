@@ -7,21 +7,9 @@
 #include "tests/unit/random.h"
 #include "segment/destination/destinations.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
-
-static struct site site;
-
-static int open_site(void **state) {
-	site_open(&site, 64, CLASSES);
-	return 0;
-}
-
-static int close_site(void **state) {
-	site_close(&site);
-	return 0;
-}
 
 static struct address address_of(const char *text) {
 	struct address address = { 0 };
@@ -49,10 +37,6 @@ static bool note(const char *name, const char *relay, const char *relay_name) {
 
 static bool find(const char *name, struct destination_seen *seen) {
 	return destinations_find(site.segment, name, strlen(name), seen);
-}
-
-static uint64_t counted(enum counter counter) {
-	return atomic_load(&site.segment->header->counters[counter]);
 }
 
 /* What the tables should hold, written plainly: arrays that are searched. */
@@ -121,7 +105,7 @@ static void assert_is_model(const struct model *model) {
 	}
 }
 
-TEST_IN(open_site, close_site, it_does_as_the_model_does) {
+TEST_IN(site_begin, site_end, it_does_as_the_model_does) {
 	struct model model = { 0 };
 	struct random random = random_seeded("it_does_as_the_model_does");
 
@@ -237,7 +221,7 @@ static void *write_all_the_time(void *context) {
 	return NULL;
 }
 
-TEST_IN(open_site, close_site, readers_never_see_half_of_a_change) {
+TEST_IN(site_begin, site_end, readers_never_see_half_of_a_change) {
 	struct racing racing = { false, 0, 0 };
 	pthread_t reader, writers[2];
 
@@ -268,7 +252,7 @@ static void *look_for_one(void *context) {
 	return NULL;
 }
 
-TEST_IN(open_site, close_site, what_stays_is_always_found) {
+TEST_IN(site_begin, site_end, what_stays_is_always_found) {
 	struct racing racing = { false, 0, 0 };
 	pthread_t reader, writer;
 

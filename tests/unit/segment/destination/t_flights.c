@@ -46,7 +46,7 @@ static bool end(const struct flight_ref *ref) {
 	return flights_end(site.segment, ref, clock_now_ns());
 }
 
-TEST_IN(open_site, close_site, a_place_counts_until_it_ends) {
+TEST_IN(site_begin, site_end, a_place_counts_until_it_ends) {
 	struct flight_ref refs[3];
 
 	for (int i = 0; i < 3; i++) {
@@ -69,7 +69,7 @@ static void count_seen(void *context, const struct flight_seen *seen) {
 }
 
 /* Any role can write any number there. */
-TEST_IN(open_site, close_site, a_flight_to_a_place_that_there_is_not_is_left_alone) {
+TEST_IN(site_begin, site_end, a_flight_to_a_place_that_there_is_not_is_left_alone) {
 	static const struct flight_control hostile[] = { { .shard = UINT8_MAX },
 		{ .slot = UINT32_MAX }, { .slot = UINT32_C(1) << 20 } };
 	const struct segment_header *header = segment_header(site.segment);
@@ -125,7 +125,7 @@ static unsigned connect_it(const char *name, int32_t pid, const char *queue_id,
 }
 
 /* Three ask at once; of those the last two are let in. */
-TEST_IN(open_site, close_site, connections_are_counted) {
+TEST_IN(site_begin, site_end, connections_are_counted) {
 	struct flight_attempt attempt;
 	struct flight_ref refs[3];
 
@@ -150,7 +150,7 @@ TEST_IN(open_site, close_site, connections_are_counted) {
 	assert_int_equal(connected("a.example"), 0);
 }
 
-TEST_IN(open_site, close_site, who_could_not_connect_has_no_place) {
+TEST_IN(site_begin, site_end, who_could_not_connect_has_no_place) {
 	const struct flight_process process = process_of(100);
 	const struct flight_attempt next = { .queue_hash = hash_of("B"), .level = 1 };
 	struct state_lock lock;
@@ -181,7 +181,7 @@ TEST_IN(open_site, close_site, who_could_not_connect_has_no_place) {
 }
 
 /* Whether the state is stored or not, and stored twice. */
-TEST_IN(open_site, close_site, it_counts_at_once) {
+TEST_IN(site_begin, site_end, it_counts_at_once) {
 	const struct flight_process process = process_of(7);
 	const struct flight_attempt attempt = { .level = 1 };
 	struct state_lock lock;
@@ -201,7 +201,7 @@ TEST_IN(open_site, close_site, it_counts_at_once) {
 	assert_int_equal(in_flight("a.example"), 0);
 }
 
-TEST_IN(open_site, close_site, the_level_of_a_message_is_known_until_a_minute_after) {
+TEST_IN(site_begin, site_end, the_level_of_a_message_is_known_until_a_minute_after) {
 	int64_t now_ns = clock_now_ns();
 	struct flight_attempt attempt;
 	struct flight_ref ref;
@@ -229,7 +229,7 @@ TEST_IN(open_site, close_site, the_level_of_a_message_is_known_until_a_minute_af
 	    &attempt));
 }
 
-TEST_IN(open_site, close_site, a_process_goes_on_with_another_message) {
+TEST_IN(site_begin, site_end, a_process_goes_on_with_another_message) {
 	const struct flight_process process = process_of(100);
 	const struct flight_process other = process_of(101);
 	const struct flight_attempt next = { .queue_hash = hash_of("NEXT"), .level = 4,
@@ -271,7 +271,7 @@ static bool is_even(void *context, const struct flight_process *process) {
 	return process->pid % 2 == 0;
 }
 
-TEST_IN(open_site, close_site, dead_processes_give_their_places_back) {
+TEST_IN(site_begin, site_end, dead_processes_give_their_places_back) {
 	const struct flight_process reborn = { 101, 1 };
 	struct flight_ref ref;
 	uint32_t next = 0;
@@ -301,7 +301,7 @@ static bool count_one(void *context, const struct flight_process *process) {
 	return true;
 }
 
-TEST_IN(open_site, close_site, however_many_fly_a_sweep_looks_at_some) {
+TEST_IN(site_begin, site_end, however_many_fly_a_sweep_looks_at_some) {
 	unsigned asked = 0, all = 0;
 	struct flight_ref ref;
 	uint32_t next = 4000000000;
@@ -324,7 +324,7 @@ static void take_down(void *context, const struct flight_seen *seen) {
 	*last = *seen;
 }
 
-TEST_IN(open_site, close_site, flights_are_listed) {
+TEST_IN(site_begin, site_end, flights_are_listed) {
 	const struct flight_process process = process_of(4711);
 	struct flight_seen seen = { .started_ns = 0 };
 	uint32_t used, size;
@@ -354,7 +354,7 @@ TEST_IN(open_site, close_site, flights_are_listed) {
 	assert_string_equal(seen.destination, "");
 }
 
-TEST_IN(open_site, close_site, a_full_table_lets_go_uncounted) {
+TEST_IN(site_begin, site_end, a_full_table_lets_go_uncounted) {
 	struct flight_ref refs[256], ref;
 	struct flight_attempt attempt;
 
@@ -374,7 +374,7 @@ TEST_IN(open_site, close_site, a_full_table_lets_go_uncounted) {
 	assert_int_equal(in_flight("a.example"), 256);
 }
 
-TEST_IN(open_site, close_site, they_survive_a_restart) {
+TEST_IN(site_begin, site_end, they_survive_a_restart) {
 	const struct flight_process process = process_of(3);
 	struct flight_attempt attempt;
 	struct flight_ref refs[5];
@@ -404,7 +404,7 @@ static struct flight *flight_at(uint32_t number) {
 }
 
 /* Each row spoils a flight of another file: it is not believed. */
-TEST_IN(open_site, close_site, scribbled_flights_are_not_adopted) {
+TEST_IN(site_begin, site_end, scribbled_flights_are_not_adopted) {
 	static const struct flight_control rows[] = {
 		{ .slot = 0, .shard = 200, .state = FLIGHT_RUNNING },
 		{ .slot = 1u << 30, .shard = 0, .state = FLIGHT_RUNNING },
@@ -443,7 +443,7 @@ TEST_IN(open_site, close_site, scribbled_flights_are_not_adopted) {
 }
 
 /* Old messages make room for new ones; of those of the last seconds hardly any. */
-TEST_IN(open_site, close_site, many_messages_are_known) {
+TEST_IN(site_begin, site_end, many_messages_are_known) {
 	int64_t now_ns = clock_now_ns();
 	unsigned known = 0;
 

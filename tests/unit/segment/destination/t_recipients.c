@@ -26,7 +26,7 @@ static bool release(const char *address) {
 	    clock_now_ns());
 }
 
-TEST_IN(open_site, close_site, an_address_is_held_until_its_time) {
+TEST_IN(site_begin, site_end, an_address_is_held_until_its_time) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 
@@ -46,7 +46,7 @@ TEST_IN(open_site, close_site, an_address_is_held_until_its_time) {
 	assert_false(held("joe@example.com", now_ns, &out));
 }
 
-TEST_IN(open_site, close_site, one_may_be_held_until_it_is_released) {
+TEST_IN(site_begin, site_end, one_may_be_held_until_it_is_released) {
 	struct recipient_held out;
 
 	assert_true(hold("a@b", INT64_MAX, NULL));
@@ -57,7 +57,7 @@ TEST_IN(open_site, close_site, one_may_be_held_until_it_is_released) {
 	assert_false(held("a@b", clock_now_ns(), &out));
 }
 
-TEST_IN(open_site, close_site, a_hold_is_changed_in_place) {
+TEST_IN(site_begin, site_end, a_hold_is_changed_in_place) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 
@@ -71,7 +71,7 @@ TEST_IN(open_site, close_site, a_hold_is_changed_in_place) {
 	assert_int_equal(recipients_used(site.segment), 1);
 }
 
-TEST_IN(open_site, close_site, what_is_no_address_is_not_held) {
+TEST_IN(site_begin, site_end, what_is_no_address_is_not_held) {
 	char address[RECIPIENT_MAX + 2], reason[SEGMENT_REASON_MAX + 10];
 	struct recipient_held out;
 
@@ -91,7 +91,7 @@ TEST_IN(open_site, close_site, what_is_no_address_is_not_held) {
 	assert_int_equal(strlen(out.reason), SEGMENT_REASON_MAX);
 }
 
-TEST_IN(open_site, close_site, a_full_table_gives_up_who_ends_first) {
+TEST_IN(site_begin, site_end, a_full_table_gives_up_who_ends_first) {
 	int64_t now_ns = clock_now_ns();
 	struct recipient_held out;
 	char address[32];
@@ -113,7 +113,7 @@ TEST_IN(open_site, close_site, a_full_table_gives_up_who_ends_first) {
 	assert_int_equal(known, 300 - counted(COUNTER_RECIPIENTS_EVICTED));
 }
 
-TEST_IN(open_site, close_site, what_is_held_by_hand_is_given_up_last) {
+TEST_IN(site_begin, site_end, what_is_held_by_hand_is_given_up_last) {
 	int64_t now_ns = clock_now_ns();
 	const struct recipient_hold hand = { .address = "hand@example.com", .length = 16,
 		.rule = RECIPIENT_NO_RULE,
@@ -133,7 +133,7 @@ static void count_one(void *context, const struct recipient_held *one) {
 	++*(unsigned *)context;
 }
 
-TEST_IN(open_site, close_site, ends_are_told) {
+TEST_IN(site_begin, site_end, ends_are_told) {
 	uint64_t version = recipients_version(site.segment);
 	int64_t now_ns = clock_now_ns();
 	unsigned listed = 0;
@@ -160,7 +160,7 @@ TEST_IN(open_site, close_site, ends_are_told) {
 #undef RISES
 }
 
-TEST_IN(open_site, close_site, a_scribbled_recipient_is_not_adopted) {
+TEST_IN(site_begin, site_end, a_scribbled_recipient_is_not_adopted) {
 	static const struct {
 		size_t at;
 		uint8_t byte;

@@ -12,11 +12,7 @@
 	"hold_at = 100; refuse_at = 100; client = { sessions = 50; }; } );"
 
 static uint64_t repairs(void) {
-	return atomic_load(&site.segment->header->counters[COUNTER_REPAIRS]);
-}
-
-static uint32_t open_of(const char *class) {
-	return atomic_load(&site_class(&site, class)->open);
+	return counted(COUNTER_REPAIRS);
 }
 
 static struct session *slot_of(const struct session_ref *ref) {

@@ -5,7 +5,7 @@
 
 #include "tests/unit/segment/destination/states_site.h"
 
-TEST_IN(open_site, close_site, a_state_is_stored_whole) {
+TEST_IN(site_begin, site_end, a_state_is_stored_whole) {
 	struct destination_window found;
 	struct state_lock lock;
 	int64_t now_ns = clock_now_ns();
@@ -53,7 +53,7 @@ TEST_IN(open_site, close_site, a_state_is_stored_whole) {
 	states_unlock(&lock);
 }
 
-TEST_IN(open_site, close_site, what_was_not_stored_did_not_happen) {
+TEST_IN(site_begin, site_end, what_was_not_stored_did_not_happen) {
 	struct destination_window found;
 	struct state_lock lock;
 
@@ -67,7 +67,7 @@ TEST_IN(open_site, close_site, what_was_not_stored_did_not_happen) {
 	assert_string_equal(found.reason, "once");
 }
 
-TEST_IN(open_site, close_site, names_are_domains_providers_and_relays) {
+TEST_IN(site_begin, site_end, names_are_domains_providers_and_relays) {
 	static const char *const good[] = { "example.com", "provider:google",
 		"[127.0.0.1]:10024", "[2001:db8::1]:25", "class:bulk" };
 	struct destination_window found;
@@ -96,7 +96,7 @@ TEST_IN(open_site, close_site, names_are_domains_providers_and_relays) {
 		    found.state.begun);
 }
 
-TEST_IN(open_site, close_site, an_event_is_applied_once) {
+TEST_IN(site_begin, site_end, an_event_is_applied_once) {
 	struct state_lock lock;
 
 #define APPLIED(log, offset) \
@@ -131,7 +131,7 @@ TEST_IN(open_site, close_site, an_event_is_applied_once) {
 #undef APPLIED
 }
 
-TEST_IN(open_site, close_site, a_senseless_window_is_begun_anew) {
+TEST_IN(site_begin, site_end, a_senseless_window_is_begun_anew) {
 	struct destination_window found;
 	struct state_lock lock;
 
@@ -179,7 +179,7 @@ static unsigned follow(void) {
 	return changed;
 }
 
-TEST_IN(open_site, close_site, changes_that_matter_are_told_once) {
+TEST_IN(site_begin, site_end, changes_that_matter_are_told_once) {
 	uint64_t version = states_version(site.segment);
 	struct state_lock lock;
 
@@ -234,7 +234,7 @@ TEST_IN(open_site, close_site, changes_that_matter_are_told_once) {
 #undef NOT_TOLD
 }
 
-TEST_IN(open_site, close_site, those_that_time_will_change_are_found) {
+TEST_IN(site_begin, site_end, those_that_time_will_change_are_found) {
 	struct state_lock lock;
 
 #define TIMED(count, ...) do { \
@@ -268,7 +268,7 @@ TEST_IN(open_site, close_site, those_that_time_will_change_are_found) {
 
 /* --- reasons --------------------------------------------------------------------- */
 
-TEST_IN(open_site, close_site, reasons_are_cut_kept_and_given_back) {
+TEST_IN(site_begin, site_end, reasons_are_cut_kept_and_given_back) {
 	char text[SEGMENT_REASON_MAX + 40], name[32];
 	struct destination_window found;
 
@@ -307,7 +307,7 @@ TEST_IN(open_site, close_site, reasons_are_cut_kept_and_given_back) {
 	}
 }
 
-TEST_IN(open_site, close_site, reasons_of_the_dead_stay_longest) {
+TEST_IN(site_begin, site_end, reasons_of_the_dead_stay_longest) {
 	struct destination_window found;
 	struct state_lock lock;
 	char name[32];
@@ -333,7 +333,7 @@ TEST_IN(open_site, close_site, reasons_of_the_dead_stay_longest) {
 
 /* --- room ------------------------------------------------------------------------ */
 
-TEST_IN(open_site, close_site, a_full_table_keeps_what_is_worth_most) {
+TEST_IN(site_begin, site_end, a_full_table_keeps_what_is_worth_most) {
 	static const char *const names[] = { "held.example", "flies.example",
 		"dead.example", "limit.example" };
 	const struct flight_process process = { 4711, 1 };
@@ -382,7 +382,7 @@ static void hold(struct state_lock *lock) {
 }
 
 /* What says by which lane a canary went is no hold: nobody may look there again. */
-TEST_IN(open_site, close_site, a_canary_s_lane_keeps_nobody) {
+TEST_IN(site_begin, site_end, a_canary_s_lane_keeps_nobody) {
 	struct destination_window found;
 	struct state_lock lock;
 	char name[32];
@@ -399,7 +399,7 @@ TEST_IN(open_site, close_site, a_canary_s_lane_keeps_nobody) {
 	assert_true(find("hand.example", &found));
 }
 
-TEST_IN(open_site, close_site, what_is_held_by_hand_is_never_given_up) {
+TEST_IN(site_begin, site_end, what_is_held_by_hand_is_never_given_up) {
 	struct destination_window found;
 	struct state_lock lock;
 	unsigned held = 0, full = 0;
@@ -437,7 +437,7 @@ TEST_IN(open_site, close_site, what_is_held_by_hand_is_never_given_up) {
 	assert_true(find("new.example", &found));
 }
 
-TEST_IN(open_site, close_site, to_forget_leaves_what_is_in_flight) {
+TEST_IN(site_begin, site_end, to_forget_leaves_what_is_in_flight) {
 	const struct flight_process process = { 4711, 1 };
 	const struct flight_attempt attempt = { .level = 1 };
 	struct destination_window found;

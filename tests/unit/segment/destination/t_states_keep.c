@@ -112,7 +112,7 @@ static void assert_filled(int64_t now_ns) {
 	assert_true(held.until_ns == INT64_MAX);
 }
 
-TEST_IN(open_site, close_site, it_survives_a_restart) {
+TEST_IN(site_begin, site_end, it_survives_a_restart) {
 	int64_t now_ns = clock_now_ns();
 
 	site_reload(&site, CLASSES MTAS("one", "two"));
@@ -151,7 +151,7 @@ static void relay_is(const struct destination_seen *seen, unsigned number,
 
 /* Else no lane would carry a window, and a domain of a provider that is suspended would go on,
  * until each was delivered to once. */
-TEST_IN(open_site, close_site, relays_survive_other_sizes) {
+TEST_IN(site_begin, site_end, relays_survive_other_sizes) {
 	struct destination_seen seen;
 
 	site_reload(&site, CLASSES MTAS("one", "two"));
@@ -185,7 +185,7 @@ TEST_IN(open_site, close_site, relays_survive_other_sizes) {
 /* --- as text ------------------------------------------------------------------------ */
 
 /* As the journal has it.  What counts by the clock of another boot does not come back. */
-TEST_IN(open_site, close_site, a_state_is_as_it_was_written) {
+TEST_IN(site_begin, site_end, a_state_is_as_it_was_written) {
 	int64_t now_ns = clock_now_ns(), then_ns = now_ns - 20 * NS_PER_SECOND;
 	struct destination_window was, is = { .number = 0 };
 	char text[STATE_TEXT_MAX], again[STATE_TEXT_MAX];
@@ -261,7 +261,7 @@ static _Atomic uint64_t *slot_of(const char *name) {
 	return slot;
 }
 
-TEST_IN(open_site, close_site, a_scribbled_state_is_not_believed) {
+TEST_IN(site_begin, site_end, a_scribbled_state_is_not_believed) {
 	struct destination_window found;
 	_Atomic uint64_t *slot;
 
@@ -296,7 +296,7 @@ static void count_held(void *context, const struct recipient_held *held) {
 	++*(unsigned *)context;
 }
 
-TEST_IN(open_site, close_site, a_reader_sees_it) {
+TEST_IN(site_begin, site_end, a_reader_sees_it) {
 	struct reader_status status;
 	struct segment *reader;
 	unsigned windows = 0, held = 0;

@@ -210,7 +210,7 @@ static void assert_applied(void) {
 	}
 }
 
-TEST_IN(open_site, close_site, it_does_as_the_model_does) {
+TEST_IN(site_begin, site_end, it_does_as_the_model_does) {
 	memset(&model, 0, sizeof(model));
 	dice = random_seeded("it_does_as_the_model_does");
 	for (unsigned step = 0; step < 4000; step++) {
@@ -352,7 +352,7 @@ static void count_flights(void *context, const struct destination_window *window
 	*(unsigned *)context += window->state.in_flight;
 }
 
-TEST_IN(open_site, close_site, readers_never_see_half_of_a_change) {
+TEST_IN(site_begin, site_end, readers_never_see_half_of_a_change) {
 	struct racing racing = { false, 0, 0 };
 	pthread_t reader, writers[3];
 	unsigned in_flight = 0;
@@ -394,7 +394,7 @@ static void *change_eight(void *context) {
 	return NULL;
 }
 
-TEST_IN(open_site, close_site, no_change_is_missed) {
+TEST_IN(site_begin, site_end, no_change_is_missed) {
 	struct destination_window found;
 	pthread_t writers[2];
 	char name[32];

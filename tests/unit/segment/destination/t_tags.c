@@ -9,10 +9,9 @@
 #include "segment/destination/destinations.h"
 #include "segment/file/internal.h"
 #include "segment/destination/tags.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 static struct random rnd;
-static struct site site;
 
 static uint32_t fitting_one_by_one(const struct tag_line *line, uint16_t tag) {
 	uint32_t bits = 0;

@@ -4,24 +4,13 @@
 #include "tests/unit/test.h"
 #include "segment/file/feed_position.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 #include "view/status_mtas.h"
 
 #define CLASSES "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n"
 
-static struct site site;
 static struct feed_position all[FEED_FILES_MAX];
 static uint32_t records[FEED_FILES_MAX];
-
-static int open_site(void **state) {
-	site_open(&site, 64, CLASSES);
-	return 0;
-}
-
-static int close_site(void **state) {
-	site_close(&site);
-	return 0;
-}
 
 static uint32_t begin(uint64_t log, uint64_t inode, uint64_t offset) {
 	return feed_position_begin(site.segment, &(struct feed_position){ .log = log,
@@ -32,7 +21,7 @@ static unsigned find(uint64_t log) {
 	return feed_positions(site.segment, log, all, records);
 }
 
-TEST_IN(open_site, close_site, files_come_in_their_order) {
+TEST_IN(site_begin, site_end, files_come_in_their_order) {
 	uint32_t a, b;
 
 	assert_int_equal(find(1), 0);
@@ -58,7 +47,7 @@ TEST_IN(open_site, close_site, files_come_in_their_order) {
 	assert_int_equal(find(2), 0);
 }
 
-TEST_IN(open_site, close_site, the_oldest_makes_room) {
+TEST_IN(site_begin, site_end, the_oldest_makes_room) {
 	for (uint64_t i = 0; i < FEED_FILES_MAX + 3; i++)
 		assert_int_not_equal(begin(1, i + 1, 0), FEED_NO_RECORD);
 	assert_int_equal(find(1), FEED_FILES_MAX);
@@ -72,7 +61,7 @@ TEST_IN(open_site, close_site, the_oldest_makes_room) {
 	feed_position_forget(site.segment, FEED_NO_RECORD);
 }
 
-TEST_IN(open_site, close_site, a_spot_is_one_word) {
+TEST_IN(site_begin, site_end, a_spot_is_one_word) {
 	uint32_t record = begin(1, 1, 0);
 	static const struct feed_spot spots[] = { { FEED_OFFSET_MAX, 0, false, 0 },
 		{ 0, (1U << FEED_TAIL_BITS) - 1, false, 0 }, { 0, 0, true, 0 },
@@ -94,7 +83,7 @@ TEST_IN(open_site, close_site, a_spot_is_one_word) {
 	assert_false(all[0].spot.skipping);
 }
 
-TEST_IN(open_site, close_site, a_file_that_was_cut_is_another_one) {
+TEST_IN(site_begin, site_end, a_file_that_was_cut_is_another_one) {
 	uint32_t record = begin(1, 1, 50);
 	uint64_t before;
 
@@ -113,7 +102,7 @@ TEST_IN(open_site, close_site, a_file_that_was_cut_is_another_one) {
 	assert_int_not_equal(feed_log_id("/a"), feed_log_id("/b"));
 }
 
-TEST_IN(open_site, close_site, a_record_is_whole_or_unknown) {
+TEST_IN(site_begin, site_end, a_record_is_whole_or_unknown) {
 	uint32_t record = begin(7, 8, 9);
 	struct log_record *words = &site.segment->header->logs[record];
 
@@ -132,7 +121,7 @@ TEST_IN(open_site, close_site, a_record_is_whole_or_unknown) {
 	assert_int_equal(find(7), 0);
 }
 
-TEST_IN(open_site, close_site, another_size_keeps_them) {
+TEST_IN(site_begin, site_end, another_size_keeps_them) {
 	(void)begin(7, 8, 9);
 	(void)begin(7, 9, 10);
 	site_restart(&site, 128, CLASSES);
@@ -174,7 +163,7 @@ static struct view_log look(const char *pattern) {
 }
 
 /* Whoever writes the published configuration chooses it, and root looks for it. */
-TEST_IN(open_site, close_site, a_pattern_that_matches_everything_is_not_walked_through) {
+TEST_IN(site_begin, site_end, a_pattern_that_matches_everything_is_not_walked_through) {
 	make_links("logs", segment_path(site.segment));
 	make_links("all", "../logs");
 	assert_true(look("logs/*").known);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -52,38 +52,35 @@ static size_t large_bytes(const void *within) {
 	return (size_t)kilobytes * 1024;
 }
 
-static struct segment *attach(const struct site *site) {
+static struct segment *attach(void) {
 	struct segment *segment;
-	struct diag diag;
-	int fd = segment_open_file(segment_path(site->segment), geteuid(), &diag);
 
-	assert_int_equal(segment_attach(&segment, fd, segment_path(site->segment), &diag), 0);
+	assert_true(site_attach(&segment));
 	return segment;
 }
 
-static void open_some(struct site *site, struct session_ref *refs, unsigned from) {
+static void open_some(struct session_ref *refs, unsigned from) {
 	char client[32];
 
 	for (unsigned i = 0; i < OPEN; i++) {
 		snprintf(client, sizeof(client), "16.%u.%u.7", from, i / 40);
-		assert_int_equal(site_inbound(site, client, (uint16_t)(1000 + i), NULL,
+		assert_int_equal(site_inbound(&site, client, (uint16_t)(1000 + i), NULL,
 		    &refs[i]), VERDICT_ADMIT);
 	}
 }
 
-TEST(tables_stay_as_they_are_in_large_pages) {
+TEST_IN(NULL, site_end, tables_stay_as_they_are_in_large_pages) {
 	static struct session_ref before[OPEN], later[OPEN];
 	struct segment *keeper, *other;
 	const struct segment_header *header;
 	size_t from, bytes;
 	uint64_t done = 0;
-	struct site site;
 	char *copy;
 
 	site_open(&site, SESSIONS, MANY);
-	keeper = attach(&site);
-	other = attach(&site);
-	open_some(&site, before, 1);
+	keeper = attach();
+	other = attach();
+	open_some(before, 1);
 	header = keeper->header;
 	from = (size_t)header->shards_offset;
 	bytes = (size_t)header->bytes - from;
@@ -94,7 +91,7 @@ TEST(tables_stay_as_they_are_in_large_pages) {
 		;
 	assert_memory_equal((const char *)other->header + from, copy, bytes);
 	assert_memory_equal((const char *)site.segment->header + from, copy, bytes);
-	open_some(&site, later, 2);
+	open_some(later, 2);
 	assert_int_equal(atomic_load(&other->records[0].open), 2 * OPEN);
 	for (unsigned i = 0; i < OPEN; i++)
 		engine_session_ended(site.engine, site.generation, &before[i], OWNER_MILTER,
@@ -103,20 +100,18 @@ TEST(tables_stay_as_they_are_in_large_pages) {
 	free(copy);
 	segment_unmap(&other);
 	segment_unmap(&keeper);
-	site_close(&site);
 }
 
-TEST(whoever_attached_the_segment_maps_large_pages) {
+TEST_IN(NULL, site_end, whoever_attached_the_segment_maps_large_pages) {
 	struct segment *keeper, *other;
 	uint64_t done = 0;
-	struct site site;
 	const volatile char *table;
 
 	if (!kernel_can())
 		skip();
 	site_open(&site, SESSIONS, MANY);
-	other = attach(&site);
-	keeper = attach(&site);
+	other = attach();
+	keeper = attach();
 	while (segment_enlarge_pages(keeper, &done))
 		;
 	assert_true(done >= 3 * (uint64_t)SEGMENT_LARGE_PAGE);
@@ -127,18 +122,15 @@ TEST(whoever_attached_the_segment_maps_large_pages) {
 	assert_true(large_bytes((const char *)other->header + done - 1) >= SEGMENT_LARGE_PAGE);
 	segment_unmap(&other);
 	segment_unmap(&keeper);
-	site_close(&site);
 }
 
-TEST(small_tables_are_left_alone) {
+TEST_IN(NULL, site_end, small_tables_are_left_alone) {
 	struct segment *keeper;
 	uint64_t done = 0;
-	struct site site;
 
 	site_open(&site, 1000, MANY);
-	keeper = attach(&site);
+	keeper = attach();
 	assert_false(segment_enlarge_pages(keeper, &done));
 	assert_int_equal(done, 0);
 	segment_unmap(&keeper);
-	site_close(&site);
 }

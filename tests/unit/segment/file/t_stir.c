@@ -12,19 +12,12 @@
 #include "segment/hints/lane_uses.h"
 #include "segment/destination/recipients.h"
 #include "segment/file/stir.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define ONE "classes = ( { name = \"all\"; match = [ \"*\" ]; refuse_at = 1; } );"
 
-static struct site site;
-
 static int set_up(void **state) {
 	site_open(&site, 100, ONE);
-	return 0;
-}
-
-static int tear_down(void **state) {
-	site_close(&site);
 	return 0;
 }
 
@@ -37,7 +30,7 @@ static void begin_rest(void) {
 	assert_true(segment_is_at_rest(header()));
 }
 
-TEST_IN(set_up, tear_down, another_process_ends_the_rest) {
+TEST_IN(set_up, site_end, another_process_ends_the_rest) {
 	int status;
 	pid_t child;
 
@@ -56,7 +49,7 @@ TEST_IN(set_up, tear_down, another_process_ends_the_rest) {
 	}
 }
 
-TEST_IN(set_up, tear_down, a_change_while_nobody_rests_is_nobodys) {
+TEST_IN(set_up, site_end, a_change_while_nobody_rests_is_nobodys) {
 	atomic_store(&header()->stir, 0);
 	segment_stir(header());
 	assert_int_equal(atomic_load(&header()->stir), 0);
@@ -66,7 +59,7 @@ TEST_IN(set_up, tear_down, a_change_while_nobody_rests_is_nobodys) {
 	assert_int_equal(atomic_load(&header()->stir), 77);
 }
 
-TEST_IN(set_up, tear_down, sessions_stir) {
+TEST_IN(set_up, site_end, sessions_stir) {
 	struct session_ref ref;
 
 	begin_rest();
@@ -81,7 +74,7 @@ TEST_IN(set_up, tear_down, sessions_stir) {
 	assert_false(segment_is_at_rest(header()));
 }
 
-TEST_IN(set_up, tear_down, what_is_learned_stirs) {
+TEST_IN(set_up, site_end, what_is_learned_stirs) {
 	const struct delivery_seen seen = { .name = "a.example", .name_length = 9 };
 	const struct lane_use use = { .domain = 1 };
 	struct recipient_hold hold = { .address = "u@a.example", .length = 11,
@@ -100,7 +93,7 @@ TEST_IN(set_up, tear_down, what_is_learned_stirs) {
 	assert_false(segment_is_at_rest(header()));
 }
 
-TEST_IN(set_up, tear_down, decisions_and_the_life_of_roles_stir) {
+TEST_IN(set_up, site_end, decisions_and_the_life_of_roles_stir) {
 	struct decided decided = { .kind = DECIDED_SUSPENDED };
 	unsigned place = segment_role_place(ROLE_MILTER, 1);
 

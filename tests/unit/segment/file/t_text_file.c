@@ -29,7 +29,7 @@ static void write_file(const char *saved, const char *lines, off_t bytes) {
 }
 
 /* Far within the 30 s that the supervisor waits for it. */
-TEST_IN(open_site, close_site, a_sparse_file_of_4_TB_does_not_keep_the_daemon_from_its_start) {
+TEST_IN(site_begin, site_end, a_sparse_file_of_4_TB_does_not_keep_the_daemon_from_its_start) {
 	int64_t began_ns = clock_now_ns();
 	struct diag diag;
 
@@ -43,7 +43,7 @@ TEST_IN(open_site, close_site, a_sparse_file_of_4_TB_does_not_keep_the_daemon_fr
 }
 
 /* The state is made all the same, and says what was not read. */
-TEST_IN(open_site, close_site, a_state_is_built_beside_an_absurd_file) {
+TEST_IN(site_begin, site_end, a_state_is_built_beside_an_absurd_file) {
 	char path[256];
 
 	write_file("1", "mta 0 out\n", SPARSE);
@@ -54,14 +54,14 @@ TEST_IN(open_site, close_site, a_state_is_built_beside_an_absurd_file) {
 	assert_non_null(strstr(site.report.unread, "not read beyond line 1"));
 }
 
-TEST_IN(open_site, close_site, a_file_that_is_whole_is_read_to_its_end) {
+TEST_IN(site_begin, site_end, a_file_that_is_whole_is_read_to_its_end) {
 	struct diag diag;
 
 	write_file("1", "mta 1 in\nend 1\n", 0);
 	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), 0);
 }
 
-TEST_IN(open_site, close_site, what_is_no_plain_file_is_not_read) {
+TEST_IN(site_begin, site_end, what_is_no_plain_file_is_not_read) {
 	struct diag diag;
 	char path[256];
 
@@ -74,14 +74,14 @@ TEST_IN(open_site, close_site, what_is_no_plain_file_is_not_read) {
 }
 
 /* -9223372036854775808: what was reckoned from it overflowed. */
-TEST_IN(open_site, close_site, a_time_of_saving_that_is_none_is_not_reckoned_with) {
+TEST_IN(site_begin, site_end, a_time_of_saving_that_is_none_is_not_reckoned_with) {
 	struct diag diag;
 
 	write_file("-9223372036854775808", "end 0\n", 0);
 	assert_int_equal(segment_restore_sessions(site.segment, clock_now_ns(), &diag), -1);
 }
 
-TEST_IN(open_site, close_site, a_file_that_was_put_aside_is_not_read) {
+TEST_IN(site_begin, site_end, a_file_that_was_put_aside_is_not_read) {
 	struct diag diag;
 	char path[256];
 

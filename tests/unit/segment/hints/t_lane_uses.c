@@ -2,19 +2,7 @@
 #include "tests/unit/test.h"
 #include "segment/file/internal.h"
 #include "segment/hints/lane_uses.h"
-#include "tests/unit/site.h"
-
-static struct site site;
-
-static int set_up(void **state) {
-	site_open(&site, 1024, "classes = ();");
-	return 0;
-}
-
-static int tear_down(void **state) {
-	site_close(&site);
-	return 0;
-}
+#include "tests/unit/own_site.h"
 
 static const struct lane_use some = { .ended_ns = INT64_C(123456789012345), .waited_ms = 7,
 	.took_ms = LANE_USE_MS_MOST, .width = 10000, .mta = 7, .tried = true, .failed = true };
@@ -26,7 +14,7 @@ static void note(uint64_t domain) {
 	lane_uses_note(site.segment, &use);
 }
 
-TEST_IN(set_up, tear_down, what_was_noted_is_read_in_order) {
+TEST_IN(site_begin, site_end, what_was_noted_is_read_in_order) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct lane_use use;
 	bool lost = false;
@@ -59,7 +47,7 @@ TEST_IN(set_up, tear_down, what_was_noted_is_read_in_order) {
 	assert_false(use.failed);
 }
 
-TEST_IN(set_up, tear_down, who_is_late_is_told) {
+TEST_IN(site_begin, site_end, who_is_late_is_told) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct lane_use use;
 	bool lost = false;
@@ -83,7 +71,7 @@ TEST_IN(set_up, tear_down, who_is_late_is_told) {
 	assert_false(lost);
 }
 
-TEST_IN(set_up, tear_down, what_is_half_written_is_lost) {
+TEST_IN(site_begin, site_end, what_is_half_written_is_lost) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct segment_header *header = site.segment->header;
 	struct lane_use_slot *slots = (void *)((char *)header + header->lane_uses_offset);
@@ -106,7 +94,7 @@ TEST_IN(set_up, tear_down, what_is_half_written_is_lost) {
 	assert_int_equal(use.domain, 1);
 }
 
-TEST_IN(set_up, tear_down, a_time_before_the_boot_is_none) {
+TEST_IN(site_begin, site_end, a_time_before_the_boot_is_none) {
 	struct lane_uses_cursor cursor = { .begun = false };
 	struct lane_use use = some;
 	bool lost = false;
@@ -117,7 +105,7 @@ TEST_IN(set_up, tear_down, a_time_before_the_boot_is_none) {
 	assert_int_equal(use.ended_ns, 0);
 }
 
-TEST_IN(set_up, tear_down, names_are_told_apart) {
+TEST_IN(site_begin, site_end, names_are_told_apart) {
 	assert_true(lane_uses_hash(site.segment, "A.Example.", 10) ==
 	    lane_uses_hash(site.segment, "a.example", 9));
 	assert_true(lane_uses_hash(site.segment, "b.example", 9) !=

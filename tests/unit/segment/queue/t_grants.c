@@ -3,9 +3,8 @@
 #include "base/clock.h"
 #include "segment/queue/grants.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 static int64_t now_ns;
 
 static int set_up(void **state) {
@@ -13,11 +12,6 @@ static int set_up(void **state) {
 	now_ns = clock_now_ns();
 	engine_heartbeat(site.engine, now_ns);
 	grants_begin(site.segment, site.place);
-	return 0;
-}
-
-static int tear_down(void **state) {
-	site_close(&site);
 	return 0;
 }
 
@@ -45,7 +39,7 @@ static enum grant_answer ask(const char *id, const char *name) {
 	return ask_as(id, name, &asked);
 }
 
-TEST_IN(set_up, tear_down, only_what_is_listed_goes) {
+TEST_IN(set_up, site_end, only_what_is_listed_goes) {
 	const uint32_t list[] = { domain("a.example"), domain("b.example") };
 
 	(void)put("7AL1", GRANT_ONLY, 2, list);
@@ -58,7 +52,7 @@ TEST_IN(set_up, tear_down, only_what_is_listed_goes) {
 	assert_int_equal(ask("", "a.example"), GRANT_NONE);
 }
 
-TEST_IN(set_up, tear_down, all_but_what_is_listed_goes) {
+TEST_IN(set_up, site_end, all_but_what_is_listed_goes) {
 	const uint32_t list[] = { domain("a.example") };
 
 	(void)put("7AL1", GRANT_EXCEPT, 1, list);
@@ -68,7 +62,7 @@ TEST_IN(set_up, tear_down, all_but_what_is_listed_goes) {
 	assert_int_equal(ask("7AL2", "a.example"), GRANT_GO);
 }
 
-TEST_IN(set_up, tear_down, a_grant_can_be_withdrawn) {
+TEST_IN(set_up, site_end, a_grant_can_be_withdrawn) {
 	const uint32_t list[] = { domain("a.example"), domain("b.example") };
 	struct grant_ref only, except;
 
@@ -87,7 +81,7 @@ TEST_IN(set_up, tear_down, a_grant_can_be_withdrawn) {
 	assert_false(grants_withdraw(site.segment, &except, 1000));
 }
 
-TEST_IN(set_up, tear_down, it_ends_with_its_run) {
+TEST_IN(set_up, site_end, it_ends_with_its_run) {
 	struct grant_seen seen;
 	struct grant_asked asked;
 	struct grant_ref ref, again;
@@ -109,7 +103,7 @@ TEST_IN(set_up, tear_down, it_ends_with_its_run) {
 	assert_int_equal(seen.asked, 0);
 }
 
-TEST_IN(set_up, tear_down, the_role_sees_what_was_asked) {
+TEST_IN(set_up, site_end, the_role_sees_what_was_asked) {
 	struct grant_ref ref = put("7AL1", GRANT_EXCEPT, 0, NULL);
 	struct grant_asked asked;
 	struct grant_seen seen;
@@ -149,7 +143,7 @@ TEST_IN(set_up, tear_down, the_role_sees_what_was_asked) {
 }
 
 /* All of them: nothing can be stuck by a role that died, hangs, or came anew. */
-TEST_IN(set_up, tear_down, they_end_with_the_role) {
+TEST_IN(set_up, site_end, they_end_with_the_role) {
 	(void)put("7AL1", GRANT_ONLY, 0, NULL);
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_WAIT);
 	now_ns += 6 * NS_PER_SECOND;
@@ -170,7 +164,7 @@ TEST_IN(set_up, tear_down, they_end_with_the_role) {
 	assert_int_equal(ask("7AL1", "a.example"), GRANT_NONE);
 }
 
-TEST_IN(set_up, tear_down, a_full_table_takes_no_more) {
+TEST_IN(set_up, site_end, a_full_table_takes_no_more) {
 	struct grant grant = { .run = 7, .mode = GRANT_ONLY };
 	struct grant_ref ref, last = { 0, 0 };
 	unsigned taken = 0, refused = 0;
@@ -198,7 +192,7 @@ TEST_IN(set_up, tear_down, a_full_table_takes_no_more) {
 }
 
 /* A count that a role made up leads into no other grant's place. */
-TEST_IN(set_up, tear_down, a_count_beyond_the_domains_leads_nowhere) {
+TEST_IN(set_up, site_end, a_count_beyond_the_domains_leads_nowhere) {
 	const uint32_t first[] = { 1 }, other = 77;
 	struct grant_ref ref = put("4711", GRANT_EXCEPT, 1, first);
 	struct grant_table *table = (void *)((char *)site.segment->header +

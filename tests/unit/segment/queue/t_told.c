@@ -4,20 +4,9 @@
 #include "tests/unit/test.h"
 #include "segment/file/internal.h"
 #include "segment/queue/told.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
-static struct site site;
 static struct told_line line;
-
-static int set_up(void **state) {
-	site_open(&site, 100, "classes = ( { name = \"all\"; match = \"*\"; } );\n");
-	return 0;
-}
-
-static int tear_down(void **state) {
-	site_close(&site);
-	return 0;
-}
 
 static bool put(uint32_t number, size_t length) {
 	struct told_line new = { .pid = number, .written_s = number + INT64_C(5000000000),
@@ -140,4 +129,4 @@ TEST(a_table_with_more_than_it_holds_forgets) {
 	assert_in_range(known, TOLD_SETS * TOLD_PLACES / 10 * 9, TOLD_SETS * TOLD_PLACES);
 }
 
-TEST_GROUP(set_up, tear_down)
+TEST_GROUP(site_begin, site_end)

@@ -5,17 +5,11 @@
 
 #include "base/clock.h"
 #include "segment/file/internal.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 /* A rate that no test outlives: one session uses up half an hour of it. */
 #define RATED "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1000000; " \
 	"client = { sessions = 3; rate = \"2/1h\"; }; } );"
-
-static struct site site;
-
-static uint64_t counted(enum counter counter) {
-	return atomic_load(&site.segment->header->counters[counter]);
-}
 
 static uint64_t clients_used(void) {
 	uint64_t used = 0;
@@ -77,7 +71,7 @@ TEST(many_addresses_do_not_wash_away_anything) {
 	assert_int_equal(site_inbound(&site, "192.0.2.9", 3, NULL, &open[2]),
 	    VERDICT_REFUSE);
 	assert_true(site_is_consistent(&site));
-	assert_int_equal(atomic_load(&site_class(&site, "all")->open), 2);
+	assert_int_equal(open_of("all"), 2);
 	site_close(&site);
 }
 
@@ -106,7 +100,7 @@ TEST(a_table_full_of_open_clients_refuses_nobody) {
 	    10 * site.segment->header->shard_count);
 	assert_int_equal(counted(COUNTER_CLIENT_EVICTIONS), 0);
 	assert_int_equal(clients_used(), 10 * site.segment->header->shard_count);
-	assert_int_equal(atomic_load(&site_class(&site, "all")->open), admitted);
+	assert_int_equal(open_of("all"), admitted);
 	assert_true(site_is_consistent(&site));
 	/* one with a place, one without, each with a second session */
 	assert_int_equal(site_inbound(&site, "10.0.0.1", 50000, NULL, NULL),
@@ -121,6 +115,6 @@ TEST(a_table_full_of_open_clients_refuses_nobody) {
 			assert_true(site_is_consistent(&site));
 	}
 	assert_true(site_is_consistent(&site));
-	assert_int_equal(atomic_load(&site_class(&site, "all")->open), 1);
+	assert_int_equal(open_of("all"), 1);
 	site_close(&site);
 }

@@ -8,12 +8,12 @@
 #include "config/compile/compile.h"
 #include "segment/file/internal.h"
 #include "segment/session/sessions.h"
-#include "tests/unit/site.h"
+#include "tests/unit/own_site.h"
 
 #define CLASS(name) "classes = ( { name = \"" name "\"; match = [ \"*\" ]; " \
 	"hold_at = 5; refuse_at = 5; } );"
 
-static struct answer ask(struct site *site, struct engine *engine,
+static struct answer ask(struct engine *engine,
     const struct generation *generation, uint16_t port) {
 	struct question question = site_question("192.0.2.1", port, NULL);
 	struct answer answer;
@@ -37,26 +37,24 @@ static const char *many(const char *name) {
 	return text;
 }
 
-static struct answer ask_of(struct site *site, unsigned host) {
+static struct answer ask_of(unsigned host) {
 	struct question question;
 	struct answer answer;
 	char name[32];
 
 	snprintf(name, sizeof(name), "h%u.example", host);
 	question = site_question("192.0.2.1", (uint16_t)(1000 + host), name);
-	engine_session_open(site->engine, site->generation, &question, clock_now_ns(), &answer);
+	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
 	return answer;
 }
 
-static struct site site;
-
-static int close_site(void **state) {
-	site_close(&site);
+static int open_all(void **state) {
+	site_open(&site, 1000, CLASS("all"));
 	return 0;
 }
 
 /* There are not enough for the old ones and the new ones at once. */
-TEST_IN(NULL, close_site, all_classes_renamed_find_records_though_few_are_free) {
+TEST_IN(NULL, site_end, all_classes_renamed_find_records_though_few_are_free) {
 	static const char *const names[] = { "second", "third", "first" };
 	struct answer answer;
 
@@ -65,15 +63,15 @@ TEST_IN(NULL, close_site, all_classes_renamed_find_records_though_few_are_free) 
 		site_reload(&site, many(names[i]));
 		assert_true(segment_generation_is_there(site.segment, site.generation->number));
 	}
-	answer = ask_of(&site, 39);
+	answer = ask_of(39);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(atomic_load(&site_class(&site, "first39")->open), 1);
+	assert_int_equal(open_of("first39"), 1);
 	assert_int_equal(atomic_load(&site.segment->counters[COUNTER_FAULTS]), 0);
 	engine_session_close(site.engine, &answer.session, clock_now_ns());
 }
 
 /* A record is nobody else's while it counts; the configuration before stays in force. */
-TEST_IN(NULL, close_site, renamed_classes_are_refused_where_sessions_hold_the_records) {
+TEST_IN(NULL, site_end, renamed_classes_are_refused_where_sessions_hold_the_records) {
 	struct config_messages messages;
 	struct answer answers[30];
 	struct generation *wanted;
@@ -82,7 +80,7 @@ TEST_IN(NULL, close_site, renamed_classes_are_refused_where_sessions_hold_the_re
 
 	site_open(&site, 1000, many("first"));
 	for (unsigned i = 0; i < 30; i++)
-		answers[i] = ask_of(&site, i);
+		answers[i] = ask_of(i);
 	number = site.generation->number;
 	wanted = config_compile_text(many("second"), "test", &messages);
 	assert_non_null(wanted);
@@ -91,15 +89,15 @@ TEST_IN(NULL, close_site, renamed_classes_are_refused_where_sessions_hold_the_re
 	assert_int_equal(atomic_load(&segment_header(site.segment)->generation), number);
 	for (unsigned i = 0; i < 30; i++)
 		engine_session_close(site.engine, &answers[i].session, clock_now_ns());
-	assert_int_equal(ask_of(&site, 39).decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(atomic_load(&site_class(&site, "first39")->open), 1);
+	assert_int_equal(ask_of(39).decision.verdict, VERDICT_ADMIT);
+	assert_int_equal(open_of("first39"), 1);
 	config_messages_free(&messages);
 	free(wanted);
 }
 
 /* A role that works with the configuration before: a removed class stays known
  * while it counts. */
-TEST_IN(NULL, close_site, a_late_session_keeps_its_removed_class) {
+TEST_IN(NULL, site_end, a_late_session_keeps_its_removed_class) {
 	struct engine *late;
 	const struct generation *before;
 	struct class_record *record;
@@ -111,19 +109,19 @@ TEST_IN(NULL, close_site, a_late_session_keeps_its_removed_class) {
 	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
 	before = engine_pin(late);
 	site_reload(&site, CLASS("second"));
-	answer = ask(&site, late, before, 1);
+	answer = ask(late, before, 1);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(atomic_load(&record->open), 1);
 	assert_int_equal(atomic_load(&record->in_use), 2);
 	site_reload(&site, CLASS("third"));
 	assert_string_equal(record->name, "first");
-	assert_int_equal(atomic_load(&site_class(&site, "third")->open), 0);
+	assert_int_equal(open_of("third"), 0);
 	engine_session_close(late, &answer.session, clock_now_ns());
 	engine_unpin(late, before);
 	engine_close(&late);
 }
 
-TEST_IN(NULL, close_site, a_reused_record_takes_no_session_of_the_class_before) {
+TEST_IN(NULL, site_end, a_reused_record_takes_no_session_of_the_class_before) {
 	struct engine *late;
 	const struct generation *before;
 	struct class_record *record;
@@ -137,7 +135,7 @@ TEST_IN(NULL, close_site, a_reused_record_takes_no_session_of_the_class_before) 
 	site_reload(&site, CLASS("second"));
 	site_reload(&site, CLASS("third"));
 	assert_string_equal(record->name, "third");
-	answer = ask(&site, late, before, 1);
+	answer = ask(late, before, 1);
 	assert_int_equal(answer.decision.reason, REASON_UNUSABLE);
 	assert_int_equal(atomic_load(&record->open), 0);
 	engine_unpin(late, before);
@@ -145,7 +143,7 @@ TEST_IN(NULL, close_site, a_reused_record_takes_no_session_of_the_class_before) 
 }
 
 /* Who is refused and stays is remembered, but not in everybody's place. */
-TEST_IN(NULL, close_site, refused_sessions_leave_room_for_counted_ones) {
+TEST_IN(NULL, site_end, refused_sessions_leave_room_for_counted_ones) {
 	struct session_ref ref;
 
 	site_open(&site, 100, CLASS("all"));
@@ -166,7 +164,7 @@ TEST_IN(NULL, close_site, refused_sessions_leave_room_for_counted_ones) {
 
 /* A flood of addresses whose rates are remembered must not make room for more
  * sessions of one client than it may have. */
-TEST_IN(NULL, close_site, a_full_client_table_still_counts_clients) {
+TEST_IN(NULL, site_end, a_full_client_table_still_counts_clients) {
 	struct question question;
 	struct answer answer;
 
@@ -194,11 +192,10 @@ TEST_IN(NULL, close_site, a_full_client_table_still_counts_clients) {
 	assert_true(site_is_consistent(&site));
 }
 
-TEST_IN(NULL, close_site, two_outages_in_a_row_are_one_gap) {
+TEST_IN(open_all, site_end, two_outages_in_a_row_are_one_gap) {
 	struct role_record *role;
 	int64_t now_ns = clock_now_ns();
 
-	site_open(&site, 1000, CLASS("all"));
 	role = &site.segment->header->roles[site.place];
 	engine_heartbeat(site.engine, now_ns);
 	assert_true(segment_role_died(site.segment, site.place, getpid()));
@@ -218,22 +215,20 @@ TEST_IN(NULL, close_site, two_outages_in_a_row_are_one_gap) {
 }
 
 /* What follows it in the segment is not taken for a part of it. */
-TEST_IN(NULL, close_site, a_name_without_an_end_is_cut) {
+TEST_IN(open_all, site_end, a_name_without_an_end_is_cut) {
 	char path[PATH_MAX], word[256], *at;
 	char names[2][sizeof(word)] = { "", "" };
 	struct class_record *record;
 	struct mta_record *mta;
-	struct diag diag;
 	FILE *file;
 
-	site_open(&site, 1000, CLASS("all"));
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	record = site_class(&site, "all");
 	memset(record->name, 'c', sizeof(record->name));
 	atomic_store(&record->share_until_ns, INT64_C(0x6363636363636363));
 	mta = &site.segment->header->mtas[0];
 	memset(mta, 'm', 2 * sizeof(*mta));
-	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(), &diag), 0);
+	site_save();
 	snprintf(path, sizeof(path), "%s.sessions", segment_path(site.segment));
 	file = fopen(path, "r");
 	assert_non_null(file);
@@ -246,8 +241,7 @@ TEST_IN(NULL, close_site, a_name_without_an_end_is_cut) {
 	memset(mta, 0, 2 * sizeof(*mta));
 }
 
-TEST_IN(NULL, close_site, a_file_of_another_time_is_replaced) {
-	site_open(&site, 1000, CLASS("all"));
+TEST_IN(open_all, site_end, a_file_of_another_time_is_replaced) {
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
 	site.segment->header->created_ns = INT64_MIN;
 	site_restart(&site, 1000, CLASS("all"));
@@ -257,11 +251,10 @@ TEST_IN(NULL, close_site, a_file_of_another_time_is_replaced) {
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 }
 
-TEST_IN(NULL, close_site, a_session_of_a_later_dump_is_taken_over_as_one_of_today) {
+TEST_IN(open_all, site_end, a_session_of_a_later_dump_is_taken_over_as_one_of_today) {
 	struct session_ref ref;
 	struct session session;
 
-	site_open(&site, 1000, CLASS("all"));
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &ref);
 	session_load(site.segment, ref.slot - 1, &session);
 	session.dump_sequence = 1u << 30;
@@ -274,10 +267,9 @@ TEST_IN(NULL, close_site, a_session_of_a_later_dump_is_taken_over_as_one_of_toda
 	    atomic_load(&site.segment->header->dump_sequence));
 }
 
-TEST_IN(NULL, close_site, what_was_learned_of_listeners_outlives_another_size) {
+TEST_IN(open_all, site_end, what_was_learned_of_listeners_outlives_another_size) {
 	struct listener_record *record;
 
-	site_open(&site, 1000, CLASS("all"));
 	record = segment_listener(site.segment, 3, 2525);
 	atomic_store(&record->seen, 7);
 	atomic_store(&record->unseen, 8);
@@ -291,7 +283,7 @@ TEST_IN(NULL, close_site, what_was_learned_of_listeners_outlives_another_size) {
 }
 
 /* What lies in slots that were never used is not believed. */
-TEST_IN(NULL, close_site, slots_above_the_water_are_empty_when_taken) {
+TEST_IN(open_all, site_end, slots_above_the_water_are_empty_when_taken) {
 	struct session junk = { .control = { .state = SESSION_OPEN,
 	    .class_record = 0, .client_bits = 255 } };
 	const struct segment_header *header;
@@ -299,7 +291,6 @@ TEST_IN(NULL, close_site, slots_above_the_water_are_empty_when_taken) {
 	struct session_key key = { .client_port = 1 };
 	uint32_t slot;
 
-	site_open(&site, 1000, CLASS("all"));
 	header = site.segment->header;
 	for (uint32_t i = 0; i < header->shard_count * header->slots_per_shard; i++)
 		session_store(site.segment, i, &junk);
@@ -314,7 +305,7 @@ TEST_IN(NULL, close_site, slots_above_the_water_are_empty_when_taken) {
 	assert_true(site_is_consistent(&site));
 }
 
-TEST_IN(NULL, close_site, a_file_with_holes_is_filled_before_it_is_used) {
+TEST_IN(NULL, site_end, a_file_with_holes_is_filled_before_it_is_used) {
 	char path[128];
 	struct stat status;
 	int fd;
@@ -332,7 +323,7 @@ TEST_IN(NULL, close_site, a_file_with_holes_is_filled_before_it_is_used) {
 }
 
 /* The record that a class was just given looks like one of a class that was removed. */
-TEST_IN(NULL, close_site, classes_that_come_together_get_a_record_each) {
+TEST_IN(NULL, site_end, classes_that_come_together_get_a_record_each) {
 	struct class_record *records;
 	uint32_t count;
 
@@ -356,7 +347,7 @@ TEST_IN(NULL, close_site, classes_that_come_together_get_a_record_each) {
 	}
 }
 
-TEST_IN(NULL, close_site, a_held_generation_gives_way_to_a_newer_one) {
+TEST_IN(NULL, site_end, a_held_generation_gives_way_to_a_newer_one) {
 	const struct generation *held;
 	struct engine *late;
 	struct diag diag;
