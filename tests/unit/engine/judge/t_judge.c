@@ -21,16 +21,26 @@ static const char providers_text[] = "version = 1;\n"
     "replies = ( { name = \"all-rate\"; match = \"4\\.7\\.28\"; class = \"rcpt-temporary\"; },\n"
     "            { name = \"slow\"; match = \"^(a|aa)+$\"; action = \"alert\"; } );\n";
 
-struct world {
+static struct {
 	struct generation *g;
 	struct judge *judge;
-};
+} w;
 
-static struct world make_world(const char *text, const char *providers) {
+static int end_world(void **state) {
+	judge_close(&w.judge);
+	assert_null(w.judge);
+	judge_close(&w.judge);
+	free(w.g);
+	w.g = NULL;
+	return 0;
+}
+
+/* In place of the one before. */
+static void make_world(const char *text, const char *providers) {
 	struct config_messages messages;
-	struct world w;
 	struct diag diag;
 
+	end_world(NULL);
 	w.g = config_compile_texts(text, "main", providers, "providers", &messages);
 	for (size_t i = 0; i < messages.count; i++)
 		if (messages.list[i].severity == MESSAGE_ERROR)
@@ -40,23 +50,20 @@ static struct world make_world(const char *text, const char *providers) {
 	config_messages_free(&messages);
 	if (judge_open(&w.judge, w.g, &diag) != 0)
 		fail_msg("%s", diag.text);
-	return w;
 }
 
-static void end_world(struct world *w) {
-	judge_close(&w->judge);
-	assert_null(w->judge);
-	judge_close(&w->judge);
-	free(w->g);
+static int usual_world(void **state) {
+	make_world(main_text, providers_text);
+	return 0;
 }
 
-static struct judgement judge_line(const struct world *w, unsigned mtas, const char *line) {
+static struct judgement judge_line(unsigned mtas, const char *line) {
 	struct log_line out;
 	struct judgement judgement;
 
 	if (mail_log_scan(line, strlen(line), &out) != LOG_LINE_DELIVERY)
 		fail_msg("no delivery: %s", line);
-	judge_delivery(w->judge, mtas, &out.delivery, &judgement);
+	judge_delivery(w.judge, mtas, &out.delivery, &judgement);
 	return judgement;
 }
 
@@ -66,7 +73,7 @@ static struct judgement judge_line(const struct world *w, unsigned mtas, const c
 #define SENDMAIL(mailer, relay, stat) HEAD "sm-mta[2]: 16GAbc01234567: to=<u@d.example>, delay=00:00:01, " \
 	"xdelay=00:00:01, mailer=" mailer ", pri=1, relay=" relay ", dsn=4.0.0, stat=" stat
 
-TEST(a_delivery_is_of_the_mail_server_that_logs_it) {
+TEST_IN(usual_world, end_world, a_delivery_is_of_the_mail_server_that_logs_it) {
 	static const struct {
 		unsigned mtas;
 		const char *line;
@@ -86,19 +93,17 @@ TEST(a_delivery_is_of_the_mail_server_that_logs_it) {
 		{ 8, SENDMAIL("esmtp", "m.d.example. [192.0.2.1]", "Sent (ok)"), GENERATION_MTAS_MAX },
 		{ 0, SENDMAIL("esmtp", "m.d.example. [192.0.2.1]", "Sent (ok)"), GENERATION_MTAS_MAX },
 	};
-	struct world w = make_world(main_text, providers_text);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct judgement j = judge_line(&w, cases[i].mtas, cases[i].line);
+		struct judgement j = judge_line(cases[i].mtas, cases[i].line);
 
 		if (j.mta != cases[i].mta)
 			fail_msg("mta %u: %s", j.mta, cases[i].line);
 		assert_int_equal(j.kind == DESTINATION_NONE, j.mta == GENERATION_MTAS_MAX);
 	}
-	end_world(&w);
 }
 
-TEST(a_lane_is_told_by_its_name) {
+TEST_IN(usual_world, end_world, a_lane_is_told_by_its_name) {
 	static const struct {
 		const char *line;
 		bool cloned;
@@ -114,16 +119,14 @@ TEST(a_lane_is_told_by_its_name) {
 		{ POSTFIX("postfix/lanes5/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
 		{ POSTFIX("postfix/relay/smtp", "m.d.example[192.0.2.1]:25", "sent", "250"), false, 0 },
 	};
-	struct world w = make_world(main_text, providers_text);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct judgement j = judge_line(&w, 15, cases[i].line);
+		struct judgement j = judge_line(15, cases[i].line);
 
 		assert_int_equal(j.cloned, cases[i].cloned);
 		assert_int_equal(j.lane, cases[i].lane);
 		assert_string_equal(j.destination, "d.example");
 	}
-	end_world(&w);
 }
 
 static const struct {
@@ -199,22 +202,18 @@ static const struct {
 	{ SENDMAIL("local", "local", "Sent"), DESTINATION_NONE, "" },
 };
 
-TEST(a_result_belongs_to_the_next_hop_that_was_tried) {
-	struct world w = make_world(main_text, providers_text);
-
+TEST_IN(usual_world, end_world, a_result_belongs_to_the_next_hop_that_was_tried) {
 	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
-		struct judgement j = judge_line(&w, 15, owners[i].line);
+		struct judgement j = judge_line(15, owners[i].line);
 
 		if (j.kind != owners[i].kind || strcmp(j.destination, owners[i].destination) != 0)
 			fail_msg("%d %s: %s", (int)j.kind, j.destination, owners[i].line);
 		assert_int_equal(j.provider != JUDGE_NONE, j.kind == DESTINATION_PROVIDER);
 	}
-	end_world(&w);
 }
 
 /* 80 bytes are kept, more are nobody's. */
-TEST(a_long_domain_is_nobodys) {
-	struct world w = make_world(main_text, providers_text);
+TEST_IN(usual_world, end_world, a_long_domain_is_nobodys) {
 	char line[512], domain[JUDGE_NAME_MAX + 2];
 
 	for (size_t length = JUDGE_NAME_MAX; length <= JUDGE_NAME_MAX + 1; length++) {
@@ -226,14 +225,13 @@ TEST(a_long_domain_is_nobodys) {
 		snprintf(line, sizeof(line), HEAD "postfix/smtp[1]: 4ABCDEF123: to=<u@%s>, "
 		    "relay=m.d.example[192.0.2.1]:25, delay=1, delays=0/0/1/0, dsn=2.0.0, "
 		    "status=sent (250)", domain);
-		j = judge_line(&w, 15, line);
+		j = judge_line(15, line);
 		assert_int_equal(j.kind, length == JUDGE_NAME_MAX ? DESTINATION_DOMAIN :
 		    DESTINATION_NONE);
 	}
-	end_world(&w);
 }
 
-TEST(the_relay_of_all_mail_is_a_destination_of_its_own) {
+TEST_IN(NULL, end_world, the_relay_of_all_mail_is_a_destination_of_its_own) {
 	static const struct {
 		const char *smart_host, *line;
 		const char *destination;
@@ -261,21 +259,19 @@ TEST(the_relay_of_all_mail_is_a_destination_of_its_own) {
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct judgement j;
-		struct world w;
 		char text[256];
 
 		snprintf(text, sizeof(text), "version = 1; classes = (); mta = ( "
 		    "{ kind = \"sendmail\"; user = \"root\"; smart_host = \"%s\"; } );\n",
 		    cases[i].smart_host);
-		w = make_world(text, NULL);
-		j = judge_line(&w, 1, cases[i].line);
+		make_world(text, NULL);
+		j = judge_line(1, cases[i].line);
 		if (strcmp(j.destination, cases[i].destination) != 0)
 			fail_msg("%s: %s", j.destination, cases[i].line);
-		end_world(&w);
 	}
 }
 
-TEST(a_postfix_relayhost_is_one_too) {
+TEST_IN(NULL, end_world, a_postfix_relayhost_is_one_too) {
 	static const struct {
 		const char *relayhost, *line, *destination;
 	} cases[] = {
@@ -294,13 +290,15 @@ TEST(a_postfix_relayhost_is_one_too) {
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct world w = make_world(main_text, NULL);
+		struct generation *g;
 		struct judgement j;
-		char *block = malloc((size_t)w.g->bytes + 32);
-		struct generation *g = (struct generation *)(void *)block;
+		char *block;
 
 		/* the site's file tells it; here it is put behind the block's end */
+		make_world(main_text, NULL);
+		block = malloc((size_t)w.g->bytes + 32);
 		assert_non_null(block);
+		g = (struct generation *)(void *)block;
 		judge_close(&w.judge);
 		memcpy(block, w.g, (size_t)w.g->bytes);
 		memset(block + g->bytes, 0, 32);
@@ -310,10 +308,9 @@ TEST(a_postfix_relayhost_is_one_too) {
 		free(w.g);
 		w.g = g;
 		assert_int_equal(judge_open(&w.judge, g, &(struct diag){ .error = 0 }), 0);
-		j = judge_line(&w, 1, cases[i].line);
+		j = judge_line(1, cases[i].line);
 		if (strcmp(j.destination, cases[i].destination) != 0)
 			fail_msg("%s: %s", j.destination, cases[i].line);
-		end_world(&w);
 	}
 }
 
@@ -345,9 +342,8 @@ TEST(the_port_of_a_relayhost_may_be_a_service) {
 	}
 }
 
-TEST(another_mail_servers_results_need_no_entry) {
+TEST_IN(usual_world, end_world, another_mail_servers_results_need_no_entry) {
 	static const char domain[] = "D.example", name[] = "m.d.example";
-	struct world w = make_world(main_text, providers_text);
 	struct delivery d = { .source = DELIVERY_OF_OTHER, .agent = AGENT_SMTP,
 		.status = DELIVERY_SENT, .domain = { domain, sizeof(domain) - 1 },
 		.relay_name = { name, sizeof(name) - 1 }, .relay_port = 25 };
@@ -364,17 +360,15 @@ TEST(another_mail_servers_results_need_no_entry) {
 	judge_delivery(w.judge, 2, &d, &j);
 	assert_int_equal(j.mta, 1);
 	assert_string_equal(j.destination, "d.example");
-	end_world(&w);
 }
 
 /* --- rules -------------------------------------------------------------------- */
 
-TEST(the_providers_rules_go_before_those_of_all) {
-	struct world w = make_world(main_text, providers_text);
+TEST_IN(usual_world, end_world, the_providers_rules_go_before_those_of_all) {
 	struct judge_rule rule;
 	struct judgement j;
 
-	j = judge_line(&w, 1, POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "deferred",
+	j = judge_line(1, POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "deferred",
 	    "host mx1.big.example[192.0.2.1] said: 421-4.7.28 no (in reply to end of DATA command)"));
 	assert_int_equal(j.reply.class, RESULT_REMOTE_THROTTLE);
 	judge_rule(w.g, j.rule, &rule);
@@ -389,7 +383,7 @@ TEST(the_providers_rules_go_before_those_of_all) {
 	assert_int_equal(rule.period_ns, 3600 * NS_PER_SECOND);
 	assert_true(judge_teaches(w.g, &j));
 
-	j = judge_line(&w, 1, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "deferred",
+	j = judge_line(1, POSTFIX("postfix/smtp", "m.d.example[192.0.2.1]:25", "deferred",
 	    "host m.d.example[192.0.2.1] said: 421-4.7.28 no (in reply to end of DATA command)"));
 	assert_int_equal(j.reply.class, RESULT_RCPT_TEMPORARY);
 	judge_rule(w.g, j.rule, &rule);
@@ -397,31 +391,28 @@ TEST(the_providers_rules_go_before_those_of_all) {
 	assert_string_equal(rule.provider, "");
 	assert_int_equal(rule.action, REPLY_ACTION_NONE);
 	assert_true(judge_teaches(w.g, &j));
-	end_world(&w);
 }
 
-TEST(what_alerts_teaches_nothing) {
-	struct world w = make_world(main_text, providers_text);
-	struct judgement j = judge_line(&w, 1, POSTFIX("postfix/smtp", "none", "deferred",
+TEST_IN(usual_world, end_world, what_alerts_teaches_nothing) {
+	struct judgement j = judge_line(1, POSTFIX("postfix/smtp", "none", "deferred",
 	    "host mx1.big.example[192.0.2.1] refused to talk to me: 554 you are blocked"));
 
 	assert_string_equal(j.destination, "provider:big");
 	assert_int_equal(j.reply.class, RESULT_SITE_FAILURE);
 	assert_int_equal(j.rule, 1);
 	assert_false(judge_teaches(w.g, &j));
-	end_world(&w);
 }
 
 /* By lanes of 3 and more, or where it came by one that was kept. */
-TEST(connections_that_may_be_kept) {
-	struct world w = make_world("version = 1; classes = (); mta = ( "
-	    "{ name = \"a\"; site = \"/none\"; cache_from = 3; },"
-	    "{ name = \"b\"; site = \"/none\"; cache_from = 0; } );\n", NULL);
+TEST_IN(NULL, end_world, connections_that_may_be_kept) {
 	static const struct { unsigned mta; uint32_t lane, use; bool keeps; } wanted[] = {
 		{ 0, 3, 1, true }, { 0, 2, 1, false }, { 0, 0, 1, false }, { 0, 2, 2, true },
 		{ 1, 10, 1, false }, { 1, 10, 2, true }, { 2, 10, 1, false }, { 2, 0, 2, true },
 	};
 
+	make_world("version = 1; classes = (); mta = ( "
+	    "{ name = \"a\"; site = \"/none\"; cache_from = 3; },"
+	    "{ name = \"b\"; site = \"/none\"; cache_from = 0; } );\n", NULL);
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		struct judgement judgement = { .mta = wanted[i].mta,
 			.lane = wanted[i].lane };
@@ -429,25 +420,21 @@ TEST(connections_that_may_be_kept) {
 
 		assert_int_equal(judge_keeps(w.g, &judgement, &delivery), wanted[i].keeps);
 	}
-	end_world(&w);
 }
 
-TEST(no_rule_is_tried_on_what_nobody_said) {
+TEST_IN(usual_world, end_world, no_rule_is_tried_on_what_nobody_said) {
 	static const char *const lines[] = {
 		POSTFIX("postfix/smtp", "mx1.big.example[192.0.2.1]:25", "sent", "250 4.7.28 blocked"),
 		POSTFIX("postfix/retry", "none", "deferred", "delivery temporarily suspended: "
 		    "host mx1.big.example[192.0.2.1] said: 421 4.7.28 no"),
 		POSTFIX("postfix/local", "local", "deferred", "421 4.7.28 blocked"),
 	};
-	struct world w = make_world(main_text, providers_text);
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		assert_int_equal(judge_line(&w, 1, lines[i]).rule, JUDGE_NONE);
-	end_world(&w);
+		assert_int_equal(judge_line(1, lines[i]).rule, JUDGE_NONE);
 }
 
-TEST(a_pattern_that_gives_up_is_left_out_in_the_end) {
-	struct world w = make_world(main_text, providers_text);
+TEST_IN(usual_world, end_world, a_pattern_that_gives_up_is_left_out_in_the_end) {
 	char words[300];
 	struct reply reply = { .class = RESULT_PERMANENT, .words = { words, sizeof(words) } };
 
@@ -456,5 +443,4 @@ TEST(a_pattern_that_gives_up_is_left_out_in_the_end) {
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(judge_reply(w.judge, JUDGE_NONE, &reply), JUDGE_NONE);
 	assert_int_equal(judge_patterns_given_up(w.judge), 16);
-	end_world(&w);
 }

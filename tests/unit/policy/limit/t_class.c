@@ -15,101 +15,95 @@ static struct address parse(const char *text) {
 	return address;
 }
 
-static uint32_t match(const struct set *set, const char *address, const char *name) {
+static struct set set;		/* of the test that runs */
+
+static int end_set(void **state) {
+	set_free(&set);
+	set = (struct set){ 0 };
+	return 0;
+}
+
+/* Masks of rules 0, 1 and so on; behind the last: NULL. */
+static void use_masks(const char *const *masks) {
+	uint32_t count = 0;
+
+	while (masks[count] != NULL)
+		count++;
+	set = set_new(count);
+	for (uint32_t i = 0; i < count; i++)
+		assert_true(set_add(&set, masks[i]));
+	set_build(&set);
+}
+
+static uint32_t match(const char *address, const char *name) {
 	struct address parsed = parse(address);
 
-	return class_index_match(set->index, &parsed, name,
+	return class_index_match(set.index, &parsed, name,
 	    name != NULL ? strlen(name) : 0);
 }
 
-TEST(first_match_whatever_the_kind) {
-	struct set set = set_new(16);
+TEST_IN(NULL, end_set, first_match_whatever_the_kind) {
+	use_masks((const char *const[]){ "mx.example.com", "198.51.100.7", "*.example.com",
+	    "198.51.100.0/24", "2001:db8::/32", "dialup.*", "10.*", "host.example.net",
+	    "mx.example.com", NULL });
 
-	assert_true(set_add(&set, "mx.example.com"));		/* 0 */
-	assert_true(set_add(&set, "198.51.100.7"));		/* 1 */
-	assert_true(set_add(&set, "*.example.com"));		/* 2 */
-	assert_true(set_add(&set, "198.51.100.0/24"));		/* 3 */
-	assert_true(set_add(&set, "2001:db8::/32"));		/* 4 */
-	assert_true(set_add(&set, "dialup.*"));			/* 5 */
-	assert_true(set_add(&set, "10.*"));			/* 6 */
-	assert_true(set_add(&set, "host.example.net"));		/* 7 */
-	assert_true(set_add(&set, "mx.example.com"));		/* 8 */
-	set_build(&set);
-
-	assert_int_equal(match(&set, "192.0.2.1", "mx.example.com"), 0);
-	assert_int_equal(match(&set, "192.0.2.1", "MX.EXAMPLE.com."), 0);
-	assert_int_equal(match(&set, "198.51.100.7", "mx.example.com"), 0);
-	assert_int_equal(match(&set, "198.51.100.7", "other.example.com"), 1);
-	assert_int_equal(match(&set, "198.51.100.8", "other.example.com"), 2);
-	assert_int_equal(match(&set, "198.51.100.8", "example.com"), 2);
-	assert_int_equal(match(&set, "198.51.100.8", "badexample.com"), 3);
-	assert_int_equal(match(&set, "198.51.100.8", "com"), 3);
-	assert_int_equal(match(&set, "198.51.100.8", NULL), 3);
-	assert_int_equal(match(&set, "::ffff:198.51.100.8", NULL), 3);
-	assert_int_equal(match(&set, "198.51.101.0", NULL), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "198.51.99.255", NULL), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "2001:db8:ffff::", "a.b"), 4);
-	assert_int_equal(match(&set, "2001:db9::", "dialup.b"), 5);
-	assert_int_equal(match(&set, "2001:db9::", "dialup"), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "2001:db9::", "dialup."), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "2001:db9::", "dialup1.b"), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "10.255.255.255", NULL), 6);
-	assert_int_equal(match(&set, NULL, NULL), CLASS_NO_RULE);
-	set_free(&set);
+	assert_int_equal(match("192.0.2.1", "mx.example.com"), 0);
+	assert_int_equal(match("192.0.2.1", "MX.EXAMPLE.com."), 0);
+	assert_int_equal(match("198.51.100.7", "mx.example.com"), 0);
+	assert_int_equal(match("198.51.100.7", "other.example.com"), 1);
+	assert_int_equal(match("198.51.100.8", "other.example.com"), 2);
+	assert_int_equal(match("198.51.100.8", "example.com"), 2);
+	assert_int_equal(match("198.51.100.8", "badexample.com"), 3);
+	assert_int_equal(match("198.51.100.8", "com"), 3);
+	assert_int_equal(match("198.51.100.8", NULL), 3);
+	assert_int_equal(match("::ffff:198.51.100.8", NULL), 3);
+	assert_int_equal(match("198.51.101.0", NULL), CLASS_NO_RULE);
+	assert_int_equal(match("198.51.99.255", NULL), CLASS_NO_RULE);
+	assert_int_equal(match("2001:db8:ffff::", "a.b"), 4);
+	assert_int_equal(match("2001:db9::", "dialup.b"), 5);
+	assert_int_equal(match("2001:db9::", "dialup"), CLASS_NO_RULE);
+	assert_int_equal(match("2001:db9::", "dialup."), CLASS_NO_RULE);
+	assert_int_equal(match("2001:db9::", "dialup1.b"), CLASS_NO_RULE);
+	assert_int_equal(match("10.255.255.255", NULL), 6);
+	assert_int_equal(match(NULL, NULL), CLASS_NO_RULE);
 }
 
-TEST(a_name_never_enters_an_address_class) {
-	struct set set = set_new(4);
-
-	assert_true(set_add(&set, "192.0.2.*"));
-	assert_true(set_add(&set, "203.0.113.9"));
-	assert_true(set_add(&set, "::/0"));
-	set_build(&set);
-	assert_int_equal(match(&set, "198.51.100.1", "192.0.2.evil.example"), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "198.51.100.1", "192.0.2.1"), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "198.51.100.1", "203.0.113.9"), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "192.0.2.77", "a.example"), 0);
+TEST_IN(NULL, end_set, a_name_never_enters_an_address_class) {
+	use_masks((const char *const[]){ "192.0.2.*", "203.0.113.9", "::/0", NULL });
+	assert_int_equal(match("198.51.100.1", "192.0.2.evil.example"), CLASS_NO_RULE);
+	assert_int_equal(match("198.51.100.1", "192.0.2.1"), CLASS_NO_RULE);
+	assert_int_equal(match("198.51.100.1", "203.0.113.9"), CLASS_NO_RULE);
+	assert_int_equal(match("192.0.2.77", "a.example"), 0);
 	/* ::/0 is all of IPv6 and nothing of IPv4, and not what is unknown. */
-	assert_int_equal(match(&set, "2001:db8::1", NULL), 2);
-	assert_int_equal(match(&set, NULL, NULL), CLASS_NO_RULE);
-	set_free(&set);
+	assert_int_equal(match("2001:db8::1", NULL), 2);
+	assert_int_equal(match(NULL, NULL), CLASS_NO_RULE);
 }
 
-TEST(star_takes_even_the_unknown) {
-	struct set set = set_new(4);
-
-	assert_true(set_add(&set, "a.example"));
-	assert_true(set_add(&set, "*"));
-	assert_true(set_add(&set, "b.example"));
-	assert_true(set_add(&set, "*"));
-	set_build(&set);
-	assert_int_equal(match(&set, NULL, NULL), 1);
-	assert_int_equal(match(&set, NULL, ""), 1);
-	assert_int_equal(match(&set, NULL, "."), 1);
-	assert_int_equal(match(&set, NULL, "a.example"), 0);
-	assert_int_equal(match(&set, "192.0.2.1", "b.example"), 1);
+TEST_IN(NULL, end_set, star_takes_even_the_unknown) {
+	use_masks((const char *const[]){ "a.example", "*", "b.example", "*", NULL });
+	assert_int_equal(match(NULL, NULL), 1);
+	assert_int_equal(match(NULL, ""), 1);
+	assert_int_equal(match(NULL, "."), 1);
+	assert_int_equal(match(NULL, "a.example"), 0);
+	assert_int_equal(match("192.0.2.1", "b.example"), 1);
 	assert_int_equal(class_index_match(set.index, NULL, NULL, 0), 1);
-	set_free(&set);
 }
 
-TEST(long_and_odd_names) {
-	struct set set = set_new(8);
+TEST_IN(NULL, end_set, long_and_odd_names) {
 	char name[600];
 
-	assert_true(set_add(&set, "*.a-label-of-more-than-19-bytes-1.example"));
-	assert_true(set_add(&set, "*.a-label-of-more-than-19-bytes-2.example"));
-	assert_true(set_add(&set, "*.example"));
-	assert_true(set_add(&set, "nineteen-bytes-here.test"));
-	set_build(&set);
-	assert_int_equal(match(&set, NULL, "x.A-label-of-more-than-19-bytes-1.example"), 0);
-	assert_int_equal(match(&set, NULL, "a-label-of-more-than-19-bytes-2.Example"), 1);
-	assert_int_equal(match(&set, NULL, "a-label-of-more-than-19-bytes-3.example"), 2);
-	assert_int_equal(match(&set, NULL, "a-label-of-more-than-19-bytes-.example"), 2);
-	assert_int_equal(match(&set, NULL, "nineteen-bytes-here.test"), 3);
-	assert_int_equal(match(&set, NULL, "nineteen-bytes-heree.test"), CLASS_NO_RULE);
-	assert_int_equal(match(&set, NULL, ".example"), 2);
-	assert_int_equal(match(&set, NULL, "..example"), 2);
-	assert_int_equal(match(&set, NULL, "example.."), CLASS_NO_RULE);
+	use_masks((const char *const[]){ "*.a-label-of-more-than-19-bytes-1.example",
+	    "*.a-label-of-more-than-19-bytes-2.example", "*.example",
+	    "nineteen-bytes-here.test", NULL });
+	assert_int_equal(match(NULL, "x.A-label-of-more-than-19-bytes-1.example"), 0);
+	assert_int_equal(match(NULL, "a-label-of-more-than-19-bytes-2.Example"), 1);
+	assert_int_equal(match(NULL, "a-label-of-more-than-19-bytes-3.example"), 2);
+	assert_int_equal(match(NULL, "a-label-of-more-than-19-bytes-.example"), 2);
+	assert_int_equal(match(NULL, "nineteen-bytes-here.test"), 3);
+	assert_int_equal(match(NULL, "nineteen-bytes-heree.test"), CLASS_NO_RULE);
+	assert_int_equal(match(NULL, ".example"), 2);
+	assert_int_equal(match(NULL, "..example"), 2);
+	assert_int_equal(match(NULL, "example.."), CLASS_NO_RULE);
 	memset(name, '.', sizeof name);
 	memcpy(name + 248, "example", 7);
 	assert_int_equal(class_index_match(set.index, NULL, name, 255), 2);
@@ -118,76 +112,63 @@ TEST(long_and_odd_names) {
 	assert_int_equal(class_index_match(set.index, NULL, name, 600), CLASS_NO_RULE);
 	memcpy(name + 249, "example", 7);
 	assert_int_equal(class_index_match(set.index, NULL, name, 256), CLASS_NO_RULE);
-	set_free(&set);
 }
 
-TEST(edges_of_the_address_space) {
-	struct set set = set_new(16);
-
-	assert_true(set_add(&set, "255.255.255.255"));
-	assert_true(set_add(&set, "255.255.255.0/24"));
-	assert_true(set_add(&set, "0.0.0.0"));
-	assert_true(set_add(&set, "0.0.0.0/1"));
-	assert_true(set_add(&set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
-	assert_true(set_add(&set, "ffff:ffff:ffff:ffff::/64"));
-	assert_true(set_add(&set, "2001:db8:0:1:ffff:ffff:ffff:ffff"));
-	assert_true(set_add(&set, "::1"));
-	assert_true(set_add(&set, "8000::/1"));
-	set_build(&set);
-	assert_int_equal(match(&set, "255.255.255.255", NULL), 0);
-	assert_int_equal(match(&set, "255.255.255.254", NULL), 1);
-	assert_int_equal(match(&set, "255.255.254.255", NULL), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "0.0.0.0", NULL), 2);
-	assert_int_equal(match(&set, "0.0.0.1", NULL), 3);
-	assert_int_equal(match(&set, "127.255.255.255", NULL), 3);
-	assert_int_equal(match(&set, "128.0.0.0", NULL), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", NULL), 4);
-	assert_int_equal(match(&set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe", NULL), 5);
-	assert_int_equal(match(&set, "ffff:ffff:ffff:fffe:ffff:ffff:ffff:ffff", NULL), 8);
-	assert_int_equal(match(&set, "2001:db8:0:1:ffff:ffff:ffff:ffff", NULL), 6);
-	assert_int_equal(match(&set, "2001:db8:0:1:ffff:ffff:ffff:fffe", NULL), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "2001:db8:0:2::", NULL), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "::1", NULL), 7);
-	assert_int_equal(match(&set, "::2", NULL), CLASS_NO_RULE);
-	set_free(&set);
+TEST_IN(NULL, end_set, edges_of_the_address_space) {
+	use_masks((const char *const[]){ "255.255.255.255", "255.255.255.0/24", "0.0.0.0",
+	    "0.0.0.0/1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+	    "ffff:ffff:ffff:ffff::/64", "2001:db8:0:1:ffff:ffff:ffff:ffff", "::1",
+	    "8000::/1", NULL });
+	assert_int_equal(match("255.255.255.255", NULL), 0);
+	assert_int_equal(match("255.255.255.254", NULL), 1);
+	assert_int_equal(match("255.255.254.255", NULL), CLASS_NO_RULE);
+	assert_int_equal(match("0.0.0.0", NULL), 2);
+	assert_int_equal(match("0.0.0.1", NULL), 3);
+	assert_int_equal(match("127.255.255.255", NULL), 3);
+	assert_int_equal(match("128.0.0.0", NULL), CLASS_NO_RULE);
+	assert_int_equal(match("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", NULL), 4);
+	assert_int_equal(match("ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe", NULL), 5);
+	assert_int_equal(match("ffff:ffff:ffff:fffe:ffff:ffff:ffff:ffff", NULL), 8);
+	assert_int_equal(match("2001:db8:0:1:ffff:ffff:ffff:ffff", NULL), 6);
+	assert_int_equal(match("2001:db8:0:1:ffff:ffff:ffff:fffe", NULL), CLASS_NO_RULE);
+	assert_int_equal(match("2001:db8:0:2::", NULL), CLASS_NO_RULE);
+	assert_int_equal(match("::1", NULL), 7);
+	assert_int_equal(match("::2", NULL), CLASS_NO_RULE);
 }
 
-TEST(rules_left_out) {
-	struct set set = set_new(4);
-
+TEST_IN(NULL, end_set, rules_left_out) {
+	set = set_new(4);
 	assert_true(set_add(&set, "*"));
 	assert_true(set_add(&set, "a.example"));
 	assert_true(set_add(&set, "192.0.2.0/24"));
 	assert_true(set_add(&set, "*.example"));
 	set.rules[0].left_out = set.rules[1].left_out = set.rules[2].left_out = true;
 	set_build(&set);
-	assert_int_equal(match(&set, "192.0.2.1", "a.example"), 3);
-	assert_int_equal(match(&set, "192.0.2.1", NULL), CLASS_NO_RULE);
-	set_free(&set);
+	assert_int_equal(match("192.0.2.1", "a.example"), 3);
+	assert_int_equal(match("192.0.2.1", NULL), CLASS_NO_RULE);
 }
 
-TEST(no_rules) {
-	struct set set = set_new(0);
+TEST_IN(NULL, end_set, no_rules) {
 	struct mask mask;
 	const char *why;
 
+	set = set_new(0);
 	set_build(&set);
-	assert_int_equal(match(&set, "192.0.2.1", "a.example"), CLASS_NO_RULE);
-	assert_int_equal(match(&set, "2001:db8::1", NULL), CLASS_NO_RULE);
+	assert_int_equal(match("192.0.2.1", "a.example"), CLASS_NO_RULE);
+	assert_int_equal(match("2001:db8::1", NULL), CLASS_NO_RULE);
 	assert_true(mask_parse("a.example", 9, &mask, &why));
 	assert_int_equal(class_index_cover(set.index, &mask), CLASS_NO_RULE);
 	assert_true(mask_parse("10.*", 4, &mask, &why));
 	assert_int_equal(class_index_cover(set.index, &mask), CLASS_NO_RULE);
 	assert_true(mask_parse("*", 1, &mask, &why));
 	assert_int_equal(class_index_cover(set.index, &mask), CLASS_NO_RULE);
-	set_free(&set);
 }
 
-TEST(too_small_a_block_is_refused) {
-	struct set set = set_new(4);
+TEST_IN(NULL, end_set, too_small_a_block_is_refused) {
 	size_t most, scratch_bytes;
 	uint64_t *block, scratch[64];
 
+	set = set_new(4);
 	assert_true(set_add(&set, "*.example"));
 	assert_true(set_add(&set, "10.*"));
 	class_index_measure(set.rules, set.count, &most, &scratch_bytes);
@@ -203,7 +184,6 @@ TEST(too_small_a_block_is_refused) {
 	assert_true(class_index_build(set.rules, set.count, block, most,
 	    scratch, scratch_bytes) > 0);
 	free(block);
-	set_free(&set);
 }
 
 /* --- indexes that others wrote -------------------------------------------------- */
@@ -211,10 +191,10 @@ TEST(too_small_a_block_is_refused) {
 #define MASKS	3000
 
 /* Of names and networks, wide ones too, as many as three levels of a tree have. */
-static struct set many_masks(void) {
-	struct set set = set_new(3 * MASKS);
+static int use_many_masks(void **state) {
 	char text[128];
 
+	set = set_new(3 * MASKS);
 	for (unsigned i = 0; i < MASKS; i++) {
 		snprintf(text, sizeof text, "%s%u.a-label-of-more-than-19-bytes-%u.example",
 		    i % 3 == 0 ? "*." : "", i, i % 100);
@@ -225,10 +205,10 @@ static struct set many_masks(void) {
 		assert_true(set_add(&set, text));
 	}
 	set_build(&set);
-	return set;
+	return 0;
 }
 
-static void look_everywhere(const struct set *set) {
+static void look_everywhere(void) {
 	static const char *const names[] = { "example", "7.a-label-of-more-than-19-bytes-7.example",
 		"x.9.a-label-of-more-than-19-bytes-9.example", "mail.7", "." };
 	static const char *const addresses[] = { "10.1.2.3", "0.0.0.0", "255.255.255.255",
@@ -237,30 +217,29 @@ static void look_everywhere(const struct set *set) {
 	const char *why;
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		(void)class_index_match(set->index, NULL, names[i], strlen(names[i]));
+		(void)class_index_match(set.index, NULL, names[i], strlen(names[i]));
 		if (mask_parse(names[i], strlen(names[i]), &mask, &why))
-			(void)class_index_cover(set->index, &mask);
+			(void)class_index_cover(set.index, &mask);
 	}
 	for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
 		struct address address;
 
 		assert_true(address_parse(addresses[i], strlen(addresses[i]), &address));
-		(void)class_index_match(set->index, &address, NULL, 0);
+		(void)class_index_match(set.index, &address, NULL, 0);
 		assert_true(mask_parse(addresses[i], strlen(addresses[i]), &mask, &why));
-		(void)class_index_cover(set->index, &mask);
+		(void)class_index_cover(set.index, &mask);
 	}
 }
 
 /* Without a free slot a name that is not there would be sought for ever. */
-TEST(a_full_table_of_names_is_not_sound) {
-	struct set set = many_masks();
+TEST_IN(use_many_masks, end_set, a_full_table_of_names_is_not_sound) {
 	const struct name_table *table = (const struct name_table *)(const void *)
 	    ((const char *)set.index + 16);
 	struct name_slot *slots = (struct name_slot *)(void *)
 	    ((char *)set.index + table->slots);
 
 	assert_true(table->slot_count > MASKS && table->slots < set.bytes);
-	look_everywhere(&set);
+	look_everywhere();
 	for (uint32_t i = 0; i < table->slot_count; i++)
 		if (slots[i].length == 0)
 			slots[i].length = 1;
@@ -269,24 +248,19 @@ TEST(a_full_table_of_names_is_not_sound) {
 	slots[0].length = 0;
 	assert_int_equal(class_index_is_sound(set.index, set.bytes),
 	    table->slot_count <= 4096);
-	set_free(&set);
 }
 
-TEST(an_index_that_is_cut_is_not_sound) {
-	struct set set = many_masks();
-
+TEST_IN(use_many_masks, end_set, an_index_that_is_cut_is_not_sound) {
 	assert_false(class_index_is_sound(set.index, 0));
 	assert_false(class_index_is_sound(set.index, set.bytes / 2));
 	assert_false(class_index_is_sound(set.index, set.bytes - 64));
-	set_free(&set);
 }
 
 /* Whatever stands in an index that is sound: all lookups end, and stay within it (ASan). */
-TEST(lookups_in_a_spoiled_index_that_is_sound_end) {
+TEST_IN(use_many_masks, end_set, lookups_in_a_spoiled_index_that_is_sound_end) {
 	static const uint32_t edges[] = { 0, 1, 2, 0x7fffffff, 0x80000000, UINT32_MAX,
 		UINT32_MAX - 1, 64 };
 	struct random random = { random_seed() };
-	struct set set = many_masks();
 	unsigned char *pristine = malloc(set.bytes);
 	unsigned sound = 0;
 
@@ -306,14 +280,13 @@ TEST(lookups_in_a_spoiled_index_that_is_sound_end) {
 		if (!class_index_is_sound(set.index, set.bytes))
 			continue;
 		sound++;
-		look_everywhere(&set);
+		look_everywhere();
 	}
 	assert_true(sound > 100 && sound < 3900);
 	free(pristine);
-	set_free(&set);
 }
 
-TEST(covers) {
+TEST_IN(NULL, end_set, covers) {
 	static const struct {
 		const char *mask;
 		uint32_t rule;
@@ -339,8 +312,8 @@ TEST(covers) {
 		"10.1.2.3", "10.1.0.0/16", "10.*", "192.0.2.0/25", "192.0.2.128/25",
 		"2001:db8::/32", "2001:db8::/31", "2001:db8:1::/48", "*",
 	};
-	struct set set = set_new(16);
 
+	set = set_new(16);
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		assert_true(set_add(&set, rules[i]));
 	set_build(&set);
@@ -353,5 +326,4 @@ TEST(covers) {
 		assert_int_equal(class_index_cover(set.index, &mask), cases[i].rule);
 		assert_int_equal(naive_cover(set.rules, set.count, &mask), cases[i].rule);
 	}
-	set_free(&set);
 }

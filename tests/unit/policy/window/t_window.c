@@ -7,8 +7,6 @@
 
 /* Five fifths make 6; one failure there takes 1/6 of -1 at once. */
 TEST(document_per_concurrency) {
-	struct bench b;
-
 	begin(&b, WINDOW_LAW_DOCUMENT, "1/concurrency");
 	stands(&b, 5, 0, 0, 0);
 	good(&b, 4);
@@ -49,8 +47,6 @@ TEST(the_laws_differ_at_feedback_1) {
 
 /* 5-10-20: +1 a good delivery doubles the window with each pseudo-cohort. */
 TEST(overshoot) {
-	struct bench b;
-
 	for (int law = WINDOW_LAW_POSTFIX; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "1");
 		good(&b, 5);
@@ -63,8 +59,6 @@ TEST(overshoot) {
 }
 
 TEST(sqrt_and_fractions) {
-	struct bench b;
-
 	begin(&b, WINDOW_LAW_DOCUMENT, "1/sqrt_concurrency");
 	b.settings.initial = 4;
 	window_begin(&b.window, &b.settings);
@@ -91,8 +85,6 @@ TEST(sqrt_and_fractions) {
 /* "You might just as well use zero per-delivery feedback and stay with the initial
  * concurrency." */
 TEST(without_feedback_the_window_stays) {
-	struct bench b;
-
 	for (int law = WINDOW_LAW_POSTFIX; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "0");
 		good(&b, 500);
@@ -105,8 +97,6 @@ TEST(without_feedback_the_window_stays) {
 
 /* Only while window < busy + initial, busy with the one that has just ended. */
 TEST(positive_feedback_only_in_use) {
-	struct bench b;
-
 	for (int law = WINDOW_LAW_PROBE; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "1");
 		for (int i = 0; i < 5; i++)
@@ -124,8 +114,6 @@ TEST(positive_feedback_only_in_use) {
 /* At 5 with feedback 1/concurrency: five failures are 1/5 + 1/4 + 1/4 + 1/4 = 0.95
  * and then 1/4 more in the document's law, 1/3 more in Postfix's. */
 TEST(dead_after_a_cohort) {
-	struct bench b;
-
 	begin(&b, WINDOW_LAW_DOCUMENT, "1/concurrency");
 	bad(&b, 4);
 	stands(&b, 4, 0, 0.05, 0.95);
@@ -159,8 +147,6 @@ TEST(dead_after_a_cohort) {
 }
 
 TEST(back_from_the_dead) {
-	struct bench b;
-
 	for (int law = WINDOW_LAW_PROBE; law <= WINDOW_LAW_DOCUMENT; law++) {
 		begin(&b, (enum window_law)law, "0");
 		nothing_but_bad(&b, 6);
@@ -193,10 +179,7 @@ TEST(back_from_the_dead) {
 	}
 }
 
-TEST(who_listens_to_throttling) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, who_listens_to_throttling) {
 	tell(&b, RESULT_REMOTE_THROTTLE, 4, 3, SECOND);
 	assert_int_equal(b.window.ceiling, 3);
 	for (int law = WINDOW_LAW_POSTFIX; law <= WINDOW_LAW_DOCUMENT; law++) {
@@ -216,8 +199,6 @@ TEST(who_listens_to_throttling) {
 
 /* `set NAME --window` is no new reason to be suspended. */
 TEST(another_concurrency_keeps_the_cause) {
-	struct bench b;
-
 	begin(&b, WINDOW_LAW_POSTFIX, "1");
 	for (unsigned i = 0; b.window.state != WINDOW_DEAD && i < 100; i++)
 		tell(&b, RESULT_SITE_FAILURE, 1, 0, SECOND);
@@ -245,10 +226,7 @@ TEST(another_concurrency_keeps_the_cause) {
 	assert_int_equal(b.window.state, WINDOW_HELD);
 }
 
-TEST(by_rule_and_by_hand) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, by_rule_and_by_hand) {
 	good(&b, 11);
 	assert_int_equal(b.window.concurrency, 7);
 	window_suspend(&b.window, WINDOW_CAUSE_RULE, b.now + 3600 * SECOND);
@@ -317,7 +295,6 @@ TEST(feedback_forms) {
 
 TEST(what_is_no_window) {
 	struct window zeros = { .concurrency = 0 };
-	struct bench b;
 
 	assert_false(window_is_sound(&zeros));
 	begin(&b, WINDOW_LAW_PROBE, "1");

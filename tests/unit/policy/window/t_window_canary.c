@@ -20,7 +20,6 @@ static void begin_climb(struct bench *bench) {
 TEST(canaries_climb) {
 	static const uint16_t ceilings[] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 		18, 20, 22, 24, 27, 30, 33, 37, 41, 46 };
-	struct bench b;
 
 	begin_climb(&b);
 	for (size_t i = 0; i < sizeof(ceilings) / sizeof(ceilings[0]); i++) {
@@ -55,8 +54,6 @@ TEST(canaries_climb) {
 /* The step was too wide: what was accepted is the ceiling at once, and those that were
  * tried beside it are explained. */
 TEST(a_climb_that_goes_too_far) {
-	struct bench b;
-
 	begin_climb(&b);
 	while (b.window.ceiling < 37)
 		send_canary(&b, RESULT_OK, b.window.ceiling + 1u);
@@ -101,8 +98,6 @@ TEST(a_climb_that_goes_too_far) {
 
 /* Nobody learned that they are refused for ten minutes, but 2000 went well since. */
 TEST(canaries_that_cost_little) {
-	struct bench b;
-
 	begin_climb(&b);
 	for (int64_t interval = 20 * SECOND; interval <= 600 * SECOND; interval *= 2) {
 		send_canary(&b, RESULT_SITE_FAILURE, 3);
@@ -128,22 +123,22 @@ TEST(canaries_that_cost_little) {
 }
 
 /* A limiter of 5, just found. */
-static void begin_at_five(struct bench *b) {
-	begin(b, WINDOW_LAW_PROBE, "1");
-	tell(b, RESULT_SITE_FAILURE, 6, 5, SECOND / 20);
-	assert_int_equal(b->window.ceiling, 5);
-	b->now += 10 * SECOND;
+static void begin_at_five(struct bench *bench) {
+	begin(bench, WINDOW_LAW_PROBE, "1");
+	tell(bench, RESULT_SITE_FAILURE, 6, 5, SECOND / 20);
+	assert_int_equal(bench->window.ceiling, 5);
+	bench->now += 10 * SECOND;
 }
 
 /* How many are accepted, at so many a second, until the next canary is due; the last one
  * was refused just now. */
-static unsigned until_due(struct bench *b, unsigned each_second) {
-	int64_t since = b->now;
+static unsigned until_due(struct bench *bench, unsigned each_second) {
+	int64_t since = bench->now;
 	unsigned count = 0;
 
-	for (; !window_canary_due(&b->window, &b->settings, b->now); count++) {
-		b->now = since + (count + 1) * SECOND / each_second;
-		tell(b, RESULT_OK, b->window.ceiling, 1, SECOND / 4);
+	for (; !window_canary_due(&bench->window, &bench->settings, bench->now); count++) {
+		bench->now = since + (count + 1) * SECOND / each_second;
+		tell(bench, RESULT_OK, bench->window.ceiling, 1, SECOND / 4);
 	}
 	return count;
 }
@@ -156,8 +151,6 @@ TEST(canaries_go_sooner_where_deliveries_are_quick) {
 		{ 40, 400 }, { 5, 1280 }, { 2, 1200 } };
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		struct bench b;
-
 		begin_at_five(&b);
 		for (int64_t interval = 20 * SECOND; interval <= 600 * SECOND; interval *= 2) {
 			send_canary(&b, RESULT_SITE_FAILURE, 6);
@@ -176,7 +169,6 @@ TEST(canaries_cost_few_and_come_soon) {
 
 	for (unsigned run = 0; run < 40; run++) {
 		unsigned each_second = 1 + random_below(&random, 60), canaries = 0, all = 0;
-		struct bench b;
 		int64_t end;
 
 		begin_at_five(&b);

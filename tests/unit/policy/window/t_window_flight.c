@@ -8,12 +8,12 @@
 #define RUNS	400
 
 /* A no, or silence, of which no level is known; the log knows of nothing in flight. */
-static void blind(struct bench *b, bool answered, int64_t given, int64_t start) {
+static void blind(struct bench *bench, bool answered, int64_t given, int64_t start) {
 	struct window_result result = { .class = RESULT_SITE_FAILURE, .answered = answered,
 		.given_ns = given, .start_ns = start };
 
-	window_result(&b->window, &b->settings, &result, b->now, &b->change);
-	assert_true(window_is_sound(&b->window));
+	window_result(&bench->window, &bench->settings, &result, bench->now, &bench->change);
+	assert_true(window_is_sound(&bench->window));
 }
 
 /* Mail for a site never seen goes by a lane of 5, all 60 at once.  Three are accepted, and take
@@ -21,12 +21,10 @@ static void blind(struct bench *b, bool answered, int64_t given, int64_t start) 
  * takes one from the window until it is 1, and all together count as one of a cohort of 5.  Then
  * the three are heard of: 1/1, 1/2 and 1/2 make the window 3, and the levels that the log tells
  * late are 1, 2, 3 of these, and 4 of the refused. */
-TEST(sixty_at_once_to_a_site_that_takes_three_do_not_suspend_it) {
+TEST_IN(begin_probe, NULL, sixty_at_once_to_a_site_that_takes_three_do_not_suspend_it) {
 	static const uint32_t windows[] = { 4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1 };
-	struct bench b;
 	int64_t given;
 
-	begin(&b, WINDOW_LAW_PROBE, "1");
 	given = b.now;
 	b.now += 50 * MS;
 	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
@@ -56,7 +54,6 @@ TEST(a_flight_has_an_end) {
 	static const double counted[] = { 0, 0, 0.2, 0, 0.2, 0, 0.2 };
 
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
-		struct bench b;
 		int64_t first;
 
 		begin(&b, WINDOW_LAW_PROBE, "1");
@@ -72,10 +69,7 @@ TEST(a_flight_has_an_end) {
 }
 
 /* Five flights, each of three, with nothing accepted: as many as are a cohort. */
-TEST(a_site_that_says_no_to_all_is_dead_after_five_flights) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, a_site_that_says_no_to_all_is_dead_after_five_flights) {
 	for (int i = 1; i <= 5; i++) {
 		b.now += SECOND;
 		for (int j = 0; j < 3; j++) {
@@ -101,8 +95,6 @@ TEST(a_site_that_says_no_to_all_is_dead_after_five_flights) {
 /* Nobody answers, or it is not known when it started: five are five, as ever. */
 TEST(a_dead_site_is_suspended_as_before) {
 	for (int known = 0; known < 2; known++) {
-		struct bench b;
-
 		begin(&b, WINDOW_LAW_PROBE, "1");
 		for (int i = 1; i <= 5; i++) {
 			assert_int_not_equal(b.window.state, WINDOW_DEAD);
@@ -113,12 +105,10 @@ TEST(a_dead_site_is_suspended_as_before) {
 }
 
 /* One that was accepted lately may have its place still: 1/32 each, flight or not. */
-TEST(what_is_refused_beside_others_counts_little) {
+TEST_IN(begin_probe, NULL, what_is_refused_beside_others_counts_little) {
 	struct window_result result = { .class = RESULT_SITE_FAILURE, .answered = true,
 		.in_flight = 1 };
-	struct bench b;
 
-	begin(&b, WINDOW_LAW_PROBE, "1");
 	result.start_ns = b.now;
 	for (int i = 1; i <= 10; i++) {
 		window_result(&b.window, &b.settings, &result, b.now, &b.change);
@@ -181,20 +171,20 @@ static unsigned fly(struct random *random, const struct burst *burst, int64_t no
 	return refused;
 }
 
-static void hear_all(struct bench *b, struct attempt all[], uint32_t count) {
+static void hear_all(struct bench *bench, struct attempt all[], uint32_t count) {
 	for (uint32_t heard = 0; heard < count; heard++) {
 		struct attempt *next = NULL;
 
 		for (uint32_t i = 0; i < count; i++)
 			if (all[i].heard != 0 && (next == NULL || all[i].heard < next->heard))
 				next = &all[i];
-		b->now = next->heard;
+		bench->now = next->heard;
 		if (next->accepted)
-			tell(b, RESULT_OK, 0, 0, b->now - next->start);
+			tell(bench, RESULT_OK, 0, 0, bench->now - next->start);
 		else
-			blind(b, true, next->given, next->start);
-		assert_false(b->change.died);
-		assert_true(b->window.fail_cohorts < 2.0 / b->settings.initial + NEAR);
+			blind(bench, true, next->given, next->start);
+		assert_false(bench->change.died);
+		assert_true(bench->window.fail_cohorts < 2.0 / bench->settings.initial + NEAR);
 		next->heard = 0;
 	}
 }
@@ -212,7 +202,6 @@ TEST(bursts_never_suspend_a_site_that_lives) {
 			.mail = 20 + random_below(&random, MAIL_MOST - 19),
 			.service = some_ms(&random, 20, 700), .refusal = some_ms(&random, 1, 40),
 			.lag = some_ms(&random, 0, 100), .spread = some_ms(&random, 0, 300) };
-		struct bench b;
 
 		begin(&b, WINDOW_LAW_PROBE, "1");
 		b.settings.initial = 3 + random_below(&random, 8);
@@ -235,7 +224,6 @@ TEST(a_site_that_says_no_to_all_is_dead_soon) {
 		static const uint32_t initials[] = { 2, 3, 4, 5, 8 };
 		bool at_once = random_below(&random, 2) == 0;
 		int64_t gap = some_ms(&random, 1, 300), first, since;
-		struct bench b;
 
 		begin(&b, WINDOW_LAW_PROBE, "1");
 		b.settings.initial = initials[random_below(&random, 5)];

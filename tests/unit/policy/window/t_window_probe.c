@@ -5,13 +5,11 @@
 
 /* A limiter of 5: level 6 is refused, believed at once, and one canary goes after 10,
  * 20, 40 s ... */
-TEST(probe_remembers) {
+TEST_IN(begin_probe, NULL, probe_remembers) {
 	static const int intervals[] = { 10, 20, 40, 80, 160, 320, 600, 600 };
-	struct bench b;
 	struct window_result canary = { .class = RESULT_SITE_FAILURE, .level = 6,
 		.in_flight = 5, .canary = true };
 
-	begin(&b, WINDOW_LAW_PROBE, "1");
 	for (uint32_t level = 1; level <= 5; level++)
 		tell(&b, RESULT_OK, level, 4, 2 * SECOND);
 	assert_int_equal(b.window.concurrency, 6);
@@ -36,11 +34,9 @@ TEST(probe_remembers) {
 	assert_int_equal(b.window.concurrency, 5);
 }
 
-TEST(probe_goes_up_by_canaries) {
-	struct bench b;
+TEST_IN(begin_probe, NULL, probe_goes_up_by_canaries) {
 	struct window_result canary = { .class = RESULT_OK, .in_flight = 5, .canary = true };
 
-	begin(&b, WINDOW_LAW_PROBE, "1");
 	window_set_ceiling(&b.window, &b.settings, 5, b.now);
 	assert_int_equal(b.window.state, WINDOW_LIMITED);
 	/* Who was told asks late. */
@@ -80,10 +76,7 @@ TEST(probe_goes_up_by_canaries) {
 }
 
 /* What ran at once while no ceiling was known. */
-TEST(a_window_is_proven_by_what_was_accepted) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, a_window_is_proven_by_what_was_accepted) {
 	assert_int_equal(window_proven(&b.window, &b.settings), 5);
 	tell(&b, RESULT_OK, 3, 5, SECOND);
 	assert_int_equal(window_proven(&b.window, &b.settings), 5);
@@ -103,10 +96,7 @@ TEST(a_window_is_proven_by_what_was_accepted) {
 
 /* Accepted at 8 a moment ago: three refusals at 8 and less are doubted, each takes one from
  * the window; four in a row are not, and then every one that follows is believed. */
-TEST(probe_doubts) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, probe_doubts) {
 	b.settings.initial = 10;
 	window_begin(&b.window, &b.settings);
 	tell(&b, RESULT_OK, 8, 9, 2 * SECOND);
@@ -132,10 +122,7 @@ TEST(probe_doubts) {
 }
 
 /* Between two refusals at level 8 one delivery ended: somebody was accepted there. */
-TEST(probe_knows_chance) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, probe_knows_chance) {
 	b.settings.initial = 10;
 	window_begin(&b.window, &b.settings);
 	tell(&b, RESULT_OK, 8, 7, 2 * SECOND);
@@ -152,10 +139,7 @@ TEST(probe_knows_chance) {
 }
 
 /* The first refusal is believed; then the burst that it was of is accepted. */
-TEST(probe_corrects_itself) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, probe_corrects_itself) {
 	tell(&b, RESULT_SITE_FAILURE, 2, 4, SECOND / 20);
 	assert_int_equal(b.window.ceiling, 1);
 	b.now += 2 * SECOND;
@@ -171,10 +155,7 @@ TEST(probe_corrects_itself) {
 
 /* Refused with nothing else in flight: a matter of cohorts, of five here as in
  * postfix, whatever the ceiling was; when it is back the ceiling is not believed. */
-TEST(probe_dies_by_cohorts) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, probe_dies_by_cohorts) {
 	tell(&b, RESULT_SITE_FAILURE, 3, 2, SECOND / 20);
 	assert_int_equal(b.window.concurrency, 2);
 	for (int i = 0; i < 4; i++)
@@ -198,10 +179,7 @@ TEST(probe_dies_by_cohorts) {
 
 /* A log tells the level later: until then each failure takes one from the window, then the
  * ceiling is found, or what was taken is given back. */
-TEST(levels_that_come_late) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, levels_that_come_late) {
 	good(&b, 5);
 	assert_int_equal(b.window.concurrency, 6);
 	/* 1/32 of a sixth: others are accepted */
@@ -239,10 +217,7 @@ TEST(levels_that_come_late) {
 
 /* A limit fell from 12 to 7, and somebody told; lanes of 12 drain still, and are refused
  * what is too much: the window stays, and the site is not dead. */
-TEST(what_drains_above_a_known_ceiling) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, what_drains_above_a_known_ceiling) {
 	window_set_ceiling(&b.window, &b.settings, 7, b.now);
 	window_resume(&b.window, &b.settings, 7);
 	for (unsigned i = 0; i < 100; i++)
@@ -264,10 +239,7 @@ TEST(what_drains_above_a_known_ceiling) {
 
 /* The same, and nobody told: what a log knows is that 12 were accepted a moment ago.  The
  * window falls until levels are known, is then what is accepted, and stays. */
-TEST(a_limit_that_fell) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, a_limit_that_fell) {
 	b.settings.initial = 12;
 	window_begin(&b.window, &b.settings);
 	tell(&b, RESULT_SITE_FAILURE, 13, 12, SECOND / 20);
@@ -303,10 +275,7 @@ TEST(a_limit_that_fell) {
 }
 
 /* What was accepted in this span of time is not forgotten for a log that lags behind. */
-TEST(two_logs_one_of_them_late) {
-	struct bench b;
-
-	begin(&b, WINDOW_LAW_PROBE, "1");
+TEST_IN(begin_probe, NULL, two_logs_one_of_them_late) {
 	b.settings.initial = 10;
 	window_begin(&b.window, &b.settings);
 	b.now = 4 * b.settings.believe_ns;
@@ -325,7 +294,6 @@ TEST(a_refusal_from_another_century_puts_no_canary_off) {
 		INT64_MIN };
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-		struct bench b;
 		struct window_result result = { .class = RESULT_SITE_FAILURE, .level = 6,
 			.in_flight = 5, .start_ns = starts[i] };
 

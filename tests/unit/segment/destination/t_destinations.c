@@ -3,43 +3,12 @@
  * what survives a restart. */
 #include "tests/unit/test.h"
 
-#include "base/clock.h"
-#include "segment/destination/destinations.h"
-#include "segment/file/internal.h"
 #include "segment/file/name.h"
-#include "tests/unit/own_site.h"
+#include "tests/unit/segment/destination/noted_deliveries.h"
 
 #define CLASSES "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 10; } );"
 #define MTAS(a, b) "mta = ( { name = \"" a "\"; }, { name = \"" b "\"; " \
 	"syslog_name = \"second\"; } );"
-
-static struct address address_of(const char *text) {
-	struct address address = { 0 };
-
-	assert_true(address_parse(text, strlen(text), &address));
-	return address;
-}
-
-/* A delivery; relay and name may be NULL. */
-static bool note_at(const char *name, const char *relay, const char *relay_name,
-    uint8_t mta, bool cloned, int64_t now_ns) {
-	struct delivery_seen seen = { .name = name, .name_length = strlen(name),
-		.relay_name = relay_name, .mta = mta, .cloned = cloned };
-
-	if (relay != NULL)
-		seen.relay = address_of(relay);
-	if (relay_name != NULL)
-		seen.relay_name_length = strlen(relay_name);
-	return destinations_note(site.segment, &seen, now_ns);
-}
-
-static bool note(const char *name, const char *relay, const char *relay_name) {
-	return note_at(name, relay, relay_name, 0, true, clock_now_ns());
-}
-
-static bool find(const char *name, struct destination_seen *seen) {
-	return destinations_find(site.segment, name, strlen(name), seen);
-}
 
 static void assert_relays(const char *name, unsigned count, const char *first,
     const char *second, const char *third) {
