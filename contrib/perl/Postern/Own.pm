@@ -47,8 +47,8 @@ sub look {
 			. "started before Postfix or Sendmail was installed)");
 	}
 	($code, my $status) = $self->ask('status');
-	$findings->add('note', 'observe', '', 'observe is true in postern.conf: Postern counts '
-		. 'and logs, but refuses no session')
+	$findings->add('note', 'observe', '', 'Postern refuses no session until observe is false in '
+		. 'postern.conf; until then it counts and logs')
 	    if $code == EX_OK && ref $status eq 'HASH' && $status->{observe};
 }
 
