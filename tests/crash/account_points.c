@@ -26,6 +26,7 @@
 #include "segment/file/internal.h"
 #include "tests/crash/account_points.h"
 #include "tests/unit/random.h"
+#include "tests/unit/site_account.h"
 
 #define SKIPPED 77
 
@@ -124,10 +125,10 @@ static uint64_t count_in(struct quota_counter counters[], uint32_t period_s,
 struct points_used points_look(const char *whose) {
 	struct login_key key = login_key(whose, strlen(whose));
 	struct account_health health;
-	struct account_view view;
+	struct site_account view;
 	struct points_used used;
 
-	if (!engine_account_view(site.engine, site.generation, whose, strlen(whose), now_ns, &view))
+	if (!site_account(&site, whose, &view))
 		abort();
 	used = (struct points_used){
 		.hour = count_in(view.account.counters, 3600, QUOTA_RECIPIENTS),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  What a transaction was charged is given back; and logins are looked at, and forgotten.
+ * PURPOSE  What a transaction was charged is given back; and logins are forgotten.
  * MODEL    A transaction's note goes first: whoever dies in between has counted too much.  Of
  *          counters that began anew, or were added, nothing is taken.
  * ERRORS   A lock that is not to be had: what was charged stays charged.
@@ -48,7 +48,9 @@ void account_give_back(struct engine *engine, const struct account_mail *mail,
 	accounts_release(&held);
 }
 
-void account_transaction_end(struct engine *engine, uint64_t process, bool is_session,
+/* Gives back what the process's transaction was charged; not one that was heard of since before_ns
+ * (0: any, but of those that are done only with `is_session`). */
+static void end_transaction(struct engine *engine, uint64_t process, bool is_session,
     int64_t before_ns, int64_t now_ns) {
 	struct account_mail_held held;
 	struct account_mail mail;
@@ -74,7 +76,7 @@ void account_transaction_end(struct engine *engine, uint64_t process, bool is_se
 
 void engine_account_process_over(struct engine *engine, uint64_t process, bool is_session,
     int64_t now_ns) {
-	account_transaction_end(engine, process, is_session, 0, now_ns);
+	end_transaction(engine, process, is_session, 0, now_ns);
 }
 
 void engine_account_mails_turn(struct engine *engine, int64_t now_ns) {
@@ -83,7 +85,7 @@ void engine_account_mails_turn(struct engine *engine, int64_t now_ns) {
 	    processes, OLD_MOST);
 
 	for (unsigned i = 0; i < count; i++)
-		account_transaction_end(engine, processes[i], false, now_ns - DONE_NS, now_ns);
+		end_transaction(engine, processes[i], false, now_ns - DONE_NS, now_ns);
 }
 
 bool account_login_is_new(const struct segment *segment, const struct account *account,
@@ -92,30 +94,7 @@ bool account_login_is_new(const struct segment *segment, const struct account *a
 	    now_ns / NS_PER_SECOND);
 }
 
-/* --- looking ------------------------------------------------------------------------------ */
-
-bool engine_account_view(const struct engine *engine, const struct generation *generation,
-    const char *login, size_t length, int64_t now_ns, struct account_view *out) {
-	char folded[LOGIN_MAX];
-	struct login_key key;
-
-	memset(out, 0, sizeof(*out));
-	if (!login_fold(login, length, folded))
-		return false;
-	key = login_key(folded, length);
-	if (!generation_account_rules(generation, folded, length, &key, true, &out->rules))
-		return false;
-	out->is_known = accounts_find(engine->segment, &key, &out->account);
-	out->is_new = out->is_known && account_login_is_new(engine->segment, &out->account,
-	    out->rules.account, now_ns);
-	if (!out->is_new)
-		account_rules_leave_out_new(&out->rules);
-	out->pool_count = generation_account_pool(generation, out->rules.account,
-	    out->pool_limits, NULL);
-	(void)accounts_pool(engine->segment, generation_text(generation, out->rules.account->name),
-	    out->pool);
-	return true;
-}
+/* --- forgetting -------------------------------------------------------------------------- */
 
 bool engine_account_forget(struct engine *engine, const char *login, size_t length,
     int64_t now_ns) {

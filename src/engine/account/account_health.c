@@ -20,7 +20,6 @@
 
 #define NETWORK_BYTES_4	15	/* of the mapped address: /24 */
 #define NETWORK_BYTES_6	6	/* /48 */
-#define FILE_SHOWN	96
 #define SETTLED_NS	(10 * NS_PER_SECOND)
 
 void engine_account_listen(struct engine *engine, void (*tell)(
@@ -42,16 +41,13 @@ uint32_t engine_account_network_of(const struct engine *engine, const struct add
 
 static void note_trip(struct engine *engine, const struct generation *generation,
     struct account_trip *trip, int64_t now_ns) {
-	const struct health_limits *limits = &trip->account->health;
-	const char *file = generation_text(generation, trip->account->file);
+	const struct generation_account *entry = trip->account;
+	const struct health_limits *limits = &entry->health;
 	bool networks = trip->verdict == HEALTH_NETWORKS;
 	struct decided d;
 
-	memset(&d, 0, offsetof(struct decided, texts));
-	d.id = trip->id;
-	d.kind = DECIDED_ACCOUNT_HELD;
-	d.stage = networks ? DECIDED_AT_RECIPIENT : DECIDED_BY_RESULT;
-	d.at_ns = now_ns;
+	decided_begin(&d, trip->id, DECIDED_ACCOUNT_HELD, networks ? DECIDED_AT_RECIPIENT :
+	    DECIDED_BY_RESULT, now_ns);
 	d.until_ns = trip->is_held ? INT64_MAX : 0;
 	d.reason = networks ? REASON_ACCOUNT_NETWORKS : REASON_ACCOUNT_UNKNOWN;
 	trip->reason = decided_reason_word(d.reason);
@@ -62,13 +58,10 @@ static void note_trip(struct engine *engine, const struct generation *generation
 	d.window = 1000 * (networks ? limits->networks_period_s : limits->unknown_period_s);
 	d.success = (float)(trip->counts.results - trip->counts.failed);
 	d.failure = (float)trip->counts.failed;
-	d.line = networks ? trip->account->networks_line : trip->account->health_line;
-	decided_put(&d, DECIDED_NAME, trip->login, strlen(trip->login));
-	decided_put(&d, DECIDED_CLASS, generation_text(generation, trip->account->name),
-	    strlen(generation_text(generation, trip->account->name)));
-	if (strlen(file) > FILE_SHOWN)
-		file += strlen(file) - FILE_SHOWN;
-	decided_put(&d, DECIDED_FILE, file, strlen(file));
+	decided_put_string(&d, DECIDED_NAME, trip->login);
+	decided_put_string(&d, DECIDED_CLASS, generation_text(generation, entry->name));
+	decided_put_file(&d, generation_text(generation, entry->file), networks ?
+	    entry->networks_line : entry->health_line);
 	decisions_write(engine->segment, &d);
 	if (engine->account_listener != NULL)
 		engine->account_listener(generation, trip);

@@ -17,12 +17,10 @@
 #include "base/text.h"
 #include "engine/account/account_health.h"
 #include "engine/account/accounts_internal.h"
-#include "engine/internal.h"
-#include "segment/decision/decisions.h"
+#include "engine/decision/decided.h"
 
 #define INSTANCE_MAX	128
 #define KIB		1024
-#define FILE_SHOWN	96	/* the end of a path says more than its begin */
 
 /* One question while it is answered. */
 struct asking {
@@ -323,21 +321,13 @@ static enum accounts_taken charge(struct asking *a, const struct quota_amounts *
 
 /* --- answers -------------------------------------------------------------------------------- */
 
-static void put_text(struct decided *d, enum decided_text which, const char *text) {
-	decided_put(d, which, text, strlen(text));
-}
-
 static void note_decision(struct asking *a) {
 	const struct account_answer *answer = a->answer;
 	const struct account_question *q = a->question;
-	size_t length = strlen(answer->file);
 	struct decided d;
 
-	memset(&d, 0, offsetof(struct decided, texts));
-	a->answer->id = d.id = decisions_claim(a->engine->segment, DECIDED_OF_SESSIONS);
-	d.kind = DECIDED_ACCOUNT;
-	d.stage = DECIDED_AT_RECIPIENT;
-	d.at_ns = a->now_ns;
+	a->answer->id = decisions_claim(a->engine->segment, DECIDED_OF_SESSIONS);
+	decided_begin(&d, answer->id, DECIDED_ACCOUNT, DECIDED_AT_RECIPIENT, a->now_ns);
 	d.reason = (uint8_t)answer->reason;
 	d.verdict = (uint8_t)answer->verdict;
 	d.flags = answer->observed ? DECIDED_OBSERVED_ONLY : 0;
@@ -348,12 +338,10 @@ static void note_decision(struct asking *a) {
 	d.until_ns = answer->wait_ns == INT64_MAX ? 0 : a->now_ns + answer->wait_ns;
 	d.client = q->client;
 	d.client_port = q->client_port;
-	d.line = answer->line;
 	d.cause = answer->held_by;
-	put_text(&d, DECIDED_CLASS, text_at(a, answer->account->name));
+	decided_put_string(&d, DECIDED_CLASS, text_at(a, answer->account->name));
 	decided_put(&d, DECIDED_NAME, q->login, q->login_length);
-	put_text(&d, DECIDED_FILE, length > FILE_SHOWN ? answer->file + length - FILE_SHOWN :
-	    answer->file);
+	decided_put_file(&d, answer->file, answer->line);
 	decided_put(&d, DECIDED_RECIPIENT, q->recipient, q->recipient_length);
 	decisions_write(a->engine->segment, &d);
 }
@@ -406,6 +394,17 @@ static bool message_is_full(struct asking *a, const struct account_mail *mail) {
 	return true;
 }
 
+/* One recipient more that is let in, uncharged. */
+static void pass(struct asking *a) {
+	(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+}
+
+static void refuse_recipient(struct asking *a) {
+	refuse(a);
+	if (a->answer->observed)
+		pass(a);
+}
+
 static void ask_recipient(struct asking *a) {
 	/* a message that could not be accepted at its end is not begun */
 	const struct quota_amounts wanted = { { 1, 1, kib_of(a->question->size) } };
@@ -414,30 +413,22 @@ static void ask_recipient(struct asking *a) {
 	struct charged where = { .pool = 0 };
 
 	if (is_role_address(a)) {	/* twice: in To and Cc, for all that is known */
-		(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+		pass(a);
 		return;
 	}
 	if (mail.last != 0 && mail.last == a->recipient)
 		return;		/* asked again */
 	if ((is_free(a) ? is_held_now(a) : !networks_allow(a)) || message_is_full(a, &mail)) {
-		refuse(a);
-		if (a->answer->observed)
-			(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
-		return;
-	}
-	if (is_free(a)) {
-		(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
-		return;
-	}
-	if (charge(a, &wanted, &charged, &where) != ACCOUNTS_HELD) {
+		refuse_recipient(a);
+	} else if (is_free(a)) {
+		pass(a);
+	} else if (charge(a, &wanted, &charged, &where) != ACCOUNTS_HELD) {
 		engine_count(a->engine, COUNTER_ACCOUNT_UNCOUNTED, 1);
-		(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+		pass(a);
 	} else if (a->answer->is_charged) {
 		(void)note_mail(a, &where, ACCOUNT_MAIL_OPEN);
 	} else {
-		refuse(a);
-		if (a->answer->observed)
-			(void)note_mail(a, NULL, ACCOUNT_MAIL_OPEN);
+		refuse_recipient(a);
 	}
 }
 
@@ -488,7 +479,7 @@ static void ask_end(struct asking *a) {
 	} else if (!a->answer->is_charged) {
 		refuse(a);
 		if (!a->answer->observed) {
-			account_transaction_end(a->engine, a->process, false, 0, a->now_ns);
+			engine_account_process_over(a->engine, a->process, false, a->now_ns);
 			return;
 		}
 	}

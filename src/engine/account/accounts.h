@@ -68,19 +68,6 @@ void engine_account_mails_turn(struct engine *engine, int64_t now_ns);
 void engine_accounts_turn(struct engine *engine, const struct generation *generation,
     int64_t now_ns);
 
-/* One login: its rules, and the counters as they are; `is_known`: it is in the table.  False: no
- * entry matches. */
-struct account_view {
-	bool is_known, is_new;
-	struct account account;
-	struct account_rules rules;
-	unsigned pool_count;
-	struct quota_limit pool_limits[GENERATION_QUOTAS_MAX];
-	struct quota_counter pool[GENERATION_QUOTA_COUNTERS];
-};
-bool engine_account_view(const struct engine *engine, const struct generation *generation,
-    const char *login, size_t length, int64_t now_ns, struct account_view *out);
-
 /* Its counts start from 0.  False: not known, or not to be had. */
 bool engine_account_forget(struct engine *engine, const char *login, size_t length,
     int64_t now_ns);

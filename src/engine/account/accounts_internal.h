@@ -13,11 +13,6 @@ uint32_t account_counters_of(const struct account *account);
 void account_give_back(struct engine *engine, const struct account_mail *mail,
     uint32_t recipients, int64_t now_ns);
 
-/* Ends the process's transaction and gives back what it was charged; not one that was heard of
- * since before_ns (0: any, but of those that are done only with `is_session`). */
-void account_transaction_end(struct engine *engine, uint64_t process, bool is_session,
-    int64_t before_ns, int64_t now_ns);
-
 bool account_login_is_new(const struct segment *segment, const struct account *account,
     const struct generation_account *entry, int64_t now_ns);
 

@@ -115,7 +115,7 @@ bool account_mail_end(struct account_mail_session *session, struct engine *engin
 
 void account_mail_over(struct account_mail_session *session, struct engine *engine,
     int64_t now_ns) {
-	account_policy_over(engine, session->process, true, now_ns);
+	engine_account_process_over(engine, session->process, true, now_ns);
 	session->process = 0;
 	session->login_length = 0;
 }

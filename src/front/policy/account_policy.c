@@ -190,9 +190,3 @@ size_t account_policy_answer(struct engine *engine, const struct generation *gen
 	text_append(code, sizeof(code), 0, "%s %s", reply.code, reply.enhanced);
 	return policy_reply_write(out, POLICY_REPLY_MAX, code, reply.text);
 }
-
-void account_policy_over(struct engine *engine, uint64_t process, bool is_session,
-    int64_t now_ns) {
-	if (process != 0)
-		engine_account_process_over(engine, process, is_session, now_ns);
-}

@@ -14,7 +14,8 @@ bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request);
 
 /* Answers it.  Returns the reply's length in `out` (POLICY_REPLY_MAX bytes), or 0: nothing
- * speaks against it.  *process: whose transaction it is, for account_policy_over. */
+ * speaks against it.  *process: whose transaction it is, for
+ * engine_account_process_over. */
 size_t account_policy_answer(struct engine *engine, const struct generation *generation,
     uint8_t listener, const char *data, const struct policy_request *request, int64_t now_ns,
     uint64_t *process, char *out);
@@ -44,9 +45,5 @@ struct account_question;
 bool account_ask(struct engine *engine, const struct generation *generation,
     const struct account_question *question, int64_t now_ns, uint64_t *process,
     struct account_reply *reply);
-
-/* The policy connection of this process ended, or its session, all of it. */
-void account_policy_over(struct engine *engine, uint64_t process, bool is_session,
-    int64_t now_ns);
 
 #endif

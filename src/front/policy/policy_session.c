@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/account/accounts.h"
 #include "engine/destination/windows.h"
 #include "front/policy/account_policy.h"
 #include "front/decision/decision_log.h"
@@ -81,7 +82,7 @@ void policy_session_over(struct policy_session *session, struct engine *engine,
     const struct generation *generation, int64_t now_ns) {
 	end_session(session, engine, generation, OWNER_POLICY_GONE, now_ns);
 #ifdef WITH_ACCOUNTS
-	account_policy_over(engine, session->account_process, false, now_ns);
+	engine_account_process_over(engine, session->account_process, false, now_ns);
 	session->account_process = 0;
 #endif
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "engine/account/accounts.h"
 #include "tests/unit/own_site.h"
+#include "tests/unit/site_account.h"
 
 #define MINUTE	(60 * NS_PER_SECOND)
 #define HOUR	(60 * MINUTE)
@@ -60,11 +61,10 @@ static inline void is_no(struct account_answer answer, enum reason reason, uint6
 /* So many recipients of the login count in the hour. */
 static inline uint64_t used(const char *login) {
 	static const struct quota_limit hour = { 3600, 1, QUOTA_RECIPIENTS };
-	struct account_view view;
+	struct site_account view;
 	const struct quota_counter *counter;
 
-	assert_true(engine_account_view(site.engine, site.generation, login, strlen(login),
-	    now_ns, &view));
+	assert_true(site_account(&site, login, &view));
 	counter = quota_find(view.account.counters, GENERATION_QUOTA_COUNTERS, &hour);
 	return counter == NULL ? 0 : quota_used(counter, now_ns);
 }

@@ -37,13 +37,13 @@ TEST_IN(begin, site_end, nothing_is_given_back_to_counts_that_were_forgotten) {
 
 TEST_IN(begin, site_end, nothing_is_given_back_to_a_limit_that_a_reload_added) {
 	static const struct quota_limit day = { 86400, 1, QUOTA_RECIPIENTS };
-	struct account_view view;
+	struct site_account view;
 
 	assert_int_equal(yes_of("ann", "b1.1.1.0", 15), 15);
 	site_reload(&site, ENTRY("each = { recipients = [ \"40/1h\", \"40/1d\" ]; };"));
 	assert_int_equal(yes_of("ann", "b2.1.1.0", 15), 15);
 	is_yes(rcpt("ann", "b1.1.1.1", "x@x"));
-	assert_true(engine_account_view(site.engine, site.generation, "ann", 3, now_ns, &view));
+	assert_true(site_account(&site, "ann", &view));
 	assert_int_equal(quota_used(quota_find(view.account.counters, GENERATION_QUOTA_COUNTERS,
 	    &day), now_ns), 16);
 }
@@ -53,15 +53,14 @@ TEST_IN(begin, site_end, nothing_is_given_back_to_a_login_that_was_evicted) {
 
 	assert_int_equal(yes_of("ann", "c1.1.1.0", 10), 10);
 	for (unsigned i = 0; i < 4000 && evicted == 0; i++) {
-		struct account_view view;
+		struct site_account view;
 		char login[32], instance[32];
 
 		now_ns += NS_PER_SECOND / 10;
 		snprintf(login, sizeof(login), "guest%u", i);
 		snprintf(instance, sizeof(instance), "%x.1.1.0", 0x10000 + i);
 		is_yes(rcpt(login, instance, "x@x"));
-		assert_true(engine_account_view(site.engine, site.generation, "ann", 3, now_ns,
-		    &view));
+		assert_true(site_account(&site, "ann", &view));
 		evicted = !view.is_known;
 	}
 	assert_int_equal(evicted, 1);
@@ -131,14 +130,13 @@ static unsigned known_of_newcomers(const char *name) {
 	now_ns += NS_PER_SECOND;
 	engine_accounts_turn(site.engine, site.generation, now_ns);
 	for (unsigned i = 0; i < 100; i++) {
-		struct account_view view;
+		struct site_account view;
 		char login[32], instance[32];
 
 		snprintf(login, sizeof(login), "%s%u", name, i);
 		snprintf(instance, sizeof(instance), "%x.1.1.1", process++);
 		is_yes(rcpt(login, instance, "x@x"));
-		assert_true(engine_account_view(site.engine, site.generation, login, strlen(login),
-		    now_ns, &view));
+		assert_true(site_account(&site, login, &view));
 		known += view.is_known;
 	}
 	return known;
@@ -178,12 +176,11 @@ TEST_IN(begin, site_end, a_full_table_evicts_nobody_above_half_of_a_limit) {
 		(void)known_of_newcomers("none");
 	}
 	for (unsigned i = 0; i < CROWD; i++) {
-		struct account_view view;
+		struct site_account view;
 		char login[32];
 
 		snprintf(login, sizeof(login), "crowd%u", i);
-		assert_true(engine_account_view(site.engine, site.generation, login, strlen(login),
-		    now_ns, &view));
+		assert_true(site_account(&site, login, &view));
 		known += view.is_known;
 		assert_true(!view.is_known || used(login) == 15);
 	}

@@ -11,6 +11,7 @@
 #include "engine/journal/journal_restore.h"
 #include "segment/file/internal.h"
 #include "tests/unit/own_site.h"
+#include "tests/unit/site_account.h"
 
 #define MINUTE	(60 * NS_PER_SECOND)
 #define HOUR	(60 * MINUTE)
@@ -111,10 +112,9 @@ static struct account_answer rcpt(const char *login) {
 static uint64_t used(const char *login, uint32_t period_s) {
 	const struct quota_limit limit = { period_s, 1, QUOTA_RECIPIENTS };
 	const struct quota_counter *counter;
-	struct account_view view;
+	struct site_account view;
 
-	assert_true(engine_account_view(site.engine, site.generation, login, strlen(login),
-	    now_ns, &view));
+	assert_true(site_account(&site, login, &view));
 	counter = quota_find(view.account.counters, GENERATION_QUOTA_COUNTERS, &limit);
 	return counter == NULL ? 0 : quota_used(counter, now_ns);
 }

@@ -13,6 +13,7 @@
 #include "segment/file/internal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/own_site.h"
+#include "tests/unit/site_account.h"
 
 #define MINUTE	60
 #define HOUR	(60 * MINUTE)
@@ -347,14 +348,13 @@ static void note_unknown(unsigned login, uint32_t recipient) {
 	const char *name = login_name(login);
 	struct login_key key = login_key(name, strlen(name));
 	struct account_health health;
-	struct account_view view;
+	struct site_account view;
 	uint32_t count;
 
 	unknown++;
 	if (login == VICTIM && recipient >= 50000000 && ++thief_unknown == 15)
 		fifteenth_at = now_s();
-	if (!account_health_find(site.segment, &key, &health) ||
-	    !engine_account_view(site.engine, site.generation, name, strlen(name), now_ns, &view))
+	if (!account_health_find(site.segment, &key, &health) || !site_account(&site, name, &view))
 		return;
 	count = health_count(&health.health, &view.rules.account->health, now_ns).unknown;
 	if (count > most_unknown[login])
