@@ -16,8 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/login.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "config/classes/accounts.h"
 #include "config/read/read_file.h"
@@ -27,19 +29,14 @@
 #define BEHIND_MAIN	(1u << 30)
 #define LIMITS_TEXT_MAX	1024
 
-struct known_set {
-	uint32_t text;		/* of the block; 0: free */
-	uint32_t set;
-};
-
 struct overrides_work {
 	struct compilation *c;
 	const char *file;
 	unsigned line;
-	struct known_set *known;	/* by text */
-	uint32_t known_places;
+	struct map known;	/* sets by their text's place in the block */
 	struct generation_override_set *sets;
-	uint32_t set_count, set_room;
+	size_t set_room;
+	uint32_t set_count;
 	struct generation_override *places;	/* as they go into the block */
 	uint32_t place_count;
 	uint32_t count;
@@ -161,59 +158,26 @@ static bool fits_entry(struct overrides_work *w, uint32_t account,
 	    account_counters(limits, count) <= GENERATION_QUOTA_COUNTERS;
 }
 
-static struct known_set *find_known(struct overrides_work *w, uint32_t text) {
-	uint32_t at = text * UINT32_C(0x9e3779b1) & (w->known_places - 1);
+static bool add_set(struct overrides_work *w, uint32_t text, const struct limits_read *read) {
+	const struct generation_override_set set = {
+		.quotas = account_store(w->c, read->quotas, read->count),
+		.kinds = read->kinds, .per_message = read->per_message };
 
-	while (w->known[at].text != 0 && w->known[at].text != text)
-		at = (at + 1) & (w->known_places - 1);
-	return &w->known[at];
-}
-
-static bool grow_known(struct overrides_work *w) {
-	uint32_t old_places = w->known_places;
-	struct known_set *old = w->known;
-
-	w->known_places = old_places == 0 ? 64 : 2 * old_places;
-	w->known = calloc(w->known_places, sizeof(*w->known));
-	if (w->known == NULL) {
-		w->known = old;
-		w->known_places = old_places;
+	if (!array_grow(&w->sets, &w->set_room, w->set_count, sizeof(set)) ||
+	    !map_set_index(&w->known, text, w->set_count))
 		return false;
-	}
-	for (uint32_t i = 0; i < old_places; i++)
-		if (old[i].text != 0)
-			*find_known(w, old[i].text) = old[i];
-	free(old);
-	return true;
-}
-
-static bool grow_sets(struct overrides_work *w) {
-	uint32_t room = w->set_room == 0 ? 64 : 2 * w->set_room;
-	struct generation_override_set *sets = realloc(w->sets, room * sizeof(*sets));
-
-	if (sets == NULL)
-		return false;
-	w->sets = sets;
-	w->set_room = room;
+	w->sets[w->set_count++] = set;
 	return true;
 }
 
 /* The set of these words, known or new; the caller's text is changed.  False: wrong. */
 static bool set_of(struct overrides_work *w, char *words, uint32_t account, uint32_t *set) {
 	struct limits_read read = { .per_message = UINT32_MAX };
-	struct known_set *known;
+	uint32_t text = block_text(&w->c->block, words);
 	char *rest = NULL;
-	uint32_t text;
 
-	if ((w->set_count * 2 >= w->known_places && !grow_known(w)) ||
-	    (w->set_count == w->set_room && !grow_sets(w))) {
-		w->c->block.failed = true;
-		return false;
-	}
-	text = block_text(&w->c->block, words);
 	if (w->c->block.failed)
 		return false;
-	known = find_known(w, text);
 	for (char *word = strtok_r(words, " \t", &rest); word != NULL;
 	     word = strtok_r(NULL, " \t", &rest))
 		if (!read_word(w, word, &read))
@@ -223,13 +187,9 @@ static bool set_of(struct overrides_work *w, char *words, uint32_t account, uint
 		    GENERATION_QUOTA_COUNTERS);
 		return false;
 	}
-	if (known->text == 0) {
-		w->sets[w->set_count] = (struct generation_override_set){
-			.quotas = account_store(w->c, read.quotas, read.count),
-			.kinds = read.kinds, .per_message = read.per_message };
-		*known = (struct known_set){ text, w->set_count++ };
-	}
-	*set = known->set;
+	if (map_index(&w->known, text) == MAP_NONE && !add_set(w, text, &read))
+		w->c->block.failed = true;
+	*set = map_index(&w->known, text);
 	return !w->c->block.failed;
 }
 
@@ -342,7 +302,7 @@ static void compile_overrides_text(struct compilation *c, const char *name, char
 	}
 	if (!c->block.failed)
 		store(&w);
-	free(w.known);
+	map_free(&w.known);
 	free(w.sets);
 	free(w.places);
 }
