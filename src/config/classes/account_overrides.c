@@ -49,15 +49,11 @@ struct overrides_work {
 /* One value of "recipients=1000/1d,200/1h". */
 static bool read_quota(struct overrides_work *w, enum quota_kind kind, char *text,
     struct generation_quota *out) {
-	static const char *const paths[QUOTA_KINDS] = {
-		[QUOTA_RECIPIENTS] = "accounts[].each.recipients",
-		[QUOTA_MESSAGES] = "accounts[].each.messages",
-		[QUOTA_KIB] = "accounts[].each.bytes",
-	};
+	const struct setting *row = account_limit_setting("accounts[].each", kind);
 	struct setting_value value;
 	char why[256];
 
-	if (!setting_parse_text(setting_find(paths[kind]), text, &value, why, sizeof(why))) {
+	if (!setting_parse_text(row, text, &value, why, sizeof(why))) {
 		wrong(w, "%s", why);
 		return false;
 	}
@@ -74,16 +70,13 @@ struct limits_read {
 	uint32_t per_message;
 };
 
-static const char *const names[QUOTA_KINDS] = {
-	[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages", [QUOTA_KIB] = "bytes",
-};
-
 static bool read_quotas(struct overrides_work *w, enum quota_kind kind, char *values,
     struct limits_read *out) {
 	char *rest = NULL;
 
 	if ((out->kinds >> kind & 1) != 0) {
-		wrong(w, "%s= stands twice; use %s=N/TIME,N/TIME", names[kind], names[kind]);
+		wrong(w, "%s= stands twice; use %s=N/TIME,N/TIME", account_kind_names[kind],
+		    account_kind_names[kind]);
 		return false;
 	}
 	out->kinds |= 1u << kind;
@@ -91,7 +84,7 @@ static bool read_quotas(struct overrides_work *w, enum quota_kind kind, char *va
 		return true;
 	if (values[0] == ',' || strstr(values, ",,") != NULL ||
 	    values[strlen(values) - 1] == ',') {
-		wrong(w, "%s: a value is missing beside a comma", names[kind]);
+		wrong(w, "%s: a value is missing beside a comma", account_kind_names[kind]);
 		return false;
 	}
 	for (char *value = strtok_r(values, ",", &rest); value != NULL;
@@ -117,7 +110,7 @@ static bool read_word(struct overrides_work *w, char *word, struct limits_read *
 	}
 	*value++ = '\0';
 	for (unsigned kind = 0; kind < QUOTA_KINDS; kind++)
-		if (strcmp(word, names[kind]) == 0)
+		if (strcmp(word, account_kind_names[kind]) == 0)
 			return read_quotas(w, (enum quota_kind)kind, value, out);
 	if (strcmp(word, "recipients_per_message") != 0) {
 		wrong(w, "unknown name \"%s\"; use recipients, messages, bytes or "

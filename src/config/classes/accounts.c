@@ -11,24 +11,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/login.h"
+#include "base/text.h"
 
 #define KIB	1024
 
-static const char *const each_paths[QUOTA_KINDS] = {
-	[QUOTA_RECIPIENTS] = "accounts[].each.recipients",
-	[QUOTA_MESSAGES] = "accounts[].each.messages",
-	[QUOTA_KIB] = "accounts[].each.bytes",
+const char *const account_kind_names[QUOTA_KINDS] = {
+	[QUOTA_RECIPIENTS] = "recipients", [QUOTA_MESSAGES] = "messages", [QUOTA_KIB] = "bytes",
 };
-static const char *const all_paths[QUOTA_KINDS] = {
-	[QUOTA_RECIPIENTS] = "accounts[].all.recipients",
-	[QUOTA_MESSAGES] = "accounts[].all.messages",
-	[QUOTA_KIB] = "accounts[].all.bytes",
-};
-static const char *const new_paths[QUOTA_KINDS] = {
-	[QUOTA_RECIPIENTS] = "accounts[].new.recipients",
-	[QUOTA_MESSAGES] = "accounts[].new.messages",
-	[QUOTA_KIB] = "accounts[].new.bytes",
-};
+
+const struct setting *account_limit_setting(const char *group, enum quota_kind kind) {
+	char path[64] = "";
+
+	text_append(path, sizeof(path), 0, "%s.%s", group, account_kind_names[kind]);
+	return setting_find(path);
+}
 
 struct quota_limit account_limit(enum quota_kind kind, const struct setting_value *value) {
 	uint64_t most = (uint64_t)value->number;
@@ -57,9 +53,9 @@ struct quota_list {
 	uint32_t count;
 };
 
-static void read_kind(struct compilation *c, const config_setting_t *group, const char *path,
-    enum quota_kind kind, struct quota_list *out) {
-	const config_setting_t *setting = compilation_member(group, path);
+static void read_kind(struct compilation *c, const config_setting_t *group,
+    const struct setting *row, enum quota_kind kind, struct quota_list *out) {
+	const config_setting_t *setting = compilation_member(group, row->path);
 	unsigned count = setting == NULL ? 0 : setting_element_count(setting);
 
 	for (unsigned i = 0; i < count; i++) {
@@ -67,7 +63,7 @@ static void read_kind(struct compilation *c, const config_setting_t *group, cons
 		struct setting_value value;
 		char why[256];
 
-		if (!setting_parse(setting_find(path), element, &value, why, sizeof(why)))
+		if (!setting_parse(row, element, &value, why, sizeof(why)))
 			continue;	/* check.c has said so */
 		if (out->count == GENERATION_QUOTAS_MAX) {
 			complain(c, element, "accounts: more than %d limits in one group",
@@ -79,12 +75,13 @@ static void read_kind(struct compilation *c, const config_setting_t *group, cons
 	}
 }
 
+/* `path`: of the group. */
 static struct quota_list read_group(struct compilation *c, const config_setting_t *group,
-    const char *const paths[QUOTA_KINDS]) {
+    const char *path) {
 	struct quota_list list = { .count = 0 };
 
-	for (unsigned kind = 0; kind < QUOTA_KINDS; kind++)
-		read_kind(c, group, paths[kind], (enum quota_kind)kind, &list);
+	for (enum quota_kind kind = 0; kind < QUOTA_KINDS; kind++)
+		read_kind(c, group, account_limit_setting(path, kind), kind, &list);
 	return list;
 }
 
@@ -129,9 +126,9 @@ static void compile_limits(struct compilation *c, const config_setting_t *entry,
 	const config_setting_t *each = group_of(entry, "accounts[].each");
 	const config_setting_t *all = group_of(entry, "accounts[].all");
 	const config_setting_t *fresh = group_of(entry, "accounts[].new");
-	struct quota_list of_each = read_group(c, each, each_paths);
-	struct quota_list of_all = read_group(c, all, all_paths);
-	struct quota_list of_new = read_group(c, fresh, new_paths);
+	struct quota_list of_each = read_group(c, each, "accounts[].each");
+	struct quota_list of_all = read_group(c, all, "accounts[].all");
+	struct quota_list of_new = read_group(c, fresh, "accounts[].new");
 	struct setting_value value;
 
 	check_counters(c, entry, &of_each, &of_new, name);
@@ -358,15 +355,6 @@ static bool make_room(struct compilation *c, const config_setting_t *list, unsig
 
 /* --- classes ---------------------------------------------------------------------- */
 
-static const char *const class_paths[QUOTA_KINDS] = {
-	[QUOTA_RECIPIENTS] = "classes[].recipients", [QUOTA_MESSAGES] = "classes[].messages",
-	[QUOTA_KIB] = "classes[].bytes",
-};
-static const char *const client_paths[QUOTA_KINDS] = {
-	[QUOTA_RECIPIENTS] = "classes[].client.recipients",
-	[QUOTA_MESSAGES] = "classes[].client.messages", [QUOTA_KIB] = "classes[].client.bytes",
-};
-
 static const struct generation_class *class_at(struct compilation *c, uint32_t index) {
 	return (const struct generation_class *)block_at(&c->block,
 	    compilation_header(c)->classes) + index;
@@ -384,8 +372,8 @@ static unsigned class_quotas_count(struct compilation *c) {
 static void compile_class_quota(struct compilation *c, const config_setting_t *group,
     uint32_t class_index, uint32_t index) {
 	const config_setting_t *client = group_of(group, "classes[].client");
-	struct quota_list of_client = read_group(c, client, client_paths);
-	struct quota_list of_class = read_group(c, group, class_paths);
+	struct quota_list of_client = read_group(c, client, "classes[].client");
+	struct quota_list of_class = read_group(c, group, "classes[]");
 	const struct generation_class *class = class_at(c, class_index);
 	struct generation_account account = { .action = ACCOUNT_ACTION_DEFER };
 	char name[LOGIN_MAX], folded[LOGIN_MAX + 2];

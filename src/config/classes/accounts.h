@@ -5,6 +5,10 @@
 
 #include "config/read/compilation.h"
 
+/* "recipients" ... */
+extern const char *const account_kind_names[QUOTA_KINDS];
+/* The setting of limits of that kind in a group, as "accounts[].each". */
+const struct setting *account_limit_setting(const char *group, enum quota_kind kind);
 /* A parsed value as a limit. */
 struct quota_limit account_limit(enum quota_kind kind, const struct setting_value *value);
 
