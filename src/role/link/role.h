@@ -35,6 +35,22 @@ struct namespace_file {
 	uint64_t inode;
 };
 
+/* What a role is given besides its sockets; -1: it is not. */
+enum role_fd {
+	/* the supervisor's configuration (generation_memory.h): what a role takes its sandbox from,
+	 * and what is to be published; -1: not any more */
+	ROLE_FD_GENERATION,
+	ROLE_FD_STATE,		/* the segment's file, to be mapped */
+	ROLE_FD_ONLOOKER,	/* metrics, keeper: segment/onlooker.h */
+	ROLE_FD_ROLES_LOCK,	/* held as long as the process lives */
+	ROLE_FD_LIFELINE,	/* what the supervisor hears of it: base/lifeline.h */
+	ROLE_FD_NUDGE,		/* and what it hears of the supervisor: base/nudge.h */
+	ROLE_FD_ORDERS,		/* keeper: keeper_orders.h */
+	ROLE_FD_MTA,		/* feed, keeper: commands on a Postfix (front/link/mta_link.h) */
+	ROLE_FD_ROW,		/* of an optional row: row.h */
+	ROLE_FDS
+};
+
 struct role_context {
 	enum role_kind kind;
 	unsigned number;		/* policy.0 ... */
@@ -42,23 +58,12 @@ struct role_context {
 	struct segment *segment;
 	struct role_socket sockets[GENERATION_LISTENERS_MAX];
 	unsigned socket_count;		/* those of this role only */
-	/* the supervisor's configuration (generation_memory.h): what a role takes its sandbox from,
-	 * and what is to be published; -1: not any more */
-	int generation_fd;
+	int fds[ROLE_FDS];
 	uint64_t generation_number;	/* as which it is, or was, to be published */
-	int orders_fd;			/* keeper_orders.h; or -1 */
 	uint64_t alerts_from;		/* alert_watch_begin */
 	bool planned[SEGMENT_ROLES_MAX];	/* places of roles that there are to be */
-	int state_fd;			/* the segment's file, to be mapped */
-	int onlooker_fd;		/* metrics, keeper: segment/onlooker.h; or -1 */
-	struct onlooker *onlooker;	/* the same, mapped */
-	int roles_lock_fd;		/* held as long as the process lives */
-	int lifeline_fd;		/* what the supervisor hears of it: base/lifeline.h */
-	int nudge_fd;			/* and what it hears of the supervisor: base/nudge.h; or -1 */
-	int mta_fd;			/* feed, keeper: for commands on a Postfix (front/link/mta_link.h);
-					 * or -1 */
+	struct onlooker *onlooker;	/* ROLE_FD_ONLOOKER, mapped */
 	gid_t hints_group;		/* keeper: hints.group, or (gid_t)-1 */
-	int queue_fd;			/* queue: for files and runs (front/queue/queue_link.h); or -1 */
 	const struct queue_places *queue_places; /* queue: its directories */
 	int netlink_fds[1 + 8];		/* own namespace, then witness.netns */
 	unsigned netlink_count;

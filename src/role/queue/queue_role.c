@@ -27,7 +27,7 @@ static int queue_role_main(const struct role_context *context) {
 	int control_fds[GENERATION_LISTENERS_MAX];
 	struct queue_drive_setup setup = { .directories = directories,
 		.directory_count = places->count, .notify_fd = places->notify_fd,
-		.link_fd = context->queue_fd, .control_fds = control_fds,
+		.link_fd = context->fds[ROLE_FD_ROW], .control_fds = control_fds,
 		.control_access = control_access, .control_count = context->socket_count };
 	struct engine *engine;
 	struct diag diag;

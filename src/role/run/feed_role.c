@@ -84,7 +84,7 @@ int feed_role_main(const struct role_context *context) {
 	struct log_files logs[GENERATION_MTAS_MAX];
 	struct feed_setup setup = { .logs = logs, .log_count = context->log_count,
 		.sockets = sockets, .socket_count = context->socket_count,
-		.mta_fd = context->mta_fd };
+		.mta_fd = context->fds[ROLE_FD_MTA] };
 	struct engine *engine;
 	struct diag diag;
 	unsigned i;

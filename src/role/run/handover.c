@@ -161,15 +161,8 @@ static void keep_descriptors(const struct handover *handover) {
 
 	(void)syscall(SYS_close_range, (unsigned)STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	keep(handover->result_fd);
-	keep(context->state_fd);
-	keep(context->onlooker_fd);
-	keep(context->roles_lock_fd);
-	keep(context->lifeline_fd);
-	keep(context->nudge_fd);
-	keep(context->generation_fd);
-	keep(context->orders_fd);
-	keep(context->mta_fd);
-	keep(context->queue_fd);
+	for (unsigned i = 0; i < ROLE_FDS; i++)
+		keep(context->fds[i]);
 	for (unsigned i = 0; i < context->socket_count; i++)
 		keep(context->sockets[i].fd);
 	for (unsigned i = 0; i < context->netlink_count; i++)

@@ -313,7 +313,7 @@ static int open_turns(struct keeper *keeper, struct diag *diag) {
 	if (keeper->stirred == NULL || keeper->turn == NULL ||
 	    event_add(keeper->stirred, NULL) != 0)
 		return diag_set(diag, 0, "no memory for a timer");
-	keeper->nudged = event_new(keeper->base, keeper->context->nudge_fd,
+	keeper->nudged = event_new(keeper->base, keeper->context->fds[ROLE_FD_NUDGE],
 	    EV_READ | EV_PERSIST, on_nudge, keeper);
 	if (keeper->nudged == NULL || event_add(keeper->nudged, NULL) != 0)
 		return diag_set(diag, 0, "no memory for an event");
@@ -372,7 +372,7 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 			context->sockets[i].access, diag) != 0)
 			return -1;
 	}
-	if (front_hints_open(&keeper->hints, keeper->engine, context->mta_fd,
+	if (front_hints_open(&keeper->hints, keeper->engine, context->fds[ROLE_FD_MTA],
 		context->hints_group, &keeper->rest, diag) != 0)
 		return -1;
 	turn(keeper);

@@ -181,7 +181,7 @@ static int publish_again(struct keeper_duties *duties, struct diag *diag) {
 
 int keeper_duties_prepare(const struct role_context *context, struct diag *diag) {
 	struct keeper_duties duties = { .segment = context->segment,
-		.fd = context->orders_fd };
+		.fd = context->fds[ROLE_FD_ORDERS] };
 
 	for (unsigned place = 0; place < SEGMENT_ROLES_MAX; place++)
 		if (!context->planned[place])
@@ -241,7 +241,7 @@ int keeper_duties_open(struct keeper_duties **result, const struct role_context 
 		return diag_set(diag, 0, "no memory for the keeper's duties");
 	duties->segment = context->segment;
 	duties->onlooker = context->onlooker;
-	duties->fd = context->orders_fd;
+	duties->fd = context->fds[ROLE_FD_ORDERS];
 	duties->base = base;
 	duties->history = engine_history_new(context->segment);
 	if (duties->history == NULL)

@@ -112,11 +112,11 @@ int prepare_begin(const struct handover *handover) {
 	uint32_t what;
 	int code;
 
-	generation = generation_memory_map(handover->context.generation_fd, &diag);
+	generation = generation_memory_map(handover->context.fds[ROLE_FD_GENERATION], &diag);
 	if (generation == NULL)
 		return failed(handover, EX_OSERR, &diag);
 	tzset();
-	if (sandbox_enter(generation, ROLE_KEEPER, handover->context.lifeline_fd, &what,
+	if (sandbox_enter(generation, ROLE_KEEPER, handover->context.fds[ROLE_FD_LIFELINE], &what,
 		&diag) != 0)
 		return failed(handover, EX_NOPERM, &diag);
 	code = prepare_segment(handover, generation, &segment);

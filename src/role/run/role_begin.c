@@ -58,18 +58,18 @@ static void role_set_title(const struct handover *handover) {
 /* By the supervisor's own configuration: any role could have written what is published. */
 static int role_enter_sandbox(struct role_context *context, uint32_t *what,
     struct diag *diag) {
-	struct generation *generation = generation_memory_map(context->generation_fd, diag);
+	struct generation *generation = generation_memory_map(context->fds[ROLE_FD_GENERATION], diag);
 	int result;
 
 	if (generation == NULL)
 		return -1;
-	close(context->generation_fd);
-	context->generation_fd = -1;
+	close(context->fds[ROLE_FD_GENERATION]);
+	context->fds[ROLE_FD_GENERATION] = -1;
 	tzset();	/* its file is read once */
 	if (context->kind == ROLE_FEED)
 		feed_role_load(generation);
 	misdeed_listen();
-	result = sandbox_enter(generation, context->kind, context->lifeline_fd, what, diag);
+	result = sandbox_enter(generation, context->kind, context->fds[ROLE_FD_LIFELINE], what, diag);
 	generation_memory_unmap(generation);
 	return result;
 }
@@ -78,7 +78,7 @@ int role_open_engine(const struct role_context *context, struct engine **engine,
     struct diag *diag) {
 	if (engine_open(engine, context->segment, context->role_slot, diag) != 0)
 		return -1;
-	engine_beat_on(*engine, context->lifeline_fd, context->nudge_fd);
+	engine_beat_on(*engine, context->fds[ROLE_FD_LIFELINE], context->fds[ROLE_FD_NUDGE]);
 	return 0;
 }
 
@@ -109,13 +109,13 @@ static int role_main(const struct role_context *context) {
 
 static int role_attach(struct role_context *context, const char *path, struct diag *diag) {
 	context->onlooker = NULL;
-	if (context->onlooker_fd >= 0 &&
-	    (context->onlooker = onlooker_map(context->onlooker_fd, diag)) == NULL)
+	if (context->fds[ROLE_FD_ONLOOKER] >= 0 &&
+	    (context->onlooker = onlooker_map(context->fds[ROLE_FD_ONLOOKER], diag)) == NULL)
 		return -1;
 	if (context->kind == ROLE_METRICS)
-		return segment_attach_to_look(&context->segment, context->state_fd, path,
+		return segment_attach_to_look(&context->segment, context->fds[ROLE_FD_STATE], path,
 		    context->onlooker, diag);
-	return segment_attach(&context->segment, context->state_fd, path, diag);
+	return segment_attach(&context->segment, context->fds[ROLE_FD_STATE], path, diag);
 }
 
 int role_begin(const char *descriptor) {

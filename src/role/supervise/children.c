@@ -263,11 +263,6 @@ static bool is_of_damage(const struct child *child, int status, int64_t now_ns) 
 	    WTERMSIG(status) == SIGBUS;
 }
 
-static void close_pipes(const struct child *child) {
-	close(child->lifeline_fd);
-	close(child->nudge_fd);
-}
-
 static void bury(struct supervisor *supervisor, struct child *child, int status,
     int64_t now_ns) {
 	int64_t life_ns = now_ns - child->started_ns;
@@ -275,7 +270,6 @@ static void bury(struct supervisor *supervisor, struct child *child, int status,
 	int64_t delay;
 
 	listen_to(child, now_ns);
-	close_pipes(child);
 	call = stopped_by(child, status);
 	child->dead_pid = child->pid;
 	/* metrics only reads it */
@@ -445,8 +439,7 @@ static void end_all(struct supervisor *supervisor, int64_t now_ns) {
 
 		if (child->pid != 0) {
 			await_end(child, now_ns + KILLED_NS);
-			close_pipes(child);
-			spawn_unlink(supervisor, child);
+					spawn_unlink(supervisor, child);
 		}
 		child->dead_pid = 0;
 		child->quick_deaths = 0;

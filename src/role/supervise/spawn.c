@@ -91,15 +91,6 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
 	}
 }
 
-/* The role's ends of its links to the supervisor. */
-struct links {
-	int mta_fd;		/* keeper and feed, or -1 */
-	int row_fd;		/* of an optional row (role/link/row.h), or -1 */
-	int lifeline_fd;
-	int nudge_fd;
-	int orders_fd;		/* keeper, or -1 */
-};
-
 /* What only root can open, opened. */
 static void open_for_role(const struct supervisor *supervisor, struct role_context *context) {
 	const struct generation *generation = supervisor->generation;
@@ -112,8 +103,8 @@ static void open_for_role(const struct supervisor *supervisor, struct role_conte
 	if (row != NULL && row->open != NULL && row->open(generation, context, &diag) != 0)
 		give_up("cannot open what its worker needs", &diag, EX_OSERR);
 	/* the other descriptor stays behind at exec */
-	if (context->kind == ROLE_METRICS && (context->state_fd = segment_open_to_look(
-		supervisor->state_fd, &diag)) < 0)
+	if (context->kind == ROLE_METRICS && (context->fds[ROLE_FD_STATE] =
+		segment_open_to_look(supervisor->state_fd, &diag)) < 0)
 		give_up("cannot pass the state on", &diag, EX_OSERR);
 }
 
@@ -187,8 +178,9 @@ static void begin_process(const struct supervisor *supervisor, const char *name,
 	text_copy(handover->name, sizeof(handover->name), name, strlen(name));
 	text_copy(handover->state_path, sizeof(handover->state_path), state_path,
 	    strlen(state_path));
-	handover->context.roles_lock_fd = segment_lock_role(supervisor->lock_fd, &diag);
-	if (handover->context.roles_lock_fd < 0)
+	handover->context.fds[ROLE_FD_ROLES_LOCK] = segment_lock_role(supervisor->lock_fd,
+	    &diag);
+	if (handover->context.fds[ROLE_FD_ROLES_LOCK] < 0)
 		give_up("cannot take the workers' lock", &diag, EX_TEMPFAIL);
 }
 
@@ -216,69 +208,49 @@ static void plan_places(const struct supervisor *supervisor, struct role_context
 }
 
 static void run_role(struct supervisor *supervisor, const struct child *child,
-    const struct links *links) __attribute__((noreturn));
-
+    struct handover *handover) __attribute__((noreturn));
 static void run_role(struct supervisor *supervisor, const struct child *child,
-    const struct links *links) {
-	static struct handover handover;	/* for a stack it is large */
-	struct role_context *context = &handover.context;
-	bool is_keeper = child->kind == ROLE_KEEPER;
-
-	handover = (struct handover){ .duty = HANDOVER_SERVE, .result_fd = -1,
-		.context = { .kind = child->kind, .number = child->number,
-			.role_slot = child->place, .state_fd = supervisor->state_fd,
-			.onlooker_fd = is_keeper || child->kind == ROLE_METRICS ?
-			    supervisor->onlooker_fd : -1,
-			.orders_fd = links->orders_fd, .mta_fd = links->mta_fd,
-			.queue_fd = links->row_fd, .lifeline_fd = links->lifeline_fd,
-			.nudge_fd = links->nudge_fd,
-			.generation_fd = supervisor->generation_fd,
-			.generation_number = supervisor->generation->number,
-			.alerts_from = supervisor->alerts_from,
-			.hints_group = supervisor->identity.hints_group } };
-	begin_process(supervisor, child->name, &handover);
+    struct handover *handover) {
+	begin_process(supervisor, child->name, handover);
 	background_leave(supervisor->ready_fd);
-	take_sockets(supervisor, child, context);
-	plan_places(supervisor, context);
+	take_sockets(supervisor, child, &handover->context);
+	plan_places(supervisor, &handover->context);
 	privileges_raise_files(FILES_BESIDES +
 	    (supervisor->generation->policy_connections > FILES_AT_LEAST ?
 		supervisor->generation->policy_connections : FILES_AT_LEAST));
-	open_for_role(supervisor, context);
-	end_process(supervisor, &handover);
+	open_for_role(supervisor, &handover->context);
+	end_process(supervisor, handover);
+}
+
+/* For a stack it is large. */
+static struct handover *new_handover(const struct supervisor *supervisor,
+    enum handover_duty duty, enum role_kind kind) {
+	static struct handover handover;
+
+	handover = (struct handover){ .duty = duty, .result_fd = -1, .context = { .kind = kind } };
+	for (unsigned i = 0; i < ROLE_FDS; i++)
+		handover.context.fds[i] = -1;
+	handover.context.fds[ROLE_FD_GENERATION] = supervisor->generation_fd;
+	return &handover;
 }
 
 pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_text,
     int result_fd, struct diag *diag) {
-	static struct handover handover;
+	struct handover *handover;
 	pid_t pid = fork();
 
 	if (pid < 0)
 		diag_set(diag, errno, "cannot fork");
 	if (pid != 0)
 		return pid;
-	handover = (struct handover){ .duty = HANDOVER_PREPARE, .result_fd = result_fd,
-		.damaged = damaged, .without_text = without_text,
-		.has_terminal = supervisor->ready_fd >= 0,
-		.context = { .kind = ROLE_KEEPER, .state_fd = -1,
-			.onlooker_fd = -1, .orders_fd = -1,
-			.mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1, .nudge_fd = -1,
-			.generation_fd = supervisor->generation_fd,
-			.generation_number = supervisor->last_number } };
-	begin_process(supervisor, "prepare", &handover);
-	end_process(supervisor, &handover);
-}
-
-static void close_links(const struct links *links) {
-	if (links->lifeline_fd >= 0)
-		close(links->lifeline_fd);
-	if (links->nudge_fd >= 0)
-		close(links->nudge_fd);
-	if (links->orders_fd >= 0)
-		close(links->orders_fd);
-	if (links->mta_fd >= 0)
-		close(links->mta_fd);
-	if (links->row_fd >= 0)
-		close(links->row_fd);
+	handover = new_handover(supervisor, HANDOVER_PREPARE, ROLE_KEEPER);
+	handover->result_fd = result_fd;
+	handover->damaged = damaged;
+	handover->without_text = without_text;
+	handover->has_terminal = supervisor->ready_fd >= 0;
+	handover->context.generation_number = supervisor->last_number;
+	begin_process(supervisor, "prepare", handover);
+	end_process(supervisor, handover);
 }
 
 static enum mta_asker asker_of(const struct child *child) {
@@ -286,9 +258,17 @@ static enum mta_asker asker_of(const struct child *child) {
 	    child->kind == ROLE_KEEPER ? MTA_ASKER_KEEPER : MTA_ASKER_COUNT;
 }
 
-void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
+static void close_end(int *fd) {
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void spawn_unlink(struct supervisor *supervisor, struct child *child) {
 	const struct role_row *row = role_row_of(child->kind);
 
+	close_end(&child->lifeline_fd);
+	close_end(&child->nudge_fd);
 	if (child->kind == ROLE_KEEPER)
 		keeper_orders_close(&supervisor->orders);
 	if (row != NULL && row->link != NULL)
@@ -297,71 +277,65 @@ void spawn_unlink(struct supervisor *supervisor, const struct child *child) {
 		mta_commands_unlink(&supervisor->mta, asker_of(child));
 }
 
-/* -1 with *diag: there are none. */
-static int open_links(struct supervisor *supervisor, const struct child *child,
-    struct links *links, struct diag *diag) {
+/* Its ends go to `fds`.  -1 with *diag: there are some, or none. */
+static int open_links(struct supervisor *supervisor, struct child *child, int fds[ROLE_FDS],
+    struct diag *diag) {
 	const struct role_row *row = role_row_of(child->kind);
+	int pair[2];
 
-	*links = (struct links){ -1, -1, -1, -1, -1 };
-	if (row != NULL && row->link != NULL) {
-		links->row_fd = row->link->open(supervisor, diag);
-		return links->row_fd >= 0 ? 0 : -1;
-	}
-	if (child->kind == ROLE_KEEPER)
-		links->orders_fd = keeper_orders_open(&supervisor->orders, diag);
-	if (asker_of(child) == MTA_ASKER_COUNT)
-		return 0;
-	if (child->kind != ROLE_KEEPER || links->orders_fd >= 0)
-		links->mta_fd = mta_commands_link(&supervisor->mta, asker_of(child), diag);
-	if (links->mta_fd >= 0)
-		return 0;
-	close_links(links);
-	spawn_unlink(supervisor, child);
-	return -1;
-}
-
-static void close_pair(const int fds[2]) {
-	close(fds[0]);
-	close(fds[1]);
-}
-
-static int open_pipes(int lifeline_fds[2], int nudge_fds[2], struct diag *diag) {
-	if (lifeline_open(lifeline_fds, diag) != 0)
+	child->lifeline_fd = child->nudge_fd = -1;
+	if (lifeline_open(pair, diag) != 0)
 		return -1;
-	if (nudge_open(nudge_fds, diag) == 0)
-		return 0;
-	close_pair(lifeline_fds);
-	return -1;
+	child->lifeline_fd = pair[0];
+	fds[ROLE_FD_LIFELINE] = pair[1];
+	if (nudge_open(pair, diag) != 0)
+		return -1;
+	fds[ROLE_FD_NUDGE] = pair[0];
+	child->nudge_fd = pair[1];
+	if (row != NULL && row->link != NULL &&
+	    (fds[ROLE_FD_ROW] = row->link->open(supervisor, diag)) < 0)
+		return -1;
+	if (child->kind == ROLE_KEEPER &&
+	    (fds[ROLE_FD_ORDERS] = keeper_orders_open(&supervisor->orders, diag)) < 0)
+		return -1;
+	if (asker_of(child) != MTA_ASKER_COUNT && (fds[ROLE_FD_MTA] = mta_commands_link(
+		&supervisor->mta, asker_of(child), diag)) < 0)
+		return -1;
+	return 0;
+}
+
+static pid_t fork_role(struct supervisor *supervisor, const struct child *child,
+    struct handover *handover, struct diag *diag) {
+	pid_t pid = fork();
+
+	if (pid == 0)
+		run_role(supervisor, child, handover);
+	return pid > 0 ? pid : diag_set(diag, errno, "cannot fork");
 }
 
 int spawn_role(struct supervisor *supervisor, struct child *child,
     struct diag *diag) {
-	int lifeline_fds[2], nudge_fds[2];
-	struct links links;
-	pid_t pid;
+	struct handover *handover = new_handover(supervisor, HANDOVER_SERVE, child->kind);
+	struct role_context *context = &handover->context;
+	pid_t pid = -1;
 
-	if (open_pipes(lifeline_fds, nudge_fds, diag) != 0)
-		return -1;
-	if (open_links(supervisor, child, &links, diag) != 0) {
-		close_pair(lifeline_fds);
-		close_pair(nudge_fds);
-		return -1;
+	context->number = child->number;
+	context->role_slot = child->place;
+	context->generation_number = supervisor->generation->number;
+	context->alerts_from = supervisor->alerts_from;
+	context->hints_group = supervisor->identity.hints_group;
+	if (open_links(supervisor, child, context->fds, diag) == 0) {
+		context->fds[ROLE_FD_STATE] = supervisor->state_fd;
+		if (child->kind == ROLE_KEEPER || child->kind == ROLE_METRICS)
+			context->fds[ROLE_FD_ONLOOKER] = supervisor->onlooker_fd;
+		pid = fork_role(supervisor, child, handover, diag);
 	}
-	links.lifeline_fd = lifeline_fds[1];
-	links.nudge_fd = nudge_fds[0];
-	pid = fork();
-	if (pid == 0)
-		run_role(supervisor, child, &links);
-	close_links(&links);
+	for (unsigned fd = ROLE_FD_LIFELINE; fd < ROLE_FDS; fd++)
+		close_end(&context->fds[fd]);
 	if (pid < 0) {
-		diag_set(diag, errno, "cannot fork");
-		close(lifeline_fds[0]);
-		close(nudge_fds[1]);
 		spawn_unlink(supervisor, child);
 		return -1;
 	}
 	child->pid = pid;
-	child->lifeline_fd = lifeline_fds[0];
-	child->nudge_fd = nudge_fds[1];
 	return 0;
 }

@@ -16,6 +16,6 @@ pid_t spawn_helper(struct supervisor *supervisor, bool damaged, bool without_tex
     int result_fd, struct diag *diag);
 
 /* The links that its role had are closed. */
-void spawn_unlink(struct supervisor *supervisor, const struct child *child);
+void spawn_unlink(struct supervisor *supervisor, struct child *child);
 
 #endif

@@ -31,208 +31,146 @@ static bool refuse(struct reading *r, const char *at, const char *reason) {
 
 /* --- values --------------------------------------------------------------------- */
 
-static bool set_address(struct span value, struct address *out) {
+/* A key, and what its value is. */
+struct key {
+	const char *name;
+	unsigned of;		/* lines that may have it */
+	bool (*set)(const struct key *key, struct span value, void *out);
+	size_t at;		/* in struct event_line: where that puts it */
+	const char *fault;	/* of a value */
+	const char *const *words;	/* set_word: by their numbers, some NULL; the last is "" */
+	int64_t max_s;		/* set_ms */
+};
+
+static bool set_text(const struct key *key, struct span value, void *out) {
+	(void)key;
+	*(struct span *)out = value;
+	return true;
+}
+
+static bool set_address(const struct key *key, struct span value, void *out) {
+	(void)key;
 	return address_parse(value.text, value.length, out);
 }
 
-static bool set_port(struct span value, uint16_t *out) {
+static bool set_port(const struct key *key, struct span value, void *out) {
 	struct cursor c = { value.text, value.text + value.length };
 	uint32_t number;
 
+	(void)key;
 	if (!take_number(&c, UINT16_MAX, &number) || c.at != c.end || number == 0)
 		return false;
-	*out = (uint16_t)number;
+	*(uint16_t *)out = (uint16_t)number;
 	return true;
 }
 
 /* Seconds, with decimals, in ms. */
-static bool set_ms(struct span value, int64_t max_s, int64_t *out) {
+static bool set_ms(const struct key *key, struct span value, void *out) {
 	struct cursor c = { value.text, value.text + value.length };
-	int64_t scale = 100;
+	int64_t scale = 100, *ms = out;
 	uint32_t seconds;
 
-	if (!take_number(&c, UINT32_MAX, &seconds) || seconds > max_s)
+	if (!take_number(&c, UINT32_MAX, &seconds) || seconds > key->max_s)
 		return false;
-	*out = (int64_t)seconds * 1000;
+	*ms = (int64_t)seconds * 1000;
 	if (c.at == c.end)
 		return true;
 	if (!TAKE(&c, ".") || c.at == c.end)
 		return false;
 	for (; c.at < c.end && is_digit(*c.at); c.at++, scale /= 10)
-		*out += (*c.at - '0') * scale;
+		*ms += (*c.at - '0') * scale;
 	return c.at == c.end;
 }
 
-static bool set_dsn(struct span value, uint16_t dsn[3]) {
+static bool set_dsn(const struct key *key, struct span value, void *out) {
 	struct cursor c = { value.text, value.text + value.length };
 
-	return take_dsn(&c, dsn) && c.at == c.end;
+	(void)key;
+	return take_dsn(&c, out) && c.at == c.end;
 }
 
-static bool set_recipients(struct span value, uint32_t *out) {
+static bool set_recipients(const struct key *key, struct span value, void *out) {
 	struct cursor c = { value.text, value.text + value.length };
 
-	return take_number(&c, 1000000, out) && c.at == c.end && *out > 0;
+	(void)key;
+	return take_number(&c, 1000000, out) && c.at == c.end && *(uint32_t *)out > 0;
 }
 
-static bool find_word(struct span value, const char *const *words, unsigned *place) {
-	for (*place = 0; words[*place] != NULL; ++*place)
-		if (strlen(words[*place]) == value.length &&
-		    memcmp(words[*place], value.text, value.length) == 0)
+static bool span_is(struct span span, const char *word) {
+	return strlen(word) == span.length && memcmp(word, span.text, span.length) == 0;
+}
+
+/* Of an enum. */
+static bool set_word(const struct key *key, struct span value, void *out) {
+	for (int i = 0; key->words[i] == NULL || key->words[i][0] != '\0'; i++)
+		if (key->words[i] != NULL && span_is(value, key->words[i])) {
+			memcpy(out, &i, sizeof(i));
 			return true;
+		}
 	return false;
 }
 
-static bool set_status(struct span value, enum delivery_status *out) {
-	static const char *const words[] = { "sent", "deferred", "bounced", "expired", NULL };
-	static const enum delivery_status statuses[] = { DELIVERY_SENT, DELIVERY_DEFERRED,
-		DELIVERY_BOUNCED, DELIVERY_EXPIRED };
-	unsigned place;
+static bool set_relay(const struct key *key, struct span value, void *out) {
+	struct delivery *delivery = out;
 
-	if (!find_word(value, words, &place))
-		return false;
-	*out = statuses[place];
-	return true;
-}
-
-static bool set_agent(struct span value, enum delivery_agent *out) {
-	static const char *const words[] = { "remote", "local", "none", NULL };
-	static const enum delivery_agent agents[] = { AGENT_SMTP, AGENT_LOCAL, AGENT_ERROR };
-	unsigned place;
-
-	if (!find_word(value, words, &place))
-		return false;
-	*out = agents[place];
-	return true;
-}
-
-/* As delivery_phase_word: wire/ knows no laws. */
-static bool set_phase(struct span value, enum delivery_phase *out) {
-	static const char *const words[] = { "none", "dns", "connect", "greeting", "ehlo",
-		"starttls", "auth", "mail", "rcpt", "data", "end-of-data", NULL };
-	unsigned place;
-
-	if (!find_word(value, words, &place))
-		return false;
-	*out = (enum delivery_phase)(place + 1);
-	return true;
-}
-
-static bool set_relay(struct span value, struct delivery *out) {
-	out->relay = out->relay_name = value;
+	(void)key;
+	delivery->relay = delivery->relay_name = value;
 	if (value.length > 0 && value.text[value.length - 1] == '.')
-		out->relay_name.length--;
+		delivery->relay_name.length--;
 	return true;
 }
 
 /* --- keys ------------------------------------------------------------------------ */
 
-enum key { KEY_MTA, KEY_STATUS, KEY_RECIPIENT, KEY_DOMAIN, KEY_ID, KEY_RELAY, KEY_ADDRESS,
-	KEY_PORT, KEY_DSN, KEY_REPLY, KEY_PHASE, KEY_DELAY, KEY_CONNECT, KEY_SEND, KEY_RECIPIENTS,
-	KEY_ENDED, KEY_AGENT, KEY_CLIENT, KEY_CLIENT_PORT, KEY_SERVER, KEY_SERVER_PORT,
-	KEY_NAME, KEY_COUNT };
+static const char *const statuses[] = { [DELIVERY_SENT] = "sent",
+	[DELIVERY_DEFERRED] = "deferred", [DELIVERY_BOUNCED] = "bounced",
+	[DELIVERY_EXPIRED] = "expired", "" };
+static const char *const agents[] = { [AGENT_SMTP] = "remote", [AGENT_LOCAL] = "local",
+	[AGENT_ERROR] = "none", "" };
+/* As delivery_phase_word: wire/ knows no laws. */
+static const char *const phases[] = { NULL, "none", "dns", "connect", "greeting", "ehlo",
+	"starttls", "auth", "mail", "rcpt", "data", "end-of-data", "" };
 
-static const struct {
-	const char *name;
-	unsigned of;		/* lines that may have it */
-	const char *fault;	/* of a value */
-} keys[KEY_COUNT] = {
-	[KEY_MTA] = { "mta", OF_BOTH | OF_SESSION, NULL },
-	[KEY_STATUS] = { "status", OF_DELIVERY, "is not sent, deferred, bounced or expired" },
-	[KEY_RECIPIENT] = { "recipient", OF_BOTH, NULL },
-	[KEY_DOMAIN] = { "domain", OF_BOTH, NULL },
-	[KEY_ID] = { "id", OF_BOTH, NULL },
-	[KEY_RELAY] = { "relay", OF_BOTH, NULL },
-	[KEY_ADDRESS] = { "address", OF_BOTH, "is not an IP address" },
-	[KEY_PORT] = { "port", OF_BOTH, "is not a port" },
-	[KEY_DSN] = { "dsn", OF_DELIVERY, "is not a status code such as 4.7.0" },
-	[KEY_REPLY] = { "reply", OF_DELIVERY, NULL },
-	[KEY_PHASE] = { "phase", OF_DELIVERY, "is not a phase of a delivery" },
-	[KEY_DELAY] = { "delay", OF_DELIVERY, "is not a time in seconds" },
-	[KEY_CONNECT] = { "connect", OF_DELIVERY, "is not a time in seconds" },
-	[KEY_SEND] = { "send", OF_DELIVERY, "is not a time in seconds" },
-	[KEY_RECIPIENTS] = { "recipients", OF_DELIVERY, "is not a number from 1 to 1000000" },
-	[KEY_ENDED] = { "ended", OF_DELIVERY, "is not a time in seconds since 1970" },
-	[KEY_AGENT] = { "agent", OF_DELIVERY, "is not remote, local or none" },
-	[KEY_CLIENT] = { "client", OF_SESSION, "is not an IP address" },
-	[KEY_CLIENT_PORT] = { "client_port", OF_SESSION, "is not a port" },
-	[KEY_SERVER] = { "server", OF_SESSION, "is not an IP address" },
-	[KEY_SERVER_PORT] = { "server_port", OF_SESSION, "is not a port" },
-	[KEY_NAME] = { "name", OF_OPEN, NULL },
+enum { KEY_STATUS, KEY_REPLY, KEY_CLIENT, KEY_CLIENT_PORT };
+
+#define AT(field)	offsetof(struct event_line, field)
+#define TIME_FAULT	"is not a time in seconds"
+
+static const struct key keys[] = {
+	[KEY_STATUS] = { "status", OF_DELIVERY, set_word, AT(delivery.status),
+	    "is not sent, deferred, bounced or expired", .words = statuses },
+	[KEY_REPLY] = { "reply", OF_DELIVERY, set_text, AT(delivery.text) },
+	[KEY_CLIENT] = { "client", OF_SESSION, set_address, AT(client), "is not an IP address" },
+	[KEY_CLIENT_PORT] = { "client_port", OF_SESSION, set_port, AT(client_port), "is not a port" },
+	{ "mta", OF_BOTH | OF_SESSION, set_text, AT(mta) },
+	{ "recipient", OF_BOTH, set_text, AT(delivery.recipient) },
+	{ "domain", OF_BOTH, set_text, AT(delivery.domain) },
+	{ "id", OF_BOTH, set_text, AT(delivery.queue_id) },
+	{ "relay", OF_BOTH, set_relay, AT(delivery) },
+	{ "address", OF_BOTH, set_address, AT(delivery.relay_address), "is not an IP address" },
+	{ "port", OF_BOTH, set_port, AT(delivery.relay_port), "is not a port" },
+	{ "dsn", OF_DELIVERY, set_dsn, AT(delivery.dsn), "is not a status code such as 4.7.0" },
+	{ "phase", OF_DELIVERY, set_word, AT(delivery.phase), "is not a phase of a delivery",
+	    .words = phases },
+	{ "delay", OF_DELIVERY, set_ms, AT(delivery.delay_ms), TIME_FAULT, .max_s = SECONDS_MAX },
+	{ "connect", OF_DELIVERY, set_ms, AT(delivery.delays_ms[2]), TIME_FAULT, .max_s = SECONDS_MAX },
+	{ "send", OF_DELIVERY, set_ms, AT(delivery.delays_ms[3]), TIME_FAULT, .max_s = SECONDS_MAX },
+	{ "recipients", OF_DELIVERY, set_recipients, AT(delivery.recipients),
+	    "is not a number from 1 to 1000000" },
+	{ "ended", OF_DELIVERY, set_ms, AT(ended_ms), TIME_FAULT " since 1970", .max_s = WALL_MAX },
+	{ "agent", OF_DELIVERY, set_word, AT(delivery.agent), "is not remote, local or none",
+	    .words = agents },
+	{ "server", OF_SESSION, set_address, AT(server), "is not an IP address" },
+	{ "server_port", OF_SESSION, set_port, AT(server_port), "is not a port" },
+	{ "name", OF_OPEN, set_text, AT(name) },
 };
+#define KEY_COUNT	(sizeof(keys) / sizeof(keys[0]))
 
-static bool set_delivery(enum key key, struct span value, struct event_line *out) {
-	struct delivery *d = &out->delivery;
-
-	switch (key) {
-	case KEY_STATUS:
-		return set_status(value, &d->status);
-	case KEY_RECIPIENT:
-		d->recipient = value;
-		return true;
-	case KEY_DOMAIN:
-		d->domain = value;
-		return true;
-	case KEY_ID:
-		d->queue_id = value;
-		return true;
-	case KEY_RELAY:
-		return set_relay(value, d);
-	case KEY_ADDRESS:
-		return set_address(value, &d->relay_address);
-	case KEY_PORT:
-		return set_port(value, &d->relay_port);
-	case KEY_DSN:
-		return set_dsn(value, d->dsn);
-	case KEY_REPLY:
-		d->text = value;
-		return true;
-	case KEY_PHASE:
-		return set_phase(value, &d->phase);
-	case KEY_DELAY:
-		return set_ms(value, SECONDS_MAX, &d->delay_ms);
-	case KEY_CONNECT:
-		return set_ms(value, SECONDS_MAX, &d->delays_ms[2]);
-	case KEY_SEND:
-		return set_ms(value, SECONDS_MAX, &d->delays_ms[3]);
-	case KEY_RECIPIENTS:
-		return set_recipients(value, &d->recipients);
-	case KEY_ENDED:
-		return set_ms(value, WALL_MAX, &out->ended_ms);
-	case KEY_AGENT:
-		return set_agent(value, &d->agent);
-	default:
-		return false;
-	}
-}
-
-static bool set_value(enum key key, struct span value, struct event_line *out) {
-	switch (key) {
-	case KEY_MTA:
-		out->mta = value;
-		return true;
-	case KEY_CLIENT:
-		return set_address(value, &out->client);
-	case KEY_CLIENT_PORT:
-		return set_port(value, &out->client_port);
-	case KEY_SERVER:
-		return set_address(value, &out->server);
-	case KEY_SERVER_PORT:
-		return set_port(value, &out->server_port);
-	case KEY_NAME:
-		out->name = value;
-		return true;
-	default:
-		return set_delivery(key, value, out);
-	}
-}
-
-static bool find_key(struct span name, enum key *key) {
-	for (*key = 0; *key < KEY_COUNT; ++*key)
-		if (strlen(keys[*key].name) == name.length &&
-		    memcmp(keys[*key].name, name.text, name.length) == 0)
-			return true;
-	return false;
+static const struct key *find_key(struct span name) {
+	for (size_t i = 0; i < KEY_COUNT; i++)
+		if (span_is(name, keys[i].name))
+			return &keys[i];
+	return NULL;
 }
 
 static int digit_of(char c) {
@@ -267,24 +205,25 @@ static char *decode(struct reading *r, char *value, char *end) {
 /* One word, KEY=VALUE. */
 static bool read_pair(struct reading *r, char *word, char *end, unsigned *seen) {
 	char *equals = memchr(word, '=', (size_t)(end - word)), *value_end;
-	enum key key;
+	const struct key *key;
 
 	if (equals == NULL)
 		return refuse(r, word, "not KEY=VALUE");
-	if (!find_key(span_of(word, equals), &key))
+	key = find_key(span_of(word, equals));
+	if (key == NULL)
 		return refuse(r, word, "unknown key");
-	if ((keys[key].of & BIT(r->out->kind)) == 0)
+	if ((key->of & BIT(r->out->kind)) == 0)
 		return refuse(r, word, "this key is not allowed in such a line");
-	if ((*seen & BIT(key)) != 0)
+	if ((*seen & BIT(key - keys)) != 0)
 		return refuse(r, word, "duplicate key");
-	*seen |= BIT(key);
+	*seen |= BIT(key - keys);
 	value_end = decode(r, equals + 1, end);
 	if (value_end == NULL)
 		return false;
-	if (value_end == equals + 1 && key != KEY_REPLY)
+	if (value_end == equals + 1 && key != &keys[KEY_REPLY])
 		return refuse(r, equals + 1, "the value is empty");
-	return set_value(key, span_of(equals + 1, value_end), r->out) ||
-	    refuse(r, equals + 1, keys[key].fault);
+	return key->set(key, span_of(equals + 1, value_end), (char *)r->out + key->at) ||
+	    refuse(r, equals + 1, key->fault);
 }
 
 static bool is_whole(struct reading *r, unsigned seen) {
@@ -372,8 +311,7 @@ static const struct {
 
 static bool find_verb(struct span word, enum event_line_kind *kind) {
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		if (strlen(verbs[i].word) == word.length &&
-		    memcmp(verbs[i].word, word.text, word.length) == 0) {
+		if (span_is(word, verbs[i].word)) {
 			*kind = verbs[i].kind;
 			return true;
 		}

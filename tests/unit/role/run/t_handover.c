@@ -23,11 +23,10 @@ static struct handover empty(enum role_kind kind) {
 	struct handover handover = { .supervisor_pid = 4711, .name = "feed.0",
 		.state_path = "/run/postern/state", .log_target = LOG_TO_SYSLOG,
 		.log_facility = 16,
-		.context = { .kind = kind, .role_slot = 3, .state_fd = -1,
-			.onlooker_fd = -1, .mta_fd = -1, .queue_fd = -1, .lifeline_fd = -1,
-			.nudge_fd = -1, .roles_lock_fd = -1,
-			.hints_group = (gid_t)-1 } };
+		.context = { .kind = kind, .role_slot = 3, .hints_group = (gid_t)-1 } };
 
+	for (unsigned i = 0; i < ROLE_FDS; i++)
+		handover.context.fds[i] = -1;
 	return handover;
 }
 

@@ -149,7 +149,7 @@ TEST_IN(connected, closed, a_flood_of_reports_waits) {
 
 /* Its predecessor published what the supervisor had given up by then, and died. */
 TEST_IN(connected, closed, a_keeper_puts_the_configuration_in_force_back) {
-	struct role_context context = { .orders_fd = keeper_fd };
+	struct role_context context = { .fds = { [ROLE_FD_ORDERS] = keeper_fd } };
 	struct diag diag;
 	struct site site;
 	int fd;
@@ -175,7 +175,7 @@ TEST_IN(connected, closed, a_keeper_puts_the_configuration_in_force_back) {
 
 /* It woke the supervisor each second, to say what it had said before. */
 TEST_IN(connected, closed, a_keeper_says_what_changed) {
-	struct role_context context = { .orders_fd = keeper_fd };
+	struct role_context context = { .fds = { [ROLE_FD_ORDERS] = keeper_fd } };
 	struct event_base *base = event_base_new();
 	static struct keeper_duties *duties;	/* they are as long as the keeper is */
 	struct segment_header *header;
